@@ -1,0 +1,148 @@
+#include "base/diag.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *spelling, *explanation;
+} registry[] = {
+#define DIAG(name, spelling, explanation) {spelling, explanation},
+#include "base/diag.def"
+#undef DIAG
+};
+
+const char *diag_spelling(enum diag_id id)
+{
+	return registry[id].spelling;
+}
+
+const char *diag_explanation(enum diag_id id)
+{
+	return registry[id].explanation;
+}
+
+void diags_init(struct diags *d, const struct allocator *allocator)
+{
+	*d = (struct diags){.allocator = allocator};
+}
+
+static void *resize(struct diags *d, void *p, size_t old_size, size_t new_size)
+{
+	return d->allocator->resize(d->allocator->context, p, old_size, new_size);
+}
+
+static void free_text(struct diags *d, char *text)
+{
+	if (text)
+		resize(d, text, strlen(text) + 1, 0);
+}
+
+static void free_one(struct diags *d, struct diag *g)
+{
+	free_text(d, g->message);
+	free_text(d, g->hint);
+	free_text(d, g->file);
+	free_text(d, g->source);
+}
+
+void diags_free(struct diags *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free_one(d, &d->at[i]);
+	if (d->at)
+		resize(d, d->at, d->capacity * sizeof *d->at, 0);
+	diags_init(d, d->allocator);
+}
+
+/* A copy of a text; notes in `lost` when there is no memory for it. */
+static char *copy(struct diags *d, const char *text, size_t length)
+{
+	if (!text)
+		return NULL;
+	char *p = resize(d, NULL, 0, length + 1);
+	if (!p)
+		return d->lost = true, NULL;
+	memcpy(p, text, length);
+	p[length] = 0;
+	return p;
+}
+
+static char *copy_string(struct diags *d, const char *text)
+{
+	return copy(d, text, text ? strlen(text) : 0);
+}
+
+static char *copy_format(struct diags *d, const char *format, va_list args)
+{
+	va_list again;
+	va_copy(again, args);
+	int length = vsnprintf(NULL, 0, format, args);
+	char *p = resize(d, NULL, 0, length + 1);
+	if (p)
+		vsnprintf(p, length + 1, format, again);
+	else
+		d->lost = true;
+	va_end(again);
+	return p;
+}
+
+static struct diag *next_slot(struct diags *d)
+{
+	if (d->n == d->capacity) {
+		size_t capacity = d->capacity ? 2 * d->capacity : 4;
+		void *p = resize(d, d->at, d->capacity * sizeof *d->at, capacity * sizeof *d->at);
+		if (!p)
+			return d->lost = true, NULL;
+		d->at = p;
+		d->capacity = capacity;
+	}
+	return &d->at[d->n];
+}
+
+bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
+{
+	struct diag *slot = next_slot(d);
+	if (!slot)
+		return false;
+	va_list args;
+	va_start(args, format);
+	*slot = (struct diag){
+	    .id = id,
+	    .message = copy_format(d, format, args),
+	    .hint = copy_string(d, hint),
+	    .file = copy_string(d, at.file),
+	    .source = copy(d, at.source, at.source ? strcspn(at.source, "\n\r") : 0),
+	    .line = at.line,
+	    .column = at.column,
+	};
+	va_end(args);
+	if (slot->message)
+		d->n++;
+	else
+		free_one(d, slot);
+	return false;
+}
+
+/* The caret's line repeats the tabs of the source, so that it stands right at any tab width. */
+static void print_source(const struct diag *g, struct str *s)
+{
+	str_printf(s, "    %s\n    ", g->source);
+	for (int i = 0; i + 1 < g->column && g->source[i]; i++)
+		str_puts(s, g->source[i] == '\t' ? "\t" : (g->source[i] & 0xC0) == 0x80 ? "" : " ");
+	str_puts(s, "^\n");
+}
+
+void diag_print(const struct diag *g, struct str *s)
+{
+	if (g->file)
+		str_printf(s, "%s:", g->file);
+	if (g->file && g->line)
+		str_printf(s, "%d:", g->line);
+	if (g->file && g->line && g->column)
+		str_printf(s, "%d:", g->column);
+	str_printf(s, "%serror: %s [%s]\n", g->file ? " " : "", g->message, diag_spelling(g->id));
+	if (g->source && g->column)
+		print_source(g, s);
+	if (g->hint)
+		str_printf(s, "    hint: %s\n", g->hint);
+}

@@ -1,0 +1,59 @@
+/* Diagnostics: what the library says instead of printing or giving up.
+ *
+ * The registry base/diag.def is the single source of ids, spellings and explanations.  A diagnostic names what is
+ * wrong, where, and (the hint) what to do.  Functions that can fail return false or NULL after adding one or more. */
+#ifndef ESPALIER_BASE_DIAG_H
+#define ESPALIER_BASE_DIAG_H
+
+#include "base/str.h"
+
+enum diag_id {
+#define DIAG(name, spelling, explanation) DIAG_##name,
+#include "base/diag.def"
+#undef DIAG
+	DIAG_COUNT
+};
+
+/* A place in a text.  Lines and columns count from 1, columns in bytes; 0 = unknown.  `source` points at the
+ * beginning of the line in the text, which need only live until the diagnostic is added. */
+struct diag_at {
+	const char *file;
+	int line, column;
+	const char *source;
+};
+
+struct diag {
+	enum diag_id id;
+	char *message;
+	char *hint;   /* NULL = none */
+	char *file;   /* NULL = no place */
+	char *source; /* the line itself, NULL = unknown */
+	int line, column;
+};
+
+/* The list owns its texts; it does not live in an arena because it outlives the compilation that failed. */
+struct diags {
+	const struct allocator *allocator;
+	struct diag *at;
+	size_t n, capacity;
+	bool lost; /* memory ran out while adding */
+};
+
+void diags_init(struct diags *, const struct allocator *);
+void diags_free(struct diags *);
+
+/* Adds a diagnostic; always false, so that a failing function can end with `return diag_add(...)`. */
+__attribute__((format(printf, 5, 6))) bool diag_add(struct diags *, enum diag_id, struct diag_at, const char *hint,
+						    const char *format, ...);
+
+const char *diag_spelling(enum diag_id);
+const char *diag_explanation(enum diag_id);
+
+/* As the command shows it:
+ *     model.ra:3:9: error: 'W' is [D, E], 'x' is [D] [shape-mismatch]
+ *         i = W @ x
+ *             ^
+ *     hint: ...                                                          */
+void diag_print(const struct diag *, struct str *);
+
+#endif

@@ -1,0 +1,27 @@
+/* A map from names to small numbers, in an arena. */
+#ifndef ESPALIER_BASE_MAP_H
+#define ESPALIER_BASE_MAP_H
+
+#include "base/memory.h"
+
+struct map {
+	struct arena *arena;
+	struct map_entry *entries;
+	size_t n, capacity; /* capacity is a power of two */
+};
+
+static inline struct map map_in(struct arena *a)
+{
+	return (struct map){.arena = a};
+}
+
+/* The value of a key, or -1. */
+int map_get(const struct map *, const char *key, size_t length);
+/* Adds a key that is not there yet; the key is copied.  False, and nothing changes, when it is there. */
+bool map_add(struct map *, const char *key, size_t length, int value);
+
+/* FNV-1a, continued from `seed`. */
+unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n);
+#define HASH_START 14695981039346656037ul
+
+#endif

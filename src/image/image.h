@@ -1,0 +1,157 @@
+/* The program image: all that the run leg needs of a compiled program, as data.
+ *
+ *   steps      what to run, in order, and over which rows
+ *   buffers    what the kernels read and write, at fixed places of one pointer table
+ *   recipes    how weights are laid into packed buffers
+ *   code       the kernels
+ *
+ * The compile leg produces an image, the run leg consumes it, neither knows the other. */
+#ifndef ESPALIER_IMAGE_IMAGE_H
+#define ESPALIER_IMAGE_IMAGE_H
+
+#include "base/memory.h"
+#include "base/tensor.h"
+
+/* Sizes of a linearized minibatch, known only at run time. */
+enum image_size {
+	IMAGE_ONE,     /* 1: a buffer without rows */
+	IMAGE_NODES,   /* nodes of the forest */
+	IMAGE_LEAVES,  /* nodes without children: numbers 0 .. leaves-1 */
+	IMAGE_INPUTS,  /* inputs (trees, sequences) of the minibatch */
+	IMAGE_EDGES,   /* child edges of the forest */
+	IMAGE_BATCHES, /* batches; batch 0 holds the leaves */
+	IMAGE_SIZES
+};
+
+enum image_buffer_kind {
+	IMAGE_WEIGHT,      /* f32, packed by recipe `which`; row table of one row */
+	IMAGE_STATE,       /* f32, a row per node */
+	IMAGE_SCRATCH,     /* f32, an intermediate that is stored */
+	IMAGE_OUTPUT,      /* f32, output `which`: a row per node or per input */
+	IMAGE_TOKEN,       /* i32, a row per node: input `which` */
+	IMAGE_VECTOR,      /* f32, a row per node: input `which` */
+	IMAGE_CHILD,       /* i32[nodes], the node in child slot `which` */
+	IMAGE_CHILD_BEGIN, /* i32[nodes + 1], where a node's edges begin */
+	IMAGE_CHILD_LIST,  /* i32[edges], the child an edge leads to */
+	IMAGE_ROOT,        /* i32[inputs], an input's root */
+	IMAGE_BATCH_BEGIN  /* i32[batches + 1], the first node of a batch */
+};
+
+/* Rows of `row_elements` elements each (padding included), 64-byte aligned at the first. */
+struct image_buffer {
+	const char *name;
+	enum image_buffer_kind kind;
+	enum tensor_dtype dtype; /* F32 or I32 */
+	enum image_size rows;
+	int which;
+	int64_t row_elements;
+	int rank; /* of one row, without padding */
+	int64_t shape[TENSOR_MAX_RANK];
+};
+
+/* --- packing --- */
+
+enum { IMAGE_PACK_DIMS = 6, IMAGE_PACK_SOURCE = -1 };
+
+/* One dimension of a packed buffer: as its index goes 0 .. extent-1 the source's index on `axis` advances by `stride`
+ * (or the source itself changes: axis IMAGE_PACK_SOURCE). */
+struct image_pack_dim {
+	int axis;
+	int64_t extent, stride;
+};
+
+/* Which weight, and where in it the packed region begins. */
+struct image_pack_source {
+	int param;
+	int64_t begin[TENSOR_MAX_RANK];
+	int64_t end[TENSOR_MAX_RANK]; /* elements at or past the end are padding: zero */
+};
+
+/* dst[i0][i1]..., row-major over dims, dims[0] outermost. */
+struct image_recipe {
+	int dims, sources;
+	struct image_pack_dim dim[IMAGE_PACK_DIMS];
+	const struct image_pack_source *source;
+};
+
+/* --- steps --- */
+
+/* Over which rows a step's kernel is called; a call has a row range begin..end. */
+enum image_domain {
+	IMAGE_DOMAIN_ONCE,   /* 0 .. nodes, the kernel finds its own rows */
+	IMAGE_DOMAIN_LEAVES, /* 0 .. leaves */
+	IMAGE_DOMAIN_INNER,  /* leaves .. nodes, batch by batch: a call each; consecutive steps of this domain
+				take turns within one batch */
+	IMAGE_DOMAIN_INNER_NODE, /* the same, node by node */
+	IMAGE_DOMAIN_BATCH,      /* 0 .. nodes, batch by batch */
+	IMAGE_DOMAIN_NODE,       /* 0 .. nodes, node by node */
+	IMAGE_DOMAIN_NODES,      /* 0 .. nodes */
+	IMAGE_DOMAIN_INPUTS      /* 0 .. inputs */
+};
+
+struct image_step {
+	int kernel;
+	enum image_domain domain;
+};
+
+/* --- code --- */
+
+/* What a kernel call sees: the pointer table and the sizes of this minibatch. */
+struct image_frame {
+	void *const *buffers;
+	const int64_t *sizes; /* IMAGE_SIZES of them */
+};
+
+/* A compiled kernel: rows begin..end. */
+typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end);
+
+/* Code that can be called, whatever made it.  `call` is used when `kernels` is NULL (the interpreter). */
+struct image_code {
+	image_kernel *const *kernels;
+	void (*call)(void *self, int kernel, const struct image_frame *, int64_t begin, int64_t end);
+	void (*release)(struct image_code *);
+	void *self;
+	size_t bytes; /* of machine code, 0 = none */
+};
+
+/* --- the image --- */
+
+struct image_output {
+	const char *name;
+	int buffer;
+	bool at_root; /* a row per input, not per node */
+	int labels;   /* 0 = none, else one per element */
+	const char *const *label;
+};
+
+struct image {
+	const char *name;
+	/* what structures it accepts */
+	int children; /* every inner node has so many; -1 = any number of at least one */
+	bool shared_children;
+	/* inputs carried by nodes: which cases read them */
+	int inputs;
+	const struct image_input {
+		const char *name;
+		bool token; /* an i32 index, else f32[elements] */
+		int64_t elements;
+		int64_t limit; /* a token must lie in 0 .. limit-1 */
+		bool at_leaf, at_inner;
+	} *input;
+
+	int params;
+	const struct tensor_info *param; /* names and shapes that a binding must supply; the dtype is not used */
+	int buffers;
+	const struct image_buffer *buffer;
+	int recipes;
+	const struct image_recipe *recipe;
+	int steps;
+	const struct image_step *step;
+	int kernels;
+	const char *const *kernel_name;
+	int outputs;
+	const struct image_output *output;
+	struct image_code code;
+};
+
+#endif
