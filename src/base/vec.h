@@ -23,10 +23,11 @@ static inline void *vec_grown(struct arena *a, const void *old, size_t n, size_t
 	return p;
 }
 
+/* The value is computed before the array counts it; it must not push to the same array. */
 #define vec_push(arena, v, ...)                                                                                       \
 	((v)->n == (v)->capacity                                                                                      \
 		 ? (void)((v)->at = vec_grown(arena, (v)->at, (v)->n, &(v)->capacity, sizeof *(v)->at))               \
 		 : (void)0,                                                                                           \
-	 (v)->at[(v)->n++] = (__VA_ARGS__))
+	 (v)->at[(v)->n] = (__VA_ARGS__), (v)->n++)
 
 #endif

@@ -396,10 +396,10 @@ int ilir_dim_name(struct ilir_module *m, const char *name)
 int ilir_buffer_slot(const struct ilir_module *m, ilir_buffer b)
 {
 	int slot = 0;
-	if (ilir_buffer_at(m, b)->kind == ILIR_REGISTER)
+	if (ilir_buffer_at(m, b)->kind >= ILIR_REGISTER)
 		return -1;
 	for (uint32_t i = 1; i < b.i; i++)
-		slot += m->buffers.at[i].kind != ILIR_REGISTER;
+		slot += m->buffers.at[i].kind < ILIR_REGISTER;
 	return slot;
 }
 

@@ -57,7 +57,8 @@ struct ilir_node {
 
 /* --- buffers --- */
 
-enum { ILIR_REGISTER = IMAGE_BATCH_BEGIN + 1 }; /* kinds: those of the image, and this */
+/* Kinds: those of the image, and these, which no image has. */
+enum { ILIR_REGISTER = IMAGE_BATCH_BEGIN + 1, ILIR_UNUSED };
 
 /* A dimension of a buffer: named, so that loops can be related to it. */
 struct ilir_dim {
@@ -266,10 +267,29 @@ bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_fr
 /* Where a buffer stands in the image's buffer table; -1 for registers. */
 int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
-/* The range of an index expression, from the loops around it. */
+/* --- ranges of index expressions (range.c) --- */
+
+/* low <= value <= high; INT64_MIN and INT64_MAX stand for no bound. */
 struct ilir_range {
-	bool known;
 	int64_t low, high;
 };
+#define ILIR_UNBOUNDED ((struct ilir_range){INT64_MIN, INT64_MAX})
+
+/* The range of an index expression (of all lanes of a vector), given those of the variables by their ids; NULL =
+ * nothing is known of any.  Always sets *range, possibly with one side open; true when both are bounded. */
+bool ilir_range_of(const struct ilir_module *, ilir_expr, const struct ilir_range *of_var, struct ilir_range *range);
+
+/* A load or a store, with what the loops, lets and conditions around it say of the variables. */
+struct ilir_access {
+	const struct ilir_stmt *stmt; /* the store, or the statement that the load stands in */
+	ilir_expr load;               /* none: the store itself */
+	ilir_buffer buffer;
+	int indices;
+	const ilir_expr *index; /* valid during the call */
+	const struct ilir_range *of_var;
+};
+/* Calls for every access of a block that can happen: sides of a branch whose condition cannot hold are left out. */
+typedef void ilir_access_visit(const struct ilir_module *, const struct ilir_access *, void *context);
+void ilir_visit_accesses(const struct ilir_module *, const struct ilir_stmt *, ilir_access_visit *, void *context);
 
 #endif

@@ -54,7 +54,7 @@ struct ra_node {
 			int state, slot; /* CHILD: slot or RA_EACH_CHILD; STATE: slot unused */
 		} state;
 		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
-		struct ra_dim begin; /* SLICE: of the last axis; its extent is in the shape */
+		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; EXTENT: the dimension */
 	};
 };
 

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# What a user of the installed library meets: the header stands alone in C and C++, pkg-config says all that a program
+# needs, the example builds with nothing else and runs.
+#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR CC EXAMPLE
+set -euo pipefail
+destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 cc=$5 example=$6
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+export PKG_CONFIG_PATH=$destdir$pkgconfig
+export LD_LIBRARY_PATH=$destdir$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+[ -z "$destdir" ] || export PKG_CONFIG_SYSROOT_DIR=$destdir
+read -ra flags < <(pkg-config --cflags espalier)
+read -ra libs < <(pkg-config --libs espalier)
+
+echo '#include <espalier.h>' >"$work/alone.c"
+cp "$work/alone.c" "$work/alone.cc"
+$cc -std=c11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.c"
+c++ -std=c++11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.cc"
+
+$cc -std=c11 -Wall -Wextra "$example/embed.c" "${flags[@]}" -o "$work/embed" "${libs[@]}"
+files=("$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
+unset ESPALIER_BACKEND_PATH
+"$work/embed" "$example/treelstm.ra" "${files[@]}" >"$work/embedded"
+"$destdir$bindir/espalier" run "$example/treelstm.ra" --weights "${files[0]}" --vocab "${files[1]}" "${files[2]}" >"$work/run"
+trees=$(wc -l <"${files[2]}")
+for output in embedded run; do
+	[ "$(wc -l <"$work/$output")" -ge "$trees" ]
+done
+echo "installed: espalier $(pkg-config --modversion espalier); the example runs"

@@ -1,0 +1,15 @@
+# What the quickstart runs.
+EXTRA_DIST += \
+	%D%/treelstm/README.md %D%/treelstm/treelstm.ra %D%/treelstm/sentences.ptb \
+	%D%/treelstm/sst-treelstm-small.safetensors %D%/treelstm/sst-vocab.txt
+
+# A program of a user of the library: built against the tree by `make check`, and by `make installcheck` against the
+# installed library through pkg-config, with nothing of the tree in sight.
+check_PROGRAMS += %D%/treelstm/embed
+examples_treelstm_embed_CPPFLAGS = -I$(srcdir)/src/api
+examples_treelstm_embed_LDADD = libespalier.la
+
+installcheck-local:
+	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(bindir)' '$(CC)' \
+		$(srcdir)/%D%/treelstm
+EXTRA_DIST += %D%/installcheck.sh

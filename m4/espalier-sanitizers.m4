@@ -1,0 +1,23 @@
+# ESPALIER_SANITIZERS
+# --enable-asan (addresses, leaks, undefined behaviour) and --enable-tsan (data races). Sets SANITIZE_CFLAGS, for
+# compiling and linking, the conditional SANITIZE, and espalier_sanitizers for the summary. The first finding ends the
+# program, so that a test cannot pass over it.
+AC_DEFUN([ESPALIER_SANITIZERS], [
+AC_ARG_ENABLE([asan], [AS_HELP_STRING([--enable-asan], [build with AddressSanitizer and UBSan])], [], [enable_asan=no])
+AC_ARG_ENABLE([tsan], [AS_HELP_STRING([--enable-tsan], [build with ThreadSanitizer])], [], [enable_tsan=no])
+AS_CASE([$enable_asan:$enable_tsan],
+	[yes:yes], [AC_MSG_ERROR([--enable-asan and --enable-tsan exclude each other])],
+	[yes:*], [espalier_sanitizers=address,undefined],
+	[*:yes], [espalier_sanitizers=thread])
+AS_IF([test -n "$espalier_sanitizers"],
+	[SANITIZE_CFLAGS="-fsanitize=$espalier_sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer"
+	AC_MSG_CHECKING([whether $CC links with -fsanitize=$espalier_sanitizers])
+	espalier_saved_cflags=$CFLAGS
+	CFLAGS="$CFLAGS $SANITIZE_CFLAGS"
+	AC_LINK_IFELSE([AC_LANG_PROGRAM], [AC_MSG_RESULT([yes])],
+		[AC_MSG_RESULT([no])
+		AC_MSG_ERROR([the sanitizer's run-time library is missing])])
+	CFLAGS=$espalier_saved_cflags])
+AC_SUBST([SANITIZE_CFLAGS])
+AM_CONDITIONAL([SANITIZE], [test -n "$espalier_sanitizers"])
+])

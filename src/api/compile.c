@@ -1,0 +1,270 @@
+/* The compile leg, from the model's graph to an image: one list of calls. */
+#include "api/compile.h"
+#include "ilir/passes.h"
+#include "jit/jit.h"
+
+/* What there is of a compilation so far. */
+struct compilation {
+	struct arena *arena;
+	struct diags *diags;
+	const struct ra_model *model;
+	const struct compile_options *options;
+	struct sub_program program;
+	struct sched_plan plan;
+	struct sched sched;
+	struct ilir_tiling tiling;
+	struct ilir_module module;
+	unsigned properties; /* that the module has */
+};
+
+/* --- the legs of the way --- */
+
+static bool make_program(struct compilation *c, const int64_t *sizes)
+{
+	struct sub_options options = {.at = c->options->at};
+	sub_init(&c->program, c->arena, c->model->name);
+	return sub_lower(&c->program, c->model, sizes, &options, c->diags) && sub_verify(&c->program, c->diags);
+}
+
+static bool make_schedule(struct compilation *c)
+{
+	const char *text = c->options->schedule;
+	const struct target *target = target_find(c->options->target);
+	if (!target)
+		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "targets are native, generic, avx2, avx512",
+				"there is no target '%s'", c->options->target);
+	sched_make_plan(&c->plan, c->arena, &c->program);
+	sched_choose(&c->sched, &c->plan, target);
+	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
+}
+
+static bool make_loops(struct compilation *c)
+{
+	ilir_init(&c->module, c->arena, c->model->name);
+	ilir_lower(&c->module, &c->tiling, &c->plan, &c->sched);
+	return ilir_verify(&c->module, 0, "lower", c->diags);
+}
+
+static bool run_pass(struct compilation *c, const struct ilir_pass *pass)
+{
+	pass->run(&c->module, &c->tiling);
+	c->properties |= pass->establishes;
+	return ilir_verify(&c->module, c->properties, pass->name, c->diags);
+}
+
+static bool run_passes(struct compilation *c, const char *last)
+{
+	for (int i = 0; ilir_pass_at(i); i++) {
+		if (!run_pass(c, ilir_pass_at(i)))
+			return false;
+		if (last && strcmp(ilir_pass_at(i)->name, last) == 0)
+			break;
+	}
+	return true;
+}
+
+/* --- back ends --- */
+
+static bool is_interpreter(const struct compilation *c)
+{
+	return strcmp(c->options->backend, "interpreter") == 0;
+}
+
+/* A fault here would be one of the compiler, and the verifier has looked: the rows are left as they are. */
+static void call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end)
+{
+	struct diags ignored;
+	diags_init(&ignored, &allocator_default);
+	ilir_interpret(self, kernel, frame, begin, end, &ignored);
+	diags_free(&ignored);
+}
+
+static bool make_interpreter(struct compilation *c, struct image *image)
+{
+	struct ilir_module *m = ARENA_NEW(c->arena, struct ilir_module);
+	*m = c->module;
+	image->code = (struct image_code){.call = call_interpreter, .self = ilir_interpreter_new(c->arena, m)};
+	return true;
+}
+
+static struct jit_options jit_options_of(const struct compilation *c)
+{
+	return (struct jit_options){c->sched.target, strcmp(c->options->target, "native") == 0};
+}
+
+static bool make_code(struct compilation *c, struct image *image)
+{
+	struct jit_options options = jit_options_of(c);
+	if (is_interpreter(c))
+		return make_interpreter(c, image);
+	if (!target_runs_here(options.target))
+		return diag_add(c->diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
+				"choose --target native, or --backend interpreter",
+				"this machine cannot run code for %s (%s)", options.target->name, options.target->description);
+	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
+	return backend && backend->compile(&c->module, &options, &image->code, c->diags);
+}
+
+/* --- the interface --- */
+
+/* How a body uses the inputs: which it reads, and how many rows a token may choose from. */
+static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs, struct arena *a)
+{
+	bool *live = ARENA_ARRAY(a, bool, p->values.n);
+	sub_mark_live(p, b, live);
+	for (size_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		bool look_up = v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
+		if (!live[i] || !(look_up || v->op == SUB_VECTOR))
+			continue;
+		struct image_input *in = &inputs[look_up ? v->map[0].which : v->which];
+		int64_t rows = look_up ? p->vars.at[v->arg[0].var[0]].extent : 0;
+		in->limit = look_up && (!in->limit || rows < in->limit) ? rows : in->limit;
+		in->at_leaf |= b->domain != SUB_INNER;
+		in->at_inner |= b->domain != SUB_LEAF;
+	}
+}
+
+static int64_t elements(const struct sub_tensor *t)
+{
+	int64_t n = 1;
+	for (int d = 0; d < t->rank; d++)
+		n *= t->shape[d];
+	return n;
+}
+
+static void describe_inputs(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
+	for (size_t i = 0; i < p->inputs.n; i++)
+		inputs[i] = (struct image_input){.name = p->inputs.at[i].name, .token = p->inputs.at[i].token,
+						 .elements = p->inputs.at[i].token ? 0 : elements(&p->inputs.at[i].row)};
+	for (size_t b = 0; b < p->bodies.n; b++)
+		note_inputs(p, &p->bodies.at[b], inputs, c->arena);
+	image->input = inputs;
+	image->inputs = p->inputs.n;
+}
+
+static void describe_params(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n);
+	for (size_t i = 0; i < p->params.n; i++) {
+		const struct sub_tensor *t = &p->params.at[i];
+		params[i] = (struct tensor_info){.name = t->name, .rank = t->rank};
+		memcpy(params[i].shape, t->shape, t->rank * sizeof *t->shape);
+	}
+	image->param = params;
+	image->params = p->params.n;
+}
+
+static void describe_outputs(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
+	for (size_t i = 0; i < p->outputs.n; i++) {
+		const struct ra_output *o = &c->model->outputs.at[i];
+		outputs[i] = (struct image_output){.name = o->name, .buffer = -1, .at_root = p->outputs.at[i].at_root,
+						   .labels = o->labels, .label = o->label};
+		for (int b = 0; b < image->buffers; b++)
+			if (image->buffer[b].kind == IMAGE_OUTPUT && image->buffer[b].which == (int)i)
+				outputs[i].buffer = b;
+	}
+	image->output = outputs;
+	image->outputs = p->outputs.n;
+}
+
+static void describe_interface(const struct compilation *c, struct image *image)
+{
+	image->name = c->model->name;
+	image->children = c->model->structure.children;
+	image->shared_children = c->model->structure.kind == RA_DAG;
+	describe_inputs(c, image);
+	describe_params(c, image);
+	describe_outputs(c, image);
+}
+
+bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		       const struct compile_options *options, struct image *image)
+{
+	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
+	*image = (struct image){0};
+	if (!make_program(&c, sizes) || !make_schedule(&c))
+		return false;
+	describe_interface(&c, image);
+	return true;
+}
+
+bool compile_image(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		   const struct compile_options *options, struct image *image)
+{
+	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
+	const char *last = is_interpreter(&c) ? options->last_pass : NULL;
+	*image = (struct image){0};
+	if (!make_program(&c, sizes) || !make_schedule(&c) || !make_loops(&c))
+		return false;
+	if (!(last && strcmp(last, "lower") == 0) && !run_passes(&c, last))
+		return false;
+	ilir_describe(&c.module, image);
+	describe_interface(&c, image);
+	return make_code(&c, image);
+}
+
+/* --- dumps --- */
+
+static const char *const before_passes[] = {"ra", "subop", "sched", "lower"};
+static const char *const after_passes[] = {"ilir", "llvm", "asm"};
+enum { BEFORE = sizeof before_passes / sizeof *before_passes, AFTER = sizeof after_passes / sizeof *after_passes };
+
+const char *compile_stage(size_t i)
+{
+	int passes = 0;
+	while (ilir_pass_at(passes))
+		passes++;
+	if (i < BEFORE)
+		return before_passes[i];
+	i -= BEFORE;
+	if (i < (size_t)passes)
+		return ilir_pass_at(i)->name;
+	i -= passes;
+	return i < AFTER ? after_passes[i] : NULL;
+}
+
+static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
+{
+	struct jit_options options = jit_options_of(c);
+	const struct jit_backend *backend = jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
+	return backend && backend->print(&c->module, &options, what, s, c->diags);
+}
+
+static void dump_loops(const struct compilation *c, struct str *s)
+{
+	str_printf(s, "# %d intermediates stored to memory\n", ilir_stored_intermediates(&c->module));
+	ilir_print(&c->module, s);
+}
+
+bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		  const struct compile_options *options, const char *stage, struct str *s)
+{
+	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
+	if (strcmp(stage, "ra") == 0)
+		return ra_print(model, s), true;
+	if (!make_program(&c, sizes))
+		return false;
+	if (strcmp(stage, "subop") == 0)
+		return sub_print(&c.program, s), true;
+	if (!make_schedule(&c))
+		return false;
+	if (strcmp(stage, "sched") == 0)
+		return sched_print(&c.sched, &c.plan, s), true;
+	if (!make_loops(&c))
+		return false;
+	if (strcmp(stage, "lower") == 0)
+		return dump_loops(&c, s), true;
+	if (!run_passes(&c, stage))
+		return false;
+	if (strcmp(stage, "llvm") == 0 || strcmp(stage, "asm") == 0)
+		return dump_code(&c, strcmp(stage, "asm") == 0 ? JIT_TEXT_ASM : JIT_TEXT_IR, s);
+	return dump_loops(&c, s), true;
+}

@@ -1,0 +1,168 @@
+#include "api/internal.h"
+
+#include <string.h>
+
+static void destroy(void *object)
+{
+	esp_forest *f = object;
+	struct allocator a = f->object.context->allocator;
+	int inputs = f->program->interface.inputs;
+	for (int i = 0; f->data && f->capacities && i < inputs; i++)
+		if (f->data[i])
+			a.resize(a.context, f->data[i], f->capacities[i], 0);
+	if (f->data)
+		a.resize(a.context, f->data, (inputs + 1) * sizeof *f->data, 0);
+	if (f->capacities)
+		a.resize(a.context, f->capacities, (inputs + 1) * sizeof *f->capacities, 0);
+	lin_collect_free(&f->collect);
+	object_release(f->program);
+}
+
+static void *take_zeroed(const struct allocator *a, size_t bytes)
+{
+	void *p = a->resize(a->context, NULL, 0, bytes);
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+static esp_forest *new_forest(esp_program *p, struct diags *diags)
+{
+	const struct allocator *a = &p->object.context->allocator;
+	esp_forest *f = object_new(p->object.context, sizeof *f, destroy, diags);
+	if (!f)
+		return NULL;
+	f->program = object_hold(p);
+	lin_collect_init(&f->collect, a);
+	f->data = take_zeroed(a, (p->interface.inputs + 1) * sizeof *f->data);
+	f->capacities = take_zeroed(a, (p->interface.inputs + 1) * sizeof *f->capacities);
+	if (f->data && f->capacities)
+		return f;
+	diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a forest");
+	object_release(f);
+	return NULL;
+}
+
+esp_status esp_forest_create(esp_program *program, esp_forest **out, esp_error **error)
+{
+	struct diags diags = api_begin(program);
+	esp_forest *f = NULL;
+	if (api_need(&diags, program) && api_need(&diags, out))
+		f = new_forest(program, &diags);
+	if (out)
+		*out = f;
+	return api_end(&diags, f, error);
+}
+
+void esp_forest_free(esp_forest *f)
+{
+	object_release(f);
+}
+
+void esp_forest_clear(esp_forest *f)
+{
+	if (f)
+		lin_collect_clear(&f->collect);
+}
+
+/* --- adding --- */
+
+/* Bytes that a node carries of an input. */
+static size_t node_bytes(const esp_forest *f, int input)
+{
+	const struct image_input *in = &f->program->interface.input[input];
+	return in->token ? sizeof(int32_t) : in->elements * sizeof(float);
+}
+
+/* Room for data of `nodes` nodes more; what is there stays. */
+static bool reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
+{
+	const struct allocator *a = &f->object.context->allocator;
+	size_t old = f->capacities[input], bytes;
+	bool counted = !__builtin_mul_overflow(f->collect.nodes + nodes, node_bytes(f, input), &bytes);
+	if (counted && bytes <= old)
+		return true;
+	size_t capacity = bytes > 2 * old ? bytes : 2 * old;
+	void *p =
+	    counted && capacity <= PTRDIFF_MAX ? a->resize(a->context, f->data[input], old, capacity) : NULL;
+	if (!p)
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory for the data of nodes");
+	f->data[input] = p;
+	f->capacities[input] = capacity;
+	return true;
+}
+
+/* All room is made before anything is appended, so that a failure changes nothing. */
+bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
+{
+	int inputs = f->program->interface.inputs;
+	int64_t first = f->collect.nodes;
+	for (int i = 0; i < inputs; i++)
+		if (!reserve(f, i, s->nodes, diags))
+			return false;
+	if (!lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags))
+		return false;
+	for (int i = 0; i < inputs; i++)
+		memcpy((char *)f->data[i] + first * node_bytes(f, i), s->data[i],
+		       s->nodes * node_bytes(f, i));
+	return true;
+}
+
+static bool check_arguments(const esp_forest *f, const esp_structure *s, struct diags *diags)
+{
+	const char *function = "esp_forest_add";
+	if (s->nodes > INT32_MAX)
+		return api_bad_argument(diags, function, "structure->nodes", "must be below 2^31");
+	if (!s->child_begin)
+		return api_bad_argument(diags, function, "structure->child_begin", "must not be NULL");
+	if (!s->children && s->child_begin[s->nodes] != s->child_begin[0])
+		return api_bad_argument(diags, function, "structure->children",
+					"must not be NULL when nodes have children");
+	if (!s->data && f->program->interface.inputs)
+		return api_bad_argument(diags, function, "structure->data",
+					"must not be NULL: the program has inputs");
+	for (int i = 0; i < f->program->interface.inputs; i++)
+		if (!s->data[i])
+			return api_bad_argument(diags, function, "structure->data",
+						"must hold an array for each input of the program");
+	return true;
+}
+
+esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, esp_error **error)
+{
+	struct diags diags = api_begin(forest);
+	bool ok = api_need(&diags, forest) && api_need(&diags, structure) &&
+		  check_arguments(forest, structure, &diags) && forest_add(forest, structure, &diags);
+	return api_end(&diags, ok, error);
+}
+
+/* --- looking --- */
+
+size_t esp_forest_structures(const esp_forest *f)
+{
+	return f ? f->collect.inputs : 0;
+}
+
+size_t esp_forest_nodes(const esp_forest *f, size_t structure)
+{
+	if (structure >= esp_forest_structures(f))
+		return 0;
+	const int32_t *begin = f->collect.input_begin.at;
+	bool last = structure + 1 == esp_forest_structures(f);
+	return (last ? f->collect.nodes : begin[structure + 1]) - begin[structure];
+}
+
+struct rt_minibatch forest_minibatch(const esp_forest *f)
+{
+	return (struct rt_minibatch){lin_collect_forest(&f->collect), (const void *const *)f->data};
+}
+
+esp_status esp_forest_check(const esp_forest *forest, esp_error **error)
+{
+	struct diags diags = api_begin(forest);
+	bool ok = api_need(&diags, forest);
+	if (ok) {
+		struct rt_minibatch m = forest_minibatch(forest);
+		ok = rt_check(diags.allocator, &forest->program->interface, &m, &diags);
+	}
+	return api_end(&diags, ok, error);
+}

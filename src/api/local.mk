@@ -1,0 +1,19 @@
+lib_LTLIBRARIES += libespalier.la
+include_HEADERS += %D%/espalier.h
+
+# current:revision:age.  A release that changes no symbol: revision + 1.  One that only adds symbols: current + 1,
+# age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age 0,
+# revision 0; the soname changes then.
+libespalier_version = 0:0:0
+
+libespalier_la_SOURCES =
+libespalier_la_LIBADD = libespalier-internal.la
+libespalier_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(libespalier_version) $(DEFINED_LDFLAGS) \
+	-Wl,--version-script=$(srcdir)/%D%/espalier.map
+EXTRA_libespalier_la_DEPENDENCIES = %D%/espalier.map
+EXTRA_DIST += %D%/espalier.map
+
+libespalier_internal_la_SOURCES += \
+	%D%/binding.c %D%/compile.h %D%/context.c %D%/error.c %D%/forest.c %D%/internal.h %D%/model.c \
+	%D%/program.c %D%/session.c %D%/treebank.c %D%/weights.c
+EXTRA_DIST += %D%/README.md

@@ -1,0 +1,134 @@
+#include "api/internal.h"
+
+#include <string.h>
+
+struct esp_session {
+	struct object object;
+	esp_binding *binding;
+	struct rt_session run;
+	/* of the last run */
+	size_t structures;
+	int32_t *begin;	 /* structures + 1: their first nodes in the forest */
+	size_t capacity; /* of `begin` */
+};
+
+static void destroy(void *object)
+{
+	esp_session *s = object;
+	const struct allocator *a = &s->object.context->allocator;
+	rt_session_free(&s->run);
+	if (s->begin)
+		a->resize(a->context, s->begin, s->capacity * sizeof *s->begin, 0);
+	object_release(s->binding);
+}
+
+static esp_session *new_session(esp_binding *binding, struct diags *diags)
+{
+	esp_context *context = binding->object.context;
+	esp_session *s = object_new(context, sizeof *s, destroy, diags);
+	if (!s)
+		return NULL;
+	s->binding = object_hold(binding);
+	if (rt_session_init(&s->run, &context->allocator, &binding->program->image, diags))
+		return s;
+	object_release(s);
+	return NULL;
+}
+
+esp_status esp_session_create(esp_binding *binding, esp_session **out, esp_error **error)
+{
+	struct diags diags = api_begin(binding);
+	esp_session *s = NULL;
+	if (api_need(&diags, binding) && api_need(&diags, out))
+		s = new_session(binding, &diags);
+	if (out)
+		*out = s;
+	return api_end(&diags, s, error);
+}
+
+void esp_session_free(esp_session *s)
+{
+	object_release(s);
+}
+
+/* --- runs --- */
+
+/* Results are asked for by structure and node after the forest may have gone. */
+static bool remember(esp_session *s, const struct lin_forest *f, struct diags *diags)
+{
+	const struct allocator *a = &s->object.context->allocator;
+	size_t wanted = f->inputs + 1;
+	if (wanted > s->capacity) {
+		size_t capacity = wanted > 2 * s->capacity ? wanted : 2 * s->capacity;
+		void *p = a->resize(a->context, s->begin, s->capacity * sizeof *s->begin,
+				    capacity * sizeof *s->begin);
+		if (!p)
+			return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+					"no memory for a run");
+		s->begin = p;
+		s->capacity = capacity;
+	}
+	if (f->inputs)
+		memcpy(s->begin, f->input_begin, f->inputs * sizeof *s->begin);
+	s->begin[f->inputs] = f->nodes;
+	return true;
+}
+
+static bool run(esp_session *s, const esp_forest *f, struct diags *diags)
+{
+	if (f->program != s->binding->program)
+		return api_bad_argument(diags, "esp_session_run", "forest",
+					"belongs to another program than the session");
+	struct rt_minibatch m = forest_minibatch(f);
+	s->structures = 0;
+	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &s->binding->packed, &m, diags))
+		return false;
+	s->structures = m.forest.inputs;
+	return true;
+}
+
+esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_error **error)
+{
+	struct diags diags = api_begin(session ? (const void *)session : forest);
+	bool ok = api_need(&diags, session) && api_need(&diags, forest) && run(session, forest, &diags);
+	return api_end(&diags, ok, error);
+}
+
+/* --- results --- */
+
+static bool has_output(const esp_session *s, size_t output, size_t structure)
+{
+	return s && structure < s->structures && output < (size_t)s->run.image->outputs;
+}
+
+const float *esp_session_output(const esp_session *s, size_t output, size_t structure, size_t node)
+{
+	if (!has_output(s, output, structure))
+		return NULL;
+	if (s->run.image->output[output].at_root)
+		return rt_session_row(&s->run, output, structure);
+	if (node >= (size_t)(s->begin[structure + 1] - s->begin[structure]))
+		return NULL;
+	return rt_session_row(&s->run, output, s->begin[structure] + (int64_t)node);
+}
+
+const float *esp_session_root(const esp_session *s, size_t output, size_t structure)
+{
+	return has_output(s, output, structure) ? rt_session_root_row(&s->run, output, structure) : NULL;
+}
+
+esp_costs esp_session_costs(const esp_session *s)
+{
+	if (!s)
+		return (esp_costs){0};
+	return (esp_costs){
+	    .compile = s->binding->program->seconds,
+	    .bind = s->binding->seconds,
+	    .linearize = s->run.linearize,
+	    .run = s->run.run,
+	    .runs = s->run.runs,
+	    .structures = s->run.structures,
+	    .nodes = s->run.nodes,
+	    .batches = s->run.batches,
+	};
+}

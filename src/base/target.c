@@ -1,0 +1,39 @@
+#include "base/target.h"
+
+#include <string.h>
+
+static const struct target targets[] = {
+    {"generic", "x86-64: SSE2", 4, 16, 256 << 10},
+    {"avx2", "x86-64-v3: AVX2 and FMA", 8, 16, 512 << 10},
+    {"avx512", "x86-64-v4: AVX-512", 16, 32, 1 << 20},
+};
+
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+const struct target *target_at(int i)
+{
+	return i < TARGETS ? &targets[i] : NULL;
+}
+
+int target_runs_here(const struct target *t)
+{
+#ifdef __x86_64__
+	if (t->lanes == 16)
+		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+		       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+	if (t->lanes == 8)
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+	return 1;
+#else
+	return t->lanes == 4;
+#endif
+}
+
+const struct target *target_find(const char *name)
+{
+	const struct target *found = NULL;
+	for (const struct target *t = targets; t < targets + TARGETS; t++)
+		if (strcmp(name, "native") == 0 ? target_runs_here(t) : strcmp(name, t->name) == 0)
+			found = t;
+	return found;
+}

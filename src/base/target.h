@@ -1,0 +1,20 @@
+/* The machines that code is made for: what the schedule must know of them. */
+#ifndef ESPALIER_BASE_TARGET_H
+#define ESPALIER_BASE_TARGET_H
+
+struct target {
+	const char *name;
+	const char *description;
+	int lanes;     /* f32 lanes of a vector register */
+	int registers; /* vector registers */
+	long l2_bytes; /* private cache that weights should stay in */
+};
+
+/* By name; "native" is the best that this machine can run.  NULL when there is no such target. */
+const struct target *target_find(const char *name);
+/* Whether this machine can run code made for it. */
+int target_runs_here(const struct target *);
+/* The i-th target, NULL past the last. */
+const struct target *target_at(int i);
+
+#endif

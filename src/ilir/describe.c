@@ -1,0 +1,62 @@
+/* What the image says of a module: buffers, recipes, kernels and steps. */
+#include "ilir/passes.h"
+
+/* A weight that was not packed is laid out as it is, with its padding. */
+static struct image_recipe natural_recipe(struct arena *a, const struct ilir_buffer_decl *b)
+{
+	struct image_pack_source *source = ARENA_NEW(a, struct image_pack_source);
+	struct image_recipe r = {.dims = b->rank, .sources = 1, .source = source};
+	source->param = b->which;
+	for (int d = 0; d < b->rank; d++) {
+		r.dim[d] = (struct image_pack_dim){d, b->dim[d].padded, 1};
+		source->end[d] = b->dim[d].extent;
+	}
+	return r;
+}
+
+static struct image_buffer describe_buffer(const struct ilir_buffer_decl *b)
+{
+	struct image_buffer out = {.name = b->name, .kind = b->kind, .dtype = b->dtype == ILIR_F32 ? TENSOR_F32 : TENSOR_I32,
+				   .which = b->which, .row_elements = 1};
+	int first = b->rank && b->dim[0].rows != IMAGE_ONE;
+	out.rows = first ? b->dim[0].rows : IMAGE_ONE;
+	for (int d = first; d < b->rank; d++) {
+		out.row_elements *= b->dim[d].padded;
+		if (out.rank < TENSOR_MAX_RANK)
+			out.shape[out.rank++] = b->dim[d].extent;
+	}
+	return out;
+}
+
+static void describe_buffers(const struct ilir_module *m, struct image *image)
+{
+	struct image_buffer *buffers = ARENA_ARRAY(m->arena, struct image_buffer, m->buffers.n);
+	struct image_recipe *recipes = ARENA_ARRAY(m->arena, struct image_recipe, m->buffers.n);
+	for (size_t i = 1; i < m->buffers.n; i++) {
+		const struct ilir_buffer_decl *b = &m->buffers.at[i];
+		if (b->kind >= ILIR_REGISTER)
+			continue;
+		buffers[image->buffers] = describe_buffer(b);
+		if (b->kind == IMAGE_WEIGHT) {
+			recipes[image->recipes] = b->recipe ? *b->recipe : natural_recipe(m->arena, b);
+			buffers[image->buffers].which = image->recipes++;
+		}
+		image->buffers++;
+	}
+	image->buffer = buffers;
+	image->recipe = recipes;
+}
+
+void ilir_describe(const struct ilir_module *m, struct image *image)
+{
+	struct image_step *steps = ARENA_ARRAY(m->arena, struct image_step, m->kernels.n);
+	const char **names = ARENA_ARRAY(m->arena, const char *, m->kernels.n);
+	describe_buffers(m, image);
+	for (size_t k = 0; k < m->kernels.n; k++) {
+		steps[k] = (struct image_step){k, m->kernels.at[k].domain};
+		names[k] = m->kernels.at[k].name;
+	}
+	image->steps = image->kernels = m->kernels.n;
+	image->step = steps;
+	image->kernel_name = names;
+}

@@ -1,0 +1,23 @@
+/* Padding: buffers reach as far as they are accessed. */
+#include "ilir/passes.h"
+
+static void reach(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	(void)context;
+	struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
+	for (int d = 0; d < a->indices; d++) {
+		struct ilir_range r;
+		ilir_range_of(m, a->index[d], a->of_var, &r);
+		if (b->kind != ILIR_REGISTER && b->dim[d].rows == IMAGE_ONE && r.high != INT64_MAX && r.high >= b->dim[d].padded)
+			b->dim[d].padded = r.high + 1;
+	}
+}
+
+void ilir_fit_buffers(struct ilir_module *m)
+{
+	for (size_t b = 1; b < m->buffers.n; b++)
+		for (int d = 0; d < m->buffers.at[b].rank; d++)
+			m->buffers.at[b].dim[d].padded = m->buffers.at[b].dim[d].extent;
+	for (size_t k = 0; k < m->kernels.n; k++)
+		ilir_visit_accesses(m, m->kernels.at[k].body, reach, NULL);
+}

@@ -1,0 +1,500 @@
+/* From a planned sub-operator program to loops.
+ *
+ * Each group becomes a nest: its dimensions outside, the rows of the step inside, so that what belongs to a block of
+ * columns is used for all rows before the next.  In the innermost block values are asked for by their index, from the
+ * results down: an `assign` or `cond` only changes the index (no data moves), a reduction becomes a loop with an
+ * accumulator, all else a let.  Reductions that share an operand share a loop: these are the gates of a cell. */
+#include "base/map.h"
+#include "ilir/lower.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* --- blocks under construction --- */
+
+static struct scope *scope_new(struct lowering *l, struct scope *outer, bool reduction)
+{
+	struct scope *s = ARENA_NEW(l->m->arena, struct scope);
+	*s = (struct scope){.outer = outer, .depth = outer ? outer->depth + 1 : 0, .reduction = reduction};
+	s->memo = map_in(l->m->arena);
+	return s;
+}
+
+static void scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stmt, struct lower_loop *loop)
+{
+	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
+}
+
+/* The finished block: a loop stands behind the statements that prepare its accumulators. */
+static struct ilir_stmt *scope_finish(struct lowering *l, const struct scope *s)
+{
+	struct ilir_stmt *first = NULL, **link = &first;
+	for (size_t i = 0; i < s->items.n; i++) {
+		const struct lower_loop *loop = s->items.at[i].loop;
+		*link = s->items.at[i].stmt;
+		if (loop) {
+			*link = ilir_append(loop->prologue, ilir_for(l->m, loop->var, loop->begin, loop->end, 1, loop->dim,
+								     ILIR_SERIAL, scope_finish(l, loop->body)));
+		}
+		while (*link)
+			link = &(*link)->next;
+	}
+	return first;
+}
+
+/* Where something is defined: the depth of its scope and the place in it. */
+static void define(struct lowering *l, bool is_buffer, uint32_t id, int depth, int place)
+{
+	uint32_t key[2] = {is_buffer, id};
+	map_add(&l->places, (const char *)key, sizeof key, l->defined.n);
+	vec_push(l->m->arena, &l->defined, (struct definition){depth, place});
+}
+
+static const struct definition *definition_of(const struct lowering *l, bool is_buffer, uint32_t id)
+{
+	uint32_t key[2] = {is_buffer, id};
+	int at = map_get(&l->places, (const char *)key, sizeof key);
+	return at < 0 ? NULL : &l->defined.at[at];
+}
+
+static const struct definition *definition_at(const struct lowering *l, const struct ilir_module *m, ilir_expr e)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	return n->op == ILIR_VAR	 ? definition_of(l, false, n->var.i)
+	       : n->op == ILIR_LOAD ? definition_of(l, true, n->buffer.i)
+				    : NULL;
+}
+
+/* The depth of the innermost scope that expressions depend on. */
+struct reach {
+	const struct lowering *l;
+	int depth;
+};
+
+static void reach_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct reach *r = context;
+	const struct definition *d = definition_at(r->l, m, e);
+	if (d && d->depth > r->depth)
+		r->depth = d->depth;
+}
+
+static int depth_of(const struct lowering *l, const ilir_expr *e, int n)
+{
+	struct reach r = {l, 0};
+	struct ilir_visit visit = {.expr = reach_leaf, .context = &r};
+	for (int i = 0; i < n; i++)
+		ilir_visit_expr(l->m, e[i], &visit);
+	return r.depth;
+}
+
+/* The last place in the scope of this depth that an expression depends on; -1 = none. */
+struct last {
+	const struct lowering *l;
+	int depth, place;
+};
+
+static void last_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct last *last = context;
+	const struct definition *d = definition_at(last->l, m, e);
+	if (d && d->depth == last->depth && d->place > last->place)
+		last->place = d->place;
+}
+
+static int last_place(const struct lowering *l, ilir_expr e, int depth)
+{
+	struct last last = {l, depth, -1};
+	struct ilir_visit visit = {.expr = last_leaf, .context = &last};
+	ilir_visit_expr(l->m, e, &visit);
+	return last.place;
+}
+
+static struct scope *scope_at(const struct lowering *l, int depth)
+{
+	struct scope *s = l->scope;
+	while (s->depth > depth)
+		s = s->outer;
+	return s;
+}
+
+/* --- values --- */
+
+static ilir_expr value_at(struct lowering *, sub_ref, const ilir_expr *index);
+
+/* Names a computed value, in the outermost scope it can stand in.  Inside a reduction expressions stay whole. */
+static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
+{
+	enum ilir_op op = ilir_at(l->m, e)->op;
+	struct scope *s = scope_at(l, depth_of(l, &e, 1));
+	if (s->reduction || op == ILIR_CONST_F || op == ILIR_VAR)
+		return e;
+	ilir_var v = ilir_new_var(l->m, name, ilir_type_of(l->m, e));
+	define(l, false, v.i, s->depth, s->items.n);
+	scope_add(l, s, ilir_let(l->m, v, e), NULL);
+	return ilir_var_ref(l->m, v);
+}
+
+/* A row that an index array names; read once for each row it belongs to. */
+static ilir_expr row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
+{
+	ilir_expr e = ilir_load(l->m, array, &at, 1);
+	struct scope *s = scope_at(l, depth_of(l, &e, 1));
+	int known = map_get(&s->memo, (const char *)&e, sizeof e);
+	if (known >= 0)
+		return (ilir_expr){known};
+	ilir_expr row = bind(l, name, e);
+	map_add(&s->memo, (const char *)&e, sizeof e, row.i);
+	return row;
+}
+
+static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+{
+	struct ilir_module *mod = l->m;
+	ilir_expr at = {0};
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == m->var)
+			at = index[i];
+	switch (m->function) {
+	case SUB_CHILD:
+		return row_of(l, l->child[m->which], l->child_name[m->which], at);
+	case SUB_EDGE_CHILD:
+		return row_of(l, l->child_list, "child", at);
+	case SUB_ROOT:
+		return row_of(l, l->root, "root", at);
+	case SUB_TOKEN:
+		return row_of(l, l->input[m->which], "token", at);
+	default:
+		if (!at.i)
+			return ilir_index(mod, m->offset);
+		at = ilir_binary(mod, ILIR_MUL, at, ilir_index(mod, m->scale));
+		return ilir_binary(mod, ILIR_ADD, at, ilir_index(mod, m->offset));
+	}
+}
+
+/* The indices of an argument, from the names it is used under; `own` is a variable of the use alone. */
+static void indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, int own,
+			  ilir_expr own_index, ilir_expr *out)
+{
+	for (int i = 0; i < u->vars; i++) {
+		out[i] = own_index;
+		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+			if (v->var[j] == u->var[i])
+				out[i] = index[j];
+	}
+}
+
+static ilir_expr argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
+{
+	ilir_expr out[SUB_MAX_VARS];
+	indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
+	return value_at(l, v->arg[a].value, out);
+}
+
+static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	ilir_expr out[SUB_MAX_VARS];
+	for (int i = 0; i < v->arg[0].vars; i++)
+		out[i] = apply_map(l, v, &v->map[i], index);
+	return value_at(l, v->arg[0].value, out);
+}
+
+/* A concatenation chooses by the index; split_loops resolves the choice. */
+static ilir_expr joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	ilir_expr side[2], at = index[v->axis];
+	int64_t first = 0;
+	for (int a = 0; a < 2; a++) {
+		const struct sub_use *u = &v->arg[a];
+		int var = u->var[u->vars - (v->vars - v->axis)];
+		ilir_expr out[SUB_MAX_VARS], own = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
+		indices_under(v, index, u, var, own, out);
+		side[a] = value_at(l, u->value, out);
+		if (a == 0)
+			first = l->p->vars.at[var].extent;
+	}
+	return ilir_ternary(l->m, ILIR_SELECT, ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), side[0], side[1]);
+}
+
+/* --- reductions --- */
+
+static bool same_columns(const struct lowering *l, ilir_expr e)
+{
+	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
+}
+
+/* The update of an accumulator by one element: a sum of products is a chain of fused multiply-adds. */
+static ilir_expr accumulate(struct lowering *l, const struct sub_value *v, const ilir_expr *index, ilir_expr acc,
+			    ilir_expr *shared)
+{
+	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
+	*shared = (ilir_expr){0};
+	if (v->op == SUB_SUM && product->op == SUB_MULTIPLY && !sched_is_stored(l->plan, l->body, v->arg[0].value)) {
+		ilir_expr a = argument(l, product, index, 0), b = argument(l, product, index, 1);
+		*shared = same_columns(l, b) ? b : same_columns(l, a) ? a : *shared;
+		return ilir_ternary(l->m, ILIR_FMA, a, b, acc);
+	}
+	ilir_expr x = value_at(l, v->arg[0].value, index);
+	return ilir_binary(l->m, v->op == SUB_SUM ? ILIR_ADD : ILIR_MAX, acc, x);
+}
+
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v)
+{
+	const struct sub_var *var = &l->p->vars.at[v->reduced];
+	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
+	bool edge = var->set == SUB_EDGE;
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent, .body = scope_new(l, s, !edge)};
+	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
+	loop->dim = ilir_dim_name(l->m, edge ? "edge" : var->name);
+	loop->begin = ilir_index(l->m, 0);
+	loop->end = ilir_index(l->m, loop->extent);
+	if (edge) {
+		ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
+		loop->begin = ilir_load(l->m, l->child_begin, &l->row, 1);
+		loop->end = ilir_load(l->m, l->child_begin, &next, 1);
+	} else if (l->tile->unroll > 1) {
+		vec_push(l->m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
+	}
+	define(l, false, loop->var.i, loop->body->depth, -1);
+	return loop;
+}
+
+/* Puts one reduction into a loop of scope `s`.  False when it does not belong into this loop: it shares no operand with
+ * it, or needs something that is known only after the loop. */
+static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sub_value *v,
+		      const ilir_expr *index, ilir_buffer acc, bool fresh)
+{
+	struct scope *saved = l->scope;
+	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
+	indices_under(v, index, &v->arg[0], v->reduced, ilir_var_ref(l->m, loop->var), out);
+	l->scope = loop->body;
+	if (loop->extent < 0)
+		l->edge = ilir_var_ref(l->m, loop->var);
+	ilir_expr value = accumulate(l, v, out, from, &shared);
+	l->scope = saved;
+	l->edge = edge;
+	if (!fresh) {
+		bool later = last_place(l, value, s->depth) > loop->place;
+		if (later || loop->shared.i != shared.i || loop->accumulators >= l->most_accumulators)
+			return false;
+	}
+	loop->shared = shared;
+	loop->accumulators++;
+	ilir_expr start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
+	loop->prologue = ilir_append(loop->prologue,
+				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
+	return true;
+}
+
+static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
+	bool edge = l->p->vars.at[v->reduced].set == SUB_EDGE;
+	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	ilir_buffer acc = ilir_new_buffer(l->m, decl);
+	struct lower_loop *loop = NULL;
+	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
+		struct lower_loop *other = s->items.at[i].loop;
+		if (other && other->extent == l->p->vars.at[v->reduced].extent && reduce_in(l, s, other, v, index, acc, false))
+			loop = other;
+	}
+	if (!loop) {
+		loop = new_loop(l, s, v);
+		reduce_in(l, s, loop, v, index, acc, true);
+		loop->place = s->items.n;
+		scope_add(l, s, NULL, loop);
+	}
+	define(l, true, acc.i, s->depth, loop->place);
+	return ilir_load(l->m, acc, NULL, 0);
+}
+
+/* --- elementwise --- */
+
+static const enum ilir_op elementwise_op[SUB_OPS] = {
+    [SUB_NEG] = ILIR_NEG,	  [SUB_EXP] = ILIR_EXP,	  [SUB_LOG] = ILIR_LOG, [SUB_SQRT] = ILIR_SQRT,
+    [SUB_SIGMOID] = ILIR_SIGMOID, [SUB_TANH] = ILIR_TANH, [SUB_ADD] = ILIR_ADD, [SUB_MULTIPLY] = ILIR_MUL,
+    [SUB_SMAX] = ILIR_MAX,	  [SUB_REC] = ILIR_FDIV,
+};
+
+/* a*b + c is fused where the product has no other use in the body. */
+static ilir_expr sum_of(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	for (int a = 1; a >= 0; a--) {
+		sub_ref r = v->arg[a].value;
+		const struct sub_value *product = sub_at(l->p, r);
+		if (product->op != SUB_MULTIPLY || l->uses[r.i] != 1 || sched_is_stored(l->plan, l->body, r))
+			continue;
+		ilir_expr out[SUB_MAX_VARS];
+		indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
+		ilir_expr other = argument(l, v, index, 1 - a);
+		ilir_expr x = argument(l, product, out, 0), y = argument(l, product, out, 1);
+		return ilir_ternary(l->m, ILIR_FMA, x, y, other);
+	}
+	ilir_expr x = argument(l, v, index, 0);
+	return ilir_binary(l->m, ILIR_ADD, x, argument(l, v, index, 1));
+}
+
+static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	if (v->op == SUB_ADD)
+		return sum_of(l, v, index);
+	ilir_expr x = argument(l, v, index, 0);
+	if (v->op == SUB_REC)
+		return ilir_binary(l->m, ILIR_FDIV, ilir_float(l->m, 1), x);
+	if (v->args == 1)
+		return ilir_unary(l->m, elementwise_op[v->op], x);
+	return ilir_binary(l->m, elementwise_op[v->op], x, argument(l, v, index, 1));
+}
+
+/* --- asking for a value --- */
+
+static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	switch (v->op) {
+	case SUB_CONST:
+		return ilir_float(l->m, v->constant);
+	case SUB_PARAM:
+		return ilir_load(l->m, l->param[v->which], index, v->vars);
+	case SUB_STATE:
+		return ilir_load(l->m, l->state[v->which], index, v->vars);
+	default:
+		return ilir_load(l->m, l->input[v->which], index, v->vars);
+	}
+}
+
+/* The value is a target of the group at hand, asked for at the very element that the nest is at. */
+static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	bool target = false;
+	for (size_t i = 0; i < l->group->targets.n; i++)
+		target |= l->group->targets.at[i].i == r.i;
+	for (int i = 0; target && i < v->vars; i++)
+		target = index[i].i == l->space[i].i;
+	return target;
+}
+
+static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	char name[24];
+	switch (v->op) {
+	case SUB_ASSIGN:
+		return moved(l, v, index);
+	case SUB_COND:
+		return joined(l, v, index);
+	case SUB_SUM:
+	case SUB_MAX:
+		return reduced(l, r, index);
+	default:
+		snprintf(name, sizeof name, "v%u", r.i);
+		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));
+	}
+}
+
+static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	if (sub_class_of(v->op) == SUB_SOURCE)
+		return read_source(l, v, index);
+	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
+		return ilir_load(l->m, lower_storage(l, l->body, r), index, v->vars);
+	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
+	for (int i = 0; i < v->vars; i++)
+		key[1 + i] = index[i].i;
+	for (const struct scope *s = l->scope; s; s = s->outer) {
+		int known = map_get(&s->memo, (const char *)key, sizeof key);
+		if (known >= 0)
+			return (ilir_expr){known};
+	}
+	ilir_expr e = compute(l, r, index);
+	map_add(&scope_at(l, depth_of(l, &e, 1))->memo, (const char *)key, sizeof key, e.i);
+	return e;
+}
+
+/* --- nests --- */
+
+/* Stores a target wherever it is wanted: states and outputs of the body, or an intermediate. */
+static void store_target(struct lowering *l, sub_ref r)
+{
+	ilir_expr e = value_at(l, r, l->space);
+	const struct sub_value *v = sub_at(l->p, r);
+	const struct sub_body *b = l->body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[l->body];
+	bool stored = false;
+	for (size_t i = 0; b && i < b->stores.n; i++) {
+		const struct sub_store *s = &b->stores.at[i];
+		if (s->value.value.i != r.i)
+			continue;
+		ilir_expr index[SUB_MAX_VARS] = {l->row};
+		for (int d = 0; d < l->group->dims; d++)
+			index[1 + d] = l->space[l->group->rows + d];
+		ilir_buffer to = (s->output ? l->output : l->state)[s->which];
+		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
+		stored = true;
+	}
+	if (!stored)
+		scope_add(l, l->scope, ilir_store(l->m, lower_storage(l, l->body, r), l->space, v->vars, e), NULL);
+}
+
+/* The innermost block of a group: everything for one element. */
+static struct ilir_stmt *lower_element(struct lowering *l)
+{
+	l->scope = scope_new(l, NULL, false);
+	for (size_t i = 0; i < l->group->targets.n; i++)
+		store_target(l, l->group->targets.at[i]);
+	return scope_finish(l, l->scope);
+}
+
+/* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
+static bool only_intermediates(const struct lowering *l)
+{
+	const struct sub_body *b = l->body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[l->body];
+	for (size_t i = 0; b && i < b->stores.n; i++)
+		for (size_t t = 0; t < l->group->targets.n; t++)
+			if (b->stores.at[i].value.value.i == l->group->targets.at[t].i)
+				return false;
+	return true;
+}
+
+struct ilir_stmt *lower_group(struct lowering *l, int number, bool row_loop)
+{
+	const struct sched_group *g = l->group = &l->plan->groups.at[number];
+	struct ilir_module *m = l->m;
+	const struct sub_value *v = sub_at(l->p, g->targets.at[0]);
+	struct ilir_type index = {ILIR_INDEX, 1};
+	ilir_var row = {0}, dim[SUB_MAX_VARS];
+	l->tile = &l->sched->tiles.at[number];
+	l->body = g->body;
+	l->column = (ilir_var){0};
+	if (g->rows && row_loop) {
+		row = ilir_new_var(m, l->p->vars.at[v->var[0]].name, index);
+		l->row = ilir_var_ref(m, row);
+	}
+	l->space[0] = l->row;
+	for (int d = 0; d < g->dims; d++) {
+		l->column = dim[d] = ilir_new_var(m, l->p->vars.at[v->var[g->rows + d]].name, index);
+		l->space[g->rows + d] = ilir_var_ref(m, dim[d]);
+	}
+	struct ilir_stmt *block = lower_element(l);
+	if (row.i) {
+		struct ilir_tile t = {row, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
+		memcpy(t.size, l->tile->nodes, sizeof t.size);
+		vec_push(m->arena, &l->tiling->tiles, t);
+		block = ilir_for(m, row, ilir_var_ref(m, ilir_begin), ilir_var_ref(m, ilir_end), 1,
+				 ilir_dim_name(m, v->var[0] == l->p->input ? "input" : "node"), ILIR_SERIAL, block);
+	}
+	for (int d = g->dims; d-- > 0;) {
+		bool infer = only_intermediates(l);
+		ilir_expr begin = infer ? ilir_inferred(m) : ilir_index(m, 0);
+		ilir_expr end = infer ? ilir_inferred(m) : ilir_index(m, g->extent[d]);
+		block = ilir_for(m, dim[d], begin, end, 1, ilir_dim_name(m, l->p->vars.at[v->var[g->rows + d]].name),
+				 ILIR_SERIAL, block);
+	}
+	if (g->dims && l->sched->lanes > 1)
+		vec_push(m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->sched->lanes}, l->tile->columns});
+	return block;
+}

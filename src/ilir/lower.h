@@ -1,0 +1,75 @@
+/* Shared by the two halves of the lowering: groups (lower.c) and the program around them (lower_program.c). */
+#ifndef ESPALIER_ILIR_LOWER_H
+#define ESPALIER_ILIR_LOWER_H
+
+#include "base/map.h"
+#include "ilir/passes.h"
+
+/* A reduction's loop while its body is still growing. */
+struct lower_loop {
+	ilir_var var;
+	ilir_expr begin, end;
+	int dim;
+	int64_t extent; /* -1: over the edges of a node */
+	int place;      /* in the scope around */
+	int accumulators;
+	ilir_expr shared; /* the operand that all products in it have in common */
+	struct ilir_stmt *prologue;
+	struct scope *body;
+};
+
+struct scope_item {
+	struct ilir_stmt *stmt;
+	struct lower_loop *loop; /* instead of stmt */
+};
+
+/* A block while it is still growing. */
+struct scope {
+	struct scope *outer;
+	int depth;
+	bool reduction; /* the body of a loop over a dimension: expressions stay whole */
+	VEC(struct scope_item) items;
+	struct map memo; /* value and indices -> expression */
+};
+
+struct definition {
+	int depth, place;
+};
+
+/* An intermediate of a body. */
+struct stored {
+	int body;
+	sub_ref value;
+	ilir_buffer buffer;
+};
+
+struct lowering {
+	struct ilir_module *m;
+	struct ilir_tiling *tiling;
+	const struct sub_program *p;
+	const struct sched_plan *plan;
+	const struct sched *sched;
+	int most_accumulators;
+	/* buffers */
+	ilir_buffer *param, *state, *output, *input, *child;
+	const char **child_name;
+	ilir_buffer child_begin, child_list, root, batch_begin;
+	VEC(struct stored) storage;
+	/* the group at hand */
+	int body;
+	int *uses; /* of each value in the body */
+	const struct sched_group *group;
+	const struct sched_tile *tile;
+	ilir_expr row, edge, space[SUB_MAX_VARS];
+	ilir_var column; /* of the group's last dimension */
+	struct scope *scope;
+	struct map places; /* variables and registers -> defined */
+	VEC(struct definition) defined;
+};
+
+/* The nest of a group; without `row_loop` for the row that l->row names. */
+struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
+/* Where a stored value is kept: the state or output that it is, or an intermediate. */
+ilir_buffer lower_storage(struct lowering *, int body, sub_ref);
+
+#endif

@@ -1,0 +1,230 @@
+/* The program around the groups: buffers, steps, the loop over batches. */
+#include "ilir/lower.h"
+
+#include <stdio.h>
+
+/* --- buffers --- */
+
+static struct ilir_dim rows_dim(struct lowering *l, const char *name, enum image_size rows, int64_t extra)
+{
+	return (struct ilir_dim){ilir_dim_name(l->m, name), rows, extra, extra};
+}
+
+/* Dimensions of a tensor are named by the canonical variables of its shape. */
+static int tensor_dims(struct lowering *l, const struct sub_tensor *t, struct ilir_dim *dim)
+{
+	for (int d = 0; d < t->rank; d++)
+		dim[d] = (struct ilir_dim){ilir_dim_name(l->m, l->p->vars.at[t->var[d]].name), IMAGE_ONE, t->shape[d],
+					   t->shape[d]};
+	return t->rank;
+}
+
+static ilir_buffer tensor_buffer(struct lowering *l, int kind, int which, const struct sub_tensor *t, const char *rows_name,
+				 enum image_size rows)
+{
+	struct ilir_buffer_decl b = {.name = t->name, .kind = kind, .dtype = ILIR_F32, .which = which};
+	if (rows != IMAGE_ONE)
+		b.dim[b.rank++] = rows_dim(l, rows_name, rows, 0);
+	b.rank += tensor_dims(l, t, &b.dim[b.rank]);
+	return ilir_new_buffer(l->m, b);
+}
+
+static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, int which, const char *dim,
+				enum image_size rows, int64_t extra)
+{
+	struct ilir_buffer_decl b = {.name = name, .kind = kind, .dtype = ILIR_I32, .which = which, .rank = 1};
+	b.dim[0] = rows_dim(l, dim, rows, extra);
+	return ilir_new_buffer(l->m, b);
+}
+
+static void declare_inputs(struct lowering *l)
+{
+	for (size_t i = 0; i < l->p->inputs.n; i++) {
+		const struct sub_input *in = &l->p->inputs.at[i];
+		l->input[i] = in->token ? index_buffer(l, in->name, IMAGE_TOKEN, i, "node", IMAGE_NODES, 0)
+					: tensor_buffer(l, IMAGE_VECTOR, i, &in->row, "node", IMAGE_NODES);
+	}
+}
+
+static void declare_structure(struct lowering *l)
+{
+	for (int s = 0; s < l->p->children; s++) {
+		struct str name = str_in(l->m->arena);
+		str_printf(&name, "child.%d", s);
+		l->child_name[s] = "child";
+		l->child[s] = index_buffer(l, name.text, IMAGE_CHILD, s, "node", IMAGE_NODES, 0);
+	}
+	l->child_begin = index_buffer(l, "child.begin", IMAGE_CHILD_BEGIN, 0, "node", IMAGE_NODES, 1);
+	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge", IMAGE_EDGES, 0);
+	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input", IMAGE_INPUTS, 0);
+	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch", IMAGE_BATCHES, 1);
+}
+
+static void declare(struct lowering *l)
+{
+	const struct sub_program *p = l->p;
+	struct arena *a = l->m->arena;
+	size_t slots = p->children > 0 ? p->children : 0;
+	l->param = ARENA_ARRAY(a, ilir_buffer, p->params.n);
+	l->state = ARENA_ARRAY(a, ilir_buffer, p->states.n);
+	l->output = ARENA_ARRAY(a, ilir_buffer, p->outputs.n);
+	l->input = ARENA_ARRAY(a, ilir_buffer, p->inputs.n);
+	l->child = ARENA_ARRAY(a, ilir_buffer, slots);
+	l->child_name = ARENA_ARRAY(a, const char *, slots);
+	for (size_t i = 0; i < p->params.n; i++)
+		l->param[i] = tensor_buffer(l, IMAGE_WEIGHT, i, &p->params.at[i], NULL, IMAGE_ONE);
+	for (size_t i = 0; i < p->states.n; i++)
+		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], "node", IMAGE_NODES);
+	for (size_t i = 0; i < p->outputs.n; i++) {
+		bool root = p->outputs.at[i].at_root;
+		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
+					     root ? IMAGE_INPUTS : IMAGE_NODES);
+	}
+	declare_inputs(l);
+	declare_structure(l);
+}
+
+static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	struct str name = str_in(l->m->arena);
+	str_printf(&name, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : l->p->bodies.at[body].name, r.i);
+	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = ILIR_F32, .rank = v->vars};
+	for (int i = 0; i < v->vars; i++) {
+		const struct sub_var *var = &l->p->vars.at[v->var[i]];
+		b.dim[i] = var->set == SUB_NODE	   ? rows_dim(l, "node", IMAGE_NODES, 0)
+			   : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
+						   : (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
+								       var->extent};
+	}
+	return ilir_new_buffer(l->m, b);
+}
+
+static ilir_buffer result_of(struct lowering *l, int body, sub_ref r)
+{
+	const struct sub_body *b = &l->p->bodies.at[body];
+	for (size_t i = 0; i < b->stores.n; i++)
+		if (b->stores.at[i].value.value.i == r.i)
+			return (b->stores.at[i].output ? l->output : l->state)[b->stores.at[i].which];
+	return (ilir_buffer){0};
+}
+
+ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	if (!v->vars || l->p->vars.at[v->var[0]].set == SUB_DIM)
+		body = SCHED_CONSTANTS;
+	else if (result_of(l, body, r).i)
+		return result_of(l, body, r);
+	for (size_t i = 0; i < l->storage.n; i++)
+		if (l->storage.at[i].body == body && l->storage.at[i].value.i == r.i)
+			return l->storage.at[i].buffer;
+	struct stored s = {body, r, new_intermediate(l, body, r)};
+	vec_push(l->m->arena, &l->storage, s);
+	return s.buffer;
+}
+
+/* --- steps --- */
+
+static void count_uses(struct lowering *l, int body)
+{
+	const struct sub_program *p = l->p;
+	l->uses = ARENA_ARRAY(l->m->arena, int, p->values.n);
+	if (body == SCHED_CONSTANTS)
+		return;
+	bool *live = ARENA_ARRAY(l->m->arena, bool, p->values.n);
+	sub_mark_live(p, &p->bodies.at[body], live);
+	for (uint32_t i = 1; i < p->values.n; i++)
+		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
+			l->uses[p->values.at[i].arg[a].value.i]++;
+}
+
+/* All groups of a body, one after the other. */
+static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
+{
+	struct ilir_stmt *block = NULL;
+	count_uses(l, body);
+	for (size_t g = 0; g < l->plan->groups.n; g++)
+		if (l->plan->groups.at[g].body == body)
+			block = ilir_append(block, lower_group(l, g, row_loop));
+	return block;
+}
+
+static int find_body(const struct lowering *l, enum sub_domain domain)
+{
+	for (size_t b = 0; b < l->p->bodies.n; b++)
+		if (l->p->bodies.at[b].domain == domain)
+			return b;
+	return -2;
+}
+
+/* Steps over begin..end of each batch, or of each node, from `first` on. */
+static struct ilir_stmt *over_batches(struct lowering *l, const char *name, struct ilir_stmt *body, bool from_leaves)
+{
+	struct ilir_module *m = l->m;
+	bool batch = l->sched->dynamic_batch;
+	ilir_var v = ilir_new_var(m, batch ? "b" : "at", (struct ilir_type){ILIR_INDEX, 1});
+	ilir_expr at = ilir_var_ref(m, v), next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
+	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
+	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
+	ilir_expr first = from_leaves ? ilir_index(m, 0) : batch ? ilir_index(m, 1) : ilir_size(m, IMAGE_LEAVES);
+	struct ilir_stmt *step = ilir_append(ilir_step(m, name, begin, end, body), ilir_barrier(m));
+	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
+			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL, step);
+}
+
+/* One body that tests each node: rows one by one, the case chosen by one comparison. */
+static struct ilir_stmt *tested_body(struct lowering *l, int leaf, int inner)
+{
+	struct ilir_module *m = l->m;
+	ilir_var v = ilir_new_var(m, "n", (struct ilir_type){ILIR_INDEX, 1});
+	l->row = ilir_var_ref(m, v);
+	struct ilir_stmt *then = lower_body(l, leaf, false), *otherwise = lower_body(l, inner, false);
+	ilir_expr is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_size(m, IMAGE_LEAVES));
+	return ilir_for(m, v, ilir_var_ref(m, ilir_begin), ilir_var_ref(m, ilir_end), 1, ilir_dim_name(m, "node"),
+			ILIR_SERIAL, ilir_if(m, is_leaf, then, otherwise));
+}
+
+static struct ilir_stmt *lower_recursion(struct lowering *l)
+{
+	struct ilir_module *m = l->m;
+	int leaf = find_body(l, SUB_LEAF), inner = find_body(l, SUB_INNER);
+	if (!l->sched->specialize_leaf)
+		return over_batches(l, "node", tested_body(l, leaf, inner), true);
+	struct ilir_stmt *leaves = ilir_step(m, "leaf", ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES), lower_body(l, leaf, true));
+	struct ilir_stmt *rest = over_batches(l, "inner", lower_body(l, inner, true), false);
+	return ilir_append(ilir_append(leaves, ilir_barrier(m)), rest);
+}
+
+static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain domain, enum image_size rows)
+{
+	int body = find_body(l, domain);
+	if (body < 0)
+		return NULL;
+	return ilir_step(l->m, l->p->bodies.at[body].name, ilir_index(l->m, 0), ilir_size(l->m, rows),
+			 lower_body(l, body, true));
+}
+
+/* Intermediates that no node changes: there before anything else runs. */
+static struct ilir_stmt *lower_constants(struct lowering *l)
+{
+	struct ilir_stmt *block = lower_body(l, SCHED_CONSTANTS, false);
+	if (!block)
+		return NULL;
+	struct ilir_stmt *step = ilir_step(l->m, "constants", ilir_index(l->m, 0), ilir_index(l->m, 1), block);
+	return ilir_append(step, ilir_barrier(l->m));
+}
+
+void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
+{
+	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
+	/* an accumulator's loop needs registers for operands as well */
+	l.most_accumulators = sched->target->registers - 3;
+	l.places = map_in(m->arena);
+	declare(&l);
+	struct ilir_stmt *body = lower_constants(&l);
+	body = ilir_append(body, lower_recursion(&l));
+	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_NODE, IMAGE_NODES));
+	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_INPUT, IMAGE_INPUTS));
+	vec_push(m->arena, &m->kernels, (struct ilir_kernel){m->name, IMAGE_DOMAIN_ONCE, body});
+}

@@ -1,0 +1,308 @@
+/* Pass: weights that vectors run along are laid out in the order in which they are read: for each block of columns, for
+ * each element of the other axes, the vectors of all weights that are read there (the gates of a cell), lane by lane.
+ *
+ *     for i1 in 0..64 step 8                                pack[div(i1, 8), k, 0, i2] is U_i[i1 + i2, k]
+ *       for k in 0..64                                ->    pack[div(i1, 8), k, 1, i2] is U_o[i1 + i2, k]
+ *         for i2 in 0..8 vector: .. U_i[i1 + i2, k] ..
+ *         for i2 in 0..8 vector: .. U_o[i1 + i2, k] ..
+ *
+ * The buffer's recipe says how the binding fills it. */
+#include "ilir/passes.h"
+
+/* A loop around the statement at hand. */
+struct around {
+	const struct ilir_stmt *loop;
+	const struct around *outer;
+};
+
+/* One weight read along a vector, taken apart. */
+struct access {
+	ilir_expr load;
+	ilir_buffer weight;
+	int axis;                            /* the one that the vector runs along */
+	ilir_expr block, column, lane;       /* loop variables: block and column may be none */
+	int64_t first, blocks, columns, lanes; /* first: where the loop over blocks begins */
+	int64_t begin;                       /* the axis index there */
+	ilir_expr other[ILIR_MAX_RANK];      /* the indices of the other axes, in order */
+	int others;
+};
+
+struct pack {
+	struct ilir_module *m;
+	VEC(ilir_buffer) packed;
+	VEC(ilir_expr) by; /* by expression: the load that replaces it */
+};
+
+/* --- taking a load apart --- */
+
+static const struct ilir_stmt *loop_of(const struct around *a, const struct ilir_module *m, ilir_expr e, bool vector, bool unrolled)
+{
+	for (; a; a = a->outer) {
+		const struct ilir_stmt *l = a->loop;
+		bool kind = vector ? l->loop.kind == ILIR_VECTOR
+			    : unrolled ? l->loop.kind == ILIR_UNROLLED && l->loop.step > 1
+				       : l->loop.kind == ILIR_SERIAL;
+		if (kind && ilir_uses_var(m, e, l->loop.var))
+			return l;
+	}
+	return NULL;
+}
+
+static int64_t trips(const struct ilir_module *m, const struct ilir_stmt *l, int64_t *begin)
+{
+	int64_t end;
+	if (!ilir_constant(m, l->loop.begin, begin) || !ilir_constant(m, l->loop.end, &end))
+		return 0;
+	return (end - *begin + l->loop.step - 1) / l->loop.step;
+}
+
+/* Fills the loops of the vector's axis; false when the index is not block + column + lane + constant. */
+static bool take_axis_apart(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
+{
+	const struct ilir_stmt *lane = loop_of(around, m, e, true, false), *column = loop_of(around, m, e, false, true);
+	const struct ilir_stmt *block = loop_of(around, m, e, false, false);
+	int64_t zero;
+	if (!lane)
+		return false;
+	a->lanes = trips(m, lane, &zero);
+	a->columns = column ? trips(m, column, &zero) : 1;
+	a->blocks = block ? trips(m, block, &a->first) : 1;
+	a->lane = ilir_var_ref(m, lane->loop.var);
+	e = ilir_substitute(m, e, lane->loop.var, ilir_index(m, 0));
+	if (column) {
+		a->column = ilir_var_ref(m, column->loop.var);
+		e = ilir_substitute(m, e, column->loop.var, ilir_index(m, 0));
+	}
+	if (block) {
+		a->block = ilir_var_ref(m, block->loop.var);
+		e = ilir_substitute(m, e, block->loop.var, ilir_index(m, a->first));
+	}
+	return ilir_constant(m, e, &a->begin) && a->lanes && a->columns && a->blocks;
+}
+
+static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	*a = (struct access){.load = e, .axis = -1};
+	if (n->op != ILIR_LOAD || n->args < 2)
+		return false;
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
+	if (b->kind != IMAGE_WEIGHT || b->recipe)
+		return false;
+	a->weight = n->buffer;
+	int rank = n->args;
+	for (int d = 0; d < rank; d++) {
+		ilir_expr index = ilir_arg(m, e, d);
+		if (a->axis < 0 && take_axis_apart(m, index, around, a))
+			a->axis = d;
+		else
+			a->other[a->others++] = index;
+	}
+	return a->axis >= 0 && a->others == rank - 1;
+}
+
+/* Indices that are rows of an index array cannot be packed by. */
+static bool rows_are_loops(const struct ilir_module *m, const struct access *a, const struct around *around)
+{
+	for (int i = 0; i < a->others; i++) {
+		ilir_expr e = a->other[i];
+		bool loop = ilir_at(m, e)->op == ILIR_CONST_I;
+		for (const struct around *l = around; l; l = l->outer)
+			loop |= ilir_uses_var(m, e, l->loop->loop.var);
+		if (!loop || ilir_at(m, e)->op == ILIR_LOAD)
+			return false;
+	}
+	return true;
+}
+
+/* Two reads that walk alike: they may lie side by side. */
+static bool alike(const struct ilir_module *m, const struct access *a, const struct access *b)
+{
+	const struct ilir_buffer_decl *x = ilir_buffer_at(m, a->weight), *y = ilir_buffer_at(m, b->weight);
+	if (a->axis != b->axis || a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes || a->columns != b->columns)
+		return false;
+	for (int i = 0; i < a->others; i++)
+		if (a->other[i].i != b->other[i].i)
+			return false;
+	for (int d = 0; d < x->rank; d++)
+		if (d != a->axis && x->dim[d].extent != y->dim[d].extent)
+			return false;
+	return true;
+}
+
+/* --- recipes and buffers --- */
+
+static struct image_pack_source source_of(const struct ilir_module *m, const struct access *a)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->weight);
+	struct image_pack_source s = {.param = b->which};
+	for (int d = 0; d < b->rank; d++)
+		s.end[d] = b->dim[d].extent;
+	s.begin[a->axis] = a->begin;
+	return s;
+}
+
+static void add_dim(struct image_recipe *r, struct ilir_buffer_decl *b, int name, int axis, int64_t extent, int64_t stride)
+{
+	r->dim[r->dims++] = (struct image_pack_dim){axis, extent, stride};
+	b->dim[b->rank++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
+}
+
+static bool same_recipe(const struct image_recipe *a, const struct image_recipe *b)
+{
+	if (a->dims != b->dims || a->sources != b->sources)
+		return false;
+	for (int d = 0; d < a->dims; d++)
+		if (a->dim[d].axis != b->dim[d].axis || a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride)
+			return false;
+	for (int s = 0; s < a->sources; s++)
+		if (a->source[s].param != b->source[s].param ||
+		    memcmp(a->source[s].begin, b->source[s].begin, sizeof a->source[s].begin) != 0)
+			return false;
+	return true;
+}
+
+/* The buffer that holds these weights side by side; one that is there already serves again. */
+static ilir_buffer packed_buffer(struct pack *p, const struct access *a, int n)
+{
+	struct ilir_module *m = p->m;
+	const struct ilir_buffer_decl *weight = ilir_buffer_at(m, a->weight);
+	struct image_recipe *r = ARENA_NEW(m->arena, struct image_recipe);
+	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n);
+	struct ilir_buffer_decl b = {.name = "pack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = weight->which, .recipe = r};
+	int name = weight->dim[a->axis].name;
+	add_dim(r, &b, ilir_dim_name(m, "block"), a->axis, a->blocks, a->lanes * a->columns);
+	for (int d = 0; d < weight->rank; d++)
+		if (d != a->axis)
+			add_dim(r, &b, weight->dim[d].name, d, weight->dim[d].extent, 1);
+	add_dim(r, &b, ilir_dim_name(m, "gate"), IMAGE_PACK_SOURCE, n, 1);
+	if (a->columns > 1)
+		add_dim(r, &b, ilir_dim_name(m, "column"), a->axis, a->columns, a->lanes);
+	add_dim(r, &b, name, a->axis, a->lanes, 1);
+	for (int s = 0; s < n; s++)
+		sources[s] = source_of(m, &a[s]);
+	r->sources = n;
+	r->source = sources;
+	for (size_t i = 0; i < p->packed.n; i++)
+		if (same_recipe(ilir_buffer_at(m, p->packed.at[i])->recipe, r))
+			return p->packed.at[i];
+	vec_push(m->arena, &p->packed, ilir_new_buffer(m, b));
+	return p->packed.at[p->packed.n - 1];
+}
+
+static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct access *a, int source)
+{
+	ilir_expr index[ILIR_MAX_RANK];
+	int n = 0;
+	index[n++] = a->block.i ? ilir_binary(m, ILIR_DIV, ilir_binary(m, ILIR_SUB, a->block, ilir_index(m, a->first)),
+					      ilir_index(m, a->lanes * a->columns))
+				: ilir_index(m, 0);
+	for (int i = 0; i < a->others; i++)
+		index[n++] = a->other[i];
+	index[n++] = ilir_index(m, source);
+	if (a->columns > 1)
+		index[n++] = a->column.i ? ilir_binary(m, ILIR_DIV, a->column, ilir_index(m, a->lanes)) : ilir_index(m, 0);
+	index[n++] = a->lane;
+	return ilir_load(m, b, index, n);
+}
+
+/* --- the walk --- */
+
+struct collect {
+	struct pack *p;
+	const struct around *around;
+	VEC(struct access) accesses;
+};
+
+static void collect_load(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct collect *c = context;
+	struct access a;
+	if (ilir_at(m, e)->op == ILIR_LOAD && take_apart(c->p->m, e, c->around, &a) && rows_are_loops(m, &a, c->around))
+		vec_push(m->arena, &c->accesses, a);
+}
+
+/* The loads of a statement that the loops of its tile stand around. */
+static void collect_stmt(struct collect *c, const struct ilir_stmt *s, const struct around *around)
+{
+	struct around here = {s, around};
+	if (s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL && !s->loop.body->next)
+		collect_stmt(c, s->loop.body, &here);
+	if (s->kind != ILIR_STORE)
+		return;
+	c->around = around;
+	ilir_visit_expr(c->p->m, s->store.value, &(struct ilir_visit){.expr = collect_load, .context = c});
+}
+
+static void replace_by(struct pack *p, ilir_expr e, ilir_expr by)
+{
+	while (p->by.n <= e.i)
+		vec_push(p->m->arena, &p->by, (ilir_expr){0});
+	p->by.at[e.i] = by;
+}
+
+static bool already(const struct pack *p, ilir_expr e)
+{
+	return e.i < p->by.n && p->by.at[e.i].i;
+}
+
+/* The same place of the same weight, read by another statement of the block: one source. */
+static int find_source(const struct ilir_module *m, const struct access *sources, int n, const struct access *a)
+{
+	for (int i = 0; i < n; i++)
+		if (sources[i].weight.i == a->weight.i && sources[i].begin == a->begin && alike(m, &sources[i], a))
+			return i;
+	return -1;
+}
+
+/* Reads of one block that walk alike share a buffer, in the order in which they stand. */
+static void pack_block(struct pack *p, const struct ilir_stmt *block, const struct around *around)
+{
+	struct collect c = {.p = p};
+	for (const struct ilir_stmt *s = block; s; s = s->next)
+		collect_stmt(&c, s, around);
+	for (size_t i = 0; i < c.accesses.n; i++) {
+		struct access *first = &c.accesses.at[i], *sources = ARENA_ARRAY(p->m->arena, struct access, c.accesses.n);
+		int n = 0;
+		if (already(p, first->load))
+			continue;
+		for (size_t j = i; j < c.accesses.n; j++)
+			if (alike(p->m, first, &c.accesses.at[j]) && find_source(p->m, sources, n, &c.accesses.at[j]) < 0)
+				sources[n++] = c.accesses.at[j];
+		ilir_buffer b = packed_buffer(p, sources, n);
+		for (size_t j = i; j < c.accesses.n; j++) {
+			const struct access *a = &c.accesses.at[j];
+			if (alike(p->m, first, a))
+				replace_by(p, a->load, packed_load(p->m, b, a, find_source(p->m, sources, n, a)));
+		}
+	}
+}
+
+static void walk(struct pack *p, const struct ilir_stmt *block, const struct around *around)
+{
+	pack_block(p, block, around);
+	for (const struct ilir_stmt *s = block; s; s = s->next) {
+		struct around here = {s, around};
+		if (s->kind == ILIR_FOR)
+			walk(p, s->loop.body, &here);
+		else if (s->kind == ILIR_IF)
+			walk(p, s->branch.then, around), walk(p, s->branch.otherwise, around);
+	}
+}
+
+static ilir_expr replace(struct ilir_module *m, ilir_expr e, void *context)
+{
+	(void)m;
+	const struct pack *p = context;
+	return already(p, e) ? p->by.at[e.i] : e;
+}
+
+void ilir_pack(struct ilir_module *m, struct ilir_tiling *tiling)
+{
+	(void)tiling;
+	struct pack p = {.m = m};
+	for (size_t k = 0; k < m->kernels.n; k++)
+		walk(&p, m->kernels.at[k].body, NULL);
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.expr = replace, .context = &p});
+	ilir_fit_buffers(m);
+}

@@ -1,0 +1,404 @@
+/* Ranges of index expressions: interval arithmetic in which INT64_MIN and INT64_MAX are minus and plus infinity. */
+#include "ilir/ilir.h"
+
+typedef struct ilir_range range;
+
+static const range everything = {INT64_MIN, INT64_MAX};
+
+static bool is_open(int64_t bound)
+{
+	return bound == INT64_MIN || bound == INT64_MAX;
+}
+
+static bool is_empty(range r)
+{
+	return r.low > r.high;
+}
+
+static range intersect(range a, range b)
+{
+	return (range){a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+}
+
+static range unite(range a, range b)
+{
+	return (range){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+}
+
+/* --- bounds --- */
+
+/* a + b; an open bound stays open, and what overflows opens towards `side`. */
+static int64_t add_bound(int64_t a, int64_t b, int64_t side)
+{
+	int64_t sum;
+	return is_open(a) || is_open(b) || __builtin_add_overflow(a, b, &sum) ? side : sum;
+}
+
+static int64_t negate_bound(int64_t a)
+{
+	return a == INT64_MIN ? INT64_MAX : a == INT64_MAX ? INT64_MIN : -a;
+}
+
+static int64_t scale_bound(int64_t a, int64_t factor, int64_t side)
+{
+	int64_t product;
+	return is_open(a) || __builtin_mul_overflow(a, factor, &product) ? side : product;
+}
+
+static int64_t floor_quotient(int64_t a, int64_t b)
+{
+	return is_open(a) ? a : a / b - (a % b < 0);
+}
+
+/* --- operators --- */
+
+static range add_range(range a, range b)
+{
+	return (range){add_bound(a.low, b.low, INT64_MIN), add_bound(a.high, b.high, INT64_MAX)};
+}
+
+static range negate_range(range a)
+{
+	return (range){negate_bound(a.high), negate_bound(a.low)};
+}
+
+static bool is_point(range r)
+{
+	return r.low == r.high && !is_open(r.low);
+}
+
+static range multiply_range(range a, range b)
+{
+	if (!is_point(b))
+		return is_point(a) ? multiply_range(b, a) : everything;
+	if (b.low < 0)
+		return multiply_range(negate_range(a), negate_range(b));
+	if (b.low == 0)
+		return b;
+	return (range){scale_bound(a.low, b.low, INT64_MIN), scale_bound(a.high, b.low, INT64_MAX)};
+}
+
+static range divide_range(range a, range b)
+{
+	if (!is_point(b) || b.low <= 0)
+		return everything;
+	return (range){floor_quotient(a.low, b.low), floor_quotient(a.high, b.low)};
+}
+
+/* Exact while a stays between two multiples of b. */
+static range modulo_range(range a, range b)
+{
+	if (!is_point(b) || b.low <= 0)
+		return everything;
+	int64_t below = floor_quotient(a.low, b.low);
+	if (is_open(a.low) || is_open(a.high) || below != floor_quotient(a.high, b.low))
+		return (range){0, b.low - 1};
+	int64_t base = negate_bound(scale_bound(below, b.low, INT64_MIN));
+	return add_range(a, (range){base, base});
+}
+
+static range binary_range(enum ilir_op op, range a, range b)
+{
+	switch (op) {
+	case ILIR_ADD:
+		return add_range(a, b);
+	case ILIR_SUB:
+		return add_range(a, negate_range(b));
+	case ILIR_MUL:
+		return multiply_range(a, b);
+	case ILIR_DIV:
+		return divide_range(a, b);
+	case ILIR_MOD:
+		return modulo_range(a, b);
+	case ILIR_MIN:
+		return (range){a.low < b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
+	case ILIR_MAX:
+		return (range){a.low > b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+	default:
+		return everything;
+	}
+}
+
+/* --- expressions --- */
+
+/* How many operators are looked at: index expressions are small, and a shared one is looked at anew for each use. */
+enum { EFFORT = 1000 };
+
+static range find(const struct ilir_module *m, ilir_expr e, const range *of_var, int *effort)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	if (--*effort < 0 || n->type.dtype != ILIR_INDEX)
+		return everything;
+	switch (n->op) {
+	case ILIR_CONST_I:
+		return (range){n->i, n->i};
+	case ILIR_VAR:
+		return of_var ? of_var[n->var.i] : everything;
+	case ILIR_SIZE:
+		return (range){0, INT64_MAX};
+	case ILIR_BROADCAST:
+		return find(m, ilir_arg(m, e, 0), of_var, effort);
+	case ILIR_RAMP:
+		return add_range(find(m, ilir_arg(m, e, 0), of_var, effort), (range){0, n->type.lanes - 1});
+	case ILIR_SELECT:
+		return unite(find(m, ilir_arg(m, e, 1), of_var, effort), find(m, ilir_arg(m, e, 2), of_var, effort));
+	case ILIR_LOAD:
+		return everything;
+	default:
+		return n->args != 2 ? everything
+				    : binary_range(n->op, find(m, ilir_arg(m, e, 0), of_var, effort),
+						   find(m, ilir_arg(m, e, 1), of_var, effort));
+	}
+}
+
+bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_range *of_var, struct ilir_range *r)
+{
+	int effort = EFFORT;
+	*r = find(m, e, of_var, &effort);
+	return !is_open(r->low) && !is_open(r->high);
+}
+
+/* --- accesses --- */
+
+/* What is known is one table, changed on the way into a scope; the trail takes it back on the way out. */
+struct walk {
+	const struct ilir_module *m;
+	ilir_access_visit *visit;
+	void *context;
+	range *of_var;
+	VEC(struct change {
+		uint32_t var;
+		range before;
+	}) trail;
+	uint32_t *seen; /* by expression: the scope in which it was visited last */
+	uint32_t scopes;
+	int conditions; /* selects around the expression being visited */
+	const struct ilir_stmt *stmt;
+};
+
+/* Selects inside selects that are told apart; those inside are visited with what is known outside, for the work
+ * doubles with each. */
+enum { CONDITIONS = 10 };
+
+static void learn(struct walk *w, ilir_var v, range r)
+{
+	struct change c = {v.i, w->of_var[v.i]};
+	vec_push(w->m->arena, &w->trail, c);
+	w->of_var[v.i] = r;
+}
+
+static void forget(struct walk *w, size_t mark)
+{
+	while (w->trail.n > mark) {
+		struct change c = w->trail.at[--w->trail.n];
+		w->of_var[c.var] = c.before;
+	}
+}
+
+static range range_now(const struct walk *w, ilir_expr e)
+{
+	range r;
+	ilir_range_of(w->m, e, w->of_var, &r);
+	return r;
+}
+
+static int64_t ceiling_quotient(int64_t a, int64_t b)
+{
+	return is_open(a) ? a : -floor_quotient(-a, b);
+}
+
+/* Learns that an expression lies in r, as far as it is c*var + d.  False when that cannot be. */
+static bool constrain(struct walk *w, ilir_expr e, range r)
+{
+	for (;;) {
+		r = intersect(r, range_now(w, e));
+		const struct ilir_node *n = ilir_at(w->m, e);
+		if (is_empty(r))
+			return false;
+		if (n->op == ILIR_VAR)
+			return learn(w, n->var, r), true;
+		if (n->args != 2 || ilir_at(w->m, ilir_arg(w->m, e, 1))->op != ILIR_CONST_I)
+			return true;
+		int64_t c = ilir_at(w->m, ilir_arg(w->m, e, 1))->i;
+		if (n->op == ILIR_ADD)
+			r = add_range(r, negate_range((range){c, c}));
+		else if (n->op == ILIR_MUL && c > 0)
+			r = (range){ceiling_quotient(r.low, c), floor_quotient(r.high, c)};
+		else
+			return true;
+		e = ilir_arg(w->m, e, 0);
+	}
+}
+
+/* a + gap <= b. */
+static bool constrain_order(struct walk *w, ilir_expr a, ilir_expr b, int64_t gap)
+{
+	range low = range_now(w, a), high = range_now(w, b);
+	return constrain(w, a, (range){INT64_MIN, add_bound(high.high, -gap, INT64_MAX)}) &&
+	       constrain(w, b, (range){add_bound(low.low, gap, INT64_MIN), INT64_MAX});
+}
+
+/* Learns that a condition holds (or, truth false, does not).  False when that cannot be. */
+static bool assume(struct walk *w, ilir_expr condition, bool truth)
+{
+	const struct ilir_node *n = ilir_at(w->m, condition);
+	if (n->type.lanes != 1 || n->args != 2)
+		return true;
+	ilir_expr a = ilir_arg(w->m, condition, 0), b = ilir_arg(w->m, condition, 1);
+	if (n->op == (truth ? ILIR_AND : ILIR_OR))
+		return assume(w, a, truth) && assume(w, b, truth);
+	if (ilir_type_of(w->m, a).dtype != ILIR_INDEX)
+		return true;
+	switch (n->op) {
+	case ILIR_LT:
+		return truth ? constrain_order(w, a, b, 1) : constrain_order(w, b, a, 0);
+	case ILIR_LE:
+		return truth ? constrain_order(w, a, b, 0) : constrain_order(w, b, a, 1);
+	case ILIR_EQ:
+		return !truth || (constrain(w, a, range_now(w, b)) && constrain(w, b, range_now(w, a)));
+	default:
+		return true;
+	}
+}
+
+static void call(struct walk *w, ilir_expr load, ilir_buffer b, int indices, const ilir_expr *index)
+{
+	struct ilir_access a = {w->stmt, load, b, indices, index, w->of_var};
+	w->visit(w->m, &a, w->context);
+}
+
+static void walk_expr(struct walk *, ilir_expr, uint32_t scope);
+
+static void walk_side(struct walk *w, ilir_expr condition, bool truth, ilir_expr side)
+{
+	size_t mark = w->trail.n;
+	w->conditions++;
+	if (assume(w, condition, truth))
+		walk_expr(w, side, ++w->scopes);
+	w->conditions--;
+	forget(w, mark);
+}
+
+/* A scope is a state of knowledge: in each, an expression is visited once.  Only a scalar select evaluates one side. */
+static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
+{
+	const struct ilir_node *n = ilir_at(w->m, e);
+	if (w->seen[e.i] == scope)
+		return;
+	w->seen[e.i] = scope;
+	if (n->op == ILIR_SELECT && w->conditions < CONDITIONS &&
+	    ilir_type_of(w->m, ilir_arg(w->m, e, 0)).lanes == 1) {
+		walk_expr(w, ilir_arg(w->m, e, 0), scope);
+		walk_side(w, ilir_arg(w->m, e, 0), true, ilir_arg(w->m, e, 1));
+		walk_side(w, ilir_arg(w->m, e, 0), false, ilir_arg(w->m, e, 2));
+		return;
+	}
+	for (int i = 0; i < n->args; i++)
+		walk_expr(w, ilir_arg(w->m, e, i), scope);
+	if (n->op == ILIR_LOAD)
+		call(w, e, n->buffer, n->args, &w->m->args.at[n->arg]);
+}
+
+static void walk_block(struct walk *, const struct ilir_stmt *);
+
+static void walk_store(struct walk *w, const struct ilir_stmt *s)
+{
+	uint32_t scope = ++w->scopes;
+	for (int i = 0; i < s->store.indices; i++)
+		walk_expr(w, s->store.index[i], scope);
+	walk_expr(w, s->store.value, scope);
+	call(w, (ilir_expr){0}, s->store.buffer, s->store.indices, s->store.index);
+}
+
+/* The last value of a loop's variable that its bounds allow. */
+static int64_t last_value(range begin, range end, int64_t step)
+{
+	int64_t last = add_bound(end.high, -1, INT64_MAX);
+	if (is_open(last) || !is_point(begin) || last < begin.low || step <= 1)
+		return last;
+	return last - (last - begin.low) % step;
+}
+
+static void walk_loop(struct walk *w, const struct ilir_stmt *s)
+{
+	uint32_t scope = ++w->scopes;
+	walk_expr(w, s->loop.begin, scope);
+	walk_expr(w, s->loop.end, scope);
+	range begin = range_now(w, s->loop.begin);
+	range r = {begin.low, last_value(begin, range_now(w, s->loop.end), s->loop.step)};
+	if (is_empty(r))
+		return;
+	learn(w, s->loop.var, r);
+	walk_block(w, s->loop.body);
+}
+
+static void walk_branch(struct walk *w, const struct ilir_stmt *s)
+{
+	size_t mark = w->trail.n;
+	walk_expr(w, s->branch.condition, ++w->scopes);
+	if (assume(w, s->branch.condition, true))
+		walk_block(w, s->branch.then);
+	forget(w, mark);
+	if (assume(w, s->branch.condition, false))
+		walk_block(w, s->branch.otherwise);
+}
+
+static void walk_step(struct walk *w, const struct ilir_stmt *s)
+{
+	uint32_t scope = ++w->scopes;
+	walk_expr(w, s->step.begin, scope);
+	walk_expr(w, s->step.end, scope);
+	range begin = range_now(w, s->step.begin), end = range_now(w, s->step.end);
+	learn(w, ilir_begin, begin);
+	learn(w, ilir_end, end);
+	walk_block(w, s->step.body);
+}
+
+/* What a statement teaches is forgotten after it; a let's variable keeps its range until the end of the block. */
+static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
+{
+	size_t mark = w->trail.n;
+	w->stmt = s;
+	switch (s->kind) {
+	case ILIR_FOR:
+		walk_loop(w, s);
+		break;
+	case ILIR_IF:
+		walk_branch(w, s);
+		break;
+	case ILIR_LET:
+		walk_expr(w, s->let.value, ++w->scopes);
+		learn(w, s->let.var, range_now(w, s->let.value));
+		return;
+	case ILIR_STORE:
+		walk_store(w, s);
+		break;
+	case ILIR_STEP:
+		walk_step(w, s);
+		break;
+	case ILIR_ALLOC:
+	case ILIR_BARRIER:
+		break;
+	}
+	forget(w, mark);
+}
+
+static void walk_block(struct walk *w, const struct ilir_stmt *s)
+{
+	size_t mark = w->trail.n;
+	for (; s; s = s->next)
+		walk_stmt(w, s);
+	forget(w, mark);
+}
+
+void ilir_visit_accesses(const struct ilir_module *m, const struct ilir_stmt *s, ilir_access_visit *visit,
+			 void *context)
+{
+	struct walk w = {.m = m, .visit = visit, .context = context};
+	w.of_var = ARENA_ARRAY(m->arena, range, m->vars.n);
+	w.seen = ARENA_ARRAY(m->arena, uint32_t, m->nodes.n);
+	for (size_t i = 0; i < m->vars.n; i++)
+		w.of_var[i] = everything;
+	w.of_var[ilir_begin.i].low = w.of_var[ilir_end.i].low = 0;
+	walk_block(&w, s);
+}

@@ -1,0 +1,383 @@
+/* Pass: the loops of a tile move inwards until each stands around one statement.
+ *
+ *     for n2 in 0..2 unrolled                alloc row : index [2]
+ *       let row = child[n1 + n2]             for n2: row[n2] = child[n1 + n2]
+ *       alloc sum; sum[] = 0          ->     alloc sum : f32 [2]
+ *       for k in 0..64                       for n2: sum[n2] = 0
+ *         sum[] = fma(.., h[row, k], ..)     for k in 0..64
+ *                                              for n2: sum[n2] = fma(.., h[row[n2], k], ..)
+ *
+ * Lets and registers that differ from turn to turn get a dimension for the loop.  A loop sinks when its turns are
+ * independent, that is when they write no register from outside.  A loop or branch inside whose course depends on the
+ * turn (the edges of a node) keeps the tile loops it depends on around it. */
+#include "ilir/passes.h"
+
+enum { MAX_SUNK = 16 };
+
+struct sunk {
+	const struct ilir_stmt *loop;
+	int dim;
+};
+
+struct sink {
+	struct ilir_module *m;
+	VEC(struct sunk) loops;    /* all that sink, by bit */
+	VEC(uint64_t) var_mask;    /* by variable: the loops it differs with */
+	VEC(uint64_t) buffer_mask; /* by register */
+	VEC(ilir_buffer) as_register; /* by variable: the register that a let became */
+	bool changed;
+	uint64_t active; /* loops that are open around the statement at hand and have yet to be put around something */
+};
+
+/* --- which loops something differs with --- */
+
+struct mask {
+	const struct sink *s;
+	uint64_t bits;
+};
+
+static void mask_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct mask *mask = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	if (n->op == ILIR_VAR && n->var.i < mask->s->var_mask.n)
+		mask->bits |= mask->s->var_mask.at[n->var.i];
+	else if (n->op == ILIR_LOAD && n->buffer.i < mask->s->buffer_mask.n)
+		mask->bits |= mask->s->buffer_mask.at[n->buffer.i];
+}
+
+static uint64_t mask_of(const struct sink *s, ilir_expr e)
+{
+	struct mask mask = {s, 0};
+	ilir_visit_expr(s->m, e, &(struct ilir_visit){.expr = mask_leaf, .context = &mask});
+	return mask.bits;
+}
+
+static uint64_t store_mask(const struct sink *s, const struct ilir_stmt *stmt)
+{
+	uint64_t mask = mask_of(s, stmt->store.value);
+	for (int i = 0; i < stmt->store.indices; i++)
+		mask |= mask_of(s, stmt->store.index[i]);
+	return mask;
+}
+
+static bool is_register(const struct ilir_module *m, ilir_buffer b)
+{
+	return ilir_buffer_at(m, b)->kind == ILIR_REGISTER;
+}
+
+static void add_mask(struct sink *s, uint64_t *to, uint64_t bits)
+{
+	s->changed |= (*to | bits) != *to;
+	*to |= bits;
+}
+
+/* --- which loops sink --- */
+
+struct independence {
+	const struct ilir_module *m;
+	VEC(uint32_t) own; /* registers that the body allocates */
+	bool ok;
+};
+
+static void note_alloc(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct independence *in = context;
+	if (s->kind == ILIR_ALLOC)
+		vec_push(m->arena, &in->own, s->alloc.i);
+}
+
+static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct independence *in = context;
+	if (s->kind != ILIR_STORE || !is_register(m, s->store.buffer))
+		return;
+	for (size_t i = 0; i < in->own.n; i++)
+		if (in->own.at[i] == s->store.buffer.i)
+			return;
+	in->ok = false;
+}
+
+static bool sinks(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	struct independence in = {.m = m, .ok = s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL};
+	if (in.ok) {
+		ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.stmt = note_alloc, .context = &in});
+		ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.stmt = note_store, .context = &in});
+	}
+	return in.ok;
+}
+
+static uint64_t bit_of(const struct sink *s, const struct ilir_stmt *loop)
+{
+	for (size_t i = 0; i < s->loops.n; i++)
+		if (s->loops.at[i].loop == loop)
+			return 1ull << i;
+	return 0;
+}
+
+/* Marks what differs with which loop; `control` are the loops that decide whether the block runs. */
+static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
+{
+	for (; b; b = b->next) {
+		uint64_t inner = control;
+		switch (b->kind) {
+		case ILIR_FOR:
+			inner |= mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
+			add_mask(s, &s->var_mask.at[b->loop.var.i], inner | bit_of(s, b));
+			analyse(s, b->loop.body, inner);
+			break;
+		case ILIR_IF:
+			inner |= mask_of(s, b->branch.condition);
+			analyse(s, b->branch.then, inner);
+			analyse(s, b->branch.otherwise, inner);
+			break;
+		case ILIR_LET:
+			add_mask(s, &s->var_mask.at[b->let.var.i], control | mask_of(s, b->let.value));
+			break;
+		case ILIR_STORE:
+			if (is_register(s->m, b->store.buffer))
+				add_mask(s, &s->buffer_mask.at[b->store.buffer.i], control | store_mask(s, b));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static void find_loops(struct sink *s, const struct ilir_stmt *b)
+{
+	for (; b; b = b->next) {
+		if (s->loops.n < MAX_SUNK && sinks(s->m, b))
+			vec_push(s->m->arena, &s->loops, (struct sunk){b, b->loop.dim});
+		if (b->kind == ILIR_FOR)
+			find_loops(s, b->loop.body);
+		else if (b->kind == ILIR_IF)
+			find_loops(s, b->branch.then), find_loops(s, b->branch.otherwise);
+	}
+}
+
+/* --- registers with a dimension for each loop --- */
+
+static int64_t trips(const struct sink *s, const struct ilir_stmt *loop)
+{
+	int64_t begin, end;
+	ilir_constant(s->m, loop->loop.begin, &begin);
+	ilir_constant(s->m, loop->loop.end, &end);
+	return (end - begin + loop->loop.step - 1) / loop->loop.step;
+}
+
+/* Loops of a mask in the order of dimensions and of nesting: unrolled ones first, the vector last. */
+static int ordered(const struct sink *s, uint64_t mask, const struct ilir_stmt **loops)
+{
+	int n = 0;
+	for (int vector = 0; vector < 2; vector++)
+		for (size_t i = 0; i < s->loops.n; i++)
+			if (mask >> i & 1 && (s->loops.at[i].loop->loop.kind == ILIR_VECTOR) == vector)
+				loops[n++] = s->loops.at[i].loop;
+	return n;
+}
+
+static void add_dimensions(const struct sink *s, struct ilir_buffer_decl *b, uint64_t mask)
+{
+	const struct ilir_stmt *loops[MAX_SUNK];
+	int n = ordered(s, mask, loops);
+	for (int i = 0; i < n && b->rank < ILIR_MAX_RANK; i++) {
+		int64_t extent = trips(s, loops[i]);
+		b->dim[b->rank++] = (struct ilir_dim){loops[i]->loop.dim, IMAGE_ONE, extent, extent};
+	}
+}
+
+/* The place in such a register for this turn of the loops. */
+static int turn_index(const struct sink *s, uint64_t mask, ilir_expr *index)
+{
+	const struct ilir_stmt *loops[MAX_SUNK];
+	int n = ordered(s, mask, loops);
+	for (int i = 0; i < n; i++) {
+		ilir_expr at = ilir_var_ref(s->m, loops[i]->loop.var);
+		index[i] = ilir_binary(s->m, ILIR_DIV, at, ilir_index(s->m, loops[i]->loop.step));
+	}
+	return n;
+}
+
+/* --- rewriting --- */
+
+static ilir_expr replace_leaf(struct ilir_module *m, ilir_expr e, void *context)
+{
+	const struct sink *s = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	ilir_expr index[ILIR_MAX_RANK + MAX_SUNK];
+	if (n->op == ILIR_VAR && n->var.i < s->as_register.n && s->as_register.at[n->var.i].i) {
+		int count = turn_index(s, s->var_mask.at[n->var.i], index);
+		return ilir_load(m, s->as_register.at[n->var.i], index, count);
+	}
+	if (n->op != ILIR_LOAD || n->buffer.i >= s->buffer_mask.n || !s->buffer_mask.at[n->buffer.i])
+		return e;
+	int rank = n->args;
+	ilir_buffer b = n->buffer;
+	for (int i = 0; i < rank; i++)
+		index[i] = ilir_arg(m, e, i);
+	rank += turn_index(s, s->buffer_mask.at[b.i], index + rank);
+	return ilir_load(m, b, index, rank);
+}
+
+static ilir_expr replace(struct sink *s, ilir_expr e)
+{
+	return ilir_map_expr(s->m, e, replace_leaf, s);
+}
+
+/* Puts loops of their own around a statement, one for each bit. */
+static struct ilir_stmt *wrap(struct sink *s, struct ilir_stmt *stmt, uint64_t mask)
+{
+	const struct ilir_stmt *loops[MAX_SUNK];
+	for (int i = ordered(s, mask & s->active, loops); i-- > 0;) {
+		const struct ilir_stmt *l = loops[i];
+		const struct ilir_var_decl *old = &s->m->vars.at[l->loop.var.i];
+		ilir_var v = ilir_new_var(s->m, old->name, old->type);
+		stmt = ilir_substitute_block(s->m, stmt, l->loop.var, ilir_var_ref(s->m, v));
+		stmt = ilir_for(s->m, v, l->loop.begin, l->loop.end, l->loop.step, l->loop.dim, l->loop.kind, stmt);
+	}
+	return stmt;
+}
+
+static struct ilir_stmt *sink_block(struct sink *, const struct ilir_stmt *);
+
+static struct ilir_stmt *sink_store(struct sink *s, const struct ilir_stmt *b)
+{
+	struct ilir_module *m = s->m;
+	ilir_expr index[ILIR_MAX_RANK + MAX_SUNK];
+	uint64_t mask = store_mask(s, b);
+	int n = b->store.indices;
+	for (int i = 0; i < n; i++)
+		index[i] = replace(s, b->store.index[i]);
+	if (is_register(m, b->store.buffer)) {
+		mask |= s->buffer_mask.at[b->store.buffer.i];
+		n += turn_index(s, s->buffer_mask.at[b->store.buffer.i], index + n);
+	}
+	return wrap(s, ilir_store(m, b->store.buffer, index, n, replace(s, b->store.value)), mask);
+}
+
+/* A let that differs with the turn becomes a register. */
+static struct ilir_stmt *sink_let(struct sink *s, const struct ilir_stmt *b)
+{
+	struct ilir_module *m = s->m;
+	uint64_t mask = s->var_mask.at[b->let.var.i];
+	if (!mask)
+		return ilir_let(m, b->let.var, replace(s, b->let.value));
+	struct ilir_var_decl *v = &m->vars.at[b->let.var.i];
+	struct ilir_buffer_decl decl = {.name = v->name, .kind = ILIR_REGISTER, .dtype = v->type.dtype};
+	add_dimensions(s, &decl, mask);
+	ilir_buffer r = ilir_new_buffer(m, decl);
+	s->as_register.at[b->let.var.i] = r;
+	ilir_expr index[MAX_SUNK];
+	int n = turn_index(s, mask, index);
+	struct ilir_stmt *store = ilir_store(m, r, index, n, replace(s, b->let.value));
+	return ilir_append(ilir_alloc(m, r), wrap(s, store, mask));
+}
+
+static struct ilir_stmt *sink_alloc(struct sink *s, const struct ilir_stmt *b)
+{
+	add_dimensions(s, ilir_buffer_at(s->m, b->alloc), s->buffer_mask.at[b->alloc.i]);
+	return ilir_alloc(s->m, b->alloc);
+}
+
+static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
+{
+	uint64_t own = bit_of(s, b), saved = s->active;
+	if (own) {
+		s->active |= own;
+		struct ilir_stmt *body = sink_block(s, b->loop.body);
+		s->active = saved;
+		return body;
+	}
+	uint64_t around = mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
+	s->active &= ~around;
+	struct ilir_stmt *body = sink_block(s, b->loop.body);
+	s->active = saved;
+	struct ilir_stmt *loop = ilir_for(s->m, b->loop.var, replace(s, b->loop.begin), replace(s, b->loop.end), b->loop.step,
+					  b->loop.dim, b->loop.kind, body);
+	return wrap(s, loop, around);
+}
+
+static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
+{
+	uint64_t around = mask_of(s, b->branch.condition), saved = s->active;
+	s->active &= ~around;
+	struct ilir_stmt *then = sink_block(s, b->branch.then), *otherwise = sink_block(s, b->branch.otherwise);
+	s->active = saved;
+	return wrap(s, ilir_if(s->m, replace(s, b->branch.condition), then, otherwise), around);
+}
+
+static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
+{
+	struct ilir_stmt *block = NULL, **link = &block;
+	for (; b; b = b->next) {
+		*link = b->kind == ILIR_FOR	? sink_loop(s, b)
+			: b->kind == ILIR_IF	? sink_branch(s, b)
+			: b->kind == ILIR_LET	? sink_let(s, b)
+			: b->kind == ILIR_ALLOC ? sink_alloc(s, b)
+			: b->kind == ILIR_STORE ? sink_store(s, b)
+						: ilir_barrier(s->m);
+		while (*link)
+			link = &(*link)->next;
+	}
+	return block;
+}
+
+/* One nest: everything below the outermost loop that has a tile loop in it. */
+static struct ilir_stmt *sink_nest(struct ilir_module *m, const struct ilir_stmt *nest)
+{
+	struct sink s = {.m = m};
+	find_loops(&s, nest);
+	for (size_t i = 0; i < m->vars.n; i++) {
+		vec_push(m->arena, &s.var_mask, 0);
+		vec_push(m->arena, &s.as_register, (ilir_buffer){0});
+	}
+	for (size_t i = 0; i < m->buffers.n; i++)
+		vec_push(m->arena, &s.buffer_mask, 0);
+	do {
+		s.changed = false;
+		analyse(&s, nest, 0);
+	} while (s.changed);
+	return sink_block(&s, nest);
+}
+
+static bool has_tile_loop(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	if (sinks(m, s))
+		return true;
+	for (const struct ilir_stmt *b = s->kind == ILIR_FOR ? s->loop.body : NULL; b; b = b->next)
+		if (sinks(m, b))
+			return true;
+	return false;
+}
+
+/* Finds the nests; rebuilds what is around them. */
+static struct ilir_stmt *find_nests(struct ilir_module *m, const struct ilir_stmt *b)
+{
+	struct ilir_stmt *block = NULL, **link = &block;
+	for (; b; b = b->next) {
+		struct ilir_stmt alone = *b;
+		alone.next = NULL;
+		if (has_tile_loop(m, &alone)) {
+			*link = sink_nest(m, &alone);
+		} else {
+			struct ilir_stmt *copy = *link = arena_copy(m->arena, &alone, sizeof alone);
+			if (b->kind == ILIR_FOR)
+				copy->loop.body = find_nests(m, b->loop.body);
+			else if (b->kind == ILIR_IF)
+				copy->branch.then = find_nests(m, b->branch.then),
+				copy->branch.otherwise = find_nests(m, b->branch.otherwise);
+		}
+		while (*link)
+			link = &(*link)->next;
+	}
+	return block;
+}
+
+void ilir_sink(struct ilir_module *m, struct ilir_tiling *tiling)
+{
+	(void)tiling;
+	for (size_t k = 0; k < m->kernels.n; k++)
+		m->kernels.at[k].body = find_nests(m, m->kernels.at[k].body);
+}

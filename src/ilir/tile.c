@@ -1,0 +1,163 @@
+/* Pass: loops are cut as the schedule says.
+ *
+ *     for n in begin..end            for n1 in begin..begin + (end-begin)/2*2 step 2
+ *       B(n)                           for n2 in 0..2 unrolled
+ *                               ->       B(n1 + n2)
+ *                                    for n3 in begin + (end-begin)/2*2..end
+ *                                      B(n3)
+ *
+ * A column loop gets vectors inside, its end rounded up: what lies past the end is padding of the buffers, and so a
+ * loop is only cut into vectors when its variable moves along last dimensions, or along weights, which are packed. */
+#include "ilir/passes.h"
+
+static const struct ilir_type index_type = {ILIR_INDEX, 1};
+
+/* --- may a loop run along vectors? --- */
+
+struct check {
+	ilir_var var;
+	bool ok;
+	bool *is_row; /* variables that were read from an index array */
+};
+
+/* The index is var, or var plus something that has it not. */
+static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	if (n->op == ILIR_VAR)
+		return n->var.i == v.i;
+	if (n->op != ILIR_ADD)
+		return false;
+	ilir_expr a = ilir_arg(m, e, 0), b = ilir_arg(m, e, 1);
+	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
+}
+
+static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check *c)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	return n->op == ILIR_LOAD || (n->op == ILIR_VAR && c->is_row[n->var.i]);
+}
+
+static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct check *c = context;
+	bool packable = ilir_buffer_at(m, a->buffer)->kind == IMAGE_WEIGHT;
+	int uses = 0, last = 0;
+	for (int d = 0; d < a->indices; d++) {
+		bool used = ilir_uses_var(m, a->index[d], c->var);
+		packable &= !is_row(m, a->index[d], c);
+		c->ok &= !used || moves_with(m, a->index[d], c->var);
+		uses += used;
+		last = used ? d : last;
+	}
+	bool along = uses == 0 || (uses == 1 && last == a->indices - 1);
+	c->ok &= along || (uses == 1 && packable);
+}
+
+/* Nothing but indices may depend on the variable. */
+static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct check *c = context;
+	if (s->kind == ILIR_FOR)
+		c->ok &= !ilir_uses_var(m, s->loop.begin, c->var) && !ilir_uses_var(m, s->loop.end, c->var);
+	else if (s->kind == ILIR_IF)
+		c->ok &= !ilir_uses_var(m, s->branch.condition, c->var);
+	else if (s->kind == ILIR_LET)
+		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
+}
+
+static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct check *c = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ || n->op == ILIR_SELECT)
+		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype == ILIR_F32;
+}
+
+static bool vectorisable(const struct ilir_module *m, const struct ilir_stmt *loop)
+{
+	struct check c = {loop->loop.var, true, ARENA_ARRAY(m->arena, bool, m->vars.n)};
+	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
+	ilir_visit_accesses(m, loop->loop.body, check_access, &c);
+	return c.ok;
+}
+
+/* --- cutting --- */
+
+static struct ilir_stmt *inner_loop(struct ilir_module *m, const char *name, int64_t extent, int64_t step, int dim,
+				    enum ilir_loop_kind kind, ilir_expr *at)
+{
+	ilir_var v = ilir_new_var(m, name, index_type);
+	*at = ilir_binary(m, ILIR_ADD, *at, ilir_var_ref(m, v));
+	return ilir_for(m, v, ilir_index(m, 0), ilir_index(m, extent), step, dim, kind, NULL);
+}
+
+static struct ilir_stmt *cut_vectors(struct ilir_module *m, struct ilir_stmt *s, const struct ilir_tile *t)
+{
+	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
+	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) || !vectorisable(m, s))
+		return s;
+	const char *name = m->vars.at[s->loop.var.i].name;
+	ilir_var outer = ilir_new_var(m, name, index_type);
+	ilir_expr at = ilir_var_ref(m, outer);
+	struct ilir_stmt *columns = NULL;
+	if (t->columns > 1)
+		columns = inner_loop(m, name, piece, lanes, s->loop.dim, ILIR_UNROLLED, &at);
+	struct ilir_stmt *vector = inner_loop(m, name, lanes, 1, s->loop.dim, ILIR_VECTOR, &at);
+	vector->loop.body = ilir_substitute_block(m, s->loop.body, s->loop.var, at);
+	if (columns)
+		columns->loop.body = vector;
+	int64_t padded = begin + (end - begin + piece - 1) / piece * piece;
+	return ilir_for(m, outer, s->loop.begin, ilir_index(m, padded), piece, s->loop.dim, ILIR_SERIAL,
+			columns ? columns : vector);
+}
+
+/* One size: whole pieces from `begin` on; *begin becomes what is left. */
+static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stmt *s, int64_t size, ilir_expr *begin)
+{
+	const char *name = m->vars.at[s->loop.var.i].name;
+	ilir_expr length = ilir_binary(m, ILIR_SUB, s->loop.end, *begin);
+	ilir_expr pieces = ilir_binary(m, ILIR_DIV, length, ilir_index(m, size));
+	ilir_expr end = ilir_binary(m, ILIR_ADD, *begin, ilir_binary(m, ILIR_MUL, pieces, ilir_index(m, size)));
+	ilir_var outer = ilir_new_var(m, name, index_type);
+	ilir_expr at = ilir_var_ref(m, outer), first = *begin;
+	struct ilir_stmt *body = NULL, *inner = NULL;
+	if (size > 1)
+		inner = inner_loop(m, name, size, 1, s->loop.dim, ILIR_UNROLLED, &at);
+	else
+		end = s->loop.end;
+	body = ilir_substitute_block(m, ilir_clone_block(m, s->loop.body, NULL), s->loop.var, at);
+	if (inner)
+		inner->loop.body = body;
+	*begin = end;
+	return ilir_for(m, outer, first, end, size, s->loop.dim, ILIR_SERIAL, inner ? inner : body);
+}
+
+static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, const struct ilir_tile *t)
+{
+	ilir_expr begin = s->loop.begin;
+	struct ilir_stmt *block = NULL;
+	if (t->sizes == 1 && t->size[0] == 1)
+		return s;
+	for (int i = 0; i < t->sizes && begin.i != s->loop.end.i; i++) {
+		int64_t from, to;
+		bool empty = ilir_constant(m, begin, &from) && ilir_constant(m, s->loop.end, &to) && to - from < t->size[i];
+		if (!empty)
+			block = ilir_append(block, cut_pieces(m, s, t->size[i], &begin));
+	}
+	return block;
+}
+
+static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *context)
+{
+	const struct ilir_tile *t = s->kind == ILIR_FOR ? ilir_tile_of(context, s->loop.var) : NULL;
+	if (!t)
+		return s;
+	return t->kind == ILIR_VECTOR ? cut_vectors(m, s, t) : cut_rows(m, s, t);
+}
+
+void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)
+{
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = cut, .context = tiling});
+	ilir_fit_buffers(m);
+}

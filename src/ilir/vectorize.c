@@ -1,0 +1,70 @@
+/* Pass: a vector loop around one store becomes a store of a vector.  What moves with the loop's variable is a ramp in
+ * the last index, what does not is broadcast.  Needs: sink and pack have run, so that nothing else stands in the loop. */
+#include "ilir/passes.h"
+
+struct vectoriser {
+	ilir_var var;
+	int lanes;
+};
+
+static bool is_vector(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).lanes > 1;
+}
+
+static ilir_expr spread(struct ilir_module *m, ilir_expr e, int lanes)
+{
+	return is_vector(m, e) ? e : ilir_spread(m, ILIR_BROADCAST, e, lanes);
+}
+
+/* base + var -> ramp(base). */
+static ilir_expr ramp(struct ilir_module *m, ilir_expr e, const struct vectoriser *v)
+{
+	if (!ilir_uses_var(m, e, v->var))
+		return e;
+	return ilir_spread(m, ILIR_RAMP, ilir_substitute(m, e, v->var, ilir_index(m, 0)), v->lanes);
+}
+
+static ilir_expr vectorise_expr(struct ilir_module *m, ilir_expr e, const struct vectoriser *v)
+{
+	const struct ilir_node n = *ilir_at(m, e);
+	ilir_expr args[ILIR_MAX_RANK];
+	bool any = false;
+	if (!ilir_uses_var(m, e, v->var))
+		return e;
+	for (int i = 0; i < n.args; i++) {
+		ilir_expr a = ilir_arg(m, e, i);
+		bool last = i == n.args - 1;
+		args[i] = n.op != ILIR_LOAD ? vectorise_expr(m, a, v) : last ? ramp(m, a, v) : a;
+		any |= is_vector(m, args[i]);
+	}
+	for (int i = 0; any && n.op != ILIR_LOAD && i < n.args; i++)
+		args[i] = spread(m, args[i], v->lanes);
+	return ilir_with_args(m, e, args);
+}
+
+static struct ilir_stmt *vectorise_stmt(struct ilir_module *m, struct ilir_stmt *s, void *context)
+{
+	(void)context;
+	int64_t begin, end;
+	if (s->kind != ILIR_FOR || s->loop.kind != ILIR_VECTOR || !ilir_constant(m, s->loop.begin, &begin) ||
+	    !ilir_constant(m, s->loop.end, &end))
+		return s;
+	struct vectoriser v = {s->loop.var, end - begin};
+	struct ilir_stmt *store = s->loop.body;
+	for (struct ilir_stmt *at = store; at; at = at->next) {
+		if (at->kind != ILIR_STORE)
+			return s; /* the verifier reports the loop that is left */
+		int last = at->store.indices - 1;
+		at->store.value = spread(m, vectorise_expr(m, at->store.value, &v), v.lanes);
+		if (last >= 0)
+			at->store.index[last] = ramp(m, at->store.index[last], &v);
+	}
+	return store;
+}
+
+void ilir_vectorize(struct ilir_module *m, struct ilir_tiling *tiling)
+{
+	(void)tiling;
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = vectorise_stmt});
+}

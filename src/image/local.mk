@@ -1,0 +1,2 @@
+libespalier_internal_la_SOURCES += \
+	%D%/image.h

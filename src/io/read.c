@@ -1,0 +1,111 @@
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_CHUNK = 64 * 1024 };
+
+struct reading {
+	struct arena *arena;
+	struct diags *diags;
+	const char *path; /* as diagnostics call it */
+	int fd;
+	size_t limit, n, capacity;
+	char *bytes;
+};
+
+static bool refuse(const struct reading *r, const char *what)
+{
+	return diag_add(r->diags, DIAG_CANNOT_READ, (struct diag_at){.file = r->path},
+			"check the path and the permissions", "cannot read '%s': %s", r->path, what);
+}
+
+static bool refuse_length(const struct reading *r)
+{
+	return diag_add(r->diags, DIAG_FILE_TOO_LARGE, (struct diag_at){.file = r->path}, "split the file",
+			"'%s' is longer than the %zu bytes that are read at most", r->path, r->limit);
+}
+
+int io_open(struct diags *diags, const char *path)
+{
+	int fd;
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		refuse(&(struct reading){.diags = diags, .path = path}, strerror(errno));
+	return fd;
+}
+
+/* The descriptor is open: memory must not escape. */
+static bool reserve(struct reading *r, size_t capacity)
+{
+	char *p = arena_try(r->arena, capacity + 1, 1);
+	if (!p)
+		return diag_add(r->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){.file = r->path}, NULL,
+				"no memory for the %zu bytes of '%s'", capacity, r->path);
+	if (r->n)
+		memcpy(p, r->bytes, r->n);
+	r->bytes = p;
+	r->capacity = capacity;
+	return true;
+}
+
+/* Reads until the end.  The buffer is kept one byte larger than what is known, so that the end shows without
+ * growth. */
+static bool read_all(struct reading *r)
+{
+	for (;;) {
+		if (r->n > r->limit)
+			return refuse_length(r);
+		if (r->n == r->capacity && !reserve(r, 2 * r->capacity))
+			return false;
+		ssize_t got = read(r->fd, r->bytes + r->n, r->capacity - r->n);
+		if (got == 0)
+			return true;
+		if (got > 0)
+			r->n += got;
+		else if (errno != EINTR)
+			return refuse(r, strerror(errno));
+	}
+}
+
+/* Files that do not tell their size (pipes, /proc) count as of size 0. */
+static bool read_open(struct reading *r)
+{
+	struct stat st;
+	if (fstat(r->fd, &st) != 0)
+		return refuse(r, strerror(errno));
+	size_t told = S_ISREG(st.st_mode) ? st.st_size : 0;
+	if (told > r->limit)
+		return refuse_length(r);
+	if (!reserve(r, told ? told + 1 : FIRST_CHUNK) || !read_all(r))
+		return false;
+	return !told || told == r->n || refuse(r, "its size changed while it was read");
+}
+
+char *io_read_limited(struct arena *arena, struct diags *diags, const char *path, size_t limit,
+		      size_t *length)
+{
+	bool standard = strcmp(path, "-") == 0;
+	struct reading r = {arena, diags, standard ? "standard input" : path, STDIN_FILENO, limit, 0,
+			    0,	   NULL};
+	if (!standard && (r.fd = io_open(diags, path)) < 0)
+		return NULL;
+	bool ok = read_open(&r);
+	if (!standard)
+		close(r.fd);
+	if (!ok)
+		return NULL;
+	r.bytes[r.n] = 0;
+	*length = r.n;
+	return r.bytes;
+}
+
+char *io_read_file(struct arena *arena, struct diags *diags, const char *path, size_t *length)
+{
+	return io_read_limited(arena, diags, path, IO_FILE_LIMIT, length);
+}

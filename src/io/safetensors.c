@@ -1,0 +1,344 @@
+#include "io/safetensors.h"
+
+#include "io/file.h"
+#include "io/float16.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "values are little-endian in the file and in memory");
+
+/* A tensor while its place in the file is being checked. */
+struct entry {
+	struct tensor_info info;
+	int64_t begin, end;
+};
+
+/* What opening needs; `json` and the descriptor must be given back, the rest is in the arena. */
+struct opening {
+	struct arena *arena;
+	struct diags *diags;
+	const char *path;
+	int fd;
+	int64_t header, data; /* length of the header, of the values */
+	const char *text;
+	json_t *json;
+	struct entry *entry;
+	int n;
+};
+
+#define AT(o) ((struct diag_at){.file = (o)->path})
+
+static const char again[] = "write the file again with a safetensors library, or copy it again";
+
+static bool no_memory(const struct opening *o)
+{
+	return diag_add(o->diags, DIAG_OUT_OF_MEMORY, AT(o), NULL, "no memory for the header of '%s'",
+			o->path);
+}
+
+/* Reads exactly `n` bytes at `offset`. */
+static bool read_at(struct diags *diags, const char *path, int fd, void *to, int64_t n, int64_t offset)
+{
+	for (char *p = to; n;) {
+		ssize_t got = pread(fd, p, n, offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path}, NULL,
+					"cannot read '%s': %s", path, strerror(errno));
+		if (got == 0)
+			return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path},
+					"replace files that are in use by renaming, not by writing into them",
+					"'%s' became shorter while in use: it ends before byte %lld", path,
+					(long long)(offset + n));
+		p += got, offset += got, n -= got;
+	}
+	return true;
+}
+
+/* --- the header --- */
+
+static bool measure(struct opening *o)
+{
+	struct stat st;
+	uint64_t header;
+	if (fstat(o->fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return diag_add(o->diags, DIAG_CANNOT_READ, AT(o), "weights are read from regular files only",
+				"cannot read '%s': it is not a regular file", o->path);
+	if (st.st_size < (int64_t)sizeof header)
+		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+				"'%s' has %lld bytes; the length of the header alone takes 8", o->path,
+				(long long)st.st_size);
+	if (!read_at(o->diags, o->path, o->fd, &header, sizeof header, 0))
+		return false;
+	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > st.st_size - 8)
+		return diag_add(
+		    o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+		    "'%s' says that its header has %llu bytes; the file has %lld, and the limit is %llu",
+		    o->path, (unsigned long long)header, (long long)st.st_size,
+		    (unsigned long long)IO_SAFETENSORS_HEADER_LIMIT);
+	o->header = header;
+	o->data = st.st_size - 8 - o->header;
+	return true;
+}
+
+/* Jansson itself rejects names that occur twice and those that contain NUL. */
+static bool parse(struct opening *o)
+{
+	char *text = arena_try(o->arena, o->header + 1, 1);
+	if (!text)
+		return no_memory(o);
+	o->text = text;
+	if (!read_at(o->diags, o->path, o->fd, text, o->header, 8))
+		return false;
+	if (text[0] != '{')
+		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+				"the header of '%s' does not begin with '{'", o->path);
+	json_error_t error;
+	o->json = json_loadb(text, o->header, JSON_REJECT_DUPLICATES, &error);
+	if (!o->json && json_error_code(&error) == json_error_out_of_memory)
+		return no_memory(o);
+	return o->json || diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+				   "the header of '%s' is not proper JSON: %s (byte %d)", o->path, error.text,
+				   error.position + 8);
+}
+
+/* --- one tensor --- */
+
+__attribute__((format(printf, 3, 4))) static bool bad_tensor(const struct opening *o, const char *name,
+							     const char *format, ...)
+{
+	char what[300];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	return diag_add(o->diags, DIAG_BAD_TENSOR, AT(o), again, "tensor '%.200s': %s", name, what);
+}
+
+static const struct {
+	const char *spelling;
+	enum tensor_dtype dtype;
+} dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}};
+
+static bool read_dtype(const struct opening *o, struct tensor_info *t, const json_t *value)
+{
+	const char *spelling = json_string_value(value);
+	if (!spelling)
+		return bad_tensor(o, t->name, "'dtype' must be a string");
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+		if (strcmp(spelling, dtypes[i].spelling) == 0)
+			return t->dtype = dtypes[i].dtype, true;
+	return diag_add(o->diags, DIAG_UNKNOWN_DTYPE, AT(o), "convert it to F32, F16 or BF16 before saving",
+			"tensor '%.200s' has dtype '%.40s'; known are F32, F16 and BF16", t->name, spelling);
+}
+
+/* The shape, and in `*bytes` what it takes. */
+static bool read_shape(const struct opening *o, struct tensor_info *t, const json_t *value, int64_t *bytes)
+{
+	if (!json_is_array(value))
+		return bad_tensor(o, t->name, "'shape' must be a list of integers");
+	if (json_array_size(value) > TENSOR_MAX_RANK)
+		return bad_tensor(o, t->name, "it has %zu dimensions; at most %d are supported",
+				  json_array_size(value), TENSOR_MAX_RANK);
+	t->rank = json_array_size(value);
+	*bytes = tensor_element_bytes(t->dtype);
+	for (int i = 0; i < t->rank; i++) {
+		const json_t *extent = json_array_get(value, i);
+		t->shape[i] = json_integer_value(extent);
+		if (!json_is_integer(extent) || t->shape[i] < 0)
+			return bad_tensor(o, t->name, "dimension %d must be an integer, 0 or more", i);
+		if (__builtin_mul_overflow(*bytes, t->shape[i], bytes))
+			return bad_tensor(o, t->name, "its size does not fit 64 bits");
+	}
+	return true;
+}
+
+static bool read_offsets(const struct opening *o, struct entry *e, const json_t *value, int64_t bytes)
+{
+	const json_t *begin = json_array_get(value, 0), *end = json_array_get(value, 1);
+	if (json_array_size(value) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+		return bad_tensor(o, e->info.name, "'data_offsets' must be a list of two integers");
+	e->begin = json_integer_value(begin);
+	e->end = json_integer_value(end);
+	if (e->begin < 0 || e->begin > e->end || e->end > o->data)
+		return bad_tensor(o, e->info.name, "it lies at bytes %lld to %lld of %lld",
+				  (long long)e->begin, (long long)e->end, (long long)o->data);
+	if (e->end - e->begin != bytes)
+		return bad_tensor(o, e->info.name, "its shape and dtype take %lld bytes, its place has %lld",
+				  (long long)bytes, (long long)(e->end - e->begin));
+	return true;
+}
+
+static bool read_entry(const struct opening *o, struct entry *e, const char *name, const json_t *value)
+{
+	int64_t bytes = 0;
+	size_t length = strlen(name);
+	char *copy = arena_try(o->arena, length + 1, 1);
+	if (!copy)
+		return no_memory(o);
+	e->info.name = memcpy(copy, name, length);
+	if (!length)
+		return bad_tensor(o, name, "its name is empty");
+	if (!json_is_object(value))
+		return bad_tensor(o, name, "its description must be an object");
+	return read_dtype(o, &e->info, json_object_get(value, "dtype")) &&
+	       read_shape(o, &e->info, json_object_get(value, "shape"), &bytes) &&
+	       read_offsets(o, e, json_object_get(value, "data_offsets"), bytes);
+}
+
+static bool check_metadata(const struct opening *o, json_t *value)
+{
+	const char *key;
+	json_t *text;
+	bool ok = json_is_object(value);
+	json_object_foreach(value, key, text) ok &= json_is_string(text);
+	return ok || diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+			      "'__metadata__' of '%s' must be an object of strings", o->path);
+}
+
+static bool read_entries(struct opening *o)
+{
+	o->entry = arena_try(o->arena, json_object_size(o->json) + 1, sizeof *o->entry);
+	if (!o->entry)
+		return no_memory(o);
+	const char *name;
+	json_t *value;
+	json_object_foreach(o->json, name, value)
+	{
+		bool metadata = strcmp(name, "__metadata__") == 0;
+		if (!(metadata ? check_metadata(o, value) : read_entry(o, &o->entry[o->n], name, value)))
+			return false;
+		o->n += !metadata;
+	}
+	return true;
+}
+
+/* --- all tensors together --- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct entry *p = a, *q = b;
+	if (p->begin != q->begin)
+		return p->begin < q->begin ? -1 : 1;
+	return (p->end > q->end) - (p->end < q->end);
+}
+
+static bool refuse_gap(const struct opening *o, int64_t begin, int64_t end, const char *place,
+		       const char *name)
+{
+	return diag_add(o->diags, DIAG_TENSOR_GAP, AT(o), again,
+			"bytes %lld to %lld of the values, %s%.200s, belong to no tensor", (long long)begin,
+			(long long)end, place, name);
+}
+
+/* The format demands that the tensors cover the values exactly once. */
+static bool check_cover(const struct opening *o)
+{
+	int64_t end = 0;
+	qsort(o->entry, o->n, sizeof *o->entry, by_place);
+	for (int i = 0; i < o->n; i++) {
+		const struct entry *e = &o->entry[i];
+		if (e->begin < end)
+			return diag_add(
+			    o->diags, DIAG_TENSOR_OVERLAP, AT(o), again,
+			    "tensors '%.200s' and '%.200s' share bytes %lld to %lld of the values",
+			    e[-1].info.name, e->info.name, (long long)e->begin,
+			    (long long)(e->end < end ? e->end : end));
+		if (e->begin > end)
+			return refuse_gap(o, end, e->begin, "before tensor ", e->info.name);
+		end = e->end;
+	}
+	if (end < o->data)
+		return refuse_gap(o, end, o->data, o->n ? "after tensor " : "in a file without tensors",
+				  o->n ? o->entry[o->n - 1].info.name : "");
+	return true;
+}
+
+static struct io_safetensors *result(const struct opening *o)
+{
+	struct io_safetensors *w = arena_try(o->arena, 1, sizeof *w);
+	struct tensor_info *tensor = arena_try(o->arena, o->n + 1, sizeof *tensor);
+	int64_t *begin = arena_try(o->arena, o->n + 1, sizeof *begin);
+	size_t length = strlen(o->path);
+	char *path = arena_try(o->arena, length + 1, 1);
+	if (!w || !tensor || !begin || !path)
+		return no_memory(o), NULL;
+	for (int i = 0; i < o->n; i++) {
+		tensor[i] = o->entry[i].info;
+		begin[i] = o->entry[i].begin;
+	}
+	*w =
+	    (struct io_safetensors){memcpy(path, o->path, length), o->fd, 8 + o->header, o->n, tensor, begin};
+	return w;
+}
+
+struct io_safetensors *io_safetensors_open(struct arena *arena, struct diags *diags, const char *path)
+{
+	struct opening o = {.arena = arena, .diags = diags, .path = path};
+	struct io_safetensors *w = NULL;
+	if ((o.fd = io_open(diags, path)) < 0)
+		return NULL;
+	if (measure(&o) && parse(&o) && read_entries(&o) && check_cover(&o))
+		w = result(&o);
+	json_decref(o.json);
+	if (!w)
+		close(o.fd);
+	return w;
+}
+
+void io_safetensors_close(struct io_safetensors *w)
+{
+	if (w && w->fd >= 0) {
+		close(w->fd);
+		w->fd = -1;
+	}
+}
+
+int io_safetensors_find(const struct io_safetensors *w, const char *name)
+{
+	for (int i = 0; i < w->n; i++)
+		if (strcmp(w->tensor[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+/* --- values --- */
+
+/* The half-width values stand at the end of the memory that the f32 values will fill from its beginning:
+ * value i is read before anything at or after its place is written. */
+static void widen(enum tensor_dtype dtype, const char *from, float *to, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		uint16_t h;
+		memcpy(&h, from + 2 * i, sizeof h);
+		to[i] = dtype == TENSOR_F16 ? io_f16(h) : io_bf16(h);
+	}
+}
+
+bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags, int i, int64_t first,
+			     int64_t count, float *to)
+{
+	struct diag_at at = {.file = w->path};
+	if (i < 0 || i >= w->n || w->fd < 0)
+		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
+				w->fd < 0 ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
+	const struct tensor_info *t = &w->tensor[i];
+	int64_t elements = tensor_elements(t), size = tensor_element_bytes(t->dtype);
+	if (first < 0 || count < 0 || count > elements - first)
+		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
+				"%lld values from value %lld on are wanted of tensor '%s', which has %lld",
+				(long long)count, (long long)first, t->name, (long long)elements);
+	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
+	if (!read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
+		return false;
+	if (t->dtype != TENSOR_F32)
+		widen(t->dtype, raw, to, count);
+	return true;
+}

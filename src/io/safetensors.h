@@ -1,0 +1,37 @@
+/* Weights in the safetensors format: 8 bytes of header length, a JSON header, the values.
+ *
+ * https://github.com/huggingface/safetensors#format.  Everything that the header says is checked against the
+ * file when it is opened: types, shapes, sizes, and that the tensors cover the file without overlap or gap.
+ */
+#ifndef ESPALIER_IO_SAFETENSORS_H
+#define ESPALIER_IO_SAFETENSORS_H
+
+#include "base/diag.h"
+#include "base/tensor.h"
+
+#define IO_SAFETENSORS_HEADER_LIMIT ((uint64_t)100000000)
+
+/* Lives in the arena it was opened with, except for the descriptor.  Reading changes nothing here: several
+ * threads may read at once. */
+struct io_safetensors {
+	const char *path;
+	int fd;
+	int64_t data; /* where in the file the values begin */
+	int n;
+	const struct tensor_info *tensor; /* in the order of the file */
+	const int64_t *begin;		  /* of tensor i, in bytes from `data` */
+};
+
+/* NULL after a diagnostic.  Never escapes: when memory is out that is a diagnostic too. */
+struct io_safetensors *io_safetensors_open(struct arena *, struct diags *, const char *path);
+/* Closes the file; what is known of the tensors stays readable.  NULL is legal. */
+void io_safetensors_close(struct io_safetensors *);
+
+/* The tensor of that name, or -1. */
+int io_safetensors_find(const struct io_safetensors *, const char *name);
+
+/* Values first .. first+count-1 of tensor i, as f32. */
+bool io_safetensors_read_f32(const struct io_safetensors *, struct diags *, int i, int64_t first,
+			     int64_t count, float *to);
+
+#endif

@@ -1,0 +1,24 @@
+/* A vocabulary: one word a line, the number of the line (from 0) is the word's id. */
+#ifndef ESPALIER_IO_VOCAB_H
+#define ESPALIER_IO_VOCAB_H
+
+#include "base/diag.h"
+#include "base/map.h"
+
+enum { IO_VOCAB_WORD = 1000 }; /* bytes of a word at most */
+
+/* Lives in the arena; never changes, so that threads may share it. */
+struct io_vocab {
+	struct map words;
+	int n;
+	int unknown; /* the id of "<unk>", or -1 */
+};
+
+/* NULL after a diagnostic.  Lines may end in CR LF. */
+struct io_vocab *io_vocab_open(struct arena *, struct diags *, const char *path);
+
+/* The id of a word after A-Z in it became a-z (other bytes, UTF-8 among them, stay); else that of "<unk>";
+ * else -1. A word that the vocabulary spells with capitals is never found. */
+int io_vocab_find(const struct io_vocab *, const char *word, size_t length);
+
+#endif

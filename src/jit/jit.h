@@ -1,0 +1,43 @@
+/* Back ends: from a finished loop module to code that can be called.
+ *
+ * A compiling back end is a shared object of its own, loaded when something must be compiled, so that neither
+ * the library nor the command links a compiler.  The plug-in exports one symbol, `espalier_backend`; it has
+ * its own copy of base/ and ilir/build.c, and shares with the library only the data that passes through this
+ * boundary. */
+#ifndef ESPALIER_JIT_JIT_H
+#define ESPALIER_JIT_JIT_H
+
+#include "base/diag.h"
+#include "base/target.h"
+#include "ilir/ilir.h"
+#include "image/image.h"
+
+enum { JIT_ABI = 1 };
+
+enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
+
+struct jit_options {
+	const struct target *target;
+	bool native; /* the code runs on this machine only: use all of its features */
+};
+
+struct jit_backend {
+	int abi;
+	const char *name;
+	/* Compiles every kernel of an outlined, vectorised, unrolled, primitive module.  On success *code is
+	 * complete and is released through its own `release`.  Any number of threads may call at once. */
+	bool (*compile)(const struct ilir_module *, const struct jit_options *, struct image_code *,
+			struct diags *);
+	/* The back end's own IR before code generation, or assembly, as text. */
+	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
+		      struct diags *);
+};
+
+#define JIT_BACKEND_SYMBOL "espalier_backend"
+
+/* Loads espalier-NAME.so from the folders of ESPALIER_BACKEND_PATH (colons between them; ignored in a process
+ * with raised rights), then from the library's own.  It stays for the life of the process; loading it again
+ * is cheap and gives the same.  NULL after diagnostics.  Any number of threads may call at once. */
+const struct jit_backend *jit_backend_load(const char *name, struct diags *);
+
+#endif

@@ -1,0 +1,349 @@
+/* The plug-in's entry: emit, check, optimise, generate an object, link it into the process. */
+#include "jit/llvm/emit.h"
+
+#include "base/str.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Object.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What our own passes leave to do: registers become values (sroa), equal loads and addresses of one row are
+ * computed once (early-cse), loops of constant length lose their first test (simplifycfg), row addresses
+ * leave the loop over k (licm). Four tiles of a TreeLSTM level, 10 KB of code: 4 ms, against 47 ms for
+ * default<O1> and 116 ms for default<O3>, whose kernels are no faster (two nodes: 82 GFLOP/s on a Zen 3
+ * core); instcombine would cost another 6 ms and change nothing.  Code generation takes 45 ms, and 42 ms at
+ * its lower levels. */
+static const char pipeline[] = "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(licm))";
+
+/* All that one compilation holds; whatever happens, end_job gives it back. */
+struct job {
+	const struct ilir_module *m;
+	const struct jit_options *options;
+	struct diags *diags;
+	struct arena arena;
+	const char *names; /* of the kernels, for messages */
+	LLVMContextRef context;
+	LLVMModuleRef module;
+	LLVMBuilderRef builder[2];
+	LLVMTargetMachineRef machine;
+	LLVMMemoryBufferRef output; /* object or assembly */
+	char said[400];		    /* LLVM's first error while it generated code */
+};
+
+/* --- what can go wrong --- */
+
+static bool fail(struct job *j, const char *kernels, const char *what)
+{
+	return diag_add(
+	    j->diags, DIAG_COMPILE_FAILED, (struct diag_at){0},
+	    "this is a fault of the compiler, not of the model: please report it; another target or back "
+	    "end may do meanwhile",
+	    "LLVM could not compile kernel %s of '%s': %s", kernels, j->m->name, what);
+}
+
+/* Takes the message. */
+static bool fail_message(struct job *j, char *message)
+{
+	fail(j, j->names, message ? message : "no reason given");
+	LLVMDisposeMessage(message);
+	return false;
+}
+
+/* Takes the error; true when there is none. */
+static bool succeeded(struct job *j, LLVMErrorRef error)
+{
+	if (!error)
+		return true;
+	char *message = LLVMGetErrorMessage(error);
+	fail(j, j->names, message);
+	LLVMDisposeErrorMessage(message);
+	return false;
+}
+
+/* Without a handler LLVM prints, and ends the process after an error. */
+static void note(LLVMDiagnosticInfoRef info, void *context)
+{
+	struct job *j = context;
+	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || j->said[0])
+		return;
+	char *text = LLVMGetDiagInfoDescription(info);
+	snprintf(j->said, sizeof j->said, "%s", text[0] ? text : "unknown error");
+	LLVMDisposeMessage(text);
+}
+
+/* --- a job --- */
+
+static const char *list_kernels(struct job *j)
+{
+	struct str s = str_in(&j->arena);
+	for (size_t i = 0; i < j->m->kernels.n; i++)
+		str_printf(&s, "%s'%s'", i ? ", " : "", j->m->kernels.at[i].name);
+	return str_text(&s);
+}
+
+static void end_job(struct job *j)
+{
+	if (j->output)
+		LLVMDisposeMemoryBuffer(j->output);
+	for (int i = 0; i < 2; i++)
+		if (j->builder[i])
+			LLVMDisposeBuilder(j->builder[i]);
+	if (j->module)
+		LLVMDisposeModule(j->module);
+	if (j->context)
+		LLVMContextDispose(j->context);
+	if (j->machine)
+		LLVMDisposeTargetMachine(j->machine);
+	arena_free(&j->arena);
+}
+
+static void start_module(struct job *j)
+{
+	LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->machine);
+	char *triple = LLVMGetTargetMachineTriple(j->machine);
+	j->context = LLVMContextCreate();
+	LLVMContextSetDiagnosticHandler(j->context, note, j);
+	j->module = LLVMModuleCreateWithNameInContext(j->m->name, j->context);
+	LLVMSetModuleDataLayout(j->module, layout);
+	LLVMSetTarget(j->module, triple);
+	for (int i = 0; i < 2; i++)
+		j->builder[i] = LLVMCreateBuilderInContext(j->context);
+	LLVMDisposeMessage(triple);
+	LLVMDisposeTargetData(layout);
+}
+
+static bool emit(struct job *j)
+{
+	struct emitter e = {.m = j->m, .arena = &j->arena, .context = j->context, .module = j->module};
+	char quoted[200];
+	e.at = j->builder[0];
+	e.entry = j->builder[1];
+	if (jit_emit_module(&e, 32 * j->options->target->lanes))
+		return true;
+	snprintf(quoted, sizeof quoted, "'%s'", e.culprit);
+	return fail(j, quoted, e.problem);
+}
+
+static bool verify(struct job *j)
+{
+	char *message = NULL;
+	if (LLVMVerifyModule(j->module, LLVMReturnStatusAction, &message))
+		return fail_message(j, message);
+	LLVMDisposeMessage(message);
+	return true;
+}
+
+static bool optimise(struct job *j)
+{
+	LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+	LLVMErrorRef error = LLVMRunPasses(j->module, pipeline, j->machine, options);
+	LLVMDisposePassBuilderOptions(options);
+	return succeeded(j, error);
+}
+
+static bool build(struct job *j)
+{
+	char *message;
+	j->names = list_kernels(j);
+	j->machine = jit_machine_new(j->options, &message);
+	if (!j->machine)
+		return fail_message(j, message);
+	start_module(j);
+	return emit(j) && verify(j) && optimise(j);
+}
+
+/* Memory may run out anywhere in here; what LLVM holds is then given back by end_job. */
+static bool guarded_build(struct job *j)
+{
+	jmp_buf escape;
+	if (arena_guard(&j->arena, &escape))
+		return diag_add(j->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory to compile '%s'", j->m->name);
+	return build(j);
+}
+
+static bool start_job(struct job *j, const struct ilir_module *m, const struct jit_options *o,
+		      struct diags *d)
+{
+	*j = (struct job){.m = m, .options = o, .diags = d};
+	arena_init(&j->arena, &allocator_default);
+	return guarded_build(j);
+}
+
+static bool generate(struct job *j, LLVMCodeGenFileType what)
+{
+	char *message = NULL;
+	if (LLVMTargetMachineEmitToMemoryBuffer(j->machine, j->module, what, &message, &j->output))
+		return fail_message(j, message);
+	return j->said[0] ? fail(j, j->names, j->said) : true;
+}
+
+/* --- linking --- */
+
+/* Code in the process: the self of an image_code. */
+struct linked {
+	LLVMOrcLLJITRef jit;
+	char said[400]; /* the linker's first complaint */
+	image_kernel *kernel[];
+};
+
+static void free_linked(struct linked *l)
+{
+	if (l->jit)
+		LLVMConsumeError(LLVMOrcDisposeLLJIT(l->jit));
+	free(l);
+}
+
+static void release(struct image_code *code)
+{
+	free_linked(code->self);
+	*code = (struct image_code){0};
+}
+
+/* The size of .text; 0 when the object cannot be read, which linking will then report. */
+static size_t code_bytes(struct job *j)
+{
+	char *message = NULL;
+	size_t bytes = 0;
+	LLVMBinaryRef binary = LLVMCreateBinary(j->output, j->context, &message);
+	if (!binary) {
+		LLVMDisposeMessage(message);
+		return 0;
+	}
+	LLVMSectionIteratorRef s = LLVMObjectFileCopySectionIterator(binary);
+	for (; !LLVMObjectFileIsSectionIteratorAtEnd(binary, s); LLVMMoveToNextSection(s)) {
+		const char *name = LLVMGetSectionName(s); /* NULL: the unnamed one that every object has */
+		if (name && strncmp(name, ".text", strlen(".text")) == 0)
+			bytes += LLVMGetSectionSize(s);
+	}
+	LLVMDisposeSectionIterator(s);
+	LLVMDisposeBinary(binary);
+	return bytes;
+}
+
+/* Without a reporter ORC prints; what a look-up returns afterwards does not tell the cause. */
+static void hear(void *context, LLVMErrorRef error)
+{
+	struct linked *l = context;
+	char *message = LLVMGetErrorMessage(error);
+	if (!l->said[0])
+		snprintf(l->said, sizeof l->said, "%s", message);
+	LLVMDisposeErrorMessage(message);
+}
+
+/* The only thing code may import: machines without the instruction call it. */
+static LLVMErrorRef define_fma(LLVMOrcLLJITRef jit)
+{
+	LLVMOrcCSymbolMapPair fma = {
+	    LLVMOrcLLJITMangleAndIntern(jit, "fmaf"),
+	    {(LLVMOrcExecutorAddress)(uintptr_t)&fmaf,
+	     {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}}};
+	LLVMOrcMaterializationUnitRef unit = LLVMOrcAbsoluteSymbols(&fma, 1);
+	LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), unit);
+	if (error)
+		LLVMOrcDisposeMaterializationUnit(unit);
+	return error;
+}
+
+static bool find_kernels(struct job *j, struct linked *l)
+{
+	for (size_t i = 0; i < j->m->kernels.n; i++) {
+		LLVMOrcExecutorAddress address;
+		if (!succeeded(j, LLVMOrcLLJITLookup(l->jit, &address, j->m->kernels.at[i].name)))
+			return false;
+		l->kernel[i] = (image_kernel *)(uintptr_t)address;
+	}
+	return true;
+}
+
+/* Each image has a JIT of its own, so that releasing it frees its code and names never meet. */
+static bool link_object(struct job *j, struct linked *l)
+{
+	LLVMMemoryBufferRef object = j->output;
+	if (!succeeded(j, LLVMOrcCreateLLJIT(&l->jit, NULL)))
+		return false;
+	LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(l->jit), hear, l);
+	if (!succeeded(j, define_fma(l->jit)))
+		return false;
+	j->output = NULL; /* consumed, even by failing */
+	return succeeded(j, LLVMOrcLLJITAddObjectFile(l->jit, LLVMOrcLLJITGetMainJITDylib(l->jit), object)) &&
+	       find_kernels(j, l);
+}
+
+static bool link_code(struct job *j, struct image_code *code)
+{
+	size_t kernels = j->m->kernels.n, bytes = code_bytes(j);
+	struct linked *l = calloc(1, sizeof *l + kernels * sizeof *l->kernel);
+	if (!l)
+		return diag_add(j->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory to link '%s'", j->m->name);
+	if (!link_object(j, l)) {
+		if (l->said[0])
+			fail(j, j->names, l->said);
+		free_linked(l);
+		return false;
+	}
+	*code = (struct image_code){.kernels = l->kernel, .release = release, .self = l, .bytes = bytes};
+	return true;
+}
+
+/* --- the back end --- */
+
+static bool compile(const struct ilir_module *m, const struct jit_options *o, struct image_code *code,
+		    struct diags *d)
+{
+	struct job j;
+	bool ok = start_job(&j, m, o, d) && generate(&j, LLVMObjectFile) && link_code(&j, code);
+	end_job(&j);
+	return ok;
+}
+
+/* The text is the caller's: memory that runs out in it ends our job before the caller hears of it. */
+static bool append(struct str *out, const char *text, size_t length)
+{
+	jmp_buf escape, *outer = out->arena->escape;
+	bool ok = false;
+	if (!arena_guard(out->arena, &escape)) {
+		str_add(out, text, length);
+		ok = true;
+	}
+	out->arena->escape = outer;
+	return ok;
+}
+
+static bool append_ir(struct job *j, struct str *out)
+{
+	char *text = LLVMPrintModuleToString(j->module);
+	bool ok = append(out, text, strlen(text));
+	LLVMDisposeMessage(text);
+	return ok;
+}
+
+static bool append_output(struct job *j, struct str *out)
+{
+	return append(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
+}
+
+static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
+		  struct str *out, struct diags *d)
+{
+	struct job j;
+	bool room = true, ok = start_job(&j, m, o, d);
+	if (ok && what == JIT_TEXT_IR)
+		room = append_ir(&j, out);
+	else if (ok && (ok = generate(&j, LLVMAssemblyFile)))
+		room = append_output(&j, out);
+	end_job(&j);
+	if (!room)
+		arena_escape(out->arena);
+	return ok;
+}
+
+__attribute__((visibility("default")))
+const struct jit_backend espalier_backend = {JIT_ABI, "llvm", compile, print};

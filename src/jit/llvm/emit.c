@@ -1,0 +1,195 @@
+/* From a loop module to LLVM's IR: one function per kernel, statements to blocks.  What may be decided is
+ * decided before, by our own passes; nothing is chosen here. */
+#include "jit/llvm/emit.h"
+
+#include <stdio.h>
+
+LLVMTypeRef jit_type(const struct emitter *e, struct ilir_type t)
+{
+	return t.lanes > 1 ? LLVMVectorType(e->scalar[t.dtype], t.lanes) : e->scalar[t.dtype];
+}
+
+LLVMValueRef jit_refuse(struct emitter *e, struct ilir_type t, const char *why)
+{
+	if (!e->problem) {
+		e->problem = why;
+		e->culprit = e->kernel;
+	}
+	return LLVMGetPoison(jit_type(e, t));
+}
+
+LLVMBasicBlockRef jit_block(struct emitter *e, const char *name)
+{
+	return LLVMAppendBasicBlockInContext(e->context, e->function, name);
+}
+
+/* --- statements --- */
+
+/* A register may change with every statement, so that what was computed for one is no longer good for the
+ * next. */
+static LLVMValueRef value_for_statement(struct emitter *e, ilir_expr x)
+{
+	LLVMValueRef v = jit_emit_expr(e, x);
+	jit_forget(e, 0);
+	return v;
+}
+
+static void emit_block(struct emitter *, const struct ilir_stmt *);
+
+/* The test is at the end and once before the beginning: the form from which LLVM can move what does not
+ * change out of the loop, since the body is then known to run. */
+static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
+{
+	LLVMValueRef begin = value_for_statement(e, s->loop.begin), end = value_for_statement(e, s->loop.end);
+	LLVMValueRef step = LLVMConstInt(e->scalar[ILIR_INDEX], s->loop.step, true);
+	const char *name = e->m->vars.at[s->loop.var.i].name;
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->at), body = jit_block(e, name),
+			  after = jit_block(e, "after");
+	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, begin, end, ""), body, after);
+	LLVMPositionBuilderAtEnd(e->at, body);
+	LLVMValueRef i = LLVMBuildPhi(e->at, e->scalar[ILIR_INDEX], name);
+	e->var[s->loop.var.i] = i;
+	emit_block(e, s->loop.body);
+	LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, step, "");
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
+	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, end, ""), body, after);
+	LLVMAddIncoming(i, (LLVMValueRef[]){begin, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+	LLVMPositionBuilderAtEnd(e->at, after);
+}
+
+static void emit_branch(struct emitter *e, const struct ilir_stmt *s)
+{
+	LLVMValueRef condition = value_for_statement(e, s->branch.condition);
+	LLVMBasicBlockRef then = jit_block(e, "then"), otherwise = jit_block(e, "else"),
+			  join = jit_block(e, "join");
+	LLVMBuildCondBr(e->at, condition, then, otherwise);
+	LLVMPositionBuilderAtEnd(e->at, then);
+	emit_block(e, s->branch.then);
+	LLVMBuildBr(e->at, join);
+	LLVMPositionBuilderAtEnd(e->at, otherwise);
+	emit_block(e, s->branch.otherwise);
+	LLVMBuildBr(e->at, join);
+	LLVMPositionBuilderAtEnd(e->at, join);
+}
+
+static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
+{
+	switch (s->kind) {
+	case ILIR_FOR:
+		emit_loop(e, s);
+		break;
+	case ILIR_IF:
+		emit_branch(e, s);
+		break;
+	case ILIR_LET:
+		e->var[s->let.var.i] = value_for_statement(e, s->let.value);
+		break;
+	case ILIR_ALLOC:
+		jit_emit_alloc(e, s->alloc);
+		break;
+	case ILIR_STORE:
+		jit_emit_store(e, s);
+		jit_forget(e, 0);
+		break;
+	case ILIR_BARRIER:
+	case ILIR_STEP:
+		jit_refuse(e, (struct ilir_type){ILIR_INDEX, 1}, "steps and barriers were not made kernels");
+	}
+}
+
+static void emit_block(struct emitter *e, const struct ilir_stmt *s)
+{
+	for (; s; s = s->next)
+		emit_statement(e, s);
+}
+
+/* --- kernels --- */
+
+static void add_flag(struct emitter *e, int where, const char *name)
+{
+	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+	LLVMAddAttributeAtIndex(e->function, where, LLVMCreateEnumAttribute(e->context, kind, 0));
+}
+
+static void add_text(struct emitter *e, const char *name, const char *value)
+{
+	LLVMAttributeRef a = LLVMCreateStringAttribute(e->context, name, strlen(name), value, strlen(value));
+	LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, a);
+}
+
+/* void NAME(ptr buffers, i64 begin, i64 end): image_kernel.  no-builtins: the code must import nothing, so
+ * loops must not become calls of memcpy. */
+static void declare_kernel(struct emitter *e, const char *name, int vector_bits)
+{
+	LLVMTypeRef index = e->scalar[ILIR_INDEX], parameters[] = {e->pointer, index, index};
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, 3, false);
+	char width[16];
+	snprintf(width, sizeof width, "%d", vector_bits);
+	e->function = LLVMAddFunction(e->module, name, type);
+	add_flag(e, LLVMAttributeFunctionIndex, "nounwind");
+	add_flag(e, 1, "noalias");
+	add_flag(e, 1, "nocapture");
+	add_flag(e, 1, "readonly");
+	add_text(e, "no-builtins", "");
+	add_text(e, "prefer-vector-width", width);
+}
+
+/* Variables, base pointers and slots belong to one function. */
+static void forget_kernel(struct emitter *e)
+{
+	memset(e->var, 0, e->m->vars.n * sizeof *e->var);
+	memset(e->base, 0, e->m->buffers.n * sizeof *e->base);
+	memset(e->reg, 0, e->m->buffers.n * sizeof *e->reg);
+}
+
+static void emit_kernel(struct emitter *e, const struct ilir_kernel *k, int vector_bits)
+{
+	e->kernel = k->name;
+	forget_kernel(e);
+	jit_measure_registers(e, k->body);
+	declare_kernel(e, k->name, vector_bits);
+	LLVMBasicBlockRef entry = jit_block(e, "entry"), body = jit_block(e, "body");
+	LLVMPositionBuilderAtEnd(e->entry, entry);
+	LLVMPositionBuilderAtEnd(e->at, body);
+	e->var[ilir_begin.i] = LLVMGetParam(e->function, 1);
+	e->var[ilir_end.i] = LLVMGetParam(e->function, 2);
+	emit_block(e, k->body);
+	LLVMBuildRetVoid(e->at);
+	LLVMBuildBr(e->entry, body);
+}
+
+/* Arguments stand before what is built from them, so one sweep suffices. */
+static void find_reads(struct emitter *e)
+{
+	for (uint32_t i = 1; i < e->m->nodes.n; i++) {
+		const struct ilir_node *n = &e->m->nodes.at[i];
+		e->reads[i] = n->op == ILIR_LOAD && ilir_buffer_at(e->m, n->buffer)->kind != ILIR_REGISTER;
+		for (int a = 0; a < n->args; a++)
+			e->reads[i] |= e->reads[ilir_arg(e->m, (ilir_expr){i}, a).i];
+	}
+}
+
+static void prepare(struct emitter *e)
+{
+	const struct ilir_module *m = e->m;
+	e->scalar[ILIR_F32] = LLVMFloatTypeInContext(e->context);
+	e->scalar[ILIR_I32] = LLVMInt32TypeInContext(e->context);
+	e->scalar[ILIR_INDEX] = LLVMInt64TypeInContext(e->context);
+	e->scalar[ILIR_BOOL] = LLVMInt1TypeInContext(e->context);
+	e->pointer = LLVMPointerTypeInContext(e->context, 0);
+	e->reads = ARENA_ARRAY(e->arena, bool, m->nodes.n);
+	e->value = ARENA_ARRAY(e->arena, LLVMValueRef, m->nodes.n);
+	e->var = ARENA_ARRAY(e->arena, LLVMValueRef, m->vars.n);
+	e->base = ARENA_ARRAY(e->arena, LLVMValueRef, m->buffers.n);
+	e->reg = ARENA_ARRAY(e->arena, struct jit_register, m->buffers.n);
+	find_reads(e);
+	jit_make_promises(e);
+}
+
+bool jit_emit_module(struct emitter *e, int vector_bits)
+{
+	prepare(e);
+	for (size_t i = 0; i < e->m->kernels.n && !e->problem; i++)
+		emit_kernel(e, &e->m->kernels.at[i], vector_bits);
+	return !e->problem;
+}

@@ -1,0 +1,76 @@
+/* The inside of the LLVM back end: what its files share. */
+#ifndef ESPALIER_JIT_LLVM_EMIT_H
+#define ESPALIER_JIT_LLVM_EMIT_H
+
+#include "jit/jit.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+/* A register buffer: a stack slot of `lanes` elements each, which the optimiser turns into values. */
+struct jit_register {
+	int lanes; /* of the widest store; 0 = nothing stored */
+	int64_t slots;
+	LLVMValueRef *slot; /* NULL = not met in this kernel yet */
+};
+
+/* One module on its way into LLVM.  `at` is where code goes; `entry` stays at the end of the kernel's entry
+ * block, which holds what is computed once: base pointers and stack slots. */
+struct emitter {
+	const struct ilir_module *m;
+	struct arena *arena;
+	LLVMContextRef context;
+	LLVMModuleRef module;
+	LLVMBuilderRef at, entry;
+	LLVMTypeRef scalar[ILIR_BOOL + 1], pointer; /* by dtype */
+	LLVMValueRef function;
+	struct jit_promises *promises; /* what may be said of accesses to memory (access.c) */
+	bool *reads; /* by expression: reads memory, so it may be computed only where it is asked for */
+	LLVMValueRef *value;	  /* by expression: computed in this statement, else NULL */
+	VEC(uint32_t) known;	  /* the expressions that have a value, oldest first */
+	LLVMValueRef *var;	  /* by variable */
+	LLVMValueRef *base;	  /* by buffer: its address, NULL = not used in this kernel yet */
+	struct jit_register *reg; /* by buffer */
+	const char *kernel;	  /* being emitted */
+	const char *problem;	  /* first thing that cannot be emitted, NULL = none */
+	const char *culprit;	  /* the kernel it stands in */
+};
+
+/* --- emit.c --- */
+
+/* Fills e->module (empty, in e->context) with one function per kernel; m, arena, context and module are
+ * given.  False when the module is not what the back end takes: see problem and culprit.  `vector_bits` is
+ * the register width to use. */
+bool jit_emit_module(struct emitter *, int vector_bits);
+
+LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
+/* Notes why something cannot be emitted; a value of that type stands in. */
+LLVMValueRef jit_refuse(struct emitter *, struct ilir_type, const char *why);
+LLVMBasicBlockRef jit_block(struct emitter *, const char *name);
+
+/* --- expr.c --- */
+
+LLVMValueRef jit_emit_expr(struct emitter *, ilir_expr);
+/* Forgets what was computed since `known` had `mark` entries: registers may have changed, or control left the
+ * block. */
+void jit_forget(struct emitter *, size_t mark);
+LLVMValueRef jit_splat(struct emitter *, LLVMValueRef, int lanes);
+
+/* --- access.c --- */
+
+/* Once per module, before any load or store. */
+void jit_make_promises(struct emitter *);
+LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
+void jit_emit_store(struct emitter *, const struct ilir_stmt *);
+/* The content of a register becomes undefined. */
+void jit_emit_alloc(struct emitter *, ilir_buffer);
+/* Finds how wide each register is, from all stores of a block. */
+void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
+
+/* --- machine.c --- */
+
+/* A machine of its own for one compilation, since LLVM's are not to be shared between threads.  NULL and a
+ * message for LLVMDisposeMessage on failure. */
+LLVMTargetMachineRef jit_machine_new(const struct jit_options *, char **message);
+
+#endif

@@ -1,0 +1,352 @@
+/* Expressions: one emitter per row of ilir/ops.def, nearly always one instruction.  No fast-math flag is ever
+ * set, so LLVM neither contracts nor reassociates, and the results are those of the interpreter to the bit.
+ */
+#include "jit/llvm/emit.h"
+
+typedef LLVMValueRef emit_op(struct emitter *, ilir_expr, const LLVMValueRef *arg);
+
+static bool is_float(const struct emitter *e, ilir_expr x)
+{
+	return ilir_type_of(e->m, x).dtype == ILIR_F32;
+}
+
+static bool is_index(const struct emitter *e, ilir_expr x)
+{
+	return ilir_type_of(e->m, x).dtype == ILIR_INDEX;
+}
+
+/* --- leaves --- */
+
+/* By its bits, so that a NaN keeps its payload. */
+static LLVMValueRef emit_CONST_F(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	uint32_t bits;
+	(void)arg;
+	memcpy(&bits, &ilir_at(e->m, x)->f, sizeof bits);
+	return LLVMConstBitCast(LLVMConstInt(e->scalar[ILIR_I32], bits, false), e->scalar[ILIR_F32]);
+}
+
+static LLVMValueRef emit_CONST_I(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return LLVMConstInt(jit_type(e, ilir_type_of(e->m, x)), ilir_at(e->m, x)->i, true);
+}
+
+static LLVMValueRef emit_VAR(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	LLVMValueRef v = e->var[ilir_at(e->m, x)->var.i];
+	(void)arg;
+	return v ? v : jit_refuse(e, ilir_type_of(e->m, x), "a variable is used outside its scope");
+}
+
+static LLVMValueRef emit_SIZE(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_refuse(e, ilir_type_of(e->m, x), "a size of the minibatch is not known inside a kernel");
+}
+
+static LLVMValueRef emit_INFERRED(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_refuse(e, ilir_type_of(e->m, x), "a loop bound was never inferred");
+}
+
+/* --- numbers --- */
+
+static LLVMValueRef emit_ADD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	if (is_float(e, x))
+		return LLVMBuildFAdd(e->at, arg[0], arg[1], "");
+	return (is_index(e, x) ? LLVMBuildNSWAdd : LLVMBuildAdd)(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_SUB(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	if (is_float(e, x))
+		return LLVMBuildFSub(e->at, arg[0], arg[1], "");
+	return (is_index(e, x) ? LLVMBuildNSWSub : LLVMBuildSub)(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_MUL(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	if (is_float(e, x))
+		return LLVMBuildFMul(e->at, arg[0], arg[1], "");
+	return (is_index(e, x) ? LLVMBuildNSWMul : LLVMBuildMul)(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_FDIV(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildFDiv(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_NEG(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildFNeg(e->at, arg[0], "");
+}
+
+/* An intrinsic overloaded on the type of its operands. */
+static LLVMValueRef emit_intrinsic(struct emitter *e, const char *name, const LLVMValueRef *arg, int args)
+{
+	LLVMTypeRef type = LLVMTypeOf(arg[0]);
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, &type, 1);
+	LLVMTypeRef signature = LLVMIntrinsicGetType(e->context, id, &type, 1);
+	return LLVMBuildCall2(e->at, signature, function, (LLVMValueRef *)arg, args, "");
+}
+
+static LLVMValueRef emit_FMA(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return emit_intrinsic(e, "llvm.fma", arg, 3);
+}
+
+static LLVMValueRef emit_SQRT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return emit_intrinsic(e, "llvm.sqrt", arg, 1);
+}
+
+/* a > b ? a : b is one x86 instruction, which gives b when there is a NaN; a NaN in a is then put back. */
+static LLVMValueRef emit_MAX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	if (!is_float(e, x)) {
+		LLVMValueRef more = LLVMBuildICmp(e->at, LLVMIntSGT, arg[0], arg[1], "");
+		return LLVMBuildSelect(e->at, more, arg[0], arg[1], "");
+	}
+	LLVMValueRef more = LLVMBuildFCmp(e->at, LLVMRealOGT, arg[0], arg[1], "");
+	LLVMValueRef larger = LLVMBuildSelect(e->at, more, arg[0], arg[1], "");
+	LLVMValueRef nan = LLVMBuildFCmp(e->at, LLVMRealUNO, arg[0], arg[0], "");
+	return LLVMBuildSelect(e->at, nan, arg[0], larger, "");
+}
+
+static LLVMValueRef emit_MIN(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	LLVMValueRef less = LLVMBuildICmp(e->at, LLVMIntSLT, arg[0], arg[1], "");
+	(void)x;
+	return LLVMBuildSelect(e->at, less, arg[0], arg[1], "");
+}
+
+/* The constant that an index is divided by; 0 when it is not a positive constant. */
+static int64_t divisor(const struct emitter *e, ilir_expr x)
+{
+	const struct ilir_node *b = ilir_at(e->m, ilir_arg(e->m, x, 1));
+	return b->op == ILIR_CONST_I && b->i > 0 ? b->i : 0;
+}
+
+static bool is_power_of_two(int64_t n)
+{
+	return n > 0 && (n & (n - 1)) == 0;
+}
+
+static LLVMValueRef index_constant(const struct emitter *e, int64_t i)
+{
+	return LLVMConstInt(e->scalar[ILIR_INDEX], i, true);
+}
+
+/* -1 where x < 0, else 0. */
+static LLVMValueRef sign_mask(struct emitter *e, LLVMValueRef x)
+{
+	return LLVMBuildAShr(e->at, x, index_constant(e, 63), "");
+}
+
+/* LLVM's quotient is cut towards zero; it is one too large where the remainder is negative. */
+static LLVMValueRef emit_DIV(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	int64_t by = divisor(e, x);
+	if (!by)
+		return jit_refuse(e, ilir_type_of(e->m, x), "a divisor is not a positive constant");
+	if (is_power_of_two(by))
+		return LLVMBuildAShr(e->at, arg[0], index_constant(e, __builtin_ctzll(by)), "");
+	LLVMValueRef cut = LLVMBuildSDiv(e->at, arg[0], arg[1], "");
+	LLVMValueRef rest = LLVMBuildSRem(e->at, arg[0], arg[1], "");
+	return LLVMBuildAdd(e->at, cut, sign_mask(e, rest), "");
+}
+
+static LLVMValueRef emit_MOD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	int64_t by = divisor(e, x);
+	if (!by)
+		return jit_refuse(e, ilir_type_of(e->m, x), "a divisor is not a positive constant");
+	if (is_power_of_two(by))
+		return LLVMBuildAnd(e->at, arg[0], index_constant(e, by - 1), "");
+	LLVMValueRef rest = LLVMBuildSRem(e->at, arg[0], arg[1], "");
+	return LLVMBuildAdd(e->at, rest, LLVMBuildAnd(e->at, sign_mask(e, rest), arg[1], ""), "");
+}
+
+/* expand_math has replaced these. */
+static LLVMValueRef refuse_compound(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_refuse(e, ilir_type_of(e->m, x),
+			  "a compound (exp, log, sigmoid or tanh) was never expanded");
+}
+
+#define emit_EXP refuse_compound
+#define emit_LOG refuse_compound
+#define emit_SIGMOID refuse_compound
+#define emit_TANH refuse_compound
+
+/* --- conditions --- */
+
+static LLVMValueRef compare(struct emitter *e, ilir_expr x, const LLVMValueRef *arg, LLVMRealPredicate real,
+			    LLVMIntPredicate integer)
+{
+	if (is_float(e, ilir_arg(e->m, x, 0)))
+		return LLVMBuildFCmp(e->at, real, arg[0], arg[1], "");
+	return LLVMBuildICmp(e->at, integer, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_LT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return compare(e, x, arg, LLVMRealOLT, LLVMIntSLT);
+}
+
+static LLVMValueRef emit_LE(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return compare(e, x, arg, LLVMRealOLE, LLVMIntSLE);
+}
+
+static LLVMValueRef emit_EQ(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return compare(e, x, arg, LLVMRealOEQ, LLVMIntEQ);
+}
+
+static LLVMValueRef emit_SELECT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildSelect(e->at, arg[0], arg[1], arg[2], "");
+}
+
+/* A scalar select whose sides read memory: the index of the side that is not chosen may be out of bounds (as
+ * in a concatenation), so the sides become branches. */
+static LLVMValueRef emit_choice(struct emitter *e, ilir_expr x)
+{
+	LLVMValueRef side[2], condition = jit_emit_expr(e, ilir_arg(e->m, x, 0));
+	LLVMBasicBlockRef block[2] = {jit_block(e, "yes"), jit_block(e, "no")}, join = jit_block(e, "chosen");
+	LLVMBuildCondBr(e->at, condition, block[0], block[1]);
+	for (int i = 0; i < 2; i++) {
+		size_t mark = e->known.n;
+		LLVMPositionBuilderAtEnd(e->at, block[i]);
+		side[i] = jit_emit_expr(e, ilir_arg(e->m, x, 1 + i));
+		block[i] = LLVMGetInsertBlock(e->at);
+		LLVMBuildBr(e->at, join);
+		jit_forget(e, mark);
+	}
+	LLVMPositionBuilderAtEnd(e->at, join);
+	LLVMValueRef phi = LLVMBuildPhi(e->at, jit_type(e, ilir_type_of(e->m, x)), "");
+	LLVMAddIncoming(phi, side, block, 2);
+	return phi;
+}
+
+static bool must_branch(const struct emitter *e, ilir_expr x)
+{
+	return ilir_type_of(e->m, x).lanes == 1 &&
+	       (e->reads[ilir_arg(e->m, x, 1).i] || e->reads[ilir_arg(e->m, x, 2).i]);
+}
+
+/* --- bits --- */
+
+static LLVMValueRef emit_BIT_AND(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildAnd(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_BIT_OR(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildOr(e->at, arg[0], arg[1], "");
+}
+
+#define emit_AND emit_BIT_AND
+#define emit_OR emit_BIT_OR
+
+static LLVMValueRef emit_SHL(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildShl(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_SHR(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildAShr(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_AS_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+#define emit_AS_F32 emit_AS_I32
+
+static LLVMValueRef emit_TO_FLOAT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return LLVMBuildSIToFP(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+/* --- vectors --- */
+
+LLVMValueRef jit_splat(struct emitter *e, LLVMValueRef v, int lanes)
+{
+	LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(v), lanes);
+	LLVMValueRef zero = LLVMConstInt(e->scalar[ILIR_I32], 0, false);
+	LLVMValueRef one = LLVMBuildInsertElement(e->at, LLVMGetPoison(type), v, zero, "");
+	LLVMTypeRef places = LLVMVectorType(e->scalar[ILIR_I32], lanes);
+	return LLVMBuildShuffleVector(e->at, one, LLVMGetPoison(type), LLVMConstNull(places), "");
+}
+
+static LLVMValueRef emit_BROADCAST(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return jit_splat(e, arg[0], ilir_type_of(e->m, x).lanes);
+}
+
+static LLVMValueRef emit_RAMP(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_refuse(e, ilir_type_of(e->m, x), "a ramp is used as a value");
+}
+
+/* --- the table --- */
+
+/* Loads and branching selects do not stand here by right: what their arguments mean is their own affair. */
+static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)arg;
+	return jit_emit_load(e, x);
+}
+
+static emit_op *const emitters[] = {
+#define ILIR_OP(name, spelling, arity, rule, meaning) emit_##name,
+#include "ilir/ops.def"
+#undef ILIR_OP
+};
+
+static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)
+{
+	const struct ilir_node *n = ilir_at(e->m, x);
+	LLVMValueRef arg[ILIR_MAX_RANK] = {0};
+	if (n->op == ILIR_SELECT && must_branch(e, x))
+		return emit_choice(e, x);
+	for (int i = 0; n->op != ILIR_LOAD && i < n->args; i++)
+		arg[i] = jit_emit_expr(e, ilir_arg(e->m, x, i));
+	return emitters[n->op](e, x, arg);
+}
+
+LLVMValueRef jit_emit_expr(struct emitter *e, ilir_expr x)
+{
+	if (!e->value[x.i]) {
+		LLVMValueRef v = emit_anew(e, x);
+		vec_push(e->arena, &e->known, x.i);
+		e->value[x.i] = v;
+	}
+	return e->value[x.i];
+}
+
+void jit_forget(struct emitter *e, size_t mark)
+{
+	while (e->known.n > mark)
+		e->value[e->known.at[--e->known.n]] = NULL;
+}

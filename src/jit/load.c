@@ -1,0 +1,109 @@
+/* Finds and loads back ends. */
+#include "jit/jit.h"
+
+#include "base/str.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef PKGLIBDIR
+#define PKGLIBDIR "/usr/local/lib/espalier"
+#endif
+
+/* One search: the file that was found, or the list of the places where it was not. */
+struct search {
+	struct arena arena;
+	const char *name;
+	struct diags *diags;
+	struct str looked;
+};
+
+/* A name becomes part of a file name: letters, digits and dashes only. */
+static bool is_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	return n > 0 && n < 40 && !name[n];
+}
+
+/* The plug-in's path when it is in this folder, else NULL. */
+static const char *look_in(struct search *s, const char *folder, size_t length)
+{
+	struct str path = str_in(&s->arena);
+	str_add(&path, folder, length);
+	str_printf(&path, "/espalier-%s.so", s->name);
+	if (access(path.text, F_OK) == 0)
+		return path.text;
+	str_printf(&s->looked, "%s%.*s", s->looked.n ? ", " : "", (int)length, folder);
+	return NULL;
+}
+
+/* A process that runs with more rights than its caller does not load what the caller names. */
+static const char *find(struct search *s)
+{
+	const char *folders = secure_getenv("ESPALIER_BACKEND_PATH"), *found = NULL;
+	while (folders && *folders && !found) {
+		size_t n = strcspn(folders, ":");
+		if (n)
+			found = look_in(s, folders, n);
+		folders += n + (folders[n] == ':');
+	}
+	return found ? found : look_in(s, PKGLIBDIR, strlen(PKGLIBDIR));
+}
+
+static const struct jit_backend *unusable(const struct search *s, const char *path, const char *why)
+{
+	diag_add(s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
+		 "install the plug-in that belongs to this version of espalier, and what it depends on",
+		 "back end '%s' (%s): %s", s->name, path, why);
+	return NULL;
+}
+
+/* The handle is kept: code that the back end has made refers to it, and the loader counts repeated loads by
+ * itself. */
+static const struct jit_backend *open_backend(const struct search *s, const char *path)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		return unusable(s, path, dlerror());
+	const struct jit_backend *b = dlsym(handle, JIT_BACKEND_SYMBOL);
+	if (b && b->abi == JIT_ABI)
+		return b;
+	unusable(s, path, b ? "it was made for another version of the library" : "it is not a back end");
+	dlclose(handle);
+	return NULL;
+}
+
+static const struct jit_backend *load(struct search *s)
+{
+	const char *path = is_name(s->name) ? find(s) : NULL;
+	if (path)
+		return open_backend(s, path);
+	diag_add(s->diags, DIAG_BACKEND_NOT_FOUND, (struct diag_at){0},
+		 "install the plug-in, or name its folder in ESPALIER_BACKEND_PATH",
+		 "there is no back end '%s'; looked in: %s", s->name,
+		 s->looked.n ? str_text(&s->looked) : "nowhere, since a name is made of a-z, 0-9 and -");
+	return NULL;
+}
+
+static const struct jit_backend *guarded_load(struct search *s)
+{
+	jmp_buf escape;
+	if (arena_guard(&s->arena, &escape)) {
+		diag_add(s->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+			 "no memory to look for a back end");
+		return NULL;
+	}
+	return load(s);
+}
+
+const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
+{
+	struct search s = {.name = name, .diags = d};
+	arena_init(&s.arena, d->allocator);
+	s.looked = str_in(&s.arena);
+	const struct jit_backend *b = guarded_load(&s);
+	arena_free(&s.arena);
+	return b;
+}

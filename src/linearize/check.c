@@ -1,0 +1,109 @@
+/* What a forest must be before it is walked, and how diagnostics call its nodes. */
+#include "linearize/linearize.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_NODES (INT32_MAX - 1) /* nodes + 1 is still an int32 */
+
+static const struct diag_at nowhere;
+
+/* --- sizes --- */
+
+static bool check_counts(const struct lin_forest *f, struct diags *diags)
+{
+	if (f->nodes < 0 || f->inputs < 0)
+		return diag_add(diags, DIAG_BAD_ARGUMENT, nowhere, NULL,
+				"a forest of %lld nodes and %lld inputs", (long long)f->nodes,
+				(long long)f->inputs);
+	if (f->nodes > MOST_NODES || f->inputs > MOST_NODES)
+		return diag_add(diags, DIAG_TOO_MANY_NODES, nowhere, "run fewer inputs at a time",
+				"a forest of %lld nodes and %lld inputs; at most %d can be numbered",
+				(long long)f->nodes, (long long)f->inputs, MOST_NODES);
+	return true;
+}
+
+static bool missing(struct diags *diags, const char *array)
+{
+	return diag_add(diags, DIAG_BAD_ARGUMENT, nowhere, NULL, "a forest without its array '%s'", array);
+}
+
+/* Without a branch in the loop: this is asked of every minibatch. */
+static bool descends(const struct lin_forest *f)
+{
+	bool any = false;
+	for (int64_t n = 0; n < f->nodes; n++)
+		any |= f->child_begin[n] > f->child_begin[n + 1];
+	return any;
+}
+
+static bool refuse_begin(const struct lin_forest *f, struct diags *diags)
+{
+	int64_t n = 0;
+	while (f->child_begin[n] >= 0 && f->child_begin[n] <= f->child_begin[n + 1])
+		n++;
+	return diag_add(diags, DIAG_BAD_CHILD_BEGIN, nowhere,
+			"child_begin must ascend from 0 or more; it has an entry more than there are nodes",
+			"the children of node %lld begin at %d and end at %d", (long long)n,
+			f->child_begin[n], f->child_begin[n + 1]);
+}
+
+bool lin_check_sizes(const struct lin_forest *f, struct diags *diags)
+{
+	if (!check_counts(f, diags))
+		return false;
+	if (f->inputs && !f->root)
+		return missing(diags, "root");
+	if (f->nodes && !f->child_begin)
+		return missing(diags, "child_begin");
+	if (f->nodes && (f->child_begin[0] < 0 || descends(f)))
+		return refuse_begin(f, diags);
+	if (f->nodes && f->child_begin[f->nodes] > f->child_begin[0] && !f->children)
+		return missing(diags, "children");
+	return true;
+}
+
+/* --- names --- */
+
+static bool reaches(const struct lin_forest *f, int32_t root, int32_t id, int32_t *stack, int32_t *seen)
+{
+	int32_t n = 0;
+	if (root < 0 || root >= f->nodes || seen[root])
+		return false;
+	for (seen[stack[n++] = root] = 1; n;) {
+		int32_t at = stack[--n];
+		for (int32_t i = f->child_begin[at]; i < f->child_begin[at + 1]; i++) {
+			int32_t c = f->children[i];
+			if (c >= 0 && c < f->nodes && !seen[c])
+				seen[stack[n++] = c] = 1;
+		}
+	}
+	return seen[id];
+}
+
+/* The first input that has the node, or -1. */
+static int64_t input_of(const struct lin_forest *f, int32_t id, int32_t *scratch, int32_t *marks)
+{
+	int64_t i = 0;
+	if (f->input_begin) {
+		while (i + 1 < f->inputs && f->input_begin[i + 1] <= id)
+			i++;
+		return f->inputs ? i : -1;
+	}
+	memset(marks, 0, f->nodes * sizeof *marks);
+	while (i < f->inputs && !reaches(f, f->root[i], id, scratch, marks))
+		i++;
+	return i < f->inputs ? i : -1;
+}
+
+struct lin_name lin_name(const struct lin_forest *f, int32_t id, int32_t *scratch, int32_t *marks)
+{
+	struct lin_name name;
+	int64_t input = input_of(f, id, scratch, marks);
+	if (input < 0)
+		snprintf(name.text, sizeof name.text, "node %d", id);
+	else
+		snprintf(name.text, sizeof name.text, "node %d of input %lld",
+			 f->input_begin ? id - f->input_begin[input] : id, (long long)input);
+	return name;
+}

@@ -1,0 +1,125 @@
+/* A forest from structures that arrive one by one. */
+#include "linearize/linearize.h"
+
+#include <string.h>
+
+void lin_collect_init(struct lin_collect *c, const struct allocator *allocator)
+{
+	*c = (struct lin_collect){.allocator = allocator};
+}
+
+static void free_array(struct lin_collect *c, struct lin_array *a)
+{
+	if (a->at)
+		c->allocator->resize(c->allocator->context, a->at, a->capacity * sizeof *a->at, 0);
+}
+
+void lin_collect_free(struct lin_collect *c)
+{
+	free_array(c, &c->child_begin);
+	free_array(c, &c->children);
+	free_array(c, &c->root);
+	free_array(c, &c->input_begin);
+	lin_collect_init(c, c->allocator);
+}
+
+void lin_collect_clear(struct lin_collect *c)
+{
+	c->nodes = c->edges = c->inputs = 0;
+}
+
+/* Room for `n` elements in all; doubles. */
+static bool reserve(struct lin_collect *c, struct lin_array *a, size_t n)
+{
+	if (n <= a->capacity)
+		return true;
+	size_t capacity = n > 2 * a->capacity ? n : 2 * a->capacity;
+	int32_t *p =
+	    c->allocator->resize(c->allocator->context, a->at, a->capacity * sizeof *p, capacity * sizeof *p);
+	if (!p)
+		return false;
+	*a = (struct lin_array){p, capacity};
+	return true;
+}
+
+/* Children are checked here: once appended, one outside of its input would be a node of another. */
+static bool check(const struct lin_collect *c, const struct lin_forest *f, struct diags *diags)
+{
+	struct diag_at at = {0};
+	long long input = c->inputs;
+	if (f->nodes == 0)
+		return diag_add(diags, DIAG_EMPTY_INPUT, at, "an input has at least one node",
+				"input %lld has no node", input);
+	if (!lin_check_sizes(f, diags))
+		return false;
+	for (int32_t n = 0; n < f->nodes; n++)
+		for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)
+			if (f->children[i] < 0 || f->children[i] >= f->nodes)
+				return diag_add(
+				    diags, DIAG_DANGLING_CHILD, at,
+				    "children are named by their number within the input, from 0",
+				    "child %d of node %d of input %lld is node %d, but the input has nodes "
+				    "0 to %lld only",
+				    i - f->child_begin[n], n, input, f->children[i], (long long)f->nodes - 1);
+	return true;
+}
+
+static bool make_room(struct lin_collect *c, int64_t nodes, int64_t edges, struct diags *diags)
+{
+	if (c->nodes + nodes >= INT32_MAX || c->edges + edges >= INT32_MAX)
+		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0}, "run fewer inputs at a time",
+				"with input %lld there are %lld nodes; at most %d can be numbered",
+				(long long)c->inputs, (long long)(c->nodes + nodes), INT32_MAX - 1);
+	if (reserve(c, &c->child_begin, c->nodes + nodes + 1) && reserve(c, &c->children, c->edges + edges) &&
+	    reserve(c, &c->root, c->inputs + 1) && reserve(c, &c->input_begin, c->inputs + 1))
+		return true;
+	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
+			"no memory for %lld nodes more", (long long)nodes);
+}
+
+static void append(struct lin_collect *c, const struct lin_forest *f, int64_t edges)
+{
+	int32_t *begin = c->child_begin.at + c->nodes, *children = c->children.at + c->edges;
+	int32_t first = f->child_begin[0], shift = (int32_t)c->edges - first;
+	for (int64_t n = 0; n <= f->nodes; n++)
+		begin[n] = f->child_begin[n] + shift;
+	for (int64_t i = 0; i < edges; i++)
+		children[i] = f->children[first + i] + (int32_t)c->nodes;
+	c->root.at[c->inputs] = (int32_t)(c->nodes + f->root[0]);
+	c->input_begin.at[c->inputs] = (int32_t)c->nodes;
+	c->nodes += f->nodes;
+	c->edges += edges;
+	c->inputs++;
+}
+
+bool lin_collect_add_rooted(struct lin_collect *c, int64_t nodes, const int32_t *child_begin,
+			    const int32_t *children, int64_t root, struct diags *diags)
+{
+	int32_t root_id = (int32_t)root;
+	struct lin_forest f = {
+	    .nodes = nodes, .inputs = 1, .child_begin = child_begin, .children = children, .root = &root_id};
+	if (!check(c, &f, diags))
+		return false;
+	if (root < 0 || root >= nodes)
+		return diag_add(diags, DIAG_BAD_ROOT, (struct diag_at){0},
+				"the root is one of the input's own nodes",
+				"the root of input %lld is node %lld, but the input has %lld nodes",
+				(long long)c->inputs, (long long)root, (long long)nodes);
+	int64_t edges = child_begin[nodes] - child_begin[0];
+	if (!make_room(c, nodes, edges, diags))
+		return false;
+	append(c, &f, edges);
+	return true;
+}
+
+bool lin_collect_add(struct lin_collect *c, int64_t nodes, const int32_t *child_begin,
+		     const int32_t *children, struct diags *diags)
+{
+	return lin_collect_add_rooted(c, nodes, child_begin, children, nodes - 1, diags);
+}
+
+struct lin_forest lin_collect_forest(const struct lin_collect *c)
+{
+	return (struct lin_forest){c->nodes,	   c->inputs,  c->child_begin.at,
+				   c->children.at, c->root.at, c->input_begin.at};
+}

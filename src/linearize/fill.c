@@ -1,0 +1,44 @@
+/* The index arrays that kernels read, in the new numbers. */
+#include "linearize/linearize.h"
+
+#include <string.h>
+
+static void fill_roots(struct lin_order *o, const struct lin_forest *f)
+{
+	for (int32_t i = 0; i < o->inputs; i++)
+		o->root[i] = o->number[f->root[i]];
+}
+
+static void fill_slots(struct lin_order *o, const struct lin_forest *f)
+{
+	for (int32_t slot = 0; slot < o->slots; slot++)
+		memset(lin_child(o, slot), -1, o->leaves * sizeof *o->child);
+	for (int32_t n = o->leaves; n < o->nodes; n++) {
+		const int32_t *from = f->children + f->child_begin[o->order[n]];
+		int32_t *to = o->child + n;
+		for (int32_t slot = 0; slot < o->slots; slot++, to += o->stride)
+			*to = o->number[from[slot]];
+	}
+}
+
+/* Leaves come first, so that their part of child_begin is zero. */
+static void fill_list(struct lin_order *o, const struct lin_forest *f)
+{
+	int32_t edges = 0;
+	memset(o->child_begin, 0, (o->leaves + (size_t)1) * sizeof *o->child_begin);
+	for (int32_t n = o->leaves; n < o->nodes; n++) {
+		int32_t old = o->order[n];
+		for (int32_t i = f->child_begin[old]; i < f->child_begin[old + 1]; i++)
+			o->child_list[edges++] = o->number[f->children[i]];
+		o->child_begin[n + 1] = edges;
+	}
+}
+
+void lin_fill(struct lin_order *o, const struct lin_forest *f)
+{
+	fill_roots(o, f);
+	if (o->child_list)
+		fill_list(o, f);
+	else
+		fill_slots(o, f);
+}

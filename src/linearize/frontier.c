@@ -1,0 +1,99 @@
+/* Heights and numbers.
+ *
+ * The frontier of a forest is the set of nodes whose children are all done.  Run to exhaustion from the
+ * leaves it takes the nodes height by height, so heights are computed first and nodes then counted out by
+ * them.  lin_scan has done the most common case: what is here are the nodes from `swept` on. */
+#include "linearize/linearize.h"
+
+#include <string.h>
+
+enum { UNSEEN = -1, OPEN = -2, NONE = -1 };
+
+/* The height of a node whose children have theirs. */
+static inline int32_t height_of(const struct lin_forest *f, const int32_t *height, int32_t n)
+{
+	int32_t h = 0;
+	for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)
+		h = height[f->children[i]] >= h ? height[f->children[i]] + 1 : h;
+	return h;
+}
+
+/* Counts two places further on than number_nodes will want the begins. */
+static inline void set_height(struct lin_order *o, const struct lin_forest *f, int32_t n)
+{
+	o->batches = lin_set_height(o->height, o->batch_begin + 2, o->batches, n, height_of(f, o->height, n));
+}
+
+/* Forests that are not numbered children first mostly are parents first: the nodes from the last to `swept`
+ * whose children have their heights by then. */
+static void sweep_back(struct lin_order *o, const struct lin_forest *f)
+{
+	for (int32_t n = o->nodes - 1; n >= o->swept; n--) {
+		bool ready = true;
+		for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)
+			ready &= o->height[f->children[i]] >= 0;
+		if (ready)
+			set_height(o, f, n);
+	}
+}
+
+/* The heights of a node and of all below it, depth first with the stack in `order` and, beside it, each
+ * node's next child in `number`.  Open nodes are those on the stack: a child among them closes a cycle, and
+ * is returned. */
+static int32_t descend(struct lin_order *o, const struct lin_forest *f, int32_t top)
+{
+	int32_t *height = o->height, *stack = o->order, *next = o->number, depth = 0;
+	for (int32_t n = top;;) {
+		if (height[n] == UNSEEN) {
+			height[n] = OPEN;
+			stack[depth] = n;
+			next[depth++] = f->child_begin[n];
+		} else if (height[n] == OPEN) {
+			return n;
+		}
+		while (n = stack[depth - 1], next[depth - 1] == f->child_begin[n + 1]) {
+			set_height(o, f, n);
+			if (--depth == 0)
+				return NONE;
+		}
+		n = f->children[next[depth - 1]++];
+	}
+}
+
+/* Children first was lin_scan's part, parents first is one sweep more, any other order takes a search. */
+static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
+{
+	int32_t cycle = NONE;
+	memset(o->height + o->swept, UNSEEN, (o->nodes - o->swept) * sizeof *o->height);
+	sweep_back(o, f);
+	for (int32_t n = o->swept; n < o->nodes && cycle == NONE; n++)
+		if (o->height[n] == UNSEEN)
+			cycle = descend(o, f, n);
+	return cycle == NONE ||
+	       diag_add(diags, DIAG_CYCLE, (struct diag_at){0}, "structures must be trees or acyclic graphs",
+			"%s is its own descendant", lin_name(f, cycle, o->order, o->number).text);
+}
+
+/* Counting sort by height, stable in the id.  Nodes of height h were counted two places further on; the sums
+ * put the begin of h at h + 1, and numbering moves it to the end of h, which is where h + 1 begins. */
+static void number_nodes(struct lin_order *o)
+{
+	int32_t *begin = o->batch_begin;
+	begin[0] = begin[1] = 0;
+	for (int32_t b = 2; b <= o->batches; b++)
+		begin[b] += begin[b - 1];
+	for (int32_t n = 0; n < o->nodes; n++) {
+		int32_t to = begin[o->height[n] + 1]++;
+		o->number[n] = to;
+		o->order[to] = n;
+	}
+	o->leaves = o->batches ? begin[1] : 0;
+}
+
+bool lin_frontier(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
+{
+	if (!find_heights(o, f, diags))
+		return false;
+	number_nodes(o);
+	return true;
+}

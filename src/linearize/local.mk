@@ -1,0 +1,3 @@
+libespalier_internal_la_SOURCES += \
+	%D%/check.c %D%/collect.c %D%/fill.c %D%/frontier.c %D%/linearize.c %D%/linearize.h %D%/scan.c
+EXTRA_DIST += %D%/README.md

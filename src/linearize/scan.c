@@ -1,0 +1,149 @@
+/* One pass over all nodes: are they what the model takes, and how high, as long as children come first. */
+#include "linearize/linearize.h"
+
+#include <string.h>
+
+static const struct diag_at nowhere;
+
+/* --- what is wrong with a node --- */
+
+static bool refuse_arity(struct lin_order *o, const struct lin_forest *f, int32_t n, struct lin_rules rules,
+			 struct diags *diags)
+{
+	int32_t found = f->child_begin[n + 1] - f->child_begin[n];
+	return diag_add(diags, DIAG_WRONG_ARITY, nowhere,
+			"binarize the structure, or use a model whose nodes take any number of children",
+			"%s has %d %s; the model's inner nodes have %d, its leaves 0",
+			lin_name(f, n, o->order, o->number).text, found, found == 1 ? "child" : "children",
+			rules.children);
+}
+
+static bool refuse_child(struct lin_order *o, const struct lin_forest *f, int32_t n, int32_t i,
+			 struct diags *diags)
+{
+	return diag_add(
+	    diags, DIAG_DANGLING_CHILD, nowhere, "children are named by the number of a node, from 0",
+	    "child %d of %s is node %d, but there are nodes 0 to %lld only", i - f->child_begin[n],
+	    lin_name(f, n, o->order, o->number).text, f->children[i], (long long)f->nodes - 1);
+}
+
+static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32_t parent, int32_t n,
+			  int32_t child, struct diags *diags)
+{
+	struct lin_name name = lin_name(f, child, o->order, o->number);
+	struct lin_name first = lin_name(f, parent, o->order, o->number);
+	return diag_add(diags, DIAG_SHARED_CHILD, nowhere,
+			"give each parent a copy of the node, or declare the model's structure a DAG",
+			"%s is a child of %s and%s of %s", name.text, first.text, parent == n ? " again" : "",
+			lin_name(f, n, o->order, o->number).text);
+}
+
+/* The children of nodes up to `n` are good but for one that has two parents, `n` among them. */
+static bool refuse_parents(struct lin_order *o, const struct lin_forest *f, int32_t n, struct diags *diags)
+{
+	int32_t *parent = o->number;
+	memset(parent, -1, f->nodes * sizeof *parent);
+	for (int32_t p = 0; p <= n; p++)
+		for (int32_t i = f->child_begin[p]; i < f->child_begin[p + 1]; i++) {
+			int32_t c = f->children[i];
+			if (parent[c] >= 0)
+				return refuse_shared(o, f, parent[c], p, c, diags);
+			parent[c] = p;
+		}
+	return false;
+}
+
+/* Finds again what made lin_scan stop at a node. */
+static bool refuse_node(struct lin_order *o, const struct lin_forest *f, int32_t n, struct lin_rules rules,
+			struct diags *diags)
+{
+	int32_t begin = f->child_begin[n], end = f->child_begin[n + 1];
+	if (rules.children >= 0 && end - begin != rules.children)
+		return refuse_arity(o, f, n, rules, diags);
+	for (int32_t i = begin; i < end; i++)
+		if (f->children[i] < 0 || f->children[i] >= f->nodes)
+			return refuse_child(o, f, n, i, diags);
+	return refuse_parents(o, f, n, diags);
+}
+
+static bool check_roots(const struct lin_forest *f, struct diags *diags)
+{
+	for (int64_t i = 0; i < f->inputs; i++)
+		if (f->root[i] < 0 || f->root[i] >= f->nodes)
+			return diag_add(diags, DIAG_BAD_ROOT, nowhere, "every input needs a node as its root",
+					"the root of input %lld is node %d, but there are %lld nodes",
+					(long long)i, f->root[i], (long long)f->nodes);
+	return true;
+}
+
+/* --- the pass --- */
+
+/* What the pass keeps in registers: stores to the arrays could otherwise change it. */
+struct pass {
+	const int32_t *child_begin, *list;
+	int32_t *height, *count; /* count[h]: nodes of height h */
+	uint8_t *seen;		 /* 1 = is a child already; in the memory of `number` */
+	int32_t nodes, swept, batches;
+};
+
+/* Looks at the children `list[0 .. count-1]` of node n.  The height, or -1 when one of them is wrong. */
+static inline __attribute__((always_inline)) int32_t
+scan_children(struct pass *p, int32_t n, const int32_t *list, int32_t count, bool shared)
+{
+	int32_t highest = 0;
+	bool wrong = false;
+	for (int32_t k = 0; k < count; k++) {
+		int32_t c = list[k];
+		if ((uint32_t)c >= (uint32_t)p->nodes)
+			return -1;
+		if (!shared)
+			wrong |= p->seen[c], p->seen[c] = 1;
+		if (c >= n)
+			p->swept = n < p->swept ? n : p->swept;
+		else if (n < p->swept)
+			highest = p->height[c] > highest ? p->height[c] : highest;
+	}
+	return wrong ? -1 : highest + 1;
+}
+
+/* The first node that is not as the rules want it, or `nodes`.  Compiled once for each kind of rules. */
+static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, const struct lin_forest *f,
+							  int32_t children, bool shared)
+{
+	struct pass p = {.child_begin = f->child_begin,
+			 .list = f->children,
+			 .height = o->height,
+			 .count = o->batch_begin + 2,
+			 .seen = (uint8_t *)o->number,
+			 .nodes = o->nodes,
+			 .swept = o->nodes};
+	int32_t n;
+	for (n = 0; n < p.nodes; n++) {
+		int32_t begin = p.child_begin[n], count = p.child_begin[n + 1] - begin, h = 0;
+		if (count) {
+			if (children >= 0 && count != children)
+				break;
+			h = scan_children(&p, n, p.list + begin, children >= 0 ? children : count, shared);
+			if (h < 0)
+				break;
+		}
+		if (n < p.swept)
+			p.batches = lin_set_height(p.height, p.count, p.batches, n, h);
+	}
+	o->swept = p.swept;
+	o->batches = p.batches;
+	return n;
+}
+
+bool lin_scan(struct lin_order *o, const struct lin_forest *f, struct lin_rules rules, struct diags *diags)
+{
+	if (!rules.shared)
+		memset(o->number, 0, f->nodes);
+	int32_t n = rules.shared	  ? scan(o, f, rules.children, true)
+		    : rules.children == 2 ? scan(o, f, 2, false)
+		    : rules.children == 1 ? scan(o, f, 1, false)
+					  : scan(o, f, rules.children, false);
+	if (n < f->nodes)
+		return refuse_node(o, f, n, rules, diags);
+	return check_roots(f, diags);
+}

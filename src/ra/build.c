@@ -1,0 +1,300 @@
+/* Nodes with their shapes.  Every constructor takes references that may be 0 (the fault was reported) and then gives 0. */
+#include "ra/internal.h"
+
+static const ra_ref none = {0};
+
+static const struct {
+	const char *spelling;
+	int arity;
+} ops[RA_OPS] = {
+#define RA_OP(name, arity, spelling) [RA_##name] = {spelling, arity},
+#include "ra/ops.def"
+#undef RA_OP
+};
+
+int ra_op_arity(enum ra_op op)
+{
+	return ops[op].arity;
+}
+
+const char *ra_op_spelling(enum ra_op op)
+{
+	return ops[op].spelling;
+}
+
+static const struct ra_shape *shape_of(const struct ra_graph *g, ra_ref r)
+{
+	return &ra_at(g->model, r)->shape;
+}
+
+static const char *shape_text(struct ra_graph *g, ra_ref r)
+{
+	return ra_shape_text(g->arena, g->model, shape_of(g, r));
+}
+
+static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
+{
+	return ra_dim_text_of(g->arena, g->model, d);
+}
+
+/* Reference 0 is taken before the first node. */
+static ra_ref add(struct ra_graph *g, struct ra_node n)
+{
+	if (g->stopped)
+		return none;
+	if (g->model->nodes.n >= RA_NODE_LIMIT) {
+		g->stopped = true;
+		ra_refuse(g, DIAG_MODEL_LARGE, n.at, "functions are expanded at every call: look for calls in calls in calls",
+			  "the model has more than %d operators", RA_NODE_LIMIT);
+		return none;
+	}
+	if (!g->model->nodes.n)
+		vec_push(g->arena, &g->model->nodes, (struct ra_node){0});
+	n.at = ra_place(g, n.at);
+	vec_push(g->arena, &g->model->nodes, n);
+	return (ra_ref){(uint32_t)g->model->nodes.n - 1};
+}
+
+/* --- operators without arguments: one node for all that are the same in a region, and in one sum over children --- */
+
+enum { KEY = 8 + (RA_MAX_RANK + 1) * (2 + 2 * RA_DIM_TERMS) };
+
+static int put_dim(int64_t *key, int n, const struct ra_dim *d)
+{
+	key[n++] = d->constant;
+	key[n++] = d->terms;
+	for (int i = 0; i < d->terms; i++) {
+		key[n++] = d->term[i].symbol;
+		key[n++] = d->term[i].coefficient;
+	}
+	return n;
+}
+
+/* The fields that tell two of them apart, as numbers. */
+static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_t *key)
+{
+	int n = 0;
+	key[n++] = g->region;
+	key[n++] = node->op;
+	key[n++] = node->shape.rank;
+	for (int i = 0; i < node->shape.rank; i++)
+		n = put_dim(key, n, &node->shape.dim[i]);
+	if (node->op == RA_CONST) {
+		memcpy(&key[n++], &node->constant, sizeof node->constant);
+	} else if (node->op == RA_EXTENT) {
+		n = put_dim(key, n, &node->begin);
+	} else if (node->op == RA_CHILD || node->op == RA_STATE) {
+		key[n++] = node->state.state;
+		key[n++] = node->state.slot;
+		key[n++] = node->op == RA_CHILD && node->state.slot == RA_EACH_CHILD ? g->each : 0;
+	} else if (node->op != RA_ZERO) {
+		key[n++] = node->op == RA_PARAM ? node->param : node->input;
+	}
+	return n;
+}
+
+ra_ref ra_build_leaf(struct ra_graph *g, struct ra_node n)
+{
+	int64_t key[KEY];
+	size_t bytes = (size_t)leaf_key(g, &n, key) * sizeof *key;
+	int old = map_get(&g->leaves, (char *)key, bytes);
+	if (old >= 0)
+		return (ra_ref){(uint32_t)old};
+	ra_ref r = add(g, n);
+	if (r.i)
+		map_add(&g->leaves, (char *)key, bytes, (int)r.i);
+	return r;
+}
+
+ra_ref ra_build_constant(struct ra_graph *g, double value, struct ra_span span)
+{
+	return ra_build_leaf(g, (struct ra_node){.op = RA_CONST, .at = span.at, .constant = value});
+}
+
+ra_ref ra_build_extent(struct ra_graph *g, const struct ra_dim *d, struct ra_span span)
+{
+	if (!d->terms)
+		return ra_build_constant(g, (double)d->constant, span);
+	return ra_build_leaf(g, (struct ra_node){.op = RA_EXTENT, .at = span.at, .begin = *d});
+}
+
+ra_ref ra_build_zero(struct ra_graph *g, const struct ra_shape *shape, struct ra_span span)
+{
+	return ra_build_leaf(g, (struct ra_node){.op = RA_ZERO, .shape = *shape, .at = span.at});
+}
+
+/* --- elementwise --- */
+
+ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	return add(g, (struct ra_node){.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at});
+}
+
+static ra_ref mismatch(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left, const struct ra_dim *right,
+		       struct ra_span span)
+{
+	bool infix = strchr("+-*/@", ops[op].spelling[0]);
+	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal", "'%s': %s %s %s: %s and %s differ",
+		  ra_excerpt(g->arena, span), shape_text(g, a), infix ? ops[op].spelling : "and", shape_text(g, b), dim_text(g, left),
+		  dim_text(g, right));
+	return none;
+}
+
+ra_ref ra_build_elementwise(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, struct ra_span span)
+{
+	struct ra_node n = {.op = op, .arg = {a, b}, .at = span.at};
+	struct ra_dim differ[2];
+	if (!a.i || !b.i)
+		return none;
+	if (!ra_shape_broadcast(shape_of(g, a), shape_of(g, b), &n.shape, differ))
+		return mismatch(g, op, a, b, &differ[0], &differ[1], span);
+	return add(g, n);
+}
+
+ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_span span)
+{
+	const struct ra_state *s = &g->model->states.at[state];
+	struct ra_shape both;
+	struct ra_dim differ[2];
+	if (!value.i || ra_shape_equal(shape_of(g, value), &s->shape))
+		return value;
+	if (shape_of(g, value)->rank > s->shape.rank || !ra_shape_broadcast(shape_of(g, value), &s->shape, &both, differ))
+		return ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
+				 "the state '%s' is %s, its value '%s' is %s", s->name, ra_shape_text(g->arena, g->model, &s->shape),
+				 ra_excerpt(g->arena, span), shape_text(g, value)),
+		       none;
+	return ra_build_elementwise(g, RA_ADD, value, ra_build_zero(g, &s->shape, span), span);
+}
+
+/* --- along axes --- */
+
+static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span, const char *wanted)
+{
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': '%s' takes %s, not %s", ra_excerpt(g->arena, span), ops[op].spelling, wanted,
+		  shape_text(g, a));
+	return none;
+}
+
+ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span span)
+{
+	if (!a.i || !b.i)
+		return none;
+	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
+	for (int side = 0; side < 2; side++)
+		if ((side ? y : x)->rank != 1 && (side ? y : x)->rank != 2)
+			return wrong_rank(g, RA_MATMUL, side ? b : a, span, "vectors and matrices");
+	const struct ra_dim *left = &x->dim[x->rank - 1], *right = &y->dim[0];
+	if (!ra_dim_equal(left, right))
+		return mismatch(g, RA_MATMUL, a, b, left, right, span);
+	struct ra_node n = {.op = RA_MATMUL, .arg = {a, b}, .at = span.at};
+	if (x->rank == 2)
+		n.shape.dim[n.shape.rank++] = x->dim[0];
+	if (y->rank == 2)
+		n.shape.dim[n.shape.rank++] = y->dim[1];
+	return add(g, n);
+}
+
+ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	const struct ra_shape *x = shape_of(g, a);
+	if (!x->rank)
+		return wrong_rank(g, op, a, span, "a vector or a matrix, or ranges over children ('for k in children')");
+	struct ra_node n = {.op = op, .arg = {a}, .at = span.at, .axis = x->rank - 1};
+	n.shape.rank = x->rank - 1;
+	memcpy(n.shape.dim, x->dim, (size_t)n.shape.rank * sizeof *x->dim);
+	return add(g, n);
+}
+
+/* What is certainly wrong is refused here; the rest is checked when sizes are known. */
+ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, const struct ra_dim *begin, const struct ra_dim *end, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	struct ra_node n = {.op = RA_SLICE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .begin = *begin};
+	struct ra_dim rest, *extent = &n.shape.dim[n.shape.rank - 1];
+	const char *axis = dim_text(g, extent);
+	if (!ra_dim_add(extent, -1, end, &rest) || !ra_dim_add(end, -1, begin, extent))
+		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "at most 4 names, and factors up to 1048576",
+				 "the extents of '%s' are too complex", ra_excerpt(g->arena, span)),
+		       none;
+	if (ra_dim_below(begin, 0) || ra_dim_below(&rest, 0) || ra_dim_below(extent, 1))
+		return ra_refuse(g, DIAG_MODEL_SLICE, span.at, "x[a:b] holds what lies from a up to, not including, b",
+				 "'%s': %s to %s is not a part of an axis of extent %s", ra_excerpt(g->arena, span), dim_text(g, begin),
+				 dim_text(g, end), axis),
+		       none;
+	return add(g, n);
+}
+
+ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span span)
+{
+	if (!a.i || !b.i)
+		return none;
+	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
+	if (!x->rank || x->rank != y->rank)
+		return wrong_rank(g, RA_CONCAT, x->rank ? b : a, span, "vectors, or matrices, but not both");
+	for (int i = 0; i + 1 < x->rank; i++)
+		if (!ra_dim_equal(&x->dim[i], &y->dim[i]))
+			return mismatch(g, RA_CONCAT, a, b, &x->dim[i], &y->dim[i], span);
+	int axis = x->rank - 1;
+	struct ra_node n = {.op = RA_CONCAT, .arg = {a, b}, .shape = *x, .at = span.at, .axis = axis};
+	if (!ra_dim_add(&x->dim[axis], 1, &y->dim[axis], &n.shape.dim[axis]))
+		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "at most 4 names, and factors up to 1048576",
+				 "the extent of '%s' is too complex", ra_excerpt(g->arena, span)),
+		       none;
+	return add(g, n);
+}
+
+ra_ref ra_build_transpose(struct ra_graph *g, ra_ref a, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	struct ra_node n = {.op = RA_TRANSPOSE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at};
+	if (n.shape.rank < 2)
+		return wrong_rank(g, RA_TRANSPOSE, a, span, "a matrix");
+	struct ra_dim *last = &n.shape.dim[n.shape.rank - 1], swap = *last;
+	*last = last[-1];
+	last[-1] = swap;
+	return add(g, n);
+}
+
+/* r has one number for each row of x: of a vector there is one, which every operator repeats by itself.  Broadcasting aligns
+ * last axes, so that the rows of a matrix must be its last axis for a moment. */
+ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)
+{
+	if (!r.i || !x.i)
+		return none;
+	struct ra_shape to = *shape_of(g, x);
+	if (to.rank != 1 && to.rank != 2)
+		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes a vector or a matrix, not %s", ra_excerpt(g->arena, span),
+				 shape_text(g, x)),
+		       none;
+	if (shape_of(g, r)->rank != to.rank - 1)
+		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes one number for each row of %s, not %s",
+				 ra_excerpt(g->arena, span), shape_text(g, x), shape_text(g, r)),
+		       none;
+	if (to.rank == 1)
+		return r;
+	struct ra_shape turned = {.rank = 2, .dim = {to.dim[1], to.dim[0]}};
+	ra_ref rows = ra_build_elementwise(g, RA_ADD, r, ra_build_zero(g, &turned, span), span);
+	return ra_build_transpose(g, rows, span);
+}
+
+ra_ref ra_build_lookup(struct ra_graph *g, ra_ref param, int input, struct ra_span span)
+{
+	if (!param.i)
+		return none;
+	const struct ra_shape *x = shape_of(g, param);
+	struct ra_node n = {.op = RA_LOOKUP, .arg = {param}, .at = span.at, .input = input};
+	n.shape.rank = x->rank - 1;
+	memcpy(n.shape.dim, x->dim + 1, (size_t)n.shape.rank * sizeof *x->dim);
+	return add(g, n);
+}
+
+ra_ref ra_build_each(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span)
+{
+	return ra_build_map(g, op, a, span);
+}

@@ -1,0 +1,154 @@
+/* Calls: of functions that are operators, and of definitions, which are expanded where they are called. */
+#include "ra/internal.h"
+
+static const ra_ref none = {0};
+
+/* --- built-in functions --- */
+
+typedef ra_ref builder(struct ra_graph *, enum ra_op, const ra_ref *args, size_t n, struct ra_span);
+
+static ra_ref build_map(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)n;
+	return ra_build_map(g, op, args[0], span);
+}
+
+static ra_ref build_reduce(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)n;
+	return ra_build_reduce(g, op, args[0], span);
+}
+
+static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)n;
+	return ra_build_elementwise(g, op, args[0], args[1], span);
+}
+
+static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)op, (void)n;
+	return ra_build_transpose(g, args[0], span);
+}
+
+static ra_ref build_concat(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)op;
+	ra_ref joined = args[0];
+	for (size_t i = 1; i < n; i++)
+		joined = ra_build_concat(g, joined, args[i], span);
+	return joined;
+}
+
+/* The number of elements along the last axis. */
+static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)op, (void)n;
+	if (!args[0].i)
+		return none;
+	struct ra_shape shape = ra_at(g->model, args[0])->shape;
+	if (shape.rank)
+		return ra_build_extent(g, &shape.dim[shape.rank - 1], span);
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': a number has no axis", ra_excerpt(g->arena, span));
+	return none;
+}
+
+static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)op, (void)n;
+	return ra_build_spread(g, args[0], args[1], span);
+}
+
+enum { ANY_NUMBER = 1 << 16 };
+
+/* zeros and dimension take dimensions instead of values: the parser sees to them. */
+static const struct builtin {
+	const char *name;
+	size_t least, most;
+	builder *build;
+	enum ra_op op;
+} builtins[] = {
+    {"exp", 1, 1, build_map, RA_EXP},
+    {"log", 1, 1, build_map, RA_LOG},
+    {"sqrt", 1, 1, build_map, RA_SQRT},
+    {"sigmoid", 1, 1, build_map, RA_SIGMOID},
+    {"tanh", 1, 1, build_map, RA_TANH},
+    {"maximum", 2, 2, build_elementwise, RA_MAXIMUM},
+    {"sum", 1, 1, build_reduce, RA_SUM},
+    {"max", 1, 1, build_reduce, RA_MAX},
+    {"transpose", 1, 1, build_transpose, RA_TRANSPOSE},
+    {"concat", 2, ANY_NUMBER, build_concat, RA_CONCAT},
+    {"extent", 1, 1, build_extent, RA_EXTENT},
+    {"spread", 2, 2, build_spread, RA_ADD},
+    {"zeros", 0, 0, NULL, RA_ZERO},
+    {"dimension", 0, 0, NULL, RA_EXTENT},
+};
+
+const char *ra_builtin_name(int i)
+{
+	return i < (int)(sizeof builtins / sizeof *builtins) ? builtins[i].name : NULL;
+}
+
+static const struct builtin *find_builtin(struct ra_span name)
+{
+	for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
+		if (ra_span_is(name, builtins[i].name))
+			return &builtins[i];
+	return NULL;
+}
+
+/* --- calls --- */
+
+static bool check_count(struct ra_graph *g, const struct ra_expr *e, size_t least, size_t most)
+{
+	size_t n = e->args.n;
+	if (n >= least && n <= most)
+		return true;
+	return ra_refuse(g, DIAG_MODEL_ARGUMENTS, e->span.at, NULL, "'%s' takes %s%zu argument%s, not %zu",
+			 ra_excerpt(g->arena, e->name), least == most ? "" : n < least ? "at least " : "at most ",
+			 n < least ? least : most, (n < least ? least : most) == 1 ? "" : "s", n);
+}
+
+static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, const ra_ref *args, const struct ra_expr *e)
+{
+	if (!check_count(g, e, def->params.n, def->params.n))
+		return none;
+	if (def->active)
+		return ra_refuse(g, DIAG_MODEL_RECURSIVE, e->span.at, "recursion follows the structure: states of children are left.h, right.h",
+				 "'%s' calls itself", ra_excerpt(g->arena, e->name)),
+		       none;
+	struct ra_scope scope = {.names = &def->param, .spans = def->params.at, .values = args, .n = def->params.n};
+	struct ra_call call = {g->call, def, e->span.at};
+	g->call = &call;
+	def->active = true;
+	ra_ref value = ra_expand(g, &scope, def->body);
+	def->active = false;
+	g->call = call.outer;
+	return value;
+}
+
+static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
+{
+	struct ra_nearest near = ra_nearest_to(e->name.text, e->name.length);
+	for (int i = 0; ra_builtin_name(i); i++)
+		ra_consider(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));
+	for (size_t i = 0; i < g->syntax->defs.n; i++)
+		ra_consider(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
+	ra_refuse(g, DIAG_MODEL_FUNCTION, e->span.at,
+		  ra_did_you_mean(g->arena, &near, "define it with def; a product is written with *"), "there is no function '%s'",
+		  ra_excerpt(g->arena, e->name));
+	return none;
+}
+
+/* Arguments are values: each is expanded once, however often the function uses it. */
+ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+{
+	ra_ref *args = ARENA_ARRAY(g->arena, ra_ref, e->args.n + 1);
+	for (size_t i = 0; i < e->args.n; i++)
+		args[i] = ra_expand(g, scope, e->args.at[i]);
+	const struct builtin *b = find_builtin(e->name);
+	if (b)
+		return check_count(g, e, b->least, b->most) ? b->build(g, b->op, args, e->args.n, e->span) : none;
+	int def = map_get(&g->functions, e->name.text, e->name.length);
+	return def >= 0 ? expand_def(g, g->syntax->defs.at[def], args, e) : unknown_function(g, e);
+}

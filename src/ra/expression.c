@@ -1,0 +1,422 @@
+/* Syntax of expressions and dimensions, and the parser's steps. */
+#include "ra/internal.h"
+
+/* --- steps --- */
+
+void ra_advance(struct ra_parser *p)
+{
+	p->token = ra_next(&p->lexer);
+}
+
+bool ra_take(struct ra_parser *p, int kind)
+{
+	if (p->token.kind != kind)
+		return false;
+	ra_advance(p);
+	return true;
+}
+
+static bool at_word(const struct ra_parser *p, enum ra_word word)
+{
+	return p->token.kind == RA_TOKEN_NAME && p->token.word == word;
+}
+
+bool ra_take_word(struct ra_parser *p, enum ra_word word)
+{
+	if (!at_word(p, word))
+		return false;
+	ra_advance(p);
+	return true;
+}
+
+static const char *token_text(struct ra_parser *p)
+{
+	const struct ra_token *t = &p->token;
+	if (t->kind == RA_TOKEN_END)
+		return "the text ends";
+	if (t->kind == RA_TOKEN_LINE_END)
+		return "the line ends";
+	return ra_format(p->arena, "'%s' stands here", ra_excerpt(p->arena, t->span));
+}
+
+/* A byte or piece of text that is no token: the lexer knows better what is wrong with it. */
+static bool report_bad(struct ra_parser *p)
+{
+	const struct ra_token *t = &p->token;
+	if (t->problem == DIAG_MODEL_CHARACTER)
+		return ra_report(p->report, t->problem, t->span.at, t->hint, "the byte 0x%02x does not belong here",
+				 (unsigned char)t->span.text[0]);
+	return ra_report(p->report, t->problem, t->span.at, t->hint, "'%s' cannot be read", ra_excerpt(p->arena, t->span));
+}
+
+bool ra_expected(struct ra_parser *p, const char *what)
+{
+	if (p->token.kind == RA_TOKEN_BAD)
+		return report_bad(p);
+	const char *hint = p->token.kind == RA_TOKEN_PATTERN ? "braces expand in the names of parameters only" : p->token.hint;
+	return ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, hint, "expected %s, but %s", what, token_text(p));
+}
+
+bool ra_expect(struct ra_parser *p, int kind, const char *what)
+{
+	return ra_take(p, kind) || ra_expected(p, what);
+}
+
+bool ra_expect_new_name(struct ra_parser *p, const char *what, struct ra_span *name)
+{
+	if (p->token.kind != RA_TOKEN_NAME)
+		return ra_expected(p, what);
+	*name = p->token.span;
+	if (p->token.word)
+		return ra_report(p->report, DIAG_MODEL_RESERVED, name->at, "choose another name; a longer one such as 'node.W' is fine",
+				 "'%s' is a word of the language and cannot be %s", ra_excerpt(p->arena, *name), what);
+	ra_advance(p);
+	return true;
+}
+
+bool ra_expect_count(struct ra_parser *p, int64_t limit, int64_t *count)
+{
+	const struct ra_token *t = &p->token;
+	if (t->kind != RA_TOKEN_NUMBER)
+		return ra_expected(p, "a whole number");
+	if (t->number != (double)(int64_t)t->number || t->number > (double)limit)
+		return ra_report(p->report, DIAG_MODEL_NUMBER, t->span.at, NULL,
+				 "'%s' is not a whole number of at most %lld", ra_excerpt(p->arena, t->span), (long long)limit);
+	*count = (int64_t)t->number;
+	ra_advance(p);
+	return true;
+}
+
+/* The span from the beginning of one piece of text to the last token that was taken. */
+static struct ra_span span_from(const struct ra_parser *p, struct ra_span begin)
+{
+	const char *end = p->token.span.text;
+	while (end > begin.text + 1 && strchr(" \t\r\n", end[-1]))
+		end--;
+	begin.length = (size_t)(end - begin.text);
+	return begin;
+}
+
+/* --- dimensions: a sum of whole numbers, symbols and their products --- */
+
+static bool refuse_dim(struct ra_parser *p)
+{
+	return ra_report(p->report, DIAG_MODEL_DIMENSION, p->token.span.at,
+			 "dimensions are sums of numbers, names and multiples of names: 4*D, D + E, 2*D + 1",
+			 "a dimension cannot be computed with '%s'", ra_excerpt(p->arena, p->token.span));
+}
+
+/* NUMBER, NAME, NUMBER * NAME or NAME * NUMBER, times the sign. */
+static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
+{
+	struct ra_dim_term term = {.coefficient = sign};
+	bool counted = false;
+	do {
+		int64_t count;
+		if (p->token.kind == RA_TOKEN_NUMBER && !counted) {
+			if (!ra_expect_count(p, INT32_MAX, &count))
+				return false;
+			term.coefficient *= count;
+			counted = true;
+		} else if (p->token.kind == RA_TOKEN_NAME && !term.symbol.length) {
+			if (!ra_expect_new_name(p, "a dimension", &term.symbol))
+				return false;
+		} else if (p->token.kind == RA_TOKEN_NAME || p->token.kind == RA_TOKEN_NUMBER || p->token.kind == '(') {
+			return refuse_dim(p);
+		} else {
+			return ra_expected(p, "a dimension");
+		}
+	} while (ra_take(p, '*'));
+	if (p->token.kind == '/' || p->token.kind == '@' || p->token.kind == '(')
+		return refuse_dim(p);
+	vec_push(p->arena, &d->terms, term);
+	return true;
+}
+
+struct ra_dim_text *ra_parse_dim(struct ra_parser *p)
+{
+	struct ra_dim_text *d = ARENA_NEW(p->arena, struct ra_dim_text);
+	struct ra_span begin = p->token.span;
+	int sign = ra_take(p, '-') ? -1 : 1;
+	for (;;) {
+		if (!parse_dim_term(p, d, sign))
+			return NULL;
+		if (p->token.kind != '+' && p->token.kind != '-')
+			break;
+		sign = p->token.kind == '-' ? -1 : 1;
+		ra_advance(p);
+	}
+	d->span = span_from(p, begin);
+	return d;
+}
+
+bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
+{
+	if (ra_take(p, close))
+		return true;
+	do {
+		struct ra_dim_text *d = ra_parse_dim(p);
+		if (!d)
+			return false;
+		vec_push(p->arena, dims, d);
+	} while (ra_take(p, ','));
+	return ra_expect(p, close, close == ']' ? "',' or ']'" : "',' or ')'");
+}
+
+/* --- expressions --- */
+
+static struct ra_expr *new_expr(struct ra_parser *p, enum ra_expr_kind kind, struct ra_span span)
+{
+	struct ra_expr *e = ARENA_NEW(p->arena, struct ra_expr);
+	e->kind = kind;
+	e->span = span;
+	return e;
+}
+
+static bool parse_binding(struct ra_parser *p, struct ra_expr *let)
+{
+	struct ra_binding b;
+	if (!ra_expect_new_name(p, "a name", &b.name) || !ra_expect(p, '=', "'='") || !(b.value = ra_parse_expr(p)) ||
+	    !ra_expect(p, ';', "';' and the value that uses the name"))
+		return false;
+	vec_push(p->arena, &let->bindings, b);
+	return true;
+}
+
+static bool at_binding(const struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	return p->token.kind == RA_TOKEN_NAME && ra_next(&ahead).kind == '=';
+}
+
+/* After '(': an expression, or names with values and the expression that uses them. */
+static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span begin)
+{
+	struct ra_expr *let = at_binding(p) ? new_expr(p, RA_E_LET, begin) : NULL;
+	while (at_binding(p))
+		if (!parse_binding(p, let))
+			return NULL;
+	struct ra_expr *e = ra_parse_expr(p);
+	if (!e || !ra_expect(p, ')', "')'"))
+		return NULL;
+	if (let) {
+		let->base = e;
+		e = let;
+	}
+	e->span = span_from(p, begin);
+	return e;
+}
+
+/* `first for NAME in children)`, after sum or max. */
+static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, struct ra_expr *first)
+{
+	bool maximum = ra_span_is(function, "max");
+	if (!maximum && !ra_span_is(function, "sum")) {
+		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, "write sum(... for k in children) or max(...)",
+			  "'%s' does not range over children", ra_excerpt(p->arena, function));
+		return NULL;
+	}
+	struct ra_expr *e = new_expr(p, RA_E_EACH, function);
+	e->base = first;
+	e->maximum = maximum;
+	ra_advance(p);
+	if (!ra_expect_new_name(p, "a name for the child", &e->name))
+		return NULL;
+	if (memchr(e->name.text, '.', e->name.length)) {
+		ra_report(p->report, DIAG_MODEL_SYNTAX, e->name.at, "write k, and k.h for its state", "the name of a child has no dots");
+		return NULL;
+	}
+	if (!ra_take_word(p, RA_WORD_IN))
+		return ra_expected(p, "'in'"), NULL;
+	if (!ra_take_word(p, RA_WORD_CHILDREN))
+		return ra_expected(p, "'children'"), NULL;
+	if (!ra_expect(p, ')', "')'"))
+		return NULL;
+	e->span = span_from(p, function);
+	return e;
+}
+
+static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
+{
+	struct ra_expr *call = new_expr(p, RA_E_CALL, name);
+	call->name = name;
+	if (!ra_take(p, ')')) {
+		do {
+			struct ra_expr *arg = ra_parse_expr(p);
+			if (!arg)
+				return NULL;
+			if (at_word(p, RA_WORD_FOR) && !call->args.n)
+				return parse_each(p, name, arg);
+			vec_push(p->arena, &call->args, arg);
+		} while (ra_take(p, ','));
+		if (!ra_expect(p, ')', "',' or ')'"))
+			return NULL;
+	}
+	call->span = span_from(p, name);
+	return call;
+}
+
+/* zeros(D, E) and dimension(4*D), whose arguments are dimensions. */
+static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, enum ra_expr_kind kind)
+{
+	struct ra_expr *e = new_expr(p, kind, name);
+	if (!ra_parse_dims(p, ')', &e->dims))
+		return NULL;
+	e->span = span_from(p, name);
+	size_t n = e->dims.n;
+	if (kind == RA_E_DIMENSION && n != 1)
+		return ra_report(p->report, DIAG_MODEL_ARGUMENTS, name.at, NULL, "dimension takes 1 argument, not %zu", n), NULL;
+	if (n > RA_MAX_RANK)
+		return ra_report(p->report, DIAG_MODEL_RANK, name.at, NULL, "values have at most %d axes, not %zu", RA_MAX_RANK, n),
+		       NULL;
+	return e;
+}
+
+static struct ra_expr *parse_name(struct ra_parser *p)
+{
+	struct ra_span name = p->token.span;
+	ra_advance(p);
+	if (!ra_take(p, '(')) {
+		struct ra_expr *e = new_expr(p, RA_E_NAME, name);
+		e->name = name;
+		return e;
+	}
+	if (ra_span_is(name, "zeros"))
+		return parse_of_dims(p, name, RA_E_ZEROS);
+	if (ra_span_is(name, "dimension"))
+		return parse_of_dims(p, name, RA_E_DIMENSION);
+	return parse_arguments(p, name);
+}
+
+/* children[NUMBER].STATE */
+static struct ra_expr *parse_slot(struct ra_parser *p)
+{
+	struct ra_expr *e = new_expr(p, RA_E_SLOT, p->token.span);
+	ra_advance(p);
+	if (!ra_expect(p, '[', "'[' and the number of the child") || !ra_expect_count(p, INT32_MAX, &e->slot) ||
+	    !ra_expect(p, ']', "']'") || !ra_expect(p, '.', "'.' and a state"))
+		return NULL;
+	if (p->token.kind != RA_TOKEN_NAME)
+		return ra_expected(p, "a state"), NULL;
+	e->name = p->token.span;
+	ra_advance(p);
+	e->span = span_from(p, e->span);
+	return e;
+}
+
+static struct ra_expr *parse_number(struct ra_parser *p)
+{
+	struct ra_expr *e = new_expr(p, RA_E_NUMBER, p->token.span);
+	e->number = p->token.number;
+	ra_advance(p);
+	return e;
+}
+
+static struct ra_expr *parse_primary(struct ra_parser *p)
+{
+	struct ra_span begin = p->token.span;
+	if (p->token.kind == RA_TOKEN_NUMBER)
+		return parse_number(p);
+	if (ra_take(p, '('))
+		return parse_parentheses(p, begin);
+	if (at_word(p, RA_WORD_CHILDREN))
+		return parse_slot(p);
+	if (p->token.kind == RA_TOKEN_NAME && !p->token.word)
+		return parse_name(p);
+	ra_expected(p, "a value");
+	return NULL;
+}
+
+/* After '[': `a:b]` with either left out, or the name of a token and `]`. */
+static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
+{
+	struct ra_dim_text *begin = NULL;
+	if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
+		return NULL;
+	struct ra_expr *e = new_expr(p, RA_E_SLICE, base->span);
+	e->base = base;
+	if (ra_take(p, ':')) {
+		e->begin = begin;
+		if (p->token.kind != ']' && !(e->end = ra_parse_dim(p)))
+			return NULL;
+	} else if (begin && begin->terms.n == 1 && begin->terms.at[0].symbol.length == begin->span.length) {
+		e->kind = RA_E_LOOKUP;
+		e->name = begin->span;
+	}
+	else
+		return ra_expected(p, "':' and the end of the slice"), NULL;
+	if (!ra_expect(p, ']', "']'"))
+		return NULL;
+	e->span = span_from(p, base->span);
+	return e;
+}
+
+static bool too_deep(struct ra_parser *p)
+{
+	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at, "give parts of the expression names of their own",
+			  "more than %d brackets and signs are nested here", RA_NESTING_LIMIT);
+}
+
+static struct ra_expr *parse_postfix(struct ra_parser *p)
+{
+	struct ra_expr *e = parse_primary(p);
+	for (int n = p->depth; e && ra_take(p, '['); n++)
+		e = n > RA_NESTING_LIMIT && too_deep(p) ? NULL : parse_subscript(p, e);
+	return e;
+}
+
+static struct ra_expr *parse_unary(struct ra_parser *p)
+{
+	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
+		return NULL;
+	struct ra_span begin = p->token.span;
+	if (!ra_take(p, '-'))
+		return parse_postfix(p);
+	p->depth++;
+	struct ra_expr *base = parse_unary(p);
+	p->depth--;
+	if (!base)
+		return NULL;
+	struct ra_expr *e = new_expr(p, RA_E_NEGATE, span_from(p, begin));
+	e->base = base;
+	return e;
+}
+
+static bool is_operator(int kind, const char *operators)
+{
+	return kind > 0 && kind < 128 && strchr(operators, kind);
+}
+
+/* Operands of the next higher precedence between operators of one. */
+static struct ra_expr *parse_chain(struct ra_parser *p, const char *operators, struct ra_expr *(*operand)(struct ra_parser *))
+{
+	struct ra_expr *first = operand(p), *chain = NULL;
+	while (first && is_operator(p->token.kind, operators)) {
+		if (!chain) {
+			chain = new_expr(p, RA_E_CHAIN, first->span);
+			vec_push(p->arena, &chain->chain.operand, first);
+		}
+		vec_push(p->arena, &chain->chain.op, (char)p->token.kind);
+		ra_advance(p);
+		struct ra_expr *next = operand(p);
+		if (!next)
+			return NULL;
+		vec_push(p->arena, &chain->chain.operand, next);
+	}
+	if (chain)
+		chain->span = span_from(p, first->span);
+	return chain ? chain : first;
+}
+
+static struct ra_expr *parse_product(struct ra_parser *p)
+{
+	return parse_chain(p, "*/@", parse_unary);
+}
+
+struct ra_expr *ra_parse_expr(struct ra_parser *p)
+{
+	p->depth++;
+	struct ra_expr *e = parse_chain(p, "+-", parse_product);
+	p->depth--;
+	return e;
+}

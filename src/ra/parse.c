@@ -1,0 +1,343 @@
+/* Syntax of statements: a table of the words that begin them. */
+#include "ra/internal.h"
+
+/* --- names with dimensions --- */
+
+static bool parse_dims_of(struct ra_parser *p, struct ra_declaration *d)
+{
+	return !ra_take(p, '[') || ra_parse_dims(p, ']', &d->dims);
+}
+
+static bool parse_inputs(struct ra_parser *p)
+{
+	do {
+		struct ra_declaration d = {0};
+		if (!ra_expect_new_name(p, "the name of an input", &d.name))
+			return false;
+		if (ra_take(p, ':')) {
+			if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "token"))
+				return ra_expected(p, "'token'");
+			d.token = true;
+			ra_advance(p);
+		} else if (p->token.kind != '[') {
+			return ra_expected(p, "': token' or the extent of a vector, '[E]'");
+		} else if (!parse_dims_of(p, &d)) {
+			return false;
+		}
+		vec_push(p->arena, &p->syntax->inputs, d);
+	} while (ra_take(p, ','));
+	return true;
+}
+
+/* One name, or the names that a pattern expands to. */
+static bool parse_param_names(struct ra_parser *p, ra_spans *names)
+{
+	struct ra_span span = p->token.span;
+	if (p->token.kind != RA_TOKEN_PATTERN) {
+		if (!ra_expect_new_name(p, "the name of a parameter", &span))
+			return false;
+		vec_push(p->arena, names, span);
+		return true;
+	}
+	const char *problem;
+	if (!ra_expand_braces(p->arena, span, names, &problem))
+		return ra_report(p->report, DIAG_MODEL_BRACES, span.at, problem, "'%s' does not expand to names",
+				 ra_excerpt(p->arena, span));
+	ra_advance(p);
+	return true;
+}
+
+static bool parse_params(struct ra_parser *p)
+{
+	do {
+		ra_spans names = {0};
+		struct ra_declaration d = {0};
+		struct diag_at at = p->token.span.at;
+		if (!parse_param_names(p, &names) || !parse_dims_of(p, &d))
+			return false;
+		if (names.n + p->syntax->params.n > RA_PARAM_LIMIT)
+			return ra_report(p->report, DIAG_MODEL_LARGE, at, NULL, "a model has at most %d parameters", RA_PARAM_LIMIT);
+		for (size_t i = 0; i < names.n; i++) {
+			d.name = names.at[i];
+			vec_push(p->arena, &p->syntax->params, d);
+		}
+	} while (ra_take(p, ','));
+	return true;
+}
+
+static bool parse_states(struct ra_parser *p)
+{
+	do {
+		struct ra_declaration d = {0};
+		if (!ra_expect_new_name(p, "the name of a state", &d.name) || !parse_dims_of(p, &d))
+			return false;
+		vec_push(p->arena, &p->syntax->states, d);
+	} while (ra_take(p, ','));
+	return true;
+}
+
+/* --- the model and its structure --- */
+
+static bool parse_model(struct ra_parser *p)
+{
+	struct ra_span name;
+	if (!ra_expect_new_name(p, "the name of the model", &name))
+		return false;
+	if (p->syntax->model.length)
+		return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, "a text holds one model", "the model is already named '%s'",
+				 ra_excerpt(p->arena, p->syntax->model));
+	p->syntax->model = name;
+	return true;
+}
+
+static bool refuse_structure(struct ra_parser *p, struct diag_at at, const char *message)
+{
+	return ra_report(p->report, DIAG_MODEL_STRUCTURE, at,
+			 "write sequence, tree(left, right), tree(3), tree(*), dag(left, right), dag(3) or dag(*)", "%s", message);
+}
+
+static bool parse_slot_names(struct ra_parser *p)
+{
+	do {
+		struct ra_span name;
+		if (!ra_expect_new_name(p, "the name of a child", &name))
+			return false;
+		if (memchr(name.text, '.', name.length))
+			return refuse_structure(p, name.at, "the name of a child has no dots");
+		if (p->syntax->structure.names.n == RA_SLOT_LIMIT)
+			return refuse_structure(p, name.at, "a node has at most 64 children");
+		vec_push(p->arena, &p->syntax->structure.names, name);
+	} while (ra_take(p, ','));
+	p->syntax->structure.children = (int)p->syntax->structure.names.n;
+	return true;
+}
+
+/* After '(': `*`, a number or names. */
+static bool parse_children(struct ra_parser *p)
+{
+	struct diag_at at = p->token.span.at;
+	if (ra_take(p, '*')) {
+		p->syntax->structure.children = -1;
+	} else if (p->token.kind == RA_TOKEN_NUMBER) {
+		int64_t count;
+		if (!ra_expect_count(p, INT32_MAX, &count))
+			return false;
+		if (count < 1 || count > RA_SLOT_LIMIT)
+			return refuse_structure(p, at, "a node has 1 to 64 children");
+		p->syntax->structure.children = (int)count;
+	} else if (p->token.kind == ')') {
+		return refuse_structure(p, at, "the children are missing");
+	} else if (!parse_slot_names(p)) {
+		return false;
+	}
+	return ra_expect(p, ')', "')'");
+}
+
+static bool parse_structure(struct ra_parser *p)
+{
+	struct ra_span kind = p->token.span;
+	bool tree = ra_span_is(kind, "tree"), sequence = ra_span_is(kind, "sequence");
+	if (p->token.kind != RA_TOKEN_NAME || !(tree || sequence || ra_span_is(kind, "dag")))
+		return refuse_structure(p, kind.at, "this is not a kind of structure");
+	if (p->syntax->structure.span.length)
+		return ra_report(p->report, DIAG_MODEL_DUPLICATE, kind.at, "a model has one structure",
+				 "the structure is already given in line %d", p->syntax->structure.span.at.line);
+	ra_advance(p);
+	p->syntax->structure.span = kind;
+	p->syntax->structure.kind = sequence ? RA_SEQUENCE : tree ? RA_TREE : RA_DAG;
+	if (sequence) {
+		struct ra_span previous = {"previous", strlen("previous"), kind.at};
+		vec_push(p->arena, &p->syntax->structure.names, previous);
+		p->syntax->structure.children = 1;
+		return true;
+	}
+	return ra_expect(p, '(', "'(' and the children") && parse_children(p);
+}
+
+/* --- functions, bodies, outputs --- */
+
+static bool parse_def_params(struct ra_parser *p, struct ra_def *def)
+{
+	if (ra_take(p, ')'))
+		return true;
+	do {
+		struct ra_span name;
+		if (!ra_expect_new_name(p, "the name of an argument", &name))
+			return false;
+		if (!map_add(&def->param, name.text, name.length, (int)def->params.n))
+			return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, NULL, "two arguments are named '%s'",
+					 ra_excerpt(p->arena, name));
+		vec_push(p->arena, &def->params, name);
+	} while (ra_take(p, ','));
+	return ra_expect(p, ')', "',' or ')'");
+}
+
+static bool parse_def(struct ra_parser *p)
+{
+	struct ra_def *def = ARENA_NEW(p->arena, struct ra_def);
+	def->param = map_in(p->arena);
+	def->prelude = p->prelude;
+	if (!ra_expect_new_name(p, "the name of a function", &def->name) || !ra_expect(p, '(', "'(' and the arguments") ||
+	    !parse_def_params(p, def) || !ra_expect(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
+		return false;
+	vec_push(p->arena, &p->syntax->defs, def);
+	return true;
+}
+
+/* The token before the ':' is the header. */
+static bool parse_body(struct ra_parser *p, struct ra_token header)
+{
+	struct ra_body body = {.header = header.span, .word = header.word};
+	if (!ra_expect(p, ':', "':'"))
+		return false;
+	vec_push(p->arena, &p->syntax->bodies, body);
+	p->in_body = true;
+	return true;
+}
+
+/* The text of a string token, without its quotes and escapes. */
+static const char *string_value(struct arena *a, struct ra_span span)
+{
+	char *value = arena_text(a, span.text + 1, span.length - 2), *to = value;
+	for (const char *from = value; *from; from++)
+		*to++ = *from == '\\' ? *++from : *from;
+	*to = 0;
+	return value;
+}
+
+static bool parse_labels(struct ra_parser *p, struct ra_output_text *o)
+{
+	do {
+		if (p->token.kind != RA_TOKEN_STRING)
+			return ra_expected(p, "a label in quotes");
+		vec_push(p->arena, &o->labels, string_value(p->arena, p->token.span));
+		ra_advance(p);
+	} while (ra_take(p, ','));
+	return true;
+}
+
+static bool take_text(struct ra_parser *p, const char *word)
+{
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, word))
+		return false;
+	ra_advance(p);
+	return true;
+}
+
+static bool parse_place(struct ra_parser *p, struct ra_output_text *o)
+{
+	if (take_text(p, "root"))
+		return o->at_root = true;
+	if (take_text(p, "every"))
+		return take_text(p, "node") || ra_expected(p, "'node'");
+	return ra_expected(p, "'root' or 'every node'");
+}
+
+static bool parse_output(struct ra_parser *p)
+{
+	struct ra_output_text o = {0};
+	if (!ra_expect_new_name(p, "the name of an output", &o.name) || !ra_expect(p, '=', "'=' and the value") ||
+	    !(o.value = ra_parse_expr(p)))
+		return false;
+	if (ra_take_word(p, RA_WORD_AT) && !parse_place(p, &o))
+		return false;
+	o.labels_at = p->token.span.at;
+	if (ra_take_word(p, RA_WORD_LABELS) && !parse_labels(p, &o))
+		return false;
+	vec_push(p->arena, &p->syntax->outputs, o);
+	return true;
+}
+
+/* --- statements --- */
+
+static bool (*const statements[RA_WORDS])(struct ra_parser *) = {
+    [RA_WORD_MODEL] = parse_model,   [RA_WORD_STRUCTURE] = parse_structure, [RA_WORD_INPUT] = parse_inputs,
+    [RA_WORD_PARAM] = parse_params,  [RA_WORD_STATE] = parse_states,        [RA_WORD_DEF] = parse_def,
+    [RA_WORD_OUTPUT] = parse_output,
+};
+
+static bool expect_line_end(struct ra_parser *p)
+{
+	return p->token.kind == RA_TOKEN_END || ra_expect(p, RA_TOKEN_LINE_END, "the end of the statement");
+}
+
+/* NAME = value, in a body.  A value that does not parse still gives the name a meaning. */
+static bool parse_assignment(struct ra_parser *p)
+{
+	struct ra_body *body = &p->syntax->bodies.at[p->syntax->bodies.n - 1];
+	struct ra_binding b = {0};
+	if (!ra_expect_new_name(p, "the name of a value", &b.name))
+		return false;
+	if (ra_expect(p, '=', "'=' and a value"))
+		b.value = ra_parse_expr(p);
+	bool ended = b.value && expect_line_end(p);
+	if (!ended)
+		b.value = NULL;
+	vec_push(p->arena, &body->statements, b);
+	return ended;
+}
+
+/* A line that begins with no word of the language, outside of a body. */
+static bool refuse_statement(struct ra_parser *p)
+{
+	if (p->token.kind != RA_TOKEN_NAME)
+		return ra_expected(p, "a statement");
+	struct ra_span s = p->token.span;
+	struct ra_nearest near = ra_nearest_to(s.text, s.length);
+#define RA_WORD(name, spelling) ra_consider(&near, spelling, strlen(spelling));
+	RA_WORD_LIST
+#undef RA_WORD
+	return ra_report(p->report, DIAG_MODEL_SYNTAX, s.at,
+			 ra_did_you_mean(p->arena, &near, "assignments stand in a body, below 'leaf:', 'inner:' or 'node:'"),
+			 "no statement begins with '%s'", ra_excerpt(p->arena, s));
+}
+
+static bool parse_statement(struct ra_parser *p)
+{
+	struct ra_token t = p->token;
+	enum ra_word word = t.kind == RA_TOKEN_NAME && t.word <= RA_WORD_OUTPUT ? t.word : RA_WORD_NONE;
+	if (!word && p->in_body)
+		return parse_assignment(p);
+	if (!word)
+		return p->syntax->incomplete = true, refuse_statement(p);
+	p->in_body = false;
+	ra_advance(p);
+	bool parsed = statements[word] ? statements[word](p) : parse_body(p, t);
+	if (parsed && expect_line_end(p))
+		return true;
+	p->syntax->incomplete = true;
+	return false;
+}
+
+/* Whether the token looks like the beginning of a statement rather than of a bracket's next line. */
+static bool at_statement(const struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	return p->token.first && p->token.kind == RA_TOKEN_NAME &&
+	       ((p->token.word && p->token.word <= RA_WORD_OUTPUT) || ra_next(&ahead).kind == '=');
+}
+
+/* To the statement after a fault: an unclosed bracket must not swallow the rest of the text. */
+static void recover(struct ra_parser *p)
+{
+	while (p->token.kind != RA_TOKEN_END && p->token.kind != RA_TOKEN_LINE_END && !at_statement(p))
+		ra_advance(p);
+	p->lexer.depth = 0;
+}
+
+void ra_parse_text(struct arena *a, struct ra_report *r, struct ra_syntax *syntax, const char *file, const char *text, size_t length,
+		   bool prelude)
+{
+	struct ra_parser p = {.arena = a, .report = r, .syntax = syntax, .prelude = prelude};
+	p.lexer = ra_lexer_of(file, text, length);
+	ra_advance(&p);
+	while (p.token.kind != RA_TOKEN_END) {
+		const char *before = p.token.span.text;
+		if (ra_take(&p, RA_TOKEN_LINE_END) || parse_statement(&p))
+			continue;
+		p.depth = 0;
+		if (p.token.span.text == before)
+			ra_advance(&p);
+		recover(&p);
+	}
+}

@@ -1,0 +1,152 @@
+/* Dimensions as linear forms over symbols, and shapes of them. */
+#include "ra/internal.h"
+
+struct ra_dim ra_dim_constant(int64_t value)
+{
+	return (struct ra_dim){.constant = value};
+}
+
+struct ra_dim ra_dim_symbol(int symbol)
+{
+	return (struct ra_dim){.terms = 1, .term = {{symbol, 1}}};
+}
+
+bool ra_dim_equal(const struct ra_dim *a, const struct ra_dim *b)
+{
+	if (a->constant != b->constant || a->terms != b->terms)
+		return false;
+	for (int i = 0; i < a->terms; i++)
+		if (a->term[i].symbol != b->term[i].symbol || a->term[i].coefficient != b->term[i].coefficient)
+			return false;
+	return true;
+}
+
+/* Appends a term after those of smaller symbols; a coefficient of 0 is no term. */
+static bool append(struct ra_dim *d, int symbol, int64_t coefficient)
+{
+	if (!coefficient)
+		return true;
+	if (d->terms == RA_DIM_TERMS || coefficient > RA_COEFFICIENT_LIMIT || coefficient < -RA_COEFFICIENT_LIMIT)
+		return false;
+	d->term[d->terms].symbol = symbol;
+	d->term[d->terms++].coefficient = coefficient;
+	return true;
+}
+
+/* Nothing overflows: scale and coefficients are at most 2^20, constants at most 2^40. */
+bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum)
+{
+	struct ra_dim s = {0};
+	if (scale > RA_COEFFICIENT_LIMIT || scale < -RA_COEFFICIENT_LIMIT)
+		return false;
+	s.constant = a->constant + scale * b->constant;
+	if (s.constant > RA_CONSTANT_LIMIT || s.constant < -RA_CONSTANT_LIMIT)
+		return false;
+	for (int i = 0, j = 0; i < a->terms || j < b->terms;) {
+		bool left = j == b->terms || (i < a->terms && a->term[i].symbol <= b->term[j].symbol);
+		bool right = i == a->terms || (j < b->terms && b->term[j].symbol <= a->term[i].symbol);
+		int symbol = left ? a->term[i].symbol : b->term[j].symbol;
+		int64_t coefficient = 0;
+		if (left)
+			coefficient += a->term[i++].coefficient;
+		if (right)
+			coefficient += scale * b->term[j++].coefficient;
+		if (!append(&s, symbol, coefficient))
+			return false;
+	}
+	*sum = s;
+	return true;
+}
+
+bool ra_dim_below(const struct ra_dim *d, int64_t least)
+{
+	int64_t largest = d->constant;
+	for (int i = 0; i < d->terms; i++) {
+		if (d->term[i].coefficient > 0)
+			return false;
+		largest += d->term[i].coefficient;
+	}
+	return largest < least;
+}
+
+int64_t ra_dim_value(const struct ra_dim *d, const int64_t *sizes)
+{
+	int64_t value = d->constant;
+	for (int i = 0; i < d->terms; i++)
+		value += d->term[i].coefficient * sizes[d->term[i].symbol];
+	return value;
+}
+
+bool ra_shape_equal(const struct ra_shape *a, const struct ra_shape *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (!ra_dim_equal(&a->dim[i], &b->dim[i]))
+			return false;
+	return true;
+}
+
+bool ra_shape_broadcast(const struct ra_shape *a, const struct ra_shape *b, struct ra_shape *out, struct ra_dim differ[2])
+{
+	const struct ra_shape *more = a->rank >= b->rank ? a : b, *less = more == a ? b : a;
+	*out = *more;
+	for (int i = 0; i < less->rank; i++) {
+		int j = i + more->rank - less->rank;
+		if (ra_dim_equal(&less->dim[i], &more->dim[j]))
+			continue;
+		differ[0] = more == a ? more->dim[j] : less->dim[i];
+		differ[1] = more == a ? less->dim[i] : more->dim[j];
+		return false;
+	}
+	return true;
+}
+
+/* --- as text --- */
+
+static void print_sign(struct str *s, bool first, bool negative)
+{
+	if (!first)
+		str_puts(s, negative ? " - " : " + ");
+	else if (negative)
+		str_puts(s, "-");
+}
+
+void ra_dim_print(const struct ra_model *m, const struct ra_dim *d, struct str *s)
+{
+	for (int i = 0; i < d->terms; i++) {
+		long long c = d->term[i].coefficient;
+		print_sign(s, i == 0, c < 0);
+		if (c != 1 && c != -1)
+			str_printf(s, "%lld*", c < 0 ? -c : c);
+		str_puts(s, m->symbols.at[d->term[i].symbol].name);
+	}
+	if (d->constant || !d->terms) {
+		print_sign(s, !d->terms, d->constant < 0);
+		str_printf(s, "%lld", (long long)(d->constant < 0 ? -d->constant : d->constant));
+	}
+}
+
+void ra_shape_print(const struct ra_model *m, const struct ra_shape *shape, struct str *s)
+{
+	str_puts(s, "[");
+	for (int i = 0; i < shape->rank; i++) {
+		str_puts(s, i ? ", " : "");
+		ra_dim_print(m, &shape->dim[i], s);
+	}
+	str_puts(s, "]");
+}
+
+const char *ra_dim_text_of(struct arena *a, const struct ra_model *m, const struct ra_dim *d)
+{
+	struct str s = str_in(a);
+	ra_dim_print(m, d, &s);
+	return str_text(&s);
+}
+
+const char *ra_shape_text(struct arena *a, const struct ra_model *m, const struct ra_shape *shape)
+{
+	struct str s = str_in(a);
+	ra_shape_print(m, shape, &s);
+	return str_text(&s);
+}

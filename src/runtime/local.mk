@@ -1,0 +1,3 @@
+libespalier_internal_la_SOURCES += \
+	%D%/data.c %D%/internal.h %D%/memory.c %D%/pack.c %D%/runtime.h %D%/session.c %D%/steps.c
+EXTRA_DIST += %D%/README.md

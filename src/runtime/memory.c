@@ -1,0 +1,44 @@
+#include "runtime/internal.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LINE = 64, HUGE_PAGE = 2 << 20 };
+
+/* Lies right before an aligned block. */
+struct header {
+	void *base;
+	size_t size;
+};
+
+void *rt_take(const struct allocator *a, size_t bytes)
+{
+	size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE, size;
+	if (__builtin_add_overflow(bytes, alignment + sizeof(struct header), &size) || size > PTRDIFF_MAX)
+		return NULL;
+	void *base = a->resize(a->context, NULL, 0, size);
+	if (!base)
+		return NULL;
+	uintptr_t first = (uintptr_t)base + sizeof(struct header);
+	char *p = (char *)((first + alignment - 1) / alignment * alignment);
+	((struct header *)p)[-1] = (struct header){base, size};
+	/* Only whole huge pages of the block itself: the rest of the mapping is not ours.  Advice may be
+	 * ignored. */
+	if (alignment == HUGE_PAGE)
+		madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	return memset(p, 0, bytes);
+}
+
+void rt_give(const struct allocator *a, void *p)
+{
+	if (!p)
+		return;
+	struct header h = ((struct header *)p)[-1];
+	a->resize(a->context, h.base, h.size, 0);
+}
+
+bool rt_out_of_memory(struct diags *diags, const char *what)
+{
+	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for %s", what);
+}

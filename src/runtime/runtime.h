@@ -1,0 +1,67 @@
+/* The run leg: a binding is packed weights, a session is one caller's index arrays, states and results.
+ *
+ * Nothing here knows how an image was made.  Memory comes from a struct allocator; functions report
+ * `out-of-memory` and leave their object usable. */
+#ifndef ESPALIER_RUNTIME_RUNTIME_H
+#define ESPALIER_RUNTIME_RUNTIME_H
+
+#include "base/diag.h"
+#include "image/image.h"
+#include "linearize/linearize.h"
+
+/* --- binding --- */
+
+/* Reads `count` elements of a parameter (in image order) from `first` on, as f32.  False after a diagnostic.
+ */
+struct rt_source {
+	bool (*read)(void *context, int param, int64_t first, int64_t count, float *to, struct diags *);
+	void *context;
+};
+
+struct rt_binding {
+	const struct allocator *allocator;
+	const struct image *image;
+	float **packed; /* by recipe, 64-byte aligned; NULL = freed */
+};
+
+/* The image must outlive the binding. */
+bool rt_bind(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
+	     struct diags *);
+void rt_binding_free(struct rt_binding *);
+
+/* --- session --- */
+
+struct rt_session {
+	const struct allocator *allocator;
+	const struct image *image;
+	struct lin_order order;
+	int64_t sizes[IMAGE_SIZES];
+	void **buffers;	       /* the pointer table; index arrays are the order's, weights the binding's */
+	size_t *capacities;    /* bytes of the buffers that the session owns, 0 = somebody else's */
+	double linearize, run; /* seconds, summed over runs */
+	uint64_t runs, structures, nodes, batches;
+};
+
+/* Node data of a minibatch, in the forest's numbering: for each input int32_t[nodes] or
+ * float[nodes][elements]. */
+struct rt_minibatch {
+	struct lin_forest forest;
+	const void *const *data;
+};
+
+bool rt_session_init(struct rt_session *, const struct allocator *, const struct image *, struct diags *);
+/* Linearizes, fills the index and data buffers, runs the steps.  The image must have code.  After false no
+ * result can be read. */
+bool rt_session_run(struct rt_session *, const struct rt_binding *, const struct rt_minibatch *,
+		    struct diags *);
+/* The row of an output: of a node (forest numbering) or, for an output at the root, of an input.  NULL = no
+ * such row. */
+const float *rt_session_row(const struct rt_session *, int output, int64_t row);
+/* The row of an input's root, wherever the output is computed. */
+const float *rt_session_root_row(const struct rt_session *, int output, int64_t input);
+void rt_session_free(struct rt_session *);
+
+/* Whether rt_session_run would take the minibatch: everything but the run.  The image needs no code. */
+bool rt_check(const struct allocator *, const struct image *, const struct rt_minibatch *, struct diags *);
+
+#endif

@@ -1,0 +1,206 @@
+#include "runtime/internal.h"
+
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
+		     struct diags *diags)
+{
+	*s = (struct rt_session){.allocator = a, .image = image};
+	lin_order_init(&s->order, a);
+	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
+	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
+	if (s->buffers && s->capacities)
+		return true;
+	rt_session_free(s);
+	return rt_out_of_memory(diags, "a session");
+}
+
+void rt_session_free(struct rt_session *s)
+{
+	for (int i = 0; s->capacities && i < s->image->buffers; i++)
+		if (s->capacities[i])
+			rt_give(s->allocator, s->buffers[i]);
+	rt_give(s->allocator, s->buffers);
+	rt_give(s->allocator, s->capacities);
+	lin_order_free(&s->order);
+	s->buffers = NULL;
+	s->capacities = NULL;
+}
+
+/* --- buffers --- */
+
+/* Bytes of a buffer of the session's own at the sizes of this minibatch, -1 when they cannot be counted. */
+static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
+{
+	int64_t bytes = tensor_element_bytes(b->dtype);
+	if (__builtin_mul_overflow(bytes, b->row_elements, &bytes) ||
+	    __builtin_mul_overflow(bytes, s->sizes[b->rows], &bytes))
+		return -1;
+	return bytes;
+}
+
+/* Capacities at least double, so that growing minibatches cost their own size.  The old content is not kept.
+ */
+static bool reserve(struct rt_session *s, int i, struct diags *diags)
+{
+	int64_t bytes = buffer_bytes(s, &s->image->buffer[i]);
+	if (bytes >= 0 && (size_t)bytes <= s->capacities[i])
+		return true;
+	size_t capacity = (size_t)bytes > 2 * s->capacities[i] ? (size_t)bytes : 2 * s->capacities[i];
+	void *p = bytes < 0 ? NULL : rt_take(s->allocator, capacity);
+	if (!p)
+		return rt_out_of_memory(diags, s->image->buffer[i].name);
+	if (s->capacities[i])
+		rt_give(s->allocator, s->buffers[i]);
+	s->buffers[i] = p;
+	s->capacities[i] = capacity;
+	return true;
+}
+
+/* Weights are the binding's, index arrays the order's; neither is copied. */
+static bool owns(enum image_buffer_kind kind)
+{
+	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
+	       kind == IMAGE_VECTOR;
+}
+
+static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,
+			  const struct image_buffer *b)
+{
+	switch (b->kind) {
+	case IMAGE_WEIGHT:
+		return binding->packed[b->which];
+	case IMAGE_CHILD:
+		return b->which < s->order.slots ? lin_child(&s->order, b->which) : NULL;
+	case IMAGE_CHILD_BEGIN:
+		return s->order.child_begin;
+	case IMAGE_CHILD_LIST:
+		return s->order.child_list;
+	case IMAGE_ROOT:
+		return s->order.root;
+	case IMAGE_BATCH_BEGIN:
+		return s->order.batch_begin;
+	default:
+		return NULL;
+	}
+}
+
+static void fill(struct rt_session *s, int i, const struct rt_minibatch *m)
+{
+	const struct image_buffer *b = &s->image->buffer[i];
+	if (b->kind == IMAGE_TOKEN)
+		rt_permute_tokens(&s->image->input[b->which], &s->order, m->data[b->which], s->buffers[i]);
+	else if (b->kind == IMAGE_VECTOR)
+		rt_permute_vectors(&s->image->input[b->which], &s->order, m->data[b->which], b->row_elements,
+				   s->buffers[i]);
+}
+
+static bool prepare_buffers(struct rt_session *s, const struct rt_binding *binding,
+			    const struct rt_minibatch *m, struct diags *diags)
+{
+	for (int i = 0; i < s->image->buffers; i++) {
+		const struct image_buffer *b = &s->image->buffer[i];
+		if (!owns(b->kind)) {
+			s->buffers[i] = shared_array(s, binding, b);
+			continue;
+		}
+		if (!reserve(s, i, diags))
+			return false;
+		fill(s, i, m);
+	}
+	return true;
+}
+
+/* --- runs --- */
+
+static void note_sizes(struct rt_session *s)
+{
+	const struct lin_order *o = &s->order;
+	const int64_t sizes[IMAGE_SIZES] = {
+	    [IMAGE_ONE] = 1,
+	    [IMAGE_NODES] = o->nodes,
+	    [IMAGE_LEAVES] = o->leaves,
+	    [IMAGE_INPUTS] = o->inputs,
+	    [IMAGE_EDGES] = o->edges,
+	    [IMAGE_BATCHES] = o->batches,
+	};
+	memcpy(s->sizes, sizes, sizeof sizes);
+}
+
+static bool linearize(struct lin_order *o, const struct image *image, const struct rt_minibatch *m,
+		      struct diags *diags)
+{
+	struct lin_rules rules = {image->children, image->shared_children};
+	if (!lin_linearize(o, &m->forest, rules, diags))
+		return false;
+	for (int i = 0; i < image->inputs; i++)
+		if (!rt_check_data(image, o, m, i, diags))
+			return false;
+	return true;
+}
+
+bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, const struct rt_minibatch *m,
+		    struct diags *diags)
+{
+	double begin = now();
+	memset(s->sizes, 0, sizeof s->sizes);
+	if (!linearize(&s->order, s->image, m, diags))
+		return false;
+	note_sizes(s);
+	if (!prepare_buffers(s, binding, m, diags)) {
+		memset(s->sizes, 0, sizeof s->sizes);
+		return false;
+	}
+	double middle = now();
+	rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin);
+	s->run += now() - middle;
+	s->linearize += middle - begin;
+	s->runs++;
+	s->structures += s->sizes[IMAGE_INPUTS];
+	s->nodes += s->sizes[IMAGE_NODES];
+	s->batches += s->sizes[IMAGE_BATCHES];
+	return true;
+}
+
+bool rt_check(const struct allocator *a, const struct image *image, const struct rt_minibatch *m,
+	      struct diags *diags)
+{
+	struct lin_order order;
+	lin_order_init(&order, a);
+	bool ok = linearize(&order, image, m, diags);
+	lin_order_free(&order);
+	return ok;
+}
+
+/* --- results --- */
+
+static const float *output_row(const struct rt_session *s, int output, int64_t row)
+{
+	int buffer = s->image->output[output].buffer;
+	return (const float *)s->buffers[buffer] + row * s->image->buffer[buffer].row_elements;
+}
+
+const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
+{
+	if (output < 0 || output >= s->image->outputs)
+		return NULL;
+	bool at_root = s->image->output[output].at_root;
+	if (row < 0 || row >= s->sizes[at_root ? IMAGE_INPUTS : IMAGE_NODES])
+		return NULL;
+	return output_row(s, output, at_root ? row : s->order.number[row]);
+}
+
+const float *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
+{
+	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
+		return NULL;
+	return output_row(s, output, s->image->output[output].at_root ? input : s->order.root[input]);
+}

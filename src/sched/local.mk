@@ -1,0 +1,2 @@
+libespalier_internal_la_SOURCES += \
+	%D%/choose.c %D%/plan.c %D%/sched.def %D%/sched.h %D%/text.c

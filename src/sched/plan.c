@@ -1,0 +1,454 @@
+/* The fusion plan.
+ *
+ * From each result of a body the planner walks down through what it needs, keeping for each dimension of a value the
+ * loops that its index depends on.  A value that is dear and does not depend on some loop around it would be computed
+ * again for each turn of that loop: it is stored instead and becomes a target of its own.  So is a reduction that two
+ * groups need.  This is repeated until nothing more is stored; then targets of one stage and one shape become a group. */
+#include "base/map.h"
+#include "sched/sched.h"
+
+/* How a dimension is indexed, seen from the target's loops.  Two indices with one `id` are the same expression. */
+struct index {
+	uint64_t loops; /* it depends on these */
+	uint64_t id;
+};
+
+/* A target reads another one: `inside` at the very element that is being computed. */
+struct edge {
+	int to;
+	bool inside;
+};
+
+/* A reduction that a target computes itself. */
+struct reduction {
+	sub_ref value;
+	uint64_t instance; /* value and index */
+	uint64_t shared;   /* the operand that it has in common with its siblings */
+};
+
+struct target_value {
+	sub_ref value;
+	int body, stage, group;
+	VEC(struct edge) needs;
+	VEC(struct reduction) reductions;
+};
+
+struct planner {
+	struct sched_plan *plan;
+	const struct sub_program *p;
+	struct arena *arena;
+	VEC(struct target_value) targets;
+	bool **dear; /* [body + 1][value] */
+	bool changed;
+	/* the target at hand */
+	int at;
+	int loops;
+	int64_t extent[64]; /* of each loop; 0 = the rows */
+	struct map visited; /* instances */
+};
+
+enum { RAGGED = 2 }; /* what the extent of a loop over edges counts for */
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t both[] = {a, b};
+	return hash_bytes(HASH_START, both, sizeof both);
+}
+
+static bool is_lead(const struct sub_program *p, int var)
+{
+	return p->vars.at[var].set == SUB_NODE || p->vars.at[var].set == SUB_INPUT;
+}
+
+static bool has_lead(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	return v->vars && is_lead(p, v->var[0]);
+}
+
+/* --- what is dear --- */
+
+static bool dear_op(enum sub_op op)
+{
+	switch (op) {
+	case SUB_REC:
+	case SUB_EXP:
+	case SUB_LOG:
+	case SUB_SQRT:
+	case SUB_SIGMOID:
+	case SUB_TANH:
+	case SUB_SUM:
+	case SUB_MAX:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Computing it means work; reading what is stored does not. */
+static void mark_dear(struct planner *pl, int body)
+{
+	const struct sub_program *p = pl->p;
+	for (uint32_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		bool dear = dear_op(v->op);
+		for (int a = 0; a < v->args; a++) {
+			uint32_t arg = v->arg[a].value.i;
+			dear |= pl->dear[body + 1][arg] && !pl->plan->stored[body + 1][arg];
+		}
+		pl->dear[body + 1][i] = dear;
+	}
+}
+
+/* --- targets --- */
+
+static int find_target(struct planner *pl, sub_ref value, int body)
+{
+	for (size_t i = 0; i < pl->targets.n; i++)
+		if (pl->targets.at[i].value.i == value.i && pl->targets.at[i].body == body)
+			return i;
+	vec_push(pl->arena, &pl->targets, (struct target_value){.value = value, .body = body});
+	return pl->targets.n - 1;
+}
+
+static void mark_stored(struct planner *pl, sub_ref value)
+{
+	int body = pl->targets.at[pl->at].body;
+	bool rows = has_lead(pl->p, value);
+	pl->plan->stored[body + 1][value.i] = true;
+	pl->plan->stored[SCHED_CONSTANTS + 1][value.i] |= !rows;
+	find_target(pl, value, rows ? body : SCHED_CONSTANTS);
+	pl->changed = true;
+}
+
+/* --- the walk --- */
+
+static void walk(struct planner *, sub_ref, const struct index *);
+
+/* Loops around, other than the rows, that a value's index does not depend on, and that turn more than once. */
+static bool recomputed(const struct planner *pl, const struct sub_value *v, const struct index *index)
+{
+	uint64_t used = 0;
+	for (int i = 0; i < v->vars; i++)
+		used |= index[i].loops;
+	for (int l = 0; l < pl->loops; l++)
+		if (!(used >> l & 1) && (pl->extent[l] > 1 || (pl->extent[l] == 0 && !has_lead(pl->p, (sub_ref){v - pl->p->values.at}))))
+			return true;
+	return false;
+}
+
+/* The value is wanted at just the element that the target at hand is computing. */
+static bool inside(const struct planner *pl, sub_ref r, const struct index *index)
+{
+	const struct sub_value *v = sub_at(pl->p, r), *t = sub_at(pl->p, pl->targets.at[pl->at].value);
+	if (v->vars != t->vars)
+		return false;
+	for (int i = 0; i < v->vars; i++)
+		if (index[i].id != (uint64_t)i + 1)
+			return false;
+	return true;
+}
+
+static void need(struct planner *pl, sub_ref r, const struct index *index)
+{
+	struct target_value *t = &pl->targets.at[pl->at];
+	if (!has_lead(pl->p, r) && t->body != SCHED_CONSTANTS)
+		return; /* constants are there before any body runs */
+	struct edge e = {find_target(pl, r, t->body), inside(pl, r, index)};
+	vec_push(pl->arena, &pl->targets.at[pl->at].needs, e);
+}
+
+/* The index of each dimension of an argument, from the names it is used under. */
+static void under(const struct sub_value *v, const struct index *index, const struct sub_use *u, int own, struct index own_index,
+		  struct index *out)
+{
+	for (int i = 0; i < u->vars; i++) {
+		out[i] = own_index;
+		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+			if (v->var[j] == u->var[i])
+				out[i] = index[j];
+	}
+}
+
+static void walk_argument(struct planner *pl, const struct sub_value *v, const struct index *index, int a)
+{
+	struct index out[SUB_MAX_VARS];
+	under(v, index, &v->arg[a], -1, (struct index){0}, out);
+	walk(pl, v->arg[a].value, out);
+}
+
+/* What the products of a reduction share with those of its siblings: the operand that has not the target's last
+ * dimension (its columns). */
+static uint64_t shared_operand(const struct planner *pl, const struct sub_value *product, const struct index *index)
+{
+	uint64_t columns = 1ull << (sub_at(pl->p, pl->targets.at[pl->at].value)->vars - 1);
+	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
+		struct index out[SUB_MAX_VARS];
+		uint64_t used = 0, id = product->arg[a].value.i;
+		under(product, index, &product->arg[a], -1, (struct index){0}, out);
+		for (int i = 0; i < product->arg[a].vars; i++) {
+			used |= out[i].loops;
+			id = mix(id, out[i].id);
+		}
+		if (!(used & columns))
+			return id;
+	}
+	return 0;
+}
+
+static void walk_reduction(struct planner *pl, sub_ref r, const struct index *index, uint64_t instance)
+{
+	const struct sub_value *v = sub_at(pl->p, r);
+	bool edge = pl->p->vars.at[v->reduced].set == SUB_EDGE;
+	struct index out[SUB_MAX_VARS], own = {1ull << pl->loops, mix(pl->loops, edge ? 0 : pl->p->vars.at[v->reduced].extent)};
+	pl->extent[pl->loops++] = edge ? RAGGED : pl->p->vars.at[v->reduced].extent;
+	under(v, index, &v->arg[0], v->reduced, own, out);
+	walk(pl, v->arg[0].value, out);
+	if (!edge) {
+		uint64_t shared = shared_operand(pl, sub_at(pl->p, v->arg[0].value), out);
+		struct reduction found = {r, instance, shared};
+		vec_push(pl->arena, &pl->targets.at[pl->at].reductions, found);
+	}
+	pl->loops--;
+}
+
+static void walk_assign(struct planner *pl, const struct sub_value *v, const struct index *index)
+{
+	struct index out[SUB_MAX_VARS];
+	for (int i = 0; i < v->arg[0].vars; i++) {
+		const struct sub_map *m = &v->map[i];
+		out[i] = (struct index){0};
+		for (int j = 0; m->var >= 0 && j < v->vars; j++)
+			if (v->var[j] == m->var)
+				out[i] = index[j];
+		if (m->function != SUB_AFFINE || m->scale != 1 || m->offset)
+			out[i].id = mix(mix(out[i].id, m->function), mix(m->which, mix(m->scale, m->offset)));
+	}
+	walk(pl, v->arg[0].value, out);
+}
+
+/* Both sides of a concatenation are reached at shifted places. */
+static void walk_cond(struct planner *pl, const struct sub_value *v, const struct index *index)
+{
+	for (int a = 0; a < 2; a++) {
+		const struct sub_use *u = &v->arg[a];
+		struct index out[SUB_MAX_VARS], axis = index[v->axis];
+		axis.id = mix(axis.id, a + 1);
+		under(v, index, u, u->var[u->vars - (v->vars - v->axis)], axis, out);
+		walk(pl, u->value, out);
+	}
+}
+
+static void walk(struct planner *pl, sub_ref r, const struct index *index)
+{
+	const struct sub_value *v = sub_at(pl->p, r);
+	const struct target_value *t = &pl->targets.at[pl->at];
+	uint64_t instance = r.i;
+	if (sub_class_of(v->op) == SUB_SOURCE)
+		return;
+	for (int i = 0; i < v->vars; i++)
+		instance = mix(instance, index[i].id);
+	if (!map_add(&pl->visited, (const char *)&instance, sizeof instance, 1))
+		return;
+	if (r.i != t->value.i && !pl->plan->stored[t->body + 1][r.i] && pl->dear[t->body + 1][r.i] && recomputed(pl, v, index))
+		mark_stored(pl, r);
+	if (r.i != t->value.i && pl->plan->stored[t->body + 1][r.i]) {
+		need(pl, r, index);
+		return;
+	}
+	if (sub_class_of(v->op) == SUB_REDUCE)
+		walk_reduction(pl, r, index, instance);
+	else if (v->op == SUB_ASSIGN)
+		walk_assign(pl, v, index);
+	else if (v->op == SUB_COND)
+		walk_cond(pl, v, index);
+	else
+		for (int a = 0; a < v->args; a++)
+			walk_argument(pl, v, index, a);
+}
+
+static void walk_target(struct planner *pl, int at)
+{
+	const struct sub_value *v = sub_at(pl->p, pl->targets.at[at].value);
+	struct index index[SUB_MAX_VARS];
+	pl->at = at;
+	pl->targets.at[at].needs.n = pl->targets.at[at].reductions.n = 0;
+	pl->visited = map_in(pl->arena);
+	for (pl->loops = 0; pl->loops < v->vars; pl->loops++) {
+		index[pl->loops] = (struct index){1ull << pl->loops, pl->loops + 1};
+		pl->extent[pl->loops] = is_lead(pl->p, v->var[pl->loops]) ? 0 : pl->p->vars.at[v->var[pl->loops]].extent;
+	}
+	walk(pl, pl->targets.at[at].value, index);
+}
+
+/* --- stages and groups --- */
+
+static int compare_targets(const struct planner *pl, int a, int b)
+{
+	const struct target_value *x = &pl->targets.at[a], *y = &pl->targets.at[b];
+	if (x->body != y->body)
+		return x->body - y->body;
+	if (x->stage != y->stage)
+		return x->stage - y->stage;
+	return (int)x->value.i - (int)y->value.i;
+}
+
+/* Target numbers in the order of compare_targets (insertion sort: targets are few). */
+static int *sorted_targets(struct planner *pl)
+{
+	int *order = ARENA_ARRAY(pl->arena, int, pl->targets.n);
+	for (size_t i = 0; i < pl->targets.n; i++) {
+		size_t j = i;
+		for (; j && compare_targets(pl, order[j - 1], i) > 0; j--)
+			order[j] = order[j - 1];
+		order[j] = i;
+	}
+	return order;
+}
+
+/* A value's needs have smaller numbers than the value, so one pass in that order settles all stages. */
+static void set_stages(struct planner *pl)
+{
+	for (size_t i = 0; i < pl->targets.n; i++)
+		pl->targets.at[i].stage = 0;
+	int *order = sorted_targets(pl);
+	for (size_t i = 0; i < pl->targets.n; i++) {
+		struct target_value *t = &pl->targets.at[order[i]];
+		for (size_t e = 0; e < t->needs.n; e++) {
+			int least = pl->targets.at[t->needs.at[e].to].stage + !t->needs.at[e].inside;
+			t->stage = t->stage > least ? t->stage : least;
+		}
+	}
+}
+
+static bool belongs(const struct planner *pl, const struct sched_group *g, const struct target_value *t)
+{
+	const struct sub_value *v = sub_at(pl->p, t->value);
+	bool rows = has_lead(pl->p, t->value);
+	if (g->body != t->body || g->stage != t->stage || g->rows != rows || g->dims != v->vars - rows)
+		return false;
+	for (int i = 0; i < g->dims; i++)
+		if (g->extent[i] != pl->p->vars.at[v->var[rows + i]].extent)
+			return false;
+	return true;
+}
+
+static const char *group_name(struct planner *pl, int body, int number)
+{
+	struct str s = str_in(pl->arena);
+	str_printf(&s, "%s.%d", body == SCHED_CONSTANTS ? "constants" : pl->p->bodies.at[body].name, number);
+	return s.text;
+}
+
+static int add_group(struct planner *pl, const struct target_value *t)
+{
+	const struct sub_value *v = sub_at(pl->p, t->value);
+	int number = 0, rows = has_lead(pl->p, t->value);
+	for (size_t g = 0; g < pl->plan->groups.n; g++)
+		number += pl->plan->groups.at[g].body == t->body;
+	struct sched_group group = {.name = group_name(pl, t->body, number), .body = t->body, .stage = t->stage, .rows = rows, .dims = v->vars - rows};
+	for (int i = 0; i < group.dims; i++)
+		group.extent[i] = pl->p->vars.at[v->var[rows + i]].extent;
+	vec_push(pl->arena, &pl->plan->groups, group);
+	return pl->plan->groups.n - 1;
+}
+
+static void make_groups(struct planner *pl)
+{
+	int *order = sorted_targets(pl);
+	pl->plan->groups.n = 0;
+	for (size_t i = 0; i < pl->targets.n; i++) {
+		struct target_value *t = &pl->targets.at[order[i]];
+		size_t g = 0;
+		while (g < pl->plan->groups.n && !belongs(pl, &pl->plan->groups.at[g], t))
+			g++;
+		t->group = g < pl->plan->groups.n ? (int)g : add_group(pl, t);
+		vec_push(pl->arena, &pl->plan->groups.at[t->group].targets, t->value);
+	}
+}
+
+/* A reduction that two groups of a body compute is stored by the first. */
+static void store_shared_reductions(struct planner *pl)
+{
+	size_t n = pl->targets.n;
+	for (size_t a = 0; a < n; a++)
+		for (size_t b = 0; b < a; b++) {
+			const struct target_value *x = &pl->targets.at[a], *y = &pl->targets.at[b];
+			if (x->body != y->body || x->group == y->group)
+				continue;
+			for (size_t i = 0; i < x->reductions.n; i++)
+				for (size_t j = 0; j < y->reductions.n; j++)
+					if (x->reductions.at[i].value.i == y->reductions.at[j].value.i &&
+					    !pl->plan->stored[x->body + 1][x->reductions.at[i].value.i]) {
+						pl->at = a;
+						mark_stored(pl, x->reductions.at[i].value);
+						x = &pl->targets.at[a], y = &pl->targets.at[b];
+					}
+		}
+}
+
+/* Distinct reductions of a group, and the most that share an operand. */
+static void count_reductions(struct planner *pl, int group)
+{
+	struct sched_group *g = &pl->plan->groups.at[group];
+	VEC(struct reduction) distinct = {0};
+	for (size_t t = 0; t < pl->targets.n; t++) {
+		const struct target_value *target = &pl->targets.at[t];
+		for (size_t i = 0; target->group == group && i < target->reductions.n; i++) {
+			size_t j = 0;
+			while (j < distinct.n && distinct.at[j].instance != target->reductions.at[i].instance)
+				j++;
+			if (j == distinct.n)
+				vec_push(pl->arena, &distinct, target->reductions.at[i]);
+		}
+	}
+	g->reductions = distinct.n;
+	for (size_t i = 0; i < distinct.n; i++) {
+		int same = 0;
+		for (size_t j = 0; j < distinct.n; j++)
+			same += distinct.at[j].shared == distinct.at[i].shared;
+		g->gates = same > g->gates ? same : g->gates;
+	}
+}
+
+static void add_results(struct planner *pl)
+{
+	for (size_t b = 0; b < pl->p->bodies.n; b++)
+		for (size_t i = 0; i < pl->p->bodies.at[b].stores.n; i++)
+			find_target(pl, pl->p->bodies.at[b].stores.at[i].value.value, b);
+}
+
+static bool **flags(struct arena *a, size_t bodies, size_t values)
+{
+	bool **rows = ARENA_ARRAY(a, bool *, bodies);
+	for (size_t i = 0; i < bodies; i++)
+		rows[i] = ARENA_ARRAY(a, bool, values);
+	return rows;
+}
+
+void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p)
+{
+	struct planner pl = {.plan = plan, .p = p, .arena = a};
+	*plan = (struct sched_plan){.p = p, .stored = flags(a, p->bodies.n + 1, p->values.n)};
+	pl.dear = flags(a, p->bodies.n + 1, p->values.n);
+	add_results(&pl);
+	do {
+		pl.changed = false;
+		for (int b = -1; b < (int)p->bodies.n; b++)
+			mark_dear(&pl, b);
+		for (size_t t = 0; t < pl.targets.n; t++)
+			walk_target(&pl, t);
+		if (pl.changed)
+			continue;
+		set_stages(&pl);
+		make_groups(&pl);
+		store_shared_reductions(&pl);
+	} while (pl.changed);
+	for (size_t g = 0; g < plan->groups.n; g++)
+		count_reductions(&pl, g);
+}
+
+bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
+{
+	return plan->stored[body + 1][r.i];
+}

@@ -1,0 +1,64 @@
+/* The schedule: how a sub-operator program becomes loops, as data.
+ *
+ * A plan says what is fused (groups of values that share one loop nest) and what is stored to memory between groups; a
+ * schedule says how the nests run.  Neither knows what model it is for. */
+#ifndef ESPALIER_SCHED_SCHED_H
+#define ESPALIER_SCHED_SCHED_H
+
+#include "base/target.h"
+#include "subop/subop.h"
+
+/* --- the plan --- */
+
+enum { SCHED_CONSTANTS = -1 }; /* the body of values that depend on no node: computed once a run */
+
+/* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
+struct sched_group {
+	const char *name; /* body and number: inner.0 */
+	int body;         /* of the program, or SCHED_CONSTANTS */
+	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
+	bool rows;
+	int dims;
+	int64_t extent[SUB_MAX_VARS];
+	VEC(sub_ref) targets; /* what it stores */
+	int reductions;       /* in one pass over the row: all of them */
+	int gates;            /* the most of them that share one operand, and so one loop */
+};
+
+struct sched_plan {
+	const struct sub_program *p;
+	VEC(struct sched_group) groups; /* in the order in which they run */
+	bool **stored;                  /* [body + 1][value]: read from memory by another group */
+};
+
+/* A reduction's result, or anything dear, that would be computed again for every element of a loop it does not depend
+ * on is stored; all else is fused into its consumers. */
+void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *);
+bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
+
+/* --- the schedule --- */
+
+enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
+
+/* See sched.def. */
+struct sched_tile {
+	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
+	int columns, unroll;
+};
+
+struct sched {
+	const struct target *target;
+	bool dynamic_batch, specialize_leaf;
+	int lanes; /* 1 = no vectors */
+	VEC(struct sched_tile) tiles; /* by group */
+};
+
+/* The schedule that the cost model chooses. */
+void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
+/* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after diagnostics. */
+bool sched_read(struct sched *, const struct sched_plan *, const char *file, const char *text, size_t length,
+		struct diags *);
+/* Text that sched_read reads; the plan's groups and stored intermediates stand in it as comments. */
+void sched_print(const struct sched *, const struct sched_plan *, struct str *);
+
+#endif

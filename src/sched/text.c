@@ -1,0 +1,208 @@
+/* The schedule as text: one directive a line, `#` begins a comment. */
+#include "sched/sched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct {
+	const char *spelling, *arguments;
+} directives[] = {
+#define SCHED_DIRECTIVE(name, spelling, arguments, meaning) {spelling, arguments},
+#include "sched/sched.def"
+#undef SCHED_DIRECTIVE
+};
+
+enum directive {
+#define SCHED_DIRECTIVE(name, spelling, arguments, meaning) SCHED_##name,
+#include "sched/sched.def"
+#undef SCHED_DIRECTIVE
+	SCHED_DIRECTIVES
+};
+
+/* --- printing --- */
+
+static void print_tile(const struct sched_tile *t, const char *group, struct str *s)
+{
+	str_printf(s, "%s %s nodes", directives[SCHED_TILE].spelling, group);
+	for (int i = 0; i < t->sizes; i++)
+		str_printf(s, " %d", t->nodes[i]);
+	str_printf(s, " columns %d unroll %d\n", t->columns, t->unroll);
+}
+
+static void print_group(const struct sched_group *g, struct str *s)
+{
+	str_printf(s, "# %s: ", g->name);
+	if (g->rows)
+		str_puts(s, "rows");
+	for (int i = 0; i < g->dims; i++)
+		str_printf(s, "%s%lld", i || g->rows ? " x " : "", (long long)g->extent[i]);
+	str_printf(s, ", %zu results, %d reductions", g->targets.n, g->reductions);
+	if (g->gates > 1)
+		str_printf(s, ", %d side by side", g->gates);
+	str_puts(s, "\n");
+}
+
+void sched_print(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name, sc->target->name,
+		   sc->target->lanes, sc->target->registers);
+	str_printf(s, "%s %s\n", directives[SCHED_DYNAMIC_BATCH].spelling, sc->dynamic_batch ? "on" : "off");
+	str_printf(s, "%s %s\n", directives[SCHED_SPECIALIZE].spelling, sc->specialize_leaf ? "leaf" : "none");
+	if (sc->lanes > 1)
+		str_printf(s, "%s %d\n", directives[SCHED_VECTORIZE].spelling, sc->lanes);
+	else
+		str_printf(s, "%s off\n", directives[SCHED_VECTORIZE].spelling);
+	for (size_t g = 0; g < plan->groups.n; g++) {
+		print_group(&plan->groups.at[g], s);
+		print_tile(&sc->tiles.at[g], plan->groups.at[g].name, s);
+	}
+}
+
+/* --- reading --- */
+
+enum { MAX_WORDS = 16, MAX_LINE = 512 };
+
+struct line {
+	struct diags *diags;
+	struct diag_at at;
+	char text[MAX_LINE];
+	char *word[MAX_WORDS];
+	int column[MAX_WORDS];
+	int words;
+};
+
+static bool refuse(struct line *l, int word, const char *why)
+{
+	struct diag_at at = l->at;
+	at.column = word < l->words ? l->column[word] : 0;
+	for (int d = 0; d < SCHED_DIRECTIVES; d++)
+		if (strcmp(l->word[0], directives[d].spelling) == 0)
+			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments, "%s: %s",
+					l->word[0], why);
+	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at,
+			"directives are dynamic_batch, specialize, vectorize and tile", "'%s' is no directive", l->word[0]);
+}
+
+/* Splits a line into words; false when it is too long or has too many. */
+static bool split(struct line *l, const char *text, size_t length)
+{
+	size_t end = 0;
+	l->words = 0;
+	while (end < length && text[end] != '#')
+		end++;
+	l->word[0] = l->text;
+	if (end >= MAX_LINE)
+		return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, l->at, "write one directive a line", "the line is too long");
+	memcpy(l->text, text, end);
+	l->text[end] = 0;
+	for (char *save, *w = strtok_r(l->text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
+		if (l->words == MAX_WORDS)
+			return refuse(l, 0, "too many words");
+		l->column[l->words] = w - l->text + 1;
+		l->word[l->words++] = w;
+	}
+	return true;
+}
+
+/* A number in low..high at a word, or -1 after a diagnostic. */
+static int number(struct line *l, int word, int low, int high)
+{
+	char why[80], *end = "x";
+	long n = word < l->words ? strtol(l->word[word], &end, 10) : 0;
+	if (*end == 0 && n >= low && n <= high)
+		return n;
+	snprintf(why, sizeof why, "wants a number from %d to %d", low, high);
+	refuse(l, word, why);
+	return -1;
+}
+
+static bool is(const struct line *l, int word, const char *text)
+{
+	return word < l->words && strcmp(l->word[word], text) == 0;
+}
+
+static bool read_choice(struct line *l, bool *to, const char *yes, const char *no)
+{
+	if (l->words != 2 || (!is(l, 1, yes) && !is(l, 1, no)))
+		return refuse(l, 1, "wrong argument");
+	*to = is(l, 1, yes);
+	return true;
+}
+
+static bool read_lanes(struct line *l, struct sched *s)
+{
+	int lanes = is(l, 1, "off") ? 1 : number(l, 1, 4, 16);
+	if (lanes < 0)
+		return false;
+	if (lanes & (lanes - 1))
+		return refuse(l, 1, "the number of lanes must be a power of two");
+	s->lanes = lanes;
+	return true;
+}
+
+static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
+{
+	for (; *word < l->words && !is(l, *word, "columns") && !is(l, *word, "unroll"); ++*word) {
+		int n = number(l, *word, 1, SCHED_MAX_NODES);
+		if (n < 0)
+			return false;
+		if (t->sizes == SCHED_MAX_SIZES || (t->sizes && n >= t->nodes[t->sizes - 1]))
+			return refuse(l, *word, "at most four sizes, each smaller than the one before");
+		t->nodes[t->sizes++] = n;
+	}
+	if (!t->sizes || t->nodes[t->sizes - 1] != 1)
+		return refuse(l, *word, "the last size must be 1, or some nodes would never run");
+	return true;
+}
+
+static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	size_t g = 0;
+	while (g < plan->groups.n && !is(l, 1, plan->groups.at[g].name))
+		g++;
+	if (g == plan->groups.n)
+		return refuse(l, 1, "the program has no group of this name");
+	struct sched_tile t = s->tiles.at[g];
+	for (int word = 2; word < l->words;) {
+		bool nodes = is(l, word, "nodes"), columns = is(l, word, "columns");
+		int n = 0;
+		if (!nodes && !columns && !is(l, word, "unroll"))
+			return refuse(l, word, "wants nodes, columns or unroll here");
+		word++;
+		t.sizes = nodes ? 0 : t.sizes;
+		if (nodes ? !read_sizes(l, &word, &t)
+			  : (n = number(l, word++, 1, columns ? SCHED_MAX_COLUMNS : SCHED_MAX_UNROLL)) < 0)
+			return false;
+		*(columns ? &t.columns : nodes ? &n : &t.unroll) = n;
+	}
+	s->tiles.at[g] = t;
+	return true;
+}
+
+static bool read_directive(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	if (is(l, 0, directives[SCHED_DYNAMIC_BATCH].spelling))
+		return read_choice(l, &s->dynamic_batch, "on", "off");
+	if (is(l, 0, directives[SCHED_SPECIALIZE].spelling))
+		return read_choice(l, &s->specialize_leaf, "leaf", "none");
+	if (is(l, 0, directives[SCHED_VECTORIZE].spelling))
+		return read_lanes(l, s);
+	if (is(l, 0, directives[SCHED_TILE].spelling))
+		return read_tile(l, s, plan);
+	return refuse(l, 0, "");
+}
+
+bool sched_read(struct sched *s, const struct sched_plan *plan, const char *file, const char *text, size_t length,
+		struct diags *diags)
+{
+	struct line l = {.diags = diags, .at = {.file = file}};
+	for (const char *end = text + length; text < end;) {
+		const char *newline = memchr(text, '\n', end - text);
+		size_t n = (newline ? newline : end) - text;
+		l.at.line++;
+		if (!split(&l, text, n) || (l.words && !read_directive(&l, s, plan)))
+			return false;
+		text += n + 1;
+	}
+	return true;
+}

@@ -1,0 +1,253 @@
+/* Building values: inference of index variables, hash-consing. */
+#include "base/map.h"
+#include "subop/subop.h"
+
+static const struct {
+	const char *spelling;
+	int arity;
+	enum sub_class class;
+} ops[] = {
+#define SUB_OP(name, spelling, arity, class) {spelling, arity, SUB_##class},
+#include "subop/ops.def"
+#undef SUB_OP
+};
+
+enum sub_class sub_class_of(enum sub_op op)
+{
+	return ops[op].class;
+}
+
+const char *sub_spelling(enum sub_op op)
+{
+	return ops[op].spelling;
+}
+
+static int new_var(struct sub_program *p, struct sub_var v)
+{
+	vec_push(p->arena, &p->vars, v);
+	return p->vars.n - 1;
+}
+
+void sub_init(struct sub_program *p, struct arena *a, const char *name)
+{
+	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256};
+	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
+	vec_push(a, &p->values, (struct sub_value){0});
+	p->node = new_var(p, (struct sub_var){.name = "n", .set = SUB_NODE});
+	p->input = new_var(p, (struct sub_var){.name = "t", .set = SUB_INPUT});
+	p->edge = new_var(p, (struct sub_var){.name = "e", .set = SUB_EDGE});
+}
+
+/* i j k l m, then x5 x6 ... */
+static const char *dim_name(struct sub_program *p, int count)
+{
+	static const char *const letters[] = {"i", "j", "k", "l", "m"};
+	if (count < 5)
+		return letters[count];
+	struct str s = str_in(p->arena);
+	str_printf(&s, "x%d", count);
+	return s.text;
+}
+
+int sub_dim(struct sub_program *p, int64_t extent, int ordinal)
+{
+	int dims = 0;
+	for (size_t i = 0; i < p->vars.n; i++) {
+		const struct sub_var *v = &p->vars.at[i];
+		if (v->set == SUB_DIM && v->extent == extent && v->ordinal == ordinal)
+			return i;
+		dims += v->set == SUB_DIM;
+	}
+	return new_var(p, (struct sub_var){dim_name(p, dims), SUB_DIM, extent, ordinal});
+}
+
+struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	struct sub_use u = {.value = r, .vars = v->vars};
+	memcpy(u.var, v->var, sizeof u.var);
+	return u;
+}
+
+/* --- inference --- */
+
+static bool contains(const int *vars, int n, int var)
+{
+	for (int i = 0; i < n; i++)
+		if (vars[i] == var)
+			return true;
+	return false;
+}
+
+static bool add_var(struct sub_value *v, int var)
+{
+	if (v->vars == SUB_MAX_VARS)
+		return false;
+	v->var[v->vars++] = var;
+	return true;
+}
+
+/* Index sets come in the order of enum sub_set: a variable may stand before those of its own and later sets. */
+static bool may_precede(const struct sub_program *p, int var, int other)
+{
+	return p->vars.at[var].set <= p->vars.at[other].set;
+}
+
+/* Merges two orders: a variable is next when the other side does not have it still to come. */
+static bool merge_vars(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b,
+		       struct sub_value *out)
+{
+	int i = 0, j = 0;
+	out->vars = 0;
+	while (i < a->vars || j < b->vars) {
+		bool left = i < a->vars, right = j < b->vars;
+		if (left && right && a->var[i] == b->var[j]) {
+			if (!add_var(out, a->var[i]))
+				return false;
+			i++, j++;
+			continue;
+		}
+		bool take_left = left && !contains(b->var + j, b->vars - j, a->var[i]);
+		bool take_right = right && !contains(a->var + i, a->vars - i, b->var[j]);
+		if (take_left && take_right)
+			take_left = may_precede(p, a->var[i], b->var[j]);
+		if (!take_left && !take_right)
+			return false;
+		if (!add_var(out, take_left ? a->var[i++] : b->var[j++]))
+			return false;
+	}
+	return true;
+}
+
+static void drop_reduced(struct sub_value *v)
+{
+	v->vars = 0;
+	for (int i = 0; i < v->arg[0].vars; i++)
+		if (v->arg[0].var[i] != v->reduced)
+			add_var(v, v->arg[0].var[i]);
+}
+
+static void copy_vars(struct sub_value *v, const struct sub_use *from)
+{
+	v->vars = from->vars;
+	memcpy(v->var, from->var, sizeof v->var);
+}
+
+static bool infer(const struct sub_program *p, struct sub_value *v)
+{
+	switch (ops[v->op].class) {
+	case SUB_UNARY:
+		copy_vars(v, &v->arg[0]);
+		return true;
+	case SUB_BINARY:
+		return merge_vars(p, &v->arg[0], &v->arg[1], v);
+	case SUB_REDUCE:
+		drop_reduced(v);
+		return true;
+	default:
+		return v->vars <= SUB_MAX_VARS;
+	}
+}
+
+/* --- hash-consing --- */
+
+/* Unused array places must compare equal. */
+static void clear_unused(struct sub_value *v)
+{
+	for (int i = v->vars; i < SUB_MAX_VARS; i++)
+		v->var[i] = 0;
+	for (int a = 0; a < 2; a++)
+		for (int i = a < v->args ? v->arg[a].vars : 0; i < SUB_MAX_VARS; i++)
+			v->arg[a].var[i] = 0;
+}
+
+/* One number that stands for a value, field by field: structs have padding. */
+static unsigned long hash_value(const struct sub_value *v)
+{
+	int64_t head[] = {v->op, v->args, v->vars, v->which, v->reduced, v->axis};
+	unsigned long h = hash_bytes(HASH_START, head, sizeof head);
+	h = hash_bytes(h, v->var, sizeof v->var);
+	h = hash_bytes(h, &v->constant, sizeof v->constant);
+	for (int a = 0; a < v->args; a++) {
+		h = hash_bytes(h, &v->arg[a].value, sizeof v->arg[a].value);
+		h = hash_bytes(h, v->arg[a].var, sizeof v->arg[a].var);
+	}
+	return h;
+}
+
+static bool same_map(const struct sub_map *a, const struct sub_map *b)
+{
+	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
+	       a->offset == b->offset;
+}
+
+static bool same_use(const struct sub_use *a, const struct sub_use *b)
+{
+	return a->value.i == b->value.i && a->vars == b->vars && memcmp(a->var, b->var, sizeof a->var) == 0;
+}
+
+static bool same_value(const struct sub_value *a, const struct sub_value *b)
+{
+	if (a->op != b->op || a->args != b->args || a->vars != b->vars || a->which != b->which ||
+	    a->reduced != b->reduced || a->axis != b->axis || memcmp(a->var, b->var, sizeof a->var) != 0 ||
+	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0)
+		return false;
+	for (int i = 0; i < a->args; i++)
+		if (!same_use(&a->arg[i], &b->arg[i]))
+			return false;
+	for (int i = 0; a->op == SUB_ASSIGN && i < a->arg[0].vars; i++)
+		if (!same_map(&a->map[i], &b->map[i]))
+			return false;
+	return true;
+}
+
+static uint32_t *find_slot(struct sub_program *p, const struct sub_value *v)
+{
+	for (size_t i = hash_value(v);; i++) {
+		uint32_t *slot = &p->table[i & (p->table_size - 1)];
+		if (!*slot || same_value(&p->values.at[*slot], v))
+			return slot;
+	}
+}
+
+static void grow_table(struct sub_program *p)
+{
+	p->table_size *= 2;
+	p->table = ARENA_ARRAY(p->arena, uint32_t, p->table_size);
+	for (uint32_t i = 1; i < p->values.n; i++)
+		*find_slot(p, &p->values.at[i]) = i;
+}
+
+static void print_use_vars(const struct sub_program *p, const struct sub_use *u, struct str *s)
+{
+	for (int i = 0; i < u->vars; i++)
+		str_printf(s, "%s%s", i ? "," : "", p->vars.at[u->var[i]].name);
+}
+
+static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
+{
+	struct str s = str_in(p->arena);
+	str_printf(&s, "%s of [", ops[v->op].spelling);
+	print_use_vars(p, &v->arg[0], &s);
+	str_puts(&s, "] and [");
+	print_use_vars(p, &v->arg[1], &s);
+	diag_add(d, DIAG_INDEX_ORDER, (struct diag_at){0}, "transpose one of the two, or use fewer dimensions",
+		 "%s]: the index variables come in contradictory orders or are more than %d", s.text, SUB_MAX_VARS);
+	return (sub_ref){0};
+}
+
+sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
+{
+	v.args = ops[v.op].arity;
+	if (!infer(p, &v))
+		return refuse(p, &v, d);
+	clear_unused(&v);
+	if (2 * p->values.n > p->table_size)
+		grow_table(p);
+	uint32_t *slot = find_slot(p, &v);
+	if (!*slot) {
+		*slot = p->values.n;
+		vec_push(p->arena, &p->values, v);
+	}
+	return (sub_ref){*slot};
+}

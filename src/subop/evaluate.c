@@ -1,0 +1,269 @@
+/* The oracle: every value of a body is computed whole, node by node, in binary64, with no cleverness at all. */
+#include "subop/subop.h"
+
+#include <math.h>
+
+/* Leads are fixed while a node is evaluated, except the edge, which is a dimension of as many as the node has children. */
+struct evaluator {
+	const struct sub_program *p;
+	const struct sub_forest *f;
+	const float *const *params;
+	double *const *states, *const *outputs;
+	int64_t node, input;
+	int64_t *env;      /* by variable: the index at hand */
+	double **tensor;   /* by value: the elements of this node */
+	size_t *capacity;  /* of tensor, in elements */
+	struct arena *scratch;
+};
+
+static int64_t extent_of(const struct evaluator *v, int var)
+{
+	switch (v->p->vars.at[var].set) {
+	case SUB_DIM:
+		return v->p->vars.at[var].extent;
+	case SUB_EDGE:
+		return v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
+	default:
+		return 1;
+	}
+}
+
+static bool is_fixed(const struct evaluator *v, int var)
+{
+	return v->p->vars.at[var].set == SUB_NODE || v->p->vars.at[var].set == SUB_INPUT;
+}
+
+/* Where the element at the given indices stands in a value's tensor. */
+static int64_t place(const struct evaluator *v, const struct sub_value *value, const int64_t *index)
+{
+	int64_t at = 0;
+	for (int i = 0; i < value->vars; i++)
+		if (!is_fixed(v, value->var[i]))
+			at = at * extent_of(v, value->var[i]) + index[i];
+	return at;
+}
+
+static int64_t row_elements(const struct sub_tensor *t)
+{
+	int64_t n = 1;
+	for (int d = 0; d < t->rank; d++)
+		n *= t->shape[d];
+	return n;
+}
+
+/* An element of any value: sources are read where they are, rows by the first index. */
+static double element(const struct evaluator *v, sub_ref r, const int64_t *index)
+{
+	const struct sub_value *value = sub_at(v->p, r);
+	int64_t within = place(v, value, index);
+	switch (value->op) {
+	case SUB_CONST:
+		return value->constant;
+	case SUB_PARAM:
+		return v->params[value->which][within];
+	case SUB_STATE:
+		return v->states[value->which][index[0] * row_elements(&v->p->states.at[value->which]) + within];
+	case SUB_VECTOR: {
+		const float *rows = v->f->data[value->which];
+		return rows[index[0] * row_elements(&v->p->inputs.at[value->which].row) + within];
+	}
+	default:
+		return v->tensor[r.i][within];
+	}
+}
+
+static double used(const struct evaluator *v, const struct sub_use *u)
+{
+	int64_t index[SUB_MAX_VARS];
+	for (int i = 0; i < u->vars; i++)
+		index[i] = v->env[u->var[i]];
+	return element(v, u->value, index);
+}
+
+static int64_t mapped(const struct evaluator *v, const struct sub_map *m)
+{
+	int64_t at = m->var < 0 ? 0 : v->env[m->var];
+	const struct sub_forest *f = v->f;
+	switch (m->function) {
+	case SUB_CHILD:
+		return f->children[f->child_begin[at] + m->which];
+	case SUB_EDGE_CHILD:
+		return f->children[f->child_begin[v->node] + at];
+	case SUB_ROOT:
+		return f->root[at];
+	case SUB_TOKEN:
+		return ((const int32_t *)f->data[m->which])[at];
+	default:
+		return m->scale * at + m->offset;
+	}
+}
+
+static double assigned(const struct evaluator *v, const struct sub_value *value)
+{
+	int64_t index[SUB_MAX_VARS];
+	for (int i = 0; i < value->arg[0].vars; i++)
+		index[i] = mapped(v, &value->map[i]);
+	return element(v, value->arg[0].value, index);
+}
+
+static double larger(double a, double b)
+{
+	return a > b || a != a ? a : b;
+}
+
+static double reduced(struct evaluator *v, const struct sub_value *value)
+{
+	bool sum = value->op == SUB_SUM;
+	double total = sum ? 0 : -INFINITY;
+	int64_t n = extent_of(v, value->reduced);
+	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++) {
+		double x = used(v, &value->arg[0]);
+		total = sum ? total + x : larger(total, x);
+	}
+	return total;
+}
+
+/* Both sides of a concatenation name the axis by variables of their own. */
+static double joined(struct evaluator *v, const struct sub_value *value)
+{
+	int64_t at = v->env[value->var[value->axis]];
+	for (int a = 0;; a++) {
+		const struct sub_use *u = &value->arg[a];
+		int var = u->var[u->vars - (value->vars - value->axis)];
+		int64_t extent = extent_of(v, var), saved = v->env[var];
+		if (a == 0 && at >= extent) {
+			at -= extent;
+			continue;
+		}
+		v->env[var] = at;
+		double x = used(v, u);
+		v->env[var] = saved;
+		return x;
+	}
+}
+
+static double computed(struct evaluator *v, const struct sub_value *value)
+{
+	double a = value->op == SUB_ASSIGN || value->op == SUB_COND || sub_class_of(value->op) == SUB_REDUCE
+		       ? 0
+		       : used(v, &value->arg[0]);
+	switch (value->op) {
+	case SUB_NEG:
+		return -a;
+	case SUB_REC:
+		return 1 / a;
+	case SUB_EXP:
+		return exp(a);
+	case SUB_LOG:
+		return log(a);
+	case SUB_SQRT:
+		return sqrt(a);
+	case SUB_SIGMOID:
+		return 1 / (1 + exp(-a));
+	case SUB_TANH:
+		return tanh(a);
+	case SUB_ADD:
+		return a + used(v, &value->arg[1]);
+	case SUB_MULTIPLY:
+		return a * used(v, &value->arg[1]);
+	case SUB_SMAX:
+		return larger(a, used(v, &value->arg[1]));
+	case SUB_SUM:
+	case SUB_MAX:
+		return reduced(v, value);
+	case SUB_COND:
+		return joined(v, value);
+	default:
+		return assigned(v, value);
+	}
+}
+
+/* Steps the variables of a value to the next element; false after the last. */
+static bool advance(struct evaluator *v, const struct sub_value *value)
+{
+	for (int i = value->vars; i-- > 0;) {
+		if (is_fixed(v, value->var[i]))
+			continue;
+		if (++v->env[value->var[i]] < extent_of(v, value->var[i]))
+			return true;
+		v->env[value->var[i]] = 0;
+	}
+	return false;
+}
+
+static void evaluate_value(struct evaluator *v, uint32_t r)
+{
+	const struct sub_value *value = &v->p->values.at[r];
+	size_t elements = 1;
+	v->env[v->p->node] = v->node;
+	v->env[v->p->input] = v->input;
+	for (int i = 0; i < value->vars; i++) {
+		elements *= extent_of(v, value->var[i]);
+		if (!is_fixed(v, value->var[i]))
+			v->env[value->var[i]] = 0;
+	}
+	if (elements > v->capacity[r]) {
+		v->tensor[r] = ARENA_ARRAY(v->scratch, double, elements);
+		v->capacity[r] = elements;
+	}
+	for (size_t i = 0; i < elements; i++, advance(v, value))
+		v->tensor[r][i] = computed(v, value);
+}
+
+static void store(struct evaluator *v, const struct sub_store *s, int64_t row)
+{
+	const struct sub_tensor *t = s->output ? &v->p->outputs.at[s->which].row : &v->p->states.at[s->which];
+	double *to = (s->output ? v->outputs : v->states)[s->which] + row * row_elements(t);
+	int64_t index[SUB_MAX_VARS] = {0};
+	const struct sub_value *value = sub_at(v->p, s->value.value);
+	int leads = value->vars - t->rank;
+	for (int i = 0; i < leads; i++)
+		index[i] = v->env[value->var[i]];
+	for (int64_t e = 0, n = row_elements(t); e < n; e++) {
+		int64_t rest = e;
+		for (int d = t->rank; d-- > 0; rest /= t->shape[d])
+			index[leads + d] = rest % t->shape[d];
+		to[e] = element(v, s->value.value, index);
+	}
+}
+
+static void evaluate_body(struct evaluator *v, const struct sub_body *b, const bool *live, int64_t row)
+{
+	for (uint32_t i = 1; i < v->p->values.n; i++)
+		if (live[i] && sub_class_of(v->p->values.at[i].op) != SUB_SOURCE)
+			evaluate_value(v, i);
+	v->env[v->p->node] = v->node;
+	v->env[v->p->input] = v->input;
+	for (size_t i = 0; i < b->stores.n; i++)
+		store(v, &b->stores.at[i], row);
+}
+
+static bool applies(const struct evaluator *v, const struct sub_body *b)
+{
+	bool leaf = v->f->child_begin[v->node] == v->f->child_begin[v->node + 1];
+	return b->domain == SUB_EVERY_NODE || b->domain == (leaf ? SUB_LEAF : SUB_INNER);
+}
+
+void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const float *const *params,
+		  double *const *states, double *const *outputs, struct arena *scratch)
+{
+	struct evaluator v = {.p = p, .f = f, .params = params, .states = states, .outputs = outputs, .scratch = scratch};
+	v.env = ARENA_ARRAY(scratch, int64_t, p->vars.n);
+	v.tensor = ARENA_ARRAY(scratch, double *, p->values.n);
+	v.capacity = ARENA_ARRAY(scratch, size_t, p->values.n);
+	bool **live = ARENA_ARRAY(scratch, bool *, p->bodies.n);
+	for (size_t b = 0; b < p->bodies.n; b++) {
+		live[b] = ARENA_ARRAY(scratch, bool, p->values.n);
+		sub_mark_live(p, &p->bodies.at[b], live[b]);
+	}
+	for (int64_t i = 0; i < f->nodes; i++) {
+		v.node = f->order[i];
+		for (size_t b = 0; b < p->bodies.n; b++)
+			if (p->bodies.at[b].domain != SUB_EVERY_INPUT && applies(&v, &p->bodies.at[b]))
+				evaluate_body(&v, &p->bodies.at[b], live[b], v.node);
+	}
+	for (v.input = 0; v.input < f->inputs; v.input++)
+		for (size_t b = 0; b < p->bodies.n; b++)
+			if (p->bodies.at[b].domain == SUB_EVERY_INPUT)
+				evaluate_body(&v, &p->bodies.at[b], live[b], v.input);
+}

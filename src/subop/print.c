@@ -1,0 +1,159 @@
+/* Text of a sub-operator program: declarations, then each body's live values in order. */
+#include "subop/subop.h"
+
+#include <inttypes.h>
+
+static void print_vars(const struct sub_program *p, const int *var, int n, struct str *s)
+{
+	str_puts(s, "[");
+	for (int i = 0; i < n; i++)
+		str_printf(s, "%s%s", i ? "," : "", p->vars.at[var[i]].name);
+	str_puts(s, "]");
+}
+
+static void print_affine(const struct sub_program *p, const struct sub_map *m, struct str *s)
+{
+	if (m->var < 0) {
+		str_printf(s, "%" PRId64, m->offset);
+		return;
+	}
+	if (m->scale != 1)
+		str_printf(s, "%" PRId64 "*", m->scale);
+	str_puts(s, p->vars.at[m->var].name);
+	if (m->offset)
+		str_printf(s, "%+" PRId64, m->offset);
+}
+
+static void print_map(const struct sub_program *p, const struct sub_map *m, struct str *s)
+{
+	const char *var = m->var < 0 ? "" : p->vars.at[m->var].name;
+	switch (m->function) {
+	case SUB_AFFINE:
+		print_affine(p, m, s);
+		break;
+	case SUB_CHILD:
+		str_printf(s, "child.%d(%s)", m->which, var);
+		break;
+	case SUB_EDGE_CHILD:
+		str_printf(s, "child(%s)", var);
+		break;
+	case SUB_ROOT:
+		str_printf(s, "root(%s)", var);
+		break;
+	case SUB_TOKEN:
+		str_printf(s, "%s(%s)", p->inputs.at[m->which].name, var);
+		break;
+	}
+}
+
+static const char *source_name(const struct sub_program *p, const struct sub_value *v)
+{
+	return v->op == SUB_PARAM ? p->params.at[v->which].name
+	       : v->op == SUB_STATE ? p->states.at[v->which].name
+				    : p->inputs.at[v->which].name;
+}
+
+/* A value's own name: that of a source, the number of a constant, %N of all else. */
+static void print_name(const struct sub_program *p, sub_ref r, struct str *s)
+{
+	const struct sub_value *v = sub_at(p, r);
+	if (v->op == SUB_CONST)
+		str_printf(s, "%.9g", v->constant);
+	else if (sub_class_of(v->op) == SUB_SOURCE)
+		str_puts(s, source_name(p, v));
+	else
+		str_printf(s, "%%%u", r.i);
+}
+
+static void print_use(const struct sub_program *p, const struct sub_use *u, struct str *s)
+{
+	print_name(p, u->value, s);
+	if (sub_at(p, u->value)->op != SUB_CONST)
+		print_vars(p, u->var, u->vars, s);
+}
+
+static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
+{
+	const struct sub_value *v = sub_at(p, r);
+	str_printf(s, "  %%%u", r.i);
+	print_vars(p, v->var, v->vars, s);
+	str_printf(s, " = %s", sub_spelling(v->op));
+	if (sub_class_of(v->op) == SUB_REDUCE)
+		str_printf(s, "_%s", p->vars.at[v->reduced].name);
+	if (v->op == SUB_COND)
+		str_printf(s, "_%s", p->vars.at[v->var[v->axis]].name);
+	for (int a = 0; a < v->args; a++) {
+		str_puts(s, a ? ", " : " ");
+		if (v->op != SUB_ASSIGN) {
+			print_use(p, &v->arg[a], s);
+			continue;
+		}
+		print_name(p, v->arg[0].value, s);
+		for (int i = 0; i < v->arg[0].vars; i++) {
+			str_puts(s, i ? "," : "[");
+			print_map(p, &v->map[i], s);
+		}
+		str_puts(s, v->arg[0].vars ? "]" : "");
+	}
+	str_puts(s, "\n");
+}
+
+static void print_tensor(const char *kind, const struct sub_tensor *t, struct str *s)
+{
+	str_printf(s, "%s %s[", kind, t->name);
+	for (int d = 0; d < t->rank; d++)
+		str_printf(s, "%s%" PRId64, d ? "," : "", t->shape[d]);
+	str_puts(s, "]\n");
+}
+
+static void print_declarations(const struct sub_program *p, struct str *s)
+{
+	str_printf(s, "program %s\nindex n: node, t: input, e: child of n", p->name);
+	for (size_t i = 0; i < p->vars.n; i++)
+		if (p->vars.at[i].set == SUB_DIM)
+			str_printf(s, ", %s: %" PRId64, p->vars.at[i].name, p->vars.at[i].extent);
+	str_puts(s, "\n");
+	for (size_t i = 0; i < p->inputs.n; i++)
+		if (p->inputs.at[i].token)
+			str_printf(s, "input %s: token\n", p->inputs.at[i].name);
+		else
+			print_tensor("input", &p->inputs.at[i].row, s);
+	for (size_t i = 0; i < p->params.n; i++)
+		print_tensor("param", &p->params.at[i], s);
+	for (size_t i = 0; i < p->states.n; i++)
+		print_tensor("state", &p->states.at[i], s);
+	for (size_t i = 0; i < p->outputs.n; i++)
+		print_tensor("output", &p->outputs.at[i].row, s);
+}
+
+static void print_store(const struct sub_program *p, const struct sub_store *st, const char *lead, struct str *s)
+{
+	const char *name = st->output ? p->outputs.at[st->which].row.name : p->states.at[st->which].name;
+	str_printf(s, "  store %s[%s", name, lead);
+	for (int i = 0; i < st->value.vars; i++)
+		if (p->vars.at[st->value.var[i]].set == SUB_DIM)
+			str_printf(s, ",%s", p->vars.at[st->value.var[i]].name);
+	str_puts(s, "] = ");
+	print_use(p, &st->value, s);
+	str_puts(s, "\n");
+}
+
+static void print_body(const struct sub_program *p, const struct sub_body *b, struct str *s)
+{
+	static const char *const domains[] = {"[n without children]", "[n with children]", "[n]", "[t]"};
+	bool *live = ARENA_ARRAY(s->arena, bool, p->values.n);
+	str_printf(s, "\n%s %s\n", b->name, domains[b->domain]);
+	sub_mark_live(p, b, live);
+	for (uint32_t i = 1; i < p->values.n; i++)
+		if (live[i] && sub_class_of(p->values.at[i].op) != SUB_SOURCE)
+			print_value(p, (sub_ref){i}, s);
+	for (size_t i = 0; i < b->stores.n; i++)
+		print_store(p, &b->stores.at[i], b->domain == SUB_EVERY_INPUT ? "t" : "n", s);
+}
+
+void sub_print(const struct sub_program *p, struct str *s)
+{
+	print_declarations(p, s);
+	for (size_t i = 0; i < p->bodies.n; i++)
+		print_body(p, &p->bodies.at[i], s);
+}

@@ -1,0 +1,175 @@
+/* The sub-operator IR: a body is a list of sub-operators on tensors with named index variables, and the node of the
+ * structure is one of those variables.
+ *
+ *     %1[n,k]   = assign h[child.0(n), k]
+ *     %2[n,i,k] = multiply U[i,k], %1[n,k]
+ *     %3[n,i]   = sum_k %2[n,i,k]
+ *
+ * A value has dimensions by position; a use names them (so a use may rename: the bounds must agree).  Values are
+ * hash-consed: two that are computed alike are one. */
+#ifndef ESPALIER_SUBOP_SUBOP_H
+#define ESPALIER_SUBOP_SUBOP_H
+
+#include "base/diag.h"
+#include "base/vec.h"
+#include "ra/ra.h"
+
+enum { SUB_MAX_VARS = 6 };
+
+enum sub_op {
+#define SUB_OP(name, spelling, arity, class) SUB_##name,
+#include "subop/ops.def"
+#undef SUB_OP
+	SUB_OPS
+};
+
+enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE };
+
+/* Index sets.  In a value's variables they stand in this order. */
+enum sub_set {
+	SUB_NODE,  /* the nodes that the body runs over */
+	SUB_INPUT, /* the inputs of the minibatch */
+	SUB_EDGE,  /* the child edges of the node before it: ragged */
+	SUB_DIM    /* 0 .. extent-1 */
+};
+
+struct sub_var {
+	const char *name;
+	enum sub_set set;
+	int64_t extent; /* DIM */
+	int ordinal;    /* which of the variables with this extent */
+};
+
+typedef struct {
+	uint32_t i; /* 0 = none */
+} sub_ref;
+
+/* A value under names for its dimensions. */
+struct sub_use {
+	sub_ref value;
+	int vars, var[SUB_MAX_VARS];
+};
+
+/* How a source's dimension is reached from an output variable. */
+enum sub_function {
+	SUB_AFFINE,     /* scale*var + offset; without a variable (var -1): offset */
+	SUB_CHILD,      /* the node in child slot `which` of node var */
+	SUB_EDGE_CHILD, /* the child that edge var leads to */
+	SUB_ROOT,       /* the root of input var */
+	SUB_TOKEN       /* input `which` of node var */
+};
+
+struct sub_map {
+	enum sub_function function;
+	int which, var;
+	int64_t scale, offset;
+};
+
+struct sub_value {
+	enum sub_op op;
+	int args;
+	struct sub_use arg[2];
+	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
+	double constant;             /* CONST */
+	int which;                   /* PARAM, VECTOR, STATE: which one */
+	int reduced;                 /* REDUCE: the variable */
+	int axis;                    /* COND: position in var */
+	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
+};
+
+/* A result of a body: a state or an output. */
+struct sub_store {
+	bool output;
+	int which;
+	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them */
+};
+
+enum sub_domain { SUB_LEAF, SUB_INNER, SUB_EVERY_NODE, SUB_EVERY_INPUT };
+
+struct sub_body {
+	const char *name;
+	enum sub_domain domain;
+	VEC(struct sub_store) stores;
+};
+
+struct sub_tensor {
+	const char *name;
+	int rank, var[RA_MAX_RANK]; /* the canonical variable of each dimension */
+	int64_t shape[RA_MAX_RANK];
+};
+
+struct sub_input {
+	const char *name;
+	bool token;
+	struct sub_tensor row; /* of a vector */
+};
+
+struct sub_output {
+	struct sub_tensor row;
+	bool at_root;
+};
+
+struct sub_program {
+	struct arena *arena;
+	const char *name;
+	int children; /* slots of an inner node, -1 = any number */
+	VEC(struct sub_var) vars;
+	VEC(struct sub_value) values; /* arguments before users; [0] unused */
+	VEC(struct sub_tensor) params, states;
+	VEC(struct sub_input) inputs;
+	VEC(struct sub_output) outputs;
+	VEC(struct sub_body) bodies;
+	int node, input, edge; /* the lead variables */
+	uint32_t *table;
+	size_t table_size;
+};
+
+static inline const struct sub_value *sub_at(const struct sub_program *p, sub_ref r)
+{
+	return &p->values.at[r.i];
+}
+
+/* --- building --- */
+
+void sub_init(struct sub_program *, struct arena *, const char *name);
+/* The ordinal-th variable of this extent. */
+int sub_dim(struct sub_program *, int64_t extent, int ordinal);
+/* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
+ * arguments order their variables in contradictory ways, or there are too many. */
+sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
+/* A use under the value's own names. */
+struct sub_use sub_as_is(const struct sub_program *, sub_ref);
+enum sub_class sub_class_of(enum sub_op);
+const char *sub_spelling(enum sub_op);
+
+/* --- the room's work --- */
+
+struct sub_options {
+	int at; /* 0 = as the model says, 1 = outputs at the root, 2 = at every node */
+};
+
+/* Lowers a model whose symbols have sizes.  False after diagnostics. */
+bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
+	       struct diags *);
+void sub_print(const struct sub_program *, struct str *);
+/* Re-infers everything; false after diagnostics. */
+bool sub_verify(const struct sub_program *, struct diags *);
+/* Marks the values that a body needs; `live` has values.n entries. */
+void sub_mark_live(const struct sub_program *, const struct sub_body *, bool *live);
+
+/* --- the oracle --- */
+
+/* A minibatch in any numbering. */
+struct sub_forest {
+	int64_t nodes, inputs;
+	const int32_t *child_begin, *children, *root;
+	const int32_t *order;    /* nodes, children before parents */
+	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements] */
+};
+
+/* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
+ * outputs[o] a row per node or input; params[p] are binary32. */
+void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,
+		  double *const *states, double *const *outputs, struct arena *scratch);
+
+#endif

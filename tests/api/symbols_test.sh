@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The public symbols: what the header declares, what the map lists and what the library exports are the same names.
+. "${srcdir:-.}/tests/tap.sh"
+
+declared()
+{
+	sed -e 's,/\*[^*]*\*/,,g' "$srcdir/src/api/espalier.h" | grep -E '^[a-z].*\<esp_[a-z_]+\(' |
+		grep -oE '\<esp_[a-z_]+\(' | tr -d '(' | sort -u
+}
+
+listed()
+{
+	sed -n 's/^[[:space:]]*\(esp_[a-z_]*\);/\1/p' "$srcdir/src/api/espalier.map" | sort -u
+}
+
+# Data symbols, and a name that carries the version, would show here too.
+exported()
+{
+	nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u
+}
+
+tap_is "$(comm -3 <(listed) <(declared))" "" "the map lists what the header declares"
+library=$builddir/.libs/libespalier.so
+if [ ! -e "$library" ]; then
+	tap_skip "no shared library" "the library exports what the map lists"
+else
+	tap_is "$(comm -3 <(exported "$library") <(listed))" "" "the library exports what the map lists"
+	needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+	grep -qE 'LLVM|gccjit' <<<"$needed" && found=1 || found=0
+	tap_ok $found "the library is not linked to a compiler"
+fi
+tap_done

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The build names its files one by one; none may be forgotten, and none be named that is not there.
+. "${srcdir:-.}/tests/tap.sh"
+cd "${srcdir:-.}" || exit 1
+
+# Every word of the fragments that could be a file, with %D% as the folder of the fragment.
+named()
+{
+	local fragment
+	find src tools examples bench tests -name local.mk | while read -r fragment; do
+		sed -e 's/#.*//' -e "s,%D%,${fragment%/local.mk},g" "$fragment" | tr -s ' \t\\' '\n' | grep -E '^[a-z][a-z0-9_./-]*/'
+	done | sort -u
+}
+
+# Sources and tests that no fragment names; a unit test is named without its ending.
+missing()
+{
+	comm -23 <(find src tools bench tests -path '*/*.c' -o -path 'src/*.h' -o -path 'src/*.def' -o -name README.md -o -path '*_test.sh' | sort) \
+		<({ named; named | sed 's/$/.c/'; } | sort -u)
+}
+
+absent()
+{
+	local name
+	named | grep -E '\.(c|h|def|sh|py|map)$' | while read -r name; do
+		[ -e "$name" ] || echo "$name"
+	done
+}
+
+tap_is "$(missing)" "" "every source and every test is part of the build"
+tap_is "$(absent)" "" "what the build names exists"
+tap_done

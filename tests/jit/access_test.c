@@ -1,0 +1,233 @@
+/* Loads, stores, registers, loops, branches: small kernels against the same in C. */
+#include "tests/jit/helper.h"
+
+enum { N = 37, D = 24 };
+
+typedef void build_fn(struct fixture *);
+typedef void check_fn(image_kernel *);
+
+/* --- y[n, :] = a[] * x[n, :] + y[n, :], in vectors over a padded row --- */
+
+static void build_axpy(struct fixture *f)
+{
+	ilir_buffer a = buffer_of(f, "a", IMAGE_WEIGHT, ILIR_F32, 0, NULL);
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS, D));
+	ilir_buffer y = buffer_of(f, "y", IMAGE_STATE, ILIR_F32, EXTENTS(ROWS, D));
+	ilir_var n = index_var(f, "n"), k = index_var(f, "k");
+	ilir_expr at[] = {ref(f, n), ramp(f, ref(f, k), 8)};
+	ilir_expr value = ilir_ternary(&f->m, ILIR_FMA, splat(f, ilir_load(&f->m, a, NULL, 0), 8),
+				       ilir_load(&f->m, x, at, 2), ilir_load(&f->m, y, at, 2));
+	kernel(f, "axpy",
+	       over_rows(f, n, 1, loop(f, k, num(f, 0), num(f, D), 8, ilir_store(&f->m, y, at, 2, value))));
+}
+
+/* Begin and end in the middle; rows outside must stay. */
+static void check_axpy(image_kernel *run)
+{
+	float a = 1.7f, *x = aligned(N * D * 4), *y = aligned(N * D * 4), *z = aligned(N * D * 4);
+	fill(x, N * D, 1);
+	fill(y, N * D, 2);
+	memcpy(z, y, N * D * 4);
+	run((void *[]){&a, x, y}, 3, N - 2);
+	for (int i = 3 * D; i < (N - 2) * D; i++)
+		z[i] = __builtin_fmaf(a, x[i], z[i]);
+	tap_ok(memcmp(y, z, N * D * 4) == 0, "axpy: rows of the range, and no others");
+	run((void *[]){&a, x, y}, 5, 5);
+	run((void *[]){&a, x, y}, 6, 5);
+	tap_ok(memcmp(y, z, N * D * 4) == 0, "axpy: an empty range does nothing");
+	free(x);
+	free(y);
+	free(z);
+}
+
+/* --- out[n] = sum of x over a node's children, whose bounds are read from an array --- */
+
+static void build_ragged(struct fixture *f)
+{
+	ilir_buffer begin = buffer_of(f, "child_begin", IMAGE_CHILD_BEGIN, ILIR_I32, EXTENTS(ROWS));
+	ilir_buffer list = buffer_of(f, "child", IMAGE_CHILD_LIST, ILIR_I32, EXTENTS(ROWS));
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer acc = buffer_of(f, "acc", ILIR_REGISTER, ILIR_F32, 0, NULL);
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_var n = index_var(f, "n"), e = index_var(f, "e"), c = index_var(f, "c");
+	ilir_expr sum = ilir_load(&f->m, acc, NULL, 0);
+	ilir_expr from = ilir_load(&f->m, begin, INDICES(ref(f, n)));
+	ilir_expr to = ilir_load(&f->m, begin, INDICES(plus(f, ref(f, n), num(f, 1))));
+	struct ilir_stmt *add = ilir_let(&f->m, c, ilir_load(&f->m, list, INDICES(ref(f, e))));
+	ilir_append(add,
+		    ilir_store(&f->m, acc, NULL, 0, plus(f, sum, ilir_load(&f->m, x, INDICES(ref(f, c))))));
+	struct ilir_stmt *body = ilir_alloc(&f->m, acc);
+	ilir_append(body, ilir_store(&f->m, acc, NULL, 0, ilir_float(&f->m, 0)));
+	ilir_append(body, loop(f, e, from, to, 1, add));
+	ilir_append(body, ilir_store(&f->m, out, INDICES(ref(f, n)), sum));
+	kernel(f, "ragged", over_rows(f, n, 1, body));
+}
+
+static void check_ragged(image_kernel *run)
+{
+	int32_t begin[] = {0, 2, 2, 5, 6}, list[] = {3, 1, 0, 0, 2, 3};
+	float x[] = {1, 10, 100, 1000}, out[4] = {-1, -1, -1, -1}, expected[] = {1010, 0, 102, 1000};
+	run((void *[]){begin, list, x, out}, 0, 4);
+	tap_ok(memcmp(out, expected, sizeof out) == 0, "ragged: sums of two, none, three and one");
+}
+
+/* --- registers: vectors stored, single lanes and other widths loaded, and a swap through let --- */
+
+static void build_registers(struct fixture *f)
+{
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer r = buffer_of(f, "r", ILIR_REGISTER, ILIR_F32, EXTENTS(2, 8));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_var old = ilir_new_var(&f->m, "old", (struct ilir_type){ILIR_F32, 1});
+	ilir_expr wide = ramp(f, num(f, 0), 8), single[] = {num(f, 0), num(f, 3)},
+		  other[] = {num(f, 1), num(f, 5)};
+	ilir_expr four[] = {num(f, 0), ramp(f, num(f, 2), 4)};
+	struct ilir_stmt *s = ilir_alloc(&f->m, r);
+	for (int i = 0; i < 2; i++)
+		ilir_append(s, ilir_store(&f->m, r, INDICES(num(f, i), wide),
+					  ilir_load(&f->m, x, INDICES(ramp(f, num(f, 8 * i), 8)))));
+	ilir_append(s, ilir_let(&f->m, old, ilir_load(&f->m, r, single, 2)));
+	ilir_append(s, ilir_store(&f->m, r, single, 2, ilir_load(&f->m, r, other, 2)));
+	ilir_append(s, ilir_store(&f->m, r, other, 2, ref(f, old)));
+	ilir_append(s, ilir_store(&f->m, out, INDICES(ramp(f, num(f, 0), 4)), ilir_load(&f->m, r, four, 2)));
+	ilir_append(s, ilir_store(&f->m, r, four, 2, splat(f, ilir_float(&f->m, 9), 4)));
+	for (int i = 0; i < 2; i++)
+		ilir_append(s, ilir_store(&f->m, out, INDICES(ramp(f, num(f, 4 + 8 * i), 8)),
+					  ilir_load(&f->m, r, INDICES(num(f, i), wide))));
+	ilir_append(s, ilir_store(&f->m, out, INDICES(num(f, 20)), ilir_load(&f->m, r, single, 2)));
+	kernel(f, "registers", s);
+}
+
+static void check_registers(image_kernel *run)
+{
+	float x[16], out[21],
+	    expected[21] = {2, 13, 4, 5, 0, 1, 9, 9, 9, 9, 6, 7, 8, 9, 10, 11, 12, 3, 14, 15, 9};
+	for (int i = 0; i < 16; i++)
+		x[i] = i;
+	run((void *[]){x, out}, 0, 1);
+	tap_ok(memcmp(out, expected, sizeof out) == 0,
+	       "registers: lanes, parts and whole vectors of one register");
+}
+
+/* --- branches: if with both sides, a concatenation whose other side would be out of bounds --- */
+
+static void build_branches(struct fixture *f)
+{
+	ilir_buffer b = buffer_of(f, "b", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_var n = index_var(f, "n");
+	int64_t far = (int64_t)1 << 40;
+	ilir_expr i = ref(f, n), first = ilir_binary(&f->m, ILIR_LT, i, num(f, 4)), at[] = {i};
+	ilir_expr away = plus(f, ilir_binary(&f->m, ILIR_MUL, i, num(f, far)), num(f, -4 * far));
+	ilir_expr right = ilir_load(&f->m, b, &away, 1);
+	ilir_expr joined = ilir_ternary(&f->m, ILIR_SELECT, first, ilir_float(&f->m, 3),
+					ilir_binary(&f->m, ILIR_MUL, right, right));
+	ilir_expr odd = ilir_binary(&f->m, ILIR_EQ, ilir_binary(&f->m, ILIR_MOD, i, num(f, 2)), num(f, 1));
+	struct ilir_stmt *negate =
+	    ilir_store(&f->m, out, at, 1, ilir_unary(&f->m, ILIR_NEG, ilir_load(&f->m, out, at, 1)));
+	struct ilir_stmt *twice = ilir_store(
+	    &f->m, out, at, 1, plus(f, ilir_load(&f->m, out, at, 1), ilir_load(&f->m, out, at, 1)));
+	struct ilir_stmt *body = ilir_store(&f->m, out, at, 1, joined);
+	ilir_append(body, ilir_if(&f->m, odd, negate, twice));
+	ilir_append(body, ilir_if(&f->m, ilir_binary(&f->m, ILIR_EQ, i, num(f, 2)),
+				  ilir_store(&f->m, out, at, 1, ilir_float(&f->m, 7)), NULL));
+	kernel(f, "branches", over_rows(f, n, 1, body));
+}
+
+static void check_branches(image_kernel *run)
+{
+	float b[1] = {5}, out[5], expected[] = {6, -3, 7, -3, 50};
+	run((void *[]){b, out}, 0, 5);
+	tap_ok(memcmp(out, expected, sizeof out) == 0,
+	       "branches: if, else, and the chosen side of a select only");
+}
+
+/* --- an access whose vector index is a broadcast; i32 in vectors; stores seen by later loads --- */
+
+static void build_mixed(struct fixture *f)
+{
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer tokens = buffer_of(f, "tokens", IMAGE_TOKEN, ILIR_I32, EXTENTS(ROWS));
+	ilir_buffer s = buffer_of(f, "s", IMAGE_SCRATCH, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_var n = index_var(f, "n");
+	ilir_expr four = ramp(f, num(f, 0), 4), zero = num(f, 0), eight = ramp(f, num(f, 4), 4);
+	ilir_expr three = splat(f, ilir_load(&f->m, x, INDICES(num(f, 3))), 4);
+	ilir_expr same = ilir_load(&f->m, x, INDICES(splat(f, num(f, 3), 4)));
+	ilir_expr limit = splat(f, num(f, 1), 4), loaded = ilir_load(&f->m, tokens, &four, 1);
+	struct ilir_stmt *body = ilir_store(&f->m, out, &four, 1, plus(f, three, same));
+	ilir_append(body,
+		    ilir_store(&f->m, out, &eight, 1,
+			       ilir_ternary(&f->m, ILIR_SELECT, ilir_binary(&f->m, ILIR_LT, loaded, limit),
+					    same, splat(f, ilir_float(&f->m, -1), 4))));
+	ilir_append(body, ilir_store(&f->m, s, &zero, 1, ilir_float(&f->m, 0)));
+	ilir_append(body,
+		    over_rows(f, n, 1,
+			      ilir_store(&f->m, s, &zero, 1,
+					 plus(f, ilir_load(&f->m, s, &zero, 1), ilir_float(&f->m, 1)))));
+	ilir_append(body, ilir_store(&f->m, out, INDICES(num(f, 8)), ilir_load(&f->m, s, &zero, 1)));
+	kernel(f, "mixed", body);
+}
+
+static void check_mixed(image_kernel *run)
+{
+	float x[] = {0, 1, 2, 3}, s[1], out[9], expected[] = {6, 6, 6, 6, -1, 3, 3, -1, 11};
+	int32_t tokens[] = {5, -5, 0, 1};
+	run((void *[]){x, tokens, s, out}, 0, 11);
+	tap_ok(memcmp(out, expected, sizeof out) == 0,
+	       "mixed: broadcast indices, i32 vectors, memory as an accumulator");
+}
+
+static const struct {
+	const char *name;
+	build_fn *build;
+	check_fn *check;
+} programs[] = {{"axpy", build_axpy, check_axpy},
+		{"ragged", build_ragged, check_ragged},
+		{"registers", build_registers, check_registers},
+		{"branches", build_branches, check_branches},
+		{"mixed", build_mixed, check_mixed}};
+
+static void run_program(int i, const char *target, bool native)
+{
+	struct fixture f;
+	struct image_code code;
+	fixture_init(&f, programs[i].name);
+	programs[i].build(&f);
+	if (tap_ok(compile_for(&f, target, native, &code), "%s compiles for %s", programs[i].name, target)) {
+		programs[i].check(code.kernels[0]);
+		code.release(&code);
+	}
+	fixture_free(&f);
+}
+
+/* Processors compute some selects by branching anyway, so running does not tell whether both sides are read.
+ */
+static void inspect_choice(void)
+{
+	struct fixture f;
+	struct jit_options o = {target_find("generic"), false};
+	fixture_init(&f, "branches");
+	struct str text = str_in(&f.arena);
+	build_branches(&f);
+	tap_ok(f.backend->print(&f.m, &o, JIT_TEXT_IR, &text, &f.diags) && strstr(text.text, "\nchosen:"),
+	       "branches: the sides of the select are blocks of their own");
+	fixture_free(&f);
+}
+
+int main(void)
+{
+	struct fixture f;
+	if (!fixture_init(&f, "probe")) {
+		tap_skip("no LLVM back end", "accesses");
+		fixture_free(&f);
+		return tap_done();
+	}
+	fixture_free(&f);
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		run_program(i, "generic", false);
+		run_program(i, "native", true);
+	}
+	inspect_choice();
+	return tap_done();
+}

@@ -1,0 +1,5 @@
+/* A plug-in of another version, for load_test: espalier-fake.so. */
+#include "jit/jit.h"
+
+__attribute__((visibility("default")))
+const struct jit_backend espalier_backend = {JIT_ABI + 1, "fake", NULL, NULL};

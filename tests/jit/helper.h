@@ -1,0 +1,138 @@
+/* What the tests of the back ends share: short names for constructors, compiling, running. */
+#ifndef ESPALIER_TESTS_JIT_HELPER_H
+#define ESPALIER_TESTS_JIT_HELPER_H
+
+#include "base/str.h"
+#include "jit/jit.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+	struct arena arena;
+	struct diags diags;
+	struct ilir_module m;
+	const struct jit_backend *backend;
+};
+
+/* False when there is no LLVM back end here; the caller skips. */
+static inline bool fixture_init(struct fixture *f, const char *name)
+{
+	arena_init(&f->arena, &allocator_default);
+	diags_init(&f->diags, &allocator_default);
+	ilir_init(&f->m, &f->arena, name);
+	f->backend = jit_backend_load("llvm", &f->diags);
+	return f->backend != NULL;
+}
+
+static inline void fixture_free(struct fixture *f)
+{
+	diags_free(&f->diags);
+	arena_free(&f->arena);
+}
+
+static inline void show_diags(const struct diags *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		printf("# %s: %s\n", diag_spelling(d->at[i].id), d->at[i].message);
+}
+
+static inline bool compile_for(struct fixture *f, const char *target, bool native, struct image_code *code)
+{
+	struct jit_options o = {target_find(target), native};
+	bool ok = f->backend->compile(&f->m, &o, code, &f->diags);
+	show_diags(&f->diags);
+	return ok;
+}
+
+/* --- constructors --- */
+
+enum { ROWS = -1 };
+
+/* Extents padded as they are; ROWS = one per node. */
+static inline ilir_buffer buffer_of(struct fixture *f, const char *name, int kind, enum ilir_dtype dtype,
+				    int rank, const int *extent)
+{
+	struct ilir_buffer_decl b = {.name = name, .kind = kind, .dtype = dtype, .rank = rank};
+	for (int i = 0; i < rank; i++) {
+		int64_t n = extent[i] == ROWS ? 0 : extent[i];
+		b.dim[i] = (struct ilir_dim){0, extent[i] == ROWS ? IMAGE_NODES : IMAGE_ONE, n, n};
+	}
+	return ilir_new_buffer(&f->m, b);
+}
+
+#define EXTENTS(...)                                                                                         \
+	(int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)), (const int[])                                       \
+	{                                                                                                    \
+		__VA_ARGS__                                                                                  \
+	}
+#define INDICES(...)                                                                                         \
+	(const ilir_expr[]){__VA_ARGS__}, (int)(sizeof(ilir_expr[]){__VA_ARGS__} / sizeof(ilir_expr))
+
+static inline void kernel(struct fixture *f, const char *name, struct ilir_stmt *body)
+{
+	vec_push(&f->arena, &f->m.kernels, (struct ilir_kernel){name, IMAGE_DOMAIN_NODES, body});
+}
+
+static inline ilir_var index_var(struct fixture *f, const char *name)
+{
+	return ilir_new_var(&f->m, name, (struct ilir_type){ILIR_INDEX, 1});
+}
+
+static inline ilir_expr ref(struct fixture *f, ilir_var v)
+{
+	return ilir_var_ref(&f->m, v);
+}
+
+static inline ilir_expr num(struct fixture *f, int64_t i)
+{
+	return ilir_index(&f->m, i);
+}
+
+static inline ilir_expr ramp(struct fixture *f, ilir_expr from, int lanes)
+{
+	return ilir_spread(&f->m, ILIR_RAMP, from, lanes);
+}
+
+static inline ilir_expr splat(struct fixture *f, ilir_expr x, int lanes)
+{
+	return ilir_spread(&f->m, ILIR_BROADCAST, x, lanes);
+}
+
+static inline ilir_expr plus(struct fixture *f, ilir_expr a, ilir_expr b)
+{
+	return ilir_binary(&f->m, ILIR_ADD, a, b);
+}
+
+static inline struct ilir_stmt *loop(struct fixture *f, ilir_var v, ilir_expr begin, ilir_expr end,
+				     int64_t step, struct ilir_stmt *body)
+{
+	return ilir_for(&f->m, v, begin, end, step, 0, ILIR_SERIAL, body);
+}
+
+/* for v = begin, begin + step, ... while < end: the kernel's own rows. */
+static inline struct ilir_stmt *over_rows(struct fixture *f, ilir_var v, int64_t step, struct ilir_stmt *body)
+{
+	return loop(f, v, ref(f, ilir_begin), ref(f, ilir_end), step, body);
+}
+
+/* --- numbers --- */
+
+static inline void *aligned(size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+	memset(p, 0, bytes);
+	return p;
+}
+
+/* Small numbers with many bits, the same in every run. */
+static inline void fill(float *x, size_t n, unsigned seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		x[i] = (int)(seed >> 8 & 0xffff) / 65536.0f - 0.5f;
+	}
+}
+
+#endif

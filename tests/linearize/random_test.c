@@ -1,0 +1,175 @@
+/* Random forests against the definition. */
+#include "tests/linearize/forests.h"
+
+enum { NODES = 60, ROUNDS = 4000 };
+
+static struct lin_order order;
+static uint64_t state = 88172645463325252u;
+
+static int32_t below(int32_t n)
+{
+	state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+	return (int32_t)((state >> 11) % (uint32_t)n);
+}
+
+/* A forest whose ids are shuffled; `children_of` says for each node in topological order how many earlier
+ * ones it takes. */
+struct random {
+	struct lin_forest f;
+	int32_t begin[NODES + 1], list[4 * NODES], root[NODES], id[NODES];
+	int32_t count[NODES], child[NODES][4];
+};
+
+static void shuffle(struct random *r, int32_t nodes, bool keep)
+{
+	for (int32_t n = 0; n < nodes; n++)
+		r->id[n] = n;
+	for (int32_t n = nodes - 1; n > 0 && !keep; n--) {
+		int32_t other = below(n + 1), id = r->id[n];
+		r->id[n] = r->id[other];
+		r->id[other] = id;
+	}
+}
+
+/* Node n in topological order gets `slots` children, any number of them when that is negative, or none. */
+static void grow(struct random *r, int32_t nodes, struct lin_rules rules)
+{
+	int32_t free_nodes[NODES], frees = 0;
+	for (int32_t n = 0; n < nodes; n++) {
+		int32_t wanted = below(3) == 0 ? 0 : rules.children >= 0 ? rules.children : 1 + below(4);
+		int32_t have = rules.shared ? n : frees;
+		r->count[n] = wanted <= have ? wanted : 0;
+		for (int32_t k = 0; k < r->count[n]; k++) {
+			if (rules.shared) {
+				r->child[n][k] = below(n);
+			} else {
+				int32_t pick = below(frees);
+				r->child[n][k] = free_nodes[pick];
+				free_nodes[pick] = free_nodes[--frees];
+			}
+		}
+		free_nodes[frees++] = n;
+	}
+}
+
+static void lay_out(struct random *r, int32_t nodes)
+{
+	int32_t at[NODES];
+	for (int32_t n = 0; n < nodes; n++)
+		at[r->id[n]] = n;
+	r->begin[0] = 0;
+	for (int32_t id = 0; id < nodes; id++) {
+		int32_t n = at[id];
+		for (int32_t k = 0; k < r->count[n]; k++)
+			r->list[r->begin[id] + k] = r->id[r->child[n][k]];
+		r->begin[id + 1] = r->begin[id] + r->count[n];
+	}
+}
+
+static void make(struct random *r, struct lin_rules rules)
+{
+	int32_t nodes = 1 + below(NODES), inputs = 1 + below(5);
+	shuffle(r, nodes, below(2));
+	grow(r, nodes, rules);
+	lay_out(r, nodes);
+	for (int32_t i = 0; i < inputs; i++)
+		r->root[i] = below(nodes);
+	r->f = (struct lin_forest){nodes, inputs, r->begin, r->list, r->root, NULL};
+}
+
+static void agrees(struct lin_rules rules, const char *what)
+{
+	static struct random r;
+	int wrong = 0, inner = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		make(&r, rules);
+		wrong += !accepted(lin_linearize(&order, &r.f, rules, &diags)) ||
+			 !order_right(&order, &r.f, rules);
+		inner += order.batches > 1;
+		arena_free(&arena);
+	}
+	tap_ok(wrong == 0 && inner > ROUNDS / 4, "%d random forests, %s, are as defined", ROUNDS, what);
+}
+
+/* Whether a node reaches itself. */
+static bool on_cycle(const struct lin_forest *f, int32_t n)
+{
+	int32_t stack[NODES], seen[NODES] = {0}, depth = 0;
+	for (stack[depth++] = n; depth;) {
+		int32_t at = stack[--depth];
+		for (int32_t i = f->child_begin[at]; i < f->child_begin[at + 1]; i++) {
+			if (f->children[i] == n)
+				return true;
+			if (!seen[f->children[i]])
+				seen[stack[depth++] = f->children[i]] = 1;
+		}
+	}
+	return false;
+}
+
+/* Edges at random make cycles or do not: the search by definition and the linearizer must agree, and the node
+ * named must lie on one. */
+static void finds_cycles(void)
+{
+	static struct random r;
+	int wrong = 0, cyclic = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		make(&r, any_dag);
+		if (r.begin[r.f.nodes])
+			r.list[below(r.begin[r.f.nodes])] = below((int32_t)r.f.nodes);
+		bool cycle = false, ok = lin_linearize(&order, &r.f, any_dag, &diags);
+		for (int32_t n = 0; n < r.f.nodes; n++)
+			cycle |= on_cycle(&r.f, n);
+		int named = -1;
+		if (!ok && diags.n && diags.at[0].id == DIAG_CYCLE)
+			sscanf(diags.at[0].message, "node %d", &named);
+		wrong += ok == cycle || (!ok && (named < 0 || !on_cycle(&r.f, named)));
+		cyclic += cycle;
+		diags_free(&diags);
+	}
+	tap_ok(wrong == 0 && cyclic > ROUNDS / 20, "%d of %d graphs have cycles, and a node on one is named",
+	       cyclic, ROUNDS);
+}
+
+/* Bytes at random: refused or right, never read out of bounds. */
+static void survives_noise(void)
+{
+	static struct random r;
+	int wrong = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct lin_rules rules = {below(4) - 1, below(2)};
+		make(&r, (struct lin_rules){rules.children == 0 ? -1 : rules.children, rules.shared});
+		for (int k = below(3); k > 0; k--)
+			switch (below(3)) {
+			case 0:
+				r.begin[below((int32_t)r.f.nodes)] += below(3) - 1;
+				break;
+			case 1:
+				r.list[below(4 * NODES)] = below(2 * NODES) - NODES / 2;
+				break;
+			case 2:
+				r.root[below((int32_t)r.f.inputs)] = below(2 * NODES) - NODES / 2;
+			}
+		bool ok = lin_linearize(&order, &r.f, rules, &diags);
+		wrong += ok ? !order_right(&order, &r.f, rules) || diags.n : diags.n != 1;
+		diags_free(&diags);
+		arena_free(&arena);
+	}
+	tap_ok(wrong == 0, "%d forests with random faults are refused or right", ROUNDS);
+}
+
+int main(void)
+{
+	begin_tests();
+	lin_order_init(&order, &allocator_default);
+	agrees(any_tree, "trees of any arity");
+	agrees(binary, "binary trees");
+	agrees(chain_rules, "sequences");
+	agrees((struct lin_rules){3, false}, "ternary trees");
+	agrees(any_dag, "DAGs of any arity");
+	agrees((struct lin_rules){2, true}, "binary DAGs");
+	finds_cycles();
+	survives_noise();
+	lin_order_free(&order);
+	return end_tests();
+}

@@ -1,0 +1,43 @@
+# Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
+unit_tests = \
+	%D%/io/file_test %D%/io/float16_test %D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test \
+	%D%/jit/access_test %D%/jit/expr_test %D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test \
+	%D%/jit/tile_test %D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
+	%D%/linearize/random_test %D%/runtime/pack_test %D%/runtime/session_test
+shell_tests = \
+	%D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/examples/embed_test.sh \
+	%D%/harness/counts_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
+
+# Folders and files that tests read.
+test_data = \
+	%D%/ra/good %D%/ra/illegal
+
+check_PROGRAMS += $(unit_tests)
+LDADD = libespalier-internal.la
+
+# A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
+check_LTLIBRARIES = espalier-fake.la
+espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
+espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+
+noinst_HEADERS = \
+	%D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h %D%/ra/read.h %D%/tap.h
+EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
+
+TESTS = $(unit_tests) $(shell_tests)
+TEST_EXTENSIONS = .sh
+TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(TAP_DRIVER)
+SH_LOG_DRIVER = $(TAP_DRIVER)
+SH_LOG_COMPILER = $(BASH)
+
+# What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.
+AM_TESTS_ENVIRONMENT = \
+	export builddir='$(abs_top_builddir)'; \
+	export ESPALIER='$(abs_top_builddir)/espalier'; \
+	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
+	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";
+
+# Compiles the tests without running them.
+test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
+.PHONY: test-programs

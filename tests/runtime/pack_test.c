@@ -1,0 +1,196 @@
+/* Packing against one loop over all indices that follows the text of image.h. */
+#include "runtime/internal.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARAMS = 4 };
+
+static const struct tensor_info params[PARAMS] = {
+    {"W", TENSOR_F32, 2, {5, 7}},
+    {"V", TENSOR_F32, 2, {5, 7}},
+    {"b", TENSOR_F32, 1, {9}},
+    {"T", TENSOR_F32, 3, {3, 4, 2}},
+};
+
+static int reads[PARAMS];
+
+static float value_of(int param, int64_t element)
+{
+	return 1000.0f * (param + 1) + element;
+}
+
+static bool read_param(void *context, int param, int64_t first, int64_t count, float *to, struct diags *diags)
+{
+	if (context && *(int *)context == param)
+		return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){0}, NULL, "cannot read %d", param);
+	reads[param]++;
+	for (int64_t i = 0; i < count; i++)
+		to[i] = value_of(param, first + i);
+	return true;
+}
+
+static float naive(const struct image_recipe *r, const int64_t *index)
+{
+	int64_t source = 0, at[TENSOR_MAX_RANK] = {0}, element = 0;
+	for (int d = 0; d < r->dims; d++)
+		*(r->dim[d].axis == IMAGE_PACK_SOURCE ? &source : &at[r->dim[d].axis]) +=
+		    index[d] * r->dim[d].stride;
+	if (source >= r->sources)
+		return 0;
+	const struct image_pack_source *s = &r->source[source];
+	const struct tensor_info *t = &params[s->param];
+	for (int a = 0; a < t->rank; a++) {
+		int64_t i = s->begin[a] + at[a];
+		if (i >= s->end[a])
+			return 0;
+		element = element * t->shape[a] + i;
+	}
+	return value_of(s->param, element);
+}
+
+static bool same(const struct image_recipe *r, const float *packed)
+{
+	int64_t index[IMAGE_PACK_DIMS] = {0};
+	for (;; packed++) {
+		if (*packed != naive(r, index))
+			return false;
+		int d = r->dims - 1;
+		while (d >= 0 && ++index[d] == r->dim[d].extent)
+			index[d--] = 0;
+		if (d < 0)
+			return true;
+	}
+}
+
+static const struct image_pack_source whole[] = {{0, {0}, {5, 7}}};
+static const struct image_pack_source vector[] = {{2, {0}, {9}}};
+static const struct image_pack_source part[] = {{2, {3}, {7}}};
+static const struct image_pack_source cube[] = {{3, {0}, {3, 4, 2}}};
+static const struct image_pack_source gates[] = {
+    {0, {0, 0}, {5, 7}}, {1, {0, 0}, {5, 7}}, {0, {0, 3}, {5, 5}}, {1, {2, 0}, {4, 7}}};
+
+/* Each case is one way in which the compiler lays weights out. */
+static const struct {
+	const char *what;
+	struct image_recipe recipe;
+} cases[] = {
+    {"the parameter itself", {2, 1, {{0, 5, 1}, {1, 7, 1}}, whole}},
+    {"padded rows", {2, 1, {{0, 8, 1}, {1, 16, 1}}, whole}},
+    {"transposed", {2, 1, {{1, 7, 1}, {0, 5, 1}}, whole}},
+    {"blocks of rows, transposed inside", {3, 1, {{0, 2, 4}, {1, 7, 1}, {0, 4, 1}}, whole}},
+    {"a vector in blocks of lanes", {2, 1, {{0, 3, 4}, {0, 4, 1}}, vector}},
+    {"a slice of a vector", {1, 1, {{0, 8, 1}}, part}},
+    {"three axes turned round", {3, 1, {{2, 2, 1}, {1, 5, 1}, {0, 3, 1}}, cube}},
+    {"gates side by side", {4, 4, {{0, 2, 4}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 4, 1}}, gates}},
+    {"gates innermost", {3, 4, {{0, 5, 1}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}}, gates}},
+    {"gates outermost", {3, 4, {{IMAGE_PACK_SOURCE, 4, 1}, {1, 8, 1}, {0, 8, 1}}, gates}},
+    {"two dimensions that choose the source",
+     {4, 4, {{IMAGE_PACK_SOURCE, 2, 2}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, gates}},
+    {"more gates than sources", {3, 4, {{IMAGE_PACK_SOURCE, 6, 1}, {0, 5, 1}, {1, 7, 1}}, gates}},
+    {"every second column", {2, 1, {{0, 5, 1}, {1, 4, 2}}, whole}},
+    {"six dimensions",
+     {6, 4, {{0, 2, 4}, {1, 2, 4}, {0, 2, 2}, {1, 4, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 2, 1}}, gates}},
+};
+
+enum { CASES = sizeof cases / sizeof *cases };
+
+static struct image image_of(const struct image_recipe *recipes, int n)
+{
+	return (struct image){.params = PARAMS, .param = params, .recipes = n, .recipe = recipes};
+}
+
+static void test_cases(void)
+{
+	struct image_recipe recipes[CASES];
+	for (int i = 0; i < CASES; i++)
+		recipes[i] = cases[i].recipe;
+	struct image image = image_of(recipes, CASES);
+	struct rt_binding b;
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	tap_ok(rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, &diags),
+	       "weights are packed");
+	bool aligned = true;
+	for (int i = 0; i < CASES; i++) {
+		tap_ok(same(&recipes[i], b.packed[i]), "%s", cases[i].what);
+		aligned &= (uintptr_t)b.packed[i] % 64 == 0;
+	}
+	tap_ok(aligned, "packed weights are aligned");
+	tap_ok(reads[0] == 1 && reads[1] == 1 && reads[2] == 1 && reads[3] == 1,
+	       "each parameter is read once");
+	rt_binding_free(&b);
+	tap_ok(!b.packed, "a freed binding is empty");
+}
+
+static void test_unused(void)
+{
+	struct image image = image_of(&cases[4].recipe, 1);
+	struct rt_binding b;
+	struct diags diags;
+	memset(reads, 0, sizeof reads);
+	diags_init(&diags, &allocator_default);
+	tap_ok(rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, &diags) &&
+		   reads[2] == 1 && reads[0] + reads[1] + reads[3] == 0,
+	       "a parameter that no recipe uses is not read");
+	rt_binding_free(&b);
+}
+
+static void test_failures(void)
+{
+	struct image image = image_of(&cases[7].recipe, 1);
+	struct rt_binding b;
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	tap_ok(!rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, &(int){1}}, &diags) &&
+		   diags.n == 1 && diags.at[0].id == DIAG_CANNOT_READ && !b.packed,
+	       "a read that fails fails the binding");
+	diags_free(&diags);
+	const struct image_recipe vast = {2, 1, {{0, INT64_MAX / 4, 1}, {1, 7, 1}}, whole};
+	image = image_of(&vast, 1);
+	tap_ok(!rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, &diags) &&
+		   diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY,
+	       "a size that overflows is out of memory");
+	diags_free(&diags);
+}
+
+/* The first `left` requests succeed. */
+static void *failing_resize(void *context, void *p, size_t old_size, size_t new_size)
+{
+	int *left = context;
+	if (new_size && (*left)-- <= 0)
+		return NULL;
+	return allocator_default.resize(NULL, p, old_size, new_size);
+}
+
+static void test_memory(void)
+{
+	struct image image = image_of(&cases[7].recipe, 1);
+	bool right = true, ok = false;
+	for (int n = 0; !ok && n < 100; n++) {
+		int left = n;
+		struct allocator a = {failing_resize, &left};
+		struct rt_binding b;
+		struct diags diags;
+		diags_init(&diags, &allocator_default);
+		ok = rt_bind(&b, &a, &image, &(struct rt_source){read_param, NULL}, &diags);
+		right &= ok || (diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY);
+		diags_free(&diags);
+		rt_binding_free(&b);
+	}
+	tap_ok(ok && right, "memory running out at any place is a diagnostic");
+	char *large = rt_take(&allocator_default, (size_t)5 << 20);
+	tap_ok(large && (uintptr_t)large % (2 << 20) == 0 && !large[0] && !large[(5 << 20) - 1],
+	       "large blocks begin at a huge page and are zeroed");
+	rt_give(&allocator_default, large);
+}
+
+int main(void)
+{
+	test_cases();
+	test_unused();
+	test_failures();
+	test_memory();
+	return tap_done();
+}

@@ -1,0 +1,296 @@
+/* Sessions over a fake image: the order of calls, what kernels find in the buffers, what is refused. */
+#include "runtime/runtime.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- a log of calls --- */
+
+static char calls[4096];
+
+static void note(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end)
+{
+	(void)self, (void)frame;
+	size_t n = strlen(calls);
+	snprintf(calls + n, sizeof calls - n, "%c%lld-%lld ", 'a' + kernel, (long long)begin, (long long)end);
+}
+
+/* Two trees, in the forest's numbering:   4        7
+ *                                        / \      / \
+ *                                       2   3    5   6
+ *                                      / \
+ *                                     0   1                  */
+static const int32_t child_begin[] = {0, 0, 0, 2, 2, 4, 4, 4, 6}, children[] = {0, 1, 2, 3, 5, 6};
+static const int32_t root[] = {4, 7}, input_begin[] = {0, 5};
+static const struct lin_forest two_trees = {8, 2, child_begin, children, root, input_begin};
+
+static struct image steps_image(const struct image_step *steps, int n)
+{
+	return (struct image){.children = 2, .steps = n, .step = steps, .code = {.call = note}};
+}
+
+static const char *run_steps(const struct image_step *steps, int n, const struct lin_forest *forest)
+{
+	struct image image = steps_image(steps, n);
+	struct rt_binding binding = {.image = &image};
+	struct rt_session s;
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	calls[0] = 0;
+	if (!rt_session_init(&s, &allocator_default, &image, &diags) ||
+	    !rt_session_run(&s, &binding, &(struct rt_minibatch){*forest, NULL}, &diags))
+		strcpy(calls, "failed");
+	rt_session_free(&s);
+	diags_free(&diags);
+	return calls;
+}
+
+static void test_steps(void)
+{
+	static const struct {
+		const char *what, *calls;
+		int n;
+		struct image_step step[4];
+	} cases[] = {
+	    {"once sees all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_ONCE}}},
+	    {"leaves", "a0-5 ", 1, {{0, IMAGE_DOMAIN_LEAVES}}},
+	    {"inner nodes batch by batch", "a5-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_INNER}}},
+	    {"inner steps take turns",
+	     "a5-7 b5-7 a7-8 b7-8 ",
+	     2,
+	     {{0, IMAGE_DOMAIN_INNER}, {1, IMAGE_DOMAIN_INNER}}},
+	    {"all nodes batch by batch",
+	     "a0-5 b0-5 a5-7 b5-7 a7-8 b7-8 ",
+	     2,
+	     {{0, IMAGE_DOMAIN_BATCH}, {1, IMAGE_DOMAIN_BATCH}}},
+	    {"inner nodes one by one",
+	     "a5-6 b5-6 a6-7 b6-7 a7-8 b7-8 ",
+	     2,
+	     {{0, IMAGE_DOMAIN_INNER_NODE}, {1, IMAGE_DOMAIN_INNER_NODE}}},
+	    {"nodes one by one", "a0-1 a1-2 a2-3 a3-4 a4-5 a5-6 a6-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_NODE}}},
+	    {"all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_NODES}}},
+	    {"inputs", "a0-2 ", 1, {{0, IMAGE_DOMAIN_INPUTS}}},
+	    {"steps of different domains follow each other",
+	     "a0-5 b5-7 c5-7 b7-8 c7-8 d0-8 ",
+	     4,
+	     {{0, IMAGE_DOMAIN_LEAVES},
+	      {1, IMAGE_DOMAIN_INNER},
+	      {2, IMAGE_DOMAIN_INNER},
+	      {3, IMAGE_DOMAIN_NODES}}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *found = run_steps(cases[i].step, cases[i].n, &two_trees);
+		if (!tap_ok(strcmp(found, cases[i].calls) == 0, "%s", cases[i].what))
+			printf("# found %s\n", found);
+	}
+	static const struct image_step all[] = {
+	    {0, IMAGE_DOMAIN_ONCE}, {1, IMAGE_DOMAIN_INNER}, {2, IMAGE_DOMAIN_INPUTS}};
+	static const int32_t no_children[] = {0, 0};
+	struct lin_forest leaf = {1, 1, no_children, no_children, root + 2, NULL};
+	leaf.root = no_children;
+	tap_ok(strcmp(run_steps(all, 3, &leaf), "a0-1 c0-1 ") == 0, "a single leaf has no inner batch");
+	struct lin_forest empty = {0, 0, no_children, no_children, no_children, NULL};
+	tap_ok(strcmp(run_steps(all, 3, &empty), "") == 0, "an empty minibatch calls nothing");
+}
+
+/* --- buffers --- */
+
+enum { WORD, VALUE, LEFT, RIGHT, ROOT, BATCH_BEGIN, H, SUM, WEIGHT, BUFFERS };
+
+static const struct image_buffer buffers[BUFFERS] = {
+    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}},
+    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}},
+    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}},
+    [BATCH_BEGIN] = {"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}},
+    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}},
+    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}},
+    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}},
+};
+
+static const struct image_input inputs[] = {
+    {"word", true, 0, 100, true, false},
+    {"value", false, 3, 0, true, true},
+};
+static const struct image_output outputs[] = {{"h", H, false, 0, NULL}, {"sum", SUM, true, 0, NULL}};
+
+/* h = w * (word + value[0..2]) at a leaf, left + 2 * right + value[0] at an inner node. */
+static void compute_h(void *const *b, int64_t begin, int64_t end)
+{
+	const int32_t *word = b[WORD], *left = b[LEFT], *right = b[RIGHT];
+	const float *value = b[VALUE], *w = b[WEIGHT];
+	float *h = b[H];
+	for (int64_t n = begin; n < end; n++)
+		if (left[n] < 0)
+			h[16 * n] = w[0] * (word[n] + value[4 * n] + value[4 * n + 1] + value[4 * n + 2]);
+		else
+			h[16 * n] = h[16 * left[n]] + 2 * h[16 * right[n]] + value[4 * n];
+}
+
+static void copy_roots(void *const *b, int64_t begin, int64_t end)
+{
+	const int32_t *roots = b[ROOT];
+	for (int64_t i = begin; i < end; i++)
+		((float *)b[SUM])[16 * i] = ((const float *)b[H])[16 * roots[i]];
+}
+
+static image_kernel *const kernels[] = {compute_h, copy_roots};
+static const struct image_step tree_steps[] = {
+    {0, IMAGE_DOMAIN_LEAVES}, {0, IMAGE_DOMAIN_INNER}, {1, IMAGE_DOMAIN_INPUTS}};
+
+static const struct image tree_image = {
+    .children = 2,
+    .inputs = 2,
+    .input = inputs,
+    .buffers = BUFFERS,
+    .buffer = buffers,
+    .steps = 3,
+    .step = tree_steps,
+    .outputs = 2,
+    .output = outputs,
+    .code = {.kernels = kernels},
+};
+
+static float weight = 1;
+static float *packed[] = {&weight};
+static const struct rt_binding tree_binding = {&allocator_default, &tree_image, packed};
+
+static int32_t words[8] = {10, 20, -1, 30, -1, 40, 50, -1};
+static const float values[24] = {1, 0, 0, 0, 2, 0, 7, 0, 0, 0, 0, 4, 9, 0, 0, 1, 1, 1, 2, 2, 2, 5, 0, 0};
+
+static struct rt_minibatch minibatch_of(const void *const *data)
+{
+	return (struct rt_minibatch){two_trees, data};
+}
+
+static float row(const struct rt_session *s, int output, int64_t n)
+{
+	const float *p = rt_session_row(s, output, n);
+	return p ? *p : -1;
+}
+
+static void test_values(struct rt_session *s, struct diags *diags)
+{
+	const void *const data[] = {words, values};
+	struct rt_minibatch m = minibatch_of(data);
+	tap_ok(rt_session_run(s, &tree_binding, &m, diags), "a minibatch runs");
+	/* leaves 11, 22, 34, 43, 56; node 2: 11 + 44 + 7; node 4: 62 + 68 + 9; node 7: 43 + 112 + 5 */
+	tap_ok(row(s, 0, 0) == 11 && row(s, 0, 1) == 22 && row(s, 0, 3) == 34 && row(s, 0, 5) == 43 &&
+		   row(s, 0, 6) == 56,
+	       "leaves found their own words and values");
+	tap_ok(row(s, 0, 2) == 62 && row(s, 0, 4) == 139 && row(s, 0, 7) == 160,
+	       "inner nodes found their children");
+	tap_ok(row(s, 1, 0) == 139 && row(s, 1, 1) == 160, "outputs at the root have a row an input");
+	tap_ok(*rt_session_root_row(s, 0, 0) == 139 && *rt_session_root_row(s, 1, 1) == 160,
+	       "a root's row is found either way");
+	tap_ok(!rt_session_row(s, 0, 8) && !rt_session_row(s, 0, -1) && !rt_session_row(s, 1, 2) &&
+		   !rt_session_row(s, 2, 0) && !rt_session_root_row(s, 0, 2),
+	       "rows that do not exist are NULL");
+	tap_ok(s->runs == 1 && s->structures == 2 && s->nodes == 8 && s->batches == 3, "the run is counted");
+	weight = 2;
+	tap_ok(rt_session_run(s, &tree_binding, &m, diags) && row(s, 0, 0) == 22,
+	       "a run takes the weights that the binding has now");
+	weight = 1;
+}
+
+static void refuse(struct rt_session *s, const void *const *data, enum diag_id id, const char *names,
+		   const char *what)
+{
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	struct rt_minibatch m = minibatch_of(data);
+	bool ok = rt_session_run(s, &tree_binding, &m, &diags);
+	tap_ok(!ok && diags.n == 1 && diags.at[0].id == id && strstr(diags.at[0].message, names), "%s", what);
+	if (diags.n)
+		printf("# %s\n", diags.at[0].message);
+	tap_ok(!rt_session_row(s, 0, 0), "and leaves no result");
+	diags_free(&diags);
+	diags_init(&diags, &allocator_default);
+	tap_ok(!rt_check(&allocator_default, &tree_image, &m, &diags) && diags.n == 1 && diags.at[0].id == id,
+	       "and is seen without a run");
+	diags_free(&diags);
+}
+
+static void test_refusals(struct rt_session *s)
+{
+	const void *const data[] = {words, values}, *const no_words[] = {NULL, values},
+			  *const no_values[] = {words, NULL};
+	words[6] = 100;
+	refuse(s, data, DIAG_TOKEN_OUT_OF_RANGE, "node 1 of input 1", "a token past the last row is refused");
+	words[6] = -2;
+	refuse(s, data, DIAG_TOKEN_OUT_OF_RANGE, "-2", "a negative token is refused");
+	words[6] = -1;
+	refuse(s, data, DIAG_MISSING_DATA, "node 1 of input 1", "a leaf without a word is refused");
+	words[6] = 50;
+	refuse(s, no_words, DIAG_MISSING_DATA, "word", "data that are not there at all are refused");
+	refuse(s, no_values, DIAG_MISSING_DATA, "value", "vectors that are not there are refused");
+	words[4] = 12345;
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	struct rt_minibatch m = minibatch_of(data);
+	tap_ok(rt_session_run(s, &tree_binding, &m, &diags) && row(s, 0, 4) == 139,
+	       "a token that no case reads is not looked at");
+	words[4] = -1;
+	static const int32_t one[] = {0, 0, 1}, first[] = {0};
+	m.forest = (struct lin_forest){2, 1, one, first, root + 2, NULL};
+	m.forest.root = first;
+	tap_ok(!rt_session_run(s, &tree_binding, &m, &diags) && diags.n == 1 &&
+		   diags.at[0].id == DIAG_WRONG_ARITY,
+	       "what the linearizer refuses is refused");
+	diags_free(&diags);
+}
+
+/* The first `left` requests succeed. */
+static void *failing_resize(void *context, void *p, size_t old_size, size_t new_size)
+{
+	int *left = context;
+	if (new_size && (*left)-- <= 0)
+		return NULL;
+	return allocator_default.resize(NULL, p, old_size, new_size);
+}
+
+static void test_memory(void)
+{
+	const void *const data[] = {words, values};
+	struct rt_minibatch m = minibatch_of(data);
+	bool right = true, ok = false;
+	int requests = 0;
+	for (int n = 0; !ok && n < 200; n++) {
+		struct allocator a = {failing_resize, &requests};
+		struct rt_session s;
+		struct diags diags;
+		requests = n;
+		diags_init(&diags, &allocator_default);
+		ok = rt_session_init(&s, &a, &tree_image, &diags) &&
+		     rt_session_run(&s, &tree_binding, &m, &diags);
+		right &= ok || (diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY);
+		requests = 1000;
+		if (!ok && s.buffers) {
+			diags_free(&diags);
+			right &= rt_session_run(&s, &tree_binding, &m, &diags) && row(&s, 0, 7) == 160;
+		}
+		int before = requests;
+		right &= !ok || (rt_session_run(&s, &tree_binding, &m, &diags) && requests == before);
+		rt_session_free(&s);
+		diags_free(&diags);
+	}
+	tap_ok(ok && right,
+	       "memory running out at any place leaves a session that runs later; a second run takes none");
+}
+
+int main(void)
+{
+	struct rt_session s;
+	struct diags diags;
+	diags_init(&diags, &allocator_default);
+	test_steps();
+	tap_ok(rt_session_init(&s, &allocator_default, &tree_image, &diags), "a session begins");
+	test_values(&s, &diags);
+	test_refusals(&s);
+	rt_session_free(&s);
+	diags_free(&diags);
+	test_memory();
+	return tap_done();
+}

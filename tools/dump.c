@@ -1,0 +1,61 @@
+/* espalier dump: the model after a stage of the compiler. */
+#include "tool.h"
+
+#include <string.h>
+
+static int list_stages(void)
+{
+	for (size_t i = 0; esp_dump_stage(i); i++)
+		puts(esp_dump_stage(i));
+	return 0;
+}
+
+static bool is_stage(const char *name)
+{
+	for (size_t i = 0; esp_dump_stage(i); i++)
+		if (strcmp(esp_dump_stage(i), name) == 0)
+			return true;
+	return complain("there is no stage '%s'; 'espalier dump' lists them", name);
+}
+
+static int write_dump(const char *text, const char *path)
+{
+	struct output output;
+	if (!output_open(&output, path))
+		return EXIT_INPUT;
+	fputs(text, output.file);
+	return output_commit(&output) ? 0 : EXIT_INPUT;
+}
+
+/* The model itself needs no sizes, so no weights. */
+static int dump(const struct objects *o, const char *stage, const char *path)
+{
+	char *text;
+	esp_error *error;
+	esp_status status = o->program ? esp_program_dump(o->program, stage, &text, &error)
+				       : esp_model_print(o->model, &text, &error);
+	if (status)
+		return report(status, error);
+	int exit_status = write_dump(text, path);
+	esp_text_free(text);
+	return exit_status;
+}
+
+int command_dump(const struct options *options)
+{
+	if (!options->operands)
+		return list_stages();
+	const char *stage = options->operand[0];
+	if (!is_stage(stage))
+		return EXIT_USAGE;
+	if (options->operands < 2 || (!options->weights && strcmp(stage, "ra") != 0)) {
+		complain("dump %s needs %s", stage, options->operands < 2 ? "MODEL.ra" : "--weights FILE");
+		return EXIT_USAGE;
+	}
+	struct objects o;
+	int status = objects_open(&o, options, options->operand[1], ESP_AT_MODEL)
+			 ? dump(&o, stage, options->output)
+			 : o.status;
+	objects_close(&o);
+	return status;
+}

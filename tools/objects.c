@@ -1,0 +1,89 @@
+#include "tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int report(esp_status status, esp_error *error)
+{
+	fputs(esp_error_text(error), stderr);
+	esp_error_free(error);
+	return status == ESP_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_INPUT;
+}
+
+/* A schedule is a page of text at most; anything longer than the buffer is none. */
+enum { SCHEDULE_BYTES = 1 << 20 };
+
+static char *read_schedule(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char *text = file ? malloc(SCHEDULE_BYTES + 1) : NULL;
+	size_t n = text ? fread(text, 1, SCHEDULE_BYTES, file) : 0;
+	const char *why = !file		       ? strerror(errno)
+			  : !text	       ? "no memory"
+			  : ferror(file)       ? strerror(errno)
+			  : n < SCHEDULE_BYTES ? NULL
+					       : "too long for a schedule";
+	if (file)
+		fclose(file);
+	if (why) {
+		complain("cannot read schedule '%s': %s", path, why);
+		free(text);
+		return NULL;
+	}
+	text[n] = 0;
+	return text;
+}
+
+static esp_status create_program(struct objects *o, const struct options *options, const char *schedule,
+				 int at, esp_error **error)
+{
+	esp_program_options p = {at, options->backend, options->target, schedule};
+	return esp_program_create(o->model, o->weights, &p, &o->program, error);
+}
+
+static bool open_program(struct objects *o, const struct options *options, int at, esp_error **error)
+{
+	char *schedule = options->schedule ? read_schedule(options->schedule) : NULL;
+	if (options->schedule && !schedule) {
+		o->status = EXIT_INPUT;
+		return false;
+	}
+	esp_status status = create_program(o, options, schedule, at, error);
+	free(schedule);
+	if (status)
+		o->status = report(status, *error);
+	return !status;
+}
+
+bool objects_open(struct objects *o, const struct options *options, const char *model, int at)
+{
+	esp_error *error = NULL;
+	*o = (struct objects){0};
+	esp_status status = esp_context_create(NULL, &o->context, &error);
+	if (!status)
+		status = esp_model_read(o->context, model, &o->model, &error);
+	if (!status && options->vocab)
+		status = esp_vocab_open(o->context, options->vocab, &o->vocab, &error);
+	if (!status && options->weights)
+		status = esp_weights_open(o->context, options->weights, &o->weights, &error);
+	if (status)
+		o->status = report(status, error);
+	return !status && (!options->weights || open_program(o, options, at, &error));
+}
+
+bool has_vocab(const struct objects *o)
+{
+	if (o->vocab || !esp_program_inputs(o->program))
+		return true;
+	return complain("the model reads '%s': give --vocab FILE", esp_program_input(o->program, 0, NULL));
+}
+
+void objects_close(struct objects *o)
+{
+	esp_program_free(o->program);
+	esp_weights_free(o->weights);
+	esp_vocab_free(o->vocab);
+	esp_model_free(o->model);
+	esp_context_free(o->context);
+}

@@ -1,0 +1,263 @@
+/* Where results go, and in which form. */
+#include "tool.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- files --- */
+
+static bool cannot_write(const struct output *o, int why)
+{
+	return complain("cannot write %s: %s", o->path ? o->path : "standard output",
+			strerror(why ? why : EIO));
+}
+
+static mode_t usual_mode(void)
+{
+	mode_t mask = umask(0);
+	umask(mask);
+	return 0666 & ~mask;
+}
+
+/* A file beside the target, with the mode that the target has or would get. */
+static FILE *open_temporary(struct output *o, mode_t mode)
+{
+	if (asprintf(&o->temporary, "%s.XXXXXX", o->target) < 0) {
+		o->temporary = NULL;
+		return NULL;
+	}
+	int fd = mkstemp(o->temporary);
+	FILE *file = fd >= 0 && fchmod(fd, mode) == 0 ? fdopen(fd, "w") : NULL;
+	if (fd >= 0 && !file) {
+		int why = errno;
+		close(fd);
+		unlink(o->temporary);
+		errno = why;
+	}
+	return file;
+}
+
+static void forget(struct output *o)
+{
+	free(o->temporary);
+	free(o->target);
+	*o = (struct output){.path = o->path};
+}
+
+/* Devices and pipes are written in place: there is nothing that a rename could replace. */
+bool output_open(struct output *o, const char *path)
+{
+	struct stat s;
+	*o = (struct output){.path = path};
+	if (!path || strcmp(path, "-") == 0) {
+		o->path = NULL;
+		o->file = stdout;
+		return true;
+	}
+	bool exists = stat(path, &s) == 0;
+	if (exists && !S_ISREG(s.st_mode)) {
+		o->file = fopen(path, "w");
+	} else {
+		o->target = exists ? realpath(path, NULL) : strdup(path);
+		o->file = o->target ? open_temporary(o, exists ? s.st_mode & 07777 : usual_mode()) : NULL;
+	}
+	if (o->file)
+		return true;
+	cannot_write(o, errno);
+	forget(o);
+	return false;
+}
+
+bool output_flush(struct output *o)
+{
+	errno = 0;
+	if (fflush(o->file) == 0 && !ferror(o->file))
+		return true;
+	return cannot_write(o, errno);
+}
+
+bool output_commit(struct output *o)
+{
+	bool ok = output_flush(o);
+	errno = 0;
+	if (o->file != stdout && fclose(o->file) != 0 && ok)
+		ok = cannot_write(o, errno);
+	if (ok && o->temporary && rename(o->temporary, o->target) != 0)
+		ok = cannot_write(o, errno);
+	if (!ok && o->temporary)
+		unlink(o->temporary);
+	forget(o);
+	return ok;
+}
+
+void output_abort(struct output *o)
+{
+	if (o->file && o->file != stdout)
+		fclose(o->file);
+	if (o->temporary)
+		unlink(o->temporary);
+	forget(o);
+}
+
+/* --- rows --- */
+
+static const float *row_of(const struct result *r, size_t output, size_t node)
+{
+	return r->at == PLACE_ROOT ? esp_session_root(r->session, output, r->structure)
+				   : esp_session_output(r->session, output, r->structure, node);
+}
+
+static size_t greatest(const float *row, size_t n)
+{
+	size_t best = 0;
+	for (size_t i = 1; i < n; i++)
+		if (row[i] > row[best])
+			best = i;
+	return best;
+}
+
+/* --- text --- */
+
+/* Bytes that would move a terminal's cursor are shown as question marks. */
+static void put_sentence(FILE *to, const char *sentence)
+{
+	for (const char *p = sentence; *p; p++)
+		fputc((unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p, to);
+}
+
+static void put_values(FILE *to, const float *row, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fprintf(to, " %.9g", row[i]);
+}
+
+static void write_root(FILE *to, const struct result *r)
+{
+	size_t outputs = esp_program_outputs(r->program);
+	esp_output last = esp_program_output(r->program, outputs - 1);
+	if (last.labels) {
+		const float *row = row_of(r, outputs - 1, 0);
+		size_t best = greatest(row, last.elements);
+		fprintf(to, "%-13s %.3f  ", last.label[best], row[best]);
+		put_sentence(to, r->sentence);
+		fputc('\n', to);
+		return;
+	}
+	for (size_t o = 0; o < outputs; o++) {
+		esp_output output = esp_program_output(r->program, o);
+		fprintf(to, "%s:", output.name);
+		put_values(to, row_of(r, o, 0), output.elements);
+		fputc('\n', to);
+	}
+}
+
+static void write_nodes(FILE *to, const struct result *r)
+{
+	for (size_t node = 0; node < r->nodes; node++) {
+		fprintf(to, "%zu %zu", r->tree, node);
+		for (size_t o = 0; o < esp_program_outputs(r->program); o++)
+			put_values(to, row_of(r, o, node), esp_program_output(r->program, o).elements);
+		fputc('\n', to);
+	}
+}
+
+void write_text(FILE *to, const struct result *r)
+{
+	if (r->at == PLACE_ROOT)
+		write_root(to, r);
+	else
+		write_nodes(to, r);
+}
+
+/* --- JSON --- */
+
+/* Bytes of the UTF-8 character that begins at `p`, 0 when none does: no overlong forms, surrogates or values
+ * past U+10FFFF (RFC 3629, section 4). */
+static int utf8_length(const unsigned char *p)
+{
+	static const struct {
+		unsigned char first, last, low, high; /* of the first byte, of the second */
+		int length;
+	} forms[] = {
+	    {0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+	    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+	    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		if (*p < forms[i].first || *p > forms[i].last)
+			continue;
+		if (forms[i].length > 1 && (p[1] < forms[i].low || p[1] > forms[i].high))
+			return 0;
+		for (int k = 2; k < forms[i].length; k++)
+			if ((p[k] & 0xc0) != 0x80)
+				return 0;
+		return forms[i].length;
+	}
+	return 0;
+}
+
+static void put_string(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (const unsigned char *p = (const unsigned char *)text; *p;) {
+		int n = utf8_length(p);
+		if (n == 0)
+			fputs("\\ufffd", to);
+		else if (*p == '"' || *p == '\\')
+			fprintf(to, "\\%c", *p);
+		else if (*p < ' ' || *p == 0x7f)
+			fprintf(to, "\\u%04x", *p);
+		else
+			fwrite(p, 1, n, to);
+		p += n ? n : 1;
+	}
+	fputc('"', to);
+}
+
+/* JSON has no word for what is not a number. */
+static void put_array(FILE *to, const float *row, size_t n)
+{
+	fputc('[', to);
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			fputc(',', to);
+		if (isfinite(row[i]))
+			fprintf(to, "%.9g", row[i]);
+		else
+			fputs("null", to);
+	}
+	fputc(']', to);
+}
+
+static void put_output(FILE *to, const struct result *r, size_t o)
+{
+	esp_output output = esp_program_output(r->program, o);
+	put_string(to, output.name);
+	fputc(':', to);
+	if (r->at == PLACE_ROOT) {
+		put_array(to, row_of(r, o, 0), output.elements);
+		return;
+	}
+	for (size_t node = 0; node < r->nodes; node++) {
+		fputc(node ? ',' : '[', to);
+		put_array(to, row_of(r, o, node), output.elements);
+	}
+	fputc(']', to);
+}
+
+void write_json(FILE *to, const struct result *r)
+{
+	fprintf(to, "{\"tree\":%zu,\"nodes\":%zu,\"sentence\":", r->tree, r->nodes);
+	put_string(to, r->sentence);
+	fputs(",\"outputs\":{", to);
+	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
+		if (o)
+			fputc(',', to);
+		put_output(to, r, o);
+	}
+	fputs("}}\n", to);
+}

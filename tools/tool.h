@@ -1,0 +1,99 @@
+/* What the files of the command share.  It uses the public header only. */
+#ifndef ESPALIER_TOOLS_TOOL_H
+#define ESPALIER_TOOLS_TOOL_H
+
+#include "espalier.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
+
+/* --- options --- */
+
+enum format { FORMAT_TEXT, FORMAT_JSON };
+enum place { PLACE_ROOT, PLACE_ALL };
+
+struct options {
+	const char *weights, *vocab, *output, *backend, *target, *schedule;
+	int format, at;
+	long batch;
+	bool timing, help;
+	int operands;
+	char **operand;
+};
+
+struct command {
+	const char *name;
+	unsigned bit;	      /* as in the table of options */
+	const char *operands; /* as the help shows them */
+	int least, most;      /* operands */
+	const char *summary;
+	int (*run)(const struct options *);
+};
+
+enum { COMMAND_RUN = 1, COMMAND_CHECK = 2, COMMAND_DUMP = 4 };
+
+/* Reads the options and operands of a command; argv[0] is its name.  False after a message on stderr. */
+bool options_read(const struct command *, int argc, char **argv, struct options *);
+/* Usage, operands and options of a command. */
+void options_help(const struct command *, FILE *);
+
+/* A message of the command itself, on stderr; always false. */
+__attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
+
+int command_run(const struct options *);
+int command_check(const struct options *);
+int command_dump(const struct options *);
+
+/* --- objects of the library --- */
+
+struct objects {
+	esp_context *context;
+	esp_model *model;
+	esp_weights *weights;
+	esp_program *program;
+	esp_vocab *vocab;
+	int status; /* of the command, when opening failed */
+};
+
+/* Prints the diagnostics of a failed call and frees them.  Returns the command's exit status. */
+int report(esp_status, esp_error *);
+/* Opens what the options name: the model always; weights and the program when there are weights.  False when
+ * it failed, which was then said on stderr. */
+bool objects_open(struct objects *, const struct options *, const char *model, int at);
+/* Whether there is a vocabulary if the program needs one to read a treebank. */
+bool has_vocab(const struct objects *);
+void objects_close(struct objects *);
+
+/* --- output --- */
+
+/* Standard output or a file.  A regular file appears complete, or what was there before stays. */
+struct output {
+	FILE *file;
+	const char *path;
+	char *target, *temporary; /* NULL = written in place */
+};
+
+bool output_open(struct output *, const char *path);
+/* Whether all has been written so far; says on stderr why not. */
+bool output_flush(struct output *);
+/* Either of these ends it; output_commit is false when something could not be written. */
+bool output_commit(struct output *);
+void output_abort(struct output *);
+
+/* One structure of the last run. */
+struct result {
+	const esp_program *program;
+	const esp_session *session;
+	size_t structure; /* in the minibatch */
+	size_t tree;	  /* in the file */
+	size_t nodes;
+	const char *sentence;
+	enum place at;
+};
+
+void write_text(FILE *, const struct result *);
+void write_json(FILE *, const struct result *);
+
+#endif
