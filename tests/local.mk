@@ -1,16 +1,19 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 unit_tests = \
-	%D%/io/file_test %D%/io/float16_test %D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test \
-	%D%/jit/access_test %D%/jit/expr_test %D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test \
-	%D%/jit/tile_test %D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
-	%D%/linearize/random_test %D%/runtime/pack_test %D%/runtime/session_test
+	%D%/api/arguments_test %D%/api/memory_test %D%/api/run_test %D%/io/file_test %D%/io/float16_test \
+	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \
+	%D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test %D%/jit/tile_test \
+	%D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
+	%D%/linearize/random_test %D%/models/differential_test %D%/ra/bind_test %D%/ra/document_test \
+	%D%/ra/illegal_test %D%/ra/parse_test %D%/ra/robust_test %D%/runtime/pack_test \
+	%D%/runtime/session_test
 shell_tests = \
 	%D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/examples/embed_test.sh \
 	%D%/harness/counts_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
 
 # Folders and files that tests read.
 test_data = \
-	%D%/ra/good %D%/ra/illegal
+	%D%/ra/good %D%/ra/illegal %D%/models/mixed.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
@@ -21,7 +24,8 @@ espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
-	%D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h %D%/ra/read.h %D%/tap.h
+	%D%/api/support.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h %D%/models/helper.h \
+	%D%/ra/read.h %D%/ra/session.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

@@ -18,8 +18,7 @@ static size_t greatest(const float *row, size_t n)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < n; i++)
-		if (row[i] > row[best])
-			best = i;
+		best = row[i] > row[best] ? i : best;
 	return best;
 }
 
@@ -34,7 +33,7 @@ int main(int argc, char **argv)
 	esp_session *session;
 	esp_forest *forest;
 	esp_treebank *treebank;
-	int more = 1;
+	int more;
 
 	if (argc != 5)
 		return fputs("usage: embed MODEL.ra WEIGHTS VOCAB TREES\n", stderr), 2;
@@ -48,18 +47,15 @@ int main(int argc, char **argv)
 	must(esp_session_create(binding, &session, &error));
 	must(esp_forest_create(program, &forest, &error));
 
-	size_t last = esp_program_outputs(program) - 1; /* sentiment: probabilities with names */
-	esp_output output = esp_program_output(program, last);
-	while (more) {
-		esp_forest_clear(forest);
-		must(esp_treebank_next(treebank, forest, &more, &error));
-		if (!more)
-			break;
+	size_t last = esp_program_outputs(program) - 1;
+	esp_output output = esp_program_output(program, last); /* sentiment: probabilities with names */
+	while (must(esp_treebank_next(treebank, forest, &more, &error)), more) {
 		must(esp_session_run(session, forest, &error));
 		const float *row = esp_session_root(session, last, 0);
 		size_t best = greatest(row, output.elements);
 		printf("%-13s %.3f  %s\n", output.labels ? output.label[best] : "", row[best],
 		       esp_treebank_sentence(treebank));
+		esp_forest_clear(forest);
 	}
 
 	esp_costs c = esp_session_costs(session);

@@ -267,6 +267,11 @@ bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_fr
 /* Where a buffer stands in the image's buffer table; -1 for registers. */
 int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
+/* --- compounds (expand_math.c) --- */
+
+/* EXP, LOG, SIGMOID, TANH of f32, scalar or vector, in basic arithmetic: their meaning.  Any other as it is. */
+ilir_expr ilir_expand_compound(struct ilir_module *, ilir_expr);
+
 /* --- ranges of index expressions (range.c) --- */
 
 /* low <= value <= high; INT64_MIN and INT64_MAX stand for no bound. */

@@ -273,24 +273,26 @@ static ilir_expr number(struct parser *p, bool negative)
 	return e;
 }
 
-/* nan or nan(7ff), with the mantissa in hexadecimal. */
+/* (7ff), right behind nan: the mantissa in hexadecimal; without it that of the default NaN. */
+static uint32_t nan_mantissa(struct parser *p)
+{
+	uint32_t bits = 0;
+	if (p->at == p->end || *p->at != '(')
+		return 0x400000;
+	for (p->at++; p->at < p->end && hex_digit(*p->at) >= 0 && bits < 0x80000; p->at++)
+		bits = bits * 16 + hex_digit(*p->at);
+	next(p);
+	if (!bits || bits > 0x7fffff || !sees(p, ")"))
+		expected(p, "the mantissa of a NaN");
+	return bits;
+}
+
 static ilir_expr nan_constant(struct parser *p, bool negative)
 {
-	uint32_t bits = 0x400000;
+	uint32_t bits = nan_mantissa(p) | 0x7f800000 | (uint32_t)negative << 31;
 	float f;
-	if (p->at < p->end && *p->at == '(') {
-		bits = 0;
-		for (p->at++; p->at < p->end && hex_digit(*p->at) >= 0 && bits < 0x80000; p->at++)
-			bits = bits * 16 + hex_digit(*p->at);
-		next(p);
-		if (!bits)
-			expected(p, "the mantissa of a NaN");
-	}
-	next(p);
-	if (bits != 0x400000 || sees(p, ")"))
-		expect(p, ")");
-	bits |= 0x7f800000 | (uint32_t)negative << 31;
 	memcpy(&f, &bits, sizeof f);
+	next(p);
 	return ilir_float(p->m, f);
 }
 

@@ -1,2 +1,3 @@
 libespalier_internal_la_SOURCES += \
 	%D%/image.h
+EXTRA_DIST += %D%/README.md

@@ -39,6 +39,6 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 	fill_roots(o, f);
 	if (o->child_list)
 		fill_list(o, f);
-	else
+	if (o->slots)
 		fill_slots(o, f);
 }

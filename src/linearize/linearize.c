@@ -79,7 +79,7 @@ static void carve(struct lin_order *o, const struct piece *p, size_t n)
  * in. */
 static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
-	bool list = rules.children < 0;
+	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
 	size_t nodes = o->nodes, bytes;
 	struct piece pieces[] = {
 	    {&o->order, nodes, 1},
@@ -87,7 +87,7 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 	    {&o->height, nodes, 1},
 	    {&o->batch_begin, nodes + 2, 1},
 	    {&o->root, o->inputs, 1},
-	    {&o->child, nodes, list ? 0 : rules.children},
+	    {&o->child, nodes, fixed ? rules.children : 0},
 	    {&o->child_begin, nodes + 1, list},
 	    {&o->child_list, o->edges, list},
 	};
@@ -96,7 +96,7 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
 				"no memory for the index arrays of %zu nodes", nodes);
 	carve(o, pieces, PIECES);
-	o->slots = list ? 0 : rules.children;
+	o->slots = fixed ? rules.children : 0;
 	o->stride = aligned(nodes * sizeof(int32_t)) / sizeof(int32_t);
 	return true;
 }

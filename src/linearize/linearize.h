@@ -32,6 +32,7 @@ struct lin_forest {
 struct lin_rules {
 	int children; /* of every inner node; -1 = any number */
 	bool shared;  /* a node may have several parents */
+	bool edges;   /* child_begin and child_list are wanted for a fixed number of children, too */
 };
 
 /* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
@@ -46,7 +47,7 @@ struct lin_order {
 	/* with a fixed number of children, else NULL */
 	int32_t slots;
 	int32_t *child; /* slot after slot, see lin_child */
-	/* with any number of children, else NULL */
+	/* with any number of children, or when they are wanted, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges */
 	/* its own */

@@ -21,18 +21,18 @@ struct solver {
 	const struct tensor_info *tensors;
 	size_t n;
 	int64_t *sizes; /* 0 = not known yet */
-	int *source;    /* of a size: the equation */
-	bool *excused;  /* a parameter that would have told the size is missing: said already */
+	int *source;	/* of a size: the equation */
+	bool *excused;	/* a parameter that would have told the size is missing: said already */
 	int *first_use;
-	bool *matched;  /* tensors that the model names */
+	bool *matched; /* tensors that the model names */
 	VEC(struct equation) equations;
 	VEC(struct use) uses;
 	VEC(int) ready; /* equations with one unknown */
 	bool failed;
 };
 
-__attribute__((format(printf, 5, 6))) static void fail(struct solver *b, enum diag_id id, struct diag_at at, const char *hint,
-						       const char *format, ...)
+__attribute__((format(printf, 5, 6))) static void fail(struct solver *b, enum diag_id id, struct diag_at at,
+						       const char *hint, const char *format, ...)
 {
 	struct str s = str_in(b->arena);
 	va_list args;
@@ -109,7 +109,8 @@ static void add_equations(struct solver *b, int param, const struct tensor_info 
 {
 	const struct ra_param *p = &b->m->params.at[param];
 	if (t->rank != p->shape.rank) {
-		fail(b, DIAG_WEIGHT_RANK, p->at, "transpose or reshape the tensor, or correct the declaration",
+		fail(b, DIAG_WEIGHT_RANK, p->at,
+		     "transpose or reshape the tensor, or correct the declaration",
 		     "'%s' is %s in %s, the model says %s", p->name, tensor_shape(b, t), b->file,
 		     ra_shape_text(b->arena, b->m, &p->shape));
 		excuse(b, p);
@@ -120,8 +121,8 @@ static void add_equations(struct solver *b, int param, const struct tensor_info 
 			add_equation(b, param, axis, t->shape[axis]);
 			continue;
 		}
-		fail(b, DIAG_WEIGHT_EXTENT, p->at, "extents are between 1 and 2147483647", "'%s' is %s in %s", p->name,
-		     tensor_shape(b, t), b->file);
+		fail(b, DIAG_WEIGHT_EXTENT, p->at, "extents are between 1 and 2147483647", "'%s' is %s in %s",
+		     p->name, tensor_shape(b, t), b->file);
 		excuse(b, p);
 	}
 }
@@ -189,13 +190,15 @@ static void solve(struct solver *b, int equation)
 	}
 	const struct ra_param *p = &b->m->params.at[e->param];
 	fail(b, DIAG_WEIGHT_CONFLICT, p->at, "correct the declaration or the file",
-	     "axis %d of '%s' is %lld in %s: no size of %s makes '%s' that", e->axis, p->name, (long long)e->extent, b->file,
-	     b->m->symbols.at[unknown].name, ra_dim_text_of(b->arena, b->m, d));
+	     "axis %d of '%s' is %lld in %s: no size of %s makes '%s' that", e->axis, p->name,
+	     (long long)e->extent, b->file, b->m->symbols.at[unknown].name,
+	     ra_dim_text_of(b->arena, b->m, d));
 	b->excused[unknown] = true;
 	e->unknowns = 0;
 }
 
-/* Bare dimensions first: they say what was meant best.  Every other equation is solved as soon as one unknown is left. */
+/* Bare dimensions first: they say what was meant best.  Every other equation is solved as soon as one unknown
+ * is left. */
 static void solve_all(struct solver *b)
 {
 	for (size_t i = 0; i < b->equations.n; i++) {
@@ -219,7 +222,8 @@ static const char *why(struct solver *b, const struct ra_dim *d)
 	struct str s = str_in(b->arena);
 	for (int t = 0; t < d->terms; t++) {
 		int symbol = d->term[t].symbol;
-		str_printf(&s, "%s%s is %lld (from '%s')", t ? ", " : "", b->m->symbols.at[symbol].name, (long long)b->sizes[symbol],
+		str_printf(&s, "%s%s is %lld (from '%s')", t ? ", " : "", b->m->symbols.at[symbol].name,
+			   (long long)b->sizes[symbol],
 			   b->m->params.at[b->equations.at[b->source[symbol]].param].name);
 	}
 	return s.n ? str_text(&s) : "the model gives it as a number";
@@ -241,8 +245,9 @@ static void check_equations(struct solver *b)
 		const struct ra_param *p = &b->m->params.at[e->param];
 		if (!solved(b, d) || ra_dim_value(d, b->sizes) == e->extent)
 			continue;
-		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d), "axis %d of '%s' is %lld in %s, but %s is %lld", e->axis, p->name,
-		     (long long)e->extent, b->file, ra_dim_text_of(b->arena, b->m, d), (long long)ra_dim_value(d, b->sizes));
+		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d),
+		     "axis %d of '%s' is %lld in %s, but %s is %lld", e->axis, p->name, (long long)e->extent,
+		     b->file, ra_dim_text_of(b->arena, b->m, d), (long long)ra_dim_value(d, b->sizes));
 	}
 }
 
@@ -260,7 +265,8 @@ static bool check_extent(struct solver *b, const struct ra_dim *d, int64_t least
 	int64_t value = ra_dim_value(d, b->sizes);
 	if (value >= least && value <= INT32_MAX)
 		return true;
-	fail(b, DIAG_WEIGHT_EXTENT, at, why(b, d), "with %s, %s is %lld", b->file, ra_dim_text_of(b->arena, b->m, d), (long long)value);
+	fail(b, DIAG_WEIGHT_EXTENT, at, why(b, d), "with %s, %s is %lld", b->file,
+	     ra_dim_text_of(b->arena, b->m, d), (long long)value);
 	return false;
 }
 
@@ -273,12 +279,13 @@ static void check_node(struct solver *b, const struct ra_node *n)
 	if (n->op != RA_SLICE || !check_extent(b, &n->begin, 0, n->at))
 		return;
 	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
-	int64_t axis = ra_dim_value(&from->dim[from->rank - 1], b->sizes), begin = ra_dim_value(&n->begin, b->sizes);
+	int64_t axis = ra_dim_value(&from->dim[from->rank - 1], b->sizes),
+		begin = ra_dim_value(&n->begin, b->sizes);
 	int64_t end = begin + ra_dim_value(&n->shape.dim[n->shape.rank - 1], b->sizes);
 	if (end > axis)
 		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, &from->dim[from->rank - 1]),
-		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file, (long long)begin, (long long)end,
-		     (long long)axis);
+		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
+		     (long long)begin, (long long)end, (long long)axis);
 }
 
 /* Once all sizes are known; the first node at fault tells enough. */
@@ -310,17 +317,24 @@ static bool bind(struct solver *b)
 	return !b->failed;
 }
 
-bool ra_bind(const struct ra_model *m, struct diags *d, const char *weights_file, const struct tensor_info *tensors, size_t n,
-	     int64_t *sizes)
+bool ra_bind(const struct ra_model *m, struct diags *d, const char *weights_file,
+	     const struct tensor_info *tensors, size_t n, int64_t *sizes)
 {
 	struct arena arena;
 	jmp_buf escape;
 	arena_init(&arena, d->allocator);
 	if (arena_guard(&arena, &escape)) {
 		arena_free(&arena);
-		return diag_add(d, DIAG_OUT_OF_MEMORY, (struct diag_at){.file = weights_file}, NULL, "no memory to bind '%s'", m->name);
+		return diag_add(d, DIAG_OUT_OF_MEMORY, (struct diag_at){.file = weights_file}, NULL,
+				"no memory to bind '%s'", m->name);
 	}
-	struct solver b = {.arena = &arena, .diags = d, .m = m, .file = weights_file, .tensors = tensors, .n = n, .sizes = sizes};
+	struct solver b = {.arena = &arena,
+			   .diags = d,
+			   .m = m,
+			   .file = weights_file,
+			   .tensors = tensors,
+			   .n = n,
+			   .sizes = sizes};
 	bool bound = bind(&b);
 	arena_free(&arena);
 	return bound;

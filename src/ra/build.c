@@ -1,4 +1,5 @@
-/* Nodes with their shapes.  Every constructor takes references that may be 0 (the fault was reported) and then gives 0. */
+/* Nodes with their shapes.  Every constructor takes references that may be 0 (the fault was reported) and
+ * then gives 0. */
 #include "ra/internal.h"
 
 static const ra_ref none = {0};
@@ -44,7 +45,8 @@ static ra_ref add(struct ra_graph *g, struct ra_node n)
 		return none;
 	if (g->model->nodes.n >= RA_NODE_LIMIT) {
 		g->stopped = true;
-		ra_refuse(g, DIAG_MODEL_LARGE, n.at, "functions are expanded at every call: look for calls in calls in calls",
+		ra_refuse(g, DIAG_MODEL_LARGE, n.at,
+			  "functions are expanded at every call: look for calls in calls in calls",
 			  "the model has more than %d operators", RA_NODE_LIMIT);
 		return none;
 	}
@@ -55,7 +57,8 @@ static ra_ref add(struct ra_graph *g, struct ra_node n)
 	return (ra_ref){(uint32_t)g->model->nodes.n - 1};
 }
 
-/* --- operators without arguments: one node for all that are the same in a region, and in one sum over children --- */
+/* --- operators without arguments: one node for all that are the same in a region, and in one sum over
+ * children --- */
 
 enum { KEY = 8 + (RA_MAX_RANK + 1) * (2 + 2 * RA_DIM_TERMS) };
 
@@ -132,13 +135,13 @@ ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span 
 	return add(g, (struct ra_node){.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at});
 }
 
-static ra_ref mismatch(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left, const struct ra_dim *right,
-		       struct ra_span span)
+static ra_ref mismatch(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left,
+		       const struct ra_dim *right, struct ra_span span)
 {
 	bool infix = strchr("+-*/@", ops[op].spelling[0]);
-	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal", "'%s': %s %s %s: %s and %s differ",
-		  ra_excerpt(g->arena, span), shape_text(g, a), infix ? ops[op].spelling : "and", shape_text(g, b), dim_text(g, left),
-		  dim_text(g, right));
+	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
+		  "'%s': %s %s %s: %s and %s differ", ra_excerpt(g->arena, span), shape_text(g, a),
+		  infix ? ops[op].spelling : "and", shape_text(g, b), dim_text(g, left), dim_text(g, right));
 	return none;
 }
 
@@ -160,10 +163,13 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 	struct ra_dim differ[2];
 	if (!value.i || ra_shape_equal(shape_of(g, value), &s->shape))
 		return value;
-	if (shape_of(g, value)->rank > s->shape.rank || !ra_shape_broadcast(shape_of(g, value), &s->shape, &both, differ))
-		return ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
-				 "the state '%s' is %s, its value '%s' is %s", s->name, ra_shape_text(g->arena, g->model, &s->shape),
-				 ra_excerpt(g->arena, span), shape_text(g, value)),
+	if (shape_of(g, value)->rank > s->shape.rank ||
+	    !ra_shape_broadcast(shape_of(g, value), &s->shape, &both, differ))
+		return ra_refuse(g, DIAG_MODEL_SHAPE, span.at,
+				 "dimensions are equal when they are written equal",
+				 "the state '%s' is %s, its value '%s' is %s", s->name,
+				 ra_shape_text(g->arena, g->model, &s->shape), ra_excerpt(g->arena, span),
+				 shape_text(g, value)),
 		       none;
 	return ra_build_elementwise(g, RA_ADD, value, ra_build_zero(g, &s->shape, span), span);
 }
@@ -172,8 +178,8 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 
 static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span, const char *wanted)
 {
-	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': '%s' takes %s, not %s", ra_excerpt(g->arena, span), ops[op].spelling, wanted,
-		  shape_text(g, a));
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': '%s' takes %s, not %s",
+		  ra_excerpt(g->arena, span), ops[op].spelling, wanted, shape_text(g, a));
 	return none;
 }
 
@@ -202,7 +208,8 @@ ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_sp
 		return none;
 	const struct ra_shape *x = shape_of(g, a);
 	if (!x->rank)
-		return wrong_rank(g, op, a, span, "a vector or a matrix, or ranges over children ('for k in children')");
+		return wrong_rank(g, op, a, span,
+				  "a vector or a matrix, or ranges over children ('for k in children')");
 	struct ra_node n = {.op = op, .arg = {a}, .at = span.at, .axis = x->rank - 1};
 	n.shape.rank = x->rank - 1;
 	memcpy(n.shape.dim, x->dim, (size_t)n.shape.rank * sizeof *x->dim);
@@ -210,21 +217,25 @@ ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_sp
 }
 
 /* What is certainly wrong is refused here; the rest is checked when sizes are known. */
-ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, const struct ra_dim *begin, const struct ra_dim *end, struct ra_span span)
+ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, const struct ra_dim *begin, const struct ra_dim *end,
+		      struct ra_span span)
 {
 	if (!a.i)
 		return none;
-	struct ra_node n = {.op = RA_SLICE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .begin = *begin};
+	struct ra_node n = {
+	    .op = RA_SLICE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .begin = *begin};
 	struct ra_dim rest, *extent = &n.shape.dim[n.shape.rank - 1];
 	const char *axis = dim_text(g, extent);
 	if (!ra_dim_add(extent, -1, end, &rest) || !ra_dim_add(end, -1, begin, extent))
-		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "at most 4 names, and factors up to 1048576",
+		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at,
+				 "at most 4 names, and factors up to 1048576",
 				 "the extents of '%s' are too complex", ra_excerpt(g->arena, span)),
 		       none;
 	if (ra_dim_below(begin, 0) || ra_dim_below(&rest, 0) || ra_dim_below(extent, 1))
-		return ra_refuse(g, DIAG_MODEL_SLICE, span.at, "x[a:b] holds what lies from a up to, not including, b",
-				 "'%s': %s to %s is not a part of an axis of extent %s", ra_excerpt(g->arena, span), dim_text(g, begin),
-				 dim_text(g, end), axis),
+		return ra_refuse(g, DIAG_MODEL_SLICE, span.at,
+				 "x[a:b] holds what lies from a up to, not including, b",
+				 "'%s': %s to %s is not a part of an axis of extent %s",
+				 ra_excerpt(g->arena, span), dim_text(g, begin), dim_text(g, end), axis),
 		       none;
 	return add(g, n);
 }
@@ -242,7 +253,8 @@ ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span sp
 	int axis = x->rank - 1;
 	struct ra_node n = {.op = RA_CONCAT, .arg = {a, b}, .shape = *x, .at = span.at, .axis = axis};
 	if (!ra_dim_add(&x->dim[axis], 1, &y->dim[axis], &n.shape.dim[axis]))
-		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "at most 4 names, and factors up to 1048576",
+		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at,
+				 "at most 4 names, and factors up to 1048576",
 				 "the extent of '%s' is too complex", ra_excerpt(g->arena, span)),
 		       none;
 	return add(g, n);
@@ -261,19 +273,20 @@ ra_ref ra_build_transpose(struct ra_graph *g, ra_ref a, struct ra_span span)
 	return add(g, n);
 }
 
-/* r has one number for each row of x: of a vector there is one, which every operator repeats by itself.  Broadcasting aligns
- * last axes, so that the rows of a matrix must be its last axis for a moment. */
+/* r has one number for each row of x: of a vector there is one, which every operator repeats by itself.
+ * Broadcasting aligns last axes, so that the rows of a matrix must be its last axis for a moment. */
 ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)
 {
 	if (!r.i || !x.i)
 		return none;
 	struct ra_shape to = *shape_of(g, x);
 	if (to.rank != 1 && to.rank != 2)
-		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes a vector or a matrix, not %s", ra_excerpt(g->arena, span),
-				 shape_text(g, x)),
+		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes a vector or a matrix, not %s",
+				 ra_excerpt(g->arena, span), shape_text(g, x)),
 		       none;
 	if (shape_of(g, r)->rank != to.rank - 1)
-		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes one number for each row of %s, not %s",
+		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL,
+				 "'%s' takes one number for each row of %s, not %s",
 				 ra_excerpt(g->arena, span), shape_text(g, x), shape_text(g, r)),
 		       none;
 	if (to.rank == 1)

@@ -13,25 +13,29 @@ static ra_ref build_map(struct ra_graph *g, enum ra_op op, const ra_ref *args, s
 	return ra_build_map(g, op, args[0], span);
 }
 
-static ra_ref build_reduce(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_reduce(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+			   struct ra_span span)
 {
 	(void)n;
 	return ra_build_reduce(g, op, args[0], span);
 }
 
-static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+				struct ra_span span)
 {
 	(void)n;
 	return ra_build_elementwise(g, op, args[0], args[1], span);
 }
 
-static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+			      struct ra_span span)
 {
 	(void)op, (void)n;
 	return ra_build_transpose(g, args[0], span);
 }
 
-static ra_ref build_concat(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_concat(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+			   struct ra_span span)
 {
 	(void)op;
 	ra_ref joined = args[0];
@@ -41,7 +45,8 @@ static ra_ref build_concat(struct ra_graph *g, enum ra_op op, const ra_ref *args
 }
 
 /* The number of elements along the last axis. */
-static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+			   struct ra_span span)
 {
 	(void)op, (void)n;
 	if (!args[0].i)
@@ -49,11 +54,13 @@ static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args
 	struct ra_shape shape = ra_at(g->model, args[0])->shape;
 	if (shape.rank)
 		return ra_build_extent(g, &shape.dim[shape.rank - 1], span);
-	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': a number has no axis", ra_excerpt(g->arena, span));
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': a number has no axis",
+		  ra_excerpt(g->arena, span));
 	return none;
 }
 
-static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+			   struct ra_span span)
 {
 	(void)op, (void)n;
 	return ra_build_spread(g, args[0], args[1], span);
@@ -105,7 +112,10 @@ static bool check_count(struct ra_graph *g, const struct ra_expr *e, size_t leas
 	if (n >= least && n <= most)
 		return true;
 	return ra_refuse(g, DIAG_MODEL_ARGUMENTS, e->span.at, NULL, "'%s' takes %s%zu argument%s, not %zu",
-			 ra_excerpt(g->arena, e->name), least == most ? "" : n < least ? "at least " : "at most ",
+			 ra_excerpt(g->arena, e->name),
+			 least == most ? ""
+			 : n < least   ? "at least "
+				       : "at most ",
 			 n < least ? least : most, (n < least ? least : most) == 1 ? "" : "s", n);
 }
 
@@ -114,10 +124,12 @@ static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, const ra_ref *a
 	if (!check_count(g, e, def->params.n, def->params.n))
 		return none;
 	if (def->active)
-		return ra_refuse(g, DIAG_MODEL_RECURSIVE, e->span.at, "recursion follows the structure: states of children are left.h, right.h",
+		return ra_refuse(g, DIAG_MODEL_RECURSIVE, e->span.at,
+				 "recursion follows the structure: states of children are left.h, right.h",
 				 "'%s' calls itself", ra_excerpt(g->arena, e->name)),
 		       none;
-	struct ra_scope scope = {.names = &def->param, .spans = def->params.at, .values = args, .n = def->params.n};
+	struct ra_scope scope = {
+	    .names = &def->param, .spans = def->params.at, .values = args, .n = def->params.n};
 	struct ra_call call = {g->call, def, e->span.at};
 	g->call = &call;
 	def->active = true;
@@ -135,8 +147,8 @@ static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
 		ra_consider(&near, g->syntax->defs.at[i]->name.text, g->syntax->defs.at[i]->name.length);
 	ra_refuse(g, DIAG_MODEL_FUNCTION, e->span.at,
-		  ra_did_you_mean(g->arena, &near, "define it with def; a product is written with *"), "there is no function '%s'",
-		  ra_excerpt(g->arena, e->name));
+		  ra_did_you_mean(g->arena, &near, "define it with def; a product is written with *"),
+		  "there is no function '%s'", ra_excerpt(g->arena, e->name));
 	return none;
 }
 
@@ -148,7 +160,8 @@ ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const st
 		args[i] = ra_expand(g, scope, e->args.at[i]);
 	const struct builtin *b = find_builtin(e->name);
 	if (b)
-		return check_count(g, e, b->least, b->most) ? b->build(g, b->op, args, e->args.n, e->span) : none;
+		return check_count(g, e, b->least, b->most) ? b->build(g, b->op, args, e->args.n, e->span)
+							    : none;
 	int def = map_get(&g->functions, e->name.text, e->name.length);
 	return def >= 0 ? expand_def(g, g->syntax->defs.at[def], args, e) : unknown_function(g, e);
 }

@@ -4,8 +4,9 @@
 const char *ra_name_kind_text(enum ra_name_kind kind)
 {
 	static const char *const texts[] = {
-	    [RA_N_SYMBOL] = "a dimension", [RA_N_PARAM] = "a parameter", [RA_N_INPUT] = "an input", [RA_N_STATE] = "a state",
-	    [RA_N_OUTPUT] = "an output",   [RA_N_DEF] = "a function",    [RA_N_SLOT] = "a child",
+	    [RA_N_SYMBOL] = "a dimension", [RA_N_PARAM] = "a parameter", [RA_N_INPUT] = "an input",
+	    [RA_N_STATE] = "a state",	   [RA_N_OUTPUT] = "an output",	 [RA_N_DEF] = "a function",
+	    [RA_N_SLOT] = "a child",
 	};
 	return texts[kind];
 }
@@ -27,12 +28,14 @@ static bool is_before(struct diag_at a, struct diag_at b)
 	return a.line < b.line || (a.line == b.line && a.column < b.column);
 }
 
-/* Of two declarations the later one is at fault.  What the name means is then uncertain: nothing is expanded. */
+/* Of two declarations the later one is at fault.  What the name means is then uncertain: nothing is expanded.
+ */
 static void refuse_twice(struct ra_graph *g, const struct ra_name *a, const struct ra_name *b)
 {
 	const struct ra_name *first = is_before(b->span.at, a->span.at) ? b : a, *second = first == a ? b : a;
-	ra_report(g->report, DIAG_MODEL_DUPLICATE, second->span.at, "give one of them another name", "'%s' is already %s (line %d)",
-		  ra_excerpt(g->arena, second->span), ra_name_kind_text(first->kind), first->span.at.line);
+	ra_report(g->report, DIAG_MODEL_DUPLICATE, second->span.at, "give one of them another name",
+		  "'%s' is already %s (line %d)", ra_excerpt(g->arena, second->span),
+		  ra_name_kind_text(first->kind), first->span.at.line);
 	g->syntax->incomplete = true;
 }
 
@@ -72,8 +75,9 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	if (n && n->kind == RA_N_SYMBOL)
 		return n->index;
 	if (n) {
-		ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "dimensions have names of their own", "'%s' is %s (line %d), no dimension",
-			  ra_excerpt(g->arena, span), ra_name_kind_text(n->kind), n->span.at.line);
+		ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "dimensions have names of their own",
+			  "'%s' is %s (line %d), no dimension", ra_excerpt(g->arena, span),
+			  ra_name_kind_text(n->kind), n->span.at.line);
 		return -1;
 	}
 	if (declare)
@@ -81,9 +85,11 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	struct ra_nearest near = ra_nearest_to(span.text, span.length);
 	for (size_t i = 0; i < g->model->symbols.n; i++)
 		ra_consider(&near, g->model->symbols.at[i].name, strlen(g->model->symbols.at[i].name));
-	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at,
-		  ra_did_you_mean(g->arena, &near, "dimensions are those that a parameter, an input or a state is declared with"),
-		  "no dimension is named '%s'", ra_excerpt(g->arena, span));
+	ra_refuse(
+	    g, DIAG_MODEL_UNKNOWN, span.at,
+	    ra_did_you_mean(g->arena, &near,
+			    "dimensions are those that a parameter, an input or a state is declared with"),
+	    "no dimension is named '%s'", ra_excerpt(g->arena, span));
 	return -1;
 }
 
@@ -95,10 +101,13 @@ static bool resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, bool
 		int symbol = t->symbol.length ? find_symbol(g, t->symbol, declare) : 0;
 		if (symbol < 0)
 			return false;
-		struct ra_dim term = t->symbol.length ? ra_dim_symbol(symbol) : ra_dim_constant(t->coefficient);
+		struct ra_dim term =
+		    t->symbol.length ? ra_dim_symbol(symbol) : ra_dim_constant(t->coefficient);
 		if (!ra_dim_add(&sum, t->symbol.length ? t->coefficient : 1, &term, &sum))
-			return ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at, "at most 4 names, and factors up to 1048576",
-					 "the dimension '%s' is too complex", ra_excerpt(g->arena, text->span));
+			return ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at,
+					 "at most 4 names, and factors up to 1048576",
+					 "the dimension '%s' is too complex",
+					 ra_excerpt(g->arena, text->span));
 	}
 	*out = sum;
 	return true;
@@ -109,12 +118,14 @@ bool ra_resolve_dim(struct ra_graph *g, const struct ra_dim_text *text, struct r
 	return resolve_dim(g, text, false, out);
 }
 
-static bool resolve_extent(struct ra_graph *g, const struct ra_dim_text *text, bool declare, struct ra_dim *out)
+static bool resolve_extent(struct ra_graph *g, const struct ra_dim_text *text, bool declare,
+			   struct ra_dim *out)
 {
 	if (!resolve_dim(g, text, declare, out))
 		return false;
-	return !ra_dim_below(out, 1) || ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at, "extents are at least 1",
-						  "the extent '%s' is not positive", ra_excerpt(g->arena, text->span));
+	return !ra_dim_below(out, 1) ||
+	       ra_refuse(g, DIAG_MODEL_DIMENSION, text->span.at, "extents are at least 1",
+			 "the extent '%s' is not positive", ra_excerpt(g->arena, text->span));
 }
 
 static bool resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, bool declare, struct ra_shape *shape)
@@ -122,8 +133,8 @@ static bool resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, bool dec
 	bool good = true;
 	*shape = (struct ra_shape){.rank = (int)dims->n};
 	if (dims->n > RA_MAX_RANK)
-		return ra_refuse(g, DIAG_MODEL_RANK, dims->at[RA_MAX_RANK]->span.at, NULL, "values have at most %d axes, not %zu",
-				 RA_MAX_RANK, dims->n);
+		return ra_refuse(g, DIAG_MODEL_RANK, dims->at[RA_MAX_RANK]->span.at, NULL,
+				 "values have at most %d axes, not %zu", RA_MAX_RANK, dims->n);
 	for (size_t i = 0; i < dims->n; i++)
 		good &= resolve_extent(g, dims->at[i], declare, &shape->dim[i]);
 	return good;
@@ -140,11 +151,13 @@ static void declare_inputs(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->inputs.n; i++) {
 		const struct ra_declaration *d = &g->syntax->inputs.at[i];
-		struct ra_input input = {.name = ra_span_string(g->arena, d->name), .token = d->token, .at = d->name.at};
+		struct ra_input input = {
+		    .name = ra_span_string(g->arena, d->name), .token = d->token, .at = d->name.at};
 		bool good = resolve_shape(g, &d->dims, true, &input.shape);
 		if (good && !d->token && input.shape.rank != 1)
 			good = ra_report(g->report, DIAG_MODEL_RANK, d->name.at, "write input x[E]",
-					 "the input '%s' is not a vector: it has %d axes", input.name, input.shape.rank);
+					 "the input '%s' is not a vector: it has %d axes", input.name,
+					 input.shape.rank);
 		if (!good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->inputs, input);
@@ -223,7 +236,8 @@ static void add_functions(struct ra_graph *g)
 		bool taken = is_builtin(d->name) || (old >= 0 && g->syntax->defs.at[old]->prelude);
 		if (taken)
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, d->name.at, "choose another name",
-				  "'%s' is already a function of the language", ra_excerpt(g->arena, d->name));
+				  "'%s' is already a function of the language",
+				  ra_excerpt(g->arena, d->name));
 		map_add(&g->functions, d->name.text, d->name.length, (int)i);
 	}
 }
@@ -271,14 +285,16 @@ static void check_complete(struct ra_graph *g)
 	    {s->model.length, "a name", "add a line such as: model treelstm"},
 	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)"},
 	    {s->states.n, "a state", "add a line such as: state h[D]"},
-	    {has_body(s, RA_WORD_LEAF), "a body for leaves", "add one below 'leaf:', or one for all nodes below 'node:'"},
-	    {has_body(s, RA_WORD_INNER), "a body for inner nodes", "add one below 'inner:', or one for all nodes below 'node:'"},
+	    {has_body(s, RA_WORD_LEAF), "a body for leaves",
+	     "add one below 'leaf:', or one for all nodes below 'node:'"},
+	    {has_body(s, RA_WORD_INNER), "a body for inner nodes",
+	     "add one below 'inner:', or one for all nodes below 'node:'"},
 	    {s->outputs.n, "an output", "add a line such as: output result = h"},
 	};
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
 		if (!needed[i].there)
-			ra_report(g->report, DIAG_MODEL_MISSING, (struct diag_at){.file = g->model->file}, needed[i].hint,
-				  "the model lacks %s", needed[i].what);
+			ra_report(g->report, DIAG_MODEL_MISSING, (struct diag_at){.file = g->model->file},
+				  needed[i].hint, "the model lacks %s", needed[i].what);
 }
 
 static void check_bodies(struct ra_graph *g)
@@ -291,8 +307,9 @@ static void check_bodies(struct ra_graph *g)
 				continue;
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
 				  "write one 'node:', or one 'leaf:' and one 'inner:'",
-				  "'%s:' gives nodes a second body after '%s:' (line %d)", ra_excerpt(g->arena, b->header),
-				  ra_excerpt(g->arena, old->header), old->header.at.line);
+				  "'%s:' gives nodes a second body after '%s:' (line %d)",
+				  ra_excerpt(g->arena, b->header), ra_excerpt(g->arena, old->header),
+				  old->header.at.line);
 			break;
 		}
 }

@@ -27,13 +27,16 @@ static const char *hint_with_calls(struct ra_graph *g, const char *hint)
 	const struct ra_call *entry = prelude_entry(g), *call = entry ? entry->outer : g->call;
 	str_puts(&s, hint ? hint : "");
 	if (entry)
-		str_printf(&s, "%sinside '%s', a function of the prelude", s.n ? "; " : "", ra_excerpt(g->arena, entry->def->name));
+		str_printf(&s, "%sinside '%s', a function of the prelude", s.n ? "; " : "",
+			   ra_excerpt(g->arena, entry->def->name));
 	if (call)
-		str_printf(&s, "%s'%s' is called in line %d", s.n ? "; " : "", ra_excerpt(g->arena, call->def->name), call->at.line);
+		str_printf(&s, "%s'%s' is called in line %d", s.n ? "; " : "",
+			   ra_excerpt(g->arena, call->def->name), call->at.line);
 	return s.n ? str_text(&s) : NULL;
 }
 
-bool ra_refuse(struct ra_graph *g, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
+bool ra_refuse(struct ra_graph *g, enum diag_id id, struct diag_at at, const char *hint, const char *format,
+	       ...)
 {
 	struct str s = str_in(g->arena);
 	va_list args;
@@ -131,11 +134,13 @@ static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, con
 		return none;
 	struct ra_shape shape = ra_at(g->model, base)->shape;
 	if (!shape.rank)
-		return ra_refuse(g, DIAG_MODEL_RANK, e->span.at, NULL, "'%s': a number has no axis to take a slice of",
+		return ra_refuse(g, DIAG_MODEL_RANK, e->span.at, NULL,
+				 "'%s': a number has no axis to take a slice of",
 				 ra_excerpt(g->arena, e->span)),
 		       none;
 	end = shape.dim[shape.rank - 1];
-	if ((e->begin && !ra_resolve_dim(g, e->begin, &begin)) || (e->end && !ra_resolve_dim(g, e->end, &end)))
+	if ((e->begin && !ra_resolve_dim(g, e->begin, &begin)) ||
+	    (e->end && !ra_resolve_dim(g, e->end, &end)))
 		return none;
 	return ra_build_slice(g, base, &begin, &end, e->span);
 }
@@ -147,7 +152,8 @@ static ra_ref expand_lookup(struct ra_graph *g, const struct ra_scope *scope, co
 	if (index && index->broken)
 		return none;
 	if (!index || index->kind != RA_N_INPUT || !g->model->inputs.at[index->index].token)
-		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->name.at, "declare it with 'input word : token'; a slice is written x[a:b]",
+		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->name.at,
+				 "declare it with 'input word : token'; a slice is written x[a:b]",
 				 "'%s' is not an input that is a token", ra_excerpt(g->arena, e->name)),
 		       none;
 	if (g->region == RA_IN_OUTPUTS)
@@ -158,8 +164,9 @@ static ra_ref expand_lookup(struct ra_graph *g, const struct ra_scope *scope, co
 		return none;
 	const struct ra_node *n = ra_at(g->model, base);
 	if (n->op != RA_PARAM || !n->shape.rank)
-		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->span.at, "only a parameter with rows can be looked up",
-				 "'%s' has no rows to look up", ra_excerpt(g->arena, e->base->span)),
+		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->span.at,
+				 "only a parameter with rows can be looked up", "'%s' has no rows to look up",
+				 ra_excerpt(g->arena, e->base->span)),
 		       none;
 	return ra_build_lookup(g, base, index->index, e->span);
 }
@@ -169,16 +176,17 @@ static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 	int children = g->model->structure.children;
 	const struct ra_name *state = ra_find_name(g, e->name.text, e->name.length);
 	if (children < 0)
-		return ra_refuse(g, DIAG_MODEL_CHILD, e->span.at, "write sum(... for k in children)",
-				 "the children of this structure have no numbers: there is any number of them"),
+		return ra_refuse(
+			   g, DIAG_MODEL_CHILD, e->span.at, "write sum(... for k in children)",
+			   "the children of this structure have no numbers: there is any number of them"),
 		       none;
 	if (e->slot >= children)
 		return ra_refuse(g, DIAG_MODEL_CHILD, e->span.at, "children are counted from 0",
 				 "there is no child %lld: a node has %d", (long long)e->slot, children),
 		       none;
 	if (!state || state->kind != RA_N_STATE)
-		return ra_refuse(g, DIAG_MODEL_UNKNOWN, e->name.at, "only states are seen of a child", "'%s' is no state",
-				 ra_excerpt(g->arena, e->name)),
+		return ra_refuse(g, DIAG_MODEL_UNKNOWN, e->name.at, "only states are seen of a child",
+				 "'%s' is no state", ra_excerpt(g->arena, e->name)),
 		       none;
 	return ra_child_state(g, (int)e->slot, state, e->span);
 }
@@ -190,10 +198,12 @@ static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 		return ra_refuse(g, DIAG_MODEL_PLACE, e->span.at, "outputs use the states of their own node",
 				 "outputs cannot range over children");
 	if (g->each)
-		return ra_refuse(g, DIAG_MODEL_NESTED, e->span.at, "compute the inner one first and give it a name",
-				 "'%s' stands inside another range over children", ra_excerpt(g->arena, e->span));
+		return ra_refuse(
+		    g, DIAG_MODEL_NESTED, e->span.at, "compute the inner one first and give it a name",
+		    "'%s' stands inside another range over children", ra_excerpt(g->arena, e->span));
 	if (g->region == RA_IN_LEAF && (!g->childless || e->maximum))
-		return ra_refuse(g, DIAG_MODEL_LEAF, e->span.at, "write the bodies 'leaf:' and 'inner:' apart",
+		return ra_refuse(g, DIAG_MODEL_LEAF, e->span.at,
+				 "write the bodies 'leaf:' and 'inner:' apart",
 				 "a leaf has no children to take a %s over", e->maximum ? "maximum" : "sum");
 	return true;
 }
@@ -251,12 +261,14 @@ static bool check_limits(struct ra_graph *g, const struct ra_expr *e)
 		return false;
 	if (g->depth > RA_EXPANSION_LIMIT) {
 		g->stopped = true;
-		return ra_refuse(g, DIAG_MODEL_DEEP, e->span.at, "give parts of the expression names of their own",
+		return ra_refuse(g, DIAG_MODEL_DEEP, e->span.at,
+				 "give parts of the expression names of their own",
 				 "expressions and calls are nested more than %d deep", RA_EXPANSION_LIMIT);
 	}
 	if (++g->steps > RA_STEP_LIMIT) {
 		g->stopped = true;
-		return ra_refuse(g, DIAG_MODEL_LARGE, e->span.at, "functions are expanded at every call: look for calls in calls in calls",
+		return ra_refuse(g, DIAG_MODEL_LARGE, e->span.at,
+				 "functions are expanded at every call: look for calls in calls in calls",
 				 "the model is too large once its functions are expanded");
 	}
 	return true;
@@ -274,12 +286,13 @@ ra_ref ra_expand(struct ra_graph *g, const struct ra_scope *scope, const struct 
 
 /* --- bodies --- */
 
-static void assign_state(struct ra_graph *g, const struct ra_name *state, const struct ra_binding *b, ra_ref value)
+static void assign_state(struct ra_graph *g, const struct ra_name *state, const struct ra_binding *b,
+			 ra_ref value)
 {
 	int i = state->index;
 	if (g->assigned[i]) {
-		ra_refuse(g, DIAG_MODEL_DUPLICATE, b->name.at, "a body assigns each state once", "the state '%s' is assigned twice",
-			  ra_excerpt(g->arena, b->name));
+		ra_refuse(g, DIAG_MODEL_DUPLICATE, b->name.at, "a body assigns each state once",
+			  "the state '%s' is assigned twice", ra_excerpt(g->arena, b->name));
 		return;
 	}
 	g->assigned[i] = true;

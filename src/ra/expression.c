@@ -44,17 +44,20 @@ static bool report_bad(struct ra_parser *p)
 {
 	const struct ra_token *t = &p->token;
 	if (t->problem == DIAG_MODEL_CHARACTER)
-		return ra_report(p->report, t->problem, t->span.at, t->hint, "the byte 0x%02x does not belong here",
-				 (unsigned char)t->span.text[0]);
-	return ra_report(p->report, t->problem, t->span.at, t->hint, "'%s' cannot be read", ra_excerpt(p->arena, t->span));
+		return ra_report(p->report, t->problem, t->span.at, t->hint,
+				 "the byte 0x%02x does not belong here", (unsigned char)t->span.text[0]);
+	return ra_report(p->report, t->problem, t->span.at, t->hint, "'%s' cannot be read",
+			 ra_excerpt(p->arena, t->span));
 }
 
 bool ra_expected(struct ra_parser *p, const char *what)
 {
 	if (p->token.kind == RA_TOKEN_BAD)
 		return report_bad(p);
-	const char *hint = p->token.kind == RA_TOKEN_PATTERN ? "braces expand in the names of parameters only" : p->token.hint;
-	return ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, hint, "expected %s, but %s", what, token_text(p));
+	const char *hint = p->token.kind == RA_TOKEN_PATTERN ? "braces expand in the names of parameters only"
+							     : p->token.hint;
+	return ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, hint, "expected %s, but %s", what,
+			 token_text(p));
 }
 
 bool ra_expect(struct ra_parser *p, int kind, const char *what)
@@ -68,8 +71,10 @@ bool ra_expect_new_name(struct ra_parser *p, const char *what, struct ra_span *n
 		return ra_expected(p, what);
 	*name = p->token.span;
 	if (p->token.word)
-		return ra_report(p->report, DIAG_MODEL_RESERVED, name->at, "choose another name; a longer one such as 'node.W' is fine",
-				 "'%s' is a word of the language and cannot be %s", ra_excerpt(p->arena, *name), what);
+		return ra_report(p->report, DIAG_MODEL_RESERVED, name->at,
+				 "choose another name; a longer one such as 'node.W' is fine",
+				 "'%s' is a word of the language and cannot be %s",
+				 ra_excerpt(p->arena, *name), what);
 	ra_advance(p);
 	return true;
 }
@@ -81,7 +86,8 @@ bool ra_expect_count(struct ra_parser *p, int64_t limit, int64_t *count)
 		return ra_expected(p, "a whole number");
 	if (t->number != (double)(int64_t)t->number || t->number > (double)limit)
 		return ra_report(p->report, DIAG_MODEL_NUMBER, t->span.at, NULL,
-				 "'%s' is not a whole number of at most %lld", ra_excerpt(p->arena, t->span), (long long)limit);
+				 "'%s' is not a whole number of at most %lld", ra_excerpt(p->arena, t->span),
+				 (long long)limit);
 	*count = (int64_t)t->number;
 	ra_advance(p);
 	return true;
@@ -121,7 +127,8 @@ static bool parse_dim_term(struct ra_parser *p, struct ra_dim_text *d, int sign)
 		} else if (p->token.kind == RA_TOKEN_NAME && !term.symbol.length) {
 			if (!ra_expect_new_name(p, "a dimension", &term.symbol))
 				return false;
-		} else if (p->token.kind == RA_TOKEN_NAME || p->token.kind == RA_TOKEN_NUMBER || p->token.kind == '(') {
+		} else if (p->token.kind == RA_TOKEN_NAME || p->token.kind == RA_TOKEN_NUMBER ||
+			   p->token.kind == '(') {
 			return refuse_dim(p);
 		} else {
 			return ra_expected(p, "a dimension");
@@ -176,8 +183,8 @@ static struct ra_expr *new_expr(struct ra_parser *p, enum ra_expr_kind kind, str
 static bool parse_binding(struct ra_parser *p, struct ra_expr *let)
 {
 	struct ra_binding b;
-	if (!ra_expect_new_name(p, "a name", &b.name) || !ra_expect(p, '=', "'='") || !(b.value = ra_parse_expr(p)) ||
-	    !ra_expect(p, ';', "';' and the value that uses the name"))
+	if (!ra_expect_new_name(p, "a name", &b.name) || !ra_expect(p, '=', "'='") ||
+	    !(b.value = ra_parse_expr(p)) || !ra_expect(p, ';', "';' and the value that uses the name"))
 		return false;
 	vec_push(p->arena, &let->bindings, b);
 	return true;
@@ -212,8 +219,9 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 {
 	bool maximum = ra_span_is(function, "max");
 	if (!maximum && !ra_span_is(function, "sum")) {
-		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, "write sum(... for k in children) or max(...)",
-			  "'%s' does not range over children", ra_excerpt(p->arena, function));
+		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at,
+			  "write sum(... for k in children) or max(...)", "'%s' does not range over children",
+			  ra_excerpt(p->arena, function));
 		return NULL;
 	}
 	struct ra_expr *e = new_expr(p, RA_E_EACH, function);
@@ -223,7 +231,8 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 	if (!ra_expect_new_name(p, "a name for the child", &e->name))
 		return NULL;
 	if (memchr(e->name.text, '.', e->name.length)) {
-		ra_report(p->report, DIAG_MODEL_SYNTAX, e->name.at, "write k, and k.h for its state", "the name of a child has no dots");
+		ra_report(p->report, DIAG_MODEL_SYNTAX, e->name.at, "write k, and k.h for its state",
+			  "the name of a child has no dots");
 		return NULL;
 	}
 	if (!ra_take_word(p, RA_WORD_IN))
@@ -265,9 +274,12 @@ static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, e
 	e->span = span_from(p, name);
 	size_t n = e->dims.n;
 	if (kind == RA_E_DIMENSION && n != 1)
-		return ra_report(p->report, DIAG_MODEL_ARGUMENTS, name.at, NULL, "dimension takes 1 argument, not %zu", n), NULL;
+		return ra_report(p->report, DIAG_MODEL_ARGUMENTS, name.at, NULL,
+				 "dimension takes 1 argument, not %zu", n),
+		       NULL;
 	if (n > RA_MAX_RANK)
-		return ra_report(p->report, DIAG_MODEL_RANK, name.at, NULL, "values have at most %d axes, not %zu", RA_MAX_RANK, n),
+		return ra_report(p->report, DIAG_MODEL_RANK, name.at, NULL,
+				 "values have at most %d axes, not %zu", RA_MAX_RANK, n),
 		       NULL;
 	return e;
 }
@@ -293,8 +305,9 @@ static struct ra_expr *parse_slot(struct ra_parser *p)
 {
 	struct ra_expr *e = new_expr(p, RA_E_SLOT, p->token.span);
 	ra_advance(p);
-	if (!ra_expect(p, '[', "'[' and the number of the child") || !ra_expect_count(p, INT32_MAX, &e->slot) ||
-	    !ra_expect(p, ']', "']'") || !ra_expect(p, '.', "'.' and a state"))
+	if (!ra_expect(p, '[', "'[' and the number of the child") ||
+	    !ra_expect_count(p, INT32_MAX, &e->slot) || !ra_expect(p, ']', "']'") ||
+	    !ra_expect(p, '.', "'.' and a state"))
 		return NULL;
 	if (p->token.kind != RA_TOKEN_NAME)
 		return ra_expected(p, "a state"), NULL;
@@ -342,8 +355,7 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 	} else if (begin && begin->terms.n == 1 && begin->terms.at[0].symbol.length == begin->span.length) {
 		e->kind = RA_E_LOOKUP;
 		e->name = begin->span;
-	}
-	else
+	} else
 		return ra_expected(p, "':' and the end of the slice"), NULL;
 	if (!ra_expect(p, ']', "']'"))
 		return NULL;
@@ -353,7 +365,8 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 
 static bool too_deep(struct ra_parser *p)
 {
-	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at, "give parts of the expression names of their own",
+	return !ra_report(p->report, DIAG_MODEL_DEEP, p->token.span.at,
+			  "give parts of the expression names of their own",
 			  "more than %d brackets and signs are nested here", RA_NESTING_LIMIT);
 }
 
@@ -388,7 +401,8 @@ static bool is_operator(int kind, const char *operators)
 }
 
 /* Operands of the next higher precedence between operators of one. */
-static struct ra_expr *parse_chain(struct ra_parser *p, const char *operators, struct ra_expr *(*operand)(struct ra_parser *))
+static struct ra_expr *parse_chain(struct ra_parser *p, const char *operators,
+				   struct ra_expr *(*operand)(struct ra_parser *))
 {
 	struct ra_expr *first = operand(p), *chain = NULL;
 	while (first && is_operator(p->token.kind, operators)) {

@@ -24,7 +24,8 @@ static void leave(struct walk *w, uint32_t old)
 	w->nodes[w->n++] = n;
 }
 
-/* Numbers what a root needs, arguments first.  The stack is as deep as the graph, which may be a long chain. */
+/* Numbers what a root needs, arguments first.  The stack is as deep as the graph, which may be a long chain.
+ */
 static ra_ref visit(struct walk *w, ra_ref root)
 {
 	size_t depth = 0;
@@ -68,8 +69,8 @@ static bool same_place(struct diag_at a, struct diag_at b)
 	return a.line == b.line && a.column == b.column;
 }
 
-/* Reports the unused ones of the parameters that were declared at one place, beginning with the i-th; returns where the next
- * place begins. */
+/* Reports the unused ones of the parameters that were declared at one place, beginning with the i-th; returns
+ * where the next place begins. */
 static size_t check_declaration(struct ra_graph *g, const bool *used, size_t i)
 {
 	const struct ra_model *m = g->model;
@@ -79,7 +80,8 @@ static size_t check_declaration(struct ra_graph *g, const bool *used, size_t i)
 		if (!used[i] && names.n < RA_NAME_LIMIT)
 			str_printf(&names, "%s'%s'", names.n ? ", " : "", m->params.at[i].name);
 	if (names.n)
-		ra_report(g->report, DIAG_MODEL_UNUSED_PARAM, at, "remove it, or look for the place where it is missing",
+		ra_report(g->report, DIAG_MODEL_UNUSED_PARAM, at,
+			  "remove it, or look for the place where it is missing",
 			  "no state and no output needs the parameter %s", str_text(&names));
 	return i;
 }
@@ -88,7 +90,8 @@ static size_t check_declaration(struct ra_graph *g, const bool *used, size_t i)
 static void check_use(struct ra_graph *g)
 {
 	const struct ra_model *m = g->model;
-	bool *param = ARENA_ARRAY(g->arena, bool, m->params.n), *input = ARENA_ARRAY(g->arena, bool, m->inputs.n);
+	bool *param = ARENA_ARRAY(g->arena, bool, m->params.n),
+	     *input = ARENA_ARRAY(g->arena, bool, m->inputs.n);
 	for (size_t i = 1; i < m->nodes.n; i++) {
 		const struct ra_node *n = &m->nodes.at[i];
 		if (n->op == RA_PARAM)

@@ -1,5 +1,6 @@
-/* Inside ra/: text -> tokens (lex.c) -> syntax (parse.c, expression.c) -> declarations (declare.c) -> graph (expand.c,
- * calls.c, build.c, finish.c).  Everything lives in one arena, and places in the text point into one terminated copy. */
+/* Inside ra/: text -> tokens (lex.c) -> syntax (parse.c, expression.c) -> declarations (declare.c) -> graph
+ * (expand.c, calls.c, build.c, finish.c).  Everything lives in one arena, and places in the text point into
+ * one terminated copy. */
 #ifndef ESPALIER_RA_INTERNAL_H
 #define ESPALIER_RA_INTERNAL_H
 
@@ -8,16 +9,16 @@
 
 /* What a text may ask of us; each is a diagnostic when exceeded. */
 enum {
-	RA_TEXT_LIMIT = 16 << 20,   /* bytes of a model text */
-	RA_NAME_LIMIT = 255,        /* bytes of a name */
-	RA_PARAM_LIMIT = 1 << 16,   /* parameters, after their braces are expanded */
-	RA_SLOT_LIMIT = 64,         /* children of a node of fixed arity */
-	RA_NODE_LIMIT = 250000,     /* operators of a model */
-	RA_STEP_LIMIT = 500000,    /* expressions visited while functions are expanded */
-	RA_NESTING_LIMIT = 200,     /* brackets in brackets */
-	RA_EXPANSION_LIMIT = 400,   /* expressions in expressions, calls expanded */
+	RA_TEXT_LIMIT = 16 << 20, /* bytes of a model text */
+	RA_NAME_LIMIT = 255,	  /* bytes of a name */
+	RA_PARAM_LIMIT = 1 << 16, /* parameters, after their braces are expanded */
+	RA_SLOT_LIMIT = 64,	  /* children of a node of fixed arity */
+	RA_NODE_LIMIT = 250000,	  /* operators of a model */
+	RA_STEP_LIMIT = 500000,	  /* expressions visited while functions are expanded */
+	RA_NESTING_LIMIT = 200,	  /* brackets in brackets */
+	RA_EXPANSION_LIMIT = 400, /* expressions in expressions, calls expanded */
 	RA_COEFFICIENT_LIMIT = 1 << 20,
-	RA_REPORT_LIMIT = 50,       /* diagnostics of one text */
+	RA_REPORT_LIMIT = 50, /* diagnostics of one text */
 };
 #define RA_CONSTANT_LIMIT (1ll << 40)
 
@@ -41,9 +42,10 @@ struct ra_report {
 	VEC(struct ra_seen) seen;
 };
 
-/* Always false.  A second diagnostic of one id at one place is dropped: a body expanded twice has its faults twice. */
-__attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at, const char *hint,
-						     const char *format, ...);
+/* Always false.  A second diagnostic of one id at one place is dropped: a body expanded twice has its faults
+ * twice. */
+__attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at,
+						     const char *hint, const char *format, ...);
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* A span on one line, blanks joined, comments left out, clipped to what a message can hold. */
 const char *ra_excerpt(struct arena *, struct ra_span);
@@ -67,21 +69,21 @@ const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const cha
 /* --- lex.c --- */
 
 /* RA_WORD(NAME, "spelling"): the reserved words.  Those up to OUTPUT begin a statement. */
-#define RA_WORD_LIST                                                                                                  \
-	RA_WORD(MODEL, "model")                                                                                       \
-	RA_WORD(STRUCTURE, "structure")                                                                               \
-	RA_WORD(INPUT, "input")                                                                                       \
-	RA_WORD(PARAM, "param")                                                                                       \
-	RA_WORD(STATE, "state")                                                                                       \
-	RA_WORD(DEF, "def")                                                                                           \
-	RA_WORD(LEAF, "leaf")                                                                                         \
-	RA_WORD(INNER, "inner")                                                                                       \
-	RA_WORD(NODE, "node")                                                                                         \
-	RA_WORD(OUTPUT, "output")                                                                                     \
-	RA_WORD(AT, "at")                                                                                             \
-	RA_WORD(LABELS, "labels")                                                                                     \
-	RA_WORD(CHILDREN, "children")                                                                                 \
-	RA_WORD(FOR, "for")                                                                                           \
+#define RA_WORD_LIST                                                                                         \
+	RA_WORD(MODEL, "model")                                                                              \
+	RA_WORD(STRUCTURE, "structure")                                                                      \
+	RA_WORD(INPUT, "input")                                                                              \
+	RA_WORD(PARAM, "param")                                                                              \
+	RA_WORD(STATE, "state")                                                                              \
+	RA_WORD(DEF, "def")                                                                                  \
+	RA_WORD(LEAF, "leaf")                                                                                \
+	RA_WORD(INNER, "inner")                                                                              \
+	RA_WORD(NODE, "node")                                                                                \
+	RA_WORD(OUTPUT, "output")                                                                            \
+	RA_WORD(AT, "at")                                                                                    \
+	RA_WORD(LABELS, "labels")                                                                            \
+	RA_WORD(CHILDREN, "children")                                                                        \
+	RA_WORD(FOR, "for")                                                                                  \
 	RA_WORD(IN, "in")
 
 enum ra_word {
@@ -89,18 +91,26 @@ enum ra_word {
 #define RA_WORD(name, spelling) RA_WORD_##name,
 	RA_WORD_LIST
 #undef RA_WORD
-	RA_WORDS
+	    RA_WORDS
 };
 
 /* Punctuation is its own kind. */
-enum { RA_TOKEN_END, RA_TOKEN_LINE_END, RA_TOKEN_NAME = 256, RA_TOKEN_PATTERN, RA_TOKEN_NUMBER, RA_TOKEN_STRING, RA_TOKEN_BAD };
+enum {
+	RA_TOKEN_END,
+	RA_TOKEN_LINE_END,
+	RA_TOKEN_NAME = 256,
+	RA_TOKEN_PATTERN,
+	RA_TOKEN_NUMBER,
+	RA_TOKEN_STRING,
+	RA_TOKEN_BAD
+};
 
 struct ra_token {
 	int kind;
 	struct ra_span span;
 	enum ra_word word;    /* NAME: which reserved word, if any */
-	bool first;           /* of its line */
-	double number;        /* NUMBER */
+	bool first;	      /* of its line */
+	double number;	      /* NUMBER */
 	enum diag_id problem; /* BAD: what is wrong with it */
 	const char *hint;     /* BAD: what to do; LINE_END: why it is one, where that may be a surprise */
 };
@@ -109,13 +119,13 @@ struct ra_token {
 struct ra_lexer {
 	const char *file, *p, *end, *line_start;
 	int line, depth; /* of ( and [ */
-	bool fresh;      /* no token on this line yet */
+	bool fresh;	 /* no token on this line yet */
 };
 
 /* The text must be terminated. */
 struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length);
-/* The next token.  A line's end is one only outside of brackets; a word that begins statements, first on its line, ends an
- * unclosed bracket. */
+/* The next token.  A line's end is one only outside of brackets; a word that begins statements, first on its
+ * line, ends an unclosed bracket. */
 struct ra_token ra_next(struct ra_lexer *);
 /* Expands braces as the shell does.  False, with *problem, when that is not a list of names. */
 typedef VEC(struct ra_span) ra_spans;
@@ -139,18 +149,18 @@ struct ra_dim_text {
 typedef VEC(struct ra_dim_text *) ra_dim_texts;
 
 enum ra_expr_kind {
-	RA_E_NUMBER,    /* number */
-	RA_E_NAME,      /* name; the span may have parentheses around it */
-	RA_E_CHAIN,     /* chain: operators of one precedence, from the left */
-	RA_E_NEGATE,    /* base */
-	RA_E_CALL,      /* name, args */
-	RA_E_ZEROS,     /* dims */
+	RA_E_NUMBER,	/* number */
+	RA_E_NAME,	/* name; the span may have parentheses around it */
+	RA_E_CHAIN,	/* chain: operators of one precedence, from the left */
+	RA_E_NEGATE,	/* base */
+	RA_E_CALL,	/* name, args */
+	RA_E_ZEROS,	/* dims */
 	RA_E_DIMENSION, /* dims, one */
-	RA_E_SLICE,     /* base, begin, end (NULL = left out) */
-	RA_E_LOOKUP,    /* base, name */
-	RA_E_SLOT,      /* slot, name: children[slot].name */
-	RA_E_EACH,      /* name, base, maximum: sum(base for name in children) */
-	RA_E_LET,       /* bindings, base: (name = value; ... base) */
+	RA_E_SLICE,	/* base, begin, end (NULL = left out) */
+	RA_E_LOOKUP,	/* base, name */
+	RA_E_SLOT,	/* slot, name: children[slot].name */
+	RA_E_EACH,	/* name, base, maximum: sum(base for name in children) */
+	RA_E_LET,	/* bindings, base: (name = value; ... base) */
 };
 
 struct ra_binding {
@@ -238,8 +248,8 @@ struct ra_parser {
 };
 
 /* parse.c: adds the declarations of a text to `syntax`. */
-void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const char *file, const char *text, size_t length,
-		   bool prelude);
+void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const char *file, const char *text,
+		   size_t length, bool prelude);
 
 /* expression.c: NULL or false after a diagnostic. */
 struct ra_expr *ra_parse_expr(struct ra_parser *);
@@ -278,7 +288,8 @@ bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, s
 bool ra_dim_below(const struct ra_dim *, int64_t least);
 bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
 /* NumPy's broadcasting without its rule for extent 1.  False with the two extents that differ. */
-bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *, struct ra_dim differ[2]);
+bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
+			struct ra_dim differ[2]);
 /* The texts of both for messages. */
 const char *ra_dim_text_of(struct arena *, const struct ra_model *, const struct ra_dim *);
 const char *ra_shape_text(struct arena *, const struct ra_model *, const struct ra_shape *);
@@ -322,11 +333,11 @@ struct ra_graph {
 	VEC(struct ra_name) name;
 	struct map functions; /* -> syntax->defs */
 	enum ra_region region;
-	bool childless;    /* the leaf version of a body for both cases: children have zero states */
-	ra_ref *value;     /* of the states, in the body at hand */
+	bool childless; /* the leaf version of a body for both cases: children have zero states */
+	ra_ref *value;	/* of the states, in the body at hand */
 	bool *assigned;
 	struct map leaves; /* operators without arguments are made once a region (and sum) */
-	int each, sums;    /* the number of the sum over children we are in, 0 = none; sums so far */
+	int each, sums;	   /* the number of the sum over children we are in, 0 = none; sums so far */
 	int depth;
 	long steps;
 	bool stopped; /* a limit was reached */
@@ -349,8 +360,8 @@ ra_ref ra_expand(struct ra_graph *, const struct ra_scope *, const struct ra_exp
 void ra_expand_bodies(struct ra_graph *);
 void ra_expand_outputs(struct ra_graph *);
 /* A diagnostic about an expression; inside a function it says where that was called. */
-__attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum diag_id, struct diag_at, const char *hint,
-						     const char *format, ...);
+__attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum diag_id, struct diag_at,
+						     const char *hint, const char *format, ...);
 /* The place of an expression as the author of the model sees it. */
 struct diag_at ra_place(const struct ra_graph *, struct diag_at);
 
@@ -371,16 +382,17 @@ ra_ref ra_build_leaf(struct ra_graph *, struct ra_node);
 ra_ref ra_build_constant(struct ra_graph *, double, struct ra_span);
 ra_ref ra_build_extent(struct ra_graph *, const struct ra_dim *, struct ra_span);
 ra_ref ra_build_zero(struct ra_graph *, const struct ra_shape *, struct ra_span);
-ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span);         /* NEG, EXP ... TANH */
+ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, EXP ... TANH */
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, struct ra_span);      /* SUM, MAX */
-ra_ref ra_build_slice(struct ra_graph *, ra_ref, const struct ra_dim *begin, const struct ra_dim *end, struct ra_span);
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* SUM, MAX */
+ra_ref ra_build_slice(struct ra_graph *, ra_ref, const struct ra_dim *begin, const struct ra_dim *end,
+		      struct ra_span);
 ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_transpose(struct ra_graph *, ra_ref, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, struct ra_span);
-ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, struct ra_span);        /* CHILD_SUM, CHILD_MAX */
+ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* CHILD_SUM, CHILD_MAX */
 /* The value repeated to a state's shape; 0 after a diagnostic when that cannot be. */
 ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
 

@@ -184,7 +184,8 @@ static struct ra_token lex_punctuation(struct ra_lexer *l)
 	char c = *l->p;
 	if (!c || !strchr("()[]:,=+-*/@.;", c))
 		return bad(token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
-			   "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } : , ; = + - * / @");
+			   "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
+			   ": , ; = + - * / @");
 	if (c == '(' || c == '[')
 		l->depth++;
 	else if ((c == ')' || c == ']') && l->depth > 0)
@@ -262,7 +263,8 @@ static struct ra_span current(struct arena *a, const struct pattern *x)
 	size_t n = 0;
 	for (int i = 0; i < x->parts; i++) {
 		struct ra_span part = x->choice[i].at[x->at[i]];
-		if (part.length > sizeof name - n || memchr(part.text, ' ', part.length) || memchr(part.text, '\t', part.length))
+		if (part.length > sizeof name - n || memchr(part.text, ' ', part.length) ||
+		    memchr(part.text, '\t', part.length))
 			return (struct ra_span){0};
 		memcpy(name + n, part.text, part.length);
 		n += part.length;
@@ -295,7 +297,9 @@ bool ra_expand_braces(struct arena *a, struct ra_span pattern, ra_spans *names, 
 	do {
 		struct ra_span name = current(a, &x);
 		if (!name.length || word_of(name))
-			return *problem = "every expansion must be a name of at most 255 letters, digits, _ and .", false;
+			return *problem =
+				   "every expansion must be a name of at most 255 letters, digits, _ and .",
+			       false;
 		if (names->n == RA_PARAM_LIMIT)
 			return *problem = "a pattern expands to at most 65536 names", false;
 		name.at = pattern.at;

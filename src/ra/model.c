@@ -9,7 +9,8 @@ static void parse_prelude(struct arena *a, struct ra_report *r, struct ra_syntax
 	ra_parse_text(a, r, syntax, RA_PRELUDE_FILE, str_text(&text), text.n, true);
 }
 
-struct ra_model *ra_parse(struct arena *a, struct diags *diags, const char *file, const char *text, size_t length)
+struct ra_model *ra_parse(struct arena *a, struct diags *diags, const char *file, const char *text,
+			  size_t length)
 {
 	struct ra_report report = {.arena = a, .diags = diags};
 	struct ra_syntax syntax = {0};

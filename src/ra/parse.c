@@ -41,8 +41,8 @@ static bool parse_param_names(struct ra_parser *p, ra_spans *names)
 	}
 	const char *problem;
 	if (!ra_expand_braces(p->arena, span, names, &problem))
-		return ra_report(p->report, DIAG_MODEL_BRACES, span.at, problem, "'%s' does not expand to names",
-				 ra_excerpt(p->arena, span));
+		return ra_report(p->report, DIAG_MODEL_BRACES, span.at, problem,
+				 "'%s' does not expand to names", ra_excerpt(p->arena, span));
 	ra_advance(p);
 	return true;
 }
@@ -56,7 +56,8 @@ static bool parse_params(struct ra_parser *p)
 		if (!parse_param_names(p, &names) || !parse_dims_of(p, &d))
 			return false;
 		if (names.n + p->syntax->params.n > RA_PARAM_LIMIT)
-			return ra_report(p->report, DIAG_MODEL_LARGE, at, NULL, "a model has at most %d parameters", RA_PARAM_LIMIT);
+			return ra_report(p->report, DIAG_MODEL_LARGE, at, NULL,
+					 "a model has at most %d parameters", RA_PARAM_LIMIT);
 		for (size_t i = 0; i < names.n; i++) {
 			d.name = names.at[i];
 			vec_push(p->arena, &p->syntax->params, d);
@@ -84,16 +85,18 @@ static bool parse_model(struct ra_parser *p)
 	if (!ra_expect_new_name(p, "the name of the model", &name))
 		return false;
 	if (p->syntax->model.length)
-		return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, "a text holds one model", "the model is already named '%s'",
-				 ra_excerpt(p->arena, p->syntax->model));
+		return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, "a text holds one model",
+				 "the model is already named '%s'", ra_excerpt(p->arena, p->syntax->model));
 	p->syntax->model = name;
 	return true;
 }
 
 static bool refuse_structure(struct ra_parser *p, struct diag_at at, const char *message)
 {
-	return ra_report(p->report, DIAG_MODEL_STRUCTURE, at,
-			 "write sequence, tree(left, right), tree(3), tree(*), dag(left, right), dag(3) or dag(*)", "%s", message);
+	return ra_report(
+	    p->report, DIAG_MODEL_STRUCTURE, at,
+	    "write sequence, tree(left, right), tree(3), tree(*), dag(left, right), dag(3) or dag(*)", "%s",
+	    message);
 }
 
 static bool parse_slot_names(struct ra_parser *p)
@@ -141,7 +144,8 @@ static bool parse_structure(struct ra_parser *p)
 		return refuse_structure(p, kind.at, "this is not a kind of structure");
 	if (p->syntax->structure.span.length)
 		return ra_report(p->report, DIAG_MODEL_DUPLICATE, kind.at, "a model has one structure",
-				 "the structure is already given in line %d", p->syntax->structure.span.at.line);
+				 "the structure is already given in line %d",
+				 p->syntax->structure.span.at.line);
 	ra_advance(p);
 	p->syntax->structure.span = kind;
 	p->syntax->structure.kind = sequence ? RA_SEQUENCE : tree ? RA_TREE : RA_DAG;
@@ -165,8 +169,8 @@ static bool parse_def_params(struct ra_parser *p, struct ra_def *def)
 		if (!ra_expect_new_name(p, "the name of an argument", &name))
 			return false;
 		if (!map_add(&def->param, name.text, name.length, (int)def->params.n))
-			return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, NULL, "two arguments are named '%s'",
-					 ra_excerpt(p->arena, name));
+			return ra_report(p->report, DIAG_MODEL_DUPLICATE, name.at, NULL,
+					 "two arguments are named '%s'", ra_excerpt(p->arena, name));
 		vec_push(p->arena, &def->params, name);
 	} while (ra_take(p, ','));
 	return ra_expect(p, ')', "',' or ')'");
@@ -177,8 +181,9 @@ static bool parse_def(struct ra_parser *p)
 	struct ra_def *def = ARENA_NEW(p->arena, struct ra_def);
 	def->param = map_in(p->arena);
 	def->prelude = p->prelude;
-	if (!ra_expect_new_name(p, "the name of a function", &def->name) || !ra_expect(p, '(', "'(' and the arguments") ||
-	    !parse_def_params(p, def) || !ra_expect(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
+	if (!ra_expect_new_name(p, "the name of a function", &def->name) ||
+	    !ra_expect(p, '(', "'(' and the arguments") || !parse_def_params(p, def) ||
+	    !ra_expect(p, '=', "'=' and the value") || !(def->body = ra_parse_expr(p)))
 		return false;
 	vec_push(p->arena, &p->syntax->defs, def);
 	return true;
@@ -236,8 +241,8 @@ static bool parse_place(struct ra_parser *p, struct ra_output_text *o)
 static bool parse_output(struct ra_parser *p)
 {
 	struct ra_output_text o = {0};
-	if (!ra_expect_new_name(p, "the name of an output", &o.name) || !ra_expect(p, '=', "'=' and the value") ||
-	    !(o.value = ra_parse_expr(p)))
+	if (!ra_expect_new_name(p, "the name of an output", &o.name) ||
+	    !ra_expect(p, '=', "'=' and the value") || !(o.value = ra_parse_expr(p)))
 		return false;
 	if (ra_take_word(p, RA_WORD_AT) && !parse_place(p, &o))
 		return false;
@@ -252,7 +257,7 @@ static bool parse_output(struct ra_parser *p)
 
 static bool (*const statements[RA_WORDS])(struct ra_parser *) = {
     [RA_WORD_MODEL] = parse_model,   [RA_WORD_STRUCTURE] = parse_structure, [RA_WORD_INPUT] = parse_inputs,
-    [RA_WORD_PARAM] = parse_params,  [RA_WORD_STATE] = parse_states,        [RA_WORD_DEF] = parse_def,
+    [RA_WORD_PARAM] = parse_params,  [RA_WORD_STATE] = parse_states,	    [RA_WORD_DEF] = parse_def,
     [RA_WORD_OUTPUT] = parse_output,
 };
 
@@ -288,7 +293,8 @@ static bool refuse_statement(struct ra_parser *p)
 	RA_WORD_LIST
 #undef RA_WORD
 	return ra_report(p->report, DIAG_MODEL_SYNTAX, s.at,
-			 ra_did_you_mean(p->arena, &near, "assignments stand in a body, below 'leaf:', 'inner:' or 'node:'"),
+			 ra_did_you_mean(p->arena, &near,
+					 "assignments stand in a body, below 'leaf:', 'inner:' or 'node:'"),
 			 "no statement begins with '%s'", ra_excerpt(p->arena, s));
 }
 
@@ -325,8 +331,8 @@ static void recover(struct ra_parser *p)
 	p->lexer.depth = 0;
 }
 
-void ra_parse_text(struct arena *a, struct ra_report *r, struct ra_syntax *syntax, const char *file, const char *text, size_t length,
-		   bool prelude)
+void ra_parse_text(struct arena *a, struct ra_report *r, struct ra_syntax *syntax, const char *file,
+		   const char *text, size_t length, bool prelude)
 {
 	struct ra_parser p = {.arena = a, .report = r, .syntax = syntax, .prelude = prelude};
 	p.lexer = ra_lexer_of(file, text, length);

@@ -1,5 +1,5 @@
-/* The canonical text of a model.  A node that is used more than once, or that would be nested too deeply, gets a name; names are
- * assigned in the order of the nodes, which has arguments before users. */
+/* The canonical text of a model.  A node that is used more than once, or that would be nested too deeply,
+ * gets a name; names are assigned in the order of the nodes, which has arguments before users. */
 #include "ra/internal.h"
 
 #include <stdlib.h>
@@ -10,13 +10,13 @@ struct printer {
 	const struct ra_model *m;
 	struct str *s;
 	struct arena *arena;
-	const char **name;  /* of a node; NULL = written where it is used */
-	bool *named;        /* shared or deep: needs a name */
-	bool *each;         /* depends on the child that a sum is at: its name lives inside that sum */
-	uint32_t *stamp;    /* the root of the last walk that came by */
-	struct map taken;   /* names that locals must not have */
+	const char **name; /* of a node; NULL = written where it is used */
+	bool *named;	   /* shared or deep: needs a name */
+	bool *each;	   /* depends on the child that a sum is at: its name lives inside that sum */
+	uint32_t *stamp;   /* the root of the last walk that came by */
+	struct map taken;  /* names that locals must not have */
 	int locals;
-	const char *child;  /* the name for a sum's child */
+	const char *child; /* the name for a sum's child */
 };
 
 static bool is_leaf(const struct ra_node *n)
@@ -44,7 +44,8 @@ static void print_structure(struct printer *p)
 	str_puts(p->s, ")\n");
 }
 
-static void print_declared(struct printer *p, const char *word, const char *name, const struct ra_shape *shape)
+static void print_declared(struct printer *p, const char *word, const char *name,
+			   const struct ra_shape *shape)
 {
 	str_printf(p->s, "%s %s", word, name);
 	if (shape->rank)
@@ -71,7 +72,8 @@ static void print_declarations(struct printer *p)
 
 /* --- names --- */
 
-/* A name and, if it has dots, what stands before the first: `k` would turn `k.h` into the state of a child. */
+/* A name and, if it has dots, what stands before the first: `k` would turn `k.h` into the state of a child.
+ */
 static void take_name(struct printer *p, const char *name)
 {
 	map_add(&p->taken, name, strlen(name), 1);
@@ -162,7 +164,8 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The nodes below `root` that need a name and have none, in order: those inside a sum over children, or those outside. */
+/* The nodes below `root` that need a name and have none, in order: those inside a sum over children, or those
+ * outside. */
 static indices nodes_to_name(struct printer *p, uint32_t root, bool inside)
 {
 	indices found = {0}, stack = {0};
@@ -307,31 +310,33 @@ static void print_extent(struct printer *p, const struct ra_dim *d)
 	str_puts(p->s, symbol ? "" : ")");
 }
 
+static void print_leaf(struct printer *p, const struct ra_node *n)
+{
+	const struct ra_model *m = p->m;
+	if (n->op == RA_CONST)
+		ra_write_number(p->s, n->constant);
+	else if (n->op == RA_ZERO)
+		print_zero(p, n);
+	else if (n->op == RA_EXTENT)
+		print_extent(p, &n->begin);
+	else if (n->op == RA_CHILD)
+		print_child(p, n);
+	else if (n->op == RA_PARAM)
+		str_puts(p->s, m->params.at[n->param].name);
+	else if (n->op == RA_INPUT)
+		str_puts(p->s, m->inputs.at[n->input].name);
+	else
+		str_puts(p->s, m->states.at[n->state.state].name);
+}
+
 static void print_definition(struct printer *p, uint32_t i)
 {
 	const struct ra_node *n = &p->m->nodes.at[i];
+	if (is_leaf(n)) {
+		print_leaf(p, n);
+		return;
+	}
 	switch (n->op) {
-	case RA_CONST:
-		ra_write_number(p->s, n->constant);
-		break;
-	case RA_ZERO:
-		print_zero(p, n);
-		break;
-	case RA_EXTENT:
-		print_extent(p, &n->begin);
-		break;
-	case RA_PARAM:
-		str_puts(p->s, p->m->params.at[n->param].name);
-		break;
-	case RA_INPUT:
-		str_puts(p->s, p->m->inputs.at[n->input].name);
-		break;
-	case RA_STATE:
-		str_puts(p->s, p->m->states.at[n->state.state].name);
-		break;
-	case RA_CHILD:
-		print_child(p, n);
-		break;
 	case RA_LOOKUP:
 		print_use(p, n->arg[0], PRIMARY);
 		str_printf(p->s, "[%s]", p->m->inputs.at[n->input].name);

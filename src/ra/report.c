@@ -15,7 +15,8 @@ static bool seen_before(const struct ra_report *r, enum diag_id id, struct diag_
 	return false;
 }
 
-bool ra_report(struct ra_report *r, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
+bool ra_report(struct ra_report *r, enum diag_id id, struct diag_at at, const char *hint, const char *format,
+	       ...)
 {
 	if (r->seen.n >= RA_REPORT_LIMIT || seen_before(r, id, at))
 		return false;
@@ -82,7 +83,8 @@ char *ra_span_string(struct arena *a, struct ra_span span)
 struct ra_nearest ra_nearest_to(const char *wanted, size_t length)
 {
 	int limit = length / 3 + 1;
-	return (struct ra_nearest){.wanted = wanted, .length = length, .distance = (limit < NEAR ? limit : NEAR) + 1};
+	return (struct ra_nearest){
+	    .wanted = wanted, .length = length, .distance = (limit < NEAR ? limit : NEAR) + 1};
 }
 
 static int least(int a, int b)

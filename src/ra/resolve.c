@@ -12,13 +12,16 @@ ra_ref ra_child_state(struct ra_graph *g, int slot, const struct ra_name *state,
 	const struct ra_shape *shape = &g->model->states.at[state->index].shape;
 	if (g->region == RA_IN_OUTPUTS)
 		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "outputs use the states of their own node",
-				 "'%s' is the state of a child, which outputs cannot use", ra_excerpt(g->arena, span)),
+				 "'%s' is the state of a child, which outputs cannot use",
+				 ra_excerpt(g->arena, span)),
 		       none;
 	if (g->region == RA_IN_LEAF && g->childless)
 		return ra_build_zero(g, shape, span);
 	if (g->region == RA_IN_LEAF)
-		return ra_refuse(g, DIAG_MODEL_LEAF, span.at, "a leaf uses inputs and parameters; below 'node:' its children count as zeros",
-				 "'%s' is the state of a child, which a leaf has not", ra_excerpt(g->arena, span)),
+		return ra_refuse(
+			   g, DIAG_MODEL_LEAF, span.at,
+			   "a leaf uses inputs and parameters; below 'node:' its children count as zeros",
+			   "'%s' is the state of a child, which a leaf has not", ra_excerpt(g->arena, span)),
 		       none;
 	struct ra_node n = {.op = RA_CHILD, .shape = *shape, .at = span.at};
 	n.state.state = state->index;
@@ -53,9 +56,10 @@ static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char 
 		ra_consider(&near, g->model->states.at[i].name, strlen(g->model->states.at[i].name));
 	const char *hint = "only states are seen of a child";
 	if (near.best)
-		hint = ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)prefix, span.text, (int)near.best_length, near.best);
-	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at, hint, "'%.*s' is a child, but '%.*s' is no state", (int)prefix - 1, span.text,
-		  (int)(span.length - prefix), dot + 1);
+		hint = ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)prefix, span.text,
+				 (int)near.best_length, near.best);
+	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at, hint, "'%.*s' is a child, but '%.*s' is no state",
+		  (int)prefix - 1, span.text, (int)(span.length - prefix), dot + 1);
 	return none;
 }
 
@@ -64,14 +68,17 @@ static ra_ref unknown_name(struct ra_graph *g, const struct ra_scope *scope, str
 	struct ra_nearest near = ra_nearest_to(span.text, span.length);
 	consider_names(g, scope, &near);
 	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at,
-		  ra_did_you_mean(g->arena, &near, "parameters, inputs and states are declared; other names are assigned before use"),
+		  ra_did_you_mean(
+		      g->arena, &near,
+		      "parameters, inputs and states are declared; other names are assigned before use"),
 		  "nothing is named '%s' here", ra_excerpt(g->arena, span));
 	return none;
 }
 
 static ra_ref no_value(struct ra_graph *g, struct ra_span span, const char *what, const char *hint)
 {
-	ra_refuse(g, DIAG_MODEL_VALUE, span.at, hint, "'%s' is %s, not a value", ra_excerpt(g->arena, span), what);
+	ra_refuse(g, DIAG_MODEL_VALUE, span.at, hint, "'%s' is %s, not a value", ra_excerpt(g->arena, span),
+		  what);
 	return none;
 }
 
@@ -89,14 +96,17 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 	if (input->token)
 		return no_value(g, span, "a token", "look a parameter up with it: embedding[word]");
 	if (g->region == RA_IN_OUTPUTS)
-		return misplaced(g, span, "is an input, which outputs cannot use", "keep what the output needs in a state");
-	return ra_build_leaf(g, (struct ra_node){.op = RA_INPUT, .shape = input->shape, .at = span.at, .input = i});
+		return misplaced(g, span, "is an input, which outputs cannot use",
+				 "keep what the output needs in a state");
+	return ra_build_leaf(
+	    g, (struct ra_node){.op = RA_INPUT, .shape = input->shape, .at = span.at, .input = i});
 }
 
 static ra_ref resolve_state(struct ra_graph *g, int i, struct ra_span span)
 {
 	if (g->region != RA_IN_OUTPUTS && !g->assigned[i])
-		return misplaced(g, span, "is used before this body assigns it", "the state of a child is written left.h or k.h");
+		return misplaced(g, span, "is used before this body assigns it",
+				 "the state of a child is written left.h or k.h");
 	if (g->region != RA_IN_OUTPUTS)
 		return g->value[i];
 	struct ra_node n = {.op = RA_STATE, .shape = g->model->states.at[i].shape, .at = span.at};
@@ -109,7 +119,8 @@ static ra_ref resolve_output(struct ra_graph *g, int i, struct ra_span span)
 	if (g->region != RA_IN_OUTPUTS)
 		return misplaced(g, span, "is an output, which bodies cannot use", NULL);
 	if ((size_t)i >= g->model->outputs.n)
-		return misplaced(g, span, "is used before it is computed", "outputs use the outputs above them");
+		return misplaced(g, span, "is used before it is computed",
+				 "outputs use the outputs above them");
 	return g->model->outputs.at[i].value;
 }
 
@@ -144,7 +155,8 @@ static ra_ref resolve_global(struct ra_graph *g, const struct ra_name *n, struct
 static ra_ref resolve_child(struct ra_graph *g, int slot, struct ra_span span, const char *dot)
 {
 	const struct ra_name *state = ra_find_name(g, dot + 1, span.length - (size_t)(dot + 1 - span.text));
-	return state && state->kind == RA_N_STATE ? ra_child_state(g, slot, state, span) : unknown_state(g, span, dot);
+	return state && state->kind == RA_N_STATE ? ra_child_state(g, slot, state, span)
+						  : unknown_state(g, span, dot);
 }
 
 /* Local names hide those of the model: arguments of the prelude's functions may be called anything. */
@@ -159,7 +171,8 @@ ra_ref ra_resolve(struct ra_graph *g, const struct ra_scope *scope, const struct
 	const char *dot = memchr(span.text, '.', span.length);
 	size_t prefix = dot ? (size_t)(dot - span.text) : span.length;
 	if (is_each(scope, span.text, prefix))
-		return dot ? resolve_child(g, RA_EACH_CHILD, span, dot) : no_value(g, span, "a child", "its states are written k.h");
+		return dot ? resolve_child(g, RA_EACH_CHILD, span, dot)
+			   : no_value(g, span, "a child", "its states are written k.h");
 	const struct ra_name *n = ra_find_name(g, span.text, span.length);
 	if (n)
 		return resolve_global(g, n, span);
@@ -171,8 +184,8 @@ ra_ref ra_resolve(struct ra_graph *g, const struct ra_scope *scope, const struct
 
 static bool refuse_name(struct ra_graph *g, struct ra_span name, const char *what, int line)
 {
-	return !ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name", "'%s' is already %s (line %d)",
-			  ra_excerpt(g->arena, name), what, line);
+	return !ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name",
+			  "'%s' is already %s (line %d)", ra_excerpt(g->arena, name), what, line);
 }
 
 bool ra_name_taken(struct ra_graph *g, const struct ra_scope *scope, struct ra_span name)

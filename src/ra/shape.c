@@ -16,7 +16,8 @@ bool ra_dim_equal(const struct ra_dim *a, const struct ra_dim *b)
 	if (a->constant != b->constant || a->terms != b->terms)
 		return false;
 	for (int i = 0; i < a->terms; i++)
-		if (a->term[i].symbol != b->term[i].symbol || a->term[i].coefficient != b->term[i].coefficient)
+		if (a->term[i].symbol != b->term[i].symbol ||
+		    a->term[i].coefficient != b->term[i].coefficient)
 			return false;
 	return true;
 }
@@ -26,7 +27,8 @@ static bool append(struct ra_dim *d, int symbol, int64_t coefficient)
 {
 	if (!coefficient)
 		return true;
-	if (d->terms == RA_DIM_TERMS || coefficient > RA_COEFFICIENT_LIMIT || coefficient < -RA_COEFFICIENT_LIMIT)
+	if (d->terms == RA_DIM_TERMS || coefficient > RA_COEFFICIENT_LIMIT ||
+	    coefficient < -RA_COEFFICIENT_LIMIT)
 		return false;
 	d->term[d->terms].symbol = symbol;
 	d->term[d->terms++].coefficient = coefficient;
@@ -87,7 +89,8 @@ bool ra_shape_equal(const struct ra_shape *a, const struct ra_shape *b)
 	return true;
 }
 
-bool ra_shape_broadcast(const struct ra_shape *a, const struct ra_shape *b, struct ra_shape *out, struct ra_dim differ[2])
+bool ra_shape_broadcast(const struct ra_shape *a, const struct ra_shape *b, struct ra_shape *out,
+			struct ra_dim differ[2])
 {
 	const struct ra_shape *more = a->rank >= b->rank ? a : b, *less = more == a ? b : a;
 	*out = *more;

@@ -135,10 +135,18 @@ static void note_sizes(struct rt_session *s)
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
 
+static bool reads_edges(const struct image *image)
+{
+	for (int i = 0; i < image->buffers; i++)
+		if (image->buffer[i].kind == IMAGE_CHILD_BEGIN || image->buffer[i].kind == IMAGE_CHILD_LIST)
+			return true;
+	return false;
+}
+
 static bool linearize(struct lin_order *o, const struct image *image, const struct rt_minibatch *m,
 		      struct diags *diags)
 {
-	struct lin_rules rules = {image->children, image->shared_children};
+	struct lin_rules rules = {image->children, image->shared_children, reads_edges(image)};
 	if (!lin_linearize(o, &m->forest, rules, diags))
 		return false;
 	for (int i = 0; i < image->inputs; i++)

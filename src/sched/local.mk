@@ -1,2 +1,3 @@
 libespalier_internal_la_SOURCES += \
 	%D%/choose.c %D%/plan.c %D%/sched.def %D%/sched.h %D%/text.c
+EXTRA_DIST += %D%/README.md

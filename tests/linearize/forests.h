@@ -7,8 +7,8 @@
 
 #include "tests/io/files.h"
 
-static const struct lin_rules any_tree = {-1, false}, any_dag = {-1, true}, binary = {2, false},
-			      chain_rules = {1, false};
+static const struct lin_rules any_tree = {-1, false, false}, any_dag = {-1, true, false},
+			      binary = {2, false, false}, chain_rules = {1, false, false};
 
 /* Heights as they are defined, by recursion with memory; -1 = not known yet. */
 static inline int32_t naive_height(const struct lin_forest *f, int32_t *height, int32_t n)

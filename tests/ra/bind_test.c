@@ -2,9 +2,10 @@
 #include "tests/ra/session.h"
 #include "tests/tap.h"
 
-#define MODEL                                                                                                         \
-	"model m\nstructure sequence\ninput word : token\nparam E[V, K]\nparam W[4*D, K]\nparam U[4*D, D + 1]\n"         \
-	"param b[D + N]\nstate h[D]\n"                                                                                \
+#define MODEL                                                                                                \
+	"model m\nstructure sequence\ninput word : token\nparam E[V, K]\nparam W[4*D, K]\nparam U[4*D, D + " \
+	"1]\n"                                                                                               \
+	"param b[D + N]\nstate h[D]\n"                                                                       \
 	"node:\n g = W @ E[word] + U @ concat(previous.h, zeros(1))\n h = g[D:2*D] + sum(b)\noutput o = h\n"
 
 /* The tensors that fit, for changing one. */
@@ -46,14 +47,16 @@ static void check_fitting(void)
 	int64_t sizes[8];
 	start(&s, MODEL);
 	tap_ok(s.model && bind(&s, fitting, FITTING, sizes) && !s.diags.n, "weights that fit are bound");
-	tap_ok(size_of(&s, sizes, "V") == 100 && size_of(&s, sizes, "K") == 5, "bare dimensions get their extents");
+	tap_ok(size_of(&s, sizes, "V") == 100 && size_of(&s, sizes, "K") == 5,
+	       "bare dimensions get their extents");
 	tap_ok(size_of(&s, sizes, "D") == 8, "4*D is solved for D");
 	tap_ok(size_of(&s, sizes, "N") == 3, "D + N is solved once D is known");
 	session_end(&s);
 }
 
 /* Binds the fitting tensors with the i-th one changed and wants exactly one diagnostic. */
-static void check_changed(const char *name, int i, struct tensor_info changed, enum diag_id id, const char *mentions)
+static void check_changed(const char *name, int i, struct tensor_info changed, enum diag_id id,
+			  const char *mentions)
 {
 	struct session s;
 	int64_t sizes[8];
@@ -64,7 +67,8 @@ static void check_changed(const char *name, int i, struct tensor_info changed, e
 	bool bound = bind(&s, tensors, FITTING, sizes);
 	const struct diag *d = s.diags.n == 1 ? &s.diags.at[0] : NULL;
 	tap_ok(!bound && d && d->id == id, "%s: %s", name, diag_spelling(id));
-	tap_ok(d && (strstr(d->message, mentions) || (d->hint && strstr(d->hint, mentions))), "%s: mentions %s", name, mentions);
+	tap_ok(d && (strstr(d->message, mentions) || (d->hint && strstr(d->hint, mentions))),
+	       "%s: mentions %s", name, mentions);
 	session_end(&s);
 }
 
@@ -76,20 +80,24 @@ static void check_names(void)
 	memcpy(tensors, fitting, sizeof tensors);
 	tensors[3].name = "bb";
 	start(&s, MODEL);
-	tap_ok(!bind(&s, tensors, FITTING, sizes) && s.diags.n == 2, "a misnamed tensor is missing and extra, and nothing else");
-	tap_ok(s.diags.n == 2 && s.diags.at[0].id == DIAG_WEIGHT_MISSING && strstr(s.diags.at[0].hint, "'bb'"),
+	tap_ok(!bind(&s, tensors, FITTING, sizes) && s.diags.n == 2,
+	       "a misnamed tensor is missing and extra, and nothing else");
+	tap_ok(s.diags.n == 2 && s.diags.at[0].id == DIAG_WEIGHT_MISSING &&
+		   strstr(s.diags.at[0].hint, "'bb'"),
 	       "what is missing is looked for among the tensors");
 	tap_ok(s.diags.n == 2 && s.diags.at[1].id == DIAG_WEIGHT_EXTRA && strstr(s.diags.at[1].hint, "'b'"),
 	       "what is left over is looked for among the parameters");
 	session_end(&s);
 	start(&s, MODEL);
-	tap_ok(!bind(&s, NULL, 0, sizes) && s.diags.n == 4, "without tensors every parameter is missing, at once");
+	tap_ok(!bind(&s, NULL, 0, sizes) && s.diags.n == 4,
+	       "without tensors every parameter is missing, at once");
 	session_end(&s);
 	struct tensor_info twice[FITTING + 1];
 	memcpy(twice, fitting, sizeof fitting);
 	twice[FITTING] = fitting[0];
 	start(&s, MODEL);
-	tap_ok(!bind(&s, twice, FITTING + 1, sizes) && s.diags.n == 1, "a tensor that is there twice is left over once");
+	tap_ok(!bind(&s, twice, FITTING + 1, sizes) && s.diags.n == 1,
+	       "a tensor that is there twice is left over once");
 	session_end(&s);
 }
 
@@ -99,7 +107,8 @@ static void check_single(const char *name, const char *text, struct tensor_info 
 	struct session s;
 	int64_t sizes[8];
 	start(&s, text);
-	tap_ok(s.model && !bind(&s, &tensor, 1, sizes) && s.diags.n == 1 && s.diags.at[0].id == id, "%s", name);
+	tap_ok(s.model && !bind(&s, &tensor, 1, sizes) && s.diags.n == 1 && s.diags.at[0].id == id, "%s",
+	       name);
 	session_end(&s);
 }
 
@@ -107,34 +116,43 @@ static void check_sizes(void)
 {
 	struct tensor_info b = {"b", TENSOR_F32, 1, {4}};
 	check_single("a dimension of states only has no size",
-		     "model m\nstructure sequence\nparam b[N]\nstate h[D]\nnode:\n h = sum(b) + zeros(D)\noutput o = h\n", b,
-		     DIAG_WEIGHT_UNBOUND);
+		     "model m\nstructure sequence\nparam b[N]\nstate h[D]\nnode:\n h = sum(b) + "
+		     "zeros(D)\noutput o = h\n",
+		     b, DIAG_WEIGHT_UNBOUND);
 	check_single("an extent that turns out not positive is refused",
-		     "model m\nstructure sequence\nparam b[N]\nstate h[N - 4]\nnode:\n h = sum(b) + zeros(N - 4)\noutput o = h\n", b,
-		     DIAG_WEIGHT_EXTENT);
+		     "model m\nstructure sequence\nparam b[N]\nstate h[N - 4]\nnode:\n h = sum(b) + zeros(N "
+		     "- 4)\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
 	check_single("an extent that turns out too large is refused",
-		     "model m\nstructure sequence\nparam b[N]\nstate h[2147483647 + N]\nnode:\n h = zeros(2147483647 + N) + sum(b)\n"
+		     "model m\nstructure sequence\nparam b[N]\nstate h[2147483647 + N]\nnode:\n h = "
+		     "zeros(2147483647 + N) + sum(b)\n"
 		     "output o = h\n",
 		     b, DIAG_WEIGHT_EXTENT);
-	check_single("a slice that turns out to leave its axis is refused",
-		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = sum(b[2:7])\noutput o = h\n", b,
-		     DIAG_WEIGHT_EXTENT);
+	check_single(
+	    "a slice that turns out to leave its axis is refused",
+	    "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = sum(b[2:7])\noutput o = h\n", b,
+	    DIAG_WEIGHT_EXTENT);
 	check_single("a factor that does not divide the extent is refused",
-		     "model m\nstructure sequence\nparam b[3*N]\nstate h\nnode:\n h = sum(b)\noutput o = h\n", b,
-		     DIAG_WEIGHT_CONFLICT);
+		     "model m\nstructure sequence\nparam b[3*N]\nstate h\nnode:\n h = sum(b)\noutput o = h\n",
+		     b, DIAG_WEIGHT_CONFLICT);
 	check_single("a constant that is not the extent is refused",
-		     "model m\nstructure sequence\nparam b[5]\nstate h\nnode:\n h = sum(b)\noutput o = h\n", b, DIAG_WEIGHT_CONFLICT);
+		     "model m\nstructure sequence\nparam b[5]\nstate h\nnode:\n h = sum(b)\noutput o = h\n",
+		     b, DIAG_WEIGHT_CONFLICT);
 }
 
 int main(void)
 {
 	check_fitting();
-	check_changed("a vector for a matrix", 2, (struct tensor_info){"W", TENSOR_F32, 1, {32}}, DIAG_WEIGHT_RANK, "[4*D, K]");
-	check_changed("a second size of K", 2, (struct tensor_info){"W", TENSOR_F32, 2, {32, 6}}, DIAG_WEIGHT_CONFLICT,
-		      "K is 5 (from 'E')");
-	check_changed("a second size of D", 0, (struct tensor_info){"U", TENSOR_F32, 2, {32, 10}}, DIAG_WEIGHT_CONFLICT, "D is 8");
-	check_changed("an empty axis", 3, (struct tensor_info){"b", TENSOR_F32, 1, {0}}, DIAG_WEIGHT_EXTENT, "[0]");
-	check_changed("a huge axis", 1, (struct tensor_info){"E", TENSOR_F32, 2, {1ll << 31, 5}}, DIAG_WEIGHT_EXTENT, "2147483648");
+	check_changed("a vector for a matrix", 2, (struct tensor_info){"W", TENSOR_F32, 1, {32}},
+		      DIAG_WEIGHT_RANK, "[4*D, K]");
+	check_changed("a second size of K", 2, (struct tensor_info){"W", TENSOR_F32, 2, {32, 6}},
+		      DIAG_WEIGHT_CONFLICT, "K is 5 (from 'E')");
+	check_changed("a second size of D", 0, (struct tensor_info){"U", TENSOR_F32, 2, {32, 10}},
+		      DIAG_WEIGHT_CONFLICT, "D is 8");
+	check_changed("an empty axis", 3, (struct tensor_info){"b", TENSOR_F32, 1, {0}}, DIAG_WEIGHT_EXTENT,
+		      "[0]");
+	check_changed("a huge axis", 1, (struct tensor_info){"E", TENSOR_F32, 2, {1ll << 31, 5}},
+		      DIAG_WEIGHT_EXTENT, "2147483648");
 	check_names();
 	check_sizes();
 	return tap_done();

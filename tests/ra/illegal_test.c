@@ -1,5 +1,5 @@
-/* Every file of tests/ra/illegal is refused with the one diagnostic, at the one place, that its first line names; and every
- * diagnostic of model texts has such a file. */
+/* Every file of tests/ra/illegal is refused with the one diagnostic, at the one place, that its first line
+ * names; and every diagnostic of model texts has such a file. */
 #include "tests/ra/read.h"
 #include "tests/ra/session.h"
 #include "tests/tap.h"
@@ -16,7 +16,8 @@ static void check_file(const char *name)
 	struct session s;
 	snprintf(path, sizeof path, "tests/ra/illegal/%s", name);
 	char *text = read_text(source_path(path), &length);
-	if (!tap_ok(text && sscanf(text, "# expect: %63s %d:%d", spelling, &line, &column) == 3, "%s: says what to expect", name)) {
+	if (!tap_ok(text && sscanf(text, "# expect: %63s %d:%d", spelling, &line, &column) == 3,
+		    "%s: says what to expect", name)) {
 		free(text);
 		return;
 	}
@@ -25,8 +26,8 @@ static void check_file(const char *name)
 	const struct diag *d = s.diags.n ? &s.diags.at[0] : NULL;
 	tap_ok(!s.model, "%s: is refused", name);
 	tap_ok(s.diags.n == 1, "%s: has one fault", name);
-	tap_ok(d && strcmp(diag_spelling(d->id), spelling) == 0 && d->line == line && d->column == column, "%s: %s at %d:%d", name,
-	       spelling, line, column);
+	tap_ok(d && strcmp(diag_spelling(d->id), spelling) == 0 && d->line == line && d->column == column,
+	       "%s: %s at %d:%d", name, spelling, line, column);
 	if (d)
 		provoked[d->id] = true;
 	for (size_t i = 0; i < s.diags.n; i++)

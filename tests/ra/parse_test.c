@@ -6,15 +6,16 @@
 static void show(const struct session *s)
 {
 	for (size_t i = 0; i < s->diags.n; i++)
-		printf("# %d:%d %s [%s]\n", s->diags.at[i].line, s->diags.at[i].column, s->diags.at[i].message,
-		       diag_spelling(s->diags.at[i].id));
+		printf("# %d:%d %s [%s]\n", s->diags.at[i].line, s->diags.at[i].column,
+		       s->diags.at[i].message, diag_spelling(s->diags.at[i].id));
 }
 
 static bool same_dim(const struct ra_dim *a, const struct ra_dim *b)
 {
 	bool same = a->constant == b->constant && a->terms == b->terms;
 	for (int i = 0; same && i < a->terms; i++)
-		same = a->term[i].symbol == b->term[i].symbol && a->term[i].coefficient == b->term[i].coefficient;
+		same = a->term[i].symbol == b->term[i].symbol &&
+		       a->term[i].coefficient == b->term[i].coefficient;
 	return same;
 }
 
@@ -84,7 +85,8 @@ static void check_round_trip(struct session *s, const char *name)
 	session_parse(&again, &allocator_default, first, strlen(first));
 	show(&again);
 	if (tap_ok(again.model, "%s: the printed text can be read", name)) {
-		tap_ok(strcmp(session_print(&again), first) == 0, "%s: printed again, it is the same text", name);
+		tap_ok(strcmp(session_print(&again), first) == 0, "%s: printed again, it is the same text",
+		       name);
 		tap_ok(same_graph(s->model, again.model), "%s: read again, it is the same graph", name);
 	}
 	session_end(&again);
@@ -124,8 +126,9 @@ static void check_model(const char *name)
 
 /* --- models that are put together here --- */
 
-#define HEAD                                                                                                          \
-	"model m\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\nstate h[D]\n"           \
+#define HEAD                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\nstate "     \
+	"h[D]\n"                                                                                             \
 	"leaf:\n h = E[word]\n"
 
 static void check_text(const char *name, const char *text)
@@ -142,7 +145,8 @@ static void check_text(const char *name, const char *text)
 static void check_deep_chain(bool inside)
 {
 	static char text[200000];
-	int n = snprintf(text, sizeof text, HEAD "inner:\n h = %s", inside ? "W @ sum((x0 = k.h; " : "W @ (x0 = left.h; ");
+	int n = snprintf(text, sizeof text, HEAD "inner:\n h = %s",
+			 inside ? "W @ sum((x0 = k.h; " : "W @ (x0 = left.h; ");
 	for (int i = 1; i < 3000; i++)
 		n += snprintf(text + n, sizeof text - n, "x%d = tanh(x%d); ", i, i - 1);
 	snprintf(text + n, sizeof text - n, "x2999)%s\noutput o = h\n", inside ? " for k in children)" : "");
@@ -182,28 +186,34 @@ static void check_sharing(void)
 
 static void check_node_body(void)
 {
-	const char *text = "model m\nstructure sequence\ninput x[D]\nparam W[D, D]\nstate h[D]\n"
-			   "node:\n h = tanh(x + W @ previous.h + sum(k.h for k in children))\noutput o = h at root\n";
+	const char *text =
+	    "model m\nstructure sequence\ninput x[D]\nparam W[D, D]\nstate h[D]\n"
+	    "node:\n h = tanh(x + W @ previous.h + sum(k.h for k in children))\noutput o = h at root\n";
 	struct session s;
 	session_parse(&s, &allocator_default, text, strlen(text));
-	tap_ok(s.model && count(s.model, RA_ZERO) == 1 && count(s.model, RA_CHILD_SUM) == 1 && count(s.model, RA_CHILD) == 2,
+	tap_ok(s.model && count(s.model, RA_ZERO) == 1 && count(s.model, RA_CHILD_SUM) == 1 &&
+		   count(s.model, RA_CHILD) == 2,
 	       "a body for both cases has zeros for the children of a leaf");
-	tap_ok(s.model && s.model->structure.children == 1 && s.model->outputs.at[0].at_root, "a sequence has one child");
+	tap_ok(s.model && s.model->structure.children == 1 && s.model->outputs.at[0].at_root,
+	       "a sequence has one child");
 	session_end(&s);
 }
 
 static void check_precedence(void)
 {
-	check_text("operators bind as in Python", HEAD "inner:\n h = -left.h * 2 - (right.h - -1 / 3 * W @ left.h) / (2 * 4)\n"
-						       "output o = (h + 1) * (h - (h - 1)) / (h / h)\n");
+	check_text("operators bind as in Python", HEAD
+		   "inner:\n h = -left.h * 2 - (right.h - -1 / 3 * W @ left.h) / (2 * 4)\n"
+		   "output o = (h + 1) * (h - (h - 1)) / (h / h)\n");
 	check_text("names that printing would choose may be taken",
 		   "model m\nstructure tree(k, t1)\ninput x[D]\nparam t2[D]\nparam k1.h[D]\nstate h[D], k3\n"
 		   "leaf:\n h = x\n k3 = 0\ninner:\n y = tanh(k.h)\n k3 = 1\n"
 		   " h = y * y + t2 * sum(j.h * k1.h for j in children) + t1.h\noutput t4 = softmax(h)\n");
-	check_text("labels hold quotes, backslashes and UTF-8",
-		   HEAD "inner:\n h = W @ left.h\noutput o = h[0:3] at root labels \"a \\\"b\\\"\", \"\\\\\", \"\xc3\xa9\"\n");
+	check_text("labels hold quotes, backslashes and UTF-8", HEAD
+		   "inner:\n h = W @ left.h\noutput o = h[0:3] at root labels \"a \\\"b\\\"\", \"\\\\\", "
+		   "\"\xc3\xa9\"\n");
 	check_text("carriage returns and missing last newlines do no harm",
-		   "model m\r\nstructure sequence\r\ninput x[D]\r\nstate h[D]\r\nnode:\r\n h = x +\t( # half\r\n previous.h)\r\noutput o = h");
+		   "model m\r\nstructure sequence\r\ninput x[D]\r\nstate h[D]\r\nnode:\r\n h = x +\t( # "
+		   "half\r\n previous.h)\r\noutput o = h");
 	check_text("symbols are numbered as the canonical text has them",
 		   "model m\nstructure sequence\nstate h[B + A]\nparam W[A, A + B]\ninput x[A + 2*B - 1]\n"
 		   "node:\n h = zeros(A + B) + sum(sum(W)) + sum(x)\noutput o = h\n");
@@ -211,14 +221,16 @@ static void check_precedence(void)
 
 static void check_recovery(void)
 {
-	const char *text = HEAD "inner:\n a = tanh(left.h\n b = sigmoit(left.h)\n c = left.g\n d = W @ $\n h = a + b + c + d + W @ x\n"
-				"output o = h + nothing\n";
+	const char *text = HEAD
+	    "inner:\n a = tanh(left.h\n b = sigmoit(left.h)\n c = left.g\n d = W @ $\n h = a + b + c + d + W "
+	    "@ x\n"
+	    "output o = h + nothing\n";
 	static const struct {
 		enum diag_id id;
 		int line;
 	} expected[] = {
 	    {DIAG_MODEL_SYNTAX, 11},  {DIAG_MODEL_CHARACTER, 13}, {DIAG_MODEL_FUNCTION, 11},
-	    {DIAG_MODEL_UNKNOWN, 12}, {DIAG_MODEL_UNKNOWN, 14},   {DIAG_MODEL_UNKNOWN, 15},
+	    {DIAG_MODEL_UNKNOWN, 12}, {DIAG_MODEL_UNKNOWN, 14},	  {DIAG_MODEL_UNKNOWN, 15},
 	};
 	size_t n = sizeof expected / sizeof *expected;
 	struct session s;
@@ -226,15 +238,16 @@ static void check_recovery(void)
 	show(&s);
 	tap_ok(!s.model && s.diags.n == n, "independent faults are reported at once, and no others");
 	for (size_t i = 0; i < n && i < s.diags.n; i++)
-		tap_ok(s.diags.at[i].id == expected[i].id && s.diags.at[i].line == expected[i].line, "line %d: %s",
-		       expected[i].line, diag_spelling(expected[i].id));
+		tap_ok(s.diags.at[i].id == expected[i].id && s.diags.at[i].line == expected[i].line,
+		       "line %d: %s", expected[i].line, diag_spelling(expected[i].id));
 	session_end(&s);
 }
 
 static void check_numbers(void)
 {
-	check_text("numbers are written exactly", HEAD "inner:\n h = W @ left.h * 0.1 + 1e-30 * 3.4028234e38 + 16777217 + 0.30000000000000004\n"
-						       "output o = h\n");
+	check_text("numbers are written exactly", HEAD
+		   "inner:\n h = W @ left.h * 0.1 + 1e-30 * 3.4028234e38 + 16777217 + 0.30000000000000004\n"
+		   "output o = h\n");
 }
 
 int main(void)

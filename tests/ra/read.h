@@ -7,12 +7,12 @@
 
 static inline char *read_text(const char *path, size_t *length)
 {
+	*length = 0;
 	FILE *f = fopen(path, "rb");
 	if (!f)
 		return NULL;
 	char *text = NULL;
 	size_t capacity = 0;
-	*length = 0;
 	do {
 		capacity = 2 * capacity + 4096;
 		text = realloc(text, capacity + 1);

@@ -1,4 +1,5 @@
-/* Texts that nobody meant: mutations of good models, random bytes, extremes of size, and memory that runs out. */
+/* Texts that nobody meant: mutations of good models, random bytes, extremes of size, and memory that runs
+ * out. */
 #include "ra/internal.h"
 #include "tests/ra/read.h"
 #include "tests/ra/session.h"
@@ -40,9 +41,18 @@ static bool survives(const char *text, size_t length)
 /* Replaces, deletes, doubles or swaps pieces; pieces of the language as well as bytes. */
 static size_t mutate(char *text, size_t length, size_t capacity)
 {
-	static const char *const pieces[] = {"(", ")", "[", "]", "{", "}", ",", ":", ";", "=", "\n", "@", "-", "\"", "#", ".", "*",
-					     " for k in children", "leaf:\n", "node:\n", "state ", "h", "D", "2*D", "sum(", "left.h",
-					     "children[0].h", "1e38", "zeros(D)", "softmax(", "x", "\xff", " at root", "def f(a) = "};
+	static const char *const pieces[] = {"(",	   ")",	       "[",
+					     "]",	   "{",	       "}",
+					     ",",	   ":",	       ";",
+					     "=",	   "\n",       "@",
+					     "-",	   "\"",       "#",
+					     ".",	   "*",	       " for k in children",
+					     "leaf:\n",	   "node:\n",  "state ",
+					     "h",	   "D",	       "2*D",
+					     "sum(",	   "left.h",   "children[0].h",
+					     "1e38",	   "zeros(D)", "softmax(",
+					     "x",	   "\xff",     " at root",
+					     "def f(a) = "};
 	for (unsigned n = 1 + random_below(3); n; n--) {
 		size_t at = random_below((unsigned)length), span = random_below(12);
 		span = span > length - at ? length - at : span;
@@ -91,7 +101,8 @@ static void check_random_bytes(void)
 		faults += !survives(text, length);
 	}
 	tap_ok(!faults, "random bytes are refused");
-	tap_ok(survives(NULL, 0) && survives("\0\0\0", 3) && survives("model \0m\n", 9), "so are no bytes, and zeros");
+	tap_ok(survives(NULL, 0) && survives("\0\0\0", 3) && survives("model \0m\n", 9),
+	       "so are no bytes, and zeros");
 }
 
 /* --- size --- */
@@ -146,7 +157,8 @@ static void check_long_text(void)
 	memset(text, '\n', length);
 	struct session s;
 	session_parse(&s, &allocator_default, text, length);
-	tap_ok(!s.model && s.diags.n == 1 && s.diags.at[0].id == DIAG_MODEL_LARGE, "a text that is too long is refused");
+	tap_ok(!s.model && s.diags.n == 1 && s.diags.at[0].id == DIAG_MODEL_LARGE,
+	       "a text that is too long is refused");
 	session_end(&s);
 	free(text);
 }

@@ -14,7 +14,8 @@ struct session {
 	bool out_of_memory;
 };
 
-static inline void session_parse(struct session *s, const struct allocator *allocator, const char *text, size_t length)
+static inline void session_parse(struct session *s, const struct allocator *allocator, const char *text,
+				 size_t length)
 {
 	jmp_buf escape;
 	memset(s, 0, sizeof *s);

@@ -1,0 +1,332 @@
+/* The meaning of a module: runs it, slowly and with every access checked.
+ *
+ * Each expression node has one cell with room for its value and a pointer to the function that computes it.  A
+ * statement evaluates a list of cells, arguments first; a node is computed once per statement however often it is
+ * used.  What stands in one side of a scalar select only is computed when that side is chosen.
+ *
+ * Every operator is a function that rounds its result to memory, so a compiler cannot contract two of them. */
+#include "ilir/ilir.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+
+struct cell;
+typedef void compute(struct ilir_interpreter *, struct cell *);
+
+struct cell {
+	compute *run;
+	uint64_t stamp; /* of the statement it was computed for; ALWAYS for constants, sizes and variables */
+	void *value;
+	struct cell *arg[ILIR_MAX_RANK];
+	uint32_t lanes, args;
+	ilir_buffer buffer; /* of a load */
+};
+
+static const uint64_t ALWAYS = UINT64_MAX;
+
+/* A buffer of the run at hand. */
+struct place {
+	void *data;
+	int64_t extent[ILIR_MAX_RANK];
+	int element; /* bytes */
+};
+
+/* A statement with its expressions compiled. */
+struct code {
+	const struct ilir_stmt *stmt;
+	struct cell **list;
+	uint32_t n;
+	struct cell *a, *b;                  /* bounds; condition; value */
+	struct cell *index[ILIR_MAX_RANK];   /* of a store */
+	struct cell *var;                    /* of a loop or let */
+	struct code *body, *otherwise, *next;
+};
+
+struct ilir_interpreter {
+	struct ilir_module *m;
+	struct cell *cells; /* by expression */
+	struct place *places; /* by buffer */
+	struct code **kernels;
+	uint64_t now;
+	/* the run at hand */
+	const struct image_frame *frame;
+	struct diags *diags;
+	int kernel;
+	const struct code *code;
+	jmp_buf stop;
+};
+
+/* --- faults --- */
+
+static _Noreturn void fault(struct ilir_interpreter *r, ilir_buffer b, int dim, int64_t index)
+{
+	const struct ilir_buffer_decl *d = ilir_buffer_at(r->m, b);
+	const char *kernel = r->m->kernels.at[r->kernel].name;
+	if (dim < 0)
+		diag_add(r->diags, DIAG_INVALID_LOOPS, (struct diag_at){0}, "supply every buffer that a kernel uses",
+			 "kernel '%s' uses '%s', which has no memory", kernel, d->name);
+	else
+		diag_add(r->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
+			 "this is a fault of the compiler, not of the model; please report it",
+			 "kernel '%s' reaches index %" PRId64 " in dimension %d of '%s', whose extent is %" PRId64, kernel,
+			 index, dim, d->name, r->places[b.i].extent[dim]);
+	longjmp(r->stop, 1);
+}
+
+/* --- evaluation --- */
+
+static inline void *value_of(struct ilir_interpreter *r, struct cell *c)
+{
+	if (c->stamp < r->now) {
+		c->run(r, c);
+		c->stamp = r->now;
+	}
+	return c->value;
+}
+
+/* Where the element lies that the indices say; the last one may be the first of `lanes`. */
+static void *locate(struct ilir_interpreter *r, ilir_buffer b, struct cell *const *index, int n, int lanes)
+{
+	const struct place *p = &r->places[b.i];
+	int64_t at = 0;
+	for (int i = 0; i < n; i++) {
+		int64_t k = *(int64_t *)value_of(r, index[i]), last = i + 1 == n ? k + lanes - 1 : k;
+		if (k < 0 || last >= p->extent[i])
+			fault(r, b, i, k < 0 ? k : last);
+		at = at * p->extent[i] + k;
+	}
+	if (!p->data)
+		fault(r, b, -1, 0);
+	return (char *)p->data + at * p->element;
+}
+
+static void run_nothing(struct ilir_interpreter *r, struct cell *c)
+{
+	(void)r, (void)c;
+}
+
+static void run_load_f32(struct ilir_interpreter *r, struct cell *c)
+{
+	const float *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
+	float *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = from[i];
+}
+
+static void run_load_i32(struct ilir_interpreter *r, struct cell *c)
+{
+	const int32_t *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
+	int64_t *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = from[i];
+}
+
+static void run_load_index(struct ilir_interpreter *r, struct cell *c)
+{
+	const int64_t *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
+	int64_t *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = from[i];
+}
+
+/* One function per operator and element type: lane by lane, from the arguments x, y, z. */
+#define LANES1(name, result, type, expression)                                                                        \
+	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                            \
+	{                                                                                                             \
+		const type *xs = value_of(r, c->arg[0]);                                                              \
+		result *to = c->value;                                                                                \
+		for (uint32_t i = 0; i < c->lanes; i++) {                                                             \
+			type x = xs[i];                                                                               \
+			to[i] = expression;                                                                           \
+		}                                                                                                     \
+	}
+#define LANES2(name, result, type, expression)                                                                        \
+	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                            \
+	{                                                                                                             \
+		const type *xs = value_of(r, c->arg[0]), *ys = value_of(r, c->arg[1]);                                \
+		result *to = c->value;                                                                                \
+		for (uint32_t i = 0; i < c->lanes; i++) {                                                             \
+			type x = xs[i], y = ys[i];                                                                    \
+			to[i] = expression;                                                                           \
+		}                                                                                                     \
+	}
+
+/* Bools are held as int32_t, indices as int64_t. */
+#define NUMBERS2(name, expression_f, expression_i)                                                                    \
+	LANES2(name##_f32, float, float, expression_f)                                                                \
+	LANES2(name##_i32, int32_t, int32_t, (int32_t)(expression_i))                                                 \
+	LANES2(name##_index, int64_t, int64_t, (int64_t)(expression_i))
+#define COMPARE2(name, expression)                                                                                    \
+	LANES2(name##_f32, int32_t, float, expression)                                                                \
+	LANES2(name##_i32, int32_t, int32_t, expression)                                                              \
+	LANES2(name##_index, int32_t, int64_t, expression)
+
+/* Through uint64_t, for integers wrap. */
+NUMBERS2(ADD, x + y, (uint64_t)x + (uint64_t)y)
+NUMBERS2(SUB, x - y, (uint64_t)x - (uint64_t)y)
+NUMBERS2(MUL, x *y, (uint64_t)x *(uint64_t)y)
+NUMBERS2(MAX, x > y || x != x ? x : y, x > y ? x : y)
+LANES2(MIN_i32, int32_t, int32_t, x < y ? x : y)
+LANES2(MIN_index, int64_t, int64_t, x < y ? x : y)
+LANES2(FDIV, float, float, x / y)
+LANES2(DIV, int64_t, int64_t, x / y - (x % y < 0))
+LANES2(MOD, int64_t, int64_t, x % y + (x % y < 0 ? y : 0))
+COMPARE2(LT, x < y)
+COMPARE2(LE, x <= y)
+COMPARE2(EQ, x == y)
+LANES2(AND, int32_t, int32_t, x & y)
+LANES2(OR, int32_t, int32_t, x | y)
+LANES2(SHL, int32_t, int32_t, (int32_t)((uint32_t)x << (y & 31)))
+LANES2(SHR, int32_t, int32_t, x >> (y & 31))
+LANES1(NEG, uint32_t, uint32_t, x ^ 0x80000000u)
+LANES1(SQRT, float, float, sqrtf(x))
+LANES1(TO_FLOAT, float, int32_t, (float)x)
+LANES1(BITS, int32_t, int32_t, x)
+
+static void run_FMA(struct ilir_interpreter *r, struct cell *c)
+{
+	const float *x = value_of(r, c->arg[0]), *y = value_of(r, c->arg[1]), *z = value_of(r, c->arg[2]);
+	float *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = fmaf(x[i], y[i], z[i]);
+}
+
+static void run_SELECT_scalar(struct ilir_interpreter *r, struct cell *c)
+{
+	int chosen = *(int32_t *)value_of(r, c->arg[0]) ? 1 : 2;
+	memcpy(c->value, value_of(r, c->arg[chosen]), sizeof(int64_t));
+}
+
+static void run_SELECT_4(struct ilir_interpreter *r, struct cell *c)
+{
+	const int32_t *condition = value_of(r, c->arg[0]), *yes = value_of(r, c->arg[1]),
+		      *no = value_of(r, c->arg[2]);
+	int32_t *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = condition[i] ? yes[i] : no[i];
+}
+
+static void run_SELECT_8(struct ilir_interpreter *r, struct cell *c)
+{
+	const int32_t *condition = value_of(r, c->arg[0]);
+	const int64_t *yes = value_of(r, c->arg[1]), *no = value_of(r, c->arg[2]);
+	int64_t *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = condition[i] ? yes[i] : no[i];
+}
+
+static void run_BROADCAST_4(struct ilir_interpreter *r, struct cell *c)
+{
+	int32_t x = *(int32_t *)value_of(r, c->arg[0]), *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = x;
+}
+
+static void run_BROADCAST_8(struct ilir_interpreter *r, struct cell *c)
+{
+	int64_t x = *(int64_t *)value_of(r, c->arg[0]), *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = x;
+}
+
+static void run_RAMP(struct ilir_interpreter *r, struct cell *c)
+{
+	int64_t x = *(int64_t *)value_of(r, c->arg[0]), *to = c->value;
+	for (uint32_t i = 0; i < c->lanes; i++)
+		to[i] = x + i;
+}
+
+/* The function of an operator, by the element type of its last argument; f32, i32, index, bool. */
+static compute *const functions[ILIR_OPS][ILIR_BOOL + 1] = {
+    [ILIR_LOAD] = {run_load_f32, run_load_i32, run_load_index, NULL}, /* by the buffer's type */
+    [ILIR_ADD] = {run_ADD_f32, run_ADD_i32, run_ADD_index, NULL},
+    [ILIR_SUB] = {run_SUB_f32, run_SUB_i32, run_SUB_index, NULL},
+    [ILIR_MUL] = {run_MUL_f32, run_MUL_i32, run_MUL_index, NULL},
+    [ILIR_FDIV] = {run_FDIV, NULL, NULL, NULL},
+    [ILIR_NEG] = {run_NEG, NULL, NULL, NULL},
+    [ILIR_FMA] = {run_FMA, NULL, NULL, NULL},
+    [ILIR_MAX] = {run_MAX_f32, run_MAX_i32, run_MAX_index, NULL},
+    [ILIR_MIN] = {NULL, run_MIN_i32, run_MIN_index, NULL},
+    [ILIR_SQRT] = {run_SQRT, NULL, NULL, NULL},
+    [ILIR_DIV] = {NULL, NULL, run_DIV, NULL},
+    [ILIR_MOD] = {NULL, NULL, run_MOD, NULL},
+    [ILIR_LT] = {run_LT_f32, run_LT_i32, run_LT_index, NULL},
+    [ILIR_LE] = {run_LE_f32, run_LE_i32, run_LE_index, NULL},
+    [ILIR_EQ] = {run_EQ_f32, run_EQ_i32, run_EQ_index, NULL},
+    [ILIR_AND] = {NULL, NULL, NULL, run_AND},
+    [ILIR_OR] = {NULL, NULL, NULL, run_OR},
+    [ILIR_SELECT] = {run_SELECT_4, run_SELECT_4, run_SELECT_8, run_SELECT_4},
+    [ILIR_BIT_AND] = {NULL, run_AND, NULL, NULL},
+    [ILIR_BIT_OR] = {NULL, run_OR, NULL, NULL},
+    [ILIR_SHL] = {NULL, run_SHL, NULL, NULL},
+    [ILIR_SHR] = {NULL, run_SHR, NULL, NULL},
+    [ILIR_AS_I32] = {run_BITS, NULL, NULL, NULL},
+    [ILIR_AS_F32] = {NULL, run_BITS, NULL, NULL},
+    [ILIR_TO_FLOAT] = {NULL, run_TO_FLOAT, NULL, NULL},
+    [ILIR_BROADCAST] = {run_BROADCAST_4, run_BROADCAST_4, run_BROADCAST_8, run_BROADCAST_4},
+    [ILIR_RAMP] = {NULL, NULL, run_RAMP, NULL},
+};
+
+/* --- cells --- */
+
+static bool is_lazy(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_at(m, e)->op == ILIR_SELECT && ilir_type_of(m, e).lanes == 1;
+}
+
+static compute *function_of(const struct ilir_module *m, ilir_expr e)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	if (n->op == ILIR_LOAD)
+		return functions[n->op][ilir_buffer_at(m, n->buffer)->dtype];
+	if (!n->args)
+		return run_nothing;
+	if (is_lazy(m, e))
+		return run_SELECT_scalar;
+	compute *f = functions[n->op][ilir_type_of(m, ilir_arg(m, e, n->args - 1)).dtype];
+	return f ? f : run_nothing; /* an ill-typed node that no statement holds */
+}
+
+static void fill_constant(const struct ilir_node *n, struct cell *c)
+{
+	int32_t i32 = n->i;
+	if (n->op == ILIR_CONST_F)
+		memcpy(c->value, &n->f, sizeof n->f);
+	else if (n->op == ILIR_CONST_I && n->type.dtype == ILIR_I32)
+		memcpy(c->value, &i32, sizeof i32);
+	else if (n->op == ILIR_CONST_I)
+		memcpy(c->value, &n->i, sizeof n->i);
+}
+
+static void fill_cell(struct ilir_interpreter *r, ilir_expr e)
+{
+	const struct ilir_node *n = ilir_at(r->m, e);
+	struct cell *c = &r->cells[e.i];
+	c->run = function_of(r->m, e);
+	c->lanes = n->type.lanes;
+	c->args = n->args;
+	c->value = arena_take(r->m->arena, c->lanes ? c->lanes : 1, sizeof(int64_t));
+	if (n->op == ILIR_LOAD)
+		c->buffer = n->buffer;
+	else if (!n->args)
+		c->stamp = ALWAYS;
+	for (uint32_t i = 0; i < c->args; i++)
+		c->arg[i] = &r->cells[ilir_arg(r->m, e, i).i];
+	fill_constant(n, c);
+}
+
+/* --- compiling statements --- */
+
+/* Expressions are compiled in two rounds, for expanding compounds adds nodes: first the statements get their expanded
+ * expressions, then there is a cell for every node. */
+struct compiler {
+	struct ilir_interpreter *r;
+	VEC(struct ilir_expr_set) unused; /* keeps the struct from being empty */
+};
+
+static ilir_expr expand(struct ilir_module *m, ilir_expr e, void *context)
+{
+	(void)context;
+	return ilir_expand_compound(m, e);
+}

@@ -1,0 +1,194 @@
+/* What the tests of the public interface share: a small model whose results are small integers, its weights,
+ * and an allocator that keeps accounts. */
+#ifndef ESPALIER_TESTS_API_SUPPORT_H
+#define ESPALIER_TESTS_API_SUPPORT_H
+
+#include "api/espalier.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* W swaps the two elements. */
+static const char tiny_model[] =
+    "model tiny\n"
+    "structure tree(left, right)\n"
+    "input word : token\n"
+    "param E[V, D]\n"
+    "param W[D, D]\n"
+    "state h[D]\n"
+    "leaf:\n"
+    "    h = E[word]\n"
+    "inner:\n"
+    "    h = W @ left.h + right.h\n"
+    "output twice = h + h at every node\n"
+    "output total = sum(h) at root\n";
+
+struct tensor {
+	const char *name;
+	int rows, columns;
+	const float *values;
+};
+
+static const struct tensor tiny_weights[] = {
+    {"E", 4, 2, (const float[]){1, 2, 3, 4, 5, 6, 7, 8}},
+    {"W", 2, 2, (const float[]){0, 1, 1, 0}},
+};
+
+/* --- files in a folder of the test's own --- */
+
+static char folder[64];
+
+static inline const char *make_folder(void)
+{
+	strcpy(folder, "/tmp/espalier-test-XXXXXX");
+	return mkdtemp(folder);
+}
+
+static inline const char *path_of(const char *name)
+{
+	static char paths[8][128];
+	static int next;
+	char *path = paths[next++ % 8];
+	snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+	return path;
+}
+
+static inline const char *write_file(const char *name, const void *bytes, size_t n)
+{
+	const char *path = path_of(name);
+	FILE *f = fopen(path, "wb");
+	if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0)
+		abort();
+	return path;
+}
+
+static inline const char *write_text(const char *name, const char *text)
+{
+	return write_file(name, text, strlen(text));
+}
+
+static inline const char *write_weights(const char *name, const struct tensor *t, int n)
+{
+	char header[1000] = "{", file[4000];
+	size_t data = 0, length;
+	for (int i = 0; i < n; i++) {
+		size_t bytes = t[i].rows * t[i].columns * sizeof(float);
+		snprintf(header + strlen(header), sizeof header - strlen(header),
+			 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[%zu,%zu]}",
+			 i ? "," : "", t[i].name, t[i].rows, t[i].columns, data, data + bytes);
+		data += bytes;
+	}
+	strcat(header, "}");
+	uint64_t size = strlen(header);
+	memcpy(file, &size, 8);
+	memcpy(file + 8, header, size);
+	length = 8 + size;
+	for (int i = 0; i < n; i++) {
+		size_t bytes = t[i].rows * t[i].columns * sizeof(float);
+		memcpy(file + length, t[i].values, bytes);
+		length += bytes;
+	}
+	return write_file(name, file, length);
+}
+
+static inline void remove_folder(const char *const *names, int n)
+{
+	for (int i = 0; i < n; i++)
+		unlink(path_of(names[i]));
+	rmdir(folder);
+}
+
+/* --- everything that a run needs --- */
+
+struct kit {
+	esp_context *context;
+	esp_model *model;
+	esp_weights *weights;
+	esp_program *program;
+	esp_binding *binding;
+	esp_forest *forest;
+	esp_session *session;
+	esp_vocab *vocab;
+	esp_treebank *treebank;
+};
+
+static const esp_program_options interpreted = {.backend = "interpreter"};
+
+/* Stops at the first failure, whose error it leaves to the caller. */
+static inline esp_status make_kit(struct kit *k, const esp_context_options *memory, const char *weights,
+				  esp_error **error)
+{
+	esp_status s;
+	memset(k, 0, sizeof *k);
+	if ((s = esp_context_create(memory, &k->context, error)) ||
+	    (s = esp_model_parse(k->context, "tiny.ra", tiny_model, strlen(tiny_model), &k->model, error)) ||
+	    (s = esp_weights_open(k->context, weights, &k->weights, error)) ||
+	    (s = esp_program_create(k->model, k->weights, &interpreted, &k->program, error)) ||
+	    (s = esp_binding_create(k->program, k->weights, &k->binding, error)) ||
+	    (s = esp_forest_create(k->program, &k->forest, error)) ||
+	    (s = esp_session_create(k->binding, &k->session, error)))
+		return s;
+	return ESP_OK;
+}
+
+static inline void free_kit(struct kit *k)
+{
+	esp_context_free(k->context);
+	esp_model_free(k->model);
+	esp_weights_free(k->weights);
+	esp_program_free(k->program);
+	esp_binding_free(k->binding);
+	esp_forest_free(k->forest);
+	esp_session_free(k->session);
+	esp_vocab_free(k->vocab);
+	esp_treebank_free(k->treebank);
+	memset(k, 0, sizeof *k);
+}
+
+/* The first diagnostic's id; the error is freed. */
+static inline bool error_is(esp_error *e, const char *id)
+{
+	bool ok = esp_error_count(e) > 0 && strcmp(esp_error_get(e, 0).id, id) == 0;
+	if (!ok || getenv("VERBOSE"))
+		printf("# %s\n", esp_error_text(e));
+	esp_error_free(e);
+	return ok;
+}
+
+/* Two leaves with words 0 and 1, and their parent. */
+static const int32_t pair_begin[] = {0, 0, 0, 2}, pair_children[] = {0, 1}, pair_words[] = {0, 1, -1};
+static const void *const pair_data[] = {pair_words};
+static const esp_structure pair = {3, pair_begin, pair_children, 2, pair_data};
+
+/* --- an allocator that keeps accounts --- */
+
+struct account {
+	long blocks, bytes; /* that are out */
+	long left;	    /* requests until it fails; negative = never */
+	bool wrong;	    /* a size was given back that was never taken */
+};
+
+/* Each block begins with its size. */
+static inline void *account_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+	struct account *a = user;
+	size_t *block = p ? (size_t *)((char *)p - 64) : NULL;
+	a->wrong |= block ? *block != old_size : old_size != 0;
+	if (new_size && a->left >= 0 && a->left-- == 0) {
+		a->left = 0;
+		return NULL;
+	}
+	a->blocks += (new_size && !block) - (block && !new_size);
+	a->bytes += (long)new_size - (long)old_size;
+	if (!new_size) {
+		free(block);
+		return NULL;
+	}
+	block = realloc(block, new_size + 64);
+	*block = new_size;
+	return (char *)block + 64;
+}
+
+#endif

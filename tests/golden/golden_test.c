@@ -1,0 +1,59 @@
+/* The text after every stage of the compiler, for small models, against files.  With UPDATE_GOLDEN set the files are
+ * written anew (make update-golden): read the difference before you keep it. */
+#include "tests/models/helper.h"
+
+static const struct {
+	const char *model, *sizes;
+} models[] = {
+    {"cell", "D=10 V=7"},
+    {"gated", "D=3 X=2"},
+};
+
+static bool write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	bool ok = f && fputs(text, f) >= 0;
+	return (f ? fclose(f) == 0 : false) && ok;
+}
+
+/* Shows the first line that differs. */
+static bool same_text(const char *text, const char *expected)
+{
+	int line = 1;
+	for (; *text && *text == *expected; text++, expected++)
+		line += *text == '\n';
+	if (*text == *expected)
+		return true;
+	printf("# line %d: '%.40s', expected '%.40s'\n", line, text, expected);
+	return false;
+}
+
+static void test_stage(struct test_model *t, const char *model, const char *stage)
+{
+	char path[200];
+	size_t length;
+	struct compile_options o = {0, "interpreter", "avx2", NULL, NULL};
+	struct str s = str_in(&t->arena);
+	snprintf(path, sizeof path, "tests/golden/%s/%s.txt", model, stage);
+	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
+	print_diags(&t->diags);
+	if (getenv("UPDATE_GOLDEN"))
+		write_text(source_path(path), str_text(&s));
+	char *expected = read_text(source_path(path), &length);
+	tap_ok(ok && expected && same_text(str_text(&s), expected), "%s after %s", model, stage);
+	free(expected);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		struct test_model t = {0};
+		char path[200];
+		snprintf(path, sizeof path, "tests/golden/%s.ra", models[i].model);
+		if (tap_ok(load_model(&t, path, models[i].sizes), "%s parsed", path))
+			for (size_t k = 0; compile_stage(k) && strcmp(compile_stage(k), "llvm") != 0; k++)
+				test_stage(&t, models[i].model, compile_stage(k));
+		free_model(&t);
+	}
+	return tap_done();
+}

@@ -1,0 +1,221 @@
+/* Whole programs, many ways: the oracle, the interpreter after every pass, compiled code for every target, other
+ * schedules, other minibatches.  All but the oracle must agree to the bit. */
+#include "ilir/passes.h"
+#include "tests/models/helper.h"
+
+static const struct {
+	const char *path, *sizes;
+} models[] = {
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"},
+    {"examples/treelstm/treelstm.ra", "D=1 E=1 V=3"},
+    {"examples/treelstm/treelstm.ra", "D=64 E=64 V=20"},
+    {"tests/models/ternary.ra", "D=19 X=6 V=30"},
+    {"tests/models/mixed.ra", "D=11 X=5"},
+    {"tests/ra/good/childsum.ra", "D=13 E=10 V=30"},
+    {"tests/ra/good/gru.ra", "D=18 E=7"},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
+    {"tests/ra/good/dag.ra", "D=9 E=10"},
+    {"tests/ra/good/matrix.ra", "D=5 V=30"},
+};
+
+struct setting {
+	const struct test_model *model;
+	struct test_forest forest;
+	float *expected; /* what the first run gave */
+	int64_t count;
+};
+
+static bool same_bits(const struct setting *s, const struct test_run *r)
+{
+	int64_t count;
+	float *all = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &count);
+	bool same = count == s->count && memcmp(all, s->expected, count * sizeof *all) == 0;
+	for (int64_t i = 0; !same && i < count; i++)
+		if (memcmp(&all[i], &s->expected[i], sizeof *all) != 0) {
+			printf("# element %lld is %.9g, not %.9g\n", (long long)i, all[i], s->expected[i]);
+			break;
+		}
+	free(all);
+	return same;
+}
+
+static bool agrees(struct setting *s, const struct compile_options *o)
+{
+	struct test_run r;
+	bool ok = start_run(&r, s->model, o) && run_forest(&r, &s->forest.minibatch) && same_bits(s, &r);
+	end_run(&r);
+	return ok;
+}
+
+/* --- against the oracle --- */
+
+/* The oracle's results in the order of gather_outputs. */
+static double *ask_oracle(struct setting *s, struct arena *a, const struct lin_order *order)
+{
+	const struct lin_forest *f = &s->forest.minibatch.forest;
+	struct sub_program p;
+	struct sub_options options = {0};
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	sub_init(&p, a, "oracle");
+	if (!sub_lower(&p, s->model->model, s->model->sizes, &options, &d))
+		return NULL;
+	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
+	double **states = ARENA_ARRAY(a, double *, p.states.n), **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
+	for (size_t i = 0; i < p.params.n; i++) {
+		int64_t n = 1;
+		for (int k = 0; k < p.params.at[i].rank; k++)
+			n *= p.params.at[i].shape[k];
+		float *values = ARENA_ARRAY(a, float, n);
+		read_weight(NULL, i, 0, n, values, NULL);
+		params[i] = values;
+	}
+	for (size_t i = 0; i < p.states.n; i++)
+		states[i] = ARENA_ARRAY(a, double, f->nodes * 10000);
+	double *all = ARENA_ARRAY(a, double, s->count);
+	int64_t at = 0;
+	for (size_t i = 0; i < p.outputs.n; i++) {
+		int64_t n = p.outputs.at[i].at_root ? f->inputs : f->nodes;
+		for (int k = 0; k < p.outputs.at[i].row.rank; k++)
+			n *= p.outputs.at[i].row.shape[k];
+		outputs[i] = all + at;
+		at += n;
+	}
+	struct sub_forest forest = {f->nodes, f->inputs, f->child_begin, f->children, f->root, order->order, s->forest.data};
+	sub_evaluate(&p, &forest, params, states, outputs, a);
+	diags_free(&d);
+	return at == s->count ? all : NULL;
+}
+
+static bool near_oracle(struct setting *s, const struct lin_order *order, double *worst)
+{
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	*worst = INFINITY;
+	if (!arena_guard(&a, &jump)) {
+		const double *all = ask_oracle(s, &a, order);
+		*worst = all ? 0 : INFINITY;
+		for (int64_t i = 0; all && i < s->count; i++) {
+			double error = fabs(all[i] - s->expected[i]) / (1 + fabs(all[i]));
+			*worst = error > *worst || isnan(error) ? error : *worst;
+		}
+	}
+	arena_free(&a);
+	return *worst < 2e-5;
+}
+
+/* --- the ways --- */
+
+static void test_passes(struct setting *s, const char *name)
+{
+	for (int i = 0; ilir_pass_at(i); i++) {
+		struct compile_options o = {0, "interpreter", "avx2", NULL, ilir_pass_at(i)->name};
+		tap_ok(agrees(s, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
+	}
+}
+
+static void test_targets(struct setting *s, const char *name)
+{
+	for (int i = 0; target_at(i); i++) {
+		struct compile_options o = {0, "interpreter", target_at(i)->name, NULL, NULL};
+		tap_ok(agrees(s, &o), "%s: interpreted for %s", name, o.target);
+		o.backend = "llvm";
+		if (target_runs_here(target_at(i)))
+			tap_ok(agrees(s, &o), "%s: compiled for %s", name, o.target);
+		else
+			tap_skip("this machine cannot run it", "%s: compiled for %s", name, o.target);
+	}
+	struct compile_options native = {0, "llvm", "native", NULL, NULL};
+	tap_ok(agrees(s, &native), "%s: compiled for this machine", name);
+}
+
+static void test_schedules(struct setting *s, const char *name)
+{
+	static const char *const schedules[] = {"dynamic_batch off\n", "specialize none\n",
+						"specialize none\ndynamic_batch off\nvectorize off", "vectorize 4 # lanes"};
+	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+		struct compile_options o = {0, "interpreter", "avx2", schedules[i], NULL};
+		tap_ok(agrees(s, &o), "%s: interpreted, schedule %zu", name, i);
+		o.backend = "llvm";
+		o.target = "native";
+		tap_ok(agrees(s, &o), "%s: compiled, schedule %zu", name, i);
+	}
+}
+
+/* A structure alone gives the bits that it gives among others. */
+static void test_alone(struct setting *s, const char *name)
+{
+	struct test_run all, one;
+	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	const struct lin_forest *f = &s->forest.minibatch.forest;
+	bool same = start_run(&all, s->model, &o) && run_forest(&all, &s->forest.minibatch) && start_run(&one, s->model, &o);
+	for (int64_t i = 0; same && i < f->inputs; i++) {
+		int32_t first = f->input_begin[i], end = i + 1 < f->inputs ? f->input_begin[i + 1] : f->nodes, begin[MAX_NODES + 1];
+		static int32_t children[8 * MAX_NODES];
+		struct lin_collect c;
+		const void *data[4];
+		for (int32_t n = first; n <= end; n++)
+			begin[n - first] = f->child_begin[n] - f->child_begin[first];
+		for (int32_t e = f->child_begin[first]; e < f->child_begin[end]; e++)
+			children[e - f->child_begin[first]] = f->children[e] - first;
+		for (int k = 0; k < all.image.inputs; k++)
+			data[k] = all.image.input[k].token
+				      ? (const void *)((const int32_t *)s->forest.data[k] + first)
+				      : (const float *)s->forest.data[k] + first * all.image.input[k].elements;
+		lin_collect_init(&c, &allocator_default);
+		same = lin_collect_add(&c, end - first, begin, children, &one.diags);
+		struct rt_minibatch m = {lin_collect_forest(&c), data};
+		same &= run_forest(&one, &m);
+		for (int out = 0; same && out < all.image.outputs; out++) {
+			bool root = all.image.output[out].at_root;
+			size_t bytes = output_elements(&all.image, out) * sizeof(float);
+			if (all.image.buffer[all.image.output[out].buffer].rank > 1)
+				continue;
+			for (int64_t row = 0; same && row < (root ? 1 : end - first); row++)
+				same = memcmp(rt_session_row(&one.session, out, row),
+					      rt_session_row(&all.session, out, root ? i : first + row), bytes) == 0;
+		}
+		lin_collect_free(&c);
+	}
+	tap_ok(same, "%s: alone as among others", name);
+	end_run(&all);
+	end_run(&one);
+}
+
+static void test_model(const char *path, const char *sizes)
+{
+	struct test_model t = {0};
+	struct setting s = {.model = &t};
+	struct test_run r;
+	struct compile_options o = {0, "interpreter", "avx2", NULL, "lower"};
+	char name[120];
+	snprintf(name, sizeof name, "%s %s", strrchr(path, '/') + 1, sizes);
+	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))
+		return;
+	random_state = 7;
+	if (!tap_ok(start_run(&r, &t, &o), "%s: lowered", name))
+		return;
+	make_forest(&s.forest, &r.image, 7, 40);
+	if (tap_ok(run_forest(&r, &s.forest.minibatch), "%s: interpreted as lowered", name)) {
+		double worst;
+		s.expected = gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
+		bool near = near_oracle(&s, &r.session.order, &worst);
+		tap_ok(near, "%s: as the oracle, to %.1e, %lld values", name, worst, (long long)s.count);
+		test_passes(&s, name);
+		test_targets(&s, name);
+		test_schedules(&s, name);
+		test_alone(&s, name);
+	}
+	end_run(&r);
+	free(s.expected);
+	free_forest(&s.forest);
+	free_model(&t);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		test_model(models[i].path, models[i].sizes);
+	return tap_done();
+}

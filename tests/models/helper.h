@@ -1,0 +1,248 @@
+/* Models, random weights and random structures for tests that run whole programs. */
+#ifndef ESPALIER_TESTS_MODELS_HELPER_H
+#define ESPALIER_TESTS_MODELS_HELPER_H
+
+#include "api/compile.h"
+#include "runtime/runtime.h"
+#include "subop/subop.h"
+#include "tests/ra/read.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- numbers --- */
+
+static uint64_t random_state;
+
+static inline uint32_t random_bits(void)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return random_state >> 33;
+}
+
+static inline int random_below(int n)
+{
+	return random_bits() % n;
+}
+
+/* A weight is a function of its place, so that any part of a parameter can be read at any time. */
+static inline float weight_at(int param, int64_t element)
+{
+	uint64_t x = (param + 1) * 0x9E3779B97F4A7C15u + (element + 1) * 0xD1B54A32D192ED03u;
+	x = (x ^ x >> 29) * 0xBF58476D1CE4E5B9u;
+	return ((x >> 40) / (float)(1 << 24) - 0.5f) * 0.8f;
+}
+
+static inline bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+{
+	(void)context, (void)d;
+	for (int64_t i = 0; i < count; i++)
+		to[i] = weight_at(param, first + i);
+	return true;
+}
+
+/* --- models --- */
+
+struct test_model {
+	struct arena arena;
+	struct diags diags;
+	const struct ra_model *model;
+	int64_t sizes[16];
+};
+
+static inline void print_diags(const struct diags *d)
+{
+	struct arena a;
+	arena_init(&a, &allocator_default);
+	jmp_buf jump;
+	if (!arena_guard(&a, &jump)) {
+		struct str s = str_in(&a);
+		for (size_t i = 0; i < d->n; i++)
+			diag_print(&d->at[i], &s);
+		for (char *line = strtok((char *)str_text(&s), "\n"); line; line = strtok(NULL, "\n"))
+			printf("# %s\n", line);
+	}
+	arena_free(&a);
+}
+
+/* Sizes as "D=5 E=3". */
+static inline bool load_model(struct test_model *t, const char *path, const char *sizes)
+{
+	size_t length;
+	char *text = read_text(source_path(path), &length);
+	arena_init(&t->arena, &allocator_default);
+	diags_init(&t->diags, &allocator_default);
+	static jmp_buf jump;
+	if (!text || arena_guard(&t->arena, &jump))
+		return false;
+	t->model = ra_parse(&t->arena, &t->diags, path, text, length);
+	free(text);
+	if (!t->model)
+		return print_diags(&t->diags), false;
+	for (size_t i = 0; i < t->model->symbols.n; i++) {
+		const char *name = t->model->symbols.at[i].name;
+		for (const char *s = sizes; s; s = strchr(s, ' '), s += s != NULL)
+			if (strncmp(s, name, strlen(name)) == 0 && s[strlen(name)] == '=')
+				t->sizes[i] = atoll(s + strlen(name) + 1);
+	}
+	return true;
+}
+
+static inline void free_model(struct test_model *t)
+{
+	diags_free(&t->diags);
+	arena_free(&t->arena);
+}
+
+/* --- structures --- */
+
+enum { MAX_NODES = 4000 };
+
+struct test_forest {
+	struct lin_collect collect;
+	struct rt_minibatch minibatch;
+	const void *data[4];
+	int nodes;
+	int32_t token[MAX_NODES];
+	float *vector; /* [nodes][elements] of each vector input */
+};
+
+/* One structure, children before parents: from a stack of open subtrees, `arity` are joined at a time; any number of
+ * them when arity < 0; a DAG may take a node again. */
+static inline void add_structure(struct test_forest *f, int arity, bool shared, int size)
+{
+	static int32_t begin[MAX_NODES + 1], children[8 * MAX_NODES], open[MAX_NODES];
+	int nodes = 0, edges = 0, n = 0;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	while (nodes < size || n > 1) {
+		int want = arity < 0 ? 1 + random_below(4) : arity;
+		bool join = n >= want && (n > 1 || arity == 1) && (nodes >= size || random_below(2));
+		if (nodes >= size && n > 1 && n < want) {
+			if (arity < 0)
+				want = n, join = true;
+		}
+		begin[nodes] = edges;
+		for (int i = 0; join && i < want; i++)
+			children[edges + i] = open[n - want + i];
+		edges += join ? want : 0;
+		n -= join ? want : 0;
+		if (join && shared && nodes > 4)
+			children[edges++] = random_below(nodes);
+		open[n++] = nodes++;
+		if (nodes >= size && arity == 1)
+			break;
+	}
+	begin[nodes] = edges;
+	lin_collect_add(&f->collect, nodes, begin, children, &d);
+	print_diags(&d);
+	diags_free(&d);
+}
+
+/* A sequence is a chain; other structures by the image's rules. */
+static inline void make_forest(struct test_forest *f, const struct image *image, int inputs, int size)
+{
+	lin_collect_init(&f->collect, &allocator_default);
+	for (int i = 0; i < inputs; i++)
+		add_structure(f, image->children, image->shared_children, 1 + random_below(size));
+	f->minibatch = (struct rt_minibatch){lin_collect_forest(&f->collect), f->data};
+	f->nodes = f->collect.nodes;
+	f->vector = NULL;
+	for (int i = 0; i < image->inputs; i++) {
+		const struct image_input *in = &image->input[i];
+		for (int n = 0; n < f->nodes; n++)
+			f->token[n] = in->token ? random_below(in->limit) : 0;
+		if (!in->token)
+			f->vector = realloc(f->vector, f->nodes * in->elements * sizeof(float));
+		for (int64_t n = 0; !in->token && n < f->nodes * in->elements; n++)
+			f->vector[n] = weight_at(100 + i, n);
+		f->data[i] = in->token ? (void *)f->token : f->vector;
+	}
+}
+
+static inline void free_forest(struct test_forest *f)
+{
+	lin_collect_free(&f->collect);
+	free(f->vector);
+}
+
+/* --- programs --- */
+
+struct test_run {
+	struct arena arena;
+	struct diags diags;
+	struct image image;
+	struct rt_binding binding;
+	struct rt_session session;
+	bool bound, open;
+};
+
+static inline bool start_run(struct test_run *r, const struct test_model *t, const struct compile_options *o)
+{
+	static jmp_buf jump;
+	struct rt_source source = {read_weight, NULL};
+	memset(r, 0, sizeof *r);
+	arena_init(&r->arena, &allocator_default);
+	diags_init(&r->diags, &allocator_default);
+	if (arena_guard(&r->arena, &jump))
+		return false;
+	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image))
+		return print_diags(&r->diags), false;
+	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, &r->diags);
+	r->open = r->bound && rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
+	print_diags(&r->diags);
+	return r->open;
+}
+
+static inline bool run_forest(struct test_run *r, const struct rt_minibatch *m)
+{
+	bool ok = rt_session_run(&r->session, &r->binding, m, &r->diags);
+	print_diags(&r->diags);
+	return ok;
+}
+
+static inline void end_run(struct test_run *r)
+{
+	if (r->open)
+		rt_session_free(&r->session);
+	if (r->bound)
+		rt_binding_free(&r->binding);
+	if (r->image.code.release)
+		r->image.code.release(&r->image.code);
+	diags_free(&r->diags);
+	arena_free(&r->arena);
+}
+
+/* Elements of a row of an output. */
+static inline int64_t output_elements(const struct image *image, int o)
+{
+	const struct image_buffer *b = &image->buffer[image->output[o].buffer];
+	int64_t n = 1;
+	for (int d = 0; d < b->rank; d++)
+		n *= b->shape[d];
+	return n;
+}
+
+/* All outputs of a run, row after row without padding. */
+static inline float *gather_outputs(const struct test_run *r, int64_t nodes, int64_t inputs, int64_t *count)
+{
+	float *all = NULL;
+	*count = 0;
+	for (int o = 0; o < r->image.outputs; o++) {
+		const struct image_buffer *b = &r->image.buffer[r->image.output[o].buffer];
+		int64_t n = output_elements(&r->image, o), rows = r->image.output[o].at_root ? inputs : nodes;
+		int64_t last = b->rank ? b->shape[b->rank - 1] : 1, padded = b->row_elements;
+		for (int d = 0; d + 1 < b->rank; d++)
+			padded /= b->shape[d];
+		all = realloc(all, (*count + rows * n + 1) * sizeof *all);
+		for (int64_t row = 0; row < rows; row++) {
+			const float *from = rt_session_row(&r->session, o, row);
+			for (int64_t e = 0; e < n; e++)
+				all[(*count)++] = from ? from[e / last * padded + e % last] : NAN;
+		}
+	}
+	return all;
+}
+
+#endif

@@ -1,0 +1,172 @@
+/* Plans and schedules: what is stored, what is fused, what the text says, what is refused. */
+#include "sched/sched.h"
+#include "tests/models/helper.h"
+
+struct planned {
+	struct test_model model;
+	struct sub_program program;
+	struct sched_plan plan;
+	struct sched sched;
+};
+
+static bool make(struct planned *p, const char *path, const char *sizes)
+{
+	struct sub_options options = {0};
+	memset(p, 0, sizeof *p);
+	if (!load_model(&p->model, path, sizes))
+		return false;
+	sub_init(&p->program, &p->model.arena, "test");
+	if (!sub_lower(&p->program, p->model.model, p->model.sizes, &options, &p->model.diags))
+		return false;
+	sched_make_plan(&p->plan, &p->model.arena, &p->program);
+	sched_choose(&p->sched, &p->plan, target_find("avx2"));
+	return true;
+}
+
+/* Values that are stored and are no state or output: intermediates. */
+static int intermediates(const struct planned *p)
+{
+	int n = 0;
+	for (size_t g = 0; g < p->plan.groups.n; g++) {
+		const struct sched_group *group = &p->plan.groups.at[g];
+		for (size_t t = 0; t < group->targets.n; t++) {
+			bool result = false;
+			const struct sub_body *b = group->body < 0 ? NULL : &p->program.bodies.at[group->body];
+			for (size_t i = 0; b && i < b->stores.n; i++)
+				result |= b->stores.at[i].value.value.i == group->targets.at[t].i;
+			n += !result;
+		}
+	}
+	return n;
+}
+
+static const struct sched_group *find_group(const struct planned *p, const char *name)
+{
+	for (size_t g = 0; g < p->plan.groups.n; g++)
+		if (strcmp(p->plan.groups.at[g].name, name) == 0)
+			return &p->plan.groups.at[g];
+	return NULL;
+}
+
+static void test_plans(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/ra/good/treelstm.ra", "D=150 E=150 V=100");
+	const struct sched_group *inner = ok ? find_group(&p, "inner.0") : NULL;
+	tap_ok(inner && inner->targets.n == 2 && inner->reductions == 10 && inner->gates == 5 && !find_group(&p, "inner.1"),
+	       "an N-ary TreeLSTM cell is one group of ten products, five of an operand");
+	free_model(&p.model);
+
+	ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && find_group(&p, "leaf.0") && !find_group(&p, "leaf.1") && !find_group(&p, "inner.1"),
+	       "the example's cases are one group each");
+	free_model(&p.model);
+
+	ok = make(&p, "tests/ra/good/lstm.ra", "D=32 E=8 V=10 C=3");
+	inner = ok ? find_group(&p, "inner.0") : NULL;
+	tap_ok(inner && inner->gates == 4 && !find_group(&p, "inner.1"),
+	       "slices of a fused product become gates, nothing is stored");
+	free_model(&p.model);
+
+	ok = make(&p, "tests/golden/gated.ra", "D=3 X=2");
+	tap_ok(ok && find_group(&p, "inner.1") && intermediates(&p) > 0, "a product of a product stores what is between");
+	free_model(&p.model);
+
+	ok = make(&p, "tests/models/mixed.ra", "D=11 X=5");
+	tap_ok(ok && find_group(&p, "constants.0") && !find_group(&p, "constants.0")->rows,
+	       "a product of parameters is computed once, before the nodes");
+	free_model(&p.model);
+}
+
+/* --- text --- */
+
+static bool reads(struct planned *p, const char *text)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool ok = sched_read(&p->sched, &p->plan, "test", text, strlen(text), &d);
+	print_diags(&d);
+	diags_free(&d);
+	return ok;
+}
+
+static bool refuses(struct planned *p, const char *text, const char *why)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool ok = !sched_read(&p->sched, &p->plan, "test", text, strlen(text), &d) && d.n == 1 &&
+		  d.at[0].id == DIAG_ILLEGAL_SCHEDULE && strstr(d.at[0].message, why) && d.at[0].line == 1;
+	if (!ok)
+		print_diags(&d);
+	diags_free(&d);
+	return ok;
+}
+
+static void test_text(void)
+{
+	static const struct {
+		const char *text, *why;
+	} illegal[] = {
+	    {"tyle inner.0", "is no directive"},
+	    {"dynamic_batch perhaps", "wrong argument"},
+	    {"specialize inner", "wrong argument"},
+	    {"vectorize 6", "power of two"},
+	    {"vectorize 32", "from 4 to 16"},
+	    {"vectorize", "from 4 to 16"},
+	    {"tile inner.7 nodes 1", "no group of this name"},
+	    {"tile", "no group of this name"},
+	    {"tile inner.0 nodes 2", "last size must be 1"},
+	    {"tile inner.0 nodes 2 4 1", "smaller than the one before"},
+	    {"tile inner.0 nodes 99 1", "from 1 to 8"},
+	    {"tile inner.0 nodes", "last size must be 1"},
+	    {"tile inner.0 columns 0", "from 1 to 8"},
+	    {"tile inner.0 unroll", "from 1 to 16"},
+	    {"tile inner.0 rows 2", "wants nodes, columns or unroll"},
+	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
+	};
+	struct planned p;
+	struct str first, second;
+	if (!tap_ok(make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100"), "planned"))
+		return;
+	first = str_in(&p.model.arena), second = str_in(&p.model.arena);
+	sched_print(&p.sched, &p.plan, &first);
+	tap_ok(reads(&p, str_text(&first)), "a printed schedule is read");
+	sched_print(&p.sched, &p.plan, &second);
+	tap_ok(strcmp(str_text(&first), str_text(&second)) == 0, "and is the same schedule");
+	tap_ok(reads(&p, "# nothing\n\n  tile inner.0 columns 2 nodes 4 2 1\r\nvectorize off") && p.sched.lanes == 1,
+	       "directives in any order, with comments");
+	for (size_t i = 0; i < sizeof illegal / sizeof *illegal; i++)
+		tap_ok(refuses(&p, illegal[i].text, illegal[i].why), "refused: %s", illegal[i].text);
+	char line[2000];
+	memset(line, 'x', sizeof line - 1);
+	line[sizeof line - 1] = 0;
+	tap_ok(refuses(&p, line, "too long"), "refused: a line that is too long");
+	free_model(&p.model);
+}
+
+static void test_cost_model(void)
+{
+	for (int i = 0; target_at(i); i++) {
+		const struct target *t = target_at(i);
+		struct planned p;
+		if (!make(&p, "examples/treelstm/treelstm.ra", "D=256 E=64 V=100"))
+			continue;
+		sched_choose(&p.sched, &p.plan, t);
+		bool fits = true;
+		for (size_t g = 0; g < p.plan.groups.n; g++) {
+			const struct sched_tile *tile = &p.sched.tiles.at[g];
+			int accumulators = tile->nodes[0] * p.plan.groups.at[g].gates * tile->columns;
+			fits &= accumulators < t->registers && tile->nodes[tile->sizes - 1] == 1;
+		}
+		tap_ok(fits, "tiles fit the registers of %s", t->name);
+		free_model(&p.model);
+	}
+}
+
+int main(void)
+{
+	test_plans();
+	test_text();
+	test_cost_model();
+	return tap_done();
+}

@@ -1,0 +1,193 @@
+/* Sub-operators: inference of index variables, its conflicts, the verifier, hash-consing, and the lowering of every
+ * operator against plain arithmetic. */
+#include "subop/subop.h"
+#include "tests/models/helper.h"
+
+struct bench {
+	struct arena arena;
+	struct diags diags;
+	struct sub_program p;
+	int i, j, k;
+};
+
+static void start(struct bench *b)
+{
+	arena_init(&b->arena, &allocator_default);
+	diags_init(&b->diags, &allocator_default);
+	static jmp_buf jump;
+	b->arena.escape = &jump;
+	sub_init(&b->p, &b->arena, "test");
+	b->i = sub_dim(&b->p, 3, 0), b->j = sub_dim(&b->p, 4, 0), b->k = sub_dim(&b->p, 5, 0);
+}
+
+static void stop(struct bench *b)
+{
+	diags_free(&b->diags);
+	arena_free(&b->arena);
+}
+
+static sub_ref param(struct bench *b, int which, int first, int second)
+{
+	return sub_add(&b->p, (struct sub_value){.op = SUB_PARAM, .which = which, .vars = 2, .var = {first, second}}, &b->diags);
+}
+
+static sub_ref binary(struct bench *b, enum sub_op op, struct sub_use x, struct sub_use y)
+{
+	return sub_add(&b->p, (struct sub_value){.op = op, .arg = {x, y}}, &b->diags);
+}
+
+static void test_inference(void)
+{
+	struct bench b;
+	start(&b);
+	sub_ref x = param(&b, 0, b.i, b.k), y = param(&b, 1, b.k, b.j);
+	sub_ref product = binary(&b, SUB_MULTIPLY, sub_as_is(&b.p, x), sub_as_is(&b.p, y));
+	const struct sub_value *v = sub_at(&b.p, product);
+	tap_ok(v->vars == 3 && v->var[0] == b.i && v->var[1] == b.k && v->var[2] == b.j, "[i,k] * [k,j] is [i,k,j]");
+	sub_ref sum = sub_add(&b.p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(&b.p, product)}, .reduced = b.k}, &b.diags);
+	v = sub_at(&b.p, sum);
+	tap_ok(v->vars == 2 && v->var[0] == b.i && v->var[1] == b.j, "its sum over k is [i,j]");
+	struct sub_use node = {.value = x, .vars = 2, .var = {b.p.node, b.k}};
+	v = sub_at(&b.p, binary(&b, SUB_MULTIPLY, sub_as_is(&b.p, x), node));
+	tap_ok(v->vars == 3 && v->var[0] == b.p.node && v->var[1] == b.i, "the node comes first");
+	size_t before = b.p.values.n;
+	sub_ref again = binary(&b, SUB_MULTIPLY, sub_as_is(&b.p, x), sub_as_is(&b.p, y));
+	tap_ok(again.i == product.i && b.p.values.n == before, "what is computed alike is one value");
+	sub_ref other = binary(&b, SUB_ADD, sub_as_is(&b.p, x), sub_as_is(&b.p, y));
+	tap_ok(other.i != product.i, "another operator is another value");
+	struct sub_use turned = {.value = x, .vars = 2, .var = {b.k, b.i}};
+	sub_ref conflict = binary(&b, SUB_ADD, sub_as_is(&b.p, x), turned);
+	tap_ok(!conflict.i && b.diags.n == 1 && b.diags.at[0].id == DIAG_INDEX_ORDER, "[i,k] + [k,i] has no order: refused");
+	stop(&b);
+}
+
+static bool breaks(struct bench *b, struct sub_value v, const char *why)
+{
+	vec_push(&b->arena, &b->p.values, v);
+	bool ok = !sub_verify(&b->p, &b->diags) && b->diags.n && b->diags.at[0].id == DIAG_INVALID_SUBOPS &&
+		  strstr(b->diags.at[0].message, why);
+	if (!ok)
+		print_diags(&b->diags);
+	diags_free(&b->diags);
+	b->p.values.n--;
+	return ok;
+}
+
+static void test_verifier(void)
+{
+	struct bench b;
+	start(&b);
+	sub_ref x = param(&b, 0, b.i, b.k), y = param(&b, 1, b.k, b.j);
+	struct sub_use xu = sub_as_is(&b.p, x), yu = sub_as_is(&b.p, y), later = {.value = {99}}, few = xu, renamed = xu;
+	few.vars = 1;
+	renamed.var[1] = b.j;
+	tap_ok(sub_verify(&b.p, &b.diags), "a program that is right passes");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {later}}, "does not come before"), "a use before the value");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {few}, .vars = 1, .var = {b.i}}, "names 1 of the 2"),
+	       "a use that names too few dimensions");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {renamed}, .vars = 2, .var = {b.i, b.j}}, "another range"),
+	       "a rename to another extent");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.i}}, "stands twice"),
+	       "a variable twice");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_ADD, .args = 2, .arg = {xu, yu}, .vars = 3, .var = {b.k, b.i, b.j}}, "out of order"),
+	       "variables out of order");
+	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 3, .var = {b.i, b.k, b.j}}, "from no argument"),
+	       "a variable from nowhere");
+	struct sub_map shifted = {.function = SUB_AFFINE, .var = b.i, .scale = 1, .offset = 1}, whole = {.var = b.k, .scale = 1};
+	struct sub_value move = {.op = SUB_ASSIGN, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.k}, .map = {shifted, whole}};
+	tap_ok(breaks(&b, move, "outside its dimension"), "a slice that leaves its axis");
+	move.map[0].var = b.j;
+	tap_ok(breaks(&b, move, "does not have"), "a map of a variable that is not there");
+	struct sub_value join = {.op = SUB_COND, .args = 2, .arg = {xu, xu}, .vars = 2, .var = {b.i, b.j}, .axis = 1};
+	tap_ok(breaks(&b, join, "do not add up"), "a concatenation of the wrong extent");
+	stop(&b);
+}
+
+/* --- operators --- */
+
+static const char text[] = "model ops\nstructure tree(*)\ninput x[4]\nparam W[3, 4], M[4, 4]\nstate s[4]\nnode:\n s = x\n"
+			   "output product = W @ s\noutput back = (W @ s) @ W\noutput square = s @ M @ s\n"
+			   "output div = s / (s * s + 1)\noutput sub = s - 1\noutput neg = -s\noutput most = maximum(s, 0.25)\n"
+			   "output total = sum(s)\noutput top = max(s)\noutput part = s[1:3]\noutput both = concat(s[2:], s[:2])\n"
+			   "output turned = transpose(M) @ s\noutput roots = sqrt(exp(log(s * s + 1)))\n"
+			   "output squash = sigmoid(s) + tanh(s)\noutput none = s + zeros(4)\noutput size = s * dimension(4)\n";
+
+/* Each output from the definition, for the row s of one node. */
+static double expected(const char *name, const float *W, const float *M, const float *s, int e)
+{
+	double total = 0, most = -INFINITY, Ws[3] = {0};
+	for (int i = 0; i < 4; i++) {
+		total += s[i];
+		most = s[i] > most ? s[i] : most;
+		for (int r = 0; r < 3; r++)
+			Ws[r] += (double)W[4 * r + i] * s[i];
+	}
+	double back = 0, square = 0, turned = 0;
+	for (int r = 0; r < 3; r++)
+		back += Ws[r] * W[4 * r + e];
+	for (int i = 0; i < 4; i++) {
+		turned += (double)M[4 * i + e] * s[i];
+		for (int k = 0; k < 4; k++)
+			square += (double)s[i] * M[4 * i + k] * s[k];
+	}
+	struct {
+		const char *name;
+		double value;
+	} all[] = {
+	    {"product", Ws[e % 3]}, {"back", back}, {"square", square}, {"div", s[e] / ((double)s[e] * s[e] + 1)},
+	    {"sub", s[e] - 1.0}, {"neg", -s[e]}, {"most", s[e] > 0.25f ? s[e] : 0.25}, {"total", total}, {"top", most},
+	    {"part", s[(e + 1) % 4]}, {"both", s[(e + 2) % 4]}, {"turned", turned}, {"roots", sqrt((double)s[e] * s[e] + 1)},
+	    {"squash", 1 / (1 + exp(-s[e])) + tanh(s[e])}, {"none", s[e]}, {"size", 4.0 * s[e]},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (strcmp(all[i].name, name) == 0)
+			return all[i].value;
+	return NAN;
+}
+
+static void test_operators(void)
+{
+	struct test_model t = {0};
+	struct sub_program p;
+	struct sub_options options = {0};
+	static jmp_buf jump;
+	arena_init(&t.arena, &allocator_default);
+	diags_init(&t.diags, &allocator_default);
+	t.arena.escape = &jump;
+	t.model = ra_parse(&t.arena, &t.diags, "ops", text, sizeof text - 1);
+	sub_init(&p, &t.arena, "ops");
+	bool ok = t.model && sub_lower(&p, t.model, t.sizes, &options, &t.diags) && sub_verify(&p, &t.diags);
+	print_diags(&t.diags);
+	if (!tap_ok(ok, "every operator is lowered"))
+		return;
+	float W[12], M[16], x[8];
+	read_weight(NULL, 0, 0, 12, W, NULL), read_weight(NULL, 1, 0, 16, M, NULL), read_weight(NULL, 2, 0, 8, x, NULL);
+	const float *params[] = {W, M};
+	double states[8], out[32][8], *state[] = {states}, *outputs[32];
+	for (int i = 0; i < 32; i++)
+		outputs[i] = out[i];
+	const int32_t begin[] = {0, 0, 1}, children[] = {0}, root[] = {1}, order[] = {0, 1};
+	const void *data[] = {x};
+	struct sub_forest forest = {2, 1, begin, children, root, order, data};
+	sub_evaluate(&p, &forest, params, state, outputs, &t.arena);
+	for (size_t o = 0; o < p.outputs.n; o++) {
+		const struct sub_tensor *row = &p.outputs.at[o].row;
+		int n = row->rank ? row->shape[0] : 1;
+		double worst = 0;
+		for (int node = 0; node < 2; node++)
+			for (int e = 0; e < n; e++) {
+				double error = fabs(out[o][node * n + e] - expected(row->name, W, M, x + 4 * node, e));
+				worst = error > worst || isnan(error) ? error : worst;
+			}
+		tap_ok(worst < 1e-12, "%s is as it is defined, to %.1e", row->name, worst);
+	}
+	free_model(&t);
+}
+
+int main(void)
+{
+	test_inference();
+	test_verifier();
+	test_operators();
+	return tap_done();
+}
