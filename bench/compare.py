@@ -92,6 +92,8 @@ def contestants_of(options):
     ours = shlex.split(options.ours)
     commands = {}
     if os.access(ours[0], os.X_OK):
+        build = os.path.dirname(os.path.dirname(os.path.abspath(ours[0])))
+        os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(build, ".libs"))
         commands[OURS] = ours + [options.model] + files
     else:
         print(f"{ours[0]} is not there (make bench): the peers alone", file=sys.stderr)

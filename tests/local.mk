@@ -1,19 +1,23 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 unit_tests = \
-	%D%/api/arguments_test %D%/api/memory_test %D%/api/run_test %D%/io/file_test %D%/io/float16_test \
-	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \
-	%D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test %D%/jit/tile_test \
-	%D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
-	%D%/linearize/random_test %D%/models/differential_test %D%/ra/bind_test %D%/ra/document_test \
-	%D%/ra/illegal_test %D%/ra/parse_test %D%/ra/robust_test %D%/runtime/pack_test \
-	%D%/runtime/session_test
+	%D%/api/arguments_test %D%/api/memory_test %D%/api/run_test %D%/golden/golden_test \
+	%D%/ilir/interpret_test %D%/ilir/math_test %D%/ilir/text_test %D%/ilir/verify_test \
+	%D%/ilir/walk_test %D%/io/file_test %D%/io/float16_test %D%/io/ptb_test %D%/io/safetensors_test \
+	%D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test %D%/jit/load_test %D%/jit/refuse_test \
+	%D%/jit/threads_test %D%/jit/tile_test %D%/linearize/collect_test %D%/linearize/large_test \
+	%D%/linearize/linearize_test %D%/linearize/random_test %D%/models/differential_test \
+	%D%/ra/bind_test %D%/ra/document_test %D%/ra/illegal_test %D%/ra/parse_test %D%/ra/robust_test \
+	%D%/runtime/pack_test %D%/runtime/session_test %D%/sched/schedule_test %D%/subop/subop_test
 shell_tests = \
-	%D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/examples/embed_test.sh \
-	%D%/harness/counts_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
+	%D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/check_test.sh %D%/cli/refuse_test.sh \
+	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
+	%D%/harness/lists_test.sh %D%/harness/packages_test.sh
 
 # Folders and files that tests read.
 test_data = \
-	%D%/ra/good %D%/ra/illegal %D%/models/mixed.ra %D%/models/ternary.ra
+	%D%/golden/cell %D%/golden/gated %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
+	%D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
@@ -24,8 +28,8 @@ espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h %D%/models/helper.h \
-	%D%/ra/read.h %D%/ra/session.h %D%/tap.h
+	%D%/api/support.h %D%/ilir/support.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/models/helper.h %D%/ra/read.h %D%/ra/session.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
@@ -45,3 +49,9 @@ AM_TESTS_ENVIRONMENT = \
 # Compiles the tests without running them.
 test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
+
+# Writes the expected texts of these tests anew: read the difference before you keep it.
+golden_tests = %D%/golden/golden_test %D%/ra/parse_test
+update-golden:
+	UPDATE_GOLDEN=1 $(MAKE) check TESTS='$(golden_tests)'
+.PHONY: update-golden

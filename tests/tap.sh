@@ -1,4 +1,5 @@
-# Test Anything Protocol for shell tests; source it, call tap_done last. The counterpart of tap.h.
+# Test Anything Protocol for shell tests; source it, call tap_done last. The counterpart of tap.h. What runs in a subshell,
+# such as a part of a pipeline, does not count: the harness will say that numbers are out of order.
 tap_count=0
 tap_failed=0
 

@@ -27,12 +27,18 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* --- progress: on a terminal only, and only for those who have waited a second --- */
+/* --- progress --- */
+
+/* On a terminal only, unless the results go there themselves, and only for those who have waited a second. */
+static bool is_watched(const struct run *r)
+{
+	return isatty(STDERR_FILENO) && !(r->output.file == stdout && isatty(STDOUT_FILENO));
+}
 
 static void show_progress(struct run *r)
 {
 	double t = now();
-	if (t - r->begin < 1 || t - r->shown < 0.1 || !isatty(STDERR_FILENO))
+	if (t - r->begin < 1 || t - r->shown < 0.1 || !is_watched(r))
 		return;
 	fprintf(stderr, "\r%zu trees, %.0f %%, %.0f trees/s\033[K", r->trees,
 		100 * esp_treebank_progress(r->treebank), (double)r->trees / (t - r->begin));

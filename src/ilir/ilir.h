@@ -246,7 +246,7 @@ struct ilir_module *ilir_parse(struct arena *, struct diags *, const char *file,
 enum ilir_property {
 	ILIR_BOUNDED = 1,      /* no INFERRED bound */
 	ILIR_IN_BOUNDS = 2,    /* every index that can be bounded lies in the padded extent of its dimension */
-	ILIR_OUTLINED = 4,     /* no STEP, no BARRIER: each kernel has one domain other than ONCE */
+	ILIR_OUTLINED = 4,     /* no STEP, no BARRIER: each kernel is a step */
 	ILIR_VECTORISED = 8,   /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
 	ILIR_PRIMITIVE = 32    /* no EXP, LOG, SIGMOID, TANH */

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
+#include <stdlib.h>
 
 struct cell;
 typedef void compute(struct ilir_interpreter *, struct cell *);
@@ -24,6 +25,10 @@ struct cell {
 };
 
 static const uint64_t ALWAYS = UINT64_MAX;
+
+/* For what moves elements without regard to their type. */
+typedef int32_t __attribute__((may_alias)) word;
+typedef int64_t __attribute__((may_alias)) long_word;
 
 /* A buffer of the run at hand. */
 struct place {
@@ -50,10 +55,8 @@ struct ilir_interpreter {
 	struct code **kernels;
 	uint64_t now;
 	/* the run at hand */
-	const struct image_frame *frame;
 	struct diags *diags;
 	int kernel;
-	const struct code *code;
 	jmp_buf stop;
 };
 
@@ -179,10 +182,10 @@ LANES2(AND, int32_t, int32_t, x & y)
 LANES2(OR, int32_t, int32_t, x | y)
 LANES2(SHL, int32_t, int32_t, (int32_t)((uint32_t)x << (y & 31)))
 LANES2(SHR, int32_t, int32_t, x >> (y & 31))
-LANES1(NEG, uint32_t, uint32_t, x ^ 0x80000000u)
+LANES1(NEG, word, word, x ^ INT32_MIN)
 LANES1(SQRT, float, float, sqrtf(x))
 LANES1(TO_FLOAT, float, int32_t, (float)x)
-LANES1(BITS, int32_t, int32_t, x)
+LANES1(BITS, word, word, x)
 
 static void run_FMA(struct ilir_interpreter *r, struct cell *c)
 {
@@ -200,32 +203,32 @@ static void run_SELECT_scalar(struct ilir_interpreter *r, struct cell *c)
 
 static void run_SELECT_4(struct ilir_interpreter *r, struct cell *c)
 {
-	const int32_t *condition = value_of(r, c->arg[0]), *yes = value_of(r, c->arg[1]),
+	const word *condition = value_of(r, c->arg[0]), *yes = value_of(r, c->arg[1]),
 		      *no = value_of(r, c->arg[2]);
-	int32_t *to = c->value;
+	word *to = c->value;
 	for (uint32_t i = 0; i < c->lanes; i++)
 		to[i] = condition[i] ? yes[i] : no[i];
 }
 
 static void run_SELECT_8(struct ilir_interpreter *r, struct cell *c)
 {
-	const int32_t *condition = value_of(r, c->arg[0]);
-	const int64_t *yes = value_of(r, c->arg[1]), *no = value_of(r, c->arg[2]);
-	int64_t *to = c->value;
+	const word *condition = value_of(r, c->arg[0]);
+	const long_word *yes = value_of(r, c->arg[1]), *no = value_of(r, c->arg[2]);
+	long_word *to = c->value;
 	for (uint32_t i = 0; i < c->lanes; i++)
 		to[i] = condition[i] ? yes[i] : no[i];
 }
 
 static void run_BROADCAST_4(struct ilir_interpreter *r, struct cell *c)
 {
-	int32_t x = *(int32_t *)value_of(r, c->arg[0]), *to = c->value;
+	word x = *(word *)value_of(r, c->arg[0]), *to = c->value;
 	for (uint32_t i = 0; i < c->lanes; i++)
 		to[i] = x;
 }
 
 static void run_BROADCAST_8(struct ilir_interpreter *r, struct cell *c)
 {
-	int64_t x = *(int64_t *)value_of(r, c->arg[0]), *to = c->value;
+	long_word x = *(long_word *)value_of(r, c->arg[0]), *to = c->value;
 	for (uint32_t i = 0; i < c->lanes; i++)
 		to[i] = x;
 }
@@ -318,15 +321,306 @@ static void fill_cell(struct ilir_interpreter *r, ilir_expr e)
 
 /* --- compiling statements --- */
 
-/* Expressions are compiled in two rounds, for expanding compounds adds nodes: first the statements get their expanded
- * expressions, then there is a cell for every node. */
 struct compiler {
 	struct ilir_interpreter *r;
-	VEC(struct ilir_expr_set) unused; /* keeps the struct from being empty */
+	uint32_t *seen, round; /* by expression: the statement that it was listed for last */
+	VEC(struct cell *) list;
 };
+
+static void list_expr(struct compiler *c, ilir_expr e)
+{
+	struct cell *cell = &c->r->cells[e.i];
+	if (c->seen[e.i] == c->round || cell->stamp == ALWAYS)
+		return;
+	c->seen[e.i] = c->round;
+	vec_push(c->r->m->arena, &c->list, cell);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const struct cell *x = *(struct cell *const *)a, *y = *(struct cell *const *)b;
+	return (x > y) - (x < y);
+}
+
+/* The cells of some expressions, arguments first: nodes are made after their arguments.  Of a lazy select only the
+ * condition is listed; its sides are computed when it is. */
+static void compile_list(struct compiler *c, struct code *code, const ilir_expr *roots, int n)
+{
+	const struct ilir_module *m = c->r->m;
+	c->round++;
+	c->list.n = 0;
+	for (int i = 0; i < n; i++)
+		list_expr(c, roots[i]);
+	for (size_t k = 0; k < c->list.n; k++) {
+		ilir_expr e = {c->list.at[k] - c->r->cells};
+		int args = is_lazy(m, e) ? 1 : ilir_at(m, e)->args;
+		for (int i = 0; i < args; i++)
+			list_expr(c, ilir_arg(m, e, i));
+	}
+	code->n = c->list.n;
+	if (!code->n)
+		return;
+	qsort(c->list.at, c->list.n, sizeof *c->list.at, ascending);
+	code->list = arena_copy(m->arena, c->list.at, c->list.n * sizeof *c->list.at);
+}
+
+static struct code *compile_block(struct compiler *c, const struct ilir_stmt *s);
+
+static struct cell *cell_of(struct compiler *c, ilir_expr e)
+{
+	return &c->r->cells[e.i];
+}
+
+static struct cell *var_cell(struct ilir_interpreter *r, ilir_var v)
+{
+	return &r->cells[ilir_var_ref(r->m, v).i];
+}
+
+static void compile_range(struct compiler *c, struct code *code, ilir_expr begin, ilir_expr end,
+			  const struct ilir_stmt *body)
+{
+	compile_list(c, code, (ilir_expr[]){begin, end}, 2);
+	code->a = cell_of(c, begin);
+	code->b = cell_of(c, end);
+	code->body = compile_block(c, body);
+}
+
+static void compile_store(struct compiler *c, struct code *code, const struct ilir_stmt *s)
+{
+	ilir_expr roots[ILIR_MAX_RANK + 1] = {s->store.value};
+	for (int i = 0; i < s->store.indices; i++) {
+		roots[i + 1] = s->store.index[i];
+		code->index[i] = cell_of(c, s->store.index[i]);
+	}
+	compile_list(c, code, roots, s->store.indices + 1);
+	code->a = cell_of(c, s->store.value);
+}
+
+static struct code *compile_stmt(struct compiler *c, const struct ilir_stmt *s)
+{
+	struct code *code = ARENA_NEW(c->r->m->arena, struct code);
+	code->stmt = s;
+	switch (s->kind) {
+	case ILIR_FOR:
+		code->var = var_cell(c->r, s->loop.var);
+		compile_range(c, code, s->loop.begin, s->loop.end, s->loop.body);
+		break;
+	case ILIR_STEP:
+		compile_range(c, code, s->step.begin, s->step.end, s->step.body);
+		break;
+	case ILIR_IF:
+		compile_list(c, code, &s->branch.condition, 1);
+		code->a = cell_of(c, s->branch.condition);
+		code->body = compile_block(c, s->branch.then);
+		code->otherwise = compile_block(c, s->branch.otherwise);
+		break;
+	case ILIR_LET:
+		compile_list(c, code, &s->let.value, 1);
+		code->a = cell_of(c, s->let.value);
+		code->var = var_cell(c->r, s->let.var);
+		break;
+	case ILIR_STORE:
+		compile_store(c, code, s);
+		break;
+	case ILIR_ALLOC:
+	case ILIR_BARRIER:
+		break;
+	}
+	return code;
+}
+
+static struct code *compile_block(struct compiler *c, const struct ilir_stmt *s)
+{
+	struct code *first = NULL, **end = &first;
+	for (; s; s = s->next) {
+		*end = compile_stmt(c, s);
+		end = &(*end)->next;
+	}
+	return first;
+}
 
 static ilir_expr expand(struct ilir_module *m, ilir_expr e, void *context)
 {
 	(void)context;
 	return ilir_expand_compound(m, e);
+}
+
+static int element_bytes(enum ilir_dtype d)
+{
+	return d == ILIR_INDEX ? sizeof(int64_t) : sizeof(int32_t);
+}
+
+static void place_register(struct ilir_module *m, const struct ilir_buffer_decl *b, struct place *p)
+{
+	int64_t elements = 1;
+	for (int i = 0; i < b->rank; i++)
+		elements *= p->extent[i] = b->dim[i].padded;
+	p->element = element_bytes(b->dtype);
+	p->data = arena_take(m->arena, elements ? elements : 1, p->element);
+}
+
+static void add_cells(struct ilir_interpreter *r)
+{
+	struct ilir_module *m = r->m;
+	r->cells = ARENA_ARRAY(m->arena, struct cell, m->nodes.n);
+	for (uint32_t i = 1; i < m->nodes.n; i++)
+		fill_cell(r, (ilir_expr){i});
+}
+
+/* Every node that will be asked for is made before the cells are: expansions, variables and sizes. */
+struct ilir_interpreter *ilir_interpreter_new(struct arena *a, struct ilir_module *m)
+{
+	struct ilir_interpreter *r = ARENA_NEW(a, struct ilir_interpreter);
+	*r = (struct ilir_interpreter){.m = m, .places = ARENA_ARRAY(a, struct place, m->buffers.n)};
+	struct ilir_stmt **body = ARENA_ARRAY(a, struct ilir_stmt *, m->kernels.n);
+	for (size_t i = 0; i < m->kernels.n; i++)
+		body[i] = ilir_rewrite_block(m, m->kernels.at[i].body, &(struct ilir_rewrite){.expr = expand});
+	for (uint32_t i = 1; i < m->vars.n; i++)
+		ilir_var_ref(m, (ilir_var){i});
+	for (int i = 0; i < IMAGE_SIZES; i++)
+		ilir_size(m, i);
+	add_cells(r);
+	struct compiler c = {.r = r, .seen = ARENA_ARRAY(a, uint32_t, m->nodes.n)};
+	r->kernels = ARENA_ARRAY(a, struct code *, m->kernels.n);
+	for (size_t i = 0; i < m->kernels.n; i++)
+		r->kernels[i] = compile_block(&c, body[i]);
+	for (uint32_t i = 1; i < m->buffers.n; i++)
+		if (m->buffers.at[i].kind == ILIR_REGISTER)
+			place_register(m, &m->buffers.at[i], &r->places[i]);
+	return r;
+}
+
+/* --- running --- */
+
+static void run_block(struct ilir_interpreter *r, const struct code *c);
+
+/* Evaluates what a statement needs, as of now. */
+static void evaluate(struct ilir_interpreter *r, const struct code *c)
+{
+	r->now++;
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->list[i]->run(r, c->list[i]);
+		c->list[i]->stamp = r->now;
+	}
+}
+
+static int64_t index_value(const struct cell *c)
+{
+	return *(const int64_t *)c->value;
+}
+
+/* Both bounds are evaluated once, before the first turn. */
+static void run_for(struct ilir_interpreter *r, const struct code *c)
+{
+	evaluate(r, c);
+	int64_t v = index_value(c->a), end = index_value(c->b);
+	while (v < end) {
+		*(int64_t *)c->var->value = v;
+		run_block(r, c->body);
+		if (__builtin_add_overflow(v, c->stmt->loop.step, &v))
+			break;
+	}
+}
+
+static void run_step(struct ilir_interpreter *r, const struct code *c)
+{
+	int64_t *begin = var_cell(r, ilir_begin)->value, *end = var_cell(r, ilir_end)->value;
+	int64_t outer_begin = *begin, outer_end = *end;
+	evaluate(r, c);
+	int64_t inner_begin = index_value(c->a), inner_end = index_value(c->b);
+	*begin = inner_begin;
+	*end = inner_end;
+	run_block(r, c->body);
+	*begin = outer_begin;
+	*end = outer_end;
+}
+
+static void run_let(struct ilir_interpreter *r, const struct code *c)
+{
+	evaluate(r, c);
+	memcpy(c->var->value, c->a->value, c->a->lanes * sizeof(int64_t));
+}
+
+static void run_store(struct ilir_interpreter *r, const struct code *c)
+{
+	ilir_buffer b = c->stmt->store.buffer;
+	evaluate(r, c);
+	void *to = locate(r, b, c->index, c->stmt->store.indices, c->a->lanes);
+	memcpy(to, c->a->value, c->a->lanes * (size_t)r->places[b.i].element);
+}
+
+/* What a register holds before its first store is all ones: a NaN, or an index that is out of bounds. */
+static void run_alloc(struct ilir_interpreter *r, ilir_buffer b)
+{
+	const struct place *p = &r->places[b.i];
+	size_t bytes = p->element;
+	for (int i = 0; i < ilir_buffer_at(r->m, b)->rank; i++)
+		bytes *= p->extent[i];
+	memset(p->data, 0xff, bytes);
+}
+
+static void run_block(struct ilir_interpreter *r, const struct code *c)
+{
+	for (; c; c = c->next) {
+		switch (c->stmt->kind) {
+		case ILIR_FOR:
+			run_for(r, c);
+			break;
+		case ILIR_IF:
+			evaluate(r, c);
+			run_block(r, *(int32_t *)c->a->value ? c->body : c->otherwise);
+			break;
+		case ILIR_LET:
+			run_let(r, c);
+			break;
+		case ILIR_ALLOC:
+			run_alloc(r, c->stmt->alloc);
+			break;
+		case ILIR_STORE:
+			run_store(r, c);
+			break;
+		case ILIR_STEP:
+			run_step(r, c);
+			break;
+		case ILIR_BARRIER:
+			break;
+		}
+	}
+}
+
+static void place_buffers(struct ilir_interpreter *r, const struct image_frame *frame)
+{
+	int slot = 0;
+	for (uint32_t i = 1; i < r->m->buffers.n; i++) {
+		const struct ilir_buffer_decl *b = &r->m->buffers.at[i];
+		struct place *p = &r->places[i];
+		if (b->kind >= ILIR_REGISTER)
+			continue;
+		p->data = frame->buffers[slot++];
+		p->element = element_bytes(b->dtype);
+		for (int k = 0; k < b->rank; k++)
+			p->extent[k] = b->dim[k].rows == IMAGE_ONE ? b->dim[k].padded
+								   : frame->sizes[b->dim[k].rows] + b->dim[k].extent;
+	}
+}
+
+static void set_inputs(struct ilir_interpreter *r, const struct image_frame *frame, int64_t begin, int64_t end)
+{
+	*(int64_t *)var_cell(r, ilir_begin)->value = begin;
+	*(int64_t *)var_cell(r, ilir_end)->value = end;
+	for (int i = 0; i < IMAGE_SIZES; i++)
+		*(int64_t *)r->cells[ilir_size(r->m, i).i].value = i == IMAGE_ONE ? 1 : frame->sizes[i];
+}
+
+bool ilir_interpret(struct ilir_interpreter *r, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+		    struct diags *diags)
+{
+	r->diags = diags;
+	r->kernel = kernel;
+	place_buffers(r, frame);
+	set_inputs(r, frame, begin, end);
+	if (setjmp(r->stop))
+		return false;
+	run_block(r, r->kernels[kernel]);
+	return true;
 }

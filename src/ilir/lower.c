@@ -113,7 +113,7 @@ static int last_place(const struct lowering *l, ilir_expr e, int depth)
 static struct scope *scope_at(const struct lowering *l, int depth)
 {
 	struct scope *s = l->scope;
-	while (s->depth > depth)
+	while (s->depth > depth && s->depth > l->floor)
 		s = s->outer;
 	return s;
 }
@@ -199,21 +199,49 @@ static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir
 	return value_at(l, v->arg[0].value, out);
 }
 
-/* A concatenation chooses by the index; split_loops resolves the choice. */
+/* One side of a concatenation whose index along the joined axis is `at`. */
+static ilir_expr joined_side(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a, ilir_expr at)
+{
+	const struct sub_use *u = &v->arg[a];
+	ilir_expr out[SUB_MAX_VARS];
+	indices_under(v, index, u, u->var[u->vars - (v->vars - v->axis)], at, out);
+	return value_at(l, u->value, out);
+}
+
+/* The side as a block of its own, that stores into a register. */
+static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, const struct sub_value *v,
+				    const ilir_expr *index, int a, ilir_expr at, ilir_buffer to)
+{
+	struct scope *saved = l->scope, *own = scope_new(l, around, false);
+	int floor = l->floor;
+	l->scope = own;
+	l->floor = own->depth;
+	ilir_expr value = joined_side(l, v, index, a, at);
+	scope_add(l, own, ilir_store(l->m, to, NULL, 0, value), NULL);
+	l->scope = saved;
+	l->floor = floor;
+	return scope_finish(l, own);
+}
+
+/* A concatenation chooses by the index: inside a reduction by an expression, elsewhere by a branch that has room for
+ * the work of each side.  split_loops resolves the choice. */
 static ilir_expr joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
-	ilir_expr side[2], at = index[v->axis];
-	int64_t first = 0;
-	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &v->arg[a];
-		int var = u->var[u->vars - (v->vars - v->axis)];
-		ilir_expr out[SUB_MAX_VARS], own = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
-		indices_under(v, index, u, var, own, out);
-		side[a] = value_at(l, u->value, out);
-		if (a == 0)
-			first = l->p->vars.at[var].extent;
-	}
-	return ilir_ternary(l->m, ILIR_SELECT, ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), side[0], side[1]);
+	const struct sub_use *u = &v->arg[0];
+	int64_t first = l->p->vars.at[u->var[u->vars - (v->vars - v->axis)]].extent;
+	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
+	ilir_expr choice = ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first));
+	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
+	if (s->reduction)
+		return ilir_ternary(l->m, ILIR_SELECT, choice, joined_side(l, v, index, 0, at),
+				    joined_side(l, v, index, 1, rest));
+	struct ilir_buffer_decl decl = {.name = "joined", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	ilir_buffer to = ilir_new_buffer(l->m, decl);
+	struct ilir_stmt *left = side_block(l, s, v, index, 0, at, to), *right = side_block(l, s, v, index, 1, rest, to);
+	scope_add(l, s, ilir_alloc(l->m, to), NULL);
+	define(l, true, to.i, s->depth, s->items.n);
+	scope_add(l, s, ilir_if(l->m, choice, left, right), NULL);
+	return ilir_load(l->m, to, NULL, 0);
 }
 
 /* --- reductions --- */
@@ -238,6 +266,14 @@ static ilir_expr accumulate(struct lowering *l, const struct sub_value *v, const
 	return ilir_binary(l->m, v->op == SUB_SUM ? ILIR_ADD : ILIR_MAX, acc, x);
 }
 
+/* The edges of the row at hand. */
+static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
+{
+	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
+	*begin = ilir_load(l->m, l->child_begin, &l->row, 1);
+	*end = ilir_load(l->m, l->child_begin, &next, 1);
+}
+
 static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v)
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
@@ -249,9 +285,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	loop->begin = ilir_index(l->m, 0);
 	loop->end = ilir_index(l->m, loop->extent);
 	if (edge) {
-		ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
-		loop->begin = ilir_load(l->m, l->child_begin, &l->row, 1);
-		loop->end = ilir_load(l->m, l->child_begin, &next, 1);
+		edge_bounds(l, &loop->begin, &loop->end);
 	} else if (l->tile->unroll > 1) {
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
@@ -400,8 +434,10 @@ static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 	const struct sub_value *v = sub_at(l->p, r);
 	if (sub_class_of(v->op) == SUB_SOURCE)
 		return read_source(l, v, index);
-	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
-		return ilir_load(l->m, lower_storage(l, l->body, r), index, v->vars);
+	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index)) {
+		int first = lower_first_stored(l, r);
+		return ilir_load(l->m, lower_storage(l, l->body, r), index + first, v->vars - first);
+	}
 	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
 	for (int i = 0; i < v->vars; i++)
 		key[1 + i] = index[i].i;
@@ -430,19 +466,21 @@ static void store_target(struct lowering *l, sub_ref r)
 			continue;
 		ilir_expr index[SUB_MAX_VARS] = {l->row};
 		for (int d = 0; d < l->group->dims; d++)
-			index[1 + d] = l->space[l->group->rows + d];
+			index[1 + d] = l->space[v->vars - l->group->dims + d];
 		ilir_buffer to = (s->output ? l->output : l->state)[s->which];
 		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
 		stored = true;
 	}
+	int first = lower_first_stored(l, r);
 	if (!stored)
-		scope_add(l, l->scope, ilir_store(l->m, lower_storage(l, l->body, r), l->space, v->vars, e), NULL);
+		scope_add(l, l->scope, ilir_store(l->m, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
 /* The innermost block of a group: everything for one element. */
 static struct ilir_stmt *lower_element(struct lowering *l)
 {
 	l->scope = scope_new(l, NULL, false);
+	l->floor = 0;
 	for (size_t i = 0; i < l->group->targets.n; i++)
 		store_target(l, l->group->targets.at[i]);
 	return scope_finish(l, l->scope);
@@ -459,42 +497,71 @@ static bool only_intermediates(const struct lowering *l)
 	return true;
 }
 
-struct ilir_stmt *lower_group(struct lowering *l, int number, bool row_loop)
+static const char *var_name(const struct lowering *l, int var)
+{
+	return l->p->vars.at[var].name;
+}
+
+/* Variables of the nest, in the order of the group's space: row, edge, dimensions. */
+static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, ilir_var *var)
+{
+	for (int i = 0; i < v->vars; i++) {
+		bool row = i == 0 && l->group->rows;
+		if (row && !row_loop) {
+			l->space[i] = l->row;
+			continue;
+		}
+		var[i] = ilir_new_var(l->m, var_name(l, v->var[i]), (struct ilir_type){ILIR_INDEX, 1});
+		l->space[i] = ilir_var_ref(l->m, var[i]);
+		if (row)
+			l->row = l->space[i];
+	}
+	l->column = l->group->dims ? var[v->vars - 1] : (ilir_var){0};
+	l->edge = l->group->edges ? l->space[1] : (ilir_expr){0};
+}
+
+static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+{
+	ilir_expr begin, end;
+	edge_bounds(l, &begin, &end);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, "edge"), ILIR_SERIAL, block);
+}
+
+static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
+{
+	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
+	memcpy(t.size, l->tile->nodes, sizeof t.size);
+	vec_push(l->m->arena, &l->tiling->tiles, t);
+	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1, ilir_dim_name(l->m, dim),
+			ILIR_SERIAL, block);
+}
+
+static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent, struct ilir_stmt *block)
+{
+	bool infer = only_intermediates(l);
+	ilir_expr begin = infer ? ilir_inferred(l->m) : ilir_index(l->m, 0);
+	ilir_expr end = infer ? ilir_inferred(l->m) : ilir_index(l->m, extent);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, var_name(l, dim)), ILIR_SERIAL, block);
+}
+
+struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 {
 	const struct sched_group *g = l->group = &l->plan->groups.at[number];
-	struct ilir_module *m = l->m;
 	const struct sub_value *v = sub_at(l->p, g->targets.at[0]);
-	struct ilir_type index = {ILIR_INDEX, 1};
-	ilir_var row = {0}, dim[SUB_MAX_VARS];
+	int leads = v->vars - g->dims;
+	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
-	l->column = (ilir_var){0};
-	if (g->rows && row_loop) {
-		row = ilir_new_var(m, l->p->vars.at[v->var[0]].name, index);
-		l->row = ilir_var_ref(m, row);
-	}
-	l->space[0] = l->row;
-	for (int d = 0; d < g->dims; d++) {
-		l->column = dim[d] = ilir_new_var(m, l->p->vars.at[v->var[g->rows + d]].name, index);
-		l->space[g->rows + d] = ilir_var_ref(m, dim[d]);
-	}
+	open_space(l, v, rows_here, var);
 	struct ilir_stmt *block = lower_element(l);
-	if (row.i) {
-		struct ilir_tile t = {row, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
-		memcpy(t.size, l->tile->nodes, sizeof t.size);
-		vec_push(m->arena, &l->tiling->tiles, t);
-		block = ilir_for(m, row, ilir_var_ref(m, ilir_begin), ilir_var_ref(m, ilir_end), 1,
-				 ilir_dim_name(m, v->var[0] == l->p->input ? "input" : "node"), ILIR_SERIAL, block);
-	}
-	for (int d = g->dims; d-- > 0;) {
-		bool infer = only_intermediates(l);
-		ilir_expr begin = infer ? ilir_inferred(m) : ilir_index(m, 0);
-		ilir_expr end = infer ? ilir_inferred(m) : ilir_index(m, g->extent[d]);
-		block = ilir_for(m, dim[d], begin, end, 1, ilir_dim_name(m, l->p->vars.at[v->var[g->rows + d]].name),
-				 ILIR_SERIAL, block);
-	}
+	if (g->edges)
+		block = edge_loop(l, var[1], block);
+	if (g->rows && rows_here)
+		block = row_loop(l, var[0], v->var[0] == l->p->input ? "input" : "node", block);
+	for (int d = g->dims; d-- > 0;)
+		block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
 	if (g->dims && l->sched->lanes > 1)
-		vec_push(m->arena, &l->tiling->tiles,
+		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->sched->lanes}, l->tile->columns});
 	return block;
 }

@@ -63,6 +63,7 @@ struct lowering {
 	ilir_expr row, edge, space[SUB_MAX_VARS];
 	ilir_var column; /* of the group's last dimension */
 	struct scope *scope;
+	int floor; /* nothing is placed outside of the scope of this depth: it stands under a condition */
 	struct map places; /* variables and registers -> defined */
 	VEC(struct definition) defined;
 };
@@ -71,5 +72,8 @@ struct lowering {
 struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
 /* Where a stored value is kept: the state or output that it is, or an intermediate. */
 ilir_buffer lower_storage(struct lowering *, int body, sub_ref);
+
+/* The first of a value's variables that is an index where it is stored. */
+int lower_first_stored(const struct lowering *, sub_ref);
 
 #endif

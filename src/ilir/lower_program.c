@@ -84,18 +84,25 @@ static void declare(struct lowering *l)
 	declare_structure(l);
 }
 
+/* An edge says which node it belongs to: a value of edges is kept without its row. */
+int lower_first_stored(const struct lowering *l, sub_ref r)
+{
+	return sched_leads(l->p, r) > 1;
+}
+
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	struct str name = str_in(l->m->arena);
 	str_printf(&name, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : l->p->bodies.at[body].name, r.i);
-	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = ILIR_F32, .rank = v->vars};
-	for (int i = 0; i < v->vars; i++) {
+	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
+	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
-		b.dim[i] = var->set == SUB_NODE	   ? rows_dim(l, "node", IMAGE_NODES, 0)
-			   : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
-						   : (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
-								       var->extent};
+		b.dim[b.rank++] = var->set == SUB_NODE	  ? rows_dim(l, "node", IMAGE_NODES, 0)
+				  : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
+				  : var->set == SUB_EDGE  ? rows_dim(l, "edge", IMAGE_EDGES, 0)
+							  : (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE,
+									      var->extent, var->extent};
 	}
 	return ilir_new_buffer(l->m, b);
 }
@@ -173,14 +180,14 @@ static struct ilir_stmt *over_batches(struct lowering *l, const char *name, stru
 			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL, step);
 }
 
-/* One body that tests each node: rows one by one, the case chosen by one comparison. */
+/* One body that tests each node: rows one by one, the case chosen by one comparison.  Batch 0 holds the leaves. */
 static struct ilir_stmt *tested_body(struct lowering *l, int leaf, int inner)
 {
 	struct ilir_module *m = l->m;
 	ilir_var v = ilir_new_var(m, "n", (struct ilir_type){ILIR_INDEX, 1});
 	l->row = ilir_var_ref(m, v);
 	struct ilir_stmt *then = lower_body(l, leaf, false), *otherwise = lower_body(l, inner, false);
-	ilir_expr is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_size(m, IMAGE_LEAVES));
+	ilir_expr one = ilir_index(m, 1), is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_load(m, l->batch_begin, &one, 1));
 	return ilir_for(m, v, ilir_var_ref(m, ilir_begin), ilir_var_ref(m, ilir_end), 1, ilir_dim_name(m, "node"),
 			ILIR_SERIAL, ilir_if(m, is_leaf, then, otherwise));
 }

@@ -24,8 +24,8 @@ struct parser {
 	struct ilir_module *m;
 	struct diags *diags;
 	const char *file, *begin, *at, *end;
-	struct token token;  /* the next one */
-	struct map names;    /* of variables and buffers: 2 * id, + 1 for buffers */
+	struct token token; /* the next one */
+	struct map names;   /* of variables and buffers: 2 * id, + 1 for buffers */
 	struct map dims;
 	int depth;
 	jmp_buf failed;
@@ -424,18 +424,23 @@ static ilir_expr expr(struct parser *p)
 
 /* --- buffers --- */
 
-static void define(struct parser *p, const char *text, int id)
+/* `from`: where the name stands. */
+static void define(struct parser *p, const char *text, const char *from, int id)
 {
-	if (!map_add(&p->names, text, strlen(text), id))
-		fail(p, "each variable and buffer has one definition in the module", "'%s' is defined already", text);
+	if (map_add(&p->names, text, strlen(text), id))
+		return;
+	p->token.from = from;
+	fail(p, "each variable and buffer has one definition in the module", "'%s' is defined already", text);
 }
 
 static int dim_name(struct parser *p)
 {
-	const char *text = name(p, "a dimension");
-	int id = map_get(&p->dims, text, strlen(text));
+	if (!at_name(p))
+		expected(p, "a dimension");
+	int id = map_get(&p->dims, p->token.text, p->token.length);
 	if (id < 0)
-		fail(p, "list it in the dim line", "'%s' is not a dimension", text);
+		fail(p, "list it in the dim line", "'%.*s' is not a dimension", (int)p->token.length, p->token.text);
+	next(p);
 	return id;
 }
 
@@ -526,8 +531,9 @@ static const struct image_recipe *recipe(struct parser *p)
 
 static void buffer(struct parser *p)
 {
+	const char *from = p->token.from;
 	struct ilir_buffer_decl b = {.name = name(p, "the buffer's name")};
-	define(p, b.name, 2 * p->m->buffers.n + 1);
+	define(p, b.name, from, 2 * p->m->buffers.n + 1);
 	expect(p, ":");
 	b.kind = one_of(p, ilir_kind_word, ILIR_REGISTER, "a kind of buffer");
 	b.which = integer(p, 0, INT32_MAX);
@@ -541,9 +547,9 @@ static void buffer(struct parser *p)
 
 static struct ilir_stmt *block(struct parser *p);
 
-static ilir_var new_var(struct parser *p, const char *text, struct ilir_type type)
+static ilir_var new_var(struct parser *p, const char *text, const char *from, struct ilir_type type)
 {
-	define(p, text, 2 * p->m->vars.n);
+	define(p, text, from, 2 * p->m->vars.n);
 	return ilir_new_var(p->m, text, type);
 }
 
@@ -560,13 +566,13 @@ static struct ilir_stmt *for_stmt(struct parser *p)
 {
 	ilir_expr begin, end;
 	int64_t step = 1;
-	const char *text = name(p, "the loop's variable");
+	const char *from = p->token.from, *text = name(p, "the loop's variable");
 	expect(p, ":");
 	int walked = dim_name(p);
 	bounds(p, &begin, &end);
 	if (accept(p, "step"))
 		step = integer(p, 1, largest);
-	ilir_var v = new_var(p, text, (struct ilir_type){ILIR_INDEX, 1});
+	ilir_var v = new_var(p, text, from, (struct ilir_type){ILIR_INDEX, 1});
 	enum ilir_loop_kind kind = sees(p, "{") ? ILIR_SERIAL
 						: one_of(p, ilir_loop_word, ILIR_UNROLLED + 1, "a kind of loop or '{'");
 	return ilir_for(p->m, v, begin, end, step, walked, kind, block(p));
@@ -581,16 +587,17 @@ static struct ilir_stmt *if_stmt(struct parser *p)
 
 static struct ilir_stmt *let_stmt(struct parser *p)
 {
-	const char *text = name(p, "the variable");
+	const char *from = p->token.from, *text = name(p, "the variable");
 	expect(p, "=");
 	ilir_expr value = expr(p);
-	return ilir_let(p->m, new_var(p, text, ilir_type_of(p->m, value)), value);
+	return ilir_let(p->m, new_var(p, text, from, ilir_type_of(p->m, value)), value);
 }
 
 static struct ilir_stmt *alloc_stmt(struct parser *p)
 {
+	const char *from = p->token.from;
 	struct ilir_buffer_decl b = {.kind = ILIR_REGISTER, .name = name(p, "the register's name")};
-	define(p, b.name, 2 * p->m->buffers.n + 1);
+	define(p, b.name, from, 2 * p->m->buffers.n + 1);
 	expect(p, ":");
 	shape(p, &b);
 	return ilir_alloc(p->m, ilir_new_buffer(p->m, b));
@@ -678,8 +685,8 @@ static void module(struct parser *p)
 	next(p);
 	expect(p, "module");
 	p->m->name = name(p, "the module's name");
-	define(p, "begin", 2 * ilir_begin.i);
-	define(p, "end", 2 * ilir_end.i);
+	define(p, "begin", p->at, 2 * ilir_begin.i);
+	define(p, "end", p->at, 2 * ilir_end.i);
 	if (accept(p, "dim"))
 		dim_line(p);
 	while (accept(p, "buffer"))

@@ -89,16 +89,16 @@ struct out {
 	int depth;
 };
 
-/* Names that would not be read back as they are stand in backquotes, their unusual bytes as \xHH. */
+/* NULL can only be seen in a module that the verifier is about to refuse.  Names that would not be read back as they are stand in backquotes, their unusual bytes as \xHH. */
 static void put_name(struct out *o, const char *name)
 {
-	size_t length = strlen(name);
+	size_t length = strlen(name ? name : "");
 	if (length && ilir_name_length(name, length) == length && !ilir_is_reserved(name, length)) {
 		str_puts(o->s, name);
 		return;
 	}
 	str_puts(o->s, "`");
-	for (; *name; name++) {
+	for (; length--; name++) {
 		if (isprint((unsigned char)*name) && *name != '`' && *name != '\\')
 			str_add(o->s, name, 1);
 		else

@@ -1,5 +1,6 @@
 /* Pass: a loop is cut where a comparison of its variable with a constant changes, and the comparison is decided in
- * each part.  A concatenation, select(i < 64, a[i], b[i - 64]), becomes two loops without a choice. */
+ * each part, in expressions and branches.  A concatenation, select(i < 64, a[i], b[i - 64]), becomes two loops without a
+ * choice. */
 #include "ilir/passes.h"
 
 /* i + c < k holds for i < threshold. */
@@ -38,6 +39,15 @@ static ilir_expr decide(struct ilir_module *m, ilir_expr e, void *context)
 	return t >= p->end ? ilir_arg(m, e, 1) : t <= p->begin ? ilir_arg(m, e, 2) : e;
 }
 
+static struct ilir_stmt *decide_branch(struct ilir_module *m, struct ilir_stmt *s, void *context)
+{
+	const struct part *p = context;
+	int64_t t;
+	if (s->kind != ILIR_IF || !threshold_of(m, s->branch.condition, p->var, &t))
+		return s;
+	return t >= p->end ? s->branch.then : t <= p->begin ? s->branch.otherwise : s;
+}
+
 static struct ilir_stmt *split(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	struct ilir_tiling *tiling = context;
@@ -54,7 +64,7 @@ static struct ilir_stmt *split(struct ilir_module *m, struct ilir_stmt *s, void 
 		s->loop.end = ilir_index(m, p.cut);
 		p.end = p.cut;
 	}
-	s->loop.body = ilir_rewrite_block(m, s->loop.body, &(struct ilir_rewrite){.expr = decide, .context = &p});
+	s->loop.body = ilir_rewrite_block(m, s->loop.body, &(struct ilir_rewrite){decide, decide_branch, &p});
 	return ilir_append(s, rest);
 }
 

@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static bool fault(struct check *c, const c
 	str_vprintf(&rule, format, args);
 	va_end(args);
 	if (c->kernel)
-		str_printf(&where, "kernel '%s': ", c->kernel->name);
+		str_printf(&where, "kernel '%s': ", c->kernel->name ? c->kernel->name : "");
 	if (c->stmt)
 		ilir_print_stmt(c->m, c->stmt, &where);
 	return diag_add(c->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
@@ -133,17 +133,17 @@ static bool check_buffer_use(struct check *c, ilir_buffer b)
 	return true;
 }
 
-/* A loop's variable by itself is an index along the dimension that the loop walks, or stays inside the other one. */
+/* A loop's variable by itself is an index of rows that the loop walks along.  Other dimensions may be walked by any
+ * loop, since slices and concatenations do; there the range of the index is what counts. */
 static bool check_walk(struct check *c, const struct ilir_buffer_decl *b, int i, ilir_expr index)
 {
 	const struct ilir_node *n = ilir_at(c->m, index);
 	if (n->op == ILIR_RAMP)
 		n = ilir_at(c->m, ilir_arg(c->m, index, 0));
 	const struct ilir_stmt *loop = n->op == ILIR_VAR && n->var.i < c->m->vars.n ? c->loop_of[n->var.i] : NULL;
-	int64_t end;
 	if (!loop || loop->loop.dim == b->dim[i].name || ilir_at(c->m, loop->loop.end)->op == ILIR_INFERRED)
 		return true;
-	if (b->dim[i].rows == IMAGE_ONE && constant(c->m, loop->loop.end, &end) && end <= b->dim[i].padded)
+	if (b->dim[i].rows == IMAGE_ONE)
 		return true;
 	return fault(c, "'%s' walks along '%s' but indexes dimension '%s' of '%s'", c->m->vars.at[loop->loop.var.i].name,
 		     c->m->dims.at[loop->loop.dim], c->m->dims.at[b->dim[i].name], b->name);
@@ -324,7 +324,7 @@ static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
 static bool check_loop_kind(struct check *c, const struct ilir_stmt *s)
 {
 	if (s->loop.kind != ILIR_SERIAL && !has_constant_trip_count(c, s))
-		return fault(c, "a %s loop whose number of turns is not constant", ilir_loop_word[s->loop.kind]);
+		return fault(c, "this %s loop makes a number of turns that is not constant", ilir_loop_word[s->loop.kind]);
 	if ((c->properties & ILIR_VECTORISED) && s->loop.kind == ILIR_VECTOR)
 		return fault(c, "a vector loop is left");
 	if ((c->properties & ILIR_UNROLLED_ALL) && s->loop.kind == ILIR_UNROLLED)
@@ -497,8 +497,6 @@ static void check_kernel(struct check *c, const struct ilir_kernel *k)
 	c->stmt = NULL;
 	if (!k->name || (unsigned)k->domain >= ILIR_DOMAINS)
 		fault(c, "a kernel needs a name and a known domain");
-	else if ((c->properties & ILIR_OUTLINED) && k->domain == IMAGE_DOMAIN_ONCE)
-		fault(c, "a kernel is left that finds its own rows");
 	check_block(c, k->body);
 }
 

@@ -44,6 +44,7 @@ struct planner {
 	int at;
 	int loops;
 	int64_t extent[64]; /* of each loop; 0 = the rows */
+	int reducing;	    /* reductions over a dimension around */
 	struct map visited; /* instances */
 };
 
@@ -203,7 +204,9 @@ static void walk_reduction(struct planner *pl, sub_ref r, const struct index *in
 	struct index out[SUB_MAX_VARS], own = {1ull << pl->loops, mix(pl->loops, edge ? 0 : pl->p->vars.at[v->reduced].extent)};
 	pl->extent[pl->loops++] = edge ? RAGGED : pl->p->vars.at[v->reduced].extent;
 	under(v, index, &v->arg[0], v->reduced, own, out);
+	pl->reducing += !edge;
 	walk(pl, v->arg[0].value, out);
+	pl->reducing -= !edge;
 	if (!edge) {
 		uint64_t shared = shared_operand(pl, sub_at(pl->p, v->arg[0].value), out);
 		struct reduction found = {r, instance, shared};
@@ -227,14 +230,18 @@ static void walk_assign(struct planner *pl, const struct sub_value *v, const str
 	walk(pl, v->arg[0].value, out);
 }
 
-/* Both sides of a concatenation are reached at shifted places. */
+/* Both sides of a concatenation are reached at shifted places.  Inside a reduction the choice between them is part of an
+ * expression, which has no room for work: what is dear there is stored. */
 static void walk_cond(struct planner *pl, const struct sub_value *v, const struct index *index)
 {
+	int body = pl->targets.at[pl->at].body;
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *u = &v->arg[a];
 		struct index out[SUB_MAX_VARS], axis = index[v->axis];
 		axis.id = mix(axis.id, a + 1);
 		under(v, index, u, u->var[u->vars - (v->vars - v->axis)], axis, out);
+		if (pl->reducing && pl->dear[body + 1][u->value.i] && !pl->plan->stored[body + 1][u->value.i])
+			mark_stored(pl, u->value);
 		walk(pl, u->value, out);
 	}
 }
@@ -267,6 +274,11 @@ static void walk(struct planner *pl, sub_ref r, const struct index *index)
 			walk_argument(pl, v, index, a);
 }
 
+static int64_t loop_extent(const struct sub_program *p, int var)
+{
+	return is_lead(p, var) ? 0 : p->vars.at[var].set == SUB_EDGE ? RAGGED : p->vars.at[var].extent;
+}
+
 static void walk_target(struct planner *pl, int at)
 {
 	const struct sub_value *v = sub_at(pl->p, pl->targets.at[at].value);
@@ -276,7 +288,7 @@ static void walk_target(struct planner *pl, int at)
 	pl->visited = map_in(pl->arena);
 	for (pl->loops = 0; pl->loops < v->vars; pl->loops++) {
 		index[pl->loops] = (struct index){1ull << pl->loops, pl->loops + 1};
-		pl->extent[pl->loops] = is_lead(pl->p, v->var[pl->loops]) ? 0 : pl->p->vars.at[v->var[pl->loops]].extent;
+		pl->extent[pl->loops] = loop_extent(pl->p, v->var[pl->loops]);
 	}
 	walk(pl, pl->targets.at[at].value, index);
 }
@@ -321,16 +333,30 @@ static void set_stages(struct planner *pl)
 	}
 }
 
-static bool belongs(const struct planner *pl, const struct sched_group *g, const struct target_value *t)
+int sched_leads(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	int n = 0;
+	while (n < v->vars && p->vars.at[v->var[n]].set != SUB_DIM)
+		n++;
+	return n;
+}
+
+/* The group that would hold a target alone. */
+static struct sched_group shape_of(const struct planner *pl, const struct target_value *t)
 {
 	const struct sub_value *v = sub_at(pl->p, t->value);
-	bool rows = has_lead(pl->p, t->value);
-	if (g->body != t->body || g->stage != t->stage || g->rows != rows || g->dims != v->vars - rows)
-		return false;
-	for (int i = 0; i < g->dims; i++)
-		if (g->extent[i] != pl->p->vars.at[v->var[rows + i]].extent)
-			return false;
-	return true;
+	int leads = sched_leads(pl->p, t->value);
+	struct sched_group g = {.body = t->body, .stage = t->stage, .rows = leads > 0, .edges = leads > 1, .dims = v->vars - leads};
+	for (int i = 0; i < g.dims; i++)
+		g.extent[i] = pl->p->vars.at[v->var[leads + i]].extent;
+	return g;
+}
+
+static bool same_shape(const struct sched_group *a, const struct sched_group *b)
+{
+	return a->body == b->body && a->stage == b->stage && a->rows == b->rows && a->edges == b->edges &&
+	       a->dims == b->dims && memcmp(a->extent, b->extent, sizeof a->extent) == 0;
 }
 
 static const char *group_name(struct planner *pl, int body, int number)
@@ -340,16 +366,16 @@ static const char *group_name(struct planner *pl, int body, int number)
 	return s.text;
 }
 
-static int add_group(struct planner *pl, const struct target_value *t)
+static int find_group(struct planner *pl, struct sched_group shape)
 {
-	const struct sub_value *v = sub_at(pl->p, t->value);
-	int number = 0, rows = has_lead(pl->p, t->value);
-	for (size_t g = 0; g < pl->plan->groups.n; g++)
-		number += pl->plan->groups.at[g].body == t->body;
-	struct sched_group group = {.name = group_name(pl, t->body, number), .body = t->body, .stage = t->stage, .rows = rows, .dims = v->vars - rows};
-	for (int i = 0; i < group.dims; i++)
-		group.extent[i] = pl->p->vars.at[v->var[rows + i]].extent;
-	vec_push(pl->arena, &pl->plan->groups, group);
+	int number = 0;
+	for (size_t g = 0; g < pl->plan->groups.n; g++) {
+		if (same_shape(&pl->plan->groups.at[g], &shape))
+			return g;
+		number += pl->plan->groups.at[g].body == shape.body;
+	}
+	shape.name = group_name(pl, shape.body, number);
+	vec_push(pl->arena, &pl->plan->groups, shape);
 	return pl->plan->groups.n - 1;
 }
 
@@ -359,10 +385,7 @@ static void make_groups(struct planner *pl)
 	pl->plan->groups.n = 0;
 	for (size_t i = 0; i < pl->targets.n; i++) {
 		struct target_value *t = &pl->targets.at[order[i]];
-		size_t g = 0;
-		while (g < pl->plan->groups.n && !belongs(pl, &pl->plan->groups.at[g], t))
-			g++;
-		t->group = g < pl->plan->groups.n ? (int)g : add_group(pl, t);
+		t->group = find_group(pl, shape_of(pl, t));
 		vec_push(pl->arena, &pl->plan->groups.at[t->group].targets, t->value);
 	}
 }

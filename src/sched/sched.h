@@ -17,7 +17,7 @@ struct sched_group {
 	const char *name; /* body and number: inner.0 */
 	int body;         /* of the program, or SCHED_CONSTANTS */
 	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
-	bool rows;
+	bool rows, edges; /* edges: over the child edges of each row as well */
 	int dims;
 	int64_t extent[SUB_MAX_VARS];
 	VEC(sub_ref) targets; /* what it stores */
@@ -34,6 +34,8 @@ struct sched_plan {
 /* A reduction's result, or anything dear, that would be computed again for every element of a loop it does not depend
  * on is stored; all else is fused into its consumers. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *);
+/* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
+int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */

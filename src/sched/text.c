@@ -33,7 +33,7 @@ static void print_group(const struct sched_group *g, struct str *s)
 {
 	str_printf(s, "# %s: ", g->name);
 	if (g->rows)
-		str_puts(s, "rows");
+		str_puts(s, g->edges ? "edges of rows" : "rows");
 	for (int i = 0; i < g->dims; i++)
 		str_printf(s, "%s%lld", i || g->rows ? " x " : "", (long long)g->extent[i]);
 	str_printf(s, ", %zu results, %d reductions", g->targets.n, g->reductions);

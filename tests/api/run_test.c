@@ -230,7 +230,7 @@ static void test_weights(struct kit *k)
 	}
 	esp_weights *w;
 	esp_binding *b;
-	esp_session *s;
+	esp_session *s = NULL;
 	esp_weights_open(k->context, write_weights("other.safetensors", doubled, 2), &w, NULL);
 	tap_ok(esp_binding_create(k->program, w, &b, NULL) == ESP_OK &&
 		   esp_session_create(b, &s, NULL) == ESP_OK &&
@@ -363,7 +363,7 @@ static void *run_thread(void *program)
 		esp_binding *binding;
 		esp_session *session;
 		esp_forest *forest;
-	} own;
+	} own = {0};
 	struct kit *k = program;
 	bool right = esp_program_prepare(k->program, NULL) == ESP_OK &&
 		     esp_binding_create(k->program, k->weights, &own.binding, NULL) == ESP_OK &&

@@ -1,0 +1,99 @@
+# Inputs that are refused, with status 1 and the id of a diagnostic.
+. "${srcdir:-.}/tests/cli/support.sh"
+
+# model TEXT ID WHAT: tiny.ra after an edit by sed.
+model()
+{
+	sed "$1" "$here/tiny.ra" >"$tmp/bad.ra"
+	run "$tmp/bad.ra" "$tmp/trees"
+	refused 1 "$2" "$3"
+}
+
+model 's/E\[word\]/F[word]/' unknown-name "a name that is not declared"
+model 's/W @ left.h/E @ left.h/' shape-mismatch "shapes that differ"
+model 's/^structure.*/structure heap/' bad-structure "a structure that does not exist"
+model '/^inner/,/left/d' missing-declaration "a case without a body"
+model 's/+ right.h/+ right.h +/' syntax "a line that breaks off"
+run "$tmp/none.ra" "$tmp/trees"
+refused 1 cannot-read "a model that is not there"
+run "$tmp" "$tmp/trees"
+refused 1 cannot-read "a folder for a model"
+
+# --- weights ---
+
+# with_weights ID WHAT: the tiny model with the weights $bad.
+bad=$tmp/bad.safetensors
+with_weights()
+{
+	esp run "$here/tiny.ra" "$tmp/trees" --weights "$bad" --vocab "$tmp/words" --backend interpreter
+	refused 1 "$1" "$2"
+}
+
+floats 1 2 3 4 5 6 7 8 | weights "{$E}" >"$bad"
+with_weights missing-weight "weights that lack a parameter"
+X='"X":{"dtype":"F32","shape":[1],"data_offsets":[48,52]}'
+floats 1 2 3 4 5 6 7 8 0 1 1 0 0 | weights "{$E,$W,$X}" >"$bad"
+with_weights extra-weight "weights with a tensor too many"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}}" >"$bad"
+with_weights extent-conflict "a matrix of another shape"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[32,48]}}" >"$bad"
+with_weights weight-rank "a vector for a matrix"
+floats 1 2 3 4 5 6 7 8 0 1 | weights "{$E,$W}" >"$bad"
+with_weights error "a file that was cut short"
+printf '\377\377\377\377\0\0\0\0{}' >"$bad"
+with_weights error "a header longer than the file"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{${E%,*},\"data_offsets\":[0,32]},$W" >"$bad"
+with_weights error "a header that is no JSON"
+printf '' >"$bad"
+with_weights error "an empty file"
+
+# --- structures ---
+
+# tree TEXT ID WHAT
+tree()
+{
+	printf "$1" >"$tmp/bad.ptb"
+	run "$here/tiny.ra" "$tmp/bad.ptb"
+	refused 1 "$2" "$3"
+}
+
+tree '(2 (2 a) (2 b)' unbalanced "a bracket that is not closed"
+tree '(2 (2 a) (2 b)))' unbalanced "a bracket too many"
+tree '' empty-input "an empty file"
+tree '(2 (2 a) (2 b) (2 c))' wrong-arity "three children where two are wanted"
+tree '(2 (2 a))' wrong-arity "one child where two are wanted"
+tree '(2 (2 a) (2))' bad-tree "a label without a word"
+tree '(2 a b)' bad-tree "two words in a leaf"
+run "$here/tiny.ra" "$tmp/none.ptb"
+refused 1 cannot-read "an input that is not there"
+
+# The second minibatch begins at tree 2: the message must lead there.
+printf '(2 a)\n(2 a)\n(2 a)\n(2 (2 a))\n' >"$tmp/bad.ptb"
+run "$here/tiny.ra" "$tmp/bad.ptb" --batch 2
+case $status,$err in 1,*"input 1"*wrong-arity*"tree 2 "*) tap_ok 0 "a message leads to the tree" ;;
+*) tap_ok 1 "a message leads to the tree" ;; esac
+
+# --- vocabularies ---
+
+printf 'a\nb\n' >"$tmp/words"
+run "$here/tiny.ra" "$tmp/trees"
+case $status,$err in 1,*"trees:2:23"*unknown-word*) tap_ok 0 "a word that is not in a vocabulary without <unk>" ;;
+*) tap_ok 1 "a word that is not in a vocabulary without <unk>" ;; esac
+printf 'a\nb\na\n' >"$tmp/words"
+run "$here/tiny.ra" "$tmp/trees"
+refused 1 duplicate-word "a word that stands twice"
+printf 'x\nx1\nx2\nx3\nx4\na\nb\nc\nzz\n' >"$tmp/words"
+run "$here/tiny.ra" "$tmp/trees"
+refused 1 token-out-of-range "a vocabulary larger than the weights"
+
+# --- back ends and schedules ---
+
+printf 'a\nb\nc\n<unk>\n' >"$tmp/words"
+run "$here/tiny.ra" "$tmp/trees" --schedule "$tmp/none"
+refused 1 "cannot read schedule" "a schedule that is not there"
+echo 'do it well' >"$tmp/schedule"
+run "$here/tiny.ra" "$tmp/trees" --schedule "$tmp/schedule"
+refused 1 illegal-schedule "a schedule that is none"
+esp run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend nothing
+refused 1 backend-not-found "a back end that is not there"
+tap_done

@@ -1,0 +1,109 @@
+# espalier run: forms of output, minibatches, files.
+. "${srcdir:-.}/tests/cli/support.sh"
+
+run "$here/tiny.ra" "$tmp/trees"
+tap_is "$status" 0 "a treebank runs"
+tap_is "$out" "twice: 10 10
+total: 10
+twice: 20 22
+total: 21
+twice: 14 16
+total: 15" "outputs without labels are named"
+tap_is "$err" "" "nothing else is said"
+
+run "$here/labelled.ra" "$tmp/trees"
+tap_is "$out" "first of all  5.000  a b
+second        11.000  a b C
+second        8.000  zz" "an output with labels is a line a tree"
+
+run "$here/tiny.ra" "$tmp/trees" --at all
+tap_is "$out" "0 0 2 4 3
+0 1 6 8 7
+0 2 10 10 10
+1 0 2 4 3
+1 1 6 8 7
+1 2 10 10 10
+1 3 10 12 11
+1 4 20 22 21
+2 0 14 16 15" "all nodes are a line each"
+
+run "$here/tiny.ra" "$tmp/trees" --format json
+tap_is "$out" '{"tree":0,"nodes":3,"sentence":"a b","outputs":{"twice":[10,10],"total":[10]}}
+{"tree":1,"nodes":5,"sentence":"a b C","outputs":{"twice":[20,22],"total":[21]}}
+{"tree":2,"nodes":1,"sentence":"zz","outputs":{"twice":[14,16],"total":[15]}}' "JSON has an object a tree"
+
+run "$here/tiny.ra" "$tmp/trees" --format json --at all
+tap_is "$(echo "$out" | head -n 1)" \
+	'{"tree":0,"nodes":3,"sentence":"a b","outputs":{"twice":[[2,4],[6,8],[10,10]],"total":[[3],[7],[10]]}}' \
+	"JSON of all nodes has an array a node"
+
+run "$here/nan.ra" "$tmp/trees" --format json
+tap_is "$(echo "$out" | head -n 1)" \
+	'{"tree":0,"nodes":3,"sentence":"a b","outputs":{"root":[null,null],"quotient":[null,null]}}' \
+	"JSON says null for what is no number"
+
+printf '(2 (2 "\\\001) (2 caf\303\251\377\355\240\200))\n' >"$tmp/bytes"
+run "$here/tiny.ra" "$tmp/bytes" --format json
+tap_is "$out" '{"tree":0,"nodes":3,"sentence":"\"\\\u0001 café\ufffd\ufffd\ufffd\ufffd","outputs":{"twice":[30,30],"total":[30]}}' \
+	"JSON is UTF-8 whatever the words are"
+printf '(2 (2 \033[2J) (2 b))\n' >"$tmp/bytes"
+run "$here/labelled.ra" "$tmp/bytes"
+case $out in *'?[2J b'*) tap_ok 0 "text holds no control characters" ;; *) tap_ok 1 "text holds no control characters" ;; esac
+
+# --- minibatches ---
+
+for i in $(seq 50); do cat "$tmp/trees"; done >"$tmp/many"
+run "$here/tiny.ra" "$tmp/many" --format json --at all
+one=$out
+for batch in 1 7 150 1000; do
+	run "$here/tiny.ra" "$tmp/many" --format json --at all --batch $batch
+	[ "$out" = "$one" ]
+	tap_ok $? "minibatches of $batch give the same"
+done
+tap_is "$(echo "$one" | tail -n 1 | cut -c 1-11)" '{"tree":149' "trees are counted over minibatches"
+
+run "$here/tiny.ra" "$tmp/many" --timing
+case $status,$err in 0,*"150 trees, 450 nodes, 3 minibatches"*compile*bind*linearize*run*) tap_ok 0 "costs are told" ;;
+*) tap_ok 1 "costs are told" ;; esac
+
+# --- files ---
+
+run "$here/tiny.ra" "$tmp/trees" --output "$tmp/result"
+tap_is "$status,$out,$err,$(wc -l <"$tmp/result")" "0,,,6" "the output goes to a file"
+echo before >"$tmp/result"
+chmod 640 "$tmp/result"
+ln -s result "$tmp/link"
+run "$here/tiny.ra" "$tmp/trees" --output "$tmp/link"
+tap_is "$(wc -l <"$tmp/result"),$(stat -c %a "$tmp/result"),$(readlink "$tmp/link")" "6,640,result" \
+	"a file that is replaced keeps its mode, a link stays one"
+echo before >"$tmp/result"
+{ cat "$tmp/many"; echo '(2 (2 a)'; } >"$tmp/broken"
+run "$here/tiny.ra" "$tmp/broken" --output "$tmp/result" --batch 2
+tap_is "$status,$(cat "$tmp/result"),$(ls "$tmp" | grep -c '^result')" "1,before,1" "a failure in the middle leaves the old file"
+run "$here/tiny.ra" "$tmp/trees" --output "$tmp/none/result"
+refused 1 "No such file" "an output that cannot be made is refused"
+run "$here/tiny.ra" "$tmp/broken" --batch 2
+case $status,$out,$err in 1,twice*,*unbalanced*) tap_ok 0 "on stdout a failure in the middle is told at the end" ;;
+*) tap_ok 1 "on stdout a failure in the middle is told at the end" ;; esac
+if [ -c /dev/full ]; then
+	"$ESPALIER" run "$here/tiny.ra" "$tmp/many" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" \
+		--backend interpreter 2>"$tmp/err" >/dev/full
+	tap_is "$?,$(grep -c 'No space left' "$tmp/err")" "1,1" "a full disk is told, once"
+	run "$here/tiny.ra" "$tmp/trees" --output /dev/full
+	tap_is "$status,$(grep -c 'No space left' "$tmp/err")" "1,1" "behind --output as well"
+	"$ESPALIER" help >/dev/full 2>"$tmp/err"
+	tap_is "$?" 1 "even the help notices"
+else
+	tap_skip "no /dev/full" "a full disk is told"
+fi
+mkfifo "$tmp/pipe"
+cat "$tmp/pipe" >"$tmp/result" &
+run "$here/tiny.ra" "$tmp/trees" --output "$tmp/pipe"
+wait
+tap_is "$status,$(wc -l <"$tmp/result")" "0,6" "a pipe is written in place"
+
+esp run "$example/treelstm.ra" "$example/sentences.ptb" --weights "$example/sst-treelstm-small.safetensors" \
+	--vocab "$example/sst-vocab.txt" --backend interpreter
+tap_is "$status,$(echo "$out" | wc -l)" "0,12" "the example runs"
+tap_is "$(echo "$out" | head -n 1)" "positive      0.584  A lovely film ." "and finds the film lovely"
+tap_done

@@ -1,0 +1,49 @@
+# The command line itself: help, and status 2 when it is wrong.
+. "${srcdir:-.}/tests/cli/support.sh"
+
+# usage WHAT ARGUMENT...
+usage()
+{
+	what=$1
+	shift
+	esp "$@"
+	refused 2 "espalier" "$what"
+}
+
+usage "no command"
+usage "a command that does not exist" walk
+usage "help about a command that does not exist" help walk
+usage "no operands" run
+usage "one operand of two" run model.ra
+usage "an operand too many" run model.ra trees.ptb more
+usage "no weights" run model.ra trees.ptb
+usage "an option that does not exist" run model.ra trees.ptb --speed
+usage "a letter for an option" run model.ra trees.ptb -x
+usage "an option of another command" check model.ra --batch 3
+usage "an option without its argument" run model.ra trees.ptb --weights
+usage "an argument for an option that takes none" run model.ra trees.ptb --timing=yes
+usage "a format that does not exist" run model.ra trees.ptb --format xml
+usage "a place that does not exist" run model.ra trees.ptb --at leaves
+usage "minibatches of nothing" run model.ra trees.ptb --batch 0
+usage "minibatches of a word" run model.ra trees.ptb --batch many
+usage "a stage that does not exist" dump gimple model.ra
+usage "a stage without a model" dump ra
+usage "a stage without weights" dump ilir "$here/tiny.ra"
+usage "an input to check without weights" check "$here/tiny.ra" "$tmp/trees"
+usage "words to read without a vocabulary" run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
+usage "words to check without a vocabulary" check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
+run "$here/tiny.ra" "$tmp/trees" --target pdp11
+refused 2 bad-argument "a target that does not exist"
+
+esp --version
+tap_is "$status,$out" "0,espalier 0.1.0" "the version is told"
+esp help
+case $status,$out in 0,*run*check*dump*"Exit status"*) tap_ok 0 "help lists the commands" ;; *) tap_ok 1 "help lists the commands" ;; esac
+for command in run check dump; do
+	esp help $command
+	told=$out
+	case $status,$out in 0,"usage: espalier $command"*--weights*) tap_ok 0 "help explains $command" ;; *) tap_ok 1 "help explains $command" ;; esac
+	esp $command --help
+	tap_is "$status,$out" "0,$told" "$command --help is the same"
+done
+tap_done

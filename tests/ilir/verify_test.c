@@ -1,0 +1,373 @@
+/* Every rule of the verifier, broken once: by text where the parser lets it through, else by hand. */
+#include "tests/ilir/support.h"
+
+static const char head[] = "module m\ndim node, i, j, lane\n"
+			   "buffer h : state 0 f32 [nodes:node, 60/64:i]\n"
+			   "buffer w : weight 0 f32 [16:j, 64:i]\n"
+			   "buffer c : child 0 i32 [nodes:node]\n"
+			   "kernel k in once {\n";
+
+static bool open_body(struct bench *b, const char *body)
+{
+	bench_open(b);
+	struct str s = str_in(&b->arena);
+	str_puts(&s, head);
+	str_printf(&s, "%s\n}\n", body);
+	b->m = ilir_parse(&b->arena, &b->diags, "test", s.text, s.n);
+	return b->m;
+}
+
+static const struct {
+	const char *body;
+	unsigned properties;
+} accepted[] = {
+    {"for n:node in begin..end { for i:i in 0..60 { h[n, i] = h[c[n], i] } }", ILIR_BOUNDED | ILIR_IN_BOUNDS},
+    {"for n:node in ?..? { h[n, 0] = 1.0 }", 0},
+    {"for n:node in begin..end { for v:lane in 0..8 vector { h[n, v] = 1.0 } }", ILIR_BOUNDED},
+    {"for n:node in begin..end { for t:node in n..n + 4 unrolled { h[t, 0] = 1.0 } }", ILIR_VECTORISED},
+    {"step s in 0..leaves { h[0, 0] = 1.0 } barrier step t in leaves..nodes { h[0, 0] = 2.0 }", 0},
+    {"h[0, ramp(8, 56)] = broadcast(8, 1.0)", ILIR_IN_BOUNDS},
+    {"alloc r : f32 [8:lane] r[ramp(8, 0)] = w[3, ramp(8, 8)] h[0, ramp(8, 0)] = r[ramp(8, 0)]", ILIR_UNROLLED_ALL},
+    {"alloc r : index [2:node] r[1] = c[3] h[r[1], 0] = 0.0", 0},
+    {"for i:i in 0..128 { if i < 64 { h[0, i] = 1.0 } }", ILIR_IN_BOUNDS},
+};
+
+static void accept(void)
+{
+	for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+		struct bench b;
+		bool good = open_body(&b, accepted[i].body) &&
+			    ilir_verify(b.m, accepted[i].properties, "test", &b.diags);
+		if (!tap_ok(good, "accepted: %s", accepted[i].body))
+			printf("# %s\n", b.diags.n ? b.diags.at[0].message : "");
+		bench_close(&b);
+	}
+}
+
+static const struct {
+	const char *body, *message;
+	unsigned properties;
+} broken[] = {
+    /* scopes and definitions */
+    {"for n:node in 0..4 { } h[n, 0] = 1.0", "variable 'n' is used outside of its scope", 0},
+    {"if 0 < 1 { let x = 1.0 } h[0, 0] = x", "variable 'x' is used outside of its scope", 0},
+    {"if 0 < 1 { alloc r : f32 [] } h[0, 0] = r[]", "register 'r' is used outside of its alloc", 0},
+    {"if 0 < 1 { alloc r : f32 [] } r[] = 1.0", "register 'r' is used outside of its alloc", 0},
+    /* expressions */
+    {"h[0, 0] = h[0, ?]", "'?' stands elsewhere than as a loop's bound", 0},
+    {"let x = ?", "a ramp or '?' stands as a value", 0},
+    {"h[?, 0] = 1.0", "'?' stands elsewhere than as a loop's bound", 0},
+    {"step s in ?..4 { }", "'?' stands elsewhere than as a loop's bound", 0},
+    {"let x = ramp(8, 0)", "a ramp or '?' stands as a value", 0},
+    {"let x = ramp(8, 0) + ramp(8, 1)", "a ramp stands elsewhere than as the last index", 0},
+    {"h[0, div(nodes, nodes)] = 1.0", "div by something else than a positive constant", 0},
+    {"h[0, mod(nodes, -3)] = 1.0", "mod by something else than a positive constant", 0},
+    {"let x = shl(1i, 32i)", "shl by something else than a constant in 0..31", 0},
+    {"let x = shr(1i, as_i32(1.0))", "shr by something else than a constant in 0..31", 0},
+    /* indices and stores */
+    {"h[0, 0, 0] = 1.0", "'h' has rank 2 but 3 indices", 0},
+    {"h[0, 1.0] = 1.0", "index 1 of 'h' is not of type index", 0},
+    {"h[ramp(8, 0), 0] = 1.0", "index 0 of 'h' is a vector", 0},
+    {"h[0, c[ramp(8, 0)]] = broadcast(8, 1.0)", "index 1 of 'h' is a vector", 0},
+    {"h[0, 0] = 1i", "'h' holds f32 but the value is i32", 0},
+    {"h[0, 0] = c[0]", "'h' holds f32 but the value is index", 0},
+    {"h[0, ramp(8, 0)] = 1.0", "the value has 1 lanes but the place has 8", 0},
+    {"h[0, 0] = broadcast(8, 1.0)", "the value has 8 lanes but the place has 1", 0},
+    {"w[0, 0] = 1.0", "a store to 'w', a weight", 0},
+    {"c[0] = 1i", "a store to 'c', a child", 0},
+    /* loops, conditions, steps */
+    {"for i:i in 0..1.5 { }", "a bound is not a scalar index", 0},
+    {"for i:i in 0..nodes vector { }", "vector loop makes a number of turns that is not constant", 0},
+    {"for i:i in 0..c[0] unrolled { }", "unrolled loop makes a number of turns that is not constant", 0},
+    {"for n:node in begin..end { h[0, n] = 1.0 }", "'n' walks along 'node' but indexes dimension 'i' of 'h'", 0},
+    {"for j:j in 0..16 { h[j, 0] = 1.0 }", "'j' walks along 'j' but indexes dimension 'node' of 'h'", 0},
+    {"if 1.0 { }", "a condition that is not a scalar bool", 0},
+    {"step s in 0..4 { step t in 0..4 { } }", "a step inside a step", 0},
+    {"step s in 0..4 { barrier }", "a barrier inside a step", 0},
+    /* properties */
+    {"for n:node in ?..4 { }", "a bound is left to be inferred", ILIR_BOUNDED},
+    {"h[0, 64] = 1.0", "index 1 of 'h' reaches 64..64, but its extent is 64", ILIR_IN_BOUNDS},
+    {"for i:i in 0..64 { h[0, i + -1] = 1.0 }", "reaches -1..62", ILIR_IN_BOUNDS},
+    {"h[0, ramp(8, 57)] = broadcast(8, 1.0)", "reaches 57..64", ILIR_IN_BOUNDS},
+    {"let x = w[16, 0]", "index 0 of 'w' reaches 16..16", ILIR_IN_BOUNDS},
+    {"step s in 0..4 { }", "a step is left", ILIR_OUTLINED},
+    {"barrier", "a barrier is left", ILIR_OUTLINED},
+    {"let x = 1", "a kernel is left that finds its own rows", ILIR_OUTLINED},
+    {"for i:i in 0..8 vector { }", "a vector loop is left", ILIR_VECTORISED},
+    {"for i:i in 0..8 unrolled { }", "an unrolled loop is left", ILIR_UNROLLED_ALL},
+    {"alloc r : f32 [8:i] for i:i in 0..8 { r[i] = 1.0 }", "register 'r' is not indexed by a constant", ILIR_UNROLLED_ALL},
+    {"let x = exp(1.0)", "exp is left", ILIR_PRIMITIVE},
+    {"let x = log(1.0)", "log is left", ILIR_PRIMITIVE},
+    {"let x = sigmoid(1.0)", "sigmoid is left", ILIR_PRIMITIVE},
+    {"let x = tanh(1.0)", "tanh is left", ILIR_PRIMITIVE},
+};
+
+/* Each of them must also pass without its property, or else it would not test the property. */
+static void breaking(void)
+{
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		struct bench b;
+		bool read = open_body(&b, broken[i].body), before = true;
+		if (read && broken[i].properties)
+			before = ilir_verify(b.m, 0, "test", &b.diags);
+		tap_ok(read && before && !ilir_verify(b.m, broken[i].properties, "test", &b.diags) &&
+			   bench_says(&b, broken[i].message) && b.diags.at[0].id == DIAG_INVALID_LOOPS,
+		       "refused: %s", broken[i].body);
+		bench_close(&b);
+	}
+}
+
+/* --- faults that no text can have --- */
+
+static struct ilir_stmt *first(struct bench *b)
+{
+	return b->m->kernels.at[0].body;
+}
+
+static void second_definition(struct bench *b)
+{
+	ilir_append(first(b), ilir_let(b->m, first(b)->let.var, first(b)->let.value));
+}
+
+static void second_alloc(struct bench *b)
+{
+	first(b)->next = ilir_alloc(b->m, (ilir_buffer){4});
+}
+
+static void wrong_var_type(struct bench *b)
+{
+	b->m->vars.at[first(b)->let.var.i].type.dtype = ILIR_I32;
+}
+
+static void own_begin(struct bench *b)
+{
+	first(b)->let.var = ilir_begin;
+}
+
+static void no_value(struct bench *b)
+{
+	first(b)->let.value.i = 0;
+}
+
+static void no_dimension(struct bench *b)
+{
+	first(b)->loop.dim = 99;
+}
+
+static void no_step(struct bench *b)
+{
+	first(b)->loop.step = 0;
+}
+
+static void ill_typed(struct bench *b)
+{
+	first(b)->let.value =
+	    ilir_binary(b->m, ILIR_ADD, ilir_float(b->m, 1), ilir_i32(b->m, 1));
+}
+
+static void lying_type(struct bench *b)
+{
+	b->m->nodes.at[first(b)->let.value.i].type = (struct ilir_type){ILIR_BOOL, 1};
+}
+
+static void wrong_arity(struct bench *b)
+{
+	b->m->nodes.at[first(b)->let.value.i].op = ILIR_FMA;
+}
+
+static void no_variable(struct bench *b)
+{
+	first(b)->let.value = ilir_unary(b->m, ILIR_NEG, first(b)->let.value);
+	b->m->nodes.at[ilir_arg(b->m, first(b)->let.value, 0).i].op = ILIR_VAR;
+	b->m->nodes.at[ilir_arg(b->m, first(b)->let.value, 0).i].args = 0;
+	b->m->nodes.at[ilir_arg(b->m, first(b)->let.value, 0).i].var.i = 77;
+}
+
+static void no_buffer(struct bench *b)
+{
+	first(b)->store.buffer.i = 77;
+}
+
+static void dropped_buffer(struct bench *b)
+{
+	b->m->buffers.at[1].kind = ILIR_UNUSED;
+}
+
+static void foreign_alloc(struct bench *b)
+{
+	first(b)->alloc.i = 1;
+}
+
+static void wide_broadcast(struct bench *b)
+{
+	b->m->nodes.at[first(b)->let.value.i].type.lanes = 99;
+}
+
+static void unknown_statement(struct bench *b)
+{
+	first(b)->kind = 99;
+}
+
+static void inner_rows(struct bench *b)
+{
+	b->m->buffers.at[1].dim[1].rows = IMAGE_NODES;
+}
+
+static void no_padding(struct bench *b)
+{
+	b->m->buffers.at[1].dim[1].padded = 1;
+}
+
+static void unnamed_dimension(struct bench *b)
+{
+	b->m->buffers.at[1].dim[1].name = -1;
+}
+
+static void index_array(struct bench *b)
+{
+	b->m->buffers.at[1].dtype = ILIR_INDEX;
+}
+
+static void huge_rank(struct bench *b)
+{
+	b->m->buffers.at[1].rank = 7;
+}
+
+static void unknown_kind(struct bench *b)
+{
+	b->m->buffers.at[1].kind = 99;
+}
+
+static void too_large(struct bench *b)
+{
+	b->m->buffers.at[2].dim[0].padded = b->m->buffers.at[2].dim[1].padded = (int64_t)1 << 40;
+}
+
+static void nameless_kernel(struct bench *b)
+{
+	b->m->kernels.at[0].name = NULL;
+}
+
+static void step_in_step_kernel(struct bench *b)
+{
+	b->m->kernels.at[0].domain = IMAGE_DOMAIN_NODES;
+}
+
+static void nameless_step(struct bench *b)
+{
+	first(b)->step.name = NULL;
+}
+
+static void recipe(struct bench *b, int buffer, struct image_recipe r)
+{
+	b->m->buffers.at[buffer].recipe = arena_copy(&b->arena, &r, sizeof r);
+}
+
+static void packed_state(struct bench *b)
+{
+	recipe(b, 1, (struct image_recipe){.dims = 1, .sources = 1});
+}
+
+static void short_recipe(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{0, 3, 1}}});
+}
+
+static void few_sources(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 1024, 1}}});
+}
+
+static void no_axis(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{9, 1024, 1}}});
+}
+
+static void no_sources(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 1, .dim = {{0, 1024, 1}}});
+}
+
+static const struct {
+	const char *what, *body;
+	void (*harm)(struct bench *);
+	const char *message;
+} harmed[] = {
+    {"a variable defined twice", "let x = 1.0", second_definition, "variable 'x' is defined a second time"},
+    {"a register defined twice", "alloc r : f32 []", second_alloc, "register 'r' is defined a second time"},
+    {"a variable of another type", "let x = 1.0", wrong_var_type, "variable 'x' is declared with another type"},
+    {"begin defined by a let", "let x = 1.0", own_begin, "which is not one's own"},
+    {"a let without a value", "let x = 1.0", no_value, "an expression is missing"},
+    {"a loop without a dimension", "for n:node in 0..4 { }", no_dimension, "walks along no dimension"},
+    {"a loop that stands still", "for n:node in 0..4 { }", no_step, "a step that is not positive"},
+    {"operands of two types", "let x = 1.0", ill_typed, "operands differ in type"},
+    {"a type that is not that of the operands", "let x = 1.0 + 2.0", lying_type, "is not that of its operands"},
+    {"a missing operand", "let x = 1.0 + 2.0", wrong_arity, "fma has 2 operands"},
+    {"a variable that does not exist", "let x = 1.0", no_variable, "there is no variable 77"},
+    {"a buffer that does not exist", "h[0, 0] = 1.0", no_buffer, "there is no buffer 77"},
+    {"a buffer that was dropped", "h[0, 0] = 1.0", dropped_buffer, "'h' was dropped as unused"},
+    {"an alloc of a state", "alloc r : f32 []", foreign_alloc, "alloc of something else than a register"},
+    {"99 lanes", "let x = broadcast(8, 1.0)", wide_broadcast, "broadcast to 99 lanes"},
+    {"a statement of no kind", "barrier", unknown_statement, "a statement of no known kind"},
+    {"rows inside", "barrier", inner_rows, "only the first of an array may be"},
+    {"negative padding", "barrier", no_padding, "is padded to less than its extent"},
+    {"a dimension without a name", "barrier", unnamed_dimension, "dimension 1 of 'h' has no name"},
+    {"an array of indices", "barrier", index_array, "'h' cannot hold elements of type index"},
+    {"seven dimensions", "barrier", huge_rank, "'h' has rank 7"},
+    {"a buffer of no kind", "barrier", unknown_kind, "'h' is of no known kind"},
+    {"2^80 elements", "barrier", too_large, "'w' has too many elements"},
+    {"a kernel without a name", "barrier", nameless_kernel, "a kernel needs a name"},
+    {"a step in a kernel with a domain", "step s in 0..4 { }", step_in_step_kernel, "a step in a kernel that is one itself"},
+    {"a step without a name", "step s in 0..4 { }", nameless_step, "a step without a name"},
+    {"a packed state", "barrier", packed_state, "'h' is packed but not a weight"},
+    {"a recipe of another size", "barrier", short_recipe, "fills another number of elements"},
+    {"more turns than sources", "barrier", few_sources, "fewer sources than it takes turns with"},
+    {"a recipe along no axis", "barrier", no_axis, "walks along no axis"},
+    {"a recipe without sources", "barrier", no_sources, "has 1 dimensions and 0 sources"},
+};
+
+static void harm(void)
+{
+	for (size_t i = 0; i < sizeof harmed / sizeof *harmed; i++) {
+		struct bench b;
+		bool before = open_body(&b, harmed[i].body) && ilir_verify(b.m, 0, "test", &b.diags);
+		if (before)
+			harmed[i].harm(&b);
+		tap_ok(before && !ilir_verify(b.m, 0, "test", &b.diags) && bench_says(&b, harmed[i].message), "refused: %s",
+		       harmed[i].what);
+		bench_close(&b);
+	}
+}
+
+static void message(void)
+{
+	struct bench b;
+	open_body(&b, "for n:node in begin..end { w[n, 0] = fma(1.0, 2.0, h[n, 3]) }");
+	ilir_verify(b.m, 0, "tile", &b.diags);
+	tap_ok(bench_says(&b, "after tile: kernel 'k': w[n, 0] = fma(1.0, 2.0, h[n, 3]): "),
+	       "a message names the pass, the kernel and the statement");
+	bench_close(&b);
+	open_body(&b, "let x = y");
+	tap_ok(!b.m, "(a text that is refused has no module)");
+	bench_close(&b);
+}
+
+static void intermediates(void)
+{
+	struct bench b;
+	bench_parse(&b, "module m\ndim i\nbuffer s : scratch 0 f32 [nodes:i]\nbuffer t : scratch 1 f32 [nodes:i]\n"
+			"buffer h : state 0 f32 [nodes:i]\n"
+			"kernel k in nodes { for i:i in 0..2 { s[i] = 1.0 h[i] = s[i] } s[0] = t[0] }");
+	tap_ok(ilir_stored_intermediates(b.m) == 1, "scratch buffers that are written are counted once each");
+	bench_close(&b);
+}
+
+int main(void)
+{
+	accept();
+	breaking();
+	harm();
+	message();
+	intermediates();
+	return tap_done();
+}
