@@ -3,6 +3,8 @@
 #include "ilir/passes.h"
 #include "jit/jit.h"
 
+#include <pthread.h>
+
 /* What there is of a compilation so far. */
 struct compilation {
 	struct arena *arena;
@@ -70,20 +72,36 @@ static bool is_interpreter(const struct compilation *c)
 	return strcmp(c->options->backend, "interpreter") == 0;
 }
 
-/* A fault here would be one of the compiler, and the verifier has looked: the rows are left as they are. */
-static void call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end)
+/* The interpreter has one state: calls take turns. */
+struct interpreted {
+	struct ilir_module module;
+	struct ilir_interpreter *interpreter;
+	pthread_mutex_t lock;
+};
+
+static bool call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+			     struct diags *diags)
 {
-	struct diags ignored;
-	diags_init(&ignored, &allocator_default);
-	ilir_interpret(self, kernel, frame, begin, end, &ignored);
-	diags_free(&ignored);
+	struct interpreted *in = self;
+	pthread_mutex_lock(&in->lock);
+	bool ok = ilir_interpret(in->interpreter, kernel, frame, begin, end, diags);
+	pthread_mutex_unlock(&in->lock);
+	return ok;
+}
+
+static void release_interpreter(struct image_code *code)
+{
+	pthread_mutex_destroy(&((struct interpreted *)code->self)->lock);
 }
 
 static bool make_interpreter(struct compilation *c, struct image *image)
 {
-	struct ilir_module *m = ARENA_NEW(c->arena, struct ilir_module);
-	*m = c->module;
-	image->code = (struct image_code){.call = call_interpreter, .self = ilir_interpreter_new(c->arena, m)};
+	struct interpreted *in = ARENA_NEW(c->arena, struct interpreted);
+	in->module = c->module;
+	in->interpreter = ilir_interpreter_new(c->arena, &in->module);
+	if (pthread_mutex_init(&in->lock, NULL) != 0)
+		return diag_add(c->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
+	image->code = (struct image_code){.call = call_interpreter, .release = release_interpreter, .self = in};
 	return true;
 }
 

@@ -30,6 +30,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
 #define ESP_VERSION "0.1.0"
 
@@ -245,6 +248,9 @@ typedef struct esp_costs {
 } esp_costs;
 esp_costs esp_session_costs(const esp_session *);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

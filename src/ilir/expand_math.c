@@ -1,13 +1,14 @@
 /* Pass: exp, log, sigmoid and tanh in basic arithmetic, and a name for what that arithmetic uses twice.
  *
- * The expansion is the meaning of these operators: the interpreter expands them as well.  Each follows one plan: write
- * the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n comes from adding a
- * number so large that the sum has no fraction bits; the sum's low bits are then n, and the bias of the exponent
- * already in it.  Coefficients are weighted minimax fits of the relative error, rounded to float.
+ * The expansion is the meaning of these operators: the interpreter expands them as well.  Each follows one
+ * plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n
+ * comes from adding a number so large that the sum has no fraction bits; the sum's low bits are then n, and
+ * the bias of the exponent already in it.  Coefficients are weighted minimax fits of the relative error,
+ * rounded to float.
  *
- * Largest error measured, over one float in 51 and every 17th where it matters (tests/ilir/math_test 40): exp 1.58 ulp,
- * log 1.22, sigmoid 2.47, tanh 2.51.  Denormal results included, with one exception: below -88 sigmoid stays at 6e-39.
- * NaN gives NaN, tanh(-x) is -tanh(x) to the bit. */
+ * Largest error measured, over one float in 51 and every 17th where it matters (tests/ilir/math_test 40):
+ * exp 1.58 ulp, log 1.22, sigmoid 2.47, tanh 2.51.  Denormal results included, with one exception: below -88
+ * sigmoid stays at 6e-39. NaN gives NaN, tanh(-x) is -tanh(x) to the bit. */
 #include "ilir/passes.h"
 
 #include <math.h>
@@ -98,11 +99,12 @@ static ilir_expr polynomial(const struct calc *c, ilir_expr x, const float *coef
 	return sum;
 }
 
-#define POLYNOMIAL(c, x, ...)                                                                                         \
+#define POLYNOMIAL(c, x, ...)                                                                                \
 	polynomial(c, x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
 /* ln2 in two parts, the first so short that its product with n is exact. */
-static const float ln2 = 0.69314718f, ln2_high = 0.693145751953125f, ln2_low = 1.42860683e-06f, log2_e = 1.44269504f;
+static const float ln2 = 0.69314718f, ln2_high = 0.693145751953125f, ln2_low = 1.42860683e-06f,
+		   log2_e = 1.44269504f;
 
 /* 1.5*2^23, and the bias of the exponent: the last bits of a sum with it are n + 127. */
 static const float rounder = 12582912.0f + 127.0f;
@@ -121,8 +123,8 @@ static struct power split_power(const struct calc *c, ilir_expr x, float scale)
 	};
 }
 
-/* x = n*2*ln2 + r, e^x = (p(r) * 2^n) * 2^n: in two steps, so that neither factor leaves the range of floats and the
- * last product alone rounds, to a denormal or to infinity if need be. */
+/* x = n*2*ln2 + r, e^x = (p(r) * 2^n) * 2^n: in two steps, so that neither factor leaves the range of floats
+ * and the last product alone rounds, to a denormal or to infinity if need be. */
 static ilir_expr expand_exp(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -104.0f), 89.0f);
@@ -134,21 +136,21 @@ static ilir_expr expand_exp(const struct calc *c, ilir_expr x)
 	return multiply(c, multiply(c, p, half.two_n), half.two_n);
 }
 
-/* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): the scale and the sum are one fma.  Above 30 the result is 1; below -88 the
- * denormals that would follow are not worth two steps. */
+/* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): the scale and the sum are one fma.  Above 30 the result is 1; below
+ * -88 the denormals that would follow are not worth two steps. */
 static ilir_expr expand_sigmoid(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -88.0f), 30.0f);
 	struct power s = split_power(c, x, -log2_e);
 	ilir_expr r = fma3(c, s.n, number(c, ln2_high), x);
 	r = fma3(c, s.n, number(c, ln2_low), r);
-	ilir_expr p = POLYNOMIAL(c, r, 0.0013814174f, -0.0083689215f, 0.041668408f, -0.1666652f, 0.49999994f, -1.0f,
-				 1.0f);
+	ilir_expr p = POLYNOMIAL(c, r, 0.0013814174f, -0.0083689215f, 0.041668408f, -0.1666652f, 0.49999994f,
+				 -1.0f, 1.0f);
 	return divide(c, number(c, 1.0f), fma3(c, p, s.two_n, number(c, 1.0f)));
 }
 
-/* tanh|x| = m/(m + 1) with m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is accurate near
- * zero, and there n = 0; then the sign.  From 9.1 on the result is 1. */
+/* tanh|x| = m/(m + 1) with m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is
+ * accurate near zero, and there n = 0; then the sign.  From 9.1 on the result is 1. */
 static ilir_expr expand_tanh(const struct calc *c, ilir_expr x)
 {
 	ilir_expr sign = ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MIN));
@@ -181,13 +183,15 @@ static ilir_expr expand_log(const struct calc *c, ilir_expr x)
 	ilir_expr k = ilir_binary(c->m, ILIR_SHR, subtract(c, i, bits(c, root_half)), bits(c, 23));
 	ilir_expr scaled = as_float(c, subtract(c, i, ilir_binary(c->m, ILIR_SHL, k, bits(c, 23))));
 	ilir_expr f = subtract(c, scaled, number(c, 1.0f));
-	ilir_expr n = add(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
-	ilir_expr p = POLYNOMIAL(c, f, 0.087004304f, -0.14267486f, 0.14914769f, -0.16577585f, 0.19963063f, -0.25001338f,
-				 0.3333391f, -0.5f);
+	ilir_expr n =
+	    add(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
+	ilir_expr p = POLYNOMIAL(c, f, 0.087004304f, -0.14267486f, 0.14914769f, -0.16577585f, 0.19963063f,
+				 -0.25001338f, 0.3333391f, -0.5f);
 	ilir_expr y = multiply(c, multiply(c, f, f), p);
 	y = add(c, fma3(c, n, number(c, ln2_low), y), f);
 	y = fma3(c, n, number(c, ln2_high), y);
-	ilir_expr usual = ilir_binary(c->m, ILIR_AND, less(c, number(c, 0.0f), x), less(c, x, number(c, INFINITY)));
+	ilir_expr usual =
+	    ilir_binary(c->m, ILIR_AND, less(c, number(c, 0.0f), x), less(c, x, number(c, INFINITY)));
 	return choose(c, usual, y, special_log(c, x));
 }
 

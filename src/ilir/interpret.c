@@ -1,10 +1,11 @@
 /* The meaning of a module: runs it, slowly and with every access checked.
  *
- * Each expression node has one cell with room for its value and a pointer to the function that computes it.  A
- * statement evaluates a list of cells, arguments first; a node is computed once per statement however often it is
- * used.  What stands in one side of a scalar select only is computed when that side is chosen.
+ * Each expression node has one cell with room for its value and a pointer to the function that computes it. A
+ * statement evaluates a list of cells, arguments first; a node is computed once per statement however often
+ * it is used.  What stands in one side of a scalar select only is computed when that side is chosen.
  *
- * Every operator is a function that rounds its result to memory, so a compiler cannot contract two of them. */
+ * Every operator is a function that rounds its result to memory, so a compiler cannot contract two of them.
+ */
 #include "ilir/ilir.h"
 
 #include <inttypes.h>
@@ -42,15 +43,15 @@ struct code {
 	const struct ilir_stmt *stmt;
 	struct cell **list;
 	uint32_t n;
-	struct cell *a, *b;                  /* bounds; condition; value */
-	struct cell *index[ILIR_MAX_RANK];   /* of a store */
-	struct cell *var;                    /* of a loop or let */
+	struct cell *a, *b;		   /* bounds; condition; value */
+	struct cell *index[ILIR_MAX_RANK]; /* of a store */
+	struct cell *var;		   /* of a loop or let */
 	struct code *body, *otherwise, *next;
 };
 
 struct ilir_interpreter {
 	struct ilir_module *m;
-	struct cell *cells; /* by expression */
+	struct cell *cells;   /* by expression */
 	struct place *places; /* by buffer */
 	struct code **kernels;
 	uint64_t now;
@@ -67,13 +68,15 @@ static _Noreturn void fault(struct ilir_interpreter *r, ilir_buffer b, int dim, 
 	const struct ilir_buffer_decl *d = ilir_buffer_at(r->m, b);
 	const char *kernel = r->m->kernels.at[r->kernel].name;
 	if (dim < 0)
-		diag_add(r->diags, DIAG_INVALID_LOOPS, (struct diag_at){0}, "supply every buffer that a kernel uses",
+		diag_add(r->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
+			 "supply every buffer that a kernel uses",
 			 "kernel '%s' uses '%s', which has no memory", kernel, d->name);
 	else
 		diag_add(r->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
 			 "this is a fault of the compiler, not of the model; please report it",
-			 "kernel '%s' reaches index %" PRId64 " in dimension %d of '%s', whose extent is %" PRId64, kernel,
-			 index, dim, d->name, r->places[b.i].extent[dim]);
+			 "kernel '%s' reaches index %" PRId64
+			 " in dimension %d of '%s', whose extent is %" PRId64,
+			 kernel, index, dim, d->name, r->places[b.i].extent[dim]);
 	longjmp(r->stop, 1);
 }
 
@@ -134,35 +137,35 @@ static void run_load_index(struct ilir_interpreter *r, struct cell *c)
 }
 
 /* One function per operator and element type: lane by lane, from the arguments x, y, z. */
-#define LANES1(name, result, type, expression)                                                                        \
-	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                            \
-	{                                                                                                             \
-		const type *xs = value_of(r, c->arg[0]);                                                              \
-		result *to = c->value;                                                                                \
-		for (uint32_t i = 0; i < c->lanes; i++) {                                                             \
-			type x = xs[i];                                                                               \
-			to[i] = expression;                                                                           \
-		}                                                                                                     \
+#define LANES1(name, result, type, expression)                                                               \
+	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                   \
+	{                                                                                                    \
+		const type *xs = value_of(r, c->arg[0]);                                                     \
+		result *to = c->value;                                                                       \
+		for (uint32_t i = 0; i < c->lanes; i++) {                                                    \
+			type x = xs[i];                                                                      \
+			to[i] = expression;                                                                  \
+		}                                                                                            \
 	}
-#define LANES2(name, result, type, expression)                                                                        \
-	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                            \
-	{                                                                                                             \
-		const type *xs = value_of(r, c->arg[0]), *ys = value_of(r, c->arg[1]);                                \
-		result *to = c->value;                                                                                \
-		for (uint32_t i = 0; i < c->lanes; i++) {                                                             \
-			type x = xs[i], y = ys[i];                                                                    \
-			to[i] = expression;                                                                           \
-		}                                                                                                     \
+#define LANES2(name, result, type, expression)                                                               \
+	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                   \
+	{                                                                                                    \
+		const type *xs = value_of(r, c->arg[0]), *ys = value_of(r, c->arg[1]);                       \
+		result *to = c->value;                                                                       \
+		for (uint32_t i = 0; i < c->lanes; i++) {                                                    \
+			type x = xs[i], y = ys[i];                                                           \
+			to[i] = expression;                                                                  \
+		}                                                                                            \
 	}
 
 /* Bools are held as int32_t, indices as int64_t. */
-#define NUMBERS2(name, expression_f, expression_i)                                                                    \
-	LANES2(name##_f32, float, float, expression_f)                                                                \
-	LANES2(name##_i32, int32_t, int32_t, (int32_t)(expression_i))                                                 \
+#define NUMBERS2(name, expression_f, expression_i)                                                           \
+	LANES2(name##_f32, float, float, expression_f)                                                       \
+	LANES2(name##_i32, int32_t, int32_t, (int32_t)(expression_i))                                        \
 	LANES2(name##_index, int64_t, int64_t, (int64_t)(expression_i))
-#define COMPARE2(name, expression)                                                                                    \
-	LANES2(name##_f32, int32_t, float, expression)                                                                \
-	LANES2(name##_i32, int32_t, int32_t, expression)                                                              \
+#define COMPARE2(name, expression)                                                                           \
+	LANES2(name##_f32, int32_t, float, expression)                                                       \
+	LANES2(name##_i32, int32_t, int32_t, expression)                                                     \
 	LANES2(name##_index, int32_t, int64_t, expression)
 
 /* Through uint64_t, for integers wrap. */
@@ -178,7 +181,7 @@ LANES2(MOD, int64_t, int64_t, x % y + (x % y < 0 ? y : 0))
 COMPARE2(LT, x < y)
 COMPARE2(LE, x <= y)
 COMPARE2(EQ, x == y)
-LANES2(AND, int32_t, int32_t, x & y)
+LANES2(AND, int32_t, int32_t, x &y)
 LANES2(OR, int32_t, int32_t, x | y)
 LANES2(SHL, int32_t, int32_t, (int32_t)((uint32_t)x << (y & 31)))
 LANES2(SHR, int32_t, int32_t, x >> (y & 31))
@@ -204,7 +207,7 @@ static void run_SELECT_scalar(struct ilir_interpreter *r, struct cell *c)
 static void run_SELECT_4(struct ilir_interpreter *r, struct cell *c)
 {
 	const word *condition = value_of(r, c->arg[0]), *yes = value_of(r, c->arg[1]),
-		      *no = value_of(r, c->arg[2]);
+		   *no = value_of(r, c->arg[2]);
 	word *to = c->value;
 	for (uint32_t i = 0; i < c->lanes; i++)
 		to[i] = condition[i] ? yes[i] : no[i];
@@ -342,8 +345,8 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The cells of some expressions, arguments first: nodes are made after their arguments.  Of a lazy select only the
- * condition is listed; its sides are computed when it is. */
+/* The cells of some expressions, arguments first: nodes are made after their arguments.  Of a lazy select
+ * only the condition is listed; its sides are computed when it is. */
 static void compile_list(struct compiler *c, struct code *code, const ilir_expr *roots, int n)
 {
 	const struct ilir_module *m = c->r->m;
@@ -474,7 +477,8 @@ struct ilir_interpreter *ilir_interpreter_new(struct arena *a, struct ilir_modul
 	*r = (struct ilir_interpreter){.m = m, .places = ARENA_ARRAY(a, struct place, m->buffers.n)};
 	struct ilir_stmt **body = ARENA_ARRAY(a, struct ilir_stmt *, m->kernels.n);
 	for (size_t i = 0; i < m->kernels.n; i++)
-		body[i] = ilir_rewrite_block(m, m->kernels.at[i].body, &(struct ilir_rewrite){.expr = expand});
+		body[i] =
+		    ilir_rewrite_block(m, m->kernels.at[i].body, &(struct ilir_rewrite){.expr = expand});
 	for (uint32_t i = 1; i < m->vars.n; i++)
 		ilir_var_ref(m, (ilir_var){i});
 	for (int i = 0; i < IMAGE_SIZES; i++)
@@ -599,12 +603,14 @@ static void place_buffers(struct ilir_interpreter *r, const struct image_frame *
 		p->data = frame->buffers[slot++];
 		p->element = element_bytes(b->dtype);
 		for (int k = 0; k < b->rank; k++)
-			p->extent[k] = b->dim[k].rows == IMAGE_ONE ? b->dim[k].padded
-								   : frame->sizes[b->dim[k].rows] + b->dim[k].extent;
+			p->extent[k] = b->dim[k].rows == IMAGE_ONE
+					   ? b->dim[k].padded
+					   : frame->sizes[b->dim[k].rows] + b->dim[k].extent;
 	}
 }
 
-static void set_inputs(struct ilir_interpreter *r, const struct image_frame *frame, int64_t begin, int64_t end)
+static void set_inputs(struct ilir_interpreter *r, const struct image_frame *frame, int64_t begin,
+		       int64_t end)
 {
 	*(int64_t *)var_cell(r, ilir_begin)->value = begin;
 	*(int64_t *)var_cell(r, ilir_end)->value = end;
@@ -612,8 +618,8 @@ static void set_inputs(struct ilir_interpreter *r, const struct image_frame *fra
 		*(int64_t *)r->cells[ilir_size(r->m, i).i].value = i == IMAGE_ONE ? 1 : frame->sizes[i];
 }
 
-bool ilir_interpret(struct ilir_interpreter *r, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
-		    struct diags *diags)
+bool ilir_interpret(struct ilir_interpreter *r, int kernel, const struct image_frame *frame, int64_t begin,
+		    int64_t end, struct diags *diags)
 {
 	r->diags = diags;
 	r->kernel = kernel;

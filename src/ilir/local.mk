@@ -4,3 +4,4 @@ libespalier_internal_la_SOURCES += \
 	%D%/outline.c %D%/pack.c %D%/parse.c %D%/passes.c %D%/passes.def %D%/passes.h %D%/print.c \
 	%D%/range.c %D%/sink.c %D%/split_loops.c %D%/text.h %D%/tile.c %D%/unroll.c %D%/vectorize.c \
 	%D%/verify.c %D%/walk.c
+EXTRA_DIST += %D%/README.md

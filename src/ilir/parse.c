@@ -1,5 +1,5 @@
-/* Reads the text that print.c writes.  The text is untrusted: what is accepted here is well typed, but only the
- * verifier says whether it means anything.  The first fault ends the parse. */
+/* Reads the text that print.c writes.  The text is untrusted: what is accepted here is well typed, but only
+ * the verifier says whether it means anything.  The first fault ends the parse. */
 #include "ilir/text.h"
 
 #include "base/map.h"
@@ -345,7 +345,7 @@ static ilir_expr call(struct parser *p, enum ilir_op op)
 	if (n != arity)
 		fail(p, NULL, "%s takes %d operands, not %d", ilir_op_spelling(op), arity, n);
 	check(p, &(struct ilir_node){.op = op, .args = n}, a);
-	return n == 1   ? ilir_unary(p->m, op, a[0])
+	return n == 1	? ilir_unary(p->m, op, a[0])
 	       : n == 2 ? ilir_binary(p->m, op, a[0], a[1])
 			: ilir_ternary(p->m, op, a[0], a[1], a[2]);
 }
@@ -355,7 +355,8 @@ static int known_name(struct parser *p)
 {
 	int id = map_get(&p->names, p->token.text, p->token.length);
 	if (id < 0)
-		fail(p, "variables come from for and let, buffers from buffer and alloc, before they are used",
+		fail(p,
+		     "variables come from for and let, buffers from buffer and alloc, before they are used",
 		     "'%.*s' is not defined", (int)p->token.length, p->token.text);
 	next(p);
 	return id;
@@ -439,7 +440,8 @@ static int dim_name(struct parser *p)
 		expected(p, "a dimension");
 	int id = map_get(&p->dims, p->token.text, p->token.length);
 	if (id < 0)
-		fail(p, "list it in the dim line", "'%.*s' is not a dimension", (int)p->token.length, p->token.text);
+		fail(p, "list it in the dim line", "'%.*s' is not a dimension", (int)p->token.length,
+		     p->token.text);
 	next(p);
 	return id;
 }
@@ -573,8 +575,9 @@ static struct ilir_stmt *for_stmt(struct parser *p)
 	if (accept(p, "step"))
 		step = integer(p, 1, largest);
 	ilir_var v = new_var(p, text, from, (struct ilir_type){ILIR_INDEX, 1});
-	enum ilir_loop_kind kind = sees(p, "{") ? ILIR_SERIAL
-						: one_of(p, ilir_loop_word, ILIR_UNROLLED + 1, "a kind of loop or '{'");
+	enum ilir_loop_kind kind =
+	    sees(p, "{") ? ILIR_SERIAL
+			 : one_of(p, ilir_loop_word, ILIR_UNROLLED + 1, "a kind of loop or '{'");
 	return ilir_for(p->m, v, begin, end, step, walked, kind, block(p));
 }
 
@@ -697,7 +700,8 @@ static void module(struct parser *p)
 		expected(p, "a kernel or the end");
 }
 
-struct ilir_module *ilir_parse(struct arena *a, struct diags *d, const char *file, const char *text, size_t length)
+struct ilir_module *ilir_parse(struct arena *a, struct diags *d, const char *file, const char *text,
+			       size_t length)
 {
 	struct parser *p = ARENA_NEW(a, struct parser);
 	*p = (struct parser){.diags = d, .file = file, .names = map_in(a), .dims = map_in(a)};

@@ -22,24 +22,25 @@ const char *const ilir_kind_word[] = {
 };
 
 const char *const ilir_size_word[] = {
-    [IMAGE_ONE] = "one",	   [IMAGE_NODES] = "nodes", [IMAGE_LEAVES] = "leaves",
+    [IMAGE_ONE] = "one",       [IMAGE_NODES] = "nodes", [IMAGE_LEAVES] = "leaves",
     [IMAGE_INPUTS] = "inputs", [IMAGE_EDGES] = "edges", [IMAGE_BATCHES] = "batches",
 };
 
 const char *const ilir_domain_word[] = {
-    [IMAGE_DOMAIN_ONCE] = "once",	     [IMAGE_DOMAIN_LEAVES] = "leaves",
-    [IMAGE_DOMAIN_INNER] = "inner",	     [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
-    [IMAGE_DOMAIN_BATCH] = "batch",	     [IMAGE_DOMAIN_NODE] = "node",
-    [IMAGE_DOMAIN_NODES] = "nodes",	     [IMAGE_DOMAIN_INPUTS] = "inputs",
+    [IMAGE_DOMAIN_ONCE] = "once",   [IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner", [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch", [IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes", [IMAGE_DOMAIN_INPUTS] = "inputs",
 };
 
 const char *const ilir_dtype_word[] = {
     [ILIR_F32] = "f32", [ILIR_I32] = "i32", [ILIR_INDEX] = "index", [ILIR_BOOL] = "bool"};
 
-const char *const ilir_loop_word[] = {[ILIR_SERIAL] = "serial", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
+const char *const ilir_loop_word[] = {
+    [ILIR_SERIAL] = "serial", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
-static const char *const statement_word[] = {"for",	"if",  "else", "let", "alloc", "step",
-					     "barrier", "kernel", "inf",  "nan"};
+static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
+					     "step", "barrier", "kernel", "inf", "nan"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
@@ -70,7 +71,8 @@ size_t ilir_name_length(const char *text, size_t length)
 	size_t n = 0;
 	if (!length || !is_word_char(text[0]) || isdigit((unsigned char)text[0]))
 		return 0;
-	while (n < length && (is_word_char(text[n]) || (text[n] == '.' && n + 1 < length && is_word_char(text[n + 1]))))
+	while (n < length &&
+	       (is_word_char(text[n]) || (text[n] == '.' && n + 1 < length && is_word_char(text[n + 1]))))
 		n++;
 	return n;
 }
@@ -89,7 +91,8 @@ struct out {
 	int depth;
 };
 
-/* NULL can only be seen in a module that the verifier is about to refuse.  Names that would not be read back as they are stand in backquotes, their unusual bytes as \xHH. */
+/* NULL can only be seen in a module that the verifier is about to refuse.  Names that would not be read back
+ * as they are stand in backquotes, their unusual bytes as \xHH. */
 static void put_name(struct out *o, const char *name)
 {
 	size_t length = strlen(name ? name : "");
@@ -266,7 +269,8 @@ static void put_pack_source(struct out *o, const struct image_pack_source *p)
 	str_puts(o->s, "]");
 }
 
-/* packed [19 of axis 1 step 8, 150 of axis 0 step 1, 5 of source step 1, 8 of axis 1 step 1] from 5[0..150, 0..150] */
+/* packed [19 of axis 1 step 8, 150 of axis 0 step 1, 5 of source step 1, 8 of axis 1 step 1] from 5[0..150,
+ * 0..150] */
 static void put_recipe(struct out *o, const struct image_recipe *r)
 {
 	str_puts(o->s, " packed [");

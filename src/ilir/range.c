@@ -1,4 +1,5 @@
-/* Ranges of index expressions: interval arithmetic in which INT64_MIN and INT64_MAX are minus and plus infinity. */
+/* Ranges of index expressions: interval arithmetic in which INT64_MIN and INT64_MAX are minus and plus
+ * infinity. */
 #include "ilir/ilir.h"
 
 typedef struct ilir_range range;
@@ -121,7 +122,8 @@ static range binary_range(enum ilir_op op, range a, range b)
 
 /* --- expressions --- */
 
-/* How many operators are looked at: index expressions are small, and a shared one is looked at anew for each use. */
+/* How many operators are looked at: index expressions are small, and a shared one is looked at anew for each
+ * use. */
 enum { EFFORT = 1000 };
 
 static range find(const struct ilir_module *m, ilir_expr e, const range *of_var, int *effort)
@@ -141,7 +143,8 @@ static range find(const struct ilir_module *m, ilir_expr e, const range *of_var,
 	case ILIR_RAMP:
 		return add_range(find(m, ilir_arg(m, e, 0), of_var, effort), (range){0, n->type.lanes - 1});
 	case ILIR_SELECT:
-		return unite(find(m, ilir_arg(m, e, 1), of_var, effort), find(m, ilir_arg(m, e, 2), of_var, effort));
+		return unite(find(m, ilir_arg(m, e, 1), of_var, effort),
+			     find(m, ilir_arg(m, e, 2), of_var, effort));
 	case ILIR_LOAD:
 		return everything;
 	default:
@@ -151,7 +154,8 @@ static range find(const struct ilir_module *m, ilir_expr e, const range *of_var,
 	}
 }
 
-bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_range *of_var, struct ilir_range *r)
+bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_range *of_var,
+		   struct ilir_range *r)
 {
 	int effort = EFFORT;
 	*r = find(m, e, of_var, &effort);
@@ -169,15 +173,16 @@ struct walk {
 	VEC(struct change {
 		uint32_t var;
 		range before;
-	}) trail;
+	})
+	trail;
 	uint32_t *seen; /* by expression: the scope in which it was visited last */
 	uint32_t scopes;
 	int conditions; /* selects around the expression being visited */
 	const struct ilir_stmt *stmt;
 };
 
-/* Selects inside selects that are told apart; those inside are visited with what is known outside, for the work
- * doubles with each. */
+/* Selects inside selects that are told apart; those inside are visited with what is known outside, for the
+ * work doubles with each. */
 enum { CONDITIONS = 10 };
 
 static void learn(struct walk *w, ilir_var v, range r)
@@ -279,7 +284,8 @@ static void walk_side(struct walk *w, ilir_expr condition, bool truth, ilir_expr
 	forget(w, mark);
 }
 
-/* A scope is a state of knowledge: in each, an expression is visited once.  Only a scalar select evaluates one side. */
+/* A scope is a state of knowledge: in each, an expression is visited once.  Only a scalar select evaluates
+ * one side. */
 static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
 {
 	const struct ilir_node *n = ilir_at(w->m, e);
@@ -354,7 +360,8 @@ static void walk_step(struct walk *w, const struct ilir_stmt *s)
 	walk_block(w, s->step.body);
 }
 
-/* What a statement teaches is forgotten after it; a let's variable keeps its range until the end of the block. */
+/* What a statement teaches is forgotten after it; a let's variable keeps its range until the end of the
+ * block. */
 static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 {
 	size_t mark = w->trail.n;

@@ -4,7 +4,11 @@
 
 #include "ilir/ilir.h"
 
-enum { ILIR_BUFFER_KINDS = ILIR_REGISTER + 1, ILIR_DOMAINS = IMAGE_DOMAIN_INPUTS + 1, ILIR_DTYPES = ILIR_BOOL + 1 };
+enum {
+	ILIR_BUFFER_KINDS = ILIR_REGISTER + 1,
+	ILIR_DOMAINS = IMAGE_DOMAIN_INPUTS + 1,
+	ILIR_DTYPES = ILIR_BOOL + 1
+};
 
 extern const char *const ilir_kind_word[ILIR_BUFFER_KINDS]; /* by image_buffer_kind */
 extern const char *const ilir_size_word[IMAGE_SIZES];
@@ -15,7 +19,8 @@ extern const char *const ilir_loop_word[ILIR_UNROLLED + 1];
 /* The length of the name that `text` begins with; 0 = none.  A dot belongs to a name when a letter, digit or
  * underscore follows, so that a..b is two names. */
 size_t ilir_name_length(const char *text, size_t length);
-/* A word that means something in an expression or at the beginning of a statement: as a name it must be quoted. */
+/* A word that means something in an expression or at the beginning of a statement: as a name it must be
+ * quoted. */
 bool ilir_is_reserved(const char *word, size_t length);
 /* Infix: the spelling is punctuation. */
 bool ilir_is_infix(enum ilir_op);

@@ -1,5 +1,6 @@
-/* The rules of the loop IR.  Each is one check with a message of its own; a module that passes can be interpreted and
- * compiled without further questions, and the properties say which passes it has been through. */
+/* The rules of the loop IR.  Each is one check with a message of its own; a module that passes can be
+ * interpreted and compiled without further questions, and the properties say which passes it has been
+ * through. */
 #include "ilir/text.h"
 
 enum { MOST_FAULTS = 20, MOST_ELEMENTS = 1 << 24 };
@@ -36,8 +37,8 @@ __attribute__((format(printf, 2, 3))) static bool fault(struct check *c, const c
 	if (c->stmt)
 		ilir_print_stmt(c->m, c->stmt, &where);
 	return diag_add(c->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
-			"this is a fault of the compiler, not of the model; please report it", "after %s: %s%s%s", c->pass,
-			str_text(&where), c->stmt ? ": " : "", str_text(&rule));
+			"this is a fault of the compiler, not of the model; please report it",
+			"after %s: %s%s%s", c->pass, str_text(&where), c->stmt ? ": " : "", str_text(&rule));
 }
 
 /* --- buffers --- */
@@ -50,8 +51,9 @@ static bool check_dim(struct check *c, const struct ilir_buffer_decl *b, int i)
 	if (d->rows < 0 || d->rows >= IMAGE_SIZES)
 		return fault(c, "dimension %d of '%s' has rows of no known size", i, b->name);
 	if (d->rows != IMAGE_ONE && (i > 0 || b->kind == ILIR_REGISTER))
-		return fault(c, "dimension %d of '%s' is as long as the minibatch; only the first of an array may be", i,
-			     b->name);
+		return fault(
+		    c, "dimension %d of '%s' is as long as the minibatch; only the first of an array may be",
+		    i, b->name);
 	if (d->extent < 0 || d->padded < d->extent)
 		return fault(c, "dimension %d of '%s' is padded to less than its extent", i, b->name);
 	return true;
@@ -64,18 +66,21 @@ static bool check_recipe(struct check *c, const struct ilir_buffer_decl *b, int6
 	if (b->kind != IMAGE_WEIGHT)
 		return fault(c, "'%s' is packed but not a weight", b->name);
 	if (r->dims < 0 || r->dims > IMAGE_PACK_DIMS || r->sources < 1)
-		return fault(c, "the recipe of '%s' has %d dimensions and %d sources", b->name, r->dims, r->sources);
+		return fault(c, "the recipe of '%s' has %d dimensions and %d sources", b->name, r->dims,
+			     r->sources);
 	for (int i = 0; i < r->dims; i++) {
 		const struct image_pack_dim *d = &r->dim[i];
 		if (d->axis < IMAGE_PACK_SOURCE || d->axis >= TENSOR_MAX_RANK || d->extent < 0)
 			return fault(c, "dimension %d of the recipe of '%s' walks along no axis", i, b->name);
 		if (d->axis == IMAGE_PACK_SOURCE && (d->extent - 1) * d->stride >= r->sources)
-			return fault(c, "the recipe of '%s' has fewer sources than it takes turns with", b->name);
+			return fault(c, "the recipe of '%s' has fewer sources than it takes turns with",
+				     b->name);
 		if (__builtin_mul_overflow(packed, d->extent, &packed))
 			packed = -1;
 	}
 	if (packed != elements)
-		return fault(c, "the recipe of '%s' fills another number of elements than the buffer has", b->name);
+		return fault(c, "the recipe of '%s' fills another number of elements than the buffer has",
+			     b->name);
 	return true;
 }
 
@@ -93,7 +98,8 @@ static bool check_buffer(struct check *c, const struct ilir_buffer_decl *b)
 {
 	if (b->kind < 0 || b->kind > ILIR_UNUSED)
 		return fault(c, "'%s' is of no known kind", b->name);
-	if (b->dtype != ILIR_F32 && b->dtype != ILIR_I32 && !(b->dtype == ILIR_INDEX && b->kind == ILIR_REGISTER))
+	if (b->dtype != ILIR_F32 && b->dtype != ILIR_I32 &&
+	    !(b->dtype == ILIR_INDEX && b->kind == ILIR_REGISTER))
 		return fault(c, "'%s' cannot hold elements of type %s", b->name, ilir_dtype_word[b->dtype]);
 	if (b->rank < 0 || b->rank > ILIR_MAX_RANK)
 		return fault(c, "'%s' has rank %d", b->name, b->rank);
@@ -133,20 +139,22 @@ static bool check_buffer_use(struct check *c, ilir_buffer b)
 	return true;
 }
 
-/* A loop's variable by itself is an index of rows that the loop walks along.  Other dimensions may be walked by any
- * loop, since slices and concatenations do; there the range of the index is what counts. */
+/* A loop's variable by itself is an index of rows that the loop walks along.  Other dimensions may be walked
+ * by any loop, since slices and concatenations do; there the range of the index is what counts. */
 static bool check_walk(struct check *c, const struct ilir_buffer_decl *b, int i, ilir_expr index)
 {
 	const struct ilir_node *n = ilir_at(c->m, index);
 	if (n->op == ILIR_RAMP)
 		n = ilir_at(c->m, ilir_arg(c->m, index, 0));
-	const struct ilir_stmt *loop = n->op == ILIR_VAR && n->var.i < c->m->vars.n ? c->loop_of[n->var.i] : NULL;
+	const struct ilir_stmt *loop =
+	    n->op == ILIR_VAR && n->var.i < c->m->vars.n ? c->loop_of[n->var.i] : NULL;
 	if (!loop || loop->loop.dim == b->dim[i].name || ilir_at(c->m, loop->loop.end)->op == ILIR_INFERRED)
 		return true;
 	if (b->dim[i].rows == IMAGE_ONE)
 		return true;
-	return fault(c, "'%s' walks along '%s' but indexes dimension '%s' of '%s'", c->m->vars.at[loop->loop.var.i].name,
-		     c->m->dims.at[loop->loop.dim], c->m->dims.at[b->dim[i].name], b->name);
+	return fault(c, "'%s' walks along '%s' but indexes dimension '%s' of '%s'",
+		     c->m->vars.at[loop->loop.var.i].name, c->m->dims.at[loop->loop.dim],
+		     c->m->dims.at[b->dim[i].name], b->name);
 }
 
 static bool check_indices(struct check *c, ilir_buffer buffer, const ilir_expr *index, int n)
@@ -161,10 +169,12 @@ static bool check_indices(struct check *c, ilir_buffer buffer, const ilir_expr *
 		if (t.dtype != ILIR_INDEX)
 			return fault(c, "index %d of '%s' is not of type index", i, b->name);
 		if (t.lanes > 1 && (!vector || i + 1 < n))
-			return fault(c, "index %d of '%s' is a vector; only the last one may be, and only as a ramp", i,
-				     b->name);
+			return fault(
+			    c, "index %d of '%s' is a vector; only the last one may be, and only as a ramp",
+			    i, b->name);
 		ilir_expr first = vector ? ilir_arg(c->m, index[i], 0) : index[i];
-		if ((c->properties & ILIR_UNROLLED_ALL) && b->kind == ILIR_REGISTER && !constant(c->m, first, &value))
+		if ((c->properties & ILIR_UNROLLED_ALL) && b->kind == ILIR_REGISTER &&
+		    !constant(c->m, first, &value))
 			return fault(c, "register '%s' is not indexed by a constant", b->name);
 		if (!check_walk(c, b, i, index[i]))
 			return false;
@@ -176,7 +186,8 @@ static bool check_leaf(struct check *c, const struct ilir_node *n)
 {
 	switch (n->op) {
 	case ILIR_CONST_F:
-		return ilir_same_type(n->type, (struct ilir_type){ILIR_F32, 1}) || fault(c, "a float of another type");
+		return ilir_same_type(n->type, (struct ilir_type){ILIR_F32, 1}) ||
+		       fault(c, "a float of another type");
 	case ILIR_CONST_I:
 		return (n->type.lanes == 1 && (n->type.dtype == ILIR_INDEX || n->type.dtype == ILIR_I32)) ||
 		       fault(c, "an integer of another type");
@@ -186,7 +197,8 @@ static bool check_leaf(struct check *c, const struct ilir_node *n)
 		if (!n->var.i || n->var.i >= c->m->vars.n)
 			return fault(c, "there is no variable %u", n->var.i);
 		if (!c->var_visible[n->var.i])
-			return fault(c, "variable '%s' is used outside of its scope", c->m->vars.at[n->var.i].name);
+			return fault(c, "variable '%s' is used outside of its scope",
+				     c->m->vars.at[n->var.i].name);
 		return ilir_same_type(n->type, c->m->vars.at[n->var.i].type) ||
 		       fault(c, "variable '%s' is used with another type", c->m->vars.at[n->var.i].name);
 	default:
@@ -216,7 +228,8 @@ static bool check_constant_operand(struct check *c, const struct ilir_node *n, i
 	return true;
 }
 
-/* The places of bounds and ramps are checked by who owns the place: an argument is neither, but for a load's index. */
+/* The places of bounds and ramps are checked by who owns the place: an argument is neither, but for a load's
+ * index. */
 static bool check_args(struct check *c, const struct ilir_node *n, const ilir_expr *args)
 {
 	for (int i = 0; i < n->args; i++) {
@@ -232,7 +245,8 @@ static bool check_args(struct check *c, const struct ilir_node *n, const ilir_ex
 static bool check_operator(struct check *c, const struct ilir_node *n, const ilir_expr *args)
 {
 	const char *problem;
-	if (n->op == ILIR_LOAD && !(check_buffer_use(c, n->buffer) && check_indices(c, n->buffer, args, n->args)))
+	if (n->op == ILIR_LOAD &&
+	    !(check_buffer_use(c, n->buffer) && check_indices(c, n->buffer, args, n->args)))
 		return false;
 	if (n->op == ILIR_BROADCAST || n->op == ILIR_RAMP)
 		return check_spread(c, n, args[0]);
@@ -305,7 +319,8 @@ static ilir_expr split_constant(const struct ilir_module *m, ilir_expr e, int64_
 static bool has_constant_trip_count(struct check *c, const struct ilir_stmt *s)
 {
 	int64_t x, y;
-	ilir_expr begin = split_constant(c->m, s->loop.begin, &x), end = split_constant(c->m, s->loop.end, &y);
+	ilir_expr begin = split_constant(c->m, s->loop.begin, &x),
+		  end = split_constant(c->m, s->loop.end, &y);
 	return begin.i == end.i || is_inferred(c, s->loop.begin) || is_inferred(c, s->loop.end);
 }
 
@@ -318,13 +333,15 @@ static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
 	if (c->var_defined[v.i])
 		return fault(c, "variable '%s' is defined a second time", d->name);
 	c->var_defined[v.i] = c->var_visible[v.i] = true;
-	return ilir_same_type(d->type, type) || fault(c, "variable '%s' is declared with another type", d->name);
+	return ilir_same_type(d->type, type) ||
+	       fault(c, "variable '%s' is declared with another type", d->name);
 }
 
 static bool check_loop_kind(struct check *c, const struct ilir_stmt *s)
 {
 	if (s->loop.kind != ILIR_SERIAL && !has_constant_trip_count(c, s))
-		return fault(c, "this %s loop makes a number of turns that is not constant", ilir_loop_word[s->loop.kind]);
+		return fault(c, "this %s loop makes a number of turns that is not constant",
+			     ilir_loop_word[s->loop.kind]);
 	if ((c->properties & ILIR_VECTORISED) && s->loop.kind == ILIR_VECTOR)
 		return fault(c, "a vector loop is left");
 	if ((c->properties & ILIR_UNROLLED_ALL) && s->loop.kind == ILIR_UNROLLED)
@@ -500,7 +517,8 @@ static void check_kernel(struct check *c, const struct ilir_kernel *k)
 	check_block(c, k->body);
 }
 
-/* Indices that can be bounded on both sides; of rows, whose number is not known here, only the lower bound. */
+/* Indices that can be bounded on both sides; of rows, whose number is not known here, only the lower bound.
+ */
 static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct check *c = context;

@@ -7,9 +7,9 @@
 
 enum { FEW = 96 };
 
-/* The nodes below some roots, each once.  Constructors intern arguments before the node that uses them, so ascending
- * references are an order in which arguments come first.  Small sets live in the struct, hence on the walker's stack;
- * larger ones take scratch from the module's arena. */
+/* The nodes below some roots, each once.  Constructors intern arguments before the node that uses them, so
+ * ascending references are an order in which arguments come first.  Small sets live in the struct, hence on
+ * the walker's stack; larger ones take scratch from the module's arena. */
 struct reach {
 	const struct ilir_module *m;
 	uint32_t *at, *table; /* table: open addressing, 0 = free, capacity 2 * room */
@@ -84,7 +84,8 @@ static uint32_t reach_place(const struct reach *r, ilir_expr e)
 /* --- mapping expressions --- */
 
 /* The node with its arguments replaced by what they became; itself when none changed. */
-static ilir_expr with_mapped_args(struct ilir_module *m, ilir_expr e, const struct reach *r, const ilir_expr *became)
+static ilir_expr with_mapped_args(struct ilir_module *m, ilir_expr e, const struct reach *r,
+				  const ilir_expr *became)
 {
 	ilir_expr args[ILIR_MAX_RANK];
 	bool changed = false;
@@ -184,7 +185,8 @@ static int blocks_of(struct ilir_stmt *s, struct ilir_stmt **at[2])
 
 /* --- rewriting blocks --- */
 
-static struct ilir_stmt *rewrite_stmt(struct ilir_module *m, const struct ilir_stmt *old, const struct ilir_rewrite *r)
+static struct ilir_stmt *rewrite_stmt(struct ilir_module *m, const struct ilir_stmt *old,
+				      const struct ilir_rewrite *r)
 {
 	struct ilir_stmt *s = arena_copy(m->arena, old, sizeof *old), **block[2];
 	ilir_expr *expr[MOST_EXPRS];
@@ -198,7 +200,8 @@ static struct ilir_stmt *rewrite_stmt(struct ilir_module *m, const struct ilir_s
 	return r->stmt ? r->stmt(m, s, r->context) : s;
 }
 
-struct ilir_stmt *ilir_rewrite_block(struct ilir_module *m, const struct ilir_stmt *s, const struct ilir_rewrite *r)
+struct ilir_stmt *ilir_rewrite_block(struct ilir_module *m, const struct ilir_stmt *s,
+				     const struct ilir_rewrite *r)
 {
 	struct ilir_stmt *first = NULL, **end = &first;
 	for (; s; s = s->next) {

@@ -9,7 +9,7 @@
 #ifndef ESPALIER_IMAGE_IMAGE_H
 #define ESPALIER_IMAGE_IMAGE_H
 
-#include "base/memory.h"
+#include "base/diag.h"
 #include "base/tensor.h"
 
 /* Sizes of a linearized minibatch, known only at run time. */
@@ -105,10 +105,11 @@ struct image_frame {
 /* A compiled kernel: rows begin..end. */
 typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end);
 
-/* Code that can be called, whatever made it.  `call` is used when `kernels` is NULL (the interpreter). */
+/* Code that can be called by any number of threads at once, whatever made it.  `call` is used when `kernels` is NULL (the
+ * interpreter); it is false after a diagnostic. */
 struct image_code {
 	image_kernel *const *kernels;
-	void (*call)(void *self, int kernel, const struct image_frame *, int64_t begin, int64_t end);
+	bool (*call)(void *self, int kernel, const struct image_frame *, int64_t begin, int64_t end, struct diags *);
 	void (*release)(struct image_code *);
 	void *self;
 	size_t bytes; /* of machine code, 0 = none */

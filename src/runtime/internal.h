@@ -13,8 +13,8 @@ void rt_give(const struct allocator *, void *);
 bool rt_out_of_memory(struct diags *, const char *what);
 
 /* Walks the step table over the minibatch that `buffers` and `sizes` describe. */
-void rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin);
+bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
+		  const int32_t *batch_begin, struct diags *);
 
 /* Whether every node carries what its case reads of input `which`: a value, and a token within its limit. */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,

@@ -163,12 +163,12 @@ bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, cons
 	if (!linearize(&s->order, s->image, m, diags))
 		return false;
 	note_sizes(s);
-	if (!prepare_buffers(s, binding, m, diags)) {
+	bool ok = prepare_buffers(s, binding, m, diags);
+	double middle = now();
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
-	double middle = now();
-	rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin);
 	s->run += now() - middle;
 	s->linearize += middle - begin;
 	s->runs++;

@@ -24,50 +24,53 @@ struct group {
 	const struct image_step *step;
 	int steps;
 	struct image_frame frame;
+	struct diags *diags;
 };
 
-static void run_range(const struct group *g, int64_t begin, int64_t end)
+static bool run_range(const struct group *g, int64_t begin, int64_t end)
 {
 	const struct image_code *code = &g->image->code;
-	if (begin == end)
-		return;
-	for (int i = 0; i < g->steps; i++)
+	for (int i = 0; i < g->steps && begin < end; i++)
 		if (code->kernels)
 			code->kernels[g->step[i].kernel](g->frame.buffers, begin, end);
-		else
-			code->call(code->self, g->step[i].kernel, &g->frame, begin, end);
+		else if (!code->call(code->self, g->step[i].kernel, &g->frame, begin, end, g->diags))
+			return false;
+	return true;
 }
 
 /* Children have lower numbers than their parents and lie in earlier batches, so ascending ranges find the
  * states they read. */
-static void run_group(const struct group *g, const int32_t *batch_begin)
+static bool run_group(const struct group *g, const int32_t *batch_begin)
 {
 	enum image_domain domain = g->step->domain;
 	const int64_t *sizes = g->frame.sizes;
 	bool past_leaves = domains[domain].past_leaves;
 	int64_t begin = past_leaves ? sizes[IMAGE_LEAVES] : 0, end = sizes[domains[domain].rows];
+	bool ok = true;
 	switch (domains[domain].cut) {
 	case WHOLE:
-		run_range(g, begin, end);
-		break;
+		return run_range(g, begin, end);
 	case BATCHES:
-		for (int64_t b = past_leaves; b < sizes[IMAGE_BATCHES]; b++)
-			run_range(g, batch_begin[b], batch_begin[b + 1]);
+		for (int64_t b = past_leaves; ok && b < sizes[IMAGE_BATCHES]; b++)
+			ok = run_range(g, batch_begin[b], batch_begin[b + 1]);
 		break;
 	case NODES:
-		for (int64_t n = begin; n < end; n++)
-			run_range(g, n, n + 1);
+		for (int64_t n = begin; ok && n < end; n++)
+			ok = run_range(g, n, n + 1);
 		break;
 	}
+	return ok;
 }
 
-void rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin)
+bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
+		  const int32_t *batch_begin, struct diags *diags)
 {
-	for (int i = 0, next; i < image->steps; i = next) {
+	bool ok = true;
+	for (int i = 0, next; ok && i < image->steps; i = next) {
 		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
 			next++;
-		struct group g = {image, &image->step[i], next - i, {buffers, sizes}};
-		run_group(&g, batch_begin);
+		struct group g = {image, &image->step[i], next - i, {buffers, sizes}, diags};
+		ok = run_group(&g, batch_begin);
 	}
+	return ok;
 }

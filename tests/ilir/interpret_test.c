@@ -15,20 +15,21 @@ static bool ready(struct bench *b, const char *text, const char *what)
 /* h[n] = data[n] at leaves, 2*h[left] + h[right] at inner nodes, batch by batch. */
 static void recursion(void)
 {
-	static const char text[] = MODULE "buffer h : state 0 f32 [nodes:node]\n"
-					  "buffer l : child 0 i32 [nodes:node]\n"
-					  "buffer r : child 1 i32 [nodes:node]\n"
-					  "buffer x : vector 0 f32 [nodes:node]\n"
-					  "buffer at : batch_begin 0 i32 [batches+1:batch]\n"
-					  "kernel k in once {\n"
-					  "  step leaf in 0..leaves { for n:node in begin..end { h[n] = x[n] } }\n"
-					  "  for b:batch in 1..batches {\n"
-					  "    step inner in at[b]..at[b + 1] {\n"
-					  "      for m:node in begin..end { h[m] = fma(2.0, h[l[m]], h[r[m]]) }\n"
-					  "    }\n"
-					  "    barrier\n"
-					  "  }\n"
-					  "}\n";
+	static const char text[] = MODULE
+	    "buffer h : state 0 f32 [nodes:node]\n"
+	    "buffer l : child 0 i32 [nodes:node]\n"
+	    "buffer r : child 1 i32 [nodes:node]\n"
+	    "buffer x : vector 0 f32 [nodes:node]\n"
+	    "buffer at : batch_begin 0 i32 [batches+1:batch]\n"
+	    "kernel k in once {\n"
+	    "  step leaf in 0..leaves { for n:node in begin..end { h[n] = x[n] } }\n"
+	    "  for b:batch in 1..batches {\n"
+	    "    step inner in at[b]..at[b + 1] {\n"
+	    "      for m:node in begin..end { h[m] = fma(2.0, h[l[m]], h[r[m]]) }\n"
+	    "    }\n"
+	    "    barrier\n"
+	    "  }\n"
+	    "}\n";
 	struct bench b;
 	if (!ready(&b, text, "a recursion over batches"))
 		return;
@@ -47,17 +48,18 @@ static void recursion(void)
 
 static void ragged(void)
 {
-	static const char text[] = MODULE "buffer first : child_begin 0 i32 [nodes+1:node]\n"
-					  "buffer list : child_list 0 i32 [edges:i]\n"
-					  "buffer s : state 0 f32 [nodes:node]\n"
-					  "kernel k in nodes {\n"
-					  "  for n:node in begin..end {\n"
-					  "    alloc acc : f32 []\n"
-					  "    acc[] = 0.0\n"
-					  "    for e:i in first[n]..first[n + 1] { acc[] = acc[] + s[list[e]] }\n"
-					  "    s[n] = acc[] + 1.0\n"
-					  "  }\n"
-					  "}\n";
+	static const char text[] = MODULE
+	    "buffer first : child_begin 0 i32 [nodes+1:node]\n"
+	    "buffer list : child_list 0 i32 [edges:i]\n"
+	    "buffer s : state 0 f32 [nodes:node]\n"
+	    "kernel k in nodes {\n"
+	    "  for n:node in begin..end {\n"
+	    "    alloc acc : f32 []\n"
+	    "    acc[] = 0.0\n"
+	    "    for e:i in first[n]..first[n + 1] { acc[] = acc[] + s[list[e]] }\n"
+	    "    s[n] = acc[] + 1.0\n"
+	    "  }\n"
+	    "}\n";
 	struct bench b;
 	if (!ready(&b, text, "a ragged sum"))
 		return;
@@ -71,20 +73,21 @@ static void ragged(void)
 
 static void vectors(void)
 {
-	static const char text[] =
-	    MODULE "buffer x : state 0 f32 [nodes:node, 20/24:i]\n"
-		   "buffer w : weight 0 f32 [3:j, 24:i]\n"
-		   "kernel k in nodes {\n"
-		   "  for n:node in begin..end {\n"
-		   "    alloc acc : f32 [8:lane]\n"
-		   "    for i:i in 0..24 step 8 {\n"
-		   "      acc[ramp(8, 0)] = broadcast(8, 0.5)\n"
-		   "      for j:j in 0..3 { acc[ramp(8, 0)] = fma(w[j, ramp(8, i)], broadcast(8, 2.0), acc[ramp(8, 0)]) }\n"
-		   "      let v = acc[ramp(8, 0)]\n"
-		   "      x[n, ramp(8, i)] = select(v < broadcast(8, 10.0), v, neg(v))\n"
-		   "    }\n"
-		   "  }\n"
-		   "}\n";
+	static const char text[] = MODULE
+	    "buffer x : state 0 f32 [nodes:node, 20/24:i]\n"
+	    "buffer w : weight 0 f32 [3:j, 24:i]\n"
+	    "kernel k in nodes {\n"
+	    "  for n:node in begin..end {\n"
+	    "    alloc acc : f32 [8:lane]\n"
+	    "    for i:i in 0..24 step 8 {\n"
+	    "      acc[ramp(8, 0)] = broadcast(8, 0.5)\n"
+	    "      for j:j in 0..3 { acc[ramp(8, 0)] = fma(w[j, ramp(8, i)], broadcast(8, 2.0), acc[ramp(8, "
+	    "0)]) }\n"
+	    "      let v = acc[ramp(8, 0)]\n"
+	    "      x[n, ramp(8, i)] = select(v < broadcast(8, 10.0), v, neg(v))\n"
+	    "    }\n"
+	    "  }\n"
+	    "}\n";
 	struct bench b;
 	if (!ready(&b, text, "vector code"))
 		return;
@@ -98,7 +101,8 @@ static void vectors(void)
 		float v = 0.5f + 6 * i;
 		right &= x[i] == 0 && x[24 + i] == (v < 10 ? v : -v);
 	}
-	tap_ok(right, "vector code: lanes, broadcasts, vector lets, selects by lane; only the rows asked for");
+	tap_ok(right,
+	       "vector code: lanes, broadcasts, vector lets, selects by lane; only the rows asked for");
 	bench_close(&b);
 }
 
@@ -145,8 +149,9 @@ static void operators(void)
 		bench_open(&b);
 		s = str_in(&b.arena);
 		str_printf(&s,
-			   MODULE "buffer a : state 0 f32 [2:i]\nbuffer y : state 1 f32 [1:i]\n"
-				  "kernel k in nodes { let n = nodes y[0] = %s }",
+			   MODULE
+			   "buffer a : state 0 f32 [2:i]\nbuffer y : state 1 f32 [1:i]\n"
+			   "kernel k in nodes { let n = nodes y[0] = %s }",
 			   values[i].expr);
 		b.m = ilir_parse(&b.arena, &b.diags, "test", s.text, s.n);
 		bool good = b.m && ilir_verify(b.m, 0, "parse", &b.diags);
@@ -169,7 +174,8 @@ static const struct {
 } faults[] = {
     {"a load past the end", "y[0] = x[0, n + 3]", "index 8 in dimension 1 of 'x', whose extent is 8"},
     {"a store past the rows", "y[n] = 1.0", "index 5 in dimension 0 of 'y', whose extent is 5"},
-    {"a vector of which a lane is outside", "y[ramp(4, 2)] = broadcast(4, 1.0)", "index 5 in dimension 0 of 'y'"},
+    {"a vector of which a lane is outside", "y[ramp(4, 2)] = broadcast(4, 1.0)",
+     "index 5 in dimension 0 of 'y'"},
     {"a negative index", "y[n + -6] = 1.0", "index -1 in dimension 0 of 'y'"},
     {"an index read from a register before it is set", "alloc r : index [] y[r[]] = 1.0", "index -1"},
 };
@@ -181,13 +187,15 @@ static void out_of_bounds(void)
 		bench_open(&b);
 		struct str s = str_in(&b.arena);
 		str_printf(&s,
-			   MODULE "buffer x : state 0 f32 [nodes:node, 6/8:i]\nbuffer y : state 1 f32 [nodes:node]\n"
-				  "kernel k in nodes { let n = nodes %s }",
+			   MODULE
+			   "buffer x : state 0 f32 [nodes:node, 6/8:i]\nbuffer y : state 1 f32 [nodes:node]\n"
+			   "kernel k in nodes { let n = nodes %s }",
 			   faults[i].body);
 		b.m = ilir_parse(&b.arena, &b.diags, "test", s.text, s.n);
 		if (b.m)
 			bench_allocate(&b, 5, 0, 0, 0, 0);
-		tap_ok(b.m && !bench_run(&b, 0, 5) && bench_says(&b, faults[i].message), "caught: %s", faults[i].what);
+		tap_ok(b.m && !bench_run(&b, 0, 5) && bench_says(&b, faults[i].message), "caught: %s",
+		       faults[i].what);
 		bench_close(&b);
 	}
 }
@@ -195,11 +203,13 @@ static void out_of_bounds(void)
 static void missing_memory(void)
 {
 	struct bench b;
-	if (!ready(&b, MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes { y[0] = 1.0 }", "a store"))
+	if (!ready(&b, MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes { y[0] = 1.0 }",
+		   "a store"))
 		return;
 	bench_allocate(&b, 5, 0, 0, 0, 0);
 	b.buffers[0] = NULL;
-	tap_ok(!bench_run(&b, 0, 5) && bench_says(&b, "uses 'y', which has no memory"), "a buffer without memory is named");
+	tap_ok(!bench_run(&b, 0, 5) && bench_says(&b, "uses 'y', which has no memory"),
+	       "a buffer without memory is named");
 	bench_close(&b);
 }
 
@@ -214,20 +224,22 @@ static void undefined_register(void)
 		return;
 	bench_allocate(&b, 2, 0, 0, 0, 0);
 	float *y = bench_buffer(&b, "y");
-	tap_ok(bench_run(&b, 0, 0) && isnan(y[0]) && isnan(y[1]), "a register holds NaN until it is stored to");
+	tap_ok(bench_run(&b, 0, 0) && isnan(y[0]) && isnan(y[1]),
+	       "a register holds NaN until it is stored to");
 	bench_close(&b);
 }
 
 /* The same bits before and after the pass, and every statement a small tree. */
 static void expanded(void)
 {
-	static const char text[] =
-	    MODULE "buffer x : state 0 f32 [nodes:node]\nbuffer y : scratch 0 f32 [nodes:node]\n"
-		   "kernel k in nodes {\n"
-		   "  for n:node in begin..end {\n"
-		   "    y[n] = tanh(exp(x[n]) * sigmoid(x[n])) + select(n < 50, log(x[n] * x[n]), sigmoid(x[n + -50]))\n"
-		   "  }\n"
-		   "}\n";
+	static const char text[] = MODULE
+	    "buffer x : state 0 f32 [nodes:node]\nbuffer y : scratch 0 f32 [nodes:node]\n"
+	    "kernel k in nodes {\n"
+	    "  for n:node in begin..end {\n"
+	    "    y[n] = tanh(exp(x[n]) * sigmoid(x[n])) + select(n < 50, log(x[n] * x[n]), sigmoid(x[n + "
+	    "-50]))\n"
+	    "  }\n"
+	    "}\n";
 	struct bench b, after;
 	if (!ready(&b, text, "compounds"))
 		return;
@@ -238,12 +250,14 @@ static void expanded(void)
 		printf("# %s\n", after.diags.at[0].message);
 	tap_ok(!ilir_verify(b.m, ILIR_PRIMITIVE, "parse", &b.diags) && bench_says(&b, "was to be expanded"),
 	       "what it came from does not");
-	tap_ok(strlen(bench_text(&after)) < 10000, "its text stays small: %zu bytes", strlen(bench_text(&after)));
+	tap_ok(strlen(bench_text(&after)) < 10000, "its text stays small: %zu bytes",
+	       strlen(bench_text(&after)));
 	bench_allocate(&b, 100, 0, 0, 0, 0);
 	bench_allocate(&after, 100, 0, 0, 0, 0);
 	for (int i = 0; i < 100; i++)
 		((float *)b.buffers[0])[i] = ((float *)after.buffers[0])[i] = (i - 50) * 0.3f;
-	tap_ok(bench_run(&b, 0, 100) && bench_run(&after, 0, 100) && !memcmp(b.buffers[1], after.buffers[1], 400),
+	tap_ok(bench_run(&b, 0, 100) && bench_run(&after, 0, 100) &&
+		   !memcmp(b.buffers[1], after.buffers[1], 400),
 	       "interpreted before and after expand_math: the same bits, no load ahead of its condition");
 	bench_close(&b);
 	bench_close(&after);

@@ -3,14 +3,15 @@
 
 enum { CHUNK = 4096 };
 
-static const char program[] = "module math\ndim i\n"
-			      "buffer x : scratch 0 f32 [4096:i]\n"
-			      "buffer y : scratch 1 f32 [4096:i]\n"
-			      "kernel k in nodes {\n"
-			      "  for i:i in 0..4096 step 16 {\n"
-			      "    y[ramp(16, i)] = %s(x[ramp(16, i)])\n"
-			      "  }\n"
-			      "}\n";
+static const char program[] =
+    "module math\ndim i\n"
+    "buffer x : scratch 0 f32 [4096:i]\n"
+    "buffer y : scratch 1 f32 [4096:i]\n"
+    "kernel k in nodes {\n"
+    "  for i:i in 0..4096 step 16 {\n"
+    "    y[ramp(16, i)] = %s(x[ramp(16, i)])\n"
+    "  }\n"
+    "}\n";
 
 static double exact_sigmoid(double x)
 {
@@ -92,7 +93,8 @@ static const struct function {
 	double (*exact)(double);
 	double floor;
 	double bound;
-	uint32_t dense_from, dense_to; /* bits of positive numbers whose like of both signs are looked at more closely */
+	uint32_t dense_from,
+	    dense_to; /* bits of positive numbers whose like of both signs are looked at more closely */
 } functions[] = {
     {"exp", exp, 0, 2, 0x3e000000, 0x42d00000},
     {"log", log, 0, 2, 0x3f000000, 0x40000000},
@@ -100,7 +102,8 @@ static const struct function {
     {"tanh", tanh, 0, 3, 0x3a000000, 0x41200000},
 };
 
-/* All floats in strides; `scale` 1 in make check, larger when called with an argument: 1000 is nearly all of them. */
+/* All floats in strides; `scale` 1 in make check, larger when called with an argument: 1000 is nearly all of
+ * them. */
 static void sweep(const struct function *f, int scale)
 {
 	struct sweep *s = &(struct sweep){.exact = f->exact, .floor = f->floor};
@@ -134,7 +137,8 @@ static float once(const char *name, float x)
 static void corner(const char *name, float x, float y)
 {
 	float got = once(name, x);
-	tap_ok(isnan(y) ? isnan(got) : got == y && !signbit(got) == !signbit(y), "%s(%g) is %g, got %g", name, x, y, got);
+	tap_ok(isnan(y) ? isnan(got) : got == y && !signbit(got) == !signbit(y), "%s(%g) is %g, got %g", name,
+	       x, y, got);
 }
 
 static void corners(void)
@@ -163,7 +167,8 @@ static void corners(void)
 	corner("tanh", -0.0f, -0.0f);
 	corner("tanh", 0x1p-149f, 0x1p-149f);
 	corner("tanh", NAN, NAN);
-	tap_ok(once("sigmoid", -INFINITY) >= 0 && once("sigmoid", -INFINITY) <= 1e-38f, "sigmoid(-inf) is all but zero");
+	tap_ok(once("sigmoid", -INFINITY) >= 0 && once("sigmoid", -INFINITY) <= 1e-38f,
+	       "sigmoid(-inf) is all but zero");
 }
 
 static void odd(void)

@@ -64,7 +64,8 @@ static inline int64_t bench_elements(const struct bench *b, const struct ilir_bu
 {
 	int64_t n = 1;
 	for (int i = 0; i < d->rank; i++)
-		n *= d->dim[i].rows == IMAGE_ONE ? d->dim[i].padded : b->sizes[d->dim[i].rows] + d->dim[i].extent;
+		n *= d->dim[i].rows == IMAGE_ONE ? d->dim[i].padded
+						 : b->sizes[d->dim[i].rows] + d->dim[i].extent;
 	return n;
 }
 
@@ -76,7 +77,8 @@ static inline void bench_allocate(struct bench *b, int nodes, int leaves, int in
 	memcpy(b->sizes, sizes, sizeof sizes);
 	for (size_t i = 1; i < b->m->buffers.n; i++)
 		if (b->m->buffers.at[i].kind != ILIR_REGISTER)
-			b->buffers[slot++] = arena_take(&b->arena, bench_elements(b, &b->m->buffers.at[i]), 4);
+			b->buffers[slot++] =
+			    arena_take(&b->arena, bench_elements(b, &b->m->buffers.at[i]), 4);
 }
 
 static inline void *bench_buffer(struct bench *b, const char *name)

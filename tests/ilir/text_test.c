@@ -8,8 +8,10 @@ static const char tree[] =
     "buffer child.0 : child 0 i32 [nodes:node]\n"
     "buffer batch_begin : batch_begin 0 i32 [batches+1:batch]\n"
     "buffer leaf.W_i : weight 3 f32 [150/152:D, 64:E]\n"
-    "buffer inner.pack : weight 5 f32 [19:column, 150:K, 5:gate, 8:lane] packed [19 of axis 1 step 8, 150 of axis 0 "
-    "step 1, 5 of source step 1, 8 of axis 1 step 1] from 5[0..150, 0..150], 6[0..150, 150..300], 7[0..150, 0..150], "
+    "buffer inner.pack : weight 5 f32 [19:column, 150:K, 5:gate, 8:lane] packed [19 of axis 1 step 8, 150 of "
+    "axis 0 "
+    "step 1, 5 of source step 1, 8 of axis 1 step 1] from 5[0..150, 0..150], 6[0..150, 150..300], 7[0..150, "
+    "0..150], "
     "8[0..150, 0..150], 9[]\n"
     "buffer `max` : scratch 0 f32 [nodes:node]\n"
     "buffer `odd\\x60 name` : output 1 f32 [inputs:node]\n"
@@ -53,13 +55,14 @@ static void round_trip(void)
 		return;
 	const char *text = bench_text(&b);
 	tap_ok(strcmp(text, tree) == 0, "printing gives the text that was read");
-	tap_ok(bench_parse(&again, text) && strcmp(bench_text(&again), text) == 0, "and so does doing it again");
+	tap_ok(bench_parse(&again, text) && strcmp(bench_text(&again), text) == 0,
+	       "and so does doing it again");
 	tap_ok(again.m->nodes.n == b.m->nodes.n && again.m->vars.n == b.m->vars.n &&
 		   again.m->buffers.n == b.m->buffers.n,
 	       "with as many expressions, variables and buffers");
 	const struct image_recipe *r = b.m->buffers.at[5].recipe;
-	tap_ok(r && r->dims == 4 && r->sources == 5 && r->source[1].end[1] == 300 && r->source[4].end[0] == 0 &&
-		   r->dim[2].axis == IMAGE_PACK_SOURCE,
+	tap_ok(r && r->dims == 4 && r->sources == 5 && r->source[1].end[1] == 300 &&
+		   r->source[4].end[0] == 0 && r->dim[2].axis == IMAGE_PACK_SOURCE,
 	       "a packing recipe is read whole");
 	bench_close(&b);
 	bench_close(&again);
@@ -72,16 +75,18 @@ static void built(void)
 	b.m = ARENA_NEW(&b.arena, struct ilir_module);
 	ilir_init(b.m, &b.arena, "built");
 	int node = ilir_dim_name(b.m, "node");
-	ilir_buffer h = ilir_new_buffer(b.m, (struct ilir_buffer_decl){
-						 "h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL});
+	ilir_buffer h = ilir_new_buffer(
+	    b.m,
+	    (struct ilir_buffer_decl){"h", IMAGE_STATE, ILIR_F32, 0, 1, {{node, IMAGE_NODES, 0, 0}}, NULL});
 	ilir_var n = ilir_new_var(b.m, "n", (struct ilir_type){ILIR_INDEX, 1});
 	ilir_expr at = ilir_var_ref(b.m, n), value = ilir_unary(b.m, ILIR_TANH, ilir_load(b.m, h, &at, 1));
-	struct ilir_stmt *loop = ilir_for(b.m, n, ilir_var_ref(b.m, ilir_begin), ilir_var_ref(b.m, ilir_end), 1, node,
-					  ILIR_SERIAL, ilir_store(b.m, h, &at, 1, value));
+	struct ilir_stmt *loop = ilir_for(b.m, n, ilir_var_ref(b.m, ilir_begin), ilir_var_ref(b.m, ilir_end),
+					  1, node, ILIR_SERIAL, ilir_store(b.m, h, &at, 1, value));
 	vec_push(&b.arena, &b.m->kernels, (struct ilir_kernel){"k", IMAGE_DOMAIN_NODES, loop});
 	const char *text = bench_text(&b);
-	tap_ok(strcmp(text, "module built\ndim node\nbuffer h : state 0 f32 [nodes:node]\nkernel k in nodes {\n"
-			    "  for n:node in begin..end {\n    h[n] = tanh(h[n])\n  }\n}\n") == 0,
+	tap_ok(strcmp(text,
+		      "module built\ndim node\nbuffer h : state 0 f32 [nodes:node]\nkernel k in nodes {\n"
+		      "  for n:node in begin..end {\n    h[n] = tanh(h[n])\n  }\n}\n") == 0,
 	       "a module from constructors prints as written here");
 	tap_ok(bench_parse(&again, text) && strcmp(bench_text(&again), text) == 0, "and is read back");
 	bench_close(&b);
@@ -100,7 +105,8 @@ static const struct {
     {"an unknown name", BODY("a[n] = 0.0"), "'n' is not defined", 5, 3},
     {"an undeclared dimension", BODY("for i:e in 0..4 { }"), "'e' is not a dimension", 5, 7},
     {"a second definition", BODY("let a = 0.0"), "'a' is defined already", 5, 5},
-    {"a wrong number of indices", BODY("a[0] = a[0, 1]"), "the number of indices is not the buffer's rank", 6, 1},
+    {"a wrong number of indices", BODY("a[0] = a[0, 1]"), "the number of indices is not the buffer's rank", 6,
+     1},
     {"operands of two types", BODY("a[0] = 1.0 + 1"), "operands differ in type", 6, 1},
     {"too few operands", BODY("a[0] = fma(1.0, 2.0)"), "fma takes 3 operands, not 2", 6, 1},
     {"a store to a variable", BODY("let x = 1.0 x[0] = 1.0"), "a variable is stored to", 5, 14},
@@ -113,7 +119,8 @@ static const struct {
     {"a broken escape", HEAD "kernel `\\xzz` in nodes { }", "a backslash that escapes nothing", 4, 8},
     {"an open quote", HEAD "kernel `k in nodes { }\n", "does not end on its line", 4, 8},
     {"an unknown domain", HEAD "kernel k in space { }", "expected a domain, found 'space'", 4, 13},
-    {"a register declared outside", "module m\ndim d\nbuffer a : register 0 f32 []", "expected a kind of buffer", 3, 12},
+    {"a register declared outside", "module m\ndim d\nbuffer a : register 0 f32 []",
+     "expected a kind of buffer", 3, 12},
     {"padding below the extent", "module m\ndim d\nbuffer a : state 0 f32 [8/4:d]", "4 is not in 8..", 3, 27},
     {"seven dimensions", "module m\ndim d\nbuffer a : state 0 f32 [1:d,1:d,1:d,1:d,1:d,1:d,1:d]",
      "more than 6 dimensions", 3, 49},
@@ -128,9 +135,11 @@ static void refuse(void)
 		b.m = ilir_parse(&b.arena, &b.diags, "test", refused[i].text, strlen(refused[i].text));
 		bool found = !b.m && b.diags.n == 1 && b.diags.at[0].id == DIAG_INVALID_LOOP_TEXT &&
 			     bench_says(&b, refused[i].message);
-		tap_ok(found && b.diags.at[0].line == refused[i].line && b.diags.at[0].column == refused[i].column,
+		tap_ok(found && b.diags.at[0].line == refused[i].line &&
+			   b.diags.at[0].column == refused[i].column,
 		       "refused: %s", refused[i].what);
-		if (b.diags.n && (b.diags.at[0].line != refused[i].line || b.diags.at[0].column != refused[i].column))
+		if (b.diags.n &&
+		    (b.diags.at[0].line != refused[i].line || b.diags.at[0].column != refused[i].column))
 			printf("# at %d:%d\n", b.diags.at[0].line, b.diags.at[0].column);
 		bench_close(&b);
 	}
@@ -163,7 +172,8 @@ static void deep(void)
 	for (int i = 0; i < 100000; i++)
 		str_puts(&s, "(");
 	b.m = ilir_parse(&b.arena, &b.diags, "test", s.text, s.n);
-	tap_ok(!b.m && bench_says(&b, "nested more than 256 deep"), "a hundred thousand parentheses are refused");
+	tap_ok(!b.m && bench_says(&b, "nested more than 256 deep"),
+	       "a hundred thousand parentheses are refused");
 	bench_close(&b);
 }
 

@@ -52,8 +52,9 @@ static struct ilir_stmt *double_or_drop(struct ilir_module *m, struct ilir_stmt 
 	(void)context;
 	if (s->kind == ILIR_BARRIER)
 		return NULL;
-	return s->kind == ILIR_STORE ? ilir_append(s, ilir_store(m, s->store.buffer, s->store.index, 1, s->store.value))
-				     : s;
+	return s->kind == ILIR_STORE
+		   ? ilir_append(s, ilir_store(m, s->store.buffer, s->store.index, 1, s->store.value))
+		   : s;
 }
 
 static ilir_expr halve(struct ilir_module *m, ilir_expr e, void *context)
@@ -65,12 +66,15 @@ static ilir_expr halve(struct ilir_module *m, ilir_expr e, void *context)
 static void rewriting(void)
 {
 	struct bench b;
-	bench_parse(&b, "module m\ndim i\nbuffer x : state 0 f32 [8:i]\nkernel k in nodes {\n"
-			"  for i:i in 0..8 {\n    x[i] = 1.0\n    barrier\n  }\n  barrier\n  if 3 < 8 {\n    x[8] = 2.0\n  }\n}\n");
+	bench_parse(&b,
+		    "module m\ndim i\nbuffer x : state 0 f32 [8:i]\nkernel k in nodes {\n"
+		    "  for i:i in 0..8 {\n    x[i] = 1.0\n    barrier\n  }\n  barrier\n  if 3 < 8 {\n    "
+		    "x[8] = 2.0\n  }\n}\n");
 	ilir_rewrite_module(b.m, &(struct ilir_rewrite){.expr = halve, .stmt = double_or_drop});
-	tap_ok(strcmp(bench_text(&b), "module m\ndim i\nbuffer x : state 0 f32 [8:i]\nkernel k in nodes {\n"
-				      "  for i:i in 0..4 {\n    x[i] = 1.0\n    x[i] = 1.0\n  }\n"
-				      "  if 3 < 4 {\n    x[4] = 2.0\n    x[4] = 2.0\n  }\n}\n") == 0,
+	tap_ok(strcmp(bench_text(&b),
+		      "module m\ndim i\nbuffer x : state 0 f32 [8:i]\nkernel k in nodes {\n"
+		      "  for i:i in 0..4 {\n    x[i] = 1.0\n    x[i] = 1.0\n  }\n"
+		      "  if 3 < 4 {\n    x[4] = 2.0\n    x[4] = 2.0\n  }\n}\n") == 0,
 	       "rewriting maps expressions, puts blocks for statements and drops them");
 	bench_close(&b);
 }
@@ -96,19 +100,25 @@ static void ranges(void)
 	struct ilir_range r = {-5, 7}, open = {2, INT64_MAX};
 	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_ADD, v, three), r), -2, 10), "range of v + 3");
 	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_SUB, three, v), r), -4, 8), "range of 3 - v");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MUL, v, ilir_index(m, -2)), r), -14, 10), "range of v * -2");
+	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MUL, v, ilir_index(m, -2)), r), -14, 10),
+	       "range of v * -2");
 	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_DIV, v, three), r), -2, 2), "range of div(v, 3)");
 	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MOD, v, three), r), 0, 2), "range of mod(v, 3)");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MOD, v, ilir_index(m, 10)), (struct ilir_range){-8, -6}), 2, 4),
+	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MOD, v, ilir_index(m, 10)), (struct ilir_range){-8, -6}),
+		  2, 4),
 	       "range of mod(v, 10) between two multiples");
 	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MIN, v, three), r), -5, 3), "range of min(v, 3)");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MAX, v, three), open), 3, INT64_MAX), "range of max(v, 3), v open");
-	tap_ok(is(range_of(&b, ilir_spread(m, ILIR_RAMP, v, 8), r), -5, 14), "range of a ramp covers its lanes");
+	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MAX, v, three), open), 3, INT64_MAX),
+	       "range of max(v, 3), v open");
+	tap_ok(is(range_of(&b, ilir_spread(m, ILIR_RAMP, v, 8), r), -5, 14),
+	       "range of a ramp covers its lanes");
 	tap_ok(is(range_of(&b, ilir_size(m, IMAGE_NODES), r), 0, INT64_MAX), "a size is not negative");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_ADD, v, ilir_index(m, INT64_MAX - 1)), r), INT64_MAX - 6, INT64_MAX),
+	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_ADD, v, ilir_index(m, INT64_MAX - 1)), r), INT64_MAX - 6,
+		  INT64_MAX),
 	       "what overflows is open");
 	struct ilir_range unknown;
-	tap_ok(!ilir_range_of(m, v, NULL, &unknown) && is(unknown, INT64_MIN, INT64_MAX), "nothing known, nothing found");
+	tap_ok(!ilir_range_of(m, v, NULL, &unknown) && is(unknown, INT64_MIN, INT64_MAX),
+	       "nothing known, nothing found");
 	bench_close(&b);
 }
 
@@ -121,18 +131,19 @@ static void note_access(const struct ilir_module *m, const struct ilir_access *a
 	struct noted *n = context;
 	struct ilir_range r;
 	ilir_range_of(m, a->index[0], a->of_var, &r);
-	str_printf(&n->s, "%s%s %d..%d; ", a->load.i ? "" : "=", ilir_buffer_at(m, a->buffer)->name, (int)r.low,
-		   (int)r.high);
+	str_printf(&n->s, "%s%s %d..%d; ", a->load.i ? "" : "=", ilir_buffer_at(m, a->buffer)->name,
+		   (int)r.low, (int)r.high);
 }
 
 static void accesses(const char *what, const char *body, const char *expected)
 {
 	struct bench b;
 	char text[800];
-	snprintf(text, sizeof text,
-		 "module m\ndim i\nbuffer a : weight 0 f32 [64:i]\nbuffer b : weight 1 f32 [64:i]\n"
-		 "buffer y : state 0 f32 [nodes:i]\nbuffer c : child 0 i32 [nodes:i]\nkernel k in nodes { %s }",
-		 body);
+	snprintf(
+	    text, sizeof text,
+	    "module m\ndim i\nbuffer a : weight 0 f32 [64:i]\nbuffer b : weight 1 f32 [64:i]\n"
+	    "buffer y : state 0 f32 [nodes:i]\nbuffer c : child 0 i32 [nodes:i]\nkernel k in nodes { %s }",
+	    body);
 	if (!tap_ok(bench_parse(&b, text), "%s: read", what))
 		return;
 	struct noted n = {str_in(&b.arena)};
@@ -146,21 +157,25 @@ static void all_accesses(void)
 {
 	accesses("a concatenation", "for i:i in 0..128 { y[i] = select(i < 64, a[i], b[i - 64]) }",
 		 "a 0..63; b 0..63; =y 0..127; ");
-	accesses("a condition the other way round", "for i:i in 0..128 { y[i] = select(64 <= i, b[i - 64], a[i]) }",
+	accesses("a condition the other way round",
+		 "for i:i in 0..128 { y[i] = select(64 <= i, b[i - 64], a[i]) }",
 		 "b 0..63; a 0..63; =y 0..127; ");
 	accesses("three pieces",
 		 "for i:i in 0..90 { y[i] = select(i < 30, a[i], select(i < 60, b[i - 30], a[i - 60])) }",
 		 "a 0..29; b 0..29; a 0..29; =y 0..89; ");
 	accesses("a branch", "for i:i in 0..9 { if i < 4 { y[i] = 0.0 } else { y[i - 4] = 1.0 } y[i] = 2.0 }",
 		 "=y 0..3; =y 0..4; =y 0..8; ");
-	accesses("both of two conditions", "for i:i in 0..9 { if and(2 <= i, i < 5) { y[i] = 0.0 } }", "=y 2..4; ");
-	accesses("a loop in steps", "for i:i in 0..30 step 8 { for j:i in i..i + 8 { y[j] = 0.0 } }", "=y 0..31; ");
+	accesses("both of two conditions", "for i:i in 0..9 { if and(2 <= i, i < 5) { y[i] = 0.0 } }",
+		 "=y 2..4; ");
+	accesses("a loop in steps", "for i:i in 0..30 step 8 { for j:i in i..i + 8 { y[j] = 0.0 } }",
+		 "=y 0..31; ");
 	accesses("a let", "for i:i in 0..9 { let j = i * 3 y[j] = 0.0 }", "=y 0..24; ");
 	accesses("a side that is never taken", "for i:i in 0..9 { y[i] = select(i < 9, a[i], b[i]) }",
 		 "a 0..8; =y 0..8; ");
 	accesses("a loop that never turns", "for i:i in 4..4 { y[i] = 0.0 }", "");
 	accesses("a vector select, which evaluates both sides",
-		 "y[ramp(4, 0)] = select(broadcast(4, 0 < 1), a[ramp(4, 2)], b[ramp(4, 8)])", "a 2..5; b 8..11; =y 0..3; ");
+		 "y[ramp(4, 0)] = select(broadcast(4, 0 < 1), a[ramp(4, 2)], b[ramp(4, 8)])",
+		 "a 2..5; b 8..11; =y 0..3; ");
 	accesses("a step", "step s in 3..7 { for n:i in begin..end { y[n] = 0.0 } }", "=y 3..6; ");
 	accesses("one load used twice", "for i:i in 0..9 { y[i] = a[i] * a[i] }", "a 0..8; =y 0..8; ");
 	accesses("a scaled condition", "for i:i in 0..100 { if (i * 3) < 10 { y[i] = 0.0 } }", "=y 0..3; ");
@@ -171,11 +186,14 @@ static void nested_selects(void)
 {
 	struct bench b;
 	int calls = 0;
-	bench_parse(&b, "module m\ndim i\nbuffer a : state 0 f32 [64:i]\nkernel k in nodes { for i:i in 0..64 { a[i] = a[i] } }");
+	bench_parse(&b,
+		    "module m\ndim i\nbuffer a : state 0 f32 [64:i]\nkernel k in nodes { for i:i in 0..64 { "
+		    "a[i] = a[i] } }");
 	struct ilir_stmt *store = b.m->kernels.at[0].body->loop.body;
 	ilir_expr i = store->store.index[0], x = store->store.value;
 	for (int k = 0; k < 60; k++) {
-		ilir_expr c = ilir_binary(b.m, ILIR_LT, i, ilir_index(b.m, k)), y = ilir_binary(b.m, ILIR_ADD, x, x);
+		ilir_expr c = ilir_binary(b.m, ILIR_LT, i, ilir_index(b.m, k)),
+			  y = ilir_binary(b.m, ILIR_ADD, x, x);
 		x = ilir_ternary(b.m, ILIR_SELECT, c, x, y);
 	}
 	store->store.value = x;

@@ -9,11 +9,13 @@
 
 static char calls[4096];
 
-static void note(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end)
+static bool note(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+		 struct diags *diags)
 {
-	(void)self, (void)frame;
+	(void)self, (void)frame, (void)diags;
 	size_t n = strlen(calls);
 	snprintf(calls + n, sizeof calls - n, "%c%lld-%lld ", 'a' + kernel, (long long)begin, (long long)end);
+	return true;
 }
 
 /* Two trees, in the forest's numbering:   4        7
