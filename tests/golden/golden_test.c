@@ -51,7 +51,7 @@ int main(void)
 		char path[200];
 		snprintf(path, sizeof path, "tests/golden/%s.ra", models[i].model);
 		if (tap_ok(load_model(&t, path, models[i].sizes), "%s parsed", path))
-			for (size_t k = 0; compile_stage(k) && strcmp(compile_stage(k), "llvm") != 0; k++)
+			for (size_t k = 0; compile_stage(k) && strcmp(compile_stage(k), "ilir") != 0; k++)
 				test_stage(&t, models[i].model, compile_stage(k));
 		free_model(&t);
 	}

@@ -1,0 +1,300 @@
+/* The trained models on real trees, against reference outputs of PyTorch.  Needs the folder ESPALIER_DATA (models, trees,
+ * golden outputs); without it everything is skipped. */
+#include "api/espalier.h"
+#include "api/internal.h"
+#include "subop/subop.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct model {
+	const char *name, *weights, *trees, *nodes, *roots;
+	int all_nodes; /* trees whose nodes are all in the golden file */
+	int right;     /* roots that the reference has right */
+} models[] = {
+    {"hidden 150", "models/sst-treelstm.safetensors", "sst/test-a.txt", "golden/sst-treelstm-test-a-200.txt",
+     "golden/sst-treelstm-test-a-roots.txt", 200, 542},
+    {"hidden 64", "models/sst-treelstm-small.safetensors", "sst/dev.txt", "golden/sst-treelstm-small-dev100.txt",
+     "golden/sst-treelstm-small-dev-roots.txt", 100, 529},
+};
+
+enum { CLASSES = 5, MAX_TREES = 1200 };
+
+static const char *data_path(const char *name)
+{
+	static char paths[8][4096];
+	static int next;
+	const char *folder = getenv("ESPALIER_DATA");
+	char *path = paths[next++ % 8];
+	snprintf(path, sizeof paths[0], "%s/%s", folder ? folder : "../shared/data", name);
+	return path;
+}
+
+static const char *model_path(void)
+{
+	static char path[4096];
+	const char *srcdir = getenv("srcdir");
+	snprintf(path, sizeof path, "%s/examples/treelstm/treelstm.ra", srcdir ? srcdir : ".");
+	return path;
+}
+
+/* --- one way to run a model --- */
+
+struct way {
+	esp_context *context;
+	esp_model *model;
+	esp_weights *weights;
+	esp_vocab *vocab;
+	esp_program *program;
+	esp_binding *binding;
+	esp_session *session;
+	esp_forest *forest;
+};
+
+static bool done(esp_status status, esp_error *error)
+{
+	if (status != ESP_OK)
+		printf("# %s", esp_error_text(error));
+	esp_error_free(error);
+	return status == ESP_OK;
+}
+
+static bool open_way(struct way *w, const struct model *m, const char *backend)
+{
+	esp_program_options options = {.at = ESP_AT_EVERY_NODE, .backend = backend};
+	esp_error *e = NULL;
+	memset(w, 0, sizeof *w);
+	return done(esp_context_create(NULL, &w->context, &e), e) &&
+	       done(esp_model_read(w->context, model_path(), &w->model, &e), e) &&
+	       done(esp_weights_open(w->context, data_path(m->weights), &w->weights, &e), e) &&
+	       done(esp_vocab_open(w->context, data_path("models/sst-vocab.txt"), &w->vocab, &e), e) &&
+	       done(esp_program_create(w->model, w->weights, &options, &w->program, &e), e) &&
+	       done(esp_binding_create(w->program, w->weights, &w->binding, &e), e) &&
+	       done(esp_session_create(w->binding, &w->session, &e), e) &&
+	       done(esp_forest_create(w->program, &w->forest, &e), e);
+}
+
+static void close_way(struct way *w)
+{
+	esp_forest_free(w->forest);
+	esp_session_free(w->session);
+	esp_binding_free(w->binding);
+	esp_program_free(w->program);
+	esp_vocab_free(w->vocab);
+	esp_weights_free(w->weights);
+	esp_model_free(w->model);
+	esp_context_free(w->context);
+}
+
+/* --- results: logits of every node, tree after tree in post order --- */
+
+struct results {
+	size_t trees, nodes;
+	size_t first[MAX_TREES + 1];
+	float *logits;
+};
+
+static void take_results(struct results *r, const struct way *w)
+{
+	for (size_t t = 0; t < esp_forest_structures(w->forest); t++) {
+		size_t nodes = esp_forest_nodes(w->forest, t);
+		r->first[r->trees++] = r->nodes;
+		r->logits = realloc(r->logits, (r->nodes + nodes) * CLASSES * sizeof(float));
+		for (size_t n = 0; n < nodes; n++)
+			memcpy(r->logits + (r->nodes + n) * CLASSES, esp_session_output(w->session, 0, t, n),
+			       CLASSES * sizeof(float));
+		r->nodes += nodes;
+		r->first[r->trees] = r->nodes;
+	}
+}
+
+/* The first `limit` trees in minibatches of `batch`. */
+static bool run_trees(struct results *r, struct way *w, const char *path, size_t batch, size_t limit)
+{
+	esp_treebank *bank = NULL;
+	esp_error *e = NULL;
+	int more = 1;
+	memset(r, 0, sizeof *r);
+	bool ok = done(esp_treebank_open(w->context, path, w->vocab, &bank, &e), e);
+	while (ok && more && r->trees < limit) {
+		esp_forest_clear(w->forest);
+		while (ok && more && esp_forest_structures(w->forest) < batch && r->trees + esp_forest_structures(w->forest) < limit)
+			ok = done(esp_treebank_next(bank, w->forest, &more, &e), e);
+		if (ok && esp_forest_structures(w->forest)) {
+			ok = done(esp_session_run(w->session, w->forest, &e), e);
+			if (ok)
+				take_results(r, w);
+		}
+	}
+	esp_treebank_free(bank);
+	return ok;
+}
+
+static bool same_results(const struct results *a, const struct results *b)
+{
+	return a->nodes == b->nodes && memcmp(a->logits, b->logits, a->nodes * CLASSES * sizeof(float)) == 0;
+}
+
+static int best_class(const float *logits)
+{
+	int best = 0;
+	for (int c = 1; c < CLASSES; c++)
+		best = logits[c] > logits[best] ? c : best;
+	return best;
+}
+
+/* --- against the reference --- */
+
+/* tree INDEX NODES CLASSES ROOTNODE ROOTCLASS, then a line of logits a node. */
+static void test_nodes(const struct model *m, const struct results *r)
+{
+	FILE *f = fopen(data_path(m->nodes), "r");
+	size_t index, nodes, root, seen = 0;
+	int classes, root_class;
+	double worst = 0;
+	bool same = true;
+	while (f && fscanf(f, " tree %zu %zu %d %zu %d", &index, &nodes, &classes, &root, &root_class) == 5) {
+		const float *logits = r->logits + r->first[index] * CLASSES;
+		same &= index < r->trees && r->first[index + 1] - r->first[index] == nodes && classes == CLASSES;
+		for (size_t i = 0; same && i < nodes * CLASSES; i++) {
+			double x = NAN;
+			same &= fscanf(f, "%lf", &x) == 1;
+			worst = fabs(x - logits[i]) > worst || isnan(x) ? fabs(x - logits[i]) : worst;
+		}
+		same &= best_class(logits + root * CLASSES) == root_class;
+		seen++;
+	}
+	if (f)
+		fclose(f);
+	tap_ok(same && (int)seen == m->all_nodes, "%s: %zu trees, each with its nodes and root class", m->name, seen);
+	tap_ok(worst < 1e-4, "%s: logits of all nodes within %.1e of the reference", m->name, worst);
+}
+
+/* GOLD CLASS and five logits a root. */
+static void test_roots(const struct model *m, const struct results *r)
+{
+	FILE *f = fopen(data_path(m->roots), "r");
+	int gold, class, right = 0, other = 0;
+	size_t trees = 0;
+	double worst = 0, x[CLASSES];
+	while (f && fscanf(f, "%d %d %lf %lf %lf %lf %lf", &gold, &class, &x[0], &x[1], &x[2], &x[3], &x[4]) == 7 &&
+	       trees < r->trees) {
+		const float *root = r->logits + (r->first[++trees] - 1) * CLASSES;
+		right += best_class(root) == gold;
+		other += best_class(root) != class;
+		for (int c = 0; c < CLASSES; c++)
+			worst = fabs(x[c] - root[c]) > worst ? fabs(x[c] - root[c]) : worst;
+	}
+	if (f)
+		fclose(f);
+	tap_ok(trees == r->trees && trees > 1000 && other == 0, "%s: %zu roots, every class as the reference", m->name, trees);
+	tap_ok(right == m->right, "%s: %d roots right, as the reference's %d", m->name, right, m->right);
+	tap_ok(worst < 1e-4, "%s: logits of all roots within %.1e", m->name, worst);
+}
+
+/* --- against the oracle --- */
+
+struct oracle {
+	struct way *w;
+	struct results *r; /* of the first trees */
+	double worst;
+};
+
+static float *read_param(const struct oracle *o, struct arena *a, const struct sub_tensor *t)
+{
+	const struct io_safetensors *file = o->w->weights->file;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	for (size_t i = 0; i < file->n; i++)
+		if (strcmp(file->tensor[i].name, t->name) == 0) {
+			float *values = ARENA_ARRAY(a, float, tensor_elements(&file->tensor[i]));
+			io_safetensors_read_f32(file, &d, i, 0, tensor_elements(&file->tensor[i]), values);
+			return values;
+		}
+	return NULL;
+}
+
+static void ask_oracle(struct oracle *o, struct arena *a)
+{
+	const esp_forest *f = o->w->forest;
+	const struct ra_model *model = o->w->model->graph;
+	struct sub_program p;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	sub_init(&p, a, "oracle");
+	sub_lower(&p, model, o->w->program->sizes, &(struct sub_options){ESP_AT_EVERY_NODE}, &d);
+	struct lin_forest forest = lin_collect_forest(&f->collect);
+	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
+	double **states = ARENA_ARRAY(a, double *, p.states.n), **outputs = ARENA_ARRAY(a, double *, p.outputs.n);
+	int32_t *order = ARENA_ARRAY(a, int32_t, forest.nodes);
+	for (size_t i = 0; i < p.params.n; i++)
+		params[i] = read_param(o, a, &p.params.at[i]);
+	for (size_t i = 0; i < p.states.n; i++)
+		states[i] = ARENA_ARRAY(a, double, forest.nodes * p.states.at[i].shape[0]);
+	for (size_t i = 0; i < p.outputs.n; i++)
+		outputs[i] = ARENA_ARRAY(a, double, forest.nodes * CLASSES);
+	for (int32_t n = 0; n < forest.nodes; n++)
+		order[n] = n;
+	const void *data[] = {f->data[0]};
+	struct sub_forest sub = {forest.nodes, forest.inputs, forest.child_begin, forest.children, forest.root, order, data};
+	sub_evaluate(&p, &sub, params, states, outputs, a);
+	for (size_t i = 0; i < o->r->nodes * CLASSES; i++) {
+		double error = fabs(outputs[0][i] - o->r->logits[i]);
+		o->worst = error > o->worst || isnan(error) ? error : o->worst;
+	}
+	diags_free(&d);
+}
+
+static void test_oracle(const struct model *m, struct way *w)
+{
+	struct results some;
+	struct oracle o = {w, &some, 0};
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	bool ok = run_trees(&some, w, data_path(m->trees), 20, 20) && !arena_guard(&a, &jump);
+	if (ok)
+		ask_oracle(&o, &a);
+	tap_ok(ok && o.worst < 1e-4, "%s: 20 trees within %.1e of the oracle", m->name, o.worst);
+	arena_free(&a);
+	free(some.logits);
+}
+
+static void test_model(const struct model *m)
+{
+	struct way llvm, interpreter;
+	struct results all, tens, ones, some, interpreted;
+	if (!tap_ok(open_way(&llvm, m, "llvm") && run_trees(&all, &llvm, data_path(m->trees), MAX_TREES, MAX_TREES),
+		    "%s: all trees at once", m->name))
+		return;
+	test_nodes(m, &all);
+	test_roots(m, &all);
+	tap_ok(run_trees(&tens, &llvm, data_path(m->trees), 10, MAX_TREES) && same_results(&all, &tens),
+	       "%s: the same bits in minibatches of ten", m->name);
+	tap_ok(run_trees(&ones, &llvm, data_path(m->trees), 1, MAX_TREES) && same_results(&all, &ones),
+	       "%s: the same bits one by one", m->name);
+	tap_ok(run_trees(&some, &llvm, data_path(m->trees), 20, 20) && open_way(&interpreter, m, "interpreter") &&
+		   run_trees(&interpreted, &interpreter, data_path(m->trees), 20, 20) && same_results(&some, &interpreted),
+	       "%s: 20 trees interpreted, the same bits", m->name);
+	test_oracle(m, &llvm);
+	close_way(&interpreter);
+	close_way(&llvm);
+	free(all.logits), free(tens.logits), free(ones.logits), free(some.logits), free(interpreted.logits);
+}
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		FILE *f = fopen(data_path(models[i].nodes), "r");
+		if (f) {
+			fclose(f);
+			test_model(&models[i]);
+		} else {
+			tap_skip("no folder ESPALIER_DATA", "%s on real trees", models[i].name);
+		}
+	}
+	return tap_done();
+}
