@@ -7,7 +7,7 @@ struct target {
 	const char *description;
 	int lanes;     /* f32 lanes of a vector register */
 	int registers; /* vector registers */
-	long l2_bytes; /* private cache that weights should stay in */
+	int l2_bytes_per_cycle; /* that a core gets from its second-level cache, sustained */
 };
 
 /* By name; "native" is the best that this machine can run.  NULL when there is no such target. */

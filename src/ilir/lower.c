@@ -310,11 +310,10 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	l->edge = edge;
 	if (!fresh) {
 		bool later = last_place(l, value, s->depth) > loop->place;
-		if (later || loop->shared.i != shared.i || loop->accumulators >= l->most_accumulators)
+		if (later || loop->shared.i != shared.i)
 			return false;
 	}
 	loop->shared = shared;
-	loop->accumulators++;
 	ilir_expr start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
 	loop->prologue = ilir_append(loop->prologue,
 				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));

@@ -12,7 +12,6 @@ struct lower_loop {
 	int dim;
 	int64_t extent; /* -1: over the edges of a node */
 	int place;      /* in the scope around */
-	int accumulators;
 	ilir_expr shared; /* the operand that all products in it have in common */
 	struct ilir_stmt *prologue;
 	struct scope *body;
@@ -49,7 +48,6 @@ struct lowering {
 	const struct sub_program *p;
 	const struct sched_plan *plan;
 	const struct sched *sched;
-	int most_accumulators;
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
 	const char **child_name;

@@ -225,9 +225,8 @@ static struct ilir_stmt *lower_constants(struct lowering *l)
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
 {
 	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
-	/* an accumulator's loop needs registers for operands as well */
-	l.most_accumulators = sched->target->registers - 3;
 	l.places = map_in(m->arena);
+	tiling->accumulators = sched->accumulators;
 	declare(&l);
 	struct ilir_stmt *body = lower_constants(&l);
 	body = ilir_append(body, lower_recursion(&l));

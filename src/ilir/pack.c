@@ -148,24 +148,25 @@ static void add_dim(struct image_recipe *r, struct ilir_buffer_decl *b, int name
 	b->dim[b->rank++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
 }
 
-static bool same_recipe(const struct image_recipe *a, const struct image_recipe *b)
+static bool same_walk(const struct image_recipe *a, const struct image_recipe *b)
 {
-	if (a->dims != b->dims || a->sources != b->sources)
+	if (a->dims != b->dims)
 		return false;
 	for (int d = 0; d < a->dims; d++)
-		if (a->dim[d].axis != b->dim[d].axis || a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride)
-			return false;
-	for (int s = 0; s < a->sources; s++)
-		if (a->source[s].param != b->source[s].param ||
-		    memcmp(a->source[s].begin, b->source[s].begin, sizeof a->source[s].begin) != 0)
+		if (a->dim[d].axis != b->dim[d].axis || a->dim[d].stride != b->dim[d].stride ||
+		    (a->dim[d].axis != IMAGE_PACK_SOURCE && a->dim[d].extent != b->dim[d].extent))
 			return false;
 	return true;
 }
 
-/* The buffer that holds these weights side by side; one that is there already serves again. */
-static ilir_buffer packed_buffer(struct pack *p, const struct access *a, int n)
+static bool same_source(const struct image_pack_source *a, const struct image_pack_source *b)
 {
-	struct ilir_module *m = p->m;
+	return a->param == b->param && memcmp(a->begin, b->begin, sizeof a->begin) == 0;
+}
+
+/* A buffer that holds these weights side by side. */
+static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct access *a, int n)
+{
 	const struct ilir_buffer_decl *weight = ilir_buffer_at(m, a->weight);
 	struct image_recipe *r = ARENA_NEW(m->arena, struct image_recipe);
 	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n);
@@ -183,11 +184,21 @@ static ilir_buffer packed_buffer(struct pack *p, const struct access *a, int n)
 		sources[s] = source_of(m, &a[s]);
 	r->sources = n;
 	r->source = sources;
-	for (size_t i = 0; i < p->packed.n; i++)
-		if (same_recipe(ilir_buffer_at(m, p->packed.at[i])->recipe, r))
-			return p->packed.at[i];
-	vec_push(m->arena, &p->packed, ilir_new_buffer(m, b));
-	return p->packed.at[p->packed.n - 1];
+	return b;
+}
+
+/* Where a weight is that was packed before, by another loop that walks alike. */
+static bool find_packed(const struct pack *p, const struct access *a, ilir_buffer *b, int *source)
+{
+	const struct image_recipe *wanted = packed_decl(p->m, a, 1).recipe;
+	for (size_t i = 0; i < p->packed.n; i++) {
+		const struct image_recipe *r = ilir_buffer_at(p->m, p->packed.at[i])->recipe;
+		*b = p->packed.at[i];
+		for (*source = 0; same_walk(r, wanted) && *source < r->sources; ++*source)
+			if (same_source(&r->source[*source], wanted->source))
+				return true;
+	}
+	return false;
 }
 
 static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct access *a, int source)
@@ -222,16 +233,18 @@ static void collect_load(const struct ilir_module *m, ilir_expr e, void *context
 		vec_push(m->arena, &c->accesses, a);
 }
 
-/* The loads of a statement that the loops of its tile stand around. */
-static void collect_stmt(struct collect *c, const struct ilir_stmt *s, const struct around *around)
+/* The loads of a block, through the tile loops that stand in it. */
+static void collect_block(struct collect *c, const struct ilir_stmt *s, const struct around *around)
 {
-	struct around here = {s, around};
-	if (s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL && !s->loop.body->next)
-		collect_stmt(c, s->loop.body, &here);
-	if (s->kind != ILIR_STORE)
-		return;
-	c->around = around;
-	ilir_visit_expr(c->p->m, s->store.value, &(struct ilir_visit){.expr = collect_load, .context = c});
+	for (; s; s = s->next) {
+		struct around here = {s, around};
+		if (s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL)
+			collect_block(c, s->loop.body, &here);
+		if (s->kind != ILIR_STORE)
+			continue;
+		c->around = around;
+		ilir_visit_expr(c->p->m, s->store.value, &(struct ilir_visit){.expr = collect_load, .context = c});
+	}
 }
 
 static void replace_by(struct pack *p, ilir_expr e, ilir_expr by)
@@ -247,34 +260,41 @@ static bool already(const struct pack *p, ilir_expr e)
 }
 
 /* The same place of the same weight, read by another statement of the block: one source. */
-static int find_source(const struct ilir_module *m, const struct access *sources, int n, const struct access *a)
+static bool is_among(const struct ilir_module *m, const struct access *sources, int n, const struct access *a)
 {
 	for (int i = 0; i < n; i++)
 		if (sources[i].weight.i == a->weight.i && sources[i].begin == a->begin && alike(m, &sources[i], a))
-			return i;
-	return -1;
+			return true;
+	return false;
 }
 
-/* Reads of one block that walk alike share a buffer, in the order in which they stand. */
+/* Reads of one block that walk alike, and that no buffer holds yet, share a new one in the order in which they stand. */
+static void make_buffer(struct pack *p, const struct access *accesses, size_t n)
+{
+	struct access *sources = ARENA_ARRAY(p->m->arena, struct access, n);
+	ilir_buffer b;
+	int count = 0, source;
+	for (size_t j = 0; j < n; j++)
+		if (alike(p->m, accesses, &accesses[j]) && !is_among(p->m, sources, count, &accesses[j]) &&
+		    !find_packed(p, &accesses[j], &b, &source))
+			sources[count++] = accesses[j];
+	if (count)
+		vec_push(p->m->arena, &p->packed, ilir_new_buffer(p->m, packed_decl(p->m, sources, count)));
+}
+
 static void pack_block(struct pack *p, const struct ilir_stmt *block, const struct around *around)
 {
 	struct collect c = {.p = p};
-	for (const struct ilir_stmt *s = block; s; s = s->next)
-		collect_stmt(&c, s, around);
+	collect_block(&c, block, around);
 	for (size_t i = 0; i < c.accesses.n; i++) {
-		struct access *first = &c.accesses.at[i], *sources = ARENA_ARRAY(p->m->arena, struct access, c.accesses.n);
-		int n = 0;
-		if (already(p, first->load))
+		const struct access *a = &c.accesses.at[i];
+		ilir_buffer b;
+		int source;
+		if (already(p, a->load))
 			continue;
-		for (size_t j = i; j < c.accesses.n; j++)
-			if (alike(p->m, first, &c.accesses.at[j]) && find_source(p->m, sources, n, &c.accesses.at[j]) < 0)
-				sources[n++] = c.accesses.at[j];
-		ilir_buffer b = packed_buffer(p, sources, n);
-		for (size_t j = i; j < c.accesses.n; j++) {
-			const struct access *a = &c.accesses.at[j];
-			if (alike(p->m, first, a))
-				replace_by(p, a->load, packed_load(p->m, b, a, find_source(p->m, sources, n, a)));
-		}
+		make_buffer(p, a, c.accesses.n - i);
+		if (find_packed(p, a, &b, &source))
+			replace_by(p, a->load, packed_load(p->m, b, a, source));
 	}
 }
 

@@ -17,6 +17,7 @@ struct ilir_tile {
 
 struct ilir_tiling {
 	VEC(struct ilir_tile) tiles;
+	int accumulators; /* vectors of sums that one loop may keep */
 };
 
 /* Lowers a planned and scheduled program to loops over batches: one kernel, `once`. */

@@ -21,6 +21,7 @@ struct sunk {
 
 struct sink {
 	struct ilir_module *m;
+	int accumulators;          /* that one loop may keep */
 	VEC(struct sunk) loops;    /* all that sink, by bit */
 	VEC(uint64_t) var_mask;    /* by variable: the loops it differs with */
 	VEC(uint64_t) buffer_mask; /* by register */
@@ -226,7 +227,7 @@ static ilir_expr replace(struct sink *s, ilir_expr e)
 	return ilir_map_expr(s->m, e, replace_leaf, s);
 }
 
-/* Puts loops of their own around a statement, one for each bit. */
+/* Puts loops of their own around a block, one for each bit. */
 static struct ilir_stmt *wrap(struct sink *s, struct ilir_stmt *stmt, uint64_t mask)
 {
 	const struct ilir_stmt *loops[MAX_SUNK];
@@ -257,6 +258,72 @@ static struct ilir_stmt *sink_store(struct sink *s, const struct ilir_stmt *b)
 	return wrap(s, ilir_store(m, b->store.buffer, index, n, replace(s, b->store.value)), mask);
 }
 
+struct reading {
+	ilir_buffer buffer;
+	bool found;
+};
+
+static void note_load(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct reading *r = context;
+	r->found |= ilir_at(m, e)->op == ILIR_LOAD && ilir_at(m, e)->buffer.i == r->buffer.i;
+}
+
+static bool reads(const struct ilir_module *m, ilir_expr e, ilir_buffer b)
+{
+	struct reading r = {b, false};
+	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = note_load, .context = &r});
+	return r.found;
+}
+
+/* How many stores from here on go to registers, differ with the same loops and do not touch each other's. */
+static int run_length(const struct sink *s, const struct ilir_stmt *b)
+{
+	int n = 0;
+	uint64_t mask = store_mask(s, b);
+	for (const struct ilir_stmt *at = b; at && at->kind == ILIR_STORE && is_register(s->m, at->store.buffer); at = at->next, n++) {
+		if (store_mask(s, at) != mask)
+			return n;
+		for (const struct ilir_stmt *other = b; other != at; other = other->next)
+			if (other->store.buffer.i == at->store.buffer.i || reads(s->m, at->store.value, other->store.buffer) ||
+			    reads(s->m, other->store.value, at->store.buffer))
+				return n;
+	}
+	return n;
+}
+
+static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, int64_t *turns)
+{
+	uint64_t bits = 0;
+	*turns = 1;
+	for (size_t i = 0; i < s->loops.n; i++)
+		if (mask >> i & 1 && s->loops.at[i].loop->loop.kind == ILIR_UNROLLED) {
+			bits |= 1ull << i;
+			*turns *= trips(s, s->loops.at[i].loop);
+		}
+	return bits;
+}
+
+/* A run of stores, gate after gate or, when there are fewer gates than turns, turn after turn: what is wanted again and
+ * again (operands of the turns, or weights of the gates) must stay in registers, and should be the smaller side. */
+static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
+{
+	uint64_t saved = s->active, unrolled;
+	int64_t turns;
+	int n = run_length(s, *b);
+	struct ilir_stmt *block = NULL;
+	unrolled = unrolled_bits(s, store_mask(s, *b) & s->active, &turns);
+	if (n < 2 || n >= turns)
+		return sink_store(s, *b);
+	s->active &= ~unrolled;
+	for (int i = 0; i < n; i++) {
+		block = ilir_append(block, sink_store(s, *b));
+		*b = i < n - 1 ? (*b)->next : *b;
+	}
+	s->active = saved;
+	return wrap(s, block, unrolled);
+}
+
 /* A let that differs with the turn becomes a register. */
 static struct ilir_stmt *sink_let(struct sink *s, const struct ilir_stmt *b)
 {
@@ -281,6 +348,51 @@ static struct ilir_stmt *sink_alloc(struct sink *s, const struct ilir_stmt *b)
 	return ilir_alloc(s->m, b->alloc);
 }
 
+/* A nest of single loops, and the block in the innermost. */
+static struct ilir_stmt *innermost(struct ilir_stmt *loop)
+{
+	while (loop->loop.body && loop->loop.body->kind == ILIR_FOR && !loop->loop.body->next)
+		loop = loop->loop.body;
+	return loop;
+}
+
+/* How many of the independent sums of a loop may be kept at once; 0 = all, or they are not independent. */
+static int sums_at_once(const struct sink *s, const struct ilir_stmt *sums)
+{
+	int64_t turns;
+	int n = 0;
+	if (!sums || sums->kind != ILIR_STORE)
+		return 0;
+	for (const struct ilir_stmt *at = sums; at; at = at->next)
+		n++;
+	unrolled_bits(s, store_mask(s, sums) & s->active, &turns);
+	if (run_length(s, sums) < n || n * turns <= s->accumulators)
+		return 0;
+	int most = s->accumulators > turns ? s->accumulators / turns : 1, loops = (n + most - 1) / most;
+	return (n + loops - 1) / loops;
+}
+
+static struct ilir_stmt *sink_plain_loop(struct sink *, const struct ilir_stmt *);
+
+/* A loop that keeps more sums than there are registers becomes several. */
+static struct ilir_stmt *split_sums(struct sink *s, const struct ilir_stmt *b, int at_once)
+{
+	struct ilir_stmt alone = *b, *block = NULL;
+	alone.next = NULL;
+	for (int first = 0;; first += at_once) {
+		struct ilir_stmt *loop = ilir_clone_block(s->m, &alone, NULL), *inner = innermost(loop);
+		for (int i = 0; i < first && inner->loop.body; i++)
+			inner->loop.body = inner->loop.body->next;
+		if (!inner->loop.body)
+			return block;
+		struct ilir_stmt *last = inner->loop.body;
+		for (int i = 1; i < at_once && last->next; i++)
+			last = last->next;
+		last->next = NULL;
+		block = ilir_append(block, sink_plain_loop(s, loop));
+	}
+}
+
 static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
 {
 	uint64_t own = bit_of(s, b), saved = s->active;
@@ -290,6 +402,13 @@ static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
 		s->active = saved;
 		return body;
 	}
+	int at_once = sums_at_once(s, innermost((struct ilir_stmt *)b)->loop.body);
+	return at_once ? split_sums(s, b, at_once) : sink_plain_loop(s, b);
+}
+
+static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt *b)
+{
+	uint64_t saved = s->active;
 	uint64_t around = mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
 	s->active &= ~around;
 	struct ilir_stmt *body = sink_block(s, b->loop.body);
@@ -316,7 +435,7 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 			: b->kind == ILIR_IF	? sink_branch(s, b)
 			: b->kind == ILIR_LET	? sink_let(s, b)
 			: b->kind == ILIR_ALLOC ? sink_alloc(s, b)
-			: b->kind == ILIR_STORE ? sink_store(s, b)
+			: b->kind == ILIR_STORE ? sink_stores(s, &b)
 						: ilir_barrier(s->m);
 		while (*link)
 			link = &(*link)->next;
@@ -325,9 +444,9 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 }
 
 /* One nest: everything below the outermost loop that has a tile loop in it. */
-static struct ilir_stmt *sink_nest(struct ilir_module *m, const struct ilir_stmt *nest)
+static struct ilir_stmt *sink_nest(struct ilir_module *m, const struct ilir_stmt *nest, int accumulators)
 {
-	struct sink s = {.m = m};
+	struct sink s = {.m = m, .accumulators = accumulators};
 	find_loops(&s, nest);
 	for (size_t i = 0; i < m->vars.n; i++) {
 		vec_push(m->arena, &s.var_mask, 0);
@@ -353,21 +472,21 @@ static bool has_tile_loop(const struct ilir_module *m, const struct ilir_stmt *s
 }
 
 /* Finds the nests; rebuilds what is around them. */
-static struct ilir_stmt *find_nests(struct ilir_module *m, const struct ilir_stmt *b)
+static struct ilir_stmt *find_nests(struct ilir_module *m, const struct ilir_stmt *b, int accumulators)
 {
 	struct ilir_stmt *block = NULL, **link = &block;
 	for (; b; b = b->next) {
 		struct ilir_stmt alone = *b;
 		alone.next = NULL;
 		if (has_tile_loop(m, &alone)) {
-			*link = sink_nest(m, &alone);
+			*link = sink_nest(m, &alone, accumulators);
 		} else {
 			struct ilir_stmt *copy = *link = arena_copy(m->arena, &alone, sizeof alone);
 			if (b->kind == ILIR_FOR)
-				copy->loop.body = find_nests(m, b->loop.body);
+				copy->loop.body = find_nests(m, b->loop.body, accumulators);
 			else if (b->kind == ILIR_IF)
-				copy->branch.then = find_nests(m, b->branch.then),
-				copy->branch.otherwise = find_nests(m, b->branch.otherwise);
+				copy->branch.then = find_nests(m, b->branch.then, accumulators),
+				copy->branch.otherwise = find_nests(m, b->branch.otherwise, accumulators);
 		}
 		while (*link)
 			link = &(*link)->next;
@@ -377,7 +496,6 @@ static struct ilir_stmt *find_nests(struct ilir_module *m, const struct ilir_stm
 
 void ilir_sink(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	(void)tiling;
 	for (size_t k = 0; k < m->kernels.n; k++)
-		m->kernels.at[k].body = find_nests(m, m->kernels.at[k].body);
+		m->kernels.at[k].body = find_nests(m, m->kernels.at[k].body, tiling->accumulators);
 }

@@ -1,16 +1,27 @@
-/* The cost model: how many nodes and vectors of columns a register tile holds.
+/* The cost model: how many nodes, gates and vectors of columns a register tile holds.
  *
- * In one turn of the reduction a tile of m nodes, g gates and v vectors loads g*v weights and m broadcast operands and
- * does m*g*v multiply-adds.  It needs m*g*v accumulators, the smaller side of the operands, and one register for the
- * other.  The best tile has most arithmetic for a load, wastes least in the padding of the last vector, and has enough
- * accumulators to hide the latency of a multiply-add (two a cycle, four cycles: eight). */
+ * In one turn of the reduction a loop over m nodes, g gates and v vectors does m*g*v multiply-adds on g*v weights and m
+ * broadcast operands.  A turn takes the longest of
+ *     m*g*v / 2       two multiply-adds a cycle,
+ *     (g*v + m) / 2   two loads a cycle,
+ *     4               the latency of a multiply-add: an accumulator is used once a turn,
+ *     g*v*lanes*4 / l2_bytes_per_cycle   the weights: a panel is larger than the first-level cache.
+ * More gates than `accumulators` allow are taken in several loops.  A loop needs m*g*v accumulators, the smaller side of the
+ * operands and a register for the other. */
 #include "sched/sched.h"
 
-enum { LATENCY_HIDDEN = 8 };
+#include <math.h>
+
+enum { LATENCY = 4 };
 
 static int min(int a, int b)
 {
 	return a < b ? a : b;
+}
+
+static double max(double a, double b)
+{
+	return a > b ? a : b;
 }
 
 static bool fits(const struct target *t, int m, int g, int v)
@@ -18,11 +29,24 @@ static bool fits(const struct target *t, int m, int g, int v)
 	return m * g * v + min(m, g * v) + 1 <= t->registers;
 }
 
-static double worth(int m, int g, int v, int lanes, int64_t columns)
+/* Cycles of one turn. */
+static double turn(const struct target *t, int lanes, int m, int g, int v)
 {
-	int64_t block = (int64_t)lanes * v, padded = (columns + block - 1) / block * block;
-	double hidden = min(m * g * v, LATENCY_HIDDEN) / (double)LATENCY_HIDDEN;
-	return m * g * v / (double)(g * v + m) * hidden * columns / padded;
+	double arithmetic = max(m * g * v / 2.0, LATENCY), loads = (g * v + m) / 2.0;
+	return max(max(arithmetic, loads), (double)g * v * lanes * 4 / t->l2_bytes_per_cycle);
+}
+
+/* Cycles for one node, all gates and one vector of the columns that are there. */
+static double cost(const struct sched *s, const struct sched_group *group, int m, int v)
+{
+	int lanes = s->lanes, g = min(group->gates, s->accumulators / (m * v));
+	int64_t columns = group->extent[group->dims - 1], block = (int64_t)lanes * v;
+	double padded = (columns + block - 1) / block * block / (double)columns, cycles = 0;
+	if (g < 1 || !fits(s->target, m, g, v))
+		return INFINITY;
+	for (int left = group->gates; left > 0; left -= g)
+		cycles += turn(s->target, lanes, m, min(left, g), v);
+	return cycles * padded / (m * v);
 }
 
 /* Sizes for what is left over: halves, down to one node. */
@@ -34,23 +58,23 @@ static void set_sizes(struct sched_tile *tile, int nodes)
 	tile->nodes[tile->sizes++] = 1;
 }
 
-static struct sched_tile choose_tile(const struct sched_group *g, const struct target *t, int lanes)
+static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g)
 {
 	struct sched_tile tile = {.columns = 1, .unroll = 1};
-	double best = 0;
-	int nodes = 1, gates = g->gates;
-	for (int m = 1; gates && g->dims && m <= SCHED_MAX_NODES; m++)
+	double best = INFINITY;
+	int nodes = 1;
+	for (int m = 1; g->gates && g->dims && m <= (g->rows ? SCHED_MAX_NODES : 1); m++)
 		for (int v = 1; v <= 4; v++) {
-			double w = fits(t, m, gates, v) ? worth(m, gates, v, lanes, g->extent[g->dims - 1]) : 0;
-			if (w > best * 1.0001) {
-				best = w;
-				nodes = m;
-				tile.columns = v;
-			}
+			double c = cost(s, g, m, v);
+			if (c > best * 0.999)
+				continue;
+			best = c;
+			nodes = m;
+			tile.columns = v;
 		}
-	if (gates)
-		tile.unroll = nodes * gates * tile.columns > 8 ? 2 : 4;
-	set_sizes(&tile, g->rows ? nodes : 1);
+	if (g->gates)
+		tile.unroll = nodes * g->gates * tile.columns > 8 ? 2 : 4;
+	set_sizes(&tile, nodes);
 	return tile;
 }
 
@@ -58,6 +82,8 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 {
 	struct arena *a = plan->p->arena;
 	*s = (struct sched){.target = target, .dynamic_batch = true, .specialize_leaf = true, .lanes = target->lanes};
+	/* the rest holds operands: 3 of 16, 6 of 32 */
+	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++)
-		vec_push(a, &s->tiles, choose_tile(&plan->groups.at[g], target, s->lanes));
+		vec_push(a, &s->tiles, choose_tile(s, &plan->groups.at[g]));
 }

@@ -40,7 +40,7 @@ bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
-enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
+enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
 
 /* See sched.def. */
 struct sched_tile {
@@ -51,7 +51,8 @@ struct sched_tile {
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, specialize_leaf;
-	int lanes; /* 1 = no vectors */
+	int lanes;        /* 1 = no vectors */
+	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
 };
 

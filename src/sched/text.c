@@ -1,6 +1,7 @@
 /* The schedule as text: one directive a line, `#` begins a comment. */
 #include "sched/sched.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,6 +53,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 		str_printf(s, "%s %d\n", directives[SCHED_VECTORIZE].spelling, sc->lanes);
 	else
 		str_printf(s, "%s off\n", directives[SCHED_VECTORIZE].spelling);
+	str_printf(s, "%s %d\n", directives[SCHED_ACCUMULATORS].spelling, sc->accumulators);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);
 		print_tile(&sc->tiles.at[g], plan->groups.at[g].name, s);
@@ -80,7 +82,7 @@ static bool refuse(struct line *l, int word, const char *why)
 			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments, "%s: %s",
 					l->word[0], why);
 	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at,
-			"directives are dynamic_batch, specialize, vectorize and tile", "'%s' is no directive", l->word[0]);
+			"directives are dynamic_batch, specialize, vectorize, accumulators and tile", "'%s' is no directive", l->word[0]);
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
@@ -140,9 +142,29 @@ static bool read_lanes(struct line *l, struct sched *s)
 	return true;
 }
 
+/* The numbers of a tile that are one each. */
+static const struct {
+	const char *word;
+	size_t offset;
+	int most;
+} tile_words[] = {
+    {"columns", offsetof(struct sched_tile, columns), SCHED_MAX_COLUMNS},
+    {"unroll", offsetof(struct sched_tile, unroll), SCHED_MAX_UNROLL},
+};
+enum { TILE_WORDS = sizeof tile_words / sizeof *tile_words };
+
+static int tile_word(const struct line *l, int word)
+{
+	int i = 0;
+	while (i < TILE_WORDS && !is(l, word, tile_words[i].word))
+		i++;
+	return i;
+}
+
+/* The sizes behind `nodes`, up to the next word that is none. */
 static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 {
-	for (; *word < l->words && !is(l, *word, "columns") && !is(l, *word, "unroll"); ++*word) {
+	for (t->sizes = 0; *word < l->words && tile_word(l, *word) == TILE_WORDS; ++*word) {
 		int n = number(l, *word, 1, SCHED_MAX_NODES);
 		if (n < 0)
 			return false;
@@ -155,6 +177,17 @@ static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 	return true;
 }
 
+static bool read_number(struct line *l, int *word, struct sched_tile *t)
+{
+	int which = tile_word(l, *word);
+	if (which == TILE_WORDS)
+		return refuse(l, *word, "wants nodes, columns or unroll here");
+	int n = number(l, *word + 1, 1, tile_words[which].most);
+	*word += 2;
+	*(int *)((char *)t + tile_words[which].offset) = n;
+	return n > 0;
+}
+
 static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	size_t g = 0;
@@ -164,16 +197,10 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 		return refuse(l, 1, "the program has no group of this name");
 	struct sched_tile t = s->tiles.at[g];
 	for (int word = 2; word < l->words;) {
-		bool nodes = is(l, word, "nodes"), columns = is(l, word, "columns");
-		int n = 0;
-		if (!nodes && !columns && !is(l, word, "unroll"))
-			return refuse(l, word, "wants nodes, columns or unroll here");
-		word++;
-		t.sizes = nodes ? 0 : t.sizes;
-		if (nodes ? !read_sizes(l, &word, &t)
-			  : (n = number(l, word++, 1, columns ? SCHED_MAX_COLUMNS : SCHED_MAX_UNROLL)) < 0)
+		bool nodes = is(l, word, "nodes");
+		word += nodes;
+		if (nodes ? !read_sizes(l, &word, &t) : !read_number(l, &word, &t))
 			return false;
-		*(columns ? &t.columns : nodes ? &n : &t.unroll) = n;
 	}
 	s->tiles.at[g] = t;
 	return true;
@@ -189,6 +216,8 @@ static bool read_directive(struct line *l, struct sched *s, const struct sched_p
 		return read_lanes(l, s);
 	if (is(l, 0, directives[SCHED_TILE].spelling))
 		return read_tile(l, s, plan);
+	if (is(l, 0, directives[SCHED_ACCUMULATORS].spelling))
+		return (s->accumulators = number(l, 1, 1, SCHED_MAX_ACCUMULATORS)) > 0;
 	return refuse(l, 0, "");
 }
 

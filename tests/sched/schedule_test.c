@@ -121,6 +121,7 @@ static void test_text(void)
 	    {"tile inner.0 nodes", "last size must be 1"},
 	    {"tile inner.0 columns 0", "from 1 to 8"},
 	    {"tile inner.0 unroll", "from 1 to 16"},
+	    {"accumulators 0", "from 1 to 64"},
 	    {"tile inner.0 rows 2", "wants nodes, columns or unroll"},
 	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
 	};
@@ -155,8 +156,8 @@ static void test_cost_model(void)
 		bool fits = true;
 		for (size_t g = 0; g < p.plan.groups.n; g++) {
 			const struct sched_tile *tile = &p.sched.tiles.at[g];
-			int accumulators = tile->nodes[0] * p.plan.groups.at[g].gates * tile->columns;
-			fits &= accumulators < t->registers && tile->nodes[tile->sizes - 1] == 1;
+			int accumulators = tile->nodes[0] * tile->columns;
+			fits &= accumulators <= p.sched.accumulators && p.sched.accumulators < t->registers && tile->nodes[tile->sizes - 1] == 1;
 		}
 		tap_ok(fits, "tiles fit the registers of %s", t->name);
 		free_model(&p.model);
