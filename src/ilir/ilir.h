@@ -76,6 +76,7 @@ struct ilir_buffer_decl {
 	int rank;
 	struct ilir_dim dim[ILIR_MAX_RANK];
 	const struct image_recipe *recipe;
+	bool parked; /* REGISTER: rests in memory, because more are alive than the machine has */
 };
 
 /* --- statements --- */

@@ -127,7 +127,8 @@ static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 {
 	enum ilir_op op = ilir_at(l->m, e)->op;
 	struct scope *s = scope_at(l, depth_of(l, &e, 1));
-	if (s->reduction || op == ILIR_CONST_F || op == ILIR_VAR)
+	bool row = ilir_type_of(l->m, e).dtype == ILIR_INDEX;
+	if (s->reduction || op == ILIR_CONST_F || op == ILIR_VAR || (op == ILIR_LOAD && !row))
 		return e;
 	ilir_var v = ilir_new_var(l->m, name, ilir_type_of(l->m, e));
 	define(l, false, v.i, s->depth, s->items.n);
@@ -297,7 +298,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 /* Puts one reduction into a loop of scope `s`.  False when it does not belong into this loop: it shares no operand with
  * it, or needs something that is known only after the loop. */
 static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sub_value *v,
-		      const ilir_expr *index, ilir_buffer acc, bool fresh)
+		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
 	struct scope *saved = l->scope;
 	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
@@ -309,19 +310,19 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	l->scope = saved;
 	l->edge = edge;
 	if (!fresh) {
-		bool later = last_place(l, value, s->depth) > loop->place;
+		bool later = last_place(l, value, s->depth) > loop->place || last_place(l, start, s->depth) >= loop->place;
 		if (later || loop->shared.i != shared.i)
 			return false;
 	}
 	loop->shared = shared;
-	ilir_expr start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
 	loop->prologue = ilir_append(loop->prologue,
 				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
 	scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
 	return true;
 }
 
-static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index)
+/* A reduction that goes on from `start`; none = from its neutral element. */
+static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, ilir_expr start)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
@@ -329,14 +330,17 @@ static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index)
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
+	if (!start.i)
+		start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent && reduce_in(l, s, other, v, index, acc, false))
+		if (other && other->extent == l->p->vars.at[v->reduced].extent &&
+		    reduce_in(l, s, other, v, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
 		loop = new_loop(l, s, v);
-		reduce_in(l, s, loop, v, index, acc, true);
+		reduce_in(l, s, loop, v, index, acc, start, true);
 		loop->place = s->items.n;
 		scope_add(l, s, NULL, loop);
 	}
@@ -352,22 +356,86 @@ static const enum ilir_op elementwise_op[SUB_OPS] = {
     [SUB_SMAX] = ILIR_MAX,	  [SUB_REC] = ILIR_FDIV,
 };
 
-/* a*b + c is fused where the product has no other use in the body. */
+/* A term of a sum, at its own index. */
+struct term {
+	sub_ref value;
+	ilir_expr index[SUB_MAX_VARS];
+};
+
+struct terms {
+	VEC(struct term) all;
+};
+
+/* Wanted here and nowhere else, so that it can be computed as part of its user. */
+static bool only_here(const struct lowering *l, sub_ref r)
+{
+	return l->uses[r.i] == 1 && !sched_is_stored(l->plan, l->body, r);
+}
+
+/* The terms of nested additions, in the order of the text. */
+static void find_terms(struct lowering *l, const struct sub_value *v, const ilir_expr *index, struct terms *terms)
+{
+	for (int a = 0; a < 2; a++) {
+		struct term t = {.value = v->arg[a].value};
+		const struct sub_value *arg = sub_at(l->p, t.value);
+		indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, t.index);
+		if (arg->op == SUB_ADD && only_here(l, t.value))
+			find_terms(l, arg, t.index, terms);
+		else
+			vec_push(l->m->arena, &terms->all, t);
+	}
+}
+
+static bool is_chain(const struct lowering *l, const struct term *t)
+{
+	const struct sub_value *v = sub_at(l->p, t->value);
+	return v->op == SUB_SUM && l->p->vars.at[v->reduced].set == SUB_DIM && only_here(l, t->value);
+}
+
+/* One reduction goes on where the one before ended, the first from a parameter (a bias): one accumulator for all. */
+static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken)
+{
+	ilir_expr sum = {0};
+	size_t first = 0, n = terms->all.n;
+	while (first < n && !is_chain(l, &terms->all.at[first]))
+		first++;
+	for (size_t i = 0; first < n && i < n && !sum.i; i++) {
+		const struct term *t = &terms->all.at[i];
+		taken[i] = sub_at(l->p, t->value)->op == SUB_PARAM;
+		sum = taken[i] ? value_at(l, t->value, t->index) : sum;
+	}
+	for (size_t i = first; i < n; i++) {
+		const struct term *t = &terms->all.at[i];
+		if (!is_chain(l, t) || (sum.i && depth_of(l, &sum, 1) > depth_of(l, t->index, sub_at(l->p, t->value)->vars)))
+			continue;
+		sum = reduced(l, t->value, t->index, sum);
+		taken[i] = true;
+	}
+	return sum;
+}
+
+/* Adds a term to a sum; a product that nobody else wants by one fused multiply-add. */
+static ilir_expr add_term(struct lowering *l, ilir_expr sum, const struct term *t)
+{
+	const struct sub_value *v = sub_at(l->p, t->value);
+	if (!sum.i)
+		return value_at(l, t->value, t->index);
+	if (v->op != SUB_MULTIPLY || !only_here(l, t->value))
+		return ilir_binary(l->m, ILIR_ADD, sum, value_at(l, t->value, t->index));
+	ilir_expr x = argument(l, v, t->index, 0);
+	return ilir_ternary(l->m, ILIR_FMA, x, argument(l, v, t->index, 1), sum);
+}
+
 static ilir_expr sum_of(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
-	for (int a = 1; a >= 0; a--) {
-		sub_ref r = v->arg[a].value;
-		const struct sub_value *product = sub_at(l->p, r);
-		if (product->op != SUB_MULTIPLY || l->uses[r.i] != 1 || sched_is_stored(l->plan, l->body, r))
-			continue;
-		ilir_expr out[SUB_MAX_VARS];
-		indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
-		ilir_expr other = argument(l, v, index, 1 - a);
-		ilir_expr x = argument(l, product, out, 0), y = argument(l, product, out, 1);
-		return ilir_ternary(l->m, ILIR_FMA, x, y, other);
-	}
-	ilir_expr x = argument(l, v, index, 0);
-	return ilir_binary(l->m, ILIR_ADD, x, argument(l, v, index, 1));
+	struct terms terms = {0};
+	find_terms(l, v, index, &terms);
+	bool *taken = ARENA_ARRAY(l->m->arena, bool, terms.all.n);
+	ilir_expr sum = chain_sums(l, &terms, taken);
+	for (size_t i = 0; i < terms.all.n; i++)
+		if (!taken[i])
+			sum = add_term(l, sum, &terms.all.at[i]);
+	return sum;
 }
 
 static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
@@ -421,7 +489,7 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return joined(l, v, index);
 	case SUB_SUM:
 	case SUB_MAX:
-		return reduced(l, r, index);
+		return reduced(l, r, index, (ilir_expr){0});
 	default:
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));

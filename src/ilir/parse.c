@@ -603,6 +603,7 @@ static struct ilir_stmt *alloc_stmt(struct parser *p)
 	define(p, b.name, from, 2 * p->m->buffers.n + 1);
 	expect(p, ":");
 	shape(p, &b);
+	b.parked = accept(p, "parked");
 	return ilir_alloc(p->m, ilir_new_buffer(p->m, b));
 }
 

@@ -331,6 +331,8 @@ static void put_alloc(struct out *o, ilir_buffer b)
 	str_puts(o->s, " :");
 	if (b.i && b.i < o->m->buffers.n)
 		put_shape(o, ilir_buffer_at(o->m, b));
+	if (b.i && b.i < o->m->buffers.n && ilir_buffer_at(o->m, b)->parked)
+		str_puts(o->s, " parked");
 }
 
 /* A statement without its blocks. */

@@ -374,22 +374,66 @@ static int sums_at_once(const struct sink *s, const struct ilir_stmt *sums)
 
 static struct ilir_stmt *sink_plain_loop(struct sink *, const struct ilir_stmt *);
 
+struct exchange {
+	ilir_buffer from, to;
+	ilir_expr load; /* of `from`, as the sum itself reads it */
+};
+
+static ilir_expr exchange_load(struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct exchange *x = context;
+	if (ilir_at(m, e)->op != ILIR_LOAD || ilir_at(m, e)->buffer.i != x->from.i)
+		return e;
+	x->load = e;
+	return ilir_load(m, x->to, NULL, 0);
+}
+
+/* The register that stands for a sum while its loop runs; the sum itself rests in memory between loops, so that the
+ * registers of the machine are for the loop at hand. */
+static ilir_buffer working_copy(struct sink *s, ilir_buffer sum)
+{
+	struct ilir_buffer_decl decl = {.name = ilir_buffer_at(s->m, sum)->name, .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	ilir_buffer_at(s->m, sum)->parked = true;
+	ilir_buffer copy = ilir_new_buffer(s->m, decl);
+	while (s->buffer_mask.n <= copy.i)
+		vec_push(s->m->arena, &s->buffer_mask, 0);
+	s->buffer_mask.at[copy.i] = s->buffer_mask.at[sum.i];
+	return copy;
+}
+
+/* The loop around some of its sums: before it they are taken out of memory, after it they are put back. */
+static struct ilir_stmt *around_sums(struct sink *s, struct ilir_stmt *loop, const struct ilir_stmt *sums, int n)
+{
+	struct ilir_module *m = s->m;
+	struct ilir_stmt *before = NULL, *after = NULL, *inner = innermost(loop);
+	inner->loop.body = NULL;
+	for (int i = 0; i < n && sums; i++, sums = sums->next) {
+		struct exchange x = {sums->store.buffer, working_copy(s, sums->store.buffer), {0}};
+		ilir_expr value = ilir_map_expr(m, sums->store.value, exchange_load, &x);
+		before = ilir_append(before, ilir_append(ilir_alloc(m, x.to),
+							 ilir_store(m, x.to, NULL, 0, x.load)));
+		inner->loop.body = ilir_append(inner->loop.body, ilir_store(m, x.to, NULL, 0, value));
+		after = ilir_append(after, ilir_store(m, x.from, NULL, 0, ilir_load(m, x.to, NULL, 0)));
+	}
+	/* in this order: a register's alloc is met before its uses */
+	struct ilir_stmt *block = sink_block(s, before);
+	block = ilir_append(block, sink_plain_loop(s, loop));
+	return ilir_append(block, sink_block(s, after));
+}
+
 /* A loop that keeps more sums than there are registers becomes several. */
 static struct ilir_stmt *split_sums(struct sink *s, const struct ilir_stmt *b, int at_once)
 {
 	struct ilir_stmt alone = *b, *block = NULL;
 	alone.next = NULL;
 	for (int first = 0;; first += at_once) {
-		struct ilir_stmt *loop = ilir_clone_block(s->m, &alone, NULL), *inner = innermost(loop);
-		for (int i = 0; i < first && inner->loop.body; i++)
-			inner->loop.body = inner->loop.body->next;
-		if (!inner->loop.body)
+		struct ilir_stmt *loop = ilir_clone_block(s->m, &alone, NULL);
+		const struct ilir_stmt *sums = innermost(loop)->loop.body;
+		for (int i = 0; i < first && sums; i++)
+			sums = sums->next;
+		if (!sums)
 			return block;
-		struct ilir_stmt *last = inner->loop.body;
-		for (int i = 1; i < at_once && last->next; i++)
-			last = last->next;
-		last->next = NULL;
-		block = ilir_append(block, sink_plain_loop(s, loop));
+		block = ilir_append(block, around_sums(s, loop, sums, at_once));
 	}
 }
 

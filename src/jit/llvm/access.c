@@ -253,6 +253,7 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 		return r;
 	if (r->lanes == 0 || elements % r->lanes)
 		r->lanes = 1;
+	r->parked = b->parked;
 	r->slots = elements / r->lanes;
 	r->slot = ARENA_ARRAY(e->arena, LLVMValueRef, r->slots);
 	for (int64_t i = 0; i < r->slots; i++)
@@ -284,7 +285,15 @@ static LLVMValueRef lane(struct emitter *e, int64_t i)
 
 static LLVMValueRef load_slot(struct emitter *e, const struct jit_register *r, int64_t slot)
 {
-	return LLVMBuildLoad2(e->at, LLVMGetAllocatedType(r->slot[slot]), r->slot[slot], "");
+	LLVMValueRef v = LLVMBuildLoad2(e->at, LLVMGetAllocatedType(r->slot[slot]), r->slot[slot], "");
+	LLVMSetVolatile(v, r->parked);
+	return v;
+}
+
+/* What is parked must really rest in memory: LLVM would keep it in registers, and spill the wrong ones in the loops. */
+static void store_slot(struct emitter *e, const struct jit_register *r, int64_t slot, LLVMValueRef v)
+{
+	LLVMSetVolatile(LLVMBuildStore(e->at, v, r->slot[slot]), r->parked);
 }
 
 static LLVMValueRef load_element(struct emitter *e, const struct jit_register *r, int64_t element)
@@ -298,7 +307,7 @@ static void store_element(struct emitter *e, const struct jit_register *r, int64
 	int64_t slot = element / r->lanes;
 	if (r->lanes > 1)
 		v = LLVMBuildInsertElement(e->at, load_slot(e, r, slot), v, lane(e, element % r->lanes), "");
-	LLVMBuildStore(e->at, v, r->slot[slot]);
+	store_slot(e, r, slot, v);
 }
 
 static LLVMValueRef load_elements(struct emitter *e, const struct jit_register *r, int64_t element, int lanes)
@@ -321,7 +330,7 @@ static void store_elements(struct emitter *e, const struct jit_register *r, int6
 	if (lanes == 1)
 		store_element(e, r, element, v);
 	else if (lanes == r->lanes && element % lanes == 0)
-		LLVMBuildStore(e->at, v, r->slot[element / lanes]);
+		store_slot(e, r, element / lanes, v);
 	else
 		for (int i = 0; i < lanes; i++)
 			store_element(e, r, element + i, LLVMBuildExtractElement(e->at, v, lane(e, i), ""));

@@ -12,6 +12,7 @@ struct jit_register {
 	int lanes; /* of the widest store; 0 = nothing stored */
 	int64_t slots;
 	LLVMValueRef *slot; /* NULL = not met in this kernel yet */
+	bool parked;
 };
 
 /* One module on its way into LLVM.  `at` is where code goes; `entry` stays at the end of the kernel's entry
