@@ -36,10 +36,16 @@ static void grow(struct map *m)
 			*find(m, old.entries[i].key, old.entries[i].length) = old.entries[i];
 }
 
+int *map_at(const struct map *m, const char *key, size_t length)
+{
+	struct map_entry *e = m->n ? find(m, key, length) : NULL;
+	return e && e->key ? &e->value : NULL;
+}
+
 int map_get(const struct map *m, const char *key, size_t length)
 {
-	const struct map_entry *e = m->n ? find(m, key, length) : NULL;
-	return e && e->key ? e->value : -1;
+	const int *value = map_at(m, key, length);
+	return value ? *value : -1;
 }
 
 bool map_add(struct map *m, const char *key, size_t length, int value)

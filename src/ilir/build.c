@@ -1,9 +1,6 @@
 /* Constructors: hash-consing, type inference, folding of index arithmetic. */
 #include "ilir/ilir.h"
 
-#include "base/map.h"
-
-
 enum rule { LEAF, FLOAT, NUMBER, INTEGER, INDEX, BITS, COMPARE, LOGIC, SELECT, TO_I32, TO_F32, SPREAD, LOAD };
 
 static const struct {
@@ -30,6 +27,9 @@ void ilir_init(struct ilir_module *m, struct arena *a, const char *name)
 {
 	*m = (struct ilir_module){.arena = a, .name = name, .table_size = 256};
 	m->table = ARENA_ARRAY(a, uint32_t, m->table_size);
+	m->names = map_in(a);
+	map_add(&m->names, "begin", 5, 1);
+	map_add(&m->names, "end", 3, 1);
 	struct ilir_type index = {ILIR_INDEX, 1};
 	vec_push(a, &m->nodes, (struct ilir_node){0});
 	vec_push(a, &m->buffers, (struct ilir_buffer_decl){0});
@@ -348,26 +348,18 @@ ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr 
 
 /* --- variables, buffers, dimensions --- */
 
-static bool name_taken(const struct ilir_module *m, const char *name)
-{
-	for (size_t i = 1; i < m->vars.n; i++)
-		if (strcmp(m->vars.at[i].name, name) == 0)
-			return true;
-	for (size_t i = 1; i < m->buffers.n; i++)
-		if (strcmp(m->buffers.at[i].name, name) == 0)
-			return true;
-	return false;
-}
-
+/* The name itself when it is free, else with the next free suffix: h, h.1, h.2. */
 static const char *fresh_name(struct ilir_module *m, const char *name)
 {
-	if (!name_taken(m, name))
+	if (map_add(&m->names, name, strlen(name), 1))
 		return name;
-	for (int i = 1;; i++) {
+	for (int suffix = map_get(&m->names, name, strlen(name));; suffix++) {
 		struct str s = str_in(m->arena);
-		str_printf(&s, "%s.%d", name, i);
-		if (!name_taken(m, s.text))
+		str_printf(&s, "%s.%d", name, suffix);
+		if (map_add(&m->names, s.text, s.n, 1)) {
+			*map_at(&m->names, name, strlen(name)) = suffix + 1;
 			return s.text;
+		}
 	}
 }
 

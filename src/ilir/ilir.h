@@ -6,6 +6,7 @@
 #define ESPALIER_ILIR_ILIR_H
 
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "image/image.h"
 
@@ -140,7 +141,8 @@ struct ilir_module {
 	VEC(struct ilir_buffer_decl) buffers; /* [0] unused */
 	VEC(const char *) dims;          /* names of dimensions */
 	VEC(struct ilir_kernel) kernels;
-	uint32_t *table; /* hash of nodes */
+	struct map names; /* of variables and buffers -> the suffix to try next */
+	uint32_t *table;  /* hash of nodes */
 	size_t table_size;
 };
 
