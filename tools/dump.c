@@ -23,8 +23,7 @@ static int write_dump(const char *text, const char *path)
 	struct output output;
 	if (!output_open(&output, path))
 		return EXIT_INPUT;
-	fputs(text, output.file);
-	return output_commit(&output) ? 0 : EXIT_INPUT;
+	return output_puts(&output, text) && output_commit(&output) ? 0 : EXIT_INPUT;
 }
 
 /* The model itself needs no sizes, so no weights. */

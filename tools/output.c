@@ -80,6 +80,15 @@ bool output_flush(struct output *o)
 	return cannot_write(o, errno);
 }
 
+bool output_puts(struct output *o, const char *text)
+{
+	if (fputs(text, o->file) >= 0)
+		return true;
+	cannot_write(o, errno);
+	output_abort(o);
+	return false;
+}
+
 bool output_commit(struct output *o)
 {
 	bool ok = output_flush(o);

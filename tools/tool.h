@@ -78,6 +78,8 @@ struct output {
 bool output_open(struct output *, const char *path);
 /* Whether all has been written so far; says on stderr why not. */
 bool output_flush(struct output *);
+/* Writes a text of any length; on failure says why and ends it. */
+bool output_puts(struct output *, const char *text);
 /* Either of these ends it; output_commit is false when something could not be written. */
 bool output_commit(struct output *);
 void output_abort(struct output *);

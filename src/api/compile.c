@@ -256,9 +256,17 @@ static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
 	return backend && backend->print(&c->module, &options, what, s, c->diags);
 }
 
+/* A kernel counts alone, in a module that has no other. */
 static void dump_loops(const struct compilation *c, struct str *s)
 {
-	str_printf(s, "# %d intermediates stored to memory\n", ilir_stored_intermediates(&c->module));
+	const char *separator = "# intermediates, neither states nor outputs, that kernels store to memory: ";
+	for (size_t k = 0; k < c->module.kernels.n; k++, separator = ", ") {
+		struct ilir_module alone = c->module;
+		alone.kernels.at += k;
+		alone.kernels.n = 1;
+		str_printf(s, "%s%s %d", separator, alone.kernels.at->name, ilir_stored_intermediates(&alone));
+	}
+	str_puts(s, "\n");
 	ilir_print(&c->module, s);
 }
 

@@ -141,7 +141,7 @@ void diag_print(const struct diag *g, struct str *s)
 	if (g->file && g->line && g->column)
 		str_printf(s, "%d:", g->column);
 	str_printf(s, "%serror: %s [%s]\n", g->file ? " " : "", g->message, diag_spelling(g->id));
-	if (g->source && g->column)
+	if (g->source && g->source[0] && g->column)
 		print_source(g, s);
 	if (g->hint)
 		str_printf(s, "    hint: %s\n", g->hint);

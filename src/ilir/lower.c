@@ -295,25 +295,39 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	return loop;
 }
 
-/* Puts one reduction into a loop of scope `s`.  False when it does not belong into this loop: it shares no operand with
- * it, or needs something that is known only after the loop. */
+/* One more block at the place of the body that a loop has.  What it turns out to need comes here, and the body is as it
+ * was when that cannot stay. */
+static struct scope *trial_of(struct lowering *l, struct scope *body)
+{
+	struct scope *s = scope_new(l, body, body->reduction);
+	s->depth = body->depth;
+	return s;
+}
+
+/* A reduction whose update is `value` goes into this loop, which stands in scope `s` already, if it shares an operand with
+ * it and needs nothing that is known only after the loop.  What has loops of its own in there is not looked into. */
+static bool fits_in(const struct lowering *l, const struct scope *s, const struct lower_loop *loop, const struct scope *trial,
+		    ilir_expr value, ilir_expr start, ilir_expr shared)
+{
+	return !trial->items.n && loop->shared.i == shared.i && last_place(l, value, s->depth) <= loop->place &&
+	       last_place(l, start, s->depth) < loop->place;
+}
+
+/* Puts one reduction into a loop of scope `s`.  False when it does not fit in. */
 static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sub_value *v,
 		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
-	struct scope *saved = l->scope;
+	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
 	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
 	indices_under(v, index, &v->arg[0], v->reduced, ilir_var_ref(l->m, loop->var), out);
-	l->scope = loop->body;
+	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = ilir_var_ref(l->m, loop->var);
 	ilir_expr value = accumulate(l, v, out, from, &shared);
 	l->scope = saved;
 	l->edge = edge;
-	if (!fresh) {
-		bool later = last_place(l, value, s->depth) > loop->place || last_place(l, start, s->depth) >= loop->place;
-		if (later || loop->shared.i != shared.i)
-			return false;
-	}
+	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
+		return false;
 	loop->shared = shared;
 	loop->prologue = ilir_append(loop->prologue,
 				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { EXCERPT = 64, NEAR = 3 };
+enum { EXCERPT = 64, NEAR = 3, SHOWN_LINE = 400 }; /* longer lines are not copied into diagnostics */
 
 static bool seen_before(const struct ra_report *r, enum diag_id id, struct diag_at at)
 {
@@ -26,6 +26,8 @@ bool ra_report(struct ra_report *r, enum diag_id id, struct diag_at at, const ch
 	str_vprintf(&message, format, args);
 	va_end(args);
 	vec_push(r->arena, &r->seen, (struct ra_seen){id, at});
+	if (at.source && strcspn(at.source, "\n") > SHOWN_LINE)
+		at.source = NULL;
 	return diag_add(r->diags, id, at, hint, "%s", str_text(&message));
 }
 

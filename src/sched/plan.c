@@ -2,8 +2,8 @@
  *
  * From each result of a body the planner walks down through what it needs, keeping for each dimension of a value the
  * loops that its index depends on.  A value that is dear and does not depend on some loop around it would be computed
- * again for each turn of that loop: it is stored instead and becomes a target of its own.  So is a reduction that two
- * groups need.  This is repeated until nothing more is stored; then targets of one stage and one shape become a group. */
+ * again for each turn of that loop: it is stored instead and becomes a target of its own.  So is what is wanted at many
+ * places at once, and a reduction that two groups need.  This is repeated until nothing more is stored; then targets of one stage and one shape become a group. */
 #include "base/map.h"
 #include "sched/sched.h"
 
@@ -46,9 +46,13 @@ struct planner {
 	int64_t extent[64]; /* of each loop; 0 = the rows */
 	int reducing;	    /* reductions over a dimension around */
 	struct map visited; /* instances */
+	int *instances;	    /* of each value in the target at hand */
 };
 
-enum { RAGGED = 2 }; /* what the extent of a loop over edges counts for */
+enum {
+	RAGGED = 2,	/* what the extent of a loop over edges counts for */
+	MAX_PLACES = 16 /* at which a target may want one value: parts of parts multiply */
+};
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -178,11 +182,18 @@ static void walk_argument(struct planner *pl, const struct sub_value *v, const s
 	walk(pl, v->arg[a].value, out);
 }
 
-/* What the products of a reduction share with those of its siblings: the operand that has not the target's last
- * dimension (its columns). */
+/* The loop over the last dimension of the target at hand; none when it has no dimension. */
+static uint64_t columns_loop(const struct planner *pl)
+{
+	sub_ref target = pl->targets.at[pl->at].value;
+	int vars = sub_at(pl->p, target)->vars;
+	return vars > sched_leads(pl->p, target) ? 1ull << (vars - 1) : 0;
+}
+
+/* What the products of a reduction share with those of its siblings: the operand that has not the target's columns. */
 static uint64_t shared_operand(const struct planner *pl, const struct sub_value *product, const struct index *index)
 {
-	uint64_t columns = 1ull << (sub_at(pl->p, pl->targets.at[pl->at].value)->vars - 1);
+	uint64_t columns = columns_loop(pl);
 	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
 		struct index out[SUB_MAX_VARS];
 		uint64_t used = 0, id = product->arg[a].value.i;
@@ -257,8 +268,10 @@ static void walk(struct planner *pl, sub_ref r, const struct index *index)
 		instance = mix(instance, index[i].id);
 	if (!map_add(&pl->visited, (const char *)&instance, sizeof instance, 1))
 		return;
-	if (r.i != t->value.i && !pl->plan->stored[t->body + 1][r.i] && pl->dear[t->body + 1][r.i] && recomputed(pl, v, index))
+	bool dear = pl->dear[t->body + 1][r.i] && recomputed(pl, v, index), often = ++pl->instances[r.i] > MAX_PLACES;
+	if (r.i != t->value.i && !pl->plan->stored[t->body + 1][r.i] && (dear || often))
 		mark_stored(pl, r);
+	t = &pl->targets.at[pl->at];
 	if (r.i != t->value.i && pl->plan->stored[t->body + 1][r.i]) {
 		need(pl, r, index);
 		return;
@@ -286,6 +299,7 @@ static void walk_target(struct planner *pl, int at)
 	pl->at = at;
 	pl->targets.at[at].needs.n = pl->targets.at[at].reductions.n = 0;
 	pl->visited = map_in(pl->arena);
+	memset(pl->instances, 0, pl->p->values.n * sizeof *pl->instances);
 	for (pl->loops = 0; pl->loops < v->vars; pl->loops++) {
 		index[pl->loops] = (struct index){1ull << pl->loops, pl->loops + 1};
 		pl->extent[pl->loops] = loop_extent(pl->p, v->var[pl->loops]);
@@ -454,6 +468,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	struct planner pl = {.plan = plan, .p = p, .arena = a};
 	*plan = (struct sched_plan){.p = p, .stored = flags(a, p->bodies.n + 1, p->values.n)};
 	pl.dear = flags(a, p->bodies.n + 1, p->values.n);
+	pl.instances = ARENA_ARRAY(a, int, p->values.n);
 	add_results(&pl);
 	do {
 		pl.changed = false;

@@ -337,16 +337,36 @@ static lower_op *const lower_table[RA_OPS] = {
     [RA_TRANSPOSE] = lower_transpose, [RA_CHILD_SUM] = lower_over_children, [RA_CHILD_MAX] = lower_over_children,
 };
 
+/* What follows goes down from a result to its sources by recursion, and must not run out of stack. */
+enum { MAX_DEPTH = 1000 };
+
+/* The operators on the longest way from a node down to a source; `depth` has those of its arguments. */
+static int depth_of(const struct ra_node *n, const int *depth)
+{
+	int a = depth[n->arg[0].i], b = depth[n->arg[1].i];
+	return 1 + (a > b ? a : b);
+}
+
+static bool refuse_depth(struct lowering *l, const struct ra_node *n)
+{
+	return diag_add(l->diags, DIAG_MODEL_LARGE, n->at, "make a state of what is halfway, or group long sums by parentheses",
+			"more than %d operators follow one from another", MAX_DEPTH);
+}
+
 /* Lowers what the wanted nodes need, in the order of the graph: arguments come first. */
 static bool lower_graph(struct lowering *l, bool *wanted)
 {
 	const struct ra_model *m = l->model;
+	int *depth = ARENA_ARRAY(l->p->arena, int, m->nodes.n);
 	for (size_t i = m->nodes.n; i-- > 1;)
 		for (int a = 0; wanted[i] && a < 2; a++)
 			wanted[m->nodes.at[i].arg[a].i] = true;
 	for (size_t i = 1; i < m->nodes.n; i++) {
 		if (!wanted[i])
 			continue;
+		depth[i] = depth_of(&m->nodes.at[i], depth);
+		if (depth[i] > MAX_DEPTH)
+			return refuse_depth(l, &m->nodes.at[i]);
 		l->values[i] = lower_table[m->nodes.at[i].op](l, &m->nodes.at[i]);
 		if (!l->values[i].i)
 			return false;

@@ -2,7 +2,7 @@
  * loops have no bounds), compiled code for every target, other
  * schedules, other minibatches.  All but the oracle must agree to the bit. */
 #include "ilir/passes.h"
-#include "tests/models/helper.h"
+#include "tests/models/ways.h"
 
 static const struct {
 	const char *path, *sizes;
@@ -18,93 +18,6 @@ static const struct {
     {"tests/ra/good/dag.ra", "D=9 E=10"},
     {"tests/ra/good/matrix.ra", "D=5 V=30"},
 };
-
-struct setting {
-	const struct test_model *model;
-	struct test_forest forest;
-	float *expected; /* what the first run gave */
-	int64_t count;
-};
-
-static bool same_bits(const struct setting *s, const struct test_run *r)
-{
-	int64_t count;
-	float *all = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &count);
-	bool same = count == s->count && memcmp(all, s->expected, count * sizeof *all) == 0;
-	for (int64_t i = 0; !same && i < count; i++)
-		if (memcmp(&all[i], &s->expected[i], sizeof *all) != 0) {
-			printf("# element %lld is %.9g, not %.9g\n", (long long)i, all[i], s->expected[i]);
-			break;
-		}
-	free(all);
-	return same;
-}
-
-static bool agrees(struct setting *s, const struct compile_options *o)
-{
-	struct test_run r;
-	bool ok = start_run(&r, s->model, o) && run_forest(&r, &s->forest.minibatch) && same_bits(s, &r);
-	end_run(&r);
-	return ok;
-}
-
-/* --- against the oracle --- */
-
-/* The oracle's results in the order of gather_outputs. */
-static double *ask_oracle(struct setting *s, struct arena *a, const struct lin_order *order)
-{
-	const struct lin_forest *f = &s->forest.minibatch.forest;
-	struct sub_program p;
-	struct sub_options options = {0};
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	sub_init(&p, a, "oracle");
-	if (!sub_lower(&p, s->model->model, s->model->sizes, &options, &d))
-		return NULL;
-	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
-	double **states = ARENA_ARRAY(a, double *, p.states.n), **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
-	for (size_t i = 0; i < p.params.n; i++) {
-		int64_t n = 1;
-		for (int k = 0; k < p.params.at[i].rank; k++)
-			n *= p.params.at[i].shape[k];
-		float *values = ARENA_ARRAY(a, float, n);
-		read_weight(NULL, i, 0, n, values, NULL);
-		params[i] = values;
-	}
-	for (size_t i = 0; i < p.states.n; i++)
-		states[i] = ARENA_ARRAY(a, double, f->nodes * 10000);
-	double *all = ARENA_ARRAY(a, double, s->count);
-	int64_t at = 0;
-	for (size_t i = 0; i < p.outputs.n; i++) {
-		int64_t n = p.outputs.at[i].at_root ? f->inputs : f->nodes;
-		for (int k = 0; k < p.outputs.at[i].row.rank; k++)
-			n *= p.outputs.at[i].row.shape[k];
-		outputs[i] = all + at;
-		at += n;
-	}
-	struct sub_forest forest = {f->nodes, f->inputs, f->child_begin, f->children, f->root, order->order, s->forest.data};
-	sub_evaluate(&p, &forest, params, states, outputs, a);
-	diags_free(&d);
-	return at == s->count ? all : NULL;
-}
-
-static bool near_oracle(struct setting *s, const struct lin_order *order, double *worst)
-{
-	struct arena a;
-	jmp_buf jump;
-	arena_init(&a, &allocator_default);
-	*worst = INFINITY;
-	if (!arena_guard(&a, &jump)) {
-		const double *all = ask_oracle(s, &a, order);
-		*worst = all ? 0 : INFINITY;
-		for (int64_t i = 0; all && i < s->count; i++) {
-			double error = fabs(all[i] - s->expected[i]) / (1 + fabs(all[i]));
-			*worst = error > *worst || isnan(error) ? error : *worst;
-		}
-	}
-	arena_free(&a);
-	return *worst < 2e-5;
-}
 
 /* --- the ways --- */
 
@@ -201,7 +114,7 @@ static void test_model(const char *path, const char *sizes)
 	if (tap_ok(run_forest(&r, &s.forest.minibatch), "%s: interpreted with bounds", name)) {
 		double worst;
 		s.expected = gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-		bool near = near_oracle(&s, &r.session.order, &worst);
+		bool near = near_oracle(&s, &r.session.order, 2e-5, &worst);
 		tap_ok(near, "%s: as the oracle, to %.1e, %lld values", name, worst, (long long)s.count);
 		test_passes(&s, name);
 		test_targets(&s, name);

@@ -66,27 +66,38 @@ static inline void print_diags(const struct diags *d)
 	arena_free(&a);
 }
 
-/* Sizes as "D=5 E=3". */
-static inline bool load_model(struct test_model *t, const char *path, const char *sizes)
+static inline void set_sizes(struct test_model *t, const char *sizes)
 {
-	size_t length;
-	char *text = read_text(source_path(path), &length);
-	arena_init(&t->arena, &allocator_default);
-	diags_init(&t->diags, &allocator_default);
-	static jmp_buf jump;
-	if (!text || arena_guard(&t->arena, &jump))
-		return false;
-	t->model = ra_parse(&t->arena, &t->diags, path, text, length);
-	free(text);
-	if (!t->model)
-		return print_diags(&t->diags), false;
 	for (size_t i = 0; i < t->model->symbols.n; i++) {
 		const char *name = t->model->symbols.at[i].name;
 		for (const char *s = sizes; s; s = strchr(s, ' '), s += s != NULL)
 			if (strncmp(s, name, strlen(name)) == 0 && s[strlen(name)] == '=')
 				t->sizes[i] = atoll(s + strlen(name) + 1);
 	}
+}
+
+/* Sizes as "D=5 E=3". */
+static inline bool load_text(struct test_model *t, const char *name, const char *text, size_t length, const char *sizes)
+{
+	arena_init(&t->arena, &allocator_default);
+	diags_init(&t->diags, &allocator_default);
+	static jmp_buf jump;
+	if (arena_guard(&t->arena, &jump))
+		return false;
+	t->model = ra_parse(&t->arena, &t->diags, name, text, length);
+	if (!t->model)
+		return print_diags(&t->diags), false;
+	set_sizes(t, sizes);
 	return true;
+}
+
+static inline bool load_model(struct test_model *t, const char *path, const char *sizes)
+{
+	size_t length;
+	char *text = read_text(source_path(path), &length);
+	bool ok = text && load_text(t, path, text, length, sizes);
+	free(text);
+	return ok;
 }
 
 static inline void free_model(struct test_model *t)
@@ -104,12 +115,11 @@ struct test_forest {
 	struct rt_minibatch minibatch;
 	const void *data[4];
 	int nodes;
-	int32_t token[MAX_NODES];
-	float *vector; /* [nodes][elements] of each vector input */
+	void *owned[4]; /* what `data` points at */
 };
 
 /* One structure, children before parents: from a stack of open subtrees, `arity` are joined at a time; any number of
- * them when arity < 0; a DAG may take a node again. */
+ * them when arity < 0; a DAG may take a node again, as one child more or instead of an open one. */
 static inline void add_structure(struct test_forest *f, int arity, bool shared, int size)
 {
 	static int32_t begin[MAX_NODES + 1], children[8 * MAX_NODES], open[MAX_NODES];
@@ -123,12 +133,14 @@ static inline void add_structure(struct test_forest *f, int arity, bool shared, 
 			if (arity < 0)
 				want = n, join = true;
 		}
+		bool again = join && shared && nodes > 4 && (arity < 0 || nodes < size);
+		want -= again && arity > 1;
 		begin[nodes] = edges;
 		for (int i = 0; join && i < want; i++)
 			children[edges + i] = open[n - want + i];
 		edges += join ? want : 0;
 		n -= join ? want : 0;
-		if (join && shared && nodes > 4)
+		if (again && arity != 1)
 			children[edges++] = random_below(nodes);
 		open[n++] = nodes++;
 		if (nodes >= size && arity == 1)
@@ -148,23 +160,26 @@ static inline void make_forest(struct test_forest *f, const struct image *image,
 		add_structure(f, image->children, image->shared_children, 1 + random_below(size));
 	f->minibatch = (struct rt_minibatch){lin_collect_forest(&f->collect), f->data};
 	f->nodes = f->collect.nodes;
-	f->vector = NULL;
+	for (int i = 0; i < 4; i++)
+		f->owned[i] = NULL;
 	for (int i = 0; i < image->inputs; i++) {
 		const struct image_input *in = &image->input[i];
-		for (int n = 0; n < f->nodes; n++)
-			f->token[n] = in->token ? random_below(in->limit) : 0;
-		if (!in->token)
-			f->vector = realloc(f->vector, f->nodes * in->elements * sizeof(float));
-		for (int64_t n = 0; !in->token && n < f->nodes * in->elements; n++)
-			f->vector[n] = weight_at(100 + i, n);
-		f->data[i] = in->token ? (void *)f->token : f->vector;
+		int64_t n = f->nodes * (in->token ? 1 : in->elements);
+		float *vector = f->owned[i] = malloc((n + 1) * sizeof *vector);
+		int32_t *token = f->owned[i];
+		for (int64_t k = 0; k < n && !in->token; k++)
+			vector[k] = weight_at(100 + i, k);
+		for (int64_t k = 0; k < n && in->token; k++)
+			token[k] = in->limit ? random_below(in->limit) : 0;
+		f->data[i] = f->owned[i];
 	}
 }
 
 static inline void free_forest(struct test_forest *f)
 {
 	lin_collect_free(&f->collect);
-	free(f->vector);
+	for (int i = 0; i < 4; i++)
+		free(f->owned[i]);
 }
 
 /* --- programs --- */

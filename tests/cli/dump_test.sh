@@ -1,0 +1,77 @@
+# espalier dump of the example: every stage, and how few values go through memory.
+. "${srcdir:-.}/tests/cli/support.sh"
+
+# dump STAGE OPTION...
+dump()
+{
+	stage=$1
+	shift
+	esp dump "$stage" "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" "$@"
+}
+
+esp dump
+stages=$out
+for stage in $stages; do
+	case $stage in
+	llvm | asm) [ -e "$ESPALIER_BACKEND_PATH/espalier-llvm.so" ] || {
+		tap_skip "no LLVM back end" "stage $stage"
+		continue
+	} ;;
+	esac
+	dump "$stage"
+	one=$out
+	[ "$status" -eq 0 ] && [ "$(echo "$out" | wc -l)" -gt 10 ] && [ -z "$err" ]
+	tap_ok $? "stage $stage is written"
+	dump "$stage" --output "$tmp/stage"
+	[ "$status" -eq 0 ] && [ "$(cat "$tmp/stage")" = "$one" ]
+	tap_ok $? "stage $stage is the same in a file"
+done
+
+# --- what the kernels store ---
+
+# stored TARGET KERNEL: the number of intermediates at the end of all passes.
+stored()
+{
+	dump ilir --target "$1"
+	echo "$out" | sed -n "1s/^# intermediates.*[ :] *$2 \([0-9]*\).*/\1/p"
+}
+
+for target in generic avx2 avx512; do
+	tap_is "$(stored $target leaf),$(stored $target inner),$(stored $target output)" 0,0,0 \
+		"for $target neither leaves nor inner nodes nor outputs store an intermediate"
+done
+softmax=$(stored native output.root)
+dump ilir
+tap_is "$(echo "$out" | grep -c '^buffer .* : scratch ')" "$softmax" \
+	"the $softmax that the softmax at the root stores are buffers in the text"
+dump lower
+tap_is "$(echo "$out" | sed -n 1p)" \
+	"# intermediates, neither states nor outputs, that kernels store to memory: treelstm $softmax" \
+	"before the steps are kernels there is one count"
+
+# --- a schedule goes round ---
+
+dump sched --output "$tmp/schedule"
+dump ilir
+one=$out
+dump ilir --schedule "$tmp/schedule"
+[ "$status" -eq 0 ] && [ "$out" = "$one" ]
+tap_ok $? "the schedule that is dumped gives the same loops"
+dump sched --target generic
+tap_is "$(echo "$out" | grep '^vectorize')" "vectorize 4" "a schedule is for a target"
+
+# --- the text is all there or is refused ---
+
+if [ -c /dev/full ]; then
+	for stage in ra ilir; do
+		"$ESPALIER" dump $stage "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" \
+			2>"$tmp/err" >/dev/full
+		tap_is "$?,$(cat "$tmp/err")" "1,espalier: cannot write standard output: No space left on device" \
+			"a full disk is told of stage $stage"
+	done
+else
+	tap_skip "no /dev/full" "a full disk is told"
+fi
+dump ilir --output "$tmp/none/stage"
+refused 1 "No such file" "a file that cannot be made is refused"
+tap_done

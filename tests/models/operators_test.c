@@ -1,0 +1,289 @@
+/* No operator is for show: for each sub-operator, and each operator of model texts, there is a model here
+ * that needs it. What the compiled model gives is compared with the formula written in C, apart from any
+ * lowering. */
+#include "tests/models/ways.h"
+
+#include "jit/jit.h"
+
+enum { D = 5, V = 7 };
+
+/* An inner node: its vector x, the rows h of its children, parameters. */
+struct place {
+	const double *x;
+	const double *h[2];
+	double P[D], W[D][D], E[V][D];
+	int word;
+};
+
+typedef double formula(const struct place *, int i);
+
+/* --- the formulas of element i of an inner node's h --- */
+
+#define FORMULA(name, value)                                                                                 \
+	static double name(const struct place *p, int i)                                                     \
+	{                                                                                                    \
+		const double *l = p->h[0], *r = p->h[1], *x = p->x;                                          \
+		(void)l, (void)r, (void)x, (void)i;                                                          \
+		return value;                                                                                \
+	}
+
+static double sum_of(const double *v)
+{
+	double sum = 0;
+	for (int i = 0; i < D; i++)
+		sum += v[i];
+	return sum;
+}
+
+static double most_of(const double *v)
+{
+	double most = v[0];
+	for (int i = 1; i < D; i++)
+		most = fmax(most, v[i]);
+	return most;
+}
+
+static double product(const double *row, const double *v)
+{
+	double sum = 0;
+	for (int i = 0; i < D; i++)
+		sum += row[i] * v[i];
+	return sum;
+}
+
+static double logistic(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+FORMULA(constant, l[i] + 0.375)
+FORMULA(zeros, l[i] * 0.5)
+FORMULA(extent, l[i] / D)
+FORMULA(param, l[i] * p->P[i])
+FORMULA(input, l[i] + x[i])
+FORMULA(child, 0.5 * r[i] - l[i])
+FORMULA(negation, -l[i])
+FORMULA(addition, l[i] + r[i])
+FORMULA(subtraction, l[i] - r[i])
+FORMULA(multiplication, l[i] * r[i])
+FORMULA(division, l[i] / (2 + r[i] * r[i]))
+FORMULA(exponential, exp(0.5 * l[i]))
+FORMULA(logarithm, log(1 + l[i] * l[i]))
+FORMULA(root, sqrt(1 + l[i] * l[i]))
+FORMULA(sigmoid, logistic(l[i] - x[i]))
+FORMULA(hyperbolic, tanh(l[i] + x[i]))
+FORMULA(larger, fmax(l[i], r[i]))
+FORMULA(summed, x[i] + 0.25 * sum_of(l))
+FORMULA(largest, x[i] + most_of(l))
+FORMULA(matrix, product(p->W[i], l))
+FORMULA(lookup, l[i] + p->E[p->word][i])
+FORMULA(slice, i < D - 1 ? l[i + 1] : r[0])
+FORMULA(joined, i < 2 ? r[i + 3] : l[i - 2])
+FORMULA(child_sum, 0.5 * (l[i] + r[i]) + x[i])
+FORMULA(child_max, fmax(l[i] * l[i], r[i] * r[i]))
+
+static double transposed(const struct place *p, int i)
+{
+	double sum = 0;
+	for (int k = 0; k < D; k++)
+		sum += p->W[k][i] * p->h[0][k];
+	return sum;
+}
+
+/* --- the models --- */
+
+/* `text` is h of an inner node; of the operators that its sub-operators make it up from, `needs` is the one
+ * it is about. */
+static const struct row {
+	enum ra_op about;
+	enum sub_op needs;
+	const char *text;
+	formula *expected;
+} rows[] = {
+    {RA_CONST, SUB_CONST, "left.h + 0.375", constant},
+    {RA_ZERO, SUB_ASSIGN, "0.5 * left.h + zeros(D)", zeros},
+    {RA_EXTENT, SUB_CONST, "left.h / extent(left.h)", extent},
+    {RA_PARAM, SUB_PARAM, "left.h * P", param},
+    {RA_INPUT, SUB_VECTOR, "left.h + x", input},
+    {RA_LOOKUP, SUB_ASSIGN, "left.h + E[word]", lookup},
+    {RA_CHILD, SUB_STATE, "0.5 * right.h - left.h", child},
+    {RA_NEG, SUB_NEG, "-left.h", negation},
+    {RA_ADD, SUB_ADD, "left.h + right.h", addition},
+    {RA_SUB, SUB_NEG, "left.h - right.h", subtraction},
+    {RA_MUL, SUB_MULTIPLY, "left.h * right.h", multiplication},
+    {RA_DIV, SUB_REC, "left.h / (2 + right.h * right.h)", division},
+    {RA_MATMUL, SUB_SUM, "W @ left.h", matrix},
+    {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
+    {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
+    {RA_LOG, SUB_LOG, "log(1 + left.h * left.h)", logarithm},
+    {RA_SQRT, SUB_SQRT, "sqrt(1 + left.h * left.h)", root},
+    {RA_SIGMOID, SUB_SIGMOID, "sigmoid(left.h - x)", sigmoid},
+    {RA_TANH, SUB_TANH, "tanh(left.h + x)", hyperbolic},
+    {RA_SUM, SUB_SUM, "x + 0.25 * sum(left.h)", summed},
+    {RA_MAX, SUB_MAX, "x + max(left.h)", largest},
+    {RA_SLICE, SUB_ASSIGN, "concat(left.h[1:], right.h[:1])", slice},
+    {RA_CONCAT, SUB_COND, "concat(right.h, left.h)[3:3 + D]", joined},
+    {RA_TRANSPOSE, SUB_ASSIGN, "transpose(W) @ left.h", transposed},
+    {RA_CHILD_SUM, SUB_SUM, "sum(0.5 * k.h for k in children) + x", child_sum},
+    {RA_CHILD_MAX, SUB_MAX, "max(k.h * k.h for k in children)", child_max},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* A declaration that the text does not use would be refused. */
+static void put_model(struct str *s, const char *text)
+{
+	static const struct {
+		const char *used, *declaration;
+	} declarations[] = {{"word", "input word : token\n"},
+			    {"P", "param P[D]\n"},
+			    {"W", "param W[D, D]\n"},
+			    {"E[", "param E[V, D]\n"}};
+	str_puts(s, "model one\nstructure tree(left, right)\ninput x[D]\nstate h[D]\n");
+	for (size_t i = 0; i < sizeof declarations / sizeof *declarations; i++)
+		if (strstr(text, declarations[i].used))
+			str_puts(s, declarations[i].declaration);
+	str_printf(s, "leaf:\n    h = x\ninner:\n    h = %s\noutput result = h\n", text);
+}
+
+/* --- what a model is made of --- */
+
+static const char *const operator_names[] = {
+#define RA_OP(name, arity, spelling) #name,
+#include "ra/ops.def"
+#undef RA_OP
+};
+
+static bool has_operator(const struct ra_model *m, enum ra_op op)
+{
+	for (size_t i = 1; i < m->nodes.n; i++)
+		if (m->nodes.at[i].op == op)
+			return true;
+	return false;
+}
+
+/* Whether the body of inner nodes needs a value of that kind. */
+static bool needs_sub_op(struct test_model *t, enum sub_op op)
+{
+	struct sub_program p;
+	struct sub_options options = {0};
+	sub_init(&p, &t->arena, "one");
+	if (!sub_lower(&p, t->model, t->sizes, &options, &t->diags))
+		return false;
+	bool found = false, *live = ARENA_ARRAY(&t->arena, bool, p.values.n);
+	for (size_t b = 0; b < p.bodies.n; b++)
+		if (p.bodies.at[b].domain == SUB_INNER)
+			sub_mark_live(&p, &p.bodies.at[b], live);
+	for (size_t i = 1; i < p.values.n; i++)
+		found |= live[i] && p.values.at[i].op == op;
+	return found;
+}
+
+/* --- what it should give --- */
+
+/* No model has more than one parameter. */
+static void read_params(struct place *p)
+{
+	for (int i = 0; i < V; i++)
+		for (int k = 0; k < D; k++)
+			p->E[i][k] = weight_at(0, i * D + k);
+	memcpy(p->W, p->E, sizeof p->W);
+	memcpy(p->P, p->E, sizeof p->P);
+}
+
+/* The greatest error of the results, which stand node after node; children come before their parents. */
+static double worst_error(const struct setting *s, formula *expected, const float *results)
+{
+	const struct lin_forest *f = &s->forest.minibatch.forest;
+	static double x[MAX_NODES][D], h[MAX_NODES][D];
+	struct place p;
+	double worst = 0;
+	read_params(&p);
+	for (int n = 0; n < s->forest.nodes; n++) {
+		const int32_t *child = f->children + f->child_begin[n];
+		bool leaf = f->child_begin[n + 1] == f->child_begin[n];
+		for (int i = 0; i < D; i++)
+			x[n][i] = ((const float *)s->forest.data[0])[n * D + i];
+		p.x = x[n];
+		p.word = s->forest.data[1] ? ((const int32_t *)s->forest.data[1])[n] : 0;
+		for (int k = 0; k < 2 && !leaf; k++)
+			p.h[k] = h[child[k]];
+		for (int i = 0; i < D; i++) {
+			h[n][i] = leaf ? x[n][i] : expected(&p, i);
+			double error = fabs(results[n * D + i] - h[n][i]) / (1 + fabs(h[n][i]));
+			worst = error > worst || isnan(error) ? error : worst;
+		}
+	}
+	return worst;
+}
+
+static bool has_llvm(void)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool found = jit_backend_load("llvm", &d) != NULL;
+	diags_free(&d);
+	return found;
+}
+
+static void compare(struct setting *s, const struct row *row, const char *backend)
+{
+	struct compile_options o = {0, backend, "native", NULL, NULL};
+	struct test_run r;
+	if (tap_ok(start_run(&r, s->model, &o), "%s: made for %s", row->text, backend)) {
+		random_state = 3;
+		make_forest(&s->forest, &r.image, 5, 9);
+		bool ok = run_forest(&r, &s->forest.minibatch);
+		float *results =
+		    gather_outputs(&r, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
+		double worst = ok ? worst_error(s, row->expected, results) : INFINITY;
+		tap_ok(worst < 1e-5, "%s: %s as the formula, to %.1e", row->text, backend, worst);
+		free(results);
+		free_forest(&s->forest);
+	}
+	end_run(&r);
+}
+
+static void test_row(struct arena *a, const struct row *row)
+{
+	struct test_model t = {0};
+	struct setting s = {.model = &t};
+	struct str text = str_in(a);
+	put_model(&text, row->text);
+	if (tap_ok(load_text(&t, "one", str_text(&text), text.n, "D=5 V=7"), "%s: parsed", row->text)) {
+		tap_ok(has_operator(t.model, row->about), "%s: is about %s", row->text,
+		       operator_names[row->about]);
+		tap_ok(needs_sub_op(&t, row->needs), "%s: needs %s", row->text, sub_spelling(row->needs));
+		compare(&s, row, "interpreter");
+		if (has_llvm())
+			compare(&s, row, "llvm");
+		else
+			tap_skip("no LLVM back end", "%s: compiled", row->text);
+	}
+	free_model(&t);
+}
+
+/* A state is read by the output of every row. */
+static void test_tables(void)
+{
+	bool about[RA_OPS] = {[RA_STATE] = true}, needed[SUB_OPS] = {0};
+	for (int i = 0; i < ROWS; i++)
+		about[rows[i].about] = needed[rows[i].needs] = true;
+	for (int op = 0; op < RA_OPS; op++)
+		tap_ok(about[op], "operator %s has a model", operator_names[op]);
+	for (int op = 0; op < SUB_OPS; op++)
+		tap_ok(needed[op], "sub-operator %s has a model", sub_spelling(op));
+}
+
+int main(void)
+{
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	test_tables();
+	if (tap_ok(!arena_guard(&a, &jump), "memory for texts"))
+		for (int i = 0; i < ROWS; i++)
+			test_row(&a, &rows[i]);
+	arena_free(&a);
+	return tap_done();
+}

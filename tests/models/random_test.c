@@ -1,0 +1,178 @@
+/* Random models, each run in many ways: the oracle, the interpreter after every pass, compiled code, other schedules.
+ *
+ *     random_test [FIRST COUNT [EACH]]     seeds FIRST .. FIRST+COUNT-1; one in EACH is compiled, else all are */
+#include "ilir/passes.h"
+#include "tests/models/generate.h"
+#include "tests/models/ways.h"
+
+#include <stdlib.h>
+
+enum { SCHEDULES = 4, SEEDS = 60, COMPILE_EACH = 12 };
+
+static int programs; /* that ran */
+
+struct subject {
+	struct setting setting;
+	struct test_model model;
+	const char *text, *sizes;
+	uint64_t seed;
+	int failures;
+};
+
+static void print_lines(const char *title, const char *text)
+{
+	printf("# --- %s\n# ", title);
+	for (; *text; text++)
+		printf(*text == '\n' && text[1] ? "\n# " : "%c", *text);
+	printf("\n");
+}
+
+static void report(struct subject *s, const struct compile_options *o)
+{
+	printf("# seed %llu, %s: backend %s, target %s, last pass %s\n", (unsigned long long)s->seed, s->sizes, o->backend,
+	       o->target, o->last_pass ? o->last_pass : "none");
+	if (!s->failures++)
+		print_lines("model", s->text);
+	if (o->schedule)
+		print_lines("schedule", o->schedule);
+}
+
+static void check(struct subject *s, struct compile_options o)
+{
+	programs++;
+	if (!agrees(&s->setting, &o))
+		report(s, &o);
+}
+
+/* --- random schedules --- */
+
+static void put_tile(struct text *t, const char *group, int length)
+{
+	static const int sizes[][4] = {{1}, {2, 1}, {3, 2, 1}, {4, 2, 1}, {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
+	const int *nodes = sizes[random_below(8)];
+	put(t, "tile %.*s nodes", length, group);
+	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
+		put(t, " %d", nodes[i]);
+	put(t, " columns %d unroll %d\n", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+}
+
+/* A schedule for the groups that stand in the printed one. */
+static void make_schedule(struct text *t, const char *printed)
+{
+	static const char *const lanes[] = {"4", "8", "16", "off", "8"};
+	t->n = 0;
+	put(t, "dynamic_batch %s\n", random_below(3) ? "on" : "off");
+	put(t, "specialize %s\n", random_below(3) ? "leaf" : "none");
+	put(t, "vectorize %s\n", lanes[random_below(5)]);
+	put(t, "accumulators %d\n", 1 + random_below(20));
+	for (const char *line = printed; line; line = strchr(line, '\n'), line += line != NULL)
+		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
+			put_tile(t, line + 5, strcspn(line + 5, " "));
+}
+
+static void check_schedules(struct subject *s, int n, bool compile)
+{
+	static struct text schedule;
+	struct compile_options o = {0, "interpreter", "avx2", NULL, NULL};
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	struct str printed = str_in(&a);
+	if (!arena_guard(&a, &jump) && compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed))
+		for (int i = 0; i < n; i++) {
+			make_schedule(&schedule, str_text(&printed));
+			o = (struct compile_options){0, "interpreter", i % 2 ? "avx512" : "generic", schedule.at, NULL};
+			check(s, o);
+			o.backend = "llvm", o.target = "native";
+			if (compile)
+				check(s, o);
+		}
+	arena_free(&a);
+}
+
+/* --- one seed --- */
+
+static void check_ways(struct subject *s, bool compile)
+{
+	for (int i = 1; ilir_pass_at(i); i++)
+		check(s, (struct compile_options){0, "interpreter", "avx2", NULL, ilir_pass_at(i)->name});
+	check(s, (struct compile_options){0, "interpreter", "avx512", NULL, NULL});
+	check(s, (struct compile_options){0, "interpreter", "generic", NULL, NULL});
+	if (compile) {
+		check(s, (struct compile_options){0, "llvm", "native", NULL, NULL});
+		check(s, (struct compile_options){0, "llvm", "generic", NULL, NULL});
+	}
+	check_schedules(s, SCHEDULES, compile);
+}
+
+/* What has become infinite or huge is no test of anything. */
+static bool tame(const struct setting *s)
+{
+	for (int64_t i = 0; i < s->count; i++)
+		if (!(fabs(s->expected[i]) < 1e5))
+			return false;
+	return true;
+}
+
+static void check_run(struct subject *s, bool compile)
+{
+	struct compile_options o = {0, "interpreter", "avx2", NULL, "infer_bounds"};
+	struct setting *at = &s->setting;
+	struct test_run r;
+	double worst;
+	programs++;
+	if (!start_run(&r, &s->model, &o)) {
+		report(s, &o);
+		end_run(&r);
+		return;
+	}
+	make_forest(&at->forest, &r.image, 3, 9);
+	if (!run_forest(&r, &at->forest.minibatch)) {
+		report(s, &o);
+	} else {
+		at->expected = gather_outputs(&r, at->forest.nodes, at->forest.minibatch.forest.inputs, &at->count);
+		if (!tame(at)) {
+			printf("# seed %llu: values are not tame\n", (unsigned long long)s->seed);
+		} else {
+			if (!near_oracle(at, &r.session.order, 1e-3, &worst)) {
+				printf("# error %g\n", worst);
+				report(s, &o);
+			}
+			check_ways(s, compile);
+		}
+	}
+	free(at->expected);
+	free_forest(&at->forest);
+	end_run(&r);
+}
+
+static bool check_seed(uint64_t seed, bool compile)
+{
+	static struct generator g;
+	char sizes[64];
+	struct subject s = {.seed = seed, .sizes = sizes};
+	s.text = generate_model(&g, seed, sizes);
+	s.setting.model = &s.model;
+	if (load_text(&s.model, "random", s.text, strlen(s.text), sizes))
+		check_run(&s, compile);
+	else
+		report(&s, &(struct compile_options){.backend = "none", .target = "none"});
+	free_model(&s.model);
+	return s.failures == 0;
+}
+
+static uint64_t number_or(int argc, char **argv, int i, uint64_t otherwise)
+{
+	return argc > i ? strtoull(argv[i], NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = number_or(argc, argv, 1, 1), count = number_or(argc, argv, 2, SEEDS);
+	uint64_t each = number_or(argc, argv, 3, argc > 1 ? 1 : COMPILE_EACH), right = 0;
+	for (uint64_t i = first; i < first + count; i++)
+		right += check_seed(i, i % (each ? each : 1) == 0);
+	tap_ok(right == count, "%llu of %llu random models agree in all ways: %d programs ran", (unsigned long long)right,
+	       (unsigned long long)count, programs);
+	return tap_done();
+}

@@ -1,0 +1,294 @@
+/* What a model means, straight from its graph in binary64: shares nothing with the compiler but the parser. */
+#ifndef ESPALIER_TESTS_MODELS_REFERENCE_H
+#define ESPALIER_TESTS_MODELS_REFERENCE_H
+
+#include "tests/models/helper.h"
+
+struct reference {
+	const struct test_model *t;
+	const struct test_forest *f;
+	struct arena *arena;
+	double **value;   /* by node of the graph */
+	unsigned *stamp;  /* the epoch in which a value was computed */
+	unsigned epoch, epochs;
+	double **state;   /* by state: a row for each node of the forest */
+	int32_t node, each; /* the node at hand; the child that a sum over children is at */
+};
+
+static inline int64_t dim_of(const struct reference *r, const struct ra_node *n, int d)
+{
+	return ra_dim_value(&n->shape.dim[d], r->t->sizes);
+}
+
+static inline int64_t count_of(const struct reference *r, const struct ra_shape *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < s->rank; d++)
+		n *= ra_dim_value(&s->dim[d], r->t->sizes);
+	return n;
+}
+
+static inline const double *refer(struct reference *, ra_ref);
+
+/* --- operators: each fills `to`, which has the elements of the node's shape --- */
+
+static inline double apply(enum ra_op op, double a, double b)
+{
+	switch (op) {
+	case RA_NEG:
+		return -a;
+	case RA_ADD:
+		return a + b;
+	case RA_SUB:
+		return a - b;
+	case RA_MUL:
+		return a * b;
+	case RA_DIV:
+		return a / b;
+	case RA_MAXIMUM:
+		return a > b ? a : b;
+	case RA_EXP:
+		return exp(a);
+	case RA_LOG:
+		return log(a);
+	case RA_SQRT:
+		return sqrt(a);
+	case RA_SIGMOID:
+		return 1 / (1 + exp(-a));
+	case RA_TANH:
+		return tanh(a);
+	default:
+		return NAN;
+	}
+}
+
+/* An axis that is lacking is a leading one, so the shorter argument begins again and again. */
+static inline void refer_elementwise(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_model *m = r->t->model;
+	int64_t x = count_of(r, &ra_at(m, n->arg[0])->shape), y = n->arg[1].i ? count_of(r, &ra_at(m, n->arg[1])->shape) : 1;
+	const double *a = refer(r, n->arg[0]), *b = n->arg[1].i ? refer(r, n->arg[1]) : a;
+	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
+		to[i] = apply(n->op, a[i % x], b[i % y]);
+}
+
+static inline void refer_product(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_node *x = ra_at(r->t->model, n->arg[0]), *y = ra_at(r->t->model, n->arg[1]);
+	int64_t depth = dim_of(r, y, 0), rows = x->shape.rank == 2 ? dim_of(r, x, 0) : 1;
+	int64_t columns = y->shape.rank == 2 ? dim_of(r, y, 1) : 1;
+	const double *a = refer(r, n->arg[0]), *b = refer(r, n->arg[1]);
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < columns; j++) {
+			to[i * columns + j] = 0;
+			for (int64_t k = 0; k < depth; k++)
+				to[i * columns + j] += a[i * depth + k] * b[k * columns + j];
+		}
+}
+
+static inline void add_up(enum ra_op op, double *to, double x, bool first)
+{
+	bool sum = op == RA_SUM || op == RA_CHILD_SUM;
+	*to = first ? x : sum ? *to + x : x > *to ? x : *to;
+}
+
+static inline void refer_reduction(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_node *from = ra_at(r->t->model, n->arg[0]);
+	const double *a = refer(r, n->arg[0]);
+	int64_t extent = dim_of(r, from, n->axis), inner = 1, all = count_of(r, &n->shape);
+	for (int d = n->axis + 1; d < from->shape.rank; d++)
+		inner *= dim_of(r, from, d);
+	for (int64_t i = 0; i < all; i++)
+		for (int64_t k = 0; k < extent; k++)
+			add_up(n->op, &to[i], a[(i / inner * extent + k) * inner + i % inner], k == 0);
+}
+
+static inline void refer_children(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct lin_forest *f = &r->f->minibatch.forest;
+	unsigned epoch = r->epoch;
+	int32_t each = r->each;
+	for (int32_t e = f->child_begin[r->node]; e < f->child_begin[r->node + 1]; e++) {
+		r->each = f->children[e];
+		r->epoch = ++r->epochs;
+		const double *a = refer(r, n->arg[0]);
+		for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
+			add_up(n->op, &to[i], a[i], e == f->child_begin[r->node]);
+	}
+	r->epoch = epoch;
+	r->each = each;
+}
+
+static inline void refer_slice(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct ra_node *from = ra_at(r->t->model, n->arg[0]);
+	int64_t part = dim_of(r, n, n->shape.rank - 1), whole = dim_of(r, from, n->shape.rank - 1);
+	int64_t begin = ra_dim_value(&n->begin, r->t->sizes);
+	const double *a = refer(r, n->arg[0]);
+	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
+		to[i] = a[i / part * whole + begin + i % part];
+}
+
+static inline void refer_concat(struct reference *r, const struct ra_node *n, double *to)
+{
+	int64_t inner = 1, whole, at = 0;
+	for (int d = n->axis; d < n->shape.rank; d++)
+		inner *= dim_of(r, n, d);
+	whole = inner;
+	for (int a = 0; a < 2; a++) {
+		const double *from = refer(r, n->arg[a]);
+		int64_t all = count_of(r, &ra_at(r->t->model, n->arg[a])->shape), part = all / (count_of(r, &n->shape) / whole);
+		for (int64_t i = 0; i < all; i++)
+			to[i / part * whole + at + i % part] = from[i];
+		at += part;
+	}
+}
+
+static inline void refer_transpose(struct reference *r, const struct ra_node *n, double *to)
+{
+	int64_t rows = dim_of(r, n, n->shape.rank - 2), columns = dim_of(r, n, n->shape.rank - 1);
+	const double *a = refer(r, n->arg[0]);
+	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++) {
+		int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
+		to[i] = a[matrix * rows * columns + column * rows + row];
+	}
+}
+
+static inline void refer_source(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct lin_forest *f = &r->f->minibatch.forest;
+	int64_t all = count_of(r, &n->shape);
+	for (int64_t i = 0; i < all; i++)
+		switch (n->op) {
+		case RA_CONST:
+			to[i] = n->constant;
+			break;
+		case RA_EXTENT:
+			to[i] = ra_dim_value(&n->begin, r->t->sizes);
+			break;
+		case RA_PARAM:
+			to[i] = weight_at(n->param, i);
+			break;
+		case RA_INPUT:
+			to[i] = ((const float *)r->f->data[n->input])[r->node * all + i];
+			break;
+		case RA_LOOKUP:
+			to[i] = refer(r, n->arg[0])[((const int32_t *)r->f->data[n->input])[r->node] * all + i];
+			break;
+		case RA_STATE:
+			to[i] = r->state[n->state.state][r->node * all + i];
+			break;
+		case RA_CHILD: {
+			int slot = n->state.slot;
+			int32_t child = slot == RA_EACH_CHILD ? r->each : f->children[f->child_begin[r->node] + slot];
+			to[i] = r->state[n->state.state][child * all + i];
+			break;
+		}
+		default:
+			to[i] = 0;
+		}
+}
+
+static inline void refer_anew(struct reference *r, const struct ra_node *n, double *to)
+{
+	switch (n->op) {
+	case RA_MATMUL:
+		refer_product(r, n, to);
+		break;
+	case RA_SUM:
+	case RA_MAX:
+		refer_reduction(r, n, to);
+		break;
+	case RA_CHILD_SUM:
+	case RA_CHILD_MAX:
+		refer_children(r, n, to);
+		break;
+	case RA_SLICE:
+		refer_slice(r, n, to);
+		break;
+	case RA_CONCAT:
+		refer_concat(r, n, to);
+		break;
+	case RA_TRANSPOSE:
+		refer_transpose(r, n, to);
+		break;
+	case RA_CONST:
+	case RA_ZERO:
+	case RA_EXTENT:
+	case RA_PARAM:
+	case RA_INPUT:
+	case RA_LOOKUP:
+	case RA_STATE:
+	case RA_CHILD:
+		refer_source(r, n, to);
+		break;
+	default:
+		refer_elementwise(r, n, to);
+	}
+}
+
+/* The elements of a value at the node at hand. */
+static inline const double *refer(struct reference *r, ra_ref ref)
+{
+	const struct ra_node *n = ra_at(r->t->model, ref);
+	if (!r->value[ref.i])
+		r->value[ref.i] = ARENA_ARRAY(r->arena, double, count_of(r, &n->shape));
+	if (r->stamp[ref.i] == r->epoch)
+		return r->value[ref.i];
+	refer_anew(r, n, r->value[ref.i]);
+	r->stamp[ref.i] = r->epoch;
+	return r->value[ref.i];
+}
+
+/* --- a whole run --- */
+
+/* A value in the elements of a shape that may have more axes. */
+static inline void copy_value(struct reference *r, ra_ref value, int64_t elements, double *to)
+{
+	int64_t n = count_of(r, &ra_at(r->t->model, value)->shape);
+	const double *from = refer(r, value);
+	for (int64_t i = 0; i < elements; i++)
+		to[i] = from[i % n];
+}
+
+static inline void refer_states(struct reference *r, int32_t node)
+{
+	const struct ra_model *m = r->t->model;
+	const int32_t *begin = r->f->minibatch.forest.child_begin;
+	r->node = node;
+	r->epoch = ++r->epochs;
+	for (size_t s = 0; s < m->states.n; s++) {
+		int64_t n = count_of(r, &m->states.at[s].shape);
+		copy_value(r, m->states.at[s].value[begin[node] == begin[node + 1] ? RA_LEAF : RA_INNER], n, r->state[s] + node * n);
+	}
+}
+
+/* All outputs in the order of gather_outputs, `count` of them; NULL when there are not that many. */
+static inline double *refer_outputs(struct arena *a, const struct test_model *t, const struct test_forest *f, int64_t count)
+{
+	const struct ra_model *m = t->model;
+	struct reference r = {.t = t, .f = f, .arena = a};
+	double *all = ARENA_ARRAY(a, double, count + 1);
+	int64_t at = 0;
+	r.value = ARENA_ARRAY(a, double *, m->nodes.n);
+	r.stamp = ARENA_ARRAY(a, unsigned, m->nodes.n);
+	r.state = ARENA_ARRAY(a, double *, m->states.n);
+	for (size_t s = 0; s < m->states.n; s++)
+		r.state[s] = ARENA_ARRAY(a, double, f->nodes * count_of(&r, &m->states.at[s].shape));
+	for (int32_t n = 0; n < f->nodes; n++)
+		refer_states(&r, n);
+	for (size_t o = 0; o < m->outputs.n; o++) {
+		bool at_root = m->outputs.at[o].at_root;
+		int64_t n = count_of(&r, &ra_at(m, m->outputs.at[o].value)->shape);
+		int64_t rows = at_root ? f->minibatch.forest.inputs : f->nodes;
+		for (int64_t row = 0; row < rows && at + n <= count; row++, at += n) {
+			r.node = at_root ? f->minibatch.forest.root[row] : row;
+			r.epoch = ++r.epochs;
+			copy_value(&r, m->outputs.at[o].value, n, all + at);
+		}
+	}
+	return at == count ? all : NULL;
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* A model over one forest, run in one way after another: what each gives is compared with what the first gave. */
+#ifndef ESPALIER_TESTS_MODELS_WAYS_H
+#define ESPALIER_TESTS_MODELS_WAYS_H
+
+#include "tests/models/reference.h"
+
+struct setting {
+	const struct test_model *model;
+	struct test_forest forest;
+	float *expected; /* what the first run gave */
+	int64_t count;
+};
+
+static inline bool same_bits(const struct setting *s, const struct test_run *r)
+{
+	int64_t count;
+	float *all = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &count);
+	bool same = count == s->count && memcmp(all, s->expected, count * sizeof *all) == 0;
+	for (int64_t i = 0; !same && i < count; i++)
+		if (memcmp(&all[i], &s->expected[i], sizeof *all) != 0) {
+			printf("# element %lld is %.9g, not %.9g\n", (long long)i, all[i], s->expected[i]);
+			break;
+		}
+	free(all);
+	return same;
+}
+
+static inline bool agrees(struct setting *s, const struct compile_options *o)
+{
+	struct test_run r;
+	bool ok = start_run(&r, s->model, o) && run_forest(&r, &s->forest.minibatch) && same_bits(s, &r);
+	end_run(&r);
+	return ok;
+}
+
+/* --- against the oracle --- */
+
+static inline int64_t elements_of(const struct sub_tensor *t)
+{
+	int64_t n = 1;
+	for (int d = 0; d < t->rank; d++)
+		n *= t->shape[d];
+	return n;
+}
+
+/* The oracle's results in the order of gather_outputs. */
+static inline double *ask_oracle(struct setting *s, struct arena *a, const struct lin_order *order)
+{
+	const struct lin_forest *f = &s->forest.minibatch.forest;
+	struct sub_program p;
+	struct sub_options options = {0};
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	sub_init(&p, a, "oracle");
+	if (!sub_lower(&p, s->model->model, s->model->sizes, &options, &d))
+		return NULL;
+	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
+	double **states = ARENA_ARRAY(a, double *, p.states.n), **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
+	for (size_t i = 0; i < p.params.n; i++) {
+		int64_t n = elements_of(&p.params.at[i]);
+		float *values = ARENA_ARRAY(a, float, n);
+		read_weight(NULL, i, 0, n, values, NULL);
+		params[i] = values;
+	}
+	for (size_t i = 0; i < p.states.n; i++)
+		states[i] = ARENA_ARRAY(a, double, f->nodes * elements_of(&p.states.at[i]));
+	double *all = ARENA_ARRAY(a, double, s->count);
+	int64_t at = 0;
+	for (size_t i = 0; i < p.outputs.n; i++) {
+		outputs[i] = all + at;
+		at += (p.outputs.at[i].at_root ? f->inputs : f->nodes) * elements_of(&p.outputs.at[i].row);
+	}
+	struct sub_forest forest = {f->nodes, f->inputs, f->child_begin, f->children, f->root, order->order, s->forest.data};
+	sub_evaluate(&p, &forest, params, states, outputs, a);
+	diags_free(&d);
+	return at == s->count ? all : NULL;
+}
+
+static inline double distance(const struct setting *s, const double *all)
+{
+	double worst = all ? 0 : INFINITY;
+	for (int64_t i = 0; all && i < s->count; i++) {
+		double error = fabs(all[i] - s->expected[i]) / (1 + fabs(all[i]));
+		worst = error > worst || isnan(error) ? error : worst;
+	}
+	return worst;
+}
+
+/* Near to what the oracle of the sub-operators gives, and to what the model's own graph says. */
+static inline bool near_oracle(struct setting *s, const struct lin_order *order, double tolerance, double *worst)
+{
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	*worst = INFINITY;
+	if (!arena_guard(&a, &jump)) {
+		double graph = distance(s, refer_outputs(&a, s->model, &s->forest, s->count));
+		*worst = distance(s, ask_oracle(s, &a, order));
+		*worst = graph < *worst ? *worst : graph;
+	}
+	arena_free(&a);
+	return *worst < tolerance;
+}
+
+#endif
