@@ -6,7 +6,7 @@ unit_tests = \
 	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \
 	%D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test %D%/jit/tile_test \
 	%D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
-	%D%/linearize/random_test %D%/models/differential_test %D%/models/dump_test \
+	%D%/linearize/random_test %D%/models/depth_test %D%/models/differential_test %D%/models/dump_test \
 	%D%/models/operators_test %D%/models/random_test %D%/models/sizes_test %D%/ra/bind_test \
 	%D%/ra/document_test %D%/ra/illegal_test %D%/ra/parse_test %D%/ra/robust_test %D%/runtime/pack_test \
 	%D%/runtime/session_test %D%/sched/schedule_test %D%/subop/subop_test
@@ -20,7 +20,7 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/gated %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/models/ternary.ra
+	%D%/models/nested.ra %D%/models/parts.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la

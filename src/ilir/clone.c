@@ -1,11 +1,24 @@
 /* Copies of blocks, and what else passes share. */
+#include "base/map.h"
 #include "ilir/passes.h"
 
 struct clone {
 	struct ilir_tiling *tiling;
-	VEC(ilir_expr) var;      /* by old variable; none = kept */
-	VEC(ilir_buffer) buffer; /* by old register; none = kept */
+	struct map var;	   /* old variable -> expression; a map, because blocks are many and small */
+	struct map buffer; /* old register -> new one */
 };
+
+static void become(struct map *map, uint32_t old, uint32_t fresh)
+{
+	map_add(map, (const char *)&old, sizeof old, fresh);
+}
+
+/* What something became; 0 = it is kept. */
+static uint32_t became(const struct map *map, uint32_t old)
+{
+	int fresh = map_get(map, (const char *)&old, sizeof old);
+	return fresh < 0 ? 0 : fresh;
+}
 
 bool ilir_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
 {
@@ -25,16 +38,15 @@ const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *t, ilir_var v)
 static ilir_expr rename_leaf(struct ilir_module *m, ilir_expr e, void *context)
 {
 	const struct clone *c = context;
-	const struct ilir_node *n = ilir_at(m, e);
-	if (n->op == ILIR_VAR && n->var.i < c->var.n && c->var.at[n->var.i].i)
-		return c->var.at[n->var.i];
-	if (n->op == ILIR_LOAD && n->buffer.i < c->buffer.n && c->buffer.at[n->buffer.i].i) {
-		ilir_expr index[ILIR_MAX_RANK];
-		for (int i = 0; i < n->args; i++)
-			index[i] = ilir_arg(m, e, i);
-		return ilir_load(m, c->buffer.at[n->buffer.i], index, n->args);
-	}
-	return e;
+	const struct ilir_node n = *ilir_at(m, e);
+	uint32_t var = n.op == ILIR_VAR ? became(&c->var, n.var.i) : 0;
+	uint32_t buffer = n.op == ILIR_LOAD ? became(&c->buffer, n.buffer.i) : 0;
+	ilir_expr index[ILIR_MAX_RANK];
+	if (!buffer)
+		return var ? (ilir_expr){var} : e;
+	for (int i = 0; i < n.args; i++)
+		index[i] = ilir_arg(m, e, i);
+	return ilir_load(m, (ilir_buffer){buffer}, index, n.args);
 }
 
 /* --- definitions of a block get new names --- */
@@ -42,17 +54,13 @@ static ilir_expr rename_leaf(struct ilir_module *m, ilir_expr e, void *context)
 static ilir_var rename_var(struct ilir_module *m, struct clone *c, ilir_var v)
 {
 	ilir_var fresh = ilir_new_var(m, m->vars.at[v.i].name, m->vars.at[v.i].type);
-	while (c->var.n <= v.i)
-		vec_push(m->arena, &c->var, (ilir_expr){0});
-	c->var.at[v.i] = ilir_var_ref(m, fresh);
+	become(&c->var, v.i, ilir_var_ref(m, fresh).i);
 	return fresh;
 }
 
 static void rename_register(struct ilir_module *m, struct clone *c, ilir_buffer b)
 {
-	while (c->buffer.n <= b.i)
-		vec_push(m->arena, &c->buffer, (ilir_buffer){0});
-	c->buffer.at[b.i] = ilir_new_buffer(m, m->buffers.at[b.i]);
+	become(&c->buffer, b.i, ilir_new_buffer(m, m->buffers.at[b.i]).i);
 }
 
 static void rename_loop(struct ilir_module *m, struct clone *c, ilir_var v)
@@ -95,12 +103,14 @@ static void rename_definitions(struct ilir_module *m, struct clone *c, const str
 
 static ilir_var renamed_var(const struct ilir_module *m, const struct clone *c, ilir_var v)
 {
-	return v.i < c->var.n && c->var.at[v.i].i ? ilir_at(m, c->var.at[v.i])->var : v;
+	uint32_t fresh = became(&c->var, v.i);
+	return fresh ? ilir_at(m, (ilir_expr){fresh})->var : v;
 }
 
 static ilir_buffer renamed_buffer(const struct clone *c, ilir_buffer b)
 {
-	return b.i < c->buffer.n && c->buffer.at[b.i].i ? c->buffer.at[b.i] : b;
+	uint32_t fresh = became(&c->buffer, b.i);
+	return fresh ? (ilir_buffer){fresh} : b;
 }
 
 static struct ilir_stmt *rename_stmt(struct ilir_module *m, struct ilir_stmt *s, void *context)
@@ -117,20 +127,20 @@ static struct ilir_stmt *rename_stmt(struct ilir_module *m, struct ilir_stmt *s,
 	return s;
 }
 
-struct ilir_stmt *ilir_clone_block(struct ilir_module *m, const struct ilir_stmt *s, struct ilir_tiling *tiling)
+struct ilir_stmt *ilir_clone_block(struct ilir_module *m, const struct ilir_stmt *s,
+				   struct ilir_tiling *tiling)
 {
-	struct clone c = {.tiling = tiling};
+	struct clone c = {tiling, map_in(m->arena), map_in(m->arena)};
 	rename_definitions(m, &c, s);
 	struct ilir_rewrite r = {rename_leaf, rename_stmt, &c};
 	return ilir_rewrite_block(m, s, &r);
 }
 
-struct ilir_stmt *ilir_substitute_block(struct ilir_module *m, const struct ilir_stmt *s, ilir_var v, ilir_expr by)
+struct ilir_stmt *ilir_substitute_block(struct ilir_module *m, const struct ilir_stmt *s, ilir_var v,
+					ilir_expr by)
 {
-	struct clone c = {0};
-	while (c.var.n <= v.i)
-		vec_push(m->arena, &c.var, (ilir_expr){0});
-	c.var.at[v.i] = by;
+	struct clone c = {NULL, map_in(m->arena), map_in(m->arena)};
+	become(&c.var, v.i, by.i);
 	struct ilir_rewrite r = {rename_leaf, NULL, &c};
 	return ilir_rewrite_block(m, s, &r);
 }

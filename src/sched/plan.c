@@ -142,14 +142,20 @@ static bool recomputed(const struct planner *pl, const struct sub_value *v, cons
 	return false;
 }
 
-/* The value is wanted at just the element that the target at hand is computing. */
+static int64_t loop_extent(const struct sub_program *p, int var)
+{
+	return is_lead(p, var) ? 0 : p->vars.at[var].set == SUB_EDGE ? RAGGED : p->vars.at[var].extent;
+}
+
+/* The value is wanted at just the element that the target at hand is computing, in a nest that computes all of it: the
+ * first half of a product may be wanted at such places, but comes from another nest. */
 static bool inside(const struct planner *pl, sub_ref r, const struct index *index)
 {
 	const struct sub_value *v = sub_at(pl->p, r), *t = sub_at(pl->p, pl->targets.at[pl->at].value);
 	if (v->vars != t->vars)
 		return false;
 	for (int i = 0; i < v->vars; i++)
-		if (index[i].id != (uint64_t)i + 1)
+		if (index[i].id != (uint64_t)i + 1 || loop_extent(pl->p, v->var[i]) != loop_extent(pl->p, t->var[i]))
 			return false;
 	return true;
 }
@@ -285,11 +291,6 @@ static void walk(struct planner *pl, sub_ref r, const struct index *index)
 	else
 		for (int a = 0; a < v->args; a++)
 			walk_argument(pl, v, index, a);
-}
-
-static int64_t loop_extent(const struct sub_program *p, int var)
-{
-	return is_lead(p, var) ? 0 : p->vars.at[var].set == SUB_EDGE ? RAGGED : p->vars.at[var].extent;
 }
 
 static void walk_target(struct planner *pl, int at)

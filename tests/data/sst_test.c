@@ -208,7 +208,7 @@ static float *read_param(const struct oracle *o, struct arena *a, const struct s
 	const struct io_safetensors *file = o->w->weights->file;
 	struct diags d;
 	diags_init(&d, &allocator_default);
-	for (size_t i = 0; i < file->n; i++)
+	for (int i = 0; i < file->n; i++)
 		if (strcmp(file->tensor[i].name, t->name) == 0) {
 			float *values = ARENA_ARRAY(a, float, tensor_elements(&file->tensor[i]));
 			io_safetensors_read_f32(file, &d, i, 0, tensor_elements(&file->tensor[i]), values);

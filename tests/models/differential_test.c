@@ -17,6 +17,10 @@ static const struct {
     {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
     {"tests/ra/good/dag.ra", "D=9 E=10"},
     {"tests/ra/good/matrix.ra", "D=5 V=30"},
+    {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
+    {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
+    {"tests/models/parts.ra", "D=9"},
+    {"tests/models/order.ra", "D=5"},
 };
 
 /* --- the ways --- */

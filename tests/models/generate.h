@@ -1,5 +1,6 @@
-/* Random model texts, valid by construction: expressions are made from the shape that is wanted down to parameters, inputs
- * and states.  Values stay small: what could grow is put through tanh, divisors are at least 1. */
+/* Random model texts, valid by construction: expressions are made from the shape that is wanted down to
+ * parameters, inputs and states.  Values stay small: what could grow is put through tanh, divisors are at
+ * least 1. */
 #ifndef ESPALIER_TESTS_MODELS_GENERATE_H
 #define ESPALIER_TESTS_MODELS_GENERATE_H
 
@@ -198,7 +199,8 @@ static inline void put_atom(struct generator *g, const struct form *f)
 				return;
 			break;
 		case 4:
-			if (at_node ? put_named(g, pick(g->vector, g->vectors, f)) : put_named(g, pick(g->state, g->states, f)))
+			if (at_node ? put_named(g, pick(g->vector, g->vectors, f))
+				    : put_named(g, pick(g->state, g->states, f)))
 				return;
 			break;
 		case 5:
@@ -231,10 +233,26 @@ static inline void put_value(struct generator *, const struct form *, int depth)
 
 /* The text around one argument of the same form; every one keeps small values small. */
 static const char *const around_one[][2] = {
-    {"tanh(", ")"}, {"sigmoid(", ")"}, {"(-", ")"}, {"relu(", ")"}, {"exp(-abs(", "))"}, {"exp(tanh(", "))"},
-    {"log(1 + abs(", "))"}, {"sqrt(0.25 + abs(", "))"}, {"(0.3 * ", ")"}, {"silu(", ")"}, {"gelu(tanh(", "))"},
-    {"leaky_relu(", ", 0.1)"}, {"softplus(", ")"}, {"square(tanh(", "))"}, {"abs(", ")"}, {"tanh(", ")"},
-    {"(1 - ", ")"}, {"minimum(1, ", ")"}, {"(q = tanh(", "); q * q + q)"}, {"(0.5 / (1 + abs(", ")))"},
+    {"tanh(", ")"},
+    {"sigmoid(", ")"},
+    {"(-", ")"},
+    {"relu(", ")"},
+    {"exp(-abs(", "))"},
+    {"exp(tanh(", "))"},
+    {"log(1 + abs(", "))"},
+    {"sqrt(0.25 + abs(", "))"},
+    {"(0.3 * ", ")"},
+    {"silu(", ")"},
+    {"gelu(tanh(", "))"},
+    {"leaky_relu(", ", 0.1)"},
+    {"softplus(", ")"},
+    {"square(tanh(", "))"},
+    {"abs(", ")"},
+    {"tanh(", ")"},
+    {"(1 - ", ")"},
+    {"minimum(1, ", ")"},
+    {"(q = tanh(", "); q * q + q)"},
+    {"(0.5 / (1 + abs(", ")))"},
 };
 
 static inline bool put_unary(struct generator *g, const struct form *f, int depth)
@@ -246,7 +264,8 @@ static inline bool put_unary(struct generator *g, const struct form *f, int dept
 	return true;
 }
 
-static inline void put_either(struct generator *g, const struct form *a, const struct form *b, int depth, const char *const *text)
+static inline void put_either(struct generator *g, const struct form *a, const struct form *b, int depth,
+			      const char *const *text)
 {
 	put(&g->body, "%s", text[0]);
 	put_value(g, a, depth);
@@ -256,8 +275,9 @@ static inline void put_either(struct generator *g, const struct form *a, const s
 }
 
 static const char *const around_two[][3] = {
-    {"(", " + ", ")"}, {"(", " - ", ")"}, {"(", " * ", ")"}, {"(", " + ", ")"}, {"(", " * ", ")"},
-    {"maximum(", ", ", ")"}, {"minimum(", ", ", ")"}, {"(", " / (1 + abs(", ")))"}, {"(", " - 2 * ", ")"},
+    {"(", " + ", ")"},	   {"(", " - ", ")"},	    {"(", " * ", ")"},	     {"(", " + ", ")"},
+    {"(", " * ", ")"},	   {"maximum(", ", ", ")"}, {"minimum(", ", ", ")"}, {"(", " / (1 + abs(", ")))"},
+    {"(", " - 2 * ", ")"},
 };
 
 /* One side may lack leading axes. */
@@ -283,7 +303,8 @@ static inline bool put_product(struct generator *g, const struct form *f, int de
 	struct extent k = random_extent();
 	if (f->rank > 2 || too_large(g, f, &k))
 		return false;
-	bool left = f->rank == 2 || (f->rank == 1 && random_below(3)), right = f->rank == 2 || (f->rank == 1 && !left);
+	bool left = f->rank == 2 || (f->rank == 1 && random_below(3)),
+	     right = f->rank == 2 || (f->rank == 1 && !left);
 	struct form a = {.rank = 1 + left}, b = {.rank = 1 + right, .dim = {k}};
 	a.dim[0] = f->dim[0];
 	a.dim[left] = k;
@@ -348,6 +369,43 @@ static inline bool put_slice(struct generator *g, const struct form *f, int dept
 	put(&g->body, "]");
 	(void)depth;
 	return true;
+}
+
+/* The extents of `whole` less those of `part`; false when nothing or less is left. */
+static inline bool rest_of(const struct extent *whole, const struct extent *part, struct extent *rest)
+{
+	bool any = false, fits = true;
+	*rest = *whole;
+	for (int i = 0; i < SYMBOLS; i++) {
+		rest->of[i] -= part->of[i];
+		fits &= rest->of[i] >= 0;
+		any |= rest->of[i] > 0;
+	}
+	rest->plus -= part->plus;
+	return fits && rest->plus >= 0 && (any || rest->plus > 0);
+}
+
+/* The first or the last part of a local that others may want as well. */
+static inline bool put_part_of_local(struct generator *g, const struct form *f, int depth)
+{
+	(void)depth;
+	for (int i = 0; f->rank && i < g->locals; i++) {
+		const struct named *local = &g->local[i];
+		struct form whole = *f;
+		struct extent rest;
+		if (local->form.rank != f->rank)
+			continue;
+		whole.dim[f->rank - 1] = local->form.dim[f->rank - 1];
+		if (!same_form(&whole, &local->form) ||
+		    !rest_of(&whole.dim[f->rank - 1], &f->dim[f->rank - 1], &rest))
+			continue;
+		bool first = random_below(2);
+		put(&g->body, first ? "%s[:" : "%s[", local->name);
+		put_extent(&g->body, first ? &f->dim[f->rank - 1] : &rest);
+		put(&g->body, first ? "]" : ":]");
+		return true;
+	}
+	return false;
 }
 
 static inline bool put_concat(struct generator *g, const struct form *f, int depth)
@@ -448,9 +506,10 @@ static inline bool put_gates(struct generator *g, const struct form *f, int dept
 }
 
 static bool (*const operators[])(struct generator *, const struct form *, int) = {
-    put_unary, put_unary, put_unary, put_binary, put_binary, put_binary, put_product, put_product, put_product,
-    put_reduction, put_over_children, put_over_children, put_slice, put_concat, put_concat, put_transpose, put_prelude,
-    put_gates, put_gates, put_gates,
+    put_unary,	       put_unary,	  put_unary,   put_binary,    put_binary,	 put_binary,
+    put_product,       put_product,	  put_product, put_reduction, put_over_children, put_over_children,
+    put_slice,	       put_concat,	  put_concat,  put_transpose, put_prelude,	 put_part_of_local,
+    put_part_of_local, put_part_of_local, put_gates,   put_gates,     put_gates,
 };
 
 /* An expression of this form in parentheses or without need of them. */
@@ -458,7 +517,8 @@ static inline void put_value(struct generator *g, const struct form *f, int dept
 {
 	int tries = depth > 0 && g->body.n < 5000 ? 4 : 0;
 	while (tries-- && form_elements(g, f) < 3000)
-		if (operators[random_below(sizeof operators / sizeof *operators)](g, f, depth - 1 - random_below(2)))
+		if (operators[random_below(sizeof operators / sizeof *operators)](
+			g, f, depth - 1 - random_below(2)))
 			return;
 	put_atom(g, f);
 }
@@ -472,8 +532,9 @@ static inline void put_structure(struct generator *g)
 		int children;
 		bool sequence;
 	} structures[] = {
-	    {"sequence", 1, true}, {"tree(left, right)", 0, false}, {"tree(3)", 3, false}, {"tree(*)", -1, false},
-	    {"tree(2)", 2, false}, {"dag(*)", -1, false}, {"dag(2)", 2, false}, {"tree(1)", 1, false},
+	    {"sequence", 1, true},  {"tree(left, right)", 0, false}, {"tree(3)", 3, false},
+	    {"tree(*)", -1, false}, {"tree(2)", 2, false},	     {"dag(*)", -1, false},
+	    {"dag(2)", 2, false},   {"tree(1)", 1, false},
 	};
 	int i = random_below(8);
 	put(&g->body, "structure %s\n", structures[i].text);
@@ -528,6 +589,11 @@ static inline void put_local(struct generator *g, int depth)
 {
 	struct form f = random_form(2);
 	char name[24];
+	const struct form *state = &g->state[random_below(g->states)].form;
+	if (f.rank && state->rank && random_below(2)) {
+		f.dim[f.rank - 1] = state->dim[state->rank - 1];
+		f.dim[f.rank - 1].of[random_below(SYMBOLS)]++;
+	}
 	snprintf(name, sizeof name, "v%d", g->names++);
 	put(&g->body, "    %s = ", name);
 	put_value(g, &f, depth);

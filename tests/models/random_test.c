@@ -1,6 +1,8 @@
-/* Random models, each run in many ways: the oracle, the interpreter after every pass, compiled code, other schedules.
+/* Random models, each run in many ways: the oracle, the interpreter after every pass, compiled code, other
+ * schedules.
  *
- *     random_test [FIRST COUNT [EACH]]     seeds FIRST .. FIRST+COUNT-1; one in EACH is compiled, else all are */
+ *     random_test [FIRST COUNT [EACH]]     seeds FIRST .. FIRST+COUNT-1; one in EACH is compiled, else all
+ * are */
 #include "ilir/passes.h"
 #include "tests/models/generate.h"
 #include "tests/models/ways.h"
@@ -29,8 +31,8 @@ static void print_lines(const char *title, const char *text)
 
 static void report(struct subject *s, const struct compile_options *o)
 {
-	printf("# seed %llu, %s: backend %s, target %s, last pass %s\n", (unsigned long long)s->seed, s->sizes, o->backend,
-	       o->target, o->last_pass ? o->last_pass : "none");
+	printf("# seed %llu, %s: backend %s, target %s, last pass %s\n", (unsigned long long)s->seed,
+	       s->sizes, o->backend, o->target, o->last_pass ? o->last_pass : "none");
 	if (!s->failures++)
 		print_lines("model", s->text);
 	if (o->schedule)
@@ -48,7 +50,8 @@ static void check(struct subject *s, struct compile_options o)
 
 static void put_tile(struct text *t, const char *group, int length)
 {
-	static const int sizes[][4] = {{1}, {2, 1}, {3, 2, 1}, {4, 2, 1}, {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
+	static const int sizes[][4] = {{1},    {2, 1},	     {3, 2, 1}, {4, 2, 1},
+				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
 	const int *nodes = sizes[random_below(8)];
 	put(t, "tile %.*s nodes", length, group);
 	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
@@ -78,10 +81,12 @@ static void check_schedules(struct subject *s, int n, bool compile)
 	jmp_buf jump;
 	arena_init(&a, &allocator_default);
 	struct str printed = str_in(&a);
-	if (!arena_guard(&a, &jump) && compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed))
+	if (!arena_guard(&a, &jump) &&
+	    compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed))
 		for (int i = 0; i < n; i++) {
 			make_schedule(&schedule, str_text(&printed));
-			o = (struct compile_options){0, "interpreter", i % 2 ? "avx512" : "generic", schedule.at, NULL};
+			o = (struct compile_options){0, "interpreter", i % 2 ? "avx512" : "generic",
+						     schedule.at, NULL};
 			check(s, o);
 			o.backend = "llvm", o.target = "native";
 			if (compile)
@@ -130,7 +135,8 @@ static void check_run(struct subject *s, bool compile)
 	if (!run_forest(&r, &at->forest.minibatch)) {
 		report(s, &o);
 	} else {
-		at->expected = gather_outputs(&r, at->forest.nodes, at->forest.minibatch.forest.inputs, &at->count);
+		at->expected =
+		    gather_outputs(&r, at->forest.nodes, at->forest.minibatch.forest.inputs, &at->count);
 		if (!tame(at)) {
 			printf("# seed %llu: values are not tame\n", (unsigned long long)s->seed);
 		} else {
@@ -172,7 +178,7 @@ int main(int argc, char **argv)
 	uint64_t each = number_or(argc, argv, 3, argc > 1 ? 1 : COMPILE_EACH), right = 0;
 	for (uint64_t i = first; i < first + count; i++)
 		right += check_seed(i, i % (each ? each : 1) == 0);
-	tap_ok(right == count, "%llu of %llu random models agree in all ways: %d programs ran", (unsigned long long)right,
-	       (unsigned long long)count, programs);
+	tap_ok(right == count, "%llu of %llu random models agree in all ways: %d programs ran",
+	       (unsigned long long)right, (unsigned long long)count, programs);
 	return tap_done();
 }

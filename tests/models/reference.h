@@ -1,4 +1,5 @@
-/* What a model means, straight from its graph in binary64: shares nothing with the compiler but the parser. */
+/* What a model means, straight from its graph in binary64: shares nothing with the compiler but the parser.
+ */
 #ifndef ESPALIER_TESTS_MODELS_REFERENCE_H
 #define ESPALIER_TESTS_MODELS_REFERENCE_H
 
@@ -8,10 +9,10 @@ struct reference {
 	const struct test_model *t;
 	const struct test_forest *f;
 	struct arena *arena;
-	double **value;   /* by node of the graph */
-	unsigned *stamp;  /* the epoch in which a value was computed */
+	double **value;	 /* by node of the graph */
+	unsigned *stamp; /* the epoch in which a value was computed */
 	unsigned epoch, epochs;
-	double **state;   /* by state: a row for each node of the forest */
+	double **state;	    /* by state: a row for each node of the forest */
 	int32_t node, each; /* the node at hand; the child that a sum over children is at */
 };
 
@@ -66,7 +67,8 @@ static inline double apply(enum ra_op op, double a, double b)
 static inline void refer_elementwise(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct ra_model *m = r->t->model;
-	int64_t x = count_of(r, &ra_at(m, n->arg[0])->shape), y = n->arg[1].i ? count_of(r, &ra_at(m, n->arg[1])->shape) : 1;
+	int64_t x = count_of(r, &ra_at(m, n->arg[0])->shape),
+		y = n->arg[1].i ? count_of(r, &ra_at(m, n->arg[1])->shape) : 1;
 	const double *a = refer(r, n->arg[0]), *b = n->arg[1].i ? refer(r, n->arg[1]) : a;
 	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
 		to[i] = apply(n->op, a[i % x], b[i % y]);
@@ -138,7 +140,8 @@ static inline void refer_concat(struct reference *r, const struct ra_node *n, do
 	whole = inner;
 	for (int a = 0; a < 2; a++) {
 		const double *from = refer(r, n->arg[a]);
-		int64_t all = count_of(r, &ra_at(r->t->model, n->arg[a])->shape), part = all / (count_of(r, &n->shape) / whole);
+		int64_t all = count_of(r, &ra_at(r->t->model, n->arg[a])->shape),
+			part = all / (count_of(r, &n->shape) / whole);
 		for (int64_t i = 0; i < all; i++)
 			to[i / part * whole + at + i % part] = from[i];
 		at += part;
@@ -174,14 +177,16 @@ static inline void refer_source(struct reference *r, const struct ra_node *n, do
 			to[i] = ((const float *)r->f->data[n->input])[r->node * all + i];
 			break;
 		case RA_LOOKUP:
-			to[i] = refer(r, n->arg[0])[((const int32_t *)r->f->data[n->input])[r->node] * all + i];
+			to[i] =
+			    refer(r, n->arg[0])[((const int32_t *)r->f->data[n->input])[r->node] * all + i];
 			break;
 		case RA_STATE:
 			to[i] = r->state[n->state.state][r->node * all + i];
 			break;
 		case RA_CHILD: {
 			int slot = n->state.slot;
-			int32_t child = slot == RA_EACH_CHILD ? r->each : f->children[f->child_begin[r->node] + slot];
+			int32_t child =
+			    slot == RA_EACH_CHILD ? r->each : f->children[f->child_begin[r->node] + slot];
 			to[i] = r->state[n->state.state][child * all + i];
 			break;
 		}
@@ -260,12 +265,14 @@ static inline void refer_states(struct reference *r, int32_t node)
 	r->epoch = ++r->epochs;
 	for (size_t s = 0; s < m->states.n; s++) {
 		int64_t n = count_of(r, &m->states.at[s].shape);
-		copy_value(r, m->states.at[s].value[begin[node] == begin[node + 1] ? RA_LEAF : RA_INNER], n, r->state[s] + node * n);
+		copy_value(r, m->states.at[s].value[begin[node] == begin[node + 1] ? RA_LEAF : RA_INNER], n,
+			   r->state[s] + node * n);
 	}
 }
 
 /* All outputs in the order of gather_outputs, `count` of them; NULL when there are not that many. */
-static inline double *refer_outputs(struct arena *a, const struct test_model *t, const struct test_forest *f, int64_t count)
+static inline double *refer_outputs(struct arena *a, const struct test_model *t, const struct test_forest *f,
+				    int64_t count)
 {
 	const struct ra_model *m = t->model;
 	struct reference r = {.t = t, .f = f, .arena = a};
@@ -275,7 +282,7 @@ static inline double *refer_outputs(struct arena *a, const struct test_model *t,
 	r.stamp = ARENA_ARRAY(a, unsigned, m->nodes.n);
 	r.state = ARENA_ARRAY(a, double *, m->states.n);
 	for (size_t s = 0; s < m->states.n; s++)
-		r.state[s] = ARENA_ARRAY(a, double, f->nodes * count_of(&r, &m->states.at[s].shape));
+		r.state[s] = ARENA_ARRAY(a, double, f->nodes *count_of(&r, &m->states.at[s].shape));
 	for (int32_t n = 0; n < f->nodes; n++)
 		refer_states(&r, n);
 	for (size_t o = 0; o < m->outputs.n; o++) {

@@ -1,4 +1,5 @@
-/* A model over one forest, run in one way after another: what each gives is compared with what the first gave. */
+/* A model over one forest, run in one way after another: what each gives is compared with what the first
+ * gave. */
 #ifndef ESPALIER_TESTS_MODELS_WAYS_H
 #define ESPALIER_TESTS_MODELS_WAYS_H
 
@@ -55,7 +56,8 @@ static inline double *ask_oracle(struct setting *s, struct arena *a, const struc
 	if (!sub_lower(&p, s->model->model, s->model->sizes, &options, &d))
 		return NULL;
 	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
-	double **states = ARENA_ARRAY(a, double *, p.states.n), **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
+	double **states = ARENA_ARRAY(a, double *, p.states.n),
+	       **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
 	for (size_t i = 0; i < p.params.n; i++) {
 		int64_t n = elements_of(&p.params.at[i]);
 		float *values = ARENA_ARRAY(a, float, n);
@@ -63,14 +65,15 @@ static inline double *ask_oracle(struct setting *s, struct arena *a, const struc
 		params[i] = values;
 	}
 	for (size_t i = 0; i < p.states.n; i++)
-		states[i] = ARENA_ARRAY(a, double, f->nodes * elements_of(&p.states.at[i]));
+		states[i] = ARENA_ARRAY(a, double, f->nodes *elements_of(&p.states.at[i]));
 	double *all = ARENA_ARRAY(a, double, s->count);
 	int64_t at = 0;
 	for (size_t i = 0; i < p.outputs.n; i++) {
 		outputs[i] = all + at;
 		at += (p.outputs.at[i].at_root ? f->inputs : f->nodes) * elements_of(&p.outputs.at[i].row);
 	}
-	struct sub_forest forest = {f->nodes, f->inputs, f->child_begin, f->children, f->root, order->order, s->forest.data};
+	struct sub_forest forest = {f->nodes, f->inputs,    f->child_begin, f->children,
+				    f->root,  order->order, s->forest.data};
 	sub_evaluate(&p, &forest, params, states, outputs, a);
 	diags_free(&d);
 	return at == s->count ? all : NULL;
@@ -87,7 +90,8 @@ static inline double distance(const struct setting *s, const double *all)
 }
 
 /* Near to what the oracle of the sub-operators gives, and to what the model's own graph says. */
-static inline bool near_oracle(struct setting *s, const struct lin_order *order, double tolerance, double *worst)
+static inline bool near_oracle(struct setting *s, const struct lin_order *order, double tolerance,
+			       double *worst)
 {
 	struct arena a;
 	jmp_buf jump;
