@@ -167,7 +167,7 @@ int main(void)
 	agrees(chain_rules, "sequences");
 	agrees((struct lin_rules){3, false, false}, "ternary trees");
 	agrees(any_dag, "DAGs of any arity");
-	agrees((struct lin_rules){2, true}, "binary DAGs");
+	agrees((struct lin_rules){2, true, false}, "binary DAGs");
 	finds_cycles();
 	survives_noise();
 	lin_order_free(&order);
