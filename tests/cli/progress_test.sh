@@ -1,8 +1,8 @@
 # Progress is for terminals only. script(1) of bsdutils lends one.
 . "${srcdir:-.}/tests/cli/support.sh"
 
-if ! script --version 2>/dev/null | grep -q util-linux; then
-	tap_skip "no script of util-linux" "progress"
+if ! script --version 2>/dev/null | grep -q util-linux || ! script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+	tap_skip "no script of util-linux, or no terminal to lend" "progress"
 	tap_done
 fi
 
