@@ -20,7 +20,7 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/gated %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/models/nested.ra %D%/models/parts.ra %D%/models/ternary.ra
+	%D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la

@@ -183,9 +183,50 @@ static inline bool put_named(struct generator *g, const struct named *n)
 	return n != NULL;
 }
 
+/* The extents of `whole` less those of `part`; false when nothing or less is left. */
+static inline bool rest_of(const struct extent *whole, const struct extent *part, struct extent *rest)
+{
+	bool any = false, fits = true;
+	*rest = *whole;
+	for (int i = 0; i < SYMBOLS; i++) {
+		rest->of[i] -= part->of[i];
+		fits &= rest->of[i] >= 0;
+		any |= rest->of[i] > 0;
+	}
+	rest->plus -= part->plus;
+	return fits && rest->plus >= 0 && (any || rest->plus > 0);
+}
+
+/* The first or the last part of a local that others may want as well. */
+static inline bool put_part_of_local(struct generator *g, const struct form *f, int depth)
+{
+	(void)depth;
+	for (int i = 0; f->rank && i < g->locals; i++) {
+		const struct named *local = &g->local[i];
+		struct form whole = *f;
+		struct extent rest;
+		if (local->form.rank != f->rank)
+			continue;
+		whole.dim[f->rank - 1] = local->form.dim[f->rank - 1];
+		if (!same_form(&whole, &local->form) ||
+		    !rest_of(&whole.dim[f->rank - 1], &f->dim[f->rank - 1], &rest))
+			continue;
+		bool first = random_below(2);
+		put(&g->body, first ? "%s[:" : "%s[", local->name);
+		put_extent(&g->body, first ? &f->dim[f->rank - 1] : &rest);
+		put(&g->body, first ? "]" : ":]");
+		return true;
+	}
+	return false;
+}
+
 static inline void put_atom(struct generator *g, const struct form *f)
 {
 	bool at_node = g->where != IN_OUTPUT;
+	/* what has a name is used again and again */
+	if (random_below(3) == 0 &&
+	    (put_named(g, pick(g->local, g->locals, f)) || put_part_of_local(g, f, 0)))
+		return;
 	for (int tries = 0; tries < 8; tries++)
 		switch (random_below(8)) {
 		case 0:
@@ -371,43 +412,6 @@ static inline bool put_slice(struct generator *g, const struct form *f, int dept
 	return true;
 }
 
-/* The extents of `whole` less those of `part`; false when nothing or less is left. */
-static inline bool rest_of(const struct extent *whole, const struct extent *part, struct extent *rest)
-{
-	bool any = false, fits = true;
-	*rest = *whole;
-	for (int i = 0; i < SYMBOLS; i++) {
-		rest->of[i] -= part->of[i];
-		fits &= rest->of[i] >= 0;
-		any |= rest->of[i] > 0;
-	}
-	rest->plus -= part->plus;
-	return fits && rest->plus >= 0 && (any || rest->plus > 0);
-}
-
-/* The first or the last part of a local that others may want as well. */
-static inline bool put_part_of_local(struct generator *g, const struct form *f, int depth)
-{
-	(void)depth;
-	for (int i = 0; f->rank && i < g->locals; i++) {
-		const struct named *local = &g->local[i];
-		struct form whole = *f;
-		struct extent rest;
-		if (local->form.rank != f->rank)
-			continue;
-		whole.dim[f->rank - 1] = local->form.dim[f->rank - 1];
-		if (!same_form(&whole, &local->form) ||
-		    !rest_of(&whole.dim[f->rank - 1], &f->dim[f->rank - 1], &rest))
-			continue;
-		bool first = random_below(2);
-		put(&g->body, first ? "%s[:" : "%s[", local->name);
-		put_extent(&g->body, first ? &f->dim[f->rank - 1] : &rest);
-		put(&g->body, first ? "]" : ":]");
-		return true;
-	}
-	return false;
-}
-
 static inline bool put_concat(struct generator *g, const struct form *f, int depth)
 {
 	if (!f->rank)
@@ -579,7 +583,8 @@ static inline void put_state(struct generator *g, int i, int depth)
 		put(&g->body, ")");
 	} else {
 		put(&g->body, kind < 5 ? "tanh(" : "0.25 * tanh(");
-		put_value(g, f, depth);
+		if (kind > 3 || !put_part_of_local(g, f, depth))
+			put_value(g, f, kind > 3 ? depth : 1);
 		put(&g->body, ")");
 	}
 	put(&g->body, "\n");
@@ -596,7 +601,8 @@ static inline void put_local(struct generator *g, int depth)
 	}
 	snprintf(name, sizeof name, "v%d", g->names++);
 	put(&g->body, "    %s = ", name);
-	put_value(g, &f, depth);
+	if (random_below(2) || !put_product(g, &f, depth > 2 ? 1 : 0))
+		put_value(g, &f, depth);
 	put(&g->body, "\n");
 	strcpy(g->local[g->locals].name, name);
 	g->local[g->locals++].form = f;
