@@ -180,7 +180,7 @@ static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 			   g, DIAG_MODEL_CHILD, e->span.at, "write sum(... for k in children)",
 			   "the children of this structure have no numbers: there is any number of them"),
 		       none;
-	if (e->slot >= children)
+	if (e->slot < 0 || e->slot >= children)
 		return ra_refuse(g, DIAG_MODEL_CHILD, e->span.at, "children are counted from 0",
 				 "there is no child %lld: a node has %d", (long long)e->slot, children),
 		       none;
@@ -377,4 +377,5 @@ void ra_expand_outputs(struct ra_graph *g)
 					   .at = o->name.at};
 		vec_push(g->arena, &g->model->outputs, output);
 	}
+	ra_expand(g, NULL, g->syntax->unused);
 }
