@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 
+#include <stdint.h>
+
 enum diag_id {
 #define DIAG(name, spelling, explanation) DIAG_##name,
 #include "base/diag.def"
@@ -29,6 +31,7 @@ struct diag {
 	char *file;   /* NULL = no place */
 	char *source; /* the line itself, NULL = unknown */
 	int line, column;
+	int64_t input, node; /* of a minibatch, as the caller counts; -1 = none */
 };
 
 /* The list owns its texts; it does not live in an arena because it outlives the compilation that failed. */
@@ -45,6 +48,9 @@ void diags_free(struct diags *);
 /* Adds a diagnostic; always false, so that a failing function can end with `return diag_add(...)`. */
 __attribute__((format(printf, 5, 6))) bool diag_add(struct diags *, enum diag_id, struct diag_at, const char *hint,
 						    const char *format, ...);
+
+/* Says of which input and node the diagnostic added last is; -1 = none. */
+bool diag_about(struct diags *, int64_t input, int64_t node);
 
 const char *diag_spelling(enum diag_id);
 const char *diag_explanation(enum diag_id);

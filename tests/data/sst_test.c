@@ -64,7 +64,7 @@ static bool done(esp_status status, esp_error *error)
 
 static bool open_way(struct way *w, const struct model *m, const char *backend)
 {
-	esp_program_options options = {.at = ESP_AT_EVERY_NODE, .backend = backend};
+	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend};
 	esp_error *e = NULL;
 	memset(w, 0, sizeof *w);
 	return done(esp_context_create(NULL, &w->context, &e), e) &&
