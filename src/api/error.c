@@ -19,32 +19,27 @@ static const esp_error no_memory = {
     .text = "error: memory ran out [out-of-memory]\n",
 };
 
-/* What the first diagnostic means for the caller; everything else is an input that must be changed. */
-static const struct {
-	enum diag_id id;
-	esp_status status;
-} statuses[] = {
-    {DIAG_OUT_OF_MEMORY, ESP_ERROR_MEMORY},
-    {DIAG_BAD_ARGUMENT, ESP_ERROR_ARGUMENT},
-    {DIAG_UNKNOWN_STAGE, ESP_ERROR_ARGUMENT},
-    {DIAG_BACKEND_NOT_FOUND, ESP_ERROR_BACKEND},
-    {DIAG_BACKEND_UNUSABLE, ESP_ERROR_BACKEND},
-    {DIAG_COMPILE_FAILED, ESP_ERROR_BACKEND},
-    {DIAG_TARGET_NOT_HERE, ESP_ERROR_BACKEND},
-    {DIAG_INVALID_SUBOPS, ESP_ERROR_BACKEND},
-    {DIAG_INVALID_LOOPS, ESP_ERROR_BACKEND},
-    {DIAG_CLOSED, ESP_ERROR_CLOSED},
-    {DIAG_FORKED, ESP_ERROR_FORKED},
-    {DIAG_SESSION_BUSY, ESP_ERROR_BUSY},
-    {DIAG_MEMORY_CAP, ESP_ERROR_MEMORY},
+/* The registry says what a diagnostic means. */
+static const esp_status statuses[] = {
+    [DIAG_STATUS_NOTICE] = ESP_OK,
+    [DIAG_STATUS_INPUT] = ESP_ERROR_INPUT,
+    [DIAG_STATUS_ARGUMENT] = ESP_ERROR_ARGUMENT,
+    [DIAG_STATUS_MEMORY] = ESP_ERROR_MEMORY,
+    [DIAG_STATUS_BACKEND] = ESP_ERROR_BACKEND,
+    [DIAG_STATUS_SYSTEM] = ESP_ERROR_SYSTEM,
+    [DIAG_STATUS_BUSY] = ESP_ERROR_BUSY,
+    [DIAG_STATUS_CLOSED] = ESP_ERROR_CLOSED,
+    [DIAG_STATUS_FORKED] = ESP_ERROR_FORKED,
 };
 
-static esp_status status_of(enum diag_id id)
+/* The first diagnostic that is more than a notice says why the call failed; without one there was no memory
+ * to describe it. */
+static esp_status status_of(const struct diags *diags)
 {
-	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-		if (statuses[i].id == id)
-			return statuses[i].status;
-	return ESP_ERROR_INPUT;
+	for (size_t i = 0; i < diags->n; i++)
+		if (diag_status(diags->at[i].id) != DIAG_STATUS_NOTICE)
+			return statuses[diag_status(diags->at[i].id)];
+	return ESP_ERROR_MEMORY;
 }
 
 static esp_diagnostic told(const struct diag *d)
@@ -95,7 +90,7 @@ static esp_error *new_error(struct diags *diags)
 /* A failure without a diagnostic is one that there was no memory to describe. */
 esp_status error_from(struct diags *diags, bool ok, esp_error **error)
 {
-	esp_status status = ok ? ESP_OK : diags->n ? status_of(diags->at[0].id) : ESP_ERROR_MEMORY;
+	esp_status status = ok ? ESP_OK : status_of(diags);
 	esp_error *e = NULL;
 	if (!ok && error && !(e = diags->n ? new_error(diags) : NULL)) {
 		status = ESP_ERROR_MEMORY;

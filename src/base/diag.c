@@ -4,9 +4,11 @@
 #include <string.h>
 
 static const struct {
-	const char *spelling, *explanation;
+	const char *spelling, *message, *explanation, *fix;
+	enum diag_status status;
 } registry[] = {
-#define DIAG(name, spelling, explanation) {spelling, explanation},
+#define DIAG(name, status, spelling, message, explanation, fix)                                              \
+	{spelling, message, explanation, fix, DIAG_STATUS_##status},
 #include "base/diag.def"
 #undef DIAG
 };
@@ -16,9 +18,34 @@ const char *diag_spelling(enum diag_id id)
 	return registry[id].spelling;
 }
 
+const char *diag_message(enum diag_id id)
+{
+	return registry[id].message;
+}
+
 const char *diag_explanation(enum diag_id id)
 {
 	return registry[id].explanation;
+}
+
+const char *diag_fix(enum diag_id id)
+{
+	return registry[id].fix;
+}
+
+enum diag_status diag_status(enum diag_id id)
+{
+	return registry[id].status;
+}
+
+bool diag_find(const char *spelling, enum diag_id *id)
+{
+	for (int i = 0; i < DIAG_COUNT; i++)
+		if (strcmp(registry[i].spelling, spelling) == 0) {
+			*id = i;
+			return true;
+		}
+	return false;
 }
 
 void diags_init(struct diags *d, const struct allocator *allocator)
