@@ -71,7 +71,8 @@ static inline const char *write_text(const char *name, const char *text)
 
 static inline const char *write_weights(const char *name, const struct tensor *t, int n)
 {
-	char header[1000] = "{", file[4000];
+	static char file[1 << 16];
+	char header[1000] = "{";
 	size_t data = 0, length;
 	for (int i = 0; i < n; i++) {
 		size_t bytes = t[i].rows * t[i].columns * sizeof(float);
