@@ -46,6 +46,7 @@ struct esp_context {
 	char *cache_dir;
 	uint64_t cache_limit;
 	uint64_t process; /* the fork generation it belongs to */
+	atomic_uint builders; /* that were made */
 	atomic_size_t calls;
 	atomic_bool closed;
 	atomic_bool said[DIAG_COUNT]; /* to the log */
@@ -103,6 +104,9 @@ struct esp_model {
 	struct ra_model *graph;
 	esp_model_facts facts;
 };
+
+/* A model of a graph that lives in the arena, which it takes over; NULL after a diagnostic. */
+struct esp_model *model_of(struct esp_context *, const struct arena *, struct ra_model *, struct diags *);
 
 struct esp_weights {
 	struct object object;

@@ -63,10 +63,11 @@ void ra_builder_at(struct ra_builder *b, const char *file, int line)
 	b->line = line > 0 ? line : 0;
 }
 
-void ra_builder_refuse(struct ra_builder *b, const char *what)
+void ra_builder_refuse(struct ra_builder *b, const char *function, const char *argument, const char *what)
 {
 	b->calls++;
-	ra_report(&b->report, DIAG_BAD_ARGUMENT, here(b), "see espalier.h", "%s", what);
+	ra_report(&b->report, DIAG_BAD_ARGUMENT, here(b), "see espalier.h", "%s: '%s' %s", function, argument,
+		  what);
 }
 
 /* A reader of a text that the caller passed, with all its places at this call. */

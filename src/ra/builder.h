@@ -27,8 +27,8 @@ struct ra_builder *ra_builder_new(struct arena *, struct diags *, unsigned tag, 
 				  const char *structure);
 /* Where the calls that follow stand; `file` may be NULL. */
 void ra_builder_at(struct ra_builder *, const char *file, int line);
-/* A fault of the caller's that shows before there is a call: `what` is a message. */
-void ra_builder_refuse(struct ra_builder *, const char *what);
+/* An argument that shows to be wrong before there is a call. */
+void ra_builder_refuse(struct ra_builder *, const char *function, const char *argument, const char *what);
 
 /* Texts are never NULL, except for a shape and the ends of a slice. */
 uint32_t ra_builder_param(struct ra_builder *, const char *name, const char *shape);

@@ -108,7 +108,8 @@ static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, con
 	ra_ref value = ra_expand(g, scope, operand[0]);
 	for (size_t i = 1; i < e->chain.operand.n; i++) {
 		struct ra_span span = e->span;
-		span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
+		if (i + 1 < e->chain.operand.n)
+			span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
 		value = binary(g, e->chain.op.at[i - 1], value, ra_expand(g, scope, operand[i]), span);
 	}
 	return value;
