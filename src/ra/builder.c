@@ -219,6 +219,17 @@ static bool has_body(struct ra_builder *b)
 				    "this stands in no body");
 }
 
+/* The value as it is written here: a fault of what a name means is one of its use. */
+static struct ra_expr *written(struct ra_builder *b, const struct value *v)
+{
+	struct ra_expr *e = v->use;
+	if (!v->definition) {
+		e = arena_copy(b->arena, e, sizeof *e);
+		e->span.at = e->name.at = here(b);
+	}
+	return e;
+}
+
 static struct ra_body *current_body(struct ra_builder *b)
 {
 	for (size_t i = 0; i < b->syntax.bodies.n; i++)
@@ -390,9 +401,9 @@ static struct ra_expr *operation(struct ra_builder *b, char op, struct value *co
 	}
 	struct ra_expr *e = new_expr(b, n == 1 ? RA_E_NEGATE : RA_E_CHAIN, shown(b, &s));
 	if (n == 1)
-		return e->base = arg[0]->use, e;
-	vec_push(b->arena, &e->chain.operand, arg[0]->use);
-	vec_push(b->arena, &e->chain.operand, arg[1]->use);
+		return e->base = written(b, arg[0]), e;
+	vec_push(b->arena, &e->chain.operand, written(b, arg[0]));
+	vec_push(b->arena, &e->chain.operand, written(b, arg[1]));
 	vec_push(b->arena, &e->chain.op, op);
 	return e;
 }
@@ -410,7 +421,7 @@ static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, 
 	struct ra_expr *e = new_expr(b, RA_E_CALL, shown(b, &s));
 	e->name = name;
 	for (size_t i = 0; i < n; i++)
-		vec_push(b->arena, &e->args, arg[i]->use);
+		vec_push(b->arena, &e->args, written(b, arg[i]));
 	return e;
 }
 
@@ -469,7 +480,7 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	show(&s, arg[1], false);
 	str_puts(&s, "]");
 	struct ra_expr *e = new_expr(b, RA_E_LOOKUP, shown(b, &s));
-	e->base = arg[0]->use;
+	e->base = written(b, arg[0]);
 	e->name = arg[1]->use->name;
 	e->name.at = here(b);
 	return add_value(b, e, arg, 2);
@@ -485,7 +496,7 @@ uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, const char *begin, c
 	show(&s, base, true);
 	str_printf(&s, "[%s:%s]", begin ? begin : "", end ? end : "");
 	struct ra_expr *e = new_expr(b, RA_E_SLICE, shown(b, &s));
-	e->base = base->use;
+	e->base = written(b, base);
 	if ((begin && !read_dim(b, begin, &e->begin)) || (end && !read_dim(b, end, &e->end)))
 		return none;
 	return add_value(b, e, &base, 1);
@@ -589,7 +600,7 @@ static bool visit(struct ra_builder *b, struct cone *c, struct value *root)
 		else
 			enter(b, c, b->values.at[top->value->arg[top->next++]]);
 	}
-	c->let->base = root->use;
+	c->let->base = written(b, root);
 	c->let->span = root->use->span;
 	return !c->stack.n || ra_report(&b->report, DIAG_MODEL_LARGE, here(b),
 					"what many sums or outputs need is better kept in a state",
@@ -631,8 +642,9 @@ uint32_t ra_builder_children(struct ra_builder *b, const char *function, uint32_
 
 /* --- states and outputs --- */
 
-static bool check_for_all(struct ra_builder *b, const struct value *v)
+static bool check_for_all(struct ra_builder *b, struct value *v)
 {
+	v->needed = true;
 	return !v->each ||
 	       ra_report(&b->report, DIAG_MODEL_PLACE, here(b), "sum it up with esp_builder_children",
 			 "'%s' differs from child to child", ra_excerpt(b->arena, v->use->span));
@@ -703,8 +715,11 @@ void ra_builder_output(struct ra_builder *b, const char *name, uint32_t id, enum
 		b->syntax.incomplete = true;
 		return;
 	}
-	for (size_t i = 0; i < labels && read_label(b, label[i], &o); i++)
-		;
+	for (size_t i = 0; i < labels; i++)
+		if (!read_label(b, label[i], &o)) {
+			o.labels.n = 0;
+			break;
+		}
 	struct value *v = use_in_output(b, id);
 	struct cone c = cone_of(b, false);
 	if (v && visit(b, &c, v)) {
