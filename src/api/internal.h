@@ -8,6 +8,7 @@
 #include "io/ptb.h"
 #include "io/safetensors.h"
 #include "io/vocab.h"
+#include "linearize/walk.h"
 #include "runtime/runtime.h"
 
 #include <pthread.h>
@@ -159,10 +160,13 @@ struct esp_forest {
 	struct lin_collect collect;
 	void **data;	    /* by input of the program */
 	size_t *capacities; /* of `data`, in bytes */
+	struct lin_walk walk;
 };
 
 /* esp_forest_add with arguments that are known to be there. */
 bool forest_add(struct esp_forest *, const esp_structure *, struct diags *);
+/* Room for data of `nodes` nodes more; what is there stays. */
+bool forest_reserve(struct esp_forest *, int input, size_t nodes, struct diags *);
 struct rt_minibatch forest_minibatch(const struct esp_forest *);
 
 struct esp_vocab {
