@@ -107,7 +107,7 @@ uint32_t ra_builder_number(struct ra_builder *b, double number)
 		return ra_report(&b->report, DIAG_MODEL_NUMBER, ra_here(b), "numbers are at most 3.4e38",
 				 "%g cannot be a number of a model", number);
 	struct str s = str_in(b->arena);
-	ra_write_number(&s, fabs(number));
+	str_double(&s, fabs(number));
 	struct ra_expr *e = ra_new_expr(b, RA_E_NUMBER, ra_shown(b, &s));
 	e->number = fabs(number);
 	if (signbit(number)) {
