@@ -204,6 +204,22 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
+static void describe_states(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
+	for (size_t i = 0; i < p->states.n; i++) {
+		const struct sub_tensor *t = &p->states.at[i];
+		states[i] = (struct image_state){.name = t->name, .buffer = -1, .rank = t->rank, .elements = elements(t)};
+		memcpy(states[i].shape, t->shape, t->rank * sizeof *t->shape);
+		for (int b = 0; b < image->buffers; b++)
+			if (image->buffer[b].kind == IMAGE_STATE && image->buffer[b].which == (int)i)
+				states[i].buffer = b;
+	}
+	image->state = states;
+	image->states = p->states.n;
+}
+
 static void describe_interface(const struct compilation *c, struct image *image)
 {
 	image->name = c->model->name;
@@ -212,6 +228,7 @@ static void describe_interface(const struct compilation *c, struct image *image)
 	describe_inputs(c, image);
 	describe_params(c, image);
 	describe_outputs(c, image);
+	describe_states(c, image);
 }
 
 bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,

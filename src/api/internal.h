@@ -124,6 +124,7 @@ struct esp_program {
 	struct image interface; /* inputs and outputs; never changes */
 	esp_input *inputs;	/* what is told of them */
 	esp_output *outputs;
+	esp_state *states;
 	pthread_mutex_t lock; /* of all below, until `ready` */
 	bool has_lock;
 	atomic_bool ready;
