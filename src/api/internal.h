@@ -170,6 +170,11 @@ bool forest_add(struct esp_forest *, const esp_structure *, struct diags *);
 bool forest_reserve(struct esp_forest *, int input, size_t nodes, struct diags *);
 struct rt_minibatch forest_minibatch(const struct esp_forest *);
 
+/* session.c: what the last run was over; false when it has no results. */
+bool session_structures(const struct esp_session *, size_t *structures);
+size_t session_nodes(const struct esp_session *, size_t structure);
+const struct esp_program *session_program(const struct esp_session *);
+
 struct esp_vocab {
 	struct object object;
 	struct arena arena;

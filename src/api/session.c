@@ -133,6 +133,22 @@ esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_e
 
 /* --- results --- */
 
+bool session_structures(const esp_session *s, size_t *structures)
+{
+	*structures = s->structures;
+	return s->generation != 0;
+}
+
+size_t session_nodes(const esp_session *s, size_t structure)
+{
+	return (size_t)(s->begin[structure + 1] - s->begin[structure]);
+}
+
+const esp_program *session_program(const esp_session *s)
+{
+	return s->binding->program;
+}
+
 static bool has_output(const esp_session *s, size_t output, size_t structure)
 {
 	return s && structure < s->structures && output < (size_t)s->run.image->outputs;
@@ -141,7 +157,7 @@ static bool has_output(const esp_session *s, size_t output, size_t structure)
 /* The number in the forest of a node that the structure has. */
 static bool find_node(const esp_session *s, size_t structure, size_t node, int64_t *number)
 {
-	if (structure >= s->structures || node >= (size_t)(s->begin[structure + 1] - s->begin[structure]))
+	if (structure >= s->structures || node >= session_nodes(s, structure))
 		return false;
 	*number = s->begin[structure] + (int64_t)node;
 	return true;
