@@ -41,13 +41,24 @@ const char *esp_version(void);
 
 /* --- status and errors --- */
 
+/* Numbers never change their meaning; more may come.  Those marked * may go away by themselves: the same call
+ * can be made again. */
 typedef enum esp_status {
 	ESP_OK = 0,
 	ESP_ERROR_INPUT = 1,	/* a file, model, structure or weight is not as it must be */
 	ESP_ERROR_ARGUMENT = 2, /* the call itself is wrong; see the function's documentation */
-	ESP_ERROR_MEMORY = 3,	/* memory ran out; may be retried */
-	ESP_ERROR_BACKEND = 4	/* code could not be made: no back end, or it failed */
+	ESP_ERROR_MEMORY = 3,	/* * memory ran out, or the context's cap is reached */
+	ESP_ERROR_BACKEND = 4,	/* code could not be made: no back end, or it failed */
+	ESP_ERROR_SYSTEM = 5,	/* * the system refused: a file could not be written */
+	ESP_ERROR_BUSY = 6,	/* * another thread is in a call with this session */
+	ESP_ERROR_CLOSED = 7,	/* the context was closed */
+	ESP_ERROR_FORKED = 8	/* the object belongs to the process that forked this one */
 } esp_status;
+
+/* "ok", "input", "argument", ...; NULL when there is no such status. */
+const char *esp_status_name(esp_status);
+/* Whether the same call may succeed when it is made again. */
+int esp_status_is_transient(esp_status);
 
 typedef struct esp_error esp_error;
 
@@ -64,6 +75,17 @@ esp_diagnostic esp_error_get(const esp_error *, size_t i);
 /* All diagnostics as the command prints them, lines ended by newlines; belongs to the error. */
 const char *esp_error_text(const esp_error *);
 void esp_error_free(esp_error *);
+
+/* What there is to know of a diagnostic before it happens: the registry behind `espalier explain-error`. */
+typedef struct esp_message {
+	const char *id, *message, *explanation, *fix;
+	esp_status status; /* of a call that fails with it; ESP_OK = it is only logged */
+} esp_message;
+
+/* NULL when there is no such id. */
+const esp_message *esp_message_find(const char *id);
+/* All of them, by room; NULL past the last. */
+const esp_message *esp_message_at(size_t i);
 
 /* --- context --- */
 
