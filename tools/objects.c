@@ -3,10 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Who reads it on a terminal may want to read on. */
+static void offer_explanation(const esp_error *error)
+{
+	if (esp_error_count(error) && isatty(STDERR_FILENO))
+		fprintf(stderr, "    more: espalier explain-error %s\n", esp_error_get(error, 0).id);
+}
 
 int report(esp_status status, esp_error *error)
 {
 	fputs(esp_error_text(error), stderr);
+	offer_explanation(error);
 	esp_error_free(error);
 	return status == ESP_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_INPUT;
 }

@@ -151,13 +151,19 @@ static int prepare(struct run *r)
 	return EXIT_INPUT;
 }
 
+static void show_count(uint64_t n, const char *singular, const char *plural, const char *end)
+{
+	fprintf(stderr, "%llu %s%s", (unsigned long long)n, n == 1 ? singular : plural, end);
+}
+
 static void show_timing(const struct run *r)
 {
 	esp_costs c = esp_session_costs(r->session);
 	double trees = c.structures ? (double)c.structures : 1;
-	fprintf(stderr, "%llu trees, %llu nodes, %llu minibatches, %llu batches\n",
-		(unsigned long long)c.structures, (unsigned long long)c.nodes, (unsigned long long)c.runs,
-		(unsigned long long)c.batches);
+	show_count(c.structures, "tree", "trees", ", ");
+	show_count(c.nodes, "node", "nodes", ", ");
+	show_count(c.runs, "minibatch", "minibatches", ", ");
+	show_count(c.batches, "batch", "batches", "\n");
 	fprintf(stderr, "compile    %10.1f ms, once\n", c.compile * 1e3);
 	fprintf(stderr, "bind       %10.1f ms, once\n", c.bind * 1e3);
 	fprintf(stderr, "linearize  %10.1f us, %.1f us a tree\n", c.linearize * 1e6,
