@@ -158,7 +158,7 @@ static void show_count(uint64_t n, const char *singular, const char *plural, con
 
 static void show_timing(const struct run *r)
 {
-	esp_costs c = esp_session_costs(r->session);
+	const esp_costs c = *esp_session_costs(r->session);
 	double trees = c.structures ? (double)c.structures : 1;
 	show_count(c.structures, "tree", "trees", ", ");
 	show_count(c.nodes, "node", "nodes", ", ");

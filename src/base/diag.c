@@ -141,12 +141,23 @@ bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *h
 	    .source = copy(d, at.source, at.source ? strcspn(at.source, "\n\r") : 0),
 	    .line = at.line,
 	    .column = at.column,
+	    .input = -1,
+	    .node = -1,
 	};
 	va_end(args);
 	if (slot->message)
 		d->n++;
 	else
 		free_one(d, slot);
+	return false;
+}
+
+bool diag_about(struct diags *d, int64_t input, int64_t node)
+{
+	if (d->n) {
+		d->at[d->n - 1].input = input;
+		d->at[d->n - 1].node = node;
+	}
 	return false;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/str.h"
 
+#include <stdint.h>
+
 enum diag_id {
 #define DIAG(name, status, spelling, message, explanation, fix) DIAG_##name,
 #include "base/diag.def"
@@ -44,6 +46,7 @@ struct diag {
 	char *file;   /* NULL = no place */
 	char *source; /* the line itself, NULL = unknown */
 	int line, column;
+	int64_t input, node; /* of a minibatch, as the caller counts; -1 = none */
 };
 
 /* The list owns its texts; it does not live in an arena because it outlives the compilation that failed. */
@@ -60,6 +63,9 @@ void diags_free(struct diags *);
 /* Adds a diagnostic; always false, so that a failing function can end with `return diag_add(...)`. */
 __attribute__((format(printf, 5, 6))) bool diag_add(struct diags *, enum diag_id, struct diag_at,
 						    const char *hint, const char *format, ...);
+
+/* Says of which input and node the diagnostic added last is; -1 = none. */
+bool diag_about(struct diags *, int64_t input, int64_t node);
 
 /* The registry: what is said of an id whatever the occasion. */
 const char *diag_spelling(enum diag_id);

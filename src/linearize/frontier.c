@@ -60,6 +60,14 @@ static int32_t descend(struct lin_order *o, const struct lin_forest *f, int32_t 
 	}
 }
 
+static bool refuse_cycle(struct lin_order *o, const struct lin_forest *f, int32_t n, struct diags *diags)
+{
+	struct lin_name name = lin_name(f, n, o->order, o->number);
+	diag_add(diags, DIAG_CYCLE, (struct diag_at){0}, "structures must be trees or acyclic graphs",
+		 "%s is its own descendant", name.text);
+	return diag_about(diags, name.input, name.node);
+}
+
 /* Children first was lin_scan's part, parents first is one sweep more, any other order takes a search. */
 static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
 {
@@ -69,9 +77,7 @@ static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct
 	for (int32_t n = o->swept; n < o->nodes && cycle == NONE; n++)
 		if (o->height[n] == UNSEEN)
 			cycle = descend(o, f, n);
-	return cycle == NONE ||
-	       diag_add(diags, DIAG_CYCLE, (struct diag_at){0}, "structures must be trees or acyclic graphs",
-			"%s is its own descendant", lin_name(f, cycle, o->order, o->number).text);
+	return cycle == NONE || refuse_cycle(o, f, cycle, diags);
 }
 
 /* Counting sort by height, stable in the id.  Nodes of height h were counted two places further on; the sums

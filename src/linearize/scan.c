@@ -11,20 +11,22 @@ static bool refuse_arity(struct lin_order *o, const struct lin_forest *f, int32_
 			 struct diags *diags)
 {
 	int32_t found = f->child_begin[n + 1] - f->child_begin[n];
-	return diag_add(diags, DIAG_WRONG_ARITY, nowhere,
-			"binarize the structure, or use a model whose nodes take any number of children",
-			"%s has %d %s; the model's inner nodes have %d, its leaves 0",
-			lin_name(f, n, o->order, o->number).text, found, found == 1 ? "child" : "children",
-			rules.children);
+	struct lin_name name = lin_name(f, n, o->order, o->number);
+	diag_add(diags, DIAG_WRONG_ARITY, nowhere,
+		 "binarize the structure, or use a model whose nodes take any number of children",
+		 "%s has %d %s; the model's inner nodes have %d, its leaves 0", name.text, found,
+		 found == 1 ? "child" : "children", rules.children);
+	return diag_about(diags, name.input, name.node);
 }
 
 static bool refuse_child(struct lin_order *o, const struct lin_forest *f, int32_t n, int32_t i,
 			 struct diags *diags)
 {
-	return diag_add(
-	    diags, DIAG_DANGLING_CHILD, nowhere, "children are named by the number of a node, from 0",
-	    "child %d of %s is node %d, but there are nodes 0 to %lld only", i - f->child_begin[n],
-	    lin_name(f, n, o->order, o->number).text, f->children[i], (long long)f->nodes - 1);
+	struct lin_name name = lin_name(f, n, o->order, o->number);
+	diag_add(diags, DIAG_DANGLING_CHILD, nowhere, "children are named by the number of a node, from 0",
+		 "child %d of %s is node %d, but there are nodes 0 to %lld only", i - f->child_begin[n],
+		 name.text, f->children[i], (long long)f->nodes - 1);
+	return diag_about(diags, name.input, name.node);
 }
 
 static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32_t parent, int32_t n,
@@ -32,10 +34,11 @@ static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32
 {
 	struct lin_name name = lin_name(f, child, o->order, o->number);
 	struct lin_name first = lin_name(f, parent, o->order, o->number);
-	return diag_add(diags, DIAG_SHARED_CHILD, nowhere,
-			"give each parent a copy of the node, or declare the model's structure a DAG",
-			"%s is a child of %s and%s of %s", name.text, first.text, parent == n ? " again" : "",
-			lin_name(f, n, o->order, o->number).text);
+	diag_add(diags, DIAG_SHARED_CHILD, nowhere,
+		 "give each parent a copy of the node, or declare the model's structure a DAG",
+		 "%s is a child of %s and%s of %s", name.text, first.text, parent == n ? " again" : "",
+		 lin_name(f, n, o->order, o->number).text);
+	return diag_about(diags, name.input, name.node);
 }
 
 /* The children of nodes up to `n` are good but for one that has two parents, `n` among them. */
