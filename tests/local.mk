@@ -11,9 +11,9 @@ unit_tests = \
 	%D%/ra/document_test %D%/ra/illegal_test %D%/ra/parse_test %D%/ra/robust_test %D%/runtime/pack_test \
 	%D%/runtime/session_test %D%/sched/schedule_test %D%/subop/subop_test
 shell_tests = \
-	%D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
-	%D%/cli/dump_test.sh %D%/cli/input_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
-	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
+	%D%/api/header_test.sh %D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
+	%D%/cli/dump_test.sh %D%/cli/explain_error_test.sh %D%/cli/init_test.sh %D%/cli/input_test.sh %D%/cli/interrupt_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
+	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/doc/completion_test.sh %D%/doc/manual_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
 
 # Folders and files that tests read.
@@ -46,6 +46,7 @@ SH_LOG_COMPILER = $(BASH)
 # What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.
 AM_TESTS_ENVIRONMENT = \
 	export builddir='$(abs_top_builddir)'; \
+	export CC='$(CC)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";

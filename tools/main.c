@@ -34,16 +34,10 @@ static int widest(void)
 
 static void print_overview(FILE *to)
 {
-	fputs(
-	    "usage: espalier COMMAND [OPERAND]... [OPTION]...\n"
-	    "Runs recursive deep-learning models, compiled for this machine.\n\n",
-	    to);
+	fprintf(to, "usage: espalier COMMAND [OPERAND]... [OPTION]...\n%s\n\n", tool_summary);
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-*s  %s\n", widest(), commands[i].name, commands[i].summary);
-	fputs(
-	    "\nExit status: 0 when all went well, 1 when an input or output is at fault, 2 when the call "
-	    "is.\n",
-	    to);
+	fprintf(to, "\nExit status: %s\n", tool_exit_status);
 }
 
 int command_help(const struct options *options)

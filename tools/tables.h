@@ -38,6 +38,15 @@ struct option_row {
 extern const struct option_row option_rows[];
 extern const int option_count;
 
+/* Texts of the overview and the manual. */
+extern const char tool_summary[], tool_about[], tool_exit_status[];
+
+/* Environment variables, up to one without a name. */
+struct tool_variable {
+	const char *name, *meaning;
+};
+extern const struct tool_variable tool_environment[];
+
 /* Whether a command takes an option. */
 static inline bool takes(enum command_id command, const struct option_row *row)
 {
