@@ -7,7 +7,7 @@ manual_sources = \
 manual = %D%/manual/manual.build
 $(manual): $(manual_sources)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cd $(srcdir) && \
-		$(CC_FOR_BUILD) -std=c11 -D_GNU_SOURCE -Isrc -Isrc/api -Itools -o $(abs_builddir)/$@ \
+		$(CC_FOR_BUILD) -std=c11 -Wall -Wextra -D_GNU_SOURCE -Isrc -Isrc/api -Itools -o $(abs_builddir)/$@ \
 		%D%/manual/completion.c %D%/manual/manual.c %D%/manual/roff.c tools/tables.c
 
 man_MANS = %D%/espalier.1 %D%/espalier-diagnostics.7 %D%/espalier-model.7
