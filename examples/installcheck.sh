@@ -22,7 +22,9 @@ done
 
 $cc -std=c11 -Wall -Wextra "$example/embed.c" "${flags[@]}" -o "$work/embed" "${libs[@]}"
 files=("$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
+# Installed in its place the library finds its plug-ins by itself; below a DESTDIR it must be told.
 unset ESPALIER_BACKEND_PATH
+[ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier
 "$work/embed" "$example/treelstm.ra" "${files[@]}" >"$work/embedded"
 "$destdir$bindir/espalier" run "$example/treelstm.ra" --weights "${files[0]}" --vocab "${files[1]}" "${files[2]}" >"$work/run"
 trees=$(wc -l <"${files[2]}")
