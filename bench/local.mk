@@ -8,5 +8,7 @@ bench_serve_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_serve_LDADD = libespalier.la
 EXTRA_DIST += %D%/compare.py %D%/peers/treelstm_torch.py
 
-bench: all $(bench_programs)
+# One after the other: `all` is made by a make of its own.
+bench: all
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs)
 .PHONY: bench
