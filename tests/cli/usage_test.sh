@@ -26,6 +26,10 @@ usage "a format that does not exist" run model.ra trees.ptb --format xml
 usage "a place that does not exist" run model.ra trees.ptb --at leaves
 usage "minibatches of nothing" run model.ra trees.ptb --batch 0
 usage "minibatches of a word" run model.ra trees.ptb --batch many
+usage "threads of nothing" run model.ra trees.ptb --threads 0
+usage "more threads than a context takes" run model.ra trees.ptb --threads 257
+usage "threads for a command that runs nothing" check model.ra --threads 2
+usage "an argument for --no-cache" run model.ra trees.ptb --no-cache=yes
 usage "a stage that does not exist" dump gimple model.ra
 usage "a stage without a model" dump ra
 usage "a stage without weights" dump ilir "$here/tiny.ra"
