@@ -1,6 +1,6 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 unit_tests = \
-	%D%/api/arguments_test %D%/api/context_test %D%/api/memory_test %D%/api/run_test %D%/api/swap_test %D%/api/target_test %D%/base/number_test %D%/cli/json_test \
+	%D%/api/arguments_test %D%/api/context_test %D%/api/memory_test %D%/api/message_test %D%/api/run_test %D%/api/swap_test %D%/api/target_test %D%/base/number_test %D%/cli/json_test \
 	%D%/data/sst_test %D%/golden/golden_test %D%/ilir/interpret_test %D%/ilir/math_test \
 	%D%/ilir/text_test %D%/ilir/verify_test %D%/ilir/walk_test %D%/io/file_test %D%/io/float16_test \
 	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \
@@ -14,9 +14,9 @@ unit_tests += \
 	%D%/api/builder_test %D%/api/export_test %D%/api/linked_test %D%/api/state_test %D%/io/write_test \
 	%D%/linearize/walk_test %D%/ra/builder_test
 shell_tests = \
-	%D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
-	%D%/cli/dump_test.sh %D%/cli/input_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
-	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
+	%D%/api/header_test.sh %D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
+	%D%/cli/dump_test.sh %D%/cli/explain_error_test.sh %D%/cli/init_test.sh %D%/cli/input_test.sh %D%/cli/interrupt_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
+	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/doc/completion_test.sh %D%/doc/manual_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
 
 # Folders and files that tests read.
@@ -49,6 +49,7 @@ SH_LOG_COMPILER = $(BASH)
 # What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.
 AM_TESTS_ENVIRONMENT = \
 	export builddir='$(abs_top_builddir)'; \
+	export CC='$(CC)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";

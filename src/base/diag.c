@@ -174,6 +174,11 @@ static void print_source(const struct diag *g, struct str *s)
 	str_puts(s, "^\n");
 }
 
+static const char *severity(enum diag_id id)
+{
+	return diag_status(id) == DIAG_STATUS_NOTICE ? "note" : "error";
+}
+
 void diag_print(const struct diag *g, struct str *s)
 {
 	if (g->file)
@@ -182,7 +187,8 @@ void diag_print(const struct diag *g, struct str *s)
 		str_printf(s, "%d:", g->line);
 	if (g->file && g->line && g->column)
 		str_printf(s, "%d:", g->column);
-	str_printf(s, "%serror: %s [%s]\n", g->file ? " " : "", g->message, diag_spelling(g->id));
+	str_printf(s, "%s%s: %s [%s]\n", g->file ? " " : "", severity(g->id), g->message,
+		   diag_spelling(g->id));
 	if (g->source && g->source[0])
 		print_source(g, s);
 	if (g->hint)
