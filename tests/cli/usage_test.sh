@@ -30,6 +30,11 @@ usage "threads of nothing" run model.ra trees.ptb --threads 0
 usage "more threads than a context takes" run model.ra trees.ptb --threads 257
 usage "threads for a command that runs nothing" check model.ra --threads 2
 usage "an argument for --no-cache" run model.ra trees.ptb --no-cache=yes
+usage "a tensor that goes nowhere" run model.ra trees.ptb --weights w --tensor h
+usage "an export of one tensor without its name" run model.ra trees.ptb --weights w --export x.npy
+usage "an export of all tensors with a name" run model.ra trees.ptb --weights w --export x.safetensors --tensor h
+usage "an export of no known form" run model.ra trees.ptb --weights w --export x.csv
+usage "an export for a command that runs nothing" check model.ra --export x.npy
 usage "a stage that does not exist" dump gimple model.ra
 usage "a stage without a model" dump ra
 usage "a stage without weights" dump ilir "$here/tiny.ra"
