@@ -4,7 +4,7 @@ espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D%
 espalier_LDADD = libespalier.la
 
 espalier_SOURCES = \
-	%D%/check.c %D%/commands.def %D%/dump.c %D%/explain_error.c %D%/init.c %D%/interrupt.c %D%/main.c \
+	%D%/batches.c %D%/check.c %D%/commands.def %D%/dump.c %D%/explain_error.c %D%/init.c %D%/interrupt.c %D%/main.c \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 

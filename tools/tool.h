@@ -72,6 +72,40 @@ bool objects_open(struct objects *, const struct options *, const char *model, i
 bool has_vocab(const struct objects *);
 void objects_close(struct objects *);
 
+/* --- minibatches of a file --- */
+
+struct batch {
+	esp_forest *forest;
+	char **sentence;	 /* of each tree */
+	size_t sentences, first; /* first: which tree of the file it begins with */
+};
+
+struct batches {
+	const char *input;
+	const struct objects *objects;
+	long size; /* trees of a minibatch */
+	esp_treebank *treebank;
+	esp_binding *binding;
+	esp_session *session;
+	size_t read; /* trees so far */
+	bool quiet;  /* progress is not shown */
+	double begin, shown;
+};
+
+/* Opens the file and makes the code.  As those below: the exit status, after a message when it is not 0. */
+int batches_open(struct batches *, const struct options *, const struct objects *, const char *input);
+/* Reads the next trees into a batch, which is zero or of an earlier call; *more is 0 at the end of the file.
+ */
+int batches_read(struct batches *, struct batch *, int *more);
+int batches_run(struct batches *, const struct batch *);
+/* As report(), after the progress is gone. */
+int batches_refuse(struct batches *, esp_status, esp_error *);
+void batch_free(struct batch *);
+void batches_close(struct batches *);
+/* Progress: so many trees, which part of all; and none. */
+void batches_show(struct batches *, size_t trees, double part);
+void batches_hide(struct batches *);
+
 /* --- output --- */
 
 /* Standard output or a file.  A regular file appears complete, or what was there before stays. */
