@@ -14,12 +14,14 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum place { PLACE_ROOT, PLACE_ALL };
+enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor;
-	int kind, format, at;
+	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref;
+	int kind, format, at, rows;
 	long batch, threads; /* threads: 0 = as many as there are processors */
+	double atol, rtol;
 	bool no_cache, timing, help;
 	int operands;
 	char **operand;
@@ -142,6 +144,10 @@ struct result {
 	enum place at;
 };
 
+/* A part of a sentence. */
+void write_words(FILE *, const char *words, size_t length);
+void write_json_string(FILE *, const char *text);
+void write_json_number(FILE *, double);
 void write_text(FILE *, const struct result *);
 void write_json(FILE *, const struct result *);
 
