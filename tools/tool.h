@@ -70,6 +70,8 @@ int report(esp_status, esp_error *);
 /* Opens what the options name: the model always; weights and the program when there are weights.  False when
  * it failed, which was then said on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
+/* Makes the program again, of a model that was put in place of the first. */
+bool objects_compile(struct objects *, const struct options *, int at);
 /* Whether there is a vocabulary if the program needs one to read a treebank. */
 bool has_vocab(const struct objects *);
 void objects_close(struct objects *);

@@ -75,10 +75,14 @@ static int compare(struct comparison *c)
 		return c->objects.status;
 	if (!has_vocab(&c->objects))
 		return EXIT_USAGE;
-	int status = batches_open(&c->batches, o, &c->objects, c->input);
+	if (!reference_open(&c->reference, o->ref))
+		return EXIT_INPUT;
+	int status = locals_show(c);
+	if (!status)
+		status = batches_open(&c->batches, o, &c->objects, c->input);
 	if (!status)
 		status = read_input(c);
-	if (!status && (!reference_open(&c->reference, o->ref) || !match_reference(c)))
+	if (!status && !match_reference(c))
 		status = EXIT_INPUT;
 	if (!status)
 		status = run_all(c);
@@ -98,6 +102,7 @@ static void close_all(struct comparison *c)
 	free(c->pair);
 	free(c->ignored);
 	free(c->height);
+	locals_free(c);
 	reference_close(&c->reference);
 	batches_close(&c->batches);
 	objects_close(&c->objects);

@@ -9,6 +9,8 @@
 struct quantity {
 	const char *name;
 	bool is_state;
+	bool is_local; /* a state only for the sake of comparison */
+	int only;      /* of a local, the body that computes it; 0 = all */
 	size_t index, elements, rank;
 	const size_t *shape;
 };
@@ -30,7 +32,7 @@ struct pair {
 	size_t rows, values, beyond; /* values beyond the tolerance */
 	double absolute;	     /* the largest difference */
 	struct spot largest;	     /* where it is */
-	struct spot first;  /* the row that is beyond first, leaves before their parents: its worst */
+	struct spot first;   /* the row that is beyond first, leaves before their parents: its worst */
 	size_t first_beyond; /* values of that row */
 };
 
@@ -48,6 +50,7 @@ struct comparison {
 	struct batches batches;
 	struct trees trees;
 	struct reference reference;
+	struct source *source; /* of the model when locals are compared, else NULL */
 	struct quantity *quantity;
 	size_t quantities;
 	struct pair *pair;
@@ -59,6 +62,14 @@ struct comparison {
 	size_t *height;			/* of the nodes of tree `height_of` */
 	size_t heights, height_of;	/* heights: how many there is room for */
 };
+
+/* locals.c: makes locals of bodies that the reference has states, of another model; the exit status. */
+int locals_show(struct comparison *);
+/* Whether a state is such a local, and the body that computes it, 0 = all. */
+int locals_only(const struct comparison *, const char *state, bool *is_local);
+/* The line of the model's text that became the given one. */
+int locals_line(const struct comparison *, int line);
+void locals_free(struct comparison *);
 
 /* match.c: finds the pairs and loads their values.  False after a message. */
 bool match_reference(struct comparison *);
@@ -85,6 +96,10 @@ struct finding {
 };
 
 bool is_equal(const struct comparison *);
+/* Whether leaves, or inner nodes, have the quantity. */
+bool computes(const struct quantity *, bool is_leaf);
+/* "state", "output" or "local". */
+const char *kind_of(const struct quantity *);
 /* False when no value is beyond the tolerance. */
 bool find_first(const struct comparison *, struct finding *);
 /* Whether the pair has a row of the node, and whether that is beyond the tolerance. */

@@ -11,10 +11,21 @@ bool is_equal(const struct comparison *c)
 	return !c->classes_beyond;
 }
 
+const char *kind_of(const struct quantity *q)
+{
+	return q->is_local ? "local" : q->is_state ? "state" : "output";
+}
+
+bool computes(const struct quantity *q, bool is_leaf)
+{
+	return !q->only || (q->only == ESP_BODY_LEAF) == is_leaf;
+}
+
 bool has_node(const struct comparison *c, const struct pair *p, const struct spot *at)
 {
 	uint64_t nodes = c->trees.begin[at->tree + 1] - c->trees.begin[at->tree];
-	return at->tree < p->trees && (!p->roots || at->node == nodes - 1);
+	return at->tree < p->trees && (!p->roots || at->node == nodes - 1) &&
+	       computes(&p->quantity, !at->height);
 }
 
 /* No row that differs comes before the first of all, so one at its node is the first of its own tensor. */
@@ -49,7 +60,9 @@ uint64_t ulps(double a, double b)
 static const char *statement_of(const struct comparison *c, const struct pair *p, bool is_leaf, int *line)
 {
 	int body = !p->quantity.is_state ? ESP_BODY_OUTPUT : is_leaf ? ESP_BODY_LEAF : ESP_BODY_INNER;
-	return esp_model_statement(c->objects.model, p->quantity.name, body, line);
+	const char *text = esp_model_statement(c->objects.model, p->quantity.name, body, line);
+	*line = locals_line(c, *line);
+	return text;
 }
 
 /* Of those that differ at one node: states before outputs, each in the order of their statements. */

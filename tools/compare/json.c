@@ -18,8 +18,7 @@ static void put_pair(FILE *to, const struct pair *p)
 	fputs("{\"name\":", to);
 	write_json_string(to, p->quantity.name);
 	fprintf(to, ",\"kind\":\"%s\",\"at\":\"%s\",\"trees\":%zu,\"rows\":%zu,\"values\":%zu,\"beyond\":%zu",
-		p->quantity.is_state ? "state" : "output", p->roots ? "root" : "all", p->trees, p->rows,
-		p->values, p->beyond);
+		kind_of(&p->quantity), p->roots ? "root" : "all", p->trees, p->rows, p->values, p->beyond);
 	fputs(",\"largest\":{\"difference\":", to);
 	write_json_number(to, p->absolute);
 	fputc(',', to);

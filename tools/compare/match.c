@@ -18,13 +18,19 @@ static bool list_quantities(struct comparison *c)
 		return complain("no memory for %zu states and outputs", outputs + states);
 	for (size_t i = 0; i < states; i++) {
 		const esp_state *s = esp_program_state(p, i);
-		c->quantity[c->quantities++] =
-		    (struct quantity){s->name, true, i, s->elements, s->rank, s->shape};
+		struct quantity *q = &c->quantity[c->quantities++];
+		*q = (struct quantity){.name = s->name,
+				       .is_state = true,
+				       .index = i,
+				       .elements = s->elements,
+				       .rank = s->rank,
+				       .shape = s->shape};
+		q->only = locals_only(c, s->name, &q->is_local);
 	}
 	for (size_t i = 0; i < outputs; i++) {
 		const esp_output *o = esp_program_output(p, i);
-		c->quantity[c->quantities++] =
-		    (struct quantity){o->name, false, i, o->elements, o->rank, o->shape};
+		c->quantity[c->quantities++] = (struct quantity){
+		    .name = o->name, .index = i, .elements = o->elements, .rank = o->rank, .shape = o->shape};
 	}
 	return true;
 }

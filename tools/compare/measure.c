@@ -142,6 +142,8 @@ static bool measure_tree(struct comparison *c, struct pair *p, const struct batc
 	if (tree >= p->trees)
 		return true;
 	for (size_t node = p->roots ? nodes - 1 : 0; node < nodes; node++) {
+		if (!computes(&p->quantity, esp_forest_child(b->forest, structure, node, 0) < 0))
+			continue;
 		r.node = node;
 		r.number = p->roots ? tree : c->trees.begin[tree] + node;
 		if (!measure_row(c, p, r))

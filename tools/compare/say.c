@@ -21,16 +21,14 @@ static void say_values(FILE *to, const struct pair *p, const struct spot *at)
 	uint64_t steps = ulps(at->ours, at->theirs);
 	say_element(to, &p->quantity, at->element);
 	fprintf(to, " is %.9g, in the reference %.9g", at->ours, at->theirs);
-	if (steps != UINT64_MAX)
+	if (steps < 100000)
 		fprintf(to, " (%" PRIu64 " ulp)", steps);
 }
 
-static void say_pair(FILE *to, const struct comparison *c, const struct pair *p)
+static void say_pair(FILE *to, const struct pair *p)
 {
-	(void)c;
-	fprintf(to, "%s %s: %zu %s of %zu tree%s, %zu values: ", p->quantity.is_state ? "state" : "output",
-		p->quantity.name, p->rows, p->roots ? "roots" : "nodes", p->trees, p->trees == 1 ? "" : "s",
-		p->values);
+	fprintf(to, "%s %s: %zu %s of %zu tree%s, %zu values: ", kind_of(&p->quantity), p->quantity.name,
+		p->rows, p->roots ? "roots" : "nodes", p->trees, p->trees == 1 ? "" : "s", p->values);
 	if (p->beyond)
 		fprintf(to, "%zu beyond the tolerance, ", p->beyond);
 	if (p->absolute <= 0) {
@@ -60,7 +58,8 @@ static void say_missing(FILE *to, const struct comparison *c)
 		fputc('\n', to);
 	n = 0;
 	for (size_t i = 0; i < c->ignored_n; i++)
-		say_names(to, "neither states nor outputs of the model: ", n++, c->ignored[i]);
+		say_names(to, "neither states, outputs nor comparable locals of the model: ", n++,
+			  c->ignored[i]);
 	if (n)
 		fputc('\n', to);
 }
@@ -75,7 +74,7 @@ static void say_classes(FILE *to, const struct comparison *c)
 
 static void say_node(FILE *to, const struct finding *f)
 {
-	fprintf(to, "\nthe first, children before parents: tree %zu, node %zu, ", f->place->tree,
+	fprintf(to, "\nfirst difference, leaves before their parents: tree %zu, node %zu, ", f->place->tree,
 		f->place->node);
 	if (f->is_leaf)
 		fputs("a leaf: ", to);
@@ -100,7 +99,8 @@ static void say_children(FILE *to, const struct comparison *c, const struct find
 	size_t n = 0;
 	int32_t child;
 	for (size_t i = 0; i < c->pairs; i++)
-		if (!c->pair[i].roots && c->pair[i].trees > f->place->tree && !f->is_leaf)
+		if (!c->pair[i].roots && c->pair[i].trees > f->place->tree && !f->is_leaf &&
+		    !c->pair[i].quantity.is_local)
 			say_names(to, "    its children agree in ", n++, c->pair[i].quantity.name);
 	if (!n)
 		return;
@@ -154,7 +154,7 @@ void say_text(const struct comparison *c, FILE *to)
 	if (c->covered < c->trees.n)
 		fprintf(to, "the reference has the first %zu of %zu trees\n", c->covered, c->trees.n);
 	for (size_t i = 0; i < c->pairs; i++)
-		say_pair(to, c, &c->pair[i]);
+		say_pair(to, &c->pair[i]);
 	say_classes(to, c);
 	say_missing(to, c);
 	say_first(to, c);
