@@ -39,10 +39,6 @@ static int read_input(struct comparison *c)
 	do
 		status = read_batch(c, &more);
 	while (!status && more);
-	if (!status && !c->trees.n) {
-		complain("%s: has no trees to compare", c->input);
-		status = EXIT_INPUT;
-	}
 	return status;
 }
 

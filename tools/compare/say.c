@@ -16,11 +16,23 @@ static void say_element(FILE *to, const struct quantity *q, size_t element)
 		fputc(']', to);
 }
 
+/* A sign says nothing of what is not a number. */
+static void say_value(FILE *to, double value)
+{
+	if (isnan(value))
+		fputs("nan", to);
+	else
+		fprintf(to, "%.9g", value);
+}
+
 static void say_values(FILE *to, const struct pair *p, const struct spot *at)
 {
 	uint64_t steps = ulps(at->ours, at->theirs);
 	say_element(to, &p->quantity, at->element);
-	fprintf(to, " is %.9g, in the reference %.9g", at->ours, at->theirs);
+	fputs(" is ", to);
+	say_value(to, at->ours);
+	fputs(", in the reference ", to);
+	say_value(to, at->theirs);
 	if (steps < 100000)
 		fprintf(to, " (%" PRIu64 " ulp)", steps);
 }
@@ -148,9 +160,21 @@ static void say_first(FILE *to, const struct comparison *c)
 	say_others(to, c, &f, true, "    differ at this node too: ");
 }
 
+static void say_verdict(FILE *to, const struct comparison *c)
+{
+	size_t beyond = 0;
+	for (size_t i = 0; i < c->pairs; i++)
+		beyond += c->pair[i].beyond;
+	if (is_equal(c))
+		fputs("equal: no value is", to);
+	else
+		fprintf(to, "different: %zu value%s", beyond, beyond == 1 ? " is" : "s are");
+	fprintf(to, " farther than %g + %g * |reference| from the reference\n", c->options->atol,
+		c->options->rtol);
+}
+
 void say_text(const struct comparison *c, FILE *to)
 {
-	const struct options *o = c->options;
 	if (c->covered < c->trees.n)
 		fprintf(to, "the reference has the first %zu of %zu trees\n", c->covered, c->trees.n);
 	for (size_t i = 0; i < c->pairs; i++)
@@ -158,6 +182,5 @@ void say_text(const struct comparison *c, FILE *to)
 	say_classes(to, c);
 	say_missing(to, c);
 	say_first(to, c);
-	fprintf(to, "%s: |difference| <= %g + %g * |reference|%s\n", is_equal(c) ? "equal" : "different",
-		o->atol, o->rtol, is_equal(c) ? "" : " does not hold everywhere");
+	say_verdict(to, c);
 }

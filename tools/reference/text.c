@@ -154,6 +154,7 @@ static bool take_header(struct text *x, struct tree *t)
 	if (!take_count(x, "the number of the tree", MANY, &t->index) ||
 	    !take_count(x, "a number of nodes", MANY, &t->nodes) ||
 	    !take_count(x, "a number of classes", MANY, &t->classes) ||
+	    !(t->classes || refuse(x, "a tree without classes")) ||
 	    !take_count(x, "the root's number", MANY, &t->root) ||
 	    !take_count(x, "the root's class", t->classes - 1, &t->class))
 		return false;
