@@ -79,7 +79,7 @@ static bool make_room(struct lin_collect *c, int64_t nodes, int64_t edges, struc
 
 static void append(struct lin_collect *c, const struct lin_forest *f, int64_t edges)
 {
-	int32_t *begin = c->child_begin.at + c->nodes, *children = c->children.at + c->edges;
+	int32_t *begin = c->child_begin.at + c->nodes, *children = edges ? c->children.at + c->edges : NULL;
 	int32_t first = f->child_begin[0], shift = (int32_t)c->edges - first;
 	for (int64_t n = 0; n <= f->nodes; n++)
 		begin[n] = f->child_begin[n] + shift;
