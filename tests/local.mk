@@ -15,6 +15,7 @@ unit_tests += \
 	%D%/linearize/walk_test %D%/ra/builder_test
 shell_tests = %D%/cli/export_test.sh \
 	%D%/api/header_test.sh %D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
+	%D%/cli/compare_test.sh \
 	%D%/cli/dump_test.sh %D%/cli/explain_error_test.sh %D%/cli/init_test.sh %D%/cli/input_test.sh %D%/cli/interrupt_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/doc/completion_test.sh %D%/doc/manual_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
@@ -22,6 +23,7 @@ shell_tests = %D%/cli/export_test.sh \
 # Folders and files that tests read.
 test_data = \
 	%D%/golden/cell %D%/golden/gated %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
 	%D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
 

@@ -173,6 +173,12 @@ const esp_model_facts *esp_model_describe(const esp_model *);
 esp_status esp_model_print(const esp_model *, char **text, esp_error **error);
 void esp_text_free(char *text);
 
+/* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
+ * ESP_BODY_LEAF and ESP_BODY_INNER) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
+ * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
+ * belongs to the model. */
+const char *esp_model_statement(const esp_model *, const char *name, int body, int *line);
+
 /* --- builder: a model made by calls ---
  *
  * What a text can say, call by call; the result is the very same graph (doc/model-text.md has the language).
@@ -375,6 +381,8 @@ void esp_forest_clear(esp_forest *);
 size_t esp_forest_structures(const esp_forest *);
 /* Nodes of one structure of it, or 0. */
 size_t esp_forest_nodes(const esp_forest *, size_t structure);
+/* The child in a slot of a node, by their numbers in the structure; -1 = there is none. */
+int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
 void esp_forest_free(esp_forest *);
 
 /* --- treebanks: bracketed trees, (3 (2 It) (4 (2 works) (2 .))) --- */
