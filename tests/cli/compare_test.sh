@@ -222,16 +222,16 @@ done
 
 model=$here/nan.ra
 f32 nan nan nan nan nan nan | array 3,2 >"$tmp/nan.npy"
-compare "$tmp/nan.npy" --tensor root --atol 1000
+compare "$tmp/nan.npy" --at root --tensor root --atol 1000
 equal "what is not a number in both is the same"
 f32 nan nan nan 1 nan nan | array 3,2 >"$tmp/nan.npy"
-compare "$tmp/nan.npy" --tensor root --atol 1000
+compare "$tmp/nan.npy" --at root --tensor root --atol 1000
 found "root[1] is nan, in the reference 1;" "a number in one of them is not"
 f32 inf inf inf inf inf inf | array 3,2 >"$tmp/nan.npy"
-compare "$tmp/nan.npy" --tensor quotient
+compare "$tmp/nan.npy" --at root --tensor quotient
 equal "infinity is the same as infinity"
 f32 inf inf inf inf inf -inf | array 3,2 >"$tmp/nan.npy"
-compare "$tmp/nan.npy" --tensor quotient --atol 1000
+compare "$tmp/nan.npy" --at root --tensor quotient --atol 1000
 found "quotient[1] is inf, in the reference -inf;" "but not as its opposite"
 model=
 
@@ -263,7 +263,18 @@ f32 3 7 10 | array 3, >"$tmp/other.npy"
 compare "$tmp/other.npy" --at all
 equal "the nodes of the first tree"
 compare "$tmp/other.npy"
-found "tree 1, node 4" "as many rows as trees are their roots"
+refused 1 "'total' has 3 rows: of all roots with --at root, of the nodes of the first trees (1) with --at all" \
+	"what could be both is not guessed"
+printf '(2 (2 a) (2 b))\n(2 zz)\n' >"$tmp/two"
+f32 10 15 | array 2, >"$tmp/two.npy"
+esp compare "$here/tiny.ra" "$tmp/two" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter \
+	--ref "$tmp/two.npy"
+equal "as many rows as trees are their roots"
+printf '(2 a)\n(2 zz)\n' >"$tmp/two"
+f32 3 15 | array 2, >"$tmp/two.npy"
+esp compare "$here/tiny.ra" "$tmp/two" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter \
+	--ref "$tmp/two.npy"
+equal "nodes that are all roots are the same either way"
 f32 10 21 | array 2, >"$tmp/other.npy"
 compare "$tmp/other.npy" --at root
 equal "roots of the first trees"
@@ -279,13 +290,13 @@ half()
 		weights "{\"total\":{\"dtype\":\"$dtype\",\"shape\":[3],\"data_offsets\":[0,6]}}"
 }
 half F16 0x4900 0x4d40 0x4b80 >"$tmp/half"
-compare "$tmp/half"
+compare "$tmp/half" --at root
 equal "values as F16"
 half BF16 0x4120 0x41a8 0x4170 >"$tmp/half"
-compare "$tmp/half"
+compare "$tmp/half" --at root
 equal "values as BF16"
 half F16 0x7c00 0x0001 0xfe00 >"$tmp/half"
-compare "$tmp/half" --format json
+compare "$tmp/half" --at root --format json
 says '"beyond":3' "infinity, the smallest number and none as F16"
 
 # --- npz, and locals ---
@@ -320,6 +331,40 @@ compare "$tmp/h.safetensors"
 found "gates.ra:19: h = (c +
 " "of a statement of two lines there is the first"
 model=
+
+cat >"$tmp/node.ra" <<'END'
+model both
+structure tree(left, right)
+param E[V, D], W[D, D]
+state h[D]
+node :
+    s = left.h + (
+        right.h)
+    h = W @ s + sum(transpose(E))
+output total = sum(h)
+END
+# node S...: h and s of the first tree.
+node()
+{
+	f32 16 20 16 20 56 52 "$@" | weights "{$(tensor h 3,2 0 24),$(tensor s 3,2 24 48)}" >"$tmp/node.safetensors"
+	model=$tmp/node.ra
+	compare "$tmp/node.safetensors" --at all
+}
+node 0 0 0 0 32 40
+equal "a body for all nodes"
+says "local s: 3 nodes of 1 tree, 6 values" "its locals are of all nodes"
+node 0 0 1 0 32 41
+found "tree 0, node 1, a leaf: b
+    s[0] is 0, in the reference 1; 1 of 2 values of this row are beyond
+    computed by $tmp/node.ra:6: s = left.h + (" "and differ in leaves"
+f32 16 20 16 20 56 52 0 0 0 | weights "{$(tensor h 3,2 0 24),$(tensor s 3,1 24 36)}" >"$tmp/node.safetensors"
+compare "$tmp/node.safetensors" --at all
+equal "a local of another shape"
+says "neither states, outputs nor comparable locals of the model: s" "is told of and left"
+f32 16 20 16 20 56 52 0 0 0 0 32 40 | weights "{$(tensor h 3,2 0 24),$(tensor left 3,2 24 48)}" >"$tmp/node.safetensors"
+compare "$tmp/node.safetensors" --at all
+says "neither states, outputs nor comparable locals of the model: left" "names of other things are no locals"
+model=$here/gates.ra
 
 for n in 1 2 3 30 40 100 500 1000 1500 1990 2050 2070; do
 	head -c $n "$here/gates.npz" >"$tmp/cut.npz"

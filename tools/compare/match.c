@@ -78,7 +78,7 @@ static bool refuse_shape(const struct comparison *c, const struct quantity *q,
 			 const struct reference_tensor *t)
 {
 	char theirs[256], ours[256];
-	return complain("%s: '%s' is %s, but the model's %s '%s' is %s", c->reference.path, t->name,
+	return complain("%s: '%s' is %s, but the model's %s '%s' is %s", c->reference.path, q->name,
 			shape_text(theirs, sizeof theirs, t->shape, t->rank, ""),
 			q->is_state ? "state" : "output", q->name,
 			shape_text(ours, sizeof ours, q->shape, q->rank, "rows"));
@@ -152,13 +152,13 @@ static size_t trees_with(const struct trees *t, uint64_t nodes)
 	return t->begin[low] == nodes ? low : SIZE_MAX;
 }
 
-static bool refuse_rows(const struct comparison *c, const struct reference_tensor *t, size_t trees,
-			uint64_t nodes, const char *whose)
+static bool refuse_rows(const struct comparison *c, const struct reference_tensor *t, const struct pair *p,
+			size_t trees, uint64_t nodes, const char *whose)
 {
 	return complain(
 	    "%s: '%s' has %zu rows, but %s has %zu trees with %llu nodes; rows of the first trees "
 	    "only must be all of their nodes, or given with --at root",
-	    c->reference.path, t->name, t->shape[0], whose, trees, (unsigned long long)nodes);
+	    c->reference.path, p->quantity.name, t->shape[0], whose, trees, (unsigned long long)nodes);
 }
 
 /* The reference says how many trees it has. */
@@ -170,7 +170,7 @@ static bool told_rows(const struct comparison *c, const struct reference_tensor 
 	p->roots = !(r->begin && t->shape[0] == nodes && c->options->rows != ROWS_ROOT);
 	if (!p->roots || (t->shape[0] == r->trees && c->options->rows != ROWS_ALL))
 		return true;
-	return refuse_rows(c, t, r->trees, nodes, r->path);
+	return refuse_rows(c, t, p, r->trees, nodes, r->path);
 }
 
 /* Otherwise the number of rows tells: all nodes, all trees, or the nodes of the first trees. */
@@ -178,18 +178,23 @@ static bool guess_rows(const struct comparison *c, const struct reference_tensor
 {
 	size_t rows = t->shape[0], trees = trees_with(&c->trees, rows);
 	int at = c->options->rows;
-	bool all_roots = rows == c->trees.n && trees != c->trees.n;
-	p->roots = at == ROWS_ROOT ? rows <= c->trees.n : at == ROWS_AUTO && all_roots;
+	bool nodes = trees != SIZE_MAX, roots = rows == c->trees.n;
+	if (at == ROWS_AUTO && nodes && roots && trees != rows)
+		return complain(
+		    "%s: '%s' has %zu rows: of all roots with --at root, of the nodes of the first "
+		    "trees (%zu) with --at all",
+		    c->reference.path, p->quantity.name, rows, trees);
+	p->roots = at == ROWS_ROOT ? rows <= c->trees.n : at == ROWS_AUTO && roots && !nodes;
 	p->trees = p->roots ? rows : trees;
-	if (p->roots || (at != ROWS_ROOT && trees != SIZE_MAX))
+	if (p->roots || (at != ROWS_ROOT && nodes))
 		return true;
-	return refuse_rows(c, t, c->trees.n, c->trees.begin[c->trees.n], c->input);
+	return refuse_rows(c, t, p, c->trees.n, c->trees.begin[c->trees.n], c->input);
 }
 
 static bool find_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
 	if (!t->shape[0])
-		return complain("%s: '%s' has no rows", c->reference.path, t->name);
+		return complain("%s: '%s' has no rows", c->reference.path, p->quantity.name);
 	return c->reference.trees ? told_rows(c, t, p) : guess_rows(c, t, p);
 }
 
