@@ -79,8 +79,7 @@ static bool refuse_shape(const struct comparison *c, const struct quantity *q,
 {
 	char theirs[256], ours[256];
 	return complain("%s: '%s' is %s, but the model's %s '%s' is %s", c->reference.path, q->name,
-			shape_text(theirs, sizeof theirs, t->shape, t->rank, ""),
-			q->is_state ? "state" : "output", q->name,
+			shape_text(theirs, sizeof theirs, t->shape, t->rank, ""), kind_of(q), q->name,
 			shape_text(ours, sizeof ours, q->shape, q->rank, "rows"));
 }
 
