@@ -120,7 +120,7 @@ static bool make_code(struct compilation *c, struct image *image)
 				"choose --target native, or --backend interpreter",
 				"this machine cannot run code for %s (%s)", options.target->name, options.target->description);
 	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
-	return backend && backend->compile(&c->module, &options, &image->code, c->diags);
+	return backend && jit_compile(backend, &c->module, &options, &image->code, c->diags);
 }
 
 /* --- the interface --- */
@@ -193,6 +193,31 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
+/* The body whose rows a domain runs over; the larger one when it is both. */
+static enum sub_domain rows_of(enum image_domain domain)
+{
+	return domain == IMAGE_DOMAIN_LEAVES   ? SUB_LEAF
+	       : domain == IMAGE_DOMAIN_NODES  ? SUB_EVERY_NODE
+	       : domain == IMAGE_DOMAIN_INPUTS ? SUB_EVERY_INPUT
+					       : SUB_INNER;
+}
+
+/* What is there of a step's rows is known to the schedule, not to the loops. */
+static void describe_work(const struct compilation *c, struct image *image)
+{
+	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
+	for (int i = 0; i < image->steps; i++) {
+		steps[i] = image->step[i];
+		for (size_t b = 0; steps[i].domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
+			if (c->program.bodies.at[b].domain == rows_of(steps[i].domain)) {
+				struct sched_work w = sched_work_of(&c->sched, &c->plan, b);
+				steps[i].rows = w.rows;
+				steps[i].operations = w.operations;
+			}
+	}
+	image->step = steps;
+}
+
 static void describe_interface(const struct compilation *c, struct image *image)
 {
 	image->name = c->model->name;
@@ -225,6 +250,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 	if (!(last && strcmp(last, "lower") == 0) && !run_passes(&c, last))
 		return false;
 	ilir_describe(&c.module, image);
+	describe_work(&c, image);
 	describe_interface(&c, image);
 	return make_code(&c, image);
 }
@@ -253,7 +279,7 @@ static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
 {
 	struct jit_options options = jit_options_of(c);
 	const struct jit_backend *backend = jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
-	return backend && backend->print(&c->module, &options, what, s, c->diags);
+	return backend && jit_print(backend, &c->module, &options, what, s, c->diags);
 }
 
 /* A kernel counts alone, in a module that has no other. */

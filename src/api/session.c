@@ -81,7 +81,7 @@ static bool run(esp_session *s, const esp_forest *f, struct diags *diags)
 					"belongs to another program than the session");
 	struct rt_minibatch m = forest_minibatch(f);
 	s->structures = 0;
-	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &s->binding->packed, &m, diags))
+	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &s->binding->packed, NULL, &m, diags))
 		return false;
 	s->structures = m.forest.inputs;
 	return true;
