@@ -40,4 +40,11 @@ struct jit_backend {
  * is cheap and gives the same.  NULL after diagnostics.  Any number of threads may call at once. */
 const struct jit_backend *jit_backend_load(const char *name, struct diags *);
 
+/* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
+ * child with locks that nobody opens.  There jit_backend_load refuses. */
+bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
+		 struct image_code *, struct diags *);
+bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
+	       enum jit_text, struct str *, struct diags *);
+
 #endif

@@ -1,6 +1,7 @@
-/* Finds and loads back ends. */
+/* Finds and loads back ends, and calls them. */
 #include "jit/jit.h"
 
+#include "base/fork.h"
 #include "base/str.h"
 
 #include <dlfcn.h>
@@ -60,6 +61,17 @@ static const struct jit_backend *unusable(const struct search *s, const char *pa
 	return NULL;
 }
 
+static const struct jit_backend *locked_away(const struct search *s, const char *path)
+{
+	diag_add(
+	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
+	    "prepare programs before forking, or start the child's work by exec",
+	    "back end '%s' (%s): this process was forked while its parent compiled, and has the compiler's "
+	    "locks without the thread that would open them",
+	    s->name, path);
+	return NULL;
+}
+
 /* The handle is kept: code that the back end has made refers to it, and the loader counts repeated loads by
  * itself. */
 static const struct jit_backend *open_backend(const struct search *s, const char *path)
@@ -78,8 +90,15 @@ static const struct jit_backend *open_backend(const struct search *s, const char
 static const struct jit_backend *load(struct search *s)
 {
 	const char *path = is_name(s->name) ? find(s) : NULL;
-	if (path)
-		return open_backend(s, path);
+	const struct jit_backend *b = NULL;
+	if (path && fork_inherited_foreign())
+		return locked_away(s, path);
+	if (path) {
+		fork_enter_foreign();
+		b = open_backend(s, path);
+		fork_leave_foreign();
+		return b;
+	}
 	diag_add(s->diags, DIAG_BACKEND_NOT_FOUND, (struct diag_at){0},
 		 "install the plug-in, or name its folder in ESPALIER_BACKEND_PATH",
 		 "there is no back end '%s'; looked in: %s", s->name,
@@ -106,4 +125,31 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 	const struct jit_backend *b = guarded_load(&s);
 	arena_free(&s.arena);
 	return b;
+}
+
+bool jit_compile(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+		 struct image_code *code, struct diags *d)
+{
+	fork_enter_foreign();
+	bool ok = b->compile(m, o, code, d);
+	fork_leave_foreign();
+	return ok;
+}
+
+/* Printing may run out of the text's memory. */
+bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+	       enum jit_text what, struct str *s, struct diags *d)
+{
+	jmp_buf escape, *outer = s->arena->escape;
+	volatile bool ok = false, escaped = true;
+	fork_enter_foreign();
+	if (!arena_guard(s->arena, &escape)) {
+		ok = b->print(m, o, what, s, d);
+		escaped = false;
+	}
+	fork_leave_foreign();
+	s->arena->escape = outer;
+	if (escaped)
+		arena_escape(s->arena);
+	return ok;
 }
