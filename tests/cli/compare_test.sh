@@ -189,6 +189,17 @@ case $status,$out in
 *) tap_ok 1 "and what is equal" ;;
 esac
 
+run "$here/tiny.ra" "$tmp/trees" --export "$tmp/export.safetensors"
+compare "$tmp/export.safetensors" --atol 0 --rtol 0
+equal "what run exports at roots"
+run "$here/tiny.ra" "$tmp/trees" --at all --export "$tmp/export.safetensors"
+compare "$tmp/export.safetensors" --atol 0 --rtol 0
+equal "what run exports at all nodes"
+says "output total: 9 nodes of 3 trees, 9 values: the same" "with a row for each"
+run "$here/tiny.ra" "$tmp/trees" --export "$tmp/export.npy" --tensor h
+compare "$tmp/export.npy" --tensor h --atol 0 --rtol 0
+equal "what run exports as an array"
+
 # --- tolerance ---
 
 reference ${h% 8} 10 >"$tmp/near.safetensors"
