@@ -17,8 +17,8 @@ struct compile_options {
 	const char *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
 };
 
-/* What the program promises before any code exists: inputs, outputs, params.  Fills everything of the image but steps,
- * buffers, recipes and code.  All in the arena.  `sizes` are those of the model's symbols. */
+/* What the program promises before any code exists: inputs, outputs, states, params, sizes.  Fills everything of the
+ * image but steps, buffers, recipes, blob and code.  All in the arena, but for the model's own names.  `sizes` are those of the model's symbols. */
 bool compile_interface(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		       const struct compile_options *, struct image *);
 

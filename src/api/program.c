@@ -1,18 +1,12 @@
 #include "api/internal.h"
+#include "image/code.h"
 
 #include <string.h>
-
-static void release_code(struct image *image)
-{
-	if (image->code.release)
-		image->code.release(&image->code);
-	image->code = (struct image_code){0};
-}
 
 static void destroy(void *object)
 {
 	esp_program *p = object;
-	release_code(&p->image);
+	image_code_release(&p->image.code);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
 	if (p->has_lock)
@@ -123,7 +117,7 @@ static bool make_code(esp_program *p, struct diags *diags)
 {
 	double begin = api_clock();
 	if (!api_guarded(&p->code_arena, diags, compile, &(struct compilation){p, diags})) {
-		release_code(&p->image);
+		image_code_release(&p->image.code);
 		arena_free(&p->code_arena);
 		return false;
 	}
@@ -153,11 +147,11 @@ esp_status esp_program_prepare(esp_program *program, esp_error **error)
 
 const char *esp_program_size(const esp_program *p, size_t i, int64_t *size)
 {
-	if (!p || i >= p->model->graph->symbols.n)
+	if (!p || i >= (size_t)p->interface.dimensions)
 		return NULL;
 	if (size)
-		*size = p->sizes[i];
-	return p->model->graph->symbols.at[i].name;
+		*size = p->interface.dimension[i].size;
+	return p->interface.dimension[i].name;
 }
 
 size_t esp_program_inputs(const esp_program *p)
@@ -180,22 +174,19 @@ size_t esp_program_outputs(const esp_program *p)
 	return p ? p->interface.outputs : 0;
 }
 
-/* The shape comes from the graph, because buffers are not laid out before there is code. */
 esp_output esp_program_output(const esp_program *p, size_t output)
 {
 	if (output >= esp_program_outputs(p))
 		return (esp_output){0};
 	const struct image_output *o = &p->interface.output[output];
-	const struct ra_model *graph = p->model->graph;
-	const struct ra_shape *shape = &ra_at(graph, graph->outputs.at[output].value)->shape;
 	esp_output result = {.name = o->name,
-			     .elements = 1,
-			     .rank = shape->rank,
+			     .elements = o->elements,
+			     .rank = o->rank,
 			     .at_root = o->at_root,
 			     .labels = o->labels,
 			     .label = o->label};
-	for (int d = 0; d < shape->rank; d++)
-		result.elements *= result.shape[d] = ra_dim_value(&shape->dim[d], p->sizes);
+	for (int d = 0; d < o->rank; d++)
+		result.shape[d] = o->shape[d];
 	return result;
 }
 

@@ -1,3 +1,3 @@
 libespalier_internal_la_SOURCES += \
-	%D%/image.h
+	%D%/code.c %D%/code.h %D%/image.h %D%/link.c %D%/link.h
 EXTRA_DIST += %D%/README.md
