@@ -38,7 +38,11 @@ static char *read_schedule(const char *path)
 static esp_status create_program(struct objects *o, const struct options *options, const char *schedule,
 				 int at, esp_error **error)
 {
-	esp_program_options p = {at, options->backend, options->target, schedule};
+	esp_program_options p = {.size = sizeof p,
+				 .at = at,
+				 .backend = options->backend,
+				 .target = options->target,
+				 .schedule = schedule};
 	return esp_program_create(o->model, o->weights, &p, &o->program, error);
 }
 
@@ -76,7 +80,7 @@ bool has_vocab(const struct objects *o)
 {
 	if (o->vocab || !esp_program_inputs(o->program))
 		return true;
-	return complain("the model reads '%s': give --vocab FILE", esp_program_input(o->program, 0, NULL));
+	return complain("the model reads '%s': give --vocab FILE", esp_program_input(o->program, 0)->name);
 }
 
 void objects_close(struct objects *o)

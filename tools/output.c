@@ -147,19 +147,19 @@ static void put_values(FILE *to, const float *row, size_t n)
 static void write_root(FILE *to, const struct result *r)
 {
 	size_t outputs = esp_program_outputs(r->program);
-	esp_output last = esp_program_output(r->program, outputs - 1);
-	if (last.labels) {
+	const esp_output *last = esp_program_output(r->program, outputs - 1);
+	if (last->labels) {
 		const float *row = row_of(r, outputs - 1, 0);
-		size_t best = greatest(row, last.elements);
-		fprintf(to, "%-13s %.3f  ", last.label[best], row[best]);
+		size_t best = greatest(row, last->elements);
+		fprintf(to, "%-13s %.3f  ", last->label[best], row[best]);
 		put_sentence(to, r->sentence);
 		fputc('\n', to);
 		return;
 	}
 	for (size_t o = 0; o < outputs; o++) {
-		esp_output output = esp_program_output(r->program, o);
-		fprintf(to, "%s:", output.name);
-		put_values(to, row_of(r, o, 0), output.elements);
+		const esp_output *output = esp_program_output(r->program, o);
+		fprintf(to, "%s:", output->name);
+		put_values(to, row_of(r, o, 0), output->elements);
 		fputc('\n', to);
 	}
 }
@@ -169,7 +169,7 @@ static void write_nodes(FILE *to, const struct result *r)
 	for (size_t node = 0; node < r->nodes; node++) {
 		fprintf(to, "%zu %zu", r->tree, node);
 		for (size_t o = 0; o < esp_program_outputs(r->program); o++)
-			put_values(to, row_of(r, o, node), esp_program_output(r->program, o).elements);
+			put_values(to, row_of(r, o, node), esp_program_output(r->program, o)->elements);
 		fputc('\n', to);
 	}
 }
@@ -244,16 +244,16 @@ static void put_array(FILE *to, const float *row, size_t n)
 
 static void put_output(FILE *to, const struct result *r, size_t o)
 {
-	esp_output output = esp_program_output(r->program, o);
-	put_string(to, output.name);
+	const esp_output *output = esp_program_output(r->program, o);
+	put_string(to, output->name);
 	fputc(':', to);
 	if (r->at == PLACE_ROOT) {
-		put_array(to, row_of(r, o, 0), output.elements);
+		put_array(to, row_of(r, o, 0), output->elements);
 		return;
 	}
 	for (size_t node = 0; node < r->nodes; node++) {
 		fputc(node ? ',' : '[', to);
-		put_array(to, row_of(r, o, node), output.elements);
+		put_array(to, row_of(r, o, node), output->elements);
 	}
 	fputc(']', to);
 }

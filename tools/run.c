@@ -153,7 +153,7 @@ static int prepare(struct run *r)
 
 static void show_timing(const struct run *r)
 {
-	esp_costs c = esp_session_costs(r->session);
+	const esp_costs c = *esp_session_costs(r->session);
 	double trees = c.structures ? (double)c.structures : 1;
 	fprintf(stderr, "%llu trees, %llu nodes, %llu minibatches, %llu batches\n",
 		(unsigned long long)c.structures, (unsigned long long)c.nodes, (unsigned long long)c.runs,

@@ -28,7 +28,8 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 {
 	struct sub_options options = {.at = c->options->at};
 	sub_init(&c->program, c->arena, c->model->name);
-	return sub_lower(&c->program, c->model, sizes, &options, c->diags) && sub_verify(&c->program, c->diags);
+	return sub_lower(&c->program, c->model, sizes, &options, c->diags) &&
+	       sub_verify(&c->program, c->diags);
 }
 
 static bool make_schedule(struct compilation *c)
@@ -36,8 +37,9 @@ static bool make_schedule(struct compilation *c)
 	const char *text = c->options->schedule;
 	const struct target *target = target_find(c->options->target);
 	if (!target)
-		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "targets are native, generic, avx2, avx512",
-				"there is no target '%s'", c->options->target);
+		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
+				"targets are native, generic, avx2, avx512", "there is no target '%s'",
+				c->options->target);
 	sched_make_plan(&c->plan, c->arena, &c->program);
 	sched_choose(&c->sched, &c->plan, target);
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
@@ -82,8 +84,8 @@ struct interpreted {
 	pthread_mutex_t lock;
 };
 
-static bool call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
-			     struct diags *diags)
+static bool call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin,
+			     int64_t end, struct diags *diags)
 {
 	struct interpreted *in = self;
 	pthread_mutex_lock(&in->lock);
@@ -103,8 +105,10 @@ static bool make_interpreter(struct compilation *c, struct image *image)
 	in->module = c->module;
 	in->interpreter = ilir_interpreter_new(c->arena, &in->module);
 	if (pthread_mutex_init(&in->lock, NULL) != 0)
-		return diag_add(c->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
-	image->code = (struct image_code){.call = call_interpreter, .release = release_interpreter, .self = in};
+		return diag_add(c->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory for a lock");
+	image->code =
+	    (struct image_code){.call = call_interpreter, .release = release_interpreter, .self = in};
 	return true;
 }
 
@@ -144,7 +148,8 @@ static bool make_code(struct compilation *c, struct image *image)
 	if (!target_runs_here(options.target))
 		return diag_add(c->diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
 				"choose --target native, or --backend interpreter",
-				"this machine cannot run code for %s (%s)", options.target->name, options.target->description);
+				"this machine cannot run code for %s (%s)", options.target->name,
+				options.target->description);
 	return make_blob(c, &options, image) &&
 	       image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
 }
@@ -152,7 +157,8 @@ static bool make_code(struct compilation *c, struct image *image)
 /* --- the interface --- */
 
 /* How a body uses the inputs: which it reads, and how many rows a token may choose from. */
-static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs, struct arena *a)
+static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs,
+			struct arena *a)
 {
 	bool *live = ARENA_ARRAY(a, bool, p->values.n);
 	sub_mark_live(p, b, live);
@@ -223,8 +229,10 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		const struct ra_output *o = &c->model->outputs.at[i];
-		outputs[i] = (struct image_output){.name = o->name, .buffer = find_buffer(image, IMAGE_OUTPUT, i),
-						   .at_root = p->outputs.at[i].at_root, .labels = o->labels,
+		outputs[i] = (struct image_output){.name = o->name,
+						   .buffer = find_buffer(image, IMAGE_OUTPUT, i),
+						   .at_root = p->outputs.at[i].at_root,
+						   .labels = o->labels,
 						   .label = o->label};
 		outputs[i].elements = copy_shape(&p->outputs.at[i].row, &outputs[i].rank, outputs[i].shape);
 	}
@@ -267,8 +275,8 @@ static void describe_interface(const struct compilation *c, const int64_t *sizes
 	describe_dimensions(c, sizes, image);
 }
 
-bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		       const struct compile_options *options, struct image *image)
+bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		       const int64_t *sizes, const struct compile_options *options, struct image *image)
 {
 	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
 	*image = (struct image){0};
@@ -278,8 +286,8 @@ bool compile_interface(struct arena *arena, struct diags *diags, const struct ra
 	return true;
 }
 
-bool compile_image(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		   const struct compile_options *options, struct image *image)
+bool compile_image(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		   const int64_t *sizes, const struct compile_options *options, struct image *image)
 {
 	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
 	const char *last = is_interpreter(&c) ? options->last_pass : NULL;
@@ -297,7 +305,10 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 static const char *const before_passes[] = {"ra", "subop", "sched", "lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
-enum { BEFORE = sizeof before_passes / sizeof *before_passes, AFTER = sizeof after_passes / sizeof *after_passes };
+enum {
+	BEFORE = sizeof before_passes / sizeof *before_passes,
+	AFTER = sizeof after_passes / sizeof *after_passes
+};
 
 const char *compile_stage(size_t i)
 {
@@ -316,7 +327,8 @@ const char *compile_stage(size_t i)
 static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
 {
 	struct jit_options options = jit_options_of(c);
-	const struct jit_backend *backend = jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
+	const struct jit_backend *backend =
+	    jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
 	return backend && backend->print(&c->module, &options, what, s, c->diags);
 }
 
@@ -328,14 +340,16 @@ static void dump_loops(const struct compilation *c, struct str *s)
 		struct ilir_module alone = c->module;
 		alone.kernels.at += k;
 		alone.kernels.n = 1;
-		str_printf(s, "%s%s %d", separator, alone.kernels.at->name, ilir_stored_intermediates(&alone));
+		str_printf(s, "%s%s %d", separator, alone.kernels.at->name,
+			   ilir_stored_intermediates(&alone));
 	}
 	str_puts(s, "\n");
 	ilir_print(&c->module, s);
 }
 
-bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		  const struct compile_options *options, const char *stage, struct str *s)
+bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		  const int64_t *sizes, const struct compile_options *options, const char *stage,
+		  struct str *s)
 {
 	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
 	if (strcmp(stage, "ra") == 0)

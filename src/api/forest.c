@@ -43,13 +43,13 @@ static esp_forest *new_forest(esp_program *p, struct diags *diags)
 
 esp_status esp_forest_create(esp_program *program, esp_forest **out, esp_error **error)
 {
-	struct diags diags = api_begin(program);
+	struct api_call call = api_begin(program);
 	esp_forest *f = NULL;
-	if (api_need(&diags, program) && api_need(&diags, out))
-		f = new_forest(program, &diags);
+	if (api_need(&call, program) && api_need(&call, out))
+		f = new_forest(program, &call.diags);
 	if (out)
 		*out = f;
-	return api_end(&diags, f, error);
+	return api_end(&call, f, error);
 }
 
 void esp_forest_free(esp_forest *f)
@@ -129,10 +129,12 @@ static bool check_arguments(const esp_forest *f, const esp_structure *s, struct 
 
 esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, esp_error **error)
 {
-	struct diags diags = api_begin(forest);
-	bool ok = api_need(&diags, forest) && api_need(&diags, structure) &&
-		  check_arguments(forest, structure, &diags) && forest_add(forest, structure, &diags);
-	return api_end(&diags, ok, error);
+	struct api_call call = api_begin(forest);
+	esp_structure s;
+	bool ok = api_need(&call, forest) && api_need(&call, structure) &&
+		  api_take_struct(&call.diags, __func__, "structure", structure, &s, sizeof s) &&
+		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, &call.diags);
+	return api_end(&call, ok, error);
 }
 
 /* --- looking --- */
@@ -158,11 +160,12 @@ struct rt_minibatch forest_minibatch(const esp_forest *f)
 
 esp_status esp_forest_check(const esp_forest *forest, esp_error **error)
 {
-	struct diags diags = api_begin(forest);
-	bool ok = api_need(&diags, forest);
+	struct api_call call = api_begin(forest);
+	bool ok = api_need(&call, forest);
 	if (ok) {
 		struct rt_minibatch m = forest_minibatch(forest);
-		ok = rt_check(diags.allocator, &forest->program->interface, &m, &diags);
+		ok = rt_check(&forest->object.context->allocator, &forest->program->interface, &m,
+			      &call.diags);
 	}
-	return api_end(&diags, ok, error);
+	return api_end(&call, ok, error);
 }

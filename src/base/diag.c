@@ -4,9 +4,11 @@
 #include <string.h>
 
 static const struct {
-	const char *spelling, *explanation;
+	const char *spelling, *message, *explanation, *fix;
+	enum diag_status status;
 } registry[] = {
-#define DIAG(name, spelling, explanation) {spelling, explanation},
+#define DIAG(name, status, spelling, message, explanation, fix)                                              \
+	{spelling, message, explanation, fix, DIAG_STATUS_##status},
 #include "base/diag.def"
 #undef DIAG
 };
@@ -16,9 +18,34 @@ const char *diag_spelling(enum diag_id id)
 	return registry[id].spelling;
 }
 
+const char *diag_message(enum diag_id id)
+{
+	return registry[id].message;
+}
+
 const char *diag_explanation(enum diag_id id)
 {
 	return registry[id].explanation;
+}
+
+const char *diag_fix(enum diag_id id)
+{
+	return registry[id].fix;
+}
+
+enum diag_status diag_status(enum diag_id id)
+{
+	return registry[id].status;
+}
+
+bool diag_find(const char *spelling, enum diag_id *id)
+{
+	for (int i = 0; i < DIAG_COUNT; i++)
+		if (strcmp(registry[i].spelling, spelling) == 0) {
+			*id = i;
+			return true;
+		}
+	return false;
 }
 
 void diags_init(struct diags *d, const struct allocator *allocator)
@@ -114,12 +141,23 @@ bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *h
 	    .source = copy(d, at.source, at.source ? strcspn(at.source, "\n\r") : 0),
 	    .line = at.line,
 	    .column = at.column,
+	    .input = -1,
+	    .node = -1,
 	};
 	va_end(args);
 	if (slot->message)
 		d->n++;
 	else
 		free_one(d, slot);
+	return false;
+}
+
+bool diag_about(struct diags *d, int64_t input, int64_t node)
+{
+	if (d->n) {
+		d->at[d->n - 1].input = input;
+		d->at[d->n - 1].node = node;
+	}
 	return false;
 }
 

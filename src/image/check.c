@@ -53,7 +53,8 @@ static bool check_param(struct checking *c, int i)
 
 /* --- recipes --- */
 
-/* Whether the dimensions of an axis add up to an index below the limit, which is far below the end of 64 bits. */
+/* Whether the dimensions of an axis add up to an index below the limit, which is far below the end of 64
+ * bits. */
 static bool has_bounded_walk(const struct image_recipe *r, int axis, int64_t limit)
 {
 	int64_t left = limit - 1;

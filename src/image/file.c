@@ -75,7 +75,7 @@ static const struct member input_members[] = {
     NUMBER_IN(image_input, limit, 0, MAX_EXTENT),
     NUMBER_IN(image_input, at_leaf, 0, 1),
     NUMBER_IN(image_input, at_inner, 0, 1),
-    NUMBER_IN(image_input, rank, 0, TENSOR_MAX_RANK),
+    NUMBER_IN(image_input, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_input, shape, 0, MAX_EXTENT),
 };
 LAYOUT(input, sizeof(struct image_input), input_members);
@@ -132,7 +132,7 @@ static const struct member output_members[] = {
     NUMBER_IN(image_output, buffer, 0, MAX_COUNT),
     NUMBER_IN(image_output, at_root, 0, 1),
     LIST_IN(image_output, label, labels, text),
-    NUMBER_IN(image_output, rank, 0, TENSOR_MAX_RANK),
+    NUMBER_IN(image_output, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_output, shape, 0, MAX_EXTENT),
     NUMBER_IN(image_output, elements, 0, MAX_ELEMENTS),
 };
@@ -141,7 +141,7 @@ LAYOUT(output, sizeof(struct image_output), output_members);
 static const struct member state_members[] = {
     TEXT_IN(image_state, name),
     NUMBER_IN(image_state, buffer, 0, MAX_COUNT),
-    NUMBER_IN(image_state, rank, 0, TENSOR_MAX_RANK),
+    NUMBER_IN(image_state, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_state, shape, 0, MAX_EXTENT),
     NUMBER_IN(image_state, elements, 0, MAX_ELEMENTS),
 };
@@ -470,16 +470,4 @@ bool image_read(struct arena *arena, const void *bytes, size_t n, struct image *
 		return false;
 	*image = read;
 	return true;
-}
-
-bool image_has_key(const void *bytes, size_t n, const char *key)
-{
-	struct frame f;
-	size_t length = strlen(key) + 1;
-	if (n < sizeof f)
-		return false;
-	memcpy(&f, bytes, sizeof f);
-	return f.section[KEY].size == length && f.section[KEY].offset <= n &&
-	       length <= n - f.section[KEY].offset &&
-	       memcmp((const char *)bytes + f.section[KEY].offset, key, length) == 0;
 }

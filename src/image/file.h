@@ -23,8 +23,6 @@ void image_write(const struct image *, struct str *);
 /* Reads an image.  Texts and code stay in `bytes`, which must outlive it; tables are in the arena.  False
  * after `bad-image`. */
 bool image_read(struct arena *, const void *bytes, size_t n, struct image *, struct diags *);
-/* Whether the file has this key, as cheaply as can be told; nothing else of it is looked at. */
-bool image_has_key(const void *bytes, size_t n, const char *key);
 /* Puts the checksum right, for those who make images by hand. */
 void image_seal(void *bytes, size_t n);
 

@@ -133,6 +133,8 @@ struct image_code {
 
 /* --- the image --- */
 
+enum { IMAGE_MAX_RANK = 3 }; /* of what nodes carry and results are */
+
 /* Shapes are those of one row; `elements` is their product. */
 struct image_output {
 	const char *name;
@@ -141,7 +143,7 @@ struct image_output {
 	int labels;   /* 0 = none, else one per element */
 	const char *const *label;
 	int rank;
-	int64_t shape[TENSOR_MAX_RANK];
+	int64_t shape[IMAGE_MAX_RANK];
 	int64_t elements;
 };
 
@@ -150,7 +152,7 @@ struct image_state {
 	const char *name;
 	int buffer; /* -1 before there are buffers */
 	int rank;
-	int64_t shape[TENSOR_MAX_RANK];
+	int64_t shape[IMAGE_MAX_RANK];
 	int64_t elements;
 };
 
@@ -181,7 +183,7 @@ struct image {
 		int64_t limit; /* a token must lie in 0 .. limit-1 */
 		bool at_leaf, at_inner;
 		int rank; /* of a node's f32 */
-		int64_t shape[TENSOR_MAX_RANK];
+		int64_t shape[IMAGE_MAX_RANK];
 	} * input;
 
 	int params;

@@ -86,8 +86,10 @@ void lin_fill(struct lin_order *, const struct lin_forest *);
 /* "node 3 of input 1": for diagnostics about a node of a forest whose child_begin is right.  Takes `scratch`
  * and `marks`, a node each. */
 struct lin_name {
+	int64_t input, node; /* -1 = unknown; the node as counted in the input */
 	char text[80];
 };
+struct lin_name lin_name_of(const struct lin_forest *, int64_t input, int32_t id);
 struct lin_name lin_name(const struct lin_forest *, int32_t id, int32_t *scratch, int32_t *marks);
 
 /* Gives a node its height and returns the number of batches, one more than the largest height so far.

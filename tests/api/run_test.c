@@ -13,22 +13,23 @@ static bool row_is(const float *row, float a, float b)
 
 static void test_program(const struct kit *k)
 {
-	size_t elements = 7;
 	int64_t size = 0;
-	esp_model_facts facts = esp_model_describe(k->model);
-	tap_ok(strcmp(facts.name, "tiny") == 0 && strcmp(facts.structure, "tree") == 0 &&
-		   facts.children == 2 && facts.inputs == 1 && facts.params == 2 && facts.states == 1 &&
-		   facts.outputs == 2,
+	const esp_input *word = esp_program_input(k->program, 0);
+	const esp_model_facts *facts = esp_model_describe(k->model);
+	tap_ok(strcmp(facts->name, "tiny") == 0 && strcmp(facts->structure, "tree") == 0 &&
+		   facts->children == 2 && facts->inputs == 1 && facts->params == 2 && facts->states == 1 &&
+		   facts->outputs == 2,
 	       "a model says what it declares");
-	tap_ok(esp_program_inputs(k->program) == 1 &&
-		   strcmp(esp_program_input(k->program, 0, &elements), "word") == 0 && elements == 0 &&
-		   !esp_program_input(k->program, 1, &elements),
+	tap_ok(esp_program_inputs(k->program) == 1 && strcmp(word->name, "word") == 0 && word->is_token &&
+		   !esp_program_input(k->program, 1),
 	       "a program names its inputs");
-	esp_output twice = esp_program_output(k->program, 0), total = esp_program_output(k->program, 1);
-	tap_ok(twice.elements == 2 && twice.rank == 1 && twice.shape[0] == 2 && !twice.at_root &&
-		   !twice.labels,
+	const esp_output *twice = esp_program_output(k->program, 0),
+			 *total = esp_program_output(k->program, 1);
+	tap_ok(twice->elements == 2 && twice->rank == 1 && twice->shape[0] == 2 && !twice->at_root &&
+		   !twice->labels,
 	       "an output at every node has its shape");
-	tap_ok(strcmp(total.name, "total") == 0 && total.elements == 1 && total.rank == 0 && total.at_root,
+	tap_ok(strcmp(total->name, "total") == 0 && total->elements == 1 && total->rank == 0 &&
+		   total->at_root,
 	       "an output at the root may be a number");
 	tap_ok(strcmp(esp_program_size(k->program, 0, &size), "V") == 0 && size == 4 &&
 		   strcmp(esp_program_size(k->program, 1, &size), "D") == 0 && size == 2 &&
@@ -39,7 +40,7 @@ static void test_program(const struct kit *k)
 /* A root first, its leaves after it; word 3 at the left, 2 at the right. */
 static const int32_t first_begin[] = {0, 2, 2, 2}, first_children[] = {2, 1}, first_words[] = {-1, 2, 3};
 static const void *const first_data[] = {first_words};
-static const esp_structure root_first = {3, first_begin, first_children, 0, first_data};
+static const esp_structure root_first = {sizeof root_first, 3, first_begin, first_children, 0, first_data};
 
 static void test_results(struct kit *k)
 {
@@ -69,7 +70,7 @@ static void test_results(struct kit *k)
 	       "what does not exist is NULL");
 	esp_forest_clear(k->forest);
 	tap_ok(row_is(esp_session_root(s, 0, 0), 10, 10), "results stay when the forest is cleared");
-	esp_costs c = esp_session_costs(s);
+	const esp_costs c = *esp_session_costs(s);
 	tap_ok(c.runs == 1 && c.structures == 2 && c.nodes == 6 && c.batches == 2 && c.run > 0 &&
 		   c.bind > 0 && c.compile > 0,
 	       "costs are counted");
@@ -83,7 +84,8 @@ static void test_at(const struct kit *k)
 		int at, twice_at_root, total_at_root;
 	} cases[] = {{ESP_AT_MODEL, 0, 1}, {ESP_AT_ROOT, 1, 1}, {ESP_AT_EVERY_NODE, 0, 0}};
 	for (int i = 0; i < 3; i++) {
-		esp_program_options options = {.at = cases[i].at, .backend = "interpreter"};
+		esp_program_options options = {
+		    .size = sizeof options, .at = cases[i].at, .backend = "interpreter"};
 		esp_program *p;
 		esp_binding *b;
 		esp_session *s;
@@ -94,8 +96,8 @@ static void test_at(const struct kit *k)
 		esp_forest_create(p, &f, NULL);
 		esp_forest_add(f, &pair, NULL);
 		bool right = esp_session_run(s, f, NULL) == ESP_OK &&
-			     esp_program_output(p, 0).at_root == cases[i].twice_at_root &&
-			     esp_program_output(p, 1).at_root == cases[i].total_at_root &&
+			     esp_program_output(p, 0)->at_root == cases[i].twice_at_root &&
+			     esp_program_output(p, 1)->at_root == cases[i].total_at_root &&
 			     row_is(esp_session_root(s, 0, 0), 10, 10) && *esp_session_root(s, 1, 0) == 10;
 		if (!cases[i].total_at_root)
 			right = right && *esp_session_output(s, 1, 0, 1) == 7;
@@ -181,14 +183,15 @@ static void test_structures(struct kit *k)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		esp_error *error = NULL;
 		const void *data[] = {cases[i].words};
-		esp_structure s = {cases[i].nodes, cases[i].begin, cases[i].children, cases[i].root, data};
+		esp_structure s = {sizeof s,	      cases[i].nodes, cases[i].begin,
+				   cases[i].children, cases[i].root,  data};
 		esp_forest_clear(k->forest);
 		esp_forest_add(k->forest, &pair, NULL);
 		esp_status status = esp_forest_add(k->forest, &s, &error);
 		bool added = status == ESP_OK;
 		if (added)
 			status = esp_session_run(k->session, k->forest, &error);
-		bool named = status && strstr(esp_error_get(error, 0).message, cases[i].message);
+		bool named = status && strstr(esp_error_get(error, 0)->message, cases[i].message);
 		if (!named)
 			printf("# %s\n", esp_error_text(error));
 		bool same = !added || esp_forest_check(k->forest, NULL) == ESP_ERROR_INPUT;
@@ -258,13 +261,13 @@ static void test_files(struct kit *k)
 	strcpy(bad, tiny_model);
 	memcpy(strstr(bad, "E[word]"), "E[nosu]", 7);
 	esp_status status = esp_model_parse(k->context, "x.ra", bad, strlen(bad), &m, &error);
-	esp_diagnostic d = esp_error_get(error, 0);
+	const esp_diagnostic d = *esp_error_get(error, 0);
 	tap_ok(status == ESP_ERROR_INPUT && d.file && strcmp(d.file, "x.ra") == 0 && d.line > 0 && d.source &&
 		   strstr(esp_error_text(error), "x.ra:"),
 	       "an error in a model has a place");
 	esp_error_free(error);
 	esp_program *p;
-	esp_program_options nowhere = {.backend = "no-such"};
+	esp_program_options nowhere = {.size = sizeof nowhere, .backend = "no-such"};
 	status = esp_program_create(k->model, k->weights, &nowhere, &p, &error);
 	if (status == ESP_OK)
 		status = esp_program_prepare(p, &error);
@@ -295,7 +298,7 @@ static void test_treebank(struct kit *k)
 		   row_is(esp_session_output(k->session, 0, 0, 0), 6, 8),
 	       "its words were found whatever their case");
 	esp_status status = esp_treebank_next(k->treebank, k->forest, &more, &error);
-	esp_diagnostic d = esp_error_get(error, 0);
+	const esp_diagnostic d = *esp_error_get(error, 0);
 	tap_ok(status == ESP_ERROR_INPUT && !more && d.line == 2 && d.column == 13 &&
 		   esp_forest_structures(k->forest) == 1 && error_is(error, "unknown-word"),
 	       "a word that is not in the vocabulary is refused where it stands");
@@ -331,10 +334,9 @@ static void test_vectors(struct kit *k)
 	static const int32_t begin[] = {0, 0, 1, 2}, children[] = {0, 1};
 	static const float x[] = {1, 2, 10, 20, 100, 200};
 	const void *const data[] = {x};
-	const esp_structure chain = {3, begin, children, 2, data};
+	const esp_structure chain = {sizeof chain, 3, begin, children, 2, data};
 	struct kit v = {0};
 	esp_error *error = NULL;
-	size_t elements;
 	int more;
 	esp_model_parse(k->context, "vectors.ra", vector_model, strlen(vector_model), &v.model, &error);
 	esp_weights_open(k->context, write_weights("vectors.safetensors", tensors, 1), &v.weights, NULL);
@@ -342,7 +344,7 @@ static void test_vectors(struct kit *k)
 	esp_binding_create(v.program, v.weights, &v.binding, NULL);
 	esp_session_create(v.binding, &v.session, NULL);
 	esp_forest_create(v.program, &v.forest, NULL);
-	tap_ok(esp_program_input(v.program, 0, &elements) && elements == 2, "an input may be a vector");
+	tap_ok(esp_program_input(v.program, 0)->elements == 2, "an input may be a vector");
 	esp_forest_add(v.forest, &chain, NULL);
 	/* (2, 1), (1, 2) + (10, 20), (22, 11) + (100, 200) */
 	tap_ok(esp_session_run(v.session, v.forest, NULL) == ESP_OK &&
