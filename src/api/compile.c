@@ -140,18 +140,28 @@ static bool make_blob(struct compilation *c, const struct jit_options *options, 
 			  &image->blob, c->diags);
 }
 
+static bool check_target(const struct target *t, struct diags *diags)
+{
+	return target_runs_here(t) ||
+	       diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
+			"choose --target native, or --backend interpreter",
+			"this machine cannot run code for %s (%s)", t->name, t->description);
+}
+
 static bool make_code(struct compilation *c, struct image *image)
 {
 	struct jit_options options = jit_options_of(c);
 	if (is_interpreter(c))
 		return make_interpreter(c, image);
-	if (!target_runs_here(options.target))
-		return diag_add(c->diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
-				"choose --target native, or --backend interpreter",
-				"this machine cannot run code for %s (%s)", options.target->name,
-				options.target->description);
-	return make_blob(c, &options, image) &&
+	return check_target(options.target, c->diags) && make_blob(c, &options, image) &&
 	       image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
+}
+
+bool compile_load(const struct allocator *allocator, struct diags *diags,
+		  const struct compile_options *options, struct image *image)
+{
+	return check_target(target_find(options->target), diags) &&
+	       image_code_load(&image->blob, allocator, image->name, &image->code, diags);
 }
 
 /* --- the interface --- */

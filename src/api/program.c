@@ -1,4 +1,6 @@
 #include "api/internal.h"
+
+#include "api/cache.h"
 #include "image/code.h"
 
 #include <string.h>
@@ -60,7 +62,49 @@ struct creation {
 	const esp_weights *weights;
 	const esp_program_options *options;
 	struct diags *diags;
+	struct diags notices; /* of the cache */
 };
+
+/* --- the cache --- */
+
+static struct cache cache_of(const esp_program *p)
+{
+	const esp_context *c = p->object.context;
+	return (struct cache){c->cache == ESP_CACHE_OFF, c->cache_dir, c->cache_limit};
+}
+
+/* What the cache has to say goes to the log, and what it was told by others on the way is part of it. */
+static void tell(const esp_program *p, struct diags *notices)
+{
+	for (size_t i = 0; i < notices->n; i++)
+		if (diag_status(notices->at[i].id) == DIAG_STATUS_NOTICE)
+			context_log(p->object.context, notices->at[i].id, notices->at[i].hint, "%s",
+				    notices->at[i].message);
+	diags_free(notices);
+}
+
+/* Whether the program was compiled before, perhaps by another process. */
+static bool find(struct creation *c)
+{
+	esp_program *p = c->program;
+	struct cache cache = cache_of(p);
+	double begin = api_clock();
+	if (!cache.off)
+		p->key = cache_key(&p->arena, p->model->graph, p->sizes, &p->options);
+	p->found = p->key && cache_find(&cache, &p->arena, p->key, &p->interface, &c->notices);
+	p->looking = api_clock() - begin;
+	return p->found;
+}
+
+static void keep(esp_program *p)
+{
+	struct cache cache = cache_of(p);
+	struct diags notices;
+	diags_init(&notices, &p->object.context->allocator);
+	p->image.key = p->key;
+	cache_keep(&cache, &p->object.context->allocator, &p->image, &notices);
+	tell(p, &notices);
+}
 
 /* Everything up to the interface. */
 static bool create(void *job)
@@ -75,7 +119,9 @@ static bool create(void *job)
 	    .schedule = copy_text(&p->arena, c->options->schedule),
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
-	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes) ||
+	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
+		return false;
+	if (!find(c) &&
 	    !compile_interface(&p->arena, c->diags, p->model->graph, p->sizes, &p->options, &p->interface))
 		return false;
 	describe_inputs(p);
@@ -94,9 +140,12 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	arena_init(&p->arena, &context->allocator);
 	arena_init(&p->code_arena, &context->allocator);
 	p->has_lock = pthread_mutex_init(&p->lock, NULL) == 0;
+	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
+	bool ok = p->has_lock && api_guarded(&p->arena, diags, create, &c);
 	if (!p->has_lock)
 		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
-	else if (api_guarded(&p->arena, diags, create, &(struct creation){p, weights, options, diags}))
+	tell(p, &c.notices);
+	if (ok)
 		return p;
 	object_release(p);
 	return NULL;
@@ -147,6 +196,8 @@ static bool compile(void *job)
 	struct compilation *c = job;
 	esp_program *p = c->program;
 	p->image = p->interface;
+	if (p->found)
+		return compile_load(&p->object.context->allocator, c->diags, &p->options, &p->image);
 	return compile_image(&p->code_arena, c->diags, p->model->graph, p->sizes, &p->options, &p->image);
 }
 
@@ -159,7 +210,9 @@ static bool make_code(esp_program *p, struct diags *diags)
 		arena_free(&p->code_arena);
 		return false;
 	}
-	p->seconds = api_clock() - begin;
+	p->seconds = p->looking + (api_clock() - begin);
+	if (!p->found && p->key)
+		keep(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return true;
 }
