@@ -9,5 +9,7 @@ bench_serve_LDADD = libespalier.la
 bench_start_LDADD =
 EXTRA_DIST += %D%/compare.py %D%/peers/treelstm_torch.py
 
-bench: all $(bench_programs)
+# One after the other: `all` is made by a make of its own.
+bench: all
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs)
 .PHONY: bench

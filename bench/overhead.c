@@ -48,7 +48,7 @@ static double now(void)
 
 /* Sequential heaps: node i of n inner nodes first has children 2i + 1 and 2i + 2; numbered backwards,
  * children come first. */
-static esp_structure heap(size_t nodes, int children_first)
+static esp_structure heap(int32_t nodes)
 {
 	int32_t *begin = malloc((nodes + 1ul) * sizeof *begin), *children = malloc(nodes * sizeof *children);
 	int32_t *word = malloc(nodes * sizeof *word), inner = nodes / 2, n = 0;
