@@ -16,7 +16,7 @@ unit_tests = \
 unit_tests += \
 	%D%/api/builder_test %D%/api/export_test %D%/api/linked_test %D%/api/state_test %D%/io/write_test \
 	%D%/linearize/walk_test %D%/ra/builder_test
-shell_tests = %D%/cli/export_test.sh \
+shell_tests = %D%/cli/cache_test.sh %D%/cli/export_test.sh \
 	%D%/api/header_test.sh %D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
 	%D%/cli/dump_test.sh %D%/cli/explain_error_test.sh %D%/cli/init_test.sh %D%/cli/input_test.sh %D%/cli/interrupt_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/doc/completion_test.sh %D%/doc/manual_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
