@@ -26,7 +26,7 @@ check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
 
 # A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
-check_LTLIBRARIES = espalier-fake.la
+check_LTLIBRARIES += espalier-fake.la
 espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 

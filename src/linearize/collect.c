@@ -79,12 +79,12 @@ static bool make_room(struct lin_collect *c, int64_t nodes, int64_t edges, struc
 
 static void append(struct lin_collect *c, const struct lin_forest *f, int64_t edges)
 {
-	int32_t *begin = c->child_begin.at + c->nodes, *children = c->children.at + c->edges;
+	int32_t *begin = c->child_begin.at + c->nodes;
 	int32_t first = f->child_begin[0], shift = (int32_t)c->edges - first;
 	for (int64_t n = 0; n <= f->nodes; n++)
 		begin[n] = f->child_begin[n] + shift;
 	for (int64_t i = 0; i < edges; i++)
-		children[i] = f->children[first + i] + (int32_t)c->nodes;
+		c->children.at[c->edges + i] = f->children[first + i] + (int32_t)c->nodes;
 	c->root.at[c->inputs] = (int32_t)(c->nodes + f->root[0]);
 	c->input_begin.at[c->inputs] = (int32_t)c->nodes;
 	c->nodes += f->nodes;
