@@ -1,9 +1,14 @@
-# Built by `make bench`, not by `make`: our side of bench/compare.py.
-bench_programs = %D%/serve
+# Built by `make bench`, not by `make`: serve is our side of compare.py, the others print figures of their own.
+bench_programs = %D%/linearize %D%/overhead %D%/serve
 EXTRA_PROGRAMS += $(bench_programs)
+bench_linearize_LDADD = libespalier-internal.la
+bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
+bench_overhead_LDADD = libespalier.la
 bench_serve_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_serve_LDADD = libespalier.la
 EXTRA_DIST += %D%/compare.py %D%/peers/treelstm_torch.py
 
-bench: all $(bench_programs)
+# One after the other: `all` is made by a make of its own.
+bench: all
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs)
 .PHONY: bench

@@ -1,4 +1,4 @@
-/* overhead: what a run costs beside its kernels, and what linearizing costs.
+/* overhead: what a run costs beside its kernels.
  *
  *   usage: overhead [REPEATS]
  *
@@ -48,19 +48,19 @@ static double now(void)
 
 /* Sequential heaps: node i of n inner nodes first has children 2i + 1 and 2i + 2; numbered backwards,
  * children come first. */
-static esp_structure heap(size_t nodes, int children_first)
+static esp_structure heap(int32_t nodes)
 {
-	int32_t *begin = malloc((nodes + 1) * sizeof *begin), *children = malloc(nodes * sizeof *children);
+	int32_t *begin = malloc((nodes + 1ul) * sizeof *begin), *children = malloc(nodes * sizeof *children);
 	int32_t *word = malloc(nodes * sizeof *word), inner = nodes / 2, n = 0;
 	const void **data = malloc(sizeof *data);
 	if (!begin || !children || !word || !data)
 		give_up("no memory");
-	for (size_t i = 0; i < nodes; i++) {
-		int32_t at = children_first ? (int32_t)(nodes - 1 - i) : (int32_t)i;
+	for (int32_t i = 0; i < nodes; i++) {
+		int32_t at = nodes - 1 - i;
 		begin[i] = n;
 		word[i] = at < inner ? -1 : at % 4;
 		for (int k = 1; at < inner && k <= 2; k++)
-			children[n++] = children_first ? (int32_t)(nodes - 1) - (2 * at + k) : 2 * at + k;
+			children[n++] = nodes - 1 - (2 * at + k);
 	}
 	begin[nodes] = n;
 	*data = word;
@@ -68,7 +68,7 @@ static esp_structure heap(size_t nodes, int children_first)
 			       .nodes = nodes,
 			       .child_begin = begin,
 			       .children = children,
-			       .root = children_first ? (int32_t)nodes - 1 : 0,
+			       .root = nodes - 1,
 			       .data = data};
 }
 
@@ -138,7 +138,7 @@ static void show(const char *what, double *seconds, long n, double scale, const 
 static void measure_request(struct server *s, size_t nodes, double *seconds, long repeats)
 {
 	char what[60];
-	esp_structure tree = heap(nodes, 1);
+	esp_structure tree = heap(nodes);
 	esp_error *error;
 	for (long i = -100; i < repeats; i++) {
 		double begin = now();
@@ -152,30 +152,11 @@ static void measure_request(struct server *s, size_t nodes, double *seconds, lon
 	show(what, seconds, repeats, 1e6, "us");
 }
 
-/* What the session says that linearizing cost, with data checked and laid out, by node. */
-static void measure_linearizer(struct server *s, const char *what, int children_first, double *seconds,
-			       long repeats)
-{
-	size_t nodes = 1000001;
-	esp_structure tree = heap(nodes, children_first);
-	esp_error *error;
-	esp_forest_clear(s->forest);
-	must(esp_forest_add(s->forest, &tree, &error), error);
-	for (long i = -3; i < repeats; i++) {
-		double before = esp_session_costs(s->session)->linearize;
-		must(esp_session_run(s->session, s->forest, &error), error);
-		if (i >= 0)
-			seconds[i] = (esp_session_costs(s->session)->linearize - before) / (double)nodes;
-	}
-	show(what, seconds, repeats, 1e9, "ns");
-}
-
 int main(int argc, char **argv)
 {
-	long repeats = argc > 1 ? atol(argv[1]) : 20000, few;
+	long repeats = argc > 1 ? atol(argv[1]) : 20000;
 	if (repeats < 1)
 		give_up("REPEATS is a number from 1");
-	few = repeats < 1000 ? 1 : repeats / 1000;
 	double *seconds = malloc(repeats * sizeof *seconds);
 	if (!seconds)
 		give_up("no memory");
@@ -183,7 +164,5 @@ int main(int argc, char **argv)
 	printf("%-48s %8s %8s %8s\n", "", "minimum", "median", "99 %");
 	measure_request(&s, 1, seconds, repeats);
 	measure_request(&s, 37, seconds, repeats);
-	measure_linearizer(&s, "linearize, 1000001 nodes, children first", 1, seconds, few);
-	measure_linearizer(&s, "linearize, 1000001 nodes, root first", 0, seconds, few);
 	return 0;
 }

@@ -264,7 +264,7 @@ static ilir_expr number(struct parser *p, bool negative)
 	if (is_float && text[last] == 'i')
 		expected(p, "a float or an integer");
 	if (is_float)
-		e = ilir_float(p->m, negative ? -strtof(text, NULL) : strtof(text, NULL));
+		e = ilir_float(p->m, negative ? -str_read_float(text) : str_read_float(text));
 	else if (text[last] == 'i')
 		e = ilir_i32(p->m, in_range(p, negative ? -value : value, INT32_MIN, INT32_MAX));
 	else

@@ -90,12 +90,13 @@ static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct
  * put the begin of h at h + 1, and numbering moves it to the end of h, which is where h + 1 begins. */
 static void number_nodes(struct lin_order *o)
 {
-	int32_t *begin = o->batch_begin;
+	/* Where nodes may be as high as there are nodes, no mark is used. */
+	int32_t *begin = o->batch_begin, mask = o->batches > LIN_CHILD ? -1 : ~LIN_CHILD;
 	begin[0] = begin[1] = 0;
 	for (int32_t b = 2; b <= o->batches; b++)
 		begin[b] += begin[b - 1];
 	for (int32_t n = 0; n < o->nodes; n++) {
-		int32_t to = begin[o->height[n] + 1]++;
+		int32_t to = begin[(o->height[n] & mask) + 1]++;
 		o->number[n] = to;
 		o->order[to] = n;
 	}

@@ -51,7 +51,7 @@ struct lin_order {
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges */
 	/* its own */
-	int32_t *height; /* nodes, by id */
+	int32_t *height; /* nodes, by id; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	size_t stride;	 /* of `child`, in elements */
 	void *block;
@@ -78,6 +78,8 @@ bool lin_check_sizes(const struct lin_forest *, struct diags *);
 /* That children, their counts and the roots are as the rules want them.  On the way: the heights of the nodes
  * before the first that precedes a child of its own, which is `swept`. */
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
+/* May be set in `height` when all heights are known. */
+enum { LIN_CHILD = 1 << 30 };
 /* The other heights, finding cycles; then `order`, `number`, `batch_begin`, `leaves`, `batches`. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
 /* The index arrays: `root` and those of children. */

@@ -128,34 +128,29 @@ static inline __attribute__((always_inline)) int32_t sweep(struct pass *p, int32
 	return n;
 }
 
-/* Marks the child of an inner node; true when it was marked before.  What a leaf has is never marked. */
-static inline bool mark(const struct pass *p, int32_t child, int32_t inner)
-{
-	bool twice = p->seen[child];
-	p->seen[child] = inner;
-	return twice;
-}
-
 /* The same for trees of nodes with no child or two, without a branch on which, since no processor can guess
- * it: a leaf is given two children that lie past the last node and below any height.  There must be two
+ * it: a leaf is given two children that lie past the last node and below any height.  A child is marked in
+ * its height, which is at hand: LIN_CHILD is free because half of the nodes are leaves.  There must be two
  * edges. */
 static int32_t sweep_pairs(struct pass *p)
 {
-	int32_t past = p->nodes, n;
-	p->height[past] = p->height[past + 1] = -1;
+	int32_t past = p->nodes, *height = p->height, n;
+	height[past] = height[past + 1] = -1;
 	for (n = 0; n < p->nodes; n++) {
 		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin;
-		int32_t inner = -(count >> 1); /* all bits, or none */
+		int32_t inner = -(count >> 1), mark = inner & LIN_CHILD; /* all of it, or nothing */
 		const int32_t *c = p->list + (begin & inner);
 		uint32_t left = (c[0] & inner) | (past & ~inner),
 			 right = (c[1] & inner) | ((past + 1) & ~inner);
 		uint32_t limit = (n & inner) | ((past + 2) & ~inner);
 		if (count & ~2 || left >= limit || right >= limit)
 			break;
-		if (mark(p, left, count >> 1) | mark(p, right, count >> 1))
+		int32_t a = height[left], b = height[right];
+		if ((a | b) & mark || left == right)
 			break;
-		int32_t a = p->height[left], b = p->height[right];
-		p->batches = lin_set_height(p->height, p->count, p->batches, n, (a > b ? a : b) + 1);
+		height[left] = a | mark;
+		height[right] = b | mark;
+		p->batches = lin_set_height(height, p->count, p->batches, n, (a > b ? a : b) + 1);
 	}
 	return n;
 }
@@ -174,8 +169,9 @@ static inline __attribute__((always_inline)) int32_t check(const struct pass *p,
 	return n;
 }
 
-/* A sweep that stops leaves marks behind, so that the check begins anew; forests that are not numbered
- * children first stop it early as a rule. */
+/* The heights as far as they can be swept; then, should that not be to the end, whether all nodes are right.
+ * Forests that are not numbered children first stop the sweep early as a rule, so the check may begin anew.
+ */
 static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, const struct lin_forest *f,
 							  int32_t children, bool shared)
 {
@@ -185,12 +181,15 @@ static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, c
 			 .count = o->batch_begin + 2,
 			 .seen = (uint8_t *)o->number,
 			 .nodes = o->nodes};
-	if (!shared)
-		memset(p.seen, 0, (uint32_t)p.nodes + (size_t)2);
-	o->swept = children == 2 && !shared && o->edges >= 2 ? sweep_pairs(&p) : sweep(&p, children, shared);
+	bool pairs = children == 2 && !shared && o->edges >= 2;
+	if (!shared && !pairs)
+		memset(p.seen, 0, (uint32_t)p.nodes);
+	o->swept = pairs ? sweep_pairs(&p) : sweep(&p, children, shared);
 	o->batches = p.batches;
 	if (o->swept == p.nodes)
 		return p.nodes;
+	for (int32_t n = 0; pairs && n < o->swept; n++)
+		p.height[n] &= ~LIN_CHILD;
 	if (!shared)
 		memset(p.seen, 0, (uint32_t)p.nodes);
 	return check(&p, children, shared);

@@ -130,9 +130,6 @@ struct ra_token ra_next(struct ra_lexer *);
 /* Expands braces as the shell does.  False, with *problem, when that is not a list of names. */
 typedef VEC(struct ra_span) ra_spans;
 bool ra_expand_braces(struct arena *, struct ra_span pattern, ra_spans *, const char **problem);
-/* Numbers as the C locale writes them, whatever the locale of the process. */
-double ra_read_number(const char *text);
-void ra_write_number(struct str *, double);
 
 /* --- the syntax of a text --- */
 

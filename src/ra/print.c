@@ -314,7 +314,7 @@ static void print_leaf(struct printer *p, const struct ra_node *n)
 {
 	const struct ra_model *m = p->m;
 	if (n->op == RA_CONST)
-		ra_write_number(p->s, n->constant);
+		str_double(p->s, n->constant);
 	else if (n->op == RA_ZERO)
 		print_zero(p, n);
 	else if (n->op == RA_EXTENT)
