@@ -41,12 +41,12 @@ static void check_batches(const struct fuzz *f, const struct lin_forest *in, con
 static void check_children(const struct fuzz *f, const struct lin_forest *in, const struct lin_order *o)
 {
 	for (int32_t n = 0; n < o->nodes; n++) {
-		const int32_t *child = in->children + in->child_begin[o->order[n]];
+		int32_t first = in->child_begin[o->order[n]];
 		for (int32_t slot = 0; slot < o->slots; slot++)
-			fuzz_check(f, lin_child(o, slot)[n] == (n < o->leaves ? -1 : o->number[child[slot]]),
+			fuzz_check(f, lin_child(o, slot)[n] == (n < o->leaves ? -1 : o->number[in->children[first + slot]]),
 				   "a slot holds the child's number");
 		for (int32_t e = 0; o->child_begin && e < o->child_begin[n + 1] - o->child_begin[n]; e++)
-			fuzz_check(f, o->child_list[o->child_begin[n] + e] == o->number[child[e]],
+			fuzz_check(f, o->child_list[o->child_begin[n] + e] == o->number[in->children[first + e]],
 				   "a list holds the children's numbers");
 	}
 }
