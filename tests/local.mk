@@ -1,10 +1,11 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 unit_tests = \
-	%D%/api/arguments_test %D%/api/context_test %D%/api/memory_test %D%/api/run_test %D%/api/swap_test %D%/api/target_test %D%/base/number_test %D%/cli/json_test \
-	%D%/data/sst_test %D%/golden/golden_test %D%/ilir/interpret_test %D%/ilir/math_test \
-	%D%/ilir/text_test %D%/ilir/verify_test %D%/ilir/walk_test %D%/io/file_test %D%/io/float16_test \
-	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \
-	%D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test %D%/jit/tile_test \
+	%D%/api/arguments_test %D%/api/cache_test %D%/api/context_test %D%/api/memory_test %D%/api/run_test %D%/api/swap_test \
+	%D%/api/target_test %D%/base/number_test %D%/cli/json_test %D%/data/sst_test %D%/golden/golden_test \
+	%D%/ilir/interpret_test %D%/ilir/math_test %D%/image/code_test %D%/image/file_test \
+	%D%/image/link_test %D%/ilir/text_test %D%/ilir/verify_test %D%/ilir/walk_test %D%/io/file_test %D%/io/float16_test \
+	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/store_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \
+	%D%/jit/fma_test %D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test %D%/jit/tile_test \
 	%D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
 	%D%/linearize/random_test %D%/models/depth_test %D%/models/differential_test %D%/models/dump_test \
 	%D%/models/operators_test %D%/models/random_test %D%/models/sizes_test %D%/ra/bind_test \
@@ -31,7 +32,7 @@ espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/ilir/support.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
 	%D%/ra/session.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
@@ -43,12 +44,18 @@ LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_COMPILER = $(BASH)
 
-# What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.
+# What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.  Programs that the
+# library keeps are kept in the build tree.
 AM_TESTS_ENVIRONMENT = \
 	export builddir='$(abs_top_builddir)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
+	export XDG_CACHE_HOME='$(abs_top_builddir)/tests/cache'; \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";
+
+clean-local:
+	rm -rf tests/cache
+.PHONY: clean-local
 
 # Compiles the tests without running them.
 test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)

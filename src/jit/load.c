@@ -14,7 +14,7 @@
 
 /* One search: the file that was found, or the list of the places where it was not. */
 struct search {
-	struct arena arena;
+	struct arena *arena;
 	const char *name;
 	struct diags *diags;
 	struct str looked;
@@ -30,7 +30,7 @@ static bool is_name(const char *name)
 /* The plug-in's path when it is in this folder, else NULL. */
 static const char *look_in(struct search *s, const char *folder, size_t length)
 {
-	struct str path = str_in(&s->arena);
+	struct str path = str_in(s->arena);
 	str_add(&path, folder, length);
 	str_printf(&path, "/espalier-%s.so", s->name);
 	if (access(path.text, F_OK) == 0)
@@ -90,7 +90,7 @@ static const struct jit_backend *load(struct search *s)
 static const struct jit_backend *guarded_load(struct search *s)
 {
 	jmp_buf escape;
-	if (arena_guard(&s->arena, &escape)) {
+	if (arena_guard(s->arena, &escape)) {
 		diag_add(s->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 			 "no memory to look for a back end");
 		return NULL;
@@ -100,10 +100,16 @@ static const struct jit_backend *guarded_load(struct search *s)
 
 const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 {
-	struct search s = {.name = name, .diags = d};
-	arena_init(&s.arena, d->allocator);
-	s.looked = str_in(&s.arena);
+	struct arena arena;
+	arena_init(&arena, d->allocator);
+	struct search s = {&arena, name, d, str_in(&arena)};
 	const struct jit_backend *b = guarded_load(&s);
-	arena_free(&s.arena);
+	arena_free(&arena);
 	return b;
+}
+
+const char *jit_backend_path(struct arena *arena, const char *name)
+{
+	struct search s = {.arena = arena, .name = name, .looked = str_in(arena)};
+	return is_name(name) ? find(&s) : NULL;
 }
