@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Small inputs that want more than this are findings: a reader's memory is bounded by its input. */
-enum { MOST_HELD = 512 << 20, MOST_ALLOCATIONS = 1 << 30 };
+enum { MOST_HELD = 512 << 20, ANY_NUMBER = 1 << 30 };
 
 static _Noreturn void fault(const char *what)
 {
@@ -21,7 +21,7 @@ static _Noreturn void fault(const char *what)
 static void *resize(void *context, void *p, size_t old_size, size_t new_size)
 {
 	struct fuzz *f = context;
-	if (new_size && f->left-- <= 0) {
+	if (new_size && (f->left-- <= 0 || (f->most && new_size > f->most - f->held))) {
 		f->refused = true;
 		return NULL;
 	}
@@ -92,7 +92,7 @@ static void run_once(fuzz_body *body, const uint8_t *bytes, size_t n, long alloc
 int fuzz_run(fuzz_body *body, const uint8_t *bytes, size_t n)
 {
 	uint64_t h = fuzz_hash(bytes, n);
-	run_once(body, bytes, n, MOST_ALLOCATIONS);
+	run_once(body, bytes, n, ANY_NUMBER);
 	if (h % 8 == 0)
 		run_once(body, bytes, n, h / 8 % 32);
 	return 0;

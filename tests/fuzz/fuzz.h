@@ -17,6 +17,7 @@ struct fuzz {
 	struct arena arena;
 	struct diags diags;
 	size_t held, blocks;
+	size_t most;  /* bytes beyond which memory is refused, 0 = beyond which a small input is a finding */
 	long left;    /* allocations until one is refused */
 	bool refused; /* one was: from now on any failure is excused, but not a leak */
 };
