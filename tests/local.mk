@@ -1,7 +1,7 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 unit_tests = \
 	%D%/api/arguments_test %D%/api/cache_test %D%/api/context_test %D%/api/memory_test %D%/api/run_test %D%/api/swap_test \
-	%D%/api/target_test %D%/base/number_test %D%/cli/json_test %D%/data/sst_test %D%/golden/golden_test \
+	%D%/api/target_test %D%/base/memory_test %D%/base/number_test %D%/cli/json_test %D%/data/sst_test %D%/golden/golden_test \
 	%D%/ilir/interpret_test %D%/ilir/math_test %D%/image/code_test %D%/image/file_test \
 	%D%/image/link_test %D%/ilir/text_test %D%/ilir/verify_test %D%/ilir/walk_test %D%/io/file_test %D%/io/float16_test \
 	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/store_test %D%/io/vocab_test %D%/jit/access_test %D%/jit/expr_test \

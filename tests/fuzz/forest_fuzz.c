@@ -1,5 +1,5 @@
-/* Structures given as arrays: a byte is an element, so that cycles, dangling children and children of many are all
- * a byte away from a tree. */
+/* Structures given as arrays: a byte is an element, so that cycles, dangling children and children of many
+ * are all a byte away from a tree. */
 #include "linearize/linearize.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -25,7 +25,8 @@ static int32_t *take_array(struct fuzz *f, struct bytes *b, int n)
 
 static void check_batches(const struct fuzz *f, const struct lin_forest *in, const struct lin_order *o)
 {
-	fuzz_check(f, o->batch_begin[0] == 0 && o->batch_begin[o->batches] == o->nodes, "every node is in a batch");
+	fuzz_check(f, o->batch_begin[0] == 0 && o->batch_begin[o->batches] == o->nodes,
+		   "every node is in a batch");
 	for (int32_t b = 0; b < o->batches; b++)
 		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[b + 1]; n++) {
 			int32_t id = o->order[n];
@@ -43,10 +44,13 @@ static void check_children(const struct fuzz *f, const struct lin_forest *in, co
 	for (int32_t n = 0; n < o->nodes; n++) {
 		int32_t first = in->child_begin[o->order[n]];
 		for (int32_t slot = 0; slot < o->slots; slot++)
-			fuzz_check(f, lin_child(o, slot)[n] == (n < o->leaves ? -1 : o->number[in->children[first + slot]]),
+			fuzz_check(f,
+				   lin_child(o, slot)[n] ==
+				       (n < o->leaves ? -1 : o->number[in->children[first + slot]]),
 				   "a slot holds the child's number");
 		for (int32_t e = 0; o->child_begin && e < o->child_begin[n + 1] - o->child_begin[n]; e++)
-			fuzz_check(f, o->child_list[o->child_begin[n] + e] == o->number[in->children[first + e]],
+			fuzz_check(f,
+				   o->child_list[o->child_begin[n] + e] == o->number[in->children[first + e]],
 				   "a list holds the children's numbers");
 	}
 }

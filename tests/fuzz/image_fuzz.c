@@ -1,9 +1,9 @@
-/* Program images, well formed but for some words: what is read can be written again, bound, loaded and run, as far as
- * that goes without running its code.
+/* Program images, well formed but for some words: what is read can be written again, bound, loaded and run,
+ * as far as that goes without running its code.
  *
- * The input is not the image, which would be refused for its checksum, but a list of changes to one that the compiler
- * made: a byte of options, then four bytes a change (see `change`).  So inputs do not depend on how images are laid
- * out, and every byte of one has a meaning. */
+ * The input is not the image, which would be refused for its checksum, but a list of changes to one that the
+ * compiler made: a byte of options, then four bytes a change (see `change`).  So inputs do not depend on how
+ * images are laid out, and every byte of one has a meaning. */
 #include "api/compile.h"
 #include "image/code.h"
 #include "image/file.h"
@@ -15,15 +15,22 @@
 #include <string.h>
 
 static const char *const models[] = {
-    "model gated\nstructure tree(*)\ninput x[X]\nparam W[2*D, X], U[D, D]\nstate h[D], m[2*D]\nnode:\n g = W @ x\n"
+    "model gated\nstructure tree(*)\ninput x[X]\nparam W[2*D, X], U[D, D]\nstate h[D], m[2*D]\nnode:\n g = W "
+    "@ x\n"
     " s = sum(k.h for k in children)\n r = sigmoid(g[:D]) * s\n h = tanh(U @ r + g[D:])\n m = concat(h, s)\n"
     "output top = softmax(m) at root\n",
-    "model pairs\nstructure tree(left, right)\ninput word : token\nparam E[V, D], L[D, D], R[D, D], b[D]\nstate h[D]\n"
+    "model pairs\nstructure tree(left, right)\ninput word : token\nparam E[V, D], L[D, D], R[D, D], "
+    "b[D]\nstate h[D]\n"
     "leaf:\n h = E[word]\ninner:\n h = tanh(L @ left.h + R @ right.h + b)\n"
     "output o = softmax(h) labels \"a\", \"b\", \"c\"\n",
 };
 static const int64_t sizes[] = {3, 3, 3};
-enum { MODELS = sizeof models / sizeof *models, MOST_MEMORY = 8 << 20, MOST_DATA = 1 << 14, MOST_CHILDREN = 50 };
+enum {
+	MODELS = sizeof models / sizeof *models,
+	MOST_MEMORY = 8 << 20,
+	MOST_DATA = 1 << 14,
+	MOST_CHILDREN = 50
+};
 
 /* --- an image to change --- */
 
@@ -103,16 +110,16 @@ static void remove_words(size_t at, int64_t n)
 	free(file);
 	file = changed;
 	file_bytes -= n * WORD;
-	put(TABLES_SIZE, get(TABLES_SIZE) - n * WORD);
-	put(CODE_OFFSET, get(CODE_OFFSET) - n * WORD);
+	put(TABLES_SIZE, (uint64_t)get(TABLES_SIZE) - n * WORD);
+	put(CODE_OFFSET, (uint64_t)get(CODE_OFFSET) - n * WORD);
 }
 
 /* Bytes 0 and 1 say where, 2 what, 3 how. */
 static void change(const uint8_t *c)
 {
-	static const int64_t limits[] = {INT32_MAX,  INT32_MIN,	      INT64_MAX,	INT64_MIN, (int64_t)1 << 48,
-					 1 << 24,    1 << 16,	      (int64_t)1 << 31, 1 << 28,   (int64_t)1 << 40,
-					 UINT16_MAX, (int64_t)1 << 62, 4096,		1 << 29};
+	static const int64_t limits[] = {
+	    INT32_MAX,	      INT32_MIN, INT64_MAX,	   INT64_MIN,  (int64_t)1 << 48, 1 << 24, 1 << 16,
+	    (int64_t)1 << 31, 1 << 28,	 (int64_t)1 << 40, UINT16_MAX, (int64_t)1 << 62, 4096,	  1 << 29};
 	size_t words = file_bytes / WORD, at = (c[0] + 256u * c[1]) % words;
 	int8_t n = c[3];
 	switch (c[2] % 8) {
@@ -174,7 +181,8 @@ static void write_again(struct fuzz *f, const struct image *image)
 	struct image again;
 	size_t n, m;
 	const char *first = written(f, image, &n);
-	fuzz_check(f, image_read(&f->arena, first, n, &again, &f->diags), "what was read and written can be read");
+	fuzz_check(f, image_read(&f->arena, first, n, &again, &f->diags),
+		   "what was read and written can be read");
 	const char *second = written(f, &again, &m);
 	fuzz_check(f, n == m && memcmp(first, second, n) == 0, "and is written the same way");
 }
@@ -183,7 +191,8 @@ static bool read_weight(void *context, int param, int64_t first, int64_t count, 
 {
 	const struct image *image = context;
 	(void)d;
-	if (param < 0 || param >= image->params || first < 0 || count > tensor_elements(&image->param[param]) - first)
+	if (param < 0 || param >= image->params || first < 0 ||
+	    count > tensor_elements(&image->param[param]) - first)
 		abort();
 	for (int64_t i = 0; i < count; i++)
 		to[i] = i;
@@ -239,7 +248,8 @@ static bool make_data(struct fuzz *f, const struct image *image, int nodes, cons
 {
 	for (int i = 0; i < image->inputs; i++) {
 		int64_t elements = image->input[i].token ? 1 : image->input[i].elements;
-		if (elements > MOST_DATA || !(data[i] = arena_try(&f->arena, nodes * elements + 1, sizeof(float))))
+		if (elements > MOST_DATA ||
+		    !(data[i] = arena_try(&f->arena, nodes * elements + 1, sizeof(float))))
 			return false;
 	}
 	return true;
@@ -254,7 +264,8 @@ static void read_results(struct fuzz *f, const struct rt_session *s, int nodes)
 			const float *at = rt_session_row(s, o, row), *root = rt_session_root_row(s, o, row);
 			int64_t n = image->output[o].elements;
 			bool there = row >= 0 && row < (image->output[o].at_root ? 2 : nodes);
-			fuzz_check(f, !at == !there && !root == (row < 0 || row >= 2), "rows that exist have results");
+			fuzz_check(f, !at == !there && !root == (row < 0 || row >= 2),
+				   "rows that exist have results");
 			sum += at && n ? at[n - 1] : 0;
 			sum += root && n ? root[n - 1] : 0;
 		}
@@ -285,8 +296,9 @@ static void load(struct fuzz *f, const struct image *image)
 	if (!image_code_load(&image->blob, &f->allocator, image->name, &code, &f->diags))
 		return;
 	for (int i = 0; i < image->blob.kernels; i++)
-		fuzz_check(f, *(volatile unsigned char *)code.kernels[i] == image->blob.bytes[image->blob.kernel[i]],
-			   "kernels lie in the code");
+		fuzz_check(
+		    f, *(volatile unsigned char *)code.kernels[i] == image->blob.bytes[image->blob.kernel[i]],
+		    "kernels lie in the code");
 	image_code_release(&code);
 }
 

@@ -38,7 +38,8 @@ static void bind(struct fuzz *f, const struct ra_model *m)
 	}
 	for (size_t i = 0; i < m->params.n; i++)
 		for (int axis = 0; axis < t[i].rank; axis++)
-			fuzz_check(f, ra_dim_value(&m->params.at[i].shape.dim[axis], found) == t[i].shape[axis],
+			fuzz_check(f,
+				   ra_dim_value(&m->params.at[i].shape.dim[axis], found) == t[i].shape[axis],
 				   "sizes give the shapes that they were found from");
 }
 

@@ -1,5 +1,5 @@
-/* Schedules, for one plan: what is read prints, its text reads back as itself, and it can be lowered: the verifier
- * has nothing to say after any pass. */
+/* Schedules, for one plan: what is read prints, its text reads back as itself, and it can be lowered: the
+ * verifier has nothing to say after any pass. */
 #include "ilir/passes.h"
 #include "ra/ra.h"
 #include "tests/fuzz/fuzz.h"
@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups of several stages, a reduction over edges, gates that share an operand, sizes that no tile divides. */
-static const char model[] = "model gated\nstructure tree(*)\ninput x[X]\nparam W[2*D, X], U[D, D]\nstate h[D], m[2*D]\n"
-			    "node:\n g = W @ x\n s = sum(k.h for k in children)\n r = sigmoid(g[:D]) * s\n"
-			    " h = tanh(U @ r + g[D:])\n m = concat(h, s)\noutput top = softmax(m) at root\n";
+/* Groups of several stages, a reduction over edges, gates that share an operand, sizes that no tile divides.
+ */
+static const char model[] =
+    "model gated\nstructure tree(*)\ninput x[X]\nparam W[2*D, X], U[D, D]\nstate h[D], m[2*D]\n"
+    "node:\n g = W @ x\n s = sum(k.h for k in children)\n r = sigmoid(g[:D]) * s\n"
+    " h = tanh(U @ r + g[D:])\n m = concat(h, s)\noutput top = softmax(m) at root\n";
 static const int64_t sizes[] = {3, 5};
 
 enum { LOWERED = 64 }; /* one text in so many is lowered: that takes a hundred times as long as reading it */

@@ -31,7 +31,8 @@ static void check_tree(struct fuzz *f, const struct text *text, const struct io_
 	for (int32_t n = 0; n < t->nodes; n++) {
 		check_node(f, text, t, n);
 		for (int32_t e = t->child_begin[n]; e < t->child_begin[n + 1]; e++) {
-			fuzz_check(f, t->children[e] >= 0 && t->children[e] < n, "children precede their parent");
+			fuzz_check(f, t->children[e] >= 0 && t->children[e] < n,
+				   "children precede their parent");
 			fuzz_check(f, !parents[t->children[e]]++, "a node has one parent");
 		}
 	}
@@ -59,7 +60,8 @@ static bool read_trees(struct fuzz *f, const uint8_t *bytes, size_t n)
 		linearize(f, &tree);
 	}
 	if (next == IO_FAILED)
-		fuzz_check(f, io_ptb_next(&reader, &f->arena, &f->diags, &tree) == IO_END, "a refusal is the last");
+		fuzz_check(f, io_ptb_next(&reader, &f->arena, &f->diags, &tree) == IO_END,
+			   "a refusal is the last");
 	return next == IO_END;
 }
 

@@ -33,7 +33,8 @@ static bool read_vocab(struct fuzz *f, const uint8_t *bytes, size_t n)
 	if (!v)
 		return false;
 	check_lines(f, v, (const char *)bytes, (const char *)bytes + n);
-	fuzz_check(f, v->unknown < v->n && io_vocab_find(v, (const char *)bytes, n) < v->n, "an id is a line");
+	fuzz_check(f, v->unknown < v->n && io_vocab_find(v, (const char *)bytes, n) < v->n,
+		   "an id is a line");
 	return true;
 }
 

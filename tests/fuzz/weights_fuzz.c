@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char model[] = "model m\nstructure tree(*)\ninput x[E]\nparam W[D, E], U[D, D], b[D]\nstate h[D]\n"
-			    "leaf:\n h = W @ x + b\ninner:\n h = tanh(U @ sum(k.h for k in children))\noutput o = h\n";
+static const char model[] =
+    "model m\nstructure tree(*)\ninput x[E]\nparam W[D, E], U[D, D], b[D]\nstate h[D]\n"
+    "leaf:\n h = W @ x + b\ninner:\n h = tanh(U @ sum(k.h for k in children))\noutput o = h\n";
 
 /* The end of the block is the end of the values. */
 static void read_values(struct fuzz *f, const struct io_safetensors *w, int i, int64_t first, int64_t count)
@@ -15,7 +16,8 @@ static void read_values(struct fuzz *f, const struct io_safetensors *w, int i, i
 	float *to = malloc(count * sizeof *to);
 	if (!to)
 		return;
-	fuzz_check(f, io_safetensors_read_f32(w, &f->diags, i, first, count, to), "values that are there can be read");
+	fuzz_check(f, io_safetensors_read_f32(w, &f->diags, i, first, count, to),
+		   "values that are there can be read");
 	free(to);
 }
 
@@ -27,8 +29,10 @@ static void read_tensor(struct fuzz *f, const struct io_safetensors *w, int i)
 	read_values(f, w, i, 0, n);
 	read_values(f, w, i, n / 2, n - n / 2);
 	float beyond;
-	fuzz_check(f, !io_safetensors_read_f32(w, &f->diags, i, n, 1, &beyond), "there is nothing behind the values");
-	fuzz_check(f, !io_safetensors_read_f32(w, &f->diags, i, INT64_MAX, INT64_MAX, &beyond), "nor far behind them");
+	fuzz_check(f, !io_safetensors_read_f32(w, &f->diags, i, n, 1, &beyond),
+		   "there is nothing behind the values");
+	fuzz_check(f, !io_safetensors_read_f32(w, &f->diags, i, INT64_MAX, INT64_MAX, &beyond),
+		   "nor far behind them");
 }
 
 /* Parsed once, as it takes longer than reading the weights. */
