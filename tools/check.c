@@ -11,8 +11,8 @@ static void print_model(FILE *to, const esp_model *m)
 		fputs(" with any number of children", to);
 	else
 		fprintf(to, " with %d %s", f->children, f->children == 1 ? "child" : "children");
-	fprintf(to, "\n    inputs %zu, states %zu, params %zu, outputs %zu\n", f->inputs, f->states, f->params,
-		f->outputs);
+	fprintf(to, "\n    inputs %zu, states %zu, params %zu, outputs %zu\n", f->inputs, f->states,
+		f->params, f->outputs);
 }
 
 static void print_program(FILE *to, const esp_program *p)

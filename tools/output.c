@@ -23,6 +23,16 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
+static int make_temporary(char *path)
+{
+	sigset_t before;
+	interrupt_hold(&before);
+	int fd = mkstemp(path), why = errno;
+	interrupt_release(&before, fd >= 0 ? path : NULL);
+	errno = why;
+	return fd;
+}
+
 /* A file beside the target, with the mode that the target has or would get. */
 static FILE *open_temporary(struct output *o, mode_t mode)
 {
@@ -30,7 +40,7 @@ static FILE *open_temporary(struct output *o, mode_t mode)
 		o->temporary = NULL;
 		return NULL;
 	}
-	int fd = mkstemp(o->temporary);
+	int fd = make_temporary(o->temporary);
 	FILE *file = fd >= 0 && fchmod(fd, mode) == 0 ? fdopen(fd, "w") : NULL;
 	if (fd >= 0 && !file) {
 		int why = errno;
@@ -41,8 +51,11 @@ static FILE *open_temporary(struct output *o, mode_t mode)
 	return file;
 }
 
+/* The name of the temporary file must outlive its being forgotten. */
 static void forget(struct output *o)
 {
+	if (o->temporary)
+		interrupt_forget();
 	free(o->temporary);
 	free(o->target);
 	*o = (struct output){.path = o->path};

@@ -14,6 +14,7 @@ struct run {
 	esp_session *session;
 	esp_forest *forest;
 	esp_treebank *treebank;
+	esp_export *export; /* NULL = none is wanted */
 	struct output output;
 	char **sentences; /* of the minibatch, options->batch of them */
 	size_t trees;	  /* written so far */
@@ -110,6 +111,8 @@ static int run_batch(struct run *r)
 		complain("%s: input 0 above is tree %zu of the file, counted from 0", r->input, r->trees);
 		return exit_status;
 	}
+	if (r->export && (status = esp_export_add(r->export, r->session, &error)))
+		return refuse(r, status, error);
 	write_batch(r);
 	r->trees += esp_forest_structures(r->forest);
 	show_progress(r);
@@ -128,6 +131,49 @@ static int run_all(struct run *r)
 	return status;
 }
 
+/* --- exports --- */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+	return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* The form is told by the name of the file; one of the two holds a single tensor. */
+static bool check_export(const struct options *o)
+{
+	if (!o->export)
+		return !o->tensor || complain("--tensor NAME goes with --export FILE.npy");
+	if (ends_with(o->export, ".npy"))
+		return o->tensor || complain("%s holds one tensor: give --tensor NAME", o->export);
+	if (!ends_with(o->export, ".safetensors"))
+		return complain("--export FILE ends in .safetensors or .npy, not '%s'", o->export);
+	return !o->tensor || complain("%s holds all tensors: --tensor NAME goes with .npy", o->export);
+}
+
+/* Asked before anything runs. */
+static bool has_tensor(const esp_program *p, const char *name)
+{
+	if (strcmp(name, "structure_begin") == 0)
+		return true;
+	for (size_t i = 0; esp_program_state(p, i); i++)
+		if (strcmp(name, esp_program_state(p, i)->name) == 0)
+			return true;
+	for (size_t i = 0; esp_program_output(p, i); i++)
+		if (strcmp(name, esp_program_output(p, i)->name) == 0)
+			return true;
+	return complain("the model has neither a state nor an output '%s'", name);
+}
+
+static int write_export(const struct run *r)
+{
+	esp_error *error;
+	const struct options *o = r->options;
+	esp_status status = o->tensor ? esp_export_npy(r->export, o->tensor, o->export, &error)
+				      : esp_export_safetensors(r->export, o->export, &error);
+	return status ? report(status, error) : 0;
+}
+
 /* --- before and after --- */
 
 static int prepare(struct run *r)
@@ -142,6 +188,8 @@ static int prepare(struct run *r)
 		status = esp_session_create(r->binding, &r->session, &error);
 	if (!status)
 		status = esp_forest_create(r->objects.program, &r->forest, &error);
+	if (!status && o->export)
+		status = esp_export_create(r->objects.program, &r->export, &error);
 	if (status)
 		return report(status, error);
 	r->sentences = calloc(o->batch, sizeof *r->sentences);
@@ -151,13 +199,19 @@ static int prepare(struct run *r)
 	return EXIT_INPUT;
 }
 
+static void show_count(uint64_t n, const char *singular, const char *plural, const char *end)
+{
+	fprintf(stderr, "%llu %s%s", (unsigned long long)n, n == 1 ? singular : plural, end);
+}
+
 static void show_timing(const struct run *r)
 {
 	const esp_costs c = *esp_session_costs(r->session);
 	double trees = c.structures ? (double)c.structures : 1;
-	fprintf(stderr, "%llu trees, %llu nodes, %llu minibatches, %llu batches\n",
-		(unsigned long long)c.structures, (unsigned long long)c.nodes, (unsigned long long)c.runs,
-		(unsigned long long)c.batches);
+	show_count(c.structures, "tree", "trees", ", ");
+	show_count(c.nodes, "node", "nodes", ", ");
+	show_count(c.runs, "minibatch", "minibatches", ", ");
+	show_count(c.batches, "batch", "batches", "\n");
 	fprintf(stderr, "compile    %10.1f ms, once\n", c.compile * 1e3);
 	fprintf(stderr, "bind       %10.1f ms, once\n", c.bind * 1e3);
 	fprintf(stderr, "linearize  %10.1f us, %.1f us a tree\n", c.linearize * 1e6,
@@ -169,6 +223,7 @@ static void close_all(struct run *r)
 {
 	forget_sentences(r);
 	free(r->sentences);
+	esp_export_free(r->export);
 	esp_treebank_free(r->treebank);
 	esp_forest_free(r->forest);
 	esp_session_free(r->session);
@@ -183,6 +238,8 @@ static int run(struct run *r)
 		return r->objects.status;
 	if (!has_vocab(&r->objects))
 		return EXIT_USAGE;
+	if (r->options->tensor && !has_tensor(r->objects.program, r->options->tensor))
+		return EXIT_USAGE;
 	int status = prepare(r);
 	if (!status && !output_open(&r->output, r->options->output))
 		return EXIT_INPUT;
@@ -190,6 +247,8 @@ static int run(struct run *r)
 		return status;
 	r->begin = now();
 	status = run_all(r);
+	if (!status && r->export)
+		status = write_export(r);
 	if (status)
 		output_abort(&r->output);
 	else if (!output_commit(&r->output))
@@ -205,6 +264,8 @@ int command_run(const struct options *options)
 		complain("run needs --weights FILE");
 		return EXIT_USAGE;
 	}
+	if (!check_export(options))
+		return EXIT_USAGE;
 	struct run r = {.options = options, .input = options->operand[1]};
 	int status = run(&r);
 	close_all(&r);

@@ -3,8 +3,9 @@
 #define ESPALIER_TOOLS_TOOL_H
 
 #include "espalier.h"
+#include "tables.h"
 
-#include <stdbool.h>
+#include <signal.h>
 #include <stdio.h>
 
 enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
@@ -14,37 +15,42 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum place { PLACE_ROOT, PLACE_ALL };
 
+/* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *target, *schedule;
-	int format, at;
-	long batch;
-	bool timing, help;
+	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor;
+	int kind, format, at;
+	long batch, threads; /* threads: 0 = as many as there are processors */
+	bool no_cache, timing, help;
 	int operands;
 	char **operand;
 };
 
-struct command {
-	const char *name;
-	unsigned bit;	      /* as in the table of options */
-	const char *operands; /* as the help shows them */
-	int least, most;      /* operands */
-	const char *summary;
-	int (*run)(const struct options *);
-};
-
-enum { COMMAND_RUN = 1, COMMAND_CHECK = 2, COMMAND_DUMP = 4 };
-
 /* Reads the options and operands of a command; argv[0] is its name.  False after a message on stderr. */
-bool options_read(const struct command *, int argc, char **argv, struct options *);
+bool options_read(enum command_id, int argc, char **argv, struct options *);
 /* Usage, operands and options of a command. */
-void options_help(const struct command *, FILE *);
+void options_help(enum command_id, FILE *);
 
 /* A message of the command itself, on stderr; always false. */
 __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
 
-int command_run(const struct options *);
-int command_check(const struct options *);
-int command_dump(const struct options *);
+/* The commands: each returns the exit status. */
+#define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
+	int command_##function(const struct options *);
+#include "commands.def"
+#undef COMMAND
+
+/* --- words --- */
+
+/* Writes a text in lines of at most 80 columns, each after `indent` spaces. */
+void put_wrapped(FILE *, int indent, const char *text);
+/* Of words that are offered one by one, the one that is most like what was written, if any is. */
+struct nearest {
+	const char *wanted, *word; /* word: NULL = none so far */
+	size_t distance;
+};
+void nearest_offer(struct nearest *, const char *word);
+/* Says that there is no `what` of that name, and which might have been meant; always false. */
+bool complain_unknown(const char *what, const struct nearest *, const char *list);
 
 /* --- objects of the library --- */
 
@@ -83,6 +89,13 @@ bool output_puts(struct output *, const char *text);
 /* Either of these ends it; output_commit is false when something could not be written. */
 bool output_commit(struct output *);
 void output_abort(struct output *);
+
+/* Makes interruption leave no temporary file: signals are held while it is made, and released with its path
+ * (NULL when there is none), which is then removed when one of them ends the process, until it is forgotten.
+ * One at a time. */
+void interrupt_hold(sigset_t *before);
+void interrupt_release(const sigset_t *before, const char *path);
+void interrupt_forget(void);
 
 /* One structure of the last run. */
 struct result {

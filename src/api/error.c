@@ -19,27 +19,14 @@ static const esp_error no_memory = {
     .text = "error: memory ran out [out-of-memory]\n",
 };
 
-/* The registry says what a diagnostic means. */
-static const esp_status statuses[] = {
-    [DIAG_STATUS_NOTICE] = ESP_OK,
-    [DIAG_STATUS_INPUT] = ESP_ERROR_INPUT,
-    [DIAG_STATUS_ARGUMENT] = ESP_ERROR_ARGUMENT,
-    [DIAG_STATUS_MEMORY] = ESP_ERROR_MEMORY,
-    [DIAG_STATUS_BACKEND] = ESP_ERROR_BACKEND,
-    [DIAG_STATUS_SYSTEM] = ESP_ERROR_SYSTEM,
-    [DIAG_STATUS_BUSY] = ESP_ERROR_BUSY,
-    [DIAG_STATUS_CLOSED] = ESP_ERROR_CLOSED,
-    [DIAG_STATUS_FORKED] = ESP_ERROR_FORKED,
-};
-
 /* The first diagnostic that is more than a notice says why the call failed; without one there was no memory
  * to describe it. */
 static esp_status status_of(const struct diags *diags)
 {
-	for (size_t i = 0; i < diags->n; i++)
-		if (diag_status(diags->at[i].id) != DIAG_STATUS_NOTICE)
-			return statuses[diag_status(diags->at[i].id)];
-	return ESP_ERROR_MEMORY;
+	esp_status status = ESP_OK;
+	for (size_t i = 0; i < diags->n && !status; i++)
+		status = esp_message_at(diags->at[i].id)->status;
+	return status ? status : ESP_ERROR_MEMORY;
 }
 
 static esp_diagnostic told(const struct diag *d)

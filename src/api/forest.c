@@ -15,6 +15,7 @@ static void destroy(void *object)
 	if (f->capacities)
 		a.resize(a.context, f->capacities, (inputs + 1) * sizeof *f->capacities, 0);
 	lin_collect_free(&f->collect);
+	lin_walk_free(&f->walk);
 	object_release(f->program);
 }
 
@@ -32,6 +33,7 @@ static esp_forest *new_forest(esp_program *p, struct diags *diags)
 		return NULL;
 	f->program = object_hold(p);
 	lin_collect_init(&f->collect, a);
+	lin_walk_init(&f->walk, a);
 	f->data = take_zeroed(a, (p->interface.inputs + 1) * sizeof *f->data);
 	f->capacities = take_zeroed(a, (p->interface.inputs + 1) * sizeof *f->capacities);
 	if (f->data && f->capacities)
@@ -72,8 +74,7 @@ static size_t node_bytes(const esp_forest *f, int input)
 	return in->token ? sizeof(int32_t) : in->elements * sizeof(float);
 }
 
-/* Room for data of `nodes` nodes more; what is there stays. */
-static bool reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
+bool forest_reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
 {
 	const struct allocator *a = &f->object.context->allocator;
 	size_t old = f->capacities[input], bytes;
@@ -97,7 +98,7 @@ bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
 	int inputs = f->program->interface.inputs;
 	int64_t first = f->collect.nodes;
 	for (int i = 0; i < inputs; i++)
-		if (!reserve(f, i, s->nodes, diags))
+		if (!forest_reserve(f, i, s->nodes, diags))
 			return false;
 	if (!lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags))
 		return false;

@@ -8,6 +8,7 @@
 #include "io/ptb.h"
 #include "io/safetensors.h"
 #include "io/vocab.h"
+#include "linearize/walk.h"
 #include "runtime/runtime.h"
 
 #include <pthread.h>
@@ -46,6 +47,7 @@ struct esp_context {
 	char *cache_dir;
 	uint64_t cache_limit;
 	uint64_t process; /* the fork generation it belongs to */
+	atomic_uint builders; /* that were made */
 	atomic_size_t calls;
 	atomic_bool closed;
 	atomic_bool said[DIAG_COUNT]; /* to the log */
@@ -104,6 +106,9 @@ struct esp_model {
 	esp_model_facts facts;
 };
 
+/* A model of a graph that lives in the arena, which it takes over; NULL after a diagnostic. */
+struct esp_model *model_of(struct esp_context *, const struct arena *, struct ra_model *, struct diags *);
+
 struct esp_weights {
 	struct object object;
 	struct arena arena;
@@ -122,6 +127,7 @@ struct esp_program {
 	double looking;		/* seconds that it took to look there */
 	esp_input *inputs;	/* what is told of them */
 	esp_output *outputs;
+	esp_state *states;
 	pthread_mutex_t lock; /* of all below, until `ready` */
 	bool has_lock;
 	atomic_bool ready;
@@ -158,11 +164,19 @@ struct esp_forest {
 	struct lin_collect collect;
 	void **data;	    /* by input of the program */
 	size_t *capacities; /* of `data`, in bytes */
+	struct lin_walk walk;
 };
 
 /* esp_forest_add with arguments that are known to be there. */
 bool forest_add(struct esp_forest *, const esp_structure *, struct diags *);
+/* Room for data of `nodes` nodes more; what is there stays. */
+bool forest_reserve(struct esp_forest *, int input, size_t nodes, struct diags *);
 struct rt_minibatch forest_minibatch(const struct esp_forest *);
+
+/* session.c: what the last run was over; false when it has no results. */
+bool session_structures(const struct esp_session *, size_t *structures);
+size_t session_nodes(const struct esp_session *, size_t structure);
+const struct esp_program *session_program(const struct esp_session *);
 
 struct esp_vocab {
 	struct object object;

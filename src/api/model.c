@@ -57,6 +57,18 @@ static esp_model *new_model(esp_context *context, struct reading *r)
 	return NULL;
 }
 
+esp_model *model_of(esp_context *context, const struct arena *arena, struct ra_model *graph,
+		    struct diags *diags)
+{
+	esp_model *m = object_new(context, sizeof *m, destroy, diags);
+	if (!m)
+		return NULL;
+	m->arena = *arena;
+	m->graph = graph;
+	m->facts = facts_of(graph);
+	return m;
+}
+
 esp_status esp_model_read(esp_context *context, const char *path, esp_model **out, esp_error **error)
 {
 	struct api_call call = api_begin(context);

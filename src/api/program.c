@@ -57,6 +57,17 @@ static void describe_outputs(esp_program *p)
 	}
 }
 
+static void describe_states(esp_program *p)
+{
+	p->states = ARENA_ARRAY(&p->arena, esp_state, p->interface.states);
+	for (int i = 0; i < p->interface.states; i++) {
+		const struct image_state *from = &p->interface.state[i];
+		p->states[i] =
+		    (esp_state){.name = from->name, .elements = from->elements, .rank = from->rank};
+		copy_shape(p->states[i].shape, from->shape, from->rank);
+	}
+}
+
 struct creation {
 	esp_program *program;
 	const esp_weights *weights;
@@ -126,6 +137,7 @@ static bool create(void *job)
 		return false;
 	describe_inputs(p);
 	describe_outputs(p);
+	describe_states(p);
 	return true;
 }
 
@@ -263,6 +275,16 @@ size_t esp_program_outputs(const esp_program *p)
 const esp_output *esp_program_output(const esp_program *p, size_t output)
 {
 	return output < esp_program_outputs(p) ? &p->outputs[output] : NULL;
+}
+
+size_t esp_program_states(const esp_program *p)
+{
+	return p ? p->interface.states : 0;
+}
+
+const esp_state *esp_program_state(const esp_program *p, size_t state)
+{
+	return state < esp_program_states(p) ? &p->states[state] : NULL;
 }
 
 /* --- dumps --- */

@@ -133,9 +133,34 @@ esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_e
 
 /* --- results --- */
 
+bool session_structures(const esp_session *s, size_t *structures)
+{
+	*structures = s->structures;
+	return s->generation != 0;
+}
+
+size_t session_nodes(const esp_session *s, size_t structure)
+{
+	return (size_t)(s->begin[structure + 1] - s->begin[structure]);
+}
+
+const esp_program *session_program(const esp_session *s)
+{
+	return s->binding->program;
+}
+
 static bool has_output(const esp_session *s, size_t output, size_t structure)
 {
 	return s && structure < s->structures && output < (size_t)s->run.image->outputs;
+}
+
+/* The number in the forest of a node that the structure has. */
+static bool find_node(const esp_session *s, size_t structure, size_t node, int64_t *number)
+{
+	if (structure >= s->structures || node >= session_nodes(s, structure))
+		return false;
+	*number = s->begin[structure] + (int64_t)node;
+	return true;
 }
 
 const float *esp_session_output(const esp_session *s, size_t output, size_t structure, size_t node)
@@ -144,9 +169,16 @@ const float *esp_session_output(const esp_session *s, size_t output, size_t stru
 		return NULL;
 	if (s->run.image->output[output].at_root)
 		return rt_session_row(&s->run, output, structure);
-	if (node >= (size_t)(s->begin[structure + 1] - s->begin[structure]))
+	int64_t number;
+	return find_node(s, structure, node, &number) ? rt_session_row(&s->run, output, number) : NULL;
+}
+
+const float *esp_session_state(const esp_session *s, size_t state, size_t structure, size_t node)
+{
+	int64_t number;
+	if (!s || state >= (size_t)s->run.image->states || !find_node(s, structure, node, &number))
 		return NULL;
-	return rt_session_row(&s->run, output, s->begin[structure] + (int64_t)node);
+	return rt_session_state_row(&s->run, state, number);
 }
 
 const float *esp_session_root(const esp_session *s, size_t output, size_t structure)

@@ -161,13 +161,22 @@ bool diag_about(struct diags *d, int64_t input, int64_t node)
 	return false;
 }
 
-/* The caret's line repeats the tabs of the source, so that it stands right at any tab width. */
+/* The caret's line repeats the tabs of the source, so that it stands right at any tab width.  A source without a
+ * column is what a builder was given. */
 static void print_source(const struct diag *g, struct str *s)
 {
-	str_printf(s, "    %s\n    ", g->source);
+	str_printf(s, "    %s\n", g->source);
+	if (!g->column)
+		return;
+	str_puts(s, "    ");
 	for (int i = 0; i + 1 < g->column && g->source[i]; i++)
 		str_puts(s, g->source[i] == '\t' ? "\t" : (g->source[i] & 0xC0) == 0x80 ? "" : " ");
 	str_puts(s, "^\n");
+}
+
+static const char *severity(enum diag_id id)
+{
+	return diag_status(id) == DIAG_STATUS_NOTICE ? "note" : "error";
 }
 
 void diag_print(const struct diag *g, struct str *s)
@@ -178,8 +187,9 @@ void diag_print(const struct diag *g, struct str *s)
 		str_printf(s, "%d:", g->line);
 	if (g->file && g->line && g->column)
 		str_printf(s, "%d:", g->column);
-	str_printf(s, "%serror: %s [%s]\n", g->file ? " " : "", g->message, diag_spelling(g->id));
-	if (g->source && g->source[0] && g->column)
+	str_printf(s, "%s%s: %s [%s]\n", g->file ? " " : "", severity(g->id), g->message,
+		   diag_spelling(g->id));
+	if (g->source && g->source[0])
 		print_source(g, s);
 	if (g->hint)
 		str_printf(s, "    hint: %s\n", g->hint);

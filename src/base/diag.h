@@ -32,11 +32,13 @@ enum diag_status {
 };
 
 /* A place in a text.  Lines and columns count from 1, columns in bytes; 0 = unknown.  `source` points at the
- * beginning of the line in the text, which need only live until the diagnostic is added. */
+ * beginning of the line in the text (of a builder: at the text that was passed), which need only live until the
+ * diagnostic is added. */
 struct diag_at {
 	const char *file;
 	int line, column;
 	const char *source;
+	int call; /* of a builder: tells the calls of one line apart, ascending; else 0.  Not shown. */
 };
 
 struct diag {

@@ -42,7 +42,7 @@ static struct diag_at place(const struct parser *p, const char *at)
 			line = c + 1;
 			number++;
 		}
-	return (struct diag_at){p->file, number, at - line + 1, line};
+	return (struct diag_at){.file = p->file, .line = number, .column = at - line + 1, .source = line};
 }
 
 __attribute__((format(printf, 3, 4))) static _Noreturn void fail(struct parser *p, const char *hint,

@@ -122,10 +122,11 @@ __attribute__((format(printf, 3, 4))) static bool bad_tensor(const struct openin
 	return diag_add(o->diags, DIAG_BAD_TENSOR, AT(o), again, "tensor '%.200s': %s", name, what);
 }
 
+/* I64 is what counters and indices have, which no model reads: such a tensor may be there. */
 static const struct {
 	const char *spelling;
 	enum tensor_dtype dtype;
-} dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}};
+} dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}, {"I64", TENSOR_I64}};
 
 static bool read_dtype(const struct opening *o, struct tensor_info *t, const json_t *value)
 {
@@ -311,17 +312,6 @@ int io_safetensors_find(const struct io_safetensors *w, const char *name)
 
 /* --- values --- */
 
-/* The half-width values stand at the end of the memory that the f32 values will fill from its beginning:
- * value i is read before anything at or after its place is written. */
-static void widen(enum tensor_dtype dtype, const char *from, float *to, int64_t count)
-{
-	for (int64_t i = 0; i < count; i++) {
-		uint16_t h;
-		memcpy(&h, from + 2 * i, sizeof h);
-		to[i] = dtype == TENSOR_F16 ? io_f16(h) : io_bf16(h);
-	}
-}
-
 bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags, int i, int64_t first,
 			     int64_t count, float *to)
 {
@@ -331,14 +321,18 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 				w->fd < 0 ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
 	const struct tensor_info *t = &w->tensor[i];
 	int64_t elements = tensor_elements(t), size = tensor_element_bytes(t->dtype);
+	if (t->dtype == TENSOR_I64)
+		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, "convert it to F32, F16 or BF16 before saving",
+				"tensor '%s' has dtype 'I64', of which no weights are read", t->name);
 	if (first < 0 || count < 0 || count > elements - first)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				"%lld values from value %lld on are wanted of tensor '%s', which has %lld",
 				(long long)count, (long long)first, t->name, (long long)elements);
+	/* Narrow values stand at the end of the memory that the f32 values will fill. */
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
 	if (!read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
 		return false;
 	if (t->dtype != TENSOR_F32)
-		widen(t->dtype, raw, to, count);
+		(t->dtype == TENSOR_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);
 	return true;
 }

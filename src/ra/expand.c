@@ -108,7 +108,8 @@ static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, con
 	ra_ref value = ra_expand(g, scope, operand[0]);
 	for (size_t i = 1; i < e->chain.operand.n; i++) {
 		struct ra_span span = e->span;
-		span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
+		if (i + 1 < e->chain.operand.n)
+			span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
 		value = binary(g, e->chain.op.at[i - 1], value, ra_expand(g, scope, operand[i]), span);
 	}
 	return value;
@@ -180,7 +181,7 @@ static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 			   g, DIAG_MODEL_CHILD, e->span.at, "write sum(... for k in children)",
 			   "the children of this structure have no numbers: there is any number of them"),
 		       none;
-	if (e->slot >= children)
+	if (e->slot < 0 || e->slot >= children)
 		return ra_refuse(g, DIAG_MODEL_CHILD, e->span.at, "children are counted from 0",
 				 "there is no child %lld: a node has %d", (long long)e->slot, children),
 		       none;
@@ -377,4 +378,5 @@ void ra_expand_outputs(struct ra_graph *g)
 					   .at = o->name.at};
 		vec_push(g->arena, &g->model->outputs, output);
 	}
+	ra_expand(g, NULL, g->syntax->unused);
 }

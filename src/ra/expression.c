@@ -167,7 +167,10 @@ bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
 			return false;
 		vec_push(p->arena, dims, d);
 	} while (ra_take(p, ','));
-	return ra_expect(p, close, close == ']' ? "',' or ']'" : "',' or ')'");
+	return ra_expect(p, close,
+			 close == ']'	? "',' or ']'"
+			 : close == ')' ? "',' or ')'"
+					: "',' or the end");
 }
 
 /* --- expressions --- */

@@ -74,8 +74,11 @@ static void skip_blanks(struct ra_lexer *l)
 static struct ra_token token_to(struct ra_lexer *l, const char *end, int kind)
 {
 	struct ra_token t = {.kind = kind, .first = l->fresh};
-	struct diag_at at = {l->file, l->line, (int)(l->p - l->line_start) + 1, l->line_start};
-	t.span = (struct ra_span){l->p, (size_t)(end - l->p), at};
+	struct diag_at at = {.file = l->file,
+			     .line = l->line,
+			     .column = (int)(l->p - l->line_start) + 1,
+			     .source = l->line_start};
+	t.span = (struct ra_span){l->p, (size_t)(end - l->p), l->place ? *l->place : at};
 	l->p = end;
 	l->fresh = false;
 	return t;

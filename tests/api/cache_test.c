@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static const char *weights;
+static char weights[100];
 static char images[100]; /* the folder of the cache that most tests use */
 
 static const char other_model[] =
@@ -491,6 +491,62 @@ static void test_tools(void)
 	arena_free(&a);
 }
 
+/* --- a process with more rights than its caller --- */
+
+enum { CALLER = 1, OWNER = 2 };
+
+/* The whole of this program when it is started for that: 0 = it kept an image. */
+static int keep_one(const char *where)
+{
+	struct diags notices;
+	struct cache cache = {.folder = where};
+	struct image image = {.name = "m", .key = "k", .blob = {.alignment = 1}};
+	diags_init(&notices, &allocator_default);
+	cache_keep(&cache, &allocator_default, &image, &notices);
+	diags_free(&notices);
+	char name[200];
+	snprintf(name, sizeof name, "%s/images", where);
+	return access(name, F_OK) != 0;
+}
+
+/* Starts a copy of this program as another user; with `mode` 04755 it has the rights of its owner. */
+static int start_copy(const char *program, mode_t mode, const char *where)
+{
+	int status = 0;
+	if (chmod(program, mode) != 0)
+		return -1;
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		if (setgid(CALLER) == 0 && setuid(CALLER) == 0)
+			execl(program, program, "keep", where, NULL);
+		_exit(2);
+	}
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_rights(void)
+{
+	const char *what = "a process with more rights than its caller has no cache";
+	const char *program = path_of("program"), *where = path_of("open");
+	char command[600];
+	snprintf(command, sizeof command, "cp /proc/%ld/exe '%s' && mkdir -m 1777 '%s' && chmod 1777 '%s'",
+		 (long)getpid(), program, where, where);
+	bool ready = geteuid() == 0 && system(command) == 0 && chmod(folder, 0711) == 0 &&
+		     chown(program, OWNER, -1) == 0;
+	if (!ready || start_copy(program, 0755, where) != 0) {
+		tap_skip("not root, or a library is out of reach", "%s", what);
+	} else {
+		snprintf(command, sizeof command, "rm -rf '%s/images'", where);
+		tap_ok(system(command) == 0 && start_copy(program, 04755, where) == 1, "%s", what);
+	}
+	chmod(folder, 0700);
+	snprintf(command, sizeof command, "rm -rf '%s' '%s'", program, where);
+	if (system(command) != 0)
+		puts("# something is left");
+}
+
 /* --- many at once, and without memory --- */
 
 static void *work(void *u)
@@ -536,8 +592,10 @@ static void test_memory(void)
 	tap_ok(kept, "and nothing is lost");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "keep") == 0)
+		return keep_one(argv[2]);
 	struct arena a;
 	arena_init(&a, &allocator_default);
 	jmp_buf escape;
@@ -548,7 +606,7 @@ int main(void)
 	}
 	arena_free(&a);
 	make_folder();
-	weights = write_weights("w.safetensors", tiny_weights, 2);
+	snprintf(weights, sizeof weights, "%s", write_weights("w.safetensors", tiny_weights, 2));
 	snprintf(images, sizeof images, "%s/images", folder);
 	test_warm();
 	test_keys();
@@ -560,6 +618,7 @@ int main(void)
 	test_folder();
 	test_limit();
 	test_tools();
+	test_rights();
 	test_threads();
 	test_memory();
 	test_environment();
