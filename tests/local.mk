@@ -14,6 +14,7 @@ unit_tests = \
 	%D%/api/target_test \
 	%D%/api/team_test \
 	%D%/base/fork_test \
+	%D%/base/memory_test \
 	%D%/base/number_test \
 	%D%/cli/json_test \
 	%D%/data/sst_test \
@@ -86,6 +87,7 @@ shell_tests = \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \
 	%D%/examples/embed_test.sh \
+	%D%/fuzz/replay_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
@@ -105,7 +107,7 @@ LDADD = libespalier-internal.la
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 
 # A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
-check_LTLIBRARIES = espalier-fake.la
+check_LTLIBRARIES += espalier-fake.la
 espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
@@ -130,6 +132,7 @@ AM_TESTS_ENVIRONMENT = \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
 	export XDG_CACHE_HOME='$(abs_top_builddir)/tests/cache'; \
+	@SANITIZE_ENVIRONMENT@ \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";
 
 clean-local:

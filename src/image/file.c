@@ -204,7 +204,7 @@ static uint64_t mix(uint64_t stamp, const struct layout *l)
 		const struct member *m = &l->member[i];
 		for (const char *c = m->name; *c; c++)
 			stamp = (stamp ^ (unsigned char)*c) * 1099511628211u;
-		stamp = (stamp ^ (m->kind + m->size * 8 + m->high * 64)) * 1099511628211u;
+		stamp = (stamp ^ (m->kind + m->size * 8 + (uint64_t)m->high * 64)) * 1099511628211u;
 		stamp = m->of ? mix(stamp, m->of) : stamp;
 	}
 	return stamp;
