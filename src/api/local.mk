@@ -6,16 +6,17 @@ include_HEADERS += %D%/espalier.h
 # revision 0; the soname changes then.
 libespalier_version = 0:0:0
 
+# Never unloaded: threads of an ended team may be on their way out of the OpenMP library, which goes with it.
 libespalier_la_SOURCES =
 libespalier_la_LIBADD = libespalier-internal.la
 libespalier_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(libespalier_version) $(DEFINED_LDFLAGS) \
-	-Wl,--version-script=$(srcdir)/%D%/espalier.map
+	-Wl,--version-script=$(srcdir)/%D%/espalier.map -Wl,-z,nodelete
 EXTRA_libespalier_la_DEPENDENCIES = %D%/espalier.map
 EXTRA_DIST += %D%/espalier.map
 
 libespalier_internal_la_SOURCES += \
-	%D%/binding.c %D%/builder.c %D%/call.c %D%/compile.c %D%/compile.h %D%/context.c %D%/error.c \
-	%D%/export.c %D%/forest.c %D%/internal.h %D%/linked.c %D%/message.c %D%/model.c %D%/object.c \
-	%D%/program.c %D%/session.c %D%/text.c %D%/treebank.c \
+	%D%/binding.c %D%/builder.c %D%/cache.c %D%/cache.h %D%/call.c %D%/compile.c %D%/compile.h \
+	%D%/context.c %D%/error.c %D%/export.c %D%/forest.c %D%/internal.h %D%/key.c %D%/linked.c \
+	%D%/message.c %D%/model.c %D%/object.c %D%/program.c %D%/session.c %D%/text.c %D%/treebank.c \
 	%D%/weights.c
 EXTRA_DIST += %D%/README.md
