@@ -87,7 +87,6 @@ shell_tests = \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \
 	%D%/examples/embed_test.sh \
-	%D%/fuzz/replay_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
