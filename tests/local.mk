@@ -8,6 +8,7 @@ unit_tests = \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
+	%D%/api/race_test \
 	%D%/api/run_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
@@ -109,6 +110,11 @@ tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 check_LTLIBRARIES += espalier-fake.la
 espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+if LLVM
+check_LTLIBRARIES += espalier-counting.la
+espalier_counting_la_SOURCES = %D%/jit/counting_backend.c
+espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+endif
 
 noinst_HEADERS = \
 	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
