@@ -202,7 +202,7 @@ static uint64_t mix(uint64_t stamp, const struct layout *l)
 		const struct member *m = &l->member[i];
 		for (const char *c = m->name; *c; c++)
 			stamp = (stamp ^ (unsigned char)*c) * 1099511628211u;
-		stamp = (stamp ^ (m->kind + m->size * 8 + m->high * 64)) * 1099511628211u;
+		stamp = (stamp ^ (m->kind + m->size * 8 + (uint64_t)m->high * 64)) * 1099511628211u;
 		stamp = m->of ? mix(stamp, m->of) : stamp;
 	}
 	return stamp;
@@ -310,7 +310,8 @@ static void put_sections(const struct image *image, struct frame *f, struct str 
 	put_structs(s, &whole, (const char *)image, 1);
 	end_section(f, TABLES, s);
 	begin_section(f, CODE, s);
-	str_add(s, (const char *)image->blob.bytes, image->blob.size);
+	if (image->blob.size)
+		str_add(s, (const char *)image->blob.bytes, image->blob.size);
 	end_section(f, CODE, s);
 }
 
