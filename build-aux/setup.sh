@@ -112,7 +112,7 @@ setup_failures()
 	grep -E '^(not ok|FAIL|ERROR|XPASS|# (found|wanted|[^A-Z]))|Sanitizer|runtime error' "$1" | head -n 60
 }
 
-# setup_check FOLDER: compiles and runs the tests of a build and sets `passed`, `failed` and `skipped`; a suite that
+# setup_check FOLDER [VARIABLE=VALUE...]: compiles and runs the tests of a build and sets `passed`, `failed` and `skipped`; a suite that
 # does not come to its end, or runs nothing, counts as one failure.
 setup_check()
 {
@@ -120,7 +120,7 @@ setup_check()
 	passed=0 failed=1 skipped=0
 	rm -f "$log"
 	setup_step "compile the tests in $1" setup_make -C "$1" test-programs || return 1
-	setup_run setup_make -C "$1" check || status=1
+	setup_run setup_make -C "$1" check "${@:2}" || status=1
 	read -r passed failed skipped < <(setup_counts "$log") || passed=0 failed=0 skipped=0
 	if [ "$failed" = 0 ] && { [ "$status" != 0 ] || [ "$passed" = 0 ]; }; then
 		failed=1

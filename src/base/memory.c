@@ -60,7 +60,7 @@ void *arena_try(struct arena *a, size_t count, size_t size)
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * CHUNK)
 		return NULL;
 	bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	if ((size_t)(a->end - a->free) < bytes && !add_chunk(a, bytes))
+	if ((!a->free || (size_t)(a->end - a->free) < bytes) && !add_chunk(a, bytes))
 		return NULL;
 	void *p = a->free;
 	a->free += bytes;

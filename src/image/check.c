@@ -18,11 +18,13 @@ static bool refuse(struct checking *c, const char *name, const char *problem)
 	return false;
 }
 
+/* False when the bytes do not fit 64 bits, or an extent is 0, which no model has: whoever walks along the others
+ * would do so for nothing and perhaps for long. */
 static bool elements_of(int rank, const int64_t *shape, int64_t *elements)
 {
 	*elements = sizeof(float);
 	for (int d = 0; d < rank; d++)
-		if (__builtin_mul_overflow(*elements, shape[d], elements))
+		if (shape[d] < 1 || __builtin_mul_overflow(*elements, shape[d], elements))
 			return false;
 	*elements /= (int64_t)sizeof(float);
 	return true;
@@ -48,7 +50,7 @@ static bool check_param(struct checking *c, int i)
 	const struct tensor_info *t = &c->image->param[i];
 	int64_t elements;
 	return elements_of(t->rank, t->shape, &elements) ||
-	       refuse(c, t->name, "the size of a parameter does not fit 64 bits");
+	       refuse(c, t->name, "a parameter is empty, or its size does not fit 64 bits");
 }
 
 /* --- recipes --- */
@@ -96,7 +98,7 @@ static bool check_recipe(struct checking *c, int i)
 	if (!r->sources || !has_bounded_walk(r, IMAGE_PACK_SOURCE, r->sources))
 		return refuse(c, "recipe", "a recipe takes from a source that it does not have");
 	return recipe_elements(r, &elements) ||
-	       refuse(c, "recipe", "the size of a recipe does not fit 64 bits");
+	       refuse(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");
 }
 
 /* --- buffers --- */

@@ -101,11 +101,17 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 	return true;
 }
 
-static bool linearize(struct lin_order *o, const struct lin_forest *f, struct lin_rules rules,
+/* Without edges nothing is read from `children`, which may then be NULL, but pointers into it are still made. */
+static bool linearize(struct lin_order *o, const struct lin_forest *given, struct lin_rules rules,
 		      struct diags *diags)
 {
+	static const int32_t none;
+	struct lin_forest forest = *given;
+	const struct lin_forest *f = &forest;
 	if (!lin_check_sizes(f, diags))
 		return false;
+	if (!forest.children)
+		forest.children = &none;
 	o->nodes = f->nodes;
 	o->inputs = f->inputs;
 	o->edges = f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;

@@ -320,6 +320,7 @@ struct bending {
 	struct image_step *step;
 	int64_t *kernel;
 	struct image_input *input;
+	struct tensor_info *param;
 };
 
 static int buffer_of_kind(const struct image *image, enum image_buffer_kind kind)
@@ -354,6 +355,22 @@ static void long_walk(struct bending *b)
 {
 	b->recipe->dim[0].stride = INT32_MAX;
 	b->recipe->dim[0].extent = INT32_MAX;
+}
+
+static void empty_walk(struct bending *b)
+{
+	b->recipe->dim[0].extent = 0;
+}
+
+static void empty_param(struct bending *b)
+{
+	b->param->shape[0] = 0;
+}
+
+static void huge_param(struct bending *b)
+{
+	b->param->rank = 3;
+	b->param->shape[0] = b->param->shape[1] = b->param->shape[2] = INT32_MAX;
 }
 
 static void many_sources(struct bending *b)
@@ -470,6 +487,9 @@ static const struct {
     {"a recipe that begins behind its end", begins_late, "leaves its parameter"},
     {"a recipe of nothing", no_source, "source that it does not have"},
     {"a recipe without end", long_walk, "walks too far"},
+    {"a recipe with an empty dimension", empty_walk, "a recipe is empty"},
+    {"an empty parameter", empty_param, "a parameter is empty"},
+    {"a parameter too large to count", huge_param, "does not fit 64 bits"},
     {"a recipe of more sources than it has", many_sources, "source that it does not have"},
     {"packed weights of another size", small_weight, "room"},
     {"packed weights without a recipe", foreign_recipe, "something that there is not"},
@@ -505,6 +525,7 @@ static struct bending copy_image(struct arena *a, const struct image *image)
 	OWN(state, image->states);
 	OWN(step, image->steps);
 	OWN(input, image->inputs);
+	OWN(param, image->params);
 	b.source = arena_copy(a, image->recipe->source, image->recipe->sources * sizeof *b.source);
 	b.recipe->source = b.source;
 	b.kernel = arena_copy(a, image->blob.kernel, image->blob.kernels * sizeof *b.kernel);

@@ -1,0 +1,328 @@
+/* Program images, well formed but for some words: what is read can be written again, bound, loaded and run,
+ * as far as that goes without running its code.
+ *
+ * The input is not the image, which would be refused for its checksum, but a list of changes to one that the
+ * compiler made: a byte of options, then four bytes a change (see `change`).  So inputs do not depend on how
+ * images are laid out, and every byte of one has a meaning. */
+#include "api/compile.h"
+#include "image/code.h"
+#include "image/file.h"
+#include "runtime/runtime.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const models[] = {
+    "model gated\nstructure tree(*)\ninput x[X]\nparam W[2*D, X], U[D, D]\nstate h[D], m[2*D]\nnode:\n g = W "
+    "@ x\n"
+    " s = sum(k.h for k in children)\n r = sigmoid(g[:D]) * s\n h = tanh(U @ r + g[D:])\n m = concat(h, s)\n"
+    "output top = softmax(m) at root\n",
+    "model pairs\nstructure tree(left, right)\ninput word : token\nparam E[V, D], L[D, D], R[D, D], "
+    "b[D]\nstate h[D]\n"
+    "leaf:\n h = E[word]\ninner:\n h = tanh(L @ left.h + R @ right.h + b)\n"
+    "output o = softmax(h) labels \"a\", \"b\", \"c\"\n",
+};
+static const int64_t sizes[] = {3, 3, 3};
+enum {
+	MODELS = sizeof models / sizeof *models,
+	MOST_MEMORY = 8 << 20,
+	MOST_DATA = 1 << 14,
+	MOST_CHILDREN = 50
+};
+
+/* --- an image to change --- */
+
+static struct {
+	uint8_t *bytes;
+	size_t n;
+} made[MODELS];
+
+/* The interpreter's image with a place in some code for each kernel, for none is called. */
+static void make_image(struct arena *a, struct diags *d, int i)
+{
+	static const struct compile_options options = {.backend = "interpreter", .target = "generic"};
+	static const unsigned char code[32];
+	struct image image;
+	struct str file = str_in(a);
+	const struct ra_model *m = ra_parse(a, d, "model", models[i], strlen(models[i]));
+	if (!m || !compile_image(a, d, m, sizes, &options, &image))
+		abort();
+	int64_t *places = ARENA_ARRAY(a, int64_t, image.kernels);
+	image.blob = (struct image_blob){code, sizeof code, 16, EM_X86_64, image.kernels, places};
+	image.key = "key";
+	image_write(&image, &file);
+	image_code_release(&image.code);
+	made[i].n = file.n;
+	made[i].bytes = malloc(file.n);
+	memcpy(made[i].bytes, file.text, file.n);
+}
+
+static void make_images(void)
+{
+	struct arena arena;
+	struct diags diags;
+	jmp_buf escape;
+	arena_init(&arena, &allocator_default);
+	diags_init(&diags, &allocator_default);
+	if (arena_guard(&arena, &escape))
+		abort();
+	for (int i = 0; i < MODELS; i++)
+		make_image(&arena, &diags, i);
+	diags_free(&diags);
+	arena_free(&arena);
+}
+
+/* --- changes --- */
+
+enum { CHANGE = 4, WORD = 8, MOST_CHANGES = 40, MOST_WORDS = 16 };
+/* Words of the header, see image/file.h. */
+enum { SIZE = 4, TABLES_SIZE = 8, CODE_OFFSET = 9, HEADER = 11 };
+
+/* The block ends with the image; one more is left when memory runs out, and is found again. */
+static uint8_t *file;
+static size_t file_bytes;
+
+static int64_t get(size_t word)
+{
+	int64_t value;
+	memcpy(&value, file + word * WORD, WORD);
+	return value;
+}
+
+static void put(size_t word, int64_t value)
+{
+	memcpy(file + word * WORD, &value, WORD);
+}
+
+/* Takes words out or, when negative, puts zeros in, so that the tables stay where the header says. */
+static void remove_words(size_t at, int64_t n)
+{
+	size_t words = file_bytes / WORD;
+	if (at < HEADER || (n > 0 && (size_t)n > words - at) || (n < 0 && words > made[0].n + made[1].n))
+		return;
+	uint8_t *changed = malloc(file_bytes - n * WORD);
+	int64_t zeros = n < 0 ? -n : 0, gone = n > 0 ? n : 0;
+	memcpy(changed, file, at * WORD);
+	memset(changed + at * WORD, 0, zeros * WORD);
+	memcpy(changed + (at + zeros) * WORD, file + (at + gone) * WORD, file_bytes - (at + gone) * WORD);
+	free(file);
+	file = changed;
+	file_bytes -= n * WORD;
+	put(TABLES_SIZE, (uint64_t)get(TABLES_SIZE) - n * WORD);
+	put(CODE_OFFSET, (uint64_t)get(CODE_OFFSET) - n * WORD);
+}
+
+/* Bytes 0 and 1 say where, 2 what, 3 how. */
+static void change(const uint8_t *c)
+{
+	static const int64_t limits[] = {
+	    INT32_MAX,	      INT32_MIN, INT64_MAX,	   INT64_MIN,  (int64_t)1 << 48, 1 << 24, 1 << 16,
+	    (int64_t)1 << 31, 1 << 28,	 (int64_t)1 << 40, UINT16_MAX, (int64_t)1 << 62, 4096,	  1 << 29};
+	size_t words = file_bytes / WORD, at = (c[0] + 256u * c[1]) % words;
+	int8_t n = c[3];
+	switch (c[2] % 8) {
+	case 0:
+		put(at, n);
+		break;
+	case 1:
+		put(at, limits[c[3] % (sizeof limits / sizeof *limits)]);
+		break;
+	case 2:
+		put(at, (uint64_t)get(at) + n);
+		break;
+	case 3:
+		put(at, get((at + c[3]) % words));
+		break;
+	case 4:
+		put(at, get(at) ^ (uint64_t)1 << c[3] % 64);
+		break;
+	case 5:
+		remove_words(at, c[3] % MOST_WORDS + 1);
+		break;
+	case 6:
+		remove_words(at, -(c[3] % MOST_WORDS + 1));
+		break;
+	case 7:
+		file[at * WORD + c[2] / 8 % WORD] = c[3];
+		break;
+	}
+}
+
+/* Options: which model; whether the size and the checksum are put right. */
+static void make_file(const uint8_t *bytes, size_t n)
+{
+	int options = n ? bytes[0] : 0, model = options % MODELS;
+	free(file);
+	file_bytes = made[model].n;
+	file = malloc(file_bytes);
+	memcpy(file, made[model].bytes, file_bytes);
+	for (size_t i = 1; i + CHANGE <= n && i < MOST_CHANGES * CHANGE; i += CHANGE)
+		change(bytes + i);
+	if (options < 0xf0)
+		put(SIZE, file_bytes);
+	if (options < 0xf8)
+		image_seal(file, file_bytes);
+}
+
+/* --- what a reader of images does with one --- */
+
+static const char *written(struct fuzz *f, const struct image *image, size_t *n)
+{
+	struct str s = str_in(&f->arena);
+	image_write(image, &s);
+	*n = s.n;
+	return s.text;
+}
+
+static void write_again(struct fuzz *f, const struct image *image)
+{
+	struct image again;
+	size_t n, m;
+	const char *first = written(f, image, &n);
+	fuzz_check(f, image_read(&f->arena, first, n, &again, &f->diags),
+		   "what was read and written can be read");
+	const char *second = written(f, &again, &m);
+	fuzz_check(f, n == m && memcmp(first, second, n) == 0, "and is written the same way");
+}
+
+static bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+{
+	const struct image *image = context;
+	(void)d;
+	if (param < 0 || param >= image->params || first < 0 ||
+	    count > tensor_elements(&image->param[param]) - first)
+		abort();
+	for (int64_t i = 0; i < count; i++)
+		to[i] = i;
+	return true;
+}
+
+/* Stands in for a kernel: touches the ends of all that it could touch. */
+static bool touch(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+		  struct diags *d)
+{
+	const struct image *image = self;
+	(void)kernel, (void)begin, (void)end, (void)d;
+	for (int i = 0; i < image->buffers; i++) {
+		const struct image_buffer *b = &image->buffer[i];
+		bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN;
+		bool own = b->kind <= IMAGE_VECTOR;
+		int64_t n = frame->sizes[b->rows] * (own ? b->row_elements : 1) + begins;
+		volatile int32_t *at = frame->buffers[i];
+		if (!n)
+			continue;
+		int32_t first = at[0], last = at[n - 1];
+		if (own) {
+			at[0] = first;
+			at[n - 1] = last;
+		}
+	}
+	return true;
+}
+
+/* One tree with an inner node, then one that is a leaf; fewer when a node has no or many children. */
+struct structure {
+	int32_t begin[MOST_CHILDREN + 3], children[MOST_CHILDREN], root[2], first[2];
+	struct lin_forest forest;
+	int nodes;
+};
+
+static void make_structure(struct structure *s, int children)
+{
+	int k = children < 0 ? 3 : children > MOST_CHILDREN ? 0 : children;
+	memset(s, 0, sizeof *s);
+	s->nodes = k + 2;
+	for (int i = 0; i < k; i++)
+		s->children[i] = i;
+	s->begin[k + 1] = s->begin[k + 2] = k;
+	s->root[0] = k;
+	s->root[1] = k + 1;
+	s->first[1] = k + 1;
+	s->forest = (struct lin_forest){s->nodes, 2, s->begin, s->children, s->root, s->first};
+}
+
+/* Data for every input, or false when that would be much. */
+static bool make_data(struct fuzz *f, const struct image *image, int nodes, const void **data)
+{
+	for (int i = 0; i < image->inputs; i++) {
+		int64_t elements = image->input[i].token ? 1 : image->input[i].elements;
+		if (elements > MOST_DATA ||
+		    !(data[i] = arena_try(&f->arena, nodes * elements + 1, sizeof(float))))
+			return false;
+	}
+	return true;
+}
+
+static void read_results(struct fuzz *f, const struct rt_session *s, int nodes)
+{
+	const struct image *image = s->image;
+	volatile float sum = 0;
+	for (int o = 0; o < image->outputs; o++)
+		for (int row = -1; row <= nodes; row++) {
+			const float *at = rt_session_row(s, o, row), *root = rt_session_root_row(s, o, row);
+			int64_t n = image->output[o].elements;
+			bool there = row >= 0 && row < (image->output[o].at_root ? 2 : nodes);
+			fuzz_check(f, !at == !there && !root == (row < 0 || row >= 2),
+				   "rows that exist have results");
+			sum += at && n ? at[n - 1] : 0;
+			sum += root && n ? root[n - 1] : 0;
+		}
+}
+
+static void run(struct fuzz *f, struct image *image, const struct rt_binding *binding)
+{
+	struct structure structure;
+	struct rt_session session;
+	const void **data = arena_try(&f->arena, image->inputs + 1, sizeof *data);
+	make_structure(&structure, image->children);
+	struct rt_minibatch m = {structure.forest, data};
+	if (!data || !make_data(f, image, structure.nodes, data) ||
+	    !rt_session_init(&session, &f->allocator, image, &f->diags))
+		return;
+	image->code = (struct image_code){.call = touch, .self = image};
+	bool fits = rt_check(&f->allocator, image, &m, &f->diags);
+	bool ran = rt_session_run(&session, binding, &m, &f->diags);
+	fuzz_check(f, ran == fits, "what was checked runs");
+	if (ran)
+		read_results(f, &session, structure.nodes);
+	rt_session_free(&session);
+}
+
+static void load(struct fuzz *f, const struct image *image)
+{
+	struct image_code code;
+	if (!image_code_load(&image->blob, &f->allocator, image->name, &code, &f->diags))
+		return;
+	for (int i = 0; i < image->blob.kernels; i++)
+		fuzz_check(
+		    f, *(volatile unsigned char *)code.kernels[i] == image->blob.bytes[image->blob.kernel[i]],
+		    "kernels lie in the code");
+	image_code_release(&code);
+}
+
+static bool read_image(struct fuzz *f, const uint8_t *bytes, size_t n)
+{
+	struct image image;
+	struct rt_binding binding;
+	f->most = MOST_MEMORY;
+	make_file(bytes, n);
+	if (!image_read(&f->arena, file, file_bytes, &image, &f->diags))
+		return false;
+	write_again(f, &image);
+	load(f, &image);
+	struct rt_source source = {read_weight, &image};
+	if (!rt_bind(&binding, &f->allocator, &image, &source, &f->diags))
+		return false;
+	run(f, &image, &binding);
+	rt_binding_free(&binding);
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	if (!made[0].n)
+		make_images();
+	return fuzz_run(read_image, bytes, n);
+}

@@ -1,0 +1,39 @@
+# Readers of untrusted bytes, each behind LLVMFuzzerTestOneInput. With --enable-fuzz libFuzzer brings the main function,
+# else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
+fuzz_targets = \
+	%D%/forest_fuzz %D%/image_fuzz %D%/loops_fuzz %D%/model_fuzz %D%/object_fuzz %D%/schedule_fuzz \
+	%D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+check_PROGRAMS += $(fuzz_targets)
+check_LTLIBRARIES += %D%/libfuzz.la
+%C%_libfuzz_la_SOURCES = %D%/fuzz.c %D%/fuzz.h
+if !FUZZ
+%C%_libfuzz_la_SOURCES += %D%/replay.c
+endif
+
+fuzz_libraries = %D%/libfuzz.la $(LDADD)
+fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+%C%_forest_fuzz_LDADD = $(fuzz_libraries)
+%C%_forest_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_image_fuzz_LDADD = $(fuzz_libraries)
+%C%_image_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_loops_fuzz_LDADD = $(fuzz_libraries)
+%C%_loops_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_model_fuzz_LDADD = $(fuzz_libraries)
+%C%_model_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_object_fuzz_LDADD = $(fuzz_libraries)
+%C%_object_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_schedule_fuzz_LDADD = $(fuzz_libraries)
+%C%_schedule_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_tree_fuzz_LDADD = $(fuzz_libraries)
+%C%_tree_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_vocab_fuzz_LDADD = $(fuzz_libraries)
+%C%_vocab_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_weights_fuzz_LDADD = $(fuzz_libraries)
+%C%_weights_fuzz_LDFLAGS = $(fuzz_ldflags)
+
+shell_tests += %D%/replay_test.sh
+EXTRA_DIST += %D%/README.md %D%/corpus %D%/dict %D%/run %D%/targets
+
+# The targets alone.
+fuzz-targets: $(fuzz_targets)
+.PHONY: fuzz-targets

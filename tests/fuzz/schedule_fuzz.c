@@ -1,0 +1,100 @@
+/* Schedules, for one plan: what is read prints, its text reads back as itself, and it can be lowered: the
+ * verifier has nothing to say after any pass. */
+#include "ilir/passes.h"
+#include "ra/ra.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Groups of several stages, a reduction over edges, gates that share an operand, sizes that no tile divides.
+ */
+static const char model[] =
+    "model gated\nstructure tree(*)\ninput x[X]\nparam W[2*D, X], U[D, D]\nstate h[D], m[2*D]\n"
+    "node:\n g = W @ x\n s = sum(k.h for k in children)\n r = sigmoid(g[:D]) * s\n"
+    " h = tanh(U @ r + g[D:])\n m = concat(h, s)\noutput top = softmax(m) at root\n";
+static const int64_t sizes[] = {3, 5};
+
+enum {
+	LOWERED = 1024
+}; /* one text in so many is lowered: that takes thousands of times as long as reading it */
+
+static struct {
+	struct arena arena;
+	struct diags diags;
+	struct sub_program program;
+	struct sched_plan plan;
+} fixed;
+
+static void make_plan(void)
+{
+	const struct sub_options options = {0};
+	jmp_buf escape;
+	arena_init(&fixed.arena, &allocator_default);
+	diags_init(&fixed.diags, &allocator_default);
+	if (arena_guard(&fixed.arena, &escape))
+		abort();
+	const struct ra_model *m = ra_parse(&fixed.arena, &fixed.diags, "model", model, strlen(model));
+	sub_init(&fixed.program, &fixed.arena, "gated");
+	if (!m || !sub_lower(&fixed.program, m, sizes, &options, &fixed.diags))
+		abort();
+	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program);
+}
+
+/* The plan, with the run's own arena for what is made from it. */
+static const struct sched_plan *plan_in(struct fuzz *f)
+{
+	struct sched_plan *plan = arena_copy(&f->arena, &fixed.plan, sizeof fixed.plan);
+	struct sub_program *program = arena_copy(&f->arena, &fixed.program, sizeof fixed.program);
+	program->arena = &f->arena;
+	plan->p = program;
+	return plan;
+}
+
+static const char *printed(struct fuzz *f, const struct sched_plan *plan, const struct sched *s)
+{
+	struct str text = str_in(&f->arena);
+	sched_print(s, plan, &text);
+	return str_text(&text);
+}
+
+static void lower(struct fuzz *f, const struct sched_plan *plan, const struct sched *s)
+{
+	struct ilir_module m;
+	struct ilir_tiling tiling = {0};
+	unsigned properties = 0;
+	ilir_init(&m, &f->arena, "gated");
+	ilir_lower(&m, &tiling, plan, s);
+	fuzz_check(f, ilir_verify(&m, 0, "lower", &f->diags), "any schedule that is read can be lowered");
+	for (int i = 0; ilir_pass_at(i); i++) {
+		ilir_pass_at(i)->run(&m, &tiling);
+		properties |= ilir_pass_at(i)->establishes;
+		fuzz_check(f, ilir_verify(&m, properties, ilir_pass_at(i)->name, &f->diags),
+			   "passes keep what they promise under any schedule");
+	}
+}
+
+static bool read_schedule(struct fuzz *f, const uint8_t *bytes, size_t n)
+{
+	const struct sched_plan *plan = plan_in(f);
+	struct sched s, again;
+	sched_choose(&s, plan, target_find("avx2"));
+	sched_choose(&again, plan, target_find("avx2"));
+	if (!sched_read(&s, plan, "fuzz", (const char *)bytes, n, &f->diags))
+		return false;
+	const char *text = printed(f, plan, &s);
+	fuzz_check(f,
+		   sched_read(&again, plan, "again", text, strlen(text), &f->diags) &&
+		       strcmp(printed(f, plan, &again), text) == 0,
+		   "a printed schedule reads back as itself");
+	if (fuzz_hash(text, strlen(text)) % LOWERED == 0)
+		lower(f, plan, &s);
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	if (!fixed.plan.p)
+		make_plan();
+	return fuzz_run(read_schedule, bytes, n);
+}
