@@ -49,7 +49,7 @@ SH_LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_COMPILER = $(BASH)
 
 # What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.
-AM_TESTS_ENVIRONMENT = \
+AM_TESTS_ENVIRONMENT = $(SANITIZE_ENVIRONMENT) \
 	export builddir='$(abs_top_builddir)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \

@@ -163,13 +163,14 @@ static void serve(struct rt_crew *c, int part)
 		gate_wait(&c->jobs, turn, c->crowded);
 		turn = gate_turn(&c->jobs);
 		if (atomic_load_explicit(&c->end, memory_order_relaxed))
-			return;
+			break;
 		if (take_part(c, part, turn)) {
 			c->work(c->job, part, c->parts);
 			if (end_part(c))
 				gate_move(&c->done);
 		}
 	}
+	atomic_fetch_add(&c->ended, 1);
 }
 
 /* --- threads --- */
@@ -354,12 +355,16 @@ void rt_team_leave(struct rt_team *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* With the lock held: nobody has the team. */
+/* With the lock held: nobody has the team.  The master comes last, out of the region's own barrier; that the
+ * members are done with the crew's memory is said here as well, because tools that look for races do not see
+ * inside of OpenMP. */
 static void end_crew(struct rt_crew *c)
 {
 	atomic_store_explicit(&c->end, true, memory_order_relaxed);
 	gate_move(&c->jobs);
 	pthread_join(c->master, NULL);
+	while (atomic_load(&c->ended) < c->parts - 1)
+		sched_yield();
 }
 
 void rt_team_stop(struct rt_team *t)
