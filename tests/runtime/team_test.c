@@ -478,8 +478,9 @@ static void test_shares(void)
 			       parts);
 	}
 	tap_ok(right, "shares follow each other, cover all rows, are whole tiles where there are enough");
-	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 8, 1, 2) == 2,
-	       "few rows are shared out as halves of tiles");
+	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 4, 1, 2) == 2 &&
+		   rt_share(2, 4, 1, 2) == 2,
+	       "few rows are shared out as half tiles, and fewer are not");
 }
 
 int main(int argc, char **argv)
