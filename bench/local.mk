@@ -1,11 +1,16 @@
-# Built by `make bench`, not by `make`: our side of bench/compare.py.
-bench_programs = %D%/serve %D%/team
+# Built by `make bench`, not by `make`: serve is our side of compare.py, the others print figures of their own.
+bench_programs = %D%/linearize %D%/overhead %D%/serve %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
+bench_linearize_LDADD = libespalier-internal.la
+bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
+bench_overhead_LDADD = libespalier.la
 bench_serve_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_serve_LDADD = libespalier.la
 # Inside the library, hence not against its interface.
 bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
 EXTRA_DIST += %D%/compare.py %D%/peers/treelstm_torch.py
 
-bench: all $(bench_programs)
+# One after the other: `all` is made by a make of its own.
+bench: all
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs)
 .PHONY: bench

@@ -104,7 +104,7 @@ static void serve(struct server *s, long first, long count, long repeats)
 
 static esp_program_options read_options(int argc, char **argv)
 {
-	esp_program_options o = {.at = ESP_AT_EVERY_NODE};
+	esp_program_options o = {.size = sizeof o, .at = ESP_AT_EVERY_NODE};
 	for (int i = 5; i + 1 < argc; i += 2)
 		if (strcmp(argv[i], "--backend") == 0)
 			o.backend = argv[i + 1];

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What a user of the installed library meets: the header stands alone in C and C++, pkg-config says all that a program
 # needs, the example builds with nothing else and runs.
-#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR CC EXAMPLE
+#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR MANDIR DATADIR CC EXAMPLE
 set -euo pipefail
-destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 cc=$5 example=$6
+destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 mandir=$5 datadir=$6 cc=$7 example=$8
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -16,15 +16,30 @@ read -ra libs < <(pkg-config --libs espalier)
 echo '#include <espalier.h>' >"$work/alone.c"
 cp "$work/alone.c" "$work/alone.cc"
 $cc -std=c11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.c"
-c++ -std=c++11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.cc"
+for standard in c++11 c++20; do
+	c++ -std=$standard -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.cc"
+done
 
 $cc -std=c11 -Wall -Wextra "$example/embed.c" "${flags[@]}" -o "$work/embed" "${libs[@]}"
 files=("$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
+# Installed in its place the library finds its plug-ins by itself; below a DESTDIR it must be told.
 unset ESPALIER_BACKEND_PATH
+[ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier
 "$work/embed" "$example/treelstm.ra" "${files[@]}" >"$work/embedded"
 "$destdir$bindir/espalier" run "$example/treelstm.ra" --weights "${files[0]}" --vocab "${files[1]}" "${files[2]}" >"$work/run"
 trees=$(wc -l <"${files[2]}")
 for output in embedded run; do
 	[ "$(wc -l <"$work/$output")" -ge "$trees" ]
 done
+# The command, its manual and its completions.
+"$destdir$bindir/espalier" init "$work/new.ra" >"$work/said"
+"$destdir$bindir/espalier" check "$work/new.ra" >"$work/said"
+for file in "$mandir"/man1/espalier.1 "$mandir"/man7/espalier-{diagnostics,model}.7 \
+	"$datadir"/bash-completion/completions/espalier "$datadir"/fish/vendor_completions.d/espalier.fish \
+	"$datadir"/zsh/site-functions/_espalier; do
+	[ -s "$destdir$file" ] || { echo "not installed: $destdir$file" >&2; exit 1; }
+done
+
+# A program finds the library by its soname.
+[ -e "$destdir$libdir/$(objdump -p "$work/embed" | sed -n 's/^ *NEEDED *\(libespalier.*\)/\1/p')" ]
 echo "installed: espalier $(pkg-config --modversion espalier); the example runs"

@@ -26,6 +26,14 @@ __attribute__((format(printf, 2, 3))) static inline bool tap_ok(bool ok, const c
 	return ok;
 }
 
+/* Two whole numbers that must be equal; both are shown when they are not. */
+static inline bool tap_is(long got, long wanted, const char *what)
+{
+	if (got != wanted)
+		printf("# got %ld, wanted %ld\n", got, wanted);
+	return tap_ok(got == wanted, "%s", what);
+}
+
 /* `reason` says what is absent. */
 __attribute__((format(printf, 2, 3))) static inline void tap_skip(const char *reason, const char *format, ...)
 {

@@ -5,14 +5,14 @@
 
 static void print_model(FILE *to, const esp_model *m)
 {
-	esp_model_facts f = esp_model_describe(m);
-	fprintf(to, "OK: %s, a model of a %s", f.name, f.structure);
-	if (f.children < 0)
+	const esp_model_facts *f = esp_model_describe(m);
+	fprintf(to, "OK: %s, a model of a %s", f->name, f->structure);
+	if (f->children < 0)
 		fputs(" with any number of children", to);
 	else
-		fprintf(to, " with %d %s", f.children, f.children == 1 ? "child" : "children");
-	fprintf(to, "\n    inputs %zu, states %zu, params %zu, outputs %zu\n", f.inputs, f.states, f.params,
-		f.outputs);
+		fprintf(to, " with %d %s", f->children, f->children == 1 ? "child" : "children");
+	fprintf(to, "\n    inputs %zu, states %zu, params %zu, outputs %zu\n", f->inputs, f->states,
+		f->params, f->outputs);
 }
 
 static void print_program(FILE *to, const esp_program *p)

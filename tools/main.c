@@ -3,66 +3,69 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct command commands[] = {
-    {"run", COMMAND_RUN, "MODEL.ra INPUT.ptb", 2, 2, "Runs a model over a file of bracketed trees.",
-     command_run},
-    {"check", COMMAND_CHECK, "MODEL.ra [INPUT.ptb]", 1, 2,
-     "Checks a model, with --weights its weights, and with both a file of bracketed trees.", command_check},
-    {"dump", COMMAND_DUMP, "[STAGE MODEL.ra]", 0, 2,
-     "Writes the model after a stage of the compiler; without operands lists the stages.", command_dump},
+static int (*const functions[COMMANDS])(const struct options *) = {
+#define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
+	command_##function,
+#include "commands.def"
+#undef COMMAND
 };
 
-enum { COMMANDS = sizeof commands / sizeof *commands };
-
-static const struct command *find(const char *name)
+static bool find(const char *name, enum command_id *id)
 {
+	struct nearest nearest = {.wanted = name};
+	for (int i = 0; i < COMMANDS; i++) {
+		nearest_offer(&nearest, commands[i].name);
+		if (strcmp(commands[i].name, name) == 0) {
+			*id = i;
+			return true;
+		}
+	}
+	return complain_unknown("command", &nearest, "espalier help");
+}
+
+static int widest(void)
+{
+	int width = 0;
 	for (int i = 0; i < COMMANDS; i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return &commands[i];
-	complain("there is no command '%s' (see 'espalier help')", name);
-	return NULL;
+		if ((int)strlen(commands[i].name) > width)
+			width = (int)strlen(commands[i].name);
+	return width;
 }
 
 static void print_overview(FILE *to)
 {
-	fputs(
-	    "usage: espalier COMMAND [OPERAND]... [OPTION]...\n"
-	    "Runs recursive deep-learning models, compiled for this machine.\n\n",
-	    to);
+	fprintf(to, "usage: espalier COMMAND [OPERAND]... [OPTION]...\n%s\n\n", tool_summary);
 	for (int i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-6s %s\n", commands[i].name, commands[i].summary);
-	fputs(
-	    "  help   Explains a command: espalier help [COMMAND].\n\n"
-	    "Exit status: 0 when all went well, 1 when an input or output is at fault, 2 when the call is.\n",
-	    to);
+		fprintf(to, "  %-*s  %s\n", widest(), commands[i].name, commands[i].summary);
+	fprintf(to, "\nExit status: %s\n", tool_exit_status);
 }
 
-static int help(int argc, char **argv)
+int command_help(const struct options *options)
 {
-	if (argc < 3) {
+	enum command_id id;
+	if (!options->operands)
 		print_overview(stdout);
-		return 0;
-	}
-	const struct command *c = find(argv[2]);
-	if (!c)
+	else if (find(options->operand[0], &id))
+		options_help(id, stdout);
+	else
 		return EXIT_USAGE;
-	options_help(c, stdout);
 	return 0;
 }
 
-static int run_command(const struct command *c, int argc, char **argv)
+static int run_command(enum command_id id, int argc, char **argv)
 {
 	struct options options;
-	if (!options_read(c, argc, argv, &options))
+	if (!options_read(id, argc, argv, &options))
 		return EXIT_USAGE;
 	if (!options.help)
-		return c->run(&options);
-	options_help(c, stdout);
+		return functions[id](&options);
+	options_help(id, stdout);
 	return 0;
 }
 
 static int dispatch(int argc, char **argv)
 {
+	enum command_id id;
 	if (argc < 2) {
 		print_overview(stderr);
 		return EXIT_USAGE;
@@ -71,10 +74,9 @@ static int dispatch(int argc, char **argv)
 		printf("espalier %s\n", esp_version());
 		return 0;
 	}
-	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
-		return help(argc, argv);
-	const struct command *c = find(argv[1]);
-	return c ? run_command(c, argc - 1, argv + 1) : EXIT_USAGE;
+	if (strcmp(argv[1], "--help") == 0)
+		return run_command(COMMAND_HELP, argc - 1, argv + 1);
+	return find(argv[1], &id) ? run_command(id, argc - 1, argv + 1) : EXIT_USAGE;
 }
 
 /* What a command printed may still fail to reach its reader. */

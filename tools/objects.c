@@ -3,10 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Who reads it on a terminal may want to read on. */
+static void offer_explanation(const esp_error *error)
+{
+	if (esp_error_count(error) && isatty(STDERR_FILENO))
+		fprintf(stderr, "    more: espalier explain-error %s\n", esp_error_get(error, 0)->id);
+}
 
 int report(esp_status status, esp_error *error)
 {
 	fputs(esp_error_text(error), stderr);
+	offer_explanation(error);
 	esp_error_free(error);
 	return status == ESP_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_INPUT;
 }
@@ -38,7 +47,11 @@ static char *read_schedule(const char *path)
 static esp_status create_program(struct objects *o, const struct options *options, const char *schedule,
 				 int at, esp_error **error)
 {
-	esp_program_options p = {at, options->backend, options->target, schedule};
+	esp_program_options p = {.size = sizeof p,
+				 .at = at,
+				 .backend = options->backend,
+				 .target = options->target,
+				 .schedule = schedule};
 	return esp_program_create(o->model, o->weights, &p, &o->program, error);
 }
 
@@ -56,11 +69,30 @@ static bool open_program(struct objects *o, const struct options *options, int a
 	return !status;
 }
 
+/* What went wrong without stopping anything. */
+static void tell(void *user, const esp_diagnostic *d)
+{
+	(void)user;
+	fprintf(stderr, "espalier: %s [%s]\n", d->message, d->id);
+	if (d->hint)
+		fprintf(stderr, "    hint: %s\n", d->hint);
+}
+
+static esp_status create_context(struct objects *o, const struct options *options, esp_error **error)
+{
+	esp_context_options c = {.size = sizeof c,
+				 .log = tell,
+				 .threads = options->threads,
+				 .cache = options->no_cache ? ESP_CACHE_OFF : ESP_CACHE_ON,
+				 .cache_dir = options->cache_dir};
+	return esp_context_create(&c, &o->context, error);
+}
+
 bool objects_open(struct objects *o, const struct options *options, const char *model, int at)
 {
 	esp_error *error = NULL;
 	*o = (struct objects){0};
-	esp_status status = esp_context_create(NULL, &o->context, &error);
+	esp_status status = create_context(o, options, &error);
 	if (!status)
 		status = esp_model_read(o->context, model, &o->model, &error);
 	if (!status && options->vocab)
@@ -72,11 +104,19 @@ bool objects_open(struct objects *o, const struct options *options, const char *
 	return !status && (!options->weights || open_program(o, options, at, &error));
 }
 
+bool objects_compile(struct objects *o, const struct options *options, int at)
+{
+	esp_error *error = NULL;
+	esp_program_free(o->program);
+	o->program = NULL;
+	return open_program(o, options, at, &error);
+}
+
 bool has_vocab(const struct objects *o)
 {
 	if (o->vocab || !esp_program_inputs(o->program))
 		return true;
-	return complain("the model reads '%s': give --vocab FILE", esp_program_input(o->program, 0, NULL));
+	return complain("the model reads '%s': give --vocab FILE", esp_program_input(o->program, 0)->name);
 }
 
 void objects_close(struct objects *o)

@@ -1,46 +1,11 @@
-/* One table makes the parser and the help. */
+/* The tables make the parser and the help. */
 #include "tool.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum kind { FLAG, TEXT, COUNT, CHOICE };
-
-enum { ALL = COMMAND_RUN | COMMAND_CHECK | COMMAND_DUMP, CODE = COMMAND_RUN | COMMAND_DUMP };
-
-/* A choice sets the index of its word among `argument`, which is separated by bars. */
-static const struct row {
-	const char *name;
-	unsigned commands;
-	enum kind kind;
-	size_t offset;
-	const char *argument, *help;
-} rows[] = {
-    {"weights", ALL, TEXT, offsetof(struct options, weights), "FILE",
-     "weights of the model, a safetensors file"},
-    {"vocab", COMMAND_RUN | COMMAND_CHECK, TEXT, offsetof(struct options, vocab), "FILE",
-     "vocabulary, one word a line; needed when the model reads words"},
-    {"format", COMMAND_RUN, CHOICE, offsetof(struct options, format), "text|json",
-     "form of the output; text is the default"},
-    {"at", COMMAND_RUN, CHOICE, offsetof(struct options, at), "root|all",
-     "outputs of the root (the default) or of all nodes, in post order"},
-    {"output", CODE, TEXT, offsetof(struct options, output), "FILE",
-     "where to write; the file appears when it is complete"},
-    {"batch", COMMAND_RUN, COUNT, offsetof(struct options, batch), "N",
-     "trees that run together, 64 by default"},
-    {"backend", CODE, TEXT, offsetof(struct options, backend), "NAME", "llvm (the default) or interpreter"},
-    {"target", CODE, TEXT, offsetof(struct options, target), "NAME",
-     "machine to compile for: native (the default), generic, avx2, avx512"},
-    {"schedule", CODE, TEXT, offsetof(struct options, schedule), "FILE",
-     "schedule to compile with, as 'espalier dump sched' writes it"},
-    {"timing", COMMAND_RUN, FLAG, offsetof(struct options, timing), NULL, "say on stderr what it cost"},
-    {"help", ALL, FLAG, offsetof(struct options, help), NULL, "this text"},
-};
-
-enum { ROWS = sizeof rows / sizeof *rows };
 
 bool complain(const char *format, ...)
 {
@@ -53,7 +18,7 @@ bool complain(const char *format, ...)
 	return false;
 }
 
-static bool set_choice(const struct row *row, const char *word, int *to)
+static bool set_choice(const struct option_row *row, const char *word, int *to)
 {
 	size_t length = strlen(word);
 	int i = 0;
@@ -68,16 +33,25 @@ static bool set_choice(const struct row *row, const char *word, int *to)
 	return complain("--%s is %s, not '%s'", row->name, row->argument, word);
 }
 
-static bool set_count(const struct row *row, const char *word, long *to)
+static bool set_count(const struct option_row *row, const char *word, long *to)
 {
 	char *end;
 	*to = strtol(word, &end, 10);
-	if (end != word && !*end && *to >= 1 && *to <= 1000000)
+	if (end != word && !*end && *to >= 1 && *to <= row->most)
 		return true;
-	return complain("--%s is a number from 1 to 1000000, not '%s'", row->name, word);
+	return complain("--%s is a number from 1 to %ld, not '%s'", row->name, row->most, word);
 }
 
-static bool set(const struct row *row, const char *word, struct options *o)
+static bool set_number(const struct option_row *row, const char *word, double *to)
+{
+	char *end;
+	*to = strtod(word, &end);
+	if (end != word && !*end && *to >= 0 && isfinite(*to))
+		return true;
+	return complain("--%s is a number, 0 or larger, not '%s'", row->name, word);
+}
+
+static bool set(const struct option_row *row, const char *word, struct options *o)
 {
 	void *to = (char *)o + row->offset;
 	switch (row->kind) {
@@ -88,6 +62,8 @@ static bool set(const struct row *row, const char *word, struct options *o)
 		return true;
 	case COUNT:
 		return set_count(row, word, to);
+	case NUMBER:
+		return set_number(row, word, to);
 	case CHOICE:
 		return set_choice(row, word, to);
 	}
@@ -97,13 +73,13 @@ static bool set(const struct row *row, const char *word, struct options *o)
 /* Numbers in getopt's `val` are rows, from 1 so that they cannot be its own '?'. */
 enum { FIRST = 256 };
 
-static void getopt_table(const struct command *c, struct option *table)
+static void getopt_table(enum command_id c, struct option *table)
 {
-	for (int i = 0; i < ROWS; i++)
-		if (rows[i].commands & c->bit)
-			*table++ = (struct option){rows[i].name,
-						   rows[i].kind == FLAG ? no_argument : required_argument,
-						   NULL, FIRST + i};
+	for (int i = 0; i < option_count; i++)
+		if (takes(c, &option_rows[i]))
+			*table++ = (struct option){
+			    option_rows[i].name,
+			    option_rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
 	*table = (struct option){0};
 }
 
@@ -123,12 +99,13 @@ static bool unknown(const struct command *c, const char *word)
 			is_letter ? letter : word, c->name, c->name);
 }
 
-bool options_read(const struct command *c, int argc, char **argv, struct options *o)
+bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 {
-	struct option table[ROWS + 1];
+	struct option table[option_count + 1];
+	const struct command *c = &commands[id];
 	int found;
-	*o = (struct options){.batch = 64};
-	getopt_table(c, table);
+	*o = (struct options){.batch = 64, .atol = 1e-5, .rtol = 1.3e-6};
+	getopt_table(id, table);
 	opterr = 0;
 	optind = 0;
 	while ((found = getopt_long(argc, argv, ":", table, NULL)) != -1) {
@@ -137,7 +114,7 @@ bool options_read(const struct command *c, int argc, char **argv, struct options
 					c->name);
 		if (found == '?')
 			return unknown(c, argv[optind - 1]);
-		if (!set(&rows[found - FIRST], optarg, o))
+		if (!set(&option_rows[found - FIRST], optarg, o))
 			return false;
 	}
 	o->operands = argc - optind;
@@ -145,16 +122,28 @@ bool options_read(const struct command *c, int argc, char **argv, struct options
 	return check_operands(c, o);
 }
 
-void options_help(const struct command *c, FILE *to)
+/* Where the help of an option begins; one that is longer gets a line of its own. */
+enum { HELP_COLUMN = 24 };
+
+static void option_help(const struct option_row *r, FILE *to)
 {
-	fprintf(to, "usage: espalier %s %s [OPTION]...\n%s\n\n", c->name, c->operands, c->summary);
-	for (int i = 0; i < ROWS; i++) {
-		const struct row *r = &rows[i];
-		int n = 0;
-		if (!(r->commands & c->bit))
-			continue;
-		fprintf(to, "  --%s%s%s%n", r->name, r->argument ? " " : "", r->argument ? r->argument : "",
-			&n);
-		fprintf(to, "%*s%s\n", 22 - n, "", r->help);
+	int n = 0;
+	fprintf(to, "  --%s%s%s%n", r->name, r->argument ? " " : "", r->argument ? r->argument : "", &n);
+	if (n >= HELP_COLUMN) {
+		fputc('\n', to);
+		n = 0;
 	}
+	fprintf(to, "%*s%s\n", HELP_COLUMN - n, "", r->help);
+}
+
+void options_help(enum command_id id, FILE *to)
+{
+	const struct command *c = &commands[id];
+	fprintf(to, "usage: espalier %s %s [OPTION]...\n%s\n\n", c->name, c->operands, c->summary);
+	put_wrapped(to, 0, c->description);
+	fputs("\nOptions:\n", to);
+	for (int i = 0; i < option_count; i++)
+		if (takes(id, &option_rows[i]))
+			option_help(&option_rows[i], to);
+	fprintf(to, "\nExample:\n  espalier %s\n", c->example);
 }

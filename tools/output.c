@@ -23,6 +23,16 @@ static mode_t usual_mode(void)
 	return 0666 & ~mask;
 }
 
+static int make_temporary(char *path)
+{
+	sigset_t before;
+	interrupt_hold(&before);
+	int fd = mkstemp(path), why = errno;
+	interrupt_release(&before, fd >= 0 ? path : NULL);
+	errno = why;
+	return fd;
+}
+
 /* A file beside the target, with the mode that the target has or would get. */
 static FILE *open_temporary(struct output *o, mode_t mode)
 {
@@ -30,7 +40,7 @@ static FILE *open_temporary(struct output *o, mode_t mode)
 		o->temporary = NULL;
 		return NULL;
 	}
-	int fd = mkstemp(o->temporary);
+	int fd = make_temporary(o->temporary);
 	FILE *file = fd >= 0 && fchmod(fd, mode) == 0 ? fdopen(fd, "w") : NULL;
 	if (fd >= 0 && !file) {
 		int why = errno;
@@ -41,8 +51,11 @@ static FILE *open_temporary(struct output *o, mode_t mode)
 	return file;
 }
 
+/* The name of the temporary file must outlive its being forgotten. */
 static void forget(struct output *o)
 {
+	if (o->temporary)
+		interrupt_forget();
 	free(o->temporary);
 	free(o->target);
 	*o = (struct output){.path = o->path};
@@ -132,10 +145,10 @@ static size_t greatest(const float *row, size_t n)
 /* --- text --- */
 
 /* Bytes that would move a terminal's cursor are shown as question marks. */
-static void put_sentence(FILE *to, const char *sentence)
+void write_words(FILE *to, const char *words, size_t length)
 {
-	for (const char *p = sentence; *p; p++)
-		fputc((unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p, to);
+	for (size_t i = 0; i < length; i++)
+		fputc((unsigned char)words[i] < ' ' || words[i] == 0x7f ? '?' : words[i], to);
 }
 
 static void put_values(FILE *to, const float *row, size_t n)
@@ -147,19 +160,19 @@ static void put_values(FILE *to, const float *row, size_t n)
 static void write_root(FILE *to, const struct result *r)
 {
 	size_t outputs = esp_program_outputs(r->program);
-	esp_output last = esp_program_output(r->program, outputs - 1);
-	if (last.labels) {
+	const esp_output *last = esp_program_output(r->program, outputs - 1);
+	if (last->labels) {
 		const float *row = row_of(r, outputs - 1, 0);
-		size_t best = greatest(row, last.elements);
-		fprintf(to, "%-13s %.3f  ", last.label[best], row[best]);
-		put_sentence(to, r->sentence);
+		size_t best = greatest(row, last->elements);
+		fprintf(to, "%-13s %.3f  ", last->label[best], row[best]);
+		write_words(to, r->sentence, strlen(r->sentence));
 		fputc('\n', to);
 		return;
 	}
 	for (size_t o = 0; o < outputs; o++) {
-		esp_output output = esp_program_output(r->program, o);
-		fprintf(to, "%s:", output.name);
-		put_values(to, row_of(r, o, 0), output.elements);
+		const esp_output *output = esp_program_output(r->program, o);
+		fprintf(to, "%s:", output->name);
+		put_values(to, row_of(r, o, 0), output->elements);
 		fputc('\n', to);
 	}
 }
@@ -169,7 +182,7 @@ static void write_nodes(FILE *to, const struct result *r)
 	for (size_t node = 0; node < r->nodes; node++) {
 		fprintf(to, "%zu %zu", r->tree, node);
 		for (size_t o = 0; o < esp_program_outputs(r->program); o++)
-			put_values(to, row_of(r, o, node), esp_program_output(r->program, o).elements);
+			put_values(to, row_of(r, o, node), esp_program_output(r->program, o)->elements);
 		fputc('\n', to);
 	}
 }
@@ -209,7 +222,7 @@ static int utf8_length(const unsigned char *p)
 	return 0;
 }
 
-static void put_string(FILE *to, const char *text)
+void write_json_string(FILE *to, const char *text)
 {
 	fputc('"', to);
 	for (const unsigned char *p = (const unsigned char *)text; *p;) {
@@ -228,32 +241,37 @@ static void put_string(FILE *to, const char *text)
 }
 
 /* JSON has no word for what is not a number. */
+void write_json_number(FILE *to, double value)
+{
+	if (isfinite(value))
+		fprintf(to, "%.9g", value);
+	else
+		fputs("null", to);
+}
+
 static void put_array(FILE *to, const float *row, size_t n)
 {
 	fputc('[', to);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			fputc(',', to);
-		if (isfinite(row[i]))
-			fprintf(to, "%.9g", row[i]);
-		else
-			fputs("null", to);
+		write_json_number(to, row[i]);
 	}
 	fputc(']', to);
 }
 
 static void put_output(FILE *to, const struct result *r, size_t o)
 {
-	esp_output output = esp_program_output(r->program, o);
-	put_string(to, output.name);
+	const esp_output *output = esp_program_output(r->program, o);
+	write_json_string(to, output->name);
 	fputc(':', to);
 	if (r->at == PLACE_ROOT) {
-		put_array(to, row_of(r, o, 0), output.elements);
+		put_array(to, row_of(r, o, 0), output->elements);
 		return;
 	}
 	for (size_t node = 0; node < r->nodes; node++) {
 		fputc(node ? ',' : '[', to);
-		put_array(to, row_of(r, o, node), output.elements);
+		put_array(to, row_of(r, o, node), output->elements);
 	}
 	fputc(']', to);
 }
@@ -261,7 +279,7 @@ static void put_output(FILE *to, const struct result *r, size_t o)
 void write_json(FILE *to, const struct result *r)
 {
 	fprintf(to, "{\"tree\":%zu,\"nodes\":%zu,\"sentence\":", r->tree, r->nodes);
-	put_string(to, r->sentence);
+	write_json_string(to, r->sentence);
 	fputs(",\"outputs\":{", to);
 	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
 		if (o)

@@ -3,8 +3,9 @@
 #define ESPALIER_TOOLS_TOOL_H
 
 #include "espalier.h"
+#include "tables.h"
 
-#include <stdbool.h>
+#include <signal.h>
 #include <stdio.h>
 
 enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
@@ -13,38 +14,45 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum place { PLACE_ROOT, PLACE_ALL };
+enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
+/* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *target, *schedule;
-	int format, at;
-	long batch;
-	bool timing, help;
+	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref;
+	int kind, format, at, rows;
+	long batch, threads; /* threads: 0 = as many as there are processors */
+	double atol, rtol;
+	bool no_cache, timing, help;
 	int operands;
 	char **operand;
 };
 
-struct command {
-	const char *name;
-	unsigned bit;	      /* as in the table of options */
-	const char *operands; /* as the help shows them */
-	int least, most;      /* operands */
-	const char *summary;
-	int (*run)(const struct options *);
-};
-
-enum { COMMAND_RUN = 1, COMMAND_CHECK = 2, COMMAND_DUMP = 4 };
-
 /* Reads the options and operands of a command; argv[0] is its name.  False after a message on stderr. */
-bool options_read(const struct command *, int argc, char **argv, struct options *);
+bool options_read(enum command_id, int argc, char **argv, struct options *);
 /* Usage, operands and options of a command. */
-void options_help(const struct command *, FILE *);
+void options_help(enum command_id, FILE *);
 
 /* A message of the command itself, on stderr; always false. */
 __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
 
-int command_run(const struct options *);
-int command_check(const struct options *);
-int command_dump(const struct options *);
+/* The commands: each returns the exit status. */
+#define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
+	int command_##function(const struct options *);
+#include "commands.def"
+#undef COMMAND
+
+/* --- words --- */
+
+/* Writes a text in lines of at most 80 columns, each after `indent` spaces. */
+void put_wrapped(FILE *, int indent, const char *text);
+/* Of words that are offered one by one, the one that is most like what was written, if any is. */
+struct nearest {
+	const char *wanted, *word; /* word: NULL = none so far */
+	size_t distance;
+};
+void nearest_offer(struct nearest *, const char *word);
+/* Says that there is no `what` of that name, and which might have been meant; always false. */
+bool complain_unknown(const char *what, const struct nearest *, const char *list);
 
 /* --- objects of the library --- */
 
@@ -62,9 +70,45 @@ int report(esp_status, esp_error *);
 /* Opens what the options name: the model always; weights and the program when there are weights.  False when
  * it failed, which was then said on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
+/* Makes the program again, of a model that was put in place of the first. */
+bool objects_compile(struct objects *, const struct options *, int at);
 /* Whether there is a vocabulary if the program needs one to read a treebank. */
 bool has_vocab(const struct objects *);
 void objects_close(struct objects *);
+
+/* --- minibatches of a file --- */
+
+struct batch {
+	esp_forest *forest;
+	char **sentence;	 /* of each tree */
+	size_t sentences, first; /* first: which tree of the file it begins with */
+};
+
+struct batches {
+	const char *input;
+	const struct objects *objects;
+	long size; /* trees of a minibatch */
+	esp_treebank *treebank;
+	esp_binding *binding;
+	esp_session *session;
+	size_t read; /* trees so far */
+	bool quiet;  /* progress is not shown */
+	double begin, shown;
+};
+
+/* Opens the file and makes the code.  As those below: the exit status, after a message when it is not 0. */
+int batches_open(struct batches *, const struct options *, const struct objects *, const char *input);
+/* Reads the next trees into a batch, which is zero or of an earlier call; *more is 0 at the end of the file.
+ */
+int batches_read(struct batches *, struct batch *, int *more);
+int batches_run(struct batches *, const struct batch *);
+/* As report(), after the progress is gone. */
+int batches_refuse(struct batches *, esp_status, esp_error *);
+void batch_free(struct batch *);
+void batches_close(struct batches *);
+/* Progress: so many trees, which part of all; and none. */
+void batches_show(struct batches *, size_t trees, double part);
+void batches_hide(struct batches *);
 
 /* --- output --- */
 
@@ -84,6 +128,13 @@ bool output_puts(struct output *, const char *text);
 bool output_commit(struct output *);
 void output_abort(struct output *);
 
+/* Makes interruption leave no temporary file: signals are held while it is made, and released with its path
+ * (NULL when there is none), which is then removed when one of them ends the process, until it is forgotten.
+ * One at a time. */
+void interrupt_hold(sigset_t *before);
+void interrupt_release(const sigset_t *before, const char *path);
+void interrupt_forget(void);
+
 /* One structure of the last run. */
 struct result {
 	const esp_program *program;
@@ -95,6 +146,10 @@ struct result {
 	enum place at;
 };
 
+/* A part of a sentence. */
+void write_words(FILE *, const char *words, size_t length);
+void write_json_string(FILE *, const char *text);
+void write_json_number(FILE *, double);
 void write_text(FILE *, const struct result *);
 void write_json(FILE *, const struct result *);
 

@@ -48,17 +48,17 @@ int main(int argc, char **argv)
 	must(esp_forest_create(program, &forest, &error));
 
 	size_t last = esp_program_outputs(program) - 1;
-	esp_output output = esp_program_output(program, last); /* sentiment: probabilities with names */
+	const esp_output *output = esp_program_output(program, last); /* sentiment: probabilities with names */
 	while (must(esp_treebank_next(treebank, forest, &more, &error)), more) {
 		must(esp_session_run(session, forest, &error));
 		const float *row = esp_session_root(session, last, 0);
-		size_t best = greatest(row, output.elements);
-		printf("%-13s %.3f  %s\n", output.labels ? output.label[best] : "", row[best],
+		size_t best = greatest(row, output->elements);
+		printf("%-13s %.3f  %s\n", output->labels ? output->label[best] : "", row[best],
 		       esp_treebank_sentence(treebank));
 		esp_forest_clear(forest);
 	}
 
-	esp_costs c = esp_session_costs(session);
+	const esp_costs c = *esp_session_costs(session);
 	printf(
 	    "%llu trees, %llu nodes: compile %.1f ms, bind %.1f ms; a tree: linearize %.1f us, run %.1f us\n",
 	    (unsigned long long)c.structures, (unsigned long long)c.nodes, c.compile * 1e3, c.bind * 1e3,

@@ -1,11 +1,7 @@
+/* Packed weights, and their exchange while sessions run. */
 #include "api/internal.h"
 
-static void destroy(void *object)
-{
-	esp_binding *b = object;
-	rt_binding_free(&b->packed);
-	object_release(b->program);
-}
+/* --- reading --- */
 
 struct reading {
 	const esp_program *program;
@@ -36,7 +32,7 @@ static bool check_sizes(const esp_program *p, const struct io_safetensors *file,
 
 static bool check_weights(const esp_program *p, const struct io_safetensors *file, struct diags *diags)
 {
-	const struct allocator *a = diags->allocator;
+	const struct allocator *a = &p->object.context->allocator;
 	size_t bytes = (p->model->graph->symbols.n + 1) * sizeof(int64_t);
 	int64_t *sizes = a->resize(a->context, NULL, 0, bytes);
 	if (!sizes)
@@ -47,20 +43,60 @@ static bool check_weights(const esp_program *p, const struct io_safetensors *fil
 	return ok;
 }
 
-static esp_binding *new_binding(esp_program *p, const esp_weights *w, struct diags *diags)
+/* --- packing --- */
+
+static void destroy_packed(void *object)
+{
+	struct packed *p = object;
+	rt_binding_free(&p->weights);
+}
+
+static bool pack(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
+{
+	double begin = api_clock();
+	struct rt_source source = {read_param, &(struct reading){p, w->file}};
+	bool ok = rt_bind(&to->weights, &p->object.context->allocator, &p->image, &source, diags);
+	to->seconds = api_clock() - begin;
+	return ok;
+}
+
+/* Weights of one generation, 1 at first. */
+static struct packed *new_packed(esp_program *p, const esp_weights *w, struct diags *diags)
 {
 	if (!check_weights(p, w->file, diags) || !program_prepare(p, diags))
 		return NULL;
+	struct packed *new = object_new(p->object.context, sizeof *new, destroy_packed, diags);
+	if (!new)
+		return NULL;
+	new->generation = 1;
+	if (pack(new, p, w, diags))
+		return new;
+	object_release(new);
+	return NULL;
+}
+
+/* --- bindings --- */
+
+static void destroy(void *object)
+{
+	esp_binding *b = object;
+	object_release(b->current);
+	if (b->has_lock)
+		pthread_mutex_destroy(&b->lock);
+	object_release(b->program);
+}
+
+static esp_binding *new_binding(esp_program *p, const esp_weights *w, struct diags *diags)
+{
 	esp_binding *b = object_new(p->object.context, sizeof *b, destroy, diags);
 	if (!b)
 		return NULL;
 	b->program = object_hold(p);
-	double begin = api_clock();
-	struct rt_source source = {read_param, &(struct reading){p, w->file}};
-	if (rt_bind(&b->packed, &p->object.context->allocator, &p->image, &source, diags)) {
-		b->seconds = api_clock() - begin;
+	b->has_lock = pthread_mutex_init(&b->lock, NULL) == 0;
+	if (!b->has_lock)
+		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
+	else if ((b->current = new_packed(p, w, diags)))
 		return b;
-	}
 	object_release(b);
 	return NULL;
 }
@@ -68,16 +104,57 @@ static esp_binding *new_binding(esp_program *p, const esp_weights *w, struct dia
 esp_status esp_binding_create(esp_program *program, const esp_weights *weights, esp_binding **out,
 			      esp_error **error)
 {
-	struct diags diags = api_begin(program ? (const void *)program : weights);
+	struct api_call call = api_begin(program ? (const void *)program : weights);
 	esp_binding *b = NULL;
-	if (api_need(&diags, program) && api_need(&diags, weights) && api_need(&diags, out))
-		b = new_binding(program, weights, &diags);
+	if (api_need(&call, program) && api_need(&call, weights) && api_need(&call, out))
+		b = new_binding(program, weights, &call.diags);
 	if (out)
 		*out = b;
-	return api_end(&diags, b, error);
+	return api_end(&call, b, error);
 }
 
 void esp_binding_free(esp_binding *b)
 {
 	object_release(b);
+}
+
+/* --- exchange --- */
+
+struct packed *binding_hold(const esp_binding *binding)
+{
+	esp_binding *b = (esp_binding *)binding;
+	pthread_mutex_lock(&b->lock);
+	struct packed *p = object_hold(b->current);
+	pthread_mutex_unlock(&b->lock);
+	return p;
+}
+
+/* Packing happens outside of the lock; the last of several swaps stays. */
+static bool swap(esp_binding *b, const esp_weights *w, struct diags *diags)
+{
+	struct packed *new = new_packed(b->program, w, diags), *old;
+	if (!new)
+		return false;
+	pthread_mutex_lock(&b->lock);
+	old = b->current;
+	new->generation = old->generation + 1;
+	b->current = new;
+	pthread_mutex_unlock(&b->lock);
+	object_release(old);
+	return true;
+}
+
+esp_status esp_binding_swap(esp_binding *binding, const esp_weights *weights, esp_error **error)
+{
+	struct api_call call = api_begin(binding ? (const void *)binding : weights);
+	bool ok = api_need(&call, binding) && api_need(&call, weights) && swap(binding, weights, &call.diags);
+	return api_end(&call, ok, error);
+}
+
+uint64_t esp_binding_generation(const esp_binding *b)
+{
+	struct packed *p = b ? binding_hold(b) : NULL;
+	uint64_t generation = p ? p->generation : 0;
+	object_release(p);
+	return generation;
 }

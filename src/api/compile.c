@@ -25,7 +25,8 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 {
 	struct sub_options options = {.at = c->options->at};
 	sub_init(&c->program, c->arena, c->model->name);
-	return sub_lower(&c->program, c->model, sizes, &options, c->diags) && sub_verify(&c->program, c->diags);
+	return sub_lower(&c->program, c->model, sizes, &options, c->diags) &&
+	       sub_verify(&c->program, c->diags);
 }
 
 static bool make_schedule(struct compilation *c)
@@ -33,8 +34,9 @@ static bool make_schedule(struct compilation *c)
 	const char *text = c->options->schedule;
 	const struct target *target = target_find(c->options->target);
 	if (!target)
-		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "targets are native, generic, avx2, avx512",
-				"there is no target '%s'", c->options->target);
+		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
+				"targets are native, generic, avx2, avx512", "there is no target '%s'",
+				c->options->target);
 	sched_make_plan(&c->plan, c->arena, &c->program);
 	sched_choose(&c->sched, &c->plan, target);
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
@@ -79,8 +81,8 @@ struct interpreted {
 	pthread_mutex_t lock;
 };
 
-static bool call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
-			     struct diags *diags)
+static bool call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin,
+			     int64_t end, struct diags *diags)
 {
 	struct interpreted *in = self;
 	pthread_mutex_lock(&in->lock);
@@ -100,8 +102,10 @@ static bool make_interpreter(struct compilation *c, struct image *image)
 	in->module = c->module;
 	in->interpreter = ilir_interpreter_new(c->arena, &in->module);
 	if (pthread_mutex_init(&in->lock, NULL) != 0)
-		return diag_add(c->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
-	image->code = (struct image_code){.call = call_interpreter, .release = release_interpreter, .self = in};
+		return diag_add(c->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory for a lock");
+	image->code =
+	    (struct image_code){.call = call_interpreter, .release = release_interpreter, .self = in};
 	return true;
 }
 
@@ -118,7 +122,8 @@ static bool make_code(struct compilation *c, struct image *image)
 	if (!target_runs_here(options.target))
 		return diag_add(c->diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
 				"choose --target native, or --backend interpreter",
-				"this machine cannot run code for %s (%s)", options.target->name, options.target->description);
+				"this machine cannot run code for %s (%s)", options.target->name,
+				options.target->description);
 	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
 	return backend && jit_compile(backend, &c->module, &options, &image->code, c->diags);
 }
@@ -126,7 +131,8 @@ static bool make_code(struct compilation *c, struct image *image)
 /* --- the interface --- */
 
 /* How a body uses the inputs: which it reads, and how many rows a token may choose from. */
-static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs, struct arena *a)
+static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs,
+			struct arena *a)
 {
 	bool *live = ARENA_ARRAY(a, bool, p->values.n);
 	sub_mark_live(p, b, live);
@@ -156,8 +162,10 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 	const struct sub_program *p = &c->program;
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++)
-		inputs[i] = (struct image_input){.name = p->inputs.at[i].name, .token = p->inputs.at[i].token,
-						 .elements = p->inputs.at[i].token ? 0 : elements(&p->inputs.at[i].row)};
+		inputs[i] = (struct image_input){
+		    .name = p->inputs.at[i].name,
+		    .token = p->inputs.at[i].token,
+		    .elements = p->inputs.at[i].token ? 0 : elements(&p->inputs.at[i].row)};
 	for (size_t b = 0; b < p->bodies.n; b++)
 		note_inputs(p, &p->bodies.at[b], inputs, c->arena);
 	image->input = inputs;
@@ -183,14 +191,34 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		const struct ra_output *o = &c->model->outputs.at[i];
-		outputs[i] = (struct image_output){.name = o->name, .buffer = -1, .at_root = p->outputs.at[i].at_root,
-						   .labels = o->labels, .label = o->label};
+		outputs[i] = (struct image_output){.name = o->name,
+						   .buffer = -1,
+						   .at_root = p->outputs.at[i].at_root,
+						   .labels = o->labels,
+						   .label = o->label};
 		for (int b = 0; b < image->buffers; b++)
 			if (image->buffer[b].kind == IMAGE_OUTPUT && image->buffer[b].which == (int)i)
 				outputs[i].buffer = b;
 	}
 	image->output = outputs;
 	image->outputs = p->outputs.n;
+}
+
+static void describe_states(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->program;
+	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
+	for (size_t i = 0; i < p->states.n; i++) {
+		const struct sub_tensor *t = &p->states.at[i];
+		states[i] = (struct image_state){
+		    .name = t->name, .buffer = -1, .rank = t->rank, .elements = elements(t)};
+		memcpy(states[i].shape, t->shape, t->rank * sizeof *t->shape);
+		for (int b = 0; b < image->buffers; b++)
+			if (image->buffer[b].kind == IMAGE_STATE && image->buffer[b].which == (int)i)
+				states[i].buffer = b;
+	}
+	image->state = states;
+	image->states = p->states.n;
 }
 
 /* The body whose rows a domain runs over; the larger one when it is both. */
@@ -226,10 +254,11 @@ static void describe_interface(const struct compilation *c, struct image *image)
 	describe_inputs(c, image);
 	describe_params(c, image);
 	describe_outputs(c, image);
+	describe_states(c, image);
 }
 
-bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		       const struct compile_options *options, struct image *image)
+bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		       const int64_t *sizes, const struct compile_options *options, struct image *image)
 {
 	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
 	*image = (struct image){0};
@@ -239,8 +268,8 @@ bool compile_interface(struct arena *arena, struct diags *diags, const struct ra
 	return true;
 }
 
-bool compile_image(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		   const struct compile_options *options, struct image *image)
+bool compile_image(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		   const int64_t *sizes, const struct compile_options *options, struct image *image)
 {
 	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
 	const char *last = is_interpreter(&c) ? options->last_pass : NULL;
@@ -259,7 +288,10 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 static const char *const before_passes[] = {"ra", "subop", "sched", "lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
-enum { BEFORE = sizeof before_passes / sizeof *before_passes, AFTER = sizeof after_passes / sizeof *after_passes };
+enum {
+	BEFORE = sizeof before_passes / sizeof *before_passes,
+	AFTER = sizeof after_passes / sizeof *after_passes
+};
 
 const char *compile_stage(size_t i)
 {
@@ -278,7 +310,8 @@ const char *compile_stage(size_t i)
 static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
 {
 	struct jit_options options = jit_options_of(c);
-	const struct jit_backend *backend = jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
+	const struct jit_backend *backend =
+	    jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
 	return backend && jit_print(backend, &c->module, &options, what, s, c->diags);
 }
 
@@ -290,14 +323,16 @@ static void dump_loops(const struct compilation *c, struct str *s)
 		struct ilir_module alone = c->module;
 		alone.kernels.at += k;
 		alone.kernels.n = 1;
-		str_printf(s, "%s%s %d", separator, alone.kernels.at->name, ilir_stored_intermediates(&alone));
+		str_printf(s, "%s%s %d", separator, alone.kernels.at->name,
+			   ilir_stored_intermediates(&alone));
 	}
 	str_puts(s, "\n");
 	ilir_print(&c->module, s);
 }
 
-bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		  const struct compile_options *options, const char *stage, struct str *s)
+bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		  const int64_t *sizes, const struct compile_options *options, const char *stage,
+		  struct str *s)
 {
 	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
 	if (strcmp(stage, "ra") == 0)

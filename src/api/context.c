@@ -1,5 +1,8 @@
 #include "api/internal.h"
 
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,132 +11,215 @@ const char *esp_version(void)
 	return ESP_VERSION;
 }
 
-/* --- counted objects --- */
+/* --- memory: the caller's hook behind a counter --- */
 
-static const struct esp_context *context_of(const void *object)
+static void note_peak(struct esp_context *c, size_t used)
 {
-	const struct object *o = object;
-	return o->context ? o->context : object;
+	size_t peak = atomic_load_explicit(&c->peak, memory_order_relaxed);
+	while (used > peak && !atomic_compare_exchange_weak_explicit(
+				  &c->peak, &peak, used, memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
-void *object_new(struct esp_context *context, size_t size, void (*destroy)(void *), struct diags *diags)
+/* Takes bytes from the cap; false when there are not so many left. */
+static bool charge(struct esp_context *c, size_t bytes)
 {
-	const struct allocator *a = &context->allocator;
-	struct object *o = a->resize(a->context, NULL, 0, size);
-	if (!o) {
-		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for an object");
+	size_t used = atomic_fetch_add_explicit(&c->used, bytes, memory_order_relaxed) + bytes;
+	if (!c->cap || used <= c->cap) {
+		note_peak(c, used);
+		return true;
+	}
+	atomic_fetch_sub_explicit(&c->used, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->refused, 1, memory_order_relaxed);
+	return false;
+}
+
+static void discharge(struct esp_context *c, size_t bytes)
+{
+	atomic_fetch_sub_explicit(&c->used, bytes, memory_order_relaxed);
+}
+
+/* A block that grows is charged for what it grows by before the hook is asked, and one that shrinks is
+ * discharged after. */
+static void *counted_resize(void *context, void *p, size_t old_size, size_t new_size)
+{
+	struct esp_context *c = context;
+	size_t more = new_size > old_size ? new_size - old_size : 0;
+	if (more && !charge(c, more))
 		return NULL;
+	void *result = c->hooks.resize(c->hooks.context, p, old_size, new_size);
+	if (!result && new_size)
+		discharge(c, more);
+	else if (new_size < old_size)
+		discharge(c, old_size - new_size);
+	return result;
+}
+
+size_t esp_context_memory(const esp_context *c, size_t *peak)
+{
+	if (peak)
+		*peak = c ? atomic_load_explicit(&c->peak, memory_order_relaxed) : 0;
+	return c ? atomic_load_explicit(&c->used, memory_order_relaxed) : 0;
+}
+
+/* --- calls in flight --- */
+
+/* The counter goes up before `closed` is read and close sets `closed` before it reads the counter: one of
+ * them sees the other. */
+bool context_enter(struct esp_context *c)
+{
+	atomic_fetch_add(&c->calls, 1);
+	if (!atomic_load(&c->closed))
+		return true;
+	context_leave(c);
+	return false;
+}
+
+/* Nothing of the context is touched after this: whoever closed it may free it at once. */
+void context_leave(struct esp_context *c)
+{
+	atomic_fetch_sub(&c->calls, 1);
+}
+
+/* Looks again and again, at most a millisecond apart: a lock to wait with would be one to leave, too. */
+static void drain(struct esp_context *c)
+{
+	struct timespec pause = {.tv_nsec = 20000};
+	atomic_store(&c->closed, true);
+	while (atomic_load(&c->calls)) {
+		nanosleep(&pause, NULL);
+		pause.tv_nsec = pause.tv_nsec < 500000 ? 2 * pause.tv_nsec : 1000000;
 	}
-	memset(o, 0, size);
-	atomic_init(&o->uses, 1);
-	o->size = size;
-	o->context = object_hold(context);
-	o->destroy = destroy;
-	return o;
 }
 
-void *object_hold(const void *object)
+/* A team without threads is as good as one, only slower. */
+void context_check_team(struct esp_context *c)
 {
-	struct object *o = (struct object *)object;
-	atomic_fetch_add_explicit(&o->uses, 1, memory_order_relaxed);
-	return o;
+	int trouble = rt_team_trouble(&c->team);
+	if (trouble)
+		context_log(
+		    c, DIAG_TEAM_UNUSABLE,
+		    "raise the limit on threads, or set esp_context_options.threads to 1",
+		    "no threads could be made for the team (%s); runs are computed by their callers alone",
+		    strerror(trouble));
 }
 
-/* The last use must see what other threads did to the object before they let go of it. */
-void object_release(void *object)
+/* Does not enter: it would wait for itself. */
+esp_status esp_context_close(esp_context *context, esp_error **error)
 {
-	struct object *o = object;
-	if (!o || atomic_fetch_sub_explicit(&o->uses, 1, memory_order_acq_rel) != 1)
+	struct api_call call = {.open = true};
+	diags_init(&call.diags, &allocator_default);
+	bool ok = api_need(&call, context);
+	if (ok && context->process != fork_generation())
+		ok = diag_add(&call.diags, DIAG_FORKED, (struct diag_at){0},
+			      "free the objects; the process that made the context closes it",
+			      "the context belongs to the process that forked this one");
+	else if (ok) {
+		drain(context);
+		rt_team_stop(&context->team);
+	}
+	return api_end(&call, ok, error);
+}
+
+/* --- the log --- */
+
+/* Each kind is said once.  The hook may hear of several at the same time. */
+void context_log(struct esp_context *c, enum diag_id id, const char *hint, const char *format, ...)
+{
+	if (!c->log || atomic_exchange(&c->said[id], true))
 		return;
-	struct allocator a = context_of(o)->allocator;
-	struct esp_context *context = o->context;
-	if (o->destroy)
-		o->destroy(o);
-	a.resize(a.context, o, o->size, 0);
-	object_release(context);
+	char message[1000];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
+	c->log(c->hooks_user,
+	       &(esp_diagnostic){
+		   .id = diag_spelling(id), .message = message, .hint = hint, .structure = -1, .node = -1});
 }
 
-/* --- entry points --- */
+/* --- making and freeing --- */
 
-struct diags api_begin(const void *object)
+static void destroy(void *object)
 {
-	struct diags d;
-	diags_init(&d, object ? &context_of(object)->allocator : &allocator_default);
-	return d;
+	esp_context *c = object;
+	rt_team_stop(&c->team);
+	if (c->cache_dir)
+		c->hooks.resize(c->hooks.context, c->cache_dir, strlen(c->cache_dir) + 1, 0);
 }
 
-bool api_bad_argument(struct diags *diags, const char *function, const char *argument, const char *what)
+static bool check_options(const esp_context_options *o, struct diags *diags)
 {
-	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "see espalier.h", "%s: '%s' %s",
-			function, argument, what);
+	const char *function = "esp_context_create";
+	if (o->threads < 0 || o->threads > ESP_THREADS_MAX)
+		return api_bad_argument(diags, function, "options->threads",
+					"must be from 0 to ESP_THREADS_MAX");
+	if (o->cache != ESP_CACHE_ON && o->cache != ESP_CACHE_OFF)
+		return api_bad_argument(diags, function, "options->cache", "must be one of ESP_CACHE_...");
+	return true;
 }
 
-bool api_guarded(struct arena *arena, struct diags *diags, bool (*work)(void *job), void *job)
+static bool copy_cache_dir(esp_context *c, const char *path)
 {
-	jmp_buf escape;
-	if (arena_guard(arena, &escape)) {
-		arena->escape = NULL;
-		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "memory ran out");
+	size_t bytes = path ? strlen(path) + 1 : 0;
+	if (path && !(c->cache_dir = c->hooks.resize(c->hooks.context, NULL, 0, bytes)))
+		return false;
+	if (path)
+		memcpy(c->cache_dir, path, bytes);
+	return true;
+}
+
+static int processors(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n < ESP_THREADS_MAX ? n : ESP_THREADS_MAX;
+}
+
+static bool fill(esp_context *c, const esp_context_options *o)
+{
+	atomic_init(&c->object.uses, 1);
+	c->object.size = sizeof *c;
+	c->object.destroy = destroy;
+	c->allocator = (struct allocator){counted_resize, c};
+	c->log = o->log;
+	c->hooks_user = o->user;
+	c->cap = o->memory_cap;
+	c->cache = o->cache;
+	c->cache_limit = o->cache_limit;
+	c->process = fork_generation();
+	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : processors());
+	return copy_cache_dir(c, o->cache_dir);
+}
+
+static esp_context *new_context(const esp_context_options *o, struct diags *diags)
+{
+	struct allocator hooks = o->resize ? (struct allocator){o->resize, o->user} : allocator_default;
+	esp_context *c = hooks.resize(hooks.context, NULL, 0, sizeof *c);
+	if (c) {
+		memset(c, 0, sizeof *c);
+		c->hooks = hooks;
+		if (fill(c, o))
+			return c;
+		object_release(c);
 	}
-	bool ok = work(job);
-	arena->escape = NULL;
-	return ok;
+	diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a context");
+	return NULL;
 }
-
-double api_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-/* --- texts --- */
-
-/* A text knows where its memory came from: it may outlive its context. */
-struct owned_text {
-	struct allocator allocator;
-	size_t size;
-	char text[];
-};
-
-char *api_text(const struct esp_context *context, const char *text, struct diags *diags)
-{
-	struct allocator a = context->allocator;
-	size_t size = sizeof(struct owned_text) + strlen(text) + 1;
-	struct owned_text *t = a.resize(a.context, NULL, 0, size);
-	if (!t) {
-		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a text");
-		return NULL;
-	}
-	*t = (struct owned_text){a, size};
-	return strcpy(t->text, text);
-}
-
-void esp_text_free(char *text)
-{
-	if (!text)
-		return;
-	struct owned_text *t = (struct owned_text *)(text - offsetof(struct owned_text, text));
-	struct allocator a = t->allocator;
-	a.resize(a.context, t, t->size, 0);
-}
-
-/* --- contexts --- */
 
 esp_status esp_context_create(const esp_context_options *options, esp_context **out, esp_error **error)
 {
-	struct diags diags = api_begin(NULL);
-	struct esp_context seed = {.allocator = allocator_default};
-	if (options && options->resize)
-		seed.allocator = (struct allocator){options->resize, options->user};
-	struct esp_context *c = NULL;
-	if (api_need(&diags, out) && (c = object_new(&seed, sizeof *c, NULL, &diags))) {
-		c->object.context = NULL;
-		c->allocator = seed.allocator;
-	}
+	struct api_call call = api_begin(NULL);
+	esp_context_options o = {0};
+	esp_context *c = NULL;
+	if (api_need(&call, out) &&
+	    (!options ||
+	     api_take_struct(&call.diags, "esp_context_create", "options", options, &o, sizeof o)) &&
+	    check_options(&o, &call.diags))
+		c = new_context(&o, &call.diags);
 	if (out)
 		*out = c;
-	return api_end(&diags, c, error);
+	return api_end(&call, c, error);
 }
 
 void esp_context_free(esp_context *c)

@@ -4,43 +4,55 @@
 struct esp_error {
 	struct allocator allocator;
 	struct diags diags;
-	struct arena arena; /* of the text */
+	struct arena arena; /* of the texts below */
+	esp_diagnostic *told;
 	const char *text;
 };
 
 /* What is returned when there is no memory for an error; never written or freed. */
 static struct diag no_memory_diag = {.id = DIAG_OUT_OF_MEMORY, .message = "memory ran out"};
+static esp_diagnostic no_memory_told = {
+    .id = "out-of-memory", .message = "memory ran out", .structure = -1, .node = -1};
 static const esp_error no_memory = {
+    .told = &no_memory_told,
     .diags = {.at = &no_memory_diag, .n = 1},
     .text = "error: memory ran out [out-of-memory]\n",
 };
 
-/* What the first diagnostic means for the caller; everything else is an input that must be changed. */
-static const struct {
-	enum diag_id id;
-	esp_status status;
-} statuses[] = {
-    {DIAG_OUT_OF_MEMORY, ESP_ERROR_MEMORY},	{DIAG_BAD_ARGUMENT, ESP_ERROR_ARGUMENT},
-    {DIAG_UNKNOWN_STAGE, ESP_ERROR_ARGUMENT},	{DIAG_BACKEND_NOT_FOUND, ESP_ERROR_BACKEND},
-    {DIAG_BACKEND_UNUSABLE, ESP_ERROR_BACKEND}, {DIAG_COMPILE_FAILED, ESP_ERROR_BACKEND},
-    {DIAG_TARGET_NOT_HERE, ESP_ERROR_BACKEND},	{DIAG_INVALID_SUBOPS, ESP_ERROR_BACKEND},
-    {DIAG_INVALID_LOOPS, ESP_ERROR_BACKEND},
-};
-
-static esp_status status_of(enum diag_id id)
+/* The first diagnostic that is more than a notice says why the call failed; without one there was no memory
+ * to describe it. */
+static esp_status status_of(const struct diags *diags)
 {
-	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-		if (statuses[i].id == id)
-			return statuses[i].status;
-	return ESP_ERROR_INPUT;
+	esp_status status = ESP_OK;
+	for (size_t i = 0; i < diags->n && !status; i++)
+		status = esp_message_at(diags->at[i].id)->status;
+	return status ? status : ESP_ERROR_MEMORY;
+}
+
+static esp_diagnostic told(const struct diag *d)
+{
+	return (esp_diagnostic){
+	    .id = diag_spelling(d->id),
+	    .message = d->message,
+	    .hint = d->hint,
+	    .file = d->file,
+	    .source = d->source,
+	    .line = d->line,
+	    .column = d->column,
+	    .structure = d->input,
+	    .node = d->node,
+	};
 }
 
 static bool print_text(void *job)
 {
 	esp_error *e = job;
 	struct str text = str_in(&e->arena);
-	for (size_t i = 0; i < e->diags.n; i++)
+	e->told = ARENA_ARRAY(&e->arena, esp_diagnostic, e->diags.n);
+	for (size_t i = 0; i < e->diags.n; i++) {
+		e->told[i] = told(&e->diags.at[i]);
 		diag_print(&e->diags.at[i], &text);
+	}
 	e->text = str_text(&text);
 	return true;
 }
@@ -63,9 +75,9 @@ static esp_error *new_error(struct diags *diags)
 }
 
 /* A failure without a diagnostic is one that there was no memory to describe. */
-esp_status api_end(struct diags *diags, bool ok, esp_error **error)
+esp_status error_from(struct diags *diags, bool ok, esp_error **error)
 {
-	esp_status status = ok ? ESP_OK : diags->n ? status_of(diags->at[0].id) : ESP_ERROR_MEMORY;
+	esp_status status = ok ? ESP_OK : status_of(diags);
 	esp_error *e = NULL;
 	if (!ok && error && !(e = diags->n ? new_error(diags) : NULL)) {
 		status = ESP_ERROR_MEMORY;
@@ -82,13 +94,9 @@ size_t esp_error_count(const esp_error *e)
 	return e ? e->diags.n : 0;
 }
 
-esp_diagnostic esp_error_get(const esp_error *e, size_t i)
+const esp_diagnostic *esp_error_get(const esp_error *e, size_t i)
 {
-	if (i >= esp_error_count(e))
-		return (esp_diagnostic){0};
-	const struct diag *d = &e->diags.at[i];
-	return (esp_diagnostic){
-	    diag_spelling(d->id), d->message, d->hint, d->file, d->source, d->line, d->column};
+	return i < esp_error_count(e) ? &e->told[i] : NULL;
 }
 
 const char *esp_error_text(const esp_error *e)
@@ -104,4 +112,36 @@ void esp_error_free(esp_error *e)
 	diags_free(&e->diags);
 	struct allocator a = e->allocator;
 	a.resize(a.context, e, sizeof *e, 0);
+}
+
+/* --- statuses --- */
+
+static const struct {
+	const char *name;
+	bool transient;
+} kinds[] = {
+    [ESP_OK] = {"ok", false},
+    [ESP_ERROR_INPUT] = {"input", false},
+    [ESP_ERROR_ARGUMENT] = {"argument", false},
+    [ESP_ERROR_MEMORY] = {"memory", true},
+    [ESP_ERROR_BACKEND] = {"backend", false},
+    [ESP_ERROR_SYSTEM] = {"system", true},
+    [ESP_ERROR_BUSY] = {"busy", true},
+    [ESP_ERROR_CLOSED] = {"closed", false},
+    [ESP_ERROR_FORKED] = {"forked", false},
+};
+
+static bool is_status(esp_status s)
+{
+	return (unsigned)s < sizeof kinds / sizeof *kinds;
+}
+
+const char *esp_status_name(esp_status s)
+{
+	return is_status(s) ? kinds[s].name : NULL;
+}
+
+int esp_status_is_transient(esp_status s)
+{
+	return is_status(s) && kinds[s].transient;
 }

@@ -1,26 +1,40 @@
 /* espalier.h - run recursive deep-learning models at the lowest latency the machine allows.
  *
- *   model    what a .ra text says                       esp_model_read
+ *   context  what all share: threads, memory, cache     esp_context_create
+ *   model    what a .ra text or a builder says          esp_model_read, esp_builder_finish
  *   weights  a safetensors file                         esp_weights_open
  *   program  the model compiled for the sizes of its    esp_program_create
  *            weights; their values are no part of it
- *   binding  weights packed as the program wants them   esp_binding_create
+ *   binding  weights packed as the program wants them;  esp_binding_create, esp_binding_swap
+ *            can be exchanged while it is in use
  *   forest   a minibatch of structures                  esp_forest_create, esp_forest_add
  *   session  one caller's working memory and results    esp_session_create, esp_session_run
  *
  * Errors.  Functions that can fail return an esp_status.  `error` may be NULL; otherwise *error is set to
  * NULL on success and else to an esp_error that says what was wrong, where, and what to do; the caller frees
  * it with esp_error_free.  On failure *out parameters are set to NULL and nothing else is changed.  The
- * library never prints and never ends the process.
+ * library never prints and never ends the process.  Any function that returns a status may fail with
+ * ESP_ERROR_MEMORY, ESP_ERROR_CLOSED and ESP_ERROR_FORKED, and with ESP_ERROR_ARGUMENT when an argument is
+ * NULL that must not be; what else a function may return is said with it.
  *
  * Ownership.  Each object is freed by its esp_*_free, which accepts NULL.  An object keeps alive what it was
- * made from, so objects can be freed in any order.
+ * made from, so objects can be freed in any order.  Texts and arrays that are passed in are copied unless it
+ * says otherwise; those that are returned belong to the object they were asked of.
  *
- * Threads.  Contexts, models, weights, programs and bindings can be used by any number of threads at once.  A
- * forest, a treebank or a session belongs to one thread at a time.
+ * Threads.  Contexts, models, weights, programs, bindings and vocabularies can be used by any number of
+ * threads at once.  A builder, a forest, a treebank, an export or a session belongs to one thread at a time;
+ * any number of sessions may read one forest at once as long as nobody changes it.  An object must not be
+ * freed while another thread calls a function with it.
+ *
+ * Processes.  After fork() the child may free the objects it inherited and must not use them otherwise: calls
+ * that return a status return ESP_ERROR_FORKED.  It can make a context of its own.
  *
  * Numbers.  All values are IEEE 754 binary32 in native byte order; matrices are row-major.  A result has the
- * same bits whatever other structures share its minibatch. */
+ * same bits whatever other structures share its minibatch, and however many threads compute it.
+ *
+ * Growth.  A struct that the caller fills begins with `size`, which must be its sizeof: members that a caller
+ * does not know are taken as zero.  A struct that the library fills is only ever returned by pointer, and may
+ * grow at its end. */
 #ifndef ESPALIER_H
 #define ESPALIER_H
 
@@ -41,46 +55,99 @@ const char *esp_version(void);
 
 /* --- status and errors --- */
 
+/* Numbers never change their meaning; more may come.  Those marked * may go away by themselves: the same call
+ * can be made again. */
 typedef enum esp_status {
 	ESP_OK = 0,
 	ESP_ERROR_INPUT = 1,	/* a file, model, structure or weight is not as it must be */
 	ESP_ERROR_ARGUMENT = 2, /* the call itself is wrong; see the function's documentation */
-	ESP_ERROR_MEMORY = 3,	/* memory ran out; may be retried */
-	ESP_ERROR_BACKEND = 4	/* code could not be made: no back end, or it failed */
+	ESP_ERROR_MEMORY = 3,	/* * memory ran out, or the context's cap is reached */
+	ESP_ERROR_BACKEND = 4,	/* code could not be made: no back end, or it failed */
+	ESP_ERROR_SYSTEM = 5,	/* * the system refused: a file could not be written */
+	ESP_ERROR_BUSY = 6,	/* * another thread is in a call with this session */
+	ESP_ERROR_CLOSED = 7,	/* the context was closed */
+	ESP_ERROR_FORKED = 8	/* the object belongs to the process that forked this one */
 } esp_status;
+
+/* "ok", "input", "argument", ...; NULL when there is no such status. */
+const char *esp_status_name(esp_status);
+/* Whether the same call may succeed when it is made again. */
+int esp_status_is_transient(esp_status);
 
 typedef struct esp_error esp_error;
 
-/* One diagnostic.  Texts belong to the error.  `id` is stable ("shape-mismatch"); `hint`, `file` and `source`
- * may be NULL, `line` and `column` (in bytes, from 1) may be 0. */
+/* One diagnostic.  `id` is stable ("shape-mismatch"). */
 typedef struct esp_diagnostic {
-	const char *id, *message, *hint, *file, *source;
-	int line, column;
+	const char *id, *message;
+	/* May be NULL: what to do; where; the line itself or, of a builder, the text that was passed. */
+	const char *hint, *file, *source;
+	int line, column;		  /* 0 = unknown; columns in bytes, both from 1 */
+	int64_t structure, node;	  /* of a minibatch, in the caller's numbers; -1 = none */
 } esp_diagnostic;
 
 size_t esp_error_count(const esp_error *);
-/* The i-th diagnostic, i < esp_error_count. */
-esp_diagnostic esp_error_get(const esp_error *, size_t i);
+/* The i-th diagnostic, NULL past the last; belongs to the error. */
+const esp_diagnostic *esp_error_get(const esp_error *, size_t i);
 /* All diagnostics as the command prints them, lines ended by newlines; belongs to the error. */
 const char *esp_error_text(const esp_error *);
 void esp_error_free(esp_error *);
+
+/* What there is to know of a diagnostic before it happens: the registry behind `espalier explain-error`. */
+typedef struct esp_message {
+	const char *id, *message, *explanation, *fix;
+	esp_status status; /* of a call that fails with it; ESP_OK = it is only logged */
+} esp_message;
+
+/* NULL when there is no such id. */
+const esp_message *esp_message_find(const char *id);
+/* All of them, by room; NULL past the last. */
+const esp_message *esp_message_at(size_t i);
 
 /* --- context --- */
 
 /* What all objects made from it share. */
 typedef struct esp_context esp_context;
 
+enum { ESP_CACHE_ON = 0, ESP_CACHE_OFF = 1 };
+
 typedef struct esp_context_options {
-	/* All memory of the library's own (not the compiler's) is taken and given back here: new_size == 0
-	 * frees, p == NULL takes; NULL is returned when memory is out, the old block then being untouched.
-	 * Called from any thread. NULL = realloc and free. */
+	size_t size; /* sizeof(esp_context_options) */
+	/* All memory of the library's own (neither the compiler's nor that of code and thread stacks) is
+	 * taken and given back here: new_size == 0 frees, p == NULL takes; NULL is returned when memory is
+	 * out, the old block then being untouched.  Called from any thread.  NULL = realloc and free. */
 	void *(*resize)(void *user, void *p, size_t old_size, size_t new_size);
-	void *user;
+	/* Hears what went wrong without failing a call: a cache that cannot be used, and why.  Each thing is
+	 * said once.  Called from any thread; must not call the library; the diagnostic is valid until it
+	 * returns. NULL = nobody listens. */
+	void (*log)(void *user, const esp_diagnostic *);
+	void *user;	   /* first argument of both */
+	size_t memory_cap; /* bytes in use at a time, counted as `resize` sees them; 0 = no cap */
+	/* How many threads may compute one run: the caller's own and threads - 1 of a team that all callers
+	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
+	 * the team at work for another caller, is computed by its caller alone.  1 = no team; 0 = one for
+	 * each processor that the process may run on, at most ESP_THREADS_MAX. */
+	int threads;
+	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
+	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private
+	 * to the user; whatever is wrong with it is logged, and fails no call.  `cache_limit`: bytes that are
+	 * kept, the files that were not used for longest go first; 0 = 256 MiB. */
+	int cache;
+	const char *cache_dir;
+	uint64_t cache_limit;
 } esp_context_options;
+
+enum { ESP_THREADS_MAX = 256 };
 
 /* `options` may be NULL. */
 esp_status esp_context_create(const esp_context_options *options, esp_context **out, esp_error **error);
+/* Refuses all calls with objects of this context from now on (ESP_ERROR_CLOSED), waits for those that have
+ * begun, and ends the team.  Objects must still be freed, results can still be read.  Closing again does
+ * nothing.  Must not be called from the context's hooks. */
+esp_status esp_context_close(esp_context *, esp_error **error);
+/* The context lives as long as objects that were made from it; the last of them ends the team. */
 void esp_context_free(esp_context *);
+/* Bytes in use now, and the most there were (`peak` may be NULL). */
+size_t esp_context_memory(const esp_context *, size_t *peak);
 
 /* --- model --- */
 
@@ -100,11 +167,77 @@ typedef struct esp_model_facts {
 	int children;	       /* of every inner node; -1 = any number of at least one */
 	size_t inputs, params, states, outputs;
 } esp_model_facts;
-/* All zero when the model is NULL. */
-esp_model_facts esp_model_describe(const esp_model *);
+/* NULL when the model is. */
+const esp_model_facts *esp_model_describe(const esp_model *);
 /* The model as canonical text, functions expanded; to be freed with esp_text_free. */
 esp_status esp_model_print(const esp_model *, char **text, esp_error **error);
 void esp_text_free(char *text);
+
+/* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
+ * ESP_BODY_LEAF and ESP_BODY_INNER) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
+ * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
+ * belongs to the model. */
+const char *esp_model_statement(const esp_model *, const char *name, int body, int *line);
+
+/* --- builder: a model made by calls ---
+ *
+ * What a text can say, call by call; the result is the very same graph (doc/model-text.md has the language).
+ * Shapes and dimensions are given as in the text: "D, E", "4*D".  A value can be used any number of times.
+ *
+ * Mistakes are collected: a call that is wrong returns the value 0, which may be passed on, and
+ * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a text
+ * would get; it also says when memory ran out in a call before. */
+
+typedef struct esp_builder esp_builder;
+typedef struct esp_value {
+	uint32_t id; /* of one builder; 0 = none */
+} esp_value;
+
+/* `structure` as in the text: "sequence", "tree(left, right)", "tree(*)", "dag(2)". */
+esp_status esp_builder_create(esp_context *, const char *name, const char *structure, esp_builder **out,
+			      esp_error **error);
+/* The caller's place, for diagnostics about the calls that follow: esp_builder_at(b, __FILE__, __LINE__). */
+void esp_builder_at(esp_builder *, const char *file, int line);
+
+/* Declarations; `shape` = NULL or "" is a number.  A token input is looked up with, nothing else. */
+esp_value esp_builder_param(esp_builder *, const char *name, const char *shape);
+esp_value esp_builder_input(esp_builder *, const char *name, const char *shape);
+esp_value esp_builder_token(esp_builder *, const char *name);
+void esp_builder_state(esp_builder *, const char *name, const char *shape);
+
+/* Which body the calls that follow are for.  A value of one body cannot be used in another; parameters,
+ * inputs and numbers can.  ESP_BODY_OUTPUT: the place where outputs are computed, where states are those of
+ * the node. */
+enum { ESP_BODY_LEAF = 1, ESP_BODY_INNER = 2, ESP_BODY_NODE = 3, ESP_BODY_OUTPUT = 4 };
+void esp_builder_body(esp_builder *, int body);
+
+/* Values. */
+esp_value esp_builder_number(esp_builder *, double);
+/* A function of the language or its prelude by name, or an operator: "+", "-" (of one or two), "*", "/", "@".
+ * The value of an output stands, once that is declared, for the output: later ones do not compute it again. */
+esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
+esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
+/* x[begin : end] of the last axis; NULL = its end. */
+esp_value esp_builder_slice(esp_builder *, esp_value x, const char *begin, const char *end);
+esp_value esp_builder_zeros(esp_builder *, const char *shape);
+esp_value esp_builder_dimension(esp_builder *, const char *dimension);
+/* A state of a child: by slot, from 0, or of each child in turn, to be summed up (or the largest taken) by
+ * esp_builder_children with "sum" or "max". */
+enum { ESP_EACH_CHILD = -1 };
+esp_value esp_builder_child(esp_builder *, int slot, const char *state);
+esp_value esp_builder_children(esp_builder *, const char *function, esp_value of_each);
+/* A state of the node itself, once it was assigned; an output, once it was declared. */
+esp_value esp_builder_get(esp_builder *, const char *name);
+
+/* The value of a state in the current body. */
+void esp_builder_assign(esp_builder *, const char *state, esp_value);
+/* `at`: ESP_AT_ROOT or ESP_AT_EVERY_NODE.  `label`: `labels` names of classes, or NULL and 0. */
+void esp_builder_output(esp_builder *, const char *name, esp_value, int at, const char *const *label,
+			size_t labels);
+
+/* Checks the whole.  The builder can only be freed afterwards. */
+esp_status esp_builder_finish(esp_builder *, esp_model **out, esp_error **error);
+void esp_builder_free(esp_builder *);
 
 /* --- weights --- */
 
@@ -122,6 +255,7 @@ typedef struct esp_program esp_program;
 enum { ESP_AT_MODEL = 0, ESP_AT_ROOT = 1, ESP_AT_EVERY_NODE = 2 };
 
 typedef struct esp_program_options {
+	size_t size;	      /* sizeof(esp_program_options) */
 	int at;		      /* where outputs are computed: ESP_AT_MODEL = as the model says */
 	const char *backend;  /* "llvm", "interpreter"; NULL = llvm */
 	const char *target;   /* "native", "generic", "avx2", "avx512"; NULL = native */
@@ -141,9 +275,16 @@ void esp_program_free(esp_program *);
 const char *esp_program_size(const esp_program *, size_t i, int64_t *size);
 
 /* Inputs carried by nodes, in the order of their declaration. */
+typedef struct esp_input {
+	const char *name;
+	int is_token;	 /* an int32_t index; otherwise floats */
+	size_t elements; /* floats of a node: the product of the shape, 1 for a number */
+	size_t rank, shape[3];
+} esp_input;
+
 size_t esp_program_inputs(const esp_program *);
-/* The name of an input, NULL past the last.  *elements: floats per node, 0 = a token.  May be NULL. */
-const char *esp_program_input(const esp_program *, size_t input, size_t *elements);
+/* NULL past the last; belongs to the program. */
+const esp_input *esp_program_input(const esp_program *, size_t input);
 
 typedef struct esp_output {
 	const char *name;
@@ -155,8 +296,18 @@ typedef struct esp_output {
 } esp_output;
 
 size_t esp_program_outputs(const esp_program *);
-/* All zero past the last.  Texts belong to the program. */
-esp_output esp_program_output(const esp_program *, size_t output);
+/* NULL past the last; belongs to the program. */
+const esp_output *esp_program_output(const esp_program *, size_t output);
+
+typedef struct esp_state {
+	const char *name;
+	size_t elements;
+	size_t rank, shape[3];
+} esp_state;
+
+size_t esp_program_states(const esp_program *);
+/* NULL past the last; belongs to the program. */
+const esp_state *esp_program_state(const esp_program *, size_t state);
 
 /* The IR after a stage of the compiler as text, to be freed with esp_text_free.  esp_dump_stage(i) names the
  * stages in order and is NULL past the last. */
@@ -170,6 +321,12 @@ typedef struct esp_binding esp_binding;
 /* Packs weights for a program.  They need not be those the program was made with, but must have the same
  * shapes. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
+/* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
+ * compilation, while sessions run.  A run computes with the weights that it began with; those that nobody
+ * uses any more are freed.  After a failure the old ones stay.  Needs memory for both. */
+esp_status esp_binding_swap(esp_binding *, const esp_weights *, esp_error **error);
+/* 1, and one more with every swap. */
+uint64_t esp_binding_generation(const esp_binding *);
 void esp_binding_free(esp_binding *);
 
 /* --- structures --- */
@@ -177,6 +334,7 @@ void esp_binding_free(esp_binding *);
 /* One tree, DAG or sequence.  Node i has children children[child_begin[i]] .. children[child_begin[i + 1] -
  * 1], in the order of their slots, given as node numbers of this structure.  Nodes may stand in any order. */
 typedef struct esp_structure {
+	size_t size; /* sizeof(esp_structure) */
 	size_t nodes;
 	const int32_t *child_begin; /* nodes + 1 */
 	const int32_t *children;
@@ -192,6 +350,30 @@ esp_status esp_forest_create(esp_program *, esp_forest **out, esp_error **error)
 /* Copies the structure into the minibatch.  Whether its arrays make sense is checked here, whether it is a
  * structure that the model takes (arity, cycles, shared children, data) when the forest runs. */
 esp_status esp_forest_add(esp_forest *, const esp_structure *, esp_error **error);
+
+/* A structure as the caller has it: nodes linked by pointers, which mean nothing to the library but their
+ * identity.  The functions are called for each node that the root reaches, once; `user` is passed through.  They
+ * must not call the library. */
+typedef struct esp_walk {
+	size_t size; /* sizeof(esp_walk) */
+	void *user;
+	/* How many children a node has, and the one in a slot. */
+	size_t (*children)(void *user, const void *node);
+	const void *(*child)(void *user, const void *node, size_t slot);
+	/* What a node carries of an input of the program: a token (-1 = none), or esp_program_input's
+	 * elements (NULL = none), read before the next call.  Needed as far as the program has such inputs.
+	 */
+	int32_t (*token)(void *user, const void *node, size_t input);
+	const float *(*vector)(void *user, const void *node, size_t input);
+	/* Hears which number a node was given; results are asked for with it.  May be NULL. */
+	void (*number)(void *user, const void *node, size_t number);
+} esp_walk;
+
+/* Appends what `root` reaches.  Children come before their parents in the numbering, the root is the last.  A
+ * node that is reached twice is one node with two parents; a cycle is told when the forest runs.
+ * ESP_ERROR_INPUT: a child is NULL, there are more nodes than 2^31 - 2, or a node carries no vector that the
+ * model reads there. */
+esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk *, esp_error **error);
 /* Whether esp_session_run would take the forest, without running it. */
 esp_status esp_forest_check(const esp_forest *, esp_error **error);
 /* Empties it; its memory is kept for the next minibatch. */
@@ -199,6 +381,8 @@ void esp_forest_clear(esp_forest *);
 size_t esp_forest_structures(const esp_forest *);
 /* Nodes of one structure of it, or 0. */
 size_t esp_forest_nodes(const esp_forest *, size_t structure);
+/* The child in a slot of a node, by their numbers in the structure; -1 = there is none. */
+int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
 void esp_forest_free(esp_forest *);
 
 /* --- treebanks: bracketed trees, (3 (2 It) (4 (2 works) (2 .))) --- */
@@ -229,13 +413,18 @@ typedef struct esp_session esp_session;
 
 esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **error);
 /* Linearizes the forest, which is one of the binding's program, and runs the program over it.  Results stay
- * until the next run, whatever becomes of the forest.  Allocates only while minibatches grow. */
+ * until the next run, whatever becomes of the forest; after a failure there are none.  Allocates only while
+ * minibatches grow.  ESP_ERROR_INPUT: the forest is not what the model takes. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
 /* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
  * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
 const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
+/* State `state` of a node of the last run: esp_state.elements floats.  NULL when there is no such row. */
+const float *esp_session_state(const esp_session *, size_t state, size_t structure, size_t node);
 /* The root's row of an output, wherever the output is computed. */
 const float *esp_session_root(const esp_session *, size_t output, size_t structure);
+/* The generation of the binding's weights that the last run was computed with; 0 = none. */
+uint64_t esp_session_generation(const esp_session *);
 void esp_session_free(esp_session *);
 
 /* Seconds spent, by phase. */
@@ -246,7 +435,28 @@ typedef struct esp_costs {
 	double run;	  /* of all runs of this session */
 	uint64_t runs, structures, nodes, batches;
 } esp_costs;
-esp_costs esp_session_costs(const esp_session *);
+/* Belongs to the session, whose runs change it. */
+const esp_costs *esp_session_costs(const esp_session *);
+
+/* --- export: results as tensors in files --- */
+
+/* Collects the states and outputs of runs, all structures one after the other, nodes in the caller's numbers.
+ */
+typedef struct esp_export esp_export;
+
+/* ESP_ERROR_INPUT: a state or an output is named "structure_begin" or "__metadata__". */
+esp_status esp_export_create(esp_program *, esp_export **out, esp_error **error);
+/* Appends the results of the session's last run, of which a copy is kept in memory.  ESP_ERROR_ARGUMENT: there
+ * are none, or the session belongs to another program. */
+esp_status esp_export_add(esp_export *, const esp_session *, esp_error **error);
+/* Writes a safetensors file: each state and output under its name, [nodes, shape...] or, at the root,
+ * [structures, shape...], F32, and "structure_begin", I64[structures + 1], the first node of each structure.
+ * The file appears when it is complete.  ESP_ERROR_SYSTEM: it could not be written. */
+esp_status esp_export_safetensors(const esp_export *, const char *path, esp_error **error);
+/* Writes one of these tensors as an .npy file (NumPy format 1.0).  ESP_ERROR_ARGUMENT: there is none of the
+ * name. */
+esp_status esp_export_npy(const esp_export *, const char *tensor, const char *path, esp_error **error);
+void esp_export_free(esp_export *);
 
 #ifdef __GNUC__
 #pragma GCC visibility pop

@@ -15,6 +15,7 @@ static void destroy(void *object)
 	if (f->capacities)
 		a.resize(a.context, f->capacities, (inputs + 1) * sizeof *f->capacities, 0);
 	lin_collect_free(&f->collect);
+	lin_walk_free(&f->walk);
 	object_release(f->program);
 }
 
@@ -32,6 +33,7 @@ static esp_forest *new_forest(esp_program *p, struct diags *diags)
 		return NULL;
 	f->program = object_hold(p);
 	lin_collect_init(&f->collect, a);
+	lin_walk_init(&f->walk, a);
 	f->data = take_zeroed(a, (p->interface.inputs + 1) * sizeof *f->data);
 	f->capacities = take_zeroed(a, (p->interface.inputs + 1) * sizeof *f->capacities);
 	if (f->data && f->capacities)
@@ -43,13 +45,13 @@ static esp_forest *new_forest(esp_program *p, struct diags *diags)
 
 esp_status esp_forest_create(esp_program *program, esp_forest **out, esp_error **error)
 {
-	struct diags diags = api_begin(program);
+	struct api_call call = api_begin(program);
 	esp_forest *f = NULL;
-	if (api_need(&diags, program) && api_need(&diags, out))
-		f = new_forest(program, &diags);
+	if (api_need(&call, program) && api_need(&call, out))
+		f = new_forest(program, &call.diags);
 	if (out)
 		*out = f;
-	return api_end(&diags, f, error);
+	return api_end(&call, f, error);
 }
 
 void esp_forest_free(esp_forest *f)
@@ -72,8 +74,7 @@ static size_t node_bytes(const esp_forest *f, int input)
 	return in->token ? sizeof(int32_t) : in->elements * sizeof(float);
 }
 
-/* Room for data of `nodes` nodes more; what is there stays. */
-static bool reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
+bool forest_reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
 {
 	const struct allocator *a = &f->object.context->allocator;
 	size_t old = f->capacities[input], bytes;
@@ -97,7 +98,7 @@ bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
 	int inputs = f->program->interface.inputs;
 	int64_t first = f->collect.nodes;
 	for (int i = 0; i < inputs; i++)
-		if (!reserve(f, i, s->nodes, diags))
+		if (!forest_reserve(f, i, s->nodes, diags))
 			return false;
 	if (!lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags))
 		return false;
@@ -129,10 +130,12 @@ static bool check_arguments(const esp_forest *f, const esp_structure *s, struct 
 
 esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, esp_error **error)
 {
-	struct diags diags = api_begin(forest);
-	bool ok = api_need(&diags, forest) && api_need(&diags, structure) &&
-		  check_arguments(forest, structure, &diags) && forest_add(forest, structure, &diags);
-	return api_end(&diags, ok, error);
+	struct api_call call = api_begin(forest);
+	esp_structure s;
+	bool ok = api_need(&call, forest) && api_need(&call, structure) &&
+		  api_take_struct(&call.diags, __func__, "structure", structure, &s, sizeof s) &&
+		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, &call.diags);
+	return api_end(&call, ok, error);
 }
 
 /* --- looking --- */
@@ -151,6 +154,16 @@ size_t esp_forest_nodes(const esp_forest *f, size_t structure)
 	return (last ? f->collect.nodes : begin[structure + 1]) - begin[structure];
 }
 
+int32_t esp_forest_child(const esp_forest *f, size_t structure, size_t node, size_t slot)
+{
+	if (node >= esp_forest_nodes(f, structure))
+		return -1;
+	const struct lin_forest all = lin_collect_forest(&f->collect);
+	int32_t first = all.input_begin[structure];
+	const int32_t *edges = &all.child_begin[first + node];
+	return slot < (size_t)(edges[1] - edges[0]) ? all.children[edges[0] + slot] - first : -1;
+}
+
 struct rt_minibatch forest_minibatch(const esp_forest *f)
 {
 	return (struct rt_minibatch){lin_collect_forest(&f->collect), (const void *const *)f->data};
@@ -158,11 +171,12 @@ struct rt_minibatch forest_minibatch(const esp_forest *f)
 
 esp_status esp_forest_check(const esp_forest *forest, esp_error **error)
 {
-	struct diags diags = api_begin(forest);
-	bool ok = api_need(&diags, forest);
+	struct api_call call = api_begin(forest);
+	bool ok = api_need(&call, forest);
 	if (ok) {
 		struct rt_minibatch m = forest_minibatch(forest);
-		ok = rt_check(diags.allocator, &forest->program->interface, &m, &diags);
+		ok = rt_check(&forest->object.context->allocator, &forest->program->interface, &m,
+			      &call.diags);
 	}
-	return api_end(&diags, ok, error);
+	return api_end(&call, ok, error);
 }

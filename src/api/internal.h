@@ -4,10 +4,13 @@
 
 #include "api/compile.h"
 #include "api/espalier.h"
+#include "base/fork.h"
 #include "io/ptb.h"
 #include "io/safetensors.h"
 #include "io/vocab.h"
+#include "linearize/walk.h"
 #include "runtime/runtime.h"
+#include "runtime/team.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,28 +26,71 @@ struct object {
 	void (*destroy)(void *object);
 };
 
-struct esp_context {
-	struct object object;
-	struct allocator allocator;
-};
-
 /* A zeroed object with one use; NULL after a diagnostic. */
 void *object_new(struct esp_context *, size_t size, void (*destroy)(void *), struct diags *);
 /* Another use of an object; returns it.  A count may change in an object that its holder may not. */
 void *object_hold(const void *object);
 /* NULL is legal. */
 void object_release(void *object);
+struct esp_context *object_context(const void *object);
+
+/* --- the context --- */
+
+struct esp_context {
+	struct object object;
+	struct allocator allocator; /* counts, then asks the hooks */
+	struct allocator hooks;	    /* of errors and texts, which may outlive the context */
+	void (*log)(void *user, const esp_diagnostic *);
+	void *hooks_user;
+	struct rt_team team;
+	size_t cap; /* 0 = none */
+	atomic_size_t used, peak, refused;
+	int cache;
+	char *cache_dir;
+	uint64_t cache_limit;
+	uint64_t process; /* the fork generation it belongs to */
+	atomic_uint builders; /* that were made */
+	atomic_size_t calls;
+	atomic_bool closed;
+	atomic_bool said[DIAG_COUNT]; /* to the log */
+};
+
+/* A call begins and ends; the first is false when the context was closed. */
+bool context_enter(struct esp_context *);
+void context_leave(struct esp_context *);
+/* Tells the log when the team could not be made. */
+void context_check_team(struct esp_context *);
+/* Tells the log, once for each id. */
+__attribute__((format(printf, 4, 5))) void context_log(struct esp_context *, enum diag_id, const char *hint,
+						       const char *format, ...);
 
 /* --- entry points --- */
 
-/* Begins a call: diagnostics in the memory of an object or, when the caller gave none, of the process. */
-struct diags api_begin(const void *object);
-/* Ends it: frees the diagnostics or turns them into an error, and says the status. */
-esp_status api_end(struct diags *, bool ok, esp_error **error);
+/* One call of the interface. */
+struct api_call {
+	struct diags diags;
+	struct esp_context *context; /* that it has entered, or NULL */
+	size_t refused;		     /* what the context's cap had refused before */
+	bool open;		     /* false: the object's context does not take calls */
+};
+
+/* Begins a call on an object, which may be NULL. */
+struct api_call api_begin(const void *object);
+/* Ends it: turns the diagnostics into an error, and says the status. */
+esp_status api_end(struct api_call *, bool ok, esp_error **error);
+/* error.c: the status of a call with these diagnostics, which are taken. */
+esp_status error_from(struct diags *, bool ok, esp_error **error);
+
 /* Always false. */
 bool api_bad_argument(struct diags *, const char *function, const char *argument, const char *what);
-#define api_need(diags, argument)                                                                            \
-	((argument) || api_bad_argument(diags, __func__, #argument, "must not be NULL"))
+/* Whether the call may go on, and the argument is there. */
+#define api_need(call, argument)                                                                             \
+	((call)->open &&                                                                                     \
+	 ((argument) || api_bad_argument(&(call)->diags, __func__, #argument, "must not be NULL")))
+
+/* Copies a struct that begins with its size, of any version, to one of ours.  False after a diagnostic. */
+bool api_take_struct(struct diags *, const char *function, const char *argument, const void *from, void *to,
+		     size_t size);
 
 /* Calls `work`, with the arena's escape leading here: then a diagnostic is added and false returned.  The
  * arena is left to its owner. */
@@ -61,7 +107,11 @@ struct esp_model {
 	struct object object;
 	struct arena arena;
 	struct ra_model *graph;
+	esp_model_facts facts;
 };
+
+/* A model of a graph that lives in the arena, which it takes over; NULL after a diagnostic. */
+struct esp_model *model_of(struct esp_context *, const struct arena *, struct ra_model *, struct diags *);
 
 struct esp_weights {
 	struct object object;
@@ -76,7 +126,10 @@ struct esp_program {
 	int64_t *sizes;
 	struct arena arena;	/* the interface, the sizes and texts of the options */
 	struct image interface; /* inputs and outputs; never changes */
-	pthread_mutex_t lock;	/* of all below, until `ready` */
+	esp_input *inputs;	/* what is told of them */
+	esp_output *outputs;
+	esp_state *states;
+	pthread_mutex_t lock; /* of all below, until `ready` */
 	bool has_lock;
 	atomic_bool ready;
 	struct arena code_arena;
@@ -87,12 +140,24 @@ struct esp_program {
 /* Makes the program's code unless it is there. */
 bool program_prepare(struct esp_program *, struct diags *);
 
+/* Weights as they were packed at one time; freed with the last run that uses them. */
+struct packed {
+	struct object object;
+	struct rt_binding weights;
+	uint64_t generation;
+	double seconds;
+};
+
 struct esp_binding {
 	struct object object;
 	struct esp_program *program;
-	struct rt_binding packed;
-	double seconds;
+	pthread_mutex_t lock; /* of `current` */
+	bool has_lock;
+	struct packed *current;
 };
+
+/* The weights that a run is to use, held. */
+struct packed *binding_hold(const struct esp_binding *);
 
 struct esp_forest {
 	struct object object;
@@ -100,11 +165,19 @@ struct esp_forest {
 	struct lin_collect collect;
 	void **data;	    /* by input of the program */
 	size_t *capacities; /* of `data`, in bytes */
+	struct lin_walk walk;
 };
 
 /* esp_forest_add with arguments that are known to be there. */
 bool forest_add(struct esp_forest *, const esp_structure *, struct diags *);
+/* Room for data of `nodes` nodes more; what is there stays. */
+bool forest_reserve(struct esp_forest *, int input, size_t nodes, struct diags *);
 struct rt_minibatch forest_minibatch(const struct esp_forest *);
+
+/* session.c: what the last run was over; false when it has no results. */
+bool session_structures(const struct esp_session *, size_t *structures);
+size_t session_nodes(const struct esp_session *, size_t structure);
+const struct esp_program *session_program(const struct esp_session *);
 
 struct esp_vocab {
 	struct object object;

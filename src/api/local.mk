@@ -15,6 +15,8 @@ EXTRA_libespalier_la_DEPENDENCIES = %D%/espalier.map
 EXTRA_DIST += %D%/espalier.map
 
 libespalier_internal_la_SOURCES += \
-	%D%/binding.c %D%/compile.c %D%/compile.h %D%/context.c %D%/error.c %D%/forest.c %D%/internal.h \
-	%D%/model.c %D%/program.c %D%/session.c %D%/treebank.c %D%/weights.c
+	%D%/binding.c %D%/builder.c %D%/call.c %D%/compile.c %D%/compile.h %D%/context.c %D%/error.c \
+	%D%/export.c %D%/forest.c %D%/internal.h %D%/linked.c %D%/message.c %D%/model.c %D%/object.c \
+	%D%/program.c %D%/session.c %D%/text.c %D%/treebank.c \
+	%D%/weights.c
 EXTRA_DIST += %D%/README.md

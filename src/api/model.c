@@ -1,6 +1,8 @@
 #include "api/internal.h"
 #include "io/file.h"
 
+#include <string.h>
+
 static void destroy(void *object)
 {
 	esp_model *m = object;
@@ -14,6 +16,21 @@ struct reading {
 	const char *text; /* NULL = the file is read */
 	size_t length;
 };
+
+static esp_model_facts facts_of(const struct ra_model *g)
+{
+	static const char *const structures[] = {
+	    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree", [RA_DAG] = "dag"};
+	return (esp_model_facts){
+	    .name = g->name,
+	    .structure = structures[g->structure.kind],
+	    .children = g->structure.children,
+	    .inputs = g->inputs.n,
+	    .params = g->params.n,
+	    .states = g->states.n,
+	    .outputs = g->outputs.n,
+	};
+}
 
 /* The text is kept: the graph's nodes remember the lines they came from. */
 static bool read_model(void *job)
@@ -34,34 +51,48 @@ static esp_model *new_model(esp_context *context, struct reading *r)
 	if (!m)
 		return NULL;
 	arena_init(&m->arena, &context->allocator);
-	if (api_guarded(&m->arena, r->diags, read_model, r))
+	if (api_guarded(&m->arena, r->diags, read_model, r)) {
+		m->facts = facts_of(m->graph);
 		return m;
+	}
 	object_release(m);
 	return NULL;
 }
 
+esp_model *model_of(esp_context *context, const struct arena *arena, struct ra_model *graph,
+		    struct diags *diags)
+{
+	esp_model *m = object_new(context, sizeof *m, destroy, diags);
+	if (!m)
+		return NULL;
+	m->arena = *arena;
+	m->graph = graph;
+	m->facts = facts_of(graph);
+	return m;
+}
+
 esp_status esp_model_read(esp_context *context, const char *path, esp_model **out, esp_error **error)
 {
-	struct diags diags = api_begin(context);
+	struct api_call call = api_begin(context);
 	esp_model *m = NULL;
-	if (api_need(&diags, context) && api_need(&diags, path) && api_need(&diags, out))
-		m = new_model(context, &(struct reading){.diags = &diags, .file = path});
+	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
+		m = new_model(context, &(struct reading){.diags = &call.diags, .file = path});
 	if (out)
 		*out = m;
-	return api_end(&diags, m, error);
+	return api_end(&call, m, error);
 }
 
 esp_status esp_model_parse(esp_context *context, const char *name, const char *text, size_t length,
 			   esp_model **out, esp_error **error)
 {
-	struct diags diags = api_begin(context);
+	struct api_call call = api_begin(context);
 	esp_model *m = NULL;
-	if (api_need(&diags, context) && api_need(&diags, name) && api_need(&diags, text) &&
-	    api_need(&diags, out))
-		m = new_model(context, &(struct reading){NULL, &diags, name, text, length});
+	if (api_need(&call, context) && api_need(&call, name) && api_need(&call, text) &&
+	    api_need(&call, out))
+		m = new_model(context, &(struct reading){NULL, &call.diags, name, text, length});
 	if (out)
 		*out = m;
-	return api_end(&diags, m, error);
+	return api_end(&call, m, error);
 }
 
 void esp_model_free(esp_model *m)
@@ -69,22 +100,33 @@ void esp_model_free(esp_model *m)
 	object_release(m);
 }
 
-esp_model_facts esp_model_describe(const esp_model *m)
+const esp_model_facts *esp_model_describe(const esp_model *m)
 {
-	static const char *const structures[] = {
-	    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree", [RA_DAG] = "dag"};
-	if (!m)
-		return (esp_model_facts){0};
-	const struct ra_model *g = m->graph;
-	return (esp_model_facts){
-	    .name = g->name,
-	    .structure = structures[g->structure.kind],
-	    .children = g->structure.children,
-	    .inputs = g->inputs.n,
-	    .params = g->params.n,
-	    .states = g->states.n,
-	    .outputs = g->outputs.n,
-	};
+	return m ? &m->facts : NULL;
+}
+
+static struct ra_statement statement_of(const struct ra_model *g, const char *name, int body)
+{
+	if (body == ESP_BODY_LEAF || body == ESP_BODY_INNER) {
+		for (size_t i = 0; i < g->states.n; i++)
+			if (strcmp(g->states.at[i].name, name) == 0)
+				return g->states.at[i].assigned[body == ESP_BODY_LEAF ? RA_LEAF : RA_INNER];
+	} else if (body == ESP_BODY_OUTPUT) {
+		for (size_t i = 0; i < g->outputs.n; i++)
+			if (strcmp(g->outputs.at[i].name, name) == 0)
+				return g->outputs.at[i].computed;
+	}
+	return (struct ra_statement){0};
+}
+
+const char *esp_model_statement(const esp_model *m, const char *name, int body, int *line)
+{
+	struct ra_statement s = {0};
+	if (m && name)
+		s = statement_of(m->graph, name, body);
+	if (line)
+		*line = s.line;
+	return s.text;
 }
 
 struct printing {
@@ -101,17 +143,17 @@ static bool print_model(void *job)
 
 esp_status esp_model_print(const esp_model *model, char **text, esp_error **error)
 {
-	struct diags diags = api_begin(model);
+	struct api_call call = api_begin(model);
 	char *copy = NULL;
-	if (api_need(&diags, model) && api_need(&diags, text)) {
+	if (api_need(&call, model) && api_need(&call, text)) {
 		struct arena arena;
 		arena_init(&arena, &model->object.context->allocator);
 		struct printing p = {model->graph, str_in(&arena)};
-		if (api_guarded(&arena, &diags, print_model, &p))
-			copy = api_text(model->object.context, str_text(&p.text), &diags);
+		if (api_guarded(&arena, &call.diags, print_model, &p))
+			copy = api_text(model->object.context, str_text(&p.text), &call.diags);
 		arena_free(&arena);
 	}
 	if (text)
 		*text = copy;
-	return api_end(&diags, copy, error);
+	return api_end(&call, copy, error);
 }

@@ -27,6 +27,56 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_string(arena, text) : NULL;
 }
 
+/* Shapes come from the graph, because buffers are not laid out before there is code.  Returns their product.
+ */
+static size_t describe_shape(const esp_program *p, const struct ra_shape *from, size_t *rank, size_t *shape)
+{
+	size_t elements = 1;
+	*rank = from->rank;
+	for (int d = 0; d < from->rank; d++)
+		elements *= shape[d] = ra_dim_value(&from->dim[d], p->sizes);
+	return elements;
+}
+
+static void describe_inputs(esp_program *p)
+{
+	const struct ra_model *graph = p->model->graph;
+	p->inputs = ARENA_ARRAY(&p->arena, esp_input, p->interface.inputs);
+	for (int i = 0; i < p->interface.inputs; i++) {
+		esp_input *to = &p->inputs[i];
+		to->name = p->interface.input[i].name;
+		to->is_token = p->interface.input[i].token;
+		to->elements = describe_shape(p, &graph->inputs.at[i].shape, &to->rank, to->shape);
+	}
+}
+
+static void describe_outputs(esp_program *p)
+{
+	const struct ra_model *graph = p->model->graph;
+	p->outputs = ARENA_ARRAY(&p->arena, esp_output, p->interface.outputs);
+	for (int i = 0; i < p->interface.outputs; i++) {
+		const struct image_output *from = &p->interface.output[i];
+		const struct ra_shape *shape = &ra_at(graph, graph->outputs.at[i].value)->shape;
+		esp_output *to = &p->outputs[i];
+		*to = (esp_output){.name = from->name,
+				   .at_root = from->at_root,
+				   .labels = from->labels,
+				   .label = from->label};
+		to->elements = describe_shape(p, shape, &to->rank, to->shape);
+	}
+}
+
+static void describe_states(esp_program *p)
+{
+	const struct ra_model *graph = p->model->graph;
+	p->states = ARENA_ARRAY(&p->arena, esp_state, p->interface.states);
+	for (int i = 0; i < p->interface.states; i++) {
+		esp_state *to = &p->states[i];
+		to->name = p->interface.state[i].name;
+		to->elements = describe_shape(p, &graph->states.at[i].shape, &to->rank, to->shape);
+	}
+}
+
 struct creation {
 	esp_program *program;
 	const esp_weights *weights;
@@ -47,8 +97,13 @@ static bool create(void *job)
 	    .schedule = copy_text(&p->arena, c->options->schedule),
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
-	return ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes) &&
-	       compile_interface(&p->arena, c->diags, p->model->graph, p->sizes, &p->options, &p->interface);
+	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes) ||
+	    !compile_interface(&p->arena, c->diags, p->model->graph, p->sizes, &p->options, &p->interface))
+		return false;
+	describe_inputs(p);
+	describe_outputs(p);
+	describe_states(p);
+	return true;
 }
 
 static esp_program *new_program(const esp_model *model, const esp_weights *weights,
@@ -71,9 +126,11 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 }
 
 /* The target is looked up here because "native" must be one that this machine has. */
-static bool check_options(const esp_program_options *o, struct diags *diags)
+static bool take_options(const esp_program_options *options, esp_program_options *o, struct diags *diags)
 {
 	const char *function = "esp_program_create";
+	if (options && !api_take_struct(diags, function, "options", options, o, sizeof *o))
+		return false;
 	if (o->at < ESP_AT_MODEL || o->at > ESP_AT_EVERY_NODE)
 		return api_bad_argument(diags, function, "options->at", "must be one of ESP_AT_...");
 	if (o->target && !target_find(o->target))
@@ -85,17 +142,15 @@ static bool check_options(const esp_program_options *o, struct diags *diags)
 esp_status esp_program_create(const esp_model *model, const esp_weights *weights,
 			      const esp_program_options *options, esp_program **out, esp_error **error)
 {
-	static const esp_program_options defaults;
-	struct diags diags = api_begin(model ? (const void *)model : weights);
+	struct api_call call = api_begin(model ? (const void *)model : weights);
+	esp_program_options o = {0};
 	esp_program *p = NULL;
-	if (!options)
-		options = &defaults;
-	if (api_need(&diags, model) && api_need(&diags, weights) && api_need(&diags, out) &&
-	    check_options(options, &diags))
-		p = new_program(model, weights, options, &diags);
+	if (api_need(&call, model) && api_need(&call, weights) && api_need(&call, out) &&
+	    take_options(options, &o, &call.diags))
+		p = new_program(model, weights, &o, &call.diags);
 	if (out)
 		*out = p;
-	return api_end(&diags, p, error);
+	return api_end(&call, p, error);
 }
 
 void esp_program_free(esp_program *p)
@@ -144,9 +199,9 @@ bool program_prepare(esp_program *p, struct diags *diags)
 
 esp_status esp_program_prepare(esp_program *program, esp_error **error)
 {
-	struct diags diags = api_begin(program);
-	bool ok = api_need(&diags, program) && program_prepare(program, &diags);
-	return api_end(&diags, ok, error);
+	struct api_call call = api_begin(program);
+	bool ok = api_need(&call, program) && program_prepare(program, &call.diags);
+	return api_end(&call, ok, error);
 }
 
 /* --- interface --- */
@@ -165,14 +220,9 @@ size_t esp_program_inputs(const esp_program *p)
 	return p ? p->interface.inputs : 0;
 }
 
-const char *esp_program_input(const esp_program *p, size_t input, size_t *elements)
+const esp_input *esp_program_input(const esp_program *p, size_t input)
 {
-	if (input >= esp_program_inputs(p))
-		return NULL;
-	const struct image_input *in = &p->interface.input[input];
-	if (elements)
-		*elements = in->token ? 0 : in->elements;
-	return in->name;
+	return input < esp_program_inputs(p) ? &p->inputs[input] : NULL;
 }
 
 size_t esp_program_outputs(const esp_program *p)
@@ -180,23 +230,19 @@ size_t esp_program_outputs(const esp_program *p)
 	return p ? p->interface.outputs : 0;
 }
 
-/* The shape comes from the graph, because buffers are not laid out before there is code. */
-esp_output esp_program_output(const esp_program *p, size_t output)
+const esp_output *esp_program_output(const esp_program *p, size_t output)
 {
-	if (output >= esp_program_outputs(p))
-		return (esp_output){0};
-	const struct image_output *o = &p->interface.output[output];
-	const struct ra_model *graph = p->model->graph;
-	const struct ra_shape *shape = &ra_at(graph, graph->outputs.at[output].value)->shape;
-	esp_output result = {.name = o->name,
-			     .elements = 1,
-			     .rank = shape->rank,
-			     .at_root = o->at_root,
-			     .labels = o->labels,
-			     .label = o->label};
-	for (int d = 0; d < shape->rank; d++)
-		result.elements *= result.shape[d] = ra_dim_value(&shape->dim[d], p->sizes);
-	return result;
+	return output < esp_program_outputs(p) ? &p->outputs[output] : NULL;
+}
+
+size_t esp_program_states(const esp_program *p)
+{
+	return p ? p->interface.states : 0;
+}
+
+const esp_state *esp_program_state(const esp_program *p, size_t state)
+{
+	return state < esp_program_states(p) ? &p->states[state] : NULL;
 }
 
 /* --- dumps --- */
@@ -236,17 +282,17 @@ static bool dump(void *job)
 
 esp_status esp_program_dump(esp_program *program, const char *stage, char **text, esp_error **error)
 {
-	struct diags diags = api_begin(program);
+	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	if (api_need(&diags, program) && api_need(&diags, stage) && api_need(&diags, text)) {
+	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text)) {
 		struct arena arena;
 		arena_init(&arena, &program->object.context->allocator);
-		struct dumping d = {program, stage, &arena, str_in(&arena), &diags};
-		if (api_guarded(&arena, &diags, dump, &d))
-			copy = api_text(program->object.context, str_text(&d.text), &diags);
+		struct dumping d = {program, stage, &arena, str_in(&arena), &call.diags};
+		if (api_guarded(&arena, &call.diags, dump, &d))
+			copy = api_text(program->object.context, str_text(&d.text), &call.diags);
 		arena_free(&arena);
 	}
 	if (text)
 		*text = copy;
-	return api_end(&diags, copy, error);
+	return api_end(&call, copy, error);
 }

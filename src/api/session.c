@@ -6,7 +6,10 @@ struct esp_session {
 	struct object object;
 	esp_binding *binding;
 	struct rt_session run;
+	atomic_bool busy;
+	esp_costs costs;
 	/* of the last run */
+	uint64_t generation;
 	size_t structures;
 	int32_t *begin;	 /* structures + 1: their first nodes in the forest */
 	size_t capacity; /* of `begin` */
@@ -22,6 +25,20 @@ static void destroy(void *object)
 	object_release(s->binding);
 }
 
+static void note_costs(esp_session *s, const struct packed *p)
+{
+	s->costs = (esp_costs){
+	    .compile = s->binding->program->seconds,
+	    .bind = p->seconds,
+	    .linearize = s->run.linearize,
+	    .run = s->run.run,
+	    .runs = s->run.runs,
+	    .structures = s->run.structures,
+	    .nodes = s->run.nodes,
+	    .batches = s->run.batches,
+	};
+}
+
 static esp_session *new_session(esp_binding *binding, struct diags *diags)
 {
 	esp_context *context = binding->object.context;
@@ -29,6 +46,9 @@ static esp_session *new_session(esp_binding *binding, struct diags *diags)
 	if (!s)
 		return NULL;
 	s->binding = object_hold(binding);
+	struct packed *p = binding_hold(binding);
+	note_costs(s, p);
+	object_release(p);
 	if (rt_session_init(&s->run, &context->allocator, &binding->program->image, diags))
 		return s;
 	object_release(s);
@@ -37,13 +57,13 @@ static esp_session *new_session(esp_binding *binding, struct diags *diags)
 
 esp_status esp_session_create(esp_binding *binding, esp_session **out, esp_error **error)
 {
-	struct diags diags = api_begin(binding);
+	struct api_call call = api_begin(binding);
 	esp_session *s = NULL;
-	if (api_need(&diags, binding) && api_need(&diags, out))
-		s = new_session(binding, &diags);
+	if (api_need(&call, binding) && api_need(&call, out))
+		s = new_session(binding, &call.diags);
 	if (out)
 		*out = s;
-	return api_end(&diags, s, error);
+	return api_end(&call, s, error);
 }
 
 void esp_session_free(esp_session *s)
@@ -74,31 +94,75 @@ static bool remember(esp_session *s, const struct lin_forest *f, struct diags *d
 	return true;
 }
 
+static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p, struct diags *diags)
+{
+	struct rt_minibatch m = forest_minibatch(f);
+	struct esp_context *c = s->object.context;
+	s->structures = 0;
+	s->generation = 0;
+	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
+		return false;
+	context_check_team(c);
+	s->structures = m.forest.inputs;
+	s->generation = p->generation;
+	note_costs(s, p);
+	return true;
+}
+
+/* The weights are held for the whole run, so that an exchange meanwhile does not show in it. */
 static bool run(esp_session *s, const esp_forest *f, struct diags *diags)
 {
 	if (f->program != s->binding->program)
 		return api_bad_argument(diags, "esp_session_run", "forest",
 					"belongs to another program than the session");
-	struct rt_minibatch m = forest_minibatch(f);
-	s->structures = 0;
-	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &s->binding->packed, NULL, &m, diags))
-		return false;
-	s->structures = m.forest.inputs;
-	return true;
+	if (atomic_exchange_explicit(&s->busy, true, memory_order_acquire))
+		return diag_add(diags, DIAG_SESSION_BUSY, (struct diag_at){0},
+				"give each thread a session of its own",
+				"another thread is in a run of this session");
+	struct packed *p = binding_hold(s->binding);
+	bool ok = run_with(s, f, p, diags);
+	object_release(p);
+	atomic_store_explicit(&s->busy, false, memory_order_release);
+	return ok;
 }
 
 esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_error **error)
 {
-	struct diags diags = api_begin(session ? (const void *)session : forest);
-	bool ok = api_need(&diags, session) && api_need(&diags, forest) && run(session, forest, &diags);
-	return api_end(&diags, ok, error);
+	struct api_call call = api_begin(session ? (const void *)session : forest);
+	bool ok = api_need(&call, session) && api_need(&call, forest) && run(session, forest, &call.diags);
+	return api_end(&call, ok, error);
 }
 
 /* --- results --- */
 
+bool session_structures(const esp_session *s, size_t *structures)
+{
+	*structures = s->structures;
+	return s->generation != 0;
+}
+
+size_t session_nodes(const esp_session *s, size_t structure)
+{
+	return (size_t)(s->begin[structure + 1] - s->begin[structure]);
+}
+
+const esp_program *session_program(const esp_session *s)
+{
+	return s->binding->program;
+}
+
 static bool has_output(const esp_session *s, size_t output, size_t structure)
 {
 	return s && structure < s->structures && output < (size_t)s->run.image->outputs;
+}
+
+/* The number in the forest of a node that the structure has. */
+static bool find_node(const esp_session *s, size_t structure, size_t node, int64_t *number)
+{
+	if (structure >= s->structures || node >= session_nodes(s, structure))
+		return false;
+	*number = s->begin[structure] + (int64_t)node;
+	return true;
 }
 
 const float *esp_session_output(const esp_session *s, size_t output, size_t structure, size_t node)
@@ -107,9 +171,16 @@ const float *esp_session_output(const esp_session *s, size_t output, size_t stru
 		return NULL;
 	if (s->run.image->output[output].at_root)
 		return rt_session_row(&s->run, output, structure);
-	if (node >= (size_t)(s->begin[structure + 1] - s->begin[structure]))
+	int64_t number;
+	return find_node(s, structure, node, &number) ? rt_session_row(&s->run, output, number) : NULL;
+}
+
+const float *esp_session_state(const esp_session *s, size_t state, size_t structure, size_t node)
+{
+	int64_t number;
+	if (!s || state >= (size_t)s->run.image->states || !find_node(s, structure, node, &number))
 		return NULL;
-	return rt_session_row(&s->run, output, s->begin[structure] + (int64_t)node);
+	return rt_session_state_row(&s->run, state, number);
 }
 
 const float *esp_session_root(const esp_session *s, size_t output, size_t structure)
@@ -117,18 +188,12 @@ const float *esp_session_root(const esp_session *s, size_t output, size_t struct
 	return has_output(s, output, structure) ? rt_session_root_row(&s->run, output, structure) : NULL;
 }
 
-esp_costs esp_session_costs(const esp_session *s)
+uint64_t esp_session_generation(const esp_session *s)
 {
-	if (!s)
-		return (esp_costs){0};
-	return (esp_costs){
-	    .compile = s->binding->program->seconds,
-	    .bind = s->binding->seconds,
-	    .linearize = s->run.linearize,
-	    .run = s->run.run,
-	    .runs = s->run.runs,
-	    .structures = s->run.structures,
-	    .nodes = s->run.nodes,
-	    .batches = s->run.batches,
-	};
+	return s ? s->generation : 0;
+}
+
+const esp_costs *esp_session_costs(const esp_session *s)
+{
+	return s ? &s->costs : NULL;
 }

@@ -40,13 +40,13 @@ static esp_vocab *new_vocab(esp_context *context, const char *path, struct diags
 
 esp_status esp_vocab_open(esp_context *context, const char *path, esp_vocab **out, esp_error **error)
 {
-	struct diags diags = api_begin(context);
+	struct api_call call = api_begin(context);
 	esp_vocab *v = NULL;
-	if (api_need(&diags, context) && api_need(&diags, path) && api_need(&diags, out))
-		v = new_vocab(context, path, &diags);
+	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
+		v = new_vocab(context, path, &call.diags);
 	if (out)
 		*out = v;
-	return api_end(&diags, v, error);
+	return api_end(&call, v, error);
 }
 
 void esp_vocab_free(esp_vocab *v)
@@ -104,13 +104,13 @@ static esp_treebank *new_treebank(esp_context *context, const char *path, const 
 esp_status esp_treebank_open(esp_context *context, const char *path, const esp_vocab *vocab,
 			     esp_treebank **out, esp_error **error)
 {
-	struct diags diags = api_begin(context);
+	struct api_call call = api_begin(context);
 	esp_treebank *t = NULL;
-	if (api_need(&diags, context) && api_need(&diags, path) && api_need(&diags, out))
-		t = new_treebank(context, path, vocab, &diags);
+	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
+		t = new_treebank(context, path, vocab, &call.diags);
 	if (out)
 		*out = t;
-	return api_end(&diags, t, error);
+	return api_end(&call, t, error);
 }
 
 void esp_treebank_free(esp_treebank *t)
@@ -209,7 +209,12 @@ static bool add_tree(struct next *x, const struct io_tree *tree)
 	const void *data = NULL;
 	if (x->forest->program->interface.inputs && !(data = tokens_of(x, tree)))
 		return false;
-	esp_structure s = {tree->nodes, tree->child_begin, tree->children, tree->nodes - 1, &data};
+	esp_structure s = {.size = sizeof s,
+			   .nodes = tree->nodes,
+			   .child_begin = tree->child_begin,
+			   .children = tree->children,
+			   .root = tree->nodes - 1,
+			   .data = &data};
 	const char *sentence = sentence_of(&x->treebank->tree, tree);
 	if (!forest_add(x->forest, &s, x->diags))
 		return false;
@@ -235,18 +240,18 @@ static bool may_retry(const struct diags *diags)
 
 esp_status esp_treebank_next(esp_treebank *treebank, esp_forest *forest, int *more, esp_error **error)
 {
-	struct diags diags = api_begin(treebank ? (const void *)treebank : forest);
-	struct next x = {treebank, forest, &diags, false};
-	bool ok = api_need(&diags, treebank) && api_need(&diags, forest) && api_need(&diags, more);
+	struct api_call call = api_begin(treebank ? (const void *)treebank : forest);
+	struct next x = {treebank, forest, &call.diags, false};
+	bool ok = api_need(&call, treebank) && api_need(&call, forest) && api_need(&call, more);
 	if (ok) {
 		treebank->sentence = NULL;
 		arena_free(&treebank->tree);
 		struct io_ptb before = treebank->reader;
-		ok = api_guarded(&treebank->tree, &diags, next_tree, &x);
-		if (!ok && may_retry(&diags))
+		ok = api_guarded(&treebank->tree, &call.diags, next_tree, &x);
+		if (!ok && may_retry(&call.diags))
 			treebank->reader = before;
 	}
 	if (more)
 		*more = x.more;
-	return api_end(&diags, ok, error);
+	return api_end(&call, ok, error);
 }

@@ -35,13 +35,13 @@ static esp_weights *new_weights(esp_context *context, const char *path, struct d
 
 esp_status esp_weights_open(esp_context *context, const char *path, esp_weights **out, esp_error **error)
 {
-	struct diags diags = api_begin(context);
+	struct api_call call = api_begin(context);
 	esp_weights *w = NULL;
-	if (api_need(&diags, context) && api_need(&diags, path) && api_need(&diags, out))
-		w = new_weights(context, path, &diags);
+	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
+		w = new_weights(context, path, &call.diags);
 	if (out)
 		*out = w;
-	return api_end(&diags, w, error);
+	return api_end(&call, w, error);
 }
 
 void esp_weights_free(esp_weights *w)

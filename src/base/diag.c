@@ -4,9 +4,11 @@
 #include <string.h>
 
 static const struct {
-	const char *spelling, *explanation;
+	const char *spelling, *message, *explanation, *fix;
+	enum diag_status status;
 } registry[] = {
-#define DIAG(name, spelling, explanation) {spelling, explanation},
+#define DIAG(name, status, spelling, message, explanation, fix)                                              \
+	{spelling, message, explanation, fix, DIAG_STATUS_##status},
 #include "base/diag.def"
 #undef DIAG
 };
@@ -16,9 +18,34 @@ const char *diag_spelling(enum diag_id id)
 	return registry[id].spelling;
 }
 
+const char *diag_message(enum diag_id id)
+{
+	return registry[id].message;
+}
+
 const char *diag_explanation(enum diag_id id)
 {
 	return registry[id].explanation;
+}
+
+const char *diag_fix(enum diag_id id)
+{
+	return registry[id].fix;
+}
+
+enum diag_status diag_status(enum diag_id id)
+{
+	return registry[id].status;
+}
+
+bool diag_find(const char *spelling, enum diag_id *id)
+{
+	for (int i = 0; i < DIAG_COUNT; i++)
+		if (strcmp(registry[i].spelling, spelling) == 0) {
+			*id = i;
+			return true;
+		}
+	return false;
 }
 
 void diags_init(struct diags *d, const struct allocator *allocator)
@@ -114,6 +141,8 @@ bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *h
 	    .source = copy(d, at.source, at.source ? strcspn(at.source, "\n\r") : 0),
 	    .line = at.line,
 	    .column = at.column,
+	    .input = -1,
+	    .node = -1,
 	};
 	va_end(args);
 	if (slot->message)
@@ -123,13 +152,31 @@ bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *h
 	return false;
 }
 
-/* The caret's line repeats the tabs of the source, so that it stands right at any tab width. */
+bool diag_about(struct diags *d, int64_t input, int64_t node)
+{
+	if (d->n) {
+		d->at[d->n - 1].input = input;
+		d->at[d->n - 1].node = node;
+	}
+	return false;
+}
+
+/* The caret's line repeats the tabs of the source, so that it stands right at any tab width.  A source without a
+ * column is what a builder was given. */
 static void print_source(const struct diag *g, struct str *s)
 {
-	str_printf(s, "    %s\n    ", g->source);
+	str_printf(s, "    %s\n", g->source);
+	if (!g->column)
+		return;
+	str_puts(s, "    ");
 	for (int i = 0; i + 1 < g->column && g->source[i]; i++)
 		str_puts(s, g->source[i] == '\t' ? "\t" : (g->source[i] & 0xC0) == 0x80 ? "" : " ");
 	str_puts(s, "^\n");
+}
+
+static const char *severity(enum diag_id id)
+{
+	return diag_status(id) == DIAG_STATUS_NOTICE ? "note" : "error";
 }
 
 void diag_print(const struct diag *g, struct str *s)
@@ -140,8 +187,9 @@ void diag_print(const struct diag *g, struct str *s)
 		str_printf(s, "%d:", g->line);
 	if (g->file && g->line && g->column)
 		str_printf(s, "%d:", g->column);
-	str_printf(s, "%serror: %s [%s]\n", g->file ? " " : "", g->message, diag_spelling(g->id));
-	if (g->source && g->source[0] && g->column)
+	str_printf(s, "%s%s: %s [%s]\n", g->file ? " " : "", severity(g->id), g->message,
+		   diag_spelling(g->id));
+	if (g->source && g->source[0])
 		print_source(g, s);
 	if (g->hint)
 		str_printf(s, "    hint: %s\n", g->hint);

@@ -1,5 +1,6 @@
 #include "base/str.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +57,60 @@ const char *str_text(const struct str *s)
 	return s->text ? s->text : "";
 }
 
-void str_float(struct str *s, float value)
+/* --- numbers, as the C locale writes them --- */
+
+double str_read_double(const char *text)
 {
-	char text[32];
-	for (int digits = 1; digits <= 9; digits++) {
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c)
+		return strtod(text, NULL);
+	double value = strtod_l(text, NULL, c);
+	freelocale(c);
+	return value;
+}
+
+float str_read_float(const char *text)
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c)
+		return strtof(text, NULL);
+	float value = strtof_l(text, NULL, c);
+	freelocale(c);
+	return value;
+}
+
+static void write_number(struct str *s, double value, int most_digits, bool (*is_same)(const char *, double))
+{
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = c ? uselocale(c) : (locale_t)0;
+	char text[40];
+	for (int digits = 1; digits <= most_digits; digits++) {
 		snprintf(text, sizeof text, "%.*g", digits, value);
-		if (strtof(text, NULL) == value || value != value)
+		if (is_same(text, value))
 			break;
 	}
+	if (c) {
+		uselocale(old);
+		freelocale(c);
+	}
 	str_puts(s, text);
+}
+
+static bool is_same_double(const char *text, double value)
+{
+	return strtod(text, NULL) == value || value != value;
+}
+
+static bool is_same_float(const char *text, double value)
+{
+	return strtof(text, NULL) == (float)value || value != value;
+}
+
+void str_double(struct str *s, double value)
+{
+	write_number(s, value, 17, is_same_double);
+}
+
+void str_float(struct str *s, float value)
+{
+	write_number(s, value, 9, is_same_float);
 }

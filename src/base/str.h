@@ -23,7 +23,11 @@ __attribute__((format(printf, 2, 3))) void str_printf(struct str *, const char *
 __attribute__((format(printf, 2, 0))) void str_vprintf(struct str *, const char *format, va_list);
 const char *str_text(const struct str *);
 
-/* The shortest decimal spelling that reads back as the same float. */
+/* The shortest decimal spelling that reads back as the same number, whatever the locale of the process. */
 void str_float(struct str *, float);
+void str_double(struct str *, double);
+/* The number that a text begins with, whatever the locale. */
+float str_read_float(const char *text);
+double str_read_double(const char *text);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum tensor_dtype { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_I32 };
+enum tensor_dtype { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_I32, TENSOR_I64 };
 enum { TENSOR_MAX_RANK = 4 };
 
 /* Row-major, no padding. */
@@ -25,7 +25,7 @@ static inline int64_t tensor_elements(const struct tensor_info *t)
 
 static inline int64_t tensor_element_bytes(enum tensor_dtype d)
 {
-	return d == TENSOR_F16 || d == TENSOR_BF16 ? 2 : 4;
+	return d == TENSOR_F16 || d == TENSOR_BF16 ? 2 : d == TENSOR_I64 ? 8 : 4;
 }
 
 #endif

@@ -42,7 +42,7 @@ static struct diag_at place(const struct parser *p, const char *at)
 			line = c + 1;
 			number++;
 		}
-	return (struct diag_at){p->file, number, at - line + 1, line};
+	return (struct diag_at){.file = p->file, .line = number, .column = at - line + 1, .source = line};
 }
 
 __attribute__((format(printf, 3, 4))) static _Noreturn void fail(struct parser *p, const char *hint,
@@ -264,7 +264,7 @@ static ilir_expr number(struct parser *p, bool negative)
 	if (is_float && text[last] == 'i')
 		expected(p, "a float or an integer");
 	if (is_float)
-		e = ilir_float(p->m, negative ? -strtof(text, NULL) : strtof(text, NULL));
+		e = ilir_float(p->m, negative ? -str_read_float(text) : str_read_float(text));
 	else if (text[last] == 'i')
 		e = ilir_i32(p->m, in_range(p, negative ? -value : value, INT32_MIN, INT32_MAX));
 	else

@@ -127,6 +127,15 @@ struct image_output {
 	const char *const *label;
 };
 
+/* A row per node. */
+struct image_state {
+	const char *name;
+	int buffer; /* -1 before there are buffers */
+	int rank;
+	int64_t shape[TENSOR_MAX_RANK];
+	int64_t elements;
+};
+
 struct image {
 	const char *name;
 	/* what structures it accepts */
@@ -154,6 +163,8 @@ struct image {
 	const char *const *kernel_name;
 	int outputs;
 	const struct image_output *output;
+	int states;
+	const struct image_state *state;
 	struct image_code code;
 };
 

@@ -40,8 +40,10 @@ static enum io_next refuse(struct io_ptb *r, struct diags *diags, enum diag_id i
 		source[length] = 0;
 	}
 	diag_add(diags, id,
-		 (struct diag_at){r->file, place(line.number), place(p - line.begin + 1),
-				  length <= SHOWN_LINE ? source : NULL},
+		 (struct diag_at){.file = r->file,
+				  .line = place(line.number),
+				  .column = place(p - line.begin + 1),
+				  .source = length <= SHOWN_LINE ? source : NULL},
 		 hint, "%s", message);
 	r->at = r->end;
 	return IO_FAILED;

@@ -122,10 +122,11 @@ __attribute__((format(printf, 3, 4))) static bool bad_tensor(const struct openin
 	return diag_add(o->diags, DIAG_BAD_TENSOR, AT(o), again, "tensor '%.200s': %s", name, what);
 }
 
+/* I64 is what counters and indices have, which no model reads: such a tensor may be there. */
 static const struct {
 	const char *spelling;
 	enum tensor_dtype dtype;
-} dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}};
+} dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}, {"I64", TENSOR_I64}};
 
 static bool read_dtype(const struct opening *o, struct tensor_info *t, const json_t *value)
 {
@@ -331,10 +332,15 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 				w->fd < 0 ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
 	const struct tensor_info *t = &w->tensor[i];
 	int64_t elements = tensor_elements(t), size = tensor_element_bytes(t->dtype);
+	if (t->dtype == TENSOR_I64)
+		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, "convert it to F32, F16 or BF16 before saving",
+				"tensor '%s' has dtype 'I64', of which no weights are read", t->name);
 	if (first < 0 || count < 0 || count > elements - first)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				"%lld values from value %lld on are wanted of tensor '%s', which has %lld",
 				(long long)count, (long long)first, t->name, (long long)elements);
+	if (!count)
+		return true;
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
 	if (!read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
 		return false;

@@ -30,7 +30,7 @@ void io_safetensors_close(struct io_safetensors *);
 /* The tensor of that name, or -1. */
 int io_safetensors_find(const struct io_safetensors *, const char *name);
 
-/* Values first .. first+count-1 of tensor i, as f32. */
+/* Values first .. first+count-1 of tensor i, as f32; not of I64. */
 bool io_safetensors_read_f32(const struct io_safetensors *, struct diags *, int i, int64_t first,
 			     int64_t count, float *to);
 

@@ -96,14 +96,20 @@ static int64_t input_of(const struct lin_forest *f, int32_t id, int32_t *scratch
 	return i < f->inputs ? i : -1;
 }
 
-struct lin_name lin_name(const struct lin_forest *f, int32_t id, int32_t *scratch, int32_t *marks)
+struct lin_name lin_name_of(const struct lin_forest *f, int64_t input, int32_t id)
 {
-	struct lin_name name;
-	int64_t input = input_of(f, id, scratch, marks);
+	struct lin_name name = {input, id, ""};
+	if (input >= 0 && f->input_begin)
+		name.node -= f->input_begin[input];
 	if (input < 0)
 		snprintf(name.text, sizeof name.text, "node %d", id);
 	else
-		snprintf(name.text, sizeof name.text, "node %d of input %lld",
-			 f->input_begin ? id - f->input_begin[input] : id, (long long)input);
+		snprintf(name.text, sizeof name.text, "node %lld of input %lld", (long long)name.node,
+			 (long long)input);
 	return name;
+}
+
+struct lin_name lin_name(const struct lin_forest *f, int32_t id, int32_t *scratch, int32_t *marks)
+{
+	return lin_name_of(f, input_of(f, id, scratch, marks), id);
 }

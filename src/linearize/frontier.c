@@ -25,16 +25,22 @@ static inline void set_height(struct lin_order *o, const struct lin_forest *f, i
 }
 
 /* Forests that are not numbered children first mostly are parents first: the nodes from the last to `swept`
- * whose children have their heights by then. */
+ * whose children have their heights by then.  Heights that are missing are the largest of all when they are
+ * read without a sign. */
 static void sweep_back(struct lin_order *o, const struct lin_forest *f)
 {
+	const int32_t *child_begin = f->child_begin, *children = f->children;
+	int32_t *height = o->height, *count = o->batch_begin + 2, batches = o->batches;
 	for (int32_t n = o->nodes - 1; n >= o->swept; n--) {
-		bool ready = true;
-		for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)
-			ready &= o->height[f->children[i]] >= 0;
-		if (ready)
-			set_height(o, f, n);
+		uint32_t after = 0;
+		for (int32_t i = child_begin[n]; i < child_begin[n + 1]; i++) {
+			uint32_t h = height[children[i]];
+			after = h >= after ? h + (h != (uint32_t)UNSEEN) : after;
+		}
+		if (after != (uint32_t)UNSEEN)
+			batches = lin_set_height(height, count, batches, n, after);
 	}
+	o->batches = batches;
 }
 
 /* The heights of a node and of all below it, depth first with the stack in `order` and, beside it, each
@@ -60,6 +66,14 @@ static int32_t descend(struct lin_order *o, const struct lin_forest *f, int32_t 
 	}
 }
 
+static bool refuse_cycle(struct lin_order *o, const struct lin_forest *f, int32_t n, struct diags *diags)
+{
+	struct lin_name name = lin_name(f, n, o->order, o->number);
+	diag_add(diags, DIAG_CYCLE, (struct diag_at){0}, "structures must be trees or acyclic graphs",
+		 "%s is its own descendant", name.text);
+	return diag_about(diags, name.input, name.node);
+}
+
 /* Children first was lin_scan's part, parents first is one sweep more, any other order takes a search. */
 static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
 {
@@ -69,21 +83,20 @@ static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct
 	for (int32_t n = o->swept; n < o->nodes && cycle == NONE; n++)
 		if (o->height[n] == UNSEEN)
 			cycle = descend(o, f, n);
-	return cycle == NONE ||
-	       diag_add(diags, DIAG_CYCLE, (struct diag_at){0}, "structures must be trees or acyclic graphs",
-			"%s is its own descendant", lin_name(f, cycle, o->order, o->number).text);
+	return cycle == NONE || refuse_cycle(o, f, cycle, diags);
 }
 
 /* Counting sort by height, stable in the id.  Nodes of height h were counted two places further on; the sums
  * put the begin of h at h + 1, and numbering moves it to the end of h, which is where h + 1 begins. */
 static void number_nodes(struct lin_order *o)
 {
-	int32_t *begin = o->batch_begin;
+	/* Where nodes may be as high as there are nodes, no mark is used. */
+	int32_t *begin = o->batch_begin, mask = o->batches > LIN_CHILD ? -1 : ~LIN_CHILD;
 	begin[0] = begin[1] = 0;
 	for (int32_t b = 2; b <= o->batches; b++)
 		begin[b] += begin[b - 1];
 	for (int32_t n = 0; n < o->nodes; n++) {
-		int32_t to = begin[o->height[n] + 1]++;
+		int32_t to = begin[(o->height[n] & mask) + 1]++;
 		o->number[n] = to;
 		o->order[to] = n;
 	}

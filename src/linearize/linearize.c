@@ -76,15 +76,15 @@ static void carve(struct lin_order *o, const struct piece *p, size_t n)
 }
 
 /* There are at most as many batches as nodes; `batch_begin` has a place to spare, which lin_frontier counts
- * in. */
+ * in.  `number` and `height` have two, for the children of leaves (see scan.c). */
 static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
 	size_t nodes = o->nodes, bytes;
 	struct piece pieces[] = {
 	    {&o->order, nodes, 1},
-	    {&o->number, nodes, 1},
-	    {&o->height, nodes, 1},
+	    {&o->number, nodes + 2, 1},
+	    {&o->height, nodes + 2, 1},
 	    {&o->batch_begin, nodes + 2, 1},
 	    {&o->root, o->inputs, 1},
 	    {&o->child, nodes, fixed ? rules.children : 0},

@@ -51,7 +51,7 @@ struct lin_order {
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges */
 	/* its own */
-	int32_t *height; /* nodes, by id */
+	int32_t *height; /* nodes, by id; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	size_t stride;	 /* of `child`, in elements */
 	void *block;
@@ -78,6 +78,8 @@ bool lin_check_sizes(const struct lin_forest *, struct diags *);
 /* That children, their counts and the roots are as the rules want them.  On the way: the heights of the nodes
  * before the first that precedes a child of its own, which is `swept`. */
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
+/* May be set in `height` when all heights are known. */
+enum { LIN_CHILD = 1 << 30 };
 /* The other heights, finding cycles; then `order`, `number`, `batch_begin`, `leaves`, `batches`. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
 /* The index arrays: `root` and those of children. */
@@ -86,8 +88,10 @@ void lin_fill(struct lin_order *, const struct lin_forest *);
 /* "node 3 of input 1": for diagnostics about a node of a forest whose child_begin is right.  Takes `scratch`
  * and `marks`, a node each. */
 struct lin_name {
+	int64_t input, node; /* -1 = unknown; the node as counted in the input */
 	char text[80];
 };
+struct lin_name lin_name_of(const struct lin_forest *, int64_t input, int32_t id);
 struct lin_name lin_name(const struct lin_forest *, int32_t id, int32_t *scratch, int32_t *marks);
 
 /* Gives a node its height and returns the number of batches, one more than the largest height so far.

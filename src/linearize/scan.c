@@ -11,20 +11,22 @@ static bool refuse_arity(struct lin_order *o, const struct lin_forest *f, int32_
 			 struct diags *diags)
 {
 	int32_t found = f->child_begin[n + 1] - f->child_begin[n];
-	return diag_add(diags, DIAG_WRONG_ARITY, nowhere,
-			"binarize the structure, or use a model whose nodes take any number of children",
-			"%s has %d %s; the model's inner nodes have %d, its leaves 0",
-			lin_name(f, n, o->order, o->number).text, found, found == 1 ? "child" : "children",
-			rules.children);
+	struct lin_name name = lin_name(f, n, o->order, o->number);
+	diag_add(diags, DIAG_WRONG_ARITY, nowhere,
+		 "binarize the structure, or use a model whose nodes take any number of children",
+		 "%s has %d %s; the model's inner nodes have %d, its leaves 0", name.text, found,
+		 found == 1 ? "child" : "children", rules.children);
+	return diag_about(diags, name.input, name.node);
 }
 
 static bool refuse_child(struct lin_order *o, const struct lin_forest *f, int32_t n, int32_t i,
 			 struct diags *diags)
 {
-	return diag_add(
-	    diags, DIAG_DANGLING_CHILD, nowhere, "children are named by the number of a node, from 0",
-	    "child %d of %s is node %d, but there are nodes 0 to %lld only", i - f->child_begin[n],
-	    lin_name(f, n, o->order, o->number).text, f->children[i], (long long)f->nodes - 1);
+	struct lin_name name = lin_name(f, n, o->order, o->number);
+	diag_add(diags, DIAG_DANGLING_CHILD, nowhere, "children are named by the number of a node, from 0",
+		 "child %d of %s is node %d, but there are nodes 0 to %lld only", i - f->child_begin[n],
+		 name.text, f->children[i], (long long)f->nodes - 1);
+	return diag_about(diags, name.input, name.node);
 }
 
 static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32_t parent, int32_t n,
@@ -32,10 +34,11 @@ static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32
 {
 	struct lin_name name = lin_name(f, child, o->order, o->number);
 	struct lin_name first = lin_name(f, parent, o->order, o->number);
-	return diag_add(diags, DIAG_SHARED_CHILD, nowhere,
-			"give each parent a copy of the node, or declare the model's structure a DAG",
-			"%s is a child of %s and%s of %s", name.text, first.text, parent == n ? " again" : "",
-			lin_name(f, n, o->order, o->number).text);
+	diag_add(diags, DIAG_SHARED_CHILD, nowhere,
+		 "give each parent a copy of the node, or declare the model's structure a DAG",
+		 "%s is a child of %s and%s of %s", name.text, first.text, parent == n ? " again" : "",
+		 lin_name(f, n, o->order, o->number).text);
+	return diag_about(diags, name.input, name.node);
 }
 
 /* The children of nodes up to `n` are good but for one that has two parents, `n` among them. */
@@ -83,30 +86,92 @@ struct pass {
 	const int32_t *child_begin, *list;
 	int32_t *height, *count; /* count[h]: nodes of height h */
 	uint8_t *seen;		 /* 1 = is a child already; in the memory of `number` */
-	int32_t nodes, swept, batches;
+	int32_t nodes, batches;
 };
 
-/* Looks at the children `list[0 .. count-1]` of node n.  The height, or -1 when one of them is wrong. */
-static inline __attribute__((always_inline)) int32_t
-scan_children(struct pass *p, int32_t n, const int32_t *list, int32_t count, bool shared)
+/* `count` children that must lie below `limit`.  One more than the highest of them (0 when heights are not
+ * asked for), or -1 when one is wrong. */
+static inline __attribute__((always_inline)) int32_t scan_children(const struct pass *p, const int32_t *list,
+								   int32_t count, int32_t limit, bool shared,
+								   bool heights)
 {
-	int32_t highest = 0;
+	int32_t highest = -1;
 	bool wrong = false;
 	for (int32_t k = 0; k < count; k++) {
 		int32_t c = list[k];
-		if ((uint32_t)c >= (uint32_t)p->nodes)
+		if ((uint32_t)c >= (uint32_t)limit)
 			return -1;
 		if (!shared)
 			wrong |= p->seen[c], p->seen[c] = 1;
-		if (c >= n)
-			p->swept = n < p->swept ? n : p->swept;
-		else if (n < p->swept)
+		if (heights)
 			highest = p->height[c] > highest ? p->height[c] : highest;
 	}
 	return wrong ? -1 : highest + 1;
 }
 
-/* The first node that is not as the rules want it, or `nodes`.  Compiled once for each kind of rules. */
+static inline __attribute__((always_inline)) bool count_is_right(int32_t count, int32_t children)
+{
+	return children < 0 || count == 0 || count == children;
+}
+
+/* The heights of all nodes up to the first that has a child ahead of it, or is wrong, which is returned. */
+static inline __attribute__((always_inline)) int32_t sweep(struct pass *p, int32_t children, bool shared)
+{
+	int32_t n;
+	for (n = 0; n < p->nodes; n++) {
+		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin, h;
+		if (!count_is_right(count, children) ||
+		    (h = scan_children(p, p->list + begin, count, n, shared, true)) < 0)
+			break;
+		p->batches = lin_set_height(p->height, p->count, p->batches, n, h);
+	}
+	return n;
+}
+
+/* The same for trees of nodes with no child or two, without a branch on which, since no processor can guess
+ * it: a leaf is given two children that lie past the last node and below any height.  A child is marked in
+ * its height, which is at hand: LIN_CHILD is free because half of the nodes are leaves.  There must be two
+ * edges. */
+static int32_t sweep_pairs(struct pass *p)
+{
+	int32_t past = p->nodes, *height = p->height, n;
+	height[past] = height[past + 1] = -1;
+	for (n = 0; n < p->nodes; n++) {
+		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin;
+		int32_t inner = -(count >> 1), mark = inner & LIN_CHILD; /* all of it, or nothing */
+		const int32_t *c = p->list + (begin & inner);
+		uint32_t left = (c[0] & inner) | (past & ~inner),
+			 right = (c[1] & inner) | ((past + 1) & ~inner);
+		uint32_t limit = (n & inner) | ((past + 2) & ~inner);
+		if (count & ~2 || left >= limit || right >= limit)
+			break;
+		int32_t a = height[left], b = height[right];
+		if ((a | b) & mark || left == right)
+			break;
+		height[left] = a | mark;
+		height[right] = b | mark;
+		p->batches = lin_set_height(height, p->count, p->batches, n, (a > b ? a : b) + 1);
+	}
+	return n;
+}
+
+/* The first node that is not as the rules want it, or `nodes`. */
+static inline __attribute__((always_inline)) int32_t check(const struct pass *p, int32_t children,
+							   bool shared)
+{
+	int32_t n;
+	for (n = 0; n < p->nodes; n++) {
+		int32_t begin = p->child_begin[n], count = p->child_begin[n + 1] - begin;
+		if (!count_is_right(count, children) ||
+		    scan_children(p, p->list + begin, count, p->nodes, shared, false) < 0)
+			break;
+	}
+	return n;
+}
+
+/* The heights as far as they can be swept; then, should that not be to the end, whether all nodes are right.
+ * Forests that are not numbered children first stop the sweep early as a rule, so the check may begin anew.
+ */
 static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, const struct lin_forest *f,
 							  int32_t children, bool shared)
 {
@@ -115,30 +180,24 @@ static inline __attribute__((always_inline)) int32_t scan(struct lin_order *o, c
 			 .height = o->height,
 			 .count = o->batch_begin + 2,
 			 .seen = (uint8_t *)o->number,
-			 .nodes = o->nodes,
-			 .swept = o->nodes};
-	int32_t n;
-	for (n = 0; n < p.nodes; n++) {
-		int32_t begin = p.child_begin[n], count = p.child_begin[n + 1] - begin, h = 0;
-		if (count) {
-			if (children >= 0 && count != children)
-				break;
-			h = scan_children(&p, n, p.list + begin, children >= 0 ? children : count, shared);
-			if (h < 0)
-				break;
-		}
-		if (n < p.swept)
-			p.batches = lin_set_height(p.height, p.count, p.batches, n, h);
-	}
-	o->swept = p.swept;
+			 .nodes = o->nodes};
+	bool pairs = children == 2 && !shared && o->edges >= 2;
+	if (!shared && !pairs)
+		memset(p.seen, 0, (uint32_t)p.nodes);
+	o->swept = pairs ? sweep_pairs(&p) : sweep(&p, children, shared);
 	o->batches = p.batches;
-	return n;
+	if (o->swept == p.nodes)
+		return p.nodes;
+	for (int32_t n = 0; pairs && n < o->swept; n++)
+		p.height[n] &= ~LIN_CHILD;
+	if (!shared)
+		memset(p.seen, 0, (uint32_t)p.nodes);
+	return check(&p, children, shared);
 }
 
+/* Compiled once for each kind of rules. */
 bool lin_scan(struct lin_order *o, const struct lin_forest *f, struct lin_rules rules, struct diags *diags)
 {
-	if (!rules.shared)
-		memset(o->number, 0, f->nodes);
 	int32_t n = rules.shared	  ? scan(o, f, rules.children, true)
 		    : rules.children == 2 ? scan(o, f, 2, false)
 		    : rules.children == 1 ? scan(o, f, 1, false)

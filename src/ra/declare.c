@@ -25,6 +25,8 @@ int ra_find_slot(const struct ra_graph *g, const char *name, size_t length)
 
 static bool is_before(struct diag_at a, struct diag_at b)
 {
+	if (a.call || b.call)
+		return a.call < b.call;
 	return a.line < b.line || (a.line == b.line && a.column < b.column);
 }
 
@@ -34,8 +36,8 @@ static void refuse_twice(struct ra_graph *g, const struct ra_name *a, const stru
 {
 	const struct ra_name *first = is_before(b->span.at, a->span.at) ? b : a, *second = first == a ? b : a;
 	ra_report(g->report, DIAG_MODEL_DUPLICATE, second->span.at, "give one of them another name",
-		  "'%s' is already %s (line %d)", ra_excerpt(g->arena, second->span),
-		  ra_name_kind_text(first->kind), first->span.at.line);
+		  "'%s' is already %s%s", ra_excerpt(g->arena, second->span), ra_name_kind_text(first->kind),
+		  ra_line(g->arena, first->span.at));
 	g->syntax->incomplete = true;
 }
 
@@ -76,8 +78,8 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 		return n->index;
 	if (n) {
 		ra_refuse(g, DIAG_MODEL_DIMENSION, span.at, "dimensions have names of their own",
-			  "'%s' is %s (line %d), no dimension", ra_excerpt(g->arena, span),
-			  ra_name_kind_text(n->kind), n->span.at.line);
+			  "'%s' is %s%s, no dimension", ra_excerpt(g->arena, span),
+			  ra_name_kind_text(n->kind), ra_line(g->arena, n->span.at));
 		return -1;
 	}
 	if (declare)
@@ -280,21 +282,26 @@ static void check_complete(struct ra_graph *g)
 	const struct ra_syntax *s = g->syntax;
 	const struct {
 		bool there;
-		const char *what, *hint;
+		const char *what, *hint, *built; /* the hint to a builder */
 	} needed[] = {
-	    {s->model.length, "a name", "add a line such as: model treelstm"},
-	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)"},
-	    {s->states.n, "a state", "add a line such as: state h[D]"},
+	    {s->model.length, "a name", "add a line such as: model treelstm", NULL},
+	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)",
+	     NULL},
+	    {s->states.n, "a state", "add a line such as: state h[D]", "declare one with esp_builder_state"},
 	    {has_body(s, RA_WORD_LEAF), "a body for leaves",
-	     "add one below 'leaf:', or one for all nodes below 'node:'"},
+	     "add one below 'leaf:', or one for all nodes below 'node:'",
+	     "begin one with esp_builder_body: ESP_BODY_LEAF, or ESP_BODY_NODE for all nodes"},
 	    {has_body(s, RA_WORD_INNER), "a body for inner nodes",
-	     "add one below 'inner:', or one for all nodes below 'node:'"},
-	    {s->outputs.n, "an output", "add a line such as: output result = h"},
+	     "add one below 'inner:', or one for all nodes below 'node:'",
+	     "begin one with esp_builder_body: ESP_BODY_INNER, or ESP_BODY_NODE for all nodes"},
+	    {s->outputs.n, "an output", "add a line such as: output result = h",
+	     "name one with esp_builder_output"},
 	};
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
 		if (!needed[i].there)
 			ra_report(g->report, DIAG_MODEL_MISSING, (struct diag_at){.file = g->model->file},
-				  needed[i].hint, "the model lacks %s", needed[i].what);
+				  s->built ? needed[i].built : needed[i].hint, "the model lacks %s",
+				  needed[i].what);
 }
 
 static void check_bodies(struct ra_graph *g)
@@ -307,9 +314,9 @@ static void check_bodies(struct ra_graph *g)
 				continue;
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
 				  "write one 'node:', or one 'leaf:' and one 'inner:'",
-				  "'%s:' gives nodes a second body after '%s:' (line %d)",
+				  "'%s:' gives nodes a second body after '%s:'%s",
 				  ra_excerpt(g->arena, b->header), ra_excerpt(g->arena, old->header),
-				  old->header.at.line);
+				  ra_line(g->arena, old->header.at));
 			break;
 		}
 }

@@ -108,7 +108,8 @@ static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, con
 	ra_ref value = ra_expand(g, scope, operand[0]);
 	for (size_t i = 1; i < e->chain.operand.n; i++) {
 		struct ra_span span = e->span;
-		span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
+		if (i + 1 < e->chain.operand.n)
+			span.length = (size_t)(operand[i]->span.text + operand[i]->span.length - span.text);
 		value = binary(g, e->chain.op.at[i - 1], value, ra_expand(g, scope, operand[i]), span);
 	}
 	return value;
@@ -180,7 +181,7 @@ static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 			   g, DIAG_MODEL_CHILD, e->span.at, "write sum(... for k in children)",
 			   "the children of this structure have no numbers: there is any number of them"),
 		       none;
-	if (e->slot >= children)
+	if (e->slot < 0 || e->slot >= children)
 		return ra_refuse(g, DIAG_MODEL_CHILD, e->span.at, "children are counted from 0",
 				 "there is no child %lld: a node has %d", (long long)e->slot, children),
 		       none;
@@ -286,6 +287,17 @@ ra_ref ra_expand(struct ra_graph *g, const struct ra_scope *scope, const struct 
 
 /* --- bodies --- */
 
+static struct ra_statement statement_at(struct ra_graph *g, struct diag_at at)
+{
+	if (!at.source)
+		return (struct ra_statement){.line = at.line};
+	const char *text = at.source + strspn(at.source, " \t");
+	size_t length = strcspn(text, "\r\n");
+	while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+		length--;
+	return (struct ra_statement){arena_text(g->arena, text, length), at.line};
+}
+
 static void assign_state(struct ra_graph *g, const struct ra_name *state, const struct ra_binding *b,
 			 ra_ref value)
 {
@@ -296,6 +308,8 @@ static void assign_state(struct ra_graph *g, const struct ra_name *state, const 
 		return;
 	}
 	g->assigned[i] = true;
+	g->model->states.at[i].assigned[g->region == RA_IN_LEAF ? RA_LEAF : RA_INNER] =
+	    statement_at(g, b->name.at);
 	g->value[i] = state->broken || !b->value ? none : ra_build_as_state(g, value, i, b->value->span);
 }
 
@@ -374,7 +388,9 @@ void ra_expand_outputs(struct ra_graph *g)
 					   .at_root = o->at_root,
 					   .labels = (int)o->labels.n,
 					   .label = o->labels.at,
-					   .at = o->name.at};
+					   .at = o->name.at,
+					   .computed = statement_at(g, o->name.at)};
 		vec_push(g->arena, &g->model->outputs, output);
 	}
+	ra_expand(g, NULL, g->syntax->unused);
 }

@@ -84,7 +84,7 @@ bool ra_expect_count(struct ra_parser *p, int64_t limit, int64_t *count)
 	const struct ra_token *t = &p->token;
 	if (t->kind != RA_TOKEN_NUMBER)
 		return ra_expected(p, "a whole number");
-	if (t->number != (double)(int64_t)t->number || t->number > (double)limit)
+	if (t->number > (double)limit || t->number != (double)(int64_t)t->number)
 		return ra_report(p->report, DIAG_MODEL_NUMBER, t->span.at, NULL,
 				 "'%s' is not a whole number of at most %lld", ra_excerpt(p->arena, t->span),
 				 (long long)limit);
@@ -167,7 +167,10 @@ bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
 			return false;
 		vec_push(p->arena, dims, d);
 	} while (ra_take(p, ','));
-	return ra_expect(p, close, close == ']' ? "',' or ']'" : "',' or ')'");
+	return ra_expect(p, close,
+			 close == ']'	? "',' or ']'"
+			 : close == ')' ? "',' or ')'"
+					: "',' or the end");
 }
 
 /* --- expressions --- */

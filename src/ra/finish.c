@@ -66,7 +66,7 @@ static void order(struct ra_graph *g)
 
 static bool same_place(struct diag_at a, struct diag_at b)
 {
-	return a.line == b.line && a.column == b.column;
+	return a.line == b.line && a.column == b.column && a.call == b.call;
 }
 
 /* Reports the unused ones of the parameters that were declared at one place, beginning with the i-th; returns

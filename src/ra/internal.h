@@ -47,6 +47,8 @@ struct ra_report {
 __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
+/* " (line 3)", or nothing when the line is unknown. */
+const char *ra_line(struct arena *, struct diag_at);
 /* A span on one line, blanks joined, comments left out, clipped to what a message can hold. */
 const char *ra_excerpt(struct arena *, struct ra_span);
 bool ra_span_is(struct ra_span, const char *text);
@@ -120,6 +122,7 @@ struct ra_lexer {
 	const char *file, *p, *end, *line_start;
 	int line, depth; /* of ( and [ */
 	bool fresh;	 /* no token on this line yet */
+	const struct diag_at *place; /* of all tokens, for a text that a builder was given; else NULL */
 };
 
 /* The text must be terminated. */
@@ -130,9 +133,6 @@ struct ra_token ra_next(struct ra_lexer *);
 /* Expands braces as the shell does.  False, with *problem, when that is not a list of names. */
 typedef VEC(struct ra_span) ra_spans;
 bool ra_expand_braces(struct arena *, struct ra_span pattern, ra_spans *, const char **problem);
-/* Numbers as the C locale writes them, whatever the locale of the process. */
-double ra_read_number(const char *text);
-void ra_write_number(struct str *, double);
 
 /* --- the syntax of a text --- */
 
@@ -189,6 +189,9 @@ struct ra_expr {
 	};
 };
 
+/* What the names of a builder's values begin with, which no name of a text does. */
+#define RA_VALUE_LETTER '%'
+
 /* A parameter, an input or a state. */
 struct ra_declaration {
 	struct ra_span name;
@@ -234,6 +237,8 @@ struct ra_syntax {
 	VEC(struct ra_body) bodies;
 	VEC(struct ra_output_text) outputs;
 	bool incomplete; /* a declaration did not parse: names that look unknown may not be */
+	bool built;	 /* by calls, not from a text */
+	struct ra_expr *unused; /* what a builder's outputs do not need, looked at for its faults; or NULL */
 };
 
 struct ra_parser {
@@ -254,8 +259,10 @@ void ra_parse_text(struct arena *, struct ra_report *, struct ra_syntax *, const
 /* expression.c: NULL or false after a diagnostic. */
 struct ra_expr *ra_parse_expr(struct ra_parser *);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
-/* The list of dimensions up to `close`, which is taken too. */
+/* The list of dimensions up to `close`, which is taken too: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
+/* parse.c: `sequence`, or tree or dag with its children. */
+bool ra_parse_structure(struct ra_parser *);
 void ra_advance(struct ra_parser *);
 bool ra_take(struct ra_parser *, int kind);
 bool ra_take_word(struct ra_parser *, enum ra_word);
@@ -266,6 +273,13 @@ bool ra_expected(struct ra_parser *, const char *what);
 bool ra_expect_new_name(struct ra_parser *, const char *what, struct ra_span *);
 /* A token that was promised to be a whole number of at most `limit`. */
 bool ra_expect_count(struct ra_parser *, int64_t limit, int64_t *);
+
+/* --- model.c: the two parts of the way that a text and a builder share --- */
+
+/* Adds the functions of the prelude, which must come before those of the text. */
+void ra_parse_prelude(struct arena *, struct ra_report *, struct ra_syntax *);
+/* Fills the model from the syntax; NULL when anything was reported. */
+struct ra_model *ra_make_graph(struct arena *, struct ra_report *, struct ra_syntax *, struct ra_model *);
 
 /* --- prelude.c --- */
 

@@ -1,7 +1,6 @@
 /* Text to tokens. */
 #include "ra/internal.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,8 +74,11 @@ static void skip_blanks(struct ra_lexer *l)
 static struct ra_token token_to(struct ra_lexer *l, const char *end, int kind)
 {
 	struct ra_token t = {.kind = kind, .first = l->fresh};
-	struct diag_at at = {l->file, l->line, (int)(l->p - l->line_start) + 1, l->line_start};
-	t.span = (struct ra_span){l->p, (size_t)(end - l->p), at};
+	struct diag_at at = {.file = l->file,
+			     .line = l->line,
+			     .column = (int)(l->p - l->line_start) + 1,
+			     .source = l->line_start};
+	t.span = (struct ra_span){l->p, (size_t)(end - l->p), l->place ? *l->place : at};
 	l->p = end;
 	l->fresh = false;
 	return t;
@@ -162,7 +164,7 @@ static struct ra_token lex_number(struct ra_lexer *l)
 		return bad(token_to(l, name_end(l, end), RA_TOKEN_BAD), DIAG_MODEL_NUMBER,
 			   "numbers are written 2, 0.5 or 1e-5; a product is written 2*D");
 	struct ra_token t = token_to(l, end, RA_TOKEN_NUMBER);
-	t.number = ra_read_number(t.span.text);
+	t.number = str_read_double(t.span.text);
 	return isfinite((float)t.number) ? t : bad(t, DIAG_MODEL_NUMBER, "numbers are at most 3.4e38");
 }
 
@@ -306,33 +308,4 @@ bool ra_expand_braces(struct arena *a, struct ra_span pattern, ra_spans *names, 
 		vec_push(a, names, name);
 	} while (step(&x));
 	return true;
-}
-
-/* --- numbers --- */
-
-double ra_read_number(const char *text)
-{
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!c)
-		return strtod(text, NULL);
-	double value = strtod_l(text, NULL, c);
-	freelocale(c);
-	return value;
-}
-
-/* The shortest spelling that reads back as the same number. */
-void ra_write_number(struct str *s, double value)
-{
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), old = c ? uselocale(c) : (locale_t)0;
-	char text[40];
-	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	if (c) {
-		uselocale(old);
-		freelocale(c);
-	}
-	str_puts(s, text);
 }

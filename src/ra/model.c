@@ -1,12 +1,26 @@
 /* From a model text to a checked graph: the whole way. */
 #include "ra/internal.h"
 
-static void parse_prelude(struct arena *a, struct ra_report *r, struct ra_syntax *syntax)
+void ra_parse_prelude(struct arena *a, struct ra_report *r, struct ra_syntax *syntax)
 {
 	struct str text = str_in(a);
 	for (int i = 0; i < ra_prelude_functions; i++)
 		str_printf(&text, "def %s\n", ra_prelude[i].text);
 	ra_parse_text(a, r, syntax, RA_PRELUDE_FILE, str_text(&text), text.n, true);
+}
+
+struct ra_model *ra_make_graph(struct arena *a, struct ra_report *report, struct ra_syntax *syntax,
+			       struct ra_model *model)
+{
+	struct ra_graph g = {.arena = a, .report = report, .model = model, .syntax = syntax};
+	ra_declare(&g);
+	if (!syntax->incomplete) {
+		ra_expand_bodies(&g);
+		ra_expand_outputs(&g);
+	}
+	if (!report->seen.n)
+		ra_finish(&g);
+	return report->seen.n ? NULL : model;
 }
 
 struct ra_model *ra_parse(struct arena *a, struct diags *diags, const char *file, const char *text,
@@ -21,16 +35,7 @@ struct ra_model *ra_parse(struct arena *a, struct diags *diags, const char *file
 				 "the text has %zu bytes, more than %d", length, RA_TEXT_LIMIT),
 		       NULL;
 	text = arena_text(a, length ? text : "", length);
-	parse_prelude(a, &report, &syntax);
+	ra_parse_prelude(a, &report, &syntax);
 	ra_parse_text(a, &report, &syntax, model->file, text, length, false);
-
-	struct ra_graph g = {.arena = a, .report = &report, .model = model, .syntax = &syntax};
-	ra_declare(&g);
-	if (!syntax.incomplete) {
-		ra_expand_bodies(&g);
-		ra_expand_outputs(&g);
-	}
-	if (!report.seen.n)
-		ra_finish(&g);
-	return report.seen.n ? NULL : model;
+	return ra_make_graph(a, &report, &syntax, model);
 }

@@ -136,7 +136,7 @@ static bool parse_children(struct ra_parser *p)
 	return ra_expect(p, ')', "')'");
 }
 
-static bool parse_structure(struct ra_parser *p)
+bool ra_parse_structure(struct ra_parser *p)
 {
 	struct ra_span kind = p->token.span;
 	bool tree = ra_span_is(kind, "tree"), sequence = ra_span_is(kind, "sequence");
@@ -256,8 +256,8 @@ static bool parse_output(struct ra_parser *p)
 /* --- statements --- */
 
 static bool (*const statements[RA_WORDS])(struct ra_parser *) = {
-    [RA_WORD_MODEL] = parse_model,   [RA_WORD_STRUCTURE] = parse_structure, [RA_WORD_INPUT] = parse_inputs,
-    [RA_WORD_PARAM] = parse_params,  [RA_WORD_STATE] = parse_states,	    [RA_WORD_DEF] = parse_def,
+    [RA_WORD_MODEL] = parse_model,   [RA_WORD_STRUCTURE] = ra_parse_structure, [RA_WORD_INPUT] = parse_inputs,
+    [RA_WORD_PARAM] = parse_params,  [RA_WORD_STATE] = parse_states,	       [RA_WORD_DEF] = parse_def,
     [RA_WORD_OUTPUT] = parse_output,
 };
 

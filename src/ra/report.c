@@ -9,7 +9,8 @@ static bool seen_before(const struct ra_report *r, enum diag_id id, struct diag_
 {
 	for (size_t i = 0; i < r->seen.n; i++) {
 		struct diag_at old = r->seen.at[i].at;
-		if (r->seen.at[i].id == id && old.line == at.line && old.column == at.column && at.line)
+		if (r->seen.at[i].id == id && old.line == at.line && old.column == at.column &&
+		    old.call == at.call && (at.line || at.call))
 			return true;
 	}
 	return false;
@@ -51,6 +52,11 @@ static const char *skip_blanks(const char *p, const char *end)
 		p++;
 	}
 	return p;
+}
+
+const char *ra_line(struct arena *a, struct diag_at at)
+{
+	return at.line ? ra_format(a, " (line %d)", at.line) : "";
 }
 
 const char *ra_excerpt(struct arena *a, struct ra_span span)

@@ -39,11 +39,15 @@ static bool is_each(const struct ra_scope *scope, const char *name, size_t lengt
 
 /* --- names that have no value --- */
 
+/* Nobody wrote the names of a builder's values; and nobody reads more faults than are kept. */
 static void consider_names(const struct ra_graph *g, const struct ra_scope *scope, struct ra_nearest *near)
 {
+	if (g->report->seen.n >= RA_REPORT_LIMIT)
+		return;
 	for (const struct ra_scope *s = scope; s; s = s->outer)
 		for (size_t i = 0; i < s->n; i++)
-			ra_consider(near, s->spans[i].text, s->spans[i].length);
+			if (*s->spans[i].text != RA_VALUE_LETTER)
+				ra_consider(near, s->spans[i].text, s->spans[i].length);
 	for (size_t i = 0; i < g->name.n; i++)
 		ra_consider(near, g->name.at[i].span.text, g->name.at[i].span.length);
 }
@@ -182,23 +186,23 @@ ra_ref ra_resolve(struct ra_graph *g, const struct ra_scope *scope, const struct
 
 /* --- new names --- */
 
-static bool refuse_name(struct ra_graph *g, struct ra_span name, const char *what, int line)
+static bool refuse_name(struct ra_graph *g, struct ra_span name, const char *what, struct diag_at old)
 {
 	return !ra_refuse(g, DIAG_MODEL_DUPLICATE, name.at, "give one of them another name",
-			  "'%s' is already %s (line %d)", ra_excerpt(g->arena, name), what, line);
+			  "'%s' is already %s%s", ra_excerpt(g->arena, name), what, ra_line(g->arena, old));
 }
 
 bool ra_name_taken(struct ra_graph *g, const struct ra_scope *scope, struct ra_span name)
 {
 	const struct ra_name *n = ra_find_name(g, name.text, name.length);
 	if (n && !(g->call && g->call->def->prelude))
-		return refuse_name(g, name, ra_name_kind_text(n->kind), n->span.at.line);
+		return refuse_name(g, name, ra_name_kind_text(n->kind), n->span.at);
 	for (const struct ra_scope *s = scope; s; s = s->outer) {
 		int i = s->names ? map_get(s->names, name.text, name.length) : -1;
 		if (i >= 0)
-			return refuse_name(g, name, "a name", s->spans[i].at.line);
+			return refuse_name(g, name, "a name", s->spans[i].at);
 		if (s->each.length == name.length && memcmp(s->each.text, name.text, name.length) == 0)
-			return refuse_name(g, name, "a child", s->each.at.line);
+			return refuse_name(g, name, "a child", s->each.at);
 	}
 	return false;
 }

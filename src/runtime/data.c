@@ -1,17 +1,11 @@
 /* Data that nodes carry: checked against what the cases read, then permuted. */
 #include "runtime/internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
-struct node_name {
-	char text[64];
-};
-
-/* The caller's own name of a node: "node 3 of input 1", or its id when inputs are mixed. */
-static struct node_name name_node(const struct lin_forest *f, int32_t id)
+/* The caller's own name of a node. */
+static struct lin_name name_node(const struct lin_forest *f, int32_t id)
 {
-	struct node_name name;
 	int64_t low = 0, high = f->input_begin ? f->inputs : 0;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
@@ -20,19 +14,16 @@ static struct node_name name_node(const struct lin_forest *f, int32_t id)
 		else
 			high = middle;
 	}
-	if (high)
-		snprintf(name.text, sizeof name.text, "node %d of input %lld", id - f->input_begin[low],
-			 (long long)low);
-	else
-		snprintf(name.text, sizeof name.text, "node %d", id);
-	return name;
+	return lin_name_of(f, high ? low : -1, id);
 }
 
 static bool missing(const struct image_input *in, const struct lin_forest *f, int32_t id, struct diags *diags)
 {
-	return diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
-			"give the node a value, or read this input in the other case only",
-			"%s carries no '%s'", name_node(f, id).text, in->name);
+	struct lin_name name = name_node(f, id);
+	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
+		 "give the node a value, or read this input in the other case only", "%s carries no '%s'",
+		 name.text, in->name);
+	return diag_about(diags, name.input, name.node);
 }
 
 static bool bad_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t token,
@@ -40,10 +31,12 @@ static bool bad_token(const struct image_input *in, const struct lin_forest *f, 
 {
 	if (token == -1)
 		return missing(in, f, id, diags);
-	return diag_add(diags, DIAG_TOKEN_OUT_OF_RANGE, (struct diag_at){0},
-			"do the vocabulary and the weights belong together?",
-			"'%s' of %s is %d, but the model has rows 0 .. %lld", in->name, name_node(f, id).text,
-			token, (long long)in->limit - 1);
+	struct lin_name name = name_node(f, id);
+	diag_add(diags, DIAG_TOKEN_OUT_OF_RANGE, (struct diag_at){0},
+		 "do the vocabulary and the weights belong together?",
+		 "'%s' of %s is %d, but the model has rows 0 .. %lld", in->name, name.text, token,
+		 (long long)in->limit - 1);
+	return diag_about(diags, name.input, name.node);
 }
 
 /* The range of numbers at which an input is read. */

@@ -62,6 +62,8 @@ bool rt_session_run(struct rt_session *, const struct rt_binding *, struct rt_te
 const float *rt_session_row(const struct rt_session *, int output, int64_t row);
 /* The row of an input's root, wherever the output is computed. */
 const float *rt_session_root_row(const struct rt_session *, int output, int64_t input);
+/* The row of a state at a node (forest numbering); NULL = no such row. */
+const float *rt_session_state_row(const struct rt_session *, int state, int64_t node);
 void rt_session_free(struct rt_session *);
 
 /* Whether rt_session_run would take the minibatch: everything but the run.  The image needs no code. */

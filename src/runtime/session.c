@@ -202,9 +202,8 @@ bool rt_check(const struct allocator *a, const struct image *image, const struct
 
 /* --- results --- */
 
-static const float *output_row(const struct rt_session *s, int output, int64_t row)
+static const float *buffer_row(const struct rt_session *s, int buffer, int64_t row)
 {
-	int buffer = s->image->output[output].buffer;
 	return (const float *)s->buffers[buffer] + row * s->image->buffer[buffer].row_elements;
 }
 
@@ -215,12 +214,20 @@ const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
 	bool at_root = s->image->output[output].at_root;
 	if (row < 0 || row >= s->sizes[at_root ? IMAGE_INPUTS : IMAGE_NODES])
 		return NULL;
-	return output_row(s, output, at_root ? row : s->order.number[row]);
+	return buffer_row(s, s->image->output[output].buffer, at_root ? row : s->order.number[row]);
 }
 
 const float *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
 {
 	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
 		return NULL;
-	return output_row(s, output, s->image->output[output].at_root ? input : s->order.root[input]);
+	const struct image_output *o = &s->image->output[output];
+	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
+}
+
+const float *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
+{
+	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
+		return NULL;
+	return buffer_row(s, s->image->state[state].buffer, s->order.number[node]);
 }

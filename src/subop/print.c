@@ -58,7 +58,7 @@ static void print_name(const struct sub_program *p, sub_ref r, struct str *s)
 {
 	const struct sub_value *v = sub_at(p, r);
 	if (v->op == SUB_CONST)
-		str_printf(s, "%.9g", v->constant);
+		str_double(s, v->constant);
 	else if (sub_class_of(v->op) == SUB_SOURCE)
 		str_puts(s, source_name(p, v));
 	else

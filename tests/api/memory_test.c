@@ -7,7 +7,7 @@ static const char *weights, *trees, *words;
 /* Everything from the model to a second run. */
 static esp_status use_all(struct kit *k, struct account *a, esp_error **error)
 {
-	esp_context_options memory = {account_resize, a};
+	esp_context_options memory = {.size = sizeof memory, .resize = account_resize, .user = a};
 	char *text = NULL;
 	int more;
 	esp_status s = make_kit(k, &memory, weights, error);

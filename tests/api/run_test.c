@@ -13,22 +13,23 @@ static bool row_is(const float *row, float a, float b)
 
 static void test_program(const struct kit *k)
 {
-	size_t elements = 7;
 	int64_t size = 0;
-	esp_model_facts facts = esp_model_describe(k->model);
-	tap_ok(strcmp(facts.name, "tiny") == 0 && strcmp(facts.structure, "tree") == 0 &&
-		   facts.children == 2 && facts.inputs == 1 && facts.params == 2 && facts.states == 1 &&
-		   facts.outputs == 2,
+	const esp_input *word = esp_program_input(k->program, 0);
+	const esp_model_facts *facts = esp_model_describe(k->model);
+	tap_ok(strcmp(facts->name, "tiny") == 0 && strcmp(facts->structure, "tree") == 0 &&
+		   facts->children == 2 && facts->inputs == 1 && facts->params == 2 && facts->states == 1 &&
+		   facts->outputs == 2,
 	       "a model says what it declares");
-	tap_ok(esp_program_inputs(k->program) == 1 &&
-		   strcmp(esp_program_input(k->program, 0, &elements), "word") == 0 && elements == 0 &&
-		   !esp_program_input(k->program, 1, &elements),
+	tap_ok(esp_program_inputs(k->program) == 1 && strcmp(word->name, "word") == 0 && word->is_token &&
+		   !esp_program_input(k->program, 1),
 	       "a program names its inputs");
-	esp_output twice = esp_program_output(k->program, 0), total = esp_program_output(k->program, 1);
-	tap_ok(twice.elements == 2 && twice.rank == 1 && twice.shape[0] == 2 && !twice.at_root &&
-		   !twice.labels,
+	const esp_output *twice = esp_program_output(k->program, 0),
+			 *total = esp_program_output(k->program, 1);
+	tap_ok(twice->elements == 2 && twice->rank == 1 && twice->shape[0] == 2 && !twice->at_root &&
+		   !twice->labels,
 	       "an output at every node has its shape");
-	tap_ok(strcmp(total.name, "total") == 0 && total.elements == 1 && total.rank == 0 && total.at_root,
+	tap_ok(strcmp(total->name, "total") == 0 && total->elements == 1 && total->rank == 0 &&
+		   total->at_root,
 	       "an output at the root may be a number");
 	tap_ok(strcmp(esp_program_size(k->program, 0, &size), "V") == 0 && size == 4 &&
 		   strcmp(esp_program_size(k->program, 1, &size), "D") == 0 && size == 2 &&
@@ -36,10 +37,46 @@ static void test_program(const struct kit *k)
 	       "sizes come from the weights");
 }
 
+static bool says(const esp_model *m, const char *name, int body, const char *text, int line)
+{
+	int found = -1;
+	const char *statement = esp_model_statement(m, name, body, &found);
+	return (text ? statement && strcmp(statement, text) == 0 : !statement) && found == line;
+}
+
+static void test_statements(const struct kit *k)
+{
+	const esp_model *m = k->model;
+	tap_ok(says(m, "h", ESP_BODY_LEAF, "h = E[word]", 8) &&
+		   says(m, "h", ESP_BODY_INNER, "h = W @ left.h + right.h", 10) &&
+		   says(m, "total", ESP_BODY_OUTPUT, "output total = sum(h) at root", 12),
+	       "a model says where states and outputs are computed");
+	tap_ok(says(m, "h", ESP_BODY_OUTPUT, NULL, 0) && says(m, "total", ESP_BODY_LEAF, NULL, 0) &&
+		   says(m, "h", 77, NULL, 0) && says(m, NULL, ESP_BODY_LEAF, NULL, 0) &&
+		   says(NULL, "h", ESP_BODY_LEAF, NULL, 0) &&
+		   esp_model_statement(m, "h", ESP_BODY_LEAF, NULL),
+	       "what it does not have it has no line of");
+	static const char both[] =
+	    "model m\nstructure tree(*)\nstate h # a comment\nnode:\n"
+	    "\th = 1 + \t # of itself\r\noutput x = h";
+	esp_model *node = NULL;
+	esp_model_parse(k->context, "m.ra", both, strlen(both), &node, NULL);
+	tap_ok(!node, "a line goes on in brackets only");
+	static const char brackets[] =
+	    "model m\nstructure tree(*)\nstate h # a comment\nnode:\n"
+	    "\th = (1 + \t \r\n 2)\noutput x = h";
+	esp_model_parse(k->context, "m.ra", brackets, strlen(brackets), &node, NULL);
+	tap_ok(says(node, "h", ESP_BODY_LEAF, "h = (1 +", 5) &&
+		   says(node, "h", ESP_BODY_INNER, "h = (1 +", 5) &&
+		   says(node, "x", ESP_BODY_OUTPUT, "output x = h", 7),
+	       "a body for all nodes is both; of a long statement there is the first line");
+	esp_model_free(node);
+}
+
 /* A root first, its leaves after it; word 3 at the left, 2 at the right. */
 static const int32_t first_begin[] = {0, 2, 2, 2}, first_children[] = {2, 1}, first_words[] = {-1, 2, 3};
 static const void *const first_data[] = {first_words};
-static const esp_structure root_first = {3, first_begin, first_children, 0, first_data};
+static const esp_structure root_first = {sizeof root_first, 3, first_begin, first_children, 0, first_data};
 
 static void test_results(struct kit *k)
 {
@@ -50,6 +87,14 @@ static void test_results(struct kit *k)
 	tap_ok(esp_forest_structures(k->forest) == 2 && esp_forest_nodes(k->forest, 0) == 3 &&
 		   esp_forest_nodes(k->forest, 1) == 3 && esp_forest_nodes(k->forest, 2) == 0,
 	       "a forest counts its structures");
+	const esp_forest *f = k->forest;
+	tap_ok(esp_forest_child(f, 0, 2, 0) == 0 && esp_forest_child(f, 0, 2, 1) == 1 &&
+		   esp_forest_child(f, 1, 0, 0) == 2 && esp_forest_child(f, 1, 0, 1) == 1,
+	       "a forest knows the children of its nodes");
+	tap_ok(esp_forest_child(f, 0, 2, 2) == -1 && esp_forest_child(f, 0, 0, 0) == -1 &&
+		   esp_forest_child(f, 1, 3, 0) == -1 && esp_forest_child(f, 2, 0, 0) == -1 &&
+		   esp_forest_child(NULL, 0, 0, 0) == -1,
+	       "a child that is not there is -1");
 	tap_ok(esp_forest_check(k->forest, &error) == ESP_OK &&
 		   esp_session_run(k->session, k->forest, &error) == ESP_OK,
 	       "a forest runs");
@@ -69,7 +114,7 @@ static void test_results(struct kit *k)
 	       "what does not exist is NULL");
 	esp_forest_clear(k->forest);
 	tap_ok(row_is(esp_session_root(s, 0, 0), 10, 10), "results stay when the forest is cleared");
-	esp_costs c = esp_session_costs(s);
+	const esp_costs c = *esp_session_costs(s);
 	tap_ok(c.runs == 1 && c.structures == 2 && c.nodes == 6 && c.batches == 2 && c.run > 0 &&
 		   c.bind > 0 && c.compile > 0,
 	       "costs are counted");
@@ -83,7 +128,8 @@ static void test_at(const struct kit *k)
 		int at, twice_at_root, total_at_root;
 	} cases[] = {{ESP_AT_MODEL, 0, 1}, {ESP_AT_ROOT, 1, 1}, {ESP_AT_EVERY_NODE, 0, 0}};
 	for (int i = 0; i < 3; i++) {
-		esp_program_options options = {.at = cases[i].at, .backend = "interpreter"};
+		esp_program_options options = {
+		    .size = sizeof options, .at = cases[i].at, .backend = "interpreter"};
 		esp_program *p;
 		esp_binding *b;
 		esp_session *s;
@@ -94,8 +140,8 @@ static void test_at(const struct kit *k)
 		esp_forest_create(p, &f, NULL);
 		esp_forest_add(f, &pair, NULL);
 		bool right = esp_session_run(s, f, NULL) == ESP_OK &&
-			     esp_program_output(p, 0).at_root == cases[i].twice_at_root &&
-			     esp_program_output(p, 1).at_root == cases[i].total_at_root &&
+			     esp_program_output(p, 0)->at_root == cases[i].twice_at_root &&
+			     esp_program_output(p, 1)->at_root == cases[i].total_at_root &&
 			     row_is(esp_session_root(s, 0, 0), 10, 10) && *esp_session_root(s, 1, 0) == 10;
 		if (!cases[i].total_at_root)
 			right = right && *esp_session_output(s, 1, 0, 1) == 7;
@@ -181,14 +227,15 @@ static void test_structures(struct kit *k)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		esp_error *error = NULL;
 		const void *data[] = {cases[i].words};
-		esp_structure s = {cases[i].nodes, cases[i].begin, cases[i].children, cases[i].root, data};
+		esp_structure s = {sizeof s,	      cases[i].nodes, cases[i].begin,
+				   cases[i].children, cases[i].root,  data};
 		esp_forest_clear(k->forest);
 		esp_forest_add(k->forest, &pair, NULL);
 		esp_status status = esp_forest_add(k->forest, &s, &error);
 		bool added = status == ESP_OK;
 		if (added)
 			status = esp_session_run(k->session, k->forest, &error);
-		bool named = status && strstr(esp_error_get(error, 0).message, cases[i].message);
+		bool named = status && strstr(esp_error_get(error, 0)->message, cases[i].message);
 		if (!named)
 			printf("# %s\n", esp_error_text(error));
 		bool same = !added || esp_forest_check(k->forest, NULL) == ESP_ERROR_INPUT;
@@ -258,13 +305,13 @@ static void test_files(struct kit *k)
 	strcpy(bad, tiny_model);
 	memcpy(strstr(bad, "E[word]"), "E[nosu]", 7);
 	esp_status status = esp_model_parse(k->context, "x.ra", bad, strlen(bad), &m, &error);
-	esp_diagnostic d = esp_error_get(error, 0);
+	const esp_diagnostic d = *esp_error_get(error, 0);
 	tap_ok(status == ESP_ERROR_INPUT && d.file && strcmp(d.file, "x.ra") == 0 && d.line > 0 && d.source &&
 		   strstr(esp_error_text(error), "x.ra:"),
 	       "an error in a model has a place");
 	esp_error_free(error);
 	esp_program *p;
-	esp_program_options nowhere = {.backend = "no-such"};
+	esp_program_options nowhere = {.size = sizeof nowhere, .backend = "no-such"};
 	status = esp_program_create(k->model, k->weights, &nowhere, &p, &error);
 	if (status == ESP_OK)
 		status = esp_program_prepare(p, &error);
@@ -295,7 +342,7 @@ static void test_treebank(struct kit *k)
 		   row_is(esp_session_output(k->session, 0, 0, 0), 6, 8),
 	       "its words were found whatever their case");
 	esp_status status = esp_treebank_next(k->treebank, k->forest, &more, &error);
-	esp_diagnostic d = esp_error_get(error, 0);
+	const esp_diagnostic d = *esp_error_get(error, 0);
 	tap_ok(status == ESP_ERROR_INPUT && !more && d.line == 2 && d.column == 13 &&
 		   esp_forest_structures(k->forest) == 1 && error_is(error, "unknown-word"),
 	       "a word that is not in the vocabulary is refused where it stands");
@@ -331,10 +378,9 @@ static void test_vectors(struct kit *k)
 	static const int32_t begin[] = {0, 0, 1, 2}, children[] = {0, 1};
 	static const float x[] = {1, 2, 10, 20, 100, 200};
 	const void *const data[] = {x};
-	const esp_structure chain = {3, begin, children, 2, data};
+	const esp_structure chain = {sizeof chain, 3, begin, children, 2, data};
 	struct kit v = {0};
 	esp_error *error = NULL;
-	size_t elements;
 	int more;
 	esp_model_parse(k->context, "vectors.ra", vector_model, strlen(vector_model), &v.model, &error);
 	esp_weights_open(k->context, write_weights("vectors.safetensors", tensors, 1), &v.weights, NULL);
@@ -342,7 +388,7 @@ static void test_vectors(struct kit *k)
 	esp_binding_create(v.program, v.weights, &v.binding, NULL);
 	esp_session_create(v.binding, &v.session, NULL);
 	esp_forest_create(v.program, &v.forest, NULL);
-	tap_ok(esp_program_input(v.program, 0, &elements) && elements == 2, "an input may be a vector");
+	tap_ok(esp_program_input(v.program, 0)->elements == 2, "an input may be a vector");
 	esp_forest_add(v.forest, &chain, NULL);
 	/* (2, 1), (1, 2) + (10, 20), (22, 11) + (100, 200) */
 	tap_ok(esp_session_run(v.session, v.forest, NULL) == ESP_OK &&
@@ -408,6 +454,7 @@ int main(void)
 	if (!tap_ok(make_kit(&k, NULL, weights, &error) == ESP_OK, "all objects are made"))
 		return printf("# %s", esp_error_text(error)), tap_done();
 	test_program(&k);
+	test_statements(&k);
 	test_results(&k);
 	test_at(&k);
 	test_structures(&k);

@@ -71,7 +71,8 @@ static inline const char *write_text(const char *name, const char *text)
 
 static inline const char *write_weights(const char *name, const struct tensor *t, int n)
 {
-	char header[1000] = "{", file[4000];
+	static char file[1 << 18];
+	char header[1000] = "{";
 	size_t data = 0, length;
 	for (int i = 0; i < n; i++) {
 		size_t bytes = t[i].rows * t[i].columns * sizeof(float);
@@ -114,7 +115,7 @@ struct kit {
 	esp_treebank *treebank;
 };
 
-static const esp_program_options interpreted = {.backend = "interpreter"};
+static const esp_program_options interpreted = {.size = sizeof interpreted, .backend = "interpreter"};
 
 /* Stops at the first failure, whose error it leaves to the caller. */
 static inline esp_status make_kit(struct kit *k, const esp_context_options *memory, const char *weights,
@@ -150,7 +151,7 @@ static inline void free_kit(struct kit *k)
 /* The first diagnostic's id; the error is freed. */
 static inline bool error_is(esp_error *e, const char *id)
 {
-	bool ok = esp_error_count(e) > 0 && strcmp(esp_error_get(e, 0).id, id) == 0;
+	bool ok = esp_error_count(e) > 0 && strcmp(esp_error_get(e, 0)->id, id) == 0;
 	if (!ok || getenv("VERBOSE"))
 		printf("# %s\n", esp_error_text(e));
 	esp_error_free(e);
@@ -160,7 +161,7 @@ static inline bool error_is(esp_error *e, const char *id)
 /* Two leaves with words 0 and 1, and their parent. */
 static const int32_t pair_begin[] = {0, 0, 0, 2}, pair_children[] = {0, 1}, pair_words[] = {0, 1, -1};
 static const void *const pair_data[] = {pair_words};
-static const esp_structure pair = {3, pair_begin, pair_children, 2, pair_data};
+static const esp_structure pair = {sizeof pair, 3, pair_begin, pair_children, 2, pair_data};
 
 /* --- an allocator that keeps accounts --- */
 

@@ -20,11 +20,16 @@ exported()
 }
 
 tap_is "$(comm -3 <(listed) <(declared))" "" "the map lists what the header declares"
+tap_is "$(sed -n '/^global:/,/^local:/p' "$srcdir/src/api/espalier.map" | grep '[*?[]')" "" "name by name, without patterns"
+tap_is "$(grep -c '^[[:space:]]*\*;' "$srcdir/src/api/espalier.map")" 1 "all else is local"
 library=$builddir/.libs/libespalier.so
 if [ ! -e "$library" ]; then
 	tap_skip "no shared library" "the library exports what the map lists"
 else
 	tap_is "$(comm -3 <(exported "$library") <(listed))" "" "the library exports what the map lists"
+	soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+	IFS=: read -r current _ age < <(sed -n 's/^libespalier_version = //p' "$srcdir/src/api/local.mk")
+	tap_is "$soname" "libespalier.so.$((current - age))" "the soname follows the rule"
 	needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
 	grep -qE 'LLVM|gccjit' <<<"$needed" && found=1 || found=0
 	tap_ok $found "the library is not linked to a compiler"

@@ -5,7 +5,7 @@
 static esp_status prepare(const esp_model *m, const esp_weights *w, const char *backend, const char *target,
 			  esp_error **error)
 {
-	esp_program_options options = {.backend = backend, .target = target};
+	esp_program_options options = {.size = sizeof options, .backend = backend, .target = target};
 	esp_program *p = NULL;
 	esp_status status = esp_program_create(m, w, &options, &p, error);
 	if (!status)

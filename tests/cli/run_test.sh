@@ -66,6 +66,12 @@ run "$here/tiny.ra" "$tmp/many" --timing
 case $status,$err in 0,*"150 trees, 450 nodes, 3 minibatches"*compile*bind*linearize*run*) tap_ok 0 "costs are told" ;;
 *) tap_ok 1 "costs are told" ;; esac
 
+echo '(2 a)' >"$tmp/one"
+run "$here/tiny.ra" "$tmp/one" --timing
+tap_is "$(echo "$err" | head -n 1)" "1 tree, 1 node, 1 minibatch, 1 batch" "one of each is told in the singular"
+run "$here/tiny.ra" "$tmp/one" --threads 1 --no-cache --cache-dir "$tmp"
+tap_is "$status,$err" "0," "threads and the cache can be chosen"
+
 # --- files ---
 
 run "$here/tiny.ra" "$tmp/trees" --output "$tmp/result"

@@ -26,6 +26,15 @@ usage "a format that does not exist" run model.ra trees.ptb --format xml
 usage "a place that does not exist" run model.ra trees.ptb --at leaves
 usage "minibatches of nothing" run model.ra trees.ptb --batch 0
 usage "minibatches of a word" run model.ra trees.ptb --batch many
+usage "threads of nothing" run model.ra trees.ptb --threads 0
+usage "more threads than a context takes" run model.ra trees.ptb --threads 257
+usage "threads for a command that runs nothing" check model.ra --threads 2
+usage "an argument for --no-cache" run model.ra trees.ptb --no-cache=yes
+usage "a tensor that goes nowhere" run model.ra trees.ptb --weights w --tensor h
+usage "an export of one tensor without its name" run model.ra trees.ptb --weights w --export x.npy
+usage "an export of all tensors with a name" run model.ra trees.ptb --weights w --export x.safetensors --tensor h
+usage "an export of no known form" run model.ra trees.ptb --weights w --export x.csv
+usage "an export for a command that runs nothing" check model.ra --export x.npy
 usage "a stage that does not exist" dump gimple model.ra
 usage "a stage without a model" dump ra
 usage "a stage without weights" dump ilir "$here/tiny.ra"
@@ -38,11 +47,11 @@ refused 2 bad-argument "a target that does not exist"
 esp --version
 tap_is "$status,$out" "0,espalier 0.1.0" "the version is told"
 esp help
-case $status,$out in 0,*run*check*dump*"Exit status"*) tap_ok 0 "help lists the commands" ;; *) tap_ok 1 "help lists the commands" ;; esac
-for command in run check dump; do
+case $status,$out in 0,*init*check*run*dump*explain-error*help*"Exit status"*) tap_ok 0 "help lists the commands" ;; *) tap_ok 1 "help lists the commands" ;; esac
+for command in init check run dump explain-error help; do
 	esp help $command
 	told=$out
-	case $status,$out in 0,"usage: espalier $command"*--weights*) tap_ok 0 "help explains $command" ;; *) tap_ok 1 "help explains $command" ;; esac
+	case $status,$out in 0,"usage: espalier $command"*--help*Example:*) tap_ok 0 "help explains $command" ;; *) tap_ok 1 "help explains $command" ;; esac
 	esp $command --help
 	tap_is "$status,$out" "0,$told" "$command --help is the same"
 done

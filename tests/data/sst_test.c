@@ -64,7 +64,7 @@ static bool done(esp_status status, esp_error *error)
 
 static bool open_way(struct way *w, const struct model *m, const char *backend)
 {
-	esp_program_options options = {.at = ESP_AT_EVERY_NODE, .backend = backend};
+	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend};
 	esp_error *e = NULL;
 	memset(w, 0, sizeof *w);
 	return done(esp_context_create(NULL, &w->context, &e), e) &&
@@ -266,7 +266,7 @@ static void test_oracle(const struct model *m, struct way *w)
 static void test_model(const struct model *m)
 {
 	struct way llvm, interpreter;
-	struct results all, tens, ones, some, interpreted;
+	struct results all = {0}, tens = {0}, ones = {0}, some = {0}, interpreted = {0};
 	if (!tap_ok(open_way(&llvm, m, "llvm") && run_trees(&all, &llvm, data_path(m->trees), MAX_TREES, MAX_TREES),
 		    "%s: all trees at once", m->name))
 		return;

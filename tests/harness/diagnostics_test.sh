@@ -7,7 +7,7 @@ cd "${srcdir:-.}" || exit 1
 # The registry as "NAME spelling" lines.
 registry()
 {
-	sed -n 's/^DIAG(\([A-Z_]*\), "\([a-z-]*\)".*/\1 \2/p' src/base/diag.def
+	sed -n 's/^DIAG(\([A-Z_]*\), [A-Z]*, "\([a-z-]*\)".*/\1 \2/p' src/base/diag.def
 }
 
 # What tests say, without their comments.

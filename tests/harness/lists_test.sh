@@ -7,7 +7,7 @@ cd "${srcdir:-.}" || exit 1
 named()
 {
 	local fragment
-	find src tools examples bench tests -name local.mk | while read -r fragment; do
+	find src tools doc examples bench tests -name local.mk | while read -r fragment; do
 		sed -e 's/#.*//' -e "s,%D%,${fragment%/local.mk},g" "$fragment" | tr -s ' \t\\' '\n' | grep -E '^[a-z][a-z0-9_./-]*/'
 	done | sort -u
 }
@@ -15,14 +15,14 @@ named()
 # Sources and tests that no fragment names; a unit test is named without its ending.
 missing()
 {
-	comm -23 <(find src tools bench tests -path '*/*.c' -o -path 'src/*.h' -o -path 'src/*.def' -o -name README.md -o -path '*_test.sh' | sort) \
+	comm -23 <(find src tools doc bench tests -path '*/*.c' -o -path 'src/*.h' -o -name '*.def' -o -path 'doc/*.md' -o -path 'tools/*.ra' -o -name README.md -o -path '*_test.sh' | sort) \
 		<({ named; named | sed 's/$/.c/'; } | sort -u)
 }
 
 absent()
 {
 	local name
-	named | grep -E '\.(c|h|def|sh|py|map)$' | while read -r name; do
+	named | grep -E '\.(c|h|def|md|ra|sh|py|map)$' | while read -r name; do
 		[ -e "$name" ] || echo "$name"
 	done
 }

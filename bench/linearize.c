@@ -1,0 +1,105 @@
+/* linearize: nanoseconds a node that linearizing costs, from arrays, for forests of a million nodes.
+ *
+ *   usage: linearize [REPEATS]
+ *
+ * The random forest has binary trees of 1 to 38 leaves, split anywhere, in post order: what parsers give. The
+ * heap is one perfect tree, numbered children first or root first. */
+#include "linearize/linearize.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { NODES = 1000001, ROOM = NODES + 100 };
+
+static int32_t child_begin[ROOM + 1], children[2 * ROOM], roots[ROOM];
+static struct lin_forest forest = {.child_begin = child_begin, .children = children, .root = roots};
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void make_heap(bool children_first)
+{
+	int32_t edges = 0;
+	for (int32_t i = 0; i < NODES; i++) {
+		int32_t at = children_first ? NODES - 1 - i : i;
+		child_begin[i] = edges;
+		for (int32_t c = 2 * at + 1; c <= 2 * at + 2 && c < NODES; c++)
+			children[edges++] = children_first ? NODES - 1 - c : c;
+	}
+	child_begin[NODES] = edges;
+	roots[0] = children_first ? NODES - 1 : 0;
+	forest.nodes = NODES;
+	forest.inputs = 1;
+}
+
+/* Appends a tree; its root comes last. */
+static int32_t add_tree(int leaves, int32_t *edges)
+{
+	int left = leaves > 1 ? 1 + rand() % (leaves - 1) : 0;
+	int32_t a = left ? add_tree(left, edges) : -1, b = left ? add_tree(leaves - left, edges) : -1;
+	child_begin[forest.nodes] = *edges;
+	if (left) {
+		children[(*edges)++] = a;
+		children[(*edges)++] = b;
+	}
+	return forest.nodes++;
+}
+
+static void make_random(void)
+{
+	int32_t edges = 0;
+	forest.nodes = forest.inputs = 0;
+	while (forest.nodes < NODES)
+		roots[forest.inputs++] = add_tree(1 + rand() % 38, &edges);
+	child_begin[forest.nodes] = edges;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void measure(const char *what, double *seconds, int repeats)
+{
+	struct lin_order order;
+	struct lin_rules rules = {.children = 2};
+	struct diags diags;
+	lin_order_init(&order, &allocator_default);
+	diags_init(&diags, &allocator_default);
+	for (int i = -3; i < repeats; i++) {
+		double begin = now();
+		if (!lin_linearize(&order, &forest, rules, &diags))
+			exit(1);
+		if (i >= 0)
+			seconds[i] = now() - begin;
+	}
+	qsort(seconds, repeats, sizeof *seconds, ascending);
+	printf("%-40s %8.2f %8.2f\n", what, seconds[0] / forest.nodes * 1e9,
+	       seconds[repeats / 2] / forest.nodes * 1e9);
+	lin_order_free(&order);
+}
+
+int main(int argc, char **argv)
+{
+	int repeats = argc > 1 ? atoi(argv[1]) : 100;
+	double *seconds = repeats > 0 ? malloc(repeats * sizeof *seconds) : NULL;
+	if (!seconds) {
+		fputs("usage: linearize [REPEATS]\n", stderr);
+		return 2;
+	}
+	printf("%-40s %8s %8s\n", "ns a node", "minimum", "median");
+	make_random();
+	measure("random binary trees, post order", seconds, repeats);
+	make_heap(true);
+	measure("heap, children first", seconds, repeats);
+	make_heap(false);
+	measure("heap, root first", seconds, repeats);
+	free(seconds);
+	return 0;
+}

@@ -1,0 +1,168 @@
+/* overhead: what a run costs beside its kernels.
+ *
+ *   usage: overhead [REPEATS]
+ *
+ * The model adds one number a node, so that next to nothing is left of a run but what surrounds the kernels:
+ * its whole time is an upper bound of the overhead.  A request is esp_forest_clear, esp_forest_add,
+ * esp_session_run. */
+#include "espalier.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char model[] =
+    "model least\n"
+    "structure tree(left, right)\n"
+    "input word : token\n"
+    "param E[V]\n"
+    "state h\n"
+    "leaf:\n"
+    "    h = E[word]\n"
+    "inner:\n"
+    "    h = left.h + right.h\n"
+    "output sum = h at root\n";
+
+static void give_up(const char *why)
+{
+	fprintf(stderr, "overhead: %s\n", why);
+	exit(1);
+}
+
+static void must(esp_status status, esp_error *error)
+{
+	if (status)
+		give_up(esp_error_text(error));
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* --- structures --- */
+
+/* Sequential heaps: node i of n inner nodes first has children 2i + 1 and 2i + 2; numbered backwards,
+ * children come first. */
+static esp_structure heap(int32_t nodes)
+{
+	int32_t *begin = malloc((nodes + 1ul) * sizeof *begin), *children = malloc(nodes * sizeof *children);
+	int32_t *word = malloc(nodes * sizeof *word), inner = nodes / 2, n = 0;
+	const void **data = malloc(sizeof *data);
+	if (!begin || !children || !word || !data)
+		give_up("no memory");
+	for (int32_t i = 0; i < nodes; i++) {
+		int32_t at = nodes - 1 - i;
+		begin[i] = n;
+		word[i] = at < inner ? -1 : at % 4;
+		for (int k = 1; at < inner && k <= 2; k++)
+			children[n++] = nodes - 1 - (2 * at + k);
+	}
+	begin[nodes] = n;
+	*data = word;
+	return (esp_structure){.size = sizeof(esp_structure),
+			       .nodes = nodes,
+			       .child_begin = begin,
+			       .children = children,
+			       .root = nodes - 1,
+			       .data = data};
+}
+
+/* --- the library --- */
+
+static esp_weights *make_weights(esp_context *context)
+{
+	static const char header[] = "{\"E\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}   ";
+	static const float values[] = {1, 2, 3, 4};
+	char path[] = "/tmp/espalier-overhead-XXXXXX";
+	uint64_t length = sizeof header - 1;
+	int fd = mkstemp(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+	if (!f || fwrite(&length, 8, 1, f) != 1 || fwrite(header, length, 1, f) != 1 ||
+	    fwrite(values, sizeof values, 1, f) != 1 || fclose(f))
+		give_up("cannot write weights");
+	esp_weights *w;
+	esp_error *error;
+	must(esp_weights_open(context, path, &w, &error), error);
+	unlink(path);
+	return w;
+}
+
+struct server {
+	esp_forest *forest;
+	esp_session *session;
+};
+
+static struct server serve(void)
+{
+	struct server s;
+	esp_context *context;
+	esp_model *m;
+	esp_program *program;
+	esp_binding *binding;
+	esp_error *error;
+	must(esp_context_create(NULL, &context, &error), error);
+	must(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error), error);
+	esp_weights *w = make_weights(context);
+	must(esp_program_create(m, w, NULL, &program, &error), error);
+	must(esp_binding_create(program, w, &binding, &error), error);
+	must(esp_forest_create(program, &s.forest, &error), error);
+	must(esp_session_create(binding, &s.session, &error), error);
+	esp_context_free(context);
+	esp_model_free(m);
+	esp_weights_free(w);
+	esp_program_free(program);
+	esp_binding_free(binding);
+	return s;
+}
+
+/* --- measuring --- */
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void show(const char *what, double *seconds, long n, double scale, const char *unit)
+{
+	qsort(seconds, n, sizeof *seconds, ascending);
+	printf("%-48s %8.2f %8.2f %8.2f %s\n", what, seconds[0] * scale, seconds[n / 2] * scale,
+	       seconds[n * 99 / 100] * scale, unit);
+}
+
+static void measure_request(struct server *s, size_t nodes, double *seconds, long repeats)
+{
+	char what[60];
+	esp_structure tree = heap(nodes);
+	esp_error *error;
+	for (long i = -100; i < repeats; i++) {
+		double begin = now();
+		esp_forest_clear(s->forest);
+		must(esp_forest_add(s->forest, &tree, &error), error);
+		must(esp_session_run(s->session, s->forest, &error), error);
+		if (i >= 0)
+			seconds[i] = now() - begin;
+	}
+	snprintf(what, sizeof what, "request of %zu node%s", nodes, nodes == 1 ? "" : "s");
+	show(what, seconds, repeats, 1e6, "us");
+}
+
+int main(int argc, char **argv)
+{
+	long repeats = argc > 1 ? atol(argv[1]) : 20000;
+	if (repeats < 1)
+		give_up("REPEATS is a number from 1");
+	double *seconds = malloc(repeats * sizeof *seconds);
+	if (!seconds)
+		give_up("no memory");
+	struct server s = serve();
+	printf("%-48s %8s %8s %8s\n", "", "minimum", "median", "99 %");
+	measure_request(&s, 1, seconds, repeats);
+	measure_request(&s, 37, seconds, repeats);
+	return 0;
+}

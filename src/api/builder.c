@@ -1,0 +1,286 @@
+#include "ra/builder.h"
+#include "api/internal.h"
+
+struct esp_builder {
+	struct object object;
+	struct arena arena; /* of the model, once it is finished */
+	struct diags diags;
+	struct ra_builder *calls; /* NULL = finished */
+	bool lost;		  /* memory ran out in a call that could not say so */
+};
+
+static void destroy(void *object)
+{
+	esp_builder *b = object;
+	diags_free(&b->diags);
+	arena_free(&b->arena);
+}
+
+/* --- creation --- */
+
+struct creation {
+	esp_builder *builder;
+	const char *name, *structure;
+};
+
+/* Values of the builders of one context are told apart, those of several most likely. */
+static unsigned next_tag(struct esp_context *c)
+{
+	unsigned n = atomic_fetch_add_explicit(&c->builders, 1, memory_order_relaxed);
+	return (unsigned)((n + hash_bytes(HASH_START, &c, sizeof c)) % (RA_VALUE_TAGS - 1)) + 1;
+}
+
+static bool create(void *job)
+{
+	struct creation *c = job;
+	esp_builder *b = c->builder;
+	b->calls = ra_builder_new(&b->arena, &b->diags, next_tag(b->object.context), c->name, c->structure);
+	return b->calls;
+}
+
+static esp_builder *new_builder(esp_context *context, const char *name, const char *structure,
+				struct diags *diags)
+{
+	esp_builder *b = object_new(context, sizeof *b, destroy, diags);
+	if (!b)
+		return NULL;
+	arena_init(&b->arena, &context->allocator);
+	diags_init(&b->diags, &context->hooks);
+	if (api_guarded(&b->arena, diags, create, &(struct creation){b, name, structure}))
+		return b;
+	if (b->diags.n) {
+		diags_free(diags);
+		*diags = b->diags;
+		diags_init(&b->diags, &context->hooks);
+	}
+	object_release(b);
+	return NULL;
+}
+
+esp_status esp_builder_create(esp_context *context, const char *name, const char *structure,
+			      esp_builder **out, esp_error **error)
+{
+	struct api_call call = api_begin(context);
+	esp_builder *b = NULL;
+	if (api_need(&call, context) && api_need(&call, name) && api_need(&call, structure) &&
+	    api_need(&call, out))
+		b = new_builder(context, name, structure, &call.diags);
+	if (out)
+		*out = b;
+	return api_end(&call, b, error);
+}
+
+void esp_builder_free(esp_builder *b)
+{
+	object_release(b);
+}
+
+/* --- calls: they cannot fail, only be wrong, which the builder remembers --- */
+
+static bool is_open(const esp_builder *b)
+{
+	return b && b->calls && !b->lost && b->object.context->process == fork_generation();
+}
+
+/* The rest runs under the arena's guard: memory that is out is told when the builder is finished. */
+#define BUILD(b, ...)                                                                                        \
+	do {                                                                                                 \
+		jmp_buf escape;                                                                              \
+		if (!is_open(b))                                                                             \
+			break;                                                                               \
+		if (arena_guard(&(b)->arena, &escape))                                                       \
+			(b)->lost = true;                                                                    \
+		else {                                                                                       \
+			__VA_ARGS__;                                                                         \
+		}                                                                                            \
+		(b)->arena.escape = NULL;                                                                    \
+	} while (0)
+
+/* Whether a call has an argument that it needs. */
+#define NEED(b, argument) ((argument) || refuse(b, __func__, #argument, "must not be NULL"))
+
+/* Always false. */
+static bool refuse(esp_builder *b, const char *function, const char *argument, const char *what)
+{
+	ra_builder_refuse(b->calls, function, argument, what);
+	return false;
+}
+
+void esp_builder_at(esp_builder *b, const char *file, int line)
+{
+	BUILD(b, ra_builder_at(b->calls, file, line));
+}
+
+esp_value esp_builder_param(esp_builder *b, const char *name, const char *shape)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, name)) v.id = ra_builder_param(b->calls, name, shape));
+	return v;
+}
+
+esp_value esp_builder_input(esp_builder *b, const char *name, const char *shape)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, name)) v.id = ra_builder_input(b->calls, name, shape));
+	return v;
+}
+
+esp_value esp_builder_token(esp_builder *b, const char *name)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, name)) v.id = ra_builder_token(b->calls, name));
+	return v;
+}
+
+void esp_builder_state(esp_builder *b, const char *name, const char *shape)
+{
+	BUILD(b, if (NEED(b, name)) ra_builder_state(b->calls, name, shape));
+}
+
+void esp_builder_body(esp_builder *b, int body)
+{
+	static const enum ra_builder_body bodies[] = {[ESP_BODY_LEAF] = RA_BODY_LEAF,
+						      [ESP_BODY_INNER] = RA_BODY_INNER,
+						      [ESP_BODY_NODE] = RA_BODY_NODE,
+						      [ESP_BODY_OUTPUT] = RA_BODY_OUTPUT};
+	bool known = body >= ESP_BODY_LEAF && body <= ESP_BODY_OUTPUT;
+	BUILD(b, if (known || refuse(b, __func__, "body", "must be one of ESP_BODY_..."))
+		     ra_builder_body(b->calls, bodies[body]));
+}
+
+esp_value esp_builder_number(esp_builder *b, double number)
+{
+	esp_value v = {0};
+	BUILD(b, v.id = ra_builder_number(b->calls, number));
+	return v;
+}
+
+_Static_assert(sizeof(esp_value) == sizeof(uint32_t), "an array of values is one of their numbers");
+
+esp_value esp_builder_call(esp_builder *b, const char *function, const esp_value *arguments, size_t n)
+{
+	esp_value v = {0};
+	const uint32_t *id = arguments ? &arguments->id : NULL;
+	BUILD(b, if (NEED(b, function) && (!n || NEED(b, arguments))) v.id =
+		     ra_builder_call(b->calls, function, id, n));
+	return v;
+}
+
+esp_value esp_builder_lookup(esp_builder *b, esp_value param, esp_value token)
+{
+	esp_value v = {0};
+	BUILD(b, v.id = ra_builder_lookup(b->calls, param.id, token.id));
+	return v;
+}
+
+esp_value esp_builder_slice(esp_builder *b, esp_value x, const char *begin, const char *end)
+{
+	esp_value v = {0};
+	BUILD(b, v.id = ra_builder_slice(b->calls, x.id, begin, end));
+	return v;
+}
+
+esp_value esp_builder_zeros(esp_builder *b, const char *shape)
+{
+	esp_value v = {0};
+	BUILD(b, v.id = ra_builder_zeros(b->calls, shape));
+	return v;
+}
+
+esp_value esp_builder_dimension(esp_builder *b, const char *dimension)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, dimension)) v.id = ra_builder_dimension(b->calls, dimension));
+	return v;
+}
+
+_Static_assert((int)ESP_EACH_CHILD == (int)RA_EACH_CHILD, "slots mean the same");
+
+esp_value esp_builder_child(esp_builder *b, int slot, const char *state)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, state)) v.id = ra_builder_child(b->calls, slot, state));
+	return v;
+}
+
+esp_value esp_builder_children(esp_builder *b, const char *function, esp_value of_each)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, function)) v.id = ra_builder_children(b->calls, function, of_each.id));
+	return v;
+}
+
+esp_value esp_builder_get(esp_builder *b, const char *name)
+{
+	esp_value v = {0};
+	BUILD(b, if (NEED(b, name)) v.id = ra_builder_get(b->calls, name));
+	return v;
+}
+
+void esp_builder_assign(esp_builder *b, const char *state, esp_value value)
+{
+	BUILD(b, if (NEED(b, state)) ra_builder_assign(b->calls, state, value.id));
+}
+
+void esp_builder_output(esp_builder *b, const char *name, esp_value value, int at, const char *const *label,
+			size_t labels)
+{
+	bool known = at == ESP_AT_ROOT || at == ESP_AT_EVERY_NODE;
+	BUILD(b, if (NEED(b, name) && (!labels || NEED(b, label)) &&
+		     (known || refuse(b, __func__, "at", "must be ESP_AT_ROOT or ESP_AT_EVERY_NODE")))
+		     ra_builder_output(b->calls, name, value.id,
+				       at == ESP_AT_ROOT ? RA_AT_ROOT : RA_AT_EVERY_NODE, label, labels));
+}
+
+/* --- the end --- */
+
+struct finishing {
+	esp_builder *builder;
+	struct ra_model *graph;
+};
+
+static bool finish(void *job)
+{
+	struct finishing *f = job;
+	f->graph = ra_builder_finish(f->builder->calls);
+	return f->graph;
+}
+
+/* The builder's diagnostics become those of the call. */
+static esp_model *refuse_model(esp_builder *b, struct diags *diags)
+{
+	diags_free(diags);
+	*diags = b->diags;
+	diags_init(&b->diags, &b->object.context->hooks);
+	return NULL;
+}
+
+static esp_model *finish_model(esp_builder *b, struct diags *diags)
+{
+	struct finishing f = {.builder = b};
+	if (!b->calls)
+		return api_bad_argument(diags, "esp_builder_finish", "builder", "was finished before"), NULL;
+	if (b->lost)
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "build the model again",
+				"memory ran out while the model was built"),
+		       NULL;
+	bool ok = api_guarded(&b->arena, diags, finish, &f);
+	b->calls = NULL;
+	if (!ok)
+		return diags->n ? NULL : refuse_model(b, diags);
+	esp_model *m = model_of(b->object.context, &b->arena, f.graph, diags);
+	if (m)
+		arena_init(&b->arena, &b->object.context->allocator);
+	return m;
+}
+
+esp_status esp_builder_finish(esp_builder *builder, esp_model **out, esp_error **error)
+{
+	struct api_call call = api_begin(builder);
+	esp_model *m = NULL;
+	if (api_need(&call, builder) && api_need(&call, out))
+		m = finish_model(builder, &call.diags);
+	if (out)
+		*out = m;
+	return api_end(&call, m, error);
+}

@@ -1,0 +1,92 @@
+/* Structures whose nodes the caller links by pointers. */
+#include "api/internal.h"
+
+#include <string.h>
+
+static bool check_walk(const esp_forest *f, const esp_walk *w, struct diags *diags)
+{
+	const char *function = "esp_forest_add_linked";
+	if (!w->children || !w->child)
+		return api_bad_argument(diags, function, w->children ? "walk->child" : "walk->children",
+					"must not be NULL");
+	for (int i = 0; i < f->program->interface.inputs; i++) {
+		bool token = f->program->interface.input[i].token;
+		if (token ? !w->token : !w->vector)
+			return api_bad_argument(diags, function, token ? "walk->token" : "walk->vector",
+						"must not be NULL: the program has such an input");
+	}
+	return true;
+}
+
+static bool missing(const esp_forest *f, const struct image_input *in, int32_t node, struct diags *diags)
+{
+	long long input = f->collect.inputs;
+	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
+		 "give the node a value, or read this input in the other case only",
+		 "node %d of input %lld carries no '%s'", node, input, in->name);
+	return diag_about(diags, input, node);
+}
+
+/* Whether the model reads the input at the node. */
+static bool is_read(const esp_forest *f, const struct image_input *in, int32_t node)
+{
+	const int32_t *begin = f->walk.child_begin;
+	return begin[node] == begin[node + 1] ? in->at_leaf : in->at_inner;
+}
+
+/* A token of -1 is as good as in an array; a vector that is not there has no such sign. */
+static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, float *to, struct diags *diags)
+{
+	const struct image_input *in = &f->program->interface.input[which];
+	for (int32_t n = 0; n < f->walk.nodes; n++, to += in->elements) {
+		const float *from = w->vector(w->user, lin_walk_node(&f->walk, n), (size_t)which);
+		if (from)
+			memcpy(to, from, (size_t)in->elements * sizeof *to);
+		else if (is_read(f, in, n))
+			return missing(f, in, n, diags);
+		else
+			memset(to, 0, (size_t)in->elements * sizeof *to);
+	}
+	return true;
+}
+
+/* Behind the data that counts, which it becomes part of once the nodes are appended. */
+static bool fill(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
+{
+	const struct image_input *in = &f->program->interface.input[which];
+	if (!forest_reserve(f, which, (size_t)f->walk.nodes, diags))
+		return false;
+	if (!in->token)
+		return fill_vectors(f, w, which, (float *)f->data[which] + f->collect.nodes * in->elements,
+				    diags);
+	int32_t *to = (int32_t *)f->data[which] + f->collect.nodes;
+	for (int32_t n = 0; n < f->walk.nodes; n++)
+		to[n] = w->token(w->user, lin_walk_node(&f->walk, n), (size_t)which);
+	return true;
+}
+
+static bool add(esp_forest *f, const void *root, const esp_walk *w, struct diags *diags)
+{
+	struct lin_links links = {w->user, w->children, w->child};
+	if (!lin_walk(&f->walk, root, &links, f->collect.inputs, diags))
+		return false;
+	for (int i = 0; i < f->program->interface.inputs; i++)
+		if (!fill(f, w, i, diags))
+			return false;
+	if (!lin_collect_add(&f->collect, f->walk.nodes, f->walk.child_begin, f->walk.children, diags))
+		return false;
+	for (int32_t n = 0; w->number && n < f->walk.nodes; n++)
+		w->number(w->user, lin_walk_node(&f->walk, n), (size_t)n);
+	return true;
+}
+
+esp_status esp_forest_add_linked(esp_forest *forest, const void *root, const esp_walk *walk,
+				 esp_error **error)
+{
+	struct api_call call = api_begin(forest);
+	esp_walk w;
+	bool ok = api_need(&call, forest) && api_need(&call, root) && api_need(&call, walk) &&
+		  api_take_struct(&call.diags, __func__, "walk", walk, &w, sizeof w) &&
+		  check_walk(forest, &w, &call.diags) && add(forest, root, &w, &call.diags);
+	return api_end(&call, ok, error);
+}

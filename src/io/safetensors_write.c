@@ -1,0 +1,60 @@
+/* https://github.com/huggingface/safetensors#format: the length of the header, the header, the values. */
+#include "io/write.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "values are little-endian in the file and in memory");
+
+enum { ALIGNMENT = 8 };
+
+static void put_string(struct str *s, const char *text)
+{
+	str_puts(s, "\"");
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\')
+			str_printf(s, "\\u%04x", *text);
+		else
+			str_add(s, text, 1);
+	str_puts(s, "\"");
+}
+
+static void put_tensor(struct str *s, const struct io_tensor *t, int64_t begin)
+{
+	put_string(s, t->name);
+	str_printf(s, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype == TENSOR_I64 ? "I64" : "F32");
+	for (int i = 0; i < t->rank; i++)
+		str_printf(s, "%s%lld", i ? "," : "", (long long)t->shape[i]);
+	str_printf(s, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
+		   (long long)(begin + io_tensor_bytes(t)));
+}
+
+/* Blanks at the end align the values. */
+static struct str header_of(struct arena *a, const struct io_tensor *t, int n)
+{
+	struct str s = str_in(a);
+	int64_t begin = 0;
+	str_puts(&s, "{");
+	for (int i = 0; i < n; i++) {
+		str_puts(&s, i ? "," : "");
+		put_tensor(&s, &t[i], begin);
+		begin += io_tensor_bytes(&t[i]);
+	}
+	str_puts(&s, "}");
+	while (s.n % ALIGNMENT)
+		str_puts(&s, " ");
+	return s;
+}
+
+bool io_safetensors_write(struct arena *a, struct diags *diags, const char *path, const struct io_tensor *t,
+			  int n)
+{
+	struct str header = header_of(a, t, n);
+	uint64_t length = header.n;
+	struct io_piece *piece = ARENA_ARRAY(a, struct io_piece, n + 2);
+	piece[0] = (struct io_piece){&length, sizeof length};
+	piece[1] = (struct io_piece){header.text, (int64_t)header.n};
+	for (int i = 0; i < n; i++)
+		piece[i + 2] = (struct io_piece){t[i].values, io_tensor_bytes(&t[i])};
+	return io_write_file(a, diags, path, piece, n + 2);
+}

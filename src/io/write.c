@@ -1,0 +1,119 @@
+/* Whole files out. */
+#include "io/write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 100 };
+
+struct writing {
+	struct diags *diags;
+	const char *path;
+	char *target;	 /* what links lead to; NULL = written in place */
+	char *temporary; /* beside it */
+	size_t capacity; /* of `temporary` */
+	mode_t mode;	 /* of the file that is replaced, 0 = there is none */
+	int fd;
+};
+
+static bool refuse(const struct writing *w, int why)
+{
+	return diag_add(w->diags, DIAG_CANNOT_WRITE, (struct diag_at){.file = w->path},
+			"check the folder, its permissions and the space that is left",
+			"cannot write '%s': %s", w->path, strerror(why));
+}
+
+/* All memory is taken before there is a descriptor. */
+static bool find_target(struct arena *a, struct writing *w)
+{
+	struct stat st;
+	bool exists = stat(w->path, &st) == 0;
+	if (exists && !S_ISREG(st.st_mode))
+		return true;
+	w->target = arena_take(a, PATH_MAX, 1);
+	w->mode = exists ? st.st_mode & 07777 : 0;
+	if (strlen(w->path) >= PATH_MAX)
+		return refuse(w, ENAMETOOLONG);
+	if (exists ? !realpath(w->path, w->target) : !strcpy(w->target, w->path))
+		return refuse(w, errno);
+	w->capacity = strlen(w->target) + 40;
+	w->temporary = arena_take(a, w->capacity, 1);
+	return true;
+}
+
+static int open_retrying(const char *path, int flags)
+{
+	int fd;
+	do
+		fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0666);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/* A name that no other writer has, of this process or another. */
+static bool open_file(struct writing *w)
+{
+	if (!w->target) {
+		w->fd = open_retrying(w->path, 0);
+		return w->fd >= 0 || refuse(w, errno);
+	}
+	for (int i = 0; i < ATTEMPTS; i++) {
+		snprintf(w->temporary, w->capacity, "%s.%ld.%d", w->target, (long)getpid(), i);
+		w->fd = open_retrying(w->temporary, O_CREAT | O_EXCL);
+		if (w->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	return w->fd >= 0 || refuse(w, errno);
+}
+
+static bool write_all(const struct writing *w, const struct io_piece *piece)
+{
+	const char *p = piece->bytes;
+	for (int64_t left = piece->n; left;) {
+		ssize_t put = write(w->fd, p, left > 1 << 30 ? 1 << 30 : (size_t)left);
+		if (put < 0 && errno != EINTR)
+			return refuse(w, errno);
+		if (put > 0)
+			p += put, left -= put;
+	}
+	return true;
+}
+
+static bool finish(const struct writing *w, bool ok)
+{
+	if (ok && w->mode)
+		(void)!fchmod(w->fd, w->mode);
+	if (close(w->fd) != 0 && ok)
+		ok = refuse(w, errno);
+	if (ok && w->target && rename(w->temporary, w->target) != 0)
+		ok = refuse(w, errno);
+	if (!ok && w->target)
+		unlink(w->temporary);
+	return ok;
+}
+
+bool io_write_file(struct arena *a, struct diags *diags, const char *path, const struct io_piece *piece,
+		   int n)
+{
+	struct writing w = {.diags = diags, .path = path};
+	if (!find_target(a, &w) || !open_file(&w))
+		return false;
+	bool ok = true;
+	for (int i = 0; ok && i < n; i++)
+		ok = write_all(&w, &piece[i]);
+	return finish(&w, ok);
+}
+
+int64_t io_tensor_bytes(const struct io_tensor *t)
+{
+	int64_t bytes = tensor_element_bytes(t->dtype);
+	for (int i = 0; i < t->rank; i++)
+		bytes *= t->shape[i];
+	return bytes;
+}

@@ -1,0 +1,35 @@
+/* Tensors to files: safetensors, and NumPy's .npy.  A regular file appears when it is complete, with the mode
+ * that the one it replaces had; devices and pipes are written in place. */
+#ifndef ESPALIER_IO_WRITE_H
+#define ESPALIER_IO_WRITE_H
+
+#include "base/diag.h"
+#include "base/tensor.h"
+
+/* Row-major values of F32 or I64; an axis more than tensors of weights have, for the rows. */
+struct io_tensor {
+	const char *name;
+	enum tensor_dtype dtype;
+	int rank;
+	int64_t shape[TENSOR_MAX_RANK + 1];
+	const void *values;
+};
+
+int64_t io_tensor_bytes(const struct io_tensor *);
+
+/* The tensors in this order; those of 8-byte elements must stand first for their alignment.  False after
+ * `cannot-write`.  The arena holds what is small; it may escape, with nothing written. */
+bool io_safetensors_write(struct arena *, struct diags *, const char *path, const struct io_tensor *, int n);
+bool io_npy_write(struct arena *, struct diags *, const char *path, const struct io_tensor *);
+
+/* --- file.c's counterpart, for the two above --- */
+
+struct io_piece {
+	const void *bytes;
+	int64_t n;
+};
+
+/* Writes the pieces one after the other. */
+bool io_write_file(struct arena *, struct diags *, const char *path, const struct io_piece *, int n);
+
+#endif

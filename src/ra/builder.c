@@ -1,0 +1,282 @@
+/* Calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name, which no
+ * text can spell; parameters, inputs and numbers are written where they are used.  A value that depends on
+ * the child that a sum is at is no statement: it becomes part of every sum that needs it, as a text would
+ * have it. Outputs share nothing but each other: each gets the statements that it needs. */
+#include "ra/values.h"
+
+#include <math.h>
+
+static const uint32_t none = 0;
+
+/* --- the model, its structure and declarations --- */
+
+static bool read_heading(struct ra_builder *b, const char *name, const char *structure)
+{
+	struct ra_parser p = ra_arg_parser(b, structure);
+	return ra_arg_name(b, name, "the name of the model", &b->syntax.model) && ra_parse_structure(&p) &&
+	       ra_arg_end(&p);
+}
+
+struct ra_builder *ra_builder_new(struct arena *a, struct diags *diags, unsigned tag, const char *name,
+				  const char *structure)
+{
+	struct ra_builder *b = ARENA_NEW(a, struct ra_builder);
+	*b = (struct ra_builder){
+	    .arena = a, .report = {.arena = a, .diags = diags}, .tag = tag, .syntax = {.built = true}};
+	vec_push(a, &b->values, NULL);
+	return read_heading(b, name, structure) ? b : NULL;
+}
+
+/* Names that could not be read are names that others may use. */
+static bool declare(struct ra_builder *b, const char *name, const char *what, const char *shape,
+		    struct ra_declaration *d)
+{
+	b->calls++;
+	*d = (struct ra_declaration){0};
+	if (ra_arg_name(b, name, what, &d->name) && ra_arg_shape(b, shape, &d->dims))
+		return true;
+	b->syntax.incomplete = true;
+	return false;
+}
+
+static uint32_t declared(struct ra_builder *b, const struct ra_declaration *d)
+{
+	return ra_add_plain(b, ra_new_expr(b, RA_E_NAME, d->name));
+}
+
+uint32_t ra_builder_param(struct ra_builder *b, const char *name, const char *shape)
+{
+	struct ra_declaration d;
+	if (!declare(b, name, "the name of a parameter", shape, &d))
+		return none;
+	if (b->syntax.params.n == RA_PARAM_LIMIT)
+		return ra_report(&b->report, DIAG_MODEL_LARGE, ra_here(b), NULL,
+				 "a model has at most %d parameters", RA_PARAM_LIMIT);
+	vec_push(b->arena, &b->syntax.params, d);
+	return declared(b, &d);
+}
+
+static uint32_t add_input(struct ra_builder *b, const char *name, const char *shape, bool token)
+{
+	struct ra_declaration d;
+	if (!declare(b, name, "the name of an input", shape, &d))
+		return none;
+	d.token = token;
+	vec_push(b->arena, &b->syntax.inputs, d);
+	return declared(b, &d);
+}
+
+uint32_t ra_builder_input(struct ra_builder *b, const char *name, const char *shape)
+{
+	return add_input(b, name, shape, false);
+}
+
+uint32_t ra_builder_token(struct ra_builder *b, const char *name)
+{
+	return add_input(b, name, NULL, true);
+}
+
+void ra_builder_state(struct ra_builder *b, const char *name, const char *shape)
+{
+	struct ra_declaration d;
+	if (declare(b, name, "the name of a state", shape, &d))
+		vec_push(b->arena, &b->syntax.states, d);
+}
+
+void ra_builder_body(struct ra_builder *b, enum ra_builder_body body)
+{
+	static const enum ra_word words[] = {[RA_BODY_LEAF] = RA_WORD_LEAF,
+					     [RA_BODY_INNER] = RA_WORD_INNER,
+					     [RA_BODY_NODE] = RA_WORD_NODE,
+					     [RA_BODY_OUTPUT] = RA_WORD_OUTPUT};
+	b->calls++;
+	b->body = words[body];
+	if (b->body == RA_WORD_OUTPUT || ra_current_body(b))
+		return;
+	struct ra_body new = {.header = ra_here_span(b, ra_body_text(b->body)), .word = b->body};
+	vec_push(b->arena, &b->syntax.bodies, new);
+}
+
+/* --- numbers and calls --- */
+
+/* A text has numbers without a sign, and the operator that gives them one. */
+uint32_t ra_builder_number(struct ra_builder *b, double number)
+{
+	b->calls++;
+	if (!isfinite((float)number))
+		return ra_report(&b->report, DIAG_MODEL_NUMBER, ra_here(b), "numbers are at most 3.4e38",
+				 "%g cannot be a number of a model", number);
+	struct str s = str_in(b->arena);
+	str_double(&s, fabs(number));
+	struct ra_expr *e = ra_new_expr(b, RA_E_NUMBER, ra_shown(b, &s));
+	e->number = fabs(number);
+	if (signbit(number)) {
+		struct ra_expr *negative = ra_new_expr(b, RA_E_NEGATE, ra_show_text(b, "-%s", str_text(&s)));
+		negative->base = e;
+		e = negative;
+	}
+	return ra_add_plain(b, e);
+}
+
+static bool is_operator(const char *function)
+{
+	return *function && !function[1] && strchr("+-*/@", *function);
+}
+
+static struct ra_expr *operation(struct ra_builder *b, char op, struct ra_value *const *arg, size_t n)
+{
+	struct str s = str_in(b->arena);
+	for (size_t i = 0; i < n; i++) {
+		if (i || n == 1)
+			str_printf(&s, i ? " %c " : "%c", op);
+		ra_show(&s, arg[i], true);
+	}
+	struct ra_expr *e = ra_new_expr(b, n == 1 ? RA_E_NEGATE : RA_E_CHAIN, ra_shown(b, &s));
+	if (n == 1)
+		return e->base = ra_written(b, arg[0]), e;
+	vec_push(b->arena, &e->chain.operand, ra_written(b, arg[0]));
+	vec_push(b->arena, &e->chain.operand, ra_written(b, arg[1]));
+	vec_push(b->arena, &e->chain.op, op);
+	return e;
+}
+
+static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, struct ra_value *const *arg,
+				     size_t n)
+{
+	struct str s = str_in(b->arena);
+	str_printf(&s, "%.*s(", (int)name.length, name.text);
+	for (size_t i = 0; i < n && s.n < RA_SHOWN; i++) {
+		str_puts(&s, i ? ", " : "");
+		ra_show(&s, arg[i], false);
+	}
+	str_puts(&s, ")");
+	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_shown(b, &s));
+	e->name = name;
+	for (size_t i = 0; i < n; i++)
+		vec_push(b->arena, &e->args, ra_written(b, arg[i]));
+	return e;
+}
+
+/* The values of all arguments, or NULL after a fault of one. */
+static struct ra_value **use_all(struct ra_builder *b, const uint32_t *id, size_t n)
+{
+	struct ra_value **arg = ARENA_ARRAY(b->arena, struct ra_value *, n + 1);
+	bool good = true;
+	for (size_t i = 0; i < n; i++)
+		good &= (arg[i] = ra_use_value(b, id[i])) != NULL;
+	return good ? arg : NULL;
+}
+
+static uint32_t call_operator(struct ra_builder *b, char op, struct ra_value *const *arg, size_t n)
+{
+	if (n != 2 && !(n == 1 && op == '-'))
+		return ra_report(&b->report, DIAG_MODEL_ARGUMENTS, ra_here(b), NULL, "'%c' takes %s, not %zu",
+				 op, op == '-' ? "1 or 2 arguments" : "2 arguments", n);
+	uint32_t id = ra_add_value(b, operation(b, op, arg, n), arg, n);
+	if (id)
+		b->values.at[id & RA_VALUE_INDEX]->infix = true;
+	return id;
+}
+
+uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint32_t *arguments, size_t n)
+{
+	struct ra_span name;
+	struct ra_value **arg;
+	b->calls++;
+	if (!ra_has_body(b) || !(arg = use_all(b, arguments, n)))
+		return none;
+	if (is_operator(function))
+		return call_operator(b, *function, arg, n);
+	if (!ra_arg_name(b, function, "the name of a function, or an operator", &name))
+		return none;
+	if (ra_span_is(name, "zeros") || ra_span_is(name, "dimension"))
+		return ra_report(&b->report, DIAG_MODEL_FUNCTION, ra_here(b),
+				 ra_format(b->arena, "call esp_builder_%s", function),
+				 "'%s' takes dimensions, no values", function);
+	return ra_add_value(b, function_call(b, name, arg, n), arg, n);
+}
+
+uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
+{
+	b->calls++;
+	struct ra_value **arg = ra_has_body(b) ? use_all(b, (uint32_t[]){param, token}, 2) : NULL;
+	if (!arg)
+		return none;
+	if (arg[1]->body || arg[1]->use->kind != RA_E_NAME)
+		return ra_report(&b->report, DIAG_MODEL_LOOKUP, ra_here(b),
+				 "declare it with esp_builder_token", "'%s' is not an input that is a token",
+				 ra_excerpt(b->arena, arg[1]->use->span));
+	struct str s = str_in(b->arena);
+	ra_show(&s, arg[0], true);
+	str_puts(&s, "[");
+	ra_show(&s, arg[1], false);
+	str_puts(&s, "]");
+	struct ra_expr *e = ra_new_expr(b, RA_E_LOOKUP, ra_shown(b, &s));
+	e->base = ra_written(b, arg[0]);
+	e->name = arg[1]->use->name;
+	e->name.at = ra_here(b);
+	return ra_add_value(b, e, arg, 2);
+}
+
+uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, const char *begin, const char *end)
+{
+	b->calls++;
+	struct ra_value *base = ra_has_body(b) ? ra_use_value(b, x) : NULL;
+	if (!base)
+		return none;
+	struct str s = str_in(b->arena);
+	ra_show(&s, base, true);
+	str_printf(&s, "[%s:%s]", begin ? begin : "", end ? end : "");
+	struct ra_expr *e = ra_new_expr(b, RA_E_SLICE, ra_shown(b, &s));
+	e->base = ra_written(b, base);
+	if ((begin && !ra_arg_dim(b, begin, &e->begin)) || (end && !ra_arg_dim(b, end, &e->end)))
+		return none;
+	return ra_add_value(b, e, &base, 1);
+}
+
+uint32_t ra_builder_zeros(struct ra_builder *b, const char *shape)
+{
+	b->calls++;
+	struct ra_expr *e = ra_new_expr(b, RA_E_ZEROS, ra_show_text(b, "zeros(%s)", shape ? shape : ""));
+	return ra_has_body(b) && ra_arg_shape(b, shape, &e->dims) ? ra_add_value(b, e, NULL, 0) : none;
+}
+
+uint32_t ra_builder_dimension(struct ra_builder *b, const char *dimension)
+{
+	struct ra_dim_text *dim;
+	b->calls++;
+	struct ra_expr *e = ra_new_expr(b, RA_E_DIMENSION, ra_show_text(b, "dimension(%s)", dimension));
+	if (!ra_has_body(b) || !ra_arg_dim(b, dimension, &dim))
+		return none;
+	vec_push(b->arena, &e->dims, dim);
+	return ra_add_value(b, e, NULL, 0);
+}
+
+/* --- states, outputs and children --- */
+
+uint32_t ra_builder_get(struct ra_builder *b, const char *text)
+{
+	struct ra_span name;
+	b->calls++;
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or an output", &name))
+		return none;
+	return ra_add_value(b, ra_new_expr(b, RA_E_NAME, name), NULL, 0);
+}
+
+uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
+{
+	struct ra_span state;
+	b->calls++;
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state", &state))
+		return none;
+	struct ra_expr *e;
+	if (slot == RA_EACH_CHILD) {
+		e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_EACH_NAME ".%s", text));
+		e->name = ra_here_span(b, ra_format(b->arena, RA_EACH_NAME ".%s", text));
+	} else {
+		e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
+		e->name = state;
+		e->slot = slot;
+	}
+	return ra_add_value(b, e, NULL, 0);
+}

@@ -1,0 +1,58 @@
+/* A model made by calls.  What the calls say is kept as the syntax that a text would have been read to, and
+ * goes the same way from there: the graph is that of the text.
+ *
+ * A value that is used more than once is a name in that syntax, so that its use costs one expression however
+ * large it is.  Nothing here recurses.
+ *
+ * Every call but ra_builder_new and ra_builder_finish reports to the builder's diagnostics and goes on; one
+ * that is wrong gives 0, and what uses 0 gives 0 in silence.  Memory escapes through the arena, after which
+ * the builder cannot be used. */
+#ifndef ESPALIER_RA_BUILDER_H
+#define ESPALIER_RA_BUILDER_H
+
+#include "ra/ra.h"
+
+struct ra_builder;
+
+/* A value of a builder: 0 = none.  The upper bits are the builder's tag. */
+enum { RA_VALUE_BITS = 20, RA_VALUE_TAGS = 1 << 12 };
+
+enum ra_place { RA_AT_ROOT, RA_AT_EVERY_NODE };
+enum ra_builder_body { RA_BODY_LEAF, RA_BODY_INNER, RA_BODY_NODE, RA_BODY_OUTPUT };
+
+/* NULL after a diagnostic: the name or the structure.  `tag` is 1 .. RA_VALUE_TAGS - 1 and tells the values
+ * of builders apart.  The arena and the diagnostics must outlive the builder; the model stays in the arena.
+ */
+struct ra_builder *ra_builder_new(struct arena *, struct diags *, unsigned tag, const char *name,
+				  const char *structure);
+/* Where the calls that follow stand; `file` may be NULL. */
+void ra_builder_at(struct ra_builder *, const char *file, int line);
+/* An argument that shows to be wrong before there is a call. */
+void ra_builder_refuse(struct ra_builder *, const char *function, const char *argument, const char *what);
+
+/* Texts are never NULL, except for a shape and the ends of a slice. */
+uint32_t ra_builder_param(struct ra_builder *, const char *name, const char *shape);
+uint32_t ra_builder_input(struct ra_builder *, const char *name, const char *shape);
+uint32_t ra_builder_token(struct ra_builder *, const char *name);
+void ra_builder_state(struct ra_builder *, const char *name, const char *shape);
+void ra_builder_body(struct ra_builder *, enum ra_builder_body);
+
+uint32_t ra_builder_number(struct ra_builder *, double);
+uint32_t ra_builder_call(struct ra_builder *, const char *function, const uint32_t *arguments, size_t n);
+uint32_t ra_builder_lookup(struct ra_builder *, uint32_t param, uint32_t token);
+uint32_t ra_builder_slice(struct ra_builder *, uint32_t, const char *begin, const char *end);
+uint32_t ra_builder_zeros(struct ra_builder *, const char *shape);
+uint32_t ra_builder_dimension(struct ra_builder *, const char *dimension);
+/* `slot` may be RA_EACH_CHILD. */
+uint32_t ra_builder_child(struct ra_builder *, int slot, const char *state);
+uint32_t ra_builder_children(struct ra_builder *, const char *function, uint32_t of_each);
+uint32_t ra_builder_get(struct ra_builder *, const char *name);
+
+void ra_builder_assign(struct ra_builder *, const char *state, uint32_t);
+void ra_builder_output(struct ra_builder *, const char *name, uint32_t, enum ra_place,
+		       const char *const *label, size_t labels);
+
+/* NULL after diagnostics: of the calls before, or of the whole.  To be called once. */
+struct ra_model *ra_builder_finish(struct ra_builder *);
+
+#endif

@@ -1,0 +1,225 @@
+/* The values of a builder, and the texts that its calls are given. */
+#include "ra/values.h"
+
+static const uint32_t none = 0;
+
+/* --- places, texts and faults --- */
+
+struct diag_at ra_here(const struct ra_builder *b)
+{
+	return (struct diag_at){.file = b->file, .line = b->line, .call = b->calls};
+}
+
+void ra_builder_at(struct ra_builder *b, const char *file, int line)
+{
+	if (file && (!b->file || strcmp(file, b->file) != 0))
+		b->file = arena_string(b->arena, file);
+	else if (!file)
+		b->file = NULL;
+	b->line = line > 0 ? line : 0;
+}
+
+void ra_builder_refuse(struct ra_builder *b, const char *function, const char *argument, const char *what)
+{
+	b->calls++;
+	ra_report(&b->report, DIAG_BAD_ARGUMENT, ra_here(b), "see espalier.h", "%s: '%s' %s", function,
+		  argument, what);
+}
+
+struct ra_parser ra_arg_parser(struct ra_builder *b, const char *text)
+{
+	struct ra_parser p = {.arena = b->arena, .report = &b->report, .syntax = &b->syntax};
+	struct diag_at *place = ARENA_NEW(b->arena, struct diag_at);
+	size_t length = strlen(text);
+	const char *copy = arena_text(b->arena, text, length);
+	*place = ra_here(b);
+	place->source = copy;
+	p.lexer = ra_lexer_of(NULL, copy, length);
+	p.lexer.place = place;
+	ra_advance(&p);
+	return p;
+}
+
+bool ra_arg_end(struct ra_parser *p)
+{
+	return ra_expect(p, RA_TOKEN_END, "the end");
+}
+
+bool ra_arg_name(struct ra_builder *b, const char *text, const char *what, struct ra_span *name)
+{
+	struct ra_parser p = ra_arg_parser(b, text);
+	return ra_expect_new_name(&p, what, name) && ra_arg_end(&p);
+}
+
+bool ra_arg_shape(struct ra_builder *b, const char *text, ra_dim_texts *dims)
+{
+	struct ra_parser p = ra_arg_parser(b, text ? text : "");
+	return ra_parse_dims(&p, RA_TOKEN_END, dims);
+}
+
+bool ra_arg_dim(struct ra_builder *b, const char *text, struct ra_dim_text **dim)
+{
+	struct ra_parser p = ra_arg_parser(b, text);
+	return (*dim = ra_parse_dim(&p)) && ra_arg_end(&p);
+}
+
+/* --- the text of a value, for messages --- */
+
+struct ra_span ra_here_span(const struct ra_builder *b, const char *text)
+{
+	return (struct ra_span){text, strlen(text), ra_here(b)};
+}
+
+struct ra_span ra_shown(const struct ra_builder *b, struct str *s)
+{
+	if (s->n > RA_SHOWN) {
+		s->n = RA_SHOWN - 3;
+		str_puts(s, "...");
+	}
+	return ra_here_span(b, str_text(s));
+}
+
+void ra_show(struct str *s, const struct ra_value *v, bool operand)
+{
+	struct ra_span text = v->use->span;
+	bool brackets = operand && v->infix;
+	str_printf(s, "%s%.*s%s", brackets ? "(" : "", (int)text.length, text.text, brackets ? ")" : "");
+}
+
+struct ra_span ra_show_text(struct ra_builder *b, const char *format, ...)
+{
+	struct str s = str_in(b->arena);
+	va_list args;
+	va_start(args, format);
+	str_vprintf(&s, format, args);
+	va_end(args);
+	return ra_shown(b, &s);
+}
+
+struct ra_expr *ra_new_expr(struct ra_builder *b, enum ra_expr_kind kind, struct ra_span span)
+{
+	struct ra_expr *e = ARENA_NEW(b->arena, struct ra_expr);
+	e->kind = kind;
+	e->span = e->name = span;
+	return e;
+}
+
+/* --- values --- */
+
+const char *ra_body_text(enum ra_word body)
+{
+	return body == RA_WORD_LEAF    ? "leaf"
+	       : body == RA_WORD_INNER ? "inner"
+	       : body == RA_WORD_NODE  ? "node"
+				       : "output";
+}
+
+static struct ra_value *new_value(struct ra_builder *b, struct ra_expr *use)
+{
+	if (b->values.n > RA_VALUE_INDEX)
+		return ra_report(&b->report, DIAG_MODEL_LARGE, ra_here(b), "build fewer values",
+				 "a builder has at most %d values", RA_VALUE_INDEX),
+		       NULL;
+	struct ra_value *v = ARENA_NEW(b->arena, struct ra_value);
+	v->index = (uint32_t)b->values.n;
+	v->use = use;
+	vec_push(b->arena, &b->values, v);
+	return v;
+}
+
+static uint32_t id_of(const struct ra_builder *b, const struct ra_value *v)
+{
+	return v ? b->tag << RA_VALUE_BITS | v->index : none;
+}
+
+static void missing_value(struct ra_builder *b)
+{
+	if (!b->report.seen.n)
+		ra_report(&b->report, DIAG_BAD_ARGUMENT, ra_here(b), "pass what an earlier call returned",
+			  "a value is wanted, and none was passed");
+}
+
+/* The value of an id that the caller has.  What comes of an earlier fault is not worth another. */
+struct ra_value *ra_find_value(struct ra_builder *b, uint32_t id)
+{
+	uint32_t index = id & RA_VALUE_INDEX;
+	if (!id)
+		return missing_value(b), NULL;
+	if (id >> RA_VALUE_BITS != b->tag || !index || index >= b->values.n)
+		return ra_report(&b->report, DIAG_BAD_ARGUMENT, ra_here(b),
+				 "pass what an earlier call with this builder returned",
+				 "a value of another builder is passed"),
+		       NULL;
+	return b->values.at[index];
+}
+
+struct ra_value *ra_use_value(struct ra_builder *b, uint32_t id)
+{
+	struct ra_value *v = ra_find_value(b, id);
+	if (!v || !v->body || v->body == b->body)
+		return v;
+	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
+			 "bodies share parameters, inputs and numbers, and see each other's states",
+			 "'%s' is a value of '%s:', which '%s:' cannot use",
+			 ra_excerpt(b->arena, v->use->span), ra_body_text(v->body), ra_body_text(b->body)),
+	       NULL;
+}
+
+bool ra_has_body(struct ra_builder *b)
+{
+	return b->body || ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b), "call esp_builder_body first",
+				    "this stands in no body");
+}
+
+struct ra_expr *ra_written(struct ra_builder *b, const struct ra_value *v)
+{
+	struct ra_expr *e = v->use;
+	if (!v->definition) {
+		e = arena_copy(b->arena, e, sizeof *e);
+		e->span.at = e->name.at = ra_here(b);
+	}
+	return e;
+}
+
+struct ra_body *ra_current_body(struct ra_builder *b)
+{
+	for (size_t i = 0; i < b->syntax.bodies.n; i++)
+		if (b->syntax.bodies.at[i].word == b->body)
+			return &b->syntax.bodies.at[i];
+	return NULL;
+}
+
+static bool is_each_child(const struct ra_expr *e)
+{
+	return e->kind == RA_E_NAME && e->name.length > strlen(RA_EACH_NAME) &&
+	       memcmp(e->name.text, RA_EACH_NAME, strlen(RA_EACH_NAME)) == 0;
+}
+
+uint32_t ra_add_value(struct ra_builder *b, struct ra_expr *definition, struct ra_value *const *arg, size_t n)
+{
+	struct ra_expr *name = ra_new_expr(b, RA_E_NAME, definition->span);
+	struct ra_value *v = new_value(b, name);
+	if (!v)
+		return none;
+	const char *text = ra_format(b->arena, "%c%u", RA_VALUE_LETTER, (unsigned)v->index);
+	name->name = ra_here_span(b, text);
+	v->definition = definition;
+	v->body = b->body;
+	v->each = is_each_child(definition);
+	uint32_t *index = ARENA_ARRAY(b->arena, uint32_t, n);
+	for (size_t i = 0; i < n; i++) {
+		index[i] = arg[i]->index;
+		v->each |= arg[i]->each;
+	}
+	v->arg = index;
+	v->args = n;
+	struct ra_body *body = ra_current_body(b);
+	if (body && !v->each)
+		vec_push(b->arena, &body->statements, (struct ra_binding){name->name, definition});
+	return id_of(b, v);
+}
+
+uint32_t ra_add_plain(struct ra_builder *b, struct ra_expr *e)
+{
+	return id_of(b, new_value(b, e));
+}

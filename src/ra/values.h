@@ -1,0 +1,89 @@
+/* Inside of the builder: values.c (texts and values) -> builder.c (declarations and calls) -> cones.c (sums,
+ * states, outputs, the end). */
+#ifndef ESPALIER_RA_VALUES_H
+#define ESPALIER_RA_VALUES_H
+
+#include "ra/builder.h"
+#include "ra/internal.h"
+
+enum { RA_VALUE_INDEX = (1 << RA_VALUE_BITS) - 1, RA_SHOWN = 64 };
+
+/* The name of the child that a sum is at; the blank keeps it apart from the caller's names. */
+#define RA_EACH_NAME "each child"
+
+struct ra_value {
+	uint32_t index;
+	struct ra_expr *use;	      /* as it is written where it is used; its span is the value as text */
+	struct ra_expr *definition;   /* what the name stands for; NULL = it is no statement */
+	enum ra_word body;	      /* RA_WORD_NONE = can be used in any */
+	bool infix;		      /* its text needs brackets in another */
+	bool each;		      /* depends on the child that a sum is at */
+	bool needed;		      /* by a sum, when it is of each child, or by an output */
+	const struct ra_span *output; /* that it is the value of; NULL = none */
+	const uint32_t *arg;	      /* indices of the values that the definition uses */
+	size_t args;
+	unsigned walk; /* the last one that came by */
+};
+
+/* A state that is given a value: its declaration may follow. */
+struct ra_assignment {
+	size_t body, statement;
+};
+
+struct ra_builder {
+	struct arena *arena;
+	struct ra_report report;
+	struct ra_syntax syntax;
+	uint32_t tag;
+	const char *file;
+	int line, calls;
+	enum ra_word body;
+	VEC(struct ra_value *) values; /* from index 1 */
+	VEC(struct ra_assignment) assignments;
+	unsigned walks;
+	size_t repeated; /* statements that stand in sums and outputs */
+};
+
+/* --- places, and texts that were passed --- */
+
+/* The place of this call. */
+struct diag_at ra_here(const struct ra_builder *);
+/* A reader of a text that the caller passed; all its places are this call, its source is the text. */
+struct ra_parser ra_arg_parser(struct ra_builder *, const char *text);
+bool ra_arg_end(struct ra_parser *);
+/* The whole text as a name, a list of dimensions (NULL is an empty one) or one; false after a diagnostic. */
+bool ra_arg_name(struct ra_builder *, const char *text, const char *what, struct ra_span *);
+bool ra_arg_shape(struct ra_builder *, const char *text, ra_dim_texts *);
+bool ra_arg_dim(struct ra_builder *, const char *text, struct ra_dim_text **);
+
+/* --- values as text, for messages --- */
+
+/* A text, which is not copied, at this call. */
+struct ra_span ra_here_span(const struct ra_builder *, const char *text);
+/* The same, clipped, so that texts of texts stay short. */
+struct ra_span ra_shown(const struct ra_builder *, struct str *);
+__attribute__((format(printf, 2, 3))) struct ra_span ra_show_text(struct ra_builder *, const char *format,
+								  ...);
+/* Adds the text of a value, in brackets where an operand needs them. */
+void ra_show(struct str *, const struct ra_value *, bool operand);
+const char *ra_body_text(enum ra_word body);
+
+/* --- values --- */
+
+struct ra_expr *ra_new_expr(struct ra_builder *, enum ra_expr_kind, struct ra_span);
+/* The value of an id that the caller has; NULL after a diagnostic, or in silence when an earlier one explains
+ * that there is none.  The second: for use in the body that the calls are for. */
+struct ra_value *ra_find_value(struct ra_builder *, uint32_t id);
+struct ra_value *ra_use_value(struct ra_builder *, uint32_t id);
+/* The value as it is written here: a fault of what a name means is one of its use. */
+struct ra_expr *ra_written(struct ra_builder *, const struct ra_value *);
+/* The body that the calls are for: whether there is one, and NULL where outputs are computed. */
+bool ra_has_body(struct ra_builder *);
+struct ra_body *ra_current_body(struct ra_builder *);
+/* A new value with a name of its own, a statement of the body unless it is of each child; returns its id.  Of
+ * the arguments none may be NULL. */
+uint32_t ra_add_value(struct ra_builder *, struct ra_expr *definition, struct ra_value *const *arg, size_t n);
+/* One that is written the same wherever it is used. */
+uint32_t ra_add_plain(struct ra_builder *, struct ra_expr *);
+
+#endif

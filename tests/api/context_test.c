@@ -1,0 +1,277 @@
+/* What a context is asked to guarantee: accounts, a cap, an end, and a past in another process. */
+#include "tests/api/support.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+
+static const char *weights;
+
+/* --- options --- */
+
+static void test_sizes(void)
+{
+	struct {
+		esp_context_options known;
+		long unknown;
+	} later = {.known = {.size = sizeof later}};
+	esp_context_options none = {0}, early = {.size = sizeof early - sizeof early.cache_limit};
+	esp_context *c;
+	esp_error *error;
+	tap_ok(esp_context_create(&none, &c, &error) == ESP_ERROR_ARGUMENT && !c &&
+		   error_is(error, "bad-argument"),
+	       "options without their size are refused");
+	early.cache_limit = 1; /* not looked at */
+	tap_ok(esp_context_create(&early, &c, &error) == ESP_OK && c,
+	       "options of an older version are taken");
+	esp_context_free(c);
+	tap_ok(esp_context_create(&later.known, &c, &error) == ESP_OK && c,
+	       "options of a newer version are taken while they ask for nothing new");
+	esp_context_free(c);
+	later.unknown = 1;
+	tap_ok(esp_context_create(&later.known, &c, &error) == ESP_ERROR_ARGUMENT && !c &&
+		   error_is(error, "bad-argument"),
+	       "and refused when they do");
+}
+
+static void test_values(void)
+{
+	const esp_context_options wrong[] = {
+	    {.size = sizeof *wrong, .threads = -1},
+	    {.size = sizeof *wrong, .threads = ESP_THREADS_MAX + 1},
+	    {.size = sizeof *wrong, .cache = 7},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		esp_context *c;
+		esp_error *error;
+		tap_ok(esp_context_create(&wrong[i], &c, &error) == ESP_ERROR_ARGUMENT &&
+			   error_is(error, "bad-argument"),
+		       "option %zu out of range is refused", i);
+	}
+}
+
+/* --- memory --- */
+
+static void test_accounts(void)
+{
+	struct account a = {.left = -1};
+	esp_context_options o = {.size = sizeof o, .resize = account_resize, .user = &a};
+	struct kit k;
+	size_t peak, used;
+	make_kit(&k, &o, weights, NULL);
+	esp_forest_add(k.forest, &pair, NULL);
+	esp_session_run(k.session, k.forest, NULL);
+	used = esp_context_memory(k.context, &peak);
+	tap_ok(used > 1000 && used < (size_t)a.bytes && peak >= used, "a context counts what is in use");
+	esp_context *c = k.context;
+	k.context = NULL;
+	free_kit(&k);
+	tap_ok(esp_context_memory(c, &peak) == 0 && peak >= used, "and nothing is when all was freed");
+	esp_context_free(c);
+	tap_ok(a.blocks == 0 && a.bytes == 0 && !a.wrong, "all memory went back through the hook");
+	tap_ok(esp_context_memory(NULL, &peak) == 0 && peak == 0, "nothing uses nothing");
+}
+
+/* Everything up to a run under caps that grow until it succeeds. */
+static void test_cap(void)
+{
+	bool right = true, blamed = true, held = true;
+	esp_status status = ESP_ERROR_MEMORY;
+	for (size_t cap = 100; status; cap += cap / 4) {
+		esp_context_options o = {.size = sizeof o, .memory_cap = cap};
+		esp_error *error = NULL;
+		struct kit k;
+		size_t peak;
+		status = make_kit(&k, &o, weights, &error);
+		if (!status)
+			status = esp_forest_add(k.forest, &pair, &error);
+		if (!status)
+			status = esp_session_run(k.session, k.forest, &error);
+		right &= status == ESP_OK || status == ESP_ERROR_MEMORY;
+		blamed &= !status || (esp_error_count(error) == 2 &&
+				      strcmp(esp_error_get(error, 1)->id, "memory-cap") == 0);
+		esp_context_memory(k.context, &peak);
+		held &= peak <= cap;
+		esp_error_free(error);
+		free_kit(&k);
+	}
+	tap_ok(right, "under a cap calls run out of memory and nothing else");
+	tap_ok(blamed, "and say that it was the cap");
+	tap_ok(held, "which is never exceeded");
+}
+
+/* --- the end --- */
+
+static void test_closed(void)
+{
+	struct kit k;
+	esp_error *error;
+	esp_model *m;
+	make_kit(&k, NULL, weights, NULL);
+	esp_forest_add(k.forest, &pair, NULL);
+	esp_session_run(k.session, k.forest, NULL);
+	tap_ok(esp_context_close(k.context, &error) == ESP_OK && esp_context_close(k.context, NULL) == ESP_OK,
+	       "a context can be closed, and again");
+	tap_ok(esp_session_run(k.session, k.forest, &error) == ESP_ERROR_CLOSED &&
+		   error_is(error, "context-closed"),
+	       "a closed context runs nothing");
+	tap_ok(esp_model_parse(k.context, "x", "", 0, &m, &error) == ESP_ERROR_CLOSED && !m &&
+		   error_is(error, "context-closed"),
+	       "and makes nothing");
+	tap_ok(esp_session_root(k.session, 1, 0) && *esp_session_root(k.session, 1, 0) == 10,
+	       "results can still be read");
+	free_kit(&k);
+	tap_ok(esp_context_close(NULL, &error) == ESP_ERROR_ARGUMENT && error_is(error, "bad-argument"),
+	       "NULL cannot be closed");
+}
+
+/* A hook that holds up the call of one thread. */
+struct gate {
+	pthread_t held;
+	bool armed;
+	sem_t reached, open;
+};
+
+static void *gated_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+	struct gate *g = user;
+	(void)old_size;
+	if (g->armed && pthread_equal(pthread_self(), g->held)) {
+		g->armed = false;
+		sem_post(&g->reached);
+		sem_wait(&g->open);
+	}
+	if (new_size)
+		return realloc(p, new_size);
+	free(p);
+	return NULL;
+}
+
+struct caller {
+	struct kit *kit;
+	struct gate *gate;
+	esp_status status;
+	volatile bool returned;
+};
+
+/* The first run of a session takes memory. */
+static void *run_gated(void *user)
+{
+	struct caller *c = user;
+	c->gate->held = pthread_self();
+	c->gate->armed = true;
+	c->status = esp_session_run(c->kit->session, c->kit->forest, NULL);
+	return NULL;
+}
+
+static void *close_context(void *user)
+{
+	struct caller *c = user;
+	c->status = esp_context_close(c->kit->context, NULL);
+	c->returned = true;
+	return NULL;
+}
+
+static void test_in_flight(void)
+{
+	struct gate gate = {0};
+	esp_context_options o = {.size = sizeof o, .resize = gated_resize, .user = &gate};
+	struct kit k;
+	pthread_t runner, closer;
+	esp_error *error;
+	sem_init(&gate.reached, 0, 0);
+	sem_init(&gate.open, 0, 0);
+	make_kit(&k, &o, weights, NULL);
+	esp_forest_add(k.forest, &pair, NULL);
+	struct caller run = {&k, &gate, 0, false}, close = run;
+	pthread_create(&runner, NULL, run_gated, &run);
+	sem_wait(&gate.reached);
+	tap_ok(esp_session_run(k.session, k.forest, &error) == ESP_ERROR_BUSY &&
+		   error_is(error, "session-busy"),
+	       "a session that is in use refuses a second thread");
+	pthread_create(&closer, NULL, close_context, &close);
+	esp_model *m = NULL;
+	while (esp_model_parse(k.context, "x", tiny_model, strlen(tiny_model), &m, NULL) == ESP_OK)
+		esp_model_free(m);
+	usleep(20000);
+	tap_ok(!close.returned, "closing waits for a call that has begun");
+	sem_post(&gate.open);
+	pthread_join(runner, NULL);
+	pthread_join(closer, NULL);
+	tap_ok(run.status == ESP_OK && close.status == ESP_OK && *esp_session_root(k.session, 1, 0) == 10,
+	       "which ends as if nothing had been");
+	free_kit(&k);
+}
+
+/* --- another process --- */
+
+static int child(struct kit *k)
+{
+	esp_error *error;
+	esp_model *m;
+	struct kit own;
+	if (esp_session_run(k->session, k->forest, &error) != ESP_ERROR_FORKED || !error_is(error, "forked"))
+		return 1;
+	if (esp_model_parse(k->context, "x", "", 0, &m, NULL) != ESP_ERROR_FORKED || m)
+		return 2;
+	if (esp_context_close(k->context, NULL) != ESP_ERROR_FORKED)
+		return 3;
+	free_kit(k);
+	if (make_kit(&own, NULL, weights, NULL) || esp_forest_add(own.forest, &pair, NULL) ||
+	    esp_session_run(own.session, own.forest, NULL) || *esp_session_root(own.session, 1, 0) != 10)
+		return 4;
+	free_kit(&own);
+	return 0;
+}
+
+static void test_fork(void)
+{
+	struct kit k;
+	int status;
+	make_kit(&k, NULL, weights, NULL);
+	esp_forest_add(k.forest, &pair, NULL);
+	esp_session_run(k.session, k.forest, NULL);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		alarm(20);
+		_exit(child(&k));
+	}
+	waitpid(pid, &status, 0);
+	tap_is(status, 0, "a forked child is refused, can free what it inherited, and works anew");
+	tap_ok(esp_session_run(k.session, k.forest, NULL) == ESP_OK, "the parent goes on");
+	free_kit(&k);
+}
+
+/* --- statuses --- */
+
+static void test_statuses(void)
+{
+	bool named = true;
+	for (int s = ESP_OK; s <= ESP_ERROR_FORKED; s++)
+		named &= esp_status_name(s) && *esp_status_name(s);
+	tap_ok(named && !esp_status_name(ESP_ERROR_FORKED + 1) && !esp_status_name(-1),
+	       "every status has a name");
+	tap_ok(esp_status_is_transient(ESP_ERROR_MEMORY) && esp_status_is_transient(ESP_ERROR_BUSY) &&
+		   esp_status_is_transient(ESP_ERROR_SYSTEM) && !esp_status_is_transient(ESP_ERROR_INPUT) &&
+		   !esp_status_is_transient(ESP_OK) && !esp_status_is_transient(99),
+	       "some may go away");
+}
+
+int main(void)
+{
+	make_folder();
+	weights = write_weights("w.safetensors", tiny_weights, 2);
+	char path[128];
+	weights = strcpy(path, weights);
+	test_sizes();
+	test_values();
+	test_accounts();
+	test_cap();
+	test_closed();
+	test_in_flight();
+	test_fork();
+	test_statuses();
+	remove_folder((const char *const[]){"w.safetensors"}, 1);
+	return tap_done();
+}

@@ -1,0 +1,401 @@
+/* A model that is built is the model that a text says: graphs of texts are built anew, node by node, and must
+ * come out as the same nodes in the same order. */
+#include "ra/builder.h"
+#include "ra/internal.h"
+#include "tests/models/generate.h"
+#include "tests/ra/read.h"
+#include "tests/ra/same.h"
+#include "tests/ra/session.h"
+#include "tests/tap.h"
+
+#include <dirent.h>
+#include <time.h>
+
+/* --- a graph, rebuilt by calls --- */
+
+struct rebuild {
+	const struct ra_model *m;
+	struct ra_builder *b;
+	struct arena *arena;
+	uint32_t *value; /* of a node */
+	uint32_t *params, *inputs;
+};
+
+static char *dim_text(struct rebuild *r, const struct ra_dim *d)
+{
+	struct str s = str_in(r->arena);
+	ra_dim_print(r->m, d, &s);
+	return arena_string(r->arena, str_text(&s));
+}
+
+/* Without the brackets. */
+static char *shape_text(struct rebuild *r, const struct ra_shape *shape)
+{
+	struct str s = str_in(r->arena);
+	if (!shape->rank)
+		return NULL;
+	ra_shape_print(r->m, shape, &s);
+	return arena_text(r->arena, str_text(&s) + 1, s.n - 2);
+}
+
+static const char *structure_text(struct rebuild *r)
+{
+	static const char *const kinds[] = {
+	    [RA_SEQUENCE] = "sequence", [RA_TREE] = "tree(", [RA_DAG] = "dag("};
+	const struct ra_structure *t = &r->m->structure;
+	struct str s = str_in(r->arena);
+	str_puts(&s, kinds[t->kind]);
+	if (t->kind == RA_SEQUENCE)
+		return str_text(&s);
+	if (t->children < 0)
+		str_puts(&s, "*");
+	else if (!t->child)
+		str_printf(&s, "%d", t->children);
+	for (int i = 0; t->child && i < t->children; i++)
+		str_printf(&s, "%s%s", i ? ", " : "", t->child[i]);
+	str_puts(&s, ")");
+	return str_text(&s);
+}
+
+static void rebuild_declarations(struct rebuild *r)
+{
+	const struct ra_model *m = r->m;
+	r->params = ARENA_ARRAY(r->arena, uint32_t, m->params.n);
+	r->inputs = ARENA_ARRAY(r->arena, uint32_t, m->inputs.n);
+	for (size_t i = 0; i < m->inputs.n; i++) {
+		const struct ra_input *in = &m->inputs.at[i];
+		r->inputs[i] = in->token ? ra_builder_token(r->b, in->name)
+					 : ra_builder_input(r->b, in->name, shape_text(r, &in->shape));
+	}
+	for (size_t i = 0; i < m->params.n; i++)
+		r->params[i] =
+		    ra_builder_param(r->b, m->params.at[i].name, shape_text(r, &m->params.at[i].shape));
+	for (size_t i = 0; i < m->states.n; i++)
+		ra_builder_state(r->b, m->states.at[i].name, shape_text(r, &m->states.at[i].shape));
+}
+
+static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32_t x)
+{
+	struct ra_dim end;
+	ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end);
+	return ra_builder_slice(r->b, x, dim_text(r, &n->begin), dim_text(r, &end));
+}
+
+static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
+{
+	const struct ra_model *m = r->m;
+	uint32_t arg[2] = {r->value[n->arg[0].i], r->value[n->arg[1].i]};
+	switch (n->op) {
+	case RA_CONST:
+		return ra_builder_number(r->b, n->constant);
+	case RA_ZERO:
+		return ra_builder_zeros(r->b, shape_text(r, &n->shape));
+	case RA_EXTENT:
+		return ra_builder_dimension(r->b, dim_text(r, &n->begin));
+	case RA_PARAM:
+		return r->params[n->param];
+	case RA_INPUT:
+		return r->inputs[n->input];
+	case RA_LOOKUP:
+		return ra_builder_lookup(r->b, arg[0], r->inputs[n->input]);
+	case RA_STATE:
+		return ra_builder_get(r->b, m->states.at[n->state.state].name);
+	case RA_CHILD:
+		return ra_builder_child(r->b, n->state.slot, m->states.at[n->state.state].name);
+	case RA_SLICE:
+		return rebuild_slice(r, n, arg[0]);
+	case RA_CHILD_SUM:
+	case RA_CHILD_MAX:
+		return ra_builder_children(r->b, n->op == RA_CHILD_SUM ? "sum" : "max", arg[0]);
+	default:
+		return ra_builder_call(r->b, ra_op_spelling(n->op), arg, (size_t)ra_op_arity(n->op));
+	}
+}
+
+/* The nodes that the roots need, in order. */
+static void rebuild_nodes(struct rebuild *r, const ra_ref *root, size_t roots)
+{
+	const struct ra_model *m = r->m;
+	bool *mark = ARENA_ARRAY(r->arena, bool, m->nodes.n + 1);
+	for (size_t i = 0; i < roots; i++)
+		mark[root[i].i] = true;
+	for (size_t i = m->nodes.n; i-- > 1;)
+		for (int j = 0; mark[i] && j < arity(m->nodes.at[i].op); j++)
+			mark[m->nodes.at[i].arg[j].i] = true;
+	for (size_t i = 1; i < m->nodes.n; i++)
+		if (mark[i])
+			r->value[i] = rebuild_node(r, &m->nodes.at[i]);
+}
+
+static void rebuild_body(struct rebuild *r, enum ra_case which)
+{
+	const struct ra_model *m = r->m;
+	ra_ref *root = ARENA_ARRAY(r->arena, ra_ref, m->states.n);
+	for (size_t i = 0; i < m->states.n; i++)
+		root[i] = m->states.at[i].value[which];
+	ra_builder_body(r->b, which == RA_LEAF ? RA_BODY_LEAF : RA_BODY_INNER);
+	rebuild_nodes(r, root, m->states.n);
+	for (size_t i = 0; i < m->states.n; i++)
+		ra_builder_assign(r->b, m->states.at[i].name, r->value[root[i].i]);
+}
+
+static void rebuild_outputs(struct rebuild *r)
+{
+	const struct ra_model *m = r->m;
+	ra_ref *root = ARENA_ARRAY(r->arena, ra_ref, m->outputs.n);
+	for (size_t i = 0; i < m->outputs.n; i++)
+		root[i] = m->outputs.at[i].value;
+	ra_builder_body(r->b, RA_BODY_OUTPUT);
+	rebuild_nodes(r, root, m->outputs.n);
+	for (size_t i = 0; i < m->outputs.n; i++) {
+		const struct ra_output *o = &m->outputs.at[i];
+		ra_builder_output(r->b, o->name, r->value[root[i].i],
+				  o->at_root ? RA_AT_ROOT : RA_AT_EVERY_NODE, o->label, (size_t)o->labels);
+	}
+}
+
+static void show(const struct diags *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		printf("# %s:%d %s [%s]\n", d->at[i].file ? d->at[i].file : "", d->at[i].line,
+		       d->at[i].message, diag_spelling(d->at[i].id));
+}
+
+static const struct ra_model *rebuilt(struct rebuild *r, struct diags *diags)
+{
+	r->value = ARENA_ARRAY(r->arena, uint32_t, r->m->nodes.n + 1);
+	r->b = ra_builder_new(r->arena, diags, 7, r->m->name, structure_text(r));
+	if (!r->b)
+		return NULL;
+	rebuild_declarations(r);
+	rebuild_body(r, RA_LEAF);
+	rebuild_body(r, RA_INNER);
+	rebuild_outputs(r);
+	return ra_builder_finish(r->b);
+}
+
+/* Whether the model of a text, built by calls, is the same graph and prints as the same text. */
+static bool builds(const char *text, size_t length)
+{
+	struct session s;
+	session_parse(&s, &allocator_default, text, length);
+	struct rebuild r = {.m = s.model, .arena = &s.arena};
+	const struct ra_model *m = s.model ? rebuilt(&r, &s.diags) : NULL;
+	bool same = m && same_graph(s.model, m);
+	show(&s.diags);
+	if (same) {
+		struct str other = str_in(&s.arena);
+		ra_print(m, &other);
+		same = strcmp(session_print(&s), str_text(&other)) == 0;
+	}
+	session_end(&s);
+	return same;
+}
+
+static void check_file(const char *path)
+{
+	size_t length;
+	char *text = read_text(source_path(path), &length);
+	tap_ok(text && builds(text, length), "%s can be built", path);
+	free(text);
+}
+
+static void check_folder(const char *folder)
+{
+	DIR *d = opendir(source_path(folder));
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char path[600];
+		snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+		if (strlen(e->d_name) > 3 && strcmp(e->d_name + strlen(e->d_name) - 3, ".ra") == 0)
+			check_file(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* --- places: what a text cannot have --- */
+
+struct built {
+	struct arena arena;
+	struct diags diags;
+	jmp_buf escape;
+	struct ra_builder *b;
+};
+
+static void begin(struct built *x, const char *structure)
+{
+	arena_init(&x->arena, &allocator_default);
+	diags_init(&x->diags, &allocator_default);
+	if (arena_guard(&x->arena, &x->escape))
+		abort();
+	x->b = ra_builder_new(&x->arena, &x->diags, 1, "m", structure);
+}
+
+static void end(struct built *x)
+{
+	diags_free(&x->diags);
+	arena_free(&x->arena);
+}
+
+static bool has(const struct built *x, enum diag_id id, const char *file, int line, const char *message)
+{
+	for (size_t i = 0; i < x->diags.n; i++) {
+		const struct diag *d = &x->diags.at[i];
+		if (d->id == id && d->line == line && d->file && strcmp(d->file, file) == 0 &&
+		    strstr(d->message, message))
+			return true;
+	}
+	return false;
+}
+
+static void check_order(void)
+{
+	struct built x;
+	begin(&x, "tree(left, right)");
+	ra_builder_at(x.b, "a.c", 10);
+	ra_builder_param(x.b, "W", "D, E");
+	ra_builder_at(x.b, "a.c", 11);
+	ra_builder_state(x.b, "h", "D");
+	ra_builder_at(x.b, "b.c", 5);
+	ra_builder_param(x.b, "h", "D");
+	tap_ok(!ra_builder_finish(x.b), "what is wrong is refused");
+	tap_ok(has(&x, DIAG_MODEL_DUPLICATE, "b.c", 5, "'h' is already a state (line 11)"),
+	       "of two declarations the later one is at fault, whatever its line");
+	end(&x);
+}
+
+static void check_places(void)
+{
+	struct built x;
+	begin(&x, "tree(left, right)");
+	ra_builder_at(x.b, "a.c", 10);
+	uint32_t W = ra_builder_param(x.b, "W", "D, E");
+	ra_builder_state(x.b, "h", "D");
+	ra_builder_body(x.b, RA_BODY_NODE);
+	ra_builder_at(x.b, "b.c", 7);
+	uint32_t h = ra_builder_child(x.b, 0, "h");
+	uint32_t product = ra_builder_call(x.b, "@", (uint32_t[]){W, h}, 2);
+	ra_builder_call(x.b, "+", (uint32_t[]){product, product}, 2);
+	uint32_t unknown = ra_builder_call(x.b, "sigmoit", &h, 1);
+	ra_builder_call(x.b, "sigmoyd", &h, 1);
+	ra_builder_at(x.b, "b.c", 9);
+	ra_builder_assign(x.b, "h", unknown);
+	ra_builder_at(x.b, "c.c", 3);
+	ra_builder_body(x.b, RA_BODY_OUTPUT);
+	ra_builder_output(x.b, "o", ra_builder_call(x.b, "sum", (uint32_t[]){W}, 1), RA_AT_ROOT,
+			  (const char *const[]){"one", "two"}, 2);
+	ra_builder_call(x.b, "sum", (uint32_t[]){ra_builder_number(x.b, 1)}, 1);
+	tap_ok(!ra_builder_finish(x.b), "so are faults in expressions");
+	tap_ok(has(&x, DIAG_MODEL_SHAPE, "b.c", 7, "'W @ children[0].h': [D, E] @ [D]"),
+	       "shapes are told with the value as text, at the call");
+	tap_ok(has(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoit'") &&
+		   has(&x, DIAG_MODEL_FUNCTION, "b.c", 7, "'sigmoyd'"),
+	       "two faults of one kind on one line are both told");
+	tap_ok(has(&x, DIAG_MODEL_RANK, "c.c", 3, "'sum(1)'"), "and so is one in a value that nothing needs");
+	tap_is((long)x.diags.n, 4, "and each is told once, though the body is for both cases");
+	show(&x.diags);
+	end(&x);
+}
+
+/* --- sizes --- */
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* Enough that a stack frame a value, or a second look at all values for each, would not end. */
+static void check_chain(void)
+{
+	enum { LENGTH = 100000 };
+	struct built x;
+	double start = now();
+	begin(&x, "sequence");
+	uint32_t in = ra_builder_input(x.b, "x", "D");
+	ra_builder_state(x.b, "h", "D");
+	ra_builder_body(x.b, RA_BODY_LEAF);
+	ra_builder_assign(x.b, "h", in);
+	ra_builder_body(x.b, RA_BODY_INNER);
+	uint32_t v = ra_builder_child(x.b, 0, "h"), e = ra_builder_child(x.b, RA_EACH_CHILD, "h");
+	for (int i = 0; i < LENGTH / 2; i++) {
+		v = ra_builder_call(x.b, "tanh", &v, 1);
+		e = ra_builder_call(x.b, "sigmoid", &e, 1);
+	}
+	v = ra_builder_call(x.b, "*", (uint32_t[]){v, ra_builder_children(x.b, "max", e)}, 2);
+	ra_builder_assign(x.b, "h", v);
+	ra_builder_body(x.b, RA_BODY_OUTPUT);
+	v = ra_builder_get(x.b, "h");
+	for (int i = 0; i < LENGTH / 4; i++)
+		v = ra_builder_call(x.b, "+", (uint32_t[]){v, v}, 2);
+	ra_builder_output(x.b, "o", v, RA_AT_ROOT, NULL, 0);
+	const struct ra_model *m = ra_builder_finish(x.b);
+	show(&x.diags);
+	tap_ok(m && m->nodes.n > LENGTH, "a chain of 100000 calls can be built, and each value used twice");
+	struct str s = str_in(&x.arena);
+	if (m)
+		ra_print(m, &s);
+	struct session again;
+	session_parse(&again, &allocator_default, str_text(&s), s.n);
+	tap_ok(m && again.model && same_graph(m, again.model), "and be printed and read");
+	session_end(&again);
+	printf("# %.2f s\n", now() - start);
+	end(&x);
+}
+
+/* What sums and outputs have in common is written into each of them: that has a limit. */
+static void check_limits(void)
+{
+	struct built x;
+	begin(&x, "tree(*)");
+	ra_builder_state(x.b, "h", "D");
+	ra_builder_body(x.b, RA_BODY_NODE);
+	uint32_t e = ra_builder_child(x.b, RA_EACH_CHILD, "h"), sum = 0;
+	for (int i = 0; i < 20000; i++) {
+		e = ra_builder_call(x.b, "tanh", &e, 1);
+		sum = ra_builder_children(x.b, "sum", e);
+	}
+	ra_builder_assign(x.b, "h", sum);
+	tap_ok(!ra_builder_finish(x.b) && x.diags.at[0].id == DIAG_MODEL_LARGE,
+	       "too many large sums are refused");
+	end(&x);
+
+	begin(&x, "tree(*)");
+	uint32_t v = 1;
+	for (int i = 0; v && i <= 1 << RA_VALUE_BITS; i++)
+		v = ra_builder_number(x.b, i);
+	tap_ok(!v && x.diags.at[0].id == DIAG_MODEL_LARGE && ra_builder_number(x.b, 1) == 0,
+	       "so are more values than numbers for them");
+	end(&x);
+}
+
+static void check_random(void)
+{
+	int built = 0, models = 300;
+	for (int seed = 0; seed < models; seed++) {
+		static struct generator g;
+		char sizes[64];
+		const char *text = generate_model(&g, (uint64_t)seed, sizes);
+		if (builds(text, strlen(text)))
+			built++;
+		else
+			printf("# seed %d\n", seed);
+	}
+	tap_is(built, models, "random models can be built");
+}
+
+int main(void)
+{
+	check_folder("tests/ra/good");
+	check_folder("tests/models");
+	check_folder("tests/golden");
+	check_folder("tests/cli");
+	check_folder("examples/treelstm");
+	check_random();
+	check_order();
+	check_places();
+	check_chain();
+	check_limits();
+	return tap_done();
+}

@@ -1,0 +1,74 @@
+/* Whether two graphs are one: the same nodes in the same order, wherever they came from. */
+#ifndef ESPALIER_TESTS_RA_SAME_H
+#define ESPALIER_TESTS_RA_SAME_H
+
+#include "ra/ra.h"
+
+static inline bool same_dim(const struct ra_dim *a, const struct ra_dim *b)
+{
+	bool same = a->constant == b->constant && a->terms == b->terms;
+	for (int i = 0; same && i < a->terms; i++)
+		same = a->term[i].symbol == b->term[i].symbol &&
+		       a->term[i].coefficient == b->term[i].coefficient;
+	return same;
+}
+
+static inline int arity(enum ra_op op)
+{
+	static const int arities[] = {
+#define RA_OP(name, arity, spelling) arity,
+#include "ra/ops.def"
+#undef RA_OP
+	};
+	return arities[op];
+}
+
+static inline bool same_payload(const struct ra_node *a, const struct ra_node *b)
+{
+	switch (a->op) {
+	case RA_CONST:
+		return a->constant == b->constant;
+	case RA_PARAM:
+		return a->param == b->param;
+	case RA_INPUT:
+	case RA_LOOKUP:
+		return a->input == b->input;
+	case RA_STATE:
+	case RA_CHILD:
+		return a->state.state == b->state.state && a->state.slot == b->state.slot;
+	case RA_SUM:
+	case RA_MAX:
+	case RA_CONCAT:
+		return a->axis == b->axis;
+	case RA_SLICE:
+	case RA_EXTENT:
+		return same_dim(&a->begin, &b->begin);
+	default:
+		return true;
+	}
+}
+
+static inline bool same_node(const struct ra_node *a, const struct ra_node *b)
+{
+	bool same = a->op == b->op && a->shape.rank == b->shape.rank && same_payload(a, b);
+	for (int i = 0; same && i < a->shape.rank; i++)
+		same = same_dim(&a->shape.dim[i], &b->shape.dim[i]);
+	for (int i = 0; same && i < arity(a->op); i++)
+		same = a->arg[i].i == b->arg[i].i;
+	return same;
+}
+
+static inline bool same_graph(const struct ra_model *a, const struct ra_model *b)
+{
+	bool same = a->nodes.n == b->nodes.n && a->states.n == b->states.n && a->outputs.n == b->outputs.n;
+	for (size_t i = 1; same && i < a->nodes.n; i++)
+		same = same_node(&a->nodes.at[i], &b->nodes.at[i]);
+	for (size_t i = 0; same && i < a->states.n; i++)
+		same = a->states.at[i].value[RA_LEAF].i == b->states.at[i].value[RA_LEAF].i &&
+		       a->states.at[i].value[RA_INNER].i == b->states.at[i].value[RA_INNER].i;
+	for (size_t i = 0; same && i < a->outputs.n; i++)
+		same = a->outputs.at[i].value.i == b->outputs.at[i].value.i;
+	return same;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* A command that is interrupted leaves no half-written file behind. */
+#include "tool.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
+
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+static _Atomic(const char *) doomed;
+
+/* The signal's own action is back when the handler returns, and ends the process as the sender wanted. */
+static void on_signal(int signal)
+{
+	const char *path = atomic_load(&doomed);
+	if (path)
+		unlink(path);
+	raise(signal);
+}
+
+/* What is ignored, as by nohup, stays ignored. */
+static void catch_signals(void)
+{
+	struct sigaction now, action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+	sigfillset(&action.sa_mask);
+	for (int i = 0; i < SIGNALS; i++)
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			sigaction(signals[i], &action, NULL);
+}
+
+void interrupt_hold(sigset_t *before)
+{
+	sigset_t held;
+	sigemptyset(&held);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&held, signals[i]);
+	sigprocmask(SIG_BLOCK, &held, before);
+}
+
+void interrupt_release(const sigset_t *before, const char *path)
+{
+	if (path) {
+		atomic_store(&doomed, path);
+		catch_signals();
+	}
+	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+void interrupt_forget(void)
+{
+	atomic_store(&doomed, NULL);
+}

@@ -1,0 +1,49 @@
+#include "tables.h"
+#include "tool.h"
+
+const struct command commands[COMMANDS] = {
+#define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
+	{spelling, operands, least, most, summary, description, example},
+#include "commands.def"
+#undef COMMAND
+};
+
+_Static_assert(COMMANDS < 32, "a command has a bit of an int");
+
+/* A bit for each command, by its name alone, so that options.def can be read. */
+enum bits {
+#define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
+	NAME = 1 << COMMAND_##NAME,
+#include "commands.def"
+#undef COMMAND
+};
+
+const struct option_row option_rows[] = {
+#define OPTION(spelling, commands, kind, member, argument, most, help)                                       \
+	{spelling, commands, kind, offsetof(struct options, member), argument, most, help},
+#include "options.def"
+#undef OPTION
+};
+
+const int option_count = sizeof option_rows / sizeof *option_rows;
+
+const char tool_summary[] = "Runs recursive deep-learning models, compiled for this machine.";
+
+const char tool_about[] =
+    "Espalier runs recursive deep-learning models (TreeLSTM, TreeGRU, DAG-RNN, LSTM, GRU and what is built "
+    "of them) at "
+    "low latency on a processor. A model is a text that says what one node of a structure computes from the "
+    "states of "
+    "its children, see espalier-model(7); its weights are a safetensors file. It is compiled when it is "
+    "first run, for "
+    "the sizes of the weights and the machine at hand.";
+
+const char tool_exit_status[] =
+    "0 when all went well, 1 when an input or output is at fault, 2 when the call is.";
+
+const struct tool_variable tool_environment[] = {
+    {"ESPALIER_BACKEND_PATH",
+     "Folders, separated by colons, that are searched for back ends before the one they are installed in."},
+    {"XDG_CACHE_HOME", "Where the folder espalier with compiled programs is, in place of ~/.cache."},
+    {0},
+};

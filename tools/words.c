@@ -1,0 +1,68 @@
+/* Lines of text, and the word that may have been meant. */
+#include "tool.h"
+
+#include <string.h>
+
+enum { COLUMNS = 80 };
+
+void put_wrapped(FILE *to, int indent, const char *text)
+{
+	int column = 0;
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+		if (column && column + 1 + n > COLUMNS) {
+			fputc('\n', to);
+			column = 0;
+		}
+		column += fprintf(to, "%*s%.*s", column ? 1 : indent, "", n, text);
+		text += n + (text[n] == ' ');
+	}
+	fputc('\n', to);
+}
+
+/* --- the nearest word --- */
+
+enum { LONGEST = 63 };
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many letters must be put in, taken out or replaced to make b of a (Levenshtein), row by row. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t m = strlen(b), row[LONGEST + 1];
+	for (size_t j = 0; j <= m; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = i;
+		row[0] = i + 1;
+		for (size_t j = 0; j < m; j++) {
+			size_t replaced = diagonal + (a[i] != b[j]);
+			diagonal = row[j + 1];
+			row[j + 1] = least(replaced, least(diagonal, row[j]) + 1);
+		}
+	}
+	return row[m];
+}
+
+/* A third of the letters may be wrong: with more it is another word. */
+void nearest_offer(struct nearest *n, const char *word)
+{
+	size_t length = strlen(n->wanted);
+	if (length > LONGEST || strlen(word) > LONGEST)
+		return;
+	size_t d = distance(n->wanted, word);
+	if (d <= length / 3 + 1 && d < length && (!n->word || d < n->distance)) {
+		n->word = word;
+		n->distance = d;
+	}
+}
+
+bool complain_unknown(const char *what, const struct nearest *n, const char *list)
+{
+	if (n->word)
+		return complain("there is no %s '%s'; did you mean '%s'?", what, n->wanted, n->word);
+	return complain("there is no %s '%s' ('%s' lists them)", what, n->wanted, list);
+}
