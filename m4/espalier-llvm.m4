@@ -23,7 +23,7 @@ AS_CASE([$with_llvm_config:$espalier_llvm_state],
 AS_IF([test "$espalier_llvm_state" != no], [
 	LLVM_CPPFLAGS="-isystem `$LLVM_CONFIG --includedir`"
 	LLVM_LDFLAGS=`$LLVM_CONFIG --ldflags`
-	LLVM_LIBS=`$LLVM_CONFIG --libs core native orcjit passes`
+	LLVM_LIBS=`$LLVM_CONFIG --libs core native passes`
 	AS_IF([test "`$LLVM_CONFIG --shared-mode core`" = static],
 		[LLVM_LIBS="$LLVM_LIBS `$LLVM_CONFIG --system-libs` -lstdc++"])])
 AC_SUBST([LLVM_CPPFLAGS])

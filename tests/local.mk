@@ -2,6 +2,7 @@
 unit_tests = \
 	%D%/api/arguments_test \
 	%D%/api/builder_test \
+	%D%/api/cache_test \
 	%D%/api/context_test \
 	%D%/api/export_test \
 	%D%/api/linked_test \
@@ -22,14 +23,19 @@ unit_tests = \
 	%D%/ilir/text_test \
 	%D%/ilir/verify_test \
 	%D%/ilir/walk_test \
+	%D%/image/code_test \
+	%D%/image/file_test \
+	%D%/image/link_test \
 	%D%/io/file_test \
 	%D%/io/float16_test \
 	%D%/io/ptb_test \
 	%D%/io/safetensors_test \
+	%D%/io/store_test \
 	%D%/io/vocab_test \
 	%D%/io/write_test \
 	%D%/jit/access_test \
 	%D%/jit/expr_test \
+	%D%/jit/fma_test \
 	%D%/jit/fork_test \
 	%D%/jit/load_test \
 	%D%/jit/refuse_test \
@@ -64,6 +70,7 @@ shell_tests = \
 	%D%/api/symbols_test.sh \
 	%D%/bench/peer_test.sh \
 	%D%/cli/batch_test.sh \
+	%D%/cli/cache_test.sh \
 	%D%/cli/check_test.sh \
 	%D%/cli/compare_test.sh \
 	%D%/cli/dump_test.sh \
@@ -103,7 +110,7 @@ espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/ilir/support.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
@@ -115,13 +122,19 @@ LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_DRIVER = $(TAP_DRIVER)
 SH_LOG_COMPILER = $(BASH)
 
-# What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.
+# What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.  Programs that the
+# library keeps are kept in the build tree.
 AM_TESTS_ENVIRONMENT = $(SANITIZE_ENVIRONMENT) \
 	export builddir='$(abs_top_builddir)'; \
 	export CC='$(CC)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
+	export XDG_CACHE_HOME='$(abs_top_builddir)/tests/cache'; \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";
+
+clean-local:
+	rm -rf tests/cache
+.PHONY: clean-local
 
 # Compiles the tests without running them.
 test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)

@@ -1,6 +1,9 @@
 /* The compile leg, from the model's graph to an image: one list of calls. */
 #include "api/compile.h"
 #include "ilir/passes.h"
+#include "image/code.h"
+#include "image/link.h"
+#include "io/file.h"
 #include "jit/jit.h"
 
 #include <pthread.h>
@@ -114,18 +117,51 @@ static struct jit_options jit_options_of(const struct compilation *c)
 	return (struct jit_options){c->sched.target, strcmp(c->options->target, "native") == 0};
 }
 
+/* What the code was made with, as far as it can be named. */
+static void note_tool(struct compilation *c, const struct jit_backend *backend, struct image *image)
+{
+	const char *path = backend->compiler();
+	struct image_tool *t = ARENA_NEW(c->arena, struct image_tool);
+	if (!path || !io_stat(path, &t->size, &t->modified))
+		return;
+	t->path = arena_string(c->arena, path);
+	image->tool = t;
+	image->tools = 1;
+}
+
+static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
+{
+	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
+	struct str object = str_in(c->arena);
+	if (!backend || !jit_compile(backend, &c->module, options, &object, c->diags))
+		return false;
+	note_tool(c, backend, image);
+	return image_link(c->arena, object.text, object.n, image->name, image->kernels, image->kernel_name,
+			  &image->blob, c->diags);
+}
+
+static bool check_target(const struct target *t, struct diags *diags)
+{
+	return target_runs_here(t) ||
+	       diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
+			"choose --target native, or --backend interpreter",
+			"this machine cannot run code for %s (%s)", t->name, t->description);
+}
+
 static bool make_code(struct compilation *c, struct image *image)
 {
 	struct jit_options options = jit_options_of(c);
 	if (is_interpreter(c))
 		return make_interpreter(c, image);
-	if (!target_runs_here(options.target))
-		return diag_add(c->diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
-				"choose --target native, or --backend interpreter",
-				"this machine cannot run code for %s (%s)", options.target->name,
-				options.target->description);
-	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
-	return backend && jit_compile(backend, &c->module, &options, &image->code, c->diags);
+	return check_target(options.target, c->diags) && make_blob(c, &options, image) &&
+	       image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
+}
+
+bool compile_load(const struct allocator *allocator, struct diags *diags,
+		  const struct compile_options *options, struct image *image)
+{
+	return check_target(target_find(options->target), diags) &&
+	       image_code_load(&image->blob, allocator, image->name, &image->code, diags);
 }
 
 /* --- the interface --- */
@@ -149,23 +185,35 @@ static void note_inputs(const struct sub_program *p, const struct sub_body *b, s
 	}
 }
 
-static int64_t elements(const struct sub_tensor *t)
+/* Copies a shape and returns its elements. */
+static int64_t copy_shape(const struct sub_tensor *t, int *rank, int64_t *shape)
 {
 	int64_t n = 1;
+	*rank = t->rank;
 	for (int d = 0; d < t->rank; d++)
-		n *= t->shape[d];
+		n *= shape[d] = t->shape[d];
 	return n;
+}
+
+/* The buffer of a kind that belongs to number `which`; -1 while there are none. */
+static int find_buffer(const struct image *image, enum image_buffer_kind kind, int which)
+{
+	for (int b = 0; b < image->buffers; b++)
+		if (image->buffer[b].kind == kind && image->buffer[b].which == which)
+			return b;
+	return -1;
 }
 
 static void describe_inputs(const struct compilation *c, struct image *image)
 {
 	const struct sub_program *p = &c->program;
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
-	for (size_t i = 0; i < p->inputs.n; i++)
-		inputs[i] = (struct image_input){
-		    .name = p->inputs.at[i].name,
-		    .token = p->inputs.at[i].token,
-		    .elements = p->inputs.at[i].token ? 0 : elements(&p->inputs.at[i].row)};
+	for (size_t i = 0; i < p->inputs.n; i++) {
+		const struct sub_input *in = &p->inputs.at[i];
+		inputs[i] = (struct image_input){.name = in->name, .token = in->token};
+		if (!in->token)
+			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
+	}
 	for (size_t b = 0; b < p->bodies.n; b++)
 		note_inputs(p, &p->bodies.at[b], inputs, c->arena);
 	image->input = inputs;
@@ -192,13 +240,11 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		const struct ra_output *o = &c->model->outputs.at[i];
 		outputs[i] = (struct image_output){.name = o->name,
-						   .buffer = -1,
+						   .buffer = find_buffer(image, IMAGE_OUTPUT, i),
 						   .at_root = p->outputs.at[i].at_root,
 						   .labels = o->labels,
 						   .label = o->label};
-		for (int b = 0; b < image->buffers; b++)
-			if (image->buffer[b].kind == IMAGE_OUTPUT && image->buffer[b].which == (int)i)
-				outputs[i].buffer = b;
+		outputs[i].elements = copy_shape(&p->outputs.at[i].row, &outputs[i].rank, outputs[i].shape);
 	}
 	image->output = outputs;
 	image->outputs = p->outputs.n;
@@ -209,13 +255,9 @@ static void describe_states(const struct compilation *c, struct image *image)
 	const struct sub_program *p = &c->program;
 	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
 	for (size_t i = 0; i < p->states.n; i++) {
-		const struct sub_tensor *t = &p->states.at[i];
-		states[i] = (struct image_state){
-		    .name = t->name, .buffer = -1, .rank = t->rank, .elements = elements(t)};
-		memcpy(states[i].shape, t->shape, t->rank * sizeof *t->shape);
-		for (int b = 0; b < image->buffers; b++)
-			if (image->buffer[b].kind == IMAGE_STATE && image->buffer[b].which == (int)i)
-				states[i].buffer = b;
+		states[i] = (struct image_state){.name = p->states.at[i].name,
+						 .buffer = find_buffer(image, IMAGE_STATE, i)};
+		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
 	image->state = states;
 	image->states = p->states.n;
@@ -246,7 +288,17 @@ static void describe_work(const struct compilation *c, struct image *image)
 	image->step = steps;
 }
 
-static void describe_interface(const struct compilation *c, struct image *image)
+static void describe_dimensions(const struct compilation *c, const int64_t *sizes, struct image *image)
+{
+	size_t n = c->model->symbols.n;
+	struct image_dimension *dimensions = ARENA_ARRAY(c->arena, struct image_dimension, n);
+	for (size_t i = 0; i < n; i++)
+		dimensions[i] = (struct image_dimension){c->model->symbols.at[i].name, sizes[i]};
+	image->dimension = dimensions;
+	image->dimensions = n;
+}
+
+static void describe_interface(const struct compilation *c, const int64_t *sizes, struct image *image)
 {
 	image->name = c->model->name;
 	image->children = c->model->structure.children;
@@ -255,6 +307,7 @@ static void describe_interface(const struct compilation *c, struct image *image)
 	describe_params(c, image);
 	describe_outputs(c, image);
 	describe_states(c, image);
+	describe_dimensions(c, sizes, image);
 }
 
 bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,
@@ -264,7 +317,7 @@ bool compile_interface(struct arena *arena, struct diags *diags, const struct ra
 	*image = (struct image){0};
 	if (!make_program(&c, sizes) || !make_schedule(&c))
 		return false;
-	describe_interface(&c, image);
+	describe_interface(&c, sizes, image);
 	return true;
 }
 
@@ -280,7 +333,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 		return false;
 	ilir_describe(&c.module, image);
 	describe_work(&c, image);
-	describe_interface(&c, image);
+	describe_interface(&c, sizes, image);
 	return make_code(&c, image);
 }
 

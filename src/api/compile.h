@@ -14,19 +14,26 @@ struct compile_options {
 	const char *backend;  /* "llvm", "interpreter" */
 	const char *target;   /* a name of base/target.h */
 	const char *schedule; /* NULL = chosen */
-	const char *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
+	const char
+	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
 };
 
-/* What the program promises before any code exists: inputs, outputs, params.  Fills everything of the image but steps,
- * buffers, recipes and code.  All in the arena.  `sizes` are those of the model's symbols. */
+/* What the program promises before any code exists: inputs, outputs, states, params, sizes.  Fills everything
+ * of the image but steps, buffers, recipes, blob and code.  All in the arena, but for the model's own names.
+ * `sizes` are those of the model's symbols. */
 bool compile_interface(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		       const struct compile_options *, struct image *);
 
-/* Completes the image.  The arena holds whatever the image points to; code is released by image->code.release. */
+/* Completes the image.  The arena holds whatever the image points to; code is released by
+ * image->code.release. */
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		   const struct compile_options *, struct image *);
 
-/* Stages in order: ra, subop, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the last. */
+/* Makes the code of an image that was compiled with these options before and has been read from a file. */
+bool compile_load(const struct allocator *, struct diags *, const struct compile_options *, struct image *);
+
+/* Stages in order: ra, subop, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the
+ * last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */
 bool compile_dump(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

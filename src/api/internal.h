@@ -124,8 +124,11 @@ struct esp_program {
 	struct esp_model *model;
 	struct compile_options options;
 	int64_t *sizes;
-	struct arena arena;	/* the interface, the sizes and texts of the options */
+	struct arena arena;	/* the interface, the sizes, the key and texts of the options */
 	struct image interface; /* inputs and outputs; never changes */
+	const char *key;	/* under which the cache keeps it; NULL = it is not kept */
+	bool found;		/* in the cache: `interface` is all of the image but its code */
+	double looking;		/* seconds that it took to look there */
 	esp_input *inputs;	/* what is told of them */
 	esp_output *outputs;
 	esp_state *states;

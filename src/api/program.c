@@ -1,18 +1,14 @@
 #include "api/internal.h"
 
-#include <string.h>
+#include "api/cache.h"
+#include "image/code.h"
 
-static void release_code(struct image *image)
-{
-	if (image->code.release)
-		image->code.release(&image->code);
-	image->code = (struct image_code){0};
-}
+#include <string.h>
 
 static void destroy(void *object)
 {
 	esp_program *p = object;
-	release_code(&p->image);
+	image_code_release(&p->image.code);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
 	if (p->has_lock)
@@ -27,53 +23,48 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_string(arena, text) : NULL;
 }
 
-/* Shapes come from the graph, because buffers are not laid out before there is code.  Returns their product.
- */
-static size_t describe_shape(const esp_program *p, const struct ra_shape *from, size_t *rank, size_t *shape)
+static void copy_shape(size_t *to, const int64_t *from, int rank)
 {
-	size_t elements = 1;
-	*rank = from->rank;
-	for (int d = 0; d < from->rank; d++)
-		elements *= shape[d] = ra_dim_value(&from->dim[d], p->sizes);
-	return elements;
+	for (int d = 0; d < rank; d++)
+		to[d] = from[d];
 }
 
 static void describe_inputs(esp_program *p)
 {
-	const struct ra_model *graph = p->model->graph;
 	p->inputs = ARENA_ARRAY(&p->arena, esp_input, p->interface.inputs);
 	for (int i = 0; i < p->interface.inputs; i++) {
-		esp_input *to = &p->inputs[i];
-		to->name = p->interface.input[i].name;
-		to->is_token = p->interface.input[i].token;
-		to->elements = describe_shape(p, &graph->inputs.at[i].shape, &to->rank, to->shape);
+		const struct image_input *from = &p->interface.input[i];
+		p->inputs[i] = (esp_input){.name = from->name,
+					   .is_token = from->token,
+					   .elements = from->token ? 1 : from->elements,
+					   .rank = from->rank};
+		copy_shape(p->inputs[i].shape, from->shape, from->rank);
 	}
 }
 
 static void describe_outputs(esp_program *p)
 {
-	const struct ra_model *graph = p->model->graph;
 	p->outputs = ARENA_ARRAY(&p->arena, esp_output, p->interface.outputs);
 	for (int i = 0; i < p->interface.outputs; i++) {
 		const struct image_output *from = &p->interface.output[i];
-		const struct ra_shape *shape = &ra_at(graph, graph->outputs.at[i].value)->shape;
-		esp_output *to = &p->outputs[i];
-		*to = (esp_output){.name = from->name,
-				   .at_root = from->at_root,
-				   .labels = from->labels,
-				   .label = from->label};
-		to->elements = describe_shape(p, shape, &to->rank, to->shape);
+		p->outputs[i] = (esp_output){.name = from->name,
+					     .elements = from->elements,
+					     .rank = from->rank,
+					     .at_root = from->at_root,
+					     .labels = from->labels,
+					     .label = from->label};
+		copy_shape(p->outputs[i].shape, from->shape, from->rank);
 	}
 }
 
 static void describe_states(esp_program *p)
 {
-	const struct ra_model *graph = p->model->graph;
 	p->states = ARENA_ARRAY(&p->arena, esp_state, p->interface.states);
 	for (int i = 0; i < p->interface.states; i++) {
-		esp_state *to = &p->states[i];
-		to->name = p->interface.state[i].name;
-		to->elements = describe_shape(p, &graph->states.at[i].shape, &to->rank, to->shape);
+		const struct image_state *from = &p->interface.state[i];
+		p->states[i] =
+		    (esp_state){.name = from->name, .elements = from->elements, .rank = from->rank};
+		copy_shape(p->states[i].shape, from->shape, from->rank);
 	}
 }
 
@@ -82,7 +73,49 @@ struct creation {
 	const esp_weights *weights;
 	const esp_program_options *options;
 	struct diags *diags;
+	struct diags notices; /* of the cache */
 };
+
+/* --- the cache --- */
+
+static struct cache cache_of(const esp_program *p)
+{
+	const esp_context *c = p->object.context;
+	return (struct cache){c->cache == ESP_CACHE_OFF, c->cache_dir, c->cache_limit};
+}
+
+/* What the cache has to say goes to the log, and what it was told by others on the way is part of it. */
+static void tell(const esp_program *p, struct diags *notices)
+{
+	for (size_t i = 0; i < notices->n; i++)
+		if (diag_status(notices->at[i].id) == DIAG_STATUS_NOTICE)
+			context_log(p->object.context, notices->at[i].id, notices->at[i].hint, "%s",
+				    notices->at[i].message);
+	diags_free(notices);
+}
+
+/* Whether the program was compiled before, perhaps by another process. */
+static bool find(struct creation *c)
+{
+	esp_program *p = c->program;
+	struct cache cache = cache_of(p);
+	double begin = api_clock();
+	if (!cache.off)
+		p->key = cache_key(&p->arena, p->model->graph, p->sizes, &p->options);
+	p->found = p->key && cache_find(&cache, &p->arena, p->key, &p->interface, &c->notices);
+	p->looking = api_clock() - begin;
+	return p->found;
+}
+
+static void keep(esp_program *p)
+{
+	struct cache cache = cache_of(p);
+	struct diags notices;
+	diags_init(&notices, &p->object.context->allocator);
+	p->image.key = p->key;
+	cache_keep(&cache, &p->object.context->allocator, &p->image, &notices);
+	tell(p, &notices);
+}
 
 /* Everything up to the interface. */
 static bool create(void *job)
@@ -97,7 +130,9 @@ static bool create(void *job)
 	    .schedule = copy_text(&p->arena, c->options->schedule),
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
-	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes) ||
+	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
+		return false;
+	if (!find(c) &&
 	    !compile_interface(&p->arena, c->diags, p->model->graph, p->sizes, &p->options, &p->interface))
 		return false;
 	describe_inputs(p);
@@ -117,9 +152,12 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	arena_init(&p->arena, &context->allocator);
 	arena_init(&p->code_arena, &context->allocator);
 	p->has_lock = pthread_mutex_init(&p->lock, NULL) == 0;
+	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
+	bool ok = p->has_lock && api_guarded(&p->arena, diags, create, &c);
 	if (!p->has_lock)
 		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
-	else if (api_guarded(&p->arena, diags, create, &(struct creation){p, weights, options, diags}))
+	tell(p, &c.notices);
+	if (ok)
 		return p;
 	object_release(p);
 	return NULL;
@@ -170,6 +208,8 @@ static bool compile(void *job)
 	struct compilation *c = job;
 	esp_program *p = c->program;
 	p->image = p->interface;
+	if (p->found)
+		return compile_load(&p->object.context->allocator, c->diags, &p->options, &p->image);
 	return compile_image(&p->code_arena, c->diags, p->model->graph, p->sizes, &p->options, &p->image);
 }
 
@@ -178,11 +218,13 @@ static bool make_code(esp_program *p, struct diags *diags)
 {
 	double begin = api_clock();
 	if (!api_guarded(&p->code_arena, diags, compile, &(struct compilation){p, diags})) {
-		release_code(&p->image);
+		image_code_release(&p->image.code);
 		arena_free(&p->code_arena);
 		return false;
 	}
-	p->seconds = api_clock() - begin;
+	p->seconds = p->looking + (api_clock() - begin);
+	if (!p->found && p->key)
+		keep(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return true;
 }
@@ -208,11 +250,11 @@ esp_status esp_program_prepare(esp_program *program, esp_error **error)
 
 const char *esp_program_size(const esp_program *p, size_t i, int64_t *size)
 {
-	if (!p || i >= p->model->graph->symbols.n)
+	if (!p || i >= (size_t)p->interface.dimensions)
 		return NULL;
 	if (size)
-		*size = p->sizes[i];
-	return p->model->graph->symbols.at[i].name;
+		*size = p->interface.dimension[i].size;
+	return p->interface.dimension[i].name;
 }
 
 size_t esp_program_inputs(const esp_program *p)

@@ -26,14 +26,23 @@ static struct map_entry *find(const struct map *m, const char *key, size_t lengt
 	}
 }
 
-static void grow(struct map *m)
+static void grow(struct map *m, size_t capacity)
 {
 	struct map old = *m;
-	m->capacity = old.capacity ? 2 * old.capacity : 16;
+	m->capacity = capacity;
 	m->entries = ARENA_ARRAY(m->arena, struct map_entry, m->capacity);
 	for (size_t i = 0; i < old.capacity; i++)
 		if (old.entries[i].key)
 			*find(m, old.entries[i].key, old.entries[i].length) = old.entries[i];
+}
+
+void map_reserve(struct map *m, size_t n)
+{
+	size_t capacity = 16;
+	while (capacity < 2 * n)
+		capacity *= 2;
+	if (capacity > m->capacity)
+		grow(m, capacity);
 }
 
 int *map_at(const struct map *m, const char *key, size_t length)
@@ -51,7 +60,7 @@ int map_get(const struct map *m, const char *key, size_t length)
 bool map_add(struct map *m, const char *key, size_t length, int value)
 {
 	if (2 * (m->n + 1) > m->capacity)
-		grow(m);
+		grow(m, m->capacity ? 2 * m->capacity : 16);
 	struct map_entry *e = find(m, key, length);
 	if (e->key)
 		return false;

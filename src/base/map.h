@@ -22,6 +22,9 @@ int *map_at(const struct map *, const char *key, size_t length);
 /* Adds a key that is not there yet; the key is copied.  False, and nothing changes, when it is there. */
 bool map_add(struct map *, const char *key, size_t length, int value);
 
+/* Makes room for `n` keys in all, so that the map need not grow while they are added. */
+void map_reserve(struct map *, size_t n);
+
 /* FNV-1a, continued from `seed`. */
 unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n);
 #define HASH_START 14695981039346656037ul

@@ -3,9 +3,11 @@
  *   steps      what to run, in order, and over which rows
  *   buffers    what the kernels read and write, at fixed places of one pointer table
  *   recipes    how weights are laid into packed buffers
- *   code       the kernels
+ *   blob       the kernels as bytes that run wherever they are put
+ *   code       the kernels as functions of this process
  *
- * The compile leg produces an image, the run leg consumes it, neither knows the other. */
+ * The compile leg produces an image, the run leg consumes it, neither knows the other.  All but `code` can be
+ * written to a file and read again (file.h). */
 #ifndef ESPALIER_IMAGE_IMAGE_H
 #define ESPALIER_IMAGE_IMAGE_H
 
@@ -24,16 +26,16 @@ enum image_size {
 };
 
 enum image_buffer_kind {
-	IMAGE_WEIGHT,      /* f32, packed by recipe `which`; row table of one row */
-	IMAGE_STATE,       /* f32, a row per node */
-	IMAGE_SCRATCH,     /* f32, an intermediate that is stored */
-	IMAGE_OUTPUT,      /* f32, output `which`: a row per node or per input */
-	IMAGE_TOKEN,       /* i32, a row per node: input `which` */
-	IMAGE_VECTOR,      /* f32, a row per node: input `which` */
-	IMAGE_CHILD,       /* i32[nodes], the node in child slot `which` */
+	IMAGE_WEIGHT,	   /* f32, packed by recipe `which`; row table of one row */
+	IMAGE_STATE,	   /* f32, a row per node */
+	IMAGE_SCRATCH,	   /* f32, an intermediate that is stored */
+	IMAGE_OUTPUT,	   /* f32, output `which`: a row per node or per input */
+	IMAGE_TOKEN,	   /* i32, a row per node: input `which` */
+	IMAGE_VECTOR,	   /* f32, a row per node: input `which` */
+	IMAGE_CHILD,	   /* i32[nodes], the node in child slot `which` */
 	IMAGE_CHILD_BEGIN, /* i32[nodes + 1], where a node's edges begin */
 	IMAGE_CHILD_LIST,  /* i32[edges], the child an edge leads to */
-	IMAGE_ROOT,        /* i32[inputs], an input's root */
+	IMAGE_ROOT,	   /* i32[inputs], an input's root */
 	IMAGE_BATCH_BEGIN  /* i32[batches + 1], the first node of a batch */
 };
 
@@ -53,8 +55,8 @@ struct image_buffer {
 
 enum { IMAGE_PACK_DIMS = 6, IMAGE_PACK_SOURCE = -1 };
 
-/* One dimension of a packed buffer: as its index goes 0 .. extent-1 the source's index on `axis` advances by `stride`
- * (or the source itself changes: axis IMAGE_PACK_SOURCE). */
+/* One dimension of a packed buffer: as its index goes 0 .. extent-1 the source's index on `axis` advances by
+ * `stride` (or the source itself changes: axis IMAGE_PACK_SOURCE). */
 struct image_pack_dim {
 	int axis;
 	int64_t extent, stride;
@@ -83,10 +85,10 @@ enum image_domain {
 	IMAGE_DOMAIN_INNER,  /* leaves .. nodes, batch by batch: a call each; consecutive steps of this domain
 				take turns within one batch */
 	IMAGE_DOMAIN_INNER_NODE, /* the same, node by node */
-	IMAGE_DOMAIN_BATCH,      /* 0 .. nodes, batch by batch */
-	IMAGE_DOMAIN_NODE,       /* 0 .. nodes, node by node */
-	IMAGE_DOMAIN_NODES,      /* 0 .. nodes */
-	IMAGE_DOMAIN_INPUTS      /* 0 .. inputs */
+	IMAGE_DOMAIN_BATCH,	 /* 0 .. nodes, batch by batch */
+	IMAGE_DOMAIN_NODE,	 /* 0 .. nodes, node by node */
+	IMAGE_DOMAIN_NODES,	 /* 0 .. nodes */
+	IMAGE_DOMAIN_INPUTS	 /* 0 .. inputs */
 };
 
 struct image_step {
@@ -98,6 +100,19 @@ struct image_step {
 
 /* --- code --- */
 
+/* Machine code as data: it imports nothing, refers to itself relative to its own place only, and is never
+ * written.  `bytes` NULL = none (interpreted). */
+struct image_blob {
+	const unsigned char *bytes;
+	int64_t size;
+	int64_t alignment; /* of the place it is put to, a power of two, at most IMAGE_BLOB_ALIGNMENT */
+	int machine;	   /* e_machine of <elf.h> */
+	int kernels;
+	const int64_t *kernel; /* where each kernel begins */
+};
+
+enum { IMAGE_BLOB_ALIGNMENT = 4096, IMAGE_BLOB_LIMIT = 1 << 28 };
+
 /* What a kernel call sees: the pointer table and the sizes of this minibatch. */
 struct image_frame {
 	void *const *buffers;
@@ -107,11 +122,12 @@ struct image_frame {
 /* A compiled kernel: rows begin..end. */
 typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end);
 
-/* Code that can be called by any number of threads at once, whatever made it.  `call` is used when `kernels` is NULL (the
- * interpreter); it is false after a diagnostic. */
+/* Code that can be called by any number of threads at once, whatever made it.  `call` is used when `kernels`
+ * is NULL (the interpreter); it is false after a diagnostic. */
 struct image_code {
 	image_kernel *const *kernels;
-	bool (*call)(void *self, int kernel, const struct image_frame *, int64_t begin, int64_t end, struct diags *);
+	bool (*call)(void *self, int kernel, const struct image_frame *, int64_t begin, int64_t end,
+		     struct diags *);
 	void (*release)(struct image_code *);
 	void *self;
 	size_t bytes; /* of machine code, 0 = none */
@@ -119,12 +135,18 @@ struct image_code {
 
 /* --- the image --- */
 
+enum { IMAGE_MAX_RANK = 3 }; /* of what nodes carry and results are */
+
+/* Shapes are those of one row; `elements` is their product. */
 struct image_output {
 	const char *name;
-	int buffer;
+	int buffer;   /* -1 before there are buffers */
 	bool at_root; /* a row per input, not per node */
 	int labels;   /* 0 = none, else one per element */
 	const char *const *label;
+	int rank;
+	int64_t shape[IMAGE_MAX_RANK];
+	int64_t elements;
 };
 
 /* A row per node. */
@@ -132,12 +154,25 @@ struct image_state {
 	const char *name;
 	int buffer; /* -1 before there are buffers */
 	int rank;
-	int64_t shape[TENSOR_MAX_RANK];
+	int64_t shape[IMAGE_MAX_RANK];
 	int64_t elements;
 };
 
-struct image {
+/* A dimension of the model and the size that it was compiled for. */
+struct image_dimension {
 	const char *name;
+	int64_t size;
+};
+
+/* A file that the code was made with; when it changes, code would be made otherwise. */
+struct image_tool {
+	const char *path;
+	int64_t size, modified; /* bytes; nanoseconds of the epoch */
+};
+
+struct image {
+	const char *name; /* the model's */
+	const char *key;  /* all that it depends on, as text; NULL = nobody asked */
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
@@ -149,10 +184,13 @@ struct image {
 		int64_t elements;
 		int64_t limit; /* a token must lie in 0 .. limit-1 */
 		bool at_leaf, at_inner;
-	} *input;
+		int rank; /* of a node's f32 */
+		int64_t shape[IMAGE_MAX_RANK];
+	} * input;
 
 	int params;
-	const struct tensor_info *param; /* names and shapes that a binding must supply; the dtype is not used */
+	const struct tensor_info
+	    *param; /* names and shapes that a binding must supply; the dtype is not used */
 	int buffers;
 	const struct image_buffer *buffer;
 	int recipes;
@@ -165,7 +203,12 @@ struct image {
 	const struct image_output *output;
 	int states;
 	const struct image_state *state;
-	struct image_code code;
+	int dimensions;
+	const struct image_dimension *dimension;
+	int tools;
+	const struct image_tool *tool;
+	struct image_blob blob;
+	struct image_code code; /* of this process: no part of a file */
 };
 
 #endif

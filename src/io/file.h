@@ -4,12 +4,18 @@
 
 #include "base/diag.h"
 
+#include <stdint.h>
+
 #define IO_FILE_LIMIT ((size_t)1 << 30)
 
 /* The bytes of a file, then a zero byte that `*length` does not count.  NULL after a diagnostic: the file
  * cannot be opened or read, is longer than IO_FILE_LIMIT, or changed its size while it was read. */
 char *io_read_file(struct arena *, struct diags *, const char *path, size_t *length);
 char *io_read_limited(struct arena *, struct diags *, const char *path, size_t limit, size_t *length);
+
+/* What tells a file from what it was: its size, and when it was last changed, in nanoseconds of the epoch.  False
+ * when there is no such file. */
+bool io_stat(const char *path, int64_t *size, int64_t *modified);
 
 /* Opens for reading; -1 after a diagnostic.  Not for "-". */
 int io_open(struct diags *, const char *path);

@@ -2,6 +2,7 @@
 #ifndef ESPALIER_IO_FLOAT16_H
 #define ESPALIER_IO_FLOAT16_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -30,5 +31,10 @@ static inline float io_f16(uint16_t h)
 	float magnitude = (float)fraction * 0x1p-24f;
 	return sign ? -magnitude : magnitude;
 }
+
+/* Widens `count` values.  `from` may be the last 2 * count bytes of what `to` will fill: no value is written
+ * over one that is still to be read. */
+void io_widen_f16(const void *from, float *to, int64_t count);
+void io_widen_bf16(const void *from, float *to, int64_t count);
 
 #endif

@@ -29,6 +29,16 @@ static bool refuse_length(const struct reading *r)
 			"'%s' is longer than the %zu bytes that are read at most", r->path, r->limit);
 }
 
+bool io_stat(const char *path, int64_t *size, int64_t *modified)
+{
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return false;
+	*size = st.st_size;
+	*modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return true;
+}
+
 int io_open(struct diags *diags, const char *path)
 {
 	int fd;

@@ -312,17 +312,6 @@ int io_safetensors_find(const struct io_safetensors *w, const char *name)
 
 /* --- values --- */
 
-/* The half-width values stand at the end of the memory that the f32 values will fill from its beginning:
- * value i is read before anything at or after its place is written. */
-static void widen(enum tensor_dtype dtype, const char *from, float *to, int64_t count)
-{
-	for (int64_t i = 0; i < count; i++) {
-		uint16_t h;
-		memcpy(&h, from + 2 * i, sizeof h);
-		to[i] = dtype == TENSOR_F16 ? io_f16(h) : io_bf16(h);
-	}
-}
-
 bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags, int i, int64_t first,
 			     int64_t count, float *to)
 {
@@ -341,10 +330,11 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 				(long long)count, (long long)first, t->name, (long long)elements);
 	if (!count)
 		return true;
+	/* Narrow values stand at the end of the memory that the f32 values will fill. */
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
 	if (!read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
 		return false;
 	if (t->dtype != TENSOR_F32)
-		widen(t->dtype, raw, to, count);
+		(t->dtype == TENSOR_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);
 	return true;
 }

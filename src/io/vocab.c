@@ -29,6 +29,14 @@ static bool add_line(struct io_vocab *v, struct diags *diags, const char *path, 
 	return true;
 }
 
+static size_t count_lines(const char *text, size_t length)
+{
+	size_t n = 1;
+	for (const char *p = text, *end = text + length; (p = memchr(p, '\n', end - p)); p++)
+		n++;
+	return n;
+}
+
 struct io_vocab *io_vocab_open(struct arena *arena, struct diags *diags, const char *path)
 {
 	size_t length;
@@ -37,6 +45,7 @@ struct io_vocab *io_vocab_open(struct arena *arena, struct diags *diags, const c
 		return NULL;
 	struct io_vocab *v = ARENA_NEW(arena, struct io_vocab);
 	v->words = map_in(arena);
+	map_reserve(&v->words, count_lines(text, length));
 	for (const char *p = text, *end = text + length, *newline; p < end; p = newline + 1) {
 		newline = memchr(p, '\n', end - p);
 		if (!newline)

@@ -1,4 +1,4 @@
-/* Back ends: from a finished loop module to code that can be called.
+/* Back ends: from a finished loop module to an object that image/link.h can link.
  *
  * A compiling back end is a shared object of its own, loaded when something must be compiled, so that neither
  * the library nor the command links a compiler.  The plug-in exports one symbol, `espalier_backend`; it has
@@ -12,7 +12,7 @@
 #include "ilir/ilir.h"
 #include "image/image.h"
 
-enum { JIT_ABI = 1 };
+enum { JIT_ABI = 2 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -24,13 +24,16 @@ struct jit_options {
 struct jit_backend {
 	int abi;
 	const char *name;
-	/* Compiles every kernel of an outlined, vectorised, unrolled, primitive module.  On success *code is
-	 * complete and is released through its own `release`.  Any number of threads may call at once. */
-	bool (*compile)(const struct ilir_module *, const struct jit_options *, struct image_code *,
+	/* Compiles every kernel of an outlined, vectorised, unrolled, primitive module: appends a relocatable
+	 * ELF64 object whose functions have the kernels' names, and which imports nothing.  Any number of
+	 * threads may call at once. */
+	bool (*compile)(const struct ilir_module *, const struct jit_options *, struct str *object,
 			struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
 	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
 		      struct diags *);
+	/* The file that the compiler itself was loaded from, NULL = not known. */
+	const char *(*compiler)(void);
 };
 
 #define JIT_BACKEND_SYMBOL "espalier_backend"
@@ -39,11 +42,13 @@ struct jit_backend {
  * with raised rights), then from the library's own.  It stays for the life of the process; loading it again
  * is cheap and gives the same.  NULL after diagnostics.  Any number of threads may call at once. */
 const struct jit_backend *jit_backend_load(const char *name, struct diags *);
+/* The file that jit_backend_load would load, without loading it; NULL = there is none. */
+const char *jit_backend_path(struct arena *, const char *name);
 
 /* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
  * child with locks that nobody opens.  There jit_backend_load refuses. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
-		 struct image_code *, struct diags *);
+		 struct str *object, struct diags *);
 bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 	       enum jit_text, struct str *, struct diags *);
 

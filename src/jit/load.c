@@ -15,7 +15,7 @@
 
 /* One search: the file that was found, or the list of the places where it was not. */
 struct search {
-	struct arena arena;
+	struct arena *arena;
 	const char *name;
 	struct diags *diags;
 	struct str looked;
@@ -31,7 +31,7 @@ static bool is_name(const char *name)
 /* The plug-in's path when it is in this folder, else NULL. */
 static const char *look_in(struct search *s, const char *folder, size_t length)
 {
-	struct str path = str_in(&s->arena);
+	struct str path = str_in(s->arena);
 	str_add(&path, folder, length);
 	str_printf(&path, "/espalier-%s.so", s->name);
 	if (access(path.text, F_OK) == 0)
@@ -109,7 +109,7 @@ static const struct jit_backend *load(struct search *s)
 static const struct jit_backend *guarded_load(struct search *s)
 {
 	jmp_buf escape;
-	if (arena_guard(&s->arena, &escape)) {
+	if (arena_guard(s->arena, &escape)) {
 		diag_add(s->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 			 "no memory to look for a back end");
 		return NULL;
@@ -119,37 +119,65 @@ static const struct jit_backend *guarded_load(struct search *s)
 
 const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 {
-	struct search s = {.name = name, .diags = d};
-	arena_init(&s.arena, d->allocator);
-	s.looked = str_in(&s.arena);
+	struct arena arena;
+	arena_init(&arena, d->allocator);
+	struct search s = {&arena, name, d, str_in(&arena)};
 	const struct jit_backend *b = guarded_load(&s);
-	arena_free(&s.arena);
+	arena_free(&arena);
 	return b;
 }
 
-bool jit_compile(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
-		 struct image_code *code, struct diags *d)
-{
-	fork_enter_foreign();
-	bool ok = b->compile(m, o, code, d);
-	fork_leave_foreign();
-	return ok;
-}
+/* One call of a back end. */
+struct foreign {
+	const struct jit_backend *backend;
+	const struct ilir_module *module;
+	const struct jit_options *options;
+	enum jit_text what;
+	struct str *out;
+	struct diags *diags;
+};
 
-/* Printing may run out of the text's memory. */
-bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
-	       enum jit_text what, struct str *s, struct diags *d)
+/* Memory may run out in the text: the arena's owner hears of it when the back end has been left. */
+static bool call(struct foreign *f, bool (*work)(const struct foreign *))
 {
-	jmp_buf escape, *outer = s->arena->escape;
+	jmp_buf escape, *outer = f->out->arena->escape;
 	volatile bool ok = false, escaped = true;
 	fork_enter_foreign();
-	if (!arena_guard(s->arena, &escape)) {
-		ok = b->print(m, o, what, s, d);
+	if (!arena_guard(f->out->arena, &escape)) {
+		ok = work(f);
 		escaped = false;
 	}
 	fork_leave_foreign();
-	s->arena->escape = outer;
+	f->out->arena->escape = outer;
 	if (escaped)
-		arena_escape(s->arena);
+		arena_escape(f->out->arena);
 	return ok;
+}
+
+static bool compile(const struct foreign *f)
+{
+	return f->backend->compile(f->module, f->options, f->out, f->diags);
+}
+
+static bool print(const struct foreign *f)
+{
+	return f->backend->print(f->module, f->options, f->what, f->out, f->diags);
+}
+
+bool jit_compile(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+		 struct str *object, struct diags *d)
+{
+	return call(&(struct foreign){b, m, o, JIT_TEXT_IR, object, d}, compile);
+}
+
+bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+	       enum jit_text what, struct str *s, struct diags *d)
+{
+	return call(&(struct foreign){b, m, o, what, s, d}, print);
+}
+
+const char *jit_backend_path(struct arena *arena, const char *name)
+{
+	struct search s = {.arena = arena, .name = name, .looked = str_in(arena)};
+	return is_name(name) ? find(&s) : NULL;
 }

@@ -6,7 +6,9 @@
 
 /* Zeroed memory, 64-byte aligned; blocks of 2 MiB and more begin at a huge page.  NULL when memory is out. */
 void *rt_take(const struct allocator *, size_t bytes);
-/* Gives back what rt_take returned; NULL is accepted. */
+/* The same, but whatever was there before is in it. */
+void *rt_take_raw(const struct allocator *, size_t bytes);
+/* Gives back what either returned; NULL is accepted. */
 void rt_give(const struct allocator *, void *);
 
 /* Always false. */

@@ -12,7 +12,7 @@ struct header {
 	size_t size;
 };
 
-void *rt_take(const struct allocator *a, size_t bytes)
+void *rt_take_raw(const struct allocator *a, size_t bytes)
 {
 	size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE, size;
 	if (__builtin_add_overflow(bytes, alignment + sizeof(struct header), &size) || size > PTRDIFF_MAX)
@@ -27,7 +27,13 @@ void *rt_take(const struct allocator *a, size_t bytes)
 	 * ignored. */
 	if (alignment == HUGE_PAGE)
 		madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-	return memset(p, 0, bytes);
+	return p;
+}
+
+void *rt_take(const struct allocator *a, size_t bytes)
+{
+	void *p = rt_take_raw(a, bytes);
+	return p ? memset(p, 0, bytes) : NULL;
 }
 
 void rt_give(const struct allocator *a, void *p)

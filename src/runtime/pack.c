@@ -1,19 +1,26 @@
 /* Bindings: weights laid out as the recipes of an image say.
  *
- * Every parameter is read once, into a temporary, and its elements are placed in all the recipes that use it;
- * so at most one parameter is held twice. */
+ * Parameters are read in parts that stay in the second-level cache while their elements are placed in all the
+ * recipes that use them.  Places are written once: what elements will cover is not cleared before. */
 #include "runtime/internal.h"
 
 #include <string.h>
 
-/* One parameter being placed into one recipe. */
+enum { PART = 256 * 1024 }; /* elements of a parameter that are read at a time */
+
+/* Part of a parameter being placed into one recipe.  The order of the walk is free, since no place is written
+ * twice: dimensions that choose the source come first, so that sources of other parameters are left early,
+ * and the last two walk along different axes when they can, so that they are two plain loops. */
 struct placing {
 	const struct image_recipe *recipe;
 	const struct tensor_info *param;
-	int which;			/* the parameter's number */
+	int which; /* the parameter's number */
+	int order[IMAGE_PACK_DIMS];
+	int choices;			/* how many of them choose the source */
+	bool plane;			/* the last two do not share their axis */
 	int64_t pitch[TENSOR_MAX_RANK]; /* elements between neighbours on an axis of the parameter */
 	int64_t inner[IMAGE_PACK_DIMS]; /* elements of the packed buffer between neighbours on a dimension */
-	int last_source;		/* the last dimension that changes the source, -1 = none */
+	int64_t first, end; /* rows of the parameter that are at hand, counted on its first axis */
 	const float *from;
 	float *to;
 };
@@ -24,19 +31,38 @@ struct place {
 	int64_t index[TENSOR_MAX_RANK];
 };
 
+struct range {
+	int64_t begin, end;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 static bool is_source(const struct placing *p, int64_t i)
 {
 	return i >= 0 && i < p->recipe->sources && p->recipe->source[i].param == p->which;
 }
 
-/* Where the element at a place lies in the parameter, or -1 when the place is padding. */
+/* What a source may take from an axis: neither padding nor rows of another part. */
+static struct range axis_range(const struct placing *p, const struct image_pack_source *s, int axis)
+{
+	struct range r = {0, least(s->end[axis], p->param->shape[axis])};
+	if (axis == 0)
+		r = (struct range){p->first, least(r.end, p->end)};
+	return r;
+}
+
+/* Where the element at a place lies in the part, or -1 when it does not. */
 static int64_t element_at(const struct placing *p, const struct place *at)
 {
 	const struct image_pack_source *s = &p->recipe->source[at->source];
-	int64_t element = 0;
+	int64_t element = p->param->rank ? -p->first * p->pitch[0] : 0;
 	for (int a = 0; a < p->param->rank; a++) {
 		int64_t i = s->begin[a] + at->index[a];
-		if (i < 0 || i >= s->end[a] || i >= p->param->shape[a])
+		struct range r = axis_range(p, s, a);
+		if (i < r.begin || i >= r.end)
 			return -1;
 		element += i * p->pitch[a];
 	}
@@ -50,56 +76,187 @@ static void place_one(const struct placing *p, const struct place *at)
 		p->to[at->to] = p->from[element];
 }
 
-/* How many indices of a dimension, from 0 on, stay inside the source; `at` is its first place. */
-static int64_t inside(const struct placing *p, const struct place *at, const struct image_pack_dim *d)
+static int64_t steps_to(int64_t distance, int64_t stride)
 {
-	const struct image_pack_source *s = &p->recipe->source[at->source];
-	int64_t end = s->end[d->axis] < p->param->shape[d->axis] ? s->end[d->axis] : p->param->shape[d->axis];
-	int64_t first = s->begin[d->axis] + at->index[d->axis];
-	int64_t n = (end - first + d->stride - 1) / d->stride;
-	return n < d->extent ? n : d->extent;
+	return distance <= 0 ? 0 : (distance + stride - 1) / stride;
 }
 
-/* The innermost dimension in one go: a strided copy of what is not padding. */
-static void place_row(const struct placing *p, const struct place *at, const struct image_pack_dim *d)
+/* The indices of a dimension that lead to elements of the part, as far as its own axis tells. */
+static struct range inside(const struct placing *p, const struct place *at, const struct image_pack_dim *d)
 {
-	int64_t element = element_at(p, at);
-	if (element < 0)
-		return;
-	int64_t n = inside(p, at, d), pitch = p->pitch[d->axis] * d->stride;
-	const float *from = p->from + element;
-	float *to = p->to + at->to;
-	if (pitch == 1)
+	const struct image_pack_source *s = &p->recipe->source[at->source];
+	int64_t first = s->begin[d->axis] + at->index[d->axis];
+	struct range r = axis_range(p, s, d->axis);
+	return (struct range){steps_to(r.begin - first, d->stride),
+			      least(d->extent, steps_to(r.end - first, d->stride))};
+}
+
+static void advance(const struct placing *p, struct place *at, int dim, int64_t n)
+{
+	const struct image_pack_dim *d = &p->recipe->dim[dim];
+	at->to += n * p->inner[dim];
+	if (d->axis == IMAGE_PACK_SOURCE)
+		at->source += n * d->stride;
+	else
+		at->index[d->axis] += n * d->stride;
+}
+
+static void copy(float *to, int64_t to_step, const float *from, int64_t from_step, int64_t n)
+{
+	if (to_step == 1 && from_step == 1)
 		memcpy(to, from, n * sizeof *to);
 	else
 		for (int64_t i = 0; i < n; i++)
-			to[i] = from[i * pitch];
+			to[i * to_step] = from[i * from_step];
 }
 
-/* Recursion is as deep as a recipe has dimensions.  A source is known after the last dimension that changes
- * it; what belongs to other parameters is then left. */
-static void place_dims(const struct placing *p, int dim, struct place at)
+/* The last dimension, or the last two, in one go. */
+static void place_plane(const struct placing *p, struct place at, const int *dims, int n)
+{
+	const struct image_pack_dim *outer = &p->recipe->dim[dims[0]], *inner = &p->recipe->dim[dims[n - 1]];
+	struct range rows = n == 2 ? inside(p, &at, outer) : (struct range){0, 1};
+	struct range columns = inside(p, &at, inner);
+	if (rows.begin >= rows.end || columns.begin >= columns.end)
+		return;
+	if (n == 2)
+		advance(p, &at, dims[0], rows.begin);
+	advance(p, &at, dims[n - 1], columns.begin);
+	int64_t element = element_at(p, &at), pitch = p->pitch[inner->axis] * inner->stride;
+	int64_t down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0;
+	for (int64_t i = 0; element >= 0 && i < rows.end - rows.begin; i++)
+		copy(p->to + at.to + i * p->inner[dims[0]], p->inner[dims[n - 1]],
+		     p->from + element + i * down, pitch, columns.end - columns.begin);
+}
+
+static bool is_plain(const struct placing *p, int dim)
 {
 	const struct image_pack_dim *d = &p->recipe->dim[dim];
-	if (dim > p->last_source && !is_source(p, at.source))
+	return d->axis >= 0 && d->axis < p->param->rank && d->stride > 0;
+}
+
+/* Recursion is as deep as a recipe has dimensions.  The source is known after the last dimension that chooses
+ * it. */
+static void place_dims(const struct placing *p, int depth, struct place at)
+{
+	int left = p->recipe->dims - depth, dim = left ? p->order[depth] : 0;
+	if (depth == p->choices && !is_source(p, at.source))
 		return;
-	if (dim == p->recipe->dims) {
+	if (!left) {
 		place_one(p, &at);
-		return;
-	}
-	if (dim == p->recipe->dims - 1 && d->axis >= 0 && d->axis < p->param->rank && d->stride > 0) {
-		place_row(p, &at, d);
-		return;
-	}
-	for (int64_t i = 0; i < d->extent; i++) {
-		place_dims(p, dim + 1, at);
-		at.to += p->inner[dim];
-		if (d->axis == IMAGE_PACK_SOURCE)
-			at.source += d->stride;
-		else
-			at.index[d->axis] += d->stride;
+	} else if (depth >= p->choices && left == 1 + p->plane &&
+		   is_plain(p, p->order[p->recipe->dims - 1])) {
+		place_plane(p, at, &p->order[depth], left);
+	} else {
+		for (int64_t i = 0; i < p->recipe->dim[dim].extent; i++, advance(p, &at, dim, 1))
+			place_dims(p, depth + 1, at);
 	}
 }
+
+/* --- the walk of a recipe --- */
+
+/* Of the dimensions that can stand beside the last, the longest. */
+static int find_partner(const struct placing *p, int last)
+{
+	const struct image_pack_dim *d = p->recipe->dim;
+	int best = -1;
+	for (int i = 0; i < last && is_plain(p, last); i++)
+		if (is_plain(p, i) && d[i].axis != d[last].axis &&
+		    (best < 0 || d[i].extent >= d[best].extent))
+			best = i;
+	return best;
+}
+
+static void choose_order(struct placing *p)
+{
+	const struct image_pack_dim *d = p->recipe->dim;
+	int n = 0, last = p->recipe->dims - 1;
+	while (last >= 0 && d[last].axis == IMAGE_PACK_SOURCE)
+		last--;
+	int partner = find_partner(p, last);
+	for (int i = 0; i < p->recipe->dims; i++)
+		if (d[i].axis == IMAGE_PACK_SOURCE)
+			p->order[n++] = i;
+	p->choices = n;
+	for (int i = 0; i < last; i++)
+		if (d[i].axis != IMAGE_PACK_SOURCE && i != partner)
+			p->order[n++] = i;
+	p->plane = partner >= 0;
+	if (p->plane)
+		p->order[n++] = partner;
+	if (last >= 0)
+		p->order[n] = last;
+}
+
+static struct placing placing_of(const struct image *image, const struct image_recipe *r, int param,
+				 float *to)
+{
+	struct placing p = {.recipe = r, .param = &image->param[param], .which = param, .to = to};
+	int64_t pitch = 1, inner = 1;
+	for (int a = p.param->rank - 1; a >= 0; a--) {
+		p.pitch[a] = pitch;
+		pitch *= p.param->shape[a];
+	}
+	for (int d = r->dims - 1; d >= 0; d--) {
+		p.inner[d] = inner;
+		inner *= r->dim[d].extent;
+	}
+	choose_order(&p);
+	return p;
+}
+
+/* --- padding --- */
+
+/* The greatest index that a recipe's dimensions of an axis add up to, but for one of them. */
+static int64_t last_index(const struct image_recipe *r, int axis, int but)
+{
+	int64_t last = 0;
+	for (int d = 0; d < r->dims; d++)
+		if (r->dim[d].axis == axis && d != but)
+			last += (r->dim[d].extent - 1) * r->dim[d].stride;
+	return last;
+}
+
+/* Whether every place of a recipe whose index on its last dimension is below `columns` holds an element. */
+static bool is_covered(const struct image *image, const struct image_recipe *r, int64_t columns)
+{
+	int last = r->dims - 1;
+	for (int i = 0; i < r->sources; i++) {
+		const struct image_pack_source *s = &r->source[i];
+		const struct tensor_info *t = &image->param[s->param];
+		for (int a = 0; a < t->rank; a++) {
+			int64_t reach = s->begin[a] + last_index(r, a, last);
+			if (r->dim[last].axis == a)
+				reach += (columns - 1) * r->dim[last].stride;
+			if (reach >= least(s->end[a], t->shape[a]))
+				return false;
+		}
+	}
+	return last_index(r, IMAGE_PACK_SOURCE, -1) < r->sources;
+}
+
+/* How many of the first places of each row along the last dimension hold elements, when the rest of all rows,
+ * and nothing else, is padding; 0 when it is not as simple as that. */
+static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
+{
+	const struct image_pack_dim *last = &r->dim[r->dims - 1];
+	if (r->dims < 1 || r->sources < 1 || last->axis == IMAGE_PACK_SOURCE || last->stride < 1)
+		return 0;
+	const struct image_pack_source *s = &r->source[0];
+	int64_t n = least(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis], last->stride));
+	return n > 0 && is_covered(image, r, n) ? n : 0;
+}
+
+static void clear_padding(const struct image *image, const struct image_recipe *r, float *to,
+			  int64_t elements)
+{
+	int64_t covered = covered_columns(image, r), row = covered ? r->dim[r->dims - 1].extent : elements;
+	if (covered == row)
+		return;
+	for (int64_t i = 0; i < elements; i += row)
+		memset(to + i + covered, 0, (row - covered) * sizeof *to);
+}
+
+/* --- binding --- */
 
 /* Elements of a packed buffer, -1 when their bytes cannot be counted. */
 static int64_t packed_elements(const struct image_recipe *r)
@@ -119,33 +276,51 @@ static bool uses(const struct image_recipe *r, int param)
 	return false;
 }
 
-static void place_param(const struct image *image, const struct image_recipe *r, int param, const float *from,
-			float *to)
+/* A part of a parameter consists of whole rows along its first axis. */
+static int64_t rows_of(const struct tensor_info *t)
 {
-	struct placing p = {r, &image->param[param], param, .last_source = -1, .from = from, .to = to};
-	int64_t pitch = 1, inner = 1;
-	for (int a = p.param->rank - 1; a >= 0; a--) {
-		p.pitch[a] = pitch;
-		pitch *= p.param->shape[a];
+	return t->rank ? t->shape[0] : 1;
+}
+
+static int64_t row_elements(const struct tensor_info *t)
+{
+	int64_t n = 1;
+	for (int a = 1; a < t->rank; a++)
+		n *= t->shape[a];
+	return n;
+}
+
+static int64_t rows_at_once(const struct tensor_info *t)
+{
+	int64_t row = row_elements(t), rows = row < PART ? PART / (row ? row : 1) : 1;
+	return least(rows, rows_of(t));
+}
+
+static void place_part(struct rt_binding *b, int param, const float *from, int64_t first, int64_t rows)
+{
+	for (int i = 0; i < b->image->recipes; i++) {
+		if (!uses(&b->image->recipe[i], param))
+			continue;
+		struct placing p = placing_of(b->image, &b->image->recipe[i], param, b->packed[i]);
+		p.from = from;
+		p.first = first;
+		p.end = first + rows;
+		place_dims(&p, 0, (struct place){0});
 	}
-	for (int d = r->dims - 1; d >= 0; d--) {
-		p.inner[d] = inner;
-		inner *= r->dim[d].extent;
-		if (p.last_source < 0 && r->dim[d].axis == IMAGE_PACK_SOURCE)
-			p.last_source = d;
-	}
-	place_dims(&p, 0, (struct place){0});
 }
 
 /* Reads a parameter and places it wherever it is used. */
 static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, float *space,
 		       struct diags *diags)
 {
-	if (!source->read(source->context, param, 0, tensor_elements(&b->image->param[param]), space, diags))
-		return false;
-	for (int i = 0; i < b->image->recipes; i++)
-		if (uses(&b->image->recipe[i], param))
-			place_param(b->image, &b->image->recipe[i], param, space, b->packed[i]);
+	const struct tensor_info *t = &b->image->param[param];
+	int64_t step = rows_at_once(t), row = row_elements(t);
+	for (int64_t first = 0; first < rows_of(t); first += step) {
+		int64_t rows = least(step, rows_of(t) - first);
+		if (!source->read(source->context, param, first * row, rows * row, space, diags))
+			return false;
+		place_part(b, param, space, first, rows);
+	}
 	return true;
 }
 
@@ -157,15 +332,17 @@ static bool param_used(const struct image *image, int param)
 	return false;
 }
 
-/* Bytes of the greatest parameter that any recipe uses, -1 when they cannot be counted. */
-static int64_t greatest_param(const struct image *image)
+/* Bytes of the greatest part of a parameter that any recipe uses, -1 when they cannot be counted. */
+static int64_t greatest_part(const struct image *image)
 {
 	int64_t greatest = 0;
 	for (int i = 0; i < image->params; i++) {
+		const struct tensor_info *t = &image->param[i];
 		int64_t bytes = sizeof(float);
-		for (int a = 0; a < image->param[i].rank; a++)
-			if (__builtin_mul_overflow(bytes, image->param[i].shape[a], &bytes))
+		for (int a = 0; a < t->rank; a++)
+			if (__builtin_mul_overflow(bytes, t->shape[a], &bytes))
 				return -1;
+		bytes = rows_at_once(t) * row_elements(t) * sizeof(float);
 		if (bytes > greatest && param_used(image, i))
 			greatest = bytes;
 	}
@@ -182,9 +359,10 @@ static bool take_packed(struct rt_binding *b)
 	memset(b->packed, 0, (recipes + 1) * sizeof *b->packed);
 	for (int i = 0; i < recipes; i++) {
 		int64_t n = packed_elements(&b->image->recipe[i]);
-		b->packed[i] = n < 0 ? NULL : rt_take(a, n * sizeof(float));
+		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, n * sizeof(float));
 		if (!b->packed[i])
 			return false;
+		clear_padding(b->image, &b->image->recipe[i], b->packed[i], n);
 	}
 	return true;
 }
@@ -193,8 +371,8 @@ bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const stru
 	     const struct rt_source *source, struct diags *diags)
 {
 	*b = (struct rt_binding){allocator, image, NULL};
-	int64_t bytes = greatest_param(image);
-	float *space = bytes < 0 ? NULL : rt_take(allocator, bytes);
+	int64_t bytes = greatest_part(image);
+	float *space = bytes < 0 ? NULL : rt_take_raw(allocator, bytes);
 	bool ok = space && take_packed(b);
 	if (!ok)
 		rt_out_of_memory(diags, "packed weights");

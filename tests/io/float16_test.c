@@ -58,8 +58,35 @@ static void brain_floats(void)
 	tap_ok(io_bf16(0x3f80) == 1 && io_bf16(0xc000) == -2, "BF16: 1 and -2");
 }
 
+/* In the memory that the wide values will fill, from its end, as weights are read. */
+static bool widens(int count, bool brain)
+{
+	static float wide[0x10000];
+	bool ok = true;
+	uint16_t *narrow = (uint16_t *)wide + count;
+	for (int i = 0; i < count; i++)
+		narrow[i] = i * (count < 0x10000 ? 2731 : 1);
+	(brain ? io_widen_bf16 : io_widen_f16)(narrow, wide, count);
+	for (int i = 0; i < count; i++) {
+		uint16_t h = i * (count < 0x10000 ? 2731 : 1);
+		ok &= bits_of(wide[i]) == bits_of(brain ? io_bf16(h) : io_f16(h));
+	}
+	return ok;
+}
+
+static void in_place(void)
+{
+	bool ok = true;
+	for (int n = 0; n < 40; n++)
+		ok &= widens(n, false) && widens(n, true);
+	tap_ok(ok, "any number of values is widened in place");
+	tap_ok(widens(0x10000, false), "F16: all values have the same bits when many are widened");
+	tap_ok(widens(0x10000, true), "BF16: all values have the same bits when many are widened");
+}
+
 int main(void)
 {
+	in_place();
 	against_definition();
 	against_compiler();
 	brain_floats();

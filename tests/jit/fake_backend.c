@@ -2,4 +2,4 @@
 #include "jit/jit.h"
 
 __attribute__((visibility("default")))
-const struct jit_backend espalier_backend = {JIT_ABI + 1, "fake", NULL, NULL};
+const struct jit_backend espalier_backend = {.abi = JIT_ABI + 1, .name = "fake"};

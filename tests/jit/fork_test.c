@@ -16,7 +16,6 @@ static enum verdict compile_one(void)
 {
 	struct fixture f;
 	struct image_code code;
-	struct jit_options o = {target_find("native"), true};
 	float x[N], out[N];
 	enum verdict verdict = WRONG;
 	if (!fixture_init(&f, "fork")) {
@@ -31,7 +30,7 @@ static enum verdict compile_one(void)
 	kernel(&f, "twice",
 	       over_rows(&f, n, 8, ilir_store(&f.m, to, &at, 1, ilir_binary(&f.m, ILIR_ADD, v, v))));
 	fill(x, N, 1);
-	if (jit_compile(f.backend, &f.m, &o, &code, &f.diags)) {
+	if (compile_for(&f, "native", true, &code)) {
 		code.kernels[0]((void *[]){x, out}, 0, N);
 		code.release(&code);
 		verdict = out[N - 1] == 2 * x[N - 1] ? COMPILED : WRONG;

@@ -3,6 +3,8 @@
 #define ESPALIER_TESTS_JIT_HELPER_H
 
 #include "base/str.h"
+#include "image/code.h"
+#include "image/link.h"
 #include "jit/jit.h"
 #include "tests/tap.h"
 
@@ -38,10 +40,23 @@ static inline void show_diags(const struct diags *d)
 		printf("# %s: %s\n", diag_spelling(d->at[i].id), d->at[i].message);
 }
 
+/* Links what the back end made and loads it. */
+static inline bool load_object(struct fixture *f, const struct str *object, struct image_code *code)
+{
+	int kernels = f->m.kernels.n;
+	const char **name = ARENA_ARRAY(&f->arena, const char *, kernels);
+	struct image_blob blob;
+	for (int i = 0; i < kernels; i++)
+		name[i] = f->m.kernels.at[i].name;
+	return image_link(&f->arena, object->text, object->n, f->m.name, kernels, name, &blob, &f->diags) &&
+	       image_code_load(&blob, &allocator_default, f->m.name, code, &f->diags);
+}
+
 static inline bool compile_for(struct fixture *f, const char *target, bool native, struct image_code *code)
 {
 	struct jit_options o = {target_find(target), native};
-	bool ok = f->backend->compile(&f->m, &o, code, &f->diags);
+	struct str object = str_in(&f->arena);
+	bool ok = jit_compile(f->backend, &f->m, &o, &object, &f->diags) && load_object(f, &object, code);
 	show_diags(&f->diags);
 	return ok;
 }

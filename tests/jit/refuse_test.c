@@ -138,16 +138,15 @@ static const struct {
 static void refuse(int i)
 {
 	struct fixture f;
-	struct image_code code = {0};
 	struct jit_options o = {target_find("generic"), false};
 	fixture_init(&f, "refused");
-	struct str text = str_in(&f.arena);
+	struct str text = str_in(&f.arena), object = str_in(&f.arena);
 	struct parts p = {buffer_of(&f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS)),
 			  buffer_of(&f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS)),
 			  buffer_of(&f, "reg", ILIR_REGISTER, ILIR_F32, EXTENTS(4)), index_var(&f, "n")};
 	cases[i].build(&f, &p);
-	bool ok = f.backend->compile(&f.m, &o, &code, &f.diags);
-	tap_ok(!ok && f.diags.n == 1 && f.diags.at[0].id == DIAG_COMPILE_FAILED && !code.kernels,
+	bool ok = f.backend->compile(&f.m, &o, &object, &f.diags);
+	tap_ok(!ok && f.diags.n == 1 && f.diags.at[0].id == DIAG_COMPILE_FAILED && !object.n,
 	       "%s: one diagnostic, no code", cases[i].what);
 	tap_ok(f.diags.n == 1 && strstr(f.diags.at[0].message, cases[i].says), "%s: the message says why",
 	       cases[i].what);

@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARAMS = 4 };
+enum { PARAMS = 5 };
 
 static const struct tensor_info params[PARAMS] = {
-    {"W", TENSOR_F32, 2, {5, 7}},
-    {"V", TENSOR_F32, 2, {5, 7}},
-    {"b", TENSOR_F32, 1, {9}},
-    {"T", TENSOR_F32, 3, {3, 4, 2}},
+    {"W", TENSOR_F32, 2, {5, 7}},    {"V", TENSOR_F32, 2, {5, 7}},     {"b", TENSOR_F32, 1, {9}},
+    {"T", TENSOR_F32, 3, {3, 4, 2}}, {"L", TENSOR_F32, 2, {700, 600}},
 };
 
 static int reads[PARAMS];
@@ -68,6 +66,8 @@ static const struct image_pack_source whole[] = {{0, {0}, {5, 7}}};
 static const struct image_pack_source vector[] = {{2, {0}, {9}}};
 static const struct image_pack_source part[] = {{2, {3}, {7}}};
 static const struct image_pack_source cube[] = {{3, {0}, {3, 4, 2}}};
+static const struct image_pack_source large[] = {{4, {0, 0}, {700, 600}}};
+static const struct image_pack_source large_parts[] = {{4, {10, 0}, {300, 600}}, {4, {400, 0}, {690, 600}}};
 static const struct image_pack_source gates[] = {
     {0, {0, 0}, {5, 7}}, {1, {0, 0}, {5, 7}}, {0, {0, 3}, {5, 5}}, {1, {2, 0}, {4, 7}}};
 
@@ -92,6 +92,14 @@ static const struct {
     {"every second column", {2, 1, {{0, 5, 1}, {1, 4, 2}}, whole}},
     {"six dimensions",
      {6, 4, {{0, 2, 4}, {1, 2, 4}, {0, 2, 2}, {1, 4, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 2, 1}}, gates}},
+    {"a parameter that is read in parts", {2, 1, {{0, 700, 1}, {1, 600, 1}}, large}},
+    {"the same with padded rows", {2, 1, {{0, 700, 1}, {1, 608, 1}}, large}},
+    {"the same with padded columns", {2, 1, {{0, 704, 1}, {1, 600, 1}}, large}},
+    {"the same transposed", {2, 1, {{1, 600, 1}, {0, 704, 1}}, large}},
+    {"the same in blocks", {3, 1, {{0, 88, 8}, {1, 600, 1}, {0, 8, 1}}, large}},
+    {"every third row of it", {2, 1, {{1, 600, 1}, {0, 234, 3}}, large}},
+    {"slices of it side by side",
+     {4, 2, {{0, 37, 8}, {1, 600, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, large_parts}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -100,6 +108,17 @@ static struct image image_of(const struct image_recipe *recipes, int n)
 {
 	return (struct image){.params = PARAMS, .param = params, .recipes = n, .recipe = recipes};
 }
+
+/* Memory that is full of numbers. */
+static void *dirty_resize(void *context, void *p, size_t old_size, size_t new_size)
+{
+	char *bytes = allocator_default.resize(context, p, old_size, new_size);
+	if (bytes && new_size > old_size)
+		memset(bytes + old_size, 0x55, new_size - old_size);
+	return bytes;
+}
+
+static const struct allocator dirty = {dirty_resize, NULL};
 
 static void test_cases(void)
 {
@@ -110,7 +129,7 @@ static void test_cases(void)
 	struct rt_binding b;
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
-	tap_ok(rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, &diags),
+	tap_ok(rt_bind(&b, &dirty, &image, &(struct rt_source){read_param, NULL}, &diags),
 	       "weights are packed");
 	bool aligned = true;
 	for (int i = 0; i < CASES; i++) {
@@ -120,6 +139,7 @@ static void test_cases(void)
 	tap_ok(aligned, "packed weights are aligned");
 	tap_ok(reads[0] == 1 && reads[1] == 1 && reads[2] == 1 && reads[3] == 1,
 	       "each parameter is read once");
+	tap_ok(reads[4] == 2, "a large one in parts");
 	rt_binding_free(&b);
 	tap_ok(!b.packed, "a freed binding is empty");
 }

@@ -116,10 +116,11 @@ static const struct image_buffer buffers[BUFFERS] = {
 };
 
 static const struct image_input inputs[] = {
-    {"word", true, 0, 100, true, false},
-    {"value", false, 3, 0, true, true},
+    {.name = "word", .token = true, .limit = 100, .at_leaf = true},
+    {.name = "value", .elements = 3, .at_leaf = true, .at_inner = true},
 };
-static const struct image_output outputs[] = {{"h", H, false, 0, NULL}, {"sum", SUM, true, 0, NULL}};
+static const struct image_output outputs[] = {{.name = "h", .buffer = H},
+					      {.name = "sum", .buffer = SUM, .at_root = true}};
 
 /* h = w * (word + value[0..2]) at a leaf, left + 2 * right + value[0] at an inner node. */
 static void compute_h(void *const *b, int64_t begin, int64_t end)

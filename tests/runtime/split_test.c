@@ -76,7 +76,7 @@ static const struct image_buffer buffers[BUFFERS] = {
     [TIMES] = {"times", IMAGE_SCRATCH, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}},
     [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}},
 };
-static const struct image_output outputs[] = {{"total", TOTAL, false, 0, NULL}};
+static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}};
 
 /* --- a forest --- */
 

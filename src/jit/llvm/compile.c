@@ -1,17 +1,13 @@
-/* The plug-in's entry: emit, check, optimise, generate an object, link it into the process. */
+/* The plug-in's entry: emit, check, optimise, generate an object. */
 #include "jit/llvm/emit.h"
 
 #include "base/str.h"
 
+#include <dlfcn.h>
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/Object.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* What our own passes leave to do: registers become values (sroa), equal loads and addresses of one row are
  * computed once (early-cse), loops of constant length lose their first test (simplifycfg), row addresses
@@ -120,7 +116,11 @@ static void start_module(struct job *j)
 
 static bool emit(struct job *j)
 {
-	struct emitter e = {.m = j->m, .arena = &j->arena, .context = j->context, .module = j->module};
+	struct emitter e = {.m = j->m,
+			    .arena = &j->arena,
+			    .context = j->context,
+			    .module = j->module,
+			    .has_fma = jit_machine_has_fma(j->options)};
 	char quoted[200];
 	e.at = j->builder[0];
 	e.entry = j->builder[1];
@@ -184,127 +184,10 @@ static bool generate(struct job *j, LLVMCodeGenFileType what)
 	return j->said[0] ? fail(j, j->names, j->said) : true;
 }
 
-/* --- linking --- */
-
-/* Code in the process: the self of an image_code. */
-struct linked {
-	LLVMOrcLLJITRef jit;
-	char said[400]; /* the linker's first complaint */
-	image_kernel *kernel[];
-};
-
-static void free_linked(struct linked *l)
-{
-	if (l->jit)
-		LLVMConsumeError(LLVMOrcDisposeLLJIT(l->jit));
-	free(l);
-}
-
-static void release(struct image_code *code)
-{
-	free_linked(code->self);
-	*code = (struct image_code){0};
-}
-
-/* The size of .text; 0 when the object cannot be read, which linking will then report. */
-static size_t code_bytes(struct job *j)
-{
-	char *message = NULL;
-	size_t bytes = 0;
-	LLVMBinaryRef binary = LLVMCreateBinary(j->output, j->context, &message);
-	if (!binary) {
-		LLVMDisposeMessage(message);
-		return 0;
-	}
-	LLVMSectionIteratorRef s = LLVMObjectFileCopySectionIterator(binary);
-	for (; !LLVMObjectFileIsSectionIteratorAtEnd(binary, s); LLVMMoveToNextSection(s)) {
-		const char *name = LLVMGetSectionName(s); /* NULL: the unnamed one that every object has */
-		if (name && strncmp(name, ".text", strlen(".text")) == 0)
-			bytes += LLVMGetSectionSize(s);
-	}
-	LLVMDisposeSectionIterator(s);
-	LLVMDisposeBinary(binary);
-	return bytes;
-}
-
-/* Without a reporter ORC prints; what a look-up returns afterwards does not tell the cause. */
-static void hear(void *context, LLVMErrorRef error)
-{
-	struct linked *l = context;
-	char *message = LLVMGetErrorMessage(error);
-	if (!l->said[0])
-		snprintf(l->said, sizeof l->said, "%s", message);
-	LLVMDisposeErrorMessage(message);
-}
-
-/* The only thing code may import: machines without the instruction call it. */
-static LLVMErrorRef define_fma(LLVMOrcLLJITRef jit)
-{
-	LLVMOrcCSymbolMapPair fma = {
-	    LLVMOrcLLJITMangleAndIntern(jit, "fmaf"),
-	    {(LLVMOrcExecutorAddress)(uintptr_t)&fmaf,
-	     {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}}};
-	LLVMOrcMaterializationUnitRef unit = LLVMOrcAbsoluteSymbols(&fma, 1);
-	LLVMErrorRef error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), unit);
-	if (error)
-		LLVMOrcDisposeMaterializationUnit(unit);
-	return error;
-}
-
-static bool find_kernels(struct job *j, struct linked *l)
-{
-	for (size_t i = 0; i < j->m->kernels.n; i++) {
-		LLVMOrcExecutorAddress address;
-		if (!succeeded(j, LLVMOrcLLJITLookup(l->jit, &address, j->m->kernels.at[i].name)))
-			return false;
-		l->kernel[i] = (image_kernel *)(uintptr_t)address;
-	}
-	return true;
-}
-
-/* Each image has a JIT of its own, so that releasing it frees its code and names never meet. */
-static bool link_object(struct job *j, struct linked *l)
-{
-	LLVMMemoryBufferRef object = j->output;
-	if (!succeeded(j, LLVMOrcCreateLLJIT(&l->jit, NULL)))
-		return false;
-	LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(l->jit), hear, l);
-	if (!succeeded(j, define_fma(l->jit)))
-		return false;
-	j->output = NULL; /* consumed, even by failing */
-	return succeeded(j, LLVMOrcLLJITAddObjectFile(l->jit, LLVMOrcLLJITGetMainJITDylib(l->jit), object)) &&
-	       find_kernels(j, l);
-}
-
-static bool link_code(struct job *j, struct image_code *code)
-{
-	size_t kernels = j->m->kernels.n, bytes = code_bytes(j);
-	struct linked *l = calloc(1, sizeof *l + kernels * sizeof *l->kernel);
-	if (!l)
-		return diag_add(j->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
-				"no memory to link '%s'", j->m->name);
-	if (!link_object(j, l)) {
-		if (l->said[0])
-			fail(j, j->names, l->said);
-		free_linked(l);
-		return false;
-	}
-	*code = (struct image_code){.kernels = l->kernel, .release = release, .self = l, .bytes = bytes};
-	return true;
-}
-
 /* --- the back end --- */
 
-static bool compile(const struct ilir_module *m, const struct jit_options *o, struct image_code *code,
-		    struct diags *d)
-{
-	struct job j;
-	bool ok = start_job(&j, m, o, d) && generate(&j, LLVMObjectFile) && link_code(&j, code);
-	end_job(&j);
-	return ok;
-}
-
-/* The text is the caller's: memory that runs out in it ends our job before the caller hears of it. */
+/* The text is the caller's: memory that runs out in it ends our job before the caller hears of it, by the
+ * escape that the caller has set. */
 static bool append(struct str *out, const char *text, size_t length)
 {
 	jmp_buf escape, *outer = out->arena->escape;
@@ -330,6 +213,23 @@ static bool append_output(struct job *j, struct str *out)
 	return append(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
 }
 
+/* Ends the job before memory that ran out in `out` is told. */
+static bool finish(struct job *j, bool ok, bool room, struct str *out)
+{
+	end_job(j);
+	if (!room)
+		arena_escape(out->arena);
+	return ok;
+}
+
+static bool compile(const struct ilir_module *m, const struct jit_options *o, struct str *object,
+		    struct diags *d)
+{
+	struct job j;
+	bool ok = start_job(&j, m, o, d) && generate(&j, LLVMObjectFile);
+	return finish(&j, ok, !ok || append_output(&j, object), object);
+}
+
 static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
 		  struct str *out, struct diags *d)
 {
@@ -339,11 +239,15 @@ static bool print(const struct ilir_module *m, const struct jit_options *o, enum
 		room = append_ir(&j, out);
 	else if (ok && (ok = generate(&j, LLVMAssemblyFile)))
 		room = append_output(&j, out);
-	end_job(&j);
-	if (!room)
-		arena_escape(out->arena);
-	return ok;
+	return finish(&j, ok, room, out);
+}
+
+/* Wherever the loader found LLVM; the plug-in itself, when LLVM is part of it. */
+static const char *compiler(void)
+{
+	Dl_info info;
+	return dladdr((void *)LLVMContextCreate, &info) ? info.dli_fname : NULL;
 }
 
 __attribute__((visibility("default")))
-const struct jit_backend espalier_backend = {JIT_ABI, "llvm", compile, print};
+const struct jit_backend espalier_backend = {JIT_ABI, "llvm", compile, print, compiler};

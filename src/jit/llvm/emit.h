@@ -25,6 +25,7 @@ struct emitter {
 	LLVMBuilderRef at, entry;
 	LLVMTypeRef scalar[ILIR_BOOL + 1], pointer; /* by dtype */
 	LLVMValueRef function;
+	bool has_fma;		       /* the machine has the instruction */
 	struct jit_promises *promises; /* what may be said of accesses to memory (access.c) */
 	bool *reads; /* by expression: reads memory, so it may be computed only where it is asked for */
 	LLVMValueRef *value;	  /* by expression: computed in this statement, else NULL */
@@ -39,9 +40,9 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->module (empty, in e->context) with one function per kernel; m, arena, context and module are
- * given.  False when the module is not what the back end takes: see problem and culprit.  `vector_bits` is
- * the register width to use. */
+/* Fills e->module (empty, in e->context) with one function per kernel; m, arena, context, module and has_fma
+ * are given.  False when the module is not what the back end takes: see problem and culprit.  `vector_bits`
+ * is the register width to use. */
 bool jit_emit_module(struct emitter *, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
@@ -56,6 +57,11 @@ LLVMValueRef jit_emit_expr(struct emitter *, ilir_expr);
  * block. */
 void jit_forget(struct emitter *, size_t mark);
 LLVMValueRef jit_splat(struct emitter *, LLVMValueRef, int lanes);
+
+/* --- fma.c --- */
+
+/* a * b + c, rounded once, on a machine that has no such instruction; floats or vectors of them. */
+LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 
 /* --- access.c --- */
 
@@ -73,5 +79,7 @@ void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
 /* A machine of its own for one compilation, since LLVM's are not to be shared between threads.  NULL and a
  * message for LLVMDisposeMessage on failure. */
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *, char **message);
+/* Whether such a machine multiplies and adds in one instruction; after jit_machine_new. */
+bool jit_machine_has_fma(const struct jit_options *);
 
 #endif

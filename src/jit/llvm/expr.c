@@ -99,6 +99,8 @@ static LLVMValueRef emit_intrinsic(struct emitter *e, const char *name, const LL
 static LLVMValueRef emit_FMA(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)x;
+	if (!e->has_fma)
+		return jit_emit_fma(e, arg[0], arg[1], arg[2]);
 	return emit_intrinsic(e, "llvm.fma", arg, 3);
 }
 

@@ -36,17 +36,45 @@ static void look_at_host(void)
 }
 
 /* The processor that stands for a target of base/target.c. */
+static const struct processor {
+	const char *target, *cpu;
+	bool fma;
+} processors[] = {{"generic", "x86-64", false}, {"avx2", "x86-64-v3", true}, {"avx512", "x86-64-v4", true}};
+
+static bool is_x86(void)
+{
+	return strncmp(host.triple, "x86_64", strlen("x86_64")) == 0;
+}
+
+static const struct processor *find_processor(const struct target *t)
+{
+	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
+		if (strcmp(t->name, processors[i].target) == 0)
+			return &processors[i];
+	return &processors[0];
+}
+
 static const char *cpu_of(const struct target *t)
 {
-	static const struct {
-		const char *target, *cpu;
-	} cpus[] = {{"generic", "x86-64"}, {"avx2", "x86-64-v3"}, {"avx512", "x86-64-v4"}};
-	if (strncmp(host.triple, "x86_64", strlen("x86_64")) != 0)
-		return "generic";
-	for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)
-		if (strcmp(t->name, cpus[i].target) == 0)
-			return cpus[i].cpu;
-	return "x86-64";
+	return is_x86() ? find_processor(t)->cpu : "generic";
+}
+
+/* Whether `word` is one of a list with commas. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *p = list; (p = strstr(p, word)); p += n)
+		if ((p == list || p[-1] == ',') && (!p[n] || p[n] == ','))
+			return true;
+	return false;
+}
+
+/* Elsewhere than on x86 every machine has it that LLVM makes vector code for. */
+bool jit_machine_has_fma(const struct jit_options *o)
+{
+	if (!is_x86())
+		return true;
+	return o->native ? has_word(host.features, "+fma") : find_processor(o->target)->fma;
 }
 
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message)

@@ -1,0 +1,144 @@
+/* start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES
+ *
+ * How long a process takes from its start to its end, without and with its program in the cache: COMMAND is
+ * the program `espalier` itself (build/.libs/espalier, not the script that libtool puts in front of it).
+ * Prints the median, the least and the most of TIMES runs each, and the medians of the phases that the
+ * command tells. */
+#include <spawn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { PHASES = 4, MOST = 1000 };
+
+/* "run" of the command is microseconds, like "linearize". */
+static const struct {
+	const char *name;
+	double to_ms;
+} phases[PHASES] = {{"compile", 1}, {"bind", 1}, {"linearize", 1e-3}, {"run", 1e-3}};
+
+struct sample {
+	double process, phase[PHASES]; /* milliseconds */
+};
+
+static _Noreturn void give_up(const char *what)
+{
+	fprintf(stderr, "start: %s\n", what);
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
+}
+
+/* What the command writes is a page; the pipe holds it. */
+static void read_phases(int fd, struct sample *s)
+{
+	char text[4000], *at;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	text[n > 0 ? n : 0] = 0;
+	for (int i = 0; i < PHASES; i++) {
+		char line[20];
+		snprintf(line, sizeof line, "\n%s ", phases[i].name);
+		if (!(at = strstr(text, line)))
+			give_up(text);
+		s->phase[i] = atof(at + strlen(line)) * phases[i].to_ms;
+	}
+}
+
+static struct sample run(char **argv)
+{
+	char *arguments[] = {argv[0],	"run",	 argv[1], "--weights", argv[2],
+			     "--vocab", argv[3], argv[4], "--timing",  NULL};
+	posix_spawn_file_actions_t actions;
+	struct sample s;
+	int fds[2], status;
+	pid_t child;
+	if (pipe(fds))
+		give_up("no pipe");
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
+	posix_spawn_file_actions_addclose(&actions, fds[0]);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
+	double begin = now();
+	if (posix_spawn(&child, argv[0], &actions, NULL, arguments, environ) ||
+	    waitpid(child, &status, 0) != child)
+		give_up("the command cannot be started");
+	s.process = now() - begin;
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	read_phases(fds[0], &s);
+	close(fds[0]);
+	return s;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+static double median_of(const struct sample *s, int n, size_t at)
+{
+	static double x[MOST];
+	for (int i = 0; i < n; i++)
+		memcpy(&x[i], (const char *)&s[i] + at, sizeof *x);
+	qsort(x, n, sizeof *x, by_size);
+	return x[n / 2];
+}
+
+static void show(const char *what, const struct sample *s, int n)
+{
+	double least = s->process, most = s->process;
+	for (int i = 0; i < n; i++) {
+		least = s[i].process < least ? s[i].process : least;
+		most = s[i].process > most ? s[i].process : most;
+	}
+	printf("%-5s process %7.2f ms (%.2f to %.2f)", what, median_of(s, n, 0), least, most);
+	for (int i = 0; i < PHASES; i++)
+		printf(", %s %.3f", i ? phases[i].name : "load or compile",
+		       median_of(s, n, offsetof(struct sample, phase[i])));
+	printf("\n");
+}
+
+static void empty(const char *folder)
+{
+	char command[200];
+	snprintf(command, sizeof command, "rm -rf '%s/espalier'", folder);
+	if (system(command))
+		give_up("the cache cannot be emptied");
+}
+
+int main(int argc, char **argv)
+{
+	static struct sample cold[MOST], warm[MOST];
+	char folder[] = "/tmp/espalier-start-XXXXXX";
+	int n = 21;
+	if (argc > 2 && strcmp(argv[1], "-n") == 0) {
+		n = atoi(argv[2]);
+		argv += 2, argc -= 2;
+	}
+	if (argc != 6 || n < 1 || n > MOST || !mkdtemp(folder))
+		give_up("usage: start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES");
+	setenv("XDG_CACHE_HOME", folder, 1);
+	for (int i = 0; i < n; i++) {
+		empty(folder);
+		cold[i] = run(argv + 1);
+	}
+	for (int i = 0; i < n; i++)
+		warm[i] = run(argv + 1);
+	show("cold", cold, n);
+	show("warm", warm, n);
+	empty(folder);
+	rmdir(folder);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* Programs that were compiled, kept for the next process.
+ *
+ * A program is found by its key, a text of all that it depends on: the library and the back end down to their
+ * files, the processor, options, sizes, schedule and model.  Whatever goes wrong here is a notice, never a
+ * failure: the model is compiled as if there were no cache. */
+#ifndef ESPALIER_API_CACHE_H
+#define ESPALIER_API_CACHE_H
+
+#include "api/compile.h"
+
+/* --- key.c --- */
+
+/* NULL when such a program is not kept: it has no code, or what it depends on cannot be told. */
+const char *cache_key(struct arena *, const struct ra_model *, const int64_t *sizes,
+		      const struct compile_options *);
+
+/* --- cache.c --- */
+
+enum { CACHE_LIMIT = 256 << 20 }; /* bytes, unless another limit is given */
+
+/* Where programs are kept, as contexts say it. */
+struct cache {
+	bool off;
+	const char *folder; /* NULL = the user's own */
+	uint64_t limit;	    /* 0 = CACHE_LIMIT */
+};
+
+/* The image kept under a key; it has no code yet.  It and what it points to are in the arena. */
+bool cache_find(const struct cache *, struct arena *, const char *key, struct image *, struct diags *notices);
+/* Keeps an image under its key.  Memory for that comes from the allocator and is given back. */
+void cache_keep(const struct cache *, const struct allocator *, const struct image *, struct diags *notices);
+
+#endif

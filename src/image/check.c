@@ -1,0 +1,237 @@
+/* What must hold between the tables of an image, so that nobody who uses it need look. */
+#include "image/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What is wrong first; NULL = nothing. */
+struct checking {
+	const struct image *image;
+	const char *problem;
+	const char *name; /* of the thing that it is wrong with */
+};
+
+static bool refuse(struct checking *c, const char *name, const char *problem)
+{
+	c->name = name;
+	c->problem = problem;
+	return false;
+}
+
+static bool elements_of(int rank, const int64_t *shape, int64_t *elements)
+{
+	*elements = sizeof(float);
+	for (int d = 0; d < rank; d++)
+		if (__builtin_mul_overflow(*elements, shape[d], elements))
+			return false;
+	*elements /= (int64_t)sizeof(float);
+	return true;
+}
+
+static bool has_elements(int rank, const int64_t *shape, int64_t wanted)
+{
+	int64_t elements;
+	return elements_of(rank, shape, &elements) && elements == wanted;
+}
+
+/* --- inputs and parameters --- */
+
+static bool check_input(struct checking *c, int i)
+{
+	const struct image_input *in = &c->image->input[i];
+	bool ok = in->token ? !in->elements && !in->rank : has_elements(in->rank, in->shape, in->elements);
+	return ok || refuse(c, in->name, "the shape of an input does not have its elements");
+}
+
+static bool check_param(struct checking *c, int i)
+{
+	const struct tensor_info *t = &c->image->param[i];
+	int64_t elements;
+	return elements_of(t->rank, t->shape, &elements) ||
+	       refuse(c, t->name, "the size of a parameter does not fit 64 bits");
+}
+
+/* --- recipes --- */
+
+/* Whether the dimensions of an axis add up to an index below the limit, which is far below the end of 64
+ * bits. */
+static bool has_bounded_walk(const struct image_recipe *r, int axis, int64_t limit)
+{
+	int64_t left = limit - 1;
+	for (int d = 0; d < r->dims; d++)
+		if (r->dim[d].axis == axis && r->dim[d].extent)
+			left -= left < 0 ? 0 : (r->dim[d].extent - 1) * r->dim[d].stride;
+	return left >= 0;
+}
+
+static bool recipe_elements(const struct image_recipe *r, int64_t *elements)
+{
+	int64_t extents[IMAGE_PACK_DIMS];
+	for (int d = 0; d < r->dims; d++)
+		extents[d] = r->dim[d].extent;
+	return elements_of(r->dims, extents, elements);
+}
+
+static bool check_source(struct checking *c, const struct image_pack_source *s)
+{
+	if (s->param >= c->image->params)
+		return refuse(c, "recipe", "a recipe takes from a parameter that there is not");
+	const struct tensor_info *t = &c->image->param[s->param];
+	for (int a = 0; a < t->rank; a++)
+		if (s->begin[a] > s->end[a] || s->end[a] > t->shape[a])
+			return refuse(c, t->name, "a recipe leaves its parameter");
+	return true;
+}
+
+static bool check_recipe(struct checking *c, int i)
+{
+	const struct image_recipe *r = &c->image->recipe[i];
+	int64_t elements;
+	for (int s = 0; s < r->sources; s++)
+		if (!check_source(c, &r->source[s]))
+			return false;
+	for (int axis = 0; axis < TENSOR_MAX_RANK; axis++)
+		if (!has_bounded_walk(r, axis, (int64_t)1 << 40))
+			return refuse(c, "recipe", "a recipe walks too far");
+	if (!r->sources || !has_bounded_walk(r, IMAGE_PACK_SOURCE, r->sources))
+		return refuse(c, "recipe", "a recipe takes from a source that it does not have");
+	return recipe_elements(r, &elements) ||
+	       refuse(c, "recipe", "the size of a recipe does not fit 64 bits");
+}
+
+/* --- buffers --- */
+
+/* What each kind of buffer is made of. */
+static const struct {
+	enum tensor_dtype dtype;
+	int rows; /* an image_size, -1 = any */
+} kinds[] = {
+    [IMAGE_WEIGHT] = {TENSOR_F32, IMAGE_ONE},
+    [IMAGE_STATE] = {TENSOR_F32, IMAGE_NODES},
+    [IMAGE_SCRATCH] = {TENSOR_F32, -1},
+    [IMAGE_OUTPUT] = {TENSOR_F32, -1},
+    [IMAGE_TOKEN] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_VECTOR] = {TENSOR_F32, IMAGE_NODES},
+    [IMAGE_CHILD] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_CHILD_BEGIN] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_CHILD_LIST] = {TENSOR_I32, IMAGE_EDGES},
+    [IMAGE_ROOT] = {TENSOR_I32, IMAGE_INPUTS},
+    [IMAGE_BATCH_BEGIN] = {TENSOR_I32, IMAGE_BATCHES},
+};
+
+/* How many things of its kind there are that `which` may name. */
+static int choices(const struct image *image, enum image_buffer_kind kind)
+{
+	switch (kind) {
+	case IMAGE_WEIGHT:
+		return image->recipes;
+	case IMAGE_STATE:
+		return image->states;
+	case IMAGE_OUTPUT:
+		return image->outputs;
+	case IMAGE_TOKEN:
+	case IMAGE_VECTOR:
+		return image->inputs;
+	case IMAGE_CHILD:
+		return image->children > 0 ? image->children : 0;
+	default:
+		return 1;
+	}
+}
+
+/* Rows have room for what the run leg writes to them. */
+static bool has_room(const struct image *image, const struct image_buffer *b)
+{
+	int64_t elements;
+	if (b->kind == IMAGE_WEIGHT)
+		return recipe_elements(&image->recipe[b->which], &elements) && elements == b->row_elements;
+	if (b->kind == IMAGE_TOKEN)
+		return image->input[b->which].token && b->row_elements == 1;
+	if (b->kind == IMAGE_VECTOR)
+		return !image->input[b->which].token && b->row_elements >= image->input[b->which].elements;
+	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements;
+}
+
+static bool check_buffer(struct checking *c, int i)
+{
+	const struct image_buffer *b = &c->image->buffer[i];
+	if (b->dtype != kinds[b->kind].dtype ||
+	    (kinds[b->kind].rows >= 0 && (int)b->rows != kinds[b->kind].rows))
+		return refuse(c, b->name, "a buffer is not as its kind must be");
+	if (b->which >= choices(c->image, b->kind))
+		return refuse(c, b->name, "a buffer is for something that there is not");
+	return has_room(c->image, b) || refuse(c, b->name, "a buffer has not the room that it needs");
+}
+
+/* --- results and steps --- */
+
+static bool has_rows(const struct image *image, int buffer, enum image_buffer_kind kind, int which,
+		     enum image_size rows, int64_t elements)
+{
+	if (buffer < 0 || buffer >= image->buffers)
+		return false;
+	const struct image_buffer *b = &image->buffer[buffer];
+	return b->kind == kind && b->which == which && b->rows == rows && b->row_elements >= elements;
+}
+
+static bool check_output(struct checking *c, int i)
+{
+	const struct image_output *o = &c->image->output[i];
+	if (!has_elements(o->rank, o->shape, o->elements) || (o->labels && o->labels != o->elements))
+		return refuse(c, o->name,
+			      "an output has not the elements of its shape, or not a label for each");
+	return has_rows(c->image, o->buffer, IMAGE_OUTPUT, i, o->at_root ? IMAGE_INPUTS : IMAGE_NODES,
+			o->elements) ||
+	       refuse(c, o->name, "an output is not in its buffer");
+}
+
+static bool check_state(struct checking *c, int i)
+{
+	const struct image_state *s = &c->image->state[i];
+	if (!has_elements(s->rank, s->shape, s->elements))
+		return refuse(c, s->name, "a state has not the elements of its shape");
+	return has_rows(c->image, s->buffer, IMAGE_STATE, i, IMAGE_NODES, s->elements) ||
+	       refuse(c, s->name, "a state is not in its buffer");
+}
+
+static bool check_step(struct checking *c, int i)
+{
+	return c->image->step[i].kernel < c->image->kernels ||
+	       refuse(c, "step", "a step runs a kernel that there is not");
+}
+
+static bool check_kernel(struct checking *c, int i)
+{
+	return c->image->blob.kernel[i] < c->image->blob.size ||
+	       refuse(c, c->image->kernel_name[i], "a kernel lies outside of the code");
+}
+
+static bool check_blob(struct checking *c)
+{
+	const struct image_blob *b = &c->image->blob;
+	if (b->size > IMAGE_BLOB_LIMIT || b->alignment & (b->alignment - 1))
+		return refuse(c, "code", "it is too large, or its alignment is not a power of two");
+	return b->kernels == c->image->kernels ||
+	       refuse(c, "code", "it does not have a place for each kernel");
+}
+
+static bool check_each(struct checking *c, int n, bool (*check)(struct checking *, int))
+{
+	for (int i = 0; i < n; i++)
+		if (!check(c, i))
+			return false;
+	return true;
+}
+
+bool image_check(const struct image *image, struct diags *diags)
+{
+	struct checking c = {.image = image};
+	if (check_blob(&c) && check_each(&c, image->inputs, check_input) &&
+	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
+	    check_each(&c, image->buffers, check_buffer) && check_each(&c, image->outputs, check_output) &&
+	    check_each(&c, image->states, check_state) && check_each(&c, image->steps, check_step) &&
+	    check_each(&c, image->kernels, check_kernel))
+		return true;
+	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
+			c.name, c.problem);
+}

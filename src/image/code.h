@@ -1,0 +1,15 @@
+/* From a blob to functions of this process. */
+#ifndef ESPALIER_IMAGE_CODE_H
+#define ESPALIER_IMAGE_CODE_H
+
+#include "image/image.h"
+
+/* Puts a copy of the blob into memory of its own, which is first written, then executable, never both. `what`
+ * names the model in diagnostics.  The blob can go afterwards; the code stays until its release.  False after
+ * a diagnostic: no memory, code for another machine, or a system that lets nobody make code. */
+bool image_code_load(const struct image_blob *, const struct allocator *, const char *what,
+		     struct image_code *, struct diags *);
+/* Gives back whatever a code holds; one that holds nothing is accepted. */
+void image_code_release(struct image_code *);
+
+#endif

@@ -1,0 +1,283 @@
+#include "image/link.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "objects are read as they lie in memory");
+
+/* Not in every <elf.h>. */
+enum { UNWIND_X86_64 = 0x70000001, LLVM_ADDRESS_SIGNIFICANCE = 0x6fff4c03 };
+
+struct linking {
+	struct arena *arena;
+	const unsigned char *object;
+	uint64_t bytes;			   /* of the object */
+	unsigned machine, sections, names; /* names: the section that holds those of sections */
+	Elf64_Shdr *section;
+	int64_t *place; /* by section: where it begins in the blob, -1 = it is no part */
+	int64_t size, alignment;
+	unsigned symbols; /* the section that holds the symbols, 0 = none */
+	uint64_t used; /* bytes of sections and relocations so far: sections cannot share bytes without end */
+	unsigned char *blob;
+	char problem[200];
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(struct linking *l, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(l->problem, sizeof l->problem, format, args);
+	va_end(args);
+	return false;
+}
+
+/* Whether the object has these bytes. */
+static bool holds(const struct linking *l, uint64_t offset, uint64_t bytes)
+{
+	return offset <= l->bytes && bytes <= l->bytes - offset;
+}
+
+/* --- relocations --- */
+
+static bool put_relative32(unsigned char *at, int64_t place, int64_t target)
+{
+	int32_t distance = target - place;
+	memcpy(at, &distance, sizeof distance);
+	return distance == target - place;
+}
+
+static bool put_relative64(unsigned char *at, int64_t place, int64_t target)
+{
+	int64_t distance = target - place;
+	memcpy(at, &distance, sizeof distance);
+	return true;
+}
+
+/* What can be resolved without knowing where the blob will lie, but that it begins at a page.  `put` writes
+ * the way from `place` to `target`, both counted from the blob's beginning; false when the field is too
+ * narrow. */
+static const struct relocation {
+	unsigned machine, type, bytes;
+	bool (*put)(unsigned char *at, int64_t place, int64_t target);
+} relocations[] = {
+    {EM_X86_64, R_X86_64_PC32, 4, put_relative32},
+    {EM_X86_64, R_X86_64_PLT32, 4, put_relative32},
+    {EM_X86_64, R_X86_64_PC64, 8, put_relative64},
+};
+
+static const struct relocation *find_relocation(unsigned machine, unsigned type)
+{
+	for (size_t i = 0; i < sizeof relocations / sizeof *relocations; i++)
+		if (relocations[i].machine == machine && relocations[i].type == type)
+			return &relocations[i];
+	return NULL;
+}
+
+static bool knows_machine(unsigned machine)
+{
+	for (size_t i = 0; i < sizeof relocations / sizeof *relocations; i++)
+		if (relocations[i].machine == machine)
+			return true;
+	return false;
+}
+
+/* --- sections --- */
+
+static bool read_header(struct linking *l)
+{
+	Elf64_Ehdr h;
+	if (!holds(l, 0, sizeof h))
+		return refuse(l, "it is shorter than the header of an object");
+	memcpy(&h, l->object, sizeof h);
+	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_type != ET_REL)
+		return refuse(l, "it is not a relocatable 64-bit little-endian ELF object");
+	if (!knows_machine(h.e_machine))
+		return refuse(l, "it is for machine %u of ELF, which cannot be linked here", h.e_machine);
+	if (h.e_shentsize != sizeof(Elf64_Shdr) || !h.e_shnum ||
+	    !holds(l, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
+		return refuse(l, "its table of sections lies outside of it");
+	l->machine = h.e_machine;
+	l->sections = h.e_shnum;
+	l->names = h.e_shstrndx;
+	l->section = arena_copy(l->arena, l->object + h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr));
+	l->place = ARENA_ARRAY(l->arena, int64_t, l->sections);
+	memset(l->place, 0xff, l->sections * sizeof *l->place);
+	return true;
+}
+
+/* What has no influence on code that neither throws nor is debugged. */
+static bool is_ignored(const Elf64_Shdr *s)
+{
+	static const Elf64_Word types[] = {SHT_NULL,  SHT_SYMTAB, SHT_STRTAB,	 SHT_RELA,
+					   SHT_GROUP, SHT_NOTE,	  UNWIND_X86_64, LLVM_ADDRESS_SIGNIFICANCE};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (s->sh_type == types[i])
+			return true;
+	bool content = s->sh_type == SHT_PROGBITS || s->sh_type == SHT_NOBITS;
+	return content && (!(s->sh_flags & SHF_ALLOC) || !s->sh_size);
+}
+
+/* Counts bytes of the object that a section uses. */
+static bool use_bytes(struct linking *l, const Elf64_Shdr *s)
+{
+	if (!holds(l, s->sh_offset, s->sh_size) || s->sh_size > l->bytes - l->used)
+		return false;
+	l->used += s->sh_size;
+	return true;
+}
+
+/* A terminated text of a table of strings, "" when there is none. */
+static const char *text_at(const struct linking *l, unsigned table, uint64_t offset)
+{
+	const Elf64_Shdr *s = table < l->sections ? &l->section[table] : NULL;
+	if (!s || s->sh_type != SHT_STRTAB || !holds(l, s->sh_offset, s->sh_size) || offset >= s->sh_size)
+		return "";
+	const char *text = (const char *)l->object + s->sh_offset;
+	return text[s->sh_size - 1] ? "" : text + offset;
+}
+
+/* Gives a section of code or constants its place behind those before it. */
+static bool place_section(struct linking *l, unsigned i)
+{
+	const Elf64_Shdr *s = &l->section[i];
+	const char *name = text_at(l, l->names, s->sh_name);
+	uint64_t alignment = s->sh_addralign ? s->sh_addralign : 1;
+	if (is_ignored(s) || strcmp(name, ".eh_frame") == 0)
+		return true;
+	if (s->sh_type != SHT_PROGBITS || s->sh_flags & (SHF_WRITE | SHF_TLS))
+		return refuse(l, "section %u (%.40s) is neither code nor constants", i, name);
+	if (!use_bytes(l, s))
+		return refuse(l, "section %u (%.40s) lies outside of it", i, name);
+	if (alignment > IMAGE_BLOB_ALIGNMENT || alignment & (alignment - 1))
+		return refuse(l, "section %u (%.40s) is aligned to %llu bytes", i, name,
+			      (unsigned long long)alignment);
+	l->place[i] = (l->size + alignment - 1) / alignment * alignment;
+	l->size = l->place[i] + s->sh_size;
+	l->alignment = (int64_t)alignment > l->alignment ? (int64_t)alignment : l->alignment;
+	return l->size <= IMAGE_BLOB_LIMIT || refuse(l, "it holds more than %d bytes", IMAGE_BLOB_LIMIT);
+}
+
+static bool lay_out(struct linking *l)
+{
+	l->alignment = 1;
+	for (unsigned i = 0; i < l->sections; i++) {
+		if (!place_section(l, i))
+			return false;
+		l->symbols = l->section[i].sh_type == SHT_SYMTAB ? i : l->symbols;
+	}
+	l->blob = arena_take(l->arena, l->size, 1);
+	for (unsigned i = 0; i < l->sections; i++)
+		if (l->place[i] >= 0)
+			memcpy(l->blob + l->place[i], l->object + l->section[i].sh_offset,
+			       l->section[i].sh_size);
+	return true;
+}
+
+/* --- symbols --- */
+
+/* Entry `i` of a table whose entries have `size` bytes; false when there is none. */
+static bool read_entry(const struct linking *l, unsigned table, Elf64_Word type, uint64_t i, void *to,
+		       size_t size)
+{
+	const Elf64_Shdr *s = table < l->sections ? &l->section[table] : NULL;
+	if (!s || s->sh_type != type || s->sh_entsize != size || !holds(l, s->sh_offset, s->sh_size) ||
+	    i >= s->sh_size / size)
+		return false;
+	memcpy(to, l->object + s->sh_offset + i * size, size);
+	return true;
+}
+
+/* Where in the blob a symbol lies, -1 = not in it. */
+static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
+{
+	unsigned in = s->st_shndx, type = ELF64_ST_TYPE(s->st_info);
+	if (in == SHN_UNDEF || in >= l->sections || l->place[in] < 0 || type == STT_TLS ||
+	    type == STT_GNU_IFUNC || s->st_value > l->section[in].sh_size)
+		return -1;
+	return l->place[in] + (int64_t)s->st_value;
+}
+
+/* One relocation of section `in`. */
+static bool relocate(struct linking *l, unsigned in, const Elf64_Rela *r)
+{
+	const struct relocation *kind = find_relocation(l->machine, ELF64_R_TYPE(r->r_info));
+	Elf64_Sym symbol;
+	int64_t target;
+	if (!kind)
+		return refuse(l, "section %u has a relocation of type %u, which is not relative to its place",
+			      in, (unsigned)ELF64_R_TYPE(r->r_info));
+	if (r->r_offset > l->section[in].sh_size || kind->bytes > l->section[in].sh_size - r->r_offset)
+		return refuse(l, "section %u has a relocation outside of it", in);
+	if (!read_entry(l, l->symbols, SHT_SYMTAB, ELF64_R_SYM(r->r_info), &symbol, sizeof symbol))
+		return refuse(l, "section %u has a relocation against no symbol", in);
+	int64_t place = l->place[in] + (int64_t)r->r_offset, at = symbol_place(l, &symbol);
+	if (at < 0)
+		return refuse(l, "it imports '%.80s'",
+			      text_at(l, l->section[l->symbols].sh_link, symbol.st_name));
+	if (__builtin_add_overflow(at, r->r_addend, &target) || !kind->put(l->blob + place, place, target))
+		return refuse(l, "section %u refers to a place that is too far away", in);
+	return true;
+}
+
+static bool relocate_section(struct linking *l, unsigned i)
+{
+	const Elf64_Shdr *s = &l->section[i];
+	bool ok = true;
+	if (s->sh_type != SHT_RELA || s->sh_info >= l->sections || l->place[s->sh_info] < 0)
+		return true;
+	Elf64_Rela r;
+	if (s->sh_entsize != sizeof r || !use_bytes(l, s))
+		return refuse(l, "relocations of section %u lie outside of it", s->sh_info);
+	if (s->sh_link != l->symbols)
+		return refuse(l, "relocations of section %u have no symbols", s->sh_info);
+	for (uint64_t k = 0; ok && read_entry(l, i, SHT_RELA, k, &r, sizeof r); k++)
+		ok = relocate(l, s->sh_info, &r);
+	return ok;
+}
+
+static bool relocate_all(struct linking *l)
+{
+	for (unsigned i = 0; i < l->sections; i++)
+		if (!relocate_section(l, i))
+			return false;
+	return true;
+}
+
+/* Where the function of that name begins, -1 = there is none. */
+static int64_t find_kernel(const struct linking *l, const char *name)
+{
+	Elf64_Sym s;
+	for (uint64_t k = 0; read_entry(l, l->symbols, SHT_SYMTAB, k, &s, sizeof s); k++) {
+		int64_t place = ELF64_ST_TYPE(s.st_info) == STT_FUNC ? symbol_place(l, &s) : -1;
+		if (place >= 0 && l->section[s.st_shndx].sh_flags & SHF_EXECINSTR &&
+		    s.st_value < l->section[s.st_shndx].sh_size &&
+		    strcmp(text_at(l, l->section[l->symbols].sh_link, s.st_name), name) == 0)
+			return place;
+	}
+	return -1;
+}
+
+static bool find_kernels(struct linking *l, int kernels, const char *const *name, struct image_blob *blob)
+{
+	int64_t *places = ARENA_ARRAY(l->arena, int64_t, kernels);
+	for (int i = 0; i < kernels; i++)
+		if ((places[i] = find_kernel(l, name[i])) < 0)
+			return refuse(l, "it has no function '%.80s'", name[i]);
+	*blob = (struct image_blob){l->blob, l->size, l->alignment, l->machine, kernels, places};
+	return true;
+}
+
+bool image_link(struct arena *arena, const void *object, size_t bytes, const char *what, int kernels,
+		const char *const *name, struct image_blob *blob, struct diags *diags)
+{
+	struct linking l = {.arena = arena, .object = object, .bytes = bytes};
+	if (read_header(&l) && lay_out(&l) && relocate_all(&l) && find_kernels(&l, kernels, name, blob))
+		return true;
+	return diag_add(
+	    diags, DIAG_COMPILE_FAILED, (struct diag_at){0},
+	    "this is a fault of the back end, not of the model: please report it; another target or "
+	    "back end may do meanwhile",
+	    "the object made of '%s' cannot be linked: %s", what, l.problem);
+}

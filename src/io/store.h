@@ -1,0 +1,42 @@
+/* A folder of files that only their owner touches: contents by 128-bit key.
+ *
+ * The folder is made with mode 0700.  It is used only while it is a real folder that belongs to the effective
+ * user and that nobody else can look into, and a file in it only while it is a regular file of that user
+ * which nobody else can write.  Files appear complete, by renaming; any number of processes may read and
+ * write at once, and a file may vanish at any time.  What the files hold is the caller's affair, and so is to
+ * check it. */
+#ifndef ESPALIER_IO_STORE_H
+#define ESPALIER_IO_STORE_H
+
+#include "base/checksum.h"
+#include "base/memory.h"
+
+#include <stdint.h>
+
+enum io_store_status {
+	IO_STORE_OK,
+	IO_STORE_ABSENT,  /* no such folder, or no such file in it */
+	IO_STORE_REFUSED, /* the folder, or the system; see `problem` */
+	IO_STORE_DAMAGED  /* a file that cannot be the one that was written; see `problem` */
+};
+
+struct io_store {
+	int folder; /* descriptor; -1 = closed */
+	char problem[160];
+};
+
+/* Opens the folder `path`; with `create`, makes it and those above it where they are missing. */
+enum io_store_status io_store_open(struct io_store *, const char *path, bool create);
+void io_store_close(struct io_store *);
+
+/* A file's content, at most `limit` bytes, in the arena; never escapes.  Marks the file as used. */
+enum io_store_status io_store_read(struct io_store *, struct arena *, const struct checksum *key,
+				   size_t limit, void **bytes, size_t *n);
+/* Puts a file in place of whatever has the key. */
+enum io_store_status io_store_write(struct io_store *, const struct checksum *key, const void *bytes,
+				    size_t n);
+/* Removes what was not used for longest until the files have `limit` bytes together, and what writers that
+ * died have left.  The scratch arena is left to its owner; never escapes. */
+void io_store_trim(struct io_store *, struct arena *scratch, uint64_t limit);
+
+#endif

@@ -1,0 +1,629 @@
+/* Programs that are kept: found without a compiler, not found when anything is another, and never a reason to
+ * fail. */
+#include "api/cache.h"
+#include "base/cpu.h"
+#include "image/file.h"
+#include "jit/jit.h"
+#include "tests/api/support.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static char weights[100];
+static char images[100]; /* the folder of the cache that most tests use */
+
+static const char other_model[] =
+    "model other\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\nstate h[D]\n"
+    "leaf:\n    h = E[word]\ninner:\n    h = W @ left.h - right.h\noutput difference = h at root\n";
+
+/* --- the folder --- */
+
+static int files_there(char *name)
+{
+	int n = 0;
+	DIR *d = opendir(images);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.') {
+			n++;
+			sprintf(name, "%s/%.40s", images, e->d_name);
+		}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static void empty_folder(void)
+{
+	char name[200];
+	while (files_there(name))
+		unlink(name);
+}
+
+/* --- a program through the public interface --- */
+
+struct heard {
+	atomic_int count[2]; /* cache-unusable, cache-entry-damaged */
+	atomic_int others;
+	char message[300];
+};
+
+static void hear(void *user, const esp_diagnostic *d)
+{
+	struct heard *h = user;
+	if (strcmp(d->id, "cache-unusable") == 0)
+		h->count[0]++;
+	else if (strcmp(d->id, "cache-entry-damaged") == 0)
+		h->count[1]++;
+	else
+		h->others++;
+	snprintf(h->message, sizeof h->message, "%s", d->message);
+}
+
+struct use {
+	const char *model, *folder, *schedule;
+	const char *target, *backend;
+	int cache;
+	uint64_t limit;
+	struct account *account;
+	struct heard *heard;
+};
+
+static void *account_of(void *user, void *p, size_t old_size, size_t new_size)
+{
+	return account_resize(((struct use *)user)->account, p, old_size, new_size);
+}
+
+static void hear_use(void *user, const esp_diagnostic *d)
+{
+	hear(((struct use *)user)->heard, d);
+}
+
+static esp_status make_program(struct kit *k, struct use *u, esp_error **error)
+{
+	esp_status s;
+	const char *model = u->model ? u->model : tiny_model;
+	esp_context_options o = {.size = sizeof o,
+				 .resize = u->account ? account_of : NULL,
+				 .log = u->heard ? hear_use : NULL,
+				 .user = u,
+				 .cache = u->cache,
+				 .cache_dir = u->folder,
+				 .cache_limit = u->limit};
+	esp_program_options p = {
+	    .size = sizeof p, .target = u->target, .backend = u->backend, .schedule = u->schedule};
+	memset(k, 0, sizeof *k);
+	if ((s = esp_context_create(&o, &k->context, error)) ||
+	    (s = esp_model_parse(k->context, "m.ra", model, strlen(model), &k->model, error)) ||
+	    (s = esp_weights_open(k->context, weights, &k->weights, error)) ||
+	    (s = esp_program_create(k->model, k->weights, &p, &k->program, error)))
+		return s;
+	return esp_binding_create(k->program, k->weights, &k->binding, error);
+}
+
+static esp_status run_program(struct kit *k, struct use *u, esp_error **error)
+{
+	esp_status s = make_program(k, u, error);
+	if (s || (s = esp_forest_create(k->program, &k->forest, error)) ||
+	    (s = esp_session_create(k->binding, &k->session, error)) ||
+	    (s = esp_forest_add(k->forest, &pair, error)))
+		return s;
+	return esp_session_run(k->session, k->forest, error);
+}
+
+/* Whether a program is made, runs, and gives what it should. */
+static bool works(struct use *u)
+{
+	struct kit k;
+	esp_error *error = NULL;
+	bool ok = run_program(&k, u, &error) == ESP_OK;
+	if (!ok)
+		printf("# %s", esp_error_text(error));
+	const float *row = ok ? esp_session_root(k.session, 0, 0) : NULL;
+	ok = row && (u->model ? row[0] == -1 && row[1] == -3 : row[0] == 10 && row[1] == 10);
+	esp_error_free(error);
+	free_kit(&k);
+	return ok;
+}
+
+/* In a process of its own, so that this one stays without a compiler. */
+static bool works_elsewhere(struct use *u)
+{
+	int status = 0;
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(!works(u));
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool is_mapped(const char *what)
+{
+	char line[600];
+	bool found = false;
+	FILE *f = fopen("/proc/self/maps", "r");
+	while (f && fgets(line, sizeof line, f))
+		found |= strstr(line, what) != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* --- what it is for --- */
+
+static void test_warm(void)
+{
+	struct heard heard = {0};
+	struct use u = {.folder = folder, .heard = &heard};
+	struct stat before, after;
+	char name[200];
+	tap_ok(works_elsewhere(&u) && files_there(name) == 1, "a program that was compiled is kept");
+	stat(name, &before);
+	tap_ok(works(&u), "another process finds it, and gets the same results");
+	tap_ok(!is_mapped("espalier-llvm") && !is_mapped("libLLVM"), "without loading a compiler");
+	stat(name, &after);
+	tap_ok(before.st_ino == after.st_ino && files_there(name) == 1, "and keeps nothing anew");
+	tap_ok(!heard.count[0] && !heard.count[1] && !heard.others, "all of which needs no comment");
+}
+
+/* What a program tells of itself, as one text. */
+static void tell(const esp_program *p, char *text, size_t size)
+{
+	int64_t value;
+	FILE *f = fmemopen(text, size, "w");
+	for (size_t i = 0; esp_program_size(p, i, &value); i++)
+		fprintf(f, "%s=%lld ", esp_program_size(p, i, NULL), (long long)value);
+	for (size_t i = 0; i < esp_program_inputs(p); i++) {
+		const esp_input *in = esp_program_input(p, i);
+		fprintf(f, "%s %d %zu %zu, ", in->name, in->is_token, in->elements, in->rank);
+	}
+	for (size_t i = 0; i < esp_program_outputs(p); i++) {
+		const esp_output *o = esp_program_output(p, i);
+		fprintf(f, "%s %zu %zu %zu %d, ", o->name, o->elements, o->rank, o->rank ? o->shape[0] : 0,
+			o->at_root);
+	}
+	fclose(f);
+}
+
+static void test_interface(void)
+{
+	struct use found = {.folder = folder}, compiled = {.folder = folder, .cache = ESP_CACHE_OFF};
+	struct kit k, l;
+	char a[500] = "", b[500] = "", *text = NULL;
+	tap_ok(make_program(&k, &found, NULL) == ESP_OK && make_program(&l, &compiled, NULL) == ESP_OK,
+	       "a program that was found beside one that was compiled");
+	tell(k.program, a, sizeof a);
+	tell(l.program, b, sizeof b);
+	tap_ok(strlen(a) > 30 && strcmp(a, b) == 0, "they tell the same of themselves: %s", a);
+	tap_ok(esp_program_dump(k.program, "sched", &text, NULL) == ESP_OK && text && *text,
+	       "one that was found can be dumped");
+	esp_text_free(text);
+	free_kit(&k);
+	free_kit(&l);
+}
+
+static void test_not_kept(void)
+{
+	char name[200];
+	struct use off = {.folder = folder, .cache = ESP_CACHE_OFF},
+		   slow = {.folder = folder, .backend = "interpreter"};
+	empty_folder();
+	tap_ok(works(&off) && !files_there(name), "nothing is kept when the cache is off");
+	tap_ok(works(&slow) && !files_there(name), "programs that are interpreted are not kept");
+}
+
+/* --- damage --- */
+
+static void shorten(const char *name)
+{
+	if (truncate(name, 100) != 0)
+		puts("# cannot truncate");
+}
+
+static void flip(const char *name)
+{
+	int fd = open(name, O_RDWR);
+	char c = 0;
+	if (pread(fd, &c, 1, 3000) != 1 || (c ^= 4, pwrite(fd, &c, 1, 3000)) != 1)
+		puts("# cannot flip");
+	close(fd);
+}
+
+static void open_up(const char *name)
+{
+	chmod(name, 0666);
+}
+
+static void make_link(const char *name)
+{
+	unlink(name);
+	if (symlink("/etc/passwd", name) != 0)
+		puts("# cannot link");
+}
+
+static void make_empty(const char *name)
+{
+	if (truncate(name, 0) != 0)
+		puts("# cannot truncate");
+}
+
+static const struct {
+	const char *what;
+	void (*damage)(const char *name);
+	const char *says;
+} damages[] = {
+    {"a file that was cut off", shorten, "not as long"},
+    {"a file with a wrong bit", flip, "checksum"},
+    {"a file that others can write", open_up, "others can write"},
+    {"a link", make_link, "link"},
+    {"an empty file", make_empty, "shorter"},
+};
+
+static void test_damage(void)
+{
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		struct heard heard = {0};
+		struct use u = {.folder = folder, .heard = &heard};
+		struct stat st;
+		char name[200];
+		empty_folder();
+		works_elsewhere(&u);
+		if (!tap_ok(files_there(name) == 1, "a program to be replaced by %s", damages[i].what))
+			continue;
+		damages[i].damage(name);
+		tap_ok(works(&u) && heard.count[1] == 1 && !heard.count[0] &&
+			   strstr(heard.message, damages[i].says),
+		       "%s: told as cache-entry-damaged, the model is compiled", damages[i].what);
+		tap_ok(lstat(name, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & 077) && works(&u) &&
+			   heard.count[1] == 1,
+		       "%s: the file is replaced", damages[i].what);
+	}
+}
+
+/* A file that was given the name of another. */
+static void test_foreign(void)
+{
+	struct heard heard = {0};
+	struct use u = {.folder = folder, .heard = &heard}, other = {.folder = folder, .model = other_model};
+	char mine[200], theirs[200];
+	empty_folder();
+	works_elsewhere(&u);
+	files_there(mine);
+	rename(mine, path_of("aside"));
+	works_elsewhere(&other);
+	files_there(theirs);
+	rename(theirs, mine);
+	tap_ok(works(&u) && heard.count[1] == 1 && strstr(heard.message, "another program"),
+	       "a program under the name of another is not run");
+	unlink(path_of("aside"));
+}
+
+/* --- folders --- */
+
+static void test_folder(void)
+{
+	struct heard heard = {0};
+	struct use u = {.folder = folder, .heard = &heard};
+	struct kit k;
+	char name[200];
+	empty_folder();
+	chmod(images, 0755);
+	tap_ok(works(&u) && heard.count[0] == 1 && strstr(heard.message, "others have access") &&
+		   !files_there(name),
+	       "a folder that others can look into is told as cache-unusable, and not used");
+	chmod(images, 0700);
+	memset(&heard, 0, sizeof heard);
+	u.folder = "/proc/none";
+	tap_ok(make_program(&k, &u, NULL) == ESP_OK && heard.count[0] == 1,
+	       "a folder that cannot be made is told");
+	esp_program *again = NULL;
+	esp_program_options p = {.size = sizeof p, .at = ESP_AT_EVERY_NODE};
+	tap_ok(esp_program_create(k.model, k.weights, &p, &again, NULL) == ESP_OK &&
+		   esp_program_prepare(again, NULL) == ESP_OK && heard.count[0] == 1,
+	       "once in a context");
+	esp_program_free(again);
+	free_kit(&k);
+	u.heard = NULL;
+	tap_ok(works(&u), "nobody need listen");
+}
+
+static bool kept_in(const char *name)
+{
+	char path[300];
+	struct use u = {0};
+	struct stat st;
+	snprintf(path, sizeof path, "%s/%s/espalier/images", folder, name);
+	bool ok = works_elsewhere(&u) && stat(path, &st) == 0 && (st.st_mode & 0777) == 0700;
+	char command[400];
+	snprintf(command, sizeof command, "rm -rf '%s/%s'", folder, name);
+	return system(command) == 0 && ok;
+}
+
+static void test_environment(void)
+{
+	setenv("XDG_CACHE_HOME", path_of("xdg"), 1);
+	setenv("HOME", path_of("home"), 1);
+	tap_ok(kept_in("xdg"), "programs are kept below XDG_CACHE_HOME");
+	setenv("XDG_CACHE_HOME", "xdg", 1);
+	tap_ok(kept_in("home/.cache"), "or in ~/.cache, when that is not absolute");
+	unsetenv("XDG_CACHE_HOME");
+	tap_ok(kept_in("home/.cache"), "or is not set");
+	unsetenv("HOME");
+	struct heard heard = {0};
+	struct use u = {.heard = &heard};
+	tap_ok(works(&u) && !heard.count[0], "and nowhere, silently, without either");
+	rmdir(path_of("home"));
+}
+
+static void test_limit(void)
+{
+	struct use u = {.folder = folder}, other = {.folder = folder, .model = other_model};
+	struct stat st;
+	char mine[200], name[200];
+	empty_folder();
+	works(&u);
+	files_there(mine);
+	stat(mine, &st);
+	other.limit = st.st_size + st.st_size / 2;
+	tap_ok(works(&other) && files_there(name) == 1 && strcmp(name, mine) != 0,
+	       "the program that was not used for longest goes when the limit is reached");
+	other.limit = 10;
+	empty_folder();
+	tap_ok(works(&other) && !files_there(name), "a program above the limit is not kept");
+}
+
+/* --- keys --- */
+
+struct key_of {
+	struct arena arena;
+	const char *text;
+};
+
+static void make_key(struct key_of *k, const char *model, int64_t d, const struct compile_options *o)
+{
+	static jmp_buf escape;
+	struct diags diags;
+	int64_t sizes[2] = {4, d};
+	diags_init(&diags, &allocator_default);
+	arena_init(&k->arena, &allocator_default);
+	k->text = NULL;
+	if (!arena_guard(&k->arena, &escape)) {
+		const struct ra_model *m = ra_parse(&k->arena, &diags, "m.ra", model, strlen(model));
+		k->text = m ? cache_key(&k->arena, m, sizes, o) : NULL;
+	}
+	diags_free(&diags);
+}
+
+/* Whether two programs share a key. */
+static bool share(const char *model, int64_t d, struct compile_options o)
+{
+	struct compile_options usual = {0, "llvm", "native", NULL, NULL};
+	struct key_of a, b;
+	make_key(&a, tiny_model, 2, &usual);
+	make_key(&b, model, d, &o);
+	bool same = a.text && b.text && strcmp(a.text, b.text) == 0;
+	arena_free(&a.arena);
+	arena_free(&b.arena);
+	return same;
+}
+
+static const struct compile_options usual = {0, "llvm", "native", NULL, NULL};
+
+static void test_keys(void)
+{
+	struct compile_options o = usual;
+	char commented[sizeof tiny_model + 20] = "# why\n";
+	strcat(commented, tiny_model);
+	tap_ok(share(tiny_model, 2, o), "the same program has the same key");
+	tap_ok(share(commented, 2, o), "comments are no part of it");
+	tap_ok(!share(other_model, 2, o), "another model has another");
+	tap_ok(!share(tiny_model, 3, o), "other sizes have another");
+	o.at = COMPILE_AT_ROOT;
+	tap_ok(!share(tiny_model, 2, o), "outputs at other places have another");
+	o = usual;
+	o.target = target_find("native")->name;
+	tap_ok(!share(tiny_model, 2, o), "a target by name has another than this machine");
+	o = usual;
+	o.schedule = "vectorize 4";
+	tap_ok(!share(tiny_model, 2, o), "another schedule has another");
+}
+
+static void test_key_text(void)
+{
+	struct compile_options o = usual;
+	struct key_of native, generic, none;
+	make_key(&native, tiny_model, 2, &usual);
+	o.target = "generic";
+	make_key(&generic, tiny_model, 2, &o);
+	struct str cpu = str_in(&native.arena);
+	cpu_print(&cpu);
+	tap_ok(native.text && strstr(native.text, str_text(&cpu)) && cpu.n > 20,
+	       "code for this machine names it");
+	tap_ok(generic.text && !strstr(generic.text, str_text(&cpu)), "code for any machine does not");
+	tap_ok(native.text && strncmp(native.text, "backend llvm\nlibrary ", 21) == 0 &&
+		   strstr(native.text, "\nplug-in /") && strstr(native.text, "espalier-llvm.so "),
+	       "library and plug-in are told");
+	o.backend = "interpreter";
+	make_key(&none, tiny_model, 2, &o);
+	tap_ok(!none.text, "what is interpreted has no key");
+	arena_free(&none.arena);
+	o.backend = "nobody";
+	make_key(&none, tiny_model, 2, &o);
+	tap_ok(!none.text, "nor has what no back end makes");
+	arena_free(&none.arena);
+	arena_free(&native.arena);
+	arena_free(&generic.arena);
+}
+
+/* --- a compiler that was changed --- */
+
+static void test_tools(void)
+{
+	struct arena a;
+	struct diags notices;
+	jmp_buf escape;
+	struct cache cache = {.folder = folder};
+	struct stat st;
+	const char *file = write_text("compiler", "one");
+	stat(file, &st);
+	struct image_tool tool = {file, st.st_size,
+				  st.st_mtim.tv_sec * (int64_t)1000000000 + st.st_mtim.tv_nsec};
+	struct image image = {.name = "m", .key = "k", .tools = 1, .tool = &tool, .blob = {.alignment = 1}},
+		     found;
+	arena_init(&a, &allocator_default);
+	diags_init(&notices, &allocator_default);
+	if (arena_guard(&a, &escape))
+		return;
+	cache_keep(&cache, &allocator_default, &image, &notices);
+	tap_ok(cache_find(&cache, &a, "k", &found, &notices) && strcmp(found.name, "m") == 0,
+	       "an image is found");
+	tap_ok(!cache_find(&cache, &a, "l", &found, &notices), "not by another key");
+	write_text("compiler", "two!");
+	tap_ok(!cache_find(&cache, &a, "k", &found, &notices), "nor when the compiler has changed");
+	unlink(file);
+	tap_ok(!cache_find(&cache, &a, "k", &found, &notices), "or is gone");
+	tap_ok(notices.n == 0, "which is no news");
+	diags_free(&notices);
+	arena_free(&a);
+}
+
+/* --- a process with more rights than its caller --- */
+
+enum { CALLER = 1, OWNER = 2 };
+
+/* The whole of this program when it is started for that: 0 = it kept an image. */
+static int keep_one(const char *where)
+{
+	struct diags notices;
+	struct cache cache = {.folder = where};
+	struct image image = {.name = "m", .key = "k", .blob = {.alignment = 1}};
+	diags_init(&notices, &allocator_default);
+	cache_keep(&cache, &allocator_default, &image, &notices);
+	diags_free(&notices);
+	char name[200];
+	snprintf(name, sizeof name, "%s/images", where);
+	return access(name, F_OK) != 0;
+}
+
+/* Starts a copy of this program as another user; with `mode` 04755 it has the rights of its owner. */
+static int start_copy(const char *program, mode_t mode, const char *where)
+{
+	int status = 0;
+	if (chmod(program, mode) != 0)
+		return -1;
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		if (setgid(CALLER) == 0 && setuid(CALLER) == 0)
+			execl(program, program, "keep", where, NULL);
+		_exit(2);
+	}
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_rights(void)
+{
+	const char *what = "a process with more rights than its caller has no cache";
+	const char *program = path_of("program"), *where = path_of("open");
+	char command[600];
+	snprintf(command, sizeof command, "cp /proc/%ld/exe '%s' && mkdir -m 1777 '%s' && chmod 1777 '%s'",
+		 (long)getpid(), program, where, where);
+	bool ready = geteuid() == 0 && system(command) == 0 && chmod(folder, 0711) == 0 &&
+		     chown(program, OWNER, -1) == 0;
+	if (!ready || start_copy(program, 0755, where) != 0) {
+		tap_skip("not root, or a library is out of reach", "%s", what);
+	} else {
+		snprintf(command, sizeof command, "rm -rf '%s/images'", where);
+		tap_ok(system(command) == 0 && start_copy(program, 04755, where) == 1, "%s", what);
+	}
+	chmod(folder, 0700);
+	snprintf(command, sizeof command, "rm -rf '%s' '%s'", program, where);
+	if (system(command) != 0)
+		puts("# something is left");
+}
+
+/* --- many at once, and without memory --- */
+
+static void *work(void *u)
+{
+	return works(u) ? u : NULL;
+}
+
+static void test_threads(void)
+{
+	enum { THREADS = 6 };
+	pthread_t thread[THREADS];
+	struct use u = {.folder = folder};
+	char name[200];
+	bool ok = true;
+	empty_folder();
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&thread[i], NULL, work, &u);
+	for (int i = 0; i < THREADS; i++) {
+		void *result;
+		pthread_join(thread[i], &result);
+		ok &= result != NULL;
+	}
+	tap_ok(ok && files_there(name) == 1, "threads that miss at once all succeed");
+}
+
+static void test_memory(void)
+{
+	struct use u = {.folder = folder};
+	bool memory = true, kept = true;
+	esp_status s = ESP_ERROR_MEMORY;
+	long n = 0;
+	works(&u);
+	for (; s && n < 10000; n++) {
+		struct account a = {.left = n};
+		struct kit k;
+		u.account = &a;
+		s = run_program(&k, &u, NULL);
+		memory &= s == ESP_OK || s == ESP_ERROR_MEMORY;
+		free_kit(&k);
+		kept &= a.blocks == 0 && a.bytes == 0 && !a.wrong;
+	}
+	tap_ok(s == ESP_OK && memory, "memory that runs out on the way is told, at any of %ld requests", n);
+	tap_ok(kept, "and nothing is lost");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "keep") == 0)
+		return keep_one(argv[2]);
+	struct arena a;
+	arena_init(&a, &allocator_default);
+	jmp_buf escape;
+	if (arena_guard(&a, &escape) || !jit_backend_path(&a, "llvm")) {
+		tap_skip("no LLVM back end", "the cache");
+		arena_free(&a);
+		return tap_done();
+	}
+	arena_free(&a);
+	make_folder();
+	snprintf(weights, sizeof weights, "%s", write_weights("w.safetensors", tiny_weights, 2));
+	snprintf(images, sizeof images, "%s/images", folder);
+	test_warm();
+	test_keys();
+	test_key_text();
+	test_interface();
+	test_not_kept();
+	test_damage();
+	test_foreign();
+	test_folder();
+	test_limit();
+	test_tools();
+	test_rights();
+	test_threads();
+	test_memory();
+	test_environment();
+	empty_folder();
+	rmdir(images);
+	remove_folder((const char *const[]){"w.safetensors"}, 1);
+	return tap_done();
+}

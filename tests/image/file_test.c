@@ -1,0 +1,548 @@
+/* Images as bytes: what is written is read again and runs alike; bytes that are damaged are refused, and
+ * those that were bent by hand and sealed again do no harm to whoever reads or binds them. */
+#include "image/code.h"
+#include "image/file.h"
+#include "jit/jit.h"
+#include "tests/models/helper.h"
+
+#include <stdlib.h>
+
+static const struct {
+	const char *path, *sizes;
+} models[] = {
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"},
+    {"examples/treelstm/treelstm.ra", "D=1 E=1 V=3"},
+    {"examples/treelstm/treelstm.ra", "D=64 E=64 V=20"},
+    {"tests/models/ternary.ra", "D=19 X=6 V=30"},
+    {"tests/models/mixed.ra", "D=11 X=5"},
+    {"tests/ra/good/childsum.ra", "D=13 E=10 V=30"},
+    {"tests/ra/good/gru.ra", "D=18 E=7"},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
+    {"tests/ra/good/dag.ra", "D=9 E=10"},
+    {"tests/ra/good/matrix.ra", "D=5 V=30"},
+    {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
+    {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
+    {"tests/models/parts.ra", "D=9"},
+    {"tests/models/order.ra", "D=5"},
+};
+enum { MODELS = sizeof models / sizeof *models };
+
+/* --- one file --- */
+
+/* Bytes in a block of their exact size, so that tools see who reads past the end. */
+struct file {
+	unsigned char *bytes;
+	size_t n;
+};
+
+static struct file copy_file(const struct file *f, size_t n)
+{
+	struct file copy = {malloc(n ? n : 1), n};
+	memcpy(copy.bytes, f->bytes, n < f->n ? n : f->n);
+	return copy;
+}
+
+static struct file write_image(const struct image *image)
+{
+	struct arena a;
+	jmp_buf escape;
+	struct file f = {0};
+	arena_init(&a, &allocator_default);
+	if (!arena_guard(&a, &escape)) {
+		struct str s = str_in(&a);
+		image_write(image, &s);
+		f = copy_file(&(struct file){(unsigned char *)s.text, s.n}, s.n);
+	}
+	arena_free(&a);
+	return f;
+}
+
+struct reader {
+	struct arena arena;
+	struct diags diags;
+	struct image image;
+	bool ok;
+};
+
+static void read_image(struct reader *r, const struct file *f)
+{
+	static jmp_buf escape;
+	arena_init(&r->arena, &allocator_default);
+	diags_init(&r->diags, &allocator_default);
+	r->ok =
+	    !arena_guard(&r->arena, &escape) && image_read(&r->arena, f->bytes, f->n, &r->image, &r->diags);
+}
+
+static void free_reader(struct reader *r)
+{
+	diags_free(&r->diags);
+	arena_free(&r->arena);
+}
+
+static bool says(const struct reader *r, const char *what)
+{
+	bool ok = !r->ok && r->diags.n == 1 && r->diags.at[0].id == DIAG_BAD_IMAGE &&
+		  strstr(r->diags.at[0].message, what) && r->diags.at[0].hint;
+	if (!ok)
+		printf("# %s\n", r->diags.n ? r->diags.at[0].message : "it was read");
+	return ok;
+}
+
+/* --- round trips --- */
+
+static bool same_bytes(const struct file *a, const struct file *b)
+{
+	return a->n == b->n && memcmp(a->bytes, b->bytes, a->n) == 0;
+}
+
+/* The same program from the file instead of the compiler. */
+static bool runs_alike(struct test_run *compiled, struct reader *read)
+{
+	struct test_forest forest;
+	struct test_run again = {.image = read->image};
+	struct rt_source source = {read_weight, NULL};
+	int64_t count, n;
+	diags_init(&again.diags, &allocator_default);
+	arena_init(&again.arena, &allocator_default);
+	random_state = 5;
+	make_forest(&forest, &compiled->image, 4, 30);
+	again.bound = image_code_load(&read->image.blob, &allocator_default, "again", &again.image.code,
+				      &again.diags) &&
+		      rt_bind(&again.binding, &allocator_default, &again.image, &source, &again.diags);
+	again.open =
+	    again.bound && rt_session_init(&again.session, &allocator_default, &again.image, &again.diags);
+	bool ok =
+	    again.open && run_forest(compiled, &forest.minibatch) && run_forest(&again, &forest.minibatch);
+	int64_t inputs = forest.minibatch.forest.inputs;
+	float *wanted = ok ? gather_outputs(compiled, forest.nodes, inputs, &count) : NULL;
+	float *found = ok ? gather_outputs(&again, forest.nodes, inputs, &n) : NULL;
+	ok = ok && count == n && count > 0 && memcmp(wanted, found, n * sizeof *found) == 0;
+	free(wanted);
+	free(found);
+	end_run(&again);
+	free_forest(&forest);
+	return ok;
+}
+
+static bool has_interface(const struct image *image, const struct ra_model *m, const int64_t *sizes)
+{
+	bool ok = image->states == (int)m->states.n && image->outputs == (int)m->outputs.n &&
+		  image->dimensions == (int)m->symbols.n && strcmp(image->name, m->name) == 0;
+	for (int i = 0; ok && i < image->states; i++)
+		ok = strcmp(image->state[i].name, m->states.at[i].name) == 0 &&
+		     image->state[i].rank == m->states.at[i].shape.rank;
+	for (int i = 0; ok && i < image->outputs; i++)
+		ok = image->output[i].labels == m->outputs.at[i].labels;
+	for (int i = 0; ok && i < image->dimensions; i++)
+		ok = image->dimension[i].size == sizes[i];
+	return ok;
+}
+
+static bool compile_model(struct test_model *t, struct test_run *r, int i)
+{
+	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	return load_model(t, models[i].path, models[i].sizes) && start_run(r, t, &o);
+}
+
+static void test_round_trip(int i)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	struct reader read;
+	char name[120];
+	snprintf(name, sizeof name, "%s %s", strrchr(models[i].path, '/') + 1, models[i].sizes);
+	if (!tap_ok(compile_model(&t, &r, i), "%s: compiled", name))
+		return;
+	tap_ok(has_interface(&r.image, t.model, t.sizes), "%s: the image says what the model says", name);
+	r.image.key = "the key";
+	struct file f = write_image(&r.image);
+	read_image(&read, &f);
+	for (size_t k = 0; k < read.diags.n; k++)
+		printf("# %s\n", read.diags.at[k].message);
+	if (tap_ok(read.ok, "%s: what was written is read, %zu bytes", name, f.n)) {
+		struct file again = write_image(&read.image);
+		tap_ok(same_bytes(&f, &again), "%s: and written the same", name);
+		tap_ok(runs_alike(&r, &read), "%s: and gives the same bits", name);
+		tap_ok(strcmp(read.image.key, "the key") == 0, "%s: the key is told", name);
+		free(again.bytes);
+	}
+	free_reader(&read);
+	free(f.bytes);
+	end_run(&r);
+	free_model(&t);
+}
+
+/* --- damage --- */
+
+static void test_lengths(const struct file *f)
+{
+	bool refused = true;
+	for (size_t n = 0; n < f->n; n++) {
+		struct file part = copy_file(f, n);
+		struct reader r;
+		read_image(&r, &part);
+		refused &= !r.ok && r.diags.n == 1 && r.diags.at[0].id == DIAG_BAD_IMAGE;
+		free_reader(&r);
+		free(part.bytes);
+	}
+	tap_ok(refused, "every beginning of a file is refused");
+	struct file longer = copy_file(f, f->n + 1);
+	struct reader r;
+	read_image(&r, &longer);
+	tap_ok(says(&r, "not as long"), "and a file with something behind it");
+	free_reader(&r);
+	free(longer.bytes);
+}
+
+static void test_bits(const struct file *f)
+{
+	bool refused = true;
+	for (size_t i = 0; i < f->n; i++) {
+		struct file bent = copy_file(f, f->n);
+		struct reader r;
+		bent.bytes[i] ^= 1 << i % 8;
+		read_image(&r, &bent);
+		refused &= !r.ok && r.diags.n == 1 && r.diags.at[0].id == DIAG_BAD_IMAGE;
+		free_reader(&r);
+		free(bent.bytes);
+	}
+	tap_ok(refused, "a bit that is wrong is found, wherever it is");
+}
+
+/* The stamp stands behind magic and checksum. */
+static void test_version(const struct file *f)
+{
+	struct file bent = copy_file(f, f->n);
+	struct reader r;
+	bent.bytes[24] ^= 1;
+	image_seal(bent.bytes, bent.n);
+	read_image(&r, &bent);
+	tap_ok(says(&r, "another version"), "a file of another version is refused");
+	free_reader(&r);
+	free(bent.bytes);
+}
+
+/* --- bent by hand --- */
+
+static void *resize_capped(void *context, void *p, size_t old_size, size_t new_size)
+{
+	(void)context;
+	return new_size > (1 << 22) ? NULL : allocator_default.resize(NULL, p, old_size, new_size);
+}
+
+static const struct allocator capped = {resize_capped, NULL};
+
+/* Everything that is done with an image before it runs; parameters are as large as memory allows. */
+static void use(const struct image *image)
+{
+	struct rt_binding binding;
+	struct rt_session session;
+	struct rt_source source = {read_weight, NULL};
+	struct image_code code;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	if (rt_bind(&binding, &capped, image, &source, &d))
+		rt_binding_free(&binding);
+	if (rt_session_init(&session, &capped, image, &d))
+		rt_session_free(&session);
+	if (image_code_load(&image->blob, &capped, "bent", &code, &d))
+		image_code_release(&code);
+	diags_free(&d);
+}
+
+static const int64_t hostile[] = {
+    -1, 0, 1, 2, 5, 1000, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, (int64_t)1 << 32};
+
+static int read_bent(struct file *f)
+{
+	struct reader r;
+	image_seal(f->bytes, f->n);
+	read_image(&r, f);
+	int ok = r.ok;
+	if (ok)
+		use(&r.image);
+	free_reader(&r);
+	return ok;
+}
+
+/* Each word in turn becomes each of the hostile numbers, in the frame too, up to where the code begins. */
+static void test_words(const struct file *f)
+{
+	int taken = 0;
+	uint64_t code;
+	memcpy(&code, f->bytes + 24 + 2 * 8 + 2 * 16, sizeof code);
+	for (size_t at = 24; at + 8 <= code; at += 8)
+		for (size_t h = 0; h < sizeof hostile / sizeof *hostile; h++) {
+			struct file bent = copy_file(f, f->n);
+			memcpy(bent.bytes + at, &hostile[h], 8);
+			taken += read_bent(&bent);
+			free(bent.bytes);
+		}
+	tap_ok(taken > 0, "words that were bent do no harm, %d such files are read", taken);
+}
+
+static void test_random(const struct file *f)
+{
+	int taken = 0;
+	random_state = 11;
+	for (int round = 0; round < 3000; round++) {
+		struct file bent = copy_file(f, f->n - 8 * (round % 7 == 0) * random_below(40));
+		for (int k = 1 + random_below(4); k; k--)
+			bent.bytes[24 + random_below(bent.n - 24)] = random_bits() >> 8;
+		taken += read_bent(&bent);
+		free(bent.bytes);
+	}
+	tap_ok(taken > 0, "bytes that were bent do no harm, %d such files are read", taken);
+}
+
+/* --- what does not hold together --- */
+
+struct bending {
+	struct image image;
+	struct image_buffer *buffer;
+	struct image_recipe *recipe;
+	struct image_pack_source *source;
+	struct image_output *output;
+	struct image_state *state;
+	struct image_step *step;
+	int64_t *kernel;
+	struct image_input *input;
+};
+
+static int buffer_of_kind(const struct image *image, enum image_buffer_kind kind)
+{
+	for (int i = 0; i < image->buffers; i++)
+		if (image->buffer[i].kind == kind)
+			return i;
+	return 0;
+}
+
+static void foreign_param(struct bending *b)
+{
+	b->source->param = b->image.params;
+}
+
+static void leaves_param(struct bending *b)
+{
+	b->source->end[0]++;
+}
+
+static void begins_late(struct bending *b)
+{
+	b->source->begin[0] = b->source->end[0] + 1;
+}
+
+static void no_source(struct bending *b)
+{
+	b->recipe->sources = 0;
+}
+
+static void long_walk(struct bending *b)
+{
+	b->recipe->dim[0].stride = INT32_MAX;
+	b->recipe->dim[0].extent = INT32_MAX;
+}
+
+static void many_sources(struct bending *b)
+{
+	b->recipe->dim[0].axis = IMAGE_PACK_SOURCE;
+	b->recipe->dim[0].extent = 10000;
+}
+
+static void small_weight(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_WEIGHT)].row_elements--;
+}
+
+static void foreign_recipe(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_WEIGHT)].which = b->image.recipes;
+}
+
+static void foreign_input(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)].which = b->image.inputs;
+}
+
+static void wrong_dtype(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].dtype = TENSOR_I32;
+}
+
+static void wrong_rows(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)].rows = IMAGE_EDGES;
+}
+
+static void small_state(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].row_elements = 0;
+}
+
+static void vector_for_token(struct bending *b)
+{
+	b->input->token = false;
+	b->input->elements = 1;
+}
+
+static void input_shape(struct bending *b)
+{
+	b->input->elements = 3;
+}
+
+static void output_elsewhere(struct bending *b)
+{
+	b->output->buffer = b->image.buffers;
+}
+
+static void output_in_state(struct bending *b)
+{
+	b->output->buffer = b->state->buffer;
+}
+
+static void output_at_root(struct bending *b)
+{
+	b->output->at_root = !b->output->at_root;
+}
+
+static void output_shape(struct bending *b)
+{
+	b->output->elements++;
+}
+
+static void many_labels(struct bending *b)
+{
+	static const char *const labels[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	b->output->labels = b->output->elements + 1;
+	b->output->label = labels;
+}
+
+static void state_elsewhere(struct bending *b)
+{
+	b->state->buffer = b->output->buffer;
+}
+
+static void state_shape(struct bending *b)
+{
+	b->state->shape[0]++;
+}
+
+static void step_without_kernel(struct bending *b)
+{
+	b->step->kernel = b->image.kernels;
+}
+
+static void kernel_outside(struct bending *b)
+{
+	*b->kernel = b->image.blob.size;
+}
+
+static void kernels_missing(struct bending *b)
+{
+	b->image.blob.kernels--;
+}
+
+static void odd_alignment(struct bending *b)
+{
+	b->image.blob.alignment = 24;
+}
+
+static const struct {
+	const char *what;
+	void (*bend)(struct bending *);
+	const char *says;
+} bendings[] = {
+    {"a recipe of a parameter that is not there", foreign_param, "parameter that there is not"},
+    {"a recipe past the end of its parameter", leaves_param, "leaves its parameter"},
+    {"a recipe that begins behind its end", begins_late, "leaves its parameter"},
+    {"a recipe of nothing", no_source, "source that it does not have"},
+    {"a recipe without end", long_walk, "walks too far"},
+    {"a recipe of more sources than it has", many_sources, "source that it does not have"},
+    {"packed weights of another size", small_weight, "room"},
+    {"packed weights without a recipe", foreign_recipe, "something that there is not"},
+    {"data of an input that is not there", foreign_input, "something that there is not"},
+    {"a state of integers", wrong_dtype, "not as its kind must be"},
+    {"tokens by edges", wrong_rows, "not as its kind must be"},
+    {"a state without room", small_state, "room"},
+    {"tokens of an input of vectors", vector_for_token, "has not the room"},
+    {"an input of another shape", input_shape, "does not have its elements"},
+    {"an output in no buffer", output_elsewhere, "not in its buffer"},
+    {"an output in a state's buffer", output_in_state, "not in its buffer"},
+    {"an output of other rows", output_at_root, "not in its buffer"},
+    {"an output of another shape", output_shape, "elements of its shape"},
+    {"an output with a label too many", many_labels, "not a label for each"},
+    {"a state in no buffer of its own", state_elsewhere, "not in its buffer"},
+    {"a state of another shape", state_shape, "elements of its shape"},
+    {"a step without a kernel", step_without_kernel, "kernel that there is not"},
+    {"a kernel outside of the code", kernel_outside, "outside of the code"},
+    {"fewer kernels than names", kernels_missing, "place for each kernel"},
+    {"an odd alignment", odd_alignment, "alignment"},
+};
+
+#define OWN(member, n)                                                                                       \
+	b.member = arena_copy(a, image->member, (n) * sizeof *image->member), b.image.member = b.member
+
+/* A copy whose first tables can be bent. */
+static struct bending copy_image(struct arena *a, const struct image *image)
+{
+	struct bending b = {.image = *image};
+	OWN(buffer, image->buffers);
+	OWN(recipe, image->recipes);
+	OWN(output, image->outputs);
+	OWN(state, image->states);
+	OWN(step, image->steps);
+	OWN(input, image->inputs);
+	b.source = arena_copy(a, image->recipe->source, image->recipe->sources * sizeof *b.source);
+	b.recipe->source = b.source;
+	b.kernel = arena_copy(a, image->blob.kernel, image->blob.kernels * sizeof *b.kernel);
+	b.image.blob.kernel = b.kernel;
+	return b;
+}
+
+static void test_bendings(struct arena *a, const struct image *image)
+{
+	for (size_t i = 0; i < sizeof bendings / sizeof *bendings; i++) {
+		struct bending b = copy_image(a, image);
+		struct reader r;
+		bendings[i].bend(&b);
+		struct file f = write_image(&b.image);
+		read_image(&r, &f);
+		tap_ok(says(&r, bendings[i].says), "refused: %s", bendings[i].what);
+		free_reader(&r);
+		free(f.bytes);
+	}
+}
+
+static void test_damage(void)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	if (!tap_ok(compile_model(&t, &r, 1), "a model to damage"))
+		return;
+	r.image.key = "key";
+	struct file f = write_image(&r.image);
+	test_lengths(&f);
+	test_bits(&f);
+	test_version(&f);
+	test_words(&f);
+	test_random(&f);
+	test_bendings(&r.arena, &r.image);
+	free(f.bytes);
+	end_run(&r);
+	free_model(&t);
+}
+
+int main(void)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	if (!jit_backend_load("llvm", &d)) {
+		tap_skip("no LLVM back end", "images as bytes");
+	} else {
+		for (int i = 0; i < MODELS; i++)
+			test_round_trip(i);
+		test_damage();
+	}
+	diags_free(&d);
+	return tap_done();
+}
