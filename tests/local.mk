@@ -131,7 +131,7 @@ SH_LOG_COMPILER = $(BASH)
 
 # What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.  Programs that the
 # library keeps are kept in the build tree.
-AM_TESTS_ENVIRONMENT = \
+AM_TESTS_ENVIRONMENT = $(SANITIZE_ENVIRONMENT) \
 	export builddir='$(abs_top_builddir)'; \
 	export CC='$(CC)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
