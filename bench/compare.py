@@ -91,14 +91,18 @@ def contestants_of(options):
     files = [options.weights, options.vocab, options.trees]
     ours = shlex.split(options.ours)
     commands = {}
-    if os.access(ours[0], os.X_OK):
+    there = os.access(ours[0], os.X_OK)
+    if there:
         build = os.path.dirname(os.path.dirname(os.path.abspath(ours[0])))
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(build, ".libs"))
-        commands[OURS] = ours + [options.model] + files
     else:
         print(f"{ours[0]} is not there (make bench): the peers alone", file=sys.stderr)
-    for variant in options.peers.split(","):
-        commands[f"torch {variant}"] = [PEER, *files, "--serve", "--variant", variant, "--threads", str(options.threads)]
+    for i, threads in enumerate(options.threads.split(",")):
+        suffix = f" x{threads}" if i else ""
+        if there:
+            commands[OURS + suffix] = ours + [options.model] + files + ["--threads", threads]
+        for variant in filter(None, options.peers.split(",")):
+            commands[f"torch {variant}{suffix}"] = [PEER, *files, "--serve", "--variant", variant, "--threads", threads]
     return [Contestant(name, command) for name, command in commands.items()]
 
 
@@ -110,7 +114,7 @@ def main():
     parser.add_argument("--minibatches", type=int, default=30, help="of each size, spread over the file (%(default)s)")
     parser.add_argument("--turns", type=int, default=4, help="times that all are asked in turn (%(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="runs a turn (%(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="of the peers (%(default)s)")
+    parser.add_argument("--threads", default="1", help="of each contestant; 1,2: each of them both ways (%(default)s)")
     parser.add_argument("--peers", default="level,script", help="variants of the peer (%(default)s)")
     parser.add_argument("--ours", default=os.path.join(TOP, "build", "bench", "serve"), help="(%(default)s)")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-/* serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target NAME]
+/* serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target NAME] [--threads N]
  *
  * Our side of a comparison: bench/compare.py starts it beside a peer and asks both in turn.  A line
  *     run FIRST COUNT REPEATS
@@ -40,10 +40,11 @@ static _Noreturn void give_up(const char *what)
 	exit(1);
 }
 
-static void prepare(struct server *s, char **argv, const esp_program_options *options)
+static void prepare(struct server *s, char **argv, const esp_context_options *shared,
+		    const esp_program_options *options)
 {
 	esp_error *e = NULL;
-	must(esp_context_create(NULL, &s->context, &e), &e);
+	must(esp_context_create(shared, &s->context, &e), &e);
 	must(esp_model_read(s->context, argv[1], &s->model, &e), &e);
 	must(esp_weights_open(s->context, argv[2], &s->weights, &e), &e);
 	must(esp_vocab_open(s->context, argv[3], &s->vocab, &e), &e);
@@ -102,17 +103,17 @@ static void serve(struct server *s, long first, long count, long repeats)
 	fflush(stdout);
 }
 
-static esp_program_options read_options(int argc, char **argv)
+static void read_options(int argc, char **argv, esp_context_options *shared, esp_program_options *o)
 {
-	esp_program_options o = {.size = sizeof o, .at = ESP_AT_EVERY_NODE};
 	for (int i = 5; i + 1 < argc; i += 2)
 		if (strcmp(argv[i], "--backend") == 0)
-			o.backend = argv[i + 1];
+			o->backend = argv[i + 1];
 		else if (strcmp(argv[i], "--target") == 0)
-			o.target = argv[i + 1];
+			o->target = argv[i + 1];
+		else if (strcmp(argv[i], "--threads") == 0)
+			shared->threads = atoi(argv[i + 1]);
 		else
-			give_up("options are --backend NAME and --target NAME");
-	return o;
+			give_up("options are --backend NAME, --target NAME and --threads N");
 }
 
 int main(int argc, char **argv)
@@ -121,9 +122,13 @@ int main(int argc, char **argv)
 	char line[200];
 	long first, count, repeats;
 	if (argc < 5 || argc % 2 == 0)
-		give_up("usage: serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target NAME]");
-	esp_program_options options = read_options(argc, argv);
-	prepare(&s, argv, &options);
+		give_up(
+		    "usage: serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target NAME] "
+		    "[--threads N]");
+	esp_context_options shared = {.size = sizeof shared, .threads = 1};
+	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE};
+	read_options(argc, argv, &shared, &options);
+	prepare(&s, argv, &shared, &options);
 	while (fgets(line, sizeof line, stdin)) {
 		if (sscanf(line, "run %ld %ld %ld", &first, &count, &repeats) != 3 || first < 0 ||
 		    count < 1 || repeats < 1)

@@ -8,6 +8,7 @@ unit_tests = \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
+	%D%/api/race_test \
 	%D%/api/run_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
@@ -87,7 +88,6 @@ shell_tests = \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \
 	%D%/examples/embed_test.sh \
-	%D%/fuzz/replay_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
@@ -110,6 +110,11 @@ tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 check_LTLIBRARIES += espalier-fake.la
 espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+if LLVM
+check_LTLIBRARIES += espalier-counting.la
+espalier_counting_la_SOURCES = %D%/jit/counting_backend.c
+espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
+endif
 
 noinst_HEADERS = \
 	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
@@ -126,7 +131,7 @@ SH_LOG_COMPILER = $(BASH)
 
 # What tests may rely on, beside `srcdir`.  Tests of real data skip when ESPALIER_DATA is no folder.  Programs that the
 # library keeps are kept in the build tree.
-AM_TESTS_ENVIRONMENT = \
+AM_TESTS_ENVIRONMENT = $(SANITIZE_ENVIRONMENT) \
 	export builddir='$(abs_top_builddir)'; \
 	export CC='$(CC)'; \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \

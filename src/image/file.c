@@ -312,7 +312,8 @@ static void put_sections(const struct image *image, struct frame *f, struct str 
 	put_structs(s, &whole, (const char *)image, 1);
 	end_section(f, TABLES, s);
 	begin_section(f, CODE, s);
-	str_add(s, (const char *)image->blob.bytes, image->blob.size);
+	if (image->blob.size)
+		str_add(s, (const char *)image->blob.bytes, image->blob.size);
 	end_section(f, CODE, s);
 }
 

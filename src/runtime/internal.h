@@ -28,7 +28,8 @@ bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *siz
 /* The operations that members may do of a run over so many nodes. */
 double rt_shared_operations(const struct image *, int64_t nodes);
 /* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
- * halves of tiles when there are fewer tiles than parts; the first is the greatest. */
+ * half tiles when there are fewer tiles than parts; the first is the greatest.  Less than half a tile is no
+ * faster: what reading the weights costs is the same. */
 int64_t rt_share(int64_t rows, int64_t tile, int part, int parts);
 
 /* Whether every node carries what its case reads of input `which`: a value, and a token within its limit. */

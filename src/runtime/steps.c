@@ -54,10 +54,12 @@ static bool call_steps(const struct walk *w, const struct group *g, int64_t begi
 
 int64_t rt_share(int64_t rows, int64_t tile, int part, int parts)
 {
-	while (tile > 1 && (rows + tile - 1) / tile < parts)
-		tile = tile > 3 ? tile / 2 : 1;
-	tile = tile > 1 ? tile : 1;
-	int64_t tiles = (rows + tile - 1) / tile, first = (tiles * part + parts - 1) / parts * tile;
+	int64_t tiles = (rows + tile - 1) / tile;
+	if (tiles < parts && tile > 1) {
+		tile /= 2;
+		tiles = (rows + tile - 1) / tile;
+	}
+	int64_t first = (tiles * part + parts - 1) / parts * tile;
 	return first < rows ? first : rows;
 }
 

@@ -283,7 +283,7 @@ static void run(struct fuzz *f, struct image *image, const struct rt_binding *bi
 		return;
 	image->code = (struct image_code){.call = touch, .self = image};
 	bool fits = rt_check(&f->allocator, image, &m, &f->diags);
-	bool ran = rt_session_run(&session, binding, &m, &f->diags);
+	bool ran = rt_session_run(&session, binding, NULL, &m, &f->diags);
 	fuzz_check(f, ran == fits, "what was checked runs");
 	if (ran)
 		read_results(f, &session, structure.nodes);

@@ -42,17 +42,22 @@ static struct file copy_file(const struct file *f, size_t n)
 	return copy;
 }
 
+static void write_guarded(struct arena *a, const struct image *image, struct file *f)
+{
+	jmp_buf escape;
+	if (arena_guard(a, &escape))
+		return;
+	struct str s = str_in(a);
+	image_write(image, &s);
+	*f = copy_file(&(struct file){(unsigned char *)s.text, s.n}, s.n);
+}
+
 static struct file write_image(const struct image *image)
 {
 	struct arena a;
-	jmp_buf escape;
 	struct file f = {0};
 	arena_init(&a, &allocator_default);
-	if (!arena_guard(&a, &escape)) {
-		struct str s = str_in(&a);
-		image_write(image, &s);
-		f = copy_file(&(struct file){(unsigned char *)s.text, s.n}, s.n);
-	}
+	write_guarded(&a, image, &f);
 	arena_free(&a);
 	return f;
 }
@@ -232,12 +237,20 @@ static void *resize_capped(void *context, void *p, size_t old_size, size_t new_s
 
 static const struct allocator capped = {resize_capped, NULL};
 
-/* Everything that is done with an image before it runs; parameters are as large as memory allows. */
+/* Weights as a file has them: not without end. */
+static bool read_capped(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+{
+	if (first + count > 1 << 14)
+		return diag_add(d, DIAG_BAD_ARGUMENT, (struct diag_at){0}, NULL, "there is no more");
+	return read_weight(context, param, first, count, to, d);
+}
+
+/* Everything that is done with an image before it runs. */
 static void use(const struct image *image)
 {
 	struct rt_binding binding;
 	struct rt_session session;
-	struct rt_source source = {read_weight, NULL};
+	struct rt_source source = {read_capped, NULL};
 	struct image_code code;
 	struct diags d;
 	diags_init(&d, &allocator_default);

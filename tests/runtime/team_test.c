@@ -19,6 +19,12 @@
 #define __SANITIZE_ADDRESS__
 #endif
 #endif
+/* ThreadSanitizer does not see inside of GCC's OpenMP library, and takes the host's own regions for races. */
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+enum { REGIONS_MISTAKEN = 1 };
+#else
+enum { REGIONS_MISTAKEN = 0 };
+#endif
 #ifdef __SANITIZE_THREAD__
 enum { RACES_SOUGHT = 1 };
 #else
@@ -472,8 +478,9 @@ static void test_shares(void)
 			       parts);
 	}
 	tap_ok(right, "shares follow each other, cover all rows, are whole tiles where there are enough");
-	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 8, 1, 2) == 2,
-	       "few rows are shared out as halves of tiles");
+	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 4, 1, 2) == 2 &&
+		   rt_share(2, 4, 1, 2) == 2,
+	       "few rows are shared out as half tiles, and fewer are not");
 }
 
 int main(int argc, char **argv)
@@ -494,7 +501,10 @@ int main(int argc, char **argv)
 	test_crowd();
 	test_stop();
 	test_fork();
-	test_host_regions();
+	if (REGIONS_MISTAKEN)
+		tap_skip("the sanitizer does not see inside of OpenMP", "callers inside of parallel regions");
+	else
+		test_host_regions();
 	test_pinned();
 	test_memory();
 	test_environment(argv[0], "OMP_NUM_THREADS", "1");
