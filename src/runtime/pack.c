@@ -238,8 +238,10 @@ static bool is_covered(const struct image *image, const struct image_recipe *r, 
  * and nothing else, is padding; 0 when it is not as simple as that. */
 static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
 {
+	if (r->dims < 1 || r->sources < 1)
+		return 0;
 	const struct image_pack_dim *last = &r->dim[r->dims - 1];
-	if (r->dims < 1 || r->sources < 1 || last->axis == IMAGE_PACK_SOURCE || last->stride < 1)
+	if (last->axis == IMAGE_PACK_SOURCE || last->stride < 1)
 		return 0;
 	const struct image_pack_source *s = &r->source[0];
 	int64_t n = least(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis], last->stride));
