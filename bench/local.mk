@@ -1,5 +1,5 @@
 # Built by `make bench`, not by `make`: serve is our side of compare.py, the others print figures of their own.
-bench_programs = %D%/linearize %D%/overhead %D%/serve %D%/start
+bench_programs = %D%/linearize %D%/overhead %D%/serve %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
 bench_linearize_LDADD = libespalier-internal.la
 bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
@@ -7,6 +7,8 @@ bench_overhead_LDADD = libespalier.la
 bench_serve_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_serve_LDADD = libespalier.la
 bench_start_LDADD =
+# Inside the library, hence not against its interface.
+bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
 EXTRA_DIST += %D%/compare.py %D%/peers/treelstm_torch.py
 
 # One after the other: `all` is made by a make of its own.

@@ -1,36 +1,109 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 unit_tests = \
+	%D%/api/arguments_test \
+	%D%/api/builder_test \
+	%D%/api/cache_test \
+	%D%/api/context_test \
+	%D%/api/export_test \
+	%D%/api/linked_test \
+	%D%/api/memory_test \
+	%D%/api/message_test \
+	%D%/api/run_test \
+	%D%/api/state_test \
+	%D%/api/swap_test \
+	%D%/api/target_test \
+	%D%/api/team_test \
+	%D%/base/fork_test \
 	%D%/base/memory_test \
-	%D%/api/arguments_test %D%/api/cache_test %D%/api/context_test %D%/api/memory_test \
-	%D%/api/message_test %D%/api/run_test %D%/api/swap_test %D%/api/target_test %D%/base/number_test \
-	%D%/cli/json_test %D%/data/sst_test %D%/golden/golden_test %D%/ilir/interpret_test \
-	%D%/ilir/math_test %D%/image/code_test %D%/image/file_test %D%/image/link_test \
-	%D%/ilir/text_test %D%/ilir/verify_test %D%/ilir/walk_test %D%/io/file_test %D%/io/float16_test \
-	%D%/io/ptb_test %D%/io/safetensors_test %D%/io/store_test %D%/io/vocab_test %D%/jit/access_test \
-	%D%/jit/expr_test %D%/jit/fma_test %D%/jit/load_test %D%/jit/refuse_test %D%/jit/threads_test \
+	%D%/base/number_test \
+	%D%/cli/json_test \
+	%D%/data/sst_test \
+	%D%/golden/golden_test \
+	%D%/ilir/interpret_test \
+	%D%/ilir/math_test \
+	%D%/ilir/text_test \
+	%D%/ilir/verify_test \
+	%D%/ilir/walk_test \
+	%D%/image/code_test \
+	%D%/image/file_test \
+	%D%/image/link_test \
+	%D%/io/file_test \
+	%D%/io/float16_test \
+	%D%/io/ptb_test \
+	%D%/io/safetensors_test \
+	%D%/io/store_test \
+	%D%/io/vocab_test \
+	%D%/io/write_test \
+	%D%/jit/access_test \
+	%D%/jit/expr_test \
+	%D%/jit/fma_test \
+	%D%/jit/fork_test \
+	%D%/jit/load_test \
+	%D%/jit/refuse_test \
+	%D%/jit/threads_test \
 	%D%/jit/tile_test \
-	%D%/linearize/collect_test %D%/linearize/large_test %D%/linearize/linearize_test \
-	%D%/linearize/random_test %D%/models/depth_test %D%/models/differential_test %D%/models/dump_test \
-	%D%/models/operators_test %D%/models/random_test %D%/models/sizes_test %D%/ra/bind_test \
-	%D%/ra/document_test %D%/ra/illegal_test %D%/ra/parse_test %D%/ra/robust_test %D%/runtime/pack_test \
-	%D%/runtime/session_test %D%/sched/schedule_test %D%/subop/subop_test
-unit_tests += \
-	%D%/api/builder_test %D%/api/export_test %D%/api/linked_test %D%/api/state_test %D%/io/write_test \
-	%D%/linearize/walk_test %D%/ra/builder_test
-shell_tests = %D%/cli/cache_test.sh %D%/cli/export_test.sh \
-	%D%/api/header_test.sh %D%/api/symbols_test.sh %D%/bench/peer_test.sh %D%/cli/batch_test.sh %D%/cli/check_test.sh \
-	%D%/cli/dump_test.sh %D%/cli/explain_error_test.sh %D%/cli/init_test.sh %D%/cli/input_test.sh %D%/cli/interrupt_test.sh %D%/cli/progress_test.sh %D%/cli/refuse_test.sh \
-	%D%/cli/run_test.sh %D%/cli/usage_test.sh %D%/doc/completion_test.sh %D%/doc/manual_test.sh %D%/examples/embed_test.sh %D%/harness/counts_test.sh \
-	%D%/harness/diagnostics_test.sh %D%/harness/lists_test.sh %D%/harness/packages_test.sh
+	%D%/linearize/collect_test \
+	%D%/linearize/large_test \
+	%D%/linearize/linearize_test \
+	%D%/linearize/random_test \
+	%D%/linearize/walk_test \
+	%D%/models/depth_test \
+	%D%/models/differential_test \
+	%D%/models/dump_test \
+	%D%/models/operators_test \
+	%D%/models/random_test \
+	%D%/models/sizes_test \
+	%D%/models/threads_test \
+	%D%/ra/bind_test \
+	%D%/ra/builder_test \
+	%D%/ra/document_test \
+	%D%/ra/illegal_test \
+	%D%/ra/parse_test \
+	%D%/ra/robust_test \
+	%D%/runtime/pack_test \
+	%D%/runtime/session_test \
+	%D%/runtime/split_test \
+	%D%/runtime/team_test \
+	%D%/sched/schedule_test \
+	%D%/subop/subop_test
+shell_tests = \
+	%D%/api/header_test.sh \
+	%D%/api/symbols_test.sh \
+	%D%/bench/peer_test.sh \
+	%D%/cli/batch_test.sh \
+	%D%/cli/cache_test.sh \
+	%D%/cli/check_test.sh \
+	%D%/cli/compare_test.sh \
+	%D%/cli/dump_test.sh \
+	%D%/cli/explain_error_test.sh \
+	%D%/cli/export_test.sh \
+	%D%/cli/init_test.sh \
+	%D%/cli/input_test.sh \
+	%D%/cli/interrupt_test.sh \
+	%D%/cli/progress_test.sh \
+	%D%/cli/refuse_test.sh \
+	%D%/cli/run_test.sh \
+	%D%/cli/usage_test.sh \
+	%D%/doc/completion_test.sh \
+	%D%/doc/manual_test.sh \
+	%D%/examples/embed_test.sh \
+	%D%/harness/counts_test.sh \
+	%D%/harness/diagnostics_test.sh \
+	%D%/harness/lists_test.sh \
+	%D%/harness/packages_test.sh
 
 # Folders and files that tests read.
 test_data = \
 	%D%/golden/cell %D%/golden/gated %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
 	%D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
+
+# A host that uses OpenMP itself.
+tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 
 # A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
 check_LTLIBRARIES += espalier-fake.la

@@ -104,6 +104,14 @@ bool objects_open(struct objects *o, const struct options *options, const char *
 	return !status && (!options->weights || open_program(o, options, at, &error));
 }
 
+bool objects_compile(struct objects *o, const struct options *options, int at)
+{
+	esp_error *error = NULL;
+	esp_program_free(o->program);
+	o->program = NULL;
+	return open_program(o, options, at, &error);
+}
+
 bool has_vocab(const struct objects *o)
 {
 	if (o->vocab || !esp_program_inputs(o->program))

@@ -2,6 +2,7 @@
 #include "tool.h"
 
 #include <getopt.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,15 @@ static bool set_count(const struct option_row *row, const char *word, long *to)
 	return complain("--%s is a number from 1 to %ld, not '%s'", row->name, row->most, word);
 }
 
+static bool set_number(const struct option_row *row, const char *word, double *to)
+{
+	char *end;
+	*to = strtod(word, &end);
+	if (end != word && !*end && *to >= 0 && isfinite(*to))
+		return true;
+	return complain("--%s is a number, 0 or larger, not '%s'", row->name, word);
+}
+
 static bool set(const struct option_row *row, const char *word, struct options *o)
 {
 	void *to = (char *)o + row->offset;
@@ -52,6 +62,8 @@ static bool set(const struct option_row *row, const char *word, struct options *
 		return true;
 	case COUNT:
 		return set_count(row, word, to);
+	case NUMBER:
+		return set_number(row, word, to);
 	case CHOICE:
 		return set_choice(row, word, to);
 	}
@@ -92,7 +104,7 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 	struct option table[option_count + 1];
 	const struct command *c = &commands[id];
 	int found;
-	*o = (struct options){.batch = 64};
+	*o = (struct options){.batch = 64, .atol = 1e-5, .rtol = 1.3e-6};
 	getopt_table(id, table);
 	opterr = 0;
 	optind = 0;

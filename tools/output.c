@@ -145,10 +145,10 @@ static size_t greatest(const float *row, size_t n)
 /* --- text --- */
 
 /* Bytes that would move a terminal's cursor are shown as question marks. */
-static void put_sentence(FILE *to, const char *sentence)
+void write_words(FILE *to, const char *words, size_t length)
 {
-	for (const char *p = sentence; *p; p++)
-		fputc((unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p, to);
+	for (size_t i = 0; i < length; i++)
+		fputc((unsigned char)words[i] < ' ' || words[i] == 0x7f ? '?' : words[i], to);
 }
 
 static void put_values(FILE *to, const float *row, size_t n)
@@ -165,7 +165,7 @@ static void write_root(FILE *to, const struct result *r)
 		const float *row = row_of(r, outputs - 1, 0);
 		size_t best = greatest(row, last->elements);
 		fprintf(to, "%-13s %.3f  ", last->label[best], row[best]);
-		put_sentence(to, r->sentence);
+		write_words(to, r->sentence, strlen(r->sentence));
 		fputc('\n', to);
 		return;
 	}
@@ -222,7 +222,7 @@ static int utf8_length(const unsigned char *p)
 	return 0;
 }
 
-static void put_string(FILE *to, const char *text)
+void write_json_string(FILE *to, const char *text)
 {
 	fputc('"', to);
 	for (const unsigned char *p = (const unsigned char *)text; *p;) {
@@ -241,16 +241,21 @@ static void put_string(FILE *to, const char *text)
 }
 
 /* JSON has no word for what is not a number. */
+void write_json_number(FILE *to, double value)
+{
+	if (isfinite(value))
+		fprintf(to, "%.9g", value);
+	else
+		fputs("null", to);
+}
+
 static void put_array(FILE *to, const float *row, size_t n)
 {
 	fputc('[', to);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			fputc(',', to);
-		if (isfinite(row[i]))
-			fprintf(to, "%.9g", row[i]);
-		else
-			fputs("null", to);
+		write_json_number(to, row[i]);
 	}
 	fputc(']', to);
 }
@@ -258,7 +263,7 @@ static void put_array(FILE *to, const float *row, size_t n)
 static void put_output(FILE *to, const struct result *r, size_t o)
 {
 	const esp_output *output = esp_program_output(r->program, o);
-	put_string(to, output->name);
+	write_json_string(to, output->name);
 	fputc(':', to);
 	if (r->at == PLACE_ROOT) {
 		put_array(to, row_of(r, o, 0), output->elements);
@@ -274,7 +279,7 @@ static void put_output(FILE *to, const struct result *r, size_t o)
 void write_json(FILE *to, const struct result *r)
 {
 	fprintf(to, "{\"tree\":%zu,\"nodes\":%zu,\"sentence\":", r->tree, r->nodes);
-	put_string(to, r->sentence);
+	write_json_string(to, r->sentence);
 	fputs(",\"outputs\":{", to);
 	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
 		if (o)

@@ -1,133 +1,56 @@
 /* espalier run: a treebank through a model, minibatch by minibatch. */
 #include "tool.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct run {
 	const struct options *options;
-	const char *input;
 	struct objects objects;
-	esp_binding *binding;
-	esp_session *session;
-	esp_forest *forest;
-	esp_treebank *treebank;
+	struct batches batches;
+	struct batch batch;
 	esp_export *export; /* NULL = none is wanted */
 	struct output output;
-	char **sentences; /* of the minibatch, options->batch of them */
-	size_t trees;	  /* written so far */
-	double begin, shown;
 };
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-/* --- progress --- */
-
-/* On a terminal only, unless the results go there themselves, and only for those who have waited a second. */
-static bool is_watched(const struct run *r)
-{
-	return isatty(STDERR_FILENO) && !(r->output.file == stdout && isatty(STDOUT_FILENO));
-}
-
-static void show_progress(struct run *r)
-{
-	double t = now();
-	if (t - r->begin < 1 || t - r->shown < 0.1 || !is_watched(r))
-		return;
-	fprintf(stderr, "\r%zu trees, %.0f %%, %.0f trees/s\033[K", r->trees,
-		100 * esp_treebank_progress(r->treebank), (double)r->trees / (t - r->begin));
-	r->shown = t;
-}
-
-static void clear_progress(struct run *r)
-{
-	if (r->shown > 0)
-		fputs("\r\033[K", stderr);
-	r->shown = 0;
-}
-
-static int refuse(struct run *r, esp_status status, esp_error *error)
-{
-	clear_progress(r);
-	return report(status, error);
-}
-
-/* --- one minibatch --- */
-
-static void forget_sentences(struct run *r)
-{
-	for (long i = 0; r->sentences && i < r->options->batch; i++) {
-		free(r->sentences[i]);
-		r->sentences[i] = NULL;
-	}
-}
-
-/* Reads up to a minibatch; *more is 0 at the end of the file. */
-static int read_batch(struct run *r, int *more)
-{
-	esp_error *error;
-	esp_forest_clear(r->forest);
-	forget_sentences(r);
-	*more = 1;
-	for (long i = 0; i < r->options->batch && *more; i++) {
-		esp_status status = esp_treebank_next(r->treebank, r->forest, more, &error);
-		if (status)
-			return refuse(r, status, error);
-		if (*more && !(r->sentences[i] = strdup(esp_treebank_sentence(r->treebank)))) {
-			complain("no memory for a sentence");
-			return EXIT_INPUT;
-		}
-	}
-	return 0;
-}
 
 static void write_batch(struct run *r)
 {
 	struct result result = {
-	    .program = r->objects.program, .session = r->session, .at = (enum place)r->options->at};
-	for (size_t i = 0; i < esp_forest_structures(r->forest); i++) {
+	    .program = r->objects.program, .session = r->batches.session, .at = (enum place)r->options->at};
+	for (size_t i = 0; i < r->batch.sentences; i++) {
 		result.structure = i;
-		result.tree = r->trees + i;
-		result.nodes = esp_forest_nodes(r->forest, i);
-		result.sentence = r->sentences[i];
+		result.tree = r->batch.first + i;
+		result.nodes = esp_forest_nodes(r->batch.forest, i);
+		result.sentence = r->batch.sentence[i];
 		(r->options->format == FORMAT_JSON ? write_json : write_text)(r->output.file, &result);
 	}
 }
 
-/* The library counts inputs in the minibatch, the reader of the message counts trees in the file. */
 static int run_batch(struct run *r)
 {
 	esp_error *error;
-	esp_status status = esp_session_run(r->session, r->forest, &error);
-	if (status) {
-		int exit_status = refuse(r, status, error);
-		complain("%s: input 0 above is tree %zu of the file, counted from 0", r->input, r->trees);
-		return exit_status;
-	}
-	if (r->export && (status = esp_export_add(r->export, r->session, &error)))
-		return refuse(r, status, error);
+	int status = batches_run(&r->batches, &r->batch);
+	if (status)
+		return status;
+	esp_status added = r->export ? esp_export_add(r->export, r->batches.session, &error) : ESP_OK;
+	if (added)
+		return batches_refuse(&r->batches, added, error);
 	write_batch(r);
-	r->trees += esp_forest_structures(r->forest);
-	show_progress(r);
+	batches_show(&r->batches, r->batches.read, esp_treebank_progress(r->batches.treebank));
 	return output_flush(&r->output) ? 0 : EXIT_INPUT;
 }
 
+/* Progress is not shown among results. */
 static int run_all(struct run *r)
 {
 	int more, status;
+	r->batches.quiet = r->output.file == stdout && isatty(STDOUT_FILENO);
 	do {
-		status = read_batch(r, &more);
-		if (!status && esp_forest_structures(r->forest))
+		status = batches_read(&r->batches, &r->batch, &more);
+		if (!status && r->batch.sentences)
 			status = run_batch(r);
 	} while (!status && more);
-	clear_progress(r);
+	batches_hide(&r->batches);
 	return status;
 }
 
@@ -179,24 +102,11 @@ static int write_export(const struct run *r)
 static int prepare(struct run *r)
 {
 	esp_error *error;
-	const struct options *o = r->options;
-	esp_status status =
-	    esp_treebank_open(r->objects.context, r->input, r->objects.vocab, &r->treebank, &error);
-	if (!status)
-		status = esp_binding_create(r->objects.program, r->objects.weights, &r->binding, &error);
-	if (!status)
-		status = esp_session_create(r->binding, &r->session, &error);
-	if (!status)
-		status = esp_forest_create(r->objects.program, &r->forest, &error);
-	if (!status && o->export)
-		status = esp_export_create(r->objects.program, &r->export, &error);
-	if (status)
-		return report(status, error);
-	r->sentences = calloc(o->batch, sizeof *r->sentences);
-	if (r->sentences)
-		return 0;
-	complain("no memory for %ld sentences", o->batch);
-	return EXIT_INPUT;
+	int status = batches_open(&r->batches, r->options, &r->objects, r->options->operand[1]);
+	if (status || !r->options->export)
+		return status;
+	esp_status created = esp_export_create(r->objects.program, &r->export, &error);
+	return created ? report(created, error) : 0;
 }
 
 static void show_count(uint64_t n, const char *singular, const char *plural, const char *end)
@@ -206,7 +116,7 @@ static void show_count(uint64_t n, const char *singular, const char *plural, con
 
 static void show_timing(const struct run *r)
 {
-	const esp_costs c = *esp_session_costs(r->session);
+	const esp_costs c = *esp_session_costs(r->batches.session);
 	double trees = c.structures ? (double)c.structures : 1;
 	show_count(c.structures, "tree", "trees", ", ");
 	show_count(c.nodes, "node", "nodes", ", ");
@@ -221,13 +131,9 @@ static void show_timing(const struct run *r)
 
 static void close_all(struct run *r)
 {
-	forget_sentences(r);
-	free(r->sentences);
 	esp_export_free(r->export);
-	esp_treebank_free(r->treebank);
-	esp_forest_free(r->forest);
-	esp_session_free(r->session);
-	esp_binding_free(r->binding);
+	batch_free(&r->batch);
+	batches_close(&r->batches);
 	objects_close(&r->objects);
 }
 
@@ -245,7 +151,6 @@ static int run(struct run *r)
 		return EXIT_INPUT;
 	if (status)
 		return status;
-	r->begin = now();
 	status = run_all(r);
 	if (!status && r->export)
 		status = write_export(r);
@@ -266,7 +171,7 @@ int command_run(const struct options *options)
 	}
 	if (!check_export(options))
 		return EXIT_USAGE;
-	struct run r = {.options = options, .input = options->operand[1]};
+	struct run r = {.options = options};
 	int status = run(&r);
 	close_all(&r);
 	return status;

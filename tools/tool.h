@@ -14,12 +14,14 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 
 enum format { FORMAT_TEXT, FORMAT_JSON };
 enum place { PLACE_ROOT, PLACE_ALL };
+enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor;
-	int kind, format, at;
+	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref;
+	int kind, format, at, rows;
 	long batch, threads; /* threads: 0 = as many as there are processors */
+	double atol, rtol;
 	bool no_cache, timing, help;
 	int operands;
 	char **operand;
@@ -68,9 +70,45 @@ int report(esp_status, esp_error *);
 /* Opens what the options name: the model always; weights and the program when there are weights.  False when
  * it failed, which was then said on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
+/* Makes the program again, of a model that was put in place of the first. */
+bool objects_compile(struct objects *, const struct options *, int at);
 /* Whether there is a vocabulary if the program needs one to read a treebank. */
 bool has_vocab(const struct objects *);
 void objects_close(struct objects *);
+
+/* --- minibatches of a file --- */
+
+struct batch {
+	esp_forest *forest;
+	char **sentence;	 /* of each tree */
+	size_t sentences, first; /* first: which tree of the file it begins with */
+};
+
+struct batches {
+	const char *input;
+	const struct objects *objects;
+	long size; /* trees of a minibatch */
+	esp_treebank *treebank;
+	esp_binding *binding;
+	esp_session *session;
+	size_t read; /* trees so far */
+	bool quiet;  /* progress is not shown */
+	double begin, shown;
+};
+
+/* Opens the file and makes the code.  As those below: the exit status, after a message when it is not 0. */
+int batches_open(struct batches *, const struct options *, const struct objects *, const char *input);
+/* Reads the next trees into a batch, which is zero or of an earlier call; *more is 0 at the end of the file.
+ */
+int batches_read(struct batches *, struct batch *, int *more);
+int batches_run(struct batches *, const struct batch *);
+/* As report(), after the progress is gone. */
+int batches_refuse(struct batches *, esp_status, esp_error *);
+void batch_free(struct batch *);
+void batches_close(struct batches *);
+/* Progress: so many trees, which part of all; and none. */
+void batches_show(struct batches *, size_t trees, double part);
+void batches_hide(struct batches *);
 
 /* --- output --- */
 
@@ -108,6 +146,10 @@ struct result {
 	enum place at;
 };
 
+/* A part of a sentence. */
+void write_words(FILE *, const char *words, size_t length);
+void write_json_string(FILE *, const char *text);
+void write_json_number(FILE *, double);
 void write_text(FILE *, const struct result *);
 void write_json(FILE *, const struct result *);
 

@@ -160,8 +160,9 @@ _Static_assert(sizeof(esp_value) == sizeof(uint32_t), "an array of values is one
 esp_value esp_builder_call(esp_builder *b, const char *function, const esp_value *arguments, size_t n)
 {
 	esp_value v = {0};
+	const uint32_t *id = arguments ? &arguments->id : NULL;
 	BUILD(b, if (NEED(b, function) && (!n || NEED(b, arguments))) v.id =
-		     ra_builder_call(b->calls, function, &arguments->id, n));
+		     ra_builder_call(b->calls, function, id, n));
 	return v;
 }
 

@@ -133,7 +133,7 @@ static bool make_blob(struct compilation *c, const struct jit_options *options, 
 {
 	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
 	struct str object = str_in(c->arena);
-	if (!backend || !backend->compile(&c->module, options, &object, c->diags))
+	if (!backend || !jit_compile(backend, &c->module, options, &object, c->diags))
 		return false;
 	note_tool(c, backend, image);
 	return image_link(c->arena, object.text, object.n, image->name, image->kernels, image->kernel_name,
@@ -263,6 +263,31 @@ static void describe_states(const struct compilation *c, struct image *image)
 	image->states = p->states.n;
 }
 
+/* The body whose rows a domain runs over; the larger one when it is both. */
+static enum sub_domain rows_of(enum image_domain domain)
+{
+	return domain == IMAGE_DOMAIN_LEAVES   ? SUB_LEAF
+	       : domain == IMAGE_DOMAIN_NODES  ? SUB_EVERY_NODE
+	       : domain == IMAGE_DOMAIN_INPUTS ? SUB_EVERY_INPUT
+					       : SUB_INNER;
+}
+
+/* What is there of a step's rows is known to the schedule, not to the loops. */
+static void describe_work(const struct compilation *c, struct image *image)
+{
+	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
+	for (int i = 0; i < image->steps; i++) {
+		steps[i] = image->step[i];
+		for (size_t b = 0; steps[i].domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
+			if (c->program.bodies.at[b].domain == rows_of(steps[i].domain)) {
+				struct sched_work w = sched_work_of(&c->sched, &c->plan, b);
+				steps[i].rows = w.rows;
+				steps[i].operations = w.operations;
+			}
+	}
+	image->step = steps;
+}
+
 static void describe_dimensions(const struct compilation *c, const int64_t *sizes, struct image *image)
 {
 	size_t n = c->model->symbols.n;
@@ -307,6 +332,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 	if (!(last && strcmp(last, "lower") == 0) && !run_passes(&c, last))
 		return false;
 	ilir_describe(&c.module, image);
+	describe_work(&c, image);
 	describe_interface(&c, sizes, image);
 	return make_code(&c, image);
 }
@@ -339,7 +365,7 @@ static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
 	struct jit_options options = jit_options_of(c);
 	const struct jit_backend *backend =
 	    jit_backend_load(is_interpreter(c) ? "llvm" : c->options->backend, c->diags);
-	return backend && backend->print(&c->module, &options, what, s, c->diags);
+	return backend && jit_print(backend, &c->module, &options, what, s, c->diags);
 }
 
 /* A kernel counts alone, in a module that has no other. */

@@ -1,5 +1,6 @@
 #include "api/internal.h"
 
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +92,18 @@ static void drain(struct esp_context *c)
 	}
 }
 
+/* A team without threads is as good as one, only slower. */
+void context_check_team(struct esp_context *c)
+{
+	int trouble = rt_team_trouble(&c->team);
+	if (trouble)
+		context_log(
+		    c, DIAG_TEAM_UNUSABLE,
+		    "raise the limit on threads, or set esp_context_options.threads to 1",
+		    "no threads could be made for the team (%s); runs are computed by their callers alone",
+		    strerror(trouble));
+}
+
 /* Does not enter: it would wait for itself. */
 esp_status esp_context_close(esp_context *context, esp_error **error)
 {
@@ -101,8 +114,10 @@ esp_status esp_context_close(esp_context *context, esp_error **error)
 		ok = diag_add(&call.diags, DIAG_FORKED, (struct diag_at){0},
 			      "free the objects; the process that made the context closes it",
 			      "the context belongs to the process that forked this one");
-	else if (ok)
+	else if (ok) {
 		drain(context);
+		rt_team_stop(&context->team);
+	}
 	return api_end(&call, ok, error);
 }
 
@@ -128,6 +143,7 @@ void context_log(struct esp_context *c, enum diag_id id, const char *hint, const
 static void destroy(void *object)
 {
 	esp_context *c = object;
+	rt_team_stop(&c->team);
 	if (c->cache_dir)
 		c->hooks.resize(c->hooks.context, c->cache_dir, strlen(c->cache_dir) + 1, 0);
 }
@@ -153,6 +169,13 @@ static bool copy_cache_dir(esp_context *c, const char *path)
 	return true;
 }
 
+static int processors(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n < ESP_THREADS_MAX ? n : ESP_THREADS_MAX;
+}
+
 static bool fill(esp_context *c, const esp_context_options *o)
 {
 	atomic_init(&c->object.uses, 1);
@@ -165,6 +188,7 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
 	c->process = fork_generation();
+	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : processors());
 	return copy_cache_dir(c, o->cache_dir);
 }
 

@@ -79,7 +79,8 @@ typedef struct esp_error esp_error;
 /* One diagnostic.  `id` is stable ("shape-mismatch"). */
 typedef struct esp_diagnostic {
 	const char *id, *message;
-	const char *hint, *file, *source; /* may be NULL: what to do; where; the line itself */
+	/* May be NULL: what to do; where; the line itself or, of a builder, the text that was passed. */
+	const char *hint, *file, *source;
 	int line, column;		  /* 0 = unknown; columns in bytes, both from 1 */
 	int64_t structure, node;	  /* of a minibatch, in the caller's numbers; -1 = none */
 } esp_diagnostic;
@@ -172,13 +173,20 @@ const esp_model_facts *esp_model_describe(const esp_model *);
 esp_status esp_model_print(const esp_model *, char **text, esp_error **error);
 void esp_text_free(char *text);
 
+/* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
+ * ESP_BODY_LEAF and ESP_BODY_INNER) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
+ * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
+ * belongs to the model. */
+const char *esp_model_statement(const esp_model *, const char *name, int body, int *line);
+
 /* --- builder: a model made by calls ---
  *
  * What a text can say, call by call; the result is the very same graph (doc/model-text.md has the language).
  * Shapes and dimensions are given as in the text: "D, E", "4*D".  A value can be used any number of times.
  *
  * Mistakes are collected: a call that is wrong returns the value 0, which may be passed on, and
- * esp_builder_finish reports all of them at the places that esp_builder_at has named. */
+ * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a text
+ * would get; it also says when memory ran out in a call before. */
 
 typedef struct esp_builder esp_builder;
 typedef struct esp_value {
@@ -206,7 +214,7 @@ void esp_builder_body(esp_builder *, int body);
 /* Values. */
 esp_value esp_builder_number(esp_builder *, double);
 /* A function of the language or its prelude by name, or an operator: "+", "-" (of one or two), "*", "/", "@".
- */
+ * The value of an output stands, once that is declared, for the output: later ones do not compute it again. */
 esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
 /* x[begin : end] of the last axis; NULL = its end. */
@@ -344,7 +352,8 @@ esp_status esp_forest_create(esp_program *, esp_forest **out, esp_error **error)
 esp_status esp_forest_add(esp_forest *, const esp_structure *, esp_error **error);
 
 /* A structure as the caller has it: nodes linked by pointers, which mean nothing to the library but their
- * identity.  The functions are called for each node that the root reaches, once; `user` is passed through. */
+ * identity.  The functions are called for each node that the root reaches, once; `user` is passed through.  They
+ * must not call the library. */
 typedef struct esp_walk {
 	size_t size; /* sizeof(esp_walk) */
 	void *user;
@@ -361,7 +370,9 @@ typedef struct esp_walk {
 } esp_walk;
 
 /* Appends what `root` reaches.  Children come before their parents in the numbering, the root is the last.  A
- * node that is reached twice is one node with two parents. */
+ * node that is reached twice is one node with two parents; a cycle is told when the forest runs.
+ * ESP_ERROR_INPUT: a child is NULL, there are more nodes than 2^31 - 2, or a node carries no vector that the
+ * model reads there. */
 esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk *, esp_error **error);
 /* Whether esp_session_run would take the forest, without running it. */
 esp_status esp_forest_check(const esp_forest *, esp_error **error);
@@ -370,6 +381,8 @@ void esp_forest_clear(esp_forest *);
 size_t esp_forest_structures(const esp_forest *);
 /* Nodes of one structure of it, or 0. */
 size_t esp_forest_nodes(const esp_forest *, size_t structure);
+/* The child in a slot of a node, by their numbers in the structure; -1 = there is none. */
+int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
 void esp_forest_free(esp_forest *);
 
 /* --- treebanks: bracketed trees, (3 (2 It) (4 (2 works) (2 .))) --- */
@@ -431,8 +444,10 @@ const esp_costs *esp_session_costs(const esp_session *);
  */
 typedef struct esp_export esp_export;
 
+/* ESP_ERROR_INPUT: a state or an output is named "structure_begin" or "__metadata__". */
 esp_status esp_export_create(esp_program *, esp_export **out, esp_error **error);
-/* Appends the results of the session's last run. */
+/* Appends the results of the session's last run, of which a copy is kept in memory.  ESP_ERROR_ARGUMENT: there
+ * are none, or the session belongs to another program. */
 esp_status esp_export_add(esp_export *, const esp_session *, esp_error **error);
 /* Writes a safetensors file: each state and output under its name, [nodes, shape...] or, at the root,
  * [structures, shape...], F32, and "structure_begin", I64[structures + 1], the first node of each structure.

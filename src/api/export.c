@@ -58,8 +58,8 @@ static void describe(esp_export *e)
 	const esp_program *p = e->program;
 	for (size_t i = 0; i < e->states; i++) {
 		const esp_state *s = &p->states[i];
-		e->column[i] =
-		    (struct column){.name = s->name, .elements = s->elements, .rank = s->rank, .shape = s->shape};
+		e->column[i] = (struct column){
+		    .name = s->name, .elements = s->elements, .rank = s->rank, .shape = s->shape};
 	}
 	for (size_t i = e->states; i < e->columns; i++) {
 		const esp_output *o = &p->outputs[i - e->states];

@@ -154,6 +154,16 @@ size_t esp_forest_nodes(const esp_forest *f, size_t structure)
 	return (last ? f->collect.nodes : begin[structure + 1]) - begin[structure];
 }
 
+int32_t esp_forest_child(const esp_forest *f, size_t structure, size_t node, size_t slot)
+{
+	if (node >= esp_forest_nodes(f, structure))
+		return -1;
+	const struct lin_forest all = lin_collect_forest(&f->collect);
+	int32_t first = all.input_begin[structure];
+	const int32_t *edges = &all.child_begin[first + node];
+	return slot < (size_t)(edges[1] - edges[0]) ? all.children[edges[0] + slot] - first : -1;
+}
+
 struct rt_minibatch forest_minibatch(const esp_forest *f)
 {
 	return (struct rt_minibatch){lin_collect_forest(&f->collect), (const void *const *)f->data};

@@ -10,6 +10,7 @@
 #include "io/vocab.h"
 #include "linearize/walk.h"
 #include "runtime/runtime.h"
+#include "runtime/team.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,6 +42,7 @@ struct esp_context {
 	struct allocator hooks;	    /* of errors and texts, which may outlive the context */
 	void (*log)(void *user, const esp_diagnostic *);
 	void *hooks_user;
+	struct rt_team team;
 	size_t cap; /* 0 = none */
 	atomic_size_t used, peak, refused;
 	int cache;
@@ -56,6 +58,8 @@ struct esp_context {
 /* A call begins and ends; the first is false when the context was closed. */
 bool context_enter(struct esp_context *);
 void context_leave(struct esp_context *);
+/* Tells the log when the team could not be made. */
+void context_check_team(struct esp_context *);
 /* Tells the log, once for each id. */
 __attribute__((format(printf, 4, 5))) void context_log(struct esp_context *, enum diag_id, const char *hint,
 						       const char *format, ...);

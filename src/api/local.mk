@@ -6,10 +6,11 @@ include_HEADERS += %D%/espalier.h
 # revision 0; the soname changes then.
 libespalier_version = 0:0:0
 
+# Never unloaded: threads of an ended team may be on their way out of the OpenMP library, which goes with it.
 libespalier_la_SOURCES =
 libespalier_la_LIBADD = libespalier-internal.la
 libespalier_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(libespalier_version) $(DEFINED_LDFLAGS) \
-	-Wl,--version-script=$(srcdir)/%D%/espalier.map
+	-Wl,--version-script=$(srcdir)/%D%/espalier.map -Wl,-z,nodelete
 EXTRA_libespalier_la_DEPENDENCIES = %D%/espalier.map
 EXTRA_DIST += %D%/espalier.map
 

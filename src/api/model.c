@@ -1,6 +1,8 @@
 #include "api/internal.h"
 #include "io/file.h"
 
+#include <string.h>
+
 static void destroy(void *object)
 {
 	esp_model *m = object;
@@ -101,6 +103,30 @@ void esp_model_free(esp_model *m)
 const esp_model_facts *esp_model_describe(const esp_model *m)
 {
 	return m ? &m->facts : NULL;
+}
+
+static struct ra_statement statement_of(const struct ra_model *g, const char *name, int body)
+{
+	if (body == ESP_BODY_LEAF || body == ESP_BODY_INNER) {
+		for (size_t i = 0; i < g->states.n; i++)
+			if (strcmp(g->states.at[i].name, name) == 0)
+				return g->states.at[i].assigned[body == ESP_BODY_LEAF ? RA_LEAF : RA_INNER];
+	} else if (body == ESP_BODY_OUTPUT) {
+		for (size_t i = 0; i < g->outputs.n; i++)
+			if (strcmp(g->outputs.at[i].name, name) == 0)
+				return g->outputs.at[i].computed;
+	}
+	return (struct ra_statement){0};
+}
+
+const char *esp_model_statement(const esp_model *m, const char *name, int body, int *line)
+{
+	struct ra_statement s = {0};
+	if (m && name)
+		s = statement_of(m->graph, name, body);
+	if (line)
+		*line = s.line;
+	return s.text;
 }
 
 struct printing {

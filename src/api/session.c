@@ -97,10 +97,12 @@ static bool remember(esp_session *s, const struct lin_forest *f, struct diags *d
 static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p, struct diags *diags)
 {
 	struct rt_minibatch m = forest_minibatch(f);
+	struct esp_context *c = s->object.context;
 	s->structures = 0;
 	s->generation = 0;
-	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &m, diags))
+	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
 		return false;
+	context_check_team(c);
 	s->structures = m.forest.inputs;
 	s->generation = p->generation;
 	note_costs(s, p);

@@ -3,21 +3,44 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static atomic_uint_fast64_t generation = 1;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* Of the process, like what they tell of. */
+static pthread_once_t registered = PTHREAD_ONCE_INIT;
+static _Atomic uint64_t generation = 1;
+static atomic_uint foreign;
+static atomic_bool inherited;
 
-static void count(void)
+/* Runs before fork() returns, when the child has one thread. */
+static void note_child(void)
 {
 	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&foreign, memory_order_relaxed))
+		atomic_store_explicit(&inherited, true, memory_order_relaxed);
 }
 
-static void listen(void)
+/* Registration fails only when memory is out; forks then go unnoticed, as they would without this file. */
+static void listen_for_children(void)
 {
-	pthread_atfork(NULL, NULL, count);
+	pthread_atfork(NULL, NULL, note_child);
 }
 
 uint64_t fork_generation(void)
 {
-	pthread_once(&once, listen);
+	pthread_once(&registered, listen_for_children);
 	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+void fork_enter_foreign(void)
+{
+	pthread_once(&registered, listen_for_children);
+	atomic_fetch_add_explicit(&foreign, 1, memory_order_relaxed);
+}
+
+void fork_leave_foreign(void)
+{
+	atomic_fetch_sub_explicit(&foreign, 1, memory_order_relaxed);
+}
+
+bool fork_inherited_foreign(void)
+{
+	return atomic_load_explicit(&inherited, memory_order_relaxed);
 }

@@ -53,7 +53,7 @@ void ilir_describe(const struct ilir_module *m, struct image *image)
 	const char **names = ARENA_ARRAY(m->arena, const char *, m->kernels.n);
 	describe_buffers(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		steps[k] = (struct image_step){k, m->kernels.at[k].domain};
+		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain};
 		names[k] = m->kernels.at[k].name;
 	}
 	image->steps = image->kernels = m->kernels.n;

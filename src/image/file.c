@@ -124,6 +124,8 @@ LAYOUT(recipe, sizeof(struct image_recipe), recipe_members);
 static const struct member step_members[] = {
     NUMBER_IN(image_step, kernel, 0, MAX_COUNT),
     NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_INPUTS),
+    NUMBER_IN(image_step, rows, 0, MAX_COUNT),
+    NUMBER_IN(image_step, operations, 0, INT32_MAX),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
 

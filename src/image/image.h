@@ -94,6 +94,8 @@ enum image_domain {
 struct image_step {
 	int kernel;
 	enum image_domain domain;
+	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
+	int operations; /* of one row, estimated; 0 = unknown, and no range of the step is split */
 };
 
 /* --- code --- */

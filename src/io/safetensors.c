@@ -328,6 +328,8 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				"%lld values from value %lld on are wanted of tensor '%s', which has %lld",
 				(long long)count, (long long)first, t->name, (long long)elements);
+	if (!count)
+		return true;
 	/* Narrow values stand at the end of the memory that the f32 values will fill. */
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
 	if (!read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))

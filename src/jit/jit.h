@@ -45,4 +45,11 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *);
 /* The file that jit_backend_load would load, without loading it; NULL = there is none. */
 const char *jit_backend_path(struct arena *, const char *name);
 
+/* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
+ * child with locks that nobody opens.  There jit_backend_load refuses. */
+bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
+		 struct str *object, struct diags *);
+bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
+	       enum jit_text, struct str *, struct diags *);
+
 #endif

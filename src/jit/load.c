@@ -1,6 +1,7 @@
-/* Finds and loads back ends. */
+/* Finds and loads back ends, and calls them. */
 #include "jit/jit.h"
 
+#include "base/fork.h"
 #include "base/str.h"
 
 #include <dlfcn.h>
@@ -60,6 +61,17 @@ static const struct jit_backend *unusable(const struct search *s, const char *pa
 	return NULL;
 }
 
+static const struct jit_backend *locked_away(const struct search *s, const char *path)
+{
+	diag_add(
+	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
+	    "prepare programs before forking, or start the child's work by exec",
+	    "back end '%s' (%s): this process was forked while its parent compiled, and has the compiler's "
+	    "locks without the thread that would open them",
+	    s->name, path);
+	return NULL;
+}
+
 /* The handle is kept: code that the back end has made refers to it, and the loader counts repeated loads by
  * itself. */
 static const struct jit_backend *open_backend(const struct search *s, const char *path)
@@ -78,8 +90,15 @@ static const struct jit_backend *open_backend(const struct search *s, const char
 static const struct jit_backend *load(struct search *s)
 {
 	const char *path = is_name(s->name) ? find(s) : NULL;
-	if (path)
-		return open_backend(s, path);
+	const struct jit_backend *b = NULL;
+	if (path && fork_inherited_foreign())
+		return locked_away(s, path);
+	if (path) {
+		fork_enter_foreign();
+		b = open_backend(s, path);
+		fork_leave_foreign();
+		return b;
+	}
 	diag_add(s->diags, DIAG_BACKEND_NOT_FOUND, (struct diag_at){0},
 		 "install the plug-in, or name its folder in ESPALIER_BACKEND_PATH",
 		 "there is no back end '%s'; looked in: %s", s->name,
@@ -106,6 +125,55 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 	const struct jit_backend *b = guarded_load(&s);
 	arena_free(&arena);
 	return b;
+}
+
+/* One call of a back end. */
+struct foreign {
+	const struct jit_backend *backend;
+	const struct ilir_module *module;
+	const struct jit_options *options;
+	enum jit_text what;
+	struct str *out;
+	struct diags *diags;
+};
+
+/* Memory may run out in the text: the arena's owner hears of it when the back end has been left. */
+static bool call(struct foreign *f, bool (*work)(const struct foreign *))
+{
+	jmp_buf escape, *outer = f->out->arena->escape;
+	volatile bool ok = false, escaped = true;
+	fork_enter_foreign();
+	if (!arena_guard(f->out->arena, &escape)) {
+		ok = work(f);
+		escaped = false;
+	}
+	fork_leave_foreign();
+	f->out->arena->escape = outer;
+	if (escaped)
+		arena_escape(f->out->arena);
+	return ok;
+}
+
+static bool compile(const struct foreign *f)
+{
+	return f->backend->compile(f->module, f->options, f->out, f->diags);
+}
+
+static bool print(const struct foreign *f)
+{
+	return f->backend->print(f->module, f->options, f->what, f->out, f->diags);
+}
+
+bool jit_compile(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+		 struct str *object, struct diags *d)
+{
+	return call(&(struct foreign){b, m, o, JIT_TEXT_IR, object, d}, compile);
+}
+
+bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+	       enum jit_text what, struct str *s, struct diags *d)
+{
+	return call(&(struct foreign){b, m, o, what, s, d}, print);
 }
 
 const char *jit_backend_path(struct arena *arena, const char *name)

@@ -64,14 +64,16 @@ static bool check(const struct lin_collect *c, const struct lin_forest *f, struc
 	return true;
 }
 
+/* For an edge more than there are: a forest without edges has an array of them too. */
 static bool make_room(struct lin_collect *c, int64_t nodes, int64_t edges, struct diags *diags)
 {
 	if (c->nodes + nodes >= INT32_MAX || c->edges + edges >= INT32_MAX)
 		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0}, "run fewer inputs at a time",
 				"with input %lld there are %lld nodes; at most %d can be numbered",
 				(long long)c->inputs, (long long)(c->nodes + nodes), INT32_MAX - 1);
-	if (reserve(c, &c->child_begin, c->nodes + nodes + 1) && reserve(c, &c->children, c->edges + edges) &&
-	    reserve(c, &c->root, c->inputs + 1) && reserve(c, &c->input_begin, c->inputs + 1))
+	if (reserve(c, &c->child_begin, c->nodes + nodes + 1) &&
+	    reserve(c, &c->children, c->edges + edges + 1) && reserve(c, &c->root, c->inputs + 1) &&
+	    reserve(c, &c->input_begin, c->inputs + 1))
 		return true;
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
 			"no memory for %lld nodes more", (long long)nodes);

@@ -287,6 +287,17 @@ ra_ref ra_expand(struct ra_graph *g, const struct ra_scope *scope, const struct 
 
 /* --- bodies --- */
 
+static struct ra_statement statement_at(struct ra_graph *g, struct diag_at at)
+{
+	if (!at.source)
+		return (struct ra_statement){.line = at.line};
+	const char *text = at.source + strspn(at.source, " \t");
+	size_t length = strcspn(text, "\r\n");
+	while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+		length--;
+	return (struct ra_statement){arena_text(g->arena, text, length), at.line};
+}
+
 static void assign_state(struct ra_graph *g, const struct ra_name *state, const struct ra_binding *b,
 			 ra_ref value)
 {
@@ -297,6 +308,8 @@ static void assign_state(struct ra_graph *g, const struct ra_name *state, const 
 		return;
 	}
 	g->assigned[i] = true;
+	g->model->states.at[i].assigned[g->region == RA_IN_LEAF ? RA_LEAF : RA_INNER] =
+	    statement_at(g, b->name.at);
 	g->value[i] = state->broken || !b->value ? none : ra_build_as_state(g, value, i, b->value->span);
 }
 
@@ -375,7 +388,8 @@ void ra_expand_outputs(struct ra_graph *g)
 					   .at_root = o->at_root,
 					   .labels = (int)o->labels.n,
 					   .label = o->labels.at,
-					   .at = o->name.at};
+					   .at = o->name.at,
+					   .computed = statement_at(g, o->name.at)};
 		vec_push(g->arena, &g->model->outputs, output);
 	}
 	ra_expand(g, NULL, g->syntax->unused);

@@ -127,11 +127,16 @@ static void count_uses(const struct ra_model *m, uint32_t *uses)
 		uses[m->outputs.at[i].value.i]++;
 }
 
+static bool is_sum(const struct ra_node *n)
+{
+	return n->op == RA_CHILD_SUM || n->op == RA_CHILD_MAX;
+}
+
 static bool depends_on_each(const struct printer *p, const struct ra_node *n)
 {
 	if (n->op == RA_CHILD)
 		return n->state.slot == RA_EACH_CHILD;
-	if (n->op == RA_CHILD_SUM || n->op == RA_CHILD_MAX)
+	if (is_sum(n))
 		return false;
 	for (int j = 0; j < ra_op_arity(n->op); j++)
 		if (p->each[n->arg[j].i])
@@ -139,11 +144,26 @@ static bool depends_on_each(const struct printer *p, const struct ra_node *n)
 	return false;
 }
 
+/* What stands inside of a sum over children, and holds one, needs a name: sums are not written in sums.
+ * Returns whether the node holds one where it is written. */
+static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
+{
+	const struct ra_node *n = &p->m->nodes.at[i];
+	bool inside = p->each[i] || is_sum(n), any = is_sum(n);
+	for (int j = 0; j < ra_op_arity(n->op); j++) {
+		uint32_t a = n->arg[j].i;
+		p->named[a] |= inside && !p->each[a] && holds[a];
+		any |= holds[a] && !p->named[a];
+	}
+	return any;
+}
+
 static void find_named(struct printer *p)
 {
 	size_t nodes = p->m->nodes.n;
 	uint32_t *uses = ARENA_ARRAY(p->arena, uint32_t, nodes + 1);
 	int *height = ARENA_ARRAY(p->arena, int, nodes + 1);
+	bool *holds = ARENA_ARRAY(p->arena, bool, nodes + 1);
 	count_uses(p->m, uses);
 	for (size_t i = 1; i < nodes; i++) {
 		const struct ra_node *n = &p->m->nodes.at[i];
@@ -153,6 +173,7 @@ static void find_named(struct printer *p)
 		p->each[i] = depends_on_each(p, n);
 		p->named[i] = !is_leaf(n) && (uses[i] > 1 || h + 1 >= NESTING);
 		height[i] = p->named[i] ? 0 : h + 1;
+		holds[i] = name_inner_sums(p, i, holds);
 	}
 }
 

@@ -84,11 +84,18 @@ struct ra_input {
 	struct diag_at at;
 };
 
+/* The line of the text that says it, without the blanks around it. */
+struct ra_statement {
+	const char *text; /* NULL = there is no text */
+	int line;         /* 0 = unknown */
+};
+
 struct ra_state {
 	const char *name;
 	struct ra_shape shape;
 	struct diag_at at;
 	ra_ref value[RA_CASES];
+	struct ra_statement assigned[RA_CASES];
 };
 
 struct ra_output {
@@ -98,6 +105,7 @@ struct ra_output {
 	int labels; /* 0 = none */
 	const char *const *label;
 	struct diag_at at;
+	struct ra_statement computed;
 };
 
 struct ra_model {

@@ -14,9 +14,22 @@ void rt_give(const struct allocator *, void *);
 /* Always false. */
 bool rt_out_of_memory(struct diags *, const char *what);
 
-/* Walks the step table over the minibatch that `buffers` and `sizes` describe. */
+/* Operations that members would do, measured by bench/team.c. */
+enum {
+	RT_SPLIT_OPERATIONS = 100000,  /* for a range to be split */
+	RT_TEAM_OPERATIONS = 1000000,  /* for a run to enter the team */
+	RT_ROUSE_OPERATIONS = 10000000 /* missed by sleeping members, for them to be roused */
+};
+
+/* Walks the step table over the minibatch that `buffers` and `sizes` describe; with the `parts` of a team
+ * that was entered, or alone. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct diags *);
+		  const int32_t *batch_begin, struct rt_team *, int parts, struct diags *);
+/* The operations that members may do of a run over so many nodes. */
+double rt_shared_operations(const struct image *, int64_t nodes);
+/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
+ * halves of tiles when there are fewer tiles than parts; the first is the greatest. */
+int64_t rt_share(int64_t rows, int64_t tile, int part, int parts);
 
 /* Whether every node carries what its case reads of input `which`: a value, and a token within its limit. */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "image/image.h"
 #include "linearize/linearize.h"
+#include "runtime/team.h"
 
 /* --- binding --- */
 
@@ -50,10 +51,12 @@ struct rt_minibatch {
 };
 
 bool rt_session_init(struct rt_session *, const struct allocator *, const struct image *, struct diags *);
-/* Linearizes, fills the index and data buffers, runs the steps.  The image must have code.  After false no
- * result can be read. */
-bool rt_session_run(struct rt_session *, const struct rt_binding *, const struct rt_minibatch *,
-		    struct diags *);
+/* Linearizes, fills the index and data buffers, runs the steps; those with enough work together with the
+ * team, if there is one (NULL = none) and it is free.  The image must have code.  After false no result can
+ * be read.
+ */
+bool rt_session_run(struct rt_session *, const struct rt_binding *, struct rt_team *,
+		    const struct rt_minibatch *, struct diags *);
 /* The row of an output: of a node (forest numbering) or, for an output at the root, of an input.  NULL = no
  * such row. */
 const float *rt_session_row(const struct rt_session *, int output, int64_t row);

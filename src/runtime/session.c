@@ -155,8 +155,8 @@ static bool linearize(struct lin_order *o, const struct image *image, const stru
 	return true;
 }
 
-bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, const struct rt_minibatch *m,
-		    struct diags *diags)
+static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
+		const struct rt_minibatch *m, struct diags *diags)
 {
 	double begin = now();
 	memset(s->sizes, 0, sizeof s->sizes);
@@ -165,7 +165,7 @@ bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, cons
 	note_sizes(s);
 	bool ok = prepare_buffers(s, binding, m, diags);
 	double middle = now();
-	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, diags)) {
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
@@ -176,6 +176,18 @@ bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, cons
 	s->nodes += s->sizes[IMAGE_NODES];
 	s->batches += s->sizes[IMAGE_BATCHES];
 	return true;
+}
+
+/* The team is entered before the minibatch is linearized: its threads wake up meanwhile. */
+bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
+		    const struct rt_minibatch *m, struct diags *diags)
+{
+	double operations = team ? rt_shared_operations(s->image, m->forest.nodes) : 0;
+	int parts = operations >= RT_TEAM_OPERATIONS ? rt_team_enter(team, operations) : 0;
+	bool ok = run(s, binding, team, parts, m, diags);
+	if (parts)
+		rt_team_leave(team);
+	return ok;
 }
 
 bool rt_check(const struct allocator *a, const struct image *image, const struct rt_minibatch *m,

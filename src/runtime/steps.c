@@ -1,9 +1,14 @@
+/* The walk over the step table.
+ *
+ * The caller walks.  A range with enough work becomes a job of the team: each part runs a block of its rows,
+ * which do not depend on each other, and the walk goes on when all have ended.  Everything else the caller
+ * runs itself: ranges with little work, and those that come while the team still wakes up. */
 #include "runtime/internal.h"
 
 enum granularity { WHOLE, BATCHES, NODES };
 
 /* What a domain means: its rows and the ranges they are cut into. */
-static const struct {
+static const struct domain {
 	enum image_size rows;
 	bool past_leaves; /* begins at the first inner node */
 	enum granularity cut;
@@ -20,57 +25,139 @@ static const struct {
 
 /* Steps that take turns: neighbours in the table with one domain. */
 struct group {
-	const struct image *image;
 	const struct image_step *step;
 	int steps;
+};
+
+/* One minibatch on its way through the table. */
+struct walk {
+	const struct image *image;
 	struct image_frame frame;
+	const int32_t *batch_begin;
+	struct rt_team *team;
+	int parts; /* of its jobs; below 2: the caller is alone */
 	struct diags *diags;
 };
 
-static bool run_range(const struct group *g, int64_t begin, int64_t end)
+static bool call_steps(const struct walk *w, const struct group *g, int64_t begin, int64_t end)
 {
-	const struct image_code *code = &g->image->code;
+	const struct image_code *code = &w->image->code;
 	for (int i = 0; i < g->steps && begin < end; i++)
 		if (code->kernels)
-			code->kernels[g->step[i].kernel](g->frame.buffers, begin, end);
-		else if (!code->call(code->self, g->step[i].kernel, &g->frame, begin, end, g->diags))
+			code->kernels[g->step[i].kernel](w->frame.buffers, begin, end);
+		else if (!code->call(code->self, g->step[i].kernel, &w->frame, begin, end, w->diags))
 			return false;
+	return true;
+}
+
+/* --- splitting --- */
+
+int64_t rt_share(int64_t rows, int64_t tile, int part, int parts)
+{
+	while (tile > 1 && (rows + tile - 1) / tile < parts)
+		tile = tile > 3 ? tile / 2 : 1;
+	tile = tile > 1 ? tile : 1;
+	int64_t tiles = (rows + tile - 1) / tile, first = (tiles * part + parts - 1) / parts * tile;
+	return first < rows ? first : rows;
+}
+
+/* A range that is split. */
+struct job {
+	const struct walk *walk;
+	const struct group *group;
+	int64_t begin, rows, tile;
+};
+
+/* Kernels do not fail. */
+static void run_part(void *context, int part, int parts)
+{
+	const struct job *j = context;
+	call_steps(j->walk, j->group, j->begin + rt_share(j->rows, j->tile, part, parts),
+		   j->begin + rt_share(j->rows, j->tile, part + 1, parts));
+}
+
+/* Operations that others would do instead of the caller, whose share is the greatest. */
+static double gain_of(const struct job *j, int parts)
+{
+	double operations = 0;
+	for (int i = 0; i < j->group->steps; i++)
+		operations += j->group->step[i].operations;
+	return operations * (j->rows - rt_share(j->rows, j->tile, 1, parts));
+}
+
+/* Whether to split, now: members that sleep are called only when they can be there before it is done. */
+static bool pays(const struct job *j)
+{
+	const struct walk *w = j->walk;
+	double gain = w->parts > 1 ? gain_of(j, w->parts) : 0;
+	if (gain < RT_SPLIT_OPERATIONS)
+		return false;
+	if (gain >= RT_ROUSE_OPERATIONS || rt_team_awake(w->team))
+		return true;
+	rt_team_miss(w->team, gain);
+	return false;
+}
+
+static int64_t greatest_tile(const struct group *g)
+{
+	int64_t rows = 1;
+	for (int i = 0; i < g->steps; i++)
+		rows = g->step[i].rows > rows ? g->step[i].rows : rows;
+	return rows;
+}
+
+/* --- the walk --- */
+
+static bool run_range(const struct walk *w, const struct group *g, int64_t begin, int64_t end)
+{
+	struct job j = {w, g, begin, end - begin, greatest_tile(g)};
+	if (g->step->domain == IMAGE_DOMAIN_ONCE || !pays(&j))
+		return call_steps(w, g, begin, end);
+	rt_team_run(w->team, run_part, &j);
 	return true;
 }
 
 /* Children have lower numbers than their parents and lie in earlier batches, so ascending ranges find the
  * states they read. */
-static bool run_group(const struct group *g, const int32_t *batch_begin)
+static bool run_group(const struct walk *w, const struct group *g)
 {
-	enum image_domain domain = g->step->domain;
-	const int64_t *sizes = g->frame.sizes;
-	bool past_leaves = domains[domain].past_leaves;
-	int64_t begin = past_leaves ? sizes[IMAGE_LEAVES] : 0, end = sizes[domains[domain].rows];
+	const struct domain *d = &domains[g->step->domain];
+	const int64_t *sizes = w->frame.sizes;
+	int64_t begin = d->past_leaves ? sizes[IMAGE_LEAVES] : 0, end = sizes[d->rows];
 	bool ok = true;
-	switch (domains[domain].cut) {
+	switch (d->cut) {
 	case WHOLE:
-		return run_range(g, begin, end);
+		return run_range(w, g, begin, end);
 	case BATCHES:
-		for (int64_t b = past_leaves; ok && b < sizes[IMAGE_BATCHES]; b++)
-			ok = run_range(g, batch_begin[b], batch_begin[b + 1]);
+		for (int64_t b = d->past_leaves; ok && b < sizes[IMAGE_BATCHES]; b++)
+			ok = run_range(w, g, w->batch_begin[b], w->batch_begin[b + 1]);
 		break;
 	case NODES:
 		for (int64_t n = begin; ok && n < end; n++)
-			ok = run_range(g, n, n + 1);
+			ok = call_steps(w, g, n, n + 1);
 		break;
 	}
 	return ok;
 }
 
-bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct diags *diags)
+/* Half: two parts may share everything. */
+double rt_shared_operations(const struct image *image, int64_t nodes)
 {
+	double operations = 0;
+	for (int i = 0; i < image->steps && image->code.kernels; i++)
+		operations += image->step[i].operations;
+	return operations * nodes / 2;
+}
+
+bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
+		  const int32_t *batch_begin, struct rt_team *team, int parts, struct diags *diags)
+{
+	struct walk w = {image, {buffers, sizes}, batch_begin, team, parts, diags};
 	bool ok = true;
 	for (int i = 0, next; ok && i < image->steps; i = next) {
 		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
 			next++;
-		struct group g = {image, &image->step[i], next - i, {buffers, sizes}, diags};
-		ok = run_group(&g, batch_begin);
+		ok = run_group(&w, &(struct group){&image->step[i], next - i});
 	}
 	return ok;
 }

@@ -58,6 +58,11 @@ struct sched {
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
+/* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
+struct sched_work {
+	int rows, operations;
+};
+struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int body);
 /* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after diagnostics. */
 bool sched_read(struct sched *, const struct sched_plan *, const char *file, const char *text, size_t length,
 		struct diags *);

@@ -126,9 +126,10 @@ static void check_refusals(struct kit *k, esp_export *e)
 {
 	esp_error *error;
 	esp_program *p;
-	esp_export *other;
+	esp_export *other, *unused;
 	esp_program_create(k->model, k->weights, &interpreted, &p, NULL);
 	esp_export_create(p, &other, NULL);
+	unused = other;
 	tap_ok(esp_export_add(other, k->session, &error) == ESP_ERROR_ARGUMENT &&
 		   error_is(error, "bad-argument"),
 	       "results of another program are refused");
@@ -157,6 +158,7 @@ static void check_refusals(struct kit *k, esp_export *e)
 	       "arguments must be there");
 	esp_session_free(s);
 	esp_program_free(p);
+	esp_export_free(unused);
 }
 
 static void check_names(struct kit *k)

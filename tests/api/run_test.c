@@ -37,6 +37,42 @@ static void test_program(const struct kit *k)
 	       "sizes come from the weights");
 }
 
+static bool says(const esp_model *m, const char *name, int body, const char *text, int line)
+{
+	int found = -1;
+	const char *statement = esp_model_statement(m, name, body, &found);
+	return (text ? statement && strcmp(statement, text) == 0 : !statement) && found == line;
+}
+
+static void test_statements(const struct kit *k)
+{
+	const esp_model *m = k->model;
+	tap_ok(says(m, "h", ESP_BODY_LEAF, "h = E[word]", 8) &&
+		   says(m, "h", ESP_BODY_INNER, "h = W @ left.h + right.h", 10) &&
+		   says(m, "total", ESP_BODY_OUTPUT, "output total = sum(h) at root", 12),
+	       "a model says where states and outputs are computed");
+	tap_ok(says(m, "h", ESP_BODY_OUTPUT, NULL, 0) && says(m, "total", ESP_BODY_LEAF, NULL, 0) &&
+		   says(m, "h", 77, NULL, 0) && says(m, NULL, ESP_BODY_LEAF, NULL, 0) &&
+		   says(NULL, "h", ESP_BODY_LEAF, NULL, 0) &&
+		   esp_model_statement(m, "h", ESP_BODY_LEAF, NULL),
+	       "what it does not have it has no line of");
+	static const char both[] =
+	    "model m\nstructure tree(*)\nstate h # a comment\nnode:\n"
+	    "\th = 1 + \t # of itself\r\noutput x = h";
+	esp_model *node = NULL;
+	esp_model_parse(k->context, "m.ra", both, strlen(both), &node, NULL);
+	tap_ok(!node, "a line goes on in brackets only");
+	static const char brackets[] =
+	    "model m\nstructure tree(*)\nstate h # a comment\nnode:\n"
+	    "\th = (1 + \t \r\n 2)\noutput x = h";
+	esp_model_parse(k->context, "m.ra", brackets, strlen(brackets), &node, NULL);
+	tap_ok(says(node, "h", ESP_BODY_LEAF, "h = (1 +", 5) &&
+		   says(node, "h", ESP_BODY_INNER, "h = (1 +", 5) &&
+		   says(node, "x", ESP_BODY_OUTPUT, "output x = h", 7),
+	       "a body for all nodes is both; of a long statement there is the first line");
+	esp_model_free(node);
+}
+
 /* A root first, its leaves after it; word 3 at the left, 2 at the right. */
 static const int32_t first_begin[] = {0, 2, 2, 2}, first_children[] = {2, 1}, first_words[] = {-1, 2, 3};
 static const void *const first_data[] = {first_words};
@@ -51,6 +87,14 @@ static void test_results(struct kit *k)
 	tap_ok(esp_forest_structures(k->forest) == 2 && esp_forest_nodes(k->forest, 0) == 3 &&
 		   esp_forest_nodes(k->forest, 1) == 3 && esp_forest_nodes(k->forest, 2) == 0,
 	       "a forest counts its structures");
+	const esp_forest *f = k->forest;
+	tap_ok(esp_forest_child(f, 0, 2, 0) == 0 && esp_forest_child(f, 0, 2, 1) == 1 &&
+		   esp_forest_child(f, 1, 0, 0) == 2 && esp_forest_child(f, 1, 0, 1) == 1,
+	       "a forest knows the children of its nodes");
+	tap_ok(esp_forest_child(f, 0, 2, 2) == -1 && esp_forest_child(f, 0, 0, 0) == -1 &&
+		   esp_forest_child(f, 1, 3, 0) == -1 && esp_forest_child(f, 2, 0, 0) == -1 &&
+		   esp_forest_child(NULL, 0, 0, 0) == -1,
+	       "a child that is not there is -1");
 	tap_ok(esp_forest_check(k->forest, &error) == ESP_OK &&
 		   esp_session_run(k->session, k->forest, &error) == ESP_OK,
 	       "a forest runs");
@@ -410,6 +454,7 @@ int main(void)
 	if (!tap_ok(make_kit(&k, NULL, weights, &error) == ESP_OK, "all objects are made"))
 		return printf("# %s", esp_error_text(error)), tap_done();
 	test_program(&k);
+	test_statements(&k);
 	test_results(&k);
 	test_at(&k);
 	test_structures(&k);

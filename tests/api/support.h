@@ -71,7 +71,7 @@ static inline const char *write_text(const char *name, const char *text)
 
 static inline const char *write_weights(const char *name, const struct tensor *t, int n)
 {
-	static char file[1 << 16];
+	static char file[1 << 18];
 	char header[1000] = "{";
 	size_t data = 0, length;
 	for (int i = 0; i < n; i++) {

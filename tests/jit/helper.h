@@ -56,7 +56,7 @@ static inline bool compile_for(struct fixture *f, const char *target, bool nativ
 {
 	struct jit_options o = {target_find(target), native};
 	struct str object = str_in(&f->arena);
-	bool ok = f->backend->compile(&f->m, &o, &object, &f->diags) && load_object(f, &object, code);
+	bool ok = jit_compile(f->backend, &f->m, &o, &object, &f->diags) && load_object(f, &object, code);
 	show_diags(&f->diags);
 	return ok;
 }

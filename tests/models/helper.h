@@ -212,7 +212,7 @@ static inline bool start_run(struct test_run *r, const struct test_model *t, con
 
 static inline bool run_forest(struct test_run *r, const struct rt_minibatch *m)
 {
-	bool ok = rt_session_run(&r->session, &r->binding, m, &r->diags);
+	bool ok = rt_session_run(&r->session, &r->binding, NULL, m, &r->diags);
 	print_diags(&r->diags);
 	return ok;
 }

@@ -142,6 +142,9 @@ static void check_precedence(void)
 		   "model m\nstructure tree(k, t1)\ninput x[D]\nparam t2[D]\nparam k1.h[D]\nstate h[D], k3\n"
 		   "leaf:\n h = x\n k3 = 0\ninner:\n y = tanh(k.h)\n k3 = 1\n"
 		   " h = y * y + t2 * sum(j.h * k1.h for j in children) + t1.h\noutput t4 = softmax(h)\n");
+	check_text("a sum over children that another uses has a name", HEAD
+		   "inner:\n s = sum(k.h for k in children)\n t = s + 1\n h = W @ sum(tanh(k.h * t) for k in "
+		   "children) + max(s for k in children)\noutput o = h\n");
 	check_text("labels hold quotes, backslashes and UTF-8", HEAD
 		   "inner:\n h = W @ left.h\noutput o = h[0:3] at root labels \"a \\\"b\\\"\", \"\\\\\", "
 		   "\"\xc3\xa9\"\n");

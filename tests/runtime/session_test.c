@@ -41,7 +41,7 @@ static const char *run_steps(const struct image_step *steps, int n, const struct
 	diags_init(&diags, &allocator_default);
 	calls[0] = 0;
 	if (!rt_session_init(&s, &allocator_default, &image, &diags) ||
-	    !rt_session_run(&s, &binding, &(struct rt_minibatch){*forest, NULL}, &diags))
+	    !rt_session_run(&s, &binding, NULL, &(struct rt_minibatch){*forest, NULL}, &diags))
 		strcpy(calls, "failed");
 	rt_session_free(&s);
 	diags_free(&diags);
@@ -55,31 +55,34 @@ static void test_steps(void)
 		int n;
 		struct image_step step[4];
 	} cases[] = {
-	    {"once sees all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_ONCE}}},
-	    {"leaves", "a0-5 ", 1, {{0, IMAGE_DOMAIN_LEAVES}}},
-	    {"inner nodes batch by batch", "a5-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_INNER}}},
+	    {"once sees all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_ONCE, 0, 0}}},
+	    {"leaves", "a0-5 ", 1, {{0, IMAGE_DOMAIN_LEAVES, 0, 0}}},
+	    {"inner nodes batch by batch", "a5-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_INNER, 0, 0}}},
 	    {"inner steps take turns",
 	     "a5-7 b5-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_INNER}, {1, IMAGE_DOMAIN_INNER}}},
+	     {{0, IMAGE_DOMAIN_INNER, 0, 0}, {1, IMAGE_DOMAIN_INNER, 0, 0}}},
 	    {"all nodes batch by batch",
 	     "a0-5 b0-5 a5-7 b5-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_BATCH}, {1, IMAGE_DOMAIN_BATCH}}},
+	     {{0, IMAGE_DOMAIN_BATCH, 0, 0}, {1, IMAGE_DOMAIN_BATCH, 0, 0}}},
 	    {"inner nodes one by one",
 	     "a5-6 b5-6 a6-7 b6-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_INNER_NODE}, {1, IMAGE_DOMAIN_INNER_NODE}}},
-	    {"nodes one by one", "a0-1 a1-2 a2-3 a3-4 a4-5 a5-6 a6-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_NODE}}},
-	    {"all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_NODES}}},
-	    {"inputs", "a0-2 ", 1, {{0, IMAGE_DOMAIN_INPUTS}}},
+	     {{0, IMAGE_DOMAIN_INNER_NODE, 0, 0}, {1, IMAGE_DOMAIN_INNER_NODE, 0, 0}}},
+	    {"nodes one by one",
+	     "a0-1 a1-2 a2-3 a3-4 a4-5 a5-6 a6-7 a7-8 ",
+	     1,
+	     {{0, IMAGE_DOMAIN_NODE, 0, 0}}},
+	    {"all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_NODES, 0, 0}}},
+	    {"inputs", "a0-2 ", 1, {{0, IMAGE_DOMAIN_INPUTS, 0, 0}}},
 	    {"steps of different domains follow each other",
 	     "a0-5 b5-7 c5-7 b7-8 c7-8 d0-8 ",
 	     4,
-	     {{0, IMAGE_DOMAIN_LEAVES},
-	      {1, IMAGE_DOMAIN_INNER},
-	      {2, IMAGE_DOMAIN_INNER},
-	      {3, IMAGE_DOMAIN_NODES}}},
+	     {{0, IMAGE_DOMAIN_LEAVES, 0, 0},
+	      {1, IMAGE_DOMAIN_INNER, 0, 0},
+	      {2, IMAGE_DOMAIN_INNER, 0, 0},
+	      {3, IMAGE_DOMAIN_NODES, 0, 0}}},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const char *found = run_steps(cases[i].step, cases[i].n, &two_trees);
@@ -87,7 +90,7 @@ static void test_steps(void)
 			printf("# found %s\n", found);
 	}
 	static const struct image_step all[] = {
-	    {0, IMAGE_DOMAIN_ONCE}, {1, IMAGE_DOMAIN_INNER}, {2, IMAGE_DOMAIN_INPUTS}};
+	    {0, IMAGE_DOMAIN_ONCE, 0, 0}, {1, IMAGE_DOMAIN_INNER, 0, 0}, {2, IMAGE_DOMAIN_INPUTS, 0, 0}};
 	static const int32_t no_children[] = {0, 0};
 	struct lin_forest leaf = {1, 1, no_children, no_children, root + 2, NULL};
 	leaf.root = no_children;
@@ -141,7 +144,7 @@ static void copy_roots(void *const *b, int64_t begin, int64_t end)
 
 static image_kernel *const kernels[] = {compute_h, copy_roots};
 static const struct image_step tree_steps[] = {
-    {0, IMAGE_DOMAIN_LEAVES}, {0, IMAGE_DOMAIN_INNER}, {1, IMAGE_DOMAIN_INPUTS}};
+    {0, IMAGE_DOMAIN_LEAVES, 0, 0}, {0, IMAGE_DOMAIN_INNER, 0, 0}, {1, IMAGE_DOMAIN_INPUTS, 0, 0}};
 
 static const struct image tree_image = {
     .children = 2,
@@ -178,7 +181,7 @@ static void test_values(struct rt_session *s, struct diags *diags)
 {
 	const void *const data[] = {words, values};
 	struct rt_minibatch m = minibatch_of(data);
-	tap_ok(rt_session_run(s, &tree_binding, &m, diags), "a minibatch runs");
+	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, diags), "a minibatch runs");
 	/* leaves 11, 22, 34, 43, 56; node 2: 11 + 44 + 7; node 4: 62 + 68 + 9; node 7: 43 + 112 + 5 */
 	tap_ok(row(s, 0, 0) == 11 && row(s, 0, 1) == 22 && row(s, 0, 3) == 34 && row(s, 0, 5) == 43 &&
 		   row(s, 0, 6) == 56,
@@ -193,7 +196,7 @@ static void test_values(struct rt_session *s, struct diags *diags)
 	       "rows that do not exist are NULL");
 	tap_ok(s->runs == 1 && s->structures == 2 && s->nodes == 8 && s->batches == 3, "the run is counted");
 	weight = 2;
-	tap_ok(rt_session_run(s, &tree_binding, &m, diags) && row(s, 0, 0) == 22,
+	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, diags) && row(s, 0, 0) == 22,
 	       "a run takes the weights that the binding has now");
 	weight = 1;
 }
@@ -204,7 +207,7 @@ static void refuse(struct rt_session *s, const void *const *data, enum diag_id i
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
 	struct rt_minibatch m = minibatch_of(data);
-	bool ok = rt_session_run(s, &tree_binding, &m, &diags);
+	bool ok = rt_session_run(s, &tree_binding, NULL, &m, &diags);
 	tap_ok(!ok && diags.n == 1 && diags.at[0].id == id && strstr(diags.at[0].message, names), "%s", what);
 	if (diags.n)
 		printf("# %s\n", diags.at[0].message);
@@ -233,13 +236,13 @@ static void test_refusals(struct rt_session *s)
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
 	struct rt_minibatch m = minibatch_of(data);
-	tap_ok(rt_session_run(s, &tree_binding, &m, &diags) && row(s, 0, 4) == 139,
+	tap_ok(rt_session_run(s, &tree_binding, NULL, &m, &diags) && row(s, 0, 4) == 139,
 	       "a token that no case reads is not looked at");
 	words[4] = -1;
 	static const int32_t one[] = {0, 0, 1}, first[] = {0};
 	m.forest = (struct lin_forest){2, 1, one, first, root + 2, NULL};
 	m.forest.root = first;
-	tap_ok(!rt_session_run(s, &tree_binding, &m, &diags) && diags.n == 1 &&
+	tap_ok(!rt_session_run(s, &tree_binding, NULL, &m, &diags) && diags.n == 1 &&
 		   diags.at[0].id == DIAG_WRONG_ARITY,
 	       "what the linearizer refuses is refused");
 	diags_free(&diags);
@@ -267,15 +270,15 @@ static void test_memory(void)
 		requests = n;
 		diags_init(&diags, &allocator_default);
 		ok = rt_session_init(&s, &a, &tree_image, &diags) &&
-		     rt_session_run(&s, &tree_binding, &m, &diags);
+		     rt_session_run(&s, &tree_binding, NULL, &m, &diags);
 		right &= ok || (diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY);
 		requests = 1000;
 		if (!ok && s.buffers) {
 			diags_free(&diags);
-			right &= rt_session_run(&s, &tree_binding, &m, &diags) && row(&s, 0, 7) == 160;
+			right &= rt_session_run(&s, &tree_binding, NULL, &m, &diags) && row(&s, 0, 7) == 160;
 		}
 		int before = requests;
-		right &= !ok || (rt_session_run(&s, &tree_binding, &m, &diags) && requests == before);
+		right &= !ok || (rt_session_run(&s, &tree_binding, NULL, &m, &diags) && requests == before);
 		rt_session_free(&s);
 		diags_free(&diags);
 	}

@@ -1,0 +1,168 @@
+/* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
+ *
+ *   watching   an empty job right after another one: the members have not gone to sleep
+ *   asleep     an empty job after a pause: they have
+ *   rousing    what a caller pays who enters then, and has no job for them yet
+ *   awake      after how long they are there
+ *   break-even a job of N operations (one fused multiply-add is two), alone and shared out
+ *
+ * In microseconds: the least and the median of many turns.  The constants of runtime/internal.h come from
+ * here. */
+#include "runtime/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { TURNS = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8 };
+
+typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
+
+static double microseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
+}
+
+static void idle(double for_microseconds)
+{
+	struct timespec t = {0, (long)(for_microseconds * 1000)};
+	if (for_microseconds > 0)
+		nanosleep(&t, NULL);
+}
+
+/* --- samples --- */
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+struct summary {
+	double least, median;
+};
+
+static struct summary summarize(double *sample, int n)
+{
+	qsort(sample, n, sizeof *sample, ascending);
+	return (struct summary){sample[0], sample[n / 2]};
+}
+
+/* --- jobs --- */
+
+static void nothing(void *job, int part, int parts)
+{
+	(void)job, (void)part, (void)parts;
+}
+
+/* Multiply-adds in registers, shared out evenly. */
+static void compute(void *operations, int part, int parts)
+{
+	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)part;
+	long turns = *(long *)operations / (2L * CHAINS * LANES * parts);
+	for (long i = 0; i < turns; i++) {
+		__asm__ volatile("" : "+x"(factor));
+		for (int c = 0; c < CHAINS; c++)
+			sum[c] = sum[c] * factor + term;
+	}
+	__asm__ volatile("" : : "m"(sum));
+}
+
+/* --- measurements --- */
+
+struct situation {
+	const char *name;
+	double pause;
+};
+
+static double one_run(struct rt_team *t, const struct situation *s, void (*work)(void *, int, int), void *job)
+{
+	idle(s->pause);
+	double begin = microseconds();
+	if (!rt_team_enter(t, 0))
+		return 1e9;
+	rt_team_run(t, work, job);
+	double time = microseconds() - begin;
+	rt_team_leave(t);
+	return time;
+}
+
+static void print(const char *name, double *sample, int n)
+{
+	struct summary r = summarize(sample, n);
+	printf("%-12s %8.2f %8.2f\n", name, r.least, r.median);
+}
+
+static void measure_empty(struct rt_team *t, const struct situation *s)
+{
+	double sample[TURNS];
+	for (int i = 0; i < TURNS; i++) {
+		if (!s->pause)
+			one_run(t, s, nothing, NULL);
+		sample[i] = one_run(t, s, nothing, NULL);
+	}
+	print(s->name, sample, TURNS);
+}
+
+static void measure_waking(struct rt_team *t)
+{
+	double entered[TURNS], awake[TURNS];
+	for (int i = 0; i < TURNS; i++) {
+		idle(ASLEEP);
+		double begin = microseconds();
+		if (!rt_team_enter(t, RT_ROUSE_OPERATIONS))
+			exit(1);
+		entered[i] = microseconds() - begin;
+		while (!rt_team_awake(t) && microseconds() - begin < ASLEEP)
+			;
+		awake[i] = microseconds() - begin;
+		rt_team_leave(t);
+	}
+	print("rousing", entered, TURNS);
+	print("awake", awake, TURNS);
+}
+
+/* Alone and together in turn. */
+static void measure_gain(struct rt_team *t, const struct situation *s, long operations)
+{
+	double alone[TURNS], together[TURNS];
+	for (int i = 0; i < TURNS; i++) {
+		idle(s->pause);
+		double begin = microseconds();
+		compute(&operations, 0, 1);
+		alone[i] = microseconds() - begin;
+		if (!s->pause)
+			one_run(t, s, nothing, NULL);
+		together[i] = one_run(t, s, compute, &operations);
+	}
+	struct summary a = summarize(alone, TURNS), b = summarize(together, TURNS);
+	printf("%-12s %8ld %8.2f %8.2f %8.2f %8.2f %8.2f\n", s->name, operations, a.least, a.median, b.least,
+	       b.median, a.median / b.median);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct situation empty[] = {{"watching", 0}, {"asleep", ASLEEP}};
+	struct rt_team team;
+	int threads = argc > 1 ? atoi(argv[1]) : 2;
+	rt_team_init(&team, &allocator_default, threads);
+	double begin = microseconds();
+	int parts = rt_team_enter(&team, RT_ROUSE_OPERATIONS);
+	printf("%d parts, made in %.0f us\n\n%-12s %8s %8s\n", parts, microseconds() - begin, "", "least",
+	       "median");
+	if (!parts)
+		return 1;
+	rt_team_leave(&team);
+	for (int i = 0; i < 2; i++)
+		measure_empty(&team, &empty[i]);
+	measure_waking(&team);
+	printf("\n%-12s %8s %8s %8s %8s %8s %8s\n", "", "operations", "alone", "median", "together", "median",
+	       "times");
+	for (int i = 0; i < 2; i++)
+		for (long operations = 64 << 10; operations <= 16 << 20; operations *= 2)
+			measure_gain(&team, &empty[i], operations);
+	rt_team_stop(&team);
+	return 0;
+}

@@ -1,0 +1,383 @@
+#include "runtime/team.h"
+
+#include "base/fork.h"
+#include "runtime/internal.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <omp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	LINE = 64,
+	/* How long a thread watches before it sleeps: as long as it takes to wake up (bench/team.c), so that
+	 * no other guess about what comes would have cost less than half as much. */
+	WATCH_NANOSECONDS = 100000,
+	PAUSES = 32, /* between two looks at the clock */
+	YIELDS = 8   /* offered to others, who may be those that are waited for */
+};
+
+/* Something that threads wait for: its turn changes. */
+struct gate {
+	_Alignas(LINE) atomic_uint turn;
+	atomic_uint sleepers;
+};
+
+/* A part of the jobs. */
+struct part {
+	_Alignas(LINE) atomic_uint taken; /* the turn of the job of which it was begun last */
+};
+
+/* What the threads of a team share. */
+struct rt_crew {
+	struct gate up;	  /* moves when the region was entered, or cannot be */
+	struct gate jobs; /* moves when there is a job, or nothing more to do */
+	struct gate done; /* moves when all parts of a job have ended */
+	_Alignas(LINE) atomic_int ended;
+	/* changed by who holds the team, read by who has taken a part */
+	_Alignas(LINE) void (*work)(void *job, int part, int parts);
+	void *job;
+	atomic_bool end;
+	/* set before there are threads */
+	int wanted;   /* members */
+	bool crowded; /* more parts than processors: watching keeps others from working */
+	/* known when `up` has moved */
+	int parts;
+	int trouble;
+	pthread_t master;
+	struct part part[]; /* 0 is not used: it is always the caller's */
+};
+
+/* --- waiting --- */
+
+static int64_t nanoseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void pause_briefly(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+static bool moved(struct gate *g, unsigned from)
+{
+	return atomic_load_explicit(&g->turn, memory_order_acquire) != from;
+}
+
+/* Watches the gate without sleeping; false when it has not moved in time. */
+static bool watch(struct gate *g, unsigned from, bool crowded)
+{
+	int64_t end = crowded ? 0 : nanoseconds() + WATCH_NANOSECONDS;
+	do
+		for (int i = 0; i < PAUSES; i++) {
+			if (moved(g, from))
+				return true;
+			pause_briefly();
+		}
+	while (!crowded && nanoseconds() < end);
+	for (int i = 0; i < YIELDS; i++) {
+		sched_yield();
+		if (moved(g, from))
+			return true;
+	}
+	return false;
+}
+
+/* Whoever sleeps has said so before it looked at the turn for the last time, and gate_move changes the turn
+ * before it looks for sleepers: one of the two sees the other. */
+static void gate_wait(struct gate *g, unsigned from, bool crowded)
+{
+	while (!watch(g, from, crowded)) {
+		atomic_fetch_add(&g->sleepers, 1);
+		syscall(SYS_futex, &g->turn, FUTEX_WAIT_PRIVATE, from, NULL, NULL, 0);
+		atomic_fetch_sub(&g->sleepers, 1);
+	}
+}
+
+/* Sleepers wake up and watch again. */
+static void gate_rouse(struct gate *g)
+{
+	if (atomic_load(&g->sleepers))
+		syscall(SYS_futex, &g->turn, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* What was written before can be read by whoever sees the new turn. */
+static void gate_move(struct gate *g)
+{
+	atomic_fetch_add(&g->turn, 1);
+	gate_rouse(g);
+}
+
+static unsigned gate_turn(struct gate *g)
+{
+	return atomic_load_explicit(&g->turn, memory_order_acquire);
+}
+
+/* --- jobs --- */
+
+/* Begins a part, unless another thread has: every part of a job is begun once before the next job is there,
+ * and so who has taken it finds the job as it was when it was handed over. */
+static bool take_part(struct rt_crew *c, int part, unsigned turn)
+{
+	unsigned before = turn - 1;
+	return atomic_compare_exchange_strong(&c->part[part].taken, &before, turn);
+}
+
+/* True for the part that ends last. */
+static bool end_part(struct rt_crew *c)
+{
+	if (atomic_fetch_add(&c->ended, 1) + 1 < c->parts)
+		return false;
+	atomic_store_explicit(&c->ended, 0, memory_order_relaxed);
+	return true;
+}
+
+static void run_job(struct rt_crew *c)
+{
+	unsigned turn = gate_turn(&c->jobs), done = gate_turn(&c->done);
+	c->work(c->job, 0, c->parts);
+	for (int part = 1; part < c->parts; part++)
+		if (take_part(c, part, turn)) {
+			c->work(c->job, part, c->parts);
+			end_part(c);
+		}
+	if (!end_part(c))
+		gate_wait(&c->done, done, c->crowded);
+}
+
+/* A member's life.  It may have missed jobs. */
+static void serve(struct rt_crew *c, int part)
+{
+	for (unsigned turn = 0;;) {
+		gate_wait(&c->jobs, turn, c->crowded);
+		turn = gate_turn(&c->jobs);
+		if (atomic_load_explicit(&c->end, memory_order_relaxed))
+			return;
+		if (take_part(c, part, turn)) {
+			c->work(c->job, part, c->parts);
+			if (end_part(c))
+				gate_move(&c->done);
+		}
+	}
+}
+
+/* --- threads --- */
+
+/* The processors of one of OpenMP's places; false when there are none. */
+static bool place_of(int part, cpu_set_t *set)
+{
+	int id[CPU_SETSIZE], places = omp_get_proc_bind() == omp_proc_bind_false ? 0 : omp_get_num_places();
+	int ids = places ? omp_get_place_num_procs(part % places) : 0;
+	if (ids < 1 || ids > CPU_SETSIZE)
+		return false;
+	omp_get_place_proc_ids(part % places, id);
+	CPU_ZERO(set);
+	for (int i = 0; i < ids; i++)
+		CPU_SET(id[i], set);
+	return true;
+}
+
+/* A new thread is bound to where the thread that made it is bound, which is a caller that has work to do
+ * there.  It goes where the process may run; or, when the host's environment binds threads, to the place
+ * after those of the parts before it. */
+static void settle(int part)
+{
+	cpu_set_t set;
+	if (place_of(part, &set) || sched_getaffinity(getpid(), sizeof set, &set) == 0)
+		sched_setaffinity(0, sizeof set, &set);
+	pthread_setname_np(pthread_self(), "espalier");
+}
+
+static int processors(void)
+{
+	cpu_set_t set;
+	return sched_getaffinity(getpid(), sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* A chain of threads, each made by the one before and still there when the next is made.  OpenMP ends the
+ * process when it cannot make a thread: what it will need is tried out before.  NULL or the error. */
+static void *rehearse(void *threads)
+{
+	intptr_t n = (intptr_t)threads;
+	pthread_t next;
+	void *error = NULL;
+	if (n > 0 && !(error = (void *)(intptr_t)pthread_create(&next, NULL, rehearse, (void *)(n - 1))))
+		pthread_join(next, &error);
+	return error;
+}
+
+/* The master: its settings of OpenMP are its own, the host's stay as they are. */
+static void *lead(void *crew)
+{
+	struct rt_crew *c = crew;
+	c->trouble = (intptr_t)rehearse((void *)(intptr_t)(c->wanted - 1));
+	if (c->trouble) {
+		gate_move(&c->up);
+		return NULL;
+	}
+	omp_set_dynamic(0);
+	omp_set_max_active_levels(1);
+#pragma omp parallel num_threads(c->wanted)
+	{
+		int member = omp_get_thread_num();
+		if (member == 0) {
+			c->parts = omp_get_num_threads() + 1;
+			gate_move(&c->up);
+		}
+		settle(member + 1);
+		serve(c, member + 1);
+	}
+	return NULL;
+}
+
+/* Signals are the host's affair: no thread of a team handles them. */
+static int make_master(struct rt_crew *c)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(&c->master, NULL, lead, c);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error;
+}
+
+/* Makes the threads and waits until it is known how many they are; the error or 0. */
+static int start(struct rt_crew *c)
+{
+	int error = make_master(c);
+	if (error)
+		return error;
+	gate_wait(&c->up, 0, false);
+	if (c->trouble)
+		pthread_join(c->master, NULL);
+	return c->trouble;
+}
+
+/* --- the team --- */
+
+void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
+{
+	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
+	pthread_mutex_init(&t->lock, NULL);
+}
+
+/* With the lock held.  When memory is out the next caller may find some; threads are not tried for again. */
+static bool make_crew(struct rt_team *t)
+{
+	struct rt_crew *c = rt_take(t->allocator, sizeof *c + t->threads * sizeof *c->part);
+	if (!c)
+		return false;
+	c->wanted = t->threads - 1;
+	c->crowded = t->threads > processors();
+	int error = start(c);
+	if (error) {
+		rt_give(t->allocator, c);
+		atomic_store(&t->trouble, error);
+		atomic_store(&t->closed, true);
+		return false;
+	}
+	t->crew = c;
+	return true;
+}
+
+/* In a child the lock may be held by a thread that is not there. */
+static bool may_enter(struct rt_team *t)
+{
+	return t->threads > 1 && !atomic_load_explicit(&t->closed, memory_order_relaxed) &&
+	       fork_generation() == t->generation;
+}
+
+/* Whether enough was missed to have the members awake from now on; it is then counted anew. */
+static bool missed_enough(struct rt_team *t, double operations)
+{
+	t->missed += operations;
+	if (t->missed < RT_ROUSE_OPERATIONS)
+		return false;
+	t->missed = 0;
+	return true;
+}
+
+/* With the lock held.  Runs that are far apart do not add up: members would be asleep again. */
+static bool have_crew(struct rt_team *t, double operations)
+{
+	if (nanoseconds() - t->left > WATCH_NANOSECONDS)
+		t->missed = 0;
+	if (t->crew && operations >= RT_ROUSE_OPERATIONS)
+		gate_rouse(&t->crew->jobs);
+	return t->crew || (missed_enough(t, operations) && make_crew(t));
+}
+
+int rt_team_enter(struct rt_team *t, double operations)
+{
+	if (!may_enter(t) || pthread_mutex_trylock(&t->lock) != 0)
+		return 0;
+	if (!atomic_load(&t->closed) && have_crew(t, operations))
+		return t->crew->parts;
+	rt_team_leave(t);
+	return 0;
+}
+
+void rt_team_run(struct rt_team *t, void (*work)(void *job, int part, int parts), void *job)
+{
+	struct rt_crew *c = t->crew;
+	c->work = work;
+	c->job = job;
+	gate_move(&c->jobs);
+	run_job(c);
+}
+
+bool rt_team_awake(const struct rt_team *t)
+{
+	return !atomic_load_explicit(&t->crew->jobs.sleepers, memory_order_relaxed);
+}
+
+void rt_team_miss(struct rt_team *t, double operations)
+{
+	if (missed_enough(t, operations))
+		gate_rouse(&t->crew->jobs);
+}
+
+void rt_team_leave(struct rt_team *t)
+{
+	t->left = nanoseconds();
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* With the lock held: nobody has the team. */
+static void end_crew(struct rt_crew *c)
+{
+	atomic_store_explicit(&c->end, true, memory_order_relaxed);
+	gate_move(&c->jobs);
+	pthread_join(c->master, NULL);
+}
+
+void rt_team_stop(struct rt_team *t)
+{
+	bool here = fork_generation() == t->generation;
+	if (here) {
+		atomic_store(&t->closed, true);
+		pthread_mutex_lock(&t->lock);
+	}
+	if (here && t->crew)
+		end_crew(t->crew);
+	rt_give(t->allocator, t->crew);
+	t->crew = NULL;
+	if (here)
+		pthread_mutex_unlock(&t->lock);
+}
+
+int rt_team_trouble(struct rt_team *t)
+{
+	return atomic_load_explicit(&t->trouble, memory_order_relaxed) ? atomic_exchange(&t->trouble, 0) : 0;
+}

@@ -1,0 +1,59 @@
+/* The team: threads that help callers, all callers of one context, one at a time.
+ *
+ *   budget T  the caller that has the team and T - 1 members
+ *   made      when there is enough to do, and kept; a process that computes little never makes it
+ *   OpenMP    a master thread of the team's own enters one parallel region of T - 1 threads, itself one of
+ *             them, for the life of the team: OpenMP gives each thread that enters a region a team of its
+ * own, so callers never do busy      a caller that finds another one in the team computes alone; nobody
+ * queues jobs      have as many parts as the team has threads, each with a thread that it belongs to.  A part
+ * that its member has not begun when the caller has nothing else to do is the caller's: members that sleep,
+ * or that the system has not found a processor for, are not waited for asleep    members watch for jobs for
+ * some time, then sleep.  A job is handed over in less than a microsecond, but waking up takes a hundred.  So
+ * what comes while they sleep is counted, and only when enough was missed are they roused fork      a child
+ * has the caller's thread only: there the team cannot be entered, and stopping it touches no thread
+ *
+ * The host may use OpenMP as it likes, callers may stand inside of its regions, and what its environment asks
+ * (OMP_THREAD_LIMIT and others) can make the team smaller, never wrong. */
+#ifndef ESPALIER_RUNTIME_TEAM_H
+#define ESPALIER_RUNTIME_TEAM_H
+
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct rt_team {
+	const struct allocator *allocator;
+	int threads;	      /* the budget; below 2 there is no team */
+	uint64_t generation;  /* the process it belongs to */
+	atomic_bool closed;   /* stopped, or its threads could not be made */
+	atomic_int trouble;   /* see rt_team_trouble */
+	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
+	struct rt_crew *crew; /* NULL = not made yet */
+	double missed;	      /* operations that members would have done, had they been awake */
+	int64_t left;	      /* when it was left last, in nanoseconds */
+};
+
+/* Starts nothing.  The team must not be moved. */
+void rt_team_init(struct rt_team *, const struct allocator *, int threads);
+/* Takes the team if it is free, for a run of which members are expected to do so many operations; makes it,
+ * or rouses it, if that is enough.  The number of parts that jobs have, 2 .. threads, or 0: compute alone.
+ * What was entered must be left by the same thread. */
+int rt_team_enter(struct rt_team *, double operations);
+/* Calls work(job, part, parts) once for each part, 0 on the calling thread, and returns when all have
+ * returned; what they wrote can then be read.  Parts must not wait for each other: one thread may run
+ * several.  Only between rt_team_enter and rt_team_leave. */
+void rt_team_run(struct rt_team *, void (*work)(void *job, int part, int parts), void *job);
+/* Whether all members watch for a job. */
+bool rt_team_awake(const struct rt_team *);
+/* Says that so many operations were not given to members because they sleep. */
+void rt_team_miss(struct rt_team *, double operations);
+void rt_team_leave(struct rt_team *);
+/* Ends the team: from now on it cannot be entered; waits for the caller that has it, then for its threads.
+ * Stopping again does nothing.  In a child of the process that made it, only gives its memory back. */
+void rt_team_stop(struct rt_team *);
+/* The error number of what kept threads from being made, once; then 0 again.  The team is not tried again. */
+int rt_team_trouble(struct rt_team *);
+
+#endif

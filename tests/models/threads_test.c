@@ -1,0 +1,95 @@
+/* However many threads compute a model, its results have the same bits. */
+#include "tests/models/ways.h"
+
+#include "jit/jit.h"
+
+#include <limits.h>
+
+static const struct {
+	const char *path, *sizes;
+} models[] = {
+    {"examples/treelstm/treelstm.ra", "D=64 E=64 V=20"},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"},
+    {"tests/models/ternary.ra", "D=19 X=6 V=30"},
+    {"tests/models/mixed.ra", "D=11 X=5"},
+    {"tests/ra/good/childsum.ra", "D=13 E=10 V=30"},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
+    {"tests/ra/good/dag.ra", "D=9 E=10"},
+    {"tests/ra/good/matrix.ra", "D=5 V=30"},
+    {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
+    {"tests/models/parts.ra", "D=9"},
+    {"tests/models/order.ra", "D=5"},
+};
+
+enum { MAX_THREADS = 4, RUNS = 5 };
+
+/* Ranges of the smallest models are shared out as if they were large. */
+static bool exaggerate(struct test_run *r)
+{
+	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
+	bool known = r->image.steps > 0;
+	for (int i = 0; i < r->image.steps; i++) {
+		step[i] = r->image.step[i];
+		known &= step[i].domain == IMAGE_DOMAIN_ONCE || (step[i].operations > 0 && step[i].rows > 0);
+		step[i].operations = INT_MAX;
+	}
+	r->image.step = step;
+	return known;
+}
+
+static void test_threads(struct setting *s, struct test_run *r, const char *name)
+{
+	for (int threads = 2; threads <= MAX_THREADS; threads++) {
+		struct rt_team team;
+		bool same = true;
+		rt_team_init(&team, &allocator_default, threads);
+		for (int i = 0; same && i < RUNS; i++)
+			same = rt_session_run(&r->session, &r->binding, &team, &s->forest.minibatch,
+					      &r->diags) &&
+			       same_bits(s, r);
+		tap_ok(same && team.crew, "%s: %d threads", name, threads);
+		rt_team_stop(&team);
+	}
+}
+
+static void test_model(const char *path, const char *sizes, const char *schedule)
+{
+	struct test_model t = {0};
+	struct setting s = {.model = &t};
+	struct test_run r;
+	struct compile_options o = {0, "llvm", "native", schedule, NULL};
+	char name[120];
+	snprintf(name, sizeof name, "%s %s%s", strrchr(path, '/') + 1, sizes, schedule ? ", scheduled" : "");
+	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))
+		return;
+	random_state = 5;
+	if (tap_ok(start_run(&r, &t, &o), "%s: compiled", name)) {
+		make_forest(&s.forest, &r.image, 9, 60);
+		tap_ok(exaggerate(&r), "%s: what a row costs was estimated", name);
+		if (tap_ok(run_forest(&r, &s.forest.minibatch), "%s: one thread", name)) {
+			s.expected =
+			    gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
+			test_threads(&s, &r, name);
+			free(s.expected);
+		}
+		free_forest(&s.forest);
+	}
+	end_run(&r);
+	free_model(&t);
+}
+
+int main(void)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool compiles = jit_backend_load("llvm", &d) != NULL;
+	diags_free(&d);
+	if (!compiles) {
+		tap_skip("no LLVM back end", "threads");
+		return tap_done();
+	}
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		test_model(models[i].path, models[i].sizes, NULL);
+	test_model(models[0].path, models[0].sizes, "specialize none\n");
+	return tap_done();
+}

@@ -1,0 +1,509 @@
+/* The team: jobs and their parts, who gets it, what surrounds it, how it ends. */
+#include "runtime/internal.h"
+#include "tests/tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__
+#endif
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+enum { RACES_SOUGHT = 1 };
+#else
+enum { RACES_SOUGHT = 0 };
+#endif
+#ifdef __SANITIZE_ADDRESS__
+enum { SHADOWED = 1 };
+#else
+enum { SHADOWED = RACES_SOUGHT };
+#endif
+
+enum { MAX_PARTS = 8, CALLERS = 64, MUCH = 1 << 30 };
+
+/* --- jobs --- */
+
+/* Plain integers: the team alone keeps apart who writes and who reads. */
+struct count {
+	int calls[MAX_PARTS], parts;
+};
+
+static void count_part(void *job, int part, int parts)
+{
+	struct count *c = job;
+	c->calls[part]++;
+	if (part == 0)
+		c->parts = parts;
+}
+
+/* Whether each of `parts` parts was called so often. */
+static bool counted(const struct count *c, int parts, int calls)
+{
+	for (int p = 0; p < MAX_PARTS; p++)
+		if (c->calls[p] != (p < parts ? calls : 0))
+			return false;
+	return c->parts == parts;
+}
+
+/* Some runs that enter, do a job and leave, or find the team busy; how many did the job. */
+static int enter_and_run(struct rt_team *t, int runs)
+{
+	int jobs = 0;
+	for (int i = 0; i < runs; i++) {
+		struct count c = {0};
+		int parts = rt_team_enter(t, MUCH);
+		if (!parts)
+			continue;
+		rt_team_run(t, count_part, &c);
+		rt_team_leave(t);
+		jobs += counted(&c, parts, 1);
+	}
+	return jobs;
+}
+
+static void test_parts(int threads)
+{
+	struct rt_team t;
+	struct count c = {0};
+	enum { JOBS = 3000 };
+	rt_team_init(&t, &allocator_default, threads);
+	int parts = rt_team_enter(&t, MUCH);
+	tap_ok(parts == (threads > 1 ? threads : 0), "%d threads: %d parts", threads, parts);
+	for (int i = 0; parts && i < JOBS; i++) {
+		rt_team_run(&t, count_part, &c);
+		if (i % 500 == 0)
+			usleep(1000); /* the members fall asleep */
+	}
+	if (parts) {
+		tap_ok(counted(&c, parts, JOBS), "%d threads: every job called every part once", threads);
+		rt_team_leave(&t);
+	}
+	rt_team_stop(&t);
+	tap_ok(!rt_team_enter(&t, MUCH), "%d threads: stopped, the team cannot be entered", threads);
+	rt_team_stop(&t);
+}
+
+struct encounter {
+	struct rt_team *team;
+	bool alone, nested;
+};
+
+static void *meet_busy(void *encounter)
+{
+	struct encounter *e = encounter;
+	e->alone = rt_team_enter(e->team, MUCH) == 0;
+	return NULL;
+}
+
+static void enter_again(void *encounter, int part, int parts)
+{
+	struct encounter *e = encounter;
+	(void)parts;
+	if (part == 0)
+		e->nested = rt_team_enter(e->team, MUCH) == 0;
+}
+
+static void test_busy(void)
+{
+	struct rt_team t;
+	struct encounter e = {&t, false, false};
+	pthread_t other;
+	rt_team_init(&t, &allocator_default, 2);
+	bool in = rt_team_enter(&t, MUCH) == 2;
+	pthread_create(&other, NULL, meet_busy, &e);
+	pthread_join(other, NULL);
+	tap_ok(in && e.alone, "who finds the team busy is alone");
+	rt_team_run(&t, enter_again, &e);
+	tap_ok(e.nested, "so is who has it already");
+	rt_team_leave(&t);
+	tap_ok(rt_team_enter(&t, MUCH) == 2, "after it was left it is free");
+	rt_team_leave(&t);
+	rt_team_stop(&t);
+}
+
+/* A little is not worth a thread; what is missed adds up unless it lies far apart. */
+static void test_when(void)
+{
+	struct rt_team t;
+	const double third = RT_ROUSE_OPERATIONS / 3 + 1;
+	rt_team_init(&t, &allocator_default, 2);
+	tap_ok(!rt_team_enter(&t, third) && !t.crew, "for a little no thread is made");
+	t.left -= 1000000000;
+	tap_ok(!rt_team_enter(&t, third) && !rt_team_enter(&t, third) && !t.crew,
+	       "nor for what comes a second later");
+	tap_ok(rt_team_enter(&t, third) == 2, "but for as much at once");
+	rt_team_leave(&t);
+	rt_team_stop(&t);
+}
+
+/* --- many callers --- */
+
+static int os_threads(void)
+{
+	int n = 0;
+	DIR *d = opendir("/proc/self/task");
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+struct crowd {
+	struct rt_team team;
+	pthread_barrier_t all;
+	atomic_int jobs, most;
+};
+
+static void *call(void *crowd)
+{
+	struct crowd *c = crowd;
+	pthread_barrier_wait(&c->all);
+	for (int i = 0; i < 20; i++) {
+		atomic_fetch_add(&c->jobs, enter_and_run(&c->team, 20));
+		int n = os_threads(), most = atomic_load(&c->most);
+		while (n > most && !atomic_compare_exchange_weak(&c->most, &most, n))
+			;
+	}
+	pthread_barrier_wait(&c->all);
+	return NULL;
+}
+
+static void test_crowd(void)
+{
+	struct crowd c = {.jobs = 0};
+	pthread_t thread[CALLERS];
+	int before = os_threads();
+	rt_team_init(&c.team, &allocator_default, 2);
+	pthread_barrier_init(&c.all, NULL, CALLERS);
+	for (int i = 0; i < CALLERS; i++)
+		pthread_create(&thread[i], NULL, call, &c);
+	for (int i = 0; i < CALLERS; i++)
+		pthread_join(thread[i], NULL);
+	tap_ok(atomic_load(&c.jobs) > 0 && atomic_load(&c.most) <= before + CALLERS + 1,
+	       "%d callers and a budget of 2: %d threads at most, %d jobs", CALLERS, atomic_load(&c.most),
+	       atomic_load(&c.jobs));
+	rt_team_stop(&c.team);
+	pthread_barrier_destroy(&c.all);
+}
+
+static void *run_until_refused(void *team)
+{
+	struct rt_team *t = team;
+	intptr_t good = 1;
+	while (!atomic_load(&t->closed)) {
+		struct count c = {0};
+		int parts = rt_team_enter(t, MUCH);
+		if (!parts)
+			continue;
+		rt_team_run(t, count_part, &c);
+		good &= counted(&c, parts, 1);
+		rt_team_leave(t);
+	}
+	return (void *)good;
+}
+
+static void *stop(void *team)
+{
+	rt_team_stop(team);
+	return NULL;
+}
+
+static void test_stop(void)
+{
+	bool good = true;
+	for (int round = 0; round < 10; round++) {
+		struct rt_team t;
+		pthread_t caller[4], stopper;
+		void *result;
+		rt_team_init(&t, &allocator_default, 3);
+		for (int i = 0; i < 4; i++)
+			pthread_create(&caller[i], NULL, run_until_refused, &t);
+		usleep(200 * round);
+		pthread_create(&stopper, NULL, stop, &t);
+		rt_team_stop(&t);
+		pthread_join(stopper, NULL);
+		for (int i = 0; i < 4; i++) {
+			pthread_join(caller[i], &result);
+			good &= result != NULL;
+		}
+		good &= !rt_team_enter(&t, MUCH);
+	}
+	tap_ok(good, "stopped twice at once among callers: jobs end, no more begin");
+}
+
+/* --- forks --- */
+
+static bool ends_well(pid_t child)
+{
+	int status;
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void *hold(void *team)
+{
+	while (!atomic_load(&((struct rt_team *)team)->closed))
+		enter_and_run(team, 1);
+	return NULL;
+}
+
+static int use_in_child(struct rt_team *t)
+{
+	struct rt_team own;
+	alarm(20);
+	bool good = !rt_team_enter(t, MUCH);
+	rt_team_stop(t);
+	rt_team_stop(t);
+	good &= !rt_team_enter(t, MUCH);
+	rt_team_init(&own, &allocator_default, 2);
+	if (!RACES_SOUGHT) /* whose tool has no threads after a fork */
+		good &= enter_and_run(&own, 10) == 10;
+	rt_team_stop(&own);
+	return !good;
+}
+
+static void test_fork(void)
+{
+	struct rt_team t;
+	pthread_t caller;
+	bool good = true;
+	rt_team_init(&t, &allocator_default, 3);
+	good &= enter_and_run(&t, 1) == 1;
+	pthread_create(&caller, NULL, hold, &t);
+	for (int i = 0; i < 10; i++) {
+		pid_t child = fork();
+		if (child == 0)
+			_exit(use_in_child(&t));
+		good &= ends_well(child);
+		usleep(100 * i);
+	}
+	rt_team_stop(&t);
+	pthread_join(caller, NULL);
+	tap_ok(good, "children cannot enter, stop without waiting, and have teams of their own");
+}
+
+/* --- what surrounds it --- */
+
+/* The host's own regions around the callers, and in the thread that made the team. */
+static void test_host_regions(void)
+{
+	struct rt_team t;
+	int jobs = 0;
+	rt_team_init(&t, &allocator_default, 3);
+	for (int round = 0; round < 20; round++) {
+#pragma omp parallel num_threads(3) reduction(+ : jobs)
+		jobs += enter_and_run(&t, 20);
+		jobs += enter_and_run(&t, 1);
+	}
+	rt_team_stop(&t);
+	tap_ok(jobs >= 20, "callers inside of the host's parallel regions: %d jobs", jobs);
+}
+
+static cpu_set_t seen[MAX_PARTS];
+static atomic_int met;
+
+/* Ends when all parts have begun, so that each is on the thread that it belongs to; or after a while. */
+static void look(void *job, int part, int parts)
+{
+	(void)job;
+	sched_getaffinity(0, sizeof seen[part], &seen[part]);
+	atomic_fetch_add(&met, 1);
+	for (int i = 0; i < 5000 && atomic_load(&met) < parts; i++)
+		usleep(1000);
+}
+
+static void *call_pinned(void *team)
+{
+	cpu_set_t first;
+	int cpu = 0;
+	sched_getaffinity(0, sizeof first, &first);
+	while (!CPU_ISSET(cpu, &first))
+		cpu++;
+	CPU_ZERO(&first);
+	CPU_SET(cpu, &first);
+	sched_setaffinity(0, sizeof first, &first);
+	if (rt_team_enter(team, MUCH)) {
+		rt_team_run(team, look, NULL);
+		rt_team_leave(team);
+	}
+	return NULL;
+}
+
+static void test_pinned(void)
+{
+	struct rt_team t;
+	pthread_t caller;
+	cpu_set_t process;
+	sched_getaffinity(getpid(), sizeof process, &process);
+	rt_team_init(&t, &allocator_default, 3);
+	pthread_create(&caller, NULL, call_pinned, &t);
+	pthread_join(caller, NULL);
+	rt_team_stop(&t);
+	tap_ok(CPU_COUNT(&seen[0]) == 1 && CPU_EQUAL(&seen[1], &process) && CPU_EQUAL(&seen[2], &process),
+	       "members may run where the process may, wherever their maker is bound");
+}
+
+/* What the library's OpenMP reads when a process begins. */
+static void test_environment(const char *program, const char *name, const char *value)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		setenv(name, value, 1);
+		execl(program, program, "jobs", NULL);
+		_exit(1);
+	}
+	tap_ok(ends_well(child), "%s=%s", name, value);
+}
+
+static int run_jobs(void)
+{
+	struct rt_team t;
+	alarm(60);
+	rt_team_init(&t, &allocator_default, 4);
+	int jobs = enter_and_run(&t, 100);
+	rt_team_stop(&t);
+	return jobs == 100 ? 0 : 1;
+}
+
+/* --- what may be missing --- */
+
+static bool refuse;
+
+static void *resize(void *context, void *p, size_t old_size, size_t new_size)
+{
+	return refuse && new_size ? NULL : allocator_default.resize(context, p, old_size, new_size);
+}
+
+static void test_memory(void)
+{
+	static const struct allocator a = {resize, NULL};
+	struct rt_team t;
+	rt_team_init(&t, &a, 2);
+	refuse = true;
+	tap_ok(!rt_team_enter(&t, MUCH) && !rt_team_trouble(&t), "without memory callers are alone");
+	refuse = false;
+	tap_ok(rt_team_enter(&t, MUCH) == 2, "when there is some they have a team");
+	rt_team_leave(&t);
+	rt_team_stop(&t);
+}
+
+static long process_bytes(void)
+{
+	long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	if (f && fscanf(f, "%ld", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* With room for so many stacks of threads. */
+static int run_short(int threads, int stacks)
+{
+	struct rt_team t;
+	struct rlimit stack, space;
+	pthread_attr_t standard;
+	size_t bytes;
+	pthread_getattr_default_np(&standard);
+	pthread_attr_getstacksize(&standard, &bytes);
+	stack.rlim_cur = bytes;
+	getrlimit(RLIMIT_AS, &space);
+	space.rlim_cur = process_bytes() + stacks * stack.rlim_cur + stack.rlim_cur / 2;
+	rt_team_init(&t, &allocator_default, threads);
+	if (setrlimit(RLIMIT_AS, &space) != 0)
+		return 1;
+	bool alone = !rt_team_enter(&t, MUCH);
+	int trouble = rt_team_trouble(&t);
+	bool once = !rt_team_trouble(&t) && !rt_team_enter(&t, MUCH) && !rt_team_trouble(&t);
+	rt_team_stop(&t);
+	return alone && trouble == EAGAIN && once ? 0 : 1;
+}
+
+static void test_short(int threads, int stacks)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(20);
+		_exit(run_short(threads, stacks));
+	}
+	tap_ok(ends_well(child), "%d threads, room for %d more: callers are alone, and it is said once",
+	       threads, stacks);
+}
+
+/* --- shares --- */
+
+static bool share_is_right(int64_t rows, int64_t tile, int parts)
+{
+	int64_t greatest = rt_share(rows, tile, 1, parts);
+	bool whole = rows >= tile * parts;
+	if (rt_share(rows, tile, 0, parts) != 0 || rt_share(rows, tile, parts, parts) != rows)
+		return false;
+	for (int p = 0; p < parts; p++) {
+		int64_t begin = rt_share(rows, tile, p, parts),
+			n = rt_share(rows, tile, p + 1, parts) - begin;
+		if (n < 0 || n > greatest || (whole && begin % tile && begin != rows))
+			return false;
+	}
+	return true;
+}
+
+static void test_shares(void)
+{
+	bool right = true;
+	srand(1);
+	for (int i = 0; right && i < 100000; i++) {
+		int64_t rows = rand() % (i % 2 ? 40 : 100000), tile = 1 + rand() % 8;
+		int parts = 2 + rand() % (i % 3 ? 4 : 255);
+		right = share_is_right(rows, tile, parts);
+		if (!right)
+			printf("# %lld rows in tiles of %lld for %d\n", (long long)rows, (long long)tile,
+			       parts);
+	}
+	tap_ok(right, "shares follow each other, cover all rows, are whole tiles where there are enough");
+	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 8, 1, 2) == 2,
+	       "few rows are shared out as halves of tiles");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return run_jobs();
+	/* first, while there are no stacks of former threads to be used again */
+	for (int stacks = 0; stacks < 3; stacks++)
+		if (SHADOWED)
+			tap_skip("a sanitizer needs the room", "room for %d threads", stacks);
+		else
+			test_short(4, stacks);
+	test_shares();
+	for (int threads = 1; threads <= MAX_PARTS; threads += 1 + threads / 3)
+		test_parts(threads);
+	test_busy();
+	test_when();
+	test_crowd();
+	test_stop();
+	test_fork();
+	test_host_regions();
+	test_pinned();
+	test_memory();
+	test_environment(argv[0], "OMP_NUM_THREADS", "1");
+	test_environment(argv[0], "OMP_THREAD_LIMIT", "1");
+	test_environment(argv[0], "OMP_THREAD_LIMIT", "2");
+	test_environment(argv[0], "OMP_DYNAMIC", "true");
+	test_environment(argv[0], "OMP_MAX_ACTIVE_LEVELS", "0");
+	test_environment(argv[0], "OMP_PROC_BIND", "true");
+	test_environment(argv[0], "OMP_PLACES", "{0}");
+	test_environment(argv[0], "OMP_WAIT_POLICY", "active");
+	return tap_done();
+}

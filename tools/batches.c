@@ -1,0 +1,137 @@
+/* The trees of a file, minibatch by minibatch, and what those see who wait for them. */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- progress --- */
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* On a terminal only, and only for those who have waited a second. */
+void batches_show(struct batches *b, size_t trees, double part)
+{
+	double t = now();
+	if (b->quiet || t - b->begin < 1 || t - b->shown < 0.1 || !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r%zu trees, %.0f %%, %.0f trees/s\033[K", trees, 100 * part,
+		(double)trees / (t - b->begin));
+	b->shown = t;
+}
+
+void batches_hide(struct batches *b)
+{
+	if (b->shown > 0)
+		fputs("\r\033[K", stderr);
+	b->shown = 0;
+}
+
+int batches_refuse(struct batches *b, esp_status status, esp_error *error)
+{
+	batches_hide(b);
+	return report(status, error);
+}
+
+/* --- one minibatch --- */
+
+static void forget_sentences(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->sentences; i++)
+		free(batch->sentence[i]);
+	batch->sentences = 0;
+}
+
+void batch_free(struct batch *batch)
+{
+	forget_sentences(batch);
+	free(batch->sentence);
+	esp_forest_free(batch->forest);
+	*batch = (struct batch){0};
+}
+
+static int make(const struct batches *b, struct batch *batch)
+{
+	esp_error *error;
+	if (batch->forest)
+		return 0;
+	esp_status status = esp_forest_create(b->objects->program, &batch->forest, &error);
+	if (status)
+		return report(status, error);
+	batch->sentence = calloc(b->size, sizeof *batch->sentence);
+	if (batch->sentence)
+		return 0;
+	complain("no memory for %ld sentences", b->size);
+	return EXIT_INPUT;
+}
+
+static int read_tree(struct batches *b, struct batch *batch, int *more)
+{
+	esp_error *error;
+	esp_status status = esp_treebank_next(b->treebank, batch->forest, more, &error);
+	if (status)
+		return batches_refuse(b, status, error);
+	if (!*more)
+		return 0;
+	char *sentence = strdup(esp_treebank_sentence(b->treebank));
+	if (!sentence) {
+		complain("no memory for a sentence");
+		return EXIT_INPUT;
+	}
+	batch->sentence[batch->sentences++] = sentence;
+	b->read++;
+	return 0;
+}
+
+int batches_read(struct batches *b, struct batch *batch, int *more)
+{
+	int status = make(b, batch);
+	forget_sentences(batch);
+	esp_forest_clear(batch->forest);
+	batch->first = b->read;
+	*more = !status;
+	for (long i = 0; i < b->size && *more && !status; i++)
+		status = read_tree(b, batch, more);
+	return status;
+}
+
+/* The library counts inputs in the minibatch, the reader of the message counts trees in the file. */
+int batches_run(struct batches *b, const struct batch *batch)
+{
+	esp_error *error;
+	esp_status status = esp_session_run(b->session, batch->forest, &error);
+	if (!status)
+		return 0;
+	int exit_status = batches_refuse(b, status, error);
+	complain("%s: input 0 above is tree %zu of the file, counted from 0", b->input, batch->first);
+	return exit_status;
+}
+
+/* --- before and after --- */
+
+int batches_open(struct batches *b, const struct options *options, const struct objects *objects,
+		 const char *input)
+{
+	esp_error *error;
+	*b = (struct batches){.input = input, .objects = objects, .size = options->batch, .begin = now()};
+	esp_status status = esp_treebank_open(objects->context, input, objects->vocab, &b->treebank, &error);
+	if (!status)
+		status = esp_binding_create(objects->program, objects->weights, &b->binding, &error);
+	if (!status)
+		status = esp_session_create(b->binding, &b->session, &error);
+	return status ? report(status, error) : 0;
+}
+
+void batches_close(struct batches *b)
+{
+	esp_treebank_free(b->treebank);
+	esp_session_free(b->session);
+	esp_binding_free(b->binding);
+	*b = (struct batches){0};
+}

@@ -1,0 +1,297 @@
+/* Which tensor of the reference is compared with which state or output, and which rows it has. */
+#include "compare/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BEGIN_NAME "structure_begin"
+
+/* --- states and outputs --- */
+
+static bool list_quantities(struct comparison *c)
+{
+	const esp_program *p = c->objects.program;
+	size_t outputs = esp_program_outputs(p), states = esp_program_states(p);
+	c->quantity = calloc(outputs + states + 1, sizeof *c->quantity);
+	c->pair = calloc(outputs + states + 1, sizeof *c->pair);
+	if (!c->quantity || !c->pair)
+		return complain("no memory for %zu states and outputs", outputs + states);
+	for (size_t i = 0; i < states; i++) {
+		const esp_state *s = esp_program_state(p, i);
+		struct quantity *q = &c->quantity[c->quantities++];
+		*q = (struct quantity){.name = s->name,
+				       .is_state = true,
+				       .index = i,
+				       .elements = s->elements,
+				       .rank = s->rank,
+				       .shape = s->shape};
+		q->only = locals_only(c, s->name, &q->is_local);
+	}
+	for (size_t i = 0; i < outputs; i++) {
+		const esp_output *o = esp_program_output(p, i);
+		c->quantity[c->quantities++] = (struct quantity){
+		    .name = o->name, .index = i, .elements = o->elements, .rank = o->rank, .shape = o->shape};
+	}
+	return true;
+}
+
+static const struct quantity *find_quantity(const struct comparison *c, const char *name)
+{
+	for (size_t i = 0; i < c->quantities; i++)
+		if (strcmp(c->quantity[i].name, name) == 0)
+			return &c->quantity[i];
+	return NULL;
+}
+
+/* --- shapes --- */
+
+/* Extents of 1 say nothing. */
+static bool fits(const struct quantity *q, const struct reference_tensor *t)
+{
+	size_t d = 0, e = 1;
+	if (!t->rank)
+		return false;
+	for (;; d++, e++) {
+		while (d < q->rank && q->shape[d] == 1)
+			d++;
+		while (e < t->rank && t->shape[e] == 1)
+			e++;
+		if (d == q->rank || e == t->rank)
+			return d == q->rank && e == t->rank;
+		if (q->shape[d] != t->shape[e])
+			return false;
+	}
+}
+
+/* "[41, 150]" */
+static const char *shape_text(char *to, size_t size, const size_t *shape, size_t rank, const char *first)
+{
+	size_t n = snprintf(to, size, "[%s", first);
+	for (size_t d = 0; d < rank && n < size; d++)
+		n += snprintf(to + n, size - n, "%s%zu", d || *first ? ", " : "", shape[d]);
+	if (n < size)
+		snprintf(to + n, size - n, "]");
+	return to;
+}
+
+static bool refuse_shape(const struct comparison *c, const struct quantity *q,
+			 const struct reference_tensor *t)
+{
+	char theirs[256], ours[256];
+	return complain("%s: '%s' is %s, but the model's %s '%s' is %s", c->reference.path, t->name,
+			shape_text(theirs, sizeof theirs, t->shape, t->rank, ""),
+			q->is_state ? "state" : "output", q->name,
+			shape_text(ours, sizeof ours, q->shape, q->rank, "rows"));
+}
+
+/* --- trees of the reference --- */
+
+static bool check_begin(struct comparison *c, size_t trees, uint64_t begin, uint64_t end)
+{
+	const uint64_t *ours = c->trees.begin;
+	uint64_t nodes = ours[trees + 1] - ours[trees];
+	if (begin == ours[trees] && end >= begin && end - begin == nodes)
+		return true;
+	return complain("%s: tree %zu has %lld nodes, but in %s it has %llu", c->reference.path, trees,
+			(long long)(end - begin), c->input, (unsigned long long)nodes);
+}
+
+static bool check_count(const struct comparison *c)
+{
+	const struct reference *r = &c->reference;
+	return r->trees <= c->trees.n ||
+	       complain("%s: has %zu trees, but %s has %zu only", r->path, r->trees, c->input, c->trees.n);
+}
+
+/* The tensor that says where the nodes of each tree begin. */
+static bool take_begin(struct comparison *c, struct reference_tensor *t)
+{
+	struct reference *r = &c->reference;
+	if (!reference_is_integer(t) || t->rank != 1 || !t->elements)
+		return complain("%s: '%s' must be a list of integers, one more than there are trees", r->path,
+				t->name);
+	r->trees = t->elements - 1;
+	if (!check_count(c) || !reference_load(r, t))
+		return false;
+	r->begin = calloc(t->elements, sizeof *r->begin);
+	if (!r->begin)
+		return complain("%s: no memory for '%s'", r->path, t->name);
+	for (size_t i = 0; i < t->elements; i++)
+		r->begin[i] = reference_integer(t, i);
+	return true;
+}
+
+/* When the reference says which nodes belong to which tree, it must be as in the input. */
+static bool read_trees(struct comparison *c)
+{
+	struct reference *r = &c->reference;
+	for (size_t i = 0; i < r->tensors; i++)
+		if (strcmp(r->tensor[i].name, BEGIN_NAME) == 0 && !take_begin(c, &r->tensor[i]))
+			return false;
+	if (!check_count(c))
+		return false;
+	for (size_t i = 0; r->begin && i < r->trees; i++)
+		if (!check_begin(c, i, r->begin[i], r->begin[i + 1]))
+			return false;
+	return true;
+}
+
+/* --- rows --- */
+
+/* How many of the first trees have so many nodes; SIZE_MAX = none has. */
+static size_t trees_with(const struct trees *t, uint64_t nodes)
+{
+	size_t low = 0, high = t->n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (t->begin[middle] < nodes)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return t->begin[low] == nodes ? low : SIZE_MAX;
+}
+
+static bool refuse_rows(const struct comparison *c, const struct reference_tensor *t, size_t trees,
+			uint64_t nodes, const char *whose)
+{
+	return complain(
+	    "%s: '%s' has %zu rows, but %s has %zu trees with %llu nodes; rows of the first trees "
+	    "only must be all of their nodes, or given with --at root",
+	    c->reference.path, t->name, t->shape[0], whose, trees, (unsigned long long)nodes);
+}
+
+/* The reference says how many trees it has. */
+static bool told_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
+{
+	const struct reference *r = &c->reference;
+	uint64_t nodes = c->trees.begin[r->trees];
+	p->trees = r->trees;
+	p->roots = !(r->begin && t->shape[0] == nodes && c->options->rows != ROWS_ROOT);
+	if (!p->roots || (t->shape[0] == r->trees && c->options->rows != ROWS_ALL))
+		return true;
+	return refuse_rows(c, t, r->trees, nodes, r->path);
+}
+
+/* Otherwise the number of rows tells: all nodes, all trees, or the nodes of the first trees. */
+static bool guess_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
+{
+	size_t rows = t->shape[0], trees = trees_with(&c->trees, rows);
+	int at = c->options->rows;
+	bool all_roots = rows == c->trees.n && trees != c->trees.n;
+	p->roots = at == ROWS_ROOT ? rows <= c->trees.n : at == ROWS_AUTO && all_roots;
+	p->trees = p->roots ? rows : trees;
+	if (p->roots || (at != ROWS_ROOT && trees != SIZE_MAX))
+		return true;
+	return refuse_rows(c, t, c->trees.n, c->trees.begin[c->trees.n], c->input);
+}
+
+static bool find_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
+{
+	if (!t->shape[0])
+		return complain("%s: '%s' has no rows", c->reference.path, t->name);
+	return c->reference.trees ? told_rows(c, t, p) : guess_rows(c, t, p);
+}
+
+/* --- pairs --- */
+
+static bool add_pair(struct comparison *c, const struct quantity *q, size_t tensor)
+{
+	struct reference_tensor *t = &c->reference.tensor[tensor];
+	struct pair *p = &c->pair[c->pairs];
+	*p = (struct pair){.quantity = *q, .tensor = tensor};
+	for (size_t i = 0; i < c->pairs; i++)
+		if (c->pair[i].quantity.name == q->name)
+			return complain("%s: has two tensors '%s'", c->reference.path, q->name);
+	if (!fits(q, t))
+		return refuse_shape(c, q, t);
+	if (!find_rows(c, t, p) || !reference_load(&c->reference, t))
+		return false;
+	if (p->trees > c->covered)
+		c->covered = p->trees;
+	c->pairs++;
+	return true;
+}
+
+static bool refuse_wanted(const struct comparison *c, const char *where)
+{
+	return complain("--tensor '%s': there is nothing of that name in %s", c->options->tensor, where);
+}
+
+/* A text is of outputs, the first that fits; an array could be any that fits. */
+static bool match_unnamed(struct comparison *c)
+{
+	const struct quantity *found = NULL;
+	const struct reference_tensor *t = c->reference.tensor;
+	bool text = reference_is_text(&c->reference);
+	char shape[256];
+	if (c->options->tensor) {
+		found = find_quantity(c, c->options->tensor);
+		return found ? add_pair(c, found, 0) : refuse_wanted(c, c->model);
+	}
+	for (size_t i = 0; i < c->quantities; i++) {
+		const struct quantity *q = &c->quantity[i];
+		if (!fits(q, t) || (text && (q->is_state || found)))
+			continue;
+		if (found)
+			return complain("%s: '%s' and '%s' have its shape: say which with --tensor NAME",
+					c->reference.path, found->name, q->name);
+		found = q;
+	}
+	if (found)
+		return add_pair(c, found, 0);
+	return complain("%s: is %s, which fits no %s of the model", c->reference.path,
+			shape_text(shape, sizeof shape, t->shape, t->rank, ""),
+			text ? "output" : "state or output");
+}
+
+/* Each tensor that the model has; the others are told of. */
+static bool match_named(struct comparison *c)
+{
+	const struct reference *r = &c->reference;
+	const char *wanted = c->options->tensor;
+	c->ignored = calloc(r->tensors + 1, sizeof *c->ignored);
+	if (!c->ignored)
+		return complain("no memory for %zu tensors", r->tensors);
+	if (wanted && !find_quantity(c, wanted))
+		return refuse_wanted(c, c->model);
+	for (size_t i = 0; i < r->tensors; i++) {
+		const char *name = r->tensor[i].name;
+		const struct quantity *q = find_quantity(c, name);
+		if (strcmp(name, BEGIN_NAME) == 0 || (wanted && strcmp(name, wanted) != 0))
+			continue;
+		if (!q)
+			c->ignored[c->ignored_n++] = name;
+		else if (!add_pair(c, q, i))
+			return false;
+	}
+	return c->pairs || !wanted || refuse_wanted(c, r->path);
+}
+
+static bool refuse_nothing(const struct comparison *c)
+{
+	char names[512] = "";
+	size_t n = 0;
+	for (size_t i = 0; i < c->quantities && n < sizeof names; i++)
+		n += snprintf(names + n, sizeof names - n, "%s'%s'", i ? ", " : "", c->quantity[i].name);
+	return complain(
+	    "%s: nothing can be compared: none of its %zu tensors is named as a state or an output of "
+	    "the model, which are %s",
+	    c->reference.path, c->reference.tensors, names);
+}
+
+bool match_reference(struct comparison *c)
+{
+	const struct reference *r = &c->reference;
+	if (!list_quantities(c) || !read_trees(c))
+		return false;
+	bool unnamed = r->tensors == 1 && !*r->tensor[0].name;
+	if (!(unnamed ? match_unnamed(c) : match_named(c)))
+		return false;
+	return c->pairs || refuse_nothing(c);
+}
+
+const struct pair *match_classes(const struct comparison *c)
+{
+	return c->reference.class ? &c->pair[0] : NULL;
+}

@@ -1,0 +1,267 @@
+/* Reference outputs as text, one output for all.
+ *
+ * Of nodes:  tree INDEX NODES CLASSES ROOT-NODE ROOT-CLASS
+ *            CLASSES numbers            NODES lines, in post order: children before parents, the root last
+ * Of roots:  LABEL CLASS numbers...     a line for each tree
+ *
+ * Trees are in the order of the input, from its first on. */
+#include "reference/reference.h"
+
+#include "tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text {
+	struct reference *reference;
+	char *line;
+	size_t capacity, number; /* of the line, from 1 */
+	const char *p;		 /* the rest of it */
+	double *values;
+	size_t n, room;	      /* values */
+	size_t columns, rows; /* columns: of every row, 0 = not known yet */
+	size_t tree_room;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct text *x, const char *format, ...)
+{
+	char what[256];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	reference_clean(what);
+	return complain("%s:%zu: %s", x->reference->path, x->number, what);
+}
+
+/* --- lines --- */
+
+/* The next line with anything on it; *more is false at the end of the file. */
+static bool next_line(struct text *x, bool *more)
+{
+	ssize_t length;
+	errno = 0;
+	do {
+		length = getline(&x->line, &x->capacity, x->reference->file);
+		x->number++;
+		if (length >= 0 && strlen(x->line) != (size_t)length)
+			return refuse(x, "holds a zero byte, which no text does");
+	} while (length >= 0 && !x->line[strspn(x->line, " \t\r\n")]);
+	x->p = x->line;
+	*more = length >= 0;
+	return *more || feof(x->reference->file) ||
+	       complain("cannot read '%s': %s", x->reference->path, strerror(errno ? errno : ENOMEM));
+}
+
+static bool at_end(struct text *x)
+{
+	x->p += strspn(x->p, " \t\r\n");
+	return !*x->p;
+}
+
+/* A whole number from 0 to `most`. */
+static bool take_count(struct text *x, const char *what, long most, long *to)
+{
+	char *end;
+	errno = 0;
+	*to = strtol(x->p, &end, 10);
+	if (end == x->p || errno || *to < 0 || *to > most)
+		return refuse(x, "expected %s, a number from 0 to %ld, at '%.20s'", what, most,
+			      x->p + strspn(x->p, " \t"));
+	x->p = end;
+	return true;
+}
+
+static bool add_value(struct text *x, double value)
+{
+	if (x->n == x->room) {
+		size_t room = x->room ? 2 * x->room : 1024;
+		double *grown =
+		    room <= SIZE_MAX / sizeof *grown ? realloc(x->values, room * sizeof *grown) : NULL;
+		if (!grown)
+			return refuse(x, "no memory for more values");
+		x->values = grown;
+		x->room = room;
+	}
+	x->values[x->n++] = value;
+	return true;
+}
+
+/* The rest of the line is a row of values, as many as the others have. */
+static bool take_row(struct text *x)
+{
+	size_t before = x->n;
+	while (!at_end(x)) {
+		char *end;
+		double value = strtod(x->p, &end);
+		if (end == x->p)
+			return refuse(x, "expected a number at '%.20s'", x->p);
+		if (!add_value(x, value))
+			return false;
+		x->p = end;
+	}
+	if (!x->columns)
+		x->columns = x->n - before;
+	x->rows++;
+	return (x->columns && x->n - before == x->columns) ||
+	       refuse(x, "has %zu values where %zu are expected", x->n - before, x->columns);
+}
+
+/* --- trees --- */
+
+static bool make_tree_room(struct text *x)
+{
+	struct reference *r = x->reference;
+	if (r->trees + 1 < x->tree_room)
+		return true;
+	size_t room = x->tree_room ? 2 * x->tree_room : 256;
+	int *class = realloc(r->class, room * sizeof *class);
+	if (class)
+		r->class = class;
+	uint64_t *begin = class ? realloc(r->begin, room * sizeof *begin) : NULL;
+	if (!begin)
+		return refuse(x, "no memory for more trees");
+	r->begin = begin;
+	x->tree_room = room;
+	return true;
+}
+
+static bool add_tree(struct text *x, long class)
+{
+	struct reference *r = x->reference;
+	if (!make_tree_room(x))
+		return false;
+	r->class[r->trees++] = (int)class;
+	r->begin[0] = 0;
+	r->begin[r->trees] = x->rows;
+	return true;
+}
+
+enum { MANY = 0x7fffffff };
+
+struct tree {
+	long index, nodes, classes, root, class;
+};
+
+static bool take_header(struct text *x, struct tree *t)
+{
+	x->p = x->line + strspn(x->line, " \t");
+	if (strncmp(x->p, "tree ", 5) != 0)
+		return refuse(x, "expected a line 'tree INDEX NODES CLASSES ROOT-NODE ROOT-CLASS'");
+	x->p += 5;
+	if (!take_count(x, "the number of the tree", MANY, &t->index) ||
+	    !take_count(x, "a number of nodes", MANY, &t->nodes) ||
+	    !take_count(x, "a number of classes", MANY, &t->classes) ||
+	    !(t->classes || refuse(x, "a tree without classes")) ||
+	    !take_count(x, "the root's number", MANY, &t->root) ||
+	    !take_count(x, "the root's class", t->classes - 1, &t->class))
+		return false;
+	if (!at_end(x))
+		return refuse(x, "goes on after the root's class with '%.20s'", x->p);
+	if ((size_t)t->index != x->reference->trees)
+		return refuse(x, "tree %ld follows after %zu trees; they must be in the order of the input",
+			      t->index, x->reference->trees);
+	if (t->nodes < 1 || t->root != t->nodes - 1)
+		return refuse(x, "node %ld is the root of a tree of %ld nodes; in post order it is the last",
+			      t->root, t->nodes);
+	if (x->columns && (size_t)t->classes != x->columns)
+		return refuse(x, "tree %ld has %ld classes, the trees before have %zu", t->index, t->classes,
+			      x->columns);
+	x->columns = t->classes;
+	return true;
+}
+
+static bool take_tree(struct text *x)
+{
+	struct tree t;
+	bool more;
+	if (!take_header(x, &t))
+		return false;
+	for (long node = 0; node < t.nodes; node++) {
+		if (!next_line(x, &more))
+			return false;
+		if (!more)
+			return refuse(x, "the file ends after %ld of the %ld nodes of tree %ld", node,
+				      t.nodes, t.index);
+		if (!take_row(x))
+			return false;
+	}
+	return add_tree(x, t.class);
+}
+
+static bool take_root(struct text *x)
+{
+	long label, class;
+	if (!take_count(x, "a label", MANY, &label) || !take_count(x, "a class", MANY, &class) ||
+	    !take_row(x))
+		return false;
+	if ((size_t) class >= x->columns)
+		return refuse(x, "class %ld is none of the %zu", class, x->columns);
+	return add_tree(x, class);
+}
+
+/* --- the whole --- */
+
+static bool read_all(struct text *x, bool (*take)(struct text *))
+{
+	bool more;
+	do {
+		if (!next_line(x, &more))
+			return false;
+		if (more && !take(x))
+			return false;
+	} while (more);
+	return x->rows || complain("%s: holds no values", x->reference->path);
+}
+
+static bool open_text(struct reference *r, bool (*take)(struct text *))
+{
+	struct text x = {.reference = r};
+	bool ok = read_all(&x, take);
+	struct reference_tensor *t = ok ? reference_add(r, "") : NULL;
+	free(x.line);
+	if (!t) {
+		free(x.values);
+		return false;
+	}
+	t->type = REFERENCE_F64;
+	t->values = x.values;
+	return reference_add_dimension(t, x.rows) && reference_add_dimension(t, x.columns);
+}
+
+static bool open_nodes(struct reference *r)
+{
+	return open_text(r, take_tree);
+}
+
+/* There are no nodes to be counted. */
+static bool open_roots(struct reference *r)
+{
+	bool ok = open_text(r, take_root);
+	free(r->begin);
+	r->begin = NULL;
+	return ok;
+}
+
+static bool begins_nodes(const unsigned char *bytes)
+{
+	return memcmp(bytes, "tree ", 5) == 0;
+}
+
+static bool begins_roots(const unsigned char *bytes)
+{
+	return *bytes >= '0' && *bytes <= '9' && bytes[1];
+}
+
+/* All values are there since the file was opened. */
+static bool load(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
+{
+	(void)to;
+	(void)bytes;
+	return complain("%s: '%s' has no values", r->path, t->name);
+}
+
+const struct reference_form reference_nodes = {"text of nodes", true, begins_nodes, open_nodes, load};
+const struct reference_form reference_roots = {"text of roots", true, begins_roots, open_roots, load};
