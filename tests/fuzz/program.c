@@ -111,7 +111,7 @@ static bool run(struct fuzz *f, const struct image *image, const struct rt_bindi
 	if (!rt_session_init(&session, &f->allocator, image, &f->diags))
 		return false;
 	bool fits = rt_check(&f->allocator, image, &m, &f->diags);
-	bool ran = rt_session_run(&session, binding, &m, &f->diags);
+	bool ran = rt_session_run(&session, binding, NULL, &m, &f->diags);
 	fuzz_check(f, ran == fits, "what was checked runs");
 	if (ran)
 		take_results(f, &session, structure.nodes, results ? results : &local);
