@@ -7,8 +7,7 @@
 #include "api/compile.h"
 #include "image/code.h"
 #include "image/file.h"
-#include "runtime/runtime.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/program.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -187,18 +186,6 @@ static void write_again(struct fuzz *f, const struct image *image)
 	fuzz_check(f, n == m && memcmp(first, second, n) == 0, "and is written the same way");
 }
 
-static bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
-{
-	const struct image *image = context;
-	(void)d;
-	if (param < 0 || param >= image->params || first < 0 ||
-	    count > tensor_elements(&image->param[param]) - first)
-		abort();
-	for (int64_t i = 0; i < count; i++)
-		to[i] = i;
-	return true;
-}
-
 /* Stands in for a kernel: touches the ends of all that it could touch. */
 static bool touch(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
 		  struct diags *d)
@@ -222,74 +209,6 @@ static bool touch(void *self, int kernel, const struct image_frame *frame, int64
 	return true;
 }
 
-/* One tree with an inner node, then one that is a leaf; fewer when a node has no or many children. */
-struct structure {
-	int32_t begin[MOST_CHILDREN + 3], children[MOST_CHILDREN], root[2], first[2];
-	struct lin_forest forest;
-	int nodes;
-};
-
-static void make_structure(struct structure *s, int children)
-{
-	int k = children < 0 ? 3 : children > MOST_CHILDREN ? 0 : children;
-	memset(s, 0, sizeof *s);
-	s->nodes = k + 2;
-	for (int i = 0; i < k; i++)
-		s->children[i] = i;
-	s->begin[k + 1] = s->begin[k + 2] = k;
-	s->root[0] = k;
-	s->root[1] = k + 1;
-	s->first[1] = k + 1;
-	s->forest = (struct lin_forest){s->nodes, 2, s->begin, s->children, s->root, s->first};
-}
-
-/* Data for every input, or false when that would be much. */
-static bool make_data(struct fuzz *f, const struct image *image, int nodes, const void **data)
-{
-	for (int i = 0; i < image->inputs; i++) {
-		int64_t elements = image->input[i].token ? 1 : image->input[i].elements;
-		if (elements > MOST_DATA ||
-		    !(data[i] = arena_try(&f->arena, nodes * elements + 1, sizeof(float))))
-			return false;
-	}
-	return true;
-}
-
-static void read_results(struct fuzz *f, const struct rt_session *s, int nodes)
-{
-	const struct image *image = s->image;
-	volatile float sum = 0;
-	for (int o = 0; o < image->outputs; o++)
-		for (int row = -1; row <= nodes; row++) {
-			const float *at = rt_session_row(s, o, row), *root = rt_session_root_row(s, o, row);
-			int64_t n = image->output[o].elements;
-			bool there = row >= 0 && row < (image->output[o].at_root ? 2 : nodes);
-			fuzz_check(f, !at == !there && !root == (row < 0 || row >= 2),
-				   "rows that exist have results");
-			sum += at && n ? at[n - 1] : 0;
-			sum += root && n ? root[n - 1] : 0;
-		}
-}
-
-static void run(struct fuzz *f, struct image *image, const struct rt_binding *binding)
-{
-	struct structure structure;
-	struct rt_session session;
-	const void **data = arena_try(&f->arena, image->inputs + 1, sizeof *data);
-	make_structure(&structure, image->children);
-	struct rt_minibatch m = {structure.forest, data};
-	if (!data || !make_data(f, image, structure.nodes, data) ||
-	    !rt_session_init(&session, &f->allocator, image, &f->diags))
-		return;
-	image->code = (struct image_code){.call = touch, .self = image};
-	bool fits = rt_check(&f->allocator, image, &m, &f->diags);
-	bool ran = rt_session_run(&session, binding, NULL, &m, &f->diags);
-	fuzz_check(f, ran == fits, "what was checked runs");
-	if (ran)
-		read_results(f, &session, structure.nodes);
-	rt_session_free(&session);
-}
-
 static void load(struct fuzz *f, const struct image *image)
 {
 	struct image_code code;
@@ -305,19 +224,14 @@ static void load(struct fuzz *f, const struct image *image)
 static bool read_image(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	struct image image;
-	struct rt_binding binding;
 	f->most = MOST_MEMORY;
 	make_file(bytes, n);
 	if (!image_read(&f->arena, file, file_bytes, &image, &f->diags))
 		return false;
 	write_again(f, &image);
 	load(f, &image);
-	struct rt_source source = {read_weight, &image};
-	if (!rt_bind(&binding, &f->allocator, &image, &source, &f->diags))
-		return false;
-	run(f, &image, &binding);
-	rt_binding_free(&binding);
-	return true;
+	image.code = (struct image_code){.call = touch, .self = &image};
+	return fuzz_run_program(f, &image, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

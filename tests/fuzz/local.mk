@@ -1,17 +1,19 @@
 # Readers of untrusted bytes, each behind LLVMFuzzerTestOneInput. With --enable-fuzz libFuzzer brings the main function,
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \
-	%D%/forest_fuzz %D%/image_fuzz %D%/loops_fuzz %D%/model_fuzz %D%/object_fuzz %D%/schedule_fuzz \
-	%D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+	%D%/compile_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/loops_fuzz %D%/model_fuzz %D%/object_fuzz \
+	%D%/schedule_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += %D%/libfuzz.la
-%C%_libfuzz_la_SOURCES = %D%/fuzz.c %D%/fuzz.h
+%C%_libfuzz_la_SOURCES = %D%/fuzz.c %D%/fuzz.h %D%/program.c %D%/program.h
 if !FUZZ
 %C%_libfuzz_la_SOURCES += %D%/replay.c
 endif
 
 fuzz_libraries = %D%/libfuzz.la $(LDADD)
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
+%C%_compile_fuzz_LDADD = $(fuzz_libraries)
+%C%_compile_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_forest_fuzz_LDADD = $(fuzz_libraries)
 %C%_forest_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_image_fuzz_LDADD = $(fuzz_libraries)
