@@ -119,7 +119,7 @@ endif
 noinst_HEADERS = \
 	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

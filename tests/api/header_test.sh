@@ -43,7 +43,7 @@ for compiler in g++ clang++-19; do
 done
 
 # Without its comments, in which a compiler may be named.
-code=$(${CC:-cc} -fpreprocessed -dD -E -P -x c "$header" 2>/dev/null)
+code=$(sed -e 's,/\*.*\*/,,' -e '/\/\*/,/\*\// { s,/\*.*,,; t; s,.*\*/,,; t; d }' "$header")
 [ "$(grep -c 'esp_' <<<"$code")" -gt 50 ]
 tap_ok $? "the header is read"
 tap_is "$(grep -inE 'llvm|openmp|omp_|gccjit|json_|pthread|_Atomic|stdbool' <<<"$code")" "" \

@@ -1,5 +1,6 @@
 /* One team for all callers of a context: how many threads there are, what they compute, and how they end. */
 #include "tests/api/support.h"
+#include "tests/sanitizers.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -93,6 +94,7 @@ static void close_all(void)
 	esp_context_free(shared.context);
 }
 
+/* But for the thread that ThreadSanitizer keeps from the first other thread on. */
 static int os_threads(void)
 {
 	DIR *d = opendir("/proc/self/task");
@@ -101,7 +103,7 @@ static int os_threads(void)
 		n += e->d_name[0] != '.';
 	if (d)
 		closedir(d);
-	return n;
+	return n - RACES_SOUGHT;
 }
 
 /* A thread that was joined may be on its way out for a moment. */
@@ -180,7 +182,7 @@ static int child(esp_session *s)
 		return 1;
 	esp_session_free(s);
 	close_all();
-	return os_threads() == 1 ? 0 : 2;
+	return os_threads() <= 1 ? 0 : 2;
 }
 
 static void test_fork(void)
@@ -254,10 +256,11 @@ static int run_short(void)
 
 static void test_short(void)
 {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-	tap_skip("sanitizers need address space", "threads that cannot be made are said once");
-#else
 	int status;
+	if (SHADOWED) {
+		tap_skip("a sanitizer needs the room", "threads that cannot be made are said once");
+		return;
+	}
 	pid_t pid = fork();
 	if (pid == 0) {
 		alarm(20);
@@ -265,7 +268,6 @@ static void test_short(void)
 	}
 	waitpid(pid, &status, 0);
 	tap_is(status, 0, "threads that cannot be made are said once, and callers compute alone");
-#endif
 }
 
 int main(void)

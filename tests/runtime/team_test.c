@@ -1,5 +1,6 @@
 /* The team: jobs and their parts, who gets it, what surrounds it, how it ends. */
 #include "runtime/internal.h"
+#include "tests/sanitizers.h"
 #include "tests/tap.h"
 
 #include <dirent.h>
@@ -10,31 +11,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__
-#endif
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__
-#endif
-#endif
-/* ThreadSanitizer does not see inside of GCC's OpenMP library, and takes the host's own regions for races. */
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-enum { REGIONS_MISTAKEN = 1 };
-#else
-enum { REGIONS_MISTAKEN = 0 };
-#endif
-#ifdef __SANITIZE_THREAD__
-enum { RACES_SOUGHT = 1 };
-#else
-enum { RACES_SOUGHT = 0 };
-#endif
-#ifdef __SANITIZE_ADDRESS__
-enum { SHADOWED = 1 };
-#else
-enum { SHADOWED = RACES_SOUGHT };
-#endif
 
 enum { MAX_PARTS = 8, CALLERS = 64, MUCH = 1 << 30 };
 

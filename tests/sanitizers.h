@@ -1,0 +1,31 @@
+/* What a test is compiled with, for those that count the process's threads or take its room. */
+#ifndef ESPALIER_TESTS_SANITIZERS_H
+#define ESPALIER_TESTS_SANITIZERS_H
+
+#ifdef __has_feature
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+#if defined __SANITIZE_THREAD__ || HAS_FEATURE(thread_sanitizer)
+enum { RACES_SOUGHT = 1 };
+#else
+enum { RACES_SOUGHT = 0 };
+#endif
+
+/* Memory has a shadow: the process needs far more room than it takes. */
+#if defined __SANITIZE_ADDRESS__ || HAS_FEATURE(address_sanitizer)
+enum { SHADOWED = 1 };
+#else
+enum { SHADOWED = RACES_SOUGHT };
+#endif
+
+/* ThreadSanitizer does not see inside of GCC's OpenMP library, and takes the host's own regions for races. */
+#ifdef __clang__
+enum { REGIONS_MISTAKEN = 0 };
+#else
+enum { REGIONS_MISTAKEN = RACES_SOUGHT };
+#endif
+
+#endif
