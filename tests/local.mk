@@ -91,7 +91,8 @@ shell_tests = \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
-	%D%/harness/packages_test.sh
+	%D%/harness/packages_test.sh \
+	%D%/harness/scripts_test.sh
 
 # Folders and files that tests read.
 test_data = \
