@@ -106,7 +106,8 @@ esp_status esp_binding_create(esp_program *program, const esp_weights *weights, 
 {
 	struct api_call call = api_begin(program ? (const void *)program : weights);
 	esp_binding *b = NULL;
-	if (api_need(&call, program) && api_need(&call, weights) && api_need(&call, out))
+	if (api_need(&call, program) && api_need(&call, weights) && api_need(&call, out) &&
+	    api_share(&call, weights))
 		b = new_binding(program, weights, &call.diags);
 	if (out)
 		*out = b;
@@ -147,7 +148,8 @@ static bool swap(esp_binding *b, const esp_weights *w, struct diags *diags)
 esp_status esp_binding_swap(esp_binding *binding, const esp_weights *weights, esp_error **error)
 {
 	struct api_call call = api_begin(binding ? (const void *)binding : weights);
-	bool ok = api_need(&call, binding) && api_need(&call, weights) && swap(binding, weights, &call.diags);
+	bool ok = api_need(&call, binding) && api_need(&call, weights) && api_share(&call, weights) &&
+		  swap(binding, weights, &call.diags);
 	return api_end(&call, ok, error);
 }
 

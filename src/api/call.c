@@ -30,10 +30,8 @@ struct api_call api_begin(const void *object)
 	diags_init(&call.diags, c && !forked ? &c->hooks : &allocator_default);
 	if (forked)
 		call.open = refuse_forked(&call.diags);
-	else if (c && !context_enter(c))
+	else if ((call.context = c) && !context_enter(c))
 		call.open = refuse_closed(&call.diags);
-	else if (c)
-		call.context = c;
 	call.refused = call.context ? atomic_load_explicit(&c->refused, memory_order_relaxed) : 0;
 	return call;
 }
@@ -65,6 +63,12 @@ bool api_bad_argument(struct diags *diags, const char *function, const char *arg
 {
 	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "see espalier.h", "%s: '%s' %s",
 			function, argument, what);
+}
+
+bool api_belongs(struct api_call *call, const void *object, const char *function, const char *argument)
+{
+	return object_context(object) == call->context ||
+	       api_bad_argument(&call->diags, function, argument, "belongs to another context");
 }
 
 bool api_guarded(struct arena *arena, struct diags *diags, bool (*work)(void *job), void *job)

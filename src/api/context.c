@@ -69,10 +69,7 @@ size_t esp_context_memory(const esp_context *c, size_t *peak)
 bool context_enter(struct esp_context *c)
 {
 	atomic_fetch_add(&c->calls, 1);
-	if (!atomic_load(&c->closed))
-		return true;
-	context_leave(c);
-	return false;
+	return !atomic_load(&c->closed);
 }
 
 /* Nothing of the context is touched after this: whoever closed it may free it at once. */

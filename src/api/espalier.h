@@ -15,11 +15,12 @@
  * it with esp_error_free.  On failure *out parameters are set to NULL and nothing else is changed.  The
  * library never prints and never ends the process.  Any function that returns a status may fail with
  * ESP_ERROR_MEMORY, ESP_ERROR_CLOSED and ESP_ERROR_FORKED, and with ESP_ERROR_ARGUMENT when an argument is
- * NULL that must not be; what else a function may return is said with it.
+ * NULL that must not be, or is of another context; what else a function may return is said with it.
  *
  * Ownership.  Each object is freed by its esp_*_free, which accepts NULL.  An object keeps alive what it was
- * made from, so objects can be freed in any order.  Texts and arrays that are passed in are copied unless it
- * says otherwise; those that are returned belong to the object they were asked of.
+ * made from, so objects can be freed in any order.  Objects that meet in a call are of one context.  Texts
+ * and arrays that are passed in are copied unless it says otherwise; those that are returned belong to the
+ * object they were asked of.
  *
  * Threads.  Contexts, models, weights, programs, bindings and vocabularies can be used by any number of
  * threads at once.  A builder, a forest, a treebank, an export or a session belongs to one thread at a time;
@@ -56,7 +57,7 @@ const char *esp_version(void);
 /* --- status and errors --- */
 
 /* Numbers never change their meaning; more may come.  Those marked * may go away by themselves: the same call
- * can be made again. */
+ * can be made again (but for esp_builder_finish, which leaves no builder to call it with). */
 typedef enum esp_status {
 	ESP_OK = 0,
 	ESP_ERROR_INPUT = 1,	/* a file, model, structure or weight is not as it must be */
@@ -81,8 +82,8 @@ typedef struct esp_diagnostic {
 	const char *id, *message;
 	/* May be NULL: what to do; where; the line itself or, of a builder, the text that was passed. */
 	const char *hint, *file, *source;
-	int line, column;		  /* 0 = unknown; columns in bytes, both from 1 */
-	int64_t structure, node;	  /* of a minibatch, in the caller's numbers; -1 = none */
+	int line, column;	 /* 0 = unknown; columns in bytes, both from 1 */
+	int64_t structure, node; /* of a minibatch, in the caller's numbers; -1 = none */
 } esp_diagnostic;
 
 size_t esp_error_count(const esp_error *);
@@ -153,7 +154,8 @@ size_t esp_context_memory(const esp_context *, size_t *peak);
 
 typedef struct esp_model esp_model;
 
-/* Reads and checks a model text (doc/model-text.md). */
+/* Reads and checks a model text (doc/model-text.md).  ESP_ERROR_INPUT: the file cannot be read, or the text
+ * is not a model; all its faults are in the error. */
 esp_status esp_model_read(esp_context *, const char *path, esp_model **out, esp_error **error);
 /* The same from memory; `name` stands for the file in diagnostics. */
 esp_status esp_model_parse(esp_context *, const char *name, const char *text, size_t length, esp_model **out,
@@ -185,8 +187,8 @@ const char *esp_model_statement(const esp_model *, const char *name, int body, i
  * Shapes and dimensions are given as in the text: "D, E", "4*D".  A value can be used any number of times.
  *
  * Mistakes are collected: a call that is wrong returns the value 0, which may be passed on, and
- * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a text
- * would get; it also says when memory ran out in a call before. */
+ * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a
+ * text would get; it also says when memory ran out in a call before. */
 
 typedef struct esp_builder esp_builder;
 typedef struct esp_value {
@@ -214,7 +216,8 @@ void esp_builder_body(esp_builder *, int body);
 /* Values. */
 esp_value esp_builder_number(esp_builder *, double);
 /* A function of the language or its prelude by name, or an operator: "+", "-" (of one or two), "*", "/", "@".
- * The value of an output stands, once that is declared, for the output: later ones do not compute it again. */
+ * The value of an output stands, once that is declared, for the output: later ones do not compute it again.
+ */
 esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
 /* x[begin : end] of the last axis; NULL = its end. */
@@ -244,7 +247,8 @@ void esp_builder_free(esp_builder *);
 typedef struct esp_weights esp_weights;
 
 /* Opens a safetensors file (F32, F16, BF16) and validates its header; values are read when a binding is made,
- * so the file must stay as it is until then. */
+ * so the file must stay as it is until then.
+ * ESP_ERROR_INPUT: it is not there, or not what the format says. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
 void esp_weights_free(esp_weights *);
 
@@ -265,7 +269,10 @@ typedef struct esp_program_options {
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and
  * takes the model's sizes from their shapes.  `options` may be NULL.  Code is made when the first binding
  * needs it, or by esp_program_prepare; threads that need it at the same time wait for one compilation.  A
- * compilation that failed is tried again when code is needed again. */
+ * compilation that failed is tried again when code is needed again.
+ * ESP_ERROR_INPUT: the weights do not fit the model, or the schedule is illegal; ESP_ERROR_ARGUMENT: an
+ * option has a value that it cannot have; ESP_ERROR_BACKEND: there is no code for that target on this
+ * machine, or no back end, or it failed (all three when code is made). */
 esp_status esp_program_create(const esp_model *, const esp_weights *, const esp_program_options *options,
 			      esp_program **out, esp_error **error);
 esp_status esp_program_prepare(esp_program *, esp_error **error);
@@ -319,11 +326,14 @@ const char *esp_dump_stage(size_t i);
 typedef struct esp_binding esp_binding;
 
 /* Packs weights for a program.  They need not be those the program was made with, but must have the same
- * shapes. */
+ * shapes.
+ * Makes the program's code when there is none.  ESP_ERROR_INPUT: other shapes, or a file that changed;
+ * ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
 /* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
  * compilation, while sessions run.  A run computes with the weights that it began with; those that nobody
- * uses any more are freed.  After a failure the old ones stay.  Needs memory for both. */
+ * uses any more are freed.  After a failure the old ones stay.  Needs memory for both.  ESP_ERROR_INPUT:
+ * as esp_binding_create. */
 esp_status esp_binding_swap(esp_binding *, const esp_weights *, esp_error **error);
 /* 1, and one more with every swap. */
 uint64_t esp_binding_generation(const esp_binding *);
@@ -348,12 +358,13 @@ typedef struct esp_forest esp_forest;
 
 esp_status esp_forest_create(esp_program *, esp_forest **out, esp_error **error);
 /* Copies the structure into the minibatch.  Whether its arrays make sense is checked here, whether it is a
- * structure that the model takes (arity, cycles, shared children, data) when the forest runs. */
+ * structure that the model takes (arity, cycles, shared children, data) when the forest runs.
+ * ESP_ERROR_INPUT: what is wrong with it; ESP_ERROR_ARGUMENT: an array is missing. */
 esp_status esp_forest_add(esp_forest *, const esp_structure *, esp_error **error);
 
 /* A structure as the caller has it: nodes linked by pointers, which mean nothing to the library but their
- * identity.  The functions are called for each node that the root reaches, once; `user` is passed through.  They
- * must not call the library. */
+ * identity.  The functions are called for each node that the root reaches, once; `user` is passed through.
+ * They must not call the library. */
 typedef struct esp_walk {
 	size_t size; /* sizeof(esp_walk) */
 	void *user;
@@ -391,7 +402,8 @@ typedef struct esp_vocab esp_vocab;
 typedef struct esp_treebank esp_treebank;
 
 /* One word a line, the line number (from 0) being its token; A-Z are lower-cased before the look-up, a word
- * that is not there is "<unk>". */
+ * that is not there is "<unk>".  ESP_ERROR_INPUT: the
+ * file cannot be read, or a line is no word. */
 esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_error **error);
 void esp_vocab_free(esp_vocab *);
 
@@ -399,7 +411,9 @@ void esp_vocab_free(esp_vocab *);
 esp_status esp_treebank_open(esp_context *, const char *path, const esp_vocab *vocab, esp_treebank **out,
 			     esp_error **error);
 /* Appends the next tree to the forest; its nodes are numbered in post order.  Its words are the program's
- * token input. *more is 0, and nothing is added, after the last; after a failure as well. */
+ * token input. *more is 0, and nothing is added, after the last; after a failure as well.  ESP_ERROR_INPUT: a
+ * tree that is misspelt, after which nothing more is read; or one that the program or the vocabulary does not
+ * take, after which the next call reads the next tree. */
 esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error **error);
 /* The words of the tree read last, separated by spaces; valid until the next call. */
 const char *esp_treebank_sentence(const esp_treebank *);
@@ -413,8 +427,9 @@ typedef struct esp_session esp_session;
 
 esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **error);
 /* Linearizes the forest, which is one of the binding's program, and runs the program over it.  Results stay
- * until the next run, whatever becomes of the forest; after a failure there are none.  Allocates only while
- * minibatches grow.  ESP_ERROR_INPUT: the forest is not what the model takes. */
+ * until the next run that begins, whatever becomes of the forest; after one that fails there are none.
+ * Allocates only while minibatches grow.  ESP_ERROR_INPUT: the forest is not what the model takes;
+ * ESP_ERROR_ARGUMENT: it is of another program; ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
 /* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
  * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
@@ -446,8 +461,8 @@ typedef struct esp_export esp_export;
 
 /* ESP_ERROR_INPUT: a state or an output is named "structure_begin" or "__metadata__". */
 esp_status esp_export_create(esp_program *, esp_export **out, esp_error **error);
-/* Appends the results of the session's last run, of which a copy is kept in memory.  ESP_ERROR_ARGUMENT: there
- * are none, or the session belongs to another program. */
+/* Appends the results of the session's last run, of which a copy is kept in memory.  ESP_ERROR_ARGUMENT:
+ * there are none, or the session belongs to another program. */
 esp_status esp_export_add(esp_export *, const esp_session *, esp_error **error);
 /* Writes a safetensors file: each state and output under its name, [nodes, shape...] or, at the root,
  * [structures, shape...], F32, and "structure_begin", I64[structures + 1], the first node of each structure.

@@ -97,6 +97,11 @@ bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
 {
 	int inputs = f->program->interface.inputs;
 	int64_t first = f->collect.nodes;
+	if (s->nodes > (size_t)(INT32_MAX - 1 - first))
+		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0},
+				"run fewer structures at a time",
+				"%zu nodes more than %lld; at most %d can be numbered", s->nodes,
+				(long long)first, INT32_MAX - 1);
 	for (int i = 0; i < inputs; i++)
 		if (!forest_reserve(f, i, s->nodes, diags))
 			return false;

@@ -48,14 +48,14 @@ struct esp_context {
 	int cache;
 	char *cache_dir;
 	uint64_t cache_limit;
-	uint64_t process; /* the fork generation it belongs to */
+	uint64_t process;     /* the fork generation it belongs to */
 	atomic_uint builders; /* that were made */
 	atomic_size_t calls;
 	atomic_bool closed;
 	atomic_bool said[DIAG_COUNT]; /* to the log */
 };
 
-/* A call begins and ends; the first is false when the context was closed. */
+/* A call begins and ends, whether it is refused or not; the first is false when the context was closed. */
 bool context_enter(struct esp_context *);
 void context_leave(struct esp_context *);
 /* Tells the log when the team could not be made. */
@@ -69,7 +69,7 @@ __attribute__((format(printf, 4, 5))) void context_log(struct esp_context *, enu
 /* One call of the interface. */
 struct api_call {
 	struct diags diags;
-	struct esp_context *context; /* that it has entered, or NULL */
+	struct esp_context *context; /* that it has entered, and is to leave; or NULL */
 	size_t refused;		     /* what the context's cap had refused before */
 	bool open;		     /* false: the object's context does not take calls */
 };
@@ -87,6 +87,11 @@ bool api_bad_argument(struct diags *, const char *function, const char *argument
 #define api_need(call, argument)                                                                             \
 	((call)->open &&                                                                                     \
 	 ((argument) || api_bad_argument(&(call)->diags, __func__, #argument, "must not be NULL")))
+
+/* Whether an argument is of the context that the call has entered: only that one is kept open for it.  False
+ * after a diagnostic. */
+bool api_belongs(struct api_call *, const void *object, const char *function, const char *argument);
+#define api_share(call, argument) api_belongs(call, argument, __func__, #argument)
 
 /* Copies a struct that begins with its size, of any version, to one of ours.  False after a diagnostic. */
 bool api_take_struct(struct diags *, const char *function, const char *argument, const void *from, void *to,

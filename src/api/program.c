@@ -184,7 +184,7 @@ esp_status esp_program_create(const esp_model *model, const esp_weights *weights
 	esp_program_options o = {0};
 	esp_program *p = NULL;
 	if (api_need(&call, model) && api_need(&call, weights) && api_need(&call, out) &&
-	    take_options(options, &o, &call.diags))
+	    api_share(&call, weights) && take_options(options, &o, &call.diags))
 		p = new_program(model, weights, &o, &call.diags);
 	if (out)
 		*out = p;

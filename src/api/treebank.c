@@ -106,7 +106,8 @@ esp_status esp_treebank_open(esp_context *context, const char *path, const esp_v
 {
 	struct api_call call = api_begin(context);
 	esp_treebank *t = NULL;
-	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
+	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out) &&
+	    (!vocab || api_share(&call, vocab)))
 		t = new_treebank(context, path, vocab, &call.diags);
 	if (out)
 		*out = t;
@@ -242,7 +243,8 @@ esp_status esp_treebank_next(esp_treebank *treebank, esp_forest *forest, int *mo
 {
 	struct api_call call = api_begin(treebank ? (const void *)treebank : forest);
 	struct next x = {treebank, forest, &call.diags, false};
-	bool ok = api_need(&call, treebank) && api_need(&call, forest) && api_need(&call, more);
+	bool ok = api_need(&call, treebank) && api_need(&call, forest) && api_need(&call, more) &&
+		  api_share(&call, forest);
 	if (ok) {
 		treebank->sentence = NULL;
 		arena_free(&treebank->tree);

@@ -126,6 +126,15 @@ static struct diag *next_slot(struct diags *d)
 	return &d->at[d->n];
 }
 
+/* Longer lines help nobody, and could be whole files. */
+enum { SHOWN_LINE = 4000 };
+
+static char *copy_line(struct diags *d, const char *line)
+{
+	size_t length = line ? strcspn(line, "\n\r") : 0;
+	return length <= SHOWN_LINE ? copy(d, line, length) : NULL;
+}
+
 bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
 {
 	struct diag *slot = next_slot(d);
@@ -138,7 +147,7 @@ bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *h
 	    .message = copy_format(d, format, args),
 	    .hint = copy_string(d, hint),
 	    .file = copy_string(d, at.file),
-	    .source = copy(d, at.source, at.source ? strcspn(at.source, "\n\r") : 0),
+	    .source = copy_line(d, at.source),
 	    .line = at.line,
 	    .column = at.column,
 	    .input = -1,
@@ -161,8 +170,8 @@ bool diag_about(struct diags *d, int64_t input, int64_t node)
 	return false;
 }
 
-/* The caret's line repeats the tabs of the source, so that it stands right at any tab width.  A source without a
- * column is what a builder was given. */
+/* The caret's line repeats the tabs of the source, so that it stands right at any tab width.  A source
+ * without a column is what a builder was given. */
 static void print_source(const struct diag *g, struct str *s)
 {
 	str_printf(s, "    %s\n", g->source);

@@ -19,5 +19,7 @@ bool io_stat(const char *path, int64_t *size, int64_t *modified);
 
 /* Opens for reading; -1 after a diagnostic.  Not for "-". */
 int io_open(struct diags *, const char *path);
+/* The same for what must be a regular file: nothing that somebody would have to write first. */
+int io_open_regular(struct diags *, const char *path);
 
 #endif

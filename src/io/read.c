@@ -39,15 +39,31 @@ bool io_stat(const char *path, int64_t *size, int64_t *modified)
 	return true;
 }
 
-int io_open(struct diags *diags, const char *path)
+static int open_with(struct diags *diags, const char *path, int flags)
 {
 	int fd;
 	do
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = open(path, O_RDONLY | O_CLOEXEC | flags);
 	while (fd < 0 && errno == EINTR);
 	if (fd < 0)
 		refuse(&(struct reading){.diags = diags, .path = path}, strerror(errno));
 	return fd;
+}
+
+int io_open(struct diags *diags, const char *path)
+{
+	return open_with(diags, path, 0);
+}
+
+int io_open_regular(struct diags *diags, const char *path)
+{
+	struct stat st;
+	int fd = open_with(diags, path, O_NONBLOCK);
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	refuse(&(struct reading){.diags = diags, .path = path}, "it is not a regular file");
+	close(fd);
+	return -1;
 }
 
 /* The descriptor is open: memory must not escape. */

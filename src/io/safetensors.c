@@ -68,9 +68,9 @@ static bool measure(struct opening *o)
 {
 	struct stat st;
 	uint64_t header;
-	if (fstat(o->fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return diag_add(o->diags, DIAG_CANNOT_READ, AT(o), "weights are read from regular files only",
-				"cannot read '%s': it is not a regular file", o->path);
+	if (fstat(o->fd, &st) != 0)
+		return diag_add(o->diags, DIAG_CANNOT_READ, AT(o), again, "cannot read '%s': %s", o->path,
+				strerror(errno));
 	if (st.st_size < (int64_t)sizeof header)
 		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"'%s' has %lld bytes; the length of the header alone takes 8", o->path,
@@ -284,7 +284,7 @@ struct io_safetensors *io_safetensors_open(struct arena *arena, struct diags *di
 {
 	struct opening o = {.arena = arena, .diags = diags, .path = path};
 	struct io_safetensors *w = NULL;
-	if ((o.fd = io_open(diags, path)) < 0)
+	if ((o.fd = io_open_regular(diags, path)) < 0)
 		return NULL;
 	if (measure(&o) && parse(&o) && read_entries(&o) && check_cover(&o))
 		w = result(&o);

@@ -100,6 +100,10 @@ static void test_structures(void)
 	s = pair;
 	s.nodes = (size_t)1 << 31;
 	refused(esp_forest_add(k.forest, &s, &error), NULL, "esp_forest_add", "nodes");
+	s.nodes = INT32_MAX;
+	tap_ok(esp_forest_add(k.forest, &s, &error) == ESP_ERROR_INPUT && error_is(error, "too-many-nodes"),
+	       "more nodes than can be numbered are no lack of memory");
+	error = NULL;
 	tap_ok(esp_forest_structures(k.forest) == 0, "what was refused was not added");
 	refused(esp_forest_check(NULL, &error), NULL, "esp_forest_check", "forest");
 	refused(esp_session_run(NULL, k.forest, &error), NULL, "esp_session_run", "session");

@@ -203,6 +203,39 @@ static void test_in_flight(void)
 	free_kit(&k);
 }
 
+/* --- two contexts --- */
+
+static void test_strangers(void)
+{
+	struct kit a, b;
+	esp_error *error;
+	esp_program *p;
+	esp_binding *binding;
+	esp_treebank *t;
+	make_kit(&a, NULL, weights, NULL);
+	make_kit(&b, NULL, weights, NULL);
+	tap_ok(esp_program_create(a.model, b.weights, &interpreted, &p, &error) == ESP_ERROR_ARGUMENT && !p &&
+		   error_is(error, "bad-argument"),
+	       "weights of another context make no program");
+	tap_ok(esp_binding_create(a.program, b.weights, &binding, &error) == ESP_ERROR_ARGUMENT && !binding &&
+		   error_is(error, "bad-argument") &&
+		   esp_binding_swap(a.binding, b.weights, &error) == ESP_ERROR_ARGUMENT &&
+		   error_is(error, "bad-argument"),
+	       "nor are they bound");
+	esp_vocab_open(b.context, write_text("words.txt", "a\n"), &b.vocab, NULL);
+	tap_ok(esp_treebank_open(a.context, write_text("trees.ptb", "(2 a)\n"), b.vocab, &t, &error) ==
+		       ESP_ERROR_ARGUMENT &&
+		   !t && error_is(error, "bad-argument"),
+	       "a vocabulary of another context reads nothing");
+	int more;
+	esp_treebank_open(b.context, path_of("trees.ptb"), b.vocab, &b.treebank, NULL);
+	tap_ok(esp_treebank_next(b.treebank, a.forest, &more, &error) == ESP_ERROR_ARGUMENT &&
+		   error_is(error, "bad-argument"),
+	       "a treebank fills no forest of another context");
+	free_kit(&a);
+	free_kit(&b);
+}
+
 /* --- another process --- */
 
 static int child(struct kit *k)
@@ -270,8 +303,9 @@ int main(void)
 	test_cap();
 	test_closed();
 	test_in_flight();
+	test_strangers();
 	test_fork();
 	test_statuses();
-	remove_folder((const char *const[]){"w.safetensors"}, 1);
+	remove_folder((const char *const[]){"w.safetensors", "words.txt", "trees.ptb"}, 3);
 	return tap_done();
 }

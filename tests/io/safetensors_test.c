@@ -119,6 +119,13 @@ static void refuses_files(void)
 	tap_ok(!io_safetensors_open(&arena, &diags, folder) &&
 		   refused(DIAG_CANNOT_READ, "not a regular file"),
 	       "a directory is refused");
+	mkfifo(path_of("fifo"), 0600);
+	alarm(20);
+	tap_ok(!io_safetensors_open(&arena, &diags, path_of("fifo")) &&
+		   refused(DIAG_CANNOT_READ, "not a regular file"),
+	       "nobody waits for a pipe to be written");
+	alarm(0);
+	unlink(path_of("fifo"));
 	tap_ok(!io_safetensors_open(&arena, &diags, write_file("w", bytes, 7)) &&
 		   refused(DIAG_BAD_WEIGHTS, "7 bytes"),
 	       "a file too short for a length is refused");
