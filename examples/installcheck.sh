@@ -10,6 +10,12 @@ trap 'rm -rf "$work"' EXIT
 export PKG_CONFIG_PATH=$destdir$pkgconfig
 export LD_LIBRARY_PATH=$destdir$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 [ -z "$destdir" ] || export PKG_CONFIG_SYSROOT_DIR=$destdir
+# What the library itself needs is no concern of a program that links it: its .pc files need not be there.
+env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="$destdir$pkgconfig" pkg-config --cflags --libs espalier >"$work/said"
+env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="$destdir$pkgconfig" pkg-config --static --libs espalier >"$work/static"
+for flag in -ljansson -fopenmp; do
+	grep -q -e "$flag" "$work/static" || { echo "pkg-config --static lacks $flag" >&2; exit 1; }
+done
 read -ra flags < <(pkg-config --cflags espalier)
 read -ra libs < <(pkg-config --libs espalier)
 

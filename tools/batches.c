@@ -101,6 +101,22 @@ int batches_read(struct batches *b, struct batch *batch, int *more)
 	return status;
 }
 
+enum { SHOWN_SENTENCE = 200 };
+
+void complain_tree(const char *input, size_t tree, const char *sentence)
+{
+	complain("%s: this is about tree %zu of the file, counted from 0%s%.*s%s", input, tree,
+		 *sentence ? ": " : "", SHOWN_SENTENCE, sentence,
+		 strlen(sentence) > SHOWN_SENTENCE ? "..." : "");
+}
+
+/* The structure of the minibatch that a message is about; none is as large as their number. */
+static size_t refused_structure(const struct batch *batch, const esp_error *error)
+{
+	const esp_diagnostic *d = esp_error_get(error, 0);
+	return d && d->structure >= 0 ? (size_t)d->structure : batch->sentences;
+}
+
 /* The library counts inputs in the minibatch, the reader of the message counts trees in the file. */
 int batches_run(struct batches *b, const struct batch *batch)
 {
@@ -108,8 +124,10 @@ int batches_run(struct batches *b, const struct batch *batch)
 	esp_status status = esp_session_run(b->session, batch->forest, &error);
 	if (!status)
 		return 0;
+	size_t i = refused_structure(batch, error);
 	int exit_status = batches_refuse(b, status, error);
-	complain("%s: input 0 above is tree %zu of the file, counted from 0", b->input, batch->first);
+	if (i < batch->sentences)
+		complain_tree(b->input, batch->first + i, batch->sentence[i]);
 	return exit_status;
 }
 

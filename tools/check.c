@@ -60,7 +60,7 @@ static int check_input(const struct objects *o, const char *path, struct count *
 		status = check_trees(treebank, forest, count, &error);
 	if (status) {
 		exit_status = report(status, error);
-		complain("%s: this is about tree %zu of the file, counted from 0", path, count->trees);
+		complain_tree(path, count->trees, esp_treebank_sentence(treebank));
 	}
 	esp_forest_free(forest);
 	esp_treebank_free(treebank);

@@ -14,7 +14,7 @@ static void offer_explanation(const esp_error *error)
 
 int report(esp_status status, esp_error *error)
 {
-	fputs(esp_error_text(error), stderr);
+	put_masked(stderr, esp_error_text(error));
 	offer_explanation(error);
 	esp_error_free(error);
 	return status == ESP_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_INPUT;
@@ -44,13 +44,16 @@ static char *read_schedule(const char *path)
 	return text;
 }
 
+/* In the order of the words in options.def. */
+static const char *const targets[] = {"native", "generic", "avx2", "avx512"};
+
 static esp_status create_program(struct objects *o, const struct options *options, const char *schedule,
 				 int at, esp_error **error)
 {
 	esp_program_options p = {.size = sizeof p,
 				 .at = at,
 				 .backend = options->backend,
-				 .target = options->target,
+				 .target = targets[options->target],
 				 .schedule = schedule};
 	return esp_program_create(o->model, o->weights, &p, &o->program, error);
 }
@@ -73,9 +76,12 @@ static bool open_program(struct objects *o, const struct options *options, int a
 static void tell(void *user, const esp_diagnostic *d)
 {
 	(void)user;
-	fprintf(stderr, "espalier: %s [%s]\n", d->message, d->id);
-	if (d->hint)
-		fprintf(stderr, "    hint: %s\n", d->hint);
+	complain("%s [%s]", d->message, d->id);
+	if (!d->hint)
+		return;
+	fputs("    hint: ", stderr);
+	put_masked(stderr, d->hint);
+	fputc('\n', stderr);
 }
 
 static esp_status create_context(struct objects *o, const struct options *options, esp_error **error)

@@ -10,11 +10,15 @@
 bool complain(const char *format, ...)
 {
 	va_list args;
+	char *text = NULL;
 	va_start(args, format);
-	fputs("espalier: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	int n = vasprintf(&text, format, args);
 	va_end(args);
+	fputs("espalier: ", stderr);
+	put_masked(stderr, n < 0 ? "no memory for a message" : text);
+	fputc('\n', stderr);
+	if (n >= 0)
+		free(text);
 	return false;
 }
 
@@ -90,11 +94,26 @@ static bool check_operands(const struct command *c, const struct options *o)
 	return complain("usage: espalier %s %s (see 'espalier help %s')", c->name, c->operands, c->name);
 }
 
+/* The option of the command that is most like a word, if any is. */
+static const char *meant_option(const struct command *c, const char *word)
+{
+	char name[64];
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	struct nearest nearest = {.wanted = name};
+	for (int i = 0; i < option_count; i++)
+		if (takes((enum command_id)(c - commands), &option_rows[i]))
+			nearest_offer(&nearest, option_rows[i].name);
+	return nearest.word;
+}
+
 /* `word` is what getopt read last; in a bundle of letters it may still stand before them. */
 static bool unknown(const struct command *c, const char *word)
 {
 	char letter[] = {'-', optopt, 0};
 	bool is_letter = optopt > 0 && optopt < FIRST;
+	const char *meant = is_letter || optopt ? NULL : meant_option(c, word);
+	if (meant)
+		return complain("%s is no option of '%s'; did you mean '--%s'?", word, c->name, meant);
 	return complain("%s is no option of '%s', or takes no argument (see 'espalier help %s')",
 			is_letter ? letter : word, c->name, c->name);
 }

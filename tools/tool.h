@@ -18,8 +18,8 @@ enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref;
-	int kind, format, at, rows;
+	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref;
+	int kind, format, at, rows, target;
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
 	bool no_cache, timing, help;
@@ -43,6 +43,9 @@ __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
 
 /* --- words --- */
 
+/* Writes a text that may hold parts of a file: but for its newlines and tabs, what a terminal would obey is
+ * shown as question marks. */
+void put_masked(FILE *, const char *text);
 /* Writes a text in lines of at most 80 columns, each after `indent` spaces. */
 void put_wrapped(FILE *, int indent, const char *text);
 /* Of words that are offered one by one, the one that is most like what was written, if any is. */
@@ -102,6 +105,8 @@ int batches_open(struct batches *, const struct options *, const struct objects 
  */
 int batches_read(struct batches *, struct batch *, int *more);
 int batches_run(struct batches *, const struct batch *);
+/* Says which tree of a file a message was about; the sentence may be empty. */
+void complain_tree(const char *input, size_t tree, const char *sentence);
 /* As report(), after the progress is gone. */
 int batches_refuse(struct batches *, esp_status, esp_error *);
 void batch_free(struct batch *);

@@ -20,6 +20,23 @@ void put_wrapped(FILE *to, int indent, const char *text)
 	fputc('\n', to);
 }
 
+/* Also the control characters from U+0080 to U+009F, which are two bytes. */
+static size_t control_at(const unsigned char *p)
+{
+	if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+		return 2;
+	return (p[0] < ' ' && p[0] != '\n' && p[0] != '\t') || p[0] == 0x7f;
+}
+
+void put_masked(FILE *to, const char *text)
+{
+	while (*text) {
+		size_t n = control_at((const unsigned char *)text);
+		fputc(n ? '?' : *text, to);
+		text += n ? n : 1;
+	}
+}
+
 /* --- the nearest word --- */
 
 enum { LONGEST = 63 };

@@ -245,9 +245,10 @@ static void check_equations(struct solver *b)
 		const struct ra_param *p = &b->m->params.at[e->param];
 		if (!solved(b, d) || ra_dim_value(d, b->sizes) == e->extent)
 			continue;
-		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d),
-		     "axis %d of '%s' is %lld in %s, but %s is %lld", e->axis, p->name, (long long)e->extent,
-		     b->file, ra_dim_text_of(b->arena, b->m, d), (long long)ra_dim_value(d, b->sizes));
+		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d), "axis %d of '%s' is %lld in %s, but %s %s%lld",
+		     e->axis, p->name, (long long)e->extent, b->file,
+		     d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
+		     (long long)ra_dim_value(d, b->sizes));
 	}
 }
 

@@ -304,12 +304,15 @@ static void check_complete(struct ra_graph *g)
 				  needed[i].what);
 }
 
+/* Headers that are no word were refused when they were read. */
 static void check_bodies(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
 	for (size_t i = 0; i < s->bodies.n; i++)
 		for (size_t j = 0; j < i; j++) {
 			const struct ra_body *b = &s->bodies.at[i], *old = &s->bodies.at[j];
+			if (!b->word || !old->word)
+				continue;
 			if (b->word != old->word && b->word != RA_WORD_NODE && old->word != RA_WORD_NODE)
 				continue;
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,

@@ -298,10 +298,38 @@ static bool refuse_statement(struct ra_parser *p)
 			 "no statement begins with '%s'", ra_excerpt(p->arena, s));
 }
 
+/* Whether NAME ':' begins a line: a header of a body, though no word of the language. */
+static bool at_header(const struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	return p->token.first && p->token.kind == RA_TOKEN_NAME && !p->token.word &&
+	       ra_next(&ahead).kind == ':';
+}
+
+/* What follows is read as a body all the same, so that only the header is at fault. */
+static bool refuse_header(struct ra_parser *p)
+{
+	struct ra_token header = p->token;
+	struct ra_nearest near = ra_nearest_to(header.span.text, header.span.length);
+#define RA_WORD(name, spelling)                                                                              \
+	if (RA_WORD_##name >= RA_WORD_LEAF && RA_WORD_##name <= RA_WORD_NODE)                                \
+		ra_consider(&near, spelling, strlen(spelling));
+	RA_WORD_LIST
+#undef RA_WORD
+	p->syntax->incomplete = true;
+	ra_report(p->report, DIAG_MODEL_SYNTAX, header.span.at,
+		  ra_did_you_mean(p->arena, &near, "bodies are 'leaf:', 'inner:' and 'node:'"),
+		  "no body is named '%s'", ra_excerpt(p->arena, header.span));
+	ra_advance(p);
+	return parse_body(p, header) && expect_line_end(p);
+}
+
 static bool parse_statement(struct ra_parser *p)
 {
 	struct ra_token t = p->token;
 	enum ra_word word = t.kind == RA_TOKEN_NAME && t.word <= RA_WORD_OUTPUT ? t.word : RA_WORD_NONE;
+	if (!word && at_header(p))
+		return refuse_header(p);
 	if (!word && p->in_body)
 		return parse_assignment(p);
 	if (!word)

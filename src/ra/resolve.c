@@ -67,15 +67,34 @@ static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char 
 	return none;
 }
 
+/* "did you mean 'left.h'?" for 'lefft.h', unless a name as a whole is nearer; NULL when no child is near. */
+static const char *child_meant(const struct ra_graph *g, struct ra_span span, const struct ra_nearest *whole)
+{
+	const char *dot = memchr(span.text, '.', span.length);
+	if (!dot || g->report->seen.n >= RA_REPORT_LIMIT)
+		return NULL;
+	size_t prefix = (size_t)(dot - span.text);
+	struct ra_nearest near = ra_nearest_to(span.text, prefix);
+	for (size_t i = 0; i < g->name.n; i++)
+		if (g->name.at[i].kind == RA_N_SLOT)
+			ra_consider(&near, g->name.at[i].span.text, g->name.at[i].span.length);
+	if (!near.best || (whole->best && whole->distance < near.distance))
+		return NULL;
+	return ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)near.best_length, near.best,
+			 (int)(span.length - prefix), dot);
+}
+
 static ra_ref unknown_name(struct ra_graph *g, const struct ra_scope *scope, struct ra_span span)
 {
 	struct ra_nearest near = ra_nearest_to(span.text, span.length);
 	consider_names(g, scope, &near);
-	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at,
-		  ra_did_you_mean(
-		      g->arena, &near,
-		      "parameters, inputs and states are declared; other names are assigned before use"),
-		  "nothing is named '%s' here", ra_excerpt(g->arena, span));
+	const char *hint = child_meant(g, span, &near);
+	if (!hint)
+		hint = ra_did_you_mean(
+		    g->arena, &near,
+		    "parameters, inputs and states are declared; other names are assigned before use");
+	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at, hint, "nothing is named '%s' here",
+		  ra_excerpt(g->arena, span));
 	return none;
 }
 

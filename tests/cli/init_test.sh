@@ -12,6 +12,13 @@ for kind in tree sequence dag; do
 	awk 'length > 122' "$tmp/$kind.ra" | grep -q . && found=1 || found=0
 	tap_ok $found "$kind: its lines are short"
 done
+# The command reads trees and nothing else.
+for kind in tree sequence dag; do
+	grep -q "espalier run" "$tmp/$kind.ra"
+	runs=$?
+	[ $kind = tree ] && expected=0 || expected=1
+	tap_is "$runs" "$expected" "$kind: it says how the command runs it only if the command can"
+done
 esp init
 tap_is "$out" "$(cat "$tmp/tree.ra")" "a tree is what one gets when nothing is said"
 

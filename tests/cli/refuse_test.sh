@@ -84,8 +84,39 @@ refused 1 cannot-read "an input that is not there"
 # The second minibatch begins at tree 2: the message must lead there.
 printf '(2 a)\n(2 a)\n(2 a)\n(2 (2 a))\n' >"$tmp/bad.ptb"
 run "$here/tiny.ra" "$tmp/bad.ptb" --batch 2
-case $status,$err in 1,*"input 1"*wrong-arity*"tree 2 "*) tap_ok 0 "a message leads to the tree" ;;
+case $status,$err in 1,*"input 1"*wrong-arity*"tree 3 of the file, counted from 0: a") tap_ok 0 "a message leads to the tree" ;;
 *) tap_ok 1 "a message leads to the tree" ;; esac
+esp check "$here/tiny.ra" "$tmp/bad.ptb" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
+case $status,$err in 1,*wrong-arity*"tree 3 of the file, counted from 0: a") tap_ok 0 "so does one of check" ;;
+*) tap_ok 1 "so does one of check" ;; esac
+
+# --- what files hold reaches the terminal without its control characters ---
+
+escape=$(printf '\033')
+printf '(2 (2 a) (2 \033]0;x\007\302\233\303\2512J)))\n' >"$tmp/bad.ptb"
+run "$here/tiny.ra" "$tmp/bad.ptb"
+case $err in *"$escape"* | *"$(printf '\007')"* | *"$(printf '\302\233')"*) tap_ok 1 "a message obeys no file" ;;
+*"?]0;x??$(printf '\303\251')2J"*) tap_ok 0 "a message obeys no file" ;;
+*) tap_ok 1 "a message shows what it masks" ;; esac
+printf '(2 (2 \033[2J))\n' >"$tmp/bad.ptb"
+run "$here/tiny.ra" "$tmp/bad.ptb"
+case $err in *"$escape"*) tap_ok 1 "a sentence obeys no file" ;;
+*"counted from 0: ?[2J"*) tap_ok 0 "a sentence obeys no file" ;;
+*) tap_ok 1 "a sentence is shown masked" ;; esac
+
+# --- names that are almost right ---
+
+# meant TEXT HINT ERRORS: tiny.ra after an edit by sed.
+meant()
+{
+	sed "$1" "$here/tiny.ra" >"$tmp/bad.ra"
+	esp check "$tmp/bad.ra"
+	case $err in *"did you mean '$2'?"*) tap_ok 0 "$1: '$2' may be meant" ;; *) tap_ok 1 "$1: '$2' may be meant" ;; esac
+	tap_is "$(printf '%s\n' "$err" | grep -c ' error: ')" "$3" "$1: nothing else is wrong"
+}
+meant 's/left\.h/lefft.h/' left.h 1
+meant 's/^inner:/iner:/' inner 1
+meant 's/^leaf:/laef:/' leaf 1
 
 # --- vocabularies ---
 

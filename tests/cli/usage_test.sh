@@ -42,7 +42,18 @@ usage "an input to check without weights" check "$here/tiny.ra" "$tmp/trees"
 usage "words to read without a vocabulary" run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
 usage "words to check without a vocabulary" check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
 run "$here/tiny.ra" "$tmp/trees" --target pdp11
-refused 2 bad-argument "a target that does not exist"
+refused 2 "--target is native|generic|avx2|avx512" "a target that does not exist"
+
+# meant WORD HINT
+meant()
+{
+	run "$here/tiny.ra" "$tmp/trees" "$1"
+	refused 2 "did you mean '$2'?" "$1 may be $2"
+}
+meant --formt --format
+meant --bacth=3 --batch
+run "$here/tiny.ra" "$tmp/trees" --speed
+case $err in *"did you mean"*) tap_ok 1 "nothing is like --speed" ;; *) tap_ok 0 "nothing is like --speed" ;; esac
 
 esp --version
 tap_is "$status,$out" "0,espalier 0.1.0" "the version is told"

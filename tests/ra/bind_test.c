@@ -112,6 +112,17 @@ static void check_single(const char *name, const char *text, struct tensor_info 
 	session_end(&s);
 }
 
+static void check_constant(const char *name, const char *text, struct tensor_info tensor, const char *message)
+{
+	struct session s;
+	int64_t sizes[8];
+	start(&s, text);
+	bool bound = bind(&s, &tensor, 1, sizes);
+	tap_ok(!bound && s.diags.n == 1 && strcmp(s.diags.at[0].message, message) == 0, "%s: %s", name,
+	       message);
+	session_end(&s);
+}
+
 static void check_sizes(void)
 {
 	struct tensor_info b = {"b", TENSOR_F32, 1, {4}};
@@ -138,6 +149,9 @@ static void check_sizes(void)
 	check_single("a constant that is not the extent is refused",
 		     "model m\nstructure sequence\nparam b[5]\nstate h\nnode:\n h = sum(b)\noutput o = h\n",
 		     b, DIAG_WEIGHT_CONFLICT);
+	check_constant("the message says the number once",
+		       "model m\nstructure sequence\nparam b[5]\nstate h\nnode:\n h = sum(b)\noutput o = h\n",
+		       b, "axis 0 of 'b' is 4 in w.safetensors, but must be 5");
 }
 
 int main(void)
