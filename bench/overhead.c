@@ -31,7 +31,9 @@ static void give_up(const char *why)
 	exit(1);
 }
 
-static void must(esp_status status, esp_error *error)
+static esp_error *error; /* of the last call */
+
+static void must(esp_status status)
 {
 	if (status)
 		give_up(esp_error_text(error));
@@ -86,8 +88,7 @@ static esp_weights *make_weights(esp_context *context)
 	    fwrite(values, sizeof values, 1, f) != 1 || fclose(f))
 		give_up("cannot write weights");
 	esp_weights *w;
-	esp_error *error;
-	must(esp_weights_open(context, path, &w, &error), error);
+	must(esp_weights_open(context, path, &w, &error));
 	unlink(path);
 	return w;
 }
@@ -104,14 +105,13 @@ static struct server serve(void)
 	esp_model *m;
 	esp_program *program;
 	esp_binding *binding;
-	esp_error *error;
-	must(esp_context_create(NULL, &context, &error), error);
-	must(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error), error);
+	must(esp_context_create(NULL, &context, &error));
+	must(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error));
 	esp_weights *w = make_weights(context);
-	must(esp_program_create(m, w, NULL, &program, &error), error);
-	must(esp_binding_create(program, w, &binding, &error), error);
-	must(esp_forest_create(program, &s.forest, &error), error);
-	must(esp_session_create(binding, &s.session, &error), error);
+	must(esp_program_create(m, w, NULL, &program, &error));
+	must(esp_binding_create(program, w, &binding, &error));
+	must(esp_forest_create(program, &s.forest, &error));
+	must(esp_session_create(binding, &s.session, &error));
 	esp_context_free(context);
 	esp_model_free(m);
 	esp_weights_free(w);
@@ -139,12 +139,11 @@ static void measure_request(struct server *s, size_t nodes, double *seconds, lon
 {
 	char what[60];
 	esp_structure tree = heap(nodes);
-	esp_error *error;
 	for (long i = -100; i < repeats; i++) {
 		double begin = now();
 		esp_forest_clear(s->forest);
-		must(esp_forest_add(s->forest, &tree, &error), error);
-		must(esp_session_run(s->session, s->forest, &error), error);
+		must(esp_forest_add(s->forest, &tree, &error));
+		must(esp_session_run(s->session, s->forest, &error));
 		if (i >= 0)
 			seconds[i] = now() - begin;
 	}
