@@ -2,6 +2,7 @@
 #include "tool.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct run {
@@ -88,12 +89,26 @@ static bool has_tensor(const esp_program *p, const char *name)
 	return complain("the model has neither a state nor an output '%s'", name);
 }
 
+static bool may_block(const char *path)
+{
+	struct stat s;
+	return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
+}
+
+/* Signals wait until a file is complete, so that none leaves a part of it; what may never be read is not
+ * waited for. */
 static int write_export(const struct run *r)
 {
 	esp_error *error;
+	sigset_t before;
 	const struct options *o = r->options;
+	bool hold = !may_block(o->export);
+	if (hold)
+		interrupt_hold(&before);
 	esp_status status = o->tensor ? esp_export_npy(r->export, o->tensor, o->export, &error)
 				      : esp_export_safetensors(r->export, o->export, &error);
+	if (hold)
+		interrupt_release(&before, NULL);
 	return status ? report(status, error) : 0;
 }
 

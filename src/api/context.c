@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *esp_version(void)
 {
@@ -169,8 +170,9 @@ static bool copy_cache_dir(esp_context *c, const char *path)
 static int processors(void)
 {
 	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	return n < ESP_THREADS_MAX ? n : ESP_THREADS_MAX;
+	long n =
+	    sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+	return n < 1 ? 1 : n < ESP_THREADS_MAX ? (int)n : ESP_THREADS_MAX;
 }
 
 static bool fill(esp_context *c, const esp_context_options *o)

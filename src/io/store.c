@@ -1,5 +1,7 @@
 #include "io/store.h"
 
+#include "io/write.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -185,30 +186,6 @@ enum io_store_status io_store_read(struct io_store *s, struct arena *a, const st
 
 /* --- writing --- */
 
-static bool write_bytes(int fd, const char *bytes, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, bytes, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return false;
-		bytes += done;
-		n -= done;
-	}
-	return true;
-}
-
-/* Writing past the limit on the size of files would end the process by a signal. */
-static bool may_write(size_t n)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || n <= limit.rlim_cur)
-		return true;
-	errno = EFBIG;
-	return false;
-}
-
 /* A file of a name that nobody else has: this thread's place in the process, and the clock against what an
  * earlier process of the number has left. */
 static int open_temporary(const struct io_store *s, char *name, size_t size)
@@ -226,10 +203,10 @@ enum io_store_status io_store_write(struct io_store *s, const struct checksum *k
 {
 	char name[NAME + 1], new[80];
 	write_name(name, key);
-	int fd = may_write(n) ? open_temporary(s, new, sizeof new) : -1;
+	int fd = open_temporary(s, new, sizeof new);
 	if (fd < 0)
 		return refuse_errno(s, "a file cannot be made in it");
-	bool ok = write_bytes(fd, bytes, n);
+	bool ok = io_write_bytes(fd, bytes, n);
 	int error = errno;
 	if (close(fd) != 0 && ok) {
 		ok = false;

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ATTEMPTS = 100 };
@@ -72,17 +74,46 @@ static bool open_file(struct writing *w)
 	return w->fd >= 0 || refuse(w, errno);
 }
 
-static bool write_all(const struct writing *w, const struct io_piece *piece)
+/* What ends a process that writes where nobody reads, or past the limit on the size of files. */
+static void fatal_signals(sigset_t *set)
 {
-	const char *p = piece->bytes;
-	for (int64_t left = piece->n; left;) {
-		ssize_t put = write(w->fd, p, left > 1 << 30 ? 1 << 30 : (size_t)left);
-		if (put < 0 && errno != EINTR)
-			return refuse(w, errno);
-		if (put > 0)
-			p += put, left -= put;
+	sigemptyset(set);
+	sigaddset(set, SIGPIPE);
+	sigaddset(set, SIGXFSZ);
+}
+
+/* A blocked signal that a failed write has left for this thread is taken away, unless the host had one of its
+ * own there, which stays as it was. */
+static void take_signal(int error, const sigset_t *before)
+{
+	int number = error == EPIPE ? SIGPIPE : SIGXFSZ;
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	if ((error == EPIPE || error == EFBIG) && !sigismember(before, number))
+		while (sigtimedwait(&set, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+			;
+}
+
+bool io_write_bytes(int fd, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+	sigset_t fatal, mask, pending;
+	int error = 0;
+	fatal_signals(&fatal);
+	pthread_sigmask(SIG_BLOCK, &fatal, &mask);
+	sigpending(&pending);
+	while (n && !error) {
+		ssize_t put = write(fd, p, n > 1 << 30 ? 1 << 30 : n);
+		if (put < 0)
+			error = errno == EINTR ? 0 : errno;
+		else
+			p += put, n -= put;
 	}
-	return true;
+	take_signal(error, &pending);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	errno = error;
+	return !error;
 }
 
 static bool finish(const struct writing *w, bool ok)
@@ -106,7 +137,7 @@ bool io_write_file(struct arena *a, struct diags *diags, const char *path, const
 		return false;
 	bool ok = true;
 	for (int i = 0; ok && i < n; i++)
-		ok = write_all(&w, &piece[i]);
+		ok = io_write_bytes(w.fd, piece[i].bytes, piece[i].n) || refuse(&w, errno);
 	return finish(&w, ok);
 }
 

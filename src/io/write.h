@@ -22,7 +22,7 @@ int64_t io_tensor_bytes(const struct io_tensor *);
 bool io_safetensors_write(struct arena *, struct diags *, const char *path, const struct io_tensor *, int n);
 bool io_npy_write(struct arena *, struct diags *, const char *path, const struct io_tensor *);
 
-/* --- file.c's counterpart, for the two above --- */
+/* --- file.c's counterpart, for the two above and store.c --- */
 
 struct io_piece {
 	const void *bytes;
@@ -31,5 +31,9 @@ struct io_piece {
 
 /* Writes the pieces one after the other. */
 bool io_write_file(struct arena *, struct diags *, const char *path, const struct io_piece *, int n);
+
+/* Writes all the bytes; false with errno.  A reader that has left and a file that may not be longer are
+ * errors as all others are, EPIPE and EFBIG, whatever the host does about their signals. */
+bool io_write_bytes(int fd, const void *, size_t n);
 
 #endif

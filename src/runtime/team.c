@@ -3,14 +3,20 @@
 #include "base/fork.h"
 #include "runtime/internal.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <omp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What isspace() takes in the C locale. */
+#define SPACES " \t\n\v\f\r"
 
 enum {
 	LINE = 64,
@@ -45,6 +51,7 @@ struct rt_crew {
 	void *job;
 	atomic_bool end;
 	/* set before there are threads */
+	struct rt_processors processors;
 	int wanted;   /* members */
 	bool crowded; /* more parts than processors: watching keeps others from working */
 	/* known when `up` has moved */
@@ -175,53 +182,111 @@ static void serve(struct rt_crew *c, int part)
 /* --- threads --- */
 
 /* The processors of one of OpenMP's places; false when there are none. */
-static bool place_of(int part, cpu_set_t *set)
+static bool place_of(int part, struct rt_processors *p)
 {
 	int id[CPU_SETSIZE], places = omp_get_proc_bind() == omp_proc_bind_false ? 0 : omp_get_num_places();
 	int ids = places ? omp_get_place_num_procs(part % places) : 0;
 	if (ids < 1 || ids > CPU_SETSIZE)
 		return false;
 	omp_get_place_proc_ids(part % places, id);
-	CPU_ZERO(set);
+	memset(p, 0, sizeof *p);
 	for (int i = 0; i < ids; i++)
-		CPU_SET(id[i], set);
+		CPU_SET_S(id[i], sizeof p->set, p->set);
 	return true;
 }
 
 /* A new thread is bound to where the thread that made it is bound, which is a caller that has work to do
- * there.  It goes where the process may run; or, when the host's environment binds threads, to the place
- * after those of the parts before it. */
-static void settle(int part)
+ * there.  It goes where the team may run; or, when the host's environment binds threads, to the place after
+ * those of the parts before it. */
+static void settle(const struct rt_crew *c, int part)
 {
-	cpu_set_t set;
-	if (place_of(part, &set) || sched_getaffinity(getpid(), sizeof set, &set) == 0)
-		sched_setaffinity(0, sizeof set, &set);
+	struct rt_processors place;
+	const struct rt_processors *p = place_of(part, &place) ? &place : &c->processors;
+	if (CPU_COUNT_S(sizeof p->set, p->set))
+		sched_setaffinity(0, sizeof p->set, p->set);
 	pthread_setname_np(pthread_self(), "espalier");
 }
 
-static int processors(void)
+/* How many, at least 1. */
+static long count(const struct rt_processors *p)
 {
-	cpu_set_t set;
-	return sched_getaffinity(getpid(), sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	int known = CPU_COUNT_S(sizeof p->set, p->set);
+	long online = known ? known : sysconf(_SC_NPROCESSORS_ONLN);
+	return online > 0 ? online : 1;
 }
 
-/* A chain of threads, each made by the one before and still there when the next is made.  OpenMP ends the
- * process when it cannot make a thread: what it will need is tried out before.  NULL or the error. */
-static void *rehearse(void *threads)
+/* The bytes that one of OpenMP's variables asks for, 0 when it cannot be read: a number, KiB unless one of
+ * the letters B, K, M, G follows. */
+static size_t stack_asked(const char *name)
 {
-	intptr_t n = (intptr_t)threads;
+	static const char units[] = "bkmg";
+	const char *text = getenv(name), *unit;
+	char *end, letter = 'k';
+	if (!text || !*text)
+		return 0;
+	errno = 0;
+	unsigned long n = strtoul(text, &end, 10);
+	if (errno || end == text)
+		return 0;
+	end += strspn(end, SPACES);
+	if (*end)
+		letter = (char)tolower((unsigned char)*end++);
+	unit = strchr(units, letter);
+	int shift = unit ? 10 * (int)(unit - units) : 0;
+	return unit && !end[strspn(end, SPACES)] && n << shift >> shift == n ? n << shift : 0;
+}
+
+/* As OpenMP read them when the process began. */
+static size_t stack_bytes;
+
+__attribute__((constructor)) static void read_environment(void)
+{
+	stack_bytes = stack_asked("OMP_STACKSIZE");
+	if (!stack_bytes)
+		stack_bytes = stack_asked("GOMP_STACKSIZE");
+}
+
+struct rehearsal {
+	pthread_attr_t attributes;
+	int threads; /* still to be made */
+	int error;
+};
+
+/* A chain of threads, each made by the one before and still there when the next is made.  Who could not make
+ * one says so: the others write nothing, not even that they could. */
+static void *make_next(void *rehearsal)
+{
+	struct rehearsal *r = rehearsal;
 	pthread_t next;
-	void *error = NULL;
-	if (n > 0 && !(error = (void *)(intptr_t)pthread_create(&next, NULL, rehearse, (void *)(n - 1))))
-		pthread_join(next, &error);
-	return error;
+	if (r->threads-- < 1)
+		return NULL;
+	int error = pthread_create(&next, &r->attributes, make_next, r);
+	if (error)
+		r->error = error;
+	else
+		pthread_join(next, NULL);
+	return NULL;
+}
+
+/* OpenMP ends the process when it cannot make a thread: what it will need is tried out before, stacks
+ * included.  The error or 0.  A stack that the system refuses as too small is none that OpenMP takes. */
+static int rehearse(int threads)
+{
+	struct rehearsal r = {.threads = threads};
+	if ((r.error = pthread_attr_init(&r.attributes)))
+		return r.error;
+	if (stack_bytes)
+		(void)!pthread_attr_setstacksize(&r.attributes, stack_bytes);
+	make_next(&r);
+	pthread_attr_destroy(&r.attributes);
+	return r.error;
 }
 
 /* The master: its settings of OpenMP are its own, the host's stay as they are. */
 static void *lead(void *crew)
 {
 	struct rt_crew *c = crew;
-	c->trouble = (intptr_t)rehearse((void *)(intptr_t)(c->wanted - 1));
+	c->trouble = rehearse(c->wanted - 1);
 	if (c->trouble) {
 		gate_move(&c->up);
 		return NULL;
@@ -235,7 +300,7 @@ static void *lead(void *crew)
 			c->parts = omp_get_num_threads() + 1;
 			gate_move(&c->up);
 		}
-		settle(member + 1);
+		settle(c, member + 1);
 		serve(c, member + 1);
 	}
 	return NULL;
@@ -269,6 +334,8 @@ static int start(struct rt_crew *c)
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
 	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
+	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
+		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);
 }
 
@@ -279,7 +346,8 @@ static bool make_crew(struct rt_team *t)
 	if (!c)
 		return false;
 	c->wanted = t->threads - 1;
-	c->crowded = t->threads > processors();
+	c->processors = t->processors;
+	c->crowded = t->threads > count(&t->processors);
 	int error = start(c);
 	if (error) {
 		rt_give(t->allocator, c);

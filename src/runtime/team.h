@@ -20,22 +20,29 @@
 #include "base/memory.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* Processors, as many as the kernel can have: more than one cpu_set_t holds. */
+struct rt_processors {
+	cpu_set_t set[8];
+};
+
 struct rt_team {
 	const struct allocator *allocator;
-	int threads;	      /* the budget; below 2 there is no team */
-	uint64_t generation;  /* the process it belongs to */
-	atomic_bool closed;   /* stopped, or its threads could not be made */
-	atomic_int trouble;   /* see rt_team_trouble */
+	int threads;			 /* the budget; below 2 there is no team */
+	uint64_t generation;		 /* the process it belongs to */
+	struct rt_processors processors; /* where members may run; none = it is not known */
+	atomic_bool closed;		 /* stopped, or its threads could not be made */
+	atomic_int trouble;		 /* see rt_team_trouble */
 	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
 	struct rt_crew *crew; /* NULL = not made yet */
 	double missed;	      /* operations that members would have done, had they been awake */
 	int64_t left;	      /* when it was left last, in nanoseconds */
 };
 
-/* Starts nothing.  The team must not be moved. */
+/* Starts nothing.  The team must not be moved.  Its members will run where the calling thread may run now. */
 void rt_team_init(struct rt_team *, const struct allocator *, int threads);
 /* Takes the team if it is free, for a run of which members are expected to do so many operations; makes it,
  * or rouses it, if that is enough.  The number of parts that jobs have, 2 .. threads, or 0: compute alone.

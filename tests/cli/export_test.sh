@@ -48,5 +48,13 @@ echo '(2 (2 a)' >"$tmp/bad"
 echo kept >"$tmp/kept.npy"
 run "$here/tiny.ra" "$tmp/bad" --export "$tmp/kept.npy" --tensor h
 tap_is "$status,$(cat "$tmp/kept.npy")" "1,kept" "a run that fails exports nothing"
+for i in $(seq 400); do cat "$tmp/trees"; done >"$tmp/many"
+(
+	ulimit -f 8
+	"$ESPALIER" run "$here/tiny.ra" "$tmp/many" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" \
+		--backend interpreter --export "$tmp/kept.npy" --tensor h >/dev/null 2>"$tmp/limited"
+)
+tap_is "$?,$(grep -c '\[cannot-write\]' "$tmp/limited"),$(cat "$tmp/kept.npy")" "1,1,kept" \
+	"a file that may not be so large is refused, and the old one kept"
 tap_is "$(ls "$tmp" | grep -c '\.npy\.')" 0 "no part of a file is left"
 tap_done

@@ -4,9 +4,12 @@
 #include "tests/io/files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 static bool holds(const char *name, const void *bytes, size_t n)
 {
@@ -140,6 +143,46 @@ static void replaces(void)
 	tap_ok(write_bytes("/dev/null", "nothing"), "a device is written in place");
 }
 
+static void read_little(const char *path)
+{
+	char byte;
+	int fd = open(path, O_RDONLY);
+	_exit(fd < 0 || read(fd, &byte, 1) != 1);
+}
+
+/* To a pipe whose reader leaves after a byte of more than the pipe holds. */
+static bool write_unread(const char *text)
+{
+	int status = 1;
+	const char *path = path_of("pipe");
+	pid_t child = mkfifo(path, 0600) == 0 ? fork() : -1;
+	if (child == 0)
+		read_little(path);
+	bool failed = child > 0 && !write_bytes(path, text) && refused(DIAG_CANNOT_WRITE, strerror(EPIPE));
+	unlink(path);
+	return failed && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* Signals that a write causes stay inside; those of the host stay where they are. */
+static void signals(const char *text)
+{
+	sigset_t set, now;
+	tap_ok(write_unread(text), "so is a reader that has left");
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	sigaddset(&set, SIGXFSZ);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	bool failed = write_unread(text);
+	sigpending(&now);
+	tap_ok(failed && !sigismember(&now, SIGPIPE), "no signal is left behind for who blocks it");
+	raise(SIGPIPE);
+	failed = write_unread(text);
+	sigpending(&now);
+	tap_ok(failed && sigismember(&now, SIGPIPE), "one that was there before stays");
+	sigtimedwait(&set, NULL, &(struct timespec){0});
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static void fails(void)
 {
 	int there = files_there();
@@ -159,13 +202,13 @@ static void fails(void)
 	getrlimit(RLIMIT_FSIZE, &old);
 	low = old;
 	low.rlim_cur = 50000;
-	signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &low);
 	bool failed = !write_bytes(path_of("f"), large) && refused(DIAG_CANNOT_WRITE, strerror(EFBIG));
 	setrlimit(RLIMIT_FSIZE, &old);
 	tap_ok(failed, "and a file that stops half-way");
 	tap_ok(holds("f", "linked", 6) && files_there() == there,
 	       "what was there stays, and no part is left");
+	signals(large);
 	if (geteuid() == 0) {
 		tap_skip("root may write everywhere", "a folder that may not be written is told");
 		return;

@@ -336,16 +336,64 @@ static void test_pinned(void)
 	       "members may run where the process may, wherever their maker is bound");
 }
 
+static void *make_and_call(void *process)
+{
+	struct rt_team t;
+	sched_setaffinity(0, sizeof(cpu_set_t), process);
+	rt_team_init(&t, &allocator_default, 3);
+	atomic_store(&met, 0);
+	call_pinned(&t);
+	rt_team_stop(&t);
+	return NULL;
+}
+
+/* The first thread of the process has no part in it. */
+static void test_pinned_main(void)
+{
+	cpu_set_t process, first;
+	pthread_t maker;
+	int cpu = 0;
+	sched_getaffinity(0, sizeof process, &process);
+	while (!CPU_ISSET(cpu, &process))
+		cpu++;
+	CPU_ZERO(&first);
+	CPU_SET(cpu, &first);
+	sched_setaffinity(0, sizeof first, &first);
+	pthread_create(&maker, NULL, make_and_call, &process);
+	pthread_join(maker, NULL);
+	sched_setaffinity(0, sizeof process, &process);
+	if (CPU_COUNT(&process) == 1)
+		tap_skip("one processor", "members may run where the maker of the team might");
+	else
+		tap_ok(CPU_EQUAL(&seen[1], &process) && CPU_EQUAL(&seen[2], &process),
+		       "members may run where the maker of the team might");
+}
+
 /* What the library's OpenMP reads when a process begins. */
-static void test_environment(const char *program, const char *name, const char *value)
+static void test_environment(const char *program, const char *mode, const char *name, const char *value)
 {
 	pid_t child = fork();
 	if (child == 0) {
 		setenv(name, value, 1);
-		execl(program, program, "jobs", NULL);
+		execl(program, program, mode, NULL);
 		_exit(1);
 	}
-	tap_ok(ends_well(child), "%s=%s", name, value);
+	tap_ok(ends_well(child), "%s: %s=%s", mode, name, value);
+}
+
+/* Stacks that there is no room for: callers are alone, and the process goes on. */
+static int run_alone(void)
+{
+	struct rt_team t;
+	struct rlimit space;
+	getrlimit(RLIMIT_AS, &space);
+	space.rlim_cur = (rlim_t)6000000 << 10;
+	alarm(60);
+	rt_team_init(&t, &allocator_default, 4);
+	bool alone = setrlimit(RLIMIT_AS, &space) == 0 && !rt_team_enter(&t, MUCH);
+	int trouble = rt_team_trouble(&t);
+	rt_team_stop(&t);
+	return alone && trouble == EAGAIN ? 0 : 1;
 }
 
 static int run_jobs(void)
@@ -459,10 +507,25 @@ static void test_shares(void)
 	       "few rows are shared out as half tiles, and fewer are not");
 }
 
+static void test_stacks(const char *program)
+{
+	static const char *const variables[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
+	static const char *const large[] = {"200000G", "3G", " 3000 m ", "3000000", "3221225472B"};
+	static const char *const usable[] = {"64", "1M", "4k", "none", "3GB", "99999999999999G", ""};
+	for (int v = 0; v < 2; v++)
+		for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+			if (SHADOWED)
+				tap_skip("a sanitizer needs the room", "%s=%s", variables[v], large[i]);
+			else
+				test_environment(program, "alone", variables[v], large[i]);
+	for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
+		test_environment(program, "jobs", "OMP_STACKSIZE", usable[i]);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
-		return run_jobs();
+		return strcmp(argv[1], "alone") == 0 ? run_alone() : run_jobs();
 	/* first, while there are no stacks of former threads to be used again */
 	for (int stacks = 0; stacks < 3; stacks++)
 		if (SHADOWED)
@@ -482,14 +545,16 @@ int main(int argc, char **argv)
 	else
 		test_host_regions();
 	test_pinned();
+	test_pinned_main();
 	test_memory();
-	test_environment(argv[0], "OMP_NUM_THREADS", "1");
-	test_environment(argv[0], "OMP_THREAD_LIMIT", "1");
-	test_environment(argv[0], "OMP_THREAD_LIMIT", "2");
-	test_environment(argv[0], "OMP_DYNAMIC", "true");
-	test_environment(argv[0], "OMP_MAX_ACTIVE_LEVELS", "0");
-	test_environment(argv[0], "OMP_PROC_BIND", "true");
-	test_environment(argv[0], "OMP_PLACES", "{0}");
-	test_environment(argv[0], "OMP_WAIT_POLICY", "active");
+	test_environment(argv[0], "jobs", "OMP_NUM_THREADS", "1");
+	test_environment(argv[0], "jobs", "OMP_THREAD_LIMIT", "1");
+	test_environment(argv[0], "jobs", "OMP_THREAD_LIMIT", "2");
+	test_environment(argv[0], "jobs", "OMP_DYNAMIC", "true");
+	test_environment(argv[0], "jobs", "OMP_MAX_ACTIVE_LEVELS", "0");
+	test_environment(argv[0], "jobs", "OMP_PROC_BIND", "true");
+	test_environment(argv[0], "jobs", "OMP_PLACES", "{0}");
+	test_environment(argv[0], "jobs", "OMP_WAIT_POLICY", "active");
+	test_stacks(argv[0]);
 	return tap_done();
 }
