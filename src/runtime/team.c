@@ -215,8 +215,11 @@ static long count(const struct rt_processors *p)
 	return online > 0 ? online : 1;
 }
 
+#define MOST_STACK ((size_t)PTRDIFF_MAX & ~(size_t)0xffff)
+
 /* The bytes that one of OpenMP's variables asks for, 0 when it cannot be read: a number, KiB unless one of
- * the letters B, K, M, G follows. */
+ * the letters B, K, M, G follows.  More than can be counted, which one OpenMP takes for all there is and
+ * another does not take at all, is more than any thread can have. */
 static size_t stack_asked(const char *name)
 {
 	static const char units[] = "bkmg";
@@ -224,16 +227,17 @@ static size_t stack_asked(const char *name)
 	char *end, letter = 'k';
 	if (!text || !*text)
 		return 0;
-	errno = 0;
 	unsigned long n = strtoul(text, &end, 10);
-	if (errno || end == text)
+	if (end == text)
 		return 0;
 	end += strspn(end, SPACES);
 	if (*end)
 		letter = (char)tolower((unsigned char)*end++);
 	unit = strchr(units, letter);
 	int shift = unit ? 10 * (int)(unit - units) : 0;
-	return unit && !end[strspn(end, SPACES)] && n << shift >> shift == n ? n << shift : 0;
+	if (!unit || end[strspn(end, SPACES)])
+		return 0;
+	return n <= MOST_STACK >> shift ? n << shift : MOST_STACK;
 }
 
 /* As OpenMP read them when the process began. */

@@ -510,8 +510,14 @@ static void test_shares(void)
 static void test_stacks(const char *program)
 {
 	static const char *const variables[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
-	static const char *const large[] = {"200000G", "3G", " 3000 m ", "3000000", "3221225472B"};
-	static const char *const usable[] = {"64", "1M", "4k", "none", "3GB", "99999999999999G", ""};
+	static const char *const large[] = {"200000G",
+					    "3G",
+					    " 3000 m ",
+					    "3000000",
+					    "3221225472B",
+					    "99999999999999G",
+					    "99999999999999999999999"};
+	static const char *const usable[] = {"64", "1M", "4k", "none", "3GB", ""};
 	for (int v = 0; v < 2; v++)
 		for (size_t i = 0; i < sizeof large / sizeof *large; i++)
 			if (SHADOWED)
