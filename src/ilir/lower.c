@@ -548,7 +548,7 @@ static void store_target(struct lowering *l, sub_ref r)
 		ilir_expr index[SUB_MAX_VARS] = {l->row};
 		for (int d = 0; d < l->group->dims; d++)
 			index[1 + d] = l->space[v->vars - l->group->dims + d];
-		ilir_buffer to = (s->output ? l->output : l->state)[s->which];
+		ilir_buffer to = (s->to == SUB_TO_OUTPUT ? l->output : l->state)[s->which];
 		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
 		stored = true;
 	}

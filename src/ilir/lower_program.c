@@ -112,7 +112,7 @@ static ilir_buffer result_of(struct lowering *l, int body, sub_ref r)
 	const struct sub_body *b = &l->p->bodies.at[body];
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i)
-			return (b->stores.at[i].output ? l->output : l->state)[b->stores.at[i].which];
+			return (b->stores.at[i].to == SUB_TO_OUTPUT ? l->output : l->state)[b->stores.at[i].which];
 	return (ilir_buffer){0};
 }
 

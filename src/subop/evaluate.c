@@ -212,8 +212,8 @@ static void evaluate_value(struct evaluator *v, uint32_t r)
 
 static void store(struct evaluator *v, const struct sub_store *s, int64_t row)
 {
-	const struct sub_tensor *t = s->output ? &v->p->outputs.at[s->which].row : &v->p->states.at[s->which];
-	double *to = (s->output ? v->outputs : v->states)[s->which] + row * row_elements(t);
+	const struct sub_tensor *t = sub_store_tensor(v->p, s);
+	double *to = (s->to == SUB_TO_OUTPUT ? v->outputs : v->states)[s->which] + row * row_elements(t);
 	int64_t index[SUB_MAX_VARS] = {0};
 	const struct sub_value *value = sub_at(v->p, s->value.value);
 	int leads = value->vars - t->rank;

@@ -394,10 +394,10 @@ static sub_ref per_row(struct lowering *l, sub_ref r)
 	return sub_add(l->p, v, l->diags);
 }
 
-static void add_store(struct lowering *l, bool output, int which, ra_ref value, const struct ra_shape *shape)
+static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref value, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
-	struct sub_store s = {output, which, use_under(l, per_row(l, l->values[value.i]), vars, rank)};
+	struct sub_store s = {to, which, use_under(l, per_row(l, l->values[value.i]), vars, rank)};
 	vec_push(l->p->arena, &l->p->bodies.at[l->p->bodies.n - 1].stores, s);
 }
 
@@ -411,7 +411,7 @@ static bool lower_case(struct lowering *l, enum ra_case which, const char *name,
 	if (!lower_graph(l, wanted))
 		return false;
 	for (size_t s = 0; s < m->states.n; s++)
-		add_store(l, false, s, m->states.at[s].value[which], &m->states.at[s].shape);
+		add_store(l, SUB_TO_STATE, s, m->states.at[s].value[which], &m->states.at[s].shape);
 	return true;
 }
 
@@ -430,7 +430,7 @@ static bool lower_outputs(struct lowering *l, const char *name, enum sub_domain 
 		return false;
 	for (size_t o = 0; o < m->outputs.n; o++)
 		if (l->p->outputs.at[o].at_root == at_root)
-			add_store(l, true, o, m->outputs.at[o].value, &ra_at(m, m->outputs.at[o].value)->shape);
+			add_store(l, SUB_TO_OUTPUT, o, m->outputs.at[o].value, &ra_at(m, m->outputs.at[o].value)->shape);
 	return true;
 }
 

@@ -128,7 +128,7 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 
 static void print_store(const struct sub_program *p, const struct sub_store *st, const char *lead, struct str *s)
 {
-	const char *name = st->output ? p->outputs.at[st->which].row.name : p->states.at[st->which].name;
+	const char *name = sub_store_tensor(p, st)->name;
 	str_printf(s, "  store %s[%s", name, lead);
 	for (int i = 0; i < st->value.vars; i++)
 		if (p->vars.at[st->value.var[i]].set == SUB_DIM)

@@ -77,9 +77,11 @@ struct sub_value {
 	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
 };
 
-/* A result of a body: a state or an output. */
+enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT };
+
+/* A result of a body. */
 struct sub_store {
-	bool output;
+	enum sub_target to;
 	int which;
 	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them */
 };
@@ -129,6 +131,11 @@ static inline const struct sub_value *sub_at(const struct sub_program *p, sub_re
 	return &p->values.at[r.i];
 }
 
+static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
+{
+	return s->to == SUB_TO_OUTPUT ? &p->outputs.at[s->which].row : &p->states.at[s->which];
+}
+
 /* --- building --- */
 
 void sub_init(struct sub_program *, struct arena *, const char *name);
@@ -144,9 +151,47 @@ const char *sub_spelling(enum sub_op);
 
 /* --- the room's work --- */
 
+/* How far results may differ from the text read literally. */
+enum sub_math {
+	SUB_EXACT,	 /* not at all */
+	SUB_REASSOCIATE, /* in rounding */
+	SUB_FAST	 /* also where operands are special: zero, infinite, NaN, near overflow */
+};
+
+enum sub_family {
+#define SUB_FAMILY(name, spelling, meaning) SUB_FAMILY_##name,
+#include "subop/families.def"
+#undef SUB_FAMILY
+	SUB_FAMILIES
+};
+
 struct sub_options {
 	int at; /* 0 = as the model says, 1 = outputs at the root, 2 = at every node */
+	enum sub_math math;
+	unsigned off;	     /* families that do not run, 1u << SUB_FAMILY_... */
+	int64_t table_bytes; /* most that the tables of one binding may take together */
 };
+
+/* One application of a rule. */
+struct sub_change {
+	const char *rule;
+	const char *body;	    /* where it was met first */
+	const char *before, *after; /* as text; NULL when nobody asked */
+	double saved;		    /* of the measure: weighed operations of a row */
+};
+
+/* The derivation of a program from the one that was written. */
+struct sub_trace {
+	bool texts; /* in: say before and after */
+	VEC(struct sub_change) changes;
+	VEC(const char *) notes; /* what was decided: tables that were made, or were too large, and their bytes */
+};
+
+/* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */
+void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
+/* Moves what depends on weights alone, and is worth it, into a body of its own that runs when weights are bound; its
+ * results are parameters for the others. */
+void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
 
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
