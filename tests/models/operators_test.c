@@ -149,9 +149,8 @@ static void put_model(struct str *s, const char *text)
 /* --- what a model is made of --- */
 
 static const char *const operator_names[] = {
-#define RA_OP(name, arity, spelling) #name,
+#define RA_OP(name, arity, spelling, function, way, sub) #name,
 #include "ra/ops.def"
-#undef RA_OP
 };
 
 static bool has_operator(const struct ra_model *m, enum ra_op op)
