@@ -19,6 +19,7 @@ unit_tests = \
 	%D%/base/number_test \
 	%D%/cli/json_test \
 	%D%/data/sst_test \
+	%D%/examples/models_test \
 	%D%/golden/golden_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
@@ -118,7 +119,7 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 endif
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
