@@ -9,6 +9,7 @@ unit_tests = \
 	%D%/api/memory_test \
 	%D%/api/message_test \
 	%D%/api/race_test \
+	%D%/api/rewriting_test \
 	%D%/api/run_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
@@ -67,6 +68,7 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/sched/schedule_test \
+	%D%/subop/families_test \
 	%D%/subop/subop_test
 shell_tests = \
 	%D%/api/header_test.sh \

@@ -24,9 +24,23 @@ struct compilation {
 
 /* --- the legs of the way --- */
 
+enum { TABLE_BYTES = 64 << 20 };
+
+bool compile_rewriting(const struct compile_options *o, struct sub_options *options, struct diags *diags)
+{
+	uint64_t bytes = o->table_bytes ? o->table_bytes : TABLE_BYTES;
+	*options = (struct sub_options){.at = o->at,
+					.math = SUB_REASSOCIATE,
+					.table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
+	return (!o->math || sub_math_read(o->math, &options->math, diags)) &&
+	       (!o->rules || sub_families_read(o->rules, &options->off, diags));
+}
+
 static bool make_program(struct compilation *c, const int64_t *sizes)
 {
-	struct sub_options options = {.at = c->options->at};
+	struct sub_options options;
+	if (!compile_rewriting(c->options, &options, c->diags))
+		return false;
 	sub_init(&c->program, c->arena, c->model->name);
 	return sub_lower(&c->program, c->model, sizes, &options, c->diags) &&
 	       sub_verify(&c->program, c->diags);

@@ -128,6 +128,9 @@ static bool create(void *job)
 	    .backend = copy_text(&p->arena, c->options->backend ? c->options->backend : "llvm"),
 	    .target = copy_text(&p->arena, c->options->target ? c->options->target : "native"),
 	    .schedule = copy_text(&p->arena, c->options->schedule),
+	    .math = copy_text(&p->arena, c->options->math),
+	    .rules = copy_text(&p->arena, c->options->rules),
+	    .table_bytes = c->options->table_bytes,
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
 	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
@@ -163,6 +166,14 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	return NULL;
 }
 
+/* What stands for rewriting is as it is read. */
+static bool check_rewriting(const esp_program_options *o, struct diags *diags)
+{
+	struct compile_options options = {.math = o->math, .rules = o->rules, .table_bytes = o->table_bytes};
+	struct sub_options rewriting;
+	return compile_rewriting(&options, &rewriting, diags);
+}
+
 /* The target is looked up here because "native" must be one that this machine has. */
 static bool take_options(const esp_program_options *options, esp_program_options *o, struct diags *diags)
 {
@@ -174,7 +185,7 @@ static bool take_options(const esp_program_options *options, esp_program_options
 	if (o->target && !target_find(o->target))
 		return api_bad_argument(diags, function, "options->target",
 					"must be native, generic, avx2 or avx512");
-	return true;
+	return check_rewriting(o, diags);
 }
 
 esp_status esp_program_create(const esp_model *model, const esp_weights *weights,
