@@ -4,6 +4,7 @@ unit_tests = \
 	%D%/api/builder_test \
 	%D%/api/cache_test \
 	%D%/api/context_test \
+	%D%/api/explain_test \
 	%D%/api/export_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
@@ -80,6 +81,7 @@ shell_tests = \
 	%D%/cli/compare_test.sh \
 	%D%/cli/dump_test.sh \
 	%D%/cli/explain_error_test.sh \
+	%D%/cli/explain_test.sh \
 	%D%/cli/export_test.sh \
 	%D%/cli/init_test.sh \
 	%D%/cli/input_test.sh \

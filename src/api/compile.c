@@ -14,6 +14,7 @@ struct compilation {
 	struct diags *diags;
 	const struct ra_model *model;
 	const struct compile_options *options;
+	struct sub_trace *trace;
 	struct sub_program program;
 	struct sched_plan plan;
 	struct sched sched;
@@ -322,6 +323,19 @@ static void describe_interface(const struct compilation *c, const int64_t *sizes
 	describe_outputs(c, image);
 	describe_states(c, image);
 	describe_dimensions(c, sizes, image);
+}
+
+bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		  const struct compile_options *options, struct sub_program *program, struct sched_plan *plan,
+		  struct sub_trace *trace)
+{
+	struct compilation c = {
+	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = trace};
+	if (!make_program(&c, sizes))
+		return false;
+	*program = c.program;
+	sched_make_plan(plan, arena, program);
+	return true;
 }
 
 bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,

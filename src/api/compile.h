@@ -5,7 +5,7 @@
 #include "base/diag.h"
 #include "base/target.h"
 #include "image/image.h"
-#include "subop/subop.h"
+#include "sched/sched.h"
 
 enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
 
@@ -22,6 +22,11 @@ struct compile_options {
 
 /* What they say to the optimiser.  False after diagnostics. */
 bool compile_rewriting(const struct compile_options *, struct sub_options *, struct diags *);
+
+/* What is computed, rewritten as the options say, and what of it is fused.  The trace may be NULL. */
+bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
+		  const struct compile_options *, struct sub_program *, struct sched_plan *,
+		  struct sub_trace *);
 
 /* What the program promises before any code exists: inputs, outputs, states, params, sizes.  Fills everything
  * of the image but steps, buffers, recipes, blob and code.  All in the arena, but for the model's own names.

@@ -324,6 +324,11 @@ size_t esp_program_states(const esp_program *);
 /* NULL past the last; belongs to the program. */
 const esp_state *esp_program_state(const esp_program *, size_t state);
 
+/* What the model was rewritten to, and what that saves: each body as it was written and as it is computed, the
+ * rules that were applied, what was decided.  To be freed with esp_text_free. */
+enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
+esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
+
 /* The IR after a stage of the compiler as text, to be freed with esp_text_free.  esp_dump_stage(i) names the
  * stages in order and is NULL past the last. */
 esp_status esp_program_dump(esp_program *, const char *stage, char **text, esp_error **error);

@@ -1,6 +1,7 @@
 #include "api/internal.h"
 
 #include "api/cache.h"
+#include "api/explain.h"
 #include "image/code.h"
 
 #include <string.h>
@@ -298,7 +299,7 @@ const esp_state *esp_program_state(const esp_program *p, size_t state)
 	return state < esp_program_states(p) ? &p->states[state] : NULL;
 }
 
-/* --- dumps --- */
+/* --- texts --- */
 
 const char *esp_dump_stage(size_t i)
 {
@@ -307,7 +308,8 @@ const char *esp_dump_stage(size_t i)
 
 struct dumping {
 	const esp_program *program;
-	const char *stage;
+	const char *stage; /* to be dumped; or else explained, */
+	bool json;	   /* in that form */
 	struct arena *arena;
 	struct str text;
 	struct diags *diags;
@@ -333,18 +335,49 @@ static bool dump(void *job)
 	return unknown_stage(d);
 }
 
+/* Runs `work`, which writes to job->text and has job->arena to itself. */
+static char *text_of(esp_program *program, bool (*work)(void *job), struct dumping *job, struct diags *diags)
+{
+	struct arena arena;
+	char *copy = NULL;
+	arena_init(&arena, &program->object.context->allocator);
+	job->program = program;
+	job->arena = &arena;
+	job->text = str_in(&arena);
+	job->diags = diags;
+	if (api_guarded(&arena, diags, work, job))
+		copy = api_text(program->object.context, str_text(&job->text), diags);
+	arena_free(&arena);
+	return copy;
+}
+
 esp_status esp_program_dump(esp_program *program, const char *stage, char **text, esp_error **error)
 {
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text)) {
-		struct arena arena;
-		arena_init(&arena, &program->object.context->allocator);
-		struct dumping d = {program, stage, &arena, str_in(&arena), &call.diags};
-		if (api_guarded(&arena, &call.diags, dump, &d))
-			copy = api_text(program->object.context, str_text(&d.text), &call.diags);
-		arena_free(&arena);
-	}
+	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text))
+		copy = text_of(program, dump, &(struct dumping){.stage = stage}, &call.diags);
+	if (text)
+		*text = copy;
+	return api_end(&call, copy, error);
+}
+
+static bool explain(void *job)
+{
+	struct dumping *d = job;
+	const esp_program *p = d->program;
+	return compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options, d->json, &d->text);
+}
+
+esp_status esp_program_explain(esp_program *program, int form, char **text, esp_error **error)
+{
+	struct api_call call = api_begin(program);
+	char *copy = NULL;
+	bool known = form == ESP_FORM_TEXT || form == ESP_FORM_JSON;
+	if (api_need(&call, program) && api_need(&call, text) &&
+	    (known || api_bad_argument(&call.diags, __func__, "form", "must be one of ESP_FORM_...")))
+		copy =
+		    text_of(program, explain, &(struct dumping){.json = form == ESP_FORM_JSON}, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

@@ -71,7 +71,7 @@ esp --version
 tap_is "$status,$out" "0,espalier 0.1.0" "the version is told"
 esp help
 case $status,$out in 0,*init*check*run*dump*explain-error*help*"Exit status"*) tap_ok 0 "help lists the commands" ;; *) tap_ok 1 "help lists the commands" ;; esac
-for command in init check run dump explain-error help; do
+for command in init check run dump explain explain-error help; do
 	esp help $command
 	told=$out
 	case $status,$out in 0,"usage: espalier $command"*--help*Example:*) tap_ok 0 "help explains $command" ;; *) tap_ok 1 "help explains $command" ;; esac
