@@ -58,6 +58,8 @@ struct sched {
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
+/* What a row of a body costs, in multiplications and additions; estimated. */
+double sched_operations(const struct sub_program *, const struct sub_body *);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;
