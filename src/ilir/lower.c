@@ -136,10 +136,13 @@ static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 	return ilir_var_ref(l->m, v);
 }
 
-/* A row that an index array names; read once for each row it belongs to. */
-static ilir_expr row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
+ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
 {
-	ilir_expr e = ilir_load(l->m, array, &at, 1);
+	return lower_named(l, name, ilir_load(l->m, array, &at, 1));
+}
+
+ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
+{
 	struct scope *s = scope_at(l, depth_of(l, &e, 1));
 	int known = map_get(&s->memo, (const char *)&e, sizeof e);
 	if (known >= 0)
@@ -149,22 +152,29 @@ static ilir_expr row_of(struct lowering *l, ilir_buffer array, const char *name,
 	return row;
 }
 
-static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+/* The index of the variable that a map starts from; none = it has none. */
+static ilir_expr map_from(const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
 {
-	struct ilir_module *mod = l->m;
 	ilir_expr at = {0};
 	for (int i = 0; i < v->vars; i++)
 		if (v->var[i] == m->var)
 			at = index[i];
+	return at;
+}
+
+static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+{
+	struct ilir_module *mod = l->m;
+	ilir_expr at = map_from(v, m, index);
 	switch (m->function) {
 	case SUB_CHILD:
-		return row_of(l, l->child[m->which], l->child_name[m->which], at);
+		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
 	case SUB_EDGE_CHILD:
-		return row_of(l, l->child_list, "child", at);
+		return lower_row_of(l, l->child_list, "child", at);
 	case SUB_ROOT:
-		return row_of(l, l->root, "root", at);
+		return lower_row_of(l, l->root, "root", at);
 	case SUB_TOKEN:
-		return row_of(l, l->input[m->which], "token", at);
+		return lower_row_of(l, l->input[m->which], "token", at);
 	default:
 		if (!at.i)
 			return ilir_index(mod, m->offset);
@@ -192,11 +202,24 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 	return value_at(l, v->arg[a].value, out);
 }
 
+/* The row of a state that is read through a map; none: by its node. */
+static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, int state, const ilir_expr *index)
+{
+	ilir_expr at = map_from(v, &v->map[0], index);
+	return at.i ? lower_mapped_row(l, state, &v->map[0], at) : at;
+}
+
 static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	ilir_expr out[SUB_MAX_VARS];
-	for (int i = 0; i < v->arg[0].vars; i++)
+	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
+	ilir_expr row = from->op == SUB_STATE ? mapped_row(l, v, from->which, index) : (ilir_expr){0};
+	for (int i = row.i != 0; i < v->arg[0].vars; i++)
 		out[i] = apply_map(l, v, &v->map[i], index);
+	if (row.i) {
+		out[0] = row;
+		return ilir_load(l->m, l->state[from->which], out, from->vars);
+	}
 	return value_at(l, v->arg[0].value, out);
 }
 
@@ -466,6 +489,14 @@ static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, cons
 
 /* --- asking for a value --- */
 
+static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *index, int n)
+{
+	ilir_expr at[SUB_MAX_VARS];
+	memcpy(at, index, n * sizeof *at);
+	at[0] = lower_state_row(l, state, index[0]);
+	return ilir_load(l->m, l->state[state], at, n);
+}
+
 static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	switch (v->op) {
@@ -474,7 +505,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_PARAM:
 		return ilir_load(l->m, l->param[v->which], index, v->vars);
 	case SUB_STATE:
-		return ilir_load(l->m, l->state[v->which], index, v->vars);
+		return read_state(l, v->which, index, v->vars);
 	default:
 		return ilir_load(l->m, l->input[v->which], index, v->vars);
 	}
@@ -510,15 +541,22 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 	}
 }
 
+static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_store *s = lower_result(l, l->body, r);
+	int first = lower_first_stored(l, r), n = sub_at(l->p, r)->vars - first;
+	if (s && s->to == SUB_TO_STATE)
+		return read_state(l, s->which, index, n);
+	return ilir_load(l->m, lower_storage(l, l->body, r), index + first, n);
+}
+
 static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	if (sub_class_of(v->op) == SUB_SOURCE)
 		return read_source(l, v, index);
-	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index)) {
-		int first = lower_first_stored(l, r);
-		return ilir_load(l->m, lower_storage(l, l->body, r), index + first, v->vars - first);
-	}
+	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
+		return read_stored(l, r, index);
 	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
 	for (int i = 0; i < v->vars; i++)
 		key[1 + i] = index[i].i;
@@ -549,6 +587,8 @@ static void store_target(struct lowering *l, sub_ref r)
 		for (int d = 0; d < l->group->dims; d++)
 			index[1 + d] = l->space[v->vars - l->group->dims + d];
 		ilir_buffer to = (s->to == SUB_TO_OUTPUT ? l->output : l->state)[s->which];
+		if (s->to == SUB_TO_STATE)
+			index[0] = lower_state_row(l, s->which, l->row);
 		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
 		stored = true;
 	}
