@@ -131,6 +131,7 @@ struct sub_program {
 	struct arena *arena;
 	const char *name;
 	int children; /* slots of an inner node, -1 = any number */
+	bool tree;    /* no node has two parents */
 	VEC(struct sub_var) vars;
 	VEC(struct sub_value) values; /* arguments before users; [0] unused */
 	VEC(struct sub_tensor) params, states;
