@@ -157,10 +157,13 @@ static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 	return ilir_var_ref(l->m, v);
 }
 
-/* A row that an index array names; read once for each row it belongs to. */
-static ilir_expr row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
+ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
 {
-	ilir_expr e = ilir_load(l->m, array, &at, 1);
+	return lower_named(l, name, ilir_load(l->m, array, &at, 1));
+}
+
+ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
+{
 	struct scope *s = scope_at(l, depth_of(l, &e, 1));
 	int known = map_get(&s->memo, (const char *)&e, sizeof e);
 	if (known >= 0)
@@ -190,13 +193,13 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 	ilir_expr at = index_of(v, index, m->var);
 	switch (m->function) {
 	case SUB_CHILD:
-		return row_of(l, l->child[m->which], l->child_name[m->which], at);
+		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
 	case SUB_EDGE_CHILD:
-		return row_of(l, l->child_list, "child", at);
+		return lower_row_of(l, l->child_list, "child", at);
 	case SUB_ROOT:
-		return row_of(l, l->root, "root", at);
+		return lower_row_of(l, l->root, "root", at);
 	case SUB_TOKEN:
-		return row_of(l, l->input[m->which], "token", at);
+		return lower_row_of(l, l->input[m->which], "token", at);
 	default:
 		at = scaled(l, at, m->scale);
 		if (m->scale2)
@@ -347,15 +350,30 @@ static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const
 	return n;
 }
 
+/* The row of a state that is read through a map that its layout knows; none: by its node. */
+static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, const struct sub_value *from, const ilir_expr *index)
+{
+	ilir_expr at = from->op == SUB_STATE ? index_of(v, index, v->map[0].var) : (ilir_expr){0};
+	return at.i ? lower_mapped_row(l, from->which, &v->map[0], at) : at;
+}
+
 static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
+	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
 	struct side inside = {.value = v->arg[0].value}, outside = {.number = v->fill};
 	struct choice choice[2 * SUB_MAX_VARS];
+	ilir_expr row = mapped_row(l, v, from, index);
 	int n = 0;
-	for (int i = 0; i < v->arg[0].vars; i++) {
+	for (int i = row.i != 0; i < from->vars; i++) {
 		inside.index[i] = apply_map(l, v, &v->map[i], index);
 		n += bounds_of(l, v, i, index, inside.index[i], &choice[n]);
 	}
+	if (row.i && n == 0) {
+		inside.index[0] = row;
+		return ilir_load(l->m, l->state[from->which], inside.index, from->vars);
+	}
+	if (row.i)
+		inside.index[0] = apply_map(l, v, &v->map[0], index);
 	if (n == 0)
 		return side_value(l, &inside);
 	return choose(l, depth_of(l, index, v->vars), choice, n, &inside, &outside);
@@ -608,6 +626,14 @@ static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, cons
 
 /* --- asking for a value --- */
 
+static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *index, int n)
+{
+	ilir_expr at[SUB_MAX_VARS];
+	memcpy(at, index, n * sizeof *at);
+	at[0] = lower_state_row(l, state, index[0]);
+	return ilir_load(l->m, l->state[state], at, n);
+}
+
 static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	switch (v->op) {
@@ -616,7 +642,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_PARAM:
 		return ilir_load(l->m, l->param[v->which], index, v->vars);
 	case SUB_STATE:
-		return ilir_load(l->m, l->state[v->which], index, v->vars);
+		return read_state(l, v->which, index, v->vars);
 	default:
 		return ilir_load(l->m, l->input[v->which], index, v->vars);
 	}
@@ -653,15 +679,22 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 	}
 }
 
+static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_store *s = lower_result(l, l->body, r);
+	int first = lower_first_stored(l, r), n = sub_at(l->p, r)->vars - first;
+	if (s && s->to == SUB_TO_STATE)
+		return read_state(l, s->which, index, n);
+	return ilir_load(l->m, lower_storage(l, l->body, r), index + first, n);
+}
+
 static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	if (sub_class_of(v->op) == SUB_SOURCE)
 		return read_source(l, v, index);
-	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index)) {
-		int first = lower_first_stored(l, r);
-		return ilir_load(l->m, lower_storage(l, l->body, r), index + first, v->vars - first);
-	}
+	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
+		return read_stored(l, r, index);
 	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
 	for (int i = 0; i < v->vars; i++)
 		key[1 + i] = index[i].i;
@@ -692,6 +725,8 @@ static void store_target(struct lowering *l, sub_ref r)
 		for (int d = 0; d < l->group->dims; d++)
 			index[1 + d] = l->space[v->vars - l->group->dims + d];
 		ilir_buffer to = (s->to == SUB_TO_OUTPUT ? l->output : l->state)[s->which];
+		if (s->to == SUB_TO_STATE)
+			index[0] = lower_state_row(l, s->which, l->row);
 		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
 		stored = true;
 	}

@@ -22,7 +22,7 @@ static bool has_row(const struct sub_program *p, const struct sub_value *v)
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
 }
 
-static double operations_in(const struct sub_program *p, const struct sub_body *b)
+double sched_operations(const struct sub_program *p, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
 	double n = 0;
@@ -40,7 +40,7 @@ static double operations_in(const struct sub_program *p, const struct sub_body *
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int body)
 {
-	double operations = operations_in(plan->p, &plan->p->bodies.at[body]);
+	double operations = sched_operations(plan->p, &plan->p->bodies.at[body]);
 	struct sched_work w = {1, operations < INT_MAX ? operations : INT_MAX};
 	for (size_t g = 0; g < plan->groups.n; g++)
 		if (plan->groups.at[g].body == body && s->tiles.at[g].nodes[0] > w.rows)

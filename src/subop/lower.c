@@ -441,6 +441,7 @@ static void declare(struct lowering *l, int at)
 	const struct ra_model *m = l->model;
 	struct sub_program *p = l->p;
 	p->children = m->structure.children;
+	p->tree = m->structure.kind != RA_DAG;
 	for (size_t i = 0; i < m->params.n; i++)
 		vec_push(p->arena, &p->params, tensor_of(l, m->params.at[i].name, &m->params.at[i].shape));
 	for (size_t i = 0; i < m->states.n; i++)

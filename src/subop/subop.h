@@ -131,6 +131,7 @@ struct sub_program {
 	struct arena *arena;
 	const char *name;
 	int children; /* slots of an inner node, -1 = any number */
+	bool tree;    /* no node has two parents */
 	VEC(struct sub_var) vars;
 	VEC(struct sub_value) values; /* arguments before users; [0] unused */
 	VEC(struct sub_tensor) params, states;
@@ -201,6 +202,17 @@ struct sub_options {
 	unsigned off;	     /* families that do not run, 1u << SUB_FAMILY_... */
 	int64_t table_bytes; /* most that the tables of one binding may take together */
 };
+
+/* Of a family, as families.def has it; NULL past the last. */
+const char *sub_family_spelling(int family);
+const char *sub_family_meaning(int family);
+/* Which families run, as a text: "all", "none", or their names with commas between.  Names alone are the only ones that run;
+ * after "-" come those that do not: "tables,constants", "-tables,-constants".  `off` is set to the others.  False after a
+ * diagnostic. */
+bool sub_families_read(const char *text, unsigned *off, struct diags *);
+/* "exact", "reassociate", "fast"; NULL past the last.  Reading is false after a diagnostic. */
+const char *sub_math_spelling(int math);
+bool sub_math_read(const char *text, enum sub_math *, struct diags *);
 
 /* One application of a rule. */
 struct sub_change {

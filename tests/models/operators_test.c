@@ -227,7 +227,7 @@ static bool has_llvm(void)
 
 static void compare(struct setting *s, const struct row *row, const char *backend)
 {
-	struct compile_options o = {0, backend, "native", NULL, NULL};
+	struct compile_options o = {.backend = backend, .target = "native"};
 	struct test_run r;
 	if (tap_ok(start_run(&r, s->model, &o), "%s: made for %s", row->text, backend)) {
 		random_state = 3;
