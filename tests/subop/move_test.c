@@ -52,9 +52,12 @@ static void compare(struct bench *b, const struct data *d, const double *expecte
 	for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
 		struct compiled c;
 		float *got = NULL;
+		if (ways[w].llvm && !has_llvm())
+			continue;
 		if (compile_program(&c, &b->arena, &b->p, NULL, ways[w].llvm, ways[w].target, ways[w].last, &b->diags))
 			got = run_compiled(&c, &b->arena, d, &b->diags);
 		print_diags(&b->diags);
+		diags_free(&b->diags);
 		double far = distance(expected, got, d->results);
 		if (!(far < 1e-5))
 			printf("# %s, last pass %s: error %g\n", ways[w].target, ways[w].last ? ways[w].last : "none", far);
@@ -66,15 +69,24 @@ static void compare(struct bench *b, const struct data *d, const double *expecte
 	tap_ok(same, "%s: all ways give the same bits", what);
 }
 
+/* The first input as a state of some shape: nodes carry vectors only. */
+static sub_ref make_grid(struct bench *b, const char *name, int rank, const int64_t *shape)
+{
+	int64_t n = 1;
+	for (int d = 0; d < rank; d++)
+		n *= shape[d];
+	sub_ref x = make_input(b, name, SHAPE(n)), state = make_state(b, "grid", rank, shape);
+	struct sub_value grid = move_of(b, SUB_RESHAPE, x, sub_at(&b->p, state)->vars, sub_at(&b->p, state)->var);
+	sub_ref r = sub_add(&b->p, grid, &b->diags);
+	store_state(b, make_body(b, "leaf", SUB_LEAF), 0, r);
+	store_state(b, make_body(b, "inner", SUB_INNER), 0, r);
+	return state;
+}
+
 /* The oracle against what is expected, and every way to run against the oracle.  NULL = the oracle is enough. */
 static void check(struct bench *b, const char *what, double (*expected)(const struct data *, int64_t node, int64_t element))
 {
 	struct data d;
-	vec_push(&b->arena, &b->p.states, tensor_of(&b->p, "unused", 0, NULL));
-	struct sub_value zero = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b->p, constant_of(b, 0))}, .vars = 1, .var = {b->p.node}};
-	sub_ref none = sub_add(&b->p, zero, &b->diags);
-	store_state(b, make_body(b, "leaf", SUB_LEAF), 0, none);
-	store_state(b, make_body(b, "inner", SUB_INNER), 0, none);
 	b->p.children = -1;
 	fill_data(b, &d);
 	bool ok = sub_verify(&b->p, &b->diags);
@@ -114,7 +126,7 @@ static void test_pad(void)
 {
 	struct bench b;
 	bench_open(&b);
-	sub_ref x = unary_of(&b, SUB_NEG, make_input(&b, "x", SHAPE(3, 4)));
+	sub_ref x = unary_of(&b, SUB_NEG, make_grid(&b, "x", SHAPE(3, 4)));
 	int i = sub_dim(&b.p, 5, 0), j = sub_dim(&b.p, 9, 0);
 	struct sub_value v = move_of(&b, SUB_ASSIGN, x, VARS(b.p.node, i, j));
 	v.map[0] = map_of(b.p.node, 1, 0), v.map[1] = map_of(i, 1, -1), v.map[2] = map_of(j, 1, -2);
@@ -128,9 +140,10 @@ static void test_pad(void)
 	struct str s = str_in(&b.arena);
 	output(&b, y);
 	sub_print(&b.p, &s);
-	tap_ok(strstr(s.text, "[n,j-1,l-2] fill 7") || strstr(s.text, "-1,") , "a fill is printed");
+	tap_ok(strstr(s.text, "-1,") && strstr(s.text, "-2] fill 7"), "a fill is printed");
 	check(&b, "pad", padded);
 	struct bench c = b;
+	diags_free(&b.diags);
 	add(&c, open);
 	tap_ok(!sub_verify(&c.p, &b.diags) && strstr(b.diags.at[0].message, "outside its dimension"), "without a fill it is refused");
 	bench_close(&b);
@@ -148,7 +161,7 @@ static void test_reverse(void)
 {
 	struct bench b;
 	bench_open(&b);
-	sub_ref x = make_input(&b, "x", SHAPE(11));
+	sub_ref x = make_grid(&b, "x", SHAPE(11));
 	int i = sub_dim(&b.p, 9, 0);
 	struct sub_value v = move_of(&b, SUB_ASSIGN, x, VARS(b.p.node, i));
 	v.map[0] = map_of(b.p.node, 1, 0), v.map[1] = map_of(i, -2, 12);
@@ -212,7 +225,7 @@ static void test_convolution(const struct window *w, const char *what)
 	int v[5];
 	bench_open(&b);
 	window = w;
-	sub_ref x = make_input(&b, "x", SHAPE(CHANNELS, HEIGHT, WIDTH));
+	sub_ref x = make_grid(&b, "x", SHAPE(CHANNELS, HEIGHT, WIDTH));
 	sub_ref weights = make_param(&b, "W", SHAPE(FILTERS, CHANNELS, w->size, w->size));
 	sub_ref windows = windows_of(&b, x, 0, v);
 	int f = sub_dim(&b.p, FILTERS, 6);
@@ -257,7 +270,7 @@ static void test_pooling(const struct window *w, bool dear, const char *what)
 	int v[5];
 	bench_open(&b);
 	window = w;
-	sub_ref x = make_input(&b, "x", SHAPE(CHANNELS, HEIGHT, WIDTH));
+	sub_ref x = make_grid(&b, "x", SHAPE(CHANNELS, HEIGHT, WIDTH));
 	sub_ref y = windows_of(&b, dear ? unary_of(&b, SUB_EXP, x) : x, dear ? 0 : -INFINITY, v);
 	y = reduce_of(&b, SUB_MAX, reduce_of(&b, SUB_MAX, y, v[4]), v[3]);
 	output(&b, y);
@@ -281,7 +294,7 @@ static void test_reshape(void)
 {
 	struct bench b;
 	bench_open(&b);
-	sub_ref x = make_input(&b, "x", SHAPE(2, 3, 4));
+	sub_ref x = make_grid(&b, "x", SHAPE(2, 3, 4));
 	int n = b.p.node, two = sub_dim(&b.p, 2, 0), four = sub_dim(&b.p, 4, 0), six = sub_dim(&b.p, 6, 0), twelve = sub_dim(&b.p, 12, 0);
 	int all = sub_dim(&b.p, 24, 0), one = sub_dim(&b.p, 1, 0);
 	sub_ref y = reshape(&b, x, VARS(n, six, four));
@@ -295,7 +308,7 @@ static void test_reshape(void)
 	tap_ok(add(&b, same).i == reshape(&b, x, VARS(n, six, four)).i, "what is reshaped alike is one value");
 	output(&b, unary_of(&b, SUB_NOP, y));
 	check(&b, "reshape", flat);
-	sub_ref wrong = reshape(&b, x, VARS(n, two, twelve, two));
+	sub_ref wrong = reshape(&b, x, VARS(n, two, twelve, sub_dim(&b.p, 2, 1)));
 	tap_ok(wrong.i && !sub_verify(&b.p, &b.diags) && strstr(b.diags.at[0].message, "numbers of elements"), "a reshape loses nothing");
 	bench_close(&b);
 }
@@ -305,7 +318,7 @@ static void test_reshaped_product(void)
 {
 	struct bench b;
 	bench_open(&b);
-	sub_ref x = make_input(&b, "x", SHAPE(4, 6)), W = make_param(&b, "W", SHAPE(8, 5));
+	sub_ref x = make_grid(&b, "x", SHAPE(4, 6)), W = make_param(&b, "W", SHAPE(8, 5));
 	int n = b.p.node, three = sub_dim(&b.p, 3, 0), eight = sub_dim(&b.p, 8, 0), five = sub_dim(&b.p, 5, 0);
 	sub_ref e = unary_of(&b, SUB_EXP, x);
 	sub_ref total = reduce_of(&b, SUB_SUM, e, sub_dim(&b.p, 6, 0));
@@ -333,7 +346,7 @@ static void test_guards(void)
 {
 	struct bench b;
 	bench_open(&b);
-	sub_ref u = make_input(&b, "u", SHAPE(3)), v = make_input(&b, "v", SHAPE(5));
+	sub_ref u = make_grid(&b, "u", SHAPE(3)), v = make_input(&b, "v", SHAPE(5));
 	int n = b.p.node, i = sub_dim(&b.p, 6, 0), k = sub_dim(&b.p, 5, 0);
 	sub_ref sum = binary_of(&b, SUB_ADD, sub_as_is(&b.p, unary_of(&b, SUB_NEG, u)), sub_as_is(&b.p, v));
 	struct sub_value pad = move_of(&b, SUB_ASSIGN, sum, VARS(n, i, k));

@@ -68,7 +68,6 @@ static inline sub_ref make_input(struct bench *b, const char *name, int rank, co
 	return source_of(b, SUB_VECTOR, b->p.inputs.n - 1, &b->p.inputs.at[b->p.inputs.n - 1].row);
 }
 
-/* A value that all nodes keep as a state of its own shape, without its first variable, the node. */
 static inline sub_ref make_state(struct bench *b, const char *name, int rank, const int64_t *shape)
 {
 	vec_push(&b->arena, &b->p.states, tensor_of(&b->p, name, rank, shape));
@@ -255,6 +254,15 @@ static inline void describe(struct arena *a, const struct sub_program *p, const 
 	image->state = states, image->states = p->states.n;
 	image->name = p->name;
 	image->children = p->children;
+}
+
+static inline bool has_llvm(void)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool has = jit_backend_load("llvm", &d);
+	diags_free(&d);
+	return has;
 }
 
 static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, struct diags *d)
