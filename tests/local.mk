@@ -69,6 +69,8 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/sched/schedule_test \
+	%D%/subop/extra_op_test \
+	%D%/subop/move_test \
 	%D%/subop/families_test \
 	%D%/subop/subop_test
 shell_tests = \
@@ -112,6 +114,13 @@ LDADD = libespalier-internal.la
 # A host that uses OpenMP itself.
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 
+# The files that have a table of operators, once more with the rows of this test.
+tests_subop_extra_op_test_SOURCES = \
+	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/subop/build.c src/subop/evaluate.c src/subop/lower.c \
+	src/ilir/lower.c
+tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DSUB_EXTRA_OPS='"tests/subop/extra_sub.def"' -DRA_EXTRA_OPS='"tests/subop/extra_ra.def"'
+
 # A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
 check_LTLIBRARIES += espalier-fake.la
 espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
@@ -125,7 +134,7 @@ endif
 noinst_HEADERS = \
 	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

@@ -427,7 +427,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sub_value *v, const
 {
 	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
-	enum sub_op combine = sub_facts_of(v->op)->combine;
+	enum sub_op combine = sub_row_of(v->op)->combine;
 	if (combine == SUB_ADD && product->op == SUB_MULTIPLY && !sched_is_stored(l->plan, l->body, v->arg[0].value)) {
 		ilir_expr a = argument(l, product, index, 0), b = argument(l, product, index, 1);
 		*shared = same_columns(l, b) ? b : same_columns(l, a) ? a : *shared;
@@ -515,7 +515,7 @@ static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, 
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	if (!start.i)
-		start = ilir_float(l->m, sub_facts_of(v->op)->neutral);
+		start = ilir_float(l->m, sub_row_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
 		if (other && other->extent == l->p->vars.at[v->reduced].extent &&

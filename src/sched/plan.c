@@ -79,7 +79,7 @@ static void mark_dear(struct planner *pl, int body)
 	const struct sub_program *p = pl->p;
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
-		bool dear = sub_facts_of(v->op)->price == SUB_DEAR;
+		bool dear = sub_row_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
 			uint32_t arg = v->arg[a].value.i;
 			dear |= pl->dear[body + 1][arg] && !pl->plan->stored[body + 1][arg];

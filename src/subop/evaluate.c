@@ -208,11 +208,11 @@ static double reshaped(struct evaluator *v, const struct sub_value *value)
 
 static double reduced(struct evaluator *v, const struct sub_value *value)
 {
-	const struct sub_facts *facts = sub_facts_of(value->op);
-	double total = number(v, facts->neutral);
+	const struct sub_row *row = sub_row_of(value->op);
+	double total = number(v, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply(v, facts->combine, total, used(v, &value->arg[0]));
+		total = apply(v, row->combine, total, used(v, &value->arg[0]));
 	return total;
 }
 

@@ -26,7 +26,7 @@ enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE };
 enum sub_price { SUB_CHEAP, SUB_DEAR };
 
 /* What ops.def says of an operator. */
-struct sub_facts {
+struct sub_row {
 	const char *spelling;
 	int arity;
 	enum sub_class class;
@@ -163,7 +163,7 @@ int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
-const struct sub_facts *sub_facts_of(enum sub_op);
+const struct sub_row *sub_row_of(enum sub_op);
 enum sub_class sub_class_of(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
