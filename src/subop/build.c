@@ -22,6 +22,23 @@ const char *sub_spelling(enum sub_op op)
 	return ops[op].spelling;
 }
 
+bool sub_is_dear(enum sub_op op)
+{
+	switch (op) {
+	case SUB_REC:
+	case SUB_EXP:
+	case SUB_LOG:
+	case SUB_SQRT:
+	case SUB_SIGMOID:
+	case SUB_TANH:
+	case SUB_SUM:
+	case SUB_MAX:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int new_var(struct sub_program *p, struct sub_var v)
 {
 	vec_push(p->arena, &p->vars, v);
@@ -59,6 +76,19 @@ int sub_dim(struct sub_program *p, int64_t extent, int ordinal)
 		dims += v->set == SUB_DIM;
 	}
 	return new_var(p, (struct sub_var){dim_name(p, dims), SUB_DIM, extent, ordinal});
+}
+
+int sub_row(struct sub_program *p, int64_t extent)
+{
+	int rows = 0;
+	for (size_t i = 0; i < p->vars.n; i++) {
+		if (p->vars.at[i].set == SUB_ROW && p->vars.at[i].extent == extent)
+			return i;
+		rows += p->vars.at[i].set == SUB_ROW;
+	}
+	struct str s = str_in(p->arena);
+	str_printf(&s, "r%d", rows);
+	return new_var(p, (struct sub_var){.name = s.text, .set = SUB_ROW, .extent = extent});
 }
 
 struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
