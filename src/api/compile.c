@@ -14,6 +14,7 @@ struct compilation {
 	struct diags *diags;
 	const struct ra_model *model;
 	const struct compile_options *options;
+	struct sub_trace *trace;
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
@@ -25,15 +26,29 @@ struct compilation {
 
 /* --- the legs of the way --- */
 
+enum { TABLE_BYTES = 64 << 20 };
+
+bool compile_rewriting(const struct compile_options *o, struct sub_options *options, struct diags *diags)
+{
+	uint64_t bytes = o->table_bytes ? o->table_bytes : TABLE_BYTES;
+	*options = (struct sub_options){.at = o->at,
+					.math = SUB_REASSOCIATE,
+					.table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
+	return (!o->math || sub_math_read(o->math, &options->math, diags)) &&
+	       (!o->rules || sub_families_read(o->rules, &options->off, diags));
+}
+
 static bool make_program(struct compilation *c, const int64_t *sizes)
 {
-	struct sub_options options = {.at = c->options->at};
+	struct sub_options options;
+	if (!compile_rewriting(c->options, &options, c->diags))
+		return false;
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
 		return false;
-	sub_fold(&c->program, &c->written, &options, NULL);
+	sub_fold(&c->program, &c->written, &options, c->trace);
 	return sub_verify(&c->program, c->diags);
 }
 
@@ -261,6 +276,7 @@ static void describe_states(const struct compilation *c, struct image *image)
 	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
 	for (size_t i = 0; i < p->states.n; i++) {
 		states[i] = (struct image_state){.name = p->states.at[i].name,
+						 .layout = c->sched.states.at[i].layout,
 						 .buffer = find_buffer(image, IMAGE_STATE, i)};
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
@@ -324,6 +340,19 @@ static void describe_interface(const struct compilation *c, const int64_t *sizes
 	describe_outputs(c, image);
 	describe_states(c, image);
 	describe_dimensions(c, sizes, image);
+}
+
+bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		  const struct compile_options *options, struct sub_program *program, struct sched_plan *plan,
+		  struct sub_trace *trace)
+{
+	struct compilation c = {
+	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = trace};
+	if (!make_program(&c, sizes))
+		return false;
+	*program = c.program;
+	sched_make_plan(plan, arena, program);
+	return true;
 }
 
 bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,

@@ -74,15 +74,22 @@ static bool is_source(const struct folding *f, sub_ref r)
 	return sub_class_of(value_of(f, r)->op) == SUB_SOURCE;
 }
 
-/* Another index, or a sign, costs its user nothing.  A concatenation is more: it is a choice. */
-static bool is_free(enum sub_op op)
+static bool is_dear(enum sub_op op)
 {
-	return (sub_class_of(op) == SUB_MOVE && op != SUB_COND) || op == SUB_NEG;
+	return sub_facts_of(op)->price == SUB_DEAR;
+}
+
+/* Another index, or a sign, costs its user nothing.  A concatenation is more, and so is padding: they are
+ * choices. */
+static bool is_free(const struct sub_value *v)
+{
+	return (sub_class_of(v->op) == SUB_MOVE && v->op != SUB_COND && !v->fills) || v->op == SUB_NEG ||
+	       v->op == SUB_NOP;
 }
 
 static bool is_cheap(enum sub_op op)
 {
-	return !sub_is_dear(op) && op != SUB_COND && sub_class_of(op) != SUB_SOURCE;
+	return !is_dear(op) && op != SUB_COND && sub_class_of(op) != SUB_SOURCE;
 }
 
 static double bytes_of(const struct folding *f, sub_ref r)
@@ -109,7 +116,7 @@ static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
 		p->weights |= v->op != SUB_CONST;
 		return;
 	}
-	p->operators += !is_free(v->op);
+	p->operators += !is_free(v);
 	for (int a = 0; a < v->args && p->operators <= CHEAP_OPERATORS; a++)
 		take_apart(f, v->arg[a].value, p);
 }
@@ -146,11 +153,11 @@ static int operators_in(const struct folding *f, sub_ref r, int most)
 static bool is_worth_it(struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
-	if (v->vars > RA_MAX_RANK)
+	if (v->vars > TENSOR_MAX_RANK)
 		return false;
 	if (!f->everything)
-		return sub_is_dear(v->op) || operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
-	return !is_free(v->op) && !is_remade(f, r);
+		return is_dear(v->op) || operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
+	return !is_free(v) && !is_remade(f, r);
 }
 
 /* --- roots --- */
@@ -186,7 +193,7 @@ static void share_roots(struct folding *f)
 	int *owner = ARENA_ARRAY(f->to->arena, int, f->from->values.n);
 	for (uint32_t i = f->from->values.n; i-- > 1;) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->root[i] |= owner[i] == SEVERAL && sub_is_dear(v->op) && v->vars <= RA_MAX_RANK;
+		f->root[i] |= owner[i] == SEVERAL && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
 		int own = f->root[i] ? (int)i : owner[i];
 		for (int a = 0; own != NOBODY && a < v->args; a++) {
 			int *of = &owner[v->arg[a].value.i];
@@ -224,19 +231,20 @@ static bool is_lead_alone(const int *var, int n, int lead)
 	return n > 0;
 }
 
-/* An argument is wanted at the row itself, and its row is its first dimension. */
-static bool keeps_row(const struct sub_value *v, int a, struct at at)
+/* An argument, of this operator, is wanted at the row itself, and its row is its first dimension.  A reshape
+ * has no rows: its elements are counted through. */
+static bool keeps_row(const struct sub_value *v, int a, enum sub_op op, struct at at)
 {
 	const struct sub_use *u = &v->arg[a];
 	int var[SUB_MAX_VARS];
-	if (at.lead < 0)
+	if (at.lead < 0 || op == SUB_RESHAPE)
 		return false;
 	if (v->op != SUB_ASSIGN)
 		return is_lead_alone(u->var, u->vars, at.lead);
 	for (int i = 0; i < u->vars; i++)
 		var[i] = v->map[i].var;
 	return is_lead_alone(var, u->vars, at.lead) && v->map[0].function == SUB_AFFINE &&
-	       v->map[0].scale == 1 && v->map[0].offset == 0;
+	       v->map[0].scale == 1 && v->map[0].offset == 0 && !v->map[0].scale2;
 }
 
 static sub_ref copy_value(struct folding *, sub_ref, struct at);
@@ -254,11 +262,11 @@ static sub_ref copy_argument(struct folding *f, const struct sub_value *v, int a
 	bool alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !value_of(f, r)->vars;
 	if (is_source(f, r) || f->root[r.i])
 		return fold(f, r);
-	if (keeps_row(v, a, at))
+	if (keeps_row(v, a, value_of(f, r)->op, at))
 		return copy_once(f, r, (struct at){value_of(f, r)->var[0], at.row, false}, f->rowed);
 	if (alone)
 		return copy_once(f, r, (struct at){-1, -1, true}, f->rowed);
-	if (sub_is_dear(value_of(f, r)->op))
+	if (is_dear(value_of(f, r)->op))
 		return fold(f, r);
 	return copy_once(f, r, nowhere, f->inlined);
 }
@@ -278,12 +286,14 @@ static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 	for (int a = 0; a < v.args; a++) {
 		sub_ref copy = copy_argument(f, value_of(f, r), a, at);
 		rename_var(v.arg[a].var, v.arg[a].vars, at);
-		if (v.op == SUB_ASSIGN)
+		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
 			v.arg[a] = sub_as_is(f->to, copy);
 		v.arg[a].value = copy;
 	}
-	for (int i = 0; v.op == SUB_ASSIGN && i < v.arg[0].vars; i++)
+	for (int i = 0; v.op == SUB_ASSIGN && i < v.arg[0].vars; i++) {
 		rename_var(&v.map[i].var, 1, at);
+		rename_var(&v.map[i].var2, 1, at);
+	}
 	rename_var(v.var, v.vars, at);
 	return add(f, v);
 }
@@ -407,6 +417,7 @@ static void declare(struct sub_program *to, const struct sub_program *from)
 {
 	struct arena *a = to->arena;
 	to->children = from->children;
+	to->tree = from->tree;
 	to->vars.n = 0;
 	COPY_LIST(a, &to->vars, &from->vars);
 	COPY_LIST(a, &to->params, &from->params);

@@ -145,7 +145,7 @@ static bool has_interface(const struct image *image, const struct ra_model *m, c
 
 static bool compile_model(struct test_model *t, struct test_run *r, int i)
 {
-	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native"};
 	return load_model(t, models[i].path, models[i].sizes) && start_run(r, t, &o);
 }
 
