@@ -21,6 +21,8 @@ static const struct {
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
+    {"tests/models/constants.ra", "V=20 D=33 X=100 L=130"},
     {"tools/init/tree.ra", "D=9 E=6 V=30"},
     {"tools/init/sequence.ra", "D=7 E=5 V=30 C=3"},
     {"tools/init/dag.ra", "D=10 E=6 C=4"},
