@@ -271,6 +271,7 @@ static void describe_states(const struct compilation *c, struct image *image)
 	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
 	for (size_t i = 0; i < p->states.n; i++) {
 		states[i] = (struct image_state){.name = p->states.at[i].name,
+						 .layout = c->sched.states.at[i].layout,
 						 .buffer = find_buffer(image, IMAGE_STATE, i)};
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}

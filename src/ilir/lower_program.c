@@ -57,6 +57,7 @@ static void declare_structure(struct lowering *l)
 	l->child_begin = index_buffer(l, "child.begin", IMAGE_CHILD_BEGIN, 0, "node", IMAGE_NODES, 1);
 	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge", IMAGE_EDGES, 0);
 	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input", IMAGE_INPUTS, 0);
+	l->place = index_buffer(l, "place", IMAGE_PLACE, 0, "node", IMAGE_NODES, 0);
 	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch", IMAGE_BATCHES, 1);
 }
 
@@ -74,7 +75,7 @@ static void declare(struct lowering *l)
 	for (size_t i = 0; i < p->params.n; i++)
 		l->param[i] = tensor_buffer(l, IMAGE_WEIGHT, i, &p->params.at[i], NULL, IMAGE_ONE);
 	for (size_t i = 0; i < p->states.n; i++)
-		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], "node", IMAGE_NODES);
+		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], lower_state_rows(l, i), IMAGE_NODES);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		bool root = p->outputs.at[i].at_root;
 		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
@@ -107,13 +108,13 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 	return ilir_new_buffer(l->m, b);
 }
 
-static ilir_buffer result_of(struct lowering *l, int body, sub_ref r)
+const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref r)
 {
-	const struct sub_body *b = &l->p->bodies.at[body];
-	for (size_t i = 0; i < b->stores.n; i++)
+	const struct sub_body *b = body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[body];
+	for (size_t i = 0; b && i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i)
-			return (b->stores.at[i].to == SUB_TO_OUTPUT ? l->output : l->state)[b->stores.at[i].which];
-	return (ilir_buffer){0};
+			return &b->stores.at[i];
+	return NULL;
 }
 
 ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
@@ -121,8 +122,9 @@ ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
 	const struct sub_value *v = sub_at(l->p, r);
 	if (!v->vars || l->p->vars.at[v->var[0]].set == SUB_DIM)
 		body = SCHED_CONSTANTS;
-	else if (result_of(l, body, r).i)
-		return result_of(l, body, r);
+	const struct sub_store *result = lower_result(l, body, r);
+	if (result)
+		return (result->to == SUB_TO_OUTPUT ? l->output : l->state)[result->which];
 	for (size_t i = 0; i < l->storage.n; i++)
 		if (l->storage.at[i].body == body && l->storage.at[i].value.i == r.i)
 			return l->storage.at[i].buffer;

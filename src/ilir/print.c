@@ -17,6 +17,7 @@ const char *const ilir_kind_word[] = {
     [IMAGE_CHILD_BEGIN] = "child_begin",
     [IMAGE_CHILD_LIST] = "child_list",
     [IMAGE_ROOT] = "root",
+    [IMAGE_PLACE] = "place",
     [IMAGE_BATCH_BEGIN] = "batch_begin",
     [ILIR_REGISTER] = "register",
 };

@@ -527,7 +527,7 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 	c->stmt = a->stmt;
 	for (int i = 0; i < a->indices; i++) {
 		bool whole = b->dim[i].rows != IMAGE_ONE;
-		if (ilir_range_of(m, a->index[i], a->of_var, &r) &&
+		if (ilir_range_of(m, a->index[i], a->known, &r) &&
 		    (r.low < 0 || (!whole && r.high >= b->dim[i].padded)))
 			fault(c, "index %d of '%s' reaches %lld..%lld, but its extent is %lld", i, b->name,
 			      (long long)r.low, (long long)r.high, (long long)b->dim[i].padded);

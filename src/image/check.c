@@ -118,6 +118,7 @@ static const struct {
     [IMAGE_CHILD_BEGIN] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_CHILD_LIST] = {TENSOR_I32, IMAGE_EDGES},
     [IMAGE_ROOT] = {TENSOR_I32, IMAGE_INPUTS},
+    [IMAGE_PLACE] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_BATCH_BEGIN] = {TENSOR_I32, IMAGE_BATCHES},
 };
 
@@ -136,6 +137,8 @@ static int choices(const struct image *image, enum image_buffer_kind kind)
 		return image->inputs;
 	case IMAGE_CHILD:
 		return image->children > 0 ? image->children : 0;
+	case IMAGE_PLACE:
+		return !image->shared_children;
 	default:
 		return 1;
 	}
@@ -192,6 +195,8 @@ static bool check_state(struct checking *c, int i)
 	const struct image_state *s = &c->image->state[i];
 	if (!has_elements(s->rank, s->shape, s->elements))
 		return refuse(c, s->name, "a state has not the elements of its shape");
+	if (s->layout == IMAGE_BY_PARENT && c->image->shared_children)
+		return refuse(c, s->name, "a state is laid out by parent where nodes have several");
 	return has_rows(c->image, s->buffer, IMAGE_STATE, i, IMAGE_NODES, s->elements) ||
 	       refuse(c, s->name, "a state is not in its buffer");
 }

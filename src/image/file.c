@@ -142,6 +142,7 @@ LAYOUT(output, sizeof(struct image_output), output_members);
 
 static const struct member state_members[] = {
     TEXT_IN(image_state, name),
+    NUMBER_IN(image_state, layout, IMAGE_BY_NODE, IMAGE_BY_PARENT),
     NUMBER_IN(image_state, buffer, 0, MAX_COUNT),
     NUMBER_IN(image_state, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_state, shape, 0, MAX_EXTENT),

@@ -27,7 +27,7 @@ enum image_size {
 
 enum image_buffer_kind {
 	IMAGE_WEIGHT,	   /* f32, packed by recipe `which`; row table of one row */
-	IMAGE_STATE,	   /* f32, a row per node */
+	IMAGE_STATE,	   /* f32, a row per node, in the order of its layout */
 	IMAGE_SCRATCH,	   /* f32, an intermediate that is stored */
 	IMAGE_OUTPUT,	   /* f32, output `which`: a row per node or per input */
 	IMAGE_TOKEN,	   /* i32, a row per node: input `which` */
@@ -36,6 +36,7 @@ enum image_buffer_kind {
 	IMAGE_CHILD_BEGIN, /* i32[nodes + 1], where a node's edges begin */
 	IMAGE_CHILD_LIST,  /* i32[edges], the child an edge leads to */
 	IMAGE_ROOT,	   /* i32[inputs], an input's root */
+	IMAGE_PLACE,	   /* i32[nodes], the row of a node in a state that is laid out by parent */
 	IMAGE_BATCH_BEGIN  /* i32[batches + 1], the first node of a batch */
 };
 
@@ -149,9 +150,17 @@ struct image_output {
 	int64_t elements;
 };
 
+/* In which order the rows of a state stand. */
+enum image_layout {
+	IMAGE_BY_NODE,	/* a node's row is its number */
+	IMAGE_BY_PARENT /* as the parents read: first the child of edge 0, 1, ..., then the nodes without a parent;
+			   no node has two */
+};
+
 /* A row per node. */
 struct image_state {
 	const char *name;
+	enum image_layout layout;
 	int buffer; /* -1 before there are buffers */
 	int rank;
 	int64_t shape[IMAGE_MAX_RANK];

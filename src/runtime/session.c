@@ -86,6 +86,8 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 		return s->order.child_list;
 	case IMAGE_ROOT:
 		return s->order.root;
+	case IMAGE_PLACE:
+		return s->order.place;
 	case IMAGE_BATCH_BEGIN:
 		return s->order.batch_begin;
 	default:
@@ -135,19 +137,32 @@ static void note_sizes(struct rt_session *s)
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
 
-static bool reads_edges(const struct image *image)
+static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
 {
 	for (int i = 0; i < image->buffers; i++)
-		if (image->buffer[i].kind == IMAGE_CHILD_BEGIN || image->buffer[i].kind == IMAGE_CHILD_LIST)
+		if (image->buffer[i].kind == kind)
 			return true;
 	return false;
+}
+
+/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
+static struct lin_rules rules_of(const struct image *image)
+{
+	struct lin_rules rules = {
+	    .children = image->children,
+	    .shared = image->shared_children,
+	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
+	    .places = has_buffer(image, IMAGE_PLACE),
+	};
+	for (int i = 0; i < image->states; i++)
+		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
+	return rules;
 }
 
 static bool linearize(struct lin_order *o, const struct image *image, const struct rt_minibatch *m,
 		      struct diags *diags)
 {
-	struct lin_rules rules = {image->children, image->shared_children, reads_edges(image)};
-	if (!lin_linearize(o, &m->forest, rules, diags))
+	if (!lin_linearize(o, &m->forest, rules_of(image), diags))
 		return false;
 	for (int i = 0; i < image->inputs; i++)
 		if (!rt_check_data(image, o, m, i, diags))
@@ -229,5 +244,7 @@ const float *rt_session_state_row(const struct rt_session *s, int state, int64_t
 {
 	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
 		return NULL;
-	return buffer_row(s, s->image->state[state].buffer, s->order.number[node]);
+	const struct image_state *st = &s->image->state[state];
+	int32_t number = s->order.number[node];
+	return buffer_row(s, st->buffer, st->layout == IMAGE_BY_PARENT ? s->order.place[number] : number);
 }

@@ -73,30 +73,13 @@ static bool has_lead(const struct sub_program *p, sub_ref r)
 
 /* --- what is dear --- */
 
-static bool dear_op(enum sub_op op)
-{
-	switch (op) {
-	case SUB_REC:
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SQRT:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-	case SUB_SUM:
-	case SUB_MAX:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Computing it means work; reading what is stored does not. */
 static void mark_dear(struct planner *pl, int body)
 {
 	const struct sub_program *p = pl->p;
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
-		bool dear = dear_op(v->op);
+		bool dear = sub_facts_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
 			uint32_t arg = v->arg[a].value.i;
 			dear |= pl->dear[body + 1][arg] && !pl->plan->stored[body + 1][arg];
@@ -232,34 +215,80 @@ static void walk_reduction(struct planner *pl, sub_ref r, const struct index *in
 	pl->loops--;
 }
 
+/* The index of a variable of the value. */
+static struct index index_of(const struct sub_value *v, const struct index *index, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return index[i];
+	return (struct index){0};
+}
+
+static struct index mapped(const struct sub_value *v, const struct index *index, const struct sub_map *m)
+{
+	struct index at = index_of(v, index, m->var);
+	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
+		return at;
+	at.id = mix(mix(at.id, m->function), mix(m->which, mix(m->scale, m->offset)));
+	if (m->scale2) {
+		struct index second = index_of(v, index, m->var2);
+		at.loops |= second.loops;
+		at.id = mix(at.id, mix(second.id, m->scale2));
+	}
+	return at;
+}
+
+/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is stored. */
+static void walk_chosen(struct planner *pl, sub_ref r, const struct index *index)
+{
+	int body = pl->targets.at[pl->at].body;
+	if (pl->reducing && pl->dear[body + 1][r.i] && !pl->plan->stored[body + 1][r.i])
+		mark_stored(pl, r);
+	walk(pl, r, index);
+}
+
 static void walk_assign(struct planner *pl, const struct sub_value *v, const struct index *index)
 {
 	struct index out[SUB_MAX_VARS];
+	bool leaves = false;
 	for (int i = 0; i < v->arg[0].vars; i++) {
-		const struct sub_map *m = &v->map[i];
-		out[i] = (struct index){0};
-		for (int j = 0; m->var >= 0 && j < v->vars; j++)
-			if (v->var[j] == m->var)
-				out[i] = index[j];
-		if (m->function != SUB_AFFINE || m->scale != 1 || m->offset)
-			out[i].id = mix(mix(out[i].id, m->function), mix(m->which, mix(m->scale, m->offset)));
+		out[i] = mapped(v, index, &v->map[i]);
+		leaves |= sub_map_leaves(pl->p, v, i);
+	}
+	(leaves ? walk_chosen : walk)(pl, v->arg[0].value, out);
+}
+
+/* A dimension of the argument depends on all dimensions of the value that it shares elements with. */
+static void walk_reshape(struct planner *pl, const struct sub_value *v, const struct index *index)
+{
+	struct index out[SUB_MAX_VARS];
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(pl->p, v, pieces);
+	for (int i = 0; i < v->vars; i++)
+		out[i] = index[i];
+	for (int i = 0; i < n; i++) {
+		const struct sub_piece *piece = &pieces[i];
+		struct index all = {0};
+		for (int j = 0; j < piece->out_n; j++) {
+			all.loops |= index[piece->out_first + j].loops;
+			all.id = mix(all.id, index[piece->out_first + j].id);
+		}
+		for (int j = 0; j < piece->n; j++)
+			out[piece->first + j] = piece->n == 1 && piece->out_n == 1
+						    ? index[piece->out_first]
+						    : (struct index){all.loops, mix(all.id, j)};
 	}
 	walk(pl, v->arg[0].value, out);
 }
 
-/* Both sides of a concatenation are reached at shifted places.  Inside a reduction the choice between them is part of an
- * expression, which has no room for work: what is dear there is stored. */
+/* Both sides of a concatenation are reached at shifted places. */
 static void walk_cond(struct planner *pl, const struct sub_value *v, const struct index *index)
 {
-	int body = pl->targets.at[pl->at].body;
 	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &v->arg[a];
 		struct index out[SUB_MAX_VARS], axis = index[v->axis];
 		axis.id = mix(axis.id, a + 1);
-		under(v, index, u, u->var[u->vars - (v->vars - v->axis)], axis, out);
-		if (pl->reducing && pl->dear[body + 1][u->value.i] && !pl->plan->stored[body + 1][u->value.i])
-			mark_stored(pl, u->value);
-		walk(pl, u->value, out);
+		under(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
+		walk_chosen(pl, v->arg[a].value, out);
 	}
 }
 
@@ -288,6 +317,8 @@ static void walk(struct planner *pl, sub_ref r, const struct index *index)
 		walk_assign(pl, v, index);
 	else if (v->op == SUB_COND)
 		walk_cond(pl, v, index);
+	else if (v->op == SUB_RESHAPE)
+		walk_reshape(pl, v, index);
 	else
 		for (int a = 0; a < v->args; a++)
 			walk_argument(pl, v, index, a);

@@ -6,6 +6,7 @@
 #define ESPALIER_SCHED_SCHED_H
 
 #include "base/target.h"
+#include "image/image.h"
 #include "subop/subop.h"
 
 /* --- the plan --- */
@@ -48,18 +49,28 @@ struct sched_tile {
 	int columns, unroll;
 };
 
+/* Where a state is kept. */
+struct sched_state {
+	enum image_layout layout;
+};
+
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, specialize_leaf;
 	int lanes;        /* 1 = no vectors */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
+	VEC(struct sched_state) states; /* by state */
 };
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* What a row of a body costs, in multiplications and additions; estimated. */
 double sched_operations(const struct sub_program *, const struct sub_body *);
+/* The part of it that chooses the layout of states (layout.c). */
+void sched_choose_layout(struct sched *, const struct sched_plan *);
+/* Why states cannot be laid out by parent; NULL = they can. */
+const char *sched_not_by_parent(const struct sched_plan *);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;

@@ -3,26 +3,7 @@
 
 #include <limits.h>
 
-enum {
-	RAGGED = 2,	    /* what an index over the edges of a node counts for */
-	TRANSCENDENTAL = 20 /* multiplications and additions that one is expanded to */
-};
-
-static int operations_of(enum sub_op op)
-{
-	switch (op) {
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-		return TRANSCENDENTAL;
-	case SUB_REC:
-	case SUB_SQRT:
-		return TRANSCENDENTAL / 4;
-	default:
-		return sub_class_of(op) != SUB_SOURCE && sub_class_of(op) != SUB_MOVE;
-	}
-}
+enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
 
 /* Elements of a value in one row. */
 static double row_elements(const struct sub_program *p, const struct sub_value *v)
@@ -52,7 +33,7 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 		const struct sub_value *v = &p->values.at[i];
 		bool reduces = sub_class_of(v->op) == SUB_REDUCE;
 		if (live[i] && has_row(p, v))
-			n += operations_of(v->op) * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
+			n += sub_facts_of(v->op)->weight * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
 	}
 	return n;
 }

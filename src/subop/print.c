@@ -11,15 +11,26 @@ static void print_vars(const struct sub_program *p, const int *var, int n, struc
 	str_puts(s, "]");
 }
 
+static void print_term(const struct sub_program *p, int var, int64_t scale, bool first, struct str *s)
+{
+	if (scale == -1)
+		str_puts(s, "-");
+	else if (!first && scale > 0)
+		str_puts(s, "+");
+	if (scale != 1 && scale != -1)
+		str_printf(s, "%" PRId64 "*", scale);
+	str_puts(s, p->vars.at[var].name);
+}
+
 static void print_affine(const struct sub_program *p, const struct sub_map *m, struct str *s)
 {
 	if (m->var < 0) {
 		str_printf(s, "%" PRId64, m->offset);
 		return;
 	}
-	if (m->scale != 1)
-		str_printf(s, "%" PRId64 "*", m->scale);
-	str_puts(s, p->vars.at[m->var].name);
+	print_term(p, m->var, m->scale, true, s);
+	if (m->scale2)
+		print_term(p, m->var2, m->scale2, false, s);
 	if (m->offset)
 		str_printf(s, "%+" PRId64, m->offset);
 }
@@ -94,6 +105,10 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 			print_map(p, &v->map[i], s);
 		}
 		str_puts(s, v->arg[0].vars ? "]" : "");
+	}
+	if (v->fills) {
+		str_puts(s, " fill ");
+		str_double(s, v->fill);
 	}
 	str_puts(s, "\n");
 }

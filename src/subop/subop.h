@@ -14,16 +14,27 @@
 #include "base/vec.h"
 #include "ra/ra.h"
 
-enum { SUB_MAX_VARS = 6 };
+enum { SUB_MAX_VARS = 8 };
 
 enum sub_op {
-#define SUB_OP(name, spelling, arity, class) SUB_##name,
+#define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
 #include "subop/ops.def"
-#undef SUB_OP
 	SUB_OPS
 };
 
 enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE };
+enum sub_price { SUB_CHEAP, SUB_DEAR };
+
+/* What ops.def says of an operator. */
+struct sub_facts {
+	const char *spelling;
+	int arity;
+	enum sub_class class;
+	int weight;
+	enum sub_price price;
+	enum sub_op combine; /* REDUCE: by this operator */
+	double neutral;      /* REDUCE: from here */
+};
 
 /* Index sets.  In a value's variables they stand in this order. */
 enum sub_set {
@@ -52,17 +63,20 @@ struct sub_use {
 
 /* How a source's dimension is reached from an output variable. */
 enum sub_function {
-	SUB_AFFINE,     /* scale*var + offset; without a variable (var -1): offset */
+	SUB_AFFINE,     /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
 	SUB_CHILD,      /* the node in child slot `which` of node var */
 	SUB_EDGE_CHILD, /* the child that edge var leads to */
 	SUB_ROOT,       /* the root of input var */
 	SUB_TOKEN       /* input `which` of node var */
 };
 
+/* Two variables stand in the order of the value's own; scale2 0 = there is one at most. */
 struct sub_map {
 	enum sub_function function;
 	int which, var;
 	int64_t scale, offset;
+	int var2;
+	int64_t scale2;
 };
 
 struct sub_value {
@@ -75,6 +89,8 @@ struct sub_value {
 	int reduced;                 /* REDUCE: the variable */
 	int axis;                    /* COND: position in var */
 	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
+	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
+	double fill;
 };
 
 enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT };
@@ -96,8 +112,8 @@ struct sub_body {
 
 struct sub_tensor {
 	const char *name;
-	int rank, var[RA_MAX_RANK]; /* the canonical variable of each dimension */
-	int64_t shape[RA_MAX_RANK];
+	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
+	int64_t shape[TENSOR_MAX_RANK];
 };
 
 struct sub_input {
@@ -115,6 +131,7 @@ struct sub_program {
 	struct arena *arena;
 	const char *name;
 	int children; /* slots of an inner node, -1 = any number */
+	bool tree;    /* no node has two parents */
 	VEC(struct sub_var) vars;
 	VEC(struct sub_value) values; /* arguments before users; [0] unused */
 	VEC(struct sub_tensor) params, states;
@@ -146,8 +163,22 @@ int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
+const struct sub_facts *sub_facts_of(enum sub_op);
 enum sub_class sub_class_of(enum sub_op);
 const char *sub_spelling(enum sub_op);
+/* The variable of a COND's argument along the joined axis. */
+int sub_joined_var(const struct sub_value *, int argument);
+/* The least and the largest index that an affine map of DIM variables reaches; false when it is no such map or they do
+ * not fit in 64 bits. */
+bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
+/* Whether the i-th map of an ASSIGN may leave its dimension. */
+bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
+/* A RESHAPE in pieces: dimensions first..first+n-1 of the argument hold the elements of out_first..out_first+out_n-1 of the
+ * value, none of fewer dimensions would.  Leads stand before the first piece. */
+struct sub_piece {
+	int first, n, out_first, out_n;
+};
+int sub_reshape_pieces(const struct sub_program *, const struct sub_value *, struct sub_piece *pieces);
 
 /* --- the room's work --- */
 
@@ -227,5 +258,16 @@ struct sub_forest {
  * outputs[o] a row per node or input; params[p] are binary32. */
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,
 		  double *const *states, double *const *outputs, struct arena *scratch);
+
+/* What numbers are.  All are held in doubles. */
+enum sub_arithmetic {
+	SUB_BINARY64,
+	SUB_BINARY32, /* every operation is rounded to binary32 */
+	SUB_FIELD     /* modulo the prime 2^31 - 1: what is rational, exactly; a half is the inverse of 2 */
+};
+/* The same in another arithmetic.  False, and results are undefined, when the field has no meaning for an operator or a
+ * constant. */
+bool sub_evaluate_in(enum sub_arithmetic, const struct sub_program *, const struct sub_forest *, const float *const *params,
+		     double *const *states, double *const *outputs, struct arena *scratch);
 
 #endif

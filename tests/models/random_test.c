@@ -60,7 +60,7 @@ static void put_tile(struct text *t, const char *group, int length)
 }
 
 /* A schedule for the groups that stand in the printed one. */
-static void make_schedule(struct text *t, const char *printed)
+static void make_schedule(struct text *t, const char *printed, bool tree)
 {
 	static const char *const lanes[] = {"4", "8", "16", "off", "8"};
 	t->n = 0;
@@ -71,6 +71,8 @@ static void make_schedule(struct text *t, const char *printed)
 	for (const char *line = printed; line; line = strchr(line, '\n'), line += line != NULL)
 		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
 			put_tile(t, line + 5, strcspn(line + 5, " "));
+		else if (strncmp(line, "layout ", 7) == 0)
+			put(t, "%.*s %s\n", 7 + (int)strcspn(line + 7, " "), line, tree && random_below(2) ? "parent" : "node");
 }
 
 static void check_schedules(struct subject *s, int n, bool compile)
@@ -84,7 +86,7 @@ static void check_schedules(struct subject *s, int n, bool compile)
 	if (!arena_guard(&a, &jump) &&
 	    compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed))
 		for (int i = 0; i < n; i++) {
-			make_schedule(&schedule, str_text(&printed));
+			make_schedule(&schedule, str_text(&printed), s->model.model->structure.kind != RA_DAG);
 			o = (struct compile_options){.backend = "interpreter", .target = i % 2 ? "avx512" : "generic", .schedule = schedule.at};
 			check(s, o);
 			o.backend = "llvm", o.target = "native";

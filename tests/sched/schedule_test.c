@@ -123,6 +123,11 @@ static void test_text(void)
 	    {"tile inner.0 nodes", "last size must be 1"},
 	    {"tile inner.0 columns 0", "from 1 to 8"},
 	    {"tile inner.0 unroll", "from 1 to 16"},
+	    {"layout", "no state of this name"},
+	    {"layout x parent", "no state of this name"},
+	    {"layout h", "wrong argument"},
+	    {"layout h child", "wrong argument"},
+	    {"layout h node parent", "wrong argument"},
 	    {"accumulators 0", "from 1 to 64"},
 	    {"tile inner.0 rows 2", "wants nodes, columns or unroll"},
 	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
@@ -144,6 +149,21 @@ static void test_text(void)
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = 0;
 	tap_ok(refuses(&p, line, "too long"), "refused: a line that is too long");
+	free_model(&p.model);
+}
+
+/* A row has one place, so a node must have one parent. */
+static void test_layouts(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && reads(&p, "layout c parent") && p.sched.states.at[1].layout == IMAGE_BY_PARENT &&
+		   reads(&p, "layout c node") && p.sched.states.at[1].layout == IMAGE_BY_NODE,
+	       "a state of a tree is laid out as the schedule says");
+	free_model(&p.model);
+	ok = make(&p, "tests/ra/good/dag.ra", "D=9 E=10");
+	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),
+	       "one of a DAG only by node");
 	free_model(&p.model);
 }
 
@@ -192,6 +212,7 @@ int main(void)
 {
 	test_plans();
 	test_text();
+	test_layouts();
 	test_cost_model();
 	test_work();
 	return tap_done();
