@@ -106,10 +106,8 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
 	%D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
-	%D%/cli/support.sh %D%/examples/counts.txt %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
