@@ -21,6 +21,7 @@ unit_tests = \
 	%D%/base/number_test \
 	%D%/cli/json_test \
 	%D%/data/sst_test \
+	%D%/examples/counts_test \
 	%D%/examples/models_test \
 	%D%/golden/golden_test \
 	%D%/ilir/interpret_test \
@@ -106,8 +107,8 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
+	%D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
@@ -165,7 +166,7 @@ test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
-golden_tests = %D%/golden/golden_test %D%/ra/parse_test
+golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/ra/parse_test
 update-golden:
 	UPDATE_GOLDEN=1 $(MAKE) check TESTS='$(golden_tests)'
 .PHONY: update-golden

@@ -117,10 +117,11 @@ struct explanation {
 	struct str *s;
 };
 
+/* Constants have names without a meaning. */
 static int find_body(const struct sub_program *p, const char *name)
 {
 	for (size_t b = 0; b < p->bodies.n; b++)
-		if (strcmp(p->bodies.at[b].name, name) == 0)
+		if (p->bodies.at[b].domain != SUB_AT_BINDING && strcmp(p->bodies.at[b].name, name) == 0)
 			return b;
 	return -1;
 }

@@ -715,19 +715,19 @@ static void store_target(struct lowering *l, sub_ref r)
 {
 	ilir_expr e = value_at(l, r, l->space);
 	const struct sub_value *v = sub_at(l->p, r);
-	const struct sub_body *b = l->body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[l->body];
+	const struct sub_body *b = &l->p->bodies.at[l->body];
 	bool stored = false;
-	for (size_t i = 0; b && i < b->stores.n; i++) {
+	for (size_t i = 0; i < b->stores.n; i++) {
 		const struct sub_store *s = &b->stores.at[i];
 		if (s->value.value.i != r.i)
 			continue;
 		ilir_expr index[SUB_MAX_VARS] = {l->row};
+		int n = l->group->rows;
 		for (int d = 0; d < l->group->dims; d++)
-			index[1 + d] = l->space[v->vars - l->group->dims + d];
-		ilir_buffer to = (s->to == SUB_TO_OUTPUT ? l->output : l->state)[s->which];
+			index[n++] = l->space[v->vars - l->group->dims + d];
 		if (s->to == SUB_TO_STATE)
 			index[0] = lower_state_row(l, s->which, l->row);
-		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
+		scope_add(l, l->scope, ilir_store(l->m, lower_target(l, s), index, n, e), NULL);
 		stored = true;
 	}
 	int first = lower_first_stored(l, r);
@@ -748,8 +748,8 @@ static struct ilir_stmt *lower_element(struct lowering *l)
 /* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
 static bool only_intermediates(const struct lowering *l)
 {
-	const struct sub_body *b = l->body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[l->body];
-	for (size_t i = 0; b && i < b->stores.n; i++)
+	const struct sub_body *b = &l->p->bodies.at[l->body];
+	for (size_t i = 0; i < b->stores.n; i++)
 		for (size_t t = 0; t < l->group->targets.n; t++)
 			if (b->stores.at[i].value.value.i == l->group->targets.at[t].i)
 				return false;
@@ -803,6 +803,12 @@ static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int di
 	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, var_name(l, dim)), ILIR_SERIAL, block);
 }
 
+static const char *row_name(const struct lowering *l, int var)
+{
+	enum sub_set set = l->p->vars.at[var].set;
+	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
+}
+
 struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 {
 	const struct sched_group *g = l->group = &l->plan->groups.at[number];
@@ -816,7 +822,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	if (g->edges)
 		block = edge_loop(l, var[1], block);
 	if (g->rows && rows_here)
-		block = row_loop(l, var[0], v->var[0] == l->p->input ? "input" : "node", block);
+		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
 	for (int d = g->dims; d-- > 0;)
 		block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
 	if (g->dims && l->sched->lanes > 1)

@@ -20,7 +20,8 @@ struct ilir_tiling {
 	int accumulators; /* vectors of sums that one loop may keep */
 };
 
-/* Lowers a planned and scheduled program to loops over batches: one kernel, `once`. */
+/* Lowers a planned and scheduled program to loops: kernels at binding, and over batches one kernel, `once`.
+ */
 void ilir_lower(struct ilir_module *, struct ilir_tiling *, const struct sched_plan *, const struct sched *);
 
 #define ILIR_PASS(name, establishes, meaning) void ilir_##name(struct ilir_module *, struct ilir_tiling *);

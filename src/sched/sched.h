@@ -11,12 +11,10 @@
 
 /* --- the plan --- */
 
-enum { SCHED_CONSTANTS = -1 }; /* the body of values that depend on no node: computed once a run */
-
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
-	int body;         /* of the program, or SCHED_CONSTANTS */
+	int body;	  /* of the program */
 	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
 	bool rows, edges; /* edges: over the child edges of each row as well */
 	int dims;
@@ -29,11 +27,12 @@ struct sched_group {
 struct sched_plan {
 	const struct sub_program *p;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;                  /* [body + 1][value]: read from memory by another group */
+	bool **stored;			/* [body][value]: read from memory by another group */
 };
 
-/* A reduction's result, or anything dear, that would be computed again for every element of a loop it does not depend
- * on is stored; all else is fused into its consumers. */
+/* A program without dear constants (sub_fold).  A reduction's result, or anything dear, that would be
+ * computed again for every element of a loop it does not depend on is stored; all else is fused into its
+ * consumers. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);

@@ -64,6 +64,19 @@ int sub_dim(struct sub_program *p, int64_t extent, int ordinal)
 	return new_var(p, (struct sub_var){dim_name(p, dims), SUB_DIM, extent, ordinal});
 }
 
+int sub_row(struct sub_program *p, int64_t extent)
+{
+	int rows = 0;
+	for (size_t i = 0; i < p->vars.n; i++) {
+		if (p->vars.at[i].set == SUB_ROW && p->vars.at[i].extent == extent)
+			return i;
+		rows += p->vars.at[i].set == SUB_ROW;
+	}
+	struct str s = str_in(p->arena);
+	str_printf(&s, "r%d", rows);
+	return new_var(p, (struct sub_var){.name = s.text, .set = SUB_ROW, .extent = extent});
+}
+
 struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
@@ -165,13 +178,18 @@ static bool is_dim(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_DIM;
 }
 
+static bool has_extent(const struct sub_program *p, int var)
+{
+	return is_dim(p, var) || p->vars.at[var].set == SUB_ROW;
+}
+
 /* Adds the range of scale*var. */
 static bool add_term(const struct sub_program *p, int var, int64_t scale, int64_t *least, int64_t *most)
 {
 	int64_t reach;
 	if (scale == 0)
 		return true;
-	if (!is_dim(p, var) || __builtin_mul_overflow(scale, p->vars.at[var].extent - 1, &reach))
+	if (!has_extent(p, var) || __builtin_mul_overflow(scale, p->vars.at[var].extent - 1, &reach))
 		return false;
 	int64_t *end = reach < 0 ? least : most;
 	return !__builtin_add_overflow(*end, reach, end);

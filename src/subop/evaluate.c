@@ -69,6 +69,7 @@ struct evaluator {
 	const struct sub_forest *f;
 	const float *const *params;
 	double *const *states, *const *outputs;
+	double **folded; /* by parameter: what a body at binding gave */
 	int64_t node, input;
 	int64_t *env;      /* by variable: the index at hand */
 	double **tensor;   /* by value: the elements of this node */
@@ -97,6 +98,7 @@ static int64_t extent_of(const struct evaluator *v, int var)
 {
 	switch (v->p->vars.at[var].set) {
 	case SUB_DIM:
+	case SUB_ROW:
 		return v->p->vars.at[var].extent;
 	case SUB_EDGE:
 		return v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
@@ -137,7 +139,8 @@ static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 	case SUB_CONST:
 		return number(v, value->constant);
 	case SUB_PARAM:
-		return number(v, v->params[value->which][within]);
+		return v->folded[value->which] ? v->folded[value->which][within]
+					       : number(v, v->params[value->which][within]);
 	case SUB_STATE:
 		return v->states[value->which][index[0] * row_elements(&v->p->states.at[value->which]) + within];
 	case SUB_VECTOR: {
@@ -311,6 +314,18 @@ static void evaluate_body(struct evaluator *v, const struct sub_body *b, const b
 		store(v, &b->stores.at[i], row);
 }
 
+/* The body's one value becomes a parameter, whole. */
+static void evaluate_constant(struct evaluator *v, const struct sub_body *b, const bool *live)
+{
+	const struct sub_store *s = &b->stores.at[0];
+	for (uint32_t i = 1; i <= s->value.value.i; i++)
+		if (live[i] && sub_class_of(v->p->values.at[i].op) != SUB_SOURCE)
+			evaluate_value(v, i);
+	v->folded[s->which] = v->tensor[s->value.value.i];
+	v->tensor[s->value.value.i] = NULL;
+	v->capacity[s->value.value.i] = 0;
+}
+
 static bool applies(const struct evaluator *v, const struct sub_body *b)
 {
 	bool leaf = v->f->child_begin[v->node] == v->f->child_begin[v->node + 1];
@@ -329,10 +344,14 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 		live[b] = ARENA_ARRAY(scratch, bool, p->values.n);
 		sub_mark_live(p, &p->bodies.at[b], live[b]);
 	}
+	v.folded = ARENA_ARRAY(scratch, double *, p->params.n);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		if (p->bodies.at[b].domain == SUB_AT_BINDING)
+			evaluate_constant(&v, &p->bodies.at[b], live[b]);
 	for (int64_t i = 0; i < f->nodes; i++) {
 		v.node = f->order[i];
 		for (size_t b = 0; b < p->bodies.n; b++)
-			if (p->bodies.at[b].domain != SUB_EVERY_INPUT && applies(&v, &p->bodies.at[b]))
+			if (applies(&v, &p->bodies.at[b]))
 				evaluate_body(&v, &p->bodies.at[b], live[b], v.node);
 	}
 	for (v.input = 0; v.input < f->inputs; v.input++)

@@ -40,14 +40,15 @@ struct sub_row {
 enum sub_set {
 	SUB_NODE,  /* the nodes that the body runs over */
 	SUB_INPUT, /* the inputs of the minibatch */
+	SUB_ROW,   /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
 	SUB_EDGE,  /* the child edges of the node before it: ragged */
-	SUB_DIM    /* 0 .. extent-1 */
+	SUB_DIM	   /* 0 .. extent-1 */
 };
 
 struct sub_var {
 	const char *name;
 	enum sub_set set;
-	int64_t extent; /* DIM */
+	int64_t extent; /* DIM, ROW */
 	int ordinal;    /* which of the variables with this extent */
 };
 
@@ -93,16 +94,24 @@ struct sub_value {
 	double fill;
 };
 
-enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT };
+enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT, SUB_TO_PARAM };
 
 /* A result of a body. */
 struct sub_store {
 	enum sub_target to;
 	int which;
-	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them */
+	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them; of a
+				 parameter the first dimension is the lead */
 };
 
-enum sub_domain { SUB_LEAF, SUB_INNER, SUB_EVERY_NODE, SUB_EVERY_INPUT };
+enum sub_domain {
+	SUB_LEAF,
+	SUB_INNER,
+	SUB_EVERY_NODE,
+	SUB_EVERY_INPUT,
+	SUB_AT_BINDING /* when weights are bound: over the rows of one folded parameter, or once when it has
+			  none */
+};
 
 struct sub_body {
 	const char *name;
@@ -114,6 +123,7 @@ struct sub_tensor {
 	const char *name;
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
+	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
 };
 
 struct sub_input {
@@ -150,7 +160,9 @@ static inline const struct sub_value *sub_at(const struct sub_program *p, sub_re
 
 static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
 {
-	return s->to == SUB_TO_OUTPUT ? &p->outputs.at[s->which].row : &p->states.at[s->which];
+	return s->to == SUB_TO_OUTPUT  ? &p->outputs.at[s->which].row
+	       : s->to == SUB_TO_PARAM ? &p->params.at[s->which]
+				       : &p->states.at[s->which];
 }
 
 /* --- building --- */
@@ -158,6 +170,8 @@ static inline const struct sub_tensor *sub_store_tensor(const struct sub_program
 void sub_init(struct sub_program *, struct arena *, const char *name);
 /* The ordinal-th variable of this extent. */
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
+/* The variable of rows of this extent. */
+int sub_row(struct sub_program *, int64_t extent);
 /* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
  * arguments order their variables in contradictory ways, or there are too many. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
@@ -231,8 +245,9 @@ struct sub_trace {
 
 /* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */
 void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
-/* Moves what depends on weights alone, and is worth it, into a body of its own that runs when weights are bound; its
- * results are parameters for the others. */
+/* Moves what depends on weights alone, and is worth it, into bodies that run when weights are bound, in their
+ * order, before all others; their results are parameters for those that follow.  Into an empty program, as
+ * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
 void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
 
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */

@@ -22,11 +22,12 @@ __attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint
 			 v->p->name, value, text);
 }
 
-/* Two names for one dimension must have one range. */
+/* Two names for one dimension must have one range; a row is a dimension of what it is read from. */
 static bool same_range(const struct sub_program *p, int a, int b)
 {
 	const struct sub_var *x = &p->vars.at[a], *y = &p->vars.at[b];
-	return x->set == y->set && (x->set != SUB_DIM || x->extent == y->extent);
+	bool fixed = x->set == SUB_DIM || x->set == SUB_ROW;
+	return fixed ? (y->set == SUB_DIM || y->set == SUB_ROW) && x->extent == y->extent : x->set == y->set;
 }
 
 static void check_use(struct verifier *v, uint32_t at, const struct sub_use *u)
