@@ -1,14 +1,6 @@
 #include "runtime/internal.h"
 
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
@@ -65,9 +57,13 @@ static bool reserve(struct rt_session *s, int i, struct diags *diags)
 	return true;
 }
 
-/* Weights are the binding's, index arrays the order's; neither is copied. */
-static bool owns(enum image_buffer_kind kind)
+/* Weights are the binding's, index arrays the order's; neither is copied, and what was needed at binding is
+ * gone. */
+static bool owns(const struct image_buffer *b)
 {
+	enum image_buffer_kind kind = b->kind;
+	if (b->at_binding)
+		return false;
 	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
 	       kind == IMAGE_VECTOR;
 }
@@ -86,6 +82,8 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 		return s->order.child_list;
 	case IMAGE_ROOT:
 		return s->order.root;
+	case IMAGE_PLACE:
+		return s->order.place;
 	case IMAGE_BATCH_BEGIN:
 		return s->order.batch_begin;
 	default:
@@ -108,7 +106,7 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 {
 	for (int i = 0; i < s->image->buffers; i++) {
 		const struct image_buffer *b = &s->image->buffer[i];
-		if (!owns(b->kind)) {
+		if (!owns(b)) {
 			s->buffers[i] = shared_array(s, binding, b);
 			continue;
 		}
@@ -135,19 +133,32 @@ static void note_sizes(struct rt_session *s)
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
 
-static bool reads_edges(const struct image *image)
+static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
 {
 	for (int i = 0; i < image->buffers; i++)
-		if (image->buffer[i].kind == IMAGE_CHILD_BEGIN || image->buffer[i].kind == IMAGE_CHILD_LIST)
+		if (image->buffer[i].kind == kind)
 			return true;
 	return false;
+}
+
+/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
+static struct lin_rules rules_of(const struct image *image)
+{
+	struct lin_rules rules = {
+	    .children = image->children,
+	    .shared = image->shared_children,
+	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
+	    .places = has_buffer(image, IMAGE_PLACE),
+	};
+	for (int i = 0; i < image->states; i++)
+		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
+	return rules;
 }
 
 static bool linearize(struct lin_order *o, const struct image *image, const struct rt_minibatch *m,
 		      struct diags *diags)
 {
-	struct lin_rules rules = {image->children, image->shared_children, reads_edges(image)};
-	if (!lin_linearize(o, &m->forest, rules, diags))
+	if (!lin_linearize(o, &m->forest, rules_of(image), diags))
 		return false;
 	for (int i = 0; i < image->inputs; i++)
 		if (!rt_check_data(image, o, m, i, diags))
@@ -158,18 +169,18 @@ static bool linearize(struct lin_order *o, const struct image *image, const stru
 static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
 		const struct rt_minibatch *m, struct diags *diags)
 {
-	double begin = now();
+	double begin = rt_clock();
 	memset(s->sizes, 0, sizeof s->sizes);
 	if (!linearize(&s->order, s->image, m, diags))
 		return false;
 	note_sizes(s);
 	bool ok = prepare_buffers(s, binding, m, diags);
-	double middle = now();
+	double middle = rt_clock();
 	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
-	s->run += now() - middle;
+	s->run += rt_clock() - middle;
 	s->linearize += middle - begin;
 	s->runs++;
 	s->structures += s->sizes[IMAGE_INPUTS];
@@ -229,5 +240,7 @@ const float *rt_session_state_row(const struct rt_session *s, int state, int64_t
 {
 	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
 		return NULL;
-	return buffer_row(s, s->image->state[state].buffer, s->order.number[node]);
+	const struct image_state *st = &s->image->state[state];
+	int32_t number = s->order.number[node];
+	return buffer_row(s, st->buffer, st->layout == IMAGE_BY_PARENT ? s->order.place[number] : number);
 }

@@ -1,9 +1,10 @@
 /* The fusion plan.
  *
- * From each result of a body the planner walks down through what it needs, keeping for each dimension of a value the
- * loops that its index depends on.  A value that is dear and does not depend on some loop around it would be computed
- * again for each turn of that loop: it is stored instead and becomes a target of its own.  So is what is wanted at many
- * places at once, and a reduction that two groups need.  This is repeated until nothing more is stored; then targets of one stage and one shape become a group. */
+ * From each result of a body the planner walks down through what it needs, keeping for each dimension of a
+ * value the loops that its index depends on.  A value of the row that is dear and does not depend on some
+ * loop around it would be computed again for each turn of that loop: it is stored instead and becomes a
+ * target of its own.  So is what is wanted at many places at once, and a reduction that two groups need. This
+ * is repeated until nothing more is stored; then targets of one stage and one shape become a group. */
 #include "base/map.h"
 #include "sched/sched.h"
 
@@ -38,7 +39,7 @@ struct planner {
 	const struct sub_program *p;
 	struct arena *arena;
 	VEC(struct target_value) targets;
-	bool **dear; /* [body + 1][value] */
+	bool **dear; /* [body][value] */
 	bool changed;
 	/* the target at hand */
 	int at;
@@ -62,7 +63,8 @@ static uint64_t mix(uint64_t a, uint64_t b)
 
 static bool is_lead(const struct sub_program *p, int var)
 {
-	return p->vars.at[var].set == SUB_NODE || p->vars.at[var].set == SUB_INPUT;
+	enum sub_set set = p->vars.at[var].set;
+	return set == SUB_NODE || set == SUB_INPUT || set == SUB_ROW;
 }
 
 static bool has_lead(const struct sub_program *p, sub_ref r)
@@ -73,35 +75,18 @@ static bool has_lead(const struct sub_program *p, sub_ref r)
 
 /* --- what is dear --- */
 
-static bool dear_op(enum sub_op op)
-{
-	switch (op) {
-	case SUB_REC:
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SQRT:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-	case SUB_SUM:
-	case SUB_MAX:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Computing it means work; reading what is stored does not. */
 static void mark_dear(struct planner *pl, int body)
 {
 	const struct sub_program *p = pl->p;
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
-		bool dear = dear_op(v->op);
+		bool dear = sub_row_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
 			uint32_t arg = v->arg[a].value.i;
-			dear |= pl->dear[body + 1][arg] && !pl->plan->stored[body + 1][arg];
+			dear |= pl->dear[body][arg] && !pl->plan->stored[body][arg];
 		}
-		pl->dear[body + 1][i] = dear;
+		pl->dear[body][i] = dear;
 	}
 }
 
@@ -119,10 +104,8 @@ static int find_target(struct planner *pl, sub_ref value, int body)
 static void mark_stored(struct planner *pl, sub_ref value)
 {
 	int body = pl->targets.at[pl->at].body;
-	bool rows = has_lead(pl->p, value);
-	pl->plan->stored[body + 1][value.i] = true;
-	pl->plan->stored[SCHED_CONSTANTS + 1][value.i] |= !rows;
-	find_target(pl, value, rows ? body : SCHED_CONSTANTS);
+	pl->plan->stored[body][value.i] = true;
+	find_target(pl, value, body);
 	pl->changed = true;
 }
 
@@ -137,7 +120,7 @@ static bool recomputed(const struct planner *pl, const struct sub_value *v, cons
 	for (int i = 0; i < v->vars; i++)
 		used |= index[i].loops;
 	for (int l = 0; l < pl->loops; l++)
-		if (!(used >> l & 1) && (pl->extent[l] > 1 || (pl->extent[l] == 0 && !has_lead(pl->p, (sub_ref){v - pl->p->values.at}))))
+		if (!(used >> l & 1) && pl->extent[l] > 1)
 			return true;
 	return false;
 }
@@ -163,8 +146,6 @@ static bool inside(const struct planner *pl, sub_ref r, const struct index *inde
 static void need(struct planner *pl, sub_ref r, const struct index *index)
 {
 	struct target_value *t = &pl->targets.at[pl->at];
-	if (!has_lead(pl->p, r) && t->body != SCHED_CONSTANTS)
-		return; /* constants are there before any body runs */
 	struct edge e = {find_target(pl, r, t->body), inside(pl, r, index)};
 	vec_push(pl->arena, &pl->targets.at[pl->at].needs, e);
 }
@@ -232,34 +213,80 @@ static void walk_reduction(struct planner *pl, sub_ref r, const struct index *in
 	pl->loops--;
 }
 
+/* The index of a variable of the value. */
+static struct index index_of(const struct sub_value *v, const struct index *index, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return index[i];
+	return (struct index){0};
+}
+
+static struct index mapped(const struct sub_value *v, const struct index *index, const struct sub_map *m)
+{
+	struct index at = index_of(v, index, m->var);
+	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
+		return at;
+	at.id = mix(mix(at.id, m->function), mix(m->which, mix(m->scale, m->offset)));
+	if (m->scale2) {
+		struct index second = index_of(v, index, m->var2);
+		at.loops |= second.loops;
+		at.id = mix(at.id, mix(second.id, m->scale2));
+	}
+	return at;
+}
+
+/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is stored. */
+static void walk_chosen(struct planner *pl, sub_ref r, const struct index *index)
+{
+	int body = pl->targets.at[pl->at].body;
+	if (pl->reducing && pl->dear[body][r.i] && has_lead(pl->p, r) && !pl->plan->stored[body][r.i])
+		mark_stored(pl, r);
+	walk(pl, r, index);
+}
+
 static void walk_assign(struct planner *pl, const struct sub_value *v, const struct index *index)
 {
 	struct index out[SUB_MAX_VARS];
+	bool leaves = false;
 	for (int i = 0; i < v->arg[0].vars; i++) {
-		const struct sub_map *m = &v->map[i];
-		out[i] = (struct index){0};
-		for (int j = 0; m->var >= 0 && j < v->vars; j++)
-			if (v->var[j] == m->var)
-				out[i] = index[j];
-		if (m->function != SUB_AFFINE || m->scale != 1 || m->offset)
-			out[i].id = mix(mix(out[i].id, m->function), mix(m->which, mix(m->scale, m->offset)));
+		out[i] = mapped(v, index, &v->map[i]);
+		leaves |= sub_map_leaves(pl->p, v, i);
+	}
+	(leaves ? walk_chosen : walk)(pl, v->arg[0].value, out);
+}
+
+/* A dimension of the argument depends on all dimensions of the value that it shares elements with. */
+static void walk_reshape(struct planner *pl, const struct sub_value *v, const struct index *index)
+{
+	struct index out[SUB_MAX_VARS];
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(pl->p, v, pieces);
+	for (int i = 0; i < v->vars; i++)
+		out[i] = index[i];
+	for (int i = 0; i < n; i++) {
+		const struct sub_piece *piece = &pieces[i];
+		struct index all = {0};
+		for (int j = 0; j < piece->out_n; j++) {
+			all.loops |= index[piece->out_first + j].loops;
+			all.id = mix(all.id, index[piece->out_first + j].id);
+		}
+		for (int j = 0; j < piece->n; j++)
+			out[piece->first + j] = piece->n == 1 && piece->out_n == 1
+						    ? index[piece->out_first]
+						    : (struct index){all.loops, mix(all.id, j)};
 	}
 	walk(pl, v->arg[0].value, out);
 }
 
-/* Both sides of a concatenation are reached at shifted places.  Inside a reduction the choice between them is part of an
- * expression, which has no room for work: what is dear there is stored. */
+/* Both sides of a concatenation are reached at shifted places. */
 static void walk_cond(struct planner *pl, const struct sub_value *v, const struct index *index)
 {
-	int body = pl->targets.at[pl->at].body;
 	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &v->arg[a];
 		struct index out[SUB_MAX_VARS], axis = index[v->axis];
 		axis.id = mix(axis.id, a + 1);
-		under(v, index, u, u->var[u->vars - (v->vars - v->axis)], axis, out);
-		if (pl->reducing && pl->dear[body + 1][u->value.i] && !pl->plan->stored[body + 1][u->value.i])
-			mark_stored(pl, u->value);
-		walk(pl, u->value, out);
+		under(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
+		walk_chosen(pl, v->arg[a].value, out);
 	}
 }
 
@@ -274,11 +301,12 @@ static void walk(struct planner *pl, sub_ref r, const struct index *index)
 		instance = mix(instance, index[i].id);
 	if (!map_add(&pl->visited, (const char *)&instance, sizeof instance, 1))
 		return;
-	bool dear = pl->dear[t->body + 1][r.i] && recomputed(pl, v, index), often = ++pl->instances[r.i] > MAX_PLACES;
-	if (r.i != t->value.i && !pl->plan->stored[t->body + 1][r.i] && (dear || often))
+	bool dear = pl->dear[t->body][r.i] && recomputed(pl, v, index),
+	     often = ++pl->instances[r.i] > MAX_PLACES;
+	if (r.i != t->value.i && !pl->plan->stored[t->body][r.i] && has_lead(pl->p, r) && (dear || often))
 		mark_stored(pl, r);
 	t = &pl->targets.at[pl->at];
-	if (r.i != t->value.i && pl->plan->stored[t->body + 1][r.i]) {
+	if (r.i != t->value.i && pl->plan->stored[t->body][r.i]) {
 		need(pl, r, index);
 		return;
 	}
@@ -288,6 +316,8 @@ static void walk(struct planner *pl, sub_ref r, const struct index *index)
 		walk_assign(pl, v, index);
 	else if (v->op == SUB_COND)
 		walk_cond(pl, v, index);
+	else if (v->op == SUB_RESHAPE)
+		walk_reshape(pl, v, index);
 	else
 		for (int a = 0; a < v->args; a++)
 			walk_argument(pl, v, index, a);
@@ -377,7 +407,7 @@ static bool same_shape(const struct sched_group *a, const struct sched_group *b)
 static const char *group_name(struct planner *pl, int body, int number)
 {
 	struct str s = str_in(pl->arena);
-	str_printf(&s, "%s.%d", body == SCHED_CONSTANTS ? "constants" : pl->p->bodies.at[body].name, number);
+	str_printf(&s, "%s.%d", pl->p->bodies.at[body].name, number);
 	return s.text;
 }
 
@@ -417,7 +447,8 @@ static void store_shared_reductions(struct planner *pl)
 			for (size_t i = 0; i < x->reductions.n; i++)
 				for (size_t j = 0; j < y->reductions.n; j++)
 					if (x->reductions.at[i].value.i == y->reductions.at[j].value.i &&
-					    !pl->plan->stored[x->body + 1][x->reductions.at[i].value.i]) {
+					    has_lead(pl->p, x->reductions.at[i].value) &&
+					    !pl->plan->stored[x->body][x->reductions.at[i].value.i]) {
 						pl->at = a;
 						mark_stored(pl, x->reductions.at[i].value);
 						x = &pl->targets.at[a], y = &pl->targets.at[b];
@@ -467,13 +498,13 @@ static bool **flags(struct arena *a, size_t bodies, size_t values)
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p)
 {
 	struct planner pl = {.plan = plan, .p = p, .arena = a};
-	*plan = (struct sched_plan){.p = p, .stored = flags(a, p->bodies.n + 1, p->values.n)};
-	pl.dear = flags(a, p->bodies.n + 1, p->values.n);
+	*plan = (struct sched_plan){.p = p, .stored = flags(a, p->bodies.n, p->values.n)};
+	pl.dear = flags(a, p->bodies.n, p->values.n);
 	pl.instances = ARENA_ARRAY(a, int, p->values.n);
 	add_results(&pl);
 	do {
 		pl.changed = false;
-		for (int b = -1; b < (int)p->bodies.n; b++)
+		for (int b = 0; b < (int)p->bodies.n; b++)
 			mark_dear(&pl, b);
 		for (size_t t = 0; t < pl.targets.n; t++)
 			walk_target(&pl, t);
@@ -489,5 +520,5 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return plan->stored[body + 1][r.i];
+	return plan->stored[body][r.i];
 }

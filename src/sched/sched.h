@@ -6,16 +6,15 @@
 #define ESPALIER_SCHED_SCHED_H
 
 #include "base/target.h"
+#include "image/image.h"
 #include "subop/subop.h"
 
 /* --- the plan --- */
 
-enum { SCHED_CONSTANTS = -1 }; /* the body of values that depend on no node: computed once a run */
-
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
-	int body;         /* of the program, or SCHED_CONSTANTS */
+	int body;	  /* of the program */
 	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
 	bool rows, edges; /* edges: over the child edges of each row as well */
 	int dims;
@@ -28,11 +27,12 @@ struct sched_group {
 struct sched_plan {
 	const struct sub_program *p;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;                  /* [body + 1][value]: read from memory by another group */
+	bool **stored;			/* [body][value]: read from memory by another group */
 };
 
-/* A reduction's result, or anything dear, that would be computed again for every element of a loop it does not depend
- * on is stored; all else is fused into its consumers. */
+/* A program without dear constants (sub_fold).  A reduction's result, or anything dear, that would be
+ * computed again for every element of a loop it does not depend on is stored; all else is fused into its
+ * consumers. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);
@@ -48,16 +48,28 @@ struct sched_tile {
 	int columns, unroll;
 };
 
+/* Where a state is kept. */
+struct sched_state {
+	enum image_layout layout;
+};
+
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, specialize_leaf;
 	int lanes;        /* 1 = no vectors */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
+	VEC(struct sched_state) states; /* by state */
 };
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
+/* What a row of a body costs, in multiplications and additions; estimated. */
+double sched_operations(const struct sub_program *, const struct sub_body *);
+/* The part of it that chooses the layout of states (layout.c). */
+void sched_choose_layout(struct sched *, const struct sched_plan *);
+/* Why states cannot be laid out by parent; NULL = they can. */
+const char *sched_not_by_parent(const struct sched_plan *);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;

@@ -24,6 +24,7 @@ static const struct {
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -113,7 +114,7 @@ static bool runs_alike(struct test_run *compiled, struct reader *read)
 	make_forest(&forest, &compiled->image, 4, 30);
 	again.bound = image_code_load(&read->image.blob, &allocator_default, "again", &again.image.code,
 				      &again.diags) &&
-		      rt_bind(&again.binding, &allocator_default, &again.image, &source, &again.diags);
+		      rt_bind(&again.binding, &allocator_default, &again.image, &source, NULL, &again.diags);
 	again.open =
 	    again.bound && rt_session_init(&again.session, &allocator_default, &again.image, &again.diags);
 	bool ok =
@@ -145,7 +146,7 @@ static bool has_interface(const struct image *image, const struct ra_model *m, c
 
 static bool compile_model(struct test_model *t, struct test_run *r, int i)
 {
-	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native"};
 	return load_model(t, models[i].path, models[i].sizes) && start_run(r, t, &o);
 }
 
@@ -254,7 +255,7 @@ static void use(const struct image *image)
 	struct image_code code;
 	struct diags d;
 	diags_init(&d, &allocator_default);
-	if (rt_bind(&binding, &capped, image, &source, &d))
+	if (rt_bind(&binding, &capped, image, &source, NULL, &d))
 		rt_binding_free(&binding);
 	if (rt_session_init(&session, &capped, image, &d))
 		rt_session_free(&session);
