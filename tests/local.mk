@@ -73,6 +73,7 @@ unit_tests = \
 	%D%/subop/extra_op_test \
 	%D%/subop/move_test \
 	%D%/subop/random_lower_test \
+	%D%/subop/random_rewrite_test \
 	%D%/subop/families_test \
 	%D%/subop/subop_test
 shell_tests = \
