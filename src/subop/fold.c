@@ -247,6 +247,12 @@ static bool keeps_row(const struct sub_value *v, int a, enum sub_op op, struct a
 	       v->map[0].scale == 1 && v->map[0].offset == 0 && !v->map[0].scale2;
 }
 
+/* The first rows of a value are not all of it: a slice. */
+static bool has_rows(const struct folding *f, sub_ref r, int row)
+{
+	return f->from->vars.at[value_of(f, r)->var[0]].extent == f->to->vars.at[row].extent;
+}
+
 static sub_ref copy_value(struct folding *, sub_ref, struct at);
 
 static sub_ref copy_once(struct folding *f, sub_ref r, struct at at, sub_ref *copies)
@@ -262,7 +268,7 @@ static sub_ref copy_argument(struct folding *f, const struct sub_value *v, int a
 	bool alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !value_of(f, r)->vars;
 	if (is_source(f, r) || f->root[r.i])
 		return fold(f, r);
-	if (keeps_row(v, a, value_of(f, r)->op, at))
+	if (keeps_row(v, a, value_of(f, r)->op, at) && has_rows(f, r, at.row))
 		return copy_once(f, r, (struct at){value_of(f, r)->var[0], at.row, false}, f->rowed);
 	if (alone)
 		return copy_once(f, r, (struct at){-1, -1, true}, f->rowed);
