@@ -70,6 +70,7 @@ unit_tests = \
 	%D%/runtime/team_test \
 	%D%/sched/schedule_test \
 	%D%/subop/families_test \
+	%D%/subop/fold_test \
 	%D%/subop/subop_test
 shell_tests = \
 	%D%/api/header_test.sh \
