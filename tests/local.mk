@@ -73,6 +73,7 @@ unit_tests = \
 	%D%/subop/extra_op_test \
 	%D%/subop/move_test \
 	%D%/subop/families_test \
+	%D%/subop/fold_test \
 	%D%/subop/subop_test
 shell_tests = \
 	%D%/api/header_test.sh \
