@@ -40,7 +40,12 @@ static bool make_schedule(struct compilation *c)
 		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
 				"targets are native, generic, avx2, avx512", "there is no target '%s'",
 				c->options->target);
-	sched_make_plan(&c->plan, c->arena, &c->program);
+	struct sched_fusion fusion;
+	if (!sched_read_fusion(&fusion, "schedule", text ? text : "", text ? strlen(text) : 0, c->diags))
+		return false;
+	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
+	if (!sched_verify(&c->plan, c->diags))
+		return false;
 	sched_choose(&c->sched, &c->plan, target);
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }

@@ -20,7 +20,7 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	sub_init(&p->program, &p->model.arena, "test");
 	if (!sub_lower(&p->program, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
-	sched_make_plan(&p->plan, &p->model.arena, &p->program);
+	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));
 	return true;
 }
