@@ -8,7 +8,7 @@
 static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
 {
 	pl->plan->stored[body + 1][op->value.i] = true;
-	pl->values[body + 1].block[op->value.i] = sched_new_block(pl, op->accumulators, 1);
+	pl->values[body + 1].block[op->value.i] = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});
 }
 
 void sched_greedy(struct sched_planner *pl, int body)

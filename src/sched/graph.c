@@ -153,6 +153,8 @@ static void add_part(struct sched_graph *g, sub_ref part)
 	op->dear |= sched_is_dear_op(v->op);
 	if (sub_class_of(v->op) == SUB_REDUCE) {
 		op->accumulators = 1;
+		if (g->p->vars.at[v->reduced].set == SUB_DIM)
+			op->spaces |= sched_leads(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
 		op->volume += sched_row_elements(g->p, sub_at(g->p, v->arg[0].value));
 		op->type = SCHED_MANY_TO_MANY;
 	}

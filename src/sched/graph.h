@@ -19,6 +19,7 @@ struct sched_operator {
 	enum sched_mapping type;
 	bool moves; /* data movement with several consumers */
 	bool dear;  /* itself */
+	unsigned spaces; /* in which it reduces dimensions */
 	int accumulators;
 	double elements, volume; /* of its result, a row; that computing it passes */
 	int in, ins;   /* edges of what it needs, in graph.edges */

@@ -15,7 +15,7 @@ int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
 	struct sched_target t = {.value = value, .body = body, .pinned = gr->dropped[body + 1][value.i]};
 	t.block = gr->pl.values[body + 1].block[value.i];
 	if (!t.block)
-		t.block = sched_new_block(&gr->pl, 0, 1);
+		t.block = sched_new_block(&gr->pl, (struct sched_block){.pressure = 1});
 	vec_push(gr->pl.arena, &gr->targets, t);
 	return (*known = gr->targets.n) - 1;
 }
@@ -24,42 +24,49 @@ void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
 {
 	int limit = sched_pressure_limit(gr->pl.plan->target);
 	gr->targets.at[sched_find_target(gr, body, sched_whole(&gr->pl.values[body + 1], value))].block =
-	    sched_new_block(&gr->pl, 2, limit + 1);
+	    sched_new_block(&gr->pl, (struct sched_block){.reductions = 2, .pressure = limit + 1});
 }
 
 /* --- blocks that are one --- */
 
 static int whole_block(struct sched_grouper *gr, int block)
 {
-	while (gr->pl.blocks.at[block].joined != block)
-		block = gr->pl.blocks.at[block].joined = gr->pl.blocks.at[gr->pl.blocks.at[block].joined].joined;
+	while (gr->united[block].joined != block)
+		block = gr->united[block].joined = gr->united[gr->united[block].joined].joined;
 	return block;
 }
 
-static bool may_hold(const struct sched_grouper *gr, int reductions, int pressure)
+/* Whether one block may be what two are. */
+static bool may_hold(const struct sched_grouper *gr, const struct sched_block *a, const struct sched_block *b)
 {
 	switch (gr->pl.plan->fusion.planner) {
 	case SCHED_NONE:
 		return false;
 	case SCHED_GREEDY:
-		return reductions <= 1;
+		return a->reductions + b->reductions <= 1;
 	default:
-		return pressure <= sched_pressure_limit(gr->pl.plan->target);
+		return a->pressure + b->pressure <= sched_pressure_limit(gr->pl.plan->target) &&
+		       sched_spaces_agree(a->spaces, b->spaces);
 	}
+}
+
+static void add_block(struct sched_block *to, const struct sched_block *b)
+{
+	to->reductions += b->reductions;
+	to->pressure += b->pressure;
+	to->spaces |= b->spaces;
 }
 
 /* Makes two blocks one, if they are not and may be. */
 static bool join_blocks(struct sched_grouper *gr, int a, int b)
 {
 	a = whole_block(gr, a), b = whole_block(gr, b);
-	struct sched_block *x = &gr->pl.blocks.at[a], *y = &gr->pl.blocks.at[b];
 	if (a == b)
 		return gr->pl.plan->fusion.planner != SCHED_NONE;
-	if (!may_hold(gr, x->reductions + y->reductions, x->pressure + y->pressure))
+	if (!may_hold(gr, &gr->united[a], &gr->united[b]))
 		return false;
-	y->joined = a;
-	x->reductions += y->reductions;
-	x->pressure += y->pressure;
+	gr->united[b].joined = a;
+	add_block(&gr->united[a], &gr->united[b]);
 	return true;
 }
 
@@ -98,8 +105,7 @@ static void set_stages(struct sched_grouper *gr)
 {
 	for (size_t i = 0; i < gr->targets.n; i++)
 		gr->targets.at[i].stage = 0;
-	for (size_t i = 0; i < gr->pl.blocks.n; i++)
-		gr->pl.blocks.at[i].joined = i;
+	gr->united = arena_copy(gr->pl.arena, gr->pl.blocks.at, gr->pl.blocks.n * sizeof *gr->united);
 	const struct place *places = sorted_targets(gr);
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target *t = &gr->targets.at[places[i].target];
@@ -181,15 +187,14 @@ static int find_group(struct sched_grouper *gr, struct groups *gs, const struct 
 	struct sched_group shape = shape_of(gr, t);
 	int block = whole_block(gr, t->block);
 	struct group_key own = key_of(&shape, block), any = key_of(&shape, 0);
-	const struct sched_block *b = &gr->pl.blocks.at[block];
+	const struct sched_block *b = &gr->united[block];
 	int group = get_group(gs, own);
 	if (group >= 0 && gr->pl.plan->fusion.planner != SCHED_NONE)
 		return group;
 	group = get_group(gs, any);
-	if (group < 0 || !may_hold(gr, gs->held.at[group].reductions + b->reductions, gs->held.at[group].pressure + b->pressure))
+	if (group < 0 || !may_hold(gr, &gs->held.at[group], b))
 		group = new_group(gr, gs, shape);
-	gs->held.at[group].reductions += b->reductions;
-	gs->held.at[group].pressure += b->pressure;
+	add_block(&gs->held.at[group], b);
 	set_group(gs, own, group);
 	set_group(gs, any, group);
 	return group;

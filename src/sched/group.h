@@ -17,6 +17,7 @@ struct sched_target {
 struct sched_grouper {
 	struct sched_planner pl;
 	struct sched_walk walk;
+	struct sched_block *united; /* blocks, with what has joined them */
 	VEC(struct sched_target) targets;
 	int **target_of; /* [body + 1][value]: its number + 1 */
 	bool **dropped;

@@ -25,6 +25,7 @@ struct growth {
 	unsigned char reach;  /* most complex type of it and what it follows in its block */
 	int block;
 	int searched; /* by the search of this number */
+	unsigned spaces; /* in which it reduces, with what is fused into it */
 	double work;  /* elements that computing it passes, with what is fused into it */
 };
 
@@ -95,10 +96,12 @@ static void cut_dear(struct grower *w)
 		x->dear = op->dear;
 		x->reach = op->type;
 		x->work = op->dear ? op->volume : 0;
+		x->spaces = op->spaces;
 		for (int e = 0; e < op->ins; e++) {
 			const struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
 			x->dear |= from->dear && !from->cut;
 			x->work += from->cut ? 0 : from->work;
+			x->spaces |= from->cut ? 0 : from->spaces;
 			x->reach = from->cut ? x->reach : more_complex(x->reach, from->reach);
 		}
 		for (int e = 0; e < op->outs; e++) {
@@ -107,6 +110,7 @@ static void cut_dear(struct grower *w)
 			x->cut |= x->dear && !op->moves && cuts(w, out);
 			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
 		}
+		x->cut |= x->spaces & SCHED_OF_EDGES && sched_leads(w->g.p, op->value) == 1;
 		x->kept = again && !x->cut;
 	}
 }
@@ -228,14 +232,6 @@ static bool predecessor_fits(struct grower *w, int op)
 	return true;
 }
 
-static bool reduces_dimension(const struct grower *w, int op)
-{
-	for (int i = 0; i < w->g.ops.at[op].ins; i++)
-		if (sched_edge_in(&w->g, op, i)->last == SCHED_MANY_TO_MANY)
-			return true;
-	return w->g.ops.at[op].accumulators;
-}
-
 /* All that it follows in the block. */
 static void mark_reducing(struct grower *w, int op)
 {
@@ -293,10 +289,11 @@ static void join(struct grower *w, int op)
 		const struct growth *to = &w->of[sched_edge_out(&w->g, op, i)->to];
 		x->reduces_below |= to->block == w->block && to->reduces_below;
 	}
-	if (reduces_dimension(w, op))
+	if (w->g.ops.at[op].spaces)
 		mark_reducing(w, op);
 	mark_reach(w, op);
 	b->reductions += w->g.ops.at[op].accumulators;
+	b->spaces |= w->g.ops.at[op].spaces;
 	b->pressure += pressure_of(w, op);
 	w->first = op < w->first ? op : w->first;
 	w->last = op > w->last ? op : w->last;
@@ -317,7 +314,8 @@ static int grow_towards(struct grower *w, int *members, int from, int n, bool ba
 		push_neighbours(w, members[i], back);
 	while (w->heaped) {
 		int op = pop(w);
-		if (w->pl->blocks.at[w->block].pressure + pressure_of(w, op) > limit)
+		const struct sched_block *b = &w->pl->blocks.at[w->block];
+		if (b->pressure + pressure_of(w, op) > limit || !sched_spaces_agree(b->spaces, w->g.ops.at[op].spaces))
 			continue;
 		if (!(back ? predecessor_fits(w, op) : successor_fits(w, op)) || leads_back(w, op, !back))
 			continue;
@@ -331,7 +329,7 @@ static int grow_towards(struct grower *w, int *members, int from, int n, bool ba
 static void grow_from(struct grower *w, int seed, int *members)
 {
 	int n = 1, forward = 0, back = 0;
-	w->block = sched_new_block(w->pl, 0, 0);
+	w->block = sched_new_block(w->pl, (struct sched_block){0});
 	w->first = w->last = seed;
 	join(w, seed);
 	members[0] = seed;

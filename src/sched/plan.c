@@ -149,12 +149,13 @@ static int **numbers(struct arena *a, size_t bodies, size_t values)
 	return rows;
 }
 
-int sched_new_block(struct sched_planner *pl, int reductions, int pressure)
+int sched_new_block(struct sched_planner *pl, struct sched_block b)
 {
 	if (!pl->blocks.n)
 		vec_push(pl->arena, &pl->blocks, (struct sched_block){0});
-	vec_push(pl->arena, &pl->blocks, (struct sched_block){pl->blocks.n, reductions, pressure});
-	return pl->blocks.n - 1;
+	b.joined = pl->blocks.n;
+	vec_push(pl->arena, &pl->blocks, b);
+	return b.joined;
 }
 
 /* Sums that find no register rest in memory while other loops run (ilir/sink.c), so a block does not end with the
@@ -194,7 +195,6 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	gr.walk.meet = guard;
 	gr.walk.join = store_side;
 	gr.walk.context = &gr;
-	sched_new_block(&gr.pl, 0, 0);
 	run_planner(&gr.pl);
 	add_targets(&gr);
 	do {

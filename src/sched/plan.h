@@ -66,10 +66,15 @@ int64_t sched_loop_extent(const struct sub_program *, int var);
 
 /* --- planners --- */
 
+/* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so what is in it
+ * shares no tile with what is outside: a block has reductions in one of these spaces. */
+enum { SCHED_OF_ROWS = 1, SCHED_OF_EDGES = 2 };
+
 struct sched_block {
 	int joined;	/* to this block; itself when to none */
 	int reductions; /* accumulators */
 	int pressure;	/* vectors that a tile of one row and one vector of columns keeps */
+	unsigned spaces; /* in which dimensions are reduced: SCHED_OF_ROWS, SCHED_OF_EDGES */
 };
 
 struct sched_planner {
@@ -80,12 +85,16 @@ struct sched_planner {
 	VEC(struct sched_block) blocks; /* [0] unused */
 };
 
-int sched_new_block(struct sched_planner *, int reductions, int pressure);
+int sched_new_block(struct sched_planner *, struct sched_block);
 void sched_grow(struct sched_planner *, int body);
 void sched_greedy(struct sched_planner *, int body);
 void sched_store_all(struct sched_planner *, int body);
 /* Vectors that a block may keep. */
 int sched_pressure_limit(const struct target *);
+static inline bool sched_spaces_agree(unsigned a, unsigned b)
+{
+	return (a | b) != (SCHED_OF_ROWS | SCHED_OF_EDGES);
+}
 
 /* --- what one target computes and reads --- */
 
