@@ -57,13 +57,14 @@ static void add_block(struct sched_block *to, const struct sched_block *b)
 	to->spaces |= b->spaces;
 }
 
-/* Makes two blocks one, if they are not and may be. */
+/* Makes a block one with what it reads, if they are not and may be.  To the greedy planner a reduction's result is a border. */
 static bool join_blocks(struct sched_grouper *gr, int a, int b)
 {
 	a = whole_block(gr, a), b = whole_block(gr, b);
 	if (a == b)
 		return gr->pl.plan->fusion.planner != SCHED_NONE;
-	if (!may_hold(gr, &gr->united[a], &gr->united[b]))
+	if (!may_hold(gr, &gr->united[a], &gr->united[b]) ||
+	    (gr->pl.plan->fusion.planner == SCHED_GREEDY && gr->united[a].reductions))
 		return false;
 	gr->united[b].joined = a;
 	add_block(&gr->united[a], &gr->united[b]);
@@ -215,29 +216,36 @@ void sched_make_groups(struct sched_grouper *gr)
 
 /* --- what they hold --- */
 
-/* Adds one to the number under a key. */
-static int count_up(struct map *m, uint64_t a, uint64_t b)
+/* The number under a key; `next` when the key is new. */
+static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
 {
 	uint64_t key[2] = {a, b};
-	if (map_add(m, (const char *)key, sizeof key, 1))
-		return 1;
-	return ++*map_at(m, (const char *)key, sizeof key);
+	return map_add(m, (const char *)key, sizeof key, next) ? next : map_get(m, (const char *)key, sizeof key);
 }
 
-/* Distinct reductions of the groups, and the most that share an operand. */
+static void count_reduction(struct sched_grouper *gr, struct map *shared, int group, const struct sched_reduction *r)
+{
+	struct sched_group *g = &gr->pl.plan->groups.at[group];
+	const struct sub_program *p = gr->pl.p;
+	size_t loop = number_of(shared, group, r->shared, g->loops.n);
+	struct sched_loop fresh = {r->shared, 0, p->vars.at[sub_at(p, r->value)->reduced].extent};
+	if (loop == g->loops.n)
+		vec_push(gr->pl.arena, &g->loops, fresh);
+	int gates = ++g->loops.at[loop].gates;
+	g->gates = gates > g->gates ? gates : g->gates;
+	g->reductions++;
+}
+
+/* Distinct reductions of the groups, by the operand that they share. */
 static void count_reductions(struct sched_grouper *gr)
 {
 	struct map distinct = map_in(gr->pl.arena), shared = map_in(gr->pl.arena);
+	int n = 0;
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		const struct sched_target *t = &gr->targets.at[i];
-		struct sched_group *g = &gr->pl.plan->groups.at[t->group];
-		for (int k = 0; k < t->reductions; k++) {
-			if (count_up(&distinct, t->group, t->reduction[k].instance) > 1)
-				continue;
-			int same = count_up(&shared, t->group, t->reduction[k].shared);
-			g->gates = same > g->gates ? same : g->gates;
-			g->reductions++;
-		}
+		for (int k = 0; k < t->reductions; k++, n++)
+			if (number_of(&distinct, t->group, t->reduction[k].instance, n) == n)
+				count_reduction(gr, &shared, t->group, &t->reduction[k]);
 	}
 }
 

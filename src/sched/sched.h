@@ -12,6 +12,13 @@
 
 enum { SCHED_CONSTANTS = -1 }; /* the body of values that depend on no node: computed once a run */
 
+/* The loop of reductions that share an operand. */
+struct sched_loop {
+	uint64_t shared; /* names the operand */
+	int gates;	 /* reductions */
+	int64_t extent;
+};
+
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
@@ -23,6 +30,7 @@ struct sched_group {
 	VEC(sub_ref) targets; /* what it stores */
 	int reductions;       /* in one pass over the row: all of them */
 	int gates;            /* the most of them that share one operand, and so one loop */
+	VEC(struct sched_loop) loops;
 };
 
 /* Who decides what is fused. */
