@@ -1,9 +1,12 @@
 # Built by `make bench`, not by `make`: serve is our side of compare.py, the others print figures of their own.
-bench_programs = %D%/linearize %D%/overhead %D%/serve %D%/start %D%/team
+bench_programs = %D%/algebra %D%/linearize %D%/overhead %D%/schedules %D%/serve %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
+bench_algebra_LDADD = libespalier-internal.la
 bench_linearize_LDADD = libespalier-internal.la
 bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_overhead_LDADD = libespalier.la
+bench_schedules_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
+bench_schedules_LDADD = libespalier.la
 bench_serve_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_serve_LDADD = libespalier.la
 bench_start_LDADD =

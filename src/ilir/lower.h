@@ -51,7 +51,7 @@ struct lowering {
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
 	const char **child_name;
-	ilir_buffer child_begin, child_list, root, batch_begin;
+	ilir_buffer child_begin, child_list, root, place, batch_begin;
 	VEC(struct stored) storage;
 	/* the group at hand */
 	int body;
@@ -67,8 +67,25 @@ struct lowering {
 
 /* The nest of a group; without `row_loop` for the row that l->row names. */
 struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
-/* Where a stored value is kept: the state or output that it is, or an intermediate. */
+/* What a store of a body writes to. */
+ilir_buffer lower_target(const struct lowering *, const struct sub_store *);
+/* Where a stored value is kept: what the body stores it to, or an intermediate. */
 ilir_buffer lower_storage(struct lowering *, int body, sub_ref);
+
+/* --- the rows of states (lower_state.c) --- */
+
+/* A row that an index array names; read once for each row it belongs to. */
+ilir_expr lower_row_of(struct lowering *, ilir_buffer array, const char *name, ilir_expr at);
+/* An index under a name, computed once for each row it belongs to. */
+ilir_expr lower_named(struct lowering *, const char *name, ilir_expr);
+/* The dimension that a state's rows are along. */
+const char *lower_state_rows(const struct lowering *, int state);
+/* Where a state has the row of a node. */
+ilir_expr lower_state_row(struct lowering *, int state, ilir_expr node);
+/* Where it has the row of the node that a map leads to; none: where the node is must be asked first. */
+ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);
+/* The state or output that a body stores a value to; NULL = none. */
+const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
 
 /* The first of a value's variables that is an index where it is stored. */
 int lower_first_stored(const struct lowering *, sub_ref);

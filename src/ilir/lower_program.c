@@ -57,6 +57,7 @@ static void declare_structure(struct lowering *l)
 	l->child_begin = index_buffer(l, "child.begin", IMAGE_CHILD_BEGIN, 0, "node", IMAGE_NODES, 1);
 	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge", IMAGE_EDGES, 0);
 	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input", IMAGE_INPUTS, 0);
+	l->place = index_buffer(l, "place", IMAGE_PLACE, 0, "node", IMAGE_NODES, 0);
 	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch", IMAGE_BATCHES, 1);
 }
 
@@ -74,7 +75,7 @@ static void declare(struct lowering *l)
 	for (size_t i = 0; i < p->params.n; i++)
 		l->param[i] = tensor_buffer(l, IMAGE_WEIGHT, i, &p->params.at[i], NULL, IMAGE_ONE);
 	for (size_t i = 0; i < p->states.n; i++)
-		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], "node", IMAGE_NODES);
+		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], lower_state_rows(l, i), IMAGE_NODES);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		bool root = p->outputs.at[i].at_root;
 		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
@@ -94,35 +95,41 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	struct str name = str_in(l->m->arena);
-	str_printf(&name, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : l->p->bodies.at[body].name, r.i);
+	str_printf(&name, "%s.v%u", l->p->bodies.at[body].name, r.i);
 	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
-		b.dim[b.rank++] = var->set == SUB_NODE	  ? rows_dim(l, "node", IMAGE_NODES, 0)
-				  : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
-				  : var->set == SUB_EDGE  ? rows_dim(l, "edge", IMAGE_EDGES, 0)
-							  : (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE,
-									      var->extent, var->extent};
+		b.dim[b.rank++] =
+		    var->set == SUB_NODE    ? rows_dim(l, "node", IMAGE_NODES, 0)
+		    : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
+		    : var->set == SUB_EDGE  ? rows_dim(l, "edge", IMAGE_EDGES, 0)
+		    : var->set == SUB_ROW
+			? (struct ilir_dim){ilir_dim_name(l->m, "row"), IMAGE_ONE, var->extent, var->extent}
+			: (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
+					    var->extent};
 	}
 	return ilir_new_buffer(l->m, b);
 }
 
-static ilir_buffer result_of(struct lowering *l, int body, sub_ref r)
+ilir_buffer lower_target(const struct lowering *l, const struct sub_store *s)
+{
+	return (s->to == SUB_TO_OUTPUT ? l->output : s->to == SUB_TO_PARAM ? l->param : l->state)[s->which];
+}
+
+const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_body *b = &l->p->bodies.at[body];
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i)
-			return (b->stores.at[i].to == SUB_TO_OUTPUT ? l->output : l->state)[b->stores.at[i].which];
-	return (ilir_buffer){0};
+			return &b->stores.at[i];
+	return NULL;
 }
 
 ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
 {
-	const struct sub_value *v = sub_at(l->p, r);
-	if (!v->vars || l->p->vars.at[v->var[0]].set == SUB_DIM)
-		body = SCHED_CONSTANTS;
-	else if (result_of(l, body, r).i)
-		return result_of(l, body, r);
+	const struct sub_store *result = lower_result(l, body, r);
+	if (result)
+		return lower_target(l, result);
 	for (size_t i = 0; i < l->storage.n; i++)
 		if (l->storage.at[i].body == body && l->storage.at[i].value.i == r.i)
 			return l->storage.at[i].buffer;
@@ -148,7 +155,7 @@ static int find_body(const struct lowering *l, enum sub_domain domain)
 	for (size_t b = 0; b < l->p->bodies.n; b++)
 		if (l->p->bodies.at[b].domain == domain)
 			return b;
-	return -2;
+	return -1;
 }
 
 /* Steps over begin..end of each batch, or of each node, from `first` on. */
@@ -198,14 +205,15 @@ static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain doma
 			 lower_body(l, body, true));
 }
 
-/* Intermediates that no node changes: there before anything else runs. */
-static struct ilir_stmt *lower_constants(struct lowering *l)
+/* What runs when weights are bound: a kernel for each folded parameter, over its rows, in the order of the
+ * bodies. */
+static void lower_bindings(struct lowering *l)
 {
-	struct ilir_stmt *block = lower_body(l, SCHED_CONSTANTS, false);
-	if (!block)
-		return NULL;
-	struct ilir_stmt *step = ilir_step(l->m, "constants", ilir_index(l->m, 0), ilir_index(l->m, 1), block);
-	return ilir_append(step, ilir_barrier(l->m));
+	for (size_t b = 0; b < l->p->bodies.n; b++)
+		if (l->p->bodies.at[b].domain == SUB_AT_BINDING)
+			vec_push(l->m->arena, &l->m->kernels,
+				 (struct ilir_kernel){l->p->bodies.at[b].name, IMAGE_DOMAIN_BINDING,
+						      lower_body(l, b, true)});
 }
 
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
@@ -214,8 +222,8 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	l.places = map_in(m->arena);
 	tiling->accumulators = sched->accumulators;
 	declare(&l);
-	struct ilir_stmt *body = lower_constants(&l);
-	body = ilir_append(body, lower_recursion(&l));
+	lower_bindings(&l);
+	struct ilir_stmt *body = lower_recursion(&l);
 	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_NODE, IMAGE_NODES));
 	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_INPUT, IMAGE_INPUTS));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){m->name, IMAGE_DOMAIN_ONCE, body});

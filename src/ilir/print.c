@@ -17,6 +17,7 @@ const char *const ilir_kind_word[] = {
     [IMAGE_CHILD_BEGIN] = "child_begin",
     [IMAGE_CHILD_LIST] = "child_list",
     [IMAGE_ROOT] = "root",
+    [IMAGE_PLACE] = "place",
     [IMAGE_BATCH_BEGIN] = "batch_begin",
     [ILIR_REGISTER] = "register",
 };
@@ -27,10 +28,11 @@ const char *const ilir_size_word[] = {
 };
 
 const char *const ilir_domain_word[] = {
-    [IMAGE_DOMAIN_ONCE] = "once",   [IMAGE_DOMAIN_LEAVES] = "leaves",
-    [IMAGE_DOMAIN_INNER] = "inner", [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
-    [IMAGE_DOMAIN_BATCH] = "batch", [IMAGE_DOMAIN_NODE] = "node",
-    [IMAGE_DOMAIN_NODES] = "nodes", [IMAGE_DOMAIN_INPUTS] = "inputs",
+    [IMAGE_DOMAIN_ONCE] = "once",	[IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner",	[IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch",	[IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes",	[IMAGE_DOMAIN_INPUTS] = "inputs",
+    [IMAGE_DOMAIN_BINDING] = "binding",
 };
 
 const char *const ilir_dtype_word[] = {

@@ -41,7 +41,7 @@ static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check 
 static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct check *c = context;
-	bool packable = ilir_buffer_at(m, a->buffer)->kind == IMAGE_WEIGHT;
+	bool packable = ilir_buffer_at(m, a->buffer)->kind == IMAGE_WEIGHT && a->indices <= ILIR_PACKED_RANK;
 	int uses = 0, last = 0;
 	for (int d = 0; d < a->indices; d++) {
 		bool used = ilir_uses_var(m, a->index[d], c->var);

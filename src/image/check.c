@@ -76,9 +76,9 @@ static bool recipe_elements(const struct image_recipe *r, int64_t *elements)
 
 static bool check_source(struct checking *c, const struct image_pack_source *s)
 {
-	if (s->param >= c->image->params)
+	if (s->param >= image_params(c->image))
 		return refuse(c, "recipe", "a recipe takes from a parameter that there is not");
-	const struct tensor_info *t = &c->image->param[s->param];
+	const struct tensor_info *t = image_param(c->image, s->param);
 	for (int a = 0; a < t->rank; a++)
 		if (s->begin[a] > s->end[a] || s->end[a] > t->shape[a])
 			return refuse(c, t->name, "a recipe leaves its parameter");
@@ -101,6 +101,32 @@ static bool check_recipe(struct checking *c, int i)
 	       refuse(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");
 }
 
+/* --- folded parameters --- */
+
+/* The place of a folded parameter has a dimension for each of its own, with all of it at the front. */
+static bool is_place_of(const struct image_recipe *r, const struct tensor_info *t, int param)
+{
+	const struct image_pack_source *s = r->source;
+	bool ok = r->dims == t->rank && r->sources == 1 && s->param == param;
+	for (int d = 0; ok && d < t->rank; d++)
+		ok = r->dim[d].axis == d && r->dim[d].stride == 1 && r->dim[d].extent >= t->shape[d] &&
+		     !s->begin[d] && s->end[d] == t->shape[d];
+	return ok;
+}
+
+static bool check_fold(struct checking *c, int i)
+{
+	const struct image_fold *f = &c->image->fold[i];
+	int64_t elements;
+	if (!elements_of(f->tensor.rank, f->tensor.shape, &elements))
+		return refuse(c, f->tensor.name, "a parameter is empty, or its size does not fit 64 bits");
+	if (f->recipe >= c->image->recipes ||
+	    !is_place_of(&c->image->recipe[f->recipe], &f->tensor, c->image->params + i))
+		return refuse(c, f->tensor.name, "a folded parameter has no place of its own");
+	bool step = i < c->image->steps && c->image->step[i].domain == IMAGE_DOMAIN_BINDING;
+	return step || refuse(c, f->tensor.name, "a folded parameter has no step that computes it");
+}
+
 /* --- buffers --- */
 
 /* What each kind of buffer is made of. */
@@ -118,6 +144,7 @@ static const struct {
     [IMAGE_CHILD_BEGIN] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_CHILD_LIST] = {TENSOR_I32, IMAGE_EDGES},
     [IMAGE_ROOT] = {TENSOR_I32, IMAGE_INPUTS},
+    [IMAGE_PLACE] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_BATCH_BEGIN] = {TENSOR_I32, IMAGE_BATCHES},
 };
 
@@ -136,9 +163,22 @@ static int choices(const struct image *image, enum image_buffer_kind kind)
 		return image->inputs;
 	case IMAGE_CHILD:
 		return image->children > 0 ? image->children : 0;
+	case IMAGE_PLACE:
+		return !image->shared_children;
 	default:
 		return 1;
 	}
+}
+
+/* Whether all elements of a row lie in it. */
+static bool reaches_inside(const struct image_buffer *b)
+{
+	int64_t last = 0, way;
+	for (int d = 0; d < b->rank; d++)
+		if (__builtin_mul_overflow(b->shape[d] - 1, b->stride[d], &way) ||
+		    __builtin_add_overflow(last, way, &last))
+			return false;
+	return last < b->row_elements;
 }
 
 /* Rows have room for what the run leg writes to them. */
@@ -150,8 +190,9 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 	if (b->kind == IMAGE_TOKEN)
 		return image->input[b->which].token && b->row_elements == 1;
 	if (b->kind == IMAGE_VECTOR)
-		return !image->input[b->which].token && b->row_elements >= image->input[b->which].elements;
-	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements;
+		return !image->input[b->which].token && reaches_inside(b) &&
+		       has_elements(b->rank, b->shape, image->input[b->which].elements);
+	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
 }
 
 static bool check_buffer(struct checking *c, int i)
@@ -162,6 +203,8 @@ static bool check_buffer(struct checking *c, int i)
 		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->which >= choices(c->image, b->kind))
 		return refuse(c, b->name, "a buffer is for something that there is not");
+	if (b->at_binding && ((b->kind != IMAGE_WEIGHT && b->kind != IMAGE_SCRATCH) || b->rows != IMAGE_ONE))
+		return refuse(c, b->name, "a buffer cannot belong to a binding");
 	return has_room(c->image, b) || refuse(c, b->name, "a buffer has not the room that it needs");
 }
 
@@ -173,7 +216,7 @@ static bool has_rows(const struct image *image, int buffer, enum image_buffer_ki
 	if (buffer < 0 || buffer >= image->buffers)
 		return false;
 	const struct image_buffer *b = &image->buffer[buffer];
-	return b->kind == kind && b->which == which && b->rows == rows && b->row_elements >= elements;
+	return b->kind == kind && b->which == which && b->rows == rows && has_elements(b->rank, b->shape, elements);
 }
 
 static bool check_output(struct checking *c, int i)
@@ -192,14 +235,19 @@ static bool check_state(struct checking *c, int i)
 	const struct image_state *s = &c->image->state[i];
 	if (!has_elements(s->rank, s->shape, s->elements))
 		return refuse(c, s->name, "a state has not the elements of its shape");
+	if (s->layout == IMAGE_BY_PARENT && c->image->shared_children)
+		return refuse(c, s->name, "a state is laid out by parent where nodes have several");
 	return has_rows(c->image, s->buffer, IMAGE_STATE, i, IMAGE_NODES, s->elements) ||
 	       refuse(c, s->name, "a state is not in its buffer");
 }
 
 static bool check_step(struct checking *c, int i)
 {
-	return c->image->step[i].kernel < c->image->kernels ||
-	       refuse(c, "step", "a step runs a kernel that there is not");
+	const struct image_step *s = &c->image->step[i];
+	if ((s->domain == IMAGE_DOMAIN_BINDING) != (i < c->image->folds))
+		return refuse(c, "step",
+			      "the steps at binding are not the first, one for each folded parameter");
+	return s->kernel < c->image->kernels || refuse(c, "step", "a step runs a kernel that there is not");
 }
 
 static bool check_kernel(struct checking *c, int i)
@@ -230,9 +278,9 @@ bool image_check(const struct image *image, struct diags *diags)
 	struct checking c = {.image = image};
 	if (check_blob(&c) && check_each(&c, image->inputs, check_input) &&
 	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
-	    check_each(&c, image->buffers, check_buffer) && check_each(&c, image->outputs, check_output) &&
-	    check_each(&c, image->states, check_state) && check_each(&c, image->steps, check_step) &&
-	    check_each(&c, image->kernels, check_kernel))
+	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
+	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
+	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
 			c.name, c.problem);

@@ -34,6 +34,21 @@ static void fill_list(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
+/* No node has two parents, so that every rank is taken once. */
+static void fill_places(struct lin_order *o, const struct lin_forest *f)
+{
+	int32_t rank = 0;
+	memset(o->place, -1, o->nodes * sizeof *o->place);
+	for (int32_t n = o->leaves; n < o->nodes; n++) {
+		const int32_t *begin = f->child_begin + o->order[n];
+		for (int32_t i = begin[0]; i < begin[1]; i++)
+			o->place[o->number[f->children[i]]] = rank++;
+	}
+	for (int32_t n = 0; n < o->nodes; n++)
+		if (o->place[n] < 0)
+			o->place[n] = rank++;
+}
+
 void lin_fill(struct lin_order *o, const struct lin_forest *f)
 {
 	fill_roots(o, f);
@@ -41,4 +56,6 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 		fill_list(o, f);
 	if (o->slots)
 		fill_slots(o, f);
+	if (o->place)
+		fill_places(o, f);
 }

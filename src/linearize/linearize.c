@@ -90,6 +90,7 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 	    {&o->child, nodes, fixed ? rules.children : 0},
 	    {&o->child_begin, nodes + 1, list},
 	    {&o->child_list, o->edges, list},
+	    {&o->place, nodes, rules.places && !rules.shared},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
 	if (!measure(pieces, PIECES, &bytes) || !reserve(o, bytes))

@@ -33,6 +33,7 @@ struct lin_rules {
 	int children; /* of every inner node; -1 = any number */
 	bool shared;  /* a node may have several parents */
 	bool edges;   /* child_begin and child_list are wanted for a fixed number of children, too */
+	bool places;  /* `place` is wanted; not when nodes are shared */
 };
 
 /* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
@@ -50,6 +51,9 @@ struct lin_order {
 	/* with any number of children, or when they are wanted, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges */
+	/* when wanted, else NULL: the rank of a node among the children of all nodes, in the order of their edges; then come
+	 * the nodes that are nobody's child, by number */
+	int32_t *place; /* nodes */
 	/* its own */
 	int32_t *height; /* nodes, by id; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
@@ -82,7 +86,7 @@ bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, s
 enum { LIN_CHILD = 1 << 30 };
 /* The other heights, finding cycles; then `order`, `number`, `batch_begin`, `leaves`, `batches`. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
-/* The index arrays: `root` and those of children. */
+/* The index arrays: `root`, those of children, `place`. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
 
 /* "node 3 of input 1": for diagnostics about a node of a forest whose child_begin is right.  Takes `scratch`

@@ -1,14 +1,6 @@
 #include "runtime/internal.h"
 
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
@@ -17,7 +9,9 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	lin_order_init(&s->order, a);
 	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
-	if (s->buffers && s->capacities)
+	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
+	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -28,11 +22,15 @@ void rt_session_free(struct rt_session *s)
 	for (int i = 0; s->capacities && i < s->image->buffers; i++)
 		if (s->capacities[i])
 			rt_give(s->allocator, s->buffers[i]);
+	for (int i = 0; s->dense && i < s->image->buffers; i++)
+		rt_give(s->allocator, s->dense[i]);
 	rt_give(s->allocator, s->buffers);
 	rt_give(s->allocator, s->capacities);
+	rt_give(s->allocator, s->dense);
+	rt_give(s->allocator, s->dense_capacities);
 	lin_order_free(&s->order);
-	s->buffers = NULL;
-	s->capacities = NULL;
+	s->buffers = s->dense = NULL;
+	s->capacities = s->dense_capacities = NULL;
 }
 
 /* --- buffers --- */
@@ -49,25 +47,40 @@ static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffe
 
 /* Capacities at least double, so that growing minibatches cost their own size.  The old content is not kept.
  */
-static bool reserve(struct rt_session *s, int i, struct diags *diags)
+static bool reserve(struct rt_session *s, void **at, size_t *has, int64_t bytes,
+		    void *(*take)(const struct allocator *, size_t), const char *name, struct diags *diags)
 {
-	int64_t bytes = buffer_bytes(s, &s->image->buffer[i]);
-	if (bytes >= 0 && (size_t)bytes <= s->capacities[i])
+	if (bytes >= 0 && (size_t)bytes <= *has)
 		return true;
-	size_t capacity = (size_t)bytes > 2 * s->capacities[i] ? (size_t)bytes : 2 * s->capacities[i];
-	void *p = bytes < 0 ? NULL : rt_take(s->allocator, capacity);
+	size_t capacity = (size_t)bytes > 2 * *has ? (size_t)bytes : 2 * *has;
+	void *p = bytes < 0 ? NULL : take(s->allocator, capacity);
 	if (!p)
-		return rt_out_of_memory(diags, s->image->buffer[i].name);
-	if (s->capacities[i])
-		rt_give(s->allocator, s->buffers[i]);
-	s->buffers[i] = p;
-	s->capacities[i] = capacity;
+		return rt_out_of_memory(diags, name);
+	if (*has)
+		rt_give(s->allocator, *at);
+	*at = p;
+	*has = capacity;
 	return true;
 }
 
-/* Weights are the binding's, index arrays the order's; neither is copied. */
-static bool owns(enum image_buffer_kind kind)
+/* A buffer, and room to show its rows in when they are not as the caller knows them. */
+static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 {
+	const struct image_buffer *b = &s->image->buffer[i];
+	int64_t bytes = buffer_bytes(s, b);
+	bool shown = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
+	return reserve(s, &s->buffers[i], &s->capacities[i], bytes, rt_take, b->name, diags) &&
+	       (!shown ||
+		reserve(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_take_raw, b->name, diags));
+}
+
+/* Weights are the binding's, index arrays the order's; neither is copied, and what was needed at binding is
+ * gone. */
+static bool owns(const struct image_buffer *b)
+{
+	enum image_buffer_kind kind = b->kind;
+	if (b->at_binding)
+		return false;
 	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
 	       kind == IMAGE_VECTOR;
 }
@@ -86,6 +99,8 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 		return s->order.child_list;
 	case IMAGE_ROOT:
 		return s->order.root;
+	case IMAGE_PLACE:
+		return s->order.place;
 	case IMAGE_BATCH_BEGIN:
 		return s->order.batch_begin;
 	default:
@@ -108,11 +123,11 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 {
 	for (int i = 0; i < s->image->buffers; i++) {
 		const struct image_buffer *b = &s->image->buffer[i];
-		if (!owns(b->kind)) {
+		if (!owns(b)) {
 			s->buffers[i] = shared_array(s, binding, b);
 			continue;
 		}
-		if (!reserve(s, i, diags))
+		if (!reserve_buffer(s, i, diags))
 			return false;
 		fill(s, i, m);
 	}
@@ -135,19 +150,32 @@ static void note_sizes(struct rt_session *s)
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
 
-static bool reads_edges(const struct image *image)
+static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
 {
 	for (int i = 0; i < image->buffers; i++)
-		if (image->buffer[i].kind == IMAGE_CHILD_BEGIN || image->buffer[i].kind == IMAGE_CHILD_LIST)
+		if (image->buffer[i].kind == kind)
 			return true;
 	return false;
+}
+
+/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
+static struct lin_rules rules_of(const struct image *image)
+{
+	struct lin_rules rules = {
+	    .children = image->children,
+	    .shared = image->shared_children,
+	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
+	    .places = has_buffer(image, IMAGE_PLACE),
+	};
+	for (int i = 0; i < image->states; i++)
+		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
+	return rules;
 }
 
 static bool linearize(struct lin_order *o, const struct image *image, const struct rt_minibatch *m,
 		      struct diags *diags)
 {
-	struct lin_rules rules = {image->children, image->shared_children, reads_edges(image)};
-	if (!lin_linearize(o, &m->forest, rules, diags))
+	if (!lin_linearize(o, &m->forest, rules_of(image), diags))
 		return false;
 	for (int i = 0; i < image->inputs; i++)
 		if (!rt_check_data(image, o, m, i, diags))
@@ -158,18 +186,18 @@ static bool linearize(struct lin_order *o, const struct image *image, const stru
 static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
 		const struct rt_minibatch *m, struct diags *diags)
 {
-	double begin = now();
+	double begin = rt_clock();
 	memset(s->sizes, 0, sizeof s->sizes);
 	if (!linearize(&s->order, s->image, m, diags))
 		return false;
 	note_sizes(s);
 	bool ok = prepare_buffers(s, binding, m, diags);
-	double middle = now();
+	double middle = rt_clock();
 	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
-	s->run += now() - middle;
+	s->run += rt_clock() - middle;
 	s->linearize += middle - begin;
 	s->runs++;
 	s->structures += s->sizes[IMAGE_INPUTS];
@@ -198,36 +226,4 @@ bool rt_check(const struct allocator *a, const struct image *image, const struct
 	bool ok = linearize(&order, image, m, diags);
 	lin_order_free(&order);
 	return ok;
-}
-
-/* --- results --- */
-
-static const float *buffer_row(const struct rt_session *s, int buffer, int64_t row)
-{
-	return (const float *)s->buffers[buffer] + row * s->image->buffer[buffer].row_elements;
-}
-
-const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
-{
-	if (output < 0 || output >= s->image->outputs)
-		return NULL;
-	bool at_root = s->image->output[output].at_root;
-	if (row < 0 || row >= s->sizes[at_root ? IMAGE_INPUTS : IMAGE_NODES])
-		return NULL;
-	return buffer_row(s, s->image->output[output].buffer, at_root ? row : s->order.number[row]);
-}
-
-const float *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
-{
-	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
-		return NULL;
-	const struct image_output *o = &s->image->output[output];
-	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
-}
-
-const float *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
-{
-	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
-		return NULL;
-	return buffer_row(s, s->image->state[state].buffer, s->order.number[node]);
 }

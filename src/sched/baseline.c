@@ -7,14 +7,14 @@
 
 static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
 {
-	pl->plan->stored[body + 1][op->value.i] = true;
-	pl->values[body + 1].block[op->value.i] = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});
+	pl->plan->stored[body][op->value.i] = true;
+	pl->values[body].block[op->value.i] = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});
 }
 
 void sched_greedy(struct sched_planner *pl, int body)
 {
 	struct sched_graph g;
-	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body + 1]);
+	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
 	for (size_t i = 0; i < g.ops.n; i++)
 		if (g.ops.at[i].accumulators)
 			store(pl, body, &g.ops.at[i]);
@@ -23,7 +23,7 @@ void sched_greedy(struct sched_planner *pl, int body)
 void sched_store_all(struct sched_planner *pl, int body)
 {
 	struct sched_graph g;
-	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body + 1]);
+	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
 	for (size_t i = 0; i < g.ops.n; i++)
 		if (!g.ops.at[i].moves)
 			store(pl, body, &g.ops.at[i]);

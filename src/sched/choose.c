@@ -95,4 +95,5 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++)
 		vec_push(a, &s->tiles, choose_tile(s, &plan->groups.at[g]));
+	sched_choose_layout(s, plan);
 }

@@ -28,6 +28,29 @@ static void under(const struct sub_value *v, const unsigned *loops, const struct
 	}
 }
 
+/* The loops of a variable of the value. */
+static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return loops[i];
+	return 0;
+}
+
+static void under_reshape(const struct sub_program *p, const struct sub_value *v, const unsigned *loops, unsigned *out)
+{
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(p, v, pieces);
+	memcpy(out, loops, v->vars * sizeof *out);
+	for (int i = 0; i < n; i++) {
+		unsigned all = 0;
+		for (int j = 0; j < pieces[i].out_n; j++)
+			all |= loops[pieces[i].out_first + j];
+		for (int j = 0; j < pieces[i].n; j++)
+			out[pieces[i].first + j] = all;
+	}
+}
+
 static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
@@ -35,11 +58,11 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 		const struct sub_use *u = &v->arg[a];
 		unsigned out[SUB_MAX_VARS] = {0};
 		if (v->op == SUB_COND)
-			under(v, loops, u, u->var[u->vars - (v->vars - v->axis)], loops[v->axis], out);
+			under(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
+		else if (v->op == SUB_RESHAPE)
+			under_reshape(w.g->p, v, loops, out);
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
-			for (int j = 0; j < v->vars; j++)
-				if (v->map[i].var == v->var[j])
-					out[i] = loops[j];
+			out[i] = loops_of(v, loops, v->map[i].var) | (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
 		reach(w, u->value, out);
 	}
 }
@@ -150,7 +173,7 @@ static void add_part(struct sched_graph *g, sub_ref part)
 	if (!g->values->live[part.i] || g->op_of[whole.i] < 0)
 		return;
 	struct sched_operator *op = &g->ops.at[g->op_of[whole.i]];
-	op->dear |= sched_is_dear_op(v->op);
+	op->dear |= sub_row_of(v->op)->price == SUB_DEAR;
 	if (sub_class_of(v->op) == SUB_REDUCE) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)

@@ -9,11 +9,11 @@
 
 int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
 {
-	int *known = &gr->target_of[body + 1][value.i];
+	int *known = &gr->target_of[body][value.i];
 	if (*known)
 		return *known - 1;
-	struct sched_target t = {.value = value, .body = body, .pinned = gr->dropped[body + 1][value.i]};
-	t.block = gr->pl.values[body + 1].block[value.i];
+	struct sched_target t = {.value = value, .body = body, .pinned = gr->dropped[body][value.i]};
+	t.block = gr->pl.values[body].block[value.i];
 	if (!t.block)
 		t.block = sched_new_block(&gr->pl, (struct sched_block){.pressure = 1});
 	vec_push(gr->pl.arena, &gr->targets, t);
@@ -23,7 +23,7 @@ int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
 void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
 {
 	int limit = sched_pressure_limit(gr->pl.plan->target);
-	gr->targets.at[sched_find_target(gr, body, sched_whole(&gr->pl.values[body + 1], value))].block =
+	gr->targets.at[sched_find_target(gr, body, sched_whole(&gr->pl.values[body], value))].block =
 	    sched_new_block(&gr->pl, (struct sched_block){.reductions = 2, .pressure = limit + 1});
 }
 
@@ -174,8 +174,7 @@ static int get_group(const struct groups *gs, struct group_key key)
 static int new_group(struct sched_grouper *gr, struct groups *gs, struct sched_group shape)
 {
 	struct str s = str_in(gr->pl.arena);
-	str_printf(&s, "%s.%d", shape.body == SCHED_CONSTANTS ? "constants" : gr->pl.p->bodies.at[shape.body].name,
-		   gs->number[shape.body + 1]++);
+	str_printf(&s, "%s.%d", gr->pl.p->bodies.at[shape.body].name, gs->number[shape.body]++);
 	shape.name = s.text;
 	vec_push(gr->pl.arena, &gr->pl.plan->groups, shape);
 	vec_push(gr->pl.arena, &gs->held, (struct sched_block){0});
@@ -203,7 +202,7 @@ static int find_group(struct sched_grouper *gr, struct groups *gs, const struct 
 
 void sched_make_groups(struct sched_grouper *gr)
 {
-	struct groups gs = {.of = map_in(gr->pl.arena), .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n + 1)};
+	struct groups gs = {.of = map_in(gr->pl.arena), .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
 	set_stages(gr);
 	gr->pl.plan->groups.n = 0;
 	const struct place *places = sorted_targets(gr);
@@ -253,7 +252,7 @@ void sched_finish_groups(struct sched_grouper *gr)
 {
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		const struct sched_target *t = &gr->targets.at[i];
-		gr->pl.plan->group_of[t->body + 1][t->value.i] = t->group + 1;
+		gr->pl.plan->group_of[t->body][t->value.i] = t->group + 1;
 	}
 	count_reductions(gr);
 }

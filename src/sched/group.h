@@ -19,7 +19,7 @@ struct sched_grouper {
 	struct sched_walk walk;
 	struct sched_block *united; /* blocks, with what has joined them */
 	VEC(struct sched_target) targets;
-	int **target_of; /* [body + 1][value]: its number + 1 */
+	int **target_of; /* [body][value]: its number + 1 */
 	bool **dropped;
 	bool changed;
 };

@@ -421,7 +421,7 @@ static void store_crossing(struct grower *w)
 
 void sched_grow(struct sched_planner *pl, int body)
 {
-	struct grower w = {.pl = pl, .values = &pl->values[body + 1], .stored = pl->plan->stored[body + 1]};
+	struct grower w = {.pl = pl, .values = &pl->values[body], .stored = pl->plan->stored[body]};
 	sched_make_graph(&w.g, pl->arena, pl->p, w.values);
 	size_t n = w.g.ops.n;
 	w.of = ARENA_ARRAY(pl->arena, struct growth, n);

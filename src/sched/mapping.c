@@ -55,7 +55,7 @@ static int position(const struct sub_value *v, int var)
 static enum sched_mapping of_assign(const struct sub_program *p, const struct sub_value *v)
 {
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
-	bool used[SUB_MAX_VARS] = {false};
+	bool used[SUB_MAX_VARS + 1] = {false};
 	for (int i = 0, last = -1; i < v->arg[0].vars; i++) {
 		if (v->map[i].function != SUB_AFFINE)
 			return SCHED_ONE_TO_MANY;
@@ -67,6 +67,7 @@ static enum sched_mapping of_assign(const struct sub_program *p, const struct su
 		m = at < last ? more_complex(m, SCHED_SHUFFLE) : m;
 		last = at;
 		used[at] = true;
+		used[position(v, v->map[i].scale2 ? v->map[i].var2 : v->map[i].var)] = true;
 	}
 	for (int i = 0; i < v->vars; i++)
 		if (!used[i])
@@ -81,7 +82,7 @@ enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int 
 	case SUB_REDUCE:
 		return single(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
 	case SUB_MOVE:
-		return v->op == SUB_ASSIGN ? of_assign(p, v) : SCHED_ONE_TO_ONE;
+		return v->op == SUB_ASSIGN ? of_assign(p, v) : v->op == SUB_RESHAPE ? SCHED_REORGANIZE : SCHED_ONE_TO_ONE;
 	default:
 		return of_elementwise(p, v, &v->arg[a]);
 	}
@@ -90,7 +91,7 @@ enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int 
 /* Whether nothing but movement lies between a value and what is given from outside. */
 static bool is_given(const struct sub_program *p, sub_ref r)
 {
-	while (sub_at(p, r)->op == SUB_ASSIGN)
+	while (sub_class_of(sub_at(p, r)->op) == SUB_MOVE && sub_at(p, r)->args == 1)
 		r = sub_at(p, r)->arg[0].value;
 	return sub_class_of(sub_at(p, r)->op) == SUB_SOURCE;
 }

@@ -11,10 +11,15 @@ bool sched_has_lead(const struct sub_program *p, sub_ref r)
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
 }
 
+static bool adds_up(enum sub_op op)
+{
+	return sub_class_of(op) == SUB_REDUCE && sub_row_of(op)->combine == SUB_ADD;
+}
+
 bool sched_is_contraction(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
-	return v->op == SUB_SUM && sub_at(p, v->arg[0].value)->op == SUB_MULTIPLY;
+	return adds_up(v->op) && sub_at(p, v->arg[0].value)->op == SUB_MULTIPLY;
 }
 
 bool sched_is_index(const struct sub_program *p, const struct sched_values *values, sub_ref r)
@@ -22,28 +27,11 @@ bool sched_is_index(const struct sub_program *p, const struct sched_values *valu
 	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && values->uses[r.i] == 1 && !values->result[r.i];
 }
 
-bool sched_is_dear_op(enum sub_op op)
-{
-	switch (op) {
-	case SUB_REC:
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SQRT:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-	case SUB_SUM:
-	case SUB_MAX:
-		return true;
-	default:
-		return false;
-	}
-}
-
 void sched_mark_dear(const struct sub_program *p, const bool *stored, bool *dear)
 {
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
-		dear[i] = sched_is_dear_op(v->op);
+		dear[i] = sub_row_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
 			uint32_t arg = v->arg[a].value.i;
 			dear[i] |= dear[arg] && !stored[arg];
@@ -84,7 +72,7 @@ static void find_terms(struct sched_values *values, const struct sub_program *p,
 	const struct sub_value *v = sub_at(p, r);
 	for (int a = 0; v->op == SUB_ADD && a < 2; a++) {
 		sub_ref term = v->arg[a].value;
-		if (values->uses[term.i] == 1 && can_be_term(p, term) && sched_has_lead(p, r) && same_variables(v, &v->arg[a]))
+		if (values->uses[term.i] == 1 && can_be_term(p, term) && same_variables(v, &v->arg[a]))
 			values->part_of[term.i] = values->part_of[r.i].i ? values->part_of[r.i] : r;
 	}
 }
@@ -107,7 +95,7 @@ static void find_products(struct sched_values *values, const struct sub_program 
 	for (uint32_t i = 1; i < p->values.n; i++)
 		values->product[i] = values->live[i] && p->values.at[i].op == SUB_MULTIPLY && !values->result[i];
 	for (uint32_t i = 1; i < p->values.n; i++)
-		for (int a = 0; values->live[i] && p->values.at[i].op != SUB_SUM && a < p->values.at[i].args; a++)
+		for (int a = 0; values->live[i] && !adds_up(p->values.at[i].op) && a < p->values.at[i].args; a++)
 			values->product[p->values.at[i].arg[a].value.i] = false;
 }
 
@@ -119,8 +107,6 @@ void sched_find_parts(struct sched_values *values, struct arena *a, const struct
 	    .product = ARENA_ARRAY(a, bool, n),	   .part_of = ARENA_ARRAY(a, sub_ref, n), .dear = ARENA_ARRAY(a, bool, n),
 	    .kept = ARENA_ARRAY(a, bool, n),	   .block = ARENA_ARRAY(a, int, n),
 	};
-	if (body == SCHED_CONSTANTS)
-		return;
 	sub_mark_live(p, &p->bodies.at[body], values->live);
 	count_uses(values, p, &p->bodies.at[body]);
 	find_products(values, p);

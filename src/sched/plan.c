@@ -15,16 +15,14 @@ static struct sched_grouper *grouper_of(const struct sched_walk *w)
 
 static const struct sched_values *values_of(const struct sched_walk *w)
 {
-	return &grouper_of(w)->pl.values[w->body + 1];
+	return &grouper_of(w)->pl.values[w->body];
 }
 
 static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
-	sub_ref whole = sched_whole(&gr->pl.values[body + 1], r);
-	bool rows = sched_has_lead(gr->pl.p, whole);
-	gr->pl.plan->stored[body + 1][whole.i] = true;
-	gr->pl.plan->stored[SCHED_CONSTANTS + 1][whole.i] |= !rows;
-	sched_find_target(gr, rows ? body : SCHED_CONSTANTS, whole);
+	sub_ref whole = sched_whole(&gr->pl.values[body], r);
+	gr->pl.plan->stored[body][whole.i] = true;
+	sched_find_target(gr, body, whole);
 	gr->changed = true;
 }
 
@@ -38,8 +36,8 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 {
 	struct sched_grouper *gr = grouper_of(w);
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
-	if (sched_is_index(w->p, values_of(w), r))
-		return; /* what it moves is looked at by itself */
+	if (!sched_has_lead(w->p, r) || sched_is_index(w->p, values_of(w), r))
+		return; /* it is not dear; what it moves is looked at by itself */
 	if (!deep && !often) {
 		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times(w, r, index) : 1;
 		if (n <= (values_of(w)->kept[r.i] ? SCHED_MAX_AGAIN : 1))
@@ -50,13 +48,12 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 		sched_set_apart(gr, w->body, r);
 }
 
-/* Inside a reduction the choice between the sides of a concatenation is part of an expression, which has no room for work:
- * what is dear there is stored. */
+/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is stored. */
 static void store_side(struct sched_walk *w, sub_ref r)
 {
-	while (sub_at(w->p, r)->op == SUB_ASSIGN && sched_is_index(w->p, values_of(w), r))
+	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
 		r = sub_at(w->p, r)->arg[0].value;
-	if (is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
+	if (sched_has_lead(w->p, r) && is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
 		mark_stored(grouper_of(w), w->body, r);
 }
 
@@ -82,11 +79,11 @@ static void store_shared_reductions(struct sched_grouper *gr)
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target t = gr->targets.at[i];
 		for (int k = 0; k < t.reductions; k++) {
-			sub_ref whole = sched_whole(&gr->pl.values[t.body + 1], t.reduction[k].value);
+			sub_ref whole = sched_whole(&gr->pl.values[t.body], t.reduction[k].value);
 			int key[2] = {t.body, whole.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    !gr->pl.plan->stored[t.body + 1][whole.i])
+			    sched_has_lead(gr->pl.p, whole) && !gr->pl.plan->stored[t.body][whole.i])
 				mark_stored(gr, t.body, whole);
 		}
 	}
@@ -106,14 +103,14 @@ static void drop_unread(struct sched_grouper *gr)
 	size_t n = 0;
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target *t = &gr->targets.at[i];
-		bool keep = read[i] || t->pinned || sched_is_result(&gr->pl, t->body, t->value) || t->body == SCHED_CONSTANTS;
+		bool keep = read[i] || t->pinned || sched_is_result(&gr->pl, t->body, t->value);
 		if (!keep) {
-			gr->pl.plan->stored[t->body + 1][t->value.i] = false;
-			gr->target_of[t->body + 1][t->value.i] = 0;
-			gr->dropped[t->body + 1][t->value.i] = gr->changed = true;
+			gr->pl.plan->stored[t->body][t->value.i] = false;
+			gr->target_of[t->body][t->value.i] = 0;
+			gr->dropped[t->body][t->value.i] = gr->changed = true;
 			continue;
 		}
-		gr->target_of[t->body + 1][t->value.i] = n + 1;
+		gr->target_of[t->body][t->value.i] = n + 1;
 		gr->targets.at[n++] = *t;
 	}
 	gr->targets.n = n;
@@ -126,7 +123,7 @@ static void add_targets(struct sched_grouper *gr)
 		for (size_t i = 0; i < p->bodies.at[b].stores.n; i++)
 			sched_find_target(gr, b, p->bodies.at[b].stores.at[i].value.value);
 		for (uint32_t i = 1; i < p->values.n; i++)
-			if (gr->pl.plan->stored[b + 1][i])
+			if (gr->pl.plan->stored[b][i])
 				sched_find_target(gr, b, (sub_ref){i});
 	}
 }
@@ -168,7 +165,7 @@ int sched_pressure_limit(const struct target *t)
 
 bool sched_is_result(const struct sched_planner *pl, int body, sub_ref r)
 {
-	return pl->values[body + 1].result[r.i];
+	return pl->values[body].result[r.i];
 }
 
 static void run_planner(struct sched_planner *pl)
@@ -182,18 +179,18 @@ static void run_planner(struct sched_planner *pl)
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p, const struct target *target,
 		     const struct sched_fusion *fusion)
 {
-	size_t bodies = p->bodies.n + 1, n = p->values.n;
+	size_t bodies = p->bodies.n, n = p->values.n;
 	struct sched_grouper gr = {.pl = {.plan = plan, .p = p, .arena = a}};
 	*plan = (struct sched_plan){.p = p, .target = target, .fusion = *fusion, .stored = flags(a, bodies, n)};
 	plan->group_of = numbers(a, bodies, n);
 	plan->values = gr.pl.values = ARENA_ARRAY(a, struct sched_values, bodies);
 	for (size_t b = 0; b < bodies; b++)
-		sched_find_parts(&gr.pl.values[b], a, p, (int)b - 1);
+		sched_find_parts(&gr.pl.values[b], a, p, b);
 	gr.target_of = numbers(a, bodies, n);
 	gr.dropped = flags(a, bodies, n);
 	sched_walk_init(&gr.walk, a, plan);
 	gr.walk.meet = guard;
-	gr.walk.join = store_side;
+	gr.walk.choose = store_side;
 	gr.walk.context = &gr;
 	run_planner(&gr.pl);
 	add_targets(&gr);
@@ -214,10 +211,10 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return plan->stored[body + 1][r.i];
+	return plan->stored[body][r.i];
 }
 
 bool sched_is_part(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return plan->values[body + 1].part_of[r.i].i;
+	return plan->values[body].part_of[r.i].i;
 }

@@ -38,7 +38,7 @@ enum {
 	SCHED_MAX_AGAIN = 64  /* times that something dear may be computed where it was measured to pay */
 };
 
-/* By number of value.  Row 0 of the arrays of these is for SCHED_CONSTANTS. */
+/* By number of value. */
 struct sched_values {
 	bool *live;    /* needed by the body */
 	bool *result;  /* a state or output */
@@ -57,7 +57,6 @@ bool sched_has_lead(const struct sub_program *, sub_ref);
 bool sched_is_contraction(const struct sub_program *, sub_ref);
 /* Data movement with one consumer: nothing but an index. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
-bool sched_is_dear_op(enum sub_op);
 /* Which values mean work to compute, given what is stored. */
 void sched_mark_dear(const struct sub_program *, const bool *stored, bool *dear);
 /* Elements in one row, and of the body's loop over one variable. */
@@ -131,8 +130,8 @@ struct sched_walk {
 	VEC(struct sched_reduction) reductions;
 	/* Called for each instance of a value that is not stored, and may mark it (plan.c); may be NULL. */
 	void (*meet)(struct sched_walk *, sub_ref, const struct sched_index *);
-	/* Called for a side of a concatenation inside of a reduction. */
-	void (*join)(struct sched_walk *, sub_ref);
+	/* Called for what is chosen by the index, inside of a reduction. */
+	void (*choose)(struct sched_walk *, sub_ref);
 	void *context;
 };
 

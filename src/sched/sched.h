@@ -6,11 +6,10 @@
 #define ESPALIER_SCHED_SCHED_H
 
 #include "base/target.h"
+#include "image/image.h"
 #include "subop/subop.h"
 
 /* --- the plan --- */
-
-enum { SCHED_CONSTANTS = -1 }; /* the body of values that depend on no node: computed once a run */
 
 /* The loop of reductions that share an operand. */
 struct sched_loop {
@@ -22,7 +21,7 @@ struct sched_loop {
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
-	int body;         /* of the program, or SCHED_CONSTANTS */
+	int body;	  /* of the program */
 	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
 	bool rows, edges; /* edges: over the child edges of each row as well */
 	int dims;
@@ -54,9 +53,9 @@ struct sched_plan {
 	const struct target *target;
 	struct sched_fusion fusion;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;			/* [body + 1][value]: read from memory by another group */
-	int **group_of;			/* [body + 1][value]: number + 1 of the group that has it as a target */
-	const struct sched_values *values; /* [body + 1] (plan.h) */
+	bool **stored;			/* [body][value]: read from memory by another group */
+	int **group_of;			/* [body][value]: number + 1 of the group that has it as a target */
+	const struct sched_values *values; /* [body] (plan.h) */
 };
 
 /* All planners give the same results, to the bit. */
@@ -90,16 +89,28 @@ struct sched_tile {
 	int columns, unroll;
 };
 
+/* Where a state is kept. */
+struct sched_state {
+	enum image_layout layout;
+};
+
 struct sched {
 	const struct target *target;
 	bool dynamic_batch, specialize_leaf;
 	int lanes;        /* 1 = no vectors */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
+	VEC(struct sched_state) states; /* by state */
 };
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
+/* What a row of a body costs, in multiplications and additions; estimated. */
+double sched_operations(const struct sub_program *, const struct sub_body *);
+/* The part of it that chooses the layout of states (layout.c). */
+void sched_choose_layout(struct sched *, const struct sched_plan *);
+/* Why states cannot be laid out by parent; NULL = they can. */
+const char *sched_not_by_parent(const struct sched_plan *);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;

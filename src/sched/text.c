@@ -29,6 +29,8 @@ enum directive {
 	SCHED_DIRECTIVES
 };
 
+static const char *const layout_words[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent"};
+
 /* --- printing --- */
 
 static void print_tile(const struct sched_tile *t, const char *group, struct str *s)
@@ -80,6 +82,9 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	else
 		str_printf(s, "%s off\n", directives[SCHED_VECTORIZE].spelling);
 	str_printf(s, "%s %d\n", directives[SCHED_ACCUMULATORS].spelling, sc->accumulators);
+	for (size_t i = 0; i < plan->p->states.n; i++)
+		str_printf(s, "%s %s %s\n", directives[SCHED_LAYOUT].spelling, plan->p->states.at[i].name,
+			   layout_words[sc->states.at[i].layout]);
 	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);
@@ -109,7 +114,7 @@ static bool refuse(struct line *l, int word, const char *why)
 			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments, "%s: %s",
 					l->word[0], why);
 	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at,
-			"directives are fuse, dynamic_batch, specialize, vectorize, accumulators and tile", "'%s' is no directive", l->word[0]);
+			"directives are fuse, dynamic_batch, specialize, vectorize, layout, accumulators and tile", "'%s' is no directive", l->word[0]);
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
@@ -233,6 +238,23 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	return true;
 }
 
+static bool read_layout(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	size_t i = 0;
+	const char *problem = sched_not_by_parent(plan);
+	while (i < plan->p->states.n && !is(l, 1, plan->p->states.at[i].name))
+		i++;
+	if (i == plan->p->states.n)
+		return refuse(l, 1, "the program has no state of this name");
+	bool parent = is(l, 2, layout_words[IMAGE_BY_PARENT]);
+	if (l->words != 3 || (!parent && !is(l, 2, layout_words[IMAGE_BY_NODE])))
+		return refuse(l, 2, "wrong argument");
+	if (parent && problem)
+		return refuse(l, 2, problem);
+	s->states.at[i].layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
+	return true;
+}
+
 /* The place of a word in a table, or the table's size. */
 static int find_word(const struct line *l, int word, const char *const *table, int n)
 {
@@ -279,6 +301,8 @@ static bool read_directive(struct line *l, struct sched *s, const struct sched_p
 		return read_lanes(l, s);
 	if (is(l, 0, directives[SCHED_TILE].spelling))
 		return read_tile(l, s, plan);
+	if (is(l, 0, directives[SCHED_LAYOUT].spelling))
+		return read_layout(l, s, plan);
 	if (is(l, 0, directives[SCHED_ACCUMULATORS].spelling))
 		return (s->accumulators = number(l, 1, 1, SCHED_MAX_ACCUMULATORS)) > 0;
 	return refuse(l, 0, "");

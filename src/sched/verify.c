@@ -13,7 +13,7 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
-	bool **read; /* [body + 1][value]: by a group that does not compute it at that element */
+	bool **read; /* [body][value]: by a group that does not compute it at that element */
 	bool *dear;  /* in the body at hand */
 	bool ok;
 };
@@ -27,18 +27,18 @@ __attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int 
 	va_end(args);
 	v->ok = diag_add(v->diags, DIAG_INVALID_PLAN, (struct diag_at){0},
 			 "this is a fault of the compiler; please report it with the model and its schedule", "%s: %s: value %%%u: %s",
-			 v->p->name, body == SCHED_CONSTANTS ? "constants" : v->p->bodies.at[body].name, r.i, text);
+			 v->p->name, v->p->bodies.at[body].name, r.i, text);
 }
 
 static const struct sched_group *group_of(const struct verifier *v, int body, sub_ref r)
 {
-	int group = v->plan->group_of[body + 1][r.i];
+	int group = v->plan->group_of[body][r.i];
 	return group ? &v->plan->groups.at[group - 1] : NULL;
 }
 
 static const struct sched_values *values_of(const struct verifier *v, int body)
 {
-	return &v->plan->values[body + 1];
+	return &v->plan->values[body];
 }
 
 /* --- what is stored --- */
@@ -60,7 +60,7 @@ static void check_target(struct verifier *v, const struct sched_group *g, sub_re
 	check_shape(v, g, r);
 	if (group_of(v, g->body, r) != g)
 		fault(v, g->body, r, "is a target of two groups, or of none that knows it");
-	if (values->result[r.i] || g->body == SCHED_CONSTANTS)
+	if (values->result[r.i])
 		return;
 	if (!sched_is_stored(v->plan, g->body, r))
 		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
@@ -76,14 +76,14 @@ static void check_target(struct verifier *v, const struct sched_group *g, sub_re
 
 static void check_read(struct verifier *v, const struct sched_group *g, const struct sched_read *read)
 {
-	int body = sched_has_lead(v->p, read->value) ? g->body : SCHED_CONSTANTS;
+	int body = g->body;
 	const struct sched_group *from = group_of(v, body, read->value);
-	v->read[body + 1][read->value.i] |= !read->inside || from != g;
+	v->read[body][read->value.i] |= !read->inside || from != g;
 	if (!from)
 		fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
 		fault(v, body, read->value, "crosses from one element of %s to another", g->name);
-	else if (from != g && from->body == g->body && from->stage >= g->stage)
+	else if (from != g && from->stage >= g->stage)
 		fault(v, body, read->value, "is read by %s in stage %d before %s has stored it", g->name, g->stage, from->name);
 }
 
@@ -92,7 +92,7 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 {
 	struct verifier *v = w->context;
 	const struct sched_values *values = values_of(v, w->body);
-	if (!v->ok || sched_is_index(v->p, values, r))
+	if (!v->ok || !sched_has_lead(v->p, r) || sched_is_index(v->p, values, r))
 		return;
 	double most = values->kept[r.i] ? SCHED_MAX_AGAIN : 1;
 	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)
@@ -106,7 +106,7 @@ static void check_group(struct verifier *v, size_t at)
 	const struct sched_group *g = &v->plan->groups.at[at];
 	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
 		fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
-	sched_mark_dear(v->p, v->plan->stored[g->body + 1], v->dear);
+	sched_mark_dear(v->p, v->plan->stored[g->body], v->dear);
 	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
 		check_target(v, g, g->targets.at[t]);
 		sched_walk_target(&v->walk, g->body, g->targets.at[t]);
@@ -125,7 +125,7 @@ static void check_body(struct verifier *v, int body)
 		bool target = group_of(v, body, r);
 		if (values->result[i] && !target)
 			fault(v, body, r, "is a result that no group computes");
-		else if (target && !values->result[i] && !v->read[body + 1][i])
+		else if (target && !values->result[i] && !v->read[body][i])
 			fault(v, body, r, "is stored, and nothing reads it");
 	}
 }
@@ -135,8 +135,8 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 	const struct sub_program *p = plan->p;
 	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
 	v.dear = ARENA_ARRAY(p->arena, bool, p->values.n);
-	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n + 1);
-	for (size_t b = 0; b <= p->bodies.n; b++)
+	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
+	for (size_t b = 0; b < p->bodies.n; b++)
 		v.read[b] = ARENA_ARRAY(p->arena, bool, p->values.n);
 	sched_walk_init(&v.walk, p->arena, plan);
 	v.walk.meet = check_fused;

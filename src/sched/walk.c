@@ -9,7 +9,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 
 static const struct sched_values *values_of(const struct sched_walk *w)
 {
-	return &w->plan->values[w->body + 1];
+	return &w->plan->values[w->body];
 }
 
 static bool is_stored(const struct sched_walk *w, sub_ref r)
@@ -37,19 +37,17 @@ double sched_times(const struct sched_walk *w, sub_ref r, const struct sched_ind
 	for (int i = 0; i < v->vars; i++)
 		used |= index[i].loops;
 	for (int l = 0; l < w->loops; l++)
-		if (!(used >> l & 1) && (w->extent[l] || !sched_has_lead(w->p, r)))
-			n *= w->extent[l] ? w->extent[l] : SCHED_MAX_AGAIN + 1;
+		if (!(used >> l & 1) && w->extent[l])
+			n *= w->extent[l];
 	return n;
 }
 
 static void walk(struct sched_walk *, sub_ref, const struct sched_index *);
 
-/* What needs no node is there before any body runs. */
 static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct sched_read read = {r, sched_is_inside(w, r, index)};
-	if (sched_has_lead(w->p, r) || w->body == SCHED_CONSTANTS)
-		vec_push(w->arena, &w->reads, read);
+	vec_push(w->arena, &w->reads, read);
 }
 
 /* The index of each dimension of an argument, from the names it is used under. */
@@ -127,17 +125,66 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	}
 }
 
+/* The index of a variable of the value. */
+static struct sched_index index_of(const struct sub_value *v, const struct sched_index *index, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return index[i];
+	return (struct sched_index){0};
+}
+
+static struct sched_index mapped(const struct sub_value *v, const struct sched_index *index, const struct sub_map *m)
+{
+	struct sched_index at = index_of(v, index, m->var);
+	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
+		return at;
+	at.id = mix(mix(at.id, m->function), mix(m->which, mix(m->scale, m->offset)));
+	if (m->scale2) {
+		struct sched_index second = index_of(v, index, m->var2);
+		at.loops |= second.loops;
+		at.id = mix(at.id, mix(second.id, m->scale2));
+	}
+	return at;
+}
+
+static void walk_chosen(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	if (w->reducing && w->choose)
+		w->choose(w, r);
+	walk(w, r, index);
+}
+
 static void walk_assign(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	struct sched_index out[SUB_MAX_VARS];
+	bool leaves = false;
 	for (int i = 0; i < v->arg[0].vars; i++) {
-		const struct sub_map *m = &v->map[i];
-		out[i] = (struct sched_index){0};
-		for (int j = 0; m->var >= 0 && j < v->vars; j++)
-			if (v->var[j] == m->var)
-				out[i] = index[j];
-		if (m->function != SUB_AFFINE || m->scale != 1 || m->offset)
-			out[i].id = mix(mix(out[i].id, m->function), mix(m->which, mix(m->scale, m->offset)));
+		out[i] = mapped(v, index, &v->map[i]);
+		leaves |= sub_map_leaves(w->p, v, i);
+	}
+	(leaves ? walk_chosen : walk)(w, v->arg[0].value, out);
+}
+
+/* A dimension of the argument depends on all dimensions of the value that it shares elements with. */
+static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
+{
+	struct sched_index out[SUB_MAX_VARS];
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(w->p, v, pieces);
+	for (int i = 0; i < v->vars; i++)
+		out[i] = index[i];
+	for (int i = 0; i < n; i++) {
+		const struct sub_piece *piece = &pieces[i];
+		struct sched_index all = {0};
+		for (int j = 0; j < piece->out_n; j++) {
+			all.loops |= index[piece->out_first + j].loops;
+			all.id = mix(all.id, index[piece->out_first + j].id);
+		}
+		for (int j = 0; j < piece->n; j++)
+			out[piece->first + j] = piece->n == 1 && piece->out_n == 1
+						    ? index[piece->out_first]
+						    : (struct sched_index){all.loops, mix(all.id, j)};
 	}
 	walk(w, v->arg[0].value, out);
 }
@@ -146,13 +193,10 @@ static void walk_assign(struct sched_walk *w, const struct sub_value *v, const s
 static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &v->arg[a];
 		struct sched_index out[SUB_MAX_VARS], axis = index[v->axis];
 		axis.id = mix(axis.id, a + 1);
-		under(v, index, u, u->var[u->vars - (v->vars - v->axis)], axis, out);
-		if (w->reducing && w->join)
-			w->join(w, u->value);
-		walk(w, u->value, out);
+		under(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
+		walk_chosen(w, v->arg[a].value, out);
 	}
 }
 
@@ -165,6 +209,8 @@ static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index 
 		walk_assign(w, v, index);
 	else if (v->op == SUB_COND)
 		walk_cond(w, v, index);
+	else if (v->op == SUB_RESHAPE)
+		walk_reshape(w, v, index);
 	else
 		walk_arguments(w, v, index);
 }

@@ -92,7 +92,7 @@ static bool read_forest(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	struct bytes b = {bytes, bytes + n};
 	int kind = take(&b), nodes = take(&b) % 64, inputs = 1 + take(&b) % 4;
-	struct lin_rules rules = {kind % 5 - 1, kind / 5 % 2, kind / 10 % 2};
+	struct lin_rules rules = {kind % 5 - 1, kind / 5 % 2, kind / 10 % 2, kind / 20 % 2};
 	int32_t *child_begin = take_array(f, &b, nodes + 1), *root = take_array(f, &b, inputs);
 	int32_t *children = take_array(f, &b, 128);
 	struct lin_forest in = {nodes, kind / 20 % 4 ? inputs : 0, child_begin, children, root, NULL};

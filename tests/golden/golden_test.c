@@ -4,9 +4,13 @@
 
 static const struct {
 	const char *model, *sizes;
+	const char *schedule, *folder; /* NULL = chosen; where the files are */
+	const char *last;	       /* the last stage, NULL = all before the back end */
 } models[] = {
-    {"cell", "D=10 V=7"},
-    {"gated", "D=3 X=2"},
+    {"cell", "D=10 V=7", NULL, "cell", NULL},
+    {"gated", "D=3 X=2", NULL, "gated", NULL},
+    {"cell", "D=10 V=7", "layout h parent\n", "cell-parent", "infer_bounds"},
+    {"gated", "D=3 X=2", "layout h parent\n", "gated-parent", "infer_bounds"},
 };
 
 static bool write_text(const char *path, const char *text)
@@ -28,11 +32,11 @@ static bool same_text(const char *text, const char *expected)
 	return false;
 }
 
-static void test_stage(struct test_model *t, const char *model, const char *stage)
+static void test_stage(struct test_model *t, const char *model, const char *schedule, const char *stage)
 {
 	char path[200];
 	size_t length;
-	struct compile_options o = {0, "interpreter", "avx2", NULL, NULL};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct str s = str_in(&t->arena);
 	snprintf(path, sizeof path, "tests/golden/%s/%s.txt", model, stage);
 	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
@@ -44,6 +48,16 @@ static void test_stage(struct test_model *t, const char *model, const char *stag
 	free(expected);
 }
 
+static void test_stages(struct test_model *t, size_t i)
+{
+	const char *stage;
+	for (size_t k = 0; (stage = compile_stage(k)) && strcmp(stage, "ilir") != 0; k++) {
+		test_stage(t, models[i].folder, models[i].schedule, stage);
+		if (models[i].last && strcmp(stage, models[i].last) == 0)
+			break;
+	}
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -51,8 +65,7 @@ int main(void)
 		char path[200];
 		snprintf(path, sizeof path, "tests/golden/%s.ra", models[i].model);
 		if (tap_ok(load_model(&t, path, models[i].sizes), "%s parsed", path))
-			for (size_t k = 0; compile_stage(k) && strcmp(compile_stage(k), "ilir") != 0; k++)
-				test_stage(&t, models[i].model, compile_stage(k));
+			test_stages(&t, i);
 		free_model(&t);
 	}
 	return tap_done();

@@ -24,6 +24,7 @@ static const struct {
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -113,7 +114,7 @@ static bool runs_alike(struct test_run *compiled, struct reader *read)
 	make_forest(&forest, &compiled->image, 4, 30);
 	again.bound = image_code_load(&read->image.blob, &allocator_default, "again", &again.image.code,
 				      &again.diags) &&
-		      rt_bind(&again.binding, &allocator_default, &again.image, &source, &again.diags);
+		      rt_bind(&again.binding, &allocator_default, &again.image, &source, NULL, &again.diags);
 	again.open =
 	    again.bound && rt_session_init(&again.session, &allocator_default, &again.image, &again.diags);
 	bool ok =
@@ -145,7 +146,7 @@ static bool has_interface(const struct image *image, const struct ra_model *m, c
 
 static bool compile_model(struct test_model *t, struct test_run *r, int i)
 {
-	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native"};
 	return load_model(t, models[i].path, models[i].sizes) && start_run(r, t, &o);
 }
 
@@ -254,7 +255,7 @@ static void use(const struct image *image)
 	struct image_code code;
 	struct diags d;
 	diags_init(&d, &allocator_default);
-	if (rt_bind(&binding, &capped, image, &source, &d))
+	if (rt_bind(&binding, &capped, image, &source, NULL, &d))
 		rt_binding_free(&binding);
 	if (rt_session_init(&session, &capped, image, &d))
 		rt_session_free(&session);
@@ -457,6 +458,35 @@ static void state_shape(struct bending *b)
 	b->state->shape[0]++;
 }
 
+static void layout_of_shared(struct bending *b)
+{
+	b->state->layout = IMAGE_BY_PARENT;
+	b->image.shared_children = true;
+}
+
+static void place_of_shared(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_PLACE;
+	child->which = 0;
+	b->image.shared_children = true;
+}
+
+static void place_of_edges(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_PLACE;
+	child->rows = IMAGE_EDGES;
+}
+
+static void long_stride(struct bending *b)
+{
+	struct image_buffer *state = &b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)];
+	state->row_elements = 2;
+	state->shape[0] = 2;
+	state->stride[0] = 2;
+}
+
 static void step_without_kernel(struct bending *b)
 {
 	b->step->kernel = b->image.kernels;
@@ -506,6 +536,10 @@ static const struct {
     {"an output with a label too many", many_labels, "not a label for each"},
     {"a state in no buffer of its own", state_elsewhere, "not in its buffer"},
     {"a state of another shape", state_shape, "elements of its shape"},
+    {"a state by parent where nodes have several", layout_of_shared, "by parent"},
+    {"places where nodes have several parents", place_of_shared, "something that there is not"},
+    {"places of edges", place_of_edges, "not as its kind must be"},
+    {"a state with elements outside of its row", long_stride, "room"},
     {"a step without a kernel", step_without_kernel, "kernel that there is not"},
     {"a kernel outside of the code", kernel_outside, "outside of the code"},
     {"fewer kernels than names", kernels_missing, "place for each kernel"},

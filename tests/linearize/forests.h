@@ -7,8 +7,8 @@
 
 #include "tests/io/files.h"
 
-static const struct lin_rules any_tree = {-1, false, false}, any_dag = {-1, true, false},
-			      binary = {2, false, false}, chain_rules = {1, false, false};
+static const struct lin_rules any_tree = {-1, false, false, true}, any_dag = {-1, true, false, true},
+			      binary = {2, false, false, true}, chain_rules = {1, false, false, true};
 
 /* Heights as they are defined, by recursion with memory; -1 = not known yet. */
 static inline int32_t naive_height(const struct lin_forest *f, int32_t *height, int32_t n)
@@ -44,6 +44,24 @@ static inline bool same(const int32_t *a, const int32_t *b, int64_t n)
 	return n == 0 || memcmp(a, b, n * sizeof *a) == 0;
 }
 
+/* The definition, edge by edge: the child that edge e leads to has place e, and after the last edge every node that is
+ * nobody's child has the next one, by number. */
+static inline bool places_right(const struct lin_order *o, const struct lin_forest *f, struct lin_rules rules)
+{
+	int32_t next = 0, *parents = ARENA_ARRAY(&arena, int32_t, f->nodes + 1);
+	if (!rules.places || rules.shared)
+		return !o->place;
+	bool ok = true;
+	for (int32_t n = 0; n < f->nodes; n++)
+		for (int32_t e = f->child_begin[o->order[n]]; e < f->child_begin[o->order[n] + 1]; e++) {
+			int32_t child = o->number[f->children[e]];
+			ok &= o->place[child] == next++ && !parents[child]++;
+		}
+	for (int32_t n = 0; n < f->nodes; n++)
+		ok &= parents[n] || o->place[n] == next++;
+	return ok && next == f->nodes;
+}
+
 /* That the index arrays say of the new numbers what the forest says of the ids. */
 static inline bool indices_right(const struct lin_order *o, const struct lin_forest *f,
 				 struct lin_rules rules)
@@ -65,7 +83,7 @@ static inline bool indices_right(const struct lin_order *o, const struct lin_for
 	}
 	for (int64_t i = 0; ok && i < f->inputs; i++)
 		ok = o->root[i] == o->number[f->root[i]];
-	return ok;
+	return ok && places_right(o, f, rules);
 }
 
 /* Everything that the contract says, for forests that are not deep. */

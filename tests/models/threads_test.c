@@ -57,7 +57,7 @@ static void test_model(const char *path, const char *sizes, const char *schedule
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {0, "llvm", "native", schedule, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native", .schedule = schedule};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s%s", strrchr(path, '/') + 1, sizes, schedule ? ", scheduled" : "");
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))

@@ -17,9 +17,12 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	memset(p, 0, sizeof *p);
 	if (!load_model(&p->model, path, sizes))
 		return false;
+	struct sub_program written;
+	sub_init(&written, &p->model.arena, "test");
 	sub_init(&p->program, &p->model.arena, "test");
-	if (!sub_lower(&p->program, p->model.model, p->model.sizes, &options, &p->model.diags))
+	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
+	sub_fold(&p->program, &written, &options, NULL);
 	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));
 	return true;
@@ -33,8 +36,8 @@ static int intermediates(const struct planned *p)
 		const struct sched_group *group = &p->plan.groups.at[g];
 		for (size_t t = 0; t < group->targets.n; t++) {
 			bool result = false;
-			const struct sub_body *b = group->body < 0 ? NULL : &p->program.bodies.at[group->body];
-			for (size_t i = 0; b && i < b->stores.n; i++)
+			const struct sub_body *b = &p->program.bodies.at[group->body];
+			for (size_t i = 0; i < b->stores.n; i++)
 				result |= b->stores.at[i].value.value.i == group->targets.at[t].i;
 			n += !result;
 		}
@@ -75,8 +78,9 @@ static void test_plans(void)
 	free_model(&p.model);
 
 	ok = make(&p, "tests/models/mixed.ra", "D=11 X=5");
-	tap_ok(ok && find_group(&p, "constants.0") && !find_group(&p, "constants.0")->rows,
-	       "a product of parameters is computed once, before the nodes");
+	tap_ok(ok && find_group(&p, "fold0.0") && find_group(&p, "fold0.0")->rows &&
+		   !find_group(&p, "constants.0"),
+	       "a product of parameters is computed at binding, over its rows");
 	free_model(&p.model);
 }
 
@@ -123,6 +127,11 @@ static void test_text(void)
 	    {"tile inner.0 nodes", "last size must be 1"},
 	    {"tile inner.0 columns 0", "from 1 to 8"},
 	    {"tile inner.0 unroll", "from 1 to 16"},
+	    {"layout", "no state of this name"},
+	    {"layout x parent", "no state of this name"},
+	    {"layout h", "wrong argument"},
+	    {"layout h child", "wrong argument"},
+	    {"layout h node parent", "wrong argument"},
 	    {"accumulators 0", "from 1 to 64"},
 	    {"tile inner.0 rows 2", "wants nodes, columns or unroll"},
 	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
@@ -144,6 +153,21 @@ static void test_text(void)
 	memset(line, 'x', sizeof line - 1);
 	line[sizeof line - 1] = 0;
 	tap_ok(refuses(&p, line, "too long"), "refused: a line that is too long");
+	free_model(&p.model);
+}
+
+/* A row has one place, so a node must have one parent. */
+static void test_layouts(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && reads(&p, "layout c parent") && p.sched.states.at[1].layout == IMAGE_BY_PARENT &&
+		   reads(&p, "layout c node") && p.sched.states.at[1].layout == IMAGE_BY_NODE,
+	       "a state of a tree is laid out as the schedule says");
+	free_model(&p.model);
+	ok = make(&p, "tests/ra/good/dag.ra", "D=9 E=10");
+	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),
+	       "one of a DAG only by node");
 	free_model(&p.model);
 }
 
@@ -192,6 +216,7 @@ int main(void)
 {
 	test_plans();
 	test_text();
+	test_layouts();
 	test_cost_model();
 	test_work();
 	return tap_done();
