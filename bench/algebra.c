@@ -89,10 +89,11 @@ static void close_subject(struct subject *s)
 
 static void print_counts(const struct sched_plan *plan, const char *when)
 {
-	for (size_t b = 0; b < plan->p->bodies.n; b++) {
+	for (int d = 0; explain_domain(d); d++) {
 		double count[EXPLAIN_COUNTS];
-		explain_count(plan, b, count);
-		printf("  %-12s %s", plan->p->bodies.at[b].name, when);
+		if (!explain_count(plan, d, count))
+			continue;
+		printf("  %-12s %s", explain_domain(d), when);
 		for (int c = 0; c < EXPLAIN_COUNTS; c++)
 			printf("  %*.0f", (int)strlen(explain_columns[c].heading), count[c]);
 		puts("");
