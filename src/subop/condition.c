@@ -1,0 +1,205 @@
+/* The predicates that conditions are made of.  Those about values are proved from ranges (range.c); those about maps
+ * and variables are looked up in the match. */
+#include "subop/rewrite.h"
+
+#include <float.h>
+#include <math.h>
+
+typedef bool predicate(struct sub_match *, const struct sub_term *const *arg);
+
+static const struct sub_use *use(const struct sub_match *m, const struct sub_term *t)
+{
+	return &m->value[t->name];
+}
+
+static const struct sub_fact *fact(struct sub_match *m, const struct sub_term *t)
+{
+	return &sub_note_of(m->w, use(m, t)->value)->fact;
+}
+
+/* --- values --- */
+
+static bool constant(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return fact(m, arg[0])->constant;
+}
+
+static bool number(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return fact(m, arg[0])->uniform;
+}
+
+static bool is_finite(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_range *r = &fact(m, arg[0])->range;
+	return !r->nan && isfinite(r->low) && isfinite(r->high);
+}
+
+static bool positive(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return fact(m, arg[0])->range.low > 0;
+}
+
+static bool nonnegative(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return fact(m, arg[0])->range.low >= 0;
+}
+
+/* x and 1/x are neither zero nor infinite, nor have they lost digits by being so small. */
+static bool normal(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_range *r = &fact(m, arg[0])->range;
+	double least = r->low > 0 ? r->low : r->high < 0 ? -r->high : 0, most = fmax(fabs(r->low), fabs(r->high));
+	return !r->nan && least >= FLT_MIN && most <= 1 / FLT_MIN;
+}
+
+/* e^x is a normal number. */
+static bool moderate(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_range *r = &fact(m, arg[0])->range;
+	return r->low >= -87 && r->high <= 88;
+}
+
+/* x is larger than y, or NaN. */
+static bool above(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_range *y = &fact(m, arg[1])->range;
+	return !y->nan && fact(m, arg[0])->range.low > y->high;
+}
+
+/* One value, perhaps under different variables. */
+static bool same(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return use(m, arg[0])->value.i == use(m, arg[1])->value.i;
+}
+
+/* No product: the lowering contracts products into the additions and sums that want them. */
+static bool plain(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return sub_at(m->w->p, use(m, arg[0])->value)->op != SUB_MULTIPLY;
+}
+
+/* --- variables --- */
+
+static bool lacks(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return !sub_use_has(use(m, arg[0]), sub_index_of(m, arg[1]));
+}
+
+/* No edges: how many there are is known, and that there are any. */
+static bool ranges_over_dimension(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return m->w->p->vars.at[sub_index_of(m, arg[0])].set == SUB_DIM;
+}
+
+/* --- maps --- */
+
+static const struct sub_move *move(const struct sub_match *m, const struct sub_term *t)
+{
+	return &m->move[t->name];
+}
+
+static bool same_extent(const struct sub_match *m, int a, int b)
+{
+	const struct sub_var *x = &m->w->p->vars.at[a], *y = &m->w->p->vars.at[b];
+	return x->set == y->set && x->extent == y->extent;
+}
+
+/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside lacks. */
+static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
+{
+	for (int i = 0; i < a->n; i++) {
+		if (!sub_is_identity(&a->map[i]) || !same_extent(m, a->inner[i], a->map[i].var))
+			return false;
+		for (int j = 0; j < i; j++)
+			if (a->map[j].var == a->map[i].var)
+				return false;
+	}
+	return true;
+}
+
+static bool renames(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return plain_renaming(m, move(m, arg[0]));
+}
+
+/* A maps k, all of it and nothing else, to a whole dimension of what it moves. */
+static bool whole(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_move *a = move(m, arg[0]);
+	int k = sub_index_of(m, arg[1]), maps = 0;
+	bool identity = true;
+	for (int i = 0; i < a->n; i++)
+		if (a->map[i].var == k) {
+			maps++;
+			identity &= sub_is_identity(&a->map[i]) && same_extent(m, a->inner[i], k);
+		}
+	return maps == 1 && identity;
+}
+
+/* A does not look at k: it repeats along it. */
+static bool unused(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_move *a = move(m, arg[0]);
+	for (int i = 0; i < a->n; i++)
+		if (a->map[i].var == sub_index_of(m, arg[1]))
+			return false;
+	return true;
+}
+
+/* All variables of b are among those that A maps. */
+static bool within(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_use *b = use(m, arg[0]);
+	const struct sub_move *a = move(m, arg[1]);
+	for (int i = 0; i < b->vars; i++) {
+		bool found = false;
+		for (int j = 0; j < a->n; j++)
+			found |= a->map[j].var == b->var[i];
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* A picks rows by a token: the choice of the row is all that depends on the node. */
+static bool looks_up(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_move *a = move(m, arg[0]);
+	for (int i = 0; i < a->n; i++)
+		if (a->map[i].function == SUB_TOKEN)
+			return true;
+	return false;
+}
+
+/* --- the table --- */
+
+static const struct {
+	const char *name;
+	predicate *holds;
+} predicates[] = {
+    {"constant", constant},   {"number", number}, {"finite", is_finite},	  {"positive", positive},
+    {"nonnegative", nonnegative}, {"normal", normal}, {"moderate", moderate}, {"above", above},
+    {"same", same},	      {"plain", plain},	  {"lacks", lacks},	  {"countable", ranges_over_dimension},
+    {"renames", renames},     {"whole", whole},	  {"unused", unused},	  {"within", within},
+    {"looks_up", looks_up},
+};
+
+int sub_find_predicate(const char *name, size_t length)
+{
+	for (size_t i = 0; i < sizeof predicates / sizeof *predicates; i++)
+		if (strlen(predicates[i].name) == length && strncmp(predicates[i].name, name, length) == 0)
+			return i;
+	return -1;
+}
+
+int sub_refuted(struct sub_match *m, int ignore)
+{
+	bool fast = m->w->options->math == SUB_FAST;
+	for (int i = 0; i < m->rule->predicates; i++) {
+		const struct sub_predicate *p = &m->rule->predicate[i];
+		if (i != ignore && !(p->assumed && fast) && !predicates[p->function].holds(m, p->arg))
+			return i;
+	}
+	return -1;
+}
