@@ -325,7 +325,7 @@ static inline float *run_compiled(struct compiled *c, struct arena *a, const str
 	const struct sub_forest *f = &data->forest;
 	struct rt_minibatch minibatch = {{f->nodes, f->inputs, f->child_begin, f->children, f->root, NULL}, f->data};
 	float *all = NULL;
-	if (!rt_bind(&binding, &allocator_default, &c->image, &source, d))
+	if (!rt_bind(&binding, &allocator_default, &c->image, &source, NULL, d))
 		return NULL;
 	if (rt_session_init(&session, &allocator_default, &c->image, d)) {
 		if (rt_session_run(&session, &binding, NULL, &minibatch, d)) {
