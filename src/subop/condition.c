@@ -105,6 +105,15 @@ static bool same_extent(const struct sub_match *m, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
+/* Whether any map leaves its dimension. */
+static bool fills(const struct sub_match *m, const struct sub_move *a)
+{
+	for (int i = 0; a->fills && i < a->n; i++)
+		if (sub_leaves(m->w->p, &a->map[i], a->inner[i]))
+			return true;
+	return false;
+}
+
 /* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside lacks. */
 static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
 {
@@ -130,7 +139,7 @@ static bool whole(struct sub_match *m, const struct sub_term *const *arg)
 	int k = sub_index_of(m, arg[1]), maps = 0;
 	bool identity = true;
 	for (int i = 0; i < a->n; i++)
-		if (a->map[i].var == k) {
+		if (sub_map_uses(&a->map[i], k)) {
 			maps++;
 			identity &= sub_is_identity(&a->map[i]) && same_extent(m, a->inner[i], k);
 		}
@@ -142,8 +151,85 @@ static bool unused(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
 	for (int i = 0; i < a->n; i++)
-		if (a->map[i].var == sub_index_of(m, arg[1]))
+		if (sub_map_uses(&a->map[i], sub_index_of(m, arg[1])))
 			return false;
+	return true;
+}
+
+/* A never looks outside of what it moves. */
+static bool inside(struct sub_match *m, const struct sub_term *const *arg)
+{
+	return !fills(m, move(m, arg[0]));
+}
+
+/* A operation on what A moves leaves its fill what it is. */
+static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_move *a = move(m, arg[0]);
+	if (!fills(m, a))
+		return true;
+	for (int class = 0; class < 3; class++) {
+		enum sub_op op = m->op[class];
+		double kept = !m->op_bound[class]	 ? a->fill
+			      : class + SUB_UNARY != SUB_REDUCE ? sub_compute(op, (float)a->fill, (float)a->fill)
+			      : op == SUB_MAX || a->fill == 0	 ? a->fill
+								 : NAN;
+		if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
+			return false;
+	}
+	return true;
+}
+
+/* k is the index of one dimension, forwards or backwards, and reaches every element of it; what it reaches outside adds
+ * nothing to the reduction. */
+static bool onto(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_move *a = move(m, arg[0]);
+	int k = sub_index_of(m, arg[1]), at = -1;
+	int64_t least, most;
+	for (int i = 0; i < a->n; i++)
+		if (sub_map_uses(&a->map[i], k)) {
+			if (at >= 0)
+				return false;
+			at = i;
+		}
+	if (at < 0 || a->map[at].scale2 || (a->map[at].scale != 1 && a->map[at].scale != -1) ||
+	    !sub_map_range(m->w->p, &a->map[at], &least, &most) || least > 0 ||
+	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
+		return false;
+	double neutral = sub_row_of(m->op[SUB_REDUCE - SUB_UNARY])->neutral;
+	return !sub_leaves(m->w->p, &a->map[at], a->inner[at]) || a->fill == neutral;
+}
+
+/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills are one. */
+static bool nests(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_move *a = move(m, arg[0]), *b = move(m, arg[1]);
+	if (!fills(m, a))
+		return true;
+	if (fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
+		return false;
+	for (int i = 0; i < b->n; i++) {
+		int64_t least, most;
+		const struct sub_map *map = &b->map[i];
+		if (map->function != SUB_AFFINE || map->var < 0 || map->scale != 1 || map->scale2)
+			return false;
+		for (int j = 0; j < i; j++)
+			if (b->map[j].var == map->var)
+				return false;
+		if (m->w->p->vars.at[b->inner[i]].set == SUB_DIM &&
+		    (!sub_map_range(m->w->p, map, &least, &most) || least > 0 ||
+		     most < m->w->p->vars.at[b->inner[i]].extent - 1))
+			return false;
+	}
+	/* and what B repeats along must not be left by A */
+	for (int i = 0; i < a->n; i++) {
+		bool used = false;
+		for (int j = 0; j < b->n; j++)
+			used |= b->map[j].var == a->inner[i];
+		if (!used && sub_leaves(m->w->p, &a->map[i], a->inner[i]))
+			return false;
+	}
 	return true;
 }
 
@@ -155,7 +241,7 @@ static bool within(struct sub_match *m, const struct sub_term *const *arg)
 	for (int i = 0; i < b->vars; i++) {
 		bool found = false;
 		for (int j = 0; j < a->n; j++)
-			found |= a->map[j].var == b->var[i];
+			found |= sub_map_uses(&a->map[j], b->var[i]);
 		if (!found)
 			return false;
 	}
@@ -182,7 +268,7 @@ static const struct {
     {"nonnegative", nonnegative}, {"normal", normal}, {"moderate", moderate}, {"above", above},
     {"same", same},	      {"plain", plain},	  {"lacks", lacks},	  {"countable", ranges_over_dimension},
     {"renames", renames},     {"whole", whole},	  {"unused", unused},	  {"within", within},
-    {"looks_up", looks_up},
+    {"looks_up", looks_up}, {"inside", inside}, {"keeps", keeps_fill}, {"onto", onto}, {"nests", nests},
 };
 
 int sub_find_predicate(const char *name, size_t length)

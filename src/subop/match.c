@@ -96,18 +96,13 @@ static bool bind_axis(struct sub_match *m, int index, const struct sub_value *v,
 static struct sub_map renamed_map(const struct sub_value *v, const struct sub_use *u, int d)
 {
 	struct sub_map map = v->map[d];
-	for (int j = 0; map.var >= 0 && j < v->vars; j++)
-		if (v->var[j] == map.var) {
+	for (int j = 0; j < v->vars; j++) {
+		if (v->map[d].var == v->var[j])
 			map.var = u->var[j];
-			break;
-		}
+		if (map.scale2 && v->map[d].var2 == v->var[j])
+			map.var2 = u->var[j];
+	}
 	return map;
-}
-
-static bool same_map(const struct sub_map *a, const struct sub_map *b)
-{
-	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
-	       a->offset == b->offset;
 }
 
 /* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one for a plain
@@ -116,7 +111,7 @@ static int known_dimension(const struct sub_match *m, const struct sub_move *mov
 			   const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
-		if (same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
+		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
 		    !sub_use_has(so_far, move->inner[i]))
 			return move->inner[i];
 	return -1;
@@ -138,8 +133,12 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 static bool bind_move(struct sub_match *m, struct sub_move *move, const struct sub_value *v, const struct sub_use *u,
 		      struct sub_use *inside)
 {
-	bool first = !move->bound;
+	bool first = !move->bound, fills = v->fills;
+	if (!first && (move->fills != fills || (fills && memcmp(&move->fill, &v->fill, sizeof v->fill) != 0)))
+		return false;
 	move->bound = true;
+	move->fills = fills;
+	move->fill = v->fill;
 	*inside = (struct sub_use){.value = v->arg[0].value};
 	for (int d = 0; d < v->arg[0].vars; d++) {
 		struct sub_map map = renamed_map(v, u, d);
@@ -197,6 +196,20 @@ static bool match_cond(struct sub_match *m, const struct sub_term *t, const stru
 	return true;
 }
 
+/* A reshape: its leads keep their names, what it makes of the rest is its own affair. */
+static bool match_reshape(struct sub_match *m, const struct sub_term *t, const struct sub_use *u)
+{
+	const struct sub_value *v = sub_at(m->w->p, u->value);
+	struct sub_use inside = v->arg[0];
+	for (int i = 0; i < inside.vars; i++)
+		if (m->w->p->vars.at[inside.var[i]].set == SUB_DIM)
+			inside.var[i] = sub_fresh(m, inside.var[i]);
+	for (int i = 0; i < inside.vars; i++)
+		if (inside.var[i] < 0)
+			return false;
+	return match(m, t->arg[0], inside);
+}
+
 static bool match_op(struct sub_match *m, const struct sub_term *t, const struct sub_use *u)
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
@@ -217,7 +230,7 @@ static bool match_op(struct sub_match *m, const struct sub_term *t, const struct
 	case SUB_REDUCE:
 		return match_reduce(m, t, v, u);
 	default:
-		return match_cond(m, t, v, u);
+		return v->op == SUB_COND ? match_cond(m, t, v, u) : match_reshape(m, t, u);
 	}
 }
 

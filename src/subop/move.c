@@ -62,29 +62,50 @@ static bool same_extents(const struct sub_program *p, const struct sub_use *a, c
 	return true;
 }
 
+bool sub_leaves(const struct sub_program *p, const struct sub_map *map, int inner)
+{
+	int64_t least, most;
+	if (map->function != SUB_AFFINE || p->vars.at[inner].set != SUB_DIM)
+		return false;
+	return !sub_map_range(p, map, &least, &most) || least < 0 || most >= p->vars.at[inner].extent;
+}
+
+static bool add_var(struct sub_value *v, int var)
+{
+	struct sub_use so_far = {.vars = v->vars};
+	memcpy(so_far.var, v->var, sizeof so_far.var);
+	if (var < 0 || sub_use_has(&so_far, var))
+		return true;
+	if (v->vars == SUB_MAX_VARS)
+		return false;
+	v->var[v->vars++] = var;
+	return true;
+}
+
+/* The maps of v over u.  What never leaves its dimension has no fill. */
 static struct sub_use moved_by(struct sub_match *m, struct sub_value v, struct sub_use u)
 {
 	struct sub_use out;
+	bool leaves = false;
 	if (only_renames(&v, &u, &out) && same_extents(m->w->p, &u, &out))
 		return out;
 	v.op = SUB_ASSIGN;
 	v.arg[0] = u;
 	for (int i = 0; i < u.vars; i++) {
-		struct sub_use so_far = {.vars = v.vars};
-		memcpy(so_far.var, v.var, sizeof so_far.var);
-		if (v.map[i].var < 0 || sub_use_has(&so_far, v.map[i].var))
-			continue;
-		if (v.vars == SUB_MAX_VARS)
+		leaves |= sub_leaves(m->w->p, &v.map[i], u.var[i]);
+		if (!add_var(&v, v.map[i].var) || (v.map[i].scale2 && !add_var(&v, v.map[i].var2)))
 			return none;
-		v.var[v.vars++] = v.map[i].var;
 	}
+	if (leaves && !v.fills)
+		return none;
+	v.fills &= leaves;
 	sort_vars(m, v.var, v.vars);
 	return sub_make(m->w, v);
 }
 
 struct sub_use sub_moved(struct sub_match *m, const struct sub_move *move, struct sub_use u)
 {
-	struct sub_value v = {0};
+	struct sub_value v = {.fills = move->fills, .fill = move->fill};
 	for (int i = 0; i < u.vars; i++) {
 		const struct sub_map *map = map_of(move, u.var[i]);
 		v.map[i] = map ? *map : identity(u.var[i]);
@@ -92,22 +113,51 @@ struct sub_use sub_moved(struct sub_match *m, const struct sub_move *move, struc
 	return u.value.i ? moved_by(m, v, u) : none;
 }
 
-/* The map that applies `second` where `first` leads; false when no map does. */
-static bool chain(const struct sub_map *first, const struct sub_map *second, struct sub_map *out)
+/* Adds scale times an index to a map; false when no map is that. */
+static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t scale)
 {
+	int var[] = {index->var, index->scale2 ? index->var2 : -1};
+	int64_t by[] = {index->scale, index->scale2}, offset;
+	if (__builtin_mul_overflow(scale, index->offset, &offset) || __builtin_add_overflow(out->offset, offset, &out->offset))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		int64_t step;
+		if (var[i] < 0 || !by[i] || !scale)
+			continue;
+		if (__builtin_mul_overflow(scale, by[i], &step))
+			return false;
+		if (out->var == var[i] || out->var < 0) {
+			out->scale = out->var < 0 ? step : out->scale + step;
+			out->var = var[i];
+		} else if (!out->scale2 || out->var2 == var[i]) {
+			out->scale2 = out->scale2 ? out->scale2 + step : step;
+			out->var2 = var[i];
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The map that applies `second` where A leads; false when no map does. */
+static bool chain(const struct sub_move *a, const struct sub_map *second, struct sub_map *out)
+{
+	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
-	if (second->var < 0)
-		return true;
+	if (!first)
+		return second->var < 0;
 	if (second->function != SUB_AFFINE) {
 		out->var = first->var;
 		return sub_is_identity(first);
 	}
-	*out = *first;
-	if (first->function != SUB_AFFINE)
+	if (first->function != SUB_AFFINE) {
+		*out = *first;
 		return sub_is_identity(second);
-	out->scale = first->scale * second->scale;
-	out->offset = second->scale * first->offset + second->offset;
-	return true;
+	}
+	*out = (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = second->offset};
+	const struct sub_map *other = second->scale2 ? map_of(a, second->var2) : NULL;
+	return add_index(out, first, second->scale) &&
+	       (!second->scale2 || (other && other->function == SUB_AFFINE && add_index(out, other, second->scale2)));
 }
 
 /* compose(A, B, x) is A(B(x)). */
@@ -115,14 +165,11 @@ struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
 	struct sub_use x = sub_build(m, call->arg[2]);
-	struct sub_value v = {0};
-	for (int i = 0; i < x.vars; i++) {
-		const struct sub_map *second = i < b->n ? &b->map[i] : NULL;
-		const struct sub_map *first = second && second->var >= 0 ? map_of(a, second->var) : NULL;
-		struct sub_map still = identity(second ? second->var : -1);
-		if (!second || !chain(first ? first : &still, second, &v.map[i]))
+	const struct sub_move *fills = b->fills ? b : a;
+	struct sub_value v = {.fills = fills->fills, .fill = fills->fill};
+	for (int i = 0; i < x.vars; i++)
+		if (i >= b->n || !chain(a, &b->map[i], &v.map[i]))
 			return none;
-	}
 	return x.value.i ? moved_by(m, v, x) : none;
 }
 
@@ -149,7 +196,7 @@ struct sub_use sub_through(struct sub_match *m, const struct sub_term *call)
 	for (int i = 0; i < b.vars; i++) {
 		int inner = -1, used = 0;
 		for (int j = 0; j < a->n; j++) {
-			used += a->map[j].var == b.var[i];
+			used += sub_map_uses(&a->map[j], b.var[i]);
 			if (a->map[j].var == b.var[i] && sub_is_identity(&a->map[j]))
 				inner = a->inner[j];
 		}
@@ -175,10 +222,9 @@ struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
 		struct sub_map *map = &a.map[i];
 		if (a.inner[i] != j->var)
 			continue;
-		int64_t last = map->var < 0 ? 0 : map->scale * (p->vars.at[map->var].extent - 1), low = map->offset, high = low;
-		if (map->function != SUB_AFFINE)
+		int64_t low, high;
+		if (!sub_map_range(p, map, &low, &high))
 			return none;
-		*(last < 0 ? &low : &high) += last;
 		int side = low >= first;
 		if (!side && high >= first)
 			return none;
@@ -187,12 +233,6 @@ struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
 		return sub_moved(m, &a, sub_build(m, call->arg[2 + side]));
 	}
 	return none;
-}
-
-static bool same_map(const struct sub_map *a, const struct sub_map *b)
-{
-	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
-	       a->offset == b->offset;
 }
 
 /* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first ends. */
@@ -207,13 +247,13 @@ struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
 			return none;
 		const struct sub_map *f = &a->map[i], *g = &b->map[i];
 		v.map[i] = *f;
-		if (f->var == j->side[0]) {
+		if (f->var == j->side[0] && !f->scale2) {
 			int64_t extent = m->w->p->vars.at[f->var].extent;
-			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] ||
+			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] || g->scale2 ||
 			    f->scale != g->scale || g->offset != f->offset + f->scale * extent)
 				return none;
 			v.map[i].var = j->var;
-		} else if (!same_map(f, g)) {
+		} else if (!sub_same_map(f, g)) {
 			return none;
 		}
 	}

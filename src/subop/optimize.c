@@ -231,8 +231,10 @@ static struct sub_value renamed_value(struct sub_program *to, const struct sub_p
 	for (int a = 0; a < v->args; a++)
 		for (int i = 0; i < v->arg[a].vars; i++)
 			out.arg[a].var[i] = same_var(to, from, v->arg[a].var[i]);
-	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
 		out.map[i].var = same_var(to, from, v->map[i].var);
+		out.map[i].var2 = same_var(to, from, v->map[i].var2);
+	}
 	if (sub_class_of(v->op) == SUB_REDUCE)
 		out.reduced = same_var(to, from, v->reduced);
 	return out;
@@ -336,6 +338,7 @@ static void copy_declarations(struct sub_program *to, const struct sub_program *
 {
 	to->name = from->name;
 	to->children = from->children;
+	to->tree = from->tree;
 	for (size_t i = 0; i < from->params.n; i++)
 		vec_push(to->arena, &to->params, copy_tensor(to, from, &from->params.at[i]));
 	for (size_t i = 0; i < from->states.n; i++)

@@ -180,6 +180,9 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	case SUB_MAX:
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
+		return v->fills ? either(a, (struct sub_range){v->fill, v->fill, isnan(v->fill)}) : a;
+	case SUB_RESHAPE:
+	case SUB_NOP:
 		return a;
 	case SUB_COND:
 		return either(a, b);
@@ -212,32 +215,19 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 {
 	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : NULL;
 	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : NULL;
-	f->uniform = v->op == SUB_CONST || (v->op == SUB_ASSIGN && a->uniform) ||
+	f->uniform = v->op == SUB_CONST || ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
+		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
 		     (v->op == SUB_COND && a->uniform && b->uniform && a->number == b->number &&
 		      signbit(a->number) == signbit(b->number));
 	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
 }
 
+enum { OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
+
+/* A concatenation is a choice of index. */
 static double weight_of(enum sub_op op)
 {
-	switch (op) {
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-		return 80;
-	case SUB_REC:
-	case SUB_SQRT:
-		return 20;
-	case SUB_NEG:
-		return 2;
-	case SUB_ASSIGN:
-		return 1;
-	case SUB_COND:
-		return 0; /* a choice of index */
-	default:
-		return 4;
-	}
+	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_row_of(op)->weight;
 }
 
 /* One for being there, and for each element what its operator weighs.  Values of weights alone are computed once, or,

@@ -4,8 +4,6 @@
  * extent that no earlier dimension has), so that values that differ in names alone are one. */
 #include "subop/rewrite.h"
 
-#include <math.h>
-
 static const struct sub_use none = {.value = {0}};
 
 /* --- canonical names --- */
@@ -34,14 +32,18 @@ static int renamed(const struct renaming *r, int var)
 
 static void rename_args(const struct sub_program *p, struct sub_value *v, const struct renaming *r)
 {
-	for (int a = 0; a < v->args && v->op != SUB_ASSIGN; a++)
+	bool moves = v->op == SUB_ASSIGN || v->op == SUB_RESHAPE;
+	for (int a = 0; a < v->args && !moves; a++)
 		for (int i = 0; i < v->arg[a].vars; i++)
 			v->arg[a].var[i] = renamed(r, v->arg[a].var[i]);
-	if (v->op != SUB_ASSIGN)
+	if (!moves)
 		return;
-	for (int i = 0; i < v->arg[0].vars; i++)
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
 		if (v->map[i].var >= 0)
 			v->map[i].var = renamed(r, v->map[i].var);
+		if (v->map[i].scale2)
+			v->map[i].var2 = renamed(r, v->map[i].var2);
+	}
 	v->arg[0] = sub_as_is(p, v->arg[0].value);
 }
 
@@ -117,8 +119,7 @@ static bool distinct(const int *var, int n)
 struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 {
 	struct sub_use u = none;
-	enum sub_class class = sub_class_of(v.op);
-	for (v.args = 0; class != SUB_SOURCE && v.args < (class == SUB_BINARY || v.op == SUB_COND ? 2 : 1); v.args++)
+	for (v.args = 0; v.args < sub_row_of(v.op)->arity; v.args++)
 		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
 			return none;
 	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) || (v.op == SUB_ASSIGN && !w->importing && !may_move(w, &v)))
@@ -147,7 +148,7 @@ int sub_index_of(const struct sub_match *m, const struct sub_term *t)
 		return var;
 	const struct sub_move *move = &m->move[t->inside];
 	for (int i = 0; i < move->n; i++)
-		if (move->map[i].var == var && sub_is_identity(&move->map[i]))
+		if (sub_map_uses(&move->map[i], var))
 			return move->inner[i];
 	return -1;
 }
@@ -198,11 +199,26 @@ struct sub_use sub_concatenate(struct sub_match *m, int axis, const int *sides, 
 	return n[0] == n[1] ? sub_make(m->w, v) : none;
 }
 
+/* The reshape to the dimensions of what is replaced. */
+static struct sub_use reshaped(struct sub_match *m, struct sub_use x)
+{
+	struct sub_value v = {.op = SUB_RESHAPE, .arg = {x}, .vars = m->root.vars};
+	const struct sub_program *p = m->w->p;
+	bool same = x.vars == m->root.vars;
+	for (int i = 0; i < x.vars && same; i++)
+		same = p->vars.at[x.var[i]].set == p->vars.at[m->root.var[i]].set &&
+		       p->vars.at[x.var[i]].extent == p->vars.at[m->root.var[i]].extent;
+	memcpy(same ? x.var : v.var, m->root.var, sizeof v.var);
+	return same ? x : sub_make(m->w, v);
+}
+
 static struct sub_use build_operator(struct sub_match *m, const struct sub_term *t)
 {
 	struct sub_value v = {.op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
 	for (int a = 0; a < t->args; a++)
 		v.arg[a] = sub_build(m, t->arg[a]);
+	if (v.op == SUB_RESHAPE)
+		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
 		return sub_concatenate(m, sub_index_of(m, t), m->index[t->index].side, v.arg[0], v.arg[1]);
 	if (t->class == SUB_REDUCE) {
@@ -254,32 +270,6 @@ struct sub_use sub_build_replacement(struct sub_match *m)
 
 /* --- functions --- */
 
-static double computed(enum sub_op op, double a, double b)
-{
-	switch (op) {
-	case SUB_NEG:
-		return -a;
-	case SUB_REC:
-		return 1 / a;
-	case SUB_EXP:
-		return exp(a);
-	case SUB_LOG:
-		return log(a);
-	case SUB_SQRT:
-		return sqrt(a);
-	case SUB_SIGMOID:
-		return 1 / (1 + exp(-a));
-	case SUB_TANH:
-		return tanh(a);
-	case SUB_ADD:
-		return a + b;
-	case SUB_MULTIPLY:
-		return a * b;
-	default:
-		return a > b || a != a ? a : b;
-	}
-}
-
 /* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic gives (one
  * operation in binary64 on binary32 operands, rounded once more, is that); in more digits where they round to it. */
 static double folded(struct sub_match *m, const struct sub_term *call, bool *exact)
@@ -289,7 +279,7 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
 		x[a] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
-	double here = computed(op, (float)x[0], (float)x[1]), wide = computed(op, x[0], x[1]);
+	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
 	*exact = op == SUB_NEG || op == SUB_SMAX || ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;
 }

@@ -85,6 +85,8 @@ struct sub_move {
 	bool bound;
 	int n, inner[SUB_MAX_VARS];
 	struct sub_map map[SUB_MAX_VARS];
+	bool fills; /* a map may leave its dimension: what is there is `fill` */
+	double fill;
 };
 
 struct sub_bound_index {
@@ -117,6 +119,9 @@ bool sub_match_next(struct sub_match *, bool first);
 /* A variable of the range of this one that has no meaning in the match yet; -1 = there is none. */
 int sub_fresh(struct sub_match *, int like);
 int sub_fresh_extent(struct sub_match *, int64_t extent);
+
+/* Whether an index of a dimension, which is named `inner`, may be outside of it. */
+bool sub_leaves(const struct sub_program *, const struct sub_map *, int inner);
 
 /* --- conditions (condition.c) --- */
 
@@ -157,7 +162,18 @@ const char *sub_describe(struct rewriter *, sub_ref, const struct sub_term *as);
 
 static inline bool sub_is_identity(const struct sub_map *m)
 {
-	return m->function == SUB_AFFINE && m->var >= 0 && m->scale == 1 && m->offset == 0;
+	return m->function == SUB_AFFINE && m->var >= 0 && m->scale == 1 && m->offset == 0 && !m->scale2;
+}
+
+static inline bool sub_map_uses(const struct sub_map *m, int var)
+{
+	return m->var == var || (m->scale2 && m->var2 == var);
+}
+
+static inline bool sub_same_map(const struct sub_map *a, const struct sub_map *b)
+{
+	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
+	       a->offset == b->offset && a->scale2 == b->scale2 && (!a->scale2 || a->var2 == b->var2);
 }
 
 static inline bool sub_use_has(const struct sub_use *u, int var)

@@ -285,6 +285,8 @@ struct sub_forest {
 	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements] */
 };
 
+/* An elementwise operator in binary64. */
+double sub_compute(enum sub_op, double a, double b);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] are binary32. */
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,
