@@ -75,6 +75,7 @@ unit_tests = \
 	%D%/subop/random_lower_test \
 	%D%/subop/random_rewrite_test \
 	%D%/subop/families_test \
+	%D%/subop/fold_test \
 	%D%/subop/subop_test
 shell_tests = \
 	%D%/api/header_test.sh \

@@ -57,16 +57,27 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	return sub_verify(&c->program, c->diags);
 }
 
-static bool make_schedule(struct compilation *c)
+static bool make_plan(struct compilation *c)
 {
-	const char *text = c->options->schedule;
+	const char *text = c->options->schedule ? c->options->schedule : "";
 	const struct target *target = target_find(c->options->target);
+	struct sched_fusion fusion;
 	if (!target)
 		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
 				"targets are native, generic, avx2, avx512", "there is no target '%s'",
 				c->options->target);
-	sched_make_plan(&c->plan, c->arena, &c->program);
-	sched_choose(&c->sched, &c->plan, target);
+	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+		return false;
+	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
+	return sched_verify(&c->plan, c->diags);
+}
+
+static bool make_schedule(struct compilation *c)
+{
+	const char *text = c->options->schedule;
+	if (!make_plan(c))
+		return false;
+	sched_choose(&c->sched, &c->plan, c->plan.target);
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 
@@ -355,8 +366,11 @@ bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_mode
 	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = trace};
 	if (!make_program(&c, sizes))
 		return false;
+	if (!make_plan(&c))
+		return false;
 	*program = c.program;
-	sched_make_plan(plan, arena, program);
+	*plan = c.plan;
+	plan->p = program;
 	return true;
 }
 
