@@ -191,17 +191,20 @@ static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 }
 
 /* k is the index of one dimension, forwards or backwards, and reaches every element of it; what it reaches outside adds
- * nothing to the reduction. */
+ * nothing to the reduction, and where other dimensions are left the reduction of fills is the fill. */
 static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
 	int k = sub_index_of(m, arg[1]), at = -1;
 	int64_t least, most;
+	double kept = of_fills(m, a->fill);
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], k)) {
 			if (at >= 0)
 				return false;
 			at = i;
+		} else if (a->fills && sub_leaves(m->w->p, &a->map[i], a->inner[i]) && kept != a->fill) {
+			return false;
 		}
 	if (at < 0 || a->map[at].scale2 || (a->map[at].scale != 1 && a->map[at].scale != -1) ||
 	    !sub_map_range(m->w->p, &a->map[at], &least, &most) || least > 0 ||
