@@ -57,6 +57,7 @@ struct rewriter {
 	bool *barred; /* by parameter: its look-ups do not become tables */
 	bool importing; /* what is made stood there before: no question whether it should */
 	uint32_t root;	/* what is being replaced: no part of its replacement */
+	bool met_replaced; /* what was made had been replaced: its replacement was taken */
 	long attempts, applications, walks;
 	int sweep;
 };
