@@ -125,6 +125,9 @@ int sub_fresh_extent(struct sub_match *, int64_t extent);
 /* Whether an index of a dimension, which is named `inner`, may be outside of it. */
 bool sub_leaves(const struct sub_program *, const struct sub_map *, int inner);
 
+/* Whether any of a move's does, so that its fill is read. */
+bool sub_fills(const struct sub_match *, const struct sub_move *);
+
 /* --- conditions (condition.c) --- */
 
 int sub_find_predicate(const char *name, size_t length);
