@@ -33,8 +33,13 @@ struct sub_note {
 	long visited;	  /* by this walk */
 };
 
+/* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone, and only
+ * when an argument became a move or a concatenation; a rule that changes disorder alone does not make one of what was
+ * none, so all applications together end. */
 struct sub_measure {
-	double cost, disorder;
+	double cost;
+	double constants; /* operations on weights, which cost nothing */
+	double disorder;
 };
 
 /* A value whose uses changed while an application is on trial. */
