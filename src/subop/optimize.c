@@ -15,7 +15,7 @@ struct rules {
 	VEC(const struct sub_parsed *) at[SUB_OPS];
 };
 
-enum { ROUNDS = 3 }; /* in which rules are tried everywhere */
+enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
 
 struct optimizer {
 	struct rewriter w;
