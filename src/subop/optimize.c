@@ -10,16 +10,16 @@
  * rebuilding a value on replaced arguments never raises it: rewriting ends. */
 #include "subop/rewrite.h"
 
-/* The rules that may apply at each operator, in the order of the table. */
+/* The rules that may apply at one operator, in the order of the table. */
 struct rules {
-	VEC(const struct sub_parsed *) at[SUB_OPS];
+	VEC(const struct sub_parsed *) all;
 };
 
 enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
 
 struct optimizer {
 	struct rewriter w;
-	struct rules rules;
+	struct rules *rules; /* by operator */
 	const struct sub_program *from;
 	struct sub_program *to;
 	VEC(uint32_t) stack;
@@ -42,14 +42,15 @@ static bool may_root(const struct sub_term *t, enum sub_op op)
 static void prepare_rules(struct optimizer *o)
 {
 	const struct sub_options *options = o->w.options;
+	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
 	for (int i = 0; i < sub_rule_count; i++) {
 		const struct sub_rule *rule = &sub_rules[i];
 		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
 			continue;
 		const struct sub_parsed *parsed = sub_parse_rule(o->w.arena, rule, NULL);
-		for (int op = 0; parsed && op < SUB_OPS; op++)
+		for (int op = 0; parsed && op < sub_op_count; op++)
 			if (may_root(parsed->pattern, op))
-				vec_push(o->w.arena, &o->rules.at[op], parsed);
+				vec_push(o->w.arena, &o->rules[op].all, parsed);
 	}
 }
 
@@ -191,9 +192,9 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 
 static bool apply_any(struct optimizer *o, sub_ref at)
 {
-	enum sub_op op = sub_at(o->w.p, at)->op;
-	for (size_t i = 0; i < o->rules.at[op].n; i++)
-		if (apply(&o->w, o->rules.at[op].at[i], at))
+	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
+	for (size_t i = 0; i < rules->all.n; i++)
+		if (apply(&o->w, rules->all.at[i], at))
 			return true;
 	return false;
 }

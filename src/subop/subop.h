@@ -183,6 +183,8 @@ bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_row *sub_row_of(enum sub_op);
+/* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
+extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
