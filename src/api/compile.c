@@ -403,7 +403,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 /* --- dumps --- */
 
-static const char *const before_passes[] = {"ra", "subop", "sched", "lower"};
+static const char *const before_passes[] = {"ra", "written", "derivation", "subop", "sched", "lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
 enum {
 	BEFORE = sizeof before_passes / sizeof *before_passes,
@@ -451,11 +451,17 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		  const int64_t *sizes, const struct compile_options *options, const char *stage,
 		  struct str *s)
 {
-	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
+	struct sub_trace trace = {.texts = strcmp(stage, "derivation") == 0};
+	struct compilation c = {
+	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = &trace};
 	if (strcmp(stage, "ra") == 0)
 		return ra_print(model, s), true;
 	if (!make_program(&c, sizes))
 		return false;
+	if (strcmp(stage, "written") == 0)
+		return sub_print(&c.written, s), true;
+	if (trace.texts)
+		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
 		return sub_print(&c.program, s), true;
 	if (!make_schedule(&c))

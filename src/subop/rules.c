@@ -70,7 +70,7 @@ static bool find_op(const char *word, size_t n, struct sub_term *t)
 			t->args = c == SUB_BINARY ? 2 : 1;
 			return true;
 		}
-	for (int op = 0; op < SUB_OPS; op++)
+	for (int op = 0; op < sub_op_count; op++)
 		if (sub_class_of(op) != SUB_SOURCE && op != SUB_ASSIGN && strlen(sub_spelling(op)) == n &&
 		    strncmp(sub_spelling(op), word, n) == 0) {
 			t->kind = SUB_TERM_OP;
