@@ -15,11 +15,10 @@ struct scene {
 };
 
 struct instance_move {
-	bool bound, rows;
-	struct scene inside;
+	bool bound;
+	struct scene around, inside;
 	struct sub_map map[MOST_AVAILABLE]; /* by dimension inside */
-	bool token;			    /* the first one is a row that a token picks */
-	int repeated;			    /* a dimension around that no map looks at; -1 = none */
+	int repeated;			    /* a dimension around, or the edge, that no map looks at; -1 = none */
 	bool fills;
 	double fill;
 };
@@ -34,6 +33,8 @@ struct instance {
 	struct instance_move move[SUB_MAX_NAMES];
 	enum sub_op op[3];
 	int names; /* of dimensions, so far */
+	struct rewriter w; /* gives values the names that rules give them */
+	struct sub_options options;
 	bool failed;
 };
 
@@ -51,8 +52,8 @@ static inline int new_dim(struct instance *in, int64_t extent)
 
 static inline struct sub_use made(struct instance *in, struct sub_value v)
 {
-	sub_ref r = in->failed ? (sub_ref){0} : add_value(&in->g, v);
-	return r.i ? use_of(&in->g, r) : give_up(in);
+	struct sub_use u = in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : sub_make(&in->w, v);
+	return u.value.i ? u : give_up(in);
 }
 
 static inline bool uses_var(const struct sub_use *u, int var)
@@ -89,13 +90,23 @@ static inline int choose_dims(const struct instance *in, const struct scene *s, 
 	return n;
 }
 
-static inline struct sub_use leaf_number(struct instance *in, int n, const int *vars)
+/* As it is, or repeated over dimensions, perhaps over edges. */
+static inline struct sub_use leaf_number(struct instance *in, const struct scene *s, double number, int n, const int *vars)
 {
-	static const double numbers[] = {0, 1, -1, 2, 0.5, -3, -0.0, 3, 100, 1e-3, -100};
-	sub_ref c = constant_of(in->b, numbers[random_below(sizeof numbers / sizeof *numbers)]);
+	sub_ref c = constant_of(in->b, number);
+	int all[TENSOR_MAX_RANK + 2], leads = 0;
 	if (random_below(2))
 		return use_of(&in->g, c);
-	return made(in, move_of(in->b, SUB_ASSIGN, c, n, vars));
+	if (s->edges && random_below(2))
+		all[leads++] = in->b->p.node, all[leads++] = in->b->p.edge;
+	memcpy(all + leads, vars, n * sizeof *vars);
+	return made(in, move_of(in->b, SUB_ASSIGN, c, leads + n, all));
+}
+
+static inline double random_number(void)
+{
+	static const double numbers[] = {0, 1, -1, 2, 0.5, -3, -0.0, 3, 100, 1e-3, -100};
+	return numbers[random_below(sizeof numbers / sizeof *numbers)];
 }
 
 static inline sub_ref leaf_source(struct instance *in, const struct scene *s, int n, const int *vars, const int64_t *shape)
@@ -166,7 +177,7 @@ static inline struct sub_use leaf(struct instance *in, const struct scene *s)
 		return sees(in, s, &u) ? u : give_up(in);
 	}
 	if (random_below(7) == 0)
-		return leaf_number(in, n, vars);
+		return leaf_number(in, s, random_number(), n, vars);
 	sub_ref x = leaf_source(in, s, n, vars, shape);
 	if (!x.i)
 		return give_up(in);
@@ -215,18 +226,46 @@ static inline struct sub_use instantiate_reduce(struct instance *in, const struc
 	return made(in, (struct sub_value){.op = operator_of(in, t), .arg = {u}, .reduced = *k});
 }
 
+/* Two values with the same dimensions but for the axis, joined along it. */
+static inline struct sub_use join_sides(struct instance *in, int axis, const int *sides, struct sub_use x, struct sub_use y)
+{
+	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
+	int dims[2] = {0, 0};
+	for (int a = 0; a < 2 && !in->failed; a++)
+		for (int i = 0; i < v.arg[a].vars; i++) {
+			int var = v.arg[a].var[i];
+			bool lead = !is_dim(&in->g, var), there = false;
+			for (int k = 0; k < v.vars; k++)
+				there |= v.var[k] == var;
+			if (lead && !there)
+				v.var[v.vars++] = var;
+			dims[a] += !lead;
+		}
+	if (in->failed || dims[0] != dims[1] || !dims[0] || v.vars + dims[0] > SUB_MAX_VARS)
+		return give_up(in);
+	for (int d = 0; d < dims[0]; d++) {
+		int left = x.var[x.vars - dims[0] + d], right = y.var[y.vars - dims[1] + d];
+		bool here = left == sides[0];
+		if (here ? right != sides[1] : left != right)
+			return give_up(in);
+		v.axis = here ? v.vars : v.axis;
+		v.var[v.vars++] = here ? axis : left;
+	}
+	return made(in, v);
+}
+
 /* Both sides must have the same dimensions but for the axis. */
 static inline struct sub_use instantiate_cond(struct instance *in, const struct sub_term *t, const struct scene *s)
 {
 	int *j = &in->index[t->index], at = 0;
-	struct sub_value v = {.op = SUB_COND};
+	struct sub_value v = {0};
 	if (*j < 0 && s->n)
 		*j = s->dim[random_below(s->n)];
 	while (at < s->n && s->dim[at] != *j)
 		at++;
 	if (at == s->n || extent_of(&in->g, *j) < 2 || in->side[t->index][0] >= 0)
 		return give_up(in);
-	int64_t all = extent_of(&in->g, *j), first = 1 + random_below(all - 1), dims[2] = {0, 0};
+	int64_t all = extent_of(&in->g, *j), first = 1 + random_below(all - 1);
 	for (int a = 0; a < 2 && !in->failed; a++) {
 		struct scene side = *s;
 		side.dim[at] = in->side[t->index][a] = new_dim(in, a ? all - first : first);
@@ -236,66 +275,66 @@ static inline struct sub_use instantiate_cond(struct instance *in, const struct 
 			v.arg[a] = made(in, wide);
 		}
 	}
-	for (int a = 0; a < 2 && !in->failed; a++)
-		for (int i = 0; i < v.arg[a].vars; i++) {
-			int var = v.arg[a].var[i];
-			bool lead = !is_dim(&in->g, var);
-			if (lead && !uses_var(&(struct sub_use){.vars = v.vars, .var = {v.var[0], v.var[1]}}, var))
-				v.var[v.vars++] = var;
-			dims[a] += !lead;
-		}
-	if (in->failed || dims[0] != dims[1] || !dims[0])
-		return give_up(in);
-	for (int d = 0; d < dims[0]; d++) {
-		int x = v.arg[0].var[v.arg[0].vars - dims[0] + d], y = v.arg[1].var[v.arg[1].vars - dims[1] + d];
-		bool axis = x == in->side[t->index][0];
-		if (axis ? y != in->side[t->index][1] : x != y)
-			return give_up(in);
-		v.axis = axis ? v.vars : v.axis;
-		v.var[v.vars++] = axis ? *j : x;
+	struct sub_use u = join_sides(in, *j, in->side[t->index], v.arg[0], v.arg[1]);
+	return !in->failed && uses_var(&u, *j) ? u : give_up(in);
+}
+
+/* A dimension inside, and how it is reached: by a token, by one around as it is, a part of it or shifted, or anyhow. */
+static inline void add_inside(struct instance *in, struct instance_move *m, int kind, bool token)
+{
+	const struct scene *s = &m->around;
+	struct sub_value around = {.vars = s->n};
+	int64_t extent = ANY(1, 2, 3, 4, 5);
+	int like = s->n ? s->dim[random_below(s->n)] : -1, d = m->inside.n;
+	bool leaves = random_below(2);
+	memcpy(around.var, s->dim, s->n * sizeof *s->dim);
+	if (token) {
+		extent = ROWS;
+		m->map[d] = (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = in->b->p.node};
+	} else if (kind && like >= 0) {
+		for (int i = 0; i < d; i++)
+			if (m->map[i].function == SUB_AFFINE && m->map[i].var == like)
+				return;
+		int64_t more = kind == 2 ? random_below(4) : 0;
+		extent = extent_of(&in->g, like) + more;
+		m->map[d] = map_of(like, 1, more ? random_below(1 + more) : 0);
+		m->map[d].offset -= kind == 2 && random_below(6) == 0;
+	} else {
+		m->map[d] = random_map(&in->g, &around, extent, &leaves);
 	}
-	bool has = false;
-	for (int i = 0; i < v.vars; i++)
-		has |= v.var[i] == *j;
-	return has ? made(in, v) : give_up(in);
+	m->inside.dim[m->inside.n++] = new_dim(in, extent);
 }
 
 static inline void bind_instance_move(struct instance *in, struct instance_move *m, const struct scene *s)
 {
-	struct sub_value around = {.vars = s->n};
-	m->bound = true;
-	m->rows = s->rows && random_below(2);
-	m->token = s->rows && !m->rows && in->g.token >= 0 && random_below(3) == 0;
-	m->inside = (struct scene){.rows = m->rows};
-	m->repeated = -1;
-	memcpy(around.var, s->dim, s->n * sizeof *s->dim);
-	int n = 1 + random_below(2), plain = random_below(3);
-	bool leaves = false;
-	for (int d = 0; d < n; d++) {
-		int64_t extent = ANY(1, 2, 3, 4, 5);
-		int like = s->n ? s->dim[random_below(s->n)] : -1;
-		if (plain && like >= 0) {
-			bool taken = false;
-			for (int i = 0; i < d; i++)
-				taken |= m->map[i].function == SUB_AFFINE && m->map[i].var == like;
-			if (taken)
-				continue;
-			extent = extent_of(&in->g, like) + (plain == 2 ? random_below(3) : 0);
-		}
-		bool may_leave = !plain && random_below(2), token = d == 0 && m->token;
-		m->inside.dim[m->inside.n] = new_dim(in, token ? ROWS : extent);
-		m->map[m->inside.n++] = token ? (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = in->b->p.node}
-					: plain && like >= 0
-					    ? map_of(like, 1, plain == 2 ? random_below(1 + extent - extent_of(&in->g, like)) : 0)
-					    : random_map(&in->g, &around, extent, &may_leave);
-		leaves |= !token && !plain && may_leave;
-	}
+	bool token = s->rows && in->g.token >= 0 && random_below(3) == 0;
+	int kind = random_below(3);
+	*m = (struct instance_move){.bound = true, .around = *s, .repeated = -1, .fills = true};
+	m->inside.rows = s->rows && random_below(token ? 6 : 2) == 0;
+	for (int n = 1 + random_below(2) + token; n > 0; n--)
+		add_inside(in, m, random_below(8) ? kind : random_below(3), token && !m->inside.n);
 	if (s->n && random_below(3) == 0)
 		m->repeated = s->dim[random_below(s->n)];
-	m->fills = leaves;
+	if (s->edges && random_below(2))
+		m->repeated = in->b->p.edge;
 	m->fill = ANY(0, 0, 0, 1, -2);
-	if (m->fills && random_below(6) == 0)
+	if (random_below(6) == 0)
 		m->fill = -INFINITY;
+}
+
+/* Under the other side of a cond the axis is another variable, and so is a dimension inside that follows it. */
+static inline void follow_axis(struct instance *in, struct instance_move *m, const struct scene *s)
+{
+	for (int k = 0; k < s->n && k < m->around.n; k++) {
+		int old = m->around.dim[k];
+		for (int d = 0; d < m->inside.n && old != s->dim[k]; d++)
+			if (m->map[d].function == SUB_AFFINE && m->map[d].var == old && m->map[d].scale == 1 && !m->map[d].offset &&
+			    !m->map[d].scale2 && extent_of(&in->g, m->inside.dim[d]) == extent_of(&in->g, old)) {
+				m->map[d].var = s->dim[k];
+				m->inside.dim[d] = new_dim(in, extent_of(&in->g, s->dim[k]));
+			}
+		m->around.dim[k] = s->dim[k];
+	}
 }
 
 static inline bool map_uses(const struct sub_map *m, int var)
@@ -310,6 +349,8 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 	bool wanted[MOST_AVAILABLE] = {false}, rows = false;
 	if (!m->bound)
 		bind_instance_move(in, m, s);
+	else
+		follow_axis(in, m, s);
 	v.arg[0] = instantiate(in, t->arg[0], &m->inside);
 	for (int i = 0; i < v.arg[0].vars && !in->failed; i++) {
 		int d = 0;
@@ -321,11 +362,17 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 		for (int k = 0; k < s->n; k++)
 			wanted[k] |= map_uses(&v.map[i], s->dim[k]) || s->dim[k] == m->repeated;
 	}
-	if (rows)
+	if (rows || m->repeated == in->b->p.edge)
 		v.var[v.vars++] = in->b->p.node;
+	if (m->repeated == in->b->p.edge)
+		v.var[v.vars++] = in->b->p.edge;
 	for (int k = 0; k < s->n; k++)
 		if (wanted[k])
 			v.var[v.vars++] = s->dim[k];
+	for (int i = 0; i < v.arg[0].vars; i++)
+		if (v.map[i].function == SUB_AFFINE && v.map[i].scale &&
+		    !uses_var(&(struct sub_use){.vars = v.vars, .var = {v.var[0], v.var[1], v.var[2], v.var[3], v.var[4], v.var[5]}}, v.map[i].var))
+			return give_up(in);
 	v.fills = m->fills;
 	v.fill = m->fill;
 	return made(in, v);
@@ -380,8 +427,12 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 	switch (t->kind) {
 	case SUB_TERM_NAME:
 		return instantiate_name(in, t->name, s);
-	case SUB_TERM_NUMBER:
-		return use_of(&in->g, constant_of(in->b, t->number));
+	case SUB_TERM_NUMBER: {
+		int vars[TENSOR_MAX_RANK];
+		int64_t shape[TENSOR_MAX_RANK];
+		int n = choose_dims(in, s, vars, shape);
+		return leaf_number(in, s, t->number, n, vars);
+	}
 	case SUB_TERM_MOVE:
 		return instantiate_move(in, t, s);
 	default:
@@ -393,6 +444,26 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 		for (int a = 0; a < t->args; a++)
 			v.arg[a] = instantiate(in, t->arg[a], s);
 		return made(in, v);
+	}
+}
+
+/* What a replacement wants to find: the argument of there(...), the concatenation of concatenated(...). */
+static inline void make_wanted(struct instance *in, const struct sub_term *t, const struct scene *s)
+{
+	if (t->kind == SUB_TERM_CALL && t->function == sub_find_function("there", 5)) {
+		instantiate(in, t->arg[0], s);
+	} else if (t->kind == SUB_TERM_CALL && t->function == sub_find_function("concatenated", 12)) {
+		int sides[2] = {in->index[t->arg[0]->name], in->index[t->arg[1]->name]};
+		int64_t extent = 0;
+		for (int a = 0; a < 2; a++)
+			if (is_dim(&in->g, sides[a]))
+				extent += extent_of(&in->g, sides[a]);
+			else
+				in->failed = true;
+		join_sides(in, new_dim(in, extent), sides, in->value[t->arg[2]->name], in->value[t->arg[4]->name]);
+	} else {
+		for (int a = 0; a < t->args; a++)
+			make_wanted(in, t->arg[a], s);
 	}
 }
 
@@ -410,8 +481,12 @@ static inline sub_ref make_instance(struct instance *in, struct bench *b, const 
 	vec_push(&b->arena, &b->p.inputs, (struct sub_input){.name = "word", .token = true});
 	for (s.n = 0; s.n < 1 + random_below(3); s.n++)
 		s.dim[s.n] = new_dim(in, ANY(1, 2, 3, 4, 5, 6));
+	in->w = (struct rewriter){.p = &b->p, .arena = &b->arena, .options = &in->options, .importing = true};
 	struct sub_use u = instantiate(in, rule->pattern, &s);
-	return in->failed || uses_var(&u, b->p.edge) || !size_of(&in->g, u.vars, u.var) ? (sub_ref){0} : u.value;
+	if (!in->failed && random_below(8))
+		make_wanted(in, rule->replacement, &s);
+	bool fits = !in->failed && !uses_var(&u, b->p.edge) && size_of(&in->g, u.vars, u.var);
+	return fits ? u.value : (sub_ref){0};
 }
 
 #endif
