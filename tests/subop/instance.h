@@ -35,7 +35,7 @@ struct instance {
 	int names; /* of dimensions, so far */
 	struct rewriter w; /* gives values the names that rules give them */
 	struct sub_options options;
-	bool failed;
+	bool failed, pattern; /* pattern: what is being made is it, and no part of a replacement */
 };
 
 static inline struct sub_use give_up(struct instance *in)
@@ -90,22 +90,24 @@ static inline int choose_dims(const struct instance *in, const struct scene *s, 
 	return n;
 }
 
-/* As it is, or repeated over dimensions, perhaps over edges. */
+/* As it is, or repeated over dimensions, rows and edges. */
 static inline struct sub_use leaf_number(struct instance *in, const struct scene *s, double number, int n, const int *vars)
 {
 	sub_ref c = constant_of(in->b, number);
 	int all[TENSOR_MAX_RANK + 2], leads = 0;
 	if (random_below(2))
 		return use_of(&in->g, c);
-	if (s->edges && random_below(2))
-		all[leads++] = in->b->p.node, all[leads++] = in->b->p.edge;
+	if (s->rows && random_below(2))
+		all[leads++] = in->b->p.node;
+	if (leads && s->edges && random_below(3))
+		all[leads++] = in->b->p.edge;
 	memcpy(all + leads, vars, n * sizeof *vars);
 	return made(in, move_of(in->b, SUB_ASSIGN, c, leads + n, all));
 }
 
 static inline double random_number(void)
 {
-	static const double numbers[] = {0, 1, -1, 2, 0.5, -3, -0.0, 3, 100, 1e-3, -100};
+	static const double numbers[] = {0, 1, -1, 2, 0.5, -3, -0.0, 0.1, 100, 1e-3, -0.7, 1.3};
 	return numbers[random_below(sizeof numbers / sizeof *numbers)];
 }
 
@@ -312,7 +314,7 @@ static inline void bind_instance_move(struct instance *in, struct instance_move 
 	*m = (struct instance_move){.bound = true, .around = *s, .repeated = -1, .fills = true};
 	m->inside.rows = s->rows && random_below(token ? 6 : 2) == 0;
 	for (int n = 1 + random_below(2) + token; n > 0; n--)
-		add_inside(in, m, random_below(8) ? kind : random_below(3), token && !m->inside.n);
+		add_inside(in, m, random_below(3) ? kind : random_below(3), token && !m->inside.n);
 	if (s->n && random_below(3) == 0)
 		m->repeated = s->dim[random_below(s->n)];
 	if (s->edges && random_below(2))
@@ -441,8 +443,10 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 		if (t->class == SUB_MOVE)
 			return (t->op == SUB_COND ? instantiate_cond : instantiate_reshape)(in, t, s);
 		v.op = operator_of(in, t);
+		/* a pattern's arguments match in either order */
+		bool turned = in->pattern && t->class == SUB_BINARY && random_below(2);
 		for (int a = 0; a < t->args; a++)
-			v.arg[a] = instantiate(in, t->arg[a], s);
+			v.arg[turned ? !a : a] = instantiate(in, t->arg[a], s);
 		return made(in, v);
 	}
 }
@@ -482,7 +486,9 @@ static inline sub_ref make_instance(struct instance *in, struct bench *b, const 
 	for (s.n = 0; s.n < 1 + random_below(3); s.n++)
 		s.dim[s.n] = new_dim(in, ANY(1, 2, 3, 4, 5, 6));
 	in->w = (struct rewriter){.p = &b->p, .arena = &b->arena, .options = &in->options, .importing = true};
+	in->pattern = true;
 	struct sub_use u = instantiate(in, rule->pattern, &s);
+	in->pattern = false;
 	if (!in->failed && random_below(8))
 		make_wanted(in, rule->replacement, &s);
 	bool fits = !in->failed && !uses_var(&u, b->p.edge) && size_of(&in->g, u.vars, u.var);
