@@ -72,6 +72,7 @@ unit_tests = \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
 	%D%/subop/move_test \
+	%D%/subop/optimize_test \
 	%D%/subop/random_lower_test \
 	%D%/subop/random_rewrite_test \
 	%D%/subop/families_test \

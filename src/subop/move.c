@@ -42,11 +42,11 @@ static void sort_vars(const struct sub_match *m, int *var, int n)
 /* The value under other names, when that is all that the maps do. */
 static bool only_renames(const struct sub_value *v, const struct sub_use *u, struct sub_use *out)
 {
-	*out = (struct sub_use){.value = u->value, .vars = u->vars};
+	*out = (struct sub_use){.value = u->value};
 	for (int i = 0; i < u->vars; i++) {
 		if (!sub_is_identity(&v->map[i]) || sub_use_has(out, v->map[i].var))
 			return false;
-		out->var[i] = v->map[i].var;
+		out->var[out->vars++] = v->map[i].var;
 	}
 	return true;
 }

@@ -56,9 +56,14 @@ static void prepare_rules(struct optimizer *o)
 
 /* --- one application --- */
 
+static bool is_counted(enum sub_op op)
+{
+	return op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_SUM;
+}
+
 static bool is_seen(enum sub_op op)
 {
-	return op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_SUM || op == SUB_PARAM;
+	return is_counted(op) || op == SUB_PARAM;
 }
 
 /* Whether additions go on to see what they saw.  The lowering contracts a product that one addition or sum wants, and
@@ -72,7 +77,7 @@ static bool additions_keep(struct rewriter *w, sub_ref from, sub_ref to)
 	for (size_t i = 0; i < w->touched.n; i++) {
 		const struct sub_touched *t = &w->touched.at[i];
 		const struct sub_note *n = &w->notes.at[t->value];
-		if (t->uses && n->uses && n->summed && is_seen(sub_at(w->p, (sub_ref){t->value})->op))
+		if (t->uses && n->uses && n->summed && is_counted(sub_at(w->p, (sub_ref){t->value})->op))
 			return false;
 	}
 	return true;
