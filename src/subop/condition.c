@@ -162,21 +162,31 @@ static bool inside(struct sub_match *m, const struct sub_term *const *arg)
 	return !fills(m, move(m, arg[0]));
 }
 
-/* A operation on what A moves leaves its fill what it is. */
+/* What the matched operator makes of fills alone.  A sum begins with +0. */
+static double of_fills(const struct sub_match *m, double fill)
+{
+	for (int class = 0; class < 3; class++)
+		if (m->op_bound[class] && class + SUB_UNARY != SUB_REDUCE)
+			return sub_compute(m->op[class], (float)fill, (float)fill);
+		else if (m->op_bound[class] && m->op[class] != SUB_MAX)
+			return fill == 0 && !signbit(fill) ? fill : NAN;
+	return fill;
+}
+
+/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none lacks a dimension
+ * that A leaves along.  Only for rules all of whose values are inside of A. */
 static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
 	if (!fills(m, a))
 		return true;
-	for (int class = 0; class < 3; class++) {
-		enum sub_op op = m->op[class];
-		double kept = !m->op_bound[class]	 ? a->fill
-			      : class + SUB_UNARY != SUB_REDUCE ? sub_compute(op, (float)a->fill, (float)a->fill)
-			      : op == SUB_MAX || a->fill == 0	 ? a->fill
-								 : NAN;
-		if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
-			return false;
-	}
+	double kept = of_fills(m, a->fill);
+	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
+		return false;
+	for (int i = 0; i < a->n; i++)
+		for (int v = 0; v < m->rule->values && sub_leaves(m->w->p, &a->map[i], a->inner[i]); v++)
+			if (!sub_use_has(&m->value[v], a->inner[i]))
+				return false;
 	return true;
 }
 
