@@ -106,7 +106,7 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 }
 
 /* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one for a plain
- * dimension that the first use lacks. */
+ * dimension that the first use lacks.  It does not lack one of which it takes other elements. */
 static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map, int like,
 			   const struct sub_use *so_far)
 {
@@ -122,6 +122,9 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 	bool dim = m->w->p->vars.at[like].set == SUB_DIM;
 	if (move->n == SUB_MAX_VARS || (!first && (!dim || !sub_is_identity(&map))))
 		return -1;
+	for (int i = 0; i < move->n; i++)
+		if (!first && sub_map_uses(&move->map[i], map.var))
+			return -1;
 	int name = dim ? sub_fresh(m, like) : like;
 	move->inner[move->n] = name;
 	move->map[move->n] = map;
