@@ -21,6 +21,7 @@ unit_tests = \
 	%D%/base/number_test \
 	%D%/cli/json_test \
 	%D%/data/sst_test \
+	%D%/examples/counts_test \
 	%D%/examples/models_test \
 	%D%/golden/golden_test \
 	%D%/ilir/interpret_test \
@@ -70,6 +71,10 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/sched/schedule_test \
+	%D%/subop/extra_op_test \
+	%D%/subop/move_test \
+	%D%/subop/random_lower_test \
+	%D%/subop/random_rewrite_test \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
 	%D%/subop/subop_test
@@ -105,7 +110,7 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
 	%D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
 
 check_PROGRAMS += $(unit_tests)
@@ -113,6 +118,13 @@ LDADD = libespalier-internal.la
 
 # A host that uses OpenMP itself.
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+
+# The files that have a table of operators, once more with the rows of this test.
+tests_subop_extra_op_test_SOURCES = \
+	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/subop/build.c src/subop/evaluate.c src/subop/lower.c \
+	src/ilir/lower.c
+tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DSUB_EXTRA_OPS='"tests/subop/extra_sub.def"' -DRA_EXTRA_OPS='"tests/subop/extra_ra.def"'
 
 # A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
 check_LTLIBRARIES += espalier-fake.la
@@ -127,7 +139,7 @@ endif
 noinst_HEADERS = \
 	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
@@ -157,7 +169,7 @@ test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
-golden_tests = %D%/golden/golden_test %D%/ra/parse_test
+golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/ra/parse_test
 update-golden:
 	UPDATE_GOLDEN=1 $(MAKE) check TESTS='$(golden_tests)'
 .PHONY: update-golden

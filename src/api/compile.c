@@ -16,6 +16,7 @@ struct compilation {
 	const struct compile_options *options;
 	struct sub_trace *trace;
 	struct sub_program written; /* the model's own: what the interface promises */
+	struct sub_program rewritten;
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;
@@ -44,24 +45,39 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	if (!compile_rewriting(c->options, &options, c->diags))
 		return false;
 	sub_init(&c->written, c->arena, c->model->name);
+	sub_init(&c->rewritten, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
 		return false;
-	sub_fold(&c->program, &c->written, &options, c->trace);
+	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
+	if (!sub_verify(&c->rewritten, c->diags))
+		return false;
+	sub_fold(&c->program, &c->rewritten, &options, c->trace);
 	return sub_verify(&c->program, c->diags);
+}
+
+static bool make_plan(struct compilation *c)
+{
+	const char *text = c->options->schedule ? c->options->schedule : "";
+	const struct target *target = target_find(c->options->target);
+	struct sched_fusion fusion;
+	if (!target)
+		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
+				"targets are native, generic, avx2, avx512", "there is no target '%s'",
+				c->options->target);
+	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+		return false;
+	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
+	return sched_verify(&c->plan, c->diags);
 }
 
 static bool make_schedule(struct compilation *c)
 {
 	const char *text = c->options->schedule;
-	const struct target *target = target_find(c->options->target);
-	if (!target)
-		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512", "there is no target '%s'",
-				c->options->target);
-	sched_make_plan(&c->plan, c->arena, &c->program);
-	sched_choose(&c->sched, &c->plan, target);
+	if (!make_plan(c))
+		return false;
+	sched_choose(&c->sched, &c->plan, c->plan.target);
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 
@@ -350,8 +366,11 @@ bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_mode
 	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = trace};
 	if (!make_program(&c, sizes))
 		return false;
+	if (!make_plan(&c))
+		return false;
 	*program = c.program;
-	sched_make_plan(plan, arena, program);
+	*plan = c.plan;
+	plan->p = program;
 	return true;
 }
 

@@ -20,11 +20,12 @@ static struct image_buffer describe_buffer(const struct ilir_buffer_decl *b)
 				   .which = b->which, .row_elements = 1};
 	int first = b->rank && b->dim[0].rows != IMAGE_ONE;
 	out.rows = first ? b->dim[0].rows : IMAGE_ONE;
-	for (int d = first; d < b->rank; d++) {
-		out.row_elements *= b->dim[d].padded;
-		if (out.rank < TENSOR_MAX_RANK)
-			out.shape[out.rank++] = b->dim[d].extent;
-	}
+	for (int d = b->rank; d-- > first; out.row_elements *= b->dim[d].padded)
+		if (d - first < TENSOR_MAX_RANK) {
+			out.shape[d - first] = b->dim[d].extent;
+			out.stride[d - first] = out.row_elements;
+		}
+	out.rank = b->rank - first < TENSOR_MAX_RANK ? b->rank - first : TENSOR_MAX_RANK;
 	return out;
 }
 

@@ -427,8 +427,8 @@ static ilir_expr accumulate(struct lowering *l, const struct sub_value *v, const
 {
 	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
-	enum sub_op combine = sub_facts_of(v->op)->combine;
-	if (combine == SUB_ADD && product->op == SUB_MULTIPLY && !sched_is_stored(l->plan, l->body, v->arg[0].value)) {
+	enum sub_op combine = sub_row_of(v->op)->combine;
+	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
 		ilir_expr a = argument(l, product, index, 0), b = argument(l, product, index, 1);
 		*shared = same_columns(l, b) ? b : same_columns(l, a) ? a : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, a, b, acc);
@@ -515,7 +515,7 @@ static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, 
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	if (!start.i)
-		start = ilir_float(l->m, sub_facts_of(v->op)->neutral);
+		start = ilir_float(l->m, sub_row_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
 		if (other && other->extent == l->p->vars.at[v->reduced].extent &&
@@ -544,12 +544,6 @@ struct terms {
 	VEC(struct term) all;
 };
 
-/* Wanted here and nowhere else, so that it can be computed as part of its user. */
-static bool only_here(const struct lowering *l, sub_ref r)
-{
-	return l->uses[r.i] == 1 && !sched_is_stored(l->plan, l->body, r);
-}
-
 /* The terms of nested additions, in the order of the text. */
 static void find_terms(struct lowering *l, const struct sub_value *v, const ilir_expr *index, struct terms *terms)
 {
@@ -557,7 +551,7 @@ static void find_terms(struct lowering *l, const struct sub_value *v, const ilir
 		struct term t = {.value = v->arg[a].value};
 		const struct sub_value *arg = sub_at(l->p, t.value);
 		indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, t.index);
-		if (arg->op == SUB_ADD && only_here(l, t.value))
+		if (arg->op == SUB_ADD && sched_is_part(l->plan, l->body, t.value))
 			find_terms(l, arg, t.index, terms);
 		else
 			vec_push(l->m->arena, &terms->all, t);
@@ -566,8 +560,7 @@ static void find_terms(struct lowering *l, const struct sub_value *v, const ilir
 
 static bool is_chain(const struct lowering *l, const struct term *t)
 {
-	const struct sub_value *v = sub_at(l->p, t->value);
-	return v->op == SUB_SUM && l->p->vars.at[v->reduced].set == SUB_DIM && only_here(l, t->value);
+	return sub_at(l->p, t->value)->op == SUB_SUM && sched_is_part(l->plan, l->body, t->value);
 }
 
 /* One reduction goes on where the one before ended, the first from a parameter (a bias): one accumulator for all. */
@@ -584,7 +577,7 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	}
 	for (size_t i = first; i < n; i++) {
 		const struct term *t = &terms->all.at[i];
-		if (!is_chain(l, t) || (sum.i && depth_of(l, &sum, 1) > depth_of(l, t->index, sub_at(l->p, t->value)->vars)))
+		if (!is_chain(l, t))
 			continue;
 		sum = reduced(l, t->value, t->index, sum);
 		taken[i] = true;
@@ -598,7 +591,7 @@ static ilir_expr add_term(struct lowering *l, ilir_expr sum, const struct term *
 	const struct sub_value *v = sub_at(l->p, t->value);
 	if (!sum.i)
 		return value_at(l, t->value, t->index);
-	if (v->op != SUB_MULTIPLY || !only_here(l, t->value))
+	if (v->op != SUB_MULTIPLY || !sched_is_part(l->plan, l->body, t->value))
 		return ilir_binary(l->m, ILIR_ADD, sum, value_at(l, t->value, t->index));
 	ilir_expr x = argument(l, v, t->index, 0);
 	return ilir_ternary(l->m, ILIR_FMA, x, argument(l, v, t->index, 1), sum);
@@ -652,9 +645,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	bool target = false;
-	for (size_t i = 0; i < l->group->targets.n; i++)
-		target |= l->group->targets.at[i].i == r.i;
+	bool target = l->plan->group_of[l->body][r.i] == l->group - l->plan->groups.at + 1;
 	for (int i = 0; target && i < v->vars; i++)
 		target = index[i].i == l->space[i].i;
 	return target;

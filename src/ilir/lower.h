@@ -55,7 +55,6 @@ struct lowering {
 	VEC(struct stored) storage;
 	/* the group at hand */
 	int body;
-	int *uses; /* of each value in the body */
 	const struct sched_group *group;
 	const struct sched_tile *tile;
 	ilir_expr row, edge, space[SUB_MAX_VARS];

@@ -140,22 +140,10 @@ ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
 
 /* --- steps --- */
 
-static void count_uses(struct lowering *l, int body)
-{
-	const struct sub_program *p = l->p;
-	l->uses = ARENA_ARRAY(l->m->arena, int, p->values.n);
-	bool *live = ARENA_ARRAY(l->m->arena, bool, p->values.n);
-	sub_mark_live(p, &p->bodies.at[body], live);
-	for (uint32_t i = 1; i < p->values.n; i++)
-		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
-			l->uses[p->values.at[i].arg[a].value.i]++;
-}
-
 /* All groups of a body, one after the other. */
 static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 {
 	struct ilir_stmt *block = NULL;
-	count_uses(l, body);
 	for (size_t g = 0; g < l->plan->groups.n; g++)
 		if (l->plan->groups.at[g].body == body)
 			block = ilir_append(block, lower_group(l, g, row_loop));

@@ -39,6 +39,9 @@ const struct ilir_pass *ilir_pass_at(int i);
 
 /* --- what passes share --- */
 
+/* Axes that a weight may have to be packed: block, gate, columns and lanes take the place of one. */
+enum { ILIR_PACKED_RANK = IMAGE_PACK_DIMS - 3 };
+
 /* A copy of a block in which everything that is defined has a new name; tiles of its loops are copied as well.  `tiling`
  * may be NULL. */
 struct ilir_stmt *ilir_clone_block(struct ilir_module *, const struct ilir_stmt *, struct ilir_tiling *);

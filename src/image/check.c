@@ -170,6 +170,17 @@ static int choices(const struct image *image, enum image_buffer_kind kind)
 	}
 }
 
+/* Whether all elements of a row lie in it. */
+static bool reaches_inside(const struct image_buffer *b)
+{
+	int64_t last = 0, way;
+	for (int d = 0; d < b->rank; d++)
+		if (__builtin_mul_overflow(b->shape[d] - 1, b->stride[d], &way) ||
+		    __builtin_add_overflow(last, way, &last))
+			return false;
+	return last < b->row_elements;
+}
+
 /* Rows have room for what the run leg writes to them. */
 static bool has_room(const struct image *image, const struct image_buffer *b)
 {
@@ -179,8 +190,9 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 	if (b->kind == IMAGE_TOKEN)
 		return image->input[b->which].token && b->row_elements == 1;
 	if (b->kind == IMAGE_VECTOR)
-		return !image->input[b->which].token && b->row_elements >= image->input[b->which].elements;
-	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements;
+		return !image->input[b->which].token && reaches_inside(b) &&
+		       has_elements(b->rank, b->shape, image->input[b->which].elements);
+	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
 }
 
 static bool check_buffer(struct checking *c, int i)
@@ -204,7 +216,7 @@ static bool has_rows(const struct image *image, int buffer, enum image_buffer_ki
 	if (buffer < 0 || buffer >= image->buffers)
 		return false;
 	const struct image_buffer *b = &image->buffer[buffer];
-	return b->kind == kind && b->which == which && b->rows == rows && b->row_elements >= elements;
+	return b->kind == kind && b->which == which && b->rows == rows && has_elements(b->rank, b->shape, elements);
 }
 
 static bool check_output(struct checking *c, int i)

@@ -98,6 +98,7 @@ static const struct member buffer_members[] = {
     NUMBER_IN(image_buffer, row_elements, 0, MAX_ELEMENTS),
     NUMBER_IN(image_buffer, rank, 0, TENSOR_MAX_RANK),
     NUMBERS_IN(image_buffer, shape, 0, MAX_EXTENT),
+    NUMBERS_IN(image_buffer, stride, 0, MAX_ELEMENTS),
 };
 LAYOUT(buffer, sizeof(struct image_buffer), buffer_members);
 

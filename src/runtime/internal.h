@@ -66,4 +66,7 @@ void rt_permute_tokens(const struct image_input *, const struct lin_order *, con
 void rt_permute_vectors(const struct image_input *, const struct lin_order *, const float *from,
 			int64_t row_elements, float *to);
 
+/* Whether a row of the buffer is row-major without gaps, up to its end. */
+bool rt_is_dense(const struct image_buffer *);
+
 #endif

@@ -43,6 +43,8 @@ struct rt_session {
 	int64_t sizes[IMAGE_SIZES];
 	void **buffers;	       /* the pointer table; index arrays are the order's, weights the binding's */
 	size_t *capacities;    /* bytes of the buffers that the session owns, 0 = somebody else's */
+	void **dense;	       /* by buffer: rows that were asked for and are not dense where they are */
+	size_t *dense_capacities;
 	double linearize, run; /* seconds, summed over runs */
 	uint64_t runs, structures, nodes, batches;
 };

@@ -9,7 +9,9 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	lin_order_init(&s->order, a);
 	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
-	if (s->buffers && s->capacities)
+	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
+	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -20,11 +22,15 @@ void rt_session_free(struct rt_session *s)
 	for (int i = 0; s->capacities && i < s->image->buffers; i++)
 		if (s->capacities[i])
 			rt_give(s->allocator, s->buffers[i]);
+	for (int i = 0; s->dense && i < s->image->buffers; i++)
+		rt_give(s->allocator, s->dense[i]);
 	rt_give(s->allocator, s->buffers);
 	rt_give(s->allocator, s->capacities);
+	rt_give(s->allocator, s->dense);
+	rt_give(s->allocator, s->dense_capacities);
 	lin_order_free(&s->order);
-	s->buffers = NULL;
-	s->capacities = NULL;
+	s->buffers = s->dense = NULL;
+	s->capacities = s->dense_capacities = NULL;
 }
 
 /* --- buffers --- */
@@ -41,20 +47,31 @@ static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffe
 
 /* Capacities at least double, so that growing minibatches cost their own size.  The old content is not kept.
  */
-static bool reserve(struct rt_session *s, int i, struct diags *diags)
+static bool reserve(struct rt_session *s, void **at, size_t *has, int64_t bytes,
+		    void *(*take)(const struct allocator *, size_t), const char *name, struct diags *diags)
 {
-	int64_t bytes = buffer_bytes(s, &s->image->buffer[i]);
-	if (bytes >= 0 && (size_t)bytes <= s->capacities[i])
+	if (bytes >= 0 && (size_t)bytes <= *has)
 		return true;
-	size_t capacity = (size_t)bytes > 2 * s->capacities[i] ? (size_t)bytes : 2 * s->capacities[i];
-	void *p = bytes < 0 ? NULL : rt_take(s->allocator, capacity);
+	size_t capacity = (size_t)bytes > 2 * *has ? (size_t)bytes : 2 * *has;
+	void *p = bytes < 0 ? NULL : take(s->allocator, capacity);
 	if (!p)
-		return rt_out_of_memory(diags, s->image->buffer[i].name);
-	if (s->capacities[i])
-		rt_give(s->allocator, s->buffers[i]);
-	s->buffers[i] = p;
-	s->capacities[i] = capacity;
+		return rt_out_of_memory(diags, name);
+	if (*has)
+		rt_give(s->allocator, *at);
+	*at = p;
+	*has = capacity;
 	return true;
+}
+
+/* A buffer, and room to show its rows in when they are not as the caller knows them. */
+static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
+{
+	const struct image_buffer *b = &s->image->buffer[i];
+	int64_t bytes = buffer_bytes(s, b);
+	bool shown = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
+	return reserve(s, &s->buffers[i], &s->capacities[i], bytes, rt_take, b->name, diags) &&
+	       (!shown ||
+		reserve(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_take_raw, b->name, diags));
 }
 
 /* Weights are the binding's, index arrays the order's; neither is copied, and what was needed at binding is
@@ -110,7 +127,7 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 			s->buffers[i] = shared_array(s, binding, b);
 			continue;
 		}
-		if (!reserve(s, i, diags))
+		if (!reserve_buffer(s, i, diags))
 			return false;
 		fill(s, i, m);
 	}
@@ -209,38 +226,4 @@ bool rt_check(const struct allocator *a, const struct image *image, const struct
 	bool ok = linearize(&order, image, m, diags);
 	lin_order_free(&order);
 	return ok;
-}
-
-/* --- results --- */
-
-static const float *buffer_row(const struct rt_session *s, int buffer, int64_t row)
-{
-	return (const float *)s->buffers[buffer] + row * s->image->buffer[buffer].row_elements;
-}
-
-const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
-{
-	if (output < 0 || output >= s->image->outputs)
-		return NULL;
-	bool at_root = s->image->output[output].at_root;
-	if (row < 0 || row >= s->sizes[at_root ? IMAGE_INPUTS : IMAGE_NODES])
-		return NULL;
-	return buffer_row(s, s->image->output[output].buffer, at_root ? row : s->order.number[row]);
-}
-
-const float *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
-{
-	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
-		return NULL;
-	const struct image_output *o = &s->image->output[output];
-	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
-}
-
-const float *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
-{
-	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
-		return NULL;
-	const struct image_state *st = &s->image->state[state];
-	int32_t number = s->order.number[node];
-	return buffer_row(s, st->buffer, st->layout == IMAGE_BY_PARENT ? s->order.place[number] : number);
 }

@@ -4,25 +4,25 @@
 
 #include <math.h>
 
-static const struct sub_facts facts[] = {
+static const struct sub_row rows[] = {
 #define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0},
 #define SUB_REDUCTION(name, spelling, combine, neutral) {spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_##combine, neutral},
 #include "subop/ops.def"
 };
 
-const struct sub_facts *sub_facts_of(enum sub_op op)
+const struct sub_row *sub_row_of(enum sub_op op)
 {
-	return &facts[op];
+	return &rows[op];
 }
 
 enum sub_class sub_class_of(enum sub_op op)
 {
-	return facts[op].class;
+	return rows[op].class;
 }
 
 const char *sub_spelling(enum sub_op op)
 {
-	return facts[op].spelling;
+	return rows[op].spelling;
 }
 
 static int new_var(struct sub_program *p, struct sub_var v)
@@ -149,9 +149,9 @@ static void copy_vars(struct sub_value *v, const struct sub_use *from)
 	memcpy(v->var, from->var, sizeof v->var);
 }
 
-static bool infer(const struct sub_program *p, struct sub_value *v)
+bool sub_infer(const struct sub_program *p, struct sub_value *v)
 {
-	switch (facts[v->op].class) {
+	switch (rows[v->op].class) {
 	case SUB_UNARY:
 		copy_vars(v, &v->arg[0]);
 		return true;
@@ -379,7 +379,7 @@ static void print_use_vars(const struct sub_program *p, const struct sub_use *u,
 static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
-	str_printf(&s, "%s of [", facts[v->op].spelling);
+	str_printf(&s, "%s of [", rows[v->op].spelling);
 	print_use_vars(p, &v->arg[0], &s);
 	str_puts(&s, "] and [");
 	print_use_vars(p, &v->arg[1], &s);
@@ -390,9 +390,9 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
-	v.args = facts[v.op].arity;
-	if (!infer(p, &v))
-		return refuse(p, &v, d);
+	v.args = rows[v.op].arity;
+	if (!sub_infer(p, &v))
+		return d ? refuse(p, &v, d) : (sub_ref){0};
 	normalise_move(p, &v);
 	clear_unused(&v);
 	if (2 * p->values.n > p->table_size)

@@ -47,6 +47,11 @@ static const struct {
 #include "subop/ops.def"
 };
 
+double sub_compute(enum sub_op op, double a, double b)
+{
+	return functions[op].value(a, b);
+}
+
 /* A dyadic number in the field: there is an inverse of 2, so every finite one has a place. */
 static double enter_field(double x, bool *refused)
 {
@@ -211,11 +216,11 @@ static double reshaped(struct evaluator *v, const struct sub_value *value)
 
 static double reduced(struct evaluator *v, const struct sub_value *value)
 {
-	const struct sub_facts *facts = sub_facts_of(value->op);
-	double total = number(v, facts->neutral);
+	const struct sub_row *row = sub_row_of(value->op);
+	double total = number(v, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply(v, facts->combine, total, used(v, &value->arg[0]));
+		total = apply(v, row->combine, total, used(v, &value->arg[0]));
 	return total;
 }
 

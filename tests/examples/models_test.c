@@ -299,17 +299,37 @@ static bool has_llvm(const struct files *f)
 	return ok;
 }
 
+/* With everything that may be said about rewriting. */
+static const struct {
+	const char *backend, *math, *rules;
+} ways[] = {
+    {"interpreter", NULL, NULL},
+    {"interpreter", "exact", "all"},
+    {"interpreter", "fast", "all"},
+    {"interpreter", "exact", "none"},
+    {"interpreter", NULL, "-tables"},
+    {"interpreter", NULL, "-constants"},
+    {"interpreter", NULL, "-tables,-geometric"},
+    {"interpreter", NULL, "tables,constants"},
+    {"llvm", NULL, NULL},
+    {"llvm", "fast", "all"},
+};
+
 static void test_ways(const struct example *e, const struct weights *w, const struct files *f)
 {
-	static const char *const backends[] = {"interpreter", "llvm"};
 	bool llvm = has_llvm(f);
-	for (int b = 0; b < 2; b++) {
-		esp_program_options options = {.size = sizeof options, .backend = backends[b]};
-		if (b && !llvm) {
-			tap_skip("no LLVM back end", "%s: compiled", e->path);
-			break;
-		}
-		test_way(e, w, f, &options, backends[b]);
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		esp_program_options options = {.size = sizeof options,
+					       .backend = ways[i].backend,
+					       .math = ways[i].math,
+					       .rules = ways[i].rules};
+		char way[80];
+		snprintf(way, sizeof way, "%s, math %s, rules %s", ways[i].backend,
+			 ways[i].math ? ways[i].math : "unsaid", ways[i].rules ? ways[i].rules : "unsaid");
+		if (strcmp(ways[i].backend, "llvm") == 0 && !llvm)
+			tap_skip("no LLVM back end", "%s, %s", e->path, way);
+		else
+			test_way(e, w, f, &options, way);
 	}
 }
 

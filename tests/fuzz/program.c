@@ -58,15 +58,21 @@ static const void **make_data(struct fuzz *f, const struct image *image, int nod
 
 /* --- results --- */
 
-/* One row without what lies between the rows of a matrix. */
-static void take_row(const struct image_output *o, const struct image_buffer *b, const float *row,
-		     struct fuzz_results *r)
+static void take_row(const struct image_output *o, const float *row, struct fuzz_results *r)
 {
-	int64_t last = o->rank ? o->shape[o->rank - 1] : 1, padded = b->row_elements;
-	for (int d = 0; d + 1 < o->rank; d++)
-		padded /= o->shape[d];
 	for (int64_t e = 0; e < o->elements; e++)
-		r->at[r->n++] = row[e / last * padded + e % last];
+		r->at[r->n++] = row[e];
+}
+
+static void check_states(const struct fuzz *f, const struct rt_session *s, int nodes)
+{
+	for (int i = 0; i < s->image->states; i++)
+		for (int row = -1; row <= nodes; row++) {
+			const volatile float *at = rt_session_state_row(s, i, row);
+			fuzz_check(f, !at == !(row >= 0 && row < nodes), "nodes have states");
+			if (at)
+				(void)at[s->image->state[i].elements - 1];
+		}
 }
 
 static void check_rows(const struct fuzz *f, const struct rt_session *s, int o, int nodes)
@@ -86,12 +92,13 @@ static bool take_results(struct fuzz *f, const struct rt_session *s, int nodes, 
 	int64_t n = 0;
 	for (int o = 0; o < image->outputs; o++)
 		n += image->output[o].elements * nodes;
+	check_states(f, s, nodes);
 	*r = (struct fuzz_results){arena_try(&f->arena, n + 1, sizeof(float)), 0};
 	for (int o = 0; r->at && o < image->outputs; o++) {
 		const struct image_output *out = &image->output[o];
 		check_rows(f, s, o, nodes);
 		for (int row = 0; row < (out->at_root ? 2 : nodes); row++)
-			take_row(out, &image->buffer[out->buffer], rt_session_row(s, o, row), r);
+			take_row(out, rt_session_row(s, o, row), r);
 	}
 	return r->at;
 }

@@ -468,6 +468,35 @@ static void state_shape(struct bending *b)
 	b->state->shape[0]++;
 }
 
+static void layout_of_shared(struct bending *b)
+{
+	b->state->layout = IMAGE_BY_PARENT;
+	b->image.shared_children = true;
+}
+
+static void place_of_shared(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_PLACE;
+	child->which = 0;
+	b->image.shared_children = true;
+}
+
+static void place_of_edges(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_PLACE;
+	child->rows = IMAGE_EDGES;
+}
+
+static void long_stride(struct bending *b)
+{
+	struct image_buffer *state = &b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)];
+	state->row_elements = 2;
+	state->shape[0] = 2;
+	state->stride[0] = 2;
+}
+
 static void step_without_kernel(struct bending *b)
 {
 	b->step->kernel = b->image.kernels;
@@ -587,6 +616,10 @@ static const struct bent bendings[] = {
     {"an output with a label too many", many_labels, "not a label for each"},
     {"a state in no buffer of its own", state_elsewhere, "not in its buffer"},
     {"a state of another shape", state_shape, "elements of its shape"},
+    {"a state by parent where nodes have several", layout_of_shared, "by parent"},
+    {"places where nodes have several parents", place_of_shared, "something that there is not"},
+    {"places of edges", place_of_edges, "not as its kind must be"},
+    {"a state with elements outside of its row", long_stride, "room"},
     {"a step without a kernel", step_without_kernel, "kernel that there is not"},
     {"a kernel outside of the code", kernel_outside, "outside of the code"},
     {"fewer kernels than names", kernels_missing, "place for each kernel"},

@@ -239,22 +239,18 @@ static inline int64_t output_elements(const struct image *image, int o)
 	return n;
 }
 
-/* All outputs of a run, row after row without padding. */
+/* All outputs of a run, row after row. */
 static inline float *gather_outputs(const struct test_run *r, int64_t nodes, int64_t inputs, int64_t *count)
 {
 	float *all = NULL;
 	*count = 0;
 	for (int o = 0; o < r->image.outputs; o++) {
-		const struct image_buffer *b = &r->image.buffer[r->image.output[o].buffer];
 		int64_t n = output_elements(&r->image, o), rows = r->image.output[o].at_root ? inputs : nodes;
-		int64_t last = b->rank ? b->shape[b->rank - 1] : 1, padded = b->row_elements;
-		for (int d = 0; d + 1 < b->rank; d++)
-			padded /= b->shape[d];
 		all = realloc(all, (*count + rows * n + 1) * sizeof *all);
 		for (int64_t row = 0; row < rows; row++) {
 			const float *from = rt_session_row(&r->session, o, row);
 			for (int64_t e = 0; e < n; e++)
-				all[(*count)++] = from ? from[e / last * padded + e % last] : NAN;
+				all[(*count)++] = from ? from[e] : NAN;
 		}
 	}
 	return all;

@@ -104,15 +104,15 @@ static void test_steps(void)
 enum { WORD, VALUE, LEFT, RIGHT, ROOT, BATCH_BEGIN, H, SUM, WEIGHT, BUFFERS };
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}},
-    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}},
-    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}},
-    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}},
-    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}},
-    [BATCH_BEGIN] = {"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}},
-    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}},
-    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}},
-    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}},
+    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}},
+    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}},
+    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}},
+    [BATCH_BEGIN] = {"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}},
+    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}},
+    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}},
+    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}},
 };
 
 static const struct image_input inputs[] = {
@@ -161,7 +161,8 @@ static const struct image tree_image = {
 
 static float weight = 1;
 static float *packed[] = {&weight};
-static const struct rt_binding tree_binding = {&allocator_default, &tree_image, packed};
+static const struct rt_binding tree_binding = {
+    .allocator = &allocator_default, .image = &tree_image, .packed = packed};
 
 static int32_t words[8] = {10, 20, -1, 30, -1, 40, 50, -1};
 static const float values[24] = {1, 0, 0, 0, 2, 0, 7, 0, 0, 0, 0, 4, 9, 0, 0, 1, 1, 1, 2, 2, 2, 5, 0, 0};

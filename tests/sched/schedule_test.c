@@ -23,7 +23,7 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
 	sub_fold(&p->program, &written, &options, NULL);
-	sched_make_plan(&p->plan, &p->model.arena, &p->program);
+	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));
 	return true;
 }

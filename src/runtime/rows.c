@@ -1,0 +1,81 @@
+/* Rows as the caller knows them, row-major without gaps, and as kernels keep them: padded, perhaps with their dimensions
+ * in another order. */
+#include "runtime/internal.h"
+
+#include <string.h>
+
+bool rt_is_dense(const struct image_buffer *b)
+{
+	int64_t stride = 1;
+	for (int d = b->rank; d-- > 0; stride *= b->shape[d])
+		if (b->shape[d] > 1 && b->stride[d] != stride)
+			return false;
+	return true;
+}
+
+static int64_t elements_of(const struct image_buffer *b)
+{
+	int64_t n = 1;
+	for (int d = 0; d < b->rank; d++)
+		n *= b->shape[d];
+	return n;
+}
+
+/* The next element in row-major order: its index, and where it is in the buffer. */
+static int64_t step(const struct image_buffer *b, int64_t *index, int64_t at)
+{
+	for (int d = b->rank; d-- > 0;) {
+		at += b->stride[d];
+		if (++index[d] < b->shape[d])
+			break;
+		at -= b->shape[d] * b->stride[d];
+		index[d] = 0;
+	}
+	return at;
+}
+
+static void gather_row(const struct image_buffer *b, const float *from, float *to)
+{
+	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
+	for (int64_t i = 0; i < n; i++, at = step(b, index, at))
+		to[i] = from[at];
+}
+
+/* A row that is not dense is put together where it stays until the next run.  A session is one thread's. */
+static const float *buffer_row(const struct rt_session *s, int buffer, int64_t row)
+{
+	const struct image_buffer *b = &s->image->buffer[buffer];
+	const float *at = (const float *)s->buffers[buffer] + row * b->row_elements;
+	if (rt_is_dense(b))
+		return at;
+	float *dense = (float *)s->dense[buffer] + row * elements_of(b);
+	gather_row(b, at, dense);
+	return dense;
+}
+
+const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
+{
+	if (output < 0 || output >= s->image->outputs)
+		return NULL;
+	bool at_root = s->image->output[output].at_root;
+	if (row < 0 || row >= s->sizes[at_root ? IMAGE_INPUTS : IMAGE_NODES])
+		return NULL;
+	return buffer_row(s, s->image->output[output].buffer, at_root ? row : s->order.number[row]);
+}
+
+const float *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
+{
+	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
+		return NULL;
+	const struct image_output *o = &s->image->output[output];
+	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
+}
+
+const float *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
+{
+	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
+		return NULL;
+	const struct image_state *st = &s->image->state[state];
+	int32_t number = s->order.number[node];
+	return buffer_row(s, st->buffer, st->layout == IMAGE_BY_PARENT ? s->order.place[number] : number);
+}
