@@ -65,6 +65,7 @@ unit_tests = \
 	%D%/ra/illegal_test \
 	%D%/ra/parse_test \
 	%D%/ra/robust_test \
+	%D%/runtime/bind_test \
 	%D%/runtime/pack_test \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
