@@ -291,7 +291,7 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	sub_fold(&c->folded, p, &(struct sub_options){.table_bytes = 1 << 20}, NULL);
 	if (!sub_verify(&c->folded, d))
 		return false;
-	sched_make_plan(&c->plan, a, &c->folded);
+	sched_make_plan(&c->plan, a, &c->folded, target_find(target), &(struct sched_fusion){0});
 	sched_choose(&c->sched, &c->plan, target_find(target));
 	ilir_init(&c->module, a, "test");
 	ilir_lower(&c->module, &c->tiling, &c->plan, &c->sched);
