@@ -93,6 +93,27 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	return false;
 }
 
+/* Whether a value needs another one.  A replacement may: what it is made of anew can have been replaced before, by what
+ * now is to be replaced. */
+static bool needs(struct rewriter *w, sub_ref r, sub_ref other)
+{
+	w->walks++;
+	w->stack.n = 0;
+	vec_push(w->arena, &w->stack, r.i);
+	while (w->stack.n) {
+		uint32_t at = w->stack.at[--w->stack.n];
+		const struct sub_value *v = &w->p->values.at[at];
+		if (at == other.i)
+			return true;
+		if (sub_note_of(w, (sub_ref){at})->visited == w->walks)
+			continue;
+		w->notes.at[at].visited = w->walks;
+		for (int a = 0; a < v->args; a++)
+			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
+	}
+	return false;
+}
+
 static bool wants_texts(const struct rewriter *w)
 {
 	return w->trace && w->trace->texts;
@@ -120,7 +141,7 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 			continue;
 		double cost = w->measure.cost;
 		struct sub_use to = sub_build_replacement(&m);
-		if (!to.value.i || to.value.i == at.i)
+		if (!to.value.i || needs(w, to.value, at))
 			continue;
 		const char *before = wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
 		if (!replace(w, at, to.value))

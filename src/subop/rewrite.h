@@ -30,6 +30,7 @@ struct sub_note {
 	int uses;	  /* by live values and stores, each resolved; 0 = dead */
 	bool summed;	  /* an addition or a sum wants it: what may be contracted or chained */
 	int settled;	  /* the sweep in which no rule applied to it any more */
+	long visited;	  /* by this walk */
 };
 
 struct sub_measure {
@@ -56,7 +57,7 @@ struct rewriter {
 	bool *barred; /* by parameter: its look-ups do not become tables */
 	bool importing; /* what is made stood there before: no question whether it should */
 	uint32_t root;	/* what is being replaced: no part of its replacement */
-	long attempts, applications;
+	long attempts, applications, walks;
 	int sweep;
 };
 
