@@ -174,9 +174,21 @@ static int first_argument(struct sub_match *m)
 	return m->swapped >> m->choices++ & 1;
 }
 
+/* Which of two zeros smax gives depends on the order of its arguments; so what `binary` stands for is built in the order in
+ * which it was met, everywhere. */
+static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
+{
+	if (!m->turn_bound)
+		m->turned = turned;
+	m->turn_bound = true;
+	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
+}
+
 static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
 {
 	int first = first_argument(m);
+	if (t->kind == SUB_TERM_CLASS && !same_turn(m, v->op, first))
+		return false;
 	return match(m, t->arg[0], argument(v, u, first, -1, -1)) && match(m, t->arg[1], argument(v, u, !first, -1, -1));
 }
 
