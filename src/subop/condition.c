@@ -105,15 +105,6 @@ static bool same_extent(const struct sub_match *m, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
-/* Whether any map leaves its dimension. */
-static bool fills(const struct sub_match *m, const struct sub_move *a)
-{
-	for (int i = 0; a->fills && i < a->n; i++)
-		if (sub_leaves(m->w->p, &a->map[i], a->inner[i]))
-			return true;
-	return false;
-}
-
 /* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside lacks. */
 static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
 {
@@ -159,7 +150,7 @@ static bool unused(struct sub_match *m, const struct sub_term *const *arg)
 /* A never looks outside of what it moves. */
 static bool inside(struct sub_match *m, const struct sub_term *const *arg)
 {
-	return !fills(m, move(m, arg[0]));
+	return !sub_fills(m, move(m, arg[0]));
 }
 
 /* What the matched operator makes of fills alone.  A sum begins with +0. */
@@ -178,7 +169,7 @@ static double of_fills(const struct sub_match *m, double fill)
 static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
-	if (!fills(m, a))
+	if (!sub_fills(m, a))
 		return true;
 	double kept = of_fills(m, a->fill);
 	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
@@ -190,8 +181,8 @@ static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 	return true;
 }
 
-/* k is the index of one dimension, forwards or backwards, and reaches every element of it; what it reaches outside adds
- * nothing to the reduction. */
+/* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing to the
+ * reduction. */
 static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
@@ -207,17 +198,18 @@ static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 	    !sub_map_range(m->w->p, &a->map[at], &least, &most) || least > 0 ||
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
-	double neutral = sub_row_of(m->op[SUB_REDUCE - SUB_UNARY])->neutral;
-	return !sub_leaves(m->w->p, &a->map[at], a->inner[at]) || a->fill == neutral;
+	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
+	bool same = op == SUB_MAX && !sub_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
+	return !sub_fills(m, a) || same || a->fill == sub_row_of(op)->neutral;
 }
 
 /* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills are one. */
 static bool nests(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]), *b = move(m, arg[1]);
-	if (!fills(m, a))
+	if (!sub_fills(m, a))
 		return true;
-	if (fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
+	if (sub_fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < b->n; i++) {
 		int64_t least, most;

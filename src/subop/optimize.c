@@ -93,17 +93,21 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	return false;
 }
 
-/* Whether a value needs another one.  A replacement may: what it is made of anew can have been replaced before, by what
- * now is to be replaced. */
-static bool needs(struct rewriter *w, sub_ref r, sub_ref other)
+enum { WALK = 1000 }; /* values to look at before an answer is not worth more */
+
+/* Whether a value needs another one, for all that is known after a walk of bounded length.  A replacement may only when
+ * something that it is made of had been replaced before, by what now is to be replaced. */
+static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 {
+	if (r.i == other.i || !w->met_replaced)
+		return r.i == other.i;
 	w->walks++;
 	w->stack.n = 0;
 	vec_push(w->arena, &w->stack, r.i);
-	while (w->stack.n) {
+	for (int n = 0; w->stack.n; n++) {
 		uint32_t at = w->stack.at[--w->stack.n];
 		const struct sub_value *v = &w->p->values.at[at];
-		if (at == other.i)
+		if (at == other.i || n == WALK)
 			return true;
 		if (sub_note_of(w, (sub_ref){at})->visited == w->walks)
 			continue;
@@ -140,8 +144,9 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 		if (sub_refuted(&m, -1) >= 0)
 			continue;
 		double cost = w->measure.cost;
+		w->met_replaced = false;
 		struct sub_use to = sub_build_replacement(&m);
-		if (!to.value.i || needs(w, to.value, at))
+		if (!to.value.i || may_need(w, to.value, at))
 			continue;
 		const char *before = wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
 		if (!replace(w, at, to.value))

@@ -128,8 +128,11 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 	memcpy(u.var, v.var, sizeof u.var);
 	make_canonical(w->p, &v);
 	u.value = sub_add(w->p, v, NULL);
-	if (u.value.i)
-		u.value = sub_resolve(w, u.value);
+	if (!u.value.i)
+		return none;
+	sub_ref stands = sub_resolve(w, u.value);
+	w->met_replaced |= stands.i != u.value.i;
+	u.value = stands;
 	return u;
 }
 

@@ -33,8 +33,13 @@ struct sub_note {
 	long visited;	  /* by this walk */
 };
 
+/* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone, and only
+ * when an argument became a move or a concatenation; a rule that changes disorder alone does not make one of what was
+ * none, so all applications together end. */
 struct sub_measure {
-	double cost, disorder;
+	double cost;
+	double constants; /* operations on weights, which cost nothing */
+	double disorder;
 };
 
 /* A value whose uses changed while an application is on trial. */
@@ -57,6 +62,7 @@ struct rewriter {
 	bool *barred; /* by parameter: its look-ups do not become tables */
 	bool importing; /* what is made stood there before: no question whether it should */
 	uint32_t root;	/* what is being replaced: no part of its replacement */
+	bool met_replaced; /* what was made had been replaced: its replacement was taken */
 	long attempts, applications, walks;
 	int sweep;
 };
@@ -124,6 +130,9 @@ int sub_fresh_extent(struct sub_match *, int64_t extent);
 
 /* Whether an index of a dimension, which is named `inner`, may be outside of it. */
 bool sub_leaves(const struct sub_program *, const struct sub_map *, int inner);
+
+/* Whether any of a move's does, so that its fill is read. */
+bool sub_fills(const struct sub_match *, const struct sub_move *);
 
 /* --- conditions (condition.c) --- */
 
