@@ -80,10 +80,10 @@ static bool is_result(const struct grower *w, int op)
 }
 
 /* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the elements of
- * the consumer, made for each vector of them; nothing that takes longer is computed again. */
+ * the consumer, made for each vector of them; nothing that takes more than two is computed again. */
 static bool cuts(const struct grower *w, const struct sched_edge *e)
 {
-	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= e->volume;
+	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= 2 * e->volume;
 	return e->scalar || (e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured));
 }
 
