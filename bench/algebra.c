@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
+enum { OPERATORS_OF_BLOCK = 16 /* and one that adds it */ };
 enum { VARIANTS = SUB_FAMILIES + 2 }; /* all, none, all but each */
 
 static _Noreturn void give_up(const char *why)
@@ -64,14 +65,27 @@ static const struct ra_model *parse(struct subject *s, const char *path)
 	return n ? ra_parse(&s->arena, &s->diags, path, text, n) : NULL;
 }
 
+/* Never returns without memory, so that no arena needs to escape. */
+static void *resize(void *context, void *p, size_t old_size, size_t new_size)
+{
+	void *block = allocator_default.resize(context, p, old_size, new_size);
+	if (new_size && !block)
+		give_up("no memory");
+	return block;
+}
+
+static const struct allocator allocator = {resize, NULL};
+
+static void open_arena(struct subject *s)
+{
+	arena_init(&s->arena, &allocator);
+	diags_init(&s->diags, &allocator);
+}
+
 /* Words and classes by the names that the examples give them; all else is as wide as the states. */
 static void open_subject(struct subject *s, const char *path)
 {
-	arena_init(&s->arena, &allocator_default);
-	diags_init(&s->diags, &allocator_default);
-	static jmp_buf jump;
-	if (arena_guard(&s->arena, &jump))
-		give_up("no memory");
+	open_arena(s);
 	s->model = parse(s, path);
 	if (!s->model || s->model->symbols.n > sizeof s->sizes / sizeof *s->sizes)
 		give_up(path);
@@ -89,10 +103,11 @@ static void close_subject(struct subject *s)
 
 static void print_counts(const struct sched_plan *plan, const char *when)
 {
-	for (size_t b = 0; b < plan->p->bodies.n; b++) {
+	for (int d = 0; explain_domain(d); d++) {
 		double count[EXPLAIN_COUNTS];
-		explain_count(plan, b, count);
-		printf("  %-12s %s", plan->p->bodies.at[b].name, when);
+		if (!explain_count(plan, d, count))
+			continue;
+		printf("  %-12s %s", explain_domain(d), when);
 		for (int c = 0; c < EXPLAIN_COUNTS; c++)
 			printf("  %*.0f", (int)strlen(explain_columns[c].heading), count[c]);
 		puts("");
@@ -322,6 +337,72 @@ static void measure_examples(long rounds)
 	}
 }
 
+/* --- rewriting --- */
+
+/* An expression of so many different blocks, added up in pairs. */
+static void put_blocks(struct str *s, int first, int blocks)
+{
+	if (blocks == 1) {
+		str_printf(s,
+			   "(sigmoid((left.h * %d.5 + P) * 0.25) + -(-(right.h * %d.25)) * 2 - "
+			   "maximum(x + %d.125, P + %d.125) * 1)",
+			   first, first, first, first);
+		return;
+	}
+	str_puts(s, "(");
+	put_blocks(s, first, blocks / 2);
+	str_puts(s, " + ");
+	put_blocks(s, first + blocks / 2, blocks - blocks / 2);
+	str_puts(s, ")");
+}
+
+static size_t count_operators(const struct sub_program *p)
+{
+	size_t n = 0;
+	for (size_t i = 1; i < p->values.n; i++)
+		n += sub_class_of(p->values.at[i].op) != SUB_SOURCE;
+	return n;
+}
+
+static void lower(struct subject *s, struct sub_program *p, int blocks)
+{
+	struct str text = str_in(&s->arena);
+	str_puts(&text,
+		 "model many\nstructure tree(left, right)\ninput x[D]\nparam P[D]\nstate h[D]\n"
+		 "leaf:\n    h = x\ninner:\n    h = ");
+	put_blocks(&text, 1, blocks);
+	str_puts(&text, "\noutput y = h at root\n");
+	s->model = ra_parse(&s->arena, &s->diags, "many.ra", str_text(&text), text.n);
+	s->sizes[0] = WIDTH;
+	sub_init(p, &s->arena, "many");
+	if (!s->model || !sub_lower(p, s->model, s->sizes, &(struct sub_options){0}, &s->diags))
+		give_up("the generated model is none");
+}
+
+static void measure_rewriting(int operators)
+{
+	double seconds[5];
+	enum { TURNS = sizeof seconds / sizeof *seconds };
+	for (int i = 0; i < TURNS; i++) {
+		struct subject s;
+		struct sub_program from, to;
+		struct sub_trace trace = {0};
+		open_arena(&s);
+		lower(&s, &from, operators / OPERATORS_OF_BLOCK);
+		sub_init(&to, &s.arena, "many");
+		double begin = now();
+		sub_optimize(&to, &from, &(struct sub_options){.math = SUB_REASSOCIATE}, &trace);
+		seconds[i] = now() - begin;
+		if (i == 0)
+			printf("rewriting %zu operators to %zu, %zu times a rule, in %zu MiB: ",
+			       count_operators(&from), count_operators(&to), trace.changes.n,
+			       s.arena.bytes >> 20);
+		close_subject(&s);
+	}
+	qsort(seconds, TURNS, sizeof *seconds, ascending);
+	printf("%.1f ms (median %.1f)\n", seconds[0] * 1e3, seconds[TURNS / 2] * 1e3);
+}
+
 int main(int argc, char **argv)
 {
 	long rounds = argc > 1 ? atol(argv[1]) : 50;
@@ -331,7 +412,10 @@ int main(int argc, char **argv)
 		print_bodies(argv[i]);
 		measure(argv[i], rounds);
 	}
-	if (argc < 3)
+	if (argc < 3) {
 		measure_examples(rounds);
+		measure_rewriting(10000);
+		measure_rewriting(20000);
+	}
 	return 0;
 }

@@ -16,6 +16,7 @@ struct compilation {
 	const struct compile_options *options;
 	struct sub_trace *trace;
 	struct sub_program written; /* the model's own: what the interface promises */
+	struct sub_program rewritten;
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;
@@ -44,11 +45,15 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	if (!compile_rewriting(c->options, &options, c->diags))
 		return false;
 	sub_init(&c->written, c->arena, c->model->name);
+	sub_init(&c->rewritten, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
 		return false;
-	sub_fold(&c->program, &c->written, &options, c->trace);
+	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
+	if (!sub_verify(&c->rewritten, c->diags))
+		return false;
+	sub_fold(&c->program, &c->rewritten, &options, c->trace);
 	return sub_verify(&c->program, c->diags);
 }
 

@@ -8,7 +8,7 @@ const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
     [EXPLAIN_SUB_OPS] = {"sub-ops", "sub_ops", "sub-operators of the body"},
     [EXPLAIN_REDUCTIONS] = {"reductions", "reductions", "of these, sums and maxima"},
     [EXPLAIN_OPERATIONS] = {"operations", "operations",
-			    "multiplications and additions for one node, estimated"},
+			    "multiplications and additions for one node, estimated; at binding for all"},
     [EXPLAIN_BYTES] =
 	{"bytes", "bytes",
 	 "read and written for one node alone: states, inputs, rows of tables, intermediates, results"},
@@ -22,15 +22,24 @@ const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
 
 enum { FLOAT_BYTES = 4, RAGGED = 2 /* what an index over the children of a node counts for */ };
 
-/* Bytes of a value in one row. */
+/* Bytes of a value in one row; at binding the rows are all of them. */
 static double row_bytes(const struct sub_program *p, const struct sub_value *v)
 {
 	double n = FLOAT_BYTES;
 	for (int i = 0; i < v->vars; i++) {
 		const struct sub_var *var = &p->vars.at[v->var[i]];
-		n *= var->set == SUB_DIM ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
+		bool fixed = var->set == SUB_DIM || var->set == SUB_ROW;
+		n *= fixed ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
 	}
 	return n;
+}
+
+/* How many rows a body runs over that are known. */
+static double rows_of(const struct sub_program *p, const struct sub_body *b)
+{
+	const struct sub_value *v = sub_at(p, b->stores.at[0].value.value);
+	const struct sub_var *lead = v->vars ? &p->vars.at[v->var[0]] : NULL;
+	return lead && lead->set == SUB_ROW ? lead->extent : 1;
 }
 
 static bool has_row(const struct sub_program *p, const struct sub_value *v)
@@ -88,12 +97,11 @@ static void count_groups(const struct sched_plan *plan, int body, double *count)
 		}
 }
 
-void explain_count(const struct sched_plan *plan, int body, double count[EXPLAIN_COUNTS])
+static void count_body(const struct sched_plan *plan, int body, double *count)
 {
 	const struct sub_program *p = plan->p;
 	const struct sub_body *b = &p->bodies.at[body];
 	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
-	memset(count, 0, EXPLAIN_COUNTS * sizeof *count);
 	sub_mark_live(p, b, live);
 	for (uint32_t i = 1; i < p->values.n; i++)
 		if (live[i])
@@ -102,7 +110,33 @@ void explain_count(const struct sched_plan *plan, int body, double count[EXPLAIN
 		count[EXPLAIN_BYTES] += row_bytes(p, sub_at(p, b->stores.at[i].value.value));
 	count_sources(p, live, count);
 	count_groups(plan, body, count);
-	count[EXPLAIN_OPERATIONS] = sched_operations(p, b);
+	count[EXPLAIN_OPERATIONS] += rows_of(p, b) * sched_operations(p, b);
+}
+
+static const struct {
+	const char *name;
+	enum sub_domain domain;
+} domains[] = {{"binding", SUB_AT_BINDING},
+	       {"leaf", SUB_LEAF},
+	       {"inner", SUB_INNER},
+	       {"output", SUB_EVERY_NODE},
+	       {"output.root", SUB_EVERY_INPUT}};
+
+const char *explain_domain(int domain)
+{
+	return domain < (int)(sizeof domains / sizeof *domains) ? domains[domain].name : NULL;
+}
+
+bool explain_count(const struct sched_plan *plan, int domain, double count[EXPLAIN_COUNTS])
+{
+	bool any = false;
+	memset(count, 0, EXPLAIN_COUNTS * sizeof *count);
+	for (size_t b = 0; b < plan->p->bodies.n; b++)
+		if (plan->p->bodies.at[b].domain == domains[domain].domain) {
+			count_body(plan, b, count);
+			any = true;
+		}
+	return any;
 }
 
 /* --- the two programs --- */
@@ -118,14 +152,6 @@ struct explanation {
 };
 
 /* Constants have names without a meaning. */
-static int find_body(const struct sub_program *p, const char *name)
-{
-	for (size_t b = 0; b < p->bodies.n; b++)
-		if (p->bodies.at[b].domain != SUB_AT_BINDING && strcmp(p->bodies.at[b].name, name) == 0)
-			return b;
-	return -1;
-}
-
 /* What one rule did in all. */
 struct applied {
 	const char *rule;
@@ -171,15 +197,12 @@ static void put_bodies(struct explanation *e)
 	for (int c = 0; c < EXPLAIN_COUNTS; c++)
 		str_printf(e->s, "  %s", explain_columns[c].heading);
 	str_puts(e->s, "\n");
-	for (size_t b = 0; b < e->computed.bodies.n; b++) {
-		const char *name = e->computed.bodies.at[b].name;
-		int written = find_body(&e->written, name);
-		if (written >= 0) {
-			explain_count(&e->written_plan, written, count);
-			put_row(name, "as written", count, e->s);
-		}
-		explain_count(&e->computed_plan, b, count);
-		put_row(written < 0 ? name : "", "as computed", count, e->s);
+	for (int d = 0; explain_domain(d); d++) {
+		bool written = explain_count(&e->written_plan, d, count);
+		if (written)
+			put_row(explain_domain(d), "as written", count, e->s);
+		if (explain_count(&e->computed_plan, d, count))
+			put_row(written ? "" : explain_domain(d), "as computed", count, e->s);
 	}
 }
 
@@ -236,10 +259,13 @@ static void put_string(const char *text, struct str *s)
 	str_puts(s, "\"");
 }
 
-static void put_counts(const struct sched_plan *plan, int body, struct str *s)
+static void put_counts(const struct sched_plan *plan, int domain, struct str *s)
 {
 	double count[EXPLAIN_COUNTS];
-	explain_count(plan, body, count);
+	if (!explain_count(plan, domain, count)) {
+		str_puts(s, "null");
+		return;
+	}
 	for (int c = 0; c < EXPLAIN_COUNTS; c++)
 		str_printf(s, "%s\"%s\":%.0f", c ? "," : "{", explain_columns[c].key, count[c]);
 	str_puts(s, "}");
@@ -247,18 +273,11 @@ static void put_counts(const struct sched_plan *plan, int body, struct str *s)
 
 static void put_json_bodies(struct explanation *e)
 {
-	for (size_t b = 0; b < e->computed.bodies.n; b++) {
-		const char *name = e->computed.bodies.at[b].name;
-		int written = find_body(&e->written, name);
-		str_puts(e->s, b ? ",{\"name\":" : "{\"name\":");
-		put_string(name, e->s);
-		str_puts(e->s, ",\"written\":");
-		if (written >= 0)
-			put_counts(&e->written_plan, written, e->s);
-		else
-			str_puts(e->s, "null");
+	for (int d = 0; explain_domain(d); d++) {
+		str_printf(e->s, "%s{\"name\":\"%s\",\"written\":", d ? "," : "", explain_domain(d));
+		put_counts(&e->written_plan, d, e->s);
 		str_puts(e->s, ",\"computed\":");
-		put_counts(&e->computed_plan, b, e->s);
+		put_counts(&e->computed_plan, d, e->s);
 		str_puts(e->s, "}");
 	}
 }

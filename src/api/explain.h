@@ -24,7 +24,10 @@ struct explain_column {
 };
 extern const struct explain_column explain_columns[EXPLAIN_COUNTS];
 
-void explain_count(const struct sched_plan *, int body, double count[EXPLAIN_COUNTS]);
+/* The bodies of a domain by its number, in the order in which they run; NULL past the last. */
+const char *explain_domain(int domain);
+/* All bodies of a domain together; of those at binding, for all their rows.  False when there are none. */
+bool explain_count(const struct sched_plan *, int domain, double count[EXPLAIN_COUNTS]);
 
 /* Bodies as they were written and as they are computed, rules with what each saved, notes. */
 bool compile_explain(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

@@ -178,6 +178,7 @@ struct walk {
 	ilir_access_visit *visit;
 	void *context;
 	range *of_var, *of_expr;
+	ilir_expr *condition; /* by variable: the condition that it was let be */
 	struct ilir_known known; /* these two */
 	VEC(struct change {
 		range *place;
@@ -263,6 +264,8 @@ static bool constrain_order(struct walk *w, ilir_expr a, ilir_expr b, int64_t ga
 static bool assume(struct walk *w, ilir_expr condition, bool truth)
 {
 	const struct ilir_node *n = ilir_at(w->m, condition);
+	if (n->op == ILIR_VAR && w->condition[n->var.i].i)
+		return assume(w, w->condition[n->var.i], truth);
 	if (n->type.lanes != 1 || n->args != 2)
 		return true;
 	ilir_expr a = ilir_arg(w->m, condition, 0), b = ilir_arg(w->m, condition, 1);
@@ -392,6 +395,8 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 	case ILIR_LET:
 		walk_expr(w, s->let.value, ++w->scopes);
 		learn(w, s->let.var, range_now(w, s->let.value));
+		if (ilir_type_of(w->m, s->let.value).dtype == ILIR_BOOL)
+			w->condition[s->let.var.i] = s->let.value;
 		return;
 	case ILIR_STORE:
 		walk_store(w, s);
@@ -425,6 +430,7 @@ void ilir_visit_accesses(const struct ilir_module *m, const struct ilir_stmt *s,
 	w.of_expr = ARENA_ARRAY(m->arena, range, m->nodes.n);
 	for (size_t i = 0; i < m->nodes.n; i++)
 		w.of_expr[i] = everything;
+	w.condition = ARENA_ARRAY(m->arena, ilir_expr, m->vars.n);
 	w.known = (struct ilir_known){w.of_var, w.of_expr};
 	w.of_var[ilir_begin.i].low = w.of_var[ilir_end.i].low = 0;
 	walk_block(&w, s);

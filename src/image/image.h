@@ -51,9 +51,9 @@ struct image_buffer {
 	int64_t row_elements;
 	int rank; /* of one row, without padding */
 	int64_t shape[TENSOR_MAX_RANK];
+	int64_t stride[TENSOR_MAX_RANK]; /* elements from one index of a dimension to the next */
 	bool at_binding; /* a weight or an intermediate without rows that only steps at binding use: no run
 			    sees it */
-	int64_t stride[TENSOR_MAX_RANK]; /* elements from one index of a dimension to the next */
 };
 
 /* --- packing --- */

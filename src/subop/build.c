@@ -149,7 +149,7 @@ static void copy_vars(struct sub_value *v, const struct sub_use *from)
 	memcpy(v->var, from->var, sizeof v->var);
 }
 
-static bool infer(const struct sub_program *p, struct sub_value *v)
+bool sub_infer(const struct sub_program *p, struct sub_value *v)
 {
 	switch (rows[v->op].class) {
 	case SUB_UNARY:
@@ -391,8 +391,8 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
 	v.args = rows[v.op].arity;
-	if (!infer(p, &v))
-		return refuse(p, &v, d);
+	if (!sub_infer(p, &v))
+		return d ? refuse(p, &v, d) : (sub_ref){0};
 	normalise_move(p, &v);
 	clear_unused(&v);
 	if (2 * p->values.n > p->table_size)

@@ -47,6 +47,11 @@ static const struct {
 #include "subop/ops.def"
 };
 
+double sub_compute(enum sub_op op, double a, double b)
+{
+	return functions[op].value(a, b);
+}
+
 /* A dyadic number in the field: there is an inverse of 2, so every finite one has a place. */
 static double enter_field(double x, bool *refused)
 {

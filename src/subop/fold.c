@@ -38,13 +38,24 @@ struct folding {
 	bool *asked;		 /* mark_roots has seen it */
 	int *param;		 /* by value: the folded parameter that it is, -1 = none yet */
 	sub_ref *kept;		 /* by value: its copy in the bodies of rows */
-	sub_ref *inlined;	 /* by value: its copy in bodies at binding, without a row */
-	sub_ref *rowed;		 /* and for a row, or in the only element of a body */
+	sub_ref *copies[3];	 /* by way and value: its copy in bodies at binding */
 };
 
 static const struct sub_value *value_of(const struct folding *f, sub_ref r)
 {
 	return sub_at(f->from, r);
+}
+
+__attribute__((format(printf, 2, 3))) static void note(struct folding *f, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+	if (!f->trace)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	vec_push(f->to->arena, &f->trace->notes, arena_string(f->to->arena, text));
 }
 
 /* --- what is constant, what it is worth --- */
@@ -121,23 +132,26 @@ static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
 		take_apart(f, v->arg[a].value, p);
 }
 
-static void note(struct folding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* Cheaper to make again than to read. */
-static bool is_remade(struct folding *f, sub_ref r)
+static bool is_remade(const struct folding *f, sub_ref r)
 {
 	struct parts p = {0};
 	double bytes = bytes_of(f, r);
 	take_apart(f, r, &p);
 	if (p.operators <= CHEAP_OPERATORS && !p.weights)
 		return true;
-	if (p.operators > CHEAP_OPERATORS || bytes <= CHEAP_BYTES || bytes <= CHEAP_GROWTH * p.bytes)
-		return false;
-	note(f,
-	     "a constant of %.0f bytes is computed where it is used: it is made of %.0f bytes by %d cheap "
-	     "operators",
-	     bytes, p.bytes, p.operators);
-	return true;
+	return p.operators <= CHEAP_OPERATORS && bytes > CHEAP_BYTES && bytes > CHEAP_GROWTH * p.bytes;
+}
+
+static void note_remade(struct folding *f, sub_ref r)
+{
+	struct parts p = {0};
+	take_apart(f, r, &p);
+	if (p.weights && !is_free(value_of(f, r)))
+		note(f,
+		     "a constant of %.0f bytes is made again where it is used, from %.0f bytes by %d cheap "
+		     "operators",
+		     bytes_of(f, r), p.bytes, p.operators);
 }
 
 /* Operators of a constant written out as a tree, or one more than `most`. */
@@ -150,7 +164,7 @@ static int operators_in(const struct folding *f, sub_ref r, int most)
 	return n;
 }
 
-static bool is_worth_it(struct folding *f, sub_ref r)
+static bool is_worth_it(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (v->vars > TENSOR_MAX_RANK)
@@ -162,16 +176,18 @@ static bool is_worth_it(struct folding *f, sub_ref r)
 
 /* --- roots --- */
 
-/* Values with a row need this constant. */
-static void mark_roots(struct folding *f, sub_ref r)
+/* Values with a row need this constant; `remade`: as part of one that was not worth it, which was told. */
+static void mark_roots(struct folding *f, sub_ref r, bool remade)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (f->asked[r.i] || is_source(f, r))
 		return;
 	f->asked[r.i] = true;
 	f->root[r.i] = is_worth_it(f, r);
+	if (!f->root[r.i] && f->everything && !remade)
+		note_remade(f, r);
 	for (int a = 0; !f->root[r.i] && a < v->args; a++)
-		mark_roots(f, v->arg[a].value);
+		mark_roots(f, v->arg[a].value, remade || !is_free(v));
 }
 
 static void mark_roots_of(struct folding *f, const struct sub_body *b)
@@ -180,11 +196,11 @@ static void mark_roots_of(struct folding *f, const struct sub_body *b)
 	sub_mark_live(f->from, b, live);
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (f->constant[b->stores.at[i].value.value.i])
-			mark_roots(f, b->stores.at[i].value.value);
+			mark_roots(f, b->stores.at[i].value.value, false);
 	for (uint32_t i = 1; i < f->from->values.n; i++)
 		for (int a = 0; live[i] && !f->constant[i] && a < f->from->values.at[i].args; a++)
 			if (f->constant[f->from->values.at[i].arg[a].value.i])
-				mark_roots(f, f->from->values.at[i].arg[a].value);
+				mark_roots(f, f->from->values.at[i].arg[a].value, false);
 }
 
 /* What is dear and part of several roots is computed once for all.  Users come after what they use. */
@@ -231,44 +247,98 @@ static bool is_lead_alone(const int *var, int n, int lead)
 	return n > 0;
 }
 
-/* An argument, of this operator, is wanted at the row itself, and its row is its first dimension.  A reshape
- * has no rows: its elements are counted through. */
-static bool keeps_row(const struct sub_value *v, int a, enum sub_op op, struct at at)
+/* An argument is wanted at the row itself, and its row is its first dimension, all of it.  A reshape has no
+ * rows: its elements are counted through. */
+static bool keeps_row(const struct folding *f, const struct sub_value *v, int a, struct at at)
 {
 	const struct sub_use *u = &v->arg[a];
+	const struct sub_value *arg = value_of(f, u->value);
 	int var[SUB_MAX_VARS];
-	if (at.lead < 0 || op == SUB_RESHAPE)
+	if (at.lead < 0 || arg->op == SUB_RESHAPE || v->op == SUB_RESHAPE)
 		return false;
 	if (v->op != SUB_ASSIGN)
 		return is_lead_alone(u->var, u->vars, at.lead);
 	for (int i = 0; i < u->vars; i++)
 		var[i] = v->map[i].var;
-	return is_lead_alone(var, u->vars, at.lead) && v->map[0].function == SUB_AFFINE &&
-	       v->map[0].scale == 1 && v->map[0].offset == 0 && !v->map[0].scale2;
+	const struct sub_map *m = &v->map[0];
+	return is_lead_alone(var, u->vars, at.lead) && m->function == SUB_AFFINE && m->scale == 1 &&
+	       !m->offset && !m->scale2 &&
+	       f->from->vars.at[arg->var[0]].extent == f->from->vars.at[at.lead].extent;
+}
+
+/* How an argument is had in a body at binding. */
+enum way {
+	AS_PARAM, /* it is one, or becomes one */
+	IN_PLACE, /* computed where it stands: its element belongs to the row, or to nothing */
+	INLINED	  /* computed where it stands, without a row: it is cheap */
+};
+
+static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
+		       struct at *next)
+{
+	sub_ref r = v->arg[a].value;
+	const struct sub_value *arg = value_of(f, r);
+	*next = nowhere;
+	if (is_source(f, r) || f->root[r.i])
+		return AS_PARAM;
+	if (keeps_row(f, v, a, at))
+		*next = (struct at){arg->var[0], at.row, false};
+	else if (at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars)
+		*next = (struct at){-1, -1, true};
+	else
+		return is_dear(arg->op) && arg->vars <= TENSOR_MAX_RANK ? AS_PARAM : INLINED;
+	return IN_PLACE;
+}
+
+/* The row of a root. */
+static struct at row_of(const struct folding *f, const struct sub_value *v)
+{
+	if (!v->vars)
+		return (struct at){-1, -1, true};
+	return (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
+}
+
+/* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.
+ */
+static void scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
+{
+	const struct sub_value *v = value_of(f, r);
+	for (int a = 0; a < v->args; a++) {
+		struct at next;
+		sub_ref arg = v->arg[a].value;
+		enum way way = way_of(f, v, a, at, &next);
+		if (way == AS_PARAM)
+			f->root[arg.i] = !is_source(f, arg);
+		else if (!seen[way][arg.i]) {
+			seen[way][arg.i] = true;
+			scan(f, arg, next, seen);
+		}
+	}
+}
+
+/* Users come after what they use. */
+static void scan_roots(struct folding *f)
+{
+	size_t n = f->from->values.n;
+	bool *seen[] = {NULL, ARENA_ARRAY(f->to->arena, bool, n), ARENA_ARRAY(f->to->arena, bool, n)};
+	for (uint32_t i = n; i-- > 1;)
+		if (f->root[i])
+			scan(f, (sub_ref){i}, row_of(f, &f->from->values.at[i]), seen);
 }
 
 static sub_ref copy_value(struct folding *, sub_ref, struct at);
 
-static sub_ref copy_once(struct folding *f, sub_ref r, struct at at, sub_ref *copies)
-{
-	if (!copies[r.i].i)
-		copies[r.i] = copy_value(f, r, at);
-	return copies[r.i];
-}
-
 static sub_ref copy_argument(struct folding *f, const struct sub_value *v, int a, struct at at)
 {
 	sub_ref r = v->arg[a].value;
-	bool alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !value_of(f, r)->vars;
-	if (is_source(f, r) || f->root[r.i])
+	struct at next;
+	enum way way = way_of(f, v, a, at, &next);
+	if (way == AS_PARAM)
 		return fold(f, r);
-	if (keeps_row(v, a, value_of(f, r)->op, at))
-		return copy_once(f, r, (struct at){value_of(f, r)->var[0], at.row, false}, f->rowed);
-	if (alone)
-		return copy_once(f, r, (struct at){-1, -1, true}, f->rowed);
-	if (is_dear(value_of(f, r)->op))
-		return fold(f, r);
-	return copy_once(f, r, nowhere, f->inlined);
+	sub_ref *copy = &f->copies[way][r.i];
+	if (!copy->i)
+		*copy = copy_value(f, r, next);
+	return *copy;
 }
 
 static sub_ref add(struct folding *f, struct sub_value v)
@@ -323,10 +393,7 @@ static int declare_param(struct folding *f, sub_ref r)
 static void add_body(struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
-	struct at at = {-1, -1, true};
-	if (v->vars)
-		at = (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
-	sub_ref value = copy_value(f, r, at);
+	sub_ref value = copy_value(f, r, row_of(f, v));
 	f->param[r.i] = declare_param(f, r);
 	struct sub_body b = {.name = f->to->params.at[f->param[r.i]].name, .domain = SUB_AT_BINDING};
 	vec_push(f->to->arena, &b.stores,
@@ -396,18 +463,6 @@ static void keep_bodies(struct folding *f)
 
 /* --- the whole --- */
 
-static void note(struct folding *f, const char *format, ...)
-{
-	char text[200];
-	va_list args;
-	if (!f->trace)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	vec_push(f->to->arena, &f->trace->notes, arena_string(f->to->arena, text));
-}
-
 #define COPY_LIST(arena, to, from)                                                                           \
 	for (size_t i_ = 0; i_ < (from)->n; i_++)                                                            \
 	vec_push(arena, to, (from)->at[i_])
@@ -440,14 +495,15 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	f.asked = ARENA_ARRAY(a, bool, n);
 	f.param = ARENA_ARRAY(a, int, n);
 	f.kept = ARENA_ARRAY(a, sub_ref, n);
-	f.inlined = ARENA_ARRAY(a, sub_ref, n);
-	f.rowed = ARENA_ARRAY(a, sub_ref, n);
+	f.copies[IN_PLACE] = ARENA_ARRAY(a, sub_ref, n);
+	f.copies[INLINED] = ARENA_ARRAY(a, sub_ref, n);
 	memset(f.param, -1, n * sizeof *f.param);
 	declare(to, from);
 	for (uint32_t i = 1; i < n; i++)
 		f.constant[i] = is_constant(&f, &from->values.at[i]);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		mark_roots_of(&f, &from->bodies.at[b]);
+	scan_roots(&f);
 	share_roots(&f);
 	for (uint32_t i = 1; i < n; i++)
 		if (f.root[i])

@@ -64,8 +64,7 @@ static const char *source_name(const struct sub_program *p, const struct sub_val
 				    : p->inputs.at[v->which].name;
 }
 
-/* A value's own name: that of a source, the number of a constant, %N of all else. */
-static void print_name(const struct sub_program *p, sub_ref r, struct str *s)
+void sub_print_name(const struct sub_program *p, sub_ref r, struct str *s)
 {
 	const struct sub_value *v = sub_at(p, r);
 	if (v->op == SUB_CONST)
@@ -78,9 +77,19 @@ static void print_name(const struct sub_program *p, sub_ref r, struct str *s)
 
 static void print_use(const struct sub_program *p, const struct sub_use *u, struct str *s)
 {
-	print_name(p, u->value, s);
+	sub_print_name(p, u->value, s);
 	if (sub_at(p, u->value)->op != SUB_CONST)
 		print_vars(p, u->var, u->vars, s);
+}
+
+void sub_print_moved(const struct sub_program *p, const struct sub_value *v, sub_ref from, struct str *s)
+{
+	sub_print_name(p, from, s);
+	for (int i = 0; i < v->arg[0].vars; i++) {
+		str_puts(s, i ? "," : "[");
+		print_map(p, &v->map[i], s);
+	}
+	str_puts(s, v->arg[0].vars ? "]" : "");
 }
 
 static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
@@ -95,16 +104,10 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 		str_printf(s, "_%s", p->vars.at[v->var[v->axis]].name);
 	for (int a = 0; a < v->args; a++) {
 		str_puts(s, a ? ", " : " ");
-		if (v->op != SUB_ASSIGN) {
+		if (v->op == SUB_ASSIGN)
+			sub_print_moved(p, v, v->arg[0].value, s);
+		else
 			print_use(p, &v->arg[a], s);
-			continue;
-		}
-		print_name(p, v->arg[0].value, s);
-		for (int i = 0; i < v->arg[0].vars; i++) {
-			str_puts(s, i ? "," : "[");
-			print_map(p, &v->map[i], s);
-		}
-		str_puts(s, v->arg[0].vars ? "]" : "");
 	}
 	if (v->fills) {
 		str_puts(s, " fill ");

@@ -173,8 +173,11 @@ int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 /* The variable of rows of this extent. */
 int sub_row(struct sub_program *, int64_t extent);
 /* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
- * arguments order their variables in contradictory ways, or there are too many. */
+ * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
+ * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
+/* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
+bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_row *sub_row_of(enum sub_op);
@@ -243,8 +246,17 @@ struct sub_trace {
 	VEC(const char *) notes; /* what was decided: tables that were made, or were too large, and their bytes */
 };
 
+/* What rewriting took, for tests: time is proportional to the attempts. */
+struct sub_effort {
+	long attempts, applications; /* of rules */
+	int sweeps;
+};
+
 /* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */
-void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
+struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *,
+			       struct sub_trace *);
+/* The derivation, a rule after another. */
+void sub_print_trace(const struct sub_trace *, struct str *);
 /* Moves what depends on weights alone, and is worth it, into bodies that run when weights are bound, in their
  * order, before all others; their results are parameters for those that follow.  Into an empty program, as
  * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
@@ -254,6 +266,10 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
 	       struct diags *);
 void sub_print(const struct sub_program *, struct str *);
+/* A value's own name: that of a source, the number of a constant, %N of all else; what an assign reads, as it would from
+ * this value. */
+void sub_print_name(const struct sub_program *, sub_ref, struct str *);
+void sub_print_moved(const struct sub_program *, const struct sub_value *assign, sub_ref from, struct str *);
 /* Re-infers everything; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
 /* Marks the values that a body needs; `live` has values.n entries. */
@@ -269,6 +285,8 @@ struct sub_forest {
 	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements] */
 };
 
+/* An elementwise operator in binary64. */
+double sub_compute(enum sub_op, double a, double b);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] are binary32. */
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,

@@ -19,6 +19,7 @@ static const struct {
     {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
 };
 
 enum { MAX_THREADS = 4, RUNS = 5 };

@@ -191,6 +191,7 @@ static inline int64_t count_results(const struct sub_program *p, const struct su
 /* --- compiling --- */
 
 struct compiled {
+	struct sub_program folded;
 	struct sched_plan plan;
 	struct sched sched;
 	struct ilir_tiling tiling;
@@ -221,7 +222,7 @@ static inline int buffer_of(const struct image *image, enum image_buffer_kind ki
 }
 
 /* The program's interface, as api/compile.c says it of a model. */
-static inline void describe(struct arena *a, const struct sub_program *p, const int *limits, struct image *image)
+static inline void describe(struct arena *a, const struct sub_program *p, const struct sched *sched, const int *limits, struct image *image)
 {
 	struct image_input *inputs = ARENA_ARRAY(a, struct image_input, p->inputs.n + 1);
 	struct tensor_info *params = ARENA_ARRAY(a, struct tensor_info, p->params.n + 1);
@@ -245,7 +246,7 @@ static inline void describe(struct arena *a, const struct sub_program *p, const 
 		outputs[i].elements = copy_shape(&o->row, &outputs[i].rank, outputs[i].shape);
 	}
 	for (size_t i = 0; i < p->states.n; i++) {
-		states[i] = (struct image_state){.name = p->states.at[i].name, .buffer = buffer_of(image, IMAGE_STATE, i)};
+		states[i] = (struct image_state){.name = p->states.at[i].name, .layout = sched->states.at[i].layout, .buffer = buffer_of(image, IMAGE_STATE, i)};
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
 	image->input = inputs, image->inputs = p->inputs.n;
@@ -286,7 +287,11 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 {
 	unsigned properties = 0;
 	memset(c, 0, sizeof *c);
-	sched_make_plan(&c->plan, a, p);
+	sub_init(&c->folded, a, p->name);
+	sub_fold(&c->folded, p, &(struct sub_options){.table_bytes = 1 << 20}, NULL);
+	if (!sub_verify(&c->folded, d))
+		return false;
+	sched_make_plan(&c->plan, a, &c->folded, target_find(target), &(struct sched_fusion){0});
 	sched_choose(&c->sched, &c->plan, target_find(target));
 	ilir_init(&c->module, a, "test");
 	ilir_lower(&c->module, &c->tiling, &c->plan, &c->sched);
@@ -301,7 +306,7 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 			break;
 	}
 	ilir_describe(&c->module, &c->image);
-	describe(a, p, limits, &c->image);
+	describe(a, p, &c->sched, limits, &c->image);
 	return make_code(c, a, llvm, d);
 }
 
@@ -325,7 +330,7 @@ static inline float *run_compiled(struct compiled *c, struct arena *a, const str
 	const struct sub_forest *f = &data->forest;
 	struct rt_minibatch minibatch = {{f->nodes, f->inputs, f->child_begin, f->children, f->root, NULL}, f->data};
 	float *all = NULL;
-	if (!rt_bind(&binding, &allocator_default, &c->image, &source, d))
+	if (!rt_bind(&binding, &allocator_default, &c->image, &source, NULL, d))
 		return NULL;
 	if (rt_session_init(&session, &allocator_default, &c->image, d)) {
 		if (rt_session_run(&session, &binding, NULL, &minibatch, d)) {
