@@ -115,6 +115,16 @@ static void cut_dear(struct grower *w)
 	}
 }
 
+/* What is computed again takes along what is fused into it. */
+static void keep_operands(struct grower *w)
+{
+	for (int i = w->g.ops.n; i-- > 0;)
+		for (int e = 0; w->of[i].kept && e < w->g.ops.at[i].ins; e++) {
+			struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
+			from->kept |= !from->cut;
+		}
+}
+
 /* --- candidates: a heap, smallest first; predecessors by their negative --- */
 
 static void sift(struct grower *w, int at)
@@ -430,6 +440,7 @@ void sched_grow(struct sched_planner *pl, int body)
 	w.in_heap = ARENA_ARRAY(pl->arena, bool, n);
 	w.steps = (long)SEARCHES_PER_OPERATOR * (long)n;
 	cut_dear(&w);
+	keep_operands(&w);
 	grow_all(&w);
 	store_crossing(&w);
 }
