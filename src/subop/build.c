@@ -391,13 +391,26 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 	return (sub_ref){0};
 }
 
+/* As values are kept; false when the orders of the arguments contradict. */
+static bool normalise(const struct sub_program *p, struct sub_value *v)
+{
+	v->args = rows[v->op].arity;
+	if (!sub_infer(p, v))
+		return false;
+	normalise_move(p, v);
+	clear_unused(v);
+	return true;
+}
+
+sub_ref sub_find(struct sub_program *p, struct sub_value v)
+{
+	return (sub_ref){normalise(p, &v) ? *find_slot(p, &v) : 0};
+}
+
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
-	v.args = rows[v.op].arity;
-	if (!sub_infer(p, &v))
+	if (!normalise(p, &v))
 		return d ? refuse(p, &v, d) : (sub_ref){0};
-	normalise_move(p, &v);
-	clear_unused(&v);
 	if (2 * p->values.n > p->table_size)
 		grow_table(p);
 	uint32_t *slot = find_slot(p, &v);

@@ -73,6 +73,20 @@ static bool same(struct sub_match *m, const struct sub_term *const *arg)
 	return use(m, arg[0])->value.i == use(m, arg[1])->value.i;
 }
 
+/* Put together, they have fewer elements than what was matched. */
+static bool smaller(struct sub_match *m, const struct sub_term *const *arg)
+{
+	struct sub_use both = *use(m, arg[0]);
+	const struct sub_use *b = use(m, arg[1]);
+	for (int i = 0; i < b->vars; i++)
+		if (!sub_use_has(&both, b->var[i])) {
+			if (both.vars == SUB_MAX_VARS)
+				return false;
+			both.var[both.vars++] = b->var[i];
+		}
+	return both.vars < m->root.vars;
+}
+
 /* No product: the lowering contracts products into the additions and sums that want them. */
 static bool plain(struct sub_match *m, const struct sub_term *const *arg)
 {
@@ -268,7 +282,7 @@ static const struct {
 } predicates[] = {
     {"constant", constant},   {"number", number}, {"finite", is_finite},	  {"positive", positive},
     {"nonnegative", nonnegative}, {"normal", normal}, {"moderate", moderate}, {"above", above},
-    {"same", same},	      {"plain", plain},	  {"lacks", lacks},	  {"countable", ranges_over_dimension},
+    {"same", same}, {"smaller", smaller},	      {"plain", plain},	  {"lacks", lacks},	  {"countable", ranges_over_dimension},
     {"renames", renames},     {"whole", whole},	  {"unused", unused},	  {"within", within},
     {"looks_up", looks_up}, {"inside", inside}, {"keeps", keeps_fill}, {"onto", onto}, {"nests", nests},
 };

@@ -286,16 +286,57 @@ static bool next_order(struct sub_match *m)
 	return false;
 }
 
+static bool fits_args(struct rewriter *w, const struct sub_term *t, const struct sub_value *v, bool swapped)
+{
+	for (int a = 0; a < t->args; a++)
+		if (!sub_fits(w, t->arg[a], v->arg[a ^ swapped].value))
+			return false;
+	return true;
+}
+
+bool sub_fits(struct rewriter *w, const struct sub_term *t, sub_ref r)
+{
+	r = sub_resolve(w, r);
+	const struct sub_value *v = sub_at(w->p, r);
+	switch (t->kind) {
+	case SUB_TERM_NAME:
+		return true;
+	case SUB_TERM_NUMBER:
+		return w->notes.at[r.i].fact.uniform && w->notes.at[r.i].fact.number == t->number;
+	case SUB_TERM_MOVE:
+		return v->op == SUB_ASSIGN && fits_args(w, t, v, false);
+	case SUB_TERM_CLASS:
+		if (sub_class_of(v->op) != t->class)
+			return false;
+		break;
+	default:
+		if (v->op != t->op)
+			return false;
+	}
+	return fits_args(w, t, v, false) || (t->class == SUB_BINARY && fits_args(w, t, v, true));
+}
+
+/* Nothing is bound, but the variables of the root are known. */
+static void start_over(struct sub_match *m)
+{
+	m->in_scope = m->choices = 0;
+	memset(m->value_bound, 0, sizeof m->value_bound);
+	memset(m->op_bound, 0, sizeof m->op_bound);
+	for (int i = 0; i < m->rule->indices; i++)
+		m->index[i] = (struct sub_bound_index){false, -1, {-1, -1}};
+	for (int i = 0; i < m->rule->moves; i++)
+		m->move[i].bound = false, m->move[i].n = 0;
+	for (int i = 0; i < m->root.vars; i++)
+		enter(m, m->root.var[i]);
+}
+
 bool sub_match_next(struct sub_match *m, bool first)
 {
-	struct rewriter *w = m->w;
 	do {
 		if (!first && !next_order(m))
 			return false;
 		first = false;
-		*m = (struct sub_match){.w = w, .rule = m->rule, .root = m->root, .swapped = m->swapped};
-		for (int i = 0; i < m->root.vars; i++)
-			enter(m, m->root.var[i]);
+		start_over(m);
 	} while (!match(m, m->rule->pattern, m->root));
 	return true;
 }

@@ -39,8 +39,10 @@ bool sub_less(struct sub_measure a, struct sub_measure b)
 
 static void touch(struct rewriter *w, uint32_t value)
 {
+	struct sub_note *n = &w->notes.at[value];
 	if (w->trial)
-		vec_push(w->arena, &w->touched, (struct sub_touched){value, w->notes.at[value].uses});
+		vec_push(w->arena, &w->touched, (struct sub_touched){value, n->uses, n->touched});
+	n->touched = w->clock;
 }
 
 static bool adds_up(enum sub_op op)

@@ -127,7 +127,7 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 	u.vars = v.vars;
 	memcpy(u.var, v.var, sizeof u.var);
 	make_canonical(w->p, &v);
-	u.value = sub_add(w->p, v, NULL);
+	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
 	if (!u.value.i)
 		return none;
 	sub_ref stands = sub_resolve(w, u.value);
@@ -293,6 +293,15 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	return (float)wide == (float)here ? wide : (float)here;
 }
 
+/* there(t): t, when that lives already, for something else. */
+static struct sub_use there(struct sub_match *m, const struct sub_term *call)
+{
+	m->w->finding = true;
+	struct sub_use u = sub_build(m, call->arg[0]);
+	m->w->finding = false;
+	return u.value.i && sub_note_of(m->w, u.value)->uses ? u : none;
+}
+
 /* fold(binary(a, b)) of numbers. */
 static struct sub_use fold(struct sub_match *m, const struct sub_term *call)
 {
@@ -326,7 +335,7 @@ static const struct {
 	const char *name;
 	sub_function *build;
 } functions[] = {
-    {"fold", fold}, {"value", value}, {"regroup", sub_regroup}, {"concatenated", sub_concatenated},	  {"fold_exact", fold_exact}, {"extent", extent},     {"compose", sub_compose},
+    {"there", there}, {"fold", fold}, {"value", value}, {"regroup", sub_regroup}, {"concatenated", sub_concatenated},	  {"fold_exact", fold_exact}, {"extent", extent},     {"compose", sub_compose},
     {"under", sub_under}, {"through", sub_through},   {"side", sub_side},     {"join", sub_join},
     {"first", sub_first}, {"second", sub_second},     {"join_moved", sub_join_moved},
 };

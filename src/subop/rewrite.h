@@ -23,6 +23,9 @@ struct sub_fact {
 	double pieces;	/* of the concatenation that it is */
 };
 
+/* Steps from the root of a pattern down to what it binds. */
+enum { SUB_REACH = 5 };
+
 /* What is known of a value in the body at hand. */
 struct sub_note {
 	struct sub_fact fact;
@@ -31,6 +34,10 @@ struct sub_note {
 	bool summed;	  /* an addition or a sum wants it: what may be contracted or chained */
 	int settled;	  /* the sweep in which no rule applied to it any more */
 	long visited;	  /* by this walk */
+	/* when, by the rewriter's clock */
+	long touched;		      /* its uses last changed */
+	long tried;		      /* rules were last tried at it */
+	long recent[SUB_REACH + 1];   /* what is so many steps down was touched */
 };
 
 /* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone, and only
@@ -46,6 +53,7 @@ struct sub_measure {
 struct sub_touched {
 	uint32_t value;
 	int uses;
+	long touched;
 };
 
 struct rewriter {
@@ -63,7 +71,8 @@ struct rewriter {
 	bool importing; /* what is made stood there before: no question whether it should */
 	uint32_t root;	/* what is being replaced: no part of its replacement */
 	bool met_replaced; /* what was made had been replaced: its replacement was taken */
-	long attempts, applications, walks;
+	bool finding;	   /* what is there already is found, and nothing made */
+	long attempts, applications, walks, clock;
 	int sweep;
 };
 
@@ -120,6 +129,8 @@ struct sub_match {
 	int choices;
 };
 
+/* Whether the operators at a value are those of a pattern: what is quickly seen. */
+bool sub_fits(struct rewriter *, const struct sub_term *, sub_ref);
 /* Matches a rule's pattern at a value, in its own names; then in the next order of the arguments of commutative operators,
  * until there is none that matches. */
 bool sub_match_at(struct sub_match *, struct rewriter *, const struct sub_parsed *, sub_ref at);
