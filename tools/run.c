@@ -139,6 +139,9 @@ static void show_timing(const struct run *r)
 	show_count(c.batches, "batch", "batches", "\n");
 	fprintf(stderr, "compile    %10.1f ms, once\n", c.compile * 1e3);
 	fprintf(stderr, "bind       %10.1f ms, once\n", c.bind * 1e3);
+	if (c.folded_bytes)
+		fprintf(stderr, "  of it    %10.1f ms for constants, %.1f MB of %.1f MB of weights\n",
+			c.fold * 1e3, c.folded_bytes * 1e-6, c.weight_bytes * 1e-6);
 	fprintf(stderr, "linearize  %10.1f us, %.1f us a tree\n", c.linearize * 1e6,
 		c.linearize * 1e6 / trees);
 	fprintf(stderr, "run        %10.1f us, %.1f us a tree\n", c.run * 1e6, c.run * 1e6 / trees);
