@@ -57,19 +57,20 @@ static void check_shape(struct verifier *v, const struct sched_group *g, sub_ref
 static void check_target(struct verifier *v, const struct sched_group *g, sub_ref r)
 {
 	const struct sched_values *values = values_of(v, g->body);
-	check_shape(v, g, r);
 	if (group_of(v, g->body, r) != g)
 		fault(v, g->body, r, "is a target of two groups, or of none that knows it");
-	if (values->result[r.i])
-		return;
-	if (!sched_is_stored(v->plan, g->body, r))
+	else if (values->result[r.i])
+		check_shape(v, g, r);
+	else if (!sched_is_stored(v->plan, g->body, r))
 		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
-	if (values->part_of[r.i].i)
+	else if (values->part_of[r.i].i)
 		fault(v, g->body, r, "is part of %%%u, and stored", values->part_of[r.i].i);
-	if (values->product[r.i])
+	else if (values->product[r.i])
 		fault(v, g->body, r, "is half of a contraction, and stored");
-	if (sched_is_index(v->p, values, r))
+	else if (sched_is_index(v->p, values, r))
 		fault(v, g->body, r, "is data movement with one consumer, and stored");
+	else
+		check_shape(v, g, r);
 }
 
 /* --- what is read --- */
