@@ -280,9 +280,10 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 		}
 }
 
-/* How the argument of what is moved is named says nothing. */
+/* How the argument of what is moved is named says nothing, nor does a fill that nothing reads. */
 static void normalise_move(const struct sub_program *p, struct sub_value *v)
 {
+	bool leaves = false;
 	if (v->op != SUB_ASSIGN && v->op != SUB_RESHAPE)
 		return;
 	if (v->arg[0].value.i && v->arg[0].value.i < p->values.n)
@@ -290,7 +291,9 @@ static void normalise_move(const struct sub_program *p, struct sub_value *v)
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
 		v->map[i] = normal_map(v->map[i]);
 		order_map(v, &v->map[i]);
+		leaves |= sub_map_leaves(p, v, i);
 	}
+	v->fills &= leaves;
 }
 
 /* Unused array places must compare equal. */

@@ -106,7 +106,7 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 }
 
 /* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one for a plain
- * dimension that the first use lacks. */
+ * dimension that the first use lacks.  It does not lack one of which it takes other elements. */
 static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map, int like,
 			   const struct sub_use *so_far)
 {
@@ -122,6 +122,9 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 	bool dim = m->w->p->vars.at[like].set == SUB_DIM;
 	if (move->n == SUB_MAX_VARS || (!first && (!dim || !sub_is_identity(&map))))
 		return -1;
+	for (int i = 0; i < move->n; i++)
+		if (!first && sub_map_uses(&move->map[i], map.var))
+			return -1;
 	int name = dim ? sub_fresh(m, like) : like;
 	move->inner[move->n] = name;
 	move->map[move->n] = map;
@@ -171,9 +174,21 @@ static int first_argument(struct sub_match *m)
 	return m->swapped >> m->choices++ & 1;
 }
 
+/* Which of two zeros smax gives depends on the order of its arguments; so what `binary` stands for is built in the order in
+ * which it was met, everywhere. */
+static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
+{
+	if (!m->turn_bound)
+		m->turned = turned;
+	m->turn_bound = true;
+	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
+}
+
 static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
 {
 	int first = first_argument(m);
+	if (t->kind == SUB_TERM_CLASS && !same_turn(m, v->op, first))
+		return false;
 	return match(m, t->arg[0], argument(v, u, first, -1, -1)) && match(m, t->arg[1], argument(v, u, !first, -1, -1));
 }
 

@@ -215,11 +215,17 @@ static struct sub_use reshaped(struct sub_match *m, struct sub_use x)
 	return same ? x : sub_make(m->w, v);
 }
 
+/* Where the a-th argument of a term stands in what is built of it. */
+static int place_of(const struct sub_match *m, const struct sub_term *t, int a)
+{
+	return t->kind == SUB_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
+}
+
 static struct sub_use build_operator(struct sub_match *m, const struct sub_term *t)
 {
 	struct sub_value v = {.op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
 	for (int a = 0; a < t->args; a++)
-		v.arg[a] = sub_build(m, t->arg[a]);
+		v.arg[place_of(m, t, a)] = sub_build(m, t->arg[a]);
 	if (v.op == SUB_RESHAPE)
 		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
@@ -281,7 +287,7 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	enum sub_op op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY];
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
-		x[a] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
+		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
 	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
 	*exact = op == SUB_NEG || op == SUB_SMAX || ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;

@@ -123,6 +123,7 @@ struct sub_match {
 	struct sub_move move[SUB_MAX_NAMES];
 	enum sub_op op[3]; /* that unary, binary, reduce stand for; by class */
 	bool op_bound[3];
+	bool turn_bound, turned; /* what `binary` stands for has its arguments in the other order than the pattern */
 	/* which order the arguments of each commutative operator are taken in, in the order they are met */
 	unsigned swapped;
 	int choices;
