@@ -77,6 +77,7 @@ unit_tests = \
 	%D%/subop/optimize_test \
 	%D%/subop/random_lower_test \
 	%D%/subop/random_rewrite_test \
+	%D%/subop/rules_test \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
 	%D%/subop/subop_test
@@ -142,7 +143,7 @@ endif
 noinst_HEADERS = \
 	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
