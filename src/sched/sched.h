@@ -53,9 +53,7 @@ struct sched_plan {
 	const struct target *target;
 	struct sched_fusion fusion;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;			/* [body][value]: read from memory by another group */
-	int **group_of;			/* [body][value]: number + 1 of the group that has it as a target */
-	const struct sched_values *values; /* [body] (plan.h) */
+	const struct sched_values *values; /* by body (plan.h) */
 };
 
 /* All planners give the same results, to the bit. */
@@ -78,6 +76,8 @@ int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Computed as part of the value that alone wants it: a term of its sum. */
 bool sched_is_part(const struct sched_plan *, int body, sub_ref);
+/* The group of the body that has the value as a target; -1 = none. */
+int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 

@@ -161,33 +161,34 @@ static void take_target(struct planned *p, struct sched_group *g, sub_ref r)
 	for (size_t i = 0; i < g->targets.n; i++)
 		if (g->targets.at[i].i == r.i)
 			g->targets.at[i] = g->targets.at[--g->targets.n];
-	p->plan.group_of[g->body][r.i] = 0;
+	sched_fact(&p->plan.values[g->body], r)->group = 0;
 }
 
 static void give_target(struct planned *p, struct sched_group *g, sub_ref r)
 {
 	vec_push(&p->model.arena, &g->targets, r);
-	p->plan.group_of[g->body][r.i] = g - p->plan.groups.at + 1;
+	sched_fact(&p->plan.values[g->body], r)->group = g - p->plan.groups.at + 1;
 }
 
 static sub_ref find_value(const struct planned *p, int body, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
 {
-	for (uint32_t i = 1; i < p->program.values.n; i++)
-		if (p->plan.values[body].live[i] && is(&p->plan.values[body], &p->program, (sub_ref){i}))
-			return (sub_ref){i};
+	const struct sched_values *values = &p->plan.values[body];
+	for (int i = 0; i < values->n; i++)
+		if (is(values, &p->program, values->value[i]))
+			return values->value[i];
 	return (sub_ref){0};
 }
 
 static bool is_part(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
-	return v->part_of[r.i].i;
+	return sched_fact(v, r)->part_of.i;
 }
 
 static bool is_product(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
-	return v->product[r.i];
+	return sched_fact(v, r)->product;
 }
 
 static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
@@ -197,14 +198,14 @@ static bool is_movement(const struct sched_values *v, const struct sub_program *
 
 static bool is_gate(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
-	return sub_at(p, r)->op == SUB_TANH && !v->result[r.i];
+	return sub_at(p, r)->op == SUB_TANH && !sched_fact(v, r)->result;
 }
 
 /* The group of its shape is the first of the body, or so it claims. */
 static void store_value(struct planned *p, struct sched_group *g, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
 {
 	sub_ref r = find_value(p, g->body, is);
-	p->plan.stored[g->body][r.i] = true;
+	sched_fact(&p->plan.values[g->body], r)->stored = true;
 	give_target(p, g, r);
 }
 
@@ -238,7 +239,7 @@ static void break_recomputed(struct planned *p)
 	struct sched_group *g = group_named(p, "inner.0");
 	sub_ref r = g->targets.at[0];
 	take_target(p, g, r);
-	p->plan.stored[g->body][r.i] = false;
+	sched_fact(&p->plan.values[g->body], r)->stored = false;
 }
 
 static void break_result(struct planned *p)
@@ -281,7 +282,7 @@ static void break_shape(struct planned *p)
 static void break_flag(struct planned *p)
 {
 	struct sched_group *g = group_named(p, "inner.0");
-	p->plan.stored[g->body][g->targets.at[0].i] = false;
+	sched_fact(&p->plan.values[g->body], g->targets.at[0])->stored = false;
 }
 
 static void break_twice(struct planned *p)
