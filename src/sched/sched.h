@@ -71,6 +71,16 @@ struct sched_counts {
 	int reductions;
 };
 struct sched_counts sched_count(const struct sched_plan *, int body);
+
+/* Bytes that a row of a body moves; an edge counts as two. */
+struct sched_bytes {
+	double states;	/* read and written */
+	double outputs; /* written */
+	double stored;	/* written, and read by each group that wants them */
+	double inputs;	/* numbers, tokens and the rows that they look up */
+	double weights; /* read once for all rows of a level */
+};
+struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);

@@ -97,6 +97,27 @@ static void test_fused(void)
 	}
 }
 
+/* --- bytes --- */
+
+static void test_bytes(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "");
+	struct sched_bytes b = {0}, leaf = {0};
+	if (ok)
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER)), leaf = sched_bytes_of(&p.plan, body_of(&p, SUB_LEAF));
+	tap_ok(b.states == 4 * 150 * 6 && b.stored == 0 && b.inputs == 0 && b.outputs == 0,
+	       "a TreeLSTM node reads two children's states, writes its own and nothing else");
+	tap_ok(b.weights == 4.0 * (10 * 150 * 150 + 5 * 150), "and a level reads the weights: %g bytes", b.weights);
+	tap_ok(leaf.states == 4 * 150 * 2 && leaf.inputs == 4 + 4 * 150, "a leaf reads its word's row");
+	free_model(&p.model);
+	ok = make(&p, "tests/sched/gru.ra", "D=32 E=8", "");
+	if (ok)
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER));
+	tap_ok(ok && b.stored == 4 * 32 * 2 && b.inputs == 4 * 8, "the GRU's intermediate is written and read once");
+	free_model(&p.model);
+}
+
 /* --- mapping types --- */
 
 static bool has_type(const struct planned *p, enum sub_op op, enum sched_mapping m)
@@ -334,6 +355,7 @@ int main(void)
 	test_counts();
 	test_baselines();
 	test_fused();
+	test_bytes();
 	test_mappings();
 	test_table();
 	test_broken();
