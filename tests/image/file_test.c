@@ -344,7 +344,7 @@ static int buffer_of_kind(const struct image *image, enum image_buffer_kind kind
 
 static void foreign_param(struct bending *b)
 {
-	b->source->param = b->image.params;
+	b->source->param = image_params(&b->image);
 }
 
 static void leaves_param(struct bending *b)
@@ -565,7 +565,7 @@ static void step_without_fold(struct bending *b)
 
 static void foreign_fold(struct bending *b)
 {
-	b->source->param = b->image.params + b->image.folds;
+	b->source->param = image_params(&b->image);
 }
 
 static void state_at_binding(struct bending *b)
