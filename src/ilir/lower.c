@@ -645,7 +645,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	bool target = l->plan->group_of[l->body][r.i] == l->group - l->plan->groups.at + 1;
+	bool target = sched_group_of(l->plan, l->body, r) == l->group - l->plan->groups.at;
 	for (int i = 0; target && i < v->vars; i++)
 		target = index[i].i == l->space[i].i;
 	return target;

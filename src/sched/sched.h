@@ -53,9 +53,7 @@ struct sched_plan {
 	const struct target *target;
 	struct sched_fusion fusion;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;			/* [body][value]: read from memory by another group */
-	int **group_of;			/* [body][value]: number + 1 of the group that has it as a target */
-	const struct sched_values *values; /* [body] (plan.h) */
+	const struct sched_values *values; /* by body (plan.h) */
 };
 
 /* All planners give the same results, to the bit. */
@@ -73,11 +71,23 @@ struct sched_counts {
 	int reductions;
 };
 struct sched_counts sched_count(const struct sched_plan *, int body);
+
+/* Bytes that a row of a body moves; an edge counts as two. */
+struct sched_bytes {
+	double states;	/* read and written */
+	double outputs; /* written */
+	double stored;	/* written, and read by each group that wants them */
+	double inputs;	/* numbers, tokens and the rows that they look up */
+	double weights; /* read once for all rows of a level */
+};
+struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Computed as part of the value that alone wants it: a term of its sum. */
 bool sched_is_part(const struct sched_plan *, int body, sub_ref);
+/* The group of the body that has the value as a target; -1 = none. */
+int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 

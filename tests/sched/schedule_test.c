@@ -127,6 +127,12 @@ static void test_text(void)
 	    {"tile inner.0 nodes", "last size must be 1"},
 	    {"tile inner.0 columns 0", "from 1 to 8"},
 	    {"tile inner.0 unroll", "from 1 to 16"},
+	    {"fuse", "wrong argument"},
+	    {"fuse all", "wrong argument"},
+	    {"fuse grow perhaps", "wrong argument"},
+	    {"fuse grow always never", "wrong argument"},
+	    {"fuse greedy always", "only grow leaves anything open"},
+	    {"fuse none", "another line says otherwise"},
 	    {"layout", "no state of this name"},
 	    {"layout x parent", "no state of this name"},
 	    {"layout h", "wrong argument"},
@@ -154,6 +160,30 @@ static void test_text(void)
 	line[sizeof line - 1] = 0;
 	tap_ok(refuses(&p, line, "too long"), "refused: a line that is too long");
 	free_model(&p.model);
+}
+
+/* What a text says of fusion, as planner and the rest; -1 = refused. */
+static int fusion(const char *text)
+{
+	struct sched_fusion f;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool ok = sched_read_fusion(&f, "test", text, strlen(text), &d);
+	ok |= d.n != 1 || d.at[0].id != DIAG_ILLEGAL_SCHEDULE;
+	diags_free(&d);
+	return ok ? 10 * (int)f.planner + (int)f.pays : -1;
+}
+
+/* The directive that is read before there is a plan. */
+static void test_fusion(void)
+{
+	tap_ok(fusion("") == 0 && fusion("vectorize 8\n") == 0, "without a word the planner is grow, by what was measured");
+	tap_ok(fusion("fuse greedy\n") == 10 && fusion("# first\nfuse none") == 20, "another by its name");
+	tap_ok(fusion("fuse grow measured") == 0 && fusion("fuse grow always") == 1 && fusion("fuse grow never") == 2,
+	       "what may be fused is fused always, or never");
+	tap_ok(fusion("fuse none\nfuse greedy\n") == 10, "the last line holds");
+	tap_ok(fusion("vectorize 6\nfuse nothing") == -1 && fusion("fuse none never") == -1, "what is no planner is refused");
+	tap_ok(fusion("tyle inner.0\nfuse none") == 20, "other lines are for later");
 }
 
 /* A row has one place, so a node must have one parent. */
@@ -216,6 +246,7 @@ int main(void)
 {
 	test_plans();
 	test_text();
+	test_fusion();
 	test_layouts();
 	test_cost_model();
 	test_work();
