@@ -218,7 +218,7 @@ static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir
 		out[i] = apply_map(l, v, &v->map[i], index);
 	if (row.i) {
 		out[0] = row;
-		return ilir_load(l->m, l->state[from->which], out, from->vars);
+		return lower_load(l, l->state[from->which], out, from->vars);
 	}
 	return value_at(l, v->arg[0].value, out);
 }
@@ -494,7 +494,7 @@ static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *inde
 	ilir_expr at[SUB_MAX_VARS];
 	memcpy(at, index, n * sizeof *at);
 	at[0] = lower_state_row(l, state, index[0]);
-	return ilir_load(l->m, l->state[state], at, n);
+	return lower_load(l, l->state[state], at, n);
 }
 
 static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
@@ -503,7 +503,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_CONST:
 		return ilir_float(l->m, v->constant);
 	case SUB_PARAM:
-		return ilir_load(l->m, l->param[v->which], index, v->vars);
+		return lower_load(l, l->param[v->which], index, v->vars);
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default:
@@ -547,7 +547,7 @@ static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *ind
 	int first = lower_first_stored(l, r), n = sub_at(l->p, r)->vars - first;
 	if (s && s->to == SUB_TO_STATE)
 		return read_state(l, s->which, index, n);
-	return ilir_load(l->m, lower_storage(l, l->body, r), index + first, n);
+	return lower_load(l, lower_storage(l, l->body, r), index + first, n);
 }
 
 static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
@@ -589,12 +589,12 @@ static void store_target(struct lowering *l, sub_ref r)
 		ilir_buffer to = (s->to == SUB_TO_OUTPUT ? l->output : l->state)[s->which];
 		if (s->to == SUB_TO_STATE)
 			index[0] = lower_state_row(l, s->which, l->row);
-		scope_add(l, l->scope, ilir_store(l->m, to, index, 1 + l->group->dims, e), NULL);
+		scope_add(l, l->scope, lower_store(l, to, index, 1 + l->group->dims, e), NULL);
 		stored = true;
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)
-		scope_add(l, l->scope, ilir_store(l->m, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
 /* The innermost block of a group: everything for one element. */
@@ -624,7 +624,7 @@ static const char *var_name(const struct lowering *l, int var)
 }
 
 /* Variables of the nest, in the order of the group's space: row, edge, dimensions. */
-static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, ilir_var *var)
+static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, int along, ilir_var *var)
 {
 	for (int i = 0; i < v->vars; i++) {
 		bool row = i == 0 && l->group->rows;
@@ -637,7 +637,7 @@ static void open_space(struct lowering *l, const struct sub_value *v, bool row_l
 		if (row)
 			l->row = l->space[i];
 	}
-	l->column = l->group->dims ? var[v->vars - 1] : (ilir_var){0};
+	l->column = l->group->dims ? var[v->vars - l->group->dims + along] : (ilir_var){0};
 	l->edge = l->group->edges ? l->space[1] : (ilir_expr){0};
 }
 
@@ -673,7 +673,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
-	open_space(l, v, rows_here, var);
+	open_space(l, v, rows_here, l->sched->along.at[number], var);
 	struct ilir_stmt *block = lower_element(l);
 	if (g->edges)
 		block = edge_loop(l, var[1], block);

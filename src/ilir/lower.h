@@ -53,6 +53,7 @@ struct lowering {
 	const char **child_name;
 	ilir_buffer child_begin, child_list, root, place, batch_begin;
 	VEC(struct stored) storage;
+	VEC(const struct sched_order *) orders; /* by buffer: of the last of its dimensions; NULL = as the program has them */
 	/* the group at hand */
 	int body;
 	int *uses; /* of each value in the body */
@@ -85,6 +86,17 @@ ilir_expr lower_state_row(struct lowering *, int state, ilir_expr node);
 ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);
 /* The state or output that a body stores a value to; NULL = none. */
 const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
+
+/* --- the order of dimensions (lower_state.c) --- */
+
+/* The dimensions of a buffer that is about to be made stand in this order from now on; `dim` are those that it orders. */
+void lower_order_dims(const struct sched_order *, struct ilir_dim *dim);
+/* How a table is laid out whose rows have this order. */
+const struct image_recipe *lower_table_recipe(struct lowering *, int param, const struct sched_order *);
+void lower_note_order(struct lowering *, ilir_buffer, const struct sched_order *);
+/* An access by indices in the program's order. */
+ilir_expr lower_load(struct lowering *, ilir_buffer, const ilir_expr *index, int n);
+struct ilir_stmt *lower_store(struct lowering *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
 
 /* The first of a value's variables that is an index where it is stored. */
 int lower_first_stored(const struct lowering *, sub_ref);

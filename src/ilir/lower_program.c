@@ -29,6 +29,28 @@ static ilir_buffer tensor_buffer(struct lowering *l, int kind, int which, const 
 	return ilir_new_buffer(l->m, b);
 }
 
+static ilir_buffer param_buffer(struct lowering *l, int param)
+{
+	const struct sched_order *order = &l->sched->tables.at[param];
+	ilir_buffer b = tensor_buffer(l, IMAGE_WEIGHT, param, &l->p->params.at[param], NULL, IMAGE_ONE);
+	if (!sched_is_row_major(order)) {
+		ilir_buffer_at(l->m, b)->recipe = lower_table_recipe(l, param, order);
+		lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+		lower_note_order(l, b, order);
+	}
+	return b;
+}
+
+static ilir_buffer state_buffer(struct lowering *l, int state)
+{
+	const struct sched_order *order = &l->sched->states.at[state].order;
+	ilir_buffer b =
+	    tensor_buffer(l, IMAGE_STATE, state, &l->p->states.at[state], lower_state_rows(l, state), IMAGE_NODES);
+	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+	lower_note_order(l, b, order);
+	return b;
+}
+
 static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, int which, const char *dim,
 				enum image_size rows, int64_t extra)
 {
@@ -73,9 +95,9 @@ static void declare(struct lowering *l)
 	l->child = ARENA_ARRAY(a, ilir_buffer, slots);
 	l->child_name = ARENA_ARRAY(a, const char *, slots);
 	for (size_t i = 0; i < p->params.n; i++)
-		l->param[i] = tensor_buffer(l, IMAGE_WEIGHT, i, &p->params.at[i], NULL, IMAGE_ONE);
+		l->param[i] = param_buffer(l, i);
 	for (size_t i = 0; i < p->states.n; i++)
-		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], lower_state_rows(l, i), IMAGE_NODES);
+		l->state[i] = state_buffer(l, i);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		bool root = p->outputs.at[i].at_root;
 		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
@@ -105,7 +127,12 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 							  : (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE,
 									      var->extent, var->extent};
 	}
-	return ilir_new_buffer(l->m, b);
+	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
+	if (order)
+		lower_order_dims(order, &b.dim[b.rank - order->rank]);
+	ilir_buffer made = ilir_new_buffer(l->m, b);
+	lower_note_order(l, made, order);
+	return made;
 }
 
 const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref r)

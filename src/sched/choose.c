@@ -37,10 +37,10 @@ static double turn(const struct target *t, int lanes, int m, int g, int v)
 }
 
 /* Cycles for one node, all gates and one vector of the columns that are there. */
-static double cost(const struct sched *s, const struct sched_group *group, int m, int v)
+static double cost(const struct sched *s, const struct sched_group *group, int along, int m, int v)
 {
 	int lanes = s->lanes, g = min(group->gates, s->accumulators / (m * v));
-	int64_t columns = group->extent[group->dims - 1], block = (int64_t)lanes * v;
+	int64_t columns = group->extent[along], block = (int64_t)lanes * v;
 	double padded = (columns + block - 1) / block * block / (double)columns, cycles = 0;
 	if (g < 1 || !fits(s->target, m, g, v))
 		return INFINITY;
@@ -58,14 +58,14 @@ static void set_sizes(struct sched_tile *tile, int nodes)
 	tile->nodes[tile->sizes++] = 1;
 }
 
-static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g)
+static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g, int along)
 {
 	struct sched_tile tile = {.columns = 1, .unroll = 1};
 	double best = INFINITY;
 	int nodes = 1;
 	for (int m = 1; g->gates && g->dims && m <= (g->rows ? SCHED_MAX_NODES : 1); m++)
 		for (int v = 1; v <= 4; v++) {
-			double c = cost(s, g, m, v);
+			double c = cost(s, g, along, m, v);
 			if (c > best * 0.999)
 				continue;
 			best = c;
@@ -84,7 +84,8 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	*s = (struct sched){.target = target, .dynamic_batch = true, .specialize_leaf = true, .lanes = target->lanes};
 	/* the rest holds operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
-	for (size_t g = 0; g < plan->groups.n; g++)
-		vec_push(a, &s->tiles, choose_tile(s, &plan->groups.at[g]));
 	sched_choose_layout(s, plan);
+	sched_choose_order(s, plan);
+	for (size_t g = 0; g < plan->groups.n; g++)
+		vec_push(a, &s->tiles, choose_tile(s, &plan->groups.at[g], s->along.at[g]));
 }

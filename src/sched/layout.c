@@ -14,5 +14,6 @@ void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 {
 	const struct sub_program *p = plan->p;
 	for (size_t i = 0; i < p->states.n; i++)
-		vec_push(p->arena, &s->states, (struct sched_state){IMAGE_BY_NODE});
+		vec_push(p->arena, &s->states,
+			 (struct sched_state){IMAGE_BY_NODE, sched_row_major(p->states.at[i].rank)});
 }

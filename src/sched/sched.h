@@ -49,9 +49,22 @@ struct sched_tile {
 	int columns, unroll;
 };
 
-/* Where a state is kept. */
+/* The dimensions of what is stored, as they stand in memory, the last one innermost: dim[0..rank-1] is a permutation. */
+struct sched_order {
+	int rank, dim[SUB_MAX_VARS];
+};
+
+/* How a state is kept: the order of its rows, and that of the dimensions of a row. */
 struct sched_state {
 	enum image_layout layout;
+	struct sched_order order;
+};
+
+/* The same of an intermediate of two dimensions or more. */
+struct sched_intermediate {
+	int body;
+	sub_ref value;
+	struct sched_order order;
 };
 
 struct sched {
@@ -60,13 +73,21 @@ struct sched {
 	int lanes;        /* 1 = no vectors */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
+	VEC(int) along; /* by group: the dimension that vectors run along */
 	VEC(struct sched_state) states; /* by state */
+	VEC(struct sched_intermediate) intermediates;
+	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
 };
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
-/* The part of it that chooses the layout of states (layout.c). */
+/* Parts of it: the rows of states (layout.c), the order of dimensions (order.c). */
 void sched_choose_layout(struct sched *, const struct sched_plan *);
+void sched_choose_order(struct sched *, const struct sched_plan *);
+struct sched_order sched_row_major(int rank);
+bool sched_is_row_major(const struct sched_order *);
+/* NULL = it has less than two dimensions. */
+const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
 /* Why states cannot be laid out by parent; NULL = they can. */
 const char *sched_not_by_parent(const struct sched_plan *);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
