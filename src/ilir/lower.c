@@ -673,7 +673,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
-	open_space(l, v, rows_here, l->sched->along.at[number], var);
+	open_space(l, v, rows_here, l->tile->along, var);
 	struct ilir_stmt *block = lower_element(l);
 	if (g->edges)
 		block = edge_loop(l, var[1], block);

@@ -116,9 +116,7 @@ int lower_first_stored(const struct lowering *l, sub_ref r)
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	struct str name = str_in(l->m->arena);
-	str_printf(&name, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : l->p->bodies.at[body].name, r.i);
-	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
+	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
 		b.dim[b.rank++] = var->set == SUB_NODE	  ? rows_dim(l, "node", IMAGE_NODES, 0)

@@ -60,7 +60,7 @@ static void set_sizes(struct sched_tile *tile, int nodes)
 
 static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g, int along)
 {
-	struct sched_tile tile = {.columns = 1, .unroll = 1};
+	struct sched_tile tile = {.columns = 1, .unroll = 1, .along = along};
 	double best = INFINITY;
 	int nodes = 1;
 	for (int m = 1; g->gates && g->dims && m <= (g->rows ? SCHED_MAX_NODES : 1); m++)
@@ -84,8 +84,10 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	*s = (struct sched){.target = target, .dynamic_batch = true, .specialize_leaf = true, .lanes = target->lanes};
 	/* the rest holds operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
+	for (size_t g = 0; g < plan->groups.n; g++)
+		vec_push(a, &s->tiles, (struct sched_tile){0});
 	sched_choose_layout(s, plan);
 	sched_choose_order(s, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)
-		vec_push(a, &s->tiles, choose_tile(s, &plan->groups.at[g], s->along.at[g]));
+		s->tiles.at[g] = choose_tile(s, &plan->groups.at[g], s->tiles.at[g].along);
 }

@@ -24,7 +24,7 @@ struct tensor {
 	sub_ref value; /* of an intermediate */
 	int rank;      /* of a row */
 	int last; /* the dimension that is the last in memory */
-	bool settled;
+	bool settled, whole; /* whole: a table that is packed as well */
 	double volume; /* of the greatest group that touches it */
 };
 
@@ -114,7 +114,7 @@ static void note_param(struct order *o, const struct sub_value *v, const int *mo
 	bool picked = v->vars > 0 && moves[0] == ROW;
 	int table = v->vars > 1 ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
 	if (table >= 0 && !picked)
-		o->tensors.at[table].settled = true;
+		o->tensors.at[table].settled = o->tensors.at[table].whole = true;
 	note(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
 }
 
@@ -363,14 +363,14 @@ static void record(struct order *o)
 		struct sched_intermediate found = {t->which, t->value, order};
 		if (t->kind == STATE)
 			o->s->states.at[t->which].order = order;
-		else if (t->kind == TABLE)
+		else if (t->kind == TABLE && !t->whole)
 			o->s->tables.at[t->which] = order;
-		else if (t->rank > 1)
+		else if (t->kind == INTERMEDIATE && t->rank > 1)
 			vec_push(o->arena, &o->s->intermediates, found);
 	}
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
 		int dims = o->groups[g].dims, dim = along(o, &o->groups[g]);
-		vec_push(o->arena, &o->s->along, dim < 0 ? dims - 1 : dim);
+		o->s->tiles.at[g].along = dim >= 0 ? dim : dims ? dims - 1 : 0;
 	}
 }
 
@@ -394,6 +394,13 @@ const struct sched_order *sched_intermediate_order(const struct sched *s, int bo
 		if (s->intermediates.at[i].body == body && s->intermediates.at[i].value.i == value.i)
 			return &s->intermediates.at[i].order;
 	return NULL;
+}
+
+const char *sched_value_name(const struct sched_plan *plan, int body, sub_ref value)
+{
+	struct str s = str_in(plan->p->arena);
+	str_printf(&s, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : plan->p->bodies.at[body].name, value.i);
+	return s.text;
 }
 
 bool sched_is_row_major(const struct sched_order *order)

@@ -47,6 +47,7 @@ enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SC
 struct sched_tile {
 	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
 	int columns, unroll;
+	int along; /* the dimension of the group that columns, and so vectors, are along */
 };
 
 /* The dimensions of what is stored, as they stand in memory, the last one innermost: dim[0..rank-1] is a permutation. */
@@ -73,7 +74,6 @@ struct sched {
 	int lanes;        /* 1 = no vectors */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
-	VEC(int) along; /* by group: the dimension that vectors run along */
 	VEC(struct sched_state) states; /* by state */
 	VEC(struct sched_intermediate) intermediates;
 	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
@@ -86,6 +86,8 @@ void sched_choose_layout(struct sched *, const struct sched_plan *);
 void sched_choose_order(struct sched *, const struct sched_plan *);
 struct sched_order sched_row_major(int rank);
 bool sched_is_row_major(const struct sched_order *);
+/* The name of a stored value. */
+const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
 /* NULL = it has less than two dimensions. */
 const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
 /* Why states cannot be laid out by parent; NULL = they can. */

@@ -123,13 +123,16 @@ static void test_text(void)
 	    {"tile inner.0 nodes", "last size must be 1"},
 	    {"tile inner.0 columns 0", "from 1 to 8"},
 	    {"tile inner.0 unroll", "from 1 to 16"},
-	    {"layout", "no state of this name"},
-	    {"layout x parent", "no state of this name"},
-	    {"layout h", "wrong argument"},
-	    {"layout h child", "wrong argument"},
-	    {"layout h node parent", "wrong argument"},
+	    {"layout", "nothing of this name"},
+	    {"layout x parent", "nothing of this name"},
+	    {"layout node.b_i 0", "nothing of this name"},
+	    {"layout h", "by node or by parent"},
+	    {"layout h child", "by node or by parent"},
+	    {"layout h node parent", "from 0 to 0"},
+	    {"layout h node 0 1", "more or less"},
+	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
-	    {"tile inner.0 rows 2", "wants nodes, columns or unroll"},
+	    {"tile inner.0 rows 2", "wants nodes, columns, unroll or along"},
 	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
 	};
 	struct planned p;
@@ -160,6 +163,15 @@ static void test_layouts(void)
 	tap_ok(ok && reads(&p, "layout c parent") && p.sched.states.at[1].layout == IMAGE_BY_PARENT &&
 		   reads(&p, "layout c node") && p.sched.states.at[1].layout == IMAGE_BY_NODE,
 	       "a state of a tree is laid out as the schedule says");
+	free_model(&p.model);
+	ok = make(&p, "tests/ra/good/matrix.ra", "D=5 V=30");
+	tap_ok(ok && reads(&p, "layout M parent 1 0\nlayout matrices 0 1\ntile leaf.1 along 1") && p.sched.states.at[1].order.dim[0] == 1 &&
+		   p.sched.states.at[1].order.dim[1] == 0,
+	       "and so are the dimensions of a row");
+	tap_ok(refuses(&p, "layout M node 1 1", "twice") && refuses(&p, "layout M node 1 2", "from 0 to 1") &&
+		   refuses(&p, "layout M node 1", "more or less") && refuses(&p, "layout WM 1 0", "nothing of this name") &&
+		   refuses(&p, "layout matrices", "more or less"),
+	       "each of them once, and only of what is kept");
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/dag.ra", "D=9 E=10");
 	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),
