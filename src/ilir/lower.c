@@ -25,17 +25,26 @@ static void scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stm
 	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
 }
 
+static struct ilir_stmt *scope_finish(struct lowering *, const struct scope *);
+
+static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop *loop)
+{
+	struct ilir_module *m = l->m;
+	struct ilir_stmt *block =
+	    ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL, scope_finish(l, loop->body));
+	if (loop->slots)
+		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1, ilir_dim_name(m, "slot"),
+				 ILIR_SERIAL, block);
+	return ilir_append(loop->prologue, block);
+}
+
 /* The finished block: a loop stands behind the statements that prepare its accumulators. */
 static struct ilir_stmt *scope_finish(struct lowering *l, const struct scope *s)
 {
 	struct ilir_stmt *first = NULL, **link = &first;
 	for (size_t i = 0; i < s->items.n; i++) {
 		const struct lower_loop *loop = s->items.at[i].loop;
-		*link = s->items.at[i].stmt;
-		if (loop) {
-			*link = ilir_append(loop->prologue, ilir_for(l->m, loop->var, loop->begin, loop->end, 1, loop->dim,
-								     ILIR_SERIAL, scope_finish(l, loop->body)));
-		}
+		*link = loop ? loop_finish(l, loop) : s->items.at[i].stmt;
 		while (*link)
 			link = &(*link)->next;
 	}
@@ -152,8 +161,7 @@ ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 	return row;
 }
 
-/* The index of the variable that a map starts from; none = it has none. */
-static ilir_expr map_from(const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+ilir_expr lower_map_from(const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
 {
 	ilir_expr at = {0};
 	for (int i = 0; i < v->vars; i++)
@@ -162,10 +170,10 @@ static ilir_expr map_from(const struct sub_value *v, const struct sub_map *m, co
 	return at;
 }
 
-static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+ilir_expr lower_apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
 {
 	struct ilir_module *mod = l->m;
-	ilir_expr at = map_from(v, m, index);
+	ilir_expr at = lower_map_from(v, m, index);
 	switch (m->function) {
 	case SUB_CHILD:
 		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
@@ -195,6 +203,11 @@ static void indices_under(const struct sub_value *v, const ilir_expr *index, con
 	}
 }
 
+void lower_indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, ilir_expr *out)
+{
+	indices_under(v, index, u, -1, (ilir_expr){0}, out);
+}
+
 static ilir_expr argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
 {
 	ilir_expr out[SUB_MAX_VARS];
@@ -205,7 +218,7 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 /* The row of a state that is read through a map; none: by its node. */
 static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, int state, const ilir_expr *index)
 {
-	ilir_expr at = map_from(v, &v->map[0], index);
+	ilir_expr at = lower_map_from(v, &v->map[0], index);
 	return at.i ? lower_mapped_row(l, state, &v->map[0], at) : at;
 }
 
@@ -215,7 +228,7 @@ static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir
 	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
 	ilir_expr row = from->op == SUB_STATE ? mapped_row(l, v, from->which, index) : (ilir_expr){0};
 	for (int i = row.i != 0; i < v->arg[0].vars; i++)
-		out[i] = apply_map(l, v, &v->map[i], index);
+		out[i] = lower_apply_map(l, v, &v->map[i], index);
 	if (row.i) {
 		out[0] = row;
 		return lower_load(l, l->state[from->which], out, from->vars);
@@ -275,16 +288,26 @@ static bool same_columns(const struct lowering *l, ilir_expr e)
 	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
 }
 
+/* What a loop reduces: one value, or several that are alike but for the child, slot after slot. */
+struct sums {
+	const sub_ref *of;
+	int n;
+};
+
 /* The update of an accumulator by one element: a sum of products is a chain of fused multiply-adds. */
-static ilir_expr accumulate(struct lowering *l, const struct sub_value *v, const ilir_expr *index, ilir_expr acc,
-			    ilir_expr *shared)
+static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
+			    ilir_expr acc, ilir_expr *shared)
 {
-	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
+	const struct sub_value *v = sub_at(l->p, sums->of[0]), *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
 	if (v->op == SUB_SUM && product->op == SUB_MULTIPLY && !sched_is_stored(l->plan, l->body, v->arg[0].value)) {
-		ilir_expr a = argument(l, product, index, 0), b = argument(l, product, index, 1);
-		*shared = same_columns(l, b) ? b : same_columns(l, a) ? a : *shared;
-		return ilir_ternary(l->m, ILIR_FMA, a, b, acc);
+		ilir_expr x[2];
+		if (sums->n > 1)
+			lower_slot_operands(l, sums->of, sums->n, index, ilir_var_ref(l->m, loop->slot), x);
+		for (int a = 0; sums->n == 1 && a < 2; a++)
+			x[a] = argument(l, product, index, a);
+		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
+		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
 	ilir_expr x = value_at(l, v->arg[0].value, index);
 	return ilir_binary(l->m, v->op == SUB_SUM ? ILIR_ADD : ILIR_MAX, acc, x);
@@ -298,7 +321,7 @@ static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 	*end = ilir_load(l->m, l->child_begin, &next, 1);
 }
 
-static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v)
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int slots)
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
@@ -315,6 +338,11 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
 	}
 	define(l, false, loop->var.i, loop->body->depth, -1);
+	if (slots > 1) {
+		loop->slots = slots;
+		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
+		define(l, false, loop->slot.i, loop->body->depth, -1);
+	}
 	return loop;
 }
 
@@ -337,16 +365,17 @@ static bool fits_in(const struct lowering *l, const struct scope *s, const struc
 }
 
 /* Puts one reduction into a loop of scope `s`.  False when it does not fit in. */
-static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sub_value *v,
+static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
 		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
 	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
 	indices_under(v, index, &v->arg[0], v->reduced, ilir_var_ref(l->m, loop->var), out);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = ilir_var_ref(l->m, loop->var);
-	ilir_expr value = accumulate(l, v, out, from, &shared);
+	ilir_expr value = accumulate(l, sums, loop, out, from, &shared);
 	l->scope = saved;
 	l->edge = edge;
 	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
@@ -359,9 +388,10 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 }
 
 /* A reduction that goes on from `start`; none = from its neutral element. */
-static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, ilir_expr start)
+static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir_expr *index, ilir_expr start)
 {
-	const struct sub_value *v = sub_at(l->p, r);
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	int slots = sums->n > 1 ? sums->n : 0;
 	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
 	bool edge = l->p->vars.at[v->reduced].set == SUB_EDGE;
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
@@ -371,13 +401,13 @@ static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, 
 		start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent &&
-		    reduce_in(l, s, other, v, index, acc, start, false))
+		if (other && other->extent == l->p->vars.at[v->reduced].extent && other->slots == slots &&
+		    reduce_in(l, s, other, sums, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
-		loop = new_loop(l, s, v);
-		reduce_in(l, s, loop, v, index, acc, start, true);
+		loop = new_loop(l, s, v, slots);
+		reduce_in(l, s, loop, sums, index, acc, start, true);
 		loop->place = s->items.n;
 		scope_add(l, s, NULL, loop);
 	}
@@ -429,11 +459,32 @@ static bool is_chain(const struct lowering *l, const struct term *t)
 	return v->op == SUB_SUM && l->p->vars.at[v->reduced].set == SUB_DIM && only_here(l, t->value);
 }
 
+/* The chain that begins at a term, as far as it goes on with the next child: how many terms, and their values.  A loop
+ * that is not unrolled evenly would not be one nest. */
+static int slot_run(struct lowering *l, const struct terms *terms, size_t first, sub_ref *of)
+{
+	const struct term *t = &terms->all.at[first];
+	const struct sub_value *v = sub_at(l->p, t->value);
+	int n = 1;
+	of[0] = t->value;
+	if (l->p->vars.at[v->reduced].extent % l->tile->unroll)
+		return 1;
+	for (size_t i = first + 1; i < terms->all.n; i++, n++) {
+		const struct term *next = &terms->all.at[i];
+		if (!is_chain(l, next) || !lower_next_slot(l, t->value, next->value, n) ||
+		    memcmp(t->index, next->index, v->vars * sizeof *t->index) != 0)
+			break;
+		of[n] = next->value;
+	}
+	return n;
+}
+
 /* One reduction goes on where the one before ended, the first from a parameter (a bias): one accumulator for all. */
 static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken)
 {
 	ilir_expr sum = {0};
 	size_t first = 0, n = terms->all.n;
+	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, n);
 	while (first < n && !is_chain(l, &terms->all.at[first]))
 		first++;
 	for (size_t i = 0; first < n && i < n && !sum.i; i++) {
@@ -445,8 +496,11 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 		const struct term *t = &terms->all.at[i];
 		if (!is_chain(l, t) || (sum.i && depth_of(l, &sum, 1) > depth_of(l, t->index, sub_at(l->p, t->value)->vars)))
 			continue;
-		sum = reduced(l, t->value, t->index, sum);
-		taken[i] = true;
+		int run = slot_run(l, terms, i, of);
+		sum = reduced(l, &(struct sums){of, run}, t->index, sum);
+		for (int k = 0; k < run; k++)
+			taken[i + k] = true;
+		i += run - 1;
 	}
 	return sum;
 }
@@ -534,7 +588,7 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return joined(l, v, index);
 	case SUB_SUM:
 	case SUB_MAX:
-		return reduced(l, r, index, (ilir_expr){0});
+		return reduced(l, &(struct sums){&r, 1}, index, (ilir_expr){0});
 	default:
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));

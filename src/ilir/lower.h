@@ -12,6 +12,8 @@ struct lower_loop {
 	int dim;
 	int64_t extent; /* -1: over the edges of a node */
 	int place;      /* in the scope around */
+	int slots;      /* it runs once for each of so many children; 0 = once */
+	ilir_var slot;
 	ilir_expr shared; /* the operand that all products in it have in common */
 	struct ilir_stmt *prologue;
 	struct scope *body;
@@ -42,6 +44,13 @@ struct stored {
 	ilir_buffer buffer;
 };
 
+/* Weights that are read as one, a slot each. */
+struct stack {
+	const int *param;
+	int n;
+	ilir_buffer buffer;
+};
+
 struct lowering {
 	struct ilir_module *m;
 	struct ilir_tiling *tiling;
@@ -53,6 +62,7 @@ struct lowering {
 	const char **child_name;
 	ilir_buffer child_begin, child_list, root, place, batch_begin;
 	VEC(struct stored) storage;
+	VEC(struct stack) stacks;
 	VEC(const struct sched_order *) orders; /* by buffer: of the last of its dimensions; NULL = as the program has them */
 	/* the group at hand */
 	int body;
@@ -86,6 +96,23 @@ ilir_expr lower_state_row(struct lowering *, int state, ilir_expr node);
 ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);
 /* The state or output that a body stores a value to; NULL = none. */
 const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
+
+/* --- products with each child in turn (lower_slots.c) --- */
+
+/* Whether `first` is a sum of products of a weight and a child's state that is laid out by parent, and `other` the same
+ * with another weight and the child so many slots further on. */
+bool lower_next_slot(const struct lowering *, sub_ref first, sub_ref other, int distance);
+/* Both operands of n such products at the slot that an index names. */
+void lower_slot_operands(struct lowering *, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot,
+			 ilir_expr *operand);
+
+/* --- indices (lower.c) --- */
+
+/* The indices of a use, from the names of its variables. */
+void lower_indices_under(const struct sub_value *, const ilir_expr *index, const struct sub_use *, ilir_expr *out);
+/* The index of the variable that a map starts from; none = it has none. */
+ilir_expr lower_map_from(const struct sub_value *, const struct sub_map *, const ilir_expr *index);
+ilir_expr lower_apply_map(struct lowering *, const struct sub_value *, const struct sub_map *, const ilir_expr *index);
 
 /* --- the order of dimensions (lower_state.c) --- */
 
