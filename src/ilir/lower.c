@@ -161,7 +161,8 @@ ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 	return row;
 }
 
-ilir_expr lower_map_from(const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+/* The index of the variable that a map starts from; none = it has none. */
+static ilir_expr map_from(const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
 {
 	ilir_expr at = {0};
 	for (int i = 0; i < v->vars; i++)
@@ -170,10 +171,10 @@ ilir_expr lower_map_from(const struct sub_value *v, const struct sub_map *m, con
 	return at;
 }
 
-ilir_expr lower_apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
 {
 	struct ilir_module *mod = l->m;
-	ilir_expr at = lower_map_from(v, m, index);
+	ilir_expr at = map_from(v, m, index);
 	switch (m->function) {
 	case SUB_CHILD:
 		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
@@ -218,7 +219,7 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 /* The row of a state that is read through a map; none: by its node. */
 static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, int state, const ilir_expr *index)
 {
-	ilir_expr at = lower_map_from(v, &v->map[0], index);
+	ilir_expr at = map_from(v, &v->map[0], index);
 	return at.i ? lower_mapped_row(l, state, &v->map[0], at) : at;
 }
 
@@ -228,7 +229,7 @@ static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir
 	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
 	ilir_expr row = from->op == SUB_STATE ? mapped_row(l, v, from->which, index) : (ilir_expr){0};
 	for (int i = row.i != 0; i < v->arg[0].vars; i++)
-		out[i] = lower_apply_map(l, v, &v->map[i], index);
+		out[i] = apply_map(l, v, &v->map[i], index);
 	if (row.i) {
 		out[0] = row;
 		return lower_load(l, l->state[from->which], out, from->vars);
@@ -288,11 +289,29 @@ static bool same_columns(const struct lowering *l, ilir_expr e)
 	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
 }
 
-/* What a loop reduces: one value, or several that are alike but for the child, slot after slot. */
+/* What a loop reduces: one value, or several that are alike but for the child, slot after slot; or one whose operand is
+ * children that are joined. */
 struct sums {
 	const sub_ref *of;
-	int n;
+	int n, joined;
 };
+
+/* Both operands of the products at the element that a loop is at. */
+static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const struct sub_value *product,
+		     const ilir_expr *index, ilir_expr *x)
+{
+	int child_at = -1;
+	if (loop->slots) {
+		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
+		x[child_at] = child;
+		if (sums->n > 1)
+			x[!child_at] = lower_stacked_weight(l, sums->of, sums->n, index, slot);
+	}
+	for (int a = 0; a < 2; a++)
+		if (a != child_at && sums->n == 1)
+			x[a] = argument(l, product, index, a);
+}
 
 /* The update of an accumulator by one element: a sum of products is a chain of fused multiply-adds. */
 static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
@@ -302,10 +321,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 	*shared = (ilir_expr){0};
 	if (v->op == SUB_SUM && product->op == SUB_MULTIPLY && !sched_is_stored(l->plan, l->body, v->arg[0].value)) {
 		ilir_expr x[2];
-		if (sums->n > 1)
-			lower_slot_operands(l, sums->of, sums->n, index, ilir_var_ref(l->m, loop->slot), x);
-		for (int a = 0; sums->n == 1 && a < 2; a++)
-			x[a] = argument(l, product, index, a);
+		operands(l, sums, loop, product, index, x);
 		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
@@ -321,12 +337,13 @@ static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 	*end = ilir_load(l->m, l->child_begin, &next, 1);
 }
 
-static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int slots)
+/* Over a reduced variable, or over one of so many equal parts of it. */
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts, int slots)
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
 	bool edge = var->set == SUB_EDGE;
-	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent, .body = scope_new(l, s, !edge)};
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
 	loop->dim = ilir_dim_name(l->m, edge ? "edge" : var->name);
 	loop->begin = ilir_index(l->m, 0);
@@ -338,7 +355,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
 	}
 	define(l, false, loop->var.i, loop->body->depth, -1);
-	if (slots > 1) {
+	if (slots) {
 		loop->slots = slots;
 		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
 		define(l, false, loop->slot.i, loop->body->depth, -1);
@@ -364,6 +381,16 @@ static bool fits_in(const struct lowering *l, const struct scope *s, const struc
 	       last_place(l, start, s->depth) < loop->place;
 }
 
+/* The element of the reduced variable that a loop is at. */
+static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
+{
+	ilir_expr at = ilir_var_ref(l->m, loop->var);
+	if (!joined)
+		return at;
+	ilir_expr part = ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
+	return ilir_binary(l->m, ILIR_ADD, part, at);
+}
+
 /* Puts one reduction into a loop of scope `s`.  False when it does not fit in. */
 static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
 		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
@@ -371,7 +398,7 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
 	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
-	indices_under(v, index, &v->arg[0], v->reduced, ilir_var_ref(l->m, loop->var), out);
+	indices_under(v, index, &v->arg[0], v->reduced, element_of(l, loop, sums->joined), out);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = ilir_var_ref(l->m, loop->var);
@@ -391,7 +418,7 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir_expr *index, ilir_expr start)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
-	int slots = sums->n > 1 ? sums->n : 0;
+	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
 	bool edge = l->p->vars.at[v->reduced].set == SUB_EDGE;
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
@@ -401,12 +428,12 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 		start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent && other->slots == slots &&
+		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
 		    reduce_in(l, s, other, sums, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
-		loop = new_loop(l, s, v, slots);
+		loop = new_loop(l, s, v, parts, slots);
 		reduce_in(l, s, loop, sums, index, acc, start, true);
 		loop->place = s->items.n;
 		scope_add(l, s, NULL, loop);
@@ -497,7 +524,7 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 		if (!is_chain(l, t) || (sum.i && depth_of(l, &sum, 1) > depth_of(l, t->index, sub_at(l->p, t->value)->vars)))
 			continue;
 		int run = slot_run(l, terms, i, of);
-		sum = reduced(l, &(struct sums){of, run}, t->index, sum);
+		sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index, sum);
 		for (int k = 0; k < run; k++)
 			taken[i + k] = true;
 		i += run - 1;
@@ -588,7 +615,7 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return joined(l, v, index);
 	case SUB_SUM:
 	case SUB_MAX:
-		return reduced(l, &(struct sums){&r, 1}, index, (ilir_expr){0});
+		return reduced(l, &(struct sums){&r, 1, lower_joined_slots(l, r)}, index, (ilir_expr){0});
 	default:
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));

@@ -97,22 +97,22 @@ ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *,
 /* The state or output that a body stores a value to; NULL = none. */
 const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
 
-/* --- products with each child in turn (lower_slots.c) --- */
+/* --- products with one child after the other (lower_slots.c) --- */
 
 /* Whether `first` is a sum of products of a weight and a child's state that is laid out by parent, and `other` the same
  * with another weight and the child so many slots further on. */
 bool lower_next_slot(const struct lowering *, sub_ref first, sub_ref other, int distance);
-/* Both operands of n such products at the slot that an index names. */
-void lower_slot_operands(struct lowering *, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot,
-			 ilir_expr *operand);
+/* Of how many such children, joined, a value is a sum of products; 0 = it is none. */
+int lower_joined_slots(const struct lowering *, sub_ref);
+/* The weight of n such sums at the slot that an index names; `index` is that of the products. */
+ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot);
+/* Element k of the child in that slot, counted from the first one of the sum; puts which operand it is. */
+ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k);
 
 /* --- indices (lower.c) --- */
 
 /* The indices of a use, from the names of its variables. */
 void lower_indices_under(const struct sub_value *, const ilir_expr *index, const struct sub_use *, ilir_expr *out);
-/* The index of the variable that a map starts from; none = it has none. */
-ilir_expr lower_map_from(const struct sub_value *, const struct sub_map *, const ilir_expr *index);
-ilir_expr lower_apply_map(struct lowering *, const struct sub_value *, const struct sub_map *, const ilir_expr *index);
 
 /* --- the order of dimensions (lower_state.c) --- */
 

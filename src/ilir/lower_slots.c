@@ -1,65 +1,35 @@
-/* Products with each child in turn, U_0 @ child0.h + U_1 @ child1.h + ..., as one loop: where the state is laid out by
- * parent the children lie side by side, and where the weights are stacked the slot is one index more.
+/* Products with one child after the other, U_0 @ child0.h + U_1 @ child1.h or W @ concat(child0.h, child1.h), as one nest:
+ * where the state is laid out by parent the children lie side by side, and the slot is one index more.
  *
  *     for slot in 0..2
  *       for k in 0..64
- *         sum = fma(stack[slot, j, k], h[row + slot, k], sum) */
+ *         sum = fma(stack[slot, j, k], h[row + slot, k], sum)         or w[j, slot * 64 + k] */
 #include "ilir/lower.h"
 
-/* One such product, taken apart. */
-struct slot_product {
-	const struct sub_value *sum, *product, *child;
-	int param_at; /* which argument of the product is the weight */
-	const struct sub_value *param;
-	int state, slot;
-};
-
-static bool take_apart(const struct lowering *l, sub_ref r, struct slot_product *s)
+/* A product with children that lie side by side, computed where it is wanted. */
+static bool take_apart(const struct lowering *l, sub_ref r, struct sched_child_product *c)
 {
-	s->sum = sub_at(l->p, r);
-	s->product = sub_at(l->p, s->sum->arg[0].value);
-	if (s->sum->op != SUB_SUM || s->product->op != SUB_MULTIPLY ||
-	    sched_is_stored(l->plan, l->body, s->sum->arg[0].value))
+	const struct sub_value *v = sub_at(l->p, r);
+	if (!sched_child_product(l->p, r, c) || sched_is_stored(l->plan, l->body, v->arg[0].value))
 		return false;
-	s->param_at = sub_at(l->p, s->product->arg[0].value)->op != SUB_PARAM;
-	s->param = sub_at(l->p, s->product->arg[s->param_at].value);
-	s->child = sub_at(l->p, s->product->arg[!s->param_at].value);
-	if (s->param->op != SUB_PARAM || s->param->vars != 2 || s->child->op != SUB_ASSIGN)
-		return false;
-	const struct sub_value *state = sub_at(l->p, s->child->arg[0].value);
-	s->state = state->which;
-	s->slot = s->child->map[0].which;
-	return state->op == SUB_STATE && state->vars == 2 && s->child->map[0].function == SUB_CHILD &&
-	       l->sched->states.at[s->state].layout == IMAGE_BY_PARENT &&
-	       !sched_is_stored(l->plan, l->body, s->product->arg[!s->param_at].value);
-}
-
-static bool same_vars(const struct sub_use *a, const struct sub_use *b)
-{
-	return a->vars == b->vars && memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
-}
-
-static bool same_map(const struct sub_map *a, const struct sub_map *b)
-{
-	return a->function == b->function && a->var == b->var && a->scale == b->scale && a->offset == b->offset;
-}
-
-static bool same_param(const struct lowering *l, const struct sub_value *a, const struct sub_value *b)
-{
-	const struct sub_tensor *x = &l->p->params.at[a->which], *y = &l->p->params.at[b->which];
-	return x->rank == y->rank && memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) == 0;
+	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
+	return l->sched->states.at[c->state].layout == IMAGE_BY_PARENT &&
+	       !sched_is_stored(l->plan, l->body, product->arg[c->child_at].value);
 }
 
 bool lower_next_slot(const struct lowering *l, sub_ref first, sub_ref other, int distance)
 {
-	struct slot_product a, b;
-	if (!take_apart(l, first, &a) || !take_apart(l, other, &b))
-		return false;
-	return b.state == a.state && b.slot == a.slot + distance && b.param_at == a.param_at &&
-	       b.sum->reduced == a.sum->reduced && same_param(l, a.param, b.param) &&
-	       same_vars(&a.sum->arg[0], &b.sum->arg[0]) && same_vars(&a.product->arg[0], &b.product->arg[0]) &&
-	       same_vars(&a.product->arg[1], &b.product->arg[1]) && same_map(&a.child->map[0], &b.child->map[0]) &&
-	       same_map(&a.child->map[1], &b.child->map[1]);
+	struct sched_child_product c;
+	return sched_next_child(l->p, first, other, distance) && take_apart(l, first, &c) && take_apart(l, other, &c);
+}
+
+/* A loop over a part that is not unrolled evenly would not be one nest. */
+int lower_joined_slots(const struct lowering *l, sub_ref r)
+{
+	struct sched_child_product c;
+	if (!take_apart(l, r, &c) || c.slots < 2)
+		return 0;
+	return l->p->states.at[c.state].shape[0] % l->tile->unroll ? 0 : c.slots;
 }
 
 /* --- weights, one behind the other --- */
@@ -86,46 +56,47 @@ static ilir_buffer stack_of(struct lowering *l, const int *param, int n)
 	for (size_t i = 0; i < l->stacks.n; i++)
 		if (l->stacks.at[i].n == n && memcmp(l->stacks.at[i].param, param, n * sizeof *param) == 0)
 			return l->stacks.at[i].buffer;
-	const struct ilir_buffer_decl *first = ilir_buffer_at(l->m, l->param[param[0]]);
 	struct ilir_buffer_decl b = {.name = "stack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = param[0]};
+	const struct ilir_buffer_decl *first = ilir_buffer_at(l->m, l->param[param[0]]);
 	b.recipe = stack_recipe(l, param, n);
 	b.dim[b.rank++] = (struct ilir_dim){ilir_dim_name(l->m, "slot"), IMAGE_ONE, n, n};
 	for (int d = 0; d < first->rank; d++)
 		b.dim[b.rank++] = first->dim[d];
-	struct stack s = {arena_copy(l->m->arena, param, n * sizeof *param), n, ilir_new_buffer(l->m, b)};
+	struct stack s = {param, n, ilir_new_buffer(l->m, b)};
 	vec_push(l->m->arena, &l->stacks, s);
 	return s.buffer;
 }
 
 /* --- operands --- */
 
-static ilir_expr weight_at(struct lowering *l, const struct slot_product *s, const int *param, int n, const ilir_expr *index,
-			   ilir_expr slot)
+static const struct sub_value *product_of(const struct lowering *l, sub_ref sum)
 {
-	ilir_expr at[1 + SUB_MAX_VARS] = {slot};
-	lower_indices_under(s->product, index, &s->product->arg[s->param_at], at + 1);
-	return ilir_load(l->m, stack_of(l, param, n), at, 1 + s->param->vars);
+	return sub_at(l->p, sub_at(l->p, sum)->arg[0].value);
 }
 
-static ilir_expr child_at(struct lowering *l, const struct slot_product *s, const ilir_expr *index, ilir_expr slot)
+ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot)
 {
-	ilir_expr of_child[SUB_MAX_VARS], at[2];
-	lower_indices_under(s->product, index, &s->product->arg[!s->param_at], of_child);
-	at[0] = lower_mapped_row(l, s->state, &s->child->map[0], lower_map_from(s->child, &s->child->map[0], of_child));
-	at[0] = ilir_binary(l->m, ILIR_ADD, at[0], slot);
-	at[1] = lower_apply_map(l, s->child, &s->child->map[1], of_child);
-	return ilir_load(l->m, l->state[s->state], at, 2);
-}
-
-void lower_slot_operands(struct lowering *l, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot, ilir_expr *operand)
-{
-	struct slot_product first, s;
+	struct sched_child_product c;
 	int *param = ARENA_ARRAY(l->m->arena, int, n);
-	for (int i = 0; i < n; i++) {
-		take_apart(l, sums[i], &s);
-		param[i] = s.param->which;
-	}
-	take_apart(l, sums[0], &first);
-	operand[first.param_at] = weight_at(l, &first, param, n, index, slot);
-	operand[!first.param_at] = child_at(l, &first, index, slot);
+	ilir_expr at[1 + SUB_MAX_VARS] = {slot};
+	const struct sub_value *product = product_of(l, sums[0]);
+	take_apart(l, sums[0], &c);
+	for (int i = 0; i < n; i++)
+		param[i] = sub_at(l->p, product_of(l, sums[i])->arg[!c.child_at].value)->which;
+	lower_indices_under(product, index, &product->arg[!c.child_at], at + 1);
+	return ilir_load(l->m, stack_of(l, param, n), at, 3);
+}
+
+ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k)
+{
+	struct sched_child_product c;
+	ilir_expr at[SUB_MAX_VARS];
+	const struct sub_value *product = product_of(l, sum);
+	take_apart(l, sum, &c);
+	lower_indices_under(product, index, &product->arg[c.child_at], at);
+	struct sub_map first = {.function = SUB_CHILD, .which = c.slot};
+	at[0] = ilir_binary(l->m, ILIR_ADD, lower_mapped_row(l, c.state, &first, at[0]), slot);
+	at[1] = k;
+	*child_at = c.child_at;
+	return ilir_load(l->m, l->state[c.state], at, 2);
 }

@@ -10,10 +10,33 @@ const char *sched_not_by_parent(const struct sched_plan *plan)
 	return plan->p->tree ? NULL : "a node of this structure may have several parents, and its row only one place";
 }
 
+/* The state whose children are read in one product after the other, slot after slot. */
+static int walked(const struct sub_program *p, const bool *live, uint32_t sum)
+{
+	struct sched_child_product c;
+	if (!live[sum] || !sched_child_product(p, (sub_ref){sum}, &c))
+		return -1;
+	for (uint32_t other = 1; c.slots == 1 && other < p->values.n; other++)
+		if (live[other] && sched_next_child(p, (sub_ref){sum}, (sub_ref){other}, 1))
+			return c.state;
+	return c.slots > 1 ? c.state : -1;
+}
+
+/* What a fetched place costs a writer is about what a fetched child costs a reader.  It pays where products walk along
+ * the children: they become one loop, or rather one for each child less. */
 void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 {
 	const struct sub_program *p = plan->p;
+	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
 	for (size_t i = 0; i < p->states.n; i++)
 		vec_push(p->arena, &s->states,
 			 (struct sched_state){IMAGE_BY_NODE, sched_row_major(p->states.at[i].rank)});
+	for (size_t b = 0; b < p->bodies.n; b++)
+		if (p->bodies.at[b].domain == SUB_INNER)
+			sub_mark_live(p, &p->bodies.at[b], live);
+	for (uint32_t v = 1; p->tree && v < p->values.n; v++) {
+		int state = walked(p, live, v);
+		if (state >= 0)
+			s->states.at[state].layout = IMAGE_BY_PARENT;
+	}
 }

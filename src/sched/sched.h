@@ -92,6 +92,15 @@ const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
 const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
 /* Why states cannot be laid out by parent; NULL = they can. */
 const char *sched_not_by_parent(const struct sched_plan *);
+/* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
+struct sched_child_product {
+	int child_at; /* which operand */
+	int state;
+	int slot, slots; /* the first, and how many */
+};
+bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child_product *);
+/* Whether `first` is one with a weight, and `other` the same with another weight and the child so many slots further on. */
+bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;
