@@ -1,5 +1,6 @@
-/* Products with one child after the other, U_0 @ child0.h + U_1 @ child1.h or W @ concat(child0.h, child1.h), as one nest:
- * where the state is laid out by parent the children lie side by side, and the slot is one index more.
+/* Products with one child after the other, U_0 @ child0.h + U_1 @ child1.h or W @ concat(child0.h, child1.h),
+ * as one nest: where the state is laid out by parent the children lie side by side, and the slot is one index
+ * more.
  *
  *     for slot in 0..2
  *       for k in 0..64
@@ -20,7 +21,8 @@ static bool take_apart(const struct lowering *l, sub_ref r, struct sched_child_p
 bool lower_next_slot(const struct lowering *l, sub_ref first, sub_ref other, int distance)
 {
 	struct sched_child_product c;
-	return sched_next_child(l->p, first, other, distance) && take_apart(l, first, &c) && take_apart(l, other, &c);
+	return sched_next_child(l->p, first, other, distance) && take_apart(l, first, &c) &&
+	       take_apart(l, other, &c);
 }
 
 /* A loop over a part that is not unrolled evenly would not be one nest. */
@@ -56,7 +58,8 @@ static ilir_buffer stack_of(struct lowering *l, const int *param, int n)
 	for (size_t i = 0; i < l->stacks.n; i++)
 		if (l->stacks.at[i].n == n && memcmp(l->stacks.at[i].param, param, n * sizeof *param) == 0)
 			return l->stacks.at[i].buffer;
-	struct ilir_buffer_decl b = {.name = "stack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = param[0]};
+	struct ilir_buffer_decl b = {
+	    .name = "stack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = param[0]};
 	const struct ilir_buffer_decl *first = ilir_buffer_at(l->m, l->param[param[0]]);
 	b.recipe = stack_recipe(l, param, n);
 	b.dim[b.rank++] = (struct ilir_dim){ilir_dim_name(l->m, "slot"), IMAGE_ONE, n, n};
@@ -74,7 +77,8 @@ static const struct sub_value *product_of(const struct lowering *l, sub_ref sum)
 	return sub_at(l->p, sub_at(l->p, sum)->arg[0].value);
 }
 
-ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot)
+ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, const ilir_expr *index,
+			       ilir_expr slot)
 {
 	struct sched_child_product c;
 	int *param = ARENA_ARRAY(l->m->arena, int, n);
@@ -87,7 +91,8 @@ ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, c
 	return ilir_load(l->m, stack_of(l, param, n), at, 3);
 }
 
-ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k)
+ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, const ilir_expr *index,
+			      ilir_expr slot, ilir_expr k)
 {
 	struct sched_child_product c;
 	ilir_expr at[SUB_MAX_VARS];

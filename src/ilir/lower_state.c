@@ -1,4 +1,5 @@
-/* Where in a buffer an access means: which row of a state, its layout says; which element of a row, the order of dimensions. */
+/* Where in a buffer an access means: which row of a state, its layout says; which element of a row, the order
+ * of dimensions. */
 #include "ilir/lower.h"
 
 static bool by_parent(const struct lowering *l, int state)
@@ -32,7 +33,8 @@ ilir_expr lower_mapped_row(struct lowering *l, int state, const struct sub_map *
 		return (ilir_expr){0};
 	switch (map->function) {
 	case SUB_CHILD:
-		return ilir_binary(l->m, ILIR_ADD, lower_named(l, "row", first_child(l, at)), ilir_index(l->m, map->which));
+		return ilir_binary(l->m, ILIR_ADD, lower_named(l, "row", first_child(l, at)),
+				   ilir_index(l->m, map->which));
 	case SUB_EDGE_CHILD:
 		return at;
 	default:
@@ -89,7 +91,8 @@ ilir_expr lower_load(struct lowering *l, ilir_buffer b, const ilir_expr *index, 
 	return ilir_load(l->m, b, at, n);
 }
 
-struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr value)
+struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n,
+			      ilir_expr value)
 {
 	ilir_expr at[SUB_MAX_VARS];
 	arrange(l, b, index, n, at);

@@ -1,13 +1,16 @@
 /* In which order the rows of a state stand.
  *
- * By node, the row of a node is its number: readers at children fetch it through an index array.  By parent, rows stand in
- * the order in which parents read, so that the children of a node lie side by side and a reader computes where; it is the
- * writer who fetches the place of its row.  A node then has one place, and so must have one parent. */
+ * By node, the row of a node is its number: readers at children fetch it through an index array.  By parent,
+ * rows stand in the order in which parents read, so that the children of a node lie side by side and a reader
+ * computes where; it is the writer who fetches the place of its row.  A node then has one place, and so must
+ * have one parent. */
 #include "sched/sched.h"
 
 const char *sched_not_by_parent(const struct sched_plan *plan)
 {
-	return plan->p->tree ? NULL : "a node of this structure may have several parents, and its row only one place";
+	return plan->p->tree
+		   ? NULL
+		   : "a node of this structure may have several parents, and its row only one place";
 }
 
 /* The state whose children are read in one product after the other, slot after slot. */
@@ -22,8 +25,8 @@ static int walked(const struct sub_program *p, const bool *live, uint32_t sum)
 	return c.slots > 1 ? c.state : -1;
 }
 
-/* What a fetched place costs a writer is about what a fetched child costs a reader.  It pays where products walk along
- * the children: they become one loop, or rather one for each child less. */
+/* What a fetched place costs a writer is about what a fetched child costs a reader.  It pays where products
+ * walk along the children: they become one loop, or rather one for each child less. */
 void sched_choose_layout(struct sched *s, const struct sched_plan *plan)
 {
 	const struct sub_program *p = plan->p;

@@ -1,17 +1,19 @@
-/* In which order the dimensions of what is stored stand, and along which of its dimensions a group's vectors run.
+/* In which order the dimensions of what is stored stand, and along which of its dimensions a group's vectors
+ * run.
  *
- * A group can be computed by vectors when every access moves along the vectors in the last dimension in memory, or not at
- * all.  Weights are packed, so that theirs may be any; tables that rows are picked from, and outputs, are as the caller has
- * them; for states and intermediates it is chosen.  Greedily: what the dominant group touches (most accesses) is settled
- * first, tensor by tensor, so that the fewest accesses (by volume) remain in groups without vectors, those that are not
- * settled yet being taken for what suits best. */
+ * A group can be computed by vectors when every access moves along the vectors in the last dimension in
+ * memory, or not at all.  Weights are packed, so that theirs may be any; tables that rows are picked from,
+ * and outputs, are as the caller has them; for states and intermediates it is chosen.  Greedily: what the
+ * dominant group touches (most accesses) is settled first, tensor by tensor, so that the fewest accesses (by
+ * volume) remain in groups without vectors, those that are not settled yet being taken for what suits best.
+ */
 #include "base/map.h"
 #include "sched/sched.h"
 
 enum {
-	RAGGED = 2, /* what a loop over edges counts for */
-	NONE = -1,  /* an index that moves with no dimension of the group */
-	ROW = -2,   /* one that is read from an index array */
+	RAGGED = 2,  /* what a loop over edges counts for */
+	NONE = -1,   /* an index that moves with no dimension of the group */
+	ROW = -2,    /* one that is read from an index array */
 	STRIDED = 32 /* added to a dimension: moves with it, but not element by element */
 };
 
@@ -20,12 +22,12 @@ enum kind { STATE, TABLE, INTERMEDIATE };
 /* Something in memory whose order can be chosen; a table is a parameter of which rows are picked. */
 struct tensor {
 	enum kind kind;
-	int which;     /* the state or parameter; an intermediate's body */
-	sub_ref value; /* of an intermediate */
-	int rank;      /* of a row */
-	int last; /* the dimension that is the last in memory */
+	int which;	     /* the state or parameter; an intermediate's body */
+	sub_ref value;	     /* of an intermediate */
+	int rank;	     /* of a row */
+	int last;	     /* the dimension that is the last in memory */
 	bool settled, whole; /* whole: a table that is packed as well */
-	double volume; /* of the greatest group that touches it */
+	double volume;	     /* of the greatest group that touches it */
 };
 
 struct access {
@@ -62,7 +64,12 @@ static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value
 		if (t->kind == kind && t->which == which && t->value.i == value.i)
 			return i;
 	}
-	struct tensor t = {.kind = kind, .which = which, .value = value, .rank = rank, .last = rank - 1, .settled = rank < 2};
+	struct tensor t = {.kind = kind,
+			   .which = which,
+			   .value = value,
+			   .rank = rank,
+			   .last = rank - 1,
+			   .settled = rank < 2};
 	vec_push(o->arena, &o->tensors, t);
 	return o->tensors.n - 1;
 }
@@ -123,7 +130,8 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 	if (v->op == SUB_PARAM)
 		note_param(o, v, moves, volume);
 	else if (v->op == SUB_STATE)
-		note(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1, false, volume);
+		note(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
+		     false, volume);
 	else if (v->op == SUB_VECTOR)
 		note(o, -1, moves + 1, v->vars - 1, false, volume);
 }
@@ -142,8 +150,8 @@ static int mapped(const struct sub_value *v, const struct sub_map *m, const int 
 }
 
 /* The moves of an argument's dimensions: by name, but for the one variable that the use has for itself. */
-static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves, int own, int own_moves,
-		     double volume)
+static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
+		     int own, int own_moves, double volume)
 {
 	int out[SUB_MAX_VARS];
 	for (int i = 0; i < u->vars; i++) {
@@ -167,7 +175,8 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 	case SUB_MOVE:
 		for (int a = 0; v->op == SUB_COND && a < 2; a++) {
 			const struct sub_use *u = &v->arg[a];
-			walk_use(o, v, u, moves, u->var[u->vars - (v->vars - v->axis)], moves[v->axis], volume);
+			walk_use(o, v, u, moves, u->var[u->vars - (v->vars - v->axis)], moves[v->axis],
+				 volume);
 		}
 		for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
 			out[i] = mapped(v, &v->map[i], moves);
@@ -275,7 +284,8 @@ static bool suits(const struct order *o, const struct group_accesses *g, size_t 
 	if (!t || t->settled)
 		return at == (t ? t->last : a->rank - 1);
 	for (size_t k = 0; k < i; k++)
-		if (g->all.at[k].tensor == a->tensor && moving(&g->all.at[k], dim) >= 0 && moving(&g->all.at[k], dim) != at)
+		if (g->all.at[k].tensor == a->tensor && moving(&g->all.at[k], dim) >= 0 &&
+		    moving(&g->all.at[k], dim) != at)
 			return false;
 	return true;
 }
@@ -399,7 +409,8 @@ const struct sched_order *sched_intermediate_order(const struct sched *s, int bo
 const char *sched_value_name(const struct sched_plan *plan, int body, sub_ref value)
 {
 	struct str s = str_in(plan->p->arena);
-	str_printf(&s, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : plan->p->bodies.at[body].name, value.i);
+	str_printf(&s, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : plan->p->bodies.at[body].name,
+		   value.i);
 	return s.text;
 }
 

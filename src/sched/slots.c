@@ -15,7 +15,8 @@ static bool is_child(const struct sub_program *p, const struct sub_value *v, int
 }
 
 /* Children from `next` on, joined in the order of their slots.  Puts how many there are so far. */
-static bool joins_children(const struct sub_program *p, const struct sub_value *v, struct sched_child_product *c)
+static bool joins_children(const struct sub_program *p, const struct sub_value *v,
+			   struct sched_child_product *c)
 {
 	int state, slot;
 	if (v->op == SUB_COND)
@@ -64,9 +65,10 @@ bool sched_next_child(const struct sub_program *p, sub_ref first, sub_ref other,
 	struct sched_child_product a, b;
 	if (!sched_child_product(p, first, &a) || !sched_child_product(p, other, &b))
 		return false;
-	const struct sub_value *x = sub_at(p, sub_at(p, first)->arg[0].value), *y = sub_at(p, sub_at(p, other)->arg[0].value);
-	return a.slots == 1 && b.slots == 1 && a.state == b.state && a.child_at == b.child_at && b.slot == a.slot + distance &&
-	       sub_at(p, first)->reduced == sub_at(p, other)->reduced && same_vars(&x->arg[0], &y->arg[0]) &&
-	       same_vars(&x->arg[1], &y->arg[1]) &&
+	const struct sub_value *x = sub_at(p, sub_at(p, first)->arg[0].value),
+			       *y = sub_at(p, sub_at(p, other)->arg[0].value);
+	return a.slots == 1 && b.slots == 1 && a.state == b.state && a.child_at == b.child_at &&
+	       b.slot == a.slot + distance && sub_at(p, first)->reduced == sub_at(p, other)->reduced &&
+	       same_vars(&x->arg[0], &y->arg[0]) && same_vars(&x->arg[1], &y->arg[1]) &&
 	       same_weights(p, sub_at(p, x->arg[!a.child_at].value), sub_at(p, y->arg[!a.child_at].value));
 }

@@ -5,21 +5,30 @@
 static const struct {
 	const char *path, *sizes;
 } models[] = {
-    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"}, {"tests/models/slots.ra", "D=8 V=30"},
-    {"tests/models/slots.ra", "D=9 V=30"},		{"tests/models/ternary.ra", "D=19 X=6 V=30"},
-    {"tests/models/mixed.ra", "D=11 X=5"},		{"tests/ra/good/childsum.ra", "D=13 E=10 V=30"},
-    {"tests/ra/good/gru.ra", "D=18 E=7"},		{"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
-    {"tests/ra/good/matrix.ra", "D=5 V=30"},		{"tests/models/transposed.ra", "D=9 V=30"},
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"},
+    {"tests/models/slots.ra", "D=8 V=30"},
+    {"tests/models/slots.ra", "D=9 V=30"},
+    {"tests/models/ternary.ra", "D=19 X=6 V=30"},
+    {"tests/models/mixed.ra", "D=11 X=5"},
+    {"tests/ra/good/childsum.ra", "D=13 E=10 V=30"},
+    {"tests/ra/good/gru.ra", "D=18 E=7"},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
+    {"tests/ra/good/matrix.ra", "D=5 V=30"},
+    {"tests/models/transposed.ra", "D=9 V=30"},
 };
 
-/* Each state in turn by parent, or by node, in either order of dimensions: bit i of `which` is for state i. */
-static const char *layouts(struct arena *a, const struct ra_model *m, unsigned rows, unsigned orders, const char *more)
+/* Each state in turn by parent, or by node, in either order of dimensions: bit i of `which` is for state i.
+ */
+static const char *layouts(struct arena *a, const struct ra_model *m, unsigned rows, unsigned orders,
+			   const char *more)
 {
 	struct str s = str_in(a);
 	for (size_t i = 0; i < m->states.n; i++) {
 		bool swap = orders >> i & 1;
 		str_printf(&s, "layout %s %s%s\n", m->states.at[i].name, rows >> i & 1 ? "parent" : "node",
-			   m->states.at[i].shape.rank < 2 ? "" : swap ? " 1 0" : " 0 1");
+			   m->states.at[i].shape.rank < 2 ? ""
+			   : swap			  ? " 1 0"
+							  : " 0 1");
 	}
 	str_puts(&s, more);
 	return str_text(&s);
@@ -31,7 +40,8 @@ static bool same_states(const struct test_run *a, const struct test_run *b, int 
 {
 	for (int i = 0; i < a->image.states; i++)
 		for (int n = 0; n < nodes; n++) {
-			const float *x = rt_session_state_row(&a->session, i, n), *y = rt_session_state_row(&b->session, i, n);
+			const float *x = rt_session_state_row(&a->session, i, n),
+				    *y = rt_session_state_row(&b->session, i, n);
 			if (!x || !y || memcmp(x, y, a->image.state[i].elements * sizeof *x) != 0) {
 				printf("# state %s of node %d differs\n", a->image.state[i].name, n);
 				return false;
@@ -61,19 +71,22 @@ static bool reads(const struct test_run *r, enum image_buffer_kind kind)
 
 static void test_ways(struct setting *s, const struct test_run *base, const char *name)
 {
-	static const char *const more[] = {"", "dynamic_batch off\n", "specialize none\n", "vectorize off\nspecialize none\ndynamic_batch off\n",
+	static const char *const more[] = {"", "dynamic_batch off\n", "specialize none\n",
+					   "vectorize off\nspecialize none\ndynamic_batch off\n",
 					   "vectorize 4\naccumulators 3\n"};
 	struct arena *a = (struct arena *)&s->model->arena;
 	for (unsigned rows = 0; rows < 4; rows++)
 		for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
 			unsigned all = rows == 3 ? ~0u : rows, orders = rows ^ i;
-			struct compile_options o = {0, "interpreter", "avx2", layouts(a, s->model->model, all, orders, more[i]), NULL};
+			struct compile_options o = {0, "interpreter", "avx2",
+						    layouts(a, s->model->model, all, orders, more[i]), NULL};
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, interpreted", name, rows, i);
 			o.backend = "llvm", o.target = "native";
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, compiled", name, rows, i);
 		}
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct compile_options o = {0, "interpreter", "avx512", layouts(a, s->model->model, ~0u, ~0u, ""), ilir_pass_at(i)->name};
+		struct compile_options o = {0, "interpreter", "avx512",
+					    layouts(a, s->model->model, ~0u, ~0u, ""), ilir_pass_at(i)->name};
 		tap_ok(same(s, base, &o), "%s: all by parent, after %s", name, o.last_pass);
 	}
 }
@@ -84,7 +97,8 @@ static void test_indices(struct setting *s, const char *name)
 	struct test_run r;
 	struct arena *a = (struct arena *)&s->model->arena;
 	struct compile_options o = {0, "interpreter", "avx2", layouts(a, s->model->model, ~0u, 0, ""), NULL};
-	tap_ok(start_run(&r, s->model, &o) && reads(&r, IMAGE_PLACE) && !reads(&r, IMAGE_CHILD) && !reads(&r, IMAGE_CHILD_LIST),
+	tap_ok(start_run(&r, s->model, &o) && reads(&r, IMAGE_PLACE) && !reads(&r, IMAGE_CHILD) &&
+		   !reads(&r, IMAGE_CHILD_LIST),
 	       "%s: children are found without index arrays", name);
 	end_run(&r);
 }
@@ -98,12 +112,14 @@ static void test_model(const char *path, const char *sizes)
 	snprintf(name, sizeof name, "%s %s", strrchr(path, '/') + 1, sizes);
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))
 		return;
-	struct compile_options o = {0, "interpreter", "avx2", layouts(&t.arena, t.model, 0, 0, ""), "infer_bounds"};
+	struct compile_options o = {0, "interpreter", "avx2", layouts(&t.arena, t.model, 0, 0, ""),
+				    "infer_bounds"};
 	random_state = 11;
 	if (tap_ok(start_run(&base, &t, &o), "%s: lowered", name)) {
 		make_forest(&s.forest, &base.image, 6, 30);
 		if (tap_ok(run_forest(&base, &s.forest.minibatch), "%s: by node, interpreted", name)) {
-			s.expected = gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
+			s.expected =
+			    gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
 			double worst;
 			tap_ok(near_oracle(&s, &base.session.order, 2e-5, &worst), "%s: as the oracle", name);
 			test_ways(&s, &base, name);
@@ -146,9 +162,12 @@ static void test_loops(void)
 	static const struct {
 		const char *what, *path, *sizes, *schedule, *has;
 	} cases[] = {
-	    {"stacked weights", "tests/models/slots.ra", "D=8 V=5", "layout h parent", "stack[slot, j.2, k], h[row + slot, k]"},
-	    {"joined children", "tests/models/slots.ra", "D=8 V=5", "layout h parent", "W[j.2, (slot * 8) + k]"},
-	    {"a matrix that is read across", "tests/models/transposed.ra", "D=8 V=5", NULL, "M : state 0 f32 [nodes:node, 8:k, 8:j]"},
+	    {"stacked weights", "tests/models/slots.ra", "D=8 V=5", "layout h parent",
+	     "stack[slot, j.2, k], h[row + slot, k]"},
+	    {"joined children", "tests/models/slots.ra", "D=8 V=5", "layout h parent",
+	     "W[j.2, (slot * 8) + k]"},
+	    {"a matrix that is read across", "tests/models/transposed.ra", "D=8 V=5", NULL,
+	     "M : state 0 f32 [nodes:node, 8:k, 8:j]"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct test_model t = {0};
@@ -156,7 +175,8 @@ static void test_loops(void)
 		if (!load_model(&t, cases[i].path, cases[i].sizes))
 			continue;
 		struct str s = str_in(&t.arena);
-		bool ok = compile_dump(&t.arena, &t.diags, t.model, t.sizes, &o, "lower", &s) && strstr(str_text(&s), cases[i].has);
+		bool ok = compile_dump(&t.arena, &t.diags, t.model, t.sizes, &o, "lower", &s) &&
+			  strstr(str_text(&s), cases[i].has);
 		print_diags(&t.diags);
 		tap_ok(ok, "%s: %s", cases[i].what, cases[i].has);
 		free_model(&t);
