@@ -86,8 +86,8 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++)
 		vec_push(a, &s->tiles, (struct sched_tile){0});
-	sched_choose_layout(s, plan);
 	sched_choose_order(s, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		s->tiles.at[g] = choose_tile(s, &plan->groups.at[g], s->tiles.at[g].along);
+	sched_choose_layout(s, plan);
 }

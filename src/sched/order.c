@@ -388,6 +388,8 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 {
 	struct order o = {.s = s, .plan = plan, .p = plan->p, .arena = plan->p->arena};
 	struct tensor *t;
+	for (size_t i = 0; i < plan->p->states.n; i++)
+		vec_push(o.arena, &s->states, (struct sched_state){IMAGE_BY_NODE, sched_row_major(plan->p->states.at[i].rank)});
 	for (size_t i = 0; i < plan->p->params.n; i++)
 		vec_push(o.arena, &s->tables, sched_row_major(0));
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);

@@ -81,9 +81,10 @@ struct sched {
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
-/* Parts of it: the rows of states (layout.c), the order of dimensions (order.c). */
-void sched_choose_layout(struct sched *, const struct sched_plan *);
+/* Parts of it: the order of dimensions (order.c), which tiles follow, and the rows of states (layout.c), which follow the
+ * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
+void sched_choose_layout(struct sched *, const struct sched_plan *);
 struct sched_order sched_row_major(int rank);
 bool sched_is_row_major(const struct sched_order *);
 /* The name of a stored value. */

@@ -155,6 +155,22 @@ static void test_text(void)
 	free_model(&p.model);
 }
 
+/* Where ten products walk along the children, and their sums do not fit the registers. */
+static void test_chosen_layouts(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_PARENT && p.sched.states.at[1].layout == IMAGE_BY_NODE,
+	       "a state that sums walk along, child after child, is laid out by parent; one that is read by element is not");
+	sched_choose(&p.sched, &p.plan, target_find("avx512"));
+	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_NODE, "nor where the registers hold all sums");
+	free_model(&p.model);
+	ok = make(&p, "tests/models/transposed.ra", "D=8 V=30");
+	tap_ok(ok && p.sched.states.at[0].order.dim[1] == 0 && p.sched.tables.n && p.sched.tables.at[0].dim[1] == 0,
+	       "what the dominant groups read across is stored across, and so is the table that it comes from");
+	free_model(&p.model);
+}
+
 /* A row has one place, so a node must have one parent. */
 static void test_layouts(void)
 {
@@ -224,6 +240,7 @@ int main(void)
 {
 	test_plans();
 	test_text();
+	test_chosen_layouts();
 	test_layouts();
 	test_cost_model();
 	test_work();
