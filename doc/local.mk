@@ -3,7 +3,7 @@
 manual_sources = \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c \
 	tools/commands.def tools/options.def tools/tables.c tools/tables.h tools/tool.h \
-	src/api/espalier.h src/base/diag.def
+	src/api/espalier.h src/base/diag.def src/subop/families.def
 manual = %D%/manual/manual.build
 $(manual): $(manual_sources)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cd $(srcdir) && \
@@ -31,4 +31,4 @@ completion = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(manual)
 CLEANFILES += $(manual) $(man_MANS) $(bashcomp_DATA) $(fishcomp_DATA) $(zshcomp_DATA)
 EXTRA_DIST += \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c
-EXTRA_DIST += %D%/api-review.md %D%/compatibility.md %D%/model-text.md %D%/performance.md
+EXTRA_DIST += %D%/algebra.md %D%/api-review.md %D%/compatibility.md %D%/model-text.md %D%/performance.md

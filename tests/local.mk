@@ -4,11 +4,13 @@ unit_tests = \
 	%D%/api/builder_test \
 	%D%/api/cache_test \
 	%D%/api/context_test \
+	%D%/api/explain_test \
 	%D%/api/export_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
 	%D%/api/race_test \
+	%D%/api/rewriting_test \
 	%D%/api/run_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
@@ -19,6 +21,8 @@ unit_tests = \
 	%D%/base/number_test \
 	%D%/cli/json_test \
 	%D%/data/sst_test \
+	%D%/examples/counts_test \
+	%D%/examples/models_test \
 	%D%/golden/golden_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
@@ -67,6 +71,12 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/sched/schedule_test \
+	%D%/subop/extra_op_test \
+	%D%/subop/move_test \
+	%D%/subop/random_lower_test \
+	%D%/subop/random_rewrite_test \
+	%D%/subop/families_test \
+	%D%/subop/fold_test \
 	%D%/subop/subop_test
 shell_tests = \
 	%D%/api/header_test.sh \
@@ -78,6 +88,7 @@ shell_tests = \
 	%D%/cli/compare_test.sh \
 	%D%/cli/dump_test.sh \
 	%D%/cli/explain_error_test.sh \
+	%D%/cli/explain_test.sh \
 	%D%/cli/export_test.sh \
 	%D%/cli/init_test.sh \
 	%D%/cli/input_test.sh \
@@ -99,8 +110,8 @@ shell_tests = \
 test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/slots.ra \
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
+	%D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/slots.ra \
 	%D%/models/ternary.ra %D%/models/transposed.ra
 
 check_PROGRAMS += $(unit_tests)
@@ -108,6 +119,13 @@ LDADD = libespalier-internal.la
 
 # A host that uses OpenMP itself.
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
+
+# The files that have a table of operators, once more with the rows of this test.
+tests_subop_extra_op_test_SOURCES = \
+	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/subop/build.c src/subop/evaluate.c src/subop/lower.c \
+	src/ilir/lower.c
+tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DSUB_EXTRA_OPS='"tests/subop/extra_sub.def"' -DRA_EXTRA_OPS='"tests/subop/extra_ra.def"'
 
 # A back end of another version, to be refused.  A module is built for a place to install to, though it never goes there.
 check_LTLIBRARIES += espalier-fake.la
@@ -120,9 +138,9 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 endif
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
@@ -152,7 +170,7 @@ test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
-golden_tests = %D%/golden/golden_test %D%/ra/parse_test
+golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/ra/parse_test
 update-golden:
 	UPDATE_GOLDEN=1 $(MAKE) check TESTS='$(golden_tests)'
 .PHONY: update-golden

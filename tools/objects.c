@@ -54,7 +54,10 @@ static esp_status create_program(struct objects *o, const struct options *option
 				 .at = at,
 				 .backend = options->backend,
 				 .target = targets[options->target],
-				 .schedule = schedule};
+				 .schedule = schedule,
+				 .math = options->math,
+				 .rules = options->rules,
+				 .table_bytes = options->table_bytes};
 	return esp_program_create(o->model, o->weights, &p, &o->program, error);
 }
 

@@ -1,6 +1,8 @@
 #include "tables.h"
 #include "tool.h"
 
+#include <limits.h>
+
 const struct command commands[COMMANDS] = {
 #define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
 	{spelling, operands, least, most, summary, description, example},

@@ -18,8 +18,9 @@ enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref;
+	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math, *rules;
 	int kind, format, at, rows, target;
+	long table_bytes; /* 0 = the default */
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
 	bool no_cache, timing, help;

@@ -11,7 +11,7 @@ static const struct {
 	const char *word;
 	enum offer offer;
 } places[] = {
-    {"DIR", FOLDERS}, {"N", NUMBERS}, {"COMMAND", COMMAND_NAMES}, {"STAGE", STAGES}, {"ID", IDS},
+    {"DIR", FOLDERS}, {"N", NUMBERS}, {"LIST", NUMBERS}, {"COMMAND", COMMAND_NAMES}, {"STAGE", STAGES}, {"ID", IDS},
 };
 
 static bool is_word(const char *text, size_t n, const char *word)

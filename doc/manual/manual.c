@@ -44,6 +44,26 @@ static void put_command(FILE *to, enum command_id id)
 	fputs("\n.EE\n.in\n", to);
 }
 
+/* What --rules takes. */
+static void put_families(FILE *to)
+{
+	static const char *const families[][2] = {
+#define SUB_FAMILY(name, spelling, meaning) {spelling, meaning},
+#include "subop/families.def"
+#undef SUB_FAMILY
+	};
+	fputs(
+	    ".SH FAMILIES OF RULES\nBefore a model is compiled it is rewritten by rules, which come in "
+	    "families; "
+	    "\\fB\\-\\-rules\\fR says which of them run.\n",
+	    to);
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+		fprintf(to, ".TP\n.B %s\n", families[i][0]);
+		roff_text(to, families[i][1]);
+		fputs(".\n", to);
+	}
+}
+
 static bool put_espalier(FILE *to, const char *unused)
 {
 	(void)unused;
@@ -57,6 +77,7 @@ static bool put_espalier(FILE *to, const char *unused)
 	fputs("\n.SH COMMANDS\n", to);
 	for (int i = 0; i < COMMANDS; i++)
 		put_command(to, i);
+	put_families(to);
 	fputs(".SH EXIT STATUS\n", to);
 	roff_text(to, tool_exit_status);
 	fputs("\n.SH ENVIRONMENT\n", to);

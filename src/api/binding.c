@@ -55,7 +55,9 @@ static bool pack(struct packed *to, const esp_program *p, const esp_weights *w, 
 {
 	double begin = api_clock();
 	struct rt_source source = {read_param, &(struct reading){p, w->file}};
-	bool ok = rt_bind(&to->weights, &p->object.context->allocator, &p->image, &source, diags);
+	struct esp_context *c = p->object.context;
+	bool ok = rt_bind(&to->weights, &c->allocator, &p->image, &source, &c->team, diags);
+	context_check_team(c);
 	to->seconds = api_clock() - begin;
 	return ok;
 }

@@ -14,7 +14,10 @@ struct compilation {
 	struct diags *diags;
 	const struct ra_model *model;
 	const struct compile_options *options;
-	struct sub_program program;
+	struct sub_trace *trace;
+	struct sub_program written; /* the model's own: what the interface promises */
+	struct sub_program rewritten;
+	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;
 	struct ilir_tiling tiling;
@@ -24,24 +27,57 @@ struct compilation {
 
 /* --- the legs of the way --- */
 
+enum { TABLE_BYTES = 64 << 20 };
+
+bool compile_rewriting(const struct compile_options *o, struct sub_options *options, struct diags *diags)
+{
+	uint64_t bytes = o->table_bytes ? o->table_bytes : TABLE_BYTES;
+	*options = (struct sub_options){.at = o->at,
+					.math = SUB_REASSOCIATE,
+					.table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
+	return (!o->math || sub_math_read(o->math, &options->math, diags)) &&
+	       (!o->rules || sub_families_read(o->rules, &options->off, diags));
+}
+
 static bool make_program(struct compilation *c, const int64_t *sizes)
 {
-	struct sub_options options = {.at = c->options->at};
+	struct sub_options options;
+	if (!compile_rewriting(c->options, &options, c->diags))
+		return false;
+	sub_init(&c->written, c->arena, c->model->name);
+	sub_init(&c->rewritten, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
-	return sub_lower(&c->program, c->model, sizes, &options, c->diags) &&
-	       sub_verify(&c->program, c->diags);
+	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
+	    !sub_verify(&c->written, c->diags))
+		return false;
+	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
+	if (!sub_verify(&c->rewritten, c->diags))
+		return false;
+	sub_fold(&c->program, &c->rewritten, &options, c->trace);
+	return sub_verify(&c->program, c->diags);
+}
+
+static bool make_plan(struct compilation *c)
+{
+	const char *text = c->options->schedule ? c->options->schedule : "";
+	const struct target *target = target_find(c->options->target);
+	struct sched_fusion fusion;
+	if (!target)
+		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
+				"targets are native, generic, avx2, avx512", "there is no target '%s'",
+				c->options->target);
+	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+		return false;
+	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
+	return sched_verify(&c->plan, c->diags);
 }
 
 static bool make_schedule(struct compilation *c)
 {
 	const char *text = c->options->schedule;
-	const struct target *target = target_find(c->options->target);
-	if (!target)
-		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512", "there is no target '%s'",
-				c->options->target);
-	sched_make_plan(&c->plan, c->arena, &c->program);
-	sched_choose(&c->sched, &c->plan, target);
+	if (!make_plan(c))
+		return false;
+	sched_choose(&c->sched, &c->plan, c->plan.target);
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 
@@ -206,7 +242,7 @@ static int find_buffer(const struct image *image, enum image_buffer_kind kind, i
 
 static void describe_inputs(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->program;
+	const struct sub_program *p = &c->written;
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++) {
 		const struct sub_input *in = &p->inputs.at[i];
@@ -222,7 +258,7 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 
 static void describe_params(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->program;
+	const struct sub_program *p = &c->written;
 	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n);
 	for (size_t i = 0; i < p->params.n; i++) {
 		const struct sub_tensor *t = &p->params.at[i];
@@ -235,7 +271,7 @@ static void describe_params(const struct compilation *c, struct image *image)
 
 static void describe_outputs(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->program;
+	const struct sub_program *p = &c->written;
 	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		const struct ra_output *o = &c->model->outputs.at[i];
@@ -271,7 +307,7 @@ static void describe_orders(const struct compilation *c, struct image *image)
 
 static void describe_states(const struct compilation *c, struct image *image)
 {
-	const struct sub_program *p = &c->program;
+	const struct sub_program *p = &c->written;
 	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
 	for (size_t i = 0; i < p->states.n; i++) {
 		states[i] = (struct image_state){.name = p->states.at[i].name,
@@ -286,10 +322,21 @@ static void describe_states(const struct compilation *c, struct image *image)
 /* The body whose rows a domain runs over; the larger one when it is both. */
 static enum sub_domain rows_of(enum image_domain domain)
 {
-	return domain == IMAGE_DOMAIN_LEAVES   ? SUB_LEAF
+	return domain == IMAGE_DOMAIN_BINDING  ? SUB_AT_BINDING
+	       : domain == IMAGE_DOMAIN_LEAVES ? SUB_LEAF
 	       : domain == IMAGE_DOMAIN_NODES  ? SUB_EVERY_NODE
 	       : domain == IMAGE_DOMAIN_INPUTS ? SUB_EVERY_INPUT
 					       : SUB_INNER;
+}
+
+/* The body that a step runs over the rows of; -1 = none alone.  Those at binding have a step each. */
+static int body_of(const struct compilation *c, const struct image_step *step)
+{
+	int before = step->domain == IMAGE_DOMAIN_BINDING ? step->kernel : 0;
+	for (size_t b = 0; step->domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
+		if (c->program.bodies.at[b].domain == rows_of(step->domain) && before-- == 0)
+			return b;
+	return -1;
 }
 
 /* What is there of a step's rows is known to the schedule, not to the loops. */
@@ -298,12 +345,12 @@ static void describe_work(const struct compilation *c, struct image *image)
 	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
 	for (int i = 0; i < image->steps; i++) {
 		steps[i] = image->step[i];
-		for (size_t b = 0; steps[i].domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
-			if (c->program.bodies.at[b].domain == rows_of(steps[i].domain)) {
-				struct sched_work w = sched_work_of(&c->sched, &c->plan, b);
-				steps[i].rows = w.rows;
-				steps[i].operations = w.operations;
-			}
+		int body = body_of(c, &steps[i]);
+		if (body < 0)
+			continue;
+		struct sched_work w = sched_work_of(&c->sched, &c->plan, body);
+		steps[i].rows = w.rows;
+		steps[i].operations = w.operations;
 	}
 	image->step = steps;
 }
@@ -328,6 +375,22 @@ static void describe_interface(const struct compilation *c, const int64_t *sizes
 	describe_outputs(c, image);
 	describe_states(c, image);
 	describe_dimensions(c, sizes, image);
+}
+
+bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		  const struct compile_options *options, struct sub_program *program, struct sched_plan *plan,
+		  struct sub_trace *trace)
+{
+	struct compilation c = {
+	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = trace};
+	if (!make_program(&c, sizes))
+		return false;
+	if (!make_plan(&c))
+		return false;
+	*program = c.program;
+	*plan = c.plan;
+	plan->p = program;
+	return true;
 }
 
 bool compile_interface(struct arena *arena, struct diags *diags, const struct ra_model *model,

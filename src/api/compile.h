@@ -5,7 +5,7 @@
 #include "base/diag.h"
 #include "base/target.h"
 #include "image/image.h"
-#include "ra/ra.h"
+#include "sched/sched.h"
 
 enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
 
@@ -16,7 +16,17 @@ struct compile_options {
 	const char *schedule; /* NULL = chosen */
 	const char
 	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
+	const char *math, *rules; /* texts of sub_math_read and sub_families_read; NULL = reassociate, all */
+	uint64_t table_bytes;	  /* 0 = 64 MiB */
 };
+
+/* What they say to the optimiser.  False after diagnostics. */
+bool compile_rewriting(const struct compile_options *, struct sub_options *, struct diags *);
+
+/* What is computed, rewritten as the options say, and what of it is fused.  The trace may be NULL. */
+bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
+		  const struct compile_options *, struct sub_program *, struct sched_plan *,
+		  struct sub_trace *);
 
 /* What the program promises before any code exists: inputs, outputs, states, params, sizes.  Fills everything
  * of the image but steps, buffers, recipes, blob and code.  All in the arena, but for the model's own names.

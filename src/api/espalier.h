@@ -264,6 +264,14 @@ typedef struct esp_program_options {
 	const char *backend;  /* "llvm", "interpreter"; NULL = llvm */
 	const char *target;   /* "native", "generic", "avx2", "avx512"; NULL = native */
 	const char *schedule; /* schedule text (espalier dump sched); NULL = chosen by the library */
+	/* How the model may be rewritten before it is compiled (doc/algebra.md).  `math`, what results may
+	 * differ in from the text read literally: "exact" nothing, "reassociate" rounding, "fast" also where
+	 * operands are special (zero, infinite, not a number, near overflow); NULL = reassociate.  `rules`:
+	 * the families that run, "all", "none", names with commas between ("tables,constants", the only ones) or
+	 * names after a minus ("-tables", all but these); NULL = all.  `table_bytes`: the most that tables of one
+	 * binding, made of embeddings, may take together; 0 = 64 MiB. */
+	const char *math, *rules;
+	uint64_t table_bytes;
 } esp_program_options;
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and
@@ -315,6 +323,11 @@ typedef struct esp_state {
 size_t esp_program_states(const esp_program *);
 /* NULL past the last; belongs to the program. */
 const esp_state *esp_program_state(const esp_program *, size_t state);
+
+/* What the model was rewritten to, and what that saves: each body as it was written and as it is computed, the
+ * rules that were applied, what was decided.  To be freed with esp_text_free. */
+enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
+esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
 
 /* The IR after a stage of the compiler as text, to be freed with esp_text_free.  esp_dump_stage(i) names the
  * stages in order and is NULL past the last. */

@@ -121,13 +121,19 @@ const char *cache_key(struct arena *a, const struct ra_model *model, const int64
 		      const struct compile_options *o)
 {
 	struct str s = str_in(a);
-	if (strcmp(o->backend, "interpreter") == 0 || o->last_pass)
+	struct sub_options rewriting;
+	struct diags unheard;
+	diags_init(&unheard, a->allocator);
+	bool known = compile_rewriting(o, &rewriting, &unheard);
+	diags_free(&unheard);
+	if (!known || strcmp(o->backend, "interpreter") == 0 || o->last_pass)
 		return NULL;
 	str_printf(&s, "backend %s\n", o->backend);
 	if (!add_library(&s) || !add_file(&s, "plug-in", jit_backend_path(a, o->backend)))
 		return NULL;
 	add_target(&s, o->target);
-	str_printf(&s, "at %d\n", o->at);
+	str_printf(&s, "at %d\nmath %s\nfamilies off %x\ntable bytes %lld\n", o->at,
+		   sub_math_spelling(rewriting.math), rewriting.off, (long long)rewriting.table_bytes);
 	add_text(&s, "schedule", o->schedule);
 	add_model(&s, a, model, sizes);
 	return str_text(&s);

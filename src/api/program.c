@@ -1,6 +1,7 @@
 #include "api/internal.h"
 
 #include "api/cache.h"
+#include "api/explain.h"
 #include "image/code.h"
 
 #include <string.h>
@@ -128,6 +129,9 @@ static bool create(void *job)
 	    .backend = copy_text(&p->arena, c->options->backend ? c->options->backend : "llvm"),
 	    .target = copy_text(&p->arena, c->options->target ? c->options->target : "native"),
 	    .schedule = copy_text(&p->arena, c->options->schedule),
+	    .math = copy_text(&p->arena, c->options->math),
+	    .rules = copy_text(&p->arena, c->options->rules),
+	    .table_bytes = c->options->table_bytes,
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
 	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
@@ -163,6 +167,14 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	return NULL;
 }
 
+/* What stands for rewriting is as it is read. */
+static bool check_rewriting(const esp_program_options *o, struct diags *diags)
+{
+	struct compile_options options = {.math = o->math, .rules = o->rules, .table_bytes = o->table_bytes};
+	struct sub_options rewriting;
+	return compile_rewriting(&options, &rewriting, diags);
+}
+
 /* The target is looked up here because "native" must be one that this machine has. */
 static bool take_options(const esp_program_options *options, esp_program_options *o, struct diags *diags)
 {
@@ -174,7 +186,7 @@ static bool take_options(const esp_program_options *options, esp_program_options
 	if (o->target && !target_find(o->target))
 		return api_bad_argument(diags, function, "options->target",
 					"must be native, generic, avx2 or avx512");
-	return true;
+	return check_rewriting(o, diags);
 }
 
 esp_status esp_program_create(const esp_model *model, const esp_weights *weights,
@@ -287,7 +299,7 @@ const esp_state *esp_program_state(const esp_program *p, size_t state)
 	return state < esp_program_states(p) ? &p->states[state] : NULL;
 }
 
-/* --- dumps --- */
+/* --- texts --- */
 
 const char *esp_dump_stage(size_t i)
 {
@@ -296,7 +308,8 @@ const char *esp_dump_stage(size_t i)
 
 struct dumping {
 	const esp_program *program;
-	const char *stage;
+	const char *stage; /* to be dumped; or else explained, */
+	bool json;	   /* in that form */
 	struct arena *arena;
 	struct str text;
 	struct diags *diags;
@@ -322,18 +335,49 @@ static bool dump(void *job)
 	return unknown_stage(d);
 }
 
+/* Runs `work`, which writes to job->text and has job->arena to itself. */
+static char *text_of(esp_program *program, bool (*work)(void *job), struct dumping *job, struct diags *diags)
+{
+	struct arena arena;
+	char *copy = NULL;
+	arena_init(&arena, &program->object.context->allocator);
+	job->program = program;
+	job->arena = &arena;
+	job->text = str_in(&arena);
+	job->diags = diags;
+	if (api_guarded(&arena, diags, work, job))
+		copy = api_text(program->object.context, str_text(&job->text), diags);
+	arena_free(&arena);
+	return copy;
+}
+
 esp_status esp_program_dump(esp_program *program, const char *stage, char **text, esp_error **error)
 {
 	struct api_call call = api_begin(program);
 	char *copy = NULL;
-	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text)) {
-		struct arena arena;
-		arena_init(&arena, &program->object.context->allocator);
-		struct dumping d = {program, stage, &arena, str_in(&arena), &call.diags};
-		if (api_guarded(&arena, &call.diags, dump, &d))
-			copy = api_text(program->object.context, str_text(&d.text), &call.diags);
-		arena_free(&arena);
-	}
+	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text))
+		copy = text_of(program, dump, &(struct dumping){.stage = stage}, &call.diags);
+	if (text)
+		*text = copy;
+	return api_end(&call, copy, error);
+}
+
+static bool explain(void *job)
+{
+	struct dumping *d = job;
+	const esp_program *p = d->program;
+	return compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options, d->json, &d->text);
+}
+
+esp_status esp_program_explain(esp_program *program, int form, char **text, esp_error **error)
+{
+	struct api_call call = api_begin(program);
+	char *copy = NULL;
+	bool known = form == ESP_FORM_TEXT || form == ESP_FORM_JSON;
+	if (api_need(&call, program) && api_need(&call, text) &&
+	    (known || api_bad_argument(&call.diags, __func__, "form", "must be one of ESP_FORM_...")))
+		copy =
+		    text_of(program, explain, &(struct dumping){.json = form == ESP_FORM_JSON}, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

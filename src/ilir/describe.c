@@ -29,8 +29,32 @@ static struct image_buffer describe_buffer(const struct ilir_buffer_decl *b)
 	return out;
 }
 
+/* Which kernels use a buffer. */
+struct users {
+	bool *run, *binding; /* by buffer */
+	bool *now;	     /* the one of the kernel at hand */
+};
+
+static void note_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	(void)m;
+	((struct users *)context)->now[a->buffer.i] = true;
+}
+
+static struct users find_users(const struct ilir_module *m)
+{
+	struct users u = {ARENA_ARRAY(m->arena, bool, m->buffers.n),
+			  ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	for (size_t k = 0; k < m->kernels.n; k++) {
+		u.now = m->kernels.at[k].domain == IMAGE_DOMAIN_BINDING ? u.binding : u.run;
+		ilir_visit_accesses(m, m->kernels.at[k].body, note_access, &u);
+	}
+	return u;
+}
+
 static void describe_buffers(const struct ilir_module *m, struct image *image)
 {
+	struct users users = find_users(m);
 	struct image_buffer *buffers = ARENA_ARRAY(m->arena, struct image_buffer, m->buffers.n);
 	struct image_recipe *recipes = ARENA_ARRAY(m->arena, struct image_recipe, m->buffers.n);
 	for (size_t i = 1; i < m->buffers.n; i++) {
@@ -38,6 +62,7 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 		if (b->kind >= ILIR_REGISTER)
 			continue;
 		buffers[image->buffers] = describe_buffer(b);
+		buffers[image->buffers].at_binding = users.binding[i] && !users.run[i];
 		if (b->kind == IMAGE_WEIGHT) {
 			recipes[image->recipes] = b->recipe ? *b->recipe : natural_recipe(m->arena, b);
 			buffers[image->buffers].which = image->recipes++;
@@ -48,11 +73,48 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 	image->recipe = recipes;
 }
 
+/* The weight that a kernel at binding stores to: its parameter. */
+struct stored {
+	ilir_buffer weight;
+};
+
+static void note_stored(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct stored *stored = context;
+	if (s->kind == ILIR_STORE && ilir_buffer_at(m, s->store.buffer)->kind == IMAGE_WEIGHT)
+		stored->weight = s->store.buffer;
+}
+
+static struct image_fold describe_fold(const struct ilir_module *m, ilir_buffer weight,
+				       const struct image *image)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, weight);
+	struct image_fold f = {.tensor = {.name = b->name, .rank = b->rank}};
+	for (int d = 0; d < b->rank && d < TENSOR_MAX_RANK; d++)
+		f.tensor.shape[d] = b->dim[d].extent;
+	f.recipe = image->buffer[ilir_buffer_slot(m, weight)].which;
+	return f;
+}
+
+static void describe_folds(const struct ilir_module *m, struct image *image)
+{
+	struct image_fold *folds = ARENA_ARRAY(m->arena, struct image_fold, m->kernels.n);
+	for (size_t k = 0; k < m->kernels.n && m->kernels.at[k].domain == IMAGE_DOMAIN_BINDING; k++) {
+		struct stored s = {{0}};
+		ilir_visit_block(m, m->kernels.at[k].body,
+				 &(struct ilir_visit){.stmt = note_stored, .context = &s});
+		if (s.weight.i)
+			folds[image->folds++] = describe_fold(m, s.weight, image);
+	}
+	image->fold = folds;
+}
+
 void ilir_describe(const struct ilir_module *m, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(m->arena, struct image_step, m->kernels.n);
 	const char **names = ARENA_ARRAY(m->arena, const char *, m->kernels.n);
 	describe_buffers(m, image);
+	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
 		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain};
 		names[k] = m->kernels.at[k].name;

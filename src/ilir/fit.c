@@ -7,7 +7,7 @@ static void reach(const struct ilir_module *m, const struct ilir_access *a, void
 	struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	for (int d = 0; d < a->indices; d++) {
 		struct ilir_range r;
-		ilir_range_of(m, a->index[d], a->of_var, &r);
+		ilir_range_of(m, a->index[d], a->known, &r);
 		if (b->kind != ILIR_REGISTER && b->dim[d].rows == IMAGE_ONE && r.high != INT64_MAX && r.high >= b->dim[d].padded)
 			b->dim[d].padded = r.high + 1;
 	}

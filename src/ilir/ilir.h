@@ -13,7 +13,7 @@
 /* --- types --- */
 
 enum ilir_dtype { ILIR_F32, ILIR_I32, ILIR_INDEX /* 64 bits */, ILIR_BOOL };
-enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 6 };
+enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 8 };
 
 struct ilir_type {
 	uint8_t dtype, lanes; /* lanes 1 = scalar */
@@ -283,9 +283,13 @@ struct ilir_range {
 };
 #define ILIR_UNBOUNDED ((struct ilir_range){INT64_MIN, INT64_MAX})
 
-/* The range of an index expression (of all lanes of a vector), given those of the variables by their ids; NULL =
- * nothing is known of any.  Always sets *range, possibly with one side open; true when both are bounded. */
-bool ilir_range_of(const struct ilir_module *, ilir_expr, const struct ilir_range *of_var, struct ilir_range *range);
+/* What is known of variables and of expressions, by their ids; NULL = nothing of any. */
+struct ilir_known {
+	const struct ilir_range *of_var, *of_expr;
+};
+/* The range of an index expression (of all lanes of a vector).  Always sets *range, possibly with one side open; true when
+ * both are bounded. */
+bool ilir_range_of(const struct ilir_module *, ilir_expr, const struct ilir_known *, struct ilir_range *range);
 
 /* A load or a store, with what the loops, lets and conditions around it say of the variables. */
 struct ilir_access {
@@ -294,7 +298,7 @@ struct ilir_access {
 	ilir_buffer buffer;
 	int indices;
 	const ilir_expr *index; /* valid during the call */
-	const struct ilir_range *of_var;
+	const struct ilir_known *known; /* of the nodes that the module has at the call */
 };
 /* Calls for every access of a block that can happen: sides of a branch whose condition cannot hold are left out. */
 typedef void ilir_access_visit(const struct ilir_module *, const struct ilir_access *, void *context);

@@ -20,7 +20,7 @@ static void note_read(const struct ilir_module *m, const struct ilir_access *a, 
 	struct regions *regions = context;
 	for (int d = 0; a->load.i && d < a->indices; d++) {
 		struct ilir_range r;
-		ilir_range_of(m, a->index[d], a->of_var, &r);
+		ilir_range_of(m, a->index[d], a->known, &r);
 		widen(&regions->read[a->buffer.i][d], r);
 	}
 }

@@ -10,6 +10,27 @@
 #include <math.h>
 #include <stdio.h>
 
+/* --- operators, as ops.def says --- */
+
+#define unary(op, x) ilir_unary(m, ILIR_##op, x)
+#define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
+#define number(x) ilir_float(m, x)
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b)                              \
+	{                                                                                                              \
+		(void)m, (void)b;                                                                                      \
+		return loops;                                                                                          \
+	}
+#include "subop/ops.def"
+#undef unary
+#undef binary
+#undef number
+
+static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr) = {
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
+#include "subop/ops.def"
+};
+
 /* --- blocks under construction --- */
 
 static struct scope *scope_new(struct lowering *l, struct scope *outer, bool reduction)
@@ -161,20 +182,24 @@ ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 	return row;
 }
 
-/* The index of the variable that a map starts from; none = it has none. */
-static ilir_expr map_from(const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
+/* The index that a variable of the value has. */
+static ilir_expr index_of(const struct sub_value *v, const ilir_expr *index, int var)
 {
-	ilir_expr at = {0};
 	for (int i = 0; i < v->vars; i++)
-		if (v->var[i] == m->var)
-			at = index[i];
-	return at;
+		if (v->var[i] == var)
+			return index[i];
+	return (ilir_expr){0};
+}
+
+static ilir_expr scaled(struct lowering *l, ilir_expr at, int64_t scale)
+{
+	return at.i ? ilir_binary(l->m, ILIR_MUL, at, ilir_index(l->m, scale)) : ilir_index(l->m, 0);
 }
 
 static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
 {
 	struct ilir_module *mod = l->m;
-	ilir_expr at = map_from(v, m, index);
+	ilir_expr at = index_of(v, index, m->var);
 	switch (m->function) {
 	case SUB_CHILD:
 		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
@@ -185,9 +210,9 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 	case SUB_TOKEN:
 		return lower_row_of(l, l->input[m->which], "token", at);
 	default:
-		if (!at.i)
-			return ilir_index(mod, m->offset);
-		at = ilir_binary(mod, ILIR_MUL, at, ilir_index(mod, m->scale));
+		at = scaled(l, at, m->scale);
+		if (m->scale2)
+			at = ilir_binary(mod, ILIR_ADD, at, scaled(l, index_of(v, index, m->var2), m->scale2));
 		return ilir_binary(mod, ILIR_ADD, at, ilir_index(mod, m->offset));
 	}
 }
@@ -216,70 +241,191 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 	return value_at(l, v->arg[a].value, out);
 }
 
-/* The row of a state that is read through a map; none: by its node. */
-static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, int state, const ilir_expr *index)
-{
-	ilir_expr at = map_from(v, &v->map[0], index);
-	return at.i ? lower_mapped_row(l, state, &v->map[0], at) : at;
-}
+/* --- choices --- */
 
-static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
-{
-	ilir_expr out[SUB_MAX_VARS];
-	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
-	ilir_expr row = from->op == SUB_STATE ? mapped_row(l, v, from->which, index) : (ilir_expr){0};
-	for (int i = row.i != 0; i < v->arg[0].vars; i++)
-		out[i] = apply_map(l, v, &v->map[i], index);
-	if (row.i) {
-		out[0] = row;
-		return lower_load(l, l->state[from->which], out, from->vars);
-	}
-	return value_at(l, v->arg[0].value, out);
-}
+/* What stands on one side of a choice: a value at an index, or a number. */
+struct side {
+	sub_ref value; /* none = the number */
+	ilir_expr index[SUB_MAX_VARS];
+	double number;
+};
 
-/* One side of a concatenation whose index along the joined axis is `at`. */
-static ilir_expr joined_side(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a, ilir_expr at)
+static ilir_expr side_value(struct lowering *l, const struct side *side)
 {
-	const struct sub_use *u = &v->arg[a];
-	ilir_expr out[SUB_MAX_VARS];
-	indices_under(v, index, u, u->var[u->vars - (v->vars - v->axis)], at, out);
-	return value_at(l, u->value, out);
+	return side->value.i ? value_at(l, side->value, side->index) : ilir_float(l->m, side->number);
 }
 
 /* The side as a block of its own, that stores into a register. */
-static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, const struct sub_value *v,
-				    const ilir_expr *index, int a, ilir_expr at, ilir_buffer to)
+static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, const struct side *side, ilir_buffer to)
 {
 	struct scope *saved = l->scope, *own = scope_new(l, around, false);
 	int floor = l->floor;
 	l->scope = own;
 	l->floor = own->depth;
-	ilir_expr value = joined_side(l, v, index, a, at);
-	scope_add(l, own, ilir_store(l->m, to, NULL, 0, value), NULL);
+	scope_add(l, own, ilir_store(l->m, to, NULL, 0, side_value(l, side)), NULL);
 	l->scope = saved;
 	l->floor = floor;
 	return scope_finish(l, own);
 }
 
-/* A concatenation chooses by the index: inside a reduction by an expression, elsewhere by a branch that has room for
- * the work of each side.  split_loops resolves the choice. */
-static ilir_expr joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+/* A comparison, and the side that is chosen when it does (or, truth false, does not) hold. */
+struct choice {
+	ilir_expr condition;
+	bool truth;
+};
+
+/* Inside a reduction the choice is an expression, and nothing of a side is computed before it is made. */
+static ilir_expr choose_expression(struct lowering *l, int depth, const struct choice *c, int n, const struct side *yes,
+				   const struct side *no)
 {
-	const struct sub_use *u = &v->arg[0];
-	int64_t first = l->p->vars.at[u->var[u->vars - (v->vars - v->axis)]].extent;
-	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
-	ilir_expr choice = ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first));
-	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
+	int floor = l->floor;
+	l->floor = depth > floor ? depth : floor;
+	ilir_expr e = side_value(l, yes), other = side_value(l, no);
+	l->floor = floor;
+	while (n-- > 0)
+		e = ilir_ternary(l->m, ILIR_SELECT, c[n].condition, c[n].truth ? e : other, c[n].truth ? other : e);
+	return e;
+}
+
+static struct ilir_stmt *choose_branch(struct lowering *l, struct scope *s, const struct choice *c, int n,
+				       const struct side *yes, const struct side *no, ilir_buffer to)
+{
+	if (n == 0)
+		return side_block(l, s, yes, to);
+	struct ilir_stmt *block = choose_branch(l, s, c + 1, n - 1, yes, no, to), *other = side_block(l, s, no, to);
+	return ilir_if(l->m, c->condition, c->truth ? block : other, c->truth ? other : block);
+}
+
+/* One side when all n choices are for it, else the other: inside a reduction by an expression, elsewhere by branches, that
+ * have room for the work of each side.  Comparisons are of one index with a constant where they can be, so that split_loops
+ * resolves them. */
+static ilir_expr choose(struct lowering *l, int depth, const struct choice *c, int n, const struct side *yes,
+			const struct side *no)
+{
+	struct scope *s = scope_at(l, depth);
 	if (s->reduction)
-		return ilir_ternary(l->m, ILIR_SELECT, choice, joined_side(l, v, index, 0, at),
-				    joined_side(l, v, index, 1, rest));
-	struct ilir_buffer_decl decl = {.name = "joined", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+		return choose_expression(l, s->depth, c, n, yes, no);
+	const char *name = no->value.i ? "joined" : "filled";
+	struct ilir_buffer_decl decl = {.name = name, .kind = ILIR_REGISTER, .dtype = ILIR_F32};
 	ilir_buffer to = ilir_new_buffer(l->m, decl);
-	struct ilir_stmt *left = side_block(l, s, v, index, 0, at, to), *right = side_block(l, s, v, index, 1, rest, to);
+	struct ilir_stmt *branch = choose_branch(l, s, c, n, yes, no, to);
 	scope_add(l, s, ilir_alloc(l->m, to), NULL);
 	define(l, true, to.i, s->depth, s->items.n);
-	scope_add(l, s, ilir_if(l->m, choice, left, right), NULL);
+	scope_add(l, s, branch, NULL);
 	return ilir_load(l->m, to, NULL, 0);
+}
+
+/* A concatenation chooses by the index along the joined axis. */
+static ilir_expr joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	int64_t first = l->p->vars.at[sub_joined_var(v, 0)].extent;
+	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
+	struct side sides[2] = {{.value = v->arg[0].value}, {.value = v->arg[1].value}};
+	struct choice choice = {ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), true};
+	for (int a = 0; a < 2; a++)
+		indices_under(v, index, &v->arg[a], sub_joined_var(v, a), a ? rest : at, sides[a].index);
+	return choose(l, depth_of(l, index, v->vars), &choice, 1, &sides[0], &sides[1]);
+}
+
+static int64_t ceiling(int64_t a, int64_t b)
+{
+	return a / b + (a % b > 0);
+}
+
+/* at < bound, where `at` is the index that a map gives: of one variable as a comparison of that. */
+static struct choice below(struct lowering *l, const struct sub_map *m, ilir_expr var, ilir_expr at, int64_t bound)
+{
+	struct ilir_module *mod = l->m;
+	if (m->scale2 || m->var < 0)
+		return (struct choice){ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), true};
+	int64_t room = bound - m->offset; /* scale * var < room */
+	if (m->scale > 0)
+		return (struct choice){ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(room, m->scale))), true};
+	/* not -scale * var < 1 - room */
+	return (struct choice){ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(1 - room, -m->scale))), false};
+}
+
+/* What must hold for the i-th index to lie in its dimension, as far as it is not known to; returns how many. */
+static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const ilir_expr *index, ilir_expr at,
+		     struct choice *c)
+{
+	const struct sub_map *m = &v->map[i];
+	int64_t least, most, extent = l->p->vars.at[sub_at(l->p, v->arg[0].value)->var[i]].extent;
+	int n = 0;
+	if (!sub_map_leaves(l->p, v, i) || !sub_map_range(l->p, m, &least, &most))
+		return 0;
+	if (least < 0) {
+		c[n] = below(l, m, index_of(v, index, m->var), at, 0);
+		c[n].truth = !c[n].truth;
+		n++;
+	}
+	if (most >= extent)
+		c[n++] = below(l, m, index_of(v, index, m->var), at, extent);
+	return n;
+}
+
+/* The row of a state that is read through a map that its layout knows; none: by its node. */
+static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, const struct sub_value *from, const ilir_expr *index)
+{
+	ilir_expr at = from->op == SUB_STATE ? index_of(v, index, v->map[0].var) : (ilir_expr){0};
+	return at.i ? lower_mapped_row(l, from->which, &v->map[0], at) : at;
+}
+
+static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
+	struct side inside = {.value = v->arg[0].value}, outside = {.number = v->fill};
+	struct choice choice[2 * SUB_MAX_VARS];
+	ilir_expr row = mapped_row(l, v, from, index);
+	int n = 0;
+	for (int i = row.i != 0; i < from->vars; i++) {
+		inside.index[i] = apply_map(l, v, &v->map[i], index);
+		n += bounds_of(l, v, i, index, inside.index[i], &choice[n]);
+	}
+	if (row.i && n == 0) {
+		inside.index[0] = row;
+		return lower_load(l, l->state[from->which], inside.index, from->vars);
+	}
+	if (row.i)
+		inside.index[0] = apply_map(l, v, &v->map[0], index);
+	if (n == 0)
+		return side_value(l, &inside);
+	return choose(l, depth_of(l, index, v->vars), choice, n, &inside, &outside);
+}
+
+/* --- reshape --- */
+
+/* The dimensions of the argument in a piece, from the row-major place in it. */
+static void split_piece(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
+			const struct sub_piece *piece, const ilir_expr *index, ilir_expr *out)
+{
+	struct ilir_module *m = l->m;
+	const struct sub_var *vars = l->p->vars.at;
+	ilir_expr at = ilir_index(m, 0);
+	for (int j = 0; j < piece->out_n; j++) {
+		int dim = piece->out_first + j;
+		at = ilir_binary(m, ILIR_MUL, at, ilir_index(m, vars[v->var[dim]].extent));
+		at = ilir_binary(m, ILIR_ADD, at, index[dim]);
+	}
+	for (int j = piece->n; j-- > 0;) {
+		int dim = piece->first + j;
+		ilir_expr extent = ilir_index(m, vars[from->var[dim]].extent);
+		out[dim] = j ? ilir_binary(m, ILIR_MOD, at, extent) : at;
+		at = j ? ilir_binary(m, ILIR_DIV, at, extent) : at;
+	}
+}
+
+static ilir_expr reshaped(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	ilir_expr out[SUB_MAX_VARS];
+	int n = sub_reshape_pieces(l->p, v, pieces);
+	for (int i = 0; i < v->vars; i++)
+		out[i] = index[i]; /* rows stay */
+	for (int i = 0; i < n; i++)
+		split_piece(l, v, from, &pieces[i], index, out);
+	return value_at(l, v->arg[0].value, out);
 }
 
 /* --- reductions --- */
@@ -319,14 +465,15 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]), *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
-	if (v->op == SUB_SUM && product->op == SUB_MULTIPLY && !sched_is_stored(l->plan, l->body, v->arg[0].value)) {
+	enum sub_op combine = sub_row_of(v->op)->combine;
+	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
 		ilir_expr x[2];
 		operands(l, sums, loop, product, index, x);
 		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
 	ilir_expr x = value_at(l, v->arg[0].value, index);
-	return ilir_binary(l->m, v->op == SUB_SUM ? ILIR_ADD : ILIR_MAX, acc, x);
+	return loops_of[combine](l->m, acc, x);
 }
 
 /* The edges of the row at hand. */
@@ -425,7 +572,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	if (!start.i)
-		start = ilir_float(l->m, v->op == SUB_SUM ? 0 : -INFINITY);
+		start = ilir_float(l->m, sub_row_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
 		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
@@ -444,12 +591,6 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 
 /* --- elementwise --- */
 
-static const enum ilir_op elementwise_op[SUB_OPS] = {
-    [SUB_NEG] = ILIR_NEG,	  [SUB_EXP] = ILIR_EXP,	  [SUB_LOG] = ILIR_LOG, [SUB_SQRT] = ILIR_SQRT,
-    [SUB_SIGMOID] = ILIR_SIGMOID, [SUB_TANH] = ILIR_TANH, [SUB_ADD] = ILIR_ADD, [SUB_MULTIPLY] = ILIR_MUL,
-    [SUB_SMAX] = ILIR_MAX,	  [SUB_REC] = ILIR_FDIV,
-};
-
 /* A term of a sum, at its own index. */
 struct term {
 	sub_ref value;
@@ -460,12 +601,6 @@ struct terms {
 	VEC(struct term) all;
 };
 
-/* Wanted here and nowhere else, so that it can be computed as part of its user. */
-static bool only_here(const struct lowering *l, sub_ref r)
-{
-	return l->uses[r.i] == 1 && !sched_is_stored(l->plan, l->body, r);
-}
-
 /* The terms of nested additions, in the order of the text. */
 static void find_terms(struct lowering *l, const struct sub_value *v, const ilir_expr *index, struct terms *terms)
 {
@@ -473,7 +608,7 @@ static void find_terms(struct lowering *l, const struct sub_value *v, const ilir
 		struct term t = {.value = v->arg[a].value};
 		const struct sub_value *arg = sub_at(l->p, t.value);
 		indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, t.index);
-		if (arg->op == SUB_ADD && only_here(l, t.value))
+		if (arg->op == SUB_ADD && sched_is_part(l->plan, l->body, t.value))
 			find_terms(l, arg, t.index, terms);
 		else
 			vec_push(l->m->arena, &terms->all, t);
@@ -482,8 +617,7 @@ static void find_terms(struct lowering *l, const struct sub_value *v, const ilir
 
 static bool is_chain(const struct lowering *l, const struct term *t)
 {
-	const struct sub_value *v = sub_at(l->p, t->value);
-	return v->op == SUB_SUM && l->p->vars.at[v->reduced].set == SUB_DIM && only_here(l, t->value);
+	return sub_at(l->p, t->value)->op == SUB_SUM && sched_is_part(l->plan, l->body, t->value);
 }
 
 /* The chain that begins at a term, as far as it goes on with the next child: how many terms, and their values.  A loop
@@ -521,7 +655,7 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	}
 	for (size_t i = first; i < n; i++) {
 		const struct term *t = &terms->all.at[i];
-		if (!is_chain(l, t) || (sum.i && depth_of(l, &sum, 1) > depth_of(l, t->index, sub_at(l->p, t->value)->vars)))
+		if (!is_chain(l, t))
 			continue;
 		int run = slot_run(l, terms, i, of);
 		sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index, sum);
@@ -538,7 +672,7 @@ static ilir_expr add_term(struct lowering *l, ilir_expr sum, const struct term *
 	const struct sub_value *v = sub_at(l->p, t->value);
 	if (!sum.i)
 		return value_at(l, t->value, t->index);
-	if (v->op != SUB_MULTIPLY || !only_here(l, t->value))
+	if (v->op != SUB_MULTIPLY || !sched_is_part(l->plan, l->body, t->value))
 		return ilir_binary(l->m, ILIR_ADD, sum, value_at(l, t->value, t->index));
 	ilir_expr x = argument(l, v, t->index, 0);
 	return ilir_ternary(l->m, ILIR_FMA, x, argument(l, v, t->index, 1), sum);
@@ -561,11 +695,7 @@ static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, cons
 	if (v->op == SUB_ADD)
 		return sum_of(l, v, index);
 	ilir_expr x = argument(l, v, index, 0);
-	if (v->op == SUB_REC)
-		return ilir_binary(l->m, ILIR_FDIV, ilir_float(l->m, 1), x);
-	if (v->args == 1)
-		return ilir_unary(l->m, elementwise_op[v->op], x);
-	return ilir_binary(l->m, elementwise_op[v->op], x, argument(l, v, index, 1));
+	return loops_of[v->op](l->m, x, v->args > 1 ? argument(l, v, index, 1) : (ilir_expr){0});
 }
 
 /* --- asking for a value --- */
@@ -596,9 +726,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	bool target = false;
-	for (size_t i = 0; i < l->group->targets.n; i++)
-		target |= l->group->targets.at[i].i == r.i;
+	bool target = l->plan->group_of[l->body][r.i] == l->group - l->plan->groups.at + 1;
 	for (int i = 0; target && i < v->vars; i++)
 		target = index[i].i == l->space[i].i;
 	return target;
@@ -613,10 +741,11 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return moved(l, v, index);
 	case SUB_COND:
 		return joined(l, v, index);
-	case SUB_SUM:
-	case SUB_MAX:
-		return reduced(l, &(struct sums){&r, 1, lower_joined_slots(l, r)}, index, (ilir_expr){0});
+	case SUB_RESHAPE:
+		return reshaped(l, v, index);
 	default:
+		if (sub_class_of(v->op) == SUB_REDUCE)
+			return reduced(l, &(struct sums){&r, 1, lower_joined_slots(l, r)}, index, (ilir_expr){0});
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));
 	}
@@ -658,19 +787,19 @@ static void store_target(struct lowering *l, sub_ref r)
 {
 	ilir_expr e = value_at(l, r, l->space);
 	const struct sub_value *v = sub_at(l->p, r);
-	const struct sub_body *b = l->body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[l->body];
+	const struct sub_body *b = &l->p->bodies.at[l->body];
 	bool stored = false;
-	for (size_t i = 0; b && i < b->stores.n; i++) {
+	for (size_t i = 0; i < b->stores.n; i++) {
 		const struct sub_store *s = &b->stores.at[i];
 		if (s->value.value.i != r.i)
 			continue;
 		ilir_expr index[SUB_MAX_VARS] = {l->row};
+		int n = l->group->rows;
 		for (int d = 0; d < l->group->dims; d++)
-			index[1 + d] = l->space[v->vars - l->group->dims + d];
-		ilir_buffer to = (s->to == SUB_TO_OUTPUT ? l->output : l->state)[s->which];
+			index[n++] = l->space[v->vars - l->group->dims + d];
 		if (s->to == SUB_TO_STATE)
 			index[0] = lower_state_row(l, s->which, l->row);
-		scope_add(l, l->scope, lower_store(l, to, index, 1 + l->group->dims, e), NULL);
+		scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
 		stored = true;
 	}
 	int first = lower_first_stored(l, r);
@@ -691,8 +820,8 @@ static struct ilir_stmt *lower_element(struct lowering *l)
 /* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
 static bool only_intermediates(const struct lowering *l)
 {
-	const struct sub_body *b = l->body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[l->body];
-	for (size_t i = 0; b && i < b->stores.n; i++)
+	const struct sub_body *b = &l->p->bodies.at[l->body];
+	for (size_t i = 0; i < b->stores.n; i++)
 		for (size_t t = 0; t < l->group->targets.n; t++)
 			if (b->stores.at[i].value.value.i == l->group->targets.at[t].i)
 				return false;
@@ -746,6 +875,12 @@ static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int di
 	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, var_name(l, dim)), ILIR_SERIAL, block);
 }
 
+static const char *row_name(const struct lowering *l, int var)
+{
+	enum sub_set set = l->p->vars.at[var].set;
+	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
+}
+
 struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 {
 	const struct sched_group *g = l->group = &l->plan->groups.at[number];
@@ -759,7 +894,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	if (g->edges)
 		block = edge_loop(l, var[1], block);
 	if (g->rows && rows_here)
-		block = row_loop(l, var[0], v->var[0] == l->p->input ? "input" : "node", block);
+		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
 	for (int d = g->dims; d-- > 0;)
 		block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
 	if (g->dims && l->sched->lanes > 1)

@@ -66,7 +66,6 @@ struct lowering {
 	VEC(const struct sched_order *) orders; /* by buffer: of the last of its dimensions; NULL = as the program has them */
 	/* the group at hand */
 	int body;
-	int *uses; /* of each value in the body */
 	const struct sched_group *group;
 	const struct sched_tile *tile;
 	ilir_expr row, edge, space[SUB_MAX_VARS];
@@ -79,7 +78,9 @@ struct lowering {
 
 /* The nest of a group; without `row_loop` for the row that l->row names. */
 struct ilir_stmt *lower_group(struct lowering *, int group, bool row_loop);
-/* Where a stored value is kept: the state or output that it is, or an intermediate. */
+/* What a store of a body writes to. */
+ilir_buffer lower_target(const struct lowering *, const struct sub_store *);
+/* Where a stored value is kept: what the body stores it to, or an intermediate. */
 ilir_buffer lower_storage(struct lowering *, int body, sub_ref);
 
 /* --- the rows of states (lower_state.c) --- */

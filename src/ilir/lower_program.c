@@ -119,11 +119,14 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
-		b.dim[b.rank++] = var->set == SUB_NODE	  ? rows_dim(l, "node", IMAGE_NODES, 0)
-				  : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
-				  : var->set == SUB_EDGE  ? rows_dim(l, "edge", IMAGE_EDGES, 0)
-							  : (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE,
-									      var->extent, var->extent};
+		b.dim[b.rank++] =
+		    var->set == SUB_NODE    ? rows_dim(l, "node", IMAGE_NODES, 0)
+		    : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
+		    : var->set == SUB_EDGE  ? rows_dim(l, "edge", IMAGE_EDGES, 0)
+		    : var->set == SUB_ROW
+			? (struct ilir_dim){ilir_dim_name(l->m, "row"), IMAGE_ONE, var->extent, var->extent}
+			: (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
+					    var->extent};
 	}
 	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
 	if (order)
@@ -133,10 +136,15 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 	return made;
 }
 
+ilir_buffer lower_target(const struct lowering *l, const struct sub_store *s)
+{
+	return (s->to == SUB_TO_OUTPUT ? l->output : s->to == SUB_TO_PARAM ? l->param : l->state)[s->which];
+}
+
 const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref r)
 {
-	const struct sub_body *b = body == SCHED_CONSTANTS ? NULL : &l->p->bodies.at[body];
-	for (size_t i = 0; b && i < b->stores.n; i++)
+	const struct sub_body *b = &l->p->bodies.at[body];
+	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i)
 			return &b->stores.at[i];
 	return NULL;
@@ -144,12 +152,9 @@ const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref
 
 ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
 {
-	const struct sub_value *v = sub_at(l->p, r);
-	if (!v->vars || l->p->vars.at[v->var[0]].set == SUB_DIM)
-		body = SCHED_CONSTANTS;
 	const struct sub_store *result = lower_result(l, body, r);
 	if (result)
-		return (result->to == SUB_TO_OUTPUT ? l->output : l->state)[result->which];
+		return lower_target(l, result);
 	for (size_t i = 0; i < l->storage.n; i++)
 		if (l->storage.at[i].body == body && l->storage.at[i].value.i == r.i)
 			return l->storage.at[i].buffer;
@@ -160,24 +165,10 @@ ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
 
 /* --- steps --- */
 
-static void count_uses(struct lowering *l, int body)
-{
-	const struct sub_program *p = l->p;
-	l->uses = ARENA_ARRAY(l->m->arena, int, p->values.n);
-	if (body == SCHED_CONSTANTS)
-		return;
-	bool *live = ARENA_ARRAY(l->m->arena, bool, p->values.n);
-	sub_mark_live(p, &p->bodies.at[body], live);
-	for (uint32_t i = 1; i < p->values.n; i++)
-		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
-			l->uses[p->values.at[i].arg[a].value.i]++;
-}
-
 /* All groups of a body, one after the other. */
 static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 {
 	struct ilir_stmt *block = NULL;
-	count_uses(l, body);
 	for (size_t g = 0; g < l->plan->groups.n; g++)
 		if (l->plan->groups.at[g].body == body)
 			block = ilir_append(block, lower_group(l, g, row_loop));
@@ -189,7 +180,7 @@ static int find_body(const struct lowering *l, enum sub_domain domain)
 	for (size_t b = 0; b < l->p->bodies.n; b++)
 		if (l->p->bodies.at[b].domain == domain)
 			return b;
-	return -2;
+	return -1;
 }
 
 /* Steps over begin..end of each batch, or of each node, from `first` on. */
@@ -239,14 +230,15 @@ static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain doma
 			 lower_body(l, body, true));
 }
 
-/* Intermediates that no node changes: there before anything else runs. */
-static struct ilir_stmt *lower_constants(struct lowering *l)
+/* What runs when weights are bound: a kernel for each folded parameter, over its rows, in the order of the
+ * bodies. */
+static void lower_bindings(struct lowering *l)
 {
-	struct ilir_stmt *block = lower_body(l, SCHED_CONSTANTS, false);
-	if (!block)
-		return NULL;
-	struct ilir_stmt *step = ilir_step(l->m, "constants", ilir_index(l->m, 0), ilir_index(l->m, 1), block);
-	return ilir_append(step, ilir_barrier(l->m));
+	for (size_t b = 0; b < l->p->bodies.n; b++)
+		if (l->p->bodies.at[b].domain == SUB_AT_BINDING)
+			vec_push(l->m->arena, &l->m->kernels,
+				 (struct ilir_kernel){l->p->bodies.at[b].name, IMAGE_DOMAIN_BINDING,
+						      lower_body(l, b, true)});
 }
 
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
@@ -255,8 +247,8 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	l.places = map_in(m->arena);
 	tiling->accumulators = sched->accumulators;
 	declare(&l);
-	struct ilir_stmt *body = lower_constants(&l);
-	body = ilir_append(body, lower_recursion(&l));
+	lower_bindings(&l);
+	struct ilir_stmt *body = lower_recursion(&l);
 	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_NODE, IMAGE_NODES));
 	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_INPUT, IMAGE_INPUTS));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){m->name, IMAGE_DOMAIN_ONCE, body});

@@ -1,5 +1,6 @@
-/* Pass: each step becomes a kernel of its own, called over the rows of its domain.  What stands around the steps, the
- * loop over batches and the barriers, is from here on the runtime's: it is the order and the domain of the kernels. */
+/* Pass: each step becomes a kernel of its own, called over the rows of its domain.  What stands around the
+ * steps, the loop over batches and the barriers, is from here on the runtime's: it is the order and the
+ * domain of the kernels. Kernels at binding are that already; the program is the last. */
 #include "ilir/passes.h"
 
 /* The domain that a step's range says, inside the loop `around` or, NULL, at the top. */
@@ -32,7 +33,7 @@ static void outline_block(struct ilir_module *m, const struct ilir_stmt *s, cons
 void ilir_outline(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	const struct ilir_stmt *whole = m->kernels.at[0].body;
-	m->kernels.n = 0;
+	const struct ilir_stmt *whole = m->kernels.at[m->kernels.n - 1].body;
+	m->kernels.n--;
 	outline_block(m, whole, NULL);
 }

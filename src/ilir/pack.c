@@ -91,7 +91,7 @@ static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	*a = (struct access){.load = e, .axis = -1};
-	if (n->op != ILIR_LOAD || n->args < 2)
+	if (n->op != ILIR_LOAD || n->args < 2 || n->args > ILIR_PACKED_RANK)
 		return false;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
 	if (b->kind != IMAGE_WEIGHT || (b->recipe && !is_stack(b)))

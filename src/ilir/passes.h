@@ -20,7 +20,8 @@ struct ilir_tiling {
 	int accumulators; /* vectors of sums that one loop may keep */
 };
 
-/* Lowers a planned and scheduled program to loops over batches: one kernel, `once`. */
+/* Lowers a planned and scheduled program to loops: kernels at binding, and over batches one kernel, `once`.
+ */
 void ilir_lower(struct ilir_module *, struct ilir_tiling *, const struct sched_plan *, const struct sched *);
 
 #define ILIR_PASS(name, establishes, meaning) void ilir_##name(struct ilir_module *, struct ilir_tiling *);
@@ -37,6 +38,9 @@ struct ilir_pass {
 const struct ilir_pass *ilir_pass_at(int i);
 
 /* --- what passes share --- */
+
+/* Axes that a weight may have to be packed: block, gate, columns and lanes take the place of one. */
+enum { ILIR_PACKED_RANK = IMAGE_PACK_DIMS - 3 };
 
 /* A copy of a block in which everything that is defined has a new name; tiles of its loops are copied as well.  `tiling`
  * may be NULL. */

@@ -126,39 +126,47 @@ static range binary_range(enum ilir_op op, range a, range b)
  * use. */
 enum { EFFORT = 1000 };
 
-static range find(const struct ilir_module *m, ilir_expr e, const range *of_var, int *effort)
+static range find(const struct ilir_module *, ilir_expr, const struct ilir_known *, int *effort);
+
+static range compute(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, int *effort)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	if (--*effort < 0 || n->type.dtype != ILIR_INDEX)
-		return everything;
 	switch (n->op) {
 	case ILIR_CONST_I:
 		return (range){n->i, n->i};
 	case ILIR_VAR:
-		return of_var ? of_var[n->var.i] : everything;
+		return known && known->of_var ? known->of_var[n->var.i] : everything;
 	case ILIR_SIZE:
 		return (range){0, INT64_MAX};
 	case ILIR_BROADCAST:
-		return find(m, ilir_arg(m, e, 0), of_var, effort);
+		return find(m, ilir_arg(m, e, 0), known, effort);
 	case ILIR_RAMP:
-		return add_range(find(m, ilir_arg(m, e, 0), of_var, effort), (range){0, n->type.lanes - 1});
+		return add_range(find(m, ilir_arg(m, e, 0), known, effort), (range){0, n->type.lanes - 1});
 	case ILIR_SELECT:
-		return unite(find(m, ilir_arg(m, e, 1), of_var, effort),
-			     find(m, ilir_arg(m, e, 2), of_var, effort));
+		return unite(find(m, ilir_arg(m, e, 1), known, effort),
+			     find(m, ilir_arg(m, e, 2), known, effort));
 	case ILIR_LOAD:
 		return everything;
 	default:
 		return n->args != 2 ? everything
-				    : binary_range(n->op, find(m, ilir_arg(m, e, 0), of_var, effort),
-						   find(m, ilir_arg(m, e, 1), of_var, effort));
+				    : binary_range(n->op, find(m, ilir_arg(m, e, 0), known, effort),
+						   find(m, ilir_arg(m, e, 1), known, effort));
 	}
 }
 
-bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_range *of_var,
-		   struct ilir_range *r)
+/* What is known of an expression itself may say more than its arguments do. */
+static range find(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, int *effort)
+{
+	if (--*effort < 0 || ilir_type_of(m, e).dtype != ILIR_INDEX)
+		return everything;
+	range r = compute(m, e, known, effort);
+	return known && known->of_expr ? intersect(r, known->of_expr[e.i]) : r;
+}
+
+bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, struct ilir_range *r)
 {
 	int effort = EFFORT;
-	*r = find(m, e, of_var, &effort);
+	*r = find(m, e, known, &effort);
 	return !is_open(r->low) && !is_open(r->high);
 }
 
@@ -169,9 +177,11 @@ struct walk {
 	const struct ilir_module *m;
 	ilir_access_visit *visit;
 	void *context;
-	range *of_var;
+	range *of_var, *of_expr;
+	ilir_expr *condition; /* by variable: the condition that it was let be */
+	struct ilir_known known; /* these two */
 	VEC(struct change {
-		uint32_t var;
+		range *place;
 		range before;
 	})
 	trail;
@@ -185,25 +195,30 @@ struct walk {
  * work doubles with each. */
 enum { CONDITIONS = 10 };
 
+static void learn_at(struct walk *w, range *place, range r)
+{
+	struct change c = {place, *place};
+	vec_push(w->m->arena, &w->trail, c);
+	*place = r;
+}
+
 static void learn(struct walk *w, ilir_var v, range r)
 {
-	struct change c = {v.i, w->of_var[v.i]};
-	vec_push(w->m->arena, &w->trail, c);
-	w->of_var[v.i] = r;
+	learn_at(w, &w->of_var[v.i], r);
 }
 
 static void forget(struct walk *w, size_t mark)
 {
 	while (w->trail.n > mark) {
 		struct change c = w->trail.at[--w->trail.n];
-		w->of_var[c.var] = c.before;
+		*c.place = c.before;
 	}
 }
 
 static range range_now(const struct walk *w, ilir_expr e)
 {
 	range r;
-	ilir_range_of(w->m, e, w->of_var, &r);
+	ilir_range_of(w->m, e, &w->known, &r);
 	return r;
 }
 
@@ -212,7 +227,7 @@ static int64_t ceiling_quotient(int64_t a, int64_t b)
 	return is_open(a) ? a : -floor_quotient(-a, b);
 }
 
-/* Learns that an expression lies in r, as far as it is c*var + d.  False when that cannot be. */
+/* Learns that an expression lies in r, and what that says of var when it is c*var + d.  False when that cannot be. */
 static bool constrain(struct walk *w, ilir_expr e, range r)
 {
 	for (;;) {
@@ -222,6 +237,8 @@ static bool constrain(struct walk *w, ilir_expr e, range r)
 			return false;
 		if (n->op == ILIR_VAR)
 			return learn(w, n->var, r), true;
+		if (n->op != ILIR_CONST_I)
+			learn_at(w, &w->of_expr[e.i], r);
 		if (n->args != 2 || ilir_at(w->m, ilir_arg(w->m, e, 1))->op != ILIR_CONST_I)
 			return true;
 		int64_t c = ilir_at(w->m, ilir_arg(w->m, e, 1))->i;
@@ -247,6 +264,8 @@ static bool constrain_order(struct walk *w, ilir_expr a, ilir_expr b, int64_t ga
 static bool assume(struct walk *w, ilir_expr condition, bool truth)
 {
 	const struct ilir_node *n = ilir_at(w->m, condition);
+	if (n->op == ILIR_VAR && w->condition[n->var.i].i)
+		return assume(w, w->condition[n->var.i], truth);
 	if (n->type.lanes != 1 || n->args != 2)
 		return true;
 	ilir_expr a = ilir_arg(w->m, condition, 0), b = ilir_arg(w->m, condition, 1);
@@ -268,7 +287,7 @@ static bool assume(struct walk *w, ilir_expr condition, bool truth)
 
 static void call(struct walk *w, ilir_expr load, ilir_buffer b, int indices, const ilir_expr *index)
 {
-	struct ilir_access a = {w->stmt, load, b, indices, index, w->of_var};
+	struct ilir_access a = {w->stmt, load, b, indices, index, &w->known};
 	w->visit(w->m, &a, w->context);
 }
 
@@ -376,6 +395,8 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 	case ILIR_LET:
 		walk_expr(w, s->let.value, ++w->scopes);
 		learn(w, s->let.var, range_now(w, s->let.value));
+		if (ilir_type_of(w->m, s->let.value).dtype == ILIR_BOOL)
+			w->condition[s->let.var.i] = s->let.value;
 		return;
 	case ILIR_STORE:
 		walk_store(w, s);
@@ -406,6 +427,11 @@ void ilir_visit_accesses(const struct ilir_module *m, const struct ilir_stmt *s,
 	w.seen = ARENA_ARRAY(m->arena, uint32_t, m->nodes.n);
 	for (size_t i = 0; i < m->vars.n; i++)
 		w.of_var[i] = everything;
+	w.of_expr = ARENA_ARRAY(m->arena, range, m->nodes.n);
+	for (size_t i = 0; i < m->nodes.n; i++)
+		w.of_expr[i] = everything;
+	w.condition = ARENA_ARRAY(m->arena, ilir_expr, m->vars.n);
+	w.known = (struct ilir_known){w.of_var, w.of_expr};
 	w.of_var[ilir_begin.i].low = w.of_var[ilir_end.i].low = 0;
 	walk_block(&w, s);
 }

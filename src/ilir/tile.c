@@ -32,25 +32,34 @@ static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
 	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
 }
 
+/* The index is var, or var plus a constant: all that a recipe can say of an axis. */
+static bool moves_alone(const struct ilir_module *m, ilir_expr e, ilir_var v)
+{
+	int64_t c;
+	if (ilir_at(m, e)->op == ILIR_ADD && ilir_constant(m, ilir_arg(m, e, 1), &c))
+		e = ilir_arg(m, e, 0);
+	return ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == v.i;
+}
+
 static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check *c)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	return n->op == ILIR_LOAD || (n->op == ILIR_VAR && c->is_row[n->var.i]);
 }
 
-static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
+/* Also where conditions around say that it never happens: it is written down all the same. */
+static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, struct check *c)
 {
-	struct check *c = context;
-	bool packable = ilir_buffer_at(m, a->buffer)->kind == IMAGE_WEIGHT;
+	bool packable = ilir_buffer_at(m, b)->kind == IMAGE_WEIGHT && indices <= ILIR_PACKED_RANK;
 	int uses = 0, last = 0;
-	for (int d = 0; d < a->indices; d++) {
-		bool used = ilir_uses_var(m, a->index[d], c->var);
-		packable &= !is_row(m, a->index[d], c);
-		c->ok &= !used || moves_with(m, a->index[d], c->var);
+	for (int d = 0; d < indices; d++) {
+		bool used = ilir_uses_var(m, index[d], c->var);
+		packable &= !is_row(m, index[d], c) && (!used || moves_alone(m, index[d], c->var));
+		c->ok &= !used || moves_with(m, index[d], c->var);
 		uses += used;
 		last = used ? d : last;
 	}
-	bool along = uses == 0 || (uses == 1 && last == a->indices - 1);
+	bool along = uses == 0 || (uses == 1 && last == indices - 1);
 	c->ok &= along || (uses == 1 && packable);
 }
 
@@ -64,12 +73,16 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 		c->ok &= !ilir_uses_var(m, s->branch.condition, c->var);
 	else if (s->kind == ILIR_LET)
 		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
+	else if (s->kind == ILIR_STORE)
+		check_access(m, s->store.buffer, s->store.index, s->store.indices, c);
 }
 
 static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct check *c = context;
 	const struct ilir_node *n = ilir_at(m, e);
+	if (n->op == ILIR_LOAD && n->args)
+		check_access(m, n->buffer, &m->args.at[n->arg], n->args, c);
 	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ || n->op == ILIR_SELECT)
 		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype == ILIR_F32;
 }
@@ -78,7 +91,6 @@ static bool vectorisable(const struct ilir_module *m, const struct ilir_stmt *lo
 {
 	struct check c = {loop->loop.var, true, ARENA_ARRAY(m->arena, bool, m->vars.n)};
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
-	ilir_visit_accesses(m, loop->loop.body, check_access, &c);
 	return c.ok;
 }
 

@@ -428,7 +428,8 @@ static void check_store(struct check *c, const struct ilir_stmt *s)
 	const struct ilir_buffer_decl *b = ilir_buffer_at(c->m, s->store.buffer);
 	struct ilir_type value = ilir_type_of(c->m, s->store.value);
 	int lanes = s->store.indices ? ilir_type_of(c->m, s->store.index[s->store.indices - 1]).lanes : 1;
-	if (!is_writable(b->kind))
+	if (!is_writable(b->kind) &&
+	    !(b->kind == IMAGE_WEIGHT && !b->recipe && c->kernel->domain == IMAGE_DOMAIN_BINDING))
 		fault(c, "a store to '%s', a %s", b->name, ilir_kind_word[b->kind]);
 	if (value.dtype != b->dtype)
 		fault(c, "'%s' holds %s but the value is %s", b->name, ilir_dtype_word[b->dtype],
@@ -527,7 +528,7 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 	c->stmt = a->stmt;
 	for (int i = 0; i < a->indices; i++) {
 		bool whole = b->dim[i].rows != IMAGE_ONE;
-		if (ilir_range_of(m, a->index[i], a->of_var, &r) &&
+		if (ilir_range_of(m, a->index[i], a->known, &r) &&
 		    (r.low < 0 || (!whole && r.high >= b->dim[i].padded)))
 			fault(c, "index %d of '%s' reaches %lld..%lld, but its extent is %lld", i, b->name,
 			      (long long)r.low, (long long)r.high, (long long)b->dim[i].padded);

@@ -76,9 +76,9 @@ static bool recipe_elements(const struct image_recipe *r, int64_t *elements)
 
 static bool check_source(struct checking *c, const struct image_pack_source *s)
 {
-	if (s->param >= c->image->params)
+	if (s->param >= image_params(c->image))
 		return refuse(c, "recipe", "a recipe takes from a parameter that there is not");
-	const struct tensor_info *t = &c->image->param[s->param];
+	const struct tensor_info *t = image_param(c->image, s->param);
 	for (int a = 0; a < t->rank; a++)
 		if (s->begin[a] > s->end[a] || s->end[a] > t->shape[a])
 			return refuse(c, t->name, "a recipe leaves its parameter");
@@ -99,6 +99,32 @@ static bool check_recipe(struct checking *c, int i)
 		return refuse(c, "recipe", "a recipe takes from a source that it does not have");
 	return recipe_elements(r, &elements) ||
 	       refuse(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");
+}
+
+/* --- folded parameters --- */
+
+/* The place of a folded parameter has a dimension for each of its own, with all of it at the front. */
+static bool is_place_of(const struct image_recipe *r, const struct tensor_info *t, int param)
+{
+	const struct image_pack_source *s = r->source;
+	bool ok = r->dims == t->rank && r->sources == 1 && s->param == param;
+	for (int d = 0; ok && d < t->rank; d++)
+		ok = r->dim[d].axis == d && r->dim[d].stride == 1 && r->dim[d].extent >= t->shape[d] &&
+		     !s->begin[d] && s->end[d] == t->shape[d];
+	return ok;
+}
+
+static bool check_fold(struct checking *c, int i)
+{
+	const struct image_fold *f = &c->image->fold[i];
+	int64_t elements;
+	if (!elements_of(f->tensor.rank, f->tensor.shape, &elements))
+		return refuse(c, f->tensor.name, "a parameter is empty, or its size does not fit 64 bits");
+	if (f->recipe >= c->image->recipes ||
+	    !is_place_of(&c->image->recipe[f->recipe], &f->tensor, c->image->params + i))
+		return refuse(c, f->tensor.name, "a folded parameter has no place of its own");
+	bool step = i < c->image->steps && c->image->step[i].domain == IMAGE_DOMAIN_BINDING;
+	return step || refuse(c, f->tensor.name, "a folded parameter has no step that computes it");
 }
 
 /* --- buffers --- */
@@ -177,6 +203,8 @@ static bool check_buffer(struct checking *c, int i)
 		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->which >= choices(c->image, b->kind))
 		return refuse(c, b->name, "a buffer is for something that there is not");
+	if (b->at_binding && ((b->kind != IMAGE_WEIGHT && b->kind != IMAGE_SCRATCH) || b->rows != IMAGE_ONE))
+		return refuse(c, b->name, "a buffer cannot belong to a binding");
 	return has_room(c->image, b) || refuse(c, b->name, "a buffer has not the room that it needs");
 }
 
@@ -215,8 +243,11 @@ static bool check_state(struct checking *c, int i)
 
 static bool check_step(struct checking *c, int i)
 {
-	return c->image->step[i].kernel < c->image->kernels ||
-	       refuse(c, "step", "a step runs a kernel that there is not");
+	const struct image_step *s = &c->image->step[i];
+	if ((s->domain == IMAGE_DOMAIN_BINDING) != (i < c->image->folds))
+		return refuse(c, "step",
+			      "the steps at binding are not the first, one for each folded parameter");
+	return s->kernel < c->image->kernels || refuse(c, "step", "a step runs a kernel that there is not");
 }
 
 static bool check_kernel(struct checking *c, int i)
@@ -247,9 +278,9 @@ bool image_check(const struct image *image, struct diags *diags)
 	struct checking c = {.image = image};
 	if (check_blob(&c) && check_each(&c, image->inputs, check_input) &&
 	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
-	    check_each(&c, image->buffers, check_buffer) && check_each(&c, image->outputs, check_output) &&
-	    check_each(&c, image->states, check_state) && check_each(&c, image->steps, check_step) &&
-	    check_each(&c, image->kernels, check_kernel))
+	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
+	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
+	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
 			c.name, c.problem);

@@ -94,6 +94,7 @@ static const struct member buffer_members[] = {
     NUMBER_IN(image_buffer, dtype, TENSOR_F32, TENSOR_I32),
     NUMBER_IN(image_buffer, rows, IMAGE_ONE, IMAGE_SIZES - 1),
     NUMBER_IN(image_buffer, which, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, at_binding, 0, 1),
     NUMBER_IN(image_buffer, row_elements, 0, MAX_ELEMENTS),
     NUMBER_IN(image_buffer, rank, 0, TENSOR_MAX_RANK),
     NUMBERS_IN(image_buffer, shape, 0, MAX_EXTENT),
@@ -122,9 +123,17 @@ static const struct member recipe_members[] = {
 };
 LAYOUT(recipe, sizeof(struct image_recipe), recipe_members);
 
+static const struct member fold_members[] = {
+    TEXT_IN(image_fold, tensor.name),
+    NUMBER_IN(image_fold, tensor.rank, 0, TENSOR_MAX_RANK),
+    NUMBERS_IN(image_fold, tensor.shape, 0, MAX_EXTENT),
+    NUMBER_IN(image_fold, recipe, 0, MAX_COUNT),
+};
+LAYOUT(fold, sizeof(struct image_fold), fold_members);
+
 static const struct member step_members[] = {
     NUMBER_IN(image_step, kernel, 0, MAX_COUNT),
-    NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_INPUTS),
+    NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_BINDING),
     NUMBER_IN(image_step, rows, 0, MAX_COUNT),
     NUMBER_IN(image_step, operations, 0, INT32_MAX),
 };
@@ -172,6 +181,7 @@ static const struct member image_members[] = {
     LIST_IN(image, param, params, param),
     LIST_IN(image, buffer, buffers, buffer),
     LIST_IN(image, recipe, recipes, recipe),
+    LIST_IN(image, fold, folds, fold),
     LIST_IN(image, step, steps, step),
     LIST_IN(image, kernel_name, kernels, text),
     LIST_IN(image, output, outputs, output),

@@ -3,6 +3,7 @@
  *   steps      what to run, in order, and over which rows
  *   buffers    what the kernels read and write, at fixed places of one pointer table
  *   recipes    how weights are laid into packed buffers
+ *   folds      parameters that steps compute when weights are bound
  *   blob       the kernels as bytes that run wherever they are put
  *   code       the kernels as functions of this process
  *
@@ -26,7 +27,7 @@ enum image_size {
 };
 
 enum image_buffer_kind {
-	IMAGE_WEIGHT,	   /* f32, packed by recipe `which`; row table of one row */
+	IMAGE_WEIGHT,	   /* f32, laid out by recipe `which`; no rows */
 	IMAGE_STATE,	   /* f32, a row per node, in the order of its layout */
 	IMAGE_SCRATCH,	   /* f32, an intermediate that is stored */
 	IMAGE_OUTPUT,	   /* f32, output `which`: a row per node or per input */
@@ -51,6 +52,8 @@ struct image_buffer {
 	int rank; /* of one row, without padding */
 	int64_t shape[TENSOR_MAX_RANK];
 	int64_t stride[TENSOR_MAX_RANK]; /* elements from one index of a dimension to the next */
+	bool at_binding; /* a weight or an intermediate without rows that only steps at binding use: no run
+			    sees it */
 };
 
 /* --- packing --- */
@@ -66,7 +69,7 @@ struct image_pack_dim {
 
 /* Which weight, and where in it the packed region begins. */
 struct image_pack_source {
-	int param;
+	int param; /* see image_param */
 	int64_t begin[TENSOR_MAX_RANK];
 	int64_t end[TENSOR_MAX_RANK]; /* elements at or past the end are padding: zero */
 };
@@ -76,6 +79,14 @@ struct image_recipe {
 	int dims, sources;
 	struct image_pack_dim dim[IMAGE_PACK_DIMS];
 	const struct image_pack_source *source;
+};
+
+/* A parameter that is computed when weights are bound.  Its step writes it where `recipe` lays it out,
+ * row-major with padding behind some dimensions; from there it is packed by all other recipes that take from
+ * it. */
+struct image_fold {
+	struct tensor_info tensor;
+	int recipe;
 };
 
 /* --- steps --- */
@@ -90,7 +101,8 @@ enum image_domain {
 	IMAGE_DOMAIN_BATCH,	 /* 0 .. nodes, batch by batch */
 	IMAGE_DOMAIN_NODE,	 /* 0 .. nodes, node by node */
 	IMAGE_DOMAIN_NODES,	 /* 0 .. nodes */
-	IMAGE_DOMAIN_INPUTS	 /* 0 .. inputs */
+	IMAGE_DOMAIN_INPUTS,	 /* 0 .. inputs */
+	IMAGE_DOMAIN_BINDING	 /* when weights are bound: the rows of one folded parameter */
 };
 
 struct image_step {
@@ -201,6 +213,8 @@ struct image {
 	int params;
 	const struct tensor_info
 	    *param; /* names and shapes that a binding must supply; the dtype is not used */
+	int folds;  /* in the order of the steps at binding, which come first: one each */
+	const struct image_fold *fold;
 	int buffers;
 	const struct image_buffer *buffer;
 	int recipes;
@@ -220,5 +234,22 @@ struct image {
 	struct image_blob blob;
 	struct image_code code; /* of this process: no part of a file */
 };
+
+/* Parameters are counted through: those that a binding must supply, then those that are folded. */
+static inline int image_params(const struct image *i)
+{
+	return i->params + i->folds;
+}
+
+static inline const struct tensor_info *image_param(const struct image *i, int param)
+{
+	return param < i->params ? &i->param[param] : &i->fold[param - i->params].tensor;
+}
+
+/* The rows of a folded parameter: the range of its step. */
+static inline int64_t image_fold_rows(const struct image_fold *f)
+{
+	return f->tensor.rank ? f->tensor.shape[0] : 1;
+}
 
 #endif

@@ -8,9 +8,8 @@ static const struct {
 	const char *spelling;
 	int arity;
 } ops[RA_OPS] = {
-#define RA_OP(name, arity, spelling) [RA_##name] = {spelling, arity},
+#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = {spelling, arity},
 #include "ra/ops.def"
-#undef RA_OP
 };
 
 int ra_op_arity(enum ra_op op)

@@ -75,19 +75,17 @@ static const struct builtin {
 	builder *build;
 	enum ra_op op;
 } builtins[] = {
-    {"exp", 1, 1, build_map, RA_EXP},
-    {"log", 1, 1, build_map, RA_LOG},
-    {"sqrt", 1, 1, build_map, RA_SQRT},
-    {"sigmoid", 1, 1, build_map, RA_SIGMOID},
-    {"tanh", 1, 1, build_map, RA_TANH},
-    {"maximum", 2, 2, build_elementwise, RA_MAXIMUM},
-    {"sum", 1, 1, build_reduce, RA_SUM},
-    {"max", 1, 1, build_reduce, RA_MAX},
-    {"transpose", 1, 1, build_transpose, RA_TRANSPOSE},
-    {"concat", 2, ANY_NUMBER, build_concat, RA_CONCAT},
-    {"extent", 1, 1, build_extent, RA_EXTENT},
+#define BUILTIN_NONE(name, spelling)
+#define BUILTIN_MAP(name, spelling) {spelling, 1, 1, build_map, RA_##name},
+#define BUILTIN_ELEMENTWISE(name, spelling) {spelling, 2, 2, build_elementwise, RA_##name},
+#define BUILTIN_REDUCE(name, spelling) {spelling, 1, 1, build_reduce, RA_##name},
+#define BUILTIN_TRANSPOSE(name, spelling) {spelling, 1, 1, build_transpose, RA_##name},
+#define BUILTIN_CONCAT(name, spelling) {spelling, 2, ANY_NUMBER, build_concat, RA_##name},
+#define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name},
+#define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name},
+#define RA_OP(name, arity, spelling, function, way, sub) BUILTIN_##function(name, spelling)
+#include "ra/ops.def"
     {"spread", 2, 2, build_spread, RA_ADD},
-    {"zeros", 0, 0, NULL, RA_ZERO},
     {"dimension", 0, 0, NULL, RA_EXTENT},
 };
 

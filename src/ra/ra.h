@@ -32,9 +32,8 @@ typedef struct {
 } ra_ref;
 
 enum ra_op {
-#define RA_OP(name, arity, spelling) RA_##name,
+#define RA_OP(name, arity, spelling, function, way, sub) RA_##name,
 #include "ra/ops.def"
-#undef RA_OP
 	RA_OPS
 };
 

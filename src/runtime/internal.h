@@ -11,8 +11,27 @@ void *rt_take_raw(const struct allocator *, size_t bytes);
 /* Gives back what either returned; NULL is accepted. */
 void rt_give(const struct allocator *, void *);
 
+/* Seconds, from some time on. */
+double rt_clock(void);
+
 /* Always false. */
 bool rt_out_of_memory(struct diags *, const char *what);
+
+/* Rows of a parameter that are at hand: `from` holds them row-major, without padding, or, when there is a
+ * recipe by which they were computed, with that of the recipe. */
+struct rt_part {
+	int param; /* as image_param counts */
+	int64_t first, rows;
+	const float *from;
+	const struct image_recipe *place; /* NULL = none */
+};
+
+/* Puts the part into the packed buffers of all recipes that take from the parameter, but that of its place.
+ */
+void rt_place(const struct image *, float *const *packed, const struct rt_part *);
+bool rt_uses(const struct image_recipe *, int param);
+/* Zero where a recipe has no element. */
+void rt_clear_padding(const struct image *, const struct image_recipe *, float *to, int64_t elements);
 
 /* Operations that members would do, measured by bench/team.c. */
 enum {
@@ -27,6 +46,11 @@ bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *siz
 		  const int32_t *batch_begin, struct rt_team *, int parts, struct diags *);
 /* The operations that members may do of a run over so many nodes. */
 double rt_shared_operations(const struct image *, int64_t nodes);
+/* Runs the step at binding that computes a folded parameter, all its rows. */
+bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt_team *, int parts,
+		 struct diags *);
+/* The operations that members may do of all such steps. */
+double rt_fold_operations(const struct image *);
 /* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
  * half tiles when there are fewer tiles than parts; the first is the greatest.  Less than half a tile is no
  * faster: what reading the weights costs is the same. */

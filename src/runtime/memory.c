@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
@@ -42,6 +43,13 @@ void rt_give(const struct allocator *a, void *p)
 		return;
 	struct header h = ((struct header *)p)[-1];
 	a->resize(a->context, h.base, h.size, 0);
+}
+
+double rt_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 bool rt_out_of_memory(struct diags *diags, const char *what)

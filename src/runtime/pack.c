@@ -1,12 +1,8 @@
-/* Bindings: weights laid out as the recipes of an image say.
- *
- * Parameters are read in parts that stay in the second-level cache while their elements are placed in all the
- * recipes that use them.  Places are written once: what elements will cover is not cleared before. */
+/* Packing: elements of a parameter go where the recipes of an image say.  Places are written once: what
+ * elements will cover is not cleared before. */
 #include "runtime/internal.h"
 
 #include <string.h>
-
-enum { PART = 256 * 1024 }; /* elements of a parameter that are read at a time */
 
 /* Part of a parameter being placed into one recipe.  The order of the walk is free, since no place is written
  * twice: dimensions that choose the source come first, so that sources of other parameters are left early,
@@ -187,14 +183,20 @@ static void choose_order(struct placing *p)
 		p->order[n] = last;
 }
 
-static struct placing placing_of(const struct image *image, const struct image_recipe *r, int param,
-				 float *to)
+static struct placing placing_of(const struct image *image, const struct image_recipe *r,
+				 const struct rt_part *part, float *to)
 {
-	struct placing p = {.recipe = r, .param = &image->param[param], .which = param, .to = to};
+	struct placing p = {.recipe = r,
+			    .param = image_param(image, part->param),
+			    .which = part->param,
+			    .first = part->first,
+			    .end = part->first + part->rows,
+			    .from = part->from,
+			    .to = to};
 	int64_t pitch = 1, inner = 1;
 	for (int a = p.param->rank - 1; a >= 0; a--) {
 		p.pitch[a] = pitch;
-		pitch *= p.param->shape[a];
+		pitch *= part->place ? part->place->dim[a].extent : p.param->shape[a];
 	}
 	for (int d = r->dims - 1; d >= 0; d--) {
 		p.inner[d] = inner;
@@ -222,7 +224,7 @@ static bool is_covered(const struct image *image, const struct image_recipe *r, 
 	int last = r->dims - 1;
 	for (int i = 0; i < r->sources; i++) {
 		const struct image_pack_source *s = &r->source[i];
-		const struct tensor_info *t = &image->param[s->param];
+		const struct tensor_info *t = image_param(image, s->param);
 		for (int a = 0; a < t->rank; a++) {
 			int64_t reach = s->begin[a] + last_index(r, a, last);
 			if (r->dim[last].axis == a)
@@ -248,8 +250,7 @@ static int64_t covered_columns(const struct image *image, const struct image_rec
 	return n > 0 && is_covered(image, r, n) ? n : 0;
 }
 
-static void clear_padding(const struct image *image, const struct image_recipe *r, float *to,
-			  int64_t elements)
+void rt_clear_padding(const struct image *image, const struct image_recipe *r, float *to, int64_t elements)
 {
 	int64_t covered = covered_columns(image, r), row = covered ? r->dim[r->dims - 1].extent : elements;
 	if (covered == row)
@@ -258,19 +259,9 @@ static void clear_padding(const struct image *image, const struct image_recipe *
 		memset(to + i + covered, 0, (row - covered) * sizeof *to);
 }
 
-/* --- binding --- */
+/* --- parts --- */
 
-/* Elements of a packed buffer, -1 when their bytes cannot be counted. */
-static int64_t packed_elements(const struct image_recipe *r)
-{
-	int64_t n = sizeof(float);
-	for (int d = 0; d < r->dims; d++)
-		if (__builtin_mul_overflow(n, r->dim[d].extent, &n))
-			return -1;
-	return n / (int64_t)sizeof(float);
-}
-
-static bool uses(const struct image_recipe *r, int param)
+bool rt_uses(const struct image_recipe *r, int param)
 {
 	for (int i = 0; i < r->sources; i++)
 		if (r->source[i].param == param)
@@ -278,121 +269,13 @@ static bool uses(const struct image_recipe *r, int param)
 	return false;
 }
 
-/* A part of a parameter consists of whole rows along its first axis. */
-static int64_t rows_of(const struct tensor_info *t)
+void rt_place(const struct image *image, float *const *packed, const struct rt_part *part)
 {
-	return t->rank ? t->shape[0] : 1;
-}
-
-static int64_t row_elements(const struct tensor_info *t)
-{
-	int64_t n = 1;
-	for (int a = 1; a < t->rank; a++)
-		n *= t->shape[a];
-	return n;
-}
-
-static int64_t rows_at_once(const struct tensor_info *t)
-{
-	int64_t row = row_elements(t), rows = row < PART ? PART / (row ? row : 1) : 1;
-	return least(rows, rows_of(t));
-}
-
-static void place_part(struct rt_binding *b, int param, const float *from, int64_t first, int64_t rows)
-{
-	for (int i = 0; i < b->image->recipes; i++) {
-		if (!uses(&b->image->recipe[i], param))
+	for (int i = 0; i < image->recipes; i++) {
+		const struct image_recipe *r = &image->recipe[i];
+		if (r == part->place || !rt_uses(r, part->param))
 			continue;
-		struct placing p = placing_of(b->image, &b->image->recipe[i], param, b->packed[i]);
-		p.from = from;
-		p.first = first;
-		p.end = first + rows;
+		struct placing p = placing_of(image, r, part, packed[i]);
 		place_dims(&p, 0, (struct place){0});
 	}
-}
-
-/* Reads a parameter and places it wherever it is used. */
-static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, float *space,
-		       struct diags *diags)
-{
-	const struct tensor_info *t = &b->image->param[param];
-	int64_t step = rows_at_once(t), row = row_elements(t);
-	for (int64_t first = 0; first < rows_of(t); first += step) {
-		int64_t rows = least(step, rows_of(t) - first);
-		if (!source->read(source->context, param, first * row, rows * row, space, diags))
-			return false;
-		place_part(b, param, space, first, rows);
-	}
-	return true;
-}
-
-static bool param_used(const struct image *image, int param)
-{
-	for (int i = 0; i < image->recipes; i++)
-		if (uses(&image->recipe[i], param))
-			return true;
-	return false;
-}
-
-/* Bytes of the greatest part of a parameter that any recipe uses, -1 when they cannot be counted. */
-static int64_t greatest_part(const struct image *image)
-{
-	int64_t greatest = 0;
-	for (int i = 0; i < image->params; i++) {
-		const struct tensor_info *t = &image->param[i];
-		int64_t bytes = sizeof(float);
-		for (int a = 0; a < t->rank; a++)
-			if (__builtin_mul_overflow(bytes, t->shape[a], &bytes))
-				return -1;
-		bytes = rows_at_once(t) * row_elements(t) * sizeof(float);
-		if (bytes > greatest && param_used(image, i))
-			greatest = bytes;
-	}
-	return greatest;
-}
-
-static bool take_packed(struct rt_binding *b)
-{
-	const struct allocator *a = b->allocator;
-	int recipes = b->image->recipes;
-	b->packed = a->resize(a->context, NULL, 0, (recipes + 1) * sizeof *b->packed);
-	if (!b->packed)
-		return false;
-	memset(b->packed, 0, (recipes + 1) * sizeof *b->packed);
-	for (int i = 0; i < recipes; i++) {
-		int64_t n = packed_elements(&b->image->recipe[i]);
-		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, n * sizeof(float));
-		if (!b->packed[i])
-			return false;
-		clear_padding(b->image, &b->image->recipe[i], b->packed[i], n);
-	}
-	return true;
-}
-
-bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
-	     const struct rt_source *source, struct diags *diags)
-{
-	*b = (struct rt_binding){allocator, image, NULL};
-	int64_t bytes = greatest_part(image);
-	float *space = bytes < 0 ? NULL : rt_take_raw(allocator, bytes);
-	bool ok = space && take_packed(b);
-	if (!ok)
-		rt_out_of_memory(diags, "packed weights");
-	for (int i = 0; ok && i < image->params; i++)
-		ok = !param_used(image, i) || bind_param(b, i, source, space, diags);
-	rt_give(allocator, space);
-	if (!ok)
-		rt_binding_free(b);
-	return ok;
-}
-
-void rt_binding_free(struct rt_binding *b)
-{
-	const struct allocator *a = b->allocator;
-	if (!b->packed)
-		return;
-	for (int i = 0; i < b->image->recipes; i++)
-		rt_give(a, b->packed[i]);
-	a->resize(a->context, b->packed, (b->image->recipes + 1) * sizeof *b->packed, 0);
-	b->packed = NULL;
 }

@@ -22,12 +22,16 @@ struct rt_source {
 struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
-	float **packed; /* by recipe, 64-byte aligned; NULL = freed */
+	float **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
+	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
+	double folding; /* seconds that these steps took, with the packing of what they gave */
 };
 
-/* The image must outlive the binding. */
+/* Lays weights out and runs the steps at binding, those with enough work together with the team, if there is
+ * one (NULL = none) and it is free.  The image must have code when it has such steps, and must outlive the
+ * binding.  Whoever has a part in the steps, the bits are the same. */
 bool rt_bind(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
-	     struct diags *);
+	     struct rt_team *, struct diags *);
 void rt_binding_free(struct rt_binding *);
 
 /* --- session --- */

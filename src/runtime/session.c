@@ -1,14 +1,6 @@
 #include "runtime/internal.h"
 
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
@@ -82,9 +74,13 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 		reserve(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_take_raw, b->name, diags));
 }
 
-/* Weights are the binding's, index arrays the order's; neither is copied. */
-static bool owns(enum image_buffer_kind kind)
+/* Weights are the binding's, index arrays the order's; neither is copied, and what was needed at binding is
+ * gone. */
+static bool owns(const struct image_buffer *b)
 {
+	enum image_buffer_kind kind = b->kind;
+	if (b->at_binding)
+		return false;
 	return kind == IMAGE_STATE || kind == IMAGE_SCRATCH || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
 	       kind == IMAGE_VECTOR;
 }
@@ -127,7 +123,7 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 {
 	for (int i = 0; i < s->image->buffers; i++) {
 		const struct image_buffer *b = &s->image->buffer[i];
-		if (!owns(b->kind)) {
+		if (!owns(b)) {
 			s->buffers[i] = shared_array(s, binding, b);
 			continue;
 		}
@@ -191,18 +187,18 @@ static bool linearize(struct lin_order *o, const struct image *image, const stru
 static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
 		const struct rt_minibatch *m, struct diags *diags)
 {
-	double begin = now();
+	double begin = rt_clock();
 	memset(s->sizes, 0, sizeof s->sizes);
 	if (!linearize(&s->order, s->image, m, diags))
 		return false;
 	note_sizes(s);
 	bool ok = prepare_buffers(s, binding, m, diags);
-	double middle = now();
+	double middle = rt_clock();
 	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
-	s->run += now() - middle;
+	s->run += rt_clock() - middle;
 	s->linearize += middle - begin;
 	s->runs++;
 	s->structures += s->sizes[IMAGE_INPUTS];

@@ -146,7 +146,7 @@ static bool run_group(const struct walk *w, const struct group *g)
 double rt_shared_operations(const struct image *image, int64_t nodes)
 {
 	double operations = 0;
-	for (int i = 0; i < image->steps && image->code.kernels; i++)
+	for (int i = image->folds; i < image->steps && image->code.kernels; i++)
 		operations += image->step[i].operations;
 	return operations * nodes / 2;
 }
@@ -156,10 +156,29 @@ bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t
 {
 	struct walk w = {image, {buffers, sizes}, batch_begin, team, parts, diags};
 	bool ok = true;
-	for (int i = 0, next; ok && i < image->steps; i = next) {
+	for (int i = image->folds, next; ok && i < image->steps; i = next) {
 		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
 			next++;
 		ok = run_group(&w, &(struct group){&image->step[i], next - i});
 	}
 	return ok;
+}
+
+/* --- at binding --- */
+
+double rt_fold_operations(const struct image *image)
+{
+	double operations = 0;
+	for (int i = 0; i < image->folds && image->code.kernels; i++)
+		operations += (double)image->step[i].operations * image_fold_rows(&image->fold[i]);
+	return operations / 2;
+}
+
+/* No structure is there: of all sizes there is only one. */
+bool rt_run_fold(const struct image *image, int fold, void *const *buffers, struct rt_team *team, int parts,
+		 struct diags *diags)
+{
+	const int64_t sizes[IMAGE_SIZES] = {[IMAGE_ONE] = 1};
+	struct walk w = {image, {buffers, sizes}, NULL, team, parts, diags};
+	return run_range(&w, &(struct group){&image->step[fold], 1}, 0, image_fold_rows(&image->fold[fold]));
 }

@@ -36,16 +36,25 @@ static double turn(const struct target *t, int lanes, int m, int g, int v)
 	return max(max(arithmetic, loads), (double)g * v * lanes * 4 / t->l2_bytes_per_cycle);
 }
 
-/* Cycles for one node, all gates and one vector of the columns that are there. */
-static double cost(const struct sched *s, const struct sched_group *group, int along, int m, int v)
+/* Cycles of all turns of one loop, for m nodes and v vectors of columns; gates that find no accumulator take another. */
+static double loop_cost(const struct sched *s, const struct sched_loop *loop, int m, int v)
 {
-	int lanes = s->lanes, g = min(group->gates, s->accumulators / (m * v));
-	int64_t columns = group->extent[along], block = (int64_t)lanes * v;
-	double padded = (columns + block - 1) / block * block / (double)columns, cycles = 0;
+	int g = min(loop->gates, s->accumulators / (m * v));
+	double cycles = 0;
 	if (g < 1 || !fits(s->target, m, g, v))
 		return INFINITY;
-	for (int left = group->gates; left > 0; left -= g)
-		cycles += turn(s->target, lanes, m, min(left, g), v);
+	for (int left = loop->gates; left > 0; left -= g)
+		cycles += turn(s->target, s->lanes, m, min(left, g), v);
+	return cycles * (double)loop->extent;
+}
+
+/* Cycles for one node, all loops and one vector of the columns that are there. */
+static double cost(const struct sched *s, const struct sched_group *group, int along, int m, int v)
+{
+	int64_t columns = group->extent[along], block = (int64_t)s->lanes * v;
+	double padded = (columns + block - 1) / block * block / (double)columns, cycles = 0;
+	for (size_t i = 0; i < group->loops.n; i++)
+		cycles += loop_cost(s, &group->loops.at[i], m, v);
 	return cycles * padded / (m * v);
 }
 

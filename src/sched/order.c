@@ -14,7 +14,7 @@ enum {
 	RAGGED = 2,  /* what a loop over edges counts for */
 	NONE = -1,   /* an index that moves with no dimension of the group */
 	ROW = -2,    /* one that is read from an index array */
-	STRIDED = 32 /* added to a dimension: moves with it, but not element by element */
+	STRIDED = 32 /* and more: moves with a set of dimensions, but not element by element */
 };
 
 enum kind { STATE, TABLE, INTERMEDIATE };
@@ -86,8 +86,8 @@ static void note(struct order *o, int tensor, const int *moves, int rank, bool p
 /* A result of the body: its first store, as it is read back; NULL = an intermediate. */
 static const struct sub_store *result_of(const struct order *o, int body, sub_ref r)
 {
-	const struct sub_body *b = body == SCHED_CONSTANTS ? NULL : &o->p->bodies.at[body];
-	for (size_t i = 0; b && i < b->stores.n; i++)
+	const struct sub_body *b = &o->p->bodies.at[body];
+	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i)
 			return &b->stores.at[i];
 	return NULL;
@@ -101,14 +101,14 @@ static void note_target(struct order *o, const struct sub_store *s, const int *m
 
 static void note_intermediate(struct order *o, sub_ref r, const int *moves, int rank, double volume)
 {
-	int body = sched_leads(o->p, r) ? o->plan->groups.at[o->group].body : SCHED_CONSTANTS;
+	int body = o->plan->groups.at[o->group].body;
 	note(o, find_tensor(o, INTERMEDIATE, body, r, rank), moves, rank, false, volume);
 }
 
 static void note_stored(struct order *o, sub_ref r, const int *moves, double volume)
 {
 	int leads = sched_leads(o->p, r), rank = sub_at(o->p, r)->vars - leads;
-	const struct sub_store *s = leads ? result_of(o, o->plan->groups.at[o->group].body, r) : NULL;
+	const struct sub_store *s = result_of(o, o->plan->groups.at[o->group].body, r);
 	if (s)
 		note_target(o, s, moves + leads, rank, volume);
 	else
@@ -119,7 +119,8 @@ static void note_stored(struct order *o, sub_ref r, const int *moves, double vol
 static void note_param(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	bool picked = v->vars > 0 && moves[0] == ROW;
-	int table = v->vars > 1 ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
+	bool given = v->vars > 1 && !o->p->params.at[v->which].folded;
+	int table = given ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
 	if (table >= 0 && !picked)
 		o->tensors.at[table].settled = o->tensors.at[table].whole = true;
 	note(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
@@ -138,15 +139,50 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 
 static void walk(struct order *, sub_ref, const int *moves, double volume);
 
+/* The dimensions of the group that an index moves with. */
+static unsigned dims_of(int moves)
+{
+	return moves >= STRIDED ? (unsigned)(moves - STRIDED) : moves >= 0 ? 1u << moves : 0;
+}
+
+static int strided(unsigned dims)
+{
+	return dims ? STRIDED + (int)dims : NONE;
+}
+
+static int moves_of(const struct sub_value *v, int var, const int *moves)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return moves[i];
+	return NONE;
+}
+
 static int mapped(const struct sub_value *v, const struct sub_map *m, const int *moves)
 {
-	int at = NONE;
 	if (m->function != SUB_AFFINE)
 		return ROW;
-	for (int i = 0; m->var >= 0 && i < v->vars; i++)
-		if (v->var[i] == m->var)
-			at = moves[i];
-	return at >= 0 && at < STRIDED && m->scale != 1 ? at + STRIDED : at;
+	int first = moves_of(v, m->var, moves), second = m->scale2 ? moves_of(v, m->var2, moves) : NONE;
+	if (m->scale == 1 && !dims_of(second))
+		return first;
+	return strided(dims_of(first) | dims_of(second));
+}
+
+/* Dimensions that a reshape leaves alone move as they did; those of other pieces with all of their piece. */
+static void reshaped(const struct sub_program *p, const struct sub_value *v, const int *moves, int *out)
+{
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(p, v, pieces);
+	memcpy(out, moves, v->vars * sizeof *moves);
+	for (int i = 0; i < n; i++) {
+		const struct sub_piece *piece = &pieces[i];
+		unsigned dims = 0;
+		for (int j = 0; j < piece->out_n; j++)
+			dims |= dims_of(moves[piece->out_first + j]);
+		for (int j = 0; j < piece->n; j++)
+			out[piece->first + j] =
+			    piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first] : strided(dims);
+	}
 }
 
 /* The moves of an argument's dimensions: by name, but for the one variable that the use has for itself. */
@@ -163,9 +199,22 @@ static void walk_use(struct order *o, const struct sub_value *v, const struct su
 	walk(o, u->value, out, volume);
 }
 
-static void walk_arguments(struct order *o, const struct sub_value *v, const int *moves, double volume)
+static void walk_moved(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	int out[SUB_MAX_VARS];
+	for (int a = 0; v->op == SUB_COND && a < 2; a++)
+		walk_use(o, v, &v->arg[a], moves, sub_joined_var(v, a), moves[v->axis], volume);
+	if (v->op == SUB_COND)
+		return;
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
+		out[i] = mapped(v, &v->map[i], moves);
+	if (v->op == SUB_RESHAPE)
+		reshaped(o->p, v, moves, out);
+	walk(o, v->arg[0].value, out, volume);
+}
+
+static void walk_arguments(struct order *o, const struct sub_value *v, const int *moves, double volume)
+{
 	const struct sub_var *reduced = &o->p->vars.at[v->reduced];
 	switch (sub_class_of(v->op)) {
 	case SUB_REDUCE:
@@ -173,15 +222,7 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 		walk_use(o, v, &v->arg[0], moves, v->reduced, NONE, volume);
 		break;
 	case SUB_MOVE:
-		for (int a = 0; v->op == SUB_COND && a < 2; a++) {
-			const struct sub_use *u = &v->arg[a];
-			walk_use(o, v, u, moves, u->var[u->vars - (v->vars - v->axis)], moves[v->axis],
-				 volume);
-		}
-		for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
-			out[i] = mapped(v, &v->map[i], moves);
-		if (v->op == SUB_ASSIGN)
-			walk(o, v->arg[0].value, out, volume);
+		walk_moved(o, v, moves, volume);
 		break;
 	default:
 		for (int a = 0; a < v->args; a++)
@@ -226,12 +267,12 @@ static void walk(struct order *o, sub_ref r, const int *moves, double volume)
 static void walk_target(struct order *o, sub_ref r, double volume)
 {
 	const struct sched_group *g = &o->plan->groups.at[o->group];
-	const struct sub_body *b = g->body == SCHED_CONSTANTS ? NULL : &o->p->bodies.at[g->body];
+	const struct sub_body *b = &o->p->bodies.at[g->body];
 	int moves[SUB_MAX_VARS], leads = sched_leads(o->p, r);
 	bool stored = false;
 	for (int i = 0; i < leads + g->dims; i++)
 		moves[i] = i < leads ? NONE : i - leads;
-	for (size_t i = 0; b && i < b->stores.n; i++)
+	for (size_t i = 0; i < b->stores.n; i++)
 		if (b->stores.at[i].value.value.i == r.i) {
 			note_target(o, &b->stores.at[i], moves + leads, g->dims, volume);
 			stored = true;
@@ -268,7 +309,7 @@ static int moving(const struct access *a, int dim)
 	for (int i = 0; i < a->rank; i++)
 		if (a->moves[i] == dim)
 			found = found == -1 ? i : -2;
-		else if (a->moves[i] == dim + STRIDED)
+		else if (dims_of(a->moves[i]) >> dim & 1)
 			found = -2;
 	return found;
 }
@@ -389,7 +430,8 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 	struct order o = {.s = s, .plan = plan, .p = plan->p, .arena = plan->p->arena};
 	struct tensor *t;
 	for (size_t i = 0; i < plan->p->states.n; i++)
-		vec_push(o.arena, &s->states, (struct sched_state){IMAGE_BY_NODE, sched_row_major(plan->p->states.at[i].rank)});
+		vec_push(o.arena, &s->states,
+			 (struct sched_state){IMAGE_BY_NODE, sched_row_major(plan->p->states.at[i].rank)});
 	for (size_t i = 0; i < plan->p->params.n; i++)
 		vec_push(o.arena, &s->tables, sched_row_major(0));
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
@@ -411,8 +453,7 @@ const struct sched_order *sched_intermediate_order(const struct sched *s, int bo
 const char *sched_value_name(const struct sched_plan *plan, int body, sub_ref value)
 {
 	struct str s = str_in(plan->p->arena);
-	str_printf(&s, "%s.v%u", body == SCHED_CONSTANTS ? "constants" : plan->p->bodies.at[body].name,
-		   value.i);
+	str_printf(&s, "%s.v%u", plan->p->bodies.at[body].name, value.i);
 	return s.text;
 }
 

@@ -1,460 +1,134 @@
 /* The fusion plan.
  *
- * From each result of a body the planner walks down through what it needs, keeping for each dimension of a value the
- * loops that its index depends on.  A value that is dear and does not depend on some loop around it would be computed
- * again for each turn of that loop: it is stored instead and becomes a target of its own.  So is what is wanted at many
- * places at once, and a reduction that two groups need.  This is repeated until nothing more is stored; then targets of one stage and one shape become a group. */
-#include "base/map.h"
-#include "sched/sched.h"
+ * A planner says which values are stored.  Then, whatever it said, each target (a result, or what is stored) is walked
+ * down to what it reads: a value that is dear and does not depend on some loop around it would be computed again for each
+ * turn of that loop, so it is stored and becomes a target of its own.  So is what is wanted at many places at once, and a
+ * reduction that two groups need.  This is repeated until nothing more is stored: it is what keeps loops from exploding. */
+#include "sched/group.h"
 
-/* How a dimension is indexed, seen from the target's loops.  Two indices with one `id` are the same expression. */
-struct index {
-	uint64_t loops; /* it depends on these */
-	uint64_t id;
-};
+/* --- the guard --- */
 
-/* A target reads another one: `inside` at the very element that is being computed. */
-struct edge {
-	int to;
-	bool inside;
-};
-
-/* A reduction that a target computes itself. */
-struct reduction {
-	sub_ref value;
-	uint64_t instance; /* value and index */
-	uint64_t shared;   /* the operand that it has in common with its siblings */
-};
-
-struct target_value {
-	sub_ref value;
-	int body, stage, group;
-	VEC(struct edge) needs;
-	VEC(struct reduction) reductions;
-};
-
-struct planner {
-	struct sched_plan *plan;
-	const struct sub_program *p;
-	struct arena *arena;
-	VEC(struct target_value) targets;
-	bool **dear; /* [body + 1][value] */
-	bool changed;
-	/* the target at hand */
-	int at;
-	int loops;
-	int64_t extent[64]; /* of each loop; 0 = the rows */
-	int reducing;	    /* reductions over a dimension around */
-	struct map visited; /* instances */
-	int *instances;	    /* of each value in the target at hand */
-};
-
-enum {
-	RAGGED = 2,	/* what the extent of a loop over edges counts for */
-	MAX_PLACES = 16 /* at which a target may want one value: parts of parts multiply */
-};
-
-static uint64_t mix(uint64_t a, uint64_t b)
+static struct sched_grouper *grouper_of(const struct sched_walk *w)
 {
-	uint64_t both[] = {a, b};
-	return hash_bytes(HASH_START, both, sizeof both);
+	return w->context;
 }
 
-static bool is_lead(const struct sub_program *p, int var)
+static const struct sched_values *values_of(const struct sched_walk *w)
 {
-	return p->vars.at[var].set == SUB_NODE || p->vars.at[var].set == SUB_INPUT;
+	return &grouper_of(w)->pl.values[w->body];
 }
 
-static bool has_lead(const struct sub_program *p, sub_ref r)
+static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
-	const struct sub_value *v = sub_at(p, r);
-	return v->vars && is_lead(p, v->var[0]);
+	sub_ref whole = sched_whole(&gr->pl.values[body], r);
+	gr->pl.plan->stored[body][whole.i] = true;
+	sched_find_target(gr, body, whole);
+	gr->changed = true;
 }
 
-/* --- what is dear --- */
-
-static bool dear_op(enum sub_op op)
+static bool is_dear(const struct sched_walk *w, sub_ref r)
 {
-	switch (op) {
-	case SUB_REC:
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SQRT:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-	case SUB_SUM:
-	case SUB_MAX:
-		return true;
-	default:
-		return false;
+	return values_of(w)->dear[r.i] && !sched_is_stored(w->plan, w->body, r);
+}
+
+/* What is wanted at the element that is being computed is computed once for it, before any reduction that uses it. */
+static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	struct sched_grouper *gr = grouper_of(w);
+	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
+	if (!sched_has_lead(w->p, r) || sched_is_index(w->p, values_of(w), r))
+		return; /* it is not dear; what it moves is looked at by itself */
+	if (!deep && !often) {
+		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times(w, r, index) : 1;
+		if (n <= (values_of(w)->kept[r.i] ? SCHED_MAX_AGAIN : 1))
+			return;
 	}
+	mark_stored(gr, w->body, r);
+	if (deep)
+		sched_set_apart(gr, w->body, r);
 }
 
-/* Computing it means work; reading what is stored does not. */
-static void mark_dear(struct planner *pl, int body)
+/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is stored. */
+static void store_side(struct sched_walk *w, sub_ref r)
 {
-	const struct sub_program *p = pl->p;
-	for (uint32_t i = 1; i < p->values.n; i++) {
-		const struct sub_value *v = &p->values.at[i];
-		bool dear = dear_op(v->op);
-		for (int a = 0; a < v->args; a++) {
-			uint32_t arg = v->arg[a].value.i;
-			dear |= pl->dear[body + 1][arg] && !pl->plan->stored[body + 1][arg];
-		}
-		pl->dear[body + 1][i] = dear;
-	}
+	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
+		r = sub_at(w->p, r)->arg[0].value;
+	if (sched_has_lead(w->p, r) && is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
+		mark_stored(grouper_of(w), w->body, r);
 }
 
-/* --- targets --- */
-
-static int find_target(struct planner *pl, sub_ref value, int body)
+static void walk_targets(struct sched_grouper *gr)
 {
-	for (size_t i = 0; i < pl->targets.n; i++)
-		if (pl->targets.at[i].value.i == value.i && pl->targets.at[i].body == body)
-			return i;
-	vec_push(pl->arena, &pl->targets, (struct target_value){.value = value, .body = body});
-	return pl->targets.n - 1;
-}
-
-static void mark_stored(struct planner *pl, sub_ref value)
-{
-	int body = pl->targets.at[pl->at].body;
-	bool rows = has_lead(pl->p, value);
-	pl->plan->stored[body + 1][value.i] = true;
-	pl->plan->stored[SCHED_CONSTANTS + 1][value.i] |= !rows;
-	find_target(pl, value, rows ? body : SCHED_CONSTANTS);
-	pl->changed = true;
-}
-
-/* --- the walk --- */
-
-static void walk(struct planner *, sub_ref, const struct index *);
-
-/* Loops around, other than the rows, that a value's index does not depend on, and that turn more than once. */
-static bool recomputed(const struct planner *pl, const struct sub_value *v, const struct index *index)
-{
-	uint64_t used = 0;
-	for (int i = 0; i < v->vars; i++)
-		used |= index[i].loops;
-	for (int l = 0; l < pl->loops; l++)
-		if (!(used >> l & 1) && (pl->extent[l] > 1 || (pl->extent[l] == 0 && !has_lead(pl->p, (sub_ref){v - pl->p->values.at}))))
-			return true;
-	return false;
-}
-
-static int64_t loop_extent(const struct sub_program *p, int var)
-{
-	return is_lead(p, var) ? 0 : p->vars.at[var].set == SUB_EDGE ? RAGGED : p->vars.at[var].extent;
-}
-
-/* The value is wanted at just the element that the target at hand is computing, in a nest that computes all of it: the
- * first half of a product may be wanted at such places, but comes from another nest. */
-static bool inside(const struct planner *pl, sub_ref r, const struct index *index)
-{
-	const struct sub_value *v = sub_at(pl->p, r), *t = sub_at(pl->p, pl->targets.at[pl->at].value);
-	if (v->vars != t->vars)
-		return false;
-	for (int i = 0; i < v->vars; i++)
-		if (index[i].id != (uint64_t)i + 1 || loop_extent(pl->p, v->var[i]) != loop_extent(pl->p, t->var[i]))
-			return false;
-	return true;
-}
-
-static void need(struct planner *pl, sub_ref r, const struct index *index)
-{
-	struct target_value *t = &pl->targets.at[pl->at];
-	if (!has_lead(pl->p, r) && t->body != SCHED_CONSTANTS)
-		return; /* constants are there before any body runs */
-	struct edge e = {find_target(pl, r, t->body), inside(pl, r, index)};
-	vec_push(pl->arena, &pl->targets.at[pl->at].needs, e);
-}
-
-/* The index of each dimension of an argument, from the names it is used under. */
-static void under(const struct sub_value *v, const struct index *index, const struct sub_use *u, int own, struct index own_index,
-		  struct index *out)
-{
-	for (int i = 0; i < u->vars; i++) {
-		out[i] = own_index;
-		for (int j = 0; u->var[i] != own && j < v->vars; j++)
-			if (v->var[j] == u->var[i])
-				out[i] = index[j];
-	}
-}
-
-static void walk_argument(struct planner *pl, const struct sub_value *v, const struct index *index, int a)
-{
-	struct index out[SUB_MAX_VARS];
-	under(v, index, &v->arg[a], -1, (struct index){0}, out);
-	walk(pl, v->arg[a].value, out);
-}
-
-/* The loop over the last dimension of the target at hand; none when it has no dimension. */
-static uint64_t columns_loop(const struct planner *pl)
-{
-	sub_ref target = pl->targets.at[pl->at].value;
-	int vars = sub_at(pl->p, target)->vars;
-	return vars > sched_leads(pl->p, target) ? 1ull << (vars - 1) : 0;
-}
-
-/* What the products of a reduction share with those of its siblings: the operand that has not the target's columns. */
-static uint64_t shared_operand(const struct planner *pl, const struct sub_value *product, const struct index *index)
-{
-	uint64_t columns = columns_loop(pl);
-	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
-		struct index out[SUB_MAX_VARS];
-		uint64_t used = 0, id = product->arg[a].value.i;
-		under(product, index, &product->arg[a], -1, (struct index){0}, out);
-		for (int i = 0; i < product->arg[a].vars; i++) {
-			used |= out[i].loops;
-			id = mix(id, out[i].id);
-		}
-		if (!(used & columns))
-			return id;
-	}
-	return 0;
-}
-
-static void walk_reduction(struct planner *pl, sub_ref r, const struct index *index, uint64_t instance)
-{
-	const struct sub_value *v = sub_at(pl->p, r);
-	bool edge = pl->p->vars.at[v->reduced].set == SUB_EDGE;
-	struct index out[SUB_MAX_VARS], own = {1ull << pl->loops, mix(pl->loops, edge ? 0 : pl->p->vars.at[v->reduced].extent)};
-	pl->extent[pl->loops++] = edge ? RAGGED : pl->p->vars.at[v->reduced].extent;
-	under(v, index, &v->arg[0], v->reduced, own, out);
-	pl->reducing += !edge;
-	walk(pl, v->arg[0].value, out);
-	pl->reducing -= !edge;
-	if (!edge) {
-		uint64_t shared = shared_operand(pl, sub_at(pl->p, v->arg[0].value), out);
-		struct reduction found = {r, instance, shared};
-		vec_push(pl->arena, &pl->targets.at[pl->at].reductions, found);
-	}
-	pl->loops--;
-}
-
-static void walk_assign(struct planner *pl, const struct sub_value *v, const struct index *index)
-{
-	struct index out[SUB_MAX_VARS];
-	for (int i = 0; i < v->arg[0].vars; i++) {
-		const struct sub_map *m = &v->map[i];
-		out[i] = (struct index){0};
-		for (int j = 0; m->var >= 0 && j < v->vars; j++)
-			if (v->var[j] == m->var)
-				out[i] = index[j];
-		if (m->function != SUB_AFFINE || m->scale != 1 || m->offset)
-			out[i].id = mix(mix(out[i].id, m->function), mix(m->which, mix(m->scale, m->offset)));
-	}
-	walk(pl, v->arg[0].value, out);
-}
-
-/* Both sides of a concatenation are reached at shifted places.  Inside a reduction the choice between them is part of an
- * expression, which has no room for work: what is dear there is stored. */
-static void walk_cond(struct planner *pl, const struct sub_value *v, const struct index *index)
-{
-	int body = pl->targets.at[pl->at].body;
-	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &v->arg[a];
-		struct index out[SUB_MAX_VARS], axis = index[v->axis];
-		axis.id = mix(axis.id, a + 1);
-		under(v, index, u, u->var[u->vars - (v->vars - v->axis)], axis, out);
-		if (pl->reducing && pl->dear[body + 1][u->value.i] && !pl->plan->stored[body + 1][u->value.i])
-			mark_stored(pl, u->value);
-		walk(pl, u->value, out);
-	}
-}
-
-static void walk(struct planner *pl, sub_ref r, const struct index *index)
-{
-	const struct sub_value *v = sub_at(pl->p, r);
-	const struct target_value *t = &pl->targets.at[pl->at];
-	uint64_t instance = r.i;
-	if (sub_class_of(v->op) == SUB_SOURCE)
-		return;
-	for (int i = 0; i < v->vars; i++)
-		instance = mix(instance, index[i].id);
-	if (!map_add(&pl->visited, (const char *)&instance, sizeof instance, 1))
-		return;
-	bool dear = pl->dear[t->body + 1][r.i] && recomputed(pl, v, index), often = ++pl->instances[r.i] > MAX_PLACES;
-	if (r.i != t->value.i && !pl->plan->stored[t->body + 1][r.i] && (dear || often))
-		mark_stored(pl, r);
-	t = &pl->targets.at[pl->at];
-	if (r.i != t->value.i && pl->plan->stored[t->body + 1][r.i]) {
-		need(pl, r, index);
-		return;
-	}
-	if (sub_class_of(v->op) == SUB_REDUCE)
-		walk_reduction(pl, r, index, instance);
-	else if (v->op == SUB_ASSIGN)
-		walk_assign(pl, v, index);
-	else if (v->op == SUB_COND)
-		walk_cond(pl, v, index);
-	else
-		for (int a = 0; a < v->args; a++)
-			walk_argument(pl, v, index, a);
-}
-
-static void walk_target(struct planner *pl, int at)
-{
-	const struct sub_value *v = sub_at(pl->p, pl->targets.at[at].value);
-	struct index index[SUB_MAX_VARS];
-	pl->at = at;
-	pl->targets.at[at].needs.n = pl->targets.at[at].reductions.n = 0;
-	pl->visited = map_in(pl->arena);
-	memset(pl->instances, 0, pl->p->values.n * sizeof *pl->instances);
-	for (pl->loops = 0; pl->loops < v->vars; pl->loops++) {
-		index[pl->loops] = (struct index){1ull << pl->loops, pl->loops + 1};
-		pl->extent[pl->loops] = loop_extent(pl->p, v->var[pl->loops]);
-	}
-	walk(pl, pl->targets.at[at].value, index);
-}
-
-/* --- stages and groups --- */
-
-static int compare_targets(const struct planner *pl, int a, int b)
-{
-	const struct target_value *x = &pl->targets.at[a], *y = &pl->targets.at[b];
-	if (x->body != y->body)
-		return x->body - y->body;
-	if (x->stage != y->stage)
-		return x->stage - y->stage;
-	return (int)x->value.i - (int)y->value.i;
-}
-
-/* Target numbers in the order of compare_targets (insertion sort: targets are few). */
-static int *sorted_targets(struct planner *pl)
-{
-	int *order = ARENA_ARRAY(pl->arena, int, pl->targets.n);
-	for (size_t i = 0; i < pl->targets.n; i++) {
-		size_t j = i;
-		for (; j && compare_targets(pl, order[j - 1], i) > 0; j--)
-			order[j] = order[j - 1];
-		order[j] = i;
-	}
-	return order;
-}
-
-/* A value's needs have smaller numbers than the value, so one pass in that order settles all stages. */
-static void set_stages(struct planner *pl)
-{
-	for (size_t i = 0; i < pl->targets.n; i++)
-		pl->targets.at[i].stage = 0;
-	int *order = sorted_targets(pl);
-	for (size_t i = 0; i < pl->targets.n; i++) {
-		struct target_value *t = &pl->targets.at[order[i]];
-		for (size_t e = 0; e < t->needs.n; e++) {
-			int least = pl->targets.at[t->needs.at[e].to].stage + !t->needs.at[e].inside;
-			t->stage = t->stage > least ? t->stage : least;
-		}
-	}
-}
-
-int sched_leads(const struct sub_program *p, sub_ref r)
-{
-	const struct sub_value *v = sub_at(p, r);
-	int n = 0;
-	while (n < v->vars && p->vars.at[v->var[n]].set != SUB_DIM)
-		n++;
-	return n;
-}
-
-/* The group that would hold a target alone. */
-static struct sched_group shape_of(const struct planner *pl, const struct target_value *t)
-{
-	const struct sub_value *v = sub_at(pl->p, t->value);
-	int leads = sched_leads(pl->p, t->value);
-	struct sched_group g = {.body = t->body, .stage = t->stage, .rows = leads > 0, .edges = leads > 1, .dims = v->vars - leads};
-	for (int i = 0; i < g.dims; i++)
-		g.extent[i] = pl->p->vars.at[v->var[leads + i]].extent;
-	return g;
-}
-
-static bool same_shape(const struct sched_group *a, const struct sched_group *b)
-{
-	return a->body == b->body && a->stage == b->stage && a->rows == b->rows && a->edges == b->edges &&
-	       a->dims == b->dims && memcmp(a->extent, b->extent, sizeof a->extent) == 0;
-}
-
-static const char *group_name(struct planner *pl, int body, int number)
-{
-	struct str s = str_in(pl->arena);
-	str_printf(&s, "%s.%d", body == SCHED_CONSTANTS ? "constants" : pl->p->bodies.at[body].name, number);
-	return s.text;
-}
-
-static int find_group(struct planner *pl, struct sched_group shape)
-{
-	int number = 0;
-	for (size_t g = 0; g < pl->plan->groups.n; g++) {
-		if (same_shape(&pl->plan->groups.at[g], &shape))
-			return g;
-		number += pl->plan->groups.at[g].body == shape.body;
-	}
-	shape.name = group_name(pl, shape.body, number);
-	vec_push(pl->arena, &pl->plan->groups, shape);
-	return pl->plan->groups.n - 1;
-}
-
-static void make_groups(struct planner *pl)
-{
-	int *order = sorted_targets(pl);
-	pl->plan->groups.n = 0;
-	for (size_t i = 0; i < pl->targets.n; i++) {
-		struct target_value *t = &pl->targets.at[order[i]];
-		t->group = find_group(pl, shape_of(pl, t));
-		vec_push(pl->arena, &pl->plan->groups.at[t->group].targets, t->value);
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		struct sched_target t = gr->targets.at[i];
+		sched_walk_target(&gr->walk, t.body, t.value);
+		struct sched_target *to = &gr->targets.at[i];
+		to->read = gr->walk.reads.at;
+		to->reads = gr->walk.reads.n;
+		to->reduction = gr->walk.reductions.at;
+		to->reductions = gr->walk.reductions.n;
+		for (int k = 0; k < to->reads; k++)
+			sched_find_target(gr, t.body, gr->targets.at[i].read[k].value);
 	}
 }
 
 /* A reduction that two groups of a body compute is stored by the first. */
-static void store_shared_reductions(struct planner *pl)
+static void store_shared_reductions(struct sched_grouper *gr)
 {
-	size_t n = pl->targets.n;
-	for (size_t a = 0; a < n; a++)
-		for (size_t b = 0; b < a; b++) {
-			const struct target_value *x = &pl->targets.at[a], *y = &pl->targets.at[b];
-			if (x->body != y->body || x->group == y->group)
-				continue;
-			for (size_t i = 0; i < x->reductions.n; i++)
-				for (size_t j = 0; j < y->reductions.n; j++)
-					if (x->reductions.at[i].value.i == y->reductions.at[j].value.i &&
-					    !pl->plan->stored[x->body + 1][x->reductions.at[i].value.i]) {
-						pl->at = a;
-						mark_stored(pl, x->reductions.at[i].value);
-						x = &pl->targets.at[a], y = &pl->targets.at[b];
-					}
+	struct map group_of = map_in(gr->pl.arena);
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		struct sched_target t = gr->targets.at[i];
+		for (int k = 0; k < t.reductions; k++) {
+			sub_ref whole = sched_whole(&gr->pl.values[t.body], t.reduction[k].value);
+			int key[2] = {t.body, whole.i};
+			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
+			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
+			    sched_has_lead(gr->pl.p, whole) && !gr->pl.plan->stored[t.body][whole.i])
+				mark_stored(gr, t.body, whole);
 		}
-}
-
-/* Distinct reductions of a group, and the most that share an operand. */
-static void count_reductions(struct planner *pl, int group)
-{
-	struct sched_group *g = &pl->plan->groups.at[group];
-	VEC(struct reduction) distinct = {0};
-	for (size_t t = 0; t < pl->targets.n; t++) {
-		const struct target_value *target = &pl->targets.at[t];
-		for (size_t i = 0; target->group == group && i < target->reductions.n; i++) {
-			size_t j = 0;
-			while (j < distinct.n && distinct.at[j].instance != target->reductions.at[i].instance)
-				j++;
-			if (j == distinct.n)
-				vec_push(pl->arena, &distinct, target->reductions.at[i]);
-		}
-	}
-	g->reductions = distinct.n;
-	for (size_t i = 0; i < distinct.n; i++) {
-		int same = 0;
-		for (size_t j = 0; j < distinct.n; j++)
-			same += distinct.at[j].shared == distinct.at[i].shared;
-		g->gates = same > g->gates ? same : g->gates;
 	}
 }
 
-static void add_results(struct planner *pl)
+/* What its own group alone reads, at the element that it computes anyway, rests in a register.  Each value is let go of
+ * once at most, so this ends. */
+static void drop_unread(struct sched_grouper *gr)
 {
-	for (size_t b = 0; b < pl->p->bodies.n; b++)
-		for (size_t i = 0; i < pl->p->bodies.at[b].stores.n; i++)
-			find_target(pl, pl->p->bodies.at[b].stores.at[i].value.value, b);
+	bool *read = ARENA_ARRAY(gr->pl.arena, bool, gr->targets.n);
+	for (size_t i = 0; i < gr->targets.n; i++)
+		for (int k = 0; k < gr->targets.at[i].reads; k++) {
+			const struct sched_read *r = &gr->targets.at[i].read[k];
+			int from = sched_find_target(gr, gr->targets.at[i].body, r->value);
+			read[from] |= !r->inside || gr->targets.at[from].group != gr->targets.at[i].group;
+		}
+	size_t n = 0;
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		struct sched_target *t = &gr->targets.at[i];
+		bool keep = read[i] || t->pinned || sched_is_result(&gr->pl, t->body, t->value);
+		if (!keep) {
+			gr->pl.plan->stored[t->body][t->value.i] = false;
+			gr->target_of[t->body][t->value.i] = 0;
+			gr->dropped[t->body][t->value.i] = gr->changed = true;
+			continue;
+		}
+		gr->target_of[t->body][t->value.i] = n + 1;
+		gr->targets.at[n++] = *t;
+	}
+	gr->targets.n = n;
 }
+
+static void add_targets(struct sched_grouper *gr)
+{
+	const struct sub_program *p = gr->pl.p;
+	for (size_t b = 0; b < p->bodies.n; b++) {
+		for (size_t i = 0; i < p->bodies.at[b].stores.n; i++)
+			sched_find_target(gr, b, p->bodies.at[b].stores.at[i].value.value);
+		for (uint32_t i = 1; i < p->values.n; i++)
+			if (gr->pl.plan->stored[b][i])
+				sched_find_target(gr, b, (sub_ref){i});
+	}
+}
+
+/* --- the plan --- */
 
 static bool **flags(struct arena *a, size_t bodies, size_t values)
 {
@@ -464,30 +138,83 @@ static bool **flags(struct arena *a, size_t bodies, size_t values)
 	return rows;
 }
 
-void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p)
+static int **numbers(struct arena *a, size_t bodies, size_t values)
 {
-	struct planner pl = {.plan = plan, .p = p, .arena = a};
-	*plan = (struct sched_plan){.p = p, .stored = flags(a, p->bodies.n + 1, p->values.n)};
-	pl.dear = flags(a, p->bodies.n + 1, p->values.n);
-	pl.instances = ARENA_ARRAY(a, int, p->values.n);
-	add_results(&pl);
+	int **rows = ARENA_ARRAY(a, int *, bodies);
+	for (size_t i = 0; i < bodies; i++)
+		rows[i] = ARENA_ARRAY(a, int, values);
+	return rows;
+}
+
+int sched_new_block(struct sched_planner *pl, struct sched_block b)
+{
+	if (!pl->blocks.n)
+		vec_push(pl->arena, &pl->blocks, (struct sched_block){0});
+	b.joined = pl->blocks.n;
+	vec_push(pl->arena, &pl->blocks, b);
+	return b.joined;
+}
+
+/* Sums that find no register rest in memory while other loops run (ilir/sink.c), so a block does not end with the
+ * registers: its tile must rest in the first-level cache.  Four times the registers, in a tile of four rows, are 16 KiB of
+ * the 32 or more that machines of 16-byte vectors and up have. */
+int sched_pressure_limit(const struct target *t)
+{
+	return 4 * t->registers;
+}
+
+bool sched_is_result(const struct sched_planner *pl, int body, sub_ref r)
+{
+	return pl->values[body].result[r.i];
+}
+
+static void run_planner(struct sched_planner *pl)
+{
+	static void (*const planners[])(struct sched_planner *, int) = {
+	    [SCHED_GROW] = sched_grow, [SCHED_GREEDY] = sched_greedy, [SCHED_NONE] = sched_store_all};
+	for (size_t b = 0; b < pl->p->bodies.n; b++)
+		planners[pl->plan->fusion.planner](pl, b);
+}
+
+void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p, const struct target *target,
+		     const struct sched_fusion *fusion)
+{
+	size_t bodies = p->bodies.n, n = p->values.n;
+	struct sched_grouper gr = {.pl = {.plan = plan, .p = p, .arena = a}};
+	*plan = (struct sched_plan){.p = p, .target = target, .fusion = *fusion, .stored = flags(a, bodies, n)};
+	plan->group_of = numbers(a, bodies, n);
+	plan->values = gr.pl.values = ARENA_ARRAY(a, struct sched_values, bodies);
+	for (size_t b = 0; b < bodies; b++)
+		sched_find_parts(&gr.pl.values[b], a, p, b);
+	gr.target_of = numbers(a, bodies, n);
+	gr.dropped = flags(a, bodies, n);
+	sched_walk_init(&gr.walk, a, plan);
+	gr.walk.meet = guard;
+	gr.walk.choose = store_side;
+	gr.walk.context = &gr;
+	run_planner(&gr.pl);
+	add_targets(&gr);
 	do {
-		pl.changed = false;
-		for (int b = -1; b < (int)p->bodies.n; b++)
-			mark_dear(&pl, b);
-		for (size_t t = 0; t < pl.targets.n; t++)
-			walk_target(&pl, t);
-		if (pl.changed)
+		gr.changed = false;
+		for (size_t b = 0; b < bodies; b++)
+			sched_mark_dear(p, plan->stored[b], gr.pl.values[b].dear);
+		walk_targets(&gr);
+		if (gr.changed)
 			continue;
-		set_stages(&pl);
-		make_groups(&pl);
-		store_shared_reductions(&pl);
-	} while (pl.changed);
-	for (size_t g = 0; g < plan->groups.n; g++)
-		count_reductions(&pl, g);
+		sched_make_groups(&gr);
+		store_shared_reductions(&gr);
+		if (!gr.changed)
+			drop_unread(&gr);
+	} while (gr.changed);
+	sched_finish_groups(&gr);
 }
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return plan->stored[body + 1][r.i];
+	return plan->stored[body][r.i];
+}
+
+bool sched_is_part(const struct sched_plan *plan, int body, sub_ref r)
+{
+	return plan->values[body].part_of[r.i].i;
 }

@@ -11,12 +11,17 @@
 
 /* --- the plan --- */
 
-enum { SCHED_CONSTANTS = -1 }; /* the body of values that depend on no node: computed once a run */
+/* The loop of reductions that share an operand. */
+struct sched_loop {
+	uint64_t shared; /* names the operand */
+	int gates;	 /* reductions */
+	int64_t extent;
+};
 
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
 struct sched_group {
 	const char *name; /* body and number: inner.0 */
-	int body;         /* of the program, or SCHED_CONSTANTS */
+	int body;	  /* of the program */
 	int stage;        /* groups of a body run in this order; a group reads what earlier stages stored */
 	bool rows, edges; /* edges: over the child edges of each row as well */
 	int dims;
@@ -24,20 +29,55 @@ struct sched_group {
 	VEC(sub_ref) targets; /* what it stores */
 	int reductions;       /* in one pass over the row: all of them */
 	int gates;            /* the most of them that share one operand, and so one loop */
+	VEC(struct sched_loop) loops;
+};
+
+/* Who decides what is fused. */
+enum sched_planner_name {
+#define SCHED_PLANNER(name, spelling, meaning) SCHED_##name,
+#include "sched/sched.def"
+#undef SCHED_PLANNER
+	SCHED_PLANNERS
+};
+
+/* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
+enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
+
+struct sched_fusion {
+	enum sched_planner_name planner;
+	enum sched_pays pays;
 };
 
 struct sched_plan {
 	const struct sub_program *p;
+	const struct target *target;
+	struct sched_fusion fusion;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;                  /* [body + 1][value]: read from memory by another group */
+	bool **stored;			/* [body][value]: read from memory by another group */
+	int **group_of;			/* [body][value]: number + 1 of the group that has it as a target */
+	const struct sched_values *values; /* [body] (plan.h) */
 };
 
-/* A reduction's result, or anything dear, that would be computed again for every element of a loop it does not depend
- * on is stored; all else is fused into its consumers. */
-void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *);
+/* All planners give the same results, to the bit. */
+void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
+		     const struct sched_fusion *);
+/* The directive of a schedule's text that steers the plan, `fuse`; all others are for sched_read. */
+bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length, struct diags *);
+/* Looks at a plan without knowing how it came about.  False after a diagnostic. */
+bool sched_verify(const struct sched_plan *, struct diags *);
+
+/* What a plan comes to, in one body. */
+struct sched_counts {
+	int groups, stages; /* stages: one after the other in each level */
+	int stored;	    /* intermediates in memory: neither states nor outputs */
+	int reductions;
+};
+struct sched_counts sched_count(const struct sched_plan *, int body);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
+/* Computed as part of the value that alone wants it: a term of its sum. */
+bool sched_is_part(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
@@ -81,6 +121,8 @@ struct sched {
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
+/* What a row of a body costs, in multiplications and additions; estimated. */
+double sched_operations(const struct sub_program *, const struct sub_body *);
 /* Parts of it: the order of dimensions (order.c), which tiles follow, and the rows of states (layout.c), which follow the
  * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);

@@ -10,8 +10,8 @@ static bool is_child(const struct sub_program *p, const struct sub_value *v, int
 	const struct sub_map *m = &v->map[1];
 	*state = from->which;
 	*slot = v->map[0].which;
-	return m->function == SUB_AFFINE && m->var == v->var[1] && m->scale == 1 && m->offset == 0 &&
-	       p->vars.at[m->var].extent == p->states.at[*state].shape[0];
+	return !v->fills && m->function == SUB_AFFINE && m->var == v->var[1] && m->scale == 1 &&
+	       m->offset == 0 && !m->scale2 && p->vars.at[m->var].extent == p->states.at[*state].shape[0];
 }
 
 /* Children from `next` on, joined in the order of their slots.  Puts how many there are so far. */

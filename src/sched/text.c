@@ -13,6 +13,15 @@ static const struct {
 #undef SCHED_DIRECTIVE
 };
 
+static const char *const planners[] = {
+#define SCHED_PLANNER(name, spelling, meaning) spelling,
+#include "sched/sched.def"
+#undef SCHED_PLANNER
+};
+
+static const char *const pays[] = {
+    [SCHED_PAYS_MEASURED] = "measured", [SCHED_PAYS_ALWAYS] = "always", [SCHED_PAYS_NEVER] = "never"};
+
 enum directive {
 #define SCHED_DIRECTIVE(name, spelling, arguments, meaning) SCHED_##name,
 #include "sched/sched.def"
@@ -70,10 +79,27 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 	}
 }
 
+static void print_fusion(const struct sched_fusion *f, struct str *s)
+{
+	str_printf(s, "%s %s", directives[SCHED_FUSE].spelling, planners[f->planner]);
+	str_printf(s, "%s%s\n", f->pays ? " " : "", f->pays ? pays[f->pays] : "");
+}
+
+/* The bodies, each with what its fusion comes to. */
+static void print_counts(const struct sched_plan *plan, struct str *s)
+{
+	for (size_t b = 0; b < plan->p->bodies.n; b++) {
+		struct sched_counts c = sched_count(plan, b);
+		str_printf(s, "# %s: %d groups in %d stages, %d reductions, %d intermediates stored\n",
+			   plan->p->bodies.at[b].name, c.groups, c.stages, c.reductions, c.stored);
+	}
+}
+
 void sched_print(const struct sched *sc, const struct sched_plan *plan, struct str *s)
 {
 	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name, sc->target->name,
 		   sc->target->lanes, sc->target->registers);
+	print_fusion(&plan->fusion, s);
 	str_printf(s, "%s %s\n", directives[SCHED_DYNAMIC_BATCH].spelling, sc->dynamic_batch ? "on" : "off");
 	str_printf(s, "%s %s\n", directives[SCHED_SPECIALIZE].spelling, sc->specialize_leaf ? "leaf" : "none");
 	if (sc->lanes > 1)
@@ -82,6 +108,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 		str_printf(s, "%s off\n", directives[SCHED_VECTORIZE].spelling);
 	str_printf(s, "%s %d\n", directives[SCHED_ACCUMULATORS].spelling, sc->accumulators);
 	print_layouts(sc, plan, s);
+	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);
 		print_tile(&sc->tiles.at[g], &plan->groups.at[g], s);
@@ -110,7 +137,7 @@ static bool refuse(struct line *l, int word, const char *why)
 			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments, "%s: %s",
 					l->word[0], why);
 	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at,
-			"directives are dynamic_batch, specialize, vectorize, layout, accumulators and tile", "'%s' is no directive", l->word[0]);
+			"directives are fuse, dynamic_batch, specialize, vectorize, layout, accumulators and tile", "'%s' is no directive", l->word[0]);
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
@@ -297,8 +324,44 @@ static bool read_layout(struct line *l, struct sched *s, const struct sched_plan
 	return (state && l->words == word) || read_order(l, word, order);
 }
 
+/* The place of a word in a table, or the table's size. */
+static int find_word(const struct line *l, int word, const char *const *table, int n)
+{
+	int i = 0;
+	while (i < n && !is(l, word, table[i]))
+		i++;
+	return i;
+}
+
+static bool read_fuse(struct line *l, struct sched_fusion *to)
+{
+	int planner = find_word(l, 1, planners, SCHED_PLANNERS), how = SCHED_PAYS_MEASURED;
+	enum { WAYS = sizeof pays / sizeof *pays };
+	if (planner == SCHED_PLANNERS)
+		return refuse(l, 1, "wrong argument");
+	if (l->words > 2 && planner != SCHED_GROW)
+		return refuse(l, 2, "only grow leaves anything open");
+	if (l->words > 2)
+		how = find_word(l, 2, pays, WAYS);
+	if (how == WAYS || l->words > 3)
+		return refuse(l, how == WAYS ? 2 : 3, "wrong argument");
+	*to = (struct sched_fusion){planner, how};
+	return true;
+}
+
+/* The plan is made: the directive can but repeat what it was made by. */
+static bool read_fuse_again(struct line *l, const struct sched_plan *plan)
+{
+	struct sched_fusion f;
+	if (!read_fuse(l, &f))
+		return false;
+	return memcmp(&f, &plan->fusion, sizeof f) == 0 || refuse(l, 1, "another line says otherwise");
+}
+
 static bool read_directive(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
+	if (is(l, 0, directives[SCHED_FUSE].spelling))
+		return read_fuse_again(l, plan);
 	if (is(l, 0, directives[SCHED_DYNAMIC_BATCH].spelling))
 		return read_choice(l, &s->dynamic_batch, "on", "off");
 	if (is(l, 0, directives[SCHED_SPECIALIZE].spelling))
@@ -314,17 +377,34 @@ static bool read_directive(struct line *l, struct sched *s, const struct sched_p
 	return refuse(l, 0, "");
 }
 
+/* The next line of a text, split; false after a diagnostic. */
+static bool next_line(struct line *l, const char **text, const char *end)
+{
+	const char *newline = memchr(*text, '\n', end - *text);
+	size_t n = (newline ? newline : end) - *text;
+	const char *from = *text;
+	l->at.line++;
+	*text += n + 1;
+	return split(l, from, n);
+}
+
+bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *text, size_t length, struct diags *diags)
+{
+	struct line l = {.diags = diags, .at = {.file = file}};
+	*f = (struct sched_fusion){SCHED_GROW, SCHED_PAYS_MEASURED};
+	for (const char *end = text + length; text < end;)
+		if (!next_line(&l, &text, end) ||
+		    (l.words && is(&l, 0, directives[SCHED_FUSE].spelling) && !read_fuse(&l, f)))
+			return false;
+	return true;
+}
+
 bool sched_read(struct sched *s, const struct sched_plan *plan, const char *file, const char *text, size_t length,
 		struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
-	for (const char *end = text + length; text < end;) {
-		const char *newline = memchr(text, '\n', end - text);
-		size_t n = (newline ? newline : end) - text;
-		l.at.line++;
-		if (!split(&l, text, n) || (l.words && !read_directive(&l, s, plan)))
+	for (const char *end = text + length; text < end;)
+		if (!next_line(&l, &text, end) || (l.words && !read_directive(&l, s, plan)))
 			return false;
-		text += n + 1;
-	}
 	return true;
 }

@@ -3,26 +3,7 @@
 
 #include <limits.h>
 
-enum {
-	RAGGED = 2,	    /* what an index over the edges of a node counts for */
-	TRANSCENDENTAL = 20 /* multiplications and additions that one is expanded to */
-};
-
-static int operations_of(enum sub_op op)
-{
-	switch (op) {
-	case SUB_EXP:
-	case SUB_LOG:
-	case SUB_SIGMOID:
-	case SUB_TANH:
-		return TRANSCENDENTAL;
-	case SUB_REC:
-	case SUB_SQRT:
-		return TRANSCENDENTAL / 4;
-	default:
-		return sub_class_of(op) != SUB_SOURCE && sub_class_of(op) != SUB_MOVE;
-	}
-}
+enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
 
 /* Elements of a value in one row. */
 static double row_elements(const struct sub_program *p, const struct sub_value *v)
@@ -41,7 +22,7 @@ static bool has_row(const struct sub_program *p, const struct sub_value *v)
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
 }
 
-static double operations_in(const struct sub_program *p, const struct sub_body *b)
+double sched_operations(const struct sub_program *p, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
 	double n = 0;
@@ -52,14 +33,14 @@ static double operations_in(const struct sub_program *p, const struct sub_body *
 		const struct sub_value *v = &p->values.at[i];
 		bool reduces = sub_class_of(v->op) == SUB_REDUCE;
 		if (live[i] && has_row(p, v))
-			n += operations_of(v->op) * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
+			n += sub_row_of(v->op)->weight * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
 	}
 	return n;
 }
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int body)
 {
-	double operations = operations_in(plan->p, &plan->p->bodies.at[body]);
+	double operations = sched_operations(plan->p, &plan->p->bodies.at[body]);
 	struct sched_work w = {1, operations < INT_MAX ? operations : INT_MAX};
 	for (size_t g = 0; g < plan->groups.n; g++)
 		if (plan->groups.at[g].body == body && s->tiles.at[g].nodes[0] > w.rows)

@@ -2,24 +2,27 @@
 #include "base/map.h"
 #include "subop/subop.h"
 
-static const struct {
-	const char *spelling;
-	int arity;
-	enum sub_class class;
-} ops[] = {
-#define SUB_OP(name, spelling, arity, class) {spelling, arity, SUB_##class},
+#include <math.h>
+
+static const struct sub_row rows[] = {
+#define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0},
+#define SUB_REDUCTION(name, spelling, combine, neutral) {spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_##combine, neutral},
 #include "subop/ops.def"
-#undef SUB_OP
 };
+
+const struct sub_row *sub_row_of(enum sub_op op)
+{
+	return &rows[op];
+}
 
 enum sub_class sub_class_of(enum sub_op op)
 {
-	return ops[op].class;
+	return rows[op].class;
 }
 
 const char *sub_spelling(enum sub_op op)
 {
-	return ops[op].spelling;
+	return rows[op].spelling;
 }
 
 static int new_var(struct sub_program *p, struct sub_var v)
@@ -59,6 +62,19 @@ int sub_dim(struct sub_program *p, int64_t extent, int ordinal)
 		dims += v->set == SUB_DIM;
 	}
 	return new_var(p, (struct sub_var){dim_name(p, dims), SUB_DIM, extent, ordinal});
+}
+
+int sub_row(struct sub_program *p, int64_t extent)
+{
+	int rows = 0;
+	for (size_t i = 0; i < p->vars.n; i++) {
+		if (p->vars.at[i].set == SUB_ROW && p->vars.at[i].extent == extent)
+			return i;
+		rows += p->vars.at[i].set == SUB_ROW;
+	}
+	struct str s = str_in(p->arena);
+	str_printf(&s, "r%d", rows);
+	return new_var(p, (struct sub_var){.name = s.text, .set = SUB_ROW, .extent = extent});
 }
 
 struct sub_use sub_as_is(const struct sub_program *p, sub_ref r)
@@ -133,9 +149,9 @@ static void copy_vars(struct sub_value *v, const struct sub_use *from)
 	memcpy(v->var, from->var, sizeof v->var);
 }
 
-static bool infer(const struct sub_program *p, struct sub_value *v)
+bool sub_infer(const struct sub_program *p, struct sub_value *v)
 {
-	switch (ops[v->op].class) {
+	switch (rows[v->op].class) {
 	case SUB_UNARY:
 		copy_vars(v, &v->arg[0]);
 		return true;
@@ -149,7 +165,131 @@ static bool infer(const struct sub_program *p, struct sub_value *v)
 	}
 }
 
+/* --- movement --- */
+
+int sub_joined_var(const struct sub_value *v, int argument)
+{
+	const struct sub_use *u = &v->arg[argument];
+	return u->var[u->vars - (v->vars - v->axis)];
+}
+
+static bool is_dim(const struct sub_program *p, int var)
+{
+	return p->vars.at[var].set == SUB_DIM;
+}
+
+static bool has_extent(const struct sub_program *p, int var)
+{
+	return is_dim(p, var) || p->vars.at[var].set == SUB_ROW;
+}
+
+/* Adds the range of scale*var. */
+static bool add_term(const struct sub_program *p, int var, int64_t scale, int64_t *least, int64_t *most)
+{
+	int64_t reach;
+	if (scale == 0)
+		return true;
+	if (!has_extent(p, var) || __builtin_mul_overflow(scale, p->vars.at[var].extent - 1, &reach))
+		return false;
+	int64_t *end = reach < 0 ? least : most;
+	return !__builtin_add_overflow(*end, reach, end);
+}
+
+bool sub_map_range(const struct sub_program *p, const struct sub_map *m, int64_t *least, int64_t *most)
+{
+	*least = *most = m->offset;
+	return m->function == SUB_AFFINE && add_term(p, m->var, m->var < 0 ? 0 : m->scale, least, most) &&
+	       add_term(p, m->var2, m->scale2, least, most);
+}
+
+bool sub_map_leaves(const struct sub_program *p, const struct sub_value *v, int i)
+{
+	const struct sub_var *dim = &p->vars.at[sub_at(p, v->arg[0].value)->var[i]];
+	int64_t least, most;
+	if (v->map[i].function != SUB_AFFINE || dim->set != SUB_DIM)
+		return false;
+	return !sub_map_range(p, &v->map[i], &least, &most) || least < 0 || most >= dim->extent;
+}
+
+static int leads_of(const struct sub_program *p, const int *var, int n)
+{
+	int leads = 0;
+	while (leads < n && !is_dim(p, var[leads]))
+		leads++;
+	return leads;
+}
+
+/* The next dimension's extent times `n`; 0 when there is none or the product is too large. */
+static int64_t times_extent(const struct sub_program *p, const int *var, int vars, int *at, int64_t n)
+{
+	return *at < vars && !__builtin_mul_overflow(n, p->vars.at[var[(*at)++]].extent, &n) ? n : 0;
+}
+
+int sub_reshape_pieces(const struct sub_program *p, const struct sub_value *v, struct sub_piece *pieces)
+{
+	const struct sub_value *from = sub_at(p, v->arg[0].value);
+	int i = leads_of(p, from->var, from->vars), j = leads_of(p, v->var, v->vars), n = 0;
+	while (i < from->vars || j < v->vars) {
+		struct sub_piece *piece = &pieces[n++];
+		*piece = (struct sub_piece){.first = i, .out_first = j};
+		int64_t a = i < from->vars ? times_extent(p, from->var, from->vars, &i, 1) : 1;
+		int64_t b = j < v->vars ? times_extent(p, v->var, v->vars, &j, 1) : 1;
+		while (a && b && a != b)
+			*(a < b ? &a : &b) = a < b ? times_extent(p, from->var, from->vars, &i, a)
+						   : times_extent(p, v->var, v->vars, &j, b);
+		if (!a || !b)
+			return -1;
+		piece->n = i - piece->first;
+		piece->out_n = j - piece->out_first;
+	}
+	return n;
+}
+
 /* --- hash-consing --- */
+
+/* Maps that are one function are one map. */
+static struct sub_map normal_map(struct sub_map m)
+{
+	if (m.function != SUB_AFFINE)
+		return (struct sub_map){.function = m.function, .which = m.which, .var = m.var};
+	m.which = 0;
+	if (m.var < 0)
+		m.scale = 0;
+	if (m.scale2 && m.scale && m.var2 == m.var)
+		m.scale += m.scale2, m.scale2 = 0;
+	if (m.scale2 && !m.scale)
+		m.var = m.var2, m.scale = m.scale2, m.scale2 = 0;
+	if (!m.scale)
+		m.var = -1;
+	if (!m.scale2)
+		m.var2 = 0;
+	return m;
+}
+
+/* The variable that stands first in the value comes first. */
+static void order_map(const struct sub_value *v, struct sub_map *m)
+{
+	for (int i = 0; m->scale2 && i < v->vars && v->var[i] != m->var; i++)
+		if (v->var[i] == m->var2) {
+			struct sub_map old = *m;
+			m->var = old.var2, m->scale = old.scale2;
+			m->var2 = old.var, m->scale2 = old.scale;
+			return;
+		}
+}
+
+/* How the argument of what is moved is named says nothing. */
+static void normalise_move(const struct sub_program *p, struct sub_value *v)
+{
+	if (v->op != SUB_ASSIGN && v->op != SUB_RESHAPE)
+		return;
+	if (v->arg[0].value.i && v->arg[0].value.i < p->values.n)
+		v->arg[0] = sub_as_is(p, v->arg[0].value);
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
+		v->map[i] = normal_map(v->map[i]);
+		order_map(v, &v->map[i]);
+	}
+}
 
 /* Unused array places must compare equal. */
 static void clear_unused(struct sub_value *v)
@@ -159,18 +299,28 @@ static void clear_unused(struct sub_value *v)
 	for (int a = 0; a < 2; a++)
 		for (int i = a < v->args ? v->arg[a].vars : 0; i < SUB_MAX_VARS; i++)
 			v->arg[a].var[i] = 0;
+	for (int i = v->op == SUB_ASSIGN ? v->arg[0].vars : 0; i < SUB_MAX_VARS; i++)
+		v->map[i] = (struct sub_map){0};
+	if (!v->fills)
+		v->fill = 0;
 }
 
 /* One number that stands for a value, field by field: structs have padding. */
 static unsigned long hash_value(const struct sub_value *v)
 {
-	int64_t head[] = {v->op, v->args, v->vars, v->which, v->reduced, v->axis};
+	int64_t head[] = {v->op, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
 	unsigned long h = hash_bytes(HASH_START, head, sizeof head);
 	h = hash_bytes(h, v->var, sizeof v->var);
 	h = hash_bytes(h, &v->constant, sizeof v->constant);
+	h = hash_bytes(h, &v->fill, sizeof v->fill);
 	for (int a = 0; a < v->args; a++) {
 		h = hash_bytes(h, &v->arg[a].value, sizeof v->arg[a].value);
 		h = hash_bytes(h, v->arg[a].var, sizeof v->arg[a].var);
+	}
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
+		const struct sub_map *m = &v->map[i];
+		int64_t map[] = {m->function, m->which, m->var, m->scale, m->offset, m->var2, m->scale2};
+		h = hash_bytes(h, map, sizeof map);
 	}
 	return h;
 }
@@ -178,7 +328,7 @@ static unsigned long hash_value(const struct sub_value *v)
 static bool same_map(const struct sub_map *a, const struct sub_map *b)
 {
 	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
-	       a->offset == b->offset;
+	       a->offset == b->offset && a->var2 == b->var2 && a->scale2 == b->scale2;
 }
 
 static bool same_use(const struct sub_use *a, const struct sub_use *b)
@@ -186,11 +336,13 @@ static bool same_use(const struct sub_use *a, const struct sub_use *b)
 	return a->value.i == b->value.i && a->vars == b->vars && memcmp(a->var, b->var, sizeof a->var) == 0;
 }
 
+/* Numbers are compared by their bits: 0 and -0 differ, a NaN equals itself. */
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
 	if (a->op != b->op || a->args != b->args || a->vars != b->vars || a->which != b->which ||
-	    a->reduced != b->reduced || a->axis != b->axis || memcmp(a->var, b->var, sizeof a->var) != 0 ||
-	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0)
+	    a->reduced != b->reduced || a->axis != b->axis || a->fills != b->fills ||
+	    memcmp(a->var, b->var, sizeof a->var) != 0 ||
+	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0 || memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < a->args; i++)
 		if (!same_use(&a->arg[i], &b->arg[i]))
@@ -227,7 +379,7 @@ static void print_use_vars(const struct sub_program *p, const struct sub_use *u,
 static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
-	str_printf(&s, "%s of [", ops[v->op].spelling);
+	str_printf(&s, "%s of [", rows[v->op].spelling);
 	print_use_vars(p, &v->arg[0], &s);
 	str_puts(&s, "] and [");
 	print_use_vars(p, &v->arg[1], &s);
@@ -238,9 +390,10 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
-	v.args = ops[v.op].arity;
-	if (!infer(p, &v))
-		return refuse(p, &v, d);
+	v.args = rows[v.op].arity;
+	if (!sub_infer(p, &v))
+		return d ? refuse(p, &v, d) : (sub_ref){0};
+	normalise_move(p, &v);
 	clear_unused(&v);
 	if (2 * p->values.n > p->table_size)
 		grow_table(p);

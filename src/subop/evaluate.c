@@ -1,14 +1,80 @@
-/* The oracle: every value of a body is computed whole, node by node, in binary64, with no cleverness at all. */
+/* The oracle: every value of a body is computed whole, node by node, with no cleverness at all, in the arithmetic that is
+ * asked for. */
 #include "subop/subop.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+/* --- arithmetic --- */
+
+/* A prime; products of what is below it fit in 64 bits. */
+static const uint64_t FIELD = (1ull << 31) - 1;
+
+static double larger(double a, double b)
+{
+	return a > b || a != a ? a : b;
+}
+
+static uint64_t power(uint64_t base, uint64_t exponent)
+{
+	uint64_t n = 1;
+	for (; exponent; exponent >>= 1, base = base * base % FIELD)
+		n = exponent & 1 ? n * base % FIELD : n;
+	return n;
+}
+
+/* Each operator twice: as a function of binary64, and of the field; `refused` is set where that has no meaning. */
+#define NO_FIELD (*refused = true, 0)
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
+	static double value_##name(double a, double b)                                                                 \
+	{                                                                                                              \
+		(void)a, (void)b;                                                                                      \
+		return value;                                                                                          \
+	}                                                                                                              \
+	static uint64_t field_##name(uint64_t a, uint64_t b, bool *refused)                                            \
+	{                                                                                                              \
+		(void)a, (void)b, (void)refused;                                                                       \
+		return (field) % FIELD;                                                                                \
+	}
+#include "subop/ops.def"
+
+static const struct {
+	double (*value)(double, double);
+	uint64_t (*field)(uint64_t, uint64_t, bool *refused);
+} functions[SUB_OPS] = {
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
+	[SUB_##name] = {value_##name, field_##name},
+#include "subop/ops.def"
+};
+
+double sub_compute(enum sub_op op, double a, double b)
+{
+	return functions[op].value(a, b);
+}
+
+/* A dyadic number in the field: there is an inverse of 2, so every finite one has a place. */
+static double enter_field(double x, bool *refused)
+{
+	int exponent;
+	if (!isfinite(x)) {
+		*refused = true;
+		return 0;
+	}
+	int64_t digits = ldexp(frexp(x, &exponent), 53);
+	uint64_t n = digits < 0 ? FIELD - -digits % FIELD : digits % FIELD;
+	exponent -= 53;
+	return n * power(exponent < 0 ? (FIELD + 1) / 2 : 2, abs(exponent)) % FIELD;
+}
 
 /* Leads are fixed while a node is evaluated, except the edge, which is a dimension of as many as the node has children. */
 struct evaluator {
+	enum sub_arithmetic arithmetic;
+	bool refused;
 	const struct sub_program *p;
 	const struct sub_forest *f;
 	const float *const *params;
 	double *const *states, *const *outputs;
+	double **folded; /* by parameter: what a body at binding gave */
 	int64_t node, input;
 	int64_t *env;      /* by variable: the index at hand */
 	double **tensor;   /* by value: the elements of this node */
@@ -16,10 +82,28 @@ struct evaluator {
 	struct arena *scratch;
 };
 
+/* A number from outside. */
+static double number(struct evaluator *v, double x)
+{
+	return v->arithmetic == SUB_FIELD      ? enter_field(x, &v->refused)
+	       : v->arithmetic == SUB_BINARY32 ? (float)x
+					       : x;
+}
+
+/* Rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2. */
+static double apply(struct evaluator *v, enum sub_op op, double a, double b)
+{
+	if (v->arithmetic == SUB_FIELD)
+		return functions[op].field(a, b, &v->refused);
+	double x = functions[op].value(a, b);
+	return v->arithmetic == SUB_BINARY32 ? (float)x : x;
+}
+
 static int64_t extent_of(const struct evaluator *v, int var)
 {
 	switch (v->p->vars.at[var].set) {
 	case SUB_DIM:
+	case SUB_ROW:
 		return v->p->vars.at[var].extent;
 	case SUB_EDGE:
 		return v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
@@ -52,27 +136,28 @@ static int64_t row_elements(const struct sub_tensor *t)
 }
 
 /* An element of any value: sources are read where they are, rows by the first index. */
-static double element(const struct evaluator *v, sub_ref r, const int64_t *index)
+static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 {
 	const struct sub_value *value = sub_at(v->p, r);
 	int64_t within = place(v, value, index);
 	switch (value->op) {
 	case SUB_CONST:
-		return value->constant;
+		return number(v, value->constant);
 	case SUB_PARAM:
-		return v->params[value->which][within];
+		return v->folded[value->which] ? v->folded[value->which][within]
+					       : number(v, v->params[value->which][within]);
 	case SUB_STATE:
 		return v->states[value->which][index[0] * row_elements(&v->p->states.at[value->which]) + within];
 	case SUB_VECTOR: {
 		const float *rows = v->f->data[value->which];
-		return rows[index[0] * row_elements(&v->p->inputs.at[value->which].row) + within];
+		return number(v, rows[index[0] * row_elements(&v->p->inputs.at[value->which].row) + within]);
 	}
 	default:
 		return v->tensor[r.i][within];
 	}
 }
 
-static double used(const struct evaluator *v, const struct sub_use *u)
+static double used(struct evaluator *v, const struct sub_use *u)
 {
 	int64_t index[SUB_MAX_VARS];
 	for (int i = 0; i < u->vars; i++)
@@ -94,32 +179,48 @@ static int64_t mapped(const struct evaluator *v, const struct sub_map *m)
 	case SUB_TOKEN:
 		return ((const int32_t *)f->data[m->which])[at];
 	default:
-		return m->scale * at + m->offset;
+		return m->scale * at + (m->scale2 ? m->scale2 * v->env[m->var2] : 0) + m->offset;
 	}
 }
 
-static double assigned(const struct evaluator *v, const struct sub_value *value)
+static double assigned(struct evaluator *v, const struct sub_value *value)
 {
+	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
 	int64_t index[SUB_MAX_VARS];
-	for (int i = 0; i < value->arg[0].vars; i++)
+	for (int i = 0; i < from->vars; i++) {
 		index[i] = mapped(v, &value->map[i]);
+		if (value->fills && v->p->vars.at[from->var[i]].set == SUB_DIM &&
+		    (index[i] < 0 || index[i] >= extent_of(v, from->var[i])))
+			return number(v, value->fill);
+	}
 	return element(v, value->arg[0].value, index);
 }
 
-static double larger(double a, double b)
+/* The element at the same place in row-major order. */
+static double reshaped(struct evaluator *v, const struct sub_value *value)
 {
-	return a > b || a != a ? a : b;
+	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
+	int64_t index[SUB_MAX_VARS], at = 0;
+	for (int i = 0; i < value->vars; i++)
+		if (v->p->vars.at[value->var[i]].set == SUB_DIM)
+			at = at * extent_of(v, value->var[i]) + v->env[value->var[i]];
+		else
+			index[i] = v->env[value->var[i]];
+	for (int i = from->vars; i-- > 0;)
+		if (v->p->vars.at[from->var[i]].set == SUB_DIM) {
+			index[i] = at % extent_of(v, from->var[i]);
+			at /= extent_of(v, from->var[i]);
+		}
+	return element(v, value->arg[0].value, index);
 }
 
 static double reduced(struct evaluator *v, const struct sub_value *value)
 {
-	bool sum = value->op == SUB_SUM;
-	double total = sum ? 0 : -INFINITY;
+	const struct sub_row *row = sub_row_of(value->op);
+	double total = number(v, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
-	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++) {
-		double x = used(v, &value->arg[0]);
-		total = sum ? total + x : larger(total, x);
-	}
+	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
+		total = apply(v, row->combine, total, used(v, &value->arg[0]));
 	return total;
 }
 
@@ -129,7 +230,7 @@ static double joined(struct evaluator *v, const struct sub_value *value)
 	int64_t at = v->env[value->var[value->axis]];
 	for (int a = 0;; a++) {
 		const struct sub_use *u = &value->arg[a];
-		int var = u->var[u->vars - (value->vars - value->axis)];
+		int var = sub_joined_var(value, a);
 		int64_t extent = extent_of(v, var), saved = v->env[var];
 		if (a == 0 && at >= extent) {
 			at -= extent;
@@ -144,37 +245,17 @@ static double joined(struct evaluator *v, const struct sub_value *value)
 
 static double computed(struct evaluator *v, const struct sub_value *value)
 {
-	double a = value->op == SUB_ASSIGN || value->op == SUB_COND || sub_class_of(value->op) == SUB_REDUCE
-		       ? 0
-		       : used(v, &value->arg[0]);
 	switch (value->op) {
-	case SUB_NEG:
-		return -a;
-	case SUB_REC:
-		return 1 / a;
-	case SUB_EXP:
-		return exp(a);
-	case SUB_LOG:
-		return log(a);
-	case SUB_SQRT:
-		return sqrt(a);
-	case SUB_SIGMOID:
-		return 1 / (1 + exp(-a));
-	case SUB_TANH:
-		return tanh(a);
-	case SUB_ADD:
-		return a + used(v, &value->arg[1]);
-	case SUB_MULTIPLY:
-		return a * used(v, &value->arg[1]);
-	case SUB_SMAX:
-		return larger(a, used(v, &value->arg[1]));
-	case SUB_SUM:
-	case SUB_MAX:
-		return reduced(v, value);
+	case SUB_ASSIGN:
+		return assigned(v, value);
 	case SUB_COND:
 		return joined(v, value);
+	case SUB_RESHAPE:
+		return reshaped(v, value);
 	default:
-		return assigned(v, value);
+		if (sub_class_of(value->op) == SUB_REDUCE)
+			return reduced(v, value);
+		return apply(v, value->op, used(v, &value->arg[0]), value->args > 1 ? used(v, &value->arg[1]) : 0);
 	}
 }
 
@@ -238,16 +319,28 @@ static void evaluate_body(struct evaluator *v, const struct sub_body *b, const b
 		store(v, &b->stores.at[i], row);
 }
 
+/* The body's one value becomes a parameter, whole. */
+static void evaluate_constant(struct evaluator *v, const struct sub_body *b, const bool *live)
+{
+	const struct sub_store *s = &b->stores.at[0];
+	for (uint32_t i = 1; i <= s->value.value.i; i++)
+		if (live[i] && sub_class_of(v->p->values.at[i].op) != SUB_SOURCE)
+			evaluate_value(v, i);
+	v->folded[s->which] = v->tensor[s->value.value.i];
+	v->tensor[s->value.value.i] = NULL;
+	v->capacity[s->value.value.i] = 0;
+}
+
 static bool applies(const struct evaluator *v, const struct sub_body *b)
 {
 	bool leaf = v->f->child_begin[v->node] == v->f->child_begin[v->node + 1];
 	return b->domain == SUB_EVERY_NODE || b->domain == (leaf ? SUB_LEAF : SUB_INNER);
 }
 
-void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const float *const *params,
-		  double *const *states, double *const *outputs, struct arena *scratch)
+bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p, const struct sub_forest *f,
+		     const float *const *params, double *const *states, double *const *outputs, struct arena *scratch)
 {
-	struct evaluator v = {.p = p, .f = f, .params = params, .states = states, .outputs = outputs, .scratch = scratch};
+	struct evaluator v = {.arithmetic = arithmetic, .p = p, .f = f, .params = params, .states = states, .outputs = outputs, .scratch = scratch};
 	v.env = ARENA_ARRAY(scratch, int64_t, p->vars.n);
 	v.tensor = ARENA_ARRAY(scratch, double *, p->values.n);
 	v.capacity = ARENA_ARRAY(scratch, size_t, p->values.n);
@@ -256,14 +349,25 @@ void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const
 		live[b] = ARENA_ARRAY(scratch, bool, p->values.n);
 		sub_mark_live(p, &p->bodies.at[b], live[b]);
 	}
+	v.folded = ARENA_ARRAY(scratch, double *, p->params.n);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		if (p->bodies.at[b].domain == SUB_AT_BINDING)
+			evaluate_constant(&v, &p->bodies.at[b], live[b]);
 	for (int64_t i = 0; i < f->nodes; i++) {
 		v.node = f->order[i];
 		for (size_t b = 0; b < p->bodies.n; b++)
-			if (p->bodies.at[b].domain != SUB_EVERY_INPUT && applies(&v, &p->bodies.at[b]))
+			if (applies(&v, &p->bodies.at[b]))
 				evaluate_body(&v, &p->bodies.at[b], live[b], v.node);
 	}
 	for (v.input = 0; v.input < f->inputs; v.input++)
 		for (size_t b = 0; b < p->bodies.n; b++)
 			if (p->bodies.at[b].domain == SUB_EVERY_INPUT)
 				evaluate_body(&v, &p->bodies.at[b], live[b], v.input);
+	return !v.refused;
+}
+
+void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const float *const *params,
+		  double *const *states, double *const *outputs, struct arena *scratch)
+{
+	sub_evaluate_in(SUB_BINARY64, p, f, params, states, outputs, scratch);
 }

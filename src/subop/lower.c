@@ -1,4 +1,4 @@
-/* From operators to sub-operators.  Every operator of ra/ops.def has one function here; the node becomes an index
+/* From operators to sub-operators.  Every row of ra/ops.def names a function of this file; the node becomes an index
  * variable: n for bodies that run over nodes, t for read-outs that run over inputs. */
 #include "subop/subop.h"
 
@@ -90,10 +90,10 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 
 /* --- elementwise --- */
 
-static const enum sub_op same_op[RA_OPS] = {
-    [RA_NEG] = SUB_NEG,	  [RA_EXP] = SUB_EXP,	      [RA_LOG] = SUB_LOG,   [RA_SQRT] = SUB_SQRT,	 [RA_SIGMOID] = SUB_SIGMOID,
-    [RA_TANH] = SUB_TANH, [RA_ADD] = SUB_ADD,	      [RA_SUB] = SUB_ADD,   [RA_MUL] = SUB_MULTIPLY, [RA_DIV] = SUB_MULTIPLY,
-    [RA_MAXIMUM] = SUB_SMAX, [RA_SUM] = SUB_SUM,      [RA_MAX] = SUB_MAX,   [RA_CHILD_SUM] = SUB_SUM, [RA_CHILD_MAX] = SUB_MAX,
+/* The sub-operator that ra/ops.def names. */
+static const enum sub_op sub_of[RA_OPS] = {
+#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = SUB_##sub,
+#include "ra/ops.def"
 };
 
 static sub_ref unary(struct lowering *l, enum sub_op op, sub_ref r)
@@ -103,13 +103,13 @@ static sub_ref unary(struct lowering *l, enum sub_op op, sub_ref r)
 
 static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 {
-	return unary(l, same_op[n->op], argument(l, n, 0));
+	return unary(l, sub_of[n->op], argument(l, n, 0));
 }
 
 static sub_ref elementwise(struct lowering *l, const struct ra_node *n, sub_ref second)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
-	struct sub_value v = {.op = same_op[n->op],
+	struct sub_value v = {.op = sub_of[n->op],
 			      .arg = {use_under(l, argument(l, n, 0), vars, rank), use_under(l, second, vars, rank)}};
 	return sub_add(l->p, v, l->diags);
 }
@@ -244,7 +244,7 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
 	struct sub_value v = {
-	    .op = same_op[n->op], .arg = {use_under(l, argument(l, n, 0), under, from->rank)}, .reduced = k};
+	    .op = sub_of[n->op], .arg = {use_under(l, argument(l, n, 0), under, from->rank)}, .reduced = k};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -266,7 +266,7 @@ static sub_ref per_edge(struct lowering *l, sub_ref r)
 static sub_ref lower_over_children(struct lowering *l, const struct ra_node *n)
 {
 	sub_ref r = per_edge(l, argument(l, n, 0));
-	struct sub_value v = {.op = same_op[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = l->p->edge};
+	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = l->p->edge};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -325,16 +325,9 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 
 /* --- the table, bodies --- */
 
-static lower_op *const lower_table[RA_OPS] = {
-    [RA_CONST] = lower_const,	  [RA_ZERO] = lower_zero,	      [RA_EXTENT] = lower_extent,
-    [RA_PARAM] = lower_param,	  [RA_INPUT] = lower_input,	      [RA_LOOKUP] = lower_lookup,
-    [RA_STATE] = lower_state,	  [RA_CHILD] = lower_child,	      [RA_NEG] = lower_unary,
-    [RA_ADD] = lower_binary,	  [RA_SUB] = lower_sub,		      [RA_MUL] = lower_binary,
-    [RA_DIV] = lower_div,	  [RA_MATMUL] = lower_matmul,	      [RA_MAXIMUM] = lower_binary,
-    [RA_EXP] = lower_unary,	  [RA_LOG] = lower_unary,	      [RA_SQRT] = lower_unary,
-    [RA_SIGMOID] = lower_unary,	  [RA_TANH] = lower_unary,	      [RA_SUM] = lower_reduce,
-    [RA_MAX] = lower_reduce,	  [RA_SLICE] = lower_slice,	      [RA_CONCAT] = lower_concat,
-    [RA_TRANSPOSE] = lower_transpose, [RA_CHILD_SUM] = lower_over_children, [RA_CHILD_MAX] = lower_over_children,
+static lower_op *const ways[RA_OPS] = {
+#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = lower_##way,
+#include "ra/ops.def"
 };
 
 /* What follows goes down from a result to its sources by recursion, and must not run out of stack. */
@@ -367,7 +360,7 @@ static bool lower_graph(struct lowering *l, bool *wanted)
 		depth[i] = depth_of(&m->nodes.at[i], depth);
 		if (depth[i] > MAX_DEPTH)
 			return refuse_depth(l, &m->nodes.at[i]);
-		l->values[i] = lower_table[m->nodes.at[i].op](l, &m->nodes.at[i]);
+		l->values[i] = ways[m->nodes.at[i].op](l, &m->nodes.at[i]);
 		if (!l->values[i].i)
 			return false;
 	}

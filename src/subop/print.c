@@ -11,15 +11,26 @@ static void print_vars(const struct sub_program *p, const int *var, int n, struc
 	str_puts(s, "]");
 }
 
+static void print_term(const struct sub_program *p, int var, int64_t scale, bool first, struct str *s)
+{
+	if (scale == -1)
+		str_puts(s, "-");
+	else if (!first && scale > 0)
+		str_puts(s, "+");
+	if (scale != 1 && scale != -1)
+		str_printf(s, "%" PRId64 "*", scale);
+	str_puts(s, p->vars.at[var].name);
+}
+
 static void print_affine(const struct sub_program *p, const struct sub_map *m, struct str *s)
 {
 	if (m->var < 0) {
 		str_printf(s, "%" PRId64, m->offset);
 		return;
 	}
-	if (m->scale != 1)
-		str_printf(s, "%" PRId64 "*", m->scale);
-	str_puts(s, p->vars.at[m->var].name);
+	print_term(p, m->var, m->scale, true, s);
+	if (m->scale2)
+		print_term(p, m->var2, m->scale2, false, s);
 	if (m->offset)
 		str_printf(s, "%+" PRId64, m->offset);
 }
@@ -53,8 +64,7 @@ static const char *source_name(const struct sub_program *p, const struct sub_val
 				    : p->inputs.at[v->which].name;
 }
 
-/* A value's own name: that of a source, the number of a constant, %N of all else. */
-static void print_name(const struct sub_program *p, sub_ref r, struct str *s)
+void sub_print_name(const struct sub_program *p, sub_ref r, struct str *s)
 {
 	const struct sub_value *v = sub_at(p, r);
 	if (v->op == SUB_CONST)
@@ -67,9 +77,19 @@ static void print_name(const struct sub_program *p, sub_ref r, struct str *s)
 
 static void print_use(const struct sub_program *p, const struct sub_use *u, struct str *s)
 {
-	print_name(p, u->value, s);
+	sub_print_name(p, u->value, s);
 	if (sub_at(p, u->value)->op != SUB_CONST)
 		print_vars(p, u->var, u->vars, s);
+}
+
+void sub_print_moved(const struct sub_program *p, const struct sub_value *v, sub_ref from, struct str *s)
+{
+	sub_print_name(p, from, s);
+	for (int i = 0; i < v->arg[0].vars; i++) {
+		str_puts(s, i ? "," : "[");
+		print_map(p, &v->map[i], s);
+	}
+	str_puts(s, v->arg[0].vars ? "]" : "");
 }
 
 static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
@@ -84,16 +104,14 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 		str_printf(s, "_%s", p->vars.at[v->var[v->axis]].name);
 	for (int a = 0; a < v->args; a++) {
 		str_puts(s, a ? ", " : " ");
-		if (v->op != SUB_ASSIGN) {
+		if (v->op == SUB_ASSIGN)
+			sub_print_moved(p, v, v->arg[0].value, s);
+		else
 			print_use(p, &v->arg[a], s);
-			continue;
-		}
-		print_name(p, v->arg[0].value, s);
-		for (int i = 0; i < v->arg[0].vars; i++) {
-			str_puts(s, i ? "," : "[");
-			print_map(p, &v->map[i], s);
-		}
-		str_puts(s, v->arg[0].vars ? "]" : "");
+	}
+	if (v->fills) {
+		str_puts(s, " fill ");
+		str_double(s, v->fill);
 	}
 	str_puts(s, "\n");
 }
@@ -112,6 +130,9 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 	for (size_t i = 0; i < p->vars.n; i++)
 		if (p->vars.at[i].set == SUB_DIM)
 			str_printf(s, ", %s: %" PRId64, p->vars.at[i].name, p->vars.at[i].extent);
+	for (size_t i = 0; i < p->vars.n; i++)
+		if (p->vars.at[i].set == SUB_ROW)
+			str_printf(s, ", %s: row of %" PRId64, p->vars.at[i].name, p->vars.at[i].extent);
 	str_puts(s, "\n");
 	for (size_t i = 0; i < p->inputs.n; i++)
 		if (p->inputs.at[i].token)
@@ -119,7 +140,7 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 		else
 			print_tensor("input", &p->inputs.at[i].row, s);
 	for (size_t i = 0; i < p->params.n; i++)
-		print_tensor("param", &p->params.at[i], s);
+		print_tensor(p->params.at[i].folded ? "folded" : "param", &p->params.at[i], s);
 	for (size_t i = 0; i < p->states.n; i++)
 		print_tensor("state", &p->states.at[i], s);
 	for (size_t i = 0; i < p->outputs.n; i++)
@@ -128,11 +149,15 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 
 static void print_store(const struct sub_program *p, const struct sub_store *st, const char *lead, struct str *s)
 {
-	const char *name = sub_store_tensor(p, st)->name;
-	str_printf(s, "  store %s[%s", name, lead);
-	for (int i = 0; i < st->value.vars; i++)
-		if (p->vars.at[st->value.var[i]].set == SUB_DIM)
-			str_printf(s, ",%s", p->vars.at[st->value.var[i]].name);
+	str_printf(s, "  store %s[%s", sub_store_tensor(p, st)->name, lead);
+	const char *comma = *lead ? "," : "";
+	for (int i = 0; i < st->value.vars; i++) {
+		const struct sub_var *var = &p->vars.at[st->value.var[i]];
+		if (var->set != SUB_DIM && var->set != SUB_ROW)
+			continue;
+		str_printf(s, "%s%s", comma, var->name);
+		comma = ",";
+	}
 	str_puts(s, "] = ");
 	print_use(p, &st->value, s);
 	str_puts(s, "\n");
@@ -140,15 +165,23 @@ static void print_store(const struct sub_program *p, const struct sub_store *st,
 
 static void print_body(const struct sub_program *p, const struct sub_body *b, struct str *s)
 {
-	static const char *const domains[] = {"[n without children]", "[n with children]", "[n]", "[t]"};
+	static const struct {
+		const char *rows, *lead;
+	} domains[] = {
+	    [SUB_LEAF] = {"[n without children]", "n"},
+	    [SUB_INNER] = {"[n with children]", "n"},
+	    [SUB_EVERY_NODE] = {"[n]", "n"},
+	    [SUB_EVERY_INPUT] = {"[t]", "t"},
+	    [SUB_AT_BINDING] = {"at binding", ""},
+	};
 	bool *live = ARENA_ARRAY(s->arena, bool, p->values.n);
-	str_printf(s, "\n%s %s\n", b->name, domains[b->domain]);
+	str_printf(s, "\n%s %s\n", b->name, domains[b->domain].rows);
 	sub_mark_live(p, b, live);
 	for (uint32_t i = 1; i < p->values.n; i++)
 		if (live[i] && sub_class_of(p->values.at[i].op) != SUB_SOURCE)
 			print_value(p, (sub_ref){i}, s);
 	for (size_t i = 0; i < b->stores.n; i++)
-		print_store(p, &b->stores.at[i], b->domain == SUB_EVERY_INPUT ? "t" : "n", s);
+		print_store(p, &b->stores.at[i], domains[b->domain].lead, s);
 }
 
 void sub_print(const struct sub_program *p, struct str *s)

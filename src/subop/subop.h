@@ -14,29 +14,41 @@
 #include "base/vec.h"
 #include "ra/ra.h"
 
-enum { SUB_MAX_VARS = 6 };
+enum { SUB_MAX_VARS = 8 };
 
 enum sub_op {
-#define SUB_OP(name, spelling, arity, class) SUB_##name,
+#define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
 #include "subop/ops.def"
-#undef SUB_OP
 	SUB_OPS
 };
 
 enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE };
+enum sub_price { SUB_CHEAP, SUB_DEAR };
+
+/* What ops.def says of an operator. */
+struct sub_row {
+	const char *spelling;
+	int arity;
+	enum sub_class class;
+	int weight;
+	enum sub_price price;
+	enum sub_op combine; /* REDUCE: by this operator */
+	double neutral;      /* REDUCE: from here */
+};
 
 /* Index sets.  In a value's variables they stand in this order. */
 enum sub_set {
 	SUB_NODE,  /* the nodes that the body runs over */
 	SUB_INPUT, /* the inputs of the minibatch */
+	SUB_ROW,   /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
 	SUB_EDGE,  /* the child edges of the node before it: ragged */
-	SUB_DIM    /* 0 .. extent-1 */
+	SUB_DIM	   /* 0 .. extent-1 */
 };
 
 struct sub_var {
 	const char *name;
 	enum sub_set set;
-	int64_t extent; /* DIM */
+	int64_t extent; /* DIM, ROW */
 	int ordinal;    /* which of the variables with this extent */
 };
 
@@ -52,17 +64,20 @@ struct sub_use {
 
 /* How a source's dimension is reached from an output variable. */
 enum sub_function {
-	SUB_AFFINE,     /* scale*var + offset; without a variable (var -1): offset */
+	SUB_AFFINE,     /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
 	SUB_CHILD,      /* the node in child slot `which` of node var */
 	SUB_EDGE_CHILD, /* the child that edge var leads to */
 	SUB_ROOT,       /* the root of input var */
 	SUB_TOKEN       /* input `which` of node var */
 };
 
+/* Two variables stand in the order of the value's own; scale2 0 = there is one at most. */
 struct sub_map {
 	enum sub_function function;
 	int which, var;
 	int64_t scale, offset;
+	int var2;
+	int64_t scale2;
 };
 
 struct sub_value {
@@ -75,18 +90,28 @@ struct sub_value {
 	int reduced;                 /* REDUCE: the variable */
 	int axis;                    /* COND: position in var */
 	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
+	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
+	double fill;
 };
 
-enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT };
+enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT, SUB_TO_PARAM };
 
 /* A result of a body. */
 struct sub_store {
 	enum sub_target to;
 	int which;
-	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them */
+	struct sub_use value; /* named by the target's own dimensions, the lead variable not among them; of a
+				 parameter the first dimension is the lead */
 };
 
-enum sub_domain { SUB_LEAF, SUB_INNER, SUB_EVERY_NODE, SUB_EVERY_INPUT };
+enum sub_domain {
+	SUB_LEAF,
+	SUB_INNER,
+	SUB_EVERY_NODE,
+	SUB_EVERY_INPUT,
+	SUB_AT_BINDING /* when weights are bound: over the rows of one folded parameter, or once when it has
+			  none */
+};
 
 struct sub_body {
 	const char *name;
@@ -96,8 +121,9 @@ struct sub_body {
 
 struct sub_tensor {
 	const char *name;
-	int rank, var[RA_MAX_RANK]; /* the canonical variable of each dimension */
-	int64_t shape[RA_MAX_RANK];
+	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
+	int64_t shape[TENSOR_MAX_RANK];
+	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
 };
 
 struct sub_input {
@@ -134,7 +160,9 @@ static inline const struct sub_value *sub_at(const struct sub_program *p, sub_re
 
 static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
 {
-	return s->to == SUB_TO_OUTPUT ? &p->outputs.at[s->which].row : &p->states.at[s->which];
+	return s->to == SUB_TO_OUTPUT  ? &p->outputs.at[s->which].row
+	       : s->to == SUB_TO_PARAM ? &p->params.at[s->which]
+				       : &p->states.at[s->which];
 }
 
 /* --- building --- */
@@ -142,13 +170,32 @@ static inline const struct sub_tensor *sub_store_tensor(const struct sub_program
 void sub_init(struct sub_program *, struct arena *, const char *name);
 /* The ordinal-th variable of this extent. */
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
+/* The variable of rows of this extent. */
+int sub_row(struct sub_program *, int64_t extent);
 /* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
- * arguments order their variables in contradictory ways, or there are too many. */
+ * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
+ * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
+/* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
+bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
+const struct sub_row *sub_row_of(enum sub_op);
 enum sub_class sub_class_of(enum sub_op);
 const char *sub_spelling(enum sub_op);
+/* The variable of a COND's argument along the joined axis. */
+int sub_joined_var(const struct sub_value *, int argument);
+/* The least and the largest index that an affine map of DIM variables reaches; false when it is no such map or they do
+ * not fit in 64 bits. */
+bool sub_map_range(const struct sub_program *, const struct sub_map *, int64_t *least, int64_t *most);
+/* Whether the i-th map of an ASSIGN may leave its dimension. */
+bool sub_map_leaves(const struct sub_program *, const struct sub_value *, int i);
+/* A RESHAPE in pieces: dimensions first..first+n-1 of the argument hold the elements of out_first..out_first+out_n-1 of the
+ * value, none of fewer dimensions would.  Leads stand before the first piece. */
+struct sub_piece {
+	int first, n, out_first, out_n;
+};
+int sub_reshape_pieces(const struct sub_program *, const struct sub_value *, struct sub_piece *pieces);
 
 /* --- the room's work --- */
 
@@ -173,6 +220,17 @@ struct sub_options {
 	int64_t table_bytes; /* most that the tables of one binding may take together */
 };
 
+/* Of a family, as families.def has it; NULL past the last. */
+const char *sub_family_spelling(int family);
+const char *sub_family_meaning(int family);
+/* Which families run, as a text: "all", "none", or their names with commas between.  Names alone are the only ones that run;
+ * after "-" come those that do not: "tables,constants", "-tables,-constants".  `off` is set to the others.  False after a
+ * diagnostic. */
+bool sub_families_read(const char *text, unsigned *off, struct diags *);
+/* "exact", "reassociate", "fast"; NULL past the last.  Reading is false after a diagnostic. */
+const char *sub_math_spelling(int math);
+bool sub_math_read(const char *text, enum sub_math *, struct diags *);
+
 /* One application of a rule. */
 struct sub_change {
 	const char *rule;
@@ -188,16 +246,30 @@ struct sub_trace {
 	VEC(const char *) notes; /* what was decided: tables that were made, or were too large, and their bytes */
 };
 
+/* What rewriting took, for tests: time is proportional to the attempts. */
+struct sub_effort {
+	long attempts, applications; /* of rules */
+	int sweeps;
+};
+
 /* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */
-void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
-/* Moves what depends on weights alone, and is worth it, into a body of its own that runs when weights are bound; its
- * results are parameters for the others. */
+struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *,
+			       struct sub_trace *);
+/* The derivation, a rule after another. */
+void sub_print_trace(const struct sub_trace *, struct str *);
+/* Moves what depends on weights alone, and is worth it, into bodies that run when weights are bound, in their
+ * order, before all others; their results are parameters for those that follow.  Into an empty program, as
+ * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
 void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
 
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
 	       struct diags *);
 void sub_print(const struct sub_program *, struct str *);
+/* A value's own name: that of a source, the number of a constant, %N of all else; what an assign reads, as it would from
+ * this value. */
+void sub_print_name(const struct sub_program *, sub_ref, struct str *);
+void sub_print_moved(const struct sub_program *, const struct sub_value *assign, sub_ref from, struct str *);
 /* Re-infers everything; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
 /* Marks the values that a body needs; `live` has values.n entries. */
@@ -213,9 +285,22 @@ struct sub_forest {
 	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements] */
 };
 
+/* An elementwise operator in binary64. */
+double sub_compute(enum sub_op, double a, double b);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] are binary32. */
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,
 		  double *const *states, double *const *outputs, struct arena *scratch);
+
+/* What numbers are.  All are held in doubles. */
+enum sub_arithmetic {
+	SUB_BINARY64,
+	SUB_BINARY32, /* every operation is rounded to binary32 */
+	SUB_FIELD     /* modulo the prime 2^31 - 1: what is rational, exactly; a half is the inverse of 2 */
+};
+/* The same in another arithmetic.  False, and results are undefined, when the field has no meaning for an operator or a
+ * constant. */
+bool sub_evaluate_in(enum sub_arithmetic, const struct sub_program *, const struct sub_forest *, const float *const *params,
+		     double *const *states, double *const *outputs, struct arena *scratch);
 
 #endif

@@ -22,11 +22,12 @@ __attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint
 			 v->p->name, value, text);
 }
 
-/* Two names for one dimension must have one range. */
+/* Two names for one dimension must have one range; a row is a dimension of what it is read from. */
 static bool same_range(const struct sub_program *p, int a, int b)
 {
 	const struct sub_var *x = &p->vars.at[a], *y = &p->vars.at[b];
-	return x->set == y->set && (x->set != SUB_DIM || x->extent == y->extent);
+	bool fixed = x->set == SUB_DIM || x->set == SUB_ROW;
+	return fixed ? (y->set == SUB_DIM || y->set == SUB_ROW) && x->extent == y->extent : x->set == y->set;
 }
 
 static void check_use(struct verifier *v, uint32_t at, const struct sub_use *u)
@@ -53,16 +54,6 @@ static void check_distinct(struct verifier *v, uint32_t at, const int *var, int 
 				fault(v, at, "variable %s stands twice", v->p->vars.at[var[i]].name);
 }
 
-static void check_affine(struct verifier *v, uint32_t at, const struct sub_map *m, const struct sub_var *dim)
-{
-	if (m->var < 0 || dim->set != SUB_DIM)
-		return;
-	const struct sub_var *var = &v->p->vars.at[m->var];
-	int64_t last = m->scale * (var->extent - 1) + m->offset;
-	if (var->set == SUB_DIM && (m->offset < 0 || last < 0 || last >= dim->extent))
-		fault(v, at, "an index runs outside its dimension");
-}
-
 static bool has_var(const struct sub_value *v, int var)
 {
 	for (int i = 0; i < v->vars; i++)
@@ -71,15 +62,52 @@ static bool has_var(const struct sub_value *v, int var)
 	return false;
 }
 
+/* Only functions of the structure lead from row to row. */
+static bool is_identity(const struct sub_program *p, const struct sub_map *m, int var)
+{
+	return m->var >= 0 && same_range(p, m->var, var) && m->scale == 1 && m->offset == 0 && m->scale2 == 0;
+}
+
+static void check_affine(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
+{
+	const struct sub_map *m = &value->map[i];
+	int var = sub_at(v->p, value->arg[0].value)->var[i];
+	int64_t least, most;
+	if (v->p->vars.at[var].set != SUB_DIM) {
+		if (!is_identity(v->p, m, var))
+			fault(v, at, "a row is reached by arithmetic");
+	} else if (!sub_map_range(v->p, m, &least, &most)) {
+		fault(v, at, "an index has no range");
+	} else if (!value->fills && sub_map_leaves(v->p, value, i)) {
+		fault(v, at, "an index runs outside its dimension");
+	}
+}
+
 static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
-	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
 	for (int i = 0; i < value->arg[0].vars; i++) {
-		if (value->map[i].var >= 0 && !has_var(value, value->map[i].var))
+		const struct sub_map *m = &value->map[i];
+		if ((m->var >= 0 && !has_var(value, m->var)) || (m->scale2 && !has_var(value, m->var2)))
 			fault(v, at, "a map uses a variable that the value does not have");
-		else if (value->map[i].function == SUB_AFFINE)
-			check_affine(v, at, &value->map[i], &v->p->vars.at[from->var[i]]);
+		else if (m->function == SUB_AFFINE)
+			check_affine(v, at, value, i);
+		else if (m->scale2)
+			fault(v, at, "a function of two variables");
 	}
+}
+
+static void check_reshape(struct verifier *v, uint32_t at, const struct sub_value *value)
+{
+	const struct sub_value *from = sub_at(v->p, value->arg[0].value);
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	for (int i = 0; i < value->vars || i < from->vars; i++) {
+		bool lead = i < value->vars && v->p->vars.at[value->var[i]].set != SUB_DIM;
+		bool other = i < from->vars && v->p->vars.at[from->var[i]].set != SUB_DIM;
+		if (lead != other || (lead && !same_range(v->p, value->var[i], from->var[i])))
+			fault(v, at, "the rows are not those of the argument");
+	}
+	if (v->ok && sub_reshape_pieces(v->p, value, pieces) < 0)
+		fault(v, at, "the numbers of elements differ");
 }
 
 static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *value)
@@ -130,6 +158,8 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_maps(v, at, value);
 	else if (value->op == SUB_COND)
 		check_cond(v, at, value);
+	else if (value->op == SUB_RESHAPE)
+		check_reshape(v, at, value);
 	else if (sub_class_of(value->op) != SUB_SOURCE)
 		check_inference(v, at, value);
 }

@@ -401,7 +401,7 @@ static void make_key(struct key_of *k, const char *model, int64_t d, const struc
 /* Whether two programs share a key. */
 static bool share(const char *model, int64_t d, struct compile_options o)
 {
-	struct compile_options usual = {0, "llvm", "native", NULL, NULL};
+	struct compile_options usual = {.backend = "llvm", .target = "native"};
 	struct key_of a, b;
 	make_key(&a, tiny_model, 2, &usual);
 	make_key(&b, model, d, &o);
@@ -411,7 +411,7 @@ static bool share(const char *model, int64_t d, struct compile_options o)
 	return same;
 }
 
-static const struct compile_options usual = {0, "llvm", "native", NULL, NULL};
+static const struct compile_options usual = {.backend = "llvm", .target = "native"};
 
 static void test_keys(void)
 {
@@ -424,6 +424,17 @@ static void test_keys(void)
 	tap_ok(!share(tiny_model, 3, o), "other sizes have another");
 	o.at = COMPILE_AT_ROOT;
 	tap_ok(!share(tiny_model, 2, o), "outputs at other places have another");
+	o = usual;
+	o.math = "reassociate", o.rules = "all", o.table_bytes = 64 << 20;
+	tap_ok(share(tiny_model, 2, o), "what is done when nothing is said is the same when it is said");
+	o.math = "exact";
+	tap_ok(!share(tiny_model, 2, o), "stricter arithmetic has another");
+	o = usual;
+	o.rules = "-tables";
+	tap_ok(!share(tiny_model, 2, o), "other rules have another");
+	o = usual;
+	o.table_bytes = 1;
+	tap_ok(!share(tiny_model, 2, o), "another budget for tables has another");
 	o = usual;
 	o.target = target_find("native")->name;
 	tap_ok(!share(tiny_model, 2, o), "a target by name has another than this machine");

@@ -24,6 +24,8 @@ usage "an option without its argument" run model.ra trees.ptb --weights
 usage "an argument for an option that takes none" run model.ra trees.ptb --timing=yes
 usage "a format that does not exist" run model.ra trees.ptb --format xml
 usage "a place that does not exist" run model.ra trees.ptb --at leaves
+usage "tables of no bytes" run model.ra trees.ptb --table-bytes 0
+usage "arithmetic for a command that does not compile" init --math exact
 usage "minibatches of nothing" run model.ra trees.ptb --batch 0
 usage "minibatches of a word" run model.ra trees.ptb --batch many
 usage "threads of nothing" run model.ra trees.ptb --threads 0
@@ -44,6 +46,16 @@ usage "words to check without a vocabulary" check "$here/tiny.ra" "$tmp/trees" -
 run "$here/tiny.ra" "$tmp/trees" --target pdp11
 refused 2 "--target is native|generic|avx2|avx512" "a target that does not exist"
 
+run "$here/tiny.ra" "$tmp/trees" --math sloppy
+refused 2 "exact, reassociate, fast" "arithmetic that does not exist"
+run "$here/tiny.ra" "$tmp/trees" --rules golden
+refused 2 "there is no family of rules 'golden'" "a family that does not exist is named"
+case $err in *"all, none, neutral, commutative, "*"tables"*) tap_ok 0 "those that do are told" ;; *) tap_ok 1 "those that do are told" ;; esac
+for rules in all none -tables,-geometric neutral,tables; do
+	run "$here/tiny.ra" "$tmp/trees" --rules $rules --math exact --table-bytes 1000
+	tap_is "$status,$(echo "$out" | wc -l)" "0,6" "rules may be $rules"
+done
+
 # meant WORD HINT
 meant()
 {
@@ -59,7 +71,7 @@ esp --version
 tap_is "$status,$out" "0,espalier 0.1.0" "the version is told"
 esp help
 case $status,$out in 0,*init*check*run*dump*explain-error*help*"Exit status"*) tap_ok 0 "help lists the commands" ;; *) tap_ok 1 "help lists the commands" ;; esac
-for command in init check run dump explain-error help; do
+for command in init check run dump explain explain-error help; do
 	esp help $command
 	told=$out
 	case $status,$out in 0,"usage: espalier $command"*--help*Example:*) tap_ok 0 "help explains $command" ;; *) tap_ok 1 "help explains $command" ;; esac

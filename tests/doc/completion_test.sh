@@ -24,7 +24,7 @@ completion=$(cd "$completion" && pwd)
 esp help
 tap_is "$(offered "")" "$(echo "$out" | sed -n 's/^  \([a-z-]*\) .*/\1/p' | { cat; echo --version; echo --help; } | sort | paste -sd ' ')" \
 	"bash: all commands are offered"
-tap_is "$(offered ex)" "explain-error" "bash: a command is completed"
+tap_is "$(offered ex)" "explain explain-error" "bash: commands are completed"
 tap_is "$(offered run --form)" "--format" "bash: an option is completed"
 tap_is "$(offered check --form)" "" "bash: an option of another command is not"
 tap_is "$(offered run --format "")" "json text" "bash: the words of a choice are offered"

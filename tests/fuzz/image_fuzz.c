@@ -20,7 +20,7 @@ static const char *const models[] = {
     "output top = softmax(m) at root\n",
     "model pairs\nstructure tree(left, right)\ninput word : token\nparam E[V, D], L[D, D], R[D, D], "
     "b[D]\nstate h[D]\n"
-    "leaf:\n h = E[word]\ninner:\n h = tanh(L @ left.h + R @ right.h + b)\n"
+    "leaf:\n h = E[word]\ninner:\n h = tanh(sigmoid(L) @ left.h + R @ right.h + b * b)\n"
     "output o = softmax(h) labels \"a\", \"b\", \"c\"\n",
 };
 static const int64_t sizes[] = {3, 3, 3};
@@ -191,6 +191,7 @@ static bool touch(void *self, int kernel, const struct image_frame *frame, int64
 		  struct diags *d)
 {
 	const struct image *image = self;
+	bool binding = !frame->sizes[IMAGE_NODES]; /* there are no structures */
 	(void)kernel, (void)begin, (void)end, (void)d;
 	for (int i = 0; i < image->buffers; i++) {
 		const struct image_buffer *b = &image->buffer[i];
@@ -198,7 +199,7 @@ static bool touch(void *self, int kernel, const struct image_frame *frame, int64
 		bool own = b->kind <= IMAGE_VECTOR;
 		int64_t n = frame->sizes[b->rows] * (own ? b->row_elements : 1) + begins;
 		volatile int32_t *at = frame->buffers[i];
-		if (!n)
+		if (!n || (b->at_binding ? !binding : binding && b->kind != IMAGE_WEIGHT))
 			continue;
 		int32_t first = at[0], last = at[n - 1];
 		if (own) {

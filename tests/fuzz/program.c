@@ -132,7 +132,7 @@ bool fuzz_run_program(struct fuzz *f, const struct image *image, struct fuzz_res
 	struct rt_source source = {read_weight, (void *)image};
 	if (results)
 		*results = (struct fuzz_results){0};
-	if (!rt_bind(&binding, &f->allocator, image, &source, &f->diags))
+	if (!rt_bind(&binding, &f->allocator, image, &source, NULL, &f->diags))
 		return false;
 	bool ok = run(f, image, &binding, results);
 	rt_binding_free(&binding);

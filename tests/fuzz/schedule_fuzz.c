@@ -38,7 +38,7 @@ static void make_plan(void)
 	sub_init(&fixed.program, &fixed.arena, "gated");
 	if (!m || !sub_lower(&fixed.program, m, sizes, &options, &fixed.diags))
 		abort();
-	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program);
+	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program, target_find("avx2"), &(struct sched_fusion){0});
 }
 
 /* The plan, with the run's own arena for what is made from it. */

@@ -82,7 +82,8 @@ static void rewriting(void)
 static struct ilir_range range_of(struct bench *b, ilir_expr e, struct ilir_range of_v)
 {
 	struct ilir_range of_var[8] = {{0, 0}, ILIR_UNBOUNDED, ILIR_UNBOUNDED, of_v}, r;
-	ilir_range_of(b->m, e, of_var, &r);
+	struct ilir_known known = {of_var, NULL};
+	ilir_range_of(b->m, e, &known, &r);
 	return r;
 }
 
@@ -130,7 +131,7 @@ static void note_access(const struct ilir_module *m, const struct ilir_access *a
 {
 	struct noted *n = context;
 	struct ilir_range r;
-	ilir_range_of(m, a->index[0], a->of_var, &r);
+	ilir_range_of(m, a->index[0], a->known, &r);
 	str_printf(&n->s, "%s%s %d..%d; ", a->load.i ? "" : "=", ilir_buffer_at(m, a->buffer)->name,
 		   (int)r.low, (int)r.high);
 }

@@ -24,8 +24,9 @@ static const struct {
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
 };
-enum { MODELS = sizeof models / sizeof *models };
+enum { MODELS = sizeof models / sizeof *models, FOLDING = MODELS - 1 }; /* the last has constants */
 
 /* --- one file --- */
 
@@ -113,7 +114,7 @@ static bool runs_alike(struct test_run *compiled, struct reader *read)
 	make_forest(&forest, &compiled->image, 4, 30);
 	again.bound = image_code_load(&read->image.blob, &allocator_default, "again", &again.image.code,
 				      &again.diags) &&
-		      rt_bind(&again.binding, &allocator_default, &again.image, &source, &again.diags);
+		      rt_bind(&again.binding, &allocator_default, &again.image, &source, NULL, &again.diags);
 	again.open =
 	    again.bound && rt_session_init(&again.session, &allocator_default, &again.image, &again.diags);
 	bool ok =
@@ -145,7 +146,7 @@ static bool has_interface(const struct image *image, const struct ra_model *m, c
 
 static bool compile_model(struct test_model *t, struct test_run *r, int i)
 {
-	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native"};
 	return load_model(t, models[i].path, models[i].sizes) && start_run(r, t, &o);
 }
 
@@ -245,8 +246,16 @@ static bool read_capped(void *context, int param, int64_t first, int64_t count, 
 	return read_weight(context, param, first, count, to, d);
 }
 
+/* Kernels are not to be trusted: what runs at binding does nothing. */
+static bool do_nothing(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+		       struct diags *d)
+{
+	(void)self, (void)kernel, (void)frame, (void)begin, (void)end, (void)d;
+	return true;
+}
+
 /* Everything that is done with an image before it runs. */
-static void use(const struct image *image)
+static void use(struct image *image)
 {
 	struct rt_binding binding;
 	struct rt_session session;
@@ -254,7 +263,8 @@ static void use(const struct image *image)
 	struct image_code code;
 	struct diags d;
 	diags_init(&d, &allocator_default);
-	if (rt_bind(&binding, &capped, image, &source, &d))
+	image->code.call = do_nothing;
+	if (rt_bind(&binding, &capped, image, &source, NULL, &d))
 		rt_binding_free(&binding);
 	if (rt_session_init(&session, &capped, image, &d))
 		rt_session_free(&session);
@@ -319,6 +329,7 @@ struct bending {
 	struct image_state *state;
 	struct image_step *step;
 	int64_t *kernel;
+	struct image_fold *fold;
 	struct image_input *input;
 	struct tensor_info *param;
 };
@@ -506,11 +517,81 @@ static void odd_alignment(struct bending *b)
 	b->image.blob.alignment = 24;
 }
 
-static const struct {
+/* These want an image that folds. */
+
+static struct image_fold *first_with_rows(const struct bending *b)
+{
+	int i = 0;
+	while (!b->fold[i].tensor.rank)
+		i++;
+	return &b->fold[i];
+}
+
+static void no_place(struct bending *b)
+{
+	b->fold->recipe = b->image.recipes;
+}
+
+static void foreign_place(struct bending *b)
+{
+	b->fold->recipe = !b->fold->recipe;
+}
+
+static void place_in_blocks(struct bending *b)
+{
+	b->recipe[first_with_rows(b)->recipe].dim[0].stride = 2;
+}
+
+static void small_place(struct bending *b)
+{
+	first_with_rows(b)->tensor.shape[0] += 100;
+}
+
+static void huge_fold(struct bending *b)
+{
+	b->fold->tensor.rank = 3;
+	b->fold->tensor.shape[0] = b->fold->tensor.shape[1] = b->fold->tensor.shape[2] = INT32_MAX;
+}
+
+static void fold_without_step(struct bending *b)
+{
+	b->step->domain = IMAGE_DOMAIN_ONCE;
+}
+
+static void step_without_fold(struct bending *b)
+{
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_BINDING;
+}
+
+static void foreign_fold(struct bending *b)
+{
+	b->source->param = b->image.params + b->image.folds;
+}
+
+static void state_at_binding(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].at_binding = true;
+}
+
+struct bent {
 	const char *what;
 	void (*bend)(struct bending *);
 	const char *says;
-} bendings[] = {
+};
+
+static const struct bent fold_bendings[] = {
+    {"a folded parameter that lies nowhere", no_place, "no place of its own"},
+    {"a folded parameter in another one's place", foreign_place, "no place of its own"},
+    {"a place with gaps", place_in_blocks, "no place of its own"},
+    {"a place that is too small", small_place, "parameter"},
+    {"a folded parameter too large to count", huge_fold, "does not fit 64 bits"},
+    {"a folded parameter without a step", fold_without_step, "no step that computes it"},
+    {"a step at binding behind others", step_without_fold, "are not the first"},
+    {"a recipe of a folded parameter that is not there", foreign_fold, "parameter that there is not"},
+    {"a state that belongs to a binding", state_at_binding, "cannot belong to a binding"},
+};
+
+static const struct bent bendings[] = {
     {"a recipe of a parameter that is not there", foreign_param, "parameter that there is not"},
     {"a recipe past the end of its parameter", leaves_param, "leaves its parameter"},
     {"a recipe that begins behind its end", begins_late, "leaves its parameter"},
@@ -557,6 +638,7 @@ static struct bending copy_image(struct arena *a, const struct image *image)
 	OWN(output, image->outputs);
 	OWN(state, image->states);
 	OWN(step, image->steps);
+	OWN(fold, image->folds);
 	OWN(input, image->inputs);
 	OWN(param, image->params);
 	b.source = arena_copy(a, image->recipe->source, image->recipe->sources * sizeof *b.source);
@@ -566,15 +648,15 @@ static struct bending copy_image(struct arena *a, const struct image *image)
 	return b;
 }
 
-static void test_bendings(struct arena *a, const struct image *image)
+static void test_bendings(struct arena *a, const struct image *image, const struct bent *bent, size_t n)
 {
-	for (size_t i = 0; i < sizeof bendings / sizeof *bendings; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct bending b = copy_image(a, image);
 		struct reader r;
-		bendings[i].bend(&b);
+		bent[i].bend(&b);
 		struct file f = write_image(&b.image);
 		read_image(&r, &f);
-		tap_ok(says(&r, bendings[i].says), "refused: %s", bendings[i].what);
+		tap_ok(says(&r, bent[i].says), "refused: %s", bent[i].what);
 		free_reader(&r);
 		free(f.bytes);
 	}
@@ -593,7 +675,22 @@ static void test_damage(void)
 	test_version(&f);
 	test_words(&f);
 	test_random(&f);
-	test_bendings(&r.arena, &r.image);
+	test_bendings(&r.arena, &r.image, bendings, sizeof bendings / sizeof *bendings);
+	free(f.bytes);
+	end_run(&r);
+	free_model(&t);
+}
+
+static void test_folds(void)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	if (!tap_ok(compile_model(&t, &r, FOLDING) && r.image.folds > 2, "a model with constants to damage"))
+		return;
+	r.image.key = "key";
+	struct file f = write_image(&r.image);
+	test_random(&f);
+	test_bendings(&r.arena, &r.image, fold_bendings, sizeof fold_bendings / sizeof *fold_bendings);
 	free(f.bytes);
 	end_run(&r);
 	free_model(&t);
@@ -609,6 +706,7 @@ int main(void)
 		for (int i = 0; i < MODELS; i++)
 			test_round_trip(i);
 		test_damage();
+		test_folds();
 	}
 	diags_free(&d);
 	return tap_done();

@@ -35,7 +35,7 @@ static bool compiles(const char *link, int length, bool *refused)
 	struct test_model t = {0};
 	struct image image;
 	jmp_buf jump;
-	struct compile_options o = {0, "interpreter", "avx2", NULL, NULL};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
 	*refused = false;
 	if (!load_text(&t, "chain", text, write_chain(link, length), "D=9"))
 		return false;

@@ -21,6 +21,8 @@ static const struct {
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
+    {"tests/models/constants.ra", "V=20 D=33 X=100 L=130"},
     {"tools/init/tree.ra", "D=9 E=6 V=30"},
     {"tools/init/sequence.ra", "D=7 E=5 V=30 C=3"},
     {"tools/init/dag.ra", "D=10 E=6 C=4"},
@@ -31,7 +33,7 @@ static const struct {
 static void test_passes(struct setting *s, const char *name)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct compile_options o = {0, "interpreter", "avx2", NULL, ilir_pass_at(i)->name};
+		struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		tap_ok(agrees(s, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
 }
@@ -39,7 +41,7 @@ static void test_passes(struct setting *s, const char *name)
 static void test_targets(struct setting *s, const char *name)
 {
 	for (int i = 0; target_at(i); i++) {
-		struct compile_options o = {0, "interpreter", target_at(i)->name, NULL, NULL};
+		struct compile_options o = {.backend = "interpreter", .target = target_at(i)->name};
 		tap_ok(agrees(s, &o), "%s: interpreted for %s", name, o.target);
 		o.backend = "llvm";
 		if (target_runs_here(target_at(i)))
@@ -47,7 +49,7 @@ static void test_targets(struct setting *s, const char *name)
 		else
 			tap_skip("this machine cannot run it", "%s: compiled for %s", name, o.target);
 	}
-	struct compile_options native = {0, "llvm", "native", NULL, NULL};
+	struct compile_options native = {.backend = "llvm", .target = "native"};
 	tap_ok(agrees(s, &native), "%s: compiled for this machine", name);
 }
 
@@ -56,7 +58,7 @@ static void test_schedules(struct setting *s, const char *name)
 	static const char *const schedules[] = {"dynamic_batch off\n", "specialize none\n",
 						"specialize none\ndynamic_batch off\nvectorize off", "vectorize 4 # lanes"};
 	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
-		struct compile_options o = {0, "interpreter", "avx2", schedules[i], NULL};
+		struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
 		tap_ok(agrees(s, &o), "%s: interpreted, schedule %zu", name, i);
 		o.backend = "llvm";
 		o.target = "native";
@@ -68,7 +70,7 @@ static void test_schedules(struct setting *s, const char *name)
 static void test_alone(struct setting *s, const char *name)
 {
 	struct test_run all, one;
-	struct compile_options o = {0, "llvm", "native", NULL, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native"};
 	const struct lin_forest *f = &s->forest.minibatch.forest;
 	bool same = start_run(&all, s->model, &o) && run_forest(&all, &s->forest.minibatch) && start_run(&one, s->model, &o);
 	for (int64_t i = 0; same && i < f->inputs; i++) {
@@ -107,7 +109,7 @@ static void test_model(const char *path, const char *sizes)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {0, "interpreter", "avx2", NULL, "infer_bounds"};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s", strrchr(path, '/') + 1, sizes);
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))

@@ -204,7 +204,7 @@ static inline bool start_run(struct test_run *r, const struct test_model *t, con
 		return false;
 	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image))
 		return print_diags(&r->diags), false;
-	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, &r->diags);
+	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, NULL, &r->diags);
 	r->open = r->bound && rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
 	print_diags(&r->diags);
 	return r->open;

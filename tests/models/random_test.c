@@ -87,10 +87,11 @@ static bool has_dims(const char *line)
 }
 
 /* A schedule for the groups that stand in the printed one. */
-static void make_schedule(struct text *t, const char *printed, bool tree)
+static void make_schedule(struct text *t, const char *fuse, const char *printed, bool tree)
 {
 	static const char *const lanes[] = {"4", "8", "16", "off", "8"};
 	t->n = 0;
+	put(t, "%s", fuse);
 	put(t, "dynamic_batch %s\n", random_below(3) ? "on" : "off");
 	put(t, "specialize %s\n", random_below(3) ? "leaf" : "none");
 	put(t, "vectorize %s\n", lanes[random_below(5)]);
@@ -102,20 +103,22 @@ static void make_schedule(struct text *t, const char *printed, bool tree)
 			put_layout(t, line + 7, tree);
 }
 
-static void check_schedules(struct subject *s, int n, bool compile)
+/* Schedules of a plan that is made as the directive `fuse` says, the first as it is chosen. */
+static void check_schedules(struct subject *s, const char *fuse, int n, bool compile)
 {
 	static struct text schedule;
-	struct compile_options o = {0, "interpreter", "avx2", NULL, NULL};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = fuse};
 	struct arena a;
 	jmp_buf jump;
 	arena_init(&a, &allocator_default);
 	struct str printed = str_in(&a);
+	check(s, o);
 	if (!arena_guard(&a, &jump) &&
 	    compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed))
 		for (int i = 0; i < n; i++) {
-			make_schedule(&schedule, str_text(&printed), s->model.model->structure.kind != RA_DAG);
-			o = (struct compile_options){0, "interpreter", i % 2 ? "avx512" : "generic",
-						     schedule.at, NULL};
+			make_schedule(&schedule, fuse, str_text(&printed), s->model.model->structure.kind != RA_DAG);
+			o = (struct compile_options){
+			    .backend = "interpreter", .target = i % 2 ? "avx512" : "generic", .schedule = schedule.at};
 			check(s, o);
 			o.backend = "llvm", o.target = "native";
 			if (compile)
@@ -129,14 +132,17 @@ static void check_schedules(struct subject *s, int n, bool compile)
 static void check_ways(struct subject *s, bool compile)
 {
 	for (int i = 1; ilir_pass_at(i); i++)
-		check(s, (struct compile_options){0, "interpreter", "avx2", NULL, ilir_pass_at(i)->name});
-	check(s, (struct compile_options){0, "interpreter", "avx512", NULL, NULL});
-	check(s, (struct compile_options){0, "interpreter", "generic", NULL, NULL});
+		check(s, (struct compile_options){.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
+	check(s, (struct compile_options){.backend = "interpreter", .target = "avx512"});
+	check(s, (struct compile_options){.backend = "interpreter", .target = "generic"});
 	if (compile) {
-		check(s, (struct compile_options){0, "llvm", "native", NULL, NULL});
-		check(s, (struct compile_options){0, "llvm", "generic", NULL, NULL});
+		check(s, (struct compile_options){.backend = "llvm", .target = "native"});
+		check(s, (struct compile_options){.backend = "llvm", .target = "generic"});
 	}
-	check_schedules(s, SCHEDULES, compile);
+	static const char *const planners[] = {"", "fuse grow always\n", "fuse grow never\n",
+					       "fuse greedy\n", "fuse none\n"};
+	for (int i = 0; i < 5; i++)
+		check_schedules(s, planners[i], i ? 1 : SCHEDULES, compile);
 }
 
 /* What has become infinite or huge is no test of anything. */
@@ -150,7 +156,7 @@ static bool tame(const struct setting *s)
 
 static void check_run(struct subject *s, bool compile)
 {
-	struct compile_options o = {0, "interpreter", "avx2", NULL, "infer_bounds"};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	struct setting *at = &s->setting;
 	struct test_run r;
 	double worst;

@@ -16,7 +16,7 @@ static bool has_llvm(void)
 
 static void compare(struct setting *s, const struct test_run *r, const char *name)
 {
-	struct compile_options compiled = {0, "llvm", "native", NULL, NULL};
+	struct compile_options compiled = {.backend = "llvm", .target = "native"};
 	double worst;
 	s->expected = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
 	bool near = near_oracle(s, &r->session.order, 5e-5, &worst);
@@ -33,7 +33,7 @@ static void test_text(const char *name, const char *text, const char *sizes)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {0, "interpreter", "native", NULL, NULL};
+	struct compile_options o = {.backend = "interpreter", .target = "native"};
 	random_state = 11;
 	if (!tap_ok(load_text(&t, name, text, strlen(text), sizes) && start_run(&r, &t, &o), "%s: lowered",
 		    name))

@@ -19,6 +19,7 @@ static const struct {
     {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
 };
 
 enum { MAX_THREADS = 4, RUNS = 5 };
@@ -57,7 +58,7 @@ static void test_model(const char *path, const char *sizes, const char *schedule
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {0, "llvm", "native", schedule, NULL};
+	struct compile_options o = {.backend = "llvm", .target = "native", .schedule = schedule};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s%s", strrchr(path, '/') + 1, sizes, schedule ? ", scheduled" : "");
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))

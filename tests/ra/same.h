@@ -16,9 +16,8 @@ static inline bool same_dim(const struct ra_dim *a, const struct ra_dim *b)
 static inline int arity(enum ra_op op)
 {
 	static const int arities[] = {
-#define RA_OP(name, arity, spelling) arity,
+#define RA_OP(name, arity, spelling, function, way, sub) arity,
 #include "ra/ops.def"
-#undef RA_OP
 	};
 	return arities[op];
 }

@@ -129,7 +129,7 @@ static void test_cases(void)
 	struct rt_binding b;
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
-	tap_ok(rt_bind(&b, &dirty, &image, &(struct rt_source){read_param, NULL}, &diags),
+	tap_ok(rt_bind(&b, &dirty, &image, &(struct rt_source){read_param, NULL}, NULL, &diags),
 	       "weights are packed");
 	bool aligned = true;
 	for (int i = 0; i < CASES; i++) {
@@ -151,7 +151,7 @@ static void test_unused(void)
 	struct diags diags;
 	memset(reads, 0, sizeof reads);
 	diags_init(&diags, &allocator_default);
-	tap_ok(rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, &diags) &&
+	tap_ok(rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, NULL, &diags) &&
 		   reads[2] == 1 && reads[0] + reads[1] + reads[3] == 0,
 	       "a parameter that no recipe uses is not read");
 	rt_binding_free(&b);
@@ -163,15 +163,17 @@ static void test_failures(void)
 	struct rt_binding b;
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
-	tap_ok(!rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, &(int){1}}, &diags) &&
+	tap_ok(!rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, &(int){1}}, NULL,
+			&diags) &&
 		   diags.n == 1 && diags.at[0].id == DIAG_CANNOT_READ && !b.packed,
 	       "a read that fails fails the binding");
 	diags_free(&diags);
 	const struct image_recipe vast = {2, 1, {{0, INT64_MAX / 4, 1}, {1, 7, 1}}, whole};
 	image = image_of(&vast, 1);
-	tap_ok(!rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, &diags) &&
-		   diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY,
-	       "a size that overflows is out of memory");
+	tap_ok(
+	    !rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, NULL, &diags) &&
+		diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY,
+	    "a size that overflows is out of memory");
 	diags_free(&diags);
 }
 
@@ -194,7 +196,7 @@ static void test_memory(void)
 		struct rt_binding b;
 		struct diags diags;
 		diags_init(&diags, &allocator_default);
-		ok = rt_bind(&b, &a, &image, &(struct rt_source){read_param, NULL}, &diags);
+		ok = rt_bind(&b, &a, &image, &(struct rt_source){read_param, NULL}, NULL, &diags);
 		right &= ok || (diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY);
 		diags_free(&diags);
 		rt_binding_free(&b);

@@ -161,7 +161,8 @@ static const struct image tree_image = {
 
 static float weight = 1;
 static float *packed[] = {&weight};
-static const struct rt_binding tree_binding = {&allocator_default, &tree_image, packed};
+static const struct rt_binding tree_binding = {
+    .allocator = &allocator_default, .image = &tree_image, .packed = packed};
 
 static int32_t words[8] = {10, 20, -1, 30, -1, 40, 50, -1};
 static const float values[24] = {1, 0, 0, 0, 2, 0, 7, 0, 0, 0, 0, 4, 9, 0, 0, 1, 1, 1, 2, 2, 2, 5, 0, 0};

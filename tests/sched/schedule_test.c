@@ -17,10 +17,13 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	memset(p, 0, sizeof *p);
 	if (!load_model(&p->model, path, sizes))
 		return false;
+	struct sub_program written;
+	sub_init(&written, &p->model.arena, "test");
 	sub_init(&p->program, &p->model.arena, "test");
-	if (!sub_lower(&p->program, p->model.model, p->model.sizes, &options, &p->model.diags))
+	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
-	sched_make_plan(&p->plan, &p->model.arena, &p->program);
+	sub_fold(&p->program, &written, &options, NULL);
+	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));
 	return true;
 }
@@ -33,8 +36,8 @@ static int intermediates(const struct planned *p)
 		const struct sched_group *group = &p->plan.groups.at[g];
 		for (size_t t = 0; t < group->targets.n; t++) {
 			bool result = false;
-			const struct sub_body *b = group->body < 0 ? NULL : &p->program.bodies.at[group->body];
-			for (size_t i = 0; b && i < b->stores.n; i++)
+			const struct sub_body *b = &p->program.bodies.at[group->body];
+			for (size_t i = 0; i < b->stores.n; i++)
 				result |= b->stores.at[i].value.value.i == group->targets.at[t].i;
 			n += !result;
 		}
@@ -75,8 +78,9 @@ static void test_plans(void)
 	free_model(&p.model);
 
 	ok = make(&p, "tests/models/mixed.ra", "D=11 X=5");
-	tap_ok(ok && find_group(&p, "constants.0") && !find_group(&p, "constants.0")->rows,
-	       "a product of parameters is computed once, before the nodes");
+	tap_ok(ok && find_group(&p, "fold0.0") && find_group(&p, "fold0.0")->rows &&
+		   !find_group(&p, "constants.0"),
+	       "a product of parameters is computed at binding, over its rows");
 	free_model(&p.model);
 }
 

@@ -44,8 +44,9 @@ static LLVMValueRef narrow(struct emitter *e, LLVMValueRef v, enum ilir_dtype va
 
 /* --- promises --- */
 
-/* Two facts that LLVM cannot see, as metadata of loads and stores: a buffer that no kernel writes always
- * gives the same, and different buffers are different memory. */
+/* Two facts that LLVM cannot see, as metadata of loads and stores: a buffer that is not written by the
+ * kernels that read it always gives the same, and different buffers are different memory.  Weights are of the
+ * first kind, though a kernel at binding computes some of them: stores there are promised nothing. */
 struct jit_promises {
 	unsigned invariant, alias_scope, noalias; /* kinds of metadata */
 	LLVMValueRef nothing;
@@ -55,6 +56,12 @@ struct jit_promises {
 static bool is_written(const struct ilir_buffer_decl *b)
 {
 	return b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT;
+}
+
+/* A weight that lies as it is: a kernel at binding may fill it. */
+static bool is_filled(const struct ilir_buffer_decl *b)
+{
+	return b->kind == IMAGE_WEIGHT && !b->recipe;
 }
 
 static unsigned metadata_kind(const struct emitter *e, const char *name)
@@ -119,7 +126,7 @@ static void promise(struct emitter *e, ilir_buffer b, LLVMValueRef access)
 	if (p->own[b.i]) {
 		LLVMSetMetadata(access, p->alias_scope, p->own[b.i]);
 		LLVMSetMetadata(access, p->noalias, p->others[b.i]);
-	} else {
+	} else if (!LLVMIsAStoreInst(access)) {
 		LLVMSetMetadata(access, p->invariant, p->nothing);
 	}
 }
@@ -420,7 +427,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 		jit_refuse(e, t, vector_problem);
 	else if (b->kind == ILIR_REGISTER)
 		store_register(e, s, &p);
-	else if (!is_written(b))
+	else if (!is_written(b) && !is_filled(b))
 		jit_refuse(e, t, written_problem);
 	else if (has_inner_rows(b))
 		jit_refuse(e, t, rows_problem);

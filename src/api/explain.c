@@ -1,0 +1,329 @@
+/* What rewriting made of a program: the model is lowered and planned twice, as it was written and as the
+ * options have it, and the two are counted side by side. */
+#include "api/explain.h"
+
+#include <math.h>
+
+const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
+    [EXPLAIN_SUB_OPS] = {"sub-ops", "sub_ops", "sub-operators of the body"},
+    [EXPLAIN_REDUCTIONS] = {"reductions", "reductions", "of these, sums and maxima"},
+    [EXPLAIN_OPERATIONS] = {"operations", "operations",
+			    "multiplications and additions for one node, estimated; at binding for all"},
+    [EXPLAIN_BYTES] =
+	{"bytes", "bytes",
+	 "read and written for one node alone: states, inputs, rows of tables, intermediates, results"},
+    [EXPLAIN_WEIGHTS] = {"weights", "weight_bytes", "bytes of weights that the nodes of a level share"},
+    [EXPLAIN_GROUPS] = {"groups", "groups", "loop nests"},
+    [EXPLAIN_BARRIERS] = {"barriers", "barriers", "of a level: times that threads wait for each other"},
+    [EXPLAIN_STORED] = {"stored", "stored", "intermediates that go through memory"},
+};
+
+/* --- counting --- */
+
+enum { FLOAT_BYTES = 4, RAGGED = 2 /* what an index over the children of a node counts for */ };
+
+/* Bytes of a value in one row; at binding the rows are all of them. */
+static double row_bytes(const struct sub_program *p, const struct sub_value *v)
+{
+	double n = FLOAT_BYTES;
+	for (int i = 0; i < v->vars; i++) {
+		const struct sub_var *var = &p->vars.at[v->var[i]];
+		bool fixed = var->set == SUB_DIM || var->set == SUB_ROW;
+		n *= fixed ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
+	}
+	return n;
+}
+
+/* How many rows a body runs over that are known. */
+static double rows_of(const struct sub_program *p, const struct sub_body *b)
+{
+	const struct sub_value *v = sub_at(p, b->stores.at[0].value.value);
+	const struct sub_var *lead = v->vars ? &p->vars.at[v->var[0]] : NULL;
+	return lead && lead->set == SUB_ROW ? lead->extent : 1;
+}
+
+static bool has_row(const struct sub_program *p, const struct sub_value *v)
+{
+	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
+}
+
+static bool looks_up(const struct sub_value *v)
+{
+	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
+}
+
+/* What is read of a state or a parameter: by its readers that choose a row, or all of it. */
+static bool chooses_row(const struct sub_program *p, const struct sub_value *v)
+{
+	return looks_up(v) || (v->op == SUB_ASSIGN && sub_at(p, v->arg[0].value)->op == SUB_STATE);
+}
+
+static void count_value(const struct sched_plan *plan, int body, sub_ref r, double *count)
+{
+	const struct sub_program *p = plan->p;
+	const struct sub_value *v = sub_at(p, r);
+	count[EXPLAIN_SUB_OPS] += sub_class_of(v->op) != SUB_SOURCE;
+	count[EXPLAIN_REDUCTIONS] += sub_class_of(v->op) == SUB_REDUCE;
+	if (chooses_row(p, v) || v->op == SUB_VECTOR)
+		count[EXPLAIN_BYTES] += row_bytes(p, v) + (looks_up(v) ? sizeof(int32_t) : 0);
+	if (sched_is_stored(plan, body, r) && has_row(p, v)) {
+		count[EXPLAIN_BYTES] += 2 * row_bytes(p, v);
+		count[EXPLAIN_STORED]++;
+	}
+}
+
+/* Of sources: what is read other than row by row. */
+static void count_sources(const struct sub_program *p, const bool *live, double *count)
+{
+	bool *read = ARENA_ARRAY(p->arena, bool, p->values.n);
+	for (uint32_t i = 1; i < p->values.n; i++)
+		for (int a = 0; live[i] && !chooses_row(p, &p->values.at[i]) && a < p->values.at[i].args; a++)
+			read[p->values.at[i].arg[a].value.i] = true;
+	for (uint32_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		count[EXPLAIN_WEIGHTS] += read[i] && v->op == SUB_PARAM ? row_bytes(p, v) : 0;
+		count[EXPLAIN_BYTES] += read[i] && v->op == SUB_STATE ? row_bytes(p, v) : 0;
+	}
+}
+
+/* Groups of a body that wait for others come in later stages. */
+static void count_groups(const struct sched_plan *plan, int body, double *count)
+{
+	for (size_t g = 0; g < plan->groups.n; g++)
+		if (plan->groups.at[g].body == body) {
+			int stages = plan->groups.at[g].stage + 1;
+			count[EXPLAIN_GROUPS]++;
+			count[EXPLAIN_BARRIERS] = fmax(count[EXPLAIN_BARRIERS], stages);
+		}
+}
+
+static void count_body(const struct sched_plan *plan, int body, double *count)
+{
+	const struct sub_program *p = plan->p;
+	const struct sub_body *b = &p->bodies.at[body];
+	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
+	sub_mark_live(p, b, live);
+	for (uint32_t i = 1; i < p->values.n; i++)
+		if (live[i])
+			count_value(plan, body, (sub_ref){i}, count);
+	for (size_t i = 0; i < b->stores.n; i++)
+		count[EXPLAIN_BYTES] += row_bytes(p, sub_at(p, b->stores.at[i].value.value));
+	count_sources(p, live, count);
+	count_groups(plan, body, count);
+	count[EXPLAIN_OPERATIONS] += rows_of(p, b) * sched_operations(p, b);
+}
+
+static const struct {
+	const char *name;
+	enum sub_domain domain;
+} domains[] = {{"binding", SUB_AT_BINDING},
+	       {"leaf", SUB_LEAF},
+	       {"inner", SUB_INNER},
+	       {"output", SUB_EVERY_NODE},
+	       {"output.root", SUB_EVERY_INPUT}};
+
+const char *explain_domain(int domain)
+{
+	return domain < (int)(sizeof domains / sizeof *domains) ? domains[domain].name : NULL;
+}
+
+bool explain_count(const struct sched_plan *plan, int domain, double count[EXPLAIN_COUNTS])
+{
+	bool any = false;
+	memset(count, 0, EXPLAIN_COUNTS * sizeof *count);
+	for (size_t b = 0; b < plan->p->bodies.n; b++)
+		if (plan->p->bodies.at[b].domain == domains[domain].domain) {
+			count_body(plan, b, count);
+			any = true;
+		}
+	return any;
+}
+
+/* --- the two programs --- */
+
+struct explanation {
+	const struct ra_model *model;
+	const int64_t *sizes;
+	struct sub_options options;
+	struct sub_program written, computed;
+	struct sched_plan written_plan, computed_plan;
+	struct sub_trace trace;
+	struct str *s;
+};
+
+/* Constants have names without a meaning. */
+/* What one rule did in all. */
+struct applied {
+	const char *rule;
+	int times;
+	double saved;
+};
+
+typedef VEC(struct applied) applied_list;
+
+/* In the order in which they were applied first. */
+static applied_list sum_up(const struct sub_trace *t, struct arena *a)
+{
+	applied_list list = {0};
+	for (size_t i = 0; i < t->changes.n; i++) {
+		const struct sub_change *c = &t->changes.at[i];
+		size_t k = 0;
+		while (k < list.n && strcmp(list.at[k].rule, c->rule) != 0)
+			k++;
+		if (k == list.n)
+			vec_push(a, &list, (struct applied){.rule = c->rule});
+		list.at[k].times++;
+		list.at[k].saved += c->saved;
+	}
+	return list;
+}
+
+/* --- as text --- */
+
+enum { NAME_WIDTH = 24 };
+
+static void put_row(const char *body, const char *what, const double *count, struct str *s)
+{
+	str_printf(s, "%-12s %-*s", body, NAME_WIDTH - 12, what);
+	for (int c = 0; c < EXPLAIN_COUNTS; c++)
+		str_printf(s, "  %*.0f", (int)strlen(explain_columns[c].heading), count[c]);
+	str_puts(s, "\n");
+}
+
+static void put_bodies(struct explanation *e)
+{
+	double count[EXPLAIN_COUNTS];
+	str_printf(e->s, "%-*s ", NAME_WIDTH, "");
+	for (int c = 0; c < EXPLAIN_COUNTS; c++)
+		str_printf(e->s, "  %s", explain_columns[c].heading);
+	str_puts(e->s, "\n");
+	for (int d = 0; explain_domain(d); d++) {
+		bool written = explain_count(&e->written_plan, d, count);
+		if (written)
+			put_row(explain_domain(d), "as written", count, e->s);
+		if (explain_count(&e->computed_plan, d, count))
+			put_row(written ? "" : explain_domain(d), "as computed", count, e->s);
+	}
+}
+
+static void put_legend(struct str *s)
+{
+	str_puts(s, "\n");
+	for (int c = 0; c < EXPLAIN_COUNTS; c++)
+		str_printf(s, "%-12s%s\n", explain_columns[c].heading, explain_columns[c].meaning);
+}
+
+static void put_rules(struct explanation *e)
+{
+	applied_list list = sum_up(&e->trace, e->s->arena);
+	str_printf(e->s, "\n%-*s %7s  %s\n", NAME_WIDTH, list.n ? "rule" : "no rule was applied",
+		   list.n ? "times" : "", list.n ? "saved (weighed operations of a row)" : "");
+	for (size_t i = 0; i < list.n; i++)
+		str_printf(e->s, "%-*s %7d  %.0f\n", NAME_WIDTH, list.at[i].rule, list.at[i].times,
+			   list.at[i].saved);
+	for (size_t i = 0; i < e->trace.notes.n; i++)
+		str_printf(e->s, "%s%s\n", i ? "" : "\n", e->trace.notes.at[i]);
+}
+
+static void put_families(unsigned off, struct str *s)
+{
+	if (!off)
+		str_puts(s, "all rules");
+	for (int f = 0, any = 0; off && sub_family_spelling(f); f++)
+		if (off >> f & 1)
+			str_printf(s, "%s%s", any++ ? ", " : "rules but for ", sub_family_spelling(f));
+}
+
+static void put_text(struct explanation *e)
+{
+	str_printf(e->s, "%s, math %s, ", e->model->name, sub_math_spelling(e->options.math));
+	put_families(e->options.off, e->s);
+	for (size_t i = 0; i < e->model->symbols.n; i++)
+		str_printf(e->s, ", %s = %lld", e->model->symbols.at[i].name, (long long)e->sizes[i]);
+	str_puts(e->s, "\n\n");
+	put_bodies(e);
+	put_rules(e);
+	put_legend(e->s);
+}
+
+/* --- as JSON --- */
+
+static void put_string(const char *text, struct str *s)
+{
+	str_puts(s, "\"");
+	for (const char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == '"' || *p == '\\')
+			str_printf(s, "\\u%04x", *p);
+		else
+			str_add(s, p, 1);
+	str_puts(s, "\"");
+}
+
+static void put_counts(const struct sched_plan *plan, int domain, struct str *s)
+{
+	double count[EXPLAIN_COUNTS];
+	if (!explain_count(plan, domain, count)) {
+		str_puts(s, "null");
+		return;
+	}
+	for (int c = 0; c < EXPLAIN_COUNTS; c++)
+		str_printf(s, "%s\"%s\":%.0f", c ? "," : "{", explain_columns[c].key, count[c]);
+	str_puts(s, "}");
+}
+
+static void put_json_bodies(struct explanation *e)
+{
+	for (int d = 0; explain_domain(d); d++) {
+		str_printf(e->s, "%s{\"name\":\"%s\",\"written\":", d ? "," : "", explain_domain(d));
+		put_counts(&e->written_plan, d, e->s);
+		str_puts(e->s, ",\"computed\":");
+		put_counts(&e->computed_plan, d, e->s);
+		str_puts(e->s, "}");
+	}
+}
+
+static void put_json_rules(struct explanation *e)
+{
+	applied_list list = sum_up(&e->trace, e->s->arena);
+	for (size_t i = 0; i < list.n; i++) {
+		str_puts(e->s, i ? ",{\"name\":" : "{\"name\":");
+		put_string(list.at[i].rule, e->s);
+		str_printf(e->s, ",\"times\":%d,\"saved\":", list.at[i].times);
+		str_double(e->s, list.at[i].saved);
+		str_puts(e->s, "}");
+	}
+}
+
+static void put_json(struct explanation *e)
+{
+	str_puts(e->s, "{\"model\":");
+	put_string(e->model->name, e->s);
+	str_printf(e->s, ",\"math\":\"%s\",\"rules_off\":[", sub_math_spelling(e->options.math));
+	for (int f = 0, any = 0; sub_family_spelling(f); f++)
+		if (e->options.off >> f & 1)
+			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", sub_family_spelling(f));
+	str_puts(e->s, "],\"bodies\":[");
+	put_json_bodies(e);
+	str_puts(e->s, "],\"rules\":[");
+	put_json_rules(e);
+	str_puts(e->s, "],\"notes\":[");
+	for (size_t i = 0; i < e->trace.notes.n; i++) {
+		str_puts(e->s, i ? "," : "");
+		put_string(e->trace.notes.at[i], e->s);
+	}
+	str_puts(e->s, "]}\n");
+}
+
+bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
+		     const struct compile_options *options, bool json, struct str *s)
+{
+	struct explanation e = {.model = model, .sizes = sizes, .s = s};
+	struct compile_options as_written = *options;
+	as_written.rules = "none";
+	if (!compile_rewriting(options, &e.options, diags) ||
+	    !compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
+	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))
+		return false;
+	(json ? put_json : put_text)(&e);
+	return true;
+}

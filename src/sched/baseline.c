@@ -1,0 +1,30 @@
+/* The planners to compare with.
+ *
+ * greedy  of the patent on a reduced operator set: at most one reduction in a group, whose result, being small, is its
+ *         border; all that is elementwise goes to where it is wanted
+ * none    every operator that is not data movement is a group: what fusion saves, by what its absence costs */
+#include "sched/graph.h"
+
+static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
+{
+	pl->plan->stored[body][op->value.i] = true;
+	pl->values[body].block[op->value.i] = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});
+}
+
+void sched_greedy(struct sched_planner *pl, int body)
+{
+	struct sched_graph g;
+	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
+	for (size_t i = 0; i < g.ops.n; i++)
+		if (g.ops.at[i].accumulators)
+			store(pl, body, &g.ops.at[i]);
+}
+
+void sched_store_all(struct sched_planner *pl, int body)
+{
+	struct sched_graph g;
+	sched_make_graph(&g, pl->arena, pl->p, &pl->values[body]);
+	for (size_t i = 0; i < g.ops.n; i++)
+		if (!g.ops.at[i].moves)
+			store(pl, body, &g.ops.at[i]);
+}

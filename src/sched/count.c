@@ -1,0 +1,20 @@
+/* What a plan comes to. */
+#include "sched/plan.h"
+
+struct sched_counts sched_count(const struct sched_plan *plan, int body)
+{
+	struct sched_counts c = {0};
+	int last = -1;
+	for (size_t g = 0; g < plan->groups.n; g++) {
+		const struct sched_group *group = &plan->groups.at[g];
+		if (group->body != body)
+			continue;
+		c.groups++;
+		c.stages += group->stage != last;
+		c.reductions += group->reductions;
+		last = group->stage;
+		for (size_t t = 0; t < group->targets.n; t++)
+			c.stored += !plan->values[body].result[group->targets.at[t].i];
+	}
+	return c;
+}

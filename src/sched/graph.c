@@ -1,0 +1,214 @@
+/* Makes the graph of a body's operators. */
+#include "sched/graph.h"
+
+#include <math.h>
+
+/* On the way from an operator down to its operands. */
+struct way {
+	struct sched_graph *g;
+	int to;
+	unsigned char moved, last;
+	bool reducing; /* below a reduction over a dimension */
+	double volume;
+};
+
+enum { REDUCED = 1u << SUB_MAX_VARS }; /* in a mask of loops: that of the reduction passed; the others by position */
+
+static void reach(struct way, sub_ref, const unsigned *loops);
+
+static void under(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own, unsigned own_loop, unsigned *out)
+{
+	for (int i = 0; i < u->vars; i++) {
+		out[i] = 0;
+		for (int j = 0; j < v->vars; j++)
+			if (v->var[j] == u->var[i])
+				out[i] = loops[j];
+		if (u->var[i] == own)
+			out[i] = own_loop;
+	}
+}
+
+/* The loops of a variable of the value. */
+static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return loops[i];
+	return 0;
+}
+
+static void under_reshape(const struct sub_program *p, const struct sub_value *v, const unsigned *loops, unsigned *out)
+{
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(p, v, pieces);
+	memcpy(out, loops, v->vars * sizeof *out);
+	for (int i = 0; i < n; i++) {
+		unsigned all = 0;
+		for (int j = 0; j < pieces[i].out_n; j++)
+			all |= loops[pieces[i].out_first + j];
+		for (int j = 0; j < pieces[i].n; j++)
+			out[pieces[i].first + j] = all;
+	}
+}
+
+static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
+{
+	const struct sub_value *v = sub_at(w.g->p, r);
+	for (int a = 0; a < v->args; a++) {
+		const struct sub_use *u = &v->arg[a];
+		unsigned out[SUB_MAX_VARS] = {0};
+		if (v->op == SUB_COND)
+			under(v, loops, u, sub_joined_var(v, a), loops[v->axis], out);
+		else if (v->op == SUB_RESHAPE)
+			under_reshape(w.g->p, v, loops, out);
+		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
+			out[i] = loops_of(v, loops, v->map[i].var) | (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
+		reach(w, u->value, out);
+	}
+}
+
+static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
+{
+	const struct sub_value *v = sub_at(w.g->p, r), *product = sub_at(w.g->p, v->arg[0].value);
+	unsigned inner[SUB_MAX_VARS], out[SUB_MAX_VARS];
+	bool edge = w.g->p->vars.at[v->reduced].set == SUB_EDGE;
+	under(v, loops, &v->arg[0], v->reduced, REDUCED, inner);
+	/* over the edges of a node no columns are lost: such a reduction ends what a row has computed */
+	w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, 0);
+	w.reducing = !edge;
+	w.volume = sched_row_elements(w.g->p, product);
+	if (!sched_is_contraction(w.g->p, r)) {
+		reach(w, v->arg[0].value, inner);
+		return;
+	}
+	for (int a = 0; a < 2; a++) {
+		under(product, inner, &product->arg[a], -1, 0, out);
+		reach(w, product->arg[a].value, out);
+	}
+}
+
+/* What a value, or a part of one, is computed from. */
+static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
+{
+	const struct sub_value *v = sub_at(w.g->p, r);
+	if (sub_class_of(v->op) == SUB_REDUCE) {
+		reach_reduced(w, r, loops);
+		return;
+	}
+	for (int a = 0; a < v->args && sub_class_of(v->op) != SUB_MOVE; a++) {
+		unsigned out[SUB_MAX_VARS];
+		sub_ref operand = v->arg[a].value;
+		under(v, loops, &v->arg[a], -1, 0, out);
+		w.last = sched_mapping_of(w.g->p, r, a);
+		if (w.g->values->part_of[operand.i].i)
+			reach_operands(w, operand, out);
+		else
+			reach(w, operand, out);
+	}
+	if (sub_class_of(v->op) == SUB_MOVE)
+		reach_moved(w, r, loops);
+}
+
+static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
+{
+	struct sched_graph *g = w->g;
+	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
+	struct sched_edge e = {g->op_of[r.i], w->to, .moved = w->moved, .last = w->last, .times = 1, .volume = w->volume};
+	int leads = sched_leads(g->p, g->ops.at[w->to].value);
+	unsigned used = 0;
+	for (int i = 0; i < from->vars; i++)
+		used |= loops[i];
+	for (int i = 0; i < to->vars; i++)
+		if (!(used >> i & 1) && sched_loop_extent(g->p, to->var[i]) > 1)
+			e.times *= i < leads ? INFINITY : sched_loop_extent(g->p, to->var[i]);
+	bool columns = to->vars > leads && used >> (to->vars - 1) & 1;
+	e.again = e.times > 1;
+	e.scalar = w->reducing && !columns && from->vars > sched_leads(g->p, r) && loops[from->vars - 1] & REDUCED;
+	vec_push(g->arena, &g->edges, e);
+}
+
+static void reach(struct way w, sub_ref r, const unsigned *loops)
+{
+	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sched_has_lead(w.g->p, r))
+		return;
+	if (w.g->op_of[r.i] >= 0) {
+		add_edge(&w, r, loops);
+		return;
+	}
+	for (int a = 0; sched_is_index(w.g->p, w.g->values, r) && a < sub_at(w.g->p, r)->args; a++) {
+		enum sched_mapping m = sched_mapping_of(w.g->p, r, a);
+		w.moved = m > w.moved ? m : w.moved;
+	}
+	reach_operands(w, r, loops);
+}
+
+static bool is_operator(const struct sched_graph *g, sub_ref r)
+{
+	const struct sched_values *values = g->values;
+	return values->live[r.i] && !values->part_of[r.i].i && !values->product[r.i] && sched_has_lead(g->p, r) &&
+	       sub_class_of(sub_at(g->p, r)->op) != SUB_SOURCE && !sched_is_index(g->p, values, r);
+}
+
+static void add_operator(struct sched_graph *g, sub_ref r)
+{
+	const struct sub_value *v = sub_at(g->p, r);
+	struct sched_operator op = {.value = r, .type = sched_mapping_of_value(g->p, r), .in = g->edges.n};
+	struct way w = {.g = g, .to = g->ops.n, .volume = sched_row_elements(g->p, v)};
+	unsigned loops[SUB_MAX_VARS];
+	op.moves = sub_class_of(v->op) == SUB_MOVE && !g->values->result[r.i];
+	op.elements = op.volume = w.volume;
+	vec_push(g->arena, &g->ops, op);
+	for (int i = 0; i < v->vars; i++)
+		loops[i] = 1u << i;
+	reach_operands(w, r, loops);
+	g->ops.at[w.to].ins = g->edges.n - op.in;
+	g->op_of[r.i] = w.to;
+}
+
+/* What its parts make of a whole. */
+static void add_part(struct sched_graph *g, sub_ref part)
+{
+	sub_ref whole = sched_whole(g->values, part);
+	const struct sub_value *v = sub_at(g->p, part);
+	if (!g->values->live[part.i] || g->op_of[whole.i] < 0)
+		return;
+	struct sched_operator *op = &g->ops.at[g->op_of[whole.i]];
+	op->dear |= sub_row_of(v->op)->price == SUB_DEAR;
+	if (sub_class_of(v->op) == SUB_REDUCE) {
+		op->accumulators = 1;
+		if (g->p->vars.at[v->reduced].set == SUB_DIM)
+			op->spaces |= sched_leads(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
+		op->volume += sched_row_elements(g->p, sub_at(g->p, v->arg[0].value));
+		op->type = SCHED_MANY_TO_MANY;
+	}
+}
+
+static void sort_by_producer(struct sched_graph *g)
+{
+	int at = 0;
+	g->by_producer = ARENA_ARRAY(g->arena, int, g->edges.n);
+	for (size_t e = 0; e < g->edges.n; e++)
+		g->ops.at[g->edges.at[e].from].outs++;
+	for (size_t i = 0; i < g->ops.n; i++) {
+		g->ops.at[i].out = at;
+		at += g->ops.at[i].outs;
+		g->ops.at[i].outs = 0;
+	}
+	for (size_t e = 0; e < g->edges.n; e++) {
+		struct sched_operator *op = &g->ops.at[g->edges.at[e].from];
+		g->by_producer[op->out + op->outs++] = e;
+	}
+}
+
+void sched_make_graph(struct sched_graph *g, struct arena *a, const struct sub_program *p, const struct sched_values *values)
+{
+	*g = (struct sched_graph){.p = p, .values = values, .arena = a, .op_of = ARENA_ARRAY(a, int, p->values.n)};
+	for (uint32_t i = 0; i < p->values.n; i++)
+		g->op_of[i] = -1;
+	for (uint32_t i = 1; i < p->values.n; i++)
+		if (is_operator(g, (sub_ref){i}))
+			add_operator(g, (sub_ref){i});
+	for (uint32_t i = 1; i < p->values.n; i++)
+		add_part(g, (sub_ref){i});
+	sort_by_producer(g);
+}

@@ -1,0 +1,258 @@
+/* Stages and groups: targets that one nest computes.
+ *
+ * A target that reads another one at the very element that is being computed joins its stage if their blocks may be one;
+ * all other reads wait for the next stage.  Then targets of one stage and one shape are a group as far as the planner
+ * lets blocks join: the gates of a cell, the sums of a softmax beside each other. */
+#include "sched/group.h"
+
+#include <stdlib.h>
+
+int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
+{
+	int *known = &gr->target_of[body][value.i];
+	if (*known)
+		return *known - 1;
+	struct sched_target t = {.value = value, .body = body, .pinned = gr->dropped[body][value.i]};
+	t.block = gr->pl.values[body].block[value.i];
+	if (!t.block)
+		t.block = sched_new_block(&gr->pl, (struct sched_block){.pressure = 1});
+	vec_push(gr->pl.arena, &gr->targets, t);
+	return (*known = gr->targets.n) - 1;
+}
+
+void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
+{
+	int limit = sched_pressure_limit(gr->pl.plan->target);
+	gr->targets.at[sched_find_target(gr, body, sched_whole(&gr->pl.values[body], value))].block =
+	    sched_new_block(&gr->pl, (struct sched_block){.reductions = 2, .pressure = limit + 1});
+}
+
+/* --- blocks that are one --- */
+
+static int whole_block(struct sched_grouper *gr, int block)
+{
+	while (gr->united[block].joined != block)
+		block = gr->united[block].joined = gr->united[gr->united[block].joined].joined;
+	return block;
+}
+
+/* Whether one block may be what two are. */
+static bool may_hold(const struct sched_grouper *gr, const struct sched_block *a, const struct sched_block *b)
+{
+	switch (gr->pl.plan->fusion.planner) {
+	case SCHED_NONE:
+		return false;
+	case SCHED_GREEDY:
+		return a->reductions + b->reductions <= 1;
+	default:
+		return a->pressure + b->pressure <= sched_pressure_limit(gr->pl.plan->target) &&
+		       sched_spaces_agree(a->spaces, b->spaces);
+	}
+}
+
+static void add_block(struct sched_block *to, const struct sched_block *b)
+{
+	to->reductions += b->reductions;
+	to->pressure += b->pressure;
+	to->spaces |= b->spaces;
+}
+
+/* Makes a block one with what it reads, if they are not and may be.  To the greedy planner a reduction's result is a border. */
+static bool join_blocks(struct sched_grouper *gr, int a, int b)
+{
+	a = whole_block(gr, a), b = whole_block(gr, b);
+	if (a == b)
+		return gr->pl.plan->fusion.planner != SCHED_NONE;
+	if (!may_hold(gr, &gr->united[a], &gr->united[b]) ||
+	    (gr->pl.plan->fusion.planner == SCHED_GREEDY && gr->united[a].reductions))
+		return false;
+	gr->united[b].joined = a;
+	add_block(&gr->united[a], &gr->united[b]);
+	return true;
+}
+
+/* --- stages --- */
+
+struct place {
+	int body, stage;
+	uint32_t value;
+	int target;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	if (x->body != y->body)
+		return x->body < y->body ? -1 : 1;
+	if (x->stage != y->stage)
+		return x->stage < y->stage ? -1 : 1;
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+/* Targets in the order of bodies, stages and values. */
+static struct place *sorted_targets(struct sched_grouper *gr)
+{
+	struct place *places = ARENA_ARRAY(gr->pl.arena, struct place, gr->targets.n);
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		const struct sched_target *t = &gr->targets.at[i];
+		places[i] = (struct place){t->body, t->stage, t->value.i, i};
+	}
+	qsort(places, gr->targets.n, sizeof *places, compare_places);
+	return places;
+}
+
+/* A value's needs have smaller numbers than the value, so one pass in that order settles all stages. */
+static void set_stages(struct sched_grouper *gr)
+{
+	for (size_t i = 0; i < gr->targets.n; i++)
+		gr->targets.at[i].stage = 0;
+	gr->united = arena_copy(gr->pl.arena, gr->pl.blocks.at, gr->pl.blocks.n * sizeof *gr->united);
+	const struct place *places = sorted_targets(gr);
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		struct sched_target *t = &gr->targets.at[places[i].target];
+		for (int k = 0; k < t->reads; k++) {
+			const struct sched_target *from = &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
+			int least = from->stage + !(t->read[k].inside && join_blocks(gr, from->block, t->block));
+			t->stage = t->stage > least ? t->stage : least;
+		}
+	}
+}
+
+/* --- groups --- */
+
+int sched_leads(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	int n = 0;
+	while (n < v->vars && p->vars.at[v->var[n]].set != SUB_DIM)
+		n++;
+	return n;
+}
+
+/* The group that would hold a target alone. */
+static struct sched_group shape_of(const struct sched_grouper *gr, const struct sched_target *t)
+{
+	const struct sub_program *p = gr->pl.p;
+	const struct sub_value *v = sub_at(p, t->value);
+	int leads = sched_leads(p, t->value);
+	struct sched_group g = {.body = t->body, .stage = t->stage, .rows = leads > 0, .edges = leads > 1, .dims = v->vars - leads};
+	for (int i = 0; i < g.dims; i++)
+		g.extent[i] = p->vars.at[v->var[leads + i]].extent;
+	return g;
+}
+
+/* What tells groups apart; `block` 0: the last one that was made of this shape. */
+struct group_key {
+	int64_t extent[SUB_MAX_VARS];
+	int body, stage, leads, dims, block, zero;
+};
+
+static struct group_key key_of(const struct sched_group *g, int block)
+{
+	struct group_key key = {.body = g->body, .stage = g->stage, .leads = g->rows + g->edges, .dims = g->dims, .block = block};
+	memcpy(key.extent, g->extent, sizeof key.extent);
+	return key;
+}
+
+struct groups {
+	struct map of;
+	VEC(struct sched_block) held; /* by group */
+	int *number; /* of the next group, by body + 1 */
+};
+
+static void set_group(struct groups *gs, struct group_key key, int group)
+{
+	if (!map_add(&gs->of, (const char *)&key, sizeof key, group))
+		*map_at(&gs->of, (const char *)&key, sizeof key) = group;
+}
+
+static int get_group(const struct groups *gs, struct group_key key)
+{
+	return map_get(&gs->of, (const char *)&key, sizeof key);
+}
+
+static int new_group(struct sched_grouper *gr, struct groups *gs, struct sched_group shape)
+{
+	struct str s = str_in(gr->pl.arena);
+	str_printf(&s, "%s.%d", gr->pl.p->bodies.at[shape.body].name, gs->number[shape.body]++);
+	shape.name = s.text;
+	vec_push(gr->pl.arena, &gr->pl.plan->groups, shape);
+	vec_push(gr->pl.arena, &gs->held, (struct sched_block){0});
+	return gr->pl.plan->groups.n - 1;
+}
+
+/* The group of this block; or one of this shape that has room for the block; or a new one. */
+static int find_group(struct sched_grouper *gr, struct groups *gs, const struct sched_target *t)
+{
+	struct sched_group shape = shape_of(gr, t);
+	int block = whole_block(gr, t->block);
+	struct group_key own = key_of(&shape, block), any = key_of(&shape, 0);
+	const struct sched_block *b = &gr->united[block];
+	int group = get_group(gs, own);
+	if (group >= 0 && gr->pl.plan->fusion.planner != SCHED_NONE)
+		return group;
+	group = get_group(gs, any);
+	if (group < 0 || !may_hold(gr, &gs->held.at[group], b))
+		group = new_group(gr, gs, shape);
+	add_block(&gs->held.at[group], b);
+	set_group(gs, own, group);
+	set_group(gs, any, group);
+	return group;
+}
+
+void sched_make_groups(struct sched_grouper *gr)
+{
+	struct groups gs = {.of = map_in(gr->pl.arena), .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
+	set_stages(gr);
+	gr->pl.plan->groups.n = 0;
+	const struct place *places = sorted_targets(gr);
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		struct sched_target *t = &gr->targets.at[places[i].target];
+		t->group = find_group(gr, &gs, t);
+		vec_push(gr->pl.arena, &gr->pl.plan->groups.at[t->group].targets, t->value);
+	}
+}
+
+/* --- what they hold --- */
+
+/* The number under a key; `next` when the key is new. */
+static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
+{
+	uint64_t key[2] = {a, b};
+	return map_add(m, (const char *)key, sizeof key, next) ? next : map_get(m, (const char *)key, sizeof key);
+}
+
+static void count_reduction(struct sched_grouper *gr, struct map *shared, int group, const struct sched_reduction *r)
+{
+	struct sched_group *g = &gr->pl.plan->groups.at[group];
+	const struct sub_program *p = gr->pl.p;
+	size_t loop = number_of(shared, group, r->shared, g->loops.n);
+	struct sched_loop fresh = {r->shared, 0, p->vars.at[sub_at(p, r->value)->reduced].extent};
+	if (loop == g->loops.n)
+		vec_push(gr->pl.arena, &g->loops, fresh);
+	int gates = ++g->loops.at[loop].gates;
+	g->gates = gates > g->gates ? gates : g->gates;
+	g->reductions++;
+}
+
+/* Distinct reductions of the groups, by the operand that they share. */
+static void count_reductions(struct sched_grouper *gr)
+{
+	struct map distinct = map_in(gr->pl.arena), shared = map_in(gr->pl.arena);
+	int n = 0;
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		const struct sched_target *t = &gr->targets.at[i];
+		for (int k = 0; k < t->reductions; k++, n++)
+			if (number_of(&distinct, t->group, t->reduction[k].instance, n) == n)
+				count_reduction(gr, &shared, t->group, &t->reduction[k]);
+	}
+}
+
+void sched_finish_groups(struct sched_grouper *gr)
+{
+	for (size_t i = 0; i < gr->targets.n; i++) {
+		const struct sched_target *t = &gr->targets.at[i];
+		gr->pl.plan->group_of[t->body][t->value.i] = t->group + 1;
+	}
+	count_reductions(gr);
+}

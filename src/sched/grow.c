@@ -1,0 +1,435 @@
+/* The planner of DNNFusion (PLDI 2021, section 4.3), for a body: blocks grow from seeds along what is cheap to fuse.
+ *
+ * First every value is found that must be stored wherever it stands: dear, and wanted in a loop that it does not depend
+ * on, or in a reduction that takes the columns it would be computed along (cut_dear).  Then the smallest one-to-one
+ * operator that is in no block is the seed of one, which takes its successors in turn and then its predecessors, while
+ * the table fusion.def allows it, the block stays convex (no path leaves it and comes back) and what a tile keeps fits
+ * (sched_pressure_limit).  What crosses the border of a block is stored, but for what is had for less than its traffic.
+ *
+ * Successors join in rising order and predecessors in falling order, so what a search for a way back has visited need not
+ * be visited again while the block grows in that direction. */
+#include "sched/graph.h"
+
+#include <stdlib.h>
+
+enum {
+	LIGHT = 8,		 /* operators that are computed in both blocks rather than stored, if none is dear */
+	SEARCHES_PER_OPERATOR = 64 /* steps of the searches for ways back; a block that needs more stops growing */
+};
+
+/* By operator. */
+struct growth {
+	bool dear, cut, kept; /* with what is fused into it, as far as anything may be */
+	bool wanted;	      /* fusing it was measured to be slower than storing it */
+	bool reduces_below;   /* it, or what follows it in its block, reduces a dimension */
+	unsigned char reach;  /* most complex type of it and what it follows in its block */
+	int block;
+	int searched; /* by the search of this number */
+	unsigned spaces; /* in which it reduces, with what is fused into it */
+	double work;  /* elements that computing it passes, with what is fused into it */
+};
+
+struct grower {
+	struct sched_planner *pl;
+	struct sched_graph g;
+	struct growth *of;
+	struct sched_values *values;
+	bool *stored; /* by value */
+	int block, search, first, last; /* the block at hand: its number and range of operators */
+	int *heap, heaped;		/* operators that may join, in order */
+	bool *in_heap;
+	long steps; /* that searches may still take */
+	int *stack;
+};
+
+static bool is_cut_for(const struct grower *w, const struct sched_edge *e)
+{
+	return w->of[e->from].cut && (e->again || e->scalar || e->last == SCHED_MANY_TO_MANY || e->moved);
+}
+
+static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping b)
+{
+	return a > b ? a : b;
+}
+
+/* An operator whose block is of type `first` as far as it goes, into its consumer: the movement between them counts. */
+static bool may_fuse(const struct grower *w, enum sched_mapping first, const struct sched_edge *e, bool *measured)
+{
+	const enum sched_mapping way[] = {e->moved, e->last};
+	bool fuse = true;
+	*measured = false;
+	for (int i = 0; i < 2 && fuse; i++) {
+		enum sched_relation r = sched_relation_of(first, way[i]);
+		if (r == SCHED_MAY) {
+			*measured = true;
+			fuse = w->pl->plan->fusion.pays == SCHED_PAYS_ALWAYS ||
+			       (w->pl->plan->fusion.pays == SCHED_PAYS_MEASURED &&
+				sched_fusing_pays(w->pl->plan->target, first, way[i], e->volume));
+		}
+		fuse &= r != SCHED_NEVER;
+		first = more_complex(first, way[i]);
+	}
+	return fuse;
+}
+
+/* --- what is stored wherever it stands --- */
+
+static bool is_result(const struct grower *w, int op)
+{
+	return w->values->result[w->g.ops.at[op].value.i];
+}
+
+/* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the elements of
+ * the consumer, made for each vector of them; nothing that takes longer is computed again. */
+static bool cuts(const struct grower *w, const struct sched_edge *e)
+{
+	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= e->volume;
+	return e->scalar || (e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured));
+}
+
+static void cut_dear(struct grower *w)
+{
+	for (int i = 0; i < (int)w->g.ops.n; i++) {
+		const struct sched_operator *op = &w->g.ops.at[i];
+		struct growth *x = &w->of[i];
+		bool again = false;
+		x->dear = op->dear;
+		x->reach = op->type;
+		x->work = op->dear ? op->volume : 0;
+		x->spaces = op->spaces;
+		for (int e = 0; e < op->ins; e++) {
+			const struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
+			x->dear |= from->dear && !from->cut;
+			x->work += from->cut ? 0 : from->work;
+			x->spaces |= from->cut ? 0 : from->spaces;
+			x->reach = from->cut ? x->reach : more_complex(x->reach, from->reach);
+		}
+		for (int e = 0; e < op->outs; e++) {
+			const struct sched_edge *out = sched_edge_out(&w->g, i, e);
+			again |= out->again;
+			x->cut |= x->dear && !op->moves && cuts(w, out);
+			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
+		}
+		x->cut |= x->spaces & SCHED_OF_EDGES && sched_leads(w->g.p, op->value) == 1;
+		x->kept = again && !x->cut;
+	}
+}
+
+/* --- candidates: a heap, smallest first; predecessors by their negative --- */
+
+static void sift(struct grower *w, int at)
+{
+	int x = w->heap[at];
+	for (int child; (child = 2 * at + 1) < w->heaped; at = child) {
+		child += child + 1 < w->heaped && w->heap[child + 1] < w->heap[child];
+		if (w->heap[child] >= x)
+			break;
+		w->heap[at] = w->heap[child];
+		w->heap[child] = x;
+	}
+}
+
+static void push(struct grower *w, int op, int sign)
+{
+	int at = w->heaped;
+	if (w->of[op].block || w->in_heap[op])
+		return;
+	w->in_heap[op] = true;
+	w->heap[w->heaped++] = sign * op;
+	for (; at && w->heap[at] < w->heap[(at - 1) / 2]; at = (at - 1) / 2) {
+		int up = w->heap[(at - 1) / 2];
+		w->heap[(at - 1) / 2] = w->heap[at];
+		w->heap[at] = up;
+	}
+}
+
+static int pop(struct grower *w)
+{
+	int op = abs(w->heap[0]);
+	w->heap[0] = w->heap[--w->heaped];
+	sift(w, 0);
+	w->in_heap[op] = false;
+	return op;
+}
+
+/* --- convexity --- */
+
+/* The i-th neighbour: what it needs when looking back, what needs it when looking forward. */
+static int neighbours(const struct grower *w, int op, bool back)
+{
+	return back ? w->g.ops.at[op].ins : w->g.ops.at[op].outs;
+}
+
+static int neighbour(const struct grower *w, int op, int i, bool back)
+{
+	return back ? sched_edge_in(&w->g, op, i)->from : sched_edge_out(&w->g, op, i)->to;
+}
+
+/* Whether a path from outside of the block leads from `op` to it: such a path would have left it. */
+static bool leads_back(struct grower *w, int op, bool back)
+{
+	int n = 0;
+	w->stack[n++] = op;
+	while (n) {
+		int at = w->stack[--n];
+		for (int i = 0; i < neighbours(w, at, back); i++) {
+			int next = neighbour(w, at, i, back);
+			bool member = w->of[next].block == w->block;
+			if (member && at == op)
+				continue;
+			if (member || w->steps-- <= 0) {
+				w->search++; /* what was not looked at is not known */
+				return true;
+			}
+			if (w->of[next].searched == w->search || (back ? next < w->first : next > w->last))
+				continue;
+			w->of[next].searched = w->search;
+			w->stack[n++] = next;
+		}
+	}
+	return false;
+}
+
+/* --- growing --- */
+
+/* What it needs of the block may be fused into it. */
+static bool successor_fits(struct grower *w, int op)
+{
+	for (int i = 0; i < w->g.ops.at[op].ins; i++) {
+		const struct sched_edge *e = sched_edge_in(&w->g, op, i);
+		struct growth *from = &w->of[e->from];
+		bool measured;
+		if (from->block != w->block)
+			continue;
+		if (is_cut_for(w, e))
+			return false;
+		if (!from->cut && !may_fuse(w, from->reach, e, &measured)) {
+			from->wanted |= measured;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* It may be fused into all of the block that needs it, and starts no reduction that another one there waits for. */
+static bool predecessor_fits(struct grower *w, int op)
+{
+	enum sched_mapping type = w->g.ops.at[op].type;
+	for (int i = 0; i < w->g.ops.at[op].outs; i++) {
+		const struct sched_edge *e = sched_edge_out(&w->g, op, i);
+		bool measured;
+		if (w->of[e->to].block != w->block)
+			continue;
+		if (w->of[op].cut)
+			return false;
+		if (w->of[e->to].reduces_below && sched_relation_of(type, SCHED_MANY_TO_MANY) == SCHED_NEVER)
+			return false;
+		if (!may_fuse(w, type, e, &measured)) {
+			w->of[op].wanted |= measured;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* All that it follows in the block. */
+static void mark_reducing(struct grower *w, int op)
+{
+	int n = 0;
+	w->of[op].reduces_below = true;
+	w->stack[n++] = op;
+	while (n) {
+		int at = w->stack[--n];
+		for (int i = 0; i < w->g.ops.at[at].ins; i++) {
+			int from = sched_edge_in(&w->g, at, i)->from;
+			if (w->of[from].block == w->block && !w->of[from].reduces_below) {
+				w->of[from].reduces_below = true;
+				w->stack[n++] = from;
+			}
+		}
+	}
+}
+
+/* All that follows it in the block. */
+static void mark_reach(struct grower *w, int op)
+{
+	int n = 0;
+	w->stack[n++] = op;
+	while (n) {
+		int at = w->stack[--n];
+		for (int i = 0; i < w->g.ops.at[at].outs && !w->of[at].cut; i++) {
+			int to = sched_edge_out(&w->g, at, i)->to;
+			if (w->of[to].block == w->block && w->of[to].reach < w->of[at].reach) {
+				w->of[to].reach = w->of[at].reach;
+				w->stack[n++] = to;
+			}
+		}
+	}
+}
+
+/* Vectors that it keeps in a tile: a sum, and what is wanted more than once and so lives on. */
+static int pressure_of(const struct grower *w, int op)
+{
+	return w->g.ops.at[op].accumulators + (w->g.ops.at[op].outs > 1);
+}
+
+static void join(struct grower *w, int op)
+{
+	struct growth *x = &w->of[op];
+	struct sched_block *b = &w->pl->blocks.at[w->block];
+	x->block = w->block;
+	x->reach = w->g.ops.at[op].type;
+	x->reduces_below = false;
+	for (int i = 0; i < w->g.ops.at[op].ins; i++) {
+		const struct growth *from = &w->of[sched_edge_in(&w->g, op, i)->from];
+		if (from->block == w->block && !from->cut)
+			x->reach = more_complex(x->reach, from->reach);
+	}
+	for (int i = 0; i < w->g.ops.at[op].outs; i++) {
+		const struct growth *to = &w->of[sched_edge_out(&w->g, op, i)->to];
+		x->reduces_below |= to->block == w->block && to->reduces_below;
+	}
+	if (w->g.ops.at[op].spaces)
+		mark_reducing(w, op);
+	mark_reach(w, op);
+	b->reductions += w->g.ops.at[op].accumulators;
+	b->spaces |= w->g.ops.at[op].spaces;
+	b->pressure += pressure_of(w, op);
+	w->first = op < w->first ? op : w->first;
+	w->last = op > w->last ? op : w->last;
+}
+
+static void push_neighbours(struct grower *w, int op, bool back)
+{
+	for (int i = 0; i < neighbours(w, op, back); i++)
+		push(w, neighbour(w, op, i, back), back ? -1 : 1);
+}
+
+/* From the members that have joined since it was last grown in this direction. */
+static int grow_towards(struct grower *w, int *members, int from, int n, bool back)
+{
+	int limit = sched_pressure_limit(w->pl->plan->target);
+	w->search++;
+	for (int i = from; i < n; i++)
+		push_neighbours(w, members[i], back);
+	while (w->heaped) {
+		int op = pop(w);
+		const struct sched_block *b = &w->pl->blocks.at[w->block];
+		if (b->pressure + pressure_of(w, op) > limit || !sched_spaces_agree(b->spaces, w->g.ops.at[op].spaces))
+			continue;
+		if (!(back ? predecessor_fits(w, op) : successor_fits(w, op)) || leads_back(w, op, !back))
+			continue;
+		join(w, op);
+		members[n++] = op;
+		push_neighbours(w, op, back);
+	}
+	return n;
+}
+
+static void grow_from(struct grower *w, int seed, int *members)
+{
+	int n = 1, forward = 0, back = 0;
+	w->block = sched_new_block(w->pl, (struct sched_block){0});
+	w->first = w->last = seed;
+	join(w, seed);
+	members[0] = seed;
+	while (forward < n || back < n) {
+		int from = forward;
+		forward = n;
+		n = grow_towards(w, members, from, n, false);
+		from = back;
+		back = n;
+		n = grow_towards(w, members, from, n, true);
+	}
+}
+
+/* --- seeds --- */
+
+struct seed {
+	int op;
+	bool simple;
+	double elements;
+};
+
+/* One-to-one first, then by the size of what it computes. */
+static int compare_seeds(const void *a, const void *b)
+{
+	const struct seed *x = a, *y = b;
+	if (x->simple != y->simple)
+		return y->simple - x->simple;
+	if (x->elements != y->elements)
+		return x->elements < y->elements ? -1 : 1;
+	return x->op - y->op;
+}
+
+static void grow_all(struct grower *w)
+{
+	size_t n = w->g.ops.n;
+	struct seed *seeds = ARENA_ARRAY(w->g.arena, struct seed, n);
+	int *members = ARENA_ARRAY(w->g.arena, int, n);
+	for (size_t i = 0; i < n; i++)
+		seeds[i] = (struct seed){i, w->g.ops.at[i].type == SCHED_ONE_TO_ONE, w->g.ops.at[i].elements};
+	qsort(seeds, n, sizeof *seeds, compare_seeds);
+	for (size_t i = 0; i < n; i++)
+		if (!w->of[seeds[i].op].block)
+			grow_from(w, seeds[i].op, members);
+}
+
+/* --- what crosses --- */
+
+enum { SEVERAL = -1 };
+
+/* The block that wants an operator's values in the end: of movement, those that it moves them to. */
+static int wanting_block(const struct grower *w, const int *wanted_by, int op)
+{
+	return w->g.ops.at[op].moves ? wanted_by[op] : w->of[op].block;
+}
+
+static void find_wanting(const struct grower *w, int *wanted_by)
+{
+	for (int i = w->g.ops.n; i-- > 0;)
+		for (int e = 0; e < w->g.ops.at[i].outs; e++) {
+			int block = wanting_block(w, wanted_by, sched_edge_out(&w->g, i, e)->to);
+			wanted_by[i] = !wanted_by[i] || wanted_by[i] == block ? block : SEVERAL;
+		}
+}
+
+/* Stores what crosses, and what was found to be stored.  What is not dear and light is computed on both sides. */
+static void store_crossing(struct grower *w)
+{
+	int *wanted_by = ARENA_ARRAY(w->g.arena, int, w->g.ops.n), *cone = ARENA_ARRAY(w->g.arena, int, w->g.ops.n);
+	find_wanting(w, wanted_by);
+	for (int i = 0; i < (int)w->g.ops.n; i++) {
+		const struct sched_operator *op = &w->g.ops.at[i];
+		bool dear = op->dear;
+		cone[i] = 1;
+		for (int e = 0; e < op->ins; e++) {
+			int from = sched_edge_in(&w->g, i, e)->from;
+			if (w->stored[w->g.ops.at[from].value.i])
+				continue;
+			dear |= w->of[from].dear;
+			cone[i] = cone[i] + cone[from] > LIGHT ? LIGHT + 1 : cone[i] + cone[from];
+		}
+		w->of[i].dear = dear;
+		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
+		if (!op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && (dear || cone[i] > LIGHT))))
+			w->stored[op->value.i] = true;
+		w->values->kept[op->value.i] = w->of[i].kept;
+		w->values->block[op->value.i] = w->of[i].block;
+	}
+}
+
+void sched_grow(struct sched_planner *pl, int body)
+{
+	struct grower w = {.pl = pl, .values = &pl->values[body], .stored = pl->plan->stored[body]};
+	sched_make_graph(&w.g, pl->arena, pl->p, w.values);
+	size_t n = w.g.ops.n;
+	w.of = ARENA_ARRAY(pl->arena, struct growth, n);
+	w.heap = ARENA_ARRAY(pl->arena, int, n);
+	w.stack = ARENA_ARRAY(pl->arena, int, n + 1);
+	w.in_heap = ARENA_ARRAY(pl->arena, bool, n);
+	w.steps = (long)SEARCHES_PER_OPERATOR * (long)n;
+	cut_dear(&w);
+	grow_all(&w);
+	store_crossing(&w);
+}

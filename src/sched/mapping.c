@@ -1,0 +1,168 @@
+/* Mapping types, read off the index variables, and what may be fused with what. */
+#include "sched/plan.h"
+
+#include <math.h>
+
+static const char *const names[] = {
+#define SCHED_MAPPING(name, spelling, meaning) spelling,
+#include "sched/mapping.def"
+#undef SCHED_MAPPING
+};
+
+const char *sched_mapping_name(enum sched_mapping m)
+{
+	return names[m];
+}
+
+static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping b)
+{
+	return a > b ? a : b;
+}
+
+/* Whether a variable takes one value only. */
+static bool single(const struct sub_program *p, int var)
+{
+	return p->vars.at[var].set == SUB_DIM && p->vars.at[var].extent == 1;
+}
+
+static bool names_var(const struct sub_use *u, int var)
+{
+	for (int i = 0; i < u->vars; i++)
+		if (u->var[i] == var)
+			return true;
+	return false;
+}
+
+/* An argument that lacks one of the result's variables is repeated along it. */
+static enum sched_mapping of_elementwise(const struct sub_program *p, const struct sub_value *v, const struct sub_use *u)
+{
+	enum sched_mapping m = SCHED_ONE_TO_ONE;
+	for (int i = 0; i < v->vars; i++)
+		if (!names_var(u, v->var[i]))
+			m = more_complex(m, single(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
+	return m;
+}
+
+static int position(const struct sub_value *v, int var)
+{
+	int i = 0;
+	while (i < v->vars && v->var[i] != var)
+		i++;
+	return i;
+}
+
+/* Which variables the maps use, and in which order. */
+static enum sched_mapping of_assign(const struct sub_program *p, const struct sub_value *v)
+{
+	enum sched_mapping m = SCHED_ONE_TO_ONE;
+	bool used[SUB_MAX_VARS + 1] = {false};
+	for (int i = 0, last = -1; i < v->arg[0].vars; i++) {
+		if (v->map[i].function != SUB_AFFINE)
+			return SCHED_ONE_TO_MANY;
+		int at = v->map[i].var < 0 ? v->vars : position(v, v->map[i].var);
+		if (at == v->vars) {
+			m = more_complex(m, single(p, sub_at(p, v->arg[0].value)->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_ONE);
+			continue;
+		}
+		m = at < last ? more_complex(m, SCHED_SHUFFLE) : m;
+		last = at;
+		used[at] = true;
+		used[position(v, v->map[i].scale2 ? v->map[i].var2 : v->map[i].var)] = true;
+	}
+	for (int i = 0; i < v->vars; i++)
+		if (!used[i])
+			m = more_complex(m, single(p, v->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_MANY);
+	return m;
+}
+
+enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int a)
+{
+	const struct sub_value *v = sub_at(p, r);
+	switch (sub_class_of(v->op)) {
+	case SUB_REDUCE:
+		return single(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
+	case SUB_MOVE:
+		return v->op == SUB_ASSIGN ? of_assign(p, v) : v->op == SUB_RESHAPE ? SCHED_REORGANIZE : SCHED_ONE_TO_ONE;
+	default:
+		return of_elementwise(p, v, &v->arg[a]);
+	}
+}
+
+/* Whether nothing but movement lies between a value and what is given from outside. */
+static bool is_given(const struct sub_program *p, sub_ref r)
+{
+	while (sub_class_of(sub_at(p, r)->op) == SUB_MOVE && sub_at(p, r)->args == 1)
+		r = sub_at(p, r)->arg[0].value;
+	return sub_class_of(sub_at(p, r)->op) == SUB_SOURCE;
+}
+
+enum sched_mapping sched_mapping_of_value(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	enum sched_mapping m = SCHED_ONE_TO_ONE;
+	bool computes = sub_class_of(v->op) == SUB_UNARY || sub_class_of(v->op) == SUB_BINARY;
+	for (int a = 0; a < v->args; a++)
+		if (!computes || !is_given(p, v->arg[a].value))
+			m = more_complex(m, sched_mapping_of(p, r, a));
+	return m;
+}
+
+enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mapping second)
+{
+	enum { G = SCHED_FUSE, Y = SCHED_MAY, X = SCHED_NEVER };
+	static const unsigned char table[SCHED_MAPPINGS][SCHED_MAPPINGS] = {
+#define SCHED_FUSION(first, ...) [SCHED_##first] = {__VA_ARGS__},
+#include "sched/fusion.def"
+#undef SCHED_FUSION
+	};
+	return table[first][second];
+}
+
+/* --- what was measured --- */
+
+struct latency {
+	enum sched_mapping first, second;
+	double volume, fused, stored;
+};
+
+static const struct latency latencies[] = {
+#define SCHED_LATENCY(first, second, volume, fused, stored) {SCHED_##first, SCHED_##second, volume, fused, stored},
+#include "sched/latency.def"
+#undef SCHED_LATENCY
+};
+
+enum {
+#define SCHED_LATENCY_LANES(lanes) MEASURED_LANES = lanes,
+#include "sched/latency.def"
+#undef SCHED_LATENCY_LANES
+	ROWS = sizeof latencies / sizeof *latencies
+};
+
+/* How much longer fusing takes than storing, as a logarithm, between two rows of one pair. */
+static double between(const struct latency *low, const struct latency *high, double volume)
+{
+	double a = log(low->fused / low->stored), b = log(high->fused / high->stored);
+	if (low == high)
+		return a;
+	double t = log(volume / low->volume) / log(high->volume / low->volume);
+	return a + t * (b - a);
+}
+
+/* Rows of one pair stand together, volumes rising.  What counts is how many vectors there are, so other lanes than those
+ * that were measured with mean other volumes. */
+bool sched_fusing_pays(const struct target *target, enum sched_mapping first, enum sched_mapping second, double volume)
+{
+	const struct latency *low = NULL, *high = NULL;
+	volume *= (double)MEASURED_LANES / target->lanes;
+	for (int i = 0; i < ROWS; i++) {
+		const struct latency *l = &latencies[i];
+		if (l->first != first || l->second != second)
+			continue;
+		low = !low || l->volume <= volume ? l : low;
+		high = !high || high->volume < volume ? l : high;
+	}
+	if (!low)
+		return true;
+	volume = volume < low->volume ? low->volume : volume > high->volume ? high->volume : volume;
+	return between(low, high, volume) <= 0;
+}

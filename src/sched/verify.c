@@ -1,0 +1,149 @@
+/* The rules of a plan, checked from the plan as it stands.
+ *
+ * Groups run in the order of stages.  What a group reads was stored by an earlier stage, or is a target of the group itself
+ * at the very element that is being computed.  It follows that no path leaves a group and comes back (groups are convex),
+ * and that no result of a reduction passes from one column or row of a group to another: none crosses threads. */
+#include "sched/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct verifier {
+	const struct sched_plan *plan;
+	const struct sub_program *p;
+	struct diags *diags;
+	struct sched_walk walk;
+	bool **read; /* [body][value]: by a group that does not compute it at that element */
+	bool *dear;  /* in the body at hand */
+	bool ok;
+};
+
+__attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int body, sub_ref r, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	v->ok = diag_add(v->diags, DIAG_INVALID_PLAN, (struct diag_at){0},
+			 "this is a fault of the compiler; please report it with the model and its schedule", "%s: %s: value %%%u: %s",
+			 v->p->name, v->p->bodies.at[body].name, r.i, text);
+}
+
+static const struct sched_group *group_of(const struct verifier *v, int body, sub_ref r)
+{
+	int group = v->plan->group_of[body][r.i];
+	return group ? &v->plan->groups.at[group - 1] : NULL;
+}
+
+static const struct sched_values *values_of(const struct verifier *v, int body)
+{
+	return &v->plan->values[body];
+}
+
+/* --- what is stored --- */
+
+static void check_shape(struct verifier *v, const struct sched_group *g, sub_ref r)
+{
+	const struct sub_value *value = sub_at(v->p, r);
+	int leads = sched_leads(v->p, r);
+	bool same = g->dims == value->vars - leads && g->rows + g->edges == leads;
+	for (int i = 0; same && i < g->dims; i++)
+		same = g->extent[i] == v->p->vars.at[value->var[leads + i]].extent;
+	if (!same)
+		fault(v, g->body, r, "group %s has another shape", g->name);
+}
+
+static void check_target(struct verifier *v, const struct sched_group *g, sub_ref r)
+{
+	const struct sched_values *values = values_of(v, g->body);
+	check_shape(v, g, r);
+	if (group_of(v, g->body, r) != g)
+		fault(v, g->body, r, "is a target of two groups, or of none that knows it");
+	if (values->result[r.i])
+		return;
+	if (!sched_is_stored(v->plan, g->body, r))
+		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
+	if (values->part_of[r.i].i)
+		fault(v, g->body, r, "is part of %%%u, and stored", values->part_of[r.i].i);
+	if (values->product[r.i])
+		fault(v, g->body, r, "is half of a contraction, and stored");
+	if (sched_is_index(v->p, values, r))
+		fault(v, g->body, r, "is data movement with one consumer, and stored");
+}
+
+/* --- what is read --- */
+
+static void check_read(struct verifier *v, const struct sched_group *g, const struct sched_read *read)
+{
+	int body = g->body;
+	const struct sched_group *from = group_of(v, body, read->value);
+	v->read[body][read->value.i] |= !read->inside || from != g;
+	if (!from)
+		fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
+	else if (from == g && !read->inside)
+		fault(v, body, read->value, "crosses from one element of %s to another", g->name);
+	else if (from != g && from->stage >= g->stage)
+		fault(v, body, read->value, "is read by %s in stage %d before %s has stored it", g->name, g->stage, from->name);
+}
+
+/* What is computed on the way down to what is stored. */
+static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	struct verifier *v = w->context;
+	const struct sched_values *values = values_of(v, w->body);
+	if (!v->ok || !sched_has_lead(v->p, r) || sched_is_index(v->p, values, r))
+		return;
+	double most = values->kept[r.i] ? SCHED_MAX_AGAIN : 1;
+	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)
+		fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES, w->target.i);
+	else if (v->dear[r.i] && !sched_is_inside(w, r, index) && sched_times(w, r, index) > most)
+		fault(v, w->body, r, "is computed %g times for %%%u", sched_times(w, r, index), w->target.i);
+}
+
+static void check_group(struct verifier *v, size_t at)
+{
+	const struct sched_group *g = &v->plan->groups.at[at];
+	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
+		fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
+	sched_mark_dear(v->p, v->plan->stored[g->body], v->dear);
+	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
+		check_target(v, g, g->targets.at[t]);
+		sched_walk_target(&v->walk, g->body, g->targets.at[t]);
+		for (size_t i = 0; v->ok && i < v->walk.reads.n; i++)
+			check_read(v, g, &v->walk.reads.at[i]);
+	}
+}
+
+/* --- what is missing --- */
+
+static void check_body(struct verifier *v, int body)
+{
+	const struct sched_values *values = values_of(v, body);
+	for (uint32_t i = 1; v->ok && i < v->p->values.n; i++) {
+		sub_ref r = {i};
+		bool target = group_of(v, body, r);
+		if (values->result[i] && !target)
+			fault(v, body, r, "is a result that no group computes");
+		else if (target && !values->result[i] && !v->read[body][i])
+			fault(v, body, r, "is stored, and nothing reads it");
+	}
+}
+
+bool sched_verify(const struct sched_plan *plan, struct diags *diags)
+{
+	const struct sub_program *p = plan->p;
+	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
+	v.dear = ARENA_ARRAY(p->arena, bool, p->values.n);
+	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		v.read[b] = ARENA_ARRAY(p->arena, bool, p->values.n);
+	sched_walk_init(&v.walk, p->arena, plan);
+	v.walk.meet = check_fused;
+	v.walk.context = &v;
+	for (size_t g = 0; v.ok && g < plan->groups.n; g++)
+		check_group(&v, g);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		check_body(&v, b);
+	return v.ok;
+}

@@ -1,0 +1,268 @@
+/* From a target down through what it needs, keeping for each dimension of a value the loops that its index depends on. */
+#include "sched/plan.h"
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t both[] = {a, b};
+	return hash_bytes(HASH_START, both, sizeof both);
+}
+
+static const struct sched_values *values_of(const struct sched_walk *w)
+{
+	return &w->plan->values[w->body];
+}
+
+static bool is_stored(const struct sched_walk *w, sub_ref r)
+{
+	return sched_is_stored(w->plan, w->body, r);
+}
+
+bool sched_is_inside(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, r), *t = sub_at(w->p, w->target);
+	if (v->vars != t->vars)
+		return false;
+	for (int i = 0; i < v->vars; i++)
+		if (index[i].id != (uint64_t)i + 1 ||
+		    sched_loop_extent(w->p, v->var[i]) != sched_loop_extent(w->p, t->var[i]))
+			return false;
+	return true;
+}
+
+double sched_times(const struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	uint64_t used = 0;
+	double n = 1;
+	for (int i = 0; i < v->vars; i++)
+		used |= index[i].loops;
+	for (int l = 0; l < w->loops; l++)
+		if (!(used >> l & 1) && w->extent[l])
+			n *= w->extent[l];
+	return n;
+}
+
+static void walk(struct sched_walk *, sub_ref, const struct sched_index *);
+
+static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	struct sched_read read = {r, sched_is_inside(w, r, index)};
+	vec_push(w->arena, &w->reads, read);
+}
+
+/* The index of each dimension of an argument, from the names it is used under. */
+static void under(const struct sub_value *v, const struct sched_index *index, const struct sub_use *u, int own,
+		  struct sched_index own_index, struct sched_index *out)
+{
+	for (int i = 0; i < u->vars; i++) {
+		out[i] = own_index;
+		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+			if (v->var[j] == u->var[i])
+				out[i] = index[j];
+	}
+}
+
+static void walk_arguments(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
+{
+	for (int a = 0; a < v->args; a++) {
+		struct sched_index out[SUB_MAX_VARS];
+		under(v, index, &v->arg[a], -1, (struct sched_index){0}, out);
+		walk(w, v->arg[a].value, out);
+	}
+}
+
+/* The loop over the last dimension of the target at hand; none when it has no dimension. */
+static uint64_t columns_loop(const struct sched_walk *w)
+{
+	int vars = sub_at(w->p, w->target)->vars;
+	return vars > sched_leads(w->p, w->target) ? 1ull << (vars - 1) : 0;
+}
+
+/* What the products of a reduction share with those of its siblings: the operand that has not the target's columns. */
+static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *product, const struct sched_index *index)
+{
+	uint64_t columns = columns_loop(w);
+	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
+		struct sched_index out[SUB_MAX_VARS];
+		uint64_t used = 0, id = product->arg[a].value.i;
+		under(product, index, &product->arg[a], -1, (struct sched_index){0}, out);
+		for (int i = 0; i < product->arg[a].vars; i++) {
+			used |= out[i].loops;
+			id = mix(id, out[i].id);
+		}
+		if (!(used & columns))
+			return id;
+	}
+	return 0;
+}
+
+/* A contraction goes on to its operands: the product is never a value of its own. */
+static void walk_reduced(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	sub_ref argument = sub_at(w->p, r)->arg[0].value;
+	if (sched_is_contraction(w->p, r))
+		walk_arguments(w, sub_at(w->p, argument), index);
+	else
+		walk(w, argument, index);
+}
+
+static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index, uint64_t instance)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	bool edge = w->p->vars.at[v->reduced].set == SUB_EDGE;
+	struct sched_index out[SUB_MAX_VARS];
+	struct sched_index own = {1ull << w->loops, mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
+	w->extent[w->loops++] = sched_loop_extent(w->p, v->reduced);
+	under(v, index, &v->arg[0], v->reduced, own, out);
+	w->reducing += !edge;
+	walk_reduced(w, r, out);
+	w->reducing -= !edge;
+	w->loops--;
+	if (!edge) {
+		uint64_t shared = shared_operand(w, sub_at(w->p, v->arg[0].value), out);
+		struct sched_reduction found = {r, instance, shared};
+		vec_push(w->arena, &w->reductions, found);
+	}
+}
+
+/* The index of a variable of the value. */
+static struct sched_index index_of(const struct sub_value *v, const struct sched_index *index, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return index[i];
+	return (struct sched_index){0};
+}
+
+static struct sched_index mapped(const struct sub_value *v, const struct sched_index *index, const struct sub_map *m)
+{
+	struct sched_index at = index_of(v, index, m->var);
+	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)
+		return at;
+	at.id = mix(mix(at.id, m->function), mix(m->which, mix(m->scale, m->offset)));
+	if (m->scale2) {
+		struct sched_index second = index_of(v, index, m->var2);
+		at.loops |= second.loops;
+		at.id = mix(at.id, mix(second.id, m->scale2));
+	}
+	return at;
+}
+
+static void walk_chosen(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	if (w->reducing && w->choose)
+		w->choose(w, r);
+	walk(w, r, index);
+}
+
+static void walk_assign(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
+{
+	struct sched_index out[SUB_MAX_VARS];
+	bool leaves = false;
+	for (int i = 0; i < v->arg[0].vars; i++) {
+		out[i] = mapped(v, index, &v->map[i]);
+		leaves |= sub_map_leaves(w->p, v, i);
+	}
+	(leaves ? walk_chosen : walk)(w, v->arg[0].value, out);
+}
+
+/* A dimension of the argument depends on all dimensions of the value that it shares elements with. */
+static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
+{
+	struct sched_index out[SUB_MAX_VARS];
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(w->p, v, pieces);
+	for (int i = 0; i < v->vars; i++)
+		out[i] = index[i];
+	for (int i = 0; i < n; i++) {
+		const struct sub_piece *piece = &pieces[i];
+		struct sched_index all = {0};
+		for (int j = 0; j < piece->out_n; j++) {
+			all.loops |= index[piece->out_first + j].loops;
+			all.id = mix(all.id, index[piece->out_first + j].id);
+		}
+		for (int j = 0; j < piece->n; j++)
+			out[piece->first + j] = piece->n == 1 && piece->out_n == 1
+						    ? index[piece->out_first]
+						    : (struct sched_index){all.loops, mix(all.id, j)};
+	}
+	walk(w, v->arg[0].value, out);
+}
+
+/* Both sides of a concatenation are reached at shifted places. */
+static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
+{
+	for (int a = 0; a < 2; a++) {
+		struct sched_index out[SUB_MAX_VARS], axis = index[v->axis];
+		axis.id = mix(axis.id, a + 1);
+		under(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
+		walk_chosen(w, v->arg[a].value, out);
+	}
+}
+
+static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index *index, uint64_t instance)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	if (sub_class_of(v->op) == SUB_REDUCE)
+		walk_reduction(w, r, index, instance);
+	else if (v->op == SUB_ASSIGN)
+		walk_assign(w, v, index);
+	else if (v->op == SUB_COND)
+		walk_cond(w, v, index);
+	else if (v->op == SUB_RESHAPE)
+		walk_reshape(w, v, index);
+	else
+		walk_arguments(w, v, index);
+}
+
+static void count_instance(struct sched_walk *w, sub_ref r)
+{
+	if (w->seen_by[r.i] != w->turn)
+		w->instances[r.i] = 0;
+	w->seen_by[r.i] = w->turn;
+	w->instances[r.i]++;
+}
+
+static void walk(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+{
+	const struct sub_value *v = sub_at(w->p, r);
+	uint64_t instance = r.i;
+	if (sub_class_of(v->op) == SUB_SOURCE)
+		return;
+	for (int i = 0; i < v->vars; i++)
+		instance = mix(instance, index[i].id);
+	if (!map_add(&w->visited, (const char *)&instance, sizeof instance, 1))
+		return;
+	count_instance(w, r);
+	if (r.i != w->target.i && w->meet && !is_stored(w, r) && !values_of(w)->part_of[r.i].i)
+		w->meet(w, r, index);
+	if (r.i != w->target.i && is_stored(w, r))
+		note_read(w, r, index);
+	else if (w->loops < SCHED_MAX_LOOPS + 8)
+		walk_into(w, r, index, instance);
+}
+
+void sched_walk_init(struct sched_walk *w, struct arena *a, const struct sched_plan *plan)
+{
+	*w = (struct sched_walk){.plan = plan, .p = plan->p, .arena = a};
+	w->instances = ARENA_ARRAY(a, int, w->p->values.n);
+	w->seen_by = ARENA_ARRAY(a, int, w->p->values.n);
+}
+
+void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
+{
+	const struct sub_value *v = sub_at(w->p, target);
+	struct sched_index index[SUB_MAX_VARS];
+	w->body = body;
+	w->target = target;
+	w->turn++;
+	w->reducing = 0;
+	memset(&w->reads, 0, sizeof w->reads); /* the last ones belong to the caller */
+	memset(&w->reductions, 0, sizeof w->reductions);
+	w->visited = map_in(w->arena);
+	for (w->loops = 0; w->loops < v->vars; w->loops++) {
+		index[w->loops] = (struct sched_index){1ull << w->loops, w->loops + 1};
+		w->extent[w->loops] = sched_loop_extent(w->p, v->var[w->loops]);
+	}
+	walk(w, target, index);
+}

@@ -1,0 +1,512 @@
+/* Constants leave the bodies: what depends on weights alone is computed once, when they are bound.
+ *
+ *     leaf [n without children]                           fold0 at binding
+ *       %1[i,j] = tanh W[i,j]                               %1[r0,j] = tanh W[r0,j]
+ *       %2[n,i,j] = multiply %1[i,j], x[n,j]        ->      store fold0[r0,j] = %1[r0,j]
+ *       ...                                               leaf [n without children]
+ *                                                           %2[n,i,j] = multiply fold0[i,j], x[n,j]
+ *
+ * A *root* is a constant that becomes a parameter.  Roots are the largest constants that values of a row use;
+ * data movement above them stays where it is, as a change of the index.  A body computes its root row by row,
+ * the first dimension being the lead variable, so it is planned and tiled as any other.  What is dear in
+ * there and has no row would be computed again for each: it is a root itself, and so is what is dear and
+ * belongs to two roots.
+ *
+ * Not folded is what is much larger than what it is made of and cheap to make again, as the product of a
+ * column and a row: reading it would cost more than computing it. */
+#include "subop/subop.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+	CHEAP_OPERATORS = 4, /* most of a value that is made again rather than read */
+	CHEAP_GROWTH = 4,    /* how many times larger than its operands it then is, at least */
+	CHEAP_BYTES = 65536, /* and how large: less is in the nearest cache anyway */
+	FEW_OPERATORS = 16   /* most of a cheap constant that stays when constants are not to be folded */
+};
+
+/* Who needs a constant. */
+enum { NOBODY = 0, SEVERAL = -1 };
+
+struct folding {
+	struct sub_program *to;
+	const struct sub_program *from;
+	struct sub_trace *trace; /* NULL = nobody asked */
+	bool everything;	 /* fold what is worth it; else what is dear */
+	bool *constant, *root;	 /* by value of `from` */
+	bool *asked;		 /* mark_roots has seen it */
+	int *param;		 /* by value: the folded parameter that it is, -1 = none yet */
+	sub_ref *kept;		 /* by value: its copy in the bodies of rows */
+	sub_ref *copies[3];	 /* by way and value: its copy in bodies at binding */
+};
+
+static const struct sub_value *value_of(const struct folding *f, sub_ref r)
+{
+	return sub_at(f->from, r);
+}
+
+__attribute__((format(printf, 2, 3))) static void note(struct folding *f, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+	if (!f->trace)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	vec_push(f->to->arena, &f->trace->notes, arena_string(f->to->arena, text));
+}
+
+/* --- what is constant, what it is worth --- */
+
+static bool has_fixed_range(const struct sub_program *p, const int *var, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (p->vars.at[var[i]].set != SUB_DIM)
+			return false;
+	return true;
+}
+
+static bool is_constant(const struct folding *f, const struct sub_value *v)
+{
+	if (sub_class_of(v->op) == SUB_SOURCE)
+		return v->op == SUB_CONST || v->op == SUB_PARAM;
+	if (!has_fixed_range(f->from, v->var, v->vars))
+		return false;
+	for (int a = 0; a < v->args; a++)
+		if (!f->constant[v->arg[a].value.i])
+			return false;
+	return true;
+}
+
+static bool is_source(const struct folding *f, sub_ref r)
+{
+	return sub_class_of(value_of(f, r)->op) == SUB_SOURCE;
+}
+
+static bool is_dear(enum sub_op op)
+{
+	return sub_row_of(op)->price == SUB_DEAR;
+}
+
+/* Another index, or a sign, costs its user nothing.  A concatenation is more, and so is padding: they are
+ * choices. */
+static bool is_free(const struct sub_value *v)
+{
+	return (sub_class_of(v->op) == SUB_MOVE && v->op != SUB_COND && !v->fills) || v->op == SUB_NEG ||
+	       v->op == SUB_NOP;
+}
+
+static bool is_cheap(enum sub_op op)
+{
+	return !is_dear(op) && op != SUB_COND && sub_class_of(op) != SUB_SOURCE;
+}
+
+static double bytes_of(const struct folding *f, sub_ref r)
+{
+	const struct sub_value *v = value_of(f, r);
+	double bytes = sizeof(float);
+	for (int i = 0; i < v->vars; i++)
+		bytes *= f->from->vars.at[v->var[i]].extent;
+	return bytes;
+}
+
+/* A constant taken apart as far as it is cheap; `operators` counts one more than allowed at most. */
+struct parts {
+	int operators;
+	double bytes; /* of what it is made of */
+	bool weights; /* not of numbers alone */
+};
+
+static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
+{
+	const struct sub_value *v = value_of(f, r);
+	if (!is_cheap(v->op)) {
+		p->bytes += bytes_of(f, r);
+		p->weights |= v->op != SUB_CONST;
+		return;
+	}
+	p->operators += !is_free(v);
+	for (int a = 0; a < v->args && p->operators <= CHEAP_OPERATORS; a++)
+		take_apart(f, v->arg[a].value, p);
+}
+
+/* Cheaper to make again than to read. */
+static bool is_remade(const struct folding *f, sub_ref r)
+{
+	struct parts p = {0};
+	double bytes = bytes_of(f, r);
+	take_apart(f, r, &p);
+	if (p.operators <= CHEAP_OPERATORS && !p.weights)
+		return true;
+	return p.operators <= CHEAP_OPERATORS && bytes > CHEAP_BYTES && bytes > CHEAP_GROWTH * p.bytes;
+}
+
+static void note_remade(struct folding *f, sub_ref r)
+{
+	struct parts p = {0};
+	take_apart(f, r, &p);
+	if (p.weights && !is_free(value_of(f, r)))
+		note(f,
+		     "a constant of %.0f bytes is made again where it is used, from %.0f bytes by %d cheap "
+		     "operators",
+		     bytes_of(f, r), p.bytes, p.operators);
+}
+
+/* Operators of a constant written out as a tree, or one more than `most`. */
+static int operators_in(const struct folding *f, sub_ref r, int most)
+{
+	const struct sub_value *v = value_of(f, r);
+	int n = sub_class_of(v->op) != SUB_SOURCE;
+	for (int a = 0; a < v->args && n <= most; a++)
+		n += operators_in(f, v->arg[a].value, most - n);
+	return n;
+}
+
+static bool is_worth_it(const struct folding *f, sub_ref r)
+{
+	const struct sub_value *v = value_of(f, r);
+	if (v->vars > TENSOR_MAX_RANK)
+		return false;
+	if (!f->everything)
+		return is_dear(v->op) || operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
+	return !is_free(v) && !is_remade(f, r);
+}
+
+/* --- roots --- */
+
+/* Values with a row need this constant; `remade`: as part of one that was not worth it, which was told. */
+static void mark_roots(struct folding *f, sub_ref r, bool remade)
+{
+	const struct sub_value *v = value_of(f, r);
+	if (f->asked[r.i] || is_source(f, r))
+		return;
+	f->asked[r.i] = true;
+	f->root[r.i] = is_worth_it(f, r);
+	if (!f->root[r.i] && f->everything && !remade)
+		note_remade(f, r);
+	for (int a = 0; !f->root[r.i] && a < v->args; a++)
+		mark_roots(f, v->arg[a].value, remade || !is_free(v));
+}
+
+static void mark_roots_of(struct folding *f, const struct sub_body *b)
+{
+	bool *live = ARENA_ARRAY(f->to->arena, bool, f->from->values.n);
+	sub_mark_live(f->from, b, live);
+	for (size_t i = 0; i < b->stores.n; i++)
+		if (f->constant[b->stores.at[i].value.value.i])
+			mark_roots(f, b->stores.at[i].value.value, false);
+	for (uint32_t i = 1; i < f->from->values.n; i++)
+		for (int a = 0; live[i] && !f->constant[i] && a < f->from->values.at[i].args; a++)
+			if (f->constant[f->from->values.at[i].arg[a].value.i])
+				mark_roots(f, f->from->values.at[i].arg[a].value, false);
+}
+
+/* What is dear and part of several roots is computed once for all.  Users come after what they use. */
+static void share_roots(struct folding *f)
+{
+	int *owner = ARENA_ARRAY(f->to->arena, int, f->from->values.n);
+	for (uint32_t i = f->from->values.n; i-- > 1;) {
+		const struct sub_value *v = &f->from->values.at[i];
+		f->root[i] |= owner[i] == SEVERAL && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
+		int own = f->root[i] ? (int)i : owner[i];
+		for (int a = 0; own != NOBODY && a < v->args; a++) {
+			int *of = &owner[v->arg[a].value.i];
+			*of = *of == NOBODY || *of == own ? own : SEVERAL;
+		}
+	}
+}
+
+/* --- bodies at binding --- */
+
+static sub_ref fold(struct folding *, sub_ref);
+
+/* Where in a body at binding a value is wanted. */
+struct at {
+	int lead;   /* the variable of the value that is the row, -1 = none */
+	int row;    /* its name in the body */
+	bool alone; /* the value is a scalar that is computed once: the body has no row, and no loop is around
+		       it */
+};
+
+static const struct at nowhere = {-1, -1, false};
+
+static void rename_var(int *var, int n, struct at at)
+{
+	for (int i = 0; i < n; i++)
+		if (at.lead >= 0 && var[i] == at.lead)
+			var[i] = at.row;
+}
+
+static bool is_lead_alone(const int *var, int n, int lead)
+{
+	for (int i = 0; i < n; i++)
+		if ((var[i] == lead) != (i == 0))
+			return false;
+	return n > 0;
+}
+
+/* An argument is wanted at the row itself, and its row is its first dimension, all of it.  A reshape has no
+ * rows: its elements are counted through. */
+static bool keeps_row(const struct folding *f, const struct sub_value *v, int a, struct at at)
+{
+	const struct sub_use *u = &v->arg[a];
+	const struct sub_value *arg = value_of(f, u->value);
+	int var[SUB_MAX_VARS];
+	if (at.lead < 0 || arg->op == SUB_RESHAPE || v->op == SUB_RESHAPE)
+		return false;
+	if (v->op != SUB_ASSIGN)
+		return is_lead_alone(u->var, u->vars, at.lead);
+	for (int i = 0; i < u->vars; i++)
+		var[i] = v->map[i].var;
+	const struct sub_map *m = &v->map[0];
+	return is_lead_alone(var, u->vars, at.lead) && m->function == SUB_AFFINE && m->scale == 1 &&
+	       !m->offset && !m->scale2 &&
+	       f->from->vars.at[arg->var[0]].extent == f->from->vars.at[at.lead].extent;
+}
+
+/* How an argument is had in a body at binding. */
+enum way {
+	AS_PARAM, /* it is one, or becomes one */
+	IN_PLACE, /* computed where it stands: its element belongs to the row, or to nothing */
+	INLINED	  /* computed where it stands, without a row: it is cheap */
+};
+
+static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
+		       struct at *next)
+{
+	sub_ref r = v->arg[a].value;
+	const struct sub_value *arg = value_of(f, r);
+	*next = nowhere;
+	if (is_source(f, r) || f->root[r.i])
+		return AS_PARAM;
+	if (keeps_row(f, v, a, at))
+		*next = (struct at){arg->var[0], at.row, false};
+	else if (at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars)
+		*next = (struct at){-1, -1, true};
+	else
+		return is_dear(arg->op) && arg->vars <= TENSOR_MAX_RANK ? AS_PARAM : INLINED;
+	return IN_PLACE;
+}
+
+/* The row of a root. */
+static struct at row_of(const struct folding *f, const struct sub_value *v)
+{
+	if (!v->vars)
+		return (struct at){-1, -1, true};
+	return (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
+}
+
+/* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.
+ */
+static void scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
+{
+	const struct sub_value *v = value_of(f, r);
+	for (int a = 0; a < v->args; a++) {
+		struct at next;
+		sub_ref arg = v->arg[a].value;
+		enum way way = way_of(f, v, a, at, &next);
+		if (way == AS_PARAM)
+			f->root[arg.i] = !is_source(f, arg);
+		else if (!seen[way][arg.i]) {
+			seen[way][arg.i] = true;
+			scan(f, arg, next, seen);
+		}
+	}
+}
+
+/* Users come after what they use. */
+static void scan_roots(struct folding *f)
+{
+	size_t n = f->from->values.n;
+	bool *seen[] = {NULL, ARENA_ARRAY(f->to->arena, bool, n), ARENA_ARRAY(f->to->arena, bool, n)};
+	for (uint32_t i = n; i-- > 1;)
+		if (f->root[i])
+			scan(f, (sub_ref){i}, row_of(f, &f->from->values.at[i]), seen);
+}
+
+static sub_ref copy_value(struct folding *, sub_ref, struct at);
+
+static sub_ref copy_argument(struct folding *f, const struct sub_value *v, int a, struct at at)
+{
+	sub_ref r = v->arg[a].value;
+	struct at next;
+	enum way way = way_of(f, v, a, at, &next);
+	if (way == AS_PARAM)
+		return fold(f, r);
+	sub_ref *copy = &f->copies[way][r.i];
+	if (!copy->i)
+		*copy = copy_value(f, r, next);
+	return *copy;
+}
+
+static sub_ref add(struct folding *f, struct sub_value v)
+{
+	struct diags none;
+	diags_init(&none, f->to->arena->allocator);
+	sub_ref r = sub_add(f->to, v, &none);
+	diags_free(&none);
+	return r;
+}
+
+static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
+{
+	struct sub_value v = *value_of(f, r);
+	for (int a = 0; a < v.args; a++) {
+		sub_ref copy = copy_argument(f, value_of(f, r), a, at);
+		rename_var(v.arg[a].var, v.arg[a].vars, at);
+		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
+			v.arg[a] = sub_as_is(f->to, copy);
+		v.arg[a].value = copy;
+	}
+	for (int i = 0; v.op == SUB_ASSIGN && i < v.arg[0].vars; i++) {
+		rename_var(&v.map[i].var, 1, at);
+		rename_var(&v.map[i].var2, 1, at);
+	}
+	rename_var(v.var, v.vars, at);
+	return add(f, v);
+}
+
+static const char *fold_name(struct folding *f, int number)
+{
+	struct str s = str_in(f->to->arena);
+	str_printf(&s, "fold%d", number);
+	return s.text;
+}
+
+static int declare_param(struct folding *f, sub_ref r)
+{
+	const struct sub_value *v = value_of(f, r);
+	int number = f->to->params.n - f->from->params.n;
+	struct sub_tensor t = {.name = fold_name(f, number), .rank = v->vars, .folded = true};
+	for (int d = 0; d < v->vars; d++) {
+		t.var[d] = v->var[d];
+		t.shape[d] = f->from->vars.at[v->var[d]].extent;
+	}
+	vec_push(f->to->arena, &f->to->params, t);
+	note(f, "%s is computed at binding: %.0f bytes", t.name, bytes_of(f, r));
+	return f->to->params.n - 1;
+}
+
+/* The body is there when all that it needs is: so it comes after the bodies of that. */
+static void add_body(struct folding *f, sub_ref r)
+{
+	const struct sub_value *v = value_of(f, r);
+	sub_ref value = copy_value(f, r, row_of(f, v));
+	f->param[r.i] = declare_param(f, r);
+	struct sub_body b = {.name = f->to->params.at[f->param[r.i]].name, .domain = SUB_AT_BINDING};
+	vec_push(f->to->arena, &b.stores,
+		 (struct sub_store){SUB_TO_PARAM, f->param[r.i], sub_as_is(f->to, value)});
+	vec_push(f->to->arena, &f->to->bodies, b);
+}
+
+/* The parameter that a source is or a root becomes, under the value's own names. */
+static sub_ref fold(struct folding *f, sub_ref r)
+{
+	struct sub_value v = *value_of(f, r);
+	if (is_source(f, r))
+		return add(f, v);
+	if (f->param[r.i] < 0)
+		add_body(f, r);
+	struct sub_value param = {.op = SUB_PARAM, .which = f->param[r.i], .vars = v.vars};
+	memcpy(param.var, v.var, sizeof param.var);
+	f->root[r.i] = true;
+	return add(f, param);
+}
+
+/* --- bodies of rows --- */
+
+static sub_ref keep(struct folding *f, uint32_t i)
+{
+	struct sub_value v = f->from->values.at[i];
+	if (f->root[i])
+		return fold(f, (sub_ref){i});
+	for (int a = 0; a < v.args; a++)
+		v.arg[a].value = f->kept[v.arg[a].value.i];
+	return add(f, v);
+}
+
+/* A constant inside of a root is needed by it alone. */
+static void mark_kept(const struct folding *f, const struct sub_body *b, bool *live)
+{
+	for (size_t i = 0; i < b->stores.n; i++)
+		live[b->stores.at[i].value.value.i] = true;
+	for (uint32_t i = f->from->values.n; i-- > 1;)
+		for (int a = 0; live[i] && !f->root[i] && a < f->from->values.at[i].args; a++)
+			live[f->from->values.at[i].arg[a].value.i] = true;
+}
+
+static void keep_body(struct folding *f, const struct sub_body *b)
+{
+	struct sub_body copy = {.name = b->name, .domain = b->domain};
+	for (size_t i = 0; i < b->stores.n; i++) {
+		struct sub_store s = b->stores.at[i];
+		s.value.value = f->kept[s.value.value.i];
+		vec_push(f->to->arena, &copy.stores, s);
+	}
+	vec_push(f->to->arena, &f->to->bodies, copy);
+}
+
+static void keep_bodies(struct folding *f)
+{
+	const struct sub_program *from = f->from;
+	bool *live = ARENA_ARRAY(f->to->arena, bool, from->values.n);
+	for (size_t b = 0; b < from->bodies.n; b++)
+		mark_kept(f, &from->bodies.at[b], live);
+	for (uint32_t i = 1; i < from->values.n; i++)
+		if (live[i])
+			f->kept[i] = keep(f, i);
+	for (size_t b = 0; b < from->bodies.n; b++)
+		keep_body(f, &from->bodies.at[b]);
+}
+
+/* --- the whole --- */
+
+#define COPY_LIST(arena, to, from)                                                                           \
+	for (size_t i_ = 0; i_ < (from)->n; i_++)                                                            \
+	vec_push(arena, to, (from)->at[i_])
+
+/* Variables keep their numbers. */
+static void declare(struct sub_program *to, const struct sub_program *from)
+{
+	struct arena *a = to->arena;
+	to->children = from->children;
+	to->tree = from->tree;
+	to->vars.n = 0;
+	COPY_LIST(a, &to->vars, &from->vars);
+	COPY_LIST(a, &to->params, &from->params);
+	COPY_LIST(a, &to->states, &from->states);
+	COPY_LIST(a, &to->inputs, &from->inputs);
+	COPY_LIST(a, &to->outputs, &from->outputs);
+}
+
+void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+	      struct sub_trace *trace)
+{
+	struct arena *a = to->arena;
+	size_t n = from->values.n;
+	struct folding f = {.to = to,
+			    .from = from,
+			    .trace = trace,
+			    .everything = !(options->off >> SUB_FAMILY_CONSTANTS & 1)};
+	f.constant = ARENA_ARRAY(a, bool, n);
+	f.root = ARENA_ARRAY(a, bool, n);
+	f.asked = ARENA_ARRAY(a, bool, n);
+	f.param = ARENA_ARRAY(a, int, n);
+	f.kept = ARENA_ARRAY(a, sub_ref, n);
+	f.copies[IN_PLACE] = ARENA_ARRAY(a, sub_ref, n);
+	f.copies[INLINED] = ARENA_ARRAY(a, sub_ref, n);
+	memset(f.param, -1, n * sizeof *f.param);
+	declare(to, from);
+	for (uint32_t i = 1; i < n; i++)
+		f.constant[i] = is_constant(&f, &from->values.at[i]);
+	for (size_t b = 0; b < from->bodies.n; b++)
+		mark_roots_of(&f, &from->bodies.at[b]);
+	scan_roots(&f);
+	share_roots(&f);
+	for (uint32_t i = 1; i < n; i++)
+		if (f.root[i])
+			fold(&f, (sub_ref){i});
+	keep_bodies(&f);
+}

@@ -1,0 +1,433 @@
+/* The rewrite engine.
+ *
+ * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the value, and
+ * at what replaced it, until none applies; no application is taken back later.  What is new in a replacement is settled
+ * in the same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
+ * others want may come to have one user.
+ *
+ * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is not lower
+ * then, they are given back.  So each application lowers the measure of the body, which is bounded from below, and
+ * rebuilding a value on replaced arguments never raises it: rewriting ends. */
+#include "subop/rewrite.h"
+
+/* The rules that may apply at each operator, in the order of the table. */
+struct rules {
+	VEC(const struct sub_parsed *) at[SUB_OPS];
+};
+
+struct optimizer {
+	struct rewriter w;
+	struct rules rules;
+	const struct sub_program *from;
+	struct sub_program *to;
+	VEC(uint32_t) stack;
+};
+
+/* --- rules --- */
+
+static bool admits(enum sub_math math, enum sub_exactness exactness)
+{
+	return exactness == SUB_BITS || math == SUB_FAST || (math == SUB_REASSOCIATE && exactness == SUB_ROUNDING);
+}
+
+static bool may_root(const struct sub_term *t, enum sub_op op)
+{
+	return t->kind == SUB_TERM_MOVE	   ? op == SUB_ASSIGN
+	       : t->kind == SUB_TERM_CLASS ? sub_class_of(op) == t->class
+					   : t->kind == SUB_TERM_OP && t->op == op;
+}
+
+static void prepare_rules(struct optimizer *o)
+{
+	const struct sub_options *options = o->w.options;
+	for (int i = 0; i < sub_rule_count; i++) {
+		const struct sub_rule *rule = &sub_rules[i];
+		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
+			continue;
+		const struct sub_parsed *parsed = sub_parse_rule(o->w.arena, rule, NULL);
+		for (int op = 0; parsed && op < SUB_OPS; op++)
+			if (may_root(parsed->pattern, op))
+				vec_push(o->w.arena, &o->rules.at[op], parsed);
+	}
+}
+
+/* --- one application --- */
+
+static bool is_seen(enum sub_op op)
+{
+	return op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_SUM || op == SUB_PARAM;
+}
+
+/* Whether additions go on to see what they saw.  The lowering contracts a product that one addition or sum wants, and
+ * chains the terms of nested additions, a parameter first; so where arithmetic is exact nothing of these kinds that an
+ * addition wants may change its users, or come from another kind. */
+static bool additions_keep(struct rewriter *w, sub_ref from, sub_ref to)
+{
+	enum sub_op old = sub_at(w->p, from)->op, new = sub_at(w->p, to)->op;
+	if (w->notes.at[to.i].summed && (is_seen(old) || is_seen(new)) && old != new)
+		return false;
+	for (size_t i = 0; i < w->touched.n; i++) {
+		const struct sub_touched *t = &w->touched.at[i];
+		const struct sub_note *n = &w->notes.at[t->value];
+		if (t->uses && n->uses && n->summed && is_seen(sub_at(w->p, (sub_ref){t->value})->op))
+			return false;
+	}
+	return true;
+}
+
+/* Lets one value stand for another; false, and nothing has changed, when that would not lower the measure. */
+static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
+{
+	struct sub_measure before = w->measure;
+	int uses = sub_note_of(w, from)->uses;
+	w->trial = true;
+	w->touched.n = 0;
+	sub_note_of(w, to);
+	sub_pass_on(w, from, to);
+	w->trial = false;
+	if (sub_less(w->measure, before) && (w->options->math != SUB_EXACT || additions_keep(w, from, to))) {
+		w->notes.at[from.i].forward = to.i;
+		return true;
+	}
+	sub_pass_back(w, from, to, uses);
+	return false;
+}
+
+/* Whether a value needs another one.  A replacement may: what it is made of anew can have been replaced before, by what
+ * now is to be replaced. */
+static bool needs(struct rewriter *w, sub_ref r, sub_ref other)
+{
+	w->walks++;
+	w->stack.n = 0;
+	vec_push(w->arena, &w->stack, r.i);
+	while (w->stack.n) {
+		uint32_t at = w->stack.at[--w->stack.n];
+		const struct sub_value *v = &w->p->values.at[at];
+		if (at == other.i)
+			return true;
+		if (sub_note_of(w, (sub_ref){at})->visited == w->walks)
+			continue;
+		w->notes.at[at].visited = w->walks;
+		for (int a = 0; a < v->args; a++)
+			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
+	}
+	return false;
+}
+
+static bool wants_texts(const struct rewriter *w)
+{
+	return w->trace && w->trace->texts;
+}
+
+/* What was replaced must be described before it is: its parts may come to stand for others. */
+static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to, double cost, const char *before)
+{
+	struct sub_change c = {rule->rule->name, w->body, before, NULL, cost - w->measure.cost};
+	w->applications++;
+	if (wants_texts(w))
+		c.after = sub_describe(w, to, rule->replacement);
+	if (w->trace)
+		vec_push(w->arena, &w->trace->changes, c);
+}
+
+/* Applies a rule in the first of the ways in which it matches that lowers the measure. */
+static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
+{
+	struct sub_match m;
+	w->attempts++;
+	w->root = at.i;
+	for (bool found = sub_match_at(&m, w, rule, at); found; found = sub_match_next(&m, false)) {
+		if (sub_refuted(&m, -1) >= 0)
+			continue;
+		double cost = w->measure.cost;
+		struct sub_use to = sub_build_replacement(&m);
+		if (!to.value.i || needs(w, to.value, at))
+			continue;
+		const char *before = wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
+		if (!replace(w, at, to.value))
+			continue;
+		record(w, rule, to.value, cost, before);
+		w->root = 0;
+		return true;
+	}
+	w->root = 0;
+	return false;
+}
+
+static bool apply_any(struct optimizer *o, sub_ref at)
+{
+	enum sub_op op = sub_at(o->w.p, at)->op;
+	for (size_t i = 0; i < o->rules.at[op].n; i++)
+		if (apply(&o->w, o->rules.at[op].at[i], at))
+			return true;
+	return false;
+}
+
+/* --- sweeps --- */
+
+/* The value on the values that stand for its arguments now; itself when these are its arguments. */
+static sub_ref rebuilt(struct rewriter *w, sub_ref r)
+{
+	struct sub_value v = *sub_at(w->p, r);
+	bool same = true;
+	for (int a = 0; a < v.args; a++) {
+		sub_ref arg = sub_resolve(w, v.arg[a].value);
+		same &= arg.i == v.arg[a].value.i;
+		v.arg[a].value = arg;
+	}
+	if (same)
+		return r;
+	w->importing = true;
+	sub_ref made = sub_make(w, v).value;
+	w->importing = false;
+	return made.i ? made : r;
+}
+
+static bool push_unsettled(struct optimizer *o, sub_ref r)
+{
+	const struct sub_value *v = sub_at(o->w.p, r);
+	for (int a = 0; a < v->args; a++) {
+		sub_ref arg = sub_resolve(&o->w, v->arg[a].value);
+		if (o->w.notes.at[arg.i].settled == o->w.sweep)
+			continue;
+		vec_push(o->w.arena, &o->stack, arg.i);
+		return true;
+	}
+	return false;
+}
+
+/* Settles a value and all that it needs.  By a stack of its own: chains of operators are as long as they like. */
+static bool settle(struct optimizer *o, sub_ref root)
+{
+	struct rewriter *w = &o->w;
+	bool changed = false;
+	o->stack.n = 0;
+	vec_push(w->arena, &o->stack, root.i);
+	while (o->stack.n) {
+		sub_ref r = sub_resolve(w, (sub_ref){o->stack.at[o->stack.n - 1]});
+		o->stack.at[o->stack.n - 1] = r.i;
+		if (w->notes.at[r.i].settled == w->sweep || !w->notes.at[r.i].uses) {
+			o->stack.n--;
+			continue;
+		}
+		if (push_unsettled(o, r))
+			continue;
+		sub_ref now = rebuilt(w, r);
+		if (now.i != r.i) {
+			sub_note_of(w, now);
+			sub_pass_on(w, r, now);
+			w->notes.at[r.i].forward = now.i;
+			changed = true;
+		} else if (apply_any(o, r)) {
+			changed = true;
+		} else {
+			w->notes.at[r.i].settled = w->sweep;
+		}
+	}
+	return changed;
+}
+
+/* --- bodies --- */
+
+static struct sub_use under_names(const struct sub_program *p, sub_ref r, const struct sub_use *old)
+{
+	struct sub_use u = sub_as_is(p, r);
+	memcpy(u.var, old->var, sizeof u.var);
+	return u;
+}
+
+/* The variable of another program that is the same. */
+static int same_var(struct sub_program *to, const struct sub_program *from, int var)
+{
+	const struct sub_var *v = &from->vars.at[var];
+	return var < 0 || v->set != SUB_DIM ? var : sub_dim(to, v->extent, v->ordinal);
+}
+
+/* A value of one program with its variables named by another, and its arguments not yet. */
+static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from, const struct sub_value *v)
+{
+	struct sub_value out = *v;
+	for (int i = 0; i < v->vars; i++)
+		out.var[i] = same_var(to, from, v->var[i]);
+	for (int a = 0; a < v->args; a++)
+		for (int i = 0; i < v->arg[a].vars; i++)
+			out.arg[a].var[i] = same_var(to, from, v->arg[a].var[i]);
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
+		out.map[i].var = same_var(to, from, v->map[i].var);
+		out.map[i].var2 = same_var(to, from, v->map[i].var2);
+	}
+	if (sub_class_of(v->op) == SUB_REDUCE)
+		out.reduced = same_var(to, from, v->reduced);
+	return out;
+}
+
+static void import_values(struct optimizer *o, const struct sub_body *b, sub_ref *map)
+{
+	bool *live = ARENA_ARRAY(o->w.arena, bool, o->from->values.n);
+	sub_mark_live(o->from, b, live);
+	o->w.importing = true;
+	for (uint32_t i = 1; i < o->from->values.n; i++) {
+		if (!live[i])
+			continue;
+		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i]);
+		for (int a = 0; a < v.args; a++)
+			v.arg[a].value = map[v.arg[a].value.i];
+		map[i] = sub_make(&o->w, v).value;
+	}
+	o->w.importing = false;
+	sub_note_of(&o->w, (sub_ref){0});
+}
+
+static void forget(struct rewriter *w)
+{
+	for (size_t i = 0; i < w->notes.n; i++) {
+		w->notes.at[i].uses = w->notes.at[i].forward = 0;
+		w->notes.at[i].summed = false;
+	}
+	w->measure = (struct sub_measure){0};
+}
+
+/* Copies what a value needs to the resulting program, arguments first; by a stack, as above. */
+static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
+{
+	struct rewriter *w = &o->w;
+	o->stack.n = 0;
+	vec_push(w->arena, &o->stack, root.i);
+	while (o->stack.n) {
+		uint32_t at = o->stack.at[o->stack.n - 1];
+		const struct sub_value *v = &w->p->values.at[at];
+		struct sub_value out = renamed_value(o->to, w->p, v);
+		bool ready = true;
+		for (int a = 0; a < v->args && ready; a++) {
+			sub_ref arg = sub_resolve(w, v->arg[a].value);
+			out.arg[a].value = map[arg.i];
+			ready = map[arg.i].i;
+			if (!ready)
+				vec_push(w->arena, &o->stack, arg.i);
+		}
+		if (!ready)
+			continue;
+		if (!map[at].i)
+			map[at] = sub_add(o->to, out, NULL);
+		o->stack.n--;
+	}
+	return map[root.i];
+}
+
+static void optimize_body(struct optimizer *o, const struct sub_body *b)
+{
+	struct rewriter *w = &o->w;
+	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, o->from->values.n);
+	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
+	struct sub_body out = {.name = b->name, .domain = b->domain};
+	bool changed;
+	w->body = b->name;
+	forget(w);
+	import_values(o, b, map);
+	for (size_t i = 0; i < b->stores.n; i++) {
+		root[i] = map[b->stores.at[i].value.value.i];
+		sub_keep(w, root[i]);
+	}
+	do {
+		w->sweep++;
+		changed = false;
+		for (size_t i = 0; i < b->stores.n; i++)
+			changed |= settle(o, root[i]);
+	} while (changed);
+	map = ARENA_ARRAY(w->arena, sub_ref, w->p->values.n);
+	for (size_t i = 0; i < b->stores.n; i++) {
+		struct sub_store s = b->stores.at[i];
+		for (int d = 0; d < s.value.vars; d++)
+			s.value.var[d] = same_var(o->to, o->from, s.value.var[d]);
+		s.value = under_names(o->to, export_value(o, sub_resolve(w, root[i]), map), &s.value);
+		vec_push(w->arena, &out.stores, s);
+	}
+	vec_push(o->to->arena, &o->to->bodies, out);
+}
+
+/* --- programs --- */
+
+static struct sub_tensor copy_tensor(struct sub_program *to, const struct sub_program *from, const struct sub_tensor *t)
+{
+	struct sub_tensor out = *t;
+	for (int d = 0; d < t->rank; d++)
+		out.var[d] = same_var(to, from, t->var[d]);
+	return out;
+}
+
+static void copy_declarations(struct sub_program *to, const struct sub_program *from)
+{
+	to->name = from->name;
+	to->children = from->children;
+	to->tree = from->tree;
+	for (size_t i = 0; i < from->params.n; i++)
+		vec_push(to->arena, &to->params, copy_tensor(to, from, &from->params.at[i]));
+	for (size_t i = 0; i < from->states.n; i++)
+		vec_push(to->arena, &to->states, copy_tensor(to, from, &from->states.at[i]));
+	for (size_t i = 0; i < from->inputs.n; i++) {
+		struct sub_input in = from->inputs.at[i];
+		in.row = copy_tensor(to, from, &in.row);
+		vec_push(to->arena, &to->inputs, in);
+	}
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		struct sub_output out = from->outputs.at[i];
+		out.row = copy_tensor(to, from, &out.row);
+		vec_push(to->arena, &to->outputs, out);
+	}
+}
+
+static void rewrite(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+		    struct sub_trace *trace, bool *barred, struct sub_effort *effort)
+{
+	struct sub_program work;
+	struct optimizer o = {.from = from, .to = to};
+	o.w = (struct rewriter){.p = &work, .arena = to->arena, .options = options, .trace = trace, .barred = barred};
+	sub_init(&work, to->arena, from->name);
+	copy_declarations(&work, from);
+	copy_declarations(to, from);
+	prepare_rules(&o);
+	for (size_t b = 0; b < from->bodies.n; b++)
+		optimize_body(&o, &from->bodies.at[b]);
+	*effort = (struct sub_effort){o.w.attempts, o.w.applications, o.w.sweep};
+}
+
+struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+			       struct sub_trace *trace)
+{
+	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
+	struct sub_effort effort;
+	size_t changes = trace ? trace->changes.n : 0;
+	rewrite(to, from, options, trace, barred, &effort);
+	while (!sub_tables_fit(to, from, options, trace, barred)) {
+		sub_init(to, to->arena, from->name);
+		if (trace)
+			trace->changes.n = changes;
+		rewrite(to, from, options, trace, barred, &effort);
+	}
+	return effort;
+}
+
+/* --- one application for itself --- */
+
+enum sub_outcome sub_apply_rule(struct sub_program *p, sub_ref at, const struct sub_parsed *rule, enum sub_math math, int ignore,
+				sub_ref *to, int *failed)
+{
+	struct sub_options options = {.math = math, .table_bytes = INT64_MAX};
+	struct rewriter w = {.p = p, .arena = p->arena, .options = &options, .root = at.i};
+	struct sub_match m;
+	bool matched = false, held = false;
+	sub_note_of(&w, at);
+	for (bool found = sub_match_at(&m, &w, rule, at); found; found = sub_match_next(&m, false)) {
+		int refuted = sub_refuted(&m, ignore);
+		matched = true;
+		if (refuted >= 0) {
+			*failed = refuted;
+			continue;
+		}
+		held = true;
+		*to = sub_build_replacement(&m).value;
+		if (to->i && to->i != at.i)
+			return SUB_APPLIED;
+	}
+	return held ? SUB_UNBUILT : matched ? SUB_REFUTED : SUB_NO_MATCH;
+}

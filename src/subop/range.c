@@ -1,0 +1,263 @@
+/* Facts about values, from those of their arguments: whether they depend on weights alone, what range their elements
+ * are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus infinite is NaN.
+ * Weights are taken to be finite unless arithmetic is to be exact; of inputs and states nothing is known. */
+#include "subop/rewrite.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
+
+double sub_volume(const struct sub_program *p, const struct sub_value *v)
+{
+	double n = 1;
+	for (int i = 0; i < v->vars; i++) {
+		const struct sub_var *var = &p->vars.at[v->var[i]];
+		n *= var->set == SUB_DIM ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
+	}
+	return n;
+}
+
+/* --- ranges --- */
+
+static const struct sub_range anything = {-INFINITY, INFINITY, true};
+
+/* Bounds as binary32 may have them: sums round, and what is beyond the largest number is infinite. */
+static struct sub_range widen(struct sub_range r)
+{
+	r.low -= fabs(r.low) * 0x1p-20;
+	r.high += fabs(r.high) * 0x1p-20;
+	if (r.low < -FLT_MAX)
+		r.low = -INFINITY;
+	if (r.high > FLT_MAX)
+		r.high = INFINITY;
+	return r;
+}
+
+static bool may_be_infinite(const struct sub_range *r)
+{
+	return isinf(r->low) || isinf(r->high);
+}
+
+static bool may_be_zero(const struct sub_range *r)
+{
+	return r->low <= 0 && r->high >= 0;
+}
+
+static struct sub_range range_of_sum(struct sub_range a, struct sub_range b)
+{
+	bool clash = (a.high == INFINITY && b.low == -INFINITY) || (a.low == -INFINITY && b.high == INFINITY);
+	struct sub_range r = {a.low + b.low, a.high + b.high, a.nan || b.nan || clash};
+	if (isnan(r.low))
+		r.low = -INFINITY;
+	if (isnan(r.high))
+		r.high = INFINITY;
+	return widen(r);
+}
+
+static double product(double a, double b)
+{
+	return a == 0 || b == 0 ? 0 : a * b;
+}
+
+static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
+{
+	double corner[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
+			   product(a.high, b.high)};
+	struct sub_range r = {corner[0], corner[0], a.nan || b.nan};
+	for (int i = 1; i < 4; i++) {
+		r.low = fmin(r.low, corner[i]);
+		r.high = fmax(r.high, corner[i]);
+	}
+	r.nan |= (may_be_zero(&a) && may_be_infinite(&b)) || (may_be_zero(&b) && may_be_infinite(&a));
+	r = widen(r);
+	/* what is too small becomes zero */
+	if (r.low > 0 && r.low < FLT_MIN)
+		r.low = 0;
+	if (r.high < 0 && r.high > -FLT_MIN)
+		r.high = 0;
+	return r;
+}
+
+static struct sub_range range_of_square(struct sub_range a)
+{
+	double most = fmax(fabs(a.low), fabs(a.high)), least = may_be_zero(&a) ? 0 : fmin(fabs(a.low), fabs(a.high));
+	struct sub_range r = widen((struct sub_range){least * least, most * most, a.nan});
+	if (r.low < FLT_MIN)
+		r.low = 0;
+	return r;
+}
+
+static struct sub_range range_of_rec(struct sub_range a)
+{
+	if (may_be_zero(&a))
+		return (struct sub_range){a.low >= 0 ? 0 : -INFINITY, INFINITY, a.nan};
+	return widen((struct sub_range){1 / a.high, 1 / a.low, a.nan});
+}
+
+/* Bounds of what never falls. */
+static struct sub_range monotone(double (*f)(double), struct sub_range a, double least, double most)
+{
+	struct sub_range r = widen((struct sub_range){f(a.low), f(a.high), a.nan});
+	r.low = isnan(r.low) ? least : fmax(r.low, least);
+	r.high = isnan(r.high) ? most : fmin(r.high, most);
+	return r;
+}
+
+static double logistic(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static struct sub_range range_of_log(struct sub_range a)
+{
+	struct sub_range r = {a.low > 0 ? log(a.low) : -INFINITY, a.high > 0 ? log(a.high) : INFINITY,
+			      a.nan || a.low < 0};
+	return widen(r);
+}
+
+static struct sub_range range_of_sqrt(struct sub_range a)
+{
+	struct sub_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0, a.nan || a.low < 0};
+	return widen(r);
+}
+
+static struct sub_range range_of_reduction(const struct sub_program *p, const struct sub_value *v, struct sub_range a)
+{
+	const struct sub_var *k = &p->vars.at[v->reduced];
+	if (k->set == SUB_DIM && v->op == SUB_MAX)
+		return a;
+	if (v->op == SUB_MAX)
+		return (struct sub_range){-INFINITY, a.high, a.nan};
+	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
+	struct sub_range r = {product(a.low, a.low < 0 ? most : least), product(a.high, a.high > 0 ? most : least),
+			      a.nan || (a.low == -INFINITY && a.high == INFINITY)};
+	r = widen(r);
+	r.nan |= r.low == -INFINITY && r.high == INFINITY;
+	return r;
+}
+
+static struct sub_range either(struct sub_range a, struct sub_range b)
+{
+	return (struct sub_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+}
+
+static struct sub_range range_of_source(const struct rewriter *w, const struct sub_value *v)
+{
+	if (v->op == SUB_CONST)
+		return (struct sub_range){v->constant, v->constant, isnan(v->constant)};
+	if (v->op == SUB_PARAM && w->options->math != SUB_EXACT)
+		return (struct sub_range){-FLT_MAX, FLT_MAX, false};
+	return anything;
+}
+
+static struct sub_range range_of(const struct rewriter *w, const struct sub_value *v)
+{
+	struct sub_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
+	struct sub_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
+	switch (v->op) {
+	case SUB_NEG:
+		return (struct sub_range){-a.high, -a.low, a.nan};
+	case SUB_REC:
+		return range_of_rec(a);
+	case SUB_EXP:
+		return monotone(exp, a, 0, INFINITY);
+	case SUB_LOG:
+		return range_of_log(a);
+	case SUB_SQRT:
+		return range_of_sqrt(a);
+	case SUB_SIGMOID:
+		return monotone(logistic, a, 5e-39, 1);
+	case SUB_TANH:
+		return monotone(tanh, a, -1, 1);
+	case SUB_ADD:
+		return range_of_sum(a, b);
+	case SUB_MULTIPLY:
+		return sub_same_use(&v->arg[0], &v->arg[1]) ? range_of_square(a) : range_of_product(a, b);
+	case SUB_SMAX:
+		return (struct sub_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+	case SUB_SUM:
+	case SUB_MAX:
+		return range_of_reduction(w->p, v, a);
+	case SUB_ASSIGN:
+		return v->fills ? either(a, (struct sub_range){v->fill, v->fill, isnan(v->fill)}) : a;
+	case SUB_RESHAPE:
+	case SUB_NOP:
+		return a;
+	case SUB_COND:
+		return either(a, b);
+	default:
+		return range_of_source(w, v);
+	}
+}
+
+/* --- all facts --- */
+
+static bool depends_on_weights_alone(const struct rewriter *w, const struct sub_value *v)
+{
+	bool constant = v->op == SUB_CONST || v->op == SUB_PARAM || v->args > 0;
+	for (int i = 0; i < v->vars; i++)
+		constant &= w->p->vars.at[v->var[i]].set == SUB_DIM;
+	for (int a = 0; a < v->args; a++)
+		constant &= w->notes.at[v->arg[a].value.i].fact.constant;
+	return constant;
+}
+
+static bool is_barred(const struct rewriter *w, const struct sub_value *v)
+{
+	bool barred = v->op == SUB_PARAM && w->barred && w->barred[v->which];
+	for (int a = 0; a < v->args; a++)
+		barred |= w->notes.at[v->arg[a].value.i].fact.barred;
+	return barred;
+}
+
+static void find_number(const struct rewriter *w, const struct sub_value *v, struct sub_fact *f)
+{
+	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : NULL;
+	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : NULL;
+	f->uniform = v->op == SUB_CONST || ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
+		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
+		     (v->op == SUB_COND && a->uniform && b->uniform && a->number == b->number &&
+		      signbit(a->number) == signbit(b->number));
+	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
+}
+
+enum { OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
+
+/* A concatenation is a choice of index. */
+static double weight_of(enum sub_op op)
+{
+	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_row_of(op)->weight;
+}
+
+/* One for being there, and for each element what its operator weighs.  Values of weights alone are computed once, or,
+ * where that is switched off, for each row like others; then their concatenations are no mere choice either. */
+static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct sub_fact *f)
+{
+	bool computed = w->options->off & 1u << SUB_FAMILY_CONSTANTS;
+	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
+		return 0;
+	double volume = sub_volume(w->p, sub_class_of(v->op) == SUB_REDUCE ? sub_at(w->p, v->arg[0].value) : v);
+	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
+}
+
+/* Moves of moves, and concatenations that lean to the left. */
+static double disorder_of(const struct rewriter *w, const struct sub_value *v)
+{
+	if (v->op == SUB_ASSIGN)
+		return sub_at(w->p, v->arg[0].value)->op == SUB_ASSIGN;
+	return v->op == SUB_COND ? w->notes.at[v->arg[0].value.i].fact.pieces - 1 : 0;
+}
+
+struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v)
+{
+	struct sub_fact f = {.constant = depends_on_weights_alone(w, v), .pieces = 1};
+	f.barred = is_barred(w, v);
+	find_number(w, v, &f);
+	f.range = range_of(w, v);
+	f.cost = cost_of(w, v, &f);
+	f.disorder = disorder_of(w, v);
+	if (v->op == SUB_COND)
+		f.pieces = w->notes.at[v->arg[0].value.i].fact.pieces + w->notes.at[v->arg[1].value.i].fact.pieces;
+	return f;
+}

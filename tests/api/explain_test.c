@@ -1,0 +1,129 @@
+/* esp_program_explain: both forms say the same, of every body. */
+#include "tests/api/support.h"
+
+#include <jansson.h>
+
+static const char *const bodies[] = {"leaf", "inner", "output", "output.root"};
+static const char *const counts[] = {"sub_ops",	     "reductions", "operations", "bytes",
+				     "weight_bytes", "groups",	   "barriers",	 "stored"};
+enum { BODIES = sizeof bodies / sizeof *bodies, COUNTS = sizeof counts / sizeof *counts };
+
+static json_int_t count_of(const json_t *body, const char *when, const char *what)
+{
+	const json_t *n = json_object_get(json_object_get(body, when), what);
+	return json_is_integer(n) ? json_integer_value(n) : -1;
+}
+
+static json_t *find_body(const json_t *all, const char *name)
+{
+	json_t *found = NULL, *body;
+	size_t i;
+	json_array_foreach(json_object_get(all, "bodies"), i,
+			   body) if (strcmp(json_string_value(json_object_get(body, "name")), name) == 0)
+	    found = body;
+	return found;
+}
+
+/* h = W @ left.h + right.h: two look-ups of states, which are read and one written, and a product of 2 by 2.
+ */
+static void test_inner(const json_t *inner)
+{
+	tap_ok(count_of(inner, "written", "reductions") == 1 && count_of(inner, "written", "sub_ops") == 5,
+	       "sub-operators are counted");
+	tap_ok(count_of(inner, "written", "bytes") == 24 && count_of(inner, "written", "weight_bytes") == 16,
+	       "bytes are counted");
+	tap_ok(count_of(inner, "written", "groups") == 1 && count_of(inner, "written", "barriers") == 1 &&
+		   count_of(inner, "written", "stored") == 0,
+	       "groups, barriers and stored intermediates are counted");
+}
+
+static void test_json(const struct kit *k)
+{
+	char *text = NULL;
+	tap_ok(esp_program_explain(k->program, ESP_FORM_JSON, &text, NULL) == ESP_OK, "explained as JSON");
+	json_t *all = json_loads(text, 0, NULL);
+	tap_ok(all && strcmp(json_string_value(json_object_get(all, "model")), "tiny") == 0 &&
+		   strcmp(json_string_value(json_object_get(all, "math")), "reassociate") == 0 &&
+		   json_array_size(json_object_get(all, "rules_off")) == 0 &&
+		   json_is_array(json_object_get(all, "rules")) &&
+		   json_is_array(json_object_get(all, "notes")),
+	       "JSON says what it is about");
+	for (int b = 0; b < BODIES; b++) {
+		json_t *body = find_body(all, bodies[b]);
+		int known = 0;
+		for (int c = 0; c < COUNTS; c++)
+			known += count_of(body, "written", counts[c]) >= 0 &&
+				 count_of(body, "computed", counts[c]) >= 0;
+		tap_ok(known == COUNTS, "%s has all counts", bodies[b]);
+	}
+	test_inner(find_body(all, "inner"));
+	json_decref(all);
+	esp_text_free(text);
+}
+
+static void test_text(const struct kit *k)
+{
+	char *text = NULL;
+	tap_ok(esp_program_explain(k->program, ESP_FORM_TEXT, &text, NULL) == ESP_OK &&
+		   strncmp(text, "tiny, math reassociate, all rules, V = 4, D = 2\n", 48) == 0,
+	       "explained as text");
+	for (int b = 0; b < BODIES; b++) {
+		char begin[40];
+		snprintf(begin, sizeof begin, "\n%-12s as written", bodies[b]);
+		tap_ok(strstr(text, begin) != NULL, "%s has a line", bodies[b]);
+	}
+	esp_text_free(text);
+}
+
+/* With no rule, what is computed is what was written. */
+static void test_none(const struct kit *k)
+{
+	esp_program_options o = {
+	    .size = sizeof o, .backend = "interpreter", .rules = "none", .math = "exact"};
+	esp_program *p = NULL;
+	char *text = NULL;
+	esp_program_create(k->model, k->weights, &o, &p, NULL);
+	tap_ok(esp_program_explain(p, ESP_FORM_JSON, &text, NULL) == ESP_OK, "explained without rules");
+	json_t *all = json_loads(text, 0, NULL);
+	for (int b = 0; b < BODIES; b++) {
+		json_t *body = find_body(all, bodies[b]);
+		tap_ok(body &&
+			   json_equal(json_object_get(body, "written"), json_object_get(body, "computed")),
+		       "%s is as it was written", bodies[b]);
+	}
+	tap_ok(json_array_size(json_object_get(all, "rules")) == 0 &&
+		   json_array_size(json_object_get(all, "rules_off")) >= 5,
+	       "no rule was applied, all are off");
+	json_decref(all);
+	esp_text_free(text);
+	esp_program_free(p);
+}
+
+static void test_refused(const struct kit *k)
+{
+	char *text = "before";
+	esp_error *error;
+	tap_ok(esp_program_explain(k->program, 7, &text, &error) == ESP_ERROR_ARGUMENT && !text &&
+		   error_is(error, "bad-argument"),
+	       "a form that does not exist is refused");
+	tap_ok(esp_program_explain(NULL, 0, &text, NULL) == ESP_ERROR_ARGUMENT &&
+		   esp_program_explain(k->program, 0, NULL, NULL) == ESP_ERROR_ARGUMENT,
+	       "so are arguments that are missing");
+}
+
+int main(void)
+{
+	struct kit k;
+	make_folder();
+	const char *path = write_weights("w.safetensors", tiny_weights, 2);
+	if (tap_ok(make_kit(&k, NULL, path, NULL) == ESP_OK, "a model and its weights")) {
+		test_json(&k);
+		test_text(&k);
+		test_none(&k);
+		test_refused(&k);
+	}
+	free_kit(&k);
+	unlink(path);
+	rmdir(folder);
+	return tap_done();
+}

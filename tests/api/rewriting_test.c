@@ -1,0 +1,74 @@
+/* How a program may be rewritten: what the options take and refuse. */
+#include "tests/api/support.h"
+
+static esp_status create(const struct kit *k, const char *math, const char *rules, uint64_t table_bytes,
+			 esp_error **error)
+{
+	esp_program_options o = {.size = sizeof o,
+				 .backend = "interpreter",
+				 .math = math,
+				 .rules = rules,
+				 .table_bytes = table_bytes};
+	esp_program *p = NULL;
+	esp_status status = esp_program_create(k->model, k->weights, &o, &p, error);
+	if (!status)
+		status = esp_program_prepare(p, error);
+	tap_ok((status == ESP_OK) == (p != NULL), "a program is there or an error is");
+	esp_program_free(p);
+	return status;
+}
+
+static void takes(const struct kit *k, const char *math, const char *rules, uint64_t table_bytes)
+{
+	esp_error *error;
+	tap_ok(create(k, math, rules, table_bytes, &error) == ESP_OK,
+	       "math %s, rules %s, tables of %llu bytes", math ? math : "unsaid", rules ? rules : "unsaid",
+	       (unsigned long long)table_bytes);
+	esp_error_free(error);
+}
+
+static void refuses(const struct kit *k, const char *math, const char *rules, const char *names,
+		    const char *hint)
+{
+	esp_error *error;
+	esp_status status = create(k, math, rules, 0, &error);
+	const esp_diagnostic *d = esp_error_get(error, 0);
+	tap_ok(status == ESP_ERROR_ARGUMENT && d && strstr(d->message, names) && d->hint &&
+		   strstr(d->hint, hint),
+	       "%s is refused, what there is told", names);
+	tap_ok(error_is(error, "bad-argument"), "as a bad argument");
+}
+
+/* A caller that was built before these options came. */
+static void test_old_caller(const struct kit *k)
+{
+	esp_program_options o = {.backend = "interpreter", .math = "rubbish", .rules = "rubbish"};
+	esp_program *p = NULL;
+	o.size = offsetof(esp_program_options, math);
+	tap_ok(esp_program_create(k->model, k->weights, &o, &p, NULL) == ESP_OK && p,
+	       "a shorter struct is taken as it was");
+	esp_program_free(p);
+}
+
+int main(void)
+{
+	struct kit k;
+	make_folder();
+	const char *path = write_weights("w.safetensors", tiny_weights, 2);
+	if (tap_ok(make_kit(&k, NULL, path, NULL) == ESP_OK, "a model and its weights")) {
+		takes(&k, NULL, NULL, 0);
+		takes(&k, "exact", "all", 1);
+		takes(&k, "reassociate", "none", UINT64_MAX);
+		takes(&k, "fast", "-tables,-geometric", 1000);
+		takes(&k, NULL, "neutral,constants", 0);
+		refuses(&k, "sloppy", NULL, "sloppy", "exact, reassociate, fast");
+		refuses(&k, "", NULL, "''", "exact, reassociate, fast");
+		refuses(&k, NULL, "tables,golden", "'golden'", "tables");
+		refuses(&k, NULL, "", "''", "all, none, neutral");
+		test_old_caller(&k);
+	}
+	free_kit(&k);
+	unlink(path);
+	rmdir(folder);
+	return tap_done();
+}

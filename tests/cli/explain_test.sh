@@ -1,0 +1,35 @@
+# espalier explain: what is said of the example, in both forms, and what is refused.
+. "${srcdir:-.}/tests/cli/support.sh"
+weights=$example/sst-treelstm-small.safetensors
+
+# explain ARGUMENT...
+explain()
+{
+	esp explain "$example/treelstm.ra" --weights "$weights" "$@"
+}
+
+explain
+tap_is "$status,$(echo "$out" | sed -n 1p)" "0,treelstm, math reassociate, all rules, V = 8217, E = 64, D = 64" \
+	"the first line says what is explained"
+text=$out
+for body in leaf inner output output.root; do
+	echo "$text" | grep -A 1 "^$body  *as written" | grep -q "^  *as computed"
+	tap_ok $? "$body has a line before and one after"
+done
+explain --rules none
+tap_is "$(echo "$out" | grep -c '^no rule was applied')" 1 "without rules none is applied"
+explain --rules -tables,-geometric --math exact
+case $out in "treelstm, math exact, rules but for geometric, tables, V"*) tap_ok 0 "options are told" ;; *) tap_ok 1 "options are told" ;; esac
+
+explain --output "$tmp/text"
+tap_is "$status,$out,$(cat "$tmp/text")" "0,,$text" "the text goes to a file"
+explain --format json
+tap_is "$status,$(echo "$out" | wc -l),${out:0:44}" '0,1,{"model":"treelstm","math":"reassociate","ru' "JSON is a line"
+
+esp explain "$example/treelstm.ra"
+refused 2 "explain needs --weights" "without weights it is refused"
+esp explain "$here/none.ra" --weights "$weights"
+refused 1 "cannot-read" "a model that is not there is refused"
+explain --output "$tmp/none/text"
+refused 1 "No such file" "a file that cannot be made is refused"
+tap_done

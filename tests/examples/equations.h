@@ -1,0 +1,340 @@
+/* The example models in double precision, written from the equations of their papers: plain loops over
+ * matrices, recursion over the structure.  Nothing of the library is in it. */
+#ifndef ESPALIER_TESTS_EXAMPLES_EQUATIONS_H
+#define ESPALIER_TESTS_EXAMPLES_EQUATIONS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { V = 30, C = 3, MOST_D = 40, MOST_E = 40 }; /* sizes; D and E are chosen by the test */
+
+/* --- numbers --- */
+
+static uint64_t random_state;
+
+static inline uint32_t random_bits(void)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return random_state >> 33;
+}
+
+static inline int random_below(int n)
+{
+	return random_bits() % n;
+}
+
+/* Between -1 and 1. */
+static inline float random_float(void)
+{
+	return random_bits() / (float)(1u << 30) - 1;
+}
+
+/* --- weights --- */
+
+struct weight {
+	char name[40];
+	int rank, shape[2];
+	float *at;
+};
+
+struct weights {
+	int D, E, n;
+	struct weight weight[40];
+};
+
+static inline const float *weight_of(const struct weights *w, const char *name)
+{
+	for (int i = 0; i < w->n; i++)
+		if (strcmp(w->weight[i].name, name) == 0)
+			return w->weight[i].at;
+	printf("# there is no weight %s\n", name);
+	exit(1);
+}
+
+/* --- structures --- */
+
+enum { MOST_NODES = 64 };
+
+/* Nodes in any numbering; begin[i] .. begin[i + 1] are the children of node i. */
+struct structure {
+	int nodes, root;
+	int32_t begin[MOST_NODES + 1], children[MOST_NODES];
+	int32_t word[MOST_NODES];
+	float x[MOST_NODES * MOST_E];
+	double h[MOST_NODES][MOST_D], c[MOST_NODES][MOST_D]; /* what the equations give */
+};
+
+/* --- vectors --- */
+
+static inline double logistic(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+/* y += W x, W of `rows` rows. */
+static inline void add_product(double *y, const float *W, int rows, int columns, const double *x)
+{
+	for (int i = 0; i < rows; i++)
+		for (int j = 0; j < columns; j++)
+			y[i] += (double)W[i * columns + j] * x[j];
+}
+
+static inline void add(double *y, const double *x, int n)
+{
+	for (int i = 0; i < n; i++)
+		y[i] += x[i];
+}
+
+static inline void set(double *y, const float *b, int n)
+{
+	for (int i = 0; i < n; i++)
+		y[i] = b ? b[i] : 0;
+}
+
+/* The word vector of a node. */
+static inline void look_up(double *x, const struct weights *w, const struct structure *s, int node,
+			   int columns)
+{
+	set(x, weight_of(w, "embedding.weight") + s->word[node] * columns, columns);
+}
+
+/* PREFIX_GATE of the weights, as in "W_i". */
+static inline const float *gate_of(const struct weights *w, const char *prefix, const char *gate)
+{
+	char name[40];
+	snprintf(name, sizeof name, "%s%s", prefix, gate);
+	return weight_of(w, name);
+}
+
+/* --- the cells: h (and c) of a node whose children have theirs --- */
+
+typedef void cell(const struct weights *, struct structure *, int node);
+
+/* Tai et al. 2015, section 3.2: equations 9 to 14 for two children; leaves have weights of their own. */
+static inline void nary_leaf(const struct weights *w, struct structure *s, int node)
+{
+	static const char *const gates[] = {"i", "o", "u"};
+	double x[MOST_E], a[3][MOST_D];
+	look_up(x, w, s, node, w->E);
+	for (int g = 0; g < 3; g++) {
+		set(a[g], gate_of(w, "leaf.b_", gates[g]), w->D);
+		add_product(a[g], gate_of(w, "leaf.W_", gates[g]), w->D, w->E, x);
+	}
+	for (int i = 0; i < w->D; i++) {
+		s->c[node][i] = logistic(a[0][i]) * tanh(a[2][i]);
+		s->h[node][i] = logistic(a[1][i]) * tanh(s->c[node][i]);
+	}
+}
+
+static inline void nary_inner(const struct weights *w, struct structure *s, int node)
+{
+	static const char *const gates[] = {"i", "fl", "fr", "o", "u"}, *const sides[] = {"left", "right"};
+	const int32_t *child = s->children + s->begin[node];
+	double a[5][MOST_D];
+	for (int g = 0; g < 5; g++) {
+		set(a[g], gate_of(w, "node.b_", gates[g]), w->D);
+		for (int k = 0; k < 2; k++) {
+			char name[40];
+			snprintf(name, sizeof name, "node.U_%s_%s", gates[g], sides[k]);
+			add_product(a[g], weight_of(w, name), w->D, w->D, s->h[child[k]]);
+		}
+	}
+	for (int i = 0; i < w->D; i++) {
+		s->c[node][i] = logistic(a[0][i]) * tanh(a[4][i]) + logistic(a[1][i]) * s->c[child[0]][i] +
+				logistic(a[2][i]) * s->c[child[1]][i];
+		s->h[node][i] = logistic(a[3][i]) * tanh(s->c[node][i]);
+	}
+}
+
+static inline void nary_cell(const struct weights *w, struct structure *s, int node)
+{
+	(s->begin[node] == s->begin[node + 1] ? nary_leaf : nary_inner)(w, s, node);
+}
+
+/* W x + U h + b of one gate of a child-sum unit. */
+static inline void gate_sum(double *a, const struct weights *w, const char *gate, const double *x,
+			    const double *h)
+{
+	set(a, gate_of(w, "b_", gate), w->D);
+	if (x)
+		add_product(a, gate_of(w, "W_", gate), w->D, w->E, x);
+	if (h)
+		add_product(a, gate_of(w, "U_", gate), w->D, w->D, h);
+}
+
+static inline void sum_children(double *sum, const struct weights *w, const struct structure *s, int node)
+{
+	set(sum, NULL, w->D);
+	for (int e = s->begin[node]; e < s->begin[node + 1]; e++)
+		add(sum, s->h[s->children[e]], w->D);
+}
+
+/* Tai et al. 2015, section 3.1: equations 2 to 8. */
+static inline void childsum_cell(const struct weights *w, struct structure *s, int node)
+{
+	double x[MOST_E], sum[MOST_D], in[MOST_D], out[MOST_D], u[MOST_D], f[MOST_D];
+	look_up(x, w, s, node, w->E);
+	sum_children(sum, w, s, node);
+	gate_sum(in, w, "i", x, sum);
+	gate_sum(out, w, "o", x, sum);
+	gate_sum(u, w, "u", x, sum);
+	for (int i = 0; i < w->D; i++)
+		s->c[node][i] = logistic(in[i]) * tanh(u[i]);
+	for (int e = s->begin[node]; e < s->begin[node + 1]; e++) {
+		int child = s->children[e];
+		gate_sum(f, w, "f", x, s->h[child]);
+		for (int i = 0; i < w->D; i++)
+			s->c[node][i] += logistic(f[i]) * s->c[child][i];
+	}
+	for (int i = 0; i < w->D; i++)
+		s->h[node][i] = logistic(out[i]) * tanh(s->c[node][i]);
+}
+
+/* A GRU whose previous state is the sum of the children's; x in leaves only. */
+static inline void treegru_cell(const struct weights *w, struct structure *s, int node)
+{
+	bool leaf = s->begin[node] == s->begin[node + 1];
+	double x[MOST_E], sum[MOST_D], r[MOST_D], z[MOST_D], n[MOST_D], reset[MOST_D];
+	if (leaf)
+		look_up(x, w, s, node, w->E);
+	sum_children(sum, w, s, node);
+	gate_sum(z, w, "z", leaf ? x : NULL, leaf ? NULL : sum);
+	if (!leaf)
+		gate_sum(r, w, "r", NULL, sum);
+	for (int i = 0; i < w->D; i++)
+		reset[i] = leaf ? 0 : logistic(r[i]) * sum[i];
+	gate_sum(n, w, "n", leaf ? x : NULL, leaf ? NULL : reset);
+	for (int i = 0; i < w->D; i++)
+		s->h[node][i] = logistic(z[i]) * sum[i] + (1 - logistic(z[i])) * tanh(n[i]);
+}
+
+/* relu(W [l; r] + b). */
+static inline void treefc_cell(const struct weights *w, struct structure *s, int node)
+{
+	const int32_t *child = s->children + s->begin[node];
+	double *h = s->h[node], both[2 * MOST_D];
+	if (s->begin[node] == s->begin[node + 1]) {
+		look_up(h, w, s, node, w->D);
+		return;
+	}
+	memcpy(both, s->h[child[0]], w->D * sizeof *both);
+	memcpy(both + w->D, s->h[child[1]], w->D * sizeof *both);
+	set(h, weight_of(w, "b"), w->D);
+	add_product(h, weight_of(w, "W"), w->D, 2 * w->D, both);
+	for (int i = 0; i < w->D; i++)
+		h[i] = h[i] > 0 ? h[i] : 0;
+}
+
+/* The node before this one of a sequence; -1 = none. */
+static inline int previous(const struct structure *s, int node)
+{
+	return s->begin[node] == s->begin[node + 1] ? -1 : s->children[s->begin[node]];
+}
+
+/* torch.nn.LSTM's documentation. */
+static inline void lstm_cell(const struct weights *w, struct structure *s, int node)
+{
+	int D = w->D, before = previous(s, node);
+	double x[MOST_E], a[4 * MOST_D], b[4 * MOST_D];
+	look_up(x, w, s, node, w->E);
+	set(a, weight_of(w, "lstm.bias_ih_l0"), 4 * D);
+	set(b, weight_of(w, "lstm.bias_hh_l0"), 4 * D);
+	add_product(a, weight_of(w, "lstm.weight_ih_l0"), 4 * D, w->E, x);
+	if (before >= 0)
+		add_product(a, weight_of(w, "lstm.weight_hh_l0"), 4 * D, D, s->h[before]);
+	add(a, b, 4 * D);
+	for (int i = 0; i < D; i++) {
+		double c = before < 0 ? 0 : s->c[before][i];
+		s->c[node][i] = logistic(a[D + i]) * c + logistic(a[i]) * tanh(a[2 * D + i]);
+		s->h[node][i] = logistic(a[3 * D + i]) * tanh(s->c[node][i]);
+	}
+}
+
+static inline void vector_of(double *x, const struct weights *w, const struct structure *s, int node)
+{
+	set(x, s->x + node * w->E, w->E);
+}
+
+/* torch.nn.GRU's documentation. */
+static inline void gru_cell(const struct weights *w, struct structure *s, int node)
+{
+	int D = w->D, before = previous(s, node);
+	double x[MOST_E], a[3 * MOST_D], p[3 * MOST_D];
+	vector_of(x, w, s, node);
+	set(a, weight_of(w, "bias_ih_l0"), 3 * D);
+	set(p, weight_of(w, "bias_hh_l0"), 3 * D);
+	add_product(a, weight_of(w, "weight_ih_l0"), 3 * D, w->E, x);
+	if (before >= 0)
+		add_product(p, weight_of(w, "weight_hh_l0"), 3 * D, D, s->h[before]);
+	for (int i = 0; i < D; i++) {
+		double r = logistic(a[i] + p[i]), z = logistic(a[D + i] + p[D + i]);
+		double n = tanh(a[2 * D + i] + r * p[2 * D + i]), h = before < 0 ? 0 : s->h[before][i];
+		s->h[node][i] = (1 - z) * n + z * h;
+	}
+}
+
+/* Cho et al. 2014, equations 5 to 8. */
+static inline void gru_before_cell(const struct weights *w, struct structure *s, int node)
+{
+	static const char *const gates[] = {"_r", "_z"};
+	int D = w->D, before = previous(s, node);
+	double x[MOST_E], h[MOST_D] = {0}, a[2][MOST_D] = {0}, n[MOST_D] = {0}, reset[MOST_D];
+	vector_of(x, w, s, node);
+	if (before >= 0)
+		memcpy(h, s->h[before], sizeof h);
+	for (int g = 0; g < 2; g++) {
+		add_product(a[g], gate_of(w, "W", gates[g]), D, w->E, x);
+		add_product(a[g], gate_of(w, "U", gates[g]), D, D, h);
+	}
+	for (int i = 0; i < D; i++)
+		reset[i] = logistic(a[0][i]) * h[i];
+	add_product(n, weight_of(w, "W"), D, w->E, x);
+	add_product(n, weight_of(w, "U"), D, D, reset);
+	for (int i = 0; i < D; i++)
+		s->h[node][i] = logistic(a[1][i]) * h[i] + (1 - logistic(a[1][i])) * tanh(n[i]);
+}
+
+/* States of a node and of all below it. */
+static inline void evaluate(cell *f, const struct weights *w, struct structure *s, int node)
+{
+	for (int e = s->begin[node]; e < s->begin[node + 1]; e++)
+		evaluate(f, w, s, s->children[e]);
+	f(w, s, node);
+}
+
+/* --- outputs: a row of a node from its states --- */
+
+typedef int read_out(const struct weights *, const struct structure *, int node, double *y);
+
+static inline int logits(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	int rows = 0;
+	for (int i = 0; i < w->n; i++)
+		rows = strcmp(w->weight[i].name, "output.bias") == 0 ? w->weight[i].shape[0] : rows;
+	set(y, weight_of(w, "output.bias"), rows);
+	add_product(y, weight_of(w, "output.weight"), rows, w->D, s->h[node]);
+	return rows;
+}
+
+static inline int hidden(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	memcpy(y, s->h[node], w->D * sizeof *y);
+	return w->D;
+}
+
+static inline int sentiment(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	int n = logits(w, s, node, y);
+	double sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += exp(y[i]);
+	for (int i = 0; i < n; i++)
+		y[i] = exp(y[i]) / sum;
+	return n;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* Texts for families of rules and for arithmetic. */
+#include "subop/subop.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+enum { ALL = (1u << SUB_FAMILIES) - 1, TABLES = 1u << SUB_FAMILY_TABLES, NEUTRAL = 1u << SUB_FAMILY_NEUTRAL };
+
+static const struct {
+	const char *text;
+	unsigned off;
+} rows[] = {
+    {"all", 0},
+    {"none", ALL},
+    {"tables", ALL & ~TABLES},
+    {"tables,neutral", ALL & ~TABLES & ~NEUTRAL},
+    {"-tables", TABLES},
+    {"-tables,-neutral", TABLES | NEUTRAL},
+    {"all,-neutral", NEUTRAL},
+    {"none,tables", ALL & ~TABLES},
+    {"-all", ALL},
+    {"-all,tables", ALL & ~TABLES},
+    {"tables,-tables", ALL},
+};
+
+static const char *const refused[] = {"",      ",",	 "tables,", ",tables",	"-",	   "--tables",
+				      "-none", "Tables", "table",   "all none", "tabless", "tables neutral"};
+
+int main(void)
+{
+	struct diags d;
+	unsigned off;
+	enum sub_math math;
+	diags_init(&d, &allocator_default);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		tap_ok(sub_families_read(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
+		       rows[i].text, rows[i].off);
+	for (int i = 0; i < SUB_FAMILIES; i++)
+		tap_ok(sub_families_read(sub_family_spelling(i), &off, &d) && off == (ALL & ~(1u << i)) &&
+			   strlen(sub_family_meaning(i)) > 10,
+		       "'%s' is a family", sub_family_spelling(i));
+	tap_ok(!sub_family_spelling(SUB_FAMILIES) && !sub_family_meaning(SUB_FAMILIES), "there are no more");
+	for (int i = 0; sub_math_spelling(i); i++)
+		tap_ok(sub_math_read(sub_math_spelling(i), &math, &d) && (int)math == i, "'%s' is math",
+		       sub_math_spelling(i));
+	tap_ok(d.n == 0 && math == SUB_FAST, "all without a word");
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		tap_ok(!sub_families_read(refused[i], &off, &d) && d.n == i + 1 &&
+			   d.at[i].id == DIAG_BAD_ARGUMENT,
+		       "'%s' is refused", refused[i]);
+	tap_ok(!sub_math_read("fastest", &math, &d), "'fastest' is no math");
+	diags_free(&d);
+	return tap_done();
+}

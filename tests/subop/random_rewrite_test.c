@@ -1,0 +1,129 @@
+/* Random programs of sub-operators, as they are and as the rules rewrite them: exact mathematics keeps every bit of
+ * binary32 whatever the numbers, the others keep values.
+ *
+ *     random_rewrite_test [FIRST COUNT]     seeds FIRST .. FIRST+COUNT-1; ESPALIER_SEEDS = another COUNT */
+#include "tests/subop/random.h"
+
+enum { SEEDS = 2500 };
+
+static const struct way {
+	const char *name;
+	enum sub_math math;
+	bool wild;
+	enum sub_arithmetic arithmetic;
+	double tolerance; /* 0 = every bit */
+} ways[] = {
+    {"exact", SUB_EXACT, true, SUB_BINARY32, 0},
+    {"reassociate", SUB_REASSOCIATE, false, SUB_BINARY64, 1e-6},
+    {"fast", SUB_FAST, false, SUB_BINARY64, 1e-6},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static long changes[WAYS], tamed[WAYS];
+
+static void print_lines(const char *title, const char *text)
+{
+	printf("# --- %s\n# ", title);
+	for (; *text; text++)
+		printf(*text == '\n' && text[1] ? "\n# " : "%c", *text);
+	printf("\n");
+}
+
+static void print_program(const char *title, const struct sub_program *p)
+{
+	struct str s = str_in(p->arena);
+	sub_print(p, &s);
+	print_lines(title, str_text(&s));
+}
+
+/* A NaN is a NaN, whatever its bits. */
+static bool same_number(const struct way *way, double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return isnan(a) && isnan(b);
+	if (way->tolerance == 0)
+		return memcmp(&a, &b, sizeof a) == 0;
+	return fabs(a - b) <= way->tolerance * (1 + fabs(a));
+}
+
+static bool tame(const double *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (!(fabs(x[i]) < 1e6))
+			return false;
+	return true;
+}
+
+static void report(const struct way *way, uint64_t seed, const struct sub_program *from, const struct sub_program *to,
+		   const struct sub_trace *trace)
+{
+	printf("# seed %llu, %s\n", (unsigned long long)seed, way->name);
+	print_program("as written", from);
+	for (size_t i = 0; i < trace->changes.n; i++) {
+		const struct sub_change *c = &trace->changes.at[i];
+		printf("# %s in %s:\n#   %s\n#   %s\n", c->rule, c->body, c->before ? c->before : "", c->after ? c->after : "");
+	}
+	print_program("rewritten", to);
+}
+
+static bool check_way(struct bench *b, const struct data *d, int w, uint64_t seed)
+{
+	const struct way *way = &ways[w];
+	struct sub_options options = {.math = way->math, .table_bytes = 1 << 20};
+	struct sub_trace trace = {.texts = true};
+	struct sub_program to;
+	sub_init(&to, &b->arena, "test");
+	sub_optimize(&to, &b->p, &options, &trace);
+	changes[w] += trace.changes.n;
+	bool ok = sub_verify(&to, &b->diags);
+	double *before = evaluate(&b->p, way->arithmetic, d, &b->arena);
+	if (ok && (way->tolerance == 0 || tame(before, d->results))) {
+		double *after = evaluate(&to, way->arithmetic, d, &b->arena);
+		tamed[w]++;
+		for (int64_t i = 0; ok && i < d->results; i++)
+			if (!same_number(way, before[i], after[i])) {
+				printf("# element %lld of %lld is %.17g, was %.17g\n", (long long)i, (long long)d->results, after[i], before[i]);
+				ok = false;
+			}
+	}
+	if (!ok) {
+		print_diags(&b->diags);
+		report(way, seed, &b->p, &to, &trace);
+	}
+	return ok;
+}
+
+static bool check_seed(uint64_t seed)
+{
+	bool ok = true;
+	for (int wild = 0; wild < 2; wild++) {
+		struct bench b;
+		struct generator g;
+		struct data d;
+		bench_open(&b);
+		generate_program(&b, &g, seed, wild);
+		random_data(&b.p, &b.arena, wild, &d);
+		ok &= sub_verify(&b.p, &b.diags);
+		print_diags(&b.diags);
+		for (int w = 0; ok && w < WAYS; w++)
+			if (ways[w].wild == wild)
+				ok = check_way(&b, &d, w, seed);
+		bench_close(&b);
+	}
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	const char *seeds = getenv("ESPALIER_SEEDS");
+	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, right = 0;
+	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : seeds ? strtoull(seeds, NULL, 10) : SEEDS;
+	for (uint64_t i = first; i < first + count; i++)
+		right += check_seed(i);
+	tap_ok(right == count, "seeds %llu..%llu: %llu programs mean the same when they are rewritten", (unsigned long long)first,
+	       (unsigned long long)(first + count - 1), (unsigned long long)right);
+	for (int w = 0; w < WAYS; w++)
+		tap_ok(changes[w] > (long)count / 2 && 2 * tamed[w] > (long)count, "%s: %ld applications, %ld programs compared", ways[w].name,
+		       changes[w], tamed[w]);
+	return tap_done();
+}
