@@ -620,22 +620,25 @@ static bool is_chain(const struct lowering *l, const struct term *t)
 	return sub_at(l->p, t->value)->op == SUB_SUM && sched_is_part(l->plan, l->body, t->value);
 }
 
-/* The chain that begins at a term, as far as it goes on with the next child: how many terms, and their values.  A loop
+/* Takes the chain that begins at a term, as far as it goes on with the next child: how many terms, and their values.  A loop
  * that is not unrolled evenly would not be one nest. */
-static int slot_run(struct lowering *l, const struct terms *terms, size_t first, sub_ref *of)
+static int slot_run(struct lowering *l, const struct terms *terms, size_t first, bool *taken, sub_ref *of)
 {
 	const struct term *t = &terms->all.at[first];
 	const struct sub_value *v = sub_at(l->p, t->value);
+	bool even = l->p->vars.at[v->reduced].extent % l->tile->unroll == 0;
 	int n = 1;
 	of[0] = t->value;
-	if (l->p->vars.at[v->reduced].extent % l->tile->unroll)
-		return 1;
-	for (size_t i = first + 1; i < terms->all.n; i++, n++) {
+	taken[first] = true;
+	for (size_t i = first + 1; even && i < terms->all.n; i++) {
 		const struct term *next = &terms->all.at[i];
+		if (taken[i])
+			continue;
 		if (!is_chain(l, next) || !lower_next_slot(l, t->value, next->value, n) ||
 		    memcmp(t->index, next->index, v->vars * sizeof *t->index) != 0)
 			break;
-		of[n] = next->value;
+		of[n++] = next->value;
+		taken[i] = true;
 	}
 	return n;
 }
@@ -655,13 +658,10 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	}
 	for (size_t i = first; i < n; i++) {
 		const struct term *t = &terms->all.at[i];
-		if (!is_chain(l, t))
+		if (taken[i] || !is_chain(l, t))
 			continue;
-		int run = slot_run(l, terms, i, of);
+		int run = slot_run(l, terms, i, taken, of);
 		sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index, sum);
-		for (int k = 0; k < run; k++)
-			taken[i + k] = true;
-		i += run - 1;
 	}
 	return sum;
 }

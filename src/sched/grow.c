@@ -80,10 +80,10 @@ static bool is_result(const struct grower *w, int op)
 }
 
 /* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the elements of
- * the consumer, made for each vector of them; nothing that takes longer is computed again. */
+ * the consumer, made for each vector of them; nothing that takes more than two is computed again. */
 static bool cuts(const struct grower *w, const struct sched_edge *e)
 {
-	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= e->volume;
+	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= 2 * e->volume;
 	return e->scalar || (e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured));
 }
 
@@ -113,6 +113,16 @@ static void cut_dear(struct grower *w)
 		x->cut |= x->spaces & SCHED_OF_EDGES && sched_leads(w->g.p, op->value) == 1;
 		x->kept = again && !x->cut;
 	}
+}
+
+/* What is computed again takes along what is fused into it. */
+static void keep_operands(struct grower *w)
+{
+	for (int i = w->g.ops.n; i-- > 0;)
+		for (int e = 0; w->of[i].kept && e < w->g.ops.at[i].ins; e++) {
+			struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
+			from->kept |= !from->cut;
+		}
 }
 
 /* --- candidates: a heap, smallest first; predecessors by their negative --- */
@@ -430,6 +440,7 @@ void sched_grow(struct sched_planner *pl, int body)
 	w.in_heap = ARENA_ARRAY(pl->arena, bool, n);
 	w.steps = (long)SEARCHES_PER_OPERATOR * (long)n;
 	cut_dear(&w);
+	keep_operands(&w);
 	grow_all(&w);
 	store_crossing(&w);
 }

@@ -57,19 +57,20 @@ static void check_shape(struct verifier *v, const struct sched_group *g, sub_ref
 static void check_target(struct verifier *v, const struct sched_group *g, sub_ref r)
 {
 	const struct sched_values *values = values_of(v, g->body);
-	check_shape(v, g, r);
 	if (group_of(v, g->body, r) != g)
 		fault(v, g->body, r, "is a target of two groups, or of none that knows it");
-	if (values->result[r.i])
-		return;
-	if (!sched_is_stored(v->plan, g->body, r))
+	else if (values->result[r.i])
+		check_shape(v, g, r);
+	else if (!sched_is_stored(v->plan, g->body, r))
 		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
-	if (values->part_of[r.i].i)
+	else if (values->part_of[r.i].i)
 		fault(v, g->body, r, "is part of %%%u, and stored", values->part_of[r.i].i);
-	if (values->product[r.i])
+	else if (values->product[r.i])
 		fault(v, g->body, r, "is half of a contraction, and stored");
-	if (sched_is_index(v->p, values, r))
+	else if (sched_is_index(v->p, values, r))
 		fault(v, g->body, r, "is data movement with one consumer, and stored");
+	else
+		check_shape(v, g, r);
 }
 
 /* --- what is read --- */
@@ -107,8 +108,9 @@ static void check_group(struct verifier *v, size_t at)
 	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
 		fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
 	sched_mark_dear(v->p, v->plan->stored[g->body], v->dear);
-	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
+	for (size_t t = 0; v->ok && t < g->targets.n; t++)
 		check_target(v, g, g->targets.at[t]);
+	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
 		sched_walk_target(&v->walk, g->body, g->targets.at[t]);
 		for (size_t i = 0; v->ok && i < v->walk.reads.n; i++)
 			check_read(v, g, &v->walk.reads.at[i]);
@@ -120,14 +122,12 @@ static void check_group(struct verifier *v, size_t at)
 static void check_body(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);
-	for (uint32_t i = 1; v->ok && i < v->p->values.n; i++) {
-		sub_ref r = {i};
-		bool target = group_of(v, body, r);
-		if (values->result[i] && !target)
-			fault(v, body, r, "is a result that no group computes");
-		else if (target && !values->result[i] && !v->read[body][i])
-			fault(v, body, r, "is stored, and nothing reads it");
-	}
+	for (uint32_t i = 1; v->ok && i < v->p->values.n; i++)
+		if (values->result[i] && !group_of(v, body, (sub_ref){i}))
+			fault(v, body, (sub_ref){i}, "is a result that no group computes");
+	for (uint32_t i = 1; v->ok && i < v->p->values.n; i++)
+		if (!values->result[i] && group_of(v, body, (sub_ref){i}) && !v->read[body][i])
+			fault(v, body, (sub_ref){i}, "is stored, and nothing reads it");
 }
 
 bool sched_verify(const struct sched_plan *plan, struct diags *diags)

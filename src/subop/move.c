@@ -70,6 +70,14 @@ bool sub_leaves(const struct sub_program *p, const struct sub_map *map, int inne
 	return !sub_map_range(p, map, &least, &most) || least < 0 || most >= p->vars.at[inner].extent;
 }
 
+bool sub_fills(const struct sub_match *m, const struct sub_move *a)
+{
+	for (int i = 0; a->fills && i < a->n; i++)
+		if (sub_leaves(m->w->p, &a->map[i], a->inner[i]))
+			return true;
+	return false;
+}
+
 static bool add_var(struct sub_value *v, int var)
 {
 	struct sub_use so_far = {.vars = v->vars};
@@ -165,7 +173,7 @@ struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
 	struct sub_use x = sub_build(m, call->arg[2]);
-	const struct sub_move *fills = b->fills ? b : a;
+	const struct sub_move *fills = sub_fills(m, b) ? b : a;
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill};
 	for (int i = 0; i < x.vars; i++)
 		if (i >= b->n || !chain(a, &b->map[i], &v.map[i]))

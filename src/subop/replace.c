@@ -127,9 +127,12 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 	u.vars = v.vars;
 	memcpy(u.var, v.var, sizeof u.var);
 	make_canonical(w->p, &v);
-	u.value = sub_add(w->p, v, NULL);
-	if (u.value.i)
-		u.value = sub_resolve(w, u.value);
+	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
+	if (!u.value.i)
+		return none;
+	sub_ref stands = sub_resolve(w, u.value);
+	w->met_replaced |= stands.i != u.value.i;
+	u.value = stands;
 	return u;
 }
 
@@ -212,11 +215,17 @@ static struct sub_use reshaped(struct sub_match *m, struct sub_use x)
 	return same ? x : sub_make(m->w, v);
 }
 
+/* Where the a-th argument of a term stands in what is built of it. */
+static int place_of(const struct sub_match *m, const struct sub_term *t, int a)
+{
+	return t->kind == SUB_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
+}
+
 static struct sub_use build_operator(struct sub_match *m, const struct sub_term *t)
 {
 	struct sub_value v = {.op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
 	for (int a = 0; a < t->args; a++)
-		v.arg[a] = sub_build(m, t->arg[a]);
+		v.arg[place_of(m, t, a)] = sub_build(m, t->arg[a]);
 	if (v.op == SUB_RESHAPE)
 		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
@@ -278,10 +287,19 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	enum sub_op op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY];
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
-		x[a] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
+		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
 	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
 	*exact = op == SUB_NEG || op == SUB_SMAX || ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;
+}
+
+/* there(t): t, when that lives already, for something else. */
+static struct sub_use there(struct sub_match *m, const struct sub_term *call)
+{
+	m->w->finding = true;
+	struct sub_use u = sub_build(m, call->arg[0]);
+	m->w->finding = false;
+	return u.value.i && sub_note_of(m->w, u.value)->uses ? u : none;
 }
 
 /* fold(binary(a, b)) of numbers. */
@@ -317,7 +335,7 @@ static const struct {
 	const char *name;
 	sub_function *build;
 } functions[] = {
-    {"fold", fold}, {"value", value}, {"regroup", sub_regroup}, {"concatenated", sub_concatenated},	  {"fold_exact", fold_exact}, {"extent", extent},     {"compose", sub_compose},
+    {"there", there}, {"fold", fold}, {"value", value}, {"regroup", sub_regroup}, {"concatenated", sub_concatenated},	  {"fold_exact", fold_exact}, {"extent", extent},     {"compose", sub_compose},
     {"under", sub_under}, {"through", sub_through},   {"side", sub_side},     {"join", sub_join},
     {"first", sub_first}, {"second", sub_second},     {"join_moved", sub_join_moved},
 };

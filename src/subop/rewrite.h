@@ -23,6 +23,9 @@ struct sub_fact {
 	double pieces;	/* of the concatenation that it is */
 };
 
+/* Steps from the root of a pattern down to what it binds. */
+enum { SUB_REACH = 5 };
+
 /* What is known of a value in the body at hand. */
 struct sub_note {
 	struct sub_fact fact;
@@ -31,16 +34,26 @@ struct sub_note {
 	bool summed;	  /* an addition or a sum wants it: what may be contracted or chained */
 	int settled;	  /* the sweep in which no rule applied to it any more */
 	long visited;	  /* by this walk */
+	/* when, by the rewriter's clock */
+	long touched;		      /* its uses last changed */
+	long tried;		      /* rules were last tried at it */
+	long recent[SUB_REACH + 1];   /* what is so many steps down was touched */
 };
 
+/* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone, and only
+ * when an argument became a move or a concatenation; a rule that changes disorder alone does not make one of what was
+ * none, so all applications together end. */
 struct sub_measure {
-	double cost, disorder;
+	double cost;
+	double constants; /* operations on weights, which cost nothing */
+	double disorder;
 };
 
 /* A value whose uses changed while an application is on trial. */
 struct sub_touched {
 	uint32_t value;
 	int uses;
+	long touched;
 };
 
 struct rewriter {
@@ -57,7 +70,9 @@ struct rewriter {
 	bool *barred; /* by parameter: its look-ups do not become tables */
 	bool importing; /* what is made stood there before: no question whether it should */
 	uint32_t root;	/* what is being replaced: no part of its replacement */
-	long attempts, applications, walks;
+	bool met_replaced; /* what was made had been replaced: its replacement was taken */
+	bool finding;	   /* what is there already is found, and nothing made */
+	long attempts, applications, walks, clock;
 	int sweep;
 };
 
@@ -108,11 +123,14 @@ struct sub_match {
 	struct sub_move move[SUB_MAX_NAMES];
 	enum sub_op op[3]; /* that unary, binary, reduce stand for; by class */
 	bool op_bound[3];
+	bool turn_bound, turned; /* what `binary` stands for has its arguments in the other order than the pattern */
 	/* which order the arguments of each commutative operator are taken in, in the order they are met */
 	unsigned swapped;
 	int choices;
 };
 
+/* Whether the operators at a value are those of a pattern: what is quickly seen. */
+bool sub_fits(struct rewriter *, const struct sub_term *, sub_ref);
 /* Matches a rule's pattern at a value, in its own names; then in the next order of the arguments of commutative operators,
  * until there is none that matches. */
 bool sub_match_at(struct sub_match *, struct rewriter *, const struct sub_parsed *, sub_ref at);
@@ -123,6 +141,9 @@ int sub_fresh_extent(struct sub_match *, int64_t extent);
 
 /* Whether an index of a dimension, which is named `inner`, may be outside of it. */
 bool sub_leaves(const struct sub_program *, const struct sub_map *, int inner);
+
+/* Whether any of a move's does, so that its fill is read. */
+bool sub_fills(const struct sub_match *, const struct sub_move *);
 
 /* --- conditions (condition.c) --- */
 

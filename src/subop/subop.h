@@ -176,6 +176,8 @@ int sub_row(struct sub_program *, int64_t extent);
  * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
  * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
+/* The value, when it was added before; else none. */
+sub_ref sub_find(struct sub_program *, struct sub_value);
 /* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
 bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */

@@ -78,15 +78,19 @@ static void test_ways(struct setting *s, const struct test_run *base, const char
 	for (unsigned rows = 0; rows < 4; rows++)
 		for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
 			unsigned all = rows == 3 ? ~0u : rows, orders = rows ^ i;
-			struct compile_options o = {0, "interpreter", "avx2",
-						    layouts(a, s->model->model, all, orders, more[i]), NULL};
+			struct compile_options o = {.backend = "interpreter",
+						    .target = "avx2",
+						    .schedule =
+							layouts(a, s->model->model, all, orders, more[i])};
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, interpreted", name, rows, i);
 			o.backend = "llvm", o.target = "native";
 			tap_ok(same(s, base, &o), "%s: layout %u, schedule %zu, compiled", name, rows, i);
 		}
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct compile_options o = {0, "interpreter", "avx512",
-					    layouts(a, s->model->model, ~0u, ~0u, ""), ilir_pass_at(i)->name};
+		struct compile_options o = {.backend = "interpreter",
+					    .target = "avx512",
+					    .schedule = layouts(a, s->model->model, ~0u, ~0u, ""),
+					    .last_pass = ilir_pass_at(i)->name};
 		tap_ok(same(s, base, &o), "%s: all by parent, after %s", name, o.last_pass);
 	}
 }
@@ -96,7 +100,8 @@ static void test_indices(struct setting *s, const char *name)
 {
 	struct test_run r;
 	struct arena *a = (struct arena *)&s->model->arena;
-	struct compile_options o = {0, "interpreter", "avx2", layouts(a, s->model->model, ~0u, 0, ""), NULL};
+	struct compile_options o = {
+	    .backend = "interpreter", .target = "avx2", .schedule = layouts(a, s->model->model, ~0u, 0, "")};
 	tap_ok(start_run(&r, s->model, &o) && reads(&r, IMAGE_PLACE) && !reads(&r, IMAGE_CHILD) &&
 		   !reads(&r, IMAGE_CHILD_LIST),
 	       "%s: children are found without index arrays", name);
@@ -112,8 +117,10 @@ static void test_model(const char *path, const char *sizes)
 	snprintf(name, sizeof name, "%s %s", strrchr(path, '/') + 1, sizes);
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))
 		return;
-	struct compile_options o = {0, "interpreter", "avx2", layouts(&t.arena, t.model, 0, 0, ""),
-				    "infer_bounds"};
+	struct compile_options o = {.backend = "interpreter",
+				    .target = "avx2",
+				    .schedule = layouts(&t.arena, t.model, 0, 0, ""),
+				    .last_pass = "infer_bounds"};
 	random_state = 11;
 	if (tap_ok(start_run(&base, &t, &o), "%s: lowered", name)) {
 		make_forest(&s.forest, &base.image, 6, 30);
@@ -163,15 +170,15 @@ static void test_loops(void)
 		const char *what, *path, *sizes, *schedule, *has;
 	} cases[] = {
 	    {"stacked weights", "tests/models/slots.ra", "D=8 V=5", "layout h parent",
-	     "stack[slot, j.2, k], h[row + slot, k]"},
-	    {"joined children", "tests/models/slots.ra", "D=8 V=5", "layout h parent",
-	     "W[j.2, (slot * 8) + k]"},
+	     "stack[slot.1, j.4, k], h[row + slot.1, k]"},
+	    {"joined children", "tests/models/slots.ra", "D=8 V=5", "layout h parent", "(slot.1 * 8) + k]"},
 	    {"a matrix that is read across", "tests/models/transposed.ra", "D=8 V=5", NULL,
 	     "M : state 0 f32 [nodes:node, 8:k, 8:j]"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct test_model t = {0};
-		struct compile_options o = {0, "interpreter", "avx2", cases[i].schedule, NULL};
+		struct compile_options o = {
+		    .backend = "interpreter", .target = "avx2", .schedule = cases[i].schedule};
 		if (!load_model(&t, cases[i].path, cases[i].sizes))
 			continue;
 		struct str s = str_in(&t.arena);
