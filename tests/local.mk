@@ -55,6 +55,7 @@ unit_tests = \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
+	%D%/models/layout_test \
 	%D%/models/operators_test \
 	%D%/models/random_test \
 	%D%/models/sizes_test \
@@ -114,7 +115,8 @@ test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
+	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
+	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
