@@ -139,6 +139,9 @@ static void show_timing(const struct run *r)
 	show_count(c.batches, "batch", "batches", "\n");
 	fprintf(stderr, "compile    %10.1f ms, once\n", c.compile * 1e3);
 	fprintf(stderr, "bind       %10.1f ms, once\n", c.bind * 1e3);
+	if (c.folded_bytes)
+		fprintf(stderr, "  of it    %10.1f ms for constants, %.1f MB of %.1f MB of weights\n",
+			c.fold * 1e3, c.folded_bytes * 1e-6, c.weight_bytes * 1e-6);
 	fprintf(stderr, "linearize  %10.1f us, %.1f us a tree\n", c.linearize * 1e6,
 		c.linearize * 1e6 / trees);
 	fprintf(stderr, "run        %10.1f us, %.1f us a tree\n", c.run * 1e6, c.run * 1e6 / trees);
@@ -178,6 +181,18 @@ static int run(struct run *r)
 	return status;
 }
 
+/* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as
+ * running over as many words.  A word of a tree takes about twice the bytes that it takes in a vocabulary.
+ * What is no file of known size may be short. */
+static bool tables_pay(const struct options *o)
+{
+	struct stat trees, vocab;
+	if (!o->vocab || stat(o->vocab, &vocab) != 0)
+		return true;
+	return stat(o->operand[1], &trees) == 0 && S_ISREG(trees.st_mode) &&
+	       trees.st_size / 2 >= vocab.st_size;
+}
+
 int command_run(const struct options *options)
 {
 	if (!options->weights) {
@@ -186,7 +201,10 @@ int command_run(const struct options *options)
 	}
 	if (!check_export(options))
 		return EXIT_USAGE;
-	struct run r = {.options = options};
+	struct options chosen = *options;
+	if (!chosen.rules && !chosen.table_bytes && !tables_pay(options))
+		chosen.rules = "-tables";
+	struct run r = {.options = &chosen};
 	int status = run(&r);
 	close_all(&r);
 	return status;

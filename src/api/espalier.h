@@ -338,10 +338,10 @@ const char *esp_dump_stage(size_t i);
 
 typedef struct esp_binding esp_binding;
 
-/* Packs weights for a program.  They need not be those the program was made with, but must have the same
- * shapes.
- * Makes the program's code when there is none.  ESP_ERROR_INPUT: other shapes, or a file that changed;
- * ESP_ERROR_BACKEND: as esp_program_prepare. */
+/* Packs weights for a program, and computes what of it depends on weights alone: tables made of embeddings
+ * are such, and large ones are shared out to the context's threads.  They need not be those the program was
+ * made with, but must have the same shapes. Makes the program's code when there is none.  ESP_ERROR_INPUT:
+ * other shapes, or a file that changed; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
 /* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
  * compilation, while sessions run.  A run computes with the weights that it began with; those that nobody
@@ -455,13 +455,16 @@ const float *esp_session_root(const esp_session *, size_t output, size_t structu
 uint64_t esp_session_generation(const esp_session *);
 void esp_session_free(esp_session *);
 
-/* Seconds spent, by phase. */
+/* Seconds spent, by phase, and what for. */
 typedef struct esp_costs {
 	double compile;	  /* making the program's code, once */
-	double bind;	  /* packing the binding's weights, once */
+	double bind;	  /* packing the binding's weights, once, and `fold` */
 	double linearize; /* of all runs of this session */
 	double run;	  /* of all runs of this session */
 	uint64_t runs, structures, nodes, batches;
+	double fold; /* seconds of `bind`: computing what depends on weights alone */
+	uint64_t folded_bytes,
+	    weight_bytes; /* of what was so computed; of all that the binding holds for runs */
 } esp_costs;
 /* Belongs to the session, whose runs change it. */
 const esp_costs *esp_session_costs(const esp_session *);

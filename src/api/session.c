@@ -30,6 +30,9 @@ static void note_costs(esp_session *s, const struct packed *p)
 	s->costs = (esp_costs){
 	    .compile = s->binding->program->seconds,
 	    .bind = p->seconds,
+	    .fold = p->weights.folding,
+	    .folded_bytes = p->weights.folded_bytes,
+	    .weight_bytes = p->weights.packed_bytes,
 	    .linearize = s->run.linearize,
 	    .run = s->run.run,
 	    .runs = s->run.runs,

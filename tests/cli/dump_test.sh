@@ -46,8 +46,8 @@ tap_is "$(echo "$out" | grep -c '^buffer .* : scratch ')" "$softmax" \
 	"the $softmax that the softmax at the root stores are buffers in the text"
 dump lower
 tap_is "$(echo "$out" | sed -n 1p)" \
-	"# intermediates, neither states nor outputs, that kernels store to memory: treelstm $softmax" \
-	"before the steps are kernels there is one count"
+	"# intermediates, neither states nor outputs, that kernels store to memory: fold0 0, fold1 0, treelstm $softmax" \
+	"before the steps are kernels there is one count, behind those of what is computed at binding"
 
 # --- a schedule goes round ---
 

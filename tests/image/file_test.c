@@ -344,7 +344,7 @@ static int buffer_of_kind(const struct image *image, enum image_buffer_kind kind
 
 static void foreign_param(struct bending *b)
 {
-	b->source->param = b->image.params;
+	b->source->param = image_params(&b->image);
 }
 
 static void leaves_param(struct bending *b)
@@ -470,6 +470,9 @@ static void state_shape(struct bending *b)
 
 static void layout_of_shared(struct bending *b)
 {
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_PLACE)
+			b->buffer[i].kind = IMAGE_CHILD_BEGIN;
 	b->state->layout = IMAGE_BY_PARENT;
 	b->image.shared_children = true;
 }
@@ -565,7 +568,7 @@ static void step_without_fold(struct bending *b)
 
 static void foreign_fold(struct bending *b)
 {
-	b->source->param = b->image.params + b->image.folds;
+	b->source->param = image_params(&b->image);
 }
 
 static void state_at_binding(struct bending *b)

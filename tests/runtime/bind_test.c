@@ -1,0 +1,254 @@
+/* What is computed when weights are bound: order, layout, what is kept, rows over the team, and what goes
+ * wrong. */
+#include "runtime/internal.h"
+#include "tests/tap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 5000, COLUMNS = 6, PADDED = 8 };
+
+/* W[ROWS, 6] is a parameter; twice[ROWS, 6] = W + W, by way of an intermediate; total[6] = sum over the rows
+ * of `twice`, which it reads turned round. */
+static const struct tensor_info params[] = {{"W", TENSOR_F32, 2, {ROWS, COLUMNS}}};
+static const struct image_pack_source of_w[] = {{0, {0}, {ROWS, COLUMNS}}},
+				      of_twice[] = {{1, {0}, {ROWS, COLUMNS}}},
+				      of_total[] = {{2, {0}, {COLUMNS}}};
+static const struct image_recipe recipes[] = {
+    {2, 1, {{0, ROWS, 1}, {1, COLUMNS, 1}}, of_w},
+    {2, 1, {{0, ROWS, 1}, {1, PADDED, 1}}, of_twice},
+    {2, 1, {{1, COLUMNS, 1}, {0, ROWS, 1}}, of_twice},
+    {1, 1, {{0, PADDED, 1}}, of_total},
+};
+enum { W, TWICE, TURNED, TOTAL, COPY, STATE, BUFFERS };
+static const struct image_buffer buffers[BUFFERS] = {
+    [W] = {.name = "W", .which = 0, .row_elements = ROWS * COLUMNS, .at_binding = true},
+    [TWICE] = {.name = "twice", .which = 1, .row_elements = ROWS * PADDED},
+    [TURNED] = {.name = "turned", .which = 2, .row_elements = ROWS * COLUMNS, .at_binding = true},
+    [TOTAL] = {.name = "total", .which = 3, .row_elements = PADDED},
+    [COPY] = {.name = "copy", .kind = IMAGE_SCRATCH, .row_elements = ROWS * COLUMNS, .at_binding = true},
+    [STATE] = {.name = "state", .kind = IMAGE_STATE, .rows = IMAGE_NODES, .row_elements = 1},
+};
+static const struct image_fold folds[] = {{{"twice", TENSOR_F32, 2, {ROWS, COLUMNS}}, 1},
+					  {{"total", TENSOR_F32, 1, {COLUMNS}}, 3}};
+static const struct image_step steps[] = {
+    {0, IMAGE_DOMAIN_BINDING, 4, 100000}, {1, IMAGE_DOMAIN_BINDING, 1, 1}, {2, IMAGE_DOMAIN_NODES, 1, 1}};
+
+static atomic_int calls[2];
+
+static void double_rows(void *const *b, int64_t begin, int64_t end)
+{
+	const float *w = b[W];
+	float *twice = b[TWICE], *copy = b[COPY];
+	calls[0]++;
+	for (int64_t r = begin; r < end; r++)
+		for (int c = 0; c < PADDED; c++) {
+			if (c < COLUMNS)
+				copy[r * COLUMNS + c] = w[r * COLUMNS + c];
+			twice[r * PADDED + c] = c < COLUMNS ? copy[r * COLUMNS + c] + w[r * COLUMNS + c] : -1;
+		}
+}
+
+static void sum_rows(void *const *b, int64_t begin, int64_t end)
+{
+	const float *turned = b[TURNED];
+	float *total = b[TOTAL];
+	calls[1]++;
+	for (int64_t c = begin; c < end; c++) {
+		total[c] = 0;
+		for (int r = 0; r < ROWS; r++)
+			total[c] += turned[c * ROWS + r];
+	}
+}
+
+/* Steps of runs may see neither weights nor intermediates of the binding. */
+static bool seen;
+
+static void look(void *const *b, int64_t begin, int64_t end)
+{
+	(void)begin, (void)end;
+	seen = !b[W] && !b[TURNED] && !b[COPY] && b[TWICE] && b[TOTAL] && b[STATE];
+}
+
+static image_kernel *const kernels[] = {double_rows, sum_rows, look};
+
+static const struct image image = {.params = 1,
+				   .param = params,
+				   .recipes = 4,
+				   .recipe = recipes,
+				   .folds = 2,
+				   .fold = folds,
+				   .buffers = BUFFERS,
+				   .buffer = buffers,
+				   .steps = 3,
+				   .step = steps,
+				   .kernels = 3,
+				   .code = {.kernels = kernels}};
+
+static bool read_param(void *context, int param, int64_t first, int64_t count, float *to, struct diags *diags)
+{
+	(void)context, (void)param, (void)diags;
+	for (int64_t i = 0; i < count; i++)
+		to[i] = (first + i) % 7 * 0.25f;
+	return true;
+}
+
+static const struct rt_source source = {read_param, NULL};
+
+static bool is_right(const struct rt_binding *b)
+{
+	float total[COLUMNS] = {0};
+	for (int r = 0; r < ROWS; r++)
+		for (int c = 0; c < COLUMNS; c++) {
+			float twice = (r * COLUMNS + c) % 7 * 0.5f;
+			total[c] += twice;
+			if (b->packed[1][r * PADDED + c] != twice)
+				return false;
+		}
+	return memcmp(b->packed[3], total, sizeof total) == 0;
+}
+
+/* --- what is there afterwards --- */
+
+static const int32_t one_begin[] = {0, 0}, one_root[] = {0};
+static const struct rt_minibatch one_node = {
+    {.nodes = 1, .inputs = 1, .child_begin = one_begin, .root = one_root}, NULL};
+
+static void test_result(struct diags *d)
+{
+	struct rt_binding b;
+	calls[0] = calls[1] = 0;
+	if (!tap_ok(rt_bind(&b, &allocator_default, &image, &source, NULL, d), "weights are bound"))
+		return;
+	tap_ok(calls[0] == 1 && calls[1] == 1, "each step runs once");
+	tap_ok(is_right(&b), "and reads what the one before gave");
+	tap_ok(!b.packed[0] && !b.packed[2], "what only they read is given back");
+	tap_ok(b.packed_bytes == (ROWS + 1) * PADDED * sizeof(float) &&
+		   b.folded_bytes == (ROWS + 1) * COLUMNS * sizeof(float) && b.folding > 0,
+	       "bytes and seconds are told");
+	struct rt_session s;
+	struct image run = image;
+	run.children = 2;
+	bool ok =
+	    rt_session_init(&s, &allocator_default, &run, d) && rt_session_run(&s, &b, NULL, &one_node, d);
+	tap_ok(ok && seen && calls[0] == 1, "a run sees the results alone, and runs its own steps alone");
+	rt_session_free(&s);
+	rt_binding_free(&b);
+}
+
+/* --- threads --- */
+
+static void test_threads(struct diags *d)
+{
+	bool right = true;
+	for (int threads = 1; threads <= 4; threads++) {
+		struct rt_team team;
+		rt_team_init(&team, &allocator_default, threads);
+		for (int i = 0; i < 20; i++) {
+			struct rt_binding b;
+			calls[0] = 0;
+			right &= rt_bind(&b, &allocator_default, &image, &source, &team, d) && is_right(&b) &&
+				 calls[0] == threads;
+			rt_binding_free(&b);
+		}
+		rt_team_stop(&team);
+	}
+	tap_ok(right, "rows are shared out to teams of 1 to 4, with the same bits");
+}
+
+static void *bind_alone(void *context)
+{
+	struct rt_binding b;
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	calls[0] = 0;
+	bool ok =
+	    rt_bind(&b, &allocator_default, &image, &source, context, &d) && is_right(&b) && calls[0] == 1;
+	rt_binding_free(&b);
+	diags_free(&d);
+	return ok ? context : NULL;
+}
+
+static void test_busy(void)
+{
+	struct rt_team team;
+	pthread_t thread;
+	void *result = NULL;
+	rt_team_init(&team, &allocator_default, 2);
+	bool ok = rt_team_enter(&team, 1e9) == 2 && pthread_create(&thread, NULL, bind_alone, &team) == 0 &&
+		  pthread_join(thread, &result) == 0;
+	tap_ok(ok && result == &team, "while another one has the team, the caller computes alone");
+	rt_team_leave(&team);
+	rt_team_stop(&team);
+}
+
+/* --- what goes wrong --- */
+
+static bool fail_second(void *self, int kernel, const struct image_frame *f, int64_t begin, int64_t end,
+			struct diags *d)
+{
+	(void)self, (void)f, (void)begin, (void)end;
+	return kernel == 0 || diag_add(d, DIAG_CANNOT_READ, (struct diag_at){0}, NULL, "the second fails");
+}
+
+/* Blocks that are held; the first `left` requests succeed. */
+struct counting {
+	int left, held;
+};
+
+static void *resize_counting(void *context, void *p, size_t old_size, size_t new_size)
+{
+	struct counting *c = context;
+	if (new_size && c->left-- <= 0)
+		return NULL;
+	c->held += (new_size && !p) - (!new_size && p);
+	return allocator_default.resize(NULL, p, old_size, new_size);
+}
+
+static void test_failures(void)
+{
+	struct counting counting = {1000, 0};
+	struct allocator a = {resize_counting, &counting};
+	struct image failing = image;
+	struct rt_binding b;
+	struct diags d;
+	failing.code = (struct image_code){.call = fail_second};
+	diags_init(&d, &allocator_default);
+	tap_ok(!rt_bind(&b, &a, &failing, &source, NULL, &d) && d.n == 1 && d.at[0].id == DIAG_CANNOT_READ &&
+		   !b.packed && !counting.held,
+	       "a step that fails fails the binding, which holds nothing");
+	diags_free(&d);
+	bool right = true, ok = false;
+	for (int n = 0; !ok && n < 100; n++) {
+		counting = (struct counting){n, 0};
+		ok = rt_bind(&b, &a, &image, &source, NULL, &d);
+		right &= ok ? is_right(&b) : d.n == 1 && d.at[0].id == DIAG_OUT_OF_MEMORY && !counting.held;
+		diags_free(&d);
+		rt_binding_free(&b);
+	}
+	tap_ok(ok && right && !counting.held,
+	       "memory running out at any place is a diagnostic, and nothing is held");
+	struct image_buffer vast[BUFFERS];
+	memcpy(vast, buffers, sizeof vast);
+	vast[COPY].row_elements = INT64_MAX / 2;
+	failing = image;
+	failing.buffer = vast;
+	tap_ok(!rt_bind(&b, &allocator_default, &failing, &source, NULL, &d) &&
+		   d.at[0].id == DIAG_OUT_OF_MEMORY,
+	       "an intermediate whose bytes cannot be counted is out of memory");
+	diags_free(&d);
+}
+
+int main(void)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	test_result(&d);
+	test_threads(&d);
+	test_busy();
+	test_failures();
+	diags_free(&d);
+	return tap_done();
+}
