@@ -171,15 +171,24 @@ static bool inside(struct sub_match *m, const struct sub_term *const *arg)
 	return !sub_fills(m, move(m, arg[0]));
 }
 
-/* What the matched operator makes of fills alone.  A sum begins with +0. */
+/* What the matched reduction makes of fills alone.  There may be none, of edges; a sum begins with +0. */
+static double reduction_of_fills(const struct sub_match *m, double fill)
+{
+	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
+		return fill == 0 && !signbit(fill) ? fill : NAN;
+	for (int i = 0; i < m->rule->indices; i++)
+		if (m->index[i].bound && m->w->p->vars.at[m->index[i].var].set != SUB_DIM && fill != -INFINITY)
+			return NAN;
+	return fill;
+}
+
+/* What the matched operator makes of fills alone. */
 static double of_fills(const struct sub_match *m, double fill)
 {
-	for (int class = 0; class < 3; class ++)
-		if (m->op_bound[class] && class + SUB_UNARY != SUB_REDUCE)
-			return sub_compute(m->op[class], (float)fill, (float)fill);
-		else if (m->op_bound[class] && m->op[class] != SUB_MAX)
-			return fill == 0 && !signbit(fill) ? fill : NAN;
-	return fill;
+	for (int class = SUB_UNARY; class <= SUB_BINARY; class++)
+		if (m->op_bound[class - SUB_UNARY])
+			return sub_compute(m->op[class - SUB_UNARY], (float)fill, (float)fill);
+	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduction_of_fills(m, fill) : fill;
 }
 
 /* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none

@@ -1,12 +1,13 @@
-/* Two operators, minimum2 and product, added by one row in each table: the files that have a table of operators are
- * compiled again for this test with those rows, and nothing else is. */
+/* Two operators, minimum2 and product, added by one row in each table: the files that have a table of
+ * operators are compiled again for this test with those rows, and nothing else is. */
 #include "ilir/passes.h"
 #include "jit/jit.h"
 #include "tests/models/ways.h"
 
-static const char text[] = "model extra\nstructure tree(left, right)\ninput x[6]\nstate h[6]\nparam W[6, 6]\n"
-			   "leaf:\n h = tanh(x)\ninner:\n h = tanh(minimum2(W @ left.h, right.h) + product(left.h * W + 1))\n"
-			   "output least = minimum2(h, 0.1) at root\noutput all = product(h + 1) at every node\n";
+static const char text[] =
+    "model extra\nstructure tree(left, right)\ninput x[6]\nstate h[6]\nparam W[6, 6]\n"
+    "leaf:\n h = tanh(x)\ninner:\n h = tanh(minimum2(W @ left.h, right.h) + product(left.h * W + 1))\n"
+    "output least = minimum2(h, 0.1) at root\noutput all = product(h + 1) at every node\n";
 
 static bool contains(struct test_model *t, const char *stage, const char *words)
 {
@@ -19,12 +20,14 @@ static bool contains(struct test_model *t, const char *stage, const char *words)
 
 static void test_texts(struct test_model *t)
 {
-	tap_ok(contains(t, "ra", "minimum2(") && contains(t, "ra", "product("), "the model is printed with them");
-	tap_ok(contains(t, "subop", " = smin ") && contains(t, "subop", " = product_"), "so are the sub-operators");
+	tap_ok(contains(t, "ra", "minimum2(") && contains(t, "ra", "product("),
+	       "the model is printed with them");
+	tap_ok(contains(t, "subop", " = smin ") && contains(t, "subop", " = product_"),
+	       "so are the sub-operators");
 	tap_ok(contains(t, "sched", "tile inner.0"), "they are planned");
 	tap_ok(contains(t, "lower", "neg(max(neg("), "and lowered as their rows say");
-	tap_ok(sub_row_of(SUB_PRODUCT)->combine == SUB_MULTIPLY && sub_row_of(SUB_PRODUCT)->price == SUB_DEAR &&
-		   sub_row_of(SUB_SMIN)->arity == 2,
+	tap_ok(sub_row_of(SUB_PRODUCT)->combine == SUB_MULTIPLY &&
+		   sub_row_of(SUB_PRODUCT)->price == SUB_DEAR && sub_row_of(SUB_SMIN)->arity == 2,
 	       "what their rows say can be asked for");
 }
 
@@ -37,14 +40,16 @@ static void compare(struct test_model *t, const char *backend, const char *last)
 	if (start_run(&r, t, &o)) {
 		make_forest(&s.forest, &r.image, 3, 9);
 		if (run_forest(&r, &s.forest.minibatch)) {
-			s.expected = gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
+			s.expected =
+			    gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
 			worst = distance(&s, ask_oracle(&s, &t->arena, &r.session.order));
 			free(s.expected);
 		}
 		free_forest(&s.forest);
 	}
 	end_run(&r);
-	tap_ok(worst < 1e-5, "%s%s%s computes them to %.1e", backend, last ? " after " : "", last ? last : "", worst);
+	tap_ok(worst < 1e-5, "%s%s%s computes them to %.1e", backend, last ? " after " : "", last ? last : "",
+	       worst);
 }
 
 /* One node, whose outputs are computed by hand. */
@@ -60,7 +65,8 @@ static void test_values(struct test_model *t)
 	struct sub_forest f = {1, 1, begin, NULL, root, order, data};
 	bool ok = true;
 	sub_init(&p, &t->arena, "extra");
-	tap_ok(sub_lower(&p, t->model, t->sizes, &options, &t->diags) && sub_verify(&p, &t->diags), "verified");
+	tap_ok(sub_lower(&p, t->model, t->sizes, &options, &t->diags) && sub_verify(&p, &t->diags),
+	       "verified");
 	sub_evaluate(&p, &f, params, states, outputs, &t->arena);
 	for (int i = 0; i < 6; i++) {
 		double v = tanh(x[i]);
@@ -74,7 +80,8 @@ static void test_values(struct test_model *t)
 int main(void)
 {
 	struct test_model t = {0};
-	if (!tap_ok(load_text(&t, "extra", text, sizeof text - 1, ""), "a model calls operators that only this test has"))
+	if (!tap_ok(load_text(&t, "extra", text, sizeof text - 1, ""),
+		    "a model calls operators that only this test has"))
 		return tap_done();
 	test_texts(&t);
 	test_values(&t);

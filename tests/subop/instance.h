@@ -1,5 +1,5 @@
-/* Instances of a rule's pattern: its names, index variables and maps stand for random ones.  A pattern is data, so one
- * generator serves all rules; what cannot be put together is given up, and another is tried. */
+/* Instances of a rule's pattern: its names, index variables and maps stand for random ones.  A pattern is
+ * data, so one generator serves all rules; what cannot be put together is given up, and another is tried. */
 #ifndef ESPALIER_TESTS_SUBOP_INSTANCE_H
 #define ESPALIER_TESTS_SUBOP_INSTANCE_H
 
@@ -18,7 +18,7 @@ struct instance_move {
 	bool bound;
 	struct scene around, inside;
 	struct sub_map map[MOST_AVAILABLE]; /* by dimension inside */
-	int repeated;			    /* a dimension around, or the edge, that no map looks at; -1 = none */
+	int repeated; /* a dimension around, or the edge, that no map looks at; -1 = none */
 	bool fills;
 	double fill;
 };
@@ -32,7 +32,7 @@ struct instance {
 	int index[SUB_MAX_NAMES], side[SUB_MAX_NAMES][2]; /* -1 = unbound */
 	struct instance_move move[SUB_MAX_NAMES];
 	enum sub_op op[3];
-	int names; /* of dimensions, so far */
+	int names;	   /* of dimensions, so far */
 	struct rewriter w; /* gives values the names that rules give them */
 	struct sub_options options;
 	bool failed, pattern; /* pattern: what is being made is it, and no part of a replacement */
@@ -91,7 +91,8 @@ static inline int choose_dims(const struct instance *in, const struct scene *s, 
 }
 
 /* As it is, or repeated over dimensions, rows and edges. */
-static inline struct sub_use leaf_number(struct instance *in, const struct scene *s, double number, int n, const int *vars)
+static inline struct sub_use leaf_number(struct instance *in, const struct scene *s, double number, int n,
+					 const int *vars)
 {
 	sub_ref c = constant_of(in->b, number);
 	int all[TENSOR_MAX_RANK + 2], leads = 0;
@@ -111,16 +112,19 @@ static inline double random_number(void)
 	return numbers[random_below(sizeof numbers / sizeof *numbers)];
 }
 
-static inline sub_ref leaf_source(struct instance *in, const struct scene *s, int n, const int *vars, const int64_t *shape)
+static inline sub_ref leaf_source(struct instance *in, const struct scene *s, int n, const int *vars,
+				  const int64_t *shape)
 {
 	struct bench *b = in->b;
-	struct sub_value v = {.op = SUB_ASSIGN, .vars = 1, .var = {b->p.node}, .map = {map_of(b->p.node, 1, 0)}};
+	struct sub_value v = {
+	    .op = SUB_ASSIGN, .vars = 1, .var = {b->p.node}, .map = {map_of(b->p.node, 1, 0)}};
 	int64_t rows[TENSOR_MAX_RANK] = {ROWS};
 	bool edges = s->edges && random_below(3);
 	if (!s->rows || random_below(5) < 2 || (!edges && n == TENSOR_MAX_RANK))
 		return make_param(b, random_below(3) ? "W" : "+", n, shape);
 	if (edges || random_below(3) == 0) {
-		v.arg[0].value = in->g.state[0].i && random_below(2) ? in->g.state[0] : make_state(b, "s", n, shape);
+		v.arg[0].value =
+		    in->g.state[0].i && random_below(2) ? in->g.state[0] : make_state(b, "s", n, shape);
 		in->g.state[0] = v.arg[0].value;
 		if (sub_at(&b->p, v.arg[0].value)->vars != n + 1)
 			return (sub_ref){0};
@@ -149,17 +153,18 @@ static inline sub_ref leaf_source(struct instance *in, const struct scene *s, in
 /* Something computed, so that ranges and shapes of products are met. */
 static inline sub_ref leaf_computed(struct instance *in, sub_ref x)
 {
-	static const enum sub_op around[][3] = {{SUB_EXP, SUB_NOP, SUB_NOP},	  {SUB_SIGMOID, SUB_NOP, SUB_NOP},
-						{SUB_TANH, SUB_NOP, SUB_NOP},	  {SUB_TANH, SUB_EXP, SUB_NOP},
-						{SUB_TANH, SUB_EXP, SUB_NEG},	  {SUB_SIGMOID, SUB_NEG, SUB_NOP},
-						{SUB_TANH, SUB_EXP, SUB_SQRT},	  {SUB_NEG, SUB_NOP, SUB_NOP},
-						{SUB_SIGMOID, SUB_LOG, SUB_NOP}};
+	static const enum sub_op around[][3] = {
+	    {SUB_EXP, SUB_NOP, SUB_NOP},   {SUB_SIGMOID, SUB_NOP, SUB_NOP}, {SUB_TANH, SUB_NOP, SUB_NOP},
+	    {SUB_TANH, SUB_EXP, SUB_NOP},  {SUB_TANH, SUB_EXP, SUB_NEG},    {SUB_SIGMOID, SUB_NEG, SUB_NOP},
+	    {SUB_TANH, SUB_EXP, SUB_SQRT}, {SUB_NEG, SUB_NOP, SUB_NOP},	    {SUB_SIGMOID, SUB_LOG, SUB_NOP}};
 	int which = random_below(13);
 	struct sub_use u = use_of(&in->g, x);
 	if (which > 10)
 		return add_value(&in->g, (struct sub_value){.op = SUB_MULTIPLY, .arg = {u, u}});
 	if (which > 8)
-		return add_value(&in->g, (struct sub_value){.op = SUB_ADD, .arg = {u, use_of(&in->g, constant_of(in->b, 2))}});
+		return add_value(
+		    &in->g,
+		    (struct sub_value){.op = SUB_ADD, .arg = {u, use_of(&in->g, constant_of(in->b, 2))}});
 	for (int i = 0; i < 3; i++)
 		if (around[which][i] != SUB_NOP)
 			x = unary_of(in->b, around[which][i], x);
@@ -208,12 +213,14 @@ static inline enum sub_op operator_of(struct instance *in, const struct sub_term
 	return in->op[class];
 }
 
-static inline struct sub_use instantiate_reduce(struct instance *in, const struct sub_term *t, const struct scene *s)
+static inline struct sub_use instantiate_reduce(struct instance *in, const struct sub_term *t,
+						const struct scene *s)
 {
 	int *k = &in->index[t->index];
 	struct scene inside = *s;
 	if (*k < 0)
-		*k = s->rows && !s->edges && random_below(6) == 0 ? in->b->p.edge : new_dim(in, ANY(1, 2, 3, 4));
+		*k = s->rows && !s->edges && random_below(6) == 0 ? in->b->p.edge
+								  : new_dim(in, ANY(1, 2, 3, 4));
 	if (*k == in->b->p.edge)
 		inside.edges = true;
 	else if (inside.n < MOST_AVAILABLE) {
@@ -229,7 +236,8 @@ static inline struct sub_use instantiate_reduce(struct instance *in, const struc
 }
 
 /* Two values with the same dimensions but for the axis, joined along it. */
-static inline struct sub_use join_sides(struct instance *in, int axis, const int *sides, struct sub_use x, struct sub_use y)
+static inline struct sub_use join_sides(struct instance *in, int axis, const int *sides, struct sub_use x,
+					struct sub_use y)
 {
 	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
 	int dims[2] = {0, 0};
@@ -257,7 +265,8 @@ static inline struct sub_use join_sides(struct instance *in, int axis, const int
 }
 
 /* Both sides must have the same dimensions but for the axis. */
-static inline struct sub_use instantiate_cond(struct instance *in, const struct sub_term *t, const struct scene *s)
+static inline struct sub_use instantiate_cond(struct instance *in, const struct sub_term *t,
+					      const struct scene *s)
 {
 	int *j = &in->index[t->index], at = 0;
 	struct sub_value v = {0};
@@ -281,7 +290,8 @@ static inline struct sub_use instantiate_cond(struct instance *in, const struct 
 	return !in->failed && uses_var(&u, *j) ? u : give_up(in);
 }
 
-/* A dimension inside, and how it is reached: by a token, by one around as it is, a part of it or shifted, or anyhow. */
+/* A dimension inside, and how it is reached: by a token, by one around as it is, a part of it or shifted, or
+ * anyhow. */
 static inline void add_inside(struct instance *in, struct instance_move *m, int kind, bool token)
 {
 	const struct scene *s = &m->around;
@@ -292,7 +302,8 @@ static inline void add_inside(struct instance *in, struct instance_move *m, int 
 	memcpy(around.var, s->dim, s->n * sizeof *s->dim);
 	if (token) {
 		extent = ROWS;
-		m->map[d] = (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = in->b->p.node};
+		m->map[d] =
+		    (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = in->b->p.node};
 	} else if (kind && like >= 0) {
 		for (int i = 0; i < d; i++)
 			if (m->map[i].function == SUB_AFFINE && m->map[i].var == like)
@@ -324,14 +335,16 @@ static inline void bind_instance_move(struct instance *in, struct instance_move 
 		m->fill = -INFINITY;
 }
 
-/* Under the other side of a cond the axis is another variable, and so is a dimension inside that follows it. */
+/* Under the other side of a cond the axis is another variable, and so is a dimension inside that follows it.
+ */
 static inline void follow_axis(struct instance *in, struct instance_move *m, const struct scene *s)
 {
 	for (int k = 0; k < s->n && k < m->around.n; k++) {
 		int old = m->around.dim[k];
 		for (int d = 0; d < m->inside.n && old != s->dim[k]; d++)
-			if (m->map[d].function == SUB_AFFINE && m->map[d].var == old && m->map[d].scale == 1 && !m->map[d].offset &&
-			    !m->map[d].scale2 && extent_of(&in->g, m->inside.dim[d]) == extent_of(&in->g, old)) {
+			if (m->map[d].function == SUB_AFFINE && m->map[d].var == old &&
+			    m->map[d].scale == 1 && !m->map[d].offset && !m->map[d].scale2 &&
+			    extent_of(&in->g, m->inside.dim[d]) == extent_of(&in->g, old)) {
 				m->map[d].var = s->dim[k];
 				m->inside.dim[d] = new_dim(in, extent_of(&in->g, s->dim[k]));
 			}
@@ -344,7 +357,8 @@ static inline bool map_uses(const struct sub_map *m, int var)
 	return m->function == SUB_AFFINE && ((m->var == var && m->scale) || (m->scale2 && m->var2 == var));
 }
 
-static inline struct sub_use instantiate_move(struct instance *in, const struct sub_term *t, const struct scene *s)
+static inline struct sub_use instantiate_move(struct instance *in, const struct sub_term *t,
+					      const struct scene *s)
 {
 	struct instance_move *m = &in->move[t->name];
 	struct sub_value v = {.op = SUB_ASSIGN};
@@ -359,7 +373,9 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 		while (d < m->inside.n && m->inside.dim[d] != v.arg[0].var[i])
 			d++;
 		bool lead = v.arg[0].var[i] == in->b->p.node;
-		v.map[i] = lead ? map_of(in->b->p.node, 1, 0) : d < m->inside.n ? m->map[d] : map_of(-1, 0, 0);
+		v.map[i] = lead		     ? map_of(in->b->p.node, 1, 0)
+			   : d < m->inside.n ? m->map[d]
+					     : map_of(-1, 0, 0);
 		rows |= lead || v.map[i].function == SUB_TOKEN;
 		for (int k = 0; k < s->n; k++)
 			wanted[k] |= map_uses(&v.map[i], s->dim[k]) || s->dim[k] == m->repeated;
@@ -373,7 +389,10 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 			v.var[v.vars++] = s->dim[k];
 	for (int i = 0; i < v.arg[0].vars; i++)
 		if (v.map[i].function == SUB_AFFINE && v.map[i].scale &&
-		    !uses_var(&(struct sub_use){.vars = v.vars, .var = {v.var[0], v.var[1], v.var[2], v.var[3], v.var[4], v.var[5]}}, v.map[i].var))
+		    !uses_var(&(struct sub_use){.vars = v.vars,
+						.var = {v.var[0], v.var[1], v.var[2], v.var[3], v.var[4],
+							v.var[5]}},
+			      v.map[i].var))
 			return give_up(in);
 	v.fills = m->fills;
 	v.fill = m->fill;
@@ -381,7 +400,8 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 }
 
 /* The dimensions of the scene regrouped: the argument has all of them. */
-static inline struct sub_use instantiate_reshape(struct instance *in, const struct sub_term *t, const struct scene *s)
+static inline struct sub_use instantiate_reshape(struct instance *in, const struct sub_term *t,
+						 const struct scene *s)
 {
 	struct scene inside = {.rows = s->rows, .edges = s->edges};
 	for (int d = 0; d < s->n; d++) {
@@ -464,7 +484,8 @@ static inline void make_wanted(struct instance *in, const struct sub_term *t, co
 				extent += extent_of(&in->g, sides[a]);
 			else
 				in->failed = true;
-		join_sides(in, new_dim(in, extent), sides, in->value[t->arg[2]->name], in->value[t->arg[4]->name]);
+		join_sides(in, new_dim(in, extent), sides, in->value[t->arg[2]->name],
+			   in->value[t->arg[4]->name]);
 	} else {
 		for (int a = 0; a < t->args; a++)
 			make_wanted(in, t->arg[a], s);
@@ -472,7 +493,8 @@ static inline void make_wanted(struct instance *in, const struct sub_term *t, co
 }
 
 /* A value that the rule's pattern was made for; none when this try did not come out. */
-static inline sub_ref make_instance(struct instance *in, struct bench *b, const struct sub_parsed *rule, uint64_t seed)
+static inline sub_ref make_instance(struct instance *in, struct bench *b, const struct sub_parsed *rule,
+				    uint64_t seed)
 {
 	struct scene s = {.rows = true};
 	random_state = seed * 0x9E3779B97F4A7C15u + 7;

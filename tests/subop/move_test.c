@@ -1,5 +1,5 @@
-/* Data movement beyond what model texts say: fills, maps of two variables, reshape, nop; what is made of them (padding,
- * convolution, pooling); in every way to run a program. */
+/* Data movement beyond what model texts say: fills, maps of two variables, reshape, nop; what is made of them
+ * (padding, convolution, pooling); in every way to run a program. */
 #include "tests/subop/run.h"
 
 enum { NODES = 5 };
@@ -8,7 +8,8 @@ enum { NODES = 5 };
 
 static void fill_data(struct bench *b, struct data *d)
 {
-	static const int32_t begin[NODES + 1] = {0}, root[NODES] = {0, 1, 2, 3, 4}, order[NODES] = {0, 1, 2, 3, 4}, none[1];
+	static const int32_t begin[NODES + 1] = {0}, root[NODES] = {0, 1, 2, 3, 4},
+					   order[NODES] = {0, 1, 2, 3, 4}, none[1];
 	const void **data = ARENA_ARRAY(&b->arena, const void *, b->p.inputs.n + 1);
 	*d = (struct data){{NODES, NODES, begin, none, root, order, data}, NULL, 0};
 	for (size_t i = 0; i < b->p.inputs.n; i++) {
@@ -32,7 +33,8 @@ static double distance(const double *expected, const float *got, int64_t n)
 {
 	double worst = got ? 0 : INFINITY;
 	for (int64_t i = 0; got && i < n; i++) {
-		double error = expected[i] == got[i] ? 0 : fabs(expected[i] - got[i]) / (1 + fabs(expected[i]));
+		double error =
+		    expected[i] == got[i] ? 0 : fabs(expected[i] - got[i]) / (1 + fabs(expected[i]));
 		worst = error > worst || isnan(error) ? error : worst;
 	}
 	return worst;
@@ -43,9 +45,9 @@ static void compare(struct bench *b, const struct data *d, const double *expecte
 	static const struct way {
 		bool llvm;
 		const char *target, *last;
-	} ways[] = {{false, "avx2", "infer_bounds"}, {false, "avx2", "split_loops"},
-		    {false, "avx2", "tile"},	   {false, "avx2", "sink"},	    {false, "generic", NULL},
-		    {false, "avx512", NULL},	   {true, "generic", NULL},	    {true, "native", NULL}};
+	} ways[] = {{false, "avx2", "infer_bounds"}, {false, "avx2", "split_loops"}, {false, "avx2", "tile"},
+		    {false, "avx2", "sink"},	     {false, "generic", NULL},	     {false, "avx512", NULL},
+		    {true, "generic", NULL},	     {true, "native", NULL}};
 	double worst = 0;
 	float *first = NULL;
 	bool same = true;
@@ -54,13 +56,15 @@ static void compare(struct bench *b, const struct data *d, const double *expecte
 		float *got = NULL;
 		if (ways[w].llvm && !has_llvm())
 			continue;
-		if (compile_program(&c, &b->arena, &b->p, NULL, ways[w].llvm, ways[w].target, ways[w].last, &b->diags))
+		if (compile_program(&c, &b->arena, &b->p, NULL, ways[w].llvm, ways[w].target, ways[w].last,
+				    &b->diags))
 			got = run_compiled(&c, &b->arena, d, &b->diags);
 		print_diags(&b->diags);
 		diags_free(&b->diags);
 		double far = distance(expected, got, d->results);
 		if (!(far < 1e-5))
-			printf("# %s, last pass %s: error %g\n", ways[w].target, ways[w].last ? ways[w].last : "none", far);
+			printf("# %s, last pass %s: error %g\n", ways[w].target,
+			       ways[w].last ? ways[w].last : "none", far);
 		worst = far < worst ? worst : far;
 		first = first ? first : got;
 		same &= first && got && memcmp(first, got, d->results * sizeof *got) == 0;
@@ -76,15 +80,18 @@ static sub_ref make_grid(struct bench *b, const char *name, int rank, const int6
 	for (int d = 0; d < rank; d++)
 		n *= shape[d];
 	sub_ref x = make_input(b, name, SHAPE(n)), state = make_state(b, "grid", rank, shape);
-	struct sub_value grid = move_of(b, SUB_RESHAPE, x, sub_at(&b->p, state)->vars, sub_at(&b->p, state)->var);
+	struct sub_value grid =
+	    move_of(b, SUB_RESHAPE, x, sub_at(&b->p, state)->vars, sub_at(&b->p, state)->var);
 	sub_ref r = sub_add(&b->p, grid, &b->diags);
 	store_state(b, make_body(b, "leaf", SUB_LEAF), 0, r);
 	store_state(b, make_body(b, "inner", SUB_INNER), 0, r);
 	return state;
 }
 
-/* The oracle against what is expected, and every way to run against the oracle.  NULL = the oracle is enough. */
-static void check(struct bench *b, const char *what, double (*expected)(const struct data *, int64_t node, int64_t element))
+/* The oracle against what is expected, and every way to run against the oracle.  NULL = the oracle is enough.
+ */
+static void check(struct bench *b, const char *what,
+		  double (*expected)(const struct data *, int64_t node, int64_t element))
 {
 	struct data d;
 	b->p.children = -1;
@@ -145,7 +152,8 @@ static void test_pad(void)
 	struct bench c = b;
 	diags_free(&b.diags);
 	add(&c, open);
-	tap_ok(!sub_verify(&c.p, &b.diags) && strstr(b.diags.at[0].message, "outside its dimension"), "without a fill it is refused");
+	tap_ok(!sub_verify(&c.p, &b.diags) && strstr(b.diags.at[0].message, "outside its dimension"),
+	       "without a fill it is refused");
 	bench_close(&b);
 }
 
@@ -187,7 +195,8 @@ static const struct window *window;
 static sub_ref windows_of(struct bench *b, sub_ref x, double fill, int *var)
 {
 	const struct window *w = window;
-	int c = sub_dim(&b->p, CHANNELS, 7), i = sub_dim(&b->p, w->rows, 8), j = sub_dim(&b->p, w->columns, 9);
+	int c = sub_dim(&b->p, CHANNELS, 7), i = sub_dim(&b->p, w->rows, 8),
+	    j = sub_dim(&b->p, w->columns, 9);
 	int p = sub_dim(&b->p, w->size, 10), q = sub_dim(&b->p, w->size, 11);
 	struct sub_value v = move_of(b, SUB_ASSIGN, x, VARS(b->p.node, c, i, j, p, q));
 	memcpy(var, (int[]){c, i, j, p, q}, 5 * sizeof *var);
@@ -214,8 +223,10 @@ static double convolved(const struct data *d, int64_t node, int64_t e)
 	for (int64_t c = 0; c < CHANNELS; c++)
 		for (int p = 0; p < w->size; p++)
 			for (int q = 0; q < w->size; q++)
-				if (element_of(d, node, c, w->stride * i + p - w->pad, w->stride * j + q - w->pad, &x))
-					sum += x * d->params[0][((f * CHANNELS + c) * w->size + p) * w->size + q];
+				if (element_of(d, node, c, w->stride * i + p - w->pad,
+					       w->stride * j + q - w->pad, &x))
+					sum += x *
+					       d->params[0][((f * CHANNELS + c) * w->size + p) * w->size + q];
 	return sum;
 }
 
@@ -232,7 +243,8 @@ static void test_convolution(const struct window *w, const char *what)
 	struct sub_use kernel = named(&b, weights, VARS(f, v[0], v[3], v[4]));
 	struct sub_use image = named(&b, windows, VARS(b.p.node, v[0], v[1], v[2], v[3], v[4]));
 	/* one order of all variables: filters before channels, places of the window last */
-	struct sub_value turned = move_of(&b, SUB_ASSIGN, windows, VARS(b.p.node, v[1], v[2], v[0], v[3], v[4]));
+	struct sub_value turned =
+	    move_of(&b, SUB_ASSIGN, windows, VARS(b.p.node, v[1], v[2], v[0], v[3], v[4]));
 	for (int i = 0; i < 6; i++)
 		turned.map[i] = map_of(image.var[i], 1, 0);
 	sub_ref y = binary_of(&b, SUB_MULTIPLY, sub_as_is(&b.p, add(&b, turned)), kernel);
@@ -253,7 +265,8 @@ static double pooled(const struct data *d, int64_t node, int64_t e)
 	double most = -INFINITY, x;
 	for (int p = 0; p < w->size; p++)
 		for (int q = 0; q < w->size; q++)
-			if (element_of(d, node, c, w->stride * i + p - w->pad, w->stride * j + q - w->pad, &x))
+			if (element_of(d, node, c, w->stride * i + p - w->pad, w->stride * j + q - w->pad,
+				       &x))
 				most = fmax(most, x);
 	return most;
 }
@@ -295,34 +308,41 @@ static void test_reshape(void)
 	struct bench b;
 	bench_open(&b);
 	sub_ref x = make_grid(&b, "x", SHAPE(2, 3, 4));
-	int n = b.p.node, two = sub_dim(&b.p, 2, 0), four = sub_dim(&b.p, 4, 0), six = sub_dim(&b.p, 6, 0), twelve = sub_dim(&b.p, 12, 0);
+	int n = b.p.node, two = sub_dim(&b.p, 2, 0), four = sub_dim(&b.p, 4, 0), six = sub_dim(&b.p, 6, 0),
+	    twelve = sub_dim(&b.p, 12, 0);
 	int all = sub_dim(&b.p, 24, 0), one = sub_dim(&b.p, 1, 0);
 	sub_ref y = reshape(&b, x, VARS(n, six, four));
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	tap_ok(sub_reshape_pieces(&b.p, sub_at(&b.p, y), pieces) == 2 && pieces[0].n == 2 && pieces[0].out_n == 1 && pieces[1].n == 1,
+	tap_ok(sub_reshape_pieces(&b.p, sub_at(&b.p, y), pieces) == 2 && pieces[0].n == 2 &&
+		   pieces[0].out_n == 1 && pieces[1].n == 1,
 	       "a reshape falls into pieces");
 	y = reshape(&b, unary_of(&b, SUB_NEG, y), VARS(n, all));
 	y = reshape(&b, y, VARS(n, one, two, twelve));
 	struct sub_use again = {.value = x, .vars = 4, .var = {n, two, sub_dim(&b.p, 3, 0), four}};
 	struct sub_value same = {.op = SUB_RESHAPE, .arg = {again}, .vars = 3, .var = {n, six, four}};
-	tap_ok(add(&b, same).i == reshape(&b, x, VARS(n, six, four)).i, "what is reshaped alike is one value");
+	tap_ok(add(&b, same).i == reshape(&b, x, VARS(n, six, four)).i,
+	       "what is reshaped alike is one value");
 	output(&b, unary_of(&b, SUB_NOP, y));
 	check(&b, "reshape", flat);
 	sub_ref wrong = reshape(&b, x, VARS(n, two, twelve, sub_dim(&b.p, 2, 1)));
-	tap_ok(wrong.i && !sub_verify(&b.p, &b.diags) && strstr(b.diags.at[0].message, "numbers of elements"), "a reshape loses nothing");
+	tap_ok(wrong.i && !sub_verify(&b.p, &b.diags) && strstr(b.diags.at[0].message, "numbers of elements"),
+	       "a reshape loses nothing");
 	bench_close(&b);
 }
 
-/* Softmax over the dimensions of a piece, and a product with what was reshaped: reductions before and after. */
+/* Softmax over the dimensions of a piece, and a product with what was reshaped: reductions before and after.
+ */
 static void test_reshaped_product(void)
 {
 	struct bench b;
 	bench_open(&b);
 	sub_ref x = make_grid(&b, "x", SHAPE(4, 6)), W = make_param(&b, "W", SHAPE(8, 5));
-	int n = b.p.node, three = sub_dim(&b.p, 3, 0), eight = sub_dim(&b.p, 8, 0), five = sub_dim(&b.p, 5, 0);
+	int n = b.p.node, three = sub_dim(&b.p, 3, 0), eight = sub_dim(&b.p, 8, 0),
+	    five = sub_dim(&b.p, 5, 0);
 	sub_ref e = unary_of(&b, SUB_EXP, x);
 	sub_ref total = reduce_of(&b, SUB_SUM, e, sub_dim(&b.p, 6, 0));
-	sub_ref share = binary_of(&b, SUB_MULTIPLY, sub_as_is(&b.p, e), sub_as_is(&b.p, unary_of(&b, SUB_REC, total)));
+	sub_ref share =
+	    binary_of(&b, SUB_MULTIPLY, sub_as_is(&b.p, e), sub_as_is(&b.p, unary_of(&b, SUB_REC, total)));
 	sub_ref y = reshape(&b, share, VARS(n, three, eight));
 	y = binary_of(&b, SUB_MULTIPLY, sub_as_is(&b.p, y), named(&b, W, VARS(eight, five)));
 	output(&b, reduce_of(&b, SUB_SUM, y, eight));
@@ -338,7 +358,8 @@ static double guarded(const struct data *d, int64_t node, int64_t e)
 	const float *u = d->forest.data[0], *v = d->forest.data[1];
 	double sum = 0;
 	for (int k = 0; k < 5; k++)
-		sum += (e < 1 || e > 3 ? 9.0 : -(double)u[3 * node + e - 1] + v[5 * node + k]) * v[5 * node + k];
+		sum +=
+		    (e < 1 || e > 3 ? 9.0 : -(double)u[3 * node + e - 1] + v[5 * node + k]) * v[5 * node + k];
 	return sum;
 }
 

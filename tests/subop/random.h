@@ -1,5 +1,5 @@
-/* Random programs of sub-operators over small forests, valid by construction: values are made from values that are there,
- * by every operator, until states and outputs are made of some of them.
+/* Random programs of sub-operators over small forests, valid by construction: values are made from values
+ * that are there, by every operator, until states and outputs are made of some of them.
  *
  * Tame ones stay small and within the domain of their operators; wild ones do not care. */
 #ifndef ESPALIER_TESTS_SUBOP_RANDOM_H
@@ -102,7 +102,8 @@ static inline int pick(const struct generator *g)
 
 static inline void step_unary(struct generator *g)
 {
-	static const enum sub_op ops[] = {SUB_NEG, SUB_NEG, SUB_EXP, SUB_LOG, SUB_REC, SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
+	static const enum sub_op ops[] = {SUB_NEG,  SUB_NEG,	 SUB_EXP,  SUB_LOG, SUB_REC,
+					  SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
 	int at = pick(g);
 	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
 	bool positive = g->positive[at], inside = op == SUB_LOG || op == SUB_REC || op == SUB_SQRT;
@@ -112,7 +113,8 @@ static inline void step_unary(struct generator *g)
 	if (!g->wild && op == SUB_EXP && random_below(3))
 		x = keep(g, unary_of(g->b, SUB_TANH, x), false);
 	keep(g, unary_of(g->b, op, x),
-	     op == SUB_EXP || op == SUB_SIGMOID || ((op == SUB_REC || op == SUB_SQRT || op == SUB_NOP) && positive));
+	     op == SUB_EXP || op == SUB_SIGMOID ||
+		 ((op == SUB_REC || op == SUB_SQRT || op == SUB_NOP) && positive));
 }
 
 /* The dimensions of a use under the names of another one's, of spare ones, or as they are. */
@@ -122,7 +124,8 @@ static inline void rename_use(struct generator *g, struct sub_use *u, const stru
 		int64_t extent = is_dim(g, u->var[i]) ? extent_of(g, u->var[i]) : 0;
 		if (!extent)
 			continue;
-		int var = fresh_var(g, extent, u->var, u->vars), start = like->vars ? random_below(like->vars) : 0;
+		int var = fresh_var(g, extent, u->var, u->vars),
+		    start = like->vars ? random_below(like->vars) : 0;
 		bool found = random_below(6) == 0;
 		for (int k = 0; k < like->vars && !found; k++) {
 			int other = like->var[(start + k) % like->vars], j = 0;
@@ -145,7 +148,8 @@ static inline void step_binary(struct generator *g)
 		y = use_of(g, constant_of(g->b, ANY(0, 1, -1, 2, 3) / (double)ANY(1, 1, 2)));
 	else
 		rename_use(g, &y, &x);
-	bool positive = (g->positive[a] && g->positive[c]) || (op == SUB_SMAX && (g->positive[a] || g->positive[c]));
+	bool positive =
+	    (g->positive[a] && g->positive[c]) || (op == SUB_SMAX && (g->positive[a] || g->positive[c]));
 	struct sub_value v = {.op = op, .arg = {x, y}};
 	if (random_below(2))
 		v.arg[0] = y, v.arg[1] = x;
@@ -166,7 +170,8 @@ static inline void step_reduce(struct generator *g)
 }
 
 /* An index of a dimension of this extent, from one or two variables of the value; may leave when `fills`. */
-static inline struct sub_map random_map(struct generator *g, const struct sub_value *v, int64_t extent, bool *leaves)
+static inline struct sub_map random_map(struct generator *g, const struct sub_value *v, int64_t extent,
+					bool *leaves)
 {
 	int dims[SUB_MAX_VARS], n = 0;
 	int64_t least, most;
@@ -202,8 +207,9 @@ static inline sub_ref moved_to(struct generator *g, sub_ref from, int vars, cons
 	bool may_leave = random_below(3) == 0;
 	for (int i = 0; i < source->vars; i++) {
 		bool leaves = may_leave;
-		v.map[i] = is_dim(g, source->var[i]) ? random_map(g, &v, extent_of(g, source->var[i]), &leaves)
-						      : map_of(source->var[i], 1, 0);
+		v.map[i] = is_dim(g, source->var[i])
+			       ? random_map(g, &v, extent_of(g, source->var[i]), &leaves)
+			       : map_of(source->var[i], 1, 0);
 		v.fills |= leaves;
 	}
 	v.fill = v.fills ? (g->wild ? ANY(0, 0, 1, -3) : ANY(0, 0, 0, 1, 2)) : 0;
@@ -264,7 +270,8 @@ static inline void step_cond(struct generator *g)
 		return;
 	if (random_below(2))
 		second = unary_of(g->b, random_below(2) ? SUB_NEG : SUB_TANH, second);
-	struct sub_value cond = {.op = SUB_COND, .arg = {use_of(g, g->pool[at]), use_of(g, second)}, .vars = vars, .axis = axis};
+	struct sub_value cond = {
+	    .op = SUB_COND, .arg = {use_of(g, g->pool[at]), use_of(g, second)}, .vars = vars, .axis = axis};
 	memcpy(cond.var, var, sizeof cond.var);
 	int64_t extent = extent_of(g, var[axis]) + extent_of(g, part);
 	int taken[SUB_MAX_VARS + 1];
@@ -312,9 +319,9 @@ static inline void step_reshape(struct generator *g)
 
 static inline void take_steps(struct generator *g, int n)
 {
-	static void (*const steps[])(struct generator *) = {step_unary, step_unary, step_unary, step_binary, step_binary,
-							    step_binary, step_binary, step_reduce, step_reduce,
-							    step_assign, step_assign, step_cond, step_reshape};
+	static void (*const steps[])(struct generator *) = {
+	    step_unary,	 step_unary,  step_unary,  step_binary, step_binary, step_binary, step_binary,
+	    step_reduce, step_reduce, step_assign, step_assign, step_cond,   step_reshape};
 	while (n-- > 0)
 		steps[random_below(sizeof steps / sizeof *steps)](g);
 }
@@ -322,14 +329,16 @@ static inline void take_steps(struct generator *g, int n)
 /* --- bodies --- */
 
 /* Rows of `from` that a function of the structure picks. */
-static inline sub_ref rows_of(struct generator *g, sub_ref from, enum sub_function function, int which, bool edges)
+static inline sub_ref rows_of(struct generator *g, sub_ref from, enum sub_function function, int which,
+			      bool edges)
 {
 	const struct sub_value *source = sub_at(&g->b->p, from);
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {use_of(g, from)}};
 	v.var[v.vars++] = g->lead;
 	if (edges)
 		v.var[v.vars++] = g->b->p.edge;
-	v.map[0] = (struct sub_map){.function = function, .which = which, .var = edges ? g->b->p.edge : g->lead};
+	v.map[0] =
+	    (struct sub_map){.function = function, .which = which, .var = edges ? g->b->p.edge : g->lead};
 	for (int i = 1; i < source->vars; i++) {
 		int var = fresh_var(g, extent_of(g, source->var[i]), v.var, v.vars);
 		v.map[i] = map_of(var, 1, 0);
@@ -424,7 +433,8 @@ static inline void declare_sources(struct generator *g)
 		for (int d = 0; d < 3; d++)
 			shape[d] = random_extent();
 		g->param_positive[i] = random_below(2);
-		g->param[i] = make_param(b, g->param_positive[i] ? "+" : "W", ANY(0, 1, 1, 2, 2, 2, 3), shape);
+		g->param[i] =
+		    make_param(b, g->param_positive[i] ? "+" : "W", ANY(0, 1, 1, 2, 2, 2, 3), shape);
 	}
 	g->states = 1 + random_below(2);
 	for (int s = 0; s < g->states; s++) {
@@ -456,7 +466,8 @@ enum { MOST_NODES = 24 };
 /* Structures that the program takes: nodes by ascending number are a topological order. */
 static inline void random_forest(const struct sub_program *p, struct arena *a, struct sub_forest *f)
 {
-	int32_t *begin = ARENA_ARRAY(a, int32_t, MOST_NODES + 1), *children = ARENA_ARRAY(a, int32_t, MOST_NODES);
+	int32_t *begin = ARENA_ARRAY(a, int32_t, MOST_NODES + 1),
+		*children = ARENA_ARRAY(a, int32_t, MOST_NODES);
 	int32_t *root = ARENA_ARRAY(a, int32_t, MOST_NODES), *order = ARENA_ARRAY(a, int32_t, MOST_NODES);
 	int nodes = 0, edges = 0, inputs = 0, open[MOST_NODES], n = 0, trees = 1 + random_below(3);
 	while (inputs < trees) {
@@ -482,15 +493,18 @@ static inline void random_forest(const struct sub_program *p, struct arena *a, s
 /* Of these the expansions of exp, sigmoid and tanh make pairs that fall where they should rise. */
 static inline float falling_number(void)
 {
-	static const float pairs[] = {-0x1.f9b25cp-6f, -0x1.f9b25ep-6f, 0x1.fab694p-5f, 0x1.fab696p-5f, 0x1.7ffffap-23f, 0x1.7ffffcp-23f};
+	static const float pairs[] = {-0x1.f9b25cp-6f, -0x1.f9b25ep-6f, 0x1.fab694p-5f,
+				      0x1.fab696p-5f,  0x1.7ffffap-23f, 0x1.7ffffcp-23f};
 	return pairs[random_below(6)];
 }
 
 /* Numbers that are hard on arithmetic, among others. */
 static inline float wild_number(void)
 {
-	static const float hard[] = {0, -0.f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-42f, 1e38f, -3e38f, 1, -1, 1e-20f, 88, -90};
-	return random_below(3) ? (int)random_below(4001) / 1000.f - 2 : hard[random_below(sizeof hard / sizeof *hard)];
+	static const float hard[] = {0,	    -0.f,   INFINITY, -INFINITY, NAN,	 1e-40f, -1e-42f,
+				     1e38f, -3e38f, 1,	      -1,	 1e-20f, 88,	 -90};
+	return random_below(3) ? (int)random_below(4001) / 1000.f - 2
+			       : hard[random_below(sizeof hard / sizeof *hard)];
 }
 
 static inline float *random_numbers(struct arena *a, int64_t n, bool wild, bool positive)
@@ -514,12 +528,14 @@ static inline void random_data(const struct sub_program *p, struct arena *a, boo
 			token[n] = random_below(ROWS);
 		data[i] = token;
 		if (!p->inputs.at[i].token)
-			data[i] = random_numbers(a, d->forest.nodes * row_of(&p->inputs.at[i].row), wild, false);
+			data[i] =
+			    random_numbers(a, d->forest.nodes * row_of(&p->inputs.at[i].row), wild, false);
 	}
 	d->forest.data = data;
 	d->params = ARENA_ARRAY(a, const float *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++)
-		d->params[i] = random_numbers(a, row_of(&p->params.at[i]), wild, p->params.at[i].name[0] == '+');
+		d->params[i] =
+		    random_numbers(a, row_of(&p->params.at[i]), wild, p->params.at[i].name[0] == '+');
 	d->results = count_results(p, &d->forest);
 }
 

@@ -25,7 +25,8 @@ static double distance(const double *expected, const float *got, int64_t n)
 	return worst;
 }
 
-static bool check_way(struct bench *b, const struct data *d, const double *expected, bool llvm, const char *target, const char *last)
+static bool check_way(struct bench *b, const struct data *d, const double *expected, bool llvm,
+		      const char *target, const char *last)
 {
 	static const int limits[] = {ROWS, ROWS, ROWS};
 	struct compiled c;
@@ -35,7 +36,8 @@ static bool check_way(struct bench *b, const struct data *d, const double *expec
 		got = run_compiled(&c, &b->arena, d, &b->diags);
 	double far = distance(expected, got, d->results);
 	if (!(far < 1e-3)) {
-		printf("# %s, %s, last pass %s: error %g\n", llvm ? "llvm" : "interpreter", target, last ? last : "none", far);
+		printf("# %s, %s, last pass %s: error %g\n", llvm ? "llvm" : "interpreter", target,
+		       last ? last : "none", far);
 		print_diags(&b->diags);
 	}
 	return far < 1e-3;
@@ -87,9 +89,10 @@ int main(int argc, char **argv)
 		right += ok != 0;
 		wild += ok < 0;
 	}
-	tap_ok(right == count, "seeds %llu..%llu: %llu programs agree in all ways, %d runs; %llu have too large values",
-	       (unsigned long long)first, (unsigned long long)(first + count - 1), (unsigned long long)(right - wild), runs,
-	       (unsigned long long)wild);
+	tap_ok(right == count,
+	       "seeds %llu..%llu: %llu programs agree in all ways, %d runs; %llu have too large values",
+	       (unsigned long long)first, (unsigned long long)(first + count - 1),
+	       (unsigned long long)(right - wild), runs, (unsigned long long)wild);
 	tap_ok(2 * wild < count, "most of them are tame");
 	return tap_done();
 }

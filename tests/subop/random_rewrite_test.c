@@ -1,5 +1,5 @@
-/* Random programs of sub-operators, as they are and as the rules rewrite them: exact mathematics keeps every bit of
- * binary32 whatever the numbers, the others keep values.
+/* Random programs of sub-operators, as they are and as the rules rewrite them: exact mathematics keeps every
+ * bit of binary32 whatever the numbers, the others keep values.
  *
  *     random_rewrite_test [FIRST COUNT]     seeds FIRST .. FIRST+COUNT-1; ESPALIER_SEEDS = another COUNT */
 #include "tests/subop/random.h"
@@ -54,14 +54,15 @@ static bool tame(const double *x, int64_t n)
 	return true;
 }
 
-static void report(const struct way *way, uint64_t seed, const struct sub_program *from, const struct sub_program *to,
-		   const struct sub_trace *trace)
+static void report(const struct way *way, uint64_t seed, const struct sub_program *from,
+		   const struct sub_program *to, const struct sub_trace *trace)
 {
 	printf("# seed %llu, %s\n", (unsigned long long)seed, way->name);
 	print_program("as written", from);
 	for (size_t i = 0; i < trace->changes.n; i++) {
 		const struct sub_change *c = &trace->changes.at[i];
-		printf("# %s in %s:\n#   %s\n#   %s\n", c->rule, c->body, c->before ? c->before : "", c->after ? c->after : "");
+		printf("# %s in %s:\n#   %s\n#   %s\n", c->rule, c->body, c->before ? c->before : "",
+		       c->after ? c->after : "");
 	}
 	print_program("rewritten", to);
 }
@@ -82,7 +83,8 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 		tamed[w]++;
 		for (int64_t i = 0; ok && i < d->results; i++)
 			if (!same_number(way, before[i], after[i])) {
-				printf("# element %lld of %lld is %.17g, was %.17g\n", (long long)i, (long long)d->results, after[i], before[i]);
+				printf("# element %lld of %lld is %.17g, was %.17g\n", (long long)i,
+				       (long long)d->results, after[i], before[i]);
 				ok = false;
 			}
 	}
@@ -120,10 +122,10 @@ int main(int argc, char **argv)
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : seeds ? strtoull(seeds, NULL, 10) : SEEDS;
 	for (uint64_t i = first; i < first + count; i++)
 		right += check_seed(i);
-	tap_ok(right == count, "seeds %llu..%llu: %llu programs mean the same when they are rewritten", (unsigned long long)first,
-	       (unsigned long long)(first + count - 1), (unsigned long long)right);
+	tap_ok(right == count, "seeds %llu..%llu: %llu programs mean the same when they are rewritten",
+	       (unsigned long long)first, (unsigned long long)(first + count - 1), (unsigned long long)right);
 	for (int w = 0; w < WAYS; w++)
-		tap_ok(changes[w] > (long)count / 2 && 2 * tamed[w] > (long)count, "%s: %ld applications, %ld programs compared", ways[w].name,
-		       changes[w], tamed[w]);
+		tap_ok(changes[w] > (long)count / 2 && 2 * tamed[w] > (long)count,
+		       "%s: %ld applications, %ld programs compared", ways[w].name, changes[w], tamed[w]);
 	return tap_done();
 }

@@ -1,4 +1,5 @@
-/* Programs of sub-operators that no model text says: built by calls, evaluated by the oracle, compiled and run. */
+/* Programs of sub-operators that no model text says: built by calls, evaluated by the oracle, compiled and
+ * run. */
 #ifndef ESPALIER_TESTS_SUBOP_RUN_H
 #define ESPALIER_TESTS_SUBOP_RUN_H
 
@@ -31,7 +32,8 @@ static inline void bench_close(struct bench *b)
 	arena_free(&b->arena);
 }
 
-static inline struct sub_tensor tensor_of(struct sub_program *p, const char *name, int rank, const int64_t *shape)
+static inline struct sub_tensor tensor_of(struct sub_program *p, const char *name, int rank,
+					  const int64_t *shape)
 {
 	struct sub_tensor t = {.name = name, .rank = rank};
 	for (int d = 0; d < rank; d++) {
@@ -44,7 +46,11 @@ static inline struct sub_tensor tensor_of(struct sub_program *p, const char *nam
 	return t;
 }
 
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+#define SHAPE(...)                                                                                           \
+	(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                               \
+	{                                                                                                    \
+		__VA_ARGS__                                                                                  \
+	}
 
 static inline sub_ref source_of(struct bench *b, enum sub_op op, int which, const struct sub_tensor *t)
 {
@@ -64,7 +70,8 @@ static inline sub_ref make_param(struct bench *b, const char *name, int rank, co
 
 static inline sub_ref make_input(struct bench *b, const char *name, int rank, const int64_t *shape)
 {
-	vec_push(&b->arena, &b->p.inputs, (struct sub_input){name, false, tensor_of(&b->p, name, rank, shape)});
+	vec_push(&b->arena, &b->p.inputs,
+		 (struct sub_input){name, false, tensor_of(&b->p, name, rank, shape)});
 	return source_of(b, SUB_VECTOR, b->p.inputs.n - 1, &b->p.inputs.at[b->p.inputs.n - 1].row);
 }
 
@@ -88,7 +95,11 @@ static inline struct sub_use named(const struct bench *b, sub_ref r, int n, cons
 	return u;
 }
 
-#define VARS(...) (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}
+#define VARS(...)                                                                                            \
+	(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[])                                           \
+	{                                                                                                    \
+		__VA_ARGS__                                                                                  \
+	}
 
 static inline sub_ref unary_of(struct bench *b, enum sub_op op, sub_ref r)
 {
@@ -102,11 +113,13 @@ static inline sub_ref binary_of(struct bench *b, enum sub_op op, struct sub_use 
 
 static inline sub_ref reduce_of(struct bench *b, enum sub_op op, sub_ref r, int var)
 {
-	return sub_add(&b->p, (struct sub_value){.op = op, .arg = {sub_as_is(&b->p, r)}, .reduced = var}, &b->diags);
+	return sub_add(&b->p, (struct sub_value){.op = op, .arg = {sub_as_is(&b->p, r)}, .reduced = var},
+		       &b->diags);
 }
 
 /* A copy with these variables; maps and fill are filled in by the caller of sub_add. */
-static inline struct sub_value move_of(const struct bench *b, enum sub_op op, sub_ref from, int n, const int *vars)
+static inline struct sub_value move_of(const struct bench *b, enum sub_op op, sub_ref from, int n,
+				       const int *vars)
 {
 	struct sub_value v = {.op = op, .arg = {sub_as_is(&b->p, from)}, .vars = n};
 	memcpy(v.var, vars, n * sizeof *vars);
@@ -120,7 +133,12 @@ static inline struct sub_map map_of(int var, int64_t scale, int64_t offset)
 
 static inline struct sub_map map_of_two(int var, int64_t scale, int var2, int64_t scale2, int64_t offset)
 {
-	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = scale, .offset = offset, .var2 = var2, .scale2 = scale2};
+	return (struct sub_map){.function = SUB_AFFINE,
+				.var = var,
+				.scale = scale,
+				.offset = offset,
+				.var2 = var2,
+				.scale2 = scale2};
 }
 
 static inline struct sub_body *make_body(struct bench *b, const char *name, enum sub_domain domain)
@@ -135,7 +153,8 @@ static inline void store_state(struct bench *b, struct sub_body *body, int state
 }
 
 /* An output of the shape that the value has beside its node. */
-static inline void make_output(struct bench *b, struct sub_body *body, const char *name, sub_ref value, bool at_root)
+static inline void make_output(struct bench *b, struct sub_body *body, const char *name, sub_ref value,
+			       bool at_root)
 {
 	const struct sub_value *v = sub_at(&b->p, value);
 	int64_t shape[SUB_MAX_VARS];
@@ -143,7 +162,8 @@ static inline void make_output(struct bench *b, struct sub_body *body, const cha
 		shape[i - 1] = b->p.vars.at[v->var[i]].extent;
 	struct sub_output o = {tensor_of(&b->p, name, sub_at(&b->p, value)->vars - 1, shape), at_root};
 	vec_push(&b->arena, &b->p.outputs, o);
-	vec_push(&b->arena, &body->stores, (struct sub_store){SUB_TO_OUTPUT, b->p.outputs.n - 1, sub_as_is(&b->p, value)});
+	vec_push(&b->arena, &body->stores,
+		 (struct sub_store){SUB_TO_OUTPUT, b->p.outputs.n - 1, sub_as_is(&b->p, value)});
 }
 
 /* --- data --- */
@@ -166,16 +186,19 @@ struct data {
 /* --- the oracle --- */
 
 /* All outputs, one after the other; NULL when the arithmetic has no meaning for the program. */
-static inline double *evaluate(const struct sub_program *p, enum sub_arithmetic arithmetic, const struct data *d, struct arena *a)
+static inline double *evaluate(const struct sub_program *p, enum sub_arithmetic arithmetic,
+			       const struct data *d, struct arena *a)
 {
-	double **states = ARENA_ARRAY(a, double *, p->states.n + 1), **outputs = ARENA_ARRAY(a, double *, p->outputs.n + 1);
+	double **states = ARENA_ARRAY(a, double *, p->states.n + 1),
+	       **outputs = ARENA_ARRAY(a, double *, p->outputs.n + 1);
 	double *all = ARENA_ARRAY(a, double, d->results + 1);
 	int64_t at = 0;
 	for (size_t s = 0; s < p->states.n; s++)
 		states[s] = ARENA_ARRAY(a, double, d->forest.nodes *row_of(&p->states.at[s]));
 	for (size_t o = 0; o < p->outputs.n; o++) {
 		outputs[o] = all + at;
-		at += (p->outputs.at[o].at_root ? d->forest.inputs : d->forest.nodes) * row_of(&p->outputs.at[o].row);
+		at += (p->outputs.at[o].at_root ? d->forest.inputs : d->forest.nodes) *
+		      row_of(&p->outputs.at[o].row);
 	}
 	return sub_evaluate_in(arithmetic, p, &d->forest, d->params, states, outputs, a) ? all : NULL;
 }
@@ -200,7 +223,8 @@ struct compiled {
 	struct image image;
 };
 
-static inline bool interpret(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end, struct diags *d)
+static inline bool interpret(void *self, int kernel, const struct image_frame *frame, int64_t begin,
+			     int64_t end, struct diags *d)
 {
 	return ilir_interpret(((struct compiled *)self)->interpreter, kernel, frame, begin, end, d);
 }
@@ -222,7 +246,8 @@ static inline int buffer_of(const struct image *image, enum image_buffer_kind ki
 }
 
 /* The program's interface, as api/compile.c says it of a model. */
-static inline void describe(struct arena *a, const struct sub_program *p, const struct sched *sched, const int *limits, struct image *image)
+static inline void describe(struct arena *a, const struct sub_program *p, const struct sched *sched,
+			    const int *limits, struct image *image)
 {
 	struct image_input *inputs = ARENA_ARRAY(a, struct image_input, p->inputs.n + 1);
 	struct tensor_info *params = ARENA_ARRAY(a, struct tensor_info, p->params.n + 1);
@@ -230,7 +255,8 @@ static inline void describe(struct arena *a, const struct sub_program *p, const 
 	struct image_state *states = ARENA_ARRAY(a, struct image_state, p->states.n + 1);
 	for (size_t i = 0; i < p->inputs.n; i++) {
 		const struct sub_input *in = &p->inputs.at[i];
-		inputs[i] = (struct image_input){.name = in->name, .token = in->token, .at_leaf = true, .at_inner = true};
+		inputs[i] = (struct image_input){
+		    .name = in->name, .token = in->token, .at_leaf = true, .at_inner = true};
 		if (in->token)
 			inputs[i].limit = limits ? limits[i] : 0;
 		else
@@ -242,11 +268,14 @@ static inline void describe(struct arena *a, const struct sub_program *p, const 
 	}
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		const struct sub_output *o = &p->outputs.at[i];
-		outputs[i] = (struct image_output){.name = o->row.name, .buffer = buffer_of(image, IMAGE_OUTPUT, i), .at_root = o->at_root};
+		outputs[i] = (struct image_output){
+		    .name = o->row.name, .buffer = buffer_of(image, IMAGE_OUTPUT, i), .at_root = o->at_root};
 		outputs[i].elements = copy_shape(&o->row, &outputs[i].rank, outputs[i].shape);
 	}
 	for (size_t i = 0; i < p->states.n; i++) {
-		states[i] = (struct image_state){.name = p->states.at[i].name, .layout = sched->states.at[i].layout, .buffer = buffer_of(image, IMAGE_STATE, i)};
+		states[i] = (struct image_state){.name = p->states.at[i].name,
+						 .layout = sched->states.at[i].layout,
+						 .buffer = buffer_of(image, IMAGE_STATE, i)};
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
 	image->input = inputs, image->inputs = p->inputs.n;
@@ -277,13 +306,15 @@ static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, str
 	struct jit_options options = {c->sched.target, true};
 	struct str object = str_in(a);
 	return backend && jit_compile(backend, &c->module, &options, &object, d) &&
-	       image_link(a, object.text, object.n, "test", c->image.kernels, c->image.kernel_name, &c->image.blob, d) &&
+	       image_link(a, object.text, object.n, "test", c->image.kernels, c->image.kernel_name,
+			  &c->image.blob, d) &&
 	       image_code_load(&c->image.blob, &allocator_default, "test", &c->image.code, d);
 }
 
 /* The whole way of api/compile.c, but from a program of sub-operators; `last` as in compile_options. */
-static inline bool compile_program(struct compiled *c, struct arena *a, const struct sub_program *p, const int *limits, bool llvm,
-				   const char *target, const char *last, struct diags *d)
+static inline bool compile_program(struct compiled *c, struct arena *a, const struct sub_program *p,
+				   const int *limits, bool llvm, const char *target, const char *last,
+				   struct diags *d)
 {
 	unsigned properties = 0;
 	memset(c, 0, sizeof *c);
@@ -314,7 +345,8 @@ struct params_source {
 	const struct data *data;
 };
 
-static inline bool read_params(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+static inline bool read_params(void *context, int param, int64_t first, int64_t count, float *to,
+			       struct diags *d)
 {
 	(void)d;
 	memcpy(to, ((const struct data *)context)->params[param] + first, count * sizeof *to);
@@ -322,13 +354,15 @@ static inline bool read_params(void *context, int param, int64_t first, int64_t 
 }
 
 /* Runs what was compiled; the outputs as evaluate() gives them, NULL after diagnostics. */
-static inline float *run_compiled(struct compiled *c, struct arena *a, const struct data *data, struct diags *d)
+static inline float *run_compiled(struct compiled *c, struct arena *a, const struct data *data,
+				  struct diags *d)
 {
 	struct rt_source source = {read_params, (void *)data};
 	struct rt_binding binding;
 	struct rt_session session;
 	const struct sub_forest *f = &data->forest;
-	struct rt_minibatch minibatch = {{f->nodes, f->inputs, f->child_begin, f->children, f->root, NULL}, f->data};
+	struct rt_minibatch minibatch = {{f->nodes, f->inputs, f->child_begin, f->children, f->root, NULL},
+					 f->data};
 	float *all = NULL;
 	if (!rt_bind(&binding, &allocator_default, &c->image, &source, NULL, d))
 		return NULL;
