@@ -286,6 +286,25 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
+/* Buffers are described as kernels have them; rows of states as the program has them. */
+static void describe_order(const struct sched_order *order, struct image_buffer *b)
+{
+	struct image_buffer was = *b;
+	for (int d = 0; d < order->rank; d++) {
+		b->shape[order->dim[d]] = was.shape[d];
+		b->stride[order->dim[d]] = was.stride[d];
+	}
+}
+
+static void describe_orders(const struct compilation *c, struct image *image)
+{
+	struct image_buffer *buffers = arena_copy(c->arena, image->buffer, image->buffers * sizeof *buffers);
+	for (int b = 0; b < image->buffers; b++)
+		if (buffers[b].kind == IMAGE_STATE)
+			describe_order(&c->sched.states.at[buffers[b].which].order, &buffers[b]);
+	image->buffer = buffers;
+}
+
 static void describe_states(const struct compilation *c, struct image *image)
 {
 	const struct sub_program *p = &c->written;
@@ -396,6 +415,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 	if (!(last && strcmp(last, "lower") == 0) && !run_passes(&c, last))
 		return false;
 	ilir_describe(&c.module, image);
+	describe_orders(&c, image);
 	describe_work(&c, image);
 	describe_interface(&c, sizes, image);
 	return make_code(&c, image);

@@ -149,8 +149,8 @@ static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t 
 	return true;
 }
 
-/* The map that applies `second` where A leads; false when no map does. */
-static bool chain(const struct sub_move *a, const struct sub_map *second, struct sub_map *out)
+/* The map that applies `second` where A leads; false when no map does: a function of the structure never reads a fill. */
+static bool chain(const struct sub_move *a, const struct sub_map *second, bool leaves, struct sub_map *out)
 {
 	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
@@ -162,7 +162,7 @@ static bool chain(const struct sub_move *a, const struct sub_map *second, struct
 	}
 	if (first->function != SUB_AFFINE) {
 		*out = *first;
-		return sub_is_identity(second);
+		return sub_is_identity(second) && !leaves;
 	}
 	*out = (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = second->offset};
 	const struct sub_map *other = second->scale2 ? map_of(a, second->var2) : NULL;
@@ -179,7 +179,7 @@ struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
 	const struct sub_move *fills = sub_fills(m, b) ? b : a;
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n || !chain(a, &b->map[i], &v.map[i]))
+		if (i >= b->n || !chain(a, &b->map[i], sub_leaves(m->w->p, &b->map[i], b->inner[i]), &v.map[i]))
 			return none;
 	return x.value.i ? moved_by(m, v, x) : none;
 }

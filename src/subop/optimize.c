@@ -496,6 +496,8 @@ enum sub_outcome sub_apply_rule(struct sub_program *p, sub_ref at, const struct 
 	struct sub_match m;
 	bool matched = false, held = false;
 	sub_note_of(&w, at);
+	for (size_t i = 1; i < w.notes.n; i++)
+		w.notes.at[i].uses = 1;
 	for (bool found = sub_match_at(&m, &w, rule, at); found; found = sub_match_next(&m, false)) {
 		int refuted = sub_refuted(&m, ignore);
 		matched = true;

@@ -97,6 +97,27 @@ static void test_fused(void)
 	}
 }
 
+/* --- bytes --- */
+
+static void test_bytes(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "");
+	struct sched_bytes b = {0}, leaf = {0};
+	if (ok)
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER)), leaf = sched_bytes_of(&p.plan, body_of(&p, SUB_LEAF));
+	tap_ok(b.states == 4 * 150 * 6 && b.stored == 0 && b.inputs == 0 && b.outputs == 0,
+	       "a TreeLSTM node reads two children's states, writes its own and nothing else");
+	tap_ok(b.weights == 4.0 * (10 * 150 * 150 + 5 * 150), "and a level reads the weights: %g bytes", b.weights);
+	tap_ok(leaf.states == 4 * 150 * 2 && leaf.inputs == 4 + 4 * 150, "a leaf reads its word's row");
+	free_model(&p.model);
+	ok = make(&p, "tests/sched/gru.ra", "D=32 E=8", "");
+	if (ok)
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER));
+	tap_ok(ok && b.stored == 4 * 32 * 2 && b.inputs == 4 * 8, "the GRU's intermediate is written and read once");
+	free_model(&p.model);
+}
+
 /* --- mapping types --- */
 
 static bool has_type(const struct planned *p, enum sub_op op, enum sched_mapping m)
@@ -161,33 +182,34 @@ static void take_target(struct planned *p, struct sched_group *g, sub_ref r)
 	for (size_t i = 0; i < g->targets.n; i++)
 		if (g->targets.at[i].i == r.i)
 			g->targets.at[i] = g->targets.at[--g->targets.n];
-	p->plan.group_of[g->body][r.i] = 0;
+	sched_fact(&p->plan.values[g->body], r)->group = 0;
 }
 
 static void give_target(struct planned *p, struct sched_group *g, sub_ref r)
 {
 	vec_push(&p->model.arena, &g->targets, r);
-	p->plan.group_of[g->body][r.i] = g - p->plan.groups.at + 1;
+	sched_fact(&p->plan.values[g->body], r)->group = g - p->plan.groups.at + 1;
 }
 
 static sub_ref find_value(const struct planned *p, int body, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
 {
-	for (uint32_t i = 1; i < p->program.values.n; i++)
-		if (p->plan.values[body].live[i] && is(&p->plan.values[body], &p->program, (sub_ref){i}))
-			return (sub_ref){i};
+	const struct sched_values *values = &p->plan.values[body];
+	for (int i = 0; i < values->n; i++)
+		if (is(values, &p->program, values->value[i]))
+			return values->value[i];
 	return (sub_ref){0};
 }
 
 static bool is_part(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
-	return v->part_of[r.i].i;
+	return sched_fact(v, r)->part_of.i;
 }
 
 static bool is_product(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
-	return v->product[r.i];
+	return sched_fact(v, r)->product;
 }
 
 static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
@@ -197,14 +219,14 @@ static bool is_movement(const struct sched_values *v, const struct sub_program *
 
 static bool is_gate(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
-	return sub_at(p, r)->op == SUB_TANH && !v->result[r.i];
+	return sub_at(p, r)->op == SUB_TANH && !sched_fact(v, r)->result;
 }
 
 /* The group of its shape is the first of the body, or so it claims. */
 static void store_value(struct planned *p, struct sched_group *g, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
 {
 	sub_ref r = find_value(p, g->body, is);
-	p->plan.stored[g->body][r.i] = true;
+	sched_fact(&p->plan.values[g->body], r)->stored = true;
 	give_target(p, g, r);
 }
 
@@ -238,7 +260,7 @@ static void break_recomputed(struct planned *p)
 	struct sched_group *g = group_named(p, "inner.0");
 	sub_ref r = g->targets.at[0];
 	take_target(p, g, r);
-	p->plan.stored[g->body][r.i] = false;
+	sched_fact(&p->plan.values[g->body], r)->stored = false;
 }
 
 static void break_result(struct planned *p)
@@ -281,7 +303,7 @@ static void break_shape(struct planned *p)
 static void break_flag(struct planned *p)
 {
 	struct sched_group *g = group_named(p, "inner.0");
-	p->plan.stored[g->body][g->targets.at[0].i] = false;
+	sched_fact(&p->plan.values[g->body], g->targets.at[0])->stored = false;
 }
 
 static void break_twice(struct planned *p)
@@ -333,6 +355,7 @@ int main(void)
 	test_counts();
 	test_baselines();
 	test_fused();
+	test_bytes();
 	test_mappings();
 	test_table();
 	test_broken();
