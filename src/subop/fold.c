@@ -35,7 +35,7 @@ struct folding {
 	struct sub_trace *trace; /* NULL = nobody asked */
 	bool everything;	 /* fold what is worth it; else what is dear */
 	bool *constant, *root;	 /* by value of `from` */
-	bool *chooses;		 /* by value: a choice by an index is in it */
+	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
 	bool *rowless;		 /* by root: its body has no row */
 	bool *asked;		 /* mark_roots has seen it */
 	int *param;		 /* by value: the folded parameter that it is, -1 = none yet */
@@ -268,16 +268,27 @@ static bool keeps_row(const struct folding *f, const struct sub_value *v, int a,
 
 /* --- choices --- */
 
-/* A concatenation or padding chooses by an index what it reads.  Where the index is that of a loop between constants, the
- * loop is cut; but rows go from begin to end of a step, and in a vector both sides would be read, wherever that is.  So
- * what chooses by the row is a root, and its body has no row. */
+/* A concatenation or padding chooses by an index what it reads; a reshape, or a map of two variables, mixes
+ * indices. Loops between constants are cut where the choice changes, and buffers are as long as their last
+ * vector reaches.  But rows go from begin to end of a step: whoever chooses by the row, in a vector, reads
+ * both sides wherever that is, and where a vector ends whose place the row decides is not known.  So what
+ * does so is a root, and its body has no row. */
+static bool is_choice(const struct folding *f, const struct sub_value *v, int map)
+{
+	return v->map[map].scale2 || (v->fills && sub_map_leaves(f->from, v, map));
+}
+
+static bool maps_from(const struct sub_map *m, int var)
+{
+	return m->var == var || (m->scale2 && m->var2 == var);
+}
+
 static bool chooses_by(const struct folding *f, const struct sub_value *v, int var)
 {
-	if (v->op == SUB_COND)
-		return v->var[v->axis] == var;
-	for (int i = 0; v->op == SUB_ASSIGN && v->fills && i < v->arg[0].vars; i++)
-		if (sub_map_leaves(f->from, v, i) &&
-		    (v->map[i].var == var || (v->map[i].scale2 && v->map[i].var2 == var)))
+	if (v->op == SUB_COND || v->op == SUB_RESHAPE)
+		return v->op == SUB_RESHAPE || v->var[v->axis] == var;
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
+		if (is_choice(f, v, i) && maps_from(&v->map[i], var))
 			return true;
 	return false;
 }
@@ -286,7 +297,9 @@ static void mark_choices(struct folding *f)
 {
 	for (uint32_t i = 1; i < f->from->values.n; i++) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->chooses[i] = v->op == SUB_COND || v->fills;
+		f->chooses[i] = v->op == SUB_COND || v->op == SUB_RESHAPE;
+		for (int k = 0; v->op == SUB_ASSIGN && k < v->arg[0].vars; k++)
+			f->chooses[i] |= is_choice(f, v, k);
 		for (int a = 0; a < v->args; a++)
 			f->chooses[i] |= f->chooses[v->arg[a].value.i];
 	}
@@ -297,8 +310,7 @@ static bool touches_row(const struct sub_value *v, int a, struct at at)
 {
 	bool touches = false;
 	for (int i = 0; at.lead >= 0 && i < v->arg[a].vars; i++)
-		touches |= v->op == SUB_ASSIGN ? v->map[i].var == at.lead || (v->map[i].scale2 && v->map[i].var2 == at.lead)
-					       : v->arg[a].var[i] == at.lead;
+		touches |= v->op == SUB_ASSIGN ? maps_from(&v->map[i], at.lead) : v->arg[a].var[i] == at.lead;
 	return touches;
 }
 
@@ -331,7 +343,7 @@ static struct at row_of(const struct folding *f, sub_ref r)
 	const struct sub_value *v = value_of(f, r);
 	if (!v->vars)
 		return (struct at){-1, -1, true};
-	if (f->rowless[r.i] || v->op == SUB_RESHAPE || chooses_by(f, v, v->var[0]))
+	if (f->rowless[r.i] || chooses_by(f, v, v->var[0]))
 		return (struct at){-1, -1, false};
 	return (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
 }
