@@ -1,7 +1,8 @@
 # Built by `make bench`, not by `make`: serve is our side of compare.py, the others print figures of their own.
-bench_programs = %D%/algebra %D%/linearize %D%/overhead %D%/schedules %D%/serve %D%/start %D%/team
+bench_programs = %D%/algebra %D%/fusion %D%/linearize %D%/overhead %D%/schedules %D%/serve %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
 bench_algebra_LDADD = libespalier-internal.la
+bench_fusion_LDADD = libespalier-internal.la
 bench_linearize_LDADD = libespalier-internal.la
 bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_overhead_LDADD = libespalier.la

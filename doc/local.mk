@@ -3,16 +3,18 @@
 manual_sources = \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c \
 	tools/commands.def tools/options.def tools/tables.c tools/tables.h tools/tool.h \
-	src/api/espalier.h src/base/diag.def src/subop/families.def
+	src/api/espalier.h src/base/diag.def src/subop/families.def src/subop/rules.def
 manual = %D%/manual/manual.build
 $(manual): $(manual_sources)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cd $(srcdir) && \
 		$(CC_FOR_BUILD) -std=c11 -Wall -Wextra -D_GNU_SOURCE -Isrc -Isrc/api -Itools -o $(abs_builddir)/$@ \
 		%D%/manual/completion.c %D%/manual/manual.c %D%/manual/roff.c tools/tables.c
 
-man_MANS = %D%/espalier.1 %D%/espalier-diagnostics.7 %D%/espalier-model.7
+man_MANS = %D%/espalier.1 %D%/espalier-algebra.7 %D%/espalier-diagnostics.7 %D%/espalier-model.7
 %D%/espalier.1 %D%/espalier-diagnostics.7 %D%/espalier-model.7: $(manual) $(srcdir)/%D%/model-text.md
 	$(AM_V_GEN)$(manual) $(@F) $(srcdir)/%D%/model-text.md >$@.new && mv $@.new $@
+%D%/espalier-algebra.7: $(manual) $(srcdir)/%D%/algebra.md
+	$(AM_V_GEN)$(manual) $(@F) $(srcdir)/%D%/algebra.md >$@.new && mv $@.new $@
 
 bashcompdir = $(datadir)/bash-completion/completions
 bashcomp_DATA = %D%/completion/espalier

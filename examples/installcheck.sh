@@ -40,7 +40,7 @@ done
 # The command, its manual and its completions.
 "$destdir$bindir/espalier" init "$work/new.ra" >"$work/said"
 "$destdir$bindir/espalier" check "$work/new.ra" >"$work/said"
-for file in "$mandir"/man1/espalier.1 "$mandir"/man7/espalier-{diagnostics,model}.7 \
+for file in "$mandir"/man1/espalier.1 "$mandir"/man7/espalier-{algebra,diagnostics,model}.7 \
 	"$datadir"/bash-completion/completions/espalier "$datadir"/fish/vendor_completions.d/espalier.fish \
 	"$datadir"/zsh/site-functions/_espalier; do
 	[ -s "$destdir$file" ] || { echo "not installed: $destdir$file" >&2; exit 1; }

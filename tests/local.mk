@@ -55,6 +55,7 @@ unit_tests = \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
+	%D%/models/layout_test \
 	%D%/models/operators_test \
 	%D%/models/random_test \
 	%D%/models/sizes_test \
@@ -70,11 +71,14 @@ unit_tests = \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
+	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
 	%D%/subop/move_test \
+	%D%/subop/optimize_test \
 	%D%/subop/random_lower_test \
 	%D%/subop/random_rewrite_test \
+	%D%/subop/rules_test \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
 	%D%/subop/subop_test
@@ -111,7 +115,8 @@ test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
+	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
+	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
@@ -122,6 +127,7 @@ tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 # The files that have a table of operators, once more with the rows of this test.
 tests_subop_extra_op_test_SOURCES = \
 	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/subop/build.c src/subop/evaluate.c src/subop/lower.c \
+	src/subop/optimize.c src/subop/rules.c \
 	src/ilir/lower.c
 tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DSUB_EXTRA_OPS='"tests/subop/extra_sub.def"' -DRA_EXTRA_OPS='"tests/subop/extra_ra.def"'
@@ -139,7 +145,7 @@ endif
 noinst_HEADERS = \
 	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

@@ -55,7 +55,7 @@ static void put_families(FILE *to)
 	fputs(
 	    ".SH FAMILIES OF RULES\nBefore a model is compiled it is rewritten by rules, which come in "
 	    "families; "
-	    "\\fB\\-\\-rules\\fR says which of them run.\n",
+	    "\\fB\\-\\-rules\\fR says which of them run; see espalier\\-algebra(7).\n",
 	    to);
 	for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
 		fprintf(to, ".TP\n.B %s\n", families[i][0]);
@@ -86,7 +86,10 @@ static bool put_espalier(FILE *to, const char *unused)
 		roff_text(to, v->meaning);
 		fputc('\n', to);
 	}
-	fputs(".SH SEE ALSO\n.BR espalier\\-model (7),\n.BR espalier\\-diagnostics (7)\n", to);
+	fputs(
+	    ".SH SEE ALSO\n.BR espalier\\-algebra (7),\n.BR espalier\\-diagnostics (7),\n.BR "
+	    "espalier\\-model (7)\n",
+	    to);
 	return true;
 }
 
@@ -164,6 +167,79 @@ static bool put_model(FILE *to, const char *markdown)
 	return ok;
 }
 
+/* --- espalier-algebra(7) --- */
+
+struct rule {
+	const char *name, *law, *exactness, *pattern, *condition, *replacement;
+};
+
+static const struct rule rules[] = {
+#define RULE(name, law, cost, exactness, pattern, condition, replacement)                                    \
+	{name, #law, #exactness, pattern, condition, replacement},
+#include "subop/rules.def"
+#undef RULE
+};
+
+static void put_rule(FILE *to, const struct rule *r)
+{
+	static const struct {
+		const char *exactness, *math;
+	} maths[] = {{"BITS", "exact"}, {"ROUNDING", "reassociate"}, {"DOMAIN", "fast"}};
+	fputs(".TP\n.B ", to);
+	roff_text(to, r->name);
+	fputc('\n', to);
+	roff_text(to, r->pattern);
+	fputs("\n.br\n\\(-> ", to);
+	roff_text(to, r->replacement);
+	fputs("\n.br\n", to);
+	for (size_t i = 0; i < sizeof maths / sizeof *maths; i++)
+		if (strcmp(maths[i].exactness, r->exactness) == 0)
+			fputs(maths[i].math, to);
+	if (*r->condition) {
+		fputs("; when ", to);
+		roff_text(to, r->condition);
+	}
+	fputc('\n', to);
+}
+
+static void put_rules(FILE *to)
+{
+	static const char *const laws[][2] = {
+#define SUB_FAMILY(name, spelling, meaning) {#name, spelling},
+#include "subop/families.def"
+#undef SUB_FAMILY
+	};
+	for (size_t f = 0; f < sizeof laws / sizeof *laws; f++) {
+		bool any = false;
+		for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+			if (strcmp(rules[i].law, laws[f][0]) != 0)
+				continue;
+			if (!any)
+				fprintf(to, ".SS %s\n", laws[f][1]);
+			put_rule(to, &rules[i]);
+			any = true;
+		}
+	}
+}
+
+static bool put_algebra(FILE *to, const char *markdown)
+{
+	if (!markdown)
+		return false;
+	roff_begin(to, "espalier-algebra", 7, "how espalier rewrites models before it compiles them");
+	bool ok = roff_markdown(to, markdown);
+	fputs(
+	    ".SH ALL RULES\nA small letter is any value, a capital one an assign; k is an index variable. "
+	    "The word after the\n"
+	    "replacement is the strictest arithmetic that admits the rule. A condition with a question mark "
+	    "is\n"
+	    "taken for granted in fast arithmetic.\n",
+	    to);
+	put_rules(to);
+	fputs(".SH SEE ALSO\n.BR espalier (1),\n.BR espalier\\-model (7)\n", to);
+	return ok;
+}
+
 /* --- all of them --- */
 
 static bool put_bash(FILE *to, const char *unused)
@@ -192,6 +268,7 @@ static const struct {
 	bool (*put)(FILE *, const char *source);
 } pages[] = {
     {"espalier.1", put_espalier},
+    {"espalier-algebra.7", put_algebra},
     {"espalier-diagnostics.7", put_diagnostics},
     {"espalier-model.7", put_model},
     {"bash", put_bash},

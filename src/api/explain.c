@@ -2,8 +2,6 @@
  * options have it, and the two are counted side by side. */
 #include "api/explain.h"
 
-#include <math.h>
-
 const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
     [EXPLAIN_SUB_OPS] = {"sub-ops", "sub_ops", "sub-operators of the body"},
     [EXPLAIN_REDUCTIONS] = {"reductions", "reductions", "of these, sums and maxima"},
@@ -42,11 +40,6 @@ static double rows_of(const struct sub_program *p, const struct sub_body *b)
 	return lead && lead->set == SUB_ROW ? lead->extent : 1;
 }
 
-static bool has_row(const struct sub_program *p, const struct sub_value *v)
-{
-	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
-}
-
 static bool looks_up(const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
@@ -66,10 +59,8 @@ static void count_value(const struct sched_plan *plan, int body, sub_ref r, doub
 	count[EXPLAIN_REDUCTIONS] += sub_class_of(v->op) == SUB_REDUCE;
 	if (chooses_row(p, v) || v->op == SUB_VECTOR)
 		count[EXPLAIN_BYTES] += row_bytes(p, v) + (looks_up(v) ? sizeof(int32_t) : 0);
-	if (sched_is_stored(plan, body, r) && has_row(p, v)) {
+	if (sched_is_stored(plan, body, r))
 		count[EXPLAIN_BYTES] += 2 * row_bytes(p, v);
-		count[EXPLAIN_STORED]++;
-	}
 }
 
 /* Of sources: what is read other than row by row. */
@@ -86,15 +77,12 @@ static void count_sources(const struct sub_program *p, const bool *live, double 
 	}
 }
 
-/* Groups of a body that wait for others come in later stages. */
 static void count_groups(const struct sched_plan *plan, int body, double *count)
 {
-	for (size_t g = 0; g < plan->groups.n; g++)
-		if (plan->groups.at[g].body == body) {
-			int stages = plan->groups.at[g].stage + 1;
-			count[EXPLAIN_GROUPS]++;
-			count[EXPLAIN_BARRIERS] = fmax(count[EXPLAIN_BARRIERS], stages);
-		}
+	struct sched_counts c = sched_count(plan, body);
+	count[EXPLAIN_GROUPS] += c.groups;
+	count[EXPLAIN_BARRIERS] += c.stages;
+	count[EXPLAIN_STORED] += c.stored;
 }
 
 static void count_body(const struct sched_plan *plan, int body, double *count)

@@ -18,6 +18,7 @@ struct check {
 	ilir_var var;
 	bool ok;
 	bool *is_row; /* variables that were read from an index array */
+	bool *bounded; /* variables of loops between constants */
 };
 
 /* The index is var, or var plus something that has it not. */
@@ -30,6 +31,27 @@ static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
 		return false;
 	ilir_expr a = ilir_arg(m, e, 0), b = ilir_arg(m, e, 1);
 	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
+}
+
+struct leaves {
+	const struct check *c;
+	bool ok;
+};
+
+static void check_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct leaves *leaves = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	leaves->ok &= n->op != ILIR_LOAD && n->op != ILIR_SIZE &&
+		      (n->op != ILIR_VAR || n->var.i == leaves->c->var.i || leaves->c->bounded[n->var.i]);
+}
+
+/* How far the last lane reaches is known, so that buffers can be padded as far. */
+static bool is_bounded(const struct ilir_module *m, ilir_expr e, const struct check *c)
+{
+	struct leaves leaves = {c, true};
+	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = check_leaf, .context = &leaves});
+	return leaves.ok;
 }
 
 /* The index is var, or var plus a constant: all that a recipe can say of an axis. */
@@ -48,14 +70,15 @@ static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check 
 }
 
 /* Also where conditions around say that it never happens: it is written down all the same. */
-static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, struct check *c)
+static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, bool store,
+			 struct check *c)
 {
-	bool packable = ilir_buffer_at(m, b)->kind == IMAGE_WEIGHT && indices <= ILIR_PACKED_RANK;
+	bool packable = !store && ilir_buffer_at(m, b)->kind == IMAGE_WEIGHT && indices <= ILIR_PACKED_RANK;
 	int uses = 0, last = 0;
 	for (int d = 0; d < indices; d++) {
 		bool used = ilir_uses_var(m, index[d], c->var);
 		packable &= !is_row(m, index[d], c) && (!used || moves_alone(m, index[d], c->var));
-		c->ok &= !used || moves_with(m, index[d], c->var);
+		c->ok &= !used || (moves_with(m, index[d], c->var) && is_bounded(m, index[d], c));
 		uses += used;
 		last = used ? d : last;
 	}
@@ -63,18 +86,35 @@ static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_
 	c->ok &= along || (uses == 1 && packable);
 }
 
+static void note_bounds(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	bool *bounded = context;
+	int64_t begin, end;
+	if (s->kind == ILIR_FOR)
+		bounded[s->loop.var.i] = ilir_constant(m, s->loop.begin, &begin) && ilir_constant(m, s->loop.end, &end);
+}
+
 /* Nothing but indices may depend on the variable. */
 static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct check *c = context;
-	if (s->kind == ILIR_FOR)
+	if (s->kind == ILIR_FOR) {
 		c->ok &= !ilir_uses_var(m, s->loop.begin, c->var) && !ilir_uses_var(m, s->loop.end, c->var);
+		note_bounds(m, s, c->bounded);
+	}
 	else if (s->kind == ILIR_IF)
 		c->ok &= !ilir_uses_var(m, s->branch.condition, c->var);
 	else if (s->kind == ILIR_LET)
 		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
 	else if (s->kind == ILIR_STORE)
-		check_access(m, s->store.buffer, s->store.index, s->store.indices, c);
+		check_access(m, s->store.buffer, s->store.index, s->store.indices, true, c);
+}
+
+/* Vectors have both sides of a choice computed; what an index chooses may be out of bounds on the other side. */
+static bool chooses_by_index(const struct ilir_module *m, ilir_expr e)
+{
+	ilir_expr condition = ilir_arg(m, e, 0);
+	return !ilir_at(m, condition)->args || ilir_type_of(m, ilir_arg(m, condition, 0)).dtype != ILIR_F32;
 }
 
 static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
@@ -82,14 +122,23 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 	struct check *c = context;
 	const struct ilir_node *n = ilir_at(m, e);
 	if (n->op == ILIR_LOAD && n->args)
-		check_access(m, n->buffer, &m->args.at[n->arg], n->args, c);
-	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ || n->op == ILIR_SELECT)
+		check_access(m, n->buffer, &m->args.at[n->arg], n->args, false, c);
+	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ)
 		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype == ILIR_F32;
+	if (n->op == ILIR_SELECT)
+		c->ok &= !ilir_uses_var(m, e, c->var) || !chooses_by_index(m, e);
 }
 
-static bool vectorisable(const struct ilir_module *m, const struct ilir_stmt *loop)
+struct tiler {
+	const struct ilir_tiling *tiling;
+	const bool *bounded; /* variables of loops between constants, before any is cut */
+	size_t vars;
+};
+
+static bool vectorisable(const struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
 {
-	struct check c = {loop->loop.var, true, ARENA_ARRAY(m->arena, bool, m->vars.n)};
+	struct check c = {loop->loop.var, true, ARENA_ARRAY(m->arena, bool, m->vars.n), ARENA_ARRAY(m->arena, bool, m->vars.n)};
+	memcpy(c.bounded, t->bounded, t->vars * sizeof *c.bounded);
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
 	return c.ok;
 }
@@ -104,10 +153,11 @@ static struct ilir_stmt *inner_loop(struct ilir_module *m, const char *name, int
 	return ilir_for(m, v, ilir_index(m, 0), ilir_index(m, extent), step, dim, kind, NULL);
 }
 
-static struct ilir_stmt *cut_vectors(struct ilir_module *m, struct ilir_stmt *s, const struct ilir_tile *t)
+static struct ilir_stmt *cut_vectors(const struct tiler *tiler, struct ilir_module *m, struct ilir_stmt *s,
+				     const struct ilir_tile *t)
 {
 	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
-	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) || !vectorisable(m, s))
+	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) || !vectorisable(tiler, m, s))
 		return s;
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_var outer = ilir_new_var(m, name, index_type);
@@ -162,14 +212,19 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 
 static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
-	const struct ilir_tile *t = s->kind == ILIR_FOR ? ilir_tile_of(context, s->loop.var) : NULL;
+	const struct tiler *tiler = context;
+	const struct ilir_tile *t = s->kind == ILIR_FOR ? ilir_tile_of(tiler->tiling, s->loop.var) : NULL;
 	if (!t)
 		return s;
-	return t->kind == ILIR_VECTOR ? cut_vectors(m, s, t) : cut_rows(m, s, t);
+	return t->kind == ILIR_VECTOR ? cut_vectors(tiler, m, s, t) : cut_rows(m, s, t);
 }
 
 void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = cut, .context = tiling});
+	bool *bounded = ARENA_ARRAY(m->arena, bool, m->vars.n);
+	struct tiler tiler = {tiling, bounded, m->vars.n};
+	for (size_t k = 0; k < m->kernels.n; k++)
+		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = note_bounds, .context = bounded});
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = cut, .context = &tiler});
 	ilir_fit_buffers(m);
 }

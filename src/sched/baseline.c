@@ -7,8 +7,9 @@
 
 static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
 {
-	pl->plan->stored[body][op->value.i] = true;
-	pl->values[body].block[op->value.i] = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});
+	struct sched_fact *f = sched_fact(&pl->values[body], op->value);
+	f->stored = true;
+	f->block = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});
 }
 
 void sched_greedy(struct sched_planner *pl, int body)

@@ -14,7 +14,7 @@ struct sched_counts sched_count(const struct sched_plan *plan, int body)
 		c.reductions += group->reductions;
 		last = group->stage;
 		for (size_t t = 0; t < group->targets.n; t++)
-			c.stored += !plan->values[body].result[group->targets.at[t].i];
+			c.stored += !sched_fact(&plan->values[body], group->targets.at[t])->result;
 	}
 	return c;
 }

@@ -16,6 +16,11 @@ enum { REDUCED = 1u << SUB_MAX_VARS }; /* in a mask of loops: that of the reduct
 
 static void reach(struct way, sub_ref, const unsigned *loops);
 
+static int op_of(const struct sched_graph *g, sub_ref r)
+{
+	return g->op_of[sched_fact(g->values, r) - g->values->fact];
+}
+
 static void under(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own, unsigned own_loop, unsigned *out)
 {
 	for (int i = 0; i < u->vars; i++) {
@@ -100,7 +105,7 @@ static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 		sub_ref operand = v->arg[a].value;
 		under(v, loops, &v->arg[a], -1, 0, out);
 		w.last = sched_mapping_of(w.g->p, r, a);
-		if (w.g->values->part_of[operand.i].i)
+		if (sched_fact(w.g->values, operand)->part_of.i)
 			reach_operands(w, operand, out);
 		else
 			reach(w, operand, out);
@@ -113,7 +118,7 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 {
 	struct sched_graph *g = w->g;
 	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
-	struct sched_edge e = {g->op_of[r.i], w->to, .moved = w->moved, .last = w->last, .times = 1, .volume = w->volume};
+	struct sched_edge e = {op_of(g, r), w->to, .moved = w->moved, .last = w->last, .times = 1, .volume = w->volume};
 	int leads = sched_leads(g->p, g->ops.at[w->to].value);
 	unsigned used = 0;
 	for (int i = 0; i < from->vars; i++)
@@ -131,7 +136,7 @@ static void reach(struct way w, sub_ref r, const unsigned *loops)
 {
 	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sched_has_lead(w.g->p, r))
 		return;
-	if (w.g->op_of[r.i] >= 0) {
+	if (op_of(w.g, r) >= 0) {
 		add_edge(&w, r, loops);
 		return;
 	}
@@ -145,7 +150,8 @@ static void reach(struct way w, sub_ref r, const unsigned *loops)
 static bool is_operator(const struct sched_graph *g, sub_ref r)
 {
 	const struct sched_values *values = g->values;
-	return values->live[r.i] && !values->part_of[r.i].i && !values->product[r.i] && sched_has_lead(g->p, r) &&
+	const struct sched_fact *f = sched_fact(values, r);
+	return !f->part_of.i && !f->product && sched_has_lead(g->p, r) &&
 	       sub_class_of(sub_at(g->p, r)->op) != SUB_SOURCE && !sched_is_index(g->p, values, r);
 }
 
@@ -155,14 +161,14 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 	struct sched_operator op = {.value = r, .type = sched_mapping_of_value(g->p, r), .in = g->edges.n};
 	struct way w = {.g = g, .to = g->ops.n, .volume = sched_row_elements(g->p, v)};
 	unsigned loops[SUB_MAX_VARS];
-	op.moves = sub_class_of(v->op) == SUB_MOVE && !g->values->result[r.i];
+	op.moves = sub_class_of(v->op) == SUB_MOVE && !sched_fact(g->values, r)->result;
 	op.elements = op.volume = w.volume;
 	vec_push(g->arena, &g->ops, op);
 	for (int i = 0; i < v->vars; i++)
 		loops[i] = 1u << i;
 	reach_operands(w, r, loops);
 	g->ops.at[w.to].ins = g->edges.n - op.in;
-	g->op_of[r.i] = w.to;
+	g->op_of[sched_fact(g->values, r) - g->values->fact] = w.to;
 }
 
 /* What its parts make of a whole. */
@@ -170,9 +176,9 @@ static void add_part(struct sched_graph *g, sub_ref part)
 {
 	sub_ref whole = sched_whole(g->values, part);
 	const struct sub_value *v = sub_at(g->p, part);
-	if (!g->values->live[part.i] || g->op_of[whole.i] < 0)
+	if (op_of(g, whole) < 0)
 		return;
-	struct sched_operator *op = &g->ops.at[g->op_of[whole.i]];
+	struct sched_operator *op = &g->ops.at[op_of(g, whole)];
 	op->dear |= sub_row_of(v->op)->price == SUB_DEAR;
 	if (sub_class_of(v->op) == SUB_REDUCE) {
 		op->accumulators = 1;
@@ -202,13 +208,13 @@ static void sort_by_producer(struct sched_graph *g)
 
 void sched_make_graph(struct sched_graph *g, struct arena *a, const struct sub_program *p, const struct sched_values *values)
 {
-	*g = (struct sched_graph){.p = p, .values = values, .arena = a, .op_of = ARENA_ARRAY(a, int, p->values.n)};
-	for (uint32_t i = 0; i < p->values.n; i++)
+	*g = (struct sched_graph){.p = p, .values = values, .arena = a, .op_of = ARENA_ARRAY(a, int, values->n)};
+	for (int i = 0; i < values->n; i++)
 		g->op_of[i] = -1;
-	for (uint32_t i = 1; i < p->values.n; i++)
-		if (is_operator(g, (sub_ref){i}))
-			add_operator(g, (sub_ref){i});
-	for (uint32_t i = 1; i < p->values.n; i++)
-		add_part(g, (sub_ref){i});
+	for (int i = 0; i < values->n; i++)
+		if (is_operator(g, values->value[i]))
+			add_operator(g, values->value[i]);
+	for (int i = 0; i < values->n; i++)
+		add_part(g, values->value[i]);
 	sort_by_producer(g);
 }

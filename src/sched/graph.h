@@ -33,7 +33,7 @@ struct sched_graph {
 	VEC(struct sched_operator) ops; /* arguments before users */
 	VEC(struct sched_edge) edges;
 	int *by_producer;
-	int *op_of; /* by value; -1 = none */
+	int *op_of; /* by number of the fact; -1 = none */
 };
 
 void sched_make_graph(struct sched_graph *, struct arena *, const struct sub_program *, const struct sched_values *);

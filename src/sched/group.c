@@ -9,15 +9,14 @@
 
 int sched_find_target(struct sched_grouper *gr, int body, sub_ref value)
 {
-	int *known = &gr->target_of[body][value.i];
-	if (*known)
-		return *known - 1;
-	struct sched_target t = {.value = value, .body = body, .pinned = gr->dropped[body][value.i]};
-	t.block = gr->pl.values[body].block[value.i];
+	struct sched_fact *f = sched_fact(&gr->pl.values[body], value);
+	if (f->target)
+		return f->target - 1;
+	struct sched_target t = {.value = value, .body = body, .pinned = f->dropped, .block = f->block};
 	if (!t.block)
 		t.block = sched_new_block(&gr->pl, (struct sched_block){.pressure = 1});
 	vec_push(gr->pl.arena, &gr->targets, t);
-	return (*known = gr->targets.n) - 1;
+	return (f->target = gr->targets.n) - 1;
 }
 
 void sched_set_apart(struct sched_grouper *gr, int body, sub_ref value)
@@ -252,7 +251,7 @@ void sched_finish_groups(struct sched_grouper *gr)
 {
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		const struct sched_target *t = &gr->targets.at[i];
-		gr->pl.plan->group_of[t->body][t->value.i] = t->group + 1;
+		sched_fact(&gr->pl.values[t->body], t->value)->group = t->group + 1;
 	}
 	count_reductions(gr);
 }

@@ -19,8 +19,6 @@ struct sched_grouper {
 	struct sched_walk walk;
 	struct sched_block *united; /* blocks, with what has joined them */
 	VEC(struct sched_target) targets;
-	int **target_of; /* [body][value]: its number + 1 */
-	bool **dropped;
 	bool changed;
 };
 
@@ -28,7 +26,6 @@ struct sched_grouper {
 int sched_find_target(struct sched_grouper *, int body, sub_ref);
 /* Keeps a target out of the groups of others. */
 void sched_set_apart(struct sched_grouper *, int body, sub_ref);
-bool sched_is_result(const struct sched_planner *, int body, sub_ref);
 /* Settles stages and groups from what the targets read. */
 void sched_make_groups(struct sched_grouper *);
 /* Counts what the groups hold. */

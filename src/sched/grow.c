@@ -19,7 +19,7 @@ enum {
 
 /* By operator. */
 struct growth {
-	bool dear, cut, kept; /* with what is fused into it, as far as anything may be */
+	bool dear, cut, kept, stored; /* with what is fused into it, as far as anything may be */
 	bool wanted;	      /* fusing it was measured to be slower than storing it */
 	bool reduces_below;   /* it, or what follows it in its block, reduces a dimension */
 	unsigned char reach;  /* most complex type of it and what it follows in its block */
@@ -34,7 +34,6 @@ struct grower {
 	struct sched_graph g;
 	struct growth *of;
 	struct sched_values *values;
-	bool *stored; /* by value */
 	int block, search, first, last; /* the block at hand: its number and range of operators */
 	int *heap, heaped;		/* operators that may join, in order */
 	bool *in_heap;
@@ -76,14 +75,14 @@ static bool may_fuse(const struct grower *w, enum sched_mapping first, const str
 
 static bool is_result(const struct grower *w, int op)
 {
-	return w->values->result[w->g.ops.at[op].value.i];
+	return sched_fact(w->values, w->g.ops.at[op].value)->result;
 }
 
 /* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the elements of
- * the consumer, made for each vector of them; nothing that takes longer is computed again. */
+ * the consumer, made for each vector of them; nothing that takes more than two is computed again. */
 static bool cuts(const struct grower *w, const struct sched_edge *e)
 {
-	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= e->volume;
+	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= 2 * e->volume;
 	return e->scalar || (e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured));
 }
 
@@ -113,6 +112,16 @@ static void cut_dear(struct grower *w)
 		x->cut |= x->spaces & SCHED_OF_EDGES && sched_leads(w->g.p, op->value) == 1;
 		x->kept = again && !x->cut;
 	}
+}
+
+/* What is computed again takes along what is fused into it. */
+static void keep_operands(struct grower *w)
+{
+	for (int i = w->g.ops.n; i-- > 0;)
+		for (int e = 0; w->of[i].kept && e < w->g.ops.at[i].ins; e++) {
+			struct growth *from = &w->of[sched_edge_in(&w->g, i, e)->from];
+			from->kept |= !from->cut;
+		}
 }
 
 /* --- candidates: a heap, smallest first; predecessors by their negative --- */
@@ -405,23 +414,24 @@ static void store_crossing(struct grower *w)
 		cone[i] = 1;
 		for (int e = 0; e < op->ins; e++) {
 			int from = sched_edge_in(&w->g, i, e)->from;
-			if (w->stored[w->g.ops.at[from].value.i])
+			if (w->of[from].stored)
 				continue;
 			dear |= w->of[from].dear;
 			cone[i] = cone[i] + cone[from] > LIGHT ? LIGHT + 1 : cone[i] + cone[from];
 		}
 		w->of[i].dear = dear;
 		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
-		if (!op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && (dear || cone[i] > LIGHT))))
-			w->stored[op->value.i] = true;
-		w->values->kept[op->value.i] = w->of[i].kept;
-		w->values->block[op->value.i] = w->of[i].block;
+		struct sched_fact *f = sched_fact(w->values, op->value);
+		f->stored = !op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && (dear || cone[i] > LIGHT)));
+		f->kept = w->of[i].kept;
+		f->block = w->of[i].block;
+		w->of[i].stored = f->stored;
 	}
 }
 
 void sched_grow(struct sched_planner *pl, int body)
 {
-	struct grower w = {.pl = pl, .values = &pl->values[body], .stored = pl->plan->stored[body]};
+	struct grower w = {.pl = pl, .values = &pl->values[body]};
 	sched_make_graph(&w.g, pl->arena, pl->p, w.values);
 	size_t n = w.g.ops.n;
 	w.of = ARENA_ARRAY(pl->arena, struct growth, n);
@@ -430,6 +440,7 @@ void sched_grow(struct sched_planner *pl, int body)
 	w.in_heap = ARENA_ARRAY(pl->arena, bool, n);
 	w.steps = (long)SEARCHES_PER_OPERATOR * (long)n;
 	cut_dear(&w);
+	keep_operands(&w);
 	grow_all(&w);
 	store_crossing(&w);
 }

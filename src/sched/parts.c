@@ -5,6 +5,8 @@
  * the values of the body alone, and no plan stores a part: results have the same bits whatever is stored. */
 #include "sched/plan.h"
 
+#include <stdlib.h>
+
 bool sched_has_lead(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
@@ -22,20 +24,35 @@ bool sched_is_contraction(const struct sub_program *p, sub_ref r)
 	return adds_up(v->op) && sub_at(p, v->arg[0].value)->op == SUB_MULTIPLY;
 }
 
-bool sched_is_index(const struct sub_program *p, const struct sched_values *values, sub_ref r)
+struct sched_fact *sched_fact(const struct sched_values *values, sub_ref r)
 {
-	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && values->uses[r.i] == 1 && !values->result[r.i];
+	int low = 0, high = values->n - 1;
+	while (low < high) {
+		int middle = (low + high) / 2;
+		if (values->value[middle].i < r.i)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return &values->fact[low];
 }
 
-void sched_mark_dear(const struct sub_program *p, const bool *stored, bool *dear)
+bool sched_is_index(const struct sub_program *p, const struct sched_values *values, sub_ref r)
 {
-	for (uint32_t i = 1; i < p->values.n; i++) {
-		const struct sub_value *v = &p->values.at[i];
-		dear[i] = sub_row_of(v->op)->price == SUB_DEAR;
+	const struct sched_fact *f = sched_fact(values, r);
+	return sub_class_of(sub_at(p, r)->op) == SUB_MOVE && f->uses == 1 && !f->result;
+}
+
+void sched_mark_dear(const struct sub_program *p, struct sched_values *values)
+{
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(p, values->value[i]);
+		bool dear = sub_row_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
-			uint32_t arg = v->arg[a].value.i;
-			dear[i] |= dear[arg] && !stored[arg];
+			const struct sched_fact *arg = sched_fact(values, v->arg[a].value);
+			dear |= arg->dear && !arg->stored;
 		}
+		values->fact[i].dear = dear;
 	}
 }
 
@@ -67,55 +84,89 @@ static bool same_variables(const struct sub_value *v, const struct sub_use *u)
 	return v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
 }
 
-static void find_terms(struct sched_values *values, const struct sub_program *p, sub_ref r)
+static void find_terms(struct sched_values *values, const struct sub_program *p, int at)
 {
-	const struct sub_value *v = sub_at(p, r);
+	const struct sub_value *v = sub_at(p, values->value[at]);
+	sub_ref whole = values->fact[at].part_of.i ? values->fact[at].part_of : values->value[at];
 	for (int a = 0; v->op == SUB_ADD && a < 2; a++) {
-		sub_ref term = v->arg[a].value;
-		if (values->uses[term.i] == 1 && can_be_term(p, term) && same_variables(v, &v->arg[a]))
-			values->part_of[term.i] = values->part_of[r.i].i ? values->part_of[r.i] : r;
+		struct sched_fact *term = sched_fact(values, v->arg[a].value);
+		if (term->uses == 1 && can_be_term(p, v->arg[a].value) && same_variables(v, &v->arg[a]))
+			term->part_of = whole;
 	}
 }
 
 static void count_uses(struct sched_values *values, const struct sub_program *p, const struct sub_body *b)
 {
 	for (size_t i = 0; i < b->stores.n; i++) {
-		uint32_t r = b->stores.at[i].value.value.i;
-		values->uses[r]++;
-		values->result[r] = true;
+		struct sched_fact *f = sched_fact(values, b->stores.at[i].value.value);
+		f->uses++;
+		f->result = true;
 	}
-	for (uint32_t i = 1; i < p->values.n; i++)
-		for (int a = 0; values->live[i] && a < p->values.at[i].args; a++)
-			values->uses[p->values.at[i].arg[a].value.i]++;
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(p, values->value[i]);
+		for (int a = 0; a < v->args; a++)
+			sched_fact(values, v->arg[a].value)->uses++;
+	}
 }
 
 /* Products that sums alone want. */
 static void find_products(struct sched_values *values, const struct sub_program *p)
 {
-	for (uint32_t i = 1; i < p->values.n; i++)
-		values->product[i] = values->live[i] && p->values.at[i].op == SUB_MULTIPLY && !values->result[i];
-	for (uint32_t i = 1; i < p->values.n; i++)
-		for (int a = 0; values->live[i] && !adds_up(p->values.at[i].op) && a < p->values.at[i].args; a++)
-			values->product[p->values.at[i].arg[a].value.i] = false;
+	for (int i = 0; i < values->n; i++)
+		values->fact[i].product = sub_at(p, values->value[i])->op == SUB_MULTIPLY && !values->fact[i].result;
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(p, values->value[i]);
+		for (int a = 0; !adds_up(v->op) && a < v->args; a++)
+			sched_fact(values, v->arg[a].value)->product = false;
+	}
 }
 
-void sched_find_parts(struct sched_values *values, struct arena *a, const struct sub_program *p, int body)
+/* --- the values of a body --- */
+
+struct list {
+	VEC(sub_ref) all;
+};
+
+static void add_value(struct list *l, struct arena *a, bool *seen, sub_ref r)
 {
-	size_t n = p->values.n;
-	*values = (struct sched_values){
-	    .live = ARENA_ARRAY(a, bool, n),	   .result = ARENA_ARRAY(a, bool, n), .uses = ARENA_ARRAY(a, int, n),
-	    .product = ARENA_ARRAY(a, bool, n),	   .part_of = ARENA_ARRAY(a, sub_ref, n), .dear = ARENA_ARRAY(a, bool, n),
-	    .kept = ARENA_ARRAY(a, bool, n),	   .block = ARENA_ARRAY(a, int, n),
-	};
-	sub_mark_live(p, &p->bodies.at[body], values->live);
+	if (!seen[r.i])
+		vec_push(a, &l->all, r);
+	seen[r.i] = true;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	const sub_ref *x = a, *y = b;
+	return x->i < y->i ? -1 : x->i > y->i;
+}
+
+static void find_live(struct list *l, struct arena *a, const struct sub_program *p, const struct sub_body *b, bool *seen)
+{
+	for (size_t i = 0; i < b->stores.n; i++)
+		add_value(l, a, seen, b->stores.at[i].value.value);
+	for (size_t i = 0; i < l->all.n; i++) {
+		const struct sub_value *v = sub_at(p, l->all.at[i]);
+		for (int k = 0; k < v->args; k++)
+			add_value(l, a, seen, v->arg[k].value);
+	}
+	for (size_t i = 0; i < l->all.n; i++)
+		seen[l->all.at[i].i] = false;
+	qsort(l->all.at, l->all.n, sizeof *l->all.at, compare_values);
+}
+
+void sched_find_values(struct sched_values *values, struct arena *a, const struct sub_program *p, int body, bool *seen)
+{
+	struct list live = {0};
+	find_live(&live, a, p, &p->bodies.at[body], seen);
+	*values = (struct sched_values){.n = live.all.n, .value = live.all.at, .fact = ARENA_ARRAY(a, struct sched_fact, live.all.n)};
 	count_uses(values, p, &p->bodies.at[body]);
 	find_products(values, p);
-	for (uint32_t i = n; i-- > 1;)
-		if (values->live[i])
-			find_terms(values, p, (sub_ref){i});
+	for (int i = values->n; i-- > 0;)
+		find_terms(values, p, i);
 }
 
 sub_ref sched_whole(const struct sched_values *values, sub_ref r)
 {
-	return values->part_of[r.i].i ? values->part_of[r.i] : r;
+	sub_ref whole = sched_fact(values, r)->part_of;
+	return whole.i ? whole : r;
 }

@@ -21,14 +21,14 @@ static const struct sched_values *values_of(const struct sched_walk *w)
 static void mark_stored(struct sched_grouper *gr, int body, sub_ref r)
 {
 	sub_ref whole = sched_whole(&gr->pl.values[body], r);
-	gr->pl.plan->stored[body][whole.i] = true;
+	sched_fact(&gr->pl.values[body], whole)->stored = true;
 	sched_find_target(gr, body, whole);
 	gr->changed = true;
 }
 
 static bool is_dear(const struct sched_walk *w, sub_ref r)
 {
-	return values_of(w)->dear[r.i] && !sched_is_stored(w->plan, w->body, r);
+	return sched_fact(values_of(w), r)->dear && !sched_fact(values_of(w), r)->stored;
 }
 
 /* What is wanted at the element that is being computed is computed once for it, before any reduction that uses it. */
@@ -40,7 +40,7 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 		return; /* it is not dear; what it moves is looked at by itself */
 	if (!deep && !often) {
 		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times(w, r, index) : 1;
-		if (n <= (values_of(w)->kept[r.i] ? SCHED_MAX_AGAIN : 1))
+		if (n <= (sched_fact(values_of(w), r)->kept ? SCHED_MAX_AGAIN : 1))
 			return;
 	}
 	mark_stored(gr, w->body, r);
@@ -83,7 +83,7 @@ static void store_shared_reductions(struct sched_grouper *gr)
 			int key[2] = {t.body, whole.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    sched_has_lead(gr->pl.p, whole) && !gr->pl.plan->stored[t.body][whole.i])
+			    sched_has_lead(gr->pl.p, whole) && !sched_fact(&gr->pl.values[t.body], whole)->stored)
 				mark_stored(gr, t.body, whole);
 		}
 	}
@@ -103,14 +103,15 @@ static void drop_unread(struct sched_grouper *gr)
 	size_t n = 0;
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target *t = &gr->targets.at[i];
-		bool keep = read[i] || t->pinned || sched_is_result(&gr->pl, t->body, t->value);
+		struct sched_fact *f = sched_fact(&gr->pl.values[t->body], t->value);
+		bool keep = read[i] || t->pinned || f->result;
 		if (!keep) {
-			gr->pl.plan->stored[t->body][t->value.i] = false;
-			gr->target_of[t->body][t->value.i] = 0;
-			gr->dropped[t->body][t->value.i] = gr->changed = true;
+			f->stored = false;
+			f->target = 0;
+			f->dropped = gr->changed = true;
 			continue;
 		}
-		gr->target_of[t->body][t->value.i] = n + 1;
+		f->target = n + 1;
 		gr->targets.at[n++] = *t;
 	}
 	gr->targets.n = n;
@@ -122,29 +123,14 @@ static void add_targets(struct sched_grouper *gr)
 	for (size_t b = 0; b < p->bodies.n; b++) {
 		for (size_t i = 0; i < p->bodies.at[b].stores.n; i++)
 			sched_find_target(gr, b, p->bodies.at[b].stores.at[i].value.value);
-		for (uint32_t i = 1; i < p->values.n; i++)
-			if (gr->pl.plan->stored[b][i])
-				sched_find_target(gr, b, (sub_ref){i});
+		const struct sched_values *values = &gr->pl.values[b];
+		for (int i = 0; i < values->n; i++)
+			if (values->fact[i].stored)
+				sched_find_target(gr, b, values->value[i]);
 	}
 }
 
 /* --- the plan --- */
-
-static bool **flags(struct arena *a, size_t bodies, size_t values)
-{
-	bool **rows = ARENA_ARRAY(a, bool *, bodies);
-	for (size_t i = 0; i < bodies; i++)
-		rows[i] = ARENA_ARRAY(a, bool, values);
-	return rows;
-}
-
-static int **numbers(struct arena *a, size_t bodies, size_t values)
-{
-	int **rows = ARENA_ARRAY(a, int *, bodies);
-	for (size_t i = 0; i < bodies; i++)
-		rows[i] = ARENA_ARRAY(a, int, values);
-	return rows;
-}
 
 int sched_new_block(struct sched_planner *pl, struct sched_block b)
 {
@@ -163,11 +149,6 @@ int sched_pressure_limit(const struct target *t)
 	return 4 * t->registers;
 }
 
-bool sched_is_result(const struct sched_planner *pl, int body, sub_ref r)
-{
-	return pl->values[body].result[r.i];
-}
-
 static void run_planner(struct sched_planner *pl)
 {
 	static void (*const planners[])(struct sched_planner *, int) = {
@@ -179,15 +160,13 @@ static void run_planner(struct sched_planner *pl)
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p, const struct target *target,
 		     const struct sched_fusion *fusion)
 {
-	size_t bodies = p->bodies.n, n = p->values.n;
+	size_t bodies = p->bodies.n;
+	bool *seen = ARENA_ARRAY(a, bool, p->values.n);
 	struct sched_grouper gr = {.pl = {.plan = plan, .p = p, .arena = a}};
-	*plan = (struct sched_plan){.p = p, .target = target, .fusion = *fusion, .stored = flags(a, bodies, n)};
-	plan->group_of = numbers(a, bodies, n);
+	*plan = (struct sched_plan){.p = p, .target = target, .fusion = *fusion};
 	plan->values = gr.pl.values = ARENA_ARRAY(a, struct sched_values, bodies);
 	for (size_t b = 0; b < bodies; b++)
-		sched_find_parts(&gr.pl.values[b], a, p, b);
-	gr.target_of = numbers(a, bodies, n);
-	gr.dropped = flags(a, bodies, n);
+		sched_find_values(&gr.pl.values[b], a, p, b, seen);
 	sched_walk_init(&gr.walk, a, plan);
 	gr.walk.meet = guard;
 	gr.walk.choose = store_side;
@@ -197,7 +176,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 	do {
 		gr.changed = false;
 		for (size_t b = 0; b < bodies; b++)
-			sched_mark_dear(p, plan->stored[b], gr.pl.values[b].dear);
+			sched_mark_dear(p, &gr.pl.values[b]);
 		walk_targets(&gr);
 		if (gr.changed)
 			continue;
@@ -211,10 +190,15 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return plan->stored[body][r.i];
+	return sched_fact(&plan->values[body], r)->stored;
 }
 
 bool sched_is_part(const struct sched_plan *plan, int body, sub_ref r)
 {
-	return plan->values[body].part_of[r.i].i;
+	return sched_fact(&plan->values[body], r)->part_of.i;
+}
+
+int sched_group_of(const struct sched_plan *plan, int body, sub_ref r)
+{
+	return sched_fact(&plan->values[body], r)->group - 1;
 }

@@ -38,19 +38,32 @@ enum {
 	SCHED_MAX_AGAIN = 64  /* times that something dear may be computed where it was measured to pay */
 };
 
-/* By number of value. */
-struct sched_values {
-	bool *live;    /* needed by the body */
-	bool *result;  /* a state or output */
-	int *uses;     /* by values and results */
-	bool *product; /* wanted by sums alone: part of a contraction wherever it is computed */
-	sub_ref *part_of; /* the addition whose arithmetic it is part of; 0 = stands for itself */
-	bool *dear;    /* computing it means work; reading what is stored does not */
-	bool *kept;    /* computed again, although dear, where it was measured to pay */
-	int *block;    /* 0 = of its own */
+/* What there is to know of a value in a body. */
+struct sched_fact {
+	bool result;  /* a state or output */
+	bool product; /* wanted by sums alone: part of a contraction wherever it is computed */
+	bool stored;  /* read from memory by another group */
+	bool dear;    /* computing it means work; reading what is stored does not */
+	bool kept;    /* computed again, although dear, where it was measured to pay */
+	bool dropped; /* was stored for nobody once */
+	int uses;     /* by values and results */
+	int block;    /* 0 = of its own */
+	int target, group; /* as a target: number + 1, and of its group + 1 */
+	sub_ref part_of; /* the addition whose arithmetic it is part of; 0 = stands for itself */
 };
 
-void sched_find_parts(struct sched_values *, struct arena *, const struct sub_program *, int body);
+/* The values that a body needs, rising.  There may be many bodies, so each has facts of its own values only. */
+struct sched_values {
+	int n;
+	const sub_ref *value;
+	struct sched_fact *fact;
+};
+
+/* The fact of a value that the body needs. */
+struct sched_fact *sched_fact(const struct sched_values *, sub_ref);
+
+/* The values of a body; `seen` has an entry for each of the program, false before and after. */
+void sched_find_values(struct sched_values *, struct arena *, const struct sub_program *, int body, bool *seen);
 /* The value that is computed, and could be stored, where this one is part of something. */
 sub_ref sched_whole(const struct sched_values *, sub_ref);
 bool sched_has_lead(const struct sub_program *, sub_ref);
@@ -58,7 +71,7 @@ bool sched_is_contraction(const struct sub_program *, sub_ref);
 /* Data movement with one consumer: nothing but an index. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
 /* Which values mean work to compute, given what is stored. */
-void sched_mark_dear(const struct sub_program *, const bool *stored, bool *dear);
+void sched_mark_dear(const struct sub_program *, struct sched_values *);
 /* Elements in one row, and of the body's loop over one variable. */
 double sched_row_elements(const struct sub_program *, const struct sub_value *);
 int64_t sched_loop_extent(const struct sub_program *, int var);
@@ -80,7 +93,7 @@ struct sched_planner {
 	struct sched_plan *plan;
 	const struct sub_program *p;
 	struct arena *arena;
-	struct sched_values *values; /* by body + 1 */
+	struct sched_values *values; /* by body */
 	VEC(struct sched_block) blocks; /* [0] unused */
 };
 

@@ -53,9 +53,7 @@ struct sched_plan {
 	const struct target *target;
 	struct sched_fusion fusion;
 	VEC(struct sched_group) groups; /* in the order in which they run */
-	bool **stored;			/* [body][value]: read from memory by another group */
-	int **group_of;			/* [body][value]: number + 1 of the group that has it as a target */
-	const struct sched_values *values; /* [body] (plan.h) */
+	const struct sched_values *values; /* by body (plan.h) */
 };
 
 /* All planners give the same results, to the bit. */
@@ -73,11 +71,23 @@ struct sched_counts {
 	int reductions;
 };
 struct sched_counts sched_count(const struct sched_plan *, int body);
+
+/* Bytes that a row of a body moves; an edge counts as two. */
+struct sched_bytes {
+	double states;	/* read and written */
+	double outputs; /* written */
+	double stored;	/* written, and read by each group that wants them */
+	double inputs;	/* numbers, tokens and the rows that they look up */
+	double weights; /* read once for all rows of a level */
+};
+struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Computed as part of the value that alone wants it: a term of its sum. */
 bool sched_is_part(const struct sched_plan *, int body, sub_ref);
+/* The group of the body that has the value as a target; -1 = none. */
+int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
@@ -87,11 +97,25 @@ enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SC
 struct sched_tile {
 	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
 	int columns, unroll;
+	int along; /* the dimension of the group that columns, and so vectors, are along */
 };
 
-/* Where a state is kept. */
+/* The dimensions of what is stored, as they stand in memory, the last one innermost: dim[0..rank-1] is a permutation. */
+struct sched_order {
+	int rank, dim[SUB_MAX_VARS];
+};
+
+/* How a state is kept: the order of its rows, and that of the dimensions of a row. */
 struct sched_state {
 	enum image_layout layout;
+	struct sched_order order;
+};
+
+/* The same of an intermediate of two dimensions or more. */
+struct sched_intermediate {
+	int body;
+	sub_ref value;
+	struct sched_order order;
 };
 
 struct sched {
@@ -101,16 +125,35 @@ struct sched {
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
 	VEC(struct sched_state) states; /* by state */
+	VEC(struct sched_intermediate) intermediates;
+	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
 };
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* What a row of a body costs, in multiplications and additions; estimated. */
 double sched_operations(const struct sub_program *, const struct sub_body *);
-/* The part of it that chooses the layout of states (layout.c). */
+/* Parts of it: the order of dimensions (order.c), which tiles follow, and the rows of states (layout.c), which follow the
+ * tiles. */
+void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
+struct sched_order sched_row_major(int rank);
+bool sched_is_row_major(const struct sched_order *);
+/* The name of a stored value. */
+const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
+/* NULL = it has less than two dimensions. */
+const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
 /* Why states cannot be laid out by parent; NULL = they can. */
 const char *sched_not_by_parent(const struct sched_plan *);
+/* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
+struct sched_child_product {
+	int child_at; /* which operand */
+	int state;
+	int slot, slots; /* the first, and how many */
+};
+bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child_product *);
+/* Whether `first` is one with a weight, and `other` the same with another weight and the child so many slots further on. */
+bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;

@@ -14,7 +14,7 @@ struct verifier {
 	struct diags *diags;
 	struct sched_walk walk;
 	bool **read; /* [body][value]: by a group that does not compute it at that element */
-	bool *dear;  /* in the body at hand */
+	bool *dear;  /* by value of the body at hand: computing it means work */
 	bool ok;
 };
 
@@ -32,8 +32,8 @@ __attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int 
 
 static const struct sched_group *group_of(const struct verifier *v, int body, sub_ref r)
 {
-	int group = v->plan->group_of[body][r.i];
-	return group ? &v->plan->groups.at[group - 1] : NULL;
+	int group = sched_group_of(v->plan, body, r);
+	return group < 0 ? NULL : &v->plan->groups.at[group];
 }
 
 static const struct sched_values *values_of(const struct verifier *v, int body)
@@ -57,19 +57,21 @@ static void check_shape(struct verifier *v, const struct sched_group *g, sub_ref
 static void check_target(struct verifier *v, const struct sched_group *g, sub_ref r)
 {
 	const struct sched_values *values = values_of(v, g->body);
-	check_shape(v, g, r);
+	const struct sched_fact *f = sched_fact(values, r);
 	if (group_of(v, g->body, r) != g)
 		fault(v, g->body, r, "is a target of two groups, or of none that knows it");
-	if (values->result[r.i])
-		return;
-	if (!sched_is_stored(v->plan, g->body, r))
+	else if (f->result)
+		check_shape(v, g, r);
+	else if (!f->stored)
 		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
-	if (values->part_of[r.i].i)
-		fault(v, g->body, r, "is part of %%%u, and stored", values->part_of[r.i].i);
-	if (values->product[r.i])
+	else if (f->part_of.i)
+		fault(v, g->body, r, "is part of %%%u, and stored", f->part_of.i);
+	else if (f->product)
 		fault(v, g->body, r, "is half of a contraction, and stored");
-	if (sched_is_index(v->p, values, r))
+	else if (sched_is_index(v->p, values, r))
 		fault(v, g->body, r, "is data movement with one consumer, and stored");
+	else
+		check_shape(v, g, r);
 }
 
 /* --- what is read --- */
@@ -78,7 +80,7 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 {
 	int body = g->body;
 	const struct sched_group *from = group_of(v, body, read->value);
-	v->read[body][read->value.i] |= !read->inside || from != g;
+	v->read[body][sched_fact(values_of(v, body), read->value) - values_of(v, body)->fact] |= !read->inside || from != g;
 	if (!from)
 		fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
@@ -94,11 +96,24 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 	const struct sched_values *values = values_of(v, w->body);
 	if (!v->ok || !sched_has_lead(v->p, r) || sched_is_index(v->p, values, r))
 		return;
-	double most = values->kept[r.i] ? SCHED_MAX_AGAIN : 1;
+	double most = sched_fact(values, r)->kept ? SCHED_MAX_AGAIN : 1;
 	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)
 		fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES, w->target.i);
-	else if (v->dear[r.i] && !sched_is_inside(w, r, index) && sched_times(w, r, index) > most)
+	else if (v->dear[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) && sched_times(w, r, index) > most)
 		fault(v, w->body, r, "is computed %g times for %%%u", sched_times(w, r, index), w->target.i);
+}
+
+/* The planner's own word for it is not taken. */
+static void mark_dear(struct verifier *v, const struct sched_values *values)
+{
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *value = sub_at(v->p, values->value[i]);
+		v->dear[i] = sub_row_of(value->op)->price == SUB_DEAR;
+		for (int a = 0; a < value->args; a++) {
+			const struct sched_fact *arg = sched_fact(values, value->arg[a].value);
+			v->dear[i] |= v->dear[arg - values->fact] && !arg->stored;
+		}
+	}
 }
 
 static void check_group(struct verifier *v, size_t at)
@@ -106,9 +121,11 @@ static void check_group(struct verifier *v, size_t at)
 	const struct sched_group *g = &v->plan->groups.at[at];
 	if (at && v->plan->groups.at[at - 1].body == g->body && v->plan->groups.at[at - 1].stage > g->stage)
 		fault(v, g->body, g->targets.at[0], "%s stands behind a later stage", g->name);
-	sched_mark_dear(v->p, v->plan->stored[g->body], v->dear);
-	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
+	if (!at || v->plan->groups.at[at - 1].body != g->body)
+		mark_dear(v, values_of(v, g->body));
+	for (size_t t = 0; v->ok && t < g->targets.n; t++)
 		check_target(v, g, g->targets.at[t]);
+	for (size_t t = 0; v->ok && t < g->targets.n; t++) {
 		sched_walk_target(&v->walk, g->body, g->targets.at[t]);
 		for (size_t i = 0; v->ok && i < v->walk.reads.n; i++)
 			check_read(v, g, &v->walk.reads.at[i]);
@@ -120,14 +137,12 @@ static void check_group(struct verifier *v, size_t at)
 static void check_body(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);
-	for (uint32_t i = 1; v->ok && i < v->p->values.n; i++) {
-		sub_ref r = {i};
-		bool target = group_of(v, body, r);
-		if (values->result[i] && !target)
-			fault(v, body, r, "is a result that no group computes");
-		else if (target && !values->result[i] && !v->read[body][i])
-			fault(v, body, r, "is stored, and nothing reads it");
-	}
+	for (int i = 0; v->ok && i < values->n; i++)
+		if (values->fact[i].result && !group_of(v, body, values->value[i]))
+			fault(v, body, values->value[i], "is a result that no group computes");
+	for (int i = 0; v->ok && i < values->n; i++)
+		if (!values->fact[i].result && group_of(v, body, values->value[i]) && !v->read[body][i])
+			fault(v, body, values->value[i], "is stored, and nothing reads it");
 }
 
 bool sched_verify(const struct sched_plan *plan, struct diags *diags)
@@ -137,7 +152,7 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 	v.dear = ARENA_ARRAY(p->arena, bool, p->values.n);
 	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
 	for (size_t b = 0; b < p->bodies.n; b++)
-		v.read[b] = ARENA_ARRAY(p->arena, bool, p->values.n);
+		v.read[b] = ARENA_ARRAY(p->arena, bool, plan->values[b].n);
 	sched_walk_init(&v.walk, p->arena, plan);
 	v.walk.meet = check_fused;
 	v.walk.context = &v;

@@ -234,7 +234,7 @@ static void walk(struct sched_walk *w, sub_ref r, const struct sched_index *inde
 	if (!map_add(&w->visited, (const char *)&instance, sizeof instance, 1))
 		return;
 	count_instance(w, r);
-	if (r.i != w->target.i && w->meet && !is_stored(w, r) && !values_of(w)->part_of[r.i].i)
+	if (r.i != w->target.i && w->meet && !is_stored(w, r) && !sched_fact(values_of(w), r)->part_of.i)
 		w->meet(w, r, index);
 	if (r.i != w->target.i && is_stored(w, r))
 		note_read(w, r, index);

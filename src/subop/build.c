@@ -15,6 +15,8 @@ const struct sub_row *sub_row_of(enum sub_op op)
 	return &rows[op];
 }
 
+const int sub_op_count = SUB_OPS;
+
 enum sub_class sub_class_of(enum sub_op op)
 {
 	return rows[op].class;
@@ -278,9 +280,10 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 		}
 }
 
-/* How the argument of what is moved is named says nothing. */
+/* How the argument of what is moved is named says nothing, nor does a fill that nothing reads. */
 static void normalise_move(const struct sub_program *p, struct sub_value *v)
 {
+	bool leaves = false;
 	if (v->op != SUB_ASSIGN && v->op != SUB_RESHAPE)
 		return;
 	if (v->arg[0].value.i && v->arg[0].value.i < p->values.n)
@@ -288,7 +291,9 @@ static void normalise_move(const struct sub_program *p, struct sub_value *v)
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
 		v->map[i] = normal_map(v->map[i]);
 		order_map(v, &v->map[i]);
+		leaves |= sub_map_leaves(p, v, i);
 	}
+	v->fills &= leaves;
 }
 
 /* Unused array places must compare equal. */
@@ -388,13 +393,26 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 	return (sub_ref){0};
 }
 
+/* As values are kept; false when the orders of the arguments contradict. */
+static bool normalise(const struct sub_program *p, struct sub_value *v)
+{
+	v->args = rows[v->op].arity;
+	if (!sub_infer(p, v))
+		return false;
+	normalise_move(p, v);
+	clear_unused(v);
+	return true;
+}
+
+sub_ref sub_find(struct sub_program *p, struct sub_value v)
+{
+	return (sub_ref){normalise(p, &v) ? *find_slot(p, &v) : 0};
+}
+
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
-	v.args = rows[v.op].arity;
-	if (!sub_infer(p, &v))
+	if (!normalise(p, &v))
 		return d ? refuse(p, &v, d) : (sub_ref){0};
-	normalise_move(p, &v);
-	clear_unused(&v);
 	if (2 * p->values.n > p->table_size)
 		grow_table(p);
 	uint32_t *slot = find_slot(p, &v);

@@ -1,5 +1,5 @@
-/* The predicates that conditions are made of.  Those about values are proved from ranges (range.c); those about maps
- * and variables are looked up in the match. */
+/* The predicates that conditions are made of.  Those about values are proved from ranges (range.c); those
+ * about maps and variables are looked up in the match. */
 #include "subop/rewrite.h"
 
 #include <float.h>
@@ -49,7 +49,10 @@ static bool nonnegative(struct sub_match *m, const struct sub_term *const *arg)
 static bool normal(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_range *r = &fact(m, arg[0])->range;
-	double least = r->low > 0 ? r->low : r->high < 0 ? -r->high : 0, most = fmax(fabs(r->low), fabs(r->high));
+	double least = r->low > 0    ? r->low
+		       : r->high < 0 ? -r->high
+				     : 0,
+	       most = fmax(fabs(r->low), fabs(r->high));
 	return !r->nan && least >= FLT_MIN && most <= 1 / FLT_MIN;
 }
 
@@ -71,6 +74,20 @@ static bool above(struct sub_match *m, const struct sub_term *const *arg)
 static bool same(struct sub_match *m, const struct sub_term *const *arg)
 {
 	return use(m, arg[0])->value.i == use(m, arg[1])->value.i;
+}
+
+/* Put together, they have fewer elements than what was matched. */
+static bool smaller(struct sub_match *m, const struct sub_term *const *arg)
+{
+	struct sub_use both = *use(m, arg[0]);
+	const struct sub_use *b = use(m, arg[1]);
+	for (int i = 0; i < b->vars; i++)
+		if (!sub_use_has(&both, b->var[i])) {
+			if (both.vars == SUB_MAX_VARS)
+				return false;
+			both.var[both.vars++] = b->var[i];
+		}
+	return both.vars < m->root.vars;
 }
 
 /* No product: the lowering contracts products into the additions and sums that want them. */
@@ -105,16 +122,8 @@ static bool same_extent(const struct sub_match *m, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
-/* Whether any map leaves its dimension. */
-static bool fills(const struct sub_match *m, const struct sub_move *a)
-{
-	for (int i = 0; a->fills && i < a->n; i++)
-		if (sub_leaves(m->w->p, &a->map[i], a->inner[i]))
-			return true;
-	return false;
-}
-
-/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside lacks. */
+/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside
+ * lacks. */
 static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
@@ -159,13 +168,13 @@ static bool unused(struct sub_match *m, const struct sub_term *const *arg)
 /* A never looks outside of what it moves. */
 static bool inside(struct sub_match *m, const struct sub_term *const *arg)
 {
-	return !fills(m, move(m, arg[0]));
+	return !sub_fills(m, move(m, arg[0]));
 }
 
 /* What the matched operator makes of fills alone.  A sum begins with +0. */
 static double of_fills(const struct sub_match *m, double fill)
 {
-	for (int class = 0; class < 3; class++)
+	for (int class = 0; class < 3; class ++)
 		if (m->op_bound[class] && class + SUB_UNARY != SUB_REDUCE)
 			return sub_compute(m->op[class], (float)fill, (float)fill);
 		else if (m->op_bound[class] && m->op[class] != SUB_MAX)
@@ -173,12 +182,12 @@ static double of_fills(const struct sub_match *m, double fill)
 	return fill;
 }
 
-/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none lacks a dimension
- * that A leaves along.  Only for rules all of whose values are inside of A. */
+/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none
+ * lacks a dimension that A leaves along.  Only for rules all of whose values are inside of A. */
 static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
-	if (!fills(m, a))
+	if (!sub_fills(m, a))
 		return true;
 	double kept = of_fills(m, a->fill);
 	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
@@ -190,8 +199,8 @@ static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 	return true;
 }
 
-/* k is the index of one dimension, forwards or backwards, and reaches every element of it; what it reaches outside adds
- * nothing to the reduction. */
+/* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing
+ * to the reduction. */
 static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
@@ -207,17 +216,20 @@ static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 	    !sub_map_range(m->w->p, &a->map[at], &least, &most) || least > 0 ||
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
-	double neutral = sub_row_of(m->op[SUB_REDUCE - SUB_UNARY])->neutral;
-	return !sub_leaves(m->w->p, &a->map[at], a->inner[at]) || a->fill == neutral;
+	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
+	bool same =
+	    op == SUB_MAX && !sub_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
+	return !sub_fills(m, a) || same || a->fill == sub_row_of(op)->neutral;
 }
 
-/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills are one. */
+/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills
+ * are one. */
 static bool nests(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]), *b = move(m, arg[1]);
-	if (!fills(m, a))
+	if (!sub_fills(m, a))
 		return true;
-	if (fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
+	if (sub_fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < b->n; i++) {
 		int64_t least, most;
@@ -274,11 +286,28 @@ static const struct {
 	const char *name;
 	predicate *holds;
 } predicates[] = {
-    {"constant", constant},   {"number", number}, {"finite", is_finite},	  {"positive", positive},
-    {"nonnegative", nonnegative}, {"normal", normal}, {"moderate", moderate}, {"above", above},
-    {"same", same},	      {"plain", plain},	  {"lacks", lacks},	  {"countable", ranges_over_dimension},
-    {"renames", renames},     {"whole", whole},	  {"unused", unused},	  {"within", within},
-    {"looks_up", looks_up}, {"inside", inside}, {"keeps", keeps_fill}, {"onto", onto}, {"nests", nests},
+    {"constant", constant},
+    {"number", number},
+    {"finite", is_finite},
+    {"positive", positive},
+    {"nonnegative", nonnegative},
+    {"normal", normal},
+    {"moderate", moderate},
+    {"above", above},
+    {"same", same},
+    {"smaller", smaller},
+    {"plain", plain},
+    {"lacks", lacks},
+    {"countable", ranges_over_dimension},
+    {"renames", renames},
+    {"whole", whole},
+    {"unused", unused},
+    {"within", within},
+    {"looks_up", looks_up},
+    {"inside", inside},
+    {"keeps", keeps_fill},
+    {"onto", onto},
+    {"nests", nests},
 };
 
 int sub_find_predicate(const char *name, size_t length)

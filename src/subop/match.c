@@ -1,12 +1,13 @@
 /* Matching a pattern at a value.
  *
- * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives its
- * dimensions other names than the argument has, and so on down, and variables that are born inside (what a reduction
- * reduces, the sides of a cond, all that is inside of an assign) get names that have no meaning yet.  So the parts that a
- * pattern binds can be put together anew in any way.
+ * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives
+ * its dimensions other names than the argument has, and so on down, and variables that are born inside (what
+ * a reduction reduces, the sides of a cond, all that is inside of an assign) get names that have no meaning
+ * yet.  So the parts that a pattern binds can be put together anew in any way.
  *
- * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an assign that
- * leads to other nodes therefore has the name of the nodes around, and must not leave the assign (sub_make sees to it). */
+ * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an
+ * assign that leads to other nodes therefore has the name of the nodes around, and must not leave the assign
+ * (sub_make sees to it). */
 #include "subop/rewrite.h"
 
 static bool in_scope(const struct sub_match *m, int var)
@@ -45,8 +46,8 @@ int sub_fresh(struct sub_match *m, int like)
 
 /* --- names of parts --- */
 
-/* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the argument's
- * use alone, and is named `as`. */
+/* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the
+ * argument's use alone, and is named `as`. */
 static struct sub_use argument(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
 {
 	struct sub_use arg = v->arg[a];
@@ -105,10 +106,10 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 	return map;
 }
 
-/* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one for a plain
- * dimension that the first use lacks. */
-static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map, int like,
-			   const struct sub_use *so_far)
+/* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one
+ * for a plain dimension that the first use lacks.  It does not lack one of which it takes other elements. */
+static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map,
+			   int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
 		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
@@ -122,6 +123,9 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 	bool dim = m->w->p->vars.at[like].set == SUB_DIM;
 	if (move->n == SUB_MAX_VARS || (!first && (!dim || !sub_is_identity(&map))))
 		return -1;
+	for (int i = 0; i < move->n; i++)
+		if (!first && sub_map_uses(&move->map[i], map.var))
+			return -1;
 	int name = dim ? sub_fresh(m, like) : like;
 	move->inner[move->n] = name;
 	move->map[move->n] = map;
@@ -130,8 +134,8 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 }
 
 /* Names what an assign moves; false when it is not the move that this name stands for already. */
-static bool bind_move(struct sub_match *m, struct sub_move *move, const struct sub_value *v, const struct sub_use *u,
-		      struct sub_use *inside)
+static bool bind_move(struct sub_match *m, struct sub_move *move, const struct sub_value *v,
+		      const struct sub_use *u, struct sub_use *inside)
 {
 	bool first = !move->bound, fills = v->fills;
 	if (!first && (move->fills != fills || (fills && memcmp(&move->fill, &v->fill, sizeof v->fill) != 0)))
@@ -171,19 +175,35 @@ static int first_argument(struct sub_match *m)
 	return m->swapped >> m->choices++ & 1;
 }
 
-static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
+/* Which of two zeros smax gives depends on the order of its arguments; so what `binary` stands for is built
+ * in the order in which it was met, everywhere. */
+static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
 {
-	int first = first_argument(m);
-	return match(m, t->arg[0], argument(v, u, first, -1, -1)) && match(m, t->arg[1], argument(v, u, !first, -1, -1));
+	if (!m->turn_bound)
+		m->turned = turned;
+	m->turn_bound = true;
+	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
 }
 
-static bool match_reduce(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
+static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+			 const struct sub_use *u)
+{
+	int first = first_argument(m);
+	if (t->kind == SUB_TERM_CLASS && !same_turn(m, v->op, first))
+		return false;
+	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
+	       match(m, t->arg[1], argument(v, u, !first, -1, -1));
+}
+
+static bool match_reduce(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+			 const struct sub_use *u)
 {
 	int k = bind_reduced(m, t->index, v->reduced);
 	return k >= 0 && match(m, t->arg[0], argument(v, u, 0, v->reduced, k));
 }
 
-static bool match_cond(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
+static bool match_cond(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+		       const struct sub_use *u)
 {
 	if (!bind_axis(m, t->index, v, u))
 		return false;
@@ -238,7 +258,8 @@ static bool match_move(struct sub_match *m, const struct sub_term *t, const stru
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	struct sub_use inside;
-	return v->op == SUB_ASSIGN && bind_move(m, &m->move[t->name], v, u, &inside) && match(m, t->arg[0], inside);
+	return v->op == SUB_ASSIGN && bind_move(m, &m->move[t->name], v, u, &inside) &&
+	       match(m, t->arg[0], inside);
 }
 
 static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use u)
@@ -258,8 +279,8 @@ static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use 
 	}
 }
 
-/* The next way to order arguments after one that failed: the last choice that was made and can still be changed.  False
- * after the last way. */
+/* The next way to order arguments after one that failed: the last choice that was made and can still be
+ * changed.  False after the last way. */
 static bool next_order(struct sub_match *m)
 {
 	for (int c = m->choices; c-- > 0;) {
@@ -271,16 +292,57 @@ static bool next_order(struct sub_match *m)
 	return false;
 }
 
+static bool fits_args(struct rewriter *w, const struct sub_term *t, const struct sub_value *v, bool swapped)
+{
+	for (int a = 0; a < t->args; a++)
+		if (!sub_fits(w, t->arg[a], v->arg[a ^ swapped].value))
+			return false;
+	return true;
+}
+
+bool sub_fits(struct rewriter *w, const struct sub_term *t, sub_ref r)
+{
+	r = sub_resolve(w, r);
+	const struct sub_value *v = sub_at(w->p, r);
+	switch (t->kind) {
+	case SUB_TERM_NAME:
+		return true;
+	case SUB_TERM_NUMBER:
+		return w->notes.at[r.i].fact.uniform && w->notes.at[r.i].fact.number == t->number;
+	case SUB_TERM_MOVE:
+		return v->op == SUB_ASSIGN && fits_args(w, t, v, false);
+	case SUB_TERM_CLASS:
+		if (sub_class_of(v->op) != t->class)
+			return false;
+		break;
+	default:
+		if (v->op != t->op)
+			return false;
+	}
+	return fits_args(w, t, v, false) || (t->class == SUB_BINARY && fits_args(w, t, v, true));
+}
+
+/* Nothing is bound, but the variables of the root are known. */
+static void start_over(struct sub_match *m)
+{
+	m->in_scope = m->choices = 0;
+	memset(m->value_bound, 0, sizeof m->value_bound);
+	memset(m->op_bound, 0, sizeof m->op_bound);
+	for (int i = 0; i < m->rule->indices; i++)
+		m->index[i] = (struct sub_bound_index){false, -1, {-1, -1}};
+	for (int i = 0; i < m->rule->moves; i++)
+		m->move[i].bound = false, m->move[i].n = 0;
+	for (int i = 0; i < m->root.vars; i++)
+		enter(m, m->root.var[i]);
+}
+
 bool sub_match_next(struct sub_match *m, bool first)
 {
-	struct rewriter *w = m->w;
 	do {
 		if (!first && !next_order(m))
 			return false;
 		first = false;
-		*m = (struct sub_match){.w = w, .rule = m->rule, .root = m->root, .swapped = m->swapped};
-		for (int i = 0; i < m->root.vars; i++)
-			enter(m, m->root.var[i]);
+		start_over(m);
 	} while (!match(m, m->rule->pattern, m->root));
 	return true;
 }

@@ -1,8 +1,8 @@
 /* The measure of the body at hand, kept up to date as values come to live and die.
  *
- * A value lives while a store or a live value wants it; so a value that others share does not die with one of its users,
- * and a replacement that finds its parts there already costs nothing.  An argument that was replaced counts as its
- * replacement: users are rebuilt when the sweep comes to them. */
+ * A value lives while a store or a live value wants it; so a value that others share does not die with one of
+ * its users, and a replacement that finds its parts there already costs nothing.  An argument that was
+ * replaced counts as its replacement: users are rebuilt when the sweep comes to them. */
 #include "subop/rewrite.h"
 
 struct sub_note *sub_note_of(struct rewriter *w, sub_ref r)
@@ -32,13 +32,17 @@ sub_ref sub_resolve(struct rewriter *w, sub_ref r)
 
 bool sub_less(struct sub_measure a, struct sub_measure b)
 {
-	return a.cost < b.cost || (a.cost == b.cost && a.disorder < b.disorder);
+	if (a.cost != b.cost)
+		return a.cost < b.cost;
+	return a.constants != b.constants ? a.constants < b.constants : a.disorder < b.disorder;
 }
 
 static void touch(struct rewriter *w, uint32_t value)
 {
+	struct sub_note *n = &w->notes.at[value];
 	if (w->trial)
-		vec_push(w->arena, &w->touched, (struct sub_touched){value, w->notes.at[value].uses});
+		vec_push(w->arena, &w->touched, (struct sub_touched){value, n->uses, n->touched});
+	n->touched = w->clock;
 }
 
 static bool adds_up(enum sub_op op)
@@ -62,6 +66,7 @@ static void count(struct rewriter *w, sub_ref r, int by)
 		if (before == (n->uses > 0))
 			continue;
 		w->measure.cost += by * n->fact.cost;
+		w->measure.constants += by * (n->fact.constant && v->args);
 		w->measure.disorder += by * n->fact.disorder;
 		for (int a = 0; a < v->args; a++) {
 			uint32_t arg = sub_resolve(w, v->arg[a].value).i;

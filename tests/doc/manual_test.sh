@@ -1,6 +1,6 @@
 # The pages of the manual: proper roff, and all that the command and the registry know is there.
 . "${srcdir:-.}/tests/cli/support.sh"
-pages="espalier.1 espalier-diagnostics.7 espalier-model.7"
+pages="espalier.1 espalier-algebra.7 espalier-diagnostics.7 espalier-model.7"
 manual=${builddir:-.}/doc
 
 if command -v groff >/dev/null; then
@@ -59,6 +59,27 @@ $out
 LINES
 tap_is "$missing" "" "every diagnostic has an entry"
 tap_is "$(grep -c '^\.B [a-z\\-]*$' "$manual/espalier-diagnostics.7")" "$(echo "$out" | wc -l)" "and there are no others"
+
+# --- espalier-algebra(7) ---
+
+missing=
+for rule in $(sed -n 's/^RULE("\([a-z_]*\)".*/\1/p' "$srcdir/src/subop/rules.def"); do
+	grep -qx "\.B $rule" "$manual/espalier-algebra.7" || missing="$missing $rule"
+done
+tap_is "$missing" "" "every rule has an entry"
+missing=
+while read -r heading; do
+	grep -qix "\.SH $heading" "$manual/espalier-algebra.7" || missing="$missing $heading"
+done <<LINES
+$(sed -n 's/^## //p' "$srcdir/doc/algebra.md")
+LINES
+tap_is "$missing" "" "the sections of doc/algebra.md are there"
+page=$(plain espalier.1)
+missing=
+for family in $(sed -n 's/^SUB_FAMILY([A-Z]*, "\([a-z]*\)".*/\1/p' "$srcdir/src/subop/families.def"); do
+	case $page in *" $family "*) ;; *) missing="$missing $family" ;; esac
+done
+tap_is "$missing" "" "every family is told by the command's page"
 
 # --- espalier-model(7) ---
 

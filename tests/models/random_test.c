@@ -48,7 +48,7 @@ static void check(struct subject *s, struct compile_options o)
 
 /* --- random schedules --- */
 
-static void put_tile(struct text *t, const char *group, int length)
+static void put_tile(struct text *t, const char *group, int length, bool dims)
 {
 	static const int sizes[][4] = {{1},    {2, 1},	     {3, 2, 1}, {4, 2, 1},
 				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
@@ -56,7 +56,34 @@ static void put_tile(struct text *t, const char *group, int length)
 	put(t, "tile %.*s nodes", length, group);
 	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
 		put(t, " %d", nodes[i]);
-	put(t, " columns %d unroll %d\n", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+	put(t, " columns %d unroll %d", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+	put(t, dims ? " along %d\n" : "\n", random_below(2));
+}
+
+/* The dimensions of the line in another order. */
+static void put_layout(struct text *t, const char *line, bool tree)
+{
+	int name = strcspn(line, " "), length = strcspn(line, "\n"), dims = 0, at[8];
+	bool state = strncmp(line + name, " node", 5) == 0 || strncmp(line + name, " parent", 7) == 0;
+	put(t, "layout %.*s", name, line);
+	if (state)
+		put(t, tree && random_below(2) ? " parent" : " node");
+	for (const char *c = line + name; c < line + length; c++)
+		if (*c >= '0' && *c <= '9') {
+			int other = random_below(++dims);
+			at[dims - 1] = at[other];
+			at[other] = dims - 1;
+		}
+	for (int d = 0; d < dims; d++)
+		put(t, " %d", at[d]);
+	put(t, "\n");
+}
+
+/* Whether the group of a line has two dimensions or more. */
+static bool has_dims(const char *line)
+{
+	const char *along = strstr(line, " along");
+	return along && along < line + strcspn(line, "\n");
 }
 
 /* A schedule for the groups that stand in the printed one. */
@@ -71,33 +98,38 @@ static void make_schedule(struct text *t, const char *fuse, const char *printed,
 	put(t, "accumulators %d\n", 1 + random_below(20));
 	for (const char *line = printed; line; line = strchr(line, '\n'), line += line != NULL)
 		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
-			put_tile(t, line + 5, strcspn(line + 5, " "));
+			put_tile(t, line + 5, strcspn(line + 5, " "), has_dims(line));
 		else if (strncmp(line, "layout ", 7) == 0)
-			put(t, "%.*s %s\n", 7 + (int)strcspn(line + 7, " "), line, tree && random_below(2) ? "parent" : "node");
+			put_layout(t, line + 7, tree);
 }
 
-/* Schedules of a plan that is made as the directive `fuse` says, the first as it is chosen. */
-static void check_schedules(struct subject *s, const char *fuse, int n, bool compile)
+/* One schedule, of the plan that is made for the target as the directive `fuse` says. */
+static void check_schedule(struct subject *s, const char *fuse, const char *target, bool compile)
 {
 	static struct text schedule;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = fuse};
+	struct compile_options o = {.backend = "interpreter", .target = target, .schedule = fuse};
 	struct arena a;
 	jmp_buf jump;
 	arena_init(&a, &allocator_default);
 	struct str printed = str_in(&a);
-	check(s, o);
 	if (!arena_guard(&a, &jump) &&
-	    compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed))
-		for (int i = 0; i < n; i++) {
-			make_schedule(&schedule, fuse, str_text(&printed), s->model.model->structure.kind != RA_DAG);
-			o = (struct compile_options){
-			    .backend = "interpreter", .target = i % 2 ? "avx512" : "generic", .schedule = schedule.at};
+	    compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed)) {
+		make_schedule(&schedule, fuse, str_text(&printed), s->model.model->structure.kind != RA_DAG);
+		o.schedule = schedule.at;
+		check(s, o);
+		o.backend = "llvm";
+		if (compile && target_runs_here(target_find(target)))
 			check(s, o);
-			o.backend = "llvm", o.target = "native";
-			if (compile)
-				check(s, o);
-		}
+	}
 	arena_free(&a);
+}
+
+/* The schedule that is chosen, and n others. */
+static void check_schedules(struct subject *s, const char *fuse, int n, bool compile)
+{
+	check(s, (struct compile_options){.backend = "interpreter", .target = "avx2", .schedule = fuse});
+	for (int i = 0; i < n; i++)
+		check_schedule(s, fuse, i % 2 ? "avx512" : i % 4 ? "generic" : "avx2", compile);
 }
 
 /* --- one seed --- */

@@ -1,0 +1,103 @@
+/* What a row of a body moves between its registers and memory, if caches held nothing from row to row but weights. */
+#include "sched/plan.h"
+
+enum { BYTES = 4 }; /* of a number */
+
+struct counter {
+	const struct sched_plan *plan;
+	int body;
+	struct sched_bytes bytes;
+};
+
+static double bytes_of(const struct counter *c, sub_ref r)
+{
+	return BYTES * sched_row_elements(c->plan->p, sub_at(c->plan->p, r));
+}
+
+static bool looks_up(const struct sub_value *v)
+{
+	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
+}
+
+/* An access to what is given: a source, or what one movement takes of it. */
+static void count_access(struct counter *c, sub_ref r, enum sub_op source)
+{
+	if (source == SUB_STATE)
+		c->bytes.states += bytes_of(c, r);
+	else if (source == SUB_VECTOR)
+		c->bytes.inputs += bytes_of(c, r);
+	else if (source == SUB_PARAM && looks_up(sub_at(c->plan->p, r)))
+		c->bytes.inputs += BYTES + bytes_of(c, r);
+	else if (source == SUB_PARAM)
+		c->bytes.weights += bytes_of(c, r);
+}
+
+/* Movement of a source reads what it takes; all other users read the source as it is, once. */
+static void count_given(struct counter *c)
+{
+	const struct sub_program *p = c->plan->p;
+	const struct sched_values *values = &c->plan->values[c->body];
+	bool *whole = ARENA_ARRAY(p->arena, bool, values->n);
+	for (int i = 0; i < values->n; i++)
+		whole[i] = values->fact[i].result;
+	for (int i = 0; i < values->n; i++) {
+		const struct sub_value *v = sub_at(p, values->value[i]);
+		for (int a = 0; a < v->args; a++) {
+			enum sub_op source = sub_at(p, v->arg[a].value)->op;
+			if (v->op == SUB_ASSIGN)
+				count_access(c, values->value[i], source);
+			else
+				whole[sched_fact(values, v->arg[a].value) - values->fact] = true;
+		}
+	}
+	for (int i = 0; i < values->n; i++)
+		if (whole[i])
+			count_access(c, values->value[i], sub_at(p, values->value[i])->op);
+}
+
+static void count_results(struct counter *c)
+{
+	const struct sub_body *b = &c->plan->p->bodies.at[c->body];
+	for (size_t i = 0; i < b->stores.n; i++)
+		*(b->stores.at[i].to == SUB_TO_STATE ? &c->bytes.states : &c->bytes.outputs) +=
+		    bytes_of(c, b->stores.at[i].value.value);
+}
+
+/* What a group reads of earlier ones; each value once. */
+static void count_reads(struct counter *c, struct sched_walk *w, int group, struct map *read)
+{
+	const struct sched_group *g = &c->plan->groups.at[group];
+	for (size_t t = 0; t < g->targets.n; t++) {
+		sched_walk_target(w, c->body, g->targets.at[t]);
+		for (size_t i = 0; i < w->reads.n; i++) {
+			sub_ref r = w->reads.at[i].value;
+			int key[2] = {group, r.i};
+			bool here = sched_group_of(c->plan, c->body, r) == group;
+			if (!here && map_add(read, (const char *)key, sizeof key, 1))
+				c->bytes.stored += bytes_of(c, r);
+		}
+	}
+}
+
+static void count_stored(struct counter *c)
+{
+	const struct sched_values *values = &c->plan->values[c->body];
+	struct map read = map_in(c->plan->p->arena);
+	struct sched_walk w;
+	sched_walk_init(&w, c->plan->p->arena, c->plan);
+	for (int i = 0; i < values->n; i++)
+		if (values->fact[i].group && !values->fact[i].result)
+			c->bytes.stored += bytes_of(c, values->value[i]);
+	for (size_t g = 0; g < c->plan->groups.n; g++)
+		if (c->plan->groups.at[g].body == c->body)
+			count_reads(c, &w, g, &read);
+}
+
+struct sched_bytes sched_bytes_of(const struct sched_plan *plan, int body)
+{
+	struct counter c = {.plan = plan, .body = body};
+	count_given(&c);
+	count_results(&c);
+	count_stored(&c);
+	return c.bytes;
+}

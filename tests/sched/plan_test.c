@@ -1,0 +1,363 @@
+/* Fusion plans: mapping types, what each planner makes of a model, and plans that were broken on purpose. */
+#include "sched/plan.h"
+#include "tests/models/helper.h"
+
+struct planned {
+	struct test_model model;
+	struct sub_program program;
+	struct sched_plan plan;
+};
+
+static bool make(struct planned *p, const char *path, const char *sizes, const char *fuse)
+{
+	struct sub_options options = {0};
+	struct sched_fusion fusion;
+	struct sub_program written;
+	memset(p, 0, sizeof *p);
+	if (!load_model(&p->model, path, sizes))
+		return false;
+	struct arena *a = &p->model.arena;
+	sub_init(&written, a, "test");
+	sub_init(&p->program, a, "test");
+	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags) ||
+	    !sched_read_fusion(&fusion, "test", fuse, strlen(fuse), &p->model.diags))
+		return false;
+	sub_fold(&p->program, &written, &options, NULL);
+	sched_make_plan(&p->plan, a, &p->program, target_find("avx512"), &fusion);
+	bool ok = sched_verify(&p->plan, &p->model.diags);
+	print_diags(&p->model.diags);
+	return ok;
+}
+
+static int body_of(const struct planned *p, enum sub_domain domain)
+{
+	size_t b = 0;
+	while (b + 1 < p->program.bodies.n && p->program.bodies.at[b].domain != domain)
+		b++;
+	return b;
+}
+
+/* --- what is planned --- */
+
+static const struct {
+	const char *model, *sizes, *fuse;
+	int groups, stages, stored, reductions; /* of the inner case */
+} plans[] = {
+    {"tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "", 1, 1, 0, 10},
+    {"tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "fuse greedy", 6, 2, 5, 10},
+    {"tests/ra/good/lstm.ra", "D=32 E=8 V=10 C=3", "", 1, 1, 0, 8},
+    {"tests/ra/good/gru.ra", "D=32 E=8", "", 1, 1, 0, 6},
+    {"tests/ra/good/childsum.ra", "D=32 E=8 V=10", "", 3, 3, 3, 8},
+    {"tests/sched/gru.ra", "D=32 E=8", "", 2, 2, 1, 6},
+};
+
+static void test_counts(void)
+{
+	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+		struct planned p;
+		bool ok = make(&p, plans[i].model, plans[i].sizes, plans[i].fuse);
+		struct sched_counts c = {0};
+		if (ok)
+			c = sched_count(&p.plan, body_of(&p, SUB_INNER));
+		tap_ok(ok && c.groups == plans[i].groups && c.stages == plans[i].stages && c.stored == plans[i].stored &&
+			   c.reductions == plans[i].reductions,
+		       "%s, %s: %d groups in %d stages, %d stored, %d reductions", plans[i].model, plans[i].fuse, c.groups,
+		       c.stages, c.stored, c.reductions);
+		free_model(&p.model);
+	}
+}
+
+/* Greedy: a reduction is alone in its group; none: so is every operator. */
+static void test_baselines(void)
+{
+	static const char *const models[][2] = {
+	    {"tests/ra/good/treelstm.ra", "D=20 E=15 V=100"}, {"tests/ra/good/childsum.ra", "D=32 E=8 V=10"},
+	    {"tests/sched/gru.ra", "D=32 E=8"},		      {"tests/sched/attention.ra", "D=20"},
+	    {"tests/models/mixed.ra", "D=11 X=5"},	      {"tests/models/nested.ra", "A=3 B=4 C=5 F=6 G=7 V=9"}};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		for (int none = 0; none < 2; none++) {
+			struct planned p;
+			bool alone = make(&p, models[i][0], models[i][1], none ? "fuse none" : "fuse greedy");
+			for (size_t g = 0; alone && g < p.plan.groups.n; g++) {
+				const struct sched_group *group = &p.plan.groups.at[g];
+				alone = group->targets.n == 1 || (!none && group->reductions <= 2);
+			}
+			tap_ok(alone, "%s, %s", models[i][0], none ? "none: each operator is alone" : "greedy: each reduction is");
+			free_model(&p.model);
+		}
+}
+
+static void test_fused(void)
+{
+	static const char *const ways[] = {"", "fuse grow always", "fuse grow never", "fuse grow measured"};
+	for (int i = 0; i < 4; i++) {
+		struct planned p;
+		tap_ok(make(&p, "tests/sched/attention.ra", "D=20", ways[i]), "a plan is sound: %s", ways[i]);
+		free_model(&p.model);
+	}
+}
+
+/* --- bytes --- */
+
+static void test_bytes(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "");
+	struct sched_bytes b = {0}, leaf = {0};
+	if (ok)
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER)), leaf = sched_bytes_of(&p.plan, body_of(&p, SUB_LEAF));
+	tap_ok(b.states == 4 * 150 * 6 && b.stored == 0 && b.inputs == 0 && b.outputs == 0,
+	       "a TreeLSTM node reads two children's states, writes its own and nothing else");
+	tap_ok(b.weights == 4.0 * (10 * 150 * 150 + 5 * 150), "and a level reads the weights: %g bytes", b.weights);
+	tap_ok(leaf.states == 4 * 150 * 2 && leaf.inputs == 4 + 4 * 150, "a leaf reads its word's row");
+	free_model(&p.model);
+	ok = make(&p, "tests/sched/gru.ra", "D=32 E=8", "");
+	if (ok)
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER));
+	tap_ok(ok && b.stored == 4 * 32 * 2 && b.inputs == 4 * 8, "the GRU's intermediate is written and read once");
+	free_model(&p.model);
+}
+
+/* --- mapping types --- */
+
+static bool has_type(const struct planned *p, enum sub_op op, enum sched_mapping m)
+{
+	for (uint32_t i = 1; i < p->program.values.n; i++)
+		if (p->program.values.at[i].op == op && sched_mapping_of_value(&p->program, (sub_ref){i}) == m)
+			return true;
+	return false;
+}
+
+static void test_mappings(void)
+{
+	struct planned p;
+	bool ok = make(&p, "tests/models/mixed.ra", "D=11 X=5", "");
+	tap_ok(ok && has_type(&p, SUB_SIGMOID, SCHED_ONE_TO_ONE), "what is elementwise is one-to-one");
+	tap_ok(ok && has_type(&p, SUB_COND, SCHED_ONE_TO_ONE) && has_type(&p, SUB_ASSIGN, SCHED_ONE_TO_ONE),
+	       "so are a joint and a part");
+	tap_ok(ok && has_type(&p, SUB_SUM, SCHED_MANY_TO_MANY) && has_type(&p, SUB_MAX, SCHED_MANY_TO_MANY),
+	       "reductions are many-to-many");
+	tap_ok(ok && has_type(&p, SUB_ASSIGN, SCHED_ONE_TO_MANY), "a look-up is one-to-many");
+	tap_ok(ok && has_type(&p, SUB_ADD, SCHED_ONE_TO_MANY), "an operand that is repeated makes it so");
+	tap_ok(ok && has_type(&p, SUB_ASSIGN, SCHED_SHUFFLE), "a transposition shuffles");
+	free_model(&p.model);
+	ok = make(&p, "tests/models/mixed.ra", "D=1 X=5", "");
+	tap_ok(ok && has_type(&p, SUB_SUM, SCHED_REORGANIZE), "a sum of one value reorganizes");
+	free_model(&p.model);
+}
+
+static void test_table(void)
+{
+	bool monotone = true;
+	for (int i = 0; i < SCHED_MAPPINGS; i++)
+		monotone &= sched_relation_of(i, SCHED_ONE_TO_ONE) == SCHED_FUSE && sched_relation_of(SCHED_ONE_TO_ONE, i) == SCHED_FUSE;
+	tap_ok(monotone, "what is elementwise fuses with all");
+	tap_ok(sched_relation_of(SCHED_MANY_TO_MANY, SCHED_MANY_TO_MANY) == SCHED_NEVER &&
+		   sched_relation_of(SCHED_ONE_TO_MANY, SCHED_MANY_TO_MANY) == SCHED_NEVER,
+	       "reductions do not wait for each other in a block");
+	const struct target *wide = target_find("avx512"), *narrow = target_find("generic");
+	tap_ok(sched_fusing_pays(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16) &&
+		   !sched_fusing_pays(wide, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 64),
+	       "a sum is computed again for one vector, not for four");
+	tap_ok(sched_fusing_pays(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 4) &&
+		   !sched_fusing_pays(narrow, SCHED_MANY_TO_MANY, SCHED_ONE_TO_MANY, 16),
+	       "and vectors are shorter elsewhere");
+	tap_ok(!sched_fusing_pays(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1e9) &&
+		   !sched_fusing_pays(wide, SCHED_REORGANIZE, SCHED_MANY_TO_MANY, 1),
+	       "volumes beyond those that were measured are as the last");
+}
+
+/* --- broken plans --- */
+
+static struct sched_group *group_named(struct planned *p, const char *name)
+{
+	for (size_t g = 0; g < p->plan.groups.n; g++)
+		if (strcmp(p->plan.groups.at[g].name, name) == 0)
+			return &p->plan.groups.at[g];
+	return NULL;
+}
+
+static void take_target(struct planned *p, struct sched_group *g, sub_ref r)
+{
+	for (size_t i = 0; i < g->targets.n; i++)
+		if (g->targets.at[i].i == r.i)
+			g->targets.at[i] = g->targets.at[--g->targets.n];
+	sched_fact(&p->plan.values[g->body], r)->group = 0;
+}
+
+static void give_target(struct planned *p, struct sched_group *g, sub_ref r)
+{
+	vec_push(&p->model.arena, &g->targets, r);
+	sched_fact(&p->plan.values[g->body], r)->group = g - p->plan.groups.at + 1;
+}
+
+static sub_ref find_value(const struct planned *p, int body, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
+{
+	const struct sched_values *values = &p->plan.values[body];
+	for (int i = 0; i < values->n; i++)
+		if (is(values, &p->program, values->value[i]))
+			return values->value[i];
+	return (sub_ref){0};
+}
+
+static bool is_part(const struct sched_values *v, const struct sub_program *p, sub_ref r)
+{
+	(void)p;
+	return sched_fact(v, r)->part_of.i;
+}
+
+static bool is_product(const struct sched_values *v, const struct sub_program *p, sub_ref r)
+{
+	(void)p;
+	return sched_fact(v, r)->product;
+}
+
+static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
+{
+	return sched_is_index(p, v, r) && sched_has_lead(p, r);
+}
+
+static bool is_gate(const struct sched_values *v, const struct sub_program *p, sub_ref r)
+{
+	return sub_at(p, r)->op == SUB_TANH && !sched_fact(v, r)->result;
+}
+
+/* The group of its shape is the first of the body, or so it claims. */
+static void store_value(struct planned *p, struct sched_group *g, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
+{
+	sub_ref r = find_value(p, g->body, is);
+	sched_fact(&p->plan.values[g->body], r)->stored = true;
+	give_target(p, g, r);
+}
+
+/* In the GRU of tests/sched, inner.0 stores what inner.1 reads. */
+static void break_stage(struct planned *p)
+{
+	group_named(p, "inner.1")->stage = group_named(p, "inner.0")->stage;
+}
+
+static void break_order(struct planned *p)
+{
+	group_named(p, "inner.0")->stage = 7;
+}
+
+static void break_crossing(struct planned *p)
+{
+	struct sched_group *from = group_named(p, "inner.0"), *to = group_named(p, "inner.1");
+	sub_ref r = from->targets.at[0];
+	take_target(p, from, r);
+	give_target(p, to, r);
+}
+
+static void break_missing(struct planned *p)
+{
+	struct sched_group *g = group_named(p, "inner.0");
+	take_target(p, g, g->targets.at[0]);
+}
+
+static void break_recomputed(struct planned *p)
+{
+	struct sched_group *g = group_named(p, "inner.0");
+	sub_ref r = g->targets.at[0];
+	take_target(p, g, r);
+	sched_fact(&p->plan.values[g->body], r)->stored = false;
+}
+
+static void break_result(struct planned *p)
+{
+	struct sched_group *g = group_named(p, "inner.1");
+	take_target(p, g, g->targets.at[0]);
+}
+
+static void break_unread(struct planned *p)
+{
+	store_value(p, group_named(p, "inner.1"), is_gate);
+}
+
+static void break_part(struct planned *p)
+{
+	store_value(p, group_named(p, "inner.1"), is_part);
+}
+
+static void break_movement(struct planned *p)
+{
+	free_model(&p->model);
+	if (make(p, "tests/ra/good/lstm.ra", "D=32 E=8 V=10 C=3", ""))
+		store_value(p, group_named(p, "inner.0"), is_movement);
+}
+
+static void break_product(struct planned *p)
+{
+	struct sched_group *g = group_named(p, "inner.1");
+	g->dims = 2;
+	g->extent[1] = 8;
+	g->targets.n = 0;
+	store_value(p, g, is_product);
+}
+
+static void break_shape(struct planned *p)
+{
+	group_named(p, "inner.0")->extent[0]++;
+}
+
+static void break_flag(struct planned *p)
+{
+	struct sched_group *g = group_named(p, "inner.0");
+	sched_fact(&p->plan.values[g->body], g->targets.at[0])->stored = false;
+}
+
+static void break_twice(struct planned *p)
+{
+	struct sched_group *from = group_named(p, "inner.0"), *to = group_named(p, "inner.1");
+	vec_push(&p->model.arena, &to->targets, from->targets.at[0]);
+}
+
+static const struct {
+	const char *what;
+	void (*change)(struct planned *);
+	const char *why;
+} broken[] = {
+    {"a group that does not wait", break_stage, "before inner.0 has stored it"},
+    {"a group behind a later stage", break_order, "stands behind a later stage"},
+    {"a reduction's result that crosses columns", break_crossing, "crosses from one element"},
+    {"a stored value that nothing computes", break_missing, "nothing computes it"},
+    {"a reduction in a loop it does not depend on", break_recomputed, "is computed 32 times"},
+    {"a result that is left out", break_result, "a result that no group computes"},
+    {"a value that is stored for nobody", break_unread, "nothing reads it"},
+    {"a part of a sum, stored", break_part, "is part of"},
+    {"data movement, stored", break_movement, "data movement with one consumer"},
+    {"the product of a contraction, stored", break_product, "half of a contraction"},
+    {"a group of another shape", break_shape, "has another shape"},
+    {"a target that is not marked", break_flag, "neither a result nor stored"},
+    {"a target of two groups", break_twice, "two groups"},
+};
+
+static void test_broken(void)
+{
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		struct planned p;
+		const struct diags *d = &p.model.diags;
+		bool ok = make(&p, "tests/sched/gru.ra", "D=32 E=8", "");
+		if (ok) {
+			broken[i].change(&p);
+			ok = !sched_verify(&p.plan, &p.model.diags) && d->n == 1 && d->at[0].id == DIAG_INVALID_PLAN &&
+			     strstr(d->at[0].message, broken[i].why);
+			if (!ok)
+				print_diags(d);
+		}
+		tap_ok(ok, "caught: %s", broken[i].what);
+		free_model(&p.model);
+	}
+}
+
+int main(void)
+{
+	test_counts();
+	test_baselines();
+	test_fused();
+	test_bytes();
+	test_mappings();
+	test_table();
+	test_broken();
+	return tap_done();
+}
