@@ -339,6 +339,13 @@ static int body_of(const struct compilation *c, const struct image_step *step)
 	return -1;
 }
 
+/* Some constants are computed in one piece: nothing of that can be shared out. */
+static bool has_rows(const struct compilation *c, int body)
+{
+	const struct sub_body *b = &c->program.bodies.at[body];
+	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
+}
+
 /* What is there of a step's rows is known to the schedule, not to the loops. */
 static void describe_work(const struct compilation *c, struct image *image)
 {
@@ -350,7 +357,7 @@ static void describe_work(const struct compilation *c, struct image *image)
 			continue;
 		struct sched_work w = sched_work_of(&c->sched, &c->plan, body);
 		steps[i].rows = w.rows;
-		steps[i].operations = w.operations;
+		steps[i].operations = has_rows(c, body) ? w.operations : 0;
 	}
 	image->step = steps;
 }

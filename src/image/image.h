@@ -109,7 +109,7 @@ struct image_step {
 	int kernel;
 	enum image_domain domain;
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
-	int operations; /* of one row, estimated; 0 = unknown, and no range of the step is split */
+	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
 };
 
 /* --- code --- */

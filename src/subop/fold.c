@@ -35,6 +35,8 @@ struct folding {
 	struct sub_trace *trace; /* NULL = nobody asked */
 	bool everything;	 /* fold what is worth it; else what is dear */
 	bool *constant, *root;	 /* by value of `from` */
+	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
+	bool *rowless;		 /* by root: its body has no row */
 	bool *asked;		 /* mark_roots has seen it */
 	int *param;		 /* by value: the folded parameter that it is, -1 = none yet */
 	sub_ref *kept;		 /* by value: its copy in the bodies of rows */
@@ -230,8 +232,6 @@ struct at {
 		       it */
 };
 
-static const struct at nowhere = {-1, -1, false};
-
 static void rename_var(int *var, int n, struct at at)
 {
 	for (int i = 0; i < n; i++)
@@ -266,6 +266,56 @@ static bool keeps_row(const struct folding *f, const struct sub_value *v, int a,
 	       f->from->vars.at[arg->var[0]].extent == f->from->vars.at[at.lead].extent;
 }
 
+/* --- choices --- */
+
+/* A concatenation or padding chooses by an index what it reads; a reshape, or a map of two variables, mixes
+ * indices. Loops between constants are cut where the choice changes, and buffers are as long as their last
+ * vector reaches.  But rows go from begin to end of a step: whoever chooses by the row, in a vector, reads
+ * both sides wherever that is, and where a vector ends whose place the row decides is not known.  So what
+ * does so is a root, and its body has no row. */
+static bool is_choice(const struct folding *f, const struct sub_value *v, int map)
+{
+	return v->map[map].scale2 || (v->fills && sub_map_leaves(f->from, v, map));
+}
+
+static bool maps_from(const struct sub_map *m, int var)
+{
+	return m->var == var || (m->scale2 && m->var2 == var);
+}
+
+static bool chooses_by(const struct folding *f, const struct sub_value *v, int var)
+{
+	if (v->op == SUB_COND || v->op == SUB_RESHAPE)
+		return v->op == SUB_RESHAPE || v->var[v->axis] == var;
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
+		if (is_choice(f, v, i) && maps_from(&v->map[i], var))
+			return true;
+	return false;
+}
+
+static void mark_choices(struct folding *f)
+{
+	for (uint32_t i = 1; i < f->from->values.n; i++) {
+		const struct sub_value *v = &f->from->values.at[i];
+		f->chooses[i] = v->op == SUB_COND || v->op == SUB_RESHAPE;
+		for (int k = 0; v->op == SUB_ASSIGN && k < v->arg[0].vars; k++)
+			f->chooses[i] |= is_choice(f, v, k);
+		for (int a = 0; a < v->args; a++)
+			f->chooses[i] |= f->chooses[v->arg[a].value.i];
+	}
+}
+
+/* An index of the argument depends on the row. */
+static bool touches_row(const struct sub_value *v, int a, struct at at)
+{
+	bool touches = false;
+	for (int i = 0; at.lead >= 0 && i < v->arg[a].vars; i++)
+		touches |= v->op == SUB_ASSIGN ? maps_from(&v->map[i], at.lead) : v->arg[a].var[i] == at.lead;
+	return touches;
+}
+
+/* --- what a body needs --- */
+
 /* How an argument is had in a body at binding. */
 enum way {
 	AS_PARAM, /* it is one, or becomes one */
@@ -273,47 +323,57 @@ enum way {
 	INLINED	  /* computed where it stands, without a row: it is cheap */
 };
 
-static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
-		       struct at *next)
+static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at, struct at *next)
 {
 	sub_ref r = v->arg[a].value;
 	const struct sub_value *arg = value_of(f, r);
-	*next = nowhere;
+	bool row = keeps_row(f, v, a, at), alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars;
+	bool chooses = row ? chooses_by(f, arg, arg->var[0]) : touches_row(v, a, at) && f->chooses[r.i];
+	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
 	if (is_source(f, r) || f->root[r.i])
 		return AS_PARAM;
-	if (keeps_row(f, v, a, at))
-		*next = (struct at){arg->var[0], at.row, false};
-	else if (at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars)
-		*next = (struct at){-1, -1, true};
-	else
-		return is_dear(arg->op) && arg->vars <= TENSOR_MAX_RANK ? AS_PARAM : INLINED;
-	return IN_PLACE;
+	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (is_dear(arg->op) && !row && !alone)))
+		return AS_PARAM;
+	return row || alone ? IN_PLACE : INLINED;
 }
 
 /* The row of a root. */
-static struct at row_of(const struct folding *f, const struct sub_value *v)
+static struct at row_of(const struct folding *f, sub_ref r)
 {
+	const struct sub_value *v = value_of(f, r);
 	if (!v->vars)
 		return (struct at){-1, -1, true};
+	if (f->rowless[r.i] || chooses_by(f, v, v->var[0]))
+		return (struct at){-1, -1, false};
 	return (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
 }
 
-/* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.
- */
-static void scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
+/* A choice by the row that has too many dimensions for a parameter. */
+static bool must_choose(const struct folding *f, const struct sub_value *v, int a, struct at at)
+{
+	const struct sub_value *arg = value_of(f, v->arg[a].value);
+	return arg->vars > TENSOR_MAX_RANK && touches_row(v, a, at) && f->chooses[v->arg[a].value.i];
+}
+
+/* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.  False when
+ * the body cannot have a row. */
+static bool scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
 {
 	const struct sub_value *v = value_of(f, r);
+	bool ok = true;
 	for (int a = 0; a < v->args; a++) {
 		struct at next;
 		sub_ref arg = v->arg[a].value;
 		enum way way = way_of(f, v, a, at, &next);
-		if (way == AS_PARAM)
+		ok &= !must_choose(f, v, a, at);
+		if (way == AS_PARAM) {
 			f->root[arg.i] = !is_source(f, arg);
-		else if (!seen[way][arg.i]) {
+		} else if (!seen[way][arg.i]) {
 			seen[way][arg.i] = true;
-			scan(f, arg, next, seen);
+			ok &= scan(f, arg, next, seen);
 		}
 	}
+	return ok;
 }
 
 /* Users come after what they use. */
@@ -321,9 +381,16 @@ static void scan_roots(struct folding *f)
 {
 	size_t n = f->from->values.n;
 	bool *seen[] = {NULL, ARENA_ARRAY(f->to->arena, bool, n), ARENA_ARRAY(f->to->arena, bool, n)};
-	for (uint32_t i = n; i-- > 1;)
-		if (f->root[i])
-			scan(f, (sub_ref){i}, row_of(f, &f->from->values.at[i]), seen);
+	for (uint32_t i = n; i-- > 1;) {
+		sub_ref r = {i};
+		if (!f->root[i])
+			continue;
+		for (int way = IN_PLACE; way <= INLINED; way++)
+			memset(seen[way], 0, n * sizeof *seen[way]);
+		f->rowless[i] = !scan(f, r, row_of(f, r), seen);
+		if (f->rowless[i])
+			scan(f, r, row_of(f, r), seen);
+	}
 }
 
 static sub_ref copy_value(struct folding *, sub_ref, struct at);
@@ -392,8 +459,7 @@ static int declare_param(struct folding *f, sub_ref r)
 /* The body is there when all that it needs is: so it comes after the bodies of that. */
 static void add_body(struct folding *f, sub_ref r)
 {
-	const struct sub_value *v = value_of(f, r);
-	sub_ref value = copy_value(f, r, row_of(f, v));
+	sub_ref value = copy_value(f, r, row_of(f, r));
 	f->param[r.i] = declare_param(f, r);
 	struct sub_body b = {.name = f->to->params.at[f->param[r.i]].name, .domain = SUB_AT_BINDING};
 	vec_push(f->to->arena, &b.stores,
@@ -493,6 +559,8 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	f.constant = ARENA_ARRAY(a, bool, n);
 	f.root = ARENA_ARRAY(a, bool, n);
 	f.asked = ARENA_ARRAY(a, bool, n);
+	f.chooses = ARENA_ARRAY(a, bool, n);
+	f.rowless = ARENA_ARRAY(a, bool, n);
 	f.param = ARENA_ARRAY(a, int, n);
 	f.kept = ARENA_ARRAY(a, sub_ref, n);
 	f.copies[IN_PLACE] = ARENA_ARRAY(a, sub_ref, n);
@@ -503,6 +571,7 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 		f.constant[i] = is_constant(&f, &from->values.at[i]);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		mark_roots_of(&f, &from->bodies.at[b]);
+	mark_choices(&f);
 	scan_roots(&f);
 	share_roots(&f);
 	for (uint32_t i = 1; i < n; i++)

@@ -31,8 +31,9 @@ static bool exaggerate(struct test_run *r)
 	bool known = r->image.steps > 0;
 	for (int i = 0; i < r->image.steps; i++) {
 		step[i] = r->image.step[i];
-		known &= step[i].domain == IMAGE_DOMAIN_ONCE || (step[i].operations > 0 && step[i].rows > 0);
-		step[i].operations = INT_MAX;
+		bool whole = step[i].domain == IMAGE_DOMAIN_BINDING && !step[i].operations;
+		known &= whole || step[i].domain == IMAGE_DOMAIN_ONCE || (step[i].operations > 0 && step[i].rows > 0);
+		step[i].operations = whole ? 0 : INT_MAX;
 	}
 	r->image.step = step;
 	return known;
@@ -44,6 +45,10 @@ static void test_threads(struct setting *s, struct test_run *r, const char *name
 		struct rt_team team;
 		bool same = true;
 		rt_team_init(&team, &allocator_default, threads);
+		rt_binding_free(&r->binding);
+		r->bound = rt_bind(&r->binding, &allocator_default, &r->image,
+				   &(struct rt_source){read_weight, NULL}, &team, &r->diags);
+		same = r->bound;
 		for (int i = 0; same && i < RUNS; i++)
 			same = rt_session_run(&r->session, &r->binding, &team, &s->forest.minibatch,
 					      &r->diags) &&

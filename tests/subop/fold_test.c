@@ -104,6 +104,16 @@ static const struct {
      "\n"
      "fold1 at binding\n"
      "  %6[r0] = exp fold0[r0]\n"},
+    {"what is joined along the rows is computed in one piece",
+     HEAD " h = exp(concat(p, q)[1:D + 1]) * x + previous.h\n",
+     "fold0 at binding\n"
+     "  %3[k] = cond_k p[i], q[i]\n"
+     "  store fold0[k] = %3[k]\n"
+     "\n"
+     "fold1 at binding\n"
+     "  %5[r0] = assign fold0[r0+1]\n"
+     "  %6[r0] = exp %5[r0]\n"
+     "  store fold1[r0] = %6[r0]\n"},
     {"an expression of numbers alone stays", HEAD " h = x * dimension(D) * (2 + 1) + previous.h\n",
      "param q[3]\nstate"},
     {"and a sign", HEAD " h = x - p + previous.h\n", "param q[3]\nstate"},
