@@ -403,6 +403,17 @@ static void find_wanting(const struct grower *w, int *wanted_by)
 		}
 }
 
+/* Whether a reduction of another block would compute it element by element. */
+static bool loses_columns(const struct grower *w, int op)
+{
+	for (int e = 0; e < w->g.ops.at[op].outs; e++) {
+		const struct sched_edge *out = sched_edge_out(&w->g, op, e);
+		if (out->scalar && w->of[out->to].block != w->of[op].block)
+			return true;
+	}
+	return false;
+}
+
 /* Stores what crosses, and what was found to be stored.  What is not dear and light is computed on both sides. */
 static void store_crossing(struct grower *w)
 {
@@ -421,8 +432,9 @@ static void store_crossing(struct grower *w)
 		}
 		w->of[i].dear = dear;
 		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
+		bool light = !dear && cone[i] <= LIGHT && !loses_columns(w, i);
 		struct sched_fact *f = sched_fact(w->values, op->value);
-		f->stored = !op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && (dear || cone[i] > LIGHT)));
+		f->stored = !op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && !light));
 		f->kept = w->of[i].kept;
 		f->block = w->of[i].block;
 		w->of[i].stored = f->stored;
