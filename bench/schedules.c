@@ -1,8 +1,8 @@
 /* schedules MODEL.ra WEIGHTS VOCAB TREES [--threads N] [--repeats N] SCHEDULE...
  *
- * One model under several schedules, interleaved: for minibatches of 1, 10 and 64 trees the microseconds that a tree
- * takes, linearized and run, outputs at the root: the least and the median of the rounds, each over as many
- * minibatches as make 64 trees.  A SCHEDULE is a file, or text of directives with `;` between them. */
+ * One model under several schedules, interleaved: for minibatches of 1, 10 and 64 trees the microseconds that
+ * a tree takes, linearized and run, outputs at the root: the least and the median of the rounds, each over as
+ * many minibatches as make 64 trees.  A SCHEDULE is a file, or text of directives with `;` between them. */
 #include "espalier.h"
 
 #include <stdio.h>
@@ -72,7 +72,8 @@ static void prepare(struct side *s, esp_context *c, char **argv, const char *sch
 	esp_vocab *vocab;
 	esp_program *p;
 	esp_binding *b;
-	esp_program_options options = {.size = sizeof options, .at = ESP_AT_ROOT, .schedule = read_schedule(schedule)};
+	esp_program_options options = {
+	    .size = sizeof options, .at = ESP_AT_ROOT, .schedule = read_schedule(schedule)};
 	s->name = schedule;
 	must(esp_model_read(c, argv[1], &m, &error));
 	must(esp_weights_open(c, argv[2], &w, &error));
@@ -131,7 +132,8 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[at], "--repeats") == 0)
 			rounds = atoi(argv[at + 1]);
 	if (at >= argc || argc - at > MOST || rounds < 1 || rounds > MOST_ROUNDS)
-		give_up("usage: schedules MODEL.ra WEIGHTS VOCAB TREES [--threads N] [--repeats N] SCHEDULE...");
+		give_up(
+		    "usage: schedules MODEL.ra WEIGHTS VOCAB TREES [--threads N] [--repeats N] SCHEDULE...");
 	must(esp_context_create(&shared, &context, &error));
 	for (; at < argc; at++)
 		prepare(&side[n++], context, argv, argv[at]);

@@ -55,6 +55,7 @@ unit_tests = \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
+	%D%/models/layout_test \
 	%D%/models/operators_test \
 	%D%/models/random_test \
 	%D%/models/sizes_test \
@@ -74,8 +75,10 @@ unit_tests = \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
 	%D%/subop/move_test \
+	%D%/subop/optimize_test \
 	%D%/subop/random_lower_test \
 	%D%/subop/random_rewrite_test \
+	%D%/subop/rules_test \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
 	%D%/subop/subop_test
@@ -112,7 +115,8 @@ test_data = \
 	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
-	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra %D%/models/ternary.ra
+	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
+	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
@@ -141,7 +145,7 @@ endif
 noinst_HEADERS = \
 	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

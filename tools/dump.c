@@ -47,6 +47,12 @@ int command_dump(const struct options *options)
 	const char *stage = options->operand[0];
 	if (!is_stage(stage))
 		return EXIT_USAGE;
+	if (options->changed && strcmp(stage, "subop") != 0) {
+		complain("--changed is for dump subop: no other stage is made by rules");
+		return EXIT_USAGE;
+	}
+	if (options->changed)
+		stage = "derivation";
 	if (options->operands < 2 || (!options->weights && strcmp(stage, "ra") != 0)) {
 		complain("dump %s needs %s", stage, options->operands < 2 ? "MODEL.ra" : "--weights FILE");
 		return EXIT_USAGE;

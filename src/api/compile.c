@@ -286,6 +286,25 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
+/* Buffers are described as kernels have them; rows of states as the program has them. */
+static void describe_order(const struct sched_order *order, struct image_buffer *b)
+{
+	struct image_buffer was = *b;
+	for (int d = 0; d < order->rank; d++) {
+		b->shape[order->dim[d]] = was.shape[d];
+		b->stride[order->dim[d]] = was.stride[d];
+	}
+}
+
+static void describe_orders(const struct compilation *c, struct image *image)
+{
+	struct image_buffer *buffers = arena_copy(c->arena, image->buffer, image->buffers * sizeof *buffers);
+	for (int b = 0; b < image->buffers; b++)
+		if (buffers[b].kind == IMAGE_STATE)
+			describe_order(&c->sched.states.at[buffers[b].which].order, &buffers[b]);
+	image->buffer = buffers;
+}
+
 static void describe_states(const struct compilation *c, struct image *image)
 {
 	const struct sub_program *p = &c->written;
@@ -396,6 +415,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 	if (!(last && strcmp(last, "lower") == 0) && !run_passes(&c, last))
 		return false;
 	ilir_describe(&c.module, image);
+	describe_orders(&c, image);
 	describe_work(&c, image);
 	describe_interface(&c, sizes, image);
 	return make_code(&c, image);
@@ -403,7 +423,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 /* --- dumps --- */
 
-static const char *const before_passes[] = {"ra", "subop", "sched", "lower"};
+static const char *const before_passes[] = {"ra", "written", "derivation", "subop", "sched", "lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
 enum {
 	BEFORE = sizeof before_passes / sizeof *before_passes,
@@ -451,11 +471,17 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		  const int64_t *sizes, const struct compile_options *options, const char *stage,
 		  struct str *s)
 {
-	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
+	struct sub_trace trace = {.texts = strcmp(stage, "derivation") == 0};
+	struct compilation c = {
+	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = &trace};
 	if (strcmp(stage, "ra") == 0)
 		return ra_print(model, s), true;
 	if (!make_program(&c, sizes))
 		return false;
+	if (strcmp(stage, "written") == 0)
+		return sub_print(&c.written, s), true;
+	if (trace.texts)
+		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
 		return sub_print(&c.program, s), true;
 	if (!make_schedule(&c))

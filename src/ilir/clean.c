@@ -56,6 +56,8 @@ void ilir_clean(struct ilir_module *m, struct ilir_tiling *tiling)
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = note_store, .context = &u});
 	for (size_t b = 1; b < m->buffers.n; b++)
-		if (!u.buffer[b] && m->buffers.at[b].kind != ILIR_REGISTER)
+		if (!u.buffer[b] && m->buffers.at[b].kind != ILIR_REGISTER) {
 			m->buffers.at[b].kind = ILIR_UNUSED;
+			m->buffers.at[b].recipe = NULL;
+		}
 }

@@ -13,6 +13,15 @@ static void reach(const struct ilir_module *m, const struct ilir_access *a, void
 	}
 }
 
+/* What packed weights are laid out with reaches as far as they do. */
+static void fit_recipe(struct ilir_module *m, struct ilir_buffer_decl *b)
+{
+	struct image_recipe *r = arena_copy(m->arena, b->recipe, sizeof *r);
+	for (int d = 0; d < b->rank; d++)
+		r->dim[d].extent = b->dim[d].padded;
+	b->recipe = r;
+}
+
 void ilir_fit_buffers(struct ilir_module *m)
 {
 	for (size_t b = 1; b < m->buffers.n; b++)
@@ -20,4 +29,7 @@ void ilir_fit_buffers(struct ilir_module *m)
 			m->buffers.at[b].dim[d].padded = m->buffers.at[b].dim[d].extent;
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_accesses(m, m->kernels.at[k].body, reach, NULL);
+	for (size_t b = 1; b < m->buffers.n; b++)
+		if (m->buffers.at[b].recipe && m->buffers.at[b].recipe->dims == m->buffers.at[b].rank)
+			fit_recipe(m, &m->buffers.at[b]);
 }

@@ -46,17 +46,26 @@ static void scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stm
 	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
 }
 
+static struct ilir_stmt *scope_finish(struct lowering *, const struct scope *);
+
+static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop *loop)
+{
+	struct ilir_module *m = l->m;
+	struct ilir_stmt *block =
+	    ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL, scope_finish(l, loop->body));
+	if (loop->slots)
+		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1, ilir_dim_name(m, "slot"),
+				 ILIR_SERIAL, block);
+	return ilir_append(loop->prologue, block);
+}
+
 /* The finished block: a loop stands behind the statements that prepare its accumulators. */
 static struct ilir_stmt *scope_finish(struct lowering *l, const struct scope *s)
 {
 	struct ilir_stmt *first = NULL, **link = &first;
 	for (size_t i = 0; i < s->items.n; i++) {
 		const struct lower_loop *loop = s->items.at[i].loop;
-		*link = s->items.at[i].stmt;
-		if (loop) {
-			*link = ilir_append(loop->prologue, ilir_for(l->m, loop->var, loop->begin, loop->end, 1, loop->dim,
-								     ILIR_SERIAL, scope_finish(l, loop->body)));
-		}
+		*link = loop ? loop_finish(l, loop) : s->items.at[i].stmt;
 		while (*link)
 			link = &(*link)->next;
 	}
@@ -220,6 +229,11 @@ static void indices_under(const struct sub_value *v, const ilir_expr *index, con
 	}
 }
 
+void lower_indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, ilir_expr *out)
+{
+	indices_under(v, index, u, -1, (ilir_expr){0}, out);
+}
+
 static ilir_expr argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
 {
 	ilir_expr out[SUB_MAX_VARS];
@@ -370,7 +384,7 @@ static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir
 	}
 	if (row.i && n == 0) {
 		inside.index[0] = row;
-		return ilir_load(l->m, l->state[from->which], inside.index, from->vars);
+		return lower_load(l, l->state[from->which], inside.index, from->vars);
 	}
 	if (row.i)
 		inside.index[0] = apply_map(l, v, &v->map[0], index);
@@ -421,17 +435,42 @@ static bool same_columns(const struct lowering *l, ilir_expr e)
 	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
 }
 
-/* The update of an accumulator by one element: a sum of products is a chain of fused multiply-adds. */
-static ilir_expr accumulate(struct lowering *l, const struct sub_value *v, const ilir_expr *index, ilir_expr acc,
-			    ilir_expr *shared)
+/* What a loop reduces: one value, or several that are alike but for the child, slot after slot; or one whose operand is
+ * children that are joined. */
+struct sums {
+	const sub_ref *of;
+	int n, joined;
+};
+
+/* Both operands of the products at the element that a loop is at. */
+static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const struct sub_value *product,
+		     const ilir_expr *index, ilir_expr *x)
 {
-	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
+	int child_at = -1;
+	if (loop->slots) {
+		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
+		x[child_at] = child;
+		if (sums->n > 1)
+			x[!child_at] = lower_stacked_weight(l, sums->of, sums->n, index, slot);
+	}
+	for (int a = 0; a < 2; a++)
+		if (a != child_at && sums->n == 1)
+			x[a] = argument(l, product, index, a);
+}
+
+/* The update of an accumulator by one element: a sum of products is a chain of fused multiply-adds. */
+static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
+			    ilir_expr acc, ilir_expr *shared)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]), *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
 	enum sub_op combine = sub_row_of(v->op)->combine;
 	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
-		ilir_expr a = argument(l, product, index, 0), b = argument(l, product, index, 1);
-		*shared = same_columns(l, b) ? b : same_columns(l, a) ? a : *shared;
-		return ilir_ternary(l->m, ILIR_FMA, a, b, acc);
+		ilir_expr x[2];
+		operands(l, sums, loop, product, index, x);
+		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
+		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
 	ilir_expr x = value_at(l, v->arg[0].value, index);
 	return loops_of[combine](l->m, acc, x);
@@ -445,12 +484,13 @@ static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 	*end = ilir_load(l->m, l->child_begin, &next, 1);
 }
 
-static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v)
+/* Over a reduced variable, or over one of so many equal parts of it. */
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts, int slots)
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
 	bool edge = var->set == SUB_EDGE;
-	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent, .body = scope_new(l, s, !edge)};
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
 	loop->dim = ilir_dim_name(l->m, edge ? "edge" : var->name);
 	loop->begin = ilir_index(l->m, 0);
@@ -462,6 +502,11 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
 	}
 	define(l, false, loop->var.i, loop->body->depth, -1);
+	if (slots) {
+		loop->slots = slots;
+		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
+		define(l, false, loop->slot.i, loop->body->depth, -1);
+	}
 	return loop;
 }
 
@@ -483,17 +528,28 @@ static bool fits_in(const struct lowering *l, const struct scope *s, const struc
 	       last_place(l, start, s->depth) < loop->place;
 }
 
+/* The element of the reduced variable that a loop is at. */
+static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
+{
+	ilir_expr at = ilir_var_ref(l->m, loop->var);
+	if (!joined)
+		return at;
+	ilir_expr part = ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
+	return ilir_binary(l->m, ILIR_ADD, part, at);
+}
+
 /* Puts one reduction into a loop of scope `s`.  False when it does not fit in. */
-static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sub_value *v,
+static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
 		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
 	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
-	indices_under(v, index, &v->arg[0], v->reduced, ilir_var_ref(l->m, loop->var), out);
+	indices_under(v, index, &v->arg[0], v->reduced, element_of(l, loop, sums->joined), out);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = ilir_var_ref(l->m, loop->var);
-	ilir_expr value = accumulate(l, v, out, from, &shared);
+	ilir_expr value = accumulate(l, sums, loop, out, from, &shared);
 	l->scope = saved;
 	l->edge = edge;
 	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
@@ -506,9 +562,10 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 }
 
 /* A reduction that goes on from `start`; none = from its neutral element. */
-static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, ilir_expr start)
+static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir_expr *index, ilir_expr start)
 {
-	const struct sub_value *v = sub_at(l->p, r);
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
 	bool edge = l->p->vars.at[v->reduced].set == SUB_EDGE;
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
@@ -518,13 +575,13 @@ static ilir_expr reduced(struct lowering *l, sub_ref r, const ilir_expr *index, 
 		start = ilir_float(l->m, sub_row_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent &&
-		    reduce_in(l, s, other, v, index, acc, start, false))
+		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
+		    reduce_in(l, s, other, sums, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
-		loop = new_loop(l, s, v);
-		reduce_in(l, s, loop, v, index, acc, start, true);
+		loop = new_loop(l, s, v, parts, slots);
+		reduce_in(l, s, loop, sums, index, acc, start, true);
 		loop->place = s->items.n;
 		scope_add(l, s, NULL, loop);
 	}
@@ -563,11 +620,35 @@ static bool is_chain(const struct lowering *l, const struct term *t)
 	return sub_at(l->p, t->value)->op == SUB_SUM && sched_is_part(l->plan, l->body, t->value);
 }
 
+/* Takes the chain that begins at a term, as far as it goes on with the next child: how many terms, and their values.  A loop
+ * that is not unrolled evenly would not be one nest. */
+static int slot_run(struct lowering *l, const struct terms *terms, size_t first, bool *taken, sub_ref *of)
+{
+	const struct term *t = &terms->all.at[first];
+	const struct sub_value *v = sub_at(l->p, t->value);
+	bool even = l->p->vars.at[v->reduced].extent % l->tile->unroll == 0;
+	int n = 1;
+	of[0] = t->value;
+	taken[first] = true;
+	for (size_t i = first + 1; even && i < terms->all.n; i++) {
+		const struct term *next = &terms->all.at[i];
+		if (taken[i])
+			continue;
+		if (!is_chain(l, next) || !lower_next_slot(l, t->value, next->value, n) ||
+		    memcmp(t->index, next->index, v->vars * sizeof *t->index) != 0)
+			break;
+		of[n++] = next->value;
+		taken[i] = true;
+	}
+	return n;
+}
+
 /* One reduction goes on where the one before ended, the first from a parameter (a bias): one accumulator for all. */
 static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken)
 {
 	ilir_expr sum = {0};
 	size_t first = 0, n = terms->all.n;
+	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, n);
 	while (first < n && !is_chain(l, &terms->all.at[first]))
 		first++;
 	for (size_t i = 0; first < n && i < n && !sum.i; i++) {
@@ -577,10 +658,10 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	}
 	for (size_t i = first; i < n; i++) {
 		const struct term *t = &terms->all.at[i];
-		if (!is_chain(l, t))
+		if (taken[i] || !is_chain(l, t))
 			continue;
-		sum = reduced(l, t->value, t->index, sum);
-		taken[i] = true;
+		int run = slot_run(l, terms, i, taken, of);
+		sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index, sum);
 	}
 	return sum;
 }
@@ -624,7 +705,7 @@ static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *inde
 	ilir_expr at[SUB_MAX_VARS];
 	memcpy(at, index, n * sizeof *at);
 	at[0] = lower_state_row(l, state, index[0]);
-	return ilir_load(l->m, l->state[state], at, n);
+	return lower_load(l, l->state[state], at, n);
 }
 
 static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
@@ -633,7 +714,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_CONST:
 		return ilir_float(l->m, v->constant);
 	case SUB_PARAM:
-		return ilir_load(l->m, l->param[v->which], index, v->vars);
+		return lower_load(l, l->param[v->which], index, v->vars);
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default:
@@ -664,7 +745,7 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return reshaped(l, v, index);
 	default:
 		if (sub_class_of(v->op) == SUB_REDUCE)
-			return reduced(l, r, index, (ilir_expr){0});
+			return reduced(l, &(struct sums){&r, 1, lower_joined_slots(l, r)}, index, (ilir_expr){0});
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));
 	}
@@ -676,7 +757,7 @@ static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *ind
 	int first = lower_first_stored(l, r), n = sub_at(l->p, r)->vars - first;
 	if (s && s->to == SUB_TO_STATE)
 		return read_state(l, s->which, index, n);
-	return ilir_load(l->m, lower_storage(l, l->body, r), index + first, n);
+	return lower_load(l, lower_storage(l, l->body, r), index + first, n);
 }
 
 static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
@@ -718,12 +799,12 @@ static void store_target(struct lowering *l, sub_ref r)
 			index[n++] = l->space[v->vars - l->group->dims + d];
 		if (s->to == SUB_TO_STATE)
 			index[0] = lower_state_row(l, s->which, l->row);
-		scope_add(l, l->scope, ilir_store(l->m, lower_target(l, s), index, n, e), NULL);
+		scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
 		stored = true;
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)
-		scope_add(l, l->scope, ilir_store(l->m, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
 /* The innermost block of a group: everything for one element. */
@@ -753,7 +834,7 @@ static const char *var_name(const struct lowering *l, int var)
 }
 
 /* Variables of the nest, in the order of the group's space: row, edge, dimensions. */
-static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, ilir_var *var)
+static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, int along, ilir_var *var)
 {
 	for (int i = 0; i < v->vars; i++) {
 		bool row = i == 0 && l->group->rows;
@@ -766,7 +847,7 @@ static void open_space(struct lowering *l, const struct sub_value *v, bool row_l
 		if (row)
 			l->row = l->space[i];
 	}
-	l->column = l->group->dims ? var[v->vars - 1] : (ilir_var){0};
+	l->column = l->group->dims ? var[v->vars - l->group->dims + along] : (ilir_var){0};
 	l->edge = l->group->edges ? l->space[1] : (ilir_expr){0};
 }
 
@@ -808,7 +889,7 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
-	open_space(l, v, rows_here, var);
+	open_space(l, v, rows_here, l->tile->along, var);
 	struct ilir_stmt *block = lower_element(l);
 	if (g->edges)
 		block = edge_loop(l, var[1], block);

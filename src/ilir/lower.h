@@ -12,6 +12,8 @@ struct lower_loop {
 	int dim;
 	int64_t extent; /* -1: over the edges of a node */
 	int place;      /* in the scope around */
+	int slots;      /* it runs once for each of so many children; 0 = once */
+	ilir_var slot;
 	ilir_expr shared; /* the operand that all products in it have in common */
 	struct ilir_stmt *prologue;
 	struct scope *body;
@@ -42,6 +44,13 @@ struct stored {
 	ilir_buffer buffer;
 };
 
+/* Weights that are read as one, a slot each. */
+struct stack {
+	const int *param;
+	int n;
+	ilir_buffer buffer;
+};
+
 struct lowering {
 	struct ilir_module *m;
 	struct ilir_tiling *tiling;
@@ -53,6 +62,8 @@ struct lowering {
 	const char **child_name;
 	ilir_buffer child_begin, child_list, root, place, batch_begin;
 	VEC(struct stored) storage;
+	VEC(struct stack) stacks;
+	VEC(const struct sched_order *) orders; /* by buffer: of the last of its dimensions; NULL = as the program has them */
 	/* the group at hand */
 	int body;
 	const struct sched_group *group;
@@ -86,6 +97,34 @@ ilir_expr lower_state_row(struct lowering *, int state, ilir_expr node);
 ilir_expr lower_mapped_row(struct lowering *, int state, const struct sub_map *, ilir_expr at);
 /* The state or output that a body stores a value to; NULL = none. */
 const struct sub_store *lower_result(const struct lowering *, int body, sub_ref);
+
+/* --- products with one child after the other (lower_slots.c) --- */
+
+/* Whether `first` is a sum of products of a weight and a child's state that is laid out by parent, and `other` the same
+ * with another weight and the child so many slots further on. */
+bool lower_next_slot(const struct lowering *, sub_ref first, sub_ref other, int distance);
+/* Of how many such children, joined, a value is a sum of products; 0 = it is none. */
+int lower_joined_slots(const struct lowering *, sub_ref);
+/* The weight of n such sums at the slot that an index names; `index` is that of the products. */
+ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot);
+/* Element k of the child in that slot, counted from the first one of the sum; puts which operand it is. */
+ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k);
+
+/* --- indices (lower.c) --- */
+
+/* The indices of a use, from the names of its variables. */
+void lower_indices_under(const struct sub_value *, const ilir_expr *index, const struct sub_use *, ilir_expr *out);
+
+/* --- the order of dimensions (lower_state.c) --- */
+
+/* The dimensions of a buffer that is about to be made stand in this order from now on; `dim` are those that it orders. */
+void lower_order_dims(const struct sched_order *, struct ilir_dim *dim);
+/* How a table is laid out whose rows have this order. */
+const struct image_recipe *lower_table_recipe(struct lowering *, int param, const struct sched_order *);
+void lower_note_order(struct lowering *, ilir_buffer, const struct sched_order *);
+/* An access by indices in the program's order. */
+ilir_expr lower_load(struct lowering *, ilir_buffer, const ilir_expr *index, int n);
+struct ilir_stmt *lower_store(struct lowering *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
 
 /* The first of a value's variables that is an index where it is stored. */
 int lower_first_stored(const struct lowering *, sub_ref);

@@ -29,6 +29,28 @@ static ilir_buffer tensor_buffer(struct lowering *l, int kind, int which, const 
 	return ilir_new_buffer(l->m, b);
 }
 
+static ilir_buffer param_buffer(struct lowering *l, int param)
+{
+	const struct sched_order *order = &l->sched->tables.at[param];
+	ilir_buffer b = tensor_buffer(l, IMAGE_WEIGHT, param, &l->p->params.at[param], NULL, IMAGE_ONE);
+	if (!sched_is_row_major(order)) {
+		ilir_buffer_at(l->m, b)->recipe = lower_table_recipe(l, param, order);
+		lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+		lower_note_order(l, b, order);
+	}
+	return b;
+}
+
+static ilir_buffer state_buffer(struct lowering *l, int state)
+{
+	const struct sched_order *order = &l->sched->states.at[state].order;
+	ilir_buffer b =
+	    tensor_buffer(l, IMAGE_STATE, state, &l->p->states.at[state], lower_state_rows(l, state), IMAGE_NODES);
+	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+	lower_note_order(l, b, order);
+	return b;
+}
+
 static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, int which, const char *dim,
 				enum image_size rows, int64_t extra)
 {
@@ -73,9 +95,9 @@ static void declare(struct lowering *l)
 	l->child = ARENA_ARRAY(a, ilir_buffer, slots);
 	l->child_name = ARENA_ARRAY(a, const char *, slots);
 	for (size_t i = 0; i < p->params.n; i++)
-		l->param[i] = tensor_buffer(l, IMAGE_WEIGHT, i, &p->params.at[i], NULL, IMAGE_ONE);
+		l->param[i] = param_buffer(l, i);
 	for (size_t i = 0; i < p->states.n; i++)
-		l->state[i] = tensor_buffer(l, IMAGE_STATE, i, &p->states.at[i], lower_state_rows(l, i), IMAGE_NODES);
+		l->state[i] = state_buffer(l, i);
 	for (size_t i = 0; i < p->outputs.n; i++) {
 		bool root = p->outputs.at[i].at_root;
 		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
@@ -94,9 +116,7 @@ int lower_first_stored(const struct lowering *l, sub_ref r)
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	struct str name = str_in(l->m->arena);
-	str_printf(&name, "%s.v%u", l->p->bodies.at[body].name, r.i);
-	struct ilir_buffer_decl b = {.name = name.text, .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
+	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
 		b.dim[b.rank++] =
@@ -108,7 +128,12 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 			: (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
 					    var->extent};
 	}
-	return ilir_new_buffer(l->m, b);
+	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
+	if (order)
+		lower_order_dims(order, &b.dim[b.rank - order->rank]);
+	ilir_buffer made = ilir_new_buffer(l->m, b);
+	lower_note_order(l, made, order);
+	return made;
 }
 
 ilir_buffer lower_target(const struct lowering *l, const struct sub_store *s)

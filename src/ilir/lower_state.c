@@ -1,4 +1,5 @@
-/* Which row of a state's buffer an access means: the state's layout says. */
+/* Where in a buffer an access means: which row of a state, its layout says; which element of a row, the order
+ * of dimensions. */
 #include "ilir/lower.h"
 
 static bool by_parent(const struct lowering *l, int state)
@@ -32,10 +33,68 @@ ilir_expr lower_mapped_row(struct lowering *l, int state, const struct sub_map *
 		return (ilir_expr){0};
 	switch (map->function) {
 	case SUB_CHILD:
-		return ilir_binary(l->m, ILIR_ADD, lower_named(l, "row", first_child(l, at)), ilir_index(l->m, map->which));
+		return ilir_binary(l->m, ILIR_ADD, lower_named(l, "row", first_child(l, at)),
+				   ilir_index(l->m, map->which));
 	case SUB_EDGE_CHILD:
 		return at;
 	default:
 		return (ilir_expr){0};
 	}
+}
+
+/* --- the order of dimensions --- */
+
+void lower_order_dims(const struct sched_order *order, struct ilir_dim *dim)
+{
+	struct ilir_dim was[SUB_MAX_VARS];
+	memcpy(was, dim, order->rank * sizeof *dim);
+	for (int d = 0; d < order->rank; d++)
+		dim[d] = was[order->dim[d]];
+}
+
+void lower_note_order(struct lowering *l, ilir_buffer b, const struct sched_order *order)
+{
+	while (l->orders.n <= b.i)
+		vec_push(l->m->arena, &l->orders, NULL);
+	l->orders.at[b.i] = order;
+}
+
+const struct image_recipe *lower_table_recipe(struct lowering *l, int param, const struct sched_order *order)
+{
+	const struct sub_tensor *t = &l->p->params.at[param];
+	struct image_recipe *r = ARENA_NEW(l->m->arena, struct image_recipe);
+	struct image_pack_source *source = ARENA_NEW(l->m->arena, struct image_pack_source);
+	source->param = param;
+	for (int d = 0; d < t->rank; d++) {
+		int axis = d ? 1 + order->dim[d - 1] : 0;
+		r->dim[r->dims++] = (struct image_pack_dim){axis, t->shape[axis], 1};
+		source->end[d] = t->shape[d];
+	}
+	r->sources = 1;
+	r->source = source;
+	return r;
+}
+
+/* The indices in front of those that are ordered are of rows. */
+static void arrange(const struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
+{
+	const struct sched_order *order = b.i < l->orders.n ? l->orders.at[b.i] : NULL;
+	memcpy(out, index, n * sizeof *out);
+	for (int d = 0; order && d < order->rank; d++)
+		out[n - order->rank + d] = index[n - order->rank + order->dim[d]];
+}
+
+ilir_expr lower_load(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n)
+{
+	ilir_expr at[SUB_MAX_VARS];
+	arrange(l, b, index, n, at);
+	return ilir_load(l->m, b, at, n);
+}
+
+struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n,
+			      ilir_expr value)
+{
+	ilir_expr at[SUB_MAX_VARS];
+	arrange(l, b, index, n, at);
+	return ilir_store(l->m, b, at, n, value);
 }

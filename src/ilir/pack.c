@@ -80,6 +80,13 @@ static bool take_axis_apart(struct ilir_module *m, ilir_expr e, const struct aro
 	return ilir_constant(m, e, &a->begin) && a->lanes && a->columns && a->blocks;
 }
 
+/* Several weights of one shape, the first dimension telling which. */
+static bool is_stack(const struct ilir_buffer_decl *b)
+{
+	const struct image_recipe *r = b->recipe;
+	return r && r->dims == b->rank && r->dim[0].axis == IMAGE_PACK_SOURCE && r->dim[0].stride == 1;
+}
+
 static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
 {
 	const struct ilir_node *n = ilir_at(m, e);
@@ -87,7 +94,7 @@ static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *
 	if (n->op != ILIR_LOAD || n->args < 2 || n->args > ILIR_PACKED_RANK)
 		return false;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
-	if (b->kind != IMAGE_WEIGHT || b->recipe)
+	if (b->kind != IMAGE_WEIGHT || (b->recipe && !is_stack(b)))
 		return false;
 	a->weight = n->buffer;
 	int rank = n->args;
@@ -119,7 +126,7 @@ static bool rows_are_loops(const struct ilir_module *m, const struct access *a, 
 static bool alike(const struct ilir_module *m, const struct access *a, const struct access *b)
 {
 	const struct ilir_buffer_decl *x = ilir_buffer_at(m, a->weight), *y = ilir_buffer_at(m, b->weight);
-	if (a->axis != b->axis || a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes || a->columns != b->columns)
+	if (is_stack(x) != is_stack(y) || a->axis != b->axis || a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes || a->columns != b->columns)
 		return false;
 	for (int i = 0; i < a->others; i++)
 		if (a->other[i].i != b->other[i].i)
@@ -132,13 +139,15 @@ static bool alike(const struct ilir_module *m, const struct access *a, const str
 
 /* --- recipes and buffers --- */
 
-static struct image_pack_source source_of(const struct ilir_module *m, const struct access *a)
+static struct image_pack_source source_of(const struct ilir_module *m, const struct access *a, int slot)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->weight);
 	struct image_pack_source s = {.param = b->which};
-	for (int d = 0; d < b->rank; d++)
+	if (is_stack(b))
+		s = b->recipe->source[slot];
+	for (int d = 0; !is_stack(b) && d < b->rank; d++)
 		s.end[d] = b->dim[d].extent;
-	s.begin[a->axis] = a->begin;
+	s.begin[a->axis - is_stack(b)] = a->begin;
 	return s;
 }
 
@@ -148,15 +157,25 @@ static void add_dim(struct image_recipe *r, struct ilir_buffer_decl *b, int name
 	b->dim[b->rank++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
 }
 
+/* The last dimension that changes the source. */
+static int gates_of(const struct image_recipe *r)
+{
+	int gates = 1;
+	for (int d = 0; d < r->dims; d++)
+		gates = r->dim[d].axis == IMAGE_PACK_SOURCE ? r->dim[d].extent : gates;
+	return gates;
+}
+
 static bool same_walk(const struct image_recipe *a, const struct image_recipe *b)
 {
 	if (a->dims != b->dims)
 		return false;
 	for (int d = 0; d < a->dims; d++)
-		if (a->dim[d].axis != b->dim[d].axis || a->dim[d].stride != b->dim[d].stride ||
-		    (a->dim[d].axis != IMAGE_PACK_SOURCE && a->dim[d].extent != b->dim[d].extent))
+		if (a->dim[d].axis != b->dim[d].axis ||
+		    (a->dim[d].axis != IMAGE_PACK_SOURCE &&
+		     (a->dim[d].extent != b->dim[d].extent || a->dim[d].stride != b->dim[d].stride)))
 			return false;
-	return true;
+	return a->sources / gates_of(a) == b->sources / gates_of(b);
 }
 
 static bool same_source(const struct image_pack_source *a, const struct image_pack_source *b)
@@ -164,25 +183,42 @@ static bool same_source(const struct image_pack_source *a, const struct image_pa
 	return a->param == b->param && memcmp(a->begin, b->begin, sizeof a->begin) == 0;
 }
 
+/* The gate of a buffer in which all slots of a single access are; -1 = none. */
+static int find_gate(const struct image_recipe *r, const struct image_recipe *single)
+{
+	int gates = gates_of(r);
+	for (int gate = 0; gate < gates; gate++) {
+		int slot = 0;
+		while (slot < single->sources && same_source(&r->source[slot * gates + gate], &single->source[slot]))
+			slot++;
+		if (slot == single->sources)
+			return gate;
+	}
+	return -1;
+}
+
 /* A buffer that holds these weights side by side. */
 static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct access *a, int n)
 {
 	const struct ilir_buffer_decl *weight = ilir_buffer_at(m, a->weight);
 	struct image_recipe *r = ARENA_NEW(m->arena, struct image_recipe);
-	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n);
+	bool stack = is_stack(weight);
+	int slots = stack ? (int)weight->dim[0].extent : 1;
+	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n * slots);
 	struct ilir_buffer_decl b = {.name = "pack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = weight->which, .recipe = r};
 	int name = weight->dim[a->axis].name;
-	add_dim(r, &b, ilir_dim_name(m, "block"), a->axis, a->blocks, a->lanes * a->columns);
+	int axis = a->axis - stack;
+	add_dim(r, &b, ilir_dim_name(m, "block"), axis, a->blocks, a->lanes * a->columns);
 	for (int d = 0; d < weight->rank; d++)
 		if (d != a->axis)
-			add_dim(r, &b, weight->dim[d].name, d, weight->dim[d].extent, 1);
+			add_dim(r, &b, weight->dim[d].name, d - stack, weight->dim[d].extent, d < stack ? n : 1);
 	add_dim(r, &b, ilir_dim_name(m, "gate"), IMAGE_PACK_SOURCE, n, 1);
 	if (a->columns > 1)
-		add_dim(r, &b, ilir_dim_name(m, "column"), a->axis, a->columns, a->lanes);
-	add_dim(r, &b, name, a->axis, a->lanes, 1);
-	for (int s = 0; s < n; s++)
-		sources[s] = source_of(m, &a[s]);
-	r->sources = n;
+		add_dim(r, &b, ilir_dim_name(m, "column"), axis, a->columns, a->lanes);
+	add_dim(r, &b, name, axis, a->lanes, 1);
+	for (int s = 0; s < slots * n; s++)
+		sources[s] = source_of(m, &a[s % n], s / n);
+	r->sources = slots * n;
 	r->source = sources;
 	return b;
 }
@@ -194,9 +230,9 @@ static bool find_packed(const struct pack *p, const struct access *a, ilir_buffe
 	for (size_t i = 0; i < p->packed.n; i++) {
 		const struct image_recipe *r = ilir_buffer_at(p->m, p->packed.at[i])->recipe;
 		*b = p->packed.at[i];
-		for (*source = 0; same_walk(r, wanted) && *source < r->sources; ++*source)
-			if (same_source(&r->source[*source], wanted->source))
-				return true;
+		*source = same_walk(r, wanted) ? find_gate(r, wanted) : -1;
+		if (*source >= 0)
+			return true;
 	}
 	return false;
 }

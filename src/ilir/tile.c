@@ -70,9 +70,10 @@ static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check 
 }
 
 /* Also where conditions around say that it never happens: it is written down all the same. */
-static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, struct check *c)
+static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, bool store,
+			 struct check *c)
 {
-	bool packable = ilir_buffer_at(m, b)->kind == IMAGE_WEIGHT && indices <= ILIR_PACKED_RANK;
+	bool packable = !store && ilir_buffer_at(m, b)->kind == IMAGE_WEIGHT && indices <= ILIR_PACKED_RANK;
 	int uses = 0, last = 0;
 	for (int d = 0; d < indices; d++) {
 		bool used = ilir_uses_var(m, index[d], c->var);
@@ -106,7 +107,7 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 	else if (s->kind == ILIR_LET)
 		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
 	else if (s->kind == ILIR_STORE)
-		check_access(m, s->store.buffer, s->store.index, s->store.indices, c);
+		check_access(m, s->store.buffer, s->store.index, s->store.indices, true, c);
 }
 
 /* Vectors have both sides of a choice computed; what an index chooses may be out of bounds on the other side. */
@@ -121,7 +122,7 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 	struct check *c = context;
 	const struct ilir_node *n = ilir_at(m, e);
 	if (n->op == ILIR_LOAD && n->args)
-		check_access(m, n->buffer, &m->args.at[n->arg], n->args, c);
+		check_access(m, n->buffer, &m->args.at[n->arg], n->args, false, c);
 	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ)
 		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype == ILIR_F32;
 	if (n->op == ILIR_SELECT)

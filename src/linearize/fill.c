@@ -27,14 +27,15 @@ static void fill_list(struct lin_order *o, const struct lin_forest *f)
 	int32_t edges = 0;
 	memset(o->child_begin, 0, (o->leaves + (size_t)1) * sizeof *o->child_begin);
 	for (int32_t n = o->leaves; n < o->nodes; n++) {
-		int32_t old = o->order[n];
-		for (int32_t i = f->child_begin[old]; i < f->child_begin[old + 1]; i++)
-			o->child_list[edges++] = o->number[f->children[i]];
+		int32_t old = o->order[n], first = edges;
+		edges += f->child_begin[old + 1] - f->child_begin[old];
+		for (int32_t e = first; o->child_list && e < edges; e++)
+			o->child_list[e] = o->number[f->children[f->child_begin[old] + e - first]];
 		o->child_begin[n + 1] = edges;
 	}
 }
 
-/* No node has two parents, so that every rank is taken once. */
+/* No node has two parents, so that every rank is taken once.  Those without one mostly are the last. */
 static void fill_places(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t rank = 0;
@@ -44,15 +45,15 @@ static void fill_places(struct lin_order *o, const struct lin_forest *f)
 		for (int32_t i = begin[0]; i < begin[1]; i++)
 			o->place[o->number[f->children[i]]] = rank++;
 	}
-	for (int32_t n = 0; n < o->nodes; n++)
-		if (o->place[n] < 0)
-			o->place[n] = rank++;
+	for (int32_t n = o->nodes, last = o->nodes; last > rank;)
+		if (o->place[--n] < 0)
+			o->place[n] = --last;
 }
 
 void lin_fill(struct lin_order *o, const struct lin_forest *f)
 {
 	fill_roots(o, f);
-	if (o->child_list)
+	if (o->child_begin)
 		fill_list(o, f);
 	if (o->slots)
 		fill_slots(o, f);

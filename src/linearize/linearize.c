@@ -80,16 +80,16 @@ static void carve(struct lin_order *o, const struct piece *p, size_t n)
 static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
-	size_t nodes = o->nodes, bytes;
+	size_t nodes = o->nodes, slots = fixed && !rules.unlinked ? rules.children : 0, bytes;
 	struct piece pieces[] = {
 	    {&o->order, nodes, 1},
 	    {&o->number, nodes + 2, 1},
 	    {&o->height, nodes + 2, 1},
 	    {&o->batch_begin, nodes + 2, 1},
 	    {&o->root, o->inputs, 1},
-	    {&o->child, nodes, fixed ? rules.children : 0},
+	    {&o->child, nodes, slots},
 	    {&o->child_begin, nodes + 1, list},
-	    {&o->child_list, o->edges, list},
+	    {&o->child_list, o->edges, list && !rules.unlinked},
 	    {&o->place, nodes, rules.places && !rules.shared},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
@@ -97,7 +97,7 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
 				"no memory for the index arrays of %zu nodes", nodes);
 	carve(o, pieces, PIECES);
-	o->slots = fixed ? rules.children : 0;
+	o->slots = slots;
 	o->stride = aligned(nodes * sizeof(int32_t)) / sizeof(int32_t);
 	return true;
 }

@@ -34,6 +34,7 @@ struct lin_rules {
 	bool shared;  /* a node may have several parents */
 	bool edges;   /* child_begin and child_list are wanted for a fixed number of children, too */
 	bool places;  /* `place` is wanted; not when nodes are shared */
+	bool unlinked; /* neither lin_child nor child_list is wanted */
 };
 
 /* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
@@ -45,12 +46,12 @@ struct lin_order {
 	int32_t *number;      /* nodes: the number of an id */
 	int32_t *batch_begin; /* batches + 1 */
 	int32_t *root;	      /* inputs */
-	/* with a fixed number of children, else NULL */
+	/* with a fixed number of children, unless nobody wants them, else NULL */
 	int32_t slots;
 	int32_t *child; /* slot after slot, see lin_child */
 	/* with any number of children, or when they are wanted, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
-	int32_t *child_list;  /* edges */
+	int32_t *child_list;  /* edges; NULL when nobody wants it */
 	/* when wanted, else NULL: the rank of a node among the children of all nodes, in the order of their edges; then come
 	 * the nodes that are nobody's child, by number */
 	int32_t *place; /* nodes */

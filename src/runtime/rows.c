@@ -1,5 +1,5 @@
-/* Rows as the caller knows them, row-major without gaps, and as kernels keep them: padded, perhaps with their dimensions
- * in another order. */
+/* Rows as the caller knows them, row-major without gaps, and as kernels keep them: padded, perhaps with their
+ * dimensions in another order. */
 #include "runtime/internal.h"
 
 #include <string.h>

@@ -166,6 +166,7 @@ static struct lin_rules rules_of(const struct image *image)
 	    .shared = image->shared_children,
 	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
 	    .places = has_buffer(image, IMAGE_PLACE),
+	    .unlinked = !has_buffer(image, IMAGE_CHILD) && !has_buffer(image, IMAGE_CHILD_LIST),
 	};
 	for (int i = 0; i < image->states; i++)
 		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;

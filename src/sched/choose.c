@@ -49,9 +49,9 @@ static double loop_cost(const struct sched *s, const struct sched_loop *loop, in
 }
 
 /* Cycles for one node, all loops and one vector of the columns that are there. */
-static double cost(const struct sched *s, const struct sched_group *group, int m, int v)
+static double cost(const struct sched *s, const struct sched_group *group, int along, int m, int v)
 {
-	int64_t columns = group->extent[group->dims - 1], block = (int64_t)s->lanes * v;
+	int64_t columns = group->extent[along], block = (int64_t)s->lanes * v;
 	double padded = (columns + block - 1) / block * block / (double)columns, cycles = 0;
 	for (size_t i = 0; i < group->loops.n; i++)
 		cycles += loop_cost(s, &group->loops.at[i], m, v);
@@ -67,14 +67,14 @@ static void set_sizes(struct sched_tile *tile, int nodes)
 	tile->nodes[tile->sizes++] = 1;
 }
 
-static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g)
+static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g, int along)
 {
-	struct sched_tile tile = {.columns = 1, .unroll = 1};
+	struct sched_tile tile = {.columns = 1, .unroll = 1, .along = along};
 	double best = INFINITY;
 	int nodes = 1;
 	for (int m = 1; g->gates && g->dims && m <= (g->rows ? SCHED_MAX_NODES : 1); m++)
 		for (int v = 1; v <= 4; v++) {
-			double c = cost(s, g, m, v);
+			double c = cost(s, g, along, m, v);
 			if (c > best * 0.999)
 				continue;
 			best = c;
@@ -95,6 +95,9 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	/* the rest holds operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++)
-		vec_push(a, &s->tiles, choose_tile(s, &plan->groups.at[g]));
+		vec_push(a, &s->tiles, (struct sched_tile){0});
+	sched_choose_order(s, plan);
+	for (size_t g = 0; g < plan->groups.n; g++)
+		s->tiles.at[g] = choose_tile(s, &plan->groups.at[g], s->tiles.at[g].along);
 	sched_choose_layout(s, plan);
 }

@@ -97,11 +97,25 @@ enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SC
 struct sched_tile {
 	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
 	int columns, unroll;
+	int along; /* the dimension of the group that columns, and so vectors, are along */
 };
 
-/* Where a state is kept. */
+/* The dimensions of what is stored, as they stand in memory, the last one innermost: dim[0..rank-1] is a permutation. */
+struct sched_order {
+	int rank, dim[SUB_MAX_VARS];
+};
+
+/* How a state is kept: the order of its rows, and that of the dimensions of a row. */
 struct sched_state {
 	enum image_layout layout;
+	struct sched_order order;
+};
+
+/* The same of an intermediate of two dimensions or more. */
+struct sched_intermediate {
+	int body;
+	sub_ref value;
+	struct sched_order order;
 };
 
 struct sched {
@@ -111,16 +125,35 @@ struct sched {
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
 	VEC(struct sched_state) states; /* by state */
+	VEC(struct sched_intermediate) intermediates;
+	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
 };
 
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* What a row of a body costs, in multiplications and additions; estimated. */
 double sched_operations(const struct sub_program *, const struct sub_body *);
-/* The part of it that chooses the layout of states (layout.c). */
+/* Parts of it: the order of dimensions (order.c), which tiles follow, and the rows of states (layout.c), which follow the
+ * tiles. */
+void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
+struct sched_order sched_row_major(int rank);
+bool sched_is_row_major(const struct sched_order *);
+/* The name of a stored value. */
+const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
+/* NULL = it has less than two dimensions. */
+const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
 /* Why states cannot be laid out by parent; NULL = they can. */
 const char *sched_not_by_parent(const struct sched_plan *);
+/* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
+struct sched_child_product {
+	int child_at; /* which operand */
+	int state;
+	int slot, slots; /* the first, and how many */
+};
+bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child_product *);
+/* Whether `first` is one with a weight, and `other` the same with another weight and the child so many slots further on. */
+bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
 /* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;

@@ -33,12 +33,15 @@ static const char *const layout_words[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_P
 
 /* --- printing --- */
 
-static void print_tile(const struct sched_tile *t, const char *group, struct str *s)
+static void print_tile(const struct sched_tile *t, const struct sched_group *group, struct str *s)
 {
-	str_printf(s, "%s %s nodes", directives[SCHED_TILE].spelling, group);
+	str_printf(s, "%s %s nodes", directives[SCHED_TILE].spelling, group->name);
 	for (int i = 0; i < t->sizes; i++)
 		str_printf(s, " %d", t->nodes[i]);
-	str_printf(s, " columns %d unroll %d\n", t->columns, t->unroll);
+	str_printf(s, " columns %d unroll %d", t->columns, t->unroll);
+	if (group->dims > 1)
+		str_printf(s, " along %d", t->along);
+	str_puts(s, "\n");
 }
 
 static void print_group(const struct sched_group *g, struct str *s)
@@ -52,6 +55,28 @@ static void print_group(const struct sched_group *g, struct str *s)
 	if (g->gates > 1)
 		str_printf(s, ", %d side by side", g->gates);
 	str_puts(s, "\n");
+}
+
+static void print_layout(const char *name, const char *rows, const struct sched_order *order, struct str *s)
+{
+	str_printf(s, "%s %s%s%s", directives[SCHED_LAYOUT].spelling, name, rows ? " " : "", rows ? rows : "");
+	for (int d = 0; order->rank > 1 && d < order->rank; d++)
+		str_printf(s, " %d", order->dim[d]);
+	str_puts(s, "\n");
+}
+
+static void print_layouts(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	const struct sub_program *p = plan->p;
+	for (size_t i = 0; i < p->states.n; i++)
+		print_layout(p->states.at[i].name, layout_words[sc->states.at[i].layout], &sc->states.at[i].order, s);
+	for (size_t i = 0; i < p->params.n; i++)
+		if (sc->tables.at[i].rank > 1)
+			print_layout(p->params.at[i].name, NULL, &sc->tables.at[i], s);
+	for (size_t i = 0; i < sc->intermediates.n; i++) {
+		const struct sched_intermediate *v = &sc->intermediates.at[i];
+		print_layout(sched_value_name(plan, v->body, v->value), NULL, &v->order, s);
+	}
 }
 
 static void print_fusion(const struct sched_fusion *f, struct str *s)
@@ -83,13 +108,11 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	else
 		str_printf(s, "%s off\n", directives[SCHED_VECTORIZE].spelling);
 	str_printf(s, "%s %d\n", directives[SCHED_ACCUMULATORS].spelling, sc->accumulators);
-	for (size_t i = 0; i < plan->p->states.n; i++)
-		str_printf(s, "%s %s %s\n", directives[SCHED_LAYOUT].spelling, plan->p->states.at[i].name,
-			   layout_words[sc->states.at[i].layout]);
+	print_layouts(sc, plan, s);
 	print_counts(plan, s);
 	for (size_t g = 0; g < plan->groups.n; g++) {
 		print_group(&plan->groups.at[g], s);
-		print_tile(&sc->tiles.at[g], plan->groups.at[g].name, s);
+		print_tile(&sc->tiles.at[g], &plan->groups.at[g], s);
 	}
 }
 
@@ -186,6 +209,7 @@ static const struct {
 } tile_words[] = {
     {"columns", offsetof(struct sched_tile, columns), SCHED_MAX_COLUMNS},
     {"unroll", offsetof(struct sched_tile, unroll), SCHED_MAX_UNROLL},
+    {"along", offsetof(struct sched_tile, along), 0},
 };
 enum { TILE_WORDS = sizeof tile_words / sizeof *tile_words };
 
@@ -213,15 +237,16 @@ static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 	return true;
 }
 
-static bool read_number(struct line *l, int *word, struct sched_tile *t)
+static bool read_number(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
-		return refuse(l, *word, "wants nodes, columns or unroll here");
-	int n = number(l, *word + 1, 1, tile_words[which].most);
+		return refuse(l, *word, "wants nodes, columns, unroll or along here");
+	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
+	int n = along ? number(l, *word + 1, 0, dims ? dims - 1 : 0) : number(l, *word + 1, 1, tile_words[which].most);
 	*word += 2;
 	*(int *)((char *)t + tile_words[which].offset) = n;
-	return n > 0;
+	return n >= 0;
 }
 
 static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -235,28 +260,72 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 	for (int word = 2; word < l->words;) {
 		bool nodes = is(l, word, "nodes");
 		word += nodes;
-		if (nodes ? !read_sizes(l, &word, &t) : !read_number(l, &word, &t))
+		if (nodes ? !read_sizes(l, &word, &t) : !read_number(l, &word, &t, plan->groups.at[g].dims))
 			return false;
 	}
 	s->tiles.at[g] = t;
 	return true;
 }
 
+/* What a layout names: the order of its dimensions, and the state that it is, if it is one. */
+static struct sched_order *find_order(const struct line *l, struct sched *s, const struct sched_plan *plan,
+				      struct sched_state **state)
+{
+	const struct sub_program *p = plan->p;
+	*state = NULL;
+	for (size_t i = 0; i < p->states.n; i++)
+		if (is(l, 1, p->states.at[i].name))
+			return *state = &s->states.at[i], &s->states.at[i].order;
+	for (size_t i = 0; i < p->params.n; i++)
+		if (s->tables.at[i].rank && is(l, 1, p->params.at[i].name))
+			return &s->tables.at[i];
+	for (size_t i = 0; i < s->intermediates.n; i++)
+		if (is(l, 1, sched_value_name(plan, s->intermediates.at[i].body, s->intermediates.at[i].value)))
+			return &s->intermediates.at[i].order;
+	return NULL;
+}
+
+/* The rest of the line: each of the dimensions once. */
+static bool read_order(struct line *l, int word, struct sched_order *order)
+{
+	struct sched_order read = {.rank = order->rank};
+	unsigned seen = 0;
+	if (l->words - word != order->rank)
+		return refuse(l, word, "wants each dimension once, counted from 0, and has more or less");
+	for (int d = 0; d < order->rank; d++) {
+		read.dim[d] = number(l, word + d, 0, order->rank - 1);
+		if (read.dim[d] < 0)
+			return false;
+		if (seen >> read.dim[d] & 1)
+			return refuse(l, word + d, "names a dimension twice");
+		seen |= 1u << read.dim[d];
+	}
+	*order = read;
+	return true;
+}
+
+static bool read_rows(struct line *l, struct sched_state *state, const struct sched_plan *plan)
+{
+	bool parent = is(l, 2, layout_words[IMAGE_BY_PARENT]);
+	const char *problem = parent ? sched_not_by_parent(plan) : NULL;
+	if (!parent && !is(l, 2, layout_words[IMAGE_BY_NODE]))
+		return refuse(l, 2, "rows of a state are by node or by parent");
+	if (problem)
+		return refuse(l, 2, problem);
+	state->layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
+	return true;
+}
+
 static bool read_layout(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
-	size_t i = 0;
-	const char *problem = sched_not_by_parent(plan);
-	while (i < plan->p->states.n && !is(l, 1, plan->p->states.at[i].name))
-		i++;
-	if (i == plan->p->states.n)
-		return refuse(l, 1, "the program has no state of this name");
-	bool parent = is(l, 2, layout_words[IMAGE_BY_PARENT]);
-	if (l->words != 3 || (!parent && !is(l, 2, layout_words[IMAGE_BY_NODE])))
-		return refuse(l, 2, "wrong argument");
-	if (parent && problem)
-		return refuse(l, 2, problem);
-	s->states.at[i].layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
-	return true;
+	struct sched_state *state;
+	struct sched_order *order = find_order(l, s, plan, &state);
+	int word = 2 + (state != NULL);
+	if (!order)
+		return refuse(l, 1, "the program keeps nothing of this name whose layout can be chosen");
+	if (state && !read_rows(l, state, plan))
+		return false;
+	return (state && l->words == word) || read_order(l, word, order);
 }
 
 /* The place of a word in a table, or the table's size. */

@@ -15,6 +15,8 @@ const struct sub_row *sub_row_of(enum sub_op op)
 	return &rows[op];
 }
 
+const int sub_op_count = SUB_OPS;
+
 enum sub_class sub_class_of(enum sub_op op)
 {
 	return rows[op].class;

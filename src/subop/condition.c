@@ -1,5 +1,5 @@
-/* The predicates that conditions are made of.  Those about values are proved from ranges (range.c); those about maps
- * and variables are looked up in the match. */
+/* The predicates that conditions are made of.  Those about values are proved from ranges (range.c); those
+ * about maps and variables are looked up in the match. */
 #include "subop/rewrite.h"
 
 #include <float.h>
@@ -49,7 +49,10 @@ static bool nonnegative(struct sub_match *m, const struct sub_term *const *arg)
 static bool normal(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_range *r = &fact(m, arg[0])->range;
-	double least = r->low > 0 ? r->low : r->high < 0 ? -r->high : 0, most = fmax(fabs(r->low), fabs(r->high));
+	double least = r->low > 0    ? r->low
+		       : r->high < 0 ? -r->high
+				     : 0,
+	       most = fmax(fabs(r->low), fabs(r->high));
 	return !r->nan && least >= FLT_MIN && most <= 1 / FLT_MIN;
 }
 
@@ -119,7 +122,8 @@ static bool same_extent(const struct sub_match *m, int a, int b)
 	return x->set == y->set && x->extent == y->extent;
 }
 
-/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside lacks. */
+/* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside
+ * lacks. */
 static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
@@ -170,7 +174,7 @@ static bool inside(struct sub_match *m, const struct sub_term *const *arg)
 /* What the matched operator makes of fills alone.  A sum begins with +0. */
 static double of_fills(const struct sub_match *m, double fill)
 {
-	for (int class = 0; class < 3; class++)
+	for (int class = 0; class < 3; class ++)
 		if (m->op_bound[class] && class + SUB_UNARY != SUB_REDUCE)
 			return sub_compute(m->op[class], (float)fill, (float)fill);
 		else if (m->op_bound[class] && m->op[class] != SUB_MAX)
@@ -178,8 +182,8 @@ static double of_fills(const struct sub_match *m, double fill)
 	return fill;
 }
 
-/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none lacks a dimension
- * that A leaves along.  Only for rules all of whose values are inside of A. */
+/* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none
+ * lacks a dimension that A leaves along.  Only for rules all of whose values are inside of A. */
 static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
@@ -195,8 +199,8 @@ static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 	return true;
 }
 
-/* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing to the
- * reduction. */
+/* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing
+ * to the reduction. */
 static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]);
@@ -213,11 +217,13 @@ static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
-	bool same = op == SUB_MAX && !sub_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
+	bool same =
+	    op == SUB_MAX && !sub_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
 	return !sub_fills(m, a) || same || a->fill == sub_row_of(op)->neutral;
 }
 
-/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills are one. */
+/* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills
+ * are one. */
 static bool nests(struct sub_match *m, const struct sub_term *const *arg)
 {
 	const struct sub_move *a = move(m, arg[0]), *b = move(m, arg[1]);
@@ -280,11 +286,28 @@ static const struct {
 	const char *name;
 	predicate *holds;
 } predicates[] = {
-    {"constant", constant},   {"number", number}, {"finite", is_finite},	  {"positive", positive},
-    {"nonnegative", nonnegative}, {"normal", normal}, {"moderate", moderate}, {"above", above},
-    {"same", same}, {"smaller", smaller},	      {"plain", plain},	  {"lacks", lacks},	  {"countable", ranges_over_dimension},
-    {"renames", renames},     {"whole", whole},	  {"unused", unused},	  {"within", within},
-    {"looks_up", looks_up}, {"inside", inside}, {"keeps", keeps_fill}, {"onto", onto}, {"nests", nests},
+    {"constant", constant},
+    {"number", number},
+    {"finite", is_finite},
+    {"positive", positive},
+    {"nonnegative", nonnegative},
+    {"normal", normal},
+    {"moderate", moderate},
+    {"above", above},
+    {"same", same},
+    {"smaller", smaller},
+    {"plain", plain},
+    {"lacks", lacks},
+    {"countable", ranges_over_dimension},
+    {"renames", renames},
+    {"whole", whole},
+    {"unused", unused},
+    {"within", within},
+    {"looks_up", looks_up},
+    {"inside", inside},
+    {"keeps", keeps_fill},
+    {"onto", onto},
+    {"nests", nests},
 };
 
 int sub_find_predicate(const char *name, size_t length)

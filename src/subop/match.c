@@ -1,12 +1,13 @@
 /* Matching a pattern at a value.
  *
- * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives its
- * dimensions other names than the argument has, and so on down, and variables that are born inside (what a reduction
- * reduces, the sides of a cond, all that is inside of an assign) get names that have no meaning yet.  So the parts that a
- * pattern binds can be put together anew in any way.
+ * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives
+ * its dimensions other names than the argument has, and so on down, and variables that are born inside (what
+ * a reduction reduces, the sides of a cond, all that is inside of an assign) get names that have no meaning
+ * yet.  So the parts that a pattern binds can be put together anew in any way.
  *
- * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an assign that
- * leads to other nodes therefore has the name of the nodes around, and must not leave the assign (sub_make sees to it). */
+ * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an
+ * assign that leads to other nodes therefore has the name of the nodes around, and must not leave the assign
+ * (sub_make sees to it). */
 #include "subop/rewrite.h"
 
 static bool in_scope(const struct sub_match *m, int var)
@@ -45,8 +46,8 @@ int sub_fresh(struct sub_match *m, int like)
 
 /* --- names of parts --- */
 
-/* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the argument's
- * use alone, and is named `as`. */
+/* The use of an argument, from the names of the value to those it is used under; `own` is a variable of the
+ * argument's use alone, and is named `as`. */
 static struct sub_use argument(const struct sub_value *v, const struct sub_use *u, int a, int own, int as)
 {
 	struct sub_use arg = v->arg[a];
@@ -105,10 +106,10 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 	return map;
 }
 
-/* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one for a plain
- * dimension that the first use lacks.  It does not lack one of which it takes other elements. */
-static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map, int like,
-			   const struct sub_use *so_far)
+/* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one
+ * for a plain dimension that the first use lacks.  It does not lack one of which it takes other elements. */
+static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map,
+			   int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
 		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
@@ -133,8 +134,8 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 }
 
 /* Names what an assign moves; false when it is not the move that this name stands for already. */
-static bool bind_move(struct sub_match *m, struct sub_move *move, const struct sub_value *v, const struct sub_use *u,
-		      struct sub_use *inside)
+static bool bind_move(struct sub_match *m, struct sub_move *move, const struct sub_value *v,
+		      const struct sub_use *u, struct sub_use *inside)
 {
 	bool first = !move->bound, fills = v->fills;
 	if (!first && (move->fills != fills || (fills && memcmp(&move->fill, &v->fill, sizeof v->fill) != 0)))
@@ -174,8 +175,8 @@ static int first_argument(struct sub_match *m)
 	return m->swapped >> m->choices++ & 1;
 }
 
-/* Which of two zeros smax gives depends on the order of its arguments; so what `binary` stands for is built in the order in
- * which it was met, everywhere. */
+/* Which of two zeros smax gives depends on the order of its arguments; so what `binary` stands for is built
+ * in the order in which it was met, everywhere. */
 static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
 {
 	if (!m->turn_bound)
@@ -184,21 +185,25 @@ static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
 	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
 }
 
-static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
+static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+			 const struct sub_use *u)
 {
 	int first = first_argument(m);
 	if (t->kind == SUB_TERM_CLASS && !same_turn(m, v->op, first))
 		return false;
-	return match(m, t->arg[0], argument(v, u, first, -1, -1)) && match(m, t->arg[1], argument(v, u, !first, -1, -1));
+	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
+	       match(m, t->arg[1], argument(v, u, !first, -1, -1));
 }
 
-static bool match_reduce(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
+static bool match_reduce(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+			 const struct sub_use *u)
 {
 	int k = bind_reduced(m, t->index, v->reduced);
 	return k >= 0 && match(m, t->arg[0], argument(v, u, 0, v->reduced, k));
 }
 
-static bool match_cond(struct sub_match *m, const struct sub_term *t, const struct sub_value *v, const struct sub_use *u)
+static bool match_cond(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+		       const struct sub_use *u)
 {
 	if (!bind_axis(m, t->index, v, u))
 		return false;
@@ -253,7 +258,8 @@ static bool match_move(struct sub_match *m, const struct sub_term *t, const stru
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	struct sub_use inside;
-	return v->op == SUB_ASSIGN && bind_move(m, &m->move[t->name], v, u, &inside) && match(m, t->arg[0], inside);
+	return v->op == SUB_ASSIGN && bind_move(m, &m->move[t->name], v, u, &inside) &&
+	       match(m, t->arg[0], inside);
 }
 
 static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use u)
@@ -273,8 +279,8 @@ static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use 
 	}
 }
 
-/* The next way to order arguments after one that failed: the last choice that was made and can still be changed.  False
- * after the last way. */
+/* The next way to order arguments after one that failed: the last choice that was made and can still be
+ * changed.  False after the last way. */
 static bool next_order(struct sub_match *m)
 {
 	for (int c = m->choices; c-- > 0;) {

@@ -1,8 +1,8 @@
 /* The measure of the body at hand, kept up to date as values come to live and die.
  *
- * A value lives while a store or a live value wants it; so a value that others share does not die with one of its users,
- * and a replacement that finds its parts there already costs nothing.  An argument that was replaced counts as its
- * replacement: users are rebuilt when the sweep comes to them. */
+ * A value lives while a store or a live value wants it; so a value that others share does not die with one of
+ * its users, and a replacement that finds its parts there already costs nothing.  An argument that was
+ * replaced counts as its replacement: users are rebuilt when the sweep comes to them. */
 #include "subop/rewrite.h"
 
 struct sub_note *sub_note_of(struct rewriter *w, sub_ref r)

@@ -1,4 +1,5 @@
-/* Geometry: replacements made of moves, which are how assigns map the variables around to those of what they move. */
+/* Geometry: replacements made of moves, which are how assigns map the variables around to those of what they
+ * move. */
 #include "subop/rewrite.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -42,11 +43,11 @@ static void sort_vars(const struct sub_match *m, int *var, int n)
 /* The value under other names, when that is all that the maps do. */
 static bool only_renames(const struct sub_value *v, const struct sub_use *u, struct sub_use *out)
 {
-	*out = (struct sub_use){.value = u->value, .vars = u->vars};
+	*out = (struct sub_use){.value = u->value};
 	for (int i = 0; i < u->vars; i++) {
 		if (!sub_is_identity(&v->map[i]) || sub_use_has(out, v->map[i].var))
 			return false;
-		out->var[i] = v->map[i].var;
+		out->var[out->vars++] = v->map[i].var;
 	}
 	return true;
 }
@@ -126,7 +127,8 @@ static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t 
 {
 	int var[] = {index->var, index->scale2 ? index->var2 : -1};
 	int64_t by[] = {index->scale, index->scale2}, offset;
-	if (__builtin_mul_overflow(scale, index->offset, &offset) || __builtin_add_overflow(out->offset, offset, &out->offset))
+	if (__builtin_mul_overflow(scale, index->offset, &offset) ||
+	    __builtin_add_overflow(out->offset, offset, &out->offset))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		int64_t step;
@@ -147,8 +149,8 @@ static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t 
 	return true;
 }
 
-/* The map that applies `second` where A leads; false when no map does. */
-static bool chain(const struct sub_move *a, const struct sub_map *second, struct sub_map *out)
+/* The map that applies `second` where A leads; false when no map does: a function of the structure never reads a fill. */
+static bool chain(const struct sub_move *a, const struct sub_map *second, bool leaves, struct sub_map *out)
 {
 	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
@@ -160,12 +162,13 @@ static bool chain(const struct sub_move *a, const struct sub_map *second, struct
 	}
 	if (first->function != SUB_AFFINE) {
 		*out = *first;
-		return sub_is_identity(second);
+		return sub_is_identity(second) && !leaves;
 	}
 	*out = (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = second->offset};
 	const struct sub_map *other = second->scale2 ? map_of(a, second->var2) : NULL;
 	return add_index(out, first, second->scale) &&
-	       (!second->scale2 || (other && other->function == SUB_AFFINE && add_index(out, other, second->scale2)));
+	       (!second->scale2 ||
+		(other && other->function == SUB_AFFINE && add_index(out, other, second->scale2)));
 }
 
 /* compose(A, B, x) is A(B(x)). */
@@ -176,7 +179,7 @@ struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
 	const struct sub_move *fills = sub_fills(m, b) ? b : a;
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n || !chain(a, &b->map[i], &v.map[i]))
+		if (i >= b->n || !chain(a, &b->map[i], sub_leaves(m->w->p, &b->map[i], b->inner[i]), &v.map[i]))
 			return none;
 	return x.value.i ? moved_by(m, v, x) : none;
 }
@@ -195,8 +198,8 @@ struct sub_use sub_under(struct sub_match *m, const struct sub_term *call)
 	return x;
 }
 
-/* through(A, b): b, which stands beside A(...), as the inside of A sees it: A moves it to what it is.  Impossible where
- * it has a variable that A maps by anything but an identity. */
+/* through(A, b): b, which stands beside A(...), as the inside of A sees it: A moves it to what it is.
+ * Impossible where it has a variable that A maps by anything but an identity. */
 struct sub_use sub_through(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_move *a = &m->move[call->arg[0]->name];
@@ -219,7 +222,8 @@ struct sub_use sub_through(struct sub_match *m, const struct sub_term *call)
 	return b;
 }
 
-/* side(A, j, a, b): what A takes of the concatenation of a and b along j, when it takes of one of them alone. */
+/* side(A, j, a, b): what A takes of the concatenation of a and b along j, when it takes of one of them alone.
+ */
 struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
 {
 	struct sub_move a = m->move[call->arg[0]->name];
@@ -243,7 +247,8 @@ struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
 	return none;
 }
 
-/* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first ends. */
+/* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first
+ * ends. */
 struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
@@ -257,8 +262,8 @@ struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
 		v.map[i] = *f;
 		if (f->var == j->side[0] && !f->scale2) {
 			int64_t extent = m->w->p->vars.at[f->var].extent;
-			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] || g->scale2 ||
-			    f->scale != g->scale || g->offset != f->offset + f->scale * extent)
+			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] ||
+			    g->scale2 || f->scale != g->scale || g->offset != f->offset + f->scale * extent)
 				return none;
 			v.map[i].var = j->var;
 		} else if (!sub_same_map(f, g)) {
@@ -281,7 +286,8 @@ struct sub_use sub_join_moved(struct sub_match *m, const struct sub_term *call)
 				sides[s] = a->inner[i];
 	if (axis < 0 || sides[0] < 0 || sides[1] < 0 || a->n == SUB_MAX_VARS)
 		return none;
-	struct sub_use joined = sub_concatenate(m, axis, sides, sub_build(m, call->arg[2]), sub_build(m, call->arg[3]));
+	struct sub_use joined =
+	    sub_concatenate(m, axis, sides, sub_build(m, call->arg[2]), sub_build(m, call->arg[3]));
 	struct sub_move out = *a;
 	out.inner[out.n] = axis;
 	out.map[out.n++] = identity(j->var);
@@ -311,21 +317,24 @@ struct sub_use sub_second(struct sub_match *m, const struct sub_term *call)
 	return part(m, call, 1);
 }
 
-/* regroup(j, i, a, b, c): the concatenation along j of a and, along a new axis, b and c; i is where a and b were joined. */
+/* regroup(j, i, a, b, c): the concatenation along j of a and, along a new axis, b and c; i is where a and b
+ * were joined. */
 struct sub_use sub_regroup(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_bound_index *j = &m->index[call->arg[0]->name], *i = &m->index[call->arg[1]->name];
 	const struct sub_program *p = m->w->p;
 	int last[2] = {i->side[1], j->side[1]};
-	int axis = sub_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent), all[2] = {i->side[0], axis};
+	int axis = sub_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
+	    all[2] = {i->side[0], axis};
 	if (axis < 0)
 		return none;
-	struct sub_use rest = sub_concatenate(m, axis, last, sub_build(m, call->arg[3]), sub_build(m, call->arg[4]));
+	struct sub_use rest =
+	    sub_concatenate(m, axis, last, sub_build(m, call->arg[3]), sub_build(m, call->arg[4]));
 	return sub_concatenate(m, j->var, all, sub_build(m, call->arg[2]), rest);
 }
 
-/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the concatenation of x and
- * y, when that lives already. */
+/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
+ * concatenation of x and y, when that lives already. */
 struct sub_use sub_concatenated(struct sub_match *m, const struct sub_term *call)
 {
 	int k[2] = {sub_index_of(m, call->arg[0]), sub_index_of(m, call->arg[1])};
@@ -335,10 +344,12 @@ struct sub_use sub_concatenated(struct sub_match *m, const struct sub_term *call
 	int axis = sub_fresh_extent(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
 	if (axis < 0)
 		return none;
-	struct sub_use xy = sub_concatenate(m, axis, k, sub_build(m, call->arg[2]), sub_build(m, call->arg[4]));
+	struct sub_use xy =
+	    sub_concatenate(m, axis, k, sub_build(m, call->arg[2]), sub_build(m, call->arg[4]));
 	if (!xy.value.i || !sub_note_of(m->w, xy.value)->uses)
 		return none;
-	struct sub_use ab = sub_concatenate(m, axis, k, sub_build(m, call->arg[3]), sub_build(m, call->arg[5]));
+	struct sub_use ab =
+	    sub_concatenate(m, axis, k, sub_build(m, call->arg[3]), sub_build(m, call->arg[5]));
 	struct sub_use product = sub_make(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
 	return sub_make(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
 }

@@ -1,25 +1,25 @@
 /* The rewrite engine.
  *
- * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the value, and
- * at what replaced it, until none applies; no application is taken back later.  What is new in a replacement is settled
- * in the same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
- * others want may come to have one user.
+ * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
+ * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
+ * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing,
+ * since a value that several others want may come to have one user.
  *
- * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is not lower
- * then, they are given back.  So each application lowers the measure of the body, which is bounded from below, and
- * rebuilding a value on replaced arguments never raises it: rewriting ends. */
+ * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
+ * not lower then, they are given back.  So each application lowers the measure of the body, which is bounded
+ * from below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
 #include "subop/rewrite.h"
 
-/* The rules that may apply at each operator, in the order of the table. */
+/* The rules that may apply at one operator, in the order of the table. */
 struct rules {
-	VEC(const struct sub_parsed *) at[SUB_OPS];
+	VEC(const struct sub_parsed *) all;
 };
 
 enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
 
 struct optimizer {
 	struct rewriter w;
-	struct rules rules;
+	struct rules *rules; /* by operator */
 	const struct sub_program *from;
 	struct sub_program *to;
 	VEC(uint32_t) stack;
@@ -29,7 +29,8 @@ struct optimizer {
 
 static bool admits(enum sub_math math, enum sub_exactness exactness)
 {
-	return exactness == SUB_BITS || math == SUB_FAST || (math == SUB_REASSOCIATE && exactness == SUB_ROUNDING);
+	return exactness == SUB_BITS || math == SUB_FAST ||
+	       (math == SUB_REASSOCIATE && exactness == SUB_ROUNDING);
 }
 
 static bool may_root(const struct sub_term *t, enum sub_op op)
@@ -42,27 +43,33 @@ static bool may_root(const struct sub_term *t, enum sub_op op)
 static void prepare_rules(struct optimizer *o)
 {
 	const struct sub_options *options = o->w.options;
+	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
 	for (int i = 0; i < sub_rule_count; i++) {
 		const struct sub_rule *rule = &sub_rules[i];
 		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
 			continue;
 		const struct sub_parsed *parsed = sub_parse_rule(o->w.arena, rule, NULL);
-		for (int op = 0; parsed && op < SUB_OPS; op++)
+		for (int op = 0; parsed && op < sub_op_count; op++)
 			if (may_root(parsed->pattern, op))
-				vec_push(o->w.arena, &o->rules.at[op], parsed);
+				vec_push(o->w.arena, &o->rules[op].all, parsed);
 	}
 }
 
 /* --- one application --- */
 
-static bool is_seen(enum sub_op op)
+static bool is_counted(enum sub_op op)
 {
-	return op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_SUM || op == SUB_PARAM;
+	return op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_SUM;
 }
 
-/* Whether additions go on to see what they saw.  The lowering contracts a product that one addition or sum wants, and
- * chains the terms of nested additions, a parameter first; so where arithmetic is exact nothing of these kinds that an
- * addition wants may change its users, or come from another kind. */
+static bool is_seen(enum sub_op op)
+{
+	return is_counted(op) || op == SUB_PARAM;
+}
+
+/* Whether additions go on to see what they saw.  The lowering contracts a product that one addition or sum
+ * wants, and chains the terms of nested additions, a parameter first; so where arithmetic is exact nothing of
+ * these kinds that an addition wants may change its users, or come from another kind. */
 static bool additions_keep(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	enum sub_op old = sub_at(w->p, from)->op, new = sub_at(w->p, to)->op;
@@ -71,7 +78,7 @@ static bool additions_keep(struct rewriter *w, sub_ref from, sub_ref to)
 	for (size_t i = 0; i < w->touched.n; i++) {
 		const struct sub_touched *t = &w->touched.at[i];
 		const struct sub_note *n = &w->notes.at[t->value];
-		if (t->uses && n->uses && n->summed && is_seen(sub_at(w->p, (sub_ref){t->value})->op))
+		if (t->uses && n->uses && n->summed && is_counted(sub_at(w->p, (sub_ref){t->value})->op))
 			return false;
 	}
 	return true;
@@ -123,8 +130,8 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 
 enum { WALK = 1000 }; /* values to look at before an answer is not worth more */
 
-/* Whether a value needs another one, for all that is known after a walk of bounded length.  A replacement may only when
- * something that it is made of had been replaced before, by what now is to be replaced. */
+/* Whether a value needs another one, for all that is known after a walk of bounded length.  A replacement may
+ * only when something that it is made of had been replaced before, by what now is to be replaced. */
 static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 {
 	if (r.i == other.i || !w->met_replaced)
@@ -152,7 +159,8 @@ static bool wants_texts(const struct rewriter *w)
 }
 
 /* What was replaced must be described before it is: its parts may come to stand for others. */
-static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to, double cost, const char *before)
+static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to, double cost,
+		   const char *before)
 {
 	struct sub_change c = {rule->rule->name, w->body, before, NULL, cost - w->measure.cost};
 	w->applications++;
@@ -191,9 +199,9 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 
 static bool apply_any(struct optimizer *o, sub_ref at)
 {
-	enum sub_op op = sub_at(o->w.p, at)->op;
-	for (size_t i = 0; i < o->rules.at[op].n; i++)
-		if (apply(&o->w, o->rules.at[op].at[i], at))
+	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
+	for (size_t i = 0; i < rules->all.n; i++)
+		if (apply(&o->w, rules->all.at[i], at))
 			return true;
 	return false;
 }
@@ -231,7 +239,8 @@ static bool push_unsettled(struct optimizer *o, sub_ref r)
 	return false;
 }
 
-/* Whether anything that a pattern at this value can see was touched since rules were tried here.  Its arguments know. */
+/* Whether anything that a pattern at this value can see was touched since rules were tried here.  Its
+ * arguments know. */
 static bool is_news(struct rewriter *w, sub_ref r)
 {
 	struct sub_note *n = &w->notes.at[r.i];
@@ -249,8 +258,8 @@ static bool is_news(struct rewriter *w, sub_ref r)
 	return news;
 }
 
-/* Settles a value and all that it needs; with rules tried where there is news, or everywhere.  By a stack of its own:
- * chains of operators are as long as they like. */
+/* Settles a value and all that it needs; with rules tried where there is news, or everywhere.  By a stack of
+ * its own: chains of operators are as long as they like. */
 static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
 {
 	struct rewriter *w = &o->w;
@@ -297,7 +306,8 @@ static int same_var(struct sub_program *to, const struct sub_program *from, int 
 }
 
 /* A value of one program with its variables named by another, and its arguments not yet. */
-static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from, const struct sub_value *v)
+static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from,
+				      const struct sub_value *v)
 {
 	struct sub_value out = *v;
 	for (int i = 0; i < v->vars; i++)
@@ -368,8 +378,8 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 	return map[root.i];
 }
 
-/* Sweeps.  What comes to life somewhere may be what a rule elsewhere waits for, to share it; so when nothing is news any
- * more rules are tried everywhere again, but not without end: that is worth little. */
+/* Sweeps.  What comes to life somewhere may be what a rule elsewhere waits for, to share it; so when nothing
+ * is news any more rules are tried everywhere again, but not without end: that is worth little. */
 static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 {
 	bool changed = true, everywhere = true;
@@ -414,7 +424,8 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 
 /* --- programs --- */
 
-static struct sub_tensor copy_tensor(struct sub_program *to, const struct sub_program *from, const struct sub_tensor *t)
+static struct sub_tensor copy_tensor(struct sub_program *to, const struct sub_program *from,
+				     const struct sub_tensor *t)
 {
 	struct sub_tensor out = *t;
 	for (int d = 0; d < t->rank; d++)
@@ -448,7 +459,8 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 {
 	struct sub_program work;
 	struct optimizer o = {.from = from, .to = to};
-	o.w = (struct rewriter){.clock = 1, .p = &work, .arena = to->arena, .options = options, .trace = trace, .barred = barred};
+	o.w = (struct rewriter){
+	    .clock = 1, .p = &work, .arena = to->arena, .options = options, .trace = trace, .barred = barred};
 	sub_init(&work, to->arena, from->name);
 	copy_declarations(&work, from);
 	copy_declarations(to, from);
@@ -458,8 +470,8 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 	*effort = (struct sub_effort){o.w.attempts, o.w.applications, o.w.sweep};
 }
 
-struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
-			       struct sub_trace *trace)
+struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from,
+			       const struct sub_options *options, struct sub_trace *trace)
 {
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
 	struct sub_effort effort;
@@ -476,14 +488,16 @@ struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program 
 
 /* --- one application for itself --- */
 
-enum sub_outcome sub_apply_rule(struct sub_program *p, sub_ref at, const struct sub_parsed *rule, enum sub_math math, int ignore,
-				sub_ref *to, int *failed)
+enum sub_outcome sub_apply_rule(struct sub_program *p, sub_ref at, const struct sub_parsed *rule,
+				enum sub_math math, int ignore, sub_ref *to, int *failed)
 {
 	struct sub_options options = {.math = math, .table_bytes = INT64_MAX};
 	struct rewriter w = {.p = p, .arena = p->arena, .options = &options, .root = at.i};
 	struct sub_match m;
 	bool matched = false, held = false;
 	sub_note_of(&w, at);
+	for (size_t i = 1; i < w.notes.n; i++)
+		w.notes.at[i].uses = 1;
 	for (bool found = sub_match_at(&m, &w, rule, at); found; found = sub_match_next(&m, false)) {
 		int refuted = sub_refuted(&m, ignore);
 		matched = true;

@@ -82,9 +82,8 @@ static void print_use(const struct sub_program *p, const struct sub_use *u, stru
 		print_vars(p, u->var, u->vars, s);
 }
 
-void sub_print_moved(const struct sub_program *p, const struct sub_value *v, sub_ref from, struct str *s)
+void sub_print_maps(const struct sub_program *p, const struct sub_value *v, struct str *s)
 {
-	sub_print_name(p, from, s);
 	for (int i = 0; i < v->arg[0].vars; i++) {
 		str_puts(s, i ? "," : "[");
 		print_map(p, &v->map[i], s);
@@ -105,7 +104,7 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 	for (int a = 0; a < v->args; a++) {
 		str_puts(s, a ? ", " : " ");
 		if (v->op == SUB_ASSIGN)
-			sub_print_moved(p, v, v->arg[0].value, s);
+			sub_print_name(p, v->arg[0].value, s), sub_print_maps(p, v, s);
 		else
 			print_use(p, &v->arg[a], s);
 	}

@@ -1,6 +1,7 @@
-/* Facts about values, from those of their arguments: whether they depend on weights alone, what range their elements
- * are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus infinite is NaN.
- * Weights are taken to be finite unless arithmetic is to be exact; of inputs and states nothing is known. */
+/* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
+ * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
+ * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs and states
+ * nothing is known. */
 #include "subop/rewrite.h"
 
 #include <float.h>
@@ -81,7 +82,8 @@ static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
 
 static struct sub_range range_of_square(struct sub_range a)
 {
-	double most = fmax(fabs(a.low), fabs(a.high)), least = may_be_zero(&a) ? 0 : fmin(fabs(a.low), fabs(a.high));
+	double most = fmax(fabs(a.low), fabs(a.high)),
+	       least = may_be_zero(&a) ? 0 : fmin(fabs(a.low), fabs(a.high));
 	struct sub_range r = widen((struct sub_range){least * least, most * most, a.nan});
 	if (r.low < FLT_MIN)
 		r.low = 0;
@@ -122,7 +124,8 @@ static struct sub_range range_of_sqrt(struct sub_range a)
 	return widen(r);
 }
 
-static struct sub_range range_of_reduction(const struct sub_program *p, const struct sub_value *v, struct sub_range a)
+static struct sub_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
+					   struct sub_range a)
 {
 	const struct sub_var *k = &p->vars.at[v->reduced];
 	if (k->set == SUB_DIM && v->op == SUB_MAX)
@@ -130,7 +133,8 @@ static struct sub_range range_of_reduction(const struct sub_program *p, const st
 	if (v->op == SUB_MAX)
 		return (struct sub_range){-INFINITY, a.high, a.nan};
 	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
-	struct sub_range r = {product(a.low, a.low < 0 ? most : least), product(a.high, a.high > 0 ? most : least),
+	struct sub_range r = {product(a.low, a.low < 0 ? most : least),
+			      product(a.high, a.high > 0 ? most : least),
 			      a.nan || (a.low == -INFINITY && a.high == INFINITY)};
 	r = widen(r);
 	r.nan |= r.low == -INFINITY && r.high == INFINITY;
@@ -215,7 +219,8 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 {
 	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : NULL;
 	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : NULL;
-	f->uniform = v->op == SUB_CONST || ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
+	f->uniform = v->op == SUB_CONST ||
+		     ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
 		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
 		     (v->op == SUB_COND && a->uniform && b->uniform && a->number == b->number &&
 		      signbit(a->number) == signbit(b->number));
@@ -230,14 +235,16 @@ static double weight_of(enum sub_op op)
 	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_row_of(op)->weight;
 }
 
-/* One for being there, and for each element what its operator weighs.  Values of weights alone are computed once, or,
- * where that is switched off, for each row like others; then their concatenations are no mere choice either. */
+/* One for being there, and for each element what its operator weighs.  Values of weights alone are computed
+ * once, or, where that is switched off, for each row like others; then their concatenations are no mere
+ * choice either. */
 static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct sub_fact *f)
 {
 	bool computed = w->options->off & 1u << SUB_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	double volume = sub_volume(w->p, sub_class_of(v->op) == SUB_REDUCE ? sub_at(w->p, v->arg[0].value) : v);
+	double volume =
+	    sub_volume(w->p, sub_class_of(v->op) == SUB_REDUCE ? sub_at(w->p, v->arg[0].value) : v);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
@@ -258,6 +265,7 @@ struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v
 	f.cost = cost_of(w, v, &f);
 	f.disorder = disorder_of(w, v);
 	if (v->op == SUB_COND)
-		f.pieces = w->notes.at[v->arg[0].value.i].fact.pieces + w->notes.at[v->arg[1].value.i].fact.pieces;
+		f.pieces =
+		    w->notes.at[v->arg[0].value.i].fact.pieces + w->notes.at[v->arg[1].value.i].fact.pieces;
 	return f;
 }

@@ -1,7 +1,7 @@
 /* Building what replaces a match.
  *
- * sub_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable of the
- * extent that no earlier dimension has), so that values that differ in names alone are one. */
+ * sub_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable
+ * of the extent that no earlier dimension has), so that values that differ in names alone are one. */
 #include "subop/rewrite.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -14,7 +14,8 @@ static int canonical(struct sub_program *p, int var, const int *taken, int n)
 	if (p->vars.at[var].set != SUB_DIM)
 		return var;
 	for (int i = 0; i < n; i++)
-		ordinal += p->vars.at[taken[i]].set == SUB_DIM && p->vars.at[taken[i]].extent == p->vars.at[var].extent;
+		ordinal += p->vars.at[taken[i]].set == SUB_DIM &&
+			   p->vars.at[taken[i]].extent == p->vars.at[var].extent;
 	return sub_dim(p, p->vars.at[var].extent, ordinal);
 }
 
@@ -53,7 +54,8 @@ static int side_axis(const struct sub_value *v, int a)
 	return v->arg[a].vars - (v->vars - v->axis);
 }
 
-/* The sides of a cond name the axis alike when their extents are equal; else by the variable of the extent. */
+/* The sides of a cond name the axis alike when their extents are equal; else by the variable of the extent.
+ */
 static void rename_sides(struct sub_program *p, struct sub_value *v, const struct renaming *r)
 {
 	for (int a = 0; a < 2; a++) {
@@ -100,8 +102,9 @@ static bool may_move(struct rewriter *w, const struct sub_value *v)
 {
 	for (int d = 0; d < v->arg[0].vars; d++) {
 		const struct sub_map *m = &v->map[d];
-		if (m->function == SUB_TOKEN ? !may_look_up(w, v)
-					     : m->function != SUB_AFFINE && sub_at(w->p, v->arg[0].value)->op != SUB_STATE)
+		if (m->function == SUB_TOKEN
+			? !may_look_up(w, v)
+			: m->function != SUB_AFFINE && sub_at(w->p, v->arg[0].value)->op != SUB_STATE)
 			return false;
 	}
 	return true;
@@ -122,7 +125,8 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 	for (v.args = 0; v.args < sub_row_of(v.op)->arity; v.args++)
 		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
 			return none;
-	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) || (v.op == SUB_ASSIGN && !w->importing && !may_move(w, &v)))
+	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) ||
+	    (v.op == SUB_ASSIGN && !w->importing && !may_move(w, &v)))
 		return none;
 	u.vars = v.vars;
 	memcpy(u.var, v.var, sizeof u.var);
@@ -166,7 +170,8 @@ static int position(const struct sub_use *u, int var)
 }
 
 /* Lead variables of both sides, then the rest as the first side has it. */
-struct sub_use sub_concatenate(struct sub_match *m, int axis, const int *sides, struct sub_use x, struct sub_use y)
+struct sub_use sub_concatenate(struct sub_match *m, int axis, const int *sides, struct sub_use x,
+			       struct sub_use y)
 {
 	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
 	const struct sub_program *p = m->w->p;
@@ -279,8 +284,9 @@ struct sub_use sub_build_replacement(struct sub_match *m)
 
 /* --- functions --- */
 
-/* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic gives (one
- * operation in binary64 on binary32 operands, rounded once more, is that); in more digits where they round to it. */
+/* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic
+ * gives (one operation in binary64 on binary32 operands, rounded once more, is that); in more digits where
+ * they round to it. */
 static double folded(struct sub_match *m, const struct sub_term *call, bool *exact)
 {
 	const struct sub_term *t = call->arg[0];
@@ -289,7 +295,8 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	for (int a = 0; a < t->args; a++)
 		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
 	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
-	*exact = op == SUB_NEG || op == SUB_SMAX || ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
+	*exact =
+	    op == SUB_NEG || op == SUB_SMAX || ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;
 }
 
@@ -309,8 +316,8 @@ static struct sub_use fold(struct sub_match *m, const struct sub_term *call)
 	return number(m->w, folded(m, call, &exact));
 }
 
-/* The same where the lowering cannot have computed anything else: a product that is contracted into an addition is not
- * rounded, and the expansions of compounds are not those of the host's library. */
+/* The same where the lowering cannot have computed anything else: a product that is contracted into an
+ * addition is not rounded, and the expansions of compounds are not those of the host's library. */
 static struct sub_use fold_exact(struct sub_match *m, const struct sub_term *call)
 {
 	bool exact;
@@ -335,9 +342,21 @@ static const struct {
 	const char *name;
 	sub_function *build;
 } functions[] = {
-    {"there", there}, {"fold", fold}, {"value", value}, {"regroup", sub_regroup}, {"concatenated", sub_concatenated},	  {"fold_exact", fold_exact}, {"extent", extent},     {"compose", sub_compose},
-    {"under", sub_under}, {"through", sub_through},   {"side", sub_side},     {"join", sub_join},
-    {"first", sub_first}, {"second", sub_second},     {"join_moved", sub_join_moved},
+    {"there", there},
+    {"fold", fold},
+    {"value", value},
+    {"regroup", sub_regroup},
+    {"concatenated", sub_concatenated},
+    {"fold_exact", fold_exact},
+    {"extent", extent},
+    {"compose", sub_compose},
+    {"under", sub_under},
+    {"through", sub_through},
+    {"side", sub_side},
+    {"join", sub_join},
+    {"first", sub_first},
+    {"second", sub_second},
+    {"join_moved", sub_join_moved},
 };
 
 int sub_find_function(const char *name, size_t length)

@@ -13,14 +13,14 @@ struct sub_range {
 };
 
 struct sub_fact {
-	bool constant;	/* depends on weights alone, and has no lead variable */
-	bool uniform;	/* every element is `number` */
-	bool barred;	/* made from a parameter whose look-ups do not become tables */
+	bool constant; /* depends on weights alone, and has no lead variable */
+	bool uniform;  /* every element is `number` */
+	bool barred;   /* made from a parameter whose look-ups do not become tables */
 	double number;
 	struct sub_range range;
-	double cost;	/* of computing it once for a row */
+	double cost; /* of computing it once for a row */
 	double disorder;
-	double pieces;	/* of the concatenation that it is */
+	double pieces; /* of the concatenation that it is */
 };
 
 /* Steps from the root of a pattern down to what it binds. */
@@ -35,14 +35,14 @@ struct sub_note {
 	int settled;	  /* the sweep in which no rule applied to it any more */
 	long visited;	  /* by this walk */
 	/* when, by the rewriter's clock */
-	long touched;		      /* its uses last changed */
-	long tried;		      /* rules were last tried at it */
-	long recent[SUB_REACH + 1];   /* what is so many steps down was touched */
+	long touched;		    /* its uses last changed */
+	long tried;		    /* rules were last tried at it */
+	long recent[SUB_REACH + 1]; /* what is so many steps down was touched */
 };
 
-/* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone, and only
- * when an argument became a move or a concatenation; a rule that changes disorder alone does not make one of what was
- * none, so all applications together end. */
+/* In the order in which they count.  Rebuilding a value on replaced arguments can change its disorder alone,
+ * and only when an argument became a move or a concatenation; a rule that changes disorder alone does not
+ * make one of what was none, so all applications together end. */
 struct sub_measure {
 	double cost;
 	double constants; /* operations on weights, which cost nothing */
@@ -67,9 +67,9 @@ struct rewriter {
 	VEC(uint32_t) stack;	    /* of keep and release */
 	bool trial;
 	VEC(struct sub_touched) touched;
-	bool *barred; /* by parameter: its look-ups do not become tables */
-	bool importing; /* what is made stood there before: no question whether it should */
-	uint32_t root;	/* what is being replaced: no part of its replacement */
+	bool *barred;	   /* by parameter: its look-ups do not become tables */
+	bool importing;	   /* what is made stood there before: no question whether it should */
+	uint32_t root;	   /* what is being replaced: no part of its replacement */
 	bool met_replaced; /* what was made had been replaced: its replacement was taken */
 	bool finding;	   /* what is there already is found, and nothing made */
 	long attempts, applications, walks, clock;
@@ -85,7 +85,8 @@ double sub_volume(const struct sub_program *, const struct sub_value *);
 
 /* --- the measure (measure.c) --- */
 
-/* One use more, one use less: a value's first use makes it and what it needs live, its last one lets them go. */
+/* One use more, one use less: a value's first use makes it and what it needs live, its last one lets them go.
+ */
 void sub_keep(struct rewriter *, sub_ref);
 void sub_release(struct rewriter *, sub_ref);
 /* All uses of one value become uses of another; the first is then dead. */
@@ -95,8 +96,8 @@ bool sub_less(struct sub_measure, struct sub_measure);
 
 /* --- a match (match.c) --- */
 
-/* An assign as a mapping: the index of each of the argument's dimensions, which are named `inner`, by the variables
- * around. */
+/* An assign as a mapping: the index of each of the argument's dimensions, which are named `inner`, by the
+ * variables around. */
 struct sub_move {
 	bool bound;
 	int n, inner[SUB_MAX_VARS];
@@ -107,7 +108,8 @@ struct sub_move {
 
 struct sub_bound_index {
 	bool bound;
-	int var, side[2]; /* side: under which the two sides of a cond have the axis, -1 = it is that of a reduction */
+	int var, side[2]; /* side: under which the two sides of a cond have the axis, -1 = it is that of a
+			     reduction */
 };
 
 enum { SUB_MAX_SCOPE = 48 };
@@ -123,7 +125,8 @@ struct sub_match {
 	struct sub_move move[SUB_MAX_NAMES];
 	enum sub_op op[3]; /* that unary, binary, reduce stand for; by class */
 	bool op_bound[3];
-	bool turn_bound, turned; /* what `binary` stands for has its arguments in the other order than the pattern */
+	bool turn_bound,
+	    turned; /* what `binary` stands for has its arguments in the other order than the pattern */
 	/* which order the arguments of each commutative operator are taken in, in the order they are met */
 	unsigned swapped;
 	int choices;
@@ -131,8 +134,8 @@ struct sub_match {
 
 /* Whether the operators at a value are those of a pattern: what is quickly seen. */
 bool sub_fits(struct rewriter *, const struct sub_term *, sub_ref);
-/* Matches a rule's pattern at a value, in its own names; then in the next order of the arguments of commutative operators,
- * until there is none that matches. */
+/* Matches a rule's pattern at a value, in its own names; then in the next order of the arguments of
+ * commutative operators, until there is none that matches. */
 bool sub_match_at(struct sub_match *, struct rewriter *, const struct sub_parsed *, sub_ref at);
 bool sub_match_next(struct sub_match *, bool first);
 /* A variable of the range of this one that has no meaning in the match yet; -1 = there is none. */
@@ -161,13 +164,15 @@ sub_function *sub_function_at(int);
 /* The variable that an index of a rule stands for; -1 = there is none. */
 int sub_index_of(const struct sub_match *, const struct sub_term *);
 struct sub_use sub_build(struct sub_match *, const struct sub_term *);
-/* The replacement of a match, with the dimensions of what was matched, in its names; value.i = 0: there is none. */
+/* The replacement of a match, with the dimensions of what was matched, in its names; value.i = 0: there is
+ * none. */
 struct sub_use sub_build_replacement(struct sub_match *);
-/* Adds a value whose variables are a match's, or a program's, under canonical names; found again however its variables
- * were named.  None when it cannot be: see SUB_UNBUILT. */
+/* Adds a value whose variables are a match's, or a program's, under canonical names; found again however its
+ * variables were named.  None when it cannot be: see SUB_UNBUILT. */
 struct sub_use sub_make(struct rewriter *, struct sub_value);
 /* The concatenation along `axis` of values that have it as sides[0] and sides[1]. */
-struct sub_use sub_concatenate(struct sub_match *, int axis, const int *sides, struct sub_use, struct sub_use);
+struct sub_use sub_concatenate(struct sub_match *, int axis, const int *sides, struct sub_use,
+			       struct sub_use);
 /* The value moved: variables that the move does not know stay what they are. */
 struct sub_use sub_moved(struct sub_match *, const struct sub_move *, struct sub_use);
 
@@ -176,7 +181,8 @@ sub_function sub_compose, sub_under, sub_through, sub_side, sub_join, sub_join_m
 
 /* --- the rest --- */
 
-/* Whether the tables of a rewritten program keep to the budget; else parameters are barred, as few as may be. */
+/* Whether the tables of a rewritten program keep to the budget; else parameters are barred, as few as may be.
+ */
 bool sub_tables_fit(const struct sub_program *, const struct sub_program *from, const struct sub_options *,
 		    struct sub_trace *, bool *barred);
 /* A value as text, as deep as a term. */
@@ -194,8 +200,9 @@ static inline bool sub_map_uses(const struct sub_map *m, int var)
 
 static inline bool sub_same_map(const struct sub_map *a, const struct sub_map *b)
 {
-	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
-	       a->offset == b->offset && a->scale2 == b->scale2 && (!a->scale2 || a->var2 == b->var2);
+	return a->function == b->function && a->which == b->which && a->var == b->var &&
+	       a->scale == b->scale && a->offset == b->offset && a->scale2 == b->scale2 &&
+	       (!a->scale2 || a->var2 == b->var2);
 }
 
 static inline bool sub_use_has(const struct sub_use *u, int var)
@@ -208,7 +215,8 @@ static inline bool sub_use_has(const struct sub_use *u, int var)
 
 static inline bool sub_same_use(const struct sub_use *a, const struct sub_use *b)
 {
-	return a->value.i == b->value.i && a->vars == b->vars && memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
+	return a->value.i == b->value.i && a->vars == b->vars &&
+	       memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
 }
 
 #endif

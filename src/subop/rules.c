@@ -62,7 +62,8 @@ static int name_of(struct parser *s, char *names, int *n, char letter)
 
 static bool find_op(const char *word, size_t n, struct sub_term *t)
 {
-	static const char *const classes[] = {[SUB_UNARY] = "unary", [SUB_BINARY] = "binary", [SUB_REDUCE] = "reduce"};
+	static const char *const classes[] = {
+	    [SUB_UNARY] = "unary", [SUB_BINARY] = "binary", [SUB_REDUCE] = "reduce"};
 	for (int c = SUB_UNARY; c <= SUB_REDUCE; c++)
 		if (strlen(classes[c]) == n && strncmp(classes[c], word, n) == 0) {
 			t->kind = SUB_TERM_CLASS;
@@ -70,7 +71,7 @@ static bool find_op(const char *word, size_t n, struct sub_term *t)
 			t->args = c == SUB_BINARY ? 2 : 1;
 			return true;
 		}
-	for (int op = 0; op < SUB_OPS; op++)
+	for (int op = 0; op < sub_op_count; op++)
 		if (sub_class_of(op) != SUB_SOURCE && op != SUB_ASSIGN && strlen(sub_spelling(op)) == n &&
 		    strncmp(sub_spelling(op), word, n) == 0) {
 			t->kind = SUB_TERM_OP;
@@ -82,7 +83,8 @@ static bool find_op(const char *word, size_t n, struct sub_term *t)
 	return false;
 }
 
-/* `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of A. */
+/* `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of
+ * A. */
 static bool parse_index(struct parser *s, struct sub_term *t, int *index)
 {
 	struct sub_parsed *r = s->rule;

@@ -109,7 +109,7 @@ enum sub_outcome {
 			* value through the structure) or is what stands there */
 };
 
-/* Applies one rule at a value, whatever that does to the measure, and however the rule's exactness and `math` relate
+/* Applies one rule at a value, all values of the program being alive, whatever that does to the measure, and however the rule's exactness and `math` relate
  * (`math` says what may be taken for granted).  The predicate number `ignore` is taken to hold (-1 = none).  Values are
  * added to the program; `*to` is the replacement under the value's own names, `*failed` the first predicate that does
  * not hold. */

@@ -183,6 +183,8 @@ bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_row *sub_row_of(enum sub_op);
+/* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
+extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
@@ -268,10 +270,9 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
 	       struct diags *);
 void sub_print(const struct sub_program *, struct str *);
-/* A value's own name: that of a source, the number of a constant, %N of all else; what an assign reads, as it would from
- * this value. */
+/* A value's own name: that of a source, the number of a constant, %N of all else; and where an assign reads it. */
 void sub_print_name(const struct sub_program *, sub_ref, struct str *);
-void sub_print_moved(const struct sub_program *, const struct sub_value *assign, sub_ref from, struct str *);
+void sub_print_maps(const struct sub_program *, const struct sub_value *assign, struct str *);
 /* Re-infers everything; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
 /* Marks the values that a body needs; `live` has values.n entries. */

@@ -1,8 +1,8 @@
 /* Tables: what depends on a node's word alone, and their budget.
  *
- * That a look-up passes through an operator is the rules' work; each makes the table a little further.  What they come
- * to is known when they are done: if the tables together are too large, the look-ups that the largest of them comes from
- * stay what they are, and the program is rewritten once more. */
+ * That a look-up passes through an operator is the rules' work; each makes the table a little further.  What
+ * they come to is known when they are done: if the tables together are too large, the look-ups that the
+ * largest of them comes from stay what they are, and the program is rewritten once more. */
 #include "subop/rewrite.h"
 
 #include <inttypes.h>
@@ -47,7 +47,8 @@ static void count_tables(struct tables *t)
 	for (uint32_t i = 1; i < t->p->values.n; i++) {
 		const struct sub_value *v = &t->p->values.at[i];
 		uint32_t table = v->arg[0].value.i;
-		if (!is_look_up(v) || !t->constant[table] || t->counted[table] || !t->p->values.at[table].args)
+		if (!is_look_up(v) || !t->constant[table] || t->counted[table] ||
+		    !t->p->values.at[table].args)
 			continue;
 		t->counted[table] = true;
 		t->n++;
@@ -68,7 +69,8 @@ static bool bar(const struct tables *t, const struct sub_program *from, bool *ba
 			within[v->arg[a].value.i] = true;
 		for (uint32_t j = 1; within[i] && v->op == SUB_PARAM && j < from->values.n; j++) {
 			const struct sub_value *used = &from->values.at[j];
-			if (!is_look_up(used) || barred[v->which] || sub_at(from, used->arg[0].value)->op != SUB_PARAM ||
+			if (!is_look_up(used) || barred[v->which] ||
+			    sub_at(from, used->arg[0].value)->op != SUB_PARAM ||
 			    sub_at(from, used->arg[0].value)->which != v->which)
 				continue;
 			any = barred[v->which] = true;
@@ -84,8 +86,8 @@ static void note(struct sub_trace *trace, struct arena *a, struct str *s)
 		vec_push(a, &trace->notes, str_text(s));
 }
 
-bool sub_tables_fit(const struct sub_program *p, const struct sub_program *from, const struct sub_options *options,
-		    struct sub_trace *trace, bool *barred)
+bool sub_tables_fit(const struct sub_program *p, const struct sub_program *from,
+		    const struct sub_options *options, struct sub_trace *trace, bool *barred)
 {
 	struct tables t = {.p = p};
 	struct str s = str_in(p->arena), names = str_in(p->arena);
@@ -96,13 +98,14 @@ bool sub_tables_fit(const struct sub_program *p, const struct sub_program *from,
 	if (!t.n)
 		return true;
 	if (t.bytes <= options->table_bytes || !bar(&t, from, barred, &names)) {
-		str_printf(&s, "tables: %d, of %" PRId64 " bytes; at most %" PRId64 " are allowed", t.n, t.bytes,
-			   options->table_bytes);
+		str_printf(&s, "tables: %d, of %" PRId64 " bytes; at most %" PRId64 " are allowed", t.n,
+			   t.bytes, options->table_bytes);
 		note(trace, p->arena, &s);
 		return true;
 	}
-	str_printf(&s, "tables: %" PRId64 " bytes would be more than the %" PRId64
-		       " allowed, so look-ups in %s stay: the table from it would have %" PRId64,
+	str_printf(&s,
+		   "tables: %" PRId64 " bytes would be more than the %" PRId64
+		   " allowed, so look-ups in %s stay: the table from it would have %" PRId64,
 		   t.bytes, options->table_bytes, str_text(&names), table_size(p, t.largest));
 	note(trace, p->arena, &s);
 	return false;

@@ -27,11 +27,9 @@ static void describe(struct rewriter *w, sub_ref r, int depth, struct str *s)
 	str_puts(s, "(");
 	for (int a = 0; a < v->args; a++) {
 		str_puts(s, a ? ", " : "");
-		if (v->op == SUB_ASSIGN && (depth == 1 || !sub_at(w->p, sub_resolve(w, v->arg[0].value))->args)) {
-			sub_print_moved(w->p, v, sub_resolve(w, v->arg[0].value), s);
-			continue;
-		}
 		describe(w, v->arg[a].value, depth - 1, s);
+		if (v->op == SUB_ASSIGN)
+			sub_print_maps(w->p, v, s);
 	}
 	str_puts(s, ")");
 }

@@ -48,11 +48,21 @@ static void check_children(const struct fuzz *f, const struct lin_forest *in, co
 				   lin_child(o, slot)[n] ==
 				       (n < o->leaves ? -1 : o->number[in->children[first + slot]]),
 				   "a slot holds the child's number");
-		for (int32_t e = 0; o->child_begin && e < o->child_begin[n + 1] - o->child_begin[n]; e++)
+		for (int32_t e = 0; o->child_list && e < o->child_begin[n + 1] - o->child_begin[n]; e++)
 			fuzz_check(f,
 				   o->child_list[o->child_begin[n] + e] == o->number[in->children[first + e]],
 				   "a list holds the children's numbers");
 	}
+}
+
+static void check_places(const struct fuzz *f, const struct lin_forest *in, const struct lin_order *o)
+{
+	int32_t edge = 0;
+	for (int32_t n = 0; o->place && n < o->nodes; n++)
+		for (int32_t e = in->child_begin[o->order[n]]; e < in->child_begin[o->order[n] + 1]; e++, edge++)
+			fuzz_check(f, o->place[o->number[in->children[e]]] == edge, "a child has its edge's place");
+	for (int32_t n = 0; o->place && n < o->nodes; n++)
+		fuzz_check(f, o->place[n] >= 0 && o->place[n] < o->nodes, "a place is a row");
 }
 
 /* A second time, in the memory of the first: the order must not depend on what it was. */
@@ -64,6 +74,7 @@ static bool linearize(struct fuzz *f, const struct lin_forest *in, struct lin_ru
 	if (ok) {
 		check_batches(f, in, &o);
 		check_children(f, in, &o);
+		check_places(f, in, &o);
 	}
 	fuzz_check(f, lin_linearize(&o, in, rules, &f->diags) == ok, "the same forest has the same fate");
 	lin_order_free(&o);
@@ -92,7 +103,7 @@ static bool read_forest(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	struct bytes b = {bytes, bytes + n};
 	int kind = take(&b), nodes = take(&b) % 64, inputs = 1 + take(&b) % 4;
-	struct lin_rules rules = {kind % 5 - 1, kind / 5 % 2, kind / 10 % 2, kind / 20 % 2};
+	struct lin_rules rules = {kind % 5 - 1, kind / 5 % 2, kind / 10 % 2, kind / 20 % 2, kind / 40 % 2};
 	int32_t *child_begin = take_array(f, &b, nodes + 1), *root = take_array(f, &b, inputs);
 	int32_t *children = take_array(f, &b, 128);
 	struct lin_forest in = {nodes, kind / 20 % 4 ? inputs : 0, child_begin, children, root, NULL};

@@ -470,6 +470,9 @@ static void state_shape(struct bending *b)
 
 static void layout_of_shared(struct bending *b)
 {
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_PLACE)
+			b->buffer[i].kind = IMAGE_CHILD_BEGIN;
 	b->state->layout = IMAGE_BY_PARENT;
 	b->image.shared_children = true;
 }

@@ -129,7 +129,7 @@ static void survives_without_memory(void)
 	lin_collect_clear(&small);
 	lin_collect_add(&small, 1, leaf_begin, NULL, &diags);
 	f = lin_collect_forest(&small);
-	tap_ok(!lin_linearize(&order, &f, (struct lin_rules){INT32_MAX, false, false, false}, &diags) &&
+	tap_ok(!lin_linearize(&order, &f, (struct lin_rules){INT32_MAX, false, false, false, false}, &diags) &&
 		   refused(DIAG_OUT_OF_MEMORY, "1 nodes"),
 	       "very many slots need too much of it");
 	largest = SIZE_MAX;

@@ -7,8 +7,8 @@
 
 #include "tests/io/files.h"
 
-static const struct lin_rules any_tree = {-1, false, false, true}, any_dag = {-1, true, false, true},
-			      binary = {2, false, false, true}, chain_rules = {1, false, false, true};
+static const struct lin_rules any_tree = {-1, false, false, true, false}, any_dag = {-1, true, false, true, false},
+			      binary = {2, false, false, true, false}, chain_rules = {1, false, false, true, false};
 
 /* Heights as they are defined, by recursion with memory; -1 = not known yet. */
 static inline int32_t naive_height(const struct lin_forest *f, int32_t *height, int32_t n)
@@ -66,19 +66,20 @@ static inline bool places_right(const struct lin_order *o, const struct lin_fore
 static inline bool indices_right(const struct lin_order *o, const struct lin_forest *f,
 				 struct lin_rules rules)
 {
-	bool ok = (rules.children < 0) == (o->child_list != NULL) && (uintptr_t)o->order % 64 == 0;
+	bool linked = !rules.unlinked, ok = (rules.children < 0 && linked) == (o->child_list != NULL) &&
+					    (uintptr_t)o->order % 64 == 0 && (linked || o->slots == 0);
 	for (int32_t n = 0; ok && n < f->nodes; n++) {
 		int32_t to = o->number[n], count = f->child_begin[n + 1] - f->child_begin[n];
 		ok = o->order[to] == n && (to < o->leaves) == (count == 0);
 		if (rules.children < 0)
 			ok &= o->child_begin[to + 1] - o->child_begin[to] == count;
-		for (int32_t k = 0; ok && k < count; k++) {
+		for (int32_t k = 0; ok && linked && k < count; k++) {
 			int32_t child = o->number[f->children[f->child_begin[n] + k]];
 			ok =
 			    child < to && child == (rules.children < 0 ? o->child_list[o->child_begin[to] + k]
 								       : lin_child(o, k)[to]);
 		}
-		for (int32_t k = 0; ok && k < rules.children && !count; k++)
+		for (int32_t k = 0; ok && linked && k < rules.children && !count; k++)
 			ok = lin_child(o, k)[to] == -1;
 	}
 	for (int64_t i = 0; ok && i < f->inputs; i++)

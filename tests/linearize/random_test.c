@@ -137,8 +137,8 @@ static void survives_noise(void)
 	static struct random r;
 	int wrong = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		struct lin_rules rules = {below(4) - 1, below(2), false, below(2)};
-		make(&r, (struct lin_rules){rules.children == 0 ? -1 : rules.children, rules.shared, false, false});
+		struct lin_rules rules = {below(4) - 1, below(2), false, below(2), below(2)};
+		make(&r, (struct lin_rules){rules.children == 0 ? -1 : rules.children, rules.shared, false, false, false});
 		for (int k = below(3); k > 0; k--)
 			switch (below(3)) {
 			case 0:
@@ -165,9 +165,11 @@ int main(void)
 	agrees(any_tree, "trees of any arity");
 	agrees(binary, "binary trees");
 	agrees(chain_rules, "sequences");
-	agrees((struct lin_rules){3, false, false, true}, "ternary trees");
+	agrees((struct lin_rules){3, false, false, true, false}, "ternary trees");
+	agrees((struct lin_rules){-1, false, false, true, true}, "trees of any arity, by place alone");
+	agrees((struct lin_rules){2, false, true, true, true}, "binary trees, by place alone");
 	agrees(any_dag, "DAGs of any arity");
-	agrees((struct lin_rules){2, true, false, true}, "binary DAGs");
+	agrees((struct lin_rules){2, true, false, true, false}, "binary DAGs");
 	finds_cycles();
 	survives_noise();
 	lin_order_free(&order);

@@ -48,7 +48,7 @@ static void check(struct subject *s, struct compile_options o)
 
 /* --- random schedules --- */
 
-static void put_tile(struct text *t, const char *group, int length)
+static void put_tile(struct text *t, const char *group, int length, bool dims)
 {
 	static const int sizes[][4] = {{1},    {2, 1},	     {3, 2, 1}, {4, 2, 1},
 				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
@@ -56,7 +56,34 @@ static void put_tile(struct text *t, const char *group, int length)
 	put(t, "tile %.*s nodes", length, group);
 	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
 		put(t, " %d", nodes[i]);
-	put(t, " columns %d unroll %d\n", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+	put(t, " columns %d unroll %d", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
+	put(t, dims ? " along %d\n" : "\n", random_below(2));
+}
+
+/* The dimensions of the line in another order. */
+static void put_layout(struct text *t, const char *line, bool tree)
+{
+	int name = strcspn(line, " "), length = strcspn(line, "\n"), dims = 0, at[8];
+	bool state = strncmp(line + name, " node", 5) == 0 || strncmp(line + name, " parent", 7) == 0;
+	put(t, "layout %.*s", name, line);
+	if (state)
+		put(t, tree && random_below(2) ? " parent" : " node");
+	for (const char *c = line + name; c < line + length; c++)
+		if (*c >= '0' && *c <= '9') {
+			int other = random_below(++dims);
+			at[dims - 1] = at[other];
+			at[other] = dims - 1;
+		}
+	for (int d = 0; d < dims; d++)
+		put(t, " %d", at[d]);
+	put(t, "\n");
+}
+
+/* Whether the group of a line has two dimensions or more. */
+static bool has_dims(const char *line)
+{
+	const char *along = strstr(line, " along");
+	return along && along < line + strcspn(line, "\n");
 }
 
 /* A schedule for the groups that stand in the printed one. */
@@ -71,9 +98,9 @@ static void make_schedule(struct text *t, const char *fuse, const char *printed,
 	put(t, "accumulators %d\n", 1 + random_below(20));
 	for (const char *line = printed; line; line = strchr(line, '\n'), line += line != NULL)
 		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
-			put_tile(t, line + 5, strcspn(line + 5, " "));
+			put_tile(t, line + 5, strcspn(line + 5, " "), has_dims(line));
 		else if (strncmp(line, "layout ", 7) == 0)
-			put(t, "%.*s %s\n", 7 + (int)strcspn(line + 7, " "), line, tree && random_below(2) ? "parent" : "node");
+			put_layout(t, line + 7, tree);
 }
 
 /* One schedule, of the plan that is made for the target as the directive `fuse` says. */

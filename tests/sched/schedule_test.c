@@ -136,13 +136,16 @@ static void test_text(void)
 	    {"fuse grow always never", "wrong argument"},
 	    {"fuse greedy always", "only grow leaves anything open"},
 	    {"fuse none", "another line says otherwise"},
-	    {"layout", "no state of this name"},
-	    {"layout x parent", "no state of this name"},
-	    {"layout h", "wrong argument"},
-	    {"layout h child", "wrong argument"},
-	    {"layout h node parent", "wrong argument"},
+	    {"layout", "nothing of this name"},
+	    {"layout x parent", "nothing of this name"},
+	    {"layout node.b_i 0", "nothing of this name"},
+	    {"layout h", "by node or by parent"},
+	    {"layout h child", "by node or by parent"},
+	    {"layout h node parent", "from 0 to 0"},
+	    {"layout h node 0 1", "more or less"},
+	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
-	    {"tile inner.0 rows 2", "wants nodes, columns or unroll"},
+	    {"tile inner.0 rows 2", "wants nodes, columns, unroll or along"},
 	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
 	};
 	struct planned p;
@@ -193,6 +196,22 @@ static void test_fusion(void)
 	tap_ok(fusion("tyle inner.0\nfuse none") == 20, "other lines are for later");
 }
 
+/* Where ten products walk along the children, and their sums do not fit the registers. */
+static void test_chosen_layouts(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_PARENT && p.sched.states.at[1].layout == IMAGE_BY_NODE,
+	       "a state that sums walk along, child after child, is laid out by parent; one that is read by element is not");
+	sched_choose(&p.sched, &p.plan, target_find("avx512"));
+	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_NODE, "nor where the registers hold all sums");
+	free_model(&p.model);
+	ok = make(&p, "tests/models/transposed.ra", "D=8 V=30");
+	tap_ok(ok && p.sched.states.at[0].order.dim[1] == 0 && p.sched.tables.n && p.sched.tables.at[0].dim[1] == 0,
+	       "what the dominant groups read across is stored across, and so is the table that it comes from");
+	free_model(&p.model);
+}
+
 /* A row has one place, so a node must have one parent. */
 static void test_layouts(void)
 {
@@ -201,6 +220,15 @@ static void test_layouts(void)
 	tap_ok(ok && reads(&p, "layout c parent") && p.sched.states.at[1].layout == IMAGE_BY_PARENT &&
 		   reads(&p, "layout c node") && p.sched.states.at[1].layout == IMAGE_BY_NODE,
 	       "a state of a tree is laid out as the schedule says");
+	free_model(&p.model);
+	ok = make(&p, "tests/ra/good/matrix.ra", "D=5 V=30");
+	tap_ok(ok && reads(&p, "layout M parent 1 0\nlayout matrices 0 1\ntile leaf.1 along 1") && p.sched.states.at[1].order.dim[0] == 1 &&
+		   p.sched.states.at[1].order.dim[1] == 0,
+	       "and so are the dimensions of a row");
+	tap_ok(refuses(&p, "layout M node 1 1", "twice") && refuses(&p, "layout M node 1 2", "from 0 to 1") &&
+		   refuses(&p, "layout M node 1", "more or less") && refuses(&p, "layout WM 1 0", "nothing of this name") &&
+		   refuses(&p, "layout matrices", "more or less"),
+	       "each of them once, and only of what is kept");
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/dag.ra", "D=9 E=10");
 	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),
@@ -257,6 +285,7 @@ int main(void)
 	test_plans();
 	test_text();
 	test_fusion();
+	test_chosen_layouts();
 	test_layouts();
 	test_cost_model();
 	test_work();

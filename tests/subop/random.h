@@ -479,10 +479,13 @@ static inline void random_forest(const struct sub_program *p, struct arena *a, s
 	*f = (struct sub_forest){nodes, inputs, begin, children, root, order, NULL};
 }
 
-/* Numbers that are hard on arithmetic, among others. */
+/* Numbers that are hard on arithmetic, among others; of the last ones the expansions of exp, sigmoid and tanh make pairs that
+ * fall where they should rise. */
 static inline float wild_number(void)
 {
-	static const float hard[] = {0, -0.f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-42f, 1e38f, -3e38f, 1, -1, 1e-20f, 88, -90};
+	static const float hard[] = {0, -0.f, INFINITY, -INFINITY, NAN, 1e-40f, -1e-42f, 1e38f, -3e38f, 1, -1, 1e-20f, 88, -90,
+				     -0x1.f9b25cp-6f, -0x1.f9b25ep-6f, 0x1.fab694p-5f, 0x1.fab696p-5f, 0x1.7ffffap-23f,
+				     0x1.7ffffcp-23f};
 	return random_below(3) ? (int)random_below(4001) / 1000.f - 2 : hard[random_below(sizeof hard / sizeof *hard)];
 }
 

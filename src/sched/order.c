@@ -1,0 +1,466 @@
+/* In which order the dimensions of what is stored stand, and along which of its dimensions a group's vectors
+ * run.
+ *
+ * A group can be computed by vectors when every access moves along the vectors in the last dimension in
+ * memory, or not at all.  Weights are packed, so that theirs may be any; tables that rows are picked from,
+ * and outputs, are as the caller has them; for states and intermediates it is chosen.  Greedily: what the
+ * dominant group touches (most accesses) is settled first, tensor by tensor, so that the fewest accesses (by
+ * volume) remain in groups without vectors, those that are not settled yet being taken for what suits best.
+ */
+#include "base/map.h"
+#include "sched/sched.h"
+
+enum {
+	RAGGED = 2,  /* what a loop over edges counts for */
+	NONE = -1,   /* an index that moves with no dimension of the group */
+	ROW = -2,    /* one that is read from an index array */
+	STRIDED = 32 /* and more: moves with a set of dimensions, but not element by element */
+};
+
+enum kind { STATE, TABLE, INTERMEDIATE };
+
+/* Something in memory whose order can be chosen; a table is a parameter of which rows are picked. */
+struct tensor {
+	enum kind kind;
+	int which;	     /* the state or parameter; an intermediate's body */
+	sub_ref value;	     /* of an intermediate */
+	int rank;	     /* of a row */
+	int last;	     /* the dimension that is the last in memory */
+	bool settled, whole; /* whole: a table that is packed as well */
+	double volume;	     /* of the greatest group that touches it */
+};
+
+struct access {
+	int tensor; /* -1: a parameter or output */
+	int rank, moves[SUB_MAX_VARS];
+	bool packed; /* any of its dimensions may be along vectors */
+	double volume;
+};
+
+struct group_accesses {
+	int dims;
+	double volume;
+	VEC(struct access) all;
+};
+
+struct order {
+	struct sched *s;
+	const struct sched_plan *plan;
+	const struct sub_program *p;
+	struct arena *arena;
+	VEC(struct tensor) tensors;
+	struct group_accesses *groups;
+	/* the group at hand */
+	int group;
+	struct map visited;
+};
+
+/* --- what a group accesses --- */
+
+static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value, int rank)
+{
+	for (size_t i = 0; i < o->tensors.n; i++) {
+		const struct tensor *t = &o->tensors.at[i];
+		if (t->kind == kind && t->which == which && t->value.i == value.i)
+			return i;
+	}
+	struct tensor t = {.kind = kind,
+			   .which = which,
+			   .value = value,
+			   .rank = rank,
+			   .last = rank - 1,
+			   .settled = rank < 2};
+	vec_push(o->arena, &o->tensors, t);
+	return o->tensors.n - 1;
+}
+
+static void note(struct order *o, int tensor, const int *moves, int rank, bool packed, double volume)
+{
+	struct group_accesses *g = &o->groups[o->group];
+	struct access a = {.tensor = tensor, .rank = rank, .packed = packed, .volume = volume};
+	memcpy(a.moves, moves, rank * sizeof *moves);
+	vec_push(o->arena, &g->all, a);
+	g->volume += volume;
+}
+
+/* A result of the body: its first store, as it is read back; NULL = an intermediate. */
+static const struct sub_store *result_of(const struct order *o, int body, sub_ref r)
+{
+	const struct sub_body *b = &o->p->bodies.at[body];
+	for (size_t i = 0; i < b->stores.n; i++)
+		if (b->stores.at[i].value.value.i == r.i)
+			return &b->stores.at[i];
+	return NULL;
+}
+
+static void note_target(struct order *o, const struct sub_store *s, const int *moves, int rank, double volume)
+{
+	int tensor = s->to == SUB_TO_STATE ? find_tensor(o, STATE, s->which, (sub_ref){0}, rank) : -1;
+	note(o, tensor, moves, rank, false, volume);
+}
+
+static void note_intermediate(struct order *o, sub_ref r, const int *moves, int rank, double volume)
+{
+	int body = o->plan->groups.at[o->group].body;
+	note(o, find_tensor(o, INTERMEDIATE, body, r, rank), moves, rank, false, volume);
+}
+
+static void note_stored(struct order *o, sub_ref r, const int *moves, double volume)
+{
+	int leads = sched_leads(o->p, r), rank = sub_at(o->p, r)->vars - leads;
+	const struct sub_store *s = result_of(o, o->plan->groups.at[o->group].body, r);
+	if (s)
+		note_target(o, s, moves + leads, rank, volume);
+	else
+		note_intermediate(o, r, moves + leads, rank, volume);
+}
+
+/* A parameter is packed unless rows are picked of it; if both, the rows stay as they are. */
+static void note_param(struct order *o, const struct sub_value *v, const int *moves, double volume)
+{
+	bool picked = v->vars > 0 && moves[0] == ROW;
+	bool given = v->vars > 1 && !o->p->params.at[v->which].folded;
+	int table = given ? find_tensor(o, TABLE, v->which, (sub_ref){0}, v->vars - 1) : -1;
+	if (table >= 0 && !picked)
+		o->tensors.at[table].settled = o->tensors.at[table].whole = true;
+	note(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
+}
+
+static void note_source(struct order *o, const struct sub_value *v, const int *moves, double volume)
+{
+	if (v->op == SUB_PARAM)
+		note_param(o, v, moves, volume);
+	else if (v->op == SUB_STATE)
+		note(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
+		     false, volume);
+	else if (v->op == SUB_VECTOR)
+		note(o, -1, moves + 1, v->vars - 1, false, volume);
+}
+
+static void walk(struct order *, sub_ref, const int *moves, double volume);
+
+/* The dimensions of the group that an index moves with. */
+static unsigned dims_of(int moves)
+{
+	return moves >= STRIDED ? (unsigned)(moves - STRIDED) : moves >= 0 ? 1u << moves : 0;
+}
+
+static int strided(unsigned dims)
+{
+	return dims ? STRIDED + (int)dims : NONE;
+}
+
+static int moves_of(const struct sub_value *v, int var, const int *moves)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return moves[i];
+	return NONE;
+}
+
+static int mapped(const struct sub_value *v, const struct sub_map *m, const int *moves)
+{
+	if (m->function != SUB_AFFINE)
+		return ROW;
+	int first = moves_of(v, m->var, moves), second = m->scale2 ? moves_of(v, m->var2, moves) : NONE;
+	if (m->scale == 1 && !dims_of(second))
+		return first;
+	return strided(dims_of(first) | dims_of(second));
+}
+
+/* Dimensions that a reshape leaves alone move as they did; those of other pieces with all of their piece. */
+static void reshaped(const struct sub_program *p, const struct sub_value *v, const int *moves, int *out)
+{
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	int n = sub_reshape_pieces(p, v, pieces);
+	memcpy(out, moves, v->vars * sizeof *moves);
+	for (int i = 0; i < n; i++) {
+		const struct sub_piece *piece = &pieces[i];
+		unsigned dims = 0;
+		for (int j = 0; j < piece->out_n; j++)
+			dims |= dims_of(moves[piece->out_first + j]);
+		for (int j = 0; j < piece->n; j++)
+			out[piece->first + j] =
+			    piece->n == 1 && piece->out_n == 1 ? moves[piece->out_first] : strided(dims);
+	}
+}
+
+/* The moves of an argument's dimensions: by name, but for the one variable that the use has for itself. */
+static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
+		     int own, int own_moves, double volume)
+{
+	int out[SUB_MAX_VARS];
+	for (int i = 0; i < u->vars; i++) {
+		out[i] = own_moves;
+		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+			if (v->var[j] == u->var[i])
+				out[i] = moves[j];
+	}
+	walk(o, u->value, out, volume);
+}
+
+static void walk_moved(struct order *o, const struct sub_value *v, const int *moves, double volume)
+{
+	int out[SUB_MAX_VARS];
+	for (int a = 0; v->op == SUB_COND && a < 2; a++)
+		walk_use(o, v, &v->arg[a], moves, sub_joined_var(v, a), moves[v->axis], volume);
+	if (v->op == SUB_COND)
+		return;
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
+		out[i] = mapped(v, &v->map[i], moves);
+	if (v->op == SUB_RESHAPE)
+		reshaped(o->p, v, moves, out);
+	walk(o, v->arg[0].value, out, volume);
+}
+
+static void walk_arguments(struct order *o, const struct sub_value *v, const int *moves, double volume)
+{
+	const struct sub_var *reduced = &o->p->vars.at[v->reduced];
+	switch (sub_class_of(v->op)) {
+	case SUB_REDUCE:
+		volume *= reduced->set == SUB_EDGE ? RAGGED : reduced->extent;
+		walk_use(o, v, &v->arg[0], moves, v->reduced, NONE, volume);
+		break;
+	case SUB_MOVE:
+		walk_moved(o, v, moves, volume);
+		break;
+	default:
+		for (int a = 0; a < v->args; a++)
+			walk_use(o, v, &v->arg[a], moves, -1, NONE, volume);
+	}
+}
+
+static bool is_target(const struct sched_group *g, sub_ref r)
+{
+	for (size_t t = 0; t < g->targets.n; t++)
+		if (g->targets.at[t].i == r.i)
+			return true;
+	return false;
+}
+
+/* Asked for at the very element that the group is at. */
+static bool is_here(const struct order *o, sub_ref r, const int *moves)
+{
+	int leads = sched_leads(o->p, r);
+	for (int i = leads; i < sub_at(o->p, r)->vars; i++)
+		if (moves[i] != i - leads)
+			return false;
+	return is_target(&o->plan->groups.at[o->group], r);
+}
+
+static void walk(struct order *o, sub_ref r, const int *moves, double volume)
+{
+	const struct sub_value *v = sub_at(o->p, r);
+	int key[1 + SUB_MAX_VARS] = {r.i};
+	memcpy(key + 1, moves, v->vars * sizeof *moves);
+	if (!map_add(&o->visited, (const char *)key, sizeof key, 1))
+		return;
+	if (sub_class_of(v->op) == SUB_SOURCE)
+		note_source(o, v, moves, volume);
+	else if (sched_is_stored(o->plan, o->plan->groups.at[o->group].body, r) && !is_here(o, r, moves))
+		note_stored(o, r, moves, volume);
+	else
+		walk_arguments(o, v, moves, volume);
+}
+
+/* The stores of a target, and what it needs. */
+static void walk_target(struct order *o, sub_ref r, double volume)
+{
+	const struct sched_group *g = &o->plan->groups.at[o->group];
+	const struct sub_body *b = &o->p->bodies.at[g->body];
+	int moves[SUB_MAX_VARS], leads = sched_leads(o->p, r);
+	bool stored = false;
+	for (int i = 0; i < leads + g->dims; i++)
+		moves[i] = i < leads ? NONE : i - leads;
+	for (size_t i = 0; i < b->stores.n; i++)
+		if (b->stores.at[i].value.value.i == r.i) {
+			note_target(o, &b->stores.at[i], moves + leads, g->dims, volume);
+			stored = true;
+		}
+	if (!stored)
+		note_intermediate(o, r, moves + leads, g->dims, volume);
+	walk(o, r, moves, volume);
+}
+
+static void walk_group(struct order *o, int group)
+{
+	const struct sched_group *g = &o->plan->groups.at[group];
+	double volume = g->edges ? RAGGED : 1;
+	for (int d = 0; d < g->dims; d++)
+		volume *= g->extent[d];
+	o->group = group;
+	o->groups[group].dims = g->dims;
+	o->visited = map_in(o->arena);
+	for (size_t t = 0; t < g->targets.n; t++)
+		walk_target(o, g->targets.at[t], volume);
+	for (size_t i = 0; i < o->groups[group].all.n; i++) {
+		int tensor = o->groups[group].all.at[i].tensor;
+		if (tensor >= 0 && o->tensors.at[tensor].volume < o->groups[group].volume)
+			o->tensors.at[tensor].volume = o->groups[group].volume;
+	}
+}
+
+/* --- what can be along vectors --- */
+
+/* The dimension of the access that moves with `dim`; -1 = none, -2 = it does so in another way. */
+static int moving(const struct access *a, int dim)
+{
+	int found = -1;
+	for (int i = 0; i < a->rank; i++)
+		if (a->moves[i] == dim)
+			found = found == -1 ? i : -2;
+		else if (dims_of(a->moves[i]) >> dim & 1)
+			found = -2;
+	return found;
+}
+
+/* What is not settled yet suits, as long as it is accessed in one way. */
+static bool suits(const struct order *o, const struct group_accesses *g, size_t i, int dim)
+{
+	const struct access *a = &g->all.at[i];
+	int at = moving(a, dim);
+	const struct tensor *t = a->tensor < 0 ? NULL : &o->tensors.at[a->tensor];
+	if (at < 0 || a->packed)
+		return at != -2;
+	if (!t || t->settled)
+		return at == (t ? t->last : a->rank - 1);
+	for (size_t k = 0; k < i; k++)
+		if (g->all.at[k].tensor == a->tensor && moving(&g->all.at[k], dim) >= 0 &&
+		    moving(&g->all.at[k], dim) != at)
+			return false;
+	return true;
+}
+
+static bool vectors_along(const struct order *o, const struct group_accesses *g, int dim)
+{
+	for (size_t i = 0; i < g->all.n; i++)
+		if (!suits(o, g, i, dim))
+			return false;
+	return true;
+}
+
+/* The last dimension of the group for which that holds; -1 = none. */
+static int along(const struct order *o, const struct group_accesses *g)
+{
+	for (int dim = g->dims; dim-- > 0;)
+		if (vectors_along(o, g, dim))
+			return dim;
+	return -1;
+}
+
+static double left_over(const struct order *o)
+{
+	double volume = 0;
+	for (size_t g = 0; g < o->plan->groups.n; g++)
+		if (o->groups[g].dims && along(o, &o->groups[g]) < 0)
+			volume += o->groups[g].volume;
+	return volume;
+}
+
+/* --- choosing --- */
+
+/* The tensor that the greatest group touches, of those that are not settled; NULL = all are. */
+static struct tensor *dominant(struct order *o)
+{
+	struct tensor *found = NULL;
+	for (size_t i = 0; i < o->tensors.n; i++) {
+		struct tensor *t = &o->tensors.at[i];
+		if (!t->settled && (!found || t->volume > found->volume))
+			found = t;
+	}
+	return found;
+}
+
+/* Row-major unless another order is better. */
+static void settle(struct order *o, struct tensor *t)
+{
+	double best = 0;
+	int choice = -1;
+	t->settled = true;
+	for (int last = t->rank; last-- > 0;) {
+		t->last = last;
+		double left = left_over(o);
+		if (choice < 0 || left < best)
+			best = left, choice = last;
+	}
+	t->last = choice;
+}
+
+struct sched_order sched_row_major(int rank)
+{
+	struct sched_order order = {.rank = rank};
+	for (int d = 0; d < rank; d++)
+		order.dim[d] = d;
+	return order;
+}
+
+/* Row-major, but for the dimension that comes last. */
+static struct sched_order ending_with(int rank, int last)
+{
+	struct sched_order order = {.rank = rank};
+	for (int d = 0, n = 0; d < rank; d++)
+		if (d != last)
+			order.dim[n++] = d;
+	if (rank)
+		order.dim[rank - 1] = last;
+	return order;
+}
+
+static void record(struct order *o)
+{
+	for (size_t i = 0; i < o->tensors.n; i++) {
+		const struct tensor *t = &o->tensors.at[i];
+		struct sched_order order = ending_with(t->rank, t->last);
+		struct sched_intermediate found = {t->which, t->value, order};
+		if (t->kind == STATE)
+			o->s->states.at[t->which].order = order;
+		else if (t->kind == TABLE && !t->whole)
+			o->s->tables.at[t->which] = order;
+		else if (t->kind == INTERMEDIATE && t->rank > 1)
+			vec_push(o->arena, &o->s->intermediates, found);
+	}
+	for (size_t g = 0; g < o->plan->groups.n; g++) {
+		int dims = o->groups[g].dims, dim = along(o, &o->groups[g]);
+		o->s->tiles.at[g].along = dim >= 0 ? dim : dims ? dims - 1 : 0;
+	}
+}
+
+void sched_choose_order(struct sched *s, const struct sched_plan *plan)
+{
+	struct order o = {.s = s, .plan = plan, .p = plan->p, .arena = plan->p->arena};
+	struct tensor *t;
+	for (size_t i = 0; i < plan->p->states.n; i++)
+		vec_push(o.arena, &s->states,
+			 (struct sched_state){IMAGE_BY_NODE, sched_row_major(plan->p->states.at[i].rank)});
+	for (size_t i = 0; i < plan->p->params.n; i++)
+		vec_push(o.arena, &s->tables, sched_row_major(0));
+	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
+	for (size_t g = 0; g < plan->groups.n; g++)
+		walk_group(&o, g);
+	while ((t = dominant(&o)))
+		settle(&o, t);
+	record(&o);
+}
+
+const struct sched_order *sched_intermediate_order(const struct sched *s, int body, sub_ref value)
+{
+	for (size_t i = 0; i < s->intermediates.n; i++)
+		if (s->intermediates.at[i].body == body && s->intermediates.at[i].value.i == value.i)
+			return &s->intermediates.at[i].order;
+	return NULL;
+}
+
+const char *sched_value_name(const struct sched_plan *plan, int body, sub_ref value)
+{
+	struct str s = str_in(plan->p->arena);
+	str_printf(&s, "%s.v%u", plan->p->bodies.at[body].name, value.i);
+	return s.text;
+}
+
+bool sched_is_row_major(const struct sched_order *order)
+{
+	for (int d = 0; d < order->rank; d++)
+		if (order->dim[d] != d)
+			return false;
+	return true;
+}

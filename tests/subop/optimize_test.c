@@ -1,0 +1,393 @@
+/* The rewrite engine: what is derived from small models, that rewriting ends and where it ends nothing is
+ * left to do, tables and their budget, that attempts grow with the program and no faster, and that exact
+ * mathematics keeps the bits of what is compiled. */
+#include "subop/rules.h"
+#include "tests/models/generate.h"
+
+#include <stdlib.h>
+
+struct derivation {
+	struct test_model model;
+	struct sub_program from, to;
+	struct sub_trace trace;
+	struct sub_effort effort;
+	struct sub_options options;
+};
+
+static void derive(struct derivation *d, const char *text, const char *sizes)
+{
+	d->trace = (struct sub_trace){.texts = true};
+	if (!tap_ok(load_text(&d->model, "test", text, strlen(text), sizes), "a model"))
+		return;
+	struct arena *a = &d->model.arena;
+	sub_init(&d->from, a, "test");
+	sub_init(&d->to, a, "test");
+	if (sub_lower(&d->from, d->model.model, d->model.sizes, &d->options, &d->model.diags))
+		d->effort = sub_optimize(&d->to, &d->from, &d->options, &d->trace);
+	sub_verify(&d->to, &d->model.diags);
+	print_diags(&d->model.diags);
+}
+
+static struct derivation with(enum sub_math math, unsigned off, int64_t bytes)
+{
+	return (struct derivation){.options = {.math = math, .off = off, .table_bytes = bytes}};
+}
+
+static const unsigned no_tables = 1u << SUB_FAMILY_TABLES;
+
+/* The rules that were applied in a body, in order. */
+static const char *rules_of(struct derivation *d, const char *body)
+{
+	struct str s = str_in(&d->model.arena);
+	for (size_t i = 0; i < d->trace.changes.n; i++)
+		if (strcmp(d->trace.changes.at[i].body, body) == 0)
+			str_printf(&s, "%s%s", s.n ? " " : "", d->trace.changes.at[i].rule);
+	return str_text(&s);
+}
+
+static void says(const char *is, const char *should, const char *what)
+{
+	if (!tap_ok(strcmp(is, should) == 0, "%s", what))
+		printf("# '%s', not '%s'\n", is, should);
+}
+
+/* --- goldens --- */
+
+#define TREE                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput w : token\ninput x[E]\nstate h[D]\nparam p[D]\nparam "  \
+	"q[D]\nparam T[V, E]\n"                                                                              \
+	"param W[D, E]\noutput y = h\noutput all = sum(h) * (sum(p) + sum(q) + sum(sum(T)) + sum(sum(W)) + " \
+	"sum(sum(U)) + sum(sum(Q)) + "                                                                       \
+	"sum(sum(R)) + sum(sum(S)) + sum(sum(Y)) + sum(z)) \nstate z[E]\nparam U[D, D]\nparam Q[D, "         \
+	"D]\nparam R[C, D]\nparam S[D, C]\nparam Y[2*D, D]\n"
+/* All that is declared must be used; the second state and output see to that. */
+#define LEAF "leaf:\n z = x + T[w]\n h = "
+#define INNER "inner:\n z = left.z\n h = "
+#define PLAIN_LEAF LEAF "p * sum(x)\n"
+#define SIZES "D=6 E=5 V=9 C=2"
+
+static const struct {
+	const char *what, *text, *body, *rules;
+} goldens[] = {
+    {"a whole leaf becomes a look-up", TREE LEAF "tanh(W @ T[w] + p)\n" INNER "left.h\n", "leaf",
+     "assign_matmul binary_assign_left unary_assign"},
+    {"of two factors each node has one", TREE LEAF "tanh(W @ T[w] + W @ x)\n" INNER "left.h\n", "leaf",
+     "assign_matmul"},
+    {"a table is cut from a concatenation",
+     TREE "param Z[D, 2*E]\n" LEAF "tanh(Z @ concat(T[w], x))\n" INNER "left.h\n", "leaf",
+     "sum_cond_table_left"},
+    {"products with one matrix become one", TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h + p)\n",
+     "inner", "add_matmul_shared"},
+    {"products with one vector become one", TREE PLAIN_LEAF INNER "tanh(U @ left.h + p + Q @ left.h)\n",
+     "inner", "add_matmul_shared_apart"},
+    {"joined products with one vector are one",
+     TREE PLAIN_LEAF INNER "tanh(concat(U @ left.h, Q @ left.h)) @ Y\n", "inner", "cond_mul_sum"},
+    {"biases with them", TREE PLAIN_LEAF INNER "tanh(concat(U @ left.h + p, Q @ left.h + q)) @ Y\n", "inner",
+     "cond_affine"},
+    {"two matrices are one when that is less", TREE PLAIN_LEAF INNER "tanh(U @ (Q @ left.h))\n", "inner",
+     "matmul_matmul"},
+    {"and stay two when not", TREE PLAIN_LEAF INNER "tanh(S @ (R @ left.h))\n", "inner", ""},
+    {"a constant factor goes into the weights", TREE PLAIN_LEAF INNER "tanh(0.5 * (U @ left.h))\n", "inner",
+     "mul_matmul_constant"},
+    {"another comes out of the sum", TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * sum(right.h))))\n",
+     "inner", "sum_mul_mul"},
+    {"a part takes its side", TREE PLAIN_LEAF INNER "concat(tanh(left.h), exp(right.h))[D:]\n", "inner",
+     "assign_cond"},
+    {"a part of a product is its product", TREE PLAIN_LEAF INNER "tanh((Y @ left.h)[D:])\n", "inner",
+     "assign_reduce assign_binary"},
+    {"both parts are the whole", TREE PLAIN_LEAF INNER "(a = tanh(left.h); concat(a[0:2], a[2:]) * p)\n",
+     "inner", "cond_assign_parts"},
+    {"concatenations lean to the right",
+     TREE "param O[3*D, D]\n" PLAIN_LEAF INNER "tanh(concat(concat(left.h, right.h), exp(left.h))) @ O\n",
+     "inner", "cond_cond"},
+    {"half of a zero is zero", TREE LEAF "tanh(U @ zeros(D) * 0.5 + p * zeros(D) + p)\n" INNER "left.h\n",
+     "leaf", "mul_zero add_zero mul_zero sum_zero mul_zero add_zero"},
+    {"numbers are computed", TREE PLAIN_LEAF INNER "left.h * (2 - 3 * 1) + right.h\n", "inner",
+     "mul_one unary_number_exact binary_number_exact"},
+    {"1 - sigmoid for itself", TREE PLAIN_LEAF INNER "1 - sigmoid(left.h)\n", "inner", "sigmoid_complement"},
+    {"but not of one that is there",
+     TREE PLAIN_LEAF INNER "(s = sigmoid(left.h); (1 - s) * p + s * right.h)\n", "inner", ""},
+    {"the definition of a sigmoid", TREE PLAIN_LEAF INNER "1 / (1 + exp(-left.h))\n", "inner",
+     "sigmoid_definition mul_one"},
+    {"e^-x for 1/e^x", TREE PLAIN_LEAF INNER "left.h / exp(right.h)\n", "inner", "rec_exp"},
+    {"constants meet", TREE PLAIN_LEAF INNER "(left.h + p) + (right.h + q)\n", "inner",
+     "add_add_constants_both"},
+    {"a + b is b + a where it is there",
+     TREE PLAIN_LEAF INNER "tanh(left.h + right.h) * exp(right.h + left.h)\n", "inner", "add_commute"},
+    {"nothing is done for nothing", TREE PLAIN_LEAF INNER "tanh(U @ left.h + Q @ right.h + p) * left.h\n",
+     "inner", ""},
+};
+
+static void test_goldens(void)
+{
+	for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+		struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
+		derive(&d, goldens[i].text, SIZES);
+		says(rules_of(&d, goldens[i].body), goldens[i].rules, goldens[i].what);
+		free_model(&d.model);
+	}
+}
+
+/* --- where rewriting ends --- */
+
+static void test_ends(void)
+{
+	long applied = 0, again = 0, risen = 0;
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		static struct generator g;
+		struct derivation d = with(seed % 3, seed % 5 ? 0 : 1u << SUB_FAMILY_CONSTANTS, 1 << 20);
+		char sizes[64];
+		const char *text = generate_model(&g, seed, sizes);
+		derive(&d, text, sizes);
+		applied += d.effort.applications;
+		for (size_t i = 0; i < d.trace.changes.n; i++)
+			risen += d.trace.changes.at[i].saved < 0;
+		struct sub_program fixed;
+		sub_init(&fixed, &d.model.arena, "fixed");
+		again += sub_optimize(&fixed, &d.to, &d.options, NULL).applications;
+		free_model(&d.model);
+	}
+	tap_ok(applied > 500 && risen == 0, "none of %ld applications raised the cost", applied);
+	tap_ok(again * 50 <= applied, "what was rewritten stays as it is, but for %ld", again);
+}
+
+/* --- tables --- */
+
+static const char two_tables[] =
+    TREE "param small[V, 2]\nparam K[D, 2]\n" LEAF
+	 "tanh(W @ T[w]) * sum(x) + exp(K @ small[w] * max(x))\n" INNER "left.h\n";
+static const char shared_table[] = TREE LEAF "tanh(W @ T[w]) * sum(x)\n" INNER "exp(W @ T[w]) * left.h\n";
+
+static bool noted(const struct derivation *d, const char *words)
+{
+	for (size_t i = 0; i < d->trace.notes.n; i++)
+		if (strstr(d->trace.notes.at[i], words))
+			return true;
+	return false;
+}
+
+static void test_tables(void)
+{
+	const int64_t table = 9 * 6 * 4;
+	struct derivation d = with(SUB_REASSOCIATE, 0, 2 * table);
+	derive(&d, two_tables, SIZES);
+	tap_ok(noted(&d, "tables: 2, of 432 bytes; at most 432 are allowed"),
+	       "both tables keep to the budget, and it is said");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 0, 2 * table - 1);
+	derive(&d, two_tables, SIZES);
+	tap_ok(noted(&d, "432 bytes would be more than the 431 allowed, so look-ups in") &&
+		   noted(&d, "tables: 1, of 216 bytes"),
+	       "a byte less, and one look-up stays what it was");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 0, 0);
+	derive(&d, two_tables, SIZES);
+	says(rules_of(&d, "leaf"), "", "without a budget nothing is made a table");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, no_tables, 1 << 20);
+	derive(&d, two_tables, SIZES);
+	tap_ok(!d.trace.notes.n && !*rules_of(&d, "leaf"), "nor where the family is off");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 0, 1 << 20);
+	derive(&d, shared_table, SIZES);
+	tap_ok(noted(&d, "tables: 2, of 432 bytes"), "each body has its table");
+	free_model(&d.model);
+}
+
+/* --- guards --- */
+
+static const char concatenated[] =
+    TREE PLAIN_LEAF INNER "(c = concat(left.h, right.h); tanh(U @ left.h + Q @ right.h) * exp(c @ Y))\n";
+
+static void test_guards(void)
+{
+	struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
+	derive(&d, concatenated, SIZES);
+	says(rules_of(&d, "inner"), "add_matmul_concat",
+	     "products are joined where their vectors are joined anyway");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, TREE LEAF "tanh(W @ T[w] + p)\n" INNER "tanh(-(-left.h) * p + q)\n", SIZES);
+	says(rules_of(&d, "leaf"), "assign_affine unary_assign",
+	     "exact: a product and its bias are looked up together");
+	says(rules_of(&d, "inner"), "neg_neg", "exact: what no addition sees may go");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, TREE PLAIN_LEAF INNER "-(-(left.h * right.h)) + q\n", SIZES);
+	says(rules_of(&d, "inner"), "", "exact: a product does not come to be contracted");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_DISTRIBUTIVE, 1 << 20);
+	derive(&d, TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h)\n", SIZES);
+	says(rules_of(&d, "inner"), "", "a family that is off does nothing");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_CONSTANTS, 1 << 20);
+	derive(&d, TREE PLAIN_LEAF INNER "tanh(0.5 * (U @ left.h))\n", SIZES);
+	says(rules_of(&d, "inner"), "", "no factor goes into weights that are computed for each row");
+	free_model(&d.model);
+}
+
+/* --- texts of rules --- */
+
+static void test_texts(void)
+{
+	static const struct sub_rule wrong[] = {
+	    {"", 0, 0, 0, "neg(x", "", "x"},	      {"", 0, 0, 0, "neg(x)", "", "y"},
+	    {"", 0, 0, 0, "sum(x)", "", "x"},	      {"", 0, 0, 0, "frob(x)", "", "x"},
+	    {"", 0, 0, 0, "add(x)", "", "x"},	      {"", 0, 0, 0, "neg(x)", "odd(x)", "x"},
+	    {"", 0, 0, 0, "neg(x)", "", "sum[k](x)"}, {"", 0, 0, 0, "neg(x)", "", "A(x)"},
+	    {"", 0, 0, 0, "neg(x) x", "", "x"},	      {"", 0, 0, 0, "compose(x)", "", "x"},
+	    {"", 0, 0, 0, "neg[k](x)", "", "x"},      {"", 0, 0, 0, "", "", "x"},
+	};
+	struct test_model t = {0};
+	load_text(&t, "none", TREE PLAIN_LEAF INNER "left.h\n", strlen(TREE PLAIN_LEAF INNER "left.h\n"),
+		  SIZES);
+	int parsed = 0, refused = 0;
+	for (int i = 0; i < sub_rule_count; i++) {
+		struct str error = str_in(&t.arena);
+		parsed += sub_parse_rule(&t.arena, &sub_rules[i], &error) != NULL;
+		if (error.n)
+			printf("# %s\n", error.text);
+	}
+	tap_ok(parsed == sub_rule_count, "the texts of all %d rules are well-formed", sub_rule_count);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct str error = str_in(&t.arena);
+		refused += !sub_parse_rule(&t.arena, &wrong[i], &error) && error.n;
+	}
+	tap_ok(refused == sizeof wrong / sizeof *wrong, "what is not is refused, and why");
+	free_model(&t);
+}
+
+/* --- growth --- */
+
+static sub_ref unary(struct sub_program *p, enum sub_op op, sub_ref x)
+{
+	return sub_add(p, (struct sub_value){.op = op, .arg = {sub_as_is(p, x)}}, NULL);
+}
+
+static sub_ref binary(struct sub_program *p, enum sub_op op, sub_ref x, sub_ref y)
+{
+	return sub_add(p, (struct sub_value){.op = op, .arg = {sub_as_is(p, x), sub_as_is(p, y)}}, NULL);
+}
+
+/* A body of n operators, some of which rules apply to; a chain, or wide. */
+static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
+{
+	enum { WIDTH = 64, LEVELS = 30 };
+	static const enum sub_op ops[] = {SUB_NEG,  SUB_TANH,	 SUB_ADD, SUB_MULTIPLY,
+					  SUB_SMAX, SUB_SIGMOID, SUB_EXP, SUB_REC};
+	struct sub_effort effort = {0};
+	struct sub_options options = {.math = SUB_REASSOCIATE};
+	struct sub_body body = {.name = "inner", .domain = SUB_INNER};
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	if (!arena_guard(&a, &jump)) {
+		struct sub_program p, to;
+		sub_ref last[WIDTH], x;
+		sub_init(&p, &a, "many");
+		sub_init(&to, &a, "many");
+		int k = sub_dim(&p, 8, 0);
+		struct sub_tensor h = {.name = "h", .rank = 1, .var = {k}, .shape = {8}};
+		vec_push(&a, &p.states, h);
+		struct sub_value state = {.op = SUB_STATE, .vars = 2, .var = {p.node, k}};
+		struct sub_value child = {
+		    .op = SUB_ASSIGN,
+		    .arg = {sub_as_is(&p, sub_add(&p, state, NULL))},
+		    .vars = 2,
+		    .var = {p.node, k},
+		    .map = {{.function = SUB_CHILD, .var = p.node}, {.var = k, .scale = 1}}};
+		x = sub_add(&p, child, NULL);
+		for (int i = 0; i < WIDTH; i++)
+			last[i] = x;
+		random_state = 7;
+		for (int i = 0; i < n; i++) {
+			enum sub_op op = ops[random_below(8)];
+			sub_ref y = wide ? last[random_below(WIDTH)] : x;
+			x = sub_row_of(op)->arity == 1 ? unary(&p, op, y)
+						       : binary(&p, op, y, last[random_below(WIDTH)]);
+			last[i % WIDTH] = x;
+			if (i % (n / LEVELS) == 0)
+				vec_push(&a, &body.stores,
+					 (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
+		}
+		vec_push(&a, &body.stores, (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
+		vec_push(&a, &p.bodies, body);
+		effort = sub_optimize(&to, &p, &options, NULL);
+		*left = to.values.n;
+	}
+	arena_free(&a);
+	return effort;
+}
+
+static void test_growth(void)
+{
+	for (int wide = 0; wide < 2; wide++) {
+		size_t left[2];
+		struct sub_effort few = rewrite_many(10000, wide, &left[0]),
+				  many = rewrite_many(20000, wide, &left[1]);
+		tap_ok(few.attempts > 10000 && many.attempts <= 2.3 * few.attempts,
+		       "%s: 20000 operators take %ld attempts, 10000 take %ld", wide ? "wide" : "a chain",
+		       many.attempts, few.attempts);
+		tap_ok(few.applications > 100 && left[1] > left[0], "and rules apply to them: %ld",
+		       many.applications);
+	}
+}
+
+/* --- bits --- */
+
+/* What a model gives, compiled with these rules. */
+static float *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
+{
+	struct compile_options o = {
+	    .backend = "interpreter", .target = "generic", .rules = rules, .math = math};
+	struct test_run r;
+	struct test_forest f;
+	float *all = NULL;
+	if (start_run(&r, t, &o)) {
+		random_state = 11;
+		make_forest(&f, &r.image, 3, 9);
+		if (run_forest(&r, &f.minibatch))
+			all = gather_outputs(&r, f.nodes, f.minibatch.forest.inputs, count);
+		free_forest(&f);
+	}
+	end_run(&r);
+	return all;
+}
+
+static void test_bits(void)
+{
+	int same = 0, of = 0;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		static struct generator g;
+		struct test_model t = {0};
+		char sizes[64];
+		const char *text = generate_model(&g, seed, sizes);
+		int64_t n = 0, m = 0;
+		if (!load_text(&t, "random", text, strlen(text), sizes))
+			continue;
+		float *a = results(&t, "none", NULL, &n), *b = results(&t, "all", "exact", &m);
+		bool equal = a && b && n == m && memcmp(a, b, n * sizeof *a) == 0;
+		if (!equal)
+			printf("# seed %llu\n", (unsigned long long)seed);
+		same += equal;
+		of++;
+		free(a);
+		free(b);
+		free_model(&t);
+	}
+	tap_ok(of == 40 && same == of,
+	       "exact: %d of %d random models give the same bits, compiled with the rules and without", same,
+	       of);
+}
+
+int main(void)
+{
+	test_texts();
+	test_goldens();
+	test_ends();
+	test_tables();
+	test_guards();
+	test_growth();
+	test_bits();
+	return tap_done();
+}
