@@ -1,9 +1,9 @@
 /* fusion                     the rows of src/sched/latency.def, measured on this machine
  * fusion MODEL.ra SIZE=N...  a model under every planner
  *
- * Each pair of mapping types that may be fused, but need not be, stands in a model of its own, where the operand is
- * computed where it is wanted (fuse grow always) or stored (never).  Figures are nanoseconds a node: the least of many
- * runs over one minibatch, on one thread.  Weights are random numbers. */
+ * Each pair of mapping types that may be fused, but need not be, stands in a model of its own, where the
+ * operand is computed where it is wanted (fuse grow always) or stored (never).  Figures are nanoseconds a
+ * node: the least of many runs over one minibatch, on one thread.  Weights are random numbers. */
 #include "api/compile.h"
 #include "runtime/runtime.h"
 
@@ -101,7 +101,8 @@ static void make_inputs(struct trial *t)
 	}
 }
 
-static void prepare(struct trial *t, const char *name, const char *text, char *const *sizes, int n, const char *schedule)
+static void prepare(struct trial *t, const char *name, const char *text, char *const *sizes, int n,
+		    const char *schedule)
 {
 	struct compile_options o = {.backend = "llvm", .target = "native", .schedule = schedule};
 	struct rt_source source = {read_weight, NULL};
@@ -156,20 +157,24 @@ static double measure(const char *name, const char *text, char *const *sizes, in
 
 /* --- pairs --- */
 
-/* `volume`: of the consumer, elements a row for each of D.  E is 4; A or F is 1 where a variable of one value is to come. */
+/* `volume`: of the consumer, elements a row for each of D.  E is 4; A or F is 1 where a variable of one value
+ * is to come. */
 static const struct pair {
 	const char *first, *second, *declare, *state, *value;
 	int a, volume;
 } pairs[] = {
+    {"ONE_TO_ONE", "MANY_TO_MANY", "param W[D, E]", "h[E]", "relu(x) @ W", 1, 4},
     {"REORGANIZE", "ONE_TO_MANY", "param Q[A, D], T[E, A, D]", "h[E, A, D]", "(relu(x) + Q) * T", 1, 4},
     {"REORGANIZE", "MANY_TO_MANY", "param Q[A, D], T[D, E]", "h[A, E]", "(relu(x) + Q) @ T", 1, 4},
-    {"SHUFFLE", "ONE_TO_MANY", "param R[A, D], T[E, D, A]", "h[E, D, A]", "transpose(relu(R * x)) * T", 4, 16},
+    {"SHUFFLE", "ONE_TO_MANY", "param R[A, D], T[E, D, A]", "h[E, D, A]", "transpose(relu(R * x)) * T", 4,
+     16},
     {"SHUFFLE", "MANY_TO_MANY", "param R[A, D], T[E, D]", "h[E, A]", "T @ transpose(relu(R * x))", 4, 16},
     {"ONE_TO_MANY", "REORGANIZE", "param R[A, D], T[F, A, D]", "h[F, A, D]", "relu(x) * R + T", 4, 4},
     {"ONE_TO_MANY", "SHUFFLE", "param R[A, D], Q[D, A]", "h[D, A]", "transpose(relu(x) * R) + Q", 4, 4},
     {"ONE_TO_MANY", "ONE_TO_MANY", "param R[A, D], T[E, A, D]", "h[E, A, D]", "relu(x) * R * T", 4, 16},
     {"MANY_TO_MANY", "REORGANIZE", "param W[D, D], Q[A, D]", "h[A, D]", "W @ x + Q", 1, 1},
-    {"MANY_TO_MANY", "SHUFFLE", "param R[A, D], W[D, D], Q[D, A]", "h[D, A]", "transpose((R * x) @ W) + Q", 4, 4},
+    {"MANY_TO_MANY", "SHUFFLE", "param R[A, D], W[D, D], Q[D, A]", "h[D, A]", "transpose((R * x) @ W) + Q", 4,
+     4},
     {"MANY_TO_MANY", "ONE_TO_MANY", "", "h[D]", "x * sum(x * x)", 1, 1},
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
@@ -186,7 +191,8 @@ static void measure_pair(const struct pair *p)
 {
 	char text[600], d[32], a[32], *sizes[] = {d, a, "E=4"};
 	snprintf(text, sizeof text,
-		 "model pair\nstructure sequence\ninput x[D]\n%s\nstate %s\nnode:\nh = previous.h + %s\noutput y = h\n",
+		 "model pair\nstructure sequence\ninput x[D]\n%s\nstate %s\nnode:\nh = previous.h + "
+		 "%s\noutput y = h\n",
 		 p->declare, p->state, p->value);
 	for (int i = 0; i < EXTENTS; i++) {
 		snprintf(d, sizeof d, "D=%d", extents[i]);
@@ -196,7 +202,8 @@ static void measure_pair(const struct pair *p)
 			fused = least_of(fused, measure("pair", text, sizes, 3, "fuse grow always\n"));
 			stored = least_of(stored, measure("pair", text, sizes, 3, "fuse grow never\n"));
 		}
-		printf("SCHED_LATENCY(%s, %s, %d, %.1f, %.1f)\n", p->first, p->second, p->volume * extents[i], fused, stored);
+		printf("SCHED_LATENCY(%s, %s, %d, %.1f, %.1f)\n", p->first, p->second, p->volume * extents[i],
+		       fused, stored);
 		fflush(stdout);
 	}
 }
@@ -220,7 +227,8 @@ static void measure_model(const char *path, char *const *sizes, int n)
 	for (int i = 0; i < 5; i++) {
 		char schedule[40];
 		snprintf(schedule, sizeof schedule, "fuse %s\n", planners[i]);
-		printf("%-12s %10.1f ns a node\n", planners[i], measure(path, read_file(path), sizes, n, schedule));
+		printf("%-12s %10.1f ns a node\n", planners[i],
+		       measure(path, read_file(path), sizes, n, schedule));
 	}
 }
 

@@ -1,8 +1,8 @@
 /* The planners to compare with.
  *
- * greedy  of the patent on a reduced operator set: at most one reduction in a group, whose result, being small, is its
- *         border; all that is elementwise goes to where it is wanted
- * none    every operator that is not data movement is a group: what fusion saves, by what its absence costs */
+ * greedy  of the patent on a reduced operator set: at most one reduction in a group, whose result, being
+ * small, is its border; all that is elementwise goes to where it is wanted none    every operator that is not
+ * data movement is a group: what fusion saves, by what its absence costs */
 #include "sched/graph.h"
 
 static void store(struct sched_planner *pl, int body, const struct sched_operator *op)

@@ -1,4 +1,5 @@
-/* What a row of a body moves between its registers and memory, if caches held nothing from row to row but weights. */
+/* What a row of a body moves between its registers and memory, if caches held nothing from row to row but
+ * weights. */
 #include "sched/plan.h"
 
 enum { BYTES = 4 }; /* of a number */

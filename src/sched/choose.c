@@ -1,13 +1,12 @@
 /* The cost model: how many nodes, gates and vectors of columns a register tile holds.
  *
- * In one turn of the reduction a loop over m nodes, g gates and v vectors does m*g*v multiply-adds on g*v weights and m
- * broadcast operands.  A turn takes the longest of
- *     m*g*v / 2       two multiply-adds a cycle,
+ * In one turn of the reduction a loop over m nodes, g gates and v vectors does m*g*v multiply-adds on g*v
+ * weights and m broadcast operands.  A turn takes the longest of m*g*v / 2       two multiply-adds a cycle,
  *     (g*v + m) / 2   two loads a cycle,
  *     4               the latency of a multiply-add: an accumulator is used once a turn,
  *     g*v*lanes*4 / l2_bytes_per_cycle   the weights: a panel is larger than the first-level cache.
- * More gates than `accumulators` allow are taken in several loops.  A loop needs m*g*v accumulators, the smaller side of the
- * operands and a register for the other. */
+ * More gates than `accumulators` allow are taken in several loops.  A loop needs m*g*v accumulators, the
+ * smaller side of the operands and a register for the other. */
 #include "sched/sched.h"
 
 #include <math.h>
@@ -36,7 +35,8 @@ static double turn(const struct target *t, int lanes, int m, int g, int v)
 	return max(max(arithmetic, loads), (double)g * v * lanes * 4 / t->l2_bytes_per_cycle);
 }
 
-/* Cycles of all turns of one loop, for m nodes and v vectors of columns; gates that find no accumulator take another. */
+/* Cycles of all turns of one loop, for m nodes and v vectors of columns; gates that find no accumulator take
+ * another. */
 static double loop_cost(const struct sched *s, const struct sched_loop *loop, int m, int v)
 {
 	int g = min(loop->gates, s->accumulators / (m * v));
@@ -62,7 +62,7 @@ static double cost(const struct sched *s, const struct sched_group *group, int a
 static void set_sizes(struct sched_tile *tile, int nodes)
 {
 	tile->sizes = 0;
-	for (; nodes > 1 && tile->sizes < SCHED_MAX_SIZES - 1; nodes = nodes > 3 ? nodes / 2 : 1)
+	for (; nodes > 1 && tile->sizes<SCHED_MAX_SIZES - 1; nodes = nodes> 3 ? nodes / 2 : 1)
 		tile->nodes[tile->sizes++] = nodes;
 	tile->nodes[tile->sizes++] = 1;
 }
@@ -90,7 +90,8 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_g
 void sched_choose(struct sched *s, const struct sched_plan *plan, const struct target *target)
 {
 	struct arena *a = plan->p->arena;
-	*s = (struct sched){.target = target, .dynamic_batch = true, .specialize_leaf = true, .lanes = target->lanes};
+	*s = (struct sched){
+	    .target = target, .dynamic_batch = true, .specialize_leaf = true, .lanes = target->lanes};
 	/* the rest holds operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
 	for (size_t g = 0; g < plan->groups.n; g++)

@@ -12,7 +12,9 @@ struct way {
 	double volume;
 };
 
-enum { REDUCED = 1u << SUB_MAX_VARS }; /* in a mask of loops: that of the reduction passed; the others by position */
+enum {
+	REDUCED = 1u << SUB_MAX_VARS
+}; /* in a mask of loops: that of the reduction passed; the others by position */
 
 static void reach(struct way, sub_ref, const unsigned *loops);
 
@@ -21,7 +23,8 @@ static int op_of(const struct sched_graph *g, sub_ref r)
 	return g->op_of[sched_fact(g->values, r) - g->values->fact];
 }
 
-static void under(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own, unsigned own_loop, unsigned *out)
+static void under(const struct sub_value *v, const unsigned *loops, const struct sub_use *u, int own,
+		  unsigned own_loop, unsigned *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = 0;
@@ -42,7 +45,8 @@ static unsigned loops_of(const struct sub_value *v, const unsigned *loops, int v
 	return 0;
 }
 
-static void under_reshape(const struct sub_program *p, const struct sub_value *v, const unsigned *loops, unsigned *out)
+static void under_reshape(const struct sub_program *p, const struct sub_value *v, const unsigned *loops,
+			  unsigned *out)
 {
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
 	int n = sub_reshape_pieces(p, v, pieces);
@@ -67,7 +71,8 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 		else if (v->op == SUB_RESHAPE)
 			under_reshape(w.g->p, v, loops, out);
 		for (int i = 0; v->op == SUB_ASSIGN && i < u->vars; i++)
-			out[i] = loops_of(v, loops, v->map[i].var) | (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
+			out[i] = loops_of(v, loops, v->map[i].var) |
+				 (v->map[i].scale2 ? loops_of(v, loops, v->map[i].var2) : 0);
 		reach(w, u->value, out);
 	}
 }
@@ -118,7 +123,8 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 {
 	struct sched_graph *g = w->g;
 	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
-	struct sched_edge e = {op_of(g, r), w->to, .moved = w->moved, .last = w->last, .times = 1, .volume = w->volume};
+	struct sched_edge e = {op_of(g, r),	w->to,	    .moved = w->moved,
+			       .last = w->last, .times = 1, .volume = w->volume};
 	int leads = sched_leads(g->p, g->ops.at[w->to].value);
 	unsigned used = 0;
 	for (int i = 0; i < from->vars; i++)
@@ -128,7 +134,8 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 			e.times *= i < leads ? INFINITY : sched_loop_extent(g->p, to->var[i]);
 	bool columns = to->vars > leads && used >> (to->vars - 1) & 1;
 	e.again = e.times > 1;
-	e.scalar = w->reducing && !columns && from->vars > sched_leads(g->p, r) && loops[from->vars - 1] & REDUCED;
+	e.scalar =
+	    w->reducing && !columns && from->vars > sched_leads(g->p, r) && loops[from->vars - 1] & REDUCED;
 	vec_push(g->arena, &g->edges, e);
 }
 
@@ -206,9 +213,11 @@ static void sort_by_producer(struct sched_graph *g)
 	}
 }
 
-void sched_make_graph(struct sched_graph *g, struct arena *a, const struct sub_program *p, const struct sched_values *values)
+void sched_make_graph(struct sched_graph *g, struct arena *a, const struct sub_program *p,
+		      const struct sched_values *values)
 {
-	*g = (struct sched_graph){.p = p, .values = values, .arena = a, .op_of = ARENA_ARRAY(a, int, values->n)};
+	*g = (struct sched_graph){
+	    .p = p, .values = values, .arena = a, .op_of = ARENA_ARRAY(a, int, values->n)};
 	for (int i = 0; i < values->n; i++)
 		g->op_of[i] = -1;
 	for (int i = 0; i < values->n; i++)

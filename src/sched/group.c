@@ -1,8 +1,8 @@
 /* Stages and groups: targets that one nest computes.
  *
- * A target that reads another one at the very element that is being computed joins its stage if their blocks may be one;
- * all other reads wait for the next stage.  Then targets of one stage and one shape are a group as far as the planner
- * lets blocks join: the gates of a cell, the sums of a softmax beside each other. */
+ * A target that reads another one at the very element that is being computed joins its stage if their blocks
+ * may be one; all other reads wait for the next stage.  Then targets of one stage and one shape are a group
+ * as far as the planner lets blocks join: the gates of a cell, the sums of a softmax beside each other. */
 #include "sched/group.h"
 
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static void add_block(struct sched_block *to, const struct sched_block *b)
 	to->spaces |= b->spaces;
 }
 
-/* Makes a block one with what it reads, if they are not and may be.  To the greedy planner a reduction's result is a border. */
+/* Makes a block one with what it reads, if they are not and may be.  To the greedy planner a reduction's
+ * result is a border. */
 static bool join_blocks(struct sched_grouper *gr, int a, int b)
 {
 	a = whole_block(gr, a), b = whole_block(gr, b);
@@ -110,8 +111,10 @@ static void set_stages(struct sched_grouper *gr)
 	for (size_t i = 0; i < gr->targets.n; i++) {
 		struct sched_target *t = &gr->targets.at[places[i].target];
 		for (int k = 0; k < t->reads; k++) {
-			const struct sched_target *from = &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
-			int least = from->stage + !(t->read[k].inside && join_blocks(gr, from->block, t->block));
+			const struct sched_target *from =
+			    &gr->targets.at[sched_find_target(gr, t->body, t->read[k].value)];
+			int least =
+			    from->stage + !(t->read[k].inside && join_blocks(gr, from->block, t->block));
 			t->stage = t->stage > least ? t->stage : least;
 		}
 	}
@@ -134,7 +137,11 @@ static struct sched_group shape_of(const struct sched_grouper *gr, const struct 
 	const struct sub_program *p = gr->pl.p;
 	const struct sub_value *v = sub_at(p, t->value);
 	int leads = sched_leads(p, t->value);
-	struct sched_group g = {.body = t->body, .stage = t->stage, .rows = leads > 0, .edges = leads > 1, .dims = v->vars - leads};
+	struct sched_group g = {.body = t->body,
+				.stage = t->stage,
+				.rows = leads > 0,
+				.edges = leads > 1,
+				.dims = v->vars - leads};
 	for (int i = 0; i < g.dims; i++)
 		g.extent[i] = p->vars.at[v->var[leads + i]].extent;
 	return g;
@@ -148,7 +155,8 @@ struct group_key {
 
 static struct group_key key_of(const struct sched_group *g, int block)
 {
-	struct group_key key = {.body = g->body, .stage = g->stage, .leads = g->rows + g->edges, .dims = g->dims, .block = block};
+	struct group_key key = {
+	    .body = g->body, .stage = g->stage, .leads = g->rows + g->edges, .dims = g->dims, .block = block};
 	memcpy(key.extent, g->extent, sizeof key.extent);
 	return key;
 }
@@ -156,7 +164,7 @@ static struct group_key key_of(const struct sched_group *g, int block)
 struct groups {
 	struct map of;
 	VEC(struct sched_block) held; /* by group */
-	int *number; /* of the next group, by body + 1 */
+	int *number;		      /* of the next group, by body + 1 */
 };
 
 static void set_group(struct groups *gs, struct group_key key, int group)
@@ -201,7 +209,8 @@ static int find_group(struct sched_grouper *gr, struct groups *gs, const struct 
 
 void sched_make_groups(struct sched_grouper *gr)
 {
-	struct groups gs = {.of = map_in(gr->pl.arena), .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
+	struct groups gs = {.of = map_in(gr->pl.arena),
+			    .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
 	set_stages(gr);
 	gr->pl.plan->groups.n = 0;
 	const struct place *places = sorted_targets(gr);
@@ -218,10 +227,12 @@ void sched_make_groups(struct sched_grouper *gr)
 static int number_of(struct map *m, uint64_t a, uint64_t b, int next)
 {
 	uint64_t key[2] = {a, b};
-	return map_add(m, (const char *)key, sizeof key, next) ? next : map_get(m, (const char *)key, sizeof key);
+	return map_add(m, (const char *)key, sizeof key, next) ? next
+							       : map_get(m, (const char *)key, sizeof key);
 }
 
-static void count_reduction(struct sched_grouper *gr, struct map *shared, int group, const struct sched_reduction *r)
+static void count_reduction(struct sched_grouper *gr, struct map *shared, int group,
+			    const struct sched_reduction *r)
 {
 	struct sched_group *g = &gr->pl.plan->groups.at[group];
 	const struct sub_program *p = gr->pl.p;

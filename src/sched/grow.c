@@ -1,32 +1,35 @@
-/* The planner of DNNFusion (PLDI 2021, section 4.3), for a body: blocks grow from seeds along what is cheap to fuse.
+/* The planner of DNNFusion (PLDI 2021, section 4.3), for a body: blocks grow from seeds along what is cheap
+ * to fuse.
  *
- * First every value is found that must be stored wherever it stands: dear, and wanted in a loop that it does not depend
- * on, or in a reduction that takes the columns it would be computed along (cut_dear).  Then the smallest one-to-one
- * operator that is in no block is the seed of one, which takes its successors in turn and then its predecessors, while
- * the table fusion.def allows it, the block stays convex (no path leaves it and comes back) and what a tile keeps fits
- * (sched_pressure_limit).  What crosses the border of a block is stored, but for what is had for less than its traffic.
+ * First every value is found that must be stored wherever it stands: dear, and wanted in a loop that it does
+ * not depend on, or in a reduction that takes the columns it would be computed along (cut_dear).  Then the
+ * smallest one-to-one operator that is in no block is the seed of one, which takes its successors in turn and
+ * then its predecessors, while the table fusion.def allows it, the block stays convex (no path leaves it and
+ * comes back) and what a tile keeps fits (sched_pressure_limit).  What crosses the border of a block is
+ * stored, but for what is had for less than its traffic.
  *
- * Successors join in rising order and predecessors in falling order, so what a search for a way back has visited need not
- * be visited again while the block grows in that direction. */
+ * Successors join in rising order and predecessors in falling order, so what a search for a way back has
+ * visited need not be visited again while the block grows in that direction. */
 #include "sched/graph.h"
 
 #include <stdlib.h>
 
 enum {
-	LIGHT = 8,		 /* operators that are computed in both blocks rather than stored, if none is dear */
-	SEARCHES_PER_OPERATOR = 64 /* steps of the searches for ways back; a block that needs more stops growing */
+	LIGHT = 8, /* operators that are computed in both blocks rather than stored, if none is dear */
+	SEARCHES_PER_OPERATOR =
+	    64 /* steps of the searches for ways back; a block that needs more stops growing */
 };
 
 /* By operator. */
 struct growth {
 	bool dear, cut, kept, stored; /* with what is fused into it, as far as anything may be */
-	bool wanted;	      /* fusing it was measured to be slower than storing it */
-	bool reduces_below;   /* it, or what follows it in its block, reduces a dimension */
-	unsigned char reach;  /* most complex type of it and what it follows in its block */
+	bool wanted;		      /* fusing it was measured to be slower than storing it */
+	bool reduces_below;	      /* it, or what follows it in its block, reduces a dimension */
+	unsigned char reach;	      /* most complex type of it and what it follows in its block */
 	int block;
-	int searched; /* by the search of this number */
+	int searched;	 /* by the search of this number */
 	unsigned spaces; /* in which it reduces, with what is fused into it */
-	double work;  /* elements that computing it passes, with what is fused into it */
+	double work;	 /* elements that computing it passes, with what is fused into it */
 };
 
 struct grower {
@@ -51,19 +54,29 @@ static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping 
 	return a > b ? a : b;
 }
 
-/* An operator whose block is of type `first` as far as it goes, into its consumer: the movement between them counts. */
-static bool may_fuse(const struct grower *w, enum sched_mapping first, const struct sched_edge *e, bool *measured)
+/* What was measured, or what the schedule says instead. */
+static bool pays(const struct grower *w, enum sched_mapping first, enum sched_mapping second, double volume)
+{
+	if (w->pl->plan->fusion.pays != SCHED_PAYS_MEASURED)
+		return w->pl->plan->fusion.pays == SCHED_PAYS_ALWAYS;
+	return sched_fusing_pays(w->pl->plan->target, first, second, volume);
+}
+
+/* An operator whose block is of type `first` as far as it goes, into its consumer: the movement between them
+ * counts.  Even where the table has no doubt, what a contraction would compute again for each of its columns
+ * is measured. */
+static bool may_fuse(const struct grower *w, enum sched_mapping first, const struct sched_edge *e,
+		     bool *measured)
 {
 	const enum sched_mapping way[] = {e->moved, e->last};
 	bool fuse = true;
 	*measured = false;
 	for (int i = 0; i < 2 && fuse; i++) {
 		enum sched_relation r = sched_relation_of(first, way[i]);
-		if (r == SCHED_MAY) {
+		bool again = e->again && way[i] == SCHED_MANY_TO_MANY;
+		if (r == SCHED_MAY || (r == SCHED_FUSE && again)) {
 			*measured = true;
-			fuse = w->pl->plan->fusion.pays == SCHED_PAYS_ALWAYS ||
-			       (w->pl->plan->fusion.pays == SCHED_PAYS_MEASURED &&
-				sched_fusing_pays(w->pl->plan->target, first, way[i], e->volume));
+			fuse = pays(w, first, way[i], e->volume);
 		}
 		fuse &= r != SCHED_NEVER;
 		first = more_complex(first, way[i]);
@@ -78,12 +91,15 @@ static bool is_result(const struct grower *w, int op)
 	return sched_fact(w->values, w->g.ops.at[op].value)->result;
 }
 
-/* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the elements of
- * the consumer, made for each vector of them; nothing that takes more than two is computed again. */
+/* Whether a dear operator must be stored for one of its consumers.  What was measured is one pass over the
+ * elements of the consumer, made for each vector of them; nothing that takes more than two is computed again.
+ */
 static bool cuts(const struct grower *w, const struct sched_edge *e)
 {
 	bool measured, small = e->times <= SCHED_MAX_AGAIN && w->of[e->from].work <= 2 * e->volume;
-	return e->scalar || (e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured));
+	if (e->scalar || (e->again && e->last == SCHED_MANY_TO_MANY))
+		return true;
+	return e->again && !(small && may_fuse(w, w->of[e->from].reach, e, &measured) && measured);
 }
 
 static void cut_dear(struct grower *w)
@@ -220,7 +236,8 @@ static bool successor_fits(struct grower *w, int op)
 	return true;
 }
 
-/* It may be fused into all of the block that needs it, and starts no reduction that another one there waits for. */
+/* It may be fused into all of the block that needs it, and starts no reduction that another one there waits
+ * for. */
 static bool predecessor_fits(struct grower *w, int op)
 {
 	enum sched_mapping type = w->g.ops.at[op].type;
@@ -324,7 +341,8 @@ static int grow_towards(struct grower *w, int *members, int from, int n, bool ba
 	while (w->heaped) {
 		int op = pop(w);
 		const struct sched_block *b = &w->pl->blocks.at[w->block];
-		if (b->pressure + pressure_of(w, op) > limit || !sched_spaces_agree(b->spaces, w->g.ops.at[op].spaces))
+		if (b->pressure + pressure_of(w, op) > limit ||
+		    !sched_spaces_agree(b->spaces, w->g.ops.at[op].spaces))
 			continue;
 		if (!(back ? predecessor_fits(w, op) : successor_fits(w, op)) || leads_back(w, op, !back))
 			continue;
@@ -403,10 +421,23 @@ static void find_wanting(const struct grower *w, int *wanted_by)
 		}
 }
 
-/* Stores what crosses, and what was found to be stored.  What is not dear and light is computed on both sides. */
+/* Whether a reduction of another block would compute it element by element. */
+static bool loses_columns(const struct grower *w, int op)
+{
+	for (int e = 0; e < w->g.ops.at[op].outs; e++) {
+		const struct sched_edge *out = sched_edge_out(&w->g, op, e);
+		if (out->scalar && w->of[out->to].block != w->of[op].block)
+			return true;
+	}
+	return false;
+}
+
+/* Stores what crosses, and what was found to be stored.  What is not dear and light is computed on both
+ * sides. */
 static void store_crossing(struct grower *w)
 {
-	int *wanted_by = ARENA_ARRAY(w->g.arena, int, w->g.ops.n), *cone = ARENA_ARRAY(w->g.arena, int, w->g.ops.n);
+	int *wanted_by = ARENA_ARRAY(w->g.arena, int, w->g.ops.n),
+	    *cone = ARENA_ARRAY(w->g.arena, int, w->g.ops.n);
 	find_wanting(w, wanted_by);
 	for (int i = 0; i < (int)w->g.ops.n; i++) {
 		const struct sched_operator *op = &w->g.ops.at[i];
@@ -421,8 +452,9 @@ static void store_crossing(struct grower *w)
 		}
 		w->of[i].dear = dear;
 		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
+		bool light = !dear && cone[i] <= LIGHT && !loses_columns(w, i);
 		struct sched_fact *f = sched_fact(w->values, op->value);
-		f->stored = !op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && (dear || cone[i] > LIGHT)));
+		f->stored = !op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && !light));
 		f->kept = w->of[i].kept;
 		f->block = w->of[i].block;
 		w->of[i].stored = f->stored;

@@ -34,7 +34,8 @@ static bool names_var(const struct sub_use *u, int var)
 }
 
 /* An argument that lacks one of the result's variables is repeated along it. */
-static enum sched_mapping of_elementwise(const struct sub_program *p, const struct sub_value *v, const struct sub_use *u)
+static enum sched_mapping of_elementwise(const struct sub_program *p, const struct sub_value *v,
+					 const struct sub_use *u)
 {
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
 	for (int i = 0; i < v->vars; i++)
@@ -61,7 +62,8 @@ static enum sched_mapping of_assign(const struct sub_program *p, const struct su
 			return SCHED_ONE_TO_MANY;
 		int at = v->map[i].var < 0 ? v->vars : position(v, v->map[i].var);
 		if (at == v->vars) {
-			m = more_complex(m, single(p, sub_at(p, v->arg[0].value)->var[i]) ? SCHED_REORGANIZE : SCHED_ONE_TO_ONE);
+			m = more_complex(m, single(p, sub_at(p, v->arg[0].value)->var[i]) ? SCHED_REORGANIZE
+											  : SCHED_ONE_TO_ONE);
 			continue;
 		}
 		m = at < last ? more_complex(m, SCHED_SHUFFLE) : m;
@@ -82,7 +84,9 @@ enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int 
 	case SUB_REDUCE:
 		return single(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
 	case SUB_MOVE:
-		return v->op == SUB_ASSIGN ? of_assign(p, v) : v->op == SUB_RESHAPE ? SCHED_REORGANIZE : SCHED_ONE_TO_ONE;
+		return v->op == SUB_ASSIGN    ? of_assign(p, v)
+		       : v->op == SUB_RESHAPE ? SCHED_REORGANIZE
+					      : SCHED_ONE_TO_ONE;
 	default:
 		return of_elementwise(p, v, &v->arg[a]);
 	}
@@ -126,7 +130,8 @@ struct latency {
 };
 
 static const struct latency latencies[] = {
-#define SCHED_LATENCY(first, second, volume, fused, stored) {SCHED_##first, SCHED_##second, volume, fused, stored},
+#define SCHED_LATENCY(first, second, volume, fused, stored)                                                  \
+	{SCHED_##first, SCHED_##second, volume, fused, stored},
 #include "sched/latency.def"
 #undef SCHED_LATENCY
 };
@@ -148,9 +153,10 @@ static double between(const struct latency *low, const struct latency *high, dou
 	return a + t * (b - a);
 }
 
-/* Rows of one pair stand together, volumes rising.  What counts is how many vectors there are, so other lanes than those
- * that were measured with mean other volumes. */
-bool sched_fusing_pays(const struct target *target, enum sched_mapping first, enum sched_mapping second, double volume)
+/* Rows of one pair stand together, volumes rising.  What counts is how many vectors there are, so other lanes
+ * than those that were measured with mean other volumes. */
+bool sched_fusing_pays(const struct target *target, enum sched_mapping first, enum sched_mapping second,
+		       double volume)
 {
 	const struct latency *low = NULL, *high = NULL;
 	volume *= (double)MEASURED_LANES / target->lanes;

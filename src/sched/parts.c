@@ -1,8 +1,9 @@
 /* Which values are computed as part of another one.
  *
- * Nested additions are one sum of terms, a product that a sum adds up is half of a fused multiply-add, and one reduction
- * goes on where its neighbour in the sum ended.  Whether that is so decides about rounding; hence it is decided here, by
- * the values of the body alone, and no plan stores a part: results have the same bits whatever is stored. */
+ * Nested additions are one sum of terms, a product that a sum adds up is half of a fused multiply-add, and
+ * one reduction goes on where its neighbour in the sum ended.  Whether that is so decides about rounding;
+ * hence it is decided here, by the values of the body alone, and no plan stores a part: results have the same
+ * bits whatever is stored. */
 #include "sched/plan.h"
 
 #include <stdlib.h>
@@ -75,7 +76,8 @@ double sched_row_elements(const struct sub_program *p, const struct sub_value *v
 static bool can_be_term(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
-	return v->op == SUB_ADD || v->op == SUB_MULTIPLY || (v->op == SUB_SUM && p->vars.at[v->reduced].set == SUB_DIM);
+	return v->op == SUB_ADD || v->op == SUB_MULTIPLY ||
+	       (v->op == SUB_SUM && p->vars.at[v->reduced].set == SUB_DIM);
 }
 
 /* Terms have all variables of their sum: what is repeated along one would be computed for each turn of it. */
@@ -113,7 +115,8 @@ static void count_uses(struct sched_values *values, const struct sub_program *p,
 static void find_products(struct sched_values *values, const struct sub_program *p)
 {
 	for (int i = 0; i < values->n; i++)
-		values->fact[i].product = sub_at(p, values->value[i])->op == SUB_MULTIPLY && !values->fact[i].result;
+		values->fact[i].product =
+		    sub_at(p, values->value[i])->op == SUB_MULTIPLY && !values->fact[i].result;
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
 		for (int a = 0; !adds_up(v->op) && a < v->args; a++)
@@ -140,7 +143,8 @@ static int compare_values(const void *a, const void *b)
 	return x->i < y->i ? -1 : x->i > y->i;
 }
 
-static void find_live(struct list *l, struct arena *a, const struct sub_program *p, const struct sub_body *b, bool *seen)
+static void find_live(struct list *l, struct arena *a, const struct sub_program *p, const struct sub_body *b,
+		      bool *seen)
 {
 	for (size_t i = 0; i < b->stores.n; i++)
 		add_value(l, a, seen, b->stores.at[i].value.value);
@@ -154,11 +158,13 @@ static void find_live(struct list *l, struct arena *a, const struct sub_program 
 	qsort(l->all.at, l->all.n, sizeof *l->all.at, compare_values);
 }
 
-void sched_find_values(struct sched_values *values, struct arena *a, const struct sub_program *p, int body, bool *seen)
+void sched_find_values(struct sched_values *values, struct arena *a, const struct sub_program *p, int body,
+		       bool *seen)
 {
 	struct list live = {0};
 	find_live(&live, a, p, &p->bodies.at[body], seen);
-	*values = (struct sched_values){.n = live.all.n, .value = live.all.at, .fact = ARENA_ARRAY(a, struct sched_fact, live.all.n)};
+	*values = (struct sched_values){
+	    .n = live.all.n, .value = live.all.at, .fact = ARENA_ARRAY(a, struct sched_fact, live.all.n)};
 	count_uses(values, p, &p->bodies.at[body]);
 	find_products(values, p);
 	for (int i = values->n; i-- > 0;)

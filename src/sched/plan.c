@@ -1,9 +1,10 @@
 /* The fusion plan.
  *
- * A planner says which values are stored.  Then, whatever it said, each target (a result, or what is stored) is walked
- * down to what it reads: a value that is dear and does not depend on some loop around it would be computed again for each
- * turn of that loop, so it is stored and becomes a target of its own.  So is what is wanted at many places at once, and a
- * reduction that two groups need.  This is repeated until nothing more is stored: it is what keeps loops from exploding. */
+ * A planner says which values are stored.  Then, whatever it said, each target (a result, or what is stored)
+ * is walked down to what it reads: a value that is dear and does not depend on some loop around it would be
+ * computed again for each turn of that loop, so it is stored and becomes a target of its own.  So is what is
+ * wanted at many places at once, and a reduction that two groups need.  This is repeated until nothing more
+ * is stored: it is what keeps loops from exploding. */
 #include "sched/group.h"
 
 /* --- the guard --- */
@@ -31,7 +32,8 @@ static bool is_dear(const struct sched_walk *w, sub_ref r)
 	return sched_fact(values_of(w), r)->dear && !sched_fact(values_of(w), r)->stored;
 }
 
-/* What is wanted at the element that is being computed is computed once for it, before any reduction that uses it. */
+/* What is wanted at the element that is being computed is computed once for it, before any reduction that
+ * uses it. */
 static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *index)
 {
 	struct sched_grouper *gr = grouper_of(w);
@@ -48,7 +50,8 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 		sched_set_apart(gr, w->body, r);
 }
 
-/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is stored. */
+/* Inside a reduction a choice is part of an expression, which has no room for work: what is dear there is
+ * stored. */
 static void store_side(struct sched_walk *w, sub_ref r)
 {
 	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
@@ -83,14 +86,15 @@ static void store_shared_reductions(struct sched_grouper *gr)
 			int key[2] = {t.body, whole.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    sched_has_lead(gr->pl.p, whole) && !sched_fact(&gr->pl.values[t.body], whole)->stored)
+			    sched_has_lead(gr->pl.p, whole) &&
+			    !sched_fact(&gr->pl.values[t.body], whole)->stored)
 				mark_stored(gr, t.body, whole);
 		}
 	}
 }
 
-/* What its own group alone reads, at the element that it computes anyway, rests in a register.  Each value is let go of
- * once at most, so this ends. */
+/* What its own group alone reads, at the element that it computes anyway, rests in a register.  Each value is
+ * let go of once at most, so this ends. */
 static void drop_unread(struct sched_grouper *gr)
 {
 	bool *read = ARENA_ARRAY(gr->pl.arena, bool, gr->targets.n);
@@ -141,9 +145,9 @@ int sched_new_block(struct sched_planner *pl, struct sched_block b)
 	return b.joined;
 }
 
-/* Sums that find no register rest in memory while other loops run (ilir/sink.c), so a block does not end with the
- * registers: its tile must rest in the first-level cache.  Four times the registers, in a tile of four rows, are 16 KiB of
- * the 32 or more that machines of 16-byte vectors and up have. */
+/* Sums that find no register rest in memory while other loops run (ilir/sink.c), so a block does not end with
+ * the registers: its tile must rest in the first-level cache.  Four times the registers, in a tile of four
+ * rows, are 16 KiB of the 32 or more that machines of 16-byte vectors and up have. */
 int sched_pressure_limit(const struct target *t)
 {
 	return 4 * t->registers;
@@ -157,8 +161,8 @@ static void run_planner(struct sched_planner *pl)
 		planners[pl->plan->fusion.planner](pl, b);
 }
 
-void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p, const struct target *target,
-		     const struct sched_fusion *fusion)
+void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p,
+		     const struct target *target, const struct sched_fusion *fusion)
 {
 	size_t bodies = p->bodies.n;
 	bool *seen = ARENA_ARRAY(a, bool, p->values.n);

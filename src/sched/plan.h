@@ -1,8 +1,9 @@
 /* Inside the room: how a plan comes about.
  *
- * A planner (grow.c, baseline.c) marks the values that are to be stored and puts values into blocks; plan.c stores what else
- * must be, and makes targets, stages and groups of it.  All of them see the values of a body as parts.c cuts them up: what
- * is part of another value's arithmetic is never stored, so that no plan changes a bit. */
+ * A planner (grow.c, baseline.c) marks the values that are to be stored and puts values into blocks; plan.c
+ * stores what else must be, and makes targets, stages and groups of it.  All of them see the values of a body
+ * as parts.c cuts them up: what is part of another value's arithmetic is never stored, so that no plan
+ * changes a bit. */
 #ifndef ESPALIER_SCHED_PLAN_H
 #define ESPALIER_SCHED_PLAN_H
 
@@ -26,33 +27,36 @@ enum sched_mapping sched_mapping_of(const struct sub_program *, sub_ref, int a);
 /* The most complex one of its arguments; what is given from outside and what moves it do not count. */
 enum sched_mapping sched_mapping_of_value(const struct sub_program *, sub_ref);
 enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mapping second);
-/* Whether fusing `first` into `second`, of so many elements a row, was measured to be no slower than storing. */
-bool sched_fusing_pays(const struct target *, enum sched_mapping first, enum sched_mapping second, double volume);
+/* Whether fusing `first` into `second`, of so many elements a row, was measured to be no slower than storing.
+ */
+bool sched_fusing_pays(const struct target *, enum sched_mapping first, enum sched_mapping second,
+		       double volume);
 
 /* --- values of a body --- */
 
 enum {
-	SCHED_RAGGED = 2,     /* what the extent of a loop over edges counts for */
-	SCHED_MAX_LOOPS = 40, /* around one value, reductions among them */
+	SCHED_RAGGED = 2,      /* what the extent of a loop over edges counts for */
+	SCHED_MAX_LOOPS = 40,  /* around one value, reductions among them */
 	SCHED_MAX_PLACES = 16, /* at which a target may want one value: parts of parts multiply */
-	SCHED_MAX_AGAIN = 64  /* times that something dear may be computed where it was measured to pay */
+	SCHED_MAX_AGAIN = 64   /* times that something dear may be computed where it was measured to pay */
 };
 
 /* What there is to know of a value in a body. */
 struct sched_fact {
-	bool result;  /* a state or output */
-	bool product; /* wanted by sums alone: part of a contraction wherever it is computed */
-	bool stored;  /* read from memory by another group */
-	bool dear;    /* computing it means work; reading what is stored does not */
-	bool kept;    /* computed again, although dear, where it was measured to pay */
-	bool dropped; /* was stored for nobody once */
-	int uses;     /* by values and results */
-	int block;    /* 0 = of its own */
+	bool result;	   /* a state or output */
+	bool product;	   /* wanted by sums alone: part of a contraction wherever it is computed */
+	bool stored;	   /* read from memory by another group */
+	bool dear;	   /* computing it means work; reading what is stored does not */
+	bool kept;	   /* computed again, although dear, where it was measured to pay */
+	bool dropped;	   /* was stored for nobody once */
+	int uses;	   /* by values and results */
+	int block;	   /* 0 = of its own */
 	int target, group; /* as a target: number + 1, and of its group + 1 */
-	sub_ref part_of; /* the addition whose arithmetic it is part of; 0 = stands for itself */
+	sub_ref part_of;   /* the addition whose arithmetic it is part of; 0 = stands for itself */
 };
 
-/* The values that a body needs, rising.  There may be many bodies, so each has facts of its own values only. */
+/* The values that a body needs, rising.  There may be many bodies, so each has facts of its own values only.
+ */
 struct sched_values {
 	int n;
 	const sub_ref *value;
@@ -63,7 +67,8 @@ struct sched_values {
 struct sched_fact *sched_fact(const struct sched_values *, sub_ref);
 
 /* The values of a body; `seen` has an entry for each of the program, false before and after. */
-void sched_find_values(struct sched_values *, struct arena *, const struct sub_program *, int body, bool *seen);
+void sched_find_values(struct sched_values *, struct arena *, const struct sub_program *, int body,
+		       bool *seen);
 /* The value that is computed, and could be stored, where this one is part of something. */
 sub_ref sched_whole(const struct sched_values *, sub_ref);
 bool sched_has_lead(const struct sub_program *, sub_ref);
@@ -78,14 +83,14 @@ int64_t sched_loop_extent(const struct sub_program *, int var);
 
 /* --- planners --- */
 
-/* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so what is in it
- * shares no tile with what is outside: a block has reductions in one of these spaces. */
+/* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so
+ * what is in it shares no tile with what is outside: a block has reductions in one of these spaces. */
 enum { SCHED_OF_ROWS = 1, SCHED_OF_EDGES = 2 };
 
 struct sched_block {
-	int joined;	/* to this block; itself when to none */
-	int reductions; /* accumulators */
-	int pressure;	/* vectors that a tile of one row and one vector of columns keeps */
+	int joined;	 /* to this block; itself when to none */
+	int reductions;	 /* accumulators */
+	int pressure;	 /* vectors that a tile of one row and one vector of columns keeps */
 	unsigned spaces; /* in which dimensions are reduced: SCHED_OF_ROWS, SCHED_OF_EDGES */
 };
 
@@ -93,7 +98,7 @@ struct sched_planner {
 	struct sched_plan *plan;
 	const struct sub_program *p;
 	struct arena *arena;
-	struct sched_values *values; /* by body */
+	struct sched_values *values;	/* by body */
 	VEC(struct sched_block) blocks; /* [0] unused */
 };
 
@@ -110,7 +115,8 @@ static inline bool sched_spaces_agree(unsigned a, unsigned b)
 
 /* --- what one target computes and reads --- */
 
-/* How a dimension is indexed, seen from the target's loops.  Two indices with one `id` are the same expression. */
+/* How a dimension is indexed, seen from the target's loops.  Two indices with one `id` are the same
+ * expression. */
 struct sched_index {
 	uint64_t loops; /* it depends on these */
 	uint64_t id;
@@ -135,9 +141,9 @@ struct sched_walk {
 	/* the target at hand */
 	int body;
 	sub_ref target;
-	int loops, reducing; /* around; reductions over a dimension among them */
-	int64_t extent[64];  /* of each loop; 0 = the rows */
-	struct map visited;  /* instances */
+	int loops, reducing;		/* around; reductions over a dimension among them */
+	int64_t extent[64];		/* of each loop; 0 = the rows */
+	struct map visited;		/* instances */
 	int *instances, *seen_by, turn; /* of each value; since this turn */
 	VEC(struct sched_read) reads;
 	VEC(struct sched_reduction) reductions;
@@ -151,11 +157,11 @@ struct sched_walk {
 void sched_walk_init(struct sched_walk *, struct arena *, const struct sched_plan *);
 /* Walks from a target down to what is stored or given. */
 void sched_walk_target(struct sched_walk *, int body, sub_ref);
-/* Wanted at just the element that the target at hand is computing, in a nest that computes all of it: the first half of
- * a product may be wanted at such places, but comes from another nest. */
+/* Wanted at just the element that the target at hand is computing, in a nest that computes all of it: the
+ * first half of a product may be wanted at such places, but comes from another nest. */
 bool sched_is_inside(const struct sched_walk *, sub_ref, const struct sched_index *);
-/* How often a value is computed for once that it is wanted: turns of the loops around, other than the rows, that its index
- * does not depend on. */
+/* How often a value is computed for once that it is wanted: turns of the loops around, other than the rows,
+ * that its index does not depend on. */
 double sched_times(const struct sched_walk *, sub_ref, const struct sched_index *);
 
 #endif

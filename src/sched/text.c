@@ -97,11 +97,12 @@ static void print_counts(const struct sched_plan *plan, struct str *s)
 
 void sched_print(const struct sched *sc, const struct sched_plan *plan, struct str *s)
 {
-	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name, sc->target->name,
-		   sc->target->lanes, sc->target->registers);
+	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name,
+		   sc->target->name, sc->target->lanes, sc->target->registers);
 	print_fusion(&plan->fusion, s);
 	str_printf(s, "%s %s\n", directives[SCHED_DYNAMIC_BATCH].spelling, sc->dynamic_batch ? "on" : "off");
-	str_printf(s, "%s %s\n", directives[SCHED_SPECIALIZE].spelling, sc->specialize_leaf ? "leaf" : "none");
+	str_printf(s, "%s %s\n", directives[SCHED_SPECIALIZE].spelling,
+		   sc->specialize_leaf ? "leaf" : "none");
 	if (sc->lanes > 1)
 		str_printf(s, "%s %d\n", directives[SCHED_VECTORIZE].spelling, sc->lanes);
 	else
@@ -134,10 +135,12 @@ static bool refuse(struct line *l, int word, const char *why)
 	at.column = word < l->words ? l->column[word] : 0;
 	for (int d = 0; d < SCHED_DIRECTIVES; d++)
 		if (strcmp(l->word[0], directives[d].spelling) == 0)
-			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments, "%s: %s",
-					l->word[0], why);
-	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at,
-			"directives are fuse, dynamic_batch, specialize, vectorize, layout, accumulators and tile", "'%s' is no directive", l->word[0]);
+			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments,
+					"%s: %s", l->word[0], why);
+	return diag_add(
+	    l->diags, DIAG_ILLEGAL_SCHEDULE, at,
+	    "directives are fuse, dynamic_batch, specialize, vectorize, layout, accumulators and tile",
+	    "'%s' is no directive", l->word[0]);
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
@@ -149,7 +152,8 @@ static bool split(struct line *l, const char *text, size_t length)
 		end++;
 	l->word[0] = l->text;
 	if (end >= MAX_LINE)
-		return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, l->at, "write one directive a line", "the line is too long");
+		return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, l->at, "write one directive a line",
+				"the line is too long");
 	memcpy(l->text, text, end);
 	l->text[end] = 0;
 	for (char *save, *w = strtok_r(l->text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
@@ -388,7 +392,8 @@ static bool next_line(struct line *l, const char **text, const char *end)
 	return split(l, from, n);
 }
 
-bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *text, size_t length, struct diags *diags)
+bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *text, size_t length,
+		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
 	*f = (struct sched_fusion){SCHED_GROW, SCHED_PAYS_MEASURED};
@@ -399,8 +404,8 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 	return true;
 }
 
-bool sched_read(struct sched *s, const struct sched_plan *plan, const char *file, const char *text, size_t length,
-		struct diags *diags)
+bool sched_read(struct sched *s, const struct sched_plan *plan, const char *file, const char *text,
+		size_t length, struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
 	for (const char *end = text + length; text < end;)

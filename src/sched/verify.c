@@ -1,8 +1,9 @@
 /* The rules of a plan, checked from the plan as it stands.
  *
- * Groups run in the order of stages.  What a group reads was stored by an earlier stage, or is a target of the group itself
- * at the very element that is being computed.  It follows that no path leaves a group and comes back (groups are convex),
- * and that no result of a reduction passes from one column or row of a group to another: none crosses threads. */
+ * Groups run in the order of stages.  What a group reads was stored by an earlier stage, or is a target of
+ * the group itself at the very element that is being computed.  It follows that no path leaves a group and
+ * comes back (groups are convex), and that no result of a reduction passes from one column or row of a group
+ * to another: none crosses threads. */
 #include "sched/plan.h"
 
 #include <stdarg.h>
@@ -18,7 +19,8 @@ struct verifier {
 	bool ok;
 };
 
-__attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int body, sub_ref r, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int body, sub_ref r,
+							const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -26,8 +28,8 @@ __attribute__((format(printf, 4, 5))) static void fault(struct verifier *v, int 
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	v->ok = diag_add(v->diags, DIAG_INVALID_PLAN, (struct diag_at){0},
-			 "this is a fault of the compiler; please report it with the model and its schedule", "%s: %s: value %%%u: %s",
-			 v->p->name, v->p->bodies.at[body].name, r.i, text);
+			 "this is a fault of the compiler; please report it with the model and its schedule",
+			 "%s: %s: value %%%u: %s", v->p->name, v->p->bodies.at[body].name, r.i, text);
 }
 
 static const struct sched_group *group_of(const struct verifier *v, int body, sub_ref r)
@@ -80,13 +82,15 @@ static void check_read(struct verifier *v, const struct sched_group *g, const st
 {
 	int body = g->body;
 	const struct sched_group *from = group_of(v, body, read->value);
-	v->read[body][sched_fact(values_of(v, body), read->value) - values_of(v, body)->fact] |= !read->inside || from != g;
+	v->read[body][sched_fact(values_of(v, body), read->value) - values_of(v, body)->fact] |=
+	    !read->inside || from != g;
 	if (!from)
 		fault(v, body, read->value, "is read by %s, and nothing computes it", g->name);
 	else if (from == g && !read->inside)
 		fault(v, body, read->value, "crosses from one element of %s to another", g->name);
 	else if (from != g && from->stage >= g->stage)
-		fault(v, body, read->value, "is read by %s in stage %d before %s has stored it", g->name, g->stage, from->name);
+		fault(v, body, read->value, "is read by %s in stage %d before %s has stored it", g->name,
+		      g->stage, from->name);
 }
 
 /* What is computed on the way down to what is stored. */
@@ -98,8 +102,10 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 		return;
 	double most = sched_fact(values, r)->kept ? SCHED_MAX_AGAIN : 1;
 	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)
-		fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES, w->target.i);
-	else if (v->dear[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) && sched_times(w, r, index) > most)
+		fault(v, w->body, r, "is computed at more than %d places for %%%u", SCHED_MAX_PLACES,
+		      w->target.i);
+	else if (v->dear[sched_fact(values, r) - values->fact] && !sched_is_inside(w, r, index) &&
+		 sched_times(w, r, index) > most)
 		fault(v, w->body, r, "is computed %g times for %%%u", sched_times(w, r, index), w->target.i);
 }
 

@@ -1,4 +1,5 @@
-/* From a target down through what it needs, keeping for each dimension of a value the loops that its index depends on. */
+/* From a target down through what it needs, keeping for each dimension of a value the loops that its index
+ * depends on. */
 #include "sched/plan.h"
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -51,8 +52,8 @@ static void note_read(struct sched_walk *w, sub_ref r, const struct sched_index 
 }
 
 /* The index of each dimension of an argument, from the names it is used under. */
-static void under(const struct sub_value *v, const struct sched_index *index, const struct sub_use *u, int own,
-		  struct sched_index own_index, struct sched_index *out)
+static void under(const struct sub_value *v, const struct sched_index *index, const struct sub_use *u,
+		  int own, struct sched_index own_index, struct sched_index *out)
 {
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = own_index;
@@ -78,8 +79,10 @@ static uint64_t columns_loop(const struct sched_walk *w)
 	return vars > sched_leads(w->p, w->target) ? 1ull << (vars - 1) : 0;
 }
 
-/* What the products of a reduction share with those of its siblings: the operand that has not the target's columns. */
-static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *product, const struct sched_index *index)
+/* What the products of a reduction share with those of its siblings: the operand that has not the target's
+ * columns. */
+static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *product,
+			       const struct sched_index *index)
 {
 	uint64_t columns = columns_loop(w);
 	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
@@ -106,12 +109,14 @@ static void walk_reduced(struct sched_walk *w, sub_ref r, const struct sched_ind
 		walk(w, argument, index);
 }
 
-static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index, uint64_t instance)
+static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index,
+			   uint64_t instance)
 {
 	const struct sub_value *v = sub_at(w->p, r);
 	bool edge = w->p->vars.at[v->reduced].set == SUB_EDGE;
 	struct sched_index out[SUB_MAX_VARS];
-	struct sched_index own = {1ull << w->loops, mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
+	struct sched_index own = {1ull << w->loops,
+				  mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
 	w->extent[w->loops++] = sched_loop_extent(w->p, v->reduced);
 	under(v, index, &v->arg[0], v->reduced, own, out);
 	w->reducing += !edge;
@@ -134,7 +139,8 @@ static struct sched_index index_of(const struct sub_value *v, const struct sched
 	return (struct sched_index){0};
 }
 
-static struct sched_index mapped(const struct sub_value *v, const struct sched_index *index, const struct sub_map *m)
+static struct sched_index mapped(const struct sub_value *v, const struct sched_index *index,
+				 const struct sub_map *m)
 {
 	struct sched_index at = index_of(v, index, m->var);
 	if (m->function == SUB_AFFINE && m->scale == 1 && !m->offset && !m->scale2)

@@ -59,10 +59,10 @@ static void test_counts(void)
 		struct sched_counts c = {0};
 		if (ok)
 			c = sched_count(&p.plan, body_of(&p, SUB_INNER));
-		tap_ok(ok && c.groups == plans[i].groups && c.stages == plans[i].stages && c.stored == plans[i].stored &&
-			   c.reductions == plans[i].reductions,
-		       "%s, %s: %d groups in %d stages, %d stored, %d reductions", plans[i].model, plans[i].fuse, c.groups,
-		       c.stages, c.stored, c.reductions);
+		tap_ok(ok && c.groups == plans[i].groups && c.stages == plans[i].stages &&
+			   c.stored == plans[i].stored && c.reductions == plans[i].reductions,
+		       "%s, %s: %d groups in %d stages, %d stored, %d reductions", plans[i].model,
+		       plans[i].fuse, c.groups, c.stages, c.stored, c.reductions);
 		free_model(&p.model);
 	}
 }
@@ -70,10 +70,12 @@ static void test_counts(void)
 /* Greedy: a reduction is alone in its group; none: so is every operator. */
 static void test_baselines(void)
 {
-	static const char *const models[][2] = {
-	    {"tests/ra/good/treelstm.ra", "D=20 E=15 V=100"}, {"tests/ra/good/childsum.ra", "D=32 E=8 V=10"},
-	    {"tests/sched/gru.ra", "D=32 E=8"},		      {"tests/sched/attention.ra", "D=20"},
-	    {"tests/models/mixed.ra", "D=11 X=5"},	      {"tests/models/nested.ra", "A=3 B=4 C=5 F=6 G=7 V=9"}};
+	static const char *const models[][2] = {{"tests/ra/good/treelstm.ra", "D=20 E=15 V=100"},
+						{"tests/ra/good/childsum.ra", "D=32 E=8 V=10"},
+						{"tests/sched/gru.ra", "D=32 E=8"},
+						{"tests/sched/attention.ra", "D=20"},
+						{"tests/models/mixed.ra", "D=11 X=5"},
+						{"tests/models/nested.ra", "A=3 B=4 C=5 F=6 G=7 V=9"}};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		for (int none = 0; none < 2; none++) {
 			struct planned p;
@@ -82,7 +84,8 @@ static void test_baselines(void)
 				const struct sched_group *group = &p.plan.groups.at[g];
 				alone = group->targets.n == 1 || (!none && group->reductions <= 2);
 			}
-			tap_ok(alone, "%s, %s", models[i][0], none ? "none: each operator is alone" : "greedy: each reduction is");
+			tap_ok(alone, "%s, %s", models[i][0],
+			       none ? "none: each operator is alone" : "greedy: each reduction is");
 			free_model(&p.model);
 		}
 }
@@ -105,16 +108,19 @@ static void test_bytes(void)
 	bool ok = make(&p, "tests/ra/good/treelstm.ra", "D=150 E=150 V=100", "");
 	struct sched_bytes b = {0}, leaf = {0};
 	if (ok)
-		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER)), leaf = sched_bytes_of(&p.plan, body_of(&p, SUB_LEAF));
+		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER)),
+		leaf = sched_bytes_of(&p.plan, body_of(&p, SUB_LEAF));
 	tap_ok(b.states == 4 * 150 * 6 && b.stored == 0 && b.inputs == 0 && b.outputs == 0,
 	       "a TreeLSTM node reads two children's states, writes its own and nothing else");
-	tap_ok(b.weights == 4.0 * (10 * 150 * 150 + 5 * 150), "and a level reads the weights: %g bytes", b.weights);
+	tap_ok(b.weights == 4.0 * (10 * 150 * 150 + 5 * 150), "and a level reads the weights: %g bytes",
+	       b.weights);
 	tap_ok(leaf.states == 4 * 150 * 2 && leaf.inputs == 4 + 4 * 150, "a leaf reads its word's row");
 	free_model(&p.model);
 	ok = make(&p, "tests/sched/gru.ra", "D=32 E=8", "");
 	if (ok)
 		b = sched_bytes_of(&p.plan, body_of(&p, SUB_INNER));
-	tap_ok(ok && b.stored == 4 * 32 * 2 && b.inputs == 4 * 8, "the GRU's intermediate is written and read once");
+	tap_ok(ok && b.stored == 4 * 32 * 2 && b.inputs == 4 * 8,
+	       "the GRU's intermediate is written and read once");
 	free_model(&p.model);
 }
 
@@ -123,7 +129,8 @@ static void test_bytes(void)
 static bool has_type(const struct planned *p, enum sub_op op, enum sched_mapping m)
 {
 	for (uint32_t i = 1; i < p->program.values.n; i++)
-		if (p->program.values.at[i].op == op && sched_mapping_of_value(&p->program, (sub_ref){i}) == m)
+		if (p->program.values.at[i].op == op &&
+		    sched_mapping_of_value(&p->program, (sub_ref){i}) == m)
 			return true;
 	return false;
 }
@@ -150,7 +157,8 @@ static void test_table(void)
 {
 	bool monotone = true;
 	for (int i = 0; i < SCHED_MAPPINGS; i++)
-		monotone &= sched_relation_of(i, SCHED_ONE_TO_ONE) == SCHED_FUSE && sched_relation_of(SCHED_ONE_TO_ONE, i) == SCHED_FUSE;
+		monotone &= sched_relation_of(i, SCHED_ONE_TO_ONE) == SCHED_FUSE &&
+			    sched_relation_of(SCHED_ONE_TO_ONE, i) == SCHED_FUSE;
 	tap_ok(monotone, "what is elementwise fuses with all");
 	tap_ok(sched_relation_of(SCHED_MANY_TO_MANY, SCHED_MANY_TO_MANY) == SCHED_NEVER &&
 		   sched_relation_of(SCHED_ONE_TO_MANY, SCHED_MANY_TO_MANY) == SCHED_NEVER,
@@ -191,7 +199,8 @@ static void give_target(struct planned *p, struct sched_group *g, sub_ref r)
 	sched_fact(&p->plan.values[g->body], r)->group = g - p->plan.groups.at + 1;
 }
 
-static sub_ref find_value(const struct planned *p, int body, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
+static sub_ref find_value(const struct planned *p, int body,
+			  bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
 {
 	const struct sched_values *values = &p->plan.values[body];
 	for (int i = 0; i < values->n; i++)
@@ -223,7 +232,8 @@ static bool is_gate(const struct sched_values *v, const struct sub_program *p, s
 }
 
 /* The group of its shape is the first of the body, or so it claims. */
-static void store_value(struct planned *p, struct sched_group *g, bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
+static void store_value(struct planned *p, struct sched_group *g,
+			bool (*is)(const struct sched_values *, const struct sub_program *, sub_ref))
 {
 	sub_ref r = find_value(p, g->body, is);
 	sched_fact(&p->plan.values[g->body], r)->stored = true;
@@ -340,8 +350,8 @@ static void test_broken(void)
 		bool ok = make(&p, "tests/sched/gru.ra", "D=32 E=8", "");
 		if (ok) {
 			broken[i].change(&p);
-			ok = !sched_verify(&p.plan, &p.model.diags) && d->n == 1 && d->at[0].id == DIAG_INVALID_PLAN &&
-			     strstr(d->at[0].message, broken[i].why);
+			ok = !sched_verify(&p.plan, &p.model.diags) && d->n == 1 &&
+			     d->at[0].id == DIAG_INVALID_PLAN && strstr(d->at[0].message, broken[i].why);
 			if (!ok)
 				print_diags(d);
 		}

@@ -23,7 +23,8 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
 	sub_fold(&p->program, &written, &options, NULL);
-	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"), &(struct sched_fusion){0});
+	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"),
+			&(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));
 	return true;
 }
@@ -58,7 +59,8 @@ static void test_plans(void)
 	struct planned p;
 	bool ok = make(&p, "tests/ra/good/treelstm.ra", "D=150 E=150 V=100");
 	const struct sched_group *inner = ok ? find_group(&p, "inner.0") : NULL;
-	tap_ok(inner && inner->targets.n == 2 && inner->reductions == 10 && inner->gates == 5 && !find_group(&p, "inner.1"),
+	tap_ok(inner && inner->targets.n == 2 && inner->reductions == 10 && inner->gates == 5 &&
+		   !find_group(&p, "inner.1"),
 	       "an N-ary TreeLSTM cell is one group of ten products, five of an operand");
 	free_model(&p.model);
 
@@ -74,7 +76,8 @@ static void test_plans(void)
 	free_model(&p.model);
 
 	ok = make(&p, "tests/golden/gated.ra", "D=3 X=2");
-	tap_ok(ok && find_group(&p, "inner.1") && intermediates(&p) > 0, "a product of a product stores what is between");
+	tap_ok(ok && find_group(&p, "inner.1") && intermediates(&p) > 0,
+	       "a product of a product stores what is between");
 	free_model(&p.model);
 
 	ok = make(&p, "tests/models/mixed.ra", "D=11 X=5");
@@ -154,7 +157,8 @@ static void test_text(void)
 	tap_ok(reads(&p, str_text(&first)), "a printed schedule is read");
 	sched_print(&p.sched, &p.plan, &second);
 	tap_ok(strcmp(str_text(&first), str_text(&second)) == 0, "and is the same schedule");
-	tap_ok(reads(&p, "# nothing\n\n  tile inner.0 columns 2 nodes 4 2 1\r\nvectorize off") && p.sched.lanes == 1,
+	tap_ok(reads(&p, "# nothing\n\n  tile inner.0 columns 2 nodes 4 2 1\r\nvectorize off") &&
+		   p.sched.lanes == 1,
 	       "directives in any order, with comments");
 	for (size_t i = 0; i < sizeof illegal / sizeof *illegal; i++)
 		tap_ok(refuses(&p, illegal[i].text, illegal[i].why), "refused: %s", illegal[i].text);
@@ -180,12 +184,15 @@ static int fusion(const char *text)
 /* The directive that is read before there is a plan. */
 static void test_fusion(void)
 {
-	tap_ok(fusion("") == 0 && fusion("vectorize 8\n") == 0, "without a word the planner is grow, by what was measured");
+	tap_ok(fusion("") == 0 && fusion("vectorize 8\n") == 0,
+	       "without a word the planner is grow, by what was measured");
 	tap_ok(fusion("fuse greedy\n") == 10 && fusion("# first\nfuse none") == 20, "another by its name");
-	tap_ok(fusion("fuse grow measured") == 0 && fusion("fuse grow always") == 1 && fusion("fuse grow never") == 2,
+	tap_ok(fusion("fuse grow measured") == 0 && fusion("fuse grow always") == 1 &&
+		   fusion("fuse grow never") == 2,
 	       "what may be fused is fused always, or never");
 	tap_ok(fusion("fuse none\nfuse greedy\n") == 10, "the last line holds");
-	tap_ok(fusion("vectorize 6\nfuse nothing") == -1 && fusion("fuse none never") == -1, "what is no planner is refused");
+	tap_ok(fusion("vectorize 6\nfuse nothing") == -1 && fusion("fuse none never") == -1,
+	       "what is no planner is refused");
 	tap_ok(fusion("tyle inner.0\nfuse none") == 20, "other lines are for later");
 }
 
@@ -241,7 +248,8 @@ static void test_cost_model(void)
 		for (size_t g = 0; g < p.plan.groups.n; g++) {
 			const struct sched_tile *tile = &p.sched.tiles.at[g];
 			int accumulators = tile->nodes[0] * tile->columns;
-			fits &= accumulators <= p.sched.accumulators && p.sched.accumulators < t->registers && tile->nodes[tile->sizes - 1] == 1;
+			fits &= accumulators <= p.sched.accumulators && p.sched.accumulators < t->registers &&
+				tile->nodes[tile->sizes - 1] == 1;
 		}
 		tap_ok(fits, "tiles fit the registers of %s", t->name);
 		free_model(&p.model);
@@ -260,13 +268,15 @@ static void test_work(void)
 			const struct sched_group *g = find_group(&p, "inner.0");
 			tap_ok(w.operations > products && w.operations < 1.1 * products,
 			       "a row of a TreeLSTM cell: %d operations", w.operations);
-			tap_ok(w.rows == p.sched.tiles.at[g - p.plan.groups.at].nodes[0], "in tiles of %d", w.rows);
+			tap_ok(w.rows == p.sched.tiles.at[g - p.plan.groups.at].nodes[0], "in tiles of %d",
+			       w.rows);
 		}
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/treelstm.ra", "D=100000 E=150 V=100");
 	for (size_t b = 0; ok && b < p.program.bodies.n; b++)
 		if (p.program.bodies.at[b].domain == SUB_INNER)
-			tap_ok(sched_work_of(&p.sched, &p.plan, b).operations == INT_MAX, "more than can be counted");
+			tap_ok(sched_work_of(&p.sched, &p.plan, b).operations == INT_MAX,
+			       "more than can be counted");
 	free_model(&p.model);
 }
 
