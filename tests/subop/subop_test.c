@@ -78,6 +78,7 @@ static void test_verifier(void)
 	struct bench b;
 	start(&b);
 	sub_ref x = param(&b, 0, b.i, b.k), y = param(&b, 1, b.k, b.j);
+	sub_ref state = sub_add(&b.p, (struct sub_value){.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}}, &b.diags);
 	struct sub_use xu = sub_as_is(&b.p, x), yu = sub_as_is(&b.p, y), later = {.value = {99}}, few = xu, renamed = xu;
 	few.vars = 1;
 	renamed.var[1] = b.j;
@@ -98,9 +99,56 @@ static void test_verifier(void)
 	tap_ok(breaks(&b, move, "outside its dimension"), "a slice that leaves its axis");
 	move.map[0].var = b.j;
 	tap_ok(breaks(&b, move, "does not have"), "a map of a variable that is not there");
+	struct sub_value row = {.op = SUB_ASSIGN, .args = 1, .arg = {sub_as_is(&b.p, state)}, .vars = 2, .var = {b.p.node, b.i}};
+	row.map[0] = (struct sub_map){.var = b.p.node, .scale = 1, .offset = 1}, row.map[1] = (struct sub_map){.var = b.i, .scale = 1};
+	tap_ok(breaks(&b, row, "by arithmetic"), "a map to the next node");
+	row.map[0].offset = 0, row.map[1].var = b.p.node, row.fills = true;
+	tap_ok(breaks(&b, row, "no range"), "a map of the node to a dimension");
+	struct sub_value shape = {.op = SUB_RESHAPE, .args = 1, .arg = {xu}, .vars = 1, .var = {b.j}};
+	tap_ok(breaks(&b, shape, "numbers of elements"), "a reshape that loses elements");
+	shape.arg[0] = sub_as_is(&b.p, state), shape.var[0] = b.i;
+	tap_ok(breaks(&b, shape, "rows are not"), "a reshape that loses the node");
 	struct sub_value join = {.op = SUB_COND, .args = 2, .arg = {xu, xu}, .vars = 2, .var = {b.i, b.j}, .axis = 1};
 	tap_ok(breaks(&b, join, "do not add up"), "a concatenation of the wrong extent");
 	stop(&b);
+}
+
+/* --- arithmetics --- */
+
+/* op(number, number) for the one node of a forest; NaN when the arithmetic refuses. */
+static double apply(enum sub_arithmetic arithmetic, enum sub_op op, double x, double y)
+{
+	struct bench b;
+	double result, *outputs[] = {&result};
+	const int32_t begin[] = {0, 0}, root[] = {0};
+	struct sub_forest forest = {1, 1, begin, NULL, root, root, NULL};
+	start(&b);
+	struct sub_use use[2];
+	for (int i = 0; i < 2; i++)
+		use[i] = sub_as_is(&b.p, sub_add(&b.p, (struct sub_value){.op = SUB_CONST, .constant = i ? y : x}, &b.diags));
+	sub_ref r = sub_add(&b.p, (struct sub_value){.op = op, .arg = {use[0], use[1]}}, &b.diags);
+	struct sub_value rows = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b.p, r)}, .vars = 1, .var = {b.p.node}};
+	struct sub_store store = {SUB_TO_OUTPUT, 0, sub_as_is(&b.p, sub_add(&b.p, rows, &b.diags))};
+	struct sub_body body = {.name = "output", .domain = SUB_EVERY_NODE};
+	vec_push(&b.arena, &body.stores, store);
+	vec_push(&b.arena, &b.p.bodies, body);
+	vec_push(&b.arena, &b.p.outputs, (struct sub_output){.row.name = "y"});
+	bool ok = sub_evaluate_in(arithmetic, &b.p, &forest, NULL, NULL, outputs, &b.arena);
+	stop(&b);
+	return ok ? result : NAN;
+}
+
+static void test_arithmetics(void)
+{
+	static const double prime = 2147483647;
+	tap_ok(apply(SUB_BINARY64, SUB_ADD, 1, 1e-9) == 1 + 1e-9 && apply(SUB_BINARY32, SUB_ADD, 1, 1e-9) == 1, "binary32 rounds");
+	tap_ok(isinf(apply(SUB_BINARY32, SUB_MULTIPLY, 1e30, 1e30)), "binary32 overflows");
+	tap_ok(apply(SUB_FIELD, SUB_ADD, prime - 1, 3) == 2, "the field wraps");
+	tap_ok(apply(SUB_FIELD, SUB_MULTIPLY, 0.375, 8) == 3, "three eighths of 8 are 3 there");
+	tap_ok(apply(SUB_FIELD, SUB_NEG, -5, 0) == 5 && apply(SUB_FIELD, SUB_NEG, 0, 0) == 0, "minus minus 5 is 5");
+	tap_ok(apply(SUB_FIELD, SUB_MULTIPLY, apply(SUB_FIELD, SUB_REC, 7, 0), 7) == 1, "a seventh times 7 is 1");
+	tap_ok(isnan(apply(SUB_FIELD, SUB_EXP, 1, 0)) && isnan(apply(SUB_FIELD, SUB_SMAX, 1, 2)), "it has no exp and no order");
+	tap_ok(isnan(apply(SUB_FIELD, SUB_ADD, INFINITY, 1)), "and nothing infinite");
 }
 
 /* --- operators --- */
@@ -188,6 +236,7 @@ int main(void)
 {
 	test_inference();
 	test_verifier();
+	test_arithmetics();
 	test_operators();
 	return tap_done();
 }
