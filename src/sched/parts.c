@@ -155,7 +155,8 @@ static void find_live(struct list *l, struct arena *a, const struct sub_program 
 	}
 	for (size_t i = 0; i < l->all.n; i++)
 		seen[l->all.at[i].i] = false;
-	qsort(l->all.at, l->all.n, sizeof *l->all.at, compare_values);
+	if (l->all.n)
+		qsort(l->all.at, l->all.n, sizeof *l->all.at, compare_values);
 }
 
 void sched_find_values(struct sched_values *values, struct arena *a, const struct sub_program *p, int body,
