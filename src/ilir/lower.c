@@ -465,7 +465,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]), *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
-	enum sub_op combine = sub_row_of(v->op)->combine;
+	enum sub_op combine = sub_traits_of(v->op)->combine;
 	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
 		ilir_expr x[2];
 		operands(l, sums, loop, product, index, x);
@@ -572,7 +572,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	if (!start.i)
-		start = ilir_float(l->m, sub_row_of(v->op)->neutral);
+		start = ilir_float(l->m, sub_traits_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
 		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&

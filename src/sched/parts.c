@@ -16,7 +16,7 @@ bool sched_has_lead(const struct sub_program *p, sub_ref r)
 
 static bool adds_up(enum sub_op op)
 {
-	return sub_class_of(op) == SUB_REDUCE && sub_row_of(op)->combine == SUB_ADD;
+	return sub_class_of(op) == SUB_REDUCE && sub_traits_of(op)->combine == SUB_ADD;
 }
 
 bool sched_is_contraction(const struct sub_program *p, sub_ref r)
@@ -48,7 +48,7 @@ void sched_mark_dear(const struct sub_program *p, struct sched_values *values)
 {
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
-		bool dear = sub_row_of(v->op)->price == SUB_DEAR;
+		bool dear = sub_traits_of(v->op)->price == SUB_DEAR;
 		for (int a = 0; a < v->args; a++) {
 			const struct sched_fact *arg = sched_fact(values, v->arg[a].value);
 			dear |= arg->dear && !arg->stored;

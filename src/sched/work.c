@@ -33,7 +33,7 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 		const struct sub_value *v = &p->values.at[i];
 		bool reduces = sub_class_of(v->op) == SUB_REDUCE;
 		if (live[i] && has_row(p, v))
-			n += sub_row_of(v->op)->weight * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
+			n += sub_traits_of(v->op)->weight * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
 	}
 	return n;
 }

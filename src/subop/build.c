@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-static const struct sub_row rows[] = {
+static const struct sub_traits rows[] = {
 #define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0},
 #define SUB_REDUCTION(name, spelling, combine, neutral) {spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_##combine, neutral},
 #include "subop/ops.def"
 };
 
-const struct sub_row *sub_row_of(enum sub_op op)
+const struct sub_traits *sub_traits_of(enum sub_op op)
 {
 	return &rows[op];
 }

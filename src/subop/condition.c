@@ -228,7 +228,7 @@ static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
 	bool same =
 	    op == SUB_MAX && !sub_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
-	return !sub_fills(m, a) || same || a->fill == sub_row_of(op)->neutral;
+	return !sub_fills(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
 /* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills

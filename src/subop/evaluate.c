@@ -216,7 +216,7 @@ static double reshaped(struct evaluator *v, const struct sub_value *value)
 
 static double reduced(struct evaluator *v, const struct sub_value *value)
 {
-	const struct sub_row *row = sub_row_of(value->op);
+	const struct sub_traits *row = sub_traits_of(value->op);
 	double total = number(v, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)

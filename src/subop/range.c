@@ -233,7 +233,7 @@ enum { OPERATION = 4 }; /* what a multiplication costs, against an element that 
 /* A concatenation is a choice of index. */
 static double weight_of(enum sub_op op)
 {
-	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_row_of(op)->weight;
+	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_traits_of(op)->weight;
 }
 
 /* One for being there, and for each element what its operator weighs.  Values of weights alone are computed

@@ -122,7 +122,7 @@ static bool distinct(const int *var, int n)
 struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 {
 	struct sub_use u = none;
-	for (v.args = 0; v.args < sub_row_of(v.op)->arity; v.args++)
+	for (v.args = 0; v.args < sub_traits_of(v.op)->arity; v.args++)
 		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
 			return none;
 	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) ||

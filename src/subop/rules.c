@@ -77,7 +77,7 @@ static bool find_op(const char *word, size_t n, struct sub_term *t)
 			t->kind = SUB_TERM_OP;
 			t->op = op;
 			t->class = sub_class_of(op);
-			t->args = sub_row_of(op)->arity;
+			t->args = sub_traits_of(op)->arity;
 			return true;
 		}
 	return false;

@@ -26,7 +26,7 @@ enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE };
 enum sub_price { SUB_CHEAP, SUB_DEAR };
 
 /* What ops.def says of an operator. */
-struct sub_row {
+struct sub_traits {
 	const char *spelling;
 	int arity;
 	enum sub_class class;
@@ -182,7 +182,7 @@ sub_ref sub_find(struct sub_program *, struct sub_value);
 bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
-const struct sub_row *sub_row_of(enum sub_op);
+const struct sub_traits *sub_traits_of(enum sub_op);
 /* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
 extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);

@@ -303,7 +303,7 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 		for (int i = 0; i < n; i++) {
 			enum sub_op op = ops[random_below(8)];
 			sub_ref y = wide ? last[random_below(WIDTH)] : x;
-			x = sub_row_of(op)->arity == 1 ? unary(&p, op, y)
+			x = sub_traits_of(op)->arity == 1 ? unary(&p, op, y)
 						       : binary(&p, op, y, last[random_below(WIDTH)]);
 			last[i % WIDTH] = x;
 			if (i % (n / LEVELS) == 0)
