@@ -234,8 +234,7 @@ static inline void step_assign(struct generator *g)
 		n++;
 	}
 	for (int i = leads; i < n; i++) {
-		int j = leads + random_below(n - leads), k = random_below(2) ? var[i] : var[j];
-		var[j] = k == var[i] ? var[j] : var[j];
+		int j = leads + random_below(n - leads);
 		if (random_below(4) == 0) {
 			int swap = var[i];
 			var[i] = var[j], var[j] = swap;

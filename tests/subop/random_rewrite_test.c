@@ -1,5 +1,5 @@
-/* Random programs of sub-operators, as they are and as the rules rewrite them: exact mathematics keeps every
- * bit of binary32 whatever the numbers, the others keep values.
+/* Random programs of sub-operators, as they are and as rewritten by the rules and folded: exact mathematics
+ * keeps every bit of binary32 whatever the numbers, the others keep values.
  *
  *     random_rewrite_test [FIRST COUNT]     seeds FIRST .. FIRST+COUNT-1; ESPALIER_SEEDS = another COUNT */
 #include "tests/subop/random.h"
@@ -72,10 +72,12 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	const struct way *way = &ways[w];
 	struct sub_options options = {.math = way->math, .table_bytes = 1 << 20};
 	struct sub_trace trace = {.texts = true};
-	struct sub_program to;
+	struct sub_program rewritten, to;
+	sub_init(&rewritten, &b->arena, "test");
 	sub_init(&to, &b->arena, "test");
-	sub_optimize(&to, &b->p, &options, &trace);
+	sub_optimize(&rewritten, &b->p, &options, &trace);
 	changes[w] += trace.changes.n;
+	sub_fold(&to, &rewritten, &options, &trace);
 	bool ok = sub_verify(&to, &b->diags);
 	double *before = evaluate(&b->p, way->arithmetic, d, &b->arena);
 	if (ok && (way->tolerance == 0 || tame(before, d->results))) {

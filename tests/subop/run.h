@@ -341,10 +341,6 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	return make_code(c, a, llvm, d);
 }
 
-struct params_source {
-	const struct data *data;
-};
-
 static inline bool read_params(void *context, int param, int64_t first, int64_t count, float *to,
 			       struct diags *d)
 {
