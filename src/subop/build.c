@@ -422,3 +422,10 @@ sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 	}
 	return (sub_ref){*slot};
 }
+/* The last one first: each was put behind those that stood when it came. */
+void sub_forget_last(struct sub_program *p, size_t n)
+{
+	for (; p->values.n > n; p->values.n--)
+		*find_slot(p, &p->values.at[p->values.n - 1]) = 0;
+}
+

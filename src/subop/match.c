@@ -328,6 +328,7 @@ static void start_over(struct sub_match *m)
 	m->in_scope = m->choices = 0;
 	memset(m->value_bound, 0, sizeof m->value_bound);
 	memset(m->op_bound, 0, sizeof m->op_bound);
+	m->turn_bound = m->turned = false;
 	for (int i = 0; i < m->rule->indices; i++)
 		m->index[i] = (struct sub_bound_index){false, -1, {-1, -1}};
 	for (int i = 0; i < m->rule->moves; i++)

@@ -170,6 +170,14 @@ static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to
 		vec_push(w->arena, &w->trace->changes, c);
 }
 
+/* What was made for a replacement that is not to be is forgotten. */
+static void give_up(struct rewriter *w, size_t values)
+{
+	sub_forget_last(w->p, values);
+	if (w->notes.n > values)
+		w->notes.n = values;
+}
+
 /* Applies a rule in the first of the ways in which it matches that lowers the measure. */
 static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 {
@@ -182,16 +190,16 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 		if (sub_refuted(&m, -1) >= 0)
 			continue;
 		double cost = w->measure.cost;
+		size_t values = w->p->values.n;
 		w->met_replaced = false;
 		struct sub_use to = sub_build_replacement(&m);
-		if (!to.value.i || may_need(w, to.value, at))
-			continue;
-		const char *before = wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
-		if (!replace(w, at, to.value))
-			continue;
-		record(w, rule, to.value, cost, before);
-		w->root = 0;
-		return true;
+		const char *before = to.value.i && wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
+		if (to.value.i && !may_need(w, to.value, at) && replace(w, at, to.value)) {
+			record(w, rule, to.value, cost, before);
+			w->root = 0;
+			return true;
+		}
+		give_up(w, values);
 	}
 	w->root = 0;
 	return false;
@@ -467,7 +475,8 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 	prepare_rules(&o);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		optimize_body(&o, &from->bodies.at[b]);
-	*effort = (struct sub_effort){o.w.attempts, o.w.applications, o.w.sweep};
+	*effort = (struct sub_effort){
+	    .attempts = o.w.attempts, .applications = o.w.applications, .sweeps = o.w.sweep};
 }
 
 struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from,
@@ -475,7 +484,7 @@ struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program 
 {
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
 	struct sub_effort effort;
-	size_t changes = trace ? trace->changes.n : 0;
+	size_t held = to->arena->bytes, changes = trace ? trace->changes.n : 0;
 	rewrite(to, from, options, trace, barred, &effort);
 	while (!sub_tables_fit(to, from, options, trace, barred)) {
 		sub_init(to, to->arena, from->name);
@@ -483,6 +492,7 @@ struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program 
 			trace->changes.n = changes;
 		rewrite(to, from, options, trace, barred, &effort);
 	}
+	effort.bytes = to->arena->bytes - held;
 	return effort;
 }
 

@@ -23,7 +23,8 @@ double sub_volume(const struct sub_program *p, const struct sub_value *v)
 
 static const struct sub_range anything = {-INFINITY, INFINITY, true};
 
-/* Bounds as binary32 may have them: sums round, and what is beyond the largest number is infinite. */
+/* Bounds as binary32 may have them: sums round, what is beyond the largest number is infinite, and what is
+ * too small is zero. */
 static struct sub_range widen(struct sub_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
@@ -32,6 +33,10 @@ static struct sub_range widen(struct sub_range r)
 		r.low = -INFINITY;
 	if (r.high > FLT_MAX)
 		r.high = INFINITY;
+	if (r.low > 0 && r.low < FLT_MIN)
+		r.low = 0;
+	if (r.high < 0 && r.high > -FLT_MIN)
+		r.high = 0;
 	return r;
 }
 
@@ -71,23 +76,14 @@ static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
 		r.high = fmax(r.high, corner[i]);
 	}
 	r.nan |= (may_be_zero(&a) && may_be_infinite(&b)) || (may_be_zero(&b) && may_be_infinite(&a));
-	r = widen(r);
-	/* what is too small becomes zero */
-	if (r.low > 0 && r.low < FLT_MIN)
-		r.low = 0;
-	if (r.high < 0 && r.high > -FLT_MIN)
-		r.high = 0;
-	return r;
+	return widen(r);
 }
 
 static struct sub_range range_of_square(struct sub_range a)
 {
 	double most = fmax(fabs(a.low), fabs(a.high)),
 	       least = may_be_zero(&a) ? 0 : fmin(fabs(a.low), fabs(a.high));
-	struct sub_range r = widen((struct sub_range){least * least, most * most, a.nan});
-	if (r.low < FLT_MIN)
-		r.low = 0;
-	return r;
+	return widen((struct sub_range){least * least, most * most, a.nan});
 }
 
 static struct sub_range range_of_rec(struct sub_range a)
@@ -149,7 +145,7 @@ static struct sub_range either(struct sub_range a, struct sub_range b)
 static struct sub_range range_of_source(const struct rewriter *w, const struct sub_value *v)
 {
 	if (v->op == SUB_CONST)
-		return (struct sub_range){v->constant, v->constant, isnan(v->constant)};
+		return (struct sub_range){(float)v->constant, (float)v->constant, isnan(v->constant)};
 	if (v->op == SUB_PARAM && w->options->math != SUB_EXACT)
 		return (struct sub_range){-FLT_MAX, FLT_MAX, false};
 	return anything;
@@ -236,6 +232,10 @@ static double weight_of(enum sub_op op)
 	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_traits_of(op)->weight;
 }
 
+/* No row has as many elements.  Below this costs are whole numbers that doubles add exactly, in any order: so
+ * equal programs cost the same, and what is taken back leaves no trace. */
+static const double most_elements = 0x1p36;
+
 /* One for being there, and for each element what its operator weighs.  Values of weights alone are computed
  * once, or, where that is switched off, for each row like others; then their concatenations are no mere
  * choice either. */
@@ -244,8 +244,8 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 	bool computed = w->options->off & 1u << SUB_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	double volume =
-	    sub_volume(w->p, sub_class_of(v->op) == SUB_REDUCE ? sub_at(w->p, v->arg[0].value) : v);
+	bool reduces = sub_class_of(v->op) == SUB_REDUCE;
+	double volume = fmin(sub_volume(w->p, reduces ? sub_at(w->p, v->arg[0].value) : v), most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 

@@ -176,6 +176,8 @@ int sub_row(struct sub_program *, int64_t extent);
  * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
  * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
+/* Forgets the values that were added since there were n; nothing may refer to them. */
+void sub_forget_last(struct sub_program *, size_t n);
 /* The value, when it was added before; else none. */
 sub_ref sub_find(struct sub_program *, struct sub_value);
 /* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
@@ -254,6 +256,7 @@ struct sub_trace {
 struct sub_effort {
 	long attempts, applications; /* of rules */
 	int sweeps;
+	size_t bytes; /* of the arena */
 };
 
 /* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */

@@ -26,7 +26,8 @@ static bool is_look_up(const struct sub_value *v)
 
 static int64_t table_size(const struct sub_program *p, uint32_t i)
 {
-	return sub_volume(p, &p->values.at[i]) * sizeof(float);
+	double bytes = sub_volume(p, &p->values.at[i]) * sizeof(float);
+	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
 }
 
 static void mark_constants(struct tables *t)
@@ -52,7 +53,8 @@ static void count_tables(struct tables *t)
 			continue;
 		t->counted[table] = true;
 		t->n++;
-		t->bytes += table_size(t->p, table);
+		if (__builtin_add_overflow(t->bytes, table_size(t->p, table), &t->bytes))
+			t->bytes = INT64_MAX;
 		if (!t->largest || table_size(t->p, table) > table_size(t->p, t->largest))
 			t->largest = table;
 	}

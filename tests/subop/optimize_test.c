@@ -91,6 +91,13 @@ static const struct {
      "mul_matmul_constant"},
     {"another comes out of the sum", TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * sum(right.h))))\n",
      "inner", "sum_mul_mul"},
+    {"a shared operand may stand on the left",
+     TREE PLAIN_LEAF INNER "concat(maximum(sum(right.h), exp(left.h)), maximum(sum(right.h), right.h)) @ Y\n",
+     "inner", "cond_binary_shared"},
+    {"what binary32 rounds to zero is not positive",
+     TREE PLAIN_LEAF INNER "maximum(left.h * 1e-60, right.h * 1e-60)\n", "inner", ""},
+    {"but to the smallest number it is", TREE PLAIN_LEAF INNER "maximum(left.h * 1e-30, right.h * 1e-30)\n",
+     "inner", "smax_mul_both"},
     {"a part takes its side", TREE PLAIN_LEAF INNER "concat(tanh(left.h), exp(right.h))[D:]\n", "inner",
      "assign_cond"},
     {"a part of a product is its product", TREE PLAIN_LEAF INNER "tanh((Y @ left.h)[D:])\n", "inner",
@@ -126,6 +133,33 @@ static void test_goldens(void)
 		says(rules_of(&d, goldens[i].body), goldens[i].rules, goldens[i].what);
 		free_model(&d.model);
 	}
+}
+
+/* --- sizes that no machine has --- */
+
+static struct derivation derive_sized(const char *extents, int64_t table_bytes)
+{
+	struct derivation d = with(SUB_REASSOCIATE, 0, table_bytes);
+	char text[800];
+	snprintf(text, sizeof text,
+		 "model m\nstructure tree(left, right)\ninput w : token\nparam T[V, D]\nparam p[D]\n"
+		 "state h[%s]\nleaf:\n h = zeros(%s) + sum(tanh(T[w] @ (zeros(D, C) + sum(exp(p)))))\n"
+		 "inner:\n h = left.h * (1 / exp(sum(sum(sum(right.h))))) - right.h * sum(p)\n"
+		 "output y = sum(p) + sum(sum(sum(h)))\nparam q[C]\noutput z = sum(q) at root\n",
+		 extents, extents);
+	derive(&d, text, "D=2147483647 V=2147483647 C=2147483647");
+	return d;
+}
+
+/* Costs of 2^93 for each operation must not lose what small ones differ in. */
+static void test_sizes(void)
+{
+	struct derivation small = derive_sized("2, 3, 4", 1 << 20),
+			  large = derive_sized("2147483645, 2147483646, 2147483647", 1 << 20);
+	says(rules_of(&large, "inner"), rules_of(&small, "inner"),
+	     "what is derived does not depend on sizes");
+	free_model(&small.model);
+	free_model(&large.model);
 }
 
 /* --- where rewriting ends --- */
@@ -304,7 +338,7 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 			enum sub_op op = ops[random_below(8)];
 			sub_ref y = wide ? last[random_below(WIDTH)] : x;
 			x = sub_traits_of(op)->arity == 1 ? unary(&p, op, y)
-						       : binary(&p, op, y, last[random_below(WIDTH)]);
+							  : binary(&p, op, y, last[random_below(WIDTH)]);
 			last[i % WIDTH] = x;
 			if (i % (n / LEVELS) == 0)
 				vec_push(&a, &body.stores,
@@ -330,6 +364,7 @@ static void test_growth(void)
 		       many.attempts, few.attempts);
 		tap_ok(few.applications > 100 && left[1] > left[0], "and rules apply to them: %ld",
 		       many.applications);
+		tap_ok(many.bytes < 20000l * 8000, "in %zu bytes for each operator", many.bytes / 20000);
 	}
 }
 
@@ -384,6 +419,7 @@ int main(void)
 {
 	test_texts();
 	test_goldens();
+	test_sizes();
 	test_ends();
 	test_tables();
 	test_guards();
