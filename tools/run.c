@@ -183,7 +183,8 @@ static int run(struct run *r)
 
 /* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as
  * running over as many words.  A word of a tree takes about twice the bytes that it takes in a vocabulary.
- * What is no file of known size may be short. */
+ * What is no file of known size may be short.  A schedule is for the program that was dumped, which has
+ * tables. */
 static bool tables_pay(const struct options *o)
 {
 	struct stat trees, vocab;
@@ -202,7 +203,7 @@ int command_run(const struct options *options)
 	if (!check_export(options))
 		return EXIT_USAGE;
 	struct options chosen = *options;
-	if (!chosen.rules && !chosen.table_bytes && !tables_pay(options))
+	if (!chosen.rules && !chosen.table_bytes && !chosen.schedule && !tables_pay(options))
 		chosen.rules = "-tables";
 	struct run r = {.options = &chosen};
 	int status = run(&r);

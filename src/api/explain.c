@@ -139,7 +139,6 @@ struct explanation {
 	struct str *s;
 };
 
-/* Constants have names without a meaning. */
 /* What one rule did in all. */
 struct applied {
 	const char *rule;

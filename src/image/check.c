@@ -189,9 +189,9 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 		return recipe_elements(&image->recipe[b->which], &elements) && elements == b->row_elements;
 	if (b->kind == IMAGE_TOKEN)
 		return image->input[b->which].token && b->row_elements == 1;
-	if (b->kind == IMAGE_VECTOR)
-		return !image->input[b->which].token && reaches_inside(b) &&
-		       has_elements(b->rank, b->shape, image->input[b->which].elements);
+	if (b->kind == IMAGE_VECTOR && (image->input[b->which].token ||
+					!has_elements(b->rank, b->shape, image->input[b->which].elements)))
+		return false;
 	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
 }
 

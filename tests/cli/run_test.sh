@@ -72,6 +72,26 @@ tap_is "$(echo "$err" | head -n 1)" "1 tree, 1 node, 1 minibatch, 1 batch" "one 
 run "$here/tiny.ra" "$tmp/one" --threads 1 --no-cache --cache-dir "$tmp"
 tap_is "$status,$err" "0," "threads and the cache can be chosen"
 
+# --- a schedule ---
+
+# It is for the tables that dump has seen; a run over one word would do without them.
+cat >"$tmp/tables.ra" <<'END'
+model tables
+structure tree(left, right)
+input word : token
+param E[V, D]
+param W[D, D]
+state h[D]
+leaf:
+    h = W @ E[word]
+inner:
+    h = left.h + right.h
+output total = sum(h) at root
+END
+esp dump sched "$tmp/tables.ra" --weights "$tmp/tiny.safetensors" --output "$tmp/schedule"
+run "$tmp/tables.ra" "$tmp/one" --schedule "$tmp/schedule"
+tap_is "$status,$out,$err,$(grep -c '^tile fold0' "$tmp/schedule")" "0,total: 3,,1" "a dumped schedule of tables fits a short run"
+
 # --- files ---
 
 run "$here/tiny.ra" "$tmp/trees" --output "$tmp/result"

@@ -426,6 +426,18 @@ static void vector_for_token(struct bending *b)
 	b->input->elements = 1;
 }
 
+/* All elements of a row lie on each other there, but those that come from the caller do not. */
+static void piled_vectors(struct bending *b)
+{
+	struct image_buffer *token = &b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)];
+	token->kind = IMAGE_VECTOR;
+	token->dtype = TENSOR_F32;
+	b->input->token = false;
+	token->rank = b->input->rank = 1;
+	token->shape[0] = b->input->shape[0] = b->input->elements = 3;
+	token->stride[0] = 0;
+}
+
 static void input_shape(struct bending *b)
 {
 	b->input->elements = 3;
@@ -611,6 +623,7 @@ static const struct bent bendings[] = {
     {"tokens by edges", wrong_rows, "not as its kind must be"},
     {"a state without room", small_state, "room"},
     {"tokens of an input of vectors", vector_for_token, "has not the room"},
+    {"vectors in rows of one element", piled_vectors, "has not the room"},
     {"an input of another shape", input_shape, "does not have its elements"},
     {"an output in no buffer", output_elsewhere, "not in its buffer"},
     {"an output in a state's buffer", output_in_state, "not in its buffer"},
