@@ -45,7 +45,7 @@ const char *sub_describe(struct rewriter *w, sub_ref r, const struct sub_term *a
 
 static void print_change(const struct sub_change *c, struct str *s)
 {
-	str_printf(s, "%s: %s saves %.6g\n", c->body, c->rule, c->saved);
+	str_printf(s, "%s: %s saves %.10g\n", c->body, c->rule, c->saved);
 	if (c->before)
 		str_printf(s, "    %s\n -> %s\n", c->before, c->after);
 }
