@@ -5,32 +5,20 @@
 const struct explain_column explain_columns[EXPLAIN_COUNTS] = {
     [EXPLAIN_SUB_OPS] = {"sub-ops", "sub_ops", "sub-operators of the body"},
     [EXPLAIN_REDUCTIONS] = {"reductions", "reductions", "of these, sums and maxima"},
-    [EXPLAIN_OPERATIONS] = {"operations", "operations",
-			    "multiplications and additions for one node, estimated; at binding for all"},
+    [EXPLAIN_OPERATIONS] = {"  operations", "operations",
+			    "multiplications and additions for one node, estimated; at binding for all rows"},
     [EXPLAIN_BYTES] =
-	{"bytes", "bytes",
-	 "read and written for one node alone: states, inputs, rows of tables, intermediates, results"},
-    [EXPLAIN_WEIGHTS] = {"weights", "weight_bytes", "bytes of weights that the nodes of a level share"},
+	{"    bytes", "bytes",
+	 "read and written for one node alone, at binding for all rows: states, inputs, rows of tables, "
+	 "intermediates, results"},
+    [EXPLAIN_WEIGHTS] = {"    weights", "weight_bytes", "bytes of weights, which the nodes of a level share"},
     [EXPLAIN_GROUPS] = {"groups", "groups", "loop nests"},
-    [EXPLAIN_BARRIERS] = {"barriers", "barriers", "of a level: times that threads wait for each other"},
+    [EXPLAIN_BARRIERS] = {"barriers", "barriers",
+			  "of a level: groups, one after the other, that wait for all threads"},
     [EXPLAIN_STORED] = {"stored", "stored", "intermediates that go through memory"},
 };
 
 /* --- counting --- */
-
-enum { FLOAT_BYTES = 4, RAGGED = 2 /* what an index over the children of a node counts for */ };
-
-/* Bytes of a value in one row; at binding the rows are all of them. */
-static double row_bytes(const struct sub_program *p, const struct sub_value *v)
-{
-	double n = FLOAT_BYTES;
-	for (int i = 0; i < v->vars; i++) {
-		const struct sub_var *var = &p->vars.at[v->var[i]];
-		bool fixed = var->set == SUB_DIM || var->set == SUB_ROW;
-		n *= fixed ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
-	}
-	return n;
-}
 
 /* How many rows a body runs over that are known. */
 static double rows_of(const struct sub_program *p, const struct sub_body *b)
@@ -40,41 +28,22 @@ static double rows_of(const struct sub_program *p, const struct sub_body *b)
 	return lead && lead->set == SUB_ROW ? lead->extent : 1;
 }
 
-static bool looks_up(const struct sub_value *v)
+static void count_sub_ops(const struct sub_program *p, const struct sub_body *b, double *count)
 {
-	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
-}
-
-/* What is read of a state or a parameter: by its readers that choose a row, or all of it. */
-static bool chooses_row(const struct sub_program *p, const struct sub_value *v)
-{
-	return looks_up(v) || (v->op == SUB_ASSIGN && sub_at(p, v->arg[0].value)->op == SUB_STATE);
-}
-
-static void count_value(const struct sched_plan *plan, int body, sub_ref r, double *count)
-{
-	const struct sub_program *p = plan->p;
-	const struct sub_value *v = sub_at(p, r);
-	count[EXPLAIN_SUB_OPS] += sub_class_of(v->op) != SUB_SOURCE;
-	count[EXPLAIN_REDUCTIONS] += sub_class_of(v->op) == SUB_REDUCE;
-	if (chooses_row(p, v) || v->op == SUB_VECTOR)
-		count[EXPLAIN_BYTES] += row_bytes(p, v) + (looks_up(v) ? sizeof(int32_t) : 0);
-	if (sched_is_stored(plan, body, r))
-		count[EXPLAIN_BYTES] += 2 * row_bytes(p, v);
-}
-
-/* Of sources: what is read other than row by row. */
-static void count_sources(const struct sub_program *p, const bool *live, double *count)
-{
-	bool *read = ARENA_ARRAY(p->arena, bool, p->values.n);
-	for (uint32_t i = 1; i < p->values.n; i++)
-		for (int a = 0; live[i] && !chooses_row(p, &p->values.at[i]) && a < p->values.at[i].args; a++)
-			read[p->values.at[i].arg[a].value.i] = true;
+	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
+	sub_mark_live(p, b, live);
 	for (uint32_t i = 1; i < p->values.n; i++) {
-		const struct sub_value *v = &p->values.at[i];
-		count[EXPLAIN_WEIGHTS] += read[i] && v->op == SUB_PARAM ? row_bytes(p, v) : 0;
-		count[EXPLAIN_BYTES] += read[i] && v->op == SUB_STATE ? row_bytes(p, v) : 0;
+		enum sub_class class = sub_class_of(p->values.at[i].op);
+		count[EXPLAIN_SUB_OPS] += live[i] && class != SUB_SOURCE;
+		count[EXPLAIN_REDUCTIONS] += live[i] && class == SUB_REDUCE;
 	}
+}
+
+static void count_bytes(const struct sched_plan *plan, int body, double rows, double *count)
+{
+	struct sched_bytes bytes = sched_bytes_of(plan, body);
+	count[EXPLAIN_BYTES] += rows * (bytes.states + bytes.inputs + bytes.stored + bytes.outputs);
+	count[EXPLAIN_WEIGHTS] += bytes.weights;
 }
 
 static void count_groups(const struct sched_plan *plan, int body, double *count)
@@ -87,18 +56,12 @@ static void count_groups(const struct sched_plan *plan, int body, double *count)
 
 static void count_body(const struct sched_plan *plan, int body, double *count)
 {
-	const struct sub_program *p = plan->p;
-	const struct sub_body *b = &p->bodies.at[body];
-	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
-	sub_mark_live(p, b, live);
-	for (uint32_t i = 1; i < p->values.n; i++)
-		if (live[i])
-			count_value(plan, body, (sub_ref){i}, count);
-	for (size_t i = 0; i < b->stores.n; i++)
-		count[EXPLAIN_BYTES] += row_bytes(p, sub_at(p, b->stores.at[i].value.value));
-	count_sources(p, live, count);
+	const struct sub_body *b = &plan->p->bodies.at[body];
+	double rows = rows_of(plan->p, b);
+	count_sub_ops(plan->p, b, count);
+	count_bytes(plan, body, rows, count);
 	count_groups(plan, body, count);
-	count[EXPLAIN_OPERATIONS] += rows_of(p, b) * sched_operations(p, b);
+	count[EXPLAIN_OPERATIONS] += rows * sched_operations(plan->p, b);
 }
 
 static const struct {
@@ -177,34 +140,58 @@ static void put_row(const char *body, const char *what, const double *count, str
 	str_puts(s, "\n");
 }
 
+/* What rewriting saved of a body that is there before and after; false when it changed no count. */
+static bool saved_of(const double *written, const double *computed, double *saved)
+{
+	bool any = false;
+	for (int c = 0; c < EXPLAIN_COUNTS; c++) {
+		saved[c] = written[c] - computed[c];
+		any |= saved[c] != 0;
+	}
+	return any;
+}
+
+static void put_body(struct explanation *e, int domain)
+{
+	double written[EXPLAIN_COUNTS], computed[EXPLAIN_COUNTS], saved[EXPLAIN_COUNTS];
+	const char *name = explain_domain(domain);
+	bool before = explain_count(&e->written_plan, domain, written);
+	bool after = explain_count(&e->computed_plan, domain, computed);
+	if (before)
+		put_row(name, "as written", written, e->s);
+	if (after)
+		put_row(before ? "" : name, "as computed", computed, e->s);
+	if (before && after && saved_of(written, computed, saved))
+		put_row("", "saved", saved, e->s);
+}
+
 static void put_bodies(struct explanation *e)
 {
-	double count[EXPLAIN_COUNTS];
 	str_printf(e->s, "%-*s ", NAME_WIDTH, "");
 	for (int c = 0; c < EXPLAIN_COUNTS; c++)
 		str_printf(e->s, "  %s", explain_columns[c].heading);
 	str_puts(e->s, "\n");
-	for (int d = 0; explain_domain(d); d++) {
-		bool written = explain_count(&e->written_plan, d, count);
-		if (written)
-			put_row(explain_domain(d), "as written", count, e->s);
-		if (explain_count(&e->computed_plan, d, count))
-			put_row(written ? "" : explain_domain(d), "as computed", count, e->s);
-	}
+	for (int d = 0; explain_domain(d); d++)
+		put_body(e, d);
 }
 
 static void put_legend(struct str *s)
 {
-	str_puts(s, "\n");
-	for (int c = 0; c < EXPLAIN_COUNTS; c++)
-		str_printf(s, "%-12s%s\n", explain_columns[c].heading, explain_columns[c].meaning);
+	str_printf(s, "\n%-12s%s\n", "saved", "as written less as computed; no line where both are the same");
+	for (int c = 0; c < EXPLAIN_COUNTS; c++) {
+		const char *heading = explain_columns[c].heading;
+		str_printf(s, "%-12s%s\n", heading + strspn(heading, " "), explain_columns[c].meaning);
+	}
 }
 
 static void put_rules(struct explanation *e)
 {
 	applied_list list = sum_up(&e->trace, e->s->arena);
-	str_printf(e->s, "\n%-*s %7s  %s\n", NAME_WIDTH, list.n ? "rule" : "no rule was applied",
-		   list.n ? "times" : "", list.n ? "saved (weighed operations of a row)" : "");
+	if (list.n)
+		str_printf(e->s, "\n%-*s %7s  %s\n", NAME_WIDTH, "rule", "times",
+			   "saved (operations of a row; moving an element counts as a quarter)");
+	else
+		str_puts(e->s, "\nno rule was applied\n");
 	for (size_t i = 0; i < list.n; i++)
 		str_printf(e->s, "%-*s %7d  %.0f\n", NAME_WIDTH, list.at[i].rule, list.at[i].times,
 			   list.at[i].saved);
@@ -246,10 +233,9 @@ static void put_string(const char *text, struct str *s)
 	str_puts(s, "\"");
 }
 
-static void put_counts(const struct sched_plan *plan, int domain, struct str *s)
+static void put_counts(bool any, const double *count, struct str *s)
 {
-	double count[EXPLAIN_COUNTS];
-	if (!explain_count(plan, domain, count)) {
+	if (!any) {
 		str_puts(s, "null");
 		return;
 	}
@@ -261,10 +247,16 @@ static void put_counts(const struct sched_plan *plan, int domain, struct str *s)
 static void put_json_bodies(struct explanation *e)
 {
 	for (int d = 0; explain_domain(d); d++) {
+		double written[EXPLAIN_COUNTS], computed[EXPLAIN_COUNTS], saved[EXPLAIN_COUNTS];
+		bool before = explain_count(&e->written_plan, d, written);
+		bool after = explain_count(&e->computed_plan, d, computed);
 		str_printf(e->s, "%s{\"name\":\"%s\",\"written\":", d ? "," : "", explain_domain(d));
-		put_counts(&e->written_plan, d, e->s);
+		put_counts(before, written, e->s);
 		str_puts(e->s, ",\"computed\":");
-		put_counts(&e->computed_plan, d, e->s);
+		put_counts(after, computed, e->s);
+		str_puts(e->s, ",\"saved\":");
+		saved_of(written, computed, saved);
+		put_counts(before && after, saved, e->s);
 		str_puts(e->s, "}");
 	}
 }

@@ -4,11 +4,10 @@
 #include <string.h>
 
 static const struct {
-	const char *spelling, *message, *explanation, *fix;
+	const char *spelling;
 	enum diag_status status;
 } registry[] = {
-#define DIAG(name, status, spelling, message, explanation, fix)                                              \
-	{spelling, message, explanation, fix, DIAG_STATUS_##status},
+#define DIAG(name, status, spelling, message, explanation, fix) {spelling, DIAG_STATUS_##status},
 #include "base/diag.def"
 #undef DIAG
 };
@@ -16,21 +15,6 @@ static const struct {
 const char *diag_spelling(enum diag_id id)
 {
 	return registry[id].spelling;
-}
-
-const char *diag_message(enum diag_id id)
-{
-	return registry[id].message;
-}
-
-const char *diag_explanation(enum diag_id id)
-{
-	return registry[id].explanation;
-}
-
-const char *diag_fix(enum diag_id id)
-{
-	return registry[id].fix;
 }
 
 enum diag_status diag_status(enum diag_id id)

@@ -69,11 +69,8 @@ __attribute__((format(printf, 5, 6))) bool diag_add(struct diags *, enum diag_id
 /* Says of which input and node the diagnostic added last is; -1 = none. */
 bool diag_about(struct diags *, int64_t input, int64_t node);
 
-/* The registry: what is said of an id whatever the occasion. */
+/* The registry: what an id is called, and what a call that meets it returns. */
 const char *diag_spelling(enum diag_id);
-const char *diag_message(enum diag_id); /* a title, without a full stop */
-const char *diag_explanation(enum diag_id);
-const char *diag_fix(enum diag_id);
 enum diag_status diag_status(enum diag_id);
 /* The id of a spelling; false when there is none. */
 bool diag_find(const char *spelling, enum diag_id *);

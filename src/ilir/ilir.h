@@ -241,7 +241,6 @@ bool ilir_uses_var(const struct ilir_module *, ilir_expr, ilir_var);
 /* --- text, checks, meaning --- */
 
 void ilir_print(const struct ilir_module *, struct str *);
-void ilir_print_expr(const struct ilir_module *, ilir_expr, struct str *);
 /* Reads what ilir_print writes.  NULL after diagnostics.  Recipes of packed weights are part of the text. */
 struct ilir_module *ilir_parse(struct arena *, struct diags *, const char *file, const char *text, size_t length);
 

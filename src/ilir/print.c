@@ -439,12 +439,6 @@ void ilir_print(const struct ilir_module *m, struct str *s)
 		put_kernel(&o, &m->kernels.at[i]);
 }
 
-void ilir_print_expr(const struct ilir_module *m, ilir_expr e, struct str *s)
-{
-	struct out o = {m, s, SIZE_MAX, 0};
-	put_expr(&o, e, false);
-}
-
 void ilir_print_stmt(const struct ilir_module *m, const struct ilir_stmt *statement, struct str *s)
 {
 	struct out o = {m, s, s->n + 160, 0};

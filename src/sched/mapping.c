@@ -3,17 +3,6 @@
 
 #include <math.h>
 
-static const char *const names[] = {
-#define SCHED_MAPPING(name, spelling, meaning) spelling,
-#include "sched/mapping.def"
-#undef SCHED_MAPPING
-};
-
-const char *sched_mapping_name(enum sched_mapping m)
-{
-	return names[m];
-}
-
 static enum sched_mapping more_complex(enum sched_mapping a, enum sched_mapping b)
 {
 	return a > b ? a : b;

@@ -8,10 +8,9 @@
  * volume) remain in groups without vectors, those that are not settled yet being taken for what suits best.
  */
 #include "base/map.h"
-#include "sched/sched.h"
+#include "sched/plan.h"
 
 enum {
-	RAGGED = 2,  /* what a loop over edges counts for */
 	NONE = -1,   /* an index that moves with no dimension of the group */
 	ROW = -2,    /* one that is read from an index array */
 	STRIDED = 32 /* and more: moves with a set of dimensions, but not element by element */
@@ -218,7 +217,7 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 	const struct sub_var *reduced = &o->p->vars.at[v->reduced];
 	switch (sub_class_of(v->op)) {
 	case SUB_REDUCE:
-		volume *= reduced->set == SUB_EDGE ? RAGGED : reduced->extent;
+		volume *= reduced->set == SUB_EDGE ? SCHED_RAGGED : reduced->extent;
 		walk_use(o, v, &v->arg[0], moves, v->reduced, NONE, volume);
 		break;
 	case SUB_MOVE:
@@ -285,7 +284,7 @@ static void walk_target(struct order *o, sub_ref r, double volume)
 static void walk_group(struct order *o, int group)
 {
 	const struct sched_group *g = &o->plan->groups.at[group];
-	double volume = g->edges ? RAGGED : 1;
+	double volume = g->edges ? SCHED_RAGGED : 1;
 	for (int d = 0; d < g->dims; d++)
 		volume *= g->extent[d];
 	o->group = group;

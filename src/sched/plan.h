@@ -21,7 +21,6 @@ enum sched_mapping {
 
 enum sched_relation { SCHED_FUSE, SCHED_MAY, SCHED_NEVER };
 
-const char *sched_mapping_name(enum sched_mapping);
 /* From argument `a` of a value to its elements. */
 enum sched_mapping sched_mapping_of(const struct sub_program *, sub_ref, int a);
 /* The most complex one of its arguments; what is given from outside and what moves it do not count. */

@@ -1,22 +1,9 @@
 /* How much there is to compute in a row: what the run leg decides by whether to share it out. */
-#include "sched/sched.h"
+#include "sched/plan.h"
 
 #include <limits.h>
 
-enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
-
-/* Elements of a value in one row. */
-static double row_elements(const struct sub_program *p, const struct sub_value *v)
-{
-	double n = 1;
-	for (int i = 0; i < v->vars; i++) {
-		const struct sub_var *var = &p->vars.at[v->var[i]];
-		n *= var->set == SUB_DIM ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
-	}
-	return n;
-}
-
-/* What belongs to no row is computed once a run. */
+/* What belongs to no row is numbers alone: weights alone make folded parameters. */
 static bool has_row(const struct sub_program *p, const struct sub_value *v)
 {
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
@@ -28,12 +15,13 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 	double n = 0;
 	sub_mark_live(p, b, live);
 	for (size_t i = 0; i < b->stores.n; i++)
-		n += row_elements(p, sub_at(p, b->stores.at[i].value.value));
+		n += sched_row_elements(p, sub_at(p, b->stores.at[i].value.value));
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
 		bool reduces = sub_class_of(v->op) == SUB_REDUCE;
 		if (live[i] && has_row(p, v))
-			n += sub_traits_of(v->op)->weight * row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
+			n += sub_traits_of(v->op)->weight *
+			     sched_row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
 	}
 	return n;
 }

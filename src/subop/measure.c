@@ -66,7 +66,7 @@ static void count(struct rewriter *w, sub_ref r, int by)
 		if (before == (n->uses > 0))
 			continue;
 		w->measure.cost += by * n->fact.cost;
-		w->measure.constants += by * (n->fact.constant && v->args);
+		w->measure.constants += by * (n->fact.constant && !n->fact.uniform && v->args);
 		w->measure.disorder += by * n->fact.disorder;
 		for (int a = 0; a < v->args; a++) {
 			uint32_t arg = sub_resolve(w, v->arg[a].value).i;

@@ -162,7 +162,8 @@ static bool wants_texts(const struct rewriter *w)
 static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to, double cost,
 		   const char *before)
 {
-	struct sub_change c = {rule->rule->name, w->body, before, NULL, cost - w->measure.cost};
+	struct sub_change c = {rule->rule->name, w->body, before, NULL,
+			       (cost - w->measure.cost) / SUB_OPERATION};
 	w->applications++;
 	if (wants_texts(w))
 		c.after = sub_describe(w, to, rule->replacement);

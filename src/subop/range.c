@@ -224,12 +224,10 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
 }
 
-enum { OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
-
 /* A concatenation is a choice of index. */
 static double weight_of(enum sub_op op)
 {
-	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : OPERATION * sub_traits_of(op)->weight;
+	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : SUB_OPERATION * sub_traits_of(op)->weight;
 }
 
 /* No row has as many elements.  Below this costs are whole numbers that doubles add exactly, in any order: so

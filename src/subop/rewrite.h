@@ -12,6 +12,8 @@ struct sub_range {
 	bool nan;
 };
 
+enum { SUB_OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
+
 struct sub_fact {
 	bool constant; /* depends on weights alone, and has no lead variable */
 	bool uniform;  /* every element is `number` */
@@ -45,7 +47,7 @@ struct sub_note {
  * make one of what was none, so all applications together end. */
 struct sub_measure {
 	double cost;
-	double constants; /* operations on weights, which cost nothing */
+	double constants; /* operations on weights, which cost nothing; a number repeated is none */
 	double disorder;
 };
 

@@ -242,7 +242,7 @@ struct sub_change {
 	const char *rule;
 	const char *body;	    /* where it was met first */
 	const char *before, *after; /* as text; NULL when nobody asked */
-	double saved;		    /* of the measure: weighed operations of a row */
+	double saved;		    /* operations of a row; a moved element counts as a quarter of one */
 };
 
 /* The derivation of a program from the one that was written. */

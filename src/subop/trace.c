@@ -45,7 +45,7 @@ const char *sub_describe(struct rewriter *w, sub_ref r, const struct sub_term *a
 
 static void print_change(const struct sub_change *c, struct str *s)
 {
-	str_printf(s, "%s: %s saves %.0f\n", c->body, c->rule, c->saved);
+	str_printf(s, "%s: %s saves %.10g\n", c->body, c->rule, c->saved);
 	if (c->before)
 		str_printf(s, "    %s\n -> %s\n", c->before, c->after);
 }
@@ -54,8 +54,8 @@ void sub_print_trace(const struct sub_trace *t, struct str *s)
 {
 	for (size_t i = 0; i < t->changes.n; i++)
 		print_change(&t->changes.at[i], s);
+	if (!t->changes.n)
+		str_puts(s, "no rule was applied\n");
 	for (size_t i = 0; i < t->notes.n; i++)
 		str_printf(s, "%s\n", t->notes.at[i]);
-	if (!t->changes.n)
-		str_puts(s, "(unchanged)\n");
 }

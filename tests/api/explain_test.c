@@ -37,6 +37,15 @@ static void test_inner(const json_t *inner)
 	       "groups, barriers and stored intermediates are counted");
 }
 
+static bool saves_the_difference(const json_t *body)
+{
+	int right = 0;
+	for (int c = 0; c < COUNTS; c++)
+		right += json_integer_value(json_object_get(json_object_get(body, "saved"), counts[c])) ==
+			 count_of(body, "written", counts[c]) - count_of(body, "computed", counts[c]);
+	return right == COUNTS;
+}
+
 static void test_json(const struct kit *k)
 {
 	char *text = NULL;
@@ -55,6 +64,7 @@ static void test_json(const struct kit *k)
 			known += count_of(body, "written", counts[c]) >= 0 &&
 				 count_of(body, "computed", counts[c]) >= 0;
 		tap_ok(known == COUNTS, "%s has all counts", bodies[b]);
+		tap_ok(saves_the_difference(body), "%s saved the difference", bodies[b]);
 	}
 	test_inner(find_body(all, "inner"));
 	json_decref(all);

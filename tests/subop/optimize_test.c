@@ -108,7 +108,7 @@ static const struct {
      TREE "param O[3*D, D]\n" PLAIN_LEAF INNER "tanh(concat(concat(left.h, right.h), exp(left.h))) @ O\n",
      "inner", "cond_cond"},
     {"half of a zero is zero", TREE LEAF "tanh(U @ zeros(D) * 0.5 + p * zeros(D) + p)\n" INNER "left.h\n",
-     "leaf", "mul_zero add_zero mul_zero sum_zero mul_zero add_zero"},
+     "leaf", "mul_zero sum_zero mul_zero mul_zero add_zero add_zero"},
     {"numbers are computed", TREE PLAIN_LEAF INNER "left.h * (2 - 3 * 1) + right.h\n", "inner",
      "mul_one unary_number_exact binary_number_exact"},
     {"1 - sigmoid for itself", TREE PLAIN_LEAF INNER "1 - sigmoid(left.h)\n", "inner", "sigmoid_complement"},
