@@ -104,15 +104,15 @@ static void test_steps(void)
 enum { WORD, VALUE, LEFT, RIGHT, ROOT, BATCH_BEGIN, H, SUM, WEIGHT, BUFFERS };
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}},
-    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}},
-    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}},
-    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}},
-    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}},
-    [BATCH_BEGIN] = {"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}},
-    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}},
-    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}},
-    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}},
+    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
+    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}, false},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false},
+    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}, false},
+    [BATCH_BEGIN] = {"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}, false},
+    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}, false},
+    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}, false},
+    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}, false},
 };
 
 static const struct image_input inputs[] = {

@@ -70,11 +70,11 @@ static bool interpret(void *self, int kernel, const struct image_frame *frame, i
 }
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}},
-    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}},
-    [HEIGHT] = {"height", IMAGE_STATE, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}},
-    [TIMES] = {"times", IMAGE_SCRATCH, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}},
-    [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false},
+    [HEIGHT] = {"height", IMAGE_STATE, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false},
+    [TIMES] = {"times", IMAGE_SCRATCH, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false},
+    [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false},
 };
 static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}};
 
