@@ -7,12 +7,12 @@
  * turn, one after the other in every round, so that all see the same machine.  Times are ratios to that with
  * all rules: above 1, the family pays. Last is the time that rewriting generated models of many operators
  * takes.  Models are looked for in $srcdir/examples. */
+#include "bench/timing.h"
 #include "api/espalier.h"
 #include "api/explain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
@@ -31,19 +31,6 @@ static void must(esp_status status)
 {
 	if (status)
 		give_up(esp_error_text(error));
-}
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 /* --- models --- */

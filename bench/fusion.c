@@ -4,21 +4,14 @@
  * Each pair of mapping types that may be fused, but need not be, stands in a model of its own, where the
  * operand is computed where it is wanted (fuse grow always) or stored (never).  Figures are nanoseconds a
  * node: the least of many runs over one minibatch, on one thread.  Weights are random numbers. */
+#include "bench/timing.h"
 #include "api/compile.h"
 #include "runtime/runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { SEQUENCES = 30, LENGTH = 12, NODES = SEQUENCES * LENGTH, MAX_INPUTS = 4, MAX_SYMBOLS = 16 };
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
 
 static _Noreturn void give_up(const struct diags *d)
 {
@@ -123,12 +116,12 @@ static void prepare(struct trial *t, const char *name, const char *text, char *c
 static double least_run(struct trial *t)
 {
 	struct rt_minibatch m = {lin_collect_forest(&t->collect), t->data};
-	double least = 1e30, end = now() + 5e7;
-	for (int i = 0; i < 5 || now() < end; i++) {
-		double start = now();
+	double least = 1e30, end = 1e9 * now() + 5e7;
+	for (int i = 0; i < 5 || 1e9 * now() < end; i++) {
+		double start = 1e9 * now();
 		if (!rt_session_run(&t->session, &t->binding, NULL, &m, &t->diags))
 			give_up(&t->diags);
-		double took = now() - start;
+		double took = 1e9 * now() - start;
 		least = took < least ? took : least;
 	}
 	return least / (double)t->collect.nodes;

@@ -4,23 +4,16 @@
  *
  * The random forest has binary trees of 1 to 38 leaves, split anywhere, in post order: what parsers give. The
  * heap is one perfect tree, numbered children first or root first. */
+#include "bench/timing.h"
 #include "linearize/linearize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { NODES = 1000001, ROOM = NODES + 100 };
 
 static int32_t child_begin[ROOM + 1], children[2 * ROOM], roots[ROOM];
 static struct lin_forest forest = {.child_begin = child_begin, .children = children, .root = roots};
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 static void make_heap(bool children_first)
 {
@@ -57,12 +50,6 @@ static void make_random(void)
 	while (forest.nodes < NODES)
 		roots[forest.inputs++] = add_tree(1 + rand() % 38, &edges);
 	child_begin[forest.nodes] = edges;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 static void measure(const char *what, double *seconds, int repeats)

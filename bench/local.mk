@@ -13,7 +13,7 @@ bench_serve_LDADD = libespalier.la
 bench_start_LDADD =
 # Inside the library, hence not against its interface.
 bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
-EXTRA_DIST += %D%/compare.py %D%/peers/treelstm_torch.py
+EXTRA_DIST += %D%/timing.h %D%/compare.py %D%/peers/treelstm_torch.py
 
 # One after the other: `all` is made by a make of its own.
 bench: all

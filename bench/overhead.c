@@ -5,12 +5,12 @@
  * The model adds one number a node, so that next to nothing is left of a run but what surrounds the kernels:
  * its whole time is an upper bound of the overhead.  A request is esp_forest_clear, esp_forest_add,
  * esp_session_run. */
+#include "bench/timing.h"
 #include "espalier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char model[] =
@@ -37,13 +37,6 @@ static void must(esp_status status)
 {
 	if (status)
 		give_up(esp_error_text(error));
-}
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
 /* --- structures --- */
@@ -121,12 +114,6 @@ static struct server serve(void)
 }
 
 /* --- measuring --- */
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 static void show(const char *what, double *seconds, long n, double scale, const char *unit)
 {

@@ -3,12 +3,12 @@
  * One model under several schedules, interleaved: for minibatches of 1, 10 and 64 trees the microseconds that
  * a tree takes, linearized and run, outputs at the root: the least and the median of the rounds, each over as
  * many minibatches as make 64 trees.  A SCHEDULE is a file, or text of directives with `;` between them. */
+#include "bench/timing.h"
 #include "espalier.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 8, TREES = 64, SIZES = 3, MOST_ROUNDS = 2000 };
 
@@ -89,25 +89,12 @@ static void prepare(struct side *s, esp_context *c, char **argv, const char *sch
 	esp_binding_free(b);
 }
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
-}
-
 static double round_of(struct side *s, int size)
 {
-	double begin = now();
+	double begin = 1e6 * now();
 	for (int i = 0; i < s->forests[size]; i++)
 		must(esp_session_run(s->session, s->forest[size][i], &error));
-	return (now() - begin) / (s->forests[size] * sizes[size]);
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
+	return (1e6 * now() - begin) / (s->forests[size] * sizes[size]);
 }
 
 static void show(struct side *s, int rounds)

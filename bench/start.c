@@ -4,13 +4,14 @@
  * the program `espalier` itself (build/.libs/espalier, not the script that libtool puts in front of it).
  * Prints the median, the least and the most of TIMES runs each, and the medians of the phases that the
  * command tells. */
+#include "bench/timing.h"
+
 #include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -31,13 +32,6 @@ static _Noreturn void give_up(const char *what)
 {
 	fprintf(stderr, "start: %s\n", what);
 	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
 }
 
 /* What the command writes is a page; the pipe holds it. */
@@ -69,11 +63,11 @@ static struct sample run(char **argv)
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
 	posix_spawn_file_actions_addclose(&actions, fds[0]);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
-	double begin = now();
+	double begin = 1e3 * now();
 	if (posix_spawn(&child, argv[0], &actions, NULL, arguments, environ) ||
 	    waitpid(child, &status, 0) != child)
 		give_up("the command cannot be started");
-	s.process = now() - begin;
+	s.process = 1e3 * now() - begin;
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
 	read_phases(fds[0], &s);

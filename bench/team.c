@@ -8,6 +8,7 @@
  *
  * In microseconds: the least and the median of many turns.  The constants of runtime/internal.h come from
  * here. */
+#include "bench/timing.h"
 #include "runtime/internal.h"
 
 #include <stdio.h>
@@ -33,12 +34,6 @@ static void idle(double for_microseconds)
 }
 
 /* --- samples --- */
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
 
 struct summary {
 	double least, median;
