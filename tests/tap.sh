@@ -3,7 +3,7 @@
 tap_count=0
 tap_failed=0
 
-# tap_ok STATUS TEXT: passes when STATUS is 0.
+# tap_ok STATUS TEXT: passes when STATUS is 0, and is then true.
 tap_ok()
 {
 	tap_count=$((tap_count + 1))
@@ -12,6 +12,7 @@ tap_ok()
 	else
 		tap_failed=$((tap_failed + 1))
 		echo "not ok $tap_count - $2"
+		false
 	fi
 }
 

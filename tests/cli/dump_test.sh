@@ -21,10 +21,10 @@ for stage in $stages; do
 	dump "$stage"
 	one=$out
 	[ "$status" -eq 0 ] && [ "$(echo "$out" | wc -l)" -gt 10 ] && [ -z "$err" ]
-	tap_ok $? "stage $stage is written"
+	tap_ok $? "stage $stage is written" || show
 	dump "$stage" --output "$tmp/stage"
 	[ "$status" -eq 0 ] && [ "$(cat "$tmp/stage")" = "$one" ]
-	tap_ok $? "stage $stage is the same in a file"
+	tap_ok $? "stage $stage is the same in a file" || show
 done
 
 # --- what the kernels store ---

@@ -1,17 +1,18 @@
 # A run that is interrupted leaves the old file and nothing beside it.
 . "${srcdir:-.}/tests/cli/support.sh"
 
-# The interpreter is slow enough to be interrupted; nobody waits for its end.
+# The interpreter is slow enough to be interrupted; nobody waits for its end, nor for tables that it would make first.
 mkdir "$tmp/out"
 for i in $(seq 400); do cat "$example/sentences.ptb"; done >"$tmp/many"
 begin()
 {
 	echo before >"$tmp/out/result"
 	"$@" "$ESPALIER" run "$example/treelstm.ra" "$tmp/many" --weights "$example/sst-treelstm-small.safetensors" \
-		--vocab "$example/sst-vocab.txt" --backend interpreter --batch 1 --output "$tmp/out/result" 2>"$tmp/err" &
+		--vocab "$example/sst-vocab.txt" --backend interpreter --rules -tables --batch 1 --output "$tmp/out/result" \
+		2>"$tmp/err" &
 	pid=$!
-	for i in $(seq 200); do
-		ls "$tmp/out"/result.* >/dev/null 2>&1 && return
+	for i in $(seq 1200); do
+		ls "$tmp/out"/result.* >/dev/null 2>&1 || ! kill -0 $pid 2>/dev/null && return
 		sleep 0.05
 	done
 }
