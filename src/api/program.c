@@ -38,7 +38,8 @@ static void describe_inputs(esp_program *p)
 		p->inputs[i] = (esp_input){.name = from->name,
 					   .is_token = from->token,
 					   .elements = from->token ? 1 : from->elements,
-					   .rank = from->rank};
+					   .rank = from->rank,
+					   .limit = from->token ? from->limit : 0};
 		copy_shape(p->inputs[i].shape, from->shape, from->rank);
 	}
 }
