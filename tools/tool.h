@@ -23,7 +23,7 @@ struct options {
 	long table_bytes; /* 0 = the default */
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
-	bool no_cache, timing, changed, help;
+	bool no_cache, timing, time_passes, changed, help;
 	int operands;
 	char **operand;
 };
