@@ -137,8 +137,7 @@ static unsigned gate_turn(struct gate *g)
 /* --- jobs --- */
 
 /* Begins a part, unless another thread has: every part of a job is begun once before the next job is there,
- * and so who has taken it finds the job as it was when it was handed over.  Who only looks leaves the line
- * where it is. */
+ * and so who has taken it finds the job as it was when it was handed over. */
 static bool take_part(struct part *p, unsigned turn)
 {
 	unsigned before = turn - 1;
