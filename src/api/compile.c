@@ -17,6 +17,7 @@ struct compilation {
 	struct sub_trace *trace;
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program rewritten;
+	struct sub_program folded;
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;
@@ -46,6 +47,7 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 		return false;
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->rewritten, c->arena, c->model->name);
+	sub_init(&c->folded, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
@@ -53,8 +55,8 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
 	if (!sub_verify(&c->rewritten, c->diags))
 		return false;
-	sub_fold(&c->program, &c->rewritten, &options, c->trace);
-	return sub_verify(&c->program, c->diags);
+	sub_fold(&c->folded, &c->rewritten, &options, c->trace);
+	return sub_verify(&c->folded, c->diags);
 }
 
 static bool make_plan(struct compilation *c)
@@ -67,6 +69,9 @@ static bool make_plan(struct compilation *c)
 				"targets are native, generic, avx2, avx512", "there is no target '%s'",
 				c->options->target);
 	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+		return false;
+	sched_hoist(&c->program, &c->folded, fusion.hoisting, c->trace);
+	if (!sub_verify(&c->program, c->diags))
 		return false;
 	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
 	return sched_verify(&c->plan, c->diags);
@@ -322,11 +327,12 @@ static void describe_states(const struct compilation *c, struct image *image)
 /* The body whose rows a domain runs over; the larger one when it is both. */
 static enum sub_domain rows_of(enum image_domain domain)
 {
-	return domain == IMAGE_DOMAIN_BINDING  ? SUB_AT_BINDING
-	       : domain == IMAGE_DOMAIN_LEAVES ? SUB_LEAF
-	       : domain == IMAGE_DOMAIN_NODES  ? SUB_EVERY_NODE
-	       : domain == IMAGE_DOMAIN_INPUTS ? SUB_EVERY_INPUT
-					       : SUB_INNER;
+	return domain == IMAGE_DOMAIN_BINDING	    ? SUB_AT_BINDING
+	       : domain == IMAGE_DOMAIN_LEAVES	    ? SUB_LEAF
+	       : domain == IMAGE_DOMAIN_NODES	    ? SUB_EVERY_NODE
+	       : domain == IMAGE_DOMAIN_PAST_LEAVES ? SUB_AHEAD_INNER
+	       : domain == IMAGE_DOMAIN_INPUTS	    ? SUB_EVERY_INPUT
+						    : SUB_INNER;
 }
 
 /* The body that a step runs over the rows of; -1 = none alone.  Those at binding have a step each. */
@@ -430,7 +436,8 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 /* --- dumps --- */
 
-static const char *const before_passes[] = {"ra", "written", "derivation", "subop", "sched", "lower"};
+static const char *const before_passes[] = {"ra",    "written", "derivation", "subop",
+					    "hoist", "sched",	"lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
 enum {
 	BEFORE = sizeof before_passes / sizeof *before_passes,
@@ -490,9 +497,11 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 	if (trace.texts)
 		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
-		return sub_print(&c.program, s), true;
+		return sub_print(&c.folded, s), true;
 	if (!make_schedule(&c))
 		return false;
+	if (strcmp(stage, "hoist") == 0)
+		return sub_print(&c.program, s), true;
 	if (strcmp(stage, "sched") == 0)
 		return sched_print(&c.sched, &c.plan, s), true;
 	if (!make_loops(&c))
