@@ -387,23 +387,35 @@ static void describe_states(const struct compilation *c, struct image *image)
 	image->states = p->states.n;
 }
 
-/* The body whose rows a domain runs over; the larger one when it is both. */
-static enum sub_domain rows_of(enum image_domain domain)
+/* Over all nodes, before the recursion. */
+static bool is_ahead(const struct image *image, const struct image_step *step)
 {
-	return domain == IMAGE_DOMAIN_BINDING	    ? SUB_AT_BINDING
-	       : domain == IMAGE_DOMAIN_LEAVES	    ? SUB_LEAF
-	       : domain == IMAGE_DOMAIN_NODES	    ? SUB_EVERY_NODE
-	       : domain == IMAGE_DOMAIN_PAST_LEAVES ? SUB_AHEAD_INNER
-	       : domain == IMAGE_DOMAIN_INPUTS	    ? SUB_EVERY_INPUT
-						    : SUB_INNER;
+	bool ahead = step->domain == IMAGE_DOMAIN_NODES;
+	for (int i = 0; i < image->steps && image->step[i].kernel < step->kernel; i++) {
+		enum image_domain before = image->step[i].domain;
+		ahead &= before < IMAGE_DOMAIN_LEAVES || before > IMAGE_DOMAIN_NODE;
+	}
+	return ahead;
+}
+
+/* The body whose rows a domain runs over; the larger one when it is both. */
+static enum sub_domain rows_of(const struct image *image, const struct image_step *step)
+{
+	static const enum sub_domain rows[] = {
+	    [IMAGE_DOMAIN_LEAVES] = SUB_LEAF,	     [IMAGE_DOMAIN_INNER] = SUB_INNER,
+	    [IMAGE_DOMAIN_INNER_NODE] = SUB_INNER,   [IMAGE_DOMAIN_BATCH] = SUB_INNER,
+	    [IMAGE_DOMAIN_NODE] = SUB_INNER,	     [IMAGE_DOMAIN_NODES] = SUB_EVERY_NODE,
+	    [IMAGE_DOMAIN_INPUTS] = SUB_EVERY_INPUT, [IMAGE_DOMAIN_PAST_LEAVES] = SUB_AHEAD_INNER,
+	    [IMAGE_DOMAIN_BINDING] = SUB_AT_BINDING};
+	return is_ahead(image, step) ? SUB_AHEAD : rows[step->domain];
 }
 
 /* The body that a step runs over the rows of; -1 = none alone.  Those at binding have a step each. */
-static int body_of(const struct compilation *c, const struct image_step *step)
+static int body_of(const struct compilation *c, const struct image *image, const struct image_step *step)
 {
 	int before = step->domain == IMAGE_DOMAIN_BINDING ? step->kernel : 0;
 	for (size_t b = 0; step->domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
-		if (c->program.bodies.at[b].domain == rows_of(step->domain) && before-- == 0)
+		if (c->program.bodies.at[b].domain == rows_of(image, step) && before-- == 0)
 			return b;
 	return -1;
 }
@@ -421,7 +433,7 @@ static void describe_work(const struct compilation *c, struct image *image)
 	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
 	for (int i = 0; i < image->steps; i++) {
 		steps[i] = image->step[i];
-		int body = body_of(c, &steps[i]);
+		int body = body_of(c, image, &steps[i]);
 		if (body < 0)
 			continue;
 		struct sched_work w = sched_work_of(&c->sched, &c->plan, body);
