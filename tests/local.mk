@@ -43,6 +43,7 @@ unit_tests = \
 	%D%/jit/expr_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
+	%D%/jit/functions_test \
 	%D%/jit/load_test \
 	%D%/jit/refuse_test \
 	%D%/jit/threads_test \
@@ -177,6 +178,11 @@ clean-local:
 # Compiles the tests without running them.
 test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
+
+# What takes minutes: every float through exp, log, sigmoid, tanh and sqrt.
+check-long:
+	ESPALIER_STRIDE=1 $(MAKE) check TESTS=%D%/jit/functions_test
+.PHONY: check-long
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
 golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/ra/parse_test
