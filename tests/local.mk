@@ -110,7 +110,8 @@ shell_tests = \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
 	%D%/harness/packages_test.sh \
-	%D%/harness/scripts_test.sh
+	%D%/harness/scripts_test.sh \
+	%D%/jit/machines_test.sh
 
 # Folders and files that tests read.
 test_data = \
@@ -120,7 +121,7 @@ test_data = \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
 	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 
-check_PROGRAMS += $(unit_tests)
+check_PROGRAMS += $(unit_tests) %D%/jit/record
 LDADD = libespalier-internal.la
 
 # Parts of the command that need nothing else of it.
@@ -148,10 +149,10 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 endif
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
-EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
+EXTRA_DIST += %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
 TEST_EXTENSIONS = .sh
