@@ -82,7 +82,7 @@ static bool make_plan(struct compilation *c)
 	struct sched_fusion fusion;
 	if (!target)
 		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512", "there is no target '%s'",
+				"targets are native, generic, avx2, avx512, aarch64", "there is no target '%s'",
 				c->options->target);
 	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
 		return false;
@@ -244,7 +244,7 @@ static bool check_target(const struct target *t, struct diags *diags)
 {
 	return target_runs_here(t) ||
 	       diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
-			"choose --target native, or --backend interpreter",
+			"choose --target-cpu native, or --backend interpreter",
 			"this machine cannot run code for %s (%s)", t->name, t->description);
 }
 
