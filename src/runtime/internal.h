@@ -11,7 +11,8 @@ void *rt_take_raw(const struct allocator *, size_t bytes);
 /* Gives back what either returned; NULL is accepted. */
 void rt_give(const struct allocator *, void *);
 
-/* Seconds, from some time on. */
+/* Of CLOCK_MONOTONIC, and the same in seconds. */
+int64_t rt_nanoseconds(void);
 double rt_clock(void);
 
 /* Always false. */
@@ -41,9 +42,10 @@ enum {
 };
 
 /* Walks the step table over the minibatch that `buffers` and `sizes` describe; with the `parts` of a team
- * that was entered, or alone. */
+ * that was entered, or alone.  The profile has room for it, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct rt_team *, int parts, struct diags *);
+		  const int32_t *batch_begin, struct rt_team *, int parts, struct rt_profile *,
+		  struct diags *);
 /* The operations that members may do of a run over so many nodes. */
 double rt_shared_operations(const struct image *, int64_t nodes);
 /* Runs the step at binding that computes a folded parameter, all its rows. */

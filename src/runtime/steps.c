@@ -4,6 +4,9 @@
  * which do not depend on each other, and the walk goes on when all have ended.  Everything else the caller
  * runs itself: ranges with little work, and those that come while the team still wakes up. */
 #include "runtime/internal.h"
+#include "runtime/profile.h"
+
+#include <pthread.h>
 
 enum granularity { WHOLE, BATCHES, NODES };
 
@@ -35,7 +38,9 @@ struct walk {
 	struct image_frame frame;
 	const int32_t *batch_begin;
 	struct rt_team *team;
-	int parts; /* of its jobs; below 2: the caller is alone */
+	int parts;		    /* of its jobs; below 2: the caller is alone */
+	struct rt_profile *profile; /* NULL = nobody asked */
+	pthread_t caller;	    /* known when there is a profile */
 	struct diags *diags;
 };
 
@@ -48,12 +53,33 @@ static bool call_step(const struct walk *w, const struct image_step *s, const st
 	return true;
 }
 
-static bool call_steps(const struct walk *w, const struct group *g, int64_t begin, int64_t end)
+static bool record_call(const struct walk *w, const struct image_step *step, int part,
+			const struct image_range *r)
 {
-	for (int i = 0; i < g->steps && begin < end; i++)
-		if (!call_step(w, &g->step[i], &(struct image_range){begin, end, 0, g->step[i].blocks, 1}))
-			return false;
-	return true;
+	struct rt_event e = {.step = step - w->image->step,
+			     .job = w->profile->jobs,
+			     .begin = r->begin,
+			     .end = r->end,
+			     .first = r->first,
+			     .blocks = r->blocks,
+			     .direction = r->direction,
+			     .taken = part && pthread_equal(pthread_self(), w->caller)};
+	e.start = rt_nanoseconds();
+	bool ok = call_step(w, step, r);
+	e.stop = rt_nanoseconds();
+	rt_profile_add_event(w->profile, part, &e);
+	return ok;
+}
+
+static bool call_steps(const struct walk *w, const struct group *g, int part, int64_t begin, int64_t end)
+{
+	bool ok = true;
+	for (int i = 0; ok && i < g->steps && begin < end; i++) {
+		const struct image_step *step = &g->step[i];
+		const struct image_range r = {begin, end, 0, step->blocks, 1};
+		ok = w->profile ? record_call(w, step, part, &r) : call_step(w, step, &r);
+	}
+	return ok;
 }
 
 /* --- splitting --- */
@@ -80,7 +106,7 @@ struct job {
 static void run_part(void *context, int part, int parts)
 {
 	const struct job *j = context;
-	call_steps(j->walk, j->group, j->begin + rt_share(j->rows, j->tile, part, parts),
+	call_steps(j->walk, j->group, part, j->begin + rt_share(j->rows, j->tile, part, parts),
 		   j->begin + rt_share(j->rows, j->tile, part + 1, parts));
 }
 
@@ -116,13 +142,43 @@ static int64_t greatest_tile(const struct group *g)
 
 /* --- the walk --- */
 
-static bool run_range(const struct walk *w, const struct group *g, int64_t begin, int64_t end)
+static bool run_job(const struct job *j, enum rt_way way)
+{
+	if (way == RT_ALONE)
+		return call_steps(j->walk, j->group, 0, j->begin, j->begin + j->rows);
+	rt_team_run(j->walk->team, run_part, (void *)j);
+	return true;
+}
+
+static bool record_job(const struct job *j, enum rt_way way, int32_t level)
+{
+	struct rt_job r = {.step = j->group->step - j->walk->image->step,
+			   .steps = j->group->steps,
+			   .level = level,
+			   .way = way,
+			   .begin = j->begin,
+			   .end = j->begin + j->rows};
+	r.start = rt_nanoseconds();
+	bool ok = run_job(j, way);
+	r.stop = rt_nanoseconds();
+	rt_profile_add_job(j->walk->profile, &r);
+	return ok;
+}
+
+static bool run_range(const struct walk *w, const struct group *g, int32_t level, int64_t begin, int64_t end)
 {
 	struct job j = {w, g, begin, end - begin, greatest_tile(g)};
-	if (g->step->domain == IMAGE_DOMAIN_ONCE || !pays(&j))
-		return call_steps(w, g, begin, end);
-	rt_team_run(w->team, run_part, &j);
-	return true;
+	enum rt_way way = g->step->domain == IMAGE_DOMAIN_ONCE || !pays(&j) ? RT_ALONE : RT_ROWS;
+	if (begin == end)
+		return true;
+	return w->profile ? record_job(&j, way, level) : run_job(&j, way);
+}
+
+/* Rows of their own, in turn: never shared out. */
+static bool run_node(const struct walk *w, const struct group *g, int64_t n)
+{
+	struct job j = {w, g, n, 1, 1};
+	return w->profile ? record_job(&j, RT_ALONE, -1) : run_job(&j, RT_ALONE);
 }
 
 /* Children have lower numbers than their parents and lie in earlier batches, so ascending ranges find the
@@ -135,14 +191,14 @@ static bool run_group(const struct walk *w, const struct group *g)
 	bool ok = true;
 	switch (d->cut) {
 	case WHOLE:
-		return run_range(w, g, begin, end);
+		return run_range(w, g, -1, begin, end);
 	case BATCHES:
 		for (int64_t b = d->past_leaves; ok && b < sizes[IMAGE_BATCHES]; b++)
-			ok = run_range(w, g, w->batch_begin[b], w->batch_begin[b + 1]);
+			ok = run_range(w, g, b, w->batch_begin[b], w->batch_begin[b + 1]);
 		break;
 	case NODES:
 		for (int64_t n = begin; ok && n < end; n++)
-			ok = call_steps(w, g, n, n + 1);
+			ok = run_node(w, g, n);
 		break;
 	}
 	return ok;
@@ -158,9 +214,12 @@ double rt_shared_operations(const struct image *image, int64_t nodes)
 }
 
 bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct rt_team *team, int parts, struct diags *diags)
+		  const int32_t *batch_begin, struct rt_team *team, int parts, struct rt_profile *profile,
+		  struct diags *diags)
 {
-	struct walk w = {image, {buffers, sizes}, batch_begin, team, parts, diags};
+	struct walk w = {image, {buffers, sizes}, batch_begin, team, parts, profile, .diags = diags};
+	if (profile)
+		w.caller = pthread_self();
 	bool ok = true;
 	for (int i = image->folds, next; ok && i < image->steps; i = next) {
 		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
@@ -185,6 +244,7 @@ bool rt_run_fold(const struct image *image, int fold, void *const *buffers, stru
 		 struct diags *diags)
 {
 	const int64_t sizes[IMAGE_SIZES] = {[IMAGE_ONE] = 1};
-	struct walk w = {image, {buffers, sizes}, NULL, team, parts, diags};
-	return run_range(&w, &(struct group){&image->step[fold], 1}, 0, image_fold_rows(&image->fold[fold]));
+	struct walk w = {image, {buffers, sizes}, NULL, team, parts, .diags = diags};
+	return run_range(&w, &(struct group){&image->step[fold], 1}, -1, 0,
+			 image_fold_rows(&image->fold[fold]));
 }
