@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "image/image.h"
+#include "runtime/split.h"
 
 #include <stdint.h>
 
@@ -24,13 +25,6 @@ enum rt_phase {
 	RT_PHASE_FILL,	    /* buffers: memory that is missing, node data in the order's numbering */
 	RT_PHASE_STEPS,
 	RT_PHASES
-};
-
-/* Which way a range is run. */
-enum rt_way {
-	RT_ALONE,  /* by the caller */
-	RT_ROWS,   /* each part has some of the rows, and runs all steps over them */
-	RT_COLUMNS /* each part has some of the blocks of columns, over all rows: a job for each step */
 };
 
 /* A range of rows and the steps that take turns over it, or one of them. */
@@ -46,7 +40,7 @@ struct rt_job {
 struct rt_event {
 	int32_t step, job; /* indices: of the image's steps, of `job` in the record */
 	int64_t begin, end;
-	int32_t first, blocks; /* of columns: from which on, how many */
+	int32_t first, blocks; /* of columns: the lowest, how many */
 	int16_t direction;     /* 1 upwards, -1 downwards */
 	bool taken; /* the caller ran it, though the part is another's, who had not begun it in time */
 	int64_t start, stop;

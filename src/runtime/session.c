@@ -11,7 +11,8 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
 	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
 	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
-	if (s->buffers && s->capacities && s->dense && s->dense_capacities)
+	s->downwards = rt_take(a, image->steps * sizeof *s->downwards);
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->downwards)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -28,9 +29,11 @@ void rt_session_free(struct rt_session *s)
 	rt_give(s->allocator, s->capacities);
 	rt_give(s->allocator, s->dense);
 	rt_give(s->allocator, s->dense_capacities);
+	rt_give(s->allocator, s->downwards);
 	lin_order_free(&s->order);
 	s->buffers = s->dense = NULL;
 	s->capacities = s->dense_capacities = NULL;
+	s->downwards = NULL;
 }
 
 /* --- buffers --- */
@@ -213,8 +216,8 @@ static bool run(struct rt_session *s, const struct rt_binding *binding, struct r
 	struct rt_profile *profile = profile_of(s, parts);
 	double middle = rt_clock();
 	begin_phase(s, RT_PHASE_STEPS);
-	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts, profile,
-				 diags)) {
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts,
+				 s->downwards, profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
@@ -233,7 +236,7 @@ bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, stru
 		    const struct rt_minibatch *m, struct diags *diags)
 {
 	double operations = team ? rt_shared_operations(s->image, m->forest.nodes) : 0;
-	int parts = operations >= RT_TEAM_OPERATIONS ? rt_team_enter(team, operations) : 0;
+	int parts = rt_enter_team(team, operations);
 	bool ok = run(s, binding, team, parts, m, diags);
 	if (parts)
 		rt_team_leave(team);

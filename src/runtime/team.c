@@ -330,7 +330,8 @@ static int start(struct rt_crew *c)
 
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
-	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
+	*t = (struct rt_team){
+	    .allocator = allocator, .threads = threads, .generation = fork_generation(), .way = RT_CHEAPEST};
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);
