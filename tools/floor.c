@@ -44,11 +44,15 @@ struct floor_part floor_part_at(const struct recording *r, size_t i)
 	return part;
 }
 
-double floor_of_run(const struct machine *m, int threads, const struct recording *r)
+double floor_of_run(const struct machine *m, int threads, const struct recording *r, double *operations)
 {
-	double seconds = 0;
+	double seconds = 0, sum = 0;
 	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
-	     part = floor_part_at(r, part.range + part.ranges))
+	     part = floor_part_at(r, part.range + part.ranges)) {
 		seconds += floor_of_rows(m, threads, part.operations, part.bytes);
+		sum += part.operations;
+	}
+	if (operations)
+		*operations = sum;
 	return seconds;
 }

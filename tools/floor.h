@@ -22,7 +22,7 @@ struct floor_part {
 
 /* The part that begins with a range. */
 struct floor_part floor_part_at(const struct recording *, size_t range);
-/* Seconds of the steps of a run. */
-double floor_of_run(const struct machine *, int threads, const struct recording *);
+/* Seconds of the steps of a run, and the operations in it (may be NULL). */
+double floor_of_run(const struct machine *, int threads, const struct recording *, double *operations);
 
 #endif
