@@ -27,7 +27,7 @@ struct options {
 	long minibatches, runs, seed;
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
-	bool no_cache, timing, changed, serve, help;
+	bool no_cache, timing, time_passes, changed, serve, help;
 	int operands;
 	char **operand;
 };

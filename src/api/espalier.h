@@ -337,6 +337,11 @@ const esp_state *esp_program_state(const esp_program *, size_t state);
  * rules that were applied, what was decided.  To be freed with esp_text_free. */
 enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
 esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
+/* Where the time went until the program had code, which is made if there is none yet: a line for each part, of
+ * milliseconds, the part of the compiler and what it did, for people to read.  What is indented is part of the
+ * line above, or was done at the same time by several threads and is summed over them.  A program that was in
+ * the cache has few lines.  The text is the caller's: esp_text_free. */
+esp_status esp_program_times(esp_program *, char **text, esp_error **error);
 
 /* The IR after a stage of the compiler as text, to be freed with esp_text_free.  esp_dump_stage(i) names the
  * stages in order and is NULL past the last. */

@@ -223,10 +223,10 @@ struct compiled {
 	struct image image;
 };
 
-static inline bool interpret(void *self, int kernel, const struct image_frame *frame, int64_t begin,
-			     int64_t end, struct diags *d)
+static inline bool interpret(void *self, int kernel, const struct image_frame *frame,
+			     const struct image_range *range, struct diags *d)
 {
-	return ilir_interpret(((struct compiled *)self)->interpreter, kernel, frame, begin, end, d);
+	return ilir_interpret(((struct compiled *)self)->interpreter, kernel, frame, range, d);
 }
 
 static inline int64_t copy_shape(const struct sub_tensor *t, int *rank, int64_t *shape)
@@ -304,9 +304,9 @@ static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, str
 	}
 	const struct jit_backend *backend = jit_backend_load("llvm", d);
 	struct jit_options options = {c->sched.target, true};
-	struct str object = str_in(a);
-	return backend && jit_compile(backend, &c->module, &options, &object, d) &&
-	       image_link(a, object.text, object.n, "test", c->image.kernels, c->image.kernel_name,
+	struct jit_objects o;
+	return backend && jit_compile(backend, &c->module, &options, 1, a, &o, d) &&
+	       image_link(a, o.object, c->image.kernels, "test", c->image.kernels, c->image.kernel_name,
 			  &c->image.blob, d) &&
 	       image_code_load(&c->image.blob, &allocator_default, "test", &c->image.code, d);
 }
