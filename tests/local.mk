@@ -81,7 +81,8 @@ unit_tests = \
 	%D%/subop/rules_test \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
-	%D%/subop/subop_test
+	%D%/subop/subop_test \
+	%D%/tools/machine_test
 shell_tests = \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
@@ -120,6 +121,9 @@ test_data = \
 
 check_PROGRAMS += $(unit_tests)
 LDADD = libespalier-internal.la
+
+# Parts of the command that need nothing else of it.
+tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 
 # A host that uses OpenMP itself.
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)

@@ -5,7 +5,8 @@ espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
 espalier_LDADD = libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
 
 espalier_SOURCES = \
-	%D%/batches.c %D%/check.c %D%/commands.def %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/init.c %D%/interrupt.c %D%/main.c \
+	%D%/batches.c %D%/check.c %D%/commands.def %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/init.c %D%/interrupt.c \
+	%D%/machine.c %D%/machine.h %D%/machine_loops.h %D%/main.c \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 espalier_SOURCES += \

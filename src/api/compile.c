@@ -120,12 +120,12 @@ struct interpreted {
 	pthread_mutex_t lock;
 };
 
-static bool call_interpreter(void *self, int kernel, const struct image_frame *frame, int64_t begin,
-			     int64_t end, struct diags *diags)
+static bool call_interpreter(void *self, int kernel, const struct image_frame *frame,
+			     const struct image_range *range, struct diags *diags)
 {
 	struct interpreted *in = self;
 	pthread_mutex_lock(&in->lock);
-	bool ok = ilir_interpret(in->interpreter, kernel, frame, begin, end, diags);
+	bool ok = ilir_interpret(in->interpreter, kernel, frame, range, diags);
 	pthread_mutex_unlock(&in->lock);
 	return ok;
 }

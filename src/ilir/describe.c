@@ -116,7 +116,7 @@ void ilir_describe(const struct ilir_module *m, struct image *image)
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain};
+		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain, .blocks = 1};
 		names[k] = m->kernels.at[k].name;
 	}
 	image->steps = image->kernels = m->kernels.n;

@@ -263,7 +263,7 @@ int ilir_stored_intermediates(const struct ilir_module *);
  * ilir_buffer_slot().  Every access is checked against the padded extents; a fault aborts the run with false. */
 struct ilir_interpreter;
 struct ilir_interpreter *ilir_interpreter_new(struct arena *, struct ilir_module *);
-bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_frame *, int64_t begin, int64_t end,
+bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_frame *, const struct image_range *,
 		    struct diags *);
 
 /* Where a buffer stands in the image's buffer table; -1 for registers. */

@@ -609,22 +609,22 @@ static void place_buffers(struct ilir_interpreter *r, const struct image_frame *
 	}
 }
 
-static void set_inputs(struct ilir_interpreter *r, const struct image_frame *frame, int64_t begin,
-		       int64_t end)
+static void set_inputs(struct ilir_interpreter *r, const struct image_frame *frame,
+		       const struct image_range *range)
 {
-	*(int64_t *)var_cell(r, ilir_begin)->value = begin;
-	*(int64_t *)var_cell(r, ilir_end)->value = end;
+	*(int64_t *)var_cell(r, ilir_begin)->value = range->begin;
+	*(int64_t *)var_cell(r, ilir_end)->value = range->end;
 	for (int i = 0; i < IMAGE_SIZES; i++)
 		*(int64_t *)r->cells[ilir_size(r->m, i).i].value = i == IMAGE_ONE ? 1 : frame->sizes[i];
 }
 
-bool ilir_interpret(struct ilir_interpreter *r, int kernel, const struct image_frame *frame, int64_t begin,
-		    int64_t end, struct diags *diags)
+bool ilir_interpret(struct ilir_interpreter *r, int kernel, const struct image_frame *frame,
+		    const struct image_range *range, struct diags *diags)
 {
 	r->diags = diags;
 	r->kernel = kernel;
 	place_buffers(r, frame);
-	set_inputs(r, frame, begin, end);
+	set_inputs(r, frame, range);
 	if (setjmp(r->stop))
 		return false;
 	run_block(r, r->kernels[kernel]);

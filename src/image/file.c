@@ -36,6 +36,8 @@ struct layout {
 enum { MAX_CHILDREN = 1 << 16, MAX_COUNT = 1 << 24 };
 #define MAX_EXTENT INT32_MAX
 #define MAX_ELEMENTS ((int64_t)1 << 48)
+/* All blocks of a step, at most MAX_COUNT, can be summed up. */
+#define MAX_BLOCK_BYTES ((int64_t)1 << 36)
 
 #define SIZE(s, m) sizeof(((struct s *)0)->m)
 #define NUMBER_IN(s, m, low, high)                                                                           \
@@ -136,6 +138,8 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_BINDING),
     NUMBER_IN(image_step, rows, 0, MAX_COUNT),
     NUMBER_IN(image_step, operations, 0, INT32_MAX),
+    NUMBER_IN(image_step, blocks, 1, MAX_COUNT),
+    NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
 
@@ -208,7 +212,7 @@ struct frame {
 };
 
 static const char magic[8] = {'e', 's', 'p', 'i', 'm', 'g', '\r', '\n'};
-enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 1 };
+enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 2 };
 
 static uint64_t mix(uint64_t stamp, const struct layout *l)
 {

@@ -110,6 +110,8 @@ struct image_step {
 	enum image_domain domain;
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
+	int blocks;	/* of columns, at least 1: their elements are computed independently of each other */
+	int64_t block_bytes; /* weights that one block reads */
 };
 
 /* --- code --- */
@@ -133,14 +135,23 @@ struct image_frame {
 	const int64_t *sizes; /* IMAGE_SIZES of them */
 };
 
-/* A compiled kernel: rows begin..end. */
-typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end);
+/* A part of what a kernel computes: of rows begin..end, `blocks` blocks of columns, one after the other from
+ * `first` on, upwards (direction 1) or downwards (-1).  A kernel whose columns are not cut has one block, 0.
+ */
+struct image_range {
+	int64_t begin, end;
+	int64_t first, blocks, direction;
+};
+
+/* A compiled kernel: the members of an image_range, so that they travel in registers. */
+typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+			  int64_t direction);
 
 /* Code that can be called by any number of threads at once, whatever made it.  `call` is used when `kernels`
  * is NULL (the interpreter); it is false after a diagnostic. */
 struct image_code {
 	image_kernel *const *kernels;
-	bool (*call)(void *self, int kernel, const struct image_frame *, int64_t begin, int64_t end,
+	bool (*call)(void *self, int kernel, const struct image_frame *, const struct image_range *,
 		     struct diags *);
 	void (*release)(struct image_code *);
 	void *self;
@@ -166,8 +177,8 @@ struct image_output {
 /* In which order the rows of a state stand. */
 enum image_layout {
 	IMAGE_BY_NODE,	/* a node's row is its number */
-	IMAGE_BY_PARENT /* as the parents read: first the child of edge 0, 1, ..., then the nodes without a parent;
-			   no node has two */
+	IMAGE_BY_PARENT /* as the parents read: first the child of edge 0, 1, ..., then the nodes without a
+			   parent; no node has two */
 };
 
 /* A row per node. */

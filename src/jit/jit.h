@@ -12,7 +12,7 @@
 #include "ilir/ilir.h"
 #include "image/image.h"
 
-enum { JIT_ABI = 3 };
+enum { JIT_ABI = 4 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 

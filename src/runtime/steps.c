@@ -39,13 +39,19 @@ struct walk {
 	struct diags *diags;
 };
 
-static bool call_steps(const struct walk *w, const struct group *g, int64_t begin, int64_t end)
+static bool call_step(const struct walk *w, const struct image_step *s, const struct image_range *r)
 {
 	const struct image_code *code = &w->image->code;
+	if (!code->kernels)
+		return code->call(code->self, s->kernel, &w->frame, r, w->diags);
+	code->kernels[s->kernel](w->frame.buffers, r->begin, r->end, r->first, r->blocks, r->direction);
+	return true;
+}
+
+static bool call_steps(const struct walk *w, const struct group *g, int64_t begin, int64_t end)
+{
 	for (int i = 0; i < g->steps && begin < end; i++)
-		if (code->kernels)
-			code->kernels[g->step[i].kernel](w->frame.buffers, begin, end);
-		else if (!code->call(code->self, g->step[i].kernel, &w->frame, begin, end, w->diags))
+		if (!call_step(w, &g->step[i], &(struct image_range){begin, end, 0, g->step[i].blocks, 1}))
 			return false;
 	return true;
 }

@@ -187,12 +187,12 @@ static void write_again(struct fuzz *f, const struct image *image)
 }
 
 /* Stands in for a kernel: touches the ends of all that it could touch. */
-static bool touch(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+static bool touch(void *self, int kernel, const struct image_frame *frame, const struct image_range *range,
 		  struct diags *d)
 {
 	const struct image *image = self;
 	bool binding = !frame->sizes[IMAGE_NODES]; /* there are no structures */
-	(void)kernel, (void)begin, (void)end, (void)d;
+	(void)kernel, (void)range, (void)d;
 	for (int i = 0; i < image->buffers; i++) {
 		const struct image_buffer *b = &image->buffer[i];
 		bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN;

@@ -61,7 +61,7 @@ struct sweep {
 static void flush(struct sweep *s)
 {
 	struct image_frame frame = {s->b.buffers, s->b.sizes};
-	ilir_interpret(s->r, 0, &frame, 0, 0, &s->b.diags);
+	ilir_interpret(s->r, 0, &frame, &(struct image_range){0, 0, 0, 1, 1}, &s->b.diags);
 	for (int i = 0; i < s->n; i++) {
 		double exact = s->exact(s->x[i]), error = error_of(s->y[i], exact);
 		if (error > s->worst.error && fabs(s->y[i] - exact) > s->floor)
@@ -128,7 +128,7 @@ static float once(const char *name, float x)
 	open_sweep(s, name);
 	struct image_frame frame = {s->b.buffers, s->b.sizes};
 	s->x[0] = x;
-	ilir_interpret(s->r, 0, &frame, 0, 0, &s->b.diags);
+	ilir_interpret(s->r, 0, &frame, &(struct image_range){0, 0, 0, 1, 1}, &s->b.diags);
 	float y = s->y[0];
 	bench_close(&s->b);
 	return y;
@@ -179,7 +179,7 @@ static void odd(void)
 	struct image_frame frame = {s->b.buffers, s->b.sizes};
 	for (int i = 0; i < CHUNK; i++)
 		s->x[i] = (i % 2 ? -1 : 1) * from_bits(0x30000000 + (i / 2) * 150000);
-	ilir_interpret(s->r, 0, &frame, 0, 0, &s->b.diags);
+	ilir_interpret(s->r, 0, &frame, &(struct image_range){0, 0, 0, 1, 1}, &s->b.diags);
 	for (int i = 0; i < CHUNK; i += 2)
 		same &= s->y[i] == -s->y[i + 1] && fabsf(s->y[i]) <= 1;
 	tap_ok(same, "tanh is odd to the bit and never beyond 1");

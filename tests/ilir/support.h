@@ -93,7 +93,7 @@ static inline bool bench_run(struct bench *b, int64_t begin, int64_t end)
 {
 	struct ilir_interpreter *r = ilir_interpreter_new(&b->arena, b->m);
 	struct image_frame frame = {b->buffers, b->sizes};
-	return ilir_interpret(r, 0, &frame, begin, end, &b->diags);
+	return ilir_interpret(r, 0, &frame, &(struct image_range){begin, end, 0, 1, 1}, &b->diags);
 }
 
 #endif

@@ -41,8 +41,8 @@ static void test_running(struct linked *l)
 		return;
 	tap_ok(has_permissions((void *)(uintptr_t)code.kernels[0], "r-xp"), "it cannot be written");
 	tap_ok((uintptr_t)code.kernels[0] % l->blob.alignment == 0, "it is aligned");
-	code.kernels[0]((void *[]){&x}, 0, 1);
-	code.kernels[1]((void *[]){&y}, 0, 1);
+	code.kernels[0]((void *[]){&x}, 0, 1, 0, 1, 1);
+	code.kernels[1]((void *[]){&y}, 0, 1, 0, 1, 1);
 	tap_ok(x == object_constant && y == object_constant, "it runs");
 	image_code_release(&code);
 	tap_ok(!code.self && !code.kernels, "nothing is left of released code");

@@ -247,10 +247,10 @@ static bool read_capped(void *context, int param, int64_t first, int64_t count, 
 }
 
 /* Kernels are not to be trusted: what runs at binding does nothing. */
-static bool do_nothing(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
-		       struct diags *d)
+static bool do_nothing(void *self, int kernel, const struct image_frame *frame,
+		       const struct image_range *range, struct diags *d)
 {
-	(void)self, (void)kernel, (void)frame, (void)begin, (void)end, (void)d;
+	(void)self, (void)kernel, (void)frame, (void)range, (void)d;
 	return true;
 }
 
@@ -517,6 +517,16 @@ static void step_without_kernel(struct bending *b)
 	b->step->kernel = b->image.kernels;
 }
 
+static void step_without_blocks(struct bending *b)
+{
+	b->step->blocks = 0;
+}
+
+static void step_of_many_bytes(struct bending *b)
+{
+	b->step->block_bytes = INT64_MAX / 2;
+}
+
 static void kernel_outside(struct bending *b)
 {
 	*b->kernel = b->image.blob.size;
@@ -637,6 +647,8 @@ static const struct bent bendings[] = {
     {"places of edges", place_of_edges, "not as its kind must be"},
     {"a state with elements outside of its row", long_stride, "room"},
     {"a step without a kernel", step_without_kernel, "kernel that there is not"},
+    {"a step without blocks", step_without_blocks, "out of its range"},
+    {"a step that reads too much to count", step_of_many_bytes, "out of its range"},
     {"a kernel outside of the code", kernel_outside, "outside of the code"},
     {"fewer kernels than names", kernels_missing, "place for each kernel"},
     {"an odd alignment", odd_alignment, "alignment"},

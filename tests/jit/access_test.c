@@ -28,12 +28,12 @@ static void check_axpy(image_kernel *run)
 	fill(x, N * D, 1);
 	fill(y, N * D, 2);
 	memcpy(z, y, N * D * 4);
-	run((void *[]){&a, x, y}, 3, N - 2);
+	run((void *[]){&a, x, y}, 3, N - 2, 0, 1, 1);
 	for (int i = 3 * D; i < (N - 2) * D; i++)
 		z[i] = __builtin_fmaf(a, x[i], z[i]);
 	tap_ok(memcmp(y, z, N * D * 4) == 0, "axpy: rows of the range, and no others");
-	run((void *[]){&a, x, y}, 5, 5);
-	run((void *[]){&a, x, y}, 6, 5);
+	run((void *[]){&a, x, y}, 5, 5, 0, 1, 1);
+	run((void *[]){&a, x, y}, 6, 5, 0, 1, 1);
 	tap_ok(memcmp(y, z, N * D * 4) == 0, "axpy: an empty range does nothing");
 	free(x);
 	free(y);
@@ -67,7 +67,7 @@ static void check_ragged(image_kernel *run)
 {
 	int32_t begin[] = {0, 2, 2, 5, 6}, list[] = {3, 1, 0, 0, 2, 3};
 	float x[] = {1, 10, 100, 1000}, out[4] = {-1, -1, -1, -1}, expected[] = {1010, 0, 102, 1000};
-	run((void *[]){begin, list, x, out}, 0, 4);
+	run((void *[]){begin, list, x, out}, 0, 4, 0, 1, 1);
 	tap_ok(memcmp(out, expected, sizeof out) == 0, "ragged: sums of two, none, three and one");
 }
 
@@ -104,7 +104,7 @@ static void check_registers(image_kernel *run)
 	    expected[21] = {2, 13, 4, 5, 0, 1, 9, 9, 9, 9, 6, 7, 8, 9, 10, 11, 12, 3, 14, 15, 9};
 	for (int i = 0; i < 16; i++)
 		x[i] = i;
-	run((void *[]){x, out}, 0, 1);
+	run((void *[]){x, out}, 0, 1, 0, 1, 1);
 	tap_ok(memcmp(out, expected, sizeof out) == 0,
 	       "registers: lanes, parts and whole vectors of one register");
 }
@@ -137,7 +137,7 @@ static void build_branches(struct fixture *f)
 static void check_branches(image_kernel *run)
 {
 	float b[1] = {5}, out[5], expected[] = {6, -3, 7, -3, 50};
-	run((void *[]){b, out}, 0, 5);
+	run((void *[]){b, out}, 0, 5, 0, 1, 1);
 	tap_ok(memcmp(out, expected, sizeof out) == 0,
 	       "branches: if, else, and the chosen side of a select only");
 }
@@ -173,7 +173,7 @@ static void check_mixed(image_kernel *run)
 {
 	float x[] = {0, 1, 2, 3}, s[1], out[9], expected[] = {6, 6, 6, 6, -1, 3, 3, -1, 11};
 	int32_t tokens[] = {5, -5, 0, 1};
-	run((void *[]){x, tokens, s, out}, 0, 11);
+	run((void *[]){x, tokens, s, out}, 0, 11, 0, 1, 1);
 	tap_ok(memcmp(out, expected, sizeof out) == 0,
 	       "mixed: broadcast indices, i32 vectors, memory as an accumulator");
 }

@@ -216,7 +216,7 @@ static void check_case(const char *target, int c, int lanes, image_kernel *run)
 		x[i] = special(i / VALUES);
 		y[i] = special(i % VALUES);
 	}
-	run((void *[]){x, y, out}, 0, N);
+	run((void *[]){x, y, out}, 0, N, 0, 1, 1);
 	for (int i = 0; i < N; i++)
 		if (!agree(out[i], cases[c].in_c(x[i], y[i]), cases[c].any_nan) && !bad++)
 			printf("# x %a y %a: %a, in C %a\n", x[i], y[i], out[i], cases[c].in_c(x[i], y[i]));
@@ -315,7 +315,7 @@ static void indices(void)
 			identity[i] = i - TABLE / 2;
 		for (int c = 0; c < 7; c++) {
 			int bad = 0;
-			code.kernels[c]((void *[]){tokens, identity, result}, 0, TOKENS);
+			code.kernels[c]((void *[]){tokens, identity, result}, 0, TOKENS, 0, 1, 1);
 			for (int i = 0; i < TOKENS; i++)
 				bad += result[i] != index_in_c(c, tokens[i]);
 			tap_ok(!bad, "index: %s, negative numbers included", name[c]);

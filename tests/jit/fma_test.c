@@ -62,7 +62,7 @@ static bool same(float x, float y, int nans)
 static bool agrees(image_kernel *kernel, const struct triples *t, int n)
 {
 	static float out[CHUNK];
-	kernel((void *[]){out, (void *)t->a, (void *)t->b, (void *)t->c}, 0, n);
+	kernel((void *[]){out, (void *)t->a, (void *)t->b, (void *)t->c}, 0, n, 0, 1, 1);
 	for (int i = 0; i < n; i++) {
 		float x = t->a[i], y = t->b[i], z = t->c[i], wanted = fmaf(x, y, z);
 		if (!same(out[i], wanted,

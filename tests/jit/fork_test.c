@@ -31,7 +31,7 @@ static enum verdict compile_one(void)
 	       over_rows(&f, n, 8, ilir_store(&f.m, to, &at, 1, ilir_binary(&f.m, ILIR_ADD, v, v))));
 	fill(x, N, 1);
 	if (compile_for(&f, "native", true, &code)) {
-		code.kernels[0]((void *[]){x, out}, 0, N);
+		code.kernels[0]((void *[]){x, out}, 0, N, 0, 1, 1);
 		code.release(&code);
 		verdict = out[N - 1] == 2 * x[N - 1] ? COMPILED : WRONG;
 	}

@@ -29,7 +29,7 @@ static bool run_round(float factor)
 		ok = compile_for(&f, "native", true, &code);
 	}
 	if (ok) {
-		code.kernels[0]((void *[]){x, out}, 0, N);
+		code.kernels[0]((void *[]){x, out}, 0, N, 0, 1, 1);
 		code.release(&code);
 	}
 	for (int i = 0; ok && i < N; i++)

@@ -172,8 +172,8 @@ static void reference(struct arrays *a, int lanes)
 static void run(const struct image_code *code, struct arrays *a)
 {
 	void *table[] = {a->child[0], a->child[1], a->h, a->c, a->w[0], a->w[1], a->bias};
-	code->kernels[0](table, LEAVES, NODES - 2);
-	code->kernels[0](table, NODES - 2, NODES);
+	code->kernels[0](table, LEAVES, NODES - 2, 0, 1, 1);
+	code->kernels[0](table, NODES - 2, NODES, 0, 1, 1);
 }
 
 static void compare(const char *target, bool native)

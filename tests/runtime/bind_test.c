@@ -33,15 +33,18 @@ static const struct image_buffer buffers[BUFFERS] = {
 };
 static const struct image_fold folds[] = {{{"twice", TENSOR_F32, 2, {ROWS, COLUMNS}}, 1},
 					  {{"total", TENSOR_F32, 1, {COLUMNS}}, 3}};
-static const struct image_step steps[] = {
-    {0, IMAGE_DOMAIN_BINDING, 4, 100000}, {1, IMAGE_DOMAIN_BINDING, 1, 1}, {2, IMAGE_DOMAIN_NODES, 1, 1}};
+static const struct image_step steps[] = {{0, IMAGE_DOMAIN_BINDING, 4, 100000, 1, 0},
+					  {1, IMAGE_DOMAIN_BINDING, 1, 1, 1, 0},
+					  {2, IMAGE_DOMAIN_NODES, 1, 1, 1, 0}};
 
 static atomic_int calls[2];
 
-static void double_rows(void *const *b, int64_t begin, int64_t end)
+static void double_rows(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+			int64_t direction)
 {
 	const float *w = b[W];
 	float *twice = b[TWICE], *copy = b[COPY];
+	(void)first, (void)blocks, (void)direction;
 	calls[0]++;
 	for (int64_t r = begin; r < end; r++)
 		for (int c = 0; c < PADDED; c++) {
@@ -51,10 +54,12 @@ static void double_rows(void *const *b, int64_t begin, int64_t end)
 		}
 }
 
-static void sum_rows(void *const *b, int64_t begin, int64_t end)
+static void sum_rows(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+		     int64_t direction)
 {
 	const float *turned = b[TURNED];
 	float *total = b[TOTAL];
+	(void)first, (void)blocks, (void)direction;
 	calls[1]++;
 	for (int64_t c = begin; c < end; c++) {
 		total[c] = 0;
@@ -66,9 +71,9 @@ static void sum_rows(void *const *b, int64_t begin, int64_t end)
 /* Steps of runs may see neither weights nor intermediates of the binding. */
 static bool seen;
 
-static void look(void *const *b, int64_t begin, int64_t end)
+static void look(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks, int64_t direction)
 {
-	(void)begin, (void)end;
+	(void)begin, (void)end, (void)first, (void)blocks, (void)direction;
 	seen = !b[W] && !b[TURNED] && !b[COPY] && b[TWICE] && b[TOTAL] && b[STATE];
 }
 
@@ -186,10 +191,10 @@ static void test_busy(void)
 
 /* --- what goes wrong --- */
 
-static bool fail_second(void *self, int kernel, const struct image_frame *f, int64_t begin, int64_t end,
+static bool fail_second(void *self, int kernel, const struct image_frame *f, const struct image_range *range,
 			struct diags *d)
 {
-	(void)self, (void)f, (void)begin, (void)end;
+	(void)self, (void)f, (void)range;
 	return kernel == 0 || diag_add(d, DIAG_CANNOT_READ, (struct diag_at){0}, NULL, "the second fails");
 }
 

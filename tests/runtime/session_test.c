@@ -9,12 +9,13 @@
 
 static char calls[4096];
 
-static bool note(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+static bool note(void *self, int kernel, const struct image_frame *frame, const struct image_range *range,
 		 struct diags *diags)
 {
 	(void)self, (void)frame, (void)diags;
 	size_t n = strlen(calls);
-	snprintf(calls + n, sizeof calls - n, "%c%lld-%lld ", 'a' + kernel, (long long)begin, (long long)end);
+	snprintf(calls + n, sizeof calls - n, "%c%lld-%lld ", 'a' + kernel, (long long)range->begin,
+		 (long long)range->end);
 	return true;
 }
 
@@ -55,42 +56,43 @@ static void test_steps(void)
 		int n;
 		struct image_step step[4];
 	} cases[] = {
-	    {"once sees all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_ONCE, 0, 0}}},
-	    {"leaves", "a0-5 ", 1, {{0, IMAGE_DOMAIN_LEAVES, 0, 0}}},
-	    {"inner nodes batch by batch", "a5-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_INNER, 0, 0}}},
+	    {"once sees all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_ONCE, 0, 0, 1, 0}}},
+	    {"leaves", "a0-5 ", 1, {{0, IMAGE_DOMAIN_LEAVES, 0, 0, 1, 0}}},
+	    {"inner nodes batch by batch", "a5-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_INNER, 0, 0, 1, 0}}},
 	    {"inner steps take turns",
 	     "a5-7 b5-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_INNER, 0, 0}, {1, IMAGE_DOMAIN_INNER, 0, 0}}},
+	     {{0, IMAGE_DOMAIN_INNER, 0, 0, 1, 0}, {1, IMAGE_DOMAIN_INNER, 0, 0, 1, 0}}},
 	    {"all nodes batch by batch",
 	     "a0-5 b0-5 a5-7 b5-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_BATCH, 0, 0}, {1, IMAGE_DOMAIN_BATCH, 0, 0}}},
+	     {{0, IMAGE_DOMAIN_BATCH, 0, 0, 1, 0}, {1, IMAGE_DOMAIN_BATCH, 0, 0, 1, 0}}},
 	    {"inner nodes one by one",
 	     "a5-6 b5-6 a6-7 b6-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_INNER_NODE, 0, 0}, {1, IMAGE_DOMAIN_INNER_NODE, 0, 0}}},
+	     {{0, IMAGE_DOMAIN_INNER_NODE, 0, 0, 1, 0}, {1, IMAGE_DOMAIN_INNER_NODE, 0, 0, 1, 0}}},
 	    {"nodes one by one",
 	     "a0-1 a1-2 a2-3 a3-4 a4-5 a5-6 a6-7 a7-8 ",
 	     1,
-	     {{0, IMAGE_DOMAIN_NODE, 0, 0}}},
-	    {"all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_NODES, 0, 0}}},
-	    {"inputs", "a0-2 ", 1, {{0, IMAGE_DOMAIN_INPUTS, 0, 0}}},
+	     {{0, IMAGE_DOMAIN_NODE, 0, 0, 1, 0}}},
+	    {"all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_NODES, 0, 0, 1, 0}}},
+	    {"inputs", "a0-2 ", 1, {{0, IMAGE_DOMAIN_INPUTS, 0, 0, 1, 0}}},
 	    {"steps of different domains follow each other",
 	     "a0-5 b5-7 c5-7 b7-8 c7-8 d0-8 ",
 	     4,
-	     {{0, IMAGE_DOMAIN_LEAVES, 0, 0},
-	      {1, IMAGE_DOMAIN_INNER, 0, 0},
-	      {2, IMAGE_DOMAIN_INNER, 0, 0},
-	      {3, IMAGE_DOMAIN_NODES, 0, 0}}},
+	     {{0, IMAGE_DOMAIN_LEAVES, 0, 0, 1, 0},
+	      {1, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
+	      {2, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
+	      {3, IMAGE_DOMAIN_NODES, 0, 0, 1, 0}}},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const char *found = run_steps(cases[i].step, cases[i].n, &two_trees);
 		if (!tap_ok(strcmp(found, cases[i].calls) == 0, "%s", cases[i].what))
 			printf("# found %s\n", found);
 	}
-	static const struct image_step all[] = {
-	    {0, IMAGE_DOMAIN_ONCE, 0, 0}, {1, IMAGE_DOMAIN_INNER, 0, 0}, {2, IMAGE_DOMAIN_INPUTS, 0, 0}};
+	static const struct image_step all[] = {{0, IMAGE_DOMAIN_ONCE, 0, 0, 1, 0},
+						{1, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
+						{2, IMAGE_DOMAIN_INPUTS, 0, 0, 1, 0}};
 	static const int32_t no_children[] = {0, 0};
 	struct lin_forest leaf = {1, 1, no_children, no_children, root + 2, NULL};
 	leaf.root = no_children;
@@ -123,8 +125,10 @@ static const struct image_output outputs[] = {{.name = "h", .buffer = H},
 					      {.name = "sum", .buffer = SUM, .at_root = true}};
 
 /* h = w * (word + value[0..2]) at a leaf, left + 2 * right + value[0] at an inner node. */
-static void compute_h(void *const *b, int64_t begin, int64_t end)
+static void compute_h(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+		      int64_t direction)
 {
+	(void)first, (void)blocks, (void)direction;
 	const int32_t *word = b[WORD], *left = b[LEFT], *right = b[RIGHT];
 	const float *value = b[VALUE], *w = b[WEIGHT];
 	float *h = b[H];
@@ -135,16 +139,19 @@ static void compute_h(void *const *b, int64_t begin, int64_t end)
 			h[16 * n] = h[16 * left[n]] + 2 * h[16 * right[n]] + value[4 * n];
 }
 
-static void copy_roots(void *const *b, int64_t begin, int64_t end)
+static void copy_roots(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+		       int64_t direction)
 {
+	(void)first, (void)blocks, (void)direction;
 	const int32_t *roots = b[ROOT];
 	for (int64_t i = begin; i < end; i++)
 		((float *)b[SUM])[16 * i] = ((const float *)b[H])[16 * roots[i]];
 }
 
 static image_kernel *const kernels[] = {compute_h, copy_roots};
-static const struct image_step tree_steps[] = {
-    {0, IMAGE_DOMAIN_LEAVES, 0, 0}, {0, IMAGE_DOMAIN_INNER, 0, 0}, {1, IMAGE_DOMAIN_INPUTS, 0, 0}};
+static const struct image_step tree_steps[] = {{0, IMAGE_DOMAIN_LEAVES, 0, 0, 1, 0},
+					       {0, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
+					       {1, IMAGE_DOMAIN_INPUTS, 0, 0, 1, 0}};
 
 static const struct image tree_image = {
     .children = 2,

@@ -33,10 +33,12 @@ static void record(int kernel, int64_t begin, int64_t end)
 /* height[n] = 1 + the greatest of the children's; rows are counted in `times`. */
 enum { LEFT, RIGHT, HEIGHT, TIMES, TOTAL, BUFFERS };
 
-static void compute_height(void *const *b, int64_t begin, int64_t end)
+static void compute_height(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+			   int64_t direction)
 {
 	const int32_t *left = b[LEFT], *right = b[RIGHT];
 	float *height = b[HEIGHT], *times = b[TIMES];
+	(void)first, (void)blocks, (void)direction;
 	record(0, begin, end);
 	for (int64_t n = begin; n < end; n++) {
 		float l = left[n] < 0 ? 0 : height[left[n]], r = right[n] < 0 ? 0 : height[right[n]];
@@ -46,26 +48,30 @@ static void compute_height(void *const *b, int64_t begin, int64_t end)
 }
 
 /* Reads what the step before wrote at the same row. */
-static void add_up(void *const *b, int64_t begin, int64_t end)
+static void add_up(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+		   int64_t direction)
 {
+	(void)first, (void)blocks, (void)direction;
 	record(1, begin, end);
 	for (int64_t n = begin; n < end; n++)
 		((float *)b[TOTAL])[n] = ((float *)b[HEIGHT])[n] + 1000 * ((float *)b[TIMES])[n];
 }
 
-static void clear_times(void *const *b, int64_t begin, int64_t end)
+static void clear_times(void *const *b, int64_t begin, int64_t end, int64_t first, int64_t blocks,
+			int64_t direction)
 {
+	(void)first, (void)blocks, (void)direction;
 	record(2, begin, end);
 	memset((float *)b[TIMES] + begin, 0, (end - begin) * sizeof(float));
 }
 
 static image_kernel *const kernels[] = {compute_height, add_up, clear_times};
 
-static bool interpret(void *self, int kernel, const struct image_frame *frame, int64_t begin, int64_t end,
+static bool interpret(void *self, int kernel, const struct image_frame *frame, const struct image_range *r,
 		      struct diags *diags)
 {
 	(void)self, (void)diags;
-	kernels[kernel](frame->buffers, begin, end);
+	kernels[kernel](frame->buffers, r->begin, r->end, r->first, r->blocks, r->direction);
 	return true;
 }
 
@@ -166,16 +172,19 @@ static struct image image_of(const struct image_step *step, int steps)
 /* As large as can be said, so that the smallest range is worth it. */
 enum { MUCH = INT_MAX };
 
-static const struct image_step shared_out[] = {{2, IMAGE_DOMAIN_NODES, TILE, MUCH},
-					       {0, IMAGE_DOMAIN_LEAVES, TILE, MUCH},
-					       {0, IMAGE_DOMAIN_INNER, TILE, MUCH},
-					       {1, IMAGE_DOMAIN_NODES, TILE, MUCH}};
-static const struct image_step in_turn[] = {
-    {2, IMAGE_DOMAIN_ONCE, 1, MUCH}, {0, IMAGE_DOMAIN_BATCH, TILE, MUCH}, {1, IMAGE_DOMAIN_BATCH, 2, MUCH}};
-static const struct image_step one_by_one[] = {
-    {2, IMAGE_DOMAIN_ONCE, 1, MUCH}, {0, IMAGE_DOMAIN_NODE, TILE, MUCH}, {1, IMAGE_DOMAIN_ONCE, 1, MUCH}};
-static const struct image_step unknown[] = {
-    {2, IMAGE_DOMAIN_NODES, TILE, 0}, {0, IMAGE_DOMAIN_BATCH, TILE, 0}, {1, IMAGE_DOMAIN_NODES, TILE, 0}};
+static const struct image_step shared_out[] = {{2, IMAGE_DOMAIN_NODES, TILE, MUCH, 1, 0},
+					       {0, IMAGE_DOMAIN_LEAVES, TILE, MUCH, 1, 0},
+					       {0, IMAGE_DOMAIN_INNER, TILE, MUCH, 1, 0},
+					       {1, IMAGE_DOMAIN_NODES, TILE, MUCH, 1, 0}};
+static const struct image_step in_turn[] = {{2, IMAGE_DOMAIN_ONCE, 1, MUCH, 1, 0},
+					    {0, IMAGE_DOMAIN_BATCH, TILE, MUCH, 1, 0},
+					    {1, IMAGE_DOMAIN_BATCH, 2, MUCH, 1, 0}};
+static const struct image_step one_by_one[] = {{2, IMAGE_DOMAIN_ONCE, 1, MUCH, 1, 0},
+					       {0, IMAGE_DOMAIN_NODE, TILE, MUCH, 1, 0},
+					       {1, IMAGE_DOMAIN_ONCE, 1, MUCH, 1, 0}};
+static const struct image_step unknown[] = {{2, IMAGE_DOMAIN_NODES, TILE, 0, 1, 0},
+					    {0, IMAGE_DOMAIN_BATCH, TILE, 0, 1, 0},
+					    {1, IMAGE_DOMAIN_NODES, TILE, 0, 1, 0}};
 
 static void test_threads(int threads)
 {

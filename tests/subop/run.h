@@ -223,10 +223,10 @@ struct compiled {
 	struct image image;
 };
 
-static inline bool interpret(void *self, int kernel, const struct image_frame *frame, int64_t begin,
-			     int64_t end, struct diags *d)
+static inline bool interpret(void *self, int kernel, const struct image_frame *frame,
+			     const struct image_range *range, struct diags *d)
 {
-	return ilir_interpret(((struct compiled *)self)->interpreter, kernel, frame, begin, end, d);
+	return ilir_interpret(((struct compiled *)self)->interpreter, kernel, frame, range, d);
 }
 
 static inline int64_t copy_shape(const struct sub_tensor *t, int *rank, int64_t *shape)

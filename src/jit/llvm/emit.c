@@ -117,12 +117,12 @@ static void add_text(struct emitter *e, const char *name, const char *value)
 	LLVMAddAttributeAtIndex(e->function, LLVMAttributeFunctionIndex, a);
 }
 
-/* void NAME(ptr buffers, i64 begin, i64 end): image_kernel.  no-builtins: the code must import nothing, so
- * loops must not become calls of memcpy. */
+/* void NAME(ptr buffers, i64 begin, i64 end, i64 first, i64 blocks, i64 direction): image_kernel.
+ * no-builtins: the code must import nothing, so loops must not become calls of memcpy. */
 static void declare_kernel(struct emitter *e, const char *name, int vector_bits)
 {
-	LLVMTypeRef index = e->scalar[ILIR_INDEX], parameters[] = {e->pointer, index, index};
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, 3, false);
+	LLVMTypeRef i = e->scalar[ILIR_INDEX], parameters[] = {e->pointer, i, i, i, i, i};
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, 6, false);
 	char width[16];
 	snprintf(width, sizeof width, "%d", vector_bits);
 	e->function = LLVMAddFunction(e->module, name, type);
