@@ -5,7 +5,7 @@ bench_algebra_LDADD = libespalier-internal.la
 bench_fusion_LDADD = libespalier-internal.la
 bench_hand_treelstm_SOURCES = %D%/hand/treelstm.c %D%/hand/kernels.c
 bench_hand_treelstm_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/src/api
-bench_hand_treelstm_CFLAGS = $(AM_CFLAGS) -O3 -march=native
+bench_hand_treelstm_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -O3 -march=native
 bench_hand_treelstm_LDADD = libespalier.la -lm
 bench_linearize_LDADD = libespalier-internal.la
 bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
