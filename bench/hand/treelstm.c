@@ -1,4 +1,4 @@
-/* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--repeats N]
+/* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]
  *
  * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by this library:
  * the same weights and trees, one after the other, results compared.  TREES is a file of bracketed binary trees, a tree a
@@ -388,11 +388,24 @@ static void give_forests(struct library *l, const struct forest *f, int n)
 	}
 }
 
-static void open_library(struct library *l, const char *model, int threads, const struct forest *f, int n)
+static const char *read_text(const char *path)
+{
+	static char text[1 << 16];
+	FILE *f = path ? fopen(path, "r") : NULL;
+	if (f) {
+		text[fread(text, 1, sizeof text - 1, f)] = 0;
+		fclose(f);
+	}
+	return f ? text : NULL;
+}
+
+static void open_library(struct library *l, const char *model, const char *schedule, int threads, const struct forest *f,
+			 int n)
 {
 	char path[] = "/tmp/hand-XXXXXX";
 	int file = mkstemp(path);
 	esp_context_options options = {.size = sizeof options, .threads = threads, .cache = ESP_CACHE_OFF};
+	esp_program_options how = {.size = sizeof how, .schedule = read_text(schedule)};
 	esp_model *m;
 	esp_weights *w;
 	esp_binding *b;
@@ -402,7 +415,7 @@ static void open_library(struct library *l, const char *model, int threads, cons
 	must(esp_context_create(&options, &l->context, &error));
 	must(esp_model_read(l->context, model, &m, &error));
 	must(esp_weights_open(l->context, path, &w, &error));
-	must(esp_program_create(m, w, NULL, &l->program, &error));
+	must(esp_program_create(m, w, &how, &l->program, &error));
 	must(esp_binding_create(l->program, w, &b, &error));
 	must(esp_session_create(b, &l->session, &error));
 	unlink(path);
@@ -495,15 +508,17 @@ int main(int argc, char **argv)
 	static struct route routes[MOST_BATCHES];
 	static struct work each[MOST_THREADS];
 	static struct library library;
-	const char *model = NULL;
+	const char *model = NULL, *schedule = NULL;
 	int repeats = 20, most_inner = 0, most_roots = 0;
 	for (int i = 5; i + 1 < argc; i += 2)
 		if (strcmp(argv[i], "--model") == 0)
 			model = argv[i + 1];
+		else if (strcmp(argv[i], "--schedule") == 0)
+			schedule = argv[i + 1];
 		else if (strcmp(argv[i], "--repeats") == 0)
 			repeats = atoi(argv[i + 1]);
 	if (argc < 5)
-		give_up("usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--repeats N]");
+		give_up("usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]");
 	hidden = atol(argv[1]);
 	int batch = atoi(argv[2]), threads = atoi(argv[3]);
 	if (hidden < LANES || hidden % LANES || threads < 1 || threads > MOST_THREADS || batch < 1)
@@ -522,7 +537,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		routes[i] = make_route(&forests[i]);
 	if (model)
-		open_library(&library, model, threads, forests, n);
+		open_library(&library, model, schedule, threads, forests, n);
 	pthread_t thread[MOST_THREADS];
 	for (int t = threads - 1; t >= 0; t--) {
 		long blocks = hidden / LANES;

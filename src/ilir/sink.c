@@ -292,36 +292,40 @@ static int run_length(const struct sink *s, const struct ilir_stmt *b)
 	return n;
 }
 
-static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, int64_t *turns)
+/* The unrolled loops of a mask over rows, or those over columns, which step by vectors. */
+static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, bool columns, int64_t *turns)
 {
 	uint64_t bits = 0;
 	*turns = 1;
-	for (size_t i = 0; i < s->loops.n; i++)
-		if (mask >> i & 1 && s->loops.at[i].loop->loop.kind == ILIR_UNROLLED) {
+	for (size_t i = 0; i < s->loops.n; i++) {
+		const struct ilir_stmt *l = s->loops.at[i].loop;
+		if (mask >> i & 1 && l->loop.kind == ILIR_UNROLLED && (l->loop.step > 1) == columns) {
 			bits |= 1ull << i;
-			*turns *= trips(s, s->loops.at[i].loop);
+			*turns *= trips(s, l);
 		}
+	}
 	return bits;
 }
 
-/* A run of stores, gate after gate or, when there are fewer gates than turns, turn after turn: what is wanted again and
- * again (operands of the turns, or weights of the gates) must stay in registers, and should be the smaller side. */
+/* A run of stores: gates, of rows and columns.  What is wanted again and again, operands of the rows or weights of gates
+ * and columns, must stay in registers, and should be the smaller side: row after row where there are more rows than
+ * weights, else weight after weight. */
 static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
 {
-	uint64_t saved = s->active, unrolled;
-	int64_t turns;
+	uint64_t saved = s->active, mask = store_mask(s, *b) & s->active, rows;
+	int64_t turns, columns;
 	int n = run_length(s, *b);
 	struct ilir_stmt *block = NULL;
-	unrolled = unrolled_bits(s, store_mask(s, *b) & s->active, &turns);
-	if (n < 2 || n >= turns)
-		return sink_store(s, *b);
-	s->active &= ~unrolled;
-	for (int i = 0; i < n; i++) {
+	rows = unrolled_bits(s, mask, false, &turns);
+	unrolled_bits(s, mask, true, &columns);
+	rows = turns > n * columns ? rows : 0;
+	s->active &= ~rows;
+	for (int i = 0; i < n || i == 0; i++) {
 		block = ilir_append(block, sink_store(s, *b));
 		*b = i < n - 1 ? (*b)->next : *b;
 	}
 	s->active = saved;
-	return wrap(s, block, unrolled);
+	return wrap(s, block, rows);
 }
 
 /* A let that differs with the turn becomes a register. */
@@ -359,13 +363,15 @@ static struct ilir_stmt *innermost(struct ilir_stmt *loop)
 /* How many of the independent sums of a loop may be kept at once; 0 = all, or they are not independent. */
 static int sums_at_once(const struct sink *s, const struct ilir_stmt *sums)
 {
-	int64_t turns;
+	int64_t turns, rows, columns;
 	int n = 0;
 	if (!sums || sums->kind != ILIR_STORE)
 		return 0;
 	for (const struct ilir_stmt *at = sums; at; at = at->next)
 		n++;
-	unrolled_bits(s, store_mask(s, sums) & s->active, &turns);
+	unrolled_bits(s, store_mask(s, sums) & s->active, false, &rows);
+	unrolled_bits(s, store_mask(s, sums) & s->active, true, &columns);
+	turns = rows * columns;
 	if (run_length(s, sums) < n || n * turns <= s->accumulators)
 		return 0;
 	int most = s->accumulators > turns ? s->accumulators / turns : 1, loops = (n + most - 1) / most;

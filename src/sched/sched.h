@@ -91,7 +91,7 @@ int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
-enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
+enum { SCHED_MAX_SIZES = 8, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
 
 /* See sched.def. */
 struct sched_tile {
