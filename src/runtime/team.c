@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What isspace() takes in the C locale. */
@@ -63,13 +62,6 @@ struct rt_crew {
 
 /* --- waiting --- */
 
-static int64_t nanoseconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static void pause_briefly(void)
 {
 #ifdef __x86_64__
@@ -87,8 +79,9 @@ static bool moved(struct gate *g, unsigned from)
 /* Watches the gate without sleeping; false when it has not moved in time. */
 static bool watch(struct gate *g, unsigned from, bool crowded)
 {
-	int64_t begin = nanoseconds(), passed = 0;
-	for (; passed < (crowded ? ALONE_NANOSECONDS : WATCH_NANOSECONDS); passed = nanoseconds() - begin) {
+	int64_t begin = rt_nanoseconds(), passed = 0;
+	for (; passed < (crowded ? ALONE_NANOSECONDS : WATCH_NANOSECONDS);
+	     passed = rt_nanoseconds() - begin) {
 		for (int i = 0; i < PAUSES; i++) {
 			if (moved(g, from))
 				return true;
@@ -337,7 +330,8 @@ static int start(struct rt_crew *c)
 
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
-	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
+	*t = (struct rt_team){
+	    .allocator = allocator, .threads = threads, .generation = fork_generation(), .way = RT_CHEAPEST};
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);
@@ -383,7 +377,7 @@ static bool missed_enough(struct rt_team *t, double operations)
 /* With the lock held.  Runs that are far apart do not add up: members would be asleep again. */
 static bool have_crew(struct rt_team *t, double operations)
 {
-	if (nanoseconds() - t->left > WATCH_NANOSECONDS)
+	if (rt_nanoseconds() - t->left > WATCH_NANOSECONDS)
 		t->missed = 0;
 	if (t->crew && operations >= RT_ROUSE_OPERATIONS)
 		gate_rouse(&t->crew->jobs);
@@ -422,7 +416,7 @@ void rt_team_miss(struct rt_team *t, double operations)
 
 void rt_team_leave(struct rt_team *t)
 {
-	t->left = nanoseconds();
+	t->left = rt_nanoseconds();
 	pthread_mutex_unlock(&t->lock);
 }
 

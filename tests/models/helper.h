@@ -202,7 +202,7 @@ static inline bool start_run(struct test_run *r, const struct test_model *t, con
 	diags_init(&r->diags, &allocator_default);
 	if (arena_guard(&r->arena, &jump))
 		return false;
-	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image))
+	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image, NULL))
 		return print_diags(&r->diags), false;
 	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, NULL, &r->diags);
 	r->open = r->bound && rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);

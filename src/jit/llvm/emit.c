@@ -186,10 +186,11 @@ static void prepare(struct emitter *e)
 	jit_make_promises(e);
 }
 
-bool jit_emit_module(struct emitter *e, int vector_bits)
+bool jit_emit_module(struct emitter *e, int kernel, int vector_bits)
 {
 	prepare(e);
-	for (size_t i = 0; i < e->m->kernels.n && !e->problem; i++)
-		emit_kernel(e, &e->m->kernels.at[i], vector_bits);
+	for (int i = 0; i < (int)e->m->kernels.n && !e->problem; i++)
+		if (kernel < 0 || kernel == i)
+			emit_kernel(e, &e->m->kernels.at[i], vector_bits);
 	return !e->problem;
 }
