@@ -3,9 +3,9 @@
 #include <string.h>
 
 static const struct target targets[] = {
-    {"generic", "x86-64: SSE2", 4, 16, 16},
-    {"avx2", "x86-64-v3: AVX2 and FMA", 8, 16, 20},
-    {"avx512", "x86-64-v4: AVX-512", 16, 32, 48},
+    {"generic", "x86-64: SSE2", 4, 16, 512 << 10, 16, 10},
+    {"avx2", "x86-64-v3: AVX2 and FMA", 8, 16, 512 << 10, 30, 20},
+    {"avx512", "x86-64-v4: AVX-512", 16, 32, 2 << 20, 48, 10},
 };
 
 enum { TARGETS = sizeof targets / sizeof *targets };

@@ -7,7 +7,9 @@ struct target {
 	const char *description;
 	int lanes;     /* f32 lanes of a vector register */
 	int registers; /* vector registers */
-	int l2_bytes_per_cycle; /* that a core gets from its second-level cache, sustained */
+	int l2_bytes;  /* of a core's second-level cache */
+	/* What a core gets from it, and from beyond, sustained. */
+	int l2_bytes_per_cycle, l3_bytes_per_cycle;
 };
 
 /* By name; "native" is the best that this machine can run.  NULL when there is no such target. */

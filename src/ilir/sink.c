@@ -27,6 +27,7 @@ struct sink {
 	VEC(uint64_t) buffer_mask; /* by register */
 	VEC(ilir_buffer) as_register; /* by variable: the register that a let became */
 	bool changed;
+	bool mixed;      /* the block has loops of sums that do not keep the same ones */
 	uint64_t active; /* loops that are open around the statement at hand and have yet to be put around something */
 };
 
@@ -360,22 +361,52 @@ static struct ilir_stmt *innermost(struct ilir_stmt *loop)
 	return loop;
 }
 
-/* How many of the independent sums of a loop may be kept at once; 0 = all, or they are not independent. */
-static int sums_at_once(const struct sink *s, const struct ilir_stmt *sums)
+/* The number of sums that a loop keeps, its body being nothing else and they being independent; else 0. */
+static int sums_of(const struct sink *s, const struct ilir_stmt *loop)
 {
-	int64_t turns, rows, columns;
 	int n = 0;
-	if (!sums || sums->kind != ILIR_STORE)
-		return 0;
+	const struct ilir_stmt *sums = innermost((struct ilir_stmt *)loop)->loop.body;
 	for (const struct ilir_stmt *at = sums; at; at = at->next)
 		n++;
-	unrolled_bits(s, store_mask(s, sums) & s->active, false, &rows);
-	unrolled_bits(s, store_mask(s, sums) & s->active, true, &columns);
-	turns = rows * columns;
-	if (run_length(s, sums) < n || n * turns <= s->accumulators)
+	return n && sums->kind == ILIR_STORE && run_length(s, sums) == n ? n : 0;
+}
+
+static bool keeps(const struct ilir_stmt *loop, ilir_buffer sum)
+{
+	for (const struct ilir_stmt *at = innermost((struct ilir_stmt *)loop)->loop.body; at; at = at->next)
+		if (at->store.buffer.i == sum.i)
+			return true;
+	return false;
+}
+
+/* Whether a loop of sums follows, in the block, that has not all the sums of the loop before, or others as well. */
+static bool others_follow(const struct sink *s, const struct ilir_stmt *loop)
+{
+	for (const struct ilir_stmt *b = loop->next; b; b = b->next) {
+		int n = b->kind == ILIR_FOR ? sums_of(s, b) : 0;
+		bool same = n == sums_of(s, loop);
+		for (const struct ilir_stmt *at = innermost((struct ilir_stmt *)loop)->loop.body; n && at; at = at->next)
+			same &= keeps(b, at->store.buffer);
+		if (n && !same)
+			return true;
+	}
+	return false;
+}
+
+/* How many of the sums of a loop are kept at once, and rest in memory before and after; 0 = all, and they stay in
+ * registers.  What other loops of the block do not keep would be in their way: LLVM then has the wrong ones in memory. */
+static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
+{
+	int64_t rows, columns;
+	int n = sums_of(s, loop);
+	if (!n)
 		return 0;
-	int most = s->accumulators > turns ? s->accumulators / turns : 1, loops = (n + most - 1) / most;
-	return (n + loops - 1) / loops;
+	uint64_t mask = store_mask(s, innermost((struct ilir_stmt *)loop)->loop.body) & s->active;
+	unrolled_bits(s, mask, false, &rows);
+	unrolled_bits(s, mask, true, &columns);
+	if (n * rows * columns > s->accumulators)
+		return sched_gates_at_once(s->accumulators, n, rows * columns);
+	return s->mixed ? n : 0;
 }
 
 static struct ilir_stmt *sink_plain_loop(struct sink *, const struct ilir_stmt *);
@@ -452,7 +483,7 @@ static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
 		s->active = saved;
 		return body;
 	}
-	int at_once = sums_at_once(s, innermost((struct ilir_stmt *)b)->loop.body);
+	int at_once = sums_at_once(s, b);
 	return at_once ? split_sums(s, b, at_once) : sink_plain_loop(s, b);
 }
 
@@ -477,9 +508,19 @@ static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
 	return wrap(s, ilir_if(s->m, replace(s, b->branch.condition), then, otherwise), around);
 }
 
+static bool is_mixed(const struct sink *s, const struct ilir_stmt *b)
+{
+	for (; b; b = b->next)
+		if (b->kind == ILIR_FOR && sums_of(s, b) && others_follow(s, b))
+			return true;
+	return false;
+}
+
 static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_stmt *block = NULL, **link = &block;
+	bool outer = s->mixed;
+	s->mixed = is_mixed(s, b);
 	for (; b; b = b->next) {
 		*link = b->kind == ILIR_FOR	? sink_loop(s, b)
 			: b->kind == ILIR_IF	? sink_branch(s, b)
@@ -490,6 +531,7 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 		while (*link)
 			link = &(*link)->next;
 	}
+	s->mixed = outer;
 	return block;
 }
 

@@ -207,17 +207,6 @@ static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stm
 	return ilir_for(m, outer, first, end, size, s->loop.dim, ILIR_SERIAL, inner ? inner : body);
 }
 
-/* Whether a piece of the i-th size and one turn more are better two pieces of the sizes that follow: a turn alone costs
- * about what two cost. */
-static bool shares_last(const struct ilir_tile *t, int i)
-{
-	int64_t rest = i + 1 < t->sizes ? t->size[i] + 1 - t->size[i + 1] : 1;
-	for (int j = i + 1; rest > 1 && j < t->sizes; j++)
-		if (t->size[j] == rest)
-			return true;
-	return false;
-}
-
 static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, const struct ilir_tile *t)
 {
 	ilir_expr begin = s->loop.begin;
@@ -228,7 +217,7 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 		int64_t from, to;
 		bool empty = ilir_constant(m, begin, &from) && ilir_constant(m, s->loop.end, &to) && to - from < t->size[i];
 		if (!empty)
-			block = ilir_append(block, cut_pieces(m, s, t->size[i], shares_last(t, i), &begin));
+			block = ilir_append(block, cut_pieces(m, s, t->size[i], sched_shares_last(t->size, t->sizes, i), &begin));
 	}
 	return block;
 }
