@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "jit/jit.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 /* What there is of a compilation so far. */
@@ -408,18 +409,64 @@ static bool has_rows(const struct compilation *c, int body)
 	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
 }
 
+/* Whether a kernel is for one group alone, or for a part of it: it has its name, perhaps with something
+ * behind a dot. */
+static bool is_for(const char *kernel, const struct sched_group *g)
+{
+	size_t n = strlen(g->name);
+	return strncmp(kernel, g->name, n) == 0 && (!kernel[n] || kernel[n] == '.');
+}
+
+/* The group of a body that a kernel is for; -1 = all of them. */
+static int group_of(const struct compilation *c, int body, const char *kernel)
+{
+	for (size_t g = 0; g < c->plan.groups.n; g++)
+		if (c->plan.groups.at[g].body == body && is_for(kernel, &c->plan.groups.at[g]))
+			return g;
+	return -1;
+}
+
+static void add_work(struct image_step *s, struct sched_work w)
+{
+	s->rows = w.rows > s->rows ? w.rows : s->rows;
+	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
+}
+
+/* The length of a kernel's name without its number among the parts of a step. */
+static size_t stem_of(const char *kernel)
+{
+	const char *part = strstr(kernel, ".part");
+	return part ? (size_t)(part - kernel) : strlen(kernel);
+}
+
+static int parts_of(const struct image *image, const char *kernel)
+{
+	int parts = 0;
+	for (int i = 0; i < image->kernels; i++)
+		parts += stem_of(image->kernel_name[i]) == stem_of(kernel) &&
+			 memcmp(image->kernel_name[i], kernel, stem_of(kernel)) == 0;
+	return parts;
+}
+
+/* Parts share the work of a group as they share its columns. */
+static void describe_step(const struct compilation *c, const struct image *image, struct image_step *step)
+{
+	int body = body_of(c, step);
+	const char *name = image->kernel_name[step->kernel];
+	int group = body < 0 ? -1 : group_of(c, body, name);
+	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
+		if (c->plan.groups.at[g].body == body && (group < 0 || (size_t)group == g))
+			add_work(step, sched_work_of(&c->sched, &c->plan, g));
+	step->operations = body >= 0 && has_rows(c, body) ? step->operations / parts_of(image, name) : 0;
+}
+
 /* What is there of a step's rows is known to the schedule, not to the loops. */
 static void describe_work(const struct compilation *c, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
 	for (int i = 0; i < image->steps; i++) {
 		steps[i] = image->step[i];
-		int body = body_of(c, &steps[i]);
-		if (body < 0)
-			continue;
-		struct sched_work w = sched_work_of(&c->sched, &c->plan, body);
-		steps[i].rows = w.rows;
-		steps[i].operations = has_rows(c, body) ? w.operations : 0;
+		describe_step(c, image, &steps[i]);
 	}
 	image->step = steps;
 }
