@@ -46,7 +46,7 @@ static char *read_schedule(const char *path)
 }
 
 /* In the order of the words in options.def. */
-static const char *const targets[] = {"native", "generic", "avx2", "avx512"};
+static const char *const targets[] = {"native", "generic", "avx2", "avx512", "aarch64"};
 
 static esp_status create_program(struct objects *o, const struct options *options, const char *schedule,
 				 int at, esp_error **error)

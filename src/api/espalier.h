@@ -270,7 +270,7 @@ typedef struct esp_program_options {
 	size_t size;	      /* sizeof(esp_program_options) */
 	int at;		      /* where outputs are computed: ESP_AT_MODEL = as the model says */
 	const char *backend;  /* "llvm", "interpreter"; NULL = llvm */
-	const char *target;   /* "native", "generic", "avx2", "avx512"; NULL = native */
+	const char *target;   /* "native", "generic", "avx2", "avx512", "aarch64"; NULL = native */
 	const char *schedule; /* schedule text (espalier dump sched); NULL = chosen by the library */
 	/* How the model may be rewritten before it is compiled (doc/algebra.md).  `math`, what results may
 	 * differ in from the text read literally: "exact" nothing, "reassociate" rounding, "fast" also where

@@ -1,4 +1,4 @@
-/* A profile as one JSON object; seconds are microseconds there. */
+/* A profile as one JSON object.  Units are in the names. */
 #include "profile.h"
 
 #include "tool.h"
@@ -36,14 +36,13 @@ static void put_head(FILE *to, const struct view *v)
 	put_number(to, "leaves", f->leaves);
 	put_number(to, "levels", f->levels);
 	put_number(to, "threads", v->summary->threads);
-	put_number(to, "runs", v->summary->runs);
 	fputs(",\"machine\":", to);
 	machine_print_json(v->machine, to);
 }
 
 static void put_phases(FILE *to, const struct summary *s)
 {
-	fputs(",\"phases_us\":{\"unit\":\"us\"", to);
+	fprintf(to, ",\"phases_us\":{\"runs\":%d", s->runs);
 	put_seconds(to, "linearize", &s->linearize);
 	put_seconds(to, "fill", &s->fill);
 	put_seconds(to, "run", &s->run);
@@ -134,7 +133,7 @@ static void put_kernels(FILE *to, const struct view *v)
 
 static void put_threads(FILE *to, const struct summary *s)
 {
-	fputs(",\n\"thread\":[", to);
+	fputs(",\n\"per_thread\":[", to);
 	for (int i = 0; i < s->threads; i++) {
 		const struct thread *t = &s->thread[i];
 		fprintf(to, "%s{\"thread\":%d", i ? "," : "", i);
@@ -167,13 +166,14 @@ static void put_widths(FILE *to, const struct summary *s)
 
 static void put_memory(FILE *to, const esp_profile_facts *f)
 {
-	fprintf(to,
-		",\n\"memory\":{\"weights\":%llu,\"states\":%llu,\"intermediates\":%llu,\"outputs\":%llu,"
-		"\"data\":%llu,\"index\":%llu,\"code\":%llu}",
-		(unsigned long long)f->weight_bytes, (unsigned long long)f->state_bytes,
-		(unsigned long long)f->scratch_bytes, (unsigned long long)f->output_bytes,
-		(unsigned long long)f->data_bytes, (unsigned long long)f->index_bytes,
-		(unsigned long long)f->code_bytes);
+	fprintf(
+	    to,
+	    ",\n\"memory_bytes\":{\"weights\":%llu,\"states\":%llu,\"intermediates\":%llu,\"outputs\":%llu,"
+	    "\"data\":%llu,\"index\":%llu,\"code\":%llu}",
+	    (unsigned long long)f->weight_bytes, (unsigned long long)f->state_bytes,
+	    (unsigned long long)f->scratch_bytes, (unsigned long long)f->output_bytes,
+	    (unsigned long long)f->data_bytes, (unsigned long long)f->index_bytes,
+	    (unsigned long long)f->code_bytes);
 }
 
 void view_json(FILE *to, const struct view *v)

@@ -13,12 +13,21 @@ enum {
 	LANE = 30,
 	GAP = 8,
 	LEGEND_COLUMNS = 4,
-	LEGEND_ROW = 20
+	LEGEND_ROW = 20,
+	KEYS = 6 /* beside those of kernels */
 };
 
 /* That most people tell apart (Okabe and Ito 2008), and paler and darker ones. */
 static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
 				      "#b8a900", "#6a51a3", "#66c2a4", "#a6761d", "#fb9a99", "#525252"};
+
+#define LINEARIZE "#fdd0a2"
+#define FILL "#a1d99b"
+#define WAIT "url(#wait)"
+
+/* Of ranges, by how they are split. */
+static const char *const shades[] = {
+    [ESP_SPLIT_NONE] = "#e0e0e0", [ESP_SPLIT_ROWS] = "#b3cde3", [ESP_SPLIT_COLUMNS] = "#ccebc5"};
 
 static const char *colour_of(size_t step)
 {
@@ -126,8 +135,8 @@ static void put_phases(struct picture *p)
 		const char *name, *fill;
 		int64_t start, time;
 		int letters;
-	} phases[] = {{"linearize", "#fdd0a2", 0, f->linearize, 9},
-		      {"fill", "#c7e9c0", f->linearize, f->fill, 4},
+	} phases[] = {{"linearize", LINEARIZE, 0, f->linearize, 9},
+		      {"fill", FILL, f->linearize, f->fill, 4},
 		      {"run", "#dadaeb", f->linearize + f->fill, f->run, 3}};
 	begin_lane(p, "phases");
 	for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
@@ -143,8 +152,6 @@ static void put_phases(struct picture *p)
 
 static void put_levels(struct picture *p)
 {
-	static const char *const fill[] = {
-	    [ESP_SPLIT_NONE] = "#e0e0e0", [ESP_SPLIT_ROWS] = "#b3cde3", [ESP_SPLIT_COLUMNS] = "#ccebc5"};
 	const struct recording *r = p->view->shown;
 	begin_lane(p, "levels");
 	for (size_t i = 0; i < r->facts.ranges; i++) {
@@ -156,7 +163,7 @@ static void put_levels(struct picture *p)
 			snprintf(shown, sizeof shown, "%lld", (long long)range->level);
 		else
 			snprintf(shown, sizeof shown, "%s", over_word(over));
-		if (!begin_box(p, range->start, range->stop, fill[range->split % 3]))
+		if (!begin_box(p, range->start, range->stop, shades[range->split]))
 			continue;
 		fprintf(p->to, "%s, %lld rows, %s", name, (long long)range->rows, split_word(range->split));
 		end_box(p, range->start, range->stop);
@@ -170,7 +177,7 @@ static void put_event(struct picture *p, const esp_event *e)
 	const struct recording *r = p->view->shown;
 	bool waits = e->kind == ESP_EVENT_WAIT;
 	char name[48];
-	if (!begin_box(p, e->start, e->stop, waits ? "url(#wait)" : colour_of(e->step)))
+	if (!begin_box(p, e->start, e->stop, waits ? WAIT : colour_of(e->step)))
 		return;
 	range_name(r->step[e->step].over, r->range[e->range].level, name, sizeof name);
 	if (waits) {
@@ -239,10 +246,12 @@ static void put_legend(struct picture *p)
 			 100 * part_of(v->summary->kernel[i].time, v->summary->run.median));
 		put_key(p, i, colour_of(i), text);
 	}
-	put_key(p, steps, "url(#wait)", "waits for others");
-	put_key(p, steps + 1, "#e0e0e0", "level: by the caller alone");
-	put_key(p, steps + 2, "#b3cde3", "level: rows are shared out");
-	put_key(p, steps + 3, "#ccebc5", "level: columns are shared out");
+	put_key(p, steps, WAIT, "waits for others");
+	put_key(p, steps + 1, shades[ESP_SPLIT_NONE], "level: by the caller alone");
+	put_key(p, steps + 2, shades[ESP_SPLIT_ROWS], "level: rows are shared out");
+	put_key(p, steps + 3, shades[ESP_SPLIT_COLUMNS], "level: columns are shared out");
+	put_key(p, steps + 4, LINEARIZE, "linearize");
+	put_key(p, steps + 5, FILL, "fill");
 }
 
 static const char style[] =
@@ -269,7 +278,7 @@ void view_svg(FILE *to, const struct view *v)
 	const esp_profile_facts *f = &v->shown->facts;
 	struct picture p = {.to = to, .view = v, .top = TOP};
 	int bottom = TOP + (2 + f->threads) * (LANE + GAP);
-	size_t keys = (v->summary->steps + 4 + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
+	size_t keys = (v->summary->steps + KEYS + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
 	int height = bottom + 20 + (int)keys * LEGEND_ROW;
 	p.width = stop_of(f) ? (double)(RIGHT - LEFT) / stop_of(f) : 0;
 	fprintf(to,
