@@ -36,6 +36,17 @@ static LLVMValueRef value_for_statement(struct emitter *e, ilir_expr x)
 
 static void emit_block(struct emitter *, const struct ilir_stmt *);
 
+/* A value that is the same and that nobody knows the origin of, until instructions are selected. */
+static LLVMValueRef hide_origin(struct emitter *e, LLVMValueRef v)
+{
+	static const char name[] = "llvm.expect";
+	LLVMTypeRef type = LLVMTypeOf(v);
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	LLVMValueRef expect = LLVMGetIntrinsicDeclaration(e->module, id, &type, 1);
+	LLVMTypeRef signature = LLVMIntrinsicGetType(e->context, id, &type, 1);
+	return LLVMBuildCall2(e->at, signature, expect, (LLVMValueRef[]){v, v}, 2, "");
+}
+
 /* The test is at the end and once before the beginning: the form from which LLVM can move what does not
  * change out of the loop, since the body is then known to run. */
 static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
@@ -50,7 +61,7 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	LLVMValueRef i = LLVMBuildPhi(e->at, e->scalar[ILIR_INDEX], name);
 	e->var[s->loop.var.i] = i;
 	emit_block(e, s->loop.body);
-	LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, step, "");
+	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, i, step, ""));
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, end, ""), body, after);
 	LLVMAddIncoming(i, (LLVMValueRef[]){begin, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
