@@ -8,7 +8,6 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* What our own passes leave to do: registers become values (sroa), equal loads and addresses of one row are
@@ -147,7 +146,7 @@ static bool verify(struct job *j)
 static bool optimise(struct job *j)
 {
 	LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-	LLVMErrorRef error = LLVMRunPasses(j->module, getenv("HACK_PIPE") ? getenv("HACK_PIPE") : pipeline, j->machine, options);
+	LLVMErrorRef error = LLVMRunPasses(j->module, pipeline, j->machine, options);
 	LLVMDisposePassBuilderOptions(options);
 	return succeeded(j, error);
 }

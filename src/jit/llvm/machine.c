@@ -3,8 +3,6 @@
 
 #include <llvm-c/Target.h>
 #include <pthread.h>
-#include <llvm-c/Support.h>
-#include <stdlib.h>
 
 /* Asked once: on a virtual machine every look at the processor is a trip to its host. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -31,8 +29,6 @@ static const char *corrected(const char *cpu, const char *features)
 
 static void look_at_host(void)
 {
-	const char *o = getenv("HACK_OPTS");
-	if (o) { static char buf[1000]; static const char *argv[50] = {"x"}; int n = 1; strcpy(buf, o); for (char *t = strtok(buf, " "); t; t = strtok(NULL, " ")) argv[n++] = t; LLVMParseCommandLineOptions(n, argv, ""); }
 	host.failed = LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter();
 	host.triple = LLVMGetDefaultTargetTriple();
 	host.features = LLVMGetHostCPUFeatures();
@@ -93,6 +89,6 @@ LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message
 	if (LLVMGetTargetFromTriple(host.triple, &target, message))
 		return NULL;
 	return LLVMCreateTargetMachine(target, host.triple, o->native ? host.cpu : cpu_of(o->target),
-				       o->native ? host.features : "", getenv("HACK_LESS") ? LLVMCodeGenLevelLess : LLVMCodeGenLevelDefault, LLVMRelocPIC,
+				       o->native ? host.features : "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
 				       LLVMCodeModelDefault);
 }
