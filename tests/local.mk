@@ -9,6 +9,7 @@ unit_tests = \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
+	%D%/api/profile_test \
 	%D%/api/race_test \
 	%D%/api/rewriting_test \
 	%D%/api/run_test \
@@ -44,6 +45,7 @@ unit_tests = \
 	%D%/jit/expr_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
+	%D%/jit/functions_test \
 	%D%/jit/load_test \
 	%D%/jit/refuse_test \
 	%D%/jit/threads_test \
@@ -82,7 +84,9 @@ unit_tests = \
 	%D%/subop/rules_test \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
-	%D%/subop/subop_test
+	%D%/subop/subop_test \
+	%D%/tools/machine_test \
+	%D%/tools/profile_test
 shell_tests = \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
@@ -98,6 +102,7 @@ shell_tests = \
 	%D%/cli/init_test.sh \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
+	%D%/cli/profile_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
@@ -109,7 +114,8 @@ shell_tests = \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
 	%D%/harness/packages_test.sh \
-	%D%/harness/scripts_test.sh
+	%D%/harness/scripts_test.sh \
+	%D%/jit/machines_test.sh
 
 # Folders and files that tests read.
 test_data = \
@@ -119,8 +125,15 @@ test_data = \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
 	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 
-check_PROGRAMS += $(unit_tests)
+check_PROGRAMS += $(unit_tests) %D%/jit/record
 LDADD = libespalier-internal.la
+
+# Parts of the command that need nothing else of it.
+tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/interrupt.c tools/machine.c tools/options.c tools/output.c \
+	tools/profile/gather.c tools/profile/json.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
+	tools/profile/trace.c tools/profile/words.c tools/tables.c tools/words.c
+tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
+tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 
 # A host that uses OpenMP itself.
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
@@ -144,10 +157,10 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 endif
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/linearize/forests.h \
+	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
-EXTRA_DIST += %D%/tap.sh $(shell_tests) $(test_data)
+EXTRA_DIST += %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
 TEST_EXTENSIONS = .sh
@@ -174,6 +187,11 @@ clean-local:
 # Compiles the tests without running them.
 test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
+
+# What takes minutes: every float through exp, log, sigmoid, tanh and sqrt.
+check-long:
+	ESPALIER_STRIDE=1 $(MAKE) check TESTS=%D%/jit/functions_test
+.PHONY: check-long
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
 golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/ra/parse_test

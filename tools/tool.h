@@ -12,18 +12,22 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 
 /* --- options --- */
 
-enum format { FORMAT_TEXT, FORMAT_JSON };
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_TRACE, FORMAT_SVG };
 enum place { PLACE_ROOT, PLACE_ALL };
 enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math, *rules;
-	int kind, format, at, rows, target;
+	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math,
+	    *rules;
+	const char *sizes, *batches, *thread_list, *keep;
+	int kind, format, at, rows, target, structures;
 	long table_bytes; /* 0 = the default */
+	long length;	  /* 0 = as usual */
+	long minibatches, runs, seed;
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
-	bool no_cache, timing, time_passes, changed, help;
+	bool no_cache, timing, time_passes, changed, serve, help;
 	int operands;
 	char **operand;
 };
@@ -76,6 +80,8 @@ int report(esp_status, esp_error *);
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
 /* Makes the program again, of a model that was put in place of the first. */
 bool objects_compile(struct objects *, const struct options *, int at);
+/* Of options for a run: leaves the rules out that make tables of embeddings when the input is too small for them. */
+void choose_tables(struct options *);
 /* Whether there is a vocabulary if the program needs one to read a treebank. */
 bool has_vocab(const struct objects *);
 void objects_close(struct objects *);

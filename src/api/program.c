@@ -39,7 +39,8 @@ static void describe_inputs(esp_program *p)
 		p->inputs[i] = (esp_input){.name = from->name,
 					   .is_token = from->token,
 					   .elements = from->token ? 1 : from->elements,
-					   .rank = from->rank};
+					   .rank = from->rank,
+					   .limit = from->token ? from->limit : 0};
 		copy_shape(p->inputs[i].shape, from->shape, from->rank);
 	}
 }
@@ -187,7 +188,7 @@ static bool take_options(const esp_program_options *options, esp_program_options
 		return api_bad_argument(diags, function, "options->at", "must be one of ESP_AT_...");
 	if (o->target && !target_find(o->target))
 		return api_bad_argument(diags, function, "options->target",
-					"must be native, generic, avx2 or avx512");
+					"must be native, generic, avx2, avx512 or aarch64");
 	return check_rewriting(o, diags);
 }
 

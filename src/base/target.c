@@ -3,9 +3,10 @@
 #include <string.h>
 
 static const struct target targets[] = {
-    {"generic", "x86-64: SSE2", 4, 16, 16},
-    {"avx2", "x86-64-v3: AVX2 and FMA", 8, 16, 20},
-    {"avx512", "x86-64-v4: AVX-512", 16, 32, 48},
+    {"generic", "x86-64: SSE2", "x86_64", 4, 16, 16},
+    {"avx2", "x86-64-v3: AVX2 and FMA", "x86_64", 8, 16, 20},
+    {"avx512", "x86-64-v4: AVX-512", "x86_64", 16, 32, 48},
+    {"aarch64", "AArch64: Advanced SIMD", "aarch64", 4, 32, 16},
 };
 
 enum { TARGETS = sizeof targets / sizeof *targets };
@@ -17,15 +18,19 @@ const struct target *target_at(int i)
 
 int target_runs_here(const struct target *t)
 {
-#ifdef __x86_64__
+#if defined __x86_64__
+	if (strcmp(t->arch, "x86_64") != 0)
+		return 0;
 	if (t->lanes == 16)
 		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
 		       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 	if (t->lanes == 8)
 		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 	return 1;
+#elif defined __aarch64__
+	return strcmp(t->arch, "aarch64") == 0;
 #else
-	return t->lanes == 4;
+	return t == targets;
 #endif
 }
 

@@ -5,12 +5,13 @@
 struct target {
 	const char *name;
 	const char *description;
+	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;     /* f32 lanes of a vector register */
 	int registers; /* vector registers */
 	int l2_bytes_per_cycle; /* that a core gets from its second-level cache, sustained */
 };
 
-/* By name; "native" is the best that this machine can run.  NULL when there is no such target. */
+/* By name; "native" is the best that this machine can run, or interpret where it can run none.  NULL when there is no such target. */
 const struct target *target_find(const char *name);
 /* Whether this machine can run code made for it. */
 int target_runs_here(const struct target *);

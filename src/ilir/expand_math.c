@@ -90,13 +90,16 @@ static ilir_expr at_most(const struct calc *c, ilir_expr x, float high)
 	return choose(c, less(c, number(c, high), x), number(c, high), x);
 }
 
-/* coefficient[0]*x^(n-1) + ... + coefficient[n-1] */
+/* coefficient[0]*x^(n-1) + ... + coefficient[n-1], n >= 2: two terms at a time, so that half as many steps
+ * wait for one another.  A term without a fellow is the last. */
 static ilir_expr polynomial(const struct calc *c, ilir_expr x, const float *coefficient, int n)
 {
-	ilir_expr sum = number(c, coefficient[0]);
-	for (int i = 1; i < n; i++)
-		sum = fma3(c, sum, x, number(c, coefficient[i]));
-	return sum;
+	ilir_expr square = multiply(c, x, x), sum = {0};
+	for (int i = 0; i + 1 < n; i += 2) {
+		ilir_expr pair = fma3(c, number(c, coefficient[i]), x, number(c, coefficient[i + 1]));
+		sum = sum.i ? fma3(c, sum, square, pair) : pair;
+	}
+	return n % 2 ? fma3(c, sum, x, number(c, coefficient[n - 1])) : sum;
 }
 
 #define POLYNOMIAL(c, x, ...)                                                                                \
@@ -106,16 +109,15 @@ static ilir_expr polynomial(const struct calc *c, ilir_expr x, const float *coef
 static const float ln2 = 0.69314718f, ln2_high = 0.693145751953125f, ln2_low = 1.42860683e-06f,
 		   log2_e = 1.44269504f;
 
-/* 1.5*2^23, and the bias of the exponent: the last bits of a sum with it are n + 127. */
-static const float rounder = 12582912.0f + 127.0f;
-
-/* The sum that holds n = x*scale to the nearest integer, n itself, and 2^n. */
+/* n = x*scale to the nearest integer, and 2^(n + up). */
 struct power {
 	ilir_expr n, two_n;
 };
 
-static struct power split_power(const struct calc *c, ilir_expr x, float scale)
+/* The last bits of a sum with 1.5*2^23, the bias of the exponent and `up` are the exponent of 2^(n + up). */
+static struct power split_power(const struct calc *c, ilir_expr x, float scale, float up)
 {
+	const float rounder = 0x1.8p23f + 127 + up;
 	ilir_expr sum = fma3(c, x, number(c, scale), number(c, rounder));
 	return (struct power){
 	    .n = subtract(c, sum, number(c, rounder)),
@@ -128,7 +130,7 @@ static struct power split_power(const struct calc *c, ilir_expr x, float scale)
 static ilir_expr expand_exp(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -104.0f), 89.0f);
-	struct power half = split_power(c, x, log2_e / 2);
+	struct power half = split_power(c, x, log2_e / 2, 0);
 	ilir_expr r = fma3(c, half.n, number(c, -2 * ln2_high), x);
 	r = fma3(c, half.n, number(c, -2 * ln2_low), r);
 	ilir_expr p = POLYNOMIAL(c, r, 0.0001961033f, 0.0014105508f, 0.008336131f, 0.041661218f, 0.16666614f,
@@ -136,17 +138,18 @@ static ilir_expr expand_exp(const struct calc *c, ilir_expr x)
 	return multiply(c, multiply(c, p, half.two_n), half.two_n);
 }
 
-/* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): the scale and the sum are one fma.  Above 30 the result is 1; below
- * -88 the denormals that would follow are not worth two steps. */
+/* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): the scale and the sum are one fma.  Above 30 the result is 1.  Down to
+ * -104, where it is zero, n goes to 150: numerator and denominator are 2^-24 of that, so that the quotient
+ * alone rounds to a denormal. */
 static ilir_expr expand_sigmoid(const struct calc *c, ilir_expr x)
 {
-	x = at_most(c, at_least(c, x, -88.0f), 30.0f);
-	struct power s = split_power(c, x, -log2_e);
+	x = at_most(c, at_least(c, x, -104.0f), 30.0f);
+	struct power s = split_power(c, x, -log2_e, -24);
 	ilir_expr r = fma3(c, s.n, number(c, ln2_high), x);
 	r = fma3(c, s.n, number(c, ln2_low), r);
-	ilir_expr p = POLYNOMIAL(c, r, 0.0013814174f, -0.0083689215f, 0.041668408f, -0.1666652f, 0.49999994f,
-				 -1.0f, 1.0f);
-	return divide(c, number(c, 1.0f), fma3(c, p, s.two_n, number(c, 1.0f)));
+	ilir_expr p =
+	    POLYNOMIAL(c, r, -0.0082898289f, 0.0418982506f, -0.166676477f, 0.499991477f, -0.999999702f, 1.0f);
+	return divide(c, number(c, 0x1p-24f), fma3(c, p, s.two_n, number(c, 0x1p-24f)));
 }
 
 /* tanh|x| = m/(m + 1) with m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is
@@ -156,7 +159,7 @@ static ilir_expr expand_tanh(const struct calc *c, ilir_expr x)
 	ilir_expr sign = ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MIN));
 	ilir_expr a = as_float(c, ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MAX)));
 	a = at_most(c, a, 9.1f);
-	struct power s = split_power(c, a, 2 * log2_e);
+	struct power s = split_power(c, a, 2 * log2_e, 0);
 	ilir_expr r = fma3(c, s.n, number(c, -ln2 / 2), a);
 	ilir_expr p = POLYNOMIAL(c, r, 0.04442395f, 0.133867415f, 0.333337635f, 0.6666617f, 0.99999995f);
 	ilir_expr q = fma3(c, multiply(c, r, r), p, r);

@@ -59,13 +59,14 @@ static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, 
 	return ilir_new_buffer(l->m, b);
 }
 
-static void declare_inputs(struct lowering *l)
+static ilir_buffer input_buffer(struct lowering *l, int input)
 {
-	for (size_t i = 0; i < l->p->inputs.n; i++) {
-		const struct sub_input *in = &l->p->inputs.at[i];
-		l->input[i] = in->token ? index_buffer(l, in->name, IMAGE_TOKEN, i, "node", IMAGE_NODES, 0)
-					: tensor_buffer(l, IMAGE_VECTOR, i, &in->row, "node", IMAGE_NODES);
-	}
+	const struct sub_input *in = &l->p->inputs.at[input];
+	if (in->token)
+		return index_buffer(l, in->name, IMAGE_TOKEN, input, "node", IMAGE_NODES, 0);
+	if (in->hoisted)
+		return tensor_buffer(l, IMAGE_SCRATCH, 0, &in->row, "node", IMAGE_NODES);
+	return tensor_buffer(l, IMAGE_VECTOR, input, &in->row, "node", IMAGE_NODES);
 }
 
 static void declare_structure(struct lowering *l)
@@ -103,7 +104,8 @@ static void declare(struct lowering *l)
 		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
 					     root ? IMAGE_INPUTS : IMAGE_NODES);
 	}
-	declare_inputs(l);
+	for (size_t i = 0; i < p->inputs.n; i++)
+		l->input[i] = input_buffer(l, i);
 	declare_structure(l);
 }
 
@@ -138,7 +140,11 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 
 ilir_buffer lower_target(const struct lowering *l, const struct sub_store *s)
 {
-	return (s->to == SUB_TO_OUTPUT ? l->output : s->to == SUB_TO_PARAM ? l->param : l->state)[s->which];
+	const ilir_buffer *const buffers[] = {[SUB_TO_STATE] = l->state,
+					      [SUB_TO_OUTPUT] = l->output,
+					      [SUB_TO_PARAM] = l->param,
+					      [SUB_TO_INPUT] = l->input};
+	return buffers[s->to][s->which];
 }
 
 const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref r)
@@ -175,27 +181,27 @@ static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 	return block;
 }
 
+/* A step for each group of a body over the same rows; the only one has the name that is given. */
+static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *name, ilir_expr begin,
+				     ilir_expr end)
+{
+	struct ilir_stmt *steps = NULL;
+	bool alone = sched_count(l->plan, body).groups == 1;
+	for (size_t g = 0; g < l->plan->groups.n; g++)
+		if (l->plan->groups.at[g].body == body) {
+			struct ilir_stmt *block = lower_group(l, g, true);
+			const char *own = alone ? name : l->plan->groups.at[g].name;
+			steps = ilir_append(steps, ilir_step(l->m, own, begin, end, block));
+		}
+	return steps;
+}
+
 static int find_body(const struct lowering *l, enum sub_domain domain)
 {
 	for (size_t b = 0; b < l->p->bodies.n; b++)
 		if (l->p->bodies.at[b].domain == domain)
 			return b;
 	return -1;
-}
-
-/* Steps over begin..end of each batch, or of each node, from `first` on. */
-static struct ilir_stmt *over_batches(struct lowering *l, const char *name, struct ilir_stmt *body, bool from_leaves)
-{
-	struct ilir_module *m = l->m;
-	bool batch = l->sched->dynamic_batch;
-	ilir_var v = ilir_new_var(m, batch ? "b" : "at", (struct ilir_type){ILIR_INDEX, 1});
-	ilir_expr at = ilir_var_ref(m, v), next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
-	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
-	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
-	ilir_expr first = from_leaves ? ilir_index(m, 0) : batch ? ilir_index(m, 1) : ilir_size(m, IMAGE_LEAVES);
-	struct ilir_stmt *step = ilir_append(ilir_step(m, name, begin, end, body), ilir_barrier(m));
-	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
-			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL, step);
 }
 
 /* One body that tests each node: rows one by one, the case chosen by one comparison.  Batch 0 holds the leaves. */
@@ -210,24 +216,53 @@ static struct ilir_stmt *tested_body(struct lowering *l, int leaf, int inner)
 			ILIR_SERIAL, ilir_if(m, is_leaf, then, otherwise));
 }
 
+/* Steps over the inner nodes, or over all of them, of each batch or node by node. */
+static struct ilir_stmt *over_batches(struct lowering *l, int leaf, int inner, bool from_leaves)
+{
+	struct ilir_module *m = l->m;
+	bool batch = l->sched->dynamic_batch;
+	ilir_var v = ilir_new_var(m, batch ? "b" : "at", (struct ilir_type){ILIR_INDEX, 1});
+	ilir_expr at = ilir_var_ref(m, v), next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
+	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
+	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
+	ilir_expr first = from_leaves ? ilir_index(m, 0)
+			  : batch     ? ilir_index(m, 1)
+				      : ilir_size(m, IMAGE_LEAVES);
+	struct ilir_stmt *steps = from_leaves ? ilir_step(m, "node", begin, end, tested_body(l, leaf, inner))
+					      : lower_steps(l, inner, "inner", begin, end);
+	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
+			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL,
+			ilir_append(steps, ilir_barrier(m)));
+}
+
 static struct ilir_stmt *lower_recursion(struct lowering *l)
 {
 	struct ilir_module *m = l->m;
 	int leaf = find_body(l, SUB_LEAF), inner = find_body(l, SUB_INNER);
 	if (!l->sched->specialize_leaf)
-		return over_batches(l, "node", tested_body(l, leaf, inner), true);
-	struct ilir_stmt *leaves = ilir_step(m, "leaf", ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES), lower_body(l, leaf, true));
-	struct ilir_stmt *rest = over_batches(l, "inner", lower_body(l, inner, true), false);
-	return ilir_append(ilir_append(leaves, ilir_barrier(m)), rest);
+		return over_batches(l, leaf, inner, true);
+	struct ilir_stmt *leaves = lower_steps(l, leaf, "leaf", ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES));
+	leaves = ilir_append(leaves, ilir_barrier(m));
+	return ilir_append(leaves, over_batches(l, leaf, inner, false));
 }
 
-static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain domain, enum image_size rows)
+/* All rows of a body's domain at once, before or after the recursion. */
+static struct ilir_stmt *lower_whole(struct lowering *l, enum sub_domain domain)
 {
+	struct ilir_module *m = l->m;
 	int body = find_body(l, domain);
 	if (body < 0)
 		return NULL;
-	return ilir_step(l->m, l->p->bodies.at[body].name, ilir_index(l->m, 0), ilir_size(l->m, rows),
-			 lower_body(l, body, true));
+	ilir_expr begin = domain == SUB_AHEAD_INNER ? ilir_size(m, IMAGE_LEAVES) : ilir_index(m, 0);
+	ilir_expr end = ilir_size(m, domain == SUB_EVERY_INPUT ? IMAGE_INPUTS : IMAGE_NODES);
+	return lower_steps(l, body, l->p->bodies.at[body].name, begin, end);
+}
+
+static struct ilir_stmt *lower_ahead(struct lowering *l)
+{
+	struct ilir_stmt *all = lower_whole(l, SUB_AHEAD), *inner = lower_whole(l, SUB_AHEAD_INNER);
+	struct ilir_stmt *both = ilir_append(all, inner);
+	return both ? ilir_append(both, ilir_barrier(l->m)) : NULL;
 }
 
 /* What runs when weights are bound: a kernel for each folded parameter, over its rows, in the order of the
@@ -245,11 +280,12 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 {
 	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
 	l.places = map_in(m->arena);
+	l.recursive = sched_recursive(l.p);
 	tiling->accumulators = sched->accumulators;
 	declare(&l);
 	lower_bindings(&l);
-	struct ilir_stmt *body = lower_recursion(&l);
-	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_NODE, IMAGE_NODES));
-	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_INPUT, IMAGE_INPUTS));
+	struct ilir_stmt *body = ilir_append(lower_ahead(&l), lower_recursion(&l));
+	body = ilir_append(body, lower_whole(&l, SUB_EVERY_NODE));
+	body = ilir_append(body, lower_whole(&l, SUB_EVERY_INPUT));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){m->name, IMAGE_DOMAIN_ONCE, body});
 }

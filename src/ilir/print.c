@@ -28,18 +28,18 @@ const char *const ilir_size_word[] = {
 };
 
 const char *const ilir_domain_word[] = {
-    [IMAGE_DOMAIN_ONCE] = "once",	[IMAGE_DOMAIN_LEAVES] = "leaves",
-    [IMAGE_DOMAIN_INNER] = "inner",	[IMAGE_DOMAIN_INNER_NODE] = "inner_node",
-    [IMAGE_DOMAIN_BATCH] = "batch",	[IMAGE_DOMAIN_NODE] = "node",
-    [IMAGE_DOMAIN_NODES] = "nodes",	[IMAGE_DOMAIN_INPUTS] = "inputs",
-    [IMAGE_DOMAIN_BINDING] = "binding",
+    [IMAGE_DOMAIN_ONCE] = "once",     [IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner",   [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch",   [IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes",   [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
+    [IMAGE_DOMAIN_INPUTS] = "inputs", [IMAGE_DOMAIN_BINDING] = "binding",
 };
 
 const char *const ilir_dtype_word[] = {
     [ILIR_F32] = "f32", [ILIR_I32] = "i32", [ILIR_INDEX] = "index", [ILIR_BOOL] = "bool"};
 
 const char *const ilir_loop_word[] = {
-    [ILIR_SERIAL] = "serial", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
+    [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
 static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
 					     "step", "barrier", "kernel", "inf", "nan"};

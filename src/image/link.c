@@ -61,7 +61,69 @@ static bool put_relative64(unsigned char *at, int64_t place, int64_t target)
 	return true;
 }
 
-/* What can be resolved without knowing where the blob will lie, but that it begins at a page.  `put` writes
+/* AArch64: the field of an instruction, `bits` wide from bit `at`. */
+static bool put_field(unsigned char *instruction, int64_t value, int bits, int at)
+{
+	uint32_t word, mask = (uint32_t)((1ull << bits) - 1);
+	memcpy(&word, instruction, sizeof word);
+	word = (word & ~(mask << at)) | ((uint32_t)value & mask) << at;
+	memcpy(instruction, &word, sizeof word);
+	return true;
+}
+
+static bool fits_signed(int64_t value, int bits)
+{
+	return value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1);
+}
+
+/* b, bl: words to go. */
+static bool put_branch26(unsigned char *at, int64_t place, int64_t target)
+{
+	int64_t way = target - place;
+	return way % 4 == 0 && fits_signed(way / 4, 26) && put_field(at, way / 4, 26, 0);
+}
+
+/* adrp: pages of 4096 bytes to go, the low two bits apart. */
+static bool put_page21(unsigned char *at, int64_t place, int64_t target)
+{
+	int64_t pages = (target >> 12) - (place >> 12);
+	return fits_signed(pages, 21) && put_field(at, pages, 2, 29) && put_field(at, pages >> 2, 19, 5);
+}
+
+/* adr, and loads that know their place: the way as it is, or in words. */
+static bool put_address21(unsigned char *at, int64_t place, int64_t target)
+{
+	int64_t way = target - place;
+	return fits_signed(way, 21) && put_field(at, way, 2, 29) && put_field(at, way >> 2, 19, 5);
+}
+
+static bool put_literal19(unsigned char *at, int64_t place, int64_t target)
+{
+	int64_t way = target - place;
+	return way % 4 == 0 && fits_signed(way / 4, 19) && put_field(at, way / 4, 19, 5);
+}
+
+/* What is left of an address in its page, in units of what is loaded or stored. */
+static bool put_in_page(unsigned char *at, int64_t target, int unit)
+{
+	int64_t rest = target & 4095;
+	return rest % unit == 0 && put_field(at, rest / unit, 12, 10);
+}
+
+#define PUT_IN_PAGE(unit)                                                                                    \
+	static bool put_in_page##unit(unsigned char *at, int64_t place, int64_t target)                      \
+	{                                                                                                    \
+		(void)place;                                                                                 \
+		return put_in_page(at, target, unit);                                                        \
+	}
+PUT_IN_PAGE(1)
+PUT_IN_PAGE(2)
+PUT_IN_PAGE(4)
+PUT_IN_PAGE(8)
+PUT_IN_PAGE(16)
+
+/* What can be resolved without knowing where the blob will lie, but that it begins at a page (of 4096 bytes
+ * or more).  `put` writes
  * the way from `place` to `target`, both counted from the blob's beginning; false when the field is too
  * narrow. */
 static const struct relocation {
@@ -71,6 +133,19 @@ static const struct relocation {
     {EM_X86_64, R_X86_64_PC32, 4, put_relative32},
     {EM_X86_64, R_X86_64_PLT32, 4, put_relative32},
     {EM_X86_64, R_X86_64_PC64, 8, put_relative64},
+    {EM_AARCH64, R_AARCH64_PREL32, 4, put_relative32},
+    {EM_AARCH64, R_AARCH64_PREL64, 8, put_relative64},
+    {EM_AARCH64, R_AARCH64_LD_PREL_LO19, 4, put_literal19},
+    {EM_AARCH64, R_AARCH64_ADR_PREL_LO21, 4, put_address21},
+    {EM_AARCH64, R_AARCH64_ADR_PREL_PG_HI21, 4, put_page21},
+    {EM_AARCH64, R_AARCH64_ADD_ABS_LO12_NC, 4, put_in_page1},
+    {EM_AARCH64, R_AARCH64_LDST8_ABS_LO12_NC, 4, put_in_page1},
+    {EM_AARCH64, R_AARCH64_LDST16_ABS_LO12_NC, 4, put_in_page2},
+    {EM_AARCH64, R_AARCH64_LDST32_ABS_LO12_NC, 4, put_in_page4},
+    {EM_AARCH64, R_AARCH64_LDST64_ABS_LO12_NC, 4, put_in_page8},
+    {EM_AARCH64, R_AARCH64_LDST128_ABS_LO12_NC, 4, put_in_page16},
+    {EM_AARCH64, R_AARCH64_JUMP26, 4, put_branch26},
+    {EM_AARCH64, R_AARCH64_CALL26, 4, put_branch26},
 };
 
 static const struct relocation *find_relocation(unsigned machine, unsigned type)

@@ -43,9 +43,14 @@ enum sched_planner_name {
 /* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
 enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
 
+/* What leaves the recursion: what pays, what can, nothing. */
+enum sched_hoisting { SCHED_HOIST_ON, SCHED_HOIST_ALL, SCHED_HOIST_OFF };
+
+/* What is decided before there is a plan. */
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_pays pays;
+	enum sched_hoisting hoisting;
 };
 
 struct sched_plan {
@@ -56,10 +61,20 @@ struct sched_plan {
 	const struct sched_values *values; /* by body (plan.h) */
 };
 
+/* Into an empty program of the same arena (sub_init): what a node carries is multiplied by weights ahead of
+ * the recursion, in bodies of their own, SUB_AHEAD and SUB_AHEAD_INNER; what they compute is an input to the
+ * others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
+void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_hoisting,
+		 struct sub_trace *);
+/* Whether anything left. */
+bool sched_is_hoisted(const struct sub_program *);
+/* By value: it needs a state or an edge, and so cannot be computed ahead. */
+bool *sched_recursive(const struct sub_program *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* The directive of a schedule's text that steers the plan, `fuse`; all others are for sched_read. */
+/* The directives of a schedule's text that steer the plan, `fuse` and `hoist`; all others are for sched_read.
+ */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length, struct diags *);
 /* Looks at a plan without knowing how it came about.  False after a diagnostic. */
 bool sched_verify(const struct sched_plan *, struct diags *);
@@ -154,11 +169,11 @@ struct sched_child_product {
 bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child_product *);
 /* Whether `first` is one with a weight, and `other` the same with another weight and the child so many slots further on. */
 bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
-/* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
+/* A row of a group: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;
 };
-struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int body);
+struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int group);
 /* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after diagnostics. */
 bool sched_read(struct sched *, const struct sched_plan *, const char *file, const char *text, size_t length,
 		struct diags *);

@@ -32,11 +32,11 @@ done
 # stored TARGET KERNEL: the number of intermediates at the end of all passes.
 stored()
 {
-	dump ilir --target "$1"
+	dump ilir --target-cpu "$1"
 	echo "$out" | sed -n "1s/^# intermediates.*[ :] *$2 \([0-9]*\).*/\1/p"
 }
 
-for target in generic avx2 avx512; do
+for target in generic avx2 avx512 aarch64; do
 	tap_is "$(stored $target leaf),$(stored $target inner),$(stored $target output)" 0,0,0 \
 		"for $target neither leaves nor inner nodes nor outputs store an intermediate"
 done
@@ -57,7 +57,7 @@ one=$out
 dump ilir --schedule "$tmp/schedule"
 [ "$status" -eq 0 ] && [ "$out" = "$one" ]
 tap_ok $? "the schedule that is dumped gives the same loops"
-dump sched --target generic
+dump sched --target-cpu generic
 tap_is "$(echo "$out" | grep '^vectorize')" "vectorize 4" "a schedule is for a target"
 
 # --- what rules changed ---

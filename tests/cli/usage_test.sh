@@ -43,8 +43,8 @@ usage "a stage without weights" dump ilir "$here/tiny.ra"
 usage "an input to check without weights" check "$here/tiny.ra" "$tmp/trees"
 usage "words to read without a vocabulary" run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
 usage "words to check without a vocabulary" check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
-run "$here/tiny.ra" "$tmp/trees" --target pdp11
-refused 2 "--target is native|generic|avx2|avx512" "a target that does not exist"
+run "$here/tiny.ra" "$tmp/trees" --target-cpu pdp11
+refused 2 "--target-cpu is native|generic|avx2|avx512|aarch64" "a target that does not exist"
 
 run "$here/tiny.ra" "$tmp/trees" --math sloppy
 refused 2 "exact, reassociate, fast" "arithmetic that does not exist"

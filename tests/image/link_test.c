@@ -56,11 +56,11 @@ static void test_two(void)
 	b.symbol[S_FIRST].st_name = 0;
 	if (tap_ok(link_two(&l, &a, &b), "two objects link")) {
 		const struct image_blob *o = &l.blob;
-		tap_ok(o->kernel[0] == 0 && o->kernel[1] == 128 + 16,
+		tap_ok(o->kernel[0] == 0 && o->kernel[1] == 80 + 16,
 		       "each kernel is found in the object that has it");
-		tap_ok(o->size == 128 + 64 + 8 && memcmp(o->bytes + 128, object_text, 7) == 0,
+		tap_ok(o->size == 128 + 8 && memcmp(o->bytes + 80, object_text, 7) == 0,
 		       "objects stand one after the other, aligned");
-		tap_ok(field_at(o, 128 + 7) == 64 + 4 - (7 + 4), "and refer to themselves");
+		tap_ok(field_at(o, 80 + 7) == 128 + 4 - (80 + 7 + 4), "and refer to themselves");
 	}
 	free_linked(&l);
 	b.header.e_machine = EM_S390;
@@ -393,10 +393,61 @@ static void test_harmless(void)
 	tap_ok(links > 0, "any bit may be wrong; %d such objects link", links);
 }
 
+/* --- AArch64 --- */
+
+/* An instruction at byte 8 that refers to the constants, at byte 64, and so many further; 0 = refused. */
+static const struct {
+	const char *what;
+	unsigned type;
+	int64_t further;
+	uint32_t before, after;
+} instructions[] = {
+    {"b", R_AARCH64_JUMP26, 0, 0x14000000, 0x14000000 | 56 / 4},
+    {"bl backwards", R_AARCH64_CALL26, -60, 0x94000000, 0x94000000 | (0x3ffffff & (-4 / 4))},
+    {"bl between words", R_AARCH64_CALL26, 2, 0x94000000, 0},
+    {"bl too far", R_AARCH64_CALL26, 1 << 28, 0x94000000, 0},
+    {"adrp to its own page", R_AARCH64_ADR_PREL_PG_HI21, 0, 0x90000001, 0x90000001},
+    {"adrp to the fifth after", R_AARCH64_ADR_PREL_PG_HI21, 5 * 4096, 0x90000001, 0xb0000021},
+    {"adrp to the one before", R_AARCH64_ADR_PREL_PG_HI21, -4096, 0x90000001, 0xf0ffffe1},
+    {"adrp too far", R_AARCH64_ADR_PREL_PG_HI21, (int64_t)1 << 33, 0x90000001, 0},
+    {"adr", R_AARCH64_ADR_PREL_LO21, 1, 0x10000002, 0x300001c2},
+    {"adr too far", R_AARCH64_ADR_PREL_LO21, 1 << 21, 0x10000002, 0},
+    {"ldr from here", R_AARCH64_LD_PREL_LO19, 4, 0x9c000000, 0x9c0001e0},
+    {"ldr from between words", R_AARCH64_LD_PREL_LO19, 1, 0x9c000000, 0},
+    {"add", R_AARCH64_ADD_ABS_LO12_NC, 4096 + 5, 0x91000021, 0x91011421},
+    {"ldr of a byte", R_AARCH64_LDST8_ABS_LO12_NC, 1, 0x39400000, 0x39410400},
+    {"ldr of two", R_AARCH64_LDST16_ABS_LO12_NC, 2, 0x79400000, 0x79408400},
+    {"ldr of four", R_AARCH64_LDST32_ABS_LO12_NC, 4, 0xbd400000, 0xbd404400},
+    {"ldr of eight", R_AARCH64_LDST64_ABS_LO12_NC, 8, 0xfd400000, 0xfd402400},
+    {"ldr of sixteen", R_AARCH64_LDST128_ABS_LO12_NC, 16, 0x3dc00000, 0x3dc01400},
+    {"ldr of sixteen, not aligned", R_AARCH64_LDST128_ABS_LO12_NC, 8, 0x3dc00000, 0},
+    {"a distance", R_AARCH64_PREL32, 4, 0, 60},
+};
+
+static void test_aarch64(void)
+{
+	for (size_t i = 0; i < sizeof instructions / sizeof *instructions; i++) {
+		struct object o;
+		struct linked l;
+		make_object(&o);
+		o.header.e_machine = EM_AARCH64;
+		memcpy(o.text + 8, &instructions[i].before, 4);
+		o.rela[CALL] = (Elf64_Rela){16, ELF64_R_INFO((uint64_t)S_FIRST, R_AARCH64_CALL26), 0};
+		o.rela[CONSTANT] = (Elf64_Rela){8, ELF64_R_INFO((uint64_t)S_RODATA, instructions[i].type),
+						instructions[i].further};
+		link_object(&l, &o, sizeof o);
+		uint32_t after = l.ok ? (uint32_t)field_at(&l.blob, 8) : 0;
+		tap_ok(l.ok == (instructions[i].after != 0) && after == instructions[i].after,
+		       "aarch64, %s: %08x becomes %08x", instructions[i].what, instructions[i].before, after);
+		free_linked(&l);
+	}
+}
+
 int main(void)
 {
 	test_good();
 	test_two();
+	test_aarch64();
 	test_refused();
 	test_ignored();
 	test_harmless();

@@ -35,16 +35,16 @@ static void look_at_host(void)
 	host.cpu = corrected(LLVMGetHostCPUName(), host.features);
 }
 
-/* The processor that stands for a target of base/target.c. */
+/* What LLVM is told of a target of base/target.c. */
 static const struct processor {
-	const char *target, *cpu;
+	const char *target, *cpu, *triple, *llvm; /* llvm: what LLVM calls the instruction set */
 	bool fma;
-} processors[] = {{"generic", "x86-64", false}, {"avx2", "x86-64-v3", true}, {"avx512", "x86-64-v4", true}};
-
-static bool is_x86(void)
-{
-	return strncmp(host.triple, "x86_64", strlen("x86_64")) == 0;
-}
+} processors[] = {
+    {"generic", "x86-64", "x86_64-unknown-linux-gnu", "X86", false},
+    {"avx2", "x86-64-v3", "x86_64-unknown-linux-gnu", "X86", true},
+    {"avx512", "x86-64-v4", "x86_64-unknown-linux-gnu", "X86", true},
+    {"aarch64", "generic", "aarch64-unknown-linux-gnu", "AArch64", true},
+};
 
 static const struct processor *find_processor(const struct target *t)
 {
@@ -54,9 +54,20 @@ static const struct processor *find_processor(const struct target *t)
 	return &processors[0];
 }
 
-static const char *cpu_of(const struct target *t)
+/* Makes an instruction set known to LLVM, if it was built with it; doing so again changes nothing. */
+static void start_architecture(const char *llvm)
 {
-	return is_x86() ? find_processor(t)->cpu : "generic";
+#define LLVM_TARGET(name)                                                                                    \
+	if (strcmp(llvm, #name) == 0) {                                                                      \
+		LLVMInitialize##name##TargetInfo();                                                          \
+		LLVMInitialize##name##Target();                                                              \
+		LLVMInitialize##name##TargetMC();                                                            \
+	}
+#include <llvm/Config/Targets.def>
+#define LLVM_ASM_PRINTER(name)                                                                               \
+	if (strcmp(llvm, #name) == 0)                                                                        \
+		LLVMInitialize##name##AsmPrinter();
+#include <llvm/Config/AsmPrinters.def>
 }
 
 /* Whether `word` is one of a list with commas. */
@@ -69,26 +80,38 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* Elsewhere than on x86 every machine has it that LLVM makes vector code for. */
 bool jit_machine_has_fma(const struct jit_options *o)
 {
-	if (!is_x86())
-		return true;
-	return o->native ? has_word(host.features, "+fma") : find_processor(o->target)->fma;
+	const struct processor *p = find_processor(o->target);
+	return p->fma || (o->native && has_word(host.features, "+fma"));
 }
+
+static LLVMTargetMachineRef new_machine(const char *triple, const char *cpu, const char *features,
+					char **message)
+{
+	LLVMTargetRef target;
+	if (LLVMGetTargetFromTriple(triple, &target, message))
+		return NULL;
+	return LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+				       LLVMCodeModelDefault);
+}
+
+/* LLVM's registry of instruction sets has no lock. */
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message)
 {
-	LLVMTargetRef target;
+	const struct processor *p = find_processor(o->target);
 	pthread_once(&once, look_at_host);
 	*message = NULL;
 	if (host.failed) {
 		*message = LLVMCreateMessage("this LLVM makes no code for this machine");
 		return NULL;
 	}
-	if (LLVMGetTargetFromTriple(host.triple, &target, message))
-		return NULL;
-	return LLVMCreateTargetMachine(target, host.triple, o->native ? host.cpu : cpu_of(o->target),
-				       o->native ? host.features : "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
-				       LLVMCodeModelDefault);
+	if (o->native)
+		return new_machine(host.triple, host.cpu, host.features, message);
+	pthread_mutex_lock(&registry);
+	start_architecture(p->llvm);
+	pthread_mutex_unlock(&registry);
+	return new_machine(p->triple, p->cpu, "", message);
 }

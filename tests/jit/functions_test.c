@@ -1,0 +1,150 @@
+/* exp, log, sigmoid, tanh and sqrt as compiled, against libm in binary64: the errors that doc/performance.md
+ * states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
+#include "tests/jit/helper.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+enum { CHUNK = 4096, LANES = 8, THREADS_MAX = 64 };
+
+static double exact_sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static const struct function {
+	enum ilir_op op;
+	const char *name;
+	double (*exact)(double);
+	double bound; /* ulp */
+} functions[] = {
+    {ILIR_EXP, "exp", exp, 2},
+    {ILIR_LOG, "log", log, 1.5},
+    {ILIR_SIGMOID, "sigmoid", exact_sigmoid, 3.5},
+    {ILIR_TANH, "tanh", tanh, 2.6},
+    {ILIR_SQRT, "sqrt", sqrt, 0.5},
+};
+
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+/* y[n] = function(x[n]): a kernel for each. */
+static void build(struct fixture *f)
+{
+	ilir_buffer y = buffer_of(f, "y", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_buffer x = buffer_of(f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS));
+	for (int i = 0; i < FUNCTIONS; i++) {
+		ilir_var n = index_var(f, "n");
+		ilir_expr at = ramp(f, ref(f, n), LANES);
+		ilir_expr of = ilir_unary(&f->m, functions[i].op, ilir_load(&f->m, x, &at, 1));
+		of = ilir_expand_compound(&f->m, of);
+		kernel(f, functions[i].name, over_rows(f, n, LANES, ilir_store(&f->m, y, &at, 1, of)));
+	}
+}
+
+/* The distance between the floats at a value; that of the smallest ones below them. */
+static double ulp(double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	int exponent = (int)(bits >> 52 & 2047) - 1023;
+	bits = (uint64_t)((exponent < -126 ? -126 : exponent) - 23 + 1023) << 52;
+	memcpy(&value, &bits, sizeof value);
+	return value;
+}
+
+/* In ulp; infinite when one is a NaN or an infinity and the other is not. */
+static double error_of(float y, double exact)
+{
+	if (isnan(exact) || isnan(y))
+		return isnan(exact) && isnan(y) ? 0 : INFINITY;
+	if (isinf((float)exact) || isinf(y))
+		return (float)exact == y ? 0 : INFINITY;
+	return fabs(y - exact) / ulp(exact);
+}
+
+/* One thread's share of the floats: chunks first, first + by, ... */
+struct share {
+	const struct function *f;
+	image_kernel *kernel;
+	uint64_t first, by, stride;
+	double error;
+	float x, y;
+};
+
+static void check_chunk(struct share *s, uint64_t from, float *x, float *y)
+{
+	for (int i = 0; i < CHUNK; i++) {
+		uint32_t bits = from + i * s->stride; /* wraps at the end: some twice */
+		memcpy(&x[i], &bits, sizeof bits);
+	}
+	s->kernel((void *[]){y, x}, 0, CHUNK, 0, 1, 1);
+	for (int i = 0; i < CHUNK; i++) {
+		double error = error_of(y[i], s->f->exact(x[i]));
+		if (error > s->error)
+			s->error = error, s->x = x[i], s->y = y[i];
+	}
+}
+
+static void *sweep(void *context)
+{
+	struct share *s = context;
+	float *x = aligned(CHUNK * sizeof *x), *y = aligned(CHUNK * sizeof *y);
+	uint64_t step = CHUNK * s->stride;
+	for (uint64_t from = s->first * step; from <= UINT32_MAX; from += s->by * step)
+		check_chunk(s, from, x, y);
+	free(x);
+	free(y);
+	return NULL;
+}
+
+static void check(const struct function *f, image_kernel *kernel, int threads, uint64_t stride)
+{
+	struct share share[THREADS_MAX], worst = {0};
+	pthread_t thread[THREADS_MAX];
+	bool started[THREADS_MAX];
+	for (int i = 0; i < threads; i++) {
+		share[i] = (struct share){f, kernel, i, threads, stride, 0, 0, 0};
+		started[i] = pthread_create(&thread[i], NULL, sweep, &share[i]) == 0;
+		if (!started[i])
+			sweep(&share[i]);
+	}
+	for (int i = 0; i < threads; i++) {
+		if (started[i])
+			pthread_join(thread[i], NULL);
+		worst = share[i].error >= worst.error ? share[i] : worst;
+	}
+	tap_ok(worst.error <= f->bound, "%s: within %g ulp, worst %.4f at %.9g (%.9g)", f->name, f->bound,
+	       worst.error, worst.x, worst.y);
+}
+
+static uint64_t stride_of(const char *text)
+{
+	uint64_t stride = text ? strtoull(text, NULL, 10) : 0;
+	return stride ? stride : 499;
+}
+
+int main(void)
+{
+	struct fixture f;
+	struct image_code code;
+	if (!fixture_init(&f, "functions")) {
+		tap_skip("no LLVM back end", "functions, compiled");
+		fixture_free(&f);
+		return tap_done();
+	}
+	build(&f);
+	bool ok = compile_for(&f, "native", true, &code);
+	tap_ok(ok, "compiled");
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	for (int i = 0; ok && i < FUNCTIONS; i++)
+		check(&functions[i], code.kernels[i],
+		      cores < 1		    ? 1
+		      : cores > THREADS_MAX ? THREADS_MAX
+					    : cores,
+		      stride_of(getenv("ESPALIER_STRIDE")));
+	if (ok)
+		image_code_release(&code);
+	fixture_free(&f);
+	return tap_done();
+}

@@ -1,0 +1,133 @@
+/* record TARGET: compiles models for a target, runs each by the interpreter and writes to standard output the
+ * code and every kernel call of the run, for tests/jit/replay to repeat on that machine (see record.h). */
+#include "tests/jit/record.h"
+#include "tests/subop/run.h"
+
+static const struct {
+	const char *path, *sizes;
+} models[] = {
+    {"examples/treelstm/treelstm.ra", "D=17 E=9 V=30"},
+    {"examples/childsum/childsum.ra", "D=13 E=10 V=30 C=4"},
+    {"tests/ra/good/gru.ra", "D=18 E=7"},
+    {"tests/ra/good/lstm.ra", "D=20 E=6 V=30 C=4"},
+    {"tests/ra/good/matrix.ra", "D=5 V=30"},
+    {"tests/models/mixed.ra", "D=11 X=5"},
+};
+
+/* The interpreter, and who listens to it. */
+struct recorder {
+	struct compiled compiled;
+	struct image_code interpreter;
+};
+
+static void put(const void *bytes, size_t n)
+{
+	if (n && fwrite(bytes, n, 1, stdout) != 1) {
+		perror("record");
+		exit(1);
+	}
+}
+
+static int64_t bytes_of(const struct image_buffer *b, const struct image_frame *frame, void *at)
+{
+	bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN;
+	int64_t rows = b->rows == IMAGE_ONE ? 1 : frame->sizes[b->rows] + begins;
+	return at ? rows * b->row_elements * 4 : 0;
+}
+
+static void put_buffers(const struct image *image, const struct image_frame *frame)
+{
+	for (int i = 0; i < image->buffers; i++)
+		put(frame->buffers[i], bytes_of(&image->buffer[i], frame, frame->buffers[i]));
+}
+
+static bool record(void *self, int kernel, const struct image_frame *frame, const struct image_range *range,
+		   struct diags *d)
+{
+	struct recorder *r = self;
+	const struct image *image = &r->compiled.image;
+	struct record_call call = {kernel,	  range->begin,	    range->end,	   range->first,
+				   range->blocks, range->direction, image->buffers};
+	put(&call, sizeof call);
+	for (int i = 0; i < image->buffers; i++) {
+		int64_t bytes = bytes_of(&image->buffer[i], frame, frame->buffers[i]);
+		put(&bytes, sizeof bytes);
+	}
+	put_buffers(image, frame);
+	bool ok = r->interpreter.call(r->interpreter.self, kernel, frame, range, d);
+	put_buffers(image, frame);
+	return ok;
+}
+
+static bool put_code(struct compiled *c, struct arena *a, const char *name, struct diags *d)
+{
+	const struct jit_backend *backend = jit_backend_load("llvm", d);
+	struct jit_options options = {.target = c->sched.target};
+	struct jit_objects o;
+	struct image_blob blob;
+	if (!backend || !jit_compile(backend, &c->module, &options, 1, a, &o, d) ||
+	    !image_link(a, o.object, c->image.kernels, name, c->image.kernels, c->image.kernel_name, &blob,
+			d))
+		return false;
+	struct record_program p = {.kernels = blob.kernels, .bytes = blob.size};
+	snprintf(p.name, sizeof p.name, "%s", name);
+	put(&p, sizeof p);
+	put(blob.kernel, blob.kernels * sizeof *blob.kernel);
+	put(blob.bytes, blob.size);
+	return true;
+}
+
+static bool run(struct recorder *r, struct test_run *run)
+{
+	struct rt_source source = {read_weight, NULL};
+	struct test_forest forest;
+	random_state = 7;
+	make_forest(&forest, &r->compiled.image, 3, 12);
+	bool bound =
+	    rt_bind(&run->binding, &allocator_default, &r->compiled.image, &source, NULL, &run->diags);
+	bool open =
+	    bound && rt_session_init(&run->session, &allocator_default, &r->compiled.image, &run->diags);
+	bool ok = open && run_forest(run, &forest.minibatch);
+	if (open)
+		rt_session_free(&run->session);
+	if (bound)
+		rt_binding_free(&run->binding);
+	free_forest(&forest);
+	return ok;
+}
+
+static bool record_model(const char *path, const char *sizes, const char *target)
+{
+	struct test_model t = {0};
+	struct test_run r = {0};
+	struct recorder recorder;
+	struct sub_program p;
+	const int limits[] = {30, 30, 30, 30};
+	jmp_buf jump;
+	diags_init(&r.diags, &allocator_default);
+	if (!load_model(&t, path, sizes) || arena_guard(&t.arena, &jump))
+		return false;
+	sub_init(&p, &t.arena, t.model->name);
+	bool ok = sub_lower(&p, t.model, t.sizes, &(struct sub_options){0}, &r.diags) &&
+		  compile_program(&recorder.compiled, &t.arena, &p, limits, false, target, NULL, &r.diags) &&
+		  put_code(&recorder.compiled, &t.arena, path, &r.diags);
+	if (ok) {
+		recorder.interpreter = recorder.compiled.image.code;
+		recorder.compiled.image.code = (struct image_code){.call = record, .self = &recorder};
+		ok = run(&recorder, &r);
+		put(&(struct record_call){.kernel = -1}, sizeof(struct record_call));
+	}
+	for (size_t i = 0; i < r.diags.n; i++)
+		fprintf(stderr, "%s: %s\n", path, r.diags.at[i].message);
+	diags_free(&r.diags);
+	free_model(&t);
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	bool ok = argc == 2 && target_find(argv[1]);
+	for (size_t i = 0; ok && i < sizeof models / sizeof *models; i++)
+		ok = record_model(models[i].path, models[i].sizes, argv[1]);
+	return ok && fflush(stdout) == 0 ? 0 : 1;
+}

@@ -1,0 +1,72 @@
+/* The machine is measured, and what was found is read between its points.  How fast it is, no test says. */
+#include "tests/tap.h"
+#include "tools/machine.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+static void test_reading_between(void)
+{
+	struct machine m = {.vector = "none",
+			    .threads = 2,
+			    .peak = 1e9,
+			    .bandwidth = {8e9, 4e9, 1e9},
+			    .sets = 3,
+			    .barrier = 1e-6};
+	const double least = MACHINE_LEAST;
+	tap_ok(machine_bandwidth(&m, 0) == 8e9 && machine_bandwidth(&m, least / 2) == 8e9,
+	       "less than the least working set is read like it");
+	tap_ok(near(machine_bandwidth(&m, 2 * least), 4e9) &&
+		   near(machine_bandwidth(&m, least * sqrt(2)), 6e9),
+	       "a working set is read as it was measured, and between two by the logarithm");
+	tap_ok(machine_bandwidth(&m, 4 * least) == 1e9 && machine_bandwidth(&m, 1e15) == 1e9,
+	       "beyond the largest as the largest");
+}
+
+static void test_merging(void)
+{
+	struct machine a = {.threads = 2, .peak = 2e9, .bandwidth = {1e9, 5e9}, .sets = 2, .barrier = 2e-6};
+	struct machine b = {.threads = 2, .peak = 1e9, .bandwidth = {3e9, 4e9}, .sets = 2, .barrier = 1e-6};
+	machine_merge(&a, &b);
+	tap_ok(a.peak == 2e9 && a.bandwidth[0] == 3e9 && a.bandwidth[1] == 5e9 && a.barrier == 1e-6,
+	       "of two measurements the best of each counts");
+}
+
+/* All positive, a set of memory for each thread. */
+static void test_measuring(int threads)
+{
+	struct machine m;
+	bool all = machine_measure(&m, threads) && m.threads == threads && m.sets > 8 && m.peak > 0;
+	for (int set = 0; all && set < m.sets; set++)
+		all = m.bandwidth[set] > 0;
+	tap_ok(all && (threads > 1 ? m.barrier > 0 : m.barrier == 0), "%d threads are measured", threads);
+	char *text = NULL;
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
+	machine_print_json(&m, file);
+	fclose(file);
+	json_t *json = json_loads(text, 0, NULL);
+	tap_ok(json_integer_value(json_object_get(json, "threads")) == threads &&
+		   json_array_size(json_object_get(json, "read")) == (size_t)m.sets,
+	       "and told as JSON");
+	json_decref(json);
+	free(text);
+}
+
+int main(void)
+{
+	struct machine m;
+	test_reading_between();
+	test_merging();
+	test_measuring(1);
+	test_measuring(3);
+	tap_ok(!machine_measure(&m, 0), "no threads measure nothing");
+	return tap_done();
+}
