@@ -74,6 +74,7 @@ unit_tests = \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
+	%D%/runtime/ways_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
