@@ -1,6 +1,7 @@
 /* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
  *
- *   watching   an empty job right after another one: the members have not gone to sleep
+ *   watching   what a job costs right after another one, the members have not gone to sleep: its time
+ *              less that of its parts, each of which takes two microseconds
  *   asleep     an empty job after a pause: they have
  *   rousing    what a caller pays who enters then, and has no job for them yet
  *   awake      after how long they are there
@@ -52,6 +53,17 @@ static void nothing(void *job, int part, int parts)
 	(void)job, (void)part, (void)parts;
 }
 
+/* Long enough that the caller does not take over what a member was about to begin. */
+static const double WORK = 2;
+
+static void pass_time(void *job, int part, int parts)
+{
+	double begin = microseconds();
+	(void)job, (void)part, (void)parts;
+	while (microseconds() - begin < WORK)
+		;
+}
+
 /* Multiply-adds in registers, shared out evenly. */
 static void compute(void *operations, int part, int parts)
 {
@@ -90,14 +102,25 @@ static void print(const char *name, double *sample, int n)
 	printf("%-12s %8.2f %8.2f\n", name, r.least, r.median);
 }
 
-static void measure_empty(struct rt_team *t, const struct situation *s)
+static void measure_watching(struct rt_team *t)
 {
 	double sample[TURNS];
+	if (!rt_team_enter(t, RT_ROUSE_OPERATIONS))
+		exit(1);
 	for (int i = 0; i < TURNS; i++) {
-		if (!s->pause)
-			one_run(t, s, nothing, NULL);
-		sample[i] = one_run(t, s, nothing, NULL);
+		double begin = microseconds();
+		rt_team_run(t, pass_time, NULL);
+		sample[i] = microseconds() - begin - WORK;
 	}
+	rt_team_leave(t);
+	print("watching", sample, TURNS);
+}
+
+static void measure_asleep(struct rt_team *t, const struct situation *s)
+{
+	double sample[TURNS];
+	for (int i = 0; i < TURNS; i++)
+		sample[i] = one_run(t, s, nothing, NULL);
 	print(s->name, sample, TURNS);
 }
 
@@ -150,8 +173,8 @@ int main(int argc, char **argv)
 	if (!parts)
 		return 1;
 	rt_team_leave(&team);
-	for (int i = 0; i < 2; i++)
-		measure_empty(&team, &empty[i]);
+	measure_watching(&team);
+	measure_asleep(&team, &empty[1]);
 	measure_waking(&team);
 	printf("\n%-12s %8s %8s %8s %8s %8s %8s\n", "", "operations", "alone", "median", "together", "median",
 	       "times");

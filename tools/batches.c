@@ -133,6 +133,16 @@ int batches_run(struct batches *b, const struct batch *batch)
 
 /* --- before and after --- */
 
+static esp_status show_times(const struct objects *o, esp_error **error)
+{
+	char *text;
+	esp_status status = esp_program_times(o->program, &text, error);
+	if (!status)
+		fputs(text, stderr);
+	esp_text_free(text);
+	return status;
+}
+
 int batches_open(struct batches *b, const struct options *options, const struct objects *objects,
 		 const char *input)
 {
@@ -143,6 +153,8 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		status = esp_binding_create(objects->program, objects->weights, &b->binding, &error);
 	if (!status)
 		status = esp_session_create(b->binding, &b->session, &error);
+	if (!status && options->time_passes)
+		status = show_times(objects, &error);
 	return status ? report(status, error) : 0;
 }
 

@@ -123,7 +123,14 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 	struct option table[option_count + 1];
 	const struct command *c = &commands[id];
 	int found;
-	*o = (struct options){.batch = 64, .atol = 1e-5, .rtol = 1.3e-6};
+	*o = (struct options){.batch = 64,
+			      .batches = "1,10",
+			      .thread_list = "1,2",
+			      .minibatches = 10,
+			      .runs = 20,
+			      .seed = 1,
+			      .atol = 1e-5,
+			      .rtol = 1.3e-6};
 	getopt_table(id, table);
 	opterr = 0;
 	optind = 0;

@@ -18,12 +18,16 @@ enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math, *rules;
-	int kind, format, at, rows, target;
+	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math,
+	    *rules;
+	const char *sizes, *batches, *thread_list, *keep;
+	int kind, format, at, rows, target, structures;
 	long table_bytes; /* 0 = the default */
+	long length;	  /* 0 = as usual */
+	long minibatches, runs, seed;
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
-	bool no_cache, timing, changed, help;
+	bool no_cache, timing, time_passes, changed, serve, help;
 	int operands;
 	char **operand;
 };

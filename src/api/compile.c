@@ -6,6 +6,7 @@
 #include "io/file.h"
 #include "jit/jit.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 /* What there is of a compilation so far. */
@@ -15,6 +16,8 @@ struct compilation {
 	const struct ra_model *model;
 	const struct compile_options *options;
 	struct sub_trace *trace;
+	struct times *times; /* NULL = nobody asks */
+	double clock;	     /* when what was noted last ended */
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program rewritten;
 	struct sub_program program; /* what is compiled */
@@ -24,6 +27,13 @@ struct compilation {
 	struct ilir_module module;
 	unsigned properties; /* that the module has */
 };
+
+/* Notes what has been going on since the last note. */
+static void note_time(struct compilation *c, const char *room, const char *what)
+{
+	if (c->times)
+		c->clock = times_since(c->times, room, what, c->clock);
+}
 
 /* --- the legs of the way --- */
 
@@ -50,11 +60,17 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
 		return false;
+	note_time(c, "subop", "lower");
 	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
+	note_time(c, "subop", "optimize");
 	if (!sub_verify(&c->rewritten, c->diags))
 		return false;
+	note_time(c, "subop", "verify");
 	sub_fold(&c->program, &c->rewritten, &options, c->trace);
-	return sub_verify(&c->program, c->diags);
+	note_time(c, "subop", "fold");
+	bool ok = sub_verify(&c->program, c->diags);
+	note_time(c, "subop", "verify");
+	return ok;
 }
 
 static bool make_plan(struct compilation *c)
@@ -77,7 +93,9 @@ static bool make_schedule(struct compilation *c)
 	const char *text = c->options->schedule;
 	if (!make_plan(c))
 		return false;
+	note_time(c, "sched", "plan");
 	sched_choose(&c->sched, &c->plan, c->plan.target);
+	note_time(c, "sched", "choose");
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 
@@ -85,14 +103,20 @@ static bool make_loops(struct compilation *c)
 {
 	ilir_init(&c->module, c->arena, c->model->name);
 	ilir_lower(&c->module, &c->tiling, &c->plan, &c->sched);
-	return ilir_verify(&c->module, 0, "lower", c->diags);
+	note_time(c, "ilir", "lower");
+	bool ok = ilir_verify(&c->module, 0, "lower", c->diags);
+	note_time(c, "ilir", "  verify");
+	return ok;
 }
 
 static bool run_pass(struct compilation *c, const struct ilir_pass *pass)
 {
 	pass->run(&c->module, &c->tiling);
+	note_time(c, "ilir", pass->name);
 	c->properties |= pass->establishes;
-	return ilir_verify(&c->module, c->properties, pass->name, c->diags);
+	bool ok = ilir_verify(&c->module, c->properties, pass->name, c->diags);
+	note_time(c, "ilir", "  verify");
+	return ok;
 }
 
 static bool run_passes(struct compilation *c, const char *last)
@@ -165,15 +189,49 @@ static void note_tool(struct compilation *c, const struct jit_backend *backend, 
 	image->tools = 1;
 }
 
+static double total(const double seconds[JIT_PARTS])
+{
+	double sum = 0;
+	for (int p = 0; p < JIT_PARTS; p++)
+		sum += seconds[p];
+	return sum;
+}
+
+/* What the threads did meanwhile: by part, then by kernel. */
+static void note_kernels(struct compilation *c, const struct jit_objects *o)
+{
+	static const char *const part[JIT_PARTS] = {"  emit", "  check", "  optimise", "  generate"};
+	const char *backend = c->options->backend;
+	size_t kernels = c->module.kernels.n;
+	for (int p = 0; p < JIT_PARTS; p++) {
+		double sum = 0;
+		for (size_t k = 0; k < kernels; k++)
+			sum += o->seconds[k][p];
+		times_note(c->times, backend, part[p], sum);
+	}
+	for (size_t k = 0; k < kernels; k++) {
+		struct str name = str_in(c->arena);
+		str_printf(&name, "  kernel %s", c->module.kernels.at[k].name);
+		times_note(c->times, backend, name.text, total(o->seconds[k]));
+	}
+}
+
 static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
 {
 	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
-	struct str object = str_in(c->arena);
-	if (!backend || !jit_compile(backend, &c->module, options, &object, c->diags))
+	struct jit_objects o;
+	note_time(c, "jit", "load");
+	if (!backend ||
+	    !jit_compile(backend, &c->module, options, c->options->threads, c->arena, &o, c->diags))
 		return false;
+	note_time(c, "jit", "compile");
+	if (c->times)
+		note_kernels(c, &o);
 	note_tool(c, backend, image);
-	return image_link(c->arena, object.text, object.n, image->name, image->kernels, image->kernel_name,
-			  &image->blob, c->diags);
+	bool ok = image_link(c->arena, o.object, c->module.kernels.n, image->name, image->kernels,
+			     image->kernel_name, &image->blob, c->diags);
+	note_time(c, "image", "link");
+	return ok;
 }
 
 static bool check_target(const struct target *t, struct diags *diags)
@@ -189,15 +247,20 @@ static bool make_code(struct compilation *c, struct image *image)
 	struct jit_options options = jit_options_of(c);
 	if (is_interpreter(c))
 		return make_interpreter(c, image);
-	return check_target(options.target, c->diags) && make_blob(c, &options, image) &&
-	       image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
+	bool ok = check_target(options.target, c->diags) && make_blob(c, &options, image) &&
+		  image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
+	note_time(c, "image", "load");
+	return ok;
 }
 
 bool compile_load(const struct allocator *allocator, struct diags *diags,
-		  const struct compile_options *options, struct image *image)
+		  const struct compile_options *options, struct image *image, struct times *times)
 {
-	return check_target(target_find(options->target), diags) &&
-	       image_code_load(&image->blob, allocator, image->name, &image->code, diags);
+	double begin = times_clock();
+	bool ok = check_target(target_find(options->target), diags) &&
+		  image_code_load(&image->blob, allocator, image->name, &image->code, diags);
+	times_since(times, "image", "load", begin);
+	return ok;
 }
 
 /* --- the interface --- */
@@ -346,18 +409,64 @@ static bool has_rows(const struct compilation *c, int body)
 	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
 }
 
+/* Whether a kernel is for one group alone, or for a part of it: it has its name, perhaps with something
+ * behind a dot. */
+static bool is_for(const char *kernel, const struct sched_group *g)
+{
+	size_t n = strlen(g->name);
+	return strncmp(kernel, g->name, n) == 0 && (!kernel[n] || kernel[n] == '.');
+}
+
+/* The group of a body that a kernel is for; -1 = all of them. */
+static int group_of(const struct compilation *c, int body, const char *kernel)
+{
+	for (size_t g = 0; g < c->plan.groups.n; g++)
+		if (c->plan.groups.at[g].body == body && is_for(kernel, &c->plan.groups.at[g]))
+			return g;
+	return -1;
+}
+
+static void add_work(struct image_step *s, struct sched_work w)
+{
+	s->rows = w.rows > s->rows ? w.rows : s->rows;
+	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
+}
+
+/* The length of a kernel's name without its number among the parts of a step. */
+static size_t stem_of(const char *kernel)
+{
+	const char *part = strstr(kernel, ".part");
+	return part ? (size_t)(part - kernel) : strlen(kernel);
+}
+
+static int parts_of(const struct image *image, const char *kernel)
+{
+	int parts = 0;
+	for (int i = 0; i < image->kernels; i++)
+		parts += stem_of(image->kernel_name[i]) == stem_of(kernel) &&
+			 memcmp(image->kernel_name[i], kernel, stem_of(kernel)) == 0;
+	return parts;
+}
+
+/* Parts share the work of a group as they share its columns. */
+static void describe_step(const struct compilation *c, const struct image *image, struct image_step *step)
+{
+	int body = body_of(c, step);
+	const char *name = image->kernel_name[step->kernel];
+	int group = body < 0 ? -1 : group_of(c, body, name);
+	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
+		if (c->plan.groups.at[g].body == body && (group < 0 || (size_t)group == g))
+			add_work(step, sched_work_of(&c->sched, &c->plan, g));
+	step->operations = body >= 0 && has_rows(c, body) ? step->operations / parts_of(image, name) : 0;
+}
+
 /* What is there of a step's rows is known to the schedule, not to the loops. */
 static void describe_work(const struct compilation *c, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
 	for (int i = 0; i < image->steps; i++) {
 		steps[i] = image->step[i];
-		int body = body_of(c, &steps[i]);
-		if (body < 0)
-			continue;
-		struct sched_work w = sched_work_of(&c->sched, &c->plan, body);
-		steps[i].rows = w.rows;
-		steps[i].operations = has_rows(c, body) ? w.operations : 0;
+		describe_step(c, image, &steps[i]);
 	}
 	image->step = steps;
 }
@@ -412,9 +521,15 @@ bool compile_interface(struct arena *arena, struct diags *diags, const struct ra
 }
 
 bool compile_image(struct arena *arena, struct diags *diags, const struct ra_model *model,
-		   const int64_t *sizes, const struct compile_options *options, struct image *image)
+		   const int64_t *sizes, const struct compile_options *options, struct image *image,
+		   struct times *times)
 {
-	struct compilation c = {.arena = arena, .diags = diags, .model = model, .options = options};
+	struct compilation c = {.arena = arena,
+				.diags = diags,
+				.model = model,
+				.options = options,
+				.times = times,
+				.clock = times_clock()};
 	const char *last = is_interpreter(&c) ? options->last_pass : NULL;
 	*image = (struct image){0};
 	if (!make_program(&c, sizes) || !make_schedule(&c) || !make_loops(&c))
@@ -425,6 +540,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 	describe_orders(&c, image);
 	describe_work(&c, image);
 	describe_interface(&c, sizes, image);
+	note_time(&c, "image", "describe");
 	return make_code(&c, image);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/diag.h"
 #include "base/target.h"
+#include "base/times.h"
 #include "image/image.h"
 #include "sched/sched.h"
 
@@ -18,6 +19,7 @@ struct compile_options {
 	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
 	const char *math, *rules; /* texts of sub_math_read and sub_families_read; NULL = reassociate, all */
 	uint64_t table_bytes;	  /* 0 = 64 MiB */
+	int threads;		  /* that may compile; the code is the same.  0 = 1 */
 };
 
 /* What they say to the optimiser.  False after diagnostics. */
@@ -35,12 +37,13 @@ bool compile_interface(struct arena *, struct diags *, const struct ra_model *, 
 		       const struct compile_options *, struct image *);
 
 /* Completes the image.  The arena holds whatever the image points to; code is released by
- * image->code.release. */
+ * image->code.release.  Notes how long each part took; NULL = nobody asks. */
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
-		   const struct compile_options *, struct image *);
+		   const struct compile_options *, struct image *, struct times *);
 
 /* Makes the code of an image that was compiled with these options before and has been read from a file. */
-bool compile_load(const struct allocator *, struct diags *, const struct compile_options *, struct image *);
+bool compile_load(const struct allocator *, struct diags *, const struct compile_options *, struct image *,
+		  struct times *);
 
 /* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them), subop, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the
  * last. */

@@ -175,6 +175,14 @@ const esp_model_facts *esp_model_describe(const esp_model *);
 esp_status esp_model_print(const esp_model *, char **text, esp_error **error);
 void esp_text_free(char *text);
 
+/* The dimensions that a model names in its shapes, "D", in the order in which it does; NULL past the last. */
+const char *esp_model_dimension(const esp_model *, size_t i);
+/* The i-th parameter by name, NULL past the last, and its shape: `sizes` has the size of each dimension, in the
+ * order of esp_model_dimension.  `shape` takes ESP_RANK_MAX numbers, *rank how many of them count; an extent that
+ * makes no sense with these sizes is below 1.  `sizes` = NULL: only the rank is told, shape may be NULL then. */
+enum { ESP_RANK_MAX = 3 };
+const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank);
+
 /* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
  * ESP_BODY_LEAF and ESP_BODY_INNER) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
  * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
@@ -295,6 +303,7 @@ typedef struct esp_input {
 	int is_token;	 /* an int32_t index; otherwise floats */
 	size_t elements; /* floats of a node: the product of the shape, 1 for a number */
 	size_t rank, shape[3];
+	int64_t limit; /* a token must lie in 0 .. limit - 1 */
 } esp_input;
 
 size_t esp_program_inputs(const esp_program *);
@@ -328,6 +337,11 @@ const esp_state *esp_program_state(const esp_program *, size_t state);
  * rules that were applied, what was decided.  To be freed with esp_text_free. */
 enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
 esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
+/* Where the time went until the program had code, which is made if there is none yet: a line for each part, of
+ * milliseconds, the part of the compiler and what it did, for people to read.  What is indented is part of the
+ * line above, or was done at the same time by several threads and is summed over them.  A program that was in
+ * the cache has few lines.  The text is the caller's: esp_text_free. */
+esp_status esp_program_times(esp_program *, char **text, esp_error **error);
 
 /* The IR after a stage of the compiler as text, to be freed with esp_text_free.  esp_dump_stage(i) names the
  * stages in order and is NULL past the last. */

@@ -143,6 +143,7 @@ struct esp_program {
 	struct arena code_arena;
 	struct image image;
 	double seconds;
+	struct times times; /* of the parts of making the code */
 };
 
 /* Makes the program's code unless it is there. */

@@ -105,6 +105,25 @@ const esp_model_facts *esp_model_describe(const esp_model *m)
 	return m ? &m->facts : NULL;
 }
 
+const char *esp_model_dimension(const esp_model *m, size_t i)
+{
+	return m && i < m->graph->symbols.n ? m->graph->symbols.at[i].name : NULL;
+}
+
+_Static_assert((int)RA_MAX_RANK <= (int)ESP_RANK_MAX, "shapes fit into what callers have for them");
+
+const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank)
+{
+	if (!m || i >= m->graph->params.n)
+		return NULL;
+	const struct ra_param *p = &m->graph->params.at[i];
+	if (rank)
+		*rank = p->shape.rank;
+	for (int d = 0; sizes && shape && d < p->shape.rank; d++)
+		shape[d] = ra_dim_value(&p->shape.dim[d], sizes);
+	return p->name;
+}
+
 static struct ra_statement statement_of(const struct ra_model *g, const char *name, int body)
 {
 	if (body == ESP_BODY_LEAF || body == ESP_BODY_INNER) {

@@ -3,6 +3,7 @@
 #include "api/cache.h"
 #include "api/explain.h"
 #include "image/code.h"
+#include "jit/jit.h"
 
 #include <string.h>
 
@@ -38,7 +39,8 @@ static void describe_inputs(esp_program *p)
 		p->inputs[i] = (esp_input){.name = from->name,
 					   .is_token = from->token,
 					   .elements = from->token ? 1 : from->elements,
-					   .rank = from->rank};
+					   .rank = from->rank,
+					   .limit = from->token ? from->limit : 0};
 		copy_shape(p->inputs[i].shape, from->shape, from->rank);
 	}
 }
@@ -132,6 +134,7 @@ static bool create(void *job)
 	    .math = copy_text(&p->arena, c->options->math),
 	    .rules = copy_text(&p->arena, c->options->rules),
 	    .table_bytes = c->options->table_bytes,
+	    .threads = p->object.context->team.threads,
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
 	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
@@ -220,18 +223,38 @@ static bool compile(void *job)
 	struct compilation *c = job;
 	esp_program *p = c->program;
 	p->image = p->interface;
+	p->times = (struct times){.arena = &p->code_arena};
 	if (p->found)
-		return compile_load(&p->object.context->allocator, c->diags, &p->options, &p->image);
-	return compile_image(&p->code_arena, c->diags, p->model->graph, p->sizes, &p->options, &p->image);
+		return compile_load(&p->object.context->allocator, c->diags, &p->options, &p->image,
+				    &p->times);
+	return compile_image(&p->code_arena, c->diags, p->model->graph, p->sizes, &p->options, &p->image,
+			     &p->times);
+}
+
+/* Whether a back end is to be loaded by a thread of its own, while there are no kernels yet. */
+static bool may_load_ahead(const esp_program *p)
+{
+	return !p->found && p->options.threads > 1 && strcmp(p->options.backend, "interpreter") != 0;
+}
+
+static bool guarded_compile(esp_program *p, struct diags *diags)
+{
+	struct jit_ahead ahead = {0};
+	if (may_load_ahead(p))
+		jit_ahead_begin(&ahead, p->options.backend);
+	bool ok = api_guarded(&p->code_arena, diags, compile, &(struct compilation){p, diags});
+	jit_ahead_end(&ahead);
+	return ok;
 }
 
 /* With the lock held. */
 static bool make_code(esp_program *p, struct diags *diags)
 {
 	double begin = api_clock();
-	if (!api_guarded(&p->code_arena, diags, compile, &(struct compilation){p, diags})) {
+	if (!guarded_compile(p, diags)) {
 		image_code_release(&p->image.code);
 		arena_free(&p->code_arena);
+		p->times = (struct times){0};
 		return false;
 	}
 	p->seconds = p->looking + (api_clock() - begin);
@@ -357,6 +380,30 @@ esp_status esp_program_dump(esp_program *program, const char *stage, char **text
 	char *copy = NULL;
 	if (api_need(&call, program) && api_need(&call, stage) && api_need(&call, text))
 		copy = text_of(program, dump, &(struct dumping){.stage = stage}, &call.diags);
+	if (text)
+		*text = copy;
+	return api_end(&call, copy, error);
+}
+
+/* What the cache took came before everything else. */
+static bool print_times(void *job)
+{
+	struct dumping *d = job;
+	const esp_program *p = d->program;
+	struct times looking = {.arena = d->arena};
+	if (p->key)
+		times_note(&looking, "cache", p->found ? "find" : "look", p->looking);
+	times_print(&looking, &d->text);
+	times_print(&p->times, &d->text);
+	return true;
+}
+
+esp_status esp_program_times(esp_program *program, char **text, esp_error **error)
+{
+	struct api_call call = api_begin(program);
+	char *copy = NULL;
+	if (api_need(&call, program) && api_need(&call, text) && program_prepare(program, &call.diags))
+		copy = text_of(program, print_times, &(struct dumping){0}, &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

@@ -154,6 +154,22 @@ bool diag_about(struct diags *d, int64_t input, int64_t node)
 	return false;
 }
 
+void diags_move(struct diags *d, struct diags *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct diag *slot = next_slot(d);
+		if (!slot) {
+			free_one(from, &from->at[i]);
+			continue;
+		}
+		*slot = from->at[i];
+		d->n++;
+	}
+	d->lost |= from->lost;
+	from->n = 0;
+	diags_free(from);
+}
+
 /* The caret's line repeats the tabs of the source, so that it stands right at any tab width.  A source
  * without a column is what a builder was given. */
 static void print_source(const struct diag *g, struct str *s)

@@ -69,6 +69,9 @@ __attribute__((format(printf, 5, 6))) bool diag_add(struct diags *, enum diag_id
 /* Says of which input and node the diagnostic added last is; -1 = none. */
 bool diag_about(struct diags *, int64_t input, int64_t node);
 
+/* Adds all of another list, which is then empty.  Both have the same allocator. */
+void diags_move(struct diags *, struct diags *from);
+
 /* The registry: what an id is called, and what a call that meets it returns. */
 const char *diag_spelling(enum diag_id);
 enum diag_status diag_status(enum diag_id);

@@ -109,14 +109,77 @@ static void describe_folds(const struct ilir_module *m, struct image *image)
 	image->fold = folds;
 }
 
-void ilir_describe(const struct ilir_module *m, struct image *image)
+/* What one block of columns reads of a weight: a box of it. */
+struct box {
+	bool read;
+	struct ilir_range of[ILIR_MAX_RANK];
+};
+
+static void note_weight(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct box *box = (struct box *)context + a->buffer.i;
+	if (!a->load.i || ilir_buffer_at(m, a->buffer)->kind != IMAGE_WEIGHT)
+		return;
+	for (int d = 0; d < a->indices; d++) {
+		struct ilir_range r;
+		ilir_range_of(m, a->index[d], a->known, &r);
+		if (box->read)
+			ilir_widen(&box->of[d], r);
+		else
+			box->of[d] = r;
+	}
+	box->read = true;
+}
+
+/* Rows that are picked by what a node carries are read by nodes, not by blocks: nothing is known of such an
+ * index. */
+static int64_t box_bytes(const struct ilir_buffer_decl *b, const struct box *box)
+{
+	int64_t bytes = box->read ? sizeof(float) : 0;
+	for (int d = 0; box->read && d < b->rank; d++) {
+		const struct ilir_range *r = &box->of[d];
+		if (r->low < 0 || r->high >= b->dim[d].padded ||
+		    __builtin_mul_overflow(bytes, r->high - r->low + 1, &bytes))
+			return 0;
+	}
+	return bytes;
+}
+
+static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt *block)
+{
+	struct box *boxes = ARENA_ARRAY(m->arena, struct box, m->buffers.n);
+	int64_t bytes = 0;
+	ilir_visit_accesses(m, block, note_weight, boxes);
+	for (size_t i = 1; i < m->buffers.n; i++)
+		bytes += box_bytes(&m->buffers.at[i], &boxes[i]);
+	return bytes;
+}
+
+/* The first block stands for all of them. */
+static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct image_step *step)
+{
+	const struct ilir_stmt *loop = ilir_swept_loop(k);
+	int64_t begin;
+	if (loop && ilir_constant(m, loop->loop.begin, &begin)) {
+		struct ilir_stmt first = *loop;
+		first.loop.end = ilir_index(m, begin + loop->loop.step);
+		step->blocks = ilir_turns(m, loop);
+		step->block_bytes = weight_bytes(m, &first);
+	} else {
+		step->blocks = 1;
+		step->block_bytes = weight_bytes(m, k->body);
+	}
+}
+
+void ilir_describe(struct ilir_module *m, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(m->arena, struct image_step, m->kernels.n);
 	const char **names = ARENA_ARRAY(m->arena, const char *, m->kernels.n);
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain, .blocks = 1};
+		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain};
+		describe_blocks(m, &m->kernels.at[k], &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}
 	image->steps = image->kernels = m->kernels.n;

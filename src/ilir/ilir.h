@@ -82,7 +82,9 @@ struct ilir_buffer_decl {
 
 /* --- statements --- */
 
-enum ilir_loop_kind { ILIR_SERIAL, ILIR_VECTOR, ILIR_UNROLLED };
+/* SWEPT: the one statement of a kernel, between constants; its turns are the blocks of columns that a call
+ * names (image_range), and share nothing that they write. */
+enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED };
 enum ilir_stmt_kind { ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_BARRIER, ILIR_STEP };
 
 struct ilir_stmt {
@@ -246,12 +248,12 @@ struct ilir_module *ilir_parse(struct arena *, struct diags *, const char *file,
 
 /* What a pass establishes and later passes must keep; the verifier checks those that are given. */
 enum ilir_property {
-	ILIR_BOUNDED = 1,      /* no INFERRED bound */
-	ILIR_IN_BOUNDS = 2,    /* every index that can be bounded lies in the padded extent of its dimension */
-	ILIR_OUTLINED = 4,     /* no STEP, no BARRIER: each kernel is a step */
-	ILIR_VECTORISED = 8,   /* no VECTOR loop */
+	ILIR_BOUNDED = 1,    /* no INFERRED bound */
+	ILIR_IN_BOUNDS = 2,  /* every index that can be bounded lies in the padded extent of its dimension */
+	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: each kernel is a step, or a part of one */
+	ILIR_VECTORISED = 8, /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
-	ILIR_PRIMITIVE = 32    /* no EXP, LOG, SIGMOID, TANH */
+	ILIR_PRIMITIVE = 32	/* no EXP, LOG, SIGMOID, TANH */
 };
 /* Types, scopes, ranks, single definition, and the properties.  `pass` names who is to blame.  False after
  * diagnostics. */
@@ -269,6 +271,14 @@ bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_fr
 /* Where a buffer stands in the image's buffer table; -1 for registers. */
 int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
+/* The loop that calls sweep over; NULL = none. */
+const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *);
+/* How many turns a loop between constants makes; 0 = it is none. */
+int64_t ilir_turns(const struct ilir_module *, const struct ilir_stmt *);
+/* A buffer through which the turns of a loop depend on their order: two of them write one element, or one
+ * reads what another wrote.  NULL = none. */
+const char *ilir_turns_clash(const struct ilir_module *, const struct ilir_stmt *);
+
 /* --- compounds (expand_math.c) --- */
 
 /* EXP, LOG, SIGMOID, TANH of f32, scalar or vector, in basic arithmetic: their meaning.  Any other as it is. */
@@ -281,6 +291,12 @@ struct ilir_range {
 	int64_t low, high;
 };
 #define ILIR_UNBOUNDED ((struct ilir_range){INT64_MIN, INT64_MAX})
+
+static inline void ilir_widen(struct ilir_range *r, struct ilir_range by)
+{
+	r->low = by.low < r->low ? by.low : r->low;
+	r->high = by.high > r->high ? by.high : r->high;
+}
 
 /* What is known of variables and of expressions, by their ids; NULL = nothing of any. */
 struct ilir_known {

@@ -9,19 +9,13 @@ struct regions {
 	bool progress, give_up;
 };
 
-static void widen(struct ilir_range *r, struct ilir_range by)
-{
-	r->low = by.low < r->low ? by.low : r->low;
-	r->high = by.high > r->high ? by.high : r->high;
-}
-
 static void note_read(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct regions *regions = context;
 	for (int d = 0; a->load.i && d < a->indices; d++) {
 		struct ilir_range r;
 		ilir_range_of(m, a->index[d], a->known, &r);
-		widen(&regions->read[a->buffer.i][d], r);
+		ilir_widen(&regions->read[a->buffer.i][d], r);
 	}
 }
 
@@ -52,7 +46,7 @@ static void add_wanted(const struct ilir_module *m, const struct ilir_stmt *s, v
 		const struct ilir_node *n = ilir_at(m, s->store.index[d]);
 		if (n->op != ILIR_VAR || n->var.i != w->var.i)
 			continue;
-		widen(&w->range, w->regions->read[s->store.buffer.i][d]);
+		ilir_widen(&w->range, w->regions->read[s->store.buffer.i][d]);
 		w->extent = ilir_buffer_at(m, s->store.buffer)->dim[d].extent;
 	}
 }

@@ -58,6 +58,7 @@ struct ilir_interpreter {
 	/* the run at hand */
 	struct diags *diags;
 	int kernel;
+	const struct image_range *range;
 	jmp_buf stop;
 };
 
@@ -526,6 +527,19 @@ static void run_for(struct ilir_interpreter *r, const struct code *c)
 	}
 }
 
+/* The turns that the caller names. */
+static void run_swept(struct ilir_interpreter *r, const struct code *c)
+{
+	const struct image_range *range = r->range;
+	int64_t step = c->stmt->loop.step;
+	evaluate(r, c);
+	int64_t v = index_value(c->a) + range->first * step;
+	for (int64_t i = 0; i < range->blocks; i++, v += range->direction * step) {
+		*(int64_t *)c->var->value = v;
+		run_block(r, c->body);
+	}
+}
+
 static void run_step(struct ilir_interpreter *r, const struct code *c)
 {
 	int64_t *begin = var_cell(r, ilir_begin)->value, *end = var_cell(r, ilir_end)->value;
@@ -568,7 +582,7 @@ static void run_block(struct ilir_interpreter *r, const struct code *c)
 	for (; c; c = c->next) {
 		switch (c->stmt->kind) {
 		case ILIR_FOR:
-			run_for(r, c);
+			(c->stmt->loop.kind == ILIR_SWEPT ? run_swept : run_for)(r, c);
 			break;
 		case ILIR_IF:
 			evaluate(r, c);
@@ -623,6 +637,7 @@ bool ilir_interpret(struct ilir_interpreter *r, int kernel, const struct image_f
 {
 	r->diags = diags;
 	r->kernel = kernel;
+	r->range = range;
 	place_buffers(r, frame);
 	set_inputs(r, frame, range);
 	if (setjmp(r->stop))

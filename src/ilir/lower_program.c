@@ -175,27 +175,27 @@ static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 	return block;
 }
 
+/* A step for each group of a body over the same rows; the only one has the name that is given. */
+static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *name, ilir_expr begin,
+				     ilir_expr end)
+{
+	struct ilir_stmt *steps = NULL;
+	bool alone = sched_count(l->plan, body).groups == 1;
+	for (size_t g = 0; g < l->plan->groups.n; g++)
+		if (l->plan->groups.at[g].body == body) {
+			struct ilir_stmt *block = lower_group(l, g, true);
+			const char *own = alone ? name : l->plan->groups.at[g].name;
+			steps = ilir_append(steps, ilir_step(l->m, own, begin, end, block));
+		}
+	return steps;
+}
+
 static int find_body(const struct lowering *l, enum sub_domain domain)
 {
 	for (size_t b = 0; b < l->p->bodies.n; b++)
 		if (l->p->bodies.at[b].domain == domain)
 			return b;
 	return -1;
-}
-
-/* Steps over begin..end of each batch, or of each node, from `first` on. */
-static struct ilir_stmt *over_batches(struct lowering *l, const char *name, struct ilir_stmt *body, bool from_leaves)
-{
-	struct ilir_module *m = l->m;
-	bool batch = l->sched->dynamic_batch;
-	ilir_var v = ilir_new_var(m, batch ? "b" : "at", (struct ilir_type){ILIR_INDEX, 1});
-	ilir_expr at = ilir_var_ref(m, v), next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
-	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
-	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
-	ilir_expr first = from_leaves ? ilir_index(m, 0) : batch ? ilir_index(m, 1) : ilir_size(m, IMAGE_LEAVES);
-	struct ilir_stmt *step = ilir_append(ilir_step(m, name, begin, end, body), ilir_barrier(m));
-	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
-			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL, step);
 }
 
 /* One body that tests each node: rows one by one, the case chosen by one comparison.  Batch 0 holds the leaves. */
@@ -210,15 +210,34 @@ static struct ilir_stmt *tested_body(struct lowering *l, int leaf, int inner)
 			ILIR_SERIAL, ilir_if(m, is_leaf, then, otherwise));
 }
 
+/* Steps over the inner nodes, or over all of them, of each batch or node by node. */
+static struct ilir_stmt *over_batches(struct lowering *l, int leaf, int inner, bool from_leaves)
+{
+	struct ilir_module *m = l->m;
+	bool batch = l->sched->dynamic_batch;
+	ilir_var v = ilir_new_var(m, batch ? "b" : "at", (struct ilir_type){ILIR_INDEX, 1});
+	ilir_expr at = ilir_var_ref(m, v), next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
+	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
+	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
+	ilir_expr first = from_leaves ? ilir_index(m, 0)
+			  : batch     ? ilir_index(m, 1)
+				      : ilir_size(m, IMAGE_LEAVES);
+	struct ilir_stmt *steps = from_leaves ? ilir_step(m, "node", begin, end, tested_body(l, leaf, inner))
+					      : lower_steps(l, inner, "inner", begin, end);
+	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
+			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL,
+			ilir_append(steps, ilir_barrier(m)));
+}
+
 static struct ilir_stmt *lower_recursion(struct lowering *l)
 {
 	struct ilir_module *m = l->m;
 	int leaf = find_body(l, SUB_LEAF), inner = find_body(l, SUB_INNER);
 	if (!l->sched->specialize_leaf)
-		return over_batches(l, "node", tested_body(l, leaf, inner), true);
-	struct ilir_stmt *leaves = ilir_step(m, "leaf", ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES), lower_body(l, leaf, true));
-	struct ilir_stmt *rest = over_batches(l, "inner", lower_body(l, inner, true), false);
-	return ilir_append(ilir_append(leaves, ilir_barrier(m)), rest);
+		return over_batches(l, leaf, inner, true);
+	struct ilir_stmt *leaves = lower_steps(l, leaf, "leaf", ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES));
+	leaves = ilir_append(leaves, ilir_barrier(m));
+	return ilir_append(leaves, over_batches(l, leaf, inner, false));
 }
 
 static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain domain, enum image_size rows)
@@ -226,8 +245,7 @@ static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain doma
 	int body = find_body(l, domain);
 	if (body < 0)
 		return NULL;
-	return ilir_step(l->m, l->p->bodies.at[body].name, ilir_index(l->m, 0), ilir_size(l->m, rows),
-			 lower_body(l, body, true));
+	return lower_steps(l, body, l->p->bodies.at[body].name, ilir_index(l->m, 0), ilir_size(l->m, rows));
 }
 
 /* What runs when weights are bound: a kernel for each folded parameter, over its rows, in the order of the

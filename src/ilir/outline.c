@@ -1,5 +1,6 @@
-/* Pass: each step becomes a kernel of its own, called over the rows of its domain.  What stands around the
- * steps, the loop over batches and the barriers, is from here on the runtime's: it is the order and the
+/* Pass: each step becomes a kernel of its own, called over the rows of its domain; several, where the step is
+ * loops over columns one after the other, since calls may run a part of the columns only.  What stands around
+ * the steps, the loop over batches and the barriers, is from here on the runtime's: it is the order and the
  * domain of the kernels. Kernels at binding are that already; the program is the last. */
 #include "ilir/passes.h"
 
@@ -20,14 +21,45 @@ static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt
 					   : IMAGE_DOMAIN_NODES;
 }
 
+/* Loops over constant columns: nothing passes from one to the next but what they store. */
+static bool is_columns(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	for (; s; s = s->next)
+		if (s->kind != ILIR_FOR || !ilir_turns(m, s))
+			return false;
+	return true;
+}
+
+static void add_kernel(struct ilir_module *m, const char *name, enum image_domain domain,
+		       struct ilir_stmt *body)
+{
+	vec_push(m->arena, &m->kernels, (struct ilir_kernel){name, domain, body});
+}
+
+static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, enum image_domain domain)
+{
+	struct ilir_stmt *s = step->step.body;
+	if (!s || !s->next || !is_columns(m, s)) {
+		add_kernel(m, step->step.name, domain, s);
+		return;
+	}
+	for (int part = 1; s; part++) {
+		struct ilir_stmt *one = s;
+		struct str name = str_in(m->arena);
+		str_printf(&name, "%s.part%d", step->step.name, part);
+		s = s->next;
+		one->next = NULL;
+		add_kernel(m, name.text, domain, one);
+	}
+}
+
 static void outline_block(struct ilir_module *m, const struct ilir_stmt *s, const struct ilir_stmt *around)
 {
 	for (; s; s = s->next)
 		if (s->kind == ILIR_FOR)
 			outline_block(m, s->loop.body, s);
 		else if (s->kind == ILIR_STEP)
-			vec_push(m->arena, &m->kernels,
-				 (struct ilir_kernel){s->step.name, domain_of(m, s, around), s->step.body});
+			outline_step(m, s, domain_of(m, s, around));
 }
 
 void ilir_outline(struct ilir_module *m, struct ilir_tiling *tiling)

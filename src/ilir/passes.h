@@ -55,6 +55,6 @@ bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
 void ilir_fit_buffers(struct ilir_module *);
 
 /* Buffers, recipes, kernels and steps of an outlined or `once` module, for the image; not the code. */
-void ilir_describe(const struct ilir_module *, struct image *);
+void ilir_describe(struct ilir_module *, struct image *);
 
 #endif

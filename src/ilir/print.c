@@ -39,7 +39,7 @@ const char *const ilir_dtype_word[] = {
     [ILIR_F32] = "f32", [ILIR_I32] = "i32", [ILIR_INDEX] = "index", [ILIR_BOOL] = "bool"};
 
 const char *const ilir_loop_word[] = {
-    [ILIR_SERIAL] = "serial", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
+    [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
 static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
 					     "step", "barrier", "kernel", "inf", "nan"};

@@ -337,16 +337,25 @@ static bool define_var(struct check *c, ilir_var v, struct ilir_type type)
 	       fault(c, "variable '%s' is declared with another type", d->name);
 }
 
+/* Whoever calls the kernel tells only the turns of this one loop. */
+static bool check_swept(struct check *c, const struct ilir_stmt *s)
+{
+	if (s != c->kernel->body || s->next)
+		return fault(c, "a swept loop that is not all of its kernel");
+	return ilir_turns(c->m, s) > 0 ||
+	       fault(c, "a swept loop that does not make a constant number of turns");
+}
+
 static bool check_loop_kind(struct check *c, const struct ilir_stmt *s)
 {
-	if (s->loop.kind != ILIR_SERIAL && !has_constant_trip_count(c, s))
+	if ((s->loop.kind == ILIR_VECTOR || s->loop.kind == ILIR_UNROLLED) && !has_constant_trip_count(c, s))
 		return fault(c, "this %s loop makes a number of turns that is not constant",
 			     ilir_loop_word[s->loop.kind]);
 	if ((c->properties & ILIR_VECTORISED) && s->loop.kind == ILIR_VECTOR)
 		return fault(c, "a vector loop is left");
 	if ((c->properties & ILIR_UNROLLED_ALL) && s->loop.kind == ILIR_UNROLLED)
 		return fault(c, "an unrolled loop is left");
-	return true;
+	return s->loop.kind != ILIR_SWEPT || check_swept(c, s);
 }
 
 static void check_for(struct check *c, const struct ilir_stmt *s)
@@ -444,6 +453,8 @@ static void check_step(struct check *c, const struct ilir_stmt *s)
 		fault(c, "a step is left");
 	if (c->in_step)
 		fault(c, "a step inside a step");
+	if (ilir_swept_loop(c->kernel))
+		fault(c, "a step inside a swept loop");
 	if (c->kernel->domain != IMAGE_DOMAIN_ONCE)
 		fault(c, "a step in a kernel that is one itself");
 	if (!s->step.name)
@@ -463,6 +474,8 @@ static void check_barrier(struct check *c)
 		fault(c, "a barrier is left");
 	if (c->in_step)
 		fault(c, "a barrier inside a step");
+	if (ilir_swept_loop(c->kernel))
+		fault(c, "a barrier inside a swept loop");
 }
 
 static void check_stmt(struct check *c, const struct ilir_stmt *s)
@@ -535,6 +548,17 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 	}
 }
 
+/* Blocks of columns run in any order, and at once. */
+static void check_turns(struct check *c, const struct ilir_kernel *k)
+{
+	const struct ilir_stmt *loop = ilir_swept_loop(k);
+	const char *clash = loop ? ilir_turns_clash(c->m, loop) : NULL;
+	c->kernel = k;
+	c->stmt = loop;
+	if (clash)
+		fault(c, "turns of this swept loop write and use the same elements of '%s'", clash);
+}
+
 bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *pass, struct diags *diags)
 {
 	struct check c = {.m = m, .diags = diags, .pass = pass, .properties = properties};
@@ -554,6 +578,8 @@ bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *p
 		c.kernel = &m->kernels.at[i];
 		ilir_visit_accesses(m, c.kernel->body, check_access, &c);
 	}
+	for (size_t i = 0; !c.faults && i < m->kernels.n; i++)
+		check_turns(&c, &m->kernels.at[i]);
 	return c.faults == 0;
 }
 

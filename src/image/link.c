@@ -9,25 +9,32 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "objects are read as t
 /* Not in every <elf.h>. */
 enum { UNWIND_X86_64 = 0x70000001, LLVM_ADDRESS_SIGNIFICANCE = 0x6fff4c03 };
 
-struct linking {
-	struct arena *arena;
-	const unsigned char *object;
-	uint64_t bytes;			   /* of the object */
-	unsigned machine, sections, names; /* names: the section that holds those of sections */
-	Elf64_Shdr *section;
-	int64_t *place; /* by section: where it begins in the blob, -1 = it is no part */
+/* What becomes of all objects together. */
+struct whole {
+	unsigned machine;
 	int64_t size, alignment;
-	unsigned symbols; /* the section that holds the symbols, 0 = none */
-	uint64_t used; /* bytes of sections and relocations so far: sections cannot share bytes without end */
 	unsigned char *blob;
 	char problem[200];
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(struct linking *l, const char *format, ...)
+/* One object. */
+struct linking {
+	struct arena *arena;
+	struct whole *whole;
+	const unsigned char *object;
+	uint64_t bytes;		  /* of the object */
+	unsigned sections, names; /* names: the section that holds those of sections */
+	Elf64_Shdr *section;
+	int64_t *place;	  /* by section: where it begins in the blob, -1 = it is no part */
+	unsigned symbols; /* the section that holds the symbols, 0 = none */
+	uint64_t used; /* bytes of sections and relocations so far: sections cannot share bytes without end */
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct linking *l, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	vsnprintf(l->problem, sizeof l->problem, format, args);
+	vsnprintf(l->whole->problem, sizeof l->whole->problem, format, args);
 	va_end(args);
 	return false;
 }
@@ -173,7 +180,9 @@ static bool read_header(struct linking *l)
 	if (h.e_shentsize != sizeof(Elf64_Shdr) || !h.e_shnum ||
 	    !holds(l, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
 		return refuse(l, "its table of sections lies outside of it");
-	l->machine = h.e_machine;
+	if (l->whole->machine && l->whole->machine != h.e_machine)
+		return refuse(l, "its objects are for different machines");
+	l->whole->machine = h.e_machine;
 	l->sections = h.e_shnum;
 	l->names = h.e_shstrndx;
 	l->section = arena_copy(l->arena, l->object + h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr));
@@ -216,6 +225,7 @@ static const char *text_at(const struct linking *l, unsigned table, uint64_t off
 /* Gives a section of code or constants its place behind those before it. */
 static bool place_section(struct linking *l, unsigned i)
 {
+	struct whole *w = l->whole;
 	const Elf64_Shdr *s = &l->section[i];
 	const char *name = text_at(l, l->names, s->sh_name);
 	uint64_t alignment = s->sh_addralign ? s->sh_addralign : 1;
@@ -228,26 +238,28 @@ static bool place_section(struct linking *l, unsigned i)
 	if (alignment > IMAGE_BLOB_ALIGNMENT || alignment & (alignment - 1))
 		return refuse(l, "section %u (%.40s) is aligned to %llu bytes", i, name,
 			      (unsigned long long)alignment);
-	l->place[i] = (l->size + alignment - 1) / alignment * alignment;
-	l->size = l->place[i] + s->sh_size;
-	l->alignment = (int64_t)alignment > l->alignment ? (int64_t)alignment : l->alignment;
-	return l->size <= IMAGE_BLOB_LIMIT || refuse(l, "it holds more than %d bytes", IMAGE_BLOB_LIMIT);
+	l->place[i] = (w->size + alignment - 1) / alignment * alignment;
+	w->size = l->place[i] + s->sh_size;
+	w->alignment = (int64_t)alignment > w->alignment ? (int64_t)alignment : w->alignment;
+	return w->size <= IMAGE_BLOB_LIMIT || refuse(l, "it holds more than %d bytes", IMAGE_BLOB_LIMIT);
 }
 
 static bool lay_out(struct linking *l)
 {
-	l->alignment = 1;
 	for (unsigned i = 0; i < l->sections; i++) {
 		if (!place_section(l, i))
 			return false;
 		l->symbols = l->section[i].sh_type == SHT_SYMTAB ? i : l->symbols;
 	}
-	l->blob = arena_take(l->arena, l->size, 1);
+	return true;
+}
+
+static void copy_sections(const struct linking *l)
+{
 	for (unsigned i = 0; i < l->sections; i++)
 		if (l->place[i] >= 0)
-			memcpy(l->blob + l->place[i], l->object + l->section[i].sh_offset,
+			memcpy(l->whole->blob + l->place[i], l->object + l->section[i].sh_offset,
 			       l->section[i].sh_size);
-	return true;
 }
 
 /* --- symbols --- */
@@ -277,7 +289,7 @@ static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 /* One relocation of section `in`. */
 static bool relocate(struct linking *l, unsigned in, const Elf64_Rela *r)
 {
-	const struct relocation *kind = find_relocation(l->machine, ELF64_R_TYPE(r->r_info));
+	const struct relocation *kind = find_relocation(l->whole->machine, ELF64_R_TYPE(r->r_info));
 	Elf64_Sym symbol;
 	int64_t target;
 	if (!kind)
@@ -291,7 +303,7 @@ static bool relocate(struct linking *l, unsigned in, const Elf64_Rela *r)
 	if (at < 0)
 		return refuse(l, "it imports '%.80s'",
 			      text_at(l, l->section[l->symbols].sh_link, symbol.st_name));
-	if (__builtin_add_overflow(at, r->r_addend, &target) || !kind->put(l->blob + place, place, target))
+	if (__builtin_add_overflow(at, r->r_addend, &target) || !kind->put(l->whole->blob + place, place, target))
 		return refuse(l, "section %u refers to a place that is too far away", in);
 	return true;
 }
@@ -334,25 +346,60 @@ static int64_t find_kernel(const struct linking *l, const char *name)
 	return -1;
 }
 
-static bool find_kernels(struct linking *l, int kernels, const char *const *name, struct image_blob *blob)
+static bool find_kernels(const struct linking *l, int objects, int kernels, const char *const *name,
+			 int64_t *place)
 {
-	int64_t *places = ARENA_ARRAY(l->arena, int64_t, kernels);
-	for (int i = 0; i < kernels; i++)
-		if ((places[i] = find_kernel(l, name[i])) < 0)
+	for (int i = 0; i < kernels; i++) {
+		place[i] = -1;
+		for (int k = 0; k < objects && place[i] < 0; k++)
+			place[i] = find_kernel(&l[k], name[i]);
+		if (place[i] < 0)
 			return refuse(l, "it has no function '%.80s'", name[i]);
-	*blob = (struct image_blob){l->blob, l->size, l->alignment, l->machine, kernels, places};
+	}
 	return true;
 }
 
-bool image_link(struct arena *arena, const void *object, size_t bytes, const char *what, int kernels,
-		const char *const *name, struct image_blob *blob, struct diags *diags)
+/* --- the whole --- */
+
+static bool lay_out_all(struct linking *l, int objects)
 {
-	struct linking l = {.arena = arena, .object = object, .bytes = bytes};
-	if (read_header(&l) && lay_out(&l) && relocate_all(&l) && find_kernels(&l, kernels, name, blob))
+	for (int i = 0; i < objects; i++)
+		if (!read_header(&l[i]) || !lay_out(&l[i]))
+			return false;
+	return true;
+}
+
+static bool resolve_all(struct linking *l, int objects)
+{
+	l->whole->blob = arena_take(l->arena, l->whole->size, 1);
+	for (int i = 0; i < objects; i++) {
+		copy_sections(&l[i]);
+		if (!relocate_all(&l[i]))
+			return false;
+	}
+	return true;
+}
+
+bool image_link(struct arena *arena, const struct image_object *object, int objects, const char *what,
+		int kernels, const char *const *name, struct image_blob *blob, struct diags *diags)
+{
+	struct whole w = {.alignment = 1};
+	struct linking *l = ARENA_ARRAY(arena, struct linking, objects + 1);
+	int64_t *place = ARENA_ARRAY(arena, int64_t, kernels);
+	for (int i = 0; i <= objects; i++)
+		l[i] = (struct linking){.arena = arena, .whole = &w};
+	for (int i = 0; i < objects; i++) {
+		l[i].object = object[i].bytes;
+		l[i].bytes = object[i].size;
+	}
+	if (lay_out_all(l, objects) && resolve_all(l, objects) &&
+	    find_kernels(l, objects, kernels, name, place)) {
+		*blob = (struct image_blob){w.blob, w.size, w.alignment, w.machine, kernels, place};
 		return true;
+	}
 	return diag_add(
 	    diags, DIAG_COMPILE_FAILED, (struct diag_at){0},
 	    "this is a fault of the back end, not of the model: please report it; another target or "
 	    "back end may do meanwhile",
-	    "the object made of '%s' cannot be linked: %s", what, l.problem);
+	    "the object made of '%s' cannot be linked: %s", what, w.problem);
 }

@@ -4,10 +4,17 @@
 
 #include "image/image.h"
 
-/* Lays out what an ELF64 object holds of code and constants, resolves its references to itself, and finds the
- * kernels by name.  The object may hold any bytes, for any machine whose relocations the table in link.c
- * knows.  `what` names the model in diagnostics.  The blob is in the arena; false after `compile-failed`. */
-bool image_link(struct arena *, const void *object, size_t bytes, const char *what, int kernels,
+/* A relocatable object. */
+struct image_object {
+	const void *bytes;
+	size_t size;
+};
+
+/* Lays out what ELF64 objects hold of code and constants, one object after the other, resolves the references
+ * of each to itself, and finds the kernels by name, in the first object that has one.  The objects may hold
+ * any bytes, for any machine whose relocations the table in link.c knows.  `what` names the model in
+ * diagnostics.  The blob is in the arena; false after `compile-failed`. */
+bool image_link(struct arena *, const struct image_object *, int objects, const char *what, int kernels,
 		const char *const *name, struct image_blob *, struct diags *);
 
 #endif

@@ -10,9 +10,11 @@
 #include "base/diag.h"
 #include "base/target.h"
 #include "ilir/ilir.h"
-#include "image/image.h"
+#include "image/link.h"
 
-enum { JIT_ABI = 5 };
+#include <pthread.h>
+
+enum { JIT_ABI = 6 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -21,14 +23,17 @@ struct jit_options {
 	bool native; /* the code runs on this machine only: use all of its features */
 };
 
+/* What a back end does to a kernel, in order. */
+enum jit_part { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PARTS };
+
 struct jit_backend {
 	int abi;
 	const char *name;
-	/* Compiles every kernel of an outlined, vectorised, unrolled, primitive module: appends a relocatable
-	 * ELF64 object whose functions have the kernels' names, and which imports nothing.  Any number of
-	 * threads may call at once. */
-	bool (*compile)(const struct ilir_module *, const struct jit_options *, struct str *object,
-			struct diags *);
+	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module: appends a relocatable
+	 * ELF64 object with a function of the kernel's name, which imports nothing, and says the seconds that
+	 * each part took.  Any number of threads may call at once. */
+	bool (*compile)(const struct ilir_module *, const struct jit_options *, int kernel,
+			struct str *object, double seconds[JIT_PARTS], struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
 	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
 		      struct diags *);
@@ -45,10 +50,31 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *);
 /* The file that jit_backend_load would load, without loading it; NULL = there is none. */
 const char *jit_backend_path(struct arena *, const char *name);
 
+/* Loading takes long: a thread can do it while its maker makes what will be compiled.  What is wrong is said
+ * by jit_backend_load, which waits for the thread if it must. */
+struct jit_ahead {
+	const char *name;
+	pthread_t thread;
+	bool begun;
+};
+/* The name must live until the end.  Every begin has its end, in the same function. */
+void jit_ahead_begin(struct jit_ahead *, const char *name);
+void jit_ahead_end(struct jit_ahead *);
+
 /* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
  * child with locks that nobody opens.  There jit_backend_load refuses. */
+
+/* By kernel. */
+struct jit_objects {
+	struct image_object *object;
+	double (*seconds)[JIT_PARTS];
+};
+
+/* Compiles all kernels, each into an object of its own, on at most `threads` threads of which the caller's is
+ * one.  The objects are in the arena, and the same whatever the threads.  False after the diagnostics of all
+ * kernels that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
-		 struct str *object, struct diags *);
+		 int threads, struct arena *, struct jit_objects *, struct diags *);
 bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 	       enum jit_text, struct str *, struct diags *);
 

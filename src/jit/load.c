@@ -1,10 +1,11 @@
-/* Finds and loads back ends, and calls them. */
+/* Finds and loads back ends. */
 #include "jit/jit.h"
 
 #include "base/fork.h"
 #include "base/str.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -127,54 +128,37 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 	return b;
 }
 
-/* One call of a back end. */
-struct foreign {
-	const struct jit_backend *backend;
-	const struct ilir_module *module;
-	const struct jit_options *options;
-	enum jit_text what;
-	struct str *out;
-	struct diags *diags;
-};
+/* --- ahead --- */
 
-/* Memory may run out in the text: the arena's owner hears of it when the back end has been left. */
-static bool call(struct foreign *f, bool (*work)(const struct foreign *))
+static void *load_ahead(void *ahead)
 {
-	jmp_buf escape, *outer = f->out->arena->escape;
-	volatile bool ok = false, escaped = true;
-	fork_enter_foreign();
-	if (!arena_guard(f->out->arena, &escape)) {
-		ok = work(f);
-		escaped = false;
-	}
-	fork_leave_foreign();
-	f->out->arena->escape = outer;
-	if (escaped)
-		arena_escape(f->out->arena);
-	return ok;
+	struct jit_ahead *a = ahead;
+	struct diags unheard;
+	diags_init(&unheard, &allocator_default);
+	jit_backend_load(a->name, &unheard);
+	diags_free(&unheard);
+	return NULL;
 }
 
-static bool compile(const struct foreign *f)
+/* Signals are the host's affair. */
+void jit_ahead_begin(struct jit_ahead *a, const char *name)
 {
-	return f->backend->compile(f->module, f->options, f->out, f->diags);
+	sigset_t all, before;
+	a->name = name;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	a->begun = pthread_create(&a->thread, NULL, load_ahead, a) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static bool print(const struct foreign *f)
+void jit_ahead_end(struct jit_ahead *a)
 {
-	return f->backend->print(f->module, f->options, f->what, f->out, f->diags);
+	if (a->begun)
+		pthread_join(a->thread, NULL);
+	a->begun = false;
 }
 
-bool jit_compile(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
-		 struct str *object, struct diags *d)
-{
-	return call(&(struct foreign){b, m, o, JIT_TEXT_IR, object, d}, compile);
-}
-
-bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
-	       enum jit_text what, struct str *s, struct diags *d)
-{
-	return call(&(struct foreign){b, m, o, what, s, d}, print);
-}
+/* --- where it is --- */
 
 const char *jit_backend_path(struct arena *arena, const char *name)
 {

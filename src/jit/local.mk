@@ -1,3 +1,3 @@
 libespalier_internal_la_SOURCES += \
-	%D%/jit.h %D%/load.c
+	%D%/compile.c %D%/jit.h %D%/load.c
 EXTRA_DIST += %D%/README.md

@@ -184,7 +184,7 @@ static bool fold(struct rt_binding *b, struct rt_team *team, struct diags *diags
 		return true;
 	void **buffers = rt_take(b->allocator, b->image->buffers * sizeof *buffers);
 	bool ok = (buffers && take_buffers(b, buffers)) || rt_out_of_memory(diags, "constants");
-	int parts = ok && operations >= RT_TEAM_OPERATIONS ? rt_team_enter(team, operations) : 0;
+	int parts = ok ? rt_enter_team(team, operations) : 0;
 	ok = ok && run_folds(b, buffers, team, parts, diags);
 	if (parts)
 		rt_team_leave(team);

@@ -11,7 +11,8 @@ void *rt_take_raw(const struct allocator *, size_t bytes);
 /* Gives back what either returned; NULL is accepted. */
 void rt_give(const struct allocator *, void *);
 
-/* Seconds, from some time on. */
+/* Of CLOCK_MONOTONIC, and the same in seconds. */
+int64_t rt_nanoseconds(void);
 double rt_clock(void);
 
 /* Always false. */
@@ -33,17 +34,24 @@ bool rt_uses(const struct image_recipe *, int param);
 /* Zero where a recipe has no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, float *to, int64_t elements);
 
-/* Operations that members would do, measured by bench/team.c. */
+/* Measured by bench/team.c. */
 enum {
-	RT_SPLIT_OPERATIONS = 100000,  /* for a range to be split */
+	RT_JOB_NANOSECONDS = 500, /* that handing a job over and joining costs, with what shares differ by */
+	RT_OPERATIONS_PER_NANOSECOND = 90, /* of a kernel that waits for nothing */
+	/* that members would do: */
 	RT_TEAM_OPERATIONS = 1000000,  /* for a run to enter the team */
 	RT_ROUSE_OPERATIONS = 10000000 /* missed by sleeping members, for them to be roused */
 };
 
 /* Walks the step table over the minibatch that `buffers` and `sizes` describe; with the `parts` of a team
- * that was entered, or alone. */
+ * that was entered, or alone.  `downwards` by step: how the next sweep goes; it is changed.  The profile has
+ * room for the run, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct rt_team *, int parts, struct diags *);
+		  const int32_t *batch_begin, struct rt_team *, int parts, bool *downwards,
+		  struct rt_profile *, struct diags *);
+/* Enters the team when members may do so many operations, unless that is not worth it; parts, or 0.  NULL is
+ * no team. */
+int rt_enter_team(struct rt_team *, double operations);
 /* The operations that members may do of a run over so many nodes. */
 double rt_shared_operations(const struct image *, int64_t nodes);
 /* Runs the step at binding that computes a folded parameter, all its rows. */
@@ -51,11 +59,6 @@ bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt
 		 struct diags *);
 /* The operations that members may do of all such steps. */
 double rt_fold_operations(const struct image *);
-/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
- * half tiles when there are fewer tiles than parts; the first is the greatest.  Less than half a tile is no
- * faster: what reading the weights costs is the same. */
-int64_t rt_share(int64_t rows, int64_t tile, int part, int parts);
-
 /* Whether every node carries what its case reads of input `which`: a value, and a token within its limit. */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,
 		   struct diags *);

@@ -45,11 +45,16 @@ void rt_give(const struct allocator *a, void *p)
 	a->resize(a->context, h.base, h.size, 0);
 }
 
-double rt_clock(void)
+int64_t rt_nanoseconds(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+double rt_clock(void)
+{
+	return rt_nanoseconds() * 1e-9;
 }
 
 bool rt_out_of_memory(struct diags *diags, const char *what)

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "image/image.h"
 #include "linearize/linearize.h"
+#include "runtime/profile.h"
 #include "runtime/team.h"
 
 /* --- binding --- */
@@ -41,12 +42,14 @@ struct rt_session {
 	const struct image *image;
 	struct lin_order order;
 	int64_t sizes[IMAGE_SIZES];
-	void **buffers;	       /* the pointer table; index arrays are the order's, weights the binding's */
-	size_t *capacities;    /* bytes of the buffers that the session owns, 0 = somebody else's */
-	void **dense;	       /* by buffer: rows that were asked for and are not dense where they are */
+	void **buffers;	    /* the pointer table; index arrays are the order's, weights the binding's */
+	size_t *capacities; /* bytes of the buffers that the session owns, 0 = somebody else's */
+	void **dense;	    /* by buffer: rows that were asked for and are not dense where they are */
 	size_t *dense_capacities;
+	bool *downwards;       /* by step: how its next sweep over blocks of columns goes */
 	double linearize, run; /* seconds, summed over runs */
 	uint64_t runs, structures, nodes, batches;
+	struct rt_profile *profile; /* of whoever asks for a record of each run (profile.h); NULL = nobody */
 };
 
 /* Node data of a minibatch, in the forest's numbering: for each input int32_t[nodes] or

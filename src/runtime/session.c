@@ -11,7 +11,8 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
 	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
 	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
-	if (s->buffers && s->capacities && s->dense && s->dense_capacities)
+	s->downwards = rt_take(a, image->steps * sizeof *s->downwards);
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->downwards)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -28,9 +29,11 @@ void rt_session_free(struct rt_session *s)
 	rt_give(s->allocator, s->capacities);
 	rt_give(s->allocator, s->dense);
 	rt_give(s->allocator, s->dense_capacities);
+	rt_give(s->allocator, s->downwards);
 	lin_order_free(&s->order);
 	s->buffers = s->dense = NULL;
 	s->capacities = s->dense_capacities = NULL;
+	s->downwards = NULL;
 }
 
 /* --- buffers --- */
@@ -184,20 +187,41 @@ static bool linearize(struct lin_order *o, const struct image *image, const stru
 	return true;
 }
 
+/* The last ends where none begins. */
+static void begin_phase(struct rt_session *s, enum rt_phase phase)
+{
+	if (s->profile && phase == RT_PHASE_LINEARIZE)
+		rt_profile_clear(s->profile);
+	if (s->profile)
+		s->profile->phase[phase] = rt_nanoseconds();
+}
+
+/* Of the jobs of this run: NULL when nobody asked, or there is no room for it. */
+static struct rt_profile *profile_of(struct rt_session *s, int parts)
+{
+	return s->profile && rt_profile_reserve(s->profile, s->image, parts, s->sizes) ? s->profile : NULL;
+}
+
 static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
 		const struct rt_minibatch *m, struct diags *diags)
 {
 	double begin = rt_clock();
 	memset(s->sizes, 0, sizeof s->sizes);
+	begin_phase(s, RT_PHASE_LINEARIZE);
 	if (!linearize(&s->order, s->image, m, diags))
 		return false;
 	note_sizes(s);
+	begin_phase(s, RT_PHASE_FILL);
 	bool ok = prepare_buffers(s, binding, m, diags);
+	struct rt_profile *profile = profile_of(s, parts);
 	double middle = rt_clock();
-	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts, diags)) {
+	begin_phase(s, RT_PHASE_STEPS);
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts,
+				 s->downwards, profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
+	begin_phase(s, RT_PHASES);
 	s->run += rt_clock() - middle;
 	s->linearize += middle - begin;
 	s->runs++;
@@ -212,7 +236,7 @@ bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, stru
 		    const struct rt_minibatch *m, struct diags *diags)
 {
 	double operations = team ? rt_shared_operations(s->image, m->forest.nodes) : 0;
-	int parts = operations >= RT_TEAM_OPERATIONS ? rt_team_enter(team, operations) : 0;
+	int parts = rt_enter_team(team, operations);
 	bool ok = run(s, binding, team, parts, m, diags);
 	if (parts)
 		rt_team_leave(team);

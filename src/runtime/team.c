@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What isspace() takes in the C locale. */
@@ -31,44 +30,38 @@ enum {
 
 /* Something that threads wait for: its turn changes. */
 struct gate {
-	_Alignas(LINE) atomic_uint turn;
+	atomic_uint turn;
 	atomic_uint sleepers;
 };
 
-/* A part of the jobs. */
+/* A part of the jobs: the line that goes from its member to the caller. */
 struct part {
 	_Alignas(LINE) atomic_uint taken; /* the turn of the job of which it was begun last */
+	struct gate done;		  /* its turn is that of the job of which it has ended last */
 };
 
 /* What the threads of a team share. */
 struct rt_crew {
-	struct gate up;	  /* moves when the region was entered, or cannot be */
-	struct gate jobs; /* moves when there is a job, or nothing more to do */
-	struct gate done; /* moves when all parts of a job have ended */
-	_Alignas(LINE) atomic_int ended;
-	/* changed by who holds the team, read by who has taken a part */
-	_Alignas(LINE) void (*work)(void *job, int part, int parts);
+	/* The line that goes from the caller to the members.  `work` and `job` are changed by who holds the
+	 * team, and read by who has taken a part. */
+	_Alignas(LINE) struct gate jobs; /* moves when there is a job, or nothing more to do */
+	void (*work)(void *job, int part, int parts);
 	void *job;
 	atomic_bool end;
 	/* set before there are threads */
-	struct rt_processors processors;
+	_Alignas(LINE) struct rt_processors processors;
 	int wanted;   /* members */
 	bool crowded; /* more parts than processors: watching keeps others from working */
 	/* known when `up` has moved */
+	struct gate up; /* when the region was entered, or cannot be */
 	int parts;
 	int trouble;
 	pthread_t master;
+	atomic_int ended;   /* members that have */
 	struct part part[]; /* 0 is not used: it is always the caller's */
 };
 
 /* --- waiting --- */
-
-static int64_t nanoseconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 static void pause_briefly(void)
 {
@@ -84,16 +77,27 @@ static bool moved(struct gate *g, unsigned from)
 	return atomic_load_explicit(&g->turn, memory_order_acquire) != from;
 }
 
+/* Some looks at the gate, without one at the clock. */
+static bool glance(struct gate *g, unsigned from)
+{
+	for (int i = 0; i < PAUSES; i++) {
+		if (moved(g, from))
+			return true;
+		pause_briefly();
+	}
+	return false;
+}
+
 /* Watches the gate without sleeping; false when it has not moved in time. */
 static bool watch(struct gate *g, unsigned from, bool crowded)
 {
-	int64_t begin = nanoseconds(), passed = 0;
-	for (; passed < (crowded ? ALONE_NANOSECONDS : WATCH_NANOSECONDS); passed = nanoseconds() - begin) {
-		for (int i = 0; i < PAUSES; i++) {
-			if (moved(g, from))
-				return true;
-			pause_briefly();
-		}
+	if (glance(g, from))
+		return true;
+	int64_t begin = rt_nanoseconds(), passed = 0;
+	for (; passed < (crowded ? ALONE_NANOSECONDS : WATCH_NANOSECONDS);
+	     passed = rt_nanoseconds() - begin) {
+		if (glance(g, from))
+			return true;
 		if (crowded || passed >= ALONE_NANOSECONDS)
 			sched_yield();
 	}
@@ -119,9 +123,9 @@ static void gate_rouse(struct gate *g)
 }
 
 /* What was written before can be read by whoever sees the new turn. */
-static void gate_move(struct gate *g)
+static void gate_move(struct gate *g, unsigned turn)
 {
-	atomic_fetch_add(&g->turn, 1);
+	atomic_store(&g->turn, turn);
 	gate_rouse(g);
 }
 
@@ -133,47 +137,41 @@ static unsigned gate_turn(struct gate *g)
 /* --- jobs --- */
 
 /* Begins a part, unless another thread has: every part of a job is begun once before the next job is there,
- * and so who has taken it finds the job as it was when it was handed over. */
-static bool take_part(struct rt_crew *c, int part, unsigned turn)
+ * and so who has taken it finds the job as it was when it was handed over.  Who only looks leaves the line
+ * where it is. */
+static bool take_part(struct part *p, unsigned turn)
 {
 	unsigned before = turn - 1;
-	return atomic_compare_exchange_strong(&c->part[part].taken, &before, turn);
+	return atomic_load_explicit(&p->taken, memory_order_relaxed) == before &&
+	       atomic_compare_exchange_strong(&p->taken, &before, turn);
 }
 
-/* True for the part that ends last. */
-static bool end_part(struct rt_crew *c)
+/* What nobody has begun when the caller is done with his own part he runs himself; then he waits for the
+ * others. */
+static void run_job(struct rt_crew *c, unsigned turn)
 {
-	if (atomic_fetch_add(&c->ended, 1) + 1 < c->parts)
-		return false;
-	atomic_store_explicit(&c->ended, 0, memory_order_relaxed);
-	return true;
-}
-
-static void run_job(struct rt_crew *c)
-{
-	unsigned turn = gate_turn(&c->jobs), done = gate_turn(&c->done);
 	c->work(c->job, 0, c->parts);
 	for (int part = 1; part < c->parts; part++)
-		if (take_part(c, part, turn)) {
+		if (take_part(&c->part[part], turn)) {
 			c->work(c->job, part, c->parts);
-			end_part(c);
+			atomic_store_explicit(&c->part[part].done.turn, turn, memory_order_relaxed);
 		}
-	if (!end_part(c))
-		gate_wait(&c->done, done, c->crowded);
+	for (int part = 1; part < c->parts; part++)
+		gate_wait(&c->part[part].done, turn - 1, c->crowded);
 }
 
 /* A member's life.  It may have missed jobs. */
 static void serve(struct rt_crew *c, int part)
 {
+	struct part *p = &c->part[part];
 	for (unsigned turn = 0;;) {
 		gate_wait(&c->jobs, turn, c->crowded);
 		turn = gate_turn(&c->jobs);
 		if (atomic_load_explicit(&c->end, memory_order_relaxed))
 			break;
-		if (take_part(c, part, turn)) {
+		if (take_part(p, turn)) {
 			c->work(c->job, part, c->parts);
-			if (end_part(c))
-				gate_move(&c->done);
+			gate_move(&p->done, turn);
 		}
 	}
 	atomic_fetch_add(&c->ended, 1);
@@ -292,7 +290,7 @@ static void *lead(void *crew)
 	struct rt_crew *c = crew;
 	c->trouble = rehearse(c->wanted - 1);
 	if (c->trouble) {
-		gate_move(&c->up);
+		gate_move(&c->up, 1);
 		return NULL;
 	}
 	omp_set_dynamic(0);
@@ -302,7 +300,7 @@ static void *lead(void *crew)
 		int member = omp_get_thread_num();
 		if (member == 0) {
 			c->parts = omp_get_num_threads() + 1;
-			gate_move(&c->up);
+			gate_move(&c->up, 1);
 		}
 		settle(c, member + 1);
 		serve(c, member + 1);
@@ -337,7 +335,8 @@ static int start(struct rt_crew *c)
 
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
-	*t = (struct rt_team){.allocator = allocator, .threads = threads, .generation = fork_generation()};
+	*t = (struct rt_team){
+	    .allocator = allocator, .threads = threads, .generation = fork_generation(), .way = RT_CHEAPEST};
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);
@@ -383,7 +382,7 @@ static bool missed_enough(struct rt_team *t, double operations)
 /* With the lock held.  Runs that are far apart do not add up: members would be asleep again. */
 static bool have_crew(struct rt_team *t, double operations)
 {
-	if (nanoseconds() - t->left > WATCH_NANOSECONDS)
+	if (rt_nanoseconds() - t->left > WATCH_NANOSECONDS)
 		t->missed = 0;
 	if (t->crew && operations >= RT_ROUSE_OPERATIONS)
 		gate_rouse(&t->crew->jobs);
@@ -403,10 +402,11 @@ int rt_team_enter(struct rt_team *t, double operations)
 void rt_team_run(struct rt_team *t, void (*work)(void *job, int part, int parts), void *job)
 {
 	struct rt_crew *c = t->crew;
+	unsigned turn = atomic_load_explicit(&c->jobs.turn, memory_order_relaxed) + 1;
 	c->work = work;
 	c->job = job;
-	gate_move(&c->jobs);
-	run_job(c);
+	gate_move(&c->jobs, turn);
+	run_job(c, turn);
 }
 
 bool rt_team_awake(const struct rt_team *t)
@@ -422,7 +422,7 @@ void rt_team_miss(struct rt_team *t, double operations)
 
 void rt_team_leave(struct rt_team *t)
 {
-	t->left = nanoseconds();
+	t->left = rt_nanoseconds();
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -432,7 +432,7 @@ void rt_team_leave(struct rt_team *t)
 static void end_crew(struct rt_crew *c)
 {
 	atomic_store_explicit(&c->end, true, memory_order_relaxed);
-	gate_move(&c->jobs);
+	gate_move(&c->jobs, gate_turn(&c->jobs) + 1);
 	pthread_join(c->master, NULL);
 	while (atomic_load(&c->ended) < c->parts - 1)
 		sched_yield();

@@ -18,6 +18,7 @@
 #define ESPALIER_RUNTIME_TEAM_H
 
 #include "base/memory.h"
+#include "runtime/split.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -36,6 +37,7 @@ struct rt_team {
 	struct rt_processors processors; /* where members may run; none = it is not known */
 	atomic_bool closed;		 /* stopped, or its threads could not be made */
 	atomic_int trouble;		 /* see rt_team_trouble */
+	enum rt_way way;		 /* of all ranges, for tests; RT_CHEAPEST = each its own */
 	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
 	struct rt_crew *crew; /* NULL = not made yet */
 	double missed;	      /* operations that members would have done, had they been awake */

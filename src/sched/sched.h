@@ -154,11 +154,11 @@ struct sched_child_product {
 bool sched_child_product(const struct sub_program *, sub_ref, struct sched_child_product *);
 /* Whether `first` is one with a weight, and `other` the same with another weight and the child so many slots further on. */
 bool sched_next_child(const struct sub_program *, sub_ref first, sub_ref other, int distance);
-/* A row of a body: the rows of the greatest of its tiles, and operations, estimated. */
+/* A row of a group: the rows of the greatest of its tiles, and operations, estimated. */
 struct sched_work {
 	int rows, operations;
 };
-struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int body);
+struct sched_work sched_work_of(const struct sched *, const struct sched_plan *, int group);
 /* Changes a chosen schedule by the directives of a text; diagnostics name `file`.  False after diagnostics. */
 bool sched_read(struct sched *, const struct sched_plan *, const char *file, const char *text, size_t length,
 		struct diags *);

@@ -9,6 +9,15 @@ static bool has_row(const struct sub_program *p, const struct sub_value *v)
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
 }
 
+static double operations_of(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	bool reduces = sub_class_of(v->op) == SUB_REDUCE;
+	return has_row(p, v) ? sub_traits_of(v->op)->weight *
+				   sched_row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v)
+			     : 0;
+}
+
 double sched_operations(const struct sub_program *p, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n);
@@ -16,22 +25,36 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 	sub_mark_live(p, b, live);
 	for (size_t i = 0; i < b->stores.n; i++)
 		n += sched_row_elements(p, sub_at(p, b->stores.at[i].value.value));
-	for (uint32_t i = 1; i < p->values.n; i++) {
-		const struct sub_value *v = &p->values.at[i];
-		bool reduces = sub_class_of(v->op) == SUB_REDUCE;
-		if (live[i] && has_row(p, v))
-			n += sub_traits_of(v->op)->weight *
-			     sched_row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v);
+	for (uint32_t i = 1; i < p->values.n; i++)
+		n += live[i] ? operations_of(p, (sub_ref){i}) : 0;
+	return n;
+}
+
+/* What a group computes itself: down to what others stored. */
+static double group_operations(const struct sched_plan *plan, int group)
+{
+	const struct sched_group *g = &plan->groups.at[group];
+	const struct sched_values *values = &plan->values[g->body];
+	double n = 0;
+	bool *wanted = ARENA_ARRAY(plan->p->arena, bool, plan->p->values.n);
+	for (size_t t = 0; t < g->targets.n; t++) {
+		wanted[g->targets.at[t].i] = true;
+		n += sched_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
+	}
+	for (int i = values->n; i-- > 0;) {
+		const struct sub_value *v = sub_at(plan->p, values->value[i]);
+		int of = sched_group_of(plan, g->body, values->value[i]);
+		if (!wanted[values->value[i].i] || (of >= 0 && of != group))
+			continue;
+		n += operations_of(plan->p, values->value[i]);
+		for (int a = 0; a < v->args; a++)
+			wanted[v->arg[a].value.i] = true;
 	}
 	return n;
 }
 
-struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int body)
+struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int group)
 {
-	double operations = sched_operations(plan->p, &plan->p->bodies.at[body]);
-	struct sched_work w = {1, operations < INT_MAX ? operations : INT_MAX};
-	for (size_t g = 0; g < plan->groups.n; g++)
-		if (plan->groups.at[g].body == body && s->tiles.at[g].nodes[0] > w.rows)
-			w.rows = s->tiles.at[g].nodes[0];
-	return w;
+	double operations = group_operations(plan, group);
+	return (struct sched_work){s->tiles.at[group].nodes[0], operations < INT_MAX ? operations : INT_MAX};
 }

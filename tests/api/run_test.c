@@ -21,7 +21,7 @@ static void test_program(const struct kit *k)
 		   facts->outputs == 2,
 	       "a model says what it declares");
 	tap_ok(esp_program_inputs(k->program) == 1 && strcmp(word->name, "word") == 0 && word->is_token &&
-		   !esp_program_input(k->program, 1),
+		   word->limit == 4 && !esp_program_input(k->program, 1),
 	       "a program names its inputs");
 	const esp_output *twice = esp_program_output(k->program, 0),
 			 *total = esp_program_output(k->program, 1);
@@ -35,6 +35,24 @@ static void test_program(const struct kit *k)
 		   strcmp(esp_program_size(k->program, 1, &size), "D") == 0 && size == 2 &&
 		   !esp_program_size(k->program, 2, &size),
 	       "sizes come from the weights");
+}
+
+static void test_params(const struct kit *k)
+{
+	const esp_model *m = k->model;
+	const int64_t sizes[] = {9, 5};
+	int64_t shape[ESP_RANK_MAX];
+	size_t rank = 0;
+	tap_ok(strcmp(esp_model_dimension(m, 0), "V") == 0 && strcmp(esp_model_dimension(m, 1), "D") == 0 &&
+		   !esp_model_dimension(m, 2) && !esp_model_dimension(NULL, 0),
+	       "a model names its dimensions");
+	tap_ok(strcmp(esp_model_param(m, 0, sizes, shape, &rank), "E") == 0 && rank == 2 && shape[0] == 9 &&
+		   shape[1] == 5,
+	       "and its parameters, with the shapes that they have with some sizes");
+	tap_ok(strcmp(esp_model_param(m, 1, NULL, NULL, &rank), "W") == 0 && rank == 2 &&
+		   !esp_model_param(m, 2, sizes, shape, &rank) &&
+		   !esp_model_param(NULL, 0, sizes, shape, &rank),
+	       "or without; past the last there is none");
 }
 
 static bool says(const esp_model *m, const char *name, int body, const char *text, int line)
@@ -454,6 +472,7 @@ int main(void)
 	if (!tap_ok(make_kit(&k, NULL, weights, &error) == ESP_OK, "all objects are made"))
 		return printf("# %s", esp_error_text(error)), tap_done();
 	test_program(&k);
+	test_params(&k);
 	test_statements(&k);
 	test_results(&k);
 	test_at(&k);

@@ -29,7 +29,7 @@ static bool run(struct fuzz *f, const struct ra_model *m, const int64_t *sizes, 
 {
 	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = last_pass};
 	struct image image;
-	if (!compile_image(&f->arena, &f->diags, m, sizes, &o, &image))
+	if (!compile_image(&f->arena, &f->diags, m, sizes, &o, &image, NULL))
 		return false;
 	bool ok = fuzz_run_program(f, &image, results);
 	image.code.release(&image.code);

@@ -46,7 +46,7 @@ static void make_image(struct arena *a, struct diags *d, int i)
 	struct image image;
 	struct str file = str_in(a);
 	const struct ra_model *m = ra_parse(a, d, "model", models[i], strlen(models[i]));
-	if (!m || !compile_image(a, d, m, sizes, &options, &image))
+	if (!m || !compile_image(a, d, m, sizes, &options, &image, NULL))
 		abort();
 	int64_t *places = ARENA_ARRAY(a, int64_t, image.kernels);
 	image.blob = (struct image_blob){code, sizeof code, 16, EM_X86_64, image.kernels, places};

@@ -6,7 +6,7 @@ static bool link_object(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	static const char *const kernels[] = {"first", "second"};
 	struct image_blob blob;
-	if (!image_link(&f->arena, bytes, n, "fuzz", 2, kernels, &blob, &f->diags))
+	if (!image_link(&f->arena, &(struct image_object){bytes, n}, 1, "fuzz", 2, kernels, &blob, &f->diags))
 		return false;
 	fuzz_check(f, blob.size > 0 && blob.size <= IMAGE_BLOB_LIMIT, "a blob has a size within the limit");
 	fuzz_check(f, blob.alignment >= 1 && blob.alignment <= IMAGE_BLOB_ALIGNMENT, "and such an alignment");

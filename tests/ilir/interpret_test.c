@@ -213,6 +213,37 @@ static void missing_memory(void)
 	bench_close(&b);
 }
 
+/* y[n, i] = 100 * the turn before, in the order of the turns: three blocks of columns, from 4 on. */
+static void swept(void)
+{
+	static const char text[] =
+	    "module m\ndim node, i\n"
+	    "buffer y : output 0 f32 [nodes:node, 20:i]\n"
+	    "kernel k in nodes {\n"
+	    "for i:i in 4..19 step 5 swept { for n:node in begin..end {\n"
+	    "for v:i in 0..5 { y[n, i + v] = y[n, i + v] + 1.0 } } }\n}\n";
+	static const struct {
+		struct image_range range;
+		const char *times; /* that each column of row 1 was written */
+	} cases[] = {{{1, 2, 0, 3, 1}, "00001111111111111110"},	 {{1, 2, 2, 3, -1}, "00001111111111111110"},
+		     {{1, 2, 1, 2, 1}, "00000000011111111110"},	 {{1, 2, 1, 2, -1}, "00001111111111000000"},
+		     {{1, 2, 2, 1, -1}, "00000000000000111110"}, {{1, 2, 1, 0, 1}, "00000000000000000000"},
+		     {{2, 2, 0, 3, 1}, "00000000000000000000"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bench b;
+		char found[21] = "";
+		bool ok = bench_parse(&b, text);
+		bench_allocate(&b, 3, 0, 0, 0, 0);
+		ok = ok && bench_sweep(&b, cases[i].range);
+		for (int k = 0; ok && k < 20; k++)
+			found[k] = '0' + ((float *)b.buffers[0])[20 + k];
+		tap_ok(ok && strcmp(found, cases[i].times) == 0, "swept: %d blocks from %d on by %d: %s",
+		       (int)cases[i].range.blocks, (int)cases[i].range.first, (int)cases[i].range.direction,
+		       found);
+		bench_close(&b);
+	}
+}
+
 /* A register is undefined at its alloc, each time. */
 static void undefined_register(void)
 {
@@ -288,6 +319,7 @@ int main(void)
 	operators();
 	out_of_bounds();
 	missing_memory();
+	swept();
 	undefined_register();
 	expanded();
 	shared_nodes();

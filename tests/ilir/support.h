@@ -89,11 +89,16 @@ static inline void *bench_buffer(struct bench *b, const char *name)
 	return NULL;
 }
 
-static inline bool bench_run(struct bench *b, int64_t begin, int64_t end)
+static inline bool bench_sweep(struct bench *b, struct image_range range)
 {
 	struct ilir_interpreter *r = ilir_interpreter_new(&b->arena, b->m);
 	struct image_frame frame = {b->buffers, b->sizes};
-	return ilir_interpret(r, 0, &frame, &(struct image_range){begin, end, 0, 1, 1}, &b->diags);
+	return ilir_interpret(r, 0, &frame, &range, &b->diags);
+}
+
+static inline bool bench_run(struct bench *b, int64_t begin, int64_t end)
+{
+	return bench_sweep(b, (struct image_range){begin, end, 0, 1, 1});
 }
 
 #endif

@@ -46,6 +46,11 @@ static const char tree[] =
     "  }\n"
     "}\n"
     "kernel leaf in inner_node {\n"
+    "  for j:D in 0..64 step 8 swept {\n"
+    "    for n.1:node in begin..end {\n"
+    "      h[n.1, ramp(8, j)] = broadcast(8, 1.0)\n"
+    "    }\n"
+    "  }\n"
     "}\n";
 
 static void round_trip(void)

@@ -6,6 +6,7 @@ static const char head[] =
     "buffer h : state 0 f32 [nodes:node, 60/64:i]\n"
     "buffer w : weight 0 f32 [16:j, 64:i]\n"
     "buffer c : child 0 i32 [nodes:node]\n"
+    "buffer y : output 0 f32 [nodes:node, 64:i]\n"
     "kernel k in once {\n";
 
 static bool open_body(struct bench *b, const char *body)
@@ -33,6 +34,12 @@ static const struct {
     {"alloc r : index [2:node] r[1] = c[3] h[r[1], 0] = 0.0", 0},
     {"for j:j in 0..16 { h[0, j] = 1.0 }", 0},
     {"for i:i in 0..128 { if i < 64 { h[0, i] = 1.0 } }", ILIR_IN_BOUNDS},
+    {"for i:i in 0..60 swept { for n:node in begin..end { h[n, i] = h[c[n], i] } }", ILIR_IN_BOUNDS},
+    {"for i:i in 4..60 step 8 swept { h[0, ramp(4, i)] = w[0, ramp(4, 0)] for j:i in 0..4 { h[0, i + j] = "
+     "1.0 } "
+     "}",
+     0},
+    {"for i:i in 0..8 swept { for n:node in begin..end { h[n, ((i * 4) + 3) - 1] = 1.0 } }", ILIR_IN_BOUNDS},
 };
 
 static void accept(void)
@@ -84,6 +91,30 @@ static const struct {
     {"for i:i in 0..c[0] unrolled { }", "unrolled loop makes a number of turns that is not constant", 0},
     {"for j:j in 0..16 { h[j, 0] = 1.0 }", "'j' walks along 'j' but indexes dimension 'node' of 'h'", 0},
     {"if 1.0 { }", "a condition that is not a scalar bool", 0},
+    {"for i:i in 0..8 swept { } h[0, 0] = 1.0", "a swept loop that is not all of its kernel", 0},
+    {"let x = 1.0 for i:i in 0..8 swept { h[0, i] = x }", "a swept loop that is not all of its kernel", 0},
+    {"for i:i in 0..8 swept { } for j:j in 0..8 swept { }", "a swept loop that is not all of its kernel", 0},
+    {"for n:node in begin..end { for i:i in 0..8 swept { } }", "a swept loop that is not all of its kernel",
+     0},
+    {"for j:j in 0..8 swept { for i:i in 0..8 swept { h[0, (j * 8) + i] = 1.0 } }",
+     "a swept loop that is not all", 0},
+    {"for i:i in 0..nodes swept { h[i, 0] = 1.0 }",
+     "a swept loop that does not make a constant number of turns", 0},
+    {"for i:i in ?..? swept { h[0, i] = 1.0 }", "a swept loop that does not make a constant number of turns",
+     0},
+    {"for i:i in 8..8 swept { h[0, i] = 1.0 }", "a swept loop that does not make a constant number of turns",
+     0},
+    {"for i:i in 0..8 swept { h[0, 0] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { for j:i in 0..2 { h[0, i + j] = 1.0 } }",
+     "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..56 step 4 swept { h[0, ramp(8, i)] = broadcast(8, 1.0) }",
+     "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { h[0, mod(i, 4)] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { h[0, i - i] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { h[0, i + c[0]] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { y[0, i] = y[0, 0] }", "write and use the same elements of 'y'", 0},
+    {"for i:i in 0..8 swept { step s in 0..4 { h[0, i] = 1.0 } }", "a step inside a swept loop", 0},
+    {"for i:i in 0..8 swept { barrier }", "a barrier inside a swept loop", 0},
     {"step s in 0..4 { step t in 0..4 { } }", "a step inside a step", 0},
     {"step s in 0..4 { barrier }", "a barrier inside a step", 0},
     /* properties */
@@ -133,7 +164,7 @@ static void second_definition(struct bench *b)
 
 static void second_alloc(struct bench *b)
 {
-	first(b)->next = ilir_alloc(b->m, (ilir_buffer){4});
+	first(b)->next = ilir_alloc(b->m, (ilir_buffer){5});
 }
 
 static void wrong_var_type(struct bench *b)

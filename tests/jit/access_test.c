@@ -178,6 +178,46 @@ static void check_mixed(image_kernel *run)
 	       "mixed: broadcast indices, i32 vectors, memory as an accumulator");
 }
 
+/* --- a swept loop: out[n, i .. i+7] gets how often the block ran before, and when --- */
+
+enum { BLOCKS = 5, FIRST = 3 };
+
+static void build_swept(struct fixture *f)
+{
+	ilir_buffer clock = buffer_of(f, "clock", IMAGE_SCRATCH, ILIR_F32, EXTENTS(1));
+	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS, FIRST + 8 * BLOCKS));
+	ilir_var n = index_var(f, "n"), i = index_var(f, "i");
+	ilir_expr now = ilir_load(&f->m, clock, INDICES(num(f, 0)));
+	struct ilir_stmt *body =
+	    ilir_store(&f->m, clock, INDICES(num(f, 0)), plus(f, now, ilir_float(&f->m, 1)));
+	ilir_append(body, over_rows(f, n, 1,
+				    ilir_store(&f->m, out, INDICES(ref(f, n), ramp(f, ref(f, i), 8)),
+					       splat(f, now, 8))));
+	body = loop(f, i, num(f, FIRST), num(f, FIRST + 8 * BLOCKS), 8, body);
+	body->loop.kind = ILIR_SWEPT;
+	kernel(f, "swept", body);
+}
+
+/* The place in time of each block, 0 = it did not run. */
+static bool ran(image_kernel *run, int64_t first, int64_t blocks, int64_t direction, const char *when)
+{
+	float clock = 0, out[2][FIRST + 8 * BLOCKS] = {{0}};
+	bool good = true;
+	run((void *[]){&clock, out}, 1, 2, first, blocks, direction);
+	for (int i = 0; i < FIRST + 8 * BLOCKS; i++)
+		good &= out[0][i] == 0 && out[1][i] == (i < FIRST ? 0 : when[(i - FIRST) / 8] - '0');
+	return good;
+}
+
+static void check_swept(image_kernel *run)
+{
+	tap_ok(ran(run, 0, BLOCKS, 1, "12345"), "swept: all blocks, upwards");
+	tap_ok(ran(run, BLOCKS - 1, BLOCKS, -1, "54321"), "swept: all blocks, downwards");
+	tap_ok(ran(run, 1, 3, 1, "01230") && ran(run, 3, 3, -1, "03210"), "swept: some, in either direction");
+	tap_ok(ran(run, 4, 1, 1, "00001") && ran(run, 0, 1, -1, "10000"), "swept: one");
+	tap_ok(ran(run, 2, 0, 1, "00000") && ran(run, 0, -1, 1, "00000"), "swept: none");
+}
+
 static const struct {
 	const char *name;
 	build_fn *build;
@@ -186,7 +226,8 @@ static const struct {
 		{"ragged", build_ragged, check_ragged},
 		{"registers", build_registers, check_registers},
 		{"branches", build_branches, check_branches},
-		{"mixed", build_mixed, check_mixed}};
+		{"mixed", build_mixed, check_mixed},
+		{"swept", build_swept, check_swept}};
 
 static void run_program(int i, const char *target, bool native)
 {

@@ -40,23 +40,24 @@ static inline void show_diags(const struct diags *d)
 		printf("# %s: %s\n", diag_spelling(d->at[i].id), d->at[i].message);
 }
 
-/* Links what the back end made and loads it. */
-static inline bool load_object(struct fixture *f, const struct str *object, struct image_code *code)
+/* Links what the back end made. */
+static inline bool link_objects(struct fixture *f, const struct jit_objects *o, struct image_blob *blob)
 {
 	int kernels = f->m.kernels.n;
 	const char **name = ARENA_ARRAY(&f->arena, const char *, kernels);
-	struct image_blob blob;
 	for (int i = 0; i < kernels; i++)
 		name[i] = f->m.kernels.at[i].name;
-	return image_link(&f->arena, object->text, object->n, f->m.name, kernels, name, &blob, &f->diags) &&
-	       image_code_load(&blob, &allocator_default, f->m.name, code, &f->diags);
+	return image_link(&f->arena, o->object, kernels, f->m.name, kernels, name, blob, &f->diags);
 }
 
 static inline bool compile_for(struct fixture *f, const char *target, bool native, struct image_code *code)
 {
 	struct jit_options o = {target_find(target), native};
-	struct str object = str_in(&f->arena);
-	bool ok = jit_compile(f->backend, &f->m, &o, &object, &f->diags) && load_object(f, &object, code);
+	struct jit_objects objects;
+	struct image_blob blob;
+	bool ok = jit_compile(f->backend, &f->m, &o, 2, &f->arena, &objects, &f->diags) &&
+		  link_objects(f, &objects, &blob) &&
+		  image_code_load(&blob, &allocator_default, f->m.name, code, &f->diags);
 	show_diags(&f->diags);
 	return ok;
 }

@@ -40,7 +40,7 @@ static bool compiles(const char *link, int length, bool *refused)
 	if (!load_text(&t, "chain", text, write_chain(link, length), "D=9"))
 		return false;
 	bool ok =
-	    !arena_guard(&t.arena, &jump) && compile_image(&t.arena, &t.diags, t.model, t.sizes, &o, &image);
+	    !arena_guard(&t.arena, &jump) && compile_image(&t.arena, &t.diags, t.model, t.sizes, &o, &image, NULL);
 	*refused = !ok && t.diags.n == 1 && t.diags.at[0].id == DIAG_MODEL_LARGE && t.diags.at[0].line > 7;
 	if (ok)
 		image.code.release(&image.code);

@@ -188,26 +188,89 @@ struct test_run {
 	struct arena arena;
 	struct diags diags;
 	struct image image;
+	struct image_code whole; /* the code itself, when the image's is one that cuts columns into pieces */
+	uint32_t cuts;
 	struct rt_binding binding;
 	struct rt_session session;
 	bool bound, open;
 };
 
-static inline bool start_run(struct test_run *r, const struct test_model *t, const struct compile_options *o)
+static inline bool compile_run(struct test_run *r, const struct test_model *t,
+			       const struct compile_options *o)
 {
 	static jmp_buf jump;
-	struct rt_source source = {read_weight, NULL};
 	memset(r, 0, sizeof *r);
 	arena_init(&r->arena, &allocator_default);
 	diags_init(&r->diags, &allocator_default);
 	if (arena_guard(&r->arena, &jump))
 		return false;
-	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image))
+	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image, NULL))
 		return print_diags(&r->diags), false;
+	return true;
+}
+
+static inline bool open_run(struct test_run *r)
+{
+	struct rt_source source = {read_weight, NULL};
 	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, NULL, &r->diags);
 	r->open = r->bound && rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
 	print_diags(&r->diags);
 	return r->open;
+}
+
+static inline bool start_run(struct test_run *r, const struct test_model *t, const struct compile_options *o)
+{
+	return compile_run(r, t, o) && open_run(r);
+}
+
+/* --- columns in pieces --- */
+
+static inline bool call_piece(struct test_run *r, int kernel, const struct image_frame *f,
+			      const struct image_range *p, struct diags *d)
+{
+	if (!r->whole.kernels)
+		return r->whole.call(r->whole.self, kernel, f, p, d);
+	r->whole.kernels[kernel](f->buffers, p->begin, p->end, p->first, p->blocks, p->direction);
+	return true;
+}
+
+static inline uint32_t random_cut(struct test_run *r, uint32_t n)
+{
+	r->cuts = r->cuts * 1664525u + 1013904223u;
+	return (r->cuts >> 8) % n;
+}
+
+/* The blocks of a call fall into two, and these again, at random; either side goes first, and each piece goes
+ * up or down. */
+static inline bool call_in_pieces(void *self, int kernel, const struct image_frame *f,
+				  const struct image_range *range, struct diags *d)
+{
+	struct test_run *r = self;
+	struct image_range low = *range, high = *range, down = *range;
+	if (range->blocks < 2 || random_cut(r, 4) == 0) {
+		down.first += down.blocks - 1;
+		down.direction = -1;
+		return call_piece(r, kernel, f, random_cut(r, 2) ? range : &down, d);
+	}
+	low.blocks = 1 + random_cut(r, range->blocks - 1);
+	high.first += low.blocks;
+	high.blocks -= low.blocks;
+	bool up = random_cut(r, 2);
+	return call_in_pieces(self, kernel, f, up ? &low : &high, d) &&
+	       call_in_pieces(self, kernel, f, up ? &high : &low, d);
+}
+
+static inline void release_whole(struct image_code *code)
+{
+	struct test_run *r = code->self;
+	r->whole.release(&r->whole);
+}
+
+/* Between compile_run and open_run: kernels get their columns in pieces from now on. */
+static inline void cut_columns(struct test_run *r)
+{
+	r->whole = r->image.code;
+	r->image.code = (struct image_code){.call = call_in_pieces, .release = release_whole, .self = r};
 }
 
 static inline bool run_forest(struct test_run *r, const struct rt_minibatch *m)

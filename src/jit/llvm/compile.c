@@ -8,6 +8,7 @@
 #include <llvm-c/Error.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
+#include <time.h>
 
 /* What our own passes leave to do: registers become values (sroa), equal loads and addresses of one row are
  * computed once (early-cse), loops of constant length lose their first test (simplifycfg), row addresses
@@ -21,7 +22,9 @@ static const char pipeline[] = "function(sroa,early-cse<memssa>,simplifycfg,loop
 struct job {
 	const struct ilir_module *m;
 	const struct jit_options *options;
+	int kernel; /* to be compiled, -1 = all */
 	struct diags *diags;
+	double *seconds; /* of the parts, NULL = nobody asks */
 	struct arena arena;
 	const char *names; /* of the kernels, for messages */
 	LLVMContextRef context;
@@ -78,8 +81,9 @@ static void note(LLVMDiagnosticInfoRef info, void *context)
 static const char *list_kernels(struct job *j)
 {
 	struct str s = str_in(&j->arena);
-	for (size_t i = 0; i < j->m->kernels.n; i++)
-		str_printf(&s, "%s'%s'", i ? ", " : "", j->m->kernels.at[i].name);
+	for (int i = 0; i < (int)j->m->kernels.n; i++)
+		if (j->kernel < 0 || j->kernel == i)
+			str_printf(&s, "%s'%s'", s.n ? ", " : "", j->m->kernels.at[i].name);
 	return str_text(&s);
 }
 
@@ -124,7 +128,7 @@ static bool emit(struct job *j)
 	char quoted[200];
 	e.at = j->builder[0];
 	e.entry = j->builder[1];
-	if (jit_emit_module(&e, 32 * j->options->target->lanes))
+	if (jit_emit_module(&e, j->kernel, 32 * j->options->target->lanes))
 		return true;
 	snprintf(quoted, sizeof quoted, "'%s'", e.culprit);
 	return fail(j, quoted, e.problem);
@@ -147,6 +151,22 @@ static bool optimise(struct job *j)
 	return succeeded(j, error);
 }
 
+static double clock_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static bool timed(struct job *j, enum jit_part part, bool (*work)(struct job *))
+{
+	double begin = clock_seconds();
+	bool ok = work(j);
+	if (j->seconds)
+		j->seconds[part] = clock_seconds() - begin;
+	return ok;
+}
+
 static bool build(struct job *j)
 {
 	char *message;
@@ -155,7 +175,7 @@ static bool build(struct job *j)
 	if (!j->machine)
 		return fail_message(j, message);
 	start_module(j);
-	return emit(j) && verify(j) && optimise(j);
+	return timed(j, JIT_EMIT, emit) && timed(j, JIT_CHECK, verify) && timed(j, JIT_OPTIMISE, optimise);
 }
 
 /* Memory may run out anywhere in here; what LLVM holds is then given back by end_job. */
@@ -168,10 +188,9 @@ static bool guarded_build(struct job *j)
 	return build(j);
 }
 
-static bool start_job(struct job *j, const struct ilir_module *m, const struct jit_options *o,
-		      struct diags *d)
+/* The job says what is to be done; the rest of it is filled. */
+static bool start_job(struct job *j)
 {
-	*j = (struct job){.m = m, .options = o, .diags = d};
 	arena_init(&j->arena, &allocator_default);
 	return guarded_build(j);
 }
@@ -182,6 +201,11 @@ static bool generate(struct job *j, LLVMCodeGenFileType what)
 	if (LLVMTargetMachineEmitToMemoryBuffer(j->machine, j->module, what, &message, &j->output))
 		return fail_message(j, message);
 	return j->said[0] ? fail(j, j->names, j->said) : true;
+}
+
+static bool generate_object(struct job *j)
+{
+	return generate(j, LLVMObjectFile);
 }
 
 /* --- the back end --- */
@@ -222,19 +246,19 @@ static bool finish(struct job *j, bool ok, bool room, struct str *out)
 	return ok;
 }
 
-static bool compile(const struct ilir_module *m, const struct jit_options *o, struct str *object,
-		    struct diags *d)
+static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
+		    double seconds[JIT_PARTS], struct diags *d)
 {
-	struct job j;
-	bool ok = start_job(&j, m, o, d) && generate(&j, LLVMObjectFile);
+	struct job j = {.m = m, .options = o, .kernel = kernel, .diags = d, .seconds = seconds};
+	bool ok = start_job(&j) && timed(&j, JIT_GENERATE, generate_object);
 	return finish(&j, ok, !ok || append_output(&j, object), object);
 }
 
 static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
 		  struct str *out, struct diags *d)
 {
-	struct job j;
-	bool room = true, ok = start_job(&j, m, o, d);
+	struct job j = {.m = m, .options = o, .kernel = -1, .diags = d};
+	bool room = true, ok = start_job(&j);
 	if (ok && what == JIT_TEXT_IR)
 		room = append_ir(&j, out);
 	else if (ok && (ok = generate(&j, LLVMAssemblyFile)))

@@ -57,6 +57,32 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	LLVMPositionBuilderAtEnd(e->at, after);
 }
 
+/* The blocks that the caller names: block after block, counted, the variable going either way. */
+static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
+{
+	LLVMTypeRef index = e->scalar[ILIR_INDEX];
+	LLVMValueRef none = LLVMConstInt(index, 0, false), one = LLVMConstInt(index, 1, false);
+	LLVMValueRef step = LLVMConstInt(index, s->loop.step, true), blocks = LLVMGetParam(e->function, 4);
+	LLVMValueRef begin = value_for_statement(e, s->loop.begin);
+	LLVMValueRef way = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 5), step, "way");
+	LLVMValueRef first = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 3), step, "");
+	first = LLVMBuildNSWAdd(e->at, first, begin, "first");
+	const char *name = e->m->vars.at[s->loop.var.i].name;
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->at), body = jit_block(e, name),
+			  after = jit_block(e, "after");
+	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, blocks, none, ""), body, after);
+	LLVMPositionBuilderAtEnd(e->at, body);
+	LLVMValueRef i = LLVMBuildPhi(e->at, index, name), left = LLVMBuildPhi(e->at, index, "left");
+	e->var[s->loop.var.i] = i;
+	emit_block(e, s->loop.body);
+	LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, way, ""), rest = LLVMBuildNSWSub(e->at, left, one, "");
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
+	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, rest, none, ""), body, after);
+	LLVMAddIncoming(i, (LLVMValueRef[]){first, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
+	LLVMAddIncoming(left, (LLVMValueRef[]){blocks, rest}, (LLVMBasicBlockRef[]){before, latch}, 2);
+	LLVMPositionBuilderAtEnd(e->at, after);
+}
+
 static void emit_branch(struct emitter *e, const struct ilir_stmt *s)
 {
 	LLVMValueRef condition = value_for_statement(e, s->branch.condition);
@@ -76,7 +102,7 @@ static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 {
 	switch (s->kind) {
 	case ILIR_FOR:
-		emit_loop(e, s);
+		(s->loop.kind == ILIR_SWEPT ? emit_sweep : emit_loop)(e, s);
 		break;
 	case ILIR_IF:
 		emit_branch(e, s);
@@ -186,10 +212,11 @@ static void prepare(struct emitter *e)
 	jit_make_promises(e);
 }
 
-bool jit_emit_module(struct emitter *e, int vector_bits)
+bool jit_emit_module(struct emitter *e, int kernel, int vector_bits)
 {
 	prepare(e);
-	for (size_t i = 0; i < e->m->kernels.n && !e->problem; i++)
-		emit_kernel(e, &e->m->kernels.at[i], vector_bits);
+	for (int i = 0; i < (int)e->m->kernels.n && !e->problem; i++)
+		if (kernel < 0 || kernel == i)
+			emit_kernel(e, &e->m->kernels.at[i], vector_bits);
 	return !e->problem;
 }

@@ -40,10 +40,10 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->module (empty, in e->context) with one function per kernel; m, arena, context, module and has_fma
+/* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena, context, module and has_fma
  * are given.  False when the module is not what the back end takes: see problem and culprit.  `vector_bits`
  * is the register width to use. */
-bool jit_emit_module(struct emitter *, int vector_bits);
+bool jit_emit_module(struct emitter *, int kernel, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
 /* Notes why something cannot be emitted; a value of that type stands in. */

@@ -1,0 +1,156 @@
+/* Pass: the outermost loop of a kernel, over columns that are its own, becomes swept: which of its turns run,
+ * and in which direction, is from here on the caller's to say.
+ *
+ *     kernel k in inner {                              kernel k in inner {
+ *       for j:j in 0..152 step 8 {             ->        for j:j in 0..152 step 8 swept {
+ *         for n:node in begin..end { .. }                  for n:node in begin..end { .. }
+ *       }                                                }
+ *     }                                                }
+ *
+ * Needs: outline has run.  A kernel that does something else as well keeps its loops, and has one block. */
+#include "ilir/passes.h"
+
+/* An index as coefficient * variable + something between 0 and width, but for a constant. */
+struct motion {
+	int64_t coefficient, width;
+};
+
+static bool find_motion(const struct ilir_module *, ilir_expr, ilir_var, const struct ilir_known *,
+			struct motion *);
+
+static bool motion_of_rest(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known,
+			   struct motion *out)
+{
+	struct ilir_range r;
+	bool bounded = ilir_range_of(m, e, known, &r);
+	*out = (struct motion){0, bounded ? r.high - r.low : 0};
+	return bounded;
+}
+
+static bool motion_of_sum(const struct ilir_module *m, ilir_expr e, ilir_var v,
+			  const struct ilir_known *known, struct motion *out)
+{
+	struct motion a, b;
+	bool minus = ilir_at(m, e)->op == ILIR_SUB;
+	if (!find_motion(m, ilir_arg(m, e, 0), v, known, &a) ||
+	    !find_motion(m, ilir_arg(m, e, 1), v, known, &b))
+		return false;
+	return !__builtin_add_overflow(a.coefficient, minus ? -b.coefficient : b.coefficient,
+				       &out->coefficient) &&
+	       !__builtin_add_overflow(a.width, b.width, &out->width);
+}
+
+static bool motion_of_product(const struct ilir_module *m, ilir_expr e, ilir_var v,
+			      const struct ilir_known *known, struct motion *out)
+{
+	struct motion a;
+	int64_t by;
+	return ilir_constant(m, ilir_arg(m, e, 1), &by) && by > 0 &&
+	       find_motion(m, ilir_arg(m, e, 0), v, known, &a) &&
+	       !__builtin_mul_overflow(a.coefficient, by, &out->coefficient) &&
+	       !__builtin_mul_overflow(a.width, by, &out->width);
+}
+
+static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, const struct ilir_known *known,
+			struct motion *out)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	if (!ilir_uses_var(m, e, v))
+		return motion_of_rest(m, e, known, out);
+	switch (n->op) {
+	case ILIR_VAR:
+		*out = (struct motion){1, 0};
+		return true;
+	case ILIR_RAMP:
+		return find_motion(m, ilir_arg(m, e, 0), v, known, out) &&
+		       !__builtin_add_overflow(out->width, n->type.lanes - 1, &out->width);
+	case ILIR_ADD:
+	case ILIR_SUB:
+		return motion_of_sum(m, e, v, known, out);
+	case ILIR_MUL:
+		return motion_of_product(m, e, v, known, out);
+	default:
+		return false;
+	}
+}
+
+/* What the turns of a loop do with memory. */
+struct turns {
+	const struct ilir_stmt *loop;
+	bool *stored;	   /* by buffer */
+	const char *clash; /* the first buffer through which they meet; NULL = none */
+};
+
+/* One dimension is enough: there a turn moves on by more than its own stores reach. */
+static bool moves_apart(const struct ilir_module *m, const struct ilir_access *a,
+			const struct ilir_stmt *loop)
+{
+	for (int d = 0; d < a->indices; d++) {
+		struct motion motion;
+		int64_t way;
+		if (find_motion(m, a->index[d], loop->loop.var, a->known, &motion) &&
+		    !__builtin_mul_overflow(motion.coefficient, loop->loop.step, &way) && way > motion.width)
+			return true;
+	}
+	return false;
+}
+
+static void note_store(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct turns *t = context;
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
+	if (a->load.i || b->kind == ILIR_REGISTER)
+		return;
+	t->stored[a->buffer.i] = true;
+	if (!t->clash && !moves_apart(m, a, t->loop))
+		t->clash = b->name;
+}
+
+/* Rows of states that other kernels have stored may be read anywhere; intermediates and outputs are read by
+ * later kernels only. */
+static void note_load(const struct ilir_module *m, const struct ilir_access *a, void *context)
+{
+	struct turns *t = context;
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
+	bool own = b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
+	if (a->load.i && own && t->stored[a->buffer.i] && !t->clash)
+		t->clash = b->name;
+}
+
+const char *ilir_turns_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
+{
+	struct ilir_stmt alone = *loop;
+	struct turns t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	alone.next = NULL;
+	ilir_visit_accesses(m, &alone, note_store, &t);
+	ilir_visit_accesses(m, &alone, note_load, &t);
+	return t.clash;
+}
+
+const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
+{
+	return k->body && k->body->kind == ILIR_FOR && k->body->loop.kind == ILIR_SWEPT ? k->body : NULL;
+}
+
+int64_t ilir_turns(const struct ilir_module *m, const struct ilir_stmt *loop)
+{
+	int64_t begin, end;
+	if (!ilir_constant(m, loop->loop.begin, &begin) || !ilir_constant(m, loop->loop.end, &end) ||
+	    end <= begin)
+		return 0;
+	return (end - begin + loop->loop.step - 1) / loop->loop.step;
+}
+
+static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
+{
+	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL && ilir_turns(m, s) > 0 &&
+	       !ilir_turns_clash(m, s);
+}
+
+void ilir_sweep(struct ilir_module *m, struct ilir_tiling *tiling)
+{
+	(void)tiling;
+	for (size_t k = 0; k < m->kernels.n; k++)
+		if (can_be_swept(m, m->kernels.at[k].body))
+			m->kernels.at[k].body->loop.kind = ILIR_SWEPT;
+}

@@ -1,0 +1,179 @@
+/* Calls back ends: kernels are compiled at the same time, by threads that live as long as the call. */
+#include "jit/jit.h"
+
+#include "base/fork.h"
+#include "base/str.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As much as a main thread usually has: compilers follow what they compile by recursion.  Pages that are not
+ * used do not exist. */
+enum { STACK_BYTES = 8 << 20 };
+
+/* One kernel, and what became of it.  It has memory of its own until all threads have ended. */
+struct piece {
+	int kernel, statements;
+	struct arena arena;
+	struct diags diags;
+	struct str object;
+	double *seconds;
+	bool ok, escaped; /* escaped: memory was out */
+};
+
+struct batch {
+	const struct jit_backend *backend;
+	const struct ilir_module *module;
+	const struct jit_options *options;
+	struct piece *piece;  /* by kernel */
+	struct piece **order; /* the longest first */
+	int pieces;
+	atomic_int next;
+};
+
+/* --- threads --- */
+
+static void compile_piece(const struct batch *b, struct piece *p)
+{
+	jmp_buf escape;
+	p->escaped = true;
+	if (arena_guard(&p->arena, &escape))
+		return;
+	p->ok = b->backend->compile(b->module, b->options, p->kernel, &p->object, p->seconds, &p->diags);
+	p->escaped = false;
+}
+
+static void *work(void *batch)
+{
+	struct batch *b = batch;
+	for (int i; (i = atomic_fetch_add(&b->next, 1)) < b->pieces;)
+		compile_piece(b, b->order[i]);
+	return NULL;
+}
+
+/* Makes as many of the threads as the system gives; their number. */
+static int make_threads(pthread_t *thread, int wanted, struct batch *b)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int made = 0;
+	if (pthread_attr_init(&attributes) != 0)
+		return 0;
+	(void)!pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (made < wanted && pthread_create(&thread[made], &attributes, work, b) == 0)
+		made++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return made;
+}
+
+/* Nothing escapes from in here. */
+static void run(struct batch *b, pthread_t *thread, int threads)
+{
+	fork_enter_foreign();
+	int made = make_threads(thread, threads - 1, b);
+	work(b);
+	while (made > 0)
+		pthread_join(thread[--made], NULL);
+	fork_leave_foreign();
+}
+
+/* --- pieces --- */
+
+static int count_statements(const struct ilir_stmt *s)
+{
+	int n = 0;
+	for (; s; s = s->next)
+		n += s->kind == ILIR_FOR  ? count_statements(s->loop.body)
+		     : s->kind == ILIR_IF ? count_statements(s->branch.then) +
+						count_statements(s->branch.otherwise)
+					  : 1;
+	return n;
+}
+
+static int by_statements(const void *a, const void *b)
+{
+	const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
+	return x->statements != y->statements ? y->statements - x->statements : x->kernel - y->kernel;
+}
+
+static void make_pieces(struct batch *b, struct arena *arena, const struct jit_objects *o, struct diags *d)
+{
+	b->piece = ARENA_ARRAY(arena, struct piece, b->pieces);
+	b->order = ARENA_ARRAY(arena, struct piece *, b->pieces);
+	for (int i = 0; i < b->pieces; i++) {
+		struct piece *p = b->order[i] = &b->piece[i];
+		p->kernel = i;
+		p->statements = count_statements(b->module->kernels.at[i].body);
+		p->seconds = o->seconds[i];
+		p->object = str_in(&p->arena);
+		arena_init(&p->arena, arena->allocator);
+		diags_init(&p->diags, d->allocator);
+	}
+	qsort(b->order, b->pieces, sizeof *b->order, by_statements);
+}
+
+/* Hands over what became of a kernel, in the arena's memory; false when that is out. */
+static bool take_piece(struct piece *p, struct arena *arena, struct image_object *to, struct diags *d)
+{
+	void *bytes = p->escaped ? NULL : arena_try(arena, p->object.n, 1);
+	if (bytes && p->object.n)
+		memcpy(bytes, p->object.text, p->object.n);
+	*to = (struct image_object){bytes, p->object.n};
+	diags_move(d, &p->diags);
+	arena_free(&p->arena);
+	return bytes;
+}
+
+/* In the order of the kernels, so that nothing depends on the threads. */
+static bool take_pieces(struct batch *b, struct arena *arena, struct jit_objects *o, struct diags *d)
+{
+	bool room = true, ok = true;
+	for (int i = 0; i < b->pieces; i++) {
+		ok &= b->piece[i].ok;
+		room &= take_piece(&b->piece[i], arena, &o->object[i], d);
+	}
+	if (!room)
+		arena_escape(arena);
+	return ok;
+}
+
+bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
+		 const struct jit_options *options, int threads, struct arena *arena, struct jit_objects *o,
+		 struct diags *d)
+{
+	int kernels = m->kernels.n;
+	threads = threads < kernels ? threads : kernels;
+	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads + 1);
+	o->object = ARENA_ARRAY(arena, struct image_object, kernels);
+	o->seconds = arena_take(arena, kernels, sizeof *o->seconds);
+	struct batch b = {.backend = backend, .module = m, .options = options, .pieces = kernels};
+	make_pieces(&b, arena, o, d);
+	run(&b, thread, threads);
+	return take_pieces(&b, arena, o, d);
+}
+
+/* --- texts --- */
+
+/* Memory may run out in the text: the arena's owner hears of it when the back end has been left. */
+bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
+	       enum jit_text what, struct str *s, struct diags *d)
+{
+	jmp_buf escape, *outer = s->arena->escape;
+	volatile bool ok = false, escaped = true;
+	fork_enter_foreign();
+	if (!arena_guard(s->arena, &escape)) {
+		ok = b->print(m, o, what, s, d);
+		escaped = false;
+	}
+	fork_leave_foreign();
+	s->arena->escape = outer;
+	if (escaped)
+		arena_escape(s->arena);
+	return ok;
+}

@@ -1,0 +1,318 @@
+/* espalier bench: every size of minibatch with every number of threads, a line of JSON each. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_CHOICES = 16, GROUP = 5 /* runs in a row, before another number of threads has its turn */ };
+
+/* A text "1,10". */
+struct list {
+	int n;
+	long at[MOST_CHOICES];
+};
+
+struct bench {
+	const struct options *options;
+	struct sizes sizes;
+	struct shapes shapes;
+	struct list batches, threads;
+	struct subject subject[MOST_CHOICES]; /* one for each number of threads */
+	struct machine machine[MOST_CHOICES]; /* with as many */
+	int subjects;			      /* that were opened */
+	char weights[4096];		      /* "" = none were written */
+};
+
+static bool read_list(struct list *list, const char *name, const char *text, long most)
+{
+	const char *p = text;
+	for (list->n = 0; list->n < MOST_CHOICES; p++) {
+		char *end;
+		long value = strtol(p, &end, 10);
+		if (end == p || value < 1 || value > most || (*end && *end != ','))
+			break;
+		list->at[list->n++] = value;
+		p = end;
+		if (!*p)
+			return true;
+	}
+	return complain("--%s is numbers from 1 to %ld with commas between, not '%s'", name, most, text);
+}
+
+/* --- weights --- */
+
+static bool name_weights(struct bench *b)
+{
+	const char *folder = getenv("TMPDIR");
+	if (b->options->keep) {
+		snprintf(b->weights, sizeof b->weights, "%s/weights.safetensors", b->options->keep);
+		return mkdir(b->options->keep, 0777) == 0 || errno == EEXIST ||
+		       complain("cannot make '%s': %s", b->options->keep, strerror(errno));
+	}
+	snprintf(b->weights, sizeof b->weights, "%s/espalier-bench-XXXXXX", folder ? folder : "/tmp");
+	int fd = mkstemp(b->weights);
+	if (fd < 0)
+		return complain("cannot make '%s': %s", b->weights, strerror(errno));
+	close(fd);
+	return true;
+}
+
+/* What is not kept goes as soon as its values were read, or when the command is interrupted. */
+static bool make_weights(struct bench *b, const esp_model *model)
+{
+	struct random random = {b->options->seed};
+	sigset_t before;
+	if (!sizes_read(&b->sizes, model, b->options->sizes))
+		return false;
+	if (b->options->weights)
+		return true;
+	interrupt_hold(&before);
+	bool named = name_weights(b);
+	interrupt_release(&before, named && !b->options->keep ? b->weights : NULL);
+	return named && weights_write(model, &b->sizes, &random, b->weights);
+}
+
+static void forget_weights(struct bench *b)
+{
+	if (b->weights[0] && !b->options->keep) {
+		unlink(b->weights);
+		interrupt_forget();
+	}
+}
+
+/* --- structures --- */
+
+/* As long as the structures of the field's comparisons; see options.def for the order. */
+static const int usual_length[FORMS] = {[FORM_PARSE] = 19, [FORM_PERFECT] = 7, [FORM_SEQUENCE] = 100};
+
+static bool make_shapes(struct bench *b, const esp_model *model)
+{
+	const struct options *o = b->options;
+	struct random random = {o->seed + 1};
+	size_t n = 0;
+	for (int i = 0; i < b->batches.n; i++)
+		if (n < (size_t)b->batches.at[i] * o->minibatches)
+			n = b->batches.at[i] * o->minibatches;
+	if (o->operands > 1)
+		return shapes_read(&b->shapes, o->operand[1], n);
+	bool sequence = strcmp(esp_model_describe(model)->structure, "sequence") == 0;
+	enum form form = sequence ? FORM_SEQUENCE : (enum form)o->structures;
+	return shapes_make(&b->shapes, form, o->length ? o->length : usual_length[form], n, &random);
+}
+
+/* A structure a line: of each node its word, the number of its children, and these. */
+static bool keep_shapes(const struct bench *b)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/structures.txt", b->options->keep);
+	FILE *to = fopen(path, "w");
+	if (!to)
+		return complain("cannot write '%s': %s", path, strerror(errno));
+	for (size_t i = 0; i < b->shapes.n; i++) {
+		const struct shape *s = &b->shapes.at[i];
+		for (int node = 0; node < s->nodes; node++) {
+			fprintf(to, "%s%u %d", node ? " " : "", s->word[node],
+				s->begin[node + 1] - s->begin[node]);
+			for (int e = s->begin[node]; e < s->begin[node + 1]; e++)
+				fprintf(to, " %d", s->children[e]);
+		}
+		putc('\n', to);
+	}
+	return fclose(to) == 0 || complain("cannot write '%s': %s", path, strerror(errno));
+}
+
+/* --- opening --- */
+
+static bool prepare(struct bench *b)
+{
+	struct objects model;
+	struct options without = *b->options;
+	without.weights = NULL;
+	bool ok = objects_open(&model, &without, b->options->operand[0], ESP_AT_MODEL) &&
+		  make_weights(b, model.model) && make_shapes(b, model.model) &&
+		  (!b->options->keep || keep_shapes(b));
+	objects_close(&model);
+	return ok;
+}
+
+static int open_subjects(struct bench *b)
+{
+	struct options options = *b->options;
+	int status = 0;
+	if (!options.weights)
+		options.weights = b->weights;
+	for (int i = 0; i < b->threads.n && !status; i++)
+		status = subject_open(&b->subject[b->subjects++], &options, b->threads.at[i], &b->shapes);
+	forget_weights(b);
+	return status;
+}
+
+/* --- measuring --- */
+
+/* Of all minibatches of a size: the sums of the least and of the median times, and what they are judged by.
+ */
+struct sums {
+	double least, median, linearize, floor, operations;
+	size_t nodes;
+};
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static int measure_group(struct subject *s, double *seconds, int runs, double *linearize)
+{
+	struct timing t;
+	int status = subject_run(s, &t); /* the weights of others may be in the caches */
+	for (int i = 0; i < runs && !status; i++) {
+		status = subject_run(s, &t);
+		seconds[i] = t.whole;
+		*linearize = fmin(*linearize, t.linearize);
+	}
+	return status;
+}
+
+static int add_result(struct bench *b, int i, double *seconds, double linearize, struct sums *r)
+{
+	double floor, operations;
+	int n = b->options->runs, status = subject_floor(&b->subject[i], &b->machine[i], &floor, &operations);
+	qsort(seconds, n, sizeof *seconds, ascending);
+	r->least += seconds[0];
+	r->median += seconds[n / 2];
+	r->linearize += linearize;
+	r->floor += floor;
+	r->operations += operations;
+	r->nodes += subject_nodes(&b->subject[i]);
+	return status;
+}
+
+/* One minibatch: all numbers of threads in turn. */
+static int measure_minibatch(struct bench *b, size_t first, size_t count, struct sums *results)
+{
+	int n = b->options->runs, status = 0;
+	double seconds[b->subjects][n], linearize[b->subjects];
+	for (int i = 0; i < b->subjects && !status; i++) {
+		linearize[i] = INFINITY;
+		status = subject_fill(&b->subject[i], first, count);
+	}
+	for (int done = 0; done < n; done += GROUP)
+		for (int i = 0; i < b->subjects && !status; i++)
+			status = measure_group(&b->subject[i], seconds[i] + done,
+					       n - done < GROUP ? n - done : GROUP, &linearize[i]);
+	for (int i = 0; i < b->subjects && !status; i++)
+		status = add_result(b, i, seconds[i], linearize[i], &results[i]);
+	return status;
+}
+
+static bool measure_machine(struct bench *b)
+{
+	for (int i = 0; i < b->subjects; i++) {
+		struct machine m;
+		if (!machine_measure(&m, b->threads.at[i]))
+			return complain("the machine cannot be measured");
+		if (b->machine[i].threads)
+			machine_merge(&b->machine[i], &m);
+		else
+			b->machine[i] = m;
+	}
+	return true;
+}
+
+/* --- telling --- */
+
+static void print_machines(const struct bench *b)
+{
+	for (int i = 0; i < b->subjects; i++) {
+		printf("{\"machine\": ");
+		machine_print_json(&b->machine[i], stdout);
+		puts("}");
+	}
+}
+
+static void print_sizes(const struct bench *b)
+{
+	int64_t size;
+	const char *name;
+	for (size_t i = 0; (name = esp_program_size(b->subject[0].objects.program, i, &size)); i++)
+		printf("%s\"%s\": %lld", i ? ", " : "", name, (long long)size);
+}
+
+static void print_number(const char *name, double value)
+{
+	printf(", \"%s\": ", name);
+	write_json_number(stdout, value);
+}
+
+static void print_result(const struct bench *b, int i, long batch, const struct sums *r)
+{
+	double n = b->options->minibatches;
+	printf("{\"model\": ");
+	write_json_string(stdout, esp_model_describe(b->subject[i].objects.model)->name);
+	printf(", \"sizes\": {");
+	print_sizes(b);
+	printf("}, \"batch\": %ld, \"threads\": %ld, \"minibatches\": %ld, \"runs\": %ld", batch,
+	       b->threads.at[i], b->options->minibatches, b->options->runs);
+	print_number("nodes", r->nodes / n);
+	print_number("min_ms", r->least / n * 1e3);
+	print_number("median_ms", r->median / n * 1e3);
+	print_number("linearize_ms", r->linearize / n * 1e3);
+	print_number("operations", r->operations / n);
+	print_number("floor_ms", r->floor / n * 1e3);
+	print_number("floor_over_time", r->floor / r->least);
+	puts("}");
+}
+
+static int measure_batch(struct bench *b, long batch)
+{
+	struct sums results[MOST_CHOICES] = {0};
+	int status = 0;
+	for (long i = 0; i < b->options->minibatches && !status; i++)
+		status = measure_minibatch(b, i * batch, batch, results);
+	for (int i = 0; i < b->subjects && !status; i++)
+		print_result(b, i, batch, &results[i]);
+	fflush(stdout);
+	return status;
+}
+
+static int measure(struct bench *b)
+{
+	if (!measure_machine(b))
+		return EXIT_INPUT;
+	print_machines(b);
+	int status = 0;
+	for (int i = 0; i < b->batches.n && !status; i++)
+		status = measure_batch(b, b->batches.at[i]);
+	return status;
+}
+
+/* --- the command --- */
+
+static int run(struct bench *b)
+{
+	if (!read_list(&b->batches, "batches", b->options->batches, 1000000) ||
+	    !read_list(&b->threads, "threads", b->options->thread_list, ESP_THREADS_MAX))
+		return EXIT_USAGE;
+	if (!prepare(b))
+		return EXIT_INPUT;
+	int status = open_subjects(b);
+	if (status)
+		return status;
+	return b->options->serve ? bench_serve(&b->subject[0]) : measure(b);
+}
+
+int command_bench(const struct options *options)
+{
+	static struct bench b;
+	b.options = options;
+	int status = run(&b);
+	for (int i = 0; i < b.subjects; i++)
+		subject_close(&b.subject[i]);
+	shapes_free(&b.shapes);
+	return status;
+}

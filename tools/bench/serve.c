@@ -1,0 +1,106 @@
+#include "bench/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct server {
+	struct subject *subject;
+	struct machine machine;
+	bool measured;
+};
+
+static int serve_run(struct server *s, size_t first, size_t count, long repeats)
+{
+	struct timing t;
+	int status = subject_fill(s->subject, first, count);
+	if (!status)
+		status = subject_run(s->subject, &t); /* may take memory */
+	for (long i = 0; i < repeats && !status; i++) {
+		status = subject_run(s->subject, &t);
+		printf("%s%.2f", i ? " " : "", t.whole * 1e6);
+	}
+	putchar('\n');
+	return status;
+}
+
+static int serve_root(struct server *s, size_t first, size_t count)
+{
+	struct timing t;
+	int status = subject_fill(s->subject, first, count);
+	if (!status)
+		status = subject_run(s->subject, &t);
+	for (size_t i = 0; i < count && !status; i++) {
+		const float *row = esp_session_root(s->subject->session, 0, i);
+		size_t n = esp_program_output(s->subject->objects.program, 0)->elements;
+		for (size_t e = 0; e < n; e++)
+			printf("%s%.9g", i + e ? " " : "", row[e]);
+	}
+	putchar('\n');
+	return status;
+}
+
+/* What is best of some measurements counts: the machine is no faster than it was once. */
+static int serve_machine(struct server *s)
+{
+	struct machine m;
+	if (!machine_measure(&m, s->subject->threads)) {
+		complain("the machine cannot be measured");
+		return EXIT_INPUT;
+	}
+	if (s->measured)
+		machine_merge(&s->machine, &m);
+	else
+		s->machine = m;
+	s->measured = true;
+	machine_print_json(&s->machine, stdout);
+	putchar('\n');
+	return 0;
+}
+
+static int serve_floor(struct server *s, size_t first, size_t count)
+{
+	struct timing t = {0};
+	double seconds, operations, linearize = INFINITY;
+	int status = subject_fill(s->subject, first, count);
+	for (int i = 0; i < 10 && !status; i++) {
+		status = subject_run(s->subject, &t);
+		linearize = fmin(linearize, t.linearize);
+	}
+	if (!status)
+		status = subject_floor(s->subject, &s->machine, &seconds, &operations);
+	if (!status)
+		printf("%.3f %.0f %zu %.3f\n", seconds * 1e6, operations, subject_nodes(s->subject),
+		       linearize * 1e6);
+	return status;
+}
+
+static int serve_line(struct server *s, const char *line)
+{
+	size_t first, count;
+	long repeats;
+	if (sscanf(line, "run %zu %zu %ld", &first, &count, &repeats) == 3)
+		return serve_run(s, first, count, repeats);
+	if (sscanf(line, "root %zu %zu", &first, &count) == 2)
+		return serve_root(s, first, count);
+	if (strcmp(line, "machine\n") == 0)
+		return serve_machine(s);
+	if (sscanf(line, "floor %zu %zu", &first, &count) == 2 && s->measured)
+		return serve_floor(s, first, count);
+	complain(
+	    "a request is 'run FIRST COUNT REPEATS', 'root FIRST COUNT', 'machine' or, after it, "
+	    "'floor FIRST COUNT'");
+	return EXIT_INPUT;
+}
+
+int bench_serve(struct subject *subject)
+{
+	struct server server = {.subject = subject};
+	char line[200];
+	int status = 0;
+	while (!status && fgets(line, sizeof line, stdin)) {
+		status = serve_line(&server, line);
+		fflush(stdout);
+	}
+	return status;
+}

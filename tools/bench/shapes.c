@@ -1,0 +1,216 @@
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- random numbers --- */
+
+uint32_t random_bits(struct random *r)
+{
+	r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+	return r->state >> 32;
+}
+
+int random_below(struct random *r, int n)
+{
+	return random_bits(r) % n;
+}
+
+float random_float(struct random *r)
+{
+	return (random_bits(r) >> 8) * (2.f / (1 << 24)) - 1;
+}
+
+/* --- a shape grows node by node, in post order --- */
+
+static bool shape_init(struct shape *s, int most)
+{
+	*s = (struct shape){.begin = calloc(most + 1, sizeof *s->begin),
+			    .children = calloc(most, sizeof *s->children),
+			    .word = calloc(most, sizeof *s->word)};
+	return s->begin && s->children && s->word;
+}
+
+static void shape_free(struct shape *s)
+{
+	free(s->begin);
+	free(s->children);
+	free(s->word);
+}
+
+/* Returns the new node's number. */
+static int add_node(struct shape *s, const int32_t *children, int count, uint32_t word)
+{
+	int node = s->nodes++;
+	s->begin[node + 1] = s->begin[node] + count;
+	for (int i = 0; i < count; i++)
+		s->children[s->begin[node] + i] = children[i];
+	s->word[node] = word;
+	return node;
+}
+
+/* --- making --- */
+
+/* Where a span of words is divided as phrases are: mostly a word or two come first and the rest follows, a
+ * head after its modifiers or before them; else anywhere. */
+static int divide(struct random *r, int leaves)
+{
+	int way = random_below(r, 100), few = 1 + random_below(r, 2);
+	if (few >= leaves)
+		return 1 + random_below(r, leaves - 1);
+	if (way < 58)
+		return few;
+	if (way < 72)
+		return leaves - few;
+	return 1 + random_below(r, leaves - 1);
+}
+
+/* As deep as a tree of so many leaves at most: a few levels of the C stack for each word of a sentence. */
+static int32_t add_phrase(struct shape *s, struct random *r, int leaves)
+{
+	uint32_t word = random_bits(r);
+	if (leaves == 1)
+		return add_node(s, NULL, 0, word);
+	int left = divide(r, leaves);
+	int32_t a = add_phrase(s, r, left), b = add_phrase(s, r, leaves - left);
+	return add_node(s, (int32_t[]){a, b}, 2, word);
+}
+
+/* Lengths of sentences: twice and a half the deviation that chance gives, none below 2. */
+static int sentence_length(struct random *r, int mean)
+{
+	double sum = 0;
+	for (int i = 0; i < 12; i++)
+		sum += random_float(r);
+	return (int)fmax(2, fmin(3.0 * mean, mean + 0.245 * mean * sum));
+}
+
+static bool make_parse(struct shape *s, int length, struct random *r)
+{
+	int leaves = sentence_length(r, length);
+	if (!shape_init(s, 2 * leaves - 1))
+		return false;
+	add_phrase(s, r, leaves);
+	return true;
+}
+
+/* Level by level: node i of a level stands above 2 i and 2 i + 1 of the one before. */
+static bool make_perfect(struct shape *s, int height, struct random *r)
+{
+	if (!shape_init(s, (2 << height) - 1))
+		return false;
+	for (int i = 0; i < 1 << height; i++)
+		add_node(s, NULL, 0, random_bits(r));
+	for (int child = 0; s->nodes < (2 << height) - 1; child += 2)
+		add_node(s, (int32_t[]){child, child + 1}, 2, random_bits(r));
+	return true;
+}
+
+static bool make_sequence(struct shape *s, int nodes, struct random *r)
+{
+	if (!shape_init(s, nodes))
+		return false;
+	for (int32_t i = 0; i < nodes; i++)
+		add_node(s, &(int32_t){i - 1}, i > 0, random_bits(r));
+	return true;
+}
+
+/* In the order of enum form, with the most that `length` can be. */
+static const struct {
+	bool (*make)(struct shape *, int length, struct random *);
+	int most;
+} makers[FORMS] = {{make_parse, 100000}, {make_perfect, 24}, {make_sequence, 100000000}};
+
+bool shapes_make(struct shapes *all, enum form form, int length, size_t n, struct random *r)
+{
+	*all = (struct shapes){.at = calloc(n, sizeof *all->at)};
+	if (!all->at)
+		return complain("no memory for %zu structures", n);
+	if (length > makers[form].most)
+		return complain("--length of such structures is at most %d", makers[form].most);
+	while (all->n < n)
+		if (!makers[form].make(&all->at[all->n++], length, r))
+			return complain("no memory for structures of length %d", length);
+	return true;
+}
+
+/* --- reading --- */
+
+static uint32_t hash(const char *word, size_t length)
+{
+	uint32_t h = 2166136261u;
+	for (size_t i = 0; i < length; i++)
+		h = (h ^ (unsigned char)word[i]) * 16777619u;
+	return h;
+}
+
+/* Reads "(label child ...)" or "(label word)" at *at.  -1 where it is neither. */
+static int32_t read_node(struct shape *s, const char **at, int depth)
+{
+	enum { MOST_CHILDREN = 32, MOST_DEPTH = 4096 };
+	int32_t children[MOST_CHILDREN];
+	int count = 0;
+	const char *p = *at + strspn(*at, " ");
+	if (*p++ != '(' || depth > MOST_DEPTH)
+		return -1;
+	p += strcspn(p, " ()"); /* the label */
+	p += strspn(p, " ");
+	const char *word = p;
+	size_t length = strcspn(p, " ()");
+	for (p += length; *p == '(' || *p == ' ';) {
+		if (*p == ' ') {
+			p++;
+			continue;
+		}
+		if (count == MOST_CHILDREN || length || (children[count++] = read_node(s, &p, depth + 1)) < 0)
+			return -1;
+	}
+	*at = p + 1;
+	return *p == ')' && (length || count) ? add_node(s, children, count, hash(word, length)) : -1;
+}
+
+static int count_of(const char *text, char c)
+{
+	int n = 0;
+	for (; *text; text++)
+		n += *text == c;
+	return n;
+}
+
+static bool add_line(struct shapes *all, const char *line)
+{
+	struct shape *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
+	if (!grown)
+		return false;
+	all->at = grown;
+	return shape_init(&all->at[all->n++], count_of(line, '(') + 1) &&
+	       read_node(&all->at[all->n - 1], &line, 0) >= 0;
+}
+
+bool shapes_read(struct shapes *all, const char *path, size_t most)
+{
+	char *line = NULL;
+	size_t size = 0;
+	bool ok = true;
+	*all = (struct shapes){0};
+	FILE *file = fopen(path, "r");
+	if (!file)
+		return complain("cannot read '%s': %s", path, strerror(errno));
+	while (ok && all->n < most && getline(&line, &size, file) > 0)
+		if (*line != '\n')
+			ok = add_line(all, line);
+	free(line);
+	fclose(file);
+	if (!ok)
+		return complain("line %zu of '%s' is no bracketed tree", all->n, path);
+	return all->n > 0 || complain("'%s' has no trees", path);
+}
+
+void shapes_free(struct shapes *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		shape_free(&all->at[i]);
+	free(all->at);
+}

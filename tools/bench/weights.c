@@ -1,0 +1,129 @@
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_SIZE = 256, MOST_SIZES = sizeof((struct sizes){0}.at) / sizeof(int64_t) };
+
+/* --- sizes --- */
+
+static int dimension_of(const esp_model *m, const char *name, size_t length)
+{
+	for (int i = 0; esp_model_dimension(m, i); i++)
+		if (strlen(esp_model_dimension(m, i)) == length &&
+		    memcmp(esp_model_dimension(m, i), name, length) == 0)
+			return i;
+	return -1;
+}
+
+bool sizes_read(struct sizes *s, const esp_model *m, const char *text)
+{
+	for (s->n = 0; esp_model_dimension(m, s->n); s->n++) {
+		if (s->n == MOST_SIZES)
+			return complain("models with more than %d dimensions are not timed", MOST_SIZES);
+		s->at[s->n] = USUAL_SIZE;
+	}
+	while (text && *text) {
+		size_t length = strcspn(text, "=,");
+		int i = dimension_of(m, text, length);
+		if (i < 0)
+			return complain("the model has no dimension '%.*s'", (int)length, text);
+		char *end = (char *)text + length;
+		s->at[i] = *end == '=' ? strtol(end + 1, &end, 10) : 0;
+		if (s->at[i] < 1 || s->at[i] > INT32_MAX || (*end && *end != ','))
+			return complain("--sizes is DIMENSION=NUMBER,..., not '%s'", text);
+		text = end + (*end == ',');
+	}
+	return true;
+}
+
+/* --- values --- */
+
+struct param {
+	const char *name;
+	size_t rank;
+	int64_t shape[ESP_RANK_MAX];
+};
+
+static bool param_at(const esp_model *m, const struct sizes *sizes, size_t i, struct param *p)
+{
+	return (p->name = esp_model_param(m, i, sizes->at, p->shape, &p->rank));
+}
+
+/* 0 when it is none of numbers. */
+static int64_t elements_of(const struct param *p)
+{
+	int64_t n = 1;
+	for (size_t d = 0; d < p->rank; d++)
+		n = p->shape[d] < 1 || n > INT32_MAX ? 0 : n * p->shape[d];
+	return n;
+}
+
+static void write_header(const esp_model *m, const struct sizes *sizes, FILE *to)
+{
+	struct param p;
+	int64_t begin = 0;
+	for (size_t i = 0; param_at(m, sizes, i, &p); i++) {
+		int64_t end = begin + elements_of(&p) * 4;
+		fprintf(to, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "{", p.name);
+		for (size_t d = 0; d < p.rank; d++)
+			fprintf(to, "%s%lld", d ? "," : "", (long long)p.shape[d]);
+		fprintf(to, "],\"data_offsets\":[%lld,%lld]}", (long long)begin, (long long)end);
+		begin = end;
+	}
+	fputs(begin ? "}" : "{}", to);
+}
+
+/* Products of a matrix with numbers between -1 and 1 are about as large. */
+static void write_values(const struct param *p, struct random *r, FILE *to)
+{
+	float scale = p->rank > 1 ? 1.7f / sqrtf(p->shape[p->rank - 1]) : 0.5f;
+	for (int64_t n = elements_of(p); n > 0; n--) {
+		float value = scale * random_float(r);
+		fwrite(&value, sizeof value, 1, to);
+	}
+}
+
+static bool check_params(const esp_model *m, const struct sizes *sizes)
+{
+	struct param p;
+	for (size_t i = 0; param_at(m, sizes, i, &p); i++)
+		if (elements_of(&p) < 1)
+			return complain("with these --sizes '%s' has no shape", p.name);
+	return true;
+}
+
+/* As text, to be freed; NULL without memory. */
+static char *make_header(const esp_model *m, const struct sizes *sizes, size_t *length)
+{
+	char *header = NULL;
+	FILE *text = open_memstream(&header, length);
+	if (!text)
+		return NULL;
+	write_header(m, sizes, text);
+	if (fclose(text) == 0)
+		return header;
+	free(header);
+	return NULL;
+}
+
+bool weights_write(const esp_model *m, const struct sizes *sizes, struct random *r, const char *path)
+{
+	size_t length;
+	struct param p;
+	char *header = check_params(m, sizes) ? make_header(m, sizes, &length) : NULL;
+	FILE *to = header ? fopen(path, "wb") : NULL;
+	if (to) {
+		fwrite(&(uint64_t){length}, sizeof(uint64_t), 1, to);
+		fwrite(header, length, 1, to);
+		for (size_t i = 0; param_at(m, sizes, i, &p); i++)
+			write_values(&p, r, to);
+	}
+	free(header);
+	bool written = to && !ferror(to);
+	if (to && fclose(to) == 0 && written)
+		return true;
+	return complain("cannot write weights to '%s': %s", path, strerror(errno));
+}
