@@ -7,6 +7,8 @@ EXTRA_DIST += \
 EXTRA_DIST += \
 	%D%/childsum/README.md %D%/childsum/childsum.ra %D%/gru/README.md %D%/gru/gru-before.ra %D%/gru/gru.ra \
 	%D%/lstm/README.md %D%/lstm/lstm.ra %D%/treefc/README.md %D%/treefc/treefc.ra \
+	%D%/simpletreegru/README.md %D%/simpletreegru/simpletreegru.ra \
+	%D%/treernn/README.md %D%/treernn/treernn.ra \
 	%D%/treegru/README.md %D%/treegru/treegru.ra
 
 # A program of a user of the library: built against the tree by `make check`, and by `make installcheck` against the

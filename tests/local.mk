@@ -9,6 +9,7 @@ unit_tests = \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
+	%D%/api/profile_test \
 	%D%/api/race_test \
 	%D%/api/rewriting_test \
 	%D%/api/run_test \
@@ -83,7 +84,8 @@ unit_tests = \
 	%D%/subop/families_test \
 	%D%/subop/fold_test \
 	%D%/subop/subop_test \
-	%D%/tools/machine_test
+	%D%/tools/machine_test \
+	%D%/tools/profile_test
 shell_tests = \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
@@ -99,6 +101,7 @@ shell_tests = \
 	%D%/cli/init_test.sh \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
+	%D%/cli/profile_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
@@ -125,6 +128,10 @@ check_PROGRAMS += $(unit_tests) %D%/jit/record
 LDADD = libespalier-internal.la
 
 # Parts of the command that need nothing else of it.
+tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/interrupt.c tools/machine.c tools/options.c tools/output.c \
+	tools/profile/gather.c tools/profile/json.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
+	tools/profile/trace.c tools/profile/words.c tools/tables.c tools/words.c
+tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
 tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 
 # A host that uses OpenMP itself.

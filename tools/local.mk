@@ -5,9 +5,9 @@ espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
 espalier_LDADD = libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
 
 espalier_SOURCES = \
-	%D%/batches.c %D%/check.c %D%/commands.def %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/init.c %D%/interrupt.c \
+	%D%/batches.c %D%/check.c %D%/commands.def %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
 	%D%/machine.c %D%/machine.h %D%/machine_loops.h %D%/main.c \
-	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
+	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 espalier_SOURCES += \
 	%D%/bench/bench.h %D%/bench/command.c %D%/bench/floor.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
@@ -16,6 +16,9 @@ espalier_SOURCES += \
 	%D%/compare/locals.c %D%/compare/match.c \
 	%D%/compare/measure.c %D%/compare/say.c %D%/reference/npy.c %D%/reference/npz.c \
 	%D%/reference/reference.c %D%/reference/reference.h %D%/reference/safetensors.c %D%/reference/text.c
+espalier_SOURCES += \
+	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/profile.h %D%/profile/summary.c \
+	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
 
 # The models of `espalier init`, as texts for a C compiler.
 init_models = %D%/init/dag.inc %D%/init/sequence.inc %D%/init/tree.inc

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Who reads it on a terminal may want to read on. */
@@ -119,6 +120,25 @@ bool objects_compile(struct objects *o, const struct options *options, int at)
 	esp_program_free(o->program);
 	o->program = NULL;
 	return open_program(o, options, at, &error);
+}
+
+/* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as
+ * running over as many words.  A word of a tree takes about twice the bytes that it takes in a vocabulary.
+ * What is no file of known size may be short.  A schedule is for the program that was dumped, which has
+ * tables. */
+static bool tables_pay(const struct options *o)
+{
+	struct stat trees, vocab;
+	if (!o->vocab || stat(o->vocab, &vocab) != 0)
+		return true;
+	return stat(o->operand[1], &trees) == 0 && S_ISREG(trees.st_mode) &&
+	       trees.st_size / 2 >= vocab.st_size;
+}
+
+void choose_tables(struct options *o)
+{
+	if (!o->rules && !o->table_bytes && !o->schedule && !tables_pay(o))
+		o->rules = "-tables";
 }
 
 bool has_vocab(const struct objects *o)

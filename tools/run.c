@@ -181,19 +181,6 @@ static int run(struct run *r)
 	return status;
 }
 
-/* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as
- * running over as many words.  A word of a tree takes about twice the bytes that it takes in a vocabulary.
- * What is no file of known size may be short.  A schedule is for the program that was dumped, which has
- * tables. */
-static bool tables_pay(const struct options *o)
-{
-	struct stat trees, vocab;
-	if (!o->vocab || stat(o->vocab, &vocab) != 0)
-		return true;
-	return stat(o->operand[1], &trees) == 0 && S_ISREG(trees.st_mode) &&
-	       trees.st_size / 2 >= vocab.st_size;
-}
-
 int command_run(const struct options *options)
 {
 	if (!options->weights) {
@@ -203,8 +190,7 @@ int command_run(const struct options *options)
 	if (!check_export(options))
 		return EXIT_USAGE;
 	struct options chosen = *options;
-	if (!chosen.rules && !chosen.table_bytes && !chosen.schedule && !tables_pay(options))
-		chosen.rules = "-tables";
+	choose_tables(&chosen);
 	struct run r = {.options = &chosen};
 	int status = run(&r);
 	close_all(&r);

@@ -12,7 +12,7 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 
 /* --- options --- */
 
-enum format { FORMAT_TEXT, FORMAT_JSON };
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_TRACE, FORMAT_SVG };
 enum place { PLACE_ROOT, PLACE_ALL };
 enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
@@ -80,6 +80,8 @@ int report(esp_status, esp_error *);
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
 /* Makes the program again, of a model that was put in place of the first. */
 bool objects_compile(struct objects *, const struct options *, int at);
+/* Of options for a run: leaves the rules out that make tables of embeddings when the input is too small for them. */
+void choose_tables(struct options *);
 /* Whether there is a vocabulary if the program needs one to read a treebank. */
 bool has_vocab(const struct objects *);
 void objects_close(struct objects *);

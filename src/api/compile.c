@@ -20,6 +20,7 @@ struct compilation {
 	double clock;	     /* when what was noted last ended */
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program rewritten;
+	struct sub_program folded;
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;
@@ -56,6 +57,7 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 		return false;
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->rewritten, c->arena, c->model->name);
+	sub_init(&c->folded, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
@@ -66,9 +68,9 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	if (!sub_verify(&c->rewritten, c->diags))
 		return false;
 	note_time(c, "subop", "verify");
-	sub_fold(&c->program, &c->rewritten, &options, c->trace);
+	sub_fold(&c->folded, &c->rewritten, &options, c->trace);
 	note_time(c, "subop", "fold");
-	bool ok = sub_verify(&c->program, c->diags);
+	bool ok = sub_verify(&c->folded, c->diags);
 	note_time(c, "subop", "verify");
 	return ok;
 }
@@ -83,6 +85,10 @@ static bool make_plan(struct compilation *c)
 				"targets are native, generic, avx2, avx512, aarch64", "there is no target '%s'",
 				c->options->target);
 	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+		return false;
+	sched_hoist(&c->program, &c->folded, fusion.hoisting, c->trace);
+	note_time(c, "sched", "hoist");
+	if (!sub_verify(&c->program, c->diags))
 		return false;
 	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
 	return sched_verify(&c->plan, c->diags);
@@ -382,22 +388,35 @@ static void describe_states(const struct compilation *c, struct image *image)
 	image->states = p->states.n;
 }
 
-/* The body whose rows a domain runs over; the larger one when it is both. */
-static enum sub_domain rows_of(enum image_domain domain)
+/* Over all nodes, before the recursion. */
+static bool is_ahead(const struct image *image, const struct image_step *step)
 {
-	return domain == IMAGE_DOMAIN_BINDING  ? SUB_AT_BINDING
-	       : domain == IMAGE_DOMAIN_LEAVES ? SUB_LEAF
-	       : domain == IMAGE_DOMAIN_NODES  ? SUB_EVERY_NODE
-	       : domain == IMAGE_DOMAIN_INPUTS ? SUB_EVERY_INPUT
-					       : SUB_INNER;
+	bool ahead = step->domain == IMAGE_DOMAIN_NODES;
+	for (int i = 0; i < image->steps && image->step[i].kernel < step->kernel; i++) {
+		enum image_domain before = image->step[i].domain;
+		ahead &= before < IMAGE_DOMAIN_LEAVES || before > IMAGE_DOMAIN_NODE;
+	}
+	return ahead;
+}
+
+/* The body whose rows a domain runs over; the larger one when it is both. */
+static enum sub_domain rows_of(const struct image *image, const struct image_step *step)
+{
+	static const enum sub_domain rows[] = {
+	    [IMAGE_DOMAIN_LEAVES] = SUB_LEAF,	     [IMAGE_DOMAIN_INNER] = SUB_INNER,
+	    [IMAGE_DOMAIN_INNER_NODE] = SUB_INNER,   [IMAGE_DOMAIN_BATCH] = SUB_INNER,
+	    [IMAGE_DOMAIN_NODE] = SUB_INNER,	     [IMAGE_DOMAIN_NODES] = SUB_EVERY_NODE,
+	    [IMAGE_DOMAIN_INPUTS] = SUB_EVERY_INPUT, [IMAGE_DOMAIN_PAST_LEAVES] = SUB_AHEAD_INNER,
+	    [IMAGE_DOMAIN_BINDING] = SUB_AT_BINDING};
+	return is_ahead(image, step) ? SUB_AHEAD : rows[step->domain];
 }
 
 /* The body that a step runs over the rows of; -1 = none alone.  Those at binding have a step each. */
-static int body_of(const struct compilation *c, const struct image_step *step)
+static int body_of(const struct compilation *c, const struct image *image, const struct image_step *step)
 {
 	int before = step->domain == IMAGE_DOMAIN_BINDING ? step->kernel : 0;
 	for (size_t b = 0; step->domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
-		if (c->program.bodies.at[b].domain == rows_of(step->domain) && before-- == 0)
+		if (c->program.bodies.at[b].domain == rows_of(image, step) && before-- == 0)
 			return b;
 	return -1;
 }
@@ -451,7 +470,7 @@ static int parts_of(const struct image *image, const char *kernel)
 /* Parts share the work of a group as they share its columns. */
 static void describe_step(const struct compilation *c, const struct image *image, struct image_step *step)
 {
-	int body = body_of(c, step);
+	int body = body_of(c, image, step);
 	const char *name = image->kernel_name[step->kernel];
 	int group = body < 0 ? -1 : group_of(c, body, name);
 	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
@@ -546,7 +565,8 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 /* --- dumps --- */
 
-static const char *const before_passes[] = {"ra", "written", "derivation", "subop", "sched", "lower"};
+static const char *const before_passes[] = {"ra",    "written", "derivation", "subop",
+					    "hoist", "sched",	"lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
 enum {
 	BEFORE = sizeof before_passes / sizeof *before_passes,
@@ -606,9 +626,11 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 	if (trace.texts)
 		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
-		return sub_print(&c.program, s), true;
+		return sub_print(&c.folded, s), true;
 	if (!make_schedule(&c))
 		return false;
+	if (strcmp(stage, "hoist") == 0)
+		return sub_print(&c.program, s), true;
 	if (strcmp(stage, "sched") == 0)
 		return sched_print(&c.sched, &c.plan, s), true;
 	if (!make_loops(&c))

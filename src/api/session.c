@@ -1,4 +1,5 @@
 #include "api/internal.h"
+#include "api/profile.h"
 
 #include <string.h>
 
@@ -8,7 +9,9 @@ struct esp_session {
 	struct rt_session run;
 	atomic_bool busy;
 	esp_costs costs;
+	struct esp_profile *profile; /* NULL = no run was ever recorded */
 	/* of the last run */
+	bool recorded;
 	uint64_t generation;
 	size_t structures;
 	int32_t *begin;	 /* structures + 1: their first nodes in the forest */
@@ -20,6 +23,7 @@ static void destroy(void *object)
 	esp_session *s = object;
 	const struct allocator *a = &s->object.context->allocator;
 	rt_session_free(&s->run);
+	profile_free(s->profile);
 	if (s->begin)
 		a->resize(a->context, s->begin, s->capacity * sizeof *s->begin, 0);
 	object_release(s->binding);
@@ -103,13 +107,28 @@ static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p
 	struct esp_context *c = s->object.context;
 	s->structures = 0;
 	s->generation = 0;
+	s->recorded = false;
 	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
 		return false;
 	context_check_team(c);
 	s->structures = m.forest.inputs;
 	s->generation = p->generation;
 	note_costs(s, p);
+	s->recorded = s->run.profile && profile_tell(s->profile, &s->run, &p->weights);
 	return true;
+}
+
+/* False after a diagnostic; then the session is not to be touched. */
+static bool begin_use(esp_session *s, struct diags *diags)
+{
+	return !atomic_exchange_explicit(&s->busy, true, memory_order_acquire) ||
+	       diag_add(diags, DIAG_SESSION_BUSY, (struct diag_at){0}, "give each thread a session of its own",
+			"another thread is in a run of this session");
+}
+
+static void end_use(esp_session *s)
+{
+	atomic_store_explicit(&s->busy, false, memory_order_release);
 }
 
 /* The weights are held for the whole run, so that an exchange meanwhile does not show in it. */
@@ -118,14 +137,12 @@ static bool run(esp_session *s, const esp_forest *f, struct diags *diags)
 	if (f->program != s->binding->program)
 		return api_bad_argument(diags, "esp_session_run", "forest",
 					"belongs to another program than the session");
-	if (atomic_exchange_explicit(&s->busy, true, memory_order_acquire))
-		return diag_add(diags, DIAG_SESSION_BUSY, (struct diag_at){0},
-				"give each thread a session of its own",
-				"another thread is in a run of this session");
+	if (!begin_use(s, diags))
+		return false;
 	struct packed *p = binding_hold(s->binding);
 	bool ok = run_with(s, f, p, diags);
 	object_release(p);
-	atomic_store_explicit(&s->busy, false, memory_order_release);
+	end_use(s);
 	return ok;
 }
 
@@ -134,6 +151,35 @@ esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_e
 	struct api_call call = api_begin(session ? (const void *)session : forest);
 	bool ok = api_need(&call, session) && api_need(&call, forest) && run(session, forest, &call.diags);
 	return api_end(&call, ok, error);
+}
+
+/* --- profiles --- */
+
+static bool record(esp_session *s, bool on, struct diags *diags)
+{
+	if (!begin_use(s, diags))
+		return false;
+	if (on && !s->profile)
+		s->profile = profile_create(&s->object.context->allocator, s->run.image);
+	bool ok = !on || s->profile;
+	if (ok)
+		s->run.profile = on ? &s->profile->record : NULL;
+	else
+		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a profile");
+	end_use(s);
+	return ok;
+}
+
+esp_status esp_session_record(esp_session *session, int on, esp_error **error)
+{
+	struct api_call call = api_begin(session);
+	bool ok = api_need(&call, session) && record(session, on != 0, &call.diags);
+	return api_end(&call, ok, error);
+}
+
+const esp_profile *esp_session_profile(const esp_session *s)
+{
+	return s && s->recorded ? s->profile : NULL;
 }
 
 /* --- results --- */

@@ -643,7 +643,27 @@ static int slot_run(struct lowering *l, const struct terms *terms, size_t first,
 	return n;
 }
 
-/* One reduction goes on where the one before ended, the first from a parameter (a bias): one accumulator for all. */
+static bool begins_sum(const struct lowering *l, const struct term *t)
+{
+	const struct sub_value *v = sub_at(l->p, t->value);
+	return v->op == SUB_VECTOR && l->p->inputs.at[v->which].begins;
+}
+
+/* What a chain of sums goes on from: what was hoisted of the sum, else a parameter (a bias); none = zero. */
+static ilir_expr start_of(struct lowering *l, struct terms *terms, bool *taken)
+{
+	size_t i = 0, n = terms->all.n;
+	if (!begins_sum(l, &terms->all.at[0]))
+		while (i < n && sub_at(l->p, terms->all.at[i].value)->op != SUB_PARAM)
+			i++;
+	if (i == n)
+		return (ilir_expr){0};
+	taken[i] = true;
+	return value_at(l, terms->all.at[i].value, terms->all.at[i].index);
+}
+
+/* One reduction goes on where the one before ended: one accumulator for all.  Those that need no state come
+ * first, so that they can leave the recursion and no bit changes (sched/hoist.c). */
 static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken)
 {
 	ilir_expr sum = {0};
@@ -651,18 +671,17 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, n);
 	while (first < n && !is_chain(l, &terms->all.at[first]))
 		first++;
-	for (size_t i = 0; first < n && i < n && !sum.i; i++) {
-		const struct term *t = &terms->all.at[i];
-		taken[i] = sub_at(l->p, t->value)->op == SUB_PARAM;
-		sum = taken[i] ? value_at(l, t->value, t->index) : sum;
-	}
-	for (size_t i = first; i < n; i++) {
-		const struct term *t = &terms->all.at[i];
-		if (taken[i] || !is_chain(l, t))
-			continue;
-		int run = slot_run(l, terms, i, taken, of);
-		sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index, sum);
-	}
+	if (first < n)
+		sum = start_of(l, terms, taken);
+	for (int recursive = 0; recursive < 2; recursive++)
+		for (size_t i = first; i < n; i++) {
+			const struct term *t = &terms->all.at[i];
+			if (taken[i] || !is_chain(l, t) || l->recursive[t->value.i] != recursive)
+				continue;
+			int run = slot_run(l, terms, i, taken, of);
+			sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index,
+				      sum);
+		}
 	return sum;
 }
 

@@ -57,6 +57,7 @@ struct lowering {
 	const struct sub_program *p;
 	const struct sched_plan *plan;
 	const struct sched *sched;
+	const bool *recursive; /* by value: it needs a state */
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
 	const char **child_name;

@@ -59,13 +59,14 @@ static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, 
 	return ilir_new_buffer(l->m, b);
 }
 
-static void declare_inputs(struct lowering *l)
+static ilir_buffer input_buffer(struct lowering *l, int input)
 {
-	for (size_t i = 0; i < l->p->inputs.n; i++) {
-		const struct sub_input *in = &l->p->inputs.at[i];
-		l->input[i] = in->token ? index_buffer(l, in->name, IMAGE_TOKEN, i, "node", IMAGE_NODES, 0)
-					: tensor_buffer(l, IMAGE_VECTOR, i, &in->row, "node", IMAGE_NODES);
-	}
+	const struct sub_input *in = &l->p->inputs.at[input];
+	if (in->token)
+		return index_buffer(l, in->name, IMAGE_TOKEN, input, "node", IMAGE_NODES, 0);
+	if (in->hoisted)
+		return tensor_buffer(l, IMAGE_SCRATCH, 0, &in->row, "node", IMAGE_NODES);
+	return tensor_buffer(l, IMAGE_VECTOR, input, &in->row, "node", IMAGE_NODES);
 }
 
 static void declare_structure(struct lowering *l)
@@ -103,7 +104,8 @@ static void declare(struct lowering *l)
 		l->output[i] = tensor_buffer(l, IMAGE_OUTPUT, i, &p->outputs.at[i].row, root ? "input" : "node",
 					     root ? IMAGE_INPUTS : IMAGE_NODES);
 	}
-	declare_inputs(l);
+	for (size_t i = 0; i < p->inputs.n; i++)
+		l->input[i] = input_buffer(l, i);
 	declare_structure(l);
 }
 
@@ -138,7 +140,11 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 
 ilir_buffer lower_target(const struct lowering *l, const struct sub_store *s)
 {
-	return (s->to == SUB_TO_OUTPUT ? l->output : s->to == SUB_TO_PARAM ? l->param : l->state)[s->which];
+	const ilir_buffer *const buffers[] = {[SUB_TO_STATE] = l->state,
+					      [SUB_TO_OUTPUT] = l->output,
+					      [SUB_TO_PARAM] = l->param,
+					      [SUB_TO_INPUT] = l->input};
+	return buffers[s->to][s->which];
 }
 
 const struct sub_store *lower_result(const struct lowering *l, int body, sub_ref r)
@@ -240,12 +246,23 @@ static struct ilir_stmt *lower_recursion(struct lowering *l)
 	return ilir_append(leaves, over_batches(l, leaf, inner, false));
 }
 
-static struct ilir_stmt *lower_read_out(struct lowering *l, enum sub_domain domain, enum image_size rows)
+/* All rows of a body's domain at once, before or after the recursion. */
+static struct ilir_stmt *lower_whole(struct lowering *l, enum sub_domain domain)
 {
+	struct ilir_module *m = l->m;
 	int body = find_body(l, domain);
 	if (body < 0)
 		return NULL;
-	return lower_steps(l, body, l->p->bodies.at[body].name, ilir_index(l->m, 0), ilir_size(l->m, rows));
+	ilir_expr begin = domain == SUB_AHEAD_INNER ? ilir_size(m, IMAGE_LEAVES) : ilir_index(m, 0);
+	ilir_expr end = ilir_size(m, domain == SUB_EVERY_INPUT ? IMAGE_INPUTS : IMAGE_NODES);
+	return lower_steps(l, body, l->p->bodies.at[body].name, begin, end);
+}
+
+static struct ilir_stmt *lower_ahead(struct lowering *l)
+{
+	struct ilir_stmt *all = lower_whole(l, SUB_AHEAD), *inner = lower_whole(l, SUB_AHEAD_INNER);
+	struct ilir_stmt *both = ilir_append(all, inner);
+	return both ? ilir_append(both, ilir_barrier(l->m)) : NULL;
 }
 
 /* What runs when weights are bound: a kernel for each folded parameter, over its rows, in the order of the
@@ -263,11 +280,12 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 {
 	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
 	l.places = map_in(m->arena);
+	l.recursive = sched_recursive(l.p);
 	tiling->accumulators = sched->accumulators;
 	declare(&l);
 	lower_bindings(&l);
-	struct ilir_stmt *body = lower_recursion(&l);
-	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_NODE, IMAGE_NODES));
-	body = ilir_append(body, lower_read_out(&l, SUB_EVERY_INPUT, IMAGE_INPUTS));
+	struct ilir_stmt *body = ilir_append(lower_ahead(&l), lower_recursion(&l));
+	body = ilir_append(body, lower_whole(&l, SUB_EVERY_NODE));
+	body = ilir_append(body, lower_whole(&l, SUB_EVERY_INPUT));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){m->name, IMAGE_DOMAIN_ONCE, body});
 }

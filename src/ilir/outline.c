@@ -16,6 +16,8 @@ static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt
 	const struct ilir_node *end = ilir_at(m, step->step.end);
 	if (end->op != ILIR_SIZE)
 		return IMAGE_DOMAIN_ONCE;
+	if (!ilir_is_const(m, step->step.begin, 0))
+		return IMAGE_DOMAIN_PAST_LEAVES;
 	return end->size == IMAGE_LEAVES   ? IMAGE_DOMAIN_LEAVES
 	       : end->size == IMAGE_INPUTS ? IMAGE_DOMAIN_INPUTS
 					   : IMAGE_DOMAIN_NODES;

@@ -28,11 +28,11 @@ const char *const ilir_size_word[] = {
 };
 
 const char *const ilir_domain_word[] = {
-    [IMAGE_DOMAIN_ONCE] = "once",	[IMAGE_DOMAIN_LEAVES] = "leaves",
-    [IMAGE_DOMAIN_INNER] = "inner",	[IMAGE_DOMAIN_INNER_NODE] = "inner_node",
-    [IMAGE_DOMAIN_BATCH] = "batch",	[IMAGE_DOMAIN_NODE] = "node",
-    [IMAGE_DOMAIN_NODES] = "nodes",	[IMAGE_DOMAIN_INPUTS] = "inputs",
-    [IMAGE_DOMAIN_BINDING] = "binding",
+    [IMAGE_DOMAIN_ONCE] = "once",     [IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner",   [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch",   [IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes",   [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
+    [IMAGE_DOMAIN_INPUTS] = "inputs", [IMAGE_DOMAIN_BINDING] = "binding",
 };
 
 const char *const ilir_dtype_word[] = {

@@ -97,12 +97,13 @@ enum image_domain {
 	IMAGE_DOMAIN_LEAVES, /* 0 .. leaves */
 	IMAGE_DOMAIN_INNER,  /* leaves .. nodes, batch by batch: a call each; consecutive steps of this domain
 				take turns within one batch */
-	IMAGE_DOMAIN_INNER_NODE, /* the same, node by node */
-	IMAGE_DOMAIN_BATCH,	 /* 0 .. nodes, batch by batch */
-	IMAGE_DOMAIN_NODE,	 /* 0 .. nodes, node by node */
-	IMAGE_DOMAIN_NODES,	 /* 0 .. nodes */
-	IMAGE_DOMAIN_INPUTS,	 /* 0 .. inputs */
-	IMAGE_DOMAIN_BINDING	 /* when weights are bound: the rows of one folded parameter */
+	IMAGE_DOMAIN_INNER_NODE,  /* the same, node by node */
+	IMAGE_DOMAIN_BATCH,	  /* 0 .. nodes, batch by batch */
+	IMAGE_DOMAIN_NODE,	  /* 0 .. nodes, node by node */
+	IMAGE_DOMAIN_NODES,	  /* 0 .. nodes */
+	IMAGE_DOMAIN_PAST_LEAVES, /* leaves .. nodes, in one range */
+	IMAGE_DOMAIN_INPUTS,	  /* 0 .. inputs */
+	IMAGE_DOMAIN_BINDING	  /* when weights are bound: the rows of one folded parameter */
 };
 
 struct image_step {

@@ -24,6 +24,7 @@ static const struct domain {
     [IMAGE_DOMAIN_BATCH] = {IMAGE_NODES, false, BATCHES},
     [IMAGE_DOMAIN_NODE] = {IMAGE_NODES, false, NODES},
     [IMAGE_DOMAIN_NODES] = {IMAGE_NODES, false, WHOLE},
+    [IMAGE_DOMAIN_PAST_LEAVES] = {IMAGE_NODES, true, WHOLE},
     [IMAGE_DOMAIN_INPUTS] = {IMAGE_INPUTS, false, WHOLE},
 };
 

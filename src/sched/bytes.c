@@ -21,12 +21,14 @@ static bool looks_up(const struct sub_value *v)
 }
 
 /* An access to what is given: a source, or what one movement takes of it. */
-static void count_access(struct counter *c, sub_ref r, enum sub_op source)
+static void count_access(struct counter *c, sub_ref r, const struct sub_value *from)
 {
+	enum sub_op source = from->op;
+	bool hoisted = source == SUB_VECTOR && c->plan->p->inputs.at[from->which].hoisted;
 	if (source == SUB_STATE)
 		c->bytes.states += bytes_of(c, r);
 	else if (source == SUB_VECTOR)
-		c->bytes.inputs += bytes_of(c, r);
+		*(hoisted ? &c->bytes.stored : &c->bytes.inputs) += bytes_of(c, r);
 	else if (source == SUB_PARAM && looks_up(sub_at(c->plan->p, r)))
 		c->bytes.inputs += BYTES + bytes_of(c, r);
 	else if (source == SUB_PARAM)
@@ -44,24 +46,26 @@ static void count_given(struct counter *c)
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
 		for (int a = 0; a < v->args; a++) {
-			enum sub_op source = sub_at(p, v->arg[a].value)->op;
 			if (v->op == SUB_ASSIGN)
-				count_access(c, values->value[i], source);
+				count_access(c, values->value[i], sub_at(p, v->arg[a].value));
 			else
 				whole[sched_fact(values, v->arg[a].value) - values->fact] = true;
 		}
 	}
 	for (int i = 0; i < values->n; i++)
 		if (whole[i])
-			count_access(c, values->value[i], sub_at(p, values->value[i])->op);
+			count_access(c, values->value[i], sub_at(p, values->value[i]));
 }
 
 static void count_results(struct counter *c)
 {
 	const struct sub_body *b = &c->plan->p->bodies.at[c->body];
-	for (size_t i = 0; i < b->stores.n; i++)
-		*(b->stores.at[i].to == SUB_TO_STATE ? &c->bytes.states : &c->bytes.outputs) +=
-		    bytes_of(c, b->stores.at[i].value.value);
+	for (size_t i = 0; i < b->stores.n; i++) {
+		enum sub_target to = b->stores.at[i].to;
+		*(to == SUB_TO_STATE   ? &c->bytes.states
+		  : to == SUB_TO_INPUT ? &c->bytes.stored
+				       : &c->bytes.outputs) += bytes_of(c, b->stores.at[i].value.value);
+	}
 }
 
 /* What a group reads of earlier ones; each value once. */

@@ -43,9 +43,14 @@ enum sched_planner_name {
 /* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
 enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
 
+/* What leaves the recursion: what pays, what can, nothing. */
+enum sched_hoisting { SCHED_HOIST_ON, SCHED_HOIST_ALL, SCHED_HOIST_OFF };
+
+/* What is decided before there is a plan. */
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_pays pays;
+	enum sched_hoisting hoisting;
 };
 
 struct sched_plan {
@@ -56,10 +61,20 @@ struct sched_plan {
 	const struct sched_values *values; /* by body (plan.h) */
 };
 
+/* Into an empty program of the same arena (sub_init): what a node carries is multiplied by weights ahead of
+ * the recursion, in bodies of their own, SUB_AHEAD and SUB_AHEAD_INNER; what they compute is an input to the
+ * others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
+void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_hoisting,
+		 struct sub_trace *);
+/* Whether anything left. */
+bool sched_is_hoisted(const struct sub_program *);
+/* By value: it needs a state or an edge, and so cannot be computed ahead. */
+bool *sched_recursive(const struct sub_program *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* The directive of a schedule's text that steers the plan, `fuse`; all others are for sched_read. */
+/* The directives of a schedule's text that steer the plan, `fuse` and `hoist`; all others are for sched_read.
+ */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length, struct diags *);
 /* Looks at a plan without knowing how it came about.  False after a diagnostic. */
 bool sched_verify(const struct sched_plan *, struct diags *);
@@ -91,7 +106,7 @@ int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
-enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
+enum { SCHED_MAX_SIZES = 8, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
 
 /* See sched.def. */
 struct sched_tile {
@@ -129,6 +144,12 @@ struct sched {
 	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
 };
 
+/* How many of the sums that share an operand one loop keeps, of so many turns (nodes and vectors of columns) each: all of
+ * them, or as equal numbers as can be. */
+int sched_gates_at_once(int accumulators, int gates, int turns);
+/* Whether a tile of the i-th size and one node more are better two tiles of the sizes that follow: a node alone costs
+ * about what two cost. */
+bool sched_shares_last(const int *size, int sizes, int i);
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* What a row of a body costs, in multiplications and additions; estimated. */

@@ -29,6 +29,9 @@ enum directive {
 	SCHED_DIRECTIVES
 };
 
+static const char *const hoistings[] = {
+    [SCHED_HOIST_ON] = "on", [SCHED_HOIST_ALL] = "all", [SCHED_HOIST_OFF] = "off"};
+
 static const char *const layout_words[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent"};
 
 /* --- printing --- */
@@ -100,6 +103,8 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name,
 		   sc->target->name, sc->target->lanes, sc->target->registers);
 	print_fusion(&plan->fusion, s);
+	str_printf(s, "%s %s\n", directives[SCHED_HOIST].spelling,
+		   hoistings[sched_is_hoisted(plan->p) ? plan->fusion.hoisting : SCHED_HOIST_OFF]);
 	str_printf(s, "%s %s\n", directives[SCHED_DYNAMIC_BATCH].spelling, sc->dynamic_batch ? "on" : "off");
 	str_printf(s, "%s %s\n", directives[SCHED_SPECIALIZE].spelling,
 		   sc->specialize_leaf ? "leaf" : "none");
@@ -118,7 +123,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 
 /* --- reading --- */
 
-enum { MAX_WORDS = 16, MAX_LINE = 512 };
+enum { MAX_WORDS = 20, MAX_LINE = 512 };
 
 struct line {
 	struct diags *diags;
@@ -139,7 +144,7 @@ static bool refuse(struct line *l, int word, const char *why)
 					"%s: %s", l->word[0], why);
 	return diag_add(
 	    l->diags, DIAG_ILLEGAL_SCHEDULE, at,
-	    "directives are fuse, dynamic_batch, specialize, vectorize, layout, accumulators and tile",
+	    "directives are fuse, hoist, dynamic_batch, specialize, vectorize, layout, accumulators and tile",
 	    "'%s' is no directive", l->word[0]);
 }
 
@@ -229,7 +234,7 @@ static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 		if (n < 0)
 			return false;
 		if (t->sizes == SCHED_MAX_SIZES || (t->sizes && n >= t->nodes[t->sizes - 1]))
-			return refuse(l, *word, "at most four sizes, each smaller than the one before");
+			return refuse(l, *word, "at most eight sizes, each smaller than the one before");
 		t->nodes[t->sizes++] = n;
 	}
 	if (!t->sizes || t->nodes[t->sizes - 1] != 1)
@@ -349,7 +354,18 @@ static bool read_fuse(struct line *l, struct sched_fusion *to)
 		how = find_word(l, 2, pays, WAYS);
 	if (how == WAYS || l->words > 3)
 		return refuse(l, how == WAYS ? 2 : 3, "wrong argument");
-	*to = (struct sched_fusion){planner, how};
+	to->planner = planner;
+	to->pays = how;
+	return true;
+}
+
+static bool read_hoist(struct line *l, struct sched_fusion *to)
+{
+	enum { WAYS = sizeof hoistings / sizeof *hoistings };
+	int how = find_word(l, 1, hoistings, WAYS);
+	if (how == WAYS || l->words > 2)
+		return refuse(l, how == WAYS ? 1 : 2, "wrong argument");
+	to->hoisting = how;
 	return true;
 }
 
@@ -359,13 +375,32 @@ static bool read_fuse_again(struct line *l, const struct sched_plan *plan)
 	struct sched_fusion f;
 	if (!read_fuse(l, &f))
 		return false;
-	return memcmp(&f, &plan->fusion, sizeof f) == 0 || refuse(l, 1, "another line says otherwise");
+	return (f.planner == plan->fusion.planner && f.pays == plan->fusion.pays) ||
+	       refuse(l, 1, "another line says otherwise");
+}
+
+/* The program is what it is: the directive can but repeat what was made of it. */
+static bool read_hoist_again(struct line *l, const struct sched_plan *plan)
+{
+	struct sched_fusion f;
+	bool hoisted = sched_is_hoisted(plan->p);
+	if (!read_hoist(l, &f))
+		return false;
+	if (f.hoisting == SCHED_HOIST_OFF ? hoisted : f.hoisting != plan->fusion.hoisting)
+		return refuse(l, 1, "another line says otherwise");
+	if (f.hoisting == SCHED_HOIST_ALL && !hoisted)
+		return refuse(l, 1,
+			      "each product with weights needs a state, or is but a part of one that does");
+	return f.hoisting == SCHED_HOIST_OFF || hoisted ||
+	       refuse(l, 1, "no product with weights can leave the recursion and is worth it");
 }
 
 static bool read_directive(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	if (is(l, 0, directives[SCHED_FUSE].spelling))
 		return read_fuse_again(l, plan);
+	if (is(l, 0, directives[SCHED_HOIST].spelling))
+		return read_hoist_again(l, plan);
 	if (is(l, 0, directives[SCHED_DYNAMIC_BATCH].spelling))
 		return read_choice(l, &s->dynamic_batch, "on", "off");
 	if (is(l, 0, directives[SCHED_SPECIALIZE].spelling))
@@ -396,10 +431,11 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
-	*f = (struct sched_fusion){SCHED_GROW, SCHED_PAYS_MEASURED};
+	*f = (struct sched_fusion){SCHED_GROW, SCHED_PAYS_MEASURED, SCHED_HOIST_ON};
 	for (const char *end = text + length; text < end;)
 		if (!next_line(&l, &text, end) ||
-		    (l.words && is(&l, 0, directives[SCHED_FUSE].spelling) && !read_fuse(&l, f)))
+		    (l.words && is(&l, 0, directives[SCHED_FUSE].spelling) && !read_fuse(&l, f)) ||
+		    (l.words && is(&l, 0, directives[SCHED_HOIST].spelling) && !read_hoist(&l, f)))
 			return false;
 	return true;
 }

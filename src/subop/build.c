@@ -43,6 +43,23 @@ void sub_init(struct sub_program *p, struct arena *a, const char *name)
 	p->edge = new_var(p, (struct sub_var){.name = "e", .set = SUB_EDGE});
 }
 
+#define COPY_LIST(arena, to, from)                                                                           \
+	for (size_t i_ = 0; i_ < (from)->n; i_++)                                                            \
+	vec_push(arena, to, (from)->at[i_])
+
+void sub_copy_declarations(struct sub_program *to, const struct sub_program *from)
+{
+	struct arena *a = to->arena;
+	to->children = from->children;
+	to->tree = from->tree;
+	to->vars.n = 0;
+	COPY_LIST(a, &to->vars, &from->vars);
+	COPY_LIST(a, &to->params, &from->params);
+	COPY_LIST(a, &to->states, &from->states);
+	COPY_LIST(a, &to->inputs, &from->inputs);
+	COPY_LIST(a, &to->outputs, &from->outputs);
+}
+
 /* i j k l m, then x5 x6 ... */
 static const char *dim_name(struct sub_program *p, int count)
 {

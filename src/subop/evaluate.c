@@ -74,7 +74,8 @@ struct evaluator {
 	const struct sub_forest *f;
 	const float *const *params;
 	double *const *states, *const *outputs;
-	double **folded; /* by parameter: what a body at binding gave */
+	double **folded;  /* by parameter: what a body at binding gave */
+	double **hoisted; /* by input: the rows that bodies ahead of the recursion gave */
 	int64_t node, input;
 	int64_t *env;      /* by variable: the index at hand */
 	double **tensor;   /* by value: the elements of this node */
@@ -150,7 +151,9 @@ static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 		return v->states[value->which][index[0] * row_elements(&v->p->states.at[value->which]) + within];
 	case SUB_VECTOR: {
 		const float *rows = v->f->data[value->which];
-		return number(v, rows[index[0] * row_elements(&v->p->inputs.at[value->which].row) + within]);
+		const double *hoisted = v->hoisted[value->which];
+		int64_t at = index[0] * row_elements(&v->p->inputs.at[value->which].row) + within;
+		return hoisted ? hoisted[at] : number(v, rows[at]);
 	}
 	default:
 		return v->tensor[r.i][within];
@@ -294,7 +297,10 @@ static void evaluate_value(struct evaluator *v, uint32_t r)
 static void store(struct evaluator *v, const struct sub_store *s, int64_t row)
 {
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
-	double *to = (s->to == SUB_TO_OUTPUT ? v->outputs : v->states)[s->which] + row * row_elements(t);
+	double *const *rows = s->to == SUB_TO_OUTPUT  ? v->outputs
+			      : s->to == SUB_TO_INPUT ? v->hoisted
+						      : v->states;
+	double *to = rows[s->which] + row * row_elements(t);
 	int64_t index[SUB_MAX_VARS] = {0};
 	const struct sub_value *value = sub_at(v->p, s->value.value);
 	int leads = value->vars - t->rank;
@@ -334,7 +340,8 @@ static void evaluate_constant(struct evaluator *v, const struct sub_body *b, con
 static bool applies(const struct evaluator *v, const struct sub_body *b)
 {
 	bool leaf = v->f->child_begin[v->node] == v->f->child_begin[v->node + 1];
-	return b->domain == SUB_EVERY_NODE || b->domain == (leaf ? SUB_LEAF : SUB_INNER);
+	return b->domain == SUB_EVERY_NODE || b->domain == SUB_AHEAD ||
+	       b->domain == (leaf ? SUB_LEAF : SUB_INNER) || (b->domain == SUB_AHEAD_INNER && !leaf);
 }
 
 bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p, const struct sub_forest *f,
@@ -350,6 +357,11 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 		sub_mark_live(p, &p->bodies.at[b], live[b]);
 	}
 	v.folded = ARENA_ARRAY(scratch, double *, p->params.n);
+	v.hoisted = ARENA_ARRAY(scratch, double *, p->inputs.n);
+	for (size_t i = 0; i < p->inputs.n; i++)
+		if (p->inputs.at[i].hoisted)
+			v.hoisted[i] =
+			    ARENA_ARRAY(scratch, double, f->nodes *row_elements(&p->inputs.at[i].row));
 	for (size_t b = 0; b < p->bodies.n; b++)
 		if (p->bodies.at[b].domain == SUB_AT_BINDING)
 			evaluate_constant(&v, &p->bodies.at[b], live[b]);

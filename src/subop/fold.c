@@ -529,24 +529,6 @@ static void keep_bodies(struct folding *f)
 
 /* --- the whole --- */
 
-#define COPY_LIST(arena, to, from)                                                                           \
-	for (size_t i_ = 0; i_ < (from)->n; i_++)                                                            \
-	vec_push(arena, to, (from)->at[i_])
-
-/* Variables keep their numbers. */
-static void declare(struct sub_program *to, const struct sub_program *from)
-{
-	struct arena *a = to->arena;
-	to->children = from->children;
-	to->tree = from->tree;
-	to->vars.n = 0;
-	COPY_LIST(a, &to->vars, &from->vars);
-	COPY_LIST(a, &to->params, &from->params);
-	COPY_LIST(a, &to->states, &from->states);
-	COPY_LIST(a, &to->inputs, &from->inputs);
-	COPY_LIST(a, &to->outputs, &from->outputs);
-}
-
 void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
 	      struct sub_trace *trace)
 {
@@ -566,7 +548,7 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	f.copies[IN_PLACE] = ARENA_ARRAY(a, sub_ref, n);
 	f.copies[INLINED] = ARENA_ARRAY(a, sub_ref, n);
 	memset(f.param, -1, n * sizeof *f.param);
-	declare(to, from);
+	sub_copy_declarations(to, from);
 	for (uint32_t i = 1; i < n; i++)
 		f.constant[i] = is_constant(&f, &from->values.at[i]);
 	for (size_t b = 0; b < from->bodies.n; b++)

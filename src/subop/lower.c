@@ -449,7 +449,9 @@ static void declare(struct lowering *l, int at)
 	for (size_t i = 0; i < m->inputs.n; i++) {
 		const struct ra_input *in = &m->inputs.at[i];
 		vec_push(p->arena, &p->inputs,
-			 (struct sub_input){in->name, in->token, tensor_of(l, in->name, &in->shape)});
+			 (struct sub_input){.name = in->name,
+					    .token = in->token,
+					    .row = tensor_of(l, in->name, &in->shape)});
 	}
 	for (size_t i = 0; i < m->outputs.n; i++) {
 		const struct ra_output *out = &m->outputs.at[i];

@@ -137,7 +137,7 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 		if (p->inputs.at[i].token)
 			str_printf(s, "input %s: token\n", p->inputs.at[i].name);
 		else
-			print_tensor("input", &p->inputs.at[i].row, s);
+			print_tensor(p->inputs.at[i].hoisted ? "hoisted" : "input", &p->inputs.at[i].row, s);
 	for (size_t i = 0; i < p->params.n; i++)
 		print_tensor(p->params.at[i].folded ? "folded" : "param", &p->params.at[i], s);
 	for (size_t i = 0; i < p->states.n; i++)
@@ -171,6 +171,8 @@ static void print_body(const struct sub_program *p, const struct sub_body *b, st
 	    [SUB_INNER] = {"[n with children]", "n"},
 	    [SUB_EVERY_NODE] = {"[n]", "n"},
 	    [SUB_EVERY_INPUT] = {"[t]", "t"},
+	    [SUB_AHEAD] = {"[n] ahead", "n"},
+	    [SUB_AHEAD_INNER] = {"[n with children] ahead", "n"},
 	    [SUB_AT_BINDING] = {"at binding", ""},
 	};
 	bool *live = ARENA_ARRAY(s->arena, bool, p->values.n);

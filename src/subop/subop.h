@@ -94,7 +94,7 @@ struct sub_value {
 	double fill;
 };
 
-enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT, SUB_TO_PARAM };
+enum sub_target { SUB_TO_STATE, SUB_TO_OUTPUT, SUB_TO_PARAM, SUB_TO_INPUT };
 
 /* A result of a body. */
 struct sub_store {
@@ -109,8 +109,10 @@ enum sub_domain {
 	SUB_INNER,
 	SUB_EVERY_NODE,
 	SUB_EVERY_INPUT,
-	SUB_AT_BINDING /* when weights are bound: over the rows of one folded parameter, or once when it has
-			  none */
+	SUB_AHEAD,	 /* every node, before the recursion */
+	SUB_AHEAD_INNER, /* the same of nodes with children */
+	SUB_AT_BINDING	 /* when weights are bound: over the rows of one folded parameter, or once when it has
+			    none */
 };
 
 struct sub_body {
@@ -130,6 +132,9 @@ struct sub_input {
 	const char *name;
 	bool token;
 	struct sub_tensor row; /* of a vector */
+	bool hoisted; /* a vector that a body ahead of the recursion computes; these come after those of the
+			 model */
+	bool begins;  /* hoisted, and the first terms of a sum: the others are added to it in their order */
 };
 
 struct sub_output {
@@ -161,6 +166,7 @@ static inline const struct sub_value *sub_at(const struct sub_program *p, sub_re
 static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
 {
 	return s->to == SUB_TO_OUTPUT  ? &p->outputs.at[s->which].row
+	       : s->to == SUB_TO_INPUT ? &p->inputs.at[s->which].row
 	       : s->to == SUB_TO_PARAM ? &p->params.at[s->which]
 				       : &p->states.at[s->which];
 }
@@ -172,6 +178,8 @@ void sub_init(struct sub_program *, struct arena *, const char *name);
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 /* The variable of rows of this extent. */
 int sub_row(struct sub_program *, int64_t extent);
+/* Variables, which keep their numbers, and all that is declared; into a program without any. */
+void sub_copy_declarations(struct sub_program *to, const struct sub_program *from);
 /* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
  * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
  * like another. */

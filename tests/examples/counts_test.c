@@ -9,9 +9,11 @@ static const struct {
 	const char *path;
 	int groups, barriers, stored;
 } models[] = {
-    {"treelstm/treelstm.ra", 1, 1, 0}, {"childsum/childsum.ra", 2, 2, 2}, {"treegru/treegru.ra", 3, 3, 2},
-    {"treefc/treefc.ra", 1, 1, 0},     {"lstm/lstm.ra", 1, 1, 0},	  {"gru/gru.ra", 1, 1, 0},
-    {"gru/gru-before.ra", 2, 2, 1},
+    {"treelstm/treelstm.ra", 1, 1, 0}, {"childsum/childsum.ra", 2, 2, 2},
+    {"treegru/treegru.ra", 3, 3, 2},   {"treefc/treefc.ra", 1, 1, 0},
+    {"lstm/lstm.ra", 1, 1, 0},	       {"gru/gru.ra", 1, 1, 0},
+    {"gru/gru-before.ra", 2, 2, 1},    {"simpletreegru/simpletreegru.ra", 3, 3, 2},
+    {"treernn/treernn.ra", 2, 2, 1},
 };
 
 static const enum explain_count told[] = {EXPLAIN_SUB_OPS, EXPLAIN_REDUCTIONS, EXPLAIN_GROUPS,

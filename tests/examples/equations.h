@@ -212,6 +212,39 @@ static inline void treegru_cell(const struct weights *w, struct structure *s, in
 		s->h[node][i] = logistic(z[i]) * sum[i] + (1 - logistic(z[i])) * tanh(n[i]);
 }
 
+/* A GRU that keeps nothing of its previous state: without the term z * s. */
+static inline void simpletreegru_cell(const struct weights *w, struct structure *s, int node)
+{
+	double x[MOST_E], sum[MOST_D], r[MOST_D], z[MOST_D], n[MOST_D];
+	bool leaf = s->begin[node] == s->begin[node + 1];
+	if (leaf)
+		look_up(x, w, s, node, w->E);
+	sum_children(sum, w, s, node);
+	gate_sum(z, w, "z", leaf ? x : NULL, leaf ? NULL : sum);
+	gate_sum(r, w, "r", NULL, sum);
+	for (int i = 0; i < w->D; i++)
+		r[i] = logistic(r[i]) * sum[i];
+	gate_sum(n, w, "n", leaf ? x : NULL, leaf ? NULL : r);
+	for (int i = 0; i < w->D; i++)
+		s->h[node][i] = (1 - logistic(z[i])) * tanh(n[i]);
+}
+
+/* Elman's unit over the sum of the children. */
+static inline void treernn_cell(const struct weights *w, struct structure *s, int node)
+{
+	double x[MOST_E], sum[MOST_D], *h = s->h[node];
+	set(h, weight_of(w, "b"), w->D);
+	if (s->begin[node] == s->begin[node + 1]) {
+		look_up(x, w, s, node, w->E);
+		add_product(h, weight_of(w, "W"), w->D, w->E, x);
+	} else {
+		sum_children(sum, w, s, node);
+		add_product(h, weight_of(w, "U"), w->D, w->D, sum);
+	}
+	for (int i = 0; i < w->D; i++)
+		h[i] = tanh(h[i]);
+}
+
 /* relu(W [l; r] + b). */
 static inline void treefc_cell(const struct weights *w, struct structure *s, int node)
 {
@@ -277,6 +310,25 @@ static inline void gru_cell(const struct weights *w, struct structure *s, int no
 	}
 }
 
+/* torch.nn.LSTM's documentation, over vectors. */
+static inline void lstm_vectors_cell(const struct weights *w, struct structure *s, int node)
+{
+	int D = w->D, before = previous(s, node);
+	double x[MOST_E], a[4 * MOST_D], b[4 * MOST_D];
+	vector_of(x, w, s, node);
+	set(a, weight_of(w, "bias_ih_l0"), 4 * D);
+	set(b, weight_of(w, "bias_hh_l0"), 4 * D);
+	add_product(a, weight_of(w, "weight_ih_l0"), 4 * D, w->E, x);
+	if (before >= 0)
+		add_product(a, weight_of(w, "weight_hh_l0"), 4 * D, D, s->h[before]);
+	add(a, b, 4 * D);
+	for (int i = 0; i < D; i++) {
+		double c = before < 0 ? 0 : s->c[before][i];
+		s->c[node][i] = logistic(a[D + i]) * c + logistic(a[i]) * tanh(a[2 * D + i]);
+		s->h[node][i] = logistic(a[3 * D + i]) * tanh(s->c[node][i]);
+	}
+}
+
 /* Cho et al. 2014, equations 5 to 8. */
 static inline void gru_before_cell(const struct weights *w, struct structure *s, int node)
 {
@@ -296,6 +348,77 @@ static inline void gru_before_cell(const struct weights *w, struct structure *s,
 	add_product(n, weight_of(w, "U"), D, D, reset);
 	for (int i = 0; i < D; i++)
 		s->h[node][i] = logistic(a[1][i]) * h[i] + (1 - logistic(a[1][i])) * tanh(n[i]);
+}
+
+/* --- the cells of bench/models: leaves are looked up, inner nodes read no word --- */
+
+/* Whether the node is a leaf; then it has its states. */
+static inline bool looked_up(const struct weights *w, struct structure *s, int node)
+{
+	if (s->begin[node] != s->begin[node + 1])
+		return false;
+	look_up(s->h[node], w, s, node, w->D);
+	for (int i = 0; i < w->n; i++)
+		if (strcmp(w->weight[i].name, "cell.weight") == 0)
+			set(s->c[node], w->weight[i].at + s->word[node] * w->D, w->D);
+	return true;
+}
+
+static inline void nary_lookup_cell(const struct weights *w, struct structure *s, int node)
+{
+	if (!looked_up(w, s, node))
+		nary_inner(w, s, node);
+}
+
+static inline void childsum_lookup_cell(const struct weights *w, struct structure *s, int node)
+{
+	double sum[MOST_D], in[MOST_D], out[MOST_D], u[MOST_D], f[MOST_D], *c = s->c[node];
+	if (looked_up(w, s, node))
+		return;
+	sum_children(sum, w, s, node);
+	gate_sum(in, w, "i", NULL, sum);
+	gate_sum(out, w, "o", NULL, sum);
+	gate_sum(u, w, "u", NULL, sum);
+	for (int i = 0; i < w->D; i++)
+		c[i] = logistic(in[i]) * tanh(u[i]);
+	for (int e = s->begin[node]; e < s->begin[node + 1]; e++) {
+		gate_sum(f, w, "f", NULL, s->h[s->children[e]]);
+		for (int i = 0; i < w->D; i++)
+			c[i] += logistic(f[i]) * s->c[s->children[e]][i];
+	}
+	for (int i = 0; i < w->D; i++)
+		s->h[node][i] = logistic(out[i]) * tanh(c[i]);
+}
+
+static inline void treegru_lookup_cell(const struct weights *w, struct structure *s, int node)
+{
+	if (!looked_up(w, s, node))
+		treegru_cell(w, s, node);
+}
+
+static inline void simpletreegru_lookup_cell(const struct weights *w, struct structure *s, int node)
+{
+	if (!looked_up(w, s, node))
+		simpletreegru_cell(w, s, node);
+}
+
+static inline void treernn_lookup_cell(const struct weights *w, struct structure *s, int node)
+{
+	if (!looked_up(w, s, node))
+		treernn_cell(w, s, node);
+}
+
+/* relu(W (l + r) + b). */
+static inline void treefc_sum_cell(const struct weights *w, struct structure *s, int node)
+{
+	double sum[MOST_D], *h = s->h[node];
+	if (looked_up(w, s, node))
+		return;
+	sum_children(sum, w, s, node);
+	set(h, weight_of(w, "b"), w->D);
+	add_product(h, weight_of(w, "W"), w->D, w->D, sum);
+	for (int i = 0; i < w->D; i++)
+		h[i] = h[i] > 0 ? h[i] : 0;
 }
 
 /* States of a node and of all below it. */

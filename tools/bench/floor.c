@@ -1,11 +1,24 @@
+#include "floor.h"
 #include "bench/bench.h"
+#include "recording.h"
 
-#include <math.h>
-
+/* Only one run is recorded: those that are timed must not wait for the clock. */
 int subject_floor(struct subject *s, const struct machine *m, double *seconds, double *operations)
 {
-	(void)s;
-	(void)m;
-	*seconds = *operations = NAN;
-	return 0;
+	struct recording recording = {0};
+	struct timing t;
+	esp_error *error;
+	esp_status status = esp_session_record(s->session, 1, &error);
+	if (status)
+		return report(status, error);
+	int failed = subject_run(s, &t);
+	bool taken = !failed && recording_take(&recording, esp_session_profile(s->session));
+	*seconds = taken ? floor_of_run(m, s->threads, &recording, operations) : 0;
+	recording_free(&recording);
+	status = esp_session_record(s->session, 0, &error);
+	if (status)
+		return report(status, error);
+	if (!failed && !taken)
+		complain("no memory for the record of a run");
+	return failed ? failed : taken ? 0 : EXIT_INPUT;
 }

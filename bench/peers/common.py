@@ -1,0 +1,136 @@
+"""What the drivers of peers share: the folder that `espalier bench --keep FOLDER` wrote, requests, names of libraries.
+
+Executed, writes what a sequence model computes with as plain numbers, for drivers in C (see raw()):
+
+  common.py FOLDER FILE
+"""
+import gc
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+DTYPES = {"F32": "<f4", "F16": "<f2"}
+
+
+# --- the folder ---
+
+def read_safetensors(path):
+    """Name -> float32 array."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    tensors = {}
+    for name, info in header.items():
+        if name != "__metadata__":
+            begin, end = info["data_offsets"]
+            values = np.frombuffer(data[begin:end], DTYPES[info["dtype"]])
+            tensors[name] = values.astype(np.float32).reshape(info["shape"])
+    return tensors
+
+
+def read_weights(folder):
+    return read_safetensors(os.path.join(folder, "weights.safetensors"))
+
+
+class Structure:
+    """Children before their parents: of each node its word, any number, and its children."""
+
+    def __init__(self, line):
+        numbers = [int(word) for word in line.split()]
+        self.words, self.children = [], []
+        at = 0
+        while at < len(numbers):
+            count = numbers[at + 1]
+            self.words.append(numbers[at])
+            self.children.append(numbers[at + 2:at + 2 + count])
+            at += 2 + count
+
+
+def read_structures(folder):
+    with open(os.path.join(folder, "structures.txt")) as file:
+        return [Structure(line) for line in file]
+
+
+def vectors_of(structure, elements):
+    """[nodes, elements]: what nodes carry, from random numbers that begin with their words."""
+    state = np.array(structure.words, np.uint64)
+    columns = []
+    for _ in range(elements):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        columns.append((state >> np.uint64(40)).astype(np.float32) * np.float32(2 / (1 << 24)) - 1)
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+# --- requests ---
+
+def serve(count, run, root, prepare=lambda first, count: (first, count)):
+    """Answers requests until the end of input: "run FIRST COUNT REPEATS" by REPEATS times in microseconds, "root FIRST
+    COUNT" by the numbers of an array. `run` and `root` take what `prepare`, which is not timed, makes of FIRST and COUNT;
+    structures come again after the last."""
+    gc.collect()
+    gc.disable()
+    for line in sys.stdin:
+        command, *numbers = line.split() or [""]
+        numbers = [int(number) for number in numbers if number.isdigit()]
+        if (command, len(numbers)) not in (("run", 3), ("root", 2)) or numbers[1] < 1:
+            print(f"error: 'run FIRST COUNT REPEATS' or 'root FIRST COUNT' is wanted, not {line!r}", flush=True)
+            continue
+        given = prepare(*numbers[:2])
+        if command == "root":
+            print(*(f"{number:.9g}" for number in np.asarray(root(given)).reshape(-1)), flush=True)
+            continue
+        times = []
+        run(given)
+        for _ in range(numbers[2]):
+            start = time.perf_counter_ns()
+            run(given)
+            times.append((time.perf_counter_ns() - start) / 1000)
+        print(*(f"{microseconds:.1f}" for microseconds in times), flush=True)
+        gc.collect()
+
+
+def chosen(structures, first, count):
+    return [structures[i % len(structures)] for i in range(first, first + count)]
+
+
+def loaded(*parts):
+    """Paths of the libraries of this process whose names hold one of the parts."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split()[-1] for line in maps if "/" in line}
+    found = {os.path.realpath(path) for path in paths if any(part in os.path.basename(path) for part in parts)}
+    return " ".join(sorted(found)) or "none"
+
+
+# --- sequence models ---
+
+class Sequences:
+    """Weights under the names of torch.nn.LSTM and torch.nn.GRU, and equally long sequences of vectors."""
+
+    def __init__(self, folder):
+        weights = read_weights(folder)
+        self.w_ih, self.w_hh = weights["weight_ih_l0"], weights["weight_hh_l0"]
+        self.b_ih, self.b_hh = weights["bias_ih_l0"], weights["bias_hh_l0"]
+        self.hidden, self.inputs = self.w_hh.shape[1], self.w_ih.shape[1]
+        self.gates = self.w_hh.shape[0] // self.hidden  # 4 of an LSTM: i f g o; 3 of a GRU: r z n
+        self.x = [vectors_of(s, self.inputs) for s in read_structures(folder)]
+
+    def minibatch(self, first, count):
+        """[steps, sequences, inputs]"""
+        return np.ascontiguousarray(np.stack(chosen(self.x, first, count), axis=1))
+
+
+def write_raw(folder, path):
+    """Five int32: gates, hidden, inputs, steps, sequences; then f32: w_ih, w_hh, b_ih, b_hh as torch has them, then the
+    sequences, [sequences, steps, inputs]."""
+    s = Sequences(folder)
+    with open(path, "wb") as file:
+        file.write(np.array([s.gates, s.hidden, s.inputs, len(s.x[0]), len(s.x)], "<i4").tobytes())
+        for array in (s.w_ih, s.w_hh, s.b_ih, s.b_hh, *s.x):
+            file.write(array.astype("<f4").tobytes())
+
+
+if __name__ == "__main__":
+    write_raw(*sys.argv[1:3])

@@ -1,0 +1,295 @@
+/* Profiles: the record of a run as its reader wants it.
+ *
+ * The record is by parts, since each part writes an array of its own; a profile is by threads, since the
+ * caller may do what is another's part. */
+#include "api/profile.h"
+
+#include "api/internal.h"
+
+#include <string.h>
+
+/* --- a profile and its arrays --- */
+
+/* Of what a step goes over; a domain that runs node by node has the rows of all. */
+static const int over[] = {
+    [IMAGE_DOMAIN_ONCE] = ESP_OVER_NODES,  [IMAGE_DOMAIN_LEAVES] = ESP_OVER_LEAVES,
+    [IMAGE_DOMAIN_INNER] = ESP_OVER_INNER, [IMAGE_DOMAIN_INNER_NODE] = ESP_OVER_INNER,
+    [IMAGE_DOMAIN_BATCH] = ESP_OVER_NODES, [IMAGE_DOMAIN_NODE] = ESP_OVER_NODES,
+    [IMAGE_DOMAIN_NODES] = ESP_OVER_NODES, [IMAGE_DOMAIN_INPUTS] = ESP_OVER_STRUCTURES,
+};
+
+static void tell_steps(struct esp_profile *p, const struct image *image)
+{
+	p->facts.steps = image->steps - image->folds;
+	for (size_t i = 0; i < p->facts.steps; i++) {
+		const struct image_step *s = &image->step[image->folds + i];
+		p->step[i] = (esp_step){
+		    .name = image->kernel_name[s->kernel],
+		    .over = over[s->domain],
+		    .operations = s->operations,
+		    .blocks = s->blocks,
+		    .block_bytes = s->block_bytes,
+		    .tile = s->rows,
+		};
+	}
+}
+
+struct esp_profile *profile_create(const struct allocator *a, const struct image *image)
+{
+	struct esp_profile *p = a->resize(a->context, NULL, 0, sizeof *p);
+	if (!p)
+		return NULL;
+	*p = (struct esp_profile){.allocator = a};
+	rt_profile_init(&p->record, a);
+	p->step = a->resize(a->context, NULL, 0, (image->steps + 1) * sizeof *p->step);
+	if (!p->step) {
+		profile_free(p);
+		return NULL;
+	}
+	tell_steps(p, image);
+	return p;
+}
+
+static void give(const struct allocator *a, void *at, size_t bytes)
+{
+	if (at)
+		a->resize(a->context, at, bytes, 0);
+}
+
+void profile_free(struct esp_profile *p)
+{
+	if (!p)
+		return;
+	rt_profile_free(&p->record);
+	give(p->allocator, p->step, (p->facts.steps + 1) * sizeof *p->step);
+	give(p->allocator, p->range, p->range_capacity);
+	give(p->allocator, p->event, p->event_capacity);
+	give(p->allocator, p, sizeof *p);
+}
+
+/* Room for so many bytes, in place of what there was; NULL when memory is out.  Capacities at least double.
+ */
+static void *renew(const struct allocator *a, void *at, size_t *has, size_t bytes)
+{
+	if (bytes <= *has)
+		return at;
+	give(a, at, *has);
+	size_t capacity = bytes > 2 * *has ? bytes : 2 * *has;
+	void *p = a->resize(a->context, NULL, 0, capacity);
+	*has = p ? capacity : 0;
+	return p;
+}
+
+/* There is always a range and an event more than are told. */
+static bool reserve(struct esp_profile *p)
+{
+	p->range = renew(p->allocator, p->range, &p->range_capacity, (p->record.jobs + 1) * sizeof *p->range);
+	p->event = renew(p->allocator, p->event, &p->event_capacity,
+			 (profile_most_events(&p->record) + 1) * sizeof *p->event);
+	return p->range && p->event;
+}
+
+/* --- ranges --- */
+
+_Static_assert((int)RT_ALONE == ESP_SPLIT_NONE && (int)RT_ROWS == ESP_SPLIT_ROWS &&
+		   (int)RT_COLUMNS == ESP_SPLIT_COLUMNS,
+	       "ways of splitting are told by their numbers");
+
+/* Leaves are the lowest level, whoever goes over them. */
+static void tell_ranges(struct esp_profile *p, int folds)
+{
+	const struct rt_profile *r = &p->record;
+	p->facts.ranges = r->jobs;
+	for (int64_t i = 0; i < r->jobs; i++) {
+		const struct rt_job *j = &r->job[i];
+		size_t step = j->step - folds;
+		p->range[i] = (esp_range){
+		    .step = step,
+		    .steps = j->steps,
+		    .level = p->step[step].over == ESP_OVER_LEAVES ? 0 : j->level,
+		    .row = j->begin,
+		    .rows = j->end - j->begin,
+		    .split = (int)j->way,
+		    .start = j->start - r->phase[0],
+		    .stop = j->stop - r->phase[0],
+		};
+	}
+}
+
+/* --- events --- */
+
+size_t profile_most_events(const struct rt_profile *r)
+{
+	size_t most = 0, split = 0;
+	for (int part = 0; part < r->parts; part++)
+		most += r->lane[part].events;
+	for (int64_t j = 0; j < r->jobs; j++)
+		split += r->job[j].way != RT_ALONE;
+	return most + split * r->parts;
+}
+
+/* The events of one thread as they are found. */
+struct thread {
+	const struct rt_profile *record;
+	int number, folds;
+	int64_t next[ESP_THREADS_MAX]; /* of each part, the first of its calls that was not looked at */
+	esp_event *to;
+	int64_t stop; /* of the last call */
+};
+
+static void tell_call(struct thread *t, int part, const struct rt_event *e)
+{
+	int64_t begin = t->record->phase[0];
+	*t->to++ = (esp_event){
+	    .kind = ESP_EVENT_KERNEL,
+	    .thread = t->number,
+	    .share = part,
+	    .range = e->job,
+	    .step = e->step - t->folds,
+	    .row = e->begin,
+	    .rows = e->end - e->begin,
+	    .block = e->first,
+	    .blocks = e->blocks,
+	    .direction = e->direction,
+	    .start = e->start - begin,
+	    .stop = e->stop - begin,
+	};
+	t->stop = e->stop;
+}
+
+/* The calls of a part in a job, as far as they are of this thread. */
+static void tell_calls(struct thread *t, int part, int64_t job)
+{
+	const struct rt_lane *lane = &t->record->lane[part];
+	for (; t->next[part] < lane->events; t->next[part]++) {
+		const struct rt_event *e = &lane->event[t->next[part]];
+		if (e->job != job)
+			break;
+		if ((e->taken ? 0 : part) == t->number)
+			tell_call(t, part, e);
+	}
+}
+
+static void tell_wait(struct thread *t, int64_t job)
+{
+	const struct rt_job *j = &t->record->job[job];
+	int64_t begin = t->record->phase[0];
+	if (j->way != RT_ALONE && t->stop < j->stop)
+		*t->to++ = (esp_event){
+		    .kind = ESP_EVENT_WAIT,
+		    .thread = t->number,
+		    .share = t->number,
+		    .range = job,
+		    .step = j->step - t->folds,
+		    .start = t->stop - begin,
+		    .stop = j->stop - begin,
+		};
+}
+
+/* Within a job the caller comes to the parts in their order, so that its calls are found in order of time. */
+static esp_event *tell_thread(const struct rt_profile *r, int number, int folds, esp_event *to)
+{
+	struct thread t = {.record = r, .number = number, .folds = folds, .to = to};
+	for (int64_t job = 0; job < r->jobs; job++) {
+		t.stop = r->job[job].start;
+		for (int part = number; part < (number ? number + 1 : r->parts); part++)
+			tell_calls(&t, part, job);
+		tell_wait(&t, job);
+	}
+	return t.to;
+}
+
+size_t profile_events(const struct rt_profile *r, int folds, esp_event *to)
+{
+	esp_event *end = to;
+	for (int thread = 0; thread < r->parts; thread++)
+		end = tell_thread(r, thread, folds, end);
+	return end - to;
+}
+
+/* --- a run --- */
+
+/* Where the bytes of a buffer of the session's are counted; NULL = they are nobody's concern. */
+static uint64_t *bytes_of(esp_profile_facts *f, enum image_buffer_kind kind)
+{
+	switch (kind) {
+	case IMAGE_STATE:
+		return &f->state_bytes;
+	case IMAGE_SCRATCH:
+		return &f->scratch_bytes;
+	case IMAGE_OUTPUT:
+		return &f->output_bytes;
+	case IMAGE_TOKEN:
+	case IMAGE_VECTOR:
+		return &f->data_bytes;
+	default:
+		return NULL;
+	}
+}
+
+static void tell_memory(esp_profile_facts *f, const struct rt_session *s, const struct rt_binding *b)
+{
+	f->state_bytes = f->scratch_bytes = f->output_bytes = f->data_bytes = 0;
+	for (int i = 0; i < s->image->buffers; i++) {
+		uint64_t *bytes = bytes_of(f, s->image->buffer[i].kind);
+		if (bytes)
+			*bytes += s->capacities[i] + s->dense_capacities[i];
+	}
+	f->weight_bytes = b->packed_bytes;
+	f->index_bytes = s->order.bytes;
+	f->code_bytes = s->image->code.bytes;
+}
+
+static void tell_sizes(esp_profile_facts *f, const struct rt_session *s)
+{
+	f->structures = s->sizes[IMAGE_INPUTS];
+	f->nodes = s->sizes[IMAGE_NODES];
+	f->edges = s->sizes[IMAGE_EDGES];
+	f->leaves = s->sizes[IMAGE_LEAVES];
+	f->levels = s->sizes[IMAGE_BATCHES];
+}
+
+bool profile_tell(struct esp_profile *p, const struct rt_session *s, const struct rt_binding *binding)
+{
+	const struct rt_profile *r = &p->record;
+	if (r->lost || !reserve(p))
+		return false;
+	p->level = s->order.batch_begin;
+	p->facts.begin = r->phase[RT_PHASE_LINEARIZE];
+	p->facts.linearize = r->phase[RT_PHASE_FILL] - r->phase[RT_PHASE_LINEARIZE];
+	p->facts.fill = r->phase[RT_PHASE_STEPS] - r->phase[RT_PHASE_FILL];
+	p->facts.run = r->phase[RT_PHASES] - r->phase[RT_PHASE_STEPS];
+	p->facts.threads = r->parts;
+	tell_sizes(&p->facts, s);
+	tell_memory(&p->facts, s, binding);
+	tell_ranges(p, s->image->folds);
+	p->facts.events = profile_events(r, s->image->folds, p->event);
+	return true;
+}
+
+/* --- what is asked --- */
+
+const esp_profile_facts *esp_profile_describe(const esp_profile *p)
+{
+	return p ? &p->facts : NULL;
+}
+
+size_t esp_profile_nodes(const esp_profile *p, size_t level)
+{
+	return p && level < p->facts.levels ? (size_t)(p->level[level + 1] - p->level[level]) : 0;
+}
+
+const esp_step *esp_profile_step(const esp_profile *p, size_t i)
+{
+	return p && i < p->facts.steps ? &p->step[i] : NULL;
+}
+
+const esp_range *esp_profile_range(const esp_profile *p, size_t i)
+{
+	return p && i < p->facts.ranges ? &p->range[i] : NULL;
+}
+
+const esp_event *esp_profile_event(const esp_profile *p, size_t i)
+{
+	return p && i < p->facts.events ? &p->event[i] : NULL;
+}

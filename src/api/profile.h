@@ -1,0 +1,34 @@
+/* What esp_session_profile tells, made of the record of a run. */
+#ifndef ESPALIER_API_PROFILE_H
+#define ESPALIER_API_PROFILE_H
+
+#include "api/espalier.h"
+#include "runtime/runtime.h"
+
+struct esp_profile {
+	const struct allocator *allocator;
+	struct rt_profile record; /* the session's, while it records */
+	esp_profile_facts facts;
+	const int32_t *level; /* where levels begin, and the last ends: the order's */
+	esp_step *step;
+	esp_range *range;
+	esp_event *event;
+	size_t range_capacity, event_capacity; /* bytes */
+};
+
+/* Nothing is told yet; NULL when memory is out. */
+struct esp_profile *profile_create(const struct allocator *, const struct image *);
+/* NULL is legal. */
+void profile_free(struct esp_profile *);
+/* Tells of the run that the session recorded last; false when there was no memory for it. */
+bool profile_tell(struct esp_profile *, const struct rt_session *, const struct rt_binding *);
+
+/* --- the parts of profile_tell --- */
+
+/* What there can be of events in a record: the calls, and a wait of each part in each job that is split. */
+size_t profile_most_events(const struct rt_profile *);
+/* By thread and in order of time.  Steps are counted from the `folds`-th on, times from the run's begin.
+ * Returns how many. */
+size_t profile_events(const struct rt_profile *, int folds, esp_event *to);
+
+#endif

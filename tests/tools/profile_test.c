@@ -1,0 +1,341 @@
+/* espalier profile from a recording that was made up: sections, medians, floors, and the forms that others
+ * read. */
+#include "tests/tap.h"
+#include "tools/profile/profile.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- a recording --- */
+
+/* A forest of 8 leaves, levels of 4 and 1 nodes, one structure; the two steps of a level take turns over its
+ * rows. */
+enum { LEAF, GATES, UPDATE, ROOT, STEPS };
+static esp_step steps[STEPS] = {
+    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4},
+    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4},
+    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4},
+    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1},
+};
+static size_t nodes[] = {8, 4, 1};
+
+/* The leaves by rows, level 1 by columns (a range for each step), the rest alone. */
+static esp_range ranges[] = {
+    {LEAF, 1, 0, 0, 8, ESP_SPLIT_ROWS, 1000, 2000},   {GATES, 1, 1, 8, 4, ESP_SPLIT_COLUMNS, 2000, 5000},
+    {UPDATE, 1, 1, 8, 4, ESP_SPLIT_NONE, 5000, 5500}, {GATES, 2, 2, 12, 1, ESP_SPLIT_NONE, 5500, 7000},
+    {ROOT, 1, -1, 0, 1, ESP_SPLIT_NONE, 7000, 7100},
+};
+static esp_event events[] = {
+    {ESP_EVENT_KERNEL, 0, 0, 0, LEAF, 0, 4, 0, 1, 1, 1000, 1800},
+    {ESP_EVENT_WAIT, 0, 0, 0, LEAF, 0, 0, 0, 0, 0, 1800, 2000},
+    {ESP_EVENT_KERNEL, 0, 0, 1, GATES, 8, 4, 0, 2, 1, 2000, 3500},
+    {ESP_EVENT_KERNEL, 0, 1, 1, GATES, 8, 4, 2, 2, 1, 3500, 5000},
+    {ESP_EVENT_KERNEL, 0, 0, 2, UPDATE, 8, 4, 0, 1, 1, 5000, 5500},
+    {ESP_EVENT_KERNEL, 0, 0, 3, GATES, 12, 1, 0, 4, -1, 5500, 6500},
+    {ESP_EVENT_KERNEL, 0, 0, 3, UPDATE, 12, 1, 0, 1, 1, 6500, 7000},
+    {ESP_EVENT_KERNEL, 0, 0, 4, ROOT, 0, 1, 0, 1, 1, 7000, 7100},
+    {ESP_EVENT_KERNEL, 1, 1, 0, LEAF, 4, 4, 0, 1, 1, 1000, 2000},
+    {ESP_EVENT_WAIT, 1, 1, 1, GATES, 0, 0, 0, 0, 0, 2000, 5000},
+};
+
+static const struct recording made_up = {
+    .facts = {.begin = 5,
+	      .linearize = 600,
+	      .fill = 400,
+	      .run = 6200,
+	      .threads = 2,
+	      .structures = 1,
+	      .nodes = 13,
+	      .edges = 12,
+	      .leaves = 8,
+	      .levels = 3,
+	      .steps = STEPS,
+	      .ranges = 5,
+	      .events = 10,
+	      .weight_bytes = 2048},
+    .step = steps,
+    .range = ranges,
+    .event = events,
+    .nodes = nodes,
+};
+
+/* A byte and an operation each nanosecond and thread. */
+static const struct machine machine = {
+    .vector = "paper", .threads = 2, .peak = 1e9, .bandwidth = {1e9}, .sets = 1, .barrier = 1e-7};
+
+/* A copy whose times are `times` as long. */
+static void stretch(struct recording *r, int times)
+{
+	*r = made_up;
+	r->range = malloc(sizeof ranges);
+	r->event = malloc(sizeof events);
+	memcpy(r->range, ranges, sizeof ranges);
+	memcpy(r->event, events, sizeof events);
+	r->facts.linearize *= times;
+	r->facts.fill *= times;
+	r->facts.run *= times;
+	for (size_t i = 0; i < r->facts.ranges; i++) {
+		r->range[i].start *= times;
+		r->range[i].stop *= times;
+	}
+	for (size_t i = 0; i < r->facts.events; i++) {
+		r->event[i].start *= times;
+		r->event[i].stop *= times;
+	}
+}
+
+static void drop(struct recording *r)
+{
+	free(r->range);
+	free(r->event);
+}
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fabs(b) + 1e-15;
+}
+
+/* --- floors --- */
+
+static void test_floor(void)
+{
+	tap_ok(near(floor_of_rows(&machine, 1, 3000, 2000), 3e-6) &&
+		   near(floor_of_rows(&machine, 1, 2000, 3000), 3e-6),
+	       "the longer of computing and reading");
+	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000), 1.6e-6), "shared by threads, which meet");
+	struct floor_part p = floor_part_at(&made_up, 1);
+	tap_ok(p.ranges == 2 && p.step == GATES && p.steps == 2 && p.level == 1 && p.rows == 4 &&
+		   near(p.operations, 4 * 1050) && near(p.bytes, 2000),
+	       "ranges over the same rows are one part");
+	tap_ok(floor_part_at(&made_up, 5).ranges == 0, "past the last there is none");
+	double operations, seconds = floor_of_run(&machine, 1, &made_up, &operations);
+	tap_ok(near(operations, 800 + 4200 + 1050 + 10) && near(seconds, (800 + 4200 + 2000 + 40) * 1e-9),
+	       "the floor of a run is their sum");
+
+	esp_range one_by_one[] = {{GATES, 2, -1, 8, 1, 0, 0, 1}, {GATES, 2, -1, 9, 1, 0, 1, 2}};
+	struct recording r = made_up;
+	r.range = one_by_one;
+	r.facts.ranges = 2;
+	p = floor_part_at(&r, 0);
+	tap_ok(p.ranges == 2 && p.steps == 2 && p.rows == 2 && near(p.operations, 2100) &&
+		   near(p.bytes, 4000),
+	       "rows one by one are one part, which reads weights for each");
+}
+
+/* --- summaries --- */
+
+static bool gather(struct gathering *g, struct summary *s)
+{
+	bool ok = gathering_begin(g, &made_up, 2, 3);
+	static const int times[] = {3, 1, 2};
+	for (int i = 0; ok && i < 3; i++) {
+		struct recording r;
+		stretch(&r, times[i]);
+		ok = gathering_add(g, &r);
+		drop(&r);
+	}
+	return ok && summarize(s, g, &made_up, &machine);
+}
+
+static void test_summary(const struct summary *s)
+{
+	tap_ok(s->runs == 3 && s->sections == 4 && near(s->whole.least, 7.2e-6) &&
+		   near(s->whole.median, 14.4e-6) && near(s->linearize.median, 1.2e-6) &&
+		   near(s->run.least, 6.2e-6),
+	       "phases: the least and the median");
+	const struct section *leaves = &s->section[0], *first = &s->section[1];
+	tap_ok(near(leaves->time.least, 1e-6) && near(leaves->wait, 0.4e-6) &&
+		   leaves->split == ESP_SPLIT_ROWS,
+	       "a section lasts from its first range to its last, and threads wait in it");
+	tap_ok(near(first->time.least, 3.5e-6) && near(first->wait, 6e-6) &&
+		   first->split == ESP_SPLIT_COLUMNS && near(first->floor, 2.2e-6) &&
+		   near(first->alone, 4.2e-6),
+	       "also when its steps have ranges of their own");
+	tap_ok(near(s->cell[leaves->cell].time.least, 1e-6) && near(s->cell[first->cell].time.least, 3e-6) &&
+		   near(s->cell[first->cell + 1].time.median, 1e-6),
+	       "a kernel takes as long as the thread that is longest at it");
+	const struct kernel *gates = &s->kernel[GATES];
+	tap_ok(gates->calls == 3 && gates->rows == 5 && near(gates->operations, 5000) &&
+		   near(gates->bytes, 4000) && near(gates->time, 8e-6),
+	       "kernels are summed up over levels");
+	tap_ok(near(s->thread[0].busy, 11.8e-6) && near(s->thread[0].wait, 0.4e-6) &&
+		   near(s->thread[0].idle, 0.2e-6) && s->thread[0].taken == 1 &&
+		   near(s->thread[1].wait, 6e-6) && s->thread[1].taken == 0,
+	       "threads work, wait and do nothing");
+	tap_ok(s->width[0].levels == 1 && s->width[2].levels == 1 && s->width[2].nodes == 4 &&
+		   s->width[3].nodes == 8 && near(s->width[2].time, 7e-6) && s->width[1].levels == 0,
+	       "levels are told by their width");
+	tap_ok(width_of(1) == 0 && width_of(2) == 1 && width_of(3) == 2 && width_of(4) == 2 &&
+		   width_of(5) == 3,
+	       "whose classes end at powers of two");
+}
+
+static void test_strangers(struct gathering *g)
+{
+	struct recording r;
+	stretch(&r, 1);
+	tap_ok(!gathering_add(g, &r), "there is no room for a run more");
+	struct gathering other;
+	gathering_begin(&other, &made_up, 2, 4);
+	r.range[3].rows = 2;
+	tap_ok(!gathering_add(&other, &r), "a run over other rows is refused");
+	r.range[3].rows = 1;
+	r.facts.ranges = 4;
+	tap_ok(!gathering_add(&other, &r), "and one that ends before");
+	gathering_free(&other);
+	drop(&r);
+}
+
+/* --- forms --- */
+
+static char *written(void (*form)(FILE *, const struct view *), const struct view *v)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	form(f, v);
+	fclose(f);
+	return text;
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+static void test_text(const struct view *v)
+{
+	char *text = written(view_text, v);
+	tap_ok(strstr(text, "paper, D = 4\n1 structure, 13 nodes, 8 leaves, 3 levels; 2 threads, 3 runs\n"),
+	       "the page says what ran");
+	tap_ok(strstr(text, "\nlevel 1 ") && strstr(text, "\nleaves ") && strstr(text, "\nstructures ") &&
+		   strstr(text, "\ninner.0 "),
+	       "and has a line for each level and kernel");
+	tap_ok(strstr(text, "\n    tile wide\n    tile high\n"), "and the schedule");
+	free(text);
+}
+
+static double number_at(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+static void test_json(const struct view *v)
+{
+	char *text = written(view_json, v);
+	json_t *root = json_loads(text, 0, NULL);
+	const json_t *sections = json_object_get(root, "sections"), *level = json_array_get(sections, 1);
+	const json_t *kernels = json_object_get(root, "kernels");
+	tap_ok(root && json_array_size(sections) == 4 && json_array_size(kernels) == STEPS, "JSON is read");
+	tap_ok(near(number_at(level, "floor_us"), 2.2) && number_at(level, "rows") == 4 &&
+		   json_array_size(json_object_get(level, "kernels")) == 2 &&
+		   near(number_at(json_object_get(level, "time_us"), "median"), 7),
+	       "with the numbers of a level");
+	tap_ok(strcmp(json_string_value(json_object_get(json_array_get(kernels, 3), "name")), "out<&\">") ==
+		       0 &&
+		   json_array_size(json_object_get(root, "per_thread")) == 2 &&
+		   json_array_size(json_object_get(root, "widths")) == 3 &&
+		   number_at(json_object_get(root, "memory_bytes"), "weights") == 2048,
+	       "of kernels, threads, widths and memory");
+	json_decref(root);
+	free(text);
+}
+
+static void test_trace(const struct view *v)
+{
+	char *text = written(view_trace, v);
+	json_t *root = json_loads(text, 0, NULL), *event;
+	size_t i, complete = 0, kernels = 0, bad = 0;
+	json_array_foreach(json_object_get(root, "traceEvents"), i, event)
+	{
+		if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0)
+			continue;
+		complete++;
+		kernels += strcmp(json_string_value(json_object_get(event, "cat")), "kernel") == 0;
+		bad += !(number_at(event, "ts") >= 0) || !(number_at(event, "dur") >= 0) ||
+		       number_at(event, "ts") + number_at(event, "dur") > 7.2 + 1e-9;
+	}
+	tap_ok(root && complete == 4 + 5 + 10 && kernels == 8 && bad == 0,
+	       "a trace has phases, levels, calls and waits within the run");
+	json_decref(root);
+	free(text);
+}
+
+/* Whether each element that begins ends, in order, and no text holds what begins one. */
+static bool is_well_formed(const char *xml)
+{
+	char open[16][16];
+	int depth = 0;
+	for (const char *p = strchr(xml, '<'); p; p = strchr(p + 1, '<')) {
+		const char *end = strchr(p, '>');
+		char name[16] = "";
+		if (!end || sscanf(p + 1 + (p[1] == '/'), "%15[a-z]", name) > 1)
+			return false;
+		if (p[1] == '?' || end[-1] == '/')
+			continue;
+		if (p[1] == '/') {
+			if (depth == 0 || strcmp(open[--depth], name) != 0)
+				return false;
+		} else {
+			if (depth == 16 || !*name)
+				return false;
+			strcpy(open[depth++], name);
+		}
+	}
+	return depth == 0;
+}
+
+static void test_svg(const struct view *v)
+{
+	char *text = written(view_svg, v);
+	tap_ok(is_well_formed(text) && count(text, "<svg ") == 1 && !strstr(text, "out<&"),
+	       "a picture is well-formed");
+	tap_ok(strstr(text, ">caller<") && strstr(text, ">thread 1<") && strstr(text, ">inner.0, ") &&
+		   strstr(text, "<title>waits, level 1"),
+	       "with lanes, waits and a legend");
+	free(text);
+}
+
+/* More calls than a picture has points: it must have an end. */
+static void test_many(const struct view *view)
+{
+	enum { MANY = 200000 };
+	struct recording r = made_up;
+	struct view v = *view;
+	r.event = calloc(MANY, sizeof *r.event);
+	for (int i = 0; i < MANY; i++)
+		r.event[i] = (esp_event){
+		    .range = 3, .step = i % 2 ? GATES : UPDATE, .rows = 1, .start = i, .stop = i + 1};
+	r.facts.events = MANY;
+	r.facts.run = MANY;
+	v.shown = &r;
+	char *text = written(view_svg, &v);
+	tap_ok(is_well_formed(text) && strlen(text) < 2000000, "what cannot be seen is not drawn");
+	free(text);
+	free(r.event);
+}
+
+int main(void)
+{
+	struct gathering g = {0};
+	struct summary s = {0};
+	test_floor();
+	if (!tap_ok(gather(&g, &s), "three runs are gathered"))
+		return tap_done();
+	test_summary(&s);
+	test_strangers(&g);
+	const struct view v = {"paper", "D = 4", "tile wide\ntile high\n", &machine, &made_up, &s};
+	test_text(&v);
+	test_json(&v);
+	test_trace(&v);
+	test_svg(&v);
+	test_many(&v);
+	gathering_free(&g);
+	summary_free(&s);
+	return tap_done();
+}

@@ -1,0 +1,58 @@
+#include "floor.h"
+
+double floor_of_rows(const struct machine *m, int threads, double operations, double bytes)
+{
+	double computing = operations / (m->peak * threads), share = bytes / threads;
+	double reading = share / machine_bandwidth(m, share);
+	return (computing > reading ? computing : reading) + (threads > 1 ? m->barrier : 0);
+}
+
+/* The next steps over the same rows; or the same steps over the next row, where each has a range of its own.
+ */
+static bool continues(const esp_range *before, const esp_range *r)
+{
+	bool further =
+	    r->step == before->step + before->steps && r->row == before->row && r->rows == before->rows;
+	bool next = r->step == before->step && r->level < 0 && r->row == before->row + before->rows;
+	return r->level == before->level && (further || next);
+}
+
+static void add(struct floor_part *part, const struct recording *r, const esp_range *range)
+{
+	for (size_t i = 0; i < range->steps; i++) {
+		const esp_step *s = &r->step[range->step + i];
+		part->operations += (double)s->operations * range->rows;
+		part->bytes += (double)s->blocks * s->block_bytes;
+	}
+	if (range->step == part->step)
+		part->rows += range->rows;
+	if (range->step + range->steps > part->step + part->steps)
+		part->steps = range->step + range->steps - part->step;
+	part->ranges++;
+}
+
+struct floor_part floor_part_at(const struct recording *r, size_t i)
+{
+	struct floor_part part = {.range = i};
+	if (i >= r->facts.ranges)
+		return part;
+	part.step = r->range[i].step;
+	part.level = r->range[i].level;
+	do
+		add(&part, r, &r->range[i]);
+	while (++i < r->facts.ranges && continues(&r->range[i - 1], &r->range[i]));
+	return part;
+}
+
+double floor_of_run(const struct machine *m, int threads, const struct recording *r, double *operations)
+{
+	double seconds = 0, sum = 0;
+	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
+	     part = floor_part_at(r, part.range + part.ranges)) {
+		seconds += floor_of_rows(m, threads, part.operations, part.bytes);
+		sum += part.operations;
+	}
+	if (operations)
+		*operations = sum;
+	return seconds;
+}

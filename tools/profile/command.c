@@ -1,0 +1,207 @@
+/* espalier profile: one minibatch, again and again. */
+#include "profile.h"
+
+#include "tool.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+struct profile {
+	const struct options *options;
+	struct objects objects;
+	struct batches batches;
+	struct batch batch;
+	struct machine machine;
+	struct gathering gathering;
+	struct recording last, fastest;
+	struct summary summary;
+	char *sizes;
+	char *schedule; /* of the library: esp_text_free */
+};
+
+static int no_memory(void)
+{
+	complain("no memory for a profile");
+	return EXIT_INPUT;
+}
+
+/* --- running --- */
+
+static int run(struct profile *p)
+{
+	return batches_run(&p->batches, &p->batch);
+}
+
+/* Before the first that is timed, memory is taken and the team is made and awake. */
+static int warm_up(struct profile *p)
+{
+	enum { TURNS = 5 };
+	int status = 0;
+	for (int i = 0; i < TURNS && !status; i++)
+		status = run(p);
+	return status;
+}
+
+static int64_t time_of(const struct recording *r)
+{
+	return r->facts.linearize + r->facts.fill + r->facts.run;
+}
+
+static bool keep(struct profile *p)
+{
+	if (!p->gathering.runs &&
+	    !gathering_begin(&p->gathering, &p->last, p->machine.threads, p->options->runs))
+		return false;
+	if (!gathering_add(&p->gathering, &p->last))
+		return false;
+	if (p->gathering.runs > 1 && time_of(&p->last) >= time_of(&p->fastest))
+		return true;
+	struct recording faster = p->last;
+	p->last = p->fastest;
+	p->fastest = faster;
+	return true;
+}
+
+static int run_all(struct profile *p)
+{
+	esp_error *error;
+	int status = warm_up(p);
+	if (status)
+		return status;
+	esp_status on = esp_session_record(p->batches.session, 1, &error);
+	if (on)
+		return report(on, error);
+	for (long i = 0; i < p->options->runs; i++) {
+		if ((status = run(p)))
+			return status;
+		const esp_profile *recorded = esp_session_profile(p->batches.session);
+		if (!recorded || !recording_take(&p->last, recorded) || !keep(p))
+			return no_memory();
+	}
+	return 0;
+}
+
+/* --- what is shown beside --- */
+
+/* "V = 8217, D = 64" */
+static char *print_sizes(const esp_program *program)
+{
+	char *text = NULL;
+	size_t n = 0;
+	int64_t size;
+	const char *name;
+	FILE *to = open_memstream(&text, &n);
+	for (size_t i = 0; to && (name = esp_program_size(program, i, &size)); i++)
+		fprintf(to, "%s%s = %lld", i ? ", " : "", name, (long long)size);
+	if (to)
+		fclose(to);
+	return text;
+}
+
+static int describe(struct profile *p)
+{
+	esp_error *error;
+	esp_status status = esp_program_dump(p->objects.program, "sched", &p->schedule, &error);
+	if (status)
+		return report(status, error);
+	p->sizes = print_sizes(p->objects.program);
+	return p->sizes ? 0 : no_memory();
+}
+
+static int show(struct profile *p)
+{
+	static void (*const forms[])(FILE *, const struct view *) = {[FORMAT_TEXT] = view_text,
+								     [FORMAT_JSON] = view_json,
+								     [FORMAT_TRACE] = view_trace,
+								     [FORMAT_SVG] = view_svg};
+	struct output output;
+	struct view view = {
+	    .model = esp_model_describe(p->objects.model)->name,
+	    .sizes = p->sizes,
+	    .schedule = p->schedule,
+	    .machine = &p->machine,
+	    .shown = &p->fastest,
+	    .summary = &p->summary,
+	};
+	if (!summarize(&p->summary, &p->gathering, &p->fastest, &p->machine))
+		return no_memory();
+	if (!output_open(&output, p->options->output))
+		return EXIT_INPUT;
+	forms[p->options->format](output.file, &view);
+	return output_commit(&output) ? 0 : EXIT_INPUT;
+}
+
+/* --- before and after --- */
+
+static int read_batch(struct profile *p)
+{
+	int more;
+	int status = batches_open(&p->batches, p->options, &p->objects, p->options->operand[1]);
+	if (!status)
+		status = batches_read(&p->batches, &p->batch, &more);
+	if (status || p->batch.sentences)
+		return status;
+	complain("%s holds no tree", p->options->operand[1]);
+	return EXIT_INPUT;
+}
+
+/* As many as the library takes when it is not told. */
+static int processors(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+	return n > ESP_THREADS_MAX ? ESP_THREADS_MAX : n;
+}
+
+static int measure(struct profile *p)
+{
+	int threads = p->options->threads ? (int)p->options->threads : processors();
+	if (machine_measure(&p->machine, threads))
+		return 0;
+	complain("no memory or threads to measure the machine");
+	return EXIT_INPUT;
+}
+
+static int profile(struct profile *p)
+{
+	int at = p->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	if (!objects_open(&p->objects, p->options, p->options->operand[0], at))
+		return p->objects.status;
+	if (!has_vocab(&p->objects))
+		return EXIT_USAGE;
+	int status = read_batch(p);
+	if (!status)
+		status = measure(p);
+	if (!status)
+		status = run_all(p);
+	if (!status)
+		status = describe(p);
+	return status ? status : show(p);
+}
+
+static void close_all(struct profile *p)
+{
+	summary_free(&p->summary);
+	gathering_free(&p->gathering);
+	recording_free(&p->last);
+	recording_free(&p->fastest);
+	free(p->sizes);
+	esp_text_free(p->schedule);
+	batch_free(&p->batch);
+	batches_close(&p->batches);
+	objects_close(&p->objects);
+}
+
+int command_profile(const struct options *options)
+{
+	if (!options->weights) {
+		complain("profile needs --weights FILE");
+		return EXIT_USAGE;
+	}
+	struct options chosen = *options;
+	choose_tables(&chosen);
+	struct profile p = {.options = &chosen};
+	int status = profile(&p);
+	close_all(&p);
+	return status;
+}

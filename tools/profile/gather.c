@@ -1,0 +1,140 @@
+#include "profile.h"
+
+#include <stdlib.h>
+
+/* --- the sections of a run --- */
+
+static size_t count_sections(const struct recording *r, size_t *cells)
+{
+	size_t n = 0;
+	*cells = 0;
+	for (struct floor_part p = floor_part_at(r, 0); p.ranges; p = floor_part_at(r, p.range + p.ranges)) {
+		*cells += p.steps;
+		n++;
+	}
+	return n;
+}
+
+static void list_sections(struct gathering *g, const struct recording *r)
+{
+	size_t cell = 0, i = 0;
+	for (struct floor_part p = floor_part_at(r, 0); p.ranges; p = floor_part_at(r, p.range + p.ranges)) {
+		g->part[i] = p;
+		g->cell[i++] = cell;
+		cell += p.steps;
+	}
+}
+
+bool gathering_begin(struct gathering *g, const struct recording *r, int threads, int runs)
+{
+	*g = (struct gathering){.threads = threads, .most = runs};
+	g->sections = count_sections(r, &g->cells);
+	g->columns = thread_column(g, threads, 0);
+	g->part = calloc(g->sections + 1, sizeof *g->part);
+	g->cell = calloc(g->sections + 1, sizeof *g->cell);
+	g->own = calloc(g->cells + 1, sizeof *g->own);
+	g->time = calloc(runs * g->columns, sizeof *g->time);
+	if (g->part && g->cell && g->own && g->time) {
+		list_sections(g, r);
+		return true;
+	}
+	gathering_free(g);
+	return false;
+}
+
+void gathering_free(struct gathering *g)
+{
+	free(g->part);
+	free(g->cell);
+	free(g->own);
+	free(g->time);
+	free(g->section_of);
+	*g = (struct gathering){0};
+}
+
+/* --- a run --- */
+
+static bool reserve(struct gathering *g, size_t ranges)
+{
+	if (ranges <= g->most_ranges)
+		return true;
+	size_t *p = realloc(g->section_of, ranges * sizeof *p);
+	if (!p)
+		return false;
+	g->section_of = p;
+	g->most_ranges = ranges;
+	return true;
+}
+
+/* How a section was split may differ from run to run, and so its ranges. */
+static bool find_sections(struct gathering *g, const struct recording *r)
+{
+	size_t i = 0;
+	for (struct floor_part p = floor_part_at(r, 0); p.ranges;
+	     p = floor_part_at(r, p.range + p.ranges), i++) {
+		if (i == g->sections || p.step != g->part[i].step || p.steps != g->part[i].steps ||
+		    p.rows != g->part[i].rows || p.level != g->part[i].level)
+			return false;
+		for (size_t k = 0; k < p.ranges; k++)
+			g->section_of[p.range + k] = i;
+	}
+	return i == g->sections;
+}
+
+static void add_phases(const esp_profile_facts *f, double *row)
+{
+	row[TIME_LINEARIZE] = f->linearize * 1e-9;
+	row[TIME_FILL] = f->fill * 1e-9;
+	row[TIME_RUN] = f->run * 1e-9;
+	row[TIME_WHOLE] = (f->linearize + f->fill + f->run) * 1e-9;
+}
+
+static void add_sections(const struct gathering *g, const struct recording *r, double *row)
+{
+	for (size_t i = 0; i < r->facts.ranges; i++) {
+		size_t section = g->section_of[i], first = i;
+		while (i + 1 < r->facts.ranges && g->section_of[i + 1] == section)
+			i++;
+		row[section_column(section, SECTION_TIME)] =
+		    (r->range[i].stop - r->range[first].start) * 1e-9;
+	}
+}
+
+/* What a thread did, on top of what those before it did. */
+static void end_thread(struct gathering *g, double *row)
+{
+	for (size_t i = 0; i < g->cells; i++) {
+		double *longest = &row[cell_column(g, i)];
+		*longest = g->own[i] > *longest ? g->own[i] : *longest;
+		g->own[i] = 0;
+	}
+}
+
+static void add_event(struct gathering *g, const esp_event *e, double *row)
+{
+	size_t section = g->section_of[e->range];
+	double time = (e->stop - e->start) * 1e-9;
+	bool waits = e->kind == ESP_EVENT_WAIT;
+	row[thread_column(g, e->thread, waits ? THREAD_WAIT : THREAD_BUSY)] += time;
+	if (waits)
+		row[section_column(section, SECTION_WAIT)] += time;
+	else
+		g->own[g->cell[section] + e->step - g->part[section].step] += time;
+}
+
+bool gathering_add(struct gathering *g, const struct recording *r)
+{
+	if (g->runs == g->most || r->facts.threads > g->threads || !reserve(g, r->facts.ranges + 1) ||
+	    !find_sections(g, r))
+		return false;
+	double *row = &g->time[g->runs++ * g->columns];
+	add_phases(&r->facts, row);
+	add_sections(g, r, row);
+	for (size_t i = 0; i < r->facts.events; i++) {
+		if (i && r->event[i].thread != r->event[i - 1].thread)
+			end_thread(g, row);
+		add_event(g, &r->event[i], row);
+	}
+	end_thread(g, row);
+	return true;
+}

@@ -1,0 +1,144 @@
+/* espalier profile: recorded runs, what is counted of them, and the forms in which it is shown.
+ *
+ *   recording   one run                                                 recording.h
+ *   gathering   the times of many runs over one forest                  gather.c
+ *   summary     what is counted of them, by section and by kernel       summary.c
+ *   view        what is shown: the summary and the fastest of the runs  text.c json.c trace.c svg.c
+ *
+ * A section is what runs over the same rows: a level, the leaves, all nodes, the structures. */
+#ifndef ESPALIER_TOOLS_PROFILE_H
+#define ESPALIER_TOOLS_PROFILE_H
+
+#include "floor.h"
+
+#include <stdio.h>
+
+/* --- times of many runs --- */
+
+/* Of each run a row of times, in columns: those of the whole, then of sections, cells and threads. */
+enum { TIME_LINEARIZE, TIME_FILL, TIME_RUN, TIME_WHOLE, TIME_PHASES };
+enum { SECTION_TIME, SECTION_WAIT, SECTION_TIMES };
+enum { THREAD_BUSY, THREAD_WAIT, THREAD_TIMES };
+
+struct gathering {
+	size_t sections, cells, columns;
+	int threads, runs, most;
+	struct floor_part *part; /* of each section */
+	size_t *cell;		 /* of each section its first cell: it has one for each step */
+	double *time;		 /* [most][columns], seconds */
+	double *own;		 /* of a thread, by cell */
+	size_t *section_of;	 /* a range */
+	size_t most_ranges;	 /* that there is room for */
+};
+
+/* Room for so many runs over the rows of one that was recorded, by so many threads at most.  False, and
+ * empty, when memory is out. */
+bool gathering_begin(struct gathering *, const struct recording *, int threads, int runs);
+/* Adds a run; false when memory is out, or it is not over the same rows. */
+bool gathering_add(struct gathering *, const struct recording *);
+void gathering_free(struct gathering *);
+
+static inline size_t section_column(size_t section, int which)
+{
+	return TIME_PHASES + section * SECTION_TIMES + which;
+}
+
+static inline size_t cell_column(const struct gathering *g, size_t cell)
+{
+	return section_column(g->sections, 0) + cell;
+}
+
+static inline size_t thread_column(const struct gathering *g, int thread, int which)
+{
+	return cell_column(g, g->cells) + thread * THREAD_TIMES + which;
+}
+
+/* --- the summary --- */
+
+/* Of the fastest run, and of the median one. */
+struct seconds {
+	double least, median;
+};
+
+/* A step in a section: as long as the thread that worked longest on it. */
+struct cell {
+	double operations, bytes; /* of all its rows; of weights */
+	struct seconds time;
+};
+
+struct section {
+	struct floor_part part;
+	size_t cell;
+	int over, split;     /* split: in the run that is shown */
+	double floor, alone; /* seconds: of the threads there are, of one */
+	struct seconds time; /* from its begin to its end */
+	double wait;	     /* seconds that all threads together waited in it, the median */
+};
+
+struct kernel {
+	size_t calls; /* in the run that is shown */
+	double rows, operations, bytes, floor;
+	double time; /* medians, summed up */
+};
+
+/* Seconds of the steps of a run, medians. */
+struct thread {
+	double busy, wait, idle;
+	size_t taken; /* shares of others that it did, in the run that is shown */
+};
+
+enum { WIDTHS = 32 };
+
+/* Levels of 2^(i-1)+1 .. 2^i nodes. */
+struct width {
+	size_t levels, nodes;
+	double time, floor; /* of their sections, medians */
+};
+
+struct summary {
+	int runs, threads;
+	size_t sections, steps;
+	struct seconds linearize, fill, run, whole;
+	double floor; /* of the steps */
+	struct section *section;
+	struct cell *cell;
+	struct kernel *kernel; /* by step */
+	struct thread *thread;
+	struct width width[WIDTHS];
+};
+
+/* With the floors of a machine; `shown` is one of the runs.  False, and empty, when memory is out. */
+bool summarize(struct summary *, const struct gathering *, const struct recording *shown,
+	       const struct machine *);
+void summary_free(struct summary *);
+/* The class that a level of so many nodes belongs to. */
+int width_of(size_t nodes);
+
+/* --- what is shown --- */
+
+struct view {
+	const char *model;
+	const char *sizes;    /* "V = 8217, D = 64"; may be empty */
+	const char *schedule; /* as `espalier dump sched` */
+	const struct machine *machine;
+	const struct recording *shown;
+	const struct summary *summary;
+};
+
+void view_text(FILE *, const struct view *);
+void view_json(FILE *, const struct view *);
+void view_trace(FILE *, const struct view *);
+void view_svg(FILE *, const struct view *);
+
+/* "leaves", "inner nodes", ... */
+const char *over_word(int over);
+/* "alone", "rows", "columns". */
+const char *split_word(int split);
+/* "level 3", "nodes": what rows are called. */
+void range_name(int over, int64_t level, char *name, size_t size);
+/* 1e9 a second; 0 of no time. */
+double rate(double amount, double seconds);
+/* 0 of nothing. */
+double part_of(double part, double whole);
+
+#endif

@@ -1,0 +1,41 @@
+#include "recording.h"
+
+#include <stdlib.h>
+
+/* Room for one more than there are: an array of nothing is none that memory was out for. */
+static bool take(struct recording *r)
+{
+	r->step = calloc(r->facts.steps + 1, sizeof *r->step);
+	r->range = calloc(r->facts.ranges + 1, sizeof *r->range);
+	r->event = calloc(r->facts.events + 1, sizeof *r->event);
+	r->nodes = calloc(r->facts.levels + 1, sizeof *r->nodes);
+	return r->step && r->range && r->event && r->nodes;
+}
+
+bool recording_take(struct recording *r, const esp_profile *p)
+{
+	recording_free(r);
+	r->facts = *esp_profile_describe(p);
+	if (!take(r)) {
+		recording_free(r);
+		return false;
+	}
+	for (size_t i = 0; i < r->facts.steps; i++)
+		r->step[i] = *esp_profile_step(p, i);
+	for (size_t i = 0; i < r->facts.ranges; i++)
+		r->range[i] = *esp_profile_range(p, i);
+	for (size_t i = 0; i < r->facts.events; i++)
+		r->event[i] = *esp_profile_event(p, i);
+	for (size_t i = 0; i < r->facts.levels; i++)
+		r->nodes[i] = esp_profile_nodes(p, i);
+	return true;
+}
+
+void recording_free(struct recording *r)
+{
+	free(r->step);
+	free(r->range);
+	free(r->event);
+	free(r->nodes);
+	*r = (struct recording){0};
+}
