@@ -170,6 +170,48 @@ static void test_refusals(void)
 	free_model(&small);
 }
 
+/* --- what the verifier finds --- */
+
+static struct sub_body *body_of(struct sub_program *p, enum sub_domain domain)
+{
+	size_t b = 0;
+	while (p->bodies.at[b].domain != domain)
+		b++;
+	return &p->bodies.at[b];
+}
+
+static bool is_faulty(const struct sched_plan *plan, const char *why)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool faulty =
+	    !sched_verify(plan, &d) && d.at[0].id == DIAG_INVALID_PLAN && strstr(d.at[0].message, why);
+	diags_free(&d);
+	return faulty;
+}
+
+static void test_faults(void)
+{
+	struct test_model t = {0};
+	struct sub_program p;
+	struct sched_plan plan;
+	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	const char *text = models[1].text;
+	if (!tap_ok(load_text(&t, "m", text, strlen(text), models[1].sizes) &&
+			compile_plan(&t.arena, &t.diags, t.model, t.sizes, &o, &p, &plan, NULL),
+		    "planned"))
+		return;
+	struct sub_body *ahead = body_of(&p, SUB_AHEAD), *inner = body_of(&p, SUB_INNER);
+	ahead->domain = SUB_AHEAD_INNER;
+	tap_ok(is_faulty(&plan, "for all nodes that read it"),
+	       "leaves read what is computed for others alone");
+	ahead->domain = SUB_AHEAD;
+	tap_ok(sched_verify(&plan, &t.diags), "the plan is right as it was");
+	inner->domain = SUB_AHEAD;
+	tap_ok(is_faulty(&plan, "needs a state"), "what needs a state cannot be ahead");
+	free_model(&t);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -182,5 +224,6 @@ int main(void)
 		free_model(&t);
 	}
 	test_refusals();
+	test_faults();
 	return tap_done();
 }
