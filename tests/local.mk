@@ -41,6 +41,7 @@ unit_tests = \
 	%D%/io/vocab_test \
 	%D%/io/write_test \
 	%D%/jit/access_test \
+	%D%/jit/compile_test \
 	%D%/jit/expr_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \

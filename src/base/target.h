@@ -8,7 +8,9 @@ struct target {
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;     /* f32 lanes of a vector register */
 	int registers; /* vector registers */
-	int l2_bytes_per_cycle; /* that a core gets from its second-level cache, sustained */
+	int l2_bytes;  /* of a core's second-level cache */
+	/* What a core gets from it, and from beyond, sustained. */
+	int l2_bytes_per_cycle, l3_bytes_per_cycle;
 };
 
 /* By name; "native" is the best that this machine can run, or interpret where it can run none.  NULL when there is no such target. */

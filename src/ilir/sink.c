@@ -27,6 +27,7 @@ struct sink {
 	VEC(uint64_t) buffer_mask; /* by register */
 	VEC(ilir_buffer) as_register; /* by variable: the register that a let became */
 	bool changed;
+	bool mixed;      /* the block has loops of sums that do not keep the same ones */
 	uint64_t active; /* loops that are open around the statement at hand and have yet to be put around something */
 };
 
@@ -292,36 +293,40 @@ static int run_length(const struct sink *s, const struct ilir_stmt *b)
 	return n;
 }
 
-static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, int64_t *turns)
+/* The unrolled loops of a mask over rows, or those over columns, which step by vectors. */
+static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, bool columns, int64_t *turns)
 {
 	uint64_t bits = 0;
 	*turns = 1;
-	for (size_t i = 0; i < s->loops.n; i++)
-		if (mask >> i & 1 && s->loops.at[i].loop->loop.kind == ILIR_UNROLLED) {
+	for (size_t i = 0; i < s->loops.n; i++) {
+		const struct ilir_stmt *l = s->loops.at[i].loop;
+		if (mask >> i & 1 && l->loop.kind == ILIR_UNROLLED && (l->loop.step > 1) == columns) {
 			bits |= 1ull << i;
-			*turns *= trips(s, s->loops.at[i].loop);
+			*turns *= trips(s, l);
 		}
+	}
 	return bits;
 }
 
-/* A run of stores, gate after gate or, when there are fewer gates than turns, turn after turn: what is wanted again and
- * again (operands of the turns, or weights of the gates) must stay in registers, and should be the smaller side. */
+/* A run of stores: gates, of rows and columns.  What is wanted again and again, operands of the rows or weights of gates
+ * and columns, must stay in registers, and should be the smaller side: row after row where there are more rows than
+ * weights, else weight after weight. */
 static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
 {
-	uint64_t saved = s->active, unrolled;
-	int64_t turns;
+	uint64_t saved = s->active, mask = store_mask(s, *b) & s->active, rows;
+	int64_t turns, columns;
 	int n = run_length(s, *b);
 	struct ilir_stmt *block = NULL;
-	unrolled = unrolled_bits(s, store_mask(s, *b) & s->active, &turns);
-	if (n < 2 || n >= turns)
-		return sink_store(s, *b);
-	s->active &= ~unrolled;
-	for (int i = 0; i < n; i++) {
+	rows = unrolled_bits(s, mask, false, &turns);
+	unrolled_bits(s, mask, true, &columns);
+	rows = turns > n * columns ? rows : 0;
+	s->active &= ~rows;
+	for (int i = 0; i < n || i == 0; i++) {
 		block = ilir_append(block, sink_store(s, *b));
 		*b = i < n - 1 ? (*b)->next : *b;
 	}
 	s->active = saved;
-	return wrap(s, block, unrolled);
+	return wrap(s, block, rows);
 }
 
 /* A let that differs with the turn becomes a register. */
@@ -356,20 +361,52 @@ static struct ilir_stmt *innermost(struct ilir_stmt *loop)
 	return loop;
 }
 
-/* How many of the independent sums of a loop may be kept at once; 0 = all, or they are not independent. */
-static int sums_at_once(const struct sink *s, const struct ilir_stmt *sums)
+/* The number of sums that a loop keeps, its body being nothing else and they being independent; else 0. */
+static int sums_of(const struct sink *s, const struct ilir_stmt *loop)
 {
-	int64_t turns;
 	int n = 0;
-	if (!sums || sums->kind != ILIR_STORE)
-		return 0;
+	const struct ilir_stmt *sums = innermost((struct ilir_stmt *)loop)->loop.body;
 	for (const struct ilir_stmt *at = sums; at; at = at->next)
 		n++;
-	unrolled_bits(s, store_mask(s, sums) & s->active, &turns);
-	if (run_length(s, sums) < n || n * turns <= s->accumulators)
+	return n && sums->kind == ILIR_STORE && run_length(s, sums) == n ? n : 0;
+}
+
+static bool keeps(const struct ilir_stmt *loop, ilir_buffer sum)
+{
+	for (const struct ilir_stmt *at = innermost((struct ilir_stmt *)loop)->loop.body; at; at = at->next)
+		if (at->store.buffer.i == sum.i)
+			return true;
+	return false;
+}
+
+/* Whether a loop of sums follows, in the block, that has not all the sums of the loop before, or others as well. */
+static bool others_follow(const struct sink *s, const struct ilir_stmt *loop)
+{
+	for (const struct ilir_stmt *b = loop->next; b; b = b->next) {
+		int n = b->kind == ILIR_FOR ? sums_of(s, b) : 0;
+		bool same = n == sums_of(s, loop);
+		for (const struct ilir_stmt *at = innermost((struct ilir_stmt *)loop)->loop.body; n && at; at = at->next)
+			same &= keeps(b, at->store.buffer);
+		if (n && !same)
+			return true;
+	}
+	return false;
+}
+
+/* How many of the sums of a loop are kept at once, and rest in memory before and after; 0 = all, and they stay in
+ * registers.  What other loops of the block do not keep would be in their way: LLVM then has the wrong ones in memory. */
+static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
+{
+	int64_t rows, columns;
+	int n = sums_of(s, loop);
+	if (!n)
 		return 0;
-	int most = s->accumulators > turns ? s->accumulators / turns : 1, loops = (n + most - 1) / most;
-	return (n + loops - 1) / loops;
+	uint64_t mask = store_mask(s, innermost((struct ilir_stmt *)loop)->loop.body) & s->active;
+	unrolled_bits(s, mask, false, &rows);
+	unrolled_bits(s, mask, true, &columns);
+	if (n * rows * columns > s->accumulators)
+		return sched_gates_at_once(s->accumulators, n, rows * columns);
+	return s->mixed ? n : 0;
 }
 
 static struct ilir_stmt *sink_plain_loop(struct sink *, const struct ilir_stmt *);
@@ -446,7 +483,7 @@ static struct ilir_stmt *sink_loop(struct sink *s, const struct ilir_stmt *b)
 		s->active = saved;
 		return body;
 	}
-	int at_once = sums_at_once(s, innermost((struct ilir_stmt *)b)->loop.body);
+	int at_once = sums_at_once(s, b);
 	return at_once ? split_sums(s, b, at_once) : sink_plain_loop(s, b);
 }
 
@@ -471,9 +508,19 @@ static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
 	return wrap(s, ilir_if(s->m, replace(s, b->branch.condition), then, otherwise), around);
 }
 
+static bool is_mixed(const struct sink *s, const struct ilir_stmt *b)
+{
+	for (; b; b = b->next)
+		if (b->kind == ILIR_FOR && sums_of(s, b) && others_follow(s, b))
+			return true;
+	return false;
+}
+
 static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_stmt *block = NULL, **link = &block;
+	bool outer = s->mixed;
+	s->mixed = is_mixed(s, b);
 	for (; b; b = b->next) {
 		*link = b->kind == ILIR_FOR	? sink_loop(s, b)
 			: b->kind == ILIR_IF	? sink_branch(s, b)
@@ -484,6 +531,7 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 		while (*link)
 			link = &(*link)->next;
 	}
+	s->mixed = outer;
 	return block;
 }
 

@@ -174,12 +174,24 @@ static struct ilir_stmt *cut_vectors(const struct tiler *tiler, struct ilir_modu
 			columns ? columns : vector);
 }
 
+/* How many pieces of a size, if `less` one less where a single turn would be left over. */
+static ilir_expr count_pieces(struct ilir_module *m, ilir_expr length, int64_t size, bool less)
+{
+	ilir_expr by = ilir_index(m, size), one = ilir_index(m, 1), pieces = ilir_binary(m, ILIR_DIV, length, by);
+	if (!less)
+		return pieces;
+	ilir_expr left = ilir_binary(m, ILIR_EQ, ilir_binary(m, ILIR_MOD, length, by), one);
+	ilir_expr alone = ilir_binary(m, ILIR_AND, left, ilir_binary(m, ILIR_LT, one, length));
+	return ilir_binary(m, ILIR_SUB, pieces, ilir_ternary(m, ILIR_SELECT, alone, one, ilir_index(m, 0)));
+}
+
 /* One size: whole pieces from `begin` on; *begin becomes what is left. */
-static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stmt *s, int64_t size, ilir_expr *begin)
+static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stmt *s, int64_t size, bool less,
+				    ilir_expr *begin)
 {
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_expr length = ilir_binary(m, ILIR_SUB, s->loop.end, *begin);
-	ilir_expr pieces = ilir_binary(m, ILIR_DIV, length, ilir_index(m, size));
+	ilir_expr pieces = count_pieces(m, length, size, less);
 	ilir_expr end = ilir_binary(m, ILIR_ADD, *begin, ilir_binary(m, ILIR_MUL, pieces, ilir_index(m, size)));
 	ilir_var outer = ilir_new_var(m, name, index_type);
 	ilir_expr at = ilir_var_ref(m, outer), first = *begin;
@@ -205,7 +217,7 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 		int64_t from, to;
 		bool empty = ilir_constant(m, begin, &from) && ilir_constant(m, s->loop.end, &to) && to - from < t->size[i];
 		if (!empty)
-			block = ilir_append(block, cut_pieces(m, s, t->size[i], &begin));
+			block = ilir_append(block, cut_pieces(m, s, t->size[i], sched_shares_last(t->size, t->sizes, i), &begin));
 	}
 	return block;
 }

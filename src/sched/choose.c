@@ -4,14 +4,25 @@
  * weights and m broadcast operands.  A turn takes the longest of m*g*v / 2       two multiply-adds a cycle,
  *     (g*v + m) / 2   two loads a cycle,
  *     4               the latency of a multiply-add: an accumulator is used once a turn,
- *     g*v*lanes*4 / l2_bytes_per_cycle   the weights: a panel is larger than the first-level cache.
- * More gates than `accumulators` allow are taken in several loops.  A loop needs m*g*v accumulators, the
- * smaller side of the operands and a register for the other. */
+ *     the weights     / what the cache that holds them gives in a cycle.
+ * The first tile of a level reads its weights from where they lie, the second-level cache if all of them fit, else
+ * the one beyond; the others find in the second level what the first has brought.  More gates than `accumulators`
+ * allow are taken in several loops, each with a panel of weights of its own; the panels are those of the greatest
+ * tile.  A loop needs m*g*v accumulators, the smaller side of the operands and a register for the other.
+ *
+ * A level has as many nodes as it has: batches of few structures are narrow.  So a set of sizes is judged by what it
+ * costs over levels of many widths, against what the machine must take for them. */
 #include "sched/sched.h"
 
 #include <math.h>
 
-enum { LATENCY = 4 };
+enum { LATENCY = 4, LOOP_CYCLES = 30 /* its start, its end, sums parked */, MOST_COLUMNS = 4 };
+
+static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 0};
+static const int whole_range[] = {64, 0}; /* rows of all levels at once, of a table */
+
+/* What a body must gain at least for each of its sums, as a share of the time: it takes time to compile. */
+static const double body_cost = 0.0012;
 
 static int min(int a, int b)
 {
@@ -23,67 +34,184 @@ static double max(double a, double b)
 	return a > b ? a : b;
 }
 
+int sched_gates_at_once(int accumulators, int gates, int turns)
+{
+	int most = accumulators > turns ? accumulators / turns : 1, loops = (gates + most - 1) / most;
+	return (gates + loops - 1) / loops;
+}
+
+bool sched_shares_last(const int *size, int sizes, int i)
+{
+	int rest = i + 1 < sizes ? size[i] + 1 - size[i + 1] : 1;
+	for (int j = i + 1; rest > 1 && j < sizes; j++)
+		if (size[j] == rest)
+			return true;
+	return false;
+}
+
+/* What is known of a group before a tile is tried. */
+struct subject {
+	const struct sched *s;
+	const struct sched_group *group;
+	int64_t columns;
+	double near, far; /* bytes a cycle: of weights that a tile has just read, and at first */
+};
+
 static bool fits(const struct target *t, int m, int g, int v)
 {
 	return m * g * v + min(m, g * v) + 1 <= t->registers;
 }
 
 /* Cycles of one turn. */
-static double turn(const struct target *t, int lanes, int m, int g, int v)
+static double turn(int m, int g, int v, double weight_cycles)
 {
-	double arithmetic = max(m * g * v / 2.0, LATENCY), loads = (g * v + m) / 2.0;
-	return max(max(arithmetic, loads), (double)g * v * lanes * 4 / t->l2_bytes_per_cycle);
+	return max(max(max(m * g * v / 2.0, LATENCY), (g * v + m) / 2.0), weight_cycles);
 }
 
-/* Cycles of all turns of one loop, for m nodes and v vectors of columns; gates that find no accumulator take
- * another. */
-static double loop_cost(const struct sched *s, const struct sched_loop *loop, int m, int v)
+/* Cycles of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need that find no
+ * accumulator.  A panel holds `panel` gates; what is read of it, in part, is read whole. */
+static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel, double bandwidth)
 {
-	int g = min(loop->gates, s->accumulators / (m * v));
-	double cycles = 0;
-	if (g < 1 || !fits(s->target, m, g, v))
+	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
+	double cycles = 0, bytes = 4.0 * x->s->lanes * v;
+	if (!fits(x->s->target, m, min(g, loop->gates), v))
 		return INFINITY;
-	for (int left = loop->gates; left > 0; left -= g)
-		cycles += turn(s->target, s->lanes, m, min(left, g), v);
-	return cycles * (double)loop->extent;
+	for (int first = 0; first < loop->gates; first += g) {
+		int gates = min(g, loop->gates - first), last = (first + gates - 1) / panel;
+		int read = min((last - first / panel + 1) * panel, loop->gates);
+		cycles += turn(m, gates, v, read * bytes / bandwidth) * (double)loop->extent + LOOP_CYCLES;
+	}
+	return cycles;
 }
 
-/* Cycles for one node, all loops and one vector of the columns that are there. */
-static double cost(const struct sched *s, const struct sched_group *group, int along, int m, int v)
+/* Cycles of a tile, by where its weights come from; `most` is the greatest of the set that it is in. */
+static double tile_cost(const struct subject *x, int m, int v, int most, double bandwidth)
 {
-	int64_t columns = group->extent[along], block = (int64_t)s->lanes * v;
-	double padded = (columns + block - 1) / block * block / (double)columns, cycles = 0;
-	for (size_t i = 0; i < group->loops.n; i++)
-		cycles += loop_cost(s, &group->loops.at[i], m, v);
-	return cycles * padded / (m * v);
+	double cycles = 0;
+	for (size_t i = 0; i < x->group->loops.n; i++) {
+		const struct sched_loop *loop = &x->group->loops.at[i];
+		int panel = sched_gates_at_once(x->s->accumulators, loop->gates, most * v);
+		cycles += loop_cost(x, loop, m, v, panel, bandwidth);
+	}
+	return cycles;
 }
 
-/* Sizes for what is left over: halves, down to one node. */
-static void set_sizes(struct sched_tile *tile, int nodes)
+/* The least that a level of so many nodes can take, for one vector of columns. */
+static double ideal_cost(const struct subject *x, int nodes)
 {
-	tile->sizes = 0;
-	for (; nodes > 1 && tile->sizes<SCHED_MAX_SIZES - 1; nodes = nodes> 3 ? nodes / 2 : 1)
-		tile->nodes[tile->sizes++] = nodes;
-	tile->nodes[tile->sizes++] = 1;
+	double turns = 0;
+	for (size_t i = 0; i < x->group->loops.n; i++)
+		turns += (double)x->group->loops.at[i].gates * x->group->loops.at[i].extent;
+	return turns * max(nodes / 2.0, 4.0 * x->s->lanes / x->far);
 }
 
-static struct sched_tile choose_tile(const struct sched *s, const struct sched_group *g, int along)
+/* Costs of tiles by their nodes: the first of a level, and further ones. */
+struct costs {
+	double first[SCHED_MAX_NODES + 1], next[SCHED_MAX_NODES + 1];
+};
+
+/* Cycles of a level, its nodes cut as the pass `tile` cuts them. */
+static double level_cost(const struct sched_tile *t, const struct costs *c, int nodes)
 {
-	struct sched_tile tile = {.columns = 1, .unroll = 1, .along = along};
-	double best = INFINITY;
-	int nodes = 1;
-	for (int m = 1; g->gates && g->dims && m <= (g->rows ? SCHED_MAX_NODES : 1); m++)
-		for (int v = 1; v <= 4; v++) {
-			double c = cost(s, g, along, m, v);
-			if (c > best * 0.999)
-				continue;
-			best = c;
-			nodes = m;
-			tile.columns = v;
+	double cycles = 0;
+	bool first = true;
+	for (int i = 0; i < t->sizes; i++) {
+		bool less = nodes > 1 && nodes % t->nodes[i] == 1 && sched_shares_last(t->nodes, t->sizes, i);
+		int tiles = nodes / t->nodes[i] - less;
+		if (tiles > 0) {
+			cycles += (first ? c->first : c->next)[t->nodes[i]] + (tiles - 1) * c->next[t->nodes[i]];
+			first = false;
 		}
-	if (g->gates)
-		tile.unroll = nodes * g->gates * tile.columns > 8 ? 2 : 4;
-	set_sizes(&tile, nodes);
+		nodes -= tiles * t->nodes[i];
+	}
+	return cycles;
+}
+
+/* The bits of `mask` are sizes; 1 is always one. */
+static void set_sizes(struct sched_tile *t, unsigned mask)
+{
+	t->sizes = 0;
+	for (int m = SCHED_MAX_NODES; m >= 1; m--)
+		if (mask >> m & 1 || m == 1)
+			t->nodes[t->sizes++] = m;
+}
+
+/* How many times the ideal a set of sizes takes, in the mean over levels, with what its bodies cost. */
+static double excess(const struct subject *x, const struct sched_tile *t, const struct costs *c, const int *width)
+{
+	int64_t block = (int64_t)x->s->lanes * t->columns;
+	double padded = (x->columns + block - 1) / block * block / (double)x->columns, sum = 0, bodies = 0;
+	int widths = 0;
+	for (; width[widths]; widths++)
+		sum += level_cost(t, c, width[widths]) / t->columns / ideal_cost(x, width[widths]);
+	for (int i = 0; i < t->sizes; i++)
+		bodies += t->nodes[i] * t->columns * x->group->gates;
+	return sum / widths * padded + bodies * body_cost;
+}
+
+static struct costs costs_of(const struct subject *x, int v, int most)
+{
+	struct costs c;
+	for (int m = 1; m <= most; m++) {
+		c.first[m] = tile_cost(x, m, v, most, x->far);
+		c.next[m] = tile_cost(x, m, v, most, x->near);
+	}
+	return c;
+}
+
+/* The best set of sizes up to `most` with so many columns, if it is better than `best`. */
+static void try_sizes(const struct subject *x, int v, int most, const int *width, struct sched_tile *tile, double *best)
+{
+	struct costs c = costs_of(x, v, most);
+	struct sched_tile t = *tile;
+	t.columns = v;
+	for (unsigned smaller = 0; smaller < 1u << most; smaller += 2) {
+		set_sizes(&t, smaller | 1u << most);
+		double e = excess(x, &t, &c, width);
+		if (e < *best * 0.999) {
+			*best = e;
+			*tile = t;
+		}
+	}
+}
+
+static double weight_bytes(const struct sched_group *g, int64_t columns)
+{
+	double n = 0;
+	for (size_t i = 0; i < g->loops.n; i++)
+		n += 4.0 * g->loops.at[i].gates * g->loops.at[i].extent * columns;
+	return n;
+}
+
+/* As often as may be without a rest, at most four times; large tiles gain nothing beyond twice. */
+static int choose_unroll(const struct sched_group *g, const struct sched_tile *t)
+{
+	int most = t->nodes[0] * g->gates * t->columns > 8 ? 2 : 4, n = most;
+	for (size_t i = 0; i < g->loops.n; i++)
+		while (n > 1 && g->loops.at[i].extent % n)
+			n--;
+	return n;
+}
+
+static bool is_level(const struct sched_plan *plan, const struct sched_group *g)
+{
+	enum sub_domain d = plan->p->bodies.at[g->body].domain;
+	return d == SUB_INNER;
+}
+
+static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g, int along)
+{
+	struct sched_tile tile = {.sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along};
+	double best = INFINITY;
+	if (!g->gates || !g->dims)
+		return tile;
+	struct subject x = {s, g, g->extent[along], s->target->l2_bytes_per_cycle, s->target->l2_bytes_per_cycle};
+	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
+		x.far = s->target->l3_bytes_per_cycle;
+	for (int v = 1; v <= MOST_COLUMNS; v++)
+		for (int most = 1; most <= (g->rows ? SCHED_MAX_NODES : 1); most++)
+			try_sizes(&x, v, most, is_level(plan, g) ? level_widths : whole_range, &tile, &best);
+	tile.unroll = choose_unroll(g, &tile);
 	return tile;
 }
 
@@ -98,6 +226,6 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 		vec_push(a, &s->tiles, (struct sched_tile){0});
 	sched_choose_order(s, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)
-		s->tiles.at[g] = choose_tile(s, &plan->groups.at[g], s->tiles.at[g].along);
+		s->tiles.at[g] = choose_tile(s, plan, &plan->groups.at[g], s->tiles.at[g].along);
 	sched_choose_layout(s, plan);
 }

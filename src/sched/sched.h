@@ -106,7 +106,7 @@ int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
-enum { SCHED_MAX_SIZES = 4, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
+enum { SCHED_MAX_SIZES = 8, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
 
 /* See sched.def. */
 struct sched_tile {
@@ -144,6 +144,12 @@ struct sched {
 	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
 };
 
+/* How many of the sums that share an operand one loop keeps, of so many turns (nodes and vectors of columns) each: all of
+ * them, or as equal numbers as can be. */
+int sched_gates_at_once(int accumulators, int gates, int turns);
+/* Whether a tile of the i-th size and one node more are better two tiles of the sizes that follow: a node alone costs
+ * about what two cost. */
+bool sched_shares_last(const int *size, int sizes, int i);
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* What a row of a body costs, in multiplications and additions; estimated. */

@@ -123,7 +123,7 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 
 /* --- reading --- */
 
-enum { MAX_WORDS = 16, MAX_LINE = 512 };
+enum { MAX_WORDS = 20, MAX_LINE = 512 };
 
 struct line {
 	struct diags *diags;
@@ -234,7 +234,7 @@ static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 		if (n < 0)
 			return false;
 		if (t->sizes == SCHED_MAX_SIZES || (t->sizes && n >= t->nodes[t->sizes - 1]))
-			return refuse(l, *word, "at most four sizes, each smaller than the one before");
+			return refuse(l, *word, "at most eight sizes, each smaller than the one before");
 		t->nodes[t->sizes++] = n;
 	}
 	if (!t->sizes || t->nodes[t->sizes - 1] != 1)

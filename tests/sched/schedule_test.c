@@ -146,7 +146,7 @@ static void test_text(void)
 	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
 	    {"tile inner.0 rows 2", "wants nodes, columns, unroll or along"},
-	    {"tile a a a a a a a a a a a a a a a a a", "too many words"},
+	    {"tile a a a a a a a a a a a a a a a a a a a a a", "too many words"},
 	};
 	struct planned p;
 	struct str first, second;

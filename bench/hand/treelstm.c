@@ -1,0 +1,554 @@
+/* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]
+ *
+ * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by this library:
+ * the same weights and trees, one after the other, results compared.  TREES is a file of bracketed binary trees, a tree a
+ * line.  Prints the mean over minibatches of the least milliseconds, and floor / time: the floor is the sum over levels of
+ * the greater of operations / peak and weight bytes / bandwidth, both measured here; non-linearities are not counted.
+ *
+ * Rows are written where they are read: a node stores h and c into its parent's row, [left | right].  Columns are split
+ * over the threads, levels are separated by a spinning barrier, sweeps over the blocks alternate in direction. */
+#include "bench/hand/kernels.h"
+#include "bench/timing.h"
+#include "espalier.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MOST_NODES = 1 << 16, MOST_BATCHES = 64, MOST_THREADS = 16, WORDS = 5000, PARAMS = 17 };
+
+static _Noreturn void give_up(const char *why)
+{
+	fprintf(stderr, "treelstm: %s\n", why);
+	exit(1);
+}
+
+static esp_error *error; /* of the last call */
+
+static void must(esp_status status)
+{
+	if (status)
+		give_up(esp_error_text(error));
+}
+
+static float *zeroed(size_t floats)
+{
+	size_t page = 1 << 21, n = (4 * floats + page - 1) & ~(page - 1);
+	void *p = aligned_alloc(page, n);
+	if (!p)
+		give_up("no memory");
+	madvise(p, n, MADV_HUGEPAGE);
+	return memset(p, 0, n);
+}
+
+/* --- trees --- */
+
+/* A minibatch as it is read: children before parents, of leaves the word. */
+struct forest {
+	int nodes, roots;
+	int32_t *left, *right, *word, *level, *parent, *slot;
+	int32_t *root, *first; /* by tree: its root, its first node */
+	/* inner nodes in the order of levels; rows of x and c are theirs */
+	int levels, inner;
+	int32_t *level_begin, *row;
+};
+
+static void *numbers(int n)
+{
+	return calloc(n + 1, sizeof(int32_t));
+}
+
+static struct forest new_forest(void)
+{
+	return (struct forest){.left = numbers(MOST_NODES), .right = numbers(MOST_NODES), .word = numbers(MOST_NODES),
+			       .level = numbers(MOST_NODES), .parent = numbers(MOST_NODES), .slot = numbers(MOST_NODES),
+			       .root = numbers(MOST_NODES), .first = numbers(MOST_NODES), .row = numbers(MOST_NODES)};
+}
+
+static int add_node(struct forest *f, int left, int right, int word)
+{
+	int n = f->nodes++;
+	if (n >= MOST_NODES - 1)
+		give_up("too many nodes");
+	f->left[n] = left, f->right[n] = right, f->word[n] = word;
+	f->level[n] = left < 0 ? 0 : 1 + (f->level[left] > f->level[right] ? f->level[left] : f->level[right]);
+	f->parent[n] = -1;
+	for (int side = 0; left >= 0 && side < 2; side++) {
+		f->parent[side ? right : left] = n;
+		f->slot[side ? right : left] = side;
+	}
+	return n;
+}
+
+/* "(label child child)" or "(label word)". */
+static int read_node(struct forest *f, const char **at)
+{
+	int child[2] = {-1, -1}, children = 0;
+	unsigned hash = 0;
+	*at += strcspn(*at, " \n");
+	*at += **at == ' ';
+	if (**at != '(')
+		for (; **at && **at != ')'; ++*at)
+			hash = hash * 31 + (unsigned char)**at;
+	while (**at == '(' && children < 2) {
+		child[children++] = read_node(f, at);
+		*at += **at == ' ';
+	}
+	*at += **at == ')';
+	if (children == 1)
+		give_up("a tree is not binary");
+	return add_node(f, child[0], child[1], hash % WORDS);
+}
+
+static void add_tree(struct forest *f, const char *line)
+{
+	f->first[f->roots] = f->nodes;
+	f->root[f->roots] = read_node(f, &line);
+	f->roots++;
+}
+
+static void order_levels(struct forest *f)
+{
+	for (int i = 0; i < f->nodes; i++)
+		f->levels = f->level[i] > f->levels ? f->level[i] : f->levels;
+	f->level_begin = numbers(f->levels + 1);
+	for (int l = 1; l <= f->levels; l++) {
+		f->level_begin[l - 1] = f->inner;
+		for (int i = 0; i < f->nodes; i++)
+			if (f->level[i] == l)
+				f->row[i] = f->inner++;
+	}
+	f->level_begin[f->levels] = f->inner;
+}
+
+static int read_forests(const char *path, int batch, int limit, struct forest *forests)
+{
+	static char line[1 << 16];
+	FILE *in = fopen(path, "r");
+	int n = 0, trees = 0;
+	while (in && n < limit && fgets(line, sizeof line, in)) {
+		if (trees % batch == 0)
+			forests[n] = new_forest();
+		add_tree(&forests[n], line);
+		if (++trees % batch == 0)
+			order_levels(&forests[n++]);
+	}
+	if (in)
+		fclose(in);
+	return n;
+}
+
+/* --- weights --- */
+
+static long hidden;
+
+struct param {
+	char name[16];
+	long rows, columns;
+	float *at;
+};
+
+static struct param params[PARAMS]; /* H, C, then by gate: left, right, bias */
+
+static void make_params(void)
+{
+	static const char *const gates[GATES] = {"i", "u", "fl", "fr", "o"}, *const kinds[3] = {"U_%s_left", "U_%s_right", "b_%s"};
+	params[0] = (struct param){"H", WORDS, hidden, NULL};
+	params[1] = (struct param){"C", WORDS, hidden, NULL};
+	for (int i = 2; i < PARAMS; i++) {
+		params[i] = (struct param){.rows = (i - 2) % 3 < 2 ? hidden : 1, .columns = hidden};
+		snprintf(params[i].name, sizeof params[i].name, kinds[(i - 2) % 3], gates[(i - 2) / 3]);
+	}
+	for (struct param *p = params; p < params + PARAMS; p++) {
+		p->at = zeroed(p->rows * p->columns);
+		for (long i = 0; i < p->rows * p->columns; i++)
+			p->at[i] = (rand() % 2001 - 1000) * (p - params < 2 ? 1e-3f : 6e-5f);
+	}
+}
+
+/* For the library. */
+static void write_params(const char *path)
+{
+	static char header[4096];
+	long at = 0;
+	uint64_t n = 1;
+	FILE *out = fopen(path, "wb");
+	header[0] = '{';
+	for (const struct param *p = params; p < params + PARAMS; p++) {
+		char rows[16] = "";
+		bool matrix = p->name[0] != 'b';
+		snprintf(rows, sizeof rows, "%ld,", p->rows);
+		long end = at + 4 * p->rows * p->columns;
+		n += snprintf(header + n, sizeof header - n, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s%ld],\"data_offsets\":[%ld,%ld]}",
+			      p == params ? "" : ",", p->name, matrix ? rows : "", p->columns, at, end);
+		at = end;
+	}
+	header[n++] = '}';
+	while (n % 8)
+		header[n++] = ' ';
+	if (!out || !fwrite(&n, sizeof n, 1, out) || !fwrite(header, n, 1, out))
+		give_up("cannot write the weights");
+	for (const struct param *p = params; p < params + PARAMS; p++)
+		fwrite(p->at, 4 * p->rows * p->columns, 1, out);
+	fclose(out);
+}
+
+static float *panels, *biases;
+
+/* A block: [k][3 gates][lane], then [k][2 gates][lane]; k runs over the left child, then over the right one. */
+static void pack(void)
+{
+	long k_end = 2 * hidden;
+	for (long j = 0; j < hidden; j++)
+		for (int g = 0; g < GATES; g++) {
+			const struct param *p = &params[2 + 3 * g];
+			int wide = g < WIDE, gate = wide ? g : g - WIDE, gates = wide ? WIDE : NARROW;
+			float *block = panels + j / LANES * k_end * GATES * LANES + (wide ? 0 : k_end * WIDE * LANES);
+			biases[(j / LANES * GATES + g) * LANES + j % LANES] = p[2].at[j];
+			for (long k = 0; k < k_end; k++)
+				block[(k * gates + gate) * LANES + j % LANES] = p[k / hidden].at[j * hidden + k % hidden];
+		}
+}
+
+/* --- running --- */
+
+static float *x, *cell, *top; /* rows of inner nodes, [left | right]; states of roots, [h | c] */
+
+static void look_up(const struct forest *f, long begin, long end)
+{
+	for (int i = 0; i < f->nodes; i++) {
+		if (f->level[i] || f->parent[i] < 0)
+			continue;
+		long to = 2 * hidden * f->row[f->parent[i]] + hidden * f->slot[i] + begin, from = hidden * f->word[i] + begin;
+		memcpy(x + to, params[0].at + from, 4 * (end - begin));
+		memcpy(cell + to, params[1].at + from, 4 * (end - begin));
+	}
+}
+
+/* What is made of a forest once: by row, where the states of the node go. */
+struct route {
+	float **h, **c;
+};
+
+static struct route make_route(const struct forest *f)
+{
+	struct route r = {calloc(f->inner + 1, sizeof *r.h), calloc(f->inner + 1, sizeof *r.c)};
+	int root = 0;
+	for (int i = 0; i < f->nodes; i++) {
+		if (!f->level[i])
+			continue;
+		bool is_root = f->parent[i] < 0;
+		long to = is_root ? 2 * hidden * root++ : 2 * hidden * f->row[f->parent[i]] + hidden * f->slot[i];
+		r.h[f->row[i]] = is_root ? top + to : x + to;
+		r.c[f->row[i]] = is_root ? top + to + hidden : cell + to;
+	}
+	return r;
+}
+
+/* Five are three and two: that one node is left over costs most. */
+static int nodes_of_tile(int left)
+{
+	return left == 5 ? 3 : left < MOST_NODES_OF_TILE ? left : MOST_NODES_OF_TILE;
+}
+
+static void run_block(const struct route *r, int begin, int end, long block)
+{
+	static level_kernel *const kernels[] = {NULL, hand_tile_1, hand_tile_2, hand_tile_3, hand_tile_4};
+	for (int n = begin, m; n < end; n += m) {
+		struct level_tile t = {panels + block * 2 * hidden * GATES * LANES, biases + block * GATES * LANES, {0}, {0}, {0}, {0}};
+		m = nodes_of_tile(end - n);
+		for (int i = 0; i < m; i++) {
+			t.x[i] = x + 2 * hidden * (n + i), t.cell[i] = cell + 2 * hidden * (n + i);
+			t.h[i] = r->h[n + i], t.c[i] = r->c[n + i];
+		}
+		kernels[m](&t, hidden, block * LANES);
+	}
+}
+
+static _Alignas(64) atomic_uint arrived;
+static _Alignas(64) atomic_uint generation;
+
+static void wait_for_all(unsigned threads)
+{
+	unsigned g = atomic_load_explicit(&generation, memory_order_acquire);
+	if (threads == 1)
+		return;
+	if (atomic_fetch_add(&arrived, 1) == threads - 1) {
+		atomic_store(&arrived, 0);
+		atomic_store_explicit(&generation, g + 1, memory_order_release);
+	} else
+		while (atomic_load_explicit(&generation, memory_order_acquire) == g)
+			_mm_pause();
+}
+
+struct share {
+	int threads, which;
+	long begin, end; /* blocks */
+	unsigned sweeps;
+};
+
+static void run(struct share *s, const struct forest *f, const struct route *r)
+{
+	look_up(f, s->begin * LANES, s->end * LANES);
+	wait_for_all(s->threads);
+	for (int l = 0; l < f->levels; l++) {
+		bool down = s->sweeps++ & 1;
+		for (long i = s->begin; i < s->end; i++)
+			run_block(r, f->level_begin[l], f->level_begin[l + 1], down ? s->begin + s->end - 1 - i : i);
+		wait_for_all(s->threads);
+	}
+}
+
+/* --- the machine --- */
+
+static double peak(void)
+{
+	double best = 0;
+	for (int turn = 0; turn < 20; turn++) {
+		vec sum[12] = {0}, a = (vec){0} + 0.5f;
+		double begin = now();
+		for (int i = 0; i < 20000; i++)
+			EACH(j, 12) { sum[j] = sum[j] * a + a; __asm__ volatile("" : "+x"(sum[j])); }
+		double rate = 20000. * 12 * LANES * 2 / (now() - begin);
+		best = rate > best ? rate : best;
+	}
+	return best;
+}
+
+/* Bytes a second, reading the share again and again in alternating directions. */
+static double bandwidth(const struct share *s)
+{
+	long vectors = (s->end - s->begin) * 2 * hidden * GATES;
+	const vec *from = (const vec *)panels + s->begin * 2 * hidden * GATES;
+	double best = 0;
+	for (int turn = 0; turn < 30; turn++) {
+		vec sum[4] = {0};
+		wait_for_all(s->threads);
+		double begin = now();
+		for (long i = 0; i < vectors; i += 8)
+			EACH(j, 8) { sum[j % 4] += from[(turn & 1 ? vectors - 8 - i : i) + j]; }
+		__asm__ volatile("" : : "x"(sum[0] + sum[1] + sum[2] + sum[3]));
+		double rate = 4. * LANES * vectors / (now() - begin);
+		best = turn && rate > best ? rate : best;
+	}
+	return best;
+}
+
+static double floor_of(const struct forest *f, double operations, double bytes)
+{
+	double sum = 0;
+	for (int l = 0; l < f->levels; l++) {
+		int nodes = f->level_begin[l + 1] - f->level_begin[l];
+		sum += fmax(nodes * operations, bytes);
+	}
+	return sum;
+}
+
+/* --- the library --- */
+
+struct library {
+	esp_context *context;
+	esp_program *program;
+	esp_session *session;
+	esp_forest *forest[MOST_BATCHES];
+};
+
+static void give_tree(struct library *l, esp_forest *to, const struct forest *f, int first, int end)
+{
+	static int32_t begin[MOST_NODES], child[2 * MOST_NODES];
+	int children = 0;
+	for (int i = first; i < end; i++) {
+		begin[i - first] = children;
+		if (f->left[i] >= 0) {
+			child[children++] = f->left[i] - first;
+			child[children++] = f->right[i] - first;
+		}
+	}
+	begin[end - first] = children;
+	const void *word = f->word + first;
+	esp_structure s = {sizeof s, end - first, begin, child, end - first - 1, &word};
+	(void)l;
+	must(esp_forest_add(to, &s, &error));
+}
+
+static void give_forests(struct library *l, const struct forest *f, int n)
+{
+	for (int i = 0; i < n; i++) {
+		must(esp_forest_create(l->program, &l->forest[i], &error));
+		for (int t = 0; t < f[i].roots; t++)
+			give_tree(l, l->forest[i], &f[i], f[i].first[t], t + 1 < f[i].roots ? f[i].first[t + 1] : f[i].nodes);
+	}
+}
+
+static const char *read_text(const char *path)
+{
+	static char text[1 << 16];
+	FILE *f = path ? fopen(path, "r") : NULL;
+	if (f) {
+		text[fread(text, 1, sizeof text - 1, f)] = 0;
+		fclose(f);
+	}
+	return f ? text : NULL;
+}
+
+static void open_library(struct library *l, const char *model, const char *schedule, int threads, const struct forest *f,
+			 int n)
+{
+	char path[] = "/tmp/hand-XXXXXX";
+	int file = mkstemp(path);
+	esp_context_options options = {.size = sizeof options, .threads = threads, .cache = ESP_CACHE_OFF};
+	esp_program_options how = {.size = sizeof how, .schedule = read_text(schedule)};
+	esp_model *m;
+	esp_weights *w;
+	esp_binding *b;
+	if (file < 0 || close(file))
+		give_up("cannot write the weights");
+	write_params(path);
+	must(esp_context_create(&options, &l->context, &error));
+	must(esp_model_read(l->context, model, &m, &error));
+	must(esp_weights_open(l->context, path, &w, &error));
+	must(esp_program_create(m, w, &how, &l->program, &error));
+	must(esp_binding_create(l->program, w, &b, &error));
+	must(esp_session_create(b, &l->session, &error));
+	unlink(path);
+	esp_model_free(m);
+	esp_weights_free(w);
+	esp_binding_free(b);
+	give_forests(l, f, n);
+}
+
+/* The greatest difference of a root's state; what ran last is compared. */
+static double difference(const struct library *l, const struct forest *f)
+{
+	double most = 0;
+	for (int t = 0; t < f->roots; t++) {
+		const float *row = esp_session_root(l->session, 0, t);
+		for (long j = 0; f->level[f->root[t]] && j < hidden; j++)
+			most = fmax(most, fabs(row[j] - top[2 * hidden * t + j]));
+	}
+	return most;
+}
+
+/* --- all of it --- */
+
+struct work {
+	struct share share;
+	const struct forest *forests;
+	const struct route *routes;
+	struct library *library;
+	int n, repeats;
+	double bytes_a_second, hand, ours, floor, wrong; /* sums over minibatches, seconds */
+	double operations_a_second;
+};
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof set, &set);
+}
+
+/* One minibatch; the first thread keeps time, the others run their share. */
+static void measure(struct work *w, int which)
+{
+	const struct forest *f = &w->forests[which];
+	double hand = INFINITY, ours = INFINITY;
+	for (int i = 0; i < w->repeats; i++) {
+		wait_for_all(w->share.threads);
+		double begin = now();
+		run(&w->share, f, &w->routes[which]);
+		hand = fmin(hand, now() - begin);
+		if (w->share.which || !w->library)
+			continue;
+		begin = now();
+		must(esp_session_run(w->library->session, w->library->forest[which], &error));
+		ours = fmin(ours, now() - begin);
+		if (i == 0)
+			w->wrong = fmax(w->wrong, difference(w->library, f));
+	}
+	w->hand += hand, w->ours += ours;
+	w->floor += floor_of(f, 20. * hidden * hidden / (w->share.threads * w->operations_a_second),
+			     (w->share.end - w->share.begin) * 2. * hidden * GATES * LANES * 4 / w->bytes_a_second);
+}
+
+static void *work(void *argument)
+{
+	struct work *w = argument;
+	if (w->share.threads > 1)
+		pin(w->share.which);
+	w->operations_a_second = peak();
+	w->bytes_a_second = bandwidth(&w->share);
+	for (int i = 0; i < w->n; i++)
+		measure(w, i);
+	return NULL;
+}
+
+static void show(const struct work *w, int batch)
+{
+	printf("hidden %ld batch %d threads %d: %.1f GFLOP/s, %.1f GB/s a core\n", hidden, batch, w->share.threads,
+	       w->operations_a_second * 1e-9, w->bytes_a_second * 1e-9);
+	printf("  hand    %8.4f ms, floor / time %.2f\n", w->hand / w->n * 1e3, w->floor / w->hand);
+	if (w->library)
+		printf("  library %8.4f ms, floor / time %.2f, time / hand %.3f, difference %.1e\n", w->ours / w->n * 1e3,
+		       w->floor / w->ours, w->ours / w->hand, w->wrong);
+}
+
+int main(int argc, char **argv)
+{
+	static struct forest forests[MOST_BATCHES];
+	static struct route routes[MOST_BATCHES];
+	static struct work each[MOST_THREADS];
+	static struct library library;
+	const char *model = NULL, *schedule = NULL;
+	int repeats = 20, most_inner = 0, most_roots = 0;
+	for (int i = 5; i + 1 < argc; i += 2)
+		if (strcmp(argv[i], "--model") == 0)
+			model = argv[i + 1];
+		else if (strcmp(argv[i], "--schedule") == 0)
+			schedule = argv[i + 1];
+		else if (strcmp(argv[i], "--repeats") == 0)
+			repeats = atoi(argv[i + 1]);
+	if (argc < 5)
+		give_up("usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]");
+	hidden = atol(argv[1]);
+	int batch = atoi(argv[2]), threads = atoi(argv[3]);
+	if (hidden < LANES || hidden % LANES || threads < 1 || threads > MOST_THREADS || batch < 1)
+		give_up("hidden is a multiple of 8, there are 1 to 16 threads");
+	int n = read_forests(argv[4], batch, batch == 1 ? MOST_BATCHES : 10, forests);
+	if (!n)
+		give_up("too few trees");
+	for (int i = 0; i < n; i++) {
+		most_inner = forests[i].inner > most_inner ? forests[i].inner : most_inner;
+		most_roots = forests[i].roots > most_roots ? forests[i].roots : most_roots;
+	}
+	make_params();
+	panels = zeroed(2 * hidden * hidden * GATES), biases = zeroed(hidden * GATES);
+	x = zeroed(2 * hidden * most_inner), cell = zeroed(2 * hidden * most_inner), top = zeroed(2 * hidden * most_roots);
+	pack();
+	for (int i = 0; i < n; i++)
+		routes[i] = make_route(&forests[i]);
+	if (model)
+		open_library(&library, model, schedule, threads, forests, n);
+	pthread_t thread[MOST_THREADS];
+	for (int t = threads - 1; t >= 0; t--) {
+		long blocks = hidden / LANES;
+		each[t] = (struct work){.share = {threads, t, blocks * t / threads, blocks * (t + 1) / threads, 0},
+					.forests = forests, .routes = routes, .library = model ? &library : NULL, .n = n, .repeats = repeats};
+		if (t)
+			pthread_create(&thread[t], NULL, work, &each[t]);
+	}
+	work(&each[0]);
+	for (int t = 1; t < threads; t++)
+		pthread_join(thread[t], NULL);
+	show(&each[0], batch);
+	return 0;
+}
