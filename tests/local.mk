@@ -54,6 +54,7 @@ unit_tests = \
 	%D%/linearize/linearize_test \
 	%D%/linearize/random_test \
 	%D%/linearize/walk_test \
+	%D%/models/blocks_test \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
