@@ -24,9 +24,10 @@ OURS = "espalier"
 class Contestant:
     """A process that answers "run" lines."""
 
-    def __init__(self, name, command):
+    def __init__(self, name, command, stderr=None):
         self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True,
+                                        bufsize=1)
 
     def times(self, first, count, repeats):
         self.process.stdin.write(f"run {first} {count} {repeats}\n")
@@ -96,7 +97,7 @@ def contestants_of(options):
         build = os.path.dirname(os.path.dirname(os.path.abspath(ours[0])))
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(build, ".libs"))
     else:
-        print(f"{ours[0]} is not there (make bench): the peers alone", file=sys.stderr)
+        print(f"{ours[0]} is not there (make bench-programs): the peers alone", file=sys.stderr)
     for i, threads in enumerate(options.threads.split(",")):
         suffix = f" x{threads}" if i else ""
         if there:

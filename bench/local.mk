@@ -1,4 +1,4 @@
-# Built by `make bench`, not by `make`: serve is our side of compare.py, the others print figures of their own.
+# Built by `make bench-programs`, not by `make`: serve is our side of compare.py, the others print figures of their own.
 bench_programs = %D%/algebra %D%/fusion %D%/hand/treelstm %D%/linearize %D%/overhead %D%/schedules %D%/serve %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
 bench_algebra_LDADD = libespalier-internal.la
@@ -17,9 +17,20 @@ bench_serve_LDADD = libespalier.la
 bench_start_LDADD =
 # Inside the library, hence not against its interface.
 bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
-EXTRA_DIST += %D%/timing.h %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/compare.py %D%/peers/treelstm_torch.py
+if DNNL
+bench_peers = %D%/peers/dnnl_rnn
+endif
+EXTRA_PROGRAMS += %D%/peers/dnnl_rnn
+bench_peers_dnnl_rnn_LDADD = -ldnnl
+EXTRA_DIST += %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/compare.py %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
+	%D%/models/childsum.ra %D%/models/lstm.ra %D%/models/simpletreegru.ra %D%/models/treefc.ra %D%/models/treegru.ra \
+	%D%/models/treelstm.ra %D%/models/treernn.ra \
+	%D%/peers/common.py %D%/peers/onnx_rnn.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py %D%/peers/treelstm_torch.py
 
 # One after the other: `all` is made by a make of its own.
-bench: all
-	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs)
-.PHONY: bench
+bench-programs: all
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs) $(bench_peers)
+# Everything, with the peers that are installed: tables, and results and plots in bench-results. BENCH_FLAGS is for bench.py.
+bench: bench-programs
+	python3 $(srcdir)/%D%/bench.py --build '$(abs_top_builddir)' --output bench-results $(BENCH_FLAGS)
+.PHONY: bench bench-programs

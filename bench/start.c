@@ -3,9 +3,10 @@
  * How long a process takes from its start to its end, without and with its program in the cache: COMMAND is
  * the program `espalier` itself (build/.libs/espalier, not the script that libtool puts in front of it).
  * Prints the median, the least and the most of TIMES runs each, and the medians of the phases that the
- * command tells. */
+ * command tells; and the same of a process that does nothing but say its version. */
 #include "bench/timing.h"
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -49,30 +50,42 @@ static void read_phases(int fd, struct sample *s)
 	}
 }
 
+/* What the process writes to `fd` is read after its end: a page at most. */
+static double time_process(char **arguments, int fd)
+{
+	posix_spawn_file_actions_t actions;
+	int status;
+	pid_t child;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
+	double begin = 1e3 * now();
+	if (posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ) ||
+	    waitpid(child, &status, 0) != child)
+		give_up("the command cannot be started");
+	posix_spawn_file_actions_destroy(&actions);
+	return 1e3 * now() - begin;
+}
+
 static struct sample run(char **argv)
 {
 	char *arguments[] = {argv[0],	"run",	 argv[1], "--weights", argv[2],
 			     "--vocab", argv[3], argv[4], "--timing",  NULL};
-	posix_spawn_file_actions_t actions;
 	struct sample s;
-	int fds[2], status;
-	pid_t child;
-	if (pipe(fds))
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC))
 		give_up("no pipe");
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
-	posix_spawn_file_actions_addclose(&actions, fds[0]);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
-	double begin = 1e3 * now();
-	if (posix_spawn(&child, argv[0], &actions, NULL, arguments, environ) ||
-	    waitpid(child, &status, 0) != child)
-		give_up("the command cannot be started");
-	s.process = 1e3 * now() - begin;
-	posix_spawn_file_actions_destroy(&actions);
+	s.process = time_process(arguments, fds[1]);
 	close(fds[1]);
 	read_phases(fds[0], &s);
 	close(fds[0]);
 	return s;
+}
+
+static struct sample say_version(char **argv)
+{
+	char *arguments[] = {argv[0], "--version", NULL};
+	return (struct sample){.process = time_process(arguments, STDERR_FILENO)};
 }
 
 static int by_size(const void *a, const void *b)
@@ -98,7 +111,7 @@ static void show(const char *what, const struct sample *s, int n)
 		most = s[i].process > most ? s[i].process : most;
 	}
 	printf("%-5s process %7.2f ms (%.2f to %.2f)", what, median_of(s, n, 0), least, most);
-	for (int i = 0; i < PHASES; i++)
+	for (int i = 0; i < PHASES && s->phase[PHASES - 1]; i++)
 		printf(", %s %.3f", i ? phases[i].name : "load or compile",
 		       median_of(s, n, offsetof(struct sample, phase[i])));
 	printf("\n");
@@ -114,7 +127,7 @@ static void empty(const char *folder)
 
 int main(int argc, char **argv)
 {
-	static struct sample cold[MOST], warm[MOST];
+	static struct sample cold[MOST], warm[MOST], none[MOST];
 	char folder[] = "/tmp/espalier-start-XXXXXX";
 	int n = 21;
 	if (argc > 2 && strcmp(argv[1], "-n") == 0) {
@@ -128,10 +141,13 @@ int main(int argc, char **argv)
 		empty(folder);
 		cold[i] = run(argv + 1);
 	}
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		warm[i] = run(argv + 1);
+		none[i] = say_version(argv + 1);
+	}
 	show("cold", cold, n);
 	show("warm", warm, n);
+	show("none", none, n);
 	empty(folder);
 	rmdir(folder);
 	return 0;

@@ -41,6 +41,7 @@ unit_tests = \
 	%D%/io/vocab_test \
 	%D%/io/write_test \
 	%D%/jit/access_test \
+	%D%/jit/compile_test \
 	%D%/jit/expr_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
@@ -73,6 +74,7 @@ unit_tests = \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
+	%D%/runtime/ways_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \

@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+"""The whole bench: every model beside the machine's limits and its peers, in one run (make bench).
+
+  bench.py [--parts LIST] [--cases LIST] [--hidden 256,512] [--batches 1,10] [--threads 1,2] [--output DIR]
+  bench.py --from DIR              the tables and plots of a run that was recorded there
+
+Parts, each of which prints a table; what it measures it leaves in DIR/results.jsonl, a line of JSON each:
+
+  floor       every case of cases.tsv: floor / time; two threads against one; the linearizer's share
+  torch       tree models against PyTorch per node, by levels, and by levels with TorchScript
+  rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
+  cortex      the figures of cortex.tsv, from another machine, beside those of the floor part
+  hand        a TreeLSTM against kernels written by hand (hand/treelstm)
+  start       processes from start to end, without and with their program in the cache
+  batches     time by the size of the minibatch, 1 to 256
+  nodes       time by the number of nodes, 10^2 to 10^7
+
+Contestants are processes that are asked in turn, minibatch by minibatch, in the other direction every second time, so that a
+slow moment of the machine hits all alike; outputs are compared before. Of a minibatch counts the least time (the machine
+undisturbed) and the median; a figure is the mean over minibatches. The machine is measured before and after each case, and
+the best of it counts. Peers wait passively; of one and two threads counts the faster. Peers that are not installed are left
+out, which is said.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import compare
+import plots
+import tables
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(HERE)
+PEERS = os.path.join(HERE, "peers")
+PARTS = ("floor", "torch", "rnn", "cortex", "hand", "start", "batches", "nodes")
+TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
+
+
+class Bench:
+    """What the command line says, and where results go."""
+
+    def __init__(self, options, folder):
+        self.options, self.folder, self.records = options, folder, []
+        self.command = os.path.join(options.build, "espalier")
+        self.realtime = ["chrt", "-f", "50"] if options.realtime else []
+        os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+
+    def record(self, part, **values):
+        self.records.append({"part": part, **values})
+        with open(os.path.join(self.options.output, "results.jsonl"), "a") as file:
+            file.write(json.dumps(self.records[-1]) + "\n")
+
+    def note(self, text):
+        print(f"# {text}", file=sys.stderr, flush=True)
+        self.record("note", text=text)
+
+
+def read_table(path):
+    """Rows of a file of lines that tabs divide; comments begin with #."""
+    with open(path) as file:
+        return [line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")]
+
+
+class Case:
+    def __init__(self, row, hidden):
+        self.name, self.model, self.structures, sizes, self.peer, self.cortex, own = row
+        self.hidden = hidden
+        self.own = own
+        self.sizes = re.sub(r"\bH\b", str(hidden), sizes)
+
+
+def cases_of(options):
+    for row in read_table(os.path.join(HERE, "cases.tsv")):
+        sizes = options.hidden if row[6] == "-" else row[6]
+        for hidden in sizes.split(","):
+            case = Case(row, int(hidden))
+            if not options.cases or case.name in options.cases.split(","):
+                yield case
+
+
+# --- contestants ---
+
+class Contestant(compare.Contestant):
+    """kind: espalier, or the name of a peer; `ours` computes input projections too when it ends in "inputs"."""
+
+    def __init__(self, bench, kind, threads, command):
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        self.log = tempfile.TemporaryFile("w+")
+        self.kind, self.threads = kind, threads
+        super().__init__(f"{kind} x{threads}", bench.realtime + command, stderr=self.log)
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        return self.process.stdout.readline()
+
+    def root(self, first, count):
+        return [float(word) for word in self.ask(f"root {first} {count}").split()]
+
+    def said(self):
+        """What it wrote on standard error: its versions."""
+        self.log.seek(0)
+        return self.log.read().strip()
+
+
+def bench_command(bench, case, *more):
+    """espalier bench of a case."""
+    command = [bench.command, "bench", os.path.join(TOP, case.model), "--sizes", case.sizes]
+    if case.structures == "tree" and os.path.exists(bench.options.trees):
+        command.append(bench.options.trees)
+    elif case.structures == "perfect":
+        command += ["--structures", "perfect"]
+    return command + ["--minibatches", str(bench.options.minibatches), "--batches", bench.options.batches, *more]
+
+
+def ours(bench, case, kind, threads, *more):
+    return Contestant(bench, kind, threads, bench_command(bench, case, "--serve", "--threads", str(threads), *more))
+
+
+def threads_of(bench):
+    return [int(threads) for threads in bench.options.threads.split(",")]
+
+
+def has_python(python, *modules):
+    return shutil.which(python) and subprocess.run(
+        [python, "-c", "import " + ", ".join(modules)], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def torch_peers(bench, case, folder):
+    if not has_python("/usr/bin/python3", "torch", "numpy"):
+        return bench.note("no PyTorch: packages python3-torch, python3-numpy") or []
+    driver = [os.path.join(PEERS, "torch_trees.py"), case.name, folder]
+    return [Contestant(bench, f"torch {variant}", threads, driver + ["--variant", variant, "--threads", str(threads)])
+            for variant in ("level", "script", "node") for threads in threads_of(bench)
+            if variant != "node" or threads == 1]
+
+
+def rnn_peers(bench, case, folder):
+    found = []
+    raw, dnnl = os.path.join(folder, "raw"), os.path.join(bench.options.build, "bench", "peers", "dnnl_rnn")
+    torch = has_python("/usr/bin/python3", "torch", "numpy")
+    if torch:
+        found += [("torch", [os.path.join(PEERS, "torch_rnn.py"), folder, "--threads"])]
+    else:
+        bench.note("no PyTorch: packages python3-torch, python3-numpy")
+    if has_python("python3", "onnxruntime", "onnx", "numpy"):
+        found += [("onnx", ["python3", os.path.join(PEERS, "onnx_rnn.py"), folder, "--threads"])]
+    else:
+        bench.note("no ONNX Runtime: Python packages onnxruntime, onnx, numpy")
+    peers = [Contestant(bench, kind, threads, command + [str(threads)])
+             for kind, command in found for threads in threads_of(bench)]
+    if torch and os.access(dnnl, os.X_OK):
+        subprocess.run(["/usr/bin/python3", os.path.join(PEERS, "common.py"), folder, raw], check=True)
+        return peers + [Contestant(bench, "dnnl", threads, [dnnl, raw]) for threads in threads_of(bench)]
+    return bench.note("no oneDNN: package libdnnl-dev, then configure and make bench-programs again") or peers
+
+
+# --- measuring ---
+
+def check_outputs(contestants):
+    """All compute the same."""
+    wanted = contestants[0].root(1, 2)
+    for other in contestants[1:]:
+        found = other.root(1, 2)
+        worst = max((abs(a - b) for a, b in zip(wanted, found)), default=1)
+        if len(found) != len(wanted) or not worst <= TOLERANCE:
+            sys.exit(f"{other.name} gives other outputs than {contestants[0].name}: {worst}, {len(found)} of {len(wanted)}")
+
+
+def measure(bench, part, case, contestants):
+    """Records of every batch size and contestant."""
+    options = bench.options
+    check_outputs(contestants)
+    mine = [c for c in contestants if c.kind == "espalier"]
+    machines = [json.loads(c.ask("machine")) for c in mine]
+    for batch in map(int, options.batches.split(",")):
+        firsts = [i * batch for i in range(options.minibatches)]
+        pairs = {c.name: [] for c in contestants}
+        for first in firsts:
+            samples = {c.name: [] for c in contestants}
+            for turn in range(options.turns):
+                for c in contestants[::-1 if turn % 2 else 1]:
+                    samples[c.name] += c.times(first, batch, options.repeats)
+            for name, times in samples.items():
+                pairs[name].append((min(times), statistics.median(times)))
+        machines = [json.loads(c.ask("machine")) for c in mine]
+        for c in contestants:
+            least, median = (statistics.fmean(column) / 1000 for column in zip(*pairs[c.name]))
+            limits = limits_of(c, firsts, batch) if c in mine else {}
+            bench.record(part, case=case.name, hidden=case.hidden, batch=batch, kind=c.kind, threads=c.threads, min_ms=least,
+                         median_ms=median, minima=[pair[0] / 1000 for pair in pairs[c.name]], **limits)
+    for c, machine in zip(mine, machines):
+        bench.record("machine", **machine)
+
+
+def limits_of(contestant, firsts, batch):
+    """Means over the minibatches."""
+    rows = [[float(word) for word in contestant.ask(f"floor {first} {batch}").split()] for first in firsts]
+    floor, operations, nodes, linearize = (statistics.fmean(column) for column in zip(*rows))
+    return {"floor_ms": floor / 1000, "operations": operations, "nodes": nodes, "linearize_ms": linearize / 1000}
+
+
+def run_case(bench, part, case, peers):
+    """`peers` makes contestants of a folder with weights and structures."""
+    folder = tempfile.mkdtemp(dir=bench.folder)
+    contestants = [ours(bench, case, "espalier", threads, "--keep", folder) for threads in threads_of(bench)[:1]]
+    contestants[0].root(0, 1)  # the folder is written
+    contestants += [ours(bench, case, "espalier", threads) for threads in threads_of(bench)[1:]]
+    if peers and part == "torch":
+        contestants += [ours(bench, case, "espalier inputs", threads, "--rules=-tables") for threads in threads_of(bench)]
+    if peers:
+        contestants += peers(bench, case, folder)
+    print(f"# {part}: {case.name} {case.hidden}", file=sys.stderr, flush=True)
+    measure(bench, part, case, contestants)
+    for c in contestants:
+        c.close()
+    for said in sorted({c.said() for c in contestants} - {""}):
+        bench.note(said)
+    shutil.rmtree(folder)
+
+
+def run_cases(bench, part):
+    for case in cases_of(bench.options):
+        if part == "floor":
+            run_case(bench, part, case, None)
+        elif part == case.peer:
+            run_case(bench, part, case, torch_peers if part == "torch" else rnn_peers)
+
+
+# --- parts that other programs measure ---
+
+def binary_trees(bench, folder):
+    """A file of bracketed binary trees."""
+    if os.path.exists(bench.options.trees):
+        return bench.options.trees
+    case = Case(["", "bench/models/treelstm.ra", "made", "D=8,V=8", "-", "-", "-"], 8)
+    subprocess.run(bench_command(bench, case, "--keep", folder, "--serve", "--threads", "1"), stdin=subprocess.DEVNULL, check=True)
+    path = os.path.join(folder, "trees.ptb")
+    with open(os.path.join(folder, "structures.txt")) as lines, open(path, "w") as file:
+        for line in lines:
+            texts, numbers = [], iter(map(int, line.split()))
+            for word in numbers:
+                children = [texts[next(numbers)] for _ in range(next(numbers))]
+                texts.append(f"(2 {' '.join(children) or f'w{word % 1000}'})")
+            file.write(texts[-1] + "\n")
+    return path
+
+
+def run_hand(bench):
+    hand, model = os.path.join(bench.options.build, "bench", "hand", "treelstm"), os.path.join(HERE, "hand", "treelstm.ra")
+    if not os.access(hand, os.X_OK):
+        return bench.note(f"no {hand} (make bench-programs)")
+    trees = binary_trees(bench, bench.folder)
+    for hidden in bench.options.hidden.split(","):
+        for batch in bench.options.batches.split(","):
+            for threads in bench.options.threads.split(","):
+                said = subprocess.run(bench.realtime + [hand, hidden, batch, threads, trees, "--model", model],
+                                      capture_output=True, text=True, check=True).stdout
+                times = [float(ms) for ms in re.findall(r"(?:hand|library) +([0-9.]+) ms", said)]
+                bench.record("hand", hidden=int(hidden), batch=int(batch), threads=int(threads), hand_ms=times[0],
+                             min_ms=times[1])
+
+
+def run_start(bench):
+    """Of the example with its trained weights, one tree."""
+    start, example = os.path.join(bench.options.build, "bench", "start"), os.path.join(TOP, "examples", "treelstm")
+    files = [os.path.join(example, name) for name in ("treelstm.ra", "sst-treelstm-small.safetensors", "sst-vocab.txt")]
+    tree = os.path.join(bench.folder, "one.ptb")
+    with open(os.path.join(example, "sentences.ptb")) as trees, open(tree, "w") as file:
+        file.write(trees.readline())
+    command = os.path.join(bench.options.build, ".libs", "espalier")
+    libraries = dict(os.environ, LD_LIBRARY_PATH=os.path.join(bench.options.build, ".libs"))
+    said = subprocess.run([start, "-n", str(bench.options.starts), command, *files, tree], capture_output=True, text=True,
+                          check=True, env=libraries).stdout
+    for line in said.splitlines():
+        phases = dict(re.findall(r"(process|load or compile|bind|linearize|run|version) +([0-9.]+)", line))
+        bench.record("start", cache=line.split()[0], **{name: float(ms) for name, ms in phases.items()})
+
+
+def run_command(bench, part, case, *more):
+    """A case by the command alone."""
+    said = subprocess.run(bench.realtime + bench_command(bench, case) + list(more), capture_output=True, text=True, check=True)
+    for line in said.stdout.splitlines():
+        values = json.loads(line)
+        if "machine" not in values:
+            bench.record(part, case=case.name, hidden=case.hidden, **values)
+
+
+def run_batches(bench):
+    for case in cases_of(bench.options):
+        if case.name in ("treelstm look-up", "treegru look-up"):
+            run_command(bench, "batches", case, "--batches", "1,2,4,8,16,32,64,128,256", "--minibatches", "3",
+                        "--threads", bench.options.threads)
+
+
+def run_nodes(bench):
+    """Narrow, so that the largest has room in memory; structures are made, so that all are of one kind."""
+    case = Case(["treernn look-up", "bench/models/treernn.ra", "made", "D=H,V=2000", "-", "-", "-"], 16)
+    for batch in (3, 27, 270, 2700, 27000, 270000):
+        run_command(bench, "nodes", case, "--batches", str(batch), "--minibatches", "1", "--runs",
+                    str(max(3, 3000 // batch)), "--threads", bench.options.threads)
+
+
+RUN = {"floor": lambda b: run_cases(b, "floor"), "torch": lambda b: run_cases(b, "torch"),
+       "rnn": lambda b: run_cases(b, "rnn"), "cortex": lambda b: None, "hand": run_hand, "start": run_start,
+       "batches": run_batches, "nodes": run_nodes}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default=",".join(PARTS), help="(all)")
+    parser.add_argument("--cases", help="names of cases.tsv with commas between (all)")
+    parser.add_argument("--hidden", default="256,512", help="(%(default)s)")
+    parser.add_argument("--batches", default="1,10", help="(%(default)s)")
+    parser.add_argument("--threads", default="1,2", help="(%(default)s)")
+    parser.add_argument("--minibatches", type=int, default=10, help="of each size (%(default)s)")
+    parser.add_argument("--turns", type=int, default=4, help="times that all are asked in turn (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs a turn (%(default)s)")
+    parser.add_argument("--starts", type=int, default=21, help="processes of the part start (%(default)s)")
+    parser.add_argument("--realtime", action="store_true", help="contestants run at real-time priority (chrt)")
+    parser.add_argument("--build", default=os.path.join(TOP, "build"), help="(%(default)s)")
+    parser.add_argument("--trees", default=os.path.join(TOP, "..", "shared", "data", "sst", "test-a.txt"),
+                        help="bracketed binary trees; where they are missing, trees are made (%(default)s)")
+    parser.add_argument("--output", default="bench-results", help="(%(default)s)")
+    parser.add_argument("--from", dest="recorded", help="a folder with results; nothing is measured")
+    options = parser.parse_args()
+    parts = options.parts.split(",")
+    if not set(parts) <= set(PARTS):
+        parser.error(f"parts are {', '.join(PARTS)}")
+    if options.recorded:
+        with open(os.path.join(options.recorded, "results.jsonl")) as file:
+            records = [json.loads(line) for line in file]
+    else:
+        os.makedirs(options.output, exist_ok=True)
+        open(os.path.join(options.output, "results.jsonl"), "w").close()
+        with tempfile.TemporaryDirectory() as folder:
+            bench = Bench(options, folder)
+            for part in parts:
+                RUN[part](bench)
+        records = bench.records
+    tables.show(records, parts, read_table(os.path.join(HERE, "cases.tsv")),
+                read_table(os.path.join(HERE, "cortex.tsv")))
+    plots.draw(records, options.recorded or options.output)
+
+
+if __name__ == "__main__":
+    main()

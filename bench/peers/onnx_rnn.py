@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""ONNX Runtime's LSTM and GRU on what `espalier bench --keep FOLDER` wrote for a sequence model over vectors.
+
+  onnx_rnn.py FOLDER [--threads N]
+
+As torch_rnn.py. The GRU is that with linear_before_reset = 1, which is PyTorch's and ours: the reset gate works on the
+product. Threads stop spinning when a run ends.
+
+Python packages onnxruntime, onnx, numpy.
+"""
+import argparse
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import common
+
+# Gates in the order of ONNX as numbers in the order of torch: i o f c of i f g o; z r h of r z n.
+ORDER = {4: (0, 3, 1, 2), 3: (1, 0, 2)}
+
+
+def reordered(array, gates):
+    parts = np.split(array, gates)
+    return np.concatenate([parts[gate] for gate in ORDER[gates]])
+
+
+def model_of(s):
+    w, r, b_ih, b_hh = (reordered(array, s.gates) for array in (s.w_ih, s.w_hh, s.b_ih, s.b_hh))
+    constants = {"W": w, "R": r, "B": np.concatenate([b_ih, b_hh])}
+    node = helper.make_node("LSTM" if s.gates == 4 else "GRU", ["x", *constants], ["y", "last"], hidden_size=s.hidden,
+                            **({} if s.gates == 4 else {"linear_before_reset": 1}))
+    graph = helper.make_graph(
+        [node], "unit", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", "sequences", s.inputs])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("y", "last")],
+        [numpy_helper.from_array(np.ascontiguousarray(array[None]), name) for name, array in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    s = common.Sequences(options.folder)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = options.threads
+    settings.inter_op_num_threads = 1
+    settings.add_session_config_entry("session.force_spinning_stop", "1")
+    session = onnxruntime.InferenceSession(model_of(s).SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    print(f"onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}, {options.threads} threads", file=sys.stderr)
+    common.serve(len(s.x), lambda x: session.run(None, {"x": x}), lambda x: session.run(["last"], {"x": x})[0],
+                 s.minibatch)
+
+
+if __name__ == "__main__":
+    main()

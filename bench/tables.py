@@ -1,0 +1,210 @@
+"""The tables of bench.py, each from the records of its part, and under it the figure that the part is about."""
+import math
+import statistics
+
+
+def geometric_mean(values):
+    values = list(values)
+    return math.exp(statistics.fmean(math.log(value) for value in values)) if values else math.nan
+
+
+def chosen(records, part, **wanted):
+    return [r for r in records if r["part"] == part and all(r.get(key) == value for key, value in wanted.items())]
+
+
+def keys_of(records):
+    """(case, hidden, batch) in the order in which they were measured."""
+    return list(dict.fromkeys((r["case"], r["hidden"], r["batch"]) for r in records))
+
+
+def at(records, key, **wanted):
+    return [r for r in records if (r["case"], r["hidden"], r["batch"]) == key
+            and all(r[name] == value for name, value in wanted.items())]
+
+
+def fastest(records):
+    return min(records, key=lambda r: r["min_ms"], default=None)
+
+
+def heading(text):
+    print(f"\n== {text}\n")
+
+
+def machines(records):
+    """The best of all measurements with so many threads."""
+    best = {}
+    for r in chosen(records, "machine"):
+        m = best.setdefault(r["threads"], {"vector": r["vector"], "gflops": 0, "barrier_us": math.inf, "read": {}})
+        m["gflops"] = max(m["gflops"], r["gflops"])
+        m["barrier_us"] = min(m["barrier_us"], r["barrier_us"])
+        for point in r["read"]:
+            m["read"][point["bytes"]] = max(m["read"].get(point["bytes"], 0), point["gbs"])
+    return best
+
+
+def size_text(size):
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def show_machine(records):
+    heading("the machine: what a core does, all of so many computing or reading at once")
+    for threads, m in sorted(machines(records).items()):
+        print(f"{threads} thread{'s' if threads > 1 else ''}, {m['vector']}: {m['gflops']:.1f} GFLOP/s, barrier "
+              f"{m['barrier_us']:.2f} us; GB/s from "
+              + ", ".join(f"{size_text(size)}: {rate:.0f}" for size, rate in sorted(m["read"].items())))
+    for text in dict.fromkeys(r["text"] for r in chosen(records, "note")):
+        print(f"({text})")
+
+
+def show_floor(records, cases, cortex):
+    measured = chosen(records, "floor", kind="espalier")
+    threads = sorted({r["threads"] for r in measured})
+    heading("floor / time: ms least (median), floor / least")
+    print(f"{'':<24}{'hidden':>7}{'batch':>6}" + "".join(f"{f'{t} thread' + 's' * (t > 1):>20}{'floor':>9}{'share':>7}"
+                                                         for t in threads) + f"{'times faster':>14}")
+    for key in keys_of(measured):
+        line = f"{key[0]:<24}{key[1]:>7}{key[2]:>6}"
+        for t in threads:
+            for r in at(measured, key, threads=t):
+                time = f"{r['min_ms']:.4f} ({r['median_ms']:.4f})"
+                line += f"{time:>20}{r['floor_ms']:>9.4f}{r['floor_ms'] / r['min_ms']:>7.2f}"
+        both = [at(measured, key, threads=t) for t in (1, 2)]
+        print(line + (f"{both[0][0]['min_ms'] / both[1][0]['min_ms']:>14.2f}" if all(both) else ""))
+    for t in threads:
+        shares = [(min(1, r["floor_ms"] / r["min_ms"]), r) for r in measured if r["threads"] == t]
+        large = [pair for pair in shares if pair[1]["floor_ms"] >= 0.020]
+        least = min(large, key=lambda pair: pair[0], default=(math.nan, {"case": "none", "hidden": 0, "batch": 0}))
+        print(f"{t} thread{'s' * (t > 1)}: geometric mean of floor / time, each at most 1: "
+              f"{geometric_mean(share for share, _ in shares):.3f} (wanted with two: 0.80); least where the floor is 20 us or "
+              f"more: {least[0]:.3f}, {least[1]['case']} {least[1]['hidden']} batch {least[1]['batch']} (0.70)")
+    show_threads(measured)
+    show_linearizer(measured, cases)
+
+
+def show_threads(measured):
+    gains = [(at(measured, key, threads=1)[0]["min_ms"] / at(measured, key, threads=2)[0]["min_ms"], key)
+             for key in keys_of(measured) if key[2] == 10 and key[1] >= 256
+             and at(measured, key, threads=1) and at(measured, key, threads=2)]
+    if gains:
+        least = min(gains)
+        print(f"two threads against one, batch 10, hidden 256 and more: geometric mean {geometric_mean(g for g, _ in gains):.2f}, "
+              f"least {least[0]:.2f}, {least[1][0]} {least[1][1]} (wanted: 1.70)")
+
+
+def show_linearizer(measured, cases):
+    trees = {row[0] for row in cases if row[2] == "tree"}
+    shares = [(r["linearize_ms"] / r["min_ms"], r) for r in measured if r["case"] in trees and r["hidden"] == 256]
+    if shares:
+        most, r = max(shares, key=lambda pair: pair[0])
+        print(f"linearizer on trees at hidden 256: {100 * statistics.fmean(share for share, _ in shares):.1f} % of the time in "
+              f"the mean, {100 * most:.1f} at most, {r['case']} batch {r['batch']} x{r['threads']} (wanted: 3 at most)")
+
+
+def show_peers(records, part, kind, wanted):
+    """Ours against the fastest of the peers; of each the number of threads that is faster."""
+    measured = chosen(records, part)
+    peers = list(dict.fromkeys(r["kind"] for r in measured if not r["kind"].startswith("espalier")))
+    print(f"{'':<16}{'hidden':>7}{'batch':>6}{'espalier':>20}" + "".join(f"{peer:>22}" for peer in peers) + f"{'ratio':>8}{'medians':>9}")
+    ratios = []
+    for key in keys_of(measured):
+        mine = fastest(at(measured, key, kind=kind))
+        line = f"{key[0]:<16}{key[1]:>7}{key[2]:>6}" + cell(mine, 20)
+        others = [fastest(at(measured, key, kind=peer)) for peer in peers]
+        line += "".join(cell(other, 22) for other in others)
+        best = fastest([other for other in others if other])
+        if best:
+            median = min(other["median_ms"] for other in others if other)
+            ratios.append(best["min_ms"] / mine["min_ms"])
+            line += f"{ratios[-1]:>8.2f}{median / mine['median_ms']:>9.2f}"
+        print(line)
+    if ratios:
+        print(f"times the best peer takes: geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} (wanted: {wanted})")
+
+
+def cell(r, width):
+    text = f"{r['min_ms']:.3f} ({r['median_ms']:.3f}) x{r['threads']}" if r else "-"
+    return f"{text:>{width}}"
+
+
+def show_torch(records, cases, cortex):
+    heading("tree models against PyTorch, all computing input projections: ms least (median) x threads")
+    show_peers(records, "torch", "espalier inputs", "4")
+
+
+def show_rnn(records, cases, cortex):
+    heading("LSTM and GRU (reset after the product), 100 steps, against libraries: ms least (median) x threads")
+    show_peers(records, "rnn", "espalier", "1.3, nowhere below 0.95")
+
+
+def show_cortex(records, cases, cortex):
+    names = {row[5]: row[0] for row in cases}
+    here = machines(records)
+    heading("tree models against Cortex: its figures are from another machine, ms one / two threads")
+    print("its machine: 215 GFLOP/s a core; GB/s from 32 KiB: 350, 1 MiB: 175, 1.5 MiB: 102, 8 MiB: 29, 512 MiB: 16")
+    print(f"{'':<20}{'hidden':>7}{'batch':>6}{'Cortex':>18}{'espalier':>18}{'ratio':>16}{'per GFLOP/s':>18}")
+    ratios, scaled = [], []
+    for model, hidden, batch, *theirs in cortex:
+        line, found = f"{model:<20}{hidden:>7}{batch:>6}{' / '.join(theirs):>18}", []
+        for threads, ms in zip((1, 2), map(float, theirs)):
+            for r in at(chosen(records, "floor"), (names.get(model), int(hidden), int(batch)), threads=threads):
+                found.append((r["min_ms"], ms / r["min_ms"], ms / r["min_ms"] * 215 / here[threads]["gflops"]))
+        if not found:
+            continue
+        print(line + f"{' / '.join(f'{f[0]:.4f}' for f in found):>18}{' / '.join(f'{f[1]:.2f}' for f in found):>16}"
+              f"{' / '.join(f'{f[2]:.2f}' for f in found):>18}")
+        ratios.append(found[-1][1])
+        scaled.append(found[-1][2])
+    if ratios:
+        print(f"two threads: geometric mean {geometric_mean(ratios):.2f}, least {min(ratios):.2f} (wanted on one machine: 1.4, and "
+              f"above 1); times what the machines' peaks differ by: {geometric_mean(scaled):.2f}, least {min(scaled):.2f}")
+
+
+def show_hand(records, cases, cortex):
+    heading("N-ary TreeLSTM against kernels written by hand: ms least")
+    rows = chosen(records, "hand")
+    for r in rows:
+        print(f"hidden {r['hidden']:>4} batch {r['batch']:>3} threads {r['threads']}: by hand {r['hand_ms']:8.4f}, espalier "
+              f"{r['min_ms']:8.4f}, {r['min_ms'] / r['hand_ms']:.3f} of it")
+    if rows:
+        print(f"at most {max(r['min_ms'] / r['hand_ms'] for r in rows):.3f} (wanted: 1.05)")
+
+
+def show_start(records, cases, cortex):
+    heading("processes from start to end, one sentence: ms, medians")
+    rows = {r["cache"]: r for r in chosen(records, "start")}
+    for cache, r in rows.items():
+        print(f"{cache:<6}" + ", ".join(f"{name} {ms:.3f}" for name, ms in r.items() if isinstance(ms, float)))
+    if {"cold", "warm", "none"} <= set(rows):
+        for cache, wanted in (("cold", 150), ("warm", 3)):
+            print(f"{cache}: {rows[cache]['process'] - rows['none']['process']:.2f} ms beyond a process that does nothing "
+                  f"(wanted: {wanted})")
+
+
+def show_batches(records, cases, cortex):
+    heading("by the size of the minibatch: us a structure, least")
+    for name in dict.fromkeys((r["case"], r["hidden"], r["threads"]) for r in chosen(records, "batches")):
+        rows = [r for r in chosen(records, "batches") if (r["case"], r["hidden"], r["threads"]) == name]
+        print(f"{name[0]:<20}{name[1]:>5} x{name[2]}: " + ", ".join(f"{r['batch']}: {1000 * r['min_ms'] / r['batch']:.1f}" for r in rows))
+
+
+def show_nodes(records, cases, cortex):
+    heading("by the number of nodes: ns a node, least")
+    for threads in sorted({r["threads"] for r in chosen(records, "nodes")}):
+        rows = chosen(records, "nodes", threads=threads)
+        print(f"{threads} thread{'s' * (threads > 1)}: "
+              + ", ".join(f"{r['nodes']:.0f}: {1e6 * r['min_ms'] / r['nodes']:.1f}" for r in rows))
+        beyond = [r["min_ms"] / r["nodes"] for r in rows if r["nodes"] > 5e5]
+        if beyond:
+            print(f"  from a million nodes on: {100 * (max(beyond) / min(beyond) - 1):.0f} % apart (wanted: 20 at most)")
+
+
+SHOW = {"floor": show_floor, "torch": show_torch, "rnn": show_rnn, "cortex": show_cortex, "hand": show_hand,
+        "start": show_start, "batches": show_batches, "nodes": show_nodes}
+
+
+def show(records, parts, cases, cortex):
+    if chosen(records, "machine"):
+        show_machine(records)
+    for part in parts:
+        if chosen(records, part) or (part == "cortex" and chosen(records, "floor")):
+            SHOW[part](records, cases, cortex)
