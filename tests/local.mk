@@ -55,6 +55,7 @@ unit_tests = \
 	%D%/linearize/linearize_test \
 	%D%/linearize/random_test \
 	%D%/linearize/walk_test \
+	%D%/models/blocks_test \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
@@ -74,6 +75,7 @@ unit_tests = \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
+	%D%/runtime/ways_test \
 	%D%/sched/hoist_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
@@ -104,6 +106,7 @@ shell_tests = \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
 	%D%/cli/profile_test.sh \
+	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
