@@ -41,6 +41,7 @@ unit_tests = \
 	%D%/io/vocab_test \
 	%D%/io/write_test \
 	%D%/jit/access_test \
+	%D%/jit/compile_test \
 	%D%/jit/expr_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
@@ -54,6 +55,7 @@ unit_tests = \
 	%D%/linearize/linearize_test \
 	%D%/linearize/random_test \
 	%D%/linearize/walk_test \
+	%D%/models/blocks_test \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
@@ -73,6 +75,8 @@ unit_tests = \
 	%D%/runtime/session_test \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
+	%D%/runtime/ways_test \
+	%D%/sched/hoist_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
@@ -104,6 +108,7 @@ shell_tests = \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
 	%D%/cli/profile_test.sh \
+	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
@@ -120,9 +125,9 @@ shell_tests = \
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/golden/steps %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/models/mixed.ra \
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/golden/steps.ra %D%/models/mixed.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
 	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 

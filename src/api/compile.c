@@ -627,10 +627,10 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
 		return sub_print(&c.folded, s), true;
+	if (strcmp(stage, "hoist") == 0)
+		return make_plan(&c) && (sub_print(&c.program, s), true);
 	if (!make_schedule(&c))
 		return false;
-	if (strcmp(stage, "hoist") == 0)
-		return sub_print(&c.program, s), true;
 	if (strcmp(stage, "sched") == 0)
 		return sched_print(&c.sched, &c.plan, s), true;
 	if (!make_loops(&c))

@@ -68,6 +68,8 @@ static const struct {
 	const char *name;
 	enum sub_domain domain;
 } domains[] = {{"binding", SUB_AT_BINDING},
+	       {"hoist", SUB_AHEAD},
+	       {"hoist.inner", SUB_AHEAD_INNER},
 	       {"leaf", SUB_LEAF},
 	       {"inner", SUB_INNER},
 	       {"output", SUB_EVERY_NODE},
@@ -293,12 +295,21 @@ static void put_json(struct explanation *e)
 	str_puts(e->s, "]}\n");
 }
 
+/* A schedule under which nothing leaves the recursion; the last line that says so holds. */
+static const char *unhoisted(struct arena *a, const char *schedule)
+{
+	struct str s = str_in(a);
+	str_printf(&s, "%s\nhoist off\n", schedule ? schedule : "");
+	return s.text;
+}
+
 bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
 		     const struct compile_options *options, bool json, struct str *s)
 {
 	struct explanation e = {.model = model, .sizes = sizes, .s = s};
 	struct compile_options as_written = *options;
 	as_written.rules = "none";
+	as_written.schedule = unhoisted(a, options->schedule);
 	if (!compile_rewriting(options, &e.options, diags) ||
 	    !compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
 	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))

@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-enum { JIT_ABI = 5 };
+enum { JIT_ABI = 6 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 

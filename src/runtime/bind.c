@@ -41,17 +41,19 @@ static int64_t rows_at_once(const struct tensor_info *t)
 	return rows < rows_of(t) ? rows : rows_of(t);
 }
 
-/* Reads a parameter and places it wherever it is used. */
+/* Reads a parameter and places it wherever it is used; where it lies as it is, it is read to at once. */
 static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, float *space,
 		       struct diags *diags)
 {
 	const struct tensor_info *t = &b->image->param[param];
 	int64_t step = rows_at_once(t), row = row_elements(t);
+	int plain = rt_find_plain(b->image, param);
 	for (int64_t first = 0; first < rows_of(t); first += step) {
 		int64_t rows = step < rows_of(t) - first ? step : rows_of(t) - first;
-		if (!source->read(source->context, param, first * row, rows * row, space, diags))
+		float *to = plain < 0 ? space : b->packed[plain] + first * row;
+		if (!source->read(source->context, param, first * row, rows * row, to, diags))
 			return false;
-		rt_place(b->image, b->packed, &(struct rt_part){param, first, rows, space, NULL});
+		rt_place(b->image, b->packed, &(struct rt_part){param, first, rows, to, .held = plain});
 	}
 	return true;
 }
@@ -64,7 +66,8 @@ static bool param_used(const struct image *image, int param)
 	return false;
 }
 
-/* Bytes of the greatest part of a parameter that any recipe uses, -1 when they cannot be counted. */
+/* Bytes of the greatest part of a parameter that is read before it is placed, -1 when they cannot be counted.
+ */
 static int64_t greatest_part(const struct image *image)
 {
 	int64_t greatest = 0;
@@ -75,7 +78,7 @@ static int64_t greatest_part(const struct image *image)
 			if (__builtin_mul_overflow(bytes, t->shape[a], &bytes))
 				return -1;
 		bytes = rows_at_once(t) * row_elements(t) * sizeof(float);
-		if (bytes > greatest && param_used(image, i))
+		if (bytes > greatest && param_used(image, i) && rt_find_plain(image, i) < 0)
 			greatest = bytes;
 	}
 	return greatest;
@@ -150,8 +153,11 @@ static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team
 	const struct image *image = b->image;
 	for (int i = 0; i < image->folds; i++) {
 		const struct image_fold *f = &image->fold[i];
-		struct rt_part whole = {image->params + i, 0, image_fold_rows(f), b->packed[f->recipe],
-					&image->recipe[f->recipe]};
+		struct rt_part whole = {.param = image->params + i,
+					.rows = image_fold_rows(f),
+					.from = b->packed[f->recipe],
+					.place = &image->recipe[f->recipe],
+					.held = -1};
 		if (!rt_run_fold(image, i, buffers, team, parts, diags))
 			return false;
 		rt_place(image, b->packed, &whole);

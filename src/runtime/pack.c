@@ -261,6 +261,34 @@ void rt_clear_padding(const struct image *image, const struct image_recipe *r, f
 
 /* --- parts --- */
 
+/* Each dimension advances in the buffer as it does in the parameter, and there are as many elements. */
+static bool is_as_it_is(const struct image *image, const struct image_recipe *r, int param)
+{
+	struct placing p = placing_of(image, r, &(struct rt_part){.param = param}, NULL);
+	int64_t elements = 1;
+	if (r->sources != 1 || r->source->param != param)
+		return false;
+	for (int a = 0; a < p.param->rank; a++)
+		if (r->source->begin[a] || r->source->end[a] < p.param->shape[a])
+			return false;
+	for (int d = 0; d < r->dims; d++) {
+		const struct image_pack_dim *dim = &r->dim[d];
+		if (dim->axis < 0 || dim->axis >= p.param->rank ||
+		    p.inner[d] != p.pitch[dim->axis] * dim->stride)
+			return false;
+		elements *= dim->extent;
+	}
+	return elements == tensor_elements(p.param);
+}
+
+int rt_find_plain(const struct image *image, int param)
+{
+	for (int i = 0; i < image->recipes; i++)
+		if (is_as_it_is(image, &image->recipe[i], param))
+			return i;
+	return -1;
+}
+
 bool rt_uses(const struct image_recipe *r, int param)
 {
 	for (int i = 0; i < r->sources; i++)
@@ -273,7 +301,7 @@ void rt_place(const struct image *image, float *const *packed, const struct rt_p
 {
 	for (int i = 0; i < image->recipes; i++) {
 		const struct image_recipe *r = &image->recipe[i];
-		if (r == part->place || !rt_uses(r, part->param))
+		if (r == part->place || i == part->held || !rt_uses(r, part->param))
 			continue;
 		struct placing p = placing_of(image, r, part, packed[i]);
 		place_dims(&p, 0, (struct place){0});

@@ -13,7 +13,7 @@
  * bench` on Zen 3 (tools/machine.c).  Processors differ, but less so in where it pays to cut. */
 static const struct {
 	double bytes, per_nanosecond;
-} bandwidth[] = {{32 << 10, 180}, {512 << 10, 100}, {8 << 20, 65}, {16 << 20, 48}, {1e300, 20}};
+} bandwidth[] = {{32 << 10, 180}, {512 << 10, 100}, {8 << 20, 60}, {1e300, 20}};
 
 /* Sweeps that alternate find so many bytes of the last one in the second-level cache, at that bandwidth. */
 static const double kept_bytes = 384 << 10, kept_per_nanosecond = 100;
@@ -46,11 +46,12 @@ static double call(const struct image_step *s, int64_t rows, int64_t blocks, dou
 static double cost(const struct rt_group *g, int which, enum rt_way way, int64_t rows, int parts)
 {
 	const struct image_step *s = &g->step[which];
+	int64_t blocks = rt_share(s->blocks, 1, 1, parts);
 	switch (way) {
 	case RT_ROWS:
 		return call(s, rt_share(rows, rt_greatest_tile(g), 1, parts), s->blocks, g->weights);
 	case RT_COLUMNS:
-		return call(s, rows, rt_share(s->blocks, 1, 1, parts), g->weights / parts);
+		return call(s, rows, blocks, g->weights * blocks / s->blocks);
 	default:
 		return call(s, rows, s->blocks, g->weights);
 	}

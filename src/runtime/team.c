@@ -42,10 +42,10 @@ struct part {
 
 /* What the threads of a team share. */
 struct rt_crew {
-	/* The line that goes from the caller to the members.  `work` and `job` are changed by who holds the
-	 * team, and read by who has taken a part. */
 	_Alignas(LINE) struct gate jobs; /* moves when there is a job, or nothing more to do */
-	void (*work)(void *job, int part, int parts);
+	/* Changed by who holds the team, read by who has taken a part.  Not in the line above: it would be
+	 * taken away by those who watch between one store and the next. */
+	_Alignas(LINE) void (*work)(void *job, int part, int parts);
 	void *job;
 	atomic_bool end;
 	/* set before there are threads */
@@ -137,13 +137,11 @@ static unsigned gate_turn(struct gate *g)
 /* --- jobs --- */
 
 /* Begins a part, unless another thread has: every part of a job is begun once before the next job is there,
- * and so who has taken it finds the job as it was when it was handed over.  Who only looks leaves the line
- * where it is. */
+ * and so who has taken it finds the job as it was when it was handed over. */
 static bool take_part(struct part *p, unsigned turn)
 {
 	unsigned before = turn - 1;
-	return atomic_load_explicit(&p->taken, memory_order_relaxed) == before &&
-	       atomic_compare_exchange_strong(&p->taken, &before, turn);
+	return atomic_compare_exchange_strong(&p->taken, &before, turn);
 }
 
 /* What nobody has begun when the caller is done with his own part he runs himself; then he waits for the

@@ -265,7 +265,11 @@ static void leave_sum(struct hoisting *h, sub_ref sum)
 		work += t.ahead[i] ? h->work[t.all.at[i].value.i] : 0;
 	if (pays(h, work, value_of(h, sum)) && value_of(h, sum)->vars - 1 <= TENSOR_MAX_RANK) {
 		t.leaver = first_part(h, &t, false);
-		add_leaver(h, t.leaver, true);
+		int leaver = add_leaver(h, t.leaver, true);
+		if (t.leaver.i < h->from->values.n) {
+			h->changed |= h->leaver_of[t.leaver.i];
+			h->leaver_of[t.leaver.i] = leaver;
+		}
 		vec_push(h->arena, &h->sums, t);
 	}
 	for (size_t i = 0; i < t.all.n; i++)
@@ -357,15 +361,30 @@ static const struct terms *leaving_terms(struct hoisting *h, sub_ref r, bool lea
 	return find_leaver(h, t) ? t : NULL;
 }
 
+/* A term of a sum that would be taken for its beginning. */
+static bool is_added(const struct hoisting *h, sub_ref r)
+{
+	for (int i = 0; i < h->values.n; i++) {
+		const struct sub_value *v = value_of(h, h->values.value[i]);
+		for (int a = 0; v->op == SUB_ADD && a < 2; a++)
+			if (v->arg[a].value.i == r.i)
+				return true;
+	}
+	return false;
+}
+
+static const struct leaver *find_whole(const struct hoisting *h, sub_ref r)
+{
+	int number = h->leaver_of[r.i];
+	const struct leaver *l = number ? &h->leavers.at[number - 1] : NULL;
+	return l && stands_alone(h, r) && !(l->begins && is_added(h, r)) ? l : NULL;
+}
+
 static sub_ref rewrite(struct hoisting *h, sub_ref r, bool leaf)
 {
 	const struct terms *t = leaving_terms(h, r, leaf);
-	int leaver = h->leaver_of[r.i];
-	if (t)
-		return rest_of(h, t);
-	if (leaver && stands_alone(h, r))
-		return read_leaver(h, &h->leavers.at[leaver - 1]);
-	return copy_value(h, r);
+	const struct leaver *l = t ? NULL : find_whole(h, r);
+	return t ? rest_of(h, t) : l ? read_leaver(h, l) : copy_value(h, r);
 }
 
 static struct sub_body rewrite_body(struct hoisting *h, const struct sub_body *b)

@@ -16,6 +16,7 @@ struct verifier {
 	struct sched_walk walk;
 	bool **read; /* [body][value]: by a group that does not compute it at that element */
 	bool *dear;  /* by value of the body at hand: computing it means work */
+	bool *recursive; /* by value: it needs a state */
 	bool ok;
 };
 
@@ -151,11 +152,52 @@ static void check_body(struct verifier *v, int body)
 			fault(v, body, values->value[i], "is stored, and nothing reads it");
 }
 
+/* --- what is computed ahead --- */
+
+static bool needs_state(const struct verifier *v, int body)
+{
+	for (int i = 0; i < values_of(v, body)->n; i++)
+		if (v->recursive[values_of(v, body)->value[i].i])
+			return true;
+	return false;
+}
+
+/* Which body computes a hoisted input; -1 = none before this one. */
+static int find_writer(const struct verifier *v, int input, int before)
+{
+	for (int b = 0; b < before; b++)
+		for (size_t i = 0; i < v->p->bodies.at[b].stores.n; i++) {
+			const struct sub_store *s = &v->p->bodies.at[b].stores.at[i];
+			if (s->to == SUB_TO_INPUT && s->which == input)
+				return b;
+		}
+	return -1;
+}
+
+/* Rows of a hoisted input are there for the nodes of the body that computes it. */
+static void check_ahead(struct verifier *v, int body)
+{
+	const struct sched_values *values = values_of(v, body);
+	enum sub_domain domain = v->p->bodies.at[body].domain;
+	if ((domain == SUB_AHEAD || domain == SUB_AHEAD_INNER) && needs_state(v, body))
+		fault(v, body, values->value[0],
+		      "is ahead of the recursion with others of which one needs a state");
+	for (int i = 0; v->ok && i < values->n; i++) {
+		const struct sub_value *value = sub_at(v->p, values->value[i]);
+		if (value->op != SUB_VECTOR || !v->p->inputs.at[value->which].hoisted)
+			continue;
+		int writer = find_writer(v, value->which, body);
+		if (writer < 0 || (v->p->bodies.at[writer].domain == SUB_AHEAD_INNER && domain != SUB_INNER))
+			fault(v, body, values->value[i], "was not computed ahead for all nodes that read it");
+	}
+}
+
 bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 {
 	const struct sub_program *p = plan->p;
 	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
 	v.dear = ARENA_ARRAY(p->arena, bool, p->values.n);
+	v.recursive = sched_recursive(p);
 	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
 	for (size_t b = 0; b < p->bodies.n; b++)
 		v.read[b] = ARENA_ARRAY(p->arena, bool, plan->values[b].n);
@@ -166,5 +208,7 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 		check_group(&v, g);
 	for (size_t b = 0; b < p->bodies.n; b++)
 		check_body(&v, b);
+	for (size_t b = 0; v.ok && b < p->bodies.n; b++)
+		check_ahead(&v, b);
 	return v.ok;
 }

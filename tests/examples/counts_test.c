@@ -37,7 +37,9 @@ static void put_counts(const struct sched_plan *plan, const char *when, struct s
 static bool plan_model(struct test_model *t, const char *rules, struct sub_program *p,
 		       struct sched_plan *plan)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .rules = rules};
+	const char *schedule = strcmp(rules, "none") == 0 ? "hoist off\n" : NULL;
+	struct compile_options o = {
+	    .backend = "interpreter", .target = "avx2", .rules = rules, .schedule = schedule};
 	bool ok = compile_plan(&t->arena, &t->diags, t->model, t->sizes, &o, p, plan, NULL);
 	print_diags(&t->diags);
 	return ok;

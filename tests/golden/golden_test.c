@@ -11,6 +11,7 @@ static const struct {
     {"gated", "D=3 X=2", NULL, "gated", NULL},
     {"cell", "D=10 V=7", "layout h parent\n", "cell-parent", "infer_bounds"},
     {"gated", "D=3 X=2", "layout h parent\n", "gated-parent", "infer_bounds"},
+    {"steps", "D=4", NULL, "steps", "outline"},
 };
 
 static bool write_text(const char *path, const char *text)

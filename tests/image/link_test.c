@@ -32,6 +32,42 @@ static void test_good(void)
 	free_linked(&l);
 }
 
+/* --- several objects --- */
+
+/* The second kernel of each object has another name there. */
+static bool link_two(struct linked *l, const struct object *a, const struct object *b)
+{
+	static const char *const kernels[] = {"first", "second"};
+	struct image_object objects[] = {{a, sizeof *a}, {b, sizeof *b}};
+	jmp_buf escape;
+	arena_init(&l->arena, &allocator_default);
+	diags_init(&l->diags, &allocator_default);
+	return !arena_guard(&l->arena, &escape) &&
+	       image_link(&l->arena, objects, 2, "hand", 2, kernels, &l->blob, &l->diags);
+}
+
+static void test_two(void)
+{
+	struct object a, b;
+	struct linked l;
+	make_object(&a);
+	make_object(&b);
+	a.symbol[S_SECOND].st_name = a.symbol[S_FIRST].st_name;
+	b.symbol[S_FIRST].st_name = 0;
+	if (tap_ok(link_two(&l, &a, &b), "two objects link")) {
+		const struct image_blob *o = &l.blob;
+		tap_ok(o->kernel[0] == 0 && o->kernel[1] == 80 + 16,
+		       "each kernel is found in the object that has it");
+		tap_ok(o->size == 128 + 8 && memcmp(o->bytes + 80, object_text, 7) == 0,
+		       "objects stand one after the other, aligned");
+		tap_ok(field_at(o, 80 + 7) == 128 + 4 - (80 + 7 + 4), "and refer to themselves");
+	}
+	free_linked(&l);
+	b.header.e_machine = EM_S390;
+	tap_ok(!link_two(&l, &a, &b) && l.diags.n == 1, "one that cannot be linked is refused");
+	free_linked(&l);
+}
+
 /* --- what is refused --- */
 
 static void other_class(struct object *o)
@@ -410,6 +446,7 @@ static void test_aarch64(void)
 int main(void)
 {
 	test_good();
+	test_two();
 	test_aarch64();
 	test_refused();
 	test_ignored();

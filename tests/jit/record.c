@@ -63,10 +63,11 @@ static bool put_code(struct compiled *c, struct arena *a, const char *name, stru
 {
 	const struct jit_backend *backend = jit_backend_load("llvm", d);
 	struct jit_options options = {.target = c->sched.target};
-	struct str object = str_in(a);
+	struct jit_objects o;
 	struct image_blob blob;
-	if (!backend || !jit_compile(backend, &c->module, &options, &object, d) ||
-	    !image_link(a, object.text, object.n, name, c->image.kernels, c->image.kernel_name, &blob, d))
+	if (!backend || !jit_compile(backend, &c->module, &options, 1, a, &o, d) ||
+	    !image_link(a, o.object, c->image.kernels, name, c->image.kernels, c->image.kernel_name, &blob,
+			d))
 		return false;
 	struct record_program p = {.kernels = blob.kernels, .bytes = blob.size};
 	snprintf(p.name, sizeof p.name, "%s", name);

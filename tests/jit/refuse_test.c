@@ -145,7 +145,11 @@ static void refuse(int i)
 			  buffer_of(&f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS)),
 			  buffer_of(&f, "reg", ILIR_REGISTER, ILIR_F32, EXTENTS(4)), index_var(&f, "n")};
 	cases[i].build(&f, &p);
-	bool ok = f.backend->compile(&f.m, &o, &object, &f.diags);
+	bool ok = true;
+	for (size_t k = 0; ok && k < f.m.kernels.n; k++) {
+		object.n = 0;
+		ok = f.backend->compile(&f.m, &o, k, &object, (double[JIT_PARTS]){0}, &f.diags);
+	}
 	tap_ok(!ok && f.diags.n == 1 && f.diags.at[0].id == DIAG_COMPILE_FAILED && !object.n,
 	       "%s: one diagnostic, no code", cases[i].what);
 	tap_ok(f.diags.n == 1 && strstr(f.diags.at[0].message, cases[i].says), "%s: the message says why",

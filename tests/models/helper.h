@@ -246,11 +246,15 @@ static inline bool call_in_pieces(void *self, int kernel, const struct image_fra
 				  const struct image_range *range, struct diags *d)
 {
 	struct test_run *r = self;
-	struct image_range low = *range, high = *range, down = *range;
+	struct image_range whole = *range;
+	if (whole.direction < 0)
+		whole.first -= whole.blocks - 1;
+	whole.direction = 1;
+	struct image_range low = whole, high = whole, down = whole;
 	if (range->blocks < 2 || random_cut(r, 4) == 0) {
 		down.first += down.blocks - 1;
 		down.direction = -1;
-		return call_piece(r, kernel, f, random_cut(r, 2) ? range : &down, d);
+		return call_piece(r, kernel, f, random_cut(r, 2) ? &whole : &down, d);
 	}
 	low.blocks = 1 + random_cut(r, range->blocks - 1);
 	high.first += low.blocks;

@@ -12,6 +12,7 @@
 enum { SCHEDULES = 4, SEEDS = 60, COMPILE_EACH = 12 };
 
 static int programs; /* that ran */
+static int hoisted;  /* models of which something left the recursion */
 
 struct subject {
 	struct setting setting;
@@ -132,6 +133,22 @@ static void check_schedules(struct subject *s, const char *fuse, int n, bool com
 		check_schedule(s, fuse, i % 2 ? "avx512" : i % 4 ? "generic" : "avx2", compile);
 }
 
+/* Whether anything can leave the recursion. */
+static bool can_hoist(struct subject *s)
+{
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = "hoist all\n"};
+	struct arena a;
+	jmp_buf jump;
+	volatile bool can = false;
+	arena_init(&a, &allocator_default);
+	struct str text = str_in(&a);
+	if (!arena_guard(&a, &jump))
+		can = compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "hoist", &text) &&
+		      strstr(str_text(&text), "\nhoisted ");
+	arena_free(&a);
+	return can;
+}
+
 /* --- one seed --- */
 
 static void check_ways(struct subject *s, bool compile)
@@ -144,10 +161,15 @@ static void check_ways(struct subject *s, bool compile)
 		check(s, (struct compile_options){.backend = "llvm", .target = "native"});
 		check(s, (struct compile_options){.backend = "llvm", .target = "generic"});
 	}
-	static const char *const planners[] = {"", "fuse grow always\n", "fuse grow never\n",
-					       "fuse greedy\n", "fuse none\n"};
-	for (int i = 0; i < 5; i++)
+	static const char *const planners[] = {
+	    "", "fuse grow always\n", "fuse grow never\n", "fuse greedy\n", "fuse none\n", "hoist off\n"};
+	for (int i = 0; i < 6; i++)
 		check_schedules(s, planners[i], i ? 1 : SCHEDULES, compile);
+	if (can_hoist(s)) {
+		hoisted++;
+		check_schedules(s, "hoist all\n", 1, compile);
+		check_schedules(s, "hoist all\nfuse none\n", 1, compile);
+	}
 }
 
 /* What has become infinite or huge is no test of anything. */
@@ -220,5 +242,7 @@ int main(int argc, char **argv)
 		right += check_seed(i, i % (each ? each : 1) == 0);
 	tap_ok(right == count, "%llu of %llu random models agree in all ways: %d programs ran",
 	       (unsigned long long)right, (unsigned long long)count, programs);
+	if (argc == 1)
+		tap_ok(hoisted >= SEEDS / 10, "something leaves the recursion in %d of them", hoisted);
 	return tap_done();
 }

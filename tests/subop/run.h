@@ -71,7 +71,7 @@ static inline sub_ref make_param(struct bench *b, const char *name, int rank, co
 static inline sub_ref make_input(struct bench *b, const char *name, int rank, const int64_t *shape)
 {
 	vec_push(&b->arena, &b->p.inputs,
-		 (struct sub_input){name, false, tensor_of(&b->p, name, rank, shape)});
+		 (struct sub_input){.name = name, .row = tensor_of(&b->p, name, rank, shape)});
 	return source_of(b, SUB_VECTOR, b->p.inputs.n - 1, &b->p.inputs.at[b->p.inputs.n - 1].row);
 }
 

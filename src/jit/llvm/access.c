@@ -163,11 +163,15 @@ static ilir_expr without_constant(const struct emitter *e, ilir_expr x, int64_t 
 	return x;
 }
 
-static LLVMValueRef add_scaled(struct emitter *e, LLVMValueRef sum, ilir_expr x, uint64_t stride)
+static LLVMValueRef add(struct emitter *e, LLVMValueRef sum, LLVMValueRef term)
+{
+	return sum ? LLVMBuildNSWAdd(e->at, sum, term, "") : term;
+}
+
+static LLVMValueRef scaled(struct emitter *e, ilir_expr x, uint64_t stride)
 {
 	LLVMValueRef by = LLVMConstInt(e->scalar[ILIR_INDEX], stride, false);
-	LLVMValueRef term = LLVMBuildNSWMul(e->at, jit_emit_expr(e, x), by, "");
-	return sum ? LLVMBuildNSWAdd(e->at, sum, term, "") : term;
+	return LLVMBuildNSWMul(e->at, jit_emit_expr(e, x), by, "");
 }
 
 static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtype element,
@@ -176,24 +180,29 @@ static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtyp
 	return LLVMBuildGEP2(e->at, e->scalar[element], from, &offset, 1, "");
 }
 
-/* Row-major over padded extents; the first dimension may be rows, whose number does not matter.  Outer
- * indices are added first: they are the ones that stay while an inner loop runs.  The sum without its
+/* Row-major over padded extents; the first dimension may be rows, whose number does not matter.  What an
+ * innermost loop counts is added last, to a pointer that stays while the loop runs.  The sum without its
  * constant may point outside the buffer, so no address is said to be inbounds. */
 static LLVMValueRef address_of(struct emitter *e, ilir_buffer buffer, const ilir_expr *index, int n,
 			       ilir_expr last)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
-	LLVMValueRef sum = NULL, at = base_of(e, buffer);
+	LLVMValueRef sum = NULL, counted = NULL, at = base_of(e, buffer);
 	uint64_t stride[ILIR_MAX_RANK], displacement = 0;
 	for (int d = n - 1; d >= 0; d--)
 		stride[d] = d == n - 1 ? 1 : stride[d + 1] * (uint64_t)b->dim[d + 1].padded;
 	for (int d = 0; d < n; d++) {
 		int64_t constant;
 		ilir_expr x = without_constant(e, d == n - 1 ? last : index[d], &constant);
+		LLVMValueRef multiple = x.i ? jit_multiple(e, x, stride[d]) : NULL;
 		displacement += (uint64_t)constant * stride[d];
-		sum = x.i ? add_scaled(e, sum, x, stride[d]) : sum;
+		if (multiple)
+			counted = add(e, counted, multiple);
+		else if (x.i)
+			sum = add(e, sum, scaled(e, x, stride[d]));
 	}
 	at = sum ? step_by(e, at, b->dtype, sum) : at;
+	at = counted ? step_by(e, at, b->dtype, counted) : at;
 	return displacement
 		   ? step_by(e, at, b->dtype, LLVMConstInt(e->scalar[ILIR_INDEX], displacement, true))
 		   : at;
@@ -297,7 +306,8 @@ static LLVMValueRef load_slot(struct emitter *e, const struct jit_register *r, i
 	return v;
 }
 
-/* What is parked must really rest in memory: LLVM would keep it in registers, and spill the wrong ones in the loops. */
+/* What is parked must really rest in memory: LLVM would keep it in registers, and spill the wrong ones in the
+ * loops. */
 static void store_slot(struct emitter *e, const struct jit_register *r, int64_t slot, LLVMValueRef v)
 {
 	LLVMSetVolatile(LLVMBuildStore(e->at, v, r->slot[slot]), r->parked);

@@ -36,24 +36,93 @@ static LLVMValueRef value_for_statement(struct emitter *e, ilir_expr x)
 
 static void emit_block(struct emitter *, const struct ilir_stmt *);
 
+/* --- loops --- */
+
+/* A value that is the same and of which nobody knows where it comes from, until instructions are selected:
+ * counted so, a loop has no induction variables for LLVM.  Its loop strength reduction would take a quarter
+ * of code generation to find the addresses that stand here already. */
+static LLVMValueRef hide_origin(struct emitter *e, LLVMValueRef v)
+{
+	static const char name[] = "llvm.expect";
+	LLVMTypeRef type = LLVMTypeOf(v);
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	LLVMValueRef expect = LLVMGetIntrinsicDeclaration(e->module, id, &type, 1);
+	LLVMTypeRef signature = LLVMIntrinsicGetType(e->context, id, &type, 1);
+	return LLVMBuildCall2(e->at, signature, expect, (LLVMValueRef[]){v, v}, 2, "");
+}
+
+static LLVMValueRef index_constant(const struct emitter *e, int64_t n)
+{
+	return LLVMConstInt(e->scalar[ILIR_INDEX], n, true);
+}
+
+/* A value that begins before the loop and changes in each turn, at the top of the body. */
+static LLVMValueRef make_multiple(struct emitter *e, uint64_t factor)
+{
+	struct jit_loop *l = &e->loop;
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->at);
+	LLVMPositionBuilderBefore(e->at, LLVMGetBasicBlockTerminator(l->before));
+	LLVMValueRef begin = LLVMBuildNSWMul(e->at, l->begin, index_constant(e, factor), "");
+	LLVMPositionBuilderBefore(e->at, LLVMGetFirstInstruction(l->body));
+	LLVMValueRef phi = LLVMBuildPhi(e->at, e->scalar[ILIR_INDEX], "");
+	LLVMAddIncoming(phi, &begin, &l->before, 1);
+	LLVMPositionBuilderAtEnd(e->at, here);
+	l->multiple[l->multiples].factor = factor;
+	l->multiple[l->multiples++].phi = phi;
+	return phi;
+}
+
+LLVMValueRef jit_multiple(struct emitter *e, ilir_expr x, uint64_t factor)
+{
+	const struct ilir_node *n = ilir_at(e->m, x);
+	struct jit_loop *l = &e->loop;
+	if (!l->var.i || n->op != ILIR_VAR || n->var.i != l->var.i)
+		return NULL;
+	if (factor == 1)
+		return e->var[l->var.i];
+	for (int i = 0; i < l->multiples; i++)
+		if (l->multiple[i].factor == factor)
+			return l->multiple[i].phi;
+	return l->multiples < JIT_MULTIPLES ? make_multiple(e, factor) : NULL;
+}
+
+static void advance(struct emitter *e, LLVMValueRef phi, int64_t by, LLVMValueRef *next)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->at);
+	*next = hide_origin(e, LLVMBuildNSWAdd(e->at, phi, index_constant(e, by), ""));
+	LLVMAddIncoming(phi, next, &here, 1);
+}
+
+static bool is_innermost(const struct ilir_stmt *s)
+{
+	for (; s; s = s->next)
+		if (s->kind == ILIR_FOR || (s->kind == ILIR_IF && !(is_innermost(s->branch.then) &&
+								    is_innermost(s->branch.otherwise))))
+			return false;
+	return true;
+}
+
 /* The test is at the end and once before the beginning: the form from which LLVM can move what does not
  * change out of the loop, since the body is then known to run. */
 static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 {
 	LLVMValueRef begin = value_for_statement(e, s->loop.begin), end = value_for_statement(e, s->loop.end);
-	LLVMValueRef step = LLVMConstInt(e->scalar[ILIR_INDEX], s->loop.step, true);
 	const char *name = e->m->vars.at[s->loop.var.i].name;
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->at), body = jit_block(e, name),
 			  after = jit_block(e, "after");
+	bool inner = is_innermost(s->loop.body);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, begin, end, ""), body, after);
 	LLVMPositionBuilderAtEnd(e->at, body);
-	LLVMValueRef i = LLVMBuildPhi(e->at, e->scalar[ILIR_INDEX], name);
+	LLVMValueRef i = LLVMBuildPhi(e->at, e->scalar[ILIR_INDEX], name), next, unused;
+	LLVMAddIncoming(i, &begin, &before, 1);
 	e->var[s->loop.var.i] = i;
+	e->loop = (struct jit_loop){inner ? s->loop.var : (ilir_var){0}, begin, before, body, 0, {{0}}};
 	emit_block(e, s->loop.body);
-	LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, step, "");
-	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
+	for (int m = 0; inner && m < e->loop.multiples; m++)
+		advance(e, e->loop.multiple[m].phi, e->loop.multiple[m].factor * s->loop.step, &unused);
+	e->loop.var = (ilir_var){0};
+	advance(e, i, s->loop.step, &next);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, end, ""), body, after);
-	LLVMAddIncoming(i, (LLVMValueRef[]){begin, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
 	LLVMPositionBuilderAtEnd(e->at, after);
 }
 
@@ -75,7 +144,8 @@ static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 	LLVMValueRef i = LLVMBuildPhi(e->at, index, name), left = LLVMBuildPhi(e->at, index, "left");
 	e->var[s->loop.var.i] = i;
 	emit_block(e, s->loop.body);
-	LLVMValueRef next = LLVMBuildNSWAdd(e->at, i, way, ""), rest = LLVMBuildNSWSub(e->at, left, one, "");
+	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, i, way, ""));
+	LLVMValueRef rest = LLVMBuildNSWSub(e->at, left, one, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, rest, none, ""), body, after);
 	LLVMAddIncoming(i, (LLVMValueRef[]){first, next}, (LLVMBasicBlockRef[]){before, latch}, 2);

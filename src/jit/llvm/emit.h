@@ -15,6 +15,19 @@ struct jit_register {
 	bool parked;
 };
 
+/* The innermost loop that is being emitted, and multiples of its variable that go along with it. */
+enum { JIT_MULTIPLES = 8 };
+struct jit_loop {
+	ilir_var var; /* none: not in such a loop */
+	LLVMValueRef begin;
+	LLVMBasicBlockRef before, body;
+	int multiples;
+	struct {
+		uint64_t factor;
+		LLVMValueRef phi;
+	} multiple[JIT_MULTIPLES];
+};
+
 /* One module on its way into LLVM.  `at` is where code goes; `entry` stays at the end of the kernel's entry
  * block, which holds what is computed once: base pointers and stack slots. */
 struct emitter {
@@ -31,6 +44,7 @@ struct emitter {
 	LLVMValueRef *value;	  /* by expression: computed in this statement, else NULL */
 	VEC(uint32_t) known;	  /* the expressions that have a value, oldest first */
 	LLVMValueRef *var;	  /* by variable */
+	struct jit_loop loop;
 	LLVMValueRef *base;	  /* by buffer: its address, NULL = not used in this kernel yet */
 	struct jit_register *reg; /* by buffer */
 	const char *kernel;	  /* being emitted */
@@ -49,6 +63,9 @@ LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
 /* Notes why something cannot be emitted; a value of that type stands in. */
 LLVMValueRef jit_refuse(struct emitter *, struct ilir_type, const char *why);
 LLVMBasicBlockRef jit_block(struct emitter *, const char *name);
+
+/* Variable of the innermost loop times a factor, counted along with it; NULL when it is no such variable. */
+LLVMValueRef jit_multiple(struct emitter *, ilir_expr, uint64_t factor);
 
 /* --- expr.c --- */
 

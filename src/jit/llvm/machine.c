@@ -86,18 +86,23 @@ bool jit_machine_has_fma(const struct jit_options *o)
 	return p->fma || (o->native && has_word(host.features, "+fma"));
 }
 
-static LLVMTargetMachineRef new_machine(const char *triple, const char *cpu, const char *features,
-					char **message)
-{
-	LLVMTargetRef target;
-	if (LLVMGetTargetFromTriple(triple, &target, message))
-		return NULL;
-	return LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
-				       LLVMCodeModelDefault);
-}
-
 /* LLVM's registry of instruction sets has no lock. */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+
+/* `llvm`: the instruction set to make known first, NULL = it is. */
+static LLVMTargetMachineRef new_machine(const char *llvm, const char *triple, const char *cpu,
+					const char *features, char **message)
+{
+	LLVMTargetRef target;
+	pthread_mutex_lock(&registry);
+	if (llvm)
+		start_architecture(llvm);
+	bool found = LLVMGetTargetFromTriple(triple, &target, message) == 0;
+	pthread_mutex_unlock(&registry);
+	return found ? LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
+					       LLVMRelocPIC, LLVMCodeModelDefault)
+		     : NULL;
+}
 
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message)
 {
@@ -108,10 +113,6 @@ LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message
 		*message = LLVMCreateMessage("this LLVM makes no code for this machine");
 		return NULL;
 	}
-	if (o->native)
-		return new_machine(host.triple, host.cpu, host.features, message);
-	pthread_mutex_lock(&registry);
-	start_architecture(p->llvm);
-	pthread_mutex_unlock(&registry);
-	return new_machine(p->triple, p->cpu, "", message);
+	return o->native ? new_machine(NULL, host.triple, host.cpu, host.features, message)
+			 : new_machine(p->llvm, p->triple, p->cpu, "", message);
 }
