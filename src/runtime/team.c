@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <omp.h>
 #include <sched.h>
@@ -50,6 +51,7 @@ struct rt_crew {
 	atomic_bool end;
 	/* set before there are threads */
 	_Alignas(LINE) struct rt_processors processors;
+	bool pinned;
 	int wanted;   /* members */
 	bool crowded; /* more parts than processors: watching keeps others from working */
 	/* known when `up` has moved */
@@ -191,15 +193,27 @@ static bool place_of(int part, struct rt_processors *p)
 	return true;
 }
 
+/* The part-th of the team's processors, which begin anew after the last. */
+static struct rt_processors own_of(const struct rt_crew *c, int part)
+{
+	struct rt_processors own = c->processors;
+	int n = CPU_COUNT_S(sizeof own.set, own.set), before = n ? part % n : 0;
+	for (size_t i = 0, met = 0; n && i < sizeof own.set * CHAR_BIT; i++)
+		if (CPU_ISSET_S(i, sizeof own.set, own.set) && met++ != (size_t)before)
+			CPU_CLR_S(i, sizeof own.set, own.set);
+	return own;
+}
+
 /* A new thread is bound to where the thread that made it is bound, which is a caller that has work to do
  * there.  It goes where the team may run; or, when the host's environment binds threads, to the place after
  * those of the parts before it. */
 static void settle(const struct rt_crew *c, int part)
 {
 	struct rt_processors place;
-	const struct rt_processors *p = place_of(part, &place) ? &place : &c->processors;
-	if (CPU_COUNT_S(sizeof p->set, p->set))
-		sched_setaffinity(0, sizeof p->set, p->set);
+	if (!place_of(part, &place))
+		place = c->pinned ? own_of(c, part) : c->processors;
+	if (CPU_COUNT_S(sizeof place.set, place.set))
+		sched_setaffinity(0, sizeof place.set, place.set);
 	pthread_setname_np(pthread_self(), "espalier");
 }
 
@@ -348,6 +362,7 @@ static bool make_crew(struct rt_team *t)
 		return false;
 	c->wanted = t->threads - 1;
 	c->processors = t->processors;
+	c->pinned = t->pinned;
 	c->crowded = t->threads > count(&t->processors);
 	int error = start(c);
 	if (error) {
