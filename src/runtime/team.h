@@ -41,6 +41,8 @@ struct rt_team {
 	enum rt_way way;		 /* of all ranges, for tests; RT_CHEAPEST = each its own */
 	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
 	struct rt_crew *crew; /* NULL = not made yet */
+	double meeting;	      /* nanoseconds that handing a job over and joining takes, as found lately */
+	int64_t met;	      /* when that was found */
 	double missed;	      /* operations that members would have done, had they been awake */
 	int64_t left;	      /* when it was left last, in nanoseconds */
 };
