@@ -55,6 +55,7 @@ unit_tests = \
 	%D%/linearize/linearize_test \
 	%D%/linearize/random_test \
 	%D%/linearize/walk_test \
+	%D%/models/blocks_test \
 	%D%/models/depth_test \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
@@ -92,8 +93,10 @@ unit_tests = \
 shell_tests = \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
+	%D%/bench/bench_test.sh \
 	%D%/bench/peer_test.sh \
 	%D%/cli/batch_test.sh \
+	%D%/cli/bench_test.sh \
 	%D%/cli/cache_test.sh \
 	%D%/cli/check_test.sh \
 	%D%/cli/compare_test.sh \
@@ -105,6 +108,7 @@ shell_tests = \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
 	%D%/cli/profile_test.sh \
+	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \

@@ -7,7 +7,8 @@
  *       }                                                }
  *     }                                                }
  *
- * Needs: outline has run.  A kernel that does something else as well keeps its loops, and has one block. */
+ * Needs: outline has run.  A kernel that does something else as well, or whose loop makes one
+ * turn, keeps its loops, and has one block. */
 #include "ilir/passes.h"
 
 /* An index as coefficient * variable + something between 0 and width, but for a constant. */
@@ -143,7 +144,7 @@ int64_t ilir_turns(const struct ilir_module *m, const struct ilir_stmt *loop)
 
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL && ilir_turns(m, s) > 0 &&
+	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL && ilir_turns(m, s) > 1 &&
 	       !ilir_turns_clash(m, s);
 }
 

@@ -1,0 +1,84 @@
+/* What the steps of an image say of their blocks of columns. */
+#include "tests/models/helper.h"
+
+static const struct image_step *step_of(const struct test_run *r, const char *kernel)
+{
+	for (int i = 0; i < r->image.steps; i++)
+		if (strcmp(r->image.kernel_name[r->image.step[i].kernel], kernel) == 0)
+			return &r->image.step[i];
+	return NULL;
+}
+
+static bool start(struct test_model *t, struct test_run *r, const char *path, const char *sizes,
+		  const char *schedule)
+{
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	memset(r, 0, sizeof *r);
+	return load_model(t, path, sizes) && compile_run(r, t, &o);
+}
+
+static void finish(struct test_model *t, struct test_run *r)
+{
+	end_run(r);
+	free_model(t);
+}
+
+/* Five gates, a matrix for each child and a bias each, their columns padded to whole blocks. */
+static void test_weights(int d, int columns, int blocks)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	char sizes[40], schedule[80];
+	snprintf(sizes, sizeof sizes, "D=%d E=8 V=9", d);
+	snprintf(schedule, sizeof schedule, "tile inner.0 nodes 2 1 columns %d unroll 1\n", columns);
+	bool ok = start(&t, &r, "tests/ra/good/treelstm.ra", sizes, schedule);
+	const struct image_step *inner = ok ? step_of(&r, "inner") : NULL;
+	int64_t block = 4 * 5 * (2 * d + 1) * 8 * columns;
+	tap_ok(inner && inner->blocks == blocks && inner->block_bytes == block,
+	       "TreeLSTM of %d in blocks of %d: %d blocks that read %lld bytes each", d, 8 * columns,
+	       inner ? inner->blocks : 0, inner ? (long long)inner->block_bytes : 0);
+	finish(&t, &r);
+}
+
+/* A group each, and where a concatenation falls into two parts, each of these. */
+static void test_groups(void)
+{
+	static const char *const kernels[] = {"inner.0", "inner.1",	  "inner.2",
+					      "inner.3", "inner.4.part1", "inner.4.part2"};
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "tests/golden/gated.ra", "D=3 X=2", NULL);
+	for (size_t i = 0; ok && i < sizeof kernels / sizeof *kernels; i++) {
+		const struct image_step *s = step_of(&r, kernels[i]);
+		tap_ok(s && s->domain == IMAGE_DOMAIN_INNER && s->blocks == 1 && s->operations > 0 &&
+			   s->rows > 0,
+		       "%s is a kernel and a step", kernels[i]);
+	}
+	const struct image_step *first = ok ? step_of(&r, "inner.0") : NULL;
+	tap_ok(first && first->operations < 100, "with the operations of its own group: %d",
+	       first ? first->operations : 0);
+	finish(&t, &r);
+}
+
+/* One kernel for both cases tests each node: rows are outside. */
+static void test_one_block(void)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "tests/ra/good/treelstm.ra", "D=40 E=8 V=9", "specialize none\n");
+	const struct image_step *node = ok ? step_of(&r, "node") : NULL;
+	tap_ok(node && node->blocks == 1 && node->block_bytes >= 4 * 5 * (2 * 40 + 1) * 40,
+	       "a kernel whose rows are outside has one block, of all weights");
+	finish(&t, &r);
+}
+
+int main(void)
+{
+	test_weights(64, 1, 8);
+	test_weights(64, 2, 4);
+	test_weights(60, 1, 8);
+	test_weights(150, 2, 10);
+	test_groups();
+	test_one_block();
+	return tap_done();
+}
