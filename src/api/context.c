@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -175,6 +176,12 @@ static int processors(void)
 	return n < 1 ? 1 : n < ESP_THREADS_MAX ? (int)n : ESP_THREADS_MAX;
 }
 
+static bool wants_perf_map(const esp_context_options *o)
+{
+	const char *asked = secure_getenv("ESPALIER_PERF_MAP");
+	return o->perf_map || (asked && *asked && strcmp(asked, "0") != 0);
+}
+
 static bool fill(esp_context *c, const esp_context_options *o)
 {
 	atomic_init(&c->object.uses, 1);
@@ -186,6 +193,7 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->cap = o->memory_cap;
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
+	c->perf_map = wants_perf_map(o);
 	c->process = fork_generation();
 	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : processors());
 	return copy_cache_dir(c, o->cache_dir);

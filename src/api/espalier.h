@@ -135,6 +135,10 @@ typedef struct esp_context_options {
 	int cache;
 	const char *cache_dir;
 	uint64_t cache_limit;
+	/* Not 0: names and addresses of kernels are added to /tmp/perf-PID.map, for `perf report` to show.
+	 * ESPALIER_PERF_MAP=1 in the environment does the same, unless the process runs with raised rights.
+	 * What is wrong with the file is logged, and fails no call; removing it is left to the user. */
+	int perf_map;
 } esp_context_options;
 
 enum { ESP_THREADS_MAX = 256 };

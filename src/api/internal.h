@@ -48,6 +48,7 @@ struct esp_context {
 	int cache;
 	char *cache_dir;
 	uint64_t cache_limit;
+	bool perf_map;
 	uint64_t process;     /* the fork generation it belongs to */
 	atomic_uint builders; /* that were made */
 	atomic_size_t calls;

@@ -3,6 +3,7 @@
 #include "api/cache.h"
 #include "api/explain.h"
 #include "image/code.h"
+#include "image/perf.h"
 #include "jit/jit.h"
 
 #include <string.h>
@@ -231,6 +232,15 @@ static bool compile(void *job)
 			     &p->times);
 }
 
+/* For profilers. */
+static void name_code(esp_program *p)
+{
+	struct diags notices;
+	diags_init(&notices, &p->object.context->allocator);
+	image_name_code(&p->image, &notices);
+	tell(p, &notices);
+}
+
 /* Whether a back end is to be loaded by a thread of its own, while there are no kernels yet. */
 static bool may_load_ahead(const esp_program *p)
 {
@@ -260,6 +270,8 @@ static bool make_code(esp_program *p, struct diags *diags)
 	p->seconds = p->looking + (api_clock() - begin);
 	if (!p->found && p->key)
 		keep(p);
+	if (p->object.context->perf_map)
+		name_code(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return true;
 }

@@ -53,8 +53,7 @@ static bool bind_param(struct rt_binding *b, int param, const struct rt_source *
 		float *to = plain < 0 ? space : b->packed[plain] + first * row;
 		if (!source->read(source->context, param, first * row, rows * row, to, diags))
 			return false;
-		rt_place(b->image, b->packed,
-			 &(struct rt_part){param, first, rows, to, .held = plain});
+		rt_place(b->image, b->packed, &(struct rt_part){param, first, rows, to, .held = plain});
 	}
 	return true;
 }
@@ -67,7 +66,8 @@ static bool param_used(const struct image *image, int param)
 	return false;
 }
 
-/* Bytes of the greatest part of a parameter that is read before it is placed, -1 when they cannot be counted. */
+/* Bytes of the greatest part of a parameter that is read before it is placed, -1 when they cannot be counted.
+ */
 static int64_t greatest_part(const struct image *image)
 {
 	int64_t greatest = 0;

@@ -1,5 +1,5 @@
-/* Kernels that are compiled at the same time: the code does not depend on the threads, what goes wrong is told
- * in the order of the kernels, and memory may run out at any request. */
+/* Kernels that are compiled at the same time: the code does not depend on the threads, what goes wrong is
+ * told in the order of the kernels, and memory may run out at any request. */
 #include "tests/jit/helper.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,8 @@ static void add_kernel(struct fixture *f, ilir_buffer x, ilir_buffer out, const 
 	ilir_expr by = splat(f, ilir_float(&f->m, factor), 8);
 	struct ilir_stmt *body = NULL;
 	for (int i = 0; i < factor; i++)
-		body = ilir_append(body, ilir_store(&f->m, out, &at, 1, ilir_ternary(&f->m, ILIR_FMA, v, by, v)));
+		body = ilir_append(body,
+				   ilir_store(&f->m, out, &at, 1, ilir_ternary(&f->m, ILIR_FMA, v, by, v)));
 	kernel(f, name, over_rows(f, n, 8, body));
 }
 
@@ -82,8 +83,8 @@ static bool compile_badly(const struct ilir_module *m, const struct jit_options 
 {
 	(void)o, (void)seconds;
 	str_puts(object, "no object");
-	return kernel % 2 == 0 || diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0}, NULL, "%s",
-					   m->kernels.at[kernel].name);
+	return kernel % 2 == 0 ||
+	       diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0}, NULL, "%s", m->kernels.at[kernel].name);
 }
 
 static void test_failures(void)

@@ -24,10 +24,12 @@ static struct seconds seconds_of(const struct gathering *g, size_t column, doubl
 
 /* --- what was gathered --- */
 
+/* That threads meet is a section's affair, not that of a kernel in it. */
 static void summarize_cells(struct summary *s, struct section *section, const struct gathering *g,
 			    const struct recording *shown, const struct machine *m, double *scratch)
 {
 	const struct floor_part *part = &section->part;
+	double meeting = floor_of_rows(m, s->threads, 0, 0);
 	for (size_t i = 0; i < part->steps; i++) {
 		const esp_step *step = &shown->step[part->step + i];
 		struct cell *c = &s->cell[section->cell + i];
@@ -40,7 +42,7 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 		k->rows += part->rows;
 		k->operations += c->operations;
 		k->bytes += c->bytes;
-		k->floor += floor_of_rows(m, s->threads, c->operations, c->bytes);
+		k->floor += floor_of_rows(m, s->threads, c->operations, c->bytes) - meeting;
 		k->time += c->time.median;
 	}
 }

@@ -236,14 +236,23 @@ static void put_key(struct picture *p, size_t place, const char *fill, const cha
 	put_words(p->to, x + 18, y + 11, "key", text);
 }
 
+/* Of the time that all threads had, what they spent in a step: its part of the lanes. */
+static double area_of(const struct recording *r, size_t step)
+{
+	int64_t time = 0;
+	for (size_t i = 0; i < r->facts.events; i++)
+		if (r->event[i].kind == ESP_EVENT_KERNEL && r->event[i].step == step)
+			time += r->event[i].stop - r->event[i].start;
+	return part_of(time, (double)r->facts.run * r->facts.threads);
+}
+
 static void put_legend(struct picture *p)
 {
-	const struct view *v = p->view;
-	size_t steps = v->summary->steps;
+	const struct recording *r = p->view->shown;
+	size_t steps = r->facts.steps;
 	for (size_t i = 0; i < steps; i++) {
 		char text[96];
-		snprintf(text, sizeof text, "%.48s, %.1f %%", v->shown->step[i].name,
-			 100 * part_of(v->summary->kernel[i].time, v->summary->run.median));
+		snprintf(text, sizeof text, "%.48s, %.1f %%", r->step[i].name, 100 * area_of(r, i));
 		put_key(p, i, colour_of(i), text);
 	}
 	put_key(p, steps, WAIT, "waits for others");

@@ -114,13 +114,16 @@ static void put_sections(FILE *to, const struct summary *s)
 static void put_kernels(FILE *to, const struct view *v)
 {
 	const struct summary *s = v->summary;
+	double whole = 0;
+	for (size_t i = 0; i < s->steps; i++)
+		whole += s->kernel[i].time;
 	fprintf(to, "\n%-22s %7s %9s %9s %7s %8s %7s %6s %7s %9s\n", "kernel", "calls", "rows", "us", "share",
 		"GFLOP/s", "GB/s", "/ time", "blocks", "KiB/block");
 	for (size_t i = 0; i < s->steps; i++) {
 		const struct kernel *k = &s->kernel[i];
 		const esp_step *step = &v->shown->step[i];
 		fprintf(to, "%-22s %7zu %9.0f %9.2f %5.1f %% %8.1f %7.1f %6.2f %7lld %9.1f\n", step->name,
-			k->calls, k->rows, k->time * 1e6, 100 * part_of(k->time, s->run.median),
+			k->calls, k->rows, k->time * 1e6, 100 * part_of(k->time, whole),
 			rate(k->operations, k->time), rate(k->bytes, k->time), part_of(k->floor, k->time),
 			(long long)step->blocks, step->block_bytes / 1024.0);
 	}
@@ -147,8 +150,11 @@ static void put_bar(FILE *to, double part)
 static void put_widths(FILE *to, const struct summary *s)
 {
 	size_t most = 0;
-	for (int i = 0; i < WIDTHS; i++)
+	double whole = 0;
+	for (int i = 0; i < WIDTHS; i++) {
 		most = s->width[i].levels > most ? s->width[i].levels : most;
+		whole += s->width[i].time;
+	}
 	fprintf(to, "\n%-22s %7s %9s %9s %7s %6s\n", "nodes of a level", "levels", "nodes", "us", "share",
 		"/ time");
 	for (int i = 0; i < WIDTHS; i++) {
@@ -161,7 +167,7 @@ static void put_widths(FILE *to, const struct summary *s)
 		else
 			snprintf(name, sizeof name, "%zu to %zu", ((size_t)1 << (i - 1)) + 1, (size_t)1 << i);
 		fprintf(to, "%-22s %7zu %9zu %9.2f %5.1f %% %6.2f  ", name, w->levels, w->nodes,
-			w->time * 1e6, 100 * part_of(w->time, s->run.median), part_of(w->floor, w->time));
+			w->time * 1e6, 100 * part_of(w->time, whole), part_of(w->floor, w->time));
 		put_bar(to, part_of(w->levels, most));
 	}
 }
@@ -197,6 +203,7 @@ static void put_schedule(FILE *to, const char *schedule)
 static const char legend[] =
     "least      the fastest of the runs; all other times are medians\n"
     "split      who computes a level: the caller alone, each thread some of its rows or some of its columns\n"
+    "share      of what the lines of a table take together\n"
     "GFLOP/s    operations as estimated, non-linearities included\n"
     "GB/s       weights that a level reads, once\n"
     "floor      the larger of computing at the machine's peak and reading the weights, and that the threads "

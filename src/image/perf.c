@@ -1,0 +1,81 @@
+#include "image/perf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool refuse(const char *path, const char *why, struct diags *diags)
+{
+	return diag_add(diags, DIAG_PERF_MAP_UNUSABLE, (struct diag_at){.file = path},
+			"remove the file, or do without names of kernels in profiles",
+			"kernels cannot be named in '%s': %s", path, why);
+}
+
+/* Why a file that is there is not written to, NULL = it may be.  The folder is everybody's. */
+static const char *check(int fd)
+{
+	struct stat s;
+	if (fstat(fd, &s) != 0)
+		return strerror(errno);
+	if (!S_ISREG(s.st_mode) || s.st_nlink != 1)
+		return "it is not a regular file with one name";
+	if (s.st_uid != geteuid() || s.st_mode & (S_IWGRP | S_IWOTH))
+		return "others than the user can write it";
+	return NULL;
+}
+
+/* No link is followed, and nothing is waited for. */
+static int open_map(const char *path, struct diags *diags)
+{
+	enum { FLAGS = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
+	int fd = open(path, FLAGS | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
+	if (fd < 0 && errno == EEXIST)
+		fd = open(path, FLAGS);
+	const char *why = fd < 0 ? strerror(errno) : check(fd);
+	if (!why)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	refuse(path, why, diags);
+	return -1;
+}
+
+/* Up to where the code of a kernel may reach: to the next one. */
+static int64_t end_of(const struct image_blob *b, int kernel)
+{
+	int64_t end = b->size;
+	for (int i = 0; i < b->kernels; i++)
+		if (b->kernel[i] > b->kernel[kernel] && b->kernel[i] < end)
+			end = b->kernel[i];
+	return end;
+}
+
+/* A line is written at once, so that those of several threads do not mix. */
+static bool put_kernel(int fd, const struct image *image, int k)
+{
+	char line[400];
+	int64_t bytes = end_of(&image->blob, k) - image->blob.kernel[k];
+	int n = snprintf(line, sizeof line, "%llx %llx %.150s:%.150s\n",
+			 (unsigned long long)(uintptr_t)image->code.kernels[k], (unsigned long long)bytes,
+			 image->name, image->kernel_name[k]);
+	return write(fd, line, n) == n;
+}
+
+bool image_name_code(const struct image *image, struct diags *diags)
+{
+	char path[40];
+	bool ok = true;
+	if (!image->code.kernels)
+		return true;
+	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)getpid());
+	int fd = open_map(path, diags);
+	if (fd < 0)
+		return false;
+	for (int k = 0; ok && k < image->kernels; k++)
+		ok = put_kernel(fd, image, k);
+	close(fd);
+	return ok || refuse(path, "it cannot be written", diags);
+}

@@ -1,0 +1,13 @@
+/* Names of kernels for profilers. */
+#ifndef ESPALIER_IMAGE_PERF_H
+#define ESPALIER_IMAGE_PERF_H
+
+#include "image/image.h"
+
+/* Adds the kernels of loaded code to /tmp/perf-PID.map, where perf looks for code that is in no file: a line
+ * for each, of its address and bytes in hexadecimal and MODEL:KERNEL.  The file is made private to the user;
+ * one that is there is added to when it is a regular file of the user with one name, which nobody else can
+ * write.  False after `perf-map-unusable`.  Nothing to do for code that is interpreted. */
+bool image_name_code(const struct image *, struct diags *);
+
+#endif
