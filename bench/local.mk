@@ -22,7 +22,7 @@ bench_peers = %D%/peers/dnnl_rnn
 endif
 EXTRA_PROGRAMS += %D%/peers/dnnl_rnn
 bench_peers_dnnl_rnn_LDADD = -ldnnl
-EXTRA_DIST += %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/compare.py %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
+EXTRA_DIST += %D%/README.md %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/compare.py %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
 	%D%/models/childsum.ra %D%/models/lstm.ra %D%/models/simpletreegru.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \
 	%D%/peers/common.py %D%/peers/onnx_rnn.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py %D%/peers/treelstm_torch.py

@@ -276,6 +276,20 @@ static void run_block(const struct route *r, int begin, int end, long block)
 static _Alignas(64) atomic_uint arrived;
 static _Alignas(64) atomic_uint generation;
 
+/* As below, asleep for the most part: for who waits while others are timed. */
+static void sleep_for_all(unsigned threads)
+{
+	unsigned g = atomic_load_explicit(&generation, memory_order_acquire);
+	if (threads == 1)
+		return;
+	if (atomic_fetch_add(&arrived, 1) == threads - 1) {
+		atomic_store(&arrived, 0);
+		atomic_store_explicit(&generation, g + 1, memory_order_release);
+	} else
+		while (atomic_load_explicit(&generation, memory_order_acquire) == g)
+			usleep(500);
+}
+
 static void wait_for_all(unsigned threads)
 {
 	unsigned g = atomic_load_explicit(&generation, memory_order_acquire);
@@ -463,7 +477,8 @@ static void measure(struct work *w, int which)
 	const struct forest *f = &w->forests[which];
 	double hand = INFINITY, ours = INFINITY;
 	for (int i = 0; i < w->repeats; i++) {
-		wait_for_all(w->share.threads);
+		sleep_for_all(w->share.threads);
+		wait_for_all(w->share.threads); /* all are awake */
 		double begin = now();
 		run(&w->share, f, &w->routes[which]);
 		hand = fmin(hand, now() - begin);
@@ -538,6 +553,9 @@ int main(int argc, char **argv)
 		routes[i] = make_route(&forests[i]);
 	if (model)
 		open_library(&library, model, schedule, threads, forests, n);
+	if (model) /* its threads are made before this one is bound to a processor, which they would inherit */
+		for (int i = 0; i < n; i++)
+			must(esp_session_run(library.session, library.forest[i], &error));
 	pthread_t thread[MOST_THREADS];
 	for (int t = threads - 1; t >= 0; t--) {
 		long blocks = hidden / LANES;

@@ -16,24 +16,33 @@ unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n)
 	return seed;
 }
 
-/* The entry of the key, or the free one where it would stand. */
-static struct map_entry *find(const struct map *m, const char *key, size_t length)
+static bool is_key(const struct map_entry *e, const char *key, size_t length)
+{
+	return e->length == length && memcmp(e->key, key, length) == 0;
+}
+
+/* The slot of the key, or the free one where it would stand. */
+static uint32_t *find(const struct map *m, const char *key, size_t length)
 {
 	for (size_t i = hash_bytes(HASH_START, key, length);; i++) {
-		struct map_entry *e = &m->entries[i & (m->capacity - 1)];
-		if (!e->key || (e->length == length && memcmp(e->key, key, length) == 0))
-			return e;
+		uint32_t *slot = &m->slots[i & (m->capacity - 1)];
+		if (!*slot || is_key(&m->entries[*slot - 1], key, length))
+			return slot;
 	}
 }
 
+/* Half of the slots stay free. */
 static void grow(struct map *m, size_t capacity)
 {
-	struct map old = *m;
+	struct map_entry *old = m->entries;
 	m->capacity = capacity;
-	m->entries = ARENA_ARRAY(m->arena, struct map_entry, m->capacity);
-	for (size_t i = 0; i < old.capacity; i++)
-		if (old.entries[i].key)
-			*find(m, old.entries[i].key, old.entries[i].length) = old.entries[i];
+	m->room = capacity / 2;
+	m->slots = ARENA_ARRAY(m->arena, uint32_t, capacity);
+	m->entries = ARENA_ARRAY(m->arena, struct map_entry, m->room);
+	if (m->n)
+		memcpy(m->entries, old, m->n * sizeof *old);
+	for (size_t i = 0; i < m->n; i++)
+		*find(m, old[i].key, old[i].length) = i + 1;
 }
 
 void map_reserve(struct map *m, size_t n)
@@ -47,8 +56,8 @@ void map_reserve(struct map *m, size_t n)
 
 int *map_at(const struct map *m, const char *key, size_t length)
 {
-	struct map_entry *e = m->n ? find(m, key, length) : NULL;
-	return e && e->key ? &e->value : NULL;
+	uint32_t *slot = m->n ? find(m, key, length) : NULL;
+	return slot && *slot ? &m->entries[*slot - 1].value : NULL;
 }
 
 int map_get(const struct map *m, const char *key, size_t length)
@@ -57,14 +66,25 @@ int map_get(const struct map *m, const char *key, size_t length)
 	return value ? *value : -1;
 }
 
+static bool add(struct map *m, const char *key, size_t length, int value, bool lasting)
+{
+	if (m->n == m->room)
+		grow(m, m->capacity ? 2 * m->capacity : 16);
+	uint32_t *slot = find(m, key, length);
+	if (*slot)
+		return false;
+	key = lasting ? key : arena_text(m->arena, key, length);
+	m->entries[m->n] = (struct map_entry){key, length, value};
+	*slot = ++m->n;
+	return true;
+}
+
 bool map_add(struct map *m, const char *key, size_t length, int value)
 {
-	if (2 * (m->n + 1) > m->capacity)
-		grow(m, m->capacity ? 2 * m->capacity : 16);
-	struct map_entry *e = find(m, key, length);
-	if (e->key)
-		return false;
-	*e = (struct map_entry){arena_text(m->arena, key, length), length, value};
-	m->n++;
-	return true;
+	return add(m, key, length, value, false);
+}
+
+bool map_add_lasting(struct map *m, const char *key, size_t length, int value)
+{
+	return add(m, key, length, value, true);
 }

@@ -4,10 +4,13 @@
 
 #include "base/memory.h"
 
+#include <stdint.h>
+
 struct map {
 	struct arena *arena;
-	struct map_entry *entries;
-	size_t n, capacity; /* capacity is a power of two */
+	struct map_entry *entries; /* in the order in which they were added */
+	uint32_t *slots;	   /* by hash: the number of an entry, counted from 1; 0 = free */
+	size_t n, room, capacity;  /* of entries there are, there may be; slots, a power of two */
 };
 
 static inline struct map map_in(struct arena *a)
@@ -21,6 +24,8 @@ int map_get(const struct map *, const char *key, size_t length);
 int *map_at(const struct map *, const char *key, size_t length);
 /* Adds a key that is not there yet; the key is copied.  False, and nothing changes, when it is there. */
 bool map_add(struct map *, const char *key, size_t length, int value);
+/* The same for a key that lives as long as the map, which is not copied. */
+bool map_add_lasting(struct map *, const char *key, size_t length, int value);
 
 /* Makes room for `n` keys in all, so that the map need not grow while they are added. */
 void map_reserve(struct map *, size_t n);

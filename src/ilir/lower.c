@@ -126,6 +126,14 @@ static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 	*end = ilir_load(l->m, l->child_begin, &next, 1);
 }
 
+/* The loop over this variable is the one whose turns are the nodes of a tile. */
+static void tile_nodes(struct lowering *l, ilir_var var)
+{
+	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
+	memcpy(t.size, l->tile->nodes, sizeof t.size);
+	vec_push(l->m->arena, &l->tiling->tiles, t);
+}
+
 /* Over a reduced variable, or over one of so many equal parts of it. */
 static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts, int slots)
 {
@@ -139,6 +147,8 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	loop->end = ilir_index(l->m, loop->extent);
 	if (edge) {
 		edge_bounds(l, &loop->begin, &loop->end);
+		if (l->group->over_edges)
+			tile_nodes(l, loop->var);
 	} else if (l->tile->unroll > 1) {
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
@@ -521,9 +531,8 @@ static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir
 
 static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
 {
-	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
-	memcpy(t.size, l->tile->nodes, sizeof t.size);
-	vec_push(l->m->arena, &l->tiling->tiles, t);
+	if (!l->group->over_edges)
+		tile_nodes(l, var);
 	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1, ilir_dim_name(l->m, dim),
 			ILIR_SERIAL, block);
 }

@@ -8,7 +8,8 @@
  *                                              for n2: sum[n2] = fma(.., h[row[n2], k], ..)
  *
  * Lets and registers that differ from turn to turn get a dimension for the loop.  A loop sinks when its turns are
- * independent, that is when they write no register from outside.  A loop or branch inside whose course depends on the
+ * independent, that is when they write no register from outside, or such a one in a single statement, which then keeps
+ * its turns in their order.  A loop or branch inside whose course depends on the
  * turn (the edges of a node) keeps the tile loops it depends on around it. */
 #include "ilir/passes.h"
 
@@ -79,6 +80,7 @@ static void add_mask(struct sink *s, uint64_t *to, uint64_t bits)
 struct independence {
 	const struct ilir_module *m;
 	VEC(uint32_t) own; /* registers that the body allocates */
+	const struct ilir_stmt *loop;
 	bool ok;
 };
 
@@ -89,6 +91,45 @@ static void note_alloc(const struct ilir_module *m, const struct ilir_stmt *s, v
 		vec_push(m->arena, &in->own, s->alloc.i);
 }
 
+struct touching {
+	uint32_t buffer;
+	int stores, loads;
+};
+
+static void touch_expr(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct touching *t = context;
+	const struct ilir_node *n = ilir_at(m, e);
+	t->loads += n->op == ILIR_LOAD && n->buffer.i == t->buffer;
+}
+
+static void touch_stmt(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct touching *t = context;
+	(void)m;
+	t->stores += s->kind == ILIR_STORE && s->store.buffer.i == t->buffer;
+}
+
+/* Whether a loop around loops carries a register from turn to turn in one statement of its body alone, so that this
+ * statement's turns may follow each other while those of the others run beside each other. */
+static bool is_carried(const struct ilir_module *m, const struct ilir_stmt *loop, ilir_buffer b)
+{
+	struct touching all = {.buffer = b.i}, own = {.buffer = b.i};
+	bool loops = false;
+	const struct ilir_visit look = {touch_stmt, touch_expr, &all}, look_own = {touch_stmt, touch_expr, &own};
+	if (loop->loop.kind != ILIR_UNROLLED)
+		return false;
+	ilir_visit_block(m, loop->loop.body, &look);
+	for (const struct ilir_stmt *s = loop->loop.body; s; s = s->next) {
+		loops |= s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL;
+		struct ilir_stmt alone = *s;
+		alone.next = NULL;
+		if (s->kind == ILIR_STORE && s->store.buffer.i == b.i)
+			ilir_visit_block(m, &alone, &look_own);
+	}
+	return loops && all.stores == 1 && own.stores == 1 && own.loads == all.loads;
+}
+
 static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct independence *in = context;
@@ -97,12 +138,12 @@ static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, v
 	for (size_t i = 0; i < in->own.n; i++)
 		if (in->own.at[i] == s->store.buffer.i)
 			return;
-	in->ok = false;
+	in->ok &= is_carried(m, in->loop, s->store.buffer);
 }
 
 static bool sinks(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	struct independence in = {.m = m, .ok = s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL};
+	struct independence in = {.m = m, .loop = s, .ok = s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL};
 	if (in.ok) {
 		ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.stmt = note_alloc, .context = &in});
 		ilir_visit_block(m, s->loop.body, &(struct ilir_visit){.stmt = note_store, .context = &in});
@@ -116,6 +157,16 @@ static uint64_t bit_of(const struct sink *s, const struct ilir_stmt *loop)
 		if (s->loops.at[i].loop == loop)
 			return 1ull << i;
 	return 0;
+}
+
+/* The loops that carry a register: it does not differ with their turns. */
+static uint64_t carriers_of(const struct sink *s, ilir_buffer b)
+{
+	uint64_t bits = 0;
+	for (size_t i = 0; i < s->loops.n; i++)
+		if (is_carried(s->m, s->loops.at[i].loop, b))
+			bits |= 1ull << i;
+	return bits;
 }
 
 /* Marks what differs with which loop; `control` are the loops that decide whether the block runs. */
@@ -139,7 +190,8 @@ static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
 			break;
 		case ILIR_STORE:
 			if (is_register(s->m, b->store.buffer))
-				add_mask(s, &s->buffer_mask.at[b->store.buffer.i], control | store_mask(s, b));
+				add_mask(s, &s->buffer_mask.at[b->store.buffer.i],
+					 (control | store_mask(s, b)) & ~carriers_of(s, b->store.buffer));
 			break;
 		default:
 			break;

@@ -21,7 +21,7 @@ static bool add_line(struct io_vocab *v, struct diags *diags, const char *path, 
 				"a vocabulary is a text file with one word a line",
 				"line %d holds %zu bytes%s; a word has at most %d and no NUL", v->n + 1,
 				length, memchr(line, 0, length) ? " and a NUL" : "", IO_VOCAB_WORD);
-	if (!map_add(&v->words, line, length, v->n))
+	if (!map_add_lasting(&v->words, line, length, v->n))
 		return diag_add(diags, DIAG_DUPLICATE_WORD, at, "take one of the two lines out",
 				"'%.*s' stands on lines %d and %d", (int)length, line,
 				map_get(&v->words, line, length) + 1, v->n + 1);

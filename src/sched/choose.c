@@ -19,6 +19,7 @@
 enum { LATENCY = 4, LOOP_CYCLES = 30 /* its start, its end, sums parked */, MOST_COLUMNS = 4 };
 
 static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 0};
+static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
 static const int whole_range[] = {64, 0}; /* rows of all levels at once, of a table */
 
 /* What a body must gain at least for each of its sums, as a share of the time: it takes time to compile. */
@@ -193,10 +194,12 @@ static int choose_unroll(const struct sched_group *g, const struct sched_tile *t
 	return n;
 }
 
-static bool is_level(const struct sched_plan *plan, const struct sched_group *g)
+/* How many nodes there are at once: of a row, of a level, or of all. */
+static const int *widths_of(const struct sched_plan *plan, const struct sched_group *g)
 {
-	enum sub_domain d = plan->p->bodies.at[g->body].domain;
-	return d == SUB_INNER;
+	if (g->over_edges)
+		return edges_of_row;
+	return plan->p->bodies.at[g->body].domain == SUB_INNER ? level_widths : whole_range;
 }
 
 static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g, int along)
@@ -210,7 +213,7 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 		x.far = s->target->l3_bytes_per_cycle;
 	for (int v = 1; v <= MOST_COLUMNS; v++)
 		for (int most = 1; most <= (g->rows ? SCHED_MAX_NODES : 1); most++)
-			try_sizes(&x, v, most, is_level(plan, g) ? level_widths : whole_range, &tile, &best);
+			try_sizes(&x, v, most, widths_of(plan, g), &tile, &best);
 	tile.unroll = choose_unroll(g, &tile);
 	return tile;
 }

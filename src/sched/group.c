@@ -237,10 +237,16 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	struct sched_group *g = &gr->pl.plan->groups.at[group];
 	const struct sub_program *p = gr->pl.p;
 	size_t loop = number_of(shared, group, r->shared, g->loops.n);
-	struct sched_loop fresh = {r->shared, 0, p->vars.at[sub_at(p, r->value)->reduced].extent};
+	const struct sub_value *v = sub_at(p, r->value);
+	const struct sub_var *over = &p->vars.at[v->reduced];
+	bool per_edge = !g->edges && over->set != SUB_EDGE && sched_leads(p, r->value) > 1;
+	struct sched_loop fresh = {r->shared, 0, over->extent, per_edge};
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	int gates = ++g->loops.at[loop].gates;
+	if (over->set != SUB_EDGE)
+		g->over_edges = per_edge && (g->over_edges || !g->products);
+	g->products += over->set != SUB_EDGE;
 	g->gates = gates > g->gates ? gates : g->gates;
 	g->reductions++;
 }

@@ -16,6 +16,7 @@ struct sched_loop {
 	uint64_t shared; /* names the operand */
 	int gates;	 /* reductions */
 	int64_t extent;
+	bool per_edge; /* once for each edge of a row */
 };
 
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
@@ -28,8 +29,10 @@ struct sched_group {
 	int64_t extent[SUB_MAX_VARS];
 	VEC(sub_ref) targets; /* what it stores */
 	int reductions;       /* in one pass over the row: all of them */
+	int products;         /* those that are not over edges */
 	int gates;            /* the most of them that share one operand, and so one loop */
 	VEC(struct sched_loop) loops;
+	bool over_edges; /* its products are of the edges of a row: the nodes of a tile are those that edges lead to */
 };
 
 /* Who decides what is fused. */

@@ -93,7 +93,10 @@ int subject_floor(struct subject *, const struct machine *, double *seconds, dou
  *     run FIRST COUNT REPEATS	   REPEATS times in microseconds, on one line
  *     root FIRST COUNT		   the outputs of COUNT roots, on one line
  *     floor FIRST COUNT	   microseconds of the floor, operations, nodes, microseconds of linearizing
- *     machine			   measures it, and says what was found */
+ *     machine			   measures it, and says what was found
+ *     limits GFLOPS US GBS...	   takes these for the machine's: a core's peak, the barrier, reading by
+ * working set
+ */
 int bench_serve(struct subject *);
 
 #endif

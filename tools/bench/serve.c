@@ -58,6 +58,21 @@ static int serve_machine(struct server *s)
 	return 0;
 }
 
+/* What was measured elsewhere: giga-operations, microseconds, then gigabytes by working set. */
+static bool read_limits(struct machine *m, const char *text)
+{
+	char *end;
+	m->peak = strtod(text, &end) * 1e9;
+	m->barrier = strtod(end, &end) * 1e-6;
+	for (m->sets = 0; m->sets < MACHINE_SETS; m->sets++) {
+		const char *from = end;
+		m->bandwidth[m->sets] = strtod(from, &end) * 1e9;
+		if (end == from)
+			break;
+	}
+	return m->peak > 0 && m->sets > 0;
+}
+
 static int serve_floor(struct server *s, size_t first, size_t count)
 {
 	struct timing t = {0};
@@ -85,10 +100,15 @@ static int serve_line(struct server *s, const char *line)
 		return serve_root(s, first, count);
 	if (strcmp(line, "machine\n") == 0)
 		return serve_machine(s);
+	if (strncmp(line, "limits ", 7) == 0 && read_limits(&s->machine, line + 7)) {
+		s->measured = true;
+		return 0;
+	}
 	if (sscanf(line, "floor %zu %zu", &first, &count) == 2 && s->measured)
 		return serve_floor(s, first, count);
 	complain(
-	    "a request is 'run FIRST COUNT REPEATS', 'root FIRST COUNT', 'machine' or, after it, "
+	    "a request is 'run FIRST COUNT REPEATS', 'root FIRST COUNT', 'machine', 'limits ...' or, after "
+	    "these, "
 	    "'floor FIRST COUNT'");
 	return EXIT_INPUT;
 }
@@ -96,7 +116,7 @@ static int serve_line(struct server *s, const char *line)
 int bench_serve(struct subject *subject)
 {
 	struct server server = {.subject = subject};
-	char line[200];
+	char line[1000];
 	int status = 0;
 	while (!status && fgets(line, sizeof line, stdin)) {
 		status = serve_line(&server, line);

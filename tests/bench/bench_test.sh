@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# The bench compares equals: every peer that is installed computes what we do. And its tables are made of its records.
+. "${srcdir:-.}/tests/tap.sh"
+ESPALIER=${ESPALIER:-./espalier}
+peers=$srcdir/bench/peers
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export ESPALIER_BACKEND_PATH
+
+# keep CASE MODEL SIZES: writes weights and structures to $work/CASE, and what we compute of them to $work/wanted.
+keep()
+{
+	printf 'root 1 2\n' | "$ESPALIER" bench "$srcdir/$2" --sizes "$3" --keep "$work/$1" --serve --threads 1 --minibatches 1 --batches 3 \
+		--length "$4" --backend interpreter --no-cache >"$work/wanted"
+}
+
+# same COMMAND...: whether a peer gives these outputs.
+same()
+{
+	printf 'root 1 2\n' | "$@" 2>"$work/err" >"$work/found"
+	awk 'NR == FNR { n = split($0, wanted); next }
+	     { bad = NF != n; for (i = 1; i <= NF; i++) if (!(($i - wanted[i]) ^ 2 < 1e-10)) bad = 1; exit bad }' "$work/wanted" "$work/found" &&
+		[ -s "$work/found" ]
+}
+
+if /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null; then
+	for name in treelstm childsum treegru simpletreegru treernn treefc; do
+		classes=$(grep -q 'C\]' "$srcdir/examples/$name/$name.ra" && echo ,C=5)
+		inputs=$([ $name = treefc ] || echo ,E=6)
+		keep $name examples/$name/$name.ra "D=8,V=20$inputs$classes" 6
+		for variant in level script node; do
+			same "$peers/torch_trees.py" $name "$work/$name" --variant $variant
+			tap_ok $? "$name: PyTorch, $variant, computes the same"
+		done
+	done
+else
+	tap_skip "no PyTorch" "tree models"
+fi
+
+for unit in lstm:bench/models/lstm.ra gru:examples/gru/gru.ra; do
+	name=${unit%%:*}
+	keep $name "${unit#*:}" D=8,E=6 5
+	if /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null; then
+		same "$peers/torch_rnn.py" "$work/$name"
+		tap_ok $? "$name: PyTorch computes the same"
+		dnnl=$builddir/bench/peers/dnnl_rnn
+		if [ -x "$dnnl" ]; then
+			/usr/bin/python3 "$peers/common.py" "$work/$name" "$work/raw" && same "$dnnl" "$work/raw"
+			tap_ok $? "$name: oneDNN computes the same"
+		else
+			tap_skip "oneDNN's driver is not built" "$name: oneDNN"
+		fi
+	else
+		tap_skip "no PyTorch" "$name: PyTorch and oneDNN"
+	fi
+	if python3 -c 'import onnxruntime, onnx, numpy' 2>/dev/null; then
+		same python3 "$peers/onnx_rnn.py" "$work/$name"
+		tap_ok $? "$name: ONNX Runtime computes the same"
+	else
+		tap_skip "no ONNX Runtime" "$name: ONNX Runtime"
+	fi
+done
+
+if ! command -v python3 >/dev/null; then
+	tap_skip "no python3" "the tables"
+	tap_done
+fi
+mkdir "$work/results"
+record='"hidden": 256, "batch": 10, "median_ms": 2, "operations": 1e6, "nodes": 100'
+cat >"$work/results/results.jsonl" <<JSON
+{"part": "machine", "vector": "avx2", "threads": 1, "gflops": 100, "barrier_us": 0, "read": [{"bytes": 16384, "gbs": 200}]}
+{"part": "machine", "vector": "avx2", "threads": 2, "gflops": 100, "barrier_us": 0.1, "read": [{"bytes": 16384, "gbs": 200}]}
+{"part": "floor", "case": "treernn look-up", "kind": "espalier", "threads": 1, "min_ms": 1.0, "floor_ms": 0.8, "linearize_ms": 0.02, $record}
+{"part": "floor", "case": "treernn look-up", "kind": "espalier", "threads": 2, "min_ms": 0.5, "floor_ms": 0.4, "linearize_ms": 0.02, $record}
+{"part": "torch", "case": "treernn", "kind": "espalier inputs", "threads": 1, "min_ms": 1.0, $record}
+{"part": "torch", "case": "treernn", "kind": "torch level", "threads": 1, "min_ms": 8.0, $record}
+{"part": "torch", "case": "treernn", "kind": "torch script", "threads": 1, "min_ms": 6.0, $record}
+{"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "hand_ms": 1.0, "min_ms": 1.04}
+JSON
+shown=$(python3 "$srcdir/bench/bench.py" --from "$work/results" 2>/dev/null)
+# shows PATTERN TEXT
+shows()
+{
+	grep -qE "$1" <<<"$shown"
+	tap_ok $? "$2"
+}
+shows 'geometric mean of floor / time, each at most 1: 0\.800' "floor / time"
+shows 'two threads against one.* geometric mean 2\.00' "two threads against one"
+shows 'linearizer .* 4\.0 at most' "the linearizer's share"
+shows 'best peer takes: geometric mean 6\.00' "the best of the peers counts"
+shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
+shows 'at most 1\.040' "kernels written by hand"
+tap_done
