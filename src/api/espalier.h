@@ -140,13 +140,10 @@ typedef struct esp_context_options {
 	 * is never moved, so one that runs often binds itself to that one.  A host that binds OpenMP's
 	 * threads (OMP_PROC_BIND) decides instead.  0: they may run where the calling thread may. */
 	int pin;
-<<<<<<< HEAD
-=======
 	/* Not 0: names and addresses of kernels are added to /tmp/perf-PID.map, for `perf report` to show.
 	 * ESPALIER_PERF_MAP=1 in the environment does the same, unless the process runs with raised rights.
 	 * What is wrong with the file is logged, and fails no call; removing it is left to the user. */
 	int perf_map;
->>>>>>> main
 } esp_context_options;
 
 enum { ESP_THREADS_MAX = 256 };
