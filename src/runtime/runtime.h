@@ -40,6 +40,7 @@ void rt_binding_free(struct rt_binding *);
 struct rt_session {
 	const struct allocator *allocator;
 	const struct image *image;
+	struct lin_rules rules; /* of the image */
 	struct lin_order order;
 	int64_t sizes[IMAGE_SIZES];
 	void **buffers;	    /* the pointer table; index arrays are the order's, weights the binding's */

@@ -2,10 +2,33 @@
 
 #include <string.h>
 
+static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
+{
+	for (int i = 0; i < image->buffers; i++)
+		if (image->buffer[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
+static struct lin_rules rules_of(const struct image *image)
+{
+	struct lin_rules rules = {
+	    .children = image->children,
+	    .shared = image->shared_children,
+	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
+	    .places = has_buffer(image, IMAGE_PLACE),
+	    .unlinked = !has_buffer(image, IMAGE_CHILD) && !has_buffer(image, IMAGE_CHILD_LIST),
+	};
+	for (int i = 0; i < image->states; i++)
+		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
+	return rules;
+}
+
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
 {
-	*s = (struct rt_session){.allocator = a, .image = image};
+	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image)};
 	lin_order_init(&s->order, a);
 	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
@@ -153,33 +176,10 @@ static void note_sizes(struct rt_session *s)
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
 
-static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
+static bool linearize(struct lin_order *o, const struct image *image, struct lin_rules rules,
+		      const struct rt_minibatch *m, struct diags *diags)
 {
-	for (int i = 0; i < image->buffers; i++)
-		if (image->buffer[i].kind == kind)
-			return true;
-	return false;
-}
-
-/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
-static struct lin_rules rules_of(const struct image *image)
-{
-	struct lin_rules rules = {
-	    .children = image->children,
-	    .shared = image->shared_children,
-	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
-	    .places = has_buffer(image, IMAGE_PLACE),
-	    .unlinked = !has_buffer(image, IMAGE_CHILD) && !has_buffer(image, IMAGE_CHILD_LIST),
-	};
-	for (int i = 0; i < image->states; i++)
-		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
-	return rules;
-}
-
-static bool linearize(struct lin_order *o, const struct image *image, const struct rt_minibatch *m,
-		      struct diags *diags)
-{
-	if (!lin_linearize(o, &m->forest, rules_of(image), diags))
+	if (!lin_linearize(o, &m->forest, rules, diags))
 		return false;
 	for (int i = 0; i < image->inputs; i++)
 		if (!rt_check_data(image, o, m, i, diags))
@@ -208,7 +208,7 @@ static bool run(struct rt_session *s, const struct rt_binding *binding, struct r
 	double begin = rt_clock();
 	memset(s->sizes, 0, sizeof s->sizes);
 	begin_phase(s, RT_PHASE_LINEARIZE);
-	if (!linearize(&s->order, s->image, m, diags))
+	if (!linearize(&s->order, s->image, s->rules, m, diags))
 		return false;
 	note_sizes(s);
 	begin_phase(s, RT_PHASE_FILL);
@@ -248,7 +248,7 @@ bool rt_check(const struct allocator *a, const struct image *image, const struct
 {
 	struct lin_order order;
 	lin_order_init(&order, a);
-	bool ok = linearize(&order, image, m, diags);
+	bool ok = linearize(&order, image, rules_of(image), m, diags);
 	lin_order_free(&order);
 	return ok;
 }

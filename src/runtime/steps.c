@@ -257,7 +257,9 @@ bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t
 	for (int i = image->folds, next; ok && i < image->steps; i = next) {
 		for (next = i + 1; next < image->steps && image->step[next].domain == image->step[i].domain;)
 			next++;
-		struct rt_group g = rt_group_of(&image->step[i], next - i);
+		struct rt_group g = {&image->step[i], next - i, 0};
+		if (parts > 1)
+			g = rt_group_of(g.step, g.steps);
 		ok = run_group(&w, &g);
 	}
 	return ok;
