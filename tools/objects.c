@@ -1,6 +1,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -94,7 +95,8 @@ static esp_status create_context(struct objects *o, const struct options *option
 				 .log = tell,
 				 .threads = options->threads,
 				 .cache = options->no_cache ? ESP_CACHE_OFF : ESP_CACHE_ON,
-				 .cache_dir = options->cache_dir};
+				 .cache_dir = options->cache_dir,
+				 .pin = options->pin};
 	return esp_context_create(&c, &o->context, error);
 }
 
@@ -120,6 +122,19 @@ bool objects_compile(struct objects *o, const struct options *options, int at)
 	esp_program_free(o->program);
 	o->program = NULL;
 	return open_program(o, options, at, &error);
+}
+
+void pin_caller(const struct objects *o, const struct options *options)
+{
+	cpu_set_t may, own;
+	int first = 0;
+	if (!options->pin || esp_program_prepare(o->program, NULL) || sched_getaffinity(0, sizeof may, &may))
+		return;
+	while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &may))
+		first++;
+	CPU_ZERO(&own);
+	CPU_SET(first, &own);
+	sched_setaffinity(0, sizeof own, &own);
 }
 
 /* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as

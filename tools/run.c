@@ -169,6 +169,7 @@ static int run(struct run *r)
 		return EXIT_INPUT;
 	if (status)
 		return status;
+	pin_caller(&r->objects, r->options);
 	status = run_all(r);
 	if (!status && r->export)
 		status = write_export(r);

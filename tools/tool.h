@@ -27,7 +27,7 @@ struct options {
 	long minibatches, runs, seed;
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
-	bool no_cache, timing, time_passes, changed, serve, help;
+	bool no_cache, timing, time_passes, changed, serve, pin, help;
 	int operands;
 	char **operand;
 };
@@ -80,6 +80,9 @@ int report(esp_status, esp_error *);
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
 /* Makes the program again, of a model that was put in place of the first. */
 bool objects_compile(struct objects *, const struct options *, int at);
+/* With --pin: binds this thread, the caller, to the processor that the context leaves to it.  Threads that it
+ * makes later are bound there, too: those that compile have done so before. */
+void pin_caller(const struct objects *, const struct options *);
 /* Of options for a run: leaves the rules out that make tables of embeddings when the input is too small for them. */
 void choose_tables(struct options *);
 /* Whether there is a vocabulary if the program needs one to read a treebank. */

@@ -1,9 +1,10 @@
-/* Kernels written by hand for one level of an N-ary TreeLSTM (N = 2) on a machine with eight lanes and sixteen vector
- * registers: what generated kernels are measured by.
+/* Kernels written by hand for one level of an N-ary TreeLSTM (N = 2) on a machine with eight lanes and
+ * sixteen vector registers: what generated kernels are measured by.
  *
- * A block is eight columns of all five gates.  Its weights are two panels, [k][3 gates][lane] and [k][2 gates][lane]:
- * with four nodes three gates are twelve sums, a broadcast operand and three weights.  One and two nodes take both
- * panels in one loop.  Sums stay in registers; only between the two loops of a tile do they rest in memory. */
+ * A block is eight columns of all five gates.  Its weights are two panels, [k][3 gates][lane] and [k][2
+ * gates][lane]: with four nodes three gates are twelve sums, a broadcast operand and three weights.  One and
+ * two nodes take both panels in one loop.  Sums stay in registers; only between the two loops of a tile do
+ * they rest in memory. */
 #ifndef ESPALIER_BENCH_HAND_KERNELS_H
 #define ESPALIER_BENCH_HAND_KERNELS_H
 
@@ -19,7 +20,7 @@ enum { LANES = 8, GATES = 5, WIDE = 3, NARROW = 2, MOST_NODES_OF_TILE = 4 };
 
 /* What a tile works on; rows are those of its nodes. */
 struct level_tile {
-	const float *panel, *bias; /* of the block */
+	const float *panel, *bias;				       /* of the block */
 	const float *x[MOST_NODES_OF_TILE], *cell[MOST_NODES_OF_TILE]; /* [left | right] */
 	float *h[MOST_NODES_OF_TILE], *c[MOST_NODES_OF_TILE];
 };
@@ -27,7 +28,8 @@ struct level_tile {
 ALWAYS vec exponential(vec x)
 {
 	x = _mm256_max_ps(_mm256_min_ps(x, (vec){0} + 88.f), (vec){0} - 87.f);
-	vec t = x * 1.44269504f, r = _mm256_round_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = t - r;
+	vec t = x * 1.44269504f, r = _mm256_round_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+	    f = t - r;
 	vec p = f * 1.8775767e-3f + 8.9893397e-3f;
 	p = p * f + 5.5826318e-2f;
 	p = p * f + 2.4015361e-1f;
@@ -47,8 +49,8 @@ ALWAYS vec tangent(vec x)
 }
 
 /* rest[node][gate] = bias + sum over k, for the gates of one panel. */
-ALWAYS void walk_panel(const float *w, const float *bias, const float *const *x, long k_end, int nodes, int first, int gates,
-		       vec rest[][GATES])
+ALWAYS void walk_panel(const float *w, const float *bias, const float *const *x, long k_end, int nodes,
+		       int first, int gates, vec rest[][GATES])
 {
 	vec sum[MOST_NODES_OF_TILE][GATES];
 	EACH(n, nodes) EACH(g, gates) sum[n][g] = *(const vec *)(bias + g * LANES);

@@ -1,12 +1,14 @@
 /* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]
  *
- * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by this library:
- * the same weights and trees, one after the other, results compared.  TREES is a file of bracketed binary trees, a tree a
- * line.  Prints the mean over minibatches of the least milliseconds, and floor / time: the floor is the sum over levels of
- * the greater of operations / peak and weight bytes / bandwidth, both measured here; non-linearities are not counted.
+ * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by
+ * this library: the same weights and trees, one after the other, results compared.  TREES is a file of
+ * bracketed binary trees, a tree a line.  Prints the mean over minibatches of the least milliseconds, and
+ * floor / time: the floor is the sum over levels of the greater of operations / peak and weight bytes /
+ * bandwidth, both measured here; non-linearities are not counted.
  *
- * Rows are written where they are read: a node stores h and c into its parent's row, [left | right].  Columns are split
- * over the threads, levels are separated by a spinning barrier, sweeps over the blocks alternate in direction. */
+ * Rows are written where they are read: a node stores h and c into its parent's row, [left | right].  Columns
+ * are split over the threads, levels are separated by a spinning barrier, sweeps over the blocks alternate in
+ * direction. */
 #include "bench/hand/kernels.h"
 #include "bench/timing.h"
 #include "espalier.h"
@@ -68,9 +70,15 @@ static void *numbers(int n)
 
 static struct forest new_forest(void)
 {
-	return (struct forest){.left = numbers(MOST_NODES), .right = numbers(MOST_NODES), .word = numbers(MOST_NODES),
-			       .level = numbers(MOST_NODES), .parent = numbers(MOST_NODES), .slot = numbers(MOST_NODES),
-			       .root = numbers(MOST_NODES), .first = numbers(MOST_NODES), .row = numbers(MOST_NODES)};
+	return (struct forest){.left = numbers(MOST_NODES),
+			       .right = numbers(MOST_NODES),
+			       .word = numbers(MOST_NODES),
+			       .level = numbers(MOST_NODES),
+			       .parent = numbers(MOST_NODES),
+			       .slot = numbers(MOST_NODES),
+			       .root = numbers(MOST_NODES),
+			       .first = numbers(MOST_NODES),
+			       .row = numbers(MOST_NODES)};
 }
 
 static int add_node(struct forest *f, int left, int right, int word)
@@ -79,7 +87,8 @@ static int add_node(struct forest *f, int left, int right, int word)
 	if (n >= MOST_NODES - 1)
 		give_up("too many nodes");
 	f->left[n] = left, f->right[n] = right, f->word[n] = word;
-	f->level[n] = left < 0 ? 0 : 1 + (f->level[left] > f->level[right] ? f->level[left] : f->level[right]);
+	f->level[n] =
+	    left < 0 ? 0 : 1 + (f->level[left] > f->level[right] ? f->level[left] : f->level[right]);
 	f->parent[n] = -1;
 	for (int side = 0; left >= 0 && side < 2; side++) {
 		f->parent[side ? right : left] = n;
@@ -160,7 +169,9 @@ static struct param params[PARAMS]; /* H, C, then by gate: left, right, bias */
 
 static void make_params(void)
 {
-	static const char *const gates[GATES] = {"i", "u", "fl", "fr", "o"}, *const kinds[3] = {"U_%s_left", "U_%s_right", "b_%s"};
+	static const char *const gates[GATES] = {"i", "u", "fl", "fr", "o"}, *const kinds[3] = {"U_%s_left",
+												"U_%s_right",
+												"b_%s"};
 	params[0] = (struct param){"H", WORDS, hidden, NULL};
 	params[1] = (struct param){"C", WORDS, hidden, NULL};
 	for (int i = 2; i < PARAMS; i++) {
@@ -187,7 +198,8 @@ static void write_params(const char *path)
 		bool matrix = p->name[0] != 'b';
 		snprintf(rows, sizeof rows, "%ld,", p->rows);
 		long end = at + 4 * p->rows * p->columns;
-		n += snprintf(header + n, sizeof header - n, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s%ld],\"data_offsets\":[%ld,%ld]}",
+		n += snprintf(header + n, sizeof header - n,
+			      "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s%ld],\"data_offsets\":[%ld,%ld]}",
 			      p == params ? "" : ",", p->name, matrix ? rows : "", p->columns, at, end);
 		at = end;
 	}
@@ -203,7 +215,8 @@ static void write_params(const char *path)
 
 static float *panels, *biases;
 
-/* A block: [k][3 gates][lane], then [k][2 gates][lane]; k runs over the left child, then over the right one. */
+/* A block: [k][3 gates][lane], then [k][2 gates][lane]; k runs over the left child, then over the right one.
+ */
 static void pack(void)
 {
 	long k_end = 2 * hidden;
@@ -211,10 +224,12 @@ static void pack(void)
 		for (int g = 0; g < GATES; g++) {
 			const struct param *p = &params[2 + 3 * g];
 			int wide = g < WIDE, gate = wide ? g : g - WIDE, gates = wide ? WIDE : NARROW;
-			float *block = panels + j / LANES * k_end * GATES * LANES + (wide ? 0 : k_end * WIDE * LANES);
+			float *block =
+			    panels + j / LANES * k_end * GATES * LANES + (wide ? 0 : k_end * WIDE * LANES);
 			biases[(j / LANES * GATES + g) * LANES + j % LANES] = p[2].at[j];
 			for (long k = 0; k < k_end; k++)
-				block[(k * gates + gate) * LANES + j % LANES] = p[k / hidden].at[j * hidden + k % hidden];
+				block[(k * gates + gate) * LANES + j % LANES] =
+				    p[k / hidden].at[j * hidden + k % hidden];
 		}
 }
 
@@ -227,7 +242,8 @@ static void look_up(const struct forest *f, long begin, long end)
 	for (int i = 0; i < f->nodes; i++) {
 		if (f->level[i] || f->parent[i] < 0)
 			continue;
-		long to = 2 * hidden * f->row[f->parent[i]] + hidden * f->slot[i] + begin, from = hidden * f->word[i] + begin;
+		long to = 2 * hidden * f->row[f->parent[i]] + hidden * f->slot[i] + begin,
+		     from = hidden * f->word[i] + begin;
 		memcpy(x + to, params[0].at + from, 4 * (end - begin));
 		memcpy(cell + to, params[1].at + from, 4 * (end - begin));
 	}
@@ -246,7 +262,8 @@ static struct route make_route(const struct forest *f)
 		if (!f->level[i])
 			continue;
 		bool is_root = f->parent[i] < 0;
-		long to = is_root ? 2 * hidden * root++ : 2 * hidden * f->row[f->parent[i]] + hidden * f->slot[i];
+		long to =
+		    is_root ? 2 * hidden * root++ : 2 * hidden * f->row[f->parent[i]] + hidden * f->slot[i];
 		r.h[f->row[i]] = is_root ? top + to : x + to;
 		r.c[f->row[i]] = is_root ? top + to + hidden : cell + to;
 	}
@@ -263,7 +280,12 @@ static void run_block(const struct route *r, int begin, int end, long block)
 {
 	static level_kernel *const kernels[] = {NULL, hand_tile_1, hand_tile_2, hand_tile_3, hand_tile_4};
 	for (int n = begin, m; n < end; n += m) {
-		struct level_tile t = {panels + block * 2 * hidden * GATES * LANES, biases + block * GATES * LANES, {0}, {0}, {0}, {0}};
+		struct level_tile t = {panels + block * 2 * hidden * GATES * LANES,
+				       biases + block * GATES * LANES,
+				       {0},
+				       {0},
+				       {0},
+				       {0}};
 		m = nodes_of_tile(end - n);
 		for (int i = 0; i < m; i++) {
 			t.x[i] = x + 2 * hidden * (n + i), t.cell[i] = cell + 2 * hidden * (n + i);
@@ -316,7 +338,8 @@ static void run(struct share *s, const struct forest *f, const struct route *r)
 	for (int l = 0; l < f->levels; l++) {
 		bool down = s->sweeps++ & 1;
 		for (long i = s->begin; i < s->end; i++)
-			run_block(r, f->level_begin[l], f->level_begin[l + 1], down ? s->begin + s->end - 1 - i : i);
+			run_block(r, f->level_begin[l], f->level_begin[l + 1],
+				  down ? s->begin + s->end - 1 - i : i);
 		wait_for_all(s->threads);
 	}
 }
@@ -330,7 +353,11 @@ static double peak(void)
 		vec sum[12] = {0}, a = (vec){0} + 0.5f;
 		double begin = now();
 		for (int i = 0; i < 20000; i++)
-			EACH(j, 12) { sum[j] = sum[j] * a + a; __asm__ volatile("" : "+x"(sum[j])); }
+			EACH(j, 12)
+			{
+				sum[j] = sum[j] * a + a;
+				__asm__ volatile("" : "+x"(sum[j]));
+			}
 		double rate = 20000. * 12 * LANES * 2 / (now() - begin);
 		best = rate > best ? rate : best;
 	}
@@ -348,7 +375,10 @@ static double bandwidth(const struct share *s)
 		wait_for_all(s->threads);
 		double begin = now();
 		for (long i = 0; i < vectors; i += 8)
-			EACH(j, 8) { sum[j % 4] += from[(turn & 1 ? vectors - 8 - i : i) + j]; }
+			EACH(j, 8)
+			{
+				sum[j % 4] += from[(turn & 1 ? vectors - 8 - i : i) + j];
+			}
 		__asm__ volatile("" : : "x"(sum[0] + sum[1] + sum[2] + sum[3]));
 		double rate = 4. * LANES * vectors / (now() - begin);
 		best = turn && rate > best ? rate : best;
@@ -398,7 +428,8 @@ static void give_forests(struct library *l, const struct forest *f, int n)
 	for (int i = 0; i < n; i++) {
 		must(esp_forest_create(l->program, &l->forest[i], &error));
 		for (int t = 0; t < f[i].roots; t++)
-			give_tree(l, l->forest[i], &f[i], f[i].first[t], t + 1 < f[i].roots ? f[i].first[t + 1] : f[i].nodes);
+			give_tree(l, l->forest[i], &f[i], f[i].first[t],
+				  t + 1 < f[i].roots ? f[i].first[t + 1] : f[i].nodes);
 	}
 }
 
@@ -413,8 +444,8 @@ static const char *read_text(const char *path)
 	return f ? text : NULL;
 }
 
-static void open_library(struct library *l, const char *model, const char *schedule, int threads, const struct forest *f,
-			 int n)
+static void open_library(struct library *l, const char *model, const char *schedule, int threads,
+			 const struct forest *f, int n)
 {
 	char path[] = "/tmp/hand-XXXXXX";
 	int file = mkstemp(path);
@@ -491,8 +522,9 @@ static void measure(struct work *w, int which)
 			w->wrong = fmax(w->wrong, difference(w->library, f));
 	}
 	w->hand += hand, w->ours += ours;
-	w->floor += floor_of(f, 20. * hidden * hidden / (w->share.threads * w->operations_a_second),
-			     (w->share.end - w->share.begin) * 2. * hidden * GATES * LANES * 4 / w->bytes_a_second);
+	w->floor +=
+	    floor_of(f, 20. * hidden * hidden / (w->share.threads * w->operations_a_second),
+		     (w->share.end - w->share.begin) * 2. * hidden * GATES * LANES * 4 / w->bytes_a_second);
 }
 
 static void *work(void *argument)
@@ -509,12 +541,12 @@ static void *work(void *argument)
 
 static void show(const struct work *w, int batch)
 {
-	printf("hidden %ld batch %d threads %d: %.1f GFLOP/s, %.1f GB/s a core\n", hidden, batch, w->share.threads,
-	       w->operations_a_second * 1e-9, w->bytes_a_second * 1e-9);
+	printf("hidden %ld batch %d threads %d: %.1f GFLOP/s, %.1f GB/s a core\n", hidden, batch,
+	       w->share.threads, w->operations_a_second * 1e-9, w->bytes_a_second * 1e-9);
 	printf("  hand    %8.4f ms, floor / time %.2f\n", w->hand / w->n * 1e3, w->floor / w->hand);
 	if (w->library)
-		printf("  library %8.4f ms, floor / time %.2f, time / hand %.3f, difference %.1e\n", w->ours / w->n * 1e3,
-		       w->floor / w->ours, w->ours / w->hand, w->wrong);
+		printf("  library %8.4f ms, floor / time %.2f, time / hand %.3f, difference %.1e\n",
+		       w->ours / w->n * 1e3, w->floor / w->ours, w->ours / w->hand, w->wrong);
 }
 
 int main(int argc, char **argv)
@@ -533,7 +565,9 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[i], "--repeats") == 0)
 			repeats = atoi(argv[i + 1]);
 	if (argc < 5)
-		give_up("usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]");
+		give_up(
+		    "usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] "
+		    "[--repeats N]");
 	hidden = atol(argv[1]);
 	int batch = atoi(argv[2]), threads = atoi(argv[3]);
 	if (hidden < LANES || hidden % LANES || threads < 1 || threads > MOST_THREADS || batch < 1)
@@ -547,7 +581,8 @@ int main(int argc, char **argv)
 	}
 	make_params();
 	panels = zeroed(2 * hidden * hidden * GATES), biases = zeroed(hidden * GATES);
-	x = zeroed(2 * hidden * most_inner), cell = zeroed(2 * hidden * most_inner), top = zeroed(2 * hidden * most_roots);
+	x = zeroed(2 * hidden * most_inner), cell = zeroed(2 * hidden * most_inner),
+	top = zeroed(2 * hidden * most_roots);
 	pack();
 	for (int i = 0; i < n; i++)
 		routes[i] = make_route(&forests[i]);
@@ -559,8 +594,13 @@ int main(int argc, char **argv)
 	pthread_t thread[MOST_THREADS];
 	for (int t = threads - 1; t >= 0; t--) {
 		long blocks = hidden / LANES;
-		each[t] = (struct work){.share = {threads, t, blocks * t / threads, blocks * (t + 1) / threads, 0},
-					.forests = forests, .routes = routes, .library = model ? &library : NULL, .n = n, .repeats = repeats};
+		each[t] =
+		    (struct work){.share = {threads, t, blocks * t / threads, blocks * (t + 1) / threads, 0},
+				  .forests = forests,
+				  .routes = routes,
+				  .library = model ? &library : NULL,
+				  .n = n,
+				  .repeats = repeats};
 		if (t)
 			pthread_create(&thread[t], NULL, work, &each[t]);
 	}

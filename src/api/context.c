@@ -155,6 +155,8 @@ static bool check_options(const esp_context_options *o, struct diags *diags)
 					"must be from 0 to ESP_THREADS_MAX");
 	if (o->cache != ESP_CACHE_ON && o->cache != ESP_CACHE_OFF)
 		return api_bad_argument(diags, function, "options->cache", "must be one of ESP_CACHE_...");
+	if (o->pin != 0 && o->pin != 1)
+		return api_bad_argument(diags, function, "options->pin", "must be 0 or 1");
 	return true;
 }
 
@@ -196,6 +198,7 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->perf_map = wants_perf_map(o);
 	c->process = fork_generation();
 	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : processors());
+	c->team.pinned = o->pin;
 	return copy_cache_dir(c, o->cache_dir);
 }
 

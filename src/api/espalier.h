@@ -135,6 +135,11 @@ typedef struct esp_context_options {
 	int cache;
 	const char *cache_dir;
 	uint64_t cache_limit;
+	/* 1: the threads of the team are bound to a processor each, those that the calling thread may run on
+	 * now in ascending order, but for the first, which is left to the callers: a thread of the caller's
+	 * is never moved, so one that runs often binds itself to that one.  A host that binds OpenMP's
+	 * threads (OMP_PROC_BIND) decides instead.  0: they may run where the calling thread may. */
+	int pin;
 	/* Not 0: names and addresses of kernels are added to /tmp/perf-PID.map, for `perf report` to show.
 	 * ESPALIER_PERF_MAP=1 in the environment does the same, unless the process runs with raised rights.
 	 * What is wrong with the file is logged, and fails no call; removing it is left to the user. */

@@ -31,138 +31,19 @@ static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ili
 #include "subop/ops.def"
 };
 
-/* --- blocks under construction --- */
-
-static struct scope *scope_new(struct lowering *l, struct scope *outer, bool reduction)
-{
-	struct scope *s = ARENA_NEW(l->m->arena, struct scope);
-	*s = (struct scope){.outer = outer, .depth = outer ? outer->depth + 1 : 0, .reduction = reduction};
-	s->memo = map_in(l->m->arena);
-	return s;
-}
-
-static void scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stmt, struct lower_loop *loop)
-{
-	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
-}
-
-static struct ilir_stmt *scope_finish(struct lowering *, const struct scope *);
-
-static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop *loop)
-{
-	struct ilir_module *m = l->m;
-	struct ilir_stmt *block =
-	    ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL, scope_finish(l, loop->body));
-	if (loop->slots)
-		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1, ilir_dim_name(m, "slot"),
-				 ILIR_SERIAL, block);
-	return ilir_append(loop->prologue, block);
-}
-
-/* The finished block: a loop stands behind the statements that prepare its accumulators. */
-static struct ilir_stmt *scope_finish(struct lowering *l, const struct scope *s)
-{
-	struct ilir_stmt *first = NULL, **link = &first;
-	for (size_t i = 0; i < s->items.n; i++) {
-		const struct lower_loop *loop = s->items.at[i].loop;
-		*link = loop ? loop_finish(l, loop) : s->items.at[i].stmt;
-		while (*link)
-			link = &(*link)->next;
-	}
-	return first;
-}
-
-/* Where something is defined: the depth of its scope and the place in it. */
-static void define(struct lowering *l, bool is_buffer, uint32_t id, int depth, int place)
-{
-	uint32_t key[2] = {is_buffer, id};
-	map_add(&l->places, (const char *)key, sizeof key, l->defined.n);
-	vec_push(l->m->arena, &l->defined, (struct definition){depth, place});
-}
-
-static const struct definition *definition_of(const struct lowering *l, bool is_buffer, uint32_t id)
-{
-	uint32_t key[2] = {is_buffer, id};
-	int at = map_get(&l->places, (const char *)key, sizeof key);
-	return at < 0 ? NULL : &l->defined.at[at];
-}
-
-static const struct definition *definition_at(const struct lowering *l, const struct ilir_module *m, ilir_expr e)
-{
-	const struct ilir_node *n = ilir_at(m, e);
-	return n->op == ILIR_VAR	 ? definition_of(l, false, n->var.i)
-	       : n->op == ILIR_LOAD ? definition_of(l, true, n->buffer.i)
-				    : NULL;
-}
-
-/* The depth of the innermost scope that expressions depend on. */
-struct reach {
-	const struct lowering *l;
-	int depth;
-};
-
-static void reach_leaf(const struct ilir_module *m, ilir_expr e, void *context)
-{
-	struct reach *r = context;
-	const struct definition *d = definition_at(r->l, m, e);
-	if (d && d->depth > r->depth)
-		r->depth = d->depth;
-}
-
-static int depth_of(const struct lowering *l, const ilir_expr *e, int n)
-{
-	struct reach r = {l, 0};
-	struct ilir_visit visit = {.expr = reach_leaf, .context = &r};
-	for (int i = 0; i < n; i++)
-		ilir_visit_expr(l->m, e[i], &visit);
-	return r.depth;
-}
-
-/* The last place in the scope of this depth that an expression depends on; -1 = none. */
-struct last {
-	const struct lowering *l;
-	int depth, place;
-};
-
-static void last_leaf(const struct ilir_module *m, ilir_expr e, void *context)
-{
-	struct last *last = context;
-	const struct definition *d = definition_at(last->l, m, e);
-	if (d && d->depth == last->depth && d->place > last->place)
-		last->place = d->place;
-}
-
-static int last_place(const struct lowering *l, ilir_expr e, int depth)
-{
-	struct last last = {l, depth, -1};
-	struct ilir_visit visit = {.expr = last_leaf, .context = &last};
-	ilir_visit_expr(l->m, e, &visit);
-	return last.place;
-}
-
-static struct scope *scope_at(const struct lowering *l, int depth)
-{
-	struct scope *s = l->scope;
-	while (s->depth > depth && s->depth > l->floor)
-		s = s->outer;
-	return s;
-}
-
 /* --- values --- */
-
-static ilir_expr value_at(struct lowering *, sub_ref, const ilir_expr *index);
 
 /* Names a computed value, in the outermost scope it can stand in.  Inside a reduction expressions stay whole. */
 static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 {
 	enum ilir_op op = ilir_at(l->m, e)->op;
-	struct scope *s = scope_at(l, depth_of(l, &e, 1));
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, &e, 1));
 	bool row = ilir_type_of(l->m, e).dtype == ILIR_INDEX;
 	if (s->reduction || op == ILIR_CONST_F || op == ILIR_VAR || (op == ILIR_LOAD && !row))
 		return e;
 	ilir_var v = ilir_new_var(l->m, name, ilir_type_of(l->m, e));
-	define(l, false, v.i, s->depth, s->items.n);
-	scope_add(l, s, ilir_let(l->m, v, e), NULL);
+	lower_define(l, false, v.i, s->depth, s->items.n);
+	lower_scope_add(l, s, ilir_let(l->m, v, e), NULL);
 	return ilir_var_ref(l->m, v);
 }
 
@@ -173,7 +54,7 @@ ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, 
 
 ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 {
-	struct scope *s = scope_at(l, depth_of(l, &e, 1));
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, &e, 1));
 	int known = map_get(&s->memo, (const char *)&e, sizeof e);
 	if (known >= 0)
 		return (ilir_expr){known};
@@ -182,250 +63,11 @@ ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 	return row;
 }
 
-/* The index that a variable of the value has. */
-static ilir_expr index_of(const struct sub_value *v, const ilir_expr *index, int var)
-{
-	for (int i = 0; i < v->vars; i++)
-		if (v->var[i] == var)
-			return index[i];
-	return (ilir_expr){0};
-}
-
-static ilir_expr scaled(struct lowering *l, ilir_expr at, int64_t scale)
-{
-	return at.i ? ilir_binary(l->m, ILIR_MUL, at, ilir_index(l->m, scale)) : ilir_index(l->m, 0);
-}
-
-static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m, const ilir_expr *index)
-{
-	struct ilir_module *mod = l->m;
-	ilir_expr at = index_of(v, index, m->var);
-	switch (m->function) {
-	case SUB_CHILD:
-		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
-	case SUB_EDGE_CHILD:
-		return lower_row_of(l, l->child_list, "child", at);
-	case SUB_ROOT:
-		return lower_row_of(l, l->root, "root", at);
-	case SUB_TOKEN:
-		return lower_row_of(l, l->input[m->which], "token", at);
-	default:
-		at = scaled(l, at, m->scale);
-		if (m->scale2)
-			at = ilir_binary(mod, ILIR_ADD, at, scaled(l, index_of(v, index, m->var2), m->scale2));
-		return ilir_binary(mod, ILIR_ADD, at, ilir_index(mod, m->offset));
-	}
-}
-
-/* The indices of an argument, from the names it is used under; `own` is a variable of the use alone. */
-static void indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, int own,
-			  ilir_expr own_index, ilir_expr *out)
-{
-	for (int i = 0; i < u->vars; i++) {
-		out[i] = own_index;
-		for (int j = 0; u->var[i] != own && j < v->vars; j++)
-			if (v->var[j] == u->var[i])
-				out[i] = index[j];
-	}
-}
-
-void lower_indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, ilir_expr *out)
-{
-	indices_under(v, index, u, -1, (ilir_expr){0}, out);
-}
-
 static ilir_expr argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
 {
 	ilir_expr out[SUB_MAX_VARS];
-	indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
-	return value_at(l, v->arg[a].value, out);
-}
-
-/* --- choices --- */
-
-/* What stands on one side of a choice: a value at an index, or a number. */
-struct side {
-	sub_ref value; /* none = the number */
-	ilir_expr index[SUB_MAX_VARS];
-	double number;
-};
-
-static ilir_expr side_value(struct lowering *l, const struct side *side)
-{
-	return side->value.i ? value_at(l, side->value, side->index) : ilir_float(l->m, side->number);
-}
-
-/* The side as a block of its own, that stores into a register. */
-static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, const struct side *side, ilir_buffer to)
-{
-	struct scope *saved = l->scope, *own = scope_new(l, around, false);
-	int floor = l->floor;
-	l->scope = own;
-	l->floor = own->depth;
-	scope_add(l, own, ilir_store(l->m, to, NULL, 0, side_value(l, side)), NULL);
-	l->scope = saved;
-	l->floor = floor;
-	return scope_finish(l, own);
-}
-
-/* A comparison, and the side that is chosen when it does (or, truth false, does not) hold. */
-struct choice {
-	ilir_expr condition;
-	bool truth;
-};
-
-/* Inside a reduction the choice is an expression, and nothing of a side is computed before it is made. */
-static ilir_expr choose_expression(struct lowering *l, int depth, const struct choice *c, int n, const struct side *yes,
-				   const struct side *no)
-{
-	int floor = l->floor;
-	l->floor = depth > floor ? depth : floor;
-	ilir_expr e = side_value(l, yes), other = side_value(l, no);
-	l->floor = floor;
-	while (n-- > 0)
-		e = ilir_ternary(l->m, ILIR_SELECT, c[n].condition, c[n].truth ? e : other, c[n].truth ? other : e);
-	return e;
-}
-
-static struct ilir_stmt *choose_branch(struct lowering *l, struct scope *s, const struct choice *c, int n,
-				       const struct side *yes, const struct side *no, ilir_buffer to)
-{
-	if (n == 0)
-		return side_block(l, s, yes, to);
-	struct ilir_stmt *block = choose_branch(l, s, c + 1, n - 1, yes, no, to), *other = side_block(l, s, no, to);
-	return ilir_if(l->m, c->condition, c->truth ? block : other, c->truth ? other : block);
-}
-
-/* One side when all n choices are for it, else the other: inside a reduction by an expression, elsewhere by branches, that
- * have room for the work of each side.  Comparisons are of one index with a constant where they can be, so that split_loops
- * resolves them. */
-static ilir_expr choose(struct lowering *l, int depth, const struct choice *c, int n, const struct side *yes,
-			const struct side *no)
-{
-	struct scope *s = scope_at(l, depth);
-	if (s->reduction)
-		return choose_expression(l, s->depth, c, n, yes, no);
-	const char *name = no->value.i ? "joined" : "filled";
-	struct ilir_buffer_decl decl = {.name = name, .kind = ILIR_REGISTER, .dtype = ILIR_F32};
-	ilir_buffer to = ilir_new_buffer(l->m, decl);
-	struct ilir_stmt *branch = choose_branch(l, s, c, n, yes, no, to);
-	scope_add(l, s, ilir_alloc(l->m, to), NULL);
-	define(l, true, to.i, s->depth, s->items.n);
-	scope_add(l, s, branch, NULL);
-	return ilir_load(l->m, to, NULL, 0);
-}
-
-/* A concatenation chooses by the index along the joined axis. */
-static ilir_expr joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
-{
-	int64_t first = l->p->vars.at[sub_joined_var(v, 0)].extent;
-	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
-	struct side sides[2] = {{.value = v->arg[0].value}, {.value = v->arg[1].value}};
-	struct choice choice = {ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), true};
-	for (int a = 0; a < 2; a++)
-		indices_under(v, index, &v->arg[a], sub_joined_var(v, a), a ? rest : at, sides[a].index);
-	return choose(l, depth_of(l, index, v->vars), &choice, 1, &sides[0], &sides[1]);
-}
-
-static int64_t ceiling(int64_t a, int64_t b)
-{
-	return a / b + (a % b > 0);
-}
-
-/* at < bound, where `at` is the index that a map gives: of one variable as a comparison of that. */
-static struct choice below(struct lowering *l, const struct sub_map *m, ilir_expr var, ilir_expr at, int64_t bound)
-{
-	struct ilir_module *mod = l->m;
-	if (m->scale2 || m->var < 0)
-		return (struct choice){ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), true};
-	int64_t room = bound - m->offset; /* scale * var < room */
-	if (m->scale > 0)
-		return (struct choice){ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(room, m->scale))), true};
-	/* not -scale * var < 1 - room */
-	return (struct choice){ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(1 - room, -m->scale))), false};
-}
-
-/* What must hold for the i-th index to lie in its dimension, as far as it is not known to; returns how many. */
-static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const ilir_expr *index, ilir_expr at,
-		     struct choice *c)
-{
-	const struct sub_map *m = &v->map[i];
-	int64_t least, most, extent = l->p->vars.at[sub_at(l->p, v->arg[0].value)->var[i]].extent;
-	int n = 0;
-	if (!sub_map_leaves(l->p, v, i) || !sub_map_range(l->p, m, &least, &most))
-		return 0;
-	if (least < 0) {
-		c[n] = below(l, m, index_of(v, index, m->var), at, 0);
-		c[n].truth = !c[n].truth;
-		n++;
-	}
-	if (most >= extent)
-		c[n++] = below(l, m, index_of(v, index, m->var), at, extent);
-	return n;
-}
-
-/* The row of a state that is read through a map that its layout knows; none: by its node. */
-static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, const struct sub_value *from, const ilir_expr *index)
-{
-	ilir_expr at = from->op == SUB_STATE ? index_of(v, index, v->map[0].var) : (ilir_expr){0};
-	return at.i ? lower_mapped_row(l, from->which, &v->map[0], at) : at;
-}
-
-static ilir_expr moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
-{
-	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
-	struct side inside = {.value = v->arg[0].value}, outside = {.number = v->fill};
-	struct choice choice[2 * SUB_MAX_VARS];
-	ilir_expr row = mapped_row(l, v, from, index);
-	int n = 0;
-	for (int i = row.i != 0; i < from->vars; i++) {
-		inside.index[i] = apply_map(l, v, &v->map[i], index);
-		n += bounds_of(l, v, i, index, inside.index[i], &choice[n]);
-	}
-	if (row.i && n == 0) {
-		inside.index[0] = row;
-		return lower_load(l, l->state[from->which], inside.index, from->vars);
-	}
-	if (row.i)
-		inside.index[0] = apply_map(l, v, &v->map[0], index);
-	if (n == 0)
-		return side_value(l, &inside);
-	return choose(l, depth_of(l, index, v->vars), choice, n, &inside, &outside);
-}
-
-/* --- reshape --- */
-
-/* The dimensions of the argument in a piece, from the row-major place in it. */
-static void split_piece(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
-			const struct sub_piece *piece, const ilir_expr *index, ilir_expr *out)
-{
-	struct ilir_module *m = l->m;
-	const struct sub_var *vars = l->p->vars.at;
-	ilir_expr at = ilir_index(m, 0);
-	for (int j = 0; j < piece->out_n; j++) {
-		int dim = piece->out_first + j;
-		at = ilir_binary(m, ILIR_MUL, at, ilir_index(m, vars[v->var[dim]].extent));
-		at = ilir_binary(m, ILIR_ADD, at, index[dim]);
-	}
-	for (int j = piece->n; j-- > 0;) {
-		int dim = piece->first + j;
-		ilir_expr extent = ilir_index(m, vars[from->var[dim]].extent);
-		out[dim] = j ? ilir_binary(m, ILIR_MOD, at, extent) : at;
-		at = j ? ilir_binary(m, ILIR_DIV, at, extent) : at;
-	}
-}
-
-static ilir_expr reshaped(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
-{
-	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
-	struct sub_piece pieces[2 * SUB_MAX_VARS];
-	ilir_expr out[SUB_MAX_VARS];
-	int n = sub_reshape_pieces(l->p, v, pieces);
-	for (int i = 0; i < v->vars; i++)
-		out[i] = index[i]; /* rows stay */
-	for (int i = 0; i < n; i++)
-		split_piece(l, v, from, &pieces[i], index, out);
-	return value_at(l, v->arg[0].value, out);
+	lower_indices_with(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
+	return lower_value_at(l, v->arg[a].value, out);
 }
 
 /* --- reductions --- */
@@ -472,7 +114,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
-	ilir_expr x = value_at(l, v->arg[0].value, index);
+	ilir_expr x = lower_value_at(l, v->arg[0].value, index);
 	return loops_of[combine](l->m, acc, x);
 }
 
@@ -498,7 +140,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
 	bool edge = var->set == SUB_EDGE;
-	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = scope_new(l, s, !edge)};
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = lower_scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
 	loop->dim = ilir_dim_name(l->m, edge ? "edge" : var->name);
 	loop->begin = ilir_index(l->m, 0);
@@ -511,11 +153,11 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
 	}
-	define(l, false, loop->var.i, loop->body->depth, -1);
+	lower_define(l, false, loop->var.i, loop->body->depth, -1);
 	if (slots) {
 		loop->slots = slots;
 		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
-		define(l, false, loop->slot.i, loop->body->depth, -1);
+		lower_define(l, false, loop->slot.i, loop->body->depth, -1);
 	}
 	return loop;
 }
@@ -524,7 +166,7 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
  * was when that cannot stay. */
 static struct scope *trial_of(struct lowering *l, struct scope *body)
 {
-	struct scope *s = scope_new(l, body, body->reduction);
+	struct scope *s = lower_scope_new(l, body, body->reduction);
 	s->depth = body->depth;
 	return s;
 }
@@ -534,8 +176,8 @@ static struct scope *trial_of(struct lowering *l, struct scope *body)
 static bool fits_in(const struct lowering *l, const struct scope *s, const struct lower_loop *loop, const struct scope *trial,
 		    ilir_expr value, ilir_expr start, ilir_expr shared)
 {
-	return !trial->items.n && loop->shared.i == shared.i && last_place(l, value, s->depth) <= loop->place &&
-	       last_place(l, start, s->depth) < loop->place;
+	return !trial->items.n && loop->shared.i == shared.i && lower_last_place(l, value, s->depth) <= loop->place &&
+	       lower_last_place(l, start, s->depth) < loop->place;
 }
 
 /* The element of the reduced variable that a loop is at. */
@@ -555,7 +197,7 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
 	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
-	indices_under(v, index, &v->arg[0], v->reduced, element_of(l, loop, sums->joined), out);
+	lower_indices_with(v, index, &v->arg[0], v->reduced, element_of(l, loop, sums->joined), out);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = ilir_var_ref(l->m, loop->var);
@@ -567,7 +209,7 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	loop->shared = shared;
 	loop->prologue = ilir_append(loop->prologue,
 				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
-	scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
+	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
 	return true;
 }
 
@@ -576,7 +218,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
-	struct scope *s = scope_at(l, depth_of(l, index, v->vars));
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = l->p->vars.at[v->reduced].set == SUB_EDGE;
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
@@ -593,9 +235,9 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 		loop = new_loop(l, s, v, parts, slots);
 		reduce_in(l, s, loop, sums, index, acc, start, true);
 		loop->place = s->items.n;
-		scope_add(l, s, NULL, loop);
+		lower_scope_add(l, s, NULL, loop);
 	}
-	define(l, true, acc.i, s->depth, loop->place);
+	lower_define(l, true, acc.i, s->depth, loop->place);
 	return ilir_load(l->m, acc, NULL, 0);
 }
 
@@ -617,7 +259,7 @@ static void find_terms(struct lowering *l, const struct sub_value *v, const ilir
 	for (int a = 0; a < 2; a++) {
 		struct term t = {.value = v->arg[a].value};
 		const struct sub_value *arg = sub_at(l->p, t.value);
-		indices_under(v, index, &v->arg[a], -1, (ilir_expr){0}, t.index);
+		lower_indices_with(v, index, &v->arg[a], -1, (ilir_expr){0}, t.index);
 		if (arg->op == SUB_ADD && sched_is_part(l->plan, l->body, t.value))
 			find_terms(l, arg, t.index, terms);
 		else
@@ -669,7 +311,7 @@ static ilir_expr start_of(struct lowering *l, struct terms *terms, bool *taken)
 	if (i == n)
 		return (ilir_expr){0};
 	taken[i] = true;
-	return value_at(l, terms->all.at[i].value, terms->all.at[i].index);
+	return lower_value_at(l, terms->all.at[i].value, terms->all.at[i].index);
 }
 
 /* One reduction goes on where the one before ended: one accumulator for all.  Those that need no state come
@@ -700,9 +342,9 @@ static ilir_expr add_term(struct lowering *l, ilir_expr sum, const struct term *
 {
 	const struct sub_value *v = sub_at(l->p, t->value);
 	if (!sum.i)
-		return value_at(l, t->value, t->index);
+		return lower_value_at(l, t->value, t->index);
 	if (v->op != SUB_MULTIPLY || !sched_is_part(l->plan, l->body, t->value))
-		return ilir_binary(l->m, ILIR_ADD, sum, value_at(l, t->value, t->index));
+		return ilir_binary(l->m, ILIR_ADD, sum, lower_value_at(l, t->value, t->index));
 	ilir_expr x = argument(l, v, t->index, 0);
 	return ilir_ternary(l->m, ILIR_FMA, x, argument(l, v, t->index, 1), sum);
 }
@@ -767,11 +409,11 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 	char name[24];
 	switch (v->op) {
 	case SUB_ASSIGN:
-		return moved(l, v, index);
+		return lower_moved(l, v, index);
 	case SUB_COND:
-		return joined(l, v, index);
+		return lower_joined(l, v, index);
 	case SUB_RESHAPE:
-		return reshaped(l, v, index);
+		return lower_reshaped(l, v, index);
 	default:
 		if (sub_class_of(v->op) == SUB_REDUCE)
 			return reduced(l, &(struct sums){&r, 1, lower_joined_slots(l, r)}, index, (ilir_expr){0});
@@ -789,7 +431,7 @@ static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *ind
 	return lower_load(l, lower_storage(l, l->body, r), index + first, n);
 }
 
-static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
+ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	if (sub_class_of(v->op) == SUB_SOURCE)
@@ -805,7 +447,7 @@ static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 			return (ilir_expr){known};
 	}
 	ilir_expr e = compute(l, r, index);
-	map_add(&scope_at(l, depth_of(l, &e, 1))->memo, (const char *)key, sizeof key, e.i);
+	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, sizeof key, e.i);
 	return e;
 }
 
@@ -814,7 +456,7 @@ static ilir_expr value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 /* Stores a target wherever it is wanted: states and outputs of the body, or an intermediate. */
 static void store_target(struct lowering *l, sub_ref r)
 {
-	ilir_expr e = value_at(l, r, l->space);
+	ilir_expr e = lower_value_at(l, r, l->space);
 	const struct sub_value *v = sub_at(l->p, r);
 	const struct sub_body *b = &l->p->bodies.at[l->body];
 	bool stored = false;
@@ -828,22 +470,22 @@ static void store_target(struct lowering *l, sub_ref r)
 			index[n++] = l->space[v->vars - l->group->dims + d];
 		if (s->to == SUB_TO_STATE)
 			index[0] = lower_state_row(l, s->which, l->row);
-		scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
+		lower_scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
 		stored = true;
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)
-		scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
 /* The innermost block of a group: everything for one element. */
 static struct ilir_stmt *lower_element(struct lowering *l)
 {
-	l->scope = scope_new(l, NULL, false);
+	l->scope = lower_scope_new(l, NULL, false);
 	l->floor = 0;
 	for (size_t i = 0; i < l->group->targets.n; i++)
 		store_target(l, l->group->targets.at[i]);
-	return scope_finish(l, l->scope);
+	return lower_scope_finish(l, l->scope);
 }
 
 /* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */

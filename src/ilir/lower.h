@@ -1,4 +1,5 @@
-/* Shared by the two halves of the lowering: groups (lower.c) and the program around them (lower_program.c). */
+/* What the files of the lowering share: lower.c for groups, lower_program.c for the program around them, and parts of
+ * either. */
 #ifndef ESPALIER_ILIR_LOWER_H
 #define ESPALIER_ILIR_LOWER_H
 
@@ -111,10 +112,37 @@ ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, co
 /* Element k of the child in that slot, counted from the first one of the sum; puts which operand it is. */
 ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k);
 
-/* --- indices (lower.c) --- */
+/* --- values (lower.c) --- */
+
+/* A value at an index, from where it is stored, or computed in the blocks that are growing. */
+ilir_expr lower_value_at(struct lowering *, sub_ref, const ilir_expr *index);
+
+/* --- blocks while they grow (lower_scope.c) --- */
+
+struct scope *lower_scope_new(struct lowering *, struct scope *outer, bool reduction);
+/* A statement, or a loop that still grows. */
+void lower_scope_add(struct lowering *, struct scope *, struct ilir_stmt *, struct lower_loop *);
+struct ilir_stmt *lower_scope_finish(struct lowering *, const struct scope *);
+/* The scope of this depth around the block at hand, or the outermost one that is allowed there. */
+struct scope *lower_scope_at(const struct lowering *, int depth);
+/* Notes where a variable or register is defined: the depth of its scope and the place in it. */
+void lower_define(struct lowering *, bool is_buffer, uint32_t id, int depth, int place);
+/* The depth of the innermost scope that expressions depend on. */
+int lower_depth_of(const struct lowering *, const ilir_expr *, int n);
+/* The last place in the scope of this depth that an expression depends on; -1 = none. */
+int lower_last_place(const struct lowering *, ilir_expr, int depth);
+
+/* --- movement (lower_move.c) --- */
 
 /* The indices of a use, from the names of its variables. */
 void lower_indices_under(const struct sub_value *, const ilir_expr *index, const struct sub_use *, ilir_expr *out);
+/* The same, where one variable belongs to the use alone and has an index of its own. */
+void lower_indices_with(const struct sub_value *, const ilir_expr *index, const struct sub_use *, int own,
+			ilir_expr own_index, ilir_expr *out);
+/* Elements of a concatenation, of what an `assign` takes, and of the same elements in another shape. */
+ilir_expr lower_joined(struct lowering *, const struct sub_value *, const ilir_expr *index);
+ilir_expr lower_moved(struct lowering *, const struct sub_value *, const ilir_expr *index);
+ilir_expr lower_reshaped(struct lowering *, const struct sub_value *, const ilir_expr *index);
 
 /* --- the order of dimensions (lower_state.c) --- */
 

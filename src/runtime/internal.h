@@ -39,10 +39,10 @@ void rt_clear_padding(const struct image *, const struct image_recipe *, float *
 
 /* Measured by bench/team.c. */
 enum {
-	RT_JOB_NANOSECONDS = 500, /* that handing a job over and joining costs, with what shares differ by */
+	RT_MEETING_NANOSECONDS = 200, /* that handing a job over and joining takes, until the team knows */
 	RT_OPERATIONS_PER_NANOSECOND = 90, /* of a kernel that waits for nothing */
 	/* that members would do: */
-	RT_TEAM_OPERATIONS = 1000000,  /* for a run to enter the team */
+	RT_TEAM_OPERATIONS = 300000,   /* for a run to enter the team */
 	RT_ROUSE_OPERATIONS = 10000000 /* missed by sleeping members, for them to be roused */
 };
 

@@ -1,13 +1,21 @@
 /* The choice is a comparison of times that are estimated: of a part, the longer of computing and of reading
- * the weights; of a job, that of its first part, which has the most, and of handing it over.
+ * the weights; of a job, that of its first part, which has the most, and of the meeting of its parts.
  *
  *   alone     T(all rows, all columns)
  *   rows      T(share of the rows, all columns)     each part reads all weights
  *   columns   T(all rows, share of the columns)     each part reads its own weights, of which the more stay
- * in its second-level cache the fewer they are */
+ * in its second-level cache the fewer they are
+ *
+ * Who shares reads what others wrote out of their caches.  How long a row is nobody says; a step that reads
+ * as many weights as a matrix has is taken to read and write rows as long as its side. */
 #include "runtime/split.h"
 
 #include "runtime/internal.h"
+
+#include <math.h>
+
+/* A job is worse than its meeting: parts differ in what they have to do, and nobody computes meanwhile. */
+static const double meetings_a_job = 2;
 
 /* What a processor reads, by the bytes that it reads again and again, while the others read as well: `make
  * bench` on Zen 3 (tools/machine.c).  Processors differ, but less so in where it pays to cut. */
@@ -43,27 +51,45 @@ static double call(const struct image_step *s, int64_t rows, int64_t blocks, dou
 	return computing > read ? computing : read;
 }
 
-static double cost(const struct rt_group *g, int which, enum rt_way way, int64_t rows, int parts)
+/* Rows of others come line by line, some at a time, each as slowly as parts meet. */
+static double sharing(const struct image_step *s, int64_t rows, double meeting)
 {
+	enum { LINE = 64, AT_ONCE = 16 };
+	double bytes = sqrt((double)s->block_bytes * s->blocks * sizeof(float));
+	return rows * bytes / LINE / AT_ONCE * meeting;
+}
+
+struct question {
+	const struct rt_group *group;
+	int64_t rows;
+	int parts;
+	double meeting;
+};
+
+static double cost(const struct question *q, int which, enum rt_way way)
+{
+	const struct rt_group *g = q->group;
 	const struct image_step *s = &g->step[which];
-	int64_t blocks = rt_share(s->blocks, 1, 1, parts);
+	int64_t blocks = rt_share(s->blocks, 1, 1, q->parts);
+	int64_t rows = rt_share(q->rows, rt_greatest_tile(g), 1, q->parts);
 	switch (way) {
 	case RT_ROWS:
-		return call(s, rt_share(rows, rt_greatest_tile(g), 1, parts), s->blocks, g->weights);
+		return call(s, rows, s->blocks, g->weights) + sharing(s, q->rows, q->meeting);
 	case RT_COLUMNS:
-		return call(s, rows, blocks, g->weights * blocks / s->blocks);
+		return call(s, q->rows, blocks, g->weights * blocks / s->blocks) +
+		       sharing(s, q->rows, q->meeting);
 	default:
-		return call(s, rows, s->blocks, g->weights);
+		return call(s, q->rows, s->blocks, g->weights);
 	}
 }
 
 /* The best way for one step, and what it costs. */
-static enum rt_way choose(const struct rt_group *g, int which, int64_t rows, int parts, double *least)
+static enum rt_way choose(const struct question *q, int which, double *least)
 {
 	enum rt_way best = RT_ALONE;
-	*least = cost(g, which, RT_ALONE, rows, parts);
+	*least = cost(q, which, RT_ALONE);
 	for (enum rt_way way = RT_ROWS; way <= RT_COLUMNS; way++) {
-		double c = cost(g, which, way, rows, parts) + RT_JOB_NANOSECONDS;
+		double c = cost(q, which, way) + meetings_a_job * q->meeting;
 		if (c < *least) {
 			*least = c;
 			best = way;
@@ -72,14 +98,15 @@ static enum rt_way choose(const struct rt_group *g, int which, int64_t rows, int
 	return best;
 }
 
-enum rt_way rt_choose(const struct rt_group *g, int64_t rows, int parts)
+enum rt_way rt_choose(const struct rt_group *g, int64_t rows, int parts, double meeting)
 {
-	double alone = 0, together = RT_JOB_NANOSECONDS, each = 0, least;
+	struct question q = {g, rows, parts, meeting};
+	double alone = 0, together = meetings_a_job * meeting, each = 0, least;
 	enum rt_way way = RT_ALONE;
 	for (int i = 0; i < g->steps; i++) {
-		alone += cost(g, i, RT_ALONE, rows, parts);
-		together += cost(g, i, RT_ROWS, rows, parts);
-		way = choose(g, i, rows, parts, &least);
+		alone += cost(&q, i, RT_ALONE);
+		together += cost(&q, i, RT_ROWS);
+		way = choose(&q, i, &least);
 		each += least;
 	}
 	if (g->steps == 1)

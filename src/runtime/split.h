@@ -23,9 +23,9 @@ struct rt_group rt_group_of(const struct image_step *, int steps);
 /* One step of a group: the others are between its ranges nevertheless. */
 struct rt_group rt_step_of(const struct rt_group *, int which);
 
-/* How so many rows of a group are run.  RT_COLUMNS says that each step is run in a way of its own, which is
- * asked for the group of that step alone. */
-enum rt_way rt_choose(const struct rt_group *, int64_t rows, int parts);
+/* How so many rows of a group are run by a team that meets in so many nanoseconds.  RT_COLUMNS says that each
+ * step is run in a way of its own, which is asked for the group of that step alone. */
+enum rt_way rt_choose(const struct rt_group *, int64_t rows, int parts, double meeting);
 
 /* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
  * half tiles when there are fewer tiles than parts; the first is the greatest.  Less than half a tile is no

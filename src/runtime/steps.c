@@ -185,7 +185,7 @@ static enum rt_way way_of(const struct walk *w, const struct rt_group *g, int64_
 		return RT_ALONE;
 	if (w->team->way != RT_CHEAPEST)
 		return w->team->way;
-	enum rt_way way = rt_choose(g, rows, w->parts);
+	enum rt_way way = rt_choose(g, rows, w->parts, w->team->meeting);
 	return way == RT_ALONE || can_share(w, g, rows) ? way : RT_ALONE;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <omp.h>
 #include <sched.h>
@@ -25,7 +26,12 @@ enum {
 	/* For so long it has its processor for itself, then it lets others go first: they may be those that
 	 * it waits for. */
 	ALONE_NANOSECONDS = 20000,
-	PAUSES = 32 /* between two looks at the clock */
+	PAUSES = 32, /* between two looks at the clock */
+	/* How often it is found out what a meeting costs: the least of some, which take a few microseconds.
+	 */
+	MEETING_NANOSECONDS = 10000000,
+	MEETINGS = 4,
+	MOST_MEETING = 5000
 };
 
 /* Something that threads wait for: its turn changes. */
@@ -50,6 +56,7 @@ struct rt_crew {
 	atomic_bool end;
 	/* set before there are threads */
 	_Alignas(LINE) struct rt_processors processors;
+	bool pinned;
 	int wanted;   /* members */
 	bool crowded; /* more parts than processors: watching keeps others from working */
 	/* known when `up` has moved */
@@ -175,6 +182,24 @@ static void serve(struct rt_crew *c, int part)
 	atomic_fetch_add(&c->ended, 1);
 }
 
+static void nothing(void *job, int part, int parts)
+{
+	(void)job, (void)part, (void)parts;
+}
+
+/* A job of nothing that the caller leaves to the members unless they let him wait: nanoseconds. */
+static int64_t meet(struct rt_crew *c)
+{
+	int64_t begin = rt_nanoseconds();
+	unsigned turn = gate_turn(&c->jobs) + 1;
+	c->work = nothing;
+	gate_move(&c->jobs, turn);
+	for (int part = 1; part < c->parts; part++)
+		glance(&c->part[part].done, turn - 1);
+	run_job(c, turn);
+	return rt_nanoseconds() - begin;
+}
+
 /* --- threads --- */
 
 /* The processors of one of OpenMP's places; false when there are none. */
@@ -191,15 +216,27 @@ static bool place_of(int part, struct rt_processors *p)
 	return true;
 }
 
+/* The part-th of the team's processors, which begin anew after the last. */
+static struct rt_processors own_of(const struct rt_crew *c, int part)
+{
+	struct rt_processors own = c->processors;
+	int n = CPU_COUNT_S(sizeof own.set, own.set), before = n ? part % n : 0;
+	for (size_t i = 0, met = 0; n && i < sizeof own.set * CHAR_BIT; i++)
+		if (CPU_ISSET_S(i, sizeof own.set, own.set) && met++ != (size_t)before)
+			CPU_CLR_S(i, sizeof own.set, own.set);
+	return own;
+}
+
 /* A new thread is bound to where the thread that made it is bound, which is a caller that has work to do
  * there.  It goes where the team may run; or, when the host's environment binds threads, to the place after
  * those of the parts before it. */
 static void settle(const struct rt_crew *c, int part)
 {
 	struct rt_processors place;
-	const struct rt_processors *p = place_of(part, &place) ? &place : &c->processors;
-	if (CPU_COUNT_S(sizeof p->set, p->set))
-		sched_setaffinity(0, sizeof p->set, p->set);
+	if (!place_of(part, &place))
+		place = c->pinned ? own_of(c, part) : c->processors;
+	if (CPU_COUNT_S(sizeof place.set, place.set))
+		sched_setaffinity(0, sizeof place.set, place.set);
 	pthread_setname_np(pthread_self(), "espalier");
 }
 
@@ -333,8 +370,11 @@ static int start(struct rt_crew *c)
 
 void rt_team_init(struct rt_team *t, const struct allocator *allocator, int threads)
 {
-	*t = (struct rt_team){
-	    .allocator = allocator, .threads = threads, .generation = fork_generation(), .way = RT_CHEAPEST};
+	*t = (struct rt_team){.allocator = allocator,
+			      .threads = threads,
+			      .generation = fork_generation(),
+			      .way = RT_CHEAPEST,
+			      .meeting = RT_MEETING_NANOSECONDS};
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);
@@ -348,6 +388,7 @@ static bool make_crew(struct rt_team *t)
 		return false;
 	c->wanted = t->threads - 1;
 	c->processors = t->processors;
+	c->pinned = t->pinned;
 	c->crowded = t->threads > count(&t->processors);
 	int error = start(c);
 	if (error) {
@@ -377,14 +418,32 @@ static bool missed_enough(struct rt_team *t, double operations)
 	return true;
 }
 
+/* With the lock held, by the way when members watch.  How far processors are from each other is no constant
+ * of a machine: a virtual one's move. */
+static void find_meeting(struct rt_team *t, int64_t now)
+{
+	if (now - t->met < MEETING_NANOSECONDS || !rt_team_awake(t))
+		return;
+	t->met = now;
+	t->meeting = MOST_MEETING;
+	for (int i = 0; i < MEETINGS; i++) {
+		double took = meet(t->crew);
+		t->meeting = took < t->meeting ? took : t->meeting;
+	}
+}
+
 /* With the lock held.  Runs that are far apart do not add up: members would be asleep again. */
 static bool have_crew(struct rt_team *t, double operations)
 {
-	if (rt_nanoseconds() - t->left > WATCH_NANOSECONDS)
+	int64_t now = rt_nanoseconds();
+	if (now - t->left > WATCH_NANOSECONDS)
 		t->missed = 0;
-	if (t->crew && operations >= RT_ROUSE_OPERATIONS)
+	if (!t->crew)
+		return missed_enough(t, operations) && make_crew(t);
+	if (operations >= RT_ROUSE_OPERATIONS)
 		gate_rouse(&t->crew->jobs);
-	return t->crew || (missed_enough(t, operations) && make_crew(t));
+	find_meeting(t, now);
+	return true;
 }
 
 int rt_team_enter(struct rt_team *t, double operations)

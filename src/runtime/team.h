@@ -35,16 +35,20 @@ struct rt_team {
 	int threads;			 /* the budget; below 2 there is no team */
 	uint64_t generation;		 /* the process it belongs to */
 	struct rt_processors processors; /* where members may run; none = it is not known */
+	bool pinned;			 /* each to one of them, by its part; before it is entered first */
 	atomic_bool closed;		 /* stopped, or its threads could not be made */
 	atomic_int trouble;		 /* see rt_team_trouble */
 	enum rt_way way;		 /* of all ranges, for tests; RT_CHEAPEST = each its own */
 	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
 	struct rt_crew *crew; /* NULL = not made yet */
+	double meeting;	      /* nanoseconds that handing a job over and joining takes, as found lately */
+	int64_t met;	      /* when that was found */
 	double missed;	      /* operations that members would have done, had they been awake */
 	int64_t left;	      /* when it was left last, in nanoseconds */
 };
 
-/* Starts nothing.  The team must not be moved.  Its members will run where the calling thread may run now. */
+/* Starts nothing.  The team must not be moved.  Its members will run where the calling thread may run now,
+ * that of part p on the p-th of these processors if they are pinned: the first is left to the caller. */
 void rt_team_init(struct rt_team *, const struct allocator *, int threads);
 /* Takes the team if it is free, for a run of which members are expected to do so many operations; makes it,
  * or rouses it, if that is enough.  The number of parts that jobs have, 2 .. threads, or 0: compute alone.

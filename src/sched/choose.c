@@ -5,18 +5,26 @@
  *     (g*v + m) / 2   two loads a cycle,
  *     4               the latency of a multiply-add: an accumulator is used once a turn,
  *     the weights     / what the cache that holds them gives in a cycle.
- * The first tile of a level reads its weights from where they lie, the second-level cache if all of them fit, else
- * the one beyond; the others find in the second level what the first has brought.  More gates than `accumulators`
- * allow are taken in several loops, each with a panel of weights of its own; the panels are those of the greatest
- * tile.  A loop needs m*g*v accumulators, the smaller side of the operands and a register for the other.
+ * The first tile of a level reads its weights from where they lie, the second-level cache if all of them fit,
+ * else the one beyond; the others find in the second level what the first has brought.  More gates than
+ * `accumulators` allow are taken in several loops, each with a panel of weights of its own; the panels are
+ * those of the greatest tile.  A loop needs m*g*v accumulators, the smaller side of the operands and a
+ * register for the other.
  *
- * A level has as many nodes as it has: batches of few structures are narrow.  So a set of sizes is judged by what it
- * costs over levels of many widths, against what the machine must take for them. */
+ * A level has as many nodes as it has: batches of few structures are narrow.  So a set of sizes is judged by
+ * what it costs over levels of many widths, against what the machine must take for them. */
 #include "sched/sched.h"
 
 #include <math.h>
 
-enum { LATENCY = 4, LOOP_CYCLES = 30 /* its start, its end, sums parked */, MOST_COLUMNS = 4 };
+enum {
+	LATENCY = 4,
+	LOOP_CYCLES = 30, /* its start, its end, sums parked */
+	TILE_CYCLES =
+	    60, /* for each vector: non-linearities that wait for each other, of few nodes as of many */
+	MOST_COLUMNS = 4,
+	MOST_BODIES = 4
+};
 
 static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 0};
 static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
@@ -69,9 +77,10 @@ static double turn(int m, int g, int v, double weight_cycles)
 	return max(max(max(m * g * v / 2.0, LATENCY), (g * v + m) / 2.0), weight_cycles);
 }
 
-/* Cycles of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need that find no
- * accumulator.  A panel holds `panel` gates; what is read of it, in part, is read whole. */
-static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel, double bandwidth)
+/* Cycles of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need
+ * that find no accumulator.  A panel holds `panel` gates; what is read of it, in part, is read whole. */
+static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel,
+			double bandwidth)
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
 	double cycles = 0, bytes = 4.0 * x->s->lanes * v;
@@ -88,7 +97,7 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 /* Cycles of a tile, by where its weights come from; `most` is the greatest of the set that it is in. */
 static double tile_cost(const struct subject *x, int m, int v, int most, double bandwidth)
 {
-	double cycles = 0;
+	double cycles = TILE_CYCLES * v;
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
 		int panel = sched_gates_at_once(x->s->accumulators, loop->gates, most * v);
@@ -120,7 +129,8 @@ static double level_cost(const struct sched_tile *t, const struct costs *c, int 
 		bool less = nodes > 1 && nodes % t->nodes[i] == 1 && sched_shares_last(t->nodes, t->sizes, i);
 		int tiles = nodes / t->nodes[i] - less;
 		if (tiles > 0) {
-			cycles += (first ? c->first : c->next)[t->nodes[i]] + (tiles - 1) * c->next[t->nodes[i]];
+			cycles +=
+			    (first ? c->first : c->next)[t->nodes[i]] + (tiles - 1) * c->next[t->nodes[i]];
 			first = false;
 		}
 		nodes -= tiles * t->nodes[i];
@@ -138,7 +148,8 @@ static void set_sizes(struct sched_tile *t, unsigned mask)
 }
 
 /* How many times the ideal a set of sizes takes, in the mean over levels, with what its bodies cost. */
-static double excess(const struct subject *x, const struct sched_tile *t, const struct costs *c, const int *width)
+static double excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
+		     const int *width)
 {
 	int64_t block = (int64_t)x->s->lanes * t->columns;
 	double padded = (x->columns + block - 1) / block * block / (double)x->columns, sum = 0, bodies = 0;
@@ -161,13 +172,16 @@ static struct costs costs_of(const struct subject *x, int v, int most)
 }
 
 /* The best set of sizes up to `most` with so many columns, if it is better than `best`. */
-static void try_sizes(const struct subject *x, int v, int most, const int *width, struct sched_tile *tile, double *best)
+static void try_sizes(const struct subject *x, int v, int most, const int *width, struct sched_tile *tile,
+		      double *best)
 {
 	struct costs c = costs_of(x, v, most);
 	struct sched_tile t = *tile;
 	t.columns = v;
 	for (unsigned smaller = 0; smaller < 1u << most; smaller += 2) {
 		set_sizes(&t, smaller | 1u << most);
+		if (t.sizes > MOST_BODIES)
+			continue;
 		double e = excess(x, &t, &c, width);
 		if (e < *best * 0.999) {
 			*best = e;
@@ -202,13 +216,15 @@ static const int *widths_of(const struct sched_plan *plan, const struct sched_gr
 	return plan->p->bodies.at[g->body].domain == SUB_INNER ? level_widths : whole_range;
 }
 
-static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g, int along)
+static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan,
+				     const struct sched_group *g, int along)
 {
 	struct sched_tile tile = {.sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along};
 	double best = INFINITY;
 	if (!g->gates || !g->dims)
 		return tile;
-	struct subject x = {s, g, g->extent[along], s->target->l2_bytes_per_cycle, s->target->l2_bytes_per_cycle};
+	struct subject x = {s, g, g->extent[along], s->target->l2_bytes_per_cycle,
+			    s->target->l2_bytes_per_cycle};
 	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
 		x.far = s->target->l3_bytes_per_cycle;
 	for (int v = 1; v <= MOST_COLUMNS; v++)

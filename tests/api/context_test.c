@@ -15,7 +15,7 @@ static void test_sizes(void)
 		esp_context_options known;
 		long unknown;
 	} later = {.known = {.size = sizeof later}};
-	esp_context_options none = {0}, early = {.size = sizeof early - sizeof early.cache_limit};
+	esp_context_options none = {0}, early = {.size = offsetof(esp_context_options, cache_limit)};
 	esp_context *c;
 	esp_error *error;
 	tap_ok(esp_context_create(&none, &c, &error) == ESP_ERROR_ARGUMENT && !c &&
@@ -40,6 +40,7 @@ static void test_values(void)
 	    {.size = sizeof *wrong, .threads = -1},
 	    {.size = sizeof *wrong, .threads = ESP_THREADS_MAX + 1},
 	    {.size = sizeof *wrong, .cache = 7},
+	    {.size = sizeof *wrong, .pin = 2},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		esp_context *c;

@@ -305,6 +305,15 @@ static void look(void *job, int part, int parts)
 		usleep(1000);
 }
 
+/* Which processor is the n-th of a set, counted through again and again. */
+static int nth(const cpu_set_t *set, int n)
+{
+	int cpu = 0;
+	for (n %= CPU_COUNT(set); !CPU_ISSET(cpu, set) || n-- > 0;)
+		cpu++;
+	return cpu;
+}
+
 static void *call_pinned(void *team)
 {
 	cpu_set_t first;
@@ -334,6 +343,26 @@ static void test_pinned(void)
 	rt_team_stop(&t);
 	tap_ok(CPU_COUNT(&seen[0]) == 1 && CPU_EQUAL(&seen[1], &process) && CPU_EQUAL(&seen[2], &process),
 	       "members may run where the process may, wherever their maker is bound");
+}
+
+/* Part 0 is the caller's own. */
+static void test_each_pinned(void)
+{
+	struct rt_team t;
+	cpu_set_t process;
+	bool good = true;
+	sched_getaffinity(0, sizeof process, &process);
+	rt_team_init(&t, &allocator_default, 3);
+	t.pinned = true;
+	atomic_store(&met, 0);
+	if (rt_team_enter(&t, MUCH)) {
+		rt_team_run(&t, look, NULL);
+		rt_team_leave(&t);
+	}
+	rt_team_stop(&t);
+	for (int part = 1; part < 3; part++)
+		good &= CPU_COUNT(&seen[part]) == 1 && CPU_ISSET(nth(&process, part), &seen[part]);
+	tap_ok(good && CPU_EQUAL(&seen[0], &process), "pinned members have a processor each, callers stay");
 }
 
 static void *make_and_call(void *process)
@@ -552,6 +581,7 @@ int main(int argc, char **argv)
 		test_host_regions();
 	test_pinned();
 	test_pinned_main();
+	test_each_pinned();
 	test_memory();
 	test_environment(argv[0], "jobs", "OMP_NUM_THREADS", "1");
 	test_environment(argv[0], "jobs", "OMP_THREAD_LIMIT", "1");

@@ -256,6 +256,36 @@ static void test_cost_model(void)
 	}
 }
 
+static void test_sharing(void)
+{
+	static const int fine[] = {4, 3, 2, 1}, halves[] = {4, 2, 1}, wide[] = {6, 4, 3, 1};
+	tap_ok(sched_shares_last(fine, 4, 0), "five are three and two");
+	tap_ok(sched_shares_last(fine, 4, 1) && !sched_shares_last(fine, 4, 2), "four are two and two, three are two and one");
+	tap_ok(!sched_shares_last(halves, 3, 0), "five are four and one where there is no three");
+	tap_ok(sched_shares_last(wide, 4, 0) && !sched_shares_last(wide, 4, 3), "seven are four and three");
+	tap_ok(sched_gates_at_once(13, 5, 2) == 5 && sched_gates_at_once(13, 5, 4) == 3 && sched_gates_at_once(13, 5, 6) == 2 &&
+		   sched_gates_at_once(13, 5, 40) == 1,
+	       "gates that share registers are shared out evenly");
+}
+
+/* Products of the children's states are tiled by edges, those of a node by nodes. */
+static void test_edges(void)
+{
+	struct planned p;
+	int over_edges = 0, over_nodes = 0;
+	bool ok = make(&p, "examples/childsum/childsum.ra", "D=64 E=64 V=100 C=5");
+	for (size_t g = 0; ok && g < p.plan.groups.n; g++) {
+		const struct sched_group *group = &p.plan.groups.at[g];
+		bool per_edge = false;
+		for (size_t i = 0; i < group->loops.n; i++)
+			per_edge |= group->loops.at[i].per_edge;
+		over_edges += group->over_edges && per_edge;
+		over_nodes += group->products && !per_edge && !group->over_edges;
+	}
+	tap_ok(over_edges == 1 && over_nodes > 0, "of %d groups with products one is over edges", over_edges + over_nodes);
+	free_model(&p.model);
+}
+
 /* Ten products of a vector and a matrix, five for each child, and what is done with their sums. */
 static void test_work(void)
 {
@@ -286,6 +316,8 @@ int main(void)
 	test_chosen_layouts();
 	test_layouts();
 	test_cost_model();
+	test_sharing();
+	test_edges();
 	test_work();
 	return tap_done();
 }

@@ -285,6 +285,8 @@ static int measure(struct bench *b)
 	if (!measure_machine(b))
 		return EXIT_INPUT;
 	print_machines(b);
+	for (int i = 0; i < b->subjects; i++)
+		pin_caller(&b->subject[i].objects, b->options);
 	int status = 0;
 	for (int i = 0; i < b->batches.n && !status; i++)
 		status = measure_batch(b, b->batches.at[i]);

@@ -172,8 +172,10 @@ static int profile(struct profile *p)
 	int status = read_batch(p);
 	if (!status)
 		status = measure(p);
-	if (!status)
+	if (!status) {
+		pin_caller(&p->objects, p->options);
 		status = run_all(p);
+	}
 	if (!status)
 		status = describe(p);
 	return status ? status : show(p);

@@ -1,0 +1,254 @@
+/* Data movement: an `assign`, a `cond` and a reshape only change the index.  Where an index may leave what it
+ * is of, or falls to one of two sides, a choice is made. */
+#include "ilir/lower.h"
+
+/* --- indices --- */
+
+/* The index that a variable of the value has. */
+static ilir_expr index_of(const struct sub_value *v, const ilir_expr *index, int var)
+{
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] == var)
+			return index[i];
+	return (ilir_expr){0};
+}
+
+static ilir_expr scaled(struct lowering *l, ilir_expr at, int64_t scale)
+{
+	return at.i ? ilir_binary(l->m, ILIR_MUL, at, ilir_index(l->m, scale)) : ilir_index(l->m, 0);
+}
+
+static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m,
+			   const ilir_expr *index)
+{
+	struct ilir_module *mod = l->m;
+	ilir_expr at = index_of(v, index, m->var);
+	switch (m->function) {
+	case SUB_CHILD:
+		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
+	case SUB_EDGE_CHILD:
+		return lower_row_of(l, l->child_list, "child", at);
+	case SUB_ROOT:
+		return lower_row_of(l, l->root, "root", at);
+	case SUB_TOKEN:
+		return lower_row_of(l, l->input[m->which], "token", at);
+	default:
+		at = scaled(l, at, m->scale);
+		if (m->scale2)
+			at =
+			    ilir_binary(mod, ILIR_ADD, at, scaled(l, index_of(v, index, m->var2), m->scale2));
+		return ilir_binary(mod, ILIR_ADD, at, ilir_index(mod, m->offset));
+	}
+}
+
+void lower_indices_with(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u, int own,
+			ilir_expr own_index, ilir_expr *out)
+{
+	for (int i = 0; i < u->vars; i++) {
+		out[i] = own_index;
+		for (int j = 0; u->var[i] != own && j < v->vars; j++)
+			if (v->var[j] == u->var[i])
+				out[i] = index[j];
+	}
+}
+
+void lower_indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u,
+			 ilir_expr *out)
+{
+	lower_indices_with(v, index, u, -1, (ilir_expr){0}, out);
+}
+
+/* --- choices --- */
+
+/* What stands on one side of a choice: a value at an index, or a number. */
+struct side {
+	sub_ref value; /* none = the number */
+	ilir_expr index[SUB_MAX_VARS];
+	double number;
+};
+
+static ilir_expr side_value(struct lowering *l, const struct side *side)
+{
+	return side->value.i ? lower_value_at(l, side->value, side->index) : ilir_float(l->m, side->number);
+}
+
+/* The side as a block of its own, that stores into a register. */
+static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, const struct side *side,
+				    ilir_buffer to)
+{
+	struct scope *saved = l->scope, *own = lower_scope_new(l, around, false);
+	int floor = l->floor;
+	l->scope = own;
+	l->floor = own->depth;
+	lower_scope_add(l, own, ilir_store(l->m, to, NULL, 0, side_value(l, side)), NULL);
+	l->scope = saved;
+	l->floor = floor;
+	return lower_scope_finish(l, own);
+}
+
+/* A comparison, and the side that is chosen when it does (or, truth false, does not) hold. */
+struct choice {
+	ilir_expr condition;
+	bool truth;
+};
+
+/* Inside a reduction the choice is an expression, and nothing of a side is computed before it is made. */
+static ilir_expr choose_expression(struct lowering *l, int depth, const struct choice *c, int n,
+				   const struct side *yes, const struct side *no)
+{
+	int floor = l->floor;
+	l->floor = depth > floor ? depth : floor;
+	ilir_expr e = side_value(l, yes), other = side_value(l, no);
+	l->floor = floor;
+	while (n-- > 0)
+		e = ilir_ternary(l->m, ILIR_SELECT, c[n].condition, c[n].truth ? e : other,
+				 c[n].truth ? other : e);
+	return e;
+}
+
+static struct ilir_stmt *choose_branch(struct lowering *l, struct scope *s, const struct choice *c, int n,
+				       const struct side *yes, const struct side *no, ilir_buffer to)
+{
+	if (n == 0)
+		return side_block(l, s, yes, to);
+	struct ilir_stmt *block = choose_branch(l, s, c + 1, n - 1, yes, no, to),
+			 *other = side_block(l, s, no, to);
+	return ilir_if(l->m, c->condition, c->truth ? block : other, c->truth ? other : block);
+}
+
+/* One side when all n choices are for it, else the other: inside a reduction by an expression, elsewhere by
+ * branches, that have room for the work of each side.  Comparisons are of one index with a constant where
+ * they can be, so that split_loops resolves them. */
+static ilir_expr choose(struct lowering *l, int depth, const struct choice *c, int n, const struct side *yes,
+			const struct side *no)
+{
+	struct scope *s = lower_scope_at(l, depth);
+	if (s->reduction)
+		return choose_expression(l, s->depth, c, n, yes, no);
+	const char *name = no->value.i ? "joined" : "filled";
+	struct ilir_buffer_decl decl = {.name = name, .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	ilir_buffer to = ilir_new_buffer(l->m, decl);
+	struct ilir_stmt *branch = choose_branch(l, s, c, n, yes, no, to);
+	lower_scope_add(l, s, ilir_alloc(l->m, to), NULL);
+	lower_define(l, true, to.i, s->depth, s->items.n);
+	lower_scope_add(l, s, branch, NULL);
+	return ilir_load(l->m, to, NULL, 0);
+}
+
+/* A concatenation chooses by the index along the joined axis. */
+ilir_expr lower_joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	int64_t first = l->p->vars.at[sub_joined_var(v, 0)].extent;
+	ilir_expr at = index[v->axis], rest = ilir_binary(l->m, ILIR_SUB, at, ilir_index(l->m, first));
+	struct side sides[2] = {{.value = v->arg[0].value}, {.value = v->arg[1].value}};
+	struct choice choice = {ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), true};
+	for (int a = 0; a < 2; a++)
+		lower_indices_with(v, index, &v->arg[a], sub_joined_var(v, a), a ? rest : at, sides[a].index);
+	return choose(l, lower_depth_of(l, index, v->vars), &choice, 1, &sides[0], &sides[1]);
+}
+
+static int64_t ceiling(int64_t a, int64_t b)
+{
+	return a / b + (a % b > 0);
+}
+
+/* at < bound, where `at` is the index that a map gives: of one variable as a comparison of that. */
+static struct choice below(struct lowering *l, const struct sub_map *m, ilir_expr var, ilir_expr at,
+			   int64_t bound)
+{
+	struct ilir_module *mod = l->m;
+	if (m->scale2 || m->var < 0)
+		return (struct choice){ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), true};
+	int64_t room = bound - m->offset; /* scale * var < room */
+	if (m->scale > 0)
+		return (struct choice){
+		    ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(room, m->scale))), true};
+	/* not -scale * var < 1 - room */
+	return (struct choice){ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(1 - room, -m->scale))),
+			       false};
+}
+
+/* What must hold for the i-th index to lie in its dimension, as far as it is not known to; returns how many.
+ */
+static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const ilir_expr *index,
+		     ilir_expr at, struct choice *c)
+{
+	const struct sub_map *m = &v->map[i];
+	int64_t least, most, extent = l->p->vars.at[sub_at(l->p, v->arg[0].value)->var[i]].extent;
+	int n = 0;
+	if (!sub_map_leaves(l->p, v, i) || !sub_map_range(l->p, m, &least, &most))
+		return 0;
+	if (least < 0) {
+		c[n] = below(l, m, index_of(v, index, m->var), at, 0);
+		c[n].truth = !c[n].truth;
+		n++;
+	}
+	if (most >= extent)
+		c[n++] = below(l, m, index_of(v, index, m->var), at, extent);
+	return n;
+}
+
+/* The row of a state that is read through a map that its layout knows; none: by its node. */
+static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
+			    const ilir_expr *index)
+{
+	ilir_expr at = from->op == SUB_STATE ? index_of(v, index, v->map[0].var) : (ilir_expr){0};
+	return at.i ? lower_mapped_row(l, from->which, &v->map[0], at) : at;
+}
+
+ilir_expr lower_moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
+	struct side inside = {.value = v->arg[0].value}, outside = {.number = v->fill};
+	struct choice choice[2 * SUB_MAX_VARS];
+	ilir_expr row = mapped_row(l, v, from, index);
+	int n = 0;
+	for (int i = row.i != 0; i < from->vars; i++) {
+		inside.index[i] = apply_map(l, v, &v->map[i], index);
+		n += bounds_of(l, v, i, index, inside.index[i], &choice[n]);
+	}
+	if (row.i && n == 0) {
+		inside.index[0] = row;
+		return lower_load(l, l->state[from->which], inside.index, from->vars);
+	}
+	if (row.i)
+		inside.index[0] = apply_map(l, v, &v->map[0], index);
+	if (n == 0)
+		return side_value(l, &inside);
+	return choose(l, lower_depth_of(l, index, v->vars), choice, n, &inside, &outside);
+}
+
+/* --- reshape --- */
+
+/* The dimensions of the argument in a piece, from the row-major place in it. */
+static void split_piece(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
+			const struct sub_piece *piece, const ilir_expr *index, ilir_expr *out)
+{
+	struct ilir_module *m = l->m;
+	const struct sub_var *vars = l->p->vars.at;
+	ilir_expr at = ilir_index(m, 0);
+	for (int j = 0; j < piece->out_n; j++) {
+		int dim = piece->out_first + j;
+		at = ilir_binary(m, ILIR_MUL, at, ilir_index(m, vars[v->var[dim]].extent));
+		at = ilir_binary(m, ILIR_ADD, at, index[dim]);
+	}
+	for (int j = piece->n; j-- > 0;) {
+		int dim = piece->first + j;
+		ilir_expr extent = ilir_index(m, vars[from->var[dim]].extent);
+		out[dim] = j ? ilir_binary(m, ILIR_MOD, at, extent) : at;
+		at = j ? ilir_binary(m, ILIR_DIV, at, extent) : at;
+	}
+}
+
+ilir_expr lower_reshaped(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
+	struct sub_piece pieces[2 * SUB_MAX_VARS];
+	ilir_expr out[SUB_MAX_VARS];
+	int n = sub_reshape_pieces(l->p, v, pieces);
+	for (int i = 0; i < v->vars; i++)
+		out[i] = index[i]; /* rows stay */
+	for (int i = 0; i < n; i++)
+		split_piece(l, v, from, &pieces[i], index, out);
+	return lower_value_at(l, v->arg[0].value, out);
+}

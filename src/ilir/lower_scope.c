@@ -1,0 +1,116 @@
+/* Blocks while they grow: what stands in them, where things are defined, and how far out a value can stand.
+ */
+#include "ilir/lower.h"
+
+struct scope *lower_scope_new(struct lowering *l, struct scope *outer, bool reduction)
+{
+	struct scope *s = ARENA_NEW(l->m->arena, struct scope);
+	*s = (struct scope){.outer = outer, .depth = outer ? outer->depth + 1 : 0, .reduction = reduction};
+	s->memo = map_in(l->m->arena);
+	return s;
+}
+
+void lower_scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stmt, struct lower_loop *loop)
+{
+	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
+}
+
+static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop *loop)
+{
+	struct ilir_module *m = l->m;
+	struct ilir_stmt *block = ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL,
+					   lower_scope_finish(l, loop->body));
+	if (loop->slots)
+		block = ilir_for(m, loop->slot, ilir_index(m, 0), ilir_index(m, loop->slots), 1,
+				 ilir_dim_name(m, "slot"), ILIR_SERIAL, block);
+	return ilir_append(loop->prologue, block);
+}
+
+/* The finished block: a loop stands behind the statements that prepare its accumulators. */
+struct ilir_stmt *lower_scope_finish(struct lowering *l, const struct scope *s)
+{
+	struct ilir_stmt *first = NULL, **link = &first;
+	for (size_t i = 0; i < s->items.n; i++) {
+		const struct lower_loop *loop = s->items.at[i].loop;
+		*link = loop ? loop_finish(l, loop) : s->items.at[i].stmt;
+		while (*link)
+			link = &(*link)->next;
+	}
+	return first;
+}
+
+void lower_define(struct lowering *l, bool is_buffer, uint32_t id, int depth, int place)
+{
+	uint32_t key[2] = {is_buffer, id};
+	map_add(&l->places, (const char *)key, sizeof key, l->defined.n);
+	vec_push(l->m->arena, &l->defined, (struct definition){depth, place});
+}
+
+static const struct definition *definition_of(const struct lowering *l, bool is_buffer, uint32_t id)
+{
+	uint32_t key[2] = {is_buffer, id};
+	int at = map_get(&l->places, (const char *)key, sizeof key);
+	return at < 0 ? NULL : &l->defined.at[at];
+}
+
+static const struct definition *definition_at(const struct lowering *l, const struct ilir_module *m,
+					      ilir_expr e)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	return n->op == ILIR_VAR    ? definition_of(l, false, n->var.i)
+	       : n->op == ILIR_LOAD ? definition_of(l, true, n->buffer.i)
+				    : NULL;
+}
+
+/* The depth of the innermost scope that expressions depend on. */
+struct reach {
+	const struct lowering *l;
+	int depth;
+};
+
+static void reach_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct reach *r = context;
+	const struct definition *d = definition_at(r->l, m, e);
+	if (d && d->depth > r->depth)
+		r->depth = d->depth;
+}
+
+int lower_depth_of(const struct lowering *l, const ilir_expr *e, int n)
+{
+	struct reach r = {l, 0};
+	struct ilir_visit visit = {.expr = reach_leaf, .context = &r};
+	for (int i = 0; i < n; i++)
+		ilir_visit_expr(l->m, e[i], &visit);
+	return r.depth;
+}
+
+/* The last place in the scope of this depth that an expression depends on; -1 = none. */
+struct last {
+	const struct lowering *l;
+	int depth, place;
+};
+
+static void last_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+{
+	struct last *last = context;
+	const struct definition *d = definition_at(last->l, m, e);
+	if (d && d->depth == last->depth && d->place > last->place)
+		last->place = d->place;
+}
+
+int lower_last_place(const struct lowering *l, ilir_expr e, int depth)
+{
+	struct last last = {l, depth, -1};
+	struct ilir_visit visit = {.expr = last_leaf, .context = &last};
+	ilir_visit_expr(l->m, e, &visit);
+	return last.place;
+}
+
+struct scope *lower_scope_at(const struct lowering *l, int depth)
+{
+	struct scope *s = l->scope;
+	while (s->depth > depth && s->depth > l->floor)
+		s = s->outer;
+	return s;
+}
