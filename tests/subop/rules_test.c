@@ -405,10 +405,11 @@ static void look_by_hand(struct checks *c)
 	}
 }
 
-/* The expansion of log never falls, as far as anybody looked, but that is no promise. */
+/* The expansions of exp, log and sigmoid never fall, as far as anybody looked, but that is no promise. */
 static bool is_cautious(const struct sub_rule *rule)
 {
-	static const char *const names[] = {"smax_log_both", "log_smax", "max_log"};
+	static const char *const names[] = {"smax_exp_both", "exp_smax", "max_exp",       "smax_log_both",
+					      "log_smax",      "max_log",  "max_sigmoid",   "smax_sigmoid_both"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(rule->name, names[i]) == 0)
 			return true;
