@@ -1,4 +1,4 @@
-/* serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target NAME] [--threads N]
+/* serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target-cpu NAME] [--threads N]
  *
  * Our side of a comparison: bench/compare.py starts it beside a peer and asks both in turn.  A line
  *     run FIRST COUNT REPEATS
@@ -108,12 +108,12 @@ static void read_options(int argc, char **argv, esp_context_options *shared, esp
 	for (int i = 5; i + 1 < argc; i += 2)
 		if (strcmp(argv[i], "--backend") == 0)
 			o->backend = argv[i + 1];
-		else if (strcmp(argv[i], "--target") == 0)
+		else if (strcmp(argv[i], "--target-cpu") == 0)
 			o->target = argv[i + 1];
 		else if (strcmp(argv[i], "--threads") == 0)
 			shared->threads = atoi(argv[i + 1]);
 		else
-			give_up("options are --backend NAME, --target NAME and --threads N");
+			give_up("options are --backend NAME, --target-cpu NAME and --threads N");
 }
 
 int main(int argc, char **argv)
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 	long first, count, repeats;
 	if (argc < 5 || argc % 2 == 0)
 		give_up(
-		    "usage: serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target NAME] "
+		    "usage: serve MODEL.ra WEIGHTS VOCAB TREES [--backend NAME] [--target-cpu NAME] "
 		    "[--threads N]");
 	esp_context_options shared = {.size = sizeof shared, .threads = 1};
 	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE};

@@ -1,16 +1,19 @@
 /* The team: threads that help callers, all callers of one context, one at a time.
  *
- *   budget T  the caller that has the team and T - 1 members
- *   made      when there is enough to do, and kept; a process that computes little never makes it
- *   OpenMP    a master thread of the team's own enters one parallel region of T - 1 threads, itself one of
- *             them, for the life of the team: OpenMP gives each thread that enters a region a team of its
- * own, so callers never do busy      a caller that finds another one in the team computes alone; nobody
- * queues jobs      have as many parts as the team has threads, each with a thread that it belongs to.  A part
- * that its member has not begun when the caller has nothing else to do is the caller's: members that sleep,
- * or that the system has not found a processor for, are not waited for asleep    members watch for jobs for
- * some time, then sleep.  A job is handed over in less than a microsecond, but waking up takes a hundred.  So
- * what comes while they sleep is counted, and only when enough was missed are they roused fork      a child
- * has the caller's thread only: there the team cannot be entered, and stopping it touches no thread
+ *   budget T   the caller that has the team and T - 1 members
+ *   made       when there is enough to do, and kept; a process that computes little never makes it
+ *   OpenMP     a master thread of the team's own enters one parallel region of T - 1 threads, itself one
+ *              of them, for the life of the team: OpenMP gives each thread that enters a region a team of
+ *              its own, so callers never do
+ *   busy       a caller that finds another one in the team computes alone; nobody queues
+ *   jobs       have as many parts as the team has threads, each with a thread that it belongs to.  A part
+ *              that its member has not begun when the caller has nothing else to do is the caller's:
+ *              members that sleep, or that the system has not found a processor for, are not waited for
+ *   asleep     members watch for jobs for some time, then sleep.  A job is handed over in less than a
+ *              microsecond, but waking up takes a hundred.  So what comes while they sleep is counted, and
+ *              only when enough was missed are they roused
+ *   fork       a child has the caller's thread only: there the team cannot be entered, and stopping it
+ *              touches no thread
  *
  * The host may use OpenMP as it likes, callers may stand inside of its regions, and what its environment asks
  * (OMP_THREAD_LIMIT and others) can make the team smaller, never wrong. */
