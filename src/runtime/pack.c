@@ -279,12 +279,14 @@ static bool is_as_it_is(const struct image *image, const struct image_recipe *r,
 		return false;
 	struct placing p = placing_of(image, r, &(struct rt_part){.param = param}, NULL);
 	for (int a = 0; a < p.param->rank; a++)
-		if (r->source->begin[a] || r->source->end[a] < p.param->shape[a])
+		if (r->source->begin[a] || r->source->end[a] < p.param->shape[a] ||
+		    last_index(r, a, -1) >= p.param->shape[a])
 			return false;
 	for (int d = 0; d < r->dims; d++) {
 		const struct image_pack_dim *dim = &r->dim[d];
+		int64_t step;
 		if (dim->axis < 0 || dim->axis >= p.param->rank ||
-		    p.inner[d] != p.pitch[dim->axis] * dim->stride)
+		    __builtin_mul_overflow(p.pitch[dim->axis], dim->stride, &step) || p.inner[d] != step)
 			return false;
 	}
 	return true;

@@ -179,9 +179,18 @@ static bool can_share(const struct walk *w, const struct rt_group *g, int64_t ro
 	return false;
 }
 
+/* A step without operations has no rows that could be shared out. */
+static bool has_rows(const struct rt_group *g)
+{
+	for (int i = 0; i < g->steps; i++)
+		if (!g->step[i].operations)
+			return false;
+	return true;
+}
+
 static enum rt_way way_of(const struct walk *w, const struct rt_group *g, int64_t rows)
 {
-	if (w->parts < 2 || g->step->domain == IMAGE_DOMAIN_ONCE)
+	if (w->parts < 2 || g->step->domain == IMAGE_DOMAIN_ONCE || !has_rows(g))
 		return RT_ALONE;
 	if (w->team->way != RT_CHEAPEST)
 		return w->team->way;

@@ -81,6 +81,7 @@ static void forget_weights(struct bench *b)
 	if (b->weights[0] && !b->options->keep) {
 		unlink(b->weights);
 		interrupt_forget();
+		b->weights[0] = 0;
 	}
 }
 
@@ -313,6 +314,7 @@ int command_bench(const struct options *options)
 	static struct bench b;
 	b.options = options;
 	int status = run(&b);
+	forget_weights(&b);
 	for (int i = 0; i < b.subjects; i++)
 		subject_close(&b.subject[i]);
 	shapes_free(&b.shapes);

@@ -12,7 +12,9 @@ int subject_floor(struct subject *s, const struct machine *m, double *seconds, d
 	if (status)
 		return report(status, error);
 	int failed = subject_run(s, &t);
-	bool taken = !failed && recording_take(&recording, esp_session_profile(s->session));
+	const esp_profile *profile = failed ? NULL : esp_session_profile(s->session);
+	bool taken = profile && recording_take(&recording, profile);
+	*operations = 0;
 	*seconds = taken ? floor_of_run(m, s->threads, &recording, operations) : 0;
 	recording_free(&recording);
 	status = esp_session_record(s->session, 0, &error);

@@ -32,7 +32,7 @@ static int serve_root(struct server *s, size_t first, size_t count)
 		status = subject_run(s->subject, &t);
 	for (size_t i = 0; i < count && !status; i++) {
 		const float *row = esp_session_root(s->subject->session, 0, i);
-		size_t n = esp_program_output(s->subject->objects.program, 0)->elements;
+		size_t n = row ? esp_program_output(s->subject->objects.program, 0)->elements : 0;
 		for (size_t e = 0; e < n; e++)
 			printf("%s%.9g", i + e ? " " : "", row[e]);
 	}

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct profile {
 	const struct options *options;
@@ -149,8 +150,8 @@ static int read_batch(struct profile *p)
 static int processors(void)
 {
 	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-	return n > ESP_THREADS_MAX ? ESP_THREADS_MAX : n;
+	long n = sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+	return n < 1 ? 1 : n > ESP_THREADS_MAX ? ESP_THREADS_MAX : (int)n;
 }
 
 static int measure(struct profile *p)

@@ -54,7 +54,7 @@ static const struct processor *find_processor(const struct target *t)
 	return &processors[0];
 }
 
-/* Makes an instruction set known to LLVM, if it was built with it; doing so again changes nothing. */
+/* Makes an instruction set known to LLVM, if it was built with it. */
 static void start_architecture(const char *llvm)
 {
 #define LLVM_TARGET(name)                                                                                    \
@@ -89,15 +89,26 @@ bool jit_machine_has_fma(const struct jit_options *o)
 /* LLVM's registry of instruction sets has no lock. */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 
-/* `llvm`: the instruction set to make known first, NULL = it is. */
+/* An instruction set is made known once: other threads may be compiling for it. */
+static bool find_architecture(const char *llvm, const char *triple, LLVMTargetRef *target, char **message)
+{
+	if (LLVMGetTargetFromTriple(triple, target, message) == 0)
+		return true;
+	if (!llvm)
+		return false;
+	LLVMDisposeMessage(*message);
+	*message = NULL;
+	start_architecture(llvm);
+	return LLVMGetTargetFromTriple(triple, target, message) == 0;
+}
+
+/* `llvm`: the instruction set to make known, NULL = it is. */
 static LLVMTargetMachineRef new_machine(const char *llvm, const char *triple, const char *cpu,
 					const char *features, char **message)
 {
 	LLVMTargetRef target;
 	pthread_mutex_lock(&registry);
-	if (llvm)
-		start_architecture(llvm);
-	bool found = LLVMGetTargetFromTriple(triple, &target, message) == 0;
+	bool found = find_architecture(llvm, triple, &target, message);
 	pthread_mutex_unlock(&registry);
 	return found ? LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
 					       LLVMRelocPIC, LLVMCodeModelDefault)
