@@ -53,6 +53,17 @@ static void test_events(void)
 	tap_ok(event_is(&e[10], ESP_EVENT_WAIT, 1, 1, 2, 100, 150), "or all the time, when it has none");
 }
 
+static void test_past_leaves(void)
+{
+	const char *name = "hoist.inner";
+	const struct image_step step = {.domain = IMAGE_DOMAIN_PAST_LEAVES, .blocks = 1};
+	const struct image image = {.steps = 1, .step = &step, .kernels = 1, .kernel_name = &name};
+	struct esp_profile *p = profile_create(&allocator_default, &image);
+	tap_ok(p && esp_profile_step(p, 0)->over == ESP_OVER_INNER,
+	       "what runs past the leaves goes over inner nodes");
+	profile_free(p);
+}
+
 /* --- what must hold of every profile --- */
 
 static bool phases_fit(const esp_profile *p)
@@ -354,6 +365,7 @@ int main(void)
 		return 1;
 	const char *weights = write_weights("tiny.safetensors", tiny_weights, 2);
 	test_events();
+	test_past_leaves();
 	test_nothing();
 	tap_ok(make_kit(&k, &(esp_context_options){.size = sizeof(esp_context_options), .threads = 1},
 			weights, NULL) == ESP_OK,

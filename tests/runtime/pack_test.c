@@ -79,6 +79,7 @@ static const struct {
     {"the parameter itself", {2, 1, {{0, 5, 1}, {1, 7, 1}}, whole}},
     {"padded rows", {2, 1, {{0, 8, 1}, {1, 16, 1}}, whole}},
     {"transposed", {2, 1, {{1, 7, 1}, {0, 5, 1}}, whole}},
+    {"one row, and columns past its end", {2, 1, {{0, 1, 5}, {1, 35, 1}}, whole}},
     {"blocks of rows, transposed inside", {3, 1, {{0, 2, 4}, {1, 7, 1}, {0, 4, 1}}, whole}},
     {"a vector in blocks of lanes", {2, 1, {{0, 3, 4}, {0, 4, 1}}, vector}},
     {"a slice of a vector", {1, 1, {{0, 8, 1}}, part}},
@@ -146,7 +147,7 @@ static void test_cases(void)
 
 static void test_unused(void)
 {
-	struct image image = image_of(&cases[4].recipe, 1);
+	struct image image = image_of(&cases[5].recipe, 1);
 	struct rt_binding b;
 	struct diags diags;
 	memset(reads, 0, sizeof reads);
@@ -159,7 +160,7 @@ static void test_unused(void)
 
 static void test_failures(void)
 {
-	struct image image = image_of(&cases[7].recipe, 1);
+	struct image image = image_of(&cases[8].recipe, 1);
 	struct rt_binding b;
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
@@ -188,7 +189,7 @@ static void *failing_resize(void *context, void *p, size_t old_size, size_t new_
 
 static void test_memory(void)
 {
-	struct image image = image_of(&cases[7].recipe, 1);
+	struct image image = image_of(&cases[8].recipe, 1);
 	bool right = true, ok = false;
 	for (int n = 0; !ok && n < 100; n++) {
 		int left = n;
