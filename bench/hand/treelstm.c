@@ -298,8 +298,7 @@ static void run_block(const struct route *r, int begin, int end, long block)
 static _Alignas(64) atomic_uint arrived;
 static _Alignas(64) atomic_uint generation;
 
-/* As below, asleep for the most part: for who waits while others are timed. */
-static void sleep_for_all(unsigned threads)
+static void meet(unsigned threads, bool asleep)
 {
 	unsigned g = atomic_load_explicit(&generation, memory_order_acquire);
 	if (threads == 1)
@@ -307,22 +306,24 @@ static void sleep_for_all(unsigned threads)
 	if (atomic_fetch_add(&arrived, 1) == threads - 1) {
 		atomic_store(&arrived, 0);
 		atomic_store_explicit(&generation, g + 1, memory_order_release);
-	} else
-		while (atomic_load_explicit(&generation, memory_order_acquire) == g)
+		return;
+	}
+	while (atomic_load_explicit(&generation, memory_order_acquire) == g)
+		if (asleep)
 			usleep(500);
+		else
+			_mm_pause();
 }
 
 static void wait_for_all(unsigned threads)
 {
-	unsigned g = atomic_load_explicit(&generation, memory_order_acquire);
-	if (threads == 1)
-		return;
-	if (atomic_fetch_add(&arrived, 1) == threads - 1) {
-		atomic_store(&arrived, 0);
-		atomic_store_explicit(&generation, g + 1, memory_order_release);
-	} else
-		while (atomic_load_explicit(&generation, memory_order_acquire) == g)
-			_mm_pause();
+	meet(threads, false);
+}
+
+/* For who waits while others are timed. */
+static void sleep_for_all(unsigned threads)
+{
+	meet(threads, true);
 }
 
 struct share {

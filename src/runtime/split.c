@@ -3,8 +3,8 @@
  *
  *   alone     T(all rows, all columns)
  *   rows      T(share of the rows, all columns)     each part reads all weights
- *   columns   T(all rows, share of the columns)     each part reads its own weights, of which the more stay
- * in its second-level cache the fewer they are
+ *   columns   T(all rows, share of the columns)     each part reads its own weights: the fewer, the more of
+ *                                                   them stay in its second-level cache
  *
  * Who shares reads what others wrote out of their caches.  How long a row is nobody says; a step that reads
  * as many weights as a matrix has is taken to read and write rows as long as its side. */
