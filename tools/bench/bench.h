@@ -89,8 +89,13 @@ size_t subject_nodes(const struct subject *);
 /* What the machine needs at least for the minibatch that ran last: its work, and the seconds. */
 int subject_floor(struct subject *, const struct machine *, double *seconds, double *operations);
 
+/* What a run takes where nothing else disturbs it: from so many runs, each level's least time, summed.  A run
+ * of milliseconds is rarely undisturbed as a whole on a machine that is shared, its levels are. */
+int subject_undisturbed(struct subject *, long runs, double *seconds);
+
 /* Answers requests on standard input until its end.
  *     run FIRST COUNT REPEATS	   REPEATS times in microseconds, on one line
+ *     quiet FIRST COUNT REPEATS  microseconds undisturbed, from so many runs
  *     root FIRST COUNT		   the outputs of COUNT roots, on one line
  *     floor FIRST COUNT	   microseconds of the floor, operations, nodes, microseconds of linearizing
  *     machine			   measures it, and says what was found

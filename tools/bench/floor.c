@@ -1,26 +1,93 @@
+/* What is known of a minibatch by recording runs of it: its floor, and its time undisturbed. */
 #include "floor.h"
 #include "bench/bench.h"
 #include "recording.h"
 
-/* Only one run is recorded: those that are timed must not wait for the clock. */
+#include <math.h>
+#include <stdlib.h>
+
+static int record(struct subject *s, int on)
+{
+	esp_error *error;
+	esp_status status = esp_session_record(s->session, on, &error);
+	return status ? report(status, error) : 0;
+}
+
+/* A run, recorded. */
+static int run(struct subject *s, struct recording *r, struct timing *t)
+{
+	int status = subject_run(s, t);
+	const esp_profile *profile = status ? NULL : esp_session_profile(s->session);
+	if (status || (profile && recording_take(r, profile)))
+		return status;
+	complain("no memory for the record of a run");
+	return EXIT_INPUT;
+}
+
 int subject_floor(struct subject *s, const struct machine *m, double *seconds, double *operations)
 {
 	struct recording recording = {0};
 	struct timing t;
-	esp_error *error;
-	esp_status status = esp_session_record(s->session, 1, &error);
-	if (status)
-		return report(status, error);
-	int failed = subject_run(s, &t);
-	const esp_profile *profile = failed ? NULL : esp_session_profile(s->session);
-	bool taken = profile && recording_take(&recording, profile);
+	int status = record(s, 1);
+	if (!status)
+		status = run(s, &recording, &t);
 	*operations = 0;
-	*seconds = taken ? floor_of_run(m, s->threads, &recording, operations) : 0;
+	*seconds = status ? 0 : floor_of_run(m, s->threads, &recording, operations);
 	recording_free(&recording);
-	status = esp_session_record(s->session, 0, &error);
-	if (status)
-		return report(status, error);
-	if (!failed && !taken)
-		complain("no memory for the record of a run");
-	return failed ? failed : taken ? 0 : EXIT_INPUT;
+	int off = record(s, 0);
+	return status ? status : off;
+}
+
+/* --- undisturbed --- */
+
+/* The least seconds of each stretch of a run: from its beginning to the end of its first part, from there to
+ * the end of the next, and what is left. */
+struct stretches {
+	size_t n;
+	double *least;
+};
+
+static void put(struct stretches *x, size_t i, double seconds)
+{
+	x->least[i] = i < x->n ? fmin(x->least[i], seconds) : seconds;
+	x->n = i < x->n ? x->n : i + 1;
+}
+
+/* Parts are the floor's: they are the same in all runs, however their ranges were shared out. */
+static bool add_run(struct stretches *x, const struct recording *r, double whole)
+{
+	size_t parts = 0;
+	double before = 0;
+	double *more = realloc(x->least, (r->facts.ranges + 1) * sizeof *more);
+	if (!more)
+		return complain("no memory for the stretches of a run");
+	x->least = more;
+	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
+	     part = floor_part_at(r, part.range + part.ranges)) {
+		double stop = r->range[part.range + part.ranges - 1].stop * 1e-9;
+		put(x, parts++, stop - before);
+		before = stop;
+	}
+	put(x, parts, whole - before);
+	return true;
+}
+
+int subject_undisturbed(struct subject *s, long runs, double *seconds)
+{
+	struct stretches x = {0};
+	struct recording recording = {0};
+	struct timing t;
+	int status = record(s, 1);
+	for (long i = 0; i < runs && !status; i++) {
+		status = run(s, &recording, &t);
+		if (!status && !add_run(&x, &recording, t.whole))
+			status = EXIT_INPUT;
+	}
+	*seconds = 0;
+	for (size_t i = 0; i < x.n; i++)
+		*seconds += x.least[i];
+	recording_free(&recording);
+	free(x.least);
+	int off = record(s, 0);
+	return status ? status : off;
 }

@@ -24,6 +24,19 @@ static int serve_run(struct server *s, size_t first, size_t count, long repeats)
 	return status;
 }
 
+static int serve_quiet(struct server *s, size_t first, size_t count, long repeats)
+{
+	double seconds = 0;
+	struct timing t;
+	int status = subject_fill(s->subject, first, count);
+	if (!status)
+		status = subject_run(s->subject, &t);
+	if (!status)
+		status = subject_undisturbed(s->subject, repeats, &seconds);
+	printf("%.2f\n", seconds * 1e6);
+	return status;
+}
+
 static int serve_root(struct server *s, size_t first, size_t count)
 {
 	struct timing t;
@@ -96,6 +109,8 @@ static int serve_line(struct server *s, const char *line)
 	long repeats;
 	if (sscanf(line, "run %zu %zu %ld", &first, &count, &repeats) == 3)
 		return serve_run(s, first, count, repeats);
+	if (sscanf(line, "quiet %zu %zu %ld", &first, &count, &repeats) == 3)
+		return serve_quiet(s, first, count, repeats);
 	if (sscanf(line, "root %zu %zu", &first, &count) == 2)
 		return serve_root(s, first, count);
 	if (strcmp(line, "machine\n") == 0)
@@ -107,7 +122,8 @@ static int serve_line(struct server *s, const char *line)
 	if (sscanf(line, "floor %zu %zu", &first, &count) == 2 && s->measured)
 		return serve_floor(s, first, count);
 	complain(
-	    "a request is 'run FIRST COUNT REPEATS', 'root FIRST COUNT', 'machine', 'limits ...' or, after "
+	    "a request is 'run FIRST COUNT REPEATS', 'quiet FIRST COUNT REPEATS', 'root FIRST COUNT', "
+	    "'machine', 'limits ...' or, after "
 	    "these, "
 	    "'floor FIRST COUNT'");
 	return EXIT_INPUT;
