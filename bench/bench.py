@@ -7,7 +7,7 @@
 Parts, each of which prints a table; what it measures it leaves in DIR/results.jsonl, a line of JSON each:
 
   floor       every case of cases.tsv: floor / time; two threads against one; the linearizer's share
-  torch       tree models against PyTorch per node, by levels, and by levels with TorchScript
+  torch       tree models against PyTorch per node, by levels, and by levels with TorchScript, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
   cortex      the figures of cortex.tsv, from another machine, beside those of the floor part
   hand        a TreeLSTM against kernels written by hand (hand/treelstm)
@@ -33,7 +33,6 @@ import subprocess
 import sys
 import tempfile
 
-import compare
 import plots
 import tables
 
@@ -99,15 +98,18 @@ def cases_of(options):
 
 # --- contestants ---
 
-class Contestant(compare.Contestant):
-    """kind: espalier, or the name of a peer; `ours` computes input projections too when it ends in "inputs"."""
+class Contestant:
+    """A process that answers requests. kind: espalier, or the name of a peer; `ours` computes input projections too when it
+    ends in "inputs"."""
 
     def __init__(self, bench, kind, threads, command):
         os.environ["OMP_NUM_THREADS"] = str(threads)
         self.log = tempfile.TemporaryFile("w+")
         self.kind, self.threads = kind, threads
         self.levels = False  # it is asked for its time undisturbed, too
-        super().__init__(f"{kind} x{threads}", bench.realtime + command, stderr=self.log)
+        self.name = f"{kind} x{threads}"
+        self.process = subprocess.Popen(bench.realtime + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True, bufsize=1)
 
     def tell(self, line):
         self.process.stdin.write(line + "\n")
@@ -115,6 +117,21 @@ class Contestant(compare.Contestant):
     def ask(self, line):
         self.tell(line)
         return self.process.stdout.readline()
+
+    def times(self, first, count, repeats):
+        """Microseconds of linearizing and running a minibatch."""
+        answer = self.ask(f"run {first} {count} {repeats}")
+        try:
+            times = [float(word) for word in answer.split()]
+        except ValueError:
+            times = []
+        if len(times) != repeats:
+            sys.exit(f"{self.name}: {repeats} times are wanted, not {answer.strip()[:200] or 'the end of the output'!r}")
+        return times
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
     def root(self, first, count):
         return [float(word) for word in self.ask(f"root {first} {count}").split()]
@@ -146,6 +163,18 @@ def threads_of(bench):
 def has_python(python, *modules):
     return shutil.which(python) and subprocess.run(
         [python, "-c", "import " + ", ".join(modules)], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def tree_peers(bench, case, folder):
+    return torch_peers(bench, case, folder) + dynet_peers(bench, case, folder)
+
+
+def dynet_peers(bench, case, folder):
+    dynet, raw = os.path.join(bench.options.build, "bench", "peers", "dynet_trees"), os.path.join(folder, "raw")
+    if not os.access(dynet, os.X_OK):
+        return bench.note("no DyNet: build it, then make dynet-peer DYNET=...") or []
+    subprocess.run(["/usr/bin/python3", os.path.join(PEERS, "common.py"), folder, raw], check=True)
+    return [Contestant(bench, "dynet", 1, [dynet, case.name, raw])]
 
 
 def torch_peers(bench, case, folder):
@@ -267,7 +296,7 @@ def run_case(bench, part, case, peers):
 
 
 def run_cases(bench, part):
-    peers = {"floor": None, "torch": torch_peers, "rnn": rnn_peers}[part]
+    peers = {"floor": None, "torch": tree_peers, "rnn": rnn_peers}[part]
     for turn in range(bench.options.rounds):
         bench.last_round = turn == bench.options.rounds - 1
         for case in cases_of(bench.options):

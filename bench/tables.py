@@ -150,7 +150,7 @@ def cell(r, width):
 
 
 def show_torch(records, cases, cortex):
-    heading("tree models against PyTorch, all computing input projections: ms least (median) x threads")
+    heading("tree models against PyTorch and DyNet, all computing input projections: ms least (median) x threads")
     show_peers(records, "torch", "espalier inputs", "4")
 
 
