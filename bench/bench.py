@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The whole bench: every model beside the machine's limits and its peers, in one run (make bench).
 
-  bench.py [--parts LIST] [--cases LIST] [--hidden 256,512] [--batches 1,10] [--threads 1,2] [--output DIR]
+  bench.py [--parts LIST] [--cases LIST] [--hidden 256,512] [--batches 1,10] [--threads 1,2] [--rounds 2]
   bench.py --from DIR              the tables and plots of a run that was recorded there
 
 Parts, each of which prints a table; what it measures it leaves in DIR/results.jsonl, a line of JSON each:
 
   floor       every case of cases.tsv: floor / time; two threads against one; the linearizer's share
-  torch       tree models against PyTorch per node, by levels, and by levels with TorchScript
+  torch       tree models against PyTorch per node, by levels, and by levels with TorchScript, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
   cortex      the figures of cortex.tsv, from another machine, beside those of the floor part
   hand        a TreeLSTM against kernels written by hand (hand/treelstm)
@@ -16,13 +16,15 @@ Parts, each of which prints a table; what it measures it leaves in DIR/results.j
   nodes       time by the number of nodes, 10^2 to 10^7
 
 Contestants are processes that are asked in turn, minibatch by minibatch, in the other direction every second time, so that a
-slow moment of the machine hits all alike; outputs are compared before. Of a minibatch counts the least time (the machine
-undisturbed) and the median; a figure is the mean over minibatches. The machine is measured before and after each case, and
-the best of it counts. Peers wait passively; of one and two threads counts the faster. Peers that are not installed are left
-out, which is said.
+slow moment of the machine hits all alike, and all cases again in each of the rounds; outputs are compared before. Of a
+minibatch counts the least time (the machine undisturbed) and the median; a figure is the mean over minibatches. Of the part
+floor there is the time undisturbed, too: the least times of a minibatch's levels, summed. The machine is measured before and
+after each case, and the best of it counts. Peers wait passively; of one and two threads counts the faster. Peers that are not
+installed are left out, which is said.
 """
 import argparse
 import json
+import math
 import os
 import re
 import shutil
@@ -31,7 +33,6 @@ import subprocess
 import sys
 import tempfile
 
-import compare
 import plots
 import tables
 
@@ -52,16 +53,14 @@ class Bench:
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         self.machines = {}  # threads -> the best that was found in this run
+        self.samples = {}  # (part, case, hidden, batch, contestant) -> of each minibatch: times of all rounds, least undisturbed
+        self.last_round = True
 
     def measure_machine(self, contestant):
         """Floors that are asked for next are those of the best machine so far."""
         found = json.loads(contestant.ask("machine"))
         self.record("machine", **found)
-        best = self.machines.setdefault(contestant.threads, found)
-        best["gflops"] = max(best["gflops"], found["gflops"])
-        best["barrier_us"] = min(best["barrier_us"], found["barrier_us"])
-        for point, other in zip(best["read"], found["read"]):
-            point["gbs"] = max(point["gbs"], other["gbs"])
+        best = self.machines[contestant.threads] = tables.best_machine(self.machines.get(contestant.threads, found), found)
         contestant.tell(f"limits {best['gflops']} {best['barrier_us']} " + " ".join(str(point["gbs"]) for point in best["read"]))
 
     def record(self, part, **values):
@@ -99,14 +98,18 @@ def cases_of(options):
 
 # --- contestants ---
 
-class Contestant(compare.Contestant):
-    """kind: espalier, or the name of a peer; `ours` computes input projections too when it ends in "inputs"."""
+class Contestant:
+    """A process that answers requests. kind: espalier, or the name of a peer; `ours` computes input projections too when it
+    ends in "inputs"."""
 
     def __init__(self, bench, kind, threads, command):
         os.environ["OMP_NUM_THREADS"] = str(threads)
         self.log = tempfile.TemporaryFile("w+")
         self.kind, self.threads = kind, threads
-        super().__init__(f"{kind} x{threads}", bench.realtime + command, stderr=self.log)
+        self.levels = False  # it is asked for its time undisturbed, too
+        self.name = f"{kind} x{threads}"
+        self.process = subprocess.Popen(bench.realtime + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, text=True, bufsize=1)
 
     def tell(self, line):
         self.process.stdin.write(line + "\n")
@@ -114,6 +117,21 @@ class Contestant(compare.Contestant):
     def ask(self, line):
         self.tell(line)
         return self.process.stdout.readline()
+
+    def times(self, first, count, repeats):
+        """Microseconds of linearizing and running a minibatch."""
+        answer = self.ask(f"run {first} {count} {repeats}")
+        try:
+            times = [float(word) for word in answer.split()]
+        except ValueError:
+            times = []
+        if len(times) != repeats:
+            sys.exit(f"{self.name}: {repeats} times are wanted, not {answer.strip()[:200] or 'the end of the output'!r}")
+        return times
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
     def root(self, first, count):
         return [float(word) for word in self.ask(f"root {first} {count}").split()]
@@ -145,6 +163,18 @@ def threads_of(bench):
 def has_python(python, *modules):
     return shutil.which(python) and subprocess.run(
         [python, "-c", "import " + ", ".join(modules)], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def tree_peers(bench, case, folder):
+    return torch_peers(bench, case, folder) + dynet_peers(bench, case, folder)
+
+
+def dynet_peers(bench, case, folder):
+    dynet, raw = os.path.join(bench.options.build, "bench", "peers", "dynet_trees"), os.path.join(folder, "raw")
+    if not os.access(dynet, os.X_OK):
+        return bench.note("no DyNet: build it, then make dynet-peer DYNET=...") or []
+    subprocess.run(["/usr/bin/python3", os.path.join(PEERS, "common.py"), folder, raw], check=True)
+    return [Contestant(bench, "dynet", 1, [dynet, case.name, raw])]
 
 
 def torch_peers(bench, case, folder):
@@ -188,31 +218,55 @@ def check_outputs(contestants):
             sys.exit(f"{other.name} gives other outputs than {contestants[0].name}: {worst}, {len(found)} of {len(wanted)}")
 
 
+class Samples:
+    """Of one contestant and one minibatch, microseconds."""
+
+    def __init__(self):
+        self.times, self.undisturbed = [], math.inf
+
+    def least(self):
+        return min(self.times + [self.undisturbed])
+
+
+def ask_in_turn(bench, contestants, first, batch, samples):
+    """Adds to the samples of each contestant."""
+    options = bench.options
+    for turn in range(options.turns):
+        for c in contestants[::-1 if turn % 2 else 1]:
+            samples[c.name].times += c.times(first, batch, options.repeats)
+            if c.levels:
+                undisturbed = float(c.ask(f"quiet {first} {batch} {options.repeats}"))
+                samples[c.name].undisturbed = min(samples[c.name].undisturbed, undisturbed)
+
+
+def record_samples(bench, part, case, batch, c, minibatches, limits):
+    values = {"min_ms": min, "median_ms": statistics.median}
+    means = {name: statistics.fmean(of(m.times) for m in minibatches) / 1000 for name, of in values.items()}
+    if c.levels:
+        means["quiet_ms"] = statistics.fmean(m.least() for m in minibatches) / 1000
+    bench.record(part, case=case.name, hidden=case.hidden, batch=batch, kind=c.kind, threads=c.threads, **means,
+                 minima=[min(m.times) / 1000 for m in minibatches], **limits)
+
+
 def measure(bench, part, case, contestants):
-    """Records of every batch size and contestant."""
+    """Records of every batch size and contestant, in the last round."""
     options = bench.options
     check_outputs(contestants)
     mine = [c for c in contestants if c.kind == "espalier"]
     for c in mine:
+        c.levels = part == "floor"
         for _ in range(1 if c.threads in bench.machines else 6):  # the first time thoroughly
             bench.measure_machine(c)
     for batch in map(int, options.batches.split(",")):
         firsts = [i * batch for i in range(options.minibatches)]
-        pairs = {c.name: [] for c in contestants}
-        for first in firsts:
-            samples = {c.name: [] for c in contestants}
-            for turn in range(options.turns):
-                for c in contestants[::-1 if turn % 2 else 1]:
-                    samples[c.name] += c.times(first, batch, options.repeats)
-            for name, times in samples.items():
-                pairs[name].append((min(times), statistics.median(times)))
+        samples = {c.name: bench.samples.setdefault((part, case.name, case.hidden, batch, c.name), [Samples() for _ in firsts])
+                   for c in contestants}
+        for i, first in enumerate(firsts):
+            ask_in_turn(bench, contestants, first, batch, {name: minibatches[i] for name, minibatches in samples.items()})
         for c in mine:
             bench.measure_machine(c)
-        for c in contestants:
-            least, median = (statistics.fmean(column) / 1000 for column in zip(*pairs[c.name]))
-            limits = limits_of(c, firsts, batch) if c in mine else {}
-            bench.record(part, case=case.name, hidden=case.hidden, batch=batch, kind=c.kind, threads=c.threads, min_ms=least,
-                         median_ms=median, minima=[pair[0] / 1000 for pair in pairs[c.name]], **limits)
+        for c in contestants if bench.last_round else ():
+            record_samples(bench, part, case, batch, c, samples[c.name], limits_of(c, firsts, batch) if c in mine else {})
 
 
 def limits_of(contestant, firsts, batch):
@@ -242,11 +296,12 @@ def run_case(bench, part, case, peers):
 
 
 def run_cases(bench, part):
-    for case in cases_of(bench.options):
-        if part == "floor":
-            run_case(bench, part, case, None)
-        elif part == case.peer:
-            run_case(bench, part, case, torch_peers if part == "torch" else rnn_peers)
+    peers = {"floor": None, "torch": tree_peers, "rnn": rnn_peers}[part]
+    for turn in range(bench.options.rounds):
+        bench.last_round = turn == bench.options.rounds - 1
+        for case in cases_of(bench.options):
+            if part in ("floor", case.peer):
+                run_case(bench, part, case, peers)
 
 
 # --- parts that other programs measure ---
@@ -336,6 +391,7 @@ def main():
     parser.add_argument("--batches", default="1,10", help="(%(default)s)")
     parser.add_argument("--threads", default="1,2", help="(%(default)s)")
     parser.add_argument("--minibatches", type=int, default=10, help="of each size (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="times that all cases of a part are measured (%(default)s)")
     parser.add_argument("--turns", type=int, default=4, help="times that all are asked in turn (%(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="runs a turn (%(default)s)")
     parser.add_argument("--starts", type=int, default=21, help="processes of the part start (%(default)s)")

@@ -1,5 +1,5 @@
-# Built by `make bench-programs`, not by `make`: serve is our side of compare.py, the others print figures of their own.
-bench_programs = %D%/algebra %D%/fusion %D%/hand/treelstm %D%/linearize %D%/overhead %D%/schedules %D%/serve %D%/start %D%/team
+# Built by `make bench-programs`, not by `make`: they print figures of their own.
+bench_programs = %D%/algebra %D%/fusion %D%/hand/treelstm %D%/linearize %D%/overhead %D%/schedules %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
 bench_algebra_LDADD = libespalier-internal.la
 bench_fusion_LDADD = libespalier-internal.la
@@ -12,8 +12,6 @@ bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_overhead_LDADD = libespalier.la
 bench_schedules_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_schedules_LDADD = libespalier.la
-bench_serve_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
-bench_serve_LDADD = libespalier.la
 bench_start_LDADD =
 # Inside the library, hence not against its interface.
 bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
@@ -22,10 +20,16 @@ bench_peers = %D%/peers/dnnl_rnn
 endif
 EXTRA_PROGRAMS += %D%/peers/dnnl_rnn
 bench_peers_dnnl_rnn_LDADD = -ldnnl
-EXTRA_DIST += %D%/README.md %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/compare.py %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
+# Not by bench-programs: DyNet is in no distribution.  DYNET is where it was installed, EIGEN where its headers lie.
+EIGEN = /usr/include/eigen3
+CXX = c++
+dynet-peer:
+	$(CXX) -std=c++11 -O3 -march=native -DNDEBUG -w -I'$(DYNET)/include' -I'$(EIGEN)' -o %D%/peers/dynet_trees \
+		$(srcdir)/%D%/peers/dynet_trees.cc -L'$(DYNET)/lib' -Wl,-rpath,'$(DYNET)/lib' -ldynet
+EXTRA_DIST += %D%/README.md %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
 	%D%/models/childsum.ra %D%/models/lstm.ra %D%/models/simpletreegru.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \
-	%D%/peers/common.py %D%/peers/onnx_rnn.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py %D%/peers/treelstm_torch.py
+	%D%/peers/common.py %D%/peers/dynet_trees.cc %D%/peers/onnx_rnn.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py
 
 # One after the other: `all` is made by a make of its own.
 bench-programs: all
@@ -33,4 +37,4 @@ bench-programs: all
 # Everything, with the peers that are installed: tables, and results and plots in bench-results. BENCH_FLAGS is for bench.py.
 bench: bench-programs
 	python3 $(srcdir)/%D%/bench.py --build '$(abs_top_builddir)' --output bench-results $(BENCH_FLAGS)
-.PHONY: bench bench-programs
+.PHONY: bench bench-programs dynet-peer

@@ -33,7 +33,7 @@ def lines(series, x, y, logarithmic):
 
 
 def plot_machine(records):
-    series = [(f"{threads} reading at once", [(size / 1024, rate) for size, rate in sorted(m["read"].items())])
+    series = [(f"{threads} reading at once", [(point["bytes"] / 1024, point["gbs"]) for point in m["read"]])
               for threads, m in sorted(tables.machines(records).items())]
     return series and lines(series, "working set of a core, KiB", "GB/s a core", "xy")
 
@@ -42,7 +42,7 @@ def plot_floor(records):
     measured = tables.chosen(records, "floor", threads=2)
     if not measured:
         return None
-    rows = [(quoted(f"{r['case']} {r['hidden']}, {r['batch']}"), r["floor_ms"] / r["min_ms"]) for r in measured]
+    rows = [(quoted(f"{r['case']} {r['hidden']}, {r['batch']}"), tables.share(r)) for r in measured]
     return (block("s", rows) + "set yrange [0:]\nset ylabel 'floor / time, two threads'\nset xtics rotate by -60 font ',8'\n"
             "unset key\nset style fill solid 0.8\nset boxwidth 0.7\nset arrow from graph 0, first 0.8 to graph 1, first 0.8 nohead dt 2\n"
             "plot $s using 0:2:xtic(1) with boxes lc rgb '#4477aa'\n")

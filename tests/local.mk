@@ -95,7 +95,6 @@ shell_tests = \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
-	%D%/bench/peer_test.sh \
 	%D%/cli/batch_test.sh \
 	%D%/cli/bench_test.sh \
 	%D%/cli/cache_test.sh \

@@ -14,7 +14,7 @@ struct machine {
 	double peak;			/* operations a second and core, of multiply-adds counted as two */
 	double bandwidth[MACHINE_SETS]; /* bytes that a core reads a second, from a working set of its own */
 	int sets;			/* how many of these there are: so much memory was to be had */
-	double barrier;			/* seconds that the threads take to meet; 0 of one thread */
+	double barrier; /* seconds that threads which compute at the peak take to meet; 0 of one thread */
 };
 
 /* Measures so many threads together, each on a processor of its own while there are as many.  Takes up to

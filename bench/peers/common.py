@@ -1,6 +1,6 @@
 """What the drivers of peers share: the folder that `espalier bench --keep FOLDER` wrote, requests, names of libraries.
 
-Executed, writes what a sequence model computes with as plain numbers, for drivers in C (see raw()):
+Executed, writes what a model computes with as plain numbers, for drivers in C and C++ (write_raw, write_trees):
 
   common.py FOLDER FILE
 """
@@ -132,5 +132,27 @@ def write_raw(folder, path):
             file.write(array.astype("<f4").tobytes())
 
 
+def write_trees(folder, path):
+    """Whole numbers are uint32. How many tensors; of each how long its name is, the name, rows and columns (1 of a vector),
+    and f32, row by row. How many trees; of each its nodes, and of each of these its word, how many children, and these."""
+    with open(path, "wb") as file:
+        def numbers(*values):
+            file.write(np.array(values, "<u4").tobytes())
+
+        tensors, structures = read_weights(folder), read_structures(folder)
+        numbers(len(tensors))
+        for name, array in tensors.items():
+            numbers(len(name))
+            file.write(name.encode())
+            numbers(*(array.shape if array.ndim == 2 else (array.size, 1)))
+            file.write(array.astype("<f4").tobytes())
+        numbers(len(structures))
+        for s in structures:
+            numbers(len(s.words))
+            for word, children in zip(s.words, s.children):
+                numbers(word, len(children), *children)
+
+
 if __name__ == "__main__":
-    write_raw(*sys.argv[1:3])
+    sequences = "weight_hh_l0" in read_weights(sys.argv[1])
+    (write_raw if sequences else write_trees)(*sys.argv[1:3])

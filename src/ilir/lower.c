@@ -1,9 +1,10 @@
 /* From a planned sub-operator program to loops.
  *
- * Each group becomes a nest: its dimensions outside, the rows of the step inside, so that what belongs to a block of
- * columns is used for all rows before the next.  In the innermost block values are asked for by their index, from the
- * results down: an `assign` or `cond` only changes the index (no data moves), a reduction becomes a loop with an
- * accumulator, all else a let.  Reductions that share an operand share a loop: these are the gates of a cell. */
+ * Each group becomes a nest: its dimensions outside, the rows of the step inside, so that what belongs to a
+ * block of columns is used for all rows before the next; or, by rows, the other way round.  In the innermost
+ * block values are asked for by their index, from the results down: an `assign` or `cond` only changes the
+ * index (no data moves), a reduction becomes a loop with an accumulator, all else a let.  Reductions that
+ * share an operand share a loop: these are the gates of a cell. */
 #include "base/map.h"
 #include "ilir/lower.h"
 
@@ -479,9 +480,9 @@ static void store_target(struct lowering *l, sub_ref r)
 }
 
 /* The innermost block of a group: everything for one element. */
-static struct ilir_stmt *lower_element(struct lowering *l)
+static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 {
-	l->scope = lower_scope_new(l, NULL, false);
+	l->scope = lower_scope_new(l, outer, false);
 	l->floor = 0;
 	for (size_t i = 0; i < l->group->targets.n; i++)
 		store_target(l, l->group->targets.at[i]);
@@ -551,22 +552,47 @@ static const char *row_name(const struct lowering *l, int var)
 	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
 }
 
+/* The loops over the dimensions around a block; `innermost` may be none of them. */
+static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_value *v, const ilir_var *var,
+					 int innermost, struct ilir_stmt *block)
+{
+	const struct sched_group *g = l->group;
+	int leads = v->vars - g->dims;
+	if (innermost >= 0)
+		block = dimension_loop(l, var[leads + innermost], v->var[leads + innermost],
+				       g->extent[innermost], block);
+	for (int d = g->dims; d-- > 0;)
+		if (d != innermost)
+			block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
+	return block;
+}
+
+/* All columns of a row: what does not differ along them, the rows that it reads, stands before their loops.
+ */
+static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v, const ilir_var *var)
+{
+	struct scope *row = lower_scope_new(l, NULL, false);
+	for (int i = v->vars - l->group->dims; i < v->vars; i++)
+		lower_define(l, false, var[i].i, row->depth + 1, -1);
+	struct ilir_stmt *columns = dimension_loops(l, v, var, l->tile->along, lower_element(l, row));
+	return ilir_append(lower_scope_finish(l, row), columns);
+}
+
 struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 {
 	const struct sched_group *g = l->group = &l->plan->groups.at[number];
 	const struct sub_value *v = sub_at(l->p, g->targets.at[0]);
-	int leads = v->vars - g->dims;
 	ilir_var var[SUB_MAX_VARS] = {{0}};
 	l->tile = &l->sched->tiles.at[number];
 	l->body = g->body;
 	open_space(l, v, rows_here, l->tile->along, var);
-	struct ilir_stmt *block = lower_element(l);
+	struct ilir_stmt *block = l->tile->by_rows ? lower_row(l, v, var) : lower_element(l, NULL);
 	if (g->edges)
 		block = edge_loop(l, var[1], block);
 	if (g->rows && rows_here)
 		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
-	for (int d = g->dims; d-- > 0;)
-		block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
+	if (!l->tile->by_rows)
+		block = dimension_loops(l, v, var, -1, block);
 	if (g->dims && l->sched->lanes > 1)
 		vec_push(l->m->arena, &l->tiling->tiles,
 			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->sched->lanes}, l->tile->columns});

@@ -86,12 +86,15 @@ static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_
 	c->ok &= along || (uses == 1 && packable);
 }
 
-static void note_bounds(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+static void note_variable(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
-	bool *bounded = context;
+	struct check *c = context;
 	int64_t begin, end;
 	if (s->kind == ILIR_FOR)
-		bounded[s->loop.var.i] = ilir_constant(m, s->loop.begin, &begin) && ilir_constant(m, s->loop.end, &end);
+		c->bounded[s->loop.var.i] =
+		    ilir_constant(m, s->loop.begin, &begin) && ilir_constant(m, s->loop.end, &end);
+	else if (s->kind == ILIR_LET)
+		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
 }
 
 /* Nothing but indices may depend on the variable. */
@@ -100,12 +103,11 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 	struct check *c = context;
 	if (s->kind == ILIR_FOR) {
 		c->ok &= !ilir_uses_var(m, s->loop.begin, c->var) && !ilir_uses_var(m, s->loop.end, c->var);
-		note_bounds(m, s, c->bounded);
-	}
-	else if (s->kind == ILIR_IF)
+		note_variable(m, s, c);
+	} else if (s->kind == ILIR_IF)
 		c->ok &= !ilir_uses_var(m, s->branch.condition, c->var);
 	else if (s->kind == ILIR_LET)
-		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
+		note_variable(m, s, c);
 	else if (s->kind == ILIR_STORE)
 		check_access(m, s->store.buffer, s->store.index, s->store.indices, true, c);
 }
@@ -131,14 +133,15 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 
 struct tiler {
 	const struct ilir_tiling *tiling;
-	const bool *bounded; /* variables of loops between constants, before any is cut */
+	const struct check *known; /* of the variables that there are before any loop is cut */
 	size_t vars;
 };
 
 static bool vectorisable(const struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	struct check c = {loop->loop.var, true, ARENA_ARRAY(m->arena, bool, m->vars.n), ARENA_ARRAY(m->arena, bool, m->vars.n)};
-	memcpy(c.bounded, t->bounded, t->vars * sizeof *c.bounded);
+	memcpy(c.bounded, t->known->bounded, t->vars * sizeof *c.bounded);
+	memcpy(c.is_row, t->known->is_row, t->vars * sizeof *c.is_row);
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
 	return c.ok;
 }
@@ -233,10 +236,12 @@ static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *c
 
 void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	bool *bounded = ARENA_ARRAY(m->arena, bool, m->vars.n);
-	struct tiler tiler = {tiling, bounded, m->vars.n};
+	struct check known = {.is_row = ARENA_ARRAY(m->arena, bool, m->vars.n),
+			      .bounded = ARENA_ARRAY(m->arena, bool, m->vars.n)};
+	struct tiler tiler = {tiling, &known, m->vars.n};
 	for (size_t k = 0; k < m->kernels.n; k++)
-		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = note_bounds, .context = bounded});
+		ilir_visit_block(m, m->kernels.at[k].body,
+				 &(struct ilir_visit){.stmt = note_variable, .context = &known});
 	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = cut, .context = &tiler});
 	ilir_fit_buffers(m);
 }

@@ -255,12 +255,28 @@ static double after_loops(const struct sched *s, const struct sched_plan *plan, 
 	return max(sched_work_of(s, plan, g - plan->groups.at).operations / elements - products, 0) / 2;
 }
 
+/* Without products nothing is shared by rows: each is gone through once, as it lies in memory.  As many
+ * vectors at once as leave no rest, so that what follows a row is not touched. */
+static struct sched_tile choose_by_rows(const struct sched *s, const struct sched_group *g, int along)
+{
+	struct sched_tile tile = {
+	    .sizes = 1, .nodes = {1}, .columns = MOST_COLUMNS, .unroll = 1, .along = along, .by_rows = true};
+	int64_t vectors = (g->extent[along] + s->lanes - 1) / s->lanes;
+	while (vectors % tile.columns)
+		tile.columns--;
+	return tile;
+}
+
 static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan,
 				     const struct sched_group *g, int along)
 {
 	struct sched_tile tile = {.sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along};
 	double best = INFINITY;
-	if (!g->gates || !g->dims)
+	if (!g->dims)
+		return tile;
+	if (!g->gates && g->rows)
+		return choose_by_rows(s, g, along);
+	if (!g->gates)
 		return tile;
 	struct subject x = {s, g, g->extent[along], FROM_SECOND_LEVEL, after_loops(s, plan, g)};
 	if (weight_bytes(g, x.columns) > s->target->l2_bytes)

@@ -116,6 +116,7 @@ struct sched_tile {
 	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
 	int columns, unroll;
 	int along; /* the dimension of the group that columns, and so vectors, are along */
+	bool by_rows; /* all columns of a row before the next row, one row at a time */
 };
 
 /* The dimensions of what is stored, as they stand in memory, the last one innermost: dim[0..rank-1] is a permutation. */

@@ -42,6 +42,8 @@ static void print_tile(const struct sched_tile *t, const struct sched_group *gro
 	for (int i = 0; i < t->sizes; i++)
 		str_printf(s, " %d", t->nodes[i]);
 	str_printf(s, " columns %d unroll %d", t->columns, t->unroll);
+	if (t->by_rows)
+		str_puts(s, " by rows");
 	if (group->dims > 1)
 		str_printf(s, " along %d", t->along);
 	str_puts(s, "\n");
@@ -229,7 +231,8 @@ static int tile_word(const struct line *l, int word)
 /* The sizes behind `nodes`, up to the next word that is none. */
 static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 {
-	for (t->sizes = 0; *word < l->words && tile_word(l, *word) == TILE_WORDS; ++*word) {
+	t->sizes = 0;
+	for (; *word < l->words && tile_word(l, *word) == TILE_WORDS && !is(l, *word, "by"); ++*word) {
 		int n = number(l, *word, 1, SCHED_MAX_NODES);
 		if (n < 0)
 			return false;
@@ -242,16 +245,35 @@ static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
 	return true;
 }
 
+static bool read_sweep(struct line *l, int *word, struct sched_tile *t)
+{
+	t->by_rows = is(l, *word + 1, "rows");
+	*word += 2;
+	return t->by_rows || is(l, *word - 1, "columns") ||
+	       refuse(l, *word - 1, "wants rows or columns here");
+}
+
 static bool read_number(struct line *l, int *word, struct sched_tile *t, int dims)
 {
 	int which = tile_word(l, *word);
 	if (which == TILE_WORDS)
-		return refuse(l, *word, "wants nodes, columns, unroll or along here");
+		return refuse(l, *word, "wants nodes, columns, unroll, along or by here");
 	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
 	int n = along ? number(l, *word + 1, 0, dims ? dims - 1 : 0) : number(l, *word + 1, 1, tile_words[which].most);
 	*word += 2;
 	*(int *)((char *)t + tile_words[which].offset) = n;
 	return n >= 0;
+}
+
+/* What a word of a tile begins, with its arguments. */
+static bool read_part(struct line *l, int *word, struct sched_tile *t, int dims)
+{
+	if (is(l, *word, "by"))
+		return read_sweep(l, word, t);
+	if (!is(l, *word, "nodes"))
+		return read_number(l, word, t, dims);
+	++*word;
+	return read_sizes(l, word, t);
 }
 
 static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -261,13 +283,15 @@ static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *
 		g++;
 	if (g == plan->groups.n)
 		return refuse(l, 1, "the program has no group of this name");
+	const struct sched_group *group = &plan->groups.at[g];
 	struct sched_tile t = s->tiles.at[g];
-	for (int word = 2; word < l->words;) {
-		bool nodes = is(l, word, "nodes");
-		word += nodes;
-		if (nodes ? !read_sizes(l, &word, &t) : !read_number(l, &word, &t, plan->groups.at[g].dims))
+	for (int word = 2; word < l->words;)
+		if (!read_part(l, &word, &t, group->dims))
 			return false;
-	}
+	if (t.by_rows && (!group->rows || !group->dims))
+		return refuse(l, 1, "the group has no rows, or they have no columns");
+	if (t.by_rows && t.nodes[0] > 1)
+		return refuse(l, 1, "by rows there is one node at a time");
 	s->tiles.at[g] = t;
 	return true;
 }

@@ -32,6 +32,13 @@ if /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null; then
 			same "$peers/torch_trees.py" $name "$work/$name" --variant $variant
 			tap_ok $? "$name: PyTorch, $variant, computes the same"
 		done
+		dynet=$builddir/bench/peers/dynet_trees
+		if [ -x "$dynet" ]; then
+			/usr/bin/python3 "$peers/common.py" "$work/$name" "$work/raw" && same "$dynet" $name "$work/raw"
+			tap_ok $? "$name: DyNet computes the same"
+		else
+			tap_skip "DyNet's driver is not built" "$name: DyNet"
+		fi
 	done
 else
 	tap_skip "no PyTorch" "tree models"

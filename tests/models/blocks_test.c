@@ -47,7 +47,7 @@ static void test_groups(void)
 					      "inner.3", "inner.4.part1", "inner.4.part2"};
 	struct test_model t = {0};
 	struct test_run r;
-	bool ok = start(&t, &r, "tests/golden/gated.ra", "D=3 X=2", NULL);
+	bool ok = start(&t, &r, "tests/golden/gated.ra", "D=3 X=2", "tile inner.4 by columns\n");
 	for (size_t i = 0; ok && i < sizeof kernels / sizeof *kernels; i++) {
 		const struct image_step *s = step_of(&r, kernels[i]);
 		tap_ok(s && s->domain == IMAGE_DOMAIN_INNER && s->blocks == 1 && s->operations > 0 &&
@@ -57,6 +57,20 @@ static void test_groups(void)
 	const struct image_step *first = ok ? step_of(&r, "inner.0") : NULL;
 	tap_ok(first && first->operations < 100, "with the operations of its own group: %d",
 	       first ? first->operations : 0);
+	finish(&t, &r);
+}
+
+/* Without weights rows are outside, and all parts of a row inside. */
+static void test_by_rows(void)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "tests/golden/gated.ra", "D=64 X=2", NULL);
+	const struct image_step *s = ok ? step_of(&r, "inner.4") : NULL;
+	tap_ok(s && s->blocks == 1 && !step_of(&r, "inner.4.part1"),
+	       "an elementwise kernel goes row by row, in one block");
+	s = ok ? step_of(&r, "inner.0") : NULL;
+	tap_ok(s && s->blocks > 1, "beside one of products, in %d", s ? s->blocks : 0);
 	finish(&t, &r);
 }
 
@@ -79,6 +93,7 @@ int main(void)
 	test_weights(60, 1, 8);
 	test_weights(150, 2, 10);
 	test_groups();
+	test_by_rows();
 	test_one_block();
 	return tap_done();
 }

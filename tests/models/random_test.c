@@ -49,16 +49,18 @@ static void check(struct subject *s, struct compile_options o)
 
 /* --- random schedules --- */
 
-static void put_tile(struct text *t, const char *group, int length, bool dims)
+static void put_tile(struct text *t, const char *group, int length, const char *along, bool rows)
 {
 	static const int sizes[][4] = {{1},    {2, 1},	     {3, 2, 1}, {4, 2, 1},
 				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
-	const int *nodes = sizes[random_below(8)];
+	bool by_rows = rows && random_below(3) == 0;
+	const int *nodes = sizes[by_rows ? 0 : random_below(8)];
 	put(t, "tile %.*s nodes", length, group);
 	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
 		put(t, " %d", nodes[i]);
 	put(t, " columns %d unroll %d", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
-	put(t, dims ? " along %d\n" : "\n", random_below(2));
+	put(t, along, random_below(2));
+	put(t, " by %s\n", by_rows ? "rows" : "columns");
 }
 
 /* The dimensions of the line in another order. */
@@ -80,11 +82,19 @@ static void put_layout(struct text *t, const char *line, bool tree)
 	put(t, "\n");
 }
 
-/* Whether the group of a line has two dimensions or more. */
-static bool has_dims(const char *line)
+/* Whether a line has a word. */
+static bool has(const char *line, const char *word)
 {
-	const char *along = strstr(line, " along");
-	return along && along < line + strcspn(line, "\n");
+	const char *found = strstr(line, word);
+	return found && found < line + strcspn(line, "\n");
+}
+
+/* The tile of another line; the comment before it says what there is in its group. */
+static void put_tile_of(struct text *t, const char *line, const char *comment)
+{
+	bool columns = has(comment, " x ");
+	put_tile(t, line + 5, strcspn(line + 5, " "), has(line, " along") ? " along %d" : "",
+		 columns && (has(comment, ": rows") || has(comment, ": edges of rows")));
 }
 
 /* A schedule for the groups that stand in the printed one. */
@@ -97,9 +107,10 @@ static void make_schedule(struct text *t, const char *fuse, const char *printed,
 	put(t, "specialize %s\n", random_below(3) ? "leaf" : "none");
 	put(t, "vectorize %s\n", lanes[random_below(5)]);
 	put(t, "accumulators %d\n", 1 + random_below(20));
-	for (const char *line = printed; line; line = strchr(line, '\n'), line += line != NULL)
+	const char *before = printed;
+	for (const char *line = printed; line; before = line, line = strchr(line, '\n'), line += line != NULL)
 		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
-			put_tile(t, line + 5, strcspn(line + 5, " "), has_dims(line));
+			put_tile_of(t, line, before);
 		else if (strncmp(line, "layout ", 7) == 0)
 			put_layout(t, line + 7, tree);
 }

@@ -145,7 +145,9 @@ static void test_text(void)
 	    {"layout h node 0 1", "more or less"},
 	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
-	    {"tile inner.0 rows 2", "wants nodes, columns, unroll or along"},
+	    {"tile inner.0 rows 2", "wants nodes, columns, unroll, along or by"},
+	    {"tile inner.0 by", "wants rows or columns"},
+	    {"tile inner.0 nodes 2 1 by rows", "one node at a time"},
 	    {"tile a a a a a a a a a a a a a a a a a a a a a", "too many words"},
 	};
 	struct planned p;
