@@ -110,7 +110,7 @@ static void show(const char *what, const struct sample *s, int n)
 		least = s[i].process < least ? s[i].process : least;
 		most = s[i].process > most ? s[i].process : most;
 	}
-	printf("%-5s process %7.2f ms (%.2f to %.2f)", what, median_of(s, n, 0), least, most);
+	printf("%-5s process %7.2f ms (least %.2f, most %.2f)", what, median_of(s, n, 0), least, most);
 	for (int i = 0; i < PHASES && s->phase[PHASES - 1]; i++)
 		printf(", %s %.3f", i ? phases[i].name : "load or compile",
 		       median_of(s, n, offsetof(struct sample, phase[i])));

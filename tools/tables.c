@@ -48,5 +48,9 @@ const struct tool_variable tool_environment[] = {
      "Folders, separated by colons, that are searched for back ends before the one they are installed in."},
     {"XDG_CACHE_HOME", "Where the folder espalier with compiled programs is, in place of ~/.cache."},
     {"ESPALIER_PERF_MAP", "When it is 1, names and addresses of kernels are added to /tmp/perf-PID.map, for perf report to show."},
+    {"HOME", "Where .cache is, when XDG_CACHE_HOME is not set."},
+    {"TMPDIR", "Where espalier bench keeps random weights while it runs, in place of /tmp."},
+    {"OMP_PROC_BIND, OMP_PLACES", "Places that threads are bound to, as for any program of OpenMP."},
+    {"OMP_STACKSIZE, GOMP_STACKSIZE", "Stack of a thread; when it cannot be had, one thread computes."},
     {0},
 };

@@ -6,6 +6,7 @@
 #include "base/target.h"
 #include "base/times.h"
 #include "image/image.h"
+#include "jit/jit.h"
 #include "sched/sched.h"
 
 enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
@@ -19,7 +20,7 @@ struct compile_options {
 	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
 	const char *math, *rules; /* texts of sub_math_read and sub_families_read; NULL = reassociate, all */
 	uint64_t table_bytes;	  /* 0 = 64 MiB */
-	int threads;		  /* that may compile; the code is the same.  0 = 1 */
+	struct jit_threads threads; /* that may compile; the code is the same */
 };
 
 /* What they say to the optimiser.  False after diagnostics. */
@@ -30,14 +31,22 @@ bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const
 		  const struct compile_options *, struct sub_program *, struct sched_plan *,
 		  struct sub_trace *);
 
-/* What the program promises before any code exists: inputs, outputs, states, params, sizes.  Fills everything
- * of the image but steps, buffers, recipes, blob and code.  All in the arena, but for the model's own names.
- * `sizes` are those of the model's symbols. */
-bool compile_interface(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
-		       const struct compile_options *, struct image *);
+/* The first half of a compilation, which the second goes on from: rewritten, fused, scheduled. */
+struct compilation;
 
-/* Completes the image.  The arena holds whatever the image points to; code is released by
- * image->code.release.  Notes how long each part took; NULL = nobody asks. */
+/* Fills everything of the image but steps, buffers, recipes, blob and code: what the program promises before
+ * any code exists.  All is in the arena but what the compilation only refers to: model, options, `sizes` of
+ * the model's symbols. NULL after diagnostics.  Notes how long each part took; times NULL = nobody asks. */
+struct compilation *compile_begin(struct arena *, struct diags *, const struct ra_model *,
+				  const int64_t *sizes, const struct compile_options *, struct image *,
+				  struct times *);
+
+/* Completes the image, as often as it is called.  What it points to is in this arena, or in the one of the
+ * first half; code is released by image->code.release. */
+bool compile_finish(const struct compilation *, struct arena *, struct diags *, struct image *,
+		    struct times *);
+
+/* Both halves. */
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		   const struct compile_options *, struct image *, struct times *);
 
@@ -45,8 +54,8 @@ bool compile_image(struct arena *, struct diags *, const struct ra_model *, cons
 bool compile_load(const struct allocator *, struct diags *, const struct compile_options *, struct image *,
 		  struct times *);
 
-/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them), subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the
- * last. */
+/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
+ * subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */
 bool compile_dump(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

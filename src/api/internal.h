@@ -144,7 +144,8 @@ struct esp_program {
 	struct arena code_arena;
 	struct image image;
 	double seconds;
-	struct times times; /* of the parts of making the code */
+	const struct compilation *begun; /* NULL = found in the cache */
+	struct times early, times; /* of the parts of the first half of a compilation, and of making the code */
 };
 
 /* Makes the program's code unless it is there. */

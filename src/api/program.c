@@ -121,6 +121,14 @@ static void keep(esp_program *p)
 	tell(p, &notices);
 }
 
+/* As many as compute, and where they may: the team knows nowhere when it could not ask. */
+static struct jit_threads threads_of(const esp_context *c)
+{
+	const struct rt_processors *p = &c->team.processors;
+	bool known = CPU_COUNT_S(sizeof p->set, p->set);
+	return (struct jit_threads){c->team.threads, known ? p->set : NULL, sizeof p->set};
+}
+
 /* Everything up to the interface. */
 static bool create(void *job)
 {
@@ -135,13 +143,14 @@ static bool create(void *job)
 	    .math = copy_text(&p->arena, c->options->math),
 	    .rules = copy_text(&p->arena, c->options->rules),
 	    .table_bytes = c->options->table_bytes,
-	    .threads = p->object.context->team.threads,
+	    .threads = threads_of(p->object.context),
 	};
 	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
 	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
 		return false;
-	if (!find(c) &&
-	    !compile_interface(&p->arena, c->diags, p->model->graph, p->sizes, &p->options, &p->interface))
+	p->early = (struct times){.arena = &p->arena};
+	if (!find(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
+						   &p->options, &p->interface, &p->early)))
 		return false;
 	describe_inputs(p);
 	describe_outputs(p);
@@ -214,22 +223,23 @@ void esp_program_free(esp_program *p)
 
 /* --- code --- */
 
-struct compilation {
+struct code_job {
 	esp_program *program;
 	struct diags *diags;
 };
 
 static bool compile(void *job)
 {
-	struct compilation *c = job;
+	struct code_job *c = job;
 	esp_program *p = c->program;
 	p->image = p->interface;
 	p->times = (struct times){.arena = &p->code_arena};
+	for (size_t i = 0; i < p->early.entries.n; i++)
+		vec_push(&p->code_arena, &p->times.entries, p->early.entries.at[i]);
 	if (p->found)
 		return compile_load(&p->object.context->allocator, c->diags, &p->options, &p->image,
 				    &p->times);
-	return compile_image(&p->code_arena, c->diags, p->model->graph, p->sizes, &p->options, &p->image,
-			     &p->times);
+	return compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
 /* For profilers. */
@@ -244,15 +254,15 @@ static void name_code(esp_program *p)
 /* Whether a back end is to be loaded by a thread of its own, while there are no kernels yet. */
 static bool may_load_ahead(const esp_program *p)
 {
-	return !p->found && p->options.threads > 1 && strcmp(p->options.backend, "interpreter") != 0;
+	return !p->found && p->options.threads.most > 1 && strcmp(p->options.backend, "interpreter") != 0;
 }
 
 static bool guarded_compile(esp_program *p, struct diags *diags)
 {
 	struct jit_ahead ahead = {0};
 	if (may_load_ahead(p))
-		jit_ahead_begin(&ahead, p->options.backend);
-	bool ok = api_guarded(&p->code_arena, diags, compile, &(struct compilation){p, diags});
+		jit_ahead_begin(&ahead, p->options.backend, p->options.threads);
+	bool ok = api_guarded(&p->code_arena, diags, compile, &(struct code_job){p, diags});
 	jit_ahead_end(&ahead);
 	return ok;
 }

@@ -118,6 +118,7 @@ struct ilir_stmt {
 		ilir_expr prefetch; /* PREFETCH: a load from memory, of which the place will soon be used; does nothing */
 		struct {
 			const char *name;
+			int group;	      /* as of a kernel */
 			ilir_expr begin, end; /* what the variables begin and end stand for inside */
 			struct ilir_stmt *body;
 		} step; /* STEP: a unit of execution; becomes a kernel */
@@ -130,6 +131,8 @@ struct ilir_kernel {
 	const char *name;
 	enum image_domain domain;
 	struct ilir_stmt *body;
+	int group;	 /* of the plan, counted from 1; 0 = all of a body, or not known */
+	int part, parts; /* the first of two is 1, 2; 0, 0 = the whole group.  Parts of a group follow each other. */
 };
 
 struct ilir_var_decl {
@@ -206,7 +209,8 @@ struct ilir_stmt *ilir_alloc(struct ilir_module *, ilir_buffer);
 struct ilir_stmt *ilir_store(struct ilir_module *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
 struct ilir_stmt *ilir_prefetch(struct ilir_module *, ilir_expr load);
 struct ilir_stmt *ilir_barrier(struct ilir_module *);
-struct ilir_stmt *ilir_step(struct ilir_module *, const char *name, ilir_expr begin, ilir_expr end, struct ilir_stmt *body);
+struct ilir_stmt *ilir_step(struct ilir_module *, const char *name, int group, ilir_expr begin, ilir_expr end,
+			    struct ilir_stmt *body);
 /* `b` after the last statement of `a`; either may be NULL. */
 struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b);
 

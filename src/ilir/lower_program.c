@@ -193,7 +193,7 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 		if (l->plan->groups.at[g].body == body) {
 			struct ilir_stmt *block = lower_group(l, g, true);
 			const char *own = alone ? name : l->plan->groups.at[g].name;
-			steps = ilir_append(steps, ilir_step(l->m, own, begin, end, block));
+			steps = ilir_append(steps, ilir_step(l->m, own, g + 1, begin, end, block));
 		}
 	return steps;
 }
@@ -230,7 +230,7 @@ static struct ilir_stmt *over_batches(struct lowering *l, int leaf, int inner, b
 	ilir_expr first = from_leaves ? ilir_index(m, 0)
 			  : batch     ? ilir_index(m, 1)
 				      : ilir_size(m, IMAGE_LEAVES);
-	struct ilir_stmt *steps = from_leaves ? ilir_step(m, "node", begin, end, tested_body(l, leaf, inner))
+	struct ilir_stmt *steps = from_leaves ? ilir_step(m, "node", 0, begin, end, tested_body(l, leaf, inner))
 					      : lower_steps(l, inner, "inner", begin, end);
 	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
 			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL,
@@ -274,8 +274,9 @@ static void lower_bindings(struct lowering *l)
 	for (size_t b = 0; b < l->p->bodies.n; b++)
 		if (l->p->bodies.at[b].domain == SUB_AT_BINDING)
 			vec_push(l->m->arena, &l->m->kernels,
-				 (struct ilir_kernel){l->p->bodies.at[b].name, IMAGE_DOMAIN_BINDING,
-						      lower_body(l, b, true)});
+				 (struct ilir_kernel){.name = l->p->bodies.at[b].name,
+						      .domain = IMAGE_DOMAIN_BINDING,
+						      .body = lower_body(l, b, true)});
 }
 
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
@@ -289,5 +290,5 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	struct ilir_stmt *body = ilir_append(lower_ahead(&l), lower_recursion(&l));
 	body = ilir_append(body, lower_whole(&l, SUB_EVERY_NODE));
 	body = ilir_append(body, lower_whole(&l, SUB_EVERY_INPUT));
-	vec_push(m->arena, &m->kernels, (struct ilir_kernel){m->name, IMAGE_DOMAIN_ONCE, body});
+	vec_push(m->arena, &m->kernels, (struct ilir_kernel){.name = m->name, .domain = IMAGE_DOMAIN_ONCE, .body = body});
 }

@@ -32,26 +32,24 @@ static bool is_columns(const struct ilir_module *m, const struct ilir_stmt *s)
 	return true;
 }
 
-static void add_kernel(struct ilir_module *m, const char *name, enum image_domain domain,
-		       struct ilir_stmt *body)
-{
-	vec_push(m->arena, &m->kernels, (struct ilir_kernel){name, domain, body});
-}
-
 static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, enum image_domain domain)
 {
 	struct ilir_stmt *s = step->step.body;
+	struct ilir_kernel k = {step->step.name, domain, s, step->step.group, 0, 0};
 	if (!s || !s->next || !is_columns(m, s)) {
-		add_kernel(m, step->step.name, domain, s);
+		vec_push(m->arena, &m->kernels, k);
 		return;
 	}
-	for (int part = 1; s; part++) {
-		struct ilir_stmt *one = s;
+	for (const struct ilir_stmt *at = s; at; at = at->next)
+		k.parts++;
+	while (s) {
 		struct str name = str_in(m->arena);
-		str_printf(&name, "%s.part%d", step->step.name, part);
+		str_printf(&name, "%s.part%d", step->step.name, ++k.part);
+		k.name = name.text;
+		k.body = s;
 		s = s->next;
-		one->next = NULL;
-		add_kernel(m, name.text, domain, one);
+		k.body->next = NULL;
+		vec_push(m->arena, &m->kernels, k);
 	}
 }
 

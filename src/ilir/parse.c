@@ -607,12 +607,18 @@ static struct ilir_stmt *alloc_stmt(struct parser *p)
 	return ilir_alloc(p->m, ilir_new_buffer(p->m, b));
 }
 
+static int group_number(struct parser *p)
+{
+	return accept(p, "group") ? integer(p, 1, INT32_MAX) : 0;
+}
+
 static struct ilir_stmt *step_stmt(struct parser *p)
 {
 	ilir_expr begin, end;
 	const char *text = name(p, "the step's name");
+	int group = group_number(p);
 	bounds(p, &begin, &end);
-	return ilir_step(p->m, text, begin, end, block(p));
+	return ilir_step(p->m, text, group, begin, end, block(p));
 }
 
 static struct ilir_stmt *prefetch_stmt(struct parser *p)
@@ -686,6 +692,12 @@ static void kernel(struct parser *p)
 	struct ilir_kernel k = {.name = name(p, "the kernel's name")};
 	expect(p, "in");
 	k.domain = one_of(p, ilir_domain_word, ILIR_DOMAINS, "a domain");
+	k.group = group_number(p);
+	if (accept(p, "part")) {
+		k.part = integer(p, 1, INT32_MAX);
+		expect(p, "of");
+		k.parts = integer(p, 1, INT32_MAX);
+	}
 	k.body = block(p);
 	vec_push(p->m->arena, &p->m->kernels, k);
 }

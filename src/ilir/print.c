@@ -337,6 +337,12 @@ static void put_alloc(struct out *o, ilir_buffer b)
 		str_puts(o->s, " parked");
 }
 
+static void put_group(struct out *o, int group)
+{
+	if (group)
+		str_printf(o->s, " group %d", group);
+}
+
 /* A statement without its blocks. */
 static void put_head(struct out *o, const struct ilir_stmt *s)
 {
@@ -372,6 +378,7 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 	case ILIR_STEP:
 		str_puts(o->s, "step ");
 		put_name(o, s->step.name);
+		put_group(o, s->step.group);
 		put_bounds(o, s->step.begin, s->step.end);
 		break;
 	}
@@ -419,6 +426,9 @@ static void put_kernel(struct out *o, const struct ilir_kernel *k)
 	str_puts(o->s, "kernel ");
 	put_name(o, k->name);
 	str_printf(o->s, " in %s", ilir_domain_word[k->domain]);
+	put_group(o, k->group);
+	if (k->parts)
+		str_printf(o->s, " part %d of %d", k->part, k->parts);
 	put_block(o, k->body);
 	str_puts(o->s, "\n");
 }

@@ -468,6 +468,8 @@ static void check_step(struct check *c, const struct ilir_stmt *s)
 		fault(c, "a step in a kernel that is one itself");
 	if (!s->step.name)
 		fault(c, "a step without a name");
+	if (s->step.group < 0)
+		fault(c, "a step of group %d", s->step.group);
 	if (!check_bound(c, s->step.begin) || !check_bound(c, s->step.end))
 		return;
 	if (is_inferred(c, s->step.begin) || is_inferred(c, s->step.end))
@@ -534,12 +536,25 @@ static void check_block(struct check *c, const struct ilir_stmt *first)
 
 /* --- the module --- */
 
+/* A part of a group stands behind the one before, and the last is its last. */
+static void check_part(struct check *c, const struct ilir_kernel *k)
+{
+	const struct ilir_kernel *before = k > c->m->kernels.at ? k - 1 : NULL;
+	bool last = k + 1 == c->m->kernels.at + c->m->kernels.n;
+	int part = before && before->part < before->parts ? before->part + 1 : k->parts ? 1 : 0;
+	bool follows = part < 2 || (k->parts == before->parts && k->group == before->group &&
+				    k->domain == before->domain);
+	if (k->group < 0 || k->part != part || !follows || (last && k->part != k->parts))
+		fault(c, "parts of a group that are not 1, 2, ... of all of them, one after the other");
+}
+
 static void check_kernel(struct check *c, const struct ilir_kernel *k)
 {
 	c->kernel = k;
 	c->stmt = NULL;
 	if (!k->name || (unsigned)k->domain >= ILIR_DOMAINS)
 		fault(c, "a kernel needs a name and a known domain");
+	check_part(c, k);
 	check_block(c, k->body);
 }
 

@@ -64,6 +64,26 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Roots were added first, so that the reverse is nearly in order. */
+static void reach_order(struct reach *r)
+{
+	if (r->n > FEW) {
+		qsort(r->at, r->n, sizeof *r->at, ascending);
+		return;
+	}
+	for (uint32_t i = 0, j = r->n; i + 1 < j; i++) {
+		uint32_t last = r->at[--j];
+		r->at[j] = r->at[i];
+		r->at[i] = last;
+	}
+	for (uint32_t i = 1; i < r->n; i++) {
+		uint32_t e = r->at[i], j = i;
+		for (; j && r->at[j - 1] > e; j--)
+			r->at[j] = r->at[j - 1];
+		r->at[j] = e;
+	}
+}
+
 /* Completes the set from the roots that were added, and orders it. */
 static void reach_close(struct reach *r)
 {
@@ -72,13 +92,20 @@ static void reach_close(struct reach *r)
 		for (int k = 0; k < ilir_at(r->m, e)->args; k++)
 			reach_add(r, ilir_arg(r->m, e, k));
 	}
-	qsort(r->at, r->n, sizeof *r->at, ascending);
+	reach_order(r);
 }
 
 static uint32_t reach_place(const struct reach *r, ilir_expr e)
 {
-	uint32_t *found = bsearch(&e.i, r->at, r->n, sizeof e.i, ascending);
-	return found - r->at;
+	uint32_t low = 0, high = r->n;
+	while (high - low > 1) {
+		uint32_t middle = (low + high) / 2;
+		if (r->at[middle] > e.i)
+			high = middle;
+		else
+			low = middle;
+	}
+	return low;
 }
 
 /* --- mapping expressions --- */

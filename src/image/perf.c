@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool refuse(const char *path, const char *why, struct diags *diags)
@@ -27,6 +28,37 @@ static const char *check(int fd)
 	return NULL;
 }
 
+/* When this process began, from some time on; 0 = it is not known. */
+static double begin_of_process(void)
+{
+	char text[1000];
+	unsigned long long ticks;
+	struct timespec now, running;
+	FILE *file = fopen("/proc/self/stat", "re");
+	size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+	if (file)
+		fclose(file);
+	text[n] = 0;
+	const char *name_end = strrchr(text, ')');
+	if (!name_end ||
+	    sscanf(name_end + 1,
+		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+		   &ticks) != 1)
+		return 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(CLOCK_BOOTTIME, &running);
+	return now.tv_sec + now.tv_nsec * 1e-9 - (running.tv_sec + running.tv_nsec * 1e-9) +
+	       ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* Numbers of processes come again: what was written last before this one began belongs to another. */
+static bool is_left_over(int fd)
+{
+	enum { SLACK = 1 }; /* seconds: clocks are set */
+	struct stat s;
+	return fstat(fd, &s) == 0 && s.st_mtim.tv_sec + s.st_mtim.tv_nsec * 1e-9 + SLACK < begin_of_process();
+}
+
 /* No link is followed, and nothing is waited for. */
 static int open_map(const char *path, struct diags *diags)
 {
@@ -35,6 +67,8 @@ static int open_map(const char *path, struct diags *diags)
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, FLAGS);
 	const char *why = fd < 0 ? strerror(errno) : check(fd);
+	if (!why && is_left_over(fd) && ftruncate(fd, 0) != 0)
+		why = strerror(errno);
 	if (!why)
 		return fd;
 	if (fd >= 0)

@@ -28,6 +28,7 @@ struct batch {
 	const struct jit_backend *backend;
 	const struct ilir_module *module;
 	const struct jit_options *options;
+	struct jit_threads threads;
 	struct piece *piece;  /* by kernel */
 	struct piece **order; /* the longest first */
 	int pieces;
@@ -54,6 +55,18 @@ static void *work(void *batch)
 	return NULL;
 }
 
+void jit_settle(const struct jit_threads *t)
+{
+	if (t->where)
+		sched_setaffinity(0, t->where_bytes, t->where);
+}
+
+static void *work_elsewhere(void *batch)
+{
+	jit_settle(&((struct batch *)batch)->threads);
+	return work(batch);
+}
+
 /* Makes as many of the threads as the system gives; their number. */
 static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 {
@@ -65,7 +78,7 @@ static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 	(void)!pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (made < wanted && pthread_create(&thread[made], &attributes, work, b) == 0)
+	while (made < wanted && pthread_create(&thread[made], &attributes, work_elsewhere, b) == 0)
 		made++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
@@ -73,10 +86,10 @@ static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 }
 
 /* Nothing escapes from in here. */
-static void run(struct batch *b, pthread_t *thread, int threads)
+static void run(struct batch *b, pthread_t *thread)
 {
 	fork_enter_foreign();
-	int made = make_threads(thread, threads - 1, b);
+	int made = make_threads(thread, b->threads.most - 1, b);
 	work(b);
 	while (made > 0)
 		pthread_join(thread[--made], NULL);
@@ -89,10 +102,10 @@ static int count_statements(const struct ilir_stmt *s)
 {
 	int n = 0;
 	for (; s; s = s->next)
-		n += s->kind == ILIR_FOR  ? count_statements(s->loop.body)
-		     : s->kind == ILIR_IF ? count_statements(s->branch.then) +
-						count_statements(s->branch.otherwise)
-					  : 1;
+		n += s->kind == ILIR_FOR ? count_statements(s->loop.body)
+		     : s->kind == ILIR_IF
+			 ? count_statements(s->branch.then) + count_statements(s->branch.otherwise)
+			 : 1;
 	return n;
 }
 
@@ -144,17 +157,18 @@ static bool take_pieces(struct batch *b, struct arena *arena, struct jit_objects
 }
 
 bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
-		 const struct jit_options *options, int threads, struct arena *arena, struct jit_objects *o,
-		 struct diags *d)
+		 const struct jit_options *options, struct jit_threads threads, struct arena *arena,
+		 struct jit_objects *o, struct diags *d)
 {
 	int kernels = m->kernels.n;
-	threads = threads < kernels ? threads : kernels;
-	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads + 1);
+	threads.most = threads.most < kernels ? threads.most : kernels;
+	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads.most + 1);
 	o->object = ARENA_ARRAY(arena, struct image_object, kernels);
 	o->seconds = arena_take(arena, kernels, sizeof *o->seconds);
-	struct batch b = {.backend = backend, .module = m, .options = options, .pieces = kernels};
+	struct batch b = {
+	    .backend = backend, .module = m, .options = options, .threads = threads, .pieces = kernels};
 	make_pieces(&b, arena, o, d);
-	run(&b, thread, threads);
+	run(&b, thread);
 	return take_pieces(&b, arena, o, d);
 }
 

@@ -13,8 +13,9 @@
 #include "image/link.h"
 
 #include <pthread.h>
+#include <sched.h>
 
-enum { JIT_ABI = 6 };
+enum { JIT_ABI = 7 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -50,15 +51,26 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *);
 /* The file that jit_backend_load would load, without loading it; NULL = there is none. */
 const char *jit_backend_path(struct arena *, const char *name);
 
+/* Threads, and where those run that are made: a new thread would be bound to where its maker is, which has
+ * work to do there. */
+struct jit_threads {
+	int most;		/* the caller's is one */
+	const cpu_set_t *where; /* NULL = where the caller's does */
+	size_t where_bytes;
+};
+/* The calling thread goes there, if it can. */
+void jit_settle(const struct jit_threads *);
+
 /* Loading takes long: a thread can do it while its maker makes what will be compiled.  What is wrong is said
  * by jit_backend_load, which waits for the thread if it must. */
 struct jit_ahead {
 	const char *name;
+	struct jit_threads threads;
 	pthread_t thread;
 	bool begun;
 };
 /* The name must live until the end.  Every begin has its end, in the same function. */
-void jit_ahead_begin(struct jit_ahead *, const char *name);
+void jit_ahead_begin(struct jit_ahead *, const char *name, struct jit_threads);
 void jit_ahead_end(struct jit_ahead *);
 
 /* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
@@ -70,11 +82,10 @@ struct jit_objects {
 	double (*seconds)[JIT_PARTS];
 };
 
-/* Compiles all kernels, each into an object of its own, on at most `threads` threads of which the caller's is
- * one.  The objects are in the arena, and the same whatever the threads.  False after the diagnostics of all
- * kernels that failed. */
+/* Compiles all kernels, each into an object of its own, on these threads.  The objects are in the arena, and
+ * the same whatever the threads.  False after the diagnostics of all kernels that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
-		 int threads, struct arena *, struct jit_objects *, struct diags *);
+		 struct jit_threads, struct arena *, struct jit_objects *, struct diags *);
 bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 	       enum jit_text, struct str *, struct diags *);
 

@@ -134,6 +134,7 @@ static void *load_ahead(void *ahead)
 {
 	struct jit_ahead *a = ahead;
 	struct diags unheard;
+	jit_settle(&a->threads);
 	diags_init(&unheard, &allocator_default);
 	jit_backend_load(a->name, &unheard);
 	diags_free(&unheard);
@@ -141,10 +142,11 @@ static void *load_ahead(void *ahead)
 }
 
 /* Signals are the host's affair. */
-void jit_ahead_begin(struct jit_ahead *a, const char *name)
+void jit_ahead_begin(struct jit_ahead *a, const char *name, struct jit_threads threads)
 {
 	sigset_t all, before;
 	a->name = name;
+	a->threads = threads;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	a->begun = pthread_create(&a->thread, NULL, load_ahead, a) == 0;

@@ -62,6 +62,10 @@ named 'touch $map; chmod 666 $map'
 tap_is "$status,$text" 0, "a file that others can write is not used"
 rm -f "$map"
 
+named 'echo before >$map; chmod 600 $map; touch -d "2 days ago" $map'
+tap_is "$status,$(wc -l <<<"$text"),$(grep -c before <<<"$text")" "0,$kernels,0" "what another process of that number left is not kept"
+rm -f "$map"
+
 named 'echo before >$map; chmod 600 $map'
 tap_is "$status,$(head -n 1 <<<"$text"),$(wc -l <<<"$text")" "0,before,$((kernels + 1))" "one of the user's own is added to"
 rm -f "$map"

@@ -16,7 +16,7 @@ static const char tree[] =
     "buffer `max` : scratch 0 f32 [nodes:node]\n"
     "buffer `odd\\x60 name` : output 1 f32 [inputs:node]\n"
     "kernel treelstm in once {\n"
-    "  step leaf in 0..leaves {\n"
+    "  step leaf group 1 in 0..leaves {\n"
     "    for i:D in 0..64 {\n"
     "      for n:node in begin..end {\n"
     "        let row = child.0[n]\n"
@@ -45,7 +45,7 @@ static const char tree[] =
     "    barrier\n"
     "  }\n"
     "}\n"
-    "kernel leaf in inner_node {\n"
+    "kernel leaf in inner_node group 7 part 1 of 1 {\n"
     "  for j:D in 0..64 step 8 swept {\n"
     "    for n.1:node in begin..end {\n"
     "      prefetch h[n.1, ramp(8, j)]\n"
@@ -88,7 +88,7 @@ static void built(void)
 	ilir_expr at = ilir_var_ref(b.m, n), value = ilir_unary(b.m, ILIR_TANH, ilir_load(b.m, h, &at, 1));
 	struct ilir_stmt *loop = ilir_for(b.m, n, ilir_var_ref(b.m, ilir_begin), ilir_var_ref(b.m, ilir_end),
 					  1, node, ILIR_SERIAL, ilir_store(b.m, h, &at, 1, value));
-	vec_push(&b.arena, &b.m->kernels, (struct ilir_kernel){"k", IMAGE_DOMAIN_NODES, loop});
+	vec_push(&b.arena, &b.m->kernels, (struct ilir_kernel){.name = "k", .domain = IMAGE_DOMAIN_NODES, .body = loop});
 	const char *text = bench_text(&b);
 	tap_ok(strcmp(text,
 		      "module built\ndim node\nbuffer h : state 0 f32 [nodes:node]\nkernel k in nodes {\n"
@@ -125,6 +125,8 @@ static const struct {
     {"a broken escape", HEAD "kernel `\\xzz` in nodes { }", "a backslash that escapes nothing", 4, 8},
     {"an open quote", HEAD "kernel `k in nodes { }\n", "does not end on its line", 4, 8},
     {"an unknown domain", HEAD "kernel k in space { }", "expected a domain, found 'space'", 4, 13},
+    {"a group of number zero", HEAD "kernel k in nodes group 0 { }", "0 is not in 1..", 4, 25},
+    {"a part of no number", HEAD "kernel k in nodes part 1 { }", "expected 'of'", 4, 26},
     {"a register declared outside", "module m\ndim d\nbuffer a : register 0 f32 []",
      "expected a kind of buffer", 3, 12},
     {"padding below the extent", "module m\ndim d\nbuffer a : state 0 f32 [8/4:d]", "4 is not in 8..", 3, 27},

@@ -39,6 +39,8 @@ static const struct {
      "1.0 } "
      "}",
      0},
+    {"} kernel a in nodes group 2 part 1 of 2 { } kernel b in nodes group 2 part 2 of 2 { } kernel c in nodes {",
+     ILIR_OUTLINED},
     {"for i:i in 0..8 swept { for n:node in begin..end { h[n, ((i * 4) + 3) - 1] = 1.0 } }", ILIR_IN_BOUNDS},
     {"for i:i in 0..60 swept { for n:node in begin..end { prefetch y[n, i] y[n, i] = 1.0 } }", ILIR_IN_BOUNDS},
 };
@@ -122,6 +124,14 @@ static const struct {
     {"for i:i in 0..8 swept { barrier }", "a barrier inside a swept loop", 0},
     {"step s in 0..4 { step t in 0..4 { } }", "a step inside a step", 0},
     {"step s in 0..4 { barrier }", "a barrier inside a step", 0},
+    {"} kernel a in nodes group 2 part 1 of 2 { } kernel b in nodes {", "parts of a group that are not", 0},
+    {"} kernel a in nodes group 2 part 2 of 2 {", "parts of a group that are not", 0},
+    {"} kernel a in nodes group 2 part 1 of 2 {", "parts of a group that are not", 0},
+    {"} kernel a in nodes part 1 of 2 { } kernel b in nodes part 3 of 2 {", "parts of a group that are not", 0},
+    {"} kernel a in nodes group 1 part 1 of 2 { } kernel b in nodes group 2 part 2 of 2 {",
+     "parts of a group that are not", 0},
+    {"} kernel a in nodes group 1 part 1 of 2 { } kernel b in leaves group 1 part 2 of 2 {",
+     "parts of a group that are not", 0},
     /* properties */
     {"for n:node in ?..4 { }", "a bound is left to be inferred", ILIR_BOUNDED},
     {"h[0, 64] = 1.0", "index 1 of 'h' reaches 64..64, but its extent is 64", ILIR_IN_BOUNDS},
@@ -165,6 +175,11 @@ static struct ilir_stmt *first(struct bench *b)
 static void second_definition(struct bench *b)
 {
 	ilir_append(first(b), ilir_let(b->m, first(b)->let.var, first(b)->let.value));
+}
+
+static void no_group(struct bench *b)
+{
+	b->m->kernels.at[0].group = -1;
 }
 
 static void second_alloc(struct bench *b)
@@ -337,6 +352,7 @@ static const struct {
     {"begin defined by a let", "let x = 1.0", own_begin, "which is not one's own"},
     {"a let without a value", "let x = 1.0", no_value, "an expression is missing"},
     {"a loop without a dimension", "for n:node in 0..4 { }", no_dimension, "walks along no dimension"},
+    {"a group below zero", "let x = 1.0", no_group, "parts of a group that are not"},
     {"a loop that stands still", "for n:node in 0..4 { }", no_step, "a step that is not positive"},
     {"operands of two types", "let x = 1.0", ill_typed, "operands differ in type"},
     {"a type that is not that of the operands", "let x = 1.0 + 2.0", lying_type,

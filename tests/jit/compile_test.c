@@ -2,7 +2,9 @@
  * told in the order of the kernels, and memory may run out at any request. */
 #include "tests/jit/helper.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 enum { KERNELS = 7, N = 64 };
 
@@ -33,7 +35,8 @@ static bool make_blob(struct fixture *f, int threads, struct image_blob *blob)
 	struct jit_options o = {target_find("native"), true};
 	struct jit_objects objects;
 	build(f);
-	return jit_compile(f->backend, &f->m, &o, threads, &f->arena, &objects, &f->diags) &&
+	return jit_compile(f->backend, &f->m, &o, (struct jit_threads){threads}, &f->arena, &objects,
+			   &f->diags) &&
 	       link_objects(f, &objects, blob);
 }
 
@@ -95,10 +98,57 @@ static void test_failures(void)
 	struct jit_objects objects;
 	fixture_init(&f, "compile");
 	build(&f);
-	bool ok = jit_compile(&bad, &f.m, &o, 3, &f.arena, &objects, &f.diags);
+	bool ok = jit_compile(&bad, &f.m, &o, (struct jit_threads){3}, &f.arena, &objects, &f.diags);
 	tap_ok(!ok && f.diags.n == 3 && strcmp(f.diags.at[0].message, "b") == 0 &&
 		   strcmp(f.diags.at[1].message, "d") == 0 && strcmp(f.diags.at[2].message, "f") == 0,
 	       "kernels that fail are told in their order");
+	fixture_free(&f);
+}
+
+/* --- where threads run --- */
+
+static atomic_int inside, elsewhere;
+
+/* The first kernels wait for each other, so that no thread has all of them. */
+static bool compile_and_look(const struct ilir_module *m, const struct jit_options *o, int kernel,
+			     struct str *object, double seconds[JIT_PARTS], struct diags *d)
+{
+	cpu_set_t own;
+	(void)m, (void)o, (void)kernel, (void)seconds, (void)d;
+	atomic_fetch_add(&inside, 1);
+	for (int i = 0; i < 5000 && atomic_load(&inside) < 2; i++)
+		usleep(1000);
+	if (sched_getaffinity(0, sizeof own, &own) == 0 && CPU_COUNT(&own) > 1)
+		atomic_fetch_add(&elsewhere, 1);
+	str_puts(object, "no object");
+	return true;
+}
+
+static void test_places(void)
+{
+	static const struct jit_backend looking = {.compile = compile_and_look};
+	struct fixture f;
+	struct jit_options o = {target_find("native"), true};
+	struct jit_objects objects;
+	cpu_set_t all, one;
+	int first = 0;
+	if (sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < 2) {
+		tap_skip("there is one processor", "threads that compile run where they may");
+		return;
+	}
+	while (!CPU_ISSET(first, &all))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	fixture_init(&f, "compile");
+	build(&f);
+	sched_setaffinity(0, sizeof one, &one);
+	bool ok = jit_compile(&looking, &f.m, &o, (struct jit_threads){2, &all, sizeof all}, &f.arena,
+			      &objects, &f.diags);
+	bool stayed = sched_getaffinity(0, sizeof one, &one) == 0 && CPU_COUNT(&one) == 1;
+	sched_setaffinity(0, sizeof all, &all);
+	tap_ok(ok && atomic_load(&elsewhere) > 0 && stayed,
+	       "threads that compile run where they may, whatever their maker is bound to");
 	fixture_free(&f);
 }
 
@@ -140,7 +190,7 @@ static bool compile_with(struct fixture *f, long requests)
 	atomic_store(&left, requests);
 	arena_init(&a, &failing);
 	if (!arena_guard(&a, &escape))
-		ok = jit_compile(&good, &f->m, &o, 3, &a, &objects, &f->diags) &&
+		ok = jit_compile(&good, &f->m, &o, (struct jit_threads){3}, &a, &objects, &f->diags) &&
 		     objects.object[KERNELS - 1].size == 10u * 2000 * KERNELS;
 	arena_free(&a);
 	return ok;
@@ -165,6 +215,7 @@ int main(void)
 	bool there = fixture_init(&f, "compile");
 	fixture_free(&f);
 	test_failures();
+	test_places();
 	test_memory();
 	if (there)
 		test_threads();

@@ -55,7 +55,7 @@ static inline bool compile_for(struct fixture *f, const char *target, bool nativ
 	struct jit_options o = {target_find(target), native};
 	struct jit_objects objects;
 	struct image_blob blob;
-	bool ok = jit_compile(f->backend, &f->m, &o, 2, &f->arena, &objects, &f->diags) &&
+	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){2}, &f->arena, &objects, &f->diags) &&
 		  link_objects(f, &objects, &blob) &&
 		  image_code_load(&blob, &allocator_default, f->m.name, code, &f->diags);
 	show_diags(&f->diags);
@@ -88,7 +88,7 @@ static inline ilir_buffer buffer_of(struct fixture *f, const char *name, int kin
 
 static inline void kernel(struct fixture *f, const char *name, struct ilir_stmt *body)
 {
-	vec_push(&f->arena, &f->m.kernels, (struct ilir_kernel){name, IMAGE_DOMAIN_NODES, body});
+	vec_push(&f->arena, &f->m.kernels, (struct ilir_kernel){.name = name, .domain = IMAGE_DOMAIN_NODES, .body = body});
 }
 
 static inline ilir_var index_var(struct fixture *f, const char *name)

@@ -1,0 +1,57 @@
+/* What the files of the compile leg share: a compilation on its way. */
+#ifndef ESPALIER_API_COMPILATION_H
+#define ESPALIER_API_COMPILATION_H
+
+#include "api/compile.h"
+#include "ilir/passes.h"
+#include "jit/jit.h"
+
+/* What there is of a compilation so far.  Plan and schedule point into it. */
+struct compilation {
+	struct arena *arena;
+	struct diags *diags;
+	const struct ra_model *model;
+	const int64_t *sizes;
+	const struct compile_options *options;
+	struct sub_trace *trace;
+	struct times *times;	    /* NULL = nobody asks */
+	double clock;		    /* when what was noted last ended */
+	struct sub_program written; /* the model's own: what the interface promises */
+	struct sub_program rewritten;
+	struct sub_program folded;
+	struct sub_program refactored;
+	struct sub_program program; /* what is compiled */
+	struct sched_plan plan;
+	struct sched sched;
+	struct ilir_tiling tiling;
+	struct ilir_module module;
+	unsigned properties; /* that the module has */
+};
+
+/* Notes what has been going on since the last note. */
+void compile_note(struct compilation *, const char *room, const char *what);
+
+/* --- compile.c: the way, leg by leg; false after diagnostics --- */
+
+bool compile_to_program(struct compilation *);
+bool compile_to_plan(struct compilation *);
+/* Plan and schedule. */
+bool compile_to_schedule(struct compilation *);
+bool compile_to_loops(struct compilation *);
+/* Up to the pass of this name; NULL = all. */
+bool compile_run_passes(struct compilation *, const char *last);
+
+/* --- generate.c --- */
+
+bool compile_interprets(const struct compilation *);
+struct jit_options compile_jit_options(const struct compilation *);
+/* From the finished module to code that can be called. */
+bool compile_to_code(struct compilation *, struct image *);
+
+/* --- describe.c --- */
+
+void compile_describe_interface(const struct compilation *, struct image *);
+/* What the loops do not know of buffers and steps. */
+void compile_describe_steps(const struct compilation *, struct image *);
+
+#endif

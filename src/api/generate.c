@@ -1,0 +1,139 @@
+/* The end of the compile leg: from loops to code, by a back end or the interpreter. */
+#include "api/compilation.h"
+#include "image/code.h"
+#include "image/link.h"
+#include "io/file.h"
+
+#include <pthread.h>
+#include <string.h>
+
+bool compile_interprets(const struct compilation *c)
+{
+	return strcmp(c->options->backend, "interpreter") == 0;
+}
+
+/* The interpreter has one state: calls take turns. */
+struct interpreted {
+	struct ilir_module module;
+	struct ilir_interpreter *interpreter;
+	pthread_mutex_t lock;
+};
+
+static bool call_interpreter(void *self, int kernel, const struct image_frame *frame,
+			     const struct image_range *range, struct diags *diags)
+{
+	struct interpreted *in = self;
+	pthread_mutex_lock(&in->lock);
+	bool ok = ilir_interpret(in->interpreter, kernel, frame, range, diags);
+	pthread_mutex_unlock(&in->lock);
+	return ok;
+}
+
+static void release_interpreter(struct image_code *code)
+{
+	pthread_mutex_destroy(&((struct interpreted *)code->self)->lock);
+}
+
+static bool make_interpreter(struct compilation *c, struct image *image)
+{
+	struct interpreted *in = ARENA_NEW(c->arena, struct interpreted);
+	in->module = c->module;
+	in->interpreter = ilir_interpreter_new(c->arena, &in->module);
+	if (pthread_mutex_init(&in->lock, NULL) != 0)
+		return diag_add(c->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory for a lock");
+	image->code =
+	    (struct image_code){.call = call_interpreter, .release = release_interpreter, .self = in};
+	return true;
+}
+
+struct jit_options compile_jit_options(const struct compilation *c)
+{
+	return (struct jit_options){c->sched.target, strcmp(c->options->target, "native") == 0};
+}
+
+/* What the code was made with, as far as it can be named. */
+static void note_tool(struct compilation *c, const struct jit_backend *backend, struct image *image)
+{
+	const char *path = backend->compiler();
+	struct image_tool *t = ARENA_NEW(c->arena, struct image_tool);
+	if (!path || !io_stat(path, &t->size, &t->modified))
+		return;
+	t->path = arena_string(c->arena, path);
+	image->tool = t;
+	image->tools = 1;
+}
+
+static double total(const double seconds[JIT_PARTS])
+{
+	double sum = 0;
+	for (int p = 0; p < JIT_PARTS; p++)
+		sum += seconds[p];
+	return sum;
+}
+
+/* What the threads did meanwhile: by part, then by kernel. */
+static void note_kernels(struct compilation *c, const struct jit_objects *o)
+{
+	static const char *const part[JIT_PARTS] = {"  emit", "  check", "  optimise", "  generate"};
+	const char *backend = c->options->backend;
+	size_t kernels = c->module.kernels.n;
+	for (int p = 0; p < JIT_PARTS; p++) {
+		double sum = 0;
+		for (size_t k = 0; k < kernels; k++)
+			sum += o->seconds[k][p];
+		times_note(c->times, backend, part[p], sum);
+	}
+	for (size_t k = 0; k < kernels; k++) {
+		struct str name = str_in(c->arena);
+		str_printf(&name, "  kernel %s", c->module.kernels.at[k].name);
+		times_note(c->times, backend, name.text, total(o->seconds[k]));
+	}
+}
+
+static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
+{
+	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
+	struct jit_objects o;
+	compile_note(c, "jit", "load");
+	if (!backend ||
+	    !jit_compile(backend, &c->module, options, c->options->threads, c->arena, &o, c->diags))
+		return false;
+	compile_note(c, "jit", "compile");
+	if (c->times)
+		note_kernels(c, &o);
+	note_tool(c, backend, image);
+	bool ok = image_link(c->arena, o.object, c->module.kernels.n, image->name, image->kernels,
+			     image->kernel_name, &image->blob, c->diags);
+	compile_note(c, "image", "link");
+	return ok;
+}
+
+static bool check_target(const struct target *t, struct diags *diags)
+{
+	return target_runs_here(t) ||
+	       diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
+			"choose --target-cpu native, or --backend interpreter",
+			"this machine cannot run code for %s (%s)", t->name, t->description);
+}
+
+bool compile_to_code(struct compilation *c, struct image *image)
+{
+	struct jit_options options = compile_jit_options(c);
+	if (compile_interprets(c))
+		return make_interpreter(c, image);
+	bool ok = check_target(options.target, c->diags) && make_blob(c, &options, image) &&
+		  image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
+	compile_note(c, "image", "load");
+	return ok;
+}
+
+bool compile_load(const struct allocator *allocator, struct diags *diags,
+		  const struct compile_options *options, struct image *image, struct times *times)
+{
+	double begin = times_clock();
+	bool ok = check_target(target_find(options->target), diags) &&
+		  image_code_load(&image->blob, allocator, image->name, &image->code, diags);
+	times_since(times, "image", "load", begin);
+	return ok;
+}
