@@ -19,6 +19,7 @@ struct compilation {
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program rewritten;
 	struct sub_program folded;
+	struct sub_program refactored;
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;

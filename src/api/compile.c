@@ -31,6 +31,7 @@ bool compile_to_program(struct compilation *c)
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->rewritten, c->arena, c->model->name);
 	sub_init(&c->folded, c->arena, c->model->name);
+	sub_init(&c->refactored, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, c->sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
@@ -57,9 +58,15 @@ bool compile_to_plan(struct compilation *c)
 		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
 				"targets are native, generic, avx2, avx512, aarch64",
 				"there is no target '%s'", c->options->target);
-	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+	struct sub_options options;
+	if (!compile_rewriting(c->options, &options, c->diags) ||
+	    !sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
 		return false;
-	sched_hoist(&c->program, &c->folded, fusion.hoisting, c->trace);
+	sched_refactor(&c->refactored, &c->folded, fusion.refactoring, &options, c->trace);
+	compile_note(c, "sched", "refactor");
+	if (!sub_verify(&c->refactored, c->diags))
+		return false;
+	sched_hoist(&c->program, &c->refactored, fusion.hoisting, c->trace);
 	compile_note(c, "sched", "hoist");
 	if (!sub_verify(&c->program, c->diags))
 		return false;

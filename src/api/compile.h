@@ -55,7 +55,7 @@ bool compile_load(const struct allocator *, struct diags *, const struct compile
 		  struct times *);
 
 /* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
- * subop, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the last. */
+ * subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */
 bool compile_dump(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

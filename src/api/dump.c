@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static const char *const before_passes[] = {"ra",    "written", "derivation", "subop",
-					    "hoist", "sched",	"lower"};
+static const char *const before_passes[] = {"ra",	"written", "derivation", "subop",
+					    "refactor", "hoist",   "sched",	 "lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
 enum {
 	BEFORE = sizeof before_passes / sizeof *before_passes,
@@ -69,6 +69,8 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
 		return sub_print(&c.folded, s), true;
+	if (strcmp(stage, "refactor") == 0)
+		return compile_to_plan(&c) && (sub_print(&c.refactored, s), true);
 	if (strcmp(stage, "hoist") == 0)
 		return compile_to_plan(&c) && (sub_print(&c.program, s), true);
 	if (!compile_to_schedule(&c))

@@ -48,11 +48,18 @@ static double reading(double bytes, double again)
 	return bytes * (near / kept_per_nanosecond + (1 - near) / far);
 }
 
+/* Rows of whole tiles that take as long as these: what is left over is computed less well. */
+static double in_tiles(const struct image_step *s, int64_t rows)
+{
+	int64_t left = s->rows > 1 ? rows % s->rows : 0;
+	return left ? rows - left + (s->rows + 3.0 * left) / 4 : rows;
+}
+
 /* Nanoseconds of a part's call. */
 static double call(const struct image_step *s, int64_t rows, int64_t blocks, double again)
 {
 	double rate = s->block_bytes ? RT_OPERATIONS_PER_NANOSECOND : copied_per_nanosecond;
-	double computing = (double)s->operations * rows * blocks / s->blocks / rate;
+	double computing = s->operations * in_tiles(s, rows) * blocks / s->blocks / rate;
 	double read = reading((double)s->block_bytes * blocks, again);
 	return computing > read ? computing : read;
 }
@@ -60,7 +67,7 @@ static double call(const struct image_step *s, int64_t rows, int64_t blocks, dou
 /* Rows of others come line by line, some at a time, each as slowly as parts meet. */
 static double fetching(const struct rt_question *q, double share)
 {
-	enum { LINE = 64, AT_ONCE = 16 };
+	enum { LINE = 64, AT_ONCE = 48 };
 	return share * q->rows * q->group->row_bytes / LINE / AT_ONCE * q->meeting;
 }
 
@@ -75,16 +82,28 @@ static double turn(const struct rt_question *q)
 	return q->meeting + uneven + fetching(q, others(q));
 }
 
-/* What a step computes in the time of its turn, by the part that has the most. */
+/* By rows, of the part that needs the longest. */
+static double cost_of_rows(const struct rt_question *q, const struct image_step *s)
+{
+	double most = 0;
+	for (int part = 0; part < q->parts; part++) {
+		int64_t begin = rt_share(q->rows, q->group->tile, part, q->parts);
+		int64_t end = rt_share(q->rows, q->group->tile, part + 1, q->parts);
+		if (begin < end)
+			most = fmax(most, call(s, end - begin, s->blocks, q->group->weights));
+	}
+	return most;
+}
+
+/* What a step computes in the time of its turn. */
 static double cost(const struct rt_question *q, int which, enum rt_way way)
 {
 	const struct rt_group *g = q->group;
 	const struct image_step *s = &g->step[which];
-	int64_t blocks = rt_share(s->blocks, 1, 1, q->parts);
-	int64_t rows = rt_share(q->rows, g->tile, 1, q->parts);
+	int64_t blocks = (s->blocks + q->parts - 1) / q->parts;
 	switch (way) {
 	case RT_ROWS:
-		return call(s, rows, s->blocks, g->weights);
+		return cost_of_rows(q, s);
 	case RT_COLUMNS:
 		return call(s, q->rows, blocks, g->weights * blocks / s->blocks);
 	default:
@@ -205,11 +224,8 @@ enum rt_way rt_recall(struct rt_choices *c, const struct rt_question *q, int ste
 
 int64_t rt_share(int64_t rows, int64_t tile, int part, int parts)
 {
-	int64_t tiles = (rows + tile - 1) / tile;
-	if (tiles < parts && tile > 1) {
-		tile /= 2;
-		tiles = (rows + tile - 1) / tile;
-	}
-	int64_t first = (tiles * part + parts - 1) / parts * tile;
-	return first < rows ? first : rows;
+	int64_t unit = tile > 1 ? tile / 2 : 1, all = parts * unit;
+	int64_t round = rows < all ? all - 1 : all / 2;
+	int64_t first = (rows * part + round) / all * unit;
+	return part == parts || first > rows ? rows : first;
 }

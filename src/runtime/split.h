@@ -54,10 +54,11 @@ void rt_choices_free(struct rt_choices *);
 /* What rt_choose answers or has answered; `step` tells the group's first one from others. */
 enum rt_way rt_recall(struct rt_choices *, const struct rt_question *, int step);
 
-/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
- * half tiles when there are fewer tiles than parts; the first is the greatest.  Less than half a tile is no
- * faster: what reading the weights costs is the same.  Blocks of columns are shared out as rows are, by tiles
- * of 1: a part always has the same, so that their weights stay in the caches of its processor. */
+/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are cut at halves of
+ * tiles, where they differ least: half a tile is not much faster than a whole one, and less than that is no
+ * faster, what reading the weights costs is the same.  The first has some.  Blocks of columns are shared out
+ * as rows are, by tiles of 1: a part always has the same, so that their weights stay in the caches of its
+ * processor. */
 int64_t rt_share(int64_t rows, int64_t tile, int part, int parts);
 
 #endif

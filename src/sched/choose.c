@@ -216,15 +216,22 @@ static const int *widths_of(const struct sched_plan *plan, const struct sched_gr
 	return plan->p->bodies.at[g->body].domain == SUB_INNER ? level_widths : whole_range;
 }
 
-/* Without products nothing is shared by rows: each is gone through once, as it lies in memory.  As many
- * vectors at once as leave no rest, so that what follows a row is not touched. */
+/* What a row takes whose vectors go so many at once: each of them, those past its end as well, and the turns
+ * of the loop. */
+static int64_t row_cost(int64_t vectors, int at_once)
+{
+	return (vectors + at_once - 1) / at_once * (at_once + 1);
+}
+
+/* Without products nothing is shared by rows: each is gone through once, as it lies in memory. */
 static struct sched_tile choose_by_rows(const struct sched *s, const struct sched_group *g, int along)
 {
 	struct sched_tile tile = {
-	    .sizes = 1, .nodes = {1}, .columns = MOST_COLUMNS, .unroll = 1, .along = along, .by_rows = true};
+	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along, .by_rows = true};
 	int64_t vectors = (g->extent[along] + s->lanes - 1) / s->lanes;
-	while (vectors % tile.columns)
-		tile.columns--;
+	for (int v = 2; v <= MOST_COLUMNS; v++)
+		if (row_cost(vectors, v) < row_cost(vectors, tile.columns))
+			tile.columns = v;
 	return tile;
 }
 

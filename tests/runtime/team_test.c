@@ -596,14 +596,15 @@ static void test_short(int threads, int stacks)
 
 static bool share_is_right(int64_t rows, int64_t tile, int parts)
 {
-	int64_t greatest = rt_share(rows, tile, 1, parts);
-	bool whole = rows >= tile * parts;
-	if (rt_share(rows, tile, 0, parts) != 0 || rt_share(rows, tile, parts, parts) != rows)
+	int64_t unit = tile > 1 ? tile / 2 : 1;
+	if (rt_share(rows, tile, 0, parts) != 0 || rt_share(rows, tile, parts, parts) != rows ||
+	    (rows && !rt_share(rows, tile, 1, parts)))
 		return false;
 	for (int p = 0; p < parts; p++) {
 		int64_t begin = rt_share(rows, tile, p, parts),
-			n = rt_share(rows, tile, p + 1, parts) - begin;
-		if (n < 0 || n > greatest || (whole && begin % tile && begin != rows))
+			n = rt_share(rows, tile, p + 1, parts) - begin, more = n - rows / parts;
+		if (n < 0 || more > unit || (begin % unit && begin != rows) ||
+		    (rows >= unit * parts && more < -unit))
 			return false;
 	}
 	return true;
@@ -621,10 +622,12 @@ static void test_shares(void)
 			printf("# %lld rows in tiles of %lld for %d\n", (long long)rows, (long long)tile,
 			       parts);
 	}
-	tap_ok(right, "shares follow each other, cover all rows, are whole tiles where there are enough");
-	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 4, 1, 2) == 2 &&
-		   rt_share(2, 4, 1, 2) == 2,
-	       "few rows are shared out as half tiles, and fewer are not");
+	tap_ok(right, "shares follow each other, cover all rows, and differ by less than a tile");
+	tap_ok(rt_share(17, 4, 1, 2) == 8 && rt_share(36, 4, 1, 2) == 18 && rt_share(5, 4, 1, 2) == 2,
+	       "they are cut at the half tile that is nearest");
+	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(3, 4, 1, 2) == 2 && rt_share(2, 4, 1, 2) == 2 &&
+		   rt_share(1, 4, 1, 2) == 1,
+	       "who is alone with the last half is the first part");
 }
 
 static void test_stacks(const char *program)

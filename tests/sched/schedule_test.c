@@ -258,6 +258,27 @@ static void test_cost_model(void)
 	}
 }
 
+/* Groups without products go by rows, all vectors of a short one at once, those of a long one without much
+ * that is past its end. */
+static void test_rows(void)
+{
+	static const struct {
+		const char *sizes;
+		int columns;
+	} cases[] = {{"D=8 X=2", 1}, {"D=24 X=2", 3}, {"D=40 X=2", 3}, {"D=150 X=2", 4}, {"D=256 X=2", 4}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct planned p;
+		bool ok = make(&p, "tests/golden/gated.ra", cases[i].sizes);
+		const struct sched_group *elements = ok ? find_group(&p, "inner.2") : NULL,
+					 *products = ok ? find_group(&p, "inner.0") : NULL;
+		const struct sched_tile *t = elements ? &p.sched.tiles.at[elements - p.plan.groups.at] : NULL;
+		tap_ok(t && t->by_rows && t->columns == cases[i].columns && products &&
+			   !p.sched.tiles.at[products - p.plan.groups.at].by_rows,
+		       "%s: elements by rows, %d vectors at once", cases[i].sizes, t ? t->columns : 0);
+		free_model(&p.model);
+	}
+}
+
 static void test_sharing(void)
 {
 	static const int fine[] = {4, 3, 2, 1}, halves[] = {4, 2, 1}, wide[] = {6, 4, 3, 1};
@@ -318,6 +339,7 @@ int main(void)
 	test_chosen_layouts();
 	test_layouts();
 	test_cost_model();
+	test_rows();
 	test_sharing();
 	test_edges();
 	test_work();
