@@ -1,11 +1,13 @@
 /* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
  *
- *   watching   what a job costs right after another one, the members have not gone to sleep: its time
- *              less that of its parts, each of which takes two microseconds
- *   asleep     an empty job after a pause: they have
- *   rousing    what a caller pays who enters then, and has no job for them yet
+ *   turn       what one of many turns of a plan costs, less its parts, each of which takes two microseconds
+ *   lines      the same, when each part writes sixteen lines of memory that the others then read
+ *   watching   what a plan of one turn costs right after another one, the members have not gone to sleep: its
+ *              time less that of its parts
+ *   asleep     an empty plan after a pause: they have
+ *   rousing    what a caller pays who enters then, and has no plan for them yet
  *   awake      after how long they are there
- *   break-even a job of N operations (one fused multiply-add is two), alone and shared out
+ *   break-even a turn of N operations (one fused multiply-add is two), alone and shared out
  *
  * In microseconds: the least and the median of many turns.  The constants of runtime/internal.h come from
  * here. */
@@ -16,7 +18,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TURNS = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8 };
+enum { TURNS = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8, PLANNED = 16, PARTS = 16, LINES = 16, LINE = 64 };
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -46,51 +48,74 @@ static struct summary summarize(double *sample, int n)
 	return (struct summary){sample[0], sample[n / 2]};
 }
 
-/* --- jobs --- */
+/* --- what is done --- */
 
-static void nothing(void *job, int part, int parts)
+static int nothing(void *job, int turn, int part, int parts)
 {
-	(void)job, (void)part, (void)parts;
+	(void)job, (void)turn, (void)part, (void)parts;
+	return 0;
 }
 
 /* Long enough that the caller does not take over what a member was about to begin. */
 static const double WORK = 2;
 
-static void pass_time(void *job, int part, int parts)
+static int pass_time(void *job, int turn, int part, int parts)
 {
 	double begin = microseconds();
-	(void)job, (void)part, (void)parts;
+	(void)job, (void)turn, (void)part, (void)parts;
 	while (microseconds() - begin < WORK)
 		;
+	return 0;
+}
+
+/* Reads what the others wrote in the turn before. */
+static int pass_lines(void *job, int turn, int part, int parts)
+{
+	volatile char(*line)[PARTS][LINES][LINE] = job;
+	for (int p = 0; p < parts; p++)
+		for (int i = 0; i < LINES; i++)
+			(void)line[turn % 2][p][i][0];
+	for (int i = 0; i < LINES; i++)
+		line[(turn + 1) % 2][part][i][0] = 1;
+	return pass_time(job, turn, part, parts);
 }
 
 /* Multiply-adds in registers, shared out evenly. */
-static void compute(void *operations, int part, int parts)
+static int compute(void *operations, int turn, int part, int parts)
 {
 	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)part;
 	long turns = *(long *)operations / (2L * CHAINS * LANES * parts);
+	(void)turn;
 	for (long i = 0; i < turns; i++) {
 		__asm__ volatile("" : "+x"(factor));
 		for (int c = 0; c < CHAINS; c++)
 			sum[c] = sum[c] * factor + term;
 	}
 	__asm__ volatile("" : : "m"(sum));
+	return 0;
 }
 
 /* --- measurements --- */
+
+typedef int work(void *job, int turn, int part, int parts);
+
+static void run_turns(struct rt_team *t, work *work, void *job, int turns)
+{
+	rt_team_run(t, &(struct rt_plan){work, job, turns});
+}
 
 struct situation {
 	const char *name;
 	double pause;
 };
 
-static double one_run(struct rt_team *t, const struct situation *s, void (*work)(void *, int, int), void *job)
+static double one_run(struct rt_team *t, const struct situation *s, work *work, void *job)
 {
 	idle(s->pause);
 	double begin = microseconds();
 	if (!rt_team_enter(t, 0))
 		return 1e9;
-	rt_team_run(t, work, job);
+	run_turns(t, work, job, 1);
 	double time = microseconds() - begin;
 	rt_team_leave(t);
 	return time;
@@ -102,18 +127,19 @@ static void print(const char *name, double *sample, int n)
 	printf("%-12s %8.2f %8.2f\n", name, r.least, r.median);
 }
 
-static void measure_watching(struct rt_team *t)
+static void measure_turns(struct rt_team *t, const char *name, work *work, int turns)
 {
+	static _Alignas(LINE) char line[2][PARTS][LINES][LINE];
 	double sample[TURNS];
 	if (!rt_team_enter(t, RT_ROUSE_OPERATIONS))
 		exit(1);
 	for (int i = 0; i < TURNS; i++) {
 		double begin = microseconds();
-		rt_team_run(t, pass_time, NULL);
-		sample[i] = microseconds() - begin - WORK;
+		run_turns(t, work, line, turns);
+		sample[i] = (microseconds() - begin) / turns - WORK;
 	}
 	rt_team_leave(t);
-	print("watching", sample, TURNS);
+	print(name, sample, TURNS);
 }
 
 static void measure_asleep(struct rt_team *t, const struct situation *s)
@@ -149,7 +175,7 @@ static void measure_gain(struct rt_team *t, const struct situation *s, long oper
 	for (int i = 0; i < TURNS; i++) {
 		idle(s->pause);
 		double begin = microseconds();
-		compute(&operations, 0, 1);
+		compute(&operations, 0, 0, 1);
 		alone[i] = microseconds() - begin;
 		if (!s->pause)
 			one_run(t, s, nothing, NULL);
@@ -173,7 +199,10 @@ int main(int argc, char **argv)
 	if (!parts)
 		return 1;
 	rt_team_leave(&team);
-	measure_watching(&team);
+	measure_turns(&team, "turn", pass_time, PLANNED);
+	if (parts <= PARTS)
+		measure_turns(&team, "lines", pass_lines, PLANNED);
+	measure_turns(&team, "watching", pass_time, 1);
 	measure_asleep(&team, &empty[1]);
 	measure_waking(&team);
 	printf("\n%-12s %8s %8s %8s %8s %8s %8s\n", "", "operations", "alone", "median", "together", "median",

@@ -77,6 +77,7 @@ unit_tests = \
 	%D%/runtime/team_test \
 	%D%/runtime/ways_test \
 	%D%/sched/hoist_test \
+	%D%/sched/refactor_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
@@ -124,9 +125,9 @@ shell_tests = \
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/cell %D%/golden/cell-parent %D%/golden/gated %D%/golden/gated-parent %D%/golden/steps %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/cell %D%/golden/cell-parent %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/steps %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/gated.ra %D%/golden/steps.ra %D%/models/mixed.ra \
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/steps.ra %D%/models/mixed.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
 	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
 

@@ -16,11 +16,12 @@ struct compilation {
 	const struct ra_model *model;
 	const struct compile_options *options;
 	struct sub_trace *trace;
-	struct times *times; /* NULL = nobody asks */
-	double clock;	     /* when what was noted last ended */
+	struct times *times;	    /* NULL = nobody asks */
+	double clock;		    /* when what was noted last ended */
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program rewritten;
 	struct sub_program folded;
+	struct sub_program refactored;
 	struct sub_program program; /* what is compiled */
 	struct sched_plan plan;
 	struct sched sched;
@@ -58,6 +59,7 @@ static bool make_program(struct compilation *c, const int64_t *sizes)
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->rewritten, c->arena, c->model->name);
 	sub_init(&c->folded, c->arena, c->model->name);
+	sub_init(&c->refactored, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, sizes, &options, c->diags) ||
 	    !sub_verify(&c->written, c->diags))
@@ -82,11 +84,17 @@ static bool make_plan(struct compilation *c)
 	struct sched_fusion fusion;
 	if (!target)
 		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512, aarch64", "there is no target '%s'",
-				c->options->target);
-	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+				"targets are native, generic, avx2, avx512, aarch64",
+				"there is no target '%s'", c->options->target);
+	struct sub_options options;
+	if (!compile_rewriting(c->options, &options, c->diags) ||
+	    !sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
 		return false;
-	sched_hoist(&c->program, &c->folded, fusion.hoisting, c->trace);
+	sched_refactor(&c->refactored, &c->folded, fusion.refactoring, &options, c->trace);
+	note_time(c, "sched", "refactor");
+	if (!sub_verify(&c->refactored, c->diags))
+		return false;
+	sched_hoist(&c->program, &c->refactored, fusion.hoisting, c->trace);
 	note_time(c, "sched", "hoist");
 	if (!sub_verify(&c->program, c->diags))
 		return false;
@@ -512,9 +520,9 @@ static void describe_interface(const struct compilation *c, const int64_t *sizes
 	describe_dimensions(c, sizes, image);
 }
 
-bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
-		  const struct compile_options *options, struct sub_program *program, struct sched_plan *plan,
-		  struct sub_trace *trace)
+bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		  const int64_t *sizes, const struct compile_options *options, struct sub_program *program,
+		  struct sched_plan *plan, struct sub_trace *trace)
 {
 	struct compilation c = {
 	    .arena = arena, .diags = diags, .model = model, .options = options, .trace = trace};
@@ -565,8 +573,8 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 
 /* --- dumps --- */
 
-static const char *const before_passes[] = {"ra",    "written", "derivation", "subop",
-					    "hoist", "sched",	"lower"};
+static const char *const before_passes[] = {"ra",	"written", "derivation", "subop",
+					    "refactor", "hoist",   "sched",	 "lower"};
 static const char *const after_passes[] = {"ilir", "llvm", "asm"};
 enum {
 	BEFORE = sizeof before_passes / sizeof *before_passes,
@@ -627,6 +635,8 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		return sub_print_trace(&trace, s), true;
 	if (strcmp(stage, "subop") == 0)
 		return sub_print(&c.folded, s), true;
+	if (strcmp(stage, "refactor") == 0)
+		return make_plan(&c) && (sub_print(&c.refactored, s), true);
 	if (strcmp(stage, "hoist") == 0)
 		return make_plan(&c) && (sub_print(&c.program, s), true);
 	if (!make_schedule(&c))

@@ -45,7 +45,7 @@ bool compile_image(struct arena *, struct diags *, const struct ra_model *, cons
 bool compile_load(const struct allocator *, struct diags *, const struct compile_options *, struct image *,
 		  struct times *);
 
-/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them), subop, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the
+/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them), subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the
  * last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */

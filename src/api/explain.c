@@ -295,11 +295,11 @@ static void put_json(struct explanation *e)
 	str_puts(e->s, "]}\n");
 }
 
-/* A schedule under which nothing leaves the recursion; the last line that says so holds. */
-static const char *unhoisted(struct arena *a, const char *schedule)
+/* A schedule under which all is computed where it is written; the last line that says so holds. */
+static const char *as_it_stands(struct arena *a, const char *schedule)
 {
 	struct str s = str_in(a);
-	str_printf(&s, "%s\nhoist off\n", schedule ? schedule : "");
+	str_printf(&s, "%s\nrefactor off\nhoist off\n", schedule ? schedule : "");
 	return s.text;
 }
 
@@ -309,7 +309,7 @@ bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model
 	struct explanation e = {.model = model, .sizes = sizes, .s = s};
 	struct compile_options as_written = *options;
 	as_written.rules = "none";
-	as_written.schedule = unhoisted(a, options->schedule);
+	as_written.schedule = as_it_stands(a, options->schedule);
 	if (!compile_rewriting(options, &e.options, diags) ||
 	    !compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
 	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))

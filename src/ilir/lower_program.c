@@ -44,8 +44,10 @@ static ilir_buffer param_buffer(struct lowering *l, int param)
 static ilir_buffer state_buffer(struct lowering *l, int state)
 {
 	const struct sched_order *order = &l->sched->states.at[state].order;
-	ilir_buffer b =
-	    tensor_buffer(l, IMAGE_STATE, state, &l->p->states.at[state], lower_state_rows(l, state), IMAGE_NODES);
+	const struct sub_tensor *t = &l->p->states.at[state];
+	const char *rows = lower_state_rows(l, state);
+	ilir_buffer b = t->derived ? tensor_buffer(l, IMAGE_SCRATCH, 0, t, rows, IMAGE_NODES)
+				   : tensor_buffer(l, IMAGE_STATE, state, t, rows, IMAGE_NODES);
 	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
 	lower_note_order(l, b, order);
 	return b;

@@ -39,7 +39,7 @@ void rt_clear_padding(const struct image *, const struct image_recipe *, float *
 
 /* Measured by bench/team.c. */
 enum {
-	RT_MEETING_NANOSECONDS = 200, /* that handing a job over and joining takes, until the team knows */
+	RT_MEETING_NANOSECONDS = 100, /* that a turn takes in which nothing is done, until the team knows */
 	RT_OPERATIONS_PER_NANOSECOND = 90, /* of a kernel that waits for nothing */
 	/* that members would do: */
 	RT_TEAM_OPERATIONS = 300000,   /* for a run to enter the team */
@@ -47,10 +47,9 @@ enum {
 };
 
 /* Walks the step table over the minibatch that `buffers` and `sizes` describe; with the `parts` of a team
- * that was entered, or alone.  `downwards` by step: how the next sweep goes; it is changed.  The profile has
- * room for the run, or is NULL. */
+ * that was entered, or alone.  The profile has room for the run, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct rt_team *, int parts, bool *downwards,
+		  const int32_t *batch_begin, struct rt_team *, int parts, struct rt_habits *,
 		  struct rt_profile *, struct diags *);
 /* Enters the team when members may do so many operations, unless that is not worth it; parts, or 0.  NULL is
  * no team. */

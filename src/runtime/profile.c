@@ -1,6 +1,7 @@
 #include "runtime/profile.h"
 
 #include "runtime/internal.h"
+#include "runtime/range.h"
 
 #include <string.h>
 
@@ -105,13 +106,31 @@ bool rt_profile_reserve(struct rt_profile *p, const struct image *image, int par
 
 /* --- recording --- */
 
-void rt_profile_add_job(struct rt_profile *p, const struct rt_job *j)
+int32_t rt_profile_add_job(struct rt_profile *p, const struct rt_range *r)
 {
-	p->job[p->jobs++] = *j;
+	p->job[p->jobs] = (struct rt_job){.step = r->step,
+					  .steps = r->steps,
+					  .level = r->level,
+					  .way = r->way,
+					  .begin = r->begin,
+					  .end = r->end,
+					  .start = INT64_MAX};
+	return p->jobs++;
 }
 
 void rt_profile_add_event(struct rt_profile *p, int part, const struct rt_event *e)
 {
 	struct rt_lane *lane = &p->lane[part];
 	lane->event[lane->events++] = *e;
+}
+
+void rt_profile_settle(struct rt_profile *p)
+{
+	for (int part = 0; part < p->parts; part++)
+		for (int64_t i = 0; i < p->lane[part].events; i++) {
+			const struct rt_event *e = &p->lane[part].event[i];
+			struct rt_job *j = &p->job[e->job];
+			j->start = e->start < j->start ? e->start : j->start;
+			j->stop = e->stop > j->stop ? e->stop : j->stop;
+		}
 }

@@ -3,9 +3,9 @@
  *   phases   of the run: linearizing, filling buffers, running steps
  *   jobs     ranges of rows in the order of the walk: which way each was split, from when to when.  The
  *            caller's own ranges are jobs of one part
- *   events   calls of kernels, by the part that they belong to.  What part p waited at the end of a job is
- *            the job's stop less the stop of the part's last event in it, or less the job's start when it has
- *            none
+ *   events   calls of kernels, by the part that they belong to.  A job lasts from the start of its first to
+ *            the stop of its last.  What part p waited at the end of a job is the job's stop less the stop of
+ *            the part's last event in it, or less the job's start when it has none
  *
  * A session records into it while one is attached; without, a run pays one test of a pointer for each call of
  * a kernel.  Each part has an array of its own and no line of memory is written by two; memory is taken
@@ -33,7 +33,7 @@ struct rt_job {
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches */
 	enum rt_way way;
 	int64_t begin, end;  /* rows */
-	int64_t start, stop; /* nanoseconds of CLOCK_MONOTONIC; all parts have ended */
+	int64_t start, stop; /* nanoseconds of CLOCK_MONOTONIC */
 };
 
 /* A call of a kernel. */
@@ -75,8 +75,12 @@ void rt_profile_free(struct rt_profile *);
 void rt_profile_clear(struct rt_profile *);
 /* Makes room for all jobs of a run over a minibatch of these sizes; false when memory is out, and `lost`. */
 bool rt_profile_reserve(struct rt_profile *, const struct image *, int parts, const int64_t *sizes);
-void rt_profile_add_job(struct rt_profile *, const struct rt_job *);
+struct rt_range;
+/* As ranges are planned; the job's index. */
+int32_t rt_profile_add_job(struct rt_profile *, const struct rt_range *);
 /* By the thread that runs the part. */
 void rt_profile_add_event(struct rt_profile *, int part, const struct rt_event *);
+/* When all calls have been made: from when to when jobs lasted. */
+void rt_profile_settle(struct rt_profile *);
 
 #endif

@@ -37,6 +37,12 @@ void rt_binding_free(struct rt_binding *);
 
 /* --- session --- */
 
+/* What the walks of a session remember. */
+struct rt_habits {
+	bool *downwards; /* by step: how its next sweep over blocks of columns goes */
+	struct rt_choices choices;
+};
+
 struct rt_session {
 	const struct allocator *allocator;
 	const struct image *image;
@@ -47,7 +53,7 @@ struct rt_session {
 	size_t *capacities; /* bytes of the buffers that the session owns, 0 = somebody else's */
 	void **dense;	    /* by buffer: rows that were asked for and are not dense where they are */
 	size_t *dense_capacities;
-	bool *downwards;       /* by step: how its next sweep over blocks of columns goes */
+	struct rt_habits habits;
 	double linearize, run; /* seconds, summed over runs */
 	uint64_t runs, structures, nodes, batches;
 	struct rt_profile *profile; /* of whoever asks for a record of each run (profile.h); NULL = nobody */

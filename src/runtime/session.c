@@ -34,8 +34,9 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
 	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
 	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
-	s->downwards = rt_take(a, image->steps * sizeof *s->downwards);
-	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->downwards)
+	s->habits.downwards = rt_take(a, image->steps * sizeof *s->habits.downwards);
+	bool chosen = rt_choices_init(&s->habits.choices, a, image->steps);
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->habits.downwards && chosen)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -52,11 +53,12 @@ void rt_session_free(struct rt_session *s)
 	rt_give(s->allocator, s->capacities);
 	rt_give(s->allocator, s->dense);
 	rt_give(s->allocator, s->dense_capacities);
-	rt_give(s->allocator, s->downwards);
+	rt_give(s->allocator, s->habits.downwards);
+	rt_choices_free(&s->habits.choices);
 	lin_order_free(&s->order);
 	s->buffers = s->dense = NULL;
 	s->capacities = s->dense_capacities = NULL;
-	s->downwards = NULL;
+	s->habits.downwards = NULL;
 }
 
 /* --- buffers --- */
@@ -217,7 +219,7 @@ static bool run(struct rt_session *s, const struct rt_binding *binding, struct r
 	double middle = rt_clock();
 	begin_phase(s, RT_PHASE_STEPS);
 	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, s->order.batch_begin, team, parts,
-				 s->downwards, profile, diags)) {
+				 &s->habits, profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}

@@ -1,21 +1,26 @@
 /* The choice is a comparison of times that are estimated: of a part, the longer of computing and of reading
- * the weights; of a job, that of its first part, which has the most, and of the meeting of its parts.
+ * the weights; of a turn, that of its first part, which has the most, of the meeting of its parts, and of
+ * lines of memory that come from the caches of others.
  *
  *   alone     T(all rows, all columns)
- *   rows      T(share of the rows, all columns)     each part reads all weights
+ *   rows      T(share of the rows, all columns)     each part reads all weights; one turn for all steps
  *   columns   T(all rows, share of the columns)     each part reads its own weights: the fewer, the more of
  *                                                   them stay in its second-level cache
  *
- * Who shares reads what others wrote out of their caches.  How long a row is nobody says; a step that reads
- * as many weights as a matrix has is taken to read and write rows as long as its side. */
+ * How long a row is nobody says; a step that reads as many weights as a matrix has is taken to read and write
+ * rows as long as its side, and so are its neighbours. */
 #include "runtime/split.h"
 
 #include "runtime/internal.h"
 
 #include <math.h>
+#include <string.h>
 
-/* A job is worse than its meeting: parts differ in what they have to do, and nobody computes meanwhile. */
-static const double meetings_a_job = 2;
+/* Nanoseconds that a turn takes besides its meeting: parts differ in what disturbs them. */
+static const double uneven = 60;
+
+/* Of a step without weights, which reads and writes rows and computes little, by operations. */
+static const double copied_per_nanosecond = 12;
 
 /* What a processor reads, by the bytes that it reads again and again, while the others read as well: `make
  * bench` on Zen 3 (tools/machine.c).  Processors differ, but less so in where it pays to cut. */
@@ -43,53 +48,82 @@ static double reading(double bytes, double again)
 	return bytes * (near / kept_per_nanosecond + (1 - near) / far);
 }
 
+/* Rows of whole tiles that take as long as these: what is left over is computed less well. */
+static double in_tiles(const struct image_step *s, int64_t rows)
+{
+	int64_t left = s->rows > 1 ? rows % s->rows : 0;
+	return left ? rows - left + (s->rows + 3.0 * left) / 4 : rows;
+}
+
 /* Nanoseconds of a part's call. */
 static double call(const struct image_step *s, int64_t rows, int64_t blocks, double again)
 {
-	double computing = (double)s->operations * rows * blocks / s->blocks / RT_OPERATIONS_PER_NANOSECOND;
+	double rate = s->block_bytes ? RT_OPERATIONS_PER_NANOSECOND : copied_per_nanosecond;
+	double computing = s->operations * in_tiles(s, rows) * blocks / s->blocks / rate;
 	double read = reading((double)s->block_bytes * blocks, again);
 	return computing > read ? computing : read;
 }
 
 /* Rows of others come line by line, some at a time, each as slowly as parts meet. */
-static double sharing(const struct image_step *s, int64_t rows, double meeting)
+static double fetching(const struct rt_question *q, double share)
 {
-	enum { LINE = 64, AT_ONCE = 16 };
-	double bytes = sqrt((double)s->block_bytes * s->blocks * sizeof(float));
-	return rows * bytes / LINE / AT_ONCE * meeting;
+	enum { LINE = 64, AT_ONCE = 48 };
+	return share * q->rows * q->group->row_bytes / LINE / AT_ONCE * q->meeting;
 }
 
-struct question {
-	const struct rt_group *group;
-	int64_t rows;
-	int parts;
-	double meeting;
-};
+static double others(const struct rt_question *q)
+{
+	return (q->parts - 1.0) / q->parts;
+}
 
-static double cost(const struct question *q, int which, enum rt_way way)
+/* A turn without what its parts compute. */
+static double turn(const struct rt_question *q)
+{
+	return q->meeting + uneven + fetching(q, others(q));
+}
+
+/* By rows, of the part that needs the longest. */
+static double cost_of_rows(const struct rt_question *q, const struct image_step *s)
+{
+	double most = 0;
+	for (int part = 0; part < q->parts; part++) {
+		int64_t begin = rt_share(q->rows, q->group->tile, part, q->parts);
+		int64_t end = rt_share(q->rows, q->group->tile, part + 1, q->parts);
+		if (begin < end)
+			most = fmax(most, call(s, end - begin, s->blocks, q->group->weights));
+	}
+	return most;
+}
+
+/* What a step computes in the time of its turn. */
+static double cost(const struct rt_question *q, int which, enum rt_way way)
 {
 	const struct rt_group *g = q->group;
 	const struct image_step *s = &g->step[which];
-	int64_t blocks = rt_share(s->blocks, 1, 1, q->parts);
-	int64_t rows = rt_share(q->rows, rt_greatest_tile(g), 1, q->parts);
+	int64_t blocks = (s->blocks + q->parts - 1) / q->parts;
 	switch (way) {
 	case RT_ROWS:
-		return call(s, rows, s->blocks, g->weights) + sharing(s, q->rows, q->meeting);
+		return cost_of_rows(q, s);
 	case RT_COLUMNS:
-		return call(s, q->rows, blocks, g->weights * blocks / s->blocks) +
-		       sharing(s, q->rows, q->meeting);
+		return call(s, q->rows, blocks, g->weights * blocks / s->blocks);
 	default:
 		return call(s, q->rows, s->blocks, g->weights);
 	}
 }
 
+/* The caller alone, between turns: he fetches what others wrote, and they what he writes. */
+static double alone_between(const struct rt_question *q, int which)
+{
+	return cost(q, which, RT_ALONE) + q->meeting + fetching(q, others(q) + 1);
+}
+
 /* The best way for one step, and what it costs. */
-static enum rt_way choose(const struct question *q, int which, double *least)
+static enum rt_way choose(const struct rt_question *q, int which, bool between, double *least)
 {
 	enum rt_way best = RT_ALONE;
-	*least = cost(q, which, RT_ALONE);
+	*least = between ? alone_between(q, which) : cost(q, which, RT_ALONE);
 	for (enum rt_way way = RT_ROWS; way <= RT_COLUMNS; way++) {
-		double c = cost(q, which, way) + meetings_a_job * q->meeting;
+		double c = cost(q, which, way) + turn(q);
 		if (c < *least) {
 			*least = c;
 			best = way;
@@ -98,52 +132,100 @@ static enum rt_way choose(const struct question *q, int which, double *least)
 	return best;
 }
 
-enum rt_way rt_choose(const struct rt_group *g, int64_t rows, int parts, double meeting)
+enum rt_way rt_choose(const struct rt_question *q)
 {
-	struct question q = {g, rows, parts, meeting};
-	double alone = 0, together = meetings_a_job * meeting, each = 0, least;
-	enum rt_way way = RT_ALONE;
+	const struct rt_group *g = q->group;
+	double alone = 0, together = turn(q), each = 0, least;
+	if (g->steps == 1)
+		return choose(q, 0, g->between, &least);
 	for (int i = 0; i < g->steps; i++) {
-		alone += cost(&q, i, RT_ALONE);
-		together += cost(&q, i, RT_ROWS);
-		way = choose(&q, i, &least);
+		alone += cost(q, i, RT_ALONE);
+		together += cost(q, i, RT_ROWS);
+		choose(q, i, true, &least);
 		each += least;
 	}
-	if (g->steps == 1)
-		return way;
 	if (alone <= together && alone <= each)
 		return RT_ALONE;
 	return together <= each ? RT_ROWS : RT_COLUMNS;
 }
 
+static double row_bytes_of(const struct image_step *s)
+{
+	return sqrt((double)s->block_bytes * s->blocks * sizeof(float));
+}
+
 struct rt_group rt_group_of(const struct image_step *step, int steps)
 {
-	struct rt_group g = {step, steps, 0};
-	for (int i = 0; i < steps; i++)
+	struct rt_group g = {.step = step, .steps = steps, .tile = 1, .known = true};
+	for (int i = 0; i < steps; i++) {
 		g.weights += (double)step[i].block_bytes * step[i].blocks;
+		g.row_bytes = fmax(g.row_bytes, row_bytes_of(&step[i]));
+		g.tile = step[i].rows > g.tile ? step[i].rows : g.tile;
+		g.known &= step[i].operations > 0;
+	}
 	return g;
 }
 
 struct rt_group rt_step_of(const struct rt_group *g, int which)
 {
-	return (struct rt_group){&g->step[which], 1, g->weights};
+	const struct image_step *s = &g->step[which];
+	return (struct rt_group){.step = s,
+				 .steps = 1,
+				 .weights = g->weights,
+				 .row_bytes = g->row_bytes,
+				 .tile = s->rows > 1 ? s->rows : 1,
+				 .between = true,
+				 .known = s->operations > 0};
 }
+
+/* --- memory --- */
+
+/* Classes of rows: each number below EXACT, then those up to the next power of two. */
+enum { EXACT = 64, CLASSES = EXACT + 64 };
+
+static int class_of(int64_t rows)
+{
+	return rows < EXACT ? (int)rows : EXACT + 63 - __builtin_clzll(rows);
+}
+
+bool rt_choices_init(struct rt_choices *c, const struct allocator *a, int steps)
+{
+	*c = (struct rt_choices){.allocator = a, .bytes = (size_t)2 * CLASSES * steps};
+	c->way = rt_take(a, c->bytes);
+	return c->way;
+}
+
+void rt_choices_free(struct rt_choices *c)
+{
+	rt_give(c->allocator, c->way);
+	c->way = NULL;
+}
+
+/* What was chosen for another team's meeting is forgotten. */
+static void keep_to(struct rt_choices *c, const struct rt_question *q)
+{
+	if (c->parts == q->parts && c->meeting == q->meeting)
+		return;
+	c->parts = q->parts;
+	c->meeting = q->meeting;
+	memset(c->way, RT_CHEAPEST, c->bytes);
+}
+
+enum rt_way rt_recall(struct rt_choices *c, const struct rt_question *q, int step)
+{
+	keep_to(c, q);
+	unsigned char *way = &c->way[(2 * step + (q->group->steps > 1)) * CLASSES + class_of(q->rows)];
+	if (*way == RT_CHEAPEST)
+		*way = rt_choose(q);
+	return *way;
+}
+
+/* --- shares --- */
 
 int64_t rt_share(int64_t rows, int64_t tile, int part, int parts)
 {
-	int64_t tiles = (rows + tile - 1) / tile;
-	if (tiles < parts && tile > 1) {
-		tile /= 2;
-		tiles = (rows + tile - 1) / tile;
-	}
-	int64_t first = (tiles * part + parts - 1) / parts * tile;
-	return first < rows ? first : rows;
-}
-
-int64_t rt_greatest_tile(const struct rt_group *g)
-{
-	int64_t rows = 1;
-	for (int i = 0; i < g->steps; i++)
-		rows = g->step[i].rows > rows ? g->step[i].rows : rows;
-	return rows;
+	int64_t unit = tile > 1 ? tile / 2 : 1, all = parts * unit;
+	int64_t round = rows < all ? all - 1 : all / 2;
+	int64_t first = (rows * part + round) / all * unit;
+	return part == parts || first > rows ? rows : first;
 }

@@ -2,13 +2,14 @@
 #ifndef ESPALIER_RUNTIME_SPLIT_H
 #define ESPALIER_RUNTIME_SPLIT_H
 
+#include "base/memory.h"
 #include "image/image.h"
 
 /* Which way a range is run.  A row's bits, and a column's, are the same in all of them. */
 enum rt_way {
 	RT_ALONE,   /* by the caller */
 	RT_ROWS,    /* each part has some of the rows, and runs all steps over them */
-	RT_COLUMNS, /* each part has some of the blocks of columns, over all rows: a job for each step */
+	RT_COLUMNS, /* each part has some of the blocks of columns, over all rows: a turn for each step */
 	RT_CHEAPEST /* the one of these that is expected to take the shortest */
 };
 
@@ -16,22 +17,48 @@ enum rt_way {
 struct rt_group {
 	const struct image_step *step;
 	int steps;
-	double weights; /* bytes that a range reads of them */
+	double weights;	  /* bytes that a range reads of them */
+	double row_bytes; /* of a row that they read or write, estimated */
+	int64_t tile;	  /* the greatest of theirs */
+	bool between;	  /* others are between its ranges, those of rt_step_of */
+	bool known;	  /* how many operations they have: otherwise nothing is shared out */
+};
+
+struct rt_question {
+	const struct rt_group *group;
+	int64_t rows;
+	int parts;	/* of the team, */
+	double meeting; /* and nanoseconds that a turn takes it in which nothing is done */
+};
+
+/* Answers of rt_choose, by the first step and the number of rows, for as long as the team's meeting takes the
+ * same time.  From some rows on they are those of the first that came with as many digits. */
+struct rt_choices {
+	const struct allocator *allocator;
+	size_t bytes;
+	unsigned char *way;
+	int parts;
+	double meeting;
 };
 
 struct rt_group rt_group_of(const struct image_step *, int steps);
 /* One step of a group: the others are between its ranges nevertheless. */
 struct rt_group rt_step_of(const struct rt_group *, int which);
 
-/* How so many rows of a group are run by a team that meets in so many nanoseconds.  RT_COLUMNS says that each
- * step is run in a way of its own, which is asked for the group of that step alone. */
-enum rt_way rt_choose(const struct rt_group *, int64_t rows, int parts, double meeting);
+/* How the rows of a group are run.  RT_COLUMNS says that each step is run in a way of its own, which is asked
+ * for the group of that step alone. */
+enum rt_way rt_choose(const struct rt_question *);
 
-/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are whole tiles, or
- * half tiles when there are fewer tiles than parts; the first is the greatest.  Less than half a tile is no
- * faster: what reading the weights costs is the same.  Blocks of columns are shared out as rows are, by tiles
- * of 1: a part always has the same, so that their weights stay in the caches of its processor. */
+bool rt_choices_init(struct rt_choices *, const struct allocator *, int steps);
+void rt_choices_free(struct rt_choices *);
+/* What rt_choose answers or has answered; `step` tells the group's first one from others. */
+enum rt_way rt_recall(struct rt_choices *, const struct rt_question *, int step);
+
+/* The first of `rows` rows that a part runs; the next part's first is its end.  Shares are cut at halves of
+ * tiles, where they differ least: half a tile is not much faster than a whole one, and less than that is no
+ * faster, what reading the weights costs is the same.  The first has some.  Blocks of columns are shared out
+ * as rows are, by tiles of 1: a part always has the same, so that their weights stay in the caches of its
+ * processor. */
 int64_t rt_share(int64_t rows, int64_t tile, int part, int parts);
-int64_t rt_greatest_tile(const struct rt_group *);
 
 #endif

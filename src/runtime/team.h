@@ -6,11 +6,10 @@
  *              of them, for the life of the team: OpenMP gives each thread that enters a region a team of
  *              its own, so callers never do
  *   busy       a caller that finds another one in the team computes alone; nobody queues
- *   jobs       have as many parts as the team has threads, each with a thread that it belongs to.  A part
- *              that its member has not begun when the caller has nothing else to do is the caller's:
- *              members that sleep, or that the system has not found a processor for, are not waited for
- *   asleep     members watch for jobs for some time, then sleep.  A job is handed over in less than a
- *              microsecond, but waking up takes a hundred.  So what comes while they sleep is counted, and
+ *   plans      have turns, turns have as many parts as the team has threads, each with a thread that it
+ *              belongs to.  A part that its member has not begun when the caller has nothing else to do is
+ * the caller's (crew.h) asleep     members watch for plans for some time, then sleep.  One is handed over in
+ * less than a microsecond, but waking up takes a hundred.  So what comes while they sleep is counted, and
  *              only when enough was missed are they roused
  *   fork       a child has the caller's thread only: there the team cannot be entered, and stopping it
  *              touches no thread
@@ -33,6 +32,15 @@ struct rt_processors {
 	cpu_set_t set[8];
 };
 
+/* What a team does, turn by turn: no part of a turn is begun before all of the turn before have ended. */
+struct rt_plan {
+	/* Called once for each part of each turn.  Answers how many of the turns that follow are the caller's
+	 * alone: those are called with part 0 of 1, and the other parts go past them. */
+	int (*work)(void *job, int turn, int part, int parts);
+	void *job;
+	int turns; /* at least 1; the first is not the caller's alone */
+};
+
 struct rt_team {
 	const struct allocator *allocator;
 	int threads;			 /* the budget; below 2 there is no team */
@@ -44,7 +52,7 @@ struct rt_team {
 	enum rt_way way;		 /* of all ranges, for tests; RT_CHEAPEST = each its own */
 	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
 	struct rt_crew *crew; /* NULL = not made yet */
-	double meeting;	      /* nanoseconds that handing a job over and joining takes, as found lately */
+	double meeting;	      /* nanoseconds that a turn takes in which nothing is done, as found lately */
 	int64_t met;	      /* when that was found */
 	double missed;	      /* operations that members would have done, had they been awake */
 	int64_t left;	      /* when it was left last, in nanoseconds */
@@ -54,14 +62,14 @@ struct rt_team {
  * that of part p on the p-th of these processors if they are pinned: the first is left to the caller. */
 void rt_team_init(struct rt_team *, const struct allocator *, int threads);
 /* Takes the team if it is free, for a run of which members are expected to do so many operations; makes it,
- * or rouses it, if that is enough.  The number of parts that jobs have, 2 .. threads, or 0: compute alone.
+ * or rouses it, if that is enough.  The number of parts that turns have, 2 .. threads, or 0: compute alone.
  * What was entered must be left by the same thread. */
 int rt_team_enter(struct rt_team *, double operations);
-/* Calls work(job, part, parts) once for each part, 0 on the calling thread, and returns when all have
- * returned; what they wrote can then be read.  Parts must not wait for each other: one thread may run
- * several.  Only between rt_team_enter and rt_team_leave. */
-void rt_team_run(struct rt_team *, void (*work)(void *job, int part, int parts), void *job);
-/* Whether all members watch for a job. */
+/* All turns of the plan, part 0 on the calling thread; returns when all have ended, and what they wrote can
+ * then be read.  Parts of one turn must not wait for each other: one thread may run several.  Only between
+ * rt_team_enter and rt_team_leave. */
+void rt_team_run(struct rt_team *, const struct rt_plan *);
+/* Whether all members watch for a plan. */
 bool rt_team_awake(const struct rt_team *);
 /* Says that so many operations were not given to members because they sleep. */
 void rt_team_miss(struct rt_team *, double operations);

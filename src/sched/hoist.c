@@ -12,9 +12,6 @@
 
 #include <stdio.h>
 
-/* An element that is stored and read again costs what so many multiply-adds do. */
-enum { LEAST_WORK = 16 };
-
 /* A value that leaves, in the new program. */
 struct leaver {
 	sub_ref value;
@@ -23,28 +20,20 @@ struct leaver {
 	bool at_leaf; /* leaves read it, too */
 };
 
-/* A sum, its terms under the names that the sum has for its variables. */
-struct terms {
-	sub_ref sum;
-	VEC(struct sub_use) all;
-	bool *ahead;	/* by term: it leaves, */
-	sub_ref leaver; /* as part of this; none = nothing does */
-};
-
 struct hoisting {
 	struct arena *arena;
 	const struct sub_program *from;
 	struct sub_program *to; /* has the same values in the same places, then others */
-	enum sched_hoisting how;
+	enum sched_moving how;
 	const bool *recursive;
-	double *work; /* by value: multiplications by weights in what it is computed from */
+	const double *work; /* by value, see sched_weigh */
 	bool *seen;
 	int *leaver_of; /* by value of the old program: number + 1 */
 	VEC(struct leaver) leavers;
-	struct sched_values values; /* of the body at hand */
-	VEC(struct terms) sums;	    /* that need states, and something of them leaves */
-	sub_ref *now;		    /* by value: what it is in the new program */
-	bool changed;		    /* arithmetic: nothing may leave */
+	struct sched_values values;   /* of the body at hand */
+	VEC(struct sched_terms) sums; /* that need states, and something of them leaves */
+	sub_ref *now;		      /* by value: what it is in the new program */
+	bool changed;		      /* arithmetic: nothing may leave */
 };
 
 static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
@@ -78,30 +67,9 @@ bool *sched_recursive(const struct sub_program *p)
 
 /* --- what it is worth --- */
 
-/* A product of rows with what all rows share: at each level it is read again. */
-static bool reads_weights(const struct sub_program *p, sub_ref r)
-{
-	if (!sched_has_lead(p, r) || !sched_is_contraction(p, r))
-		return false;
-	const struct sub_value *product = sub_at(p, sub_at(p, r)->arg[0].value);
-	return !sched_has_lead(p, product->arg[0].value) || !sched_has_lead(p, product->arg[1].value);
-}
-
-static void find_work(struct hoisting *h)
-{
-	h->work = ARENA_ARRAY(h->arena, double, h->from->values.n);
-	for (uint32_t i = 1; i < h->from->values.n; i++) {
-		const struct sub_value *v = &h->from->values.at[i];
-		for (int a = 0; a < v->args; a++)
-			h->work[i] += h->work[v->arg[a].value.i];
-		if (reads_weights(h->from, (sub_ref){i}))
-			h->work[i] += sched_row_elements(h->from, value_of(h, v->arg[0].value));
-	}
-}
-
 static bool pays(const struct hoisting *h, double work, const struct sub_value *v)
 {
-	double least = h->how == SCHED_HOIST_ALL ? 0 : LEAST_WORK * sched_row_elements(h->from, v);
+	double least = h->how == SCHED_MOVE_ALL ? 0 : SCHED_LEAST_WORK * sched_row_elements(h->from, v);
 	return work > 0 && work >= least;
 }
 
@@ -157,35 +125,9 @@ static void leave(struct hoisting *h, sub_ref r)
 
 /* --- sums --- */
 
-/* The terms of nested additions in the order of the text; `names` are those of the sum for the value's
- * variables. */
-static void find_terms(struct hoisting *h, sub_ref r, const int *names, struct terms *terms)
-{
-	const struct sub_value *v = value_of(h, r);
-	for (int a = 0; a < 2; a++) {
-		struct sub_use u = v->arg[a];
-		for (int i = 0; i < u.vars; i++)
-			for (int j = 0; j < v->vars; j++)
-				if (v->var[j] == v->arg[a].var[i])
-					u.var[i] = names[j];
-		if (value_of(h, u.value)->op == SUB_ADD && sched_fact(&h->values, u.value)->part_of.i)
-			find_terms(h, u.value, u.var, terms);
-		else
-			vec_push(h->arena, &terms->all, u);
-	}
-}
-
-static struct terms terms_of(struct hoisting *h, sub_ref sum)
-{
-	struct terms t = {.sum = sum};
-	find_terms(h, sum, value_of(h, sum)->var, &t);
-	t.ahead = ARENA_ARRAY(h->arena, bool, t.all.n);
-	return t;
-}
-
 /* Marks what comes first in a sum: the chains without a state, at most so many, and the parameter that they
  * go on from. Returns their number. */
-static int mark_ahead(const struct hoisting *h, struct terms *t, int most)
+static int mark_ahead(const struct hoisting *h, struct sched_terms *t, int most)
 {
 	int chains = 0;
 	size_t start = 0;
@@ -202,45 +144,12 @@ static int mark_ahead(const struct hoisting *h, struct terms *t, int most)
 	return chains;
 }
 
-static struct sub_value sum_of(struct sub_use a, struct sub_use b)
-{
-	return (struct sub_value){.op = SUB_ADD, .arg = {a, b}};
-}
-
-static struct sub_use named_as(const struct hoisting *h, sub_ref r, sub_ref sum)
-{
-	struct sub_use u = {.value = r, .vars = value_of(h, sum)->vars};
-	memcpy(u.var, value_of(h, sum)->var, sizeof u.var);
-	return u;
-}
-
-/* What comes first as a value of its own, chains before the parameter; when it is only looked for, none = it
- * is not there. */
-static sub_ref first_part(struct hoisting *h, const struct terms *t, bool look)
-{
-	struct sub_use sum = {0};
-	for (int param = 0; param < 2; param++)
-		for (size_t i = 0; i < t->all.n; i++) {
-			const struct sub_use *u = &t->all.at[i];
-			if (!t->ahead[i] || (value_of(h, u->value)->op == SUB_PARAM) != param)
-				continue;
-			struct sub_value both = sum_of(sum, *u);
-			sub_ref r = !sum.value.i ? u->value
-				    : look	 ? sub_find(h->to, both)
-						 : sub_add(h->to, both, NULL);
-			if (!r.i)
-				return r;
-			sum = named_as(h, r, t->sum);
-		}
-	return sum.value;
-}
-
 /* The greatest number of chains with which the beginning of a leaf's sum is a value that leaves. */
-static bool find_leaver(struct hoisting *h, struct terms *t)
+static bool find_leaver(struct hoisting *h, struct sched_terms *t)
 {
 	for (int most = mark_ahead(h, t, t->all.n); most > 0; most--) {
 		mark_ahead(h, t, most);
-		sub_ref r = first_part(h, t, true);
+		sub_ref r = sched_first_part(h->to, t, true);
 		for (size_t i = 0; r.i && i < h->leavers.n; i++)
 			if (h->leavers.at[i].value.i == r.i && h->leavers.at[i].begins) {
 				t->leaver = r;
@@ -258,13 +167,13 @@ static bool is_sum(const struct hoisting *h, sub_ref r)
 /* A sum that needs a state: its beginning leaves, and of its other terms what they are computed from. */
 static void leave_sum(struct hoisting *h, sub_ref sum)
 {
-	struct terms t = terms_of(h, sum);
+	struct sched_terms t = sched_terms_of(h->arena, h->from, &h->values, sum);
 	double work = 0;
 	mark_ahead(h, &t, t.all.n);
 	for (size_t i = 0; i < t.all.n; i++)
 		work += t.ahead[i] ? h->work[t.all.at[i].value.i] : 0;
 	if (pays(h, work, value_of(h, sum)) && value_of(h, sum)->vars - 1 <= TENSOR_MAX_RANK) {
-		t.leaver = first_part(h, &t, false);
+		t.leaver = sched_first_part(h->to, &t, false);
 		int leaver = add_leaver(h, t.leaver, true);
 		if (t.leaver.i < h->from->values.n) {
 			h->changed |= h->leaver_of[t.leaver.i];
@@ -316,20 +225,6 @@ static const struct leaver *leaver_of(const struct hoisting *h, sub_ref r)
 	return &h->leavers.at[i];
 }
 
-/* What is left of a sum, after its beginning in the order of the text. */
-static sub_ref rest_of(struct hoisting *h, const struct terms *t)
-{
-	struct sub_use sum = named_as(h, read_leaver(h, leaver_of(h, t->leaver)), t->sum);
-	for (size_t i = 0; i < t->all.n; i++) {
-		struct sub_use u = t->all.at[i];
-		if (t->ahead[i])
-			continue;
-		u.value = h->now[u.value.i];
-		sum = named_as(h, sub_add(h->to, sum_of(sum, u), NULL), t->sum);
-	}
-	return sum.value;
-}
-
 static bool begins(const struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = sub_at(h->to, r);
@@ -349,15 +244,15 @@ static sub_ref copy_value(struct hoisting *h, sub_ref r)
 	return sub_add(h->to, v, NULL);
 }
 
-static const struct terms *leaving_terms(struct hoisting *h, sub_ref r, bool leaf)
+static const struct sched_terms *leaving_terms(struct hoisting *h, sub_ref r, bool leaf)
 {
 	for (size_t i = 0; !leaf && i < h->sums.n; i++)
 		if (h->sums.at[i].sum.i == r.i)
 			return &h->sums.at[i];
 	if (!leaf || !is_sum(h, r))
 		return NULL;
-	struct terms *t = ARENA_NEW(h->arena, struct terms);
-	*t = terms_of(h, r);
+	struct sched_terms *t = ARENA_NEW(h->arena, struct sched_terms);
+	*t = sched_terms_of(h->arena, h->from, &h->values, r);
 	return find_leaver(h, t) ? t : NULL;
 }
 
@@ -382,9 +277,11 @@ static const struct leaver *find_whole(const struct hoisting *h, sub_ref r)
 
 static sub_ref rewrite(struct hoisting *h, sub_ref r, bool leaf)
 {
-	const struct terms *t = leaving_terms(h, r, leaf);
+	const struct sched_terms *t = leaving_terms(h, r, leaf);
 	const struct leaver *l = t ? NULL : find_whole(h, r);
-	return t ? rest_of(h, t) : l ? read_leaver(h, l) : copy_value(h, r);
+	return t   ? sched_rest_of(h->to, t, read_leaver(h, leaver_of(h, t->leaver)), h->now)
+	       : l ? read_leaver(h, l)
+		   : copy_value(h, r);
 }
 
 static struct sub_body rewrite_body(struct hoisting *h, const struct sub_body *b)
@@ -401,11 +298,6 @@ static struct sub_body rewrite_body(struct hoisting *h, const struct sub_body *b
 }
 
 /* --- bits --- */
-
-static bool same_part(const struct sched_fact *a, const struct sched_fact *b)
-{
-	return !a->part_of.i == !b->part_of.i && a->product == b->product;
-}
 
 static bool leaves(const struct hoisting *h, sub_ref r)
 {
@@ -428,19 +320,11 @@ static void compare(struct hoisting *h, const struct sched_values *old, int body
 	for (int i = 0; i < old->n; i++) {
 		sub_ref r = old->value[i], n = now ? now[r.i] : r;
 		if (live[n.i] && (now || !leaves(h, r)) && sub_class_of(sub_at(h->to, n)->op) != SUB_SOURCE)
-			h->changed |= !same_part(&old->fact[i], sched_fact(&new, n));
+			h->changed |= !sched_same_part(&old->fact[i], sched_fact(&new, n));
 	}
 }
 
 /* --- the new program --- */
-
-static const struct sub_body *find_body(const struct hoisting *h, enum sub_domain domain)
-{
-	for (size_t i = 0; i < h->from->bodies.n; i++)
-		if (h->from->bodies.at[i].domain == domain)
-			return &h->from->bodies.at[i];
-	return NULL;
-}
 
 static struct sched_values values_of(struct hoisting *h, const struct sub_body *b)
 {
@@ -525,14 +409,6 @@ static void hoist(struct hoisting *h, const struct sub_body *leaf, const struct 
 
 /* --- the whole --- */
 
-static void copy_program(struct sub_program *to, const struct sub_program *from)
-{
-	sub_init(to, to->arena, from->name);
-	sub_copy_declarations(to, from);
-	for (uint32_t i = 1; i < from->values.n; i++)
-		sub_add(to, from->values.at[i], NULL);
-}
-
 static void note_leavers(const struct hoisting *h, struct sub_trace *trace)
 {
 	for (size_t i = 0; trace && i < h->leavers.n; i++) {
@@ -546,24 +422,25 @@ static void note_leavers(const struct hoisting *h, struct sub_trace *trace)
 	}
 }
 
-void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_hoisting how,
+void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
 		 struct sub_trace *trace)
 {
 	struct hoisting h = {.arena = to->arena, .from = from, .to = to, .how = how};
-	const struct sub_body *leaf = find_body(&h, SUB_LEAF), *inner = find_body(&h, SUB_INNER);
-	copy_program(to, from);
-	if (how != SCHED_HOIST_OFF && leaf && inner) {
+	const struct sub_body *leaf = sched_find_body(from, SUB_LEAF),
+			      *inner = sched_find_body(from, SUB_INNER);
+	sched_copy_program(to, from);
+	if (how != SCHED_MOVE_OFF && leaf && inner) {
 		h.recursive = sched_recursive(from);
 		h.seen = ARENA_ARRAY(h.arena, bool, from->values.n);
 		h.leaver_of = ARENA_ARRAY(h.arena, int, from->values.n);
-		find_work(&h);
+		h.work = sched_weigh(h.arena, from);
 		hoist(&h, leaf, inner);
 	}
 	if (h.leavers.n && !h.changed) {
 		note_leavers(&h, trace);
 		return;
 	}
-	copy_program(to, from);
+	sched_copy_program(to, from);
 	for (size_t i = 0; i < from->bodies.n; i++)
 		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
 }

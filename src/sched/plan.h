@@ -80,6 +80,36 @@ void sched_mark_dear(const struct sub_program *, struct sched_values *);
 double sched_row_elements(const struct sub_program *, const struct sub_value *);
 int64_t sched_loop_extent(const struct sub_program *, int var);
 
+/* --- programs that are made over --- */
+
+/* An element that is stored and read again costs what so many multiply-adds do. */
+enum { SCHED_LEAST_WORK = 16 };
+
+/* A sum, its terms under the names that the sum has for its variables. */
+struct sched_terms {
+	sub_ref sum;
+	VEC(struct sub_use) all;
+	bool *ahead;	/* by term: it leaves, */
+	sub_ref leaver; /* as part of this; none = nothing does */
+};
+
+/* Declarations and values, which keep their numbers; no bodies. */
+void sched_copy_program(struct sub_program *to, const struct sub_program *from);
+/* NULL = there is none. */
+const struct sub_body *sched_find_body(const struct sub_program *, enum sub_domain);
+/* By value: multiplications by weights in what it is computed from. */
+const double *sched_weigh(struct arena *, const struct sub_program *);
+struct sched_terms sched_terms_of(struct arena *, const struct sub_program *, const struct sched_values *,
+				  sub_ref sum);
+/* The terms that leave as a value of its own, chains before the parameter that they go on from; when it is
+ * only looked for, none = it is not there. */
+sub_ref sched_first_part(struct sub_program *to, const struct sched_terms *, bool look);
+/* What is left of the sum: after what has left, as it is read, the others in the order of the text. */
+sub_ref sched_rest_of(struct sub_program *to, const struct sched_terms *, sub_ref first, const sub_ref *now);
+/* Whether one value of two bodies is computed alike in both: part of another one's arithmetic, or by itself.
+ */
+bool sched_same_part(const struct sched_fact *, const struct sched_fact *);
+
 /* --- planners --- */
 
 /* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so

@@ -46,14 +46,14 @@ enum sched_planner_name {
 /* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
 enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
 
-/* What leaves the recursion: what pays, what can, nothing. */
-enum sched_hoisting { SCHED_HOIST_ON, SCHED_HOIST_ALL, SCHED_HOIST_OFF };
+/* What is moved to another body: what pays, what can be, nothing. */
+enum sched_moving { SCHED_MOVE_ON, SCHED_MOVE_ALL, SCHED_MOVE_OFF };
 
 /* What is decided before there is a plan. */
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_pays pays;
-	enum sched_hoisting hoisting;
+	enum sched_moving refactoring, hoisting;
 };
 
 struct sched_plan {
@@ -64,10 +64,18 @@ struct sched_plan {
 	const struct sched_values *values; /* by body (plan.h) */
 };
 
+/* Into an empty program of the same arena (sub_init): what parents compute of one child's states and weights,
+ * for each of their edges, the child computes, once, and keeps as a state that is derived; at leaves it is
+ * looked up where their states are, as far as the options allow tables.  No bit of a result changes.  `from`
+ * has been folded and not been hoisted.  The trace may be NULL. */
+void sched_refactor(struct sub_program *to, const struct sub_program *from, enum sched_moving,
+		    const struct sub_options *, struct sub_trace *);
+/* Whether anything moved. */
+bool sched_is_refactored(const struct sub_program *);
 /* Into an empty program of the same arena (sub_init): what a node carries is multiplied by weights ahead of
  * the recursion, in bodies of their own, SUB_AHEAD and SUB_AHEAD_INNER; what they compute is an input to the
  * others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
-void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_hoisting,
+void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving,
 		 struct sub_trace *);
 /* Whether anything left. */
 bool sched_is_hoisted(const struct sub_program *);
@@ -76,7 +84,7 @@ bool *sched_recursive(const struct sub_program *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* The directives of a schedule's text that steer the plan, `fuse` and `hoist`; all others are for sched_read.
+/* The directives of a schedule's text that steer the plan, `fuse`, `refactor` and `hoist`; all others are for sched_read.
  */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length, struct diags *);
 /* Looks at a plan without knowing how it came about.  False after a diagnostic. */

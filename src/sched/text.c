@@ -29,8 +29,29 @@ enum directive {
 	SCHED_DIRECTIVES
 };
 
-static const char *const hoistings[] = {
-    [SCHED_HOIST_ON] = "on", [SCHED_HOIST_ALL] = "all", [SCHED_HOIST_OFF] = "off"};
+static const char *const movings[] = {
+    [SCHED_MOVE_ON] = "on", [SCHED_MOVE_ALL] = "all", [SCHED_MOVE_OFF] = "off"};
+
+/* Directives that make another program of it: in the order in which they do. */
+static const struct mover {
+	enum directive directive;
+	size_t offset; /* in struct sched_fusion */
+	bool (*moved)(const struct sub_program *);
+	const char *cannot, *worthless; /* why `all` and `on` are refused */
+} movers[] = {
+    {SCHED_REFACTOR, offsetof(struct sched_fusion, refactoring), sched_is_refactored,
+     "each product with weights needs more than one child's states, or is but a part of one that does",
+     "no product of weights and one child's states is worth it, at each child"},
+    {SCHED_HOIST, offsetof(struct sched_fusion, hoisting), sched_is_hoisted,
+     "each product with weights needs a state, or is but a part of one that does",
+     "no product with weights can leave the recursion and is worth it"},
+};
+enum { MOVERS = sizeof movers / sizeof *movers };
+
+static enum sched_moving how_of(const struct mover *m, const struct sched_fusion *f)
+{
+	return *(const enum sched_moving *)((const char *)f + m->offset);
+}
 
 static const char *const layout_words[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent"};
 
@@ -64,7 +85,8 @@ static void print_group(const struct sched_group *g, struct str *s)
 
 static void print_layout(const char *name, const char *rows, const struct sched_order *order, struct str *s)
 {
-	str_printf(s, "%s %s%s%s", directives[SCHED_LAYOUT].spelling, name, rows ? " " : "", rows ? rows : "");
+	str_printf(s, "%s %s%s%s", directives[SCHED_LAYOUT].spelling, name, rows ? " " : "",
+		   rows ? rows : "");
 	for (int d = 0; order->rank > 1 && d < order->rank; d++)
 		str_printf(s, " %d", order->dim[d]);
 	str_puts(s, "\n");
@@ -74,7 +96,8 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 {
 	const struct sub_program *p = plan->p;
 	for (size_t i = 0; i < p->states.n; i++)
-		print_layout(p->states.at[i].name, layout_words[sc->states.at[i].layout], &sc->states.at[i].order, s);
+		print_layout(p->states.at[i].name, layout_words[sc->states.at[i].layout],
+			     &sc->states.at[i].order, s);
 	for (size_t i = 0; i < p->params.n; i++)
 		if (sc->tables.at[i].rank > 1)
 			print_layout(p->params.at[i].name, NULL, &sc->tables.at[i], s);
@@ -105,8 +128,10 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name,
 		   sc->target->name, sc->target->lanes, sc->target->registers);
 	print_fusion(&plan->fusion, s);
-	str_printf(s, "%s %s\n", directives[SCHED_HOIST].spelling,
-		   hoistings[sched_is_hoisted(plan->p) ? plan->fusion.hoisting : SCHED_HOIST_OFF]);
+	for (int i = 0; i < MOVERS; i++)
+		str_printf(
+		    s, "%s %s\n", directives[movers[i].directive].spelling,
+		    movings[movers[i].moved(plan->p) ? how_of(&movers[i], &plan->fusion) : SCHED_MOVE_OFF]);
 	str_printf(s, "%s %s\n", directives[SCHED_DYNAMIC_BATCH].spelling, sc->dynamic_batch ? "on" : "off");
 	str_printf(s, "%s %s\n", directives[SCHED_SPECIALIZE].spelling,
 		   sc->specialize_leaf ? "leaf" : "none");
@@ -144,10 +169,10 @@ static bool refuse(struct line *l, int word, const char *why)
 		if (strcmp(l->word[0], directives[d].spelling) == 0)
 			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments,
 					"%s: %s", l->word[0], why);
-	return diag_add(
-	    l->diags, DIAG_ILLEGAL_SCHEDULE, at,
-	    "directives are fuse, hoist, dynamic_batch, specialize, vectorize, layout, accumulators and tile",
-	    "'%s' is no directive", l->word[0]);
+	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at,
+			"directives are fuse, refactor, hoist, dynamic_batch, specialize, vectorize, layout, "
+			"accumulators and tile",
+			"'%s' is no directive", l->word[0]);
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
@@ -259,7 +284,8 @@ static bool read_number(struct line *l, int *word, struct sched_tile *t, int dim
 	if (which == TILE_WORDS)
 		return refuse(l, *word, "wants nodes, columns, unroll, along or by here");
 	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
-	int n = along ? number(l, *word + 1, 0, dims ? dims - 1 : 0) : number(l, *word + 1, 1, tile_words[which].most);
+	int n = along ? number(l, *word + 1, 0, dims ? dims - 1 : 0)
+		      : number(l, *word + 1, 1, tile_words[which].most);
 	*word += 2;
 	*(int *)((char *)t + tile_words[which].offset) = n;
 	return n >= 0;
@@ -309,7 +335,8 @@ static struct sched_order *find_order(const struct line *l, struct sched *s, con
 		if (s->tables.at[i].rank && is(l, 1, p->params.at[i].name))
 			return &s->tables.at[i];
 	for (size_t i = 0; i < s->intermediates.n; i++)
-		if (is(l, 1, sched_value_name(plan, s->intermediates.at[i].body, s->intermediates.at[i].value)))
+		if (is(l, 1,
+		       sched_value_name(plan, s->intermediates.at[i].body, s->intermediates.at[i].value)))
 			return &s->intermediates.at[i].order;
 	return NULL;
 }
@@ -383,13 +410,22 @@ static bool read_fuse(struct line *l, struct sched_fusion *to)
 	return true;
 }
 
-static bool read_hoist(struct line *l, struct sched_fusion *to)
+/* What the line says of moving; -1 = it is no such line. */
+static int mover_of(const struct line *l)
 {
-	enum { WAYS = sizeof hoistings / sizeof *hoistings };
-	int how = find_word(l, 1, hoistings, WAYS);
+	for (int i = 0; i < MOVERS; i++)
+		if (is(l, 0, directives[movers[i].directive].spelling))
+			return i;
+	return -1;
+}
+
+static bool read_moving(struct line *l, int mover, struct sched_fusion *to)
+{
+	enum { WAYS = sizeof movings / sizeof *movings };
+	int how = find_word(l, 1, movings, WAYS);
 	if (how == WAYS || l->words > 2)
 		return refuse(l, how == WAYS ? 1 : 2, "wrong argument");
-	to->hoisting = how;
+	*(enum sched_moving *)((char *)to + movers[mover].offset) = how;
 	return true;
 }
 
@@ -404,27 +440,26 @@ static bool read_fuse_again(struct line *l, const struct sched_plan *plan)
 }
 
 /* The program is what it is: the directive can but repeat what was made of it. */
-static bool read_hoist_again(struct line *l, const struct sched_plan *plan)
+static bool read_moving_again(struct line *l, int mover, const struct sched_plan *plan)
 {
+	const struct mover *m = &movers[mover];
 	struct sched_fusion f;
-	bool hoisted = sched_is_hoisted(plan->p);
-	if (!read_hoist(l, &f))
+	bool moved = m->moved(plan->p);
+	if (!read_moving(l, mover, &f))
 		return false;
-	if (f.hoisting == SCHED_HOIST_OFF ? hoisted : f.hoisting != plan->fusion.hoisting)
+	enum sched_moving how = how_of(m, &f);
+	if (how == SCHED_MOVE_OFF ? moved : how != how_of(m, &plan->fusion))
 		return refuse(l, 1, "another line says otherwise");
-	if (f.hoisting == SCHED_HOIST_ALL && !hoisted)
-		return refuse(l, 1,
-			      "each product with weights needs a state, or is but a part of one that does");
-	return f.hoisting == SCHED_HOIST_OFF || hoisted ||
-	       refuse(l, 1, "no product with weights can leave the recursion and is worth it");
+	return how == SCHED_MOVE_OFF || moved ||
+	       refuse(l, 1, how == SCHED_MOVE_ALL ? m->cannot : m->worthless);
 }
 
 static bool read_directive(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	if (is(l, 0, directives[SCHED_FUSE].spelling))
 		return read_fuse_again(l, plan);
-	if (is(l, 0, directives[SCHED_HOIST].spelling))
-		return read_hoist_again(l, plan);
+	if (mover_of(l) >= 0)
+		return read_moving_again(l, mover_of(l), plan);
 	if (is(l, 0, directives[SCHED_DYNAMIC_BATCH].spelling))
 		return read_choice(l, &s->dynamic_batch, "on", "off");
 	if (is(l, 0, directives[SCHED_SPECIALIZE].spelling))
@@ -455,11 +490,11 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
-	*f = (struct sched_fusion){SCHED_GROW, SCHED_PAYS_MEASURED, SCHED_HOIST_ON};
+	*f = (struct sched_fusion){SCHED_GROW, SCHED_PAYS_MEASURED, SCHED_MOVE_ON, SCHED_MOVE_ON};
 	for (const char *end = text + length; text < end;)
 		if (!next_line(&l, &text, end) ||
 		    (l.words && is(&l, 0, directives[SCHED_FUSE].spelling) && !read_fuse(&l, f)) ||
-		    (l.words && is(&l, 0, directives[SCHED_HOIST].spelling) && !read_hoist(&l, f)))
+		    (l.words && mover_of(&l) >= 0 && !read_moving(&l, mover_of(&l), f)))
 			return false;
 	return true;
 }

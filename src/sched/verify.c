@@ -14,8 +14,8 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
-	bool **read; /* [body][value]: by a group that does not compute it at that element */
-	bool *dear;  /* by value of the body at hand: computing it means work */
+	bool **read;	 /* [body][value]: by a group that does not compute it at that element */
+	bool *dear;	 /* by value of the body at hand: computing it means work */
 	bool *recursive; /* by value: it needs a state */
 	bool ok;
 };
@@ -192,6 +192,43 @@ static void check_ahead(struct verifier *v, int body)
 	}
 }
 
+/* --- what children keep for their parents --- */
+
+static bool stores_state(const struct sub_body *b, int state)
+{
+	for (size_t i = 0; i < b->stores.n; i++)
+		if (b->stores.at[i].to == SUB_TO_STATE && b->stores.at[i].which == state)
+			return true;
+	return false;
+}
+
+static bool reads_child(const struct sub_value *v)
+{
+	return v->op == SUB_ASSIGN &&
+	       (v->map[0].function == SUB_CHILD || v->map[0].function == SUB_EDGE_CHILD);
+}
+
+/* Leaves and inner nodes have a derived state, and what is read of it is a child's. */
+static void check_derived(struct verifier *v, int body)
+{
+	const struct sched_values *values = values_of(v, body);
+	const struct sub_body *leaf = sched_find_body(v->p, SUB_LEAF),
+			      *inner = sched_find_body(v->p, SUB_INNER);
+	for (int i = 0; v->ok && i < values->n; i++) {
+		const struct sub_value *value = sub_at(v->p, values->value[i]);
+		for (int a = 0; a < value->args; a++) {
+			const struct sub_value *from = sub_at(v->p, value->arg[a].value);
+			if (from->op != SUB_STATE || !v->p->states.at[from->which].derived)
+				continue;
+			if (!reads_child(value))
+				fault(v, body, values->value[i], "is read, but not of a child");
+			else if (!leaf || !inner || !stores_state(leaf, from->which) ||
+				 !stores_state(inner, from->which))
+				fault(v, body, values->value[i], "was not kept by all nodes that are read");
+		}
+	}
+}
+
 bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 {
 	const struct sub_program *p = plan->p;
@@ -210,5 +247,7 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 		check_body(&v, b);
 	for (size_t b = 0; v.ok && b < p->bodies.n; b++)
 		check_ahead(&v, b);
+	for (size_t b = 0; v.ok && b < p->bodies.n; b++)
+		check_derived(&v, b);
 	return v.ok;
 }

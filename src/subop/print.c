@@ -141,7 +141,7 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 	for (size_t i = 0; i < p->params.n; i++)
 		print_tensor(p->params.at[i].folded ? "folded" : "param", &p->params.at[i], s);
 	for (size_t i = 0; i < p->states.n; i++)
-		print_tensor("state", &p->states.at[i], s);
+		print_tensor(p->states.at[i].derived ? "derived" : "state", &p->states.at[i], s);
 	for (size_t i = 0; i < p->outputs.n; i++)
 		print_tensor("output", &p->outputs.at[i].row, s);
 }

@@ -126,6 +126,8 @@ struct sub_tensor {
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
 	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
+	bool derived; /* a state that is computed of the node's other states, for its parents alone; these come
+			 after those of the model */
 };
 
 struct sub_input {

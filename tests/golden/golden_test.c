@@ -12,6 +12,7 @@ static const struct {
     {"cell", "D=10 V=7", "layout h parent\n", "cell-parent", "infer_bounds"},
     {"gated", "D=3 X=2", "layout h parent\n", "gated-parent", "infer_bounds"},
     {"steps", "D=4", NULL, "steps", "outline"},
+    {"edges", "D=16 V=9", NULL, "edges", "refactor"},
 };
 
 static bool write_text(const char *path, const char *text)

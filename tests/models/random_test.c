@@ -12,7 +12,8 @@
 enum { SCHEDULES = 4, SEEDS = 60, COMPILE_EACH = 12 };
 
 static int programs; /* that ran */
-static int hoisted;  /* models of which something left the recursion */
+/* Models of which something left the recursion, or went to the children. */
+static int hoisted, refactored;
 
 struct subject {
 	struct setting setting;
@@ -144,18 +145,18 @@ static void check_schedules(struct subject *s, const char *fuse, int n, bool com
 		check_schedule(s, fuse, i % 2 ? "avx512" : i % 4 ? "generic" : "avx2", compile);
 }
 
-/* Whether anything can leave the recursion. */
-static bool can_hoist(struct subject *s)
+/* Whether a directive finds anything to move: after the stage of its name there is a declaration of that. */
+static bool can_move(struct subject *s, const char *schedule, const char *stage, const char *declared)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = "hoist all\n"};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct arena a;
 	jmp_buf jump;
 	volatile bool can = false;
 	arena_init(&a, &allocator_default);
 	struct str text = str_in(&a);
 	if (!arena_guard(&a, &jump))
-		can = compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "hoist", &text) &&
-		      strstr(str_text(&text), "\nhoisted ");
+		can = compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, stage, &text) &&
+		      strstr(str_text(&text), declared);
 	arena_free(&a);
 	return can;
 }
@@ -172,11 +173,21 @@ static void check_ways(struct subject *s, bool compile)
 		check(s, (struct compile_options){.backend = "llvm", .target = "native"});
 		check(s, (struct compile_options){.backend = "llvm", .target = "generic"});
 	}
-	static const char *const planners[] = {
-	    "", "fuse grow always\n", "fuse grow never\n", "fuse greedy\n", "fuse none\n", "hoist off\n"};
-	for (int i = 0; i < 6; i++)
+	static const char *const planners[] = {"",
+					       "fuse grow always\n",
+					       "fuse grow never\n",
+					       "fuse greedy\n",
+					       "fuse none\n",
+					       "hoist off\n",
+					       "refactor off\n"};
+	for (int i = 0; i < 7; i++)
 		check_schedules(s, planners[i], i ? 1 : SCHEDULES, compile);
-	if (can_hoist(s)) {
+	if (can_move(s, "refactor all\n", "refactor", "\nderived ")) {
+		refactored++;
+		check_schedules(s, "refactor all\n", 1, compile);
+		check_schedules(s, "refactor all\nfuse none\n", 1, compile);
+	}
+	if (can_move(s, "hoist all\n", "hoist", "\nhoisted ")) {
 		hoisted++;
 		check_schedules(s, "hoist all\n", 1, compile);
 		check_schedules(s, "hoist all\nfuse none\n", 1, compile);
@@ -254,6 +265,8 @@ int main(int argc, char **argv)
 	tap_ok(right == count, "%llu of %llu random models agree in all ways: %d programs ran",
 	       (unsigned long long)right, (unsigned long long)count, programs);
 	if (argc == 1)
-		tap_ok(hoisted >= SEEDS / 20, "something leaves the recursion in %d of them", hoisted);
+		tap_ok(hoisted >= SEEDS / 20 && refactored >= SEEDS / 20,
+		       "something leaves the recursion in %d of them, something goes to the children in %d",
+		       hoisted, refactored);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
-/* Ranges that are shared out, over a fake image: each row once, after what it reads, in blocks of whole
- * tiles; and what must not be shared out. */
+/* Ranges that are shared out, over a fake image: each row once, after what it reads, in blocks of tiles; and
+ * what must not be shared out. */
 #include "runtime/runtime.h"
 #include "tests/tap.h"
 
@@ -122,7 +122,7 @@ static bool totals_are_right(const struct rt_session *s)
 	return true;
 }
 
-/* Blocks of one batch begin at whole tiles of it, where each part can have one. */
+/* Blocks of one batch begin at whole or half tiles of it. */
 static bool cut_at_tiles(const struct rt_session *s)
 {
 	for (int i = 0; i < atomic_load(&made); i++) {
@@ -130,8 +130,7 @@ static bool cut_at_tiles(const struct rt_session *s)
 		int batch = 0;
 		while (s->order.batch_begin[batch + 1] <= c->begin)
 			batch++;
-		int64_t from = s->order.batch_begin[batch], rows = s->order.batch_begin[batch + 1] - from;
-		if (c->kernel == 0 && rows >= 4 * TILE && (c->begin - from) % TILE)
+		if (c->kernel == 0 && (c->begin - s->order.batch_begin[batch]) % (TILE / 2))
 			return false;
 	}
 	return true;

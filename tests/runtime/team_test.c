@@ -1,4 +1,4 @@
-/* The team: jobs and their parts, who gets it, what surrounds it, how it ends. */
+/* The team: turns and their parts, who gets it, what surrounds it, how it ends. */
 #include "runtime/internal.h"
 #include "tests/sanitizers.h"
 #include "tests/tap.h"
@@ -14,19 +14,28 @@
 
 enum { MAX_PARTS = 8, CALLERS = 64, MUCH = 1 << 30 };
 
-/* --- jobs --- */
+/* --- turns --- */
+
+typedef int work(void *job, int turn, int part, int parts);
+
+static void run_turns(struct rt_team *t, work *work, void *job, int turns)
+{
+	rt_team_run(t, &(struct rt_plan){work, job, turns});
+}
 
 /* Plain integers: the team alone keeps apart who writes and who reads. */
 struct count {
 	int calls[MAX_PARTS], parts;
 };
 
-static void count_part(void *job, int part, int parts)
+static int count_part(void *job, int turn, int part, int parts)
 {
 	struct count *c = job;
+	(void)turn;
 	c->calls[part]++;
 	if (part == 0)
 		c->parts = parts;
+	return 0;
 }
 
 /* Whether each of `parts` parts was called so often. */
@@ -47,9 +56,9 @@ static int enter_and_run(struct rt_team *t, int runs)
 		int parts = rt_team_enter(t, MUCH);
 		if (!parts)
 			continue;
-		rt_team_run(t, count_part, &c);
+		run_turns(t, count_part, &c, 3);
 		rt_team_leave(t);
-		jobs += counted(&c, parts, 1);
+		jobs += counted(&c, parts, 3);
 	}
 	return jobs;
 }
@@ -58,21 +67,101 @@ static void test_parts(int threads)
 {
 	struct rt_team t;
 	struct count c = {0};
-	enum { JOBS = 3000 };
+	enum { PLANS = 3000 };
+	int turns = 0;
 	rt_team_init(&t, &allocator_default, threads);
 	int parts = rt_team_enter(&t, MUCH);
 	tap_ok(parts == (threads > 1 ? threads : 0), "%d threads: %d parts", threads, parts);
-	for (int i = 0; parts && i < JOBS; i++) {
-		rt_team_run(&t, count_part, &c);
+	for (int i = 0; parts && i < PLANS; i++) {
+		turns += 1 + i % 3;
+		run_turns(&t, count_part, &c, 1 + i % 3);
 		if (i % 500 == 0)
 			usleep(1000); /* the members fall asleep */
 	}
 	if (parts) {
-		tap_ok(counted(&c, parts, JOBS), "%d threads: every job called every part once", threads);
+		tap_ok(counted(&c, parts, turns), "%d threads: every turn called every part once", threads);
 		rt_team_leave(&t);
 	}
 	rt_team_stop(&t);
 	tap_ok(!rt_team_enter(&t, MUCH), "%d threads: stopped, the team cannot be entered", threads);
+	rt_team_stop(&t);
+}
+
+/* --- lockstep --- */
+
+enum { TURNS = 60 };
+
+/* What each part writes in a turn depends on what all wrote in the one before. */
+struct lockstep {
+	const unsigned char *alone; /* by turn: how many that follow are the caller's alone */
+	unsigned value[2][MAX_PARTS];
+	int parts, pause; /* of who pauses, and turns from one pause to the next; 0: never */
+	bool wrong;	  /* a turn of the caller's alone was another part's */
+};
+
+static unsigned mix(const unsigned *values, int parts, int part)
+{
+	unsigned sum = 2654435761u * (part + 1);
+	for (int i = 0; i < parts; i++)
+		sum = (sum ^ values[i]) * 16777619u;
+	return sum;
+}
+
+static int step_on(void *job, int turn, int part, int parts)
+{
+	struct lockstep *l = job;
+	const unsigned *from = l->value[turn % 2];
+	unsigned *to = l->value[(turn + 1) % 2];
+	bool alone = turn && parts == 1;
+	if (l->pause && part == turn % l->parts && turn % l->pause == 0)
+		usleep(turn % 7 * 100);
+	for (int i = part; i < (alone ? l->parts : part + 1); i++)
+		to[i] = mix(from, l->parts, i);
+	if (alone && part)
+		l->wrong = true;
+	return l->alone[turn];
+}
+
+/* Turns of the caller's alone are never the first. */
+static void choose_alone(unsigned char *alone)
+{
+	int behind;
+	for (int turn = 0; turn < TURNS; turn = behind) {
+		int most = TURNS - 1 - turn;
+		alone[turn] = rand() % 3 ? 0 : rand() % 4;
+		alone[turn] = alone[turn] > most ? most : alone[turn];
+		for (behind = turn + 1; behind <= turn + alone[turn]; behind++)
+			alone[behind] = 0;
+	}
+}
+
+static bool same_alone(struct lockstep *l, unsigned *expected, int parts)
+{
+	for (int turn = 0; turn < TURNS; turn++)
+		for (int i = 0; i < parts; i++)
+			expected[(turn + 1) % 2 * MAX_PARTS + i] =
+			    mix(&expected[turn % 2 * MAX_PARTS], parts, i);
+	return !l->wrong && !memcmp(expected, l->value, sizeof l->value);
+}
+
+static void test_lockstep(int threads, int plans, int pause)
+{
+	struct rt_team t;
+	unsigned char alone[TURNS];
+	unsigned expected[2][MAX_PARTS] = {{0}};
+	struct lockstep l = {.alone = alone};
+	bool good = true;
+	rt_team_init(&t, &allocator_default, threads);
+	l.parts = rt_team_enter(&t, MUCH);
+	for (int i = 0; good && i < plans; i++) {
+		choose_alone(alone);
+		l.pause = pause ? 3 + rand() % pause : 0;
+		run_turns(&t, step_on, &l, TURNS);
+		good = same_alone(&l, expected[0], l.parts);
+	}
+	tap_ok(l.parts == threads && good, "%d threads%s: each turn after all of the one before", threads,
+	       pause ? " that pause" : "");
+	rt_team_leave(&t);
 	rt_team_stop(&t);
 }
 
@@ -88,12 +177,13 @@ static void *meet_busy(void *encounter)
 	return NULL;
 }
 
-static void enter_again(void *encounter, int part, int parts)
+static int enter_again(void *encounter, int turn, int part, int parts)
 {
 	struct encounter *e = encounter;
-	(void)parts;
+	(void)turn, (void)parts;
 	if (part == 0)
 		e->nested = rt_team_enter(e->team, MUCH) == 0;
+	return 0;
 }
 
 static void test_busy(void)
@@ -106,7 +196,7 @@ static void test_busy(void)
 	pthread_create(&other, NULL, meet_busy, &e);
 	pthread_join(other, NULL);
 	tap_ok(in && e.alone, "who finds the team busy is alone");
-	rt_team_run(&t, enter_again, &e);
+	run_turns(&t, enter_again, &e, 1);
 	tap_ok(e.nested, "so is who has it already");
 	rt_team_leave(&t);
 	tap_ok(rt_team_enter(&t, MUCH) == 2, "after it was left it is free");
@@ -189,8 +279,8 @@ static void *run_until_refused(void *team)
 		int parts = rt_team_enter(t, MUCH);
 		if (!parts)
 			continue;
-		rt_team_run(t, count_part, &c);
-		good &= counted(&c, parts, 1);
+		run_turns(t, count_part, &c, 3);
+		good &= counted(&c, parts, 3);
 		rt_team_leave(t);
 	}
 	return (void *)good;
@@ -296,13 +386,14 @@ static cpu_set_t seen[MAX_PARTS];
 static atomic_int met;
 
 /* Ends when all parts have begun, so that each is on the thread that it belongs to; or after a while. */
-static void look(void *job, int part, int parts)
+static int look(void *job, int turn, int part, int parts)
 {
-	(void)job;
+	(void)job, (void)turn;
 	sched_getaffinity(0, sizeof seen[part], &seen[part]);
 	atomic_fetch_add(&met, 1);
 	for (int i = 0; i < 5000 && atomic_load(&met) < parts; i++)
 		usleep(1000);
+	return 0;
 }
 
 /* Which processor is the n-th of a set, counted through again and again. */
@@ -325,7 +416,7 @@ static void *call_pinned(void *team)
 	CPU_SET(cpu, &first);
 	sched_setaffinity(0, sizeof first, &first);
 	if (rt_team_enter(team, MUCH)) {
-		rt_team_run(team, look, NULL);
+		run_turns(team, look, NULL, 1);
 		rt_team_leave(team);
 	}
 	return NULL;
@@ -356,7 +447,7 @@ static void test_each_pinned(void)
 	t.pinned = true;
 	atomic_store(&met, 0);
 	if (rt_team_enter(&t, MUCH)) {
-		rt_team_run(&t, look, NULL);
+		run_turns(&t, look, NULL, 1);
 		rt_team_leave(&t);
 	}
 	rt_team_stop(&t);
@@ -505,14 +596,15 @@ static void test_short(int threads, int stacks)
 
 static bool share_is_right(int64_t rows, int64_t tile, int parts)
 {
-	int64_t greatest = rt_share(rows, tile, 1, parts);
-	bool whole = rows >= tile * parts;
-	if (rt_share(rows, tile, 0, parts) != 0 || rt_share(rows, tile, parts, parts) != rows)
+	int64_t unit = tile > 1 ? tile / 2 : 1;
+	if (rt_share(rows, tile, 0, parts) != 0 || rt_share(rows, tile, parts, parts) != rows ||
+	    (rows && !rt_share(rows, tile, 1, parts)))
 		return false;
 	for (int p = 0; p < parts; p++) {
 		int64_t begin = rt_share(rows, tile, p, parts),
-			n = rt_share(rows, tile, p + 1, parts) - begin;
-		if (n < 0 || n > greatest || (whole && begin % tile && begin != rows))
+			n = rt_share(rows, tile, p + 1, parts) - begin, more = n - rows / parts;
+		if (n < 0 || more > unit || (begin % unit && begin != rows) ||
+		    (rows >= unit * parts && more < -unit))
 			return false;
 	}
 	return true;
@@ -530,10 +622,12 @@ static void test_shares(void)
 			printf("# %lld rows in tiles of %lld for %d\n", (long long)rows, (long long)tile,
 			       parts);
 	}
-	tap_ok(right, "shares follow each other, cover all rows, are whole tiles where there are enough");
-	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(5, 4, 1, 2) == 4 && rt_share(3, 4, 1, 2) == 2 &&
-		   rt_share(2, 4, 1, 2) == 2,
-	       "few rows are shared out as half tiles, and fewer are not");
+	tap_ok(right, "shares follow each other, cover all rows, and differ by less than a tile");
+	tap_ok(rt_share(17, 4, 1, 2) == 8 && rt_share(36, 4, 1, 2) == 18 && rt_share(5, 4, 1, 2) == 2,
+	       "they are cut at the half tile that is nearest");
+	tap_ok(rt_share(4, 4, 1, 2) == 2 && rt_share(3, 4, 1, 2) == 2 && rt_share(2, 4, 1, 2) == 2 &&
+		   rt_share(1, 4, 1, 2) == 1,
+	       "who is alone with the last half is the first part");
 }
 
 static void test_stacks(const char *program)
@@ -570,6 +664,10 @@ int main(int argc, char **argv)
 	test_shares();
 	for (int threads = 1; threads <= MAX_PARTS; threads += 1 + threads / 3)
 		test_parts(threads);
+	for (int threads = 2; threads <= MAX_PARTS; threads *= 2) {
+		test_lockstep(threads, threads > 2 ? 100 : 1000, 0);
+		test_lockstep(threads, 20, 40);
+	}
 	test_busy();
 	test_when();
 	test_crowd();

@@ -211,17 +211,21 @@ static void test_way(enum rt_way way, int threads, const char *name)
 
 /* --- the choice --- */
 
+static enum rt_way chosen(const struct rt_group *g, int64_t rows)
+{
+	return rt_choose(&(struct rt_question){g, rows, 2, 100});
+}
+
 static void test_choice(void)
 {
 	static const struct image_step lstm[] = {{0, IMAGE_DOMAIN_INNER, 4, 1346048, 32, 82 << 10}};
 	static const struct image_step small[] = {{0, IMAGE_DOMAIN_INNER, 4, 2000, 4, 1000}};
 	static const struct image_step whole[] = {{0, IMAGE_DOMAIN_INNER, 4, 1346048, 1, 2624 << 10}};
 	struct rt_group a = rt_group_of(lstm, 1), b = rt_group_of(small, 1), c = rt_group_of(whole, 1);
-	tap_ok(rt_choose(&a, 1, 2, 200) == RT_COLUMNS && rt_choose(&a, 3, 2, 200) == RT_COLUMNS,
+	tap_ok(chosen(&a, 1) == RT_COLUMNS && chosen(&a, 3) == RT_COLUMNS,
 	       "narrow levels of many weights are shared out by columns");
-	tap_ok(rt_choose(&b, 1, 2, 200) == RT_ALONE && rt_choose(&b, 10, 2, 200) == RT_ALONE,
-	       "little work by nobody");
-	tap_ok(rt_choose(&c, 1, 2, 200) == RT_ALONE && rt_choose(&c, 64, 2, 200) == RT_ROWS,
+	tap_ok(chosen(&b, 1) == RT_ALONE && chosen(&b, 10) == RT_ALONE, "little work by nobody");
+	tap_ok(chosen(&c, 1) == RT_ALONE && chosen(&c, 64) == RT_ROWS,
 	       "what has no columns to share, by rows");
 	tap_ok(rt_share(19, 1, 1, 2) == 10 && rt_share(19, 1, 2, 2) == 19, "19 blocks are 10 and 9");
 }

@@ -1,0 +1,355 @@
+/* What depends on a child's state alone belongs to the child: the recursion's back edge moves.
+ *
+ *     inner                                          leaf, inner
+ *       %1[n,e,k] = assign h[child(e),k]               ...
+ *       %2[n,e,j,k] = multiply U[j,k], %1[n,e,k]       %8[n,j,k] = multiply U[j,k], %7[n,k]
+ *       %3[n,e,j] = sum_k %2[n,e,j,k]         ->       %9[n,j] = sum_k %8[n,j,k]
+ *       ... %3[n,e,j] ...                              store h[n,j] = %7[n,j]
+ *                                                      store refactor0[n,j] = %9[n,j]
+ *                                                    inner
+ *                                                      ... refactor0[child(e),j] ...
+ *
+ * The parent multiplies by weights edge by edge, level by level, a child once for each of its parents.  At
+ * the child it is one product of rows, for leaves one over all of them; and where the states of leaves are
+ * looked up, so is it: in a table that is made at binding.  What the child keeps for its parents is a state
+ * that nobody else sees.
+ *
+ * As in hoist.c no bit changes: of a sum its chains leave with the parameter that they go on from, all or
+ * none, and what is part of another value's arithmetic must be so in the new bodies as it was in the old. */
+#include "sched/refactor.h"
+
+#include <stdio.h>
+
+/* --- the states --- */
+
+static sub_ref state_value(struct sub_program *p, int which)
+{
+	const struct sub_tensor *t = &p->states.at[which];
+	struct sub_value v = {.op = SUB_STATE, .which = which, .vars = t->rank + 1, .var = {p->node}};
+	memcpy(&v.var[1], t->var, t->rank * sizeof *t->var);
+	return sub_add(p, v, NULL);
+}
+
+static void find_derived(struct refactoring *f, struct place *keys, struct leaver *l)
+{
+	sub_ref key = refactor_move(f, keys, l->value);
+	size_t i = 0;
+	while (i < f->derived.n && f->derived.at[i].key.i != key.i)
+		i++;
+	if (i == f->derived.n)
+		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = l->value});
+	f->derived.at[i].slots |= l->reach >= OF_SLOT ? 1u << (l->reach - OF_SLOT) : 0;
+	l->derived = i;
+}
+
+static void find_all_derived(struct refactoring *f)
+{
+	struct place keys = refactor_new_place(f, f->from->node);
+	for (size_t s = 0; s < f->from->states.n; s++)
+		keys.state[s] = state_value(f->to, s);
+	for (size_t i = 0; !f->changed && i < f->leavers.n; i++)
+		find_derived(f, &keys, &f->leavers.at[i]);
+}
+
+/* Bars what not all children have. */
+static bool bar(struct refactoring *f)
+{
+	bool any = false;
+	for (size_t i = 0; f->how == SCHED_MOVE_ON && i < f->leavers.n; i++) {
+		const struct leaver *l = &f->leavers.at[i];
+		unsigned slots = f->derived.at[l->derived].slots;
+		if (l->reach == OF_EDGE ||
+		    (f->from->children <= REFACTOR_MOST_SLOTS && slots == (1u << f->from->children) - 1))
+			continue;
+		any = f->barred[l->at.i] = true;
+	}
+	return any;
+}
+
+static void declare(struct refactoring *f)
+{
+	for (size_t i = 0; i < f->derived.n; i++) {
+		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
+		struct str s = str_in(f->arena);
+		str_printf(&s, "refactor%zu", i);
+		struct sub_tensor t = {.name = s.text, .rank = v->vars - 1, .derived = true};
+		for (int d = 0; d < t.rank; d++) {
+			t.var[d] = v->var[d + 1];
+			t.shape[d] = f->to->vars.at[t.var[d]].extent;
+		}
+		f->derived.at[i].which = f->to->states.n;
+		vec_push(f->arena, &f->to->states, t);
+	}
+}
+
+/* --- the bodies --- */
+
+static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const struct sub_value *like)
+{
+	sub_ref state = state_value(f->to, f->derived.at[l->derived].which);
+	bool edge = l->reach == OF_EDGE;
+	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars};
+	memcpy(read.var, like->var, sizeof read.var);
+	read.arg[0] = sub_as_is(f->to, state);
+	read.map[0] =
+	    (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
+	read.map[0].which = edge ? 0 : l->reach - OF_SLOT;
+	for (int i = 1; i < read.arg[0].vars; i++)
+		read.map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
+	return sub_add(f->to, read, NULL);
+}
+
+static const struct sched_terms *leaving_terms(const struct refactoring *f, sub_ref r)
+{
+	for (size_t i = 0; i < f->sums.n; i++)
+		if (f->sums.at[i].sum.i == r.i)
+			return &f->sums.at[i];
+	return NULL;
+}
+
+static const struct leaver *leaver_at(const struct refactoring *f, sub_ref r)
+{
+	size_t i = 0;
+	while (f->leavers.at[i].at.i != r.i)
+		i++;
+	return &f->leavers.at[i];
+}
+
+static sub_ref copy_value(struct refactoring *f, sub_ref r, const sub_ref *now)
+{
+	struct sub_value v = *refactor_value(f, r);
+	for (int a = 0; a < v.args; a++) {
+		v.arg[a].value = now[v.arg[a].value.i];
+		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
+			v.arg[a] = sub_as_is(f->to, v.arg[a].value);
+	}
+	return sub_add(f->to, v, NULL);
+}
+
+static sub_ref rewrite(struct refactoring *f, sub_ref r, const sub_ref *now)
+{
+	const struct sched_terms *t = leaving_terms(f, r);
+	struct sub_value v = *refactor_value(f, r);
+	if (!t && !f->leaver_of[r.i])
+		return copy_value(f, r, now);
+	sub_ref read = read_derived(f, leaver_at(f, r), &v);
+	return t ? sched_rest_of(f->to, t, read, now) : read;
+}
+
+static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, sub_ref value)
+{
+	int which = f->derived.at[i].which;
+	vec_push(f->arena, &b->stores, (struct sub_store){SUB_TO_STATE, which, sub_as_is(f->to, value)});
+}
+
+/* A place in a body: states are what it stores. */
+static struct place place_in(struct refactoring *f, const struct sub_body *b)
+{
+	struct place at = refactor_new_place(f, f->from->node);
+	for (size_t s = 0; s < f->from->states.n; s++)
+		if (refactor_store(b, s))
+			at.state[s] = refactor_store(b, s)->value.value;
+	return at;
+}
+
+static struct sub_body new_inner(struct refactoring *f, const sub_ref *now)
+{
+	struct sub_body b = {.name = f->inner->name, .domain = SUB_INNER};
+	for (size_t i = 0; i < f->inner->stores.n; i++) {
+		struct sub_store s = f->inner->stores.at[i];
+		s.value.value = now[s.value.value.i];
+		vec_push(f->arena, &b.stores, s);
+	}
+	return b;
+}
+
+static struct sub_body new_leaf(struct refactoring *f)
+{
+	struct sub_body b = {.name = f->leaf->name, .domain = SUB_LEAF};
+	for (size_t i = 0; i < f->leaf->stores.n; i++)
+		vec_push(f->arena, &b.stores, f->leaf->stores.at[i]);
+	return b;
+}
+
+/* --- bits --- */
+
+static bool leaves(const struct refactoring *f, sub_ref r)
+{
+	for (size_t i = 0; i < f->leavers.n; i++)
+		if (f->leavers.at[i].value.i == r.i)
+			return true;
+	return false;
+}
+
+/* Facts of a body that is not part of the program yet. */
+static struct sched_values values_of(struct refactoring *f, const struct sub_body *b)
+{
+	struct sched_values values;
+	vec_push(f->arena, &f->to->bodies, *b);
+	sched_find_values(&values, f->arena, f->to, --f->to->bodies.n,
+			  ARENA_ARRAY(f->arena, bool, f->to->values.n));
+	return values;
+}
+
+/* What was computed in the inner body, and now is elsewhere; what leaves is a result there. */
+static void compare(struct refactoring *f, const struct sched_values *new, const sub_ref *now)
+{
+	for (int i = 0; i < f->values.n; i++) {
+		sub_ref r = f->values.value[i], n = now[r.i];
+		if (!n.i || leaves(f, r) || refactor_value(f, n)->op != refactor_value(f, r)->op ||
+		    sub_class_of(refactor_value(f, r)->op) == SUB_SOURCE ||
+		    refactor_is_child(f->to, refactor_value(f, r)))
+			continue;
+		const struct sched_fact *fact = new->n ? sched_fact(new, n) : NULL;
+		if (fact && new->value[fact - new->fact].i == n.i)
+			f->changed |= !sched_same_part(sched_fact(&f->values, r), fact);
+	}
+}
+
+static void compare_moved(struct refactoring *f, const struct sub_body *b, const struct place *at)
+{
+	struct sched_values new = values_of(f, b);
+	compare(f, &new, at->moved);
+}
+
+/* What is left of a sum is one sum. */
+static void check_sum(struct refactoring *f, const struct sched_values *new, const struct sched_terms *t,
+		      sub_ref r)
+{
+	int left = 0;
+	for (size_t i = 0; i < t->all.n; i++)
+		left += !t->ahead[i];
+	for (r = refactor_value(f, r)->arg[0].value; left-- > 1; r = refactor_value(f, r)->arg[0].value)
+		f->changed |= !sched_fact(new, r)->part_of.i;
+}
+
+static void compare_inner(struct refactoring *f, const struct sub_body *b, const sub_ref *now)
+{
+	struct sched_values new = values_of(f, b);
+	compare(f, &new, now);
+	for (size_t i = 0; i < f->sums.n; i++)
+		check_sum(f, &new, &f->sums.at[i], now[f->sums.at[i].sum.i]);
+}
+
+/* --- the new program --- */
+
+static struct sub_body make_inner(struct refactoring *f)
+{
+	sub_ref *now = ARENA_ARRAY(f->arena, sub_ref, f->from->values.n);
+	for (int i = 0; i < f->values.n; i++)
+		now[f->values.value[i].i] = rewrite(f, f->values.value[i], now);
+	struct sub_body b = new_inner(f, now);
+	struct place at = place_in(f, &b);
+	for (size_t i = 0; i < f->derived.n; i++)
+		store_derived(f, &b, i, refactor_move(f, &at, f->derived.at[i].value));
+	if (!f->changed) {
+		compare_inner(f, &b, now);
+		compare_moved(f, &b, &at);
+	}
+	return b;
+}
+
+/* What a leaf keeps: looked up, or computed by the leaf. */
+static sub_ref leaf_value(struct refactoring *f, const struct derived *d, struct place *leaf)
+{
+	struct look_up l;
+	struct place rows;
+	if (!refactor_find_table(f, d, &l))
+		return refactor_move(f, leaf, d->value);
+	sub_ref value = refactor_make_table(f, d, &l, &rows);
+	if (!f->changed)
+		compare_moved(f, &f->tables.at[f->tables.n - 1], &rows);
+	return value;
+}
+
+static struct sub_body make_leaf(struct refactoring *f)
+{
+	struct sub_body b = new_leaf(f);
+	struct place at = place_in(f, &b);
+	for (size_t i = 0; !f->changed && i < f->derived.n; i++)
+		store_derived(f, &b, i, leaf_value(f, &f->derived.at[i], &at));
+	if (!f->changed)
+		compare_moved(f, &b, &at);
+	return b;
+}
+
+/* Bodies at binding, then all others. */
+static void add_bodies(struct refactoring *f, const struct sub_body *leaf, const struct sub_body *inner)
+{
+	size_t i = 0;
+	for (; i < f->from->bodies.n && f->from->bodies.at[i].domain == SUB_AT_BINDING; i++)
+		vec_push(f->arena, &f->to->bodies, f->from->bodies.at[i]);
+	for (size_t k = 0; k < f->tables.n; k++)
+		vec_push(f->arena, &f->to->bodies, f->tables.at[k]);
+	for (; i < f->from->bodies.n; i++) {
+		const struct sub_body *b = &f->from->bodies.at[i];
+		vec_push(f->arena, &f->to->bodies, b == f->leaf ? *leaf : b == f->inner ? *inner : *b);
+	}
+}
+
+/* What leaves is found anew until all children have it. */
+static void choose(struct refactoring *f)
+{
+	do {
+		sched_copy_program(f->to, f->from);
+		refactor_find_leavers(f);
+		find_all_derived(f);
+	} while (!f->changed && bar(f));
+}
+
+static void note_derived(const struct refactoring *f, struct sub_trace *trace)
+{
+	for (size_t i = 0; trace && i < f->derived.n; i++) {
+		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
+		struct str s = str_in(f->arena);
+		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
+			   sizeof(float) *
+			       sched_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
+		vec_push(f->arena, &trace->notes, s.text);
+	}
+	for (size_t i = 0; trace && i < f->tables.n; i++) {
+		struct str s = str_in(f->arena);
+		str_printf(&s, "%s is computed at binding: what leaves keep for their parents",
+			   f->tables.at[i].name);
+		vec_push(f->arena, &trace->notes, s.text);
+	}
+}
+
+/* False when all stays. */
+static bool refactor(struct refactoring *f)
+{
+	size_t inner = f->inner - f->from->bodies.at;
+	sched_find_values(&f->values, f->arena, f->from, inner,
+			  ARENA_ARRAY(f->arena, bool, f->from->values.n));
+	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
+	f->work = sched_weigh(f->arena, f->from);
+	refactor_find_reach(f);
+	choose(f);
+	if (f->changed || !f->leavers.n)
+		return false;
+	declare(f);
+	struct sub_body new_inner = make_inner(f), new_leaf = make_leaf(f);
+	if (!f->changed)
+		add_bodies(f, &new_leaf, &new_inner);
+	return !f->changed;
+}
+
+void sched_refactor(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
+		    const struct sub_options *options, struct sub_trace *trace)
+{
+	struct refactoring f = {.arena = to->arena, .from = from, .to = to, .how = how, .options = options};
+	f.leaf = sched_find_body(from, SUB_LEAF);
+	f.inner = sched_find_body(from, SUB_INNER);
+	if (how != SCHED_MOVE_OFF && f.leaf && f.inner && refactor(&f)) {
+		note_derived(&f, trace);
+		return;
+	}
+	sched_copy_program(to, from);
+	for (size_t i = 0; i < from->bodies.n; i++)
+		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
+}
+
+bool sched_is_refactored(const struct sub_program *p)
+{
+	return p->states.n && p->states.at[p->states.n - 1].derived;
+}
