@@ -25,6 +25,7 @@ unit_tests = \
 	%D%/examples/counts_test \
 	%D%/examples/models_test \
 	%D%/golden/golden_test \
+	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
 	%D%/ilir/text_test \

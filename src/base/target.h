@@ -8,8 +8,8 @@ struct target {
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
 	int lanes;     /* f32 lanes of a vector register */
 	int registers; /* vector registers */
-	int l2_bytes;  /* of a core's second-level cache */
-	/* What a core gets from it, and from beyond, sustained. */
+	int l1_bytes, l2_bytes; /* of a core's first- and second-level cache */
+	/* What a core gets from the second level, and from beyond, sustained. */
 	int l2_bytes_per_cycle, l3_bytes_per_cycle;
 };
 

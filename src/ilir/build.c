@@ -432,6 +432,11 @@ struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_ex
 	return new_stmt(m, s);
 }
 
+struct ilir_stmt *ilir_prefetch(struct ilir_module *m, ilir_expr load)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_PREFETCH, .prefetch = load});
+}
+
 struct ilir_stmt *ilir_barrier(struct ilir_module *m)
 {
 	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_BARRIER});

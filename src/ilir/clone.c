@@ -96,6 +96,7 @@ static void rename_definitions(struct ilir_module *m, struct clone *c, const str
 			rename_definitions(m, c, s->step.body);
 			break;
 		case ILIR_STORE:
+		case ILIR_PREFETCH:
 		case ILIR_BARRIER:
 			break;
 		}

@@ -85,7 +85,9 @@ struct ilir_buffer_decl {
 /* SWEPT: the one statement of a kernel, between constants; its turns are the blocks of columns that a call
  * names (image_range), and share nothing that they write. */
 enum ilir_loop_kind { ILIR_SERIAL, ILIR_SWEPT, ILIR_VECTOR, ILIR_UNROLLED };
-enum ilir_stmt_kind { ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_BARRIER, ILIR_STEP };
+enum ilir_stmt_kind {
+	ILIR_FOR, ILIR_IF, ILIR_LET, ILIR_ALLOC, ILIR_STORE, ILIR_PREFETCH, ILIR_BARRIER, ILIR_STEP
+};
 
 struct ilir_stmt {
 	enum ilir_stmt_kind kind;
@@ -113,6 +115,7 @@ struct ilir_stmt {
 			int indices;
 			ilir_expr index[ILIR_MAX_RANK], value;
 		} store; /* STORE */
+		ilir_expr prefetch; /* PREFETCH: a load from memory, of which the place will soon be used; does nothing */
 		struct {
 			const char *name;
 			ilir_expr begin, end; /* what the variables begin and end stand for inside */
@@ -201,6 +204,7 @@ struct ilir_stmt *ilir_if(struct ilir_module *, ilir_expr, struct ilir_stmt *the
 struct ilir_stmt *ilir_let(struct ilir_module *, ilir_var, ilir_expr);
 struct ilir_stmt *ilir_alloc(struct ilir_module *, ilir_buffer);
 struct ilir_stmt *ilir_store(struct ilir_module *, ilir_buffer, const ilir_expr *index, int n, ilir_expr value);
+struct ilir_stmt *ilir_prefetch(struct ilir_module *, ilir_expr load);
 struct ilir_stmt *ilir_barrier(struct ilir_module *);
 struct ilir_stmt *ilir_step(struct ilir_module *, const char *name, ilir_expr begin, ilir_expr end, struct ilir_stmt *body);
 /* `b` after the last statement of `a`; either may be NULL. */

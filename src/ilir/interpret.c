@@ -427,6 +427,7 @@ static struct code *compile_stmt(struct compiler *c, const struct ilir_stmt *s)
 		compile_store(c, code, s);
 		break;
 	case ILIR_ALLOC:
+	case ILIR_PREFETCH:
 	case ILIR_BARRIER:
 		break;
 	}
@@ -600,6 +601,7 @@ static void run_block(struct ilir_interpreter *r, const struct code *c)
 		case ILIR_STEP:
 			run_step(r, c);
 			break;
+		case ILIR_PREFETCH:
 		case ILIR_BARRIER:
 			break;
 		}

@@ -615,6 +615,11 @@ static struct ilir_stmt *step_stmt(struct parser *p)
 	return ilir_step(p->m, text, begin, end, block(p));
 }
 
+static struct ilir_stmt *prefetch_stmt(struct parser *p)
+{
+	return ilir_prefetch(p->m, expr(p));
+}
+
 static struct ilir_stmt *barrier_stmt(struct parser *p)
 {
 	return ilir_barrier(p->m);
@@ -640,6 +645,7 @@ static const struct {
 } statements[] = {
     {"for", for_stmt},	   {"if", if_stmt},	{"let", let_stmt},
     {"alloc", alloc_stmt}, {"step", step_stmt}, {"barrier", barrier_stmt},
+    {"prefetch", prefetch_stmt},
 };
 
 static struct ilir_stmt *stmt(struct parser *p)

@@ -42,7 +42,7 @@ const char *const ilir_loop_word[] = {
     [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
 static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
-					     "step", "barrier", "kernel", "inf", "nan"};
+					     "step", "prefetch", "barrier", "kernel", "inf", "nan"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
@@ -361,6 +361,10 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		put_load(o, s->store.buffer, s->store.index, s->store.indices);
 		str_puts(o->s, " = ");
 		put_expr(o, s->store.value, false);
+		break;
+	case ILIR_PREFETCH:
+		str_puts(o->s, "prefetch ");
+		put_expr(o, s->prefetch, false);
 		break;
 	case ILIR_BARRIER:
 		str_puts(o->s, "barrier");

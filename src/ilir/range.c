@@ -401,6 +401,9 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 	case ILIR_STORE:
 		walk_store(w, s);
 		break;
+	case ILIR_PREFETCH:
+		walk_expr(w, s->prefetch, ++w->scopes);
+		break;
 	case ILIR_STEP:
 		walk_step(w, s);
 		break;

@@ -114,7 +114,8 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 	struct turns *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	bool own = b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
-	if (a->load.i && own && t->stored[a->buffer.i] && !t->clash)
+	bool reads = a->load.i && !(a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.i == a->load.i);
+	if (reads && own && t->stored[a->buffer.i] && !t->clash)
 		t->clash = b->name;
 }
 

@@ -447,6 +447,15 @@ static void check_store(struct check *c, const struct ilir_stmt *s)
 		fault(c, "the value has %d lanes but the place has %d", value.lanes, lanes);
 }
 
+static void check_prefetch(struct check *c, const struct ilir_stmt *s)
+{
+	if (!check_value(c, s->prefetch))
+		return;
+	const struct ilir_node *n = ilir_at(c->m, s->prefetch);
+	if (n->op != ILIR_LOAD || ilir_buffer_at(c->m, n->buffer)->kind == ILIR_REGISTER)
+		fault(c, "a prefetch of what is not in memory");
+}
+
 static void check_step(struct check *c, const struct ilir_stmt *s)
 {
 	if (c->properties & ILIR_OUTLINED)
@@ -496,6 +505,9 @@ static void check_stmt(struct check *c, const struct ilir_stmt *s)
 		break;
 	case ILIR_STORE:
 		check_store(c, s);
+		break;
+	case ILIR_PREFETCH:
+		check_prefetch(c, s);
 		break;
 	case ILIR_BARRIER:
 		check_barrier(c);

@@ -153,6 +153,9 @@ static int exprs_of(struct ilir_stmt *s, ilir_expr *at[MOST_EXPRS])
 			at[n++] = &s->store.index[i];
 		at[n++] = &s->store.value;
 		break;
+	case ILIR_PREFETCH:
+		at[n++] = &s->prefetch;
+		break;
 	case ILIR_STEP:
 		at[n++] = &s->step.begin;
 		at[n++] = &s->step.end;

@@ -6,8 +6,9 @@ enum {
 	/* Pauses for which a member that has ended a part keeps the next one: some microseconds, as the parts
 	 * of narrow ranges take.  A thread that loses its processor meanwhile is waited for. */
 	STAND_BY = 256,
-	/* Pauses that the caller gives a member to begin: a few times what a meeting takes. */
-	PATIENCE = 32
+	/* Pauses that the caller gives members to begin with a plan: a few times what a meeting takes.  Who
+	 * does not come in time may join in while the caller does his own part of a later turn. */
+	PATIENCE = 128
 };
 
 /* --- places --- */
@@ -22,12 +23,16 @@ static void wait_for(struct rt_crew *c, int part, uint64_t turn)
 	rt_gate_wait(&c->place[part].at, 2 * turn, c->crowded);
 }
 
+static bool is_free(const struct rt_place *p, uint64_t turn)
+{
+	return rt_gate_turn(&p->at) == 2 * (turn - 1);
+}
+
 /* Takes a turn of a part unless another thread has.  Not before all parts of the turn before have ended. */
 static bool take(struct rt_place *p, uint64_t turn)
 {
 	uint64_t before = 2 * (turn - 1);
-	return rt_gate_turn(&p->at) == before &&
-	       atomic_compare_exchange_strong(&p->at.turn, &before, before + 1);
+	return is_free(p, turn) && atomic_compare_exchange_strong(&p->at.turn, &before, before + 1);
 }
 
 /* The first turn of a part that its member may find free. */
@@ -51,26 +56,25 @@ static int call(const struct rt_crew *c, uint64_t turn, int part)
 /* --- the caller --- */
 
 /* What nobody has begun when the caller is done with his own part he runs himself. */
-static void help(struct rt_crew *c, uint64_t turn, int part)
+static void help(struct rt_crew *c, uint64_t turn, int part, int *patience)
 {
 	struct rt_place *p = &c->place[part];
-	bool asleep = atomic_load_explicit(&c->limit.sleepers, memory_order_relaxed);
-	for (int i = asleep || c->crowded ? PATIENCE : 0; i < PATIENCE && !ended(p, turn); i++)
+	for (; *patience > 0 && is_free(p, turn); --*patience)
 		rt_pause();
-	if (!ended(p, turn) && take(p, turn)) {
+	if (take(p, turn)) {
 		uint64_t alone = call(c, turn, part);
 		end(p, turn + alone, false);
 	}
 }
 
 /* One turn of all parts, and those after it that are the caller's alone; how many those are. */
-static int lead(struct rt_crew *c, uint64_t turn)
+static int lead(struct rt_crew *c, uint64_t turn, int *patience)
 {
 	int alone = call(c, turn, 0);
 	if (!alone)
 		end(&c->place[0], turn, false);
 	for (int part = 1; part < c->parts; part++)
-		help(c, turn, part);
+		help(c, turn, part, patience);
 	for (int part = 1; part < c->parts; part++)
 		wait_for(c, part, turn);
 	for (int i = 1; i <= alone; i++)
@@ -84,11 +88,13 @@ void rt_crew_run(struct rt_crew *c, const struct rt_plan *plan)
 {
 	uint64_t turn = atomic_load_explicit(&c->limit.turn, memory_order_relaxed) + 1;
 	uint64_t behind = turn + plan->turns;
+	bool asleep = atomic_load_explicit(&c->limit.sleepers, memory_order_relaxed);
+	int patience = asleep || c->crowded ? 0 : PATIENCE;
 	c->plan = *plan;
 	c->first = turn;
 	rt_gate_move(&c->limit, behind - 1);
 	while (turn < behind)
-		turn += 1 + lead(c, turn);
+		turn += 1 + lead(c, turn, &patience);
 }
 
 /* --- members --- */

@@ -5,11 +5,14 @@
  *     (g*v + m) / 2   two loads a cycle,
  *     4               the latency of a multiply-add: an accumulator is used once a turn,
  *     the weights     / what the cache that holds them gives in a cycle.
- * The first tile of a level reads its weights from where they lie, the second-level cache if all of them fit,
- * else the one beyond; the others find in the second level what the first has brought.  More gates than
- * `accumulators` allow are taken in several loops, each with a panel of weights of its own; the panels are
- * those of the greatest tile.  A loop needs m*g*v accumulators, the smaller side of the operands and a
- * register for the other.
+ * The second-level cache is read beside the multiply-adds; what lies beyond it comes less evenly, and a turn
+ * that needs both about equally long waits for both (SHARPNESS).  The first tile of a level reads its weights
+ * from where they lie, the second-level cache if all of them fit, else the one beyond; the others find what
+ * the first has brought, in the first level if the weights of the block of columns fit there beside the rows,
+ * else in the second.  More gates than `accumulators` allow are taken in several loops, each with a panel of
+ * weights of its own; the panels are those of the greatest tile.  A loop needs m*g*v accumulators, the
+ * smaller side of the operands and a register for the other.  After the loops each row has its other
+ * operations to do.
  *
  * A level has as many nodes as it has: batches of few structures are narrow.  So a set of sizes is judged by
  * what it costs over levels of many widths, against what the machine must take for them. */
@@ -19,9 +22,12 @@
 
 enum {
 	LATENCY = 4,
-	LOOP_CYCLES = 30, /* its start, its end, sums parked */
-	TILE_CYCLES =
-	    60, /* for each vector: non-linearities that wait for each other, of few nodes as of many */
+	LOOP_CYCLES = 10, /* its start, its end, sums parked */
+	/* From a tile's last loop to the first of the next one: non-linearities and first weights are waited
+	 * for; and what that is more for each vector. */
+	TILE_CYCLES = 120,
+	VECTOR_CYCLES = 40,
+	SHARPNESS = 5,
 	MOST_COLUMNS = 4,
 	MOST_BODIES = 4
 };
@@ -58,12 +64,16 @@ bool sched_shares_last(const int *size, int sizes, int i)
 	return false;
 }
 
+/* Where a tile finds its weights. */
+enum from { FROM_FIRST_LEVEL, FROM_SECOND_LEVEL, FROM_BEYOND };
+
 /* What is known of a group before a tile is tried. */
 struct subject {
 	const struct sched *s;
 	const struct sched_group *group;
 	int64_t columns;
-	double near, far; /* bytes a cycle: of weights that a tile has just read, and at first */
+	enum from first; /* the first tile of a level */
+	double after;	 /* cycles of what a row does after the loops, for one vector of columns */
 };
 
 static bool fits(const struct target *t, int m, int g, int v)
@@ -71,16 +81,21 @@ static bool fits(const struct target *t, int m, int g, int v)
 	return m * g * v + min(m, g * v) + 1 <= t->registers;
 }
 
-/* Cycles of one turn. */
-static double turn(int m, int g, int v, double weight_cycles)
+/* Cycles of one turn that reads so many bytes of weights. */
+static double turn(const struct target *t, int m, int g, int v, double bytes, enum from from)
 {
-	return max(max(max(m * g * v / 2.0, LATENCY), (g * v + m) / 2.0), weight_cycles);
+	double work = max(max(m * g * v / 2.0, LATENCY), (g * v + m) / 2.0);
+	if (from == FROM_FIRST_LEVEL)
+		return work;
+	if (from == FROM_SECOND_LEVEL)
+		return max(work, bytes / t->l2_bytes_per_cycle);
+	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_bytes_per_cycle, SHARPNESS), 1.0 / SHARPNESS);
 }
 
 /* Cycles of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need
  * that find no accumulator.  A panel holds `panel` gates; what is read of it, in part, is read whole. */
 static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel,
-			double bandwidth)
+			enum from from)
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
 	double cycles = 0, bytes = 4.0 * x->s->lanes * v;
@@ -89,19 +104,20 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 	for (int first = 0; first < loop->gates; first += g) {
 		int gates = min(g, loop->gates - first), last = (first + gates - 1) / panel;
 		int read = min((last - first / panel + 1) * panel, loop->gates);
-		cycles += turn(m, gates, v, read * bytes / bandwidth) * (double)loop->extent + LOOP_CYCLES;
+		double cycles_of_turn = turn(x->s->target, m, gates, v, read * bytes, from);
+		cycles += cycles_of_turn * (double)loop->extent + LOOP_CYCLES;
 	}
 	return cycles;
 }
 
 /* Cycles of a tile, by where its weights come from; `most` is the greatest of the set that it is in. */
-static double tile_cost(const struct subject *x, int m, int v, int most, double bandwidth)
+static double tile_cost(const struct subject *x, int m, int v, int most, enum from from)
 {
-	double cycles = TILE_CYCLES * v;
+	double cycles = TILE_CYCLES + v * (VECTOR_CYCLES + m * x->after);
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
 		int panel = sched_gates_at_once(x->s->accumulators, loop->gates, most * v);
-		cycles += loop_cost(x, loop, m, v, panel, bandwidth);
+		cycles += loop_cost(x, loop, m, v, panel, from);
 	}
 	return cycles;
 }
@@ -112,7 +128,9 @@ static double ideal_cost(const struct subject *x, int nodes)
 	double turns = 0;
 	for (size_t i = 0; i < x->group->loops.n; i++)
 		turns += (double)x->group->loops.at[i].gates * x->group->loops.at[i].extent;
-	return turns * max(nodes / 2.0, 4.0 * x->s->lanes / x->far);
+	const struct target *t = x->s->target;
+	double bandwidth = x->first == FROM_BEYOND ? t->l3_bytes_per_cycle : t->l2_bytes_per_cycle;
+	return turns * max(nodes / 2.0, 4.0 * x->s->lanes / bandwidth) + nodes * x->after;
 }
 
 /* Costs of tiles by their nodes: the first of a level, and further ones. */
@@ -161,12 +179,30 @@ static double excess(const struct subject *x, const struct sched_tile *t, const 
 	return sum / widths * padded + bodies * body_cost;
 }
 
+static double weight_bytes(const struct sched_group *g, int64_t columns)
+{
+	double n = 0;
+	for (size_t i = 0; i < g->loops.n; i++)
+		n += 4.0 * g->loops.at[i].gates * g->loops.at[i].extent * columns;
+	return n;
+}
+
+/* Whether the weights of a block of columns rest in the first level from tile to tile, beside the rows. */
+static bool stays_near(const struct subject *x, int m, int v)
+{
+	double rows = 0;
+	for (size_t i = 0; i < x->group->loops.n; i++)
+		rows += 4.0 * m * x->group->loops.at[i].extent;
+	return weight_bytes(x->group, v * x->s->lanes) + rows <= x->s->target->l1_bytes;
+}
+
 static struct costs costs_of(const struct subject *x, int v, int most)
 {
 	struct costs c;
 	for (int m = 1; m <= most; m++) {
-		c.first[m] = tile_cost(x, m, v, most, x->far);
-		c.next[m] = tile_cost(x, m, v, most, x->near);
+		enum from next = stays_near(x, m, v) ? FROM_FIRST_LEVEL : FROM_SECOND_LEVEL;
+		c.first[m] = tile_cost(x, m, v, most, x->first);
+		c.next[m] = tile_cost(x, m, v, most, next);
 	}
 	return c;
 }
@@ -190,14 +226,6 @@ static void try_sizes(const struct subject *x, int v, int most, const int *width
 	}
 }
 
-static double weight_bytes(const struct sched_group *g, int64_t columns)
-{
-	double n = 0;
-	for (size_t i = 0; i < g->loops.n; i++)
-		n += 4.0 * g->loops.at[i].gates * g->loops.at[i].extent * columns;
-	return n;
-}
-
 /* As often as may be without a rest, at most four times; large tiles gain nothing beyond twice. */
 static int choose_unroll(const struct sched_group *g, const struct sched_tile *t)
 {
@@ -214,6 +242,17 @@ static const int *widths_of(const struct sched_plan *plan, const struct sched_gr
 	if (g->over_edges)
 		return edges_of_row;
 	return plan->p->bodies.at[g->body].domain == SUB_INNER ? level_widths : whole_range;
+}
+
+/* What a row and one vector of columns take beside the products, at two vector operations a cycle. */
+static double after_loops(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g)
+{
+	double elements = 1, products = 0;
+	for (int d = 0; d < g->dims; d++)
+		elements *= g->extent[d];
+	for (size_t i = 0; i < g->loops.n; i++)
+		products += 2.0 * g->loops.at[i].gates * g->loops.at[i].extent;
+	return max(sched_work_of(s, plan, g - plan->groups.at).operations / elements - products, 0) / 2;
 }
 
 /* What a row takes whose vectors go so many at once: each of them, those past its end as well, and the turns
@@ -246,10 +285,9 @@ static struct sched_tile choose_tile(const struct sched *s, const struct sched_p
 		return choose_by_rows(s, g, along);
 	if (!g->gates)
 		return tile;
-	struct subject x = {s, g, g->extent[along], s->target->l2_bytes_per_cycle,
-			    s->target->l2_bytes_per_cycle};
+	struct subject x = {s, g, g->extent[along], FROM_SECOND_LEVEL, after_loops(s, plan, g)};
 	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
-		x.far = s->target->l3_bytes_per_cycle;
+		x.first = FROM_BEYOND;
 	for (int v = 1; v <= MOST_COLUMNS; v++)
 		for (int most = 1; most <= (g->rows ? SCHED_MAX_NODES : 1); most++)
 			try_sizes(&x, v, most, widths_of(plan, g), &tile, &best);

@@ -48,6 +48,7 @@ static const char tree[] =
     "kernel leaf in inner_node {\n"
     "  for j:D in 0..64 step 8 swept {\n"
     "    for n.1:node in begin..end {\n"
+    "      prefetch h[n.1, ramp(8, j)]\n"
     "      h[n.1, ramp(8, j)] = broadcast(8, 1.0)\n"
     "    }\n"
     "  }\n"

@@ -40,6 +40,7 @@ static const struct {
      "}",
      0},
     {"for i:i in 0..8 swept { for n:node in begin..end { h[n, ((i * 4) + 3) - 1] = 1.0 } }", ILIR_IN_BOUNDS},
+    {"for i:i in 0..60 swept { for n:node in begin..end { prefetch y[n, i] y[n, i] = 1.0 } }", ILIR_IN_BOUNDS},
 };
 
 static void accept(void)
@@ -74,6 +75,10 @@ static const struct {
     {"h[0, mod(nodes, -3)] = 1.0", "mod by something else than a positive constant", 0},
     {"let x = shl(1i, 32i)", "shl by something else than a constant in 0..31", 0},
     {"let x = shr(1i, as_i32(1.0))", "shr by something else than a constant in 0..31", 0},
+    {"prefetch 1.0", "a prefetch of what is not in memory", 0},
+    {"alloc r : f32 [] prefetch r[]", "a prefetch of what is not in memory", 0},
+    {"prefetch h[0, ?]", "'?' stands elsewhere than as a loop's bound", 0},
+    {"prefetch h[0, 64]", "index 1 of 'h' reaches 64..64, but its extent is 64", ILIR_IN_BOUNDS},
     /* indices and stores */
     {"h[0, 0, 0] = 1.0", "'h' has rank 2 but 3 indices", 0},
     {"h[0, 1.0] = 1.0", "index 1 of 'h' is not of type index", 0},

@@ -279,6 +279,29 @@ static void test_rows(void)
 	}
 }
 
+/* A row alone, of whose sums each is used once in a turn, must have as many as a multiply-add takes cycles. */
+static void test_single_rows(void)
+{
+	static const char *const models[][2] = {{"examples/gru/gru.ra", "D=256 E=256"},
+						{"examples/childsum/childsum.ra", "D=256 E=64 V=100 C=5"},
+						{"examples/treernn/treernn.ra", "D=256 E=64 V=100 C=5"},
+						{"examples/treelstm/treelstm.ra", "D=256 E=64 V=100"}};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		struct planned p;
+		int least = INT_MAX;
+		bool ok = make(&p, models[i][0], models[i][1]);
+		for (size_t g = 0; ok && g < p.plan.groups.n; g++) {
+			const struct sched_group *group = &p.plan.groups.at[g];
+			int sums = group->gates * p.sched.tiles.at[g].columns;
+			if (group->products && p.plan.p->bodies.at[group->body].domain == SUB_INNER && sums < least)
+				least = sums;
+		}
+		tap_ok(ok && least >= 4 && least < INT_MAX, "%s: %d sums of a row at once", models[i][0], least);
+		if (ok)
+			free_model(&p.model);
+	}
+}
+
 static void test_sharing(void)
 {
 	static const int fine[] = {4, 3, 2, 1}, halves[] = {4, 2, 1}, wide[] = {6, 4, 3, 1};
@@ -340,6 +363,7 @@ int main(void)
 	test_layouts();
 	test_cost_model();
 	test_rows();
+	test_single_rows();
 	test_sharing();
 	test_edges();
 	test_work();

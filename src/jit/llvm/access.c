@@ -444,3 +444,24 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	else
 		store_memory(e, s, &p);
 }
+
+/* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
+void jit_emit_prefetch(struct emitter *e, ilir_expr load)
+{
+	static const char name[] = "llvm.prefetch";
+	const struct ilir_node *n = ilir_at(e->m, load);
+	struct place p;
+	if (!find_place(e, e->m->args.at + n->arg, n->args, &p) ||
+	    has_inner_rows(ilir_buffer_at(e->m, n->buffer))) {
+		jit_refuse(e, n->type, vector_problem);
+		return;
+	}
+	LLVMTypeRef i32 = e->scalar[ILIR_I32];
+	LLVMValueRef near = LLVMConstInt(i32, 3, false), data = LLVMConstInt(i32, 1, false);
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	LLVMValueRef at = address_of(e, n->buffer, e->m->args.at + n->arg, n->args, p.last);
+	LLVMValueRef prefetch = LLVMGetIntrinsicDeclaration(e->module, id, &e->pointer, 1);
+	LLVMTypeRef signature = LLVMIntrinsicGetType(e->context, id, &e->pointer, 1);
+	LLVMValueRef args[] = {at, LLVMConstInt(i32, 0, false), near, data};
+	LLVMBuildCall2(e->at, signature, prefetch, args, 4, "");
+}

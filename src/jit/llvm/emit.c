@@ -187,6 +187,10 @@ static void emit_statement(struct emitter *e, const struct ilir_stmt *s)
 		jit_emit_store(e, s);
 		jit_forget(e, 0);
 		break;
+	case ILIR_PREFETCH:
+		jit_emit_prefetch(e, s->prefetch);
+		jit_forget(e, 0);
+		break;
 	case ILIR_BARRIER:
 	case ILIR_STEP:
 		jit_refuse(e, (struct ilir_type){ILIR_INDEX, 1}, "steps and barriers were not made kernels");

@@ -85,6 +85,8 @@ LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVM
 /* Once per module, before any load or store. */
 void jit_make_promises(struct emitter *);
 LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
+/* Of a load, its place only. */
+void jit_emit_prefetch(struct emitter *, ilir_expr load);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 /* The content of a register becomes undefined. */
 void jit_emit_alloc(struct emitter *, ilir_buffer);

@@ -1,0 +1,82 @@
+/* The pass fetch_ahead: what is asked for before a loop, what moves there for it, and what must not. */
+#include "ilir/passes.h"
+#include "tests/ilir/support.h"
+
+static const char head[] =
+    "module m\ndim node, j, k, lane\n"
+    "buffer table : weight 0 f32 [20:k, 8:j]\n"
+    "buffer bias : weight 1 f32 [8:j]\n"
+    "buffer h : state 0 f32 [nodes:node, 8:j]\n"
+    "buffer word : token 0 i32 [nodes:node]\n"
+    "buffer child : child 0 i32 [nodes:node]\n"
+    "kernel t in inner {\n"
+    "  for n:node in begin..end {\n";
+
+static const char sum[] =
+    "alloc sum : f32 []\nsum[] = 0.0\n"
+    "for k:k in 0..4 { sum[] = fma(h[child[n], k], 2.0, sum[]) }\n";
+
+/* In front of the loop: the lines that the pass put there, without their indentation. */
+static bool puts_in_front(const char *body, const char *lines)
+{
+	struct bench b;
+	bench_open(&b);
+	struct str s = str_in(&b.arena);
+	str_printf(&s, "%s%s%s}\n}\n", head, sum, body);
+	b.m = ilir_parse(&b.arena, &b.diags, "test", s.text, s.n);
+	bool good = b.m != NULL;
+	if (good)
+		ilir_fetch_ahead(b.m, NULL);
+	good = good && ilir_verify(b.m, ILIR_IN_BOUNDS, "test", &b.diags);
+	const char *at = good ? strstr(bench_text(&b), "sum[] = 0.0\n") : NULL;
+	struct str found = str_in(&b.arena);
+	for (at = at ? strchr(at, '\n') + 1 : ""; *at && strncmp(at, "    for ", 8);
+	     at = strchr(at, '\n') + 1)
+		str_printf(&found, "%.*s", (int)(strchr(at, '\n') + 1 - at - 4), at + 4);
+	good = good && strcmp(str_text(&found), lines) == 0;
+	if (!good)
+		printf("# %s\n# found: %s", b.diags.n ? b.diags.at[0].message : "", str_text(&found));
+	bench_close(&b);
+	return good;
+}
+
+static void rows(void)
+{
+	tap_ok(puts_in_front("let w = word[n] h[n, 0] = sum[] + table[w, 1]\n",
+			     "let w = word[n]\nprefetch table[w, 1]\nprefetch h[n, 0]\n"),
+	       "a row of a table, its number, and the place of the result");
+	tap_ok(
+	    puts_in_front(
+		"alloc w : index [2:node] w[0] = word[n] w[1] = word[n] h[n, 0] = sum[] + table[w[1], 1]\n",
+		"alloc w : index [2:node]\nw[0] = word[n]\nw[1] = word[n]\n"
+		"prefetch table[w[1], 1]\nprefetch h[n, 0]\n"),
+	    "numbers in registers");
+	tap_ok(puts_in_front("h[n, 0] = sum[] + bias[1] h[n, 1] = h[n, 0] * sum[] h[n, 0] = 1.0\n",
+			     "prefetch h[n, 0]\n"),
+	       "each line once; what all rows share is near");
+	tap_ok(puts_in_front("let c = child[n] h[n, 0] = sum[] + h[c, 1]\n", "prefetch h[n, 0]\n"),
+	       "and so are the states of children, of which no number moves");
+}
+
+static void stays(void)
+{
+	tap_ok(
+	    puts_in_front("alloc w : index [] for i:k in 0..2 { w[] = i } h[n, 0] = sum[] + table[w[], 1]\n",
+			  "prefetch h[n, 0]\n"),
+	    "a register that a loop changes stays where it is");
+	tap_ok(puts_in_front("alloc w : index [] for i:k in 0..2 { w[] = i } let v = w[] "
+			     "h[n, 0] = sum[] + table[v, 1]\n",
+			     "prefetch h[n, 0]\n"),
+	       "and so does what depends on it");
+	tap_ok(puts_in_front("let w = word[n] h[n, 0] = select(w < 3, table[w, 1], sum[])\n",
+			     ""),
+	       "of a scalar choice nothing is asked for: it may be no access");
+	tap_ok(puts_in_front("if n < 3 { h[n, 0] = sum[] }\n", ""), "nor of a branch");
+}
+
+int main(void)
+{
+	rows();
+	stays();
+	return tap_done();
+}
