@@ -163,6 +163,35 @@ static void test_equal_sequences(void)
 	diags_free(&diags);
 }
 
+/* Rows of a table are picked before the loops over their elements: no vector runs across them, since they
+ * cannot be packed. */
+static void test_picked_rows(void)
+{
+	struct test_model t = {0};
+	struct setting s = {.model = &t};
+	struct test_run base = {0};
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	bool ok = load_model(&t, "tests/models/transposed.ra", "D=9 V=30") && start_run(&base, &t, &o);
+	if (ok) {
+		make_forest(&s.forest, &base.image, 3, 9);
+		ok = run_forest(&base, &s.forest.minibatch);
+		s.expected =
+		    gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
+	}
+	o = (struct compile_options){.backend = "interpreter",
+				     .target = "avx2",
+				     .schedule =
+					 "layout M node 1 0\nlayout E 0 1\n"
+					 "tile leaf.0 nodes 1 columns 2 along 0 by rows\n"};
+	tap_ok(ok && same(&s, &base, &o), "a picked row that is read across, interpreted");
+	o.backend = "llvm", o.target = "native";
+	tap_ok(ok && same(&s, &base, &o), "and compiled");
+	free(s.expected);
+	free_forest(&s.forest);
+	end_run(&base);
+	free_model(&t);
+}
+
 /* The loops that layouts are for. */
 static void test_loops(void)
 {
@@ -192,6 +221,7 @@ static void test_loops(void)
 
 int main(void)
 {
+	test_picked_rows();
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		test_model(models[i].path, models[i].sizes);
 	test_equal_sequences();
