@@ -32,11 +32,19 @@ static void test_reading_between(void)
 
 static void test_merging(void)
 {
-	struct machine a = {.threads = 2, .peak = 2e9, .bandwidth = {1e9, 5e9}, .sets = 2, .barrier = 2e-6};
-	struct machine b = {.threads = 2, .peak = 1e9, .bandwidth = {3e9, 4e9}, .sets = 2, .barrier = 1e-6};
-	machine_merge(&a, &b);
-	tap_ok(a.peak == 2e9 && a.bandwidth[0] == 3e9 && a.bandwidth[1] == 5e9 && a.barrier == 1e-6,
+	struct machine a = {.threads = 2, .peak = 2e9, .bandwidth = {1e9, 5e9}, .sets = 2, .barrier = 3e-6};
+	const struct machine slow = {
+	    .threads = 2, .peak = 1e9, .bandwidth = {3e9, 4e9}, .sets = 2, .barrier = 1e-6};
+	const struct machine like = {.threads = 2, .peak = 1.95e9, .sets = 2, .barrier = 2e-6};
+	machine_merge(&a, &slow);
+	tap_ok(a.peak == 2e9 && a.bandwidth[0] == 3e9 && a.bandwidth[1] == 5e9,
 	       "of two measurements the best of each counts");
+	tap_ok(a.barrier == 3e-6, "but no barrier of threads that do not reach the peak");
+	machine_merge(&a, &like);
+	tap_ok(a.barrier == 2e-6, "the shorter of two that do");
+	struct machine b = slow;
+	machine_merge(&b, &like);
+	tap_ok(b.peak == 1.95e9 && b.barrier == 2e-6, "a higher peak takes its barrier along");
 }
 
 /* All positive, a set of memory for each thread. */
