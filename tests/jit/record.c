@@ -65,7 +65,7 @@ static bool put_code(struct compiled *c, struct arena *a, const char *name, stru
 	struct jit_options options = {.target = c->sched.target};
 	struct jit_objects o;
 	struct image_blob blob;
-	if (!backend || !jit_compile(backend, &c->module, &options, (struct jit_threads){1}, a, &o, d) ||
+	if (!backend || !jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) ||
 	    !image_link(a, o.object, c->image.kernels, name, c->image.kernels, c->image.kernel_name, &blob,
 			d))
 		return false;

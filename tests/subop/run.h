@@ -305,7 +305,7 @@ static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, str
 	const struct jit_backend *backend = jit_backend_load("llvm", d);
 	struct jit_options options = {c->sched.target, true};
 	struct jit_objects o;
-	return backend && jit_compile(backend, &c->module, &options, (struct jit_threads){1}, a, &o, d) &&
+	return backend && jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) &&
 	       image_link(a, o.object, c->image.kernels, "test", c->image.kernels, c->image.kernel_name,
 			  &c->image.blob, d) &&
 	       image_code_load(&c->image.blob, &allocator_default, "test", &c->image.code, d);
