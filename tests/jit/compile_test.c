@@ -35,7 +35,7 @@ static bool make_blob(struct fixture *f, int threads, struct image_blob *blob)
 	struct jit_options o = {target_find("native"), true};
 	struct jit_objects objects;
 	build(f);
-	return jit_compile(f->backend, &f->m, &o, (struct jit_threads){threads}, &f->arena, &objects,
+	return jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = threads}, &f->arena, &objects,
 			   &f->diags) &&
 	       link_objects(f, &objects, blob);
 }
@@ -98,7 +98,7 @@ static void test_failures(void)
 	struct jit_objects objects;
 	fixture_init(&f, "compile");
 	build(&f);
-	bool ok = jit_compile(&bad, &f.m, &o, (struct jit_threads){3}, &f.arena, &objects, &f.diags);
+	bool ok = jit_compile(&bad, &f.m, &o, (struct jit_threads){.most = 3}, &f.arena, &objects, &f.diags);
 	tap_ok(!ok && f.diags.n == 3 && strcmp(f.diags.at[0].message, "b") == 0 &&
 		   strcmp(f.diags.at[1].message, "d") == 0 && strcmp(f.diags.at[2].message, "f") == 0,
 	       "kernels that fail are told in their order");
@@ -190,7 +190,7 @@ static bool compile_with(struct fixture *f, long requests)
 	atomic_store(&left, requests);
 	arena_init(&a, &failing);
 	if (!arena_guard(&a, &escape))
-		ok = jit_compile(&good, &f->m, &o, (struct jit_threads){3}, &a, &objects, &f->diags) &&
+		ok = jit_compile(&good, &f->m, &o, (struct jit_threads){.most = 3}, &a, &objects, &f->diags) &&
 		     objects.object[KERNELS - 1].size == 10u * 2000 * KERNELS;
 	arena_free(&a);
 	return ok;

@@ -55,7 +55,7 @@ static inline bool compile_for(struct fixture *f, const char *target, bool nativ
 	struct jit_options o = {target_find(target), native};
 	struct jit_objects objects;
 	struct image_blob blob;
-	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){2}, &f->arena, &objects, &f->diags) &&
+	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = 2}, &f->arena, &objects, &f->diags) &&
 		  link_objects(f, &objects, &blob) &&
 		  image_code_load(&blob, &allocator_default, f->m.name, code, &f->diags);
 	show_diags(&f->diags);
