@@ -94,7 +94,7 @@ shows()
 shows 'geometric mean of floor / time, each at most 1: 0\.800' "floor / time"
 shows 'two threads against one.* geometric mean 2\.00' "two threads against one"
 shows 'linearizer .* 4\.0 at most' "the linearizer's share"
-shows 'best peer takes: geometric mean 6\.00' "the best of the peers counts"
+shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows 'at most 1\.040' "kernels written by hand"
 tap_done
