@@ -1,5 +1,8 @@
 #include "base/cpu.h"
 
+#include <stdint.h>
+#include <string.h>
+
 #ifdef __x86_64__
 
 #include <cpuid.h>
@@ -52,8 +55,34 @@ void cpu_print(struct str *s)
 		ask(s, i, &last);
 }
 
+/* A bit each: those that the processor has and the system lets programs use.  What compilers never use by
+ * themselves is none of these. */
+#define EXTENSIONS                                                                                           \
+	X("sse3")                                                                                            \
+	X("ssse3") X("sse4.1") X("sse4.2") X("sse4a") X("popcnt") X("avx") X("avx2") X("fma") X("fma4")      \
+	    X("xop") X("f16c") X("bmi") X("bmi2") X("lzcnt") X("movbe") X("adx") X("gfni") X("vpclmulqdq")   \
+		X("avxvnni") X("avx512f") X("avx512cd") X("avx512bw") X("avx512dq") X("avx512vl")            \
+		    X("avx512ifma") X("avx512vbmi") X("avx512vbmi2") X("avx512vnni") X("avx512bitalg")       \
+			X("avx512vpopcntdq") X("avx512bf16") X("avx512fp16")
+
+static const char *const names[] = {
+#define X(name) name,
+    EXTENSIONS
+#undef X
+};
+
+static uint64_t own_extensions(void)
+{
+	uint64_t own = 0, bit = 1;
+#define X(name) own |= __builtin_cpu_supports(name) ? bit : 0, bit <<= 1;
+	EXTENSIONS
+#undef X
+	return own;
+}
+
 #else
 
+#include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/utsname.h>
 
@@ -64,4 +93,59 @@ void cpu_print(struct str *s)
 		   getauxval(AT_HWCAP2));
 }
 
+#ifdef __aarch64__
+
+/* Bits of AT_HWCAP. */
+static const char *const names[] = {
+    "fp",      "asimd", "evtstrm", "aes",   "pmull",	"sha1",	  "sha2", "crc32",
+    "atomics", "fphp",	"asimdhp", "cpuid", "asimdrdm", "jscvt",  "fcma", "lrcpc",
+    "dcpop",   "sha3",	"sm3",	   "sm4",   "asimddp",	"sha512", "sve",  "asimdfhm",
+    "dit",     "uscat", "ilrcpc",  "flagm", "ssbs",	"sb",	  "paca", "pacg"};
+
+static uint64_t own_extensions(void)
+{
+	return getauxval(AT_HWCAP);
+}
+
+#else
+
+static const char *const names[] = {"unknown"};
+
+static uint64_t own_extensions(void)
+{
+	return 1;
+}
+
 #endif
+#endif
+
+enum { NAMES = sizeof names / sizeof *names };
+_Static_assert(NAMES <= 64, "a bit each");
+
+void cpu_extensions(struct str *s)
+{
+	uint64_t own = own_extensions();
+	for (int i = 0; i < NAMES; i++)
+		if (own >> i & 1)
+			str_printf(s, "%s%s", s->n ? " " : "", names[i]);
+}
+
+static bool has(uint64_t own, const char *word, size_t length)
+{
+	for (int i = 0; i < NAMES; i++)
+		if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0)
+			return own >> i & 1;
+	return false;
+}
+
+const char *cpu_lacks(const char *extensions)
+{
+	uint64_t own = own_extensions();
+	for (const char *word = extensions; *word; word += *word == ' ') {
+		size_t length = strcspn(word, " ");
+		if (length && !has(own, word, length))
+			return word;
+		word += length;
+	}
+	return NULL;
+}

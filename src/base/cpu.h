@@ -8,4 +8,11 @@
  * of the processor itself: on a virtual machine that takes some 10 us a question. */
 void cpu_print(struct str *);
 
+/* Appends the extensions of the instruction set that code made for this very processor may use, as words that
+ * cpu_lacks understands on any processor. */
+void cpu_extensions(struct str *);
+/* The first of these words that this processor does not have, which ends at a space or with the text; NULL = it
+ * has all. */
+const char *cpu_lacks(const char *extensions);
+
 #endif

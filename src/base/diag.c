@@ -119,7 +119,7 @@ static char *copy_line(struct diags *d, const char *line)
 	return length <= SHOWN_LINE ? copy(d, line, length) : NULL;
 }
 
-bool diag_add(struct diags *d, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
+bool(diag_add)(struct diags *d, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
 {
 	struct diag *slot = next_slot(d);
 	if (!slot)

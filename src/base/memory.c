@@ -70,7 +70,7 @@ void *arena_try(struct arena *a, size_t count, size_t size)
 void *arena_take(struct arena *a, size_t count, size_t size)
 {
 	void *p = arena_try(a, count, size ? size : 1);
-	if (!p && count)
+	if (!p)
 		arena_escape(a);
 	return p;
 }

@@ -32,13 +32,13 @@ void arena_init(struct arena *, const struct allocator *);
 void arena_free(struct arena *);
 
 /* Zeroed memory, aligned for any type; escapes when memory is out or the product overflows. */
-void *arena_take(struct arena *, size_t count, size_t size);
+__attribute__((returns_nonnull)) void *arena_take(struct arena *, size_t count, size_t size);
 /* The same, but NULL when memory is out. */
 void *arena_try(struct arena *, size_t count, size_t size);
-void *arena_copy(struct arena *, const void *from, size_t bytes);
+__attribute__((returns_nonnull)) void *arena_copy(struct arena *, const void *from, size_t bytes);
 /* A terminated copy of the first `length` bytes of `text`. */
-char *arena_text(struct arena *, const char *text, size_t length);
-char *arena_string(struct arena *, const char *text);
+__attribute__((returns_nonnull)) char *arena_text(struct arena *, const char *text, size_t length);
+__attribute__((returns_nonnull)) char *arena_string(struct arena *, const char *text);
 /* Leave by the escape: memory is out. */
 _Noreturn void arena_escape(struct arena *);
 

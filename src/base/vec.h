@@ -17,7 +17,7 @@ static inline void *vec_grown(struct arena *a, const void *old, size_t n, size_t
 {
 	size_t wanted = *capacity ? 2 * *capacity : 8;
 	void *p = arena_take(a, wanted, size);
-	if (n)
+	if (old)
 		memcpy(p, old, n * size);
 	*capacity = wanted;
 	return p;

@@ -21,5 +21,7 @@ bool io_stat(const char *path, int64_t *size, int64_t *modified);
 int io_open(struct diags *, const char *path);
 /* The same for what must be a regular file: nothing that somebody would have to write first. */
 int io_open_regular(struct diags *, const char *path);
+/* Reads exactly `n` bytes at `offset`; false after a diagnostic. */
+bool io_read_at(struct diags *, const char *path, int fd, void *to, int64_t n, int64_t offset);
 
 #endif

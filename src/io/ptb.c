@@ -1,72 +1,25 @@
 #include "io/ptb.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SHOWN_LINE = 4000, SHOWN_WORD = 40 }; /* longer lines are not copied into diagnostics */
+enum { SHOWN_WORD = 40 };
 
-struct io_ptb io_ptb_in(const char *file, const char *text, size_t length)
-{
-	return (struct io_ptb){.file = file, .at = text, .end = text + length, .line = {1, text}};
-}
-
-/* --- places --- */
-
-/* The line that `p` is on, found from one that is not after it. */
-static struct io_line line_of(struct io_line from, const char *p)
-{
-	const char *newline;
-	while ((newline = memchr(from.begin, '\n', p - from.begin)))
-		from = (struct io_line){from.number + 1, newline + 1};
-	return from;
-}
-
-/* A place number as diagnostics have it; 0 = unknown. */
-static int place(int64_t n)
-{
-	return n > INT_MAX ? 0 : (int)n;
-}
-
-static enum io_next refuse(struct io_ptb *r, struct diags *diags, enum diag_id id, const char *p,
+/* After this there is nothing more to read. */
+static enum io_next refuse(struct io_text *r, struct diags *diags, enum diag_id id, const char *p,
 			   const char *hint, const char *message)
 {
-	struct io_line line = line_of(r->line, p);
-	const char *newline = memchr(p, '\n', r->end - p);
-	size_t length = (newline ? newline : r->end) - line.begin;
-	char source[SHOWN_LINE + 1];
-	if (length <= SHOWN_LINE) {
-		memcpy(source, line.begin, length);
-		source[length] = 0;
-	}
-	diag_add(diags, id,
-		 (struct diag_at){.file = r->file,
-				  .line = place(line.number),
-				  .column = place(p - line.begin + 1),
-				  .source = length <= SHOWN_LINE ? source : NULL},
-		 hint, "%s", message);
+	io_refuse(r, diags, id, p, hint, message);
 	r->at = r->end;
 	return IO_FAILED;
 }
 
 /* --- tokens --- */
 
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static const char *skip_space(const char *p, const char *end)
-{
-	while (p < end && is_space(*p))
-		p++;
-	return p;
-}
-
 static struct io_span token(const char *p, const char *end)
 {
 	const char *begin = p;
-	while (p < end && !is_space(*p) && *p != '(' && *p != ')')
+	while (p < end && !io_is_space(*p) && *p != '(' && *p != ')')
 		p++;
 	return (struct io_span){begin, p - begin};
 }
@@ -78,7 +31,7 @@ struct extent {
 	int64_t nodes, depth;
 };
 
-static enum io_next refuse_unclosed(struct io_ptb *r, struct diags *diags, const char *begin, int64_t open)
+static enum io_next refuse_unclosed(struct io_text *r, struct diags *diags, const char *begin, int64_t open)
 {
 	char message[100];
 	snprintf(message, sizeof message, "the tree that begins here has %lld ')' too few when the text ends",
@@ -87,7 +40,7 @@ static enum io_next refuse_unclosed(struct io_ptb *r, struct diags *diags, const
 		      "add the missing ')'; the tree swallows all that follows it", message);
 }
 
-static enum io_next measure(struct io_ptb *r, struct diags *diags, struct extent *e)
+static enum io_next measure(struct io_text *r, struct diags *diags, struct extent *e)
 {
 	int64_t open = 0;
 	for (const char *p = e->begin; p < r->end; p++) {
@@ -118,7 +71,7 @@ struct open_node {
 };
 
 struct build {
-	struct io_ptb *reader;
+	struct io_text *reader;
 	struct diags *diags;
 	struct io_span *label, *word;
 	int32_t *child_begin, *children;
@@ -129,7 +82,7 @@ struct build {
 	int32_t waits;
 };
 
-static struct build build_for(struct io_ptb *r, struct arena *a, struct diags *diags, const struct extent *e)
+static struct build build_for(struct io_text *r, struct arena *a, struct diags *diags, const struct extent *e)
 {
 	return (struct build){
 	    .reader = r,
@@ -151,7 +104,7 @@ static bool bad_tree(const struct build *b, const char *p, const char *hint, con
 
 static const char *begin_node(struct build *b, const char *p, const char *end)
 {
-	const char *at = skip_space(p + 1, end);
+	const char *at = io_skip_space(p + 1, end);
 	struct io_span label = token(at, end);
 	b->open[b->depth++] =
 	    (struct open_node){.at = p, .label = label.length ? label : (struct io_span){0}};
@@ -207,7 +160,7 @@ static bool begin_child(const struct build *b, const char *p)
 static bool build(struct build *b, const struct extent *e)
 {
 	const char *p = begin_node(b, e->begin, e->end);
-	while ((p = skip_space(p, e->end)) < e->end) {
+	while ((p = io_skip_space(p, e->end)) < e->end) {
 		if (*p == '(') {
 			if (!begin_child(b, p))
 				return false;
@@ -238,12 +191,12 @@ static void unwrap(struct build *b)
 /* --- the reader --- */
 
 /* What stands between trees is space. */
-static enum io_next find_tree(struct io_ptb *r, struct diags *diags)
+static enum io_next find_tree(struct io_text *r, struct diags *diags)
 {
-	const char *p = r->at = skip_space(r->at, r->end);
-	if (p == r->end && r->started)
+	const char *p = r->at = io_skip_space(r->at, r->end);
+	if (p == r->end && r->structures)
 		return IO_END;
-	r->started = true;
+	r->structures++;
 	if (p == r->end)
 		return refuse(r, diags, DIAG_EMPTY_INPUT, p,
 			      "write trees as (label word) or (label subtree ...)", "the text holds no tree");
@@ -255,12 +208,12 @@ static enum io_next find_tree(struct io_ptb *r, struct diags *diags)
 	return refuse(r, diags, DIAG_BAD_TREE, p, "a tree begins with '('", "text outside of a tree");
 }
 
-enum io_next io_ptb_next(struct io_ptb *r, struct arena *arena, struct diags *diags, struct io_tree *tree)
+enum io_next io_ptb_next(struct io_text *r, struct arena *arena, struct diags *diags, struct io_tree *tree)
 {
 	enum io_next next = find_tree(r, diags);
 	if (next != IO_TREE)
 		return next;
-	r->line = line_of(r->line, r->at);
+	io_text_mark(r);
 	struct extent e = {.begin = r->at};
 	if (measure(r, diags, &e) != IO_TREE)
 		return IO_FAILED;
@@ -269,6 +222,6 @@ enum io_next io_ptb_next(struct io_ptb *r, struct arena *arena, struct diags *di
 		return IO_FAILED;
 	unwrap(&b);
 	r->at = e.end;
-	*tree = (struct io_tree){b.nodes, b.label, b.word, b.child_begin, b.children, place(r->line.number)};
+	*tree = (struct io_tree){b.nodes, b.label, b.word, b.child_begin, b.children};
 	return IO_TREE;
 }

@@ -10,15 +10,7 @@
 #ifndef ESPALIER_IO_PTB_H
 #define ESPALIER_IO_PTB_H
 
-#include "base/diag.h"
-
-#include <stdint.h>
-
-/* A piece of the reader's text. */
-struct io_span {
-	const char *text; /* NULL = there is none */
-	size_t length;
-};
+#include "io/text.h"
 
 /* Nodes in post order: children before their parent, left to right; the last is the root. */
 struct io_tree {
@@ -27,30 +19,11 @@ struct io_tree {
 	const struct io_span *word; /* of leaves only */
 	const int32_t *child_begin; /* nodes + 1 */
 	const int32_t *children;    /* those of node n: child_begin[n] .. child_begin[n + 1] */
-	int line;		    /* where the tree begins */
 };
-
-/* A line of the text: its number (from 1) and its beginning. */
-struct io_line {
-	int64_t number;
-	const char *begin;
-};
-
-struct io_ptb {
-	const char *file; /* for diagnostics; may be NULL */
-	const char *at, *end;
-	struct io_line line; /* the one that `at` is on, or one before it */
-	bool started;	     /* a tree was read or refused */
-};
-
-enum io_next { IO_TREE, IO_END, IO_FAILED };
-
-/* `text` must outlive the reader and every tree read from it. */
-struct io_ptb io_ptb_in(const char *file, const char *text, size_t length);
 
 /* The next tree, in the arena (as is what the reader needs to build it).  A text without any tree is
  * `empty-input`. After IO_FAILED, which is a diagnostic, only IO_END follows.  Nesting is limited by memory
  * only. */
-enum io_next io_ptb_next(struct io_ptb *, struct arena *, struct diags *, struct io_tree *);
+enum io_next io_ptb_next(struct io_text *, struct arena *, struct diags *, struct io_tree *);
 
 #endif

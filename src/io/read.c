@@ -66,6 +66,25 @@ int io_open_regular(struct diags *diags, const char *path)
 	return -1;
 }
 
+bool io_read_at(struct diags *diags, const char *path, int fd, void *to, int64_t n, int64_t offset)
+{
+	for (char *p = to; n;) {
+		ssize_t got = pread(fd, p, n, offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path}, NULL,
+					"cannot read '%s': %s", path, strerror(errno));
+		if (got == 0)
+			return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path},
+					"replace files that are in use by renaming, not by writing into them",
+					"'%s' became shorter while in use: it ends before byte %lld", path,
+					(long long)(offset + n));
+		p += got, offset += got, n -= got;
+	}
+	return true;
+}
+
 /* The descriptor is open: memory must not escape. */
 static bool reserve(struct reading *r, size_t capacity)
 {

@@ -42,26 +42,6 @@ static bool no_memory(const struct opening *o)
 			o->path);
 }
 
-/* Reads exactly `n` bytes at `offset`. */
-static bool read_at(struct diags *diags, const char *path, int fd, void *to, int64_t n, int64_t offset)
-{
-	for (char *p = to; n;) {
-		ssize_t got = pread(fd, p, n, offset);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path}, NULL,
-					"cannot read '%s': %s", path, strerror(errno));
-		if (got == 0)
-			return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = path},
-					"replace files that are in use by renaming, not by writing into them",
-					"'%s' became shorter while in use: it ends before byte %lld", path,
-					(long long)(offset + n));
-		p += got, offset += got, n -= got;
-	}
-	return true;
-}
-
 /* --- the header --- */
 
 static bool measure(struct opening *o)
@@ -75,7 +55,7 @@ static bool measure(struct opening *o)
 		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"'%s' has %lld bytes; the length of the header alone takes 8", o->path,
 				(long long)st.st_size);
-	if (!read_at(o->diags, o->path, o->fd, &header, sizeof header, 0))
+	if (!io_read_at(o->diags, o->path, o->fd, &header, sizeof header, 0))
 		return false;
 	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > st.st_size - 8)
 		return diag_add(
@@ -95,7 +75,7 @@ static bool parse(struct opening *o)
 	if (!text)
 		return no_memory(o);
 	o->text = text;
-	if (!read_at(o->diags, o->path, o->fd, text, o->header, 8))
+	if (!io_read_at(o->diags, o->path, o->fd, text, o->header, 8))
 		return false;
 	if (text[0] != '{')
 		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
@@ -332,7 +312,7 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 		return true;
 	/* Narrow values stand at the end of the memory that the f32 values will fill. */
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
-	if (!read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
+	if (!io_read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
 		return false;
 	if (t->dtype != TENSOR_F32)
 		(t->dtype == TENSOR_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);

@@ -62,13 +62,21 @@ struct io_vocab *io_vocab_open(struct arena *arena, struct diags *diags, const c
 	return v;
 }
 
-int io_vocab_find(const struct io_vocab *v, const char *word, size_t length)
+int io_vocab_get(const struct io_vocab *v, const char *word, size_t length)
 {
 	char lower[IO_VOCAB_WORD];
 	if (length > sizeof lower)
-		return v->unknown;
+		return -1;
+	int id = map_get(&v->words, word, length);
+	if (id >= 0)
+		return id;
 	for (size_t i = 0; i < length; i++)
 		lower[i] = word[i] >= 'A' && word[i] <= 'Z' ? word[i] - 'A' + 'a' : word[i];
-	int id = map_get(&v->words, lower, length);
+	return map_get(&v->words, lower, length);
+}
+
+int io_vocab_find(const struct io_vocab *v, const char *word, size_t length)
+{
+	int id = io_vocab_get(v, word, length);
 	return id < 0 ? v->unknown : id;
 }

@@ -17,8 +17,10 @@ struct io_vocab {
 /* NULL after a diagnostic.  Lines may end in CR LF. */
 struct io_vocab *io_vocab_open(struct arena *, struct diags *, const char *path);
 
-/* The id of a word after A-Z in it became a-z (other bytes, UTF-8 among them, stay); else that of "<unk>";
- * else -1. A word that the vocabulary spells with capitals is never found. */
+/* The id of a word as it is written; else after A-Z in it became a-z (other bytes, UTF-8 among them, stay);
+ * else -1. */
+int io_vocab_get(const struct io_vocab *, const char *word, size_t length);
+/* The same, but for a word that is not there the id of "<unk>", if that is. */
 int io_vocab_find(const struct io_vocab *, const char *word, size_t length);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include <sys/mman.h>
 
-static struct io_ptb reader_of(const char *text)
+static struct io_text reader_of(const char *text)
 {
-	return io_ptb_in("trees", text, strlen(text));
+	return io_text_in("trees", text, strlen(text));
 }
 
 static void show_span(struct str *s, struct io_span span)
@@ -37,7 +37,7 @@ static const char *show(const struct io_tree *t)
 /* All trees of a text, one after the other. */
 static const char *read_text(const char *text)
 {
-	struct io_ptb r = reader_of(text);
+	struct io_text r = reader_of(text);
 	struct str s = str_in(&arena);
 	struct io_tree t;
 	enum io_next next;
@@ -118,8 +118,8 @@ static void refuses(void)
 static void refuses_nul(void)
 {
 	struct io_tree t;
-	struct io_ptb inside = io_ptb_in("trees", "(2 a\0b)", 7),
-		      outside = io_ptb_in("trees", "(2 a)\0(2 b)", 11);
+	struct io_text inside = io_text_in("trees", "(2 a\0b)", 7),
+		       outside = io_text_in("trees", "(2 a)\0(2 b)", 11);
 	tap_ok(io_ptb_next(&inside, &arena, &diags, &t) == IO_FAILED && diags.at[0].column == 5 &&
 		   refused(DIAG_BAD_TREE, "NUL"),
 	       "a NUL byte in a tree is refused");
@@ -156,13 +156,14 @@ static void shows_place(void)
 
 static void lines_of_trees(void)
 {
-	struct io_ptb r = reader_of("\n(1 a) (2\nb)\n\n(3 c)");
-	struct io_tree a, b, c;
-	io_ptb_next(&r, &arena, &diags, &a);
-	io_ptb_next(&r, &arena, &diags, &b);
-	io_ptb_next(&r, &arena, &diags, &c);
-	tap_ok(accepted(a.line == 2 && b.line == 2 && c.line == 5),
-	       "a tree knows the line that it begins on");
+	struct io_text r = reader_of("\n(1 a) (2\nb)\n\n(3 c)");
+	struct io_tree t;
+	io_ptb_next(&r, &arena, &diags, &t);
+	bool first = r.line.number == 2;
+	io_ptb_next(&r, &arena, &diags, &t);
+	bool second = r.line.number == 2;
+	io_ptb_next(&r, &arena, &diags, &t);
+	tap_ok(accepted(first && second && r.line.number == 5), "the line that a tree begins on is known");
 }
 
 /* `(n (n (n ... (n x)))` of `depth` nodes. */
@@ -175,13 +176,13 @@ static void nests(void)
 		text[3 * DEPTH + 1 + i] = ')';
 	}
 	text[3 * DEPTH] = 'x';
-	struct io_ptb r = io_ptb_in("chain", text, 4 * DEPTH + 1);
+	struct io_text r = io_text_in("chain", text, 4 * DEPTH + 1);
 	struct io_tree t;
 	bool ok = io_ptb_next(&r, &arena, &diags, &t) == IO_TREE && t.nodes == DEPTH;
 	for (int32_t n = 1; ok && n < DEPTH; n++)
 		ok = t.child_begin[n] == n - 1 && t.children[n - 1] == n - 1;
 	tap_ok(accepted(ok) && t.child_begin[DEPTH] == DEPTH - 1, "a chain of %d nodes", DEPTH);
-	r = io_ptb_in("chain", text, 4 * DEPTH);
+	r = io_text_in("chain", text, 4 * DEPTH);
 	tap_ok(io_ptb_next(&r, &arena, &diags, &t) == IO_FAILED &&
 		   refused(DIAG_UNBALANCED_TREE, "1 ')' too few"),
 	       "the same without its last ')'");
@@ -200,7 +201,7 @@ static void refuses_too_many(void)
 		ok = mmap(text + i, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == text + i;
 	if (ok) {
 		memset(text, '(', piece);
-		struct io_ptb r = io_ptb_in("brackets", text, total);
+		struct io_text r = io_text_in("brackets", text, total);
 		struct io_tree t;
 		tap_ok(io_ptb_next(&r, &arena, &diags, &t) == IO_FAILED &&
 			   refused(DIAG_TOO_MANY_NODES, "2147483647"),
@@ -223,13 +224,13 @@ static void real_trees(void)
 	}
 	size_t length;
 	const char *text = io_read_file(&arena, &diags, path, &length);
-	struct io_ptb r = io_ptb_in(path, text, length);
+	struct io_text r = io_text_in(path, text, length);
 	struct io_tree t;
 	long trees = 0, nodes = 0, last = 0, odd = 0;
 	while (io_ptb_next(&r, &arena, &diags, &t) == IO_TREE) {
 		trees++;
 		nodes += t.nodes;
-		last = t.line;
+		last = r.line.number;
 		for (int32_t n = 0; n < t.nodes; n++)
 			odd += t.child_begin[n + 1] - t.child_begin[n] != (t.word[n].text ? 0 : 2) ||
 			       t.label[n].length != 1;

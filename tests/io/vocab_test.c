@@ -23,6 +23,10 @@ static void finds(void)
 	char longest[2 * IO_VOCAB_WORD];
 	memset(longest, 'a', sizeof longest);
 	tap_ok(io_vocab_find(v, longest, sizeof longest) == 0, "a very long word is unknown");
+	v = vocab("noun\nNOUN\nNum\n<unk>\n");
+	tap_ok(find(v, "NOUN") == 1 && find(v, "Noun") == 0 && find(v, "Num") == 2 && find(v, "num") == 3,
+	       "a word is what it is spelt as before it is lowered");
+	tap_ok(io_vocab_get(v, "num", 3) == -1 && io_vocab_get(v, "NOUN", 4) == 1, "or is not there");
 	v = vocab("a\nb\n");
 	tap_ok(accepted(v) && v->unknown == -1 && find(v, "c") == -1,
 	       "without <unk> unknown words have no id");

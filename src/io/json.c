@@ -1,0 +1,236 @@
+#include "io/json.h"
+
+#include "base/vec.h"
+#include "io/json_scan.h"
+
+#include <stdio.h>
+
+/* What surrounds the objects. */
+enum { BEFORE, OBJECTS, LIST_BEGUN, LIST, CLOSED };
+
+static const char form[] =
+    "a structure is {\"children\": [[], [], [0, 1]], \"root\": 2, \"data\": {\"word\": [3, 4, null]}}";
+
+static enum io_next bad(const struct io_text *t, struct diags *diags, const char *p, const char *message)
+{
+	char said[200];
+	snprintf(said, sizeof said, "structure %lld, counted from 0: %s", (long long)t->structures - 1,
+		 message);
+	return io_refuse(t, diags, DIAG_BAD_JSON, p, form, said);
+}
+
+/* --- between objects --- */
+
+/* Nothing can be read after this. */
+static enum io_next refuse_rest(struct io_text *t, struct diags *diags, const char *message)
+{
+	const char *p = t->at;
+	t->structures++;
+	t->at = t->end;
+	t->state = CLOSED;
+	return bad(t, diags, p, message);
+}
+
+static enum io_next refuse_empty(struct io_text *t, struct diags *diags)
+{
+	t->structures++;
+	return io_refuse(t, diags, DIAG_EMPTY_INPUT, t->at, form, "the text holds no structure");
+}
+
+static bool take(struct io_text *t, char c)
+{
+	t->at = io_skip_space(t->at, t->end);
+	if (t->at == t->end || *t->at != c)
+		return false;
+	t->at++;
+	return true;
+}
+
+/* Moves to the next object. */
+static enum io_next find(struct io_text *t, struct diags *diags)
+{
+	if (t->state == BEFORE)
+		t->state = take(t, '[') ? LIST_BEGUN : OBJECTS;
+	bool list = t->state == LIST_BEGUN || t->state == LIST;
+	if (list && take(t, ']')) {
+		t->state = CLOSED;
+		list = false;
+	}
+	if (t->state == LIST && !take(t, ','))
+		return refuse_rest(t, diags, "a ',' or ']' is missing here");
+	t->state = t->state == LIST_BEGUN ? LIST : t->state;
+	t->at = io_skip_space(t->at, t->end);
+	if (t->at == t->end && !list)
+		return t->structures ? IO_END : refuse_empty(t, diags);
+	if (t->at == t->end || *t->at != '{' || t->state == CLOSED)
+		return refuse_rest(t, diags,
+				   t->at == t->end	? "the list is not closed"
+				   : t->state == CLOSED ? "text behind the list"
+							: "an object is missing here");
+	return IO_TREE;
+}
+
+/* --- one object --- */
+
+struct object {
+	struct json scan;
+	struct arena *arena;
+	struct io_structure *to;
+	VEC(int32_t) begin, children;
+	VEC(struct io_column) column;
+	bool has_root, has_data;
+	const char *root_at;
+	double root;
+};
+
+static bool is(struct io_span s, const char *word)
+{
+	return s.length == strlen(word) && memcmp(s.text, word, s.length) == 0;
+}
+
+static bool read_child(struct object *o)
+{
+	double number;
+	int32_t child;
+	const char *at = o->scan.at;
+	if (!json_number(&o->scan, &number))
+		return false;
+	if (!json_whole(number, &child))
+		return json_fault(&o->scan, at, "a child is the number of a node, from 0");
+	vec_push(o->arena, &o->children, child);
+	return true;
+}
+
+static bool read_children(struct object *o)
+{
+	bool first = true;
+	if (o->begin.n)
+		return json_fault(&o->scan, o->scan.at, "a second member 'children'");
+	vec_push(o->arena, &o->begin, 0);
+	if (!json_expect(&o->scan, '['))
+		return false;
+	while (json_more(&o->scan, ']', &first)) {
+		bool first_child = true;
+		if (!json_expect(&o->scan, '['))
+			return false;
+		while (json_more(&o->scan, ']', &first_child))
+			if (!read_child(o))
+				return false;
+		vec_push(o->arena, &o->begin, (int32_t)o->children.n);
+	}
+	return !o->scan.fault;
+}
+
+static bool read_root(struct object *o)
+{
+	if (o->has_root)
+		return json_fault(&o->scan, o->scan.at, "a second member 'root'");
+	o->has_root = true;
+	o->root_at = o->scan.at;
+	return json_number(&o->scan, &o->root);
+}
+
+static bool read_text(struct object *o)
+{
+	struct io_span text = json_text(&o->scan, o->arena);
+	if (text.text)
+		o->to->sentence = arena_text(o->arena, text.text, text.length);
+	return text.text;
+}
+
+/* Values are read when it is known what they must be. */
+static bool read_column(struct object *o)
+{
+	const char *at = o->scan.at;
+	struct io_span key = json_text(&o->scan, o->arena);
+	if (!key.text || !json_expect(&o->scan, ':'))
+		return false;
+	for (size_t i = 0; i < o->column.n; i++)
+		if (is(key, o->column.at[i].names))
+			return json_fault(&o->scan, at, "data by a name that has some already");
+	json_peek(&o->scan);
+	const char *begin = o->scan.at;
+	if (!json_skip(&o->scan))
+		return false;
+	vec_push(o->arena, &o->column,
+		 (struct io_column){.names = arena_text(o->arena, key.text, key.length),
+				    .json = {begin, o->scan.at - begin}});
+	return true;
+}
+
+static bool read_data(struct object *o)
+{
+	bool first = true;
+	if (o->has_data)
+		return json_fault(&o->scan, o->scan.at, "a second member 'data'");
+	o->has_data = true;
+	if (!json_expect(&o->scan, '{'))
+		return false;
+	while (json_more(&o->scan, '}', &first))
+		if (!read_column(o))
+			return false;
+	return !o->scan.fault;
+}
+
+static bool read_member(struct object *o)
+{
+	struct io_span key = json_text(&o->scan, o->arena);
+	if (!key.text || !json_expect(&o->scan, ':'))
+		return false;
+	json_peek(&o->scan);
+	if (is(key, "children"))
+		return read_children(o);
+	if (is(key, "root"))
+		return read_root(o);
+	if (is(key, "data"))
+		return read_data(o);
+	if (is(key, "text"))
+		return read_text(o);
+	return json_skip(&o->scan);
+}
+
+static bool finish(struct object *o, const char *begin)
+{
+	struct io_structure *s = o->to;
+	if (o->begin.n < 2)
+		return json_fault(&o->scan, begin,
+				  o->begin.n ? "it has no node" : "it has no member 'children'");
+	s->nodes = (int32_t)o->begin.n - 1;
+	s->root = s->nodes - 1;
+	if (o->has_root && (!json_whole(o->root, &s->root) || s->root < 0 || s->root >= s->nodes))
+		return json_fault(&o->scan, o->root_at, "the root is the number of a node, from 0");
+	s->child_begin = o->begin.at;
+	s->children = o->children.at;
+	s->column = o->column.at;
+	s->columns = (int)o->column.n;
+	return true;
+}
+
+static bool read_object(struct object *o)
+{
+	const char *begin = o->scan.at;
+	bool first = true;
+	*o->to = (struct io_structure){.sentence = ""};
+	if (!json_expect(&o->scan, '{'))
+		return false;
+	while (json_more(&o->scan, '}', &first))
+		if (!read_member(o))
+			return false;
+	return !o->scan.fault && finish(o, begin);
+}
+
+enum io_next io_json_next(struct io_text *t, struct arena *arena, struct diags *diags,
+			  struct io_structure *to)
+{
+	enum io_next next = find(t, diags);
+	if (next != IO_TREE)
+		return next;
+	io_text_mark(t);
+	const char *end = json_extent(t->at, t->end);
+	if (!end)
+		return refuse_rest(t, diags, "the object that begins here is not closed");
+	struct object o = {.scan = {.at = t->at, .end = end}, .arena = arena, .to = to};
+	t->structures++;
+	t->at = end;
+	return read_object(&o) ? IO_TREE : bad(t, diags, o.scan.fault_at, o.scan.fault);
+}

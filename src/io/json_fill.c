@@ -1,0 +1,161 @@
+/* Data in JSON, read as what a program wants it to be. */
+#include "io/json_scan.h"
+#include "io/structure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct fill {
+	const struct io_text *text;
+	const struct io_wanted *wanted;
+	struct arena *arena;
+	struct diags *diags;
+	struct json scan;
+	char *to;
+	int64_t row, node;
+	bool refused; /* which was said */
+};
+
+static bool number_token(struct fill *f, int32_t *to)
+{
+	double number;
+	const char *at = f->scan.at;
+	if (!json_number(&f->scan, &number))
+		return false;
+	return (json_whole(number, to) && *to >= -1) ||
+	       json_fault(&f->scan, at, "a token is a whole number from 0, or -1 for none");
+}
+
+static bool text_token(struct fill *f, int32_t *to)
+{
+	const char *at = f->scan.at;
+	struct io_span text = json_text(&f->scan, f->arena);
+	if (!text.text)
+		return false;
+	if (!f->wanted->vocab)
+		return json_fault(&f->scan, at,
+				  "a text where a number is needed, since there is no vocabulary");
+	*to = io_token(f->text, f->wanted, text, at, f->diags);
+	f->refused = *to < 0;
+	return !f->refused;
+}
+
+static bool fill_token(struct fill *f)
+{
+	int32_t *to = (int32_t *)(void *)f->to + f->row;
+	char c = json_peek(&f->scan);
+	if (c != 'n')
+		return c == '"' ? text_token(f, to) : number_token(f, to);
+	*to = -1;
+	return json_null(&f->scan) || json_fault(&f->scan, f->scan.at, "a token is missing here");
+}
+
+static bool fill_number(struct fill *f, float *to)
+{
+	double number;
+	json_peek(&f->scan);
+	const char *at = f->scan.at;
+	if (!json_number(&f->scan, &number))
+		return false;
+	*to = (float)number;
+	return isfinite(*to) || json_fault(&f->scan, at, "a number too large");
+}
+
+static bool fill_list(struct fill *f, float *to)
+{
+	bool first = true;
+	int64_t n = 0;
+	const char *at = f->scan.at;
+	if (!json_expect(&f->scan, '['))
+		return false;
+	for (; json_more(&f->scan, ']', &first); n++) {
+		if (n == f->wanted->elements)
+			return json_fault(&f->scan, at, "more numbers than the input has");
+		if (!fill_number(f, &to[n]))
+			return false;
+	}
+	return !f->scan.fault &&
+	       (n == f->wanted->elements || json_fault(&f->scan, at, "fewer numbers than the input has"));
+}
+
+static bool fill_vector(struct fill *f, bool needed)
+{
+	const struct io_wanted *w = f->wanted;
+	float *to = (float *)(void *)f->to + f->row * w->elements;
+	const char *at = f->scan.at;
+	if (json_null(&f->scan)) {
+		memset(to, 0, w->elements * sizeof *to);
+		return !needed ||
+		       json_fault(&f->scan, at, "the model reads the input here: null is no value");
+	}
+	if (json_peek(&f->scan) == '[' || w->elements != 1)
+		return fill_list(f, to);
+	return fill_number(f, to);
+}
+
+static bool fill_row(struct fill *f, bool leaf)
+{
+	json_peek(&f->scan);
+	bool needed = f->wanted->on_edges || (leaf ? f->wanted->leaf : f->wanted->inner);
+	bool ok = f->wanted->token ? fill_token(f) : fill_vector(f, needed);
+	f->row++;
+	return ok;
+}
+
+/* The list of a node, with a value for each child. */
+static bool fill_edges(struct fill *f, int32_t children)
+{
+	bool first = true;
+	int32_t n = 0;
+	json_peek(&f->scan);
+	const char *at = f->scan.at;
+	if (!json_expect(&f->scan, '['))
+		return false;
+	for (; json_more(&f->scan, ']', &first); n++)
+		if (n == children ? !json_fault(&f->scan, at, "more values than the node has children")
+				  : !fill_row(f, false))
+			return false;
+	return !f->scan.fault &&
+	       (n == children || json_fault(&f->scan, at, "fewer values than the node has children"));
+}
+
+static bool fill_nodes(struct fill *f, const struct io_structure *s)
+{
+	const char *at = f->scan.at;
+	bool first = true;
+	if (!json_expect(&f->scan, '['))
+		return false;
+	for (; json_more(&f->scan, ']', &first); f->node++) {
+		if (f->node == s->nodes)
+			return json_fault(&f->scan, at, "more values than there are nodes");
+		int32_t children = s->child_begin[f->node + 1] - s->child_begin[f->node];
+		if (!(f->wanted->on_edges ? fill_edges(f, children) : fill_row(f, !children)))
+			return false;
+	}
+	return !f->scan.fault &&
+	       (f->node == s->nodes || json_fault(&f->scan, at, "fewer values than there are nodes"));
+}
+
+bool io_json_fill(const struct io_text *t, const struct io_structure *s, const struct io_column *c,
+		  const struct io_wanted *w, struct arena *arena, void *to, struct diags *diags)
+{
+	char message[200];
+	struct fill f = {.text = t,
+			 .wanted = w,
+			 .arena = arena,
+			 .diags = diags,
+			 .scan = {.at = c->json.text, .end = c->json.text + c->json.length},
+			 .to = to};
+	if (fill_nodes(&f, s))
+		return true;
+	if (f.refused)
+		return false;
+	snprintf(message, sizeof message, "structure %lld, counted from 0, data '%.60s', node %lld: %s",
+		 (long long)t->structures - 1, c->names, (long long)f.node, f.scan.fault);
+	return io_refuse(t, diags, DIAG_BAD_JSON, f.scan.fault_at,
+			 w->on_edges
+			     ? "an input on edges has a list for each node, a value in it for each child"
+			     : "an input has a value for each node: a token, a list of numbers, or null",
+			 message) == IO_TREE;
+}

@@ -1,0 +1,95 @@
+#include "io/structure.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_WORD = 80 };
+
+/* --- columns --- */
+
+static bool has_name(const char *names, const char *name)
+{
+	size_t wanted = strlen(name);
+	for (const char *p = names; *p;) {
+		size_t n = strcspn(p, "|");
+		if (n == wanted && memcmp(p, name, n) == 0)
+			return true;
+		p += n + (p[n] == '|');
+	}
+	return false;
+}
+
+const struct io_column *io_find_column(const struct io_structure *s, const char *name, bool on_edges)
+{
+	const struct io_column *of_nodes = NULL;
+	for (int i = 0; i < s->columns; i++) {
+		const struct io_column *c = &s->column[i];
+		bool json = !c->text;
+		if (!has_name(c->names, name))
+			continue;
+		if (json || c->on_edges == on_edges)
+			return c;
+		if (!c->on_edges)
+			of_nodes = c;
+	}
+	return of_nodes;
+}
+
+const char *io_column_names(const struct io_structure *s, struct arena *arena)
+{
+	struct str names = str_in(arena);
+	for (int i = 0; i < s->columns; i++) {
+		const char *name = s->column[i].names;
+		if (!i || !s->column[i].on_edges)
+			str_printf(&names, "%s%.*s", names.n ? ", " : "", (int)strcspn(name, "|"), name);
+	}
+	return str_text(&names);
+}
+
+/* --- tokens --- */
+
+/* The id of a text without its last parts, as few as will do. */
+static int32_t cut_token(const struct io_vocab *v, struct io_span text)
+{
+	while (text.length && io_vocab_get(v, text.text, text.length) < 0) {
+		const char *colon = memrchr(text.text, ':', text.length);
+		text.length = colon ? (size_t)(colon - text.text) : 0;
+	}
+	return text.length ? io_vocab_get(v, text.text, text.length) : -1;
+}
+
+int32_t io_token(const struct io_text *t, const struct io_wanted *w, struct io_span text, const char *p,
+		 struct diags *diags)
+{
+	char message[200];
+	int32_t token = w->cut ? cut_token(w->vocab, text) : -1;
+	if (token < 0)
+		token = io_vocab_find(w->vocab, text.text, text.length);
+	if (token >= 0)
+		return token;
+	snprintf(message, sizeof message, "'%.*s' is not in the vocabulary",
+		 text.length < SHOWN_WORD ? (int)text.length : SHOWN_WORD, text.text);
+	io_refuse(t, diags, DIAG_UNKNOWN_WORD, p,
+		  "add a line <unk> to the vocabulary if the model was trained with one", message);
+	return -1;
+}
+
+static bool fill_token(const struct io_text *t, const struct io_wanted *w, struct io_span text, int32_t *to,
+		       struct diags *diags)
+{
+	*to = text.text ? io_token(t, w, text, text.text, diags) : -1;
+	return *to >= 0 || !text.text;
+}
+
+bool io_fill(const struct io_text *t, const struct io_structure *s, const struct io_column *c,
+	     const struct io_wanted *w, struct arena *arena, void *to, struct diags *diags)
+{
+	if (!c->text)
+		return io_json_fill(t, s, c, w, arena, to, diags);
+	int32_t rows = w->on_edges ? s->child_begin[s->nodes] : s->nodes;
+	bool of_child = w->on_edges && !c->on_edges;
+	for (int32_t i = 0; i < rows; i++)
+		if (!fill_token(t, w, c->text[of_child ? s->children[i] : i], (int32_t *)to + i, diags))
+			return false;
+	return true;
+}

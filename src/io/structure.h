@@ -1,0 +1,56 @@
+/* Structures as readers of all formats give them, and what their nodes and edges carry. */
+#ifndef ESPALIER_IO_STRUCTURE_H
+#define ESPALIER_IO_STRUCTURE_H
+
+#include "io/text.h"
+#include "io/vocab.h"
+
+/* What each node carries, or each edge: texts, or the JSON that stands for it in the file. */
+struct io_column {
+	const char *names; /* that it goes by, the first its own, with bars between: "form|word" */
+	bool on_edges;
+	const struct io_span *text; /* a row each; NULL = see json */
+	struct io_span json;	    /* an array as it stands in the text */
+};
+
+/* Columns belong to the text and the arena that it was read with. */
+struct io_structure {
+	int32_t nodes, root;
+	const int32_t *child_begin; /* nodes + 1 */
+	const int32_t *children;    /* those of node n: child_begin[n] .. child_begin[n + 1]; an edge each */
+	const struct io_column *column;
+	int columns;	      /* the first is the one for words */
+	const char *sentence; /* never NULL */
+};
+
+/* --- filling in what a program reads --- */
+
+/* An input of a program. */
+struct io_wanted {
+	const char *input;
+	bool token;    /* int32_t; otherwise float */
+	bool on_edges; /* a row for each edge, in the order of the children; otherwise for each node */
+	int64_t elements;
+	bool leaf, inner;	      /* of which nodes a vector must be there */
+	const struct io_vocab *vocab; /* of texts; NULL = there is none */
+	bool cut; /* what it lacks is looked up again without its last part, as in nsubj:pass */
+};
+
+/* The column of that name, on edges rather than on nodes if `on_edges`; NULL = there is none.  A column of
+ * nodes gives an edge what the child carries. */
+const struct io_column *io_find_column(const struct io_structure *, const char *name, bool on_edges);
+/* The names of all columns, "form, lemma"; in the arena. */
+const char *io_column_names(const struct io_structure *, struct arena *);
+
+/* Writes a row for each node or edge to `to`: tokens (-1 = none) or vectors.  False after a diagnostic. */
+bool io_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
+	     const struct io_wanted *, struct arena *, void *to, struct diags *);
+/* The same of a column of JSON, where tokens may be texts and null is none. */
+bool io_json_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
+		  const struct io_wanted *, struct arena *, void *to, struct diags *);
+
+/* The id of a text; `p` is where it stands.  -1 after a diagnostic. */
+int32_t io_token(const struct io_text *, const struct io_wanted *, struct io_span, const char *p,
+		 struct diags *);
+
+#endif
