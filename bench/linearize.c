@@ -3,7 +3,8 @@
  *   usage: linearize [REPEATS]
  *
  * The random forest has binary trees of 1 to 38 leaves, split anywhere, in post order: what parsers give. The
- * heap is one perfect tree, numbered children first or root first. */
+ * heap is one perfect tree, numbered children first or root first.  Nodes of three
+ * cases: heights, and turns in their place. */
 #include "bench/timing.h"
 #include "linearize/linearize.h"
 
@@ -12,7 +13,7 @@
 
 enum { NODES = 1000001, ROOM = NODES + 100 };
 
-static int32_t child_begin[ROOM + 1], children[2 * ROOM], roots[ROOM];
+static int32_t child_begin[ROOM + 1], children[2 * ROOM], roots[ROOM], token[ROOM];
 static struct lin_forest forest = {.child_begin = child_begin, .children = children, .root = roots};
 
 static void make_heap(bool children_first)
@@ -52,10 +53,34 @@ static void make_random(void)
 	child_begin[forest.nodes] = edges;
 }
 
-static void measure(const char *what, double *seconds, int repeats)
+/* Three cases of inner nodes, at random. */
+static const struct image_match zero[] = {{0, 0}}, one[] = {{0, 1}};
+static const struct image_case three[] = {{"leaf", false, -1, IMAGE_EITHER, 0, NULL},
+					  {"a", true, -1, IMAGE_EITHER, 1, zero},
+					  {"b", true, -1, IMAGE_EITHER, 1, one},
+					  {"c", true, -1, IMAGE_EITHER, 0, NULL}};
+static const int32_t *const tokens[] = {token};
+static const struct lin_cases cases = {4, three, tokens};
+static const struct lin_kinds turns = {.n = 3, .of = {0, 0, 1, 2}}, least = {.least = true, .n = 3, .of = {0, 0, 1, 2}};
+
+static void make_typed(void)
+{
+	for (int i = 0; i < ROOM; i++)
+		token[i] = rand() % 3;
+}
+
+/* Ranges of inner nodes that kernels run over. */
+static int ranges(const struct lin_order *o)
+{
+	int n = 0;
+	for (int64_t i = o->cases; i < (int64_t)o->batches * o->cases; i++)
+		n += o->case_begin[i] < o->case_begin[i + 1];
+	return n;
+}
+
+static void measure(const char *what, struct lin_rules rules, double *seconds, int repeats)
 {
 	struct lin_order order;
-	struct lin_rules rules = {.children = 2};
 	struct diags diags;
 	lin_order_init(&order, &allocator_default);
 	diags_init(&diags, &allocator_default);
@@ -67,8 +92,10 @@ static void measure(const char *what, double *seconds, int repeats)
 			seconds[i] = now() - begin;
 	}
 	qsort(seconds, repeats, sizeof *seconds, ascending);
-	printf("%-40s %8.2f %8.2f\n", what, seconds[0] / forest.nodes * 1e9,
-	       seconds[repeats / 2] / forest.nodes * 1e9);
+	printf("%-40s %8.2f %8.2f", what, seconds[0] / forest.nodes * 1e9, seconds[repeats / 2] / forest.nodes * 1e9);
+	if (order.cases)
+		printf(" %8d", ranges(&order));
+	printf("\n");
 	lin_order_free(&order);
 }
 
@@ -80,13 +107,23 @@ int main(int argc, char **argv)
 		fputs("usage: linearize [REPEATS]\n", stderr);
 		return 2;
 	}
-	printf("%-40s %8s %8s\n", "ns a node", "minimum", "median");
+	static const struct lin_rules plain = {.children = 2}, spans = {.children = 2, .span = 4},
+				      typed = {.children = 2, .cases = &cases},
+				      by_case = {.children = 2, .cases = &cases, .kinds = &turns},
+				      by_least = {.children = 2, .cases = &cases, .kinds = &least};
+	printf("%-40s %8s %8s %8s\n", "ns a node", "minimum", "median", "ranges");
 	make_random();
-	measure("random binary trees, post order", seconds, repeats);
+	measure("random binary trees, post order", plain, seconds, repeats);
+	measure("the same, in spans of 4 levels", spans, seconds, repeats);
+	make_typed();
+	measure("of three cases, by height", typed, seconds, repeats);
+	measure("of three cases, in turns", by_case, seconds, repeats);
+	measure("of three cases, whatever is less", by_least, seconds, repeats);
 	make_heap(true);
-	measure("heap, children first", seconds, repeats);
+	measure("heap, children first", plain, seconds, repeats);
+	measure("the same, in spans of 4 levels", spans, seconds, repeats);
 	make_heap(false);
-	measure("heap, root first", seconds, repeats);
+	measure("heap, root first", plain, seconds, repeats);
 	free(seconds);
 	return 0;
 }

@@ -120,6 +120,24 @@ bool lin_collect_add(struct lin_collect *c, int64_t nodes, const int32_t *child_
 	return lin_collect_add_rooted(c, nodes, child_begin, children, nodes - 1, diags);
 }
 
+void lin_collect_remove(struct lin_collect *c, int64_t input)
+{
+	int32_t *begin = c->child_begin.at, *first = c->input_begin.at;
+	int64_t end = input + 1 < c->inputs ? first[input + 1] : c->nodes;
+	int32_t nodes = (int32_t)end - first[input], edges = begin[end] - begin[first[input]];
+	for (int64_t e = begin[end]; e < c->edges; e++)
+		c->children.at[e - edges] = c->children.at[e] - nodes;
+	for (int64_t n = end; n <= c->nodes; n++)
+		begin[n - nodes] = begin[n] - edges;
+	for (int64_t i = input + 1; i < c->inputs; i++) {
+		first[i - 1] = first[i] - nodes;
+		c->root.at[i - 1] = c->root.at[i] - nodes;
+	}
+	c->nodes -= nodes;
+	c->edges -= edges;
+	c->inputs--;
+}
+
 struct lin_forest lin_collect_forest(const struct lin_collect *c)
 {
 	return (struct lin_forest){c->nodes,	   c->inputs,  c->child_begin.at,

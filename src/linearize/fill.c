@@ -1,4 +1,4 @@
-/* The index arrays that kernels read, in the new numbers. */
+/* The index arrays that kernels read, in the new numbers: roots, children, places, parents. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -50,6 +50,40 @@ static void fill_places(struct lin_order *o, const struct lin_forest *f)
 			o->place[n] = --last;
 }
 
+static void fill_parent(struct lin_order *o, const struct lin_forest *f)
+{
+	memset(o->parent, -1, o->nodes * sizeof *o->parent);
+	for (int32_t n = o->leaves; n < o->nodes; n++) {
+		const int32_t *begin = f->child_begin + o->order[n];
+		for (int32_t i = begin[0]; i < begin[1]; i++)
+			o->parent[o->number[f->children[i]]] = n;
+	}
+}
+
+/* Those of a node by the caller's ids, so that their order is the same in any minibatch.  Counted one place further on,
+ * the begins are at the ends of their nodes when all is filled in. */
+static void fill_parents(struct lin_order *o, const struct lin_forest *f)
+{
+	int32_t *begin = o->parent_begin;
+	memset(begin, 0, (o->nodes + (size_t)2) * sizeof *begin);
+	for (int32_t i = f->child_begin[0]; i < f->child_begin[o->nodes]; i++)
+		begin[o->number[f->children[i]] + 2]++;
+	for (int32_t n = 1; n <= o->nodes + 1; n++)
+		begin[n] += begin[n - 1];
+	for (int32_t id = 0; id < o->nodes; id++)
+		for (int32_t i = f->child_begin[id]; i < f->child_begin[id + 1]; i++)
+			o->parent_list[begin[o->number[f->children[i]] + 1]++] = o->number[id];
+}
+
+static void fill_origins(struct lin_order *o)
+{
+	for (int32_t b = 0, end; b < o->batches; b = end) {
+		end = lin_end_of_levels(o, b);
+		for (int32_t n = o->batch_begin[b]; n < o->batch_begin[end]; n++)
+			o->origin[n] = o->batch_begin[b];
+	}
+}
+
 void lin_fill(struct lin_order *o, const struct lin_forest *f)
 {
 	fill_roots(o, f);
@@ -59,4 +93,10 @@ void lin_fill(struct lin_order *o, const struct lin_forest *f)
 		fill_slots(o, f);
 	if (o->place)
 		fill_places(o, f);
+	if (o->parent)
+		fill_parent(o, f);
+	if (o->parent_begin)
+		fill_parents(o, f);
+	if (o->origin)
+		fill_origins(o);
 }

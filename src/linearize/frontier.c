@@ -1,8 +1,8 @@
-/* Heights and numbers.
+/* Heights.
  *
  * The frontier of a forest is the set of nodes whose children are all done.  Run to exhaustion from the
  * leaves it takes the nodes height by height, so heights are computed first and nodes then counted out by
- * them.  lin_scan has done the most common case: what is here are the nodes from `swept` on. */
+ * them (number.c).  lin_scan has done the most common case: what is here are the nodes from `swept` on. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static inline int32_t height_of(const struct lin_forest *f, const int32_t *heigh
 	return h;
 }
 
-/* Counts two places further on than number_nodes will want the begins. */
+/* Counts two places further on than lin_number will want the begins. */
 static inline void set_height(struct lin_order *o, const struct lin_forest *f, int32_t n)
 {
 	o->batches = lin_set_height(o->height, o->batch_begin + 2, o->batches, n, height_of(f, o->height, n));
@@ -86,27 +86,7 @@ static bool find_heights(struct lin_order *o, const struct lin_forest *f, struct
 	return cycle == NONE || refuse_cycle(o, f, cycle, diags);
 }
 
-/* Counting sort by height, stable in the id.  Nodes of height h were counted two places further on; the sums
- * put the begin of h at h + 1, and numbering moves it to the end of h, which is where h + 1 begins. */
-static void number_nodes(struct lin_order *o)
-{
-	/* Where nodes may be as high as there are nodes, no mark is used. */
-	int32_t *begin = o->batch_begin, mask = o->batches > LIN_CHILD ? -1 : ~LIN_CHILD;
-	begin[0] = begin[1] = 0;
-	for (int32_t b = 2; b <= o->batches; b++)
-		begin[b] += begin[b - 1];
-	for (int32_t n = 0; n < o->nodes; n++) {
-		int32_t to = begin[(o->height[n] & mask) + 1]++;
-		o->number[n] = to;
-		o->order[to] = n;
-	}
-	o->leaves = o->batches ? begin[1] : 0;
-}
-
 bool lin_frontier(struct lin_order *o, const struct lin_forest *f, struct diags *diags)
 {
-	if (!find_heights(o, f, diags))
-		return false;
-	number_nodes(o);
-	return true;
+	return find_heights(o, f, diags);
 }

@@ -9,17 +9,26 @@ void lin_order_init(struct lin_order *o, const struct allocator *allocator)
 	*o = (struct lin_order){.allocator = allocator};
 }
 
+static void give(struct lin_order *o, struct lin_block *b)
+{
+	if (b->at)
+		o->allocator->resize(o->allocator->context, b->at, b->bytes, 0);
+	*b = (struct lin_block){0};
+}
+
 void lin_order_free(struct lin_order *o)
 {
-	if (o->block)
-		o->allocator->resize(o->allocator->context, o->block, o->bytes, 0);
+	give(o, &o->block);
+	give(o, &o->case_block);
+	give(o, &o->turn_block);
 	lin_order_init(o, o->allocator);
 }
 
 /* Forgets what the last call left; the memory stays. */
 static void reset(struct lin_order *o)
 {
-	*o = (struct lin_order){.allocator = o->allocator, .block = o->block, .bytes = o->bytes};
+	*o = (struct lin_order){.allocator = o->allocator, .block = o->block, .case_block = o->case_block,
+				 .turn_block = o->turn_block};
 }
 
 /* --- memory: one block, carved anew by every call --- */
@@ -47,32 +56,57 @@ static bool measure(const struct piece *p, size_t n, size_t *bytes)
 	return *bytes <= PTRDIFF_MAX / 2;
 }
 
-/* What is in the block need not survive.  Half as much again, so that a slowly growing load settles soon. */
-static bool reserve(struct lin_order *o, size_t bytes)
+/* What is in the block need not survive.  At least half as much again, so that a slowly growing load settles
+ * soon. */
+static bool reserve(struct lin_order *o, struct lin_block *b, size_t bytes)
 {
-	if (bytes <= o->bytes)
+	if (bytes <= b->bytes)
 		return true;
 	const struct allocator *a = o->allocator;
-	if (o->block)
-		a->resize(a->context, o->block, o->bytes, 0);
-	o->bytes = bytes + bytes / 2;
-	o->block = a->resize(a->context, NULL, 0, o->bytes);
-	if (!o->block) {
-		o->bytes = bytes;
-		o->block = a->resize(a->context, NULL, 0, o->bytes);
+	size_t more = b->bytes + b->bytes / 2;
+	give(o, b);
+	b->bytes = more > bytes ? more : bytes;
+	b->at = a->resize(a->context, NULL, 0, b->bytes);
+	if (!b->at) {
+		b->bytes = bytes;
+		b->at = a->resize(a->context, NULL, 0, b->bytes);
 	}
-	if (!o->block)
-		o->bytes = 0;
-	return o->block;
+	if (!b->at)
+		b->bytes = 0;
+	return b->at;
+}
+
+static bool out_of_memory(const struct lin_order *o, struct diags *diags)
+{
+	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
+			"no memory for the index arrays of %d nodes", o->nodes);
+}
+
+bool lin_reserve(struct lin_order *o, struct lin_block *b, size_t bytes, struct diags *diags)
+{
+	bool fits = !__builtin_add_overflow(bytes, ALIGNMENT, &bytes) && bytes <= PTRDIFF_MAX / 2;
+	return (fits && reserve(o, b, bytes)) || out_of_memory(o, diags);
+}
+
+int32_t *lin_block_begin(const struct lin_block *b)
+{
+	return (int32_t *)aligned((uintptr_t)b->at);
 }
 
 static void carve(struct lin_order *o, const struct piece *p, size_t n)
 {
-	char *at = (char *)aligned((uintptr_t)o->block);
+	char *at = (char *)lin_block_begin(&o->block);
 	for (size_t i = 0; i < n; i++) {
 		*p[i].array = p[i].copies ? (int32_t *)at : NULL;
 		at += aligned(p[i].count * sizeof(int32_t)) * p[i].copies;
 	}
+}
+
+/* Of the arrays that are filled last one has the memory of `height`, which nothing reads by then; NULL =
+ * there is none. */
+static int32_t *filled_last(const struct lin_order *o)
+{
+	return o->place ? o->place : o->child_begin ? o->child_begin : o->child;
 }
 
 /* There are at most as many batches as nodes; `batch_begin` has a place to spare, which lin_frontier counts
@@ -81,28 +115,52 @@ static bool prepare(struct lin_order *o, struct lin_rules rules, struct diags *d
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
 	size_t nodes = o->nodes, slots = fixed && !rules.unlinked ? rules.children : 0, bytes;
+	bool places = rules.places && !rules.shared;
+	bool spans = o->span;
 	struct piece pieces[] = {
 	    {&o->order, nodes, 1},
 	    {&o->number, nodes + 2, 1},
-	    {&o->height, nodes + 2, 1},
 	    {&o->batch_begin, nodes + 2, 1},
 	    {&o->root, o->inputs, 1},
-	    {&o->child, nodes, slots},
-	    {&o->child_begin, nodes + 1, list},
+	    {&o->child, nodes + 2, slots},
+	    {&o->child_begin, nodes + 2, list},
 	    {&o->child_list, o->edges, list && !rules.unlinked},
-	    {&o->place, nodes, rules.places && !rules.shared},
+	    {&o->place, nodes + 2, places},
+	    {&o->parent, nodes, rules.parent && !rules.shared},
+	    {&o->parent_begin, nodes + 2, rules.parents},
+	    {&o->parent_list, o->edges, rules.parents},
+	    {&o->height, nodes + 2, !slots && !list && !places},
+	    {&o->case_of, nodes, rules.cases != NULL},
+	    {&o->origin, nodes, rules.origins},
+	    {&o->rank, nodes, spans},
+	    {(int32_t **)&o->cut, nodes * 2, spans},
+	    {&o->cut_end, nodes, spans},
+	    {(int32_t **)&o->parent_span, nodes / sizeof(int32_t) + 1, spans},
+	    {&o->post, nodes, spans},
+	    {&o->spare, nodes, spans},
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
-	if (!measure(pieces, PIECES, &bytes) || !reserve(o, bytes))
-		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
-				"no memory for the index arrays of %zu nodes", nodes);
+	if (!measure(pieces, PIECES, &bytes) || !reserve(o, &o->block, bytes))
+		return out_of_memory(o, diags);
 	carve(o, pieces, PIECES);
+	if (!o->height)
+		o->height = filled_last(o);
 	o->slots = slots;
-	o->stride = aligned(nodes * sizeof(int32_t)) / sizeof(int32_t);
+	o->stride = aligned((nodes + 2) * sizeof(int32_t)) / sizeof(int32_t);
 	return true;
 }
 
-/* Without edges nothing is read from `children`, which may then be NULL, but pointers into it are still made. */
+static bool number(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
+		   struct diags *diags)
+{
+	if (rules->cases)
+		return lin_number_cases(o, f, rules, diags);
+	lin_number(o);
+	return true;
+}
+
+/* Without edges nothing is read from `children`, which may then be NULL, but pointers into it are still made.
+ */
 static bool linearize(struct lin_order *o, const struct lin_forest *given, struct lin_rules rules,
 		      struct diags *diags)
 {
@@ -116,8 +174,12 @@ static bool linearize(struct lin_order *o, const struct lin_forest *given, struc
 	o->nodes = f->nodes;
 	o->inputs = f->inputs;
 	o->edges = f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
-	if (!prepare(o, rules, diags) || !lin_scan(o, f, rules, diags) || !lin_frontier(o, f, diags))
+	o->span = rules.span > 1 && !rules.shared && !rules.kinds ? rules.span : 0;
+	if (!prepare(o, rules, diags) || !lin_scan(o, f, rules, diags) || !lin_frontier(o, f, diags) ||
+	    !number(o, f, &rules, diags))
 		return false;
+	if (o->span)
+		lin_find_spans(o, f);
 	lin_fill(o, f);
 	return true;
 }

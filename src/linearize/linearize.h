@@ -4,7 +4,7 @@
  * kernel wants to run over is a contiguous range:
  *
  *     height of a node    0 for a leaf, else 1 + the largest height of its children
- *     batch b             the nodes of height b, by ascending caller's id
+ *     batch b             the nodes of height b, or of turn b (turns.c), by case, then by ascending caller's id
  *     numbers             batch after batch: leaves are 0 .. leaves-1, children lie in earlier batches
  *
  * So leafness is one comparison, and the nodes of a batch depend on earlier batches only.  The numbering is a
@@ -14,6 +14,7 @@
 
 #include "base/diag.h"
 #include "base/memory.h"
+#include "image/image.h"
 
 #include <stdint.h>
 
@@ -28,13 +29,33 @@ struct lin_forest {
 	const int32_t *input_begin;
 };
 
+/* How nodes are told apart.  Leaves' cases stand before others', and every node fits one (image_check). */
+struct lin_cases {
+	int n;
+	const struct image_case *at;
+	const int32_t *const *token; /* by input, of nodes by id; those that cases ask for are there */
+};
+
+/* Cases of inner nodes that are run at once, as kernels have it, are one kind. */
+struct lin_kinds {
+	bool least; /* turns only where they are fewer than heights times their kinds */
+	int n;
+	uint8_t of[IMAGE_MAX_CASES]; /* by case; of leaves: not read */
+};
+
 /* What structures a model takes. */
 struct lin_rules {
 	int children; /* of every inner node; -1 = any number */
 	bool shared;  /* a node may have several parents */
 	bool edges;   /* child_begin and child_list are wanted for a fixed number of children, too */
 	bool places;  /* `place` is wanted; not when nodes are shared */
+	bool origins; /* `origin` is wanted */
 	bool unlinked; /* neither lin_child nor child_list is wanted */
+	const struct lin_cases *cases; /* NULL = leaves are told from inner nodes, and nothing else */
+	bool parent;   /* `parent` is wanted; not when nodes are shared */
+	bool parents;  /* parent_begin and parent_list are wanted */
+	const struct lin_kinds *kinds; /* with cases: batches are turns, of one kind each; NULL = they are heights */
+	int span; /* levels of a span (span.c); below 2: none are wanted; none when nodes are shared, or with kinds */
 };
 
 /* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
@@ -52,15 +73,37 @@ struct lin_order {
 	/* with any number of children, or when they are wanted, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges; NULL when nobody wants it */
-	/* when wanted, else NULL: the rank of a node among the children of all nodes, in the order of their edges; then come
-	 * the nodes that are nobody's child, by number */
+	/* when wanted, else NULL: the rank of a node among the children of all nodes, in the order of their
+	 * edges; then come the nodes that are nobody's child, by number */
 	int32_t *place; /* nodes */
+	/* when wanted, else NULL: the parent of a node, -1 = it has none; all parents of a node, by id, once for each edge */
+	int32_t *parent;       /* nodes */
+	int32_t *parent_begin; /* nodes + 1, and a place to spare */
+	int32_t *parent_list;  /* edges */
+	/* when there are cases, else NULL and 0 */
+	int32_t cases;
+	int32_t *case_of;    /* nodes */
+	int32_t *case_begin; /* batches * cases + 1: the nodes of case c in batch b begin at b * cases + c and
+				end where the next case begins */
+	bool turns;	 /* batches are turns, and not heights */
+	int32_t *origin; /* nodes: the first of the node's batch, or span; NULL when nobody wants it */
+	/* when spans are wanted, else 0 and NULL; see span.c */
+	int32_t span;	   /* levels of a span: span s has levels 1 + (s - 1) * span and following, span 0 the leaves */
+	int32_t *rank;	   /* nodes: places in a post order */
+	struct lin_cut {
+		int32_t rank, work;
+	} *cut;		   /* nodes: those of a span begin at its first node, */
+	int32_t *cut_end;  /* and end there */
 	/* its own */
-	int32_t *height; /* nodes, by id; see LIN_CHILD */
+	uint8_t *parent_span;  /* nodes, by id: whether it is in the same span */
+	int32_t *post, *spare; /* nodes */
+	int32_t *height; /* nodes, by id, until lin_fill; see LIN_CHILD */
 	int32_t swept;	 /* ids below have their height */
 	size_t stride;	 /* of `child`, in elements */
-	void *block;
-	size_t bytes;
+	struct lin_block {
+		void *at;
+		size_t bytes;
+	} block, case_block, turn_block;
 };
 
 void lin_order_init(struct lin_order *, const struct allocator *);
@@ -76,6 +119,25 @@ static inline int32_t *lin_child(const struct lin_order *o, int slot)
 	return o->child + slot * o->stride;
 }
 
+/* The span of a level. */
+static inline int32_t lin_span_of(const struct lin_order *o, int32_t level)
+{
+	return ((uint32_t)level + o->span - 1) / o->span;
+}
+
+/* The batch behind those that a thread may be in while another one is in this one, the first of them: all of its span. */
+static inline int32_t lin_end_of_levels(const struct lin_order *o, int32_t batch)
+{
+	int32_t span = o->span > 1 && batch ? o->span : 1;
+	return o->batches - batch < span ? o->batches : batch + span;
+}
+
+/* Nodes of a span are shared out to parts by rank, about as many to each: the first rank of a part, which is the end
+ * of the one before. */
+int32_t lin_share_of_span(const struct lin_order *, int32_t span, int part, int parts);
+/* Of the numbers begin..end, a batch or a case of one, the first whose rank is not below this one. */
+int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, int32_t rank);
+
 /* --- the parts of lin_linearize, in this order --- */
 
 /* That the sizes can be numbered and child_begin ascends: afterwards the arrays can be walked. */
@@ -85,9 +147,19 @@ bool lin_check_sizes(const struct lin_forest *, struct diags *);
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
 /* May be set in `height` when all heights are known. */
 enum { LIN_CHILD = 1 << 30 };
-/* The other heights, finding cycles; then `order`, `number`, `batch_begin`, `leaves`, `batches`. */
+/* The other heights, finding cycles. */
 bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *);
-/* The index arrays: `root`, those of children, `place`. */
+/* Then `order`, `number`, `batch_begin`, `leaves`, `batches`. */
+void lin_number(struct lin_order *);
+/* The same by cases, with `case_of` and `case_begin`. */
+bool lin_number_cases(struct lin_order *, const struct lin_forest *, const struct lin_rules *, struct diags *);
+/* On the way, when all heights are known: turns instead of them, from 1; leaves keep height 0.  Cases are by id, and
+ * unless ids come children first, `order` says how they do. */
+bool lin_find_turns(struct lin_order *, const struct lin_forest *, const struct lin_kinds *, const int32_t *case_of,
+		    struct diags *);
+/* Spans; the nodes of a batch are numbered anew when their ids are no post order. */
+void lin_find_spans(struct lin_order *, const struct lin_forest *);
+/* The index arrays: `root`, those of children, `place`, `origin`, those of parents. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
 
 /* "node 3 of input 1": for diagnostics about a node of a forest whose child_begin is right.  Takes `scratch`
@@ -110,6 +182,11 @@ static inline int32_t lin_set_height(int32_t *height, int32_t *count, int32_t ba
 	count[h]++;
 	return batches;
 }
+
+/* Room for so many bytes, aligned; what was there is lost.  False after a diagnostic. */
+bool lin_reserve(struct lin_order *, struct lin_block *, size_t bytes, struct diags *);
+/* The first place of a block that arrays may begin at. */
+int32_t *lin_block_begin(const struct lin_block *);
 
 /* --- a forest from single structures --- */
 
@@ -134,6 +211,9 @@ bool lin_collect_add(struct lin_collect *, int64_t nodes, const int32_t *child_b
 /* The same, with any node as the root. */
 bool lin_collect_add_rooted(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
 			    const int32_t *children, int64_t root, struct diags *);
+
+/* Leaves out one of the inputs; those behind it move up, each by one. */
+void lin_collect_remove(struct lin_collect *, int64_t input);
 
 /* Valid until the next change. */
 struct lin_forest lin_collect_forest(const struct lin_collect *);

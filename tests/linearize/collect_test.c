@@ -45,6 +45,29 @@ static void appends(void)
 	       "the forest can be linearized");
 }
 
+/* What is left is what there would be without it. */
+static void removes(void)
+{
+	for (int which = 0; which < 3; which++) {
+		struct lin_collect rest;
+		lin_collect_init(&rest, &allocator_default);
+		lin_collect_clear(&collect);
+		bool ok = add_both() && (which == 0 || lin_collect_add(&rest, 1, leaf_begin, NULL, &diags)) &&
+			  (which == 1 || lin_collect_add(&rest, 3, pair_begin, pair, &diags)) &&
+			  (which == 2 || lin_collect_add_rooted(&rest, 3, pair_begin, pair, 1, &diags));
+		lin_collect_remove(&collect, which);
+		struct lin_forest a = lin_collect_forest(&collect), b = lin_collect_forest(&rest);
+		ok = accepted(ok) && a.nodes == b.nodes && a.inputs == 2 && collect.edges == rest.edges &&
+		     same(a.child_begin, b.child_begin, a.nodes + 1) &&
+		     same(a.children, b.children, rest.edges) && same(a.root, b.root, 2) &&
+		     same(a.input_begin, b.input_begin, 2);
+		tap_ok(ok, "input %d is left out", which);
+		lin_collect_free(&rest);
+	}
+	lin_collect_clear(&collect);
+	tap_ok(accepted(add_both()), "and others are appended");
+}
+
 static void refuses(void)
 {
 	static const int32_t out[] = {0, 3}, back[] = {-1, 0}, descends[] = {0, 2, 1},
@@ -121,7 +144,7 @@ static void survives_without_memory(void)
 	struct lin_forest f = lin_collect_forest(&small);
 	lin_order_free(&order);
 	tap_ok(!lin_linearize(&order, &f, binary, &diags) && refused(DIAG_OUT_OF_MEMORY, "3 nodes") &&
-		   !order.block,
+		   !order.block.at,
 	       "so is an order without memory");
 	largest = 1 << 20;
 	tap_ok(accepted(lin_linearize(&order, &f, binary, &diags)) && order_right(&order, &f, binary),
@@ -129,7 +152,7 @@ static void survives_without_memory(void)
 	lin_collect_clear(&small);
 	lin_collect_add(&small, 1, leaf_begin, NULL, &diags);
 	f = lin_collect_forest(&small);
-	tap_ok(!lin_linearize(&order, &f, (struct lin_rules){INT32_MAX, false, false, false, false}, &diags) &&
+	tap_ok(!lin_linearize(&order, &f, (struct lin_rules){.children = INT32_MAX}, &diags) &&
 		   refused(DIAG_OUT_OF_MEMORY, "1 nodes"),
 	       "very many slots need too much of it");
 	largest = SIZE_MAX;
@@ -146,7 +169,7 @@ static void treebank(void)
 	}
 	size_t length;
 	const char *text = io_read_file(&arena, &diags, path, &length);
-	struct io_ptb r = io_ptb_in(path, text, length);
+	struct io_text r = io_text_in(path, text, length);
 	struct io_tree t;
 	bool ok = text;
 	lin_collect_clear(&collect);
@@ -165,6 +188,7 @@ int main(void)
 	lin_collect_init(&collect, &counting);
 	lin_order_init(&order, &allocator_default);
 	appends();
+	removes();
 	refuses();
 	names_faults();
 	reuses();

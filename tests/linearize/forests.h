@@ -7,8 +7,10 @@
 
 #include "tests/io/files.h"
 
-static const struct lin_rules any_tree = {-1, false, false, true, false}, any_dag = {-1, true, false, true, false},
-			      binary = {2, false, false, true, false}, chain_rules = {1, false, false, true, false};
+static const struct lin_rules any_tree = {.children = -1, .places = true, .parent = true, .parents = true},
+			      any_dag = {.children = -1, .shared = true, .places = true, .parent = true, .parents = true},
+			      binary = {.children = 2, .places = true, .parent = true},
+			      chain_rules = {.children = 1, .places = true, .parent = true, .parents = true};
 
 /* Heights as they are defined, by recursion with memory; -1 = not known yet. */
 static inline int32_t naive_height(const struct lin_forest *f, int32_t *height, int32_t n)
@@ -24,16 +26,36 @@ static inline int32_t naive_height(const struct lin_forest *f, int32_t *height, 
 	return height[n];
 }
 
-/* The numbers that the contract gives: for every height in turn, every node of it. */
-static inline int naive_numbers(const struct lin_forest *f, const int32_t *height, int32_t *number,
-				int32_t *begin)
+/* The first case that a node fits, by the definition; 0 where there are none. */
+static inline int32_t naive_case(const struct lin_forest *f, const struct lin_cases *cases, int32_t n)
+{
+	int32_t children = f->child_begin[n + 1] - f->child_begin[n];
+	bool parent = false;
+	for (int32_t e = f->child_begin[0]; e < f->child_begin[f->nodes]; e++)
+		parent |= f->children[e] == n;
+	for (int32_t c = 0; cases && c < cases->n; c++) {
+		const struct image_case *k = &cases->at[c];
+		bool fits = k->inner == (children > 0) && (k->children < 0 || k->children == children) &&
+			    (k->parent == IMAGE_EITHER || (k->parent == IMAGE_YES) == parent);
+		for (int m = 0; m < k->matches; m++)
+			fits &= cases->token[k->match[m].input][n] == k->match[m].value;
+		if (fits)
+			return c;
+	}
+	return 0;
+}
+
+/* The numbers that the contract gives: for every height in turn and every case, every node of them. */
+static inline int naive_numbers(const struct lin_forest *f, const struct lin_cases *cases, const int32_t *height,
+				const int32_t *case_of, int32_t *number, int32_t *begin)
 {
 	int32_t next = 0, batches = 0;
 	for (int32_t h = 0; next < f->nodes; h++) {
 		begin[batches++] = next;
-		for (int32_t n = 0; n < f->nodes; n++)
-			if (height[n] == h)
-				number[n] = next++;
+		for (int32_t c = 0; c < (cases ? cases->n : 1); c++)
+			for (int32_t n = 0; n < f->nodes; n++)
+				if (height[n] == h && case_of[n] == c)
+					number[n] = next++;
 	}
 	begin[batches] = next;
 	return batches;
@@ -62,6 +84,24 @@ static inline bool places_right(const struct lin_order *o, const struct lin_fore
 	return ok && next == f->nodes;
 }
 
+/* The parents of a node are those whose children name it, by id, once for each edge. */
+static inline bool parents_right(const struct lin_order *o, const struct lin_forest *f, struct lin_rules rules)
+{
+	bool ok = (o->parent != NULL) == (rules.parent && !rules.shared) && (o->parent_begin != NULL) == rules.parents;
+	int32_t *seen = ARENA_ARRAY(&arena, int32_t, f->nodes + 1);
+	for (int32_t p = 0; ok && p < f->nodes; p++)
+		for (int32_t e = f->child_begin[p]; ok && e < f->child_begin[p + 1]; e++) {
+			int32_t child = o->number[f->children[e]], at = seen[child]++;
+			ok = !o->parent || o->parent[child] == o->number[p];
+			ok &= !rules.parents || o->parent_list[o->parent_begin[child] + at] == o->number[p];
+		}
+	for (int32_t n = 0; ok && n < f->nodes; n++) {
+		ok = seen[n] || !o->parent || o->parent[n] == -1;
+		ok &= !rules.parents || o->parent_begin[n + 1] - o->parent_begin[n] == seen[n];
+	}
+	return ok && (!rules.parents || o->parent_begin[0] == 0);
+}
+
 /* That the index arrays say of the new numbers what the forest says of the ids. */
 static inline bool indices_right(const struct lin_order *o, const struct lin_forest *f,
 				 struct lin_rules rules)
@@ -84,7 +124,21 @@ static inline bool indices_right(const struct lin_order *o, const struct lin_for
 	}
 	for (int64_t i = 0; ok && i < f->inputs; i++)
 		ok = o->root[i] == o->number[f->root[i]];
-	return ok && places_right(o, f, rules);
+	return ok && places_right(o, f, rules) && parents_right(o, f, rules);
+}
+
+/* That each case of each batch is where it is said to be. */
+static inline bool cases_right(const struct lin_order *o, const struct lin_cases *cases, const int32_t *height,
+			       const int32_t *case_of)
+{
+	if (!cases)
+		return !o->cases && !o->case_of && !o->case_begin;
+	bool ok = o->cases == cases->n && o->case_begin[o->batches * o->cases] == o->nodes;
+	for (int32_t n = 0; ok && n < o->nodes; n++) {
+		int32_t id = o->order[n], at = height[id] * o->cases + case_of[id];
+		ok = o->case_of[n] == case_of[id] && o->case_begin[at] <= n && n < o->case_begin[at + 1];
+	}
+	return ok;
 }
 
 /* Everything that the contract says, for forests that are not deep. */
@@ -92,14 +146,18 @@ static inline bool order_right(const struct lin_order *o, const struct lin_fores
 {
 	int32_t *height = ARENA_ARRAY(&arena, int32_t, f->nodes + 1),
 		*number = ARENA_ARRAY(&arena, int32_t, f->nodes + 1),
-		*begin = ARENA_ARRAY(&arena, int32_t, f->nodes + 1);
+		*begin = ARENA_ARRAY(&arena, int32_t, f->nodes + 1),
+		*case_of = ARENA_ARRAY(&arena, int32_t, f->nodes + 1);
 	memset(height, -1, f->nodes * sizeof *height);
-	for (int32_t n = 0; n < f->nodes; n++)
+	for (int32_t n = 0; n < f->nodes; n++) {
 		naive_height(f, height, n);
-	int32_t batches = naive_numbers(f, height, number, begin);
+		case_of[n] = naive_case(f, rules.cases, n);
+	}
+	int32_t batches = naive_numbers(f, rules.cases, height, case_of, number, begin);
 	return o->nodes == f->nodes && o->inputs == f->inputs && o->batches == batches &&
 	       same(o->number, number, f->nodes) && same(o->batch_begin, begin, batches + 1) &&
-	       o->leaves == (batches ? begin[1] : 0) && indices_right(o, f, rules);
+	       o->leaves == (batches ? begin[1] : 0) && indices_right(o, f, rules) &&
+	       cases_right(o, rules.cases, height, case_of);
 }
 
 #endif

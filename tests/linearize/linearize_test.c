@@ -44,7 +44,7 @@ static void small(void)
 	       "inputs may have the same root, and a node within another as root");
 	tap_ok(takes(FOREST(LIST(0, 0, 1, 1), LIST(0), LIST(1)), chain_rules) && order.leaves == 2,
 	       "a node that no root reaches is numbered");
-	tap_ok(takes(FOREST(LIST(0, 0, 0), LIST(0), LIST(0, 1)), (struct lin_rules){0, false, false, false, false}),
+	tap_ok(takes(FOREST(LIST(0, 0, 0), LIST(0), LIST(0, 1)), (struct lin_rules){.children = 0}),
 	       "a model without inner nodes takes leaves");
 }
 
@@ -55,7 +55,7 @@ static void dags(void)
 	tap_ok(takes(diamond, any_dag) && order.batches == 3 && order.edges == 4, "a diamond is a DAG");
 	tap_ok(takes(FOREST(LIST(0, 2, 3, 4, 4), LIST(1, 2, 3, 3), LIST(0)), any_dag),
 	       "a diamond from its top");
-	tap_ok(takes(twice, (struct lin_rules){2, true, false, false, false}), "a child may be there twice");
+	tap_ok(takes(twice, (struct lin_rules){.children = 2, .shared = true}), "a child may be there twice");
 	tap_ok(refuses(diamond, any_tree, DIAG_SHARED_CHILD,
 		       "node 0 of input 0 is a child of node 1 of input 0 and of "
 		       "node 2 of input 0"),
@@ -74,10 +74,10 @@ static void arity(void)
 	tap_ok(refuses(f, binary, DIAG_WRONG_ARITY,
 		       "node 3 of input 0 has 3 children; the model's inner nodes have 2"),
 	       "another number of children is refused");
-	tap_ok(refuses(f, (struct lin_rules){3, false, false, false, false}, DIAG_WRONG_ARITY, "node 5 of input 1 has 1 child;"),
+	tap_ok(refuses(f, (struct lin_rules){.children = 3}, DIAG_WRONG_ARITY, "node 5 of input 1 has 1 child;"),
 	       "and the input named");
 	f.input_begin = LIST(0, 4);
-	tap_ok(refuses(f, (struct lin_rules){3, false, false, false, false}, DIAG_WRONG_ARITY, "node 1 of input 1 has 1 child;"),
+	tap_ok(refuses(f, (struct lin_rules){.children = 3}, DIAG_WRONG_ARITY, "node 1 of input 1 has 1 child;"),
 	       "with nodes counted by input when they are consecutive");
 	tap_ok(
 	    refuses(FOREST(LIST(0, 0, 1), LIST(0), LIST(0)), binary, DIAG_WRONG_ARITY, "node 1 has 1 child;"),

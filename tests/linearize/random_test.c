@@ -137,8 +137,10 @@ static void survives_noise(void)
 	static struct random r;
 	int wrong = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		struct lin_rules rules = {below(4) - 1, below(2), false, below(2), below(2)};
-		make(&r, (struct lin_rules){rules.children == 0 ? -1 : rules.children, rules.shared, false, false, false});
+		struct lin_rules rules = {.children = below(4) - 1, .shared = below(2), .places = below(2), .unlinked = below(2)};
+		rules.parent = below(2);
+		rules.parents = below(2);
+		make(&r, (struct lin_rules){.children = rules.children == 0 ? -1 : rules.children, .shared = rules.shared});
 		for (int k = below(3); k > 0; k--)
 			switch (below(3)) {
 			case 0:
@@ -158,6 +160,27 @@ static void survives_noise(void)
 	tap_ok(wrong == 0, "%d forests with random faults are refused or right", ROUNDS);
 }
 
+/* Of leaves and inner nodes; by parent, by number of children, by two tokens. */
+static const struct image_match first[] = {{0, 1}}, both[] = {{0, 2}, {1, 0}};
+static const struct image_case typed[] = {
+    {"number", false, -1, IMAGE_EITHER, 1, first}, {"lone", false, -1, IMAGE_NO, 0, NULL},
+    {"leaf", false, -1, IMAGE_EITHER, 0, NULL},	   {"unary", true, 1, IMAGE_EITHER, 0, NULL},
+    {"marked", true, 2, IMAGE_YES, 2, both},	   {"top", true, -1, IMAGE_NO, 0, NULL},
+    {"inner", true, -1, IMAGE_EITHER, 0, NULL},
+};
+
+static void agrees_typed(struct lin_rules rules, const char *what)
+{
+	static int32_t token[2][NODES];
+	static const int32_t *const tokens[] = {token[0], token[1]};
+	static const struct lin_cases cases = {sizeof typed / sizeof *typed, typed, tokens};
+	for (int t = 0; t < 2; t++)
+		for (int n = 0; n < NODES; n++)
+			token[t][n] = below(4) - 1;
+	rules.cases = &cases;
+	agrees(rules, what);
+}
+
 int main(void)
 {
 	begin_tests();
@@ -165,11 +188,14 @@ int main(void)
 	agrees(any_tree, "trees of any arity");
 	agrees(binary, "binary trees");
 	agrees(chain_rules, "sequences");
-	agrees((struct lin_rules){3, false, false, true, false}, "ternary trees");
-	agrees((struct lin_rules){-1, false, false, true, true}, "trees of any arity, by place alone");
-	agrees((struct lin_rules){2, false, true, true, true}, "binary trees, by place alone");
+	agrees((struct lin_rules){.children = 3, .places = true}, "ternary trees");
+	agrees((struct lin_rules){.children = -1, .places = true, .unlinked = true, .parent = true, .parents = true}, "trees of any arity, by place alone");
+	agrees((struct lin_rules){.children = 2, .edges = true, .places = true, .unlinked = true, .parent = true, .parents = true}, "binary trees, by place alone");
 	agrees(any_dag, "DAGs of any arity");
-	agrees((struct lin_rules){2, true, false, true, false}, "binary DAGs");
+	agrees((struct lin_rules){.children = 2, .shared = true, .places = true}, "binary DAGs");
+	agrees_typed(any_tree, "trees of typed nodes");
+	agrees_typed(binary, "binary trees of typed nodes");
+	agrees_typed(any_dag, "DAGs of typed nodes");
 	finds_cycles();
 	survives_noise();
 	lin_order_free(&order);

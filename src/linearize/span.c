@@ -1,0 +1,165 @@
+/* Spans: consecutive levels that are run without a meeting between them.
+ *
+ * A node of a span whose parent is not in it is a top.  Subtrees of the tops, as far as they lie in the span,
+ * need nothing of each other.  In post order each of them is a run of the span's nodes that ends with its
+ * top; batches keep the post order, so that the nodes of some consecutive tops are one range of each batch,
+ * or of each case of it.
+ *
+ *     rank    of a node, in a post order of the forest; it rises within a batch, or a case of it
+ *     cut     the rank that follows a top's: between what is below and the rest there is no edge of the span
+ *     work    the nodes of the span that are below the cut
+ *
+ * Post orders are common: then ids are ranks already.  Time is linear; the C stack is not touched. */
+#include "linearize/linearize.h"
+
+#include <string.h>
+
+enum { NEXT_SPAN, SAME_SPAN, NOBODY }; /* where a node's parent is */
+
+static int32_t first_level(const struct lin_order *o, int32_t span)
+{
+	return span ? 1 + (span - 1) * o->span : 0;
+}
+
+static int32_t spans_of(const struct lin_order *o)
+{
+	return o->batches ? lin_span_of(o, o->batches - 1) + 1 : 0;
+}
+
+/* The number of a span's first node; of the span that there is not, the number of nodes. */
+static int32_t span_begin(const struct lin_order *o, int32_t span)
+{
+	int32_t level = first_level(o, span);
+	return o->batch_begin[level < o->batches ? level : o->batches];
+}
+
+/* --- post order --- */
+
+/* Where parents are, by id.  True when ids are a post order: the subtree of each child ends where that of the
+ * next one begins, the last one's right before the parent. */
+static bool find_parents(struct lin_order *o, const struct lin_forest *f)
+{
+	uint32_t *size = (uint32_t *)o->spare, nested = 1;
+	for (int32_t n = 0; n < o->nodes; n++)
+		size[n] = 1;
+	memset(o->parent_span, NOBODY, o->nodes);
+	for (int32_t span = 1; span < spans_of(o); span++) {
+		int32_t begin = span_begin(o, span), end = span_begin(o, span + 1);
+		for (int32_t n = begin; n < end; n++) {
+			int32_t id = o->order[n];
+			uint32_t last = id - 1;
+			for (int32_t i = f->child_begin[id + 1]; i-- > f->child_begin[id];) {
+				int32_t c = f->children[i];
+				nested &= (uint32_t)c == last;
+				last -= size[c];
+				o->parent_span[c] = o->number[c] >= begin ? SAME_SPAN : NEXT_SPAN;
+			}
+			size[id] = id - last;
+		}
+	}
+	return nested;
+}
+
+/* Ids in post order: a walk to the parents first, from the last child to the first, backwards. */
+static void find_post_order(struct lin_order *o, const struct lin_forest *f)
+{
+	int32_t *stack = o->spare, at = o->nodes, depth = 0;
+	for (int32_t root = o->nodes - 1; root >= 0; root--) {
+		if (o->parent_span[root] == NOBODY)
+			stack[depth++] = root;
+		while (depth) {
+			int32_t n = stack[--depth];
+			o->post[--at] = n;
+			for (int32_t i = f->child_begin[n]; i < f->child_begin[n + 1]; i++)
+				stack[depth++] = f->children[i];
+		}
+	}
+}
+
+static int32_t level_of(const struct lin_order *o, int32_t id)
+{
+	return o->height[id] & (o->batches > LIN_CHILD ? -1 : ~LIN_CHILD);
+}
+
+/* Each batch anew, or each case of it, in post order.  Numbering moves the begin of one to its end. */
+static void renumber(struct lin_order *o)
+{
+	int32_t *begin = o->cases ? o->case_begin : o->batch_begin, cases = o->cases ? o->cases : 1;
+	for (int32_t r = 0; r < o->nodes; r++) {
+		int32_t id = o->post[r], c = o->cases ? o->case_of[o->number[id]] : 0;
+		int32_t to = begin[(int64_t)level_of(o, id) * cases + c]++;
+		o->number[id] = to;
+		o->order[to] = id;
+		o->rank[to] = r;
+	}
+	memmove(begin + 1, begin, (size_t)o->batches * cases * sizeof *begin);
+	begin[0] = 0;
+}
+
+/* --- cuts --- */
+
+/* Those of a span are at most as many as its nodes, and begin at the number of its first. */
+static void find_cuts(struct lin_order *o, const int32_t *post)
+{
+	int32_t *next = o->cut_end, *work = o->spare, spans = spans_of(o);
+	for (int32_t span = 0; span < spans; span++) {
+		next[span] = span_begin(o, span);
+		work[span] = 0;
+	}
+	for (int32_t r = 0; r < o->nodes; r++) {
+		int32_t id = post ? post[r] : r, span = lin_span_of(o, level_of(o, id)), at = next[span];
+		o->cut[at].rank = r + 1;
+		o->cut[at].work = ++work[span];
+		next[span] = at + (o->parent_span[id] != SAME_SPAN);
+	}
+}
+
+void lin_find_spans(struct lin_order *o, const struct lin_forest *f)
+{
+	bool nested = find_parents(o, f);
+	if (nested) {
+		o->rank = o->order;
+	} else {
+		find_post_order(o, f);
+		renumber(o);
+	}
+	find_cuts(o, nested ? NULL : o->post);
+}
+
+/* --- what is asked of spans --- */
+
+/* The first cut of at..end below which there is so much work. */
+static const struct lin_cut *find_cut(const struct lin_cut *at, const struct lin_cut *end, int32_t work)
+{
+	while (at < end) {
+		const struct lin_cut *middle = at + (end - at) / 2;
+		if (middle->work < work)
+			at = middle + 1;
+		else
+			end = middle;
+	}
+	return at;
+}
+
+int32_t lin_share_of_span(const struct lin_order *o, int32_t span, int part, int parts)
+{
+	int32_t begin = span_begin(o, span), nodes = span_begin(o, span + 1) - begin;
+	int32_t wanted = (int64_t)nodes * part / parts;
+	const struct lin_cut *first = o->cut + begin, *c = find_cut(first, o->cut + o->cut_end[span], wanted);
+	struct lin_cut before = c > first ? c[-1] : (struct lin_cut){0, 0};
+	if (part == parts)
+		return o->nodes;
+	return wanted - before.work < c->work - wanted ? before.rank : c->rank;
+}
+
+int32_t lin_first_of_rank(const struct lin_order *o, int32_t begin, int32_t end, int32_t rank)
+{
+	while (begin < end) {
+		int32_t middle = begin + (end - begin) / 2;
+		if (o->rank[middle] < rank)
+			begin = middle + 1;
+		else
+			end = middle;
+	}
+	return begin;
+}
