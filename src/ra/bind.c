@@ -28,7 +28,7 @@ struct solver {
 	VEC(struct equation) equations;
 	VEC(struct use) uses;
 	VEC(int) ready; /* equations with one unknown */
-	bool failed;
+	int faults;
 };
 
 __attribute__((format(printf, 5, 6))) static void fail(struct solver *b, enum diag_id id, struct diag_at at,
@@ -36,11 +36,18 @@ __attribute__((format(printf, 5, 6))) static void fail(struct solver *b, enum di
 {
 	struct str s = str_in(b->arena);
 	va_list args;
+	if (b->faults++ >= RA_REPORT_LIMIT)
+		return;
 	va_start(args, format);
 	str_vprintf(&s, format, args);
 	va_end(args);
 	diag_add(b->diags, id, at, hint, "%s", str_text(&s));
-	b->failed = true;
+}
+
+/* Nobody reads more faults than are kept: what takes long to say is not looked for. */
+static bool said_enough(const struct solver *b)
+{
+	return b->faults >= RA_REPORT_LIMIT;
 }
 
 static const struct ra_dim *dim_of(const struct solver *b, const struct equation *e)
@@ -71,7 +78,7 @@ static void excuse(struct solver *b, const struct ra_param *p)
 static void report_missing(struct solver *b, const struct ra_param *p)
 {
 	struct ra_nearest near = ra_nearest_to(p->name, strlen(p->name));
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n && !said_enough(b); i++)
 		if (!b->matched[i])
 			ra_consider(&near, b->tensors[i].name, strlen(b->tensors[i].name));
 	fail(b, DIAG_WEIGHT_MISSING, p->at,
@@ -83,6 +90,8 @@ static void report_missing(struct solver *b, const struct ra_param *p)
 
 static void report_extra(struct solver *b, const struct tensor_info *t)
 {
+	if (said_enough(b))
+		return;
 	struct ra_nearest near = ra_nearest_to(t->name, strlen(t->name));
 	for (size_t i = 0; i < b->m->params.n; i++)
 		ra_consider(&near, b->m->params.at[i].name, strlen(b->m->params.at[i].name));
@@ -245,9 +254,9 @@ static void check_equations(struct solver *b)
 		const struct ra_param *p = &b->m->params.at[e->param];
 		if (!solved(b, d) || ra_dim_value(d, b->sizes) == e->extent)
 			continue;
-		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d), "axis %d of '%s' is %lld in %s, but %s %s%lld",
-		     e->axis, p->name, (long long)e->extent, b->file,
-		     d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
+		fail(b, DIAG_WEIGHT_CONFLICT, p->at, why(b, d),
+		     "axis %d of '%s' is %lld in %s, but %s %s%lld", e->axis, p->name, (long long)e->extent,
+		     b->file, d->terms ? ra_dim_text_of(b->arena, b->m, d) : "must be", d->terms ? "is " : "",
 		     (long long)ra_dim_value(d, b->sizes));
 	}
 }
@@ -292,10 +301,10 @@ static void check_node(struct solver *b, const struct ra_node *n)
 /* Once all sizes are known; the first node at fault tells enough. */
 static void check_nodes(struct solver *b)
 {
-	for (size_t i = 0; i < b->m->states.n && !b->failed; i++)
+	for (size_t i = 0; i < b->m->states.n && !b->faults; i++)
 		for (int j = 0; j < b->m->states.at[i].shape.rank; j++)
 			check_extent(b, &b->m->states.at[i].shape.dim[j], 1, b->m->states.at[i].at);
-	for (size_t i = 1; i < b->m->nodes.n && !b->failed; i++)
+	for (size_t i = 1; i < b->m->nodes.n && !b->faults; i++)
 		check_node(b, &b->m->nodes.at[i]);
 }
 
@@ -313,9 +322,9 @@ static bool bind(struct solver *b)
 	solve_all(b);
 	check_equations(b);
 	check_solved(b);
-	if (!b->failed)
+	if (!b->faults)
 		check_nodes(b);
-	return !b->failed;
+	return !b->faults;
 }
 
 bool ra_bind(const struct ra_model *m, struct diags *d, const char *weights_file,

@@ -12,6 +12,11 @@ static const struct {
 #include "ra/ops.def"
 };
 
+bool ra_is_each(enum ra_op op)
+{
+	return op == RA_CHILD_SUM || op == RA_CHILD_MAX || op == RA_PARENT_SUM || op == RA_PARENT_MAX;
+}
+
 int ra_op_arity(enum ra_op op)
 {
 	return ops[op].arity;
@@ -59,7 +64,7 @@ static ra_ref add(struct ra_graph *g, struct ra_node n)
 /* --- operators without arguments: one node for all that are the same in a region, and in one sum over
  * children --- */
 
-enum { KEY = 8 + (RA_MAX_RANK + 1) * (2 + 2 * RA_DIM_TERMS) };
+enum { KEY = 10 + (RA_MAX_RANK + 1) * (2 + 2 * RA_DIM_TERMS) };
 
 static int put_dim(int64_t *key, int n, const struct ra_dim *d)
 {
@@ -77,6 +82,8 @@ static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_
 {
 	int n = 0;
 	key[n++] = g->region;
+	key[n++] = g->region == RA_IN_OUTPUTS ? 0 : g->traversal;
+	key[n++] = g->body;
 	key[n++] = node->op;
 	key[n++] = node->shape.rank;
 	for (int i = 0; i < node->shape.rank; i++)
@@ -85,12 +92,16 @@ static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_
 		memcpy(&key[n++], &node->constant, sizeof node->constant);
 	} else if (node->op == RA_EXTENT) {
 		n = put_dim(key, n, &node->begin);
-	} else if (node->op == RA_CHILD || node->op == RA_STATE) {
+	} else if (node->op == RA_CHILD || node->op == RA_PARENT || node->op == RA_STATE) {
 		key[n++] = node->state.state;
 		key[n++] = node->state.slot;
-		key[n++] = node->op == RA_CHILD && node->state.slot == RA_EACH_CHILD ? g->each : 0;
-	} else if (node->op != RA_ZERO) {
-		key[n++] = node->op == RA_PARAM ? node->param : node->input;
+		key[n++] = node->state.slot == RA_EACH_CHILD ? g->each : 0;
+	} else if (node->op == RA_INPUT) {
+		key[n++] = node->input;
+		key[n++] = node->slot;
+		key[n++] = node->slot == RA_EACH_CHILD ? g->each : 0;
+	} else if (node->op == RA_PARAM) {
+		key[n++] = node->param;
 	}
 	return n;
 }
@@ -187,15 +198,16 @@ ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span sp
 	if (!a.i || !b.i)
 		return none;
 	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
-	for (int side = 0; side < 2; side++)
-		if ((side ? y : x)->rank != 1 && (side ? y : x)->rank != 2)
-			return wrong_rank(g, RA_MATMUL, side ? b : a, span, "vectors and matrices");
+	if (!x->rank)
+		return wrong_rank(g, RA_MATMUL, a, span, "a vector, a matrix or matrices on its left");
+	if (y->rank != 1 && y->rank != 2)
+		return wrong_rank(g, RA_MATMUL, b, span, "a vector or a matrix on its right");
 	const struct ra_dim *left = &x->dim[x->rank - 1], *right = &y->dim[0];
 	if (!ra_dim_equal(left, right))
 		return mismatch(g, RA_MATMUL, a, b, left, right, span);
 	struct ra_node n = {.op = RA_MATMUL, .arg = {a, b}, .at = span.at};
-	if (x->rank == 2)
-		n.shape.dim[n.shape.rank++] = x->dim[0];
+	for (int d = 0; d + 1 < x->rank; d++)
+		n.shape.dim[n.shape.rank++] = x->dim[d];
 	if (y->rank == 2)
 		n.shape.dim[n.shape.rank++] = y->dim[1];
 	return add(g, n);
@@ -295,18 +307,23 @@ ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span sp
 	return ra_build_transpose(g, rows, span);
 }
 
-ra_ref ra_build_lookup(struct ra_graph *g, ra_ref param, int input, struct ra_span span)
+ra_ref ra_build_lookup(struct ra_graph *g, ra_ref param, int input, int slot, struct ra_span span)
 {
 	if (!param.i)
 		return none;
 	const struct ra_shape *x = shape_of(g, param);
-	struct ra_node n = {.op = RA_LOOKUP, .arg = {param}, .at = span.at, .input = input};
+	struct ra_node n = {.op = RA_LOOKUP, .arg = {param}, .at = span.at};
+	n.input = input;
+	n.slot = slot;
 	n.shape.rank = x->rank - 1;
 	memcpy(n.shape.dim, x->dim + 1, (size_t)n.shape.rank * sizeof *x->dim);
 	return add(g, n);
 }
 
-ra_ref ra_build_each(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span)
+ra_ref ra_build_each(struct ra_graph *g, enum ra_op op, ra_ref a, bool members, struct ra_span span)
 {
-	return ra_build_map(g, op, a, span);
+	ra_ref r = ra_build_map(g, op, a, span);
+	if (r.i)
+		g->model->nodes.at[r.i].members = members;
+	return r;
 }

@@ -56,44 +56,106 @@ uint32_t ra_builder_param(struct ra_builder *b, const char *name, const char *sh
 	return declared(b, &d);
 }
 
-static uint32_t add_input(struct ra_builder *b, const char *name, const char *shape, bool token)
+static bool add_carried(struct ra_builder *b, const char *name, const char *shape, bool token, bool edge,
+			struct ra_declaration *d)
 {
-	struct ra_declaration d;
-	if (!declare(b, name, "the name of an input", shape, &d))
-		return none;
-	d.token = token;
-	vec_push(b->arena, &b->syntax.inputs, d);
-	return declared(b, &d);
+	if (!declare(b, name, edge ? "the name of what edges carry" : "the name of an input", shape, d))
+		return false;
+	d->token = token;
+	d->edge = edge;
+	vec_push(b->arena, &b->syntax.inputs, *d);
+	return true;
 }
 
 uint32_t ra_builder_input(struct ra_builder *b, const char *name, const char *shape)
 {
-	return add_input(b, name, shape, false);
+	struct ra_declaration d;
+	return add_carried(b, name, shape, false, false, &d) ? declared(b, &d) : none;
 }
 
 uint32_t ra_builder_token(struct ra_builder *b, const char *name)
 {
-	return add_input(b, name, NULL, true);
+	struct ra_declaration d;
+	return add_carried(b, name, NULL, true, false, &d) ? declared(b, &d) : none;
+}
+
+void ra_builder_edge(struct ra_builder *b, const char *name, const char *shape)
+{
+	struct ra_declaration d;
+	add_carried(b, name, shape, false, true, &d);
+}
+
+void ra_builder_edge_token(struct ra_builder *b, const char *name)
+{
+	struct ra_declaration d;
+	add_carried(b, name, NULL, true, true, &d);
 }
 
 void ra_builder_state(struct ra_builder *b, const char *name, const char *shape)
 {
 	struct ra_declaration d;
-	if (declare(b, name, "the name of a state", shape, &d))
-		vec_push(b->arena, &b->syntax.states, d);
+	if (!declare(b, name, "the name of a state", shape, &d))
+		return;
+	d.traversal = (int)b->syntax.traversals.n;
+	vec_push(b->arena, &b->syntax.states, d);
 }
 
-void ra_builder_body(struct ra_builder *b, enum ra_builder_body body)
+void ra_builder_traversal(struct ra_builder *b, const char *direction)
+{
+	b->calls++;
+	struct ra_parser p = ra_arg_parser(b, direction);
+	size_t before = b->syntax.traversals.n;
+	if (ra_parse_traversal(&p) && ra_arg_end(&p)) {
+		b->body = RA_WORD_NONE;
+		return;
+	}
+	b->syntax.traversals.n = before;
+	b->syntax.incomplete = true;
+}
+
+/* Conditions that are at fault have a body all the same, so that only they are. */
+int ra_builder_case(struct ra_builder *b, const char *name, enum ra_builder_body base, const char *conditions)
+{
+	struct ra_case_text c = {.base = base == RA_BODY_LEAF ? RA_WORD_LEAF : RA_WORD_INNER};
+	b->calls++;
+	struct ra_parser p = ra_arg_parser(b, conditions);
+	bool named = ra_arg_name(b, name, "the name of a case", &c.name);
+	if (!named || !ra_parse_conditions(&p, &c) || !ra_arg_end(&p))
+		b->syntax.incomplete = true;
+	if (!named)
+		return -1;
+	vec_push(b->arena, &b->syntax.cases, c);
+	return RA_BODY_CASE + (int)b->syntax.cases.n - 1;
+}
+
+static enum ra_word word_of_body(const struct ra_builder *b, int body)
 {
 	static const enum ra_word words[] = {[RA_BODY_LEAF] = RA_WORD_LEAF,
 					     [RA_BODY_INNER] = RA_WORD_INNER,
 					     [RA_BODY_NODE] = RA_WORD_NODE,
-					     [RA_BODY_OUTPUT] = RA_WORD_OUTPUT};
+					     [RA_BODY_OUTPUT] = RA_WORD_OUTPUT,
+					     [RA_BODY_ROOT] = RA_WORD_ROOT,
+					     [RA_BODY_BELOW] = RA_WORD_BELOW};
+	if (body < RA_BODY_CASE)
+		return words[body];
+	return (size_t)(body - RA_BODY_CASE) < b->syntax.cases.n ? ra_word_of_case(body - RA_BODY_CASE)
+								 : RA_WORD_NONE;
+}
+
+void ra_builder_body(struct ra_builder *b, int body)
+{
+	enum ra_word word = word_of_body(b, body);
 	b->calls++;
-	b->body = words[body];
+	if (!word) {
+		ra_report(&b->report, DIAG_BAD_ARGUMENT, ra_here(b),
+			  "pass what esp_builder_case has returned", "there is no case of body %d", body);
+		return;
+	}
+	b->body = word;
 	if (b->body == RA_WORD_OUTPUT || ra_current_body(b))
 		return;
-	struct ra_body new = {.header = ra_here_span(b, ra_body_text(b->body)), .word = b->body};
+	struct ra_body new = {.header = ra_here_span(b, ra_body_text(b, b->body)), .word = b->body};
+	new.traversal = (int)b->syntax.traversals.n;
 	vec_push(b->arena, &b->syntax.bodies, new);
 }
 
@@ -202,10 +264,12 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	struct ra_value **arg = ra_has_body(b) ? use_all(b, (uint32_t[]){param, token}, 2) : NULL;
 	if (!arg)
 		return none;
-	if (arg[1]->body || arg[1]->use->kind != RA_E_NAME)
-		return ra_report(&b->report, DIAG_MODEL_LOOKUP, ra_here(b),
-				 "declare it with esp_builder_token", "'%s' is not an input that is a token",
-				 ra_excerpt(b->arena, arg[1]->use->span));
+	const struct ra_expr *index = arg[1]->use;
+	if (arg[1]->definition || (index->kind != RA_E_NAME && index->kind != RA_E_SLOT))
+		return ra_report(
+		    &b->report, DIAG_MODEL_LOOKUP, ra_here(b),
+		    "declare it with esp_builder_token, or before this with esp_builder_edge_token",
+		    "'%s' is not an input that is a token", ra_excerpt(b->arena, index->span));
 	struct str s = str_in(b->arena);
 	ra_show(&s, arg[0], true);
 	str_puts(&s, "[");
@@ -213,8 +277,7 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	str_puts(&s, "]");
 	struct ra_expr *e = ra_new_expr(b, RA_E_LOOKUP, ra_shown(b, &s));
 	e->base = ra_written(b, arg[0]);
-	e->name = arg[1]->use->name;
-	e->name.at = ra_here(b);
+	e->index = ra_written(b, arg[1]);
 	return ra_add_value(b, e, arg, 2);
 }
 
@@ -263,20 +326,64 @@ uint32_t ra_builder_get(struct ra_builder *b, const char *text)
 	return ra_add_value(b, ra_new_expr(b, RA_E_NAME, name), NULL, 0);
 }
 
+/* A state under the name of what it is of. */
+static uint32_t state_of(struct ra_builder *b, const char *of, const char *state)
+{
+	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, "%s.%s", of, state));
+	e->name = ra_here_span(b, ra_format(b->arena, "%s.%s", of, state));
+	return ra_add_value(b, e, NULL, 0);
+}
+
+static bool is_edge_token(const struct ra_builder *b, struct ra_span name)
+{
+	for (size_t i = 0; i < b->syntax.inputs.n; i++) {
+		const struct ra_declaration *d = &b->syntax.inputs.at[i];
+		if (d->edge && d->token && d->name.length == name.length &&
+		    memcmp(d->name.text, name.text, name.length) == 0)
+			return true;
+	}
+	return false;
+}
+
+uint32_t ra_builder_member(struct ra_builder *b, const char *text)
+{
+	struct ra_span part;
+	b->calls++;
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or an output", &part))
+		return none;
+	struct ra_expr *e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_MEMBER_NAME ".%s", text));
+	e->name = ra_here_span(b, ra_format(b->arena, RA_MEMBER_NAME ".%s", text));
+	return ra_add_value(b, e, NULL, 0);
+}
+
+/* A token of an edge has no value: it is written where a parameter is looked up with it. */
 uint32_t ra_builder_child(struct ra_builder *b, int slot, const char *text)
+{
+	struct ra_span part;
+	b->calls++;
+	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state or of what edges carry", &part))
+		return none;
+	if (slot == RA_EACH_CHILD && !is_edge_token(b, part))
+		return state_of(b, RA_EACH_NAME, text);
+	struct ra_expr *e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
+	if (slot == RA_EACH_CHILD) {
+		e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_EACH_NAME ".%s", text));
+		e->name = ra_here_span(b, ra_format(b->arena, RA_EACH_NAME ".%s", text));
+	} else {
+		e->name = part;
+		e->slot = slot;
+	}
+	return is_edge_token(b, part) ? ra_add_plain(b, e) : ra_add_value(b, e, NULL, 0);
+}
+
+uint32_t ra_builder_parent(struct ra_builder *b, bool each, const char *text)
 {
 	struct ra_span state;
 	b->calls++;
 	if (!ra_has_body(b) || !ra_arg_name(b, text, "the name of a state", &state))
 		return none;
-	struct ra_expr *e;
-	if (slot == RA_EACH_CHILD) {
-		e = ra_new_expr(b, RA_E_NAME, ra_show_text(b, RA_EACH_NAME ".%s", text));
-		e->name = ra_here_span(b, ra_format(b->arena, RA_EACH_NAME ".%s", text));
-	} else {
-		e = ra_new_expr(b, RA_E_SLOT, ra_show_text(b, "children[%d].%s", slot, text));
-		e->name = state;
-		e->slot = slot;
-	}
-	return ra_add_value(b, e, NULL, 0);
+	return state_of(b, each				       ? RA_EACH_NAME
+			   : b->syntax.structure.kind == RA_SEQUENCE ? "next"
+								       : "parent",
+			text);
 }

@@ -18,7 +18,16 @@ struct ra_builder;
 enum { RA_VALUE_BITS = 20, RA_VALUE_TAGS = 1 << 12 };
 
 enum ra_place { RA_AT_ROOT, RA_AT_EVERY_NODE };
-enum ra_builder_body { RA_BODY_LEAF, RA_BODY_INNER, RA_BODY_NODE, RA_BODY_OUTPUT };
+/* The body of the i-th case that was declared is RA_BODY_CASE + i. */
+enum ra_builder_body {
+	RA_BODY_LEAF,
+	RA_BODY_INNER,
+	RA_BODY_NODE,
+	RA_BODY_OUTPUT,
+	RA_BODY_ROOT,
+	RA_BODY_BELOW,
+	RA_BODY_CASE
+};
 
 /* NULL after a diagnostic: the name or the structure.  `tag` is 1 .. RA_VALUE_TAGS - 1 and tells the values
  * of builders apart.  The arena and the diagnostics must outlive the builder; the model stays in the arena.
@@ -34,8 +43,17 @@ void ra_builder_refuse(struct ra_builder *, const char *function, const char *ar
 uint32_t ra_builder_param(struct ra_builder *, const char *name, const char *shape);
 uint32_t ra_builder_input(struct ra_builder *, const char *name, const char *shape);
 uint32_t ra_builder_token(struct ra_builder *, const char *name);
+/* What edges carry; tokens are to be declared before they are used. */
+void ra_builder_edge(struct ra_builder *, const char *name, const char *shape);
+void ra_builder_edge_token(struct ra_builder *, const char *name);
 void ra_builder_state(struct ra_builder *, const char *name, const char *shape);
-void ra_builder_body(struct ra_builder *, enum ra_builder_body);
+/* States and bodies from here on belong to the next traversal: "up" or "down". */
+void ra_builder_traversal(struct ra_builder *, const char *direction);
+/* Leaves or inner nodes that fit conditions, as a text has them behind `when`; the body's number, -1
+ * without a name.  Cases come
+ * after the inputs that they ask for and before their bodies. */
+int ra_builder_case(struct ra_builder *, const char *name, enum ra_builder_body base, const char *conditions);
+void ra_builder_body(struct ra_builder *, int);
 
 uint32_t ra_builder_number(struct ra_builder *, double);
 uint32_t ra_builder_call(struct ra_builder *, const char *function, const uint32_t *arguments, size_t n);
@@ -43,9 +61,15 @@ uint32_t ra_builder_lookup(struct ra_builder *, uint32_t param, uint32_t token);
 uint32_t ra_builder_slice(struct ra_builder *, uint32_t, const char *begin, const char *end);
 uint32_t ra_builder_zeros(struct ra_builder *, const char *shape);
 uint32_t ra_builder_dimension(struct ra_builder *, const char *dimension);
-/* `slot` may be RA_EACH_CHILD. */
-uint32_t ra_builder_child(struct ra_builder *, int slot, const char *state);
+/* A state of a child or what the edge to it carries; `slot` may be RA_EACH_CHILD. */
+uint32_t ra_builder_child(struct ra_builder *, int slot, const char *name);
+/* Of the parent, or of each parent that a sum is at. */
+uint32_t ra_builder_parent(struct ra_builder *, bool each, const char *state);
 uint32_t ra_builder_children(struct ra_builder *, const char *function, uint32_t of_each);
+uint32_t ra_builder_parents(struct ra_builder *, const char *function, uint32_t of_each);
+/* A state or output of each node of the input, and a sum or maximum over them. */
+uint32_t ra_builder_member(struct ra_builder *, const char *name);
+uint32_t ra_builder_members(struct ra_builder *, const char *function, uint32_t of_each);
 uint32_t ra_builder_get(struct ra_builder *, const char *name);
 
 void ra_builder_assign(struct ra_builder *, const char *state, uint32_t);

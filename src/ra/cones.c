@@ -12,24 +12,29 @@ struct cone_step {
 
 /* Those of each child, for a sum; or those of the outputs' body, for an output. */
 struct cone {
-	bool each;
+	enum ra_each each;
 	unsigned walk;
 	struct ra_expr *let;
 	VEC(struct cone_step) stack;
+	VEC(struct ra_value *) outside; /* what a sum needs that is the same for all */
 };
 
-static struct cone cone_of(struct ra_builder *b, bool each)
+static struct cone cone_of(struct ra_builder *b, enum ra_each each)
 {
-	return (struct cone){each, ++b->walks, ra_new_expr(b, RA_E_LET, ra_here_span(b, "")), {0}};
+	return (struct cone){each, ++b->walks, ra_new_expr(b, RA_E_LET, ra_here_span(b, "")), {0}, {0}};
 }
 
 /* An output that is declared already stands for its value, and for all below. */
 static void enter(struct ra_builder *b, struct cone *c, struct ra_value *v)
 {
-	bool inside = c->each ? v->each : v->body == RA_WORD_OUTPUT && !v->each;
-	if (!inside || v->walk == c->walk)
+	bool inside = c->each ? v->each == c->each : v->body == RA_WORD_OUTPUT && !v->each;
+	if (v->walk == c->walk)
 		return;
 	v->walk = c->walk;
+	if (!inside && c->each && !v->each && v->definition)
+		vec_push(b->arena, &c->outside, v);
+	if (!inside)
+		return;
 	v->needed = true;
 	vec_push(b->arena, &c->stack, (struct cone_step){v, v->output ? v->args : 0});
 }
@@ -66,19 +71,23 @@ static struct ra_expr *cone_expr(const struct cone *c)
 	return c->let->bindings.n ? c->let : c->let->base;
 }
 
-static struct ra_expr *sum_of(struct ra_builder *b, const struct cone *c, bool maximum)
+static struct ra_expr *sum_of(struct ra_builder *b, const struct cone *c, bool maximum, bool parents)
 {
 	struct str s = str_in(b->arena);
 	struct ra_span of_each = c->let->span;
-	str_printf(&s, "%s(%.*s for each child)", maximum ? "max" : "sum", (int)of_each.length, of_each.text);
+	const char *name = c->each == RA_OF_MEMBER ? RA_MEMBER_NAME : RA_EACH_NAME;
+	str_printf(&s, "%s(%.*s for %s)", maximum ? "max" : "sum", (int)of_each.length, of_each.text,
+		   parents ? "each parent" : name);
 	struct ra_expr *e = ra_new_expr(b, RA_E_EACH, ra_shown(b, &s));
-	e->name = ra_here_span(b, RA_EACH_NAME);
+	e->name = ra_here_span(b, name);
 	e->base = cone_expr(c);
-	e->maximum = maximum;
+	e->each.maximum = maximum;
+	e->each.parents = parents;
+	e->each.members = c->each == RA_OF_MEMBER;
 	return e;
 }
 
-uint32_t ra_builder_children(struct ra_builder *b, const char *function, uint32_t of_each)
+static uint32_t sum_up(struct ra_builder *b, const char *function, uint32_t of_each, enum ra_each each, bool parents)
 {
 	b->calls++;
 	bool maximum = strcmp(function, "max") == 0;
@@ -86,12 +95,29 @@ uint32_t ra_builder_children(struct ra_builder *b, const char *function, uint32_
 		return none;
 	if (!maximum && strcmp(function, "sum") != 0)
 		return ra_report(&b->report, DIAG_MODEL_SYNTAX, ra_here(b),
-				 "the children's values are combined by sum or max",
-				 "'%s' does not range over children",
-				 ra_excerpt(b->arena, ra_here_span(b, function)));
+				 parents ? "the parents' values are combined by sum or max"
+					 : "the children's values are combined by sum or max",
+				 "'%s' does not range over %s", ra_excerpt(b->arena, ra_here_span(b, function)),
+				 parents ? "parents" : "children");
 	struct ra_value *v = ra_use_value(b, of_each);
-	struct cone c = cone_of(b, true);
-	return v && visit(b, &c, v) ? ra_add_value(b, sum_of(b, &c, maximum), NULL, 0) : none;
+	struct cone c = cone_of(b, each);
+	return v && visit(b, &c, v) ? ra_add_value(b, sum_of(b, &c, maximum, parents), c.outside.at, c.outside.n)
+				    : none;
+}
+
+uint32_t ra_builder_children(struct ra_builder *b, const char *function, uint32_t of_each)
+{
+	return sum_up(b, function, of_each, RA_OF_CHILD, false);
+}
+
+uint32_t ra_builder_parents(struct ra_builder *b, const char *function, uint32_t of_each)
+{
+	return sum_up(b, function, of_each, RA_OF_CHILD, true);
+}
+
+uint32_t ra_builder_members(struct ra_builder *b, const char *function, uint32_t of_each)
+{
+	return sum_up(b, function, of_each, RA_OF_MEMBER, false);
 }
 
 /* --- states and outputs --- */
@@ -100,8 +126,9 @@ static bool check_for_all(struct ra_builder *b, struct ra_value *v)
 {
 	v->needed = true;
 	return !v->each ||
-	       ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b), "sum it up with esp_builder_children",
-			 "'%s' differs from child to child", ra_excerpt(b->arena, v->use->span));
+	       ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b), v->each == RA_OF_MEMBER ? "sum it up with esp_builder_members"
+						 : "sum it up with esp_builder_children",
+			 v->each == RA_OF_MEMBER ? "'%s' differs from node to node" : "'%s' differs from child to child", ra_excerpt(b->arena, v->use->span));
 }
 
 void ra_builder_assign(struct ra_builder *b, const char *state, uint32_t id)
@@ -156,7 +183,7 @@ static struct ra_value *use_in_output(struct ra_builder *b, uint32_t id)
 	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
 			 "make a state of it, and get that below ESP_BODY_OUTPUT",
 			 "'%s' is a value of '%s:', which outputs cannot use",
-			 ra_excerpt(b->arena, v->use->span), ra_body_text(v->body)),
+			 ra_excerpt(b->arena, v->use->span), ra_body_text(b, v->body)),
 	       NULL;
 }
 
@@ -175,7 +202,7 @@ void ra_builder_output(struct ra_builder *b, const char *name, uint32_t id, enum
 			break;
 		}
 	struct ra_value *v = use_in_output(b, id);
-	struct cone c = cone_of(b, false);
+	struct cone c = cone_of(b, RA_OF_NONE);
 	if (v && visit(b, &c, v)) {
 		o.value = cone_expr(&c);
 		if (v->body && !v->output)
@@ -218,33 +245,49 @@ static void check_assignments(struct ra_builder *b)
 	}
 }
 
-/* Adds all values of the body that nothing needs.  False when there are none. */
-static bool gather_unused(struct ra_builder *b, struct cone *c, enum ra_word body)
+/* Adds all values of the body at hand that nothing needs.  False when there are none. */
+static bool gather_unused(struct ra_builder *b, struct cone *c, int traversal)
 {
 	bool found = false;
 	for (size_t i = 1; i < b->values.n; i++) {
 		struct ra_value *v = b->values.at[i];
-		if (v->body == body && v->each == c->each && !v->needed)
+		if (v->body == b->body && v->traversal == traversal && v->each == c->each && !v->needed)
 			found |= visit(b, c, v);
 	}
 	return found;
 }
 
-/* Values that nothing needs have faults, too.  Those of each child are looked at in a sum. */
+/* Those of each child, or node, are looked at in a sum, which the body then has. */
+static void keep_unused_each(struct ra_builder *b, enum ra_word word, int traversal, enum ra_each each)
+{
+	struct cone c = cone_of(b, each);
+	b->body = word;
+	if (!gather_unused(b, &c, traversal))
+		return;
+	bool down = traversal && b->syntax.traversals.at[traversal - 1].down;
+	struct ra_expr *sum = sum_of(b, &c, false, down && each == RA_OF_CHILD);
+	sum->span.at = c.let->span.at;
+	ra_add_value(b, sum, c.outside.at, c.outside.n);
+}
+
+static void keep_unused_in(struct ra_builder *b, enum ra_word word, int traversal)
+{
+	keep_unused_each(b, word, traversal, RA_OF_CHILD);
+	keep_unused_each(b, word, traversal, RA_OF_MEMBER);
+}
+
+/* Values that nothing needs have faults, too. */
 static void keep_unused(struct ra_builder *b)
 {
-	static const enum ra_word words[] = {RA_WORD_LEAF, RA_WORD_INNER, RA_WORD_NODE, RA_WORD_OUTPUT};
-	for (int i = 0; i < 4; i++) {
-		struct cone c = cone_of(b, true);
-		b->body = words[i];
-		if (!gather_unused(b, &c, words[i]))
-			continue;
-		struct ra_expr *sum = sum_of(b, &c, false);
-		sum->span.at = c.let->span.at;
-		ra_add_value(b, sum, NULL, 0);
-	}
-	struct cone c = cone_of(b, false);
-	if (gather_unused(b, &c, RA_WORD_OUTPUT))
+	static const enum ra_word words[] = {RA_WORD_LEAF, RA_WORD_INNER, RA_WORD_NODE, RA_WORD_ROOT, RA_WORD_BELOW};
+	int n = (int)b->syntax.traversals.n;
+	for (b->syntax.traversals.n = 0; (int)b->syntax.traversals.n <= n; b->syntax.traversals.n++)
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+			keep_unused_in(b, words[i], (int)b->syntax.traversals.n);
+	b->syntax.traversals.n = n;
+	keep_unused_in(b, RA_WORD_OUTPUT, 0);
+	struct cone c = cone_of(b, RA_OF_NONE);
+	if (gather_unused(b, &c, 0))
 		b->syntax.unused = cone_expr(&c);
 }
 

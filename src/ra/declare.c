@@ -6,7 +6,7 @@ const char *ra_name_kind_text(enum ra_name_kind kind)
 	static const char *const texts[] = {
 	    [RA_N_SYMBOL] = "a dimension", [RA_N_PARAM] = "a parameter", [RA_N_INPUT] = "an input",
 	    [RA_N_STATE] = "a state",	   [RA_N_OUTPUT] = "an output",	 [RA_N_DEF] = "a function",
-	    [RA_N_SLOT] = "a child",
+	    [RA_N_SLOT] = "a child",	   [RA_N_PARENT] = "the parent", [RA_N_CASE] = "a case",
 	};
 	return texts[kind];
 }
@@ -21,6 +21,20 @@ int ra_find_slot(const struct ra_graph *g, const char *name, size_t length)
 {
 	const struct ra_name *n = ra_find_name(g, name, length);
 	return n && n->kind == RA_N_SLOT ? n->index : -1;
+}
+
+enum ra_word ra_case_word(bool down, enum ra_case which)
+{
+	static const enum ra_word words[2][RA_CASES] = {
+	    {[RA_LEAF] = RA_WORD_LEAF, [RA_INNER] = RA_WORD_INNER},
+	    {[RA_ROOT] = RA_WORD_ROOT, [RA_BELOW] = RA_WORD_BELOW},
+	};
+	return words[down][which];
+}
+
+const char *ra_parent_name(enum ra_structure_kind kind)
+{
+	return kind == RA_SEQUENCE ? "next" : kind == RA_TREE ? "parent" : NULL;
 }
 
 static bool is_before(struct diag_at a, struct diag_at b)
@@ -153,11 +167,14 @@ static void declare_inputs(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->inputs.n; i++) {
 		const struct ra_declaration *d = &g->syntax->inputs.at[i];
-		struct ra_input input = {
-		    .name = ra_span_string(g->arena, d->name), .token = d->token, .at = d->name.at};
+		struct ra_input input = {.name = ra_span_string(g->arena, d->name),
+					 .token = d->token,
+					 .edge = d->edge,
+					 .at = d->name.at};
 		bool good = resolve_shape(g, &d->dims, true, &input.shape);
 		if (good && !d->token && input.shape.rank != 1)
-			good = ra_report(g->report, DIAG_MODEL_RANK, d->name.at, "write input x[E]",
+			good = ra_report(g->report, DIAG_MODEL_RANK, d->name.at,
+					 d->edge ? "write edge x[E]" : "write input x[E]",
 					 "the input '%s' is not a vector: it has %d axes", input.name,
 					 input.shape.rank);
 		if (!good)
@@ -177,11 +194,57 @@ static void declare_params(struct ra_graph *g)
 	}
 }
 
+/* --- traversals --- */
+
+/* Before the first statement 'traversal' one goes up, if anything belongs to it. */
+static bool first_is_said(const struct ra_syntax *s)
+{
+	for (size_t i = 0; i < s->states.n; i++)
+		if (!s->states.at[i].traversal)
+			return false;
+	for (size_t i = 0; i < s->bodies.n; i++)
+		if (!s->bodies.at[i].traversal)
+			return false;
+	return s->traversals.n;
+}
+
+/* The number of the one that so many statements stand before. */
+static int traversal_at(const struct ra_graph *g, int statements)
+{
+	return statements - (g->syntax->traversals.n == g->model->traversals.n);
+}
+
+static void declare_traversals(struct ra_graph *g)
+{
+	const struct ra_syntax *s = g->syntax;
+	if (!first_is_said(s))
+		vec_push(g->arena, &g->model->traversals, (struct ra_traversal){.at = {.file = g->model->file}});
+	for (size_t i = 0; i < s->traversals.n; i++)
+		vec_push(g->arena, &g->model->traversals,
+			 (struct ra_traversal){s->traversals.at[i].down, s->traversals.at[i].span.at});
+	for (size_t i = 0; i < s->bodies.n; i++)
+		s->bodies.at[i].traversal = traversal_at(g, s->bodies.at[i].traversal);
+}
+
+/* What a node's parent is called, in models that go down: those that do not may use the name. */
+static void add_parent(struct ra_graph *g)
+{
+	const char *name = ra_parent_name(g->model->structure.kind);
+	for (size_t i = 0; name && i < g->syntax->traversals.n; i++)
+		if (g->syntax->traversals.at[i].down) {
+			struct ra_span span = {name, strlen(name), g->syntax->structure.span.at};
+			add_name(g, RA_N_PARENT, 0, span);
+			return;
+		}
+}
+
 static void declare_states(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->syntax->states.n; i++) {
 		const struct ra_declaration *d = &g->syntax->states.at[i];
-		struct ra_state state = {.name = ra_span_string(g->arena, d->name), .at = d->name.at};
+		struct ra_state state = {.name = ra_span_string(g->arena, d->name),
+					 .traversal = traversal_at(g, d->traversal),
+					 .at = d->name.at};
 		if (!resolve_shape(g, &d->dims, true, &state.shape))
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->states, state);
@@ -202,6 +265,109 @@ static void declare_structure(struct ra_graph *g)
 	s->child = child;
 }
 
+/* --- cases --- */
+
+static bool refuse_case(struct ra_graph *g, struct ra_span at, const char *hint, const char *what)
+{
+	return ra_report(g->report, DIAG_MODEL_CASE, at.at, hint, "'%s' %s", ra_excerpt(g->arena, at), what);
+}
+
+static bool add_children(struct ra_graph *g, struct ra_named_case *c, const struct ra_condition *condition)
+{
+	if (c->base == RA_LEAF)
+		return refuse_case(g, condition->name, "leaves are told apart by their tokens",
+				   "is asked of a leaf, which has none");
+	if (g->syntax->structure.children >= 0)
+		return refuse_case(g, condition->name, "declare the structure tree(*) or dag(*)",
+				   "has one answer for all inner nodes of this structure");
+	if (c->children >= 0 || condition->value < 1)
+		return refuse_case(g, condition->name, "an inner node has one number of children, at least 1",
+				   c->children >= 0 ? "is asked twice" : "is never 0 of an inner node");
+	c->children = (int)condition->value;
+	return true;
+}
+
+static bool add_token(struct ra_graph *g, struct ra_named_case *c, const struct ra_condition *condition)
+{
+	const struct ra_name *n = ra_find_name(g, condition->name.text, condition->name.length);
+	if (!n || n->kind != RA_N_INPUT || !g->model->inputs.at[n->index].token || g->model->inputs.at[n->index].edge)
+		return refuse_case(g, condition->name, "declare it with 'input kind : token'",
+				   "is not an input that is a token");
+	for (size_t i = 0; i < c->tokens.n; i++)
+		if (c->tokens.at[i].input == n->index)
+			return refuse_case(g, condition->name, "a node has one value of it",
+					   "is asked twice");
+	vec_push(g->arena, &c->tokens, (struct image_match){n->index, (int)condition->value});
+	return true;
+}
+
+static bool has_token(const struct ra_named_case *c, struct image_match m)
+{
+	for (size_t i = 0; i < c->tokens.n; i++)
+		if (c->tokens.at[i].input == m.input && c->tokens.at[i].value == m.value)
+			return true;
+	return false;
+}
+
+/* Whether all nodes of a case are taken by another. */
+static bool covers(const struct ra_named_case *c, const struct ra_named_case *of)
+{
+	bool all = c->base == of->base && (c->children < 0 || c->children == of->children);
+	for (size_t i = 0; all && i < c->tokens.n; i++)
+		all = has_token(of, c->tokens.at[i]);
+	return all;
+}
+
+static void check_cover(struct ra_graph *g, const struct ra_named_case *c, struct ra_span name)
+{
+	for (size_t i = 0; i < g->model->cases.n; i++) {
+		const struct ra_named_case *before = &g->model->cases.at[i];
+		if (covers(before, c)) {
+			ra_report(g->report, DIAG_MODEL_CASE, name.at,
+				  "the first case that fits is taken: declare it before",
+				  "no node is of the case '%s': all are of '%s'%s", c->name, before->name,
+				  ra_line(g->arena, before->at));
+			return;
+		}
+	}
+}
+
+static void declare_case(struct ra_graph *g, const struct ra_case_text *text)
+{
+	struct ra_named_case c = {.name = ra_span_string(g->arena, text->name),
+				  .base = text->base == RA_WORD_LEAF ? RA_LEAF : RA_INNER,
+				  .children = -1,
+				  .at = text->name.at};
+	bool good = true;
+	for (size_t i = 0; i < text->conditions.n; i++) {
+		const struct ra_condition *condition = &text->conditions.at[i];
+		bool children = ra_span_is(condition->name, "children");
+		good &= (children ? add_children : add_token)(g, &c, condition);
+	}
+	if (good && !g->syntax->incomplete)
+		check_cover(g, &c, text->name);
+	vec_push(g->arena, &g->model->cases, c);
+}
+
+/* Where something goes down, there is each with parents and without. */
+static void declare_cases(struct ra_graph *g)
+{
+	const struct ra_syntax *s = g->syntax;
+	bool down = ra_has_down(g->model);
+	size_t most = (down ? RA_BODY_LIMIT / 2 : RA_BODY_LIMIT) - RA_CASES;
+	for (size_t i = 0; i < s->cases.n; i++) {
+		if (g->model->cases.n == most) {
+			refuse_case(g, s->cases.at[i].name,
+				    ra_format(g->arena, "a model%s names at most %zu cases",
+					      down ? " that goes down" : "", most),
+				    "is a case too many");
+			g->syntax->incomplete = true;
+			return;
+		}
+		declare_case(g, &s->cases.at[i]);
+	}
+}
+
 /* --- names --- */
 
 static void add_names(struct ra_graph *g)
@@ -215,6 +381,8 @@ static void add_names(struct ra_graph *g)
 		add_name(g, RA_N_PARAM, i, s->params.at[i].name);
 	for (size_t i = 0; i < s->states.n; i++)
 		add_name(g, RA_N_STATE, i, s->states.at[i].name);
+	for (size_t i = 0; i < s->cases.n; i++)
+		add_name(g, RA_N_CASE, i, s->cases.at[i].name);
 	for (size_t i = 0; i < s->defs.n; i++)
 		if (!s->defs.at[i]->prelude)
 			add_name(g, RA_N_DEF, i, s->defs.at[i]->name);
@@ -251,57 +419,103 @@ static void check_arguments(struct ra_graph *g, const struct ra_def *d)
 		ra_name_taken(g, NULL, d->params.at[i]);
 }
 
-/* 'left.h' is the state of a child: nothing else may have that name. */
+/* A child, or the parent. */
+static const struct ra_name *find_neighbour(const struct ra_graph *g, const char *name, size_t length)
+{
+	const struct ra_name *n = ra_find_name(g, name, length);
+	return n && (n->kind == RA_N_SLOT || n->kind == RA_N_PARENT) ? n : NULL;
+}
+
+/* 'left.h' is a part of a child: nothing else may have that name. */
 static void check_child_states(struct ra_graph *g)
 {
 	for (size_t i = 0; i < g->name.n; i++) {
 		struct ra_span s = g->name.at[i].span;
 		const char *dot = memchr(s.text, '.', s.length);
-		if (!dot || ra_find_slot(g, s.text, (size_t)(dot - s.text)) < 0)
+		const struct ra_name *of = dot ? find_neighbour(g, s.text, (size_t)(dot - s.text)) : NULL;
+		if (!of)
 			continue;
-		const struct ra_name *state = ra_find_name(g, dot + 1, s.length - (size_t)(dot + 1 - s.text));
-		if (state && state->kind == RA_N_STATE)
+		const struct ra_name *part = ra_find_name(g, dot + 1, s.length - (size_t)(dot + 1 - s.text));
+		if (part && ra_is_child_part(g, part))
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, s.at, "give one of them another name",
-				  "'%s' is the state of a child and cannot be %s", ra_excerpt(g->arena, s),
+				  part->kind == RA_N_STATE ? "'%s' is the state of %s and cannot be %s"
+							   : "'%s' is carried by the edge to %s and cannot be %s",
+				  ra_excerpt(g->arena, s), ra_name_kind_text(of->kind),
 				  ra_name_kind_text(g->name.at[i].kind));
 	}
 }
 
 /* --- what a model needs --- */
 
-static bool has_body(const struct ra_syntax *s, enum ra_word word)
+static bool has_body(const struct ra_syntax *s, int traversal, enum ra_word word)
 {
 	for (size_t i = 0; i < s->bodies.n; i++)
-		if (s->bodies.at[i].word == word || s->bodies.at[i].word == RA_WORD_NODE)
+		if (s->bodies.at[i].traversal == traversal &&
+		    (s->bodies.at[i].word == word || s->bodies.at[i].word == RA_WORD_NODE))
 			return true;
 	return false;
+}
+
+static bool has_state(const struct ra_graph *g, int traversal)
+{
+	for (size_t i = 0; i < g->model->states.n; i++)
+		if (g->model->states.at[i].traversal == traversal)
+			return true;
+	return false;
+}
+
+/* A part that is needed, and what to do; the hint to a builder, NULL = the same. */
+struct part {
+	bool there;
+	const char *what, *hint, *built;
+};
+
+static void check_parts(struct ra_graph *g, struct diag_at at, const char *whole, const struct part *part, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!part[i].there)
+			ra_report(g->report, DIAG_MODEL_MISSING, at,
+				  g->syntax->built && part[i].built ? part[i].built : part[i].hint,
+				  "%s lacks %s", whole, part[i].what);
+}
+
+/* The only traversal is the model: its parts are those of the model, wherever a statement of it stands. */
+static void check_traversal(struct ra_graph *g, int t)
+{
+	const struct ra_syntax *s = g->syntax;
+	const struct ra_traversal *traversal = &g->model->traversals.at[t];
+	bool down = traversal->down, said = g->model->traversals.n == s->traversals.n || t;
+	const struct part parts[] = {
+	    {has_state(g, t), "a state", "add a line such as: state h[D]", "declare one with esp_builder_state"},
+	    {has_body(s, t, ra_case_word(down, RA_LEAF)), down ? "a body for roots" : "a body for leaves",
+	     down ? "add one below 'root:', or one for all nodes below 'node:'"
+		  : "add one below 'leaf:', or one for all nodes below 'node:'",
+	     down ? "begin one with esp_builder_body: ESP_BODY_ROOT, or ESP_BODY_NODE for all nodes"
+		  : "begin one with esp_builder_body: ESP_BODY_LEAF, or ESP_BODY_NODE for all nodes"},
+	    {has_body(s, t, ra_case_word(down, RA_INNER)),
+	     down ? "a body for nodes below others" : "a body for inner nodes",
+	     down ? "add one below 'below:', or one for all nodes below 'node:'"
+		  : "add one below 'inner:', or one for all nodes below 'node:'",
+	     down ? "begin one with esp_builder_body: ESP_BODY_BELOW, or ESP_BODY_NODE for all nodes"
+		  : "begin one with esp_builder_body: ESP_BODY_INNER, or ESP_BODY_NODE for all nodes"},
+	};
+	check_parts(g, traversal->at, said ? "the traversal" : "the model", parts, sizeof parts / sizeof *parts);
 }
 
 static void check_complete(struct ra_graph *g)
 {
 	const struct ra_syntax *s = g->syntax;
-	const struct {
-		bool there;
-		const char *what, *hint, *built; /* the hint to a builder */
-	} needed[] = {
+	const struct part first[] = {
 	    {s->model.length, "a name", "add a line such as: model treelstm", NULL},
-	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)",
-	     NULL},
-	    {s->states.n, "a state", "add a line such as: state h[D]", "declare one with esp_builder_state"},
-	    {has_body(s, RA_WORD_LEAF), "a body for leaves",
-	     "add one below 'leaf:', or one for all nodes below 'node:'",
-	     "begin one with esp_builder_body: ESP_BODY_LEAF, or ESP_BODY_NODE for all nodes"},
-	    {has_body(s, RA_WORD_INNER), "a body for inner nodes",
-	     "add one below 'inner:', or one for all nodes below 'node:'",
-	     "begin one with esp_builder_body: ESP_BODY_INNER, or ESP_BODY_NODE for all nodes"},
-	    {s->outputs.n, "an output", "add a line such as: output result = h",
-	     "name one with esp_builder_output"},
+	    {s->structure.span.length, "a structure", "add a line such as: structure tree(left, right)", NULL},
 	};
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		if (!needed[i].there)
-			ra_report(g->report, DIAG_MODEL_MISSING, (struct diag_at){.file = g->model->file},
-				  s->built ? needed[i].built : needed[i].hint, "the model lacks %s",
-				  needed[i].what);
+	const struct part last = {s->outputs.n, "an output", "add a line such as: output result = h",
+				  "name one with esp_builder_output"};
+	struct diag_at at = {.file = g->model->file};
+	check_parts(g, at, "the model", first, 2);
+	for (size_t t = 0; t < g->model->traversals.n; t++)
+		check_traversal(g, (int)t);
+	check_parts(g, at, "the model", &last, 1);
 }
 
 /* Headers that are no word were refused when they were read. */
@@ -311,17 +525,58 @@ static void check_bodies(struct ra_graph *g)
 	for (size_t i = 0; i < s->bodies.n; i++)
 		for (size_t j = 0; j < i; j++) {
 			const struct ra_body *b = &s->bodies.at[i], *old = &s->bodies.at[j];
-			if (!b->word || !old->word)
+			if (!b->word || !old->word || b->traversal != old->traversal)
 				continue;
-			if (b->word != old->word && b->word != RA_WORD_NODE && old->word != RA_WORD_NODE)
+			bool plain = b->word < RA_WORDS && old->word < RA_WORDS;
+			if (b->word != old->word &&
+			    !(plain && (b->word == RA_WORD_NODE || old->word == RA_WORD_NODE)))
 				continue;
 			ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
-				  "write one 'node:', or one 'leaf:' and one 'inner:'",
+				  "write one 'node:', or one body for each case",
 				  "'%s:' gives nodes a second body after '%s:'%s",
 				  ra_excerpt(g->arena, b->header), ra_excerpt(g->arena, old->header),
 				  ra_line(g->arena, old->header.at));
 			break;
 		}
+}
+
+/* A case that no body is for is most often one whose body has another name. */
+static void check_case_bodies(struct ra_graph *g)
+{
+	const struct ra_syntax *s = g->syntax;
+	for (size_t c = 0; c < s->cases.n; c++) {
+		bool any = false;
+		for (size_t i = 0; i < s->bodies.n; i++)
+			any |= s->bodies.at[i].word == ra_word_of_case(c);
+		if (!any)
+			refuse_case(g, s->cases.at[c].name,
+				    "give it a body below its name and ':', or remove it",
+				    "is a case without a body");
+	}
+}
+
+static bool goes(enum ra_word word, bool down)
+{
+	if (word >= RA_WORDS)
+		return !down;
+	return word == RA_WORD_NODE || word == ra_case_word(down, RA_LEAF) || word == ra_case_word(down, RA_INNER);
+}
+
+/* Leaves, inner nodes and the cases of them are what traversals up have bodies for, those down for roots and those below. */
+static void check_directions(struct ra_graph *g)
+{
+	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
+		const struct ra_body *b = &g->syntax->bodies.at[i];
+		bool down = g->model->traversals.at[b->traversal].down;
+		if (!b->word || goes(b->word, down))
+			continue;
+		g->syntax->incomplete = true;
+		ra_report(g->report, DIAG_MODEL_DIRECTION, b->header.at,
+				  down ? "write 'root:', 'below:' or 'node:', or begin a traversal up"
+				       : "write 'leaf:', 'inner:' or 'node:', or begin a traversal down",
+				  "'%s:' is no body of a traversal that goes %s", ra_excerpt(g->arena, b->header),
+				  down ? "down" : "up");
+	}
 }
 
 void ra_declare(struct ra_graph *g)
@@ -332,14 +587,21 @@ void ra_declare(struct ra_graph *g)
 	add_names(g);
 	add_functions(g);
 	declare_structure(g);
+	declare_traversals(g);
+	add_parent(g);
 	declare_inputs(g);
 	declare_params(g);
 	declare_states(g);
+	declare_cases(g);
 	for (size_t i = 0; i < g->syntax->defs.n; i++)
 		if (!g->syntax->defs.at[i]->prelude)
 			check_arguments(g, g->syntax->defs.at[i]);
 	check_child_states(g);
 	check_bodies(g);
 	if (!g->syntax->incomplete)
+		check_directions(g);
+	if (!g->syntax->incomplete) {
 		check_complete(g);
+		check_case_bodies(g);
+	}
 }

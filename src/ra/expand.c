@@ -146,66 +146,63 @@ static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, con
 	return ra_build_slice(g, base, &begin, &end, e->span);
 }
 
-static ra_ref expand_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
-{
-	const struct ra_name *index = ra_find_name(g, e->name.text, e->name.length);
-	ra_ref base = ra_expand(g, scope, e->base);
-	if (index && index->broken)
-		return none;
-	if (!index || index->kind != RA_N_INPUT || !g->model->inputs.at[index->index].token)
-		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->name.at,
-				 "declare it with 'input word : token'; a slice is written x[a:b]",
-				 "'%s' is not an input that is a token", ra_excerpt(g->arena, e->name)),
-		       none;
-	if (g->region == RA_IN_OUTPUTS)
-		return ra_refuse(g, DIAG_MODEL_PLACE, e->name.at, "keep what the output needs in a state",
-				 "'%s' is an input, which outputs cannot use", ra_excerpt(g->arena, e->name)),
-		       none;
-	if (!base.i)
-		return none;
-	const struct ra_node *n = ra_at(g->model, base);
-	if (n->op != RA_PARAM || !n->shape.rank)
-		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->span.at,
-				 "only a parameter with rows can be looked up", "'%s' has no rows to look up",
-				 ra_excerpt(g->arena, e->base->span)),
-		       none;
-	return ra_build_lookup(g, base, index->index, e->span);
-}
-
 static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
 {
-	int children = g->model->structure.children;
-	const struct ra_name *state = ra_find_name(g, e->name.text, e->name.length);
-	if (children < 0)
-		return ra_refuse(
-			   g, DIAG_MODEL_CHILD, e->span.at, "write sum(... for k in children)",
-			   "the children of this structure have no numbers: there is any number of them"),
-		       none;
-	if (e->slot < 0 || e->slot >= children)
-		return ra_refuse(g, DIAG_MODEL_CHILD, e->span.at, "children are counted from 0",
-				 "there is no child %lld: a node has %d", (long long)e->slot, children),
-		       none;
-	if (!state || state->kind != RA_N_STATE)
+	const struct ra_name *part = ra_find_name(g, e->name.text, e->name.length);
+	int slot = ra_find_child(g, e->slot, e->span);
+	if (slot < 0)
+		return none;
+	if (!part || !ra_is_child_part(g, part))
 		return ra_refuse(g, DIAG_MODEL_UNKNOWN, e->name.at, "only states are seen of a child",
 				 "'%s' is no state", ra_excerpt(g->arena, e->name)),
 		       none;
-	return ra_child_state(g, (int)e->slot, state, e->span);
+	return ra_child_part(g, slot, part, e->span);
 }
 
-/* Whether children can be summed over here. */
+/* Whether the nodes of an input can be summed over here. */
+static bool check_members(struct ra_graph *g, const struct ra_expr *e)
+{
+	if (g->region == RA_IN_OUTPUTS && g->at_root)
+		return ra_note_range(g);
+	return ra_refuse(g, DIAG_MODEL_PLACE, e->span.at, "write it in an output 'at root'",
+			 "%s cannot range over the nodes of an input",
+			 g->region == RA_IN_OUTPUTS ? "an output at every node" : "bodies");
+}
+
+/* Whether this body sees children, or parents. */
+static bool check_direction(struct ra_graph *g, const struct ra_expr *e)
+{
+	bool parents = e->each.parents;
+	if (g->region == RA_IN_OUTPUTS)
+		return ra_refuse(g, DIAG_MODEL_PLACE, e->span.at,
+				 "outputs use the states of their own node, those at root also 'for n in nodes'",
+				 "outputs cannot range over %s", parents ? "parents" : "children");
+	return parents == ra_goes_down(g) ||
+	       ra_refuse(g, DIAG_MODEL_DIRECTION, e->span.at,
+			 parents ? "'traversal down' begins one that sees those of parents"
+				 : "'traversal up' begins one that sees those of children",
+			 "a traversal %s does not see the states of %s", parents ? "up" : "down",
+			 parents ? "parents" : "children");
+}
+
+/* Whether children, parents or nodes can be summed over here. */
 static bool check_each(struct ra_graph *g, const struct ra_expr *e)
 {
-	if (g->region == RA_IN_OUTPUTS)
-		return ra_refuse(g, DIAG_MODEL_PLACE, e->span.at, "outputs use the states of their own node",
-				 "outputs cannot range over children");
+	bool parents = e->each.parents;
 	if (g->each)
 		return ra_refuse(
 		    g, DIAG_MODEL_NESTED, e->span.at, "compute the inner one first and give it a name",
-		    "'%s' stands inside another range over children", ra_excerpt(g->arena, e->span));
-	if (g->region == RA_IN_LEAF && (!g->childless || e->maximum))
+		    "'%s' stands inside another range over children or nodes", ra_excerpt(g->arena, e->span));
+	if (e->each.members)
+		return check_members(g, e);
+	if (!check_direction(g, e))
+		return false;
+	if (g->region == RA_IN_LEAF && (!g->childless || e->each.maximum))
 		return ra_refuse(g, DIAG_MODEL_LEAF, e->span.at,
-				 "write the bodies 'leaf:' and 'inner:' apart",
-				 "a leaf has no children to take a %s over", e->maximum ? "maximum" : "sum");
+				 parents ? "write the bodies 'root:' and 'below:' apart"
+					 : "write the bodies 'leaf:' and 'inner:' apart",
+				 "%s to take a %s over", parents ? "a root has no parents" : "a leaf has no children",
+				 e->each.maximum ? "maximum" : "sum");
 	return true;
 }
 
@@ -215,13 +212,16 @@ static ra_ref expand_each(struct ra_graph *g, const struct ra_scope *scope, cons
 		return none;
 	struct ra_scope inner = {.outer = scope, .each = e->name};
 	g->each = ++g->sums;
+	g->members = e->each.members;
 	ra_ref value = ra_expand(g, &inner, e->base);
 	g->each = 0;
+	g->members = false;
 	if (value.i && g->region == RA_IN_LEAF) {
 		struct ra_shape shape = ra_at(g->model, value)->shape;
 		return ra_build_zero(g, &shape, e->span);
 	}
-	return ra_build_each(g, e->maximum ? RA_CHILD_MAX : RA_CHILD_SUM, value, e->span);
+	static const enum ra_op ops[2][2] = {{RA_CHILD_SUM, RA_CHILD_MAX}, {RA_PARENT_SUM, RA_PARENT_MAX}};
+	return ra_build_each(g, ops[e->each.parents][e->each.maximum], value, e->each.members, e->span);
 }
 
 static ra_ref expand_kind(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
@@ -244,7 +244,7 @@ static ra_ref expand_kind(struct ra_graph *g, const struct ra_scope *scope, cons
 	case RA_E_SLICE:
 		return expand_slice(g, scope, e);
 	case RA_E_LOOKUP:
-		return expand_lookup(g, scope, e);
+		return ra_resolve_lookup(g, scope, e);
 	case RA_E_SLOT:
 		return expand_slot(g, e);
 	case RA_E_EACH:
@@ -302,14 +302,18 @@ static void assign_state(struct ra_graph *g, const struct ra_name *state, const 
 			 ra_ref value)
 {
 	int i = state->index;
+	if (g->model->states.at[i].traversal != g->traversal) {
+		ra_refuse(g, DIAG_MODEL_PLACE, b->name.at, "a traversal assigns the states that are declared in it",
+			  "the state '%s' belongs to another traversal", ra_excerpt(g->arena, b->name));
+		return;
+	}
 	if (g->assigned[i]) {
 		ra_refuse(g, DIAG_MODEL_DUPLICATE, b->name.at, "a body assigns each state once",
 			  "the state '%s' is assigned twice", ra_excerpt(g->arena, b->name));
 		return;
 	}
 	g->assigned[i] = true;
-	g->model->states.at[i].assigned[g->region == RA_IN_LEAF ? RA_LEAF : RA_INNER] =
-	    statement_at(g, b->name.at);
+	g->model->states.at[i].assigned[g->body] = statement_at(g, b->name.at);
 	g->value[i] = state->broken || !b->value ? none : ra_build_as_state(g, value, i, b->value->span);
 }
 
@@ -317,18 +321,28 @@ static void check_states(struct ra_graph *g, const struct ra_body *body)
 {
 	struct str missing = str_in(g->arena);
 	for (size_t i = 0; i < g->model->states.n; i++)
-		if (!g->assigned[i] && missing.n < RA_NAME_LIMIT)
+		if (g->model->states.at[i].traversal == g->traversal && !g->assigned[i] &&
+		    missing.n < RA_NAME_LIMIT)
 			str_printf(&missing, "%s'%s'", missing.n ? ", " : "", g->model->states.at[i].name);
 	if (missing.n && !g->stopped)
 		ra_report(g->report, DIAG_MODEL_STATE, body->header.at, "every body assigns every state",
 			  "'%s:' does not assign %s", ra_excerpt(g->arena, body->header), str_text(&missing));
 }
 
-static void expand_body(struct ra_graph *g, const struct ra_body *body, enum ra_case which)
+static void enter_body(struct ra_graph *g, int which)
+{
+	const struct ra_named_case *c = which < RA_CASES ? NULL : &g->model->cases.at[which - RA_CASES];
+	bool leaf = c ? c->base == RA_LEAF : which == RA_LEAF;
+	g->body = which;
+	g->region = leaf ? RA_IN_LEAF : RA_IN_INNER;
+	g->children = c && c->children >= 0 ? c->children : g->model->structure.children;
+}
+
+static void expand_body(struct ra_graph *g, const struct ra_body *body, int which)
 {
 	struct locals l;
 	locals_init(&l, g->arena, NULL);
-	g->region = which == RA_LEAF ? RA_IN_LEAF : RA_IN_INNER;
+	enter_body(g, which);
 	g->childless = body->word == RA_WORD_NODE;
 	g->value = ARENA_ARRAY(g->arena, ra_ref, g->model->states.n);
 	g->assigned = ARENA_ARRAY(g->arena, bool, g->model->states.n);
@@ -343,20 +357,29 @@ static void expand_body(struct ra_graph *g, const struct ra_body *body, enum ra_
 	}
 	check_states(g, body);
 	for (size_t i = 0; i < g->model->states.n; i++)
-		g->model->states.at[i].value[which] = g->value[i];
+		if (g->model->states.at[i].traversal == g->traversal)
+			g->model->states.at[i].value[which] = g->value[i];
+}
+
+static void expand_case(struct ra_graph *g, int which)
+{
+	bool plain = which < RA_CASES;
+	enum ra_word word = plain ? ra_case_word(ra_goes_down(g), which) : ra_word_of_case(which - RA_CASES);
+	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
+		const struct ra_body *b = &g->syntax->bodies.at[i];
+		if (b->traversal == g->traversal && (b->word == word || (plain && b->word == RA_WORD_NODE))) {
+			expand_body(g, b, which);
+			break;
+		}
+	}
 }
 
 void ra_expand_bodies(struct ra_graph *g)
 {
-	static const enum ra_word words[RA_CASES] = {[RA_LEAF] = RA_WORD_LEAF, [RA_INNER] = RA_WORD_INNER};
-	for (int which = 0; which < RA_CASES; which++)
-		for (size_t i = 0; i < g->syntax->bodies.n; i++) {
-			const struct ra_body *b = &g->syntax->bodies.at[i];
-			if (b->word == words[which] || b->word == RA_WORD_NODE) {
-				expand_body(g, b, which);
-				break;
-			}
-		}
+	for (g->traversal = 0; (size_t)g->traversal < g->model->traversals.n; g->traversal++)
+		for (int which = 0; which < ra_bodies(g->model); which++)
+			expand_case(g, which);
+	g->traversal = 0;
 }
 
 /* --- outputs --- */
@@ -379,8 +402,10 @@ static void check_labels(struct ra_graph *g, const struct ra_output_text *o, ra_
 void ra_expand_outputs(struct ra_graph *g)
 {
 	g->region = RA_IN_OUTPUTS;
+	g->body = 0;
 	for (size_t i = 0; i < g->syntax->outputs.n; i++) {
 		const struct ra_output_text *o = &g->syntax->outputs.at[i];
+		g->at_root = o->at_root;
 		ra_ref value = ra_expand(g, NULL, o->value);
 		check_labels(g, o, value);
 		struct ra_output output = {.name = ra_span_string(g->arena, o->name),
@@ -392,5 +417,6 @@ void ra_expand_outputs(struct ra_graph *g)
 					   .computed = statement_at(g, o->name.at)};
 		vec_push(g->arena, &g->model->outputs, output);
 	}
+	g->at_root = true;
 	ra_expand(g, NULL, g->syntax->unused);
 }

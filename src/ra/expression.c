@@ -29,6 +29,12 @@ bool ra_take_word(struct ra_parser *p, enum ra_word word)
 	return true;
 }
 
+bool ra_take_free_word(struct ra_parser *p, enum ra_word word)
+{
+	return p->token.kind == RA_TOKEN_NAME && ra_span_is(p->token.span, ra_word_text(word)) &&
+	       (ra_advance(p), true);
+}
+
 static const char *token_text(struct ra_parser *p)
 {
 	const struct ra_token *t = &p->token;
@@ -217,19 +223,20 @@ static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span beg
 	return e;
 }
 
-/* `first for NAME in children)`, after sum or max. */
+/* `first for NAME in children)`, `in parents)` or `in nodes)`, after sum or max. */
 static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, struct ra_expr *first)
 {
 	bool maximum = ra_span_is(function, "max");
 	if (!maximum && !ra_span_is(function, "sum")) {
 		ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at,
-			  "write sum(... for k in children) or max(...)", "'%s' does not range over children",
+			  "write sum(... for k in children) or max(...)",
+			  "'%s' does not range over children or parents",
 			  ra_excerpt(p->arena, function));
 		return NULL;
 	}
 	struct ra_expr *e = new_expr(p, RA_E_EACH, function);
 	e->base = first;
-	e->maximum = maximum;
+	e->each.maximum = maximum;
 	ra_advance(p);
 	if (!ra_expect_new_name(p, "a name for the child", &e->name))
 		return NULL;
@@ -240,8 +247,12 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 	}
 	if (!ra_take_word(p, RA_WORD_IN))
 		return ra_expected(p, "'in'"), NULL;
-	if (!ra_take_word(p, RA_WORD_CHILDREN))
-		return ra_expected(p, "'children'"), NULL;
+	e->each.parents = ra_take_free_word(p, RA_WORD_PARENTS);
+	e->each.members = !e->each.parents && p->token.kind == RA_TOKEN_NAME && ra_span_is(p->token.span, "nodes");
+	if (e->each.members)
+		ra_advance(p);
+	else if (!e->each.parents && !ra_take_word(p, RA_WORD_CHILDREN))
+		return ra_expected(p, "'children', 'parents' or 'nodes'"), NULL;
 	if (!ra_expect(p, ')', "')'"))
 		return NULL;
 	e->span = span_from(p, function);
@@ -303,17 +314,17 @@ static struct ra_expr *parse_name(struct ra_parser *p)
 	return parse_arguments(p, name);
 }
 
-/* children[NUMBER].STATE */
+/* children[NUMBER].NAME */
 static struct ra_expr *parse_slot(struct ra_parser *p)
 {
 	struct ra_expr *e = new_expr(p, RA_E_SLOT, p->token.span);
 	ra_advance(p);
 	if (!ra_expect(p, '[', "'[' and the number of the child") ||
 	    !ra_expect_count(p, INT32_MAX, &e->slot) || !ra_expect(p, ']', "']'") ||
-	    !ra_expect(p, '.', "'.' and a state"))
+	    !ra_expect(p, '.', "'.' and the name of a state or of what edges carry"))
 		return NULL;
 	if (p->token.kind != RA_TOKEN_NAME)
-		return ra_expected(p, "a state"), NULL;
+		return ra_expected(p, "the name of a state or of what edges carry"), NULL;
 	e->name = p->token.span;
 	ra_advance(p);
 	e->span = span_from(p, e->span);
@@ -343,10 +354,23 @@ static struct ra_expr *parse_primary(struct ra_parser *p)
 	return NULL;
 }
 
-/* After '[': `a:b]` with either left out, or the name of a token and `]`. */
+static struct ra_expr *lookup_by(struct ra_parser *p, struct ra_expr *base, struct ra_expr *index)
+{
+	struct ra_expr *e = new_expr(p, RA_E_LOOKUP, base->span);
+	e->base = base;
+	e->index = index;
+	if (!index || !ra_expect(p, ']', "']'"))
+		return NULL;
+	e->span = span_from(p, base->span);
+	return e;
+}
+
+/* After '[': `a:b]` with either left out, or a token and `]`: its name, or children[NUMBER].NAME. */
 static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
 {
 	struct ra_dim_text *begin = NULL;
+	if (at_word(p, RA_WORD_CHILDREN))
+		return lookup_by(p, base, parse_slot(p));
 	if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
 		return NULL;
 	struct ra_expr *e = new_expr(p, RA_E_SLICE, base->span);
@@ -356,8 +380,9 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 		if (p->token.kind != ']' && !(e->end = ra_parse_dim(p)))
 			return NULL;
 	} else if (begin && begin->terms.n == 1 && begin->terms.at[0].symbol.length == begin->span.length) {
-		e->kind = RA_E_LOOKUP;
-		e->name = begin->span;
+		struct ra_expr *index = new_expr(p, RA_E_NAME, begin->span);
+		index->name = begin->span;
+		return lookup_by(p, base, index);
 	} else
 		return ra_expected(p, "':' and the end of the slice"), NULL;
 	if (!ra_expect(p, ']', "']'"))

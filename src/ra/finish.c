@@ -54,9 +54,11 @@ static void order(struct ra_graph *g)
 	w.number = ARENA_ARRAY(g->arena, uint32_t, m->nodes.n);
 	w.stack = ARENA_ARRAY(g->arena, struct frame, m->nodes.n);
 	w.nodes = ARENA_ARRAY(g->arena, struct ra_node, m->nodes.n);
-	for (int which = 0; which < RA_CASES; which++)
-		for (size_t i = 0; i < m->states.n; i++)
-			m->states.at[i].value[which] = visit(&w, m->states.at[i].value[which]);
+	for (size_t t = 0; t < m->traversals.n; t++)
+		for (int which = 0; which < ra_bodies(m); which++)
+			for (size_t i = 0; i < m->states.n; i++)
+				if (m->states.at[i].traversal == (int)t && m->states.at[i].value[which].i)
+					m->states.at[i].value[which] = visit(&w, m->states.at[i].value[which]);
 	for (size_t i = 0; i < m->outputs.n; i++)
 		m->outputs.at[i].value = visit(&w, m->outputs.at[i].value);
 	m->nodes.capacity = m->nodes.n;
@@ -99,6 +101,9 @@ static void check_use(struct ra_graph *g)
 		if (n->op == RA_INPUT || n->op == RA_LOOKUP)
 			input[n->input] = true;
 	}
+	for (size_t i = 0; i < m->cases.n; i++)
+		for (size_t t = 0; t < m->cases.at[i].tokens.n; t++)
+			input[m->cases.at[i].tokens.at[t].input] = true;
 	for (size_t i = 0; i < m->params.n;)
 		i = check_declaration(g, param, i);
 	for (size_t i = 0; i < m->inputs.n; i++)

@@ -13,6 +13,7 @@ enum {
 	RA_NAME_LIMIT = 255,	  /* bytes of a name */
 	RA_PARAM_LIMIT = 1 << 16, /* parameters, after their braces are expanded */
 	RA_SLOT_LIMIT = 64,	  /* children of a node of fixed arity */
+	RA_TRAVERSAL_LIMIT = 64,
 	RA_NODE_LIMIT = 250000,	  /* operators of a model */
 	RA_STEP_LIMIT = 500000,	  /* expressions visited while functions are expanded */
 	RA_NESTING_LIMIT = 200,	  /* brackets in brackets */
@@ -46,6 +47,7 @@ struct ra_report {
  * twice. */
 __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
+#define ra_report(...) diag_false(ra_report(__VA_ARGS__))
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* " (line 3)", or nothing when the line is unknown. */
 const char *ra_line(struct arena *, struct diag_at);
@@ -75,9 +77,12 @@ const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const cha
 	RA_WORD(MODEL, "model")                                                                              \
 	RA_WORD(STRUCTURE, "structure")                                                                      \
 	RA_WORD(INPUT, "input")                                                                              \
+	RA_WORD(EDGE, "edge")                                                                                \
 	RA_WORD(PARAM, "param")                                                                              \
 	RA_WORD(STATE, "state")                                                                              \
+	RA_WORD(CASE, "case")                                                                                \
 	RA_WORD(DEF, "def")                                                                                  \
+	RA_WORD(TRAVERSAL, "traversal")                                                                      \
 	RA_WORD(LEAF, "leaf")                                                                                \
 	RA_WORD(INNER, "inner")                                                                              \
 	RA_WORD(NODE, "node")                                                                                \
@@ -88,10 +93,18 @@ const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const cha
 	RA_WORD(FOR, "for")                                                                                  \
 	RA_WORD(IN, "in")
 
+/* Words that are names where the grammar wants one: headers of bodies, and what a sum ranges over. */
+#define RA_FREE_WORD_LIST                                                                                    \
+	RA_WORD(ROOT, "root")                                                                                \
+	RA_WORD(BELOW, "below")                                                                              \
+	RA_WORD(PARENTS, "parents")
+
 enum ra_word {
 	RA_WORD_NONE,
 #define RA_WORD(name, spelling) RA_WORD_##name,
 	RA_WORD_LIST
+	RA_RESERVED_WORDS, RA_WORD_BEFORE_FREE = RA_RESERVED_WORDS - 1,
+	RA_FREE_WORD_LIST
 #undef RA_WORD
 	    RA_WORDS
 };
@@ -157,9 +170,9 @@ enum ra_expr_kind {
 	RA_E_ZEROS,	/* dims */
 	RA_E_DIMENSION, /* dims, one */
 	RA_E_SLICE,	/* base, begin, end (NULL = left out) */
-	RA_E_LOOKUP,	/* base, name */
+	RA_E_LOOKUP,	/* base, index: a NAME or a SLOT */
 	RA_E_SLOT,	/* slot, name: children[slot].name */
-	RA_E_EACH,	/* name, base, maximum: sum(base for name in children) */
+	RA_E_EACH,	/* name, base, each: sum(base for name in children), or in parents, or in nodes */
 	RA_E_LET,	/* bindings, base: (name = value; ... base) */
 };
 
@@ -175,7 +188,10 @@ struct ra_expr {
 	union {
 		double number;
 		int64_t slot;
-		bool maximum;
+		struct {
+			bool maximum, parents, members;
+		} each;
+		struct ra_expr *index;
 		struct {
 			VEC(struct ra_expr *) operand;
 			VEC(char) op; /* one less */
@@ -195,7 +211,8 @@ struct ra_expr {
 /* A parameter, an input or a state. */
 struct ra_declaration {
 	struct ra_span name;
-	bool token;
+	bool token, edge;
+	int traversal; /* of a state: how many statements 'traversal' stand before it */
 	ra_dim_texts dims;
 };
 
@@ -208,16 +225,41 @@ struct ra_def {
 	bool active; /* being expanded */
 };
 
+/* One condition of a case. */
+struct ra_condition {
+	struct ra_span name; /* an input, or the word `children` */
+	int64_t value;
+};
+
+struct ra_case_text {
+	struct ra_span name;
+	enum ra_word base; /* LEAF or INNER */
+	VEC(struct ra_condition) conditions;
+};
+
+/* The body of the i-th case has a word of its own, behind those of the language. */
+static inline enum ra_word ra_word_of_case(size_t i)
+{
+	return (enum ra_word)(RA_WORDS + i);
+}
+
 struct ra_body {
 	struct ra_span header;
-	enum ra_word word; /* LEAF, INNER or NODE */
+	enum ra_word word; /* LEAF, INNER, ROOT, BELOW, NODE, or that of a case */
+	int traversal;	   /* as of a declaration */
 	VEC(struct ra_binding) statements;
+};
+
+struct ra_traversal_text {
+	struct ra_span span; /* "up" or "down" */
+	bool down;
 };
 
 struct ra_output_text {
 	struct ra_span name;
 	struct ra_expr *value;
 	bool at_root;
+	bool ranges; /* over the nodes of an input, itself or by an output above it */
 	struct diag_at labels_at;
 	VEC(const char *) labels;
 };
@@ -233,6 +275,8 @@ struct ra_syntax {
 	VEC(struct ra_declaration) inputs;
 	VEC(struct ra_declaration) params;
 	VEC(struct ra_declaration) states;
+	VEC(struct ra_traversal_text) traversals;
+	VEC(struct ra_case_text) cases;
 	VEC(struct ra_def *) defs;
 	VEC(struct ra_body) bodies;
 	VEC(struct ra_output_text) outputs;
@@ -261,11 +305,17 @@ struct ra_expr *ra_parse_expr(struct ra_parser *);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
 /* The list of dimensions up to `close`, which is taken too: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
+/* parse.c: `CONDITION and ...`, of a case. */
+bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 /* parse.c: `sequence`, or tree or dag with its children. */
 bool ra_parse_structure(struct ra_parser *);
+/* parse.c: `up` or `down`. */
+bool ra_parse_traversal(struct ra_parser *);
 void ra_advance(struct ra_parser *);
 bool ra_take(struct ra_parser *, int kind);
 bool ra_take_word(struct ra_parser *, enum ra_word);
+/* The same of a word that is not reserved. */
+bool ra_take_free_word(struct ra_parser *, enum ra_word);
 /* Takes the token or reports that it is not there; `what` follows "expected". */
 bool ra_expect(struct ra_parser *, int kind, const char *what);
 bool ra_expected(struct ra_parser *, const char *what);
@@ -310,7 +360,17 @@ const char *ra_shape_text(struct arena *, const struct ra_model *, const struct 
 
 /* --- the graph under construction --- */
 
-enum ra_name_kind { RA_N_SYMBOL, RA_N_PARAM, RA_N_INPUT, RA_N_STATE, RA_N_OUTPUT, RA_N_DEF, RA_N_SLOT };
+enum ra_name_kind {
+	RA_N_SYMBOL,
+	RA_N_PARAM,
+	RA_N_INPUT,
+	RA_N_STATE,
+	RA_N_OUTPUT,
+	RA_N_DEF,
+	RA_N_SLOT,
+	RA_N_PARENT,
+	RA_N_CASE
+};
 
 struct ra_name {
 	enum ra_name_kind kind;
@@ -335,7 +395,8 @@ struct ra_call {
 	struct diag_at at;
 };
 
-/* Leaf bodies, inner bodies and outputs share no nodes. */
+/* Bodies and outputs share no nodes.  Down, the first nodes are the roots: they have no parents as leaves have no
+ * children. */
 enum ra_region { RA_IN_LEAF, RA_IN_INNER, RA_IN_OUTPUTS };
 
 struct ra_graph {
@@ -347,11 +408,17 @@ struct ra_graph {
 	VEC(struct ra_name) name;
 	struct map functions; /* -> syntax->defs */
 	enum ra_region region;
-	bool childless; /* the leaf version of a body for both cases: children have zero states */
+	int traversal;	/* of the body at hand */
+	int body;	/* which one we are in, of a state's values */
+	int children;	/* of the nodes that it is for, -1 = any number */
+	bool childless; /* the leaf version of a body for both cases: children, or parents, have zero states */
 	ra_ref *value;	/* of the states, in the body at hand */
 	bool *assigned;
 	struct map leaves; /* operators without arguments are made once a region (and sum) */
-	int each, sums;	   /* the number of the sum over children we are in, 0 = none; sums so far */
+	int each, sums;	   /* the number of the sum over children or nodes we are in, 0 = none; sums so far */
+	bool members;	   /* that is one over the nodes of the input */
+	bool of_member;	   /* an output is expanded that the node it is at has */
+	bool at_root;	   /* the output at hand is computed there */
 	int depth;
 	long steps;
 	bool stopped; /* a limit was reached */
@@ -366,6 +433,13 @@ const struct ra_name *ra_find_name(const struct ra_graph *, const char *name, si
 bool ra_resolve_dim(struct ra_graph *, const struct ra_dim_text *, struct ra_dim *);
 /* The same for a whole shape, whose extents must be at least 1. */
 bool ra_resolve_shape(struct ra_graph *, const ra_dim_texts *, struct ra_shape *);
+/* The header of the body of a case alone, up or down: its word and how it is written. */
+enum ra_word ra_case_word(bool down, enum ra_case);
+const char *ra_word_text(enum ra_word);
+/* What a node's parent is called where it has one at most, else NULL. */
+const char *ra_parent_name(enum ra_structure_kind);
+/* Whether the traversal of the body at hand goes down. */
+bool ra_goes_down(const struct ra_graph *);
 /* The slot of that name, or -1. */
 int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
 
@@ -381,8 +455,16 @@ struct diag_at ra_place(const struct ra_graph *, struct diag_at);
 
 /* resolve.c: what a name means where it stands. */
 ra_ref ra_resolve(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
-/* The state of a child, which a leaf and an output do not have. */
-ra_ref ra_child_state(struct ra_graph *, int slot, const struct ra_name *state, struct ra_span);
+/* A state of a child, or what the edge to it carries; a leaf and an output have neither. */
+ra_ref ra_child_part(struct ra_graph *, int slot, const struct ra_name *part, struct ra_span);
+/* The row of a parameter by a token: `word`, `k.rel`, `left.rel` or `children[0].rel`. */
+ra_ref ra_resolve_lookup(struct ra_graph *, const struct ra_scope *, const struct ra_expr *lookup);
+/* Whether a name is seen of a child. */
+bool ra_is_child_part(const struct ra_graph *, const struct ra_name *);
+/* The output that is being expanded ranges over the nodes of an input.  True. */
+bool ra_note_range(struct ra_graph *);
+/* The slot that children[slot] means; -1 after a diagnostic. */
+int ra_find_child(struct ra_graph *, int64_t slot, struct ra_span);
 /* Whether a new local name has a meaning already, which is reported. */
 bool ra_name_taken(struct ra_graph *, const struct ra_scope *, struct ra_span);
 
@@ -405,8 +487,8 @@ ra_ref ra_build_slice(struct ra_graph *, ra_ref, const struct ra_dim *begin, con
 ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_transpose(struct ra_graph *, ra_ref, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
-ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, struct ra_span);
-ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* CHILD_SUM, CHILD_MAX */
+ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, struct ra_span);
+ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */
 /* The value repeated to a state's shape; 0 after a diagnostic when that cannot be. */
 ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
 
@@ -414,6 +496,8 @@ ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
 void ra_finish(struct ra_graph *);
 /* The number of arguments of an operator. */
 int ra_op_arity(enum ra_op);
+/* Whether it is a sum or maximum over children or parents. */
+bool ra_is_each(enum ra_op);
 const char *ra_op_spelling(enum ra_op);
 
 #endif

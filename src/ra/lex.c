@@ -7,9 +7,14 @@
 
 static const char *const words[RA_WORDS] = {
 #define RA_WORD(name, spelling) [RA_WORD_##name] = spelling,
-    RA_WORD_LIST
+    RA_WORD_LIST RA_FREE_WORD_LIST
 #undef RA_WORD
 };
+
+const char *ra_word_text(enum ra_word word)
+{
+	return words[word];
+}
 
 struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length)
 {
@@ -94,7 +99,7 @@ static struct ra_token bad(struct ra_token t, enum diag_id problem, const char *
 
 static enum ra_word word_of(struct ra_span span)
 {
-	for (int w = 1; w < RA_WORDS; w++)
+	for (int w = 1; w < RA_RESERVED_WORDS; w++)
 		if (ra_span_is(span, words[w]))
 			return w;
 	return RA_WORD_NONE;

@@ -8,11 +8,12 @@ static bool parse_dims_of(struct ra_parser *p, struct ra_declaration *d)
 	return !ra_take(p, '[') || ra_parse_dims(p, ']', &d->dims);
 }
 
-static bool parse_inputs(struct ra_parser *p)
+/* What nodes carry, or edges. */
+static bool parse_carried(struct ra_parser *p, bool edge, const char *what)
 {
 	do {
-		struct ra_declaration d = {0};
-		if (!ra_expect_new_name(p, "the name of an input", &d.name))
+		struct ra_declaration d = {.edge = edge};
+		if (!ra_expect_new_name(p, what, &d.name))
 			return false;
 		if (ra_take(p, ':')) {
 			if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "token"))
@@ -27,6 +28,16 @@ static bool parse_inputs(struct ra_parser *p)
 		vec_push(p->arena, &p->syntax->inputs, d);
 	} while (ra_take(p, ','));
 	return true;
+}
+
+static bool parse_inputs(struct ra_parser *p)
+{
+	return parse_carried(p, false, "the name of an input");
+}
+
+static bool parse_edges(struct ra_parser *p)
+{
+	return parse_carried(p, true, "the name of what edges carry");
 }
 
 /* One name, or the names that a pattern expands to. */
@@ -70,6 +81,7 @@ static bool parse_states(struct ra_parser *p)
 {
 	do {
 		struct ra_declaration d = {0};
+		d.traversal = (int)p->syntax->traversals.n;
 		if (!ra_expect_new_name(p, "the name of a state", &d.name) || !parse_dims_of(p, &d))
 			return false;
 		vec_push(p->arena, &p->syntax->states, d);
@@ -158,6 +170,20 @@ bool ra_parse_structure(struct ra_parser *p)
 	return ra_expect(p, '(', "'(' and the children") && parse_children(p);
 }
 
+bool ra_parse_traversal(struct ra_parser *p)
+{
+	struct ra_traversal_text t = {.span = p->token.span};
+	t.down = p->token.kind == RA_TOKEN_NAME && ra_span_is(t.span, "down");
+	if (p->syntax->traversals.n == RA_TRAVERSAL_LIMIT)
+		return ra_report(p->report, DIAG_MODEL_LARGE, t.span.at, NULL,
+				 "a model has at most %d traversals", RA_TRAVERSAL_LIMIT);
+	vec_push(p->arena, &p->syntax->traversals, t);
+	if (!t.down && (p->token.kind != RA_TOKEN_NAME || !ra_span_is(t.span, "up")))
+		return ra_expected(p, "'up' or 'down'");
+	ra_advance(p);
+	return true;
+}
+
 /* --- functions, bodies, outputs --- */
 
 static bool parse_def_params(struct ra_parser *p, struct ra_def *def)
@@ -189,10 +215,70 @@ static bool parse_def(struct ra_parser *p)
 	return true;
 }
 
+static bool take_text(struct ra_parser *p, const char *word)
+{
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, word))
+		return false;
+	ra_advance(p);
+	return true;
+}
+
+/* The lexer has no tokens of two characters. */
+static bool expect_equality(struct ra_parser *p)
+{
+	bool ok = true;
+	for (int i = 0; ok && i < 2; i++)
+		ok = ra_expect(p, '=', "'=='");
+	return ok;
+}
+
+/* children == 2, or an input. */
+static bool parse_condition(struct ra_parser *p, struct ra_case_text *c)
+{
+	struct ra_condition condition = {.name = p->token.span};
+	if (!ra_take_word(p, RA_WORD_CHILDREN) &&
+	    !ra_expect_new_name(p, "'children' or an input", &condition.name))
+		return false;
+	if (!expect_equality(p) || !ra_expect_count(p, INT32_MAX, &condition.value))
+		return false;
+	vec_push(p->arena, &c->conditions, condition);
+	return true;
+}
+
+bool ra_parse_conditions(struct ra_parser *p, struct ra_case_text *c)
+{
+	do
+		if (!parse_condition(p, c))
+			return false;
+	while (take_text(p, "and"));
+	return true;
+}
+
+/* BASE when CONDITION and ... */
+static bool parse_base(struct ra_parser *p, struct ra_case_text *c)
+{
+	c->base = p->token.word;
+	if (!ra_take_word(p, RA_WORD_LEAF) && !ra_take_word(p, RA_WORD_INNER))
+		return ra_expected(p, "'leaf' or 'inner'");
+	return take_text(p, "when") ? ra_parse_conditions(p, c) : ra_expected(p, "'when' and a condition");
+}
+
+/* One that does not parse still gives the name a meaning. */
+static bool parse_case(struct ra_parser *p)
+{
+	struct ra_case_text c = {0};
+	if (!ra_expect_new_name(p, "the name of a case", &c.name))
+		return false;
+	bool read = ra_expect(p, '=', "'=' and what the case is") && parse_base(p, &c);
+	vec_push(p->arena, &p->syntax->cases, c);
+	return read;
+}
+
 /* The token before the ':' is the header. */
 static bool parse_body(struct ra_parser *p, struct ra_token header)
 {
 	struct ra_body body = {.header = header.span, .word = header.word};
+	body.traversal = (int)p->syntax->traversals.n;
 	if (!ra_expect(p, ':', "':'"))
 		return false;
 	vec_push(p->arena, &p->syntax->bodies, body);
@@ -218,14 +304,6 @@ static bool parse_labels(struct ra_parser *p, struct ra_output_text *o)
 		vec_push(p->arena, &o->labels, string_value(p->arena, p->token.span));
 		ra_advance(p);
 	} while (ra_take(p, ','));
-	return true;
-}
-
-static bool take_text(struct ra_parser *p, const char *word)
-{
-	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, word))
-		return false;
-	ra_advance(p);
 	return true;
 }
 
@@ -257,8 +335,9 @@ static bool parse_output(struct ra_parser *p)
 
 static bool (*const statements[RA_WORDS])(struct ra_parser *) = {
     [RA_WORD_MODEL] = parse_model,   [RA_WORD_STRUCTURE] = ra_parse_structure, [RA_WORD_INPUT] = parse_inputs,
-    [RA_WORD_PARAM] = parse_params,  [RA_WORD_STATE] = parse_states,	       [RA_WORD_DEF] = parse_def,
-    [RA_WORD_OUTPUT] = parse_output,
+    [RA_WORD_EDGE] = parse_edges,    [RA_WORD_PARAM] = parse_params,	       [RA_WORD_STATE] = parse_states,
+    [RA_WORD_DEF] = parse_def,	     [RA_WORD_OUTPUT] = parse_output,	       [RA_WORD_TRAVERSAL] = ra_parse_traversal,
+    [RA_WORD_CASE] = parse_case,
 };
 
 static bool expect_line_end(struct ra_parser *p)
@@ -298,7 +377,7 @@ static bool refuse_statement(struct ra_parser *p)
 			 "no statement begins with '%s'", ra_excerpt(p->arena, s));
 }
 
-/* Whether NAME ':' begins a line: a header of a body, though no word of the language. */
+/* Whether NAME ':' begins a line: a header of a body, though no reserved word. */
 static bool at_header(const struct ra_parser *p)
 {
 	struct ra_lexer ahead = p->lexer;
@@ -307,19 +386,48 @@ static bool at_header(const struct ra_parser *p)
 }
 
 /* What follows is read as a body all the same, so that only the header is at fault. */
-static bool refuse_header(struct ra_parser *p)
+static bool parse_header(struct ra_parser *p)
 {
 	struct ra_token header = p->token;
+	for (header.word = RA_WORD_BELOW; header.word >= RA_WORD_ROOT; header.word--)
+		if (ra_take_free_word(p, header.word))
+			return parse_body(p, header) && expect_line_end(p);
+	header.word = RA_WORD_NONE;
 	struct ra_nearest near = ra_nearest_to(header.span.text, header.span.length);
 #define RA_WORD(name, spelling)                                                                              \
 	if (RA_WORD_##name >= RA_WORD_LEAF && RA_WORD_##name <= RA_WORD_NODE)                                \
 		ra_consider(&near, spelling, strlen(spelling));
 	RA_WORD_LIST
 #undef RA_WORD
+	ra_consider(&near, "root", strlen("root"));
+	ra_consider(&near, "below", strlen("below"));
+	for (size_t i = 0; i < p->syntax->cases.n; i++)
+		ra_consider(&near, p->syntax->cases.at[i].name.text, p->syntax->cases.at[i].name.length);
 	p->syntax->incomplete = true;
 	ra_report(p->report, DIAG_MODEL_SYNTAX, header.span.at,
-		  ra_did_you_mean(p->arena, &near, "bodies are 'leaf:', 'inner:' and 'node:'"),
+		  ra_did_you_mean(p->arena, &near,
+				  "bodies are 'leaf:', 'inner:', 'node:' and those of cases that are declared above; "
+				  "down, 'root:', 'below:' and 'node:'"),
 		  "no body is named '%s'", ra_excerpt(p->arena, header.span));
+	ra_advance(p);
+	return parse_body(p, header) && expect_line_end(p);
+}
+
+/* The word of the case of that name; 0 = none is declared so far. */
+static enum ra_word find_case(const struct ra_parser *p, struct ra_span name)
+{
+	for (size_t i = 0; i < p->syntax->cases.n; i++) {
+		struct ra_span other = p->syntax->cases.at[i].name;
+		if (other.length == name.length && memcmp(other.text, name.text, name.length) == 0)
+			return ra_word_of_case(i);
+	}
+	return RA_WORD_NONE;
+}
+
+static bool parse_named_body(struct ra_parser *p)
+{
+	struct ra_token header = p->token;
+	header.word = find_case(p, header.span);
 	ra_advance(p);
 	return parse_body(p, header) && expect_line_end(p);
 }
@@ -329,7 +437,7 @@ static bool parse_statement(struct ra_parser *p)
 	struct ra_token t = p->token;
 	enum ra_word word = t.kind == RA_TOKEN_NAME && t.word <= RA_WORD_OUTPUT ? t.word : RA_WORD_NONE;
 	if (!word && at_header(p))
-		return refuse_header(p);
+		return find_case(p, t.span) ? parse_named_body(p) : parse_header(p);
 	if (!word && p->in_body)
 		return parse_assignment(p);
 	if (!word)

@@ -53,21 +53,46 @@ static void print_declared(struct printer *p, const char *word, const char *name
 	str_puts(p->s, "\n");
 }
 
+/* case pair = inner when children == 2 and kind == 1 */
+static void print_case(struct printer *p, const struct ra_named_case *c)
+{
+	const char *before = "when";
+	str_printf(p->s, "case %s = %s ", c->name, c->base == RA_LEAF ? "leaf" : "inner");
+	if (c->children >= 0) {
+		str_printf(p->s, "when children == %d", c->children);
+		before = " and";
+	}
+	for (size_t i = 0; i < c->tokens.n; i++, before = " and")
+		str_printf(p->s, "%s %s == %d", before, p->m->inputs.at[c->tokens.at[i].input].name,
+			   c->tokens.at[i].value);
+	str_puts(p->s, "\n");
+}
+
+static void print_states(struct printer *p, int traversal)
+{
+	for (size_t i = 0; i < p->m->states.n; i++)
+		if (p->m->states.at[i].traversal == traversal)
+			print_declared(p, "state", p->m->states.at[i].name, &p->m->states.at[i].shape);
+}
+
 static void print_declarations(struct printer *p)
 {
 	const struct ra_model *m = p->m;
 	str_printf(p->s, "model %s\n\n", m->name);
 	print_structure(p);
 	str_puts(p->s, "\n");
-	for (size_t i = 0; i < m->inputs.n; i++)
-		if (m->inputs.at[i].token)
-			str_printf(p->s, "input %s : token\n", m->inputs.at[i].name);
+	for (size_t i = 0; i < m->inputs.n; i++) {
+		const struct ra_input *in = &m->inputs.at[i];
+		const char *word = in->edge ? "edge" : "input";
+		if (in->token)
+			str_printf(p->s, "%s %s : token\n", word, in->name);
 		else
-			print_declared(p, "input", m->inputs.at[i].name, &m->inputs.at[i].shape);
+			print_declared(p, word, in->name, &in->shape);
+	}
+	for (size_t i = 0; i < m->cases.n; i++)
+		print_case(p, &m->cases.at[i]);
 	for (size_t i = 0; i < m->params.n; i++)
 		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape);
-	for (size_t i = 0; i < m->states.n; i++)
-		print_declared(p, "state", m->states.at[i].name, &m->states.at[i].shape);
 }
 
 /* --- names --- */
@@ -92,10 +117,14 @@ static void take_names(struct printer *p)
 		take_name(p, m->inputs.at[i].name);
 	for (size_t i = 0; i < m->states.n; i++)
 		take_name(p, m->states.at[i].name);
+	for (size_t i = 0; i < m->cases.n; i++)
+		take_name(p, m->cases.at[i].name);
 	for (size_t i = 0; i < m->outputs.n; i++)
 		take_name(p, m->outputs.at[i].name);
 	for (int i = 0; m->structure.child && i < m->structure.children; i++)
 		take_name(p, m->structure.child[i]);
+	if (ra_parent_name(m->structure.kind))
+		take_name(p, ra_parent_name(m->structure.kind));
 }
 
 static const char *fresh_name(struct printer *p, const char *letter, int *number)
@@ -121,22 +150,19 @@ static void count_uses(const struct ra_model *m, uint32_t *uses)
 		for (int j = 0; j < ra_op_arity(m->nodes.at[i].op); j++)
 			uses[m->nodes.at[i].arg[j].i]++;
 	for (size_t i = 0; i < m->states.n; i++)
-		for (int which = 0; which < RA_CASES; which++)
+		for (int which = 0; which < ra_bodies(m); which++)
 			uses[m->states.at[i].value[which].i]++;
 	for (size_t i = 0; i < m->outputs.n; i++)
 		uses[m->outputs.at[i].value.i]++;
 }
 
-static bool is_sum(const struct ra_node *n)
-{
-	return n->op == RA_CHILD_SUM || n->op == RA_CHILD_MAX;
-}
-
 static bool depends_on_each(const struct printer *p, const struct ra_node *n)
 {
-	if (n->op == RA_CHILD)
+	if (n->op == RA_CHILD || n->op == RA_PARENT || n->op == RA_STATE)
 		return n->state.slot == RA_EACH_CHILD;
-	if (is_sum(n))
+	if (n->op == RA_INPUT || n->op == RA_LOOKUP)
+		return n->slot == RA_EACH_CHILD;
+	if (ra_is_each(n->op))
 		return false;
 	for (int j = 0; j < ra_op_arity(n->op); j++)
 		if (p->each[n->arg[j].i])
@@ -149,7 +175,7 @@ static bool depends_on_each(const struct printer *p, const struct ra_node *n)
 static bool name_inner_sums(struct printer *p, size_t i, const bool *holds)
 {
 	const struct ra_node *n = &p->m->nodes.at[i];
-	bool inside = p->each[i] || is_sum(n), any = is_sum(n);
+	bool inside = p->each[i] || ra_is_each(n->op), any = ra_is_each(n->op);
 	for (int j = 0; j < ra_op_arity(n->op); j++) {
 		uint32_t a = n->arg[j].i;
 		p->named[a] |= inside && !p->each[a] && holds[a];
@@ -276,21 +302,41 @@ static void print_with_names(struct printer *p, uint32_t root, bool inside)
 
 static void print_each(struct printer *p, const struct ra_node *n)
 {
-	str_puts(p->s, n->op == RA_CHILD_MAX ? "max(" : "sum(");
+	bool parents = n->op == RA_PARENT_SUM || n->op == RA_PARENT_MAX;
+	str_puts(p->s, n->op == RA_CHILD_MAX || n->op == RA_PARENT_MAX ? "max(" : "sum(");
 	print_with_names(p, n->arg[0].i, true);
-	str_printf(p->s, " for %s in children)", p->child);
+	str_printf(p->s, " for %s in %s)", p->child,
+		   parents	? "parents"
+		   : n->members ? "nodes"
+				: "children");
 }
 
-static void print_child(struct printer *p, const struct ra_node *n)
+/* A state of a child, or what the edge to it carries. */
+static void print_child(struct printer *p, int slot, const char *name)
 {
 	const struct ra_structure *t = &p->m->structure;
-	const char *state = p->m->states.at[n->state.state].name;
-	if (n->state.slot == RA_EACH_CHILD)
-		str_printf(p->s, "%s.%s", p->child, state);
+	if (slot == RA_EACH_CHILD)
+		str_printf(p->s, "%s.%s", p->child, name);
 	else if (t->child)
-		str_printf(p->s, "%s.%s", t->child[n->state.slot], state);
+		str_printf(p->s, "%s.%s", t->child[slot], name);
 	else
-		str_printf(p->s, "children[%d].%s", n->state.slot, state);
+		str_printf(p->s, "children[%d].%s", slot, name);
+}
+
+static void print_parent(struct printer *p, const struct ra_node *n)
+{
+	bool each = n->state.slot == RA_EACH_CHILD;
+	str_printf(p->s, "%s.%s", each ? p->child : ra_parent_name(p->m->structure.kind),
+		   p->m->states.at[n->state.state].name);
+}
+
+static void print_input(struct printer *p, const struct ra_node *n)
+{
+	const struct ra_input *in = &p->m->inputs.at[n->input];
+	if (in->edge)
+		print_child(p, n->slot, in->name);
+	else
+		str_puts(p->s, in->name);
 }
 
 static void print_slice(struct printer *p, const struct ra_node *n)
@@ -340,12 +386,16 @@ static void print_leaf(struct printer *p, const struct ra_node *n)
 		print_zero(p, n);
 	else if (n->op == RA_EXTENT)
 		print_extent(p, &n->begin);
+	else if (n->op == RA_PARENT)
+		print_parent(p, n);
 	else if (n->op == RA_CHILD)
-		print_child(p, n);
+		print_child(p, n->state.slot, m->states.at[n->state.state].name);
 	else if (n->op == RA_PARAM)
 		str_puts(p->s, m->params.at[n->param].name);
 	else if (n->op == RA_INPUT)
-		str_puts(p->s, m->inputs.at[n->input].name);
+		print_input(p, n);
+	else if (n->state.slot == RA_EACH_MEMBER)
+		print_child(p, RA_EACH_CHILD, m->states.at[n->state.state].name);
 	else
 		str_puts(p->s, m->states.at[n->state.state].name);
 }
@@ -360,7 +410,9 @@ static void print_definition(struct printer *p, uint32_t i)
 	switch (n->op) {
 	case RA_LOOKUP:
 		print_use(p, n->arg[0], PRIMARY);
-		str_printf(p->s, "[%s]", p->m->inputs.at[n->input].name);
+		str_puts(p->s, "[");
+		print_input(p, n);
+		str_puts(p->s, "]");
 		break;
 	case RA_NEG:
 		str_puts(p->s, "-");
@@ -378,6 +430,8 @@ static void print_definition(struct printer *p, uint32_t i)
 		break;
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:
+	case RA_PARENT_SUM:
+	case RA_PARENT_MAX:
 		print_each(p, n);
 		break;
 	default:
@@ -397,13 +451,19 @@ static void print_statement(struct printer *p, const char *name, uint32_t i)
 	str_puts(p->s, "\n");
 }
 
+/* A state that this traversal computes. */
+static bool is_own(const struct printer *p, size_t state, int traversal)
+{
+	return p->m->states.at[state].traversal == traversal;
+}
+
 /* Which nodes the states of a case need: users stand behind their arguments. */
-static bool *reached(const struct printer *p, enum ra_case which)
+static bool *reached(const struct printer *p, int traversal, int which)
 {
 	const struct ra_model *m = p->m;
 	bool *mark = ARENA_ARRAY(p->arena, bool, m->nodes.n + 1);
 	for (size_t i = 0; i < m->states.n; i++)
-		mark[m->states.at[i].value[which].i] = true;
+		mark[m->states.at[i].value[which].i] |= is_own(p, i, traversal);
 	for (size_t i = m->nodes.n; i-- > 1;)
 		for (int j = 0; mark[i] && j < ra_op_arity(m->nodes.at[i].op); j++)
 			mark[m->nodes.at[i].arg[j].i] = true;
@@ -411,14 +471,19 @@ static bool *reached(const struct printer *p, enum ra_case which)
 }
 
 /* States whose value is a leaf, or the value of a state before them, come last. */
-static void print_body(struct printer *p, enum ra_case which)
+static void print_body(struct printer *p, int traversal, int which)
 {
 	const struct ra_model *m = p->m;
-	const bool *mark = reached(p, which);
+	if (!ra_has_own_body(m, traversal, which))
+		return;
+	const bool *mark = reached(p, traversal, which);
 	const char **owner = ARENA_ARRAY(p->arena, const char *, m->nodes.n + 1);
-	str_puts(p->s, which == RA_LEAF ? "\nleaf:\n" : "\ninner:\n");
+	str_printf(p->s, "\n%s:\n",
+		   which < RA_CASES ? ra_word_text(ra_case_word(m->traversals.at[traversal].down, which))
+				    : m->cases.at[which - RA_CASES].name);
 	for (size_t i = m->states.n; i-- > 0;)
-		owner[m->states.at[i].value[which].i] = m->states.at[i].name;
+		if (is_own(p, i, traversal))
+			owner[m->states.at[i].value[which].i] = m->states.at[i].name;
 	for (uint32_t i = 1; i < m->nodes.n; i++) {
 		if (!mark[i] || is_leaf(&m->nodes.at[i]) || p->each[i] || !(owner[i] || p->named[i]))
 			continue;
@@ -428,9 +493,20 @@ static void print_body(struct printer *p, enum ra_case which)
 	}
 	for (size_t i = 0; i < m->states.n; i++) {
 		uint32_t value = m->states.at[i].value[which].i;
-		if (p->name[value] != m->states.at[i].name)
+		if (is_own(p, i, traversal) && p->name[value] != m->states.at[i].name)
 			print_statement(p, m->states.at[i].name, value);
 	}
+}
+
+/* The first one goes up unless it says otherwise. */
+static void print_traversal(struct printer *p, int t)
+{
+	bool down = p->m->traversals.at[t].down;
+	if (t || down)
+		str_printf(p->s, "%straversal %s\n", t ? "\n" : "", down ? "down" : "up");
+	print_states(p, t);
+	for (int which = 0; which < ra_bodies(p->m); which++)
+		print_body(p, t, which);
 }
 
 static void print_string(struct str *s, const char *text)
@@ -469,8 +545,8 @@ void ra_print(const struct ra_model *m, struct str *s)
 	choose_child_name(&p);
 	find_named(&p);
 	print_declarations(&p);
-	for (int which = 0; which < RA_CASES; which++)
-		print_body(&p, which);
+	for (size_t t = 0; t < m->traversals.n; t++)
+		print_traversal(&p, (int)t);
 	str_puts(s, "\n");
 	for (size_t i = 0; i < m->outputs.n; i++)
 		print_output(&p, &m->outputs.at[i]);

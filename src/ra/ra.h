@@ -1,15 +1,17 @@
 /* The recursive API graph: a model as its author wrote it, names resolved and shapes checked, dimensions symbolic.
  *
- * A model has a structure, inputs carried by nodes, parameters, states, a body for each case and outputs.  By
- * construction the graph has the properties that Cortex (Fegade et al. 2021, section 2) asks for: control flow depends
- * on the structure only (P.1: there are no conditionals on values), and children are reached only through their
- * states (P.2, P.3: a body cannot see one child's result before it asks for another's). */
+ * A model has a structure, inputs carried by nodes, parameters, traversals with their states and a body for each case,
+ * and outputs.  By construction the graph has the properties that Cortex (Fegade et al. 2021, section 2) asks for: control
+ * flow depends on the structure only (P.1: there are no conditionals on values), and children, or parents in a traversal
+ * down, are reached only through their states (P.2, P.3: a body cannot see one child's result before it asks for
+ * another's). */
 #ifndef ESPALIER_RA_RA_H
 #define ESPALIER_RA_RA_H
 
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/vec.h"
+#include "image/image.h"
 
 /* A dimension: constant + sum of coefficient * symbol. */
 enum { RA_DIM_TERMS = 4, RA_MAX_RANK = 3 };
@@ -37,7 +39,8 @@ enum ra_op {
 	RA_OPS
 };
 
-enum { RA_EACH_CHILD = -1 }; /* the child that a sum over children is at */
+enum { RA_EACH_CHILD = -1 };  /* the child, or the parent, that a sum over all of them is at */
+enum { RA_EACH_MEMBER = -1 }; /* the node that a sum over the nodes of an input is at */
 
 /* Fields by op: see the comments in ops.def.  Shapes are those of one node's value: the node is no dimension. */
 struct ra_node {
@@ -48,17 +51,23 @@ struct ra_node {
 	union {
 		double constant; /* CONST */
 		int param;       /* PARAM */
-		int input;       /* INPUT, LOOKUP */
+		struct { /* INPUT, LOOKUP */
+			int input, slot; /* of the edge to that child, or RA_EACH_CHILD; 0 for what nodes carry */
+		};
 		struct {
-			int state, slot; /* CHILD: slot or RA_EACH_CHILD; STATE: slot unused */
+			int state, slot; /* CHILD: slot or RA_EACH_CHILD; PARENT: 0 or RA_EACH_CHILD; STATE: 0 or RA_EACH_MEMBER */
 		} state;
+		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
 		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
 		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; EXTENT: the dimension */
 	};
 };
 
 enum ra_structure_kind { RA_SEQUENCE, RA_TREE, RA_DAG };
-enum ra_case { RA_LEAF, RA_INNER, RA_CASES };
+/* The bodies of a traversal: of the nodes that it begins with, then of the others; up, these are leaves and inner nodes, and
+ * then come those of the cases that the model names, in their order; down, they are roots and all below. */
+enum ra_case { RA_LEAF, RA_INNER, RA_CASES, RA_ROOT = RA_LEAF, RA_BELOW = RA_INNER };
+enum { RA_BODY_LIMIT = IMAGE_MAX_CASES };
 
 struct ra_structure {
 	enum ra_structure_kind kind;
@@ -79,7 +88,17 @@ struct ra_param {
 struct ra_input {
 	const char *name;
 	bool token; /* an index into a parameter's rows; otherwise f32 of `shape` */
+	bool edge;  /* carried by the edges to children, not by nodes */
 	struct ra_shape shape;
+	struct diag_at at;
+};
+
+/* Leaves or inner nodes of which all this holds; a node is of the first that it fits. */
+struct ra_named_case {
+	const char *name;
+	enum ra_case base;
+	int children;			/* so many, -1 = any number */
+	VEC(struct image_match) tokens; /* inputs and their values */
 	struct diag_at at;
 };
 
@@ -89,12 +108,20 @@ struct ra_statement {
 	int line;         /* 0 = unknown */
 };
 
+/* One walk over all nodes.  It computes the states that belong to it, of the states of neighbours and of those that
+ * earlier traversals computed. */
+struct ra_traversal {
+	bool down; /* parents before children, else children before parents */
+	struct diag_at at;
+};
+
 struct ra_state {
 	const char *name;
+	int traversal;
 	struct ra_shape shape;
 	struct diag_at at;
-	ra_ref value[RA_CASES];
-	struct ra_statement assigned[RA_CASES];
+	ra_ref value[RA_BODY_LIMIT]; /* by body of its traversal; 0 = a case has that of its base */
+	struct ra_statement assigned[RA_BODY_LIMIT];
 };
 
 struct ra_output {
@@ -114,7 +141,9 @@ struct ra_model {
 	VEC(struct ra_symbol) symbols;
 	VEC(struct ra_param) params;
 	VEC(struct ra_input) inputs;
-	VEC(struct ra_state) states;
+	VEC(struct ra_named_case) cases;
+	VEC(struct ra_traversal) traversals; /* in their order: at least one */
+	VEC(struct ra_state) states;	     /* by traversal */
 	VEC(struct ra_output) outputs;
 	VEC(struct ra_node) nodes; /* arguments before users; nodes.at[0] is unused */
 };
@@ -122,6 +151,29 @@ struct ra_model {
 static inline const struct ra_node *ra_at(const struct ra_model *m, ra_ref r)
 {
 	return &m->nodes.at[r.i];
+}
+
+/* Bodies that a model may have: each case that it names counts, whether or not it has one. */
+static inline int ra_bodies(const struct ra_model *m)
+{
+	return RA_CASES + (int)m->cases.n;
+}
+
+/* Whether a traversal has such a body: nodes of a case without one have that of its base. */
+static inline bool ra_has_own_body(const struct ra_model *m, int traversal, int which)
+{
+	for (size_t i = 0; i < m->states.n; i++)
+		if (m->states.at[i].traversal == traversal && m->states.at[i].value[which].i)
+			return true;
+	return false;
+}
+
+static inline bool ra_has_down(const struct ra_model *m)
+{
+	for (size_t t = 0; t < m->traversals.n; t++)
+		if (m->traversals.at[t].down)
+			return true;
+	return false;
 }
 
 /* Reads a model text.  `file` names it in diagnostics.  NULL after diagnostics; as many as make sense are added.

@@ -16,8 +16,8 @@ static bool seen_before(const struct ra_report *r, enum diag_id id, struct diag_
 	return false;
 }
 
-bool ra_report(struct ra_report *r, enum diag_id id, struct diag_at at, const char *hint, const char *format,
-	       ...)
+bool(ra_report)(struct ra_report *r, enum diag_id id, struct diag_at at, const char *hint, const char *format,
+		...)
 {
 	if (r->seen.n >= RA_REPORT_LIMIT || seen_before(r, id, at))
 		return false;

@@ -3,30 +3,94 @@
 
 static const ra_ref none = {0};
 
-/* --- children --- */
+/* --- children and parents --- */
 
-ra_ref ra_child_state(struct ra_graph *g, int slot, const struct ra_name *state, struct ra_span span)
+bool ra_goes_down(const struct ra_graph *g)
 {
-	if (state->broken)
-		return none;
-	const struct ra_shape *shape = &g->model->states.at[state->index].shape;
+	return g->model->traversals.at[g->traversal].down;
+}
+
+/* What is said of the neighbours that a traversal sees. */
+static const struct neighbour {
+	enum ra_op op;
+	const char *name, *first, *hint, *direction, *other;
+} neighbours[] = {
+    {RA_CHILD, "a child", "a leaf", "a leaf uses inputs and parameters; below 'node:' its children count as zeros",
+     "down", "this traversal sees the states of parents; 'traversal up' begins one that sees those of children"},
+    {RA_PARENT, "a parent", "a root",
+     "a root uses inputs, parameters and states of earlier traversals; below 'node:' its parent counts as zeros", "up",
+     "this traversal sees the states of children; 'traversal down' begins one that sees those of parents"},
+};
+
+bool ra_is_child_part(const struct ra_graph *g, const struct ra_name *n)
+{
+	return n->kind == RA_N_STATE || (n->kind == RA_N_INPUT && g->syntax->inputs.at[n->index].edge);
+}
+
+int ra_find_child(struct ra_graph *g, int64_t slot, struct ra_span span)
+{
+	int children = g->children;
+	if (children < 0)
+		return ra_refuse(
+			   g, DIAG_MODEL_CHILD, span.at,
+			   "write sum(... for k in children), or a body for a case of so many: inner when children == 2",
+			   "the children of this structure have no numbers: there is any number of them"),
+		       -1;
+	if (slot < 0 || slot >= children)
+		return ra_refuse(g, DIAG_MODEL_CHILD, span.at, "children are counted from 0",
+				 "there is no child %lld: a node has %d", (long long)slot, children),
+		       -1;
+	return (int)slot;
+}
+
+/* Whether there are such neighbours to take a part of; below `node:` those of a leaf or a root count as zeros. */
+static bool is_seen(struct ra_graph *g, bool down, const struct ra_name *part, struct ra_span span)
+{
+	const struct neighbour *n = &neighbours[down];
+	const char *text = ra_excerpt(g->arena, span);
+	const char *what = part->kind == RA_N_STATE ? "is the state of" : "is carried by the edge to";
 	if (g->region == RA_IN_OUTPUTS)
 		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "outputs use the states of their own node",
-				 "'%s' is the state of a child, which outputs cannot use",
-				 ra_excerpt(g->arena, span)),
-		       none;
-	if (g->region == RA_IN_LEAF && g->childless)
-		return ra_build_zero(g, shape, span);
+				 "'%s' %s %s, which outputs cannot use", text, what, n->name);
+	if (down != ra_goes_down(g))
+		return ra_refuse(g, DIAG_MODEL_DIRECTION, span.at, n->other,
+				 "'%s' %s %s, which a traversal %s does not see", text, what, n->name, n->direction);
+	if (part->kind == RA_N_STATE && g->model->states.at[part->index].traversal > g->traversal)
+		return ra_refuse(g, DIAG_MODEL_PLACE, span.at, "a traversal uses its own states and those of earlier ones",
+				 "'%s' is computed by a later traversal", text);
+	if (g->region == RA_IN_LEAF && !g->childless)
+		return ra_refuse(g, DIAG_MODEL_LEAF, span.at, n->hint, "'%s' %s %s, which %s has not", text, what,
+				 n->name, n->first);
+	return true;
+}
+
+static ra_ref no_value(struct ra_graph *, struct ra_span, const char *what, const char *hint);
+
+static ra_ref neighbour_part(struct ra_graph *g, bool down, int slot, const struct ra_name *part, struct ra_span span)
+{
+	bool state = part->kind == RA_N_STATE;
+	if (part->broken || !is_seen(g, down, part, span))
+		return none;
+	if (!state && g->model->inputs.at[part->index].token)
+		return no_value(g, span, "a token", "look a parameter up with it: U[k.rel]");
+	const struct ra_shape *shape =
+	    state ? &g->model->states.at[part->index].shape : &g->model->inputs.at[part->index].shape;
 	if (g->region == RA_IN_LEAF)
-		return ra_refuse(
-			   g, DIAG_MODEL_LEAF, span.at,
-			   "a leaf uses inputs and parameters; below 'node:' its children count as zeros",
-			   "'%s' is the state of a child, which a leaf has not", ra_excerpt(g->arena, span)),
-		       none;
-	struct ra_node n = {.op = RA_CHILD, .shape = *shape, .at = span.at};
-	n.state.state = state->index;
-	n.state.slot = slot;
+		return ra_build_zero(g, shape, span);
+	struct ra_node n = {.op = state ? neighbours[down].op : RA_INPUT, .shape = *shape, .at = span.at};
+	if (state) {
+		n.state.state = part->index;
+		n.state.slot = slot;
+	} else {
+		n.input = part->index;
+		n.slot = slot;
+	}
 	return ra_build_leaf(g, n);
+}
+
+ra_ref ra_child_part(struct ra_graph *g, int slot, const struct ra_name *part, struct ra_span span)
+{
+	return neighbour_part(g, false, slot, part, span);
 }
 
 static bool is_each(const struct ra_scope *scope, const char *name, size_t length)
@@ -52,18 +116,19 @@ static void consider_names(const struct ra_graph *g, const struct ra_scope *scop
 		ra_consider(near, g->name.at[i].span.text, g->name.at[i].span.length);
 }
 
-static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char *dot)
+static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char *dot, const char *of)
 {
 	size_t prefix = (size_t)(dot + 1 - span.text);
 	struct ra_nearest near = ra_nearest_to(dot + 1, span.length - prefix);
-	for (size_t i = 0; i < g->model->states.n; i++)
-		ra_consider(&near, g->model->states.at[i].name, strlen(g->model->states.at[i].name));
-	const char *hint = "only states are seen of a child";
+	for (size_t i = 0; i < g->name.n; i++)
+		if (ra_is_child_part(g, &g->name.at[i]))
+			ra_consider(&near, g->name.at[i].span.text, g->name.at[i].span.length);
+	const char *hint = ra_format(g->arena, "only states are seen of %s", of);
 	if (near.best)
 		hint = ra_format(g->arena, "did you mean '%.*s%.*s'?", (int)prefix, span.text,
 				 (int)near.best_length, near.best);
-	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at, hint, "'%.*s' is a child, but '%.*s' is no state",
-		  (int)prefix - 1, span.text, (int)(span.length - prefix), dot + 1);
+	ra_refuse(g, DIAG_MODEL_UNKNOWN, span.at, hint, "'%.*s' is %s, but '%.*s' is no state",
+		  (int)prefix - 1, span.text, of, (int)(span.length - prefix), dot + 1);
 	return none;
 }
 
@@ -76,7 +141,7 @@ static const char *child_meant(const struct ra_graph *g, struct ra_span span, co
 	size_t prefix = (size_t)(dot - span.text);
 	struct ra_nearest near = ra_nearest_to(span.text, prefix);
 	for (size_t i = 0; i < g->name.n; i++)
-		if (g->name.at[i].kind == RA_N_SLOT)
+		if (g->name.at[i].kind == RA_N_SLOT || g->name.at[i].kind == RA_N_PARENT)
 			ra_consider(&near, g->name.at[i].span.text, g->name.at[i].span.length);
 	if (!near.best || (whole->best && whole->distance < near.distance))
 		return NULL;
@@ -116,6 +181,9 @@ static ra_ref misplaced(struct ra_graph *g, struct ra_span span, const char *why
 static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 {
 	const struct ra_input *input = &g->model->inputs.at[i];
+	if (input->edge)
+		return misplaced(g, span, "is carried by the edges to children",
+				 "write k.x or left.x for it");
 	if (input->token)
 		return no_value(g, span, "a token", "look a parameter up with it: embedding[word]");
 	if (g->region == RA_IN_OUTPUTS)
@@ -125,16 +193,33 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 	    g, (struct ra_node){.op = RA_INPUT, .shape = input->shape, .at = span.at, .input = i});
 }
 
+static ra_ref own_state(struct ra_graph *, int state, int slot, struct ra_span);
+
+/* Of an output that is computed for each node of an input, the state of that node. */
 static ra_ref resolve_state(struct ra_graph *g, int i, struct ra_span span)
 {
-	if (g->region != RA_IN_OUTPUTS && !g->assigned[i])
+	int traversal = g->model->states.at[i].traversal;
+	bool own = g->region != RA_IN_OUTPUTS && traversal == g->traversal;
+	if (g->region != RA_IN_OUTPUTS && traversal > g->traversal)
+		return misplaced(g, span, "is computed by a later traversal",
+				 "a traversal uses its own states and those of earlier ones");
+	if (own && !g->assigned[i])
 		return misplaced(g, span, "is used before this body assigns it",
-				 "the state of a child is written left.h or k.h");
-	if (g->region != RA_IN_OUTPUTS)
+				 ra_goes_down(g) ? "the state of the parent is written parent.h, next.h or p.h"
+						 : "the state of a child is written left.h or k.h");
+	if (own)
 		return g->value[i];
-	struct ra_node n = {.op = RA_STATE, .shape = g->model->states.at[i].shape, .at = span.at};
-	n.state.state = i;
-	return ra_build_leaf(g, n);
+	return own_state(g, i, g->of_member ? RA_EACH_MEMBER : 0, span);
+}
+
+static ra_ref member_output(struct ra_graph *, int output, struct ra_span);
+
+bool ra_note_range(struct ra_graph *g)
+{
+	size_t output = g->model->outputs.n;
+	if (output < g->syntax->outputs.n)
+		g->syntax->outputs.at[output].ranges = true;
+	return true;
 }
 
 static ra_ref resolve_output(struct ra_graph *g, int i, struct ra_span span)
@@ -144,6 +229,12 @@ static ra_ref resolve_output(struct ra_graph *g, int i, struct ra_span span)
 	if ((size_t)i >= g->model->outputs.n)
 		return misplaced(g, span, "is used before it is computed",
 				 "outputs use the outputs above them");
+	if (g->of_member)
+		return member_output(g, i, span);
+	if (g->syntax->outputs.at[i].ranges && !g->at_root)
+		return misplaced(g, span, "is of all nodes of an input, not of each", "use it in an output 'at root'");
+	if (g->syntax->outputs.at[i].ranges)
+		ra_note_range(g);
 	return g->model->outputs.at[i].value;
 }
 
@@ -170,37 +261,180 @@ static ra_ref resolve_global(struct ra_graph *g, const struct ra_name *n, struct
 		return no_value(g, span, "a function", "write its arguments in parentheses");
 	case RA_N_SLOT:
 		return no_value(g, span, "a child", "its states are written with a dot: left.h");
+	case RA_N_PARENT:
+		return no_value(g, span, "the parent", "its states are written with a dot: parent.h, next.h");
+	case RA_N_CASE:
+		return no_value(g, span, "a case", "its body stands below its name and ':'");
 	}
 	return none;
 }
 
-/* `left.h`, `k.h`: the state that is named after the dot. */
-static ra_ref resolve_child(struct ra_graph *g, int slot, struct ra_span span, const char *dot)
+/* What stands before the dot of a name: the child that a sum is at, or one in a slot; false = neither. */
+static bool find_owner(const struct ra_graph *g, const struct ra_scope *scope, struct ra_span span,
+		       const char *dot, int *slot)
 {
-	const struct ra_name *state = ra_find_name(g, dot + 1, span.length - (size_t)(dot + 1 - span.text));
-	return state && state->kind == RA_N_STATE ? ra_child_state(g, slot, state, span)
-						  : unknown_state(g, span, dot);
+	size_t prefix = dot ? (size_t)(dot - span.text) : span.length;
+	bool each = is_each(scope, span.text, prefix);
+	*slot = each						  ? RA_EACH_CHILD
+		: dot && !ra_find_name(g, span.text, span.length) ? ra_find_slot(g, span.text, prefix)
+								  : -2;
+	return each || *slot >= 0;
+}
+
+static const struct ra_name *name_behind(const struct ra_graph *g, struct ra_span span, const char *dot)
+{
+	return ra_find_name(g, dot + 1, span.length - (size_t)(dot + 1 - span.text));
+}
+
+/* An output of the node that a sum is at: computed of that node's states, as it is at every node. */
+static ra_ref member_output(struct ra_graph *g, int i, struct ra_span span)
+{
+	if ((size_t)i >= g->model->outputs.n)
+		return misplaced(g, span, "is used before it is computed",
+				 "outputs use the outputs above them");
+	if (g->syntax->outputs.at[i].at_root)
+		return misplaced(g, span, "is computed at the root only", "write it 'at every node'");
+	bool outer = g->of_member;
+	g->of_member = true;
+	ra_ref value = g->model->outputs.at[i].value.i ? ra_expand(g, NULL, g->syntax->outputs.at[i].value) : none;
+	g->of_member = outer;
+	return value;
+}
+
+static ra_ref own_state(struct ra_graph *g, int i, int slot, struct ra_span span)
+{
+	struct ra_node n = {.op = RA_STATE, .shape = g->model->states.at[i].shape, .at = span.at};
+	n.state.state = i;
+	n.state.slot = slot;
+	return ra_build_leaf(g, n);
+}
+
+/* `n.h` of the node that a sum over the nodes of an input is at. */
+static ra_ref resolve_member(struct ra_graph *g, struct ra_span span, const char *dot)
+{
+	const struct ra_name *part = name_behind(g, span, dot);
+	if (part && part->kind == RA_N_OUTPUT)
+		return member_output(g, part->index, span);
+	if (!part || part->kind != RA_N_STATE)
+		return unknown_state(g, span, dot, "a node");
+	return part->broken ? none : own_state(g, part->index, RA_EACH_MEMBER, span);
+}
+
+/* `left.h`, `k.h`, `parent.h`: the state, or what the edge carries, that is named after the dot. */
+static ra_ref resolve_neighbour(struct ra_graph *g, bool down, int slot, struct ra_span span, const char *dot)
+{
+	if (slot == RA_EACH_CHILD && g->members)
+		return resolve_member(g, span, dot);
+	const struct ra_name *part = name_behind(g, span, dot);
+	bool seen = part && (down ? part->kind == RA_N_STATE : ra_is_child_part(g, part));
+	return seen ? neighbour_part(g, down, slot, part, span) : unknown_state(g, span, dot, neighbours[down].name);
+}
+
+/* `parent.h` where no parent has a name: the structure has several, or nothing goes down. */
+static bool means_parent(const struct ra_graph *g, struct ra_span span, const char *dot)
+{
+	const char *name = g->model->structure.kind == RA_SEQUENCE ? "next" : "parent";
+	size_t prefix = dot ? (size_t)(dot - span.text) : 0;
+	return prefix == strlen(name) && memcmp(span.text, name, prefix) == 0;
+}
+
+static ra_ref resolve_unnamed_parent(struct ra_graph *g, struct ra_span span, const char *dot)
+{
+	if (g->region == RA_IN_OUTPUTS || !ra_goes_down(g))
+		return resolve_neighbour(g, true, 0, span, dot);
+	ra_refuse(g, DIAG_MODEL_CHILD, span.at, "write sum(... for p in parents)",
+		  "the parents of this structure have no name: there is any number of them");
+	return none;
 }
 
 /* Local names hide those of the model: arguments of the prelude's functions may be called anything. */
 ra_ref ra_resolve(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	struct ra_span span = e->name;
+	int slot;
 	for (const struct ra_scope *s = scope; s; s = s->outer) {
 		int i = s->names ? map_get(s->names, span.text, span.length) : -1;
 		if (i >= 0)
 			return s->values[i];
 	}
 	const char *dot = memchr(span.text, '.', span.length);
-	size_t prefix = dot ? (size_t)(dot - span.text) : span.length;
-	if (is_each(scope, span.text, prefix))
-		return dot ? resolve_child(g, RA_EACH_CHILD, span, dot)
-			   : no_value(g, span, "a child", "its states are written k.h");
+	if (find_owner(g, scope, span, dot, &slot)) {
+		bool down = slot == RA_EACH_CHILD && ra_goes_down(g);
+		return dot ? resolve_neighbour(g, down, slot, span, dot)
+			   : no_value(g, span, neighbours[down].name, "its states are written k.h");
+	}
 	const struct ra_name *n = ra_find_name(g, span.text, span.length);
 	if (n)
 		return resolve_global(g, n, span);
-	int slot = dot ? ra_find_slot(g, span.text, prefix) : -1;
-	return slot >= 0 ? resolve_child(g, slot, span, dot) : unknown_name(g, scope, span);
+	const struct ra_name *of = dot ? ra_find_name(g, span.text, (size_t)(dot - span.text)) : NULL;
+	if (of && of->kind == RA_N_PARENT)
+		return resolve_neighbour(g, true, 0, span, dot);
+	return means_parent(g, span, dot) ? resolve_unnamed_parent(g, span, dot) : unknown_name(g, scope, span);
+}
+
+/* --- look-ups --- */
+
+/* What a look-up's index names, and whose it is; NULL = no token. */
+static const struct ra_name *find_token(struct ra_graph *g, const struct ra_scope *scope,
+					const struct ra_expr *index, int *slot)
+{
+	struct ra_span span = index->name;
+	const char *dot = memchr(span.text, '.', span.length);
+	bool numbered = index->kind == RA_E_SLOT;
+	if (numbered)
+		*slot = ra_find_child(g, index->slot, index->span);
+	bool of_child = numbered || find_owner(g, scope, span, dot, slot);
+	const struct ra_name *n = of_child && !numbered && dot ? name_behind(g, span, dot)
+							       : ra_find_name(g, span.text, span.length);
+	bool token = n && n->kind == RA_N_INPUT && g->model->inputs.at[n->index].token;
+	return token && g->model->inputs.at[n->index].edge == of_child ? n : NULL;
+}
+
+/* Whether the token can be used here. */
+static bool check_token(struct ra_graph *g, const struct ra_name *token, struct ra_span span)
+{
+	if (g->model->inputs.at[token->index].edge)
+		return is_seen(g, false, token, span);
+	return g->region != RA_IN_OUTPUTS ||
+	       ra_refuse(g, DIAG_MODEL_PLACE, span.at, "keep what the output needs in a state",
+			 "'%s' is an input, which outputs cannot use", ra_excerpt(g->arena, span));
+}
+
+static ra_ref look_up(struct ra_graph *g, ra_ref base, const struct ra_name *token, int slot,
+		      struct ra_span span)
+{
+	bool edge = g->model->inputs.at[token->index].edge;
+	ra_ref row = ra_build_lookup(g, base, token->index, edge ? slot : 0, span);
+	if (!row.i || !edge || g->region != RA_IN_LEAF)
+		return row;
+	struct ra_shape shape = ra_at(g->model, row)->shape;
+	return ra_build_zero(g, &shape, span);
+}
+
+ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+{
+	int slot = 0;
+	ra_ref base = ra_expand(g, scope, e->base);
+	const struct ra_name *token = find_token(g, scope, e->index, &slot);
+	struct ra_span named = e->index->kind == RA_E_SLOT ? e->index->span : e->index->name;
+	const struct ra_name *whole = ra_find_name(g, e->index->name.text, e->index->name.length);
+	if ((token ? token : whole) && (token ? token : whole)->broken)
+		return none;
+	if (!token)
+		return ra_refuse(g, DIAG_MODEL_LOOKUP, named.at,
+				 "declare it with 'input word : token', or 'edge rel : token' for k.rel; a "
+				 "slice is written x[a:b]",
+				 "'%s' is not an input that is a token", ra_excerpt(g->arena, named)),
+		       none;
+	if (!check_token(g, token, named) || !base.i)
+		return none;
+	const struct ra_node *n = ra_at(g->model, base);
+	if (n->op != RA_PARAM || !n->shape.rank)
+		return ra_refuse(g, DIAG_MODEL_LOOKUP, e->span.at,
+				 "only a parameter with rows can be looked up", "'%s' has no rows to look up",
+				 ra_excerpt(g->arena, e->base->span)),
+		       none;
+	return look_up(g, base, token, slot, e->span);
 }
 
 /* --- new names --- */

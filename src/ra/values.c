@@ -106,12 +106,11 @@ struct ra_expr *ra_new_expr(struct ra_builder *b, enum ra_expr_kind kind, struct
 
 /* --- values --- */
 
-const char *ra_body_text(enum ra_word body)
+const char *ra_body_text(const struct ra_builder *b, enum ra_word body)
 {
-	return body == RA_WORD_LEAF    ? "leaf"
-	       : body == RA_WORD_INNER ? "inner"
-	       : body == RA_WORD_NODE  ? "node"
-				       : "output";
+	if (body >= RA_WORDS)
+		return ra_span_string(b->arena, b->syntax.cases.at[body - RA_WORDS].name);
+	return ra_word_text(body);
 }
 
 static struct ra_value *new_value(struct ra_builder *b, struct ra_expr *use)
@@ -156,12 +155,12 @@ struct ra_value *ra_find_value(struct ra_builder *b, uint32_t id)
 struct ra_value *ra_use_value(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
-	if (!v || !v->body || v->body == b->body)
+	if (!v || !v->body || (v->body == b->body && v->traversal == ra_current_traversal(b)))
 		return v;
 	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
 			 "bodies share parameters, inputs and numbers, and see each other's states",
 			 "'%s' is a value of '%s:', which '%s:' cannot use",
-			 ra_excerpt(b->arena, v->use->span), ra_body_text(v->body), ra_body_text(b->body)),
+			 ra_excerpt(b->arena, v->use->span), ra_body_text(b, v->body), ra_body_text(b, b->body)),
 	       NULL;
 }
 
@@ -181,18 +180,36 @@ struct ra_expr *ra_written(struct ra_builder *b, const struct ra_value *v)
 	return e;
 }
 
+int ra_current_traversal(const struct ra_builder *b)
+{
+	return b->body == RA_WORD_OUTPUT ? 0 : (int)b->syntax.traversals.n;
+}
+
 struct ra_body *ra_current_body(struct ra_builder *b)
 {
-	for (size_t i = 0; i < b->syntax.bodies.n; i++)
-		if (b->syntax.bodies.at[i].word == b->body)
-			return &b->syntax.bodies.at[i];
+	for (size_t i = 0; i < b->syntax.bodies.n; i++) {
+		struct ra_body *body = &b->syntax.bodies.at[i];
+		if (body->word == b->body && body->traversal == ra_current_traversal(b))
+			return body;
+	}
 	return NULL;
 }
 
-static bool is_each_child(const struct ra_expr *e)
+static bool begins_with(struct ra_span name, const char *prefix)
 {
-	return e->kind == RA_E_NAME && e->name.length > strlen(RA_EACH_NAME) &&
-	       memcmp(e->name.text, RA_EACH_NAME, strlen(RA_EACH_NAME)) == 0;
+	return name.length > strlen(prefix) && memcmp(name.text, prefix, strlen(prefix)) == 0;
+}
+
+/* A part of the child or node that a sum is at, or what is looked up with it. */
+static enum ra_each each_of(const struct ra_expr *e)
+{
+	if (e->kind == RA_E_LOOKUP)
+		return each_of(e->index);
+	if (e->kind != RA_E_NAME)
+		return RA_OF_NONE;
+	return begins_with(e->name, RA_EACH_NAME)     ? RA_OF_CHILD
+	       : begins_with(e->name, RA_MEMBER_NAME) ? RA_OF_MEMBER
+						      : RA_OF_NONE;
 }
 
 uint32_t ra_add_value(struct ra_builder *b, struct ra_expr *definition, struct ra_value *const *arg, size_t n)
@@ -205,11 +222,12 @@ uint32_t ra_add_value(struct ra_builder *b, struct ra_expr *definition, struct r
 	name->name = ra_here_span(b, text);
 	v->definition = definition;
 	v->body = b->body;
-	v->each = is_each_child(definition);
+	v->traversal = ra_current_traversal(b);
+	v->each = each_of(definition);
 	uint32_t *index = ARENA_ARRAY(b->arena, uint32_t, n);
 	for (size_t i = 0; i < n; i++) {
 		index[i] = arg[i]->index;
-		v->each |= arg[i]->each;
+		v->each = v->each ? v->each : arg[i]->each;
 	}
 	v->arg = index;
 	v->args = n;

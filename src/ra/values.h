@@ -8,16 +8,22 @@
 
 enum { RA_VALUE_INDEX = (1 << RA_VALUE_BITS) - 1, RA_SHOWN = 64 };
 
-/* The name of the child that a sum is at; the blank keeps it apart from the caller's names. */
+/* The name of the child, or the parent, that a sum is at; the blank keeps it apart from the caller's names. */
 #define RA_EACH_NAME "each child"
+/* The same of the node that a sum over the nodes of an input is at. */
+#define RA_MEMBER_NAME "each node"
+
+/* What of a sum around a value depends on. */
+enum ra_each { RA_OF_NONE, RA_OF_CHILD, RA_OF_MEMBER };
 
 struct ra_value {
 	uint32_t index;
 	struct ra_expr *use;	      /* as it is written where it is used; its span is the value as text */
 	struct ra_expr *definition;   /* what the name stands for; NULL = it is no statement */
 	enum ra_word body;	      /* RA_WORD_NONE = can be used in any */
+	int traversal;		      /* of the body; 0 where outputs are computed */
 	bool infix;		      /* its text needs brackets in another */
-	bool each;		      /* depends on the child that a sum is at */
+	enum ra_each each;	      /* depends on the child or node that a sum is at */
 	bool needed;		      /* by a sum, when it is of each child, or by an output */
 	const struct ra_span *output; /* that it is the value of; NULL = none */
 	const uint32_t *arg;	      /* indices of the values that the definition uses */
@@ -37,7 +43,7 @@ struct ra_builder {
 	uint32_t tag;
 	const char *file;
 	int line, calls;
-	enum ra_word body;
+	enum ra_word body; /* RA_WORD_NONE = none yet, in this traversal */
 	VEC(struct ra_value *) values; /* from index 1 */
 	VEC(struct ra_assignment) assignments;
 	unsigned walks;
@@ -66,7 +72,7 @@ __attribute__((format(printf, 2, 3))) struct ra_span ra_show_text(struct ra_buil
 								  ...);
 /* Adds the text of a value, in brackets where an operand needs them. */
 void ra_show(struct str *, const struct ra_value *, bool operand);
-const char *ra_body_text(enum ra_word body);
+const char *ra_body_text(const struct ra_builder *, enum ra_word body);
 
 /* --- values --- */
 
@@ -80,6 +86,7 @@ struct ra_expr *ra_written(struct ra_builder *, const struct ra_value *);
 /* The body that the calls are for: whether there is one, and NULL where outputs are computed. */
 bool ra_has_body(struct ra_builder *);
 struct ra_body *ra_current_body(struct ra_builder *);
+int ra_current_traversal(const struct ra_builder *);
 /* A new value with a name of its own, a statement of the body unless it is of each child; returns its id.  Of
  * the arguments none may be NULL. */
 uint32_t ra_add_value(struct ra_builder *, struct ra_expr *definition, struct ra_value *const *arg, size_t n);

@@ -64,14 +64,22 @@ static void rebuild_declarations(struct rebuild *r)
 	r->inputs = ARENA_ARRAY(r->arena, uint32_t, m->inputs.n);
 	for (size_t i = 0; i < m->inputs.n; i++) {
 		const struct ra_input *in = &m->inputs.at[i];
-		r->inputs[i] = in->token ? ra_builder_token(r->b, in->name)
-					 : ra_builder_input(r->b, in->name, shape_text(r, &in->shape));
+		if (in->edge && in->token)
+			ra_builder_edge_token(r->b, in->name);
+		else if (in->edge)
+			ra_builder_edge(r->b, in->name, shape_text(r, &in->shape));
+		else
+			r->inputs[i] = in->token ? ra_builder_token(r->b, in->name)
+						 : ra_builder_input(r->b, in->name, shape_text(r, &in->shape));
 	}
 	for (size_t i = 0; i < m->params.n; i++)
 		r->params[i] =
 		    ra_builder_param(r->b, m->params.at[i].name, shape_text(r, &m->params.at[i].shape));
-	for (size_t i = 0; i < m->states.n; i++)
-		ra_builder_state(r->b, m->states.at[i].name, shape_text(r, &m->states.at[i].shape));
+}
+
+static bool is_of(const struct rebuild *r, size_t state, int traversal)
+{
+	return r->m->states.at[state].traversal == traversal;
 }
 
 static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32_t x)
@@ -79,6 +87,13 @@ static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32
 	struct ra_dim end;
 	ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end);
 	return ra_builder_slice(r->b, x, dim_text(r, &n->begin), dim_text(r, &end));
+}
+
+/* What the node carries, or the edge to a child. */
+static uint32_t carried(struct rebuild *r, const struct ra_node *n)
+{
+	const struct ra_input *in = &r->m->inputs.at[n->input];
+	return in->edge ? ra_builder_child(r->b, n->slot, in->name) : r->inputs[n->input];
 }
 
 static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
@@ -95,18 +110,25 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_PARAM:
 		return r->params[n->param];
 	case RA_INPUT:
-		return r->inputs[n->input];
+		return carried(r, n);
 	case RA_LOOKUP:
-		return ra_builder_lookup(r->b, arg[0], r->inputs[n->input]);
+		return ra_builder_lookup(r->b, arg[0], carried(r, n));
 	case RA_STATE:
-		return ra_builder_get(r->b, m->states.at[n->state.state].name);
+		return n->state.slot == RA_EACH_MEMBER ? ra_builder_member(r->b, m->states.at[n->state.state].name)
+						       : ra_builder_get(r->b, m->states.at[n->state.state].name);
 	case RA_CHILD:
 		return ra_builder_child(r->b, n->state.slot, m->states.at[n->state.state].name);
+	case RA_PARENT:
+		return ra_builder_parent(r->b, n->state.slot == RA_EACH_CHILD, m->states.at[n->state.state].name);
 	case RA_SLICE:
 		return rebuild_slice(r, n, arg[0]);
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:
-		return ra_builder_children(r->b, n->op == RA_CHILD_SUM ? "sum" : "max", arg[0]);
+		return (n->members ? ra_builder_members : ra_builder_children)(
+		    r->b, n->op == RA_CHILD_SUM ? "sum" : "max", arg[0]);
+	case RA_PARENT_SUM:
+	case RA_PARENT_MAX:
+		return ra_builder_parents(r->b, n->op == RA_PARENT_SUM ? "sum" : "max", arg[0]);
 	default:
 		return ra_builder_call(r->b, ra_op_spelling(n->op), arg, (size_t)ra_op_arity(n->op));
 	}
@@ -127,16 +149,46 @@ static void rebuild_nodes(struct rebuild *r, const ra_ref *root, size_t roots)
 			r->value[i] = rebuild_node(r, &m->nodes.at[i]);
 }
 
-static void rebuild_body(struct rebuild *r, enum ra_case which)
+static void rebuild_case(struct rebuild *r, const struct ra_named_case *c)
 {
+	struct str s = str_in(r->arena);
+	if (c->children >= 0)
+		str_printf(&s, "children == %d", c->children);
+	for (size_t i = 0; i < c->tokens.n; i++)
+		str_printf(&s, "%s%s == %d", s.n ? " and " : "", r->m->inputs.at[c->tokens.at[i].input].name,
+			   c->tokens.at[i].value);
+	ra_builder_case(r->b, c->name, c->base == RA_LEAF ? RA_BODY_LEAF : RA_BODY_INNER, str_text(&s));
+}
+
+static void rebuild_body(struct rebuild *r, int traversal, int which)
+{
+	static const enum ra_builder_body bodies[2][RA_CASES] = {
+	    {[RA_LEAF] = RA_BODY_LEAF, [RA_INNER] = RA_BODY_INNER},
+	    {[RA_ROOT] = RA_BODY_ROOT, [RA_BELOW] = RA_BODY_BELOW}};
 	const struct ra_model *m = r->m;
 	ra_ref *root = ARENA_ARRAY(r->arena, ra_ref, m->states.n);
 	for (size_t i = 0; i < m->states.n; i++)
-		root[i] = m->states.at[i].value[which];
-	ra_builder_body(r->b, which == RA_LEAF ? RA_BODY_LEAF : RA_BODY_INNER);
+		root[i] = is_of(r, i, traversal) ? m->states.at[i].value[which] : (ra_ref){0};
+	ra_builder_body(r->b, which < RA_CASES ? (int)bodies[m->traversals.at[traversal].down][which]
+					       : RA_BODY_CASE + which - RA_CASES);
 	rebuild_nodes(r, root, m->states.n);
 	for (size_t i = 0; i < m->states.n; i++)
-		ra_builder_assign(r->b, m->states.at[i].name, r->value[root[i].i]);
+		if (is_of(r, i, traversal))
+			ra_builder_assign(r->b, m->states.at[i].name, r->value[root[i].i]);
+}
+
+/* The first one goes up unless it says otherwise. */
+static void rebuild_traversal(struct rebuild *r, int t)
+{
+	const struct ra_model *m = r->m;
+	if (t || m->traversals.at[t].down)
+		ra_builder_traversal(r->b, m->traversals.at[t].down ? "down" : "up");
+	for (size_t i = 0; i < m->states.n; i++)
+		if (is_of(r, i, t))
+			ra_builder_state(r->b, m->states.at[i].name, shape_text(r, &m->states.at[i].shape));
+	for (int which = 0; which < ra_bodies(m); which++)
+		if (ra_has_own_body(m, t, which))
+			rebuild_body(r, t, which);
 }
 
 static void rebuild_outputs(struct rebuild *r)
@@ -168,8 +220,10 @@ static const struct ra_model *rebuilt(struct rebuild *r, struct diags *diags)
 	if (!r->b)
 		return NULL;
 	rebuild_declarations(r);
-	rebuild_body(r, RA_LEAF);
-	rebuild_body(r, RA_INNER);
+	for (size_t i = 0; i < r->m->cases.n; i++)
+		rebuild_case(r, &r->m->cases.at[i]);
+	for (size_t t = 0; t < r->m->traversals.n; t++)
+		rebuild_traversal(r, (int)t);
 	rebuild_outputs(r);
 	return ra_builder_finish(r->b);
 }

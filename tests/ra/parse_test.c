@@ -189,7 +189,9 @@ static void check_numbers(void)
 
 int main(void)
 {
-	static const char *const models[] = {"treelstm", "childsum", "gru", "lstm", "dag", "matrix"};
+	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",
+					     "dag",	 "matrix",   "tensor",	  "edges",
+					     "updown",	 "down",     "members"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		check_model(models[i]);
 	check_deep_chain(false);

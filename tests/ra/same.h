@@ -31,9 +31,10 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 		return a->param == b->param;
 	case RA_INPUT:
 	case RA_LOOKUP:
-		return a->input == b->input;
+		return a->input == b->input && a->slot == b->slot;
 	case RA_STATE:
 	case RA_CHILD:
+	case RA_PARENT:
 		return a->state.state == b->state.state && a->state.slot == b->state.slot;
 	case RA_SUM:
 	case RA_MAX:
@@ -62,9 +63,12 @@ static inline bool same_graph(const struct ra_model *a, const struct ra_model *b
 	bool same = a->nodes.n == b->nodes.n && a->states.n == b->states.n && a->outputs.n == b->outputs.n;
 	for (size_t i = 1; same && i < a->nodes.n; i++)
 		same = same_node(&a->nodes.at[i], &b->nodes.at[i]);
+	same &= a->traversals.n == b->traversals.n;
+	for (size_t i = 0; same && i < a->traversals.n; i++)
+		same = a->traversals.at[i].down == b->traversals.at[i].down;
 	for (size_t i = 0; same && i < a->states.n; i++)
-		same = a->states.at[i].value[RA_LEAF].i == b->states.at[i].value[RA_LEAF].i &&
-		       a->states.at[i].value[RA_INNER].i == b->states.at[i].value[RA_INNER].i;
+		same = a->states.at[i].traversal == b->states.at[i].traversal &&
+		       memcmp(a->states.at[i].value, b->states.at[i].value, sizeof a->states.at[i].value) == 0;
 	for (size_t i = 0; same && i < a->outputs.n; i++)
 		same = a->outputs.at[i].value.i == b->outputs.at[i].value.i;
 	return same;
