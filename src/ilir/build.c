@@ -27,6 +27,7 @@ void ilir_init(struct ilir_module *m, struct arena *a, const char *name)
 {
 	*m = (struct ilir_module){.arena = a, .name = name, .table_size = 256};
 	m->table = ARENA_ARRAY(a, uint32_t, m->table_size);
+	m->tables = ARENA_NEW(a, struct ilir_tables *);
 	m->names = map_in(a);
 	map_add(&m->names, "begin", 5, 1);
 	map_add(&m->names, "end", 3, 1);
@@ -187,7 +188,7 @@ static void grow_table(struct ilir_module *m)
 static ilir_expr intern(struct ilir_module *m, struct ilir_node n, const ilir_expr *args)
 {
 	const char *problem;
-	ilir_expr copy[ILIR_MAX_RANK]; /* args may point into the pool that grows below */
+	ilir_expr copy[ILIR_MAX_RANK] = {{0}}; /* args may point into the pool that grows below */
 	for (int i = 0; i < n.args; i++)
 		copy[i] = args[i];
 	n.type = ilir_infer_type(m, &n, copy, &problem);
@@ -385,6 +386,14 @@ int ilir_dim_name(struct ilir_module *m, const char *name)
 	return m->dims.n - 1;
 }
 
+ilir_buffer ilir_case_buffer(const struct ilir_module *m)
+{
+	uint32_t i = 1;
+	while (i < m->buffers.n && m->buffers.at[i].kind != IMAGE_CASE)
+		i++;
+	return (ilir_buffer){i < m->buffers.n ? i : 0};
+}
+
 int ilir_buffer_slot(const struct ilir_module *m, ilir_buffer b)
 {
 	int slot = 0;
@@ -445,7 +454,7 @@ struct ilir_stmt *ilir_barrier(struct ilir_module *m)
 struct ilir_stmt *ilir_step(struct ilir_module *m, const char *name, int group, ilir_expr begin,
 			    ilir_expr end, struct ilir_stmt *body)
 {
-	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, body}});
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, 0, body}});
 }
 
 struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b)

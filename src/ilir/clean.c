@@ -17,6 +17,14 @@ static void use_expr(const struct ilir_module *m, ilir_expr e, void *context)
 		u->buffer[n->buffer.i] = true;
 }
 
+/* Rows of some cases are found by them. */
+static void use_cases(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+{
+	struct used *u = context;
+	if (s->kind == ILIR_STEP && s->step.cases)
+		u->buffer[ilir_case_buffer(m).i] = true;
+}
+
 static struct ilir_stmt *drop(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	struct used *u = context;
@@ -33,7 +41,7 @@ static void note_uses(const struct ilir_module *m, struct used *u)
 	u->var = ARENA_ARRAY(m->arena, bool, m->vars.n);
 	u->buffer = ARENA_ARRAY(m->arena, bool, m->buffers.n);
 	for (size_t k = 0; k < m->kernels.n; k++)
-		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.expr = use_expr, .context = u});
+		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = use_cases, .expr = use_expr, .context = u});
 }
 
 static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)

@@ -69,6 +69,7 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 		}
 		image->buffers++;
 	}
+	ilir_share(m, buffers, image->buffers);
 	image->buffer = buffers;
 	image->recipe = recipes;
 }
@@ -178,7 +179,7 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain};
+		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases};
 		describe_blocks(m, &m->kernels.at[k], &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}

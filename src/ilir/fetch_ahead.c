@@ -98,11 +98,13 @@ struct row {
 	bool named;
 };
 
+/* Where a batch begins is no row that is picked. */
 static void note_name(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct row *row = context;
 	const struct ilir_node *n = ilir_at(m, e);
-	row->named |= n->op == ILIR_LOAD || (n->op == ILIR_VAR && row->t->named[n->var.i]);
+	int array = n->op == ILIR_LOAD ? ilir_buffer_at(m, n->buffer)->kind : IMAGE_ORIGIN;
+	row->named |= (array != IMAGE_ORIGIN && array != IMAGE_CHILD_BEGIN) || (n->op == ILIR_VAR && row->t->named[n->var.i]);
 }
 
 /* One of its indices was read from an array. */

@@ -59,7 +59,7 @@ struct ilir_node {
 /* --- buffers --- */
 
 /* Kinds: those of the image, and these, which no image has. */
-enum { ILIR_REGISTER = IMAGE_BATCH_BEGIN + 1, ILIR_UNUSED };
+enum { ILIR_REGISTER = IMAGE_MEMBER_LIST + 1, ILIR_UNUSED };
 
 /* A dimension of a buffer: named, so that loops can be related to it. */
 struct ilir_dim {
@@ -120,6 +120,8 @@ struct ilir_stmt {
 			const char *name;
 			int group;	      /* as of a kernel */
 			ilir_expr begin, end; /* what the variables begin and end stand for inside */
+			unsigned cases; /* a mask: the rows are those of nodes of these cases, in as many ranges as they
+					   make; 0 = all of begin..end */
 			struct ilir_stmt *body;
 		} step; /* STEP: a unit of execution; becomes a kernel */
 	};
@@ -133,6 +135,7 @@ struct ilir_kernel {
 	struct ilir_stmt *body;
 	int group;	 /* of the plan, counted from 1; 0 = all of a body, or not known */
 	int part, parts; /* the first of two is 1, 2; 0, 0 = the whole group.  Parts of a group follow each other. */
+	unsigned cases;	 /* as of a step */
 };
 
 struct ilir_var_decl {
@@ -152,6 +155,7 @@ struct ilir_module {
 	struct map names; /* of variables and buffers -> the suffix to try next */
 	uint32_t *table;  /* hash of nodes */
 	size_t table_size;
+	struct ilir_tables **tables; /* range.c: what one walk over a part of the module leaves to the next */
 };
 
 static const ilir_var ilir_begin = {1}, ilir_end = {2};
@@ -258,7 +262,7 @@ struct ilir_module *ilir_parse(struct arena *, struct diags *, const char *file,
 enum ilir_property {
 	ILIR_BOUNDED = 1,    /* no INFERRED bound */
 	ILIR_IN_BOUNDS = 2,  /* every index that can be bounded lies in the padded extent of its dimension */
-	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: each kernel is a step, or a part of one */
+	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: each kernel is a step, or a part of one, with a name of its own */
 	ILIR_VECTORISED = 8, /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
 	ILIR_PRIMITIVE = 32	/* no EXP, LOG, SIGMOID, TANH */
@@ -279,6 +283,8 @@ bool ilir_interpret(struct ilir_interpreter *, int kernel, const struct image_fr
 /* Where a buffer stands in the image's buffer table; -1 for registers. */
 int ilir_buffer_slot(const struct ilir_module *, ilir_buffer);
 
+/* The buffer of the nodes' cases; none = they have none. */
+ilir_buffer ilir_case_buffer(const struct ilir_module *);
 /* The loop that calls sweep over; NULL = none. */
 const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *);
 /* How many turns a loop between constants makes; 0 = it is none. */

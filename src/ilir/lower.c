@@ -110,7 +110,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 	*shared = (ilir_expr){0};
 	enum sub_op combine = sub_traits_of(v->op)->combine;
 	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
-		ilir_expr x[2];
+		ilir_expr x[2] = {{0}};
 		operands(l, sums, loop, product, index, x);
 		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
@@ -119,12 +119,34 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 	return loops_of[combine](l->m, acc, x);
 }
 
-/* The edges of the row at hand. */
+static bool of_inputs(const struct lowering *l)
+{
+	return l->p->bodies.at[l->body].domain == SUB_EVERY_INPUT;
+}
+
+/* The dimension of what a row has any number of. */
+static const char *ragged_name(const struct lowering *l)
+{
+	return of_inputs(l) ? "member" : "edge";
+}
+
+/* The edges of the node at hand, or the members of the input. */
 static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 {
+	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
+	ilir_buffer bounds = of_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
 	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
-	*begin = ilir_load(l->m, l->child_begin, &l->row, 1);
-	*end = ilir_load(l->m, l->child_begin, &next, 1);
+	*begin = ilir_load(l->m, bounds, &l->row, 1);
+	*end = ilir_load(l->m, bounds, &next, 1);
+}
+
+/* The edges of a node with so many children are counted from its first one. */
+static void count_edges(struct lowering *l, struct lower_loop *loop, int children)
+{
+	loop->first = lower_row_of(l, l->child_begin, "edges", l->row);
+	loop->end = ilir_index(l->m, children);
+	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
+		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
 }
 
 /* The loop over this variable is the one whose turns are the nodes of a tile. */
@@ -140,14 +162,18 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
-	bool edge = var->set == SUB_EDGE;
+	bool edge = sub_is_ragged(l->p, v->reduced);
 	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = lower_scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
-	loop->dim = ilir_dim_name(l->m, edge ? "edge" : var->name);
+	loop->dim = ilir_dim_name(l->m, edge ? ragged_name(l) : var->name);
 	loop->begin = ilir_index(l->m, 0);
 	loop->end = ilir_index(l->m, loop->extent);
+	int children = edge ? sub_children_of(l->p, &l->p->bodies.at[l->body]) : -1;
 	if (edge) {
-		edge_bounds(l, &loop->begin, &loop->end);
+		if (children >= 0 && !sub_goes_down(l->p, &l->p->bodies.at[l->body]))
+			count_edges(l, loop, children);
+		else
+			edge_bounds(l, &loop->begin, &loop->end);
 		if (l->group->over_edges)
 			tile_nodes(l, loop->var);
 	} else if (l->tile->unroll > 1) {
@@ -185,6 +211,8 @@ static bool fits_in(const struct lowering *l, const struct scope *s, const struc
 static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
 {
 	ilir_expr at = ilir_var_ref(l->m, loop->var);
+	if (loop->first.i)
+		return ilir_binary(l->m, ILIR_ADD, loop->first, at);
 	if (!joined)
 		return at;
 	ilir_expr part = ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
@@ -201,7 +229,7 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	lower_indices_with(v, index, &v->arg[0], v->reduced, element_of(l, loop, sums->joined), out);
 	l->scope = body;
 	if (loop->extent < 0)
-		l->edge = ilir_var_ref(l->m, loop->var);
+		l->edge = element_of(l, loop, false);
 	ilir_expr value = accumulate(l, sums, loop, out, from, &shared);
 	l->scope = saved;
 	l->edge = edge;
@@ -220,7 +248,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
-	bool edge = l->p->vars.at[v->reduced].set == SUB_EDGE;
+	bool edge = sub_is_ragged(l->p, v->reduced);
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
@@ -322,6 +350,7 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	ilir_expr sum = {0};
 	size_t first = 0, n = terms->all.n;
 	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, n);
+	const bool *unknown = l->recursive[sched_unknown_from(&l->p->bodies.at[l->body])];
 	while (first < n && !is_chain(l, &terms->all.at[first]))
 		first++;
 	if (first < n)
@@ -329,7 +358,7 @@ static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken
 	for (int recursive = 0; recursive < 2; recursive++)
 		for (size_t i = first; i < n; i++) {
 			const struct term *t = &terms->all.at[i];
-			if (taken[i] || !is_chain(l, t) || l->recursive[t->value.i] != recursive)
+			if (taken[i] || !is_chain(l, t) || unknown[t->value.i] != recursive)
 				continue;
 			int run = slot_run(l, terms, i, taken, of);
 			sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index,
@@ -389,8 +418,10 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 		return lower_load(l, l->param[v->which], index, v->vars);
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
-	default:
-		return ilir_load(l->m, l->input[v->which], index, v->vars);
+	default: {
+		int node = l->p->inputs.at[v->which].on_edge; /* which an edge tells */
+		return ilir_load(l->m, l->input[v->which], index + node, v->vars - node);
+	}
 	}
 }
 
@@ -489,14 +520,26 @@ static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 	return lower_scope_finish(l, l->scope);
 }
 
-/* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
-static bool only_intermediates(const struct lowering *l)
+static bool is_joined(const struct sched_order *order)
+{
+	for (int i = 0; order && i < order->parts; i++)
+		if (order->part[i].joined)
+			return true;
+	return false;
+}
+
+/* All that the group stores is intermediates, by dimensions that have indices of their own: what is needed of
+ * them is for infer_bounds to find. */
+static bool is_inferred(const struct lowering *l)
 {
 	const struct sub_body *b = &l->p->bodies.at[l->body];
 	for (size_t i = 0; i < b->stores.n; i++)
 		for (size_t t = 0; t < l->group->targets.n; t++)
 			if (b->stores.at[i].value.value.i == l->group->targets.at[t].i)
 				return false;
+	for (size_t t = 0; t < l->group->targets.n; t++)
+		if (is_joined(sched_intermediate_order(l->sched, l->body, l->group->targets.at[t])))
+			return false;
 	return true;
 }
 
@@ -527,7 +570,7 @@ static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir
 {
 	ilir_expr begin, end;
 	edge_bounds(l, &begin, &end);
-	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, "edge"), ILIR_SERIAL, block);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, ragged_name(l)), ILIR_SERIAL, block);
 }
 
 static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
@@ -540,7 +583,7 @@ static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *
 
 static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent, struct ilir_stmt *block)
 {
-	bool infer = only_intermediates(l);
+	bool infer = is_inferred(l);
 	ilir_expr begin = infer ? ilir_inferred(l->m) : ilir_index(l->m, 0);
 	ilir_expr end = infer ? ilir_inferred(l->m) : ilir_index(l->m, extent);
 	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, var_name(l, dim)), ILIR_SERIAL, block);
@@ -593,8 +636,8 @@ struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
 		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
 	if (!l->tile->by_rows)
 		block = dimension_loops(l, v, var, -1, block);
-	if (g->dims && l->sched->lanes > 1)
+	if (g->dims && l->tile->lanes > 1)
 		vec_push(l->m->arena, &l->tiling->tiles,
-			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->sched->lanes}, l->tile->columns});
+			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns});
 	return block;
 }

@@ -12,6 +12,7 @@ struct lower_loop {
 	ilir_expr begin, end;
 	int dim;
 	int64_t extent; /* -1: over the edges of a node */
+	ilir_expr first; /* edge of a node that has a known number of them, from which the loop counts; else none */
 	int place;      /* in the scope around */
 	int slots;      /* it runs once for each of so many children; 0 = once */
 	ilir_var slot;
@@ -58,11 +59,13 @@ struct lowering {
 	const struct sub_program *p;
 	const struct sched_plan *plan;
 	const struct sched *sched;
-	const bool *recursive; /* by value: it needs a state */
+	const bool *const *recursive; /* by traversal and value: see sched_recursive */
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
 	const char **child_name;
-	ilir_buffer child_begin, child_list, root, place, batch_begin;
+	ilir_buffer member_begin, member_list, child_begin, child_list, root, place, batch_begin, case_of, origin;
+	ilir_buffer parent, parent_begin, parent_list;
+	int traversal; /* the one at hand */
 	VEC(struct stored) storage;
 	VEC(struct stack) stacks;
 	VEC(const struct sched_order *) orders; /* by buffer: of the last of its dimensions; NULL = as the program has them */
@@ -146,8 +149,9 @@ ilir_expr lower_reshaped(struct lowering *, const struct sub_value *, const ilir
 
 /* --- the order of dimensions (lower_state.c) --- */
 
-/* The dimensions of a buffer that is about to be made stand in this order from now on; `dim` are those that it orders. */
-void lower_order_dims(const struct sched_order *, struct ilir_dim *dim);
+/* The dimensions of a buffer that is about to be made stand in this order from now on; `dim` are those that
+ * it orders. How many they are in memory. */
+int lower_order_dims(struct lowering *, const struct sched_order *, struct ilir_dim *dim);
 /* How a table is laid out whose rows have this order. */
 const struct image_recipe *lower_table_recipe(struct lowering *, int param, const struct sched_order *);
 void lower_note_order(struct lowering *, ilir_buffer, const struct sched_order *);

@@ -18,6 +18,20 @@ static ilir_expr scaled(struct lowering *l, ilir_expr at, int64_t scale)
 	return at.i ? ilir_binary(l->m, ILIR_MUL, at, ilir_index(l->m, scale)) : ilir_index(l->m, 0);
 }
 
+/* The edge to the child in a slot of a node. */
+static ilir_expr edge_in_slot(struct lowering *l, ilir_expr node, int slot)
+{
+	return ilir_binary(l->m, ILIR_ADD, lower_row_of(l, l->child_begin, "edges", node), ilir_index(l->m, slot));
+}
+
+/* Where children have no slots, those of a node stand one after the other. */
+static ilir_expr child_in_slot(struct lowering *l, int slot, ilir_expr node)
+{
+	if (l->p->children >= 0)
+		return lower_row_of(l, l->child[slot], l->child_name[slot], node);
+	return lower_row_of(l, l->child_list, "child", edge_in_slot(l, node, slot));
+}
+
 static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const struct sub_map *m,
 			   const ilir_expr *index)
 {
@@ -25,13 +39,23 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 	ilir_expr at = index_of(v, index, m->var);
 	switch (m->function) {
 	case SUB_CHILD:
-		return lower_row_of(l, l->child[m->which], l->child_name[m->which], at);
+		return child_in_slot(l, m->which, at);
 	case SUB_EDGE_CHILD:
 		return lower_row_of(l, l->child_list, "child", at);
+	case SUB_PARENT:
+		return lower_row_of(l, l->parent, "parent", at);
+	case SUB_EDGE_PARENT:
+		return lower_row_of(l, l->parent_list, "parent", at);
+	case SUB_MEMBER_NODE:
+		return lower_row_of(l, l->member_list, "member", at);
 	case SUB_ROOT:
 		return lower_row_of(l, l->root, "root", at);
 	case SUB_TOKEN:
+		if (l->p->inputs.at[m->which].on_edge && l->p->vars.at[m->var].set == SUB_NODE)
+			at = edge_in_slot(l, at, m->slot);
 		return lower_row_of(l, l->input[m->which], "token", at);
+	case SUB_SLOT_EDGE:
+		return edge_in_slot(l, at, m->which);
 	default:
 		at = scaled(l, at, m->scale);
 		if (m->scale2)

@@ -35,7 +35,7 @@ static ilir_buffer param_buffer(struct lowering *l, int param)
 	ilir_buffer b = tensor_buffer(l, IMAGE_WEIGHT, param, &l->p->params.at[param], NULL, IMAGE_ONE);
 	if (!sched_is_row_major(order)) {
 		ilir_buffer_at(l->m, b)->recipe = lower_table_recipe(l, param, order);
-		lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+		lower_order_dims(l, order, &ilir_buffer_at(l->m, b)->dim[1]);
 		lower_note_order(l, b, order);
 	}
 	return b;
@@ -48,7 +48,8 @@ static ilir_buffer state_buffer(struct lowering *l, int state)
 	const char *rows = lower_state_rows(l, state);
 	ilir_buffer b = t->derived ? tensor_buffer(l, IMAGE_SCRATCH, 0, t, rows, IMAGE_NODES)
 				   : tensor_buffer(l, IMAGE_STATE, state, t, rows, IMAGE_NODES);
-	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
+	struct ilir_buffer_decl *decl = ilir_buffer_at(l->m, b);
+	decl->rank = 1 + lower_order_dims(l, order, &decl->dim[1]);
 	lower_note_order(l, b, order);
 	return b;
 }
@@ -64,11 +65,46 @@ static ilir_buffer index_buffer(struct lowering *l, const char *name, int kind, 
 static ilir_buffer input_buffer(struct lowering *l, int input)
 {
 	const struct sub_input *in = &l->p->inputs.at[input];
+	const char *rows = in->on_edge ? "edge" : "node";
+	enum image_size size = in->on_edge ? IMAGE_EDGES : IMAGE_NODES;
 	if (in->token)
-		return index_buffer(l, in->name, IMAGE_TOKEN, input, "node", IMAGE_NODES, 0);
+		return index_buffer(l, in->name, IMAGE_TOKEN, input, rows, size, 0);
 	if (in->hoisted)
-		return tensor_buffer(l, IMAGE_SCRATCH, 0, &in->row, "node", IMAGE_NODES);
-	return tensor_buffer(l, IMAGE_VECTOR, input, &in->row, "node", IMAGE_NODES);
+		return tensor_buffer(l, IMAGE_SCRATCH, 0, &in->row, rows, size);
+	return tensor_buffer(l, IMAGE_VECTOR, input, &in->row, rows, size);
+}
+
+static bool goes_down(const struct sub_program *p)
+{
+	for (size_t t = 0; t < p->traversals.n; t++)
+		if (p->traversals.at[t].down)
+			return true;
+	return false;
+}
+
+static void declare_parents(struct lowering *l)
+{
+	if (!goes_down(l->p))
+		return;
+	if (l->p->tree)
+		l->parent = index_buffer(l, "parent", IMAGE_PARENT, 0, "node", IMAGE_NODES, 0);
+	l->parent_begin = index_buffer(l, "parent.begin", IMAGE_PARENT_BEGIN, 0, "node", IMAGE_NODES, 1);
+	l->parent_list = index_buffer(l, "parent.list", IMAGE_PARENT_LIST, 0, "edge", IMAGE_EDGES, 0);
+}
+
+/* Whether a body ranges over the nodes of an input. */
+static bool has_members(const struct sub_program *p)
+{
+	for (size_t i = 1; i < p->values.n; i++)
+		if (sub_class_of(p->values.at[i].op) == SUB_REDUCE && p->values.at[i].reduced == p->member)
+			return true;
+	return false;
+}
+
+static void declare_members(struct lowering *l)
+{
+	l->member_begin = index_buffer(l, "member.begin", IMAGE_MEMBER_BEGIN, 0, "input", IMAGE_INPUTS, 1);
+	l->member_list = index_buffer(l, "member.list", IMAGE_MEMBER_LIST, 0, "member", IMAGE_NODES, 0);
 }
 
 static void declare_structure(struct lowering *l)
@@ -83,7 +119,13 @@ static void declare_structure(struct lowering *l)
 	l->child_list = index_buffer(l, "child.list", IMAGE_CHILD_LIST, 0, "edge", IMAGE_EDGES, 0);
 	l->root = index_buffer(l, "root", IMAGE_ROOT, 0, "input", IMAGE_INPUTS, 0);
 	l->place = index_buffer(l, "place", IMAGE_PLACE, 0, "node", IMAGE_NODES, 0);
+	if (has_members(l->p))
+		declare_members(l);
 	l->batch_begin = index_buffer(l, "batch.begin", IMAGE_BATCH_BEGIN, 0, "batch", IMAGE_BATCHES, 1);
+	if (l->p->cases.n)
+		l->case_of = index_buffer(l, "case", IMAGE_CASE, 0, "node", IMAGE_NODES, 0);
+	declare_parents(l);
+	l->origin = index_buffer(l, "origin", IMAGE_ORIGIN, 0, "node", IMAGE_NODES, 0);
 }
 
 static void declare(struct lowering *l)
@@ -117,6 +159,18 @@ int lower_first_stored(const struct lowering *l, sub_ref r)
 	return sched_leads(l->p, r) > 1;
 }
 
+/* How many rows an intermediate of nodes or edges has: where nobody reads it after its batch, those of one. */
+static enum image_size intermediate_rows(const struct lowering *l, int body, enum sub_set set)
+{
+	enum sub_domain domain = l->p->bodies.at[body].domain;
+	bool recursion = domain == SUB_LEAF || domain == SUB_INNER, edges = set == SUB_EDGE;
+	if (!recursion || !l->sched->dense_index)
+		return edges ? IMAGE_EDGES : IMAGE_NODES;
+	if (edges || !l->sched->specialize_leaf)
+		return edges ? IMAGE_WIDEST_EDGES : IMAGE_WIDEST;
+	return domain == SUB_LEAF ? IMAGE_LEAVES : IMAGE_WIDEST_INNER;
+}
+
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
@@ -124,17 +178,20 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
 		b.dim[b.rank++] =
-		    var->set == SUB_NODE    ? rows_dim(l, "node", IMAGE_NODES, 0)
+		    var->set == SUB_NODE    ? rows_dim(l, "node", intermediate_rows(l, body, SUB_NODE), 0)
 		    : var->set == SUB_INPUT ? rows_dim(l, "input", IMAGE_INPUTS, 0)
-		    : var->set == SUB_EDGE  ? rows_dim(l, "edge", IMAGE_EDGES, 0)
+		    : var->set == SUB_EDGE  ? rows_dim(l, "edge", intermediate_rows(l, body, SUB_EDGE), 0)
+		    : var->set == SUB_MEMBER ? rows_dim(l, "member", IMAGE_NODES, 0)
 		    : var->set == SUB_ROW
 			? (struct ilir_dim){ilir_dim_name(l->m, "row"), IMAGE_ONE, var->extent, var->extent}
 			: (struct ilir_dim){ilir_dim_name(l->m, var->name), IMAGE_ONE, var->extent,
 					    var->extent};
 	}
 	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
-	if (order)
-		lower_order_dims(order, &b.dim[b.rank - order->rank]);
+	if (order) {
+		b.rank -= order->rank;
+		b.rank += lower_order_dims(l, order, &b.dim[b.rank]);
+	}
 	ilir_buffer made = ilir_new_buffer(l->m, b);
 	lower_note_order(l, made, order);
 	return made;
@@ -193,59 +250,183 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 		if (l->plan->groups.at[g].body == body) {
 			struct ilir_stmt *block = lower_group(l, g, true);
 			const char *own = alone ? name : l->plan->groups.at[g].name;
-			steps = ilir_append(steps, ilir_step(l->m, own, g + 1, begin, end, block));
+			if (steps && l->sched->meet_each)
+				steps = ilir_append(steps, ilir_barrier(l->m));
+			struct ilir_stmt *step = ilir_step(l->m, own, g + 1, begin, end, block);
+			step->step.cases = l->p->bodies.at[body].cases;
+			steps = ilir_append(steps, step);
 		}
 	return steps;
 }
 
-static int find_body(const struct lowering *l, enum sub_domain domain)
+/* The first body of a domain behind another, of the traversal at hand; -1 = there is none. */
+static int next_body(const struct lowering *l, enum sub_domain domain, int before)
 {
-	for (size_t b = 0; b < l->p->bodies.n; b++)
-		if (l->p->bodies.at[b].domain == domain)
+	for (size_t b = before + 1; b < l->p->bodies.n; b++)
+		if (l->p->bodies.at[b].domain == domain && l->p->bodies.at[b].traversal == l->traversal)
 			return b;
 	return -1;
 }
 
-/* One body that tests each node: rows one by one, the case chosen by one comparison.  Batch 0 holds the leaves. */
-static struct ilir_stmt *tested_body(struct lowering *l, int leaf, int inner)
+static int find_body(const struct lowering *l, enum sub_domain domain)
+{
+	return next_body(l, domain, -1);
+}
+
+/* Whether the row at hand is of a case of the mask. */
+static ilir_expr is_of_case(struct lowering *l, unsigned cases)
+{
+	struct ilir_module *m = l->m;
+	ilir_expr any = {0}, row_case = ilir_load(m, l->case_of, &l->row, 1);
+	for (int c = 0; cases >> c; c++)
+		if (cases >> c & 1) {
+			ilir_expr one = ilir_binary(m, ILIR_EQ, row_case, ilir_index(m, c));
+			any = any.i ? ilir_binary(m, ILIR_OR, any, one) : one;
+		}
+	return any;
+}
+
+/* Whether rows of a body are told from others by a test. */
+static bool is_tested(const struct lowering *l, int body)
+{
+	unsigned cases = l->p->bodies.at[body].cases;
+	return !l->sched->specialize_leaf || (cases & l->sched->together);
+}
+
+static int next_tested(const struct lowering *l, enum sub_domain domain, int before)
+{
+	int b = next_body(l, domain, before);
+	while (b >= 0 && !is_tested(l, b))
+		b = next_body(l, domain, b);
+	return b;
+}
+
+/* The bodies of a domain from the b-th one on that are tested, by the case of the row at hand: of the last, it is what is
+ * left. */
+static struct ilir_stmt *tested_cases(struct lowering *l, enum sub_domain domain, int b)
+{
+	int next = next_tested(l, domain, b);
+	struct ilir_stmt *then = lower_body(l, b, false);
+	if (next < 0)
+		return then;
+	ilir_expr is = is_of_case(l, l->p->bodies.at[b].cases);
+	return ilir_if(l->m, is, then, tested_cases(l, domain, next));
+}
+
+/* What a step does that goes over all rows of a batch, row by row. */
+static struct ilir_stmt *tested_rows(struct lowering *l, struct ilir_stmt *(*row)(struct lowering *))
 {
 	struct ilir_module *m = l->m;
 	ilir_var v = ilir_new_var(m, "n", (struct ilir_type){ILIR_INDEX, 1});
 	l->row = ilir_var_ref(m, v);
-	struct ilir_stmt *then = lower_body(l, leaf, false), *otherwise = lower_body(l, inner, false);
-	ilir_expr one = ilir_index(m, 1), is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_load(m, l->batch_begin, &one, 1));
 	return ilir_for(m, v, ilir_var_ref(m, ilir_begin), ilir_var_ref(m, ilir_end), 1, ilir_dim_name(m, "node"),
-			ILIR_SERIAL, ilir_if(m, is_leaf, then, otherwise));
+			ILIR_SERIAL, row(l));
 }
 
-/* Steps over the inner nodes, or over all of them, of each batch or node by node. */
-static struct ilir_stmt *over_batches(struct lowering *l, int leaf, int inner, bool from_leaves)
+/* Leaves are told by one comparison: batch 0 holds them. */
+static struct ilir_stmt *tested_up(struct lowering *l)
+{
+	struct ilir_module *m = l->m;
+	struct ilir_stmt *then = tested_cases(l, SUB_LEAF, find_body(l, SUB_LEAF)),
+			 *otherwise = tested_cases(l, SUB_INNER, find_body(l, SUB_INNER));
+	ilir_expr one = ilir_index(m, 1), is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_load(m, l->batch_begin, &one, 1));
+	return ilir_if(m, is_leaf, then, otherwise);
+}
+
+/* Roots are told by their case. */
+static struct ilir_stmt *tested_down(struct lowering *l)
+{
+	unsigned roots = 0;
+	for (int b = find_body(l, SUB_TOP); b >= 0; b = next_body(l, SUB_TOP, b))
+		roots |= l->p->bodies.at[b].cases;
+	ilir_expr is_root = is_of_case(l, roots);
+	struct ilir_stmt *then = tested_cases(l, SUB_TOP, find_body(l, SUB_TOP));
+	return ilir_if(l->m, is_root, then, tested_cases(l, SUB_BELOW, find_body(l, SUB_BELOW)));
+}
+
+/* One step for bodies that share it, over the rows of all their cases. */
+static struct ilir_stmt *shared_step(struct lowering *l, enum sub_domain domain, ilir_expr begin, ilir_expr end)
+{
+	struct ilir_module *m = l->m;
+	unsigned cases = 0;
+	ilir_var v = ilir_new_var(m, "n", (struct ilir_type){ILIR_INDEX, 1});
+	l->row = ilir_var_ref(m, v);
+	struct ilir_stmt *block = tested_cases(l, domain, next_tested(l, domain, -1));
+	block = ilir_for(m, v, ilir_var_ref(m, ilir_begin), ilir_var_ref(m, ilir_end), 1, ilir_dim_name(m, "node"),
+			 ILIR_SERIAL, block);
+	struct ilir_stmt *step = ilir_step(m, domain == SUB_LEAF ? "leaves" : "cases", 0, begin, end, block);
+	for (int b = next_tested(l, domain, -1); b >= 0; b = next_tested(l, domain, b))
+		cases |= l->p->bodies.at[b].cases;
+	step->step.cases = cases;
+	return step;
+}
+
+/* The steps of all bodies of a domain, each over the rows of its cases, or several over those of theirs. */
+static struct ilir_stmt *lower_cases(struct lowering *l, enum sub_domain domain, ilir_expr begin, ilir_expr end)
+{
+	int tested = next_tested(l, domain, -1);
+	bool shared = tested >= 0 && next_tested(l, domain, tested) >= 0;
+	struct ilir_stmt *steps = shared ? shared_step(l, domain, begin, end) : NULL;
+	for (int b = find_body(l, domain); b >= 0; b = next_body(l, domain, b))
+		if (!shared || !is_tested(l, b))
+			steps = ilir_append(steps, lower_steps(l, b, l->p->bodies.at[b].name, begin, end));
+	return steps;
+}
+
+/* "node" in the first traversal, "node2" in the second. */
+static const char *tested_name(struct lowering *l)
+{
+	struct str s = str_in(l->m->arena);
+	str_printf(&s, l->traversal ? "node%d" : "node", l->traversal + 1);
+	return str_text(&s);
+}
+
+/* The loop over batches, or over nodes, from one on; down it counts from the last to the first. */
+static struct ilir_stmt *over_batches(struct lowering *l, ilir_expr first, bool down,
+				      struct ilir_stmt *(*steps)(struct lowering *, ilir_expr begin, ilir_expr end))
 {
 	struct ilir_module *m = l->m;
 	bool batch = l->sched->dynamic_batch;
 	ilir_var v = ilir_new_var(m, batch ? "b" : "at", (struct ilir_type){ILIR_INDEX, 1});
-	ilir_expr at = ilir_var_ref(m, v), next = ilir_binary(m, ILIR_ADD, at, ilir_index(m, 1));
+	ilir_expr all = ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), one = ilir_index(m, 1), at = ilir_var_ref(m, v);
+	if (down)
+		at = ilir_binary(m, ILIR_SUB, ilir_binary(m, ILIR_SUB, all, one), at);
+	ilir_expr next = ilir_binary(m, ILIR_ADD, at, one);
 	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
 	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
-	ilir_expr first = from_leaves ? ilir_index(m, 0)
-			  : batch     ? ilir_index(m, 1)
-				      : ilir_size(m, IMAGE_LEAVES);
-	struct ilir_stmt *steps = from_leaves ? ilir_step(m, "node", 0, begin, end, tested_body(l, leaf, inner))
-					      : lower_steps(l, inner, "inner", begin, end);
-	return ilir_for(m, v, first, ilir_size(m, batch ? IMAGE_BATCHES : IMAGE_NODES), 1,
-			ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL,
-			ilir_append(steps, ilir_barrier(m)));
+	return ilir_for(m, v, first, all, 1, ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL,
+			ilir_append(steps(l, begin, end), ilir_barrier(m)));
+}
+
+static struct ilir_stmt *inner_steps(struct lowering *l, ilir_expr begin, ilir_expr end)
+{
+	return lower_cases(l, SUB_INNER, begin, end);
+}
+
+static struct ilir_stmt *down_steps(struct lowering *l, ilir_expr begin, ilir_expr end)
+{
+	struct ilir_stmt *roots = lower_cases(l, SUB_TOP, begin, end);
+	return ilir_append(roots, lower_cases(l, SUB_BELOW, begin, end));
+}
+
+/* Leaves and inner nodes, or roots and others, in one step that tests each node. */
+static struct ilir_stmt *tested_steps(struct lowering *l, ilir_expr begin, ilir_expr end)
+{
+	bool down = l->p->traversals.at[l->traversal].down;
+	struct ilir_stmt *rows = tested_rows(l, down ? tested_down : tested_up);
+	return ilir_step(l->m, tested_name(l), 0, begin, end, rows);
 }
 
 static struct ilir_stmt *lower_recursion(struct lowering *l)
 {
 	struct ilir_module *m = l->m;
-	int leaf = find_body(l, SUB_LEAF), inner = find_body(l, SUB_INNER);
-	if (!l->sched->specialize_leaf)
-		return over_batches(l, leaf, inner, true);
-	struct ilir_stmt *leaves = lower_steps(l, leaf, "leaf", ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES));
+	bool down = l->p->traversals.at[l->traversal].down;
+	if (!l->sched->specialize_leaf || down)
+		return over_batches(l, ilir_index(m, 0), down, l->sched->specialize_leaf ? down_steps : tested_steps);
+	struct ilir_stmt *leaves = lower_cases(l, SUB_LEAF, ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES));
 	leaves = ilir_append(leaves, ilir_barrier(m));
-	return ilir_append(leaves, over_batches(l, leaf, inner, false));
+	ilir_expr first = l->sched->dynamic_batch ? ilir_index(m, 1) : ilir_size(m, IMAGE_LEAVES);
+	return ilir_append(leaves, over_batches(l, first, false, inner_steps));
 }
 
 /* All rows of a body's domain at once, before or after the recursion. */
@@ -282,12 +463,22 @@ static void lower_bindings(struct lowering *l)
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
 {
 	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
+	const bool **recursive = ARENA_ARRAY(m->arena, const bool *, l.p->traversals.n);
+	struct ilir_stmt *body = NULL;
+	for (size_t t = 0; t < l.p->traversals.n; t++)
+		recursive[t] = sched_recursive(l.p, t);
+	l.recursive = recursive;
 	l.places = map_in(m->arena);
-	l.recursive = sched_recursive(l.p);
 	tiling->accumulators = sched->accumulators;
+	tiling->peel = sched->peel;
 	declare(&l);
 	lower_bindings(&l);
-	struct ilir_stmt *body = ilir_append(lower_ahead(&l), lower_recursion(&l));
+	for (size_t t = 0; t < l.p->traversals.n; t++) {
+		l.traversal = t;
+		struct ilir_stmt *recursion = lower_recursion(&l);
+		body = ilir_append(body, lower_ahead(&l));
+		body = ilir_append(body, recursion);
+	}
 	body = ilir_append(body, lower_whole(&l, SUB_EVERY_NODE));
 	body = ilir_append(body, lower_whole(&l, SUB_EVERY_INPUT));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){.name = m->name, .domain = IMAGE_DOMAIN_ONCE, .body = body});

@@ -103,5 +103,5 @@ ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, co
 	at[0] = ilir_binary(l->m, ILIR_ADD, lower_mapped_row(l, c.state, &first, at[0]), slot);
 	at[1] = k;
 	*child_at = c.child_at;
-	return ilir_load(l->m, l->state[c.state], at, 2);
+	return lower_load(l, l->state[c.state], at, 2);
 }

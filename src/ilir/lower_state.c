@@ -17,6 +17,8 @@ const char *lower_state_rows(const struct lowering *l, int state)
 static ilir_expr first_child(struct lowering *l, ilir_expr node)
 {
 	struct ilir_module *m = l->m;
+	if (l->p->children < 0)
+		return lower_row_of(l, l->child_begin, "first", node);
 	ilir_expr first = lower_row_of(l, l->batch_begin, "inner", ilir_index(m, 1));
 	ilir_expr rank = ilir_binary(m, ILIR_SUB, node, first);
 	return ilir_binary(m, ILIR_MUL, rank, ilir_index(m, l->p->children));
@@ -42,14 +44,55 @@ ilir_expr lower_mapped_row(struct lowering *l, int state, const struct sub_map *
 	}
 }
 
+/* Rows of one batch are counted from the first of its nodes, or of their edges, whichever part of the batch the range at
+ * hand is. */
+static ilir_expr dense_row(struct lowering *l, ilir_buffer b, ilir_expr row)
+{
+	const struct ilir_buffer_decl *decl = ilir_buffer_at(l->m, b);
+	enum image_size rows = decl->rank ? decl->dim[0].rows : IMAGE_ONE;
+	if (rows != IMAGE_WIDEST && rows != IMAGE_WIDEST_INNER && rows != IMAGE_WIDEST_EDGES)
+		return row;
+	ilir_expr begin = ilir_var_ref(l->m, ilir_begin), first = ilir_load(l->m, l->origin, &begin, 1);
+	if (rows == IMAGE_WIDEST_EDGES)
+		first = ilir_load(l->m, l->child_begin, &first, 1);
+	return ilir_binary(l->m, ILIR_SUB, row, first);
+}
+
 /* --- the order of dimensions --- */
 
-void lower_order_dims(const struct sched_order *order, struct ilir_dim *dim)
+/* Halves, and dimensions that are one in memory, have names of their own. */
+static int part_name(struct lowering *l, const struct sched_part *part, const struct ilir_dim *was)
+{
+	static const char *const endings[] = {
+	    [SCHED_WHOLE] = "", [SCHED_OUTER] = ".outer", [SCHED_INNER] = ".inner"};
+	struct str s = str_in(l->m->arena);
+	str_printf(&s, "%s%s", l->m->dims.at[was->name], endings[part->half]);
+	return ilir_dim_name(l->m, str_text(&s));
+}
+
+static int joined_name(struct lowering *l, int first, int second)
+{
+	struct str s = str_in(l->m->arena);
+	str_printf(&s, "%s.%s", l->m->dims.at[first], l->m->dims.at[second]);
+	return ilir_dim_name(l->m, str_text(&s));
+}
+
+int lower_order_dims(struct lowering *l, const struct sched_order *order, struct ilir_dim *dim)
 {
 	struct ilir_dim was[SUB_MAX_VARS];
+	int n = 0;
 	memcpy(was, dim, order->rank * sizeof *dim);
-	for (int d = 0; d < order->rank; d++)
-		dim[d] = was[order->dim[d]];
+	for (int i = 0; i < order->parts; i++) {
+		const struct sched_part *part = &order->part[i];
+		int name = part_name(l, part, &was[part->dim]);
+		int64_t extent = part->extent;
+		if (part->joined) {
+			name = joined_name(l, dim[--n].name, name);
+			extent *= dim[n].extent;
+		}
+		dim[n++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
+	}
+	return n;
 }
 
 void lower_note_order(struct lowering *l, ilir_buffer b, const struct sched_order *order)
@@ -66,7 +109,7 @@ const struct image_recipe *lower_table_recipe(struct lowering *l, int param, con
 	struct image_pack_source *source = ARENA_NEW(l->m->arena, struct image_pack_source);
 	source->param = param;
 	for (int d = 0; d < t->rank; d++) {
-		int axis = d ? 1 + order->dim[d - 1] : 0;
+		int axis = d ? 1 + order->part[d - 1].dim : 0;
 		r->dim[r->dims++] = (struct image_pack_dim){axis, t->shape[axis], 1};
 		source->end[d] = t->shape[d];
 	}
@@ -75,26 +118,47 @@ const struct image_recipe *lower_table_recipe(struct lowering *l, int param, con
 	return r;
 }
 
-/* The indices in front of those that are ordered are of rows. */
-static void arrange(const struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
+static ilir_expr part_index(struct ilir_module *m, const struct sched_part *part, ilir_expr index)
 {
-	const struct sched_order *order = b.i < l->orders.n ? l->orders.at[b.i] : NULL;
-	memcpy(out, index, n * sizeof *out);
-	for (int d = 0; order && d < order->rank; d++)
-		out[n - order->rank + d] = index[n - order->rank + order->dim[d]];
+	return part->half == SCHED_WHOLE ? index
+					 : ilir_binary(m, part->half == SCHED_OUTER ? ILIR_DIV : ILIR_MOD,
+						       index, ilir_index(m, part->factor));
+}
+
+/* The indices in front of those that are ordered are of rows.  How many there are in memory. */
+static int arrange(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
+{
+	static const struct sched_order as_is;
+	const struct sched_order *order = b.i < l->orders.n && l->orders.at[b.i] ? l->orders.at[b.i] : &as_is;
+	int leads = n - order->rank, count = leads;
+	struct ilir_module *m = l->m;
+	memcpy(out, index, leads * sizeof *out);
+	for (int i = 0; i < order->parts; i++) {
+		const struct sched_part *part = &order->part[i];
+		ilir_expr at = part_index(m, part, index[leads + part->dim]);
+		if (part->joined) {
+			ilir_expr before =
+			    ilir_binary(m, ILIR_MUL, out[--count], ilir_index(m, part->extent));
+			at = ilir_binary(m, ILIR_ADD, before, at);
+		}
+		out[count++] = at;
+	}
+	if (count)
+		out[0] = dense_row(l, b, out[0]);
+	return count;
 }
 
 ilir_expr lower_load(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n)
 {
-	ilir_expr at[SUB_MAX_VARS];
-	arrange(l, b, index, n, at);
+	ilir_expr at[ILIR_MAX_RANK];
+	n = arrange(l, b, index, n, at);
 	return ilir_load(l->m, b, at, n);
 }
 
 struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n,
 			      ilir_expr value)
 {
-	ilir_expr at[SUB_MAX_VARS];
-	arrange(l, b, index, n, at);
+	ilir_expr at[ILIR_MAX_RANK];
+	n = arrange(l, b, index, n, at);
 	return ilir_store(l->m, b, at, n, value);
 }

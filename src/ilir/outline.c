@@ -4,12 +4,17 @@
  * domain of the kernels. Kernels at binding are that already; the program is the last. */
 #include "ilir/passes.h"
 
-/* The domain that a step's range says, inside the loop `around` or, NULL, at the top. */
+#include <string.h>
+
+/* The domain that a step's range says: where the loop's variable is counted from the end, it goes downwards.  Inside the loop `around` or, NULL, at the top. */
 static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt *step, const struct ilir_stmt *around)
 {
 	if (around) {
 		bool batch = ilir_at(m, step->step.begin)->op == ILIR_LOAD;
 		bool all = ilir_is_const(m, around->loop.begin, 0);
+		ilir_expr first = batch ? ilir_arg(m, step->step.begin, 0) : step->step.begin;
+		if (ilir_at(m, first)->op != ILIR_VAR)
+			return batch ? IMAGE_DOMAIN_BATCH_DOWN : IMAGE_DOMAIN_NODE_DOWN;
 		return batch ? (all ? IMAGE_DOMAIN_BATCH : IMAGE_DOMAIN_INNER)
 			     : (all ? IMAGE_DOMAIN_NODE : IMAGE_DOMAIN_INNER_NODE);
 	}
@@ -32,12 +37,36 @@ static bool is_columns(const struct ilir_module *m, const struct ilir_stmt *s)
 	return true;
 }
 
+static bool is_taken(const struct ilir_module *m, const char *name)
+{
+	for (size_t k = 0; k < m->kernels.n; k++)
+		if (strcmp(m->kernels.at[k].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Code is found by its kernel's name, but steps of several traversals may have the same: cases, cases.1. */
+static void add_kernel(struct ilir_module *m, struct ilir_kernel k)
+{
+	const char *name = k.name;
+	for (int suffix = 1; is_taken(m, k.name); suffix++) {
+		struct str s = str_in(m->arena);
+		str_printf(&s, "%s.%d", name, suffix);
+		k.name = s.text;
+	}
+	vec_push(m->arena, &m->kernels, k);
+}
+
 static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, enum image_domain domain)
 {
 	struct ilir_stmt *s = step->step.body;
-	struct ilir_kernel k = {step->step.name, domain, s, step->step.group, 0, 0};
+	struct ilir_kernel k = {.name = step->step.name,
+				.domain = domain,
+				.body = s,
+				.group = step->step.group,
+				.cases = step->step.cases};
 	if (!s || !s->next || !is_columns(m, s)) {
-		vec_push(m->arena, &m->kernels, k);
+		add_kernel(m, k);
 		return;
 	}
 	for (const struct ilir_stmt *at = s; at; at = at->next)
@@ -49,7 +78,7 @@ static void outline_step(struct ilir_module *m, const struct ilir_stmt *step, en
 		k.body = s;
 		s = s->next;
 		k.body->next = NULL;
-		vec_push(m->arena, &m->kernels, k);
+		add_kernel(m, k);
 	}
 }
 

@@ -6,6 +6,12 @@
  *         for i2 in 0..8 vector: .. U_i[i1 + i2, k] ..
  *         for i2 in 0..8 vector: .. U_o[i1 + i2, k] ..
  *
+ * An index that a loop does not give (the label of an edge, a row) chooses one of several weights: it stays outermost, and
+ * each of them is laid out so, where it is summed over.
+ *
+ *     label = rel[e]
+ *     for k .. W[label, k, i1 + i2] * h[child, k]      ->    pack[label, div(i1, 8), k, 0, i2]
+ *
  * The buffer's recipe says how the binding fills it. */
 #include "ilir/passes.h"
 
@@ -24,6 +30,7 @@ struct access {
 	int64_t first, blocks, columns, lanes; /* first: where the loop over blocks begins */
 	int64_t begin;                       /* the axis index there */
 	ilir_expr other[ILIR_MAX_RANK];      /* the indices of the other axes, in order */
+	bool row[ILIR_MAX_RANK];             /* of those: which no loop gives */
 	int others;
 };
 
@@ -87,6 +94,22 @@ static bool is_stack(const struct ilir_buffer_decl *b)
 	return r && r->dims == b->rank && r->dim[0].axis == IMAGE_PACK_SOURCE && r->dim[0].stride == 1;
 }
 
+/* A weight whose dimensions are in another order. */
+static bool is_reordered(const struct ilir_buffer_decl *b)
+{
+	const struct image_recipe *r = b->recipe;
+	bool ok = r && r->dims == b->rank && r->sources == 1;
+	for (int d = 0; ok && d < r->dims; d++)
+		ok = r->dim[d].axis != IMAGE_PACK_SOURCE && r->dim[d].stride == 1;
+	return ok;
+}
+
+/* Of the weight, or of each in a stack. */
+static int axis_of(const struct ilir_buffer_decl *b, int d)
+{
+	return b->recipe ? b->recipe->dim[d].axis : d;
+}
+
 static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
 {
 	const struct ilir_node *n = ilir_at(m, e);
@@ -94,7 +117,7 @@ static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *
 	if (n->op != ILIR_LOAD || n->args < 2 || n->args > ILIR_PACKED_RANK)
 		return false;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
-	if (b->kind != IMAGE_WEIGHT || (b->recipe && !is_stack(b)))
+	if (b->kind != IMAGE_WEIGHT || (b->recipe && !is_stack(b) && !is_reordered(b)))
 		return false;
 	a->weight = n->buffer;
 	int rank = n->args;
@@ -108,18 +131,39 @@ static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *
 	return a->axis >= 0 && a->others == rank - 1;
 }
 
-/* Indices that are rows of an index array cannot be packed by. */
-static bool rows_are_loops(const struct ilir_module *m, const struct access *a, const struct around *around)
+/* Whether loops around give the index; what is read from an index array they do not. */
+static bool is_given_by_loops(const struct ilir_module *m, ilir_expr e, const struct around *around)
 {
-	for (int i = 0; i < a->others; i++) {
-		ilir_expr e = a->other[i];
-		bool loop = ilir_at(m, e)->op == ILIR_CONST_I;
-		for (const struct around *l = around; l; l = l->outer)
-			loop |= ilir_uses_var(m, e, l->loop->loop.var);
-		if (!loop || ilir_at(m, e)->op == ILIR_LOAD)
-			return false;
+	bool given = ilir_at(m, e)->op == ILIR_CONST_I;
+	for (; around; around = around->outer)
+		given |= ilir_uses_var(m, e, around->loop->loop.var);
+	return given && ilir_at(m, e)->op != ILIR_LOAD;
+}
+
+/* A loop around gives the index, and all its turns are added to the same place. */
+static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct around *around, const struct ilir_stmt *store)
+{
+	bool summed = false;
+	for (; around && !summed; around = around->outer) {
+		ilir_var v = around->loop->loop.var;
+		summed = ilir_uses_var(m, e, v);
+		for (int d = 0; d < store->store.indices; d++)
+			summed &= !ilir_uses_var(m, store->store.index[d], v);
 	}
-	return true;
+	return summed;
+}
+
+/* Notes which indices are rows.  Rows of what is only copied already lie as they are read, so that packing gains
+ * nothing and doubles perhaps large tables: false. */
+static bool find_rows(const struct ilir_module *m, struct access *a, const struct around *around, const struct ilir_stmt *store)
+{
+	bool rows = false, summed = false;
+	for (int i = 0; i < a->others; i++) {
+		a->row[i] = !is_given_by_loops(m, a->other[i], around);
+		rows |= a->row[i];
+		summed |= !a->row[i] && is_summed(m, a->other[i], around, store);
+	}
+	return !rows || (summed && !is_stack(ilir_buffer_at(m, a->weight)));
 }
 
 /* Two reads that walk alike: they may lie side by side. */
@@ -132,7 +176,7 @@ static bool alike(const struct ilir_module *m, const struct access *a, const str
 		if (a->other[i].i != b->other[i].i)
 			return false;
 	for (int d = 0; d < x->rank; d++)
-		if (d != a->axis && x->dim[d].extent != y->dim[d].extent)
+		if (axis_of(x, d) != axis_of(y, d) || (d != a->axis && x->dim[d].extent != y->dim[d].extent))
 			return false;
 	return true;
 }
@@ -143,11 +187,11 @@ static struct image_pack_source source_of(const struct ilir_module *m, const str
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->weight);
 	struct image_pack_source s = {.param = b->which};
-	if (is_stack(b))
+	if (b->recipe)
 		s = b->recipe->source[slot];
-	for (int d = 0; !is_stack(b) && d < b->rank; d++)
+	for (int d = 0; !b->recipe && d < b->rank; d++)
 		s.end[d] = b->dim[d].extent;
-	s.begin[a->axis - is_stack(b)] = a->begin;
+	s.begin[axis_of(b, a->axis)] = a->begin;
 	return s;
 }
 
@@ -197,21 +241,29 @@ static int find_gate(const struct image_recipe *r, const struct image_recipe *si
 	return -1;
 }
 
+/* The dimensions next to those of the vector's axis: rows, or what loops give; of a stack, `n` sources for each slot. */
+static void add_others(struct image_recipe *r, struct ilir_buffer_decl *b, const struct ilir_buffer_decl *weight,
+		       const struct access *a, bool rows, int n)
+{
+	for (int d = 0, i = 0; d < weight->rank; d++)
+		if (d != a->axis && a->row[i++] == rows)
+			add_dim(r, b, weight->dim[d].name, axis_of(weight, d), weight->dim[d].extent,
+				axis_of(weight, d) == IMAGE_PACK_SOURCE ? n : 1);
+}
+
 /* A buffer that holds these weights side by side. */
 static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct access *a, int n)
 {
 	const struct ilir_buffer_decl *weight = ilir_buffer_at(m, a->weight);
 	struct image_recipe *r = ARENA_NEW(m->arena, struct image_recipe);
-	bool stack = is_stack(weight);
-	int slots = stack ? (int)weight->dim[0].extent : 1;
+	int slots = is_stack(weight) ? (int)weight->dim[0].extent : 1;
 	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n * slots);
 	struct ilir_buffer_decl b = {.name = "pack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = weight->which, .recipe = r};
 	int name = weight->dim[a->axis].name;
-	int axis = a->axis - stack;
+	int axis = axis_of(weight, a->axis);
+	add_others(r, &b, weight, a, true, n);
 	add_dim(r, &b, ilir_dim_name(m, "block"), axis, a->blocks, a->lanes * a->columns);
-	for (int d = 0; d < weight->rank; d++)
-		if (d != a->axis)
-			add_dim(r, &b, weight->dim[d].name, d - stack, weight->dim[d].extent, d < stack ? n : 1);
+	add_others(r, &b, weight, a, false, n);
 	add_dim(r, &b, ilir_dim_name(m, "gate"), IMAGE_PACK_SOURCE, n, 1);
 	if (a->columns > 1)
 		add_dim(r, &b, ilir_dim_name(m, "column"), axis, a->columns, a->lanes);
@@ -237,15 +289,22 @@ static bool find_packed(const struct pack *p, const struct access *a, ilir_buffe
 	return false;
 }
 
+static int put_others(const struct access *a, bool rows, ilir_expr *index, int n)
+{
+	for (int i = 0; i < a->others; i++)
+		if (a->row[i] == rows)
+			index[n++] = a->other[i];
+	return n;
+}
+
 static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct access *a, int source)
 {
 	ilir_expr index[ILIR_MAX_RANK];
-	int n = 0;
+	int n = put_others(a, true, index, 0);
 	index[n++] = a->block.i ? ilir_binary(m, ILIR_DIV, ilir_binary(m, ILIR_SUB, a->block, ilir_index(m, a->first)),
 					      ilir_index(m, a->lanes * a->columns))
 				: ilir_index(m, 0);
-	for (int i = 0; i < a->others; i++)
-		index[n++] = a->other[i];
+	n = put_others(a, false, index, n);
 	index[n++] = ilir_index(m, source);
 	if (a->columns > 1)
 		index[n++] = a->column.i ? ilir_binary(m, ILIR_DIV, a->column, ilir_index(m, a->lanes)) : ilir_index(m, 0);
@@ -258,6 +317,7 @@ static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct 
 struct collect {
 	struct pack *p;
 	const struct around *around;
+	const struct ilir_stmt *store; /* in which the loads stand */
 	VEC(struct access) accesses;
 };
 
@@ -265,7 +325,7 @@ static void collect_load(const struct ilir_module *m, ilir_expr e, void *context
 {
 	struct collect *c = context;
 	struct access a;
-	if (ilir_at(m, e)->op == ILIR_LOAD && take_apart(c->p->m, e, c->around, &a) && rows_are_loops(m, &a, c->around))
+	if (ilir_at(m, e)->op == ILIR_LOAD && take_apart(c->p->m, e, c->around, &a) && find_rows(m, &a, c->around, c->store))
 		vec_push(m->arena, &c->accesses, a);
 }
 
@@ -279,6 +339,7 @@ static void collect_block(struct collect *c, const struct ilir_stmt *s, const st
 		if (s->kind != ILIR_STORE)
 			continue;
 		c->around = around;
+		c->store = s;
 		ilir_visit_expr(c->p->m, s->store.value, &(struct ilir_visit){.expr = collect_load, .context = c});
 	}
 }

@@ -612,13 +612,29 @@ static int group_number(struct parser *p)
 	return accept(p, "group") ? integer(p, 1, INT32_MAX) : 0;
 }
 
+/* of case 0 2 3 */
+static unsigned case_mask(struct parser *p)
+{
+	unsigned mask = 0;
+	if (!accept(p, "of"))
+		return 0;
+	expect(p, "case");
+	do
+		mask |= 1u << integer(p, 0, IMAGE_MAX_CASES - 1);
+	while (p->token.kind == NUMBER);
+	return mask;
+}
+
 static struct ilir_stmt *step_stmt(struct parser *p)
 {
 	ilir_expr begin, end;
 	const char *text = name(p, "the step's name");
 	int group = group_number(p);
+	unsigned cases = case_mask(p);
 	bounds(p, &begin, &end);
-	return ilir_step(p->m, text, group, begin, end, block(p));
+	struct ilir_stmt *s = ilir_step(p->m, text, group, begin, end, block(p));
+	s->step.cases = cases;
+	return s;
 }
 
 static struct ilir_stmt *prefetch_stmt(struct parser *p)
@@ -693,6 +709,7 @@ static void kernel(struct parser *p)
 	expect(p, "in");
 	k.domain = one_of(p, ilir_domain_word, ILIR_DOMAINS, "a domain");
 	k.group = group_number(p);
+	k.cases = case_mask(p);
 	if (accept(p, "part")) {
 		k.part = integer(p, 1, INT32_MAX);
 		expect(p, "of");

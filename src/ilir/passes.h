@@ -18,6 +18,7 @@ struct ilir_tile {
 struct ilir_tiling {
 	VEC(struct ilir_tile) tiles;
 	int accumulators; /* vectors of sums that one loop may keep */
+	bool peel;	  /* loops whose ends are not known have loops for what is left over, not tests inside */
 };
 
 /* Lowers a planned and scheduled program to loops: kernels at binding, and over batches one kernel, `once`.
@@ -54,6 +55,8 @@ bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
 /* Sets the padded extents of buffers to what is accessed. */
 void ilir_fit_buffers(struct ilir_module *);
 
+/* The places of the intermediates that runs see: homes, and when they are needed. */
+void ilir_share(const struct ilir_module *, struct image_buffer *, int buffers);
 /* Buffers, recipes, kernels and steps of an outlined or `once` module, for the image; not the code. */
 void ilir_describe(struct ilir_module *, struct image *);
 

@@ -19,12 +19,20 @@ const char *const ilir_kind_word[] = {
     [IMAGE_ROOT] = "root",
     [IMAGE_PLACE] = "place",
     [IMAGE_BATCH_BEGIN] = "batch_begin",
+    [IMAGE_CASE] = "case",
+    [IMAGE_ORIGIN] = "origin",
+    [IMAGE_PARENT] = "parent",
+    [IMAGE_PARENT_BEGIN] = "parent_begin",
+    [IMAGE_PARENT_LIST] = "parent_list",
+    [IMAGE_MEMBER_BEGIN] = "member_begin",
+    [IMAGE_MEMBER_LIST] = "member_list",
     [ILIR_REGISTER] = "register",
 };
 
 const char *const ilir_size_word[] = {
     [IMAGE_ONE] = "one",       [IMAGE_NODES] = "nodes", [IMAGE_LEAVES] = "leaves",
     [IMAGE_INPUTS] = "inputs", [IMAGE_EDGES] = "edges", [IMAGE_BATCHES] = "batches",
+    [IMAGE_WIDEST] = "widest", [IMAGE_WIDEST_INNER] = "widest_inner", [IMAGE_WIDEST_EDGES] = "widest_edges",
 };
 
 const char *const ilir_domain_word[] = {
@@ -33,6 +41,7 @@ const char *const ilir_domain_word[] = {
     [IMAGE_DOMAIN_BATCH] = "batch",   [IMAGE_DOMAIN_NODE] = "node",
     [IMAGE_DOMAIN_NODES] = "nodes",   [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
     [IMAGE_DOMAIN_INPUTS] = "inputs", [IMAGE_DOMAIN_BINDING] = "binding",
+    [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down", [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
 };
 
 const char *const ilir_dtype_word[] = {
@@ -343,6 +352,14 @@ static void put_group(struct out *o, int group)
 		str_printf(o->s, " group %d", group);
 }
 
+static void put_cases(struct out *o, unsigned cases)
+{
+	str_puts(o->s, cases ? " of case" : "");
+	for (int c = 0; cases >> c; c++)
+		if (cases >> c & 1)
+			str_printf(o->s, " %d", c);
+}
+
 /* A statement without its blocks. */
 static void put_head(struct out *o, const struct ilir_stmt *s)
 {
@@ -379,6 +396,7 @@ static void put_head(struct out *o, const struct ilir_stmt *s)
 		str_puts(o->s, "step ");
 		put_name(o, s->step.name);
 		put_group(o, s->step.group);
+		put_cases(o, s->step.cases);
 		put_bounds(o, s->step.begin, s->step.end);
 		break;
 	}
@@ -427,6 +445,7 @@ static void put_kernel(struct out *o, const struct ilir_kernel *k)
 	put_name(o, k->name);
 	str_printf(o->s, " in %s", ilir_domain_word[k->domain]);
 	put_group(o, k->group);
+	put_cases(o, k->cases);
 	if (k->parts)
 		str_printf(o->s, " part %d of %d", k->part, k->parts);
 	put_block(o, k->body);

@@ -173,13 +173,13 @@ bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_k
 /* --- accesses --- */
 
 /* What is known is one table, changed on the way into a scope; the trail takes it back on the way out. */
-struct walk {
-	const struct ilir_module *m;
-	ilir_access_visit *visit;
-	void *context;
+/* What is known by variable and by expression.  A module has many kernels and goes through many passes, so each walk leaves
+ * its tables to the next, as it found them: nothing is known. */
+struct ilir_tables {
+	size_t vars, nodes; /* that there is room for */
 	range *of_var, *of_expr;
 	ilir_expr *condition; /* by variable: the condition that it was let be */
-	struct ilir_known known; /* these two */
+	VEC(ilir_var) let;    /* variables that have one */
 	VEC(struct change {
 		range *place;
 		range before;
@@ -187,6 +187,14 @@ struct walk {
 	trail;
 	uint32_t *seen; /* by expression: the scope in which it was visited last */
 	uint32_t scopes;
+};
+
+struct walk {
+	const struct ilir_module *m;
+	ilir_access_visit *visit;
+	void *context;
+	struct ilir_tables *t;
+	struct ilir_known known; /* of_var and of_expr */
 	int conditions; /* selects around the expression being visited */
 	const struct ilir_stmt *stmt;
 };
@@ -198,19 +206,19 @@ enum { CONDITIONS = 10 };
 static void learn_at(struct walk *w, range *place, range r)
 {
 	struct change c = {place, *place};
-	vec_push(w->m->arena, &w->trail, c);
+	vec_push(w->m->arena, &w->t->trail, c);
 	*place = r;
 }
 
 static void learn(struct walk *w, ilir_var v, range r)
 {
-	learn_at(w, &w->of_var[v.i], r);
+	learn_at(w, &w->t->of_var[v.i], r);
 }
 
 static void forget(struct walk *w, size_t mark)
 {
-	while (w->trail.n > mark) {
-		struct change c = w->trail.at[--w->trail.n];
+	while (w->t->trail.n > mark) {
+		struct change c = w->t->trail.at[--w->t->trail.n];
 		*c.place = c.before;
 	}
 }
@@ -238,7 +246,7 @@ static bool constrain(struct walk *w, ilir_expr e, range r)
 		if (n->op == ILIR_VAR)
 			return learn(w, n->var, r), true;
 		if (n->op != ILIR_CONST_I)
-			learn_at(w, &w->of_expr[e.i], r);
+			learn_at(w, &w->t->of_expr[e.i], r);
 		if (n->args != 2 || ilir_at(w->m, ilir_arg(w->m, e, 1))->op != ILIR_CONST_I)
 			return true;
 		int64_t c = ilir_at(w->m, ilir_arg(w->m, e, 1))->i;
@@ -264,8 +272,8 @@ static bool constrain_order(struct walk *w, ilir_expr a, ilir_expr b, int64_t ga
 static bool assume(struct walk *w, ilir_expr condition, bool truth)
 {
 	const struct ilir_node *n = ilir_at(w->m, condition);
-	if (n->op == ILIR_VAR && w->condition[n->var.i].i)
-		return assume(w, w->condition[n->var.i], truth);
+	if (n->op == ILIR_VAR && w->t->condition[n->var.i].i)
+		return assume(w, w->t->condition[n->var.i], truth);
 	if (n->type.lanes != 1 || n->args != 2)
 		return true;
 	ilir_expr a = ilir_arg(w->m, condition, 0), b = ilir_arg(w->m, condition, 1);
@@ -295,10 +303,10 @@ static void walk_expr(struct walk *, ilir_expr, uint32_t scope);
 
 static void walk_side(struct walk *w, ilir_expr condition, bool truth, ilir_expr side)
 {
-	size_t mark = w->trail.n;
+	size_t mark = w->t->trail.n;
 	w->conditions++;
 	if (assume(w, condition, truth))
-		walk_expr(w, side, ++w->scopes);
+		walk_expr(w, side, ++w->t->scopes);
 	w->conditions--;
 	forget(w, mark);
 }
@@ -308,9 +316,9 @@ static void walk_side(struct walk *w, ilir_expr condition, bool truth, ilir_expr
 static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
 {
 	const struct ilir_node *n = ilir_at(w->m, e);
-	if (w->seen[e.i] == scope)
+	if (w->t->seen[e.i] == scope)
 		return;
-	w->seen[e.i] = scope;
+	w->t->seen[e.i] = scope;
 	if (n->op == ILIR_SELECT && w->conditions < CONDITIONS &&
 	    ilir_type_of(w->m, ilir_arg(w->m, e, 0)).lanes == 1) {
 		walk_expr(w, ilir_arg(w->m, e, 0), scope);
@@ -328,7 +336,7 @@ static void walk_block(struct walk *, const struct ilir_stmt *);
 
 static void walk_store(struct walk *w, const struct ilir_stmt *s)
 {
-	uint32_t scope = ++w->scopes;
+	uint32_t scope = ++w->t->scopes;
 	for (int i = 0; i < s->store.indices; i++)
 		walk_expr(w, s->store.index[i], scope);
 	walk_expr(w, s->store.value, scope);
@@ -346,7 +354,7 @@ static int64_t last_value(range begin, range end, int64_t step)
 
 static void walk_loop(struct walk *w, const struct ilir_stmt *s)
 {
-	uint32_t scope = ++w->scopes;
+	uint32_t scope = ++w->t->scopes;
 	walk_expr(w, s->loop.begin, scope);
 	walk_expr(w, s->loop.end, scope);
 	range begin = range_now(w, s->loop.begin);
@@ -359,8 +367,8 @@ static void walk_loop(struct walk *w, const struct ilir_stmt *s)
 
 static void walk_branch(struct walk *w, const struct ilir_stmt *s)
 {
-	size_t mark = w->trail.n;
-	walk_expr(w, s->branch.condition, ++w->scopes);
+	size_t mark = w->t->trail.n;
+	walk_expr(w, s->branch.condition, ++w->t->scopes);
 	if (assume(w, s->branch.condition, true))
 		walk_block(w, s->branch.then);
 	forget(w, mark);
@@ -370,7 +378,7 @@ static void walk_branch(struct walk *w, const struct ilir_stmt *s)
 
 static void walk_step(struct walk *w, const struct ilir_stmt *s)
 {
-	uint32_t scope = ++w->scopes;
+	uint32_t scope = ++w->t->scopes;
 	walk_expr(w, s->step.begin, scope);
 	walk_expr(w, s->step.end, scope);
 	range begin = range_now(w, s->step.begin), end = range_now(w, s->step.end);
@@ -379,11 +387,17 @@ static void walk_step(struct walk *w, const struct ilir_stmt *s)
 	walk_block(w, s->step.body);
 }
 
+static void let_condition(struct walk *w, ilir_var v, ilir_expr condition)
+{
+	w->t->condition[v.i] = condition;
+	vec_push(w->m->arena, &w->t->let, v);
+}
+
 /* What a statement teaches is forgotten after it; a let's variable keeps its range until the end of the
  * block. */
 static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 {
-	size_t mark = w->trail.n;
+	size_t mark = w->t->trail.n;
 	w->stmt = s;
 	switch (s->kind) {
 	case ILIR_FOR:
@@ -393,16 +407,16 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 		walk_branch(w, s);
 		break;
 	case ILIR_LET:
-		walk_expr(w, s->let.value, ++w->scopes);
+		walk_expr(w, s->let.value, ++w->t->scopes);
 		learn(w, s->let.var, range_now(w, s->let.value));
 		if (ilir_type_of(w->m, s->let.value).dtype == ILIR_BOOL)
-			w->condition[s->let.var.i] = s->let.value;
+			let_condition(w, s->let.var, s->let.value);
 		return;
 	case ILIR_STORE:
 		walk_store(w, s);
 		break;
 	case ILIR_PREFETCH:
-		walk_expr(w, s->prefetch, ++w->scopes);
+		walk_expr(w, s->prefetch, ++w->t->scopes);
 		break;
 	case ILIR_STEP:
 		walk_step(w, s);
@@ -416,25 +430,49 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 
 static void walk_block(struct walk *w, const struct ilir_stmt *s)
 {
-	size_t mark = w->trail.n;
+	size_t mark = w->t->trail.n;
 	for (; s; s = s->next)
 		walk_stmt(w, s);
 	forget(w, mark);
 }
 
+static range *unknown(struct arena *a, size_t n)
+{
+	range *r = ARENA_ARRAY(a, range, n);
+	for (size_t i = 0; i < n; i++)
+		r[i] = everything;
+	return r;
+}
+
+/* Twice as much as is needed, since modules grow. */
+static void make_room(const struct ilir_module *m, struct ilir_tables *t)
+{
+	if (m->vars.n > t->vars) {
+		t->vars = 2 * m->vars.n;
+		t->of_var = unknown(m->arena, t->vars);
+		t->of_var[ilir_begin.i].low = t->of_var[ilir_end.i].low = 0;
+		t->condition = ARENA_ARRAY(m->arena, ilir_expr, t->vars);
+	}
+	if (m->nodes.n > t->nodes) {
+		t->nodes = 2 * m->nodes.n;
+		t->of_expr = unknown(m->arena, t->nodes);
+		t->seen = ARENA_ARRAY(m->arena, uint32_t, t->nodes);
+	}
+}
+
+/* A walk inside another has tables of its own. */
 void ilir_visit_accesses(const struct ilir_module *m, const struct ilir_stmt *s, ilir_access_visit *visit,
 			 void *context)
 {
-	struct walk w = {.m = m, .visit = visit, .context = context};
-	w.of_var = ARENA_ARRAY(m->arena, range, m->vars.n);
-	w.seen = ARENA_ARRAY(m->arena, uint32_t, m->nodes.n);
-	for (size_t i = 0; i < m->vars.n; i++)
-		w.of_var[i] = everything;
-	w.of_expr = ARENA_ARRAY(m->arena, range, m->nodes.n);
-	for (size_t i = 0; i < m->nodes.n; i++)
-		w.of_expr[i] = everything;
-	w.condition = ARENA_ARRAY(m->arena, ilir_expr, m->vars.n);
-	w.known = (struct ilir_known){w.of_var, w.of_expr};
-	w.of_var[ilir_begin.i].low = w.of_var[ilir_end.i].low = 0;
+	struct ilir_tables *t = *m->tables;
+	if (!t)
+		t = ARENA_NEW(m->arena, struct ilir_tables);
+	*m->tables = NULL;
+	make_room(m, t);
+	struct walk w = {
+	    .m = m, .visit = visit, .context = context, .t = t, .known = {t->of_var, t->of_expr}};
 	walk_block(&w, s);
+	while (t->let.n)
+		t->condition[t->let.at[--t->let.n].i] = (ilir_expr){0};
+	*m->tables = t;
 }

@@ -468,6 +468,8 @@ static void check_step(struct check *c, const struct ilir_stmt *s)
 		fault(c, "a step in a kernel that is one itself");
 	if (!s->step.name)
 		fault(c, "a step without a name");
+	if (s->step.cases && !ilir_case_buffer(c->m).i)
+		fault(c, "a step of some cases where nodes have none");
 	if (s->step.group < 0)
 		fault(c, "a step of group %d", s->step.group);
 	if (!check_bound(c, s->step.begin) || !check_bound(c, s->step.end))
@@ -543,9 +545,17 @@ static void check_part(struct check *c, const struct ilir_kernel *k)
 	bool last = k + 1 == c->m->kernels.at + c->m->kernels.n;
 	int part = before && before->part < before->parts ? before->part + 1 : k->parts ? 1 : 0;
 	bool follows = part < 2 || (k->parts == before->parts && k->group == before->group &&
-				    k->domain == before->domain);
+				    k->domain == before->domain && k->cases == before->cases);
 	if (k->group < 0 || k->part != part || !follows || (last && k->part != k->parts))
 		fault(c, "parts of a group that are not 1, 2, ... of all of them, one after the other");
+}
+
+/* Code is found by its kernel's name. */
+static void check_name(struct check *c, const struct ilir_kernel *k)
+{
+	for (const struct ilir_kernel *other = c->m->kernels.at; other < k; other++)
+		if (other->name && k->name && strcmp(other->name, k->name) == 0)
+			fault(c, "another kernel has this name");
 }
 
 static void check_kernel(struct check *c, const struct ilir_kernel *k)
@@ -554,6 +564,8 @@ static void check_kernel(struct check *c, const struct ilir_kernel *k)
 	c->stmt = NULL;
 	if (!k->name || (unsigned)k->domain >= ILIR_DOMAINS)
 		fault(c, "a kernel needs a name and a known domain");
+	if (c->properties & ILIR_OUTLINED)
+		check_name(c, k);
 	check_part(c, k);
 	check_block(c, k->body);
 }

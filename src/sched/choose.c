@@ -10,7 +10,9 @@
  * from where they lie, the second-level cache if all of them fit, else the one beyond; the others find what
  * the first has brought, in the first level if the weights of the block of columns fit there beside the rows,
  * else in the second.  More gates than `accumulators` allow are taken in several loops, each with a panel of
- * weights of its own; the panels are those of the greatest tile.  A loop needs m*g*v accumulators, the
+ * weights of its own; the panels are those of the greatest tile.  Where each row, or each of its edges, has
+ * weights of its own (those of a label, a state that is a matrix), a loop reads m*g*v of them, each row's
+ * from beyond.  A loop needs m*g*v accumulators, the
  * smaller side of the operands and a register for the other.  After the loops each row has its other
  * operations to do.
  *
@@ -28,6 +30,7 @@ enum {
 	TILE_CYCLES = 120,
 	VECTOR_CYCLES = 40,
 	SHARPNESS = 5,
+	LINE = 64, /* bytes of a cache line */
 	MOST_COLUMNS = 4,
 	MOST_BODIES = 4
 };
@@ -72,6 +75,7 @@ struct subject {
 	const struct sched *s;
 	const struct sched_group *group;
 	int64_t columns;
+	int lanes;
 	enum from first; /* the first tile of a level */
 	double after;	 /* cycles of what a row does after the loops, for one vector of columns */
 };
@@ -81,15 +85,23 @@ static bool fits(const struct target *t, int m, int g, int v)
 	return m * g * v + min(m, g * v) + 1 <= t->registers;
 }
 
-/* Cycles of one turn that reads so many bytes of weights. */
-static double turn(const struct target *t, int m, int g, int v, double bytes, enum from from)
+/* Cycles of one turn that reads so many vectors and bytes of weights. */
+static double turn(const struct target *t, int m, int g, int v, int vectors, double bytes, enum from from)
 {
-	double work = max(max(m * g * v / 2.0, LATENCY), (g * v + m) / 2.0);
+	double work = max(max(m * g * v / 2.0, LATENCY), (vectors + m) / 2.0);
 	if (from == FROM_FIRST_LEVEL)
 		return work;
 	if (from == FROM_SECOND_LEVEL)
 		return max(work, bytes / t->l2_bytes_per_cycle);
 	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_bytes_per_cycle, SHARPNESS), 1.0 / SHARPNESS);
+}
+
+/* What a turn reads of the weights of one gate.  Packed weights of a block of columns lie together; those
+ * that a row picks lie as they are given, so that whole cache lines come. */
+static double panel_bytes(const struct subject *x, const struct sched_loop *loop, int v)
+{
+	int bytes = 4 * x->lanes * v;
+	return loop->own ? (bytes + LINE - 1) / LINE * LINE : bytes;
 }
 
 /* Cycles of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need
@@ -98,13 +110,15 @@ static double loop_cost(const struct subject *x, const struct sched_loop *loop, 
 			enum from from)
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
-	double cycles = 0, bytes = 4.0 * x->s->lanes * v;
+	int rows = loop->own ? m : 1;
+	double cycles = 0, bytes = rows * panel_bytes(x, loop, v);
 	if (!fits(x->s->target, m, min(g, loop->gates), v))
 		return INFINITY;
 	for (int first = 0; first < loop->gates; first += g) {
 		int gates = min(g, loop->gates - first), last = (first + gates - 1) / panel;
 		int read = min((last - first / panel + 1) * panel, loop->gates);
-		double cycles_of_turn = turn(x->s->target, m, gates, v, read * bytes, from);
+		double cycles_of_turn = turn(x->s->target, m, gates, v, rows * gates * v, read * bytes,
+					     loop->own ? FROM_BEYOND : from);
 		cycles += cycles_of_turn * (double)loop->extent + LOOP_CYCLES;
 	}
 	return cycles;
@@ -125,12 +139,16 @@ static double tile_cost(const struct subject *x, int m, int v, int most, enum fr
 /* The least that a level of so many nodes can take, for one vector of columns. */
 static double ideal_cost(const struct subject *x, int nodes)
 {
-	double turns = 0;
-	for (size_t i = 0; i < x->group->loops.n; i++)
-		turns += (double)x->group->loops.at[i].gates * x->group->loops.at[i].extent;
 	const struct target *t = x->s->target;
-	double bandwidth = x->first == FROM_BEYOND ? t->l3_bytes_per_cycle : t->l2_bytes_per_cycle;
-	return turns * max(nodes / 2.0, 4.0 * x->s->lanes / bandwidth) + nodes * x->after;
+	double cycles = nodes * x->after, vector = 4.0 * x->lanes;
+	for (size_t i = 0; i < x->group->loops.n; i++) {
+		const struct sched_loop *loop = &x->group->loops.at[i];
+		bool beyond = loop->own || x->first == FROM_BEYOND;
+		double bandwidth = beyond ? t->l3_bytes_per_cycle : t->l2_bytes_per_cycle;
+		cycles += (double)loop->gates * loop->extent *
+			  max(nodes / 2.0, (loop->own ? nodes : 1) * vector / bandwidth);
+	}
+	return cycles;
 }
 
 /* Costs of tiles by their nodes: the first of a level, and further ones. */
@@ -169,7 +187,7 @@ static void set_sizes(struct sched_tile *t, unsigned mask)
 static double excess(const struct subject *x, const struct sched_tile *t, const struct costs *c,
 		     const int *width)
 {
-	int64_t block = (int64_t)x->s->lanes * t->columns;
+	int64_t block = (int64_t)x->lanes * t->columns;
 	double padded = (x->columns + block - 1) / block * block / (double)x->columns, sum = 0, bodies = 0;
 	int widths = 0;
 	for (; width[widths]; widths++)
@@ -193,7 +211,7 @@ static bool stays_near(const struct subject *x, int m, int v)
 	double rows = 0;
 	for (size_t i = 0; i < x->group->loops.n; i++)
 		rows += 4.0 * m * x->group->loops.at[i].extent;
-	return weight_bytes(x->group, v * x->s->lanes) + rows <= x->s->target->l1_bytes;
+	return weight_bytes(x->group, v * x->lanes) + rows <= x->s->target->l1_bytes;
 }
 
 static struct costs costs_of(const struct subject *x, int v, int most)
@@ -207,22 +225,18 @@ static struct costs costs_of(const struct subject *x, int v, int most)
 	return c;
 }
 
-/* The best set of sizes up to `most` with so many columns, if it is better than `best`. */
-static void try_sizes(const struct subject *x, int v, int most, const int *width, struct sched_tile *tile,
-		      double *best)
+/* Shows all sets of sizes up to `most` with so many columns. */
+static void try_sizes(const struct subject *x, struct sched_tile t, int most, const int *width,
+		      sched_tile_visit *visit, void *user)
 {
-	struct costs c = costs_of(x, v, most);
-	struct sched_tile t = *tile;
-	t.columns = v;
+	struct costs c = costs_of(x, t.columns, most);
 	for (unsigned smaller = 0; smaller < 1u << most; smaller += 2) {
 		set_sizes(&t, smaller | 1u << most);
 		if (t.sizes > MOST_BODIES)
 			continue;
 		double e = excess(x, &t, &c, width);
-		if (e < *best * 0.999) {
-			*best = e;
-			*tile = t;
-		}
+		if (isfinite(e))
+			visit(user, &t, e);
 	}
 }
 
@@ -241,7 +255,8 @@ static const int *widths_of(const struct sched_plan *plan, const struct sched_gr
 {
 	if (g->over_edges)
 		return edges_of_row;
-	return plan->p->bodies.at[g->body].domain == SUB_INNER ? level_widths : whole_range;
+	const struct sub_body *b = &plan->p->bodies.at[g->body];
+	return sub_is_recursive(b) && b->domain != SUB_LEAF ? level_widths : whole_range;
 }
 
 /* What a row and one vector of columns take beside the products, at two vector operations a cycle. */
@@ -263,49 +278,96 @@ static int64_t row_cost(int64_t vectors, int at_once)
 }
 
 /* Without products nothing is shared by rows: each is gone through once, as it lies in memory. */
-static struct sched_tile choose_by_rows(const struct sched *s, const struct sched_group *g, int along)
+static struct sched_tile choose_by_rows(const struct sched_group *g, struct sched_tile tile)
 {
-	struct sched_tile tile = {
-	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along, .by_rows = true};
-	int64_t vectors = (g->extent[along] + s->lanes - 1) / s->lanes;
+	int64_t vectors = (g->extent[tile.along] + tile.lanes - 1) / tile.lanes;
+	tile.by_rows = true;
 	for (int v = 2; v <= MOST_COLUMNS; v++)
 		if (row_cost(vectors, v) < row_cost(vectors, tile.columns))
 			tile.columns = v;
 	return tile;
 }
 
+static struct subject subject_of(const struct sched *s, const struct sched_plan *plan,
+				 const struct sched_group *g, const struct sched_tile *like)
+{
+	struct subject x = {
+	    s, g, g->extent[like->along], like->lanes, FROM_SECOND_LEVEL, after_loops(s, plan, g)};
+	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
+		x.first = FROM_BEYOND;
+	return x;
+}
+
+void sched_each_tile(const struct sched *s, const struct sched_plan *plan, int group,
+		     const struct sched_tile *like, sched_tile_visit *visit, void *user)
+{
+	const struct sched_group *g = &plan->groups.at[group];
+	if (!g->dims || !g->gates)
+		return;
+	struct subject x = subject_of(s, plan, g, like);
+	struct sched_tile t = *like;
+	for (t.columns = 1; t.columns <= MOST_COLUMNS; t.columns++)
+		for (int most = 1; most <= (g->rows ? SCHED_MAX_NODES : 1); most++)
+			try_sizes(&x, t, most, widths_of(plan, g), visit, user);
+}
+
+double sched_predict(const struct sched *s, const struct sched_plan *plan, int group,
+		     const struct sched_tile *t)
+{
+	const struct sched_group *g = &plan->groups.at[group];
+	if (!g->dims || !g->gates)
+		return NAN;
+	struct subject x = subject_of(s, plan, g, t);
+	struct costs c = costs_of(&x, t->columns, t->nodes[0]);
+	return excess(&x, t, &c, widths_of(plan, g));
+}
+
+struct best {
+	struct sched_tile tile;
+	double excess;
+};
+
+static void keep_best(void *user, const struct sched_tile *t, double excess)
+{
+	struct best *best = user;
+	if (excess < best->excess * 0.999)
+		*best = (struct best){*t, excess};
+}
+
 static struct sched_tile choose_tile(const struct sched *s, const struct sched_plan *plan,
 				     const struct sched_group *g, int along)
 {
-	struct sched_tile tile = {.sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along};
-	double best = INFINITY;
-	if (!g->dims)
+	struct sched_tile tile = {
+	    .sizes = 1, .nodes = {1}, .columns = 1, .unroll = 1, .along = along, .lanes = s->lanes};
+	struct best best = {tile, INFINITY};
+	if (g->dims && !g->gates && g->rows)
+		return choose_by_rows(g, tile);
+	if (!g->dims || !g->gates)
 		return tile;
-	if (!g->gates && g->rows)
-		return choose_by_rows(s, g, along);
-	if (!g->gates)
-		return tile;
-	struct subject x = {s, g, g->extent[along], FROM_SECOND_LEVEL, after_loops(s, plan, g)};
-	if (weight_bytes(g, x.columns) > s->target->l2_bytes)
-		x.first = FROM_BEYOND;
-	for (int v = 1; v <= MOST_COLUMNS; v++)
-		for (int most = 1; most <= (g->rows ? SCHED_MAX_NODES : 1); most++)
-			try_sizes(&x, v, most, widths_of(plan, g), &tile, &best);
-	tile.unroll = choose_unroll(g, &tile);
-	return tile;
+	sched_each_tile(s, plan, g - plan->groups.at, &tile, keep_best, &best);
+	best.tile.unroll = choose_unroll(g, &best.tile);
+	return best.tile;
 }
 
 void sched_choose(struct sched *s, const struct sched_plan *plan, const struct target *target)
 {
 	struct arena *a = plan->p->arena;
-	*s = (struct sched){
-	    .target = target, .dynamic_batch = true, .specialize_leaf = true, .lanes = target->lanes};
+	*s = (struct sched){.target = target,
+			    .dynamic_batch = true,
+			    .dense_index = true,
+			    .peel = true,
+			    .persist = true,
+			    .specialize_leaf = true,
+			    .lanes = target->lanes};
 	/* the rest holds operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
-	for (size_t g = 0; g < plan->groups.n; g++)
+	for (size_t g = 0; g < plan->groups.n; g++) {
 		vec_push(a, &s->tiles, (struct sched_tile){0});
+		vec_push(a, &s->ways, IMAGE_CHEAPEST);
+	}
 	sched_choose_order(s, plan);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		s->tiles.at[g] = choose_tile(s, plan, &plan->groups.at[g], s->tiles.at[g].along);
 	sched_choose_layout(s, plan);
+	sched_choose_unroll(s, plan);
 }

@@ -80,8 +80,8 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r), *product = sub_at(w.g->p, v->arg[0].value);
-	unsigned inner[SUB_MAX_VARS], out[SUB_MAX_VARS];
-	bool edge = w.g->p->vars.at[v->reduced].set == SUB_EDGE;
+	unsigned inner[SUB_MAX_VARS] = {0}, out[SUB_MAX_VARS] = {0};
+	bool edge = sub_is_ragged(w.g->p, v->reduced);
 	under(v, loops, &v->arg[0], v->reduced, REDUCED, inner);
 	/* over the edges of a node no columns are lost: such a reduction ends what a row has computed */
 	w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, 0);
@@ -106,7 +106,7 @@ static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 		return;
 	}
 	for (int a = 0; a < v->args && sub_class_of(v->op) != SUB_MOVE; a++) {
-		unsigned out[SUB_MAX_VARS];
+		unsigned out[SUB_MAX_VARS] = {0};
 		sub_ref operand = v->arg[a].value;
 		under(v, loops, &v->arg[a], -1, 0, out);
 		w.last = sched_mapping_of(w.g->p, r, a);
@@ -117,6 +117,11 @@ static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 	}
 	if (sub_class_of(v->op) == SUB_MOVE)
 		reach_moved(w, r, loops);
+}
+
+static bool is_in(unsigned loops, int loop)
+{
+	return loop >= 0 && loops >> loop & 1;
 }
 
 static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
@@ -130,9 +135,9 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 	for (int i = 0; i < from->vars; i++)
 		used |= loops[i];
 	for (int i = 0; i < to->vars; i++)
-		if (!(used >> i & 1) && sched_loop_extent(g->p, to->var[i]) > 1)
+		if (!is_in(used, i) && sched_loop_extent(g->p, to->var[i]) > 1)
 			e.times *= i < leads ? INFINITY : sched_loop_extent(g->p, to->var[i]);
-	bool columns = to->vars > leads && used >> (to->vars - 1) & 1;
+	bool columns = to->vars > leads && is_in(used, to->vars - 1);
 	e.again = e.times > 1;
 	e.scalar =
 	    w->reducing && !columns && from->vars > sched_leads(g->p, r) && loops[from->vars - 1] & REDUCED;
@@ -167,7 +172,7 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 	const struct sub_value *v = sub_at(g->p, r);
 	struct sched_operator op = {.value = r, .type = sched_mapping_of_value(g->p, r), .in = g->edges.n};
 	struct way w = {.g = g, .to = g->ops.n, .volume = sched_row_elements(g->p, v)};
-	unsigned loops[SUB_MAX_VARS];
+	unsigned loops[SUB_MAX_VARS] = {0};
 	op.moves = sub_class_of(v->op) == SUB_MOVE && !sched_fact(g->values, r)->result;
 	op.elements = op.volume = w.volume;
 	vec_push(g->arena, &g->ops, op);

@@ -163,8 +163,8 @@ static struct group_key key_of(const struct sched_group *g, int block)
 
 struct groups {
 	struct map of;
-	VEC(struct sched_block) held; /* by group */
-	int *number;		      /* of the next group, by body + 1 */
+	struct sched_block *held; /* by group, of which there are no more than targets */
+	int *number;		  /* of the next group, by body + 1 */
 };
 
 static void set_group(struct groups *gs, struct group_key key, int group)
@@ -184,7 +184,6 @@ static int new_group(struct sched_grouper *gr, struct groups *gs, struct sched_g
 	str_printf(&s, "%s.%d", gr->pl.p->bodies.at[shape.body].name, gs->number[shape.body]++);
 	shape.name = s.text;
 	vec_push(gr->pl.arena, &gr->pl.plan->groups, shape);
-	vec_push(gr->pl.arena, &gs->held, (struct sched_block){0});
 	return gr->pl.plan->groups.n - 1;
 }
 
@@ -199,9 +198,9 @@ static int find_group(struct sched_grouper *gr, struct groups *gs, const struct 
 	if (group >= 0 && gr->pl.plan->fusion.planner != SCHED_NONE)
 		return group;
 	group = get_group(gs, any);
-	if (group < 0 || !may_hold(gr, &gs->held.at[group], b))
+	if (group < 0 || !may_hold(gr, &gs->held[group], b))
 		group = new_group(gr, gs, shape);
-	add_block(&gs->held.at[group], b);
+	add_block(&gs->held[group], b);
 	set_group(gs, own, group);
 	set_group(gs, any, group);
 	return group;
@@ -210,6 +209,7 @@ static int find_group(struct sched_grouper *gr, struct groups *gs, const struct 
 void sched_make_groups(struct sched_grouper *gr)
 {
 	struct groups gs = {.of = map_in(gr->pl.arena),
+			    .held = ARENA_ARRAY(gr->pl.arena, struct sched_block, gr->targets.n),
 			    .number = ARENA_ARRAY(gr->pl.arena, int, gr->pl.p->bodies.n)};
 	set_stages(gr);
 	gr->pl.plan->groups.n = 0;
@@ -239,14 +239,16 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	size_t loop = number_of(shared, group, r->shared, g->loops.n);
 	const struct sub_value *v = sub_at(p, r->value);
 	const struct sub_var *over = &p->vars.at[v->reduced];
-	bool per_edge = !g->edges && over->set != SUB_EDGE && sched_leads(p, r->value) > 1;
-	struct sched_loop fresh = {r->shared, 0, over->extent, per_edge};
+	bool ragged = sub_is_ragged(p, v->reduced);
+	bool per_edge = !g->edges && !ragged && sched_leads(p, r->value) > 1;
+	struct sched_loop fresh = {r->shared, 0, over->extent, per_edge, false};
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);
 	int gates = ++g->loops.at[loop].gates;
-	if (over->set != SUB_EDGE)
+	g->loops.at[loop].own |= r->own;
+	if (!ragged)
 		g->over_edges = per_edge && (g->over_edges || !g->products);
-	g->products += over->set != SUB_EDGE;
+	g->products += !ragged;
 	g->gates = gates > g->gates ? gates : g->gates;
 	g->reductions++;
 }

@@ -1,4 +1,5 @@
-/* What leaves the recursion: products of what a node carries with weights.
+/* What leaves the recursion: products of what a node carries with weights.  Each traversal is one; for a
+ * later one nodes carry the states that earlier ones computed, too.
  *
  * A value that needs no state is the same whenever it is computed.  Inside the recursion its weights are read
  * again at each level, for as few rows as the level has; ahead of it one step computes it for all nodes.  It
@@ -16,8 +17,22 @@
 struct leaver {
 	sub_ref value;
 	int input;
-	bool begins;  /* a sum goes on from it */
-	bool at_leaf; /* leaves read it, too */
+	sub_ref at;	  /* the sum that goes on from it; or the value itself */
+	bool begins;	  /* a sum goes on from it */
+	bool at_leaf;	  /* the first bodies read it, too, */
+	bool not_at_leaf; /* or not all of them do, and so none may */
+	unsigned readers; /* bodies that want it, of those behind the first ones */
+};
+
+/* A body of the recursion, and what leaves of it. */
+struct reader {
+	const struct sub_body *body;
+	struct sched_values values;
+	bool *seen;
+	int *leaver_of;		      /* by value of the old program: number + 1 */
+	VEC(struct sched_terms) sums; /* that need states, and something of them leaves */
+	sub_ref *now;		      /* by value: what it is in the new program */
+	struct sub_body made;	      /* there */
 };
 
 struct hoisting {
@@ -25,15 +40,14 @@ struct hoisting {
 	const struct sub_program *from;
 	struct sub_program *to; /* has the same values in the same places, then others */
 	enum sched_moving how;
+	int traversal;
 	const bool *recursive;
 	const double *work; /* by value, see sched_weigh */
-	bool *seen;
-	int *leaver_of; /* by value of the old program: number + 1 */
+	bool *barred;	    /* by value: not all nodes with children have it */
 	VEC(struct leaver) leavers;
-	struct sched_values values;   /* of the body at hand */
-	VEC(struct sched_terms) sums; /* that need states, and something of them leaves */
-	sub_ref *now;		      /* by value: what it is in the new program */
-	bool changed;		      /* arithmetic: nothing may leave */
+	VEC(struct reader) first, readers; /* bodies that the recursion begins with, and the others */
+	struct reader *in;		   /* the one at hand */
+	bool changed;			   /* arithmetic: nothing may leave */
 };
 
 static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
@@ -43,26 +57,35 @@ static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
 
 /* --- what needs a state --- */
 
-static bool leads_to_child(const struct sub_value *v)
+static bool is_unknown(const struct sub_program *p, const struct sub_value *v, int traversal)
 {
-	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++)
-		if (v->map[i].function == SUB_CHILD || v->map[i].function == SUB_EDGE_CHILD)
-			return true;
-	return false;
+	return v->op == SUB_STATE && p->states.at[v->which].traversal >= traversal;
 }
 
-bool *sched_recursive(const struct sub_program *p)
+/* A root has no parent to read anything of. */
+static bool leads_to_parent(const struct sub_value *v)
+{
+	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_PARENT;
+}
+
+bool *sched_recursive(const struct sub_program *p, int traversal)
 {
 	bool *needs = ARENA_ARRAY(p->arena, bool, p->values.n);
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		const struct sub_value *v = &p->values.at[i];
-		needs[i] = v->op == SUB_STATE || leads_to_child(v);
-		for (int k = 0; k < v->vars; k++)
-			needs[i] |= p->vars.at[v->var[k]].set == SUB_EDGE;
+		needs[i] = is_unknown(p, v, traversal) || leads_to_parent(v);
+		for (int k = 0; k < v->vars && v->op != SUB_VECTOR; k++)
+			needs[i] |= sub_is_ragged(p, v->var[k]);
 		for (int a = 0; a < v->args; a++)
 			needs[i] |= needs[v->arg[a].value.i];
 	}
 	return needs;
+}
+
+int sched_unknown_from(const struct sub_body *b)
+{
+	bool output = b->domain == SUB_EVERY_NODE || b->domain == SUB_EVERY_INPUT;
+	return output ? 0 : b->traversal;
 }
 
 /* --- what it is worth --- */
@@ -78,12 +101,15 @@ static bool pays(const struct hoisting *h, double work, const struct sub_value *
 static const char *hoist_name(struct hoisting *h)
 {
 	struct str s = str_in(h->arena);
-	str_printf(&s, "hoist%zu", h->leavers.n);
+	size_t n = h->to->inputs.n, others = 0;
+	while (others < n && !h->to->inputs.at[others].hoisted)
+		others++;
+	str_printf(&s, "hoist%zu", n - others);
 	return s.text;
 }
 
 /* A value of the new program becomes an input. */
-static int add_leaver(struct hoisting *h, sub_ref r, bool begins)
+static int add_leaver(struct hoisting *h, sub_ref r, sub_ref at, bool begins)
 {
 	const struct sub_value *v = sub_at(h->to, r);
 	struct sub_input in = {.name = hoist_name(h), .hoisted = true, .begins = begins};
@@ -94,14 +120,27 @@ static int add_leaver(struct hoisting *h, sub_ref r, bool begins)
 	}
 	vec_push(h->arena, &h->to->inputs, in);
 	vec_push(h->arena, &h->leavers,
-		 (struct leaver){.value = r, .input = h->to->inputs.n - 1, .begins = begins});
+		 (struct leaver){.value = r, .at = at, .input = h->to->inputs.n - 1, .begins = begins});
 	return h->leavers.n;
+}
+
+/* What leaves of several bodies leaves once; of each body something else. */
+static int join_leaver(struct hoisting *h, sub_ref r, sub_ref at, bool begins)
+{
+	unsigned reader = 1u << (h->in - h->readers.at);
+	size_t i = 0;
+	while (i < h->leavers.n && (h->leavers.at[i].value.i != r.i || h->leavers.at[i].begins != begins ||
+				    (h->leavers.at[i].readers & reader)))
+		i++;
+	int number = i < h->leavers.n ? (int)i + 1 : add_leaver(h, r, at, begins);
+	h->leavers.at[number - 1].readers |= reader;
+	return number;
 }
 
 /* Part of something, or nothing but an index: it is not stored. */
 static bool stands_alone(const struct hoisting *h, sub_ref r)
 {
-	const struct sched_fact *f = sched_fact(&h->values, r);
+	const struct sched_fact *f = sched_fact(&h->in->values, r);
 	const struct sub_value *v = value_of(h, r);
 	enum sub_class class = sub_class_of(v->op);
 	return class != SUB_SOURCE && class != SUB_MOVE && !f->part_of.i && !f->product &&
@@ -112,11 +151,11 @@ static bool stands_alone(const struct hoisting *h, sub_ref r)
 static void leave(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = value_of(h, r);
-	if (h->seen[r.i] || h->recursive[r.i] || !sched_has_lead(h->from, r) || !h->work[r.i])
+	if (h->in->seen[r.i] || h->recursive[r.i] || !sched_has_lead(h->from, r) || !h->work[r.i])
 		return;
-	h->seen[r.i] = true;
-	if (stands_alone(h, r) && pays(h, h->work[r.i], v)) {
-		h->leaver_of[r.i] = add_leaver(h, r, false);
+	h->in->seen[r.i] = true;
+	if (stands_alone(h, r) && pays(h, h->work[r.i], v) && !h->barred[r.i]) {
+		h->in->leaver_of[r.i] = join_leaver(h, r, r, false);
 		return;
 	}
 	for (int a = 0; a < v->args; a++)
@@ -133,7 +172,7 @@ static int mark_ahead(const struct hoisting *h, struct sched_terms *t, int most)
 	size_t start = 0;
 	for (size_t i = 0; i < t->all.n; i++) {
 		sub_ref r = t->all.at[i].value;
-		bool chain = value_of(h, r)->op == SUB_SUM && sched_fact(&h->values, r)->part_of.i;
+		bool chain = value_of(h, r)->op == SUB_SUM && sched_fact(&h->in->values, r)->part_of.i;
 		t->ahead[i] = chain && !h->recursive[r.i] && chains < most;
 		chains += t->ahead[i];
 	}
@@ -151,7 +190,8 @@ static bool find_leaver(struct hoisting *h, struct sched_terms *t)
 		mark_ahead(h, t, most);
 		sub_ref r = sched_first_part(h->to, t, true);
 		for (size_t i = 0; r.i && i < h->leavers.n; i++)
-			if (h->leavers.at[i].value.i == r.i && h->leavers.at[i].begins) {
+			if (h->leavers.at[i].value.i == r.i && h->leavers.at[i].begins &&
+			    !h->leavers.at[i].not_at_leaf) {
 				t->leaver = r;
 				return true;
 			}
@@ -161,25 +201,26 @@ static bool find_leaver(struct hoisting *h, struct sched_terms *t)
 
 static bool is_sum(const struct hoisting *h, sub_ref r)
 {
-	return value_of(h, r)->op == SUB_ADD && !sched_fact(&h->values, r)->part_of.i;
+	return value_of(h, r)->op == SUB_ADD && !sched_fact(&h->in->values, r)->part_of.i;
 }
 
 /* A sum that needs a state: its beginning leaves, and of its other terms what they are computed from. */
 static void leave_sum(struct hoisting *h, sub_ref sum)
 {
-	struct sched_terms t = sched_terms_of(h->arena, h->from, &h->values, sum);
+	struct sched_terms t = sched_terms_of(h->arena, h->from, &h->in->values, sum);
 	double work = 0;
 	mark_ahead(h, &t, t.all.n);
 	for (size_t i = 0; i < t.all.n; i++)
 		work += t.ahead[i] ? h->work[t.all.at[i].value.i] : 0;
-	if (pays(h, work, value_of(h, sum)) && value_of(h, sum)->vars - 1 <= TENSOR_MAX_RANK) {
+	if (!h->barred[sum.i] && pays(h, work, value_of(h, sum)) &&
+	    value_of(h, sum)->vars - 1 <= TENSOR_MAX_RANK) {
 		t.leaver = sched_first_part(h->to, &t, false);
-		int leaver = add_leaver(h, t.leaver, true);
+		int leaver = join_leaver(h, t.leaver, sum, true);
 		if (t.leaver.i < h->from->values.n) {
-			h->changed |= h->leaver_of[t.leaver.i];
-			h->leaver_of[t.leaver.i] = leaver;
+			h->changed |= h->in->leaver_of[t.leaver.i];
+			h->in->leaver_of[t.leaver.i] = leaver;
 		}
-		vec_push(h->arena, &h->sums, t);
+		vec_push(h->arena, &h->in->sums, t);
 	}
 	for (size_t i = 0; i < t.all.n; i++)
 		if (!t.leaver.i || !t.ahead[i])
@@ -190,14 +231,18 @@ static void leave_sum(struct hoisting *h, sub_ref sum)
 static void leave_arguments(struct hoisting *h, const struct sub_value *v)
 {
 	for (int a = 0; a < v->args; a++)
-		if (!sched_fact(&h->values, v->arg[a].value)->part_of.i)
+		if (!sched_fact(&h->in->values, v->arg[a].value)->part_of.i)
 			leave(h, v->arg[a].value);
 }
 
-static void find_leavers(struct hoisting *h, const struct sub_body *b)
+static void find_leavers_in(struct hoisting *h)
 {
-	for (int i = 0; i < h->values.n; i++) {
-		sub_ref r = h->values.value[i];
+	const struct sub_body *b = h->in->body;
+	h->in->seen = ARENA_ARRAY(h->arena, bool, h->from->values.n);
+	h->in->leaver_of = ARENA_ARRAY(h->arena, int, h->from->values.n);
+	h->in->sums.n = 0;
+	for (int i = 0; i < h->in->values.n; i++) {
+		sub_ref r = h->in->values.value[i];
 		if (h->recursive[r.i] && is_sum(h, r))
 			leave_sum(h, r);
 		else if (h->recursive[r.i] && value_of(h, r)->op != SUB_ADD)
@@ -205,6 +250,27 @@ static void find_leavers(struct hoisting *h, const struct sub_body *b)
 	}
 	for (size_t i = 0; i < b->stores.n; i++)
 		leave(h, b->stores.at[i].value.value);
+}
+
+/* Bars what nodes of some cases do not want: they need not have what it is computed from. */
+static bool bar(struct hoisting *h)
+{
+	bool any = false;
+	for (size_t i = 0; i < h->leavers.n; i++)
+		if (h->leavers.at[i].readers != (1u << h->readers.n) - 1)
+			any = h->barred[h->leavers.at[i].at.i] = true;
+	return any;
+}
+
+/* What leaves is found anew until all nodes that have neighbours want it. */
+static void find_leavers(struct hoisting *h)
+{
+	do {
+		sched_copy_program(h->to, h->from);
+		h->leavers.n = 0;
+		for (h->in = h->readers.at; h->in < h->readers.at + h->readers.n; h->in++)
+			find_leavers_in(h);
+	} while (!h->changed && bar(h));
 }
 
 /* --- the bodies of the recursion --- */
@@ -236,7 +302,7 @@ static sub_ref copy_value(struct hoisting *h, sub_ref r)
 {
 	struct sub_value v = *value_of(h, r);
 	for (int a = 0; a < v.args; a++) {
-		v.arg[a].value = h->now[v.arg[a].value.i];
+		v.arg[a].value = h->in->now[v.arg[a].value.i];
 		h->changed |= v.op == SUB_ADD && begins(h, v.arg[a].value);
 		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
 			v.arg[a] = sub_as_is(h->to, v.arg[a].value);
@@ -246,21 +312,21 @@ static sub_ref copy_value(struct hoisting *h, sub_ref r)
 
 static const struct sched_terms *leaving_terms(struct hoisting *h, sub_ref r, bool leaf)
 {
-	for (size_t i = 0; !leaf && i < h->sums.n; i++)
-		if (h->sums.at[i].sum.i == r.i)
-			return &h->sums.at[i];
+	for (size_t i = 0; !leaf && i < h->in->sums.n; i++)
+		if (h->in->sums.at[i].sum.i == r.i)
+			return &h->in->sums.at[i];
 	if (!leaf || !is_sum(h, r))
 		return NULL;
 	struct sched_terms *t = ARENA_NEW(h->arena, struct sched_terms);
-	*t = sched_terms_of(h->arena, h->from, &h->values, r);
+	*t = sched_terms_of(h->arena, h->from, &h->in->values, r);
 	return find_leaver(h, t) ? t : NULL;
 }
 
 /* A term of a sum that would be taken for its beginning. */
 static bool is_added(const struct hoisting *h, sub_ref r)
 {
-	for (int i = 0; i < h->values.n; i++) {
-		const struct sub_value *v = value_of(h, h->values.value[i]);
+	for (int i = 0; i < h->in->values.n; i++) {
+		const struct sub_value *v = value_of(h, h->in->values.value[i]);
 		for (int a = 0; v->op == SUB_ADD && a < 2; a++)
 			if (v->arg[a].value.i == r.i)
 				return true;
@@ -268,33 +334,43 @@ static bool is_added(const struct hoisting *h, sub_ref r)
 	return false;
 }
 
-static const struct leaver *find_whole(const struct hoisting *h, sub_ref r)
+static const struct leaver *find_whole(const struct hoisting *h, sub_ref r, bool leaf)
 {
-	int number = h->leaver_of[r.i];
+	int number = h->in->leaver_of[r.i];
 	const struct leaver *l = number ? &h->leavers.at[number - 1] : NULL;
-	return l && stands_alone(h, r) && !(l->begins && is_added(h, r)) ? l : NULL;
+	return l && !(leaf && l->not_at_leaf) && stands_alone(h, r) && !(l->begins && is_added(h, r)) ? l
+												      : NULL;
 }
 
 static sub_ref rewrite(struct hoisting *h, sub_ref r, bool leaf)
 {
 	const struct sched_terms *t = leaving_terms(h, r, leaf);
-	const struct leaver *l = t ? NULL : find_whole(h, r);
-	return t   ? sched_rest_of(h->to, t, read_leaver(h, leaver_of(h, t->leaver)), h->now)
+	const struct leaver *l = t ? NULL : find_whole(h, r, leaf);
+	return t   ? sched_rest_of(h->to, t, read_leaver(h, leaver_of(h, t->leaver)), h->in->now)
 	       : l ? read_leaver(h, l)
 		   : copy_value(h, r);
 }
 
-static struct sub_body rewrite_body(struct hoisting *h, const struct sub_body *b)
+/* The recursion begins with it. */
+static bool first_of(const struct sub_body *b)
 {
-	struct sub_body copy = {.name = b->name, .domain = b->domain};
-	for (int i = 0; i < h->values.n; i++)
-		h->now[h->values.value[i].i] = rewrite(h, h->values.value[i], b->domain == SUB_LEAF);
+	return b->domain == SUB_LEAF || b->domain == SUB_TOP;
+}
+
+static void rewrite_body(struct hoisting *h, struct reader *in)
+{
+	const struct sub_body *b = in->body;
+	h->in = in;
+	in->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
+	struct sub_body copy = sub_body_like(b);
+	for (int i = 0; i < h->in->values.n; i++)
+		h->in->now[h->in->values.value[i].i] = rewrite(h, h->in->values.value[i], first_of(b));
 	for (size_t i = 0; i < b->stores.n; i++) {
 		struct sub_store s = b->stores.at[i];
-		s.value.value = h->now[s.value.value.i];
+		s.value.value = h->in->now[s.value.value.i];
 		vec_push(h->arena, &copy.stores, s);
 	}
-	return copy;
+	in->made = copy;
 }
 
 /* --- bits --- */
@@ -326,27 +402,62 @@ static void compare(struct hoisting *h, const struct sched_values *old, int body
 
 /* --- the new program --- */
 
-static struct sched_values values_of(struct hoisting *h, const struct sub_body *b)
+static int count_first(struct hoisting *h, const struct leaver *l)
 {
-	struct sched_values values;
-	sched_find_values(&values, h->arena, h->from, b - h->from->bodies.at,
-			  ARENA_ARRAY(h->arena, bool, h->from->values.n));
-	return values;
+	int n = 0;
+	for (size_t i = 0; i < h->first.n; i++) {
+		bool *live = ARENA_ARRAY(h->arena, bool, h->to->values.n);
+		sub_ref read = read_leaver(h, l);
+		sub_mark_live(h->to, &h->first.at[i].made, live);
+		n += live[read.i];
+	}
+	return n;
 }
 
-/* Which of them the leaves read. */
-static void mark_leaf(struct hoisting *h, const struct sub_body *leaf)
+/* Which of them the first bodies read; true when that of some was taken back.  Nodes with parents are no
+ * range: what they alone read is there for all nodes. */
+static bool mark_leaf(struct hoisting *h)
 {
-	bool *live = ARENA_ARRAY(h->arena, bool, h->to->values.n);
-	sub_mark_live(h->to, leaf, live);
-	for (size_t i = 0; i < h->leavers.n; i++)
-		h->leavers.at[i].at_leaf = live[read_leaver(h, &h->leavers.at[i]).i];
+	bool back = false;
+	for (size_t i = 0; i < h->leavers.n; i++) {
+		struct leaver *l = &h->leavers.at[i];
+		size_t n = count_first(h, l);
+		l->at_leaf = h->first.at[0].body->domain == SUB_TOP || n == h->first.n;
+		if (!l->at_leaf && n)
+			back = l->not_at_leaf = true;
+	}
+	return back;
+}
+
+static void rewrite_bodies(struct hoisting *h)
+{
+	for (size_t i = 0; i < h->readers.n; i++)
+		rewrite_body(h, &h->readers.at[i]);
+	do
+		for (size_t i = 0; i < h->first.n; i++) {
+			h->first.at[i].leaver_of = h->readers.at[0].leaver_of;
+			rewrite_body(h, &h->first.at[i]);
+		}
+	while (mark_leaf(h));
+}
+
+/* "hoist" in the first traversal, "hoist2" in the second. */
+static const char *ahead_name(struct hoisting *h, const char *part)
+{
+	struct str s = str_in(h->arena);
+	str_puts(&s, "hoist");
+	if (h->traversal)
+		str_printf(&s, "%d", h->traversal + 1);
+	str_puts(&s, part);
+	return str_text(&s);
 }
 
 /* The body of those that leaves read, or of those that they do not; true when there are any. */
 static bool add_ahead(struct hoisting *h, bool at_leaf)
 {
-	struct sub_body b = {at_leaf ? "hoist" : "hoist.inner", at_leaf ? SUB_AHEAD : SUB_AHEAD_INNER, {0}};
+	struct sub_body b = {.name = ahead_name(h, at_leaf ? "" : ".inner"),
+			     .domain = at_leaf ? SUB_AHEAD : SUB_AHEAD_INNER,
+			     .traversal = h->traversal};
 	for (size_t i = 0; i < h->leavers.n; i++) {
 		const struct leaver *l = &h->leavers.at[i];
 		if (l->at_leaf == at_leaf)
@@ -358,53 +469,70 @@ static bool add_ahead(struct hoisting *h, bool at_leaf)
 	return b.stores.n;
 }
 
-/* Bodies at binding, then those ahead of the recursion, then all others. */
-static void add_bodies(struct hoisting *h, const struct sub_body *leaf, const struct sub_body *inner,
-		       const struct sched_values *of_inner, const struct sched_values *of_leaf)
+/* The reader that a body of the old program is; NULL = none. */
+static const struct reader *reader_of(const struct hoisting *h, const struct sub_body *b)
 {
-	const struct sub_program *from = h->from;
-	size_t i = 0;
-	for (; i < from->bodies.n && from->bodies.at[i].domain == SUB_AT_BINDING; i++)
-		vec_push(h->arena, &h->to->bodies, from->bodies.at[i]);
-	for (int at_leaf = 1; at_leaf >= 0; at_leaf--)
-		if (add_ahead(h, at_leaf)) {
-			compare(h, of_inner, h->to->bodies.n - 1, NULL);
-			if (at_leaf)
-				compare(h, of_leaf, h->to->bodies.n - 1, NULL);
-		}
-	for (; i < from->bodies.n; i++) {
-		enum sub_domain domain = from->bodies.at[i].domain;
-		vec_push(h->arena, &h->to->bodies,
-			 domain == SUB_LEAF    ? *leaf
-			 : domain == SUB_INNER ? *inner
-					       : from->bodies.at[i]);
+	for (size_t i = 0; i < h->readers.n; i++)
+		if (h->readers.at[i].body == b)
+			return &h->readers.at[i];
+	for (size_t i = 0; i < h->first.n; i++)
+		if (h->first.at[i].body == b)
+			return &h->first.at[i];
+	return NULL;
+}
+
+/* The bodies ahead of the recursion stand before it. */
+static void add_bodies(struct hoisting *h)
+{
+	const struct sub_body *b = h->from->bodies.at, *end = b + h->from->bodies.n;
+	for (; !reader_of(h, b); b++)
+		vec_push(h->arena, &h->to->bodies, *b);
+	for (int at_leaf = 1; at_leaf >= 0; at_leaf--) {
+		if (!add_ahead(h, at_leaf))
+			continue;
+		for (size_t i = 0; i < h->readers.n; i++)
+			compare(h, &h->readers.at[i].values, h->to->bodies.n - 1, NULL);
+		for (size_t i = 0; at_leaf && i < h->first.n; i++)
+			compare(h, &h->first.at[i].values, h->to->bodies.n - 1, NULL);
+	}
+	for (int ahead = h->to->bodies.n - (b - h->from->bodies.at); b < end; b++) {
+		const struct reader *r = reader_of(h, b);
+		vec_push(h->arena, &h->to->bodies, r ? r->made : *b);
+		if (r)
+			compare(h, &r->values, b - h->from->bodies.at + ahead, r->now);
 	}
 }
 
-static int body_at(const struct sub_program *p, enum sub_domain domain)
+static void find_readers(struct hoisting *h)
 {
-	size_t b = 0;
-	while (p->bodies.at[b].domain != domain)
-		b++;
-	return b;
+	static const enum sub_domain domains[][2] = {{SUB_LEAF, SUB_INNER}, {SUB_TOP, SUB_BELOW}};
+	bool down = h->from->traversals.at[h->traversal].down;
+	for (int i = 0; i < 2; i++) {
+		struct sched_bodies found = sched_find_bodies(h->from, h->traversal, domains[down][i]);
+		for (size_t k = 0; k < found.all.n; k++) {
+			struct reader r = {.body = found.all.at[k]};
+			sched_find_values(&r.values, h->arena, h->from, r.body - h->from->bodies.at,
+					  ARENA_ARRAY(h->arena, bool, h->from->values.n));
+			if (i)
+				vec_push(h->arena, &h->readers, r);
+			else
+				vec_push(h->arena, &h->first, r);
+		}
+	}
 }
 
-static void hoist(struct hoisting *h, const struct sub_body *leaf, const struct sub_body *inner)
+/* False when all stays. */
+static bool hoist(struct hoisting *h)
 {
-	struct sched_values of_inner = values_of(h, inner), of_leaf = values_of(h, leaf);
-	h->values = of_inner;
-	find_leavers(h, inner);
+	h->recursive = sched_recursive(h->from, h->traversal);
+	h->barred = ARENA_ARRAY(h->arena, bool, h->from->values.n);
+	h->work = sched_weigh(h->arena, h->from);
+	find_leavers(h);
 	if (!h->leavers.n)
-		return;
-	sub_ref *now = h->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
-	struct sub_body new_inner = rewrite_body(h, inner);
-	h->values = of_leaf;
-	h->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
-	struct sub_body new_leaf = rewrite_body(h, leaf);
-	mark_leaf(h, &new_leaf);
-	add_bodies(h, &new_leaf, &new_inner, &of_inner, &of_leaf);
-	compare(h, &of_inner, body_at(h->to, SUB_INNER), now);
-	compare(h, &of_leaf, body_at(h->to, SUB_LEAF), h->now);
+		return false;
+	rewrite_bodies(h);
+	add_bodies(h);
+	return !h->changed;
 }
 
 /* --- the whole --- */
@@ -422,27 +550,28 @@ static void note_leavers(const struct hoisting *h, struct sub_trace *trace)
 	}
 }
 
+struct request {
+	enum sched_moving how;
+	struct sub_trace *trace;
+};
+
+static void hoist_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
+			    void *context)
+{
+	const struct request *r = context;
+	struct hoisting h = {
+	    .arena = to->arena, .from = from, .to = to, .how = r->how, .traversal = traversal};
+	find_readers(&h);
+	if (r->how != SCHED_MOVE_OFF && h.first.n && h.readers.n && hoist(&h))
+		note_leavers(&h, r->trace);
+	else
+		sched_keep_program(to, from);
+}
+
 void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
 		 struct sub_trace *trace)
 {
-	struct hoisting h = {.arena = to->arena, .from = from, .to = to, .how = how};
-	const struct sub_body *leaf = sched_find_body(from, SUB_LEAF),
-			      *inner = sched_find_body(from, SUB_INNER);
-	sched_copy_program(to, from);
-	if (how != SCHED_MOVE_OFF && leaf && inner) {
-		h.recursive = sched_recursive(from);
-		h.seen = ARENA_ARRAY(h.arena, bool, from->values.n);
-		h.leaver_of = ARENA_ARRAY(h.arena, int, from->values.n);
-		h.work = sched_weigh(h.arena, from);
-		hoist(&h, leaf, inner);
-	}
-	if (h.leavers.n && !h.changed) {
-		note_leavers(&h, trace);
-		return;
-	}
-	sched_copy_program(to, from);
-	for (size_t i = 0; i < from->bodies.n; i++)
-		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
+	sched_move_each(to, from, hoist_traversal, &(struct request){how, trace});
 }
 
 bool sched_is_hoisted(const struct sub_program *p)

@@ -10,12 +10,34 @@ void sched_copy_program(struct sub_program *to, const struct sub_program *from)
 		sub_add(to, from->values.at[i], NULL);
 }
 
-const struct sub_body *sched_find_body(const struct sub_program *p, enum sub_domain domain)
+void sched_keep_program(struct sub_program *to, const struct sub_program *from)
 {
+	sched_copy_program(to, from);
+	for (size_t i = 0; i < from->bodies.n; i++)
+		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
+}
+
+void sched_move_each(struct sub_program *to, const struct sub_program *from,
+		     void (*move)(struct sub_program *, const struct sub_program *, int, void *),
+		     void *context)
+{
+	for (size_t t = 0; t < from->traversals.n; t++) {
+		bool last = t + 1 == from->traversals.n;
+		struct sub_program *next = last ? to : ARENA_NEW(to->arena, struct sub_program);
+		if (!last)
+			sub_init(next, to->arena, from->name);
+		move(next, from, t, context);
+		from = next;
+	}
+}
+
+struct sched_bodies sched_find_bodies(const struct sub_program *p, int traversal, enum sub_domain domain)
+{
+	struct sched_bodies found = {.all = {0}};
 	for (size_t i = 0; i < p->bodies.n; i++)
-		if (p->bodies.at[i].domain == domain)
-			return &p->bodies.at[i];
-	return NULL;
+		if (p->bodies.at[i].domain == domain && p->bodies.at[i].traversal == traversal)
+			vec_push(p->arena, &found.all, &p->bodies.at[i]);
+	return found;
 }
 
 bool sched_same_part(const struct sched_fact *a, const struct sched_fact *b)

@@ -54,6 +54,12 @@ struct order {
 	struct map visited;
 };
 
+/* NULL: a parameter or output. */
+static struct tensor *tensor_of(const struct order *o, const struct access *a)
+{
+	return a->tensor >= 0 && (size_t)a->tensor < o->tensors.n ? &o->tensors.at[a->tensor] : NULL;
+}
+
 /* --- what a group accesses --- */
 
 static int find_tensor(struct order *o, enum kind kind, int which, sub_ref value, int rank)
@@ -125,6 +131,13 @@ static void note_param(struct order *o, const struct sub_value *v, const int *mo
 	note(o, picked ? table : -1, moves + picked, v->vars - picked, !picked, volume);
 }
 
+/* A row per node, or per edge of the node. */
+static void note_vector(struct order *o, const struct sub_value *v, const int *moves, double volume)
+{
+	int leads = 1 + o->p->inputs.at[v->which].on_edge;
+	note(o, -1, moves + leads, v->vars - leads, false, volume);
+}
+
 static void note_source(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
 	if (v->op == SUB_PARAM)
@@ -133,7 +146,7 @@ static void note_source(struct order *o, const struct sub_value *v, const int *m
 		note(o, find_tensor(o, STATE, v->which, (sub_ref){0}, v->vars - 1), moves + 1, v->vars - 1,
 		     false, volume);
 	else if (v->op == SUB_VECTOR)
-		note(o, -1, moves + 1, v->vars - 1, false, volume);
+		note_vector(o, v, moves, volume);
 }
 
 static void walk(struct order *, sub_ref, const int *moves, double volume);
@@ -188,7 +201,7 @@ static void reshaped(const struct sub_program *p, const struct sub_value *v, con
 static void walk_use(struct order *o, const struct sub_value *v, const struct sub_use *u, const int *moves,
 		     int own, int own_moves, double volume)
 {
-	int out[SUB_MAX_VARS];
+	int out[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < u->vars; i++) {
 		out[i] = own_moves;
 		for (int j = 0; u->var[i] != own && j < v->vars; j++)
@@ -200,7 +213,7 @@ static void walk_use(struct order *o, const struct sub_value *v, const struct su
 
 static void walk_moved(struct order *o, const struct sub_value *v, const int *moves, double volume)
 {
-	int out[SUB_MAX_VARS];
+	int out[SUB_MAX_VARS] = {0};
 	for (int a = 0; v->op == SUB_COND && a < 2; a++)
 		walk_use(o, v, &v->arg[a], moves, sub_joined_var(v, a), moves[v->axis], volume);
 	if (v->op == SUB_COND)
@@ -217,7 +230,7 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 	const struct sub_var *reduced = &o->p->vars.at[v->reduced];
 	switch (sub_class_of(v->op)) {
 	case SUB_REDUCE:
-		volume *= reduced->set == SUB_EDGE ? SCHED_RAGGED : reduced->extent;
+		volume *= sub_is_ragged(o->p, v->reduced) ? SCHED_RAGGED : reduced->extent;
 		walk_use(o, v, &v->arg[0], moves, v->reduced, NONE, volume);
 		break;
 	case SUB_MOVE:
@@ -267,7 +280,7 @@ static void walk_target(struct order *o, sub_ref r, double volume)
 {
 	const struct sched_group *g = &o->plan->groups.at[o->group];
 	const struct sub_body *b = &o->p->bodies.at[g->body];
-	int moves[SUB_MAX_VARS], leads = sched_leads(o->p, r);
+	int moves[SUB_MAX_VARS] = {0}, leads = sched_leads(o->p, r);
 	bool stored = false;
 	for (int i = 0; i < leads + g->dims; i++)
 		moves[i] = i < leads ? NONE : i - leads;
@@ -293,9 +306,9 @@ static void walk_group(struct order *o, int group)
 	for (size_t t = 0; t < g->targets.n; t++)
 		walk_target(o, g->targets.at[t], volume);
 	for (size_t i = 0; i < o->groups[group].all.n; i++) {
-		int tensor = o->groups[group].all.at[i].tensor;
-		if (tensor >= 0 && o->tensors.at[tensor].volume < o->groups[group].volume)
-			o->tensors.at[tensor].volume = o->groups[group].volume;
+		struct tensor *t = tensor_of(o, &o->groups[group].all.at[i]);
+		if (t && t->volume < o->groups[group].volume)
+			t->volume = o->groups[group].volume;
 	}
 }
 
@@ -318,7 +331,7 @@ static bool suits(const struct order *o, const struct group_accesses *g, size_t 
 {
 	const struct access *a = &g->all.at[i];
 	int at = moving(a, dim);
-	const struct tensor *t = a->tensor < 0 ? NULL : &o->tensors.at[a->tensor];
+	const struct tensor *t = tensor_of(o, a);
 	if (at < 0 || a->packed)
 		return at != -2;
 	if (!t || t->settled)
@@ -385,23 +398,40 @@ static void settle(struct order *o, struct tensor *t)
 	t->last = choice;
 }
 
-struct sched_order sched_row_major(int rank)
+struct sched_order sched_row_major(const int64_t *extent, int rank)
 {
-	struct sched_order order = {.rank = rank};
+	struct sched_order order = {.rank = rank, .parts = rank};
 	for (int d = 0; d < rank; d++)
-		order.dim[d] = d;
+		order.part[d] = (struct sched_part){.dim = d, .extent = extent[d]};
 	return order;
 }
 
-/* Row-major, but for the dimension that comes last. */
-static struct sched_order ending_with(int rank, int last)
+static struct sched_order order_of_tensor(const struct sub_tensor *t, int from)
 {
-	struct sched_order order = {.rank = rank};
-	for (int d = 0, n = 0; d < rank; d++)
-		if (d != last)
-			order.dim[n++] = d;
-	if (rank)
-		order.dim[rank - 1] = last;
+	return sched_row_major(t->shape + from, t->rank - from);
+}
+
+static struct sched_order row_major(const struct order *o, const struct tensor *t)
+{
+	int64_t extent[SUB_MAX_VARS];
+	if (t->kind != INTERMEDIATE)
+		return order_of_tensor(t->kind == STATE ? &o->p->states.at[t->which]
+							: &o->p->params.at[t->which],
+				       t->kind == TABLE);
+	const struct sub_value *v = sub_at(o->p, t->value);
+	for (int d = 0; d < t->rank; d++)
+		extent[d] = o->p->vars.at[v->var[v->vars - t->rank + d]].extent;
+	return sched_row_major(extent, t->rank);
+}
+
+/* Row-major, but for the dimension that comes last. */
+static struct sched_order ending_with(struct sched_order order, int last)
+{
+	if (!order.rank)
+		return order;
+	struct sched_part part = order.part[last];
+	memmove(&order.part[last], &order.part[last + 1], (order.rank - 1 - last) * sizeof part);
+	order.part[order.rank - 1] = part;
 	return order;
 }
 
@@ -409,13 +439,13 @@ static void record(struct order *o)
 {
 	for (size_t i = 0; i < o->tensors.n; i++) {
 		const struct tensor *t = &o->tensors.at[i];
-		struct sched_order order = ending_with(t->rank, t->last);
+		struct sched_order order = ending_with(row_major(o, t), t->last);
 		struct sched_intermediate found = {t->which, t->value, order};
 		if (t->kind == STATE)
 			o->s->states.at[t->which].order = order;
 		else if (t->kind == TABLE && !t->whole)
 			o->s->tables.at[t->which] = order;
-		else if (t->kind == INTERMEDIATE && t->rank > 1)
+		else if (t->kind == INTERMEDIATE && t->rank > 0)
 			vec_push(o->arena, &o->s->intermediates, found);
 	}
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
@@ -430,9 +460,9 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 	struct tensor *t;
 	for (size_t i = 0; i < plan->p->states.n; i++)
 		vec_push(o.arena, &s->states,
-			 (struct sched_state){IMAGE_BY_NODE, sched_row_major(plan->p->states.at[i].rank)});
+			 (struct sched_state){IMAGE_BY_NODE, order_of_tensor(&plan->p->states.at[i], 0)});
 	for (size_t i = 0; i < plan->p->params.n; i++)
-		vec_push(o.arena, &s->tables, sched_row_major(0));
+		vec_push(o.arena, &s->tables, sched_row_major(NULL, 0));
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		walk_group(&o, g);
@@ -458,8 +488,8 @@ const char *sched_value_name(const struct sched_plan *plan, int body, sub_ref va
 
 bool sched_is_row_major(const struct sched_order *order)
 {
-	for (int d = 0; d < order->rank; d++)
-		if (order->dim[d] != d)
+	for (int i = 0; i < order->parts; i++)
+		if (order->part[i].dim != i || order->part[i].half != SCHED_WHOLE || order->part[i].joined)
 			return false;
-	return true;
+	return order->parts == order->rank;
 }

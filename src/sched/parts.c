@@ -60,7 +60,7 @@ void sched_mark_dear(const struct sub_program *p, struct sched_values *values)
 int64_t sched_loop_extent(const struct sub_program *p, int var)
 {
 	const struct sub_var *v = &p->vars.at[var];
-	return v->set == SUB_DIM ? v->extent : v->set == SUB_EDGE ? SCHED_RAGGED : 0;
+	return v->set == SUB_DIM ? v->extent : sub_is_ragged(p, var) ? SCHED_RAGGED : 0;
 }
 
 double sched_row_elements(const struct sub_program *p, const struct sub_value *v)

@@ -153,12 +153,63 @@ int sched_pressure_limit(const struct target *t)
 	return 4 * t->registers;
 }
 
+static bool is_called(const struct sched_plan *plan, int body, sub_ref r, const struct sched_store *s)
+{
+	const char *name = sched_value_name(plan, body, r);
+	return strlen(name) == (size_t)s->length && memcmp(name, s->name, s->length) == 0;
+}
+
+static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct sched_fact *f)
+{
+	enum sub_class class = sub_class_of(sub_at(p, r)->op);
+	return !f->result && !f->part_of.i && !f->product && class != SUB_SOURCE && class != SUB_MOVE &&
+	       sched_has_lead(p, r);
+}
+
+/* What the schedule asks for has a group of its own, and is never let go of. */
+static void store_asked(struct sched_planner *pl, int body)
+{
+	const struct sched_fusion *f = &pl->plan->fusion;
+	const struct sched_values *values = &pl->values[body];
+	int pressure = sched_pressure_limit(pl->plan->target) + 1;
+	for (int s = 0; s < f->stores; s++)
+		for (int i = 0; i < values->n; i++) {
+			struct sched_fact *fact = &values->fact[i];
+			if (!can_be_stored(pl->p, values->value[i], fact) ||
+			    !is_called(pl->plan, body, values->value[i], &f->store[s]))
+				continue;
+			fact->stored = fact->dropped = true;
+			fact->block =
+			    sched_new_block(pl, (struct sched_block){.reductions = 2, .pressure = pressure});
+		}
+}
+
+const char *sched_not_stored(const struct sched_plan *plan, const struct sched_store *s)
+{
+	for (size_t b = 0; b < plan->p->bodies.n; b++)
+		for (int i = 0; i < plan->values[b].n; i++) {
+			const struct sched_fact *fact = &plan->values[b].fact[i];
+			if (!is_called(plan, b, plan->values[b].value[i], s))
+				continue;
+			return fact->result   ? "the value is a state or an output: it is stored as that"
+			       : fact->stored ? NULL
+			       : fact->part_of.i || fact->product
+				   ? "the value is part of the arithmetic of another one: storing it would "
+				     "change bits"
+				   : "the value is only moved or given: nothing is computed that could be "
+				     "stored";
+		}
+	return "the program computes no value of this name";
+}
+
 static void run_planner(struct sched_planner *pl)
 {
 	static void (*const planners[])(struct sched_planner *, int) = {
 	    [SCHED_GROW] = sched_grow, [SCHED_GREEDY] = sched_greedy, [SCHED_NONE] = sched_store_all};
 	for (size_t b = 0; b < pl->p->bodies.n; b++)
 		planners[pl->plan->fusion.planner](pl, b);
+	for (size_t b = 0; b < pl->p->bodies.n; b++)
+		store_asked(pl, b);
 }
 
 void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_program *p,

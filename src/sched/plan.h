@@ -95,8 +95,18 @@ struct sched_terms {
 
 /* Declarations and values, which keep their numbers; no bodies. */
 void sched_copy_program(struct sub_program *to, const struct sub_program *from);
-/* NULL = there is none. */
-const struct sub_body *sched_find_body(const struct sub_program *, enum sub_domain);
+/* The bodies of a domain in a traversal, one for each of the cases that have their own. */
+struct sched_bodies {
+	VEC(const struct sub_body *) all;
+};
+struct sched_bodies sched_find_bodies(const struct sub_program *, int traversal, enum sub_domain);
+/* Makes a program of another for one traversal after the other; `move` fills an empty one. */
+void sched_move_each(struct sub_program *to, const struct sub_program *from,
+		     void (*move)(struct sub_program *to, const struct sub_program *from, int traversal,
+				  void *),
+		     void *context);
+/* A program as it was. */
+void sched_keep_program(struct sub_program *to, const struct sub_program *from);
 /* By value: multiplications by weights in what it is computed from. */
 const double *sched_weigh(struct arena *, const struct sub_program *);
 struct sched_terms sched_terms_of(struct arena *, const struct sub_program *, const struct sched_values *,
@@ -161,6 +171,7 @@ struct sched_reduction {
 	sub_ref value;
 	uint64_t instance; /* value and index */
 	uint64_t shared;   /* the operand that it has in common with its siblings */
+	bool own;	   /* the other one is of the row, or of an edge of it, and read once */
 };
 
 struct sched_walk {
@@ -172,6 +183,7 @@ struct sched_walk {
 	sub_ref target;
 	int loops, reducing;		/* around; reductions over a dimension among them */
 	int64_t extent[64];		/* of each loop; 0 = the rows */
+	uint64_t leads;			/* loops over rows and edges */
 	struct map visited;		/* instances */
 	int *instances, *seen_by, turn; /* of each value; since this turn */
 	VEC(struct sched_read) reads;

@@ -38,6 +38,7 @@ static void find_derived(struct refactoring *f, struct place *keys, struct leave
 		i++;
 	if (i == f->derived.n)
 		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = l->value});
+	f->derived.at[i].readers |= 1u << (f->in - f->readers.at);
 	f->derived.at[i].slots |= l->reach >= OF_SLOT ? 1u << (l->reach - OF_SLOT) : 0;
 	l->derived = i;
 }
@@ -47,23 +48,41 @@ static void find_all_derived(struct refactoring *f)
 	struct place keys = refactor_new_place(f, f->from->node);
 	for (size_t s = 0; s < f->from->states.n; s++)
 		keys.state[s] = state_value(f->to, s);
-	for (size_t i = 0; !f->changed && i < f->leavers.n; i++)
-		find_derived(f, &keys, &f->leavers.at[i]);
+	f->derived.n = 0;
+	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+		for (size_t i = 0; !f->changed && i < f->in->leavers.n; i++)
+			find_derived(f, &keys, &f->in->leavers.at[i]);
+}
+
+/* What is worth it: each child has it, whatever its parent is. */
+static bool is_everywhere(const struct refactoring *f, const struct leaver *l)
+{
+	const struct derived *d = &f->derived.at[l->derived];
+	bool slots = l->reach == OF_EDGE ||
+		     (f->from->children <= REFACTOR_MOST_SLOTS && d->slots == (1u << f->from->children) - 1);
+	return slots && d->readers == (1u << f->readers.n) - 1;
 }
 
 /* Bars what not all children have. */
 static bool bar(struct refactoring *f)
 {
 	bool any = false;
-	for (size_t i = 0; f->how == SCHED_MOVE_ON && i < f->leavers.n; i++) {
-		const struct leaver *l = &f->leavers.at[i];
-		unsigned slots = f->derived.at[l->derived].slots;
-		if (l->reach == OF_EDGE ||
-		    (f->from->children <= REFACTOR_MOST_SLOTS && slots == (1u << f->from->children) - 1))
-			continue;
-		any = f->barred[l->at.i] = true;
-	}
+	for (size_t r = 0; f->how == SCHED_MOVE_ON && r < f->readers.n; r++)
+		for (size_t i = 0; i < f->readers.at[r].leavers.n; i++) {
+			const struct leaver *l = &f->readers.at[r].leavers.at[i];
+			if (!is_everywhere(f, l))
+				any = f->barred[l->at.i] = true;
+		}
 	return any;
+}
+
+/* Those of earlier traversals. */
+static int derived_states(const struct sub_program *p)
+{
+	int n = 0;
+	for (size_t s = 0; s < p->states.n; s++)
+		n += p->states.at[s].derived;
+	return n;
 }
 
 static void declare(struct refactoring *f)
@@ -71,8 +90,11 @@ static void declare(struct refactoring *f)
 	for (size_t i = 0; i < f->derived.n; i++) {
 		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
 		struct str s = str_in(f->arena);
-		str_printf(&s, "refactor%zu", i);
-		struct sub_tensor t = {.name = s.text, .rank = v->vars - 1, .derived = true};
+		str_printf(&s, "refactor%d", derived_states(f->from) + (int)i);
+		struct sub_tensor t = {.name = s.text,
+				       .rank = v->vars - 1,
+				       .traversal = f->leaves.all.at[0]->traversal,
+				       .derived = true};
 		for (int d = 0; d < t.rank; d++) {
 			t.var[d] = v->var[d + 1];
 			t.shape[d] = f->to->vars.at[t.var[d]].extent;
@@ -101,18 +123,18 @@ static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const
 
 static const struct sched_terms *leaving_terms(const struct refactoring *f, sub_ref r)
 {
-	for (size_t i = 0; i < f->sums.n; i++)
-		if (f->sums.at[i].sum.i == r.i)
-			return &f->sums.at[i];
+	for (size_t i = 0; i < f->in->sums.n; i++)
+		if (f->in->sums.at[i].sum.i == r.i)
+			return &f->in->sums.at[i];
 	return NULL;
 }
 
 static const struct leaver *leaver_at(const struct refactoring *f, sub_ref r)
 {
 	size_t i = 0;
-	while (f->leavers.at[i].at.i != r.i)
+	while (f->in->leavers.at[i].at.i != r.i)
 		i++;
-	return &f->leavers.at[i];
+	return &f->in->leavers.at[i];
 }
 
 static sub_ref copy_value(struct refactoring *f, sub_ref r, const sub_ref *now)
@@ -130,7 +152,7 @@ static sub_ref rewrite(struct refactoring *f, sub_ref r, const sub_ref *now)
 {
 	const struct sched_terms *t = leaving_terms(f, r);
 	struct sub_value v = *refactor_value(f, r);
-	if (!t && !f->leaver_of[r.i])
+	if (!t && !f->in->leaver_of[r.i])
 		return copy_value(f, r, now);
 	sub_ref read = read_derived(f, leaver_at(f, r), &v);
 	return t ? sched_rest_of(f->to, t, read, now) : read;
@@ -154,9 +176,9 @@ static struct place place_in(struct refactoring *f, const struct sub_body *b)
 
 static struct sub_body new_inner(struct refactoring *f, const sub_ref *now)
 {
-	struct sub_body b = {.name = f->inner->name, .domain = SUB_INNER};
-	for (size_t i = 0; i < f->inner->stores.n; i++) {
-		struct sub_store s = f->inner->stores.at[i];
+	struct sub_body b = sub_body_like(f->in->body);
+	for (size_t i = 0; i < f->in->body->stores.n; i++) {
+		struct sub_store s = f->in->body->stores.at[i];
 		s.value.value = now[s.value.value.i];
 		vec_push(f->arena, &b.stores, s);
 	}
@@ -165,7 +187,7 @@ static struct sub_body new_inner(struct refactoring *f, const sub_ref *now)
 
 static struct sub_body new_leaf(struct refactoring *f)
 {
-	struct sub_body b = {.name = f->leaf->name, .domain = SUB_LEAF};
+	struct sub_body b = sub_body_like(f->leaf);
 	for (size_t i = 0; i < f->leaf->stores.n; i++)
 		vec_push(f->arena, &b.stores, f->leaf->stores.at[i]);
 	return b;
@@ -175,9 +197,10 @@ static struct sub_body new_leaf(struct refactoring *f)
 
 static bool leaves(const struct refactoring *f, sub_ref r)
 {
-	for (size_t i = 0; i < f->leavers.n; i++)
-		if (f->leavers.at[i].value.i == r.i)
-			return true;
+	for (size_t i = 0; i < f->readers.n; i++)
+		for (size_t k = 0; k < f->readers.at[i].leavers.n; k++)
+			if (f->readers.at[i].leavers.at[k].value.i == r.i)
+				return true;
 	return false;
 }
 
@@ -194,22 +217,25 @@ static struct sched_values values_of(struct refactoring *f, const struct sub_bod
 /* What was computed in the inner body, and now is elsewhere; what leaves is a result there. */
 static void compare(struct refactoring *f, const struct sched_values *new, const sub_ref *now)
 {
-	for (int i = 0; i < f->values.n; i++) {
-		sub_ref r = f->values.value[i], n = now[r.i];
+	for (int i = 0; i < f->in->values.n; i++) {
+		sub_ref r = f->in->values.value[i], n = now[r.i];
 		if (!n.i || leaves(f, r) || refactor_value(f, n)->op != refactor_value(f, r)->op ||
 		    sub_class_of(refactor_value(f, r)->op) == SUB_SOURCE ||
 		    refactor_is_child(f->to, refactor_value(f, r)))
 			continue;
 		const struct sched_fact *fact = new->n ? sched_fact(new, n) : NULL;
 		if (fact && new->value[fact - new->fact].i == n.i)
-			f->changed |= !sched_same_part(sched_fact(&f->values, r), fact);
+			f->changed |= !sched_same_part(sched_fact(&f->in->values, r), fact);
 	}
 }
 
 static void compare_moved(struct refactoring *f, const struct sub_body *b, const struct place *at)
 {
 	struct sched_values new = values_of(f, b);
-	compare(f, &new, at->moved);
+	struct reader *in = f->in;
+	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+		compare(f, &new, at->moved);
+	f->in = in;
 }
 
 /* What is left of a sum is one sum. */
@@ -227,8 +253,8 @@ static void compare_inner(struct refactoring *f, const struct sub_body *b, const
 {
 	struct sched_values new = values_of(f, b);
 	compare(f, &new, now);
-	for (size_t i = 0; i < f->sums.n; i++)
-		check_sum(f, &new, &f->sums.at[i], now[f->sums.at[i].sum.i]);
+	for (size_t i = 0; i < f->in->sums.n; i++)
+		check_sum(f, &new, &f->in->sums.at[i], now[f->in->sums.at[i].sum.i]);
 }
 
 /* --- the new program --- */
@@ -236,8 +262,8 @@ static void compare_inner(struct refactoring *f, const struct sub_body *b, const
 static struct sub_body make_inner(struct refactoring *f)
 {
 	sub_ref *now = ARENA_ARRAY(f->arena, sub_ref, f->from->values.n);
-	for (int i = 0; i < f->values.n; i++)
-		now[f->values.value[i].i] = rewrite(f, f->values.value[i], now);
+	for (int i = 0; i < f->in->values.n; i++)
+		now[f->in->values.value[i].i] = rewrite(f, f->in->values.value[i], now);
 	struct sub_body b = new_inner(f, now);
 	struct place at = place_in(f, &b);
 	for (size_t i = 0; i < f->derived.n; i++)
@@ -273,28 +299,41 @@ static struct sub_body make_leaf(struct refactoring *f)
 	return b;
 }
 
-/* Bodies at binding, then all others. */
-static void add_bodies(struct refactoring *f, const struct sub_body *leaf, const struct sub_body *inner)
+/* Bodies at binding, then all others; these say what tables there are. */
+static void add_bodies(struct refactoring *f)
 {
-	size_t i = 0;
-	for (; i < f->from->bodies.n && f->from->bodies.at[i].domain == SUB_AT_BINDING; i++)
-		vec_push(f->arena, &f->to->bodies, f->from->bodies.at[i]);
-	for (size_t k = 0; k < f->tables.n; k++)
-		vec_push(f->arena, &f->to->bodies, f->tables.at[k]);
-	for (; i < f->from->bodies.n; i++) {
-		const struct sub_body *b = &f->from->bodies.at[i];
-		vec_push(f->arena, &f->to->bodies, b == f->leaf ? *leaf : b == f->inner ? *inner : *b);
+	const struct sub_body *b = f->from->bodies.at, *end = b + f->from->bodies.n;
+	struct sub_body *made = ARENA_ARRAY(f->arena, struct sub_body, f->from->bodies.n);
+	for (size_t i = 0; i < f->from->bodies.n; i++)
+		made[i] = b[i];
+	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+		made[f->in->body - b] = make_inner(f);
+	f->in = f->readers.at;
+	for (size_t i = 0; i < f->leaves.all.n; i++) {
+		f->leaf = f->leaves.all.at[i];
+		made[f->leaf - b] = make_leaf(f);
 	}
+	for (; b < end && b->domain == SUB_AT_BINDING; b++)
+		vec_push(f->arena, &f->to->bodies, *b);
+	for (size_t i = 0; i < f->tables.n; i++)
+		vec_push(f->arena, &f->to->bodies, f->tables.at[i]);
+	for (; b < end; b++)
+		vec_push(f->arena, &f->to->bodies, made[b - f->from->bodies.at]);
 }
 
-/* What leaves is found anew until all children have it. */
-static void choose(struct refactoring *f)
+/* What leaves is found anew until all children have it; false when nothing is. */
+static bool choose(struct refactoring *f)
 {
+	size_t leavers = 0;
 	do {
 		sched_copy_program(f->to, f->from);
-		refactor_find_leavers(f);
+		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+			refactor_find_leavers(f);
 		find_all_derived(f);
 	} while (!f->changed && bar(f));
+	for (size_t i = 0; i < f->readers.n; i++)
+		leavers += f->readers.at[i].leavers.n;
+	return leavers && !f->changed;
 }
 
 static void note_derived(const struct refactoring *f, struct sub_trace *trace)
@@ -315,38 +354,55 @@ static void note_derived(const struct refactoring *f, struct sub_trace *trace)
 	}
 }
 
+static void find_bodies(struct refactoring *f, int traversal)
+{
+	struct sched_bodies inner = sched_find_bodies(f->from, traversal, SUB_INNER);
+	f->leaves = sched_find_bodies(f->from, traversal, SUB_LEAF);
+	for (size_t i = 0; i < inner.all.n; i++) {
+		struct reader r = {.body = inner.all.at[i]};
+		sched_find_values(&r.values, f->arena, f->from, r.body - f->from->bodies.at,
+				  ARENA_ARRAY(f->arena, bool, f->from->values.n));
+		vec_push(f->arena, &f->readers, r);
+	}
+}
+
 /* False when all stays. */
 static bool refactor(struct refactoring *f)
 {
-	size_t inner = f->inner - f->from->bodies.at;
-	sched_find_values(&f->values, f->arena, f->from, inner,
-			  ARENA_ARRAY(f->arena, bool, f->from->values.n));
 	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
 	f->work = sched_weigh(f->arena, f->from);
 	refactor_find_reach(f);
-	choose(f);
-	if (f->changed || !f->leavers.n)
+	if (!choose(f))
 		return false;
 	declare(f);
-	struct sub_body new_inner = make_inner(f), new_leaf = make_leaf(f);
-	if (!f->changed)
-		add_bodies(f, &new_leaf, &new_inner);
+	add_bodies(f);
 	return !f->changed;
+}
+
+struct request {
+	enum sched_moving how;
+	const struct sub_options *options;
+	struct sub_trace *trace;
+};
+
+/* Down, no node computes for its parents: there are no such bodies. */
+static void refactor_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
+			       void *context)
+{
+	const struct request *r = context;
+	struct refactoring f = {
+	    .arena = to->arena, .from = from, .to = to, .how = r->how, .options = r->options};
+	find_bodies(&f, traversal);
+	if (r->how != SCHED_MOVE_OFF && f.leaves.all.n && f.readers.n && refactor(&f))
+		note_derived(&f, r->trace);
+	else
+		sched_keep_program(to, from);
 }
 
 void sched_refactor(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
 		    const struct sub_options *options, struct sub_trace *trace)
 {
-	struct refactoring f = {.arena = to->arena, .from = from, .to = to, .how = how, .options = options};
-	f.leaf = sched_find_body(from, SUB_LEAF);
-	f.inner = sched_find_body(from, SUB_INNER);
-	if (how != SCHED_MOVE_OFF && f.leaf && f.inner && refactor(&f)) {
-		note_derived(&f, trace);
-		return;
-	}
-	sched_copy_program(to, from);
-	for (size_t i = 0; i < from->bodies.n; i++)
-		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
+	sched_move_each(to, from, refactor_traversal, &(struct request){how, options, trace});
 }
 
 bool sched_is_refactored(const struct sub_program *p)

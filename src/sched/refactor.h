@@ -21,7 +21,17 @@ struct derived {
 	sub_ref key;   /* the value, of these states; the same for all children */
 	sub_ref value; /* one of those that it is for parents */
 	int which;
-	unsigned slots;
+	unsigned slots, readers; /* of which children, and which inner bodies want it */
+};
+
+/* An inner body, and what of it leaves. */
+struct reader {
+	const struct sub_body *body;
+	struct sched_values values;
+	bool *seen;
+	int *leaver_of; /* by value: number + 1 */
+	VEC(struct leaver) leavers;
+	VEC(struct sched_terms) sums; /* of which something leaves */
 };
 
 struct refactoring {
@@ -30,14 +40,13 @@ struct refactoring {
 	struct sub_program *to; /* has the same values in the same places, then others */
 	enum sched_moving how;
 	const struct sub_options *options;
-	const struct sub_body *leaf, *inner;
-	struct sched_values values; /* of the inner body */
+	struct sched_bodies leaves;
+	const struct sub_body *leaf; /* the one at hand */
+	VEC(struct reader) readers;
+	struct reader *in; /* the one at hand */
 	int *reach;
 	const double *work;
-	bool *seen, *barred;
-	int *leaver_of; /* by value: number + 1 */
-	VEC(struct leaver) leavers;
-	VEC(struct sched_terms) sums; /* of which something leaves */
+	bool *barred;
 	VEC(struct derived) derived;
 	VEC(struct sub_body) tables; /* at binding */
 	bool changed;		     /* arithmetic: all stays */
@@ -85,7 +94,8 @@ struct look_up {
 
 /* Whether leaves can look up what they keep for their parents. */
 bool refactor_find_table(const struct refactoring *, const struct derived *, struct look_up *);
-/* Adds the body that makes the rows, and says where it computes them; returns what a leaf looks up. */
+/* Adds the body that makes the rows, unless leaves of another case have it, and says where it computes them;
+ * returns what a leaf looks up. */
 sub_ref refactor_make_table(struct refactoring *, const struct derived *, const struct look_up *,
 			    struct place *);
 

@@ -24,10 +24,21 @@ bool refactor_is_child(const struct sub_program *p, const struct sub_value *v)
 	return v->op == SUB_ASSIGN && sub_at(p, v->arg[0].value)->op == SUB_STATE;
 }
 
+static bool is_kept_by_all(const struct refactoring *f, int state)
+{
+	for (size_t i = 0; i < f->leaves.all.n; i++)
+		if (!is_kept(f, f->leaves.all.at[i], state))
+			return false;
+	for (size_t i = 0; i < f->readers.n; i++)
+		if (!is_kept(f, f->readers.at[i].body, state))
+			return false;
+	return true;
+}
+
 static int reach_of_child(const struct refactoring *f, const struct sub_value *v)
 {
 	int state = sub_at(f->from, v->arg[0].value)->which;
-	if (!is_kept(f, f->leaf, state) || !is_kept(f, f->inner, state))
+	if (!is_kept_by_all(f, state))
 		return MORE;
 	const struct sub_map *m = &v->map[0];
 	return m->function == SUB_EDGE_CHILD				    ? OF_EDGE
@@ -82,8 +93,8 @@ static bool pays(const struct refactoring *f, double work, sub_ref r, int reach)
 
 static int add_leaver(struct refactoring *f, sub_ref value, sub_ref at, int reach)
 {
-	vec_push(f->arena, &f->leavers, (struct leaver){.value = value, .at = at, .reach = reach});
-	return f->leavers.n;
+	vec_push(f->arena, &f->in->leavers, (struct leaver){.value = value, .at = at, .reach = reach});
+	return f->in->leavers.n;
 }
 
 static bool fits(const struct refactoring *f, sub_ref r)
@@ -93,7 +104,7 @@ static bool fits(const struct refactoring *f, sub_ref r)
 
 static bool stands_alone(const struct refactoring *f, sub_ref r)
 {
-	const struct sched_fact *fact = sched_fact(&f->values, r);
+	const struct sched_fact *fact = sched_fact(&f->in->values, r);
 	return sub_class_of(refactor_value(f, r)->op) != SUB_MOVE && !fact->part_of.i && !fact->product &&
 	       fits(f, r);
 }
@@ -101,11 +112,11 @@ static bool stands_alone(const struct refactoring *f, sub_ref r)
 /* A value of one child is wanted by one of more: it leaves, or what it is computed from. */
 static void leave(struct refactoring *f, sub_ref r)
 {
-	if (f->seen[r.i] || f->reach[r.i] <= NOTHING)
+	if (f->in->seen[r.i] || f->reach[r.i] <= NOTHING)
 		return;
-	f->seen[r.i] = true;
+	f->in->seen[r.i] = true;
 	if (stands_alone(f, r) && pays(f, f->work[r.i], r, f->reach[r.i])) {
-		f->leaver_of[r.i] = add_leaver(f, r, r, f->reach[r.i]);
+		f->in->leaver_of[r.i] = add_leaver(f, r, r, f->reach[r.i]);
 		return;
 	}
 	for (int a = 0; a < refactor_value(f, r)->args; a++)
@@ -114,7 +125,7 @@ static void leave(struct refactoring *f, sub_ref r)
 
 static bool is_sum(const struct refactoring *f, sub_ref r)
 {
-	return refactor_value(f, r)->op == SUB_ADD && !sched_fact(&f->values, r)->part_of.i;
+	return refactor_value(f, r)->op == SUB_ADD && !sched_fact(&f->in->values, r)->part_of.i;
 }
 
 /* Marks the chains of a sum and the parameter that they go on from; returns of which child all of them are,
@@ -125,7 +136,7 @@ static int mark_chains(const struct refactoring *f, struct sched_terms *t, doubl
 	size_t start = 0;
 	for (size_t i = 0; i < t->all.n; i++) {
 		sub_ref r = t->all.at[i].value;
-		t->ahead[i] = refactor_value(f, r)->op == SUB_SUM && sched_fact(&f->values, r)->part_of.i;
+		t->ahead[i] = refactor_value(f, r)->op == SUB_SUM && sched_fact(&f->in->values, r)->part_of.i;
 		if (t->ahead[i]) {
 			reach = reach == NOTHING || reach == f->reach[r.i] ? f->reach[r.i] : MORE;
 			*work += f->work[r.i];
@@ -140,14 +151,14 @@ static int mark_chains(const struct refactoring *f, struct sched_terms *t, doubl
 
 static void leave_sum(struct refactoring *f, sub_ref sum)
 {
-	struct sched_terms t = sched_terms_of(f->arena, f->from, &f->values, sum);
+	struct sched_terms t = sched_terms_of(f->arena, f->from, &f->in->values, sum);
 	double work = 0;
 	int reach = mark_chains(f, &t, &work);
 	if (reach > NOTHING && pays(f, work, sum, reach) && fits(f, sum)) {
 		t.leaver = sched_first_part(f->to, &t, false);
-		f->changed |= t.leaver.i < f->from->values.n && f->leaver_of[t.leaver.i];
+		f->changed |= t.leaver.i < f->from->values.n && f->in->leaver_of[t.leaver.i];
 		add_leaver(f, t.leaver, sum, reach);
-		vec_push(f->arena, &f->sums, t);
+		vec_push(f->arena, &f->in->sums, t);
 	}
 	for (size_t i = 0; i < t.all.n; i++)
 		if (!t.leaver.i || !t.ahead[i])
@@ -158,24 +169,24 @@ static void leave_sum(struct refactoring *f, sub_ref sum)
 static void leave_arguments(struct refactoring *f, const struct sub_value *v)
 {
 	for (int a = 0; a < v->args; a++)
-		if (!sched_fact(&f->values, v->arg[a].value)->part_of.i)
+		if (!sched_fact(&f->in->values, v->arg[a].value)->part_of.i)
 			leave(f, v->arg[a].value);
 }
 
 void refactor_find_leavers(struct refactoring *f)
 {
 	size_t n = f->from->values.n;
-	f->seen = ARENA_ARRAY(f->arena, bool, n);
-	f->leaver_of = ARENA_ARRAY(f->arena, int, n);
-	f->leavers.n = f->sums.n = f->derived.n = 0;
-	for (int i = 0; i < f->values.n; i++) {
-		sub_ref r = f->values.value[i];
+	f->in->seen = ARENA_ARRAY(f->arena, bool, n);
+	f->in->leaver_of = ARENA_ARRAY(f->arena, int, n);
+	f->in->leavers.n = f->in->sums.n = 0;
+	for (int i = 0; i < f->in->values.n; i++) {
+		sub_ref r = f->in->values.value[i];
 		struct sub_value v = *refactor_value(f, r);
 		if (f->reach[r.i] == MORE && is_sum(f, r))
 			leave_sum(f, r);
 		else if (f->reach[r.i] == MORE && v.op != SUB_ADD)
 			leave_arguments(f, &v);
 	}
-	for (size_t i = 0; i < f->inner->stores.n; i++)
-		leave(f, f->inner->stores.at[i].value.value);
+	for (size_t i = 0; i < f->in->body->stores.n; i++)
+		leave(f, f->in->body->stores.at[i].value.value);
 }

@@ -220,6 +220,11 @@ sub_ref refactor_make_table(struct refactoring *f, const struct derived *d, cons
 	const struct sub_tensor *row = &f->to->states.at[d->which];
 	*at = table_place(f, l->rows);
 	sub_ref value = refactor_move(f, at, d->value);
+	for (size_t i = 0; i < f->tables.n; i++) {
+		const struct sub_store *made = &f->tables.at[i].stores.at[0];
+		if (made->value.value.i == value.i)
+			return read_table(f, made->which, row, l);
+	}
 	int param = declare_table(f, row, l->rows);
 	struct sub_body b = {.name = f->to->params.at[param].name, .domain = SUB_AT_BINDING};
 	vec_push(f->arena, &b.stores, (struct sub_store){SUB_TO_PARAM, param, sub_as_is(f->to, value)});

@@ -17,6 +17,7 @@ struct sched_loop {
 	int gates;	 /* reductions */
 	int64_t extent;
 	bool per_edge; /* once for each edge of a row */
+	bool own; /* rows share no weights: each, or each edge, has its own, such as those of its label */
 };
 
 /* Values that are computed in one loop nest: over the rows of the body (if `rows`) and these dimensions. */
@@ -49,11 +50,18 @@ enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
 /* What is moved to another body: what pays, what can be, nothing. */
 enum sched_moving { SCHED_MOVE_ON, SCHED_MOVE_ALL, SCHED_MOVE_OFF };
 
+enum { SCHED_MAX_STORES = 32 };
+
 /* What is decided before there is a plan. */
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_pays pays;
 	enum sched_moving refactoring, hoisting;
+	int stores; /* values that are to be stored, by their names in the schedule's text */
+	struct sched_store {
+		const char *name;
+		int length;
+	} store[SCHED_MAX_STORES];
 };
 
 struct sched_plan {
@@ -64,6 +72,9 @@ struct sched_plan {
 	const struct sched_values *values; /* by body (plan.h) */
 };
 
+/* The cases that `specialize CASE when ...` makes, in the program as lowered; all other lines are for others.  False
+ * after a diagnostic. */
+bool sched_split(struct sub_program *, const char *file, const char *text, size_t length, struct diags *);
 /* Into an empty program of the same arena (sub_init): what parents compute of one child's states and weights,
  * for each of their edges, the child computes, once, and keeps as a state that is derived; at leaves it is
  * looked up where their states are, as far as the options allow tables.  No bit of a result changes.  `from`
@@ -72,21 +83,25 @@ void sched_refactor(struct sub_program *to, const struct sub_program *from, enum
 		    const struct sub_options *, struct sub_trace *);
 /* Whether anything moved. */
 bool sched_is_refactored(const struct sub_program *);
-/* Into an empty program of the same arena (sub_init): what a node carries is multiplied by weights ahead of
- * the recursion, in bodies of their own, SUB_AHEAD and SUB_AHEAD_INNER; what they compute is an input to the
- * others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
+/* Into an empty program of the same arena (sub_init): what a node carries, and what earlier traversals computed of
+ * it, is multiplied by weights ahead of the recursion of each traversal, in bodies of their own, SUB_AHEAD and
+ * SUB_AHEAD_INNER; what they compute is an input to the others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
 void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving,
 		 struct sub_trace *);
 /* Whether anything left. */
 bool sched_is_hoisted(const struct sub_program *);
-/* By value: it needs a state or an edge, and so cannot be computed ahead. */
-bool *sched_recursive(const struct sub_program *);
+/* By value: it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of it. */
+bool *sched_recursive(const struct sub_program *, int traversal);
+/* The traversal of which the states are not known before a body runs: that of the body, the first for outputs. */
+int sched_unknown_from(const struct sub_body *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
-/* The directives of a schedule's text that steer the plan, `fuse`, `refactor` and `hoist`; all others are for sched_read.
- */
+/* The directives of a schedule's text that steer the plan, `fuse`, `store`, `refactor` and `hoist`; all others are for
+ * sched_read. The plan refers to the text. */
 bool sched_read_fusion(struct sched_fusion *, const char *file, const char *text, size_t length, struct diags *);
+/* Why the plan does not store a value as asked for; NULL = it does. */
+const char *sched_not_stored(const struct sched_plan *, const struct sched_store *);
 /* Looks at a plan without knowing how it came about.  False after a diagnostic. */
 bool sched_verify(const struct sched_plan *, struct diags *);
 
@@ -117,19 +132,41 @@ int sched_group_of(const struct sched_plan *, int body, sub_ref);
 
 /* --- the schedule --- */
 
-enum { SCHED_MAX_SIZES = 8, SCHED_MAX_NODES = 8, SCHED_MAX_ACCUMULATORS = 64, SCHED_MAX_COLUMNS = 8, SCHED_MAX_UNROLL = 16 };
+enum {
+	SCHED_MAX_SIZES = 8,
+	SCHED_MAX_NODES = 8,
+	SCHED_MAX_ACCUMULATORS = 64,
+	SCHED_MAX_COLUMNS = 8,
+	SCHED_MAX_UNROLL = 16,
+	SCHED_MAX_SPAN = 64,
+	SCHED_MAX_PARTS = TENSOR_MAX_RANK
+};
 
 /* See sched.def. */
 struct sched_tile {
 	int sizes, nodes[SCHED_MAX_SIZES]; /* falling */
 	int columns, unroll;
 	int along; /* the dimension of the group that columns, and so vectors, are along */
+	int lanes; /* 1 = no vectors */
 	bool by_rows; /* all columns of a row before the next row, one row at a time */
 };
 
-/* The dimensions of what is stored, as they stand in memory, the last one innermost: dim[0..rank-1] is a permutation. */
+/* A dimension of a row, or one half of it: that of the index divided by the factor, or that of what is left
+ * over. */
+enum sched_half { SCHED_WHOLE, SCHED_OUTER, SCHED_INNER };
+struct sched_part {
+	int dim;
+	enum sched_half half;
+	int64_t factor; /* of halves; it divides the extent of the dimension */
+	int64_t extent; /* of the part */
+	bool joined;	/* with the part before it: they are one dimension in memory */
+};
+
+/* The dimensions of what is stored, as they stand in memory, the last one innermost: each whole, or as its
+ * two halves. What is split or joined has SCHED_MAX_PARTS at most. */
 struct sched_order {
-	int rank, dim[SUB_MAX_VARS];
+	int rank, parts;
+	struct sched_part part[SUB_MAX_VARS];
 };
 
 /* How a state is kept: the order of its rows, and that of the dimensions of a row. */
@@ -138,7 +175,7 @@ struct sched_state {
 	struct sched_order order;
 };
 
-/* The same of an intermediate of two dimensions or more. */
+/* The same of an intermediate of a dimension or more. */
 struct sched_intermediate {
 	int body;
 	sub_ref value;
@@ -147,10 +184,14 @@ struct sched_intermediate {
 
 struct sched {
 	const struct target *target;
-	bool dynamic_batch, specialize_leaf;
-	int lanes;        /* 1 = no vectors */
+	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
+	int unroll;	  /* levels of the recursion without a meeting between them, at least 1 */
+	enum image_batch_order batch_order;
+	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
+	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
 	int accumulators; /* that one loop may have */
 	VEC(struct sched_tile) tiles; /* by group */
+	VEC(enum image_way) ways;     /* by group: what threads share out of it */
 	VEC(struct sched_state) states; /* by state */
 	VEC(struct sched_intermediate) intermediates;
 	VEC(struct sched_order) tables; /* by parameter: of a row, for those of which rows are picked; rank 0: none are */
@@ -162,6 +203,13 @@ int sched_gates_at_once(int accumulators, int gates, int turns);
 /* Whether a tile of the i-th size and one node more are better two tiles of the sizes that follow: a node alone costs
  * about what two cost. */
 bool sched_shares_last(const int *size, int sizes, int i);
+/* What the cost model says of a tile: how many times the least that levels can take they take, in the mean; not a number
+ * where it says nothing, as of groups without products. */
+double sched_predict(const struct sched *, const struct sched_plan *, int group, const struct sched_tile *);
+/* Shows all tiles that it chooses from, each with what it says; `unroll` and `along` are those of `like`. */
+typedef void sched_tile_visit(void *user, const struct sched_tile *, double predicted);
+void sched_each_tile(const struct sched *, const struct sched_plan *, int group, const struct sched_tile *like,
+		     sched_tile_visit *, void *user);
 /* The schedule that the cost model chooses. */
 void sched_choose(struct sched *, const struct sched_plan *, const struct target *);
 /* What a row of a body costs, in multiplications and additions; estimated. */
@@ -170,14 +218,23 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-struct sched_order sched_row_major(int rank);
+void sched_choose_unroll(struct sched *, const struct sched_plan *);
+struct sched_order sched_row_major(const int64_t *extent, int rank);
 bool sched_is_row_major(const struct sched_order *);
+/* Words that sched_read_order reads, a blank before each; nothing for a single part. */
+void sched_print_order(const struct sched_order *, struct str *);
+/* Each of the dimensions once, whole or in halves: what is wrong, and with which word, or NULL. */
+const char *sched_read_order(struct sched_order *, char *const *word, int words, int *wrong, struct arena *);
 /* The name of a stored value. */
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
-/* NULL = it has less than two dimensions. */
+/* NULL = it has no dimensions. */
 const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
 /* Why states cannot be laid out by parent; NULL = they can. */
 const char *sched_not_by_parent(const struct sched_plan *);
+/* Whether inner nodes have several cases, so that batches can be of one. */
+bool sched_has_inner_cases(const struct sub_program *);
+/* Why levels cannot be unrolled; NULL = they can. */
+const char *sched_not_unrolled(const struct sched_plan *);
 /* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
 struct sched_child_product {
 	int child_at; /* which operand */
@@ -197,5 +254,30 @@ bool sched_read(struct sched *, const struct sched_plan *, const char *file, con
 		struct diags *);
 /* Text that sched_read reads; the plan's groups and stored intermediates stand in it as comments. */
 void sched_print(const struct sched *, const struct sched_plan *, struct str *);
+void sched_print_tile(const struct sched_tile *, const struct sched_group *, struct str *);
+/* All that a schedule says of a group, also where it says the same of all of them. */
+void sched_print_group(const struct sched *, const struct sched_plan *, int group, struct str *);
+
+/* --- what else a schedule may say --- */
+
+enum sched_scope { SCHED_SCOPE_PLAN, SCHED_SCOPE_PROGRAM, SCHED_SCOPE_STATE, SCHED_SCOPE_GROUP };
+
+/* A row of sched.def: the arguments stand between bars. */
+struct sched_choice {
+	enum sched_scope scope;
+	const char *spelling, *arguments;
+};
+/* NULL past the last. */
+const struct sched_choice *sched_choice_at(size_t i);
+/* The i-th of them as a line without its end; NULL past the last.  `name` = NULL: of a plan or program. */
+const char *sched_choice_line(struct arena *, const struct sched_choice *, const char *name, size_t i);
+/* The directive of this key, "fuse" or "tile inner.0", in a printed schedule, without its end; NULL = it says none. */
+const char *sched_line(struct arena *, const char *printed, const char *key);
+/* Blocks of lines of which a schedule may have one each, the first being that of this one.  A block begins with an
+ * empty line and a comment, its scope and the directive's key; a line that the cost model has a prediction for ends with
+ * it, as a comment, and such come in its order.  What is for plans is not among them. */
+void sched_print_choices(const struct sched *, const struct sched_plan *, struct str *);
+/* How such a block begins. */
+void sched_print_block(enum sched_scope, const char *key, const char *now, struct str *);
 
 #endif

@@ -16,7 +16,6 @@ struct verifier {
 	struct sched_walk walk;
 	bool **read;	 /* [body][value]: by a group that does not compute it at that element */
 	bool *dear;	 /* by value of the body at hand: computing it means work */
-	bool *recursive; /* by value: it needs a state */
 	bool ok;
 };
 
@@ -156,8 +155,9 @@ static void check_body(struct verifier *v, int body)
 
 static bool needs_state(const struct verifier *v, int body)
 {
+	const bool *recursive = sched_recursive(v->p, v->p->bodies.at[body].traversal);
 	for (int i = 0; i < values_of(v, body)->n; i++)
-		if (v->recursive[values_of(v, body)->value[i].i])
+		if (recursive[values_of(v, body)->value[i].i])
 			return true;
 	return false;
 }
@@ -208,12 +208,22 @@ static bool reads_child(const struct sub_value *v)
 	       (v->map[0].function == SUB_CHILD || v->map[0].function == SUB_EDGE_CHILD);
 }
 
+/* All bodies that nodes of a traversal up have, of whatever case. */
+static bool is_kept(const struct sub_program *p, int traversal, int state)
+{
+	for (size_t i = 0; i < p->bodies.n; i++) {
+		const struct sub_body *b = &p->bodies.at[i];
+		if (b->traversal == traversal && (b->domain == SUB_LEAF || b->domain == SUB_INNER) && !stores_state(b, state))
+			return false;
+	}
+	return true;
+}
+
 /* Leaves and inner nodes have a derived state, and what is read of it is a child's. */
 static void check_derived(struct verifier *v, int body)
 {
 	const struct sched_values *values = values_of(v, body);
-	const struct sub_body *leaf = sched_find_body(v->p, SUB_LEAF),
-			      *inner = sched_find_body(v->p, SUB_INNER);
+	int traversal = v->p->bodies.at[body].traversal;
 	for (int i = 0; v->ok && i < values->n; i++) {
 		const struct sub_value *value = sub_at(v->p, values->value[i]);
 		for (int a = 0; a < value->args; a++) {
@@ -222,8 +232,7 @@ static void check_derived(struct verifier *v, int body)
 				continue;
 			if (!reads_child(value))
 				fault(v, body, values->value[i], "is read, but not of a child");
-			else if (!leaf || !inner || !stores_state(leaf, from->which) ||
-				 !stores_state(inner, from->which))
+			else if (!is_kept(v->p, traversal, from->which))
 				fault(v, body, values->value[i], "was not kept by all nodes that are read");
 		}
 	}
@@ -234,7 +243,6 @@ bool sched_verify(const struct sched_plan *plan, struct diags *diags)
 	const struct sub_program *p = plan->p;
 	struct verifier v = {.plan = plan, .p = p, .diags = diags, .ok = true};
 	v.dear = ARENA_ARRAY(p->arena, bool, p->values.n);
-	v.recursive = sched_recursive(p);
 	v.read = ARENA_ARRAY(p->arena, bool *, p->bodies.n);
 	for (size_t b = 0; b < p->bodies.n; b++)
 		v.read[b] = ARENA_ARRAY(p->arena, bool, plan->values[b].n);

@@ -66,7 +66,7 @@ static void under(const struct sub_value *v, const struct sched_index *index, co
 static void walk_arguments(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	for (int a = 0; a < v->args; a++) {
-		struct sched_index out[SUB_MAX_VARS];
+		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		under(v, index, &v->arg[a], -1, (struct sched_index){0}, out);
 		walk(w, v->arg[a].value, out);
 	}
@@ -86,7 +86,7 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 {
 	uint64_t columns = columns_loop(w);
 	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
-		struct sched_index out[SUB_MAX_VARS];
+		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		uint64_t used = 0, id = product->arg[a].value.i;
 		under(product, index, &product->arg[a], -1, (struct sched_index){0}, out);
 		for (int i = 0; i < product->arg[a].vars; i++) {
@@ -97,6 +97,24 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 			return id;
 	}
 	return 0;
+}
+
+/* Whether an operand differs from row to row, or from edge to edge, and for all elements of a row. */
+static bool has_own(const struct sched_walk *w, const struct sub_value *product,
+		    const struct sched_index *index)
+{
+	int vars = sub_at(w->p, w->target)->vars, leads = sched_leads(w->p, w->target);
+	uint64_t dims = (1ull << vars) - (1ull << leads);
+	bool own = false;
+	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
+		struct sched_index out[SUB_MAX_VARS] = {{0}};
+		uint64_t used = 0;
+		under(product, index, &product->arg[a], -1, (struct sched_index){0}, out);
+		for (int i = 0; i < product->arg[a].vars; i++)
+			used |= out[i].loops;
+		own |= dims && (used & dims) == dims && used & w->leads;
+	}
+	return own;
 }
 
 /* A contraction goes on to its operands: the product is never a value of its own. */
@@ -113,19 +131,23 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 			   uint64_t instance)
 {
 	const struct sub_value *v = sub_at(w->p, r);
-	bool edge = w->p->vars.at[v->reduced].set == SUB_EDGE;
-	struct sched_index out[SUB_MAX_VARS];
+	bool edge = sub_is_ragged(w->p, v->reduced);
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
 	struct sched_index own = {1ull << w->loops,
 				  mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
 	w->extent[w->loops++] = sched_loop_extent(w->p, v->reduced);
 	under(v, index, &v->arg[0], v->reduced, own, out);
 	w->reducing += !edge;
+	if (edge)
+		w->leads |= 1ull << (w->loops - 1);
 	walk_reduced(w, r, out);
+	w->leads &= (1ull << (w->loops - 1)) - 1;
 	w->reducing -= !edge;
 	w->loops--;
 	if (!edge) {
-		uint64_t shared = shared_operand(w, sub_at(w->p, v->arg[0].value), out);
-		struct sched_reduction found = {r, instance, shared};
+		const struct sub_value *product = sub_at(w->p, v->arg[0].value);
+		struct sched_reduction found = {r, instance, shared_operand(w, product, out),
+						has_own(w, product, out)};
 		vec_push(w->arena, &w->reductions, found);
 	}
 }
@@ -163,7 +185,7 @@ static void walk_chosen(struct sched_walk *w, sub_ref r, const struct sched_inde
 
 static void walk_assign(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
-	struct sched_index out[SUB_MAX_VARS];
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
 	bool leaves = false;
 	for (int i = 0; i < v->arg[0].vars; i++) {
 		out[i] = mapped(v, index, &v->map[i]);
@@ -175,7 +197,7 @@ static void walk_assign(struct sched_walk *w, const struct sub_value *v, const s
 /* A dimension of the argument depends on all dimensions of the value that it shares elements with. */
 static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
-	struct sched_index out[SUB_MAX_VARS];
+	struct sched_index out[SUB_MAX_VARS] = {{0}};
 	struct sub_piece pieces[2 * SUB_MAX_VARS];
 	int n = sub_reshape_pieces(w->p, v, pieces);
 	for (int i = 0; i < v->vars; i++)
@@ -199,7 +221,7 @@ static void walk_reshape(struct sched_walk *w, const struct sub_value *v, const 
 static void walk_cond(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index)
 {
 	for (int a = 0; a < 2; a++) {
-		struct sched_index out[SUB_MAX_VARS], axis = index[v->axis];
+		struct sched_index out[SUB_MAX_VARS] = {{0}}, axis = index[v->axis];
 		axis.id = mix(axis.id, a + 1);
 		under(v, index, &v->arg[a], sub_joined_var(v, a), axis, out);
 		walk_chosen(w, v->arg[a].value, out);
@@ -258,7 +280,7 @@ void sched_walk_init(struct sched_walk *w, struct arena *a, const struct sched_p
 void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
 {
 	const struct sub_value *v = sub_at(w->p, target);
-	struct sched_index index[SUB_MAX_VARS];
+	struct sched_index index[SUB_MAX_VARS] = {{0}};
 	w->body = body;
 	w->target = target;
 	w->turn++;
@@ -266,6 +288,7 @@ void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
 	memset(&w->reads, 0, sizeof w->reads); /* the last ones belong to the caller */
 	memset(&w->reductions, 0, sizeof w->reductions);
 	w->visited = map_in(w->arena);
+	w->leads = (1ull << sched_leads(w->p, target)) - 1;
 	for (w->loops = 0; w->loops < v->vars; w->loops++) {
 		index[w->loops] = (struct sched_index){1ull << w->loops, w->loops + 1};
 		w->extent[w->loops] = sched_loop_extent(w->p, v->var[w->loops]);

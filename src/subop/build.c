@@ -38,20 +38,31 @@ void sub_init(struct sub_program *p, struct arena *a, const char *name)
 	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256};
 	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
 	vec_push(a, &p->values, (struct sub_value){0});
+	vec_push(a, &p->traversals, (struct sub_traversal){.down = false});
 	p->node = new_var(p, (struct sub_var){.name = "n", .set = SUB_NODE});
 	p->input = new_var(p, (struct sub_var){.name = "t", .set = SUB_INPUT});
 	p->edge = new_var(p, (struct sub_var){.name = "e", .set = SUB_EDGE});
+	p->member = new_var(p, (struct sub_var){.name = "q", .set = SUB_MEMBER});
 }
 
 #define COPY_LIST(arena, to, from)                                                                           \
 	for (size_t i_ = 0; i_ < (from)->n; i_++)                                                            \
 	vec_push(arena, to, (from)->at[i_])
 
+void sub_copy_structure(struct sub_program *to, const struct sub_program *from)
+{
+	to->children = from->children;
+	to->tree = from->tree;
+	to->traversals.n = to->cases.n = to->splits.n = 0;
+	COPY_LIST(to->arena, &to->traversals, &from->traversals);
+	COPY_LIST(to->arena, &to->cases, &from->cases);
+	COPY_LIST(to->arena, &to->splits, &from->splits);
+}
+
 void sub_copy_declarations(struct sub_program *to, const struct sub_program *from)
 {
 	struct arena *a = to->arena;
-	to->children = from->children;
-	to->tree = from->tree;
+	sub_copy_structure(to, from);
 	to->vars.n = 0;
 	COPY_LIST(a, &to->vars, &from->vars);
 	COPY_LIST(a, &to->params, &from->params);
@@ -270,8 +281,8 @@ int sub_reshape_pieces(const struct sub_program *p, const struct sub_value *v, s
 static struct sub_map normal_map(struct sub_map m)
 {
 	if (m.function != SUB_AFFINE)
-		return (struct sub_map){.function = m.function, .which = m.which, .var = m.var};
-	m.which = 0;
+		return (struct sub_map){.function = m.function, .which = m.which, .var = m.var, .slot = m.slot};
+	m.which = m.slot = 0;
 	if (m.var < 0)
 		m.scale = 0;
 	if (m.scale2 && m.scale && m.var2 == m.var)
@@ -341,7 +352,7 @@ static unsigned long hash_value(const struct sub_value *v)
 	}
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
 		const struct sub_map *m = &v->map[i];
-		int64_t map[] = {m->function, m->which, m->var, m->scale, m->offset, m->var2, m->scale2};
+		int64_t map[] = {m->function, m->which, m->var, m->scale, m->offset, m->var2, m->scale2, m->slot};
 		h = hash_bytes(h, map, sizeof map);
 	}
 	return h;
@@ -350,7 +361,7 @@ static unsigned long hash_value(const struct sub_value *v)
 static bool same_map(const struct sub_map *a, const struct sub_map *b)
 {
 	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
-	       a->offset == b->offset && a->var2 == b->var2 && a->scale2 == b->scale2;
+	       a->offset == b->offset && a->var2 == b->var2 && a->scale2 == b->scale2 && a->slot == b->slot;
 }
 
 static bool same_use(const struct sub_use *a, const struct sub_use *b)

@@ -66,7 +66,8 @@ static double enter_field(double x, bool *refused)
 	return n * power(exponent < 0 ? (FIELD + 1) / 2 : 2, abs(exponent)) % FIELD;
 }
 
-/* Leads are fixed while a node is evaluated, except the edge, which is a dimension of as many as the node has children. */
+/* Leads are fixed while a node is evaluated, except the edge, which is a dimension of as many as the node has children or,
+ * in a body of a traversal down, parents. */
 struct evaluator {
 	enum sub_arithmetic arithmetic;
 	bool refused;
@@ -76,6 +77,8 @@ struct evaluator {
 	double *const *states, *const *outputs;
 	double **folded;  /* by parameter: what a body at binding gave */
 	double **hoisted; /* by input: the rows that bodies ahead of the recursion gave */
+	const int32_t *edge_begin[2], *neighbours[2]; /* of children; of parents */
+	bool down;     /* the body at hand belongs to a traversal down */
 	int64_t node, input;
 	int64_t *env;      /* by variable: the index at hand */
 	double **tensor;   /* by value: the elements of this node */
@@ -106,8 +109,11 @@ static int64_t extent_of(const struct evaluator *v, int var)
 	case SUB_DIM:
 	case SUB_ROW:
 		return v->p->vars.at[var].extent;
+	case SUB_MEMBER:
+		return (v->input + 1 < v->f->inputs ? v->f->input_begin[v->input + 1] : v->f->nodes) -
+		       v->f->input_begin[v->input];
 	case SUB_EDGE:
-		return v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
+		return v->edge_begin[v->down][v->node + 1] - v->edge_begin[v->down][v->node];
 	default:
 		return 1;
 	}
@@ -152,7 +158,9 @@ static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 	case SUB_VECTOR: {
 		const float *rows = v->f->data[value->which];
 		const double *hoisted = v->hoisted[value->which];
-		int64_t at = index[0] * row_elements(&v->p->inputs.at[value->which].row) + within;
+		bool edge = v->p->inputs.at[value->which].on_edge;
+		int64_t first = edge ? v->f->child_begin[index[0]] : index[0];
+		int64_t at = first * row_elements(&v->p->inputs.at[value->which].row) + within;
 		return hoisted ? hoisted[at] : number(v, rows[at]);
 	}
 	default:
@@ -176,11 +184,21 @@ static int64_t mapped(const struct evaluator *v, const struct sub_map *m)
 	case SUB_CHILD:
 		return f->children[f->child_begin[at] + m->which];
 	case SUB_EDGE_CHILD:
-		return f->children[f->child_begin[v->node] + at];
+	case SUB_EDGE_PARENT:
+		return v->neighbours[v->down][v->edge_begin[v->down][v->node] + at];
+	case SUB_PARENT:
+		return v->neighbours[true][v->edge_begin[true][at]];
+	case SUB_MEMBER_NODE:
+		return f->input_begin[v->input] + at;
 	case SUB_ROOT:
 		return f->root[at];
 	case SUB_TOKEN:
+		if (v->p->inputs.at[m->which].on_edge)
+			at = v->p->vars.at[m->var].set == SUB_EDGE ? f->child_begin[v->node] + at
+								   : f->child_begin[at] + m->slot;
 		return ((const int32_t *)f->data[m->which])[at];
+	case SUB_SLOT_EDGE:
+		return m->which;
 	default:
 		return m->scale * at + (m->scale2 ? m->scale2 * v->env[m->var2] : 0) + m->offset;
 	}
@@ -316,6 +334,7 @@ static void store(struct evaluator *v, const struct sub_store *s, int64_t row)
 
 static void evaluate_body(struct evaluator *v, const struct sub_body *b, const bool *live, int64_t row)
 {
+	v->down = sub_goes_down(v->p, b);
 	for (uint32_t i = 1; i < v->p->values.n; i++)
 		if (live[i] && sub_class_of(v->p->values.at[i].op) != SUB_SOURCE)
 			evaluate_value(v, i);
@@ -337,11 +356,80 @@ static void evaluate_constant(struct evaluator *v, const struct sub_body *b, con
 	v->capacity[s->value.value.i] = 0;
 }
 
+static bool has_parent(const struct evaluator *v)
+{
+	return v->edge_begin[true][v->node] < v->edge_begin[true][v->node + 1];
+}
+
+static bool fits(const struct evaluator *v, const struct image_case *k)
+{
+	int children = v->f->child_begin[v->node + 1] - v->f->child_begin[v->node];
+	bool parent = has_parent(v);
+	bool ok = k->inner == (children > 0) && (k->children < 0 || k->children == children) &&
+		  (k->parent == IMAGE_EITHER || (k->parent == IMAGE_YES) == parent);
+	for (int m = 0; m < k->matches; m++)
+		ok = ok && ((const int32_t *)v->f->data[k->match[m].input])[v->node] == k->match[m].value;
+	return ok;
+}
+
+/* The first that the node fits. */
+static size_t case_of(const struct evaluator *v)
+{
+	size_t c = 0;
+	while (c < v->p->cases.n && !fits(v, &v->p->cases.at[c]))
+		c++;
+	return c;
+}
+
 static bool applies(const struct evaluator *v, const struct sub_body *b)
 {
 	bool leaf = v->f->child_begin[v->node] == v->f->child_begin[v->node + 1];
+	if (b->domain == SUB_TOP || b->domain == SUB_BELOW)
+		return (b->domain == SUB_BELOW) == has_parent(v);
+	if (b->cases && !(b->cases >> case_of(v) & 1))
+		return false;
 	return b->domain == SUB_EVERY_NODE || b->domain == SUB_AHEAD ||
 	       b->domain == (leaf ? SUB_LEAF : SUB_INNER) || (b->domain == SUB_AHEAD_INNER && !leaf);
+}
+
+/* The edges from the other end, those of a node by their parents. */
+static void find_parents(struct evaluator *v)
+{
+	const struct sub_forest *f = v->f;
+	int32_t *begin = ARENA_ARRAY(v->scratch, int32_t, f->nodes + 2);
+	int32_t *parent = ARENA_ARRAY(v->scratch, int32_t, f->child_begin[f->nodes] + 1);
+	for (int64_t e = f->child_begin[0]; e < f->child_begin[f->nodes]; e++)
+		begin[f->children[e] + 2]++;
+	for (int64_t n = 2; n <= f->nodes + 1; n++)
+		begin[n] += begin[n - 1];
+	for (int64_t n = 0; n < f->nodes; n++)
+		for (int64_t e = f->child_begin[n]; e < f->child_begin[n + 1]; e++)
+			parent[begin[f->children[e] + 1]++] = n;
+	v->edge_begin[true] = begin;
+	v->neighbours[true] = parent;
+}
+
+static void evaluate_traversal(struct evaluator *v, int traversal, bool **live)
+{
+	const struct sub_program *p = v->p;
+	bool down = p->traversals.at[traversal].down;
+	for (int64_t i = 0; i < v->f->nodes; i++) {
+		v->node = v->f->order[down ? v->f->nodes - 1 - i : i];
+		for (size_t b = 0; b < p->bodies.n; b++) {
+			const struct sub_body *body = &p->bodies.at[b];
+			if (body->traversal == traversal && body->domain < SUB_AT_BINDING &&
+			    body->domain != SUB_EVERY_NODE && body->domain != SUB_EVERY_INPUT && applies(v, body))
+				evaluate_body(v, body, live[b], v->node);
+		}
+	}
+}
+
+/* Those of outputs. */
+static void evaluate_bodies(struct evaluator *v, enum sub_domain domain, int64_t row, bool **live)
+{
+	for (size_t b = 0; b < v->p->bodies.n; b++)
+		if (v->p->bodies.at[b].domain == domain)
+			evaluate_body(v, &v->p->bodies.at[b], live[b], row);
 }
 
 bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p, const struct sub_forest *f,
@@ -356,6 +444,9 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 		live[b] = ARENA_ARRAY(scratch, bool, p->values.n);
 		sub_mark_live(p, &p->bodies.at[b], live[b]);
 	}
+	v.edge_begin[false] = f->child_begin;
+	v.neighbours[false] = f->children;
+	find_parents(&v);
 	v.folded = ARENA_ARRAY(scratch, double *, p->params.n);
 	v.hoisted = ARENA_ARRAY(scratch, double *, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++)
@@ -365,16 +456,12 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 	for (size_t b = 0; b < p->bodies.n; b++)
 		if (p->bodies.at[b].domain == SUB_AT_BINDING)
 			evaluate_constant(&v, &p->bodies.at[b], live[b]);
-	for (int64_t i = 0; i < f->nodes; i++) {
-		v.node = f->order[i];
-		for (size_t b = 0; b < p->bodies.n; b++)
-			if (applies(&v, &p->bodies.at[b]))
-				evaluate_body(&v, &p->bodies.at[b], live[b], v.node);
-	}
+	for (size_t t = 0; t < p->traversals.n; t++)
+		evaluate_traversal(&v, t, live);
+	for (v.node = 0; v.node < f->nodes; v.node++)
+		evaluate_bodies(&v, SUB_EVERY_NODE, v.node, live);
 	for (v.input = 0; v.input < f->inputs; v.input++)
-		for (size_t b = 0; b < p->bodies.n; b++)
-			if (p->bodies.at[b].domain == SUB_EVERY_INPUT)
-				evaluate_body(&v, &p->bodies.at[b], live[b], v.input);
+		evaluate_bodies(&v, SUB_EVERY_INPUT, v.input, live);
 	return !v.refused;
 }
 

@@ -34,6 +34,7 @@ struct folding {
 	const struct sub_program *from;
 	struct sub_trace *trace; /* NULL = nobody asked */
 	bool everything;	 /* fold what is worth it; else what is dear */
+	bool exact;		 /* additions see what they would see if nothing were folded */
 	bool *constant, *root;	 /* by value of `from` */
 	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
 	bool *rowless;		 /* by root: its body has no row */
@@ -166,13 +167,27 @@ static int operators_in(const struct folding *f, sub_ref r, int most)
 	return n;
 }
 
+/* A sum or product that this addition goes on with: nested additions are one sum, a product is contracted.
+ * Were a part of that at binding and the rest not, rounding would depend on what is folded. */
+static bool has_dear_term(const struct folding *f, sub_ref r)
+{
+	const struct sub_value *v = value_of(f, r);
+	bool has = false;
+	for (int a = 0; v->op == SUB_ADD && a < v->args && !has; a++) {
+		const struct sub_value *term = value_of(f, v->arg[a].value);
+		has = term->op == SUB_SUM || has_dear_term(f, v->arg[a].value);
+	}
+	return has;
+}
+
 static bool is_worth_it(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (v->vars > TENSOR_MAX_RANK)
 		return false;
 	if (!f->everything)
-		return is_dear(v->op) || operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
+		return is_dear(v->op) || has_dear_term(f, r) ||
+		       operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
 	return !is_free(v) && !is_remade(f, r);
 }
 
@@ -192,10 +207,27 @@ static void mark_roots(struct folding *f, sub_ref r, bool remade)
 		mark_roots(f, v->arg[a].value, remade || !is_free(v));
 }
 
+/* An addition contracts the product that it wants, and begins with a parameter: where arithmetic is exact its
+ * terms become parameters only where they would with no rules at all. */
+static void mark_roots_of_terms(struct folding *f, const bool *live)
+{
+	bool everything = f->everything;
+	f->everything = false;
+	for (uint32_t i = 1; i < f->from->values.n; i++) {
+		const struct sub_value *v = &f->from->values.at[i];
+		for (int a = 0; live[i] && !f->constant[i] && v->op == SUB_ADD && a < v->args; a++)
+			if (f->constant[v->arg[a].value.i])
+				mark_roots(f, v->arg[a].value, false);
+	}
+	f->everything = everything;
+}
+
 static void mark_roots_of(struct folding *f, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(f->to->arena, bool, f->from->values.n);
 	sub_mark_live(f->from, b, live);
+	if (f->exact)
+		mark_roots_of_terms(f, live);
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (f->constant[b->stores.at[i].value.value.i])
 			mark_roots(f, b->stores.at[i].value.value, false);
@@ -323,11 +355,13 @@ enum way {
 	INLINED	  /* computed where it stands, without a row: it is cheap */
 };
 
-static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at, struct at *next)
+static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
+		       struct at *next)
 {
 	sub_ref r = v->arg[a].value;
 	const struct sub_value *arg = value_of(f, r);
-	bool row = keeps_row(f, v, a, at), alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars;
+	bool row = keeps_row(f, v, a, at),
+	     alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars;
 	bool chooses = row ? chooses_by(f, arg, arg->var[0]) : touches_row(v, a, at) && f->chooses[r.i];
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
 	if (is_source(f, r) || f->root[r.i])
@@ -348,15 +382,19 @@ static struct at row_of(const struct folding *f, sub_ref r)
 	return (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
 }
 
-/* A choice by the row that has too many dimensions for a parameter. */
+/* A choice by the row that has too many dimensions for a parameter, or is in a product that a sum contracts.
+ */
 static bool must_choose(const struct folding *f, const struct sub_value *v, int a, struct at at)
 {
 	const struct sub_value *arg = value_of(f, v->arg[a].value);
-	return arg->vars > TENSOR_MAX_RANK && touches_row(v, a, at) && f->chooses[v->arg[a].value.i];
+	bool contracted =
+	    arg->op == SUB_MULTIPLY && (v->op == SUB_SUM || v->op == SUB_ADD) && !keeps_row(f, v, a, at);
+	return (arg->vars > TENSOR_MAX_RANK || contracted) && touches_row(v, a, at) &&
+	       f->chooses[v->arg[a].value.i];
 }
 
-/* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.  False when
- * the body cannot have a row. */
+/* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.
+ * False when the body cannot have a row. */
 static bool scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
 {
 	const struct sub_value *v = value_of(f, r);
@@ -365,8 +403,9 @@ static bool scan(struct folding *f, sub_ref r, struct at at, bool *seen[])
 		struct at next;
 		sub_ref arg = v->arg[a].value;
 		enum way way = way_of(f, v, a, at, &next);
-		ok &= !must_choose(f, v, a, at);
-		if (way == AS_PARAM) {
+		if (must_choose(f, v, a, at) && !f->root[arg.i]) {
+			ok = false;
+		} else if (way == AS_PARAM) {
 			f->root[arg.i] = !is_source(f, arg);
 		} else if (!seen[way][arg.i]) {
 			seen[way][arg.i] = true;
@@ -505,7 +544,7 @@ static void mark_kept(const struct folding *f, const struct sub_body *b, bool *l
 
 static void keep_body(struct folding *f, const struct sub_body *b)
 {
-	struct sub_body copy = {.name = b->name, .domain = b->domain};
+	struct sub_body copy = sub_body_like(b);
 	for (size_t i = 0; i < b->stores.n; i++) {
 		struct sub_store s = b->stores.at[i];
 		s.value.value = f->kept[s.value.value.i];
@@ -537,6 +576,7 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	struct folding f = {.to = to,
 			    .from = from,
 			    .trace = trace,
+			    .exact = options->math == SUB_EXACT,
 			    .everything = !(options->off >> SUB_FAMILY_CONSTANTS & 1)};
 	f.constant = ARENA_ARRAY(a, bool, n);
 	f.root = ARENA_ARRAY(a, bool, n);

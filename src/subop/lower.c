@@ -9,6 +9,7 @@ struct lowering {
 	struct diags *diags;
 	int lead;        /* the variable that stands for the node: p->node or p->input */
 	sub_ref *values; /* by node of the model graph, in the body at hand */
+	int body_of_case[IMAGE_MAX_CASES]; /* of the model */
 };
 
 typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
@@ -155,10 +156,13 @@ static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 	return sub_add(l->p, v, l->diags);
 }
 
+/* With a row for each of a lead variable; edges are those of a node. */
 static sub_ref source(struct lowering *l, enum sub_op op, int which, int lead, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
 	struct sub_value v = {.op = op, .which = which};
+	if (lead == l->p->edge)
+		v.var[v.vars++] = l->p->node;
 	if (lead >= 0)
 		v.var[v.vars++] = lead;
 	add_dims(&v, vars, rank);
@@ -170,19 +174,41 @@ static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
 	return source(l, SUB_PARAM, n->param, -1, &l->model->params.at[n->param].shape);
 }
 
+/* Of an edge in a slot: the one of all edges of the node. */
+static sub_ref of_slot(struct lowering *l, sub_ref vector, int slot)
+{
+	struct sub_use u = sub_as_is(l->p, vector);
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1};
+	v.map[0] = affine(l->lead, 0);
+	v.map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
+	for (int i = 2; i < u.vars; i++) {
+		v.map[i] = affine(u.var[i], 0);
+		v.var[v.vars++] = u.var[i];
+	}
+	return sub_add(l->p, v, l->diags);
+}
+
 static sub_ref lower_input(struct lowering *l, const struct ra_node *n)
 {
-	return source(l, SUB_VECTOR, n->input, l->p->node, &l->model->inputs.at[n->input].shape);
+	const struct ra_input *in = &l->model->inputs.at[n->input];
+	sub_ref vector = source(l, SUB_VECTOR, n->input, in->edge ? l->p->edge : l->p->node, &in->shape);
+	return in->edge && n->slot != RA_EACH_CHILD ? of_slot(l, vector, n->slot) : vector;
+}
+
+/* What a sum ranges over here: the edges of a node, the nodes of an input. */
+static int ragged_var(const struct lowering *l)
+{
+	return l->lead == l->p->input ? l->p->member : l->p->edge;
 }
 
 /* Rows of `from` picked by `row`; the result runs over the variables that `row` names and the row's own. */
-static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool per_edge)
+static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
 {
 	struct sub_use u = sub_as_is(l->p, from);
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = {row}};
 	v.var[v.vars++] = l->lead;
-	if (per_edge)
-		v.var[v.vars++] = l->p->edge;
+	if (ragged)
+		v.var[v.vars++] = ragged_var(l);
 	for (int i = 1; i < u.vars; i++) {
 		int ordinal = 0;
 		int64_t extent = l->p->vars.at[u.var[i]].extent;
@@ -197,8 +223,10 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 
 static sub_ref lower_lookup(struct lowering *l, const struct ra_node *n)
 {
-	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = l->lead};
-	return pick_rows(l, argument(l, n, 0), row, false);
+	bool edge = l->model->inputs.at[n->input].edge, each = edge && n->slot == RA_EACH_CHILD;
+	struct sub_map row = {.function = SUB_TOKEN, .which = n->input, .var = each ? l->p->edge : l->lead};
+	row.slot = edge && !each ? n->slot : 0;
+	return pick_rows(l, argument(l, n, 0), row, each);
 }
 
 static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
@@ -207,7 +235,18 @@ static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	if (l->lead == l->p->node)
 		return state;
+	if (n->state.slot == RA_EACH_MEMBER)
+		return pick_rows(l, state, (struct sub_map){.function = SUB_MEMBER_NODE, .var = l->p->member}, true);
 	return pick_rows(l, state, (struct sub_map){.function = SUB_ROOT, .var = l->lead}, false);
+}
+
+static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
+{
+	int s = n->state.state;
+	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
+	bool each = n->state.slot == RA_EACH_CHILD;
+	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT, .var = each ? l->p->edge : l->lead};
+	return pick_rows(l, state, row, each);
 }
 
 static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
@@ -224,11 +263,13 @@ static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 {
 	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
-	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out);
+	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), left[RA_MAX_RANK];
 	int k = spare_var(l, ra_dim_value(&b->dim[0], l->sizes), out, rank);
-	int left[] = {out[0], k}, right[] = {k, out[rank ? rank - 1 : 0]};
+	memcpy(left, out, (size_t)rank * sizeof *out);
+	left[a->rank - 1] = k;
+	int right[] = {k, out[rank ? rank - 1 : 0]};
 	struct sub_value product = {.op = SUB_MULTIPLY,
-				    .arg = {use_under(l, argument(l, n, 0), a->rank == 2 ? left : &k, a->rank),
+				    .arg = {use_under(l, argument(l, n, 0), left, a->rank),
 					    use_under(l, argument(l, n, 1), right, b->rank)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
@@ -252,9 +293,9 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 static sub_ref per_edge(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, l->p->edge}};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}};
 	for (int i = 0; i < u.vars; i++) {
-		if (u.var[i] == l->p->edge)
+		if (u.var[i] == ragged_var(l))
 			return r;
 		v.map[i] = affine(u.var[i], 0);
 		if (is_dim(l->p, u.var[i]))
@@ -263,10 +304,10 @@ static sub_ref per_edge(struct lowering *l, sub_ref r)
 	return sub_add(l->p, v, l->diags);
 }
 
-static sub_ref lower_over_children(struct lowering *l, const struct ra_node *n)
+static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 {
 	sub_ref r = per_edge(l, argument(l, n, 0));
-	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = l->p->edge};
+	struct sub_value v = {.op = sub_of[n->op], .arg = {sub_as_is(l->p, r)}, .reduced = ragged_var(l)};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -367,11 +408,23 @@ static bool lower_graph(struct lowering *l, bool *wanted)
 	return true;
 }
 
-static void start_body(struct lowering *l, const char *name, enum sub_domain domain)
+/* The mask of cases with, or without, a parent. */
+static unsigned cases_with(const struct sub_program *p, enum image_answer parent)
+{
+	unsigned mask = 0;
+	for (size_t c = 0; c < p->cases.n; c++)
+		mask |= (unsigned)(p->cases.at[c].parent == parent) << c;
+	return mask;
+}
+
+static void start_body(struct lowering *l, const char *name, enum sub_domain domain, int traversal)
 {
 	l->lead = domain == SUB_EVERY_INPUT ? l->p->input : l->p->node;
 	l->values = ARENA_ARRAY(l->p->arena, sub_ref, l->model->nodes.n);
-	vec_push(l->p->arena, &l->p->bodies, (struct sub_body){.name = name, .domain = domain});
+	struct sub_body b = {.name = name, .domain = domain, .traversal = traversal};
+	if (domain == SUB_TOP || domain == SUB_BELOW)
+		b.cases = cases_with(l->p, domain == SUB_BELOW ? IMAGE_YES : IMAGE_NO);
+	vec_push(l->p->arena, &l->p->bodies, b);
 }
 
 /* The value repeated for every row, when it does not depend on the row. */
@@ -394,18 +447,65 @@ static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref 
 	vec_push(l->p->arena, &l->p->bodies.at[l->p->bodies.n - 1].stores, s);
 }
 
-static bool lower_case(struct lowering *l, enum ra_case which, const char *name, enum sub_domain domain)
+/* "leaf" in the first traversal, "leaf2" in the second. */
+static const char *body_name(struct lowering *l, const char *name, int traversal)
+{
+	struct str s = str_in(l->p->arena);
+	str_printf(&s, traversal ? "%s%d" : "%s", name, traversal + 1);
+	return str_text(&s);
+}
+
+/* The cases of a body of a traversal up: its own, and of a base those that have none. */
+static unsigned cases_of(const struct lowering *l, int traversal, int which)
 {
 	const struct ra_model *m = l->model;
+	unsigned mask = 0;
+	for (size_t c = 0; c < l->p->cases.n; c++) {
+		int of = l->body_of_case[c];
+		bool own = of < RA_CASES || ra_has_own_body(m, traversal, of);
+		int body = own ? of : (int)m->cases.at[of - RA_CASES].base;
+		mask |= (unsigned)(body == which) << c;
+	}
+	return mask;
+}
+
+static bool lower_case(struct lowering *l, int traversal, int which, const char *name, enum sub_domain domain)
+{
+	const struct ra_model *m = l->model;
+	if (which >= RA_CASES && !ra_has_own_body(m, traversal, which))
+		return true;
 	bool *wanted = ARENA_ARRAY(l->p->arena, bool, m->nodes.n);
-	start_body(l, name, domain);
+	start_body(l, body_name(l, name, traversal), domain, traversal);
+	if (m->cases.n && !m->traversals.at[traversal].down)
+		l->p->bodies.at[l->p->bodies.n - 1].cases = cases_of(l, traversal, which);
 	for (size_t s = 0; s < m->states.n; s++)
-		wanted[m->states.at[s].value[which].i] = true;
+		if (m->states.at[s].traversal == traversal)
+			wanted[m->states.at[s].value[which].i] = true;
 	if (!lower_graph(l, wanted))
 		return false;
 	for (size_t s = 0; s < m->states.n; s++)
-		add_store(l, SUB_TO_STATE, s, m->states.at[s].value[which], &m->states.at[s].shape);
+		if (m->states.at[s].traversal == traversal)
+			add_store(l, SUB_TO_STATE, s, m->states.at[s].value[which], &m->states.at[s].shape);
 	return true;
+}
+
+static bool lower_named(struct lowering *l, int traversal, enum ra_case base)
+{
+	const struct ra_model *m = l->model;
+	enum sub_domain domain = base == RA_LEAF ? SUB_LEAF : SUB_INNER;
+	bool ok = true;
+	for (size_t i = 0; ok && i < m->cases.n; i++)
+		if (m->cases.at[i].base == base)
+			ok = lower_case(l, traversal, RA_CASES + i, m->cases.at[i].name, domain);
+	return ok;
+}
+
+static bool lower_traversal(struct lowering *l, int t)
+{
+	if (l->model->traversals.at[t].down)
+		return lower_case(l, t, RA_ROOT, "root", SUB_TOP) && lower_case(l, t, RA_BELOW, "below", SUB_BELOW);
+	return lower_case(l, t, RA_LEAF, "leaf", SUB_LEAF) && lower_named(l, t, RA_LEAF) &&
+	       lower_case(l, t, RA_INNER, "inner", SUB_INNER) && lower_named(l, t, RA_INNER);
 }
 
 /* The read-out of those outputs that are computed over `domain`; no body when there is none. */
@@ -418,7 +518,7 @@ static bool lower_outputs(struct lowering *l, const char *name, enum sub_domain 
 			any = wanted[m->outputs.at[o].value.i] = true;
 	if (!any)
 		return true;
-	start_body(l, name, domain);
+	start_body(l, name, domain, m->traversals.n - 1);
 	if (!lower_graph(l, wanted))
 		return false;
 	for (size_t o = 0; o < m->outputs.n; o++)
@@ -436,8 +536,30 @@ static struct sub_tensor tensor_of(struct lowering *l, const char *name, const s
 	return t;
 }
 
+static void declare_state(struct lowering *l, const struct ra_state *s)
+{
+	struct sub_tensor t = tensor_of(l, s->name, &s->shape);
+	t.traversal = s->traversal;
+	vec_push(l->p->arena, &l->p->states, t);
+}
+
+/* By node of the graph: a sum over the nodes of an input is in it, or what it is at. */
+static bool *find_members(struct lowering *l)
+{
+	const struct ra_model *m = l->model;
+	bool *found = ARENA_ARRAY(l->p->arena, bool, m->nodes.n);
+	for (size_t i = 1; i < m->nodes.n; i++) {
+		const struct ra_node *n = &m->nodes.at[i];
+		found[i] = (n->op == RA_CHILD_SUM || n->op == RA_CHILD_MAX) && n->members;
+		found[i] |= found[n->arg[0].i] || found[n->arg[1].i];
+	}
+	return found;
+}
+
+/* Outputs of all nodes of an input are computed once for each, at its root. */
 static void declare(struct lowering *l, int at)
 {
+	const bool *members = find_members(l);
 	const struct ra_model *m = l->model;
 	struct sub_program *p = l->p;
 	p->children = m->structure.children;
@@ -445,19 +567,67 @@ static void declare(struct lowering *l, int at)
 	for (size_t i = 0; i < m->params.n; i++)
 		vec_push(p->arena, &p->params, tensor_of(l, m->params.at[i].name, &m->params.at[i].shape));
 	for (size_t i = 0; i < m->states.n; i++)
-		vec_push(p->arena, &p->states, tensor_of(l, m->states.at[i].name, &m->states.at[i].shape));
+		declare_state(l, &m->states.at[i]);
+	p->traversals.n = 0;
+	for (size_t i = 0; i < m->traversals.n; i++)
+		vec_push(p->arena, &p->traversals, (struct sub_traversal){m->traversals.at[i].down});
 	for (size_t i = 0; i < m->inputs.n; i++) {
 		const struct ra_input *in = &m->inputs.at[i];
 		vec_push(p->arena, &p->inputs,
 			 (struct sub_input){.name = in->name,
 					    .token = in->token,
+					    .on_edge = in->edge,
 					    .row = tensor_of(l, in->name, &in->shape)});
 	}
 	for (size_t i = 0; i < m->outputs.n; i++) {
 		const struct ra_output *out = &m->outputs.at[i];
 		vec_push(p->arena, &p->outputs,
 			 (struct sub_output){tensor_of(l, out->name, &ra_at(m, out->value)->shape),
-					     at ? at == 1 : out->at_root});
+					     members[out->value.i] || (at ? at == 1 : out->at_root)});
+	}
+}
+
+static void declare_case(struct lowering *l, struct image_case c, int body)
+{
+	l->body_of_case[l->p->cases.n] = body;
+	vec_push(l->p->arena, &l->p->cases, c);
+}
+
+/* A traversal that goes down tells roots from others. */
+static void declare_with_parents(struct lowering *l, struct image_case c, int body)
+{
+	static const struct {
+		enum image_answer parent;
+		const char *suffix;
+	} parts[] = {{IMAGE_NO, "root"}, {IMAGE_YES, "below"}};
+	const char *name = c.name;
+	if (!ra_has_down(l->model)) {
+		declare_case(l, c, body);
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		struct str s = str_in(l->p->arena);
+		str_printf(&s, "%s.%s", name, parts[i].suffix);
+		c.name = str_text(&s);
+		c.parent = parts[i].parent;
+		declare_case(l, c, body);
+	}
+}
+
+/* Those of leaves first, and behind those with a name the rest. */
+static void declare_cases(struct lowering *l)
+{
+	const struct ra_model *m = l->model;
+	bool any = m->cases.n || ra_has_down(m);
+	for (int base = RA_LEAF; any && base < RA_CASES; base++) {
+		struct image_case rest = {.name = base == RA_LEAF ? "leaf" : "inner", .inner = base, .children = -1};
+		for (size_t i = 0; i < m->cases.n; i++) {
+			const struct ra_named_case *c = &m->cases.at[i];
+			struct image_case named = {c->name, base, c->children, IMAGE_EITHER, c->tokens.n, c->tokens.at};
+			if ((int)c->base == base)
+				declare_with_parents(l, named, RA_CASES + i);
+		}
+		declare_with_parents(l, rest, base);
 	}
 }
 
@@ -466,6 +636,9 @@ bool sub_lower(struct sub_program *p, const struct ra_model *m, const int64_t *s
 {
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};
 	declare(&l, options->at);
-	return lower_case(&l, RA_LEAF, "leaf", SUB_LEAF) && lower_case(&l, RA_INNER, "inner", SUB_INNER) &&
-	       lower_outputs(&l, "output", SUB_EVERY_NODE) && lower_outputs(&l, "output.root", SUB_EVERY_INPUT);
+	declare_cases(&l);
+	for (size_t t = 0; t < m->traversals.n; t++)
+		if (!lower_traversal(&l, t))
+			return false;
+	return lower_outputs(&l, "output", SUB_EVERY_NODE) && lower_outputs(&l, "output.root", SUB_EVERY_INPUT);
 }

@@ -411,7 +411,7 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 	struct rewriter *w = &o->w;
 	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, o->from->values.n);
 	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
-	struct sub_body out = {.name = b->name, .domain = b->domain};
+	struct sub_body out = sub_body_like(b);
 	w->body = b->name;
 	forget(w);
 	import_values(o, b, map);
@@ -445,8 +445,7 @@ static struct sub_tensor copy_tensor(struct sub_program *to, const struct sub_pr
 static void copy_declarations(struct sub_program *to, const struct sub_program *from)
 {
 	to->name = from->name;
-	to->children = from->children;
-	to->tree = from->tree;
+	sub_copy_structure(to, from);
 	for (size_t i = 0; i < from->params.n; i++)
 		vec_push(to->arena, &to->params, copy_tensor(to, from, &from->params.at[i]));
 	for (size_t i = 0; i < from->states.n; i++)

@@ -48,11 +48,24 @@ static void print_map(const struct sub_program *p, const struct sub_map *m, stru
 	case SUB_EDGE_CHILD:
 		str_printf(s, "child(%s)", var);
 		break;
+	case SUB_PARENT:
+	case SUB_EDGE_PARENT:
+		str_printf(s, "parent(%s)", var);
+		break;
+	case SUB_MEMBER_NODE:
+		str_printf(s, "member(%s)", var);
+		break;
 	case SUB_ROOT:
 		str_printf(s, "root(%s)", var);
 		break;
 	case SUB_TOKEN:
-		str_printf(s, "%s(%s)", p->inputs.at[m->which].name, var);
+		str_puts(s, p->inputs.at[m->which].name);
+		if (p->inputs.at[m->which].on_edge && p->vars.at[m->var].set == SUB_NODE)
+			str_printf(s, ".%d", m->slot);
+		str_printf(s, "(%s)", var);
+		break;
+	case SUB_SLOT_EDGE:
+		str_printf(s, "edge.%d(%s)", m->which, var);
 		break;
 	}
 }
@@ -123,6 +136,19 @@ static void print_tensor(const char *kind, const struct sub_tensor *t, struct st
 	str_puts(s, "]\n");
 }
 
+/* case pair: inner, children 2, kind 3 */
+static void print_case(const struct sub_program *p, const struct image_case *k, struct str *s)
+{
+	str_printf(s, "case %s: %s", k->name, k->inner ? "inner" : "leaf");
+	if (k->children >= 0)
+		str_printf(s, ", children %d", k->children);
+	if (k->parent != IMAGE_EITHER)
+		str_printf(s, ", %s parent", k->parent == IMAGE_YES ? "with" : "without");
+	for (int m = 0; m < k->matches; m++)
+		str_printf(s, ", %s %d", p->inputs.at[k->match[m].input].name, k->match[m].value);
+	str_puts(s, "\n");
+}
+
 static void print_declarations(const struct sub_program *p, struct str *s)
 {
 	str_printf(s, "program %s\nindex n: node, t: input, e: child of n", p->name);
@@ -133,11 +159,16 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 		if (p->vars.at[i].set == SUB_ROW)
 			str_printf(s, ", %s: row of %" PRId64, p->vars.at[i].name, p->vars.at[i].extent);
 	str_puts(s, "\n");
-	for (size_t i = 0; i < p->inputs.n; i++)
-		if (p->inputs.at[i].token)
-			str_printf(s, "input %s: token\n", p->inputs.at[i].name);
+	for (size_t i = 0; i < p->inputs.n; i++) {
+		const struct sub_input *in = &p->inputs.at[i];
+		const char *word = in->hoisted ? "hoisted" : in->on_edge ? "edge" : "input";
+		if (in->token)
+			str_printf(s, "%s %s: token\n", word, in->name);
 		else
-			print_tensor(p->inputs.at[i].hoisted ? "hoisted" : "input", &p->inputs.at[i].row, s);
+			print_tensor(word, &in->row, s);
+	}
+	for (size_t i = 0; i < p->cases.n; i++)
+		print_case(p, &p->cases.at[i], s);
 	for (size_t i = 0; i < p->params.n; i++)
 		print_tensor(p->params.at[i].folded ? "folded" : "param", &p->params.at[i], s);
 	for (size_t i = 0; i < p->states.n; i++)
@@ -162,6 +193,14 @@ static void print_store(const struct sub_program *p, const struct sub_store *st,
 	str_puts(s, "\n");
 }
 
+/* The cases of a body that has not all. */
+static void print_mask(const struct sub_program *p, unsigned cases, struct str *s)
+{
+	for (size_t c = 0; c < p->cases.n; c++)
+		if (cases >> c & 1)
+			str_printf(s, "%s%s", cases & ((1u << c) - 1) ? ", " : " of case ", p->cases.at[c].name);
+}
+
 static void print_body(const struct sub_program *p, const struct sub_body *b, struct str *s)
 {
 	static const struct {
@@ -169,6 +208,8 @@ static void print_body(const struct sub_program *p, const struct sub_body *b, st
 	} domains[] = {
 	    [SUB_LEAF] = {"[n without children]", "n"},
 	    [SUB_INNER] = {"[n with children]", "n"},
+	    [SUB_TOP] = {"[n without parents]", "n"},
+	    [SUB_BELOW] = {"[n with parents]", "n"},
 	    [SUB_EVERY_NODE] = {"[n]", "n"},
 	    [SUB_EVERY_INPUT] = {"[t]", "t"},
 	    [SUB_AHEAD] = {"[n] ahead", "n"},
@@ -176,7 +217,9 @@ static void print_body(const struct sub_program *p, const struct sub_body *b, st
 	    [SUB_AT_BINDING] = {"at binding", ""},
 	};
 	bool *live = ARENA_ARRAY(s->arena, bool, p->values.n);
-	str_printf(s, "\n%s %s\n", b->name, domains[b->domain].rows);
+	str_printf(s, "\n%s %s", b->name, domains[b->domain].rows);
+	print_mask(p, b->cases, s);
+	str_puts(s, "\n");
 	sub_mark_live(p, b, live);
 	for (uint32_t i = 1; i < p->values.n; i++)
 		if (live[i] && sub_class_of(p->values.at[i].op) != SUB_SOURCE)

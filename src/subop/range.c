@@ -14,7 +14,7 @@ double sub_volume(const struct sub_program *p, const struct sub_value *v)
 	double n = 1;
 	for (int i = 0; i < v->vars; i++) {
 		const struct sub_var *var = &p->vars.at[v->var[i]];
-		n *= var->set == SUB_DIM ? var->extent : var->set == SUB_EDGE ? RAGGED : 1;
+		n *= var->set == SUB_DIM ? var->extent : sub_is_ragged(p, v->var[i]) ? RAGGED : 1;
 	}
 	return n;
 }
@@ -214,8 +214,9 @@ static bool is_barred(const struct rewriter *w, const struct sub_value *v)
 
 static void find_number(const struct rewriter *w, const struct sub_value *v, struct sub_fact *f)
 {
-	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : NULL;
-	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : NULL;
+	static const struct sub_fact none = {.uniform = false};
+	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
+	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
 	f->uniform = v->op == SUB_CONST ||
 		     ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
 		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||

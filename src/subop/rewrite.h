@@ -202,7 +202,7 @@ static inline bool sub_map_uses(const struct sub_map *m, int var)
 
 static inline bool sub_same_map(const struct sub_map *a, const struct sub_map *b)
 {
-	return a->function == b->function && a->which == b->which && a->var == b->var &&
+	return a->function == b->function && a->which == b->which && a->slot == b->slot && a->var == b->var &&
 	       a->scale == b->scale && a->offset == b->offset && a->scale2 == b->scale2 &&
 	       (!a->scale2 || a->var2 == b->var2);
 }

@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "base/vec.h"
+#include "image/image.h"
 #include "ra/ra.h"
 
 enum { SUB_MAX_VARS = 8 };
@@ -41,7 +42,9 @@ enum sub_set {
 	SUB_NODE,  /* the nodes that the body runs over */
 	SUB_INPUT, /* the inputs of the minibatch */
 	SUB_ROW,   /* the rows of a parameter that is computed at binding: 0 .. extent-1 */
-	SUB_EDGE,  /* the child edges of the node before it: ragged */
+	SUB_EDGE,  /* the edges of the node before it, ragged: to its children, in bodies of a traversal down to its
+		      parents */
+	SUB_MEMBER, /* the nodes of the input before it: ragged */
 	SUB_DIM	   /* 0 .. extent-1 */
 };
 
@@ -67,8 +70,13 @@ enum sub_function {
 	SUB_AFFINE,     /* scale*var + scale2*var2 + offset; without a variable (var -1): offset */
 	SUB_CHILD,      /* the node in child slot `which` of node var */
 	SUB_EDGE_CHILD, /* the child that edge var leads to */
+	SUB_PARENT,     /* the one parent of node var */
+	SUB_EDGE_PARENT, /* the parent that edge var leads to */
 	SUB_ROOT,       /* the root of input var */
-	SUB_TOKEN       /* input `which` of node var */
+	SUB_TOKEN,      /* input `which` of node var; one of edges: of edge var, or of the edge to the child in slot `slot` of
+			 * node var */
+	SUB_MEMBER_NODE, /* the node that member var is */
+	SUB_SLOT_EDGE   /* the edge to the child in slot `which` of node var */
 };
 
 /* Two variables stand in the order of the value's own; scale2 0 = there is one at most. */
@@ -78,6 +86,7 @@ struct sub_map {
 	int64_t scale, offset;
 	int var2;
 	int64_t scale2;
+	int slot;
 };
 
 struct sub_value {
@@ -107,9 +116,11 @@ struct sub_store {
 enum sub_domain {
 	SUB_LEAF,
 	SUB_INNER,
+	SUB_TOP,   /* nodes without parents: a traversal down begins with them */
+	SUB_BELOW, /* nodes with parents, in a traversal down */
 	SUB_EVERY_NODE,
 	SUB_EVERY_INPUT,
-	SUB_AHEAD,	 /* every node, before the recursion */
+	SUB_AHEAD,	 /* every node, before the recursion of the body's traversal */
 	SUB_AHEAD_INNER, /* the same of nodes with children */
 	SUB_AT_BINDING	 /* when weights are bound: over the rows of one folded parameter, or once when it has
 			    none */
@@ -118,6 +129,8 @@ enum sub_domain {
 struct sub_body {
 	const char *name;
 	enum sub_domain domain;
+	unsigned cases; /* LEAF, INNER: a mask of the program's; 0 = all of the domain */
+	int traversal;	/* that the body belongs to, in the order in which they run */
 	VEC(struct sub_store) stores;
 };
 
@@ -125,6 +138,7 @@ struct sub_tensor {
 	const char *name;
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
+	int traversal; /* of a state: the one that computes it */
 	bool folded; /* a parameter that a body at binding computes; these come after those of the model */
 	bool derived; /* a state that is computed of the node's other states, for its parents alone; these come
 			 after those of the model */
@@ -133,6 +147,7 @@ struct sub_tensor {
 struct sub_input {
 	const char *name;
 	bool token;
+	bool on_edge; /* a row per edge: a vector's value has the edge as its second variable */
 	struct sub_tensor row; /* of a vector */
 	bool hoisted; /* a vector that a body ahead of the recursion computes; these come after those of the
 			 model */
@@ -142,6 +157,18 @@ struct sub_input {
 struct sub_output {
 	struct sub_tensor row;
 	bool at_root;
+};
+
+struct sub_traversal {
+	bool down; /* parents before children, else children before parents */
+};
+
+/* Nodes of a case that a schedule tells apart from the rest of it: those that fit all of this, too. */
+struct sub_split {
+	const char *base; /* as the model names it: leaf and inner are those without a name of their own */
+	int children;     /* -1 = any number */
+	VEC(struct image_match) match;
+	const char *text; /* as it was written */
 };
 
 struct sub_program {
@@ -154,8 +181,11 @@ struct sub_program {
 	VEC(struct sub_tensor) params, states;
 	VEC(struct sub_input) inputs;
 	VEC(struct sub_output) outputs;
-	VEC(struct sub_body) bodies;
-	int node, input, edge; /* the lead variables */
+	VEC(struct sub_traversal) traversals;
+	VEC(struct sub_body) bodies; /* of one traversal after those of another; those of outputs are the last */
+	VEC(struct image_case) cases; /* leaves' first, every node fits one; none = leaves and inner nodes are all */
+	VEC(struct sub_split) splits; /* of which cases were made that the model does not name */
+	int node, input, edge, member; /* the lead variables */
 	uint32_t *table;
 	size_t table_size;
 };
@@ -163,6 +193,26 @@ struct sub_program {
 static inline const struct sub_value *sub_at(const struct sub_program *p, sub_ref r)
 {
 	return &p->values.at[r.i];
+}
+
+/* Whether a body runs in a recursion. */
+static inline bool sub_is_recursive(const struct sub_body *b)
+{
+	return b->domain <= SUB_BELOW;
+}
+
+static inline bool sub_goes_down(const struct sub_program *p, const struct sub_body *b)
+{
+	return p->traversals.at[b->traversal].down;
+}
+
+/* The children that each node of a body has by its cases; -1 = any number. */
+int sub_children_of(const struct sub_program *, const struct sub_body *);
+
+/* Without its stores. */
+static inline struct sub_body sub_body_like(const struct sub_body *b)
+{
+	return (struct sub_body){.name = b->name, .domain = b->domain, .cases = b->cases, .traversal = b->traversal};
 }
 
 static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
@@ -173,6 +223,12 @@ static inline const struct sub_tensor *sub_store_tensor(const struct sub_program
 				       : &p->states.at[s->which];
 }
 
+/* Whether a variable has as many values as the row before it says. */
+static inline bool sub_is_ragged(const struct sub_program *p, int var)
+{
+	return p->vars.at[var].set == SUB_EDGE || p->vars.at[var].set == SUB_MEMBER;
+}
+
 /* --- building --- */
 
 void sub_init(struct sub_program *, struct arena *, const char *name);
@@ -180,7 +236,9 @@ void sub_init(struct sub_program *, struct arena *, const char *name);
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 /* The variable of rows of this extent. */
 int sub_row(struct sub_program *, int64_t extent);
-/* Variables, which keep their numbers, and all that is declared; into a program without any. */
+/* What structures it runs over, in which order, and how nodes are told apart. */
+void sub_copy_structure(struct sub_program *to, const struct sub_program *from);
+/* This, variables, which keep their numbers, and all that is declared; into a program without any. */
 void sub_copy_declarations(struct sub_program *to, const struct sub_program *from);
 /* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
  * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
@@ -282,6 +340,13 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
 	       struct diags *);
+/* The nodes that a split tells apart become a case with bodies like those of the case that they were of, the
+ * first that such nodes fit. Of the program as lowered.  Returns why that cannot be, NULL = it was done. */
+const char *sub_split(struct sub_program *, const struct sub_split *);
+/* Why a split cannot be of a case, or ask for the number of children or the value of an input besides; NULL = it can. */
+const char *sub_no_base(const struct sub_program *, const char *base);
+const char *sub_not_by_children(const struct sub_program *, const struct sub_split *);
+const char *sub_not_by_token(const struct sub_program *, const struct sub_split *, size_t input);
 void sub_print(const struct sub_program *, struct str *);
 /* A value's own name: that of a source, the number of a constant, %N of all else; and where an assign reads it. */
 void sub_print_name(const struct sub_program *, sub_ref, struct str *);
@@ -293,12 +358,13 @@ void sub_mark_live(const struct sub_program *, const struct sub_body *, bool *li
 
 /* --- the oracle --- */
 
-/* A minibatch in any numbering. */
+/* A minibatch in any numbering.  The parents of a node have its ascending order. */
 struct sub_forest {
 	int64_t nodes, inputs;
 	const int32_t *child_begin, *children, *root;
 	const int32_t *order;    /* nodes, children before parents */
-	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements] */
+	const void *const *data; /* for each input int32_t[nodes] or float[nodes][elements], or of edges */
+	const int32_t *input_begin; /* the first node of each input; NULL = nobody asks for members */
 };
 
 /* An elementwise operator in binary64. */

@@ -83,6 +83,41 @@ static void check_affine(struct verifier *v, uint32_t at, const struct sub_value
 	}
 }
 
+/* Of the nodes that have most; where any number is allowed, of those that a case asks for. */
+static int most_slots(const struct sub_program *p)
+{
+	int most = p->children;
+	for (size_t i = 0; p->children < 0 && i < p->cases.n; i++)
+		most = p->cases.at[i].children > most ? p->cases.at[i].children : most;
+	return most;
+}
+
+/* From which index set to which a function of the structure leads. */
+static void check_function(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
+{
+	static const struct {
+		enum sub_set from, to;
+	} sets[] = {[SUB_CHILD] = {SUB_NODE, SUB_NODE},
+		    [SUB_EDGE_CHILD] = {SUB_EDGE, SUB_NODE},
+		    [SUB_PARENT] = {SUB_NODE, SUB_NODE},
+		    [SUB_EDGE_PARENT] = {SUB_EDGE, SUB_NODE},
+		    [SUB_ROOT] = {SUB_INPUT, SUB_NODE},
+		    [SUB_MEMBER_NODE] = {SUB_MEMBER, SUB_NODE},
+		    [SUB_TOKEN] = {SUB_NODE, SUB_DIM},
+		    [SUB_SLOT_EDGE] = {SUB_NODE, SUB_EDGE}};
+	const struct sub_map *m = &value->map[i];
+	const struct sub_input *in = m->function == SUB_TOKEN ? &v->p->inputs.at[m->which] : NULL;
+	enum sub_set from = m->var < 0 ? SUB_DIM : v->p->vars.at[m->var].set;
+	enum sub_set to = v->p->vars.at[sub_at(v->p, value->arg[0].value)->var[i]].set;
+	bool of_edge = in && in->on_edge && from == SUB_EDGE;
+	if (in && !in->token)
+		fault(v, at, "rows are picked by what is no token");
+	else if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
+		fault(v, at, "a function of the structure is asked of another index set");
+	else if (in && in->on_edge && !of_edge && (m->slot < 0 || m->slot >= most_slots(v->p)))
+		fault(v, at, "nodes have no such slot");
+}
+
 static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	for (int i = 0; i < value->arg[0].vars; i++) {
@@ -93,6 +128,8 @@ static void check_maps(struct verifier *v, uint32_t at, const struct sub_value *
 			check_affine(v, at, value, i);
 		else if (m->scale2)
 			fault(v, at, "a function of two variables");
+		else
+			check_function(v, at, value, i);
 	}
 }
 
@@ -164,11 +201,89 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_inference(v, at, value);
 }
 
+static bool body_fault(struct verifier *v, const struct sub_body *b, const char *what)
+{
+	return v->ok = diag_add(v->diags, DIAG_INVALID_SUBOPS, (struct diag_at){0},
+				"this is a fault of the compiler; please report it with the model", "%s: body %s: %s",
+				v->p->name, b->name, what);
+}
+
+static bool is_case_of(const struct image_case *k, enum sub_domain domain)
+{
+	return domain == SUB_LEAF    ? !k->inner
+	       : domain == SUB_INNER ? k->inner
+	       : domain == SUB_TOP   ? k->parent == IMAGE_NO
+				     : k->parent == IMAGE_YES;
+}
+
+/* Every case of a domain has one body in each traversal that has bodies of that domain. */
+static void check_masks(struct verifier *v, size_t at)
+{
+	const struct sub_body *b = &v->p->bodies.at[at];
+	unsigned all = 0, taken = 0;
+	bool twice = false;
+	for (size_t c = 0; c < v->p->cases.n; c++)
+		all |= (unsigned)is_case_of(&v->p->cases.at[c], b->domain) << c;
+	for (size_t i = 0; i < v->p->bodies.n; i++) {
+		const struct sub_body *o = &v->p->bodies.at[i];
+		unsigned mask = o->cases ? o->cases : all;
+		if (o->domain != b->domain || o->traversal != b->traversal)
+			continue;
+		twice |= (taken & mask) || (!all && i != at);
+		taken |= mask;
+	}
+	if (twice || taken != all)
+		body_fault(v, b, "a case has no body, or several");
+}
+
+/* What a recursion goes along: its own states are known of the neighbours that it has been to. */
+static void check_link(struct verifier *v, const struct sub_body *b, const struct sub_map *m)
+{
+	bool child = m->function == SUB_CHILD || m->function == SUB_EDGE_CHILD;
+	bool parent = m->function == SUB_PARENT || m->function == SUB_EDGE_PARENT;
+	if (sub_goes_down(v->p, b) ? child : parent)
+		body_fault(v, b, "a traversal goes along edges of the other direction");
+	else if ((child && b->domain == SUB_LEAF) || (parent && b->domain == SUB_TOP))
+		body_fault(v, b, "a leaf reads a child, or a root a parent");
+}
+
+/* A value that the body needs. */
+static void check_order(struct verifier *v, const struct sub_body *b, const struct sub_value *value)
+{
+	if (value->op == SUB_STATE && v->p->states.at[value->which].traversal > b->traversal)
+		body_fault(v, b, "reads a state of a later traversal");
+	if (value->op == SUB_ASSIGN && value->arg[0].vars)
+		check_link(v, b, &value->map[0]);
+}
+
+/* A body knows states of earlier traversals and, of its own, those of neighbours; it stores its own. */
+static void check_traversal(struct verifier *v, const struct sub_body *b)
+{
+	bool *live = ARENA_ARRAY(v->p->arena, bool, v->p->values.n);
+	if (b->traversal < 0 || (size_t)b->traversal >= v->p->traversals.n) {
+		body_fault(v, b, "belongs to no traversal");
+		return;
+	}
+	sub_mark_live(v->p, b, live);
+	for (uint32_t i = 1; i < v->p->values.n && v->ok; i++)
+		if (live[i])
+			check_order(v, b, &v->p->values.at[i]);
+	for (size_t i = 0; i < b->stores.n && v->ok; i++)
+		if (b->stores.at[i].to == SUB_TO_STATE &&
+		    v->p->states.at[b->stores.at[i].which].traversal != b->traversal)
+			body_fault(v, b, "stores a state of another traversal");
+}
+
 bool sub_verify(const struct sub_program *p, struct diags *diags)
 {
 	struct verifier v = {p, diags, true};
 	for (uint32_t i = 1; i < p->values.n && v.ok; i++)
 		check_value(&v, i);
+	for (size_t b = 0; b < p->bodies.n && v.ok; b++)
+		if (sub_is_recursive(&p->bodies.at[b]))
+			check_masks(&v, b);
+	for (size_t b = 0; b < p->bodies.n && v.ok; b++)
+		check_traversal(&v, &p->bodies.at[b]);
 	return v.ok;
 }
 

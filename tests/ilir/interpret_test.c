@@ -46,6 +46,30 @@ static void recursion(void)
 	bench_close(&b);
 }
 
+/* Of five nodes two are of case 1, one is of case 2; the rows of both are two ranges. */
+static void cases(void)
+{
+	static const char text[] = MODULE "buffer h : state 0 f32 [nodes:node]\n"
+					  "buffer of : case 0 i32 [nodes:node]\n"
+					  "kernel k in once {\n"
+					  "  step s of case 1 2 in 0..nodes {\n"
+					  "    h[begin] = h[begin] + 10.0\n"
+					  "    for n:node in begin..end { h[n] = h[n] + 1.0 }\n"
+					  "  }\n"
+					  "  step t of case 1 in 4..nodes { h[begin] = 77.0 }\n"
+					  "}\n";
+	struct bench b;
+	if (!ready(&b, text, "steps of cases"))
+		return;
+	bench_allocate(&b, 5, 1, 1, 4, 1);
+	memcpy(bench_buffer(&b, "of"), (int32_t[]){0, 1, 2, 0, 1}, 20);
+	float *h = bench_buffer(&b, "h");
+	memset(h, 0, 20);
+	tap_ok(bench_run(&b, 0, 5) && h[0] == 0 && h[1] == 11 && h[2] == 1 && h[3] == 0 && h[4] == 77,
+	       "rows of some cases are as many ranges as they make");
+	bench_close(&b);
+}
+
 static void ragged(void)
 {
 	static const char text[] = MODULE
@@ -314,6 +338,7 @@ static void shared_nodes(void)
 int main(void)
 {
 	recursion();
+	cases();
 	ragged();
 	vectors();
 	operators();

@@ -7,6 +7,7 @@ static const char tree[] =
     "buffer h : state 0 f32 [nodes:node, 64:D]\n"
     "buffer child.0 : child 0 i32 [nodes:node]\n"
     "buffer batch_begin : batch_begin 0 i32 [batches+1:batch]\n"
+    "buffer case : case 0 i32 [nodes:node]\n"
     "buffer leaf.W_i : weight 3 f32 [150/152:D, 64:E]\n"
     "buffer inner.pack : weight 5 f32 [19:column, 150:K, 5:gate, 8:lane] packed [19 of axis 1 step 8, 150 of "
     "axis 0 "
@@ -37,7 +38,7 @@ static const char tree[] =
     "    }\n"
     "  }\n"
     "  for b:batch in 1..batches {\n"
-    "    step inner in batch_begin[b]..batch_begin[b + 1] {\n"
+    "    step inner group 2 of case 1 30 in batch_begin[b]..batch_begin[b + 1] {\n"
     "      for v:lane in ?..? vector {\n"
     "        h[v, 0] = max(nan, nan(1))\n"
     "      }\n"
@@ -45,7 +46,7 @@ static const char tree[] =
     "    barrier\n"
     "  }\n"
     "}\n"
-    "kernel leaf in inner_node group 7 part 1 of 1 {\n"
+    "kernel leaf in batch_down group 7 of case 0 part 1 of 1 {\n"
     "  for j:D in 0..64 step 8 swept {\n"
     "    for n.1:node in begin..end {\n"
     "      prefetch h[n.1, ramp(8, j)]\n"
@@ -66,7 +67,7 @@ static void round_trip(void)
 	tap_ok(again.m->nodes.n == b.m->nodes.n && again.m->vars.n == b.m->vars.n &&
 		   again.m->buffers.n == b.m->buffers.n,
 	       "with as many expressions, variables and buffers");
-	const struct image_recipe *r = b.m->buffers.at[5].recipe;
+	const struct image_recipe *r = b.m->buffers.at[6].recipe;
 	tap_ok(r && r->dims == 4 && r->sources == 5 && r->source[1].end[1] == 300 &&
 		   r->source[4].end[0] == 0 && r->dim[2].axis == IMAGE_PACK_SOURCE,
 	       "a packing recipe is read whole");

@@ -124,6 +124,7 @@ static const struct {
     {"for i:i in 0..8 swept { barrier }", "a barrier inside a swept loop", 0},
     {"step s in 0..4 { step t in 0..4 { } }", "a step inside a step", 0},
     {"step s in 0..4 { barrier }", "a barrier inside a step", 0},
+    {"} kernel a in nodes { } kernel a in leaves {", "another kernel has this name", ILIR_OUTLINED},
     {"} kernel a in nodes group 2 part 1 of 2 { } kernel b in nodes {", "parts of a group that are not", 0},
     {"} kernel a in nodes group 2 part 2 of 2 {", "parts of a group that are not", 0},
     {"} kernel a in nodes group 2 part 1 of 2 {", "parts of a group that are not", 0},
@@ -310,6 +311,11 @@ static void nameless_step(struct bench *b)
 	first(b)->step.name = NULL;
 }
 
+static void step_of_cases(struct bench *b)
+{
+	first(b)->step.cases = 1;
+}
+
 static void recipe(struct bench *b, int buffer, struct image_recipe r)
 {
 	b->m->buffers.at[buffer].recipe = arena_copy(&b->arena, &r, sizeof r);
@@ -375,6 +381,8 @@ static const struct {
     {"a step in a kernel with a domain", "step s in 0..4 { }", step_in_step_kernel,
      "a step in a kernel that is one itself"},
     {"a step without a name", "step s in 0..4 { }", nameless_step, "a step without a name"},
+    {"a step of cases that nodes have not", "step s in 0..4 { }", step_of_cases,
+     "a step of some cases where nodes have none"},
     {"a packed state", "barrier", packed_state, "'h' is packed but not a weight"},
     {"a recipe of another size", "barrier", short_recipe, "fills another number of elements"},
     {"more turns than sources", "barrier", few_sources, "fewer sources than it takes turns with"},

@@ -111,6 +111,13 @@ static bool refuses(struct planned *p, const char *text, const char *why)
 	return ok;
 }
 
+static bool prints(struct planned *p, const char *line)
+{
+	struct str s = str_in(&p->model.arena);
+	sched_print(&p->sched, &p->plan, &s);
+	return strstr(str_text(&s), line);
+}
+
 static void test_text(void)
 {
 	static const struct {
@@ -119,9 +126,18 @@ static void test_text(void)
 	    {"tyle inner.0", "is no directive"},
 	    {"dynamic_batch perhaps", "wrong argument"},
 	    {"specialize inner", "wrong argument"},
+	    {"unroll", "from 1 to 64"},
+	    {"unroll 0", "from 1 to 64"},
+	    {"unroll 65", "from 1 to 64"},
+	    {"unroll 2 3", "one number"},
 	    {"vectorize 6", "power of two"},
 	    {"vectorize 32", "from 4 to 16"},
 	    {"vectorize", "from 4 to 16"},
+	    {"vectorize 8 4", "wants lanes, or a group"},
+	    {"vectorize inner.0", "from 4 to 16"},
+	    {"vectorize inner.0 6", "power of two"},
+	    {"vectorize inner.0 8 4", "wants lanes, or a group"},
+	    {"vectorize inner.9 8", "no group of this name"},
 	    {"tile inner.7 nodes 1", "no group of this name"},
 	    {"tile", "no group of this name"},
 	    {"tile inner.0 nodes 2", "last size must be 1"},
@@ -142,9 +158,19 @@ static void test_text(void)
 	    {"layout h", "by node or by parent"},
 	    {"layout h child", "by node or by parent"},
 	    {"layout h node parent", "from 0 to 0"},
-	    {"layout h node 0 1", "more or less"},
+	    {"layout h node 0 1", "from 0 to 0"},
 	    {"tile inner.0 along 1", "from 0 to 0"},
 	    {"accumulators 0", "from 1 to 64"},
+	    {"store", "store: wants the name of one value"},
+	    {"store inner.v9999", "store: the program computes no value of this name"},
+	    {"dense_index dense", "dense_index: wrong argument"},
+	    {"peel", "peel: wrong argument"},
+	    {"persist on off", "persist: wrong argument"},
+	    {"barrier on", "barrier: wrong argument"},
+	    {"parallel inner.9 rows", "parallel: the program has no group of this name"},
+	    {"parallel inner.0", "parallel: wrong argument"},
+	    {"parallel inner.0 nodes", "parallel: wrong argument"},
+	    {"parallel leaf.0 columns rows", "parallel: wrong argument"},
 	    {"tile inner.0 rows 2", "wants nodes, columns, unroll, along or by"},
 	    {"tile inner.0 by", "wants rows or columns"},
 	    {"tile inner.0 nodes 2 1 by rows", "one node at a time"},
@@ -162,6 +188,20 @@ static void test_text(void)
 	tap_ok(reads(&p, "# nothing\n\n  tile inner.0 columns 2 nodes 4 2 1\r\nvectorize off") &&
 		   p.sched.lanes == 1,
 	       "directives in any order, with comments");
+	tap_ok(reads(&p, "vectorize leaf.0 4") && p.sched.lanes == 1 && p.sched.tiles.at[0].lanes == 4 &&
+		   p.sched.tiles.at[1].lanes == 1 && prints(&p, "vectorize leaf.0 4\n") &&
+		   !prints(&p, "vectorize inner.0"),
+	       "lanes of one group, which are printed where they are not those of all");
+	tap_ok(reads(&p, "vectorize 8") && p.sched.tiles.at[0].lanes == 8 && !prints(&p, "vectorize leaf.0"),
+	       "and of all of them again");
+	tap_ok(reads(&p, "unroll 3") && !p.sched.dense_index &&
+		   refuses(&p, "dense_index on", "none can take the rows of another"),
+	       "levels that are unrolled have rows of their own");
+	p.sched.dense_index = false;
+	tap_ok(reads(&p, "unroll 3") && p.sched.unroll == 3 && reads(&p, "dynamic_batch off") && p.sched.unroll == 1,
+	       "node by node nothing is unrolled");
+	tap_ok(refuses(&p, "unroll 3", "there are no levels") && reads(&p, "unroll 1\ndynamic_batch on"),
+	       "and cannot be");
 	for (size_t i = 0; i < sizeof illegal / sizeof *illegal; i++)
 		tap_ok(refuses(&p, illegal[i].text, illegal[i].why), "refused: %s", illegal[i].text);
 	char line[2000];
@@ -208,9 +248,36 @@ static void test_chosen_layouts(void)
 	sched_choose(&p.sched, &p.plan, target_find("avx512"));
 	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_NODE, "nor where the registers hold all sums");
 	free_model(&p.model);
+	ok = make(&p, "bench/models/peephole.ra", "D=64 V=100");
+	tap_ok(ok && p.sched.states.at[0].layout == IMAGE_BY_NODE,
+	       "nor where a product reads one child alone, which would lose those that it shares its operand with");
+	free_model(&p.model);
 	ok = make(&p, "tests/models/transposed.ra", "D=8 V=30");
-	tap_ok(ok && p.sched.states.at[0].order.dim[1] == 0 && p.sched.tables.n && p.sched.tables.at[0].dim[1] == 0,
-	       "what the dominant groups read across is stored across, and so is the table that it comes from");
+	tap_ok(
+	    ok && p.sched.states.at[0].order.part[1].dim == 0 && p.sched.tables.n &&
+		p.sched.tables.at[0].part[1].dim == 0,
+	    "what the dominant groups read across is stored across, and so is the table that it comes from");
+	free_model(&p.model);
+}
+
+/* Weights that a label picks are read by each row for itself, whole cache lines at a time. */
+static void test_own_weights(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=256 E=256 V=100");
+	const struct sched_group *inner = ok ? find_group(&p, "inner.0") : NULL;
+	tap_ok(inner && inner->loops.n && !inner->loops.at[0].own, "rows share the weights of a cell");
+	free_model(&p.model);
+	ok = make(&p, "examples/labelled/matrix.ra", "D=256 E=256 V=100 R=8 C=5");
+	inner = ok ? find_group(&p, "inner.0") : NULL;
+	tap_ok(inner && inner->loops.n && inner->loops.at[0].own &&
+		   p.sched.tiles.at[inner - p.plan.groups.at].columns >= 2,
+	       "but not those of a label, of which a whole line is used at once");
+	free_model(&p.model);
+	ok = make(&p, "examples/mvrnn/mvrnn.ra", "D=16 V=100 C=5");
+	inner = ok ? find_group(&p, "inner.1") : NULL;
+	tap_ok(inner && inner->loops.n && !inner->loops.at[0].own,
+	       "a product of matrices reads that of a row again for each of its own rows");
 	free_model(&p.model);
 }
 
@@ -224,13 +291,38 @@ static void test_layouts(void)
 	       "a state of a tree is laid out as the schedule says");
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/matrix.ra", "D=5 V=30");
-	tap_ok(ok && reads(&p, "layout M parent 1 0\nlayout matrices 0 1\ntile leaf.1 along 1") && p.sched.states.at[1].order.dim[0] == 1 &&
-		   p.sched.states.at[1].order.dim[1] == 0,
+	tap_ok(ok && reads(&p, "layout M parent 1 0\nlayout matrices 0 1\ntile leaf.1 along 1") &&
+		   p.sched.states.at[1].order.part[0].dim == 1 && p.sched.states.at[1].order.part[1].dim == 0,
 	       "and so are the dimensions of a row");
 	tap_ok(refuses(&p, "layout M node 1 1", "twice") && refuses(&p, "layout M node 1 2", "from 0 to 1") &&
 		   refuses(&p, "layout M node 1", "more or less") && refuses(&p, "layout WM 1 0", "nothing of this name") &&
 		   refuses(&p, "layout matrices", "more or less"),
 	       "each of them once, and only of what is kept");
+	tap_ok(reads(&p, "layout M node 0/5 1 0%5") && p.sched.states.at[1].order.parts == 3 &&
+		   reads(&p, "layout M node 1*0") && p.sched.states.at[1].order.parts == 2 &&
+		   p.sched.states.at[1].order.part[1].joined,
+	       "whole, in halves, or one with another");
+	static const char *const wrong[][2] = {{"0/2 1 0%2", "does not divide"},
+					       {"0/0 1 0%0", "does not divide"},
+					       {"0/ 1 0%5", "does not divide"},
+					       {"0/5 1", "both halves"},
+					       {"0/5 1 0/5", "twice"},
+					       {"0 1 0%5", "twice"},
+					       {"0/5 1 0%1", "in two ways"},
+					       {"0**1", "from 0 to 1"},
+					       {"0*", "from 0 to 1"},
+					       {"0-1", "none of"},
+					       {"0/5/5 1 0%5", "none of"},
+					       {"0/99999999999999999999 1", "does not divide"},
+					       {"0*1*1", "twice"}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char text[80];
+		snprintf(text, sizeof text, "layout M node %s", wrong[i][0]);
+		tap_ok(refuses(&p, text, wrong[i][1]), "%s is refused", text);
+	}
+	tap_ok(refuses(&p, "layout matrices 0/5 1 0%5", "stay whole") &&
+		   refuses(&p, "layout rows 0/5 1 0%5", "nothing of this name"),
+	       "a parameter's rows and outputs are as the caller has them");
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/dag.ra", "D=9 E=10");
 	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),
@@ -354,11 +446,28 @@ static void test_work(void)
 	free_model(&p.model);
 }
 
+/* What is tried is tried on a copy, of all that a schedule has. */
+static void test_choices(void)
+{
+	struct planned p;
+	bool ok = make(&p, "examples/treelstm/treelstm.ra", "D=64 E=64 V=100");
+	struct str before = str_in(&p.model.arena), after = before, choices = before;
+	if (ok) {
+		sched_print(&p.sched, &p.plan, &before);
+		sched_print_choices(&p.sched, &p.plan, &choices);
+		sched_print(&p.sched, &p.plan, &after);
+	}
+	tap_ok(ok && choices.n > 1000 && strcmp(str_text(&before), str_text(&after)) == 0,
+	       "listing what a schedule may say leaves it as it is");
+	free_model(&p.model);
+}
+
 int main(void)
 {
 	test_plans();
 	test_text();
 	test_fusion();
+	test_own_weights();
 	test_chosen_layouts();
 	test_layouts();
 	test_cost_model();
@@ -367,5 +476,6 @@ int main(void)
 	test_sharing();
 	test_edges();
 	test_work();
+	test_choices();
 	return tap_done();
 }

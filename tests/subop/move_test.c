@@ -11,7 +11,7 @@ static void fill_data(struct bench *b, struct data *d)
 	static const int32_t begin[NODES + 1] = {0}, root[NODES] = {0, 1, 2, 3, 4},
 					   order[NODES] = {0, 1, 2, 3, 4}, none[1];
 	const void **data = ARENA_ARRAY(&b->arena, const void *, b->p.inputs.n + 1);
-	*d = (struct data){{NODES, NODES, begin, none, root, order, data}, NULL, 0};
+	*d = (struct data){{NODES, NODES, begin, none, root, order, data, NULL}, NULL, 0};
 	for (size_t i = 0; i < b->p.inputs.n; i++) {
 		int64_t n = NODES * row_of(&b->p.inputs.at[i].row);
 		float *x = ARENA_ARRAY(&b->arena, float, n);

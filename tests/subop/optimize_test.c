@@ -389,6 +389,51 @@ static float *results(const struct test_model *t, const char *rules, const char 
 	return all;
 }
 
+/* Constants that additions want: whichever of them leave the bodies, rounding is the same. */
+static void test_constants(void)
+{
+#define CELL(outputs)                                                                                        \
+	"model m\nstructure tree(left, right)\ninput x[C]\nstate h[B]\nparam P[B, C]\nparam Q[B, C]\n"       \
+	"param q[B]\nparam c[C]\nparam a[A]\n" outputs
+#define REST "output y = h\noutput rest = sum(a) + sum(c) + sum(q) + sum(sum(Q))\n"
+	static const struct {
+		const char *what, *text;
+	} models
+	    [] =
+		{
+		    {"a constant product and a constant sum stay one chain",
+		     CELL(
+			 REST
+			 "output z = (sigmoid(P @ c + q) * tanh(P @ c) + Q @ c) at every node\n") "node:\n h "
+												  "= tanh(P "
+												  "@ x)\n"},
+		    {"a product that an addition contracts stays with it",
+		     CELL(REST) "node:\n h = tanh(P @ x + softmax(sum(Q)))\n"},
+		    {"a product with rows of a concatenation stays with its sum",
+		     CELL(REST "param S[A, B]\nparam T[A, A]\nparam w[A + B]\n"
+			       "output z = (abs(0.5 / (1 + abs(w))) @ transpose(concat(S, T))) at every "
+			       "node\n") "node:\n h = tanh(P @ x)\n"},
+		};
+	static const char *const rules[] = {"all", "constants", "geometric"};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		struct test_model t = {0};
+		int64_t n = 0, m = 0;
+		if (!tap_ok(load_text(&t, "test", models[i].text, strlen(models[i].text), "A=10 B=7 C=17"),
+			    "a model"))
+			continue;
+		float *plain = results(&t, "none", NULL, &n);
+		bool same = plain != NULL;
+		for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+			float *by_rules = results(&t, rules[r], "exact", &m);
+			same = same && by_rules && n == m && memcmp(plain, by_rules, n * sizeof *plain) == 0;
+			free(by_rules);
+		}
+		tap_ok(same, "exact: %s", models[i].what);
+		free(plain);
+		free_model(&t);
+	}
+}
+
 static void test_bits(void)
 {
 	int same = 0, of = 0;
@@ -424,6 +469,7 @@ int main(void)
 	test_tables();
 	test_guards();
 	test_growth();
+	test_constants();
 	test_bits();
 	return tap_done();
 }

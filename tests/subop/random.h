@@ -486,7 +486,7 @@ static inline void random_forest(const struct sub_program *p, struct arena *a, s
 		}
 	}
 	begin[nodes] = edges;
-	*f = (struct sub_forest){nodes, inputs, begin, children, root, order, NULL};
+	*f = (struct sub_forest){nodes, inputs, begin, children, root, order, NULL, NULL};
 }
 
 /* Of these the expansions of exp, sigmoid and tanh make pairs that fall where they should rise. */

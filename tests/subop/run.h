@@ -306,7 +306,7 @@ static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, str
 	struct jit_options options = {c->sched.target, true};
 	struct jit_objects o;
 	return backend && jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) &&
-	       image_link(a, o.object, c->image.kernels, "test", c->image.kernels, c->image.kernel_name,
+	       image_link(a, o.object, o.n, "test", c->image.kernels, c->image.kernel_name,
 			  &c->image.blob, d) &&
 	       image_code_load(&c->image.blob, &allocator_default, "test", &c->image.code, d);
 }

@@ -121,7 +121,7 @@ static double apply(enum sub_arithmetic arithmetic, enum sub_op op, double x, do
 	struct bench b;
 	double result, *outputs[] = {&result};
 	const int32_t begin[] = {0, 0}, root[] = {0};
-	struct sub_forest forest = {1, 1, begin, NULL, root, root, NULL};
+	struct sub_forest forest = {1, 1, begin, NULL, root, root, NULL, NULL};
 	start(&b);
 	struct sub_use use[2];
 	for (int i = 0; i < 2; i++)
@@ -216,7 +216,7 @@ static void test_operators(void)
 		outputs[i] = out[i];
 	const int32_t begin[] = {0, 0, 1}, children[] = {0}, root[] = {1}, order[] = {0, 1};
 	const void *data[] = {x};
-	struct sub_forest forest = {2, 1, begin, children, root, order, data};
+	struct sub_forest forest = {2, 1, begin, children, root, order, data, NULL};
 	sub_evaluate(&p, &forest, params, state, outputs, &t.arena);
 	for (size_t o = 0; o < p.outputs.n; o++) {
 		const struct sub_tensor *row = &p.outputs.at[o].row;
@@ -232,10 +232,58 @@ static void test_operators(void)
 	free_model(&t);
 }
 
+/* A body that stores a value to a state. */
+static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, sub_ref value, int state, const char *why)
+{
+	struct sub_body body = {.name = "body", .domain = domain, .traversal = traversal};
+	vec_push(&b->arena, &body.stores, (struct sub_store){SUB_TO_STATE, state, sub_as_is(&b->p, value)});
+	vec_push(&b->arena, &b->p.bodies, body);
+	bool ok = !sub_verify(&b->p, &b->diags) && b->diags.n && b->diags.at[0].id == DIAG_INVALID_SUBOPS &&
+		  strstr(b->diags.at[0].message, why);
+	if (!ok)
+		print_diags(&b->diags);
+	diags_free(&b->diags);
+	b->p.bodies.n--;
+	return ok;
+}
+
+static sub_ref neighbour(struct bench *b, sub_ref state, enum sub_function function)
+{
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b->p, state)}, .vars = 2, .var = {b->p.node, b->i}};
+	v.map[0] = (struct sub_map){.function = function, .var = b->p.node};
+	v.map[1] = (struct sub_map){.var = b->i, .scale = 1};
+	return sub_add(&b->p, v, &b->diags);
+}
+
+/* Up, then down; a state each. */
+static void test_traversals(void)
+{
+	struct bench b;
+	start(&b);
+	sub_ref state[2];
+	vec_push(&b.arena, &b.p.traversals, (struct sub_traversal){.down = true});
+	for (int s = 0; s < 2; s++) {
+		struct sub_value v = {.op = SUB_STATE, .which = s, .vars = 2, .var = {b.p.node, b.i}};
+		struct sub_tensor t = {.name = "s", .rank = 1, .var = {b.i}, .shape = {b.p.vars.at[b.i].extent}, .traversal = s};
+		vec_push(&b.arena, &b.p.states, t);
+		state[s] = sub_add(&b.p, v, &b.diags);
+	}
+	sub_ref child = neighbour(&b, state[0], SUB_CHILD), parent = neighbour(&b, state[0], SUB_PARENT);
+	tap_ok(body_breaks(&b, SUB_INNER, 0, state[1], 0, "a later traversal"), "a state of a later traversal");
+	tap_ok(body_breaks(&b, SUB_INNER, 0, child, 1, "of another traversal"), "a store to another traversal's state");
+	tap_ok(body_breaks(&b, SUB_INNER, 0, parent, 0, "other direction"), "a parent in a traversal up");
+	tap_ok(body_breaks(&b, SUB_BELOW, 1, child, 1, "other direction"), "a child in a traversal down");
+	tap_ok(body_breaks(&b, SUB_LEAF, 0, child, 0, "a leaf reads a child"), "a leaf that reads a child");
+	tap_ok(body_breaks(&b, SUB_TOP, 1, parent, 1, "a root a parent"), "a root that reads a parent");
+	tap_ok(body_breaks(&b, SUB_BELOW, 2, parent, 1, "no traversal"), "a traversal that is not there");
+	stop(&b);
+}
+
 int main(void)
 {
 	test_inference();
 	test_verifier();
+	test_traversals();
 	test_arithmetics();
 	test_operators();
 	return tap_done();

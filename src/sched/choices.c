@@ -1,0 +1,310 @@
+/* What else a schedule may say: its neighbours, for who measures them.
+ *
+ * A directive is tried by reading it into a copy of the schedule.  What is refused is not listed, nor what
+ * prints as the schedule itself does; so the rows of sched.def need not know for which programs they make
+ * sense. */
+#include "sched/sched.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct sched_choice choices[] = {
+#define SCHED_CHOICE(scope, spelling, arguments) {SCHED_SCOPE_##scope, spelling, arguments},
+#include "sched/sched.def"
+#undef SCHED_CHOICE
+};
+
+/* Of which there are more than a row can name. */
+static const char TILE[] = "tile";
+
+static const char *const scopes[] = {[SCHED_SCOPE_PLAN] = "plan",
+				     [SCHED_SCOPE_PROGRAM] = "program",
+				     [SCHED_SCOPE_STATE] = "state",
+				     [SCHED_SCOPE_GROUP] = "group"};
+
+const struct sched_choice *sched_choice_at(size_t i)
+{
+	return i < sizeof choices / sizeof *choices ? &choices[i] : NULL;
+}
+
+const char *sched_choice_line(struct arena *a, const struct sched_choice *c, const char *name, size_t i)
+{
+	const char *p = c->arguments;
+	struct str s = str_in(a);
+	for (; i && *p; i--) {
+		p += strcspn(p, "|");
+		p += *p == '|';
+	}
+	if (!*p)
+		return NULL;
+	str_printf(&s, "%s%s%s %.*s", c->spelling, name ? " " : "", name ? name : "", (int)strcspn(p, "|"),
+		   p);
+	return str_text(&s);
+}
+
+const char *sched_line(struct arena *a, const char *printed, const char *key)
+{
+	size_t n = strlen(key);
+	for (const char *p = printed; *p; p += strcspn(p, "\n"), p += *p == '\n')
+		if (strncmp(p, key, n) == 0 && p[n] == ' ')
+			return arena_text(a, p, strcspn(p, "\n"));
+	return NULL;
+}
+
+void sched_print_block(enum sched_scope scope, const char *key, const char *now, struct str *s)
+{
+	str_printf(s, "\n# %s %s\n%s", scopes[scope], key, now);
+}
+
+/* --- a block under construction --- */
+
+struct option {
+	const char *line;
+	double predicted; /* not a number = it is not */
+};
+
+struct block {
+	const struct sched *s;
+	const struct sched_plan *plan;
+	struct arena *arena;
+	const char *key;
+	int group;		    /* -1 = of no group */
+	VEC(struct option) options; /* the first is what the schedule says */
+};
+
+static const char *line_of_tile(const struct block *b, const struct sched_tile *t)
+{
+	struct str s = str_in(b->arena);
+	sched_print_tile(t, &b->plan->groups.at[b->group], &s);
+	return arena_text(b->arena, str_text(&s), s.n - 1);
+}
+
+static void add(struct block *b, const char *line, double predicted)
+{
+	for (size_t i = 0; i < b->options.n; i++)
+		if (strcmp(b->options.at[i].line, line) == 0)
+			return;
+	vec_push(b->arena, &b->options, (struct option){line, predicted});
+}
+
+static void add_tile(void *user, const struct sched_tile *t, double predicted)
+{
+	struct block *b = user;
+	add(b, line_of_tile(b, t), predicted);
+}
+
+#define COPY(a, v) ((v)->at = arena_copy(a, (v)->at, (v)->n * sizeof *(v)->at))
+
+static struct sched copy(struct arena *a, const struct sched *from)
+{
+	struct sched s = *from;
+	COPY(a, &s.tiles);
+	COPY(a, &s.ways);
+	COPY(a, &s.states);
+	COPY(a, &s.intermediates);
+	COPY(a, &s.tables);
+	return s;
+}
+
+/* What a schedule says of the block's key; of groups, also what it says by saying it of all. */
+static const char *said(const struct block *b, const struct sched *s)
+{
+	struct str printed = str_in(b->arena);
+	sched_print(s, b->plan, &printed);
+	for (size_t g = 0; g < b->plan->groups.n; g++)
+		sched_print_group(s, b->plan, g, &printed);
+	return sched_line(b->arena, str_text(&printed), b->key);
+}
+
+/* What the schedule says of the block's key once it was told this; NULL = it is refused. */
+static const char *told(const struct block *b, const char *line, struct sched *s)
+{
+	struct diags diags;
+	diags_init(&diags, b->arena->allocator);
+	*s = copy(b->arena, b->s);
+	bool ok = sched_read(s, b->plan, "", line, strlen(line), &diags);
+	diags_free(&diags);
+	if (!ok)
+		return NULL;
+	if (b->group >= 0)
+		return line_of_tile(b, &s->tiles.at[b->group]);
+	return said(b, s);
+}
+
+/* Without a reduction there is nothing to unroll. */
+static bool changes_nothing(const struct block *b, const struct sched *s)
+{
+	return b->group >= 0 && !b->plan->groups.at[b->group].reductions &&
+	       s->tiles.at[b->group].unroll != b->s->tiles.at[b->group].unroll;
+}
+
+static void try(struct block *b, const char *line)
+{
+	struct sched s;
+	const char *said = told(b, line, &s);
+	if (said && !changes_nothing(b, &s))
+		add(b, said,
+		    b->group < 0 ? NAN : sched_predict(&s, b->plan, b->group, &s.tiles.at[b->group]));
+}
+
+/* Those without a prediction come last, in the order in which they were found. */
+static int by_prediction(const void *x, const void *y)
+{
+	const struct option *a = x, *b = y;
+	if (isnan(a->predicted) || isnan(b->predicted))
+		return isnan(a->predicted) - isnan(b->predicted);
+	return (a->predicted > b->predicted) - (a->predicted < b->predicted);
+}
+
+static void sort(struct option *o, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = i; k && by_prediction(&o[k - 1], &o[k]) > 0; k--) {
+			struct option other = o[k];
+			o[k] = o[k - 1];
+			o[k - 1] = other;
+		}
+}
+
+static void print(struct block *b, enum sched_scope scope, struct str *s)
+{
+	if (b->options.n < 2)
+		return;
+	sort(b->options.at + 1, b->options.n - 1);
+	for (size_t i = 0; i < b->options.n; i++) {
+		const struct option *o = &b->options.at[i];
+		if (i == 0)
+			sched_print_block(scope, b->key, o->line, s);
+		else
+			str_puts(s, o->line);
+		if (!isnan(o->predicted))
+			str_printf(s, "  # %.4f", o->predicted);
+		str_puts(s, "\n");
+	}
+}
+
+/* --- what there is of each kind --- */
+
+/* All orders of the dimensions but the given one; `line` ends before them. */
+static void try_orders(struct block *b, const char *line, int rank, unsigned used, int depth)
+{
+	for (int d = 0; d < rank && depth < rank; d++) {
+		struct str s = str_in(b->arena);
+		if (used >> d & 1)
+			continue;
+		str_printf(&s, "%s %d", line, d);
+		if (depth + 1 == rank)
+			try(b, str_text(&s));
+		else
+			try_orders(b, str_text(&s), rank, used | 1u << d, depth + 1);
+	}
+}
+
+/* The dimensions that end a layout as it is printed. */
+static int rank_of(const char *line)
+{
+	int rank = 0;
+	for (; *line; line++)
+		if (strchr(" *", *line) && line[1] >= '0' && line[1] <= '9' && rank <= line[1] - '0')
+			rank = line[1] - '0' + 1;
+	return rank;
+}
+
+/* The choice for a group, a state or (`name` NULL) the program. */
+static struct block begin(const struct block *like, const struct sched_choice *c, const char *name, int group)
+{
+	struct block b = {.s = like->s, .plan = like->plan, .arena = like->arena, .group = group};
+	struct str key = str_in(b.arena);
+	str_printf(&key, "%s%s%s", c->spelling, name ? " " : "", name ? name : "");
+	b.key = str_text(&key);
+	const char *now = said(&b, b.s);
+	if (now)
+		try(&b, now);
+	return b;
+}
+
+static void try_arguments(struct block *b, const struct sched_choice *c, const char *name)
+{
+	const char *line;
+	for (size_t i = 0; b->options.n && (line = sched_choice_line(b->arena, c, name, i)); i++)
+		try(b, line);
+}
+
+/* Of the program (`name` NULL), or of a group. */
+static void print_one(const struct block *like, const struct sched_choice *c, const char *name, struct str *s)
+{
+	struct block b = begin(like, c, name, -1);
+	try_arguments(&b, c, name);
+	print(&b, c->scope, s);
+}
+
+static void print_tiles(const struct block *like, const struct sched_choice *c, int group, struct str *s)
+{
+	const char *name = like->plan->groups.at[group].name;
+	struct block b = begin(like, c, name, group);
+	sched_each_tile(b.s, b.plan, group, &b.s->tiles.at[group], add_tile, &b);
+	try_arguments(&b, c, name);
+	print(&b, c->scope, s);
+}
+
+static void print_groups(const struct block *like, const struct sched_choice *c, struct str *s)
+{
+	bool tiles = strcmp(c->spelling, TILE) == 0;
+	for (size_t g = 0; g < like->plan->groups.n; g++)
+		if (tiles)
+			print_tiles(like, c, g, s);
+		else
+			print_one(like, c, like->plan->groups.at[g].name, s);
+}
+
+static void print_state(const struct block *like, const struct sched_choice *c, const char *name,
+			struct str *s)
+{
+	struct block b = begin(like, c, name, -1);
+	struct str prefix = str_in(b.arena);
+	int rank = b.options.n ? rank_of(b.options.at[0].line) : 0;
+	if (rank > 1) {
+		const char *line;
+		for (size_t i = 0; (line = sched_choice_line(b.arena, c, name, i)); i++)
+			try_orders(&b, line, rank, 0, 0);
+		str_printf(&prefix, "%s", b.key); /* what is no state has no rows to choose from */
+		try_orders(&b, str_text(&prefix), rank, 0, 0);
+	} else
+		try_arguments(&b, c, name);
+	print(&b, c->scope, s);
+}
+
+static void print_states(const struct block *like, const struct sched_choice *c, struct str *s)
+{
+	const struct sub_program *p = like->plan->p;
+	for (size_t i = 0; i < p->states.n; i++)
+		print_state(like, c, p->states.at[i].name, s);
+	for (size_t i = 0; i < p->params.n; i++)
+		print_state(like, c, p->params.at[i].name, s);
+	for (size_t i = 0; i < like->s->intermediates.n; i++)
+		print_state(like, c,
+			    sched_value_name(like->plan, like->s->intermediates.at[i].body,
+					     like->s->intermediates.at[i].value),
+			    s);
+}
+
+void sched_print_choices(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	const struct block like = {.s = sc, .plan = plan, .arena = plan->p->arena};
+	const struct sched_choice *c;
+	for (size_t i = 0; (c = sched_choice_at(i)); i++)
+		switch (c->scope) {
+		case SCHED_SCOPE_PLAN:
+			break;
+		case SCHED_SCOPE_PROGRAM:
+			print_one(&like, c, NULL, s);
+			break;
+		case SCHED_SCOPE_STATE:
+			print_states(&like, c, s);
+			break;
+		case SCHED_SCOPE_GROUP:
+			print_groups(&like, c, s);
+			break;
+		}
+}

@@ -1,0 +1,271 @@
+/* Cases that a schedule makes of others:
+ *
+ *     case inner: inner                       case inner.children2: inner, children 2
+ *     body inner                       ->     case inner: inner
+ *       ...                                   body inner.children2
+ *                                               ...
+ *                                             body inner
+ *                                               ...
+ *
+ * The bodies compute the same, so no bit changes; but what they are for is known, how many turns a loop over
+ * children has. Where nodes are told apart by their parents, too, a case of the model is two, `inner.root`
+ * and `inner.below`. */
+#include "subop/subop.h"
+
+#include <string.h>
+
+/* --- cases --- */
+
+/* What follows the name of the model's case in that of a program's; NULL = it is of another. */
+static const char *suffix_of(const struct image_case *k, const char *base)
+{
+	size_t n = strlen(base);
+	if (strncmp(k->name, base, n) != 0)
+		return NULL;
+	const char *suffix = k->name + n;
+	bool part =
+	    k->parent != IMAGE_EITHER && (strcmp(suffix, ".root") == 0 || strcmp(suffix, ".below") == 0);
+	return !*suffix || part ? suffix : NULL;
+}
+
+/* The place of the first case of the program that is of the model's, from one on; the number of cases when
+ * there is none. */
+static size_t find_case(const struct sub_program *p, const char *base, size_t from)
+{
+	while (from < p->cases.n && !suffix_of(&p->cases.at[from], base))
+		from++;
+	return from;
+}
+
+/* What is known of its nodes. */
+static struct image_case known_of(const struct sub_program *p, const char *base)
+{
+	size_t c = find_case(p, base, 0);
+	return c < p->cases.n ? p->cases.at[c]
+			      : (struct image_case){.inner = strcmp(base, "leaf") != 0, .children = -1};
+}
+
+/* Names of the model have no dots. */
+const char *sub_no_base(const struct sub_program *p, const char *base)
+{
+	bool known = p->cases.n ? find_case(p, base, 0) < p->cases.n && !strchr(base, '.')
+				: strcmp(base, "leaf") == 0 || strcmp(base, "inner") == 0;
+	return known ? NULL : "the model has no case of this name";
+}
+
+/* --- conditions --- */
+
+const char *sub_not_by_children(const struct sub_program *p, const struct sub_split *s)
+{
+	struct image_case known = known_of(p, s->base);
+	return !known.inner	  ? "is asked of a leaf, which has none"
+	       : p->children >= 0 ? "has one answer for all inner nodes of this structure"
+	       : known.children >= 0 || s->children >= 0 ? "is asked twice: nodes have one number of children"
+							 : NULL;
+}
+
+static bool has_match(const struct image_match *match, size_t n, size_t input)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((size_t)match[i].input == input)
+			return true;
+	return false;
+}
+
+static bool is_read(const struct sub_program *p, const struct sub_body *b, size_t input)
+{
+	bool *live = ARENA_ARRAY(p->arena, bool, p->values.n), found = false;
+	sub_mark_live(p, b, live);
+	for (size_t i = 1; i < p->values.n && !found; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		found = live[i] && v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN &&
+			(size_t)v->map[0].which == input;
+	}
+	return found;
+}
+
+/* What the structure says whether nodes of a case carry: they do what cases among them are told apart by, and
+ * what they read.  No schedule may ask for more than the program does. */
+static bool carries(const struct sub_program *p, const char *base, size_t input)
+{
+	bool inner = known_of(p, base).inner;
+	size_t c = find_case(p, base, 0);
+	for (size_t i = 0; i < p->cases.n; i++)
+		if (p->cases.at[i].inner == inner &&
+		    has_match(p->cases.at[i].match, p->cases.at[i].matches, input))
+			return true;
+	for (size_t i = 0; i < p->bodies.n; i++) {
+		const struct sub_body *b = &p->bodies.at[i];
+		bool of = b->cases
+			      ? c < p->cases.n && b->cases >> c & 1
+			      : b->domain == SUB_EVERY_NODE || b->domain == (inner ? SUB_INNER : SUB_LEAF);
+		if (of && is_read(p, b, input))
+			return true;
+	}
+	return false;
+}
+
+const char *sub_not_by_token(const struct sub_program *p, const struct sub_split *s, size_t input)
+{
+	struct image_case known = known_of(p, s->base);
+	if (input >= p->inputs.n || !p->inputs.at[input].token || p->inputs.at[input].on_edge)
+		return "is not an input that is a token of nodes";
+	if (has_match(known.match, known.matches, input) || has_match(s->match.at, s->match.n, input))
+		return "is asked twice: a node has one value of it";
+	return carries(p, s->base, input) ? NULL : "no node of the case needs to carry it";
+}
+
+/* --- the new case --- */
+
+/* Behind the name of the base: .children2.tag3 */
+static void put_name(const struct sub_program *p, const struct sub_split *s, struct str *to)
+{
+	if (s->children >= 0)
+		str_printf(to, ".children%d", s->children);
+	for (size_t i = 0; i < s->match.n; i++)
+		str_printf(to, ".%s%d", p->inputs.at[s->match.at[i].input].name, s->match.at[i].value);
+}
+
+static struct image_case new_case(const struct sub_program *p, const struct sub_split *s,
+				  const struct image_case *of)
+{
+	struct image_case k = *of;
+	struct image_match *match = ARENA_ARRAY(p->arena, struct image_match, of->matches + s->match.n);
+	struct str name = str_in(p->arena);
+	str_puts(&name, s->base);
+	put_name(p, s, &name);
+	str_puts(&name, suffix_of(of, s->base));
+	for (int i = 0; i < of->matches; i++)
+		match[i] = of->match[i];
+	for (size_t i = 0; i < s->match.n; i++)
+		match[of->matches + i] = s->match.at[i];
+	k.name = str_text(&name);
+	k.children = s->children >= 0 ? s->children : of->children;
+	k.match = match;
+	k.matches = of->matches + s->match.n;
+	return k;
+}
+
+/* Whether all nodes of a case are taken by another that stands before it. */
+static bool covers(const struct image_case *k, const struct image_case *of)
+{
+	bool all = k->inner == of->inner && (k->parent == IMAGE_EITHER || k->parent == of->parent) &&
+		   (k->children < 0 || k->children == of->children);
+	for (int i = 0; all && i < k->matches; i++) {
+		bool found = false;
+		for (int j = 0; j < of->matches; j++)
+			found |= of->match[j].input == k->match[i].input &&
+				 of->match[j].value == k->match[i].value;
+		all = found;
+	}
+	return all;
+}
+
+/* Masks after a case was put before the one at a place. */
+static void shift_masks(struct sub_program *p, size_t at)
+{
+	for (size_t b = 0; b < p->bodies.n; b++) {
+		unsigned mask = p->bodies.at[b].cases, low = mask & ((1u << at) - 1);
+		p->bodies.at[b].cases = low | (mask ^ low) << 1;
+	}
+}
+
+static void insert_case(struct sub_program *p, size_t at, struct image_case k)
+{
+	vec_push(p->arena, &p->cases, k);
+	for (size_t i = p->cases.n - 1; i > at; i--)
+		p->cases.at[i] = p->cases.at[i - 1];
+	p->cases.at[at] = k;
+	shift_masks(p, at);
+}
+
+/* Where the model names none, leaves and inner nodes are all. */
+static void declare_cases(struct sub_program *p)
+{
+	vec_push(p->arena, &p->cases, (struct image_case){.name = "leaf", .children = -1});
+	vec_push(p->arena, &p->cases, (struct image_case){.name = "inner", .inner = true, .children = -1});
+	for (size_t b = 0; b < p->bodies.n; b++)
+		if (sub_is_recursive(&p->bodies.at[b]))
+			p->bodies.at[b].cases = p->bodies.at[b].domain == SUB_LEAF ? 1 : 2;
+}
+
+/* --- its bodies --- */
+
+/* In the second traversal: inner2.children2 */
+static const char *body_name(const struct sub_program *p, const struct sub_split *s, int traversal)
+{
+	struct str name = str_in(p->arena);
+	str_puts(&name, s->base);
+	if (traversal)
+		str_printf(&name, "%d", traversal + 1);
+	put_name(p, s, &name);
+	return str_text(&name);
+}
+
+/* A body like this one for the new cases, behind it. */
+static void insert_body(struct sub_program *p, const struct sub_split *s, size_t at, unsigned cases)
+{
+	struct sub_body copy = sub_body_like(&p->bodies.at[at]);
+	copy.name = body_name(p, s, copy.traversal);
+	copy.cases = cases;
+	for (size_t i = 0; i < p->bodies.at[at].stores.n; i++)
+		vec_push(p->arena, &copy.stores, p->bodies.at[at].stores.at[i]);
+	vec_push(p->arena, &p->bodies, copy);
+	for (size_t i = p->bodies.n - 1; i > at + 1; i--)
+		p->bodies.at[i] = p->bodies.at[i - 1];
+	p->bodies.at[at + 1] = copy;
+}
+
+/* Of a traversal down, bodies are of nodes with a parent or without, whatever else they are. */
+static void split_bodies(struct sub_program *p, const struct sub_split *s, unsigned bases, unsigned cases)
+{
+	for (size_t b = p->bodies.n; b-- > 0;) {
+		struct sub_body *body = &p->bodies.at[b];
+		if (body->domain == SUB_TOP || body->domain == SUB_BELOW)
+			body->cases |= (body->cases & bases) >> 1;
+		else if (body->cases & bases)
+			insert_body(p, s, b, cases);
+	}
+}
+
+int sub_children_of(const struct sub_program *p, const struct sub_body *b)
+{
+	int n = -1;
+	for (size_t c = 0; c < p->cases.n; c++)
+		if (b->cases >> c & 1) {
+			if (p->cases.at[c].children < 0 || (n >= 0 && n != p->cases.at[c].children))
+				return -1;
+			n = p->cases.at[c].children;
+		}
+	return n;
+}
+
+static const char *problem_of(const struct sub_program *p, const struct sub_split *s)
+{
+	size_t parts = 0;
+	for (size_t c = find_case(p, s->base, 0); c < p->cases.n; c = find_case(p, s->base, c + 1), parts++) {
+		struct image_case k = new_case(p, s, &p->cases.at[c]);
+		for (size_t i = 0; i < c; i++)
+			if (covers(&p->cases.at[i], &k))
+				return "no node is of the new case: one before it takes them all";
+	}
+	return p->cases.n + parts > IMAGE_MAX_CASES ? "there are too many cases" : NULL;
+}
+
+const char *sub_split(struct sub_program *p, const struct sub_split *s)
+{
+	unsigned cases = 0, bases = 0;
+	if (!p->cases.n)
+		declare_cases(p);
+	const char *problem = problem_of(p, s);
+	if (problem)
+		return problem;
+	for (size_t c = find_case(p, s->base, 0); c < p->cases.n; c = find_case(p, s->base, c + 2)) {
+		insert_case(p, c, new_case(p, s, &p->cases.at[c]));
+		cases |= 1u << c;
+		bases |= 2u << c;
+	}
+	split_bodies(p, s, bases, cases);
+	vec_push(p->arena, &p->splits, *s);
+	return NULL;
+}
