@@ -3,6 +3,7 @@
  * Parameters are read in parts that stay in the second-level cache while their elements are placed in all the
  * recipes that use them.  Then the steps at binding run, one after the other: each computes a parameter,
  * which is placed likewise before the next.  What only they use is given back. */
+#include "base/floats.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -84,14 +85,20 @@ static int64_t greatest_part(const struct image *image)
 	return greatest;
 }
 
+static bool take_table(struct rt_binding *b)
+{
+	const struct allocator *a = b->allocator;
+	size_t bytes = (b->image->recipes + 1) * sizeof *b->packed;
+	b->packed = a->resize(a->context, NULL, 0, bytes);
+	return b->packed && memset(b->packed, 0, bytes);
+}
+
 static bool take_packed(struct rt_binding *b)
 {
 	const struct allocator *a = b->allocator;
 	int recipes = b->image->recipes;
-	b->packed = a->resize(a->context, NULL, 0, (recipes + 1) * sizeof *b->packed);
-	if (!b->packed)
+	if (!take_table(b))
 		return false;
-	memset(b->packed, 0, (recipes + 1) * sizeof *b->packed);
 	for (int i = 0; i < recipes; i++) {
 		int64_t n = packed_elements(&b->image->recipe[i]);
 		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, n * sizeof(float));
@@ -213,7 +220,9 @@ bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const stru
 	     const struct rt_source *source, struct rt_team *team, struct diags *diags)
 {
 	*b = (struct rt_binding){.allocator = allocator, .image = image};
+	struct float_mode mode = float_mode_enter(image->flush);
 	bool ok = pack(b, source, diags) && fold(b, team, diags);
+	float_mode_leave(&mode);
 	if (ok)
 		count_bytes(b);
 	else
@@ -221,12 +230,26 @@ bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const stru
 	return ok;
 }
 
+bool rt_bind_packed(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
+		    struct diags *diags)
+{
+	*b = (struct rt_binding){.allocator = allocator, .image = image, .borrowed = true};
+	if (!take_table(b))
+		return rt_out_of_memory(diags, "packed weights");
+	for (int i = 0; i < image->recipes; i++)
+		b->packed[i] = (float *)image->packed[i].at;
+	for (int i = 0; i < image->folds; i++)
+		b->folded_bytes += tensor_elements(&image->fold[i].tensor) * sizeof(float);
+	count_bytes(b);
+	return true;
+}
+
 void rt_binding_free(struct rt_binding *b)
 {
 	const struct allocator *a = b->allocator;
 	if (!b->packed)
 		return;
-	for (int i = 0; i < b->image->recipes; i++)
+	for (int i = 0; !b->borrowed && i < b->image->recipes; i++)
 		rt_give(a, b->packed[i]);
 	a->resize(a->context, b->packed, (b->image->recipes + 1) * sizeof *b->packed, 0);
 	b->packed = NULL;

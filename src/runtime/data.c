@@ -1,6 +1,7 @@
-/* Data that nodes carry: checked against what the cases read, then permuted. */
+/* Data that nodes and edges carry: checked against what the cases read, then permuted. */
 #include "runtime/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The caller's own name of a node. */
@@ -17,26 +18,44 @@ static struct lin_name name_node(const struct lin_forest *f, int32_t id)
 	return lin_name_of(f, high ? low : -1, id);
 }
 
-static bool missing(const struct image_input *in, const struct lin_forest *f, int32_t id, struct diags *diags)
+/* Who carries something: a node, or an edge of it. */
+struct carrier {
+	struct lin_name name;
+	char text[112];
+};
+
+static struct carrier name_carrier(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge)
 {
-	struct lin_name name = name_node(f, id);
-	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
-		 "give the node a value, or read this input in the other case only", "%s carries no '%s'",
-		 name.text, in->name);
-	return diag_about(diags, name.input, name.node);
+	struct carrier c = {.name = name_node(f, id)};
+	if (in->on_edge)
+		snprintf(c.text, sizeof c.text, "edge %d of %s", edge, c.name.text);
+	else
+		snprintf(c.text, sizeof c.text, "%s", c.name.text);
+	return c;
 }
 
-static bool bad_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t token,
+static bool missing(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
+		    struct diags *diags)
+{
+	struct carrier c = name_carrier(in, f, id, edge);
+	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
+		 in->on_edge ? "give every edge a value"
+			     : "give the node a value, or read this input in the other case only",
+		 "%s carries no '%s'", c.text, in->name);
+	return diag_about(diags, c.name.input, c.name.node);
+}
+
+static bool bad_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge, int32_t token,
 		      struct diags *diags)
 {
 	if (token == -1)
-		return missing(in, f, id, diags);
-	struct lin_name name = name_node(f, id);
+		return missing(in, f, id, edge, diags);
+	struct carrier c = name_carrier(in, f, id, edge);
 	diag_add(diags, DIAG_TOKEN_OUT_OF_RANGE, (struct diag_at){0},
 		 "do the vocabulary and the weights belong together?",
-		 "'%s' of %s is %d, but the model has rows 0 .. %lld", in->name, name.text, token,
+		 "'%s' of %s is %d, but the model has rows 0 .. %lld", in->name, c.text, token,
 		 (long long)in->limit - 1);
-	return diag_about(diags, name.input, name.node);
+	return diag_about(diags, c.name.input, c.name.node);
 }
 
 /* The range of numbers at which an input is read. */
@@ -46,35 +65,105 @@ static void read_range(const struct image_input *in, const struct lin_order *o, 
 	*end = in->at_inner ? o->nodes : in->at_leaf ? o->leaves : *begin;
 }
 
+/* Whether the node of a number reads an input. */
+static bool reads(const struct image_input *in, const struct lin_order *o, int32_t n)
+{
+	if (o->cases)
+		return in->cases >> o->case_of[n] & 1;
+	return n < o->leaves ? in->at_leaf : in->at_inner;
+}
+
+/* --- what nodes carry --- */
+
+static bool check_nodes(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
+			const void *data, struct diags *diags)
+{
+	const int32_t *token = in->token ? data : NULL;
+	int32_t begin, end;
+	read_range(in, o, &begin, &end);
+	while (begin < end && !reads(in, o, begin))
+		begin++;
+	if (begin < end && !data)
+		return missing(in, f, o->order[begin], 0, diags);
+	for (int32_t n = begin; token && n < end; n++) {
+		int32_t t = token[o->order[n]];
+		if ((t < 0 || t >= in->limit) && reads(in, o, n))
+			return bad_token(in, f, o->order[n], 0, t, diags);
+	}
+	return true;
+}
+
+static void permute_nodes(const struct image_input *in, const struct lin_order *o, const void *from,
+			  const struct image_buffer *b, void *to)
+{
+	const int32_t *token = from;
+	const float *vector = from;
+	int32_t begin, end;
+	read_range(in, o, &begin, &end);
+	for (int32_t n = 0; in->token && n < o->nodes; n++)
+		((int32_t *)to)[n] = n >= begin && n < end && (!o->cases || reads(in, o, n)) ? token[o->order[n]] : 0;
+	for (int32_t n = begin; !in->token && from && n < end; n++)
+		memcpy((float *)to + n * b->row_elements, vector + o->order[n] * in->elements,
+		       in->elements * sizeof *vector);
+}
+
+/* --- what edges carry: the caller's rows stand in the order of `children`, kernels count edges node by node in
+ * the order's numbers --- */
+
+static bool check_edges(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
+			const void *data, struct diags *diags)
+{
+	const int32_t *token = data;
+	for (int32_t n = o->leaves; n < o->nodes; n++) {
+		int32_t id = o->order[n], first = f->child_begin[id];
+		if (!reads(in, o, n))
+			continue;
+		if (!data)
+			return missing(in, f, id, 0, diags);
+		for (int32_t e = first; in->token && e < f->child_begin[id + 1]; e++)
+			if (token[e] < 0 || token[e] >= in->limit)
+				return bad_token(in, f, id, e - first, token[e], diags);
+	}
+	return true;
+}
+
+static void permute_edges(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
+			  const void *from, const struct image_buffer *b, void *to)
+{
+	const float *vector = from;
+	int64_t at = 0;
+	for (int32_t n = o->leaves; n < o->nodes; n++)
+		for (int32_t e = f->child_begin[o->order[n]]; e < f->child_begin[o->order[n] + 1]; e++, at++)
+			if (in->token)
+				((int32_t *)to)[at] = reads(in, o, n) ? ((const int32_t *)from)[e] : 0;
+			else if (reads(in, o, n))
+				memcpy((float *)to + at * b->row_elements, vector + e * in->elements,
+				       in->elements * sizeof *vector);
+}
+
+/* --- either --- */
+
+bool rt_check_present(const struct image *image, const struct rt_minibatch *m, int which, struct diags *diags)
+{
+	return m->forest.nodes <= 0 || (m->data && m->data[which]) ||
+	       missing(&image->input[which], &m->forest, 0, 0, diags);
+}
+
 bool rt_check_data(const struct image *image, const struct lin_order *o, const struct rt_minibatch *m,
 		   int which, struct diags *diags)
 {
 	const struct image_input *in = &image->input[which];
-	const int32_t *token = in->token ? m->data[which] : NULL;
-	int32_t begin, end;
-	read_range(in, o, &begin, &end);
-	if (begin < end && !m->data[which])
-		return missing(in, &m->forest, o->order[begin], diags);
-	for (int32_t n = begin; token && n < end; n++)
-		if (token[o->order[n]] < 0 || token[o->order[n]] >= in->limit)
-			return bad_token(in, &m->forest, o->order[n], token[o->order[n]], diags);
-	return true;
+	if (!in->at_leaf && !in->at_inner)
+		return true;
+	return (in->on_edge ? check_edges : check_nodes)(in, o, &m->forest, m->data[which], diags);
 }
 
-void rt_permute_tokens(const struct image_input *in, const struct lin_order *o, const int32_t *from,
-		       int32_t *to)
+void rt_permute_data(const struct image *image, const struct lin_order *o, const struct rt_minibatch *m,
+		     const struct image_buffer *b, void *to)
 {
-	int32_t begin, end;
-	read_range(in, o, &begin, &end);
-	for (int32_t n = 0; n < o->nodes; n++)
-		to[n] = n >= begin && n < end ? from[o->order[n]] : 0;
-}
-
-void rt_permute_vectors(const struct image_input *in, const struct lin_order *o, const float *from,
-			int64_t row_elements, float *to)
-{
-	int32_t begin, end;
-	read_range(in, o, &begin, &end);
-	for (int32_t n = begin; n < end; n++)
-		memcpy(to + n * row_elements, from + o->order[n] * in->elements, in->elements * sizeof *to);
+	const struct image_input *in = &image->input[b->which];
+	if (in->on_edge)
+		permute_edges(in, o, &m->forest, m->data[b->which], b, to);
+	else
+		permute_nodes(in, o, m->data[b->which], b, to);
 }

@@ -4,12 +4,8 @@
 
 #include "runtime/runtime.h"
 
-/* Zeroed memory, 64-byte aligned; blocks of 2 MiB and more begin at a huge page.  NULL when memory is out. */
+/* As rt_take_raw, but zeroed. */
 void *rt_take(const struct allocator *, size_t bytes);
-/* The same, but whatever was there before is in it. */
-void *rt_take_raw(const struct allocator *, size_t bytes);
-/* Gives back what either returned; NULL is accepted. */
-void rt_give(const struct allocator *, void *);
 
 /* Of CLOCK_MONOTONIC, and the same in seconds. */
 int64_t rt_nanoseconds(void);
@@ -17,6 +13,7 @@ double rt_clock(void);
 
 /* Always false. */
 bool rt_out_of_memory(struct diags *, const char *what);
+#define rt_out_of_memory(...) diag_false(rt_out_of_memory(__VA_ARGS__))
 
 /* Rows of a parameter that are at hand: `from` holds them row-major, without padding, or, when there is a
  * recipe by which they were computed, with that of the recipe. */
@@ -46,10 +43,10 @@ enum {
 	RT_ROUSE_OPERATIONS = 10000000 /* missed by sleeping members, for them to be roused */
 };
 
-/* Walks the step table over the minibatch that `buffers` and `sizes` describe; with the `parts` of a team
+/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe; with the `parts` of a team
  * that was entered, or alone.  The profile has room for the run, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const int32_t *batch_begin, struct rt_team *, int parts, struct rt_habits *,
+		  const struct lin_order *, struct rt_team *, int parts, struct rt_habits *,
 		  struct rt_profile *, struct diags *);
 /* Enters the team when members may do so many operations, unless that is not worth it; parts, or 0.  NULL is
  * no team. */
@@ -61,15 +58,20 @@ bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt
 		 struct diags *);
 /* The operations that members may do of all such steps. */
 double rt_fold_operations(const struct image *);
-/* Whether every node carries what its case reads of input `which`: a value, and a token within its limit. */
+/* Whether every node, or every edge, carries what is read of input `which`: a value, and a token within its
+ * limit. */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,
 		   struct diags *);
-/* Lays checked data out in the order's numbering, rows `row_elements` apart.  A token that is not read
- * becomes 0. */
-void rt_permute_tokens(const struct image_input *, const struct lin_order *, const int32_t *from,
-		       int32_t *to);
-void rt_permute_vectors(const struct image_input *, const struct lin_order *, const float *from,
-			int64_t row_elements, float *to);
+/* Whether the data of input `which` are there, if there are nodes. */
+bool rt_check_present(const struct image *, const struct rt_minibatch *, int which, struct diags *);
+/* Lays checked data out in a buffer of its kind, in the order's numbering.  A token that is not read becomes
+ * 0. */
+void rt_permute_data(const struct image *, const struct lin_order *, const struct rt_minibatch *,
+		     const struct image_buffer *, void *to);
+
+/* Where the intermediates begin in the memory that they share, at multiples of 64 bytes: an offset each, and the bytes of
+ * all.  False when they cannot be counted.  Those that are never needed at once may overlap. */
+bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);
 
 /* Whether a row of the buffer is row-major without gaps, up to its end. */
 bool rt_is_dense(const struct image_buffer *);

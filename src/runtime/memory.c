@@ -57,7 +57,7 @@ double rt_clock(void)
 	return rt_nanoseconds() * 1e-9;
 }
 
-bool rt_out_of_memory(struct diags *diags, const char *what)
+bool(rt_out_of_memory)(struct diags *diags, const char *what)
 {
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for %s", what);
 }

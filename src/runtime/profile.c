@@ -31,18 +31,30 @@ void rt_profile_clear(struct rt_profile *p)
 
 /* --- room --- */
 
-/* Calls of a step by one part. */
-static int64_t calls_of(const struct image_step *s, const int64_t *sizes)
+/* Ranges of a step in a batch: one for each row of neighbours among its cases; in spans one for each of them. */
+static int ranges_of(const struct image *image, unsigned cases)
 {
+	int all = image->cases ? image->cases : 1;
+	if (image->unroll > 1)
+		return cases ? __builtin_popcount(cases) : all;
+	return cases ? __builtin_popcount(cases & ~(cases << 1)) : 1;
+}
+
+/* Calls of a step by one part. */
+static int64_t calls_of(const struct image *image, const struct image_step *s, const int64_t *sizes)
+{
+	int ranges = ranges_of(image, s->cases);
 	switch (s->domain) {
 	case IMAGE_DOMAIN_INNER:
 	case IMAGE_DOMAIN_BATCH:
-		return sizes[IMAGE_BATCHES];
+	case IMAGE_DOMAIN_BATCH_DOWN:
+		return sizes[IMAGE_BATCHES] * ranges;
 	case IMAGE_DOMAIN_INNER_NODE:
 	case IMAGE_DOMAIN_NODE:
+	case IMAGE_DOMAIN_NODE_DOWN:
 		return sizes[IMAGE_NODES];
 	default:
-		return 1;
+		return ranges;
 	}
 }
 
@@ -50,7 +62,7 @@ static int64_t calls_of(const struct image_step *s, const int64_t *sizes)
 static bool shared(const struct image_step *s)
 {
 	return s->domain != IMAGE_DOMAIN_NODE && s->domain != IMAGE_DOMAIN_INNER_NODE &&
-	       s->domain != IMAGE_DOMAIN_ONCE;
+	       s->domain != IMAGE_DOMAIN_NODE_DOWN && s->domain != IMAGE_DOMAIN_ONCE;
 }
 
 static int64_t count_calls(const struct image *image, const int64_t *sizes, bool callers)
@@ -58,7 +70,7 @@ static int64_t count_calls(const struct image *image, const int64_t *sizes, bool
 	int64_t calls = 0;
 	for (int i = image->folds; i < image->steps; i++)
 		if (callers || shared(&image->step[i]))
-			calls += calls_of(&image->step[i], sizes);
+			calls += calls_of(image, &image->step[i], sizes);
 	return calls;
 }
 
@@ -106,11 +118,12 @@ bool rt_profile_reserve(struct rt_profile *p, const struct image *image, int par
 
 /* --- recording --- */
 
-int32_t rt_profile_add_job(struct rt_profile *p, const struct rt_range *r)
+int32_t rt_profile_add_job(struct rt_profile *p, const struct rt_range *r, bool follows)
 {
 	p->job[p->jobs] = (struct rt_job){.step = r->step,
 					  .steps = r->steps,
 					  .level = r->level,
+					  .follows = follows,
 					  .way = r->way,
 					  .begin = r->begin,
 					  .end = r->end,
@@ -133,4 +146,7 @@ void rt_profile_settle(struct rt_profile *p)
 			j->start = e->start < j->start ? e->start : j->start;
 			j->stop = e->stop > j->stop ? e->stop : j->stop;
 		}
+	for (int64_t i = 1; i < p->jobs; i++)
+		if (p->job[i].follows)
+			p->job[i].start = p->job[i - 1].stop;
 }

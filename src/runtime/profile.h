@@ -2,7 +2,8 @@
  *
  *   phases   of the run: linearizing, filling buffers, running steps
  *   jobs     ranges of rows in the order of the walk: which way each was split, from when to when.  The
- *            caller's own ranges are jobs of one part
+ *            caller's own ranges are jobs of one part.  Levels that are run by subtrees have a job each, though
+ *            parts do not meet between them: all but the first begin where the one before has ended
  *   events   calls of kernels, by the part that they belong to.  A job lasts from the start of its first to
  *            the stop of its last.  What part p waited at the end of a job is the job's stop less the stop of
  *            the part's last event in it, or less the job's start when it has none
@@ -31,6 +32,7 @@ enum rt_phase {
 struct rt_job {
 	int32_t step, steps; /* from which on in the image's table, how many */
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches */
+	bool follows;	     /* parts have not met since the job before: a level of a span, but its first */
 	enum rt_way way;
 	int64_t begin, end;  /* rows */
 	int64_t start, stop; /* nanoseconds of CLOCK_MONOTONIC */
@@ -77,7 +79,7 @@ void rt_profile_clear(struct rt_profile *);
 bool rt_profile_reserve(struct rt_profile *, const struct image *, int parts, const int64_t *sizes);
 struct rt_range;
 /* As ranges are planned; the job's index. */
-int32_t rt_profile_add_job(struct rt_profile *, const struct rt_range *);
+int32_t rt_profile_add_job(struct rt_profile *, const struct rt_range *, bool follows);
 /* By the thread that runs the part. */
 void rt_profile_add_event(struct rt_profile *, int part, const struct rt_event *);
 /* When all calls have been made: from when to when jobs lasted. */

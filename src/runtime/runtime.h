@@ -11,6 +11,14 @@
 #include "runtime/profile.h"
 #include "runtime/team.h"
 
+/* --- memory --- */
+
+/* 64-byte aligned, with whatever was there before in it; blocks of 2 MiB and more begin at a huge page.  NULL when
+ * memory is out. */
+void *rt_take_raw(const struct allocator *, size_t bytes);
+/* Gives it back; NULL is accepted. */
+void rt_give(const struct allocator *, void *);
+
 /* --- binding --- */
 
 /* Reads `count` elements of a parameter (in image order) from `first` on, as f32.  False after a diagnostic.
@@ -24,6 +32,7 @@ struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
 	float **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
+	bool borrowed;	/* they are the image's, which nobody writes to */
 	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
 	double folding; /* seconds that these steps took, with the packing of what they gave */
 };
@@ -33,6 +42,8 @@ struct rt_binding {
  * binding.  Whoever has a part in the steps, the bits are the same. */
 bool rt_bind(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
 	     struct rt_team *, struct diags *);
+/* The packed weights that came with the image, where they are. */
+bool rt_bind_packed(struct rt_binding *, const struct allocator *, const struct image *, struct diags *);
 void rt_binding_free(struct rt_binding *);
 
 /* --- session --- */
@@ -41,16 +52,23 @@ void rt_binding_free(struct rt_binding *);
 struct rt_habits {
 	bool *downwards; /* by step: how its next sweep over blocks of columns goes */
 	struct rt_choices choices;
+	double gained; /* nanoseconds that spans are expected to have gained in the last run */
+	int rest;      /* runs that will not look for spans */
+	struct rt_group *group; /* by step: those from this one on, where one begins */
 };
 
 struct rt_session {
 	const struct allocator *allocator;
 	const struct image *image;
 	struct lin_rules rules; /* of the image */
+	struct lin_kinds kinds; /* of its inner cases, where batches may be of one; else none */
 	struct lin_order order;
 	int64_t sizes[IMAGE_SIZES];
 	void **buffers;	    /* the pointer table; index arrays are the order's, weights the binding's */
-	size_t *capacities; /* bytes of the buffers that the session owns, 0 = somebody else's */
+	size_t *capacities; /* bytes of the buffers that have memory of their own, 0 = somebody else's */
+	void *scratch;	    /* what intermediates share */
+	size_t scratch_capacity;
+	int64_t *offsets; /* by buffer, of intermediates: in it */
 	void **dense;	    /* by buffer: rows that were asked for and are not dense where they are */
 	size_t *dense_capacities;
 	struct rt_habits habits;
@@ -59,8 +77,8 @@ struct rt_session {
 	struct rt_profile *profile; /* of whoever asks for a record of each run (profile.h); NULL = nobody */
 };
 
-/* Node data of a minibatch, in the forest's numbering: for each input int32_t[nodes] or
- * float[nodes][elements]. */
+/* A minibatch, and its data in the forest's numbering: for each input int32_t[nodes] or
+ * float[nodes][elements]; of what edges carry, row e belongs to children[e] of the forest. */
 struct rt_minibatch {
 	struct lin_forest forest;
 	const void *const *data;

@@ -76,10 +76,15 @@ static double others(const struct rt_question *q)
 	return (q->parts - 1.0) / q->parts;
 }
 
+double rt_turn(double meeting)
+{
+	return meeting + uneven;
+}
+
 /* A turn without what its parts compute. */
 static double turn(const struct rt_question *q)
 {
-	return q->meeting + uneven + fetching(q, others(q));
+	return rt_turn(q->meeting) + fetching(q, others(q));
 }
 
 /* By rows, of the part that needs the longest. */
@@ -132,21 +137,30 @@ static enum rt_way choose(const struct rt_question *q, int which, bool between, 
 	return best;
 }
 
-enum rt_way rt_choose(const struct rt_question *q)
+/* Of several steps, that take their turns together or each its own. */
+static struct rt_times choose_steps(const struct rt_question *q)
 {
-	const struct rt_group *g = q->group;
 	double alone = 0, together = turn(q), each = 0, least;
-	if (g->steps == 1)
-		return choose(q, 0, g->between, &least);
-	for (int i = 0; i < g->steps; i++) {
+	for (int i = 0; i < q->group->steps; i++) {
 		alone += cost(q, i, RT_ALONE);
 		together += cost(q, i, RT_ROWS);
 		choose(q, i, true, &least);
 		each += least;
 	}
 	if (alone <= together && alone <= each)
-		return RT_ALONE;
-	return together <= each ? RT_ROWS : RT_COLUMNS;
+		return (struct rt_times){RT_ALONE, alone, alone};
+	return together <= each ? (struct rt_times){RT_ROWS, together, alone}
+				: (struct rt_times){RT_COLUMNS, each, alone};
+}
+
+struct rt_times rt_choose(const struct rt_question *q)
+{
+	struct rt_times t;
+	if (q->group->steps > 1)
+		return choose_steps(q);
+	t.way = choose(q, 0, q->group->between, &t.least);
+	t.alone = cost(q, 0, RT_ALONE);
+	return t;
 }
 
 static double row_bytes_of(const struct image_step *s)
@@ -154,14 +168,24 @@ static double row_bytes_of(const struct image_step *s)
 	return sqrt((double)s->block_bytes * s->blocks * sizeof(float));
 }
 
+static enum rt_way asked_for(const struct image_step *s)
+{
+	static const enum rt_way ways[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
+					   [IMAGE_ALONE] = RT_ALONE,
+					   [IMAGE_ROWS] = RT_ROWS,
+					   [IMAGE_COLUMNS] = RT_COLUMNS};
+	return ways[s->way];
+}
+
 struct rt_group rt_group_of(const struct image_step *step, int steps)
 {
-	struct rt_group g = {.step = step, .steps = steps, .tile = 1, .known = true};
+	struct rt_group g = {.step = step, .steps = steps, .tile = 1, .way = asked_for(step), .known = true};
 	for (int i = 0; i < steps; i++) {
 		g.weights += (double)step[i].block_bytes * step[i].blocks;
 		g.row_bytes = fmax(g.row_bytes, row_bytes_of(&step[i]));
 		g.tile = step[i].rows > g.tile ? step[i].rows : g.tile;
 		g.known &= step[i].operations > 0;
+		g.apart |= step[i].way != step->way;
 	}
 	return g;
 }
@@ -175,6 +199,7 @@ struct rt_group rt_step_of(const struct rt_group *g, int which)
 				 .row_bytes = g->row_bytes,
 				 .tile = s->rows > 1 ? s->rows : 1,
 				 .between = true,
+				 .way = asked_for(s),
 				 .known = s->operations > 0};
 }
 
@@ -190,15 +215,15 @@ static int class_of(int64_t rows)
 
 bool rt_choices_init(struct rt_choices *c, const struct allocator *a, int steps)
 {
-	*c = (struct rt_choices){.allocator = a, .bytes = (size_t)2 * CLASSES * steps};
-	c->way = rt_take(a, c->bytes);
-	return c->way;
+	*c = (struct rt_choices){.allocator = a, .answers = 2 * CLASSES * steps};
+	c->answer = rt_take(a, c->answers * sizeof *c->answer);
+	return c->answer;
 }
 
 void rt_choices_free(struct rt_choices *c)
 {
-	rt_give(c->allocator, c->way);
-	c->way = NULL;
+	rt_give(c->allocator, c->answer);
+	c->answer = NULL;
 }
 
 /* What was chosen for another team's meeting is forgotten. */
@@ -208,16 +233,19 @@ static void keep_to(struct rt_choices *c, const struct rt_question *q)
 		return;
 	c->parts = q->parts;
 	c->meeting = q->meeting;
-	memset(c->way, RT_CHEAPEST, c->bytes);
+	for (int i = 0; i < c->answers; i++)
+		c->answer[i].way = RT_CHEAPEST;
 }
 
-enum rt_way rt_recall(struct rt_choices *c, const struct rt_question *q, int step)
+struct rt_times rt_recall(struct rt_choices *c, const struct rt_question *q, int step)
 {
 	keep_to(c, q);
-	unsigned char *way = &c->way[(2 * step + (q->group->steps > 1)) * CLASSES + class_of(q->rows)];
-	if (*way == RT_CHEAPEST)
-		*way = rt_choose(q);
-	return *way;
+	struct rt_answer *a = &c->answer[(2 * step + (q->group->steps > 1)) * CLASSES + class_of(q->rows)];
+	if (a->way == RT_CHEAPEST) {
+		struct rt_times t = rt_choose(q);
+		*a = (struct rt_answer){t.way, t.least / q->rows, t.alone / q->rows};
+	}
+	return (struct rt_times){a->way, (double)a->least * q->rows, (double)a->alone * q->rows};
 }
 
 /* --- shares --- */

@@ -33,9 +33,10 @@ static const struct image_buffer buffers[BUFFERS] = {
 };
 static const struct image_fold folds[] = {{{"twice", TENSOR_F32, 2, {ROWS, COLUMNS}}, 1},
 					  {{"total", TENSOR_F32, 1, {COLUMNS}}, 3}};
-static const struct image_step steps[] = {{0, IMAGE_DOMAIN_BINDING, 4, 100000, 1, 0},
-					  {1, IMAGE_DOMAIN_BINDING, 1, 1, 1, 0},
-					  {2, IMAGE_DOMAIN_NODES, 1, 1, 1, 0}};
+static const struct image_step steps[] = {
+    {.kernel = 0, .domain = IMAGE_DOMAIN_BINDING, .rows = 4, .operations = 100000, .blocks = 1},
+    {.kernel = 1, .domain = IMAGE_DOMAIN_BINDING, .rows = 1, .operations = 1, .blocks = 1},
+    {.kernel = 2, .domain = IMAGE_DOMAIN_NODES, .rows = 1, .operations = 1, .blocks = 1}};
 
 static atomic_int calls[2];
 

@@ -28,9 +28,27 @@ static const int32_t child_begin[] = {0, 0, 0, 2, 2, 4, 4, 4, 6}, children[] = {
 static const int32_t root[] = {4, 7}, input_begin[] = {0, 5};
 static const struct lin_forest two_trees = {8, 2, child_begin, children, root, input_begin};
 
+/* Leaves and inner nodes in two cases each: nodes 1, 5, 6 and 4, 7 have a mark. */
+static const int32_t marks[] = {0, 1, 0, 0, 1, 1, 1, 1};
+static const void *const marks_of[] = {marks};
+static const struct image_match marked[] = {{0, 1}};
+static const struct image_case typed[] = {{"a", false, -1, IMAGE_EITHER, 1, marked},
+					  {"b", false, -1, IMAGE_EITHER, 0, NULL},
+					  {"c", true, -1, IMAGE_EITHER, 1, marked},
+					  {"d", true, -1, IMAGE_EITHER, 0, NULL}};
+static const struct image_input mark = {.name = "mark", .token = true};
+enum { A = 1, B = 2, C = 4, D = 8 };
+
 static struct image steps_image(const struct image_step *steps, int n)
 {
-	return (struct image){.children = 2, .steps = n, .step = steps, .code = {.call = note}};
+	return (struct image){.children = 2,
+			      .inputs = 1,
+			      .input = &mark,
+			      .cases = 4,
+			      .case_at = typed,
+			      .steps = n,
+			      .step = steps,
+			      .code = {.call = note}};
 }
 
 static const char *run_steps(const struct image_step *steps, int n, const struct lin_forest *forest)
@@ -42,7 +60,7 @@ static const char *run_steps(const struct image_step *steps, int n, const struct
 	diags_init(&diags, &allocator_default);
 	calls[0] = 0;
 	if (!rt_session_init(&s, &allocator_default, &image, &diags) ||
-	    !rt_session_run(&s, &binding, NULL, &(struct rt_minibatch){*forest, NULL}, &diags))
+	    !rt_session_run(&s, &binding, NULL, &(struct rt_minibatch){*forest, marks_of}, &diags))
 		strcpy(calls, "failed");
 	rt_session_free(&s);
 	diags_free(&diags);
@@ -56,43 +74,83 @@ static void test_steps(void)
 		int n;
 		struct image_step step[4];
 	} cases[] = {
-	    {"once sees all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_ONCE, 0, 0, 1, 0}}},
-	    {"leaves", "a0-5 ", 1, {{0, IMAGE_DOMAIN_LEAVES, 0, 0, 1, 0}}},
-	    {"inner nodes batch by batch", "a5-7 a7-8 ", 1, {{0, IMAGE_DOMAIN_INNER, 0, 0, 1, 0}}},
+	    {"once sees all nodes", "a0-8 ", 1, {{.kernel = 0, .domain = IMAGE_DOMAIN_ONCE, .blocks = 1}}},
+	    {"leaves", "a0-5 ", 1, {{.kernel = 0, .domain = IMAGE_DOMAIN_LEAVES, .blocks = 1}}},
+	    {"inner nodes batch by batch",
+	     "a5-7 a7-8 ",
+	     1,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_INNER, .blocks = 1}}},
 	    {"inner steps take turns",
 	     "a5-7 b5-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_INNER, 0, 0, 1, 0}, {1, IMAGE_DOMAIN_INNER, 0, 0, 1, 0}}},
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_INNER, .blocks = 1},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_INNER, .blocks = 1}}},
 	    {"all nodes batch by batch",
 	     "a0-5 b0-5 a5-7 b5-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_BATCH, 0, 0, 1, 0}, {1, IMAGE_DOMAIN_BATCH, 0, 0, 1, 0}}},
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_BATCH, .blocks = 1},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_BATCH, .blocks = 1}}},
 	    {"inner nodes one by one",
 	     "a5-6 b5-6 a6-7 b6-7 a7-8 b7-8 ",
 	     2,
-	     {{0, IMAGE_DOMAIN_INNER_NODE, 0, 0, 1, 0}, {1, IMAGE_DOMAIN_INNER_NODE, 0, 0, 1, 0}}},
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_INNER_NODE, .blocks = 1},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_INNER_NODE, .blocks = 1}}},
 	    {"nodes one by one",
 	     "a0-1 a1-2 a2-3 a3-4 a4-5 a5-6 a6-7 a7-8 ",
 	     1,
-	     {{0, IMAGE_DOMAIN_NODE, 0, 0, 1, 0}}},
-	    {"all nodes", "a0-8 ", 1, {{0, IMAGE_DOMAIN_NODES, 0, 0, 1, 0}}},
-	    {"inputs", "a0-2 ", 1, {{0, IMAGE_DOMAIN_INPUTS, 0, 0, 1, 0}}},
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_NODE, .blocks = 1}}},
+	    {"all nodes", "a0-8 ", 1, {{.kernel = 0, .domain = IMAGE_DOMAIN_NODES, .blocks = 1}}},
+	    {"inputs", "a0-2 ", 1, {{.kernel = 0, .domain = IMAGE_DOMAIN_INPUTS, .blocks = 1}}},
 	    {"steps of different domains follow each other",
 	     "a0-5 b5-7 c5-7 b7-8 c7-8 d0-8 ",
 	     4,
-	     {{0, IMAGE_DOMAIN_LEAVES, 0, 0, 1, 0},
-	      {1, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
-	      {2, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
-	      {3, IMAGE_DOMAIN_NODES, 0, 0, 1, 0}}},
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_LEAVES, .blocks = 1},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_INNER, .blocks = 1},
+	      {.kernel = 2, .domain = IMAGE_DOMAIN_INNER, .blocks = 1},
+	      {.kernel = 3, .domain = IMAGE_DOMAIN_NODES, .blocks = 1}}},
+	    {"the last batch first",
+	     "a7-8 b7-8 a5-7 b5-7 a0-5 b0-5 ",
+	     2,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_BATCH_DOWN, .blocks = 1},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_BATCH_DOWN, .blocks = 1}}},
+	    {"the last node first",
+	     "a7-8 a6-7 a5-6 a4-5 a3-4 a2-3 a1-2 a0-1 ",
+	     1,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_NODE_DOWN, .blocks = 1}}},
+	    {"leaves of two cases",
+	     "a0-3 b3-5 ",
+	     2,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_LEAVES, .blocks = 1, .cases = A},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_LEAVES, .blocks = 1, .cases = B}}},
+	    {"cases take turns, those of one after each other",
+	     "a6-7 b6-7 c5-6 c7-8 ",
+	     3,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_INNER, .blocks = 1, .cases = D},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_INNER, .blocks = 1, .cases = D},
+	      {.kernel = 2, .domain = IMAGE_DOMAIN_INNER, .blocks = 1, .cases = C}}},
+	    {"neighbouring cases are one range, others are not",
+	     "a0-5 a5-7 a7-8 ",
+	     1,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_BATCH, .blocks = 1, .cases = A | B | C | D}}},
+	    {"downwards by cases",
+	     "b7-8 a6-7 b5-6 a3-5 b0-3 ",
+	     2,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_BATCH_DOWN, .blocks = 1, .cases = B | D},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_BATCH_DOWN, .blocks = 1, .cases = A | C}}},
+	    {"node by node by cases",
+	     "b0-1 b1-2 b2-3 a3-4 a4-5 b5-6 a6-7 b7-8 ",
+	     2,
+	     {{.kernel = 0, .domain = IMAGE_DOMAIN_NODE, .blocks = 1, .cases = B | D},
+	      {.kernel = 1, .domain = IMAGE_DOMAIN_NODE, .blocks = 1, .cases = A | C}}},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const char *found = run_steps(cases[i].step, cases[i].n, &two_trees);
 		if (!tap_ok(strcmp(found, cases[i].calls) == 0, "%s", cases[i].what))
 			printf("# found %s\n", found);
 	}
-	static const struct image_step all[] = {{0, IMAGE_DOMAIN_ONCE, 0, 0, 1, 0},
-						{1, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
-						{2, IMAGE_DOMAIN_INPUTS, 0, 0, 1, 0}};
+	static const struct image_step all[] = {{.kernel = 0, .domain = IMAGE_DOMAIN_ONCE, .blocks = 1},
+						{.kernel = 1, .domain = IMAGE_DOMAIN_INNER, .blocks = 1},
+						{.kernel = 2, .domain = IMAGE_DOMAIN_INPUTS, .blocks = 1}};
 	static const int32_t no_children[] = {0, 0};
 	struct lin_forest leaf = {1, 1, no_children, no_children, root + 2, NULL};
 	leaf.root = no_children;
@@ -106,15 +164,16 @@ static void test_steps(void)
 enum { WORD, VALUE, LEFT, RIGHT, ROOT, BATCH_BEGIN, H, SUM, WEIGHT, BUFFERS };
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
-    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}, false},
-    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
-    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false},
-    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}, false},
-    [BATCH_BEGIN] = {"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}, false},
-    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}, false},
-    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}, false},
-    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}, false},
+    [WORD] = {"word", IMAGE_TOKEN, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [VALUE] = {"value", IMAGE_VECTOR, TENSOR_F32, IMAGE_NODES, 1, 4, 1, {3}, {1}, false, 0, 0, 0},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [ROOT] = {"root", IMAGE_ROOT, TENSOR_I32, IMAGE_INPUTS, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [BATCH_BEGIN] =
+	{"batch_begin", IMAGE_BATCH_BEGIN, TENSOR_I32, IMAGE_BATCHES, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [H] = {"h", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 16, 1, {1}, {1}, false, 0, 0, 0},
+    [SUM] = {"sum", IMAGE_OUTPUT, TENSOR_F32, IMAGE_INPUTS, 1, 16, 1, {1}, {1}, false, 0, 0, 0},
+    [WEIGHT] = {"w", IMAGE_WEIGHT, TENSOR_F32, IMAGE_ONE, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
 };
 
 static const struct image_input inputs[] = {
@@ -149,9 +208,9 @@ static void copy_roots(void *const *b, int64_t begin, int64_t end, int64_t first
 }
 
 static image_kernel *const kernels[] = {compute_h, copy_roots};
-static const struct image_step tree_steps[] = {{0, IMAGE_DOMAIN_LEAVES, 0, 0, 1, 0},
-					       {0, IMAGE_DOMAIN_INNER, 0, 0, 1, 0},
-					       {1, IMAGE_DOMAIN_INPUTS, 0, 0, 1, 0}};
+static const struct image_step tree_steps[] = {{.kernel = 0, .domain = IMAGE_DOMAIN_LEAVES, .blocks = 1},
+					       {.kernel = 0, .domain = IMAGE_DOMAIN_INNER, .blocks = 1},
+					       {.kernel = 1, .domain = IMAGE_DOMAIN_INPUTS, .blocks = 1}};
 
 static const struct image tree_image = {
     .children = 2,
@@ -256,6 +315,49 @@ static void test_refusals(struct rt_session *s)
 	diags_free(&diags);
 }
 
+/* The same image with an array of where the nodes of each input begin: only the forest can say so, of one
+ * input nobody need. */
+static void test_members(void)
+{
+	struct image_buffer more[BUFFERS + 1];
+	struct image image = tree_image;
+	const void *const data[] = {words, values};
+	struct rt_minibatch m = minibatch_of(data), one = {{.nodes = 5, .inputs = 1}, data};
+	struct rt_binding binding = tree_binding;
+	struct rt_session s;
+	struct diags diags;
+	memcpy(more, buffers, sizeof buffers);
+	more[BUFFERS] = (struct image_buffer){.name = "begin",
+					      .kind = IMAGE_MEMBER_BEGIN,
+					      .dtype = TENSOR_I32,
+					      .rows = IMAGE_INPUTS,
+					      .row_elements = 1};
+	image.buffers = BUFFERS + 1;
+	image.buffer = more;
+	binding.image = &image;
+	one.forest.child_begin = child_begin;
+	one.forest.children = children;
+	one.forest.root = root;
+	diags_init(&diags, &allocator_default);
+	tap_ok(rt_session_init(&s, &allocator_default, &image, &diags) &&
+		   rt_session_run(&s, &binding, NULL, &m, &diags) &&
+		   rt_session_run(&s, &binding, NULL, &one, &diags),
+	       "members need to know where their inputs begin");
+	m.forest.input_begin = NULL;
+	tap_ok(!rt_session_run(&s, &binding, NULL, &m, &diags) && diags.n == 1 &&
+		   diags.at[0].id == DIAG_BAD_ARGUMENT && strstr(diags.at[0].message, "input_begin") &&
+		   diags.at[0].hint,
+	       "and are refused where nobody says");
+	diags_free(&diags);
+	diags_init(&diags, &allocator_default);
+	tap_ok(!rt_check(&allocator_default, &image, &m, &diags) && diags.n == 1 &&
+		   diags.at[0].id == DIAG_BAD_ARGUMENT,
+	       "and that is seen without a run");
+	tap_ok(!rt_session_row(&s, 0, 0), "and leaves no result");
+	rt_session_free(&s);
+	diags_free(&diags);
+}
+
 /* The first `left` requests succeed. */
 static void *failing_resize(void *context, void *p, size_t old_size, size_t new_size)
 {
@@ -305,6 +407,7 @@ int main(void)
 	test_refusals(&s);
 	rt_session_free(&s);
 	diags_free(&diags);
+	test_members();
 	test_memory();
 	return tap_done();
 }

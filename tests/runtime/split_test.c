@@ -76,11 +76,11 @@ static bool interpret(void *self, int kernel, const struct image_frame *frame, c
 }
 
 static const struct image_buffer buffers[BUFFERS] = {
-    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
-    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false},
-    [HEIGHT] = {"height", IMAGE_STATE, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false},
-    [TIMES] = {"times", IMAGE_SCRATCH, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false},
-    [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [HEIGHT] = {"height", IMAGE_STATE, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, 0, 0, 0},
+    [TIMES] = {"times", IMAGE_SCRATCH, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, TIMES, 0, 2},
+    [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, 1, 1, {1}, {1}, false, 0, 0, 0},
 };
 static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}};
 
@@ -171,19 +171,23 @@ static struct image image_of(const struct image_step *step, int steps)
 /* As large as can be said, so that the smallest range is worth it. */
 enum { MUCH = INT_MAX };
 
-static const struct image_step shared_out[] = {{2, IMAGE_DOMAIN_NODES, TILE, MUCH, 1, 0},
-					       {0, IMAGE_DOMAIN_LEAVES, TILE, MUCH, 1, 0},
-					       {0, IMAGE_DOMAIN_INNER, TILE, MUCH, 1, 0},
-					       {1, IMAGE_DOMAIN_NODES, TILE, MUCH, 1, 0}};
-static const struct image_step in_turn[] = {{2, IMAGE_DOMAIN_ONCE, 1, MUCH, 1, 0},
-					    {0, IMAGE_DOMAIN_BATCH, TILE, MUCH, 1, 0},
-					    {1, IMAGE_DOMAIN_BATCH, 2, MUCH, 1, 0}};
-static const struct image_step one_by_one[] = {{2, IMAGE_DOMAIN_ONCE, 1, MUCH, 1, 0},
-					       {0, IMAGE_DOMAIN_NODE, TILE, MUCH, 1, 0},
-					       {1, IMAGE_DOMAIN_ONCE, 1, MUCH, 1, 0}};
-static const struct image_step unknown[] = {{2, IMAGE_DOMAIN_NODES, TILE, 0, 1, 0},
-					    {0, IMAGE_DOMAIN_BATCH, TILE, 0, 1, 0},
-					    {1, IMAGE_DOMAIN_NODES, TILE, 0, 1, 0}};
+static const struct image_step shared_out[] = {
+    {.kernel = 2, .domain = IMAGE_DOMAIN_NODES, .rows = TILE, .operations = MUCH, .blocks = 1},
+    {.kernel = 0, .domain = IMAGE_DOMAIN_LEAVES, .rows = TILE, .operations = MUCH, .blocks = 1},
+    {.kernel = 0, .domain = IMAGE_DOMAIN_INNER, .rows = TILE, .operations = MUCH, .blocks = 1},
+    {.kernel = 1, .domain = IMAGE_DOMAIN_NODES, .rows = TILE, .operations = MUCH, .blocks = 1}};
+static const struct image_step in_turn[] = {
+    {.kernel = 2, .domain = IMAGE_DOMAIN_ONCE, .rows = 1, .operations = MUCH, .blocks = 1},
+    {.kernel = 0, .domain = IMAGE_DOMAIN_BATCH, .rows = TILE, .operations = MUCH, .blocks = 1},
+    {.kernel = 1, .domain = IMAGE_DOMAIN_BATCH, .rows = 2, .operations = MUCH, .blocks = 1}};
+static const struct image_step one_by_one[] = {
+    {.kernel = 2, .domain = IMAGE_DOMAIN_ONCE, .rows = 1, .operations = MUCH, .blocks = 1},
+    {.kernel = 0, .domain = IMAGE_DOMAIN_NODE, .rows = TILE, .operations = MUCH, .blocks = 1},
+    {.kernel = 1, .domain = IMAGE_DOMAIN_ONCE, .rows = 1, .operations = MUCH, .blocks = 1}};
+static const struct image_step unknown[] = {
+    {.kernel = 2, .domain = IMAGE_DOMAIN_NODES, .rows = TILE, .blocks = 1},
+    {.kernel = 0, .domain = IMAGE_DOMAIN_BATCH, .rows = TILE, .blocks = 1},
+    {.kernel = 1, .domain = IMAGE_DOMAIN_NODES, .rows = TILE, .blocks = 1}};
 
 static void test_threads(int threads)
 {

@@ -64,23 +64,38 @@ static void make_total(void *const *b, int64_t begin, int64_t end, int64_t first
 
 static image_kernel *const kernels[] = {make_hidden, make_total};
 static const struct image_buffer buffers[BUFFERS] = {
-    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false},
-    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false},
-    [HIDDEN] = {"hidden", IMAGE_STATE, TENSOR_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false},
-    [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false},
+    [LEFT] = {"left", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 0, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [RIGHT] = {"right", IMAGE_CHILD, TENSOR_I32, IMAGE_NODES, 1, 1, 0, {0}, {1}, false, 0, 0, 0},
+    [HIDDEN] = {"hidden", IMAGE_STATE, TENSOR_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false, 0, 0, 0},
+    [TOTAL] = {"total", IMAGE_OUTPUT, TENSOR_F32, IMAGE_NODES, 0, WIDTH, 1, {WIDTH}, {1}, false, 0, 0, 0},
 };
 static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}};
-static const struct image_step steps[] = {{0, IMAGE_DOMAIN_LEAVES, 4, MUCH, BLOCKS, 1000},
-					  {0, IMAGE_DOMAIN_INNER, 4, MUCH, BLOCKS, 1000},
-					  {1, IMAGE_DOMAIN_INNER, 2, MUCH, BLOCKS, 1000}};
-static const struct image image = {.children = 2,
-				   .buffers = BUFFERS,
-				   .buffer = buffers,
-				   .steps = 3,
-				   .step = steps,
-				   .outputs = 1,
-				   .output = outputs,
-				   .code = {.kernels = kernels}};
+static const struct image_step steps[] = {{.kernel = 0,
+					   .domain = IMAGE_DOMAIN_LEAVES,
+					   .rows = 4,
+					   .operations = MUCH,
+					   .blocks = BLOCKS,
+					   .block_bytes = 1000},
+					  {.kernel = 0,
+					   .domain = IMAGE_DOMAIN_INNER,
+					   .rows = 4,
+					   .operations = MUCH,
+					   .blocks = BLOCKS,
+					   .block_bytes = 1000},
+					  {.kernel = 1,
+					   .domain = IMAGE_DOMAIN_INNER,
+					   .rows = 2,
+					   .operations = MUCH,
+					   .blocks = BLOCKS,
+					   .block_bytes = 1000}};
+static struct image image = {.children = 2,
+			     .buffers = BUFFERS,
+			     .buffer = buffers,
+			     .steps = 3,
+			     .step = steps,
+			     .outputs = 1,
+			     .output = outputs,
+			     .code = {.kernels = kernels}};
 
 /* --- a forest --- */
 
@@ -107,14 +122,15 @@ static void make_forest(int nodes)
 
 /* --- the record --- */
 
-/* Each part, all events: in jobs that go on, one after the other, within their job. */
+/* Each part, all events: in jobs that go on, one after the other, within their job, but that a level of a
+ * span may begin before. */
 static bool in_order(const struct rt_profile *p)
 {
 	for (int part = 0; part < p->parts; part++)
 		for (int64_t i = 0; i < p->lane[part].events; i++) {
 			const struct rt_event *e = &p->lane[part].event[i];
 			const struct rt_job *j = &p->job[e->job];
-			if (e->start > e->stop || e->start < j->start || e->stop > j->stop ||
+			if (e->start > e->stop || (e->start < j->start && !j->follows) || e->stop > j->stop ||
 			    e->step < j->step || e->step >= j->step + j->steps ||
 			    (i && e->start < e[-1].stop))
 				return false;
@@ -146,33 +162,41 @@ static bool covered(const struct rt_profile *p, const struct rt_session *s)
 	return once;
 }
 
-/* All jobs go the way that was asked for, over the rows of their level, each sweep of a step against the one
- * before. */
-static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enum rt_way way)
+/* Each sweep of a step against the one before. */
+static bool swept(const struct rt_profile *p)
 {
 	int direction[3] = {0};
+	bool ok = true;
 	for (int64_t i = 0; i < p->lane[0].events; i++) {
 		const struct rt_event *e = &p->lane[0].event[i];
-		if (e->direction == direction[e->step])
-			return false;
+		ok &= e->direction != direction[e->step];
 		direction[e->step] = e->direction;
 	}
+	return ok;
+}
+
+/* All jobs go the way that was asked for, over the rows of their levels; only spans go by subtrees. */
+static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enum rt_way way)
+{
+	bool ok = way == RT_SUBTREES || swept(p);
+	int spans = 0;
 	for (int64_t i = 0; i < p->jobs; i++) {
 		const struct rt_job *j = &p->job[i];
 		int64_t begin = j->level < 0 ? 0 : s->order.batch_begin[j->level];
 		int64_t end = j->level < 0 ? s->order.leaves : s->order.batch_begin[j->level + 1];
-		if (j->way != way || j->begin != begin || j->end != end ||
-		    (way == RT_COLUMNS && j->steps != 1))
-			return false;
+		ok &= j->begin == begin && j->end == end && (way != RT_COLUMNS || j->steps == 1);
+		ok &= j->way == way || (way == RT_SUBTREES && j->way == RT_ROWS && !j->follows);
+		ok &= !j->follows || (j->level % image.unroll != 1 && j->level == j[-1].level + 1);
+		spans += j->way == RT_SUBTREES && !j->follows;
 	}
-	return true;
+	return ok && (spans > 1) == (way == RT_SUBTREES);
 }
 
 /* --- runs --- */
 
 static bool run(struct rt_session *s, struct rt_team *team, struct diags *diags)
 {
-	struct rt_binding binding = {.image = &image};
+	struct rt_binding binding = {.image = s->image};
 	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
 }
 
@@ -209,18 +233,173 @@ static void test_way(enum rt_way way, int threads, const char *name)
 	diags_free(&diags);
 }
 
+/* --- what the image asks for --- */
+
+static const struct asked {
+	const char *name;
+	enum image_way way[3]; /* by step */
+	bool roaming, meeting;
+	int together; /* steps of a job of inner nodes */
+} asked[] = {
+    {"rows", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, false, 2},
+    {"rows, and meeting", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
+    {"columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, false, false, 1},
+    {"roaming columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, true, false, 1},
+    {"one way each", {IMAGE_ALONE, IMAGE_COLUMNS, IMAGE_ROWS}, false, false, 1},
+    {"nothing", {IMAGE_ALONE, IMAGE_ALONE, IMAGE_ALONE}, false, false, 2},
+};
+
+static bool jobs_are(const struct rt_profile *p, const struct asked *a)
+{
+	static const enum rt_way ways[] = {
+	    [IMAGE_ALONE] = RT_ALONE, [IMAGE_ROWS] = RT_ROWS, [IMAGE_COLUMNS] = RT_COLUMNS};
+	for (int64_t i = 0; i < p->jobs; i++)
+		if (p->job[i].way != ways[a->way[p->job[i].step]] ||
+		    p->job[i].steps != (p->job[i].step ? a->together : 1))
+			return false;
+	return true;
+}
+
+/* Whether some sweep went downwards, and whether a part had other columns of the second step once. */
+static void look(const struct rt_profile *p, bool *downwards, bool *moved)
+{
+	for (int part = 0; part < p->parts; part++) {
+		int64_t first = -1;
+		for (int64_t i = 0; i < p->lane[part].events; i++) {
+			const struct rt_event *e = &p->lane[part].event[i];
+			*downwards |= e->direction < 0;
+			*moved |= e->step == 1 && first >= 0 && e->first != first;
+			first = e->step == 1 ? e->first : first;
+		}
+	}
+}
+
+static void test_asked(const struct asked *a)
+{
+	struct image_step own[3];
+	struct image i = image;
+	struct rt_team team;
+	struct rt_session s, alone;
+	struct rt_profile p;
+	struct diags diags;
+	bool downwards = false, moved = false;
+	for (int k = 0; k < 3; k++) {
+		own[k] = steps[k];
+		own[k].way = a->way[k];
+	}
+	i.step = own;
+	i.roaming = a->roaming;
+	i.meeting = a->meeting;
+	diags_init(&diags, &allocator_default);
+	rt_profile_init(&p, &allocator_default);
+	rt_team_init(&team, &allocator_default, 2);
+	make_forest(NODES);
+	bool ok = rt_session_init(&s, &allocator_default, &i, &diags);
+	ok &= rt_session_init(&alone, &allocator_default, &image, &diags);
+	s.profile = &p;
+	ok = ok && run(&s, &team, &diags) && run(&alone, NULL, &diags);
+	tap_ok(ok && !memcmp(s.buffers[HIDDEN], alone.buffers[HIDDEN], sizeof(float) * WIDTH * NODES),
+	       "asked for %s: the same results", a->name);
+	look(&p, &downwards, &moved);
+	tap_ok(ok && jobs_are(&p, a) && covered(&p, &s) && downwards == !a->roaming && moved == a->roaming,
+	       "asked for %s: done as asked", a->name);
+	rt_team_stop(&team);
+	rt_session_free(&s);
+	rt_session_free(&alone);
+	rt_profile_free(&p);
+	diags_free(&diags);
+}
+
+/* --- cases --- */
+
+/* Nodes without a parent are told from others; the totals are of all of them. */
+static const struct image_case cases[] = {{"leaf", false, -1, IMAGE_EITHER, 0, NULL},
+					  {"top", true, -1, IMAGE_NO, 0, NULL},
+					  {"inner", true, -1, IMAGE_EITHER, 0, NULL}};
+static struct image_step case_step(int kernel, enum image_domain domain, unsigned of)
+{
+	return (struct image_step){.kernel = kernel,
+				   .domain = domain,
+				   .rows = 4,
+				   .operations = MUCH,
+				   .blocks = BLOCKS,
+				   .block_bytes = 1000,
+				   .cases = of};
+}
+
+static bool run_cases(struct rt_session *s, const struct image *of, struct rt_team *team, struct diags *diags)
+{
+	struct rt_binding binding = {.image = of};
+	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
+}
+
+static void test_cases(int threads)
+{
+	struct image told = image;
+	struct rt_team team;
+	struct rt_session s, alone;
+	struct rt_profile p;
+	struct diags diags;
+	bool same = true, spans = false;
+	const struct image_step case_steps[] = {
+	    case_step(0, IMAGE_DOMAIN_LEAVES, 1), case_step(0, IMAGE_DOMAIN_INNER, 2),
+	    case_step(0, IMAGE_DOMAIN_INNER, 4), case_step(1, IMAGE_DOMAIN_INNER, 0)};
+	told.cases = 3, told.case_at = cases;
+	told.steps = 4, told.step = case_steps;
+	told.unroll = 3;
+	diags_init(&diags, &allocator_default);
+	rt_profile_init(&p, &allocator_default);
+	rt_team_init(&team, &allocator_default, threads);
+	team.way = RT_SUBTREES;
+	bool ok = rt_session_init(&s, &allocator_default, &told, &diags) &&
+		  rt_session_init(&alone, &allocator_default, &image, &diags);
+	s.profile = &p;
+	for (int i = 0; ok && i < RUNS; i++) {
+		make_forest(NODES - i);
+		ok = run(&alone, NULL, &diags) && run_cases(&s, &told, &team, &diags);
+		for (int n = 0; ok && n < forest.nodes; n++) {
+			const float *a = rt_session_row(&alone, 0, n), *b = rt_session_row(&s, 0, n);
+			same &= child_begin[n] == child_begin[n + 1] || !memcmp(a, b, WIDTH * sizeof *a);
+		}
+		for (int64_t j = 0; j < p.jobs; j++)
+			spans |= p.job[j].way == RT_SUBTREES && p.job[j].steps == 3;
+	}
+	tap_ok(ok && same && spans, "subtrees of several cases, %d threads: the same results as alone",
+	       threads);
+	rt_team_stop(&team);
+	rt_session_free(&s);
+	rt_session_free(&alone);
+	rt_profile_free(&p);
+	diags_free(&diags);
+}
+
 /* --- the choice --- */
 
 static enum rt_way chosen(const struct rt_group *g, int64_t rows)
 {
-	return rt_choose(&(struct rt_question){g, rows, 2, 100});
+	return rt_choose(&(struct rt_question){g, rows, 2, 100}).way;
 }
 
 static void test_choice(void)
 {
-	static const struct image_step lstm[] = {{0, IMAGE_DOMAIN_INNER, 4, 1346048, 32, 82 << 10}};
-	static const struct image_step small[] = {{0, IMAGE_DOMAIN_INNER, 4, 2000, 4, 1000}};
-	static const struct image_step whole[] = {{0, IMAGE_DOMAIN_INNER, 4, 1346048, 1, 2624 << 10}};
+	static const struct image_step lstm[] = {{.kernel = 0,
+						  .domain = IMAGE_DOMAIN_INNER,
+						  .rows = 4,
+						  .operations = 1346048,
+						  .blocks = 32,
+						  .block_bytes = 82 << 10}};
+	static const struct image_step small[] = {{.kernel = 0,
+						   .domain = IMAGE_DOMAIN_INNER,
+						   .rows = 4,
+						   .operations = 2000,
+						   .blocks = 4,
+						   .block_bytes = 1000}};
+	static const struct image_step whole[] = {{.kernel = 0,
+						   .domain = IMAGE_DOMAIN_INNER,
+						   .rows = 4,
+						   .operations = 1346048,
+						   .blocks = 1,
+						   .block_bytes = 2624 << 10}};
 	struct rt_group a = rt_group_of(lstm, 1), b = rt_group_of(small, 1), c = rt_group_of(whole, 1);
 	tap_ok(chosen(&a, 1) == RT_COLUMNS && chosen(&a, 3) == RT_COLUMNS,
 	       "narrow levels of many weights are shared out by columns");
@@ -254,11 +433,17 @@ static void test_lost(void)
 
 int main(void)
 {
-	static const char *const names[] = {"rows", "columns"};
+	static const char *const names[] = {"rows", "columns", "subtrees"};
 	srand(3);
 	for (int threads = 2; threads <= THREADS; threads++)
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < 3; i++) {
+			image.unroll = i < 2 ? threads - 2 : threads;
 			test_way(RT_ROWS + i, threads, names[i]);
+		}
+	for (int threads = 2; threads <= THREADS; threads++)
+		test_cases(threads);
+	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+		test_asked(&asked[i]);
 	test_choice();
 	test_lost();
 	return tap_done();
