@@ -18,8 +18,8 @@ static bool refuse(struct checking *c, const char *name, const char *problem)
 	return false;
 }
 
-/* False when the bytes do not fit 64 bits, or an extent is 0, which no model has: whoever walks along the others
- * would do so for nothing and perhaps for long. */
+/* False when the bytes do not fit 64 bits, or an extent is 0, which no model has: whoever walks along the
+ * others would do so for nothing and perhaps for long. */
 static bool elements_of(int rank, const int64_t *shape, int64_t *elements)
 {
 	*elements = sizeof(float);
@@ -42,6 +42,8 @@ static bool check_input(struct checking *c, int i)
 {
 	const struct image_input *in = &c->image->input[i];
 	bool ok = in->token ? !in->elements && !in->rank : has_elements(in->rank, in->shape, in->elements);
+	if (in->on_edge && in->at_leaf)
+		return refuse(c, in->name, "leaves have no edges to read of");
 	return ok || refuse(c, in->name, "the shape of an input does not have its elements");
 }
 
@@ -138,14 +140,21 @@ static const struct {
     [IMAGE_STATE] = {TENSOR_F32, IMAGE_NODES},
     [IMAGE_SCRATCH] = {TENSOR_F32, -1},
     [IMAGE_OUTPUT] = {TENSOR_F32, -1},
-    [IMAGE_TOKEN] = {TENSOR_I32, IMAGE_NODES},
-    [IMAGE_VECTOR] = {TENSOR_F32, IMAGE_NODES},
+    [IMAGE_TOKEN] = {TENSOR_I32, -1}, /* see has_data_rows */
+    [IMAGE_VECTOR] = {TENSOR_F32, -1},
     [IMAGE_CHILD] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_CHILD_BEGIN] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_CHILD_LIST] = {TENSOR_I32, IMAGE_EDGES},
     [IMAGE_ROOT] = {TENSOR_I32, IMAGE_INPUTS},
     [IMAGE_PLACE] = {TENSOR_I32, IMAGE_NODES},
     [IMAGE_BATCH_BEGIN] = {TENSOR_I32, IMAGE_BATCHES},
+    [IMAGE_CASE] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_ORIGIN] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_PARENT] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_PARENT_BEGIN] = {TENSOR_I32, IMAGE_NODES},
+    [IMAGE_PARENT_LIST] = {TENSOR_I32, IMAGE_EDGES},
+    [IMAGE_MEMBER_BEGIN] = {TENSOR_I32, IMAGE_INPUTS},
+    [IMAGE_MEMBER_LIST] = {TENSOR_I32, IMAGE_NODES},
 };
 
 /* How many things of its kind there are that `which` may name. */
@@ -163,7 +172,10 @@ static int choices(const struct image *image, enum image_buffer_kind kind)
 		return image->inputs;
 	case IMAGE_CHILD:
 		return image->children > 0 ? image->children : 0;
+	case IMAGE_CASE:
+		return image->cases > 0;
 	case IMAGE_PLACE:
+	case IMAGE_PARENT:
 		return !image->shared_children;
 	default:
 		return 1;
@@ -181,6 +193,14 @@ static bool reaches_inside(const struct image_buffer *b)
 	return last < b->row_elements;
 }
 
+/* What nodes carry has a row per node, what edges carry one per edge. */
+static bool has_data_rows(const struct image *image, const struct image_buffer *b)
+{
+	if (b->kind != IMAGE_TOKEN && b->kind != IMAGE_VECTOR)
+		return true;
+	return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
+}
+
 /* Rows have room for what the run leg writes to them. */
 static bool has_room(const struct image *image, const struct image_buffer *b)
 {
@@ -195,6 +215,15 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
 }
 
+/* In the place of another one it has the same rows; needed between the same steps, which there are. */
+static bool has_place(const struct image *image, int i)
+{
+	const struct image_buffer *b = &image->buffer[i], *home = b->home < image->buffers ? &image->buffer[b->home] : NULL;
+	return home && home->kind == IMAGE_SCRATCH && !home->at_binding && image->buffer + home->home == home &&
+	       home->rows == b->rows && home->row_elements == b->row_elements && home->first == b->first &&
+	       home->last == b->last && b->first <= b->last && b->last < image->steps;
+}
+
 static bool check_buffer(struct checking *c, int i)
 {
 	const struct image_buffer *b = &c->image->buffer[i];
@@ -203,9 +232,62 @@ static bool check_buffer(struct checking *c, int i)
 		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->which >= choices(c->image, b->kind))
 		return refuse(c, b->name, "a buffer is for something that there is not");
+	if (b->kind == IMAGE_SCRATCH && !b->at_binding && !has_place(c->image, i))
+		return refuse(c, b->name, "an intermediate has not the place of one like it");
+	if (!has_data_rows(c->image, b))
+		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->at_binding && ((b->kind != IMAGE_WEIGHT && b->kind != IMAGE_SCRATCH) || b->rows != IMAGE_ONE))
 		return refuse(c, b->name, "a buffer cannot belong to a binding");
 	return has_room(c->image, b) || refuse(c, b->name, "a buffer has not the room that it needs");
+}
+
+/* --- cases --- */
+
+static bool check_match(struct checking *c, const char *name, const struct image_match *m)
+{
+	const struct image_input *in = m->input < c->image->inputs ? &c->image->input[m->input] : NULL;
+	if (!in || !in->token || in->on_edge)
+		return refuse(c, name, "a case asks for a token that there is not");
+	return true;
+}
+
+static bool check_case(struct checking *c, int i)
+{
+	const struct image_case *k = &c->image->case_at[i];
+	if (i && k->inner < k[-1].inner)
+		return refuse(c, k->name, "a case of leaves stands behind one of inner nodes");
+	for (int m = 0; m < k->matches; m++)
+		if (!check_match(c, k->name, &k->match[m]))
+			return false;
+	return true;
+}
+
+/* Whether some case takes all nodes with children or without, with a parent or without. */
+static bool takes_all(const struct image *image, bool inner, enum image_answer parent)
+{
+	for (int i = 0; i < image->cases; i++) {
+		const struct image_case *k = &image->case_at[i];
+		if (k->inner == inner && k->children < 0 && !k->matches &&
+		    (k->parent == IMAGE_EITHER || k->parent == parent))
+			return true;
+	}
+	return false;
+}
+
+static bool check_cases(struct checking *c)
+{
+	const struct image *image = c->image;
+	if (!image->cases)
+		return true;
+	if (image->cases > IMAGE_MAX_CASES)
+		return refuse(c, "case", "there are too many");
+	for (int i = 0; i < image->cases; i++)
+		if (!check_case(c, i))
+			return false;
+	for (int k = 0; k < 4; k++)
+		if (!takes_all(image, k & 1, k & 2 ? IMAGE_YES : IMAGE_NO))
+			return refuse(c, "case", "some nodes are of no case");
+	return true;
 }
 
 /* --- results and steps --- */
@@ -216,7 +298,8 @@ static bool has_rows(const struct image *image, int buffer, enum image_buffer_ki
 	if (buffer < 0 || buffer >= image->buffers)
 		return false;
 	const struct image_buffer *b = &image->buffer[buffer];
-	return b->kind == kind && b->which == which && b->rows == rows && has_elements(b->rank, b->shape, elements);
+	return b->kind == kind && b->which == which && b->rows == rows &&
+	       has_elements(b->rank, b->shape, elements);
 }
 
 static bool check_output(struct checking *c, int i)
@@ -247,6 +330,10 @@ static bool check_step(struct checking *c, int i)
 	if ((s->domain == IMAGE_DOMAIN_BINDING) != (i < c->image->folds))
 		return refuse(c, "step",
 			      "the steps at binding are not the first, one for each folded parameter");
+	bool cut = (s->domain >= IMAGE_DOMAIN_LEAVES && s->domain <= IMAGE_DOMAIN_NODE) ||
+		   s->domain == IMAGE_DOMAIN_BATCH_DOWN || s->domain == IMAGE_DOMAIN_NODE_DOWN;
+	if (s->cases && (!cut || (uint64_t)s->cases >> c->image->cases))
+		return refuse(c, "step", "a step is of cases that it cannot tell apart");
 	return s->kernel < c->image->kernels || refuse(c, "step", "a step runs a kernel that there is not");
 }
 
@@ -265,6 +352,57 @@ static bool check_blob(struct checking *c)
 	       refuse(c, "code", "it does not have a place for each kernel");
 }
 
+/* Whether runs see the packed weights of a recipe. */
+static bool is_needed(const struct image *image, int recipe)
+{
+	for (int i = 0; i < image->buffers; i++) {
+		const struct image_buffer *b = &image->buffer[i];
+		if (b->kind == IMAGE_WEIGHT && b->which == recipe && !b->at_binding)
+			return true;
+	}
+	return false;
+}
+
+/* Packed weights are those of its recipe, or none where no run needs them. */
+static bool check_packed(struct checking *c, int i)
+{
+	int64_t bytes = c->image->packed[i].bytes, elements;
+	if (!bytes)
+		return !is_needed(c->image, i) || refuse(c, "weights", "there are none where a run needs them");
+	return (recipe_elements(&c->image->recipe[i], &elements) &&
+		bytes == elements * (int64_t)sizeof(float)) ||
+	       refuse(c, "weights", "they are not as long as they are laid out");
+}
+
+static bool check_packs(struct checking *c)
+{
+	return !c->image->packs || c->image->packs == c->image->recipes ||
+	       refuse(c, "weights", "there are not as many as recipes");
+}
+
+/* Batches that are no levels can neither be unrolled, nor be told apart but by cases. */
+static bool check_batch_order(struct checking *c)
+{
+	unsigned inner = image_cases_of(c->image, true);
+	if (c->image->batch_order == IMAGE_BATCH_DEPTH)
+		return true;
+	if (c->image->unroll > 1)
+		return refuse(c, "batches", "levels are unrolled where batches are of cases");
+	return inner & (inner - 1) || refuse(c, "batches", "they are of cases where inner nodes have one");
+}
+
+/* Levels that are unrolled are under way at once: none takes the rows of another. */
+static bool check_structure(struct checking *c)
+{
+	for (int i = 0; c->image->unroll > 1 && i < c->image->buffers; i++) {
+		const struct image_buffer *b = &c->image->buffer[i];
+		if (b->rows >= IMAGE_WIDEST && b->rows <= IMAGE_WIDEST_EDGES)
+			return refuse(c, b->name, "levels are unrolled that share their rows");
+	}
+	return c->image->unroll < 2 || !c->image->shared_children ||
+	       refuse(c, "structure", "levels are unrolled where nodes have several parents");
+}
+
 static bool check_each(struct checking *c, int n, bool (*check)(struct checking *, int))
 {
 	for (int i = 0; i < n; i++)
@@ -276,11 +414,12 @@ static bool check_each(struct checking *c, int n, bool (*check)(struct checking 
 bool image_check(const struct image *image, struct diags *diags)
 {
 	struct checking c = {.image = image};
-	if (check_blob(&c) && check_each(&c, image->inputs, check_input) &&
+	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) && check_cases(&c) && check_batch_order(&c) &&
 	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
 	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
 	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
-	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel))
+	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel) &&
+	    check_packs(&c) && check_each(&c, image->packs, check_packed))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
 			c.name, c.problem);

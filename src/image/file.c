@@ -77,6 +77,8 @@ static const struct member input_members[] = {
     NUMBER_IN(image_input, limit, 0, MAX_EXTENT),
     NUMBER_IN(image_input, at_leaf, 0, 1),
     NUMBER_IN(image_input, at_inner, 0, 1),
+    NUMBER_IN(image_input, on_edge, 0, 1),
+    NUMBER_IN(image_input, cases, 0, INT32_MAX),
     NUMBER_IN(image_input, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_input, shape, 0, MAX_EXTENT),
 };
@@ -92,10 +94,13 @@ LAYOUT(param, sizeof(struct tensor_info), param_members);
 
 static const struct member buffer_members[] = {
     TEXT_IN(image_buffer, name),
-    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_BATCH_BEGIN),
+    NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_MEMBER_LIST),
     NUMBER_IN(image_buffer, dtype, TENSOR_F32, TENSOR_I32),
     NUMBER_IN(image_buffer, rows, IMAGE_ONE, IMAGE_SIZES - 1),
     NUMBER_IN(image_buffer, which, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, home, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, first, 0, MAX_COUNT),
+    NUMBER_IN(image_buffer, last, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, at_binding, 0, 1),
     NUMBER_IN(image_buffer, row_elements, 0, MAX_ELEMENTS),
     NUMBER_IN(image_buffer, rank, 0, TENSOR_MAX_RANK),
@@ -133,6 +138,21 @@ static const struct member fold_members[] = {
 };
 LAYOUT(fold, sizeof(struct image_fold), fold_members);
 
+static const struct member match_members[] = {
+    NUMBER_IN(image_match, input, 0, MAX_COUNT),
+    NUMBER_IN(image_match, value, 0, MAX_EXTENT),
+};
+LAYOUT(match, sizeof(struct image_match), match_members);
+
+static const struct member case_members[] = {
+    TEXT_IN(image_case, name),
+    NUMBER_IN(image_case, inner, 0, 1),
+    NUMBER_IN(image_case, children, -1, MAX_CHILDREN),
+    NUMBER_IN(image_case, parent, IMAGE_EITHER, IMAGE_YES),
+    LIST_IN(image_case, match, matches, match),
+};
+LAYOUT(node_case, sizeof(struct image_case), case_members);
+
 static const struct member step_members[] = {
     NUMBER_IN(image_step, kernel, 0, MAX_COUNT),
     NUMBER_IN(image_step, domain, IMAGE_DOMAIN_ONCE, IMAGE_DOMAIN_BINDING),
@@ -140,6 +160,8 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, operations, 0, INT32_MAX),
     NUMBER_IN(image_step, blocks, 1, MAX_COUNT),
     NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
+    NUMBER_IN(image_step, cases, 0, INT32_MAX),
+    NUMBER_IN(image_step, way, IMAGE_CHEAPEST, IMAGE_COLUMNS),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
 
@@ -177,16 +199,30 @@ static const struct member tool_members[] = {
 };
 LAYOUT(tool, sizeof(struct image_tool), tool_members);
 
+static const struct member packed_members[] = {
+    NUMBER_IN(image_packed, bytes, 0, MAX_ELEMENTS),
+    NUMBERS_IN(image_packed, sum, INT64_MIN, INT64_MAX),
+};
+LAYOUT(packed, sizeof(struct image_packed), packed_members);
+
 static const struct member image_members[] = {
     TEXT_IN(image, name),
+    TEXT_IN(image, target),
+    TEXT_IN(image, extensions),
     NUMBER_IN(image, children, -1, MAX_CHILDREN),
     NUMBER_IN(image, shared_children, 0, 1),
+    NUMBER_IN(image, unroll, 0, MAX_CHILDREN),
+    NUMBER_IN(image, batch_order, 0, IMAGE_BATCH_LEAST),
     LIST_IN(image, input, inputs, input),
+    LIST_IN(image, case_at, cases, node_case),
     LIST_IN(image, param, params, param),
     LIST_IN(image, buffer, buffers, buffer),
     LIST_IN(image, recipe, recipes, recipe),
     LIST_IN(image, fold, folds, fold),
     LIST_IN(image, step, steps, step),
+    NUMBER_IN(image, roaming, 0, 1),
+    NUMBER_IN(image, flush, 0, 1),
+    NUMBER_IN(image, meeting, 0, 1),
     LIST_IN(image, kernel_name, kernels, text),
     LIST_IN(image, output, outputs, output),
     LIST_IN(image, state, states, state),
@@ -195,12 +231,13 @@ static const struct member image_members[] = {
     NUMBER_IN(image, blob.alignment, 1, IMAGE_BLOB_ALIGNMENT),
     NUMBER_IN(image, blob.machine, 0, UINT16_MAX),
     LIST_IN(image, blob.kernel, blob.kernels, place),
+    LIST_IN(image, packed, packs, packed),
 };
 LAYOUT(whole, sizeof(struct image), image_members);
 
 /* --- the frame --- */
 
-enum section { KEY, TABLES, CODE, SECTIONS };
+enum section { KEY, TABLES, CODE, WEIGHTS, SECTIONS };
 
 struct frame {
 	char magic[8];
@@ -212,7 +249,7 @@ struct frame {
 };
 
 static const char magic[8] = {'e', 's', 'p', 'i', 'm', 'g', '\r', '\n'};
-enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 2 };
+enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 3 };
 
 static uint64_t mix(uint64_t stamp, const struct layout *l)
 {
@@ -230,7 +267,7 @@ static uint64_t mix(uint64_t stamp, const struct layout *l)
  * meaning alone must be a new VERSION. */
 static uint64_t own_stamp(void)
 {
-	return mix(VERSION, &whole);
+	return mix(VERSION + IMAGE_CONVENTION * (UINT64_C(1) << 32), &whole);
 }
 
 /* --- writing --- */
@@ -297,12 +334,25 @@ static void put_structs(struct str *s, const struct layout *l, const char *at, s
 			put_member(s, &l->member[k], at + i * l->size);
 }
 
+/* What the header's checksum is of ends where the weights begin. */
+static bool sum_up(const void *bytes, size_t n, const struct frame *f, struct checksum *sum)
+{
+	size_t end = f->section[WEIGHTS].offset;
+	if (end > n || end < sizeof *f)
+		return false;
+	*sum = checksum_of((const char *)bytes + UNSEALED, end - UNSEALED);
+	return true;
+}
+
 void image_seal(void *bytes, size_t n)
 {
-	if (n < sizeof(struct frame))
+	struct frame f;
+	struct checksum sum;
+	if (n < sizeof f)
 		return;
-	struct checksum sum = checksum_of((char *)bytes + UNSEALED, n - UNSEALED);
-	memcpy((char *)bytes + offsetof(struct frame, checksum), &sum, sizeof sum);
+	memcpy(&f, bytes, sizeof f);
+	if (sum_up(bytes, n, &f, &sum))
+		memcpy((char *)bytes + offsetof(struct frame, checksum), &sum, sizeof sum);
 }
 
 /* A section begins at a whole word, counted from the beginning of the file. */
@@ -333,16 +383,73 @@ static void put_sections(const struct image *image, struct frame *f, struct str 
 	end_section(f, CODE, s);
 }
 
-void image_write(const struct image *image, struct str *out)
+static const char zeros[IMAGE_PAGE];
+
+static int64_t up_to_line(int64_t n)
+{
+	return (n + IMAGE_LINE - 1) / IMAGE_LINE * IMAGE_LINE;
+}
+
+/* All but the weights, up to where these begin. */
+static void put_head(const struct image *image, struct str *s)
 {
 	struct frame f = {.stamp = own_stamp()};
-	struct str s = str_in(out->arena);
 	memcpy(f.magic, magic, sizeof f.magic);
-	put_sections(image, &f, &s);
-	f.size = s.n;
-	memcpy(s.text, &f, sizeof f);
-	image_seal(s.text, s.n);
-	str_add(out, s.text, s.n);
+	put_sections(image, &f, s);
+	if (image->packs)
+		str_add(s, zeros, -s->n % IMAGE_PAGE);
+	f.section[WEIGHTS].offset = s->n;
+	for (int i = 0; i < image->packs; i++)
+		f.section[WEIGHTS].size += up_to_line(image->packed[i].bytes);
+	f.size = s->n + f.section[WEIGHTS].size;
+	memcpy(s->text, &f, sizeof f);
+	image_seal(s->text, s->n);
+}
+
+int image_pieces(const struct image *image, struct arena *a, const struct io_piece **pieces)
+{
+	struct io_piece *piece = ARENA_ARRAY(a, struct io_piece, 1 + 2 * (size_t)image->packs);
+	struct str head = str_in(a);
+	int n = 0;
+	put_head(image, &head);
+	piece[n++] = (struct io_piece){head.text, head.n};
+	for (int i = 0; i < image->packs; i++) {
+		const struct image_packed *p = &image->packed[i];
+		if (!p->at)
+			continue;
+		piece[n++] = (struct io_piece){p->at, p->bytes};
+		piece[n++] = (struct io_piece){zeros, up_to_line(p->bytes) - p->bytes};
+	}
+	*pieces = piece;
+	return n;
+}
+
+void image_write(const struct image *image, struct str *out)
+{
+	const struct io_piece *piece;
+	int n = image_pieces(image, out->arena, &piece);
+	for (int i = 0; i < n; i++)
+		str_add(out, piece[i].bytes, piece[i].n);
+}
+
+/* Bytes of the packed weights of a recipe that was checked. */
+static int64_t packed_bytes(const struct image_recipe *r)
+{
+	int64_t n = sizeof(float);
+	for (int d = 0; d < r->dims; d++)
+		n *= r->dim[d].extent;
+	return n;
+}
+
+struct image_packed image_pack(const struct image *image, int recipe, const float *at)
+{
+	struct image_packed p = {.at = at};
+	if (!at)
+		return p;
+	p.bytes = packed_bytes(&image->recipe[recipe]);
+	struct checksum sum = checksum_of(at, p.bytes);
+	memcpy(p.sum, &sum, sizeof p.sum);
+	return p;
 }
 
 /* --- reading --- */
@@ -450,7 +557,9 @@ static const char *check_frame(const void *bytes, size_t n, struct frame *f)
 		return "it is no program image";
 	if (f->size != n)
 		return "it is not as long as it was";
-	struct checksum sum = checksum_of((const char *)bytes + UNSEALED, n - UNSEALED);
+	struct checksum sum;
+	if (!sum_up(bytes, n, f, &sum))
+		return "a section lies outside of it";
 	if (memcmp(&sum, &f->checksum, sizeof sum) != 0)
 		return "its checksum is wrong";
 	if (f->stamp != own_stamp())
@@ -465,6 +574,25 @@ static bool refuse_file(struct diags *diags, const char *where, const char *prob
 {
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s%s%s",
 			where, *where ? ": " : "", problem);
+}
+
+/* Finds the packed weights that the tables tell of.  NULL when all is well. */
+static const char *find_weights(struct image *image, const char *at, uint64_t size)
+{
+	struct image_packed *packed = (struct image_packed *)image->packed;
+	for (int i = 0; i < image->packs; i++) {
+		struct image_packed *p = &packed[i];
+		uint64_t bytes = up_to_line(p->bytes);
+		if (bytes > size)
+			return "its weights end too early";
+		p->at = bytes ? (const float *)at : NULL;
+		struct image_packed found = image_pack(image, i, p->at);
+		if (memcmp(found.sum, p->sum, sizeof found.sum) != 0)
+			return "the checksum of its weights is wrong";
+		at += bytes;
+		size -= bytes;
+	}
+	return size ? "it has weights that nobody knows" : NULL;
 }
 
 bool image_read(struct arena *arena, const void *bytes, size_t n, struct image *image, struct diags *diags)
@@ -487,6 +615,11 @@ bool image_read(struct arena *arena, const void *bytes, size_t n, struct image *
 		return refuse_file(diags, "", "its tables do not end where they should");
 	if (!image_check(&read, diags))
 		return false;
+	if (read.packs && ((uintptr_t)base | f.section[WEIGHTS].offset) % IMAGE_LINE)
+		return refuse_file(diags, "", "its weights do not begin at a multiple of 64 bytes");
+	problem = find_weights(&read, base + f.section[WEIGHTS].offset, f.section[WEIGHTS].size);
+	if (problem)
+		return refuse_file(diags, "", problem);
 	*image = read;
 	return true;
 }

@@ -5,6 +5,7 @@
  *   recipes    how weights are laid into packed buffers
  *   folds      parameters that steps compute when weights are bound
  *   blob       the kernels as bytes that run wherever they are put
+ *   packed     weights as recipes lay them out, where a program was saved with them
  *   code       the kernels as functions of this process
  *
  * The compile leg produces an image, the run leg consumes it, neither knows the other.  All but `code` can be
@@ -23,6 +24,9 @@ enum image_size {
 	IMAGE_INPUTS,  /* inputs (trees, sequences) of the minibatch */
 	IMAGE_EDGES,   /* child edges of the forest */
 	IMAGE_BATCHES, /* batches; batch 0 holds the leaves */
+	IMAGE_WIDEST,  /* nodes of the batch that has the most, or of the span where levels are unrolled */
+	IMAGE_WIDEST_INNER, /* nodes of the batch that has the most, but the leaves */
+	IMAGE_WIDEST_EDGES, /* child edges of the batch that has the most */
 	IMAGE_SIZES
 };
 
@@ -31,14 +35,21 @@ enum image_buffer_kind {
 	IMAGE_STATE,	   /* f32, a row per node, in the order of its layout */
 	IMAGE_SCRATCH,	   /* f32, an intermediate that is stored */
 	IMAGE_OUTPUT,	   /* f32, output `which`: a row per node or per input */
-	IMAGE_TOKEN,	   /* i32, a row per node: input `which` */
-	IMAGE_VECTOR,	   /* f32, a row per node: input `which` */
+	IMAGE_TOKEN,	   /* i32, a row per node or per edge: input `which` */
+	IMAGE_VECTOR,	   /* f32, a row per node or per edge: input `which` */
 	IMAGE_CHILD,	   /* i32[nodes], the node in child slot `which` */
 	IMAGE_CHILD_BEGIN, /* i32[nodes + 1], where a node's edges begin */
 	IMAGE_CHILD_LIST,  /* i32[edges], the child an edge leads to */
 	IMAGE_ROOT,	   /* i32[inputs], an input's root */
 	IMAGE_PLACE,	   /* i32[nodes], the row of a node in a state that is laid out by parent */
-	IMAGE_BATCH_BEGIN  /* i32[batches + 1], the first node of a batch */
+	IMAGE_BATCH_BEGIN, /* i32[batches + 1], the first node of a batch */
+	IMAGE_CASE,	   /* i32[nodes], the case of a node */
+	IMAGE_ORIGIN,	   /* i32[nodes], the first node of a node's batch, or span */
+	IMAGE_PARENT,	   /* i32[nodes], the one parent of a node, -1 = it has none */
+	IMAGE_PARENT_BEGIN, /* i32[nodes + 1], where the edges to a node's parents begin */
+	IMAGE_PARENT_LIST, /* i32[edges], the parent that such an edge leads to */
+	IMAGE_MEMBER_BEGIN, /* i32[inputs + 1], where the nodes of an input begin */
+	IMAGE_MEMBER_LIST  /* i32[nodes], nodes input by input, in the caller's order */
 };
 
 /* Rows of `row_elements` elements each (padding included), 64-byte aligned at the first. */
@@ -54,6 +65,9 @@ struct image_buffer {
 	int64_t stride[TENSOR_MAX_RANK]; /* elements from one index of a dimension to the next */
 	bool at_binding; /* a weight or an intermediate without rows that only steps at binding use: no run
 			    sees it */
+	/* Of an intermediate that runs see: the one whose place it has, itself if it has its own; and the first and the
+	 * last step between which any that has its place is needed.  Places may overlap that are never needed at once. */
+	int home, first, last;
 };
 
 /* --- packing --- */
@@ -89,6 +103,33 @@ struct image_fold {
 	int recipe;
 };
 
+/* --- cases --- */
+
+enum { IMAGE_MAX_CASES = 31 }; /* a mask has a bit for each */
+
+enum image_answer { IMAGE_EITHER, IMAGE_NO, IMAGE_YES };
+
+/* A token that a node carries: the value of input `input`. */
+struct image_match {
+	int input;
+	int value;
+};
+
+/* What a node is known to be from the structure alone: all of this holds.  A node is of the first case of the
+ * table that it fits; in a batch nodes of one case lie together, in the order of the table. */
+struct image_case {
+	const char *name;
+	bool inner;		  /* it has children */
+	int children;		  /* so many, -1 = any number */
+	enum image_answer parent; /* whether it has one */
+	int matches;
+	const struct image_match *match;
+};
+
+/* What a batch of inner nodes is: those of one height, of all cases; or nodes of cases that kernels have in common, as
+ * many as are ready; or what makes fewer ranges of a minibatch. */
+enum image_batch_order { IMAGE_BATCH_DEPTH, IMAGE_BATCH_CASE, IMAGE_BATCH_LEAST };
+
 /* --- steps --- */
 
 /* Over which rows a step's kernel is called; a call has a row range begin..end. */
@@ -103,8 +144,13 @@ enum image_domain {
 	IMAGE_DOMAIN_NODES,	  /* 0 .. nodes */
 	IMAGE_DOMAIN_PAST_LEAVES, /* leaves .. nodes, in one range */
 	IMAGE_DOMAIN_INPUTS,	  /* 0 .. inputs */
+	IMAGE_DOMAIN_BATCH_DOWN,  /* 0 .. nodes, batch by batch, the last one first */
+	IMAGE_DOMAIN_NODE_DOWN,	  /* 0 .. nodes, node by node, the last one first */
 	IMAGE_DOMAIN_BINDING	  /* when weights are bound: the rows of one folded parameter */
 };
+
+/* What threads share out of a range. */
+enum image_way { IMAGE_CHEAPEST /* what is expected to take the shortest */, IMAGE_ALONE, IMAGE_ROWS, IMAGE_COLUMNS };
 
 struct image_step {
 	int kernel;
@@ -113,6 +159,9 @@ struct image_step {
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
 	int blocks;	/* of columns, at least 1: their elements are computed independently of each other */
 	int64_t block_bytes; /* weights that one block reads */
+	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
+				domains      that are cut at batches or nodes, and of leaves */
+	enum image_way way;
 };
 
 /* --- code --- */
@@ -144,7 +193,10 @@ struct image_range {
 	int64_t first, blocks, direction;
 };
 
-/* A compiled kernel: the members of an image_range, so that they travel in registers. */
+/* A compiled kernel: the members of an image_range, so that they travel in registers.  Code outlives the library
+ * that made it: whatever changes what kernels are called with, or what they find where, counts up the
+ * convention. */
+enum { IMAGE_CONVENTION = 1 };
 typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end, int64_t first, int64_t blocks,
 			  int64_t direction);
 
@@ -204,24 +256,41 @@ struct image_tool {
 	int64_t size, modified; /* bytes; nanoseconds of the epoch */
 };
 
+/* What a binding holds of one recipe. */
+struct image_packed {
+	const float *at; /* 64-byte aligned, outside of the tables; NULL = no run needs it */
+	int64_t bytes;
+	int64_t sum[2]; /* the checksum of these bytes */
+};
+
 struct image {
 	const char *name; /* the model's */
 	const char *key;  /* all that it depends on, as text; NULL = nobody asked */
+	/* What the code runs on: a target of base/target.h that has these extensions besides (base/cpu.h). */
+	const char *target, *extensions;
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
-	/* inputs carried by nodes: which cases read them */
+	int unroll; /* levels of a span: a thread may run subtrees of so many levels before it meets others, so that no
+		       buffer has the rows of one batch; below 2: none, and none when children are shared */
+	enum image_batch_order batch_order; /* by depth where inner nodes are of one case, and where levels are unrolled */
+	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {
 		const char *name;
 		bool token; /* an i32 index, else f32[elements] */
 		int64_t elements;
-		int64_t limit; /* a token must lie in 0 .. limit-1 */
+		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = only cases ask for it */
 		bool at_leaf, at_inner;
+		bool on_edge; /* a row per child edge, in the order of children */
+		unsigned cases; /* where there are cases: a mask of those that read it; others may carry it */
 		int rank; /* of a node's f32 */
 		int64_t shape[IMAGE_MAX_RANK];
 	} * input;
 
+	int cases; /* leaves' before others'; every node fits one.  0 = nobody tells nodes apart but leaves
+		      from others */
+	const struct image_case *case_at;
 	int params;
 	const struct tensor_info
 	    *param; /* names and shapes that a binding must supply; the dtype is not used */
@@ -233,6 +302,9 @@ struct image {
 	const struct image_recipe *recipe;
 	int steps;
 	const struct image_step *step;
+	bool roaming; /* blocks of columns go from thread to thread, and are swept upwards always */
+	bool flush; /* denormals count as zeros while its steps run */
+	bool meeting; /* threads meet after each step of a range */
 	int kernels;
 	const char *const *kernel_name;
 	int outputs;
@@ -244,8 +316,19 @@ struct image {
 	int tools;
 	const struct image_tool *tool;
 	struct image_blob blob;
+	int packs; /* as many as recipes; 0 = weights come from elsewhere */
+	const struct image_packed *packed;
 	struct image_code code; /* of this process: no part of a file */
 };
+
+/* The mask of the cases of leaves, or of inner nodes. */
+static inline unsigned image_cases_of(const struct image *i, bool inner)
+{
+	unsigned mask = 0;
+	for (int c = 0; c < i->cases; c++)
+		mask |= (unsigned)(i->case_at[c].inner == inner) << c;
+	return mask;
+}
 
 /* Parameters are counted through: those that a binding must supply, then those that are folded. */
 static inline int image_params(const struct image *i)

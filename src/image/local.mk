@@ -1,3 +1,3 @@
 libespalier_internal_la_SOURCES += \
-	%D%/check.c %D%/code.c %D%/code.h %D%/file.c %D%/file.h %D%/image.h %D%/link.c %D%/link.h %D%/perf.c %D%/perf.h
+	%D%/check.c %D%/code.c %D%/code.h %D%/file.c %D%/file.h %D%/image.h %D%/link.c %D%/link.h %D%/object.c %D%/object.h %D%/perf.c %D%/perf.h
 EXTRA_DIST += %D%/README.md

@@ -66,13 +66,16 @@ static int open_map(const char *path, struct diags *diags)
 	int fd = open(path, FLAGS | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, FLAGS);
-	const char *why = fd < 0 ? strerror(errno) : check(fd);
+	if (fd < 0) {
+		refuse(path, strerror(errno), diags);
+		return -1;
+	}
+	const char *why = check(fd);
 	if (!why && is_left_over(fd) && ftruncate(fd, 0) != 0)
 		why = strerror(errno);
 	if (!why)
 		return fd;
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	refuse(path, why, diags);
 	return -1;
 }

@@ -14,9 +14,9 @@
  * used do not exist. */
 enum { STACK_BYTES = 8 << 20 };
 
-/* One kernel, and what became of it.  It has memory of its own until all threads have ended. */
+/* One kernel, or all, and what became of it.  It has memory of its own until all threads have ended. */
 struct piece {
-	int kernel, statements;
+	int kernel, statements; /* kernel: -1 = all */
 	struct arena arena;
 	struct diags diags;
 	struct str object;
@@ -29,7 +29,7 @@ struct batch {
 	const struct ilir_module *module;
 	const struct jit_options *options;
 	struct jit_threads threads;
-	struct piece *piece;  /* by kernel */
+	struct piece *piece;  /* by kernel, or one */
 	struct piece **order; /* the longest first */
 	int pieces;
 	atomic_int next;
@@ -121,7 +121,7 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	b->order = ARENA_ARRAY(arena, struct piece *, b->pieces);
 	for (int i = 0; i < b->pieces; i++) {
 		struct piece *p = b->order[i] = &b->piece[i];
-		p->kernel = i;
+		p->kernel = b->backend->whole ? -1 : i;
 		p->statements = count_statements(b->module->kernels.at[i].body);
 		p->seconds = o->seconds[i];
 		p->object = str_in(&p->arena);
@@ -160,13 +160,14 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 		 const struct jit_options *options, struct jit_threads threads, struct arena *arena,
 		 struct jit_objects *o, struct diags *d)
 {
-	int kernels = m->kernels.n;
-	threads.most = threads.most < kernels ? threads.most : kernels;
+	int pieces = backend->whole && m->kernels.n ? 1 : m->kernels.n;
+	threads.most = threads.most < pieces ? threads.most : pieces;
 	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads.most + 1);
-	o->object = ARENA_ARRAY(arena, struct image_object, kernels);
-	o->seconds = arena_take(arena, kernels, sizeof *o->seconds);
+	o->n = pieces;
+	o->object = ARENA_ARRAY(arena, struct image_object, pieces);
+	o->seconds = arena_take(arena, pieces, sizeof *o->seconds);
 	struct batch b = {
-	    .backend = backend, .module = m, .options = options, .threads = threads, .pieces = kernels};
+	    .backend = backend, .module = m, .options = options, .threads = threads, .pieces = pieces};
 	make_pieces(&b, arena, o, d);
 	run(&b, thread);
 	return take_pieces(&b, arena, o, d);

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { JIT_ABI = 7 };
+enum { JIT_ABI = 9 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
@@ -30,9 +30,10 @@ enum jit_part { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PARTS };
 struct jit_backend {
 	int abi;
 	const char *name;
-	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module: appends a relocatable
-	 * ELF64 object with a function of the kernel's name, which imports nothing, and says the seconds that
-	 * each part took.  Any number of threads may call at once. */
+	bool whole; /* compiles all kernels at once, since beginning is dear: `kernel` is -1 */
+	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module, or all: appends a
+	 * relocatable ELF64 object with a function of each kernel's name, which imports nothing, and says the
+	 * seconds that each part took.  Any number of threads may call at once. */
 	bool (*compile)(const struct ilir_module *, const struct jit_options *, int kernel,
 			struct str *object, double seconds[JIT_PARTS], struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
@@ -43,6 +44,11 @@ struct jit_backend {
 };
 
 #define JIT_BACKEND_SYMBOL "espalier_backend"
+
+/* The back ends that there may be, the one that is preferred first; NULL past the last. */
+const char *jit_backend_name(int i);
+/* The first of them that jit_backend_load would find, or the first of all. */
+const char *jit_backend_usual(struct arena *);
 
 /* Loads espalier-NAME.so from the folders of ESPALIER_BACKEND_PATH (colons between them; ignored in a process
  * with raised rights), then from the library's own.  It stays for the life of the process; loading it again
@@ -76,14 +82,16 @@ void jit_ahead_end(struct jit_ahead *);
 /* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
  * child with locks that nobody opens.  There jit_backend_load refuses. */
 
-/* By kernel. */
+/* By kernel, or one of all. */
 struct jit_objects {
+	int n;
 	struct image_object *object;
 	double (*seconds)[JIT_PARTS];
 };
 
-/* Compiles all kernels, each into an object of its own, on these threads.  The objects are in the arena, and
- * the same whatever the threads.  False after the diagnostics of all kernels that failed. */
+/* Compiles all kernels, each into an object of its own unless the back end takes them whole, on these
+ * threads.  The objects are in the arena, and the same whatever the threads.  False after the diagnostics of
+ * all kernels that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 		 struct jit_threads, struct arena *, struct jit_objects *, struct diags *);
 bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,

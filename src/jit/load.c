@@ -160,6 +160,23 @@ void jit_ahead_end(struct jit_ahead *a)
 	a->begun = false;
 }
 
+/* --- which there are --- */
+
+static const char *const names[] = {"llvm", "gccjit"};
+
+const char *jit_backend_name(int i)
+{
+	return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
+}
+
+const char *jit_backend_usual(struct arena *arena)
+{
+	for (int i = 0; jit_backend_name(i); i++)
+		if (jit_backend_path(arena, jit_backend_name(i)))
+			return jit_backend_name(i);
+	return jit_backend_name(0);
+}
+
 /* --- where it is --- */
 
 const char *jit_backend_path(struct arena *arena, const char *name)

@@ -4,6 +4,7 @@
 #include "image/file.h"
 #include "jit/jit.h"
 #include "tests/models/helper.h"
+#include "tests/sanitizers.h"
 
 #include <stdlib.h>
 
@@ -24,6 +25,8 @@ static const struct {
     {"tests/models/nested.ra", "A=2 B=1 C=1 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/members.ra", "V=30 D=18 A=10"},
+    {"examples/labelled/matrix.ra", "D=17 E=9 V=30 R=5 C=3"},
     {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
 };
 enum { MODELS = sizeof models / sizeof *models, FOLDING = MODELS - 1 }; /* the last has constants */
@@ -38,7 +41,9 @@ struct file {
 
 static struct file copy_file(const struct file *f, size_t n)
 {
-	struct file copy = {malloc(n ? n : 1), n};
+	struct file copy = {NULL, n};
+	if (posix_memalign((void **)&copy.bytes, IMAGE_LINE, n ? n : 1))
+		abort();
 	memcpy(copy.bytes, f->bytes, n < f->n ? n : f->n);
 	return copy;
 }
@@ -112,9 +117,12 @@ static bool runs_alike(struct test_run *compiled, struct reader *read)
 	arena_init(&again.arena, &allocator_default);
 	random_state = 5;
 	make_forest(&forest, &compiled->image, 4, 30);
-	again.bound = image_code_load(&read->image.blob, &allocator_default, "again", &again.image.code,
-				      &again.diags) &&
-		      rt_bind(&again.binding, &allocator_default, &again.image, &source, NULL, &again.diags);
+	again.bound =
+	    image_code_load(&read->image.blob, &allocator_default, "again", &again.image.code,
+			    &again.diags) &&
+	    (read->image.packs
+		 ? rt_bind_packed(&again.binding, &allocator_default, &again.image, &again.diags)
+		 : rt_bind(&again.binding, &allocator_default, &again.image, &source, NULL, &again.diags));
 	again.open =
 	    again.bound && rt_session_init(&again.session, &allocator_default, &again.image, &again.diags);
 	bool ok =
@@ -183,7 +191,7 @@ static void test_round_trip(int i)
 static void test_lengths(const struct file *f)
 {
 	bool refused = true;
-	for (size_t n = 0; n < f->n; n++) {
+	for (size_t n = 0; n < f->n; n += n < f->n / SAMPLE ? 1 : SAMPLE) {
 		struct file part = copy_file(f, n);
 		struct reader r;
 		read_image(&r, &part);
@@ -203,10 +211,10 @@ static void test_lengths(const struct file *f)
 static void test_bits(const struct file *f)
 {
 	bool refused = true;
-	for (size_t i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n; i += SAMPLE) {
 		struct file bent = copy_file(f, f->n);
 		struct reader r;
-		bent.bytes[i] ^= 1 << i % 8;
+		bent.bytes[i] ^= 1 << i / SAMPLE % 8;
 		read_image(&r, &bent);
 		refused &= !r.ok && r.diags.n == 1 && r.diags.at[0].id == DIAG_BAD_IMAGE;
 		free_reader(&r);
@@ -316,6 +324,59 @@ static void test_random(const struct file *f)
 		free(bent.bytes);
 	}
 	tap_ok(taken > 0, "bytes that were bent do no harm, %d such files are read", taken);
+}
+
+/* --- packed weights --- */
+
+/* The image that was bound, with the weights that it was bound to; they are in the arena of the run. */
+static struct image pack_image(struct test_run *r)
+{
+	struct image image = r->image;
+	struct image_packed *packed = ARENA_ARRAY(&r->arena, struct image_packed, image.recipes);
+	for (int i = 0; i < image.recipes; i++)
+		packed[i] = image_pack(&image, i, r->binding.packed[i]);
+	image.packs = image.recipes;
+	image.packed = packed;
+	return image;
+}
+
+static bool says_of(struct file *f, size_t at, int bit, const char *what)
+{
+	struct reader r;
+	f->bytes[at] ^= bit;
+	read_image(&r, f);
+	bool ok = says(&r, what);
+	free_reader(&r);
+	f->bytes[at] ^= bit;
+	return ok;
+}
+
+static void test_packed(int i)
+{
+	struct test_model t = {0};
+	struct test_run r;
+	struct reader read;
+	if (!tap_ok(compile_model(&t, &r, i), "%s: compiled and packed", models[i].path))
+		return;
+	r.image.key = "";
+	struct image image = pack_image(&r);
+	struct file f = write_image(&image), plain = write_image(&r.image);
+	read_image(&read, &f);
+	tap_ok(read.ok && read.image.packs == image.recipes && runs_alike(&r, &read),
+	       "%s: weights that were written give the same bits", models[i].path);
+	struct file again = write_image(&read.image);
+	tap_ok(same_bytes(&f, &again), "%s: and are written the same", models[i].path);
+	size_t head = (plain.n + 8 * 3 * image.recipes + IMAGE_PAGE) / IMAGE_PAGE * IMAGE_PAGE;
+	tap_ok(f.n > head && says_of(&f, head + 4, 16, "checksum of its weights"),
+	       "a wrong bit in them is found");
+	tap_ok(says_of(&f, 24 + 16 + 3 * 16, 64, "its checksum is wrong"), "and one in their place");
+	test_random(&f);
+	free_reader(&read);
+	free(again.bytes);
+	free(plain.bytes);
+	free(f.bytes);
+	end_run(&r);
+	free_model(&t);
 }
 
 /* --- what does not hold together --- */
@@ -489,6 +550,26 @@ static void layout_of_shared(struct bending *b)
 	b->image.shared_children = true;
 }
 
+static void unrolled_shared(struct bending *b)
+{
+	layout_of_shared(b);
+	b->state->layout = IMAGE_BY_NODE;
+	b->image.unroll = 2;
+}
+
+static void unrolled_dense(struct bending *b)
+{
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_SCRATCH)
+			b->buffer[i].rows = IMAGE_WIDEST;
+	b->image.unroll = 2;
+}
+
+static void batches_of_one_case(struct bending *b)
+{
+	b->image.batch_order = IMAGE_BATCH_LEAST;
+}
+
 static void place_of_shared(struct bending *b)
 {
 	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
@@ -540,6 +621,157 @@ static void kernels_missing(struct bending *b)
 static void odd_alignment(struct bending *b)
 {
 	b->image.blob.alignment = 24;
+}
+
+/* Leaves with a parent and without, inner nodes with a word and others. */
+static const struct image_match word_match[] = {{0, 1}}, far_match[] = {{1000, 1}};
+static const struct image_case four_cases[] = {{"top", false, -1, IMAGE_NO, 0, NULL},
+					       {"leaf", false, -1, IMAGE_YES, 0, NULL},
+					       {"word", true, -1, IMAGE_EITHER, 1, word_match},
+					       {"inner", true, -1, IMAGE_EITHER, 0, NULL}};
+
+static struct image_case *give_cases(struct bending *b)
+{
+	static struct image_case cases[IMAGE_MAX_CASES + 1];
+	memcpy(cases, four_cases, sizeof four_cases);
+	for (int i = 4; i <= IMAGE_MAX_CASES; i++)
+		cases[i] = four_cases[3];
+	b->image.cases = 4;
+	b->image.case_at = cases;
+	return cases;
+}
+
+static void unrolled_cases(struct bending *b)
+{
+	give_cases(b);
+	b->image.batch_order = IMAGE_BATCH_CASE;
+	b->image.unroll = 2;
+}
+
+static void unknown_batch_order(struct bending *b)
+{
+	give_cases(b);
+	b->image.batch_order = IMAGE_BATCH_LEAST + 1;
+}
+
+static void many_cases(struct bending *b)
+{
+	give_cases(b);
+	b->image.cases = IMAGE_MAX_CASES + 1;
+}
+
+static void mixed_cases(struct bending *b)
+{
+	give_cases(b)[0].inner = true;
+}
+
+static void case_of_nothing(struct bending *b)
+{
+	give_cases(b)[2].match = far_match;
+}
+
+static void leaves_of_no_case(struct bending *b)
+{
+	give_cases(b)[0].parent = IMAGE_YES;
+}
+
+static void inner_of_no_case(struct bending *b)
+{
+	give_cases(b)[3].children = 2;
+}
+
+static void step_of_no_case(struct bending *b)
+{
+	give_cases(b);
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_INNER;
+	b->step[b->image.steps - 1].cases = 1 << 4;
+}
+
+static void whole_step_of_cases(struct bending *b)
+{
+	give_cases(b);
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_NODES;
+	b->step[b->image.steps - 1].cases = 1;
+}
+
+static void edge_data_of_leaves(struct bending *b)
+{
+	b->input->on_edge = b->input->at_leaf = true;
+}
+
+static void edge_data_by_nodes(struct bending *b)
+{
+	b->input->on_edge = true;
+	b->input->at_leaf = false;
+}
+
+static void case_of_edges(struct bending *b)
+{
+	give_cases(b);
+	edge_data_by_nodes(b);
+}
+
+static void become_members(struct bending *b, enum image_buffer_kind kind, enum image_size rows, int which)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = kind;
+	child->rows = rows;
+	child->which = which;
+}
+
+static void member_begins_by_nodes(struct bending *b)
+{
+	become_members(b, IMAGE_MEMBER_BEGIN, IMAGE_NODES, 0);
+}
+
+static void members_by_inputs(struct bending *b)
+{
+	become_members(b, IMAGE_MEMBER_LIST, IMAGE_INPUTS, 0);
+}
+
+static void second_members(struct bending *b)
+{
+	become_members(b, IMAGE_MEMBER_LIST, IMAGE_NODES, 1);
+}
+
+static void cases_of_none(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_CASE;
+	child->which = 0;
+}
+
+static struct image_packed *give_weights(struct bending *b)
+{
+	static struct image_packed packed[100];
+	static const float zeros[1 << 14];
+	for (int i = 0; i < b->image.recipes; i++) {
+		packed[i] = (struct image_packed){.at = zeros, .bytes = sizeof(float)};
+		for (int d = 0; d < b->recipe[i].dims; d++)
+			packed[i].bytes *= b->recipe[i].dim[d].extent;
+	}
+	b->image.packs = b->image.recipes;
+	b->image.packed = packed;
+	return packed;
+}
+
+static void few_weights(struct bending *b)
+{
+	give_weights(b);
+	b->image.packs--;
+}
+
+static void no_weights(struct bending *b)
+{
+	struct image_packed *packed = give_weights(b);
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_WEIGHT && !b->buffer[i].at_binding)
+			packed[b->buffer[i].which].bytes = 0;
+}
+
+static void short_weights(struct bending *b)
+{
+	give_weights(b)[b->image.recipes - 1].bytes--;
 }
 
 /* These want an image that folds. */
@@ -617,6 +849,9 @@ static const struct bent fold_bendings[] = {
 };
 
 static const struct bent bendings[] = {
+    {"fewer weights than recipes", few_weights, "not as many as recipes"},
+    {"weights that a run misses", no_weights, "where a run needs them"},
+    {"weights that are too short", short_weights, "not as long as they are laid out"},
     {"a recipe of a parameter that is not there", foreign_param, "parameter that there is not"},
     {"a recipe past the end of its parameter", leaves_param, "leaves its parameter"},
     {"a recipe that begins behind its end", begins_late, "leaves its parameter"},
@@ -631,6 +866,12 @@ static const struct bent bendings[] = {
     {"data of an input that is not there", foreign_input, "something that there is not"},
     {"a state of integers", wrong_dtype, "not as its kind must be"},
     {"tokens by edges", wrong_rows, "not as its kind must be"},
+    {"data of edges that leaves read", edge_data_of_leaves, "no edges to read of"},
+    {"data of edges by nodes", edge_data_by_nodes, "not as its kind must be"},
+    {"a case of what edges carry", case_of_edges, "token that there is not"},
+    {"beginnings of members by nodes", member_begins_by_nodes, "not as its kind must be"},
+    {"members by inputs", members_by_inputs, "not as its kind must be"},
+    {"members of another order", second_members, "something that there is not"},
     {"a state without room", small_state, "room"},
     {"tokens of an input of vectors", vector_for_token, "has not the room"},
     {"vectors in rows of one element", piled_vectors, "has not the room"},
@@ -643,12 +884,25 @@ static const struct bent bendings[] = {
     {"a state in no buffer of its own", state_elsewhere, "not in its buffer"},
     {"a state of another shape", state_shape, "elements of its shape"},
     {"a state by parent where nodes have several", layout_of_shared, "by parent"},
+    {"levels unrolled where nodes have several parents", unrolled_shared, "levels are unrolled"},
+    {"levels unrolled that share their rows", unrolled_dense, "share their rows"},
+    {"batches of cases where there are none", batches_of_one_case, "inner nodes have one"},
+    {"batches of cases where levels are unrolled", unrolled_cases, "batches are of cases"},
+    {"batches of an order that there is not", unknown_batch_order, "out of its range"},
     {"places where nodes have several parents", place_of_shared, "something that there is not"},
     {"places of edges", place_of_edges, "not as its kind must be"},
     {"a state with elements outside of its row", long_stride, "room"},
     {"a step without a kernel", step_without_kernel, "kernel that there is not"},
     {"a step without blocks", step_without_blocks, "out of its range"},
     {"a step that reads too much to count", step_of_many_bytes, "out of its range"},
+    {"more cases than a mask has bits", many_cases, "too many"},
+    {"a case of leaves behind one of inner nodes", mixed_cases, "behind one of inner nodes"},
+    {"a case of a token that is not there", case_of_nothing, "token that there is not"},
+    {"leaves that are of no case", leaves_of_no_case, "of no case"},
+    {"inner nodes that are of no case", inner_of_no_case, "of no case"},
+    {"a step of a case that is not there", step_of_no_case, "cannot tell apart"},
+    {"a step over all nodes of some cases", whole_step_of_cases, "cannot tell apart"},
+    {"an array of cases where there are none", cases_of_none, "something that there is not"},
     {"a kernel outside of the code", kernel_outside, "outside of the code"},
     {"fewer kernels than names", kernels_missing, "place for each kernel"},
     {"an odd alignment", odd_alignment, "alignment"},
@@ -690,6 +944,15 @@ static void test_bendings(struct arena *a, const struct image *image, const stru
 	}
 }
 
+static void test_words_of_cases(const struct test_run *r)
+{
+	struct bending b = {.image = r->image};
+	give_cases(&b);
+	struct file f = write_image(&b.image);
+	test_words(&f);
+	free(f.bytes);
+}
+
 static void test_damage(void)
 {
 	struct test_model t = {0};
@@ -703,6 +966,7 @@ static void test_damage(void)
 	test_version(&f);
 	test_words(&f);
 	test_random(&f);
+	test_words_of_cases(&r);
 	test_bendings(&r.arena, &r.image, bendings, sizeof bendings / sizeof *bendings);
 	free(f.bytes);
 	end_run(&r);
@@ -733,6 +997,8 @@ int main(void)
 	} else {
 		for (int i = 0; i < MODELS; i++)
 			test_round_trip(i);
+		test_packed(0);
+		test_packed(FOLDING);
 		test_damage();
 		test_folds();
 	}

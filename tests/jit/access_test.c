@@ -256,19 +256,16 @@ static void inspect_choice(void)
 	fixture_free(&f);
 }
 
-int main(void)
+static void test_all(void)
 {
-	struct fixture f;
-	if (!fixture_init(&f, "probe")) {
-		tap_skip("no LLVM back end", "accesses");
-		fixture_free(&f);
-		return tap_done();
-	}
-	fixture_free(&f);
 	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
 		run_program(i, "generic", false);
 		run_program(i, "native", true);
 	}
 	inspect_choice();
-	return tap_done();
+}
+
+int main(void)
+{
+	return over_backends(test_all);
 }

@@ -190,8 +190,9 @@ static bool compile_with(struct fixture *f, long requests)
 	atomic_store(&left, requests);
 	arena_init(&a, &failing);
 	if (!arena_guard(&a, &escape))
-		ok = jit_compile(&good, &f->m, &o, (struct jit_threads){.most = 3}, &a, &objects, &f->diags) &&
-		     objects.object[KERNELS - 1].size == 10u * 2000 * KERNELS;
+		ok =
+		    jit_compile(&good, &f->m, &o, (struct jit_threads){.most = 3}, &a, &objects, &f->diags) &&
+		    objects.object[KERNELS - 1].size == 10u * 2000 * KERNELS;
 	arena_free(&a);
 	return ok;
 }
@@ -211,15 +212,8 @@ static void test_memory(void)
 
 int main(void)
 {
-	struct fixture f;
-	bool there = fixture_init(&f, "compile");
-	fixture_free(&f);
 	test_failures();
 	test_places();
 	test_memory();
-	if (there)
-		test_threads();
-	else
-		tap_skip("no LLVM back end", "threads");
-	return tap_done();
+	return over_backends(test_threads);
 }

@@ -39,5 +39,5 @@ static const char *compiler(void)
 	return real()->compiler();
 }
 
-__attribute__((visibility("default")))
-const struct jit_backend espalier_backend = {JIT_ABI, "counting", compile, print, compiler};
+__attribute__((visibility("default"))) const struct jit_backend espalier_backend = {
+    .abi = JIT_ABI, .name = "counting", .compile = compile, .print = print, .compiler = compiler};

@@ -18,13 +18,16 @@ struct fixture {
 	const struct jit_backend *backend;
 };
 
-/* False when there is no LLVM back end here; the caller skips. */
+/* The back end at hand. */
+static const char *backend_name = "llvm";
+
+/* False when there is no such back end here; the caller skips. */
 static inline bool fixture_init(struct fixture *f, const char *name)
 {
 	arena_init(&f->arena, &allocator_default);
 	diags_init(&f->diags, &allocator_default);
 	ilir_init(&f->m, &f->arena, name);
-	f->backend = jit_backend_load("llvm", &f->diags);
+	f->backend = jit_backend_load(backend_name, &f->diags);
 	return f->backend != NULL;
 }
 
@@ -32,6 +35,23 @@ static inline void fixture_free(struct fixture *f)
 {
 	diags_free(&f->diags);
 	arena_free(&f->arena);
+}
+
+/* Runs the tests with each back end that is here. */
+static inline int over_backends(void (*tests)(void))
+{
+	for (int i = 0; jit_backend_name(i); i++) {
+		struct fixture f;
+		backend_name = jit_backend_name(i);
+		bool there = fixture_init(&f, "probe");
+		fixture_free(&f);
+		printf("# back end %s\n", backend_name);
+		if (there)
+			tests();
+		else
+			tap_skip("it is not here", "all with back end %s", backend_name);
+	}
+	return tap_done();
 }
 
 static inline void show_diags(const struct diags *d)
@@ -47,7 +67,7 @@ static inline bool link_objects(struct fixture *f, const struct jit_objects *o, 
 	const char **name = ARENA_ARRAY(&f->arena, const char *, kernels);
 	for (int i = 0; i < kernels; i++)
 		name[i] = f->m.kernels.at[i].name;
-	return image_link(&f->arena, o->object, kernels, f->m.name, kernels, name, blob, &f->diags);
+	return image_link(&f->arena, o->object, o->n, f->m.name, kernels, name, blob, &f->diags);
 }
 
 static inline bool compile_for(struct fixture *f, const char *target, bool native, struct image_code *code)
@@ -55,7 +75,8 @@ static inline bool compile_for(struct fixture *f, const char *target, bool nativ
 	struct jit_options o = {target_find(target), native};
 	struct jit_objects objects;
 	struct image_blob blob;
-	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = 2}, &f->arena, &objects, &f->diags) &&
+	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = 2}, &f->arena, &objects,
+			      &f->diags) &&
 		  link_objects(f, &objects, &blob) &&
 		  image_code_load(&blob, &allocator_default, f->m.name, code, &f->diags);
 	show_diags(&f->diags);
@@ -88,7 +109,8 @@ static inline ilir_buffer buffer_of(struct fixture *f, const char *name, int kin
 
 static inline void kernel(struct fixture *f, const char *name, struct ilir_stmt *body)
 {
-	vec_push(&f->arena, &f->m.kernels, (struct ilir_kernel){.name = name, .domain = IMAGE_DOMAIN_NODES, .body = body});
+	vec_push(&f->arena, &f->m.kernels,
+		 (struct ilir_kernel){.name = name, .domain = IMAGE_DOMAIN_NODES, .body = body});
 }
 
 static inline ilir_var index_var(struct fixture *f, const char *name)

@@ -7,11 +7,11 @@ CC=${CC:-cc}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# record TARGET: the code, and the calls of some runs, to $tmp/TARGET.
+# record TARGET: the code that $backend makes, and the calls of some runs, to $tmp/TARGET.
 record()
 {
-	srcdir=$srcdir "$builddir/tests/jit/record" "$1" >"$tmp/$1" 2>"$tmp/said"
-	tap_ok $? "code for $1 is made" || sed 's/^/# /' "$tmp/said"
+	srcdir=$srcdir "$builddir/tests/jit/record" "$backend" "$1" >"$tmp/$1" 2>"$tmp/said"
+	tap_ok $? "$backend: code for $1 is made" || sed 's/^/# /' "$tmp/said"
 }
 
 # replay TARGET COMPILER EMULATOR: with what the compiler makes, under the emulator if it is not this machine.
@@ -36,15 +36,23 @@ x86()
 	fi
 }
 
-if ! [ -e "${ESPALIER_BACKEND_PATH:-$builddir/.libs}/espalier-llvm.so" ]; then
-	tap_skip "no LLVM back end" "code for each target"
-	tap_done
-fi
+# there BACKEND: it is built.
+there()
+{
+	[ -e "${ESPALIER_BACKEND_PATH:-$builddir/.libs}/espalier-$1.so" ] && return
+	tap_skip "it is not here" "code for each target by $1"
+	return 1
+}
 
-x86 generic sse2
-x86 avx2 avx2
-x86 avx512 avx512vl
+for backend in llvm gccjit; do
+	there "$backend" || continue
+	x86 generic sse2
+	x86 avx2 avx2
+	x86 avx512 avx512vl
+done
 
+backend=llvm
+there llvm || tap_done
 record aarch64
 if [ "$(uname -m)" = aarch64 ]; then
 	replay aarch64 "${CC%% *}" ""

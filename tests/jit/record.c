@@ -1,5 +1,6 @@
-/* record TARGET: compiles models for a target, runs each by the interpreter and writes to standard output the
- * code and every kernel call of the run, for tests/jit/replay to repeat on that machine (see record.h). */
+/* record BACKEND TARGET: compiles models for a target, runs each by the interpreter and writes to standard
+ * output the code and every kernel call of the run, for tests/jit/replay to repeat on that machine (see
+ * record.h). */
 #include "tests/jit/record.h"
 #include "tests/subop/run.h"
 
@@ -30,7 +31,8 @@ static void put(const void *bytes, size_t n)
 
 static int64_t bytes_of(const struct image_buffer *b, const struct image_frame *frame, void *at)
 {
-	bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN;
+	bool begins =
+	    b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN || b->kind == IMAGE_MEMBER_BEGIN;
 	int64_t rows = b->rows == IMAGE_ONE ? 1 : frame->sizes[b->rows] + begins;
 	return at ? rows * b->row_elements * 4 : 0;
 }
@@ -59,15 +61,16 @@ static bool record(void *self, int kernel, const struct image_frame *frame, cons
 	return ok;
 }
 
-static bool put_code(struct compiled *c, struct arena *a, const char *name, struct diags *d)
+static bool put_code(struct compiled *c, struct arena *a, const char *name, const char *backend_name,
+		     struct diags *d)
 {
-	const struct jit_backend *backend = jit_backend_load("llvm", d);
+	const struct jit_backend *backend = jit_backend_load(backend_name, d);
 	struct jit_options options = {.target = c->sched.target};
 	struct jit_objects o;
 	struct image_blob blob;
-	if (!backend || !jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) ||
-	    !image_link(a, o.object, c->image.kernels, name, c->image.kernels, c->image.kernel_name, &blob,
-			d))
+	if (!backend ||
+	    !jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) ||
+	    !image_link(a, o.object, o.n, name, c->image.kernels, c->image.kernel_name, &blob, d))
 		return false;
 	struct record_program p = {.kernels = blob.kernels, .bytes = blob.size};
 	snprintf(p.name, sizeof p.name, "%s", name);
@@ -96,7 +99,20 @@ static bool run(struct recorder *r, struct test_run *run)
 	return ok;
 }
 
-static bool record_model(const char *path, const char *sizes, const char *target)
+/* Replayed calls have memory of their own for each buffer: no intermediate may stand in the place of another.
+ */
+static void keep_apart(struct image *image, struct arena *a)
+{
+	struct image_buffer *buffers = arena_copy(a, image->buffer, image->buffers * sizeof *buffers);
+	for (int i = 0; i < image->buffers; i++) {
+		buffers[i].home = i;
+		buffers[i].first = 0;
+		buffers[i].last = image->steps - 1;
+	}
+	image->buffer = buffers;
+}
+
+static bool record_model(const char *path, const char *sizes, const char *backend, const char *target)
 {
 	struct test_model t = {0};
 	struct test_run r = {0};
@@ -110,8 +126,9 @@ static bool record_model(const char *path, const char *sizes, const char *target
 	sub_init(&p, &t.arena, t.model->name);
 	bool ok = sub_lower(&p, t.model, t.sizes, &(struct sub_options){0}, &r.diags) &&
 		  compile_program(&recorder.compiled, &t.arena, &p, limits, false, target, NULL, &r.diags) &&
-		  put_code(&recorder.compiled, &t.arena, path, &r.diags);
+		  put_code(&recorder.compiled, &t.arena, path, backend, &r.diags);
 	if (ok) {
+		keep_apart(&recorder.compiled.image, &t.arena);
 		recorder.interpreter = recorder.compiled.image.code;
 		recorder.compiled.image.code = (struct image_code){.call = record, .self = &recorder};
 		ok = run(&recorder, &r);
@@ -126,8 +143,8 @@ static bool record_model(const char *path, const char *sizes, const char *target
 
 int main(int argc, char **argv)
 {
-	bool ok = argc == 2 && target_find(argv[1]);
+	bool ok = argc == 3 && target_find(argv[2]);
 	for (size_t i = 0; ok && i < sizeof models / sizeof *models; i++)
-		ok = record_model(models[i].path, models[i].sizes, argv[1]);
+		ok = record_model(models[i].path, models[i].sizes, argv[1], argv[2]);
 	return ok && fflush(stdout) == 0 ? 0 : 1;
 }

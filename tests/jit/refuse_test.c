@@ -1,4 +1,4 @@
-/* What the LLVM back end refuses, and what it says then: never a crash, never a print. */
+/* What back ends refuse, and what it says then: never a crash, never a print. */
 #include "tests/jit/helper.h"
 
 struct parts {
@@ -106,6 +106,12 @@ static void huge_register(struct fixture *f, const struct parts *p)
 	store_value(f, p, ilir_load(&f->m, b, INDICES(zero, zero, zero, zero)));
 }
 
+/* Names are symbols of an assembler. */
+static void quoted_name(struct fixture *f, const struct parts *p)
+{
+	kernel(f, "a \"b\"", ilir_store(&f->m, p->out, INDICES(num(f, 0)), ilir_float(&f->m, 1)));
+}
+
 /* Caught by the verifier of LLVM, since no check of ours looks at names. */
 static void name(struct fixture *f, const struct parts *p)
 {
@@ -116,23 +122,25 @@ static const struct {
 	const char *what;
 	void (*build)(struct fixture *, const struct parts *);
 	const char *says;
+	const char *only; /* the back end, NULL = each */
 } cases[] = {
-    {"a compound", compound, "'bad' of 'refused': a compound"},
-    {"a size", size, "a size of the minibatch"},
-    {"an inferred bound", inferred, "never inferred"},
-    {"a divisor that is not constant", divisor, "divisor"},
-    {"a negative divisor", negative_divisor, "divisor"},
-    {"a variable out of scope", scope, "outside its scope"},
-    {"a register index that is not constant", register_index, "a register"},
-    {"a register index out of bounds", register_bounds, "a register"},
-    {"a register without end", huge_register, "a register"},
-    {"a barrier", barrier, "steps and barriers"},
-    {"a store to an input", weight_store, "only read"},
-    {"a ramp as a value", ramp_value, "a ramp"},
-    {"a gathering load", gather, "not a ramp"},
-    {"a scattering store", scatter, "not a ramp"},
-    {"rows that are not outermost", inner_rows, "rows"},
-    {"a kernel with the name of an intrinsic", name, "llvm.fma.v4f32"},
+    {"a compound", compound, "'bad' of 'refused': a compound", NULL},
+    {"a size", size, "a size of the minibatch", NULL},
+    {"an inferred bound", inferred, "never inferred", NULL},
+    {"a divisor that is not constant", divisor, "divisor", NULL},
+    {"a negative divisor", negative_divisor, "divisor", NULL},
+    {"a variable out of scope", scope, "outside its scope", NULL},
+    {"a register index that is not constant", register_index, "a register", NULL},
+    {"a register index out of bounds", register_bounds, "a register", NULL},
+    {"a register without end", huge_register, "a register", NULL},
+    {"a barrier", barrier, "steps and barriers", NULL},
+    {"a store to an input", weight_store, "only read", NULL},
+    {"a ramp as a value", ramp_value, "a ramp", NULL},
+    {"a gathering load", gather, "not a ramp", NULL},
+    {"a scattering store", scatter, "not a ramp", NULL},
+    {"rows that are not outermost", inner_rows, "rows", NULL},
+    {"a kernel with the name of an intrinsic", name, "llvm.fma.v4f32", "llvm"},
+    {"a kernel whose name has quotes", quoted_name, "its name", "gccjit"},
 };
 
 static void refuse(int i)
@@ -146,9 +154,10 @@ static void refuse(int i)
 			  buffer_of(&f, "reg", ILIR_REGISTER, ILIR_F32, EXTENTS(4)), index_var(&f, "n")};
 	cases[i].build(&f, &p);
 	bool ok = true;
-	for (size_t k = 0; ok && k < f.m.kernels.n; k++) {
+	for (size_t k = 0; ok && k < (f.backend->whole ? 1 : f.m.kernels.n); k++) {
 		object.n = 0;
-		ok = f.backend->compile(&f.m, &o, k, &object, (double[JIT_PARTS]){0}, &f.diags);
+		ok = f.backend->compile(&f.m, &o, f.backend->whole ? -1 : (int)k, &object,
+					(double[JIT_PARTS]){0}, &f.diags);
 	}
 	tap_ok(!ok && f.diags.n == 1 && f.diags.at[0].id == DIAG_COMPILE_FAILED && !object.n,
 	       "%s: one diagnostic, no code", cases[i].what);
@@ -191,17 +200,15 @@ static void print_without_memory(void)
 	fixture_free(&f);
 }
 
+static void test_all(void)
+{
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (!cases[i].only || strcmp(cases[i].only, backend_name) == 0)
+			refuse(i);
+	print_without_memory();
+}
+
 int main(void)
 {
-	struct fixture f;
-	if (!fixture_init(&f, "probe")) {
-		tap_skip("no LLVM back end", "refusals");
-		fixture_free(&f);
-		return tap_done();
-	}
-	fixture_free(&f);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-		refuse(i);
-	print_without_memory();
-	return tap_done();
+	return over_backends(test_all);
 }

@@ -46,17 +46,10 @@ static void *work(void *number)
 	return (void *)good;
 }
 
-int main(void)
+static void test_all(void)
 {
 	pthread_t thread[THREADS];
 	int number[THREADS];
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	if (!jit_backend_load("llvm", &d)) {
-		tap_skip("no LLVM back end", "threads");
-		diags_free(&d);
-		return tap_done();
-	}
 	for (int i = 0; i < THREADS; i++) {
 		number[i] = i;
 		pthread_create(&thread[i], NULL, work, &number[i]);
@@ -67,6 +60,9 @@ int main(void)
 		tap_ok((intptr_t)good == ROUNDS,
 		       "thread %d: %d compilations of its own, with the right results", i, ROUNDS);
 	}
-	diags_free(&d);
-	return tap_done();
+}
+
+int main(void)
+{
+	return over_backends(test_all);
 }

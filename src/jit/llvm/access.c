@@ -1,33 +1,6 @@
 /* Loads and stores: buffers in memory by address, registers by stack slots that the optimiser removes. */
 #include "jit/llvm/emit.h"
 
-/* LLVM would need longer than anybody waits for more than that, and no machine has the registers. */
-enum { REGISTER_LIMIT = 1 << 14 };
-
-/* Where an access begins: the last index of a vector access is ramp(lanes, first), or broadcast(lanes, only).
- */
-struct place {
-	ilir_expr last;
-	enum ilir_op spread; /* RAMP, BROADCAST, or VAR for a scalar */
-	int lanes;
-};
-
-static bool find_place(struct emitter *e, const ilir_expr *index, int n, struct place *p)
-{
-	*p = (struct place){.spread = ILIR_VAR, .lanes = 1};
-	if (n == 0)
-		return true;
-	p->last = index[n - 1];
-	p->lanes = ilir_type_of(e->m, p->last).lanes;
-	if (p->lanes == 1)
-		return true;
-	p->spread = ilir_at(e->m, p->last)->op;
-	if (p->spread != ILIR_RAMP && p->spread != ILIR_BROADCAST)
-		return false;
-	p->last = ilir_arg(e->m, p->last, 0);
-	return true;
-}
-
 /* i32 in memory are indices in expressions. */
 static LLVMValueRef widen(struct emitter *e, LLVMValueRef v, enum ilir_dtype stored, int lanes)
 {
@@ -53,17 +26,6 @@ struct jit_promises {
 	LLVMValueRef *own, *others; /* by buffer: its scope, those of all others; NULL = never written */
 };
 
-static bool is_written(const struct ilir_buffer_decl *b)
-{
-	return b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT;
-}
-
-/* A weight that lies as it is: a kernel at binding may fill it. */
-static bool is_filled(const struct ilir_buffer_decl *b)
-{
-	return b->kind == IMAGE_WEIGHT && !b->recipe;
-}
-
 static unsigned metadata_kind(const struct emitter *e, const char *name)
 {
 	return LLVMGetMDKindIDInContext(e->context, name, strlen(name));
@@ -86,7 +48,7 @@ static LLVMMetadataRef *make_scopes(struct emitter *e)
 			name = text(e, "buffers");
 	LLVMMetadataRef domain = tuple(e, &name, 1);
 	for (size_t i = 1; i < e->m->buffers.n; i++)
-		if (is_written(&e->m->buffers.at[i]))
+		if (jit_is_written(&e->m->buffers.at[i]))
 			scope[i] =
 			    tuple(e, (LLVMMetadataRef[]){text(e, e->m->buffers.at[i].name), domain}, 2);
 	return scope;
@@ -146,23 +108,6 @@ static LLVMValueRef base_of(struct emitter *e, ilir_buffer b)
 	return e->base[b.i];
 }
 
-/* Splits x + constant: the constant (times the stride) becomes part of the instruction, and what remains is
- * equal for all the accesses of an unrolled loop. */
-static ilir_expr without_constant(const struct emitter *e, ilir_expr x, int64_t *constant)
-{
-	const struct ilir_node *n = ilir_at(e->m, x);
-	*constant = 0;
-	if (n->op == ILIR_CONST_I) {
-		*constant = n->i;
-		return (ilir_expr){0};
-	}
-	if (n->op == ILIR_ADD && ilir_at(e->m, ilir_arg(e->m, x, 1))->op == ILIR_CONST_I) {
-		*constant = ilir_at(e->m, ilir_arg(e->m, x, 1))->i;
-		return ilir_arg(e->m, x, 0);
-	}
-	return x;
-}
-
 static LLVMValueRef add(struct emitter *e, LLVMValueRef sum, LLVMValueRef term)
 {
 	return sum ? LLVMBuildNSWAdd(e->at, sum, term, "") : term;
@@ -180,91 +125,57 @@ static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtyp
 	return LLVMBuildGEP2(e->at, e->scalar[element], from, &offset, 1, "");
 }
 
-/* Row-major over padded extents; the first dimension may be rows, whose number does not matter.  What an
- * innermost loop counts is added last, to a pointer that stays while the loop runs.  The sum without its
- * constant may point outside the buffer, so no address is said to be inbounds. */
-static LLVMValueRef address_of(struct emitter *e, ilir_buffer buffer, const ilir_expr *index, int n,
-			       ilir_expr last)
+/* What an innermost loop counts is added last, to a pointer that stays while the loop runs.  The sum without
+ * its constant may point outside the buffer, so no address is said to be inbounds. */
+static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 {
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
-	LLVMValueRef sum = NULL, counted = NULL, at = base_of(e, buffer);
-	uint64_t stride[ILIR_MAX_RANK], displacement = 0;
-	for (int d = n - 1; d >= 0; d--)
-		stride[d] = d == n - 1 ? 1 : stride[d + 1] * (uint64_t)b->dim[d + 1].padded;
-	for (int d = 0; d < n; d++) {
-		int64_t constant;
-		ilir_expr x = without_constant(e, d == n - 1 ? last : index[d], &constant);
-		LLVMValueRef multiple = x.i ? jit_multiple(e, x, stride[d]) : NULL;
-		displacement += (uint64_t)constant * stride[d];
+	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
+	struct jit_address to = jit_address_of(e->m, a);
+	LLVMValueRef sum = NULL, counted = NULL, at = base_of(e, a->buffer);
+	for (int i = 0; i < to.terms; i++) {
+		LLVMValueRef multiple = jit_multiple(e, to.index[i], to.stride[i]);
 		if (multiple)
 			counted = add(e, counted, multiple);
-		else if (x.i)
-			sum = add(e, sum, scaled(e, x, stride[d]));
+		else
+			sum = add(e, sum, scaled(e, to.index[i], to.stride[i]));
 	}
-	at = sum ? step_by(e, at, b->dtype, sum) : at;
-	at = counted ? step_by(e, at, b->dtype, counted) : at;
-	return displacement
-		   ? step_by(e, at, b->dtype, LLVMConstInt(e->scalar[ILIR_INDEX], displacement, true))
+	at = sum ? step_by(e, at, element, sum) : at;
+	at = counted ? step_by(e, at, element, counted) : at;
+	return to.displacement
+		   ? step_by(e, at, element, LLVMConstInt(e->scalar[ILIR_INDEX], to.displacement, true))
 		   : at;
 }
 
-static bool has_inner_rows(const struct ilir_buffer_decl *b)
-{
-	for (int d = 1; d < b->rank; d++)
-		if (b->dim[d].rows != IMAGE_ONE)
-			return true;
-	return false;
-}
-
-static unsigned element_bytes(const struct ilir_buffer_decl *b)
-{
-	return b->dtype == ILIR_INDEX ? 8 : 4;
-}
-
 /* Vectors are aligned like their elements only: rows begin where they begin. */
-static LLVMValueRef load_memory(struct emitter *e, ilir_expr x, const struct place *p)
+static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 {
-	ilir_buffer buffer = ilir_at(e->m, x)->buffer;
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
-	int lanes = p->spread == ILIR_RAMP ? p->lanes : 1;
-	const ilir_expr *index = e->m->args.at + ilir_at(e->m, x)->arg;
-	LLVMValueRef at = address_of(e, buffer, index, ilir_at(e->m, x)->args, p->last);
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	int lanes = jit_lanes_in_memory(a);
+	LLVMValueRef at = address_of(e, a);
 	LLVMValueRef v = LLVMBuildLoad2(e->at, jit_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
-	LLVMSetAlignment(v, element_bytes(b));
-	promise(e, buffer, v);
-	v = widen(e, v, b->dtype, lanes);
-	return lanes == p->lanes ? v : jit_splat(e, v, p->lanes);
+	LLVMSetAlignment(v, jit_element_bytes(b));
+	promise(e, a->buffer, v);
+	return widen(e, v, b->dtype, lanes);
 }
 
-static void store_memory(struct emitter *e, const struct ilir_stmt *s, const struct place *p)
+static void store_memory(struct emitter *e, const struct jit_access *a, ilir_expr value)
 {
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, s->store.buffer);
-	LLVMValueRef v = jit_emit_expr(e, s->store.value);
-	LLVMValueRef at = address_of(e, s->store.buffer, s->store.index, s->store.indices, p->last);
-	v = narrow(e, v, ilir_type_of(e->m, s->store.value).dtype, b->dtype, p->lanes);
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	LLVMValueRef v = jit_emit_expr(e, value), at = address_of(e, a);
+	v = narrow(e, v, ilir_type_of(e->m, value).dtype, b->dtype, a->place.lanes);
 	LLVMValueRef store = LLVMBuildStore(e->at, v, at);
-	LLVMSetAlignment(store, element_bytes(b));
-	promise(e, s->store.buffer, store);
+	LLVMSetAlignment(store, jit_element_bytes(b));
+	promise(e, a->buffer, store);
 }
 
 /* --- registers --- */
-
-static int64_t elements_of(const struct ilir_buffer_decl *b)
-{
-	int64_t n = 1;
-	for (int d = 0; d < b->rank; d++)
-		if (b->dim[d].padded < 1 || __builtin_mul_overflow(n, b->dim[d].padded, &n) ||
-		    n > REGISTER_LIMIT)
-			return 0;
-	return n;
-}
 
 /* One slot per `lanes` elements, when that comes out even; else one per element. */
 static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
 	struct jit_register *r = &e->reg[buffer.i];
-	int64_t elements = elements_of(b);
+	int64_t elements = jit_register_elements(b);
 	if (r->slot || !elements)
 		return r;
 	if (r->lanes == 0 || elements % r->lanes)
@@ -276,22 +187,6 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 		r->slot[i] =
 		    LLVMBuildAlloca(e->entry, jit_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
 	return r;
-}
-
-/* The number of the first element that an access means, or -1. */
-static int64_t element_of(struct emitter *e, ilir_buffer buffer, const ilir_expr *index, int n,
-			  const struct place *p)
-{
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
-	int64_t element = 0;
-	for (int d = 0; d < n; d++) {
-		const struct ilir_node *i = ilir_at(e->m, d == n - 1 ? p->last : index[d]);
-		int64_t width = d == n - 1 && p->spread == ILIR_RAMP ? p->lanes : 1;
-		if (i->op != ILIR_CONST_I || i->i < 0 || i->i > b->dim[d].padded - width)
-			return -1;
-		element = element * b->dim[d].padded + i->i;
-	}
-	return element;
 }
 
 static LLVMValueRef lane(struct emitter *e, int64_t i)
@@ -353,32 +248,27 @@ static void store_elements(struct emitter *e, const struct jit_register *r, int6
 			store_element(e, r, element + i, LLVMBuildExtractElement(e->at, v, lane(e, i), ""));
 }
 
-static const char index_problem[] = "a register is too large, or its index is not a constant inside it";
-
-static LLVMValueRef load_register(struct emitter *e, ilir_expr x, const struct place *p)
+static LLVMValueRef load_register(struct emitter *e, const struct jit_access *a, struct ilir_type t)
 {
-	const struct ilir_node *n = ilir_at(e->m, x);
-	struct jit_register *r = register_of(e, n->buffer);
-	int64_t element = element_of(e, n->buffer, e->m->args.at + n->arg, n->args, p);
-	int lanes = p->spread == ILIR_RAMP ? p->lanes : 1;
+	struct jit_register *r = register_of(e, a->buffer);
+	int64_t element = jit_register_element(e->m, a);
+	int lanes = jit_lanes_in_memory(a);
 	if (!r->slot || element < 0)
-		return jit_refuse(e, n->type, index_problem);
-	LLVMValueRef v = load_elements(e, r, element, lanes);
-	v = widen(e, v, ilir_buffer_at(e->m, n->buffer)->dtype, lanes);
-	return lanes == p->lanes ? v : jit_splat(e, v, p->lanes);
+		return jit_refuse(e, (struct ilir_type){t.dtype, lanes}, jit_register_problem);
+	return widen(e, load_elements(e, r, element, lanes), ilir_buffer_at(e->m, a->buffer)->dtype, lanes);
 }
 
-static void store_register(struct emitter *e, const struct ilir_stmt *s, const struct place *p)
+static void store_register(struct emitter *e, const struct jit_access *a, ilir_expr value)
 {
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, s->store.buffer);
-	struct jit_register *r = register_of(e, s->store.buffer);
-	int64_t element = element_of(e, s->store.buffer, s->store.index, s->store.indices, p);
-	LLVMValueRef v = jit_emit_expr(e, s->store.value);
-	struct ilir_type t = ilir_type_of(e->m, s->store.value);
+	struct jit_register *r = register_of(e, a->buffer);
+	int64_t element = jit_register_element(e->m, a);
+	LLVMValueRef v = jit_emit_expr(e, value);
+	struct ilir_type t = ilir_type_of(e->m, value);
 	if (!r->slot || element < 0)
-		jit_refuse(e, t, index_problem);
+		jit_refuse(e, t, jit_register_problem);
 	else
-		store_elements(e, r, element, p->lanes, narrow(e, v, t.dtype, b->dtype, p->lanes));
+		store_elements(e, r, element, t.lanes,
+			       narrow(e, v, t.dtype, ilir_buffer_at(e->m, a->buffer)->dtype, t.lanes));
 }
 
 void jit_emit_alloc(struct emitter *e, ilir_buffer buffer)
@@ -411,55 +301,43 @@ void jit_measure_registers(struct emitter *e, const struct ilir_stmt *s)
 
 /* --- either --- */
 
-static const char vector_problem[] = "the index of a vector access is not a ramp";
-static const char written_problem[] = "a buffer that kernels only read is stored to";
-static const char rows_problem[] = "a buffer has rows in a dimension other than the first";
+static bool is_register(const struct emitter *e, const struct jit_access *a)
+{
+	return ilir_buffer_at(e->m, a->buffer)->kind == ILIR_REGISTER;
+}
 
 LLVMValueRef jit_emit_load(struct emitter *e, ilir_expr x)
 {
-	const struct ilir_node *n = ilir_at(e->m, x);
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, n->buffer);
-	struct place p;
-	if (!find_place(e, e->m->args.at + n->arg, n->args, &p))
-		return jit_refuse(e, n->type, vector_problem);
-	if (b->kind == ILIR_REGISTER)
-		return load_register(e, x, &p);
-	return has_inner_rows(b) ? jit_refuse(e, n->type, rows_problem) : load_memory(e, x, &p);
+	struct ilir_type t = ilir_type_of(e->m, x);
+	struct jit_access a = jit_read_load(e->m, x);
+	if (a.problem)
+		return jit_refuse(e, t, a.problem);
+	LLVMValueRef v = is_register(e, &a) ? load_register(e, &a, t) : load_memory(e, &a);
+	return jit_lanes_in_memory(&a) == t.lanes ? v : jit_splat(e, v, t.lanes);
 }
 
 void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 {
-	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, s->store.buffer);
-	struct ilir_type t = ilir_type_of(e->m, s->store.value);
-	struct place p;
-	if (!find_place(e, s->store.index, s->store.indices, &p) || p.spread == ILIR_BROADCAST ||
-	    p.lanes != t.lanes)
-		jit_refuse(e, t, vector_problem);
-	else if (b->kind == ILIR_REGISTER)
-		store_register(e, s, &p);
-	else if (!is_written(b) && !is_filled(b))
-		jit_refuse(e, t, written_problem);
-	else if (has_inner_rows(b))
-		jit_refuse(e, t, rows_problem);
+	struct jit_access a = jit_read_store(e->m, s);
+	if (a.problem)
+		jit_refuse(e, ilir_type_of(e->m, s->store.value), a.problem);
 	else
-		store_memory(e, s, &p);
+		(is_register(e, &a) ? store_register : store_memory)(e, &a, s->store.value);
 }
 
 /* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
 void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 {
 	static const char name[] = "llvm.prefetch";
-	const struct ilir_node *n = ilir_at(e->m, load);
-	struct place p;
-	if (!find_place(e, e->m->args.at + n->arg, n->args, &p) ||
-	    has_inner_rows(ilir_buffer_at(e->m, n->buffer))) {
-		jit_refuse(e, n->type, vector_problem);
+	struct jit_access a = jit_read_prefetch(e->m, load);
+	if (a.problem) {
+		jit_refuse(e, ilir_type_of(e->m, load), a.problem);
 		return;
 	}
 	LLVMTypeRef i32 = e->scalar[ILIR_I32];
 	LLVMValueRef near = LLVMConstInt(i32, 3, false), data = LLVMConstInt(i32, 1, false);
 	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-	LLVMValueRef at = address_of(e, n->buffer, e->m->args.at + n->arg, n->args, p.last);
+	LLVMValueRef at = address_of(e, &a);
 	LLVMValueRef prefetch = LLVMGetIntrinsicDeclaration(e->module, id, &e->pointer, 1);
 	LLVMTypeRef signature = LLVMIntrinsicGetType(e->context, id, &e->pointer, 1);
 	LLVMValueRef args[] = {at, LLVMConstInt(i32, 0, false), near, data};

@@ -271,5 +271,5 @@ static const char *compiler(void)
 	return dladdr((void *)LLVMContextCreate, &info) ? info.dli_fname : NULL;
 }
 
-__attribute__((visibility("default")))
-const struct jit_backend espalier_backend = {JIT_ABI, "llvm", compile, print, compiler};
+__attribute__((visibility("default"))) const struct jit_backend espalier_backend = {
+    .abi = JIT_ABI, .name = "llvm", .compile = compile, .print = print, .compiler = compiler};

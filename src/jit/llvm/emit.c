@@ -258,17 +258,6 @@ static void emit_kernel(struct emitter *e, const struct ilir_kernel *k, int vect
 	LLVMBuildBr(e->entry, body);
 }
 
-/* Arguments stand before what is built from them, so one sweep suffices. */
-static void find_reads(struct emitter *e)
-{
-	for (uint32_t i = 1; i < e->m->nodes.n; i++) {
-		const struct ilir_node *n = &e->m->nodes.at[i];
-		e->reads[i] = n->op == ILIR_LOAD && ilir_buffer_at(e->m, n->buffer)->kind != ILIR_REGISTER;
-		for (int a = 0; a < n->args; a++)
-			e->reads[i] |= e->reads[ilir_arg(e->m, (ilir_expr){i}, a).i];
-	}
-}
-
 static void prepare(struct emitter *e)
 {
 	const struct ilir_module *m = e->m;
@@ -277,12 +266,11 @@ static void prepare(struct emitter *e)
 	e->scalar[ILIR_INDEX] = LLVMInt64TypeInContext(e->context);
 	e->scalar[ILIR_BOOL] = LLVMInt1TypeInContext(e->context);
 	e->pointer = LLVMPointerTypeInContext(e->context, 0);
-	e->reads = ARENA_ARRAY(e->arena, bool, m->nodes.n);
+	e->reads = jit_find_reads(m, e->arena);
 	e->value = ARENA_ARRAY(e->arena, LLVMValueRef, m->nodes.n);
 	e->var = ARENA_ARRAY(e->arena, LLVMValueRef, m->vars.n);
 	e->base = ARENA_ARRAY(e->arena, LLVMValueRef, m->buffers.n);
 	e->reg = ARENA_ARRAY(e->arena, struct jit_register, m->buffers.n);
-	find_reads(e);
 	jit_make_promises(e);
 }
 

@@ -3,6 +3,7 @@
 #define ESPALIER_JIT_LLVM_EMIT_H
 
 #include "jit/jit.h"
+#include "jit/place.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -40,10 +41,10 @@ struct emitter {
 	LLVMValueRef function;
 	bool has_fma;		       /* the machine has the instruction */
 	struct jit_promises *promises; /* what may be said of accesses to memory (access.c) */
-	bool *reads; /* by expression: reads memory, so it may be computed only where it is asked for */
-	LLVMValueRef *value;	  /* by expression: computed in this statement, else NULL */
-	VEC(uint32_t) known;	  /* the expressions that have a value, oldest first */
-	LLVMValueRef *var;	  /* by variable */
+	bool *reads;		       /* jit_find_reads */
+	LLVMValueRef *value;	       /* by expression: computed in this statement, else NULL */
+	VEC(uint32_t) known;	       /* the expressions that have a value, oldest first */
+	LLVMValueRef *var;	       /* by variable */
 	struct jit_loop loop;
 	LLVMValueRef *base;	  /* by buffer: its address, NULL = not used in this kernel yet */
 	struct jit_register *reg; /* by buffer */
@@ -54,9 +55,9 @@ struct emitter {
 
 /* --- emit.c --- */
 
-/* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena, context, module and has_fma
- * are given.  False when the module is not what the back end takes: see problem and culprit.  `vector_bits`
- * is the register width to use. */
+/* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena,
+ * context, module and has_fma are given.  False when the module is not what the back end takes: see problem
+ * and culprit.  `vector_bits` is the register width to use. */
 bool jit_emit_module(struct emitter *, int kernel, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);

@@ -130,18 +130,6 @@ static LLVMValueRef emit_MIN(struct emitter *e, ilir_expr x, const LLVMValueRef 
 	return LLVMBuildSelect(e->at, less, arg[0], arg[1], "");
 }
 
-/* The constant that an index is divided by; 0 when it is not a positive constant. */
-static int64_t divisor(const struct emitter *e, ilir_expr x)
-{
-	const struct ilir_node *b = ilir_at(e->m, ilir_arg(e->m, x, 1));
-	return b->op == ILIR_CONST_I && b->i > 0 ? b->i : 0;
-}
-
-static bool is_power_of_two(int64_t n)
-{
-	return n > 0 && (n & (n - 1)) == 0;
-}
-
 static LLVMValueRef index_constant(const struct emitter *e, int64_t i)
 {
 	return LLVMConstInt(e->scalar[ILIR_INDEX], i, true);
@@ -156,10 +144,10 @@ static LLVMValueRef sign_mask(struct emitter *e, LLVMValueRef x)
 /* LLVM's quotient is cut towards zero; it is one too large where the remainder is negative. */
 static LLVMValueRef emit_DIV(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	int64_t by = divisor(e, x);
+	int64_t by = jit_divisor(e->m, x);
 	if (!by)
 		return jit_refuse(e, ilir_type_of(e->m, x), "a divisor is not a positive constant");
-	if (is_power_of_two(by))
+	if (jit_is_power_of_two(by))
 		return LLVMBuildAShr(e->at, arg[0], index_constant(e, __builtin_ctzll(by)), "");
 	LLVMValueRef cut = LLVMBuildSDiv(e->at, arg[0], arg[1], "");
 	LLVMValueRef rest = LLVMBuildSRem(e->at, arg[0], arg[1], "");
@@ -168,10 +156,10 @@ static LLVMValueRef emit_DIV(struct emitter *e, ilir_expr x, const LLVMValueRef 
 
 static LLVMValueRef emit_MOD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	int64_t by = divisor(e, x);
+	int64_t by = jit_divisor(e->m, x);
 	if (!by)
 		return jit_refuse(e, ilir_type_of(e->m, x), "a divisor is not a positive constant");
-	if (is_power_of_two(by))
+	if (jit_is_power_of_two(by))
 		return LLVMBuildAnd(e->at, arg[0], index_constant(e, by - 1), "");
 	LLVMValueRef rest = LLVMBuildSRem(e->at, arg[0], arg[1], "");
 	return LLVMBuildAdd(e->at, rest, LLVMBuildAnd(e->at, sign_mask(e, rest), arg[1], ""), "");
@@ -221,8 +209,7 @@ static LLVMValueRef emit_SELECT(struct emitter *e, ilir_expr x, const LLVMValueR
 	return LLVMBuildSelect(e->at, arg[0], arg[1], arg[2], "");
 }
 
-/* A scalar select whose sides read memory: the index of the side that is not chosen may be out of bounds (as
- * in a concatenation), so the sides become branches. */
+/* The sides of a select become branches: see jit_must_branch. */
 static LLVMValueRef emit_choice(struct emitter *e, ilir_expr x)
 {
 	LLVMValueRef side[2], condition = jit_emit_expr(e, ilir_arg(e->m, x, 0));
@@ -240,12 +227,6 @@ static LLVMValueRef emit_choice(struct emitter *e, ilir_expr x)
 	LLVMValueRef phi = LLVMBuildPhi(e->at, jit_type(e, ilir_type_of(e->m, x)), "");
 	LLVMAddIncoming(phi, side, block, 2);
 	return phi;
-}
-
-static bool must_branch(const struct emitter *e, ilir_expr x)
-{
-	return ilir_type_of(e->m, x).lanes == 1 &&
-	       (e->reads[ilir_arg(e->m, x, 1).i] || e->reads[ilir_arg(e->m, x, 2).i]);
 }
 
 /* --- bits --- */
@@ -330,7 +311,7 @@ static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)
 {
 	const struct ilir_node *n = ilir_at(e->m, x);
 	LLVMValueRef arg[ILIR_MAX_RANK] = {0};
-	if (n->op == ILIR_SELECT && must_branch(e, x))
+	if (n->op == ILIR_SELECT && jit_must_branch(e->m, e->reads, x))
 		return emit_choice(e, x);
 	for (int i = 0; n->op != ILIR_LOAD && i < n->args; i++)
 		arg[i] = jit_emit_expr(e, ilir_arg(e->m, x, i));

@@ -1,0 +1,329 @@
+/* Loads and stores: buffers in memory by address, registers by variables that the optimiser renames, or by
+ * arrays where their accesses are of different widths. */
+#include "jit/gccjit/emit.h"
+
+/* --- elements side by side --- */
+
+/* How elements of a buffer lie in memory: `first` is where element 0 of an access is, in elements from the
+ * pointer. */
+struct span {
+	gcc_jit_rvalue *at; /* a pointer to elements */
+	int64_t first;
+	enum ilir_dtype stored;
+	bool parked;
+};
+
+static gcc_jit_lvalue *element(struct emitter *e, const struct span *s, int64_t i)
+{
+	return gcc_jit_context_new_array_access(e->context, NULL, s->at, jit_index(e, s->first + i));
+}
+
+/* `width` elements from the i-th on. */
+static gcc_jit_lvalue *part_at(struct emitter *e, const struct span *s, int64_t i, int width)
+{
+	gcc_jit_type *type = e->loose[s->stored][__builtin_ctz(width)];
+	gcc_jit_rvalue *at = gcc_jit_lvalue_get_address(element(e, s, i), NULL);
+	at = gcc_jit_context_new_cast(e->context, NULL, at, gcc_jit_type_get_pointer(type));
+	return gcc_jit_rvalue_dereference(at, NULL);
+}
+
+static gcc_jit_rvalue *cast(struct emitter *e, gcc_jit_rvalue *v, enum ilir_dtype t)
+{
+	return gcc_jit_context_new_cast(e->context, NULL, v, e->type[t][0]);
+}
+
+/* i32 in memory are indices in expressions, of which each part is one. */
+static gcc_jit_rvalue *take(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype stored, int width)
+{
+	gcc_jit_rvalue *v = jit_keep(e, jit_part_type(e, stored, width), gcc_jit_lvalue_as_rvalue(from));
+	return stored == ILIR_I32 ? jit_keep(e, e->type[ILIR_INDEX][0], cast(e, v, ILIR_INDEX)) : v;
+}
+
+static void give(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, struct ilir_type value,
+		 enum ilir_dtype stored)
+{
+	bool narrow = value.dtype == ILIR_INDEX && stored == ILIR_I32;
+	gcc_jit_block_add_assignment(e->at, NULL, to, narrow ? cast(e, v, ILIR_I32) : v);
+}
+
+static struct jit_value *load_span(struct emitter *e, const struct span *s, struct ilir_type t)
+{
+	struct jit_value *v = jit_new_value(e, t);
+	for (int i = 0; i < v->parts; i++)
+		v->part[i] = take(e, part_at(e, s, i * v->width, v->width), s->stored, v->width);
+	return v;
+}
+
+static void store_span(struct emitter *e, const struct span *s, const struct jit_value *v, struct ilir_type t)
+{
+	for (int i = 0; i < v->parts; i++) {
+		gcc_jit_lvalue *to = part_at(e, s, i * v->width, v->width);
+		if (s->parked && s->stored == ILIR_F32)
+			jit_asm_to_memory(e, v->width == 1 ? JIT_ASM_PARK_ONE : JIT_ASM_PARK, v->width, to,
+					  v->part[i]);
+		else
+			give(e, to, v->part[i], t, s->stored);
+	}
+}
+
+/* --- memory --- */
+
+/* Taken from the pointer table once per call, in the entry block. */
+static gcc_jit_rvalue *base_of(struct emitter *e, ilir_buffer b)
+{
+	if (!e->base[b.i]) {
+		gcc_jit_type *elements = gcc_jit_type_get_pointer(e->type[ilir_buffer_at(e->m, b)->dtype][0]);
+		gcc_jit_rvalue *slot = gcc_jit_lvalue_as_rvalue(gcc_jit_context_new_array_access(
+		    e->context, NULL, gcc_jit_param_as_rvalue(e->parameter[0]),
+		    jit_index(e, ilir_buffer_slot(e->m, b))));
+		gcc_jit_lvalue *base =
+		    gcc_jit_function_new_local(e->function, NULL, elements, ilir_buffer_at(e->m, b)->name);
+		gcc_jit_block_add_assignment(e->entry, NULL, base,
+					     gcc_jit_context_new_cast(e->context, NULL, slot, elements));
+		e->base[b.i] = gcc_jit_lvalue_as_rvalue(base);
+	}
+	return e->base[b.i];
+}
+
+static gcc_jit_rvalue *index_operation(struct emitter *e, enum gcc_jit_binary_op op, gcc_jit_rvalue *a,
+				       gcc_jit_rvalue *b)
+{
+	gcc_jit_type *index = e->type[ILIR_INDEX][0];
+	return jit_keep(e, index, gcc_jit_context_new_binary_op(e->context, NULL, op, index, a, b));
+}
+
+/* A pointer to what an access means but for the displacement, so that it is one for all the accesses of an
+ * unrolled loop. */
+static struct span span_of(struct emitter *e, const struct jit_access *a)
+{
+	struct jit_address to = jit_address_of(e->m, a);
+	gcc_jit_rvalue *sum = NULL, *at = base_of(e, a->buffer);
+	for (int i = 0; i < to.terms; i++) {
+		gcc_jit_rvalue *term = jit_emit_scalar(e, to.index[i]);
+		if (to.stride[i] != 1)
+			term = index_operation(e, GCC_JIT_BINARY_OP_MULT, term, jit_index(e, to.stride[i]));
+		sum = sum ? index_operation(e, GCC_JIT_BINARY_OP_PLUS, sum, term) : term;
+	}
+	if (sum) {
+		gcc_jit_lvalue *there = gcc_jit_context_new_array_access(e->context, NULL, at, sum);
+		at = jit_keep(e, gcc_jit_rvalue_get_type(at), gcc_jit_lvalue_get_address(there, NULL));
+	}
+	return (struct span){at, to.displacement, ilir_buffer_at(e->m, a->buffer)->dtype, false};
+}
+
+/* --- registers --- */
+
+static void measure(struct emitter *e, const struct jit_access *a)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	struct jit_register *r = &e->reg[a->buffer.i];
+	int lanes = jit_lanes_in_memory(a);
+	if (b->kind != ILIR_REGISTER)
+		return;
+	bool whole = jit_register_element(e->m, a) % lanes == 0 && jit_register_elements(b) % lanes == 0;
+	r->lanes = whole && (!r->lanes || r->lanes == lanes) ? lanes : -1;
+}
+
+static void measure_statement(const struct ilir_module *m, const struct ilir_stmt *s, void *emitter)
+{
+	if (s->kind == ILIR_STORE) {
+		struct jit_access a = jit_read_store(m, s);
+		measure(emitter, &a);
+	}
+}
+
+static void measure_expr(const struct ilir_module *m, ilir_expr x, void *emitter)
+{
+	struct emitter *e = emitter;
+	if (ilir_at(m, x)->op == ILIR_LOAD) {
+		e->loads[x.i]++;
+		struct jit_access a = jit_read_load(m, x);
+		measure(emitter, &a);
+	}
+}
+
+void jit_measure_registers(struct emitter *e, const struct ilir_stmt *s)
+{
+	ilir_visit_block(e->m, s, &(struct ilir_visit){measure_statement, measure_expr, e});
+}
+
+static void make_variables(struct emitter *e, struct jit_register *r, const struct ilir_buffer_decl *b,
+			   int width)
+{
+	r->slots = jit_register_elements(b) / width;
+	r->slot = ARENA_ARRAY(e->arena, gcc_jit_lvalue *, r->slots);
+	for (int i = 0; i < r->slots; i++)
+		r->slot[i] = jit_local(e, jit_part_type(e, b->dtype, width));
+}
+
+static void make_array(struct emitter *e, struct jit_register *r, const struct ilir_buffer_decl *b)
+{
+	gcc_jit_type *type =
+	    gcc_jit_context_new_array_type(e->context, NULL, e->type[b->dtype][0], jit_register_elements(b));
+	r->array = gcc_jit_function_new_local(e->function, NULL, type, b->name);
+	gcc_jit_lvalue_set_alignment(r->array, 64);
+}
+
+/* What is parked must really rest in memory, where GCC cannot see through an instruction of asm.def: it would
+ * keep it in registers, and spill the wrong ones in the loops. */
+static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer, int width)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
+	struct jit_register *r = &e->reg[buffer.i];
+	if (r->slot || r->array || !jit_register_elements(b))
+		return r;
+	if (r->lanes > 0 && !b->parked)
+		make_variables(e, r, b, width);
+	else
+		make_array(e, r, b);
+	return r;
+}
+
+/* i32 are taken one by one: see take. */
+static int stored_width(const struct emitter *e, const struct ilir_buffer_decl *b, int lanes)
+{
+	return b->dtype == ILIR_I32 ? 1 : jit_width(e, (struct ilir_type){b->dtype, lanes});
+}
+
+static struct span span_of_array(struct emitter *e, const struct jit_register *r,
+				 const struct ilir_buffer_decl *b, int64_t first)
+{
+	gcc_jit_lvalue *begin = gcc_jit_context_new_array_access(
+	    e->context, NULL, gcc_jit_lvalue_as_rvalue(r->array), jit_index(e, 0));
+	return (struct span){gcc_jit_lvalue_get_address(begin, NULL), first, b->dtype, b->parked};
+}
+
+static const struct jit_value *load_register(struct emitter *e, const struct jit_access *a,
+					     struct ilir_type t)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	int width = stored_width(e, b, t.lanes);
+	const struct jit_register *r = register_of(e, a->buffer, width);
+	int64_t first = jit_register_element(e->m, a);
+	if (first < 0 || !(r->slot || r->array))
+		return jit_refuse(e, t, jit_register_problem);
+	if (r->array) {
+		struct span s = span_of_array(e, r, b, first);
+		return load_span(e, &s, t);
+	}
+	struct jit_value *v = jit_new_value(e, t);
+	for (int i = 0; i < v->parts; i++)
+		v->part[i] = take(e, r->slot[first / width + i], b->dtype, width);
+	return v;
+}
+
+static void store_register(struct emitter *e, const struct jit_access *a, const struct jit_value *v,
+			   struct ilir_type t)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
+	int width = stored_width(e, b, t.lanes);
+	const struct jit_register *r = register_of(e, a->buffer, width);
+	int64_t first = jit_register_element(e->m, a);
+	if (first < 0 || !(r->slot || r->array)) {
+		jit_refuse(e, t, jit_register_problem);
+		return;
+	}
+	if (r->array) {
+		struct span s = span_of_array(e, r, b, first);
+		store_span(e, &s, v, t);
+		return;
+	}
+	for (int i = 0; i < v->parts; i++)
+		give(e, r->slot[first / width + i], v->part[i], t, b->dtype);
+}
+
+/* Whether a store to a register adds a product to what is stored there. */
+static bool adds(struct emitter *e, const struct jit_access *to, ilir_expr value)
+{
+	const struct ilir_node *n = ilir_at(e->m, value);
+	if (n->op != ILIR_FMA || !jit_has_asm(e, JIT_ASM_FMA_SUM, jit_width(e, n->type)) ||
+	    jit_width(e, n->type) == 1)
+		return false;
+	ilir_expr c = ilir_arg(e->m, value, 2);
+	if (ilir_at(e->m, c)->op != ILIR_LOAD || ilir_at(e->m, c)->buffer.i != to->buffer.i)
+		return false;
+	struct jit_access from = jit_read_load(e->m, c);
+	return jit_lanes_in_memory(&from) == n->type.lanes &&
+	       jit_register_element(e->m, &from) == jit_register_element(e->m, to);
+}
+
+/* False when the sum must be taken out and put back. */
+static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_expr value)
+{
+	int width = jit_width(e, ilir_type_of(e->m, value));
+	int64_t first = jit_register_element(e->m, a);
+	if (first < 0 || !adds(e, a, value))
+		return false;
+	const struct jit_register *r = register_of(e, a->buffer, width);
+	if (r->slot)
+		jit_emit_sum(e, value, &r->slot[first / width]);
+	return r->slot != NULL;
+}
+
+/* --- either --- */
+
+static bool is_register(const struct emitter *e, const struct jit_access *a)
+{
+	return ilir_buffer_at(e->m, a->buffer)->kind == ILIR_REGISTER;
+}
+
+/* What lies side by side there, in lanes or alone. */
+static const struct jit_value *load_as_stored(struct emitter *e, const struct jit_access *a,
+					      struct ilir_type t)
+{
+	if (is_register(e, a))
+		return load_register(e, a, t);
+	struct span s = span_of(e, a);
+	return load_span(e, &s, t);
+}
+
+const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x), stored = t;
+	struct jit_access a = jit_read_load(e->m, x);
+	if (a.problem)
+		return jit_refuse(e, t, a.problem);
+	stored.lanes = jit_lanes_in_memory(&a);
+	const struct jit_value *v = load_as_stored(e, &a, stored);
+	if (stored.lanes == t.lanes)
+		return v;
+	struct jit_value *all = jit_new_value(e, t);
+	all->part[0] = jit_splat(e, t.dtype, v->part[0], all->width);
+	for (int i = 1; i < all->parts; i++)
+		all->part[i] = all->part[0];
+	return all;
+}
+
+void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
+{
+	struct ilir_type t = ilir_type_of(e->m, s->store.value);
+	struct jit_access a = jit_read_store(e->m, s);
+	if (a.problem) {
+		jit_refuse(e, t, a.problem);
+		return;
+	}
+	if (is_register(e, &a) && add_in_place(e, &a, s->store.value))
+		return;
+	const struct jit_value *v = jit_emit_expr(e, s->store.value);
+	if (is_register(e, &a)) {
+		store_register(e, &a, v, t);
+		return;
+	}
+	struct span to = span_of(e, &a);
+	store_span(e, &to, v, t);
+}
+
+/* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
+void jit_emit_prefetch(struct emitter *e, ilir_expr load)
+{
+	struct jit_access a = jit_read_prefetch(e->m, load);
+	if (a.problem) {
+		jit_refuse(e, ilir_type_of(e->m, load), a.problem);
+		return;
+	}
+	struct span s = span_of(e, &a);
+	gcc_jit_function *prefetch = gcc_jit_context_get_builtin_function(e->context, "__builtin_prefetch");
+	gcc_jit_rvalue *at = gcc_jit_context_new_cast(
+	    e->context, NULL, gcc_jit_lvalue_get_address(element(e, &s, 0), NULL), e->pointer);
+	gcc_jit_block_add_eval(e->at, NULL, gcc_jit_context_new_call(e->context, NULL, prefetch, 1, &at));
+}

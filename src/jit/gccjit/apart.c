@@ -1,0 +1,237 @@
+#include "jit/gccjit/apart.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct apart *a, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(a->report.said, sizeof a->report.said, format, args);
+	va_end(args);
+	return false;
+}
+
+/* --- the folder --- */
+
+static bool make_folder(struct apart *a)
+{
+	const char *where = secure_getenv("TMPDIR");
+	int n = snprintf(a->folder, sizeof a->folder, "%s/espalier-XXXXXX", where && *where ? where : "/tmp");
+	if (n >= (int)sizeof a->folder) {
+		a->folder[0] = 0;
+		return fail(a, "the name of the folder that TMPDIR names is too long");
+	}
+	if (!mkdtemp(a->folder)) {
+		fail(a, "no folder %s: %s", a->folder, strerror(errno));
+		a->folder[0] = 0;
+		return false;
+	}
+	snprintf(a->made, sizeof a->made, "%s/made", a->folder);
+	return true;
+}
+
+/* Compilers make folders in folders, and put files there: no deeper. */
+static void empty_folder(const char *folder, int depth)
+{
+	char path[600];
+	DIR *d = opendir(folder);
+	for (struct dirent *at; d && (at = readdir(d));) {
+		if (strcmp(at->d_name, ".") == 0 || strcmp(at->d_name, "..") == 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", folder, at->d_name);
+		if (unlink(path) != 0 && depth > 0) {
+			empty_folder(path, depth - 1);
+			rmdir(path);
+		}
+	}
+	if (d)
+		closedir(d);
+}
+
+void apart_end(struct apart *a)
+{
+	if (a->printed >= 0)
+		close(a->printed);
+	if (!a->folder[0])
+		return;
+	empty_folder(a->folder, 2);
+	rmdir(a->folder);
+}
+
+/* --- the child --- */
+
+extern char **environ;
+
+/* Temporary files go to the folder, messages are those that a program can read.  Without setenv, whose lock
+ * another thread may have held. */
+static void set_environment(struct apart *a)
+{
+	static char folder[sizeof a->folder + 8], language[] = "LC_ALL=C";
+	size_t n = 0, kept = 0;
+	while (environ && environ[n])
+		n++;
+	char **all = calloc(n + 3, sizeof *all);
+	if (!all)
+		_exit(1);
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(environ[i], "TMPDIR=", 7) != 0 && strncmp(environ[i], "LC_ALL=", 7) != 0)
+			all[kept++] = environ[i];
+	snprintf(folder, sizeof folder, "TMPDIR=%s", a->folder);
+	all[kept++] = folder;
+	all[kept] = language;
+	environ = all;
+}
+
+/* What is printed is kept for the parent; nothing is read. */
+static void set_files(const struct apart *a)
+{
+	int none = open("/dev/null", O_RDWR);
+	if (none < 0)
+		_exit(1);
+	dup2(none, 0);
+	dup2(a->printed < 0 ? none : a->printed, 1);
+	dup2(a->printed < 0 ? none : a->printed, 2);
+}
+
+/* Assemblers are waited for, a full disk is an error and no signal, and none of the caller's handlers runs.
+ */
+static void set_signals(void)
+{
+	sigset_t none;
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Handlers run last come first: those of the host are not for this process. */
+static void leave_at_once(void)
+{
+	_exit(1);
+}
+
+static _Noreturn void be_child(struct apart *a, int report, void (*work)(struct apart *, void *),
+			       void *context)
+{
+	atexit(leave_at_once);
+	set_signals();
+	set_environment(a);
+	set_files(a);
+	work(a, context);
+	const char *at = (const char *)&a->report;
+	for (size_t left = sizeof a->report; left;) {
+		ssize_t n = write(report, at, left);
+		if (n < 0 && errno != EINTR)
+			_exit(1);
+		at += n > 0 ? n : 0;
+		left -= n > 0 ? n : 0;
+	}
+	_exit(0);
+}
+
+/* --- the parent --- */
+
+/* False when the child ended before it said anything. */
+static bool read_report(struct apart *a, int report)
+{
+	char *at = (char *)&a->report;
+	size_t left = sizeof a->report;
+	while (left) {
+		ssize_t n = read(report, at, left);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
+		at += n > 0 ? n : 0;
+		left -= n > 0 ? n : 0;
+	}
+	a->report.said[sizeof a->report.said - 1] = 0;
+	return left == 0;
+}
+
+/* The first lines of what was printed, as one. */
+static void add_said(struct apart *a)
+{
+	char text[400];
+	ssize_t n = a->printed < 0 ? 0 : pread(a->printed, text, sizeof text - 1, 0);
+	size_t used = strlen(a->report.said);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	if (n <= 0)
+		return;
+	text[n] = 0;
+	for (char *s = text; (s = strchr(s, '\n'));)
+		*s = ' ';
+	snprintf(a->report.said + used, sizeof a->report.said - used, "%s%s", used ? ": " : "", text);
+}
+
+static bool wait_for(struct apart *a, pid_t child, int report)
+{
+	int status = 0;
+	bool whole = read_report(a, report);
+	pid_t ended;
+	do
+		ended = waitpid(child, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	if (!whole) {
+		a->report = (struct apart_report){0};
+		if (ended == child && WIFSIGNALED(status))
+			fail(a, "the compiler was ended by signal %d", WTERMSIG(status));
+		else
+			fail(a, "the compiler ended");
+	}
+	if (!a->report.ok)
+		add_said(a);
+	return a->report.ok;
+}
+
+bool apart_run(struct apart *a, void (*work)(struct apart *, void *), void *context)
+{
+	int report[2];
+	*a = (struct apart){.printed = memfd_create("espalier", MFD_CLOEXEC)};
+	if (!make_folder(a))
+		return false;
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return fail(a, "no pipe: %s", strerror(errno));
+	pid_t child = fork();
+	if (child == 0)
+		be_child(a, report[1], work, context);
+	int error = errno;
+	close(report[1]);
+	bool ok = child > 0 ? wait_for(a, child, report[0])
+			    : fail(a, "no process for the compiler: %s", strerror(error));
+	close(report[0]);
+	return ok;
+}
+
+/* Nothing is held open while the text grows, which may escape. */
+static ssize_t read_block(const struct apart *a, int64_t from, char *block, size_t bytes)
+{
+	int file = open(a->made, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+	if (file < 0)
+		return -1;
+	do
+		n = pread(file, block, bytes, from);
+	while (n < 0 && errno == EINTR);
+	close(file);
+	return n;
+}
+
+bool apart_read(struct apart *a, struct str *to)
+{
+	char block[16384];
+	ssize_t n;
+	for (int64_t from = 0; (n = read_block(a, from, block, sizeof block)) > 0; from += n)
+		str_add(to, block, n);
+	return n == 0 || fail(a, "what the compiler made cannot be read: %s", strerror(errno));
+}

@@ -1,0 +1,158 @@
+/* The plug-in's entry: all kernels in one context, which lives in a process of its own. */
+#include "jit/gccjit/apart.h"
+#include "jit/gccjit/emit.h"
+
+#include "base/str.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+
+/* One compilation: what the child works on. */
+struct job {
+	const struct ilir_module *m;
+	const struct jit_options *options;
+	enum product { AS_IR, AS_ASSEMBLY, AS_OBJECT } product;
+	struct apart apart;
+};
+
+/* --- in the child --- */
+
+static bool say(struct apart *a, const char *kernel, const char *what)
+{
+	if (kernel)
+		snprintf(a->report.about, sizeof a->report.about, "kernel '%s' of ", kernel);
+	snprintf(a->report.said, sizeof a->report.said, "%s", what);
+	return false;
+}
+
+static double clock_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static bool emit(struct job *j, struct apart *a, gcc_jit_context *context, struct arena *arena)
+{
+	struct emitter e = {.m = j->m,
+			    .arena = arena,
+			    .context = context,
+			    .processor = jit_find_processor(j->options->target)};
+	jit_set_options(context, e.processor);
+	if (!jit_emit_module(&e))
+		return say(a, e.culprit, e.problem);
+	const char *error = gcc_jit_context_get_first_error(context);
+	return error ? say(a, NULL, error) : true;
+}
+
+static bool generate(const struct job *j, struct apart *a, gcc_jit_context *context)
+{
+	if (j->product == AS_IR)
+		gcc_jit_context_dump_to_file(context, a->made, 0);
+	else
+		gcc_jit_context_compile_to_file(context,
+						j->product == AS_OBJECT ? GCC_JIT_OUTPUT_KIND_OBJECT_FILE
+									: GCC_JIT_OUTPUT_KIND_ASSEMBLER,
+						a->made);
+	const char *error = gcc_jit_context_get_first_error(context);
+	return error ? say(a, NULL, error) : true;
+}
+
+/* What it takes is given back by the end of the process. */
+static void work(struct apart *a, void *job)
+{
+	struct job *j = job;
+	struct arena arena;
+	jmp_buf escape;
+	gcc_jit_context *context = gcc_jit_context_acquire();
+	arena_init(&arena, &allocator_default);
+	double begin = clock_seconds();
+	if (!context || arena_guard(&arena, &escape)) {
+		say(a, NULL, "no memory");
+		return;
+	}
+	bool ok = emit(j, a, context, &arena);
+	a->report.seconds[JIT_EMIT] = clock_seconds() - begin;
+	begin = clock_seconds();
+	a->report.ok = ok && generate(j, a, context);
+	a->report.seconds[JIT_GENERATE] = clock_seconds() - begin;
+}
+
+/* --- the back end --- */
+
+_Static_assert((int)APART_TIMES == (int)JIT_PARTS, "the child tells the times of all parts");
+
+static bool fail(const struct job *j, struct diags *d)
+{
+	return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
+			"it needs the assembler as (package binutils) and room in the folder that TMPDIR "
+			"names, or /tmp; if "
+			"these are there it is a fault of the compiler: please report it; another target or "
+			"back end may do "
+			"meanwhile",
+			"libgccjit could not compile %s'%s': %s", j->apart.report.about, j->m->name,
+			j->apart.report.said);
+}
+
+/* Memory that runs out in the text ends the job before its owner hears of it, by the escape that it has set.
+ */
+static bool append(struct job *j, struct str *out, bool *room)
+{
+	jmp_buf escape, *outer = out->arena->escape;
+	volatile bool ok = false;
+	*room = false;
+	if (!arena_guard(out->arena, &escape)) {
+		ok = apart_read(&j->apart, out);
+		*room = true;
+	}
+	out->arena->escape = outer;
+	return ok;
+}
+
+static bool run(struct job *j, struct str *out, struct diags *d)
+{
+	bool room = true;
+	if (!jit_find_processor(j->options->target))
+		return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
+				"choose another back end, or a target that has its instruction set",
+				"libgccjit makes no code for %s (%s)", j->options->target->name,
+				j->options->target->description);
+	bool ok = apart_run(&j->apart, work, j) && append(j, out, &room);
+	apart_end(&j->apart);
+	if (!room)
+		arena_escape(out->arena);
+	return ok || fail(j, d);
+}
+
+/* Takes all kernels: see `whole`. */
+static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
+		    double seconds[JIT_PARTS], struct diags *d)
+{
+	struct job j = {.m = m, .options = o, .product = AS_OBJECT};
+	(void)kernel;
+	bool ok = run(&j, object, d);
+	memcpy(seconds, j.apart.report.seconds, sizeof j.apart.report.seconds);
+	return ok;
+}
+
+static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
+		  struct str *out, struct diags *d)
+{
+	struct job j = {.m = m, .options = o, .product = what == JIT_TEXT_IR ? AS_IR : AS_ASSEMBLY};
+	return run(&j, out, d);
+}
+
+/* Wherever the loader found it. */
+static const char *compiler(void)
+{
+	Dl_info info;
+	return dladdr((void *)gcc_jit_context_acquire, &info) ? info.dli_fname : NULL;
+}
+
+__attribute__((visibility("default"))) const struct jit_backend espalier_backend = {.abi = JIT_ABI,
+										    .name = "gccjit",
+										    .whole = true,
+										    .compile = compile,
+										    .print = print,
+										    .compiler = compiler};

@@ -1,0 +1,556 @@
+/* Expressions: one emitter per row of ilir/ops.def, called for each part of a vector.  Contraction is off and
+ * nothing is reassociated, so the results are those of the interpreter to the bit. */
+#include "jit/gccjit/emit.h"
+
+/* What an operator is made for: an expression, and of each operand the part at hand. */
+struct job {
+	ilir_expr x;
+	struct ilir_type type, operand; /* of the result, of the first operand */
+	int width;
+	gcc_jit_type *result;
+	gcc_jit_rvalue *arg[3];
+};
+typedef gcc_jit_rvalue *emit_op(struct emitter *, const struct job *);
+
+static gcc_jit_rvalue *refuse(struct emitter *e, const struct job *j, const char *why)
+{
+	jit_refuse(e, j->type, why);
+	return gcc_jit_lvalue_as_rvalue(jit_local(e, j->result));
+}
+
+static gcc_jit_rvalue *binary(struct emitter *e, gcc_jit_type *type, enum gcc_jit_binary_op op,
+			      gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+{
+	return jit_keep(e, type, gcc_jit_context_new_binary_op(e->context, NULL, op, type, a, b));
+}
+
+static gcc_jit_rvalue *bits(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
+{
+	return jit_keep(e, type, gcc_jit_context_new_bitcast(e->context, NULL, a, type));
+}
+
+static gcc_jit_rvalue *compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
+			       gcc_jit_rvalue *b)
+{
+	return jit_keep(e, e->type[ILIR_BOOL][0],
+			gcc_jit_context_new_comparison(e->context, NULL, how, a, b));
+}
+
+static gcc_jit_rvalue *i32(struct emitter *e, int32_t i)
+{
+	return gcc_jit_context_new_rvalue_from_int(e->context, e->type[ILIR_I32][0], i);
+}
+
+/* Of scalars. */
+static gcc_jit_rvalue *choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *condition,
+			      gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
+{
+	gcc_jit_lvalue *to = jit_local(e, type);
+	gcc_jit_block *otherwise = jit_block(e, "otherwise"), *join = jit_block(e, "chosen");
+	gcc_jit_block_add_assignment(e->at, NULL, to, yes);
+	gcc_jit_block_end_with_conditional(e->at, NULL, condition, join, otherwise);
+	gcc_jit_block_add_assignment(otherwise, NULL, to, no);
+	gcc_jit_block_end_with_jump(otherwise, NULL, join);
+	e->at = join;
+	return gcc_jit_lvalue_as_rvalue(to);
+}
+
+/* --- leaves --- */
+
+/* By its bits, so that a NaN keeps its payload. */
+static gcc_jit_rvalue *emit_CONST_F(struct emitter *e, const struct job *j)
+{
+	float f = ilir_at(e->m, j->x)->f;
+	int32_t pattern;
+	memcpy(&pattern, &f, sizeof pattern);
+	return f == f ? gcc_jit_context_new_rvalue_from_double(e->context, j->result, f)
+		      : bits(e, j->result, i32(e, pattern));
+}
+
+static gcc_jit_rvalue *emit_CONST_I(struct emitter *e, const struct job *j)
+{
+	return gcc_jit_context_new_rvalue_from_long(e->context, j->result, ilir_at(e->m, j->x)->i);
+}
+
+static gcc_jit_rvalue *emit_SIZE(struct emitter *e, const struct job *j)
+{
+	return refuse(e, j, "a size of the minibatch is not known inside a kernel");
+}
+
+static gcc_jit_rvalue *emit_INFERRED(struct emitter *e, const struct job *j)
+{
+	return refuse(e, j, "a loop bound was never inferred");
+}
+
+/* --- numbers --- */
+
+static gcc_jit_rvalue *emit_ADD(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_SUB(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_MINUS, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_MUL(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_MULT, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_FDIV(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_NEG(struct emitter *e, const struct job *j)
+{
+	gcc_jit_type *integer = jit_part_type(e, ILIR_I32, j->width);
+	gcc_jit_rvalue *sign = jit_splat(e, ILIR_I32, i32(e, INT32_MIN), j->width);
+	return bits(e, j->result,
+		    binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_XOR, bits(e, integer, j->arg[0]), sign));
+}
+
+static gcc_jit_rvalue *call(struct emitter *e, const struct job *j, const char *builtin, int args)
+{
+	gcc_jit_function *f = gcc_jit_context_get_builtin_function(e->context, builtin);
+	gcc_jit_rvalue *arg[] = {j->arg[0], j->arg[1], j->arg[2]};
+	return jit_keep(e, j->result, gcc_jit_context_new_call(e->context, NULL, f, args, arg));
+}
+
+/* Which operand the result replaces: what is added up, or where a constant is added, as in a polynomial, the
+ * first factor, so that the constant need not be brought into a register of its own. */
+static enum jit_asm form_of_fma(const struct emitter *e, const struct job *j)
+{
+	const struct ilir_node *c = ilir_at(e->m, ilir_arg(e->m, j->x, 2));
+	return c->op == ILIR_BROADCAST ? JIT_ASM_FMA_FACTOR : JIT_ASM_FMA_SUM;
+}
+
+/* Whether an operand is loaded for other statements as well: weights for the next row of a tile.  GCC would
+ * read them again for each, and loads are what such a loop has most of. */
+static bool is_shared(const struct emitter *e, const struct job *j, int operand)
+{
+	return e->loads[ilir_arg(e->m, j->x, operand).i] > 1;
+}
+
+static gcc_jit_rvalue *emit_FMA(struct emitter *e, const struct job *j)
+{
+	if (e->processor->set == JIT_SSE)
+		return jit_emit_fma(e, j->width, j->arg[0], j->arg[1], j->arg[2]);
+	if (j->width == 1)
+		return call(e, j, "__builtin_fmaf", 3);
+	enum jit_asm form = form_of_fma(e, j);
+	bool shared = form == JIT_ASM_FMA_SUM && (is_shared(e, j, 0) || is_shared(e, j, 1));
+	return (shared ? jit_asm_in_registers : jit_asm)(e, form, j->width, j->result, j->arg[0], j->arg[1],
+							 j->arg[2]);
+}
+
+void jit_emit_sum(struct emitter *e, ilir_expr x, gcc_jit_lvalue *const *to)
+{
+	struct job j = {.x = x};
+	const struct jit_value *a = jit_emit_expr(e, ilir_arg(e->m, x, 0)),
+			       *b = jit_emit_expr(e, ilir_arg(e->m, x, 1));
+	for (int i = 0; i < a->parts; i++)
+		jit_asm_in_place(e, JIT_ASM_FMA_SUM, a->width, to[i], a->part[i], b->part[i],
+				 !is_shared(e, &j, 0) && !is_shared(e, &j, 1));
+}
+
+static gcc_jit_rvalue *emit_SQRT(struct emitter *e, const struct job *j)
+{
+	return j->width == 1 ? call(e, j, "__builtin_sqrtf", 1)
+			     : jit_asm(e, JIT_ASM_SQRT, j->width, j->result, j->arg[0], NULL, NULL);
+}
+
+/* --- vectors of truth --- */
+
+static gcc_jit_rvalue *mask(struct emitter *e, enum jit_asm op, const struct job *j, gcc_jit_rvalue *a,
+			    gcc_jit_rvalue *b)
+{
+	return jit_asm(e, op, j->width, jit_part_type(e, ILIR_BOOL, j->width), a, b, NULL);
+}
+
+/* Without the instruction: (condition and yes) or (yes and not condition). */
+static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
+				     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
+{
+	gcc_jit_type *t = jit_part_type(e, ILIR_I32, j->width);
+	gcc_jit_rvalue *ones = jit_splat(e, ILIR_I32, i32(e, -1), j->width);
+	gcc_jit_rvalue *not = binary(e, t, GCC_JIT_BINARY_OP_BITWISE_XOR, condition, ones);
+	yes = binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, condition, bits(e, t, yes));
+	no = binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, not, bits(e, t, no));
+	return bits(e, j->result, binary(e, t, GCC_JIT_BINARY_OP_BITWISE_OR, yes, no));
+}
+
+static gcc_jit_rvalue *blend(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
+			     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
+{
+	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width))
+		return blend_by_bits(e, j, condition, yes, no);
+	return jit_asm(e, JIT_ASM_SELECT, j->width, j->result, condition, no, yes);
+}
+
+/* The instruction gives the second where there is a NaN; a NaN in the first is then put back. */
+static gcc_jit_rvalue *max_of_vectors(struct emitter *e, const struct job *j)
+{
+	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
+	if (j->type.dtype != ILIR_F32)
+		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, a, b), a, b);
+	gcc_jit_rvalue *larger = jit_asm(e, JIT_ASM_MAX, j->width, j->result, a, b, NULL);
+	return blend(e, j, mask(e, JIT_ASM_NAN, j, a, a), a, larger);
+}
+
+static gcc_jit_rvalue *emit_MAX(struct emitter *e, const struct job *j)
+{
+	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
+	if (j->width > 1)
+		return max_of_vectors(e, j);
+	gcc_jit_rvalue *larger = choose(e, j->result, compare(e, GCC_JIT_COMPARISON_GT, a, b), a, b);
+	if (j->type.dtype != ILIR_F32)
+		return larger;
+	return choose(e, j->result, compare(e, GCC_JIT_COMPARISON_NE, a, a), a, larger);
+}
+
+static gcc_jit_rvalue *emit_MIN(struct emitter *e, const struct job *j)
+{
+	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
+	if (j->width > 1)
+		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, b, a), a, b);
+	return choose(e, j->result, compare(e, GCC_JIT_COMPARISON_LT, a, b), a, b);
+}
+
+/* --- quotients of indices --- */
+
+static const char divisor_problem[] = "a divisor is not a positive constant";
+
+/* -1 where x < 0, else 0. */
+static gcc_jit_rvalue *sign_mask(struct emitter *e, const struct job *j, gcc_jit_rvalue *x)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, 63));
+}
+
+/* GCC's quotient is cut towards zero; it is one too large where the remainder is negative. */
+static gcc_jit_rvalue *emit_DIV(struct emitter *e, const struct job *j)
+{
+	int64_t by = jit_divisor(e->m, j->x);
+	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1];
+	if (!by)
+		return refuse(e, j, divisor_problem);
+	if (jit_is_power_of_two(by))
+		return binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, __builtin_ctzll(by)));
+	gcc_jit_rvalue *cut = binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, x, y);
+	gcc_jit_rvalue *rest = binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
+	return binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, cut, sign_mask(e, j, rest));
+}
+
+static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
+{
+	int64_t by = jit_divisor(e->m, j->x);
+	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1];
+	if (!by)
+		return refuse(e, j, divisor_problem);
+	if (jit_is_power_of_two(by))
+		return binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, x, jit_index(e, by - 1));
+	gcc_jit_rvalue *rest = binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
+	y = binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, sign_mask(e, j, rest), y);
+	return binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, rest, y);
+}
+
+/* expand_math has replaced these. */
+static gcc_jit_rvalue *refuse_compound(struct emitter *e, const struct job *j)
+{
+	return refuse(e, j, "a compound (exp, log, sigmoid or tanh) was never expanded");
+}
+
+#define emit_EXP refuse_compound
+#define emit_LOG refuse_compound
+#define emit_SIGMOID refuse_compound
+#define emit_TANH refuse_compound
+
+/* --- conditions --- */
+
+static gcc_jit_rvalue *emit_LT(struct emitter *e, const struct job *j)
+{
+	if (j->width == 1)
+		return compare(e, GCC_JIT_COMPARISON_LT, j->arg[0], j->arg[1]);
+	return j->operand.dtype == ILIR_F32 ? mask(e, JIT_ASM_LT, j, j->arg[0], j->arg[1])
+					    : mask(e, JIT_ASM_MORE_I32, j, j->arg[1], j->arg[0]);
+}
+
+static gcc_jit_rvalue *emit_EQ(struct emitter *e, const struct job *j)
+{
+	if (j->width == 1)
+		return compare(e, GCC_JIT_COMPARISON_EQ, j->arg[0], j->arg[1]);
+	return mask(e, j->operand.dtype == ILIR_F32 ? JIT_ASM_EQ : JIT_ASM_EQ_I32, j, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *either(struct emitter *e, const struct job *j, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+{
+	return binary(e, j->result,
+		      j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_OR : GCC_JIT_BINARY_OP_BITWISE_OR, a, b);
+}
+
+static gcc_jit_rvalue *emit_LE(struct emitter *e, const struct job *j)
+{
+	if (j->width == 1)
+		return compare(e, GCC_JIT_COMPARISON_LE, j->arg[0], j->arg[1]);
+	if (j->operand.dtype == ILIR_F32)
+		return mask(e, JIT_ASM_LE, j, j->arg[0], j->arg[1]);
+	return either(e, j, emit_LT(e, j), emit_EQ(e, j));
+}
+
+static gcc_jit_rvalue *emit_OR(struct emitter *e, const struct job *j)
+{
+	return either(e, j, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_AND(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result,
+		      j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_AND : GCC_JIT_BINARY_OP_BITWISE_AND,
+		      j->arg[0], j->arg[1]);
+}
+
+/* select(a < b, a, b) and select(a < b, b, a) of floats are one instruction each, for NaNs and zeros as well.
+ */
+static bool is_extreme(const struct emitter *e, ilir_expr x, enum jit_asm *which)
+{
+	ilir_expr condition = ilir_arg(e->m, x, 0), yes = ilir_arg(e->m, x, 1), no = ilir_arg(e->m, x, 2);
+	if (ilir_at(e->m, condition)->op != ILIR_LT || ilir_type_of(e->m, x).dtype != ILIR_F32)
+		return false;
+	ilir_expr a = ilir_arg(e->m, condition, 0), b = ilir_arg(e->m, condition, 1);
+	*which = a.i == yes.i ? JIT_ASM_MIN : JIT_ASM_MAX;
+	return (a.i == yes.i && b.i == no.i) || (a.i == no.i && b.i == yes.i);
+}
+
+static gcc_jit_rvalue *emit_SELECT(struct emitter *e, const struct job *j)
+{
+	enum jit_asm extreme;
+	if (j->width == 1)
+		return choose(e, j->result, j->arg[0], j->arg[1], j->arg[2]);
+	if (is_extreme(e, j->x, &extreme))
+		return jit_asm(e, extreme, j->width, j->result, j->arg[1], j->arg[2], NULL);
+	return blend(e, j, j->arg[0], j->arg[1], j->arg[2]);
+}
+
+/* --- bits --- */
+
+static gcc_jit_rvalue *emit_BIT_AND(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_BIT_OR(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_OR, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_SHL(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_LSHIFT, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_SHR(struct emitter *e, const struct job *j)
+{
+	return binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_AS_I32(struct emitter *e, const struct job *j)
+{
+	return bits(e, j->result, j->arg[0]);
+}
+
+#define emit_AS_F32 emit_AS_I32
+
+static gcc_jit_rvalue *emit_TO_FLOAT(struct emitter *e, const struct job *j)
+{
+	if (j->width == 1)
+		return jit_keep(e, j->result,
+				gcc_jit_context_new_cast(e->context, NULL, j->arg[0], j->result));
+	return jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
+}
+
+/* --- vectors --- */
+
+/* Truth as a number: all bits of a lane, or a bit for each lane of a mask register. */
+static gcc_jit_rvalue *splat_truth(struct emitter *e, gcc_jit_rvalue *v, int width)
+{
+	gcc_jit_type *integer = e->type[ILIR_I32][0], *word = e->type[ILIR_BOOL][4];
+	v = jit_keep(e, integer, gcc_jit_context_new_cast(e->context, NULL, v, integer));
+	v = jit_keep(e, integer,
+		     gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_MINUS, integer, v));
+	return width == 16 ? jit_keep(e, word, gcc_jit_context_new_cast(e->context, NULL, v, word))
+			   : jit_splat(e, ILIR_I32, v, width);
+}
+
+gcc_jit_rvalue *jit_splat(struct emitter *e, enum ilir_dtype t, gcc_jit_rvalue *v, int width)
+{
+	gcc_jit_rvalue *lane[ILIR_MAX_LANES];
+	gcc_jit_type *type = jit_part_type(e, t, width);
+	if (width == 1)
+		return v;
+	if (t == ILIR_BOOL)
+		return splat_truth(e, v, width);
+	for (int i = 0; i < width; i++)
+		lane[i] = v;
+	return jit_keep(e, type, gcc_jit_context_new_rvalue_from_vector(e->context, NULL, type, width, lane));
+}
+
+static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
+{
+	return refuse(e, j, "a ramp is used as a value");
+}
+
+/* --- the table --- */
+
+/* These mean something else than an operation on each part: see emit_anew. */
+#define emit_VAR NULL
+#define emit_LOAD NULL
+#define emit_BROADCAST NULL
+
+static emit_op *const emitters[] = {
+#define ILIR_OP(name, spelling, arity, rule, meaning) emit_##name,
+#include "ilir/ops.def"
+#undef ILIR_OP
+};
+
+static const struct jit_value *emit_variable(struct emitter *e, ilir_expr x)
+{
+	const struct jit_value *v = e->var[ilir_at(e->m, x)->var.i];
+	return v ? v : jit_refuse(e, ilir_type_of(e->m, x), "a variable is used outside its scope");
+}
+
+/* All parts are one. */
+static const struct jit_value *emit_broadcast(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x);
+	struct jit_value *v = jit_new_value(e, t);
+	v->part[0] = jit_splat(e, t.dtype, jit_emit_scalar(e, ilir_arg(e->m, x, 0)), v->width);
+	for (int i = 1; i < v->parts; i++)
+		v->part[i] = v->part[0];
+	return v;
+}
+
+/* The sides of a select become branches: only the one that is chosen may be computed. */
+static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x);
+	struct jit_value *v = jit_new_value(e, t);
+	gcc_jit_rvalue *condition = jit_emit_scalar(e, ilir_arg(e->m, x, 0));
+	gcc_jit_block *side[2] = {jit_block(e, "yes"), jit_block(e, "no")}, *join = jit_block(e, "chosen");
+	gcc_jit_lvalue *to = jit_local(e, jit_part_type(e, t.dtype, 1));
+	gcc_jit_block_end_with_conditional(e->at, NULL, condition, side[0], side[1]);
+	for (int i = 0; i < 2; i++) {
+		size_t mark = e->known.n;
+		e->at = side[i];
+		gcc_jit_rvalue *value = jit_emit_scalar(e, ilir_arg(e->m, x, 1 + i));
+		gcc_jit_block_add_assignment(e->at, NULL, to, value);
+		gcc_jit_block_end_with_jump(e->at, NULL, join);
+		jit_forget(e, mark);
+	}
+	e->at = join;
+	v->part[0] = gcc_jit_lvalue_as_rvalue(to);
+	return v;
+}
+
+static const char lanes_problem[] = "a vector of indices is chosen";
+
+/* Truth of lanes that were compared one by one, as a part of a vector. */
+static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *truth, int width)
+{
+	gcc_jit_type *integer = e->type[ILIR_I32][0], *mask = jit_part_type(e, ILIR_BOOL, width);
+	gcc_jit_rvalue *lane[ILIR_MAX_LANES], *sum = i32(e, 0);
+	for (int i = 0; i < width; i++) {
+		gcc_jit_rvalue *t = gcc_jit_context_new_cast(e->context, NULL, truth[i], integer);
+		lane[i] = binary(e, integer, GCC_JIT_BINARY_OP_MINUS, i32(e, 0), t);
+		t = binary(e, integer, GCC_JIT_BINARY_OP_LSHIFT, t, i32(e, i));
+		sum = width == 16 ? binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_OR, sum, t) : sum;
+	}
+	return jit_keep(e, mask,
+			width == 16
+			    ? gcc_jit_context_new_cast(e->context, NULL, sum, mask)
+			    : gcc_jit_context_new_rvalue_from_vector(e->context, NULL, mask, width, lane));
+}
+
+/* Vectors of indices have a part for each lane, those of truth have not. */
+static const struct jit_value *compare_indices(struct emitter *e, ilir_expr x)
+{
+	const struct ilir_node *n = ilir_at(e->m, x);
+	const struct jit_value *a = jit_emit_expr(e, ilir_arg(e->m, x, 0)),
+			       *b = jit_emit_expr(e, ilir_arg(e->m, x, 1));
+	struct jit_value *v = jit_new_value(e, n->type);
+	struct job j = {x, n->type, {ILIR_INDEX, 1}, 1, e->type[ILIR_BOOL][0], {0}};
+	gcc_jit_rvalue *truth[ILIR_MAX_LANES] = {NULL};
+	for (int i = 0; i < n->type.lanes; i++) {
+		j.arg[0] = a->part[i];
+		j.arg[1] = b->part[i];
+		truth[i] = emitters[n->op](e, &j);
+	}
+	for (int i = 0; i < v->parts; i++)
+		v->part[i] = v->width == 1 ? truth[i] : join_truth(e, truth + i * v->width, v->width);
+	return v;
+}
+
+static bool compares_indices(const struct emitter *e, ilir_expr x)
+{
+	const struct ilir_node *n = ilir_at(e->m, x);
+	return n->type.dtype == ILIR_BOOL && n->args == 2 &&
+	       ilir_type_of(e->m, ilir_arg(e->m, x, 0)).dtype == ILIR_INDEX;
+}
+
+static const struct jit_value *emit_parts(struct emitter *e, ilir_expr x)
+{
+	const struct ilir_node *n = ilir_at(e->m, x);
+	const struct jit_value *arg[3] = {0};
+	struct jit_value *v = jit_new_value(e, n->type);
+	struct job j = {x, n->type, n->type, v->width, jit_part_type(e, n->type.dtype, v->width), {0}};
+	for (int a = 0; a < n->args; a++) {
+		arg[a] = jit_emit_expr(e, ilir_arg(e->m, x, a));
+		if (arg[a]->width != v->width)
+			return jit_refuse(e, n->type, lanes_problem);
+	}
+	j.operand = n->args ? ilir_type_of(e->m, ilir_arg(e->m, x, 0)) : n->type;
+	for (int i = 0; i < v->parts; i++) {
+		for (int a = 0; a < n->args; a++)
+			j.arg[a] = arg[a]->part[i];
+		v->part[i] = emitters[n->op](e, &j);
+	}
+	return v;
+}
+
+static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
+{
+	switch (ilir_at(e->m, x)->op) {
+	case ILIR_VAR:
+		return emit_variable(e, x);
+	case ILIR_LOAD:
+		return jit_emit_load(e, x);
+	case ILIR_BROADCAST:
+		return emit_broadcast(e, x);
+	case ILIR_SELECT:
+		if (jit_must_branch(e->m, e->reads, x))
+			return emit_choice(e, x);
+	}
+	return compares_indices(e, x) ? compare_indices(e, x) : emit_parts(e, x);
+}
+
+const struct jit_value *jit_emit_expr(struct emitter *e, ilir_expr x)
+{
+	if (!e->value[x.i]) {
+		const struct jit_value *v = emit_anew(e, x);
+		vec_push(e->arena, &e->known, x.i);
+		e->value[x.i] = v;
+	}
+	return e->value[x.i];
+}
+
+gcc_jit_rvalue *jit_emit_scalar(struct emitter *e, ilir_expr x)
+{
+	return jit_emit_expr(e, x)->part[0];
+}
+
+void jit_forget(struct emitter *e, size_t mark)
+{
+	while (e->known.n > mark)
+		e->value[e->known.at[--e->known.n]] = NULL;
+}

@@ -1,0 +1,69 @@
+/* What a load or a store means, whoever makes code of it: the part of reading loops that back ends share.
+ * Each plug-in has its own copy. */
+#ifndef ESPALIER_JIT_PLACE_H
+#define ESPALIER_JIT_PLACE_H
+
+#include "ilir/ilir.h"
+
+/* Compilers would need longer than anybody waits for registers of more elements, and no machine has them. */
+enum { JIT_REGISTER_LIMIT = 1 << 14 };
+
+/* Where an access begins: the last index of a vector access is ramp(lanes, first), or broadcast(lanes, only).
+ */
+struct jit_place {
+	ilir_expr last;
+	enum ilir_op spread; /* RAMP, BROADCAST, or VAR for a scalar */
+	int lanes;
+};
+
+/* An access, and why there is no code for it; problem NULL = there is. */
+struct jit_access {
+	ilir_buffer buffer;
+	const ilir_expr *index;
+	int indices;
+	struct jit_place place;
+	const char *problem;
+};
+struct jit_access jit_read_load(const struct ilir_module *, ilir_expr load);
+struct jit_access jit_read_store(const struct ilir_module *, const struct ilir_stmt *);
+/* Of a load, of which only the place is of interest. */
+struct jit_access jit_read_prefetch(const struct ilir_module *, ilir_expr load);
+
+/* How many elements lie side by side there. */
+int jit_lanes_in_memory(const struct jit_access *);
+
+/* Whether kernels write the buffer; whether they may though it is a weight, as one at binding may. */
+bool jit_is_written(const struct ilir_buffer_decl *);
+
+/* An address, row-major over padded extents: the sum of `index` times `stride` of all terms, and a
+ * displacement, in elements.  What is constant in an index is part of the displacement, so that the sum is
+ * equal for all the accesses of an unrolled loop. */
+struct jit_address {
+	int terms;
+	ilir_expr index[ILIR_MAX_RANK];
+	uint64_t stride[ILIR_MAX_RANK], displacement;
+};
+struct jit_address jit_address_of(const struct ilir_module *, const struct jit_access *);
+
+unsigned jit_element_bytes(const struct ilir_buffer_decl *);
+
+/* The elements of a register; 0 = too many. */
+int64_t jit_register_elements(const struct ilir_buffer_decl *);
+/* The number of the first element of a register that an access means, or -1. */
+int64_t jit_register_element(const struct ilir_module *, const struct jit_access *);
+extern const char jit_register_problem[];
+
+/* By expression: reads memory, so it may be computed only where it is asked for. */
+bool *jit_find_reads(const struct ilir_module *, struct arena *);
+/* Whether a select must be a branch: it is scalar, and the index of the side that is not chosen may be out of
+ * bounds (as in a concatenation). */
+bool jit_must_branch(const struct ilir_module *, const bool *reads, ilir_expr select);
+
+/* The constant that an index is divided by; 0 when it is not a positive constant. */
+int64_t jit_divisor(const struct ilir_module *, ilir_expr);
+static inline bool jit_is_power_of_two(int64_t n)
+{
+	return n > 0 && (n & (n - 1)) == 0;
+}
+
+#endif
