@@ -1,6 +1,8 @@
 /* Packed weights, and their exchange while sessions run. */
 #include "api/internal.h"
 
+#include <string.h>
+
 /* --- reading --- */
 
 struct reading {
@@ -11,7 +13,7 @@ struct reading {
 static bool read_param(void *context, int param, int64_t first, int64_t count, float *to, struct diags *diags)
 {
 	const struct reading *r = context;
-	int tensor = io_safetensors_find(r->file, r->program->image.param[param].name);
+	int tensor = io_safetensors_find(r->file, r->program->interface.param[param].name);
 	return io_safetensors_read_f32(r->file, diags, tensor, first, count, to);
 }
 
@@ -30,8 +32,35 @@ static bool check_sizes(const esp_program *p, const struct io_safetensors *file,
 	return ok;
 }
 
-static bool check_weights(const esp_program *p, const struct io_safetensors *file, struct diags *diags)
+static bool same_shape(const struct tensor_info *a, const struct tensor_info *b)
 {
+	return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
+}
+
+/* Of a program whose model is not at hand: what it says of its parameters must be there. */
+static bool check_params(const esp_program *p, const struct io_safetensors *file, struct diags *diags)
+{
+	bool ok = true;
+	for (int i = 0; i < p->interface.params; i++) {
+		const struct tensor_info *t = &p->interface.param[i];
+		int found = io_safetensors_find(file, t->name);
+		if (found < 0)
+			ok = diag_add(diags, DIAG_WEIGHT_MISSING, (struct diag_at){.file = file->path},
+				      "bind the weights of the model that was compiled",
+				      "%s has no tensor '%s'", file->path, t->name);
+		else if (!same_shape(t, &file->tensor[found]))
+			ok = diag_add(diags, DIAG_SIZE_DIFFERS, (struct diag_at){.file = file->path},
+				      "compile the model for these weights",
+				      "'%s' has not the shape that the program was made for", t->name);
+	}
+	return ok;
+}
+
+bool binding_check(const esp_program *p, const esp_weights *w, struct diags *diags)
+{
+	const struct io_safetensors *file = w->file;
+	if (!p->model)
+		return check_params(p, file, diags);
 	const struct allocator *a = &p->object.context->allocator;
 	size_t bytes = (p->model->graph->symbols.n + 1) * sizeof(int64_t);
 	int64_t *sizes = a->resize(a->context, NULL, 0, bytes);
@@ -51,13 +80,22 @@ static void destroy_packed(void *object)
 	rt_binding_free(&p->weights);
 }
 
+bool binding_pack(struct rt_binding *to, const esp_program *p, const struct image *image,
+		  const esp_weights *w, struct diags *diags)
+{
+	struct rt_source source = {read_param, &(struct reading){p, w->file}};
+	struct esp_context *c = p->object.context;
+	bool ok = rt_bind(to, &c->allocator, image, &source, &c->team, diags);
+	context_check_team(c);
+	return ok;
+}
+
 static bool pack(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
 {
 	double begin = api_clock();
-	struct rt_source source = {read_param, &(struct reading){p, w->file}};
 	struct esp_context *c = p->object.context;
-	bool ok = rt_bind(&to->weights, &c->allocator, &p->image, &source, &c->team, diags);
-	context_check_team(c);
+	bool ok = w ? binding_pack(&to->weights, p, &p->image, w, diags)
+		    : rt_bind_packed(&to->weights, &c->allocator, &p->image, diags);
 	to->seconds = api_clock() - begin;
 	return ok;
 }
@@ -65,7 +103,7 @@ static bool pack(struct packed *to, const esp_program *p, const esp_weights *w, 
 /* Weights of one generation, 1 at first. */
 static struct packed *new_packed(esp_program *p, const esp_weights *w, struct diags *diags)
 {
-	if (!check_weights(p, w->file, diags) || !program_prepare(p, diags))
+	if ((w && !binding_check(p, w, diags)) || !program_prepare(p, diags))
 		return NULL;
 	struct packed *new = object_new(p->object.context, sizeof *new, destroy_packed, diags);
 	if (!new)
@@ -108,8 +146,8 @@ esp_status esp_binding_create(esp_program *program, const esp_weights *weights, 
 {
 	struct api_call call = api_begin(program ? (const void *)program : weights);
 	esp_binding *b = NULL;
-	if (api_need(&call, program) && api_need(&call, weights) && api_need(&call, out) &&
-	    api_share(&call, weights))
+	if (api_need(&call, program) && api_need(&call, out) &&
+	    (program->interface.packs || api_need(&call, weights)) && (!weights || api_share(&call, weights)))
 		b = new_binding(program, weights, &call.diags);
 	if (out)
 		*out = b;

@@ -97,13 +97,45 @@ static bool is_open(const esp_builder *b)
 	} while (0)
 
 /* Whether a call has an argument that it needs. */
-#define NEED(b, argument) ((argument) || refuse(b, __func__, #argument, "must not be NULL"))
+#define NEED(b, argument) need(b, argument, __func__, #argument)
 
 /* Always false. */
 static bool refuse(esp_builder *b, const char *function, const char *argument, const char *what)
 {
 	ra_builder_refuse(b->calls, function, argument, what);
 	return false;
+}
+
+static bool need(esp_builder *b, const void *p, const char *function, const char *argument)
+{
+	return p || refuse(b, function, argument, "must not be NULL");
+}
+
+/* A value that a name makes. */
+static esp_value named(esp_builder *b, const char *function, const char *argument, const char *name,
+		       uint32_t (*call)(struct ra_builder *, const char *))
+{
+	esp_value v = {0};
+	BUILD(b, if (need(b, name, function, argument)) v.id = call(b->calls, name));
+	return v;
+}
+
+/* One that a name and a shape make. */
+static esp_value shaped(esp_builder *b, const char *function, const char *name, const char *shape,
+			uint32_t (*call)(struct ra_builder *, const char *, const char *))
+{
+	esp_value v = {0};
+	BUILD(b, if (need(b, name, function, "name")) v.id = call(b->calls, name, shape));
+	return v;
+}
+
+/* One of many: what a function makes of a value of each. */
+static esp_value gathered(esp_builder *b, const char *function, const char *name, esp_value of_each,
+			  uint32_t (*call)(struct ra_builder *, const char *, uint32_t))
+{
+	esp_value v = {0};
+	BUILD(b, if (need(b, name, function, "function")) v.id = call(b->calls, name, of_each.id));
+	return v;
 }
 
 void esp_builder_at(esp_builder *b, const char *file, int line)
@@ -113,23 +145,27 @@ void esp_builder_at(esp_builder *b, const char *file, int line)
 
 esp_value esp_builder_param(esp_builder *b, const char *name, const char *shape)
 {
-	esp_value v = {0};
-	BUILD(b, if (NEED(b, name)) v.id = ra_builder_param(b->calls, name, shape));
-	return v;
+	return shaped(b, __func__, name, shape, ra_builder_param);
 }
 
 esp_value esp_builder_input(esp_builder *b, const char *name, const char *shape)
 {
-	esp_value v = {0};
-	BUILD(b, if (NEED(b, name)) v.id = ra_builder_input(b->calls, name, shape));
-	return v;
+	return shaped(b, __func__, name, shape, ra_builder_input);
+}
+
+void esp_builder_edge(esp_builder *b, const char *name, const char *shape)
+{
+	BUILD(b, if (NEED(b, name)) ra_builder_edge(b->calls, name, shape));
+}
+
+void esp_builder_edge_token(esp_builder *b, const char *name)
+{
+	BUILD(b, if (NEED(b, name)) ra_builder_edge_token(b->calls, name));
 }
 
 esp_value esp_builder_token(esp_builder *b, const char *name)
 {
-	esp_value v = {0};
-	BUILD(b, if (NEED(b, name)) v.id = ra_builder_token(b->calls, name));
-	return v;
+	return named(b, __func__, "name", name, ra_builder_token);
 }
 
 void esp_builder_state(esp_builder *b, const char *name, const char *shape)
@@ -137,15 +173,34 @@ void esp_builder_state(esp_builder *b, const char *name, const char *shape)
 	BUILD(b, if (NEED(b, name)) ra_builder_state(b->calls, name, shape));
 }
 
+void esp_builder_traversal(esp_builder *b, const char *direction)
+{
+	BUILD(b, if (NEED(b, direction)) ra_builder_traversal(b->calls, direction));
+}
+
+/* Bodies count from 1 for callers. */
+enum { FIRST_BODY = ESP_BODY_LEAF - RA_BODY_LEAF };
+_Static_assert(ESP_BODY_INNER == RA_BODY_INNER + FIRST_BODY && ESP_BODY_NODE == RA_BODY_NODE + FIRST_BODY &&
+		   ESP_BODY_OUTPUT == RA_BODY_OUTPUT + FIRST_BODY && ESP_BODY_ROOT == RA_BODY_ROOT + FIRST_BODY &&
+		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY,
+	       "bodies are told by their numbers");
+
+int esp_builder_case(esp_builder *b, const char *name, int base, const char *conditions)
+{
+	int body = 0;
+	bool known = base == ESP_BODY_LEAF || base == ESP_BODY_INNER;
+	BUILD(b, if (NEED(b, name) && NEED(b, conditions) &&
+		     (known || refuse(b, __func__, "base", "must be ESP_BODY_LEAF or ESP_BODY_INNER"))) body =
+		     FIRST_BODY + ra_builder_case(b->calls, name, base - FIRST_BODY, conditions));
+	return body;
+}
+
 void esp_builder_body(esp_builder *b, int body)
 {
-	static const enum ra_builder_body bodies[] = {[ESP_BODY_LEAF] = RA_BODY_LEAF,
-						      [ESP_BODY_INNER] = RA_BODY_INNER,
-						      [ESP_BODY_NODE] = RA_BODY_NODE,
-						      [ESP_BODY_OUTPUT] = RA_BODY_OUTPUT};
-	bool known = body >= ESP_BODY_LEAF && body <= ESP_BODY_OUTPUT;
-	BUILD(b, if (known || refuse(b, __func__, "body", "must be one of ESP_BODY_..."))
-		     ra_builder_body(b->calls, bodies[body]));
+	bool known = body >= ESP_BODY_LEAF;
+	BUILD(b,
+	      if (known || refuse(b, __func__, "body", "must be one of ESP_BODY_... or of esp_builder_case"))
+		  ra_builder_body(b->calls, body - FIRST_BODY));
 }
 
 esp_value esp_builder_number(esp_builder *b, double number)
@@ -189,9 +244,7 @@ esp_value esp_builder_zeros(esp_builder *b, const char *shape)
 
 esp_value esp_builder_dimension(esp_builder *b, const char *dimension)
 {
-	esp_value v = {0};
-	BUILD(b, if (NEED(b, dimension)) v.id = ra_builder_dimension(b->calls, dimension));
-	return v;
+	return named(b, __func__, "dimension", dimension, ra_builder_dimension);
 }
 
 _Static_assert((int)ESP_EACH_CHILD == (int)RA_EACH_CHILD, "slots mean the same");
@@ -205,16 +258,37 @@ esp_value esp_builder_child(esp_builder *b, int slot, const char *state)
 
 esp_value esp_builder_children(esp_builder *b, const char *function, esp_value of_each)
 {
+	return gathered(b, __func__, function, of_each, ra_builder_children);
+}
+
+esp_value esp_builder_parent(esp_builder *b, int which, const char *state)
+{
 	esp_value v = {0};
-	BUILD(b, if (NEED(b, function)) v.id = ra_builder_children(b->calls, function, of_each.id));
+	bool known = which == ESP_THE_PARENT || which == ESP_EACH_PARENT;
+	BUILD(b, if (NEED(b, state) &&
+		     (known || refuse(b, __func__, "which", "must be ESP_THE_PARENT or ESP_EACH_PARENT"))) v.id =
+		     ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
 	return v;
+}
+
+esp_value esp_builder_parents(esp_builder *b, const char *function, esp_value of_each)
+{
+	return gathered(b, __func__, function, of_each, ra_builder_parents);
+}
+
+esp_value esp_builder_member(esp_builder *b, const char *name)
+{
+	return named(b, __func__, "name", name, ra_builder_member);
+}
+
+esp_value esp_builder_members(esp_builder *b, const char *function, esp_value of_each)
+{
+	return gathered(b, __func__, function, of_each, ra_builder_members);
 }
 
 esp_value esp_builder_get(esp_builder *b, const char *name)
 {
-	esp_value v = {0};
-	BUILD(b, if (NEED(b, name)) v.id = ra_builder_get(b->calls, name));
-	return v;
+	return named(b, __func__, "name", name, ra_builder_get);
 }
 
 void esp_builder_assign(esp_builder *b, const char *state, esp_value value)

@@ -24,7 +24,7 @@ static bool refuse_closed(struct diags *diags)
 
 struct api_call api_begin(const void *object)
 {
-	struct api_call call = {.open = true};
+	struct api_call call = {.open = true, .mode = float_mode_enter(false)};
 	struct esp_context *c = object ? object_context(object) : NULL;
 	bool forked = c && is_forked(c);
 	diags_init(&call.diags, c && !forked ? &c->hooks : &allocator_default);
@@ -54,6 +54,7 @@ esp_status api_end(struct api_call *call, bool ok, esp_error **error)
 	if (!ok)
 		blame_cap(call);
 	esp_status status = error_from(&call->diags, ok, error);
+	float_mode_leave(&call->mode);
 	if (call->context)
 		context_leave(call->context);
 	return status;

@@ -41,11 +41,16 @@ bool compile_to_loops(struct compilation *);
 /* Up to the pass of this name; NULL = all. */
 bool compile_run_passes(struct compilation *, const char *last);
 
+/* --- choices.c --- */
+
+/* After compile_to_schedule: what else the schedule may say. */
+void compile_print_choices(const struct compilation *, struct str *);
+
 /* --- generate.c --- */
 
 bool compile_interprets(const struct compilation *);
 struct jit_options compile_jit_options(const struct compilation *);
-/* From the finished module to code that can be called. */
+/* From the finished module to code: a blob, or what the interpreter calls. */
 bool compile_to_code(struct compilation *, struct image *);
 
 /* --- describe.c --- */

@@ -25,6 +25,7 @@ bool compile_rewriting(const struct compile_options *o, struct sub_options *opti
 
 bool compile_to_program(struct compilation *c)
 {
+	const char *text = c->options->schedule ? c->options->schedule : "";
 	struct sub_options options;
 	if (!compile_rewriting(c->options, &options, c->diags))
 		return false;
@@ -34,6 +35,7 @@ bool compile_to_program(struct compilation *c)
 	sub_init(&c->refactored, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, c->sizes, &options, c->diags) ||
+	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags) ||
 	    !sub_verify(&c->written, c->diags))
 		return false;
 	compile_note(c, "subop", "lower");
@@ -192,5 +194,6 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 		   struct times *times)
 {
 	const struct compilation *first = compile_begin(arena, diags, model, sizes, options, image, times);
-	return first && compile_finish(first, arena, diags, image, times);
+	return first && compile_runs_here(options, diags) && compile_finish(first, arena, diags, image, times) &&
+	       compile_load(arena->allocator, diags, image, times);
 }

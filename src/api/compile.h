@@ -13,7 +13,7 @@ enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
 
 struct compile_options {
 	int at;
-	const char *backend;  /* "llvm", "interpreter" */
+	const char *backend;  /* jit_backend_name, or "interpreter" */
 	const char *target;   /* a name of base/target.h */
 	const char *schedule; /* NULL = chosen */
 	const char
@@ -41,21 +41,26 @@ struct compilation *compile_begin(struct arena *, struct diags *, const struct r
 				  const int64_t *sizes, const struct compile_options *, struct image *,
 				  struct times *);
 
-/* Completes the image, as often as it is called.  What it points to is in this arena, or in the one of the
- * first half; code is released by image->code.release. */
+/* Completes the image, as often as it is called, but for loading its code.  What it points to is in this arena, or
+ * in the one of the first half. */
 bool compile_finish(const struct compilation *, struct arena *, struct diags *, struct image *,
 		    struct times *);
+/* Makes code that can be called from what an image has, whoever compiled it and wherever; what is interpreted can be
+ * already.  Released by image->code.release.  False after diagnostics, `target-not-here` among them; times NULL =
+ * nobody asks. */
+bool compile_load(const struct allocator *, struct diags *, struct image *, struct times *);
+/* Whether this machine has all that the code of an image needs. */
+bool compile_can_load(const struct image *, struct diags *);
+/* Whether code that is compiled with these options will run on this machine. */
+bool compile_runs_here(const struct compile_options *, struct diags *);
 
-/* Both halves. */
+/* Both halves, and loading. */
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		   const struct compile_options *, struct image *, struct times *);
 
-/* Makes the code of an image that was compiled with these options before and has been read from a file. */
-bool compile_load(const struct allocator *, struct diags *, const struct compile_options *, struct image *,
-		  struct times *);
-
 /* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
- * subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), llvm, asm. NULL past the last. */
+ * subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), the IR of each back end, asm. NULL
+ * past the last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */
 bool compile_dump(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

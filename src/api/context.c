@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { USUAL_OPERATORS = 20000 };
+
 const char *esp_version(void)
 {
 	return ESP_VERSION;
@@ -106,7 +108,7 @@ void context_check_team(struct esp_context *c)
 /* Does not enter: it would wait for itself. */
 esp_status esp_context_close(esp_context *context, esp_error **error)
 {
-	struct api_call call = {.open = true};
+	struct api_call call = {.open = true, .mode = float_mode_enter(false)};
 	diags_init(&call.diags, &allocator_default);
 	bool ok = api_need(&call, context);
 	if (ok && context->process != fork_generation())
@@ -193,6 +195,7 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->log = o->log;
 	c->hooks_user = o->user;
 	c->cap = o->memory_cap;
+	c->operators = o->operators ? o->operators : USUAL_OPERATORS;
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
 	c->perf_map = wants_perf_map(o);

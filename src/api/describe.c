@@ -1,8 +1,30 @@
 /* What the image says of a program besides its code: the interface, and the work of its steps. */
 #include "api/compilation.h"
+#include "base/cpu.h"
 
 #include <limits.h>
 #include <string.h>
+
+/* All cases of a domain. */
+static unsigned cases_of(const struct sub_program *p, enum sub_domain domain)
+{
+	unsigned mask = 0;
+	for (size_t c = 0; c < p->cases.n; c++)
+		if (domain != (p->cases.at[c].inner ? SUB_LEAF : SUB_INNER))
+			mask |= 1u << c;
+	return mask;
+}
+
+/* Tokens that cases ask for are known of the nodes that these are among. */
+static void note_cases(const struct sub_program *p, struct image_input *inputs)
+{
+	for (size_t c = 0; c < p->cases.n; c++)
+		for (int m = 0; m < p->cases.at[c].matches; m++) {
+			struct image_input *in = &inputs[p->cases.at[c].match[m].input];
+			in->at_leaf |= !p->cases.at[c].inner;
+			in->at_inner |= p->cases.at[c].inner;
+		}
+}
 
 /* How a body uses the inputs: which it reads, and how many rows a token may choose from. */
 static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs,
@@ -20,6 +42,7 @@ static void note_inputs(const struct sub_program *p, const struct sub_body *b, s
 		in->limit = look_up && (!in->limit || rows < in->limit) ? rows : in->limit;
 		in->at_leaf |= b->domain != SUB_INNER;
 		in->at_inner |= b->domain != SUB_LEAF;
+		in->cases |= b->cases ? b->cases : cases_of(p, b->domain);
 	}
 }
 
@@ -48,12 +71,13 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++) {
 		const struct sub_input *in = &p->inputs.at[i];
-		inputs[i] = (struct image_input){.name = in->name, .token = in->token};
+		inputs[i] = (struct image_input){.name = in->name, .token = in->token, .on_edge = in->on_edge};
 		if (!in->token)
 			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
 	}
 	for (size_t b = 0; b < p->bodies.n; b++)
 		note_inputs(p, &p->bodies.at[b], inputs, c->arena);
+	note_cases(p, inputs);
 	image->input = inputs;
 	image->inputs = p->inputs.n;
 }
@@ -88,13 +112,30 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
-/* Buffers are described as kernels have them; rows of states as the program has them. */
+/* Where in the program's order a part stands: halves of a dimension one after the other. */
+static int place_of(const struct sched_order *order, const struct sched_part *part)
+{
+	int place = 0;
+	for (int i = 0; i < order->parts; i++) {
+		const struct sched_part *other = &order->part[i];
+		place += other->dim < part->dim || (other->dim == part->dim && other->half < part->half);
+	}
+	return place;
+}
+
+/* Buffers are described as kernels have them; rows of states as the program has them, which is what their
+ * parts are in its order, row-major. */
 static void describe_order(const struct sched_order *order, struct image_buffer *b)
 {
 	struct image_buffer was = *b;
-	for (int d = 0; d < order->rank; d++) {
-		b->shape[order->dim[d]] = was.shape[d];
-		b->stride[order->dim[d]] = was.stride[d];
+	int64_t stride = 1;
+	b->rank = order->parts;
+	for (int i = order->parts, dim = was.rank; i-- > 0;) {
+		const struct sched_part *part = &order->part[i];
+		bool last = i + 1 == order->parts || !order->part[i + 1].joined;
+		stride = last ? was.stride[--dim] : stride * order->part[i + 1].extent;
+		b->shape[place_of(order, part)] = part->extent;
+		b->stride[place_of(order, part)] = stride;
 	}
 }
 
@@ -121,35 +162,16 @@ static void describe_states(const struct compilation *c, struct image *image)
 	image->states = p->states.n;
 }
 
-/* Over all nodes, before the recursion. */
-static bool is_ahead(const struct image *image, const struct image_step *step)
+/* The body that a step runs over the rows of: that of its group; the larger one when it is both of the recursion; -1 = none
+ * alone.  Those at binding have a step each. */
+static int body_of(const struct compilation *c, const struct ilir_kernel *k)
 {
-	bool ahead = step->domain == IMAGE_DOMAIN_NODES;
-	for (int i = 0; i < image->steps && image->step[i].kernel < step->kernel; i++) {
-		enum image_domain before = image->step[i].domain;
-		ahead &= before < IMAGE_DOMAIN_LEAVES || before > IMAGE_DOMAIN_NODE;
-	}
-	return ahead;
-}
-
-/* The body whose rows a domain runs over; the larger one when it is both. */
-static enum sub_domain rows_of(const struct image *image, const struct image_step *step)
-{
-	static const enum sub_domain rows[] = {
-	    [IMAGE_DOMAIN_LEAVES] = SUB_LEAF,	     [IMAGE_DOMAIN_INNER] = SUB_INNER,
-	    [IMAGE_DOMAIN_INNER_NODE] = SUB_INNER,   [IMAGE_DOMAIN_BATCH] = SUB_INNER,
-	    [IMAGE_DOMAIN_NODE] = SUB_INNER,	     [IMAGE_DOMAIN_NODES] = SUB_EVERY_NODE,
-	    [IMAGE_DOMAIN_INPUTS] = SUB_EVERY_INPUT, [IMAGE_DOMAIN_PAST_LEAVES] = SUB_AHEAD_INNER,
-	    [IMAGE_DOMAIN_BINDING] = SUB_AT_BINDING};
-	return is_ahead(image, step) ? SUB_AHEAD : rows[step->domain];
-}
-
-/* The body that a step runs over the rows of; -1 = none alone.  Those at binding have a step each. */
-static int body_of(const struct compilation *c, const struct image *image, const struct image_step *step)
-{
-	int before = step->domain == IMAGE_DOMAIN_BINDING ? step->kernel : 0;
-	for (size_t b = 0; step->domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
-		if (c->program.bodies.at[b].domain == rows_of(image, step) && before-- == 0)
+	int before = k->domain == IMAGE_DOMAIN_BINDING ? k - c->module.kernels.at : 0;
+	enum sub_domain domain = k->domain == IMAGE_DOMAIN_BINDING ? SUB_AT_BINDING : SUB_INNER;
+	if (k->group)
+		return c->plan.groups.at[k->group - 1].body;
+	for (size_t b = 0; k->domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
+		if (c->program.bodies.at[b].domain == domain && before-- == 0)
 			return b;
 	return -1;
 }
@@ -161,6 +183,12 @@ static bool has_rows(const struct compilation *c, int body)
 	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
 }
 
+/* A kernel of several groups is shared out as all of them are. */
+static void add_way(struct image_step *s, enum image_way way, bool first)
+{
+	s->way = first || s->way == way ? way : IMAGE_CHEAPEST;
+}
+
 static void add_work(struct image_step *s, struct sched_work w)
 {
 	s->rows = w.rows > s->rows ? w.rows : s->rows;
@@ -169,13 +197,15 @@ static void add_work(struct image_step *s, struct sched_work w)
 
 /* Parts share the work of a group as they share its columns; a kernel of no single group does those of its
  * body. */
-static void describe_step(const struct compilation *c, const struct image *image, struct image_step *step)
+static void describe_step(const struct compilation *c, struct image_step *step)
 {
-	int body = body_of(c, image, step);
 	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];
+	int body = body_of(c, k);
 	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
-		if (c->plan.groups.at[g].body == body && (!k->group || (size_t)k->group == g + 1))
+		if (c->plan.groups.at[g].body == body && (!k->group || (size_t)k->group == g + 1)) {
+			add_way(step, c->sched.ways.at[g], !step->rows);
 			add_work(step, sched_work_of(&c->sched, &c->plan, g));
+		}
 	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;
 }
 
@@ -185,9 +215,11 @@ static void describe_work(const struct compilation *c, struct image *image)
 	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
 	for (int i = 0; i < image->steps; i++) {
 		steps[i] = image->step[i];
-		describe_step(c, image, &steps[i]);
+		describe_step(c, &steps[i]);
 	}
 	image->step = steps;
+	image->roaming = !c->sched.persist;
+	image->meeting = c->sched.meet_each;
 }
 
 static void describe_dimensions(const struct compilation *c, struct image *image)
@@ -200,16 +232,39 @@ static void describe_dimensions(const struct compilation *c, struct image *image
 	image->dimensions = n;
 }
 
+/* Where special operands need not be told apart, the smallest may be zeros: they are slow. */
+static bool flushes(const struct compilation *c)
+{
+	struct sub_options options;
+	return compile_rewriting(c->options, &options, c->diags) && options.math == SUB_FAST;
+}
+
+/* What is compiled for the machine at hand may use all that it has. */
+static void describe_machine(const struct compilation *c, struct image *image)
+{
+	struct str extensions = str_in(c->arena);
+	if (strcmp(c->options->target, "native") == 0)
+		cpu_extensions(&extensions);
+	image->target = c->plan.target->name;
+	image->extensions = str_text(&extensions);
+}
+
 void compile_describe_interface(const struct compilation *c, struct image *image)
 {
+	image->flush = flushes(c);
+	describe_machine(c, image);
 	image->name = c->model->name;
 	image->children = c->model->structure.children;
 	image->shared_children = c->model->structure.kind == RA_DAG;
+	image->unroll = c->sched.unroll;
+	image->batch_order = c->sched.batch_order;
 	describe_inputs(c, image);
 	describe_params(c, image);
 	describe_outputs(c, image);
 	describe_states(c, image);
 	describe_dimensions(c, image);
+	image->cases = c->written.cases.n;
+	image->case_at = c->written.cases.at;
 }
 
 void compile_describe_steps(const struct compilation *c, struct image *image)

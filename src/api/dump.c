@@ -3,13 +3,18 @@
 
 #include <string.h>
 
-static const char *const before_passes[] = {"ra",	"written", "derivation", "subop",
-					    "refactor", "hoist",   "sched",	 "lower"};
-static const char *const after_passes[] = {"ilir", "llvm", "asm"};
-enum {
-	BEFORE = sizeof before_passes / sizeof *before_passes,
-	AFTER = sizeof after_passes / sizeof *after_passes
-};
+static const char *const before_passes[] = {"ra",    "written", "derivation", "subop", "refactor",
+					    "hoist", "sched",	"choices",    "lower"};
+enum { BEFORE = sizeof before_passes / sizeof *before_passes };
+
+/* The loops, the IR of each back end, assembly. */
+static const char *after_passes(size_t i)
+{
+	size_t backends = 0;
+	while (jit_backend_name(backends))
+		backends++;
+	return i == 0 ? "ilir" : i <= backends ? jit_backend_name(i - 1) : i == backends + 1 ? "asm" : NULL;
+}
 
 const char *compile_stage(size_t i)
 {
@@ -22,14 +27,26 @@ const char *compile_stage(size_t i)
 	if (i < (size_t)passes)
 		return ilir_pass_at(i)->name;
 	i -= passes;
-	return i < AFTER ? after_passes[i] : NULL;
+	return after_passes(i);
 }
 
-static bool dump_code(struct compilation *c, enum jit_text what, struct str *s)
+/* Whether a stage is what a back end makes: its own IR under its name, or assembly. */
+static bool is_code(const char *stage)
+{
+	bool is = strcmp(stage, "asm") == 0;
+	for (int i = 0; jit_backend_name(i); i++)
+		is |= strcmp(stage, jit_backend_name(i)) == 0;
+	return is;
+}
+
+static bool dump_code(struct compilation *c, const char *stage, struct str *s)
 {
 	struct jit_options options = compile_jit_options(c);
-	const struct jit_backend *backend =
-	    jit_backend_load(compile_interprets(c) ? "llvm" : c->options->backend, c->diags);
+	enum jit_text what = strcmp(stage, "asm") == 0 ? JIT_TEXT_ASM : JIT_TEXT_IR;
+	const char *name = what == JIT_TEXT_IR	   ? stage
+			   : compile_interprets(c) ? jit_backend_usual(c->arena)
+						   : c->options->backend;
+	const struct jit_backend *backend = jit_backend_load(name, c->diags);
 	return backend && jit_print(backend, &c->module, &options, what, s, c->diags);
 }
 
@@ -77,13 +94,15 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		return false;
 	if (strcmp(stage, "sched") == 0)
 		return sched_print(&c.sched, &c.plan, s), true;
+	if (strcmp(stage, "choices") == 0)
+		return compile_print_choices(&c, s), true;
 	if (!compile_to_loops(&c))
 		return false;
 	if (strcmp(stage, "lower") == 0)
 		return dump_loops(&c, s), true;
 	if (!compile_run_passes(&c, stage))
 		return false;
-	if (strcmp(stage, "llvm") == 0 || strcmp(stage, "asm") == 0)
-		return dump_code(&c, strcmp(stage, "asm") == 0 ? JIT_TEXT_ASM : JIT_TEXT_IR, s);
+	if (is_code(stage))
+		return dump_code(&c, stage, s);
 	return dump_loops(&c, s), true;
 }

@@ -3,8 +3,8 @@
  *   context  what all share: threads, memory, cache     esp_context_create
  *   model    what a .ra text or a builder says          esp_model_read, esp_builder_finish
  *   weights  a safetensors file                         esp_weights_open
- *   program  the model compiled for the sizes of its    esp_program_create
- *            weights; their values are no part of it
+ *   program  the model compiled for the sizes of its    esp_program_create, or of a file that
+ *            weights; their values are no part of it    was saved: esp_program_load
  *   binding  weights packed as the program wants them;  esp_binding_create, esp_binding_swap
  *            can be exchanged while it is in use
  *   forest   a minibatch of structures                  esp_forest_create, esp_forest_add
@@ -31,7 +31,9 @@
  * that return a status return ESP_ERROR_FORKED.  It can make a context of its own.
  *
  * Numbers.  All values are IEEE 754 binary32 in native byte order; matrices are row-major.  A result has the
- * same bits whatever other structures share its minibatch, and however many threads compute it.
+ * same bits whatever other structures share its minibatch, and however many threads compute it.  Calls round
+ * to nearest and trap nothing, whatever the calling thread is set to; it finds its settings, and its flags, as
+ * they were.
  *
  * Growth.  A struct that the caller fills begins with `size`, which must be its sizeof: members that a caller
  * does not know are taken as zero.  A struct that the library fills is only ever returned by pointer, and may
@@ -144,6 +146,9 @@ typedef struct esp_context_options {
 	 * ESPALIER_PERF_MAP=1 in the environment does the same, unless the process runs with raised rights.
 	 * What is wrong with the file is logged, and fails no call; removing it is left to the user. */
 	int perf_map;
+	/* A model of more operators than these, functions expanded, is not compiled: compiling takes time and
+	 * memory in proportion (doc/limits.md).  0 = 20000. */
+	size_t operators;
 } esp_context_options;
 
 enum { ESP_THREADS_MAX = 256 };
@@ -193,7 +198,7 @@ enum { ESP_RANK_MAX = 3 };
 const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank);
 
 /* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
- * ESP_BODY_LEAF and ESP_BODY_INNER) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
+ * ESP_BODY_LEAF and ESP_BODY_INNER, or ESP_BODY_ROOT and ESP_BODY_BELOW) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
  * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
  * belongs to the model. */
 const char *esp_model_statement(const esp_model *, const char *name, int body, int *line);
@@ -222,13 +227,31 @@ void esp_builder_at(esp_builder *, const char *file, int line);
 esp_value esp_builder_param(esp_builder *, const char *name, const char *shape);
 esp_value esp_builder_input(esp_builder *, const char *name, const char *shape);
 esp_value esp_builder_token(esp_builder *, const char *name);
+/* What the edge from a node to a child carries, a vector or a token: read with esp_builder_child, as a state of
+ * the child is, where a token is looked up with.  Tokens are to be declared before that. */
+void esp_builder_edge(esp_builder *, const char *name, const char *shape);
+void esp_builder_edge_token(esp_builder *, const char *name);
 void esp_builder_state(esp_builder *, const char *name, const char *shape);
 
 /* Which body the calls that follow are for.  A value of one body cannot be used in another; parameters,
  * inputs and numbers can.  ESP_BODY_OUTPUT: the place where outputs are computed, where states are those of
  * the node. */
-enum { ESP_BODY_LEAF = 1, ESP_BODY_INNER = 2, ESP_BODY_NODE = 3, ESP_BODY_OUTPUT = 4 };
+enum {
+	ESP_BODY_LEAF = 1,
+	ESP_BODY_INNER = 2,
+	ESP_BODY_NODE = 3,
+	ESP_BODY_OUTPUT = 4,
+	ESP_BODY_ROOT = 5, /* of a traversal down: nodes without parents, and all others */
+	ESP_BODY_BELOW = 6
+};
+/* A case with a body of its own, which is returned: leaves or inner nodes (`base`: ESP_BODY_LEAF or ESP_BODY_INNER) that
+ * fit conditions such as "children == 2 and tag == 1".  A node is of the first case that it fits.  The body is one of
+ * traversals up. */
+int esp_builder_case(esp_builder *, const char *name, int base, const char *conditions);
 void esp_builder_body(esp_builder *, int body);
+/* Begins the next traversal, "up" (children before parents) or "down" (parents before children): states that are declared
+ * and bodies that are begun from here on belong to it.  Before the first call there is one that goes up. */
+void esp_builder_traversal(esp_builder *, const char *direction);
 
 /* Values. */
 esp_value esp_builder_number(esp_builder *, double);
@@ -241,12 +264,21 @@ esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
 esp_value esp_builder_slice(esp_builder *, esp_value x, const char *begin, const char *end);
 esp_value esp_builder_zeros(esp_builder *, const char *shape);
 esp_value esp_builder_dimension(esp_builder *, const char *dimension);
-/* A state of a child: by slot, from 0, or of each child in turn, to be summed up (or the largest taken) by
- * esp_builder_children with "sum" or "max". */
+/* A state of a child, or what the edge to it carries: by slot, from 0, or of each child in turn, to be summed up
+ * (or the largest taken) by esp_builder_children with "sum" or "max". */
 enum { ESP_EACH_CHILD = -1 };
-esp_value esp_builder_child(esp_builder *, int slot, const char *state);
+esp_value esp_builder_child(esp_builder *, int slot, const char *name);
 esp_value esp_builder_children(esp_builder *, const char *function, esp_value of_each);
-/* A state of the node itself, once it was assigned; an output, once it was declared. */
+/* In a traversal down, a state of the parent (of a sequence's next node), or of each parent in turn, to be summed up (or
+ * the largest taken) by esp_builder_parents with "sum" or "max". */
+enum { ESP_THE_PARENT = 0, ESP_EACH_PARENT = -1 };
+esp_value esp_builder_parent(esp_builder *, int which, const char *state);
+esp_value esp_builder_parents(esp_builder *, const char *function, esp_value of_each);
+/* Below ESP_BODY_OUTPUT, for outputs at the root: a state, or an output that every node has, of each node of the
+ * structure in turn, to be summed up (or the largest taken) by esp_builder_members with "sum" or "max". */
+esp_value esp_builder_member(esp_builder *, const char *name);
+esp_value esp_builder_members(esp_builder *, const char *function, esp_value of_each);
+/* A state of the node itself, once it was assigned or an earlier traversal computed it; an output, once it was declared. */
 esp_value esp_builder_get(esp_builder *, const char *name);
 
 /* The value of a state in the current body. */
@@ -278,21 +310,24 @@ enum { ESP_AT_MODEL = 0, ESP_AT_ROOT = 1, ESP_AT_EVERY_NODE = 2 };
 typedef struct esp_program_options {
 	size_t size;	      /* sizeof(esp_program_options) */
 	int at;		      /* where outputs are computed: ESP_AT_MODEL = as the model says */
-	const char *backend;  /* "llvm", "interpreter"; NULL = llvm */
+	const char *backend;  /* "llvm", "gccjit", "interpreter"; NULL = llvm, else gccjit */
 	const char *target;   /* "native", "generic", "avx2", "avx512", "aarch64"; NULL = native */
 	const char *schedule; /* schedule text (espalier dump sched); NULL = chosen by the library */
 	/* How the model may be rewritten before it is compiled (doc/algebra.md).  `math`, what results may
 	 * differ in from the text read literally: "exact" nothing, "reassociate" rounding, "fast" also where
-	 * operands are special (zero, infinite, not a number, near overflow); NULL = reassociate.  `rules`:
+	 * operands are special (zero, infinite, not a number, near overflow), and denormals count as zeros in
+	 * bindings and runs, on every thread; NULL = reassociate.  `rules`:
 	 * the families that run, "all", "none", names with commas between ("tables,constants", the only ones) or
 	 * names after a minus ("-tables", all but these); NULL = all.  `table_bytes`: the most that tables of one
 	 * binding, made of embeddings, may take together; 0 = 64 MiB. */
 	const char *math, *rules;
 	uint64_t table_bytes;
+	/* When `weights` is NULL: the sizes of the dimensions, in the order of esp_model_dimension. */
+	const int64_t *sizes;
 } esp_program_options;
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and
- * takes the model's sizes from their shapes.  `options` may be NULL.  Code is made when the first binding
+ * takes the model's sizes from their shapes; or takes the sizes that the options give, when `weights` is NULL.  `options` may be NULL.  Code is made when the first binding
  * needs it, or by esp_program_prepare; threads that need it at the same time wait for one compilation.  A
  * compilation that failed is tried again when code is needed again.
  * ESP_ERROR_INPUT: the weights do not fit the model, or the schedule is illegal; ESP_ERROR_ARGUMENT: an
@@ -303,16 +338,56 @@ esp_status esp_program_create(const esp_model *, const esp_weights *, const esp_
 esp_status esp_program_prepare(esp_program *, esp_error **error);
 void esp_program_free(esp_program *);
 
+/* --- programs in files: compiled ahead of time (doc/ahead.md) ---
+ *
+ * A saved program runs without the model, the back end and the compiler it needs, on machines that have what its
+ * target has.  It is read by libraries of the same version; another one refuses it.  Tables and weights in it are
+ * checked when it is loaded, as all files are; its code nobody can check: it is executed, so a saved program is
+ * to be trusted as a shared library is. */
+
+/* The first 8 bytes of a saved program. */
+#define ESP_PROGRAM_MAGIC "espimg\r\n"
+
+/* As a file that is loaded as it is, or as an object of the target's machine for a linker: read-only data
+ * SYMBOL_program, and its length, the size_t SYMBOL_size. */
+enum { ESP_SAVE_PROGRAM = 0, ESP_SAVE_OBJECT = 1 };
+
+typedef struct esp_save_options {
+	size_t size; /* sizeof(esp_save_options) */
+	int form;
+	const char *symbol; /* of an object: an identifier of C, SYMBOL */
+	/* Saved with the program as a binding would hold them, so that it needs no other weights; NULL = none, or
+	 * those that it was loaded with.  What weights alone decide is computed now, not when the program starts;
+	 * for a target that this machine cannot run, by the interpreter. */
+	const esp_weights *weights;
+} esp_save_options;
+
+/* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it.
+ * `options` may be NULL.  The file appears when it is complete, in place of one that was there.
+ * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
+ * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
+esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
+/* Reads a saved program.  ESP_ERROR_INPUT: it cannot be read, is damaged, or was written by another version;
+ * ESP_ERROR_BACKEND: it is for another machine, or needs more than this processor has. */
+esp_status esp_program_load(esp_context *, const char *path, esp_program **out, esp_error **error);
+/* The same of bytes in memory, which are used where they are: they must stay as they are as long as the program and
+ * all that is made of it, and begin at a multiple of 64 bytes, as linked ones and those of a file that the caller
+ * maps do.  Processes that map one file share its weights. */
+esp_status esp_program_load_memory(esp_context *, const void *bytes, size_t n, esp_program **out, esp_error **error);
+/* Whether it was loaded with weights: then esp_binding_create takes NULL for them. */
+int esp_program_has_weights(const esp_program *);
+
 /* The i-th dimension of the model by name, with its size (`size` may be NULL); NULL past the last. */
 const char *esp_program_size(const esp_program *, size_t i, int64_t *size);
 
-/* Inputs carried by nodes, in the order of their declaration. */
+/* Inputs carried by nodes, and by the edges to their children, in the order of their declaration. */
 typedef struct esp_input {
 	const char *name;
 	int is_token;	 /* an int32_t index; otherwise floats */
-	size_t elements; /* floats of a node: the product of the shape, 1 for a number */
+	size_t elements; /* floats of a node or edge: the product of the shape, 1 for a number */
 	size_t rank, shape[3];
-	int64_t limit; /* a token must lie in 0 .. limit - 1 */
+	int64_t limit; /* a token must lie in 0 .. limit - 1; 0 = it only tells cases apart, by any value */
+	int on_edges;  /* carried by edges: a row for each of `children`, not for each node */
 } esp_input;
 
 size_t esp_program_inputs(const esp_program *);
@@ -342,7 +417,9 @@ size_t esp_program_states(const esp_program *);
 /* NULL past the last; belongs to the program. */
 const esp_state *esp_program_state(const esp_program *, size_t state);
 
-/* What the model was rewritten to, and what that saves: each body as it was written and as it is computed, the
+/* ESP_ERROR_ARGUMENT, of the next and of esp_program_dump: the program was loaded, its model is not at hand.
+ *
+ * What the model was rewritten to, and what that saves: each body as it was written and as it is computed, the
  * rules that were applied, what was decided.  To be freed with esp_text_free. */
 enum { ESP_FORM_TEXT = 0, ESP_FORM_JSON = 1 };
 esp_status esp_program_explain(esp_program *, int form, char **text, esp_error **error);
@@ -364,7 +441,8 @@ typedef struct esp_binding esp_binding;
 /* Packs weights for a program, and computes what of it depends on weights alone: tables made of embeddings
  * are such, and large ones are shared out to the context's threads.  They need not be those the program was
  * made with, but must have the same shapes. Makes the program's code when there is none.  ESP_ERROR_INPUT:
- * other shapes, or a file that changed; ESP_ERROR_BACKEND: as esp_program_prepare. */
+ * other shapes, or a file that changed; ESP_ERROR_BACKEND: as esp_program_prepare.
+ * `weights` may be NULL for a program that has weights: these are used where they are. */
 esp_status esp_binding_create(esp_program *, const esp_weights *, esp_binding **out, esp_error **error);
 /* Packs other weights of the same shapes and exchanges them for those there are: at once, without a
  * compilation, while sessions run.  A run computes with the weights that it began with; those that nobody
@@ -386,7 +464,8 @@ typedef struct esp_structure {
 	const int32_t *children;
 	int32_t root;		 /* the node whose outputs are those of the structure */
 	const void *const *data; /* for each input of the program: int32_t[nodes] tokens (-1 = none) or
-				    float[nodes][elements] */
+				    float[nodes][elements]; of one on edges a row for each of `children`, in
+				    their order: row e belongs to children[e].  Without any it may be NULL */
 } esp_structure;
 
 /* A minibatch: structures that run together. */
@@ -414,6 +493,9 @@ typedef struct esp_walk {
 	const float *(*vector)(void *user, const void *node, size_t input);
 	/* Hears which number a node was given; results are asked for with it.  May be NULL. */
 	void (*number)(void *user, const void *node, size_t number);
+	/* The same as `token` and `vector`, of the edge to the child in a slot: for inputs on edges. */
+	int32_t (*edge_token)(void *user, const void *node, size_t slot, size_t input);
+	const float *(*edge_vector)(void *user, const void *node, size_t slot, size_t input);
 } esp_walk;
 
 /* Appends what `root` reaches.  Children come before their parents in the numbering, the root is the last.  A
@@ -425,6 +507,9 @@ esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk 
 esp_status esp_forest_check(const esp_forest *, esp_error **error);
 /* Empties it; its memory is kept for the next minibatch. */
 void esp_forest_clear(esp_forest *);
+/* Leaves out one of its structures, such as one that a run refused; those behind it move up, each by one.  Of a
+ * number that none has, nothing happens. */
+void esp_forest_remove(esp_forest *, size_t structure);
 size_t esp_forest_structures(const esp_forest *);
 /* Nodes of one structure of it, or 0. */
 size_t esp_forest_nodes(const esp_forest *, size_t structure);
@@ -432,27 +517,62 @@ size_t esp_forest_nodes(const esp_forest *, size_t structure);
 int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
 void esp_forest_free(esp_forest *);
 
-/* --- treebanks: bracketed trees, (3 (2 It) (4 (2 works) (2 .))) --- */
+/* --- treebanks: structures from files (doc/structures.md) --- */
 
 typedef struct esp_vocab esp_vocab;
 typedef struct esp_treebank esp_treebank;
 
-/* One word a line, the line number (from 0) being its token; A-Z are lower-cased before the look-up, a word
- * that is not there is "<unk>".  ESP_ERROR_INPUT: the
- * file cannot be read, or a line is no word. */
+/* One word a line, the line number (from 0) being its token.  A word is looked up as it is written, then with A-Z
+ * lower-cased; one that is not there is "<unk>".  ESP_ERROR_INPUT: the file cannot be read, or a line is no word. */
 esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_error **error);
 void esp_vocab_free(esp_vocab *);
 
-/* `vocab` may be NULL when no tree goes to a program that reads a token. */
-esp_status esp_treebank_open(esp_context *, const char *path, const esp_vocab *vocab, esp_treebank **out,
-			     esp_error **error);
-/* Appends the next tree to the forest; its nodes are numbered in post order.  Its words are the program's
- * token input. *more is 0, and nothing is added, after the last; after a failure as well.  ESP_ERROR_INPUT: a
- * tree that is misspelt, after which nothing more is read; or one that the program or the vocabulary does not
- * take, after which the next call reads the next tree. */
+/* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each structure.  AUTO:
+ * by the end of the path (.ptb, .conllu, .json, .jsonl), or else by the first bytes. */
+enum { ESP_FORMAT_AUTO = 0, ESP_FORMAT_BRACKETS = 1, ESP_FORMAT_CONLLU = 2, ESP_FORMAT_JSON = 3 };
+/* Of CoNLL-U: the tree of the heads, or the enhanced graph. */
+enum { ESP_GRAPH_BASIC = 0, ESP_GRAPH_ENHANCED = 1 };
+/* A node of brackets with more than two children, (a b c): stays, or becomes ((a b) c) or (a (b c)). */
+enum { ESP_BINARIZE_NOT = 0, ESP_BINARIZE_LEFT = 1, ESP_BINARIZE_RIGHT = 2 };
+
+/* Where an input of a program comes from. */
+typedef struct esp_column {
+	const char *input;
+	/* Columns are "word" and "label" in brackets; "form", "lemma", "upos", "xpos", "feats" and "deprel" in
+	 * CoNLL-U; what "data" names in JSON.  NULL: the column of the input's name or of one that means the same
+	 * ("word", "tag", "rel", ...); a program's only input, when it is a token, is the words whatever its name. */
+	const char *column;
+	const esp_vocab *vocab; /* NULL = that of the options */
+} esp_column;
+
+typedef struct esp_treebank_options {
+	size_t size;		  /* sizeof(esp_treebank_options) */
+	const esp_vocab *vocab;	  /* of token inputs that have none of their own; NULL = none is needed */
+	const esp_column *column; /* `columns` of them, for inputs that need more than that */
+	size_t columns;
+	int format, graph;
+	int collapse; /* brackets: 1 = a node with one child goes, and its label becomes the child's */
+	int binarize; /* brackets, after that */
+	/* 1: a text that the vocabulary lacks is looked up again without what follows its last ':', as long as it has
+	 * one: nsubj:pass, nsubj. */
+	int cut_labels;
+} esp_treebank_options;
+
+/* `options` may be NULL. */
+esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank_options *options,
+			     esp_treebank **out, esp_error **error);
+/* Appends the next structure to the forest.  Its nodes are numbered: in brackets in post order, after nodes went or
+ * came; in CoNLL-U as their lines stand, words from 0 and, in the enhanced graph, empty nodes among them; in JSON as
+ * there.  An input on edges that has no column of edges is what the child carries.  Nodes that binarizing adds have
+ * the label of the node that they were added for, and no word.  *more is 0, and nothing is added, after the last;
+ * after a failure as well.  ESP_ERROR_INPUT: a structure that is wrong, or that the program or the vocabulary does
+ * not take: then the next call reads the next one, or finds the end when it cannot be told where that begins. */
 esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error **error);
-/* The words of the tree read last, separated by spaces; valid until the next call. */
+/* The words of the structure read last, separated by spaces, or what the file says is its text; valid until the next
+ * call. */
 const char *esp_treebank_sentence(const esp_treebank *);
+/* How many structures were read or refused. */
+size_t esp_treebank_passed(const esp_treebank *);
 /* How much of the file was read, 0 to 1. */
 double esp_treebank_progress(const esp_treebank *);
 void esp_treebank_free(esp_treebank *);
@@ -521,7 +641,8 @@ typedef struct esp_profile_facts {
 /* NULL when the profile is. */
 const esp_profile_facts *esp_profile_describe(const esp_profile *);
 
-/* The nodes of a level: level 0 is the leaves, a node is one level above the highest of its children.  0 past
+/* The nodes of a level: level 0 is the leaves, a node is one level above the highest of its children; where the schedule
+ * makes batches of one case each (batch_order), a level is such a batch.  0 past
  * the last. */
 size_t esp_profile_nodes(const esp_profile *, size_t level);
 
@@ -548,14 +669,16 @@ const esp_step *esp_profile_step(const esp_profile *, size_t i);
 enum {
 	ESP_SPLIT_NONE = 0,   /* the caller computes it alone */
 	ESP_SPLIT_ROWS = 1,   /* each thread some of the rows, all steps of the range */
-	ESP_SPLIT_COLUMNS = 2 /* each thread some of the blocks of columns, all rows */
+	ESP_SPLIT_COLUMNS = 2, /* each thread some of the blocks of columns, all rows */
+	ESP_SPLIT_SUBTREES = 3 /* each thread some of the subtrees of several levels, a range each, all steps */
 };
 
 /* Rows, and the steps that ran over them, in the order in which they ran.  It ends when all threads have
- * ended their shares, before the next begins. */
+ * ended their shares, before the next begins.  Threads that go through levels by subtrees do not meet between them:
+ * such a level begins when the one below has ended, though some may have begun with their shares. */
 typedef struct esp_range {
 	size_t step, steps; /* the first, and how many */
-	int64_t level;	    /* -1: its rows are no level */
+	int64_t level;	    /* -1: its rows are no level; of several the lowest */
 	int64_t row, rows;  /* the first, and how many */
 	int split;
 	int64_t start, stop;

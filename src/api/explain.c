@@ -72,6 +72,8 @@ static const struct {
 	       {"hoist.inner", SUB_AHEAD_INNER},
 	       {"leaf", SUB_LEAF},
 	       {"inner", SUB_INNER},
+	       {"root", SUB_TOP},
+	       {"below", SUB_BELOW},
 	       {"output", SUB_EVERY_NODE},
 	       {"output.root", SUB_EVERY_INPUT}};
 

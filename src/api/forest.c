@@ -67,18 +67,28 @@ void esp_forest_clear(esp_forest *f)
 
 /* --- adding --- */
 
-/* Bytes that a node carries of an input. */
-static size_t node_bytes(const esp_forest *f, int input)
+/* Bytes that a node or an edge carries of an input. */
+static size_t row_bytes(const esp_forest *f, int input)
 {
 	const struct image_input *in = &f->program->interface.input[input];
 	return in->token ? sizeof(int32_t) : in->elements * sizeof(float);
 }
 
-bool forest_reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
+static int64_t rows_of(const esp_forest *f, int input)
+{
+	return f->program->interface.input[input].on_edge ? f->collect.edges : f->collect.nodes;
+}
+
+void *forest_rows_end(const esp_forest *f, int input)
+{
+	return (char *)f->data[input] + (size_t)rows_of(f, input) * row_bytes(f, input);
+}
+
+bool forest_reserve(esp_forest *f, int input, size_t rows, struct diags *diags)
 {
 	const struct allocator *a = &f->object.context->allocator;
 	size_t old = f->capacities[input], bytes;
-	bool counted = !__builtin_mul_overflow(f->collect.nodes + nodes, node_bytes(f, input), &bytes);
+	bool counted = !__builtin_mul_overflow(rows_of(f, input) + rows, row_bytes(f, input), &bytes);
 	if (counted && bytes <= old)
 		return true;
 	size_t capacity = bytes > 2 * old ? bytes : 2 * old;
@@ -86,31 +96,53 @@ bool forest_reserve(esp_forest *f, int input, size_t nodes, struct diags *diags)
 	    counted && capacity <= PTRDIFF_MAX ? a->resize(a->context, f->data[input], old, capacity) : NULL;
 	if (!p)
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
-				"no memory for the data of nodes");
+				"no memory for the data of nodes and edges");
 	f->data[input] = p;
 	f->capacities[input] = capacity;
 	return true;
 }
 
+/* Behind the data that counts, which it becomes part of once the nodes are appended. */
+static bool copy_data(esp_forest *f, const esp_structure *s, int input, struct diags *diags)
+{
+	bool edges = f->program->interface.input[input].on_edge;
+	size_t first = edges ? (size_t)s->child_begin[0] : 0;
+	size_t rows = edges ? (size_t)s->child_begin[s->nodes] - first : s->nodes;
+	if (!forest_reserve(f, input, rows, diags))
+		return false;
+	if (rows)
+		memcpy(forest_rows_end(f, input), (const char *)s->data[input] + first * row_bytes(f, input),
+		       rows * row_bytes(f, input));
+	return true;
+}
+
+/* Whether edges can be counted. */
+static bool check_edges(const esp_structure *s, struct diags *diags)
+{
+	struct lin_forest f = {.nodes = s->nodes, .child_begin = s->child_begin, .children = s->children};
+	return lin_check_sizes(&f, diags);
+}
+
 /* All room is made before anything is appended, so that a failure changes nothing. */
 bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
 {
-	int inputs = f->program->interface.inputs;
 	int64_t first = f->collect.nodes;
 	if (s->nodes > (size_t)(INT32_MAX - 1 - first))
 		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0},
 				"run fewer structures at a time",
 				"%zu nodes more than %lld; at most %d can be numbered", s->nodes,
 				(long long)first, INT32_MAX - 1);
-	for (int i = 0; i < inputs; i++)
-		if (!forest_reserve(f, i, s->nodes, diags))
-			return false;
-	if (!lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags))
+	if (!check_edges(s, diags))
 		return false;
-	for (int i = 0; i < inputs; i++)
-		memcpy((char *)f->data[i] + first * node_bytes(f, i), s->data[i],
-		       s->nodes * node_bytes(f, i));
-	return true;
+	for (int i = 0; i < f->program->interface.inputs; i++)
+		if (!copy_data(f, s, i, diags))
+			return false;
+	return lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags);
+}
+
+static bool has_edges(const esp_structure *s)
+{
+	return s->child_begin[s->nodes] != s->child_begin[0];
 }
 
 static bool check_arguments(const esp_forest *f, const esp_structure *s, struct diags *diags)
@@ -120,14 +152,14 @@ static bool check_arguments(const esp_forest *f, const esp_structure *s, struct 
 		return api_bad_argument(diags, function, "structure->nodes", "must be below 2^31");
 	if (!s->child_begin)
 		return api_bad_argument(diags, function, "structure->child_begin", "must not be NULL");
-	if (!s->children && s->child_begin[s->nodes] != s->child_begin[0])
+	if (!s->children && has_edges(s))
 		return api_bad_argument(diags, function, "structure->children",
 					"must not be NULL when nodes have children");
 	if (!s->data && f->program->interface.inputs)
 		return api_bad_argument(diags, function, "structure->data",
 					"must not be NULL: the program has inputs");
 	for (int i = 0; i < f->program->interface.inputs; i++)
-		if (!s->data[i])
+		if (!s->data[i] && (!f->program->interface.input[i].on_edge || has_edges(s)))
 			return api_bad_argument(diags, function, "structure->data",
 						"must hold an array for each input of the program");
 	return true;
@@ -141,6 +173,29 @@ esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, es
 		  api_take_struct(&call.diags, __func__, "structure", structure, &s, sizeof s) &&
 		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, &call.diags);
 	return api_end(&call, ok, error);
+}
+
+/* Closes the gap that a structure's rows of an input leave. */
+static void remove_rows(esp_forest *f, const struct lin_forest *all, int64_t structure, int input)
+{
+	bool edges = f->program->interface.input[input].on_edge;
+	size_t bytes = row_bytes(f, input);
+	int64_t first = all->input_begin[structure];
+	int64_t end = structure + 1 < all->inputs ? all->input_begin[structure + 1] : all->nodes;
+	int64_t from = edges ? all->child_begin[end] : end, to = edges ? all->child_begin[first] : first;
+	char *rows = f->data[input];
+	if (from < rows_of(f, input))
+		memmove(rows + to * bytes, rows + from * bytes, (rows_of(f, input) - from) * bytes);
+}
+
+void esp_forest_remove(esp_forest *f, size_t structure)
+{
+	if (structure >= esp_forest_structures(f))
+		return;
+	const struct lin_forest all = lin_collect_forest(&f->collect);
+	for (int i = 0; i < f->program->interface.inputs; i++)
+		remove_rows(f, &all, (int64_t)structure, i);
+	lin_collect_remove(&f->collect, (int64_t)structure);
 }
 
 /* --- looking --- */

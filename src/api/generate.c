@@ -1,5 +1,6 @@
 /* The end of the compile leg: from loops to code, by a back end or the interpreter. */
 #include "api/compilation.h"
+#include "base/cpu.h"
 #include "image/code.h"
 #include "image/link.h"
 #include "io/file.h"
@@ -72,7 +73,7 @@ static double total(const double seconds[JIT_PARTS])
 	return sum;
 }
 
-/* What the threads did meanwhile: by part, then by kernel. */
+/* What the threads did meanwhile: by part, then by kernel where each was compiled alone. */
 static void note_kernels(struct compilation *c, const struct jit_objects *o)
 {
 	static const char *const part[JIT_PARTS] = {"  emit", "  check", "  optimise", "  generate"};
@@ -80,11 +81,11 @@ static void note_kernels(struct compilation *c, const struct jit_objects *o)
 	size_t kernels = c->module.kernels.n;
 	for (int p = 0; p < JIT_PARTS; p++) {
 		double sum = 0;
-		for (size_t k = 0; k < kernels; k++)
+		for (int k = 0; k < o->n; k++)
 			sum += o->seconds[k][p];
 		times_note(c->times, backend, part[p], sum);
 	}
-	for (size_t k = 0; k < kernels; k++) {
+	for (size_t k = 0; k < kernels && o->n == (int)kernels; k++) {
 		struct str name = str_in(c->arena);
 		str_printf(&name, "  kernel %s", c->module.kernels.at[k].name);
 		times_note(c->times, backend, name.text, total(o->seconds[k]));
@@ -103,8 +104,8 @@ static bool make_blob(struct compilation *c, const struct jit_options *options, 
 	if (c->times)
 		note_kernels(c, &o);
 	note_tool(c, backend, image);
-	bool ok = image_link(c->arena, o.object, c->module.kernels.n, image->name, image->kernels,
-			     image->kernel_name, &image->blob, c->diags);
+	bool ok = image_link(c->arena, o.object, o.n, image->name, image->kernels, image->kernel_name,
+			     &image->blob, c->diags);
 	compile_note(c, "image", "link");
 	return ok;
 }
@@ -117,23 +118,46 @@ static bool check_target(const struct target *t, struct diags *diags)
 			"this machine cannot run code for %s (%s)", t->name, t->description);
 }
 
+bool compile_runs_here(const struct compile_options *options, struct diags *diags)
+{
+	return strcmp(options->backend, "interpreter") == 0 ||
+	       check_target(target_find(options->target), diags);
+}
+
 bool compile_to_code(struct compilation *c, struct image *image)
 {
 	struct jit_options options = compile_jit_options(c);
-	if (compile_interprets(c))
-		return make_interpreter(c, image);
-	bool ok = check_target(options.target, c->diags) && make_blob(c, &options, image) &&
-		  image_code_load(&image->blob, c->arena->allocator, image->name, &image->code, c->diags);
-	compile_note(c, "image", "load");
-	return ok;
+	return compile_interprets(c) ? make_interpreter(c, image) : make_blob(c, &options, image);
 }
 
-bool compile_load(const struct allocator *allocator, struct diags *diags,
-		  const struct compile_options *options, struct image *image, struct times *times)
+static bool refuse_machine(const struct image *image, const char *lacking, struct diags *diags)
+{
+	return diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
+			"run it where there is, or compile the model on this machine or for what it has "
+			"(--target-cpu)",
+			"the code of '%s' needs a processor with %.*s, which this machine has not", image->name,
+			(int)strcspn(lacking, " "), lacking);
+}
+
+/* Images may come from another machine, or another version of the library. */
+bool compile_can_load(const struct image *image, struct diags *diags)
+{
+	const struct target *target = target_find(image->target);
+	const char *lacking = cpu_lacks(image->extensions);
+	if (!target || !target_runs_here(target))
+		return refuse_machine(image, image->target, diags);
+	return !lacking || refuse_machine(image, lacking, diags);
+}
+
+bool compile_load(const struct allocator *allocator, struct diags *diags, struct image *image,
+		  struct times *times)
 {
 	double begin = times_clock();
-	bool ok = check_target(target_find(options->target), diags) &&
+	if (image->code.call)
+		return true;
+	bool ok = compile_can_load(image, diags) &&
 		  image_code_load(&image->blob, allocator, image->name, &image->code, diags);
-	times_since(times, "image", "load", begin);
+	if (times)
+		times_since(times, "image", "load", begin);
 	return ok;
 }

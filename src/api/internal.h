@@ -4,8 +4,8 @@
 
 #include "api/compile.h"
 #include "api/espalier.h"
+#include "base/floats.h"
 #include "base/fork.h"
-#include "io/ptb.h"
 #include "io/safetensors.h"
 #include "io/vocab.h"
 #include "linearize/walk.h"
@@ -44,6 +44,7 @@ struct esp_context {
 	void *hooks_user;
 	struct rt_team team;
 	size_t cap; /* 0 = none */
+	size_t operators; /* that a model may have at most to be compiled */
 	atomic_size_t used, peak, refused;
 	int cache;
 	char *cache_dir;
@@ -73,6 +74,7 @@ struct api_call {
 	struct esp_context *context; /* that it has entered, and is to leave; or NULL */
 	size_t refused;		     /* what the context's cap had refused before */
 	bool open;		     /* false: the object's context does not take calls */
+	struct float_mode mode;	     /* of the caller's arithmetic, who gets it back */
 };
 
 /* Begins a call on an object, which may be NULL. */
@@ -87,7 +89,7 @@ bool api_bad_argument(struct diags *, const char *function, const char *argument
 /* Whether the call may go on, and the argument is there. */
 #define api_need(call, argument)                                                                             \
 	((call)->open &&                                                                                     \
-	 ((argument) || api_bad_argument(&(call)->diags, __func__, #argument, "must not be NULL")))
+	 ((argument) || diag_false(api_bad_argument(&(call)->diags, __func__, #argument, "must not be NULL"))))
 
 /* Whether an argument is of the context that the call has entered: only that one is kept open for it.  False
  * after a diagnostic. */
@@ -127,13 +129,14 @@ struct esp_weights {
 
 struct esp_program {
 	struct object object;
-	struct esp_model *model;
+	struct esp_model *model; /* NULL = it was saved, and loaded again */
 	struct compile_options options;
 	int64_t *sizes;
 	struct arena arena;	/* the interface, the sizes, the key and texts of the options */
 	struct image interface; /* inputs and outputs; never changes */
 	const char *key;	/* under which the cache keeps it; NULL = it is not kept */
-	bool found;		/* in the cache: `interface` is all of the image but its code */
+	bool found;		/* in the cache or a file: `interface` is all of the image but its code */
+	void *file;		/* its bytes, which it points to; NULL = none */
 	double looking;		/* seconds that it took to look there */
 	esp_input *inputs;	/* what is told of them */
 	esp_output *outputs;
@@ -142,14 +145,21 @@ struct esp_program {
 	bool has_lock;
 	atomic_bool ready;
 	struct arena code_arena;
+	bool made; /* the image is complete, but perhaps for loading its code */
 	struct image image;
 	double seconds;
-	const struct compilation *begun; /* NULL = found in the cache */
+	const struct compilation *begun; /* NULL = found */
 	struct times early, times; /* of the parts of the first half of a compilation, and of making the code */
 };
 
+/* A program of a model, or without one, that has nothing else yet; NULL after a diagnostic. */
+struct esp_program *program_new(struct esp_context *, const struct esp_model *, struct diags *);
+/* Fills what is told of the interface; escapes from the program's arena. */
+void program_describe(struct esp_program *);
 /* Makes the program's code unless it is there. */
 bool program_prepare(struct esp_program *, struct diags *);
+/* The same but for loading it, which this machine need not be able to: tells the image, without code. */
+bool program_make(struct esp_program *, struct image *, struct diags *);
 
 /* Weights as they were packed at one time; freed with the last run that uses them. */
 struct packed {
@@ -167,6 +177,11 @@ struct esp_binding {
 	struct packed *current;
 };
 
+/* Whether weights are those of the program's parameters. */
+bool binding_check(const struct esp_program *, const struct esp_weights *, struct diags *);
+/* Packs weights that are for an image of the program, which can be called if it has steps at binding. */
+bool binding_pack(struct rt_binding *, const struct esp_program *, const struct image *, const struct esp_weights *,
+		  struct diags *);
 /* The weights that a run is to use, held. */
 struct packed *binding_hold(const struct esp_binding *);
 
@@ -181,8 +196,10 @@ struct esp_forest {
 
 /* esp_forest_add with arguments that are known to be there. */
 bool forest_add(struct esp_forest *, const esp_structure *, struct diags *);
-/* Room for data of `nodes` nodes more; what is there stays. */
-bool forest_reserve(struct esp_forest *, int input, size_t nodes, struct diags *);
+/* Room for so many rows of data more, a row for each node or edge; what is there stays. */
+bool forest_reserve(struct esp_forest *, int input, size_t rows, struct diags *);
+/* Where they begin. */
+void *forest_rows_end(const struct esp_forest *, int input);
 struct rt_minibatch forest_minibatch(const struct esp_forest *);
 
 /* session.c: what the last run was over; false when it has no results. */

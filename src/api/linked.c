@@ -10,9 +10,14 @@ static bool check_walk(const esp_forest *f, const esp_walk *w, struct diags *dia
 		return api_bad_argument(diags, function, w->children ? "walk->child" : "walk->children",
 					"must not be NULL");
 	for (int i = 0; i < f->program->interface.inputs; i++) {
-		bool token = f->program->interface.input[i].token;
-		if (token ? !w->token : !w->vector)
-			return api_bad_argument(diags, function, token ? "walk->token" : "walk->vector",
+		const struct image_input *in = &f->program->interface.input[i];
+		const struct {
+			bool there;
+			const char *name;
+		} callback[2][2] = {{{w->vector, "walk->vector"}, {w->token, "walk->token"}},
+				    {{w->edge_vector, "walk->edge_vector"}, {w->edge_token, "walk->edge_token"}}};
+		if (!callback[in->on_edge][in->token].there)
+			return api_bad_argument(diags, function, callback[in->on_edge][in->token].name,
 						"must not be NULL: the program has such an input");
 	}
 	return true;
@@ -50,16 +55,55 @@ static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, float *to,
 	return true;
 }
 
+static bool missing_edge(const esp_forest *f, const struct image_input *in, int32_t node, size_t slot,
+			 struct diags *diags)
+{
+	long long input = f->collect.inputs;
+	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0}, "give every edge a value",
+		 "edge %zu of node %d of input %lld carries no '%s'", slot, node, input, in->name);
+	return diag_about(diags, input, node);
+}
+
+static bool fill_edge(const esp_forest *f, const esp_walk *w, int which, int32_t node, size_t slot, void *to,
+		      struct diags *diags)
+{
+	const struct image_input *in = &f->program->interface.input[which];
+	const void *of = lin_walk_node(&f->walk, node);
+	if (in->token) {
+		*(int32_t *)to = w->edge_token(w->user, of, slot, (size_t)which);
+		return true;
+	}
+	const float *from = w->edge_vector(w->user, of, slot, (size_t)which);
+	if (!from)
+		return missing_edge(f, in, node, slot, diags);
+	memcpy(to, from, (size_t)in->elements * sizeof *from);
+	return true;
+}
+
+static bool fill_edges(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
+{
+	const struct image_input *in = &f->program->interface.input[which];
+	size_t bytes = in->token ? sizeof(int32_t) : (size_t)in->elements * sizeof(float);
+	char *to = forest_rows_end(f, which);
+	const int32_t *begin = f->walk.child_begin;
+	for (int32_t n = 0; n < f->walk.nodes; n++)
+		for (int32_t e = begin[n]; e < begin[n + 1]; e++, to += bytes)
+			if (!fill_edge(f, w, which, n, (size_t)(e - begin[n]), to, diags))
+				return false;
+	return true;
+}
+
 /* Behind the data that counts, which it becomes part of once the nodes are appended. */
 static bool fill(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
 {
 	const struct image_input *in = &f->program->interface.input[which];
-	if (!forest_reserve(f, which, (size_t)f->walk.nodes, diags))
+	if (!forest_reserve(f, which, (size_t)(in->on_edge ? f->walk.edges : f->walk.nodes), diags))
 		return false;
+	if (in->on_edge)
+		return fill_edges(f, w, which, diags);
 	if (!in->token)
-		return fill_vectors(f, w, which, (float *)f->data[which] + f->collect.nodes * in->elements,
-				    diags);
-	int32_t *to = (int32_t *)f->data[which] + f->collect.nodes;
+		return fill_vectors(f, w, which, forest_rows_end(f, which), diags);
+	int32_t *to = forest_rows_end(f, which);
 	for (int32_t n = 0; n < f->walk.nodes; n++)
 		to[n] = w->token(w->user, lin_walk_node(&f->walk, n), (size_t)which);
 	return true;

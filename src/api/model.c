@@ -124,17 +124,25 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 	return p->name;
 }
 
+/* The case of states of a traversal down, or up, that a body is for; -1 = it is for outputs, or none of them. */
+static int case_of(int body, bool down)
+{
+	return body == (down ? ESP_BODY_ROOT : ESP_BODY_LEAF)	 ? RA_LEAF
+	       : body == (down ? ESP_BODY_BELOW : ESP_BODY_INNER) ? RA_INNER
+								   : -1;
+}
+
 static struct ra_statement statement_of(const struct ra_model *g, const char *name, int body)
 {
-	if (body == ESP_BODY_LEAF || body == ESP_BODY_INNER) {
-		for (size_t i = 0; i < g->states.n; i++)
-			if (strcmp(g->states.at[i].name, name) == 0)
-				return g->states.at[i].assigned[body == ESP_BODY_LEAF ? RA_LEAF : RA_INNER];
-	} else if (body == ESP_BODY_OUTPUT) {
-		for (size_t i = 0; i < g->outputs.n; i++)
-			if (strcmp(g->outputs.at[i].name, name) == 0)
-				return g->outputs.at[i].computed;
+	for (size_t i = 0; i < g->states.n; i++) {
+		const struct ra_state *s = &g->states.at[i];
+		int which = case_of(body, g->traversals.at[s->traversal].down);
+		if (which >= 0 && strcmp(s->name, name) == 0)
+			return s->assigned[which];
 	}
+	for (size_t i = 0; body == ESP_BODY_OUTPUT && i < g->outputs.n; i++)
+		if (strcmp(g->outputs.at[i].name, name) == 0)
+			return g->outputs.at[i].computed;
 	return (struct ra_statement){0};
 }
 

@@ -16,12 +16,12 @@ static const int over[] = {
     [IMAGE_DOMAIN_INNER] = ESP_OVER_INNER,	 [IMAGE_DOMAIN_INNER_NODE] = ESP_OVER_INNER,
     [IMAGE_DOMAIN_BATCH] = ESP_OVER_NODES,	 [IMAGE_DOMAIN_NODE] = ESP_OVER_NODES,
     [IMAGE_DOMAIN_NODES] = ESP_OVER_NODES,	 [IMAGE_DOMAIN_PAST_LEAVES] = ESP_OVER_INNER,
-    [IMAGE_DOMAIN_INPUTS] = ESP_OVER_STRUCTURES,
+    [IMAGE_DOMAIN_INPUTS] = ESP_OVER_STRUCTURES, [IMAGE_DOMAIN_BATCH_DOWN] = ESP_OVER_NODES,
+    [IMAGE_DOMAIN_NODE_DOWN] = ESP_OVER_NODES,
 };
 
 static void tell_steps(struct esp_profile *p, const struct image *image)
 {
-	p->facts.steps = image->steps - image->folds;
 	for (size_t i = 0; i < p->facts.steps; i++) {
 		const struct image_step *s = &image->step[image->folds + i];
 		p->step[i] = (esp_step){
@@ -42,7 +42,8 @@ struct esp_profile *profile_create(const struct allocator *a, const struct image
 		return NULL;
 	*p = (struct esp_profile){.allocator = a};
 	rt_profile_init(&p->record, a);
-	p->step = a->resize(a->context, NULL, 0, (image->steps + 1) * sizeof *p->step);
+	p->facts.steps = image->steps - image->folds;
+	p->step = a->resize(a->context, NULL, 0, (p->facts.steps + 1) * sizeof *p->step);
 	if (!p->step) {
 		profile_free(p);
 		return NULL;
@@ -93,7 +94,7 @@ static bool reserve(struct esp_profile *p)
 /* --- ranges --- */
 
 _Static_assert((int)RT_ALONE == ESP_SPLIT_NONE && (int)RT_ROWS == ESP_SPLIT_ROWS &&
-		   (int)RT_COLUMNS == ESP_SPLIT_COLUMNS,
+		   (int)RT_COLUMNS == ESP_SPLIT_COLUMNS && (int)RT_SUBTREES == ESP_SPLIT_SUBTREES,
 	       "ways of splitting are told by their numbers");
 
 /* Leaves are the lowest level, whoever goes over them. */
@@ -158,13 +159,13 @@ static void tell_call(struct thread *t, int part, const struct rt_event *e)
 	t->stop = e->stop;
 }
 
-/* The calls of a part in a job, as far as they are of this thread. */
-static void tell_calls(struct thread *t, int part, int64_t job)
+/* The calls of a part in the jobs before `behind`, as far as they are of this thread. */
+static void tell_calls(struct thread *t, int part, int64_t behind)
 {
 	const struct rt_lane *lane = &t->record->lane[part];
 	for (; t->next[part] < lane->events; t->next[part]++) {
 		const struct rt_event *e = &lane->event[t->next[part]];
-		if (e->job != job)
+		if (e->job >= behind)
 			break;
 		if ((e->taken ? 0 : part) == t->number)
 			tell_call(t, part, e);
@@ -187,15 +188,26 @@ static void tell_wait(struct thread *t, int64_t job)
 		};
 }
 
-/* Within a job the caller comes to the parts in their order, so that its calls are found in order of time. */
+/* The job before which threads meet again. */
+static int64_t behind(const struct rt_profile *r, int64_t job)
+{
+	do
+		job++;
+	while (job < r->jobs && r->job[job].follows);
+	return job;
+}
+
+/* From meeting to meeting the caller comes to the parts in their order, so that its calls are found in order
+ * of time. */
 static esp_event *tell_thread(const struct rt_profile *r, int number, int folds, esp_event *to)
 {
 	struct thread t = {.record = r, .number = number, .folds = folds, .to = to};
-	for (int64_t job = 0; job < r->jobs; job++) {
+	for (int64_t job = 0, next; job < r->jobs; job = next) {
+		next = behind(r, job);
 		t.stop = r->job[job].start;
 		for (int part = number; part < (number ? number + 1 : r->parts); part++)
-			tell_calls(&t, part, job);
-		tell_wait(&t, job);
+			tell_calls(&t, part, next);
+		tell_wait(&t, next - 1);
 	}
 	return t.to;
 }
@@ -236,8 +248,9 @@ static void tell_memory(esp_profile_facts *f, const struct rt_session *s, const 
 		if (bytes)
 			*bytes += s->capacities[i] + s->dense_capacities[i];
 	}
+	f->scratch_bytes += s->scratch_capacity;
 	f->weight_bytes = b->packed_bytes;
-	f->index_bytes = s->order.bytes;
+	f->index_bytes = s->order.block.bytes + s->order.case_block.bytes;
 	f->code_bytes = s->image->code.bytes;
 }
 

@@ -14,6 +14,7 @@ static void destroy(void *object)
 	image_code_release(&p->image.code);
 	arena_free(&p->code_arena);
 	arena_free(&p->arena);
+	rt_give(&p->object.context->allocator, p->file);
 	if (p->has_lock)
 		pthread_mutex_destroy(&p->lock);
 	object_release(p->model);
@@ -41,7 +42,8 @@ static void describe_inputs(esp_program *p)
 					   .is_token = from->token,
 					   .elements = from->token ? 1 : from->elements,
 					   .rank = from->rank,
-					   .limit = from->token ? from->limit : 0};
+					   .limit = from->token ? from->limit : 0,
+					   .on_edges = from->on_edge};
 		copy_shape(p->inputs[i].shape, from->shape, from->rank);
 	}
 }
@@ -70,6 +72,29 @@ static void describe_states(esp_program *p)
 		    (esp_state){.name = from->name, .elements = from->elements, .rank = from->rank};
 		copy_shape(p->states[i].shape, from->shape, from->rank);
 	}
+}
+
+void program_describe(esp_program *p)
+{
+	describe_inputs(p);
+	describe_outputs(p);
+	describe_states(p);
+}
+
+esp_program *program_new(esp_context *context, const esp_model *model, struct diags *diags)
+{
+	esp_program *p = object_new(context, sizeof *p, destroy, diags);
+	if (!p)
+		return NULL;
+	p->model = model ? object_hold(model) : NULL;
+	arena_init(&p->arena, &context->allocator);
+	arena_init(&p->code_arena, &context->allocator);
+	p->has_lock = pthread_mutex_init(&p->lock, NULL) == 0;
+	if (p->has_lock)
+		return p;
+	diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
+	object_release(p);
+	return NULL;
 }
 
 struct creation {
@@ -129,15 +154,54 @@ static struct jit_threads threads_of(const esp_context *c)
 	return (struct jit_threads){c->team.threads, known ? p->set : NULL, sizeof p->set};
 }
 
+/* Before anything is made of it that would take as long. */
+static bool check_size(const esp_model *m, struct diags *diags)
+{
+	size_t operators = m->graph->nodes.n - 1, most = m->object.context->operators;
+	return operators <= most ||
+	       diag_add(diags, DIAG_MODEL_LARGE, (struct diag_at){.file = m->graph->file},
+			"give values names instead of computing them again, or raise "
+			"esp_context_options.operators "
+			"(--operators)",
+			"the model has %zu operators, and no more than %zu are compiled", operators, most);
+}
+
+/* The sizes that are told are those that weights of their shapes would give. */
+static bool bind_told(struct creation *c)
+{
+	const struct ra_model *m = c->program->model->graph;
+	struct tensor_info *tensors = ARENA_ARRAY(&c->program->arena, struct tensor_info, m->params.n + 1);
+	for (size_t i = 0; i < m->symbols.n; i++)
+		if (c->options->sizes[i] < 1 || c->options->sizes[i] > INT32_MAX)
+			return api_bad_argument(c->diags, "esp_program_create", "options->sizes",
+						"must be between 1 and 2147483647");
+	for (size_t i = 0; i < m->params.n; i++) {
+		const struct ra_param *p = &m->params.at[i];
+		tensors[i] = (struct tensor_info){.name = p->name, .rank = p->shape.rank};
+		for (int d = 0; d < p->shape.rank; d++)
+			tensors[i].shape[d] = ra_dim_value(&p->shape.dim[d], c->options->sizes);
+	}
+	return ra_bind(m, c->diags, "the sizes", tensors, m->params.n, c->program->sizes);
+}
+
+static bool bind(struct creation *c)
+{
+	const struct io_safetensors *file = c->weights ? c->weights->file : NULL;
+	esp_program *p = c->program;
+	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
+	return file ? ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes)
+		    : bind_told(c);
+}
+
 /* Everything up to the interface. */
 static bool create(void *job)
 {
 	struct creation *c = job;
 	esp_program *p = c->program;
-	const struct io_safetensors *file = c->weights->file;
 	p->options = (struct compile_options){
 	    .at = c->options->at,
-	    .backend = copy_text(&p->arena, c->options->backend ? c->options->backend : "llvm"),
+	    .backend = c->options->backend ? copy_text(&p->arena, c->options->backend)
+					   : jit_backend_usual(&p->arena),
 	    .target = copy_text(&p->arena, c->options->target ? c->options->target : "native"),
 	    .schedule = copy_text(&p->arena, c->options->schedule),
 	    .math = copy_text(&p->arena, c->options->math),
@@ -145,16 +209,13 @@ static bool create(void *job)
 	    .table_bytes = c->options->table_bytes,
 	    .threads = threads_of(p->object.context),
 	};
-	p->sizes = ARENA_ARRAY(&p->arena, int64_t, p->model->graph->symbols.n + 1);
-	if (!ra_bind(p->model->graph, c->diags, file->path, file->tensor, file->n, p->sizes))
+	if (!check_size(p->model, c->diags) || !bind(c))
 		return false;
 	p->early = (struct times){.arena = &p->arena};
 	if (!find(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
 						   &p->options, &p->interface, &p->early)))
 		return false;
-	describe_inputs(p);
-	describe_outputs(p);
-	describe_states(p);
+	program_describe(p);
 	return true;
 }
 
@@ -162,17 +223,11 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 				const esp_program_options *options, struct diags *diags)
 {
 	esp_context *context = model->object.context;
-	esp_program *p = object_new(context, sizeof *p, destroy, diags);
+	esp_program *p = program_new(context, model, diags);
 	if (!p)
 		return NULL;
-	p->model = object_hold(model);
-	arena_init(&p->arena, &context->allocator);
-	arena_init(&p->code_arena, &context->allocator);
-	p->has_lock = pthread_mutex_init(&p->lock, NULL) == 0;
 	struct creation c = {p, weights, options, diags, {.allocator = &context->allocator}};
-	bool ok = p->has_lock && api_guarded(&p->arena, diags, create, &c);
-	if (!p->has_lock)
-		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for a lock");
+	bool ok = api_guarded(&p->arena, diags, create, &c);
 	tell(p, &c.notices);
 	if (ok)
 		return p;
@@ -208,8 +263,8 @@ esp_status esp_program_create(const esp_model *model, const esp_weights *weights
 	struct api_call call = api_begin(model ? (const void *)model : weights);
 	esp_program_options o = {0};
 	esp_program *p = NULL;
-	if (api_need(&call, model) && api_need(&call, weights) && api_need(&call, out) &&
-	    api_share(&call, weights) && take_options(options, &o, &call.diags))
+	if (api_need(&call, model) && api_need(&call, out) && take_options(options, &o, &call.diags) &&
+	    ((!weights && o.sizes) || (api_need(&call, weights) && api_share(&call, weights))))
 		p = new_program(model, weights, &o, &call.diags);
 	if (out)
 		*out = p;
@@ -236,10 +291,7 @@ static bool compile(void *job)
 	p->times = (struct times){.arena = &p->code_arena};
 	for (size_t i = 0; i < p->early.entries.n; i++)
 		vec_push(&p->code_arena, &p->times.entries, p->early.entries.at[i]);
-	if (p->found)
-		return compile_load(&p->object.context->allocator, c->diags, &p->options, &p->image,
-				    &p->times);
-	return compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
+	return p->found || compile_finish(p->begun, &p->code_arena, c->diags, &p->image, &p->times);
 }
 
 /* For profilers. */
@@ -267,23 +319,64 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 	return ok;
 }
 
-/* With the lock held. */
-static bool make_code(esp_program *p, struct diags *diags)
+/* All but loading the code; with the lock held, as the next. */
+static bool make_image(esp_program *p, struct diags *diags)
 {
 	double begin = api_clock();
+	if (p->made)
+		return true;
 	if (!guarded_compile(p, diags)) {
 		image_code_release(&p->image.code);
 		arena_free(&p->code_arena);
 		p->times = (struct times){0};
 		return false;
 	}
+	p->made = true;
 	p->seconds = p->looking + (api_clock() - begin);
 	if (!p->found && p->key)
 		keep(p);
+	return true;
+}
+
+struct loading {
+	esp_program *program;
+	struct diags *diags;
+};
+
+static bool load(void *job)
+{
+	struct loading *l = job;
+	esp_program *p = l->program;
+	return compile_load(&p->object.context->allocator, l->diags, &p->image, &p->times);
+}
+
+static bool make_code(esp_program *p, struct diags *diags)
+{
+	if (!p->found && !compile_runs_here(&p->options, diags))
+		return false;
+	if (!make_image(p, diags))
+		return false;
+	double begin = api_clock();
+	if (!api_guarded(&p->code_arena, diags, load, &(struct loading){p, diags})) {
+		if (!p->image.code.call)
+			image_code_release(&p->image.code);
+		return false;
+	}
+	p->seconds += api_clock() - begin;
 	if (p->object.context->perf_map)
 		name_code(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return true;
+}
+
+bool program_make(esp_program *p, struct image *image, struct diags *diags)
+{
+	pthread_mutex_lock(&p->lock);
+	bool ok = make_image(p, diags);
+	*image = p->image;
+	pthread_mutex_unlock(&p->lock);
+	image->code = (struct image_code){0};
+	return ok;
 }
 
 bool program_prepare(esp_program *p, struct diags *diags)
@@ -369,10 +462,20 @@ static bool unknown_stage(struct dumping *d)
 			"there is no stage '%s'", d->stage);
 }
 
+static bool has_model(struct dumping *d)
+{
+	const struct image *image = &d->program->interface;
+	return d->program->model || diag_add(d->diags, DIAG_NO_MODEL, (struct diag_at){0},
+					     "ask a program that was made of the model",
+					     "the program '%s' was saved: its model is not in it", image->name);
+}
+
 static bool dump(void *job)
 {
 	struct dumping *d = job;
 	const esp_program *p = d->program;
+	if (!has_model(d))
+		return false;
 	for (size_t i = 0; compile_stage(i); i++)
 		if (strcmp(compile_stage(i), d->stage) == 0)
 			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &p->options,
@@ -435,7 +538,8 @@ static bool explain(void *job)
 {
 	struct dumping *d = job;
 	const esp_program *p = d->program;
-	return compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options, d->json, &d->text);
+	return has_model(d) &&
+	       compile_explain(d->arena, d->diags, p->model->graph, p->sizes, &p->options, d->json, &d->text);
 }
 
 esp_status esp_program_explain(esp_program *program, int form, char **text, esp_error **error)

@@ -201,6 +201,54 @@ static esp_builder *build_everything(void)
 	return b;
 }
 
+/* A DAG from its roots to its leaves. */
+static esp_builder *build_down(void)
+{
+	esp_builder *b;
+	if (esp_builder_create(context, "down", "dag(*)", &b, NULL))
+		return NULL;
+	esp_value x = esp_builder_input(b, "x", "E"), W = esp_builder_param(b, "W", "D, E"), U = esp_builder_param(b, "U", "D, D");
+	esp_builder_traversal(b, "down");
+	esp_builder_state(b, "h", "D");
+	esp_builder_body(b, ESP_BODY_NODE);
+	esp_value h = esp_builder_parent(b, ESP_EACH_PARENT, "h");
+	esp_value s = esp_builder_parents(b, "sum", CALL(b, "*", CALL(b, "sigmoid", h), h));
+	esp_builder_assign(b, "h", CALL(b, "tanh", CALL(b, "+", CALL(b, "@", W, x), CALL(b, "@", U, s))));
+	esp_builder_body(b, ESP_BODY_OUTPUT);
+	esp_builder_output(b, "o", esp_builder_get(b, "h"), ESP_AT_EVERY_NODE, NULL, 0);
+	return b;
+}
+
+static const char updown_text[] =
+    "model updown\nstructure tree(left, right)\ninput x[D]\nparam W[D, D]\nstate h[D]\n"
+    "leaf:\n h = x\ninner:\n h = tanh(W @ left.h + right.h)\n"
+    "traversal down\nstate g[D]\nroot:\n g = h\nbelow:\n g = tanh(W @ parent.g) + parent.h * h\noutput o = g + h\n";
+
+static esp_builder *build_updown(void)
+{
+	esp_builder *b;
+	if (esp_builder_create(context, "updown", "tree(left, right)", &b, NULL))
+		return NULL;
+	esp_value x = esp_builder_input(b, "x", "D"), W = esp_builder_param(b, "W", "D, D");
+	esp_builder_state(b, "h", "D");
+	esp_builder_body(b, ESP_BODY_LEAF);
+	esp_builder_assign(b, "h", x);
+	esp_builder_body(b, ESP_BODY_INNER);
+	esp_value a = CALL(b, "@", W, esp_builder_child(b, 0, "h"));
+	esp_builder_assign(b, "h", CALL(b, "tanh", CALL(b, "+", a, esp_builder_child(b, 1, "h"))));
+	esp_builder_traversal(b, "down");
+	esp_builder_state(b, "g", "D");
+	esp_builder_body(b, ESP_BODY_ROOT);
+	esp_builder_assign(b, "g", esp_builder_get(b, "h"));
+	esp_builder_body(b, ESP_BODY_BELOW);
+	a = CALL(b, "tanh", CALL(b, "@", W, esp_builder_parent(b, ESP_THE_PARENT, "g")));
+	esp_value kept = CALL(b, "*", esp_builder_parent(b, ESP_THE_PARENT, "h"), esp_builder_get(b, "h"));
+	esp_builder_assign(b, "g", CALL(b, "+", a, kept));
+	esp_builder_body(b, ESP_BODY_OUTPUT);
+	esp_builder_output(b, "o", CALL(b, "+", esp_builder_get(b, "g"), esp_builder_get(b, "h")), ESP_AT_EVERY_NODE, NULL, 0);
+	return b;
+}
+
 /* --- the same text --- */
 
 static char *text_of(esp_model *m)
@@ -233,6 +281,77 @@ static char *built_text(esp_builder *b)
 	esp_error_free(error);
 	esp_builder_free(b);
 	return m ? text_of(m) : NULL;
+}
+
+/* Attention over the nodes of an input. */
+static const char attention[] =
+    "model attention\n"
+    "structure tree(*)\n"
+    "input x[D]\n"
+    "param v[D]\n"
+    "state h[D]\n"
+    "node:\n"
+    "    h = x + sum(k.h for k in children)\n"
+    "output score = v @ h at every node\n"
+    "output read = (m = max(n.score for n in nodes); sum(exp(n.score - m) * n.h for n in nodes)) at root\n";
+
+static esp_builder *build_attention(void)
+{
+	esp_builder *b;
+	if (esp_builder_create(context, "attention", "tree(*)", &b, NULL))
+		return NULL;
+	esp_value x = esp_builder_input(b, "x", "D"), v = esp_builder_param(b, "v", "D");
+	esp_builder_state(b, "h", "D");
+	esp_builder_body(b, ESP_BODY_NODE);
+	esp_value h = esp_builder_children(b, "sum", esp_builder_child(b, ESP_EACH_CHILD, "h"));
+	esp_builder_assign(b, "h", CALL(b, "+", x, h));
+	esp_builder_body(b, ESP_BODY_OUTPUT);
+	esp_builder_output(b, "score", CALL(b, "@", v, esp_builder_get(b, "h")), ESP_AT_EVERY_NODE, NULL, 0);
+	esp_value score = esp_builder_member(b, "score"), m = esp_builder_members(b, "max", score);
+	esp_value weight = CALL(b, "exp", CALL(b, "-", score, m));
+	esp_value read = esp_builder_members(b, "sum", CALL(b, "*", weight, esp_builder_member(b, "h")));
+	esp_builder_output(b, "read", read, ESP_AT_ROOT, NULL, 0);
+	return b;
+}
+
+/* What edges carry, of each child and by slot. */
+static const char edges[] = "model edges\n"
+			    "structure dag(left, right)\n"
+			    "input word : token\n"
+			    "edge rel : token\n"
+			    "edge x[F]\n"
+			    "param E[V, D]\n"
+			    "param U[R, D, D]\n"
+			    "param W[D, F]\n"
+			    "state h[D]\n"
+			    "node:\n"
+			    "    s = sum(U[k.rel] @ k.h + W @ k.x for k in children)\n"
+			    "    h = E[word] + U[left.rel] @ right.h + W @ right.x + s\n"
+			    "output o = h\n";
+
+static esp_builder *build_edges(void)
+{
+	esp_builder *b;
+	if (esp_builder_create(context, "edges", "dag(left, right)", &b, NULL))
+		return NULL;
+	esp_value word = esp_builder_token(b, "word");
+	esp_builder_edge_token(b, "rel");
+	esp_builder_edge(b, "x", "F");
+	esp_value E = esp_builder_param(b, "E", "V, D"), U = esp_builder_param(b, "U", "R, D, D"),
+		  W = esp_builder_param(b, "W", "D, F");
+	esp_builder_state(b, "h", "D");
+	esp_builder_body(b, ESP_BODY_NODE);
+	esp_value each = esp_builder_lookup(b, U, esp_builder_child(b, ESP_EACH_CHILD, "rel"));
+	esp_value message = CALL(b, "+", CALL(b, "@", each, esp_builder_child(b, ESP_EACH_CHILD, "h")),
+				 CALL(b, "@", W, esp_builder_child(b, ESP_EACH_CHILD, "x")));
+	esp_value s = esp_builder_children(b, "sum", message);
+	esp_value left = esp_builder_lookup(b, U, esp_builder_child(b, 0, "rel"));
+	esp_value h = CALL(b, "+", esp_builder_lookup(b, E, word), CALL(b, "@", left, esp_builder_child(b, 1, "h")));
+	h = CALL(b, "+", h, CALL(b, "@", W, esp_builder_child(b, 1, "x")));
+	esp_builder_assign(b, "h", CALL(b, "+", h, s));
+	esp_builder_body(b, ESP_BODY_OUTPUT);
+	esp_builder_output(b, "o", esp_builder_get(b, "h"), ESP_AT_EVERY_NODE, NULL, 0);
+	return b;
 }
 
 static void check_same(const char *name, esp_builder *b, const char *text, size_t length)
@@ -469,6 +588,21 @@ static void unknown_each_state(struct frame *f)
 	esp_builder_child(f->b, ESP_EACH_CHILD, "g");
 }
 
+static void product_of_parents(struct frame *f)
+{
+	esp_builder_parents(f->b, "mean", f->each);
+}
+
+static void other_parent(struct frame *f)
+{
+	esp_builder_parent(f->b, 1, "h");
+}
+
+static void sideways(struct frame *f)
+{
+	esp_builder_traversal(f->b, "sideways");
+}
+
 static void product_of_children(struct frame *f)
 {
 	esp_builder_children(f->b, "mean", f->each);
@@ -633,6 +767,9 @@ static const struct {
     {"a child below 0", "bad-child", "no child -2", negative_slot},
     {"a state that a child has not", "unknown-name", "'g' is no state", unknown_child_state},
     {"a state that no child has", "unknown-name", "'g' is no state", unknown_each_state},
+    {"a mean over parents", "syntax", "'mean' does not range over parents", product_of_parents},
+    {"another parent", "bad-argument", "'which' must be", other_parent},
+    {"a traversal sideways", "syntax", "'sideways' stands here", sideways},
     {"a mean over children", "syntax", "'mean' does not range over children", product_of_children},
     {"a state that differs from child to child", "misplaced-name", "'each child.h' differs", assign_each},
     {"an output that does", "misplaced-name", "'each child.h' differs", output_each},
@@ -1002,7 +1139,8 @@ static void check_random(void)
 
 /* --- memory --- */
 
-static esp_builder *(*const builders[])(void) = {build_treelstm, build_everything, build_childsum, build_gru};
+static esp_builder *(*const builders[])(void) = {build_treelstm, build_everything, build_childsum, build_gru,
+						    build_edges, build_attention};
 
 static esp_status build_in(struct account *a, esp_builder *(*build)(void), esp_error **error)
 {
@@ -1048,7 +1186,11 @@ int main(void)
 	check_file("treelstm", build_treelstm());
 	check_file("childsum", build_childsum());
 	check_file("gru", build_gru());
+	check_file("down", build_down());
+	check_same("updown", build_updown(), updown_text, sizeof updown_text - 1);
 	check_same("all", build_everything(), everything, sizeof everything - 1);
+	check_same("edges", build_edges(), edges, sizeof edges - 1);
+	check_same("attention", build_attention(), attention, sizeof attention - 1);
 	check_mistakes();
 	check_heads();
 	check_source();

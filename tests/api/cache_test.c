@@ -220,7 +220,7 @@ static void test_not_kept(void)
 
 static void shorten(const char *name)
 {
-	if (truncate(name, 100) != 0)
+	if (truncate(name, 200) != 0)
 		puts("# cannot truncate");
 }
 
@@ -483,7 +483,13 @@ static void test_tools(void)
 	stat(file, &st);
 	struct image_tool tool = {file, st.st_size,
 				  st.st_mtim.tv_sec * (int64_t)1000000000 + st.st_mtim.tv_nsec};
-	struct image image = {.name = "m", .key = "k", .tools = 1, .tool = &tool, .blob = {.alignment = 1}},
+	struct image image = {.name = "m",
+			      .key = "k",
+			      .target = "generic",
+			      .extensions = "",
+			      .tools = 1,
+			      .tool = &tool,
+			      .blob = {.alignment = 1}},
 		     found;
 	arena_init(&a, &allocator_default);
 	diags_init(&notices, &allocator_default);

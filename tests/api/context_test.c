@@ -224,12 +224,12 @@ static void test_strangers(void)
 		   error_is(error, "bad-argument"),
 	       "nor are they bound");
 	esp_vocab_open(b.context, write_text("words.txt", "a\n"), &b.vocab, NULL);
-	tap_ok(esp_treebank_open(a.context, write_text("trees.ptb", "(2 a)\n"), b.vocab, &t, &error) ==
+	tap_ok(esp_treebank_open(a.context, write_text("trees.ptb", "(2 a)\n"), &words_are(b.vocab), &t, &error) ==
 		       ESP_ERROR_ARGUMENT &&
 		   !t && error_is(error, "bad-argument"),
 	       "a vocabulary of another context reads nothing");
 	int more;
-	esp_treebank_open(b.context, path_of("trees.ptb"), b.vocab, &b.treebank, NULL);
+	esp_treebank_open(b.context, path_of("trees.ptb"), &words_are(b.vocab), &b.treebank, NULL);
 	tap_ok(esp_treebank_next(b.treebank, a.forest, &more, &error) == ESP_ERROR_ARGUMENT &&
 		   error_is(error, "bad-argument"),
 	       "a treebank fills no forest of another context");

@@ -12,7 +12,7 @@ static esp_status use_all(struct kit *k, struct account *a, esp_error **error)
 	int more;
 	esp_status s = make_kit(k, &memory, weights, error);
 	if (s || (s = esp_vocab_open(k->context, words, &k->vocab, error)) ||
-	    (s = esp_treebank_open(k->context, trees, k->vocab, &k->treebank, error)) ||
+	    (s = esp_treebank_open(k->context, trees, &words_are(k->vocab), &k->treebank, error)) ||
 	    (s = esp_forest_add(k->forest, &pair, error)) ||
 	    (s = esp_treebank_next(k->treebank, k->forest, &more, error)) ||
 	    (s = esp_forest_check(k->forest, error)) || (s = esp_session_run(k->session, k->forest, error)) ||
@@ -91,7 +91,7 @@ static void test_retries(void)
 	esp_treebank *t;
 	esp_forest *f;
 	a.left = -1;
-	esp_treebank_open(k.context, trees, k.vocab, &t, NULL);
+	esp_treebank_open(k.context, trees, &words_are(k.vocab), &t, NULL);
 	esp_forest_create(k.program, &f, NULL);
 	for (long n = 0; !esp_forest_structures(f) && n < 10000; n++) {
 		a.left = n;

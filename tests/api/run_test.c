@@ -347,7 +347,7 @@ static void test_treebank(struct kit *k)
 	esp_error *error;
 	int more;
 	esp_vocab_open(k->context, words, &k->vocab, NULL);
-	esp_treebank_open(k->context, trees, k->vocab, &k->treebank, NULL);
+	esp_treebank_open(k->context, trees, &words_are(k->vocab), &k->treebank, NULL);
 	esp_forest_clear(k->forest);
 	tap_ok(esp_treebank_progress(k->treebank) == 0 &&
 		   esp_treebank_next(k->treebank, k->forest, &more, NULL) == ESP_OK && more &&
@@ -370,7 +370,7 @@ static void test_treebank(struct kit *k)
 	esp_vocab *unknown;
 	esp_treebank *t;
 	esp_vocab_open(k->context, write_text("words.txt", "a\nb\n<unk>\n"), &unknown, NULL);
-	esp_treebank_open(k->context, trees, unknown, &t, NULL);
+	esp_treebank_open(k->context, trees, &words_are(unknown), &t, NULL);
 	esp_treebank_next(t, k->forest, &more, NULL);
 	tap_ok(esp_treebank_next(t, k->forest, &more, NULL) == ESP_OK && more,
 	       "<unk> stands for a word that is not there");
@@ -412,7 +412,7 @@ static void test_vectors(struct kit *k)
 	tap_ok(esp_session_run(v.session, v.forest, NULL) == ESP_OK &&
 		   row_is(esp_session_root(v.session, 0, 0), 122, 211),
 	       "a sequence of vectors runs");
-	esp_treebank_open(k->context, write_text("trees.ptb", "(2 (2 a))"), k->vocab, &v.treebank, NULL);
+	esp_treebank_open(k->context, write_text("trees.ptb", "(2 (2 a))"), &words_are(k->vocab), &v.treebank, NULL);
 	tap_ok(esp_treebank_next(v.treebank, v.forest, &more, &error) == ESP_ERROR_INPUT &&
 		   error_is(error, "input-not-supplied"),
 	       "a treebank cannot supply vectors");

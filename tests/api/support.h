@@ -117,6 +117,9 @@ struct kit {
 
 static const esp_program_options interpreted = {.size = sizeof interpreted, .backend = "interpreter"};
 
+/* Options of a treebank whose words have this vocabulary. */
+#define words_are(v) ((esp_treebank_options){.size = sizeof(esp_treebank_options), .vocab = (v)})
+
 /* Stops at the first failure, whose error it leaves to the caller. */
 static inline esp_status make_kit(struct kit *k, const esp_context_options *memory, const char *weights,
 				  esp_error **error)

@@ -1,0 +1,171 @@
+/* Limits that a caller sets, and numbers that say more than there is. */
+#include "tests/api/support.h"
+
+#include <limits.h>
+
+static char weights[128];
+
+/* --- operators --- */
+
+/* A model of a sum of so many products, added up two by two, whose chain of operators is short. */
+static char *wide_model(int terms)
+{
+	char *text = malloc((size_t)terms * 100 + 1000), *p = text;
+	p += sprintf(
+	    p,
+	    "model wide\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\n"
+	    "state h[D]\nleaf:\n    h = E[word]\ninner:\n    w = W @ left.h\n");
+	for (int i = terms; i < 2 * terms; i++)
+		p += sprintf(p, "    x%d = w * right.h\n", i);
+	for (int i = terms - 1; i > 0; i--)
+		p += sprintf(p, "    x%d = x%d + x%d\n", i, 2 * i, 2 * i + 1);
+	sprintf(p, "    h = x1\noutput top = h at root\n");
+	return text;
+}
+
+static esp_status make_wide(const esp_context_options *o, int terms, esp_error **error)
+{
+	struct kit k = {0};
+	char *text = wide_model(terms);
+	esp_status s;
+	if (!(s = esp_context_create(o, &k.context, error)) &&
+	    !(s = esp_model_parse(k.context, "wide.ra", text, strlen(text), &k.model, error)) &&
+	    !(s = esp_weights_open(k.context, weights, &k.weights, error)) &&
+	    !(s = esp_program_create(k.model, k.weights, &interpreted, &k.program, error)))
+		s = esp_program_prepare(k.program, error);
+	free_kit(&k);
+	free(text);
+	return s;
+}
+
+static void test_operators(void)
+{
+	esp_error *error;
+	esp_context_options o = {.size = sizeof o};
+	tap_ok(make_wide(&o, 300, NULL) == ESP_OK, "a model of many operators is compiled");
+	o.operators = 500;
+	tap_ok(make_wide(&o, 300, &error) == ESP_ERROR_INPUT && error_is(error, "model-too-large"),
+	       "not when the context says that they are too many");
+	o.operators = 0;
+	tap_ok(make_wide(&o, 11000, &error) == ESP_ERROR_INPUT && error_is(error, "model-too-large"),
+	       "more than 20000 are not compiled unless the context says so");
+}
+
+/* The compiler's memory counts, too. */
+static void test_cap(void)
+{
+	esp_error *error;
+	esp_context_options o = {.size = sizeof o, .memory_cap = 2 << 20};
+	esp_status s = make_wide(&o, 300, &error);
+	tap_ok(s == ESP_ERROR_MEMORY && esp_error_count(error) == 2 &&
+		   strcmp(esp_error_get(error, 1)->id, "memory-cap") == 0,
+	       "a compilation stays below the cap of its context");
+	esp_error_free(error);
+}
+
+/* --- structures --- */
+
+static void test_structures(void)
+{
+	struct kit k;
+	esp_error *error;
+	static const int32_t descending[] = {0, 5, 2}, negative[] = {-7, -7, -7},
+			     children[] = {1, 1, 1, 1, 1};
+	const struct {
+		const char *what;
+		esp_structure structure;
+		const char *id;
+	} cases[] = {
+	    {"2^31 nodes",
+	     {sizeof(esp_structure), (size_t)1 << 31, pair_begin, pair_children, 2, pair_data},
+	     "bad-argument"},
+	    {"2^64 - 1 nodes",
+	     {sizeof(esp_structure), SIZE_MAX, pair_begin, pair_children, 2, pair_data},
+	     "bad-argument"},
+	    {"2^62 nodes",
+	     {sizeof(esp_structure), (size_t)1 << 62, pair_begin, pair_children, 2, pair_data},
+	     "bad-argument"},
+	    {"no node", {sizeof(esp_structure), 0, pair_begin, NULL, 0, pair_data}, "empty-input"},
+	    {"children that descend",
+	     {sizeof(esp_structure), 2, descending, children, 0, pair_data},
+	     "bad-child-begin"},
+	    {"children before the first",
+	     {sizeof(esp_structure), 2, negative, children, 0, pair_data},
+	     "bad-child-begin"},
+	    {"a root of 2^31 - 1",
+	     {sizeof(esp_structure), 3, pair_begin, pair_children, INT_MAX, pair_data},
+	     "bad-root"},
+	};
+	make_kit(&k, NULL, weights, NULL);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		tap_ok(esp_forest_add(k.forest, &cases[i].structure, &error) != ESP_OK &&
+			   error_is(error, cases[i].id),
+		       "%s: refused", cases[i].what);
+	tap_ok(esp_forest_structures(k.forest) == 0 && esp_forest_add(k.forest, &pair, NULL) == ESP_OK &&
+		   esp_session_run(k.session, k.forest, NULL) == ESP_OK,
+	       "and what is right is taken after them");
+	free_kit(&k);
+}
+
+/* --- sizes --- */
+
+/* Everything up to a run, within 1 GiB. */
+static esp_status run_text(const char *text, const char *path, esp_error **error)
+{
+	esp_context_options o = {.size = sizeof o, .memory_cap = (size_t)1 << 30, .threads = 1};
+	struct kit k = {0};
+	esp_status s;
+	if (!(s = esp_context_create(&o, &k.context, error)) &&
+	    !(s = esp_model_parse(k.context, "big.ra", text, strlen(text), &k.model, error)) &&
+	    !(s = esp_weights_open(k.context, path, &k.weights, error)) &&
+	    !(s = esp_program_create(k.model, k.weights, &interpreted, &k.program, error)) &&
+	    !(s = esp_binding_create(k.program, k.weights, &k.binding, error)) &&
+	    !(s = esp_forest_create(k.program, &k.forest, error)) &&
+	    !(s = esp_session_create(k.binding, &k.session, error)) &&
+	    !(s = esp_forest_add(k.forest, &pair, error)))
+		s = esp_session_run(k.session, k.forest, error);
+	free_kit(&k);
+	return s;
+}
+
+/* Shapes whose products leave 31 or 63 bits, in models that are read as if nothing were. */
+static void test_sizes(void)
+{
+	static const char *const models[] = {
+	    "param E[V, 2147483647*D]\nstate h[D]\nleaf:\n    h = E[word][0:D]\ninner:\n    h = left.h\n",
+	    "param E[V, D]\nstate h[46341*D, 46341*D, 46341*D]\nleaf:\n    h = sum(E[word]) + zeros(46341*D, "
+	    "46341*D, "
+	    "46341*D)\ninner:\n    h = "
+	    "left.h\n",
+	    "param E[V, D]\nstate h[46341, 46341]\nleaf:\n    h = zeros(46341, 46341) + "
+	    "sum(E[word])\ninner:\n    h = left.h @ "
+	    "right.h\n",
+	};
+	char path[128];
+	strcpy(path, write_weights("e.safetensors", tiny_weights, 1));
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		char text[1000];
+		esp_error *error;
+		snprintf(text, sizeof text,
+			 "model big\nstructure tree(left, right)\ninput word : token\n%soutput total = "
+			 "sum(h) at root\n",
+			 models[i]);
+		esp_status s = run_text(text, path, &error);
+		tap_ok((s == ESP_ERROR_INPUT || s == ESP_ERROR_MEMORY) && esp_error_count(error),
+		       "sizes that multiply to too much, %zu: %s", i,
+		       esp_error_count(error) ? esp_error_get(error, 0)->message : "nothing is said");
+		esp_error_free(error);
+	}
+}
+
+int main(void)
+{
+	make_folder();
+	strcpy(weights, write_weights("tiny.safetensors", tiny_weights, 2));
+	test_operators();
+	test_cap();
+	test_structures();
+	test_sizes();
+	remove_folder((const char *const[]){"tiny.safetensors", "e.safetensors"}, 2);
+	return tap_done();
+}

@@ -1,0 +1,443 @@
+/* Numbers at the edge: zeros of both signs, denormals, infinities, what is not a number.  They follow IEEE
+ * 754 unless the math is fast; whoever calls, and however it computes itself, the bits are the same, and it
+ * gets its own way back. */
+#include "tests/api/support.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+
+#if defined __x86_64__
+#include <xmmintrin.h>
+#endif
+
+/* --- every operator over all pairs --- */
+
+static const float special[] = {0.0f,	  -0.0f,     1.0f,     -1.0f,  0.7f,	-3.5f,
+				INFINITY, -INFINITY, NAN,      1e-40f, -3e-42f, FLT_MIN,
+				-FLT_MIN, FLT_MAX,   -FLT_MAX, 1e-20f, 3e19f,	88.0f};
+enum { SPECIAL = sizeof special / sizeof *special, PAIRS = SPECIAL * SPECIAL };
+
+static double add(double x, double y)
+{
+	return (float)x + (float)y;
+}
+
+static double subtract(double x, double y)
+{
+	return (float)x - (float)y;
+}
+
+static double multiply(double x, double y)
+{
+	return (float)x * (float)y;
+}
+
+/* Division is a product with the reciprocal (doc/model-text.md), which rounds, too. */
+static double divide(double x, double y)
+{
+	float reciprocal = 1 / (float)y;
+	return (float)x * reciprocal;
+}
+
+static double negate(double x, double y)
+{
+	(void)y;
+	return -x;
+}
+
+static double absolute(double x, double y)
+{
+	(void)y;
+	return fabs(x);
+}
+
+static double root(double x, double y)
+{
+	(void)y;
+	return sqrtf((float)x);
+}
+
+static double greater(double x, double y)
+{
+	return isnan(x) || x > y ? x : y;
+}
+
+static double positive(double x, double y)
+{
+	(void)y;
+	return isnan(x) || x > 0 ? x : 0;
+}
+
+static double exponential(double x, double y)
+{
+	(void)y;
+	return exp(x);
+}
+
+static double logarithm(double x, double y)
+{
+	(void)y;
+	return log(x);
+}
+
+static double tangent(double x, double y)
+{
+	(void)y;
+	return tanh(x);
+}
+
+static double sigmoid(double x, double y)
+{
+	(void)y;
+	return 1 / (1 + exp(-x));
+}
+
+static const struct operation {
+	const char *name, *text;
+	double (*is)(double x, double y);
+	bool exact;  /* to the bit, but for what NaNs hold; else nearly */
+	bool unsure; /* of the sign of a zero */
+} operators[] = {
+    {"sum", "x + y", add, true, false},
+    {"difference", "x - y", subtract, true, false},
+    {"product", "x * y", multiply, true, false},
+    {"quotient", "x / y", divide, true, false},
+    {"negative", "-x", negate, true, false},
+    {"absolute", "abs(x)", absolute, true, true},
+    {"root", "sqrt(x)", root, true, false},
+    {"greater", "maximum(x, y)", greater, true, true},
+    {"positive", "relu(x)", positive, true, true},
+    {"exponential", "exp(x)", exponential, false, false},
+    {"logarithm", "log(x)", logarithm, false, false},
+    {"tangent", "tanh(x)", tangent, false, false},
+    {"logistic", "sigmoid(x)", sigmoid, false, false},
+};
+enum { OPERATORS = sizeof operators / sizeof *operators };
+
+static char pairs_path[128], model_text[4000];
+
+/* One node, whose word is a row of each table. */
+static void write_pairs(void)
+{
+	static float x[PAIRS], y[PAIRS];
+	char *p = model_text;
+	for (int i = 0; i < PAIRS; i++) {
+		x[i] = special[i / SPECIAL];
+		y[i] = special[i % SPECIAL];
+	}
+	const struct tensor tensors[] = {{"X", 1, PAIRS, x}, {"Y", 1, PAIRS, y}};
+	strcpy(pairs_path, write_weights("pairs.safetensors", tensors, 2));
+	p += sprintf(p, "model pairs\nstructure tree(*)\ninput word : token\nparam X[V, D], Y[V, D]\n");
+	for (int i = 0; i < OPERATORS; i++)
+		p += sprintf(p, "state %s[D]\n", operators[i].name);
+	p += sprintf(p, "node:\n    x = X[word]\n    y = Y[word]\n");
+	for (int i = 0; i < OPERATORS; i++)
+		p += sprintf(p, "    %s = %s\n", operators[i].name, operators[i].text);
+	for (int i = 0; i < OPERATORS; i++)
+		p += sprintf(p, "output of_%s = %s at root\n", operators[i].name, operators[i].name);
+}
+
+struct made {
+	struct kit kit;
+	bool ok;
+};
+
+static const int32_t one_begin[] = {0, 0}, one_word[] = {0};
+static const void *const one_data[] = {one_word};
+static const esp_structure one = {sizeof one, 1, one_begin, NULL, 0, one_data};
+
+/* What an output is at the root of the only structure. */
+static const float *row_of(const struct made *m, size_t output)
+{
+	return m->ok ? esp_session_root(m->kit.session, output, 0) : NULL;
+}
+
+static struct made make(const char *text, const char *path, const char *backend, const char *math,
+			int threads)
+{
+	struct made m = {0};
+	struct kit *k = &m.kit;
+	esp_error *error = NULL;
+	esp_context_options c = {.size = sizeof c, .threads = threads, .cache = ESP_CACHE_OFF};
+	esp_program_options o = {.size = sizeof o, .backend = backend, .math = math};
+	m.ok = !esp_context_create(&c, &k->context, &error) &&
+	       !esp_model_parse(k->context, "numbers.ra", text, strlen(text), &k->model, &error) &&
+	       !esp_weights_open(k->context, path, &k->weights, &error) &&
+	       !esp_program_create(k->model, k->weights, &o, &k->program, &error) &&
+	       !esp_binding_create(k->program, k->weights, &k->binding, &error) &&
+	       !esp_forest_create(k->program, &k->forest, &error) &&
+	       !esp_session_create(k->binding, &k->session, &error);
+	if (!m.ok)
+		printf("# %s\n", esp_error_text(error));
+	esp_error_free(error);
+	return m;
+}
+
+static bool run_one(struct made *m)
+{
+	m->ok = m->ok && !esp_forest_add(m->kit.forest, &one, NULL) &&
+		!esp_session_run(m->kit.session, m->kit.forest, NULL);
+	return m->ok;
+}
+
+static bool is_as_wanted(const struct operation *op, float got, double wanted)
+{
+	float rounded = (float)wanted;
+	if (isnan(wanted) || isnan(got))
+		return isnan(wanted) && isnan(got);
+	if (rounded == 0 && got == 0)
+		return op->unsure || signbit(got) == signbit(rounded);
+	if (op->exact || isinf(rounded) || isinf(got))
+		return got == rounded;
+	return fabs(got - wanted) <= 1e-6 * fabs(wanted) + 1e-44;
+}
+
+static void test_operator(const struct made *m, int i, const char *backend, const char *math)
+{
+	const float *row = row_of(m, i);
+	int wrong = 0;
+	for (int p = 0; row && p < PAIRS; p++) {
+		float x = special[p / SPECIAL], y = special[p % SPECIAL];
+		double wanted = operators[i].is(x, y);
+		if (!is_as_wanted(&operators[i], row[p], wanted) && wrong++ < 3)
+			printf("# %s of %g and %g is %g, not %g\n", operators[i].name, x, y, row[p], wanted);
+	}
+	tap_ok(row && !wrong, "%s is as IEEE 754 has it, %s, %s", operators[i].text, backend, math);
+}
+
+/* Bits, but for those of a NaN. */
+static bool same_rows(const float *a, const float *b, int n)
+{
+	for (int i = 0; a && b && i < n; i++)
+		if (memcmp(&a[i], &b[i], sizeof *a) != 0 && !(isnan(a[i]) && isnan(b[i]))) {
+			printf("# at %d: %a and %a\n", i, a[i], b[i]);
+			return false;
+		}
+	return a && b;
+}
+
+static bool has_compiler(void)
+{
+	struct made m = make(model_text, pairs_path, "llvm", NULL, 1);
+	free_kit(&m.kit);
+	return m.ok;
+}
+
+static void test_operators(bool compiler)
+{
+	static const char *const maths[] = {"exact", "reassociate", "fast"};
+	for (int k = 0; k < 3; k++) {
+		struct made slow = make(model_text, pairs_path, "interpreter", maths[k], 1);
+		run_one(&slow);
+		for (int i = 0; k < 2 && i < OPERATORS; i++)
+			test_operator(&slow, i, "interpreter", maths[k]);
+		struct made quick = {0};
+		if (compiler) {
+			quick = make(model_text, pairs_path, "llvm", maths[k], 1);
+			run_one(&quick);
+		}
+		for (int i = 0; compiler && i < OPERATORS; i++)
+			tap_ok(same_rows(row_of(&slow, i), row_of(&quick, i), PAIRS),
+			       "%s has the same bits compiled, %s", operators[i].text, maths[k]);
+		free_kit(&slow.kit);
+		free_kit(&quick.kit);
+	}
+}
+
+/* --- fast: denormals are zeros --- */
+
+static void test_flush(const char *backend)
+{
+	struct made m = make(model_text, pairs_path, backend, "fast", 1);
+	bool none = run_one(&m);
+	for (int i = 0; none && i < OPERATORS; i++)
+		for (int p = 0; p < PAIRS && operators[i].is != negate && operators[i].is != absolute; p++)
+			none &= fpclassify(row_of(&m, i)[p]) != FP_SUBNORMAL;
+#if defined __x86_64__ || defined __aarch64__
+	tap_ok(none, "with fast math no result is a denormal, %s", backend);
+#else
+	tap_skip("denormals are not flushed here", "with fast math no result is a denormal, %s", backend);
+#endif
+	free_kit(&m.kit);
+}
+
+/* --- how the caller computes --- */
+
+/* Sums of products that round, and denormals that count or do not, over enough rows for a team. */
+enum { WIDE = 192, TREES = 64 };
+
+static const char wide_model[] =
+    "model wide\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\n"
+    "state h[D]\nleaf:\n    h = 0.1 * E[word]\ninner:\n    h = W @ (left.h + right.h)\n"
+    "output all = h * 0.3 at every node\n";
+static char wide_path[128];
+
+static void write_wide(void)
+{
+	static float E[4 * WIDE], W[WIDE * WIDE];
+	for (int i = 0; i < 4 * WIDE; i++)
+		E[i] = (float)(i * 37 % 101 - 50) * (i % 3 ? 1e-38f : 0.013f);
+	for (int i = 0; i < WIDE * WIDE; i++)
+		W[i] = (float)(i * 53 % 89 - 44) * (i % 5 ? 0.0021f : 1e-39f);
+	const struct tensor tensors[] = {{"E", 4, WIDE, E}, {"W", WIDE, WIDE, W}};
+	strcpy(wide_path, write_weights("wide.safetensors", tensors, 2));
+}
+
+/* Where the caller's arithmetic may be set to. */
+static void round_up(void)
+{
+	fesetround(FE_UPWARD);
+}
+
+static void round_to_zero(void)
+{
+	fesetround(FE_TOWARDZERO);
+}
+
+static void trap(void)
+{
+	feclearexcept(FE_ALL_EXCEPT);
+	feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
+}
+
+static void flush(void)
+{
+#if defined __x86_64__
+	_mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+static void as_usual(void) {}
+
+static const struct {
+	const char *what;
+	void (*set)(void);
+} ways[] = {{"as usual", as_usual},
+	    {"rounding up", round_up},
+	    {"rounding to zero", round_to_zero},
+	    {"trapping", trap},
+	    {"flushing denormals", flush}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+struct state {
+	int rounding, traps, flags;
+	unsigned control;
+};
+
+static struct state state_now(void)
+{
+	struct state s = {fegetround(), fegetexcept(), fetestexcept(FE_ALL_EXCEPT), 0};
+#if defined __x86_64__
+	s.control = _mm_getcsr();
+#endif
+	return s;
+}
+
+static bool fill_wide(struct kit *k)
+{
+	static const int32_t begin[] = {0, 0, 0, 2, 2, 4}, children[] = {0, 1, 2, 3},
+			     words[] = {0, 1, -1, 2, -1};
+	const void *const data[] = {words};
+	const esp_structure tree = {sizeof tree, 5, begin, children, 4, data};
+	bool ok = true;
+	for (int i = 0; ok && i < TREES; i++)
+		ok = !esp_forest_add(k->forest, &tree, NULL);
+	return ok;
+}
+
+static void copy_rows(const struct kit *k, float *rows)
+{
+	for (int node = 0; node < 5; node++)
+		memcpy(rows + node * WIDE, esp_session_output(k->session, 0, TREES - 1, node),
+		       WIDE * sizeof *rows);
+}
+
+/* Everything from the text on, with the caller set so; the rows are copied. */
+static bool run_wide(const char *backend, const char *math, int threads, void (*set)(void), float *rows,
+		     bool *kept)
+{
+	fenv_t before;
+	fegetenv(&before);
+	set();
+	struct state first = state_now();
+	struct made m = make(wide_model, wide_path, backend, math, threads);
+	m.ok = m.ok && fill_wide(&m.kit);
+	for (int turn = 0; m.ok && turn < (threads > 1 ? 20 : 1); turn++)
+		m.ok = !esp_session_run(m.kit.session, m.kit.forest, NULL);
+	struct state last = state_now();
+	*kept = memcmp(&first, &last, sizeof first) == 0;
+	fesetenv(&before);
+	if (m.ok)
+		copy_rows(&m.kit, rows);
+	free_kit(&m.kit);
+	return m.ok;
+}
+
+static void test_callers(const char *backend, const char *math, int threads)
+{
+	static float usual[5 * WIDE], rows[5 * WIDE];
+	for (int i = 0; i < WAYS; i++) {
+		bool kept,
+		    ran = run_wide(backend, math, i ? threads : 1, ways[i].set, i ? rows : usual, &kept);
+		tap_ok(ran && kept && (!i || memcmp(rows, usual, sizeof rows) == 0),
+		       "a caller that computes %s gets the same bits and keeps its way: %s, %s, %d threads",
+		       ways[i].what, backend, math, i ? threads : 1);
+	}
+}
+
+/* Another program of the same model and weights, in the same context. */
+static struct kit beside(const struct kit *k, const char *math)
+{
+	struct kit other = {0};
+	esp_program_options o = {.size = sizeof o, .math = math};
+	if (esp_program_create(k->model, k->weights, &o, &other.program, NULL) ||
+	    esp_binding_create(other.program, k->weights, &other.binding, NULL) ||
+	    esp_forest_create(other.program, &other.forest, NULL) ||
+	    esp_session_create(other.binding, &other.session, NULL))
+		puts("# it cannot be made");
+	return other;
+}
+
+/* Threads of a team that worked for one program work for another: each has its own way. */
+static void test_turns(void)
+{
+	static float fast[5 * WIDE], exact[5 * WIDE], rows[5 * WIDE];
+	bool kept, right = true;
+	bool differ = run_wide("llvm", "fast", 1, as_usual, fast, &kept) &&
+		      run_wide("llvm", "exact", 1, as_usual, exact, &kept) &&
+		      memcmp(fast, exact, sizeof fast) != 0;
+	struct made m = make(wide_model, wide_path, "llvm", "fast", 3);
+	struct kit other = beside(&m.kit, "exact");
+	bool ok = m.ok && fill_wide(&m.kit) && fill_wide(&other);
+	for (int turn = 0; ok && turn < 40; turn++) {
+		const struct kit *k = turn % 2 ? &other : &m.kit;
+		ok = !esp_session_run(k->session, k->forest, NULL);
+		copy_rows(k, rows);
+		right &= memcmp(rows, turn % 2 ? exact : fast, sizeof rows) == 0;
+	}
+	tap_ok(differ && ok && right, "programs with fast and with exact math take turns with one team");
+	free_kit(&other);
+	free_kit(&m.kit);
+}
+
+int main(void)
+{
+	make_folder();
+	write_pairs();
+	write_wide();
+	bool compiler = has_compiler();
+	test_operators(compiler);
+	test_flush("interpreter");
+	test_callers("interpreter", "exact", 1);
+	if (compiler) {
+		test_flush("llvm");
+		test_callers("llvm", "exact", 3);
+		test_callers("llvm", "fast", 3);
+		test_turns();
+	} else {
+		tap_skip("no LLVM back end", "compiled code");
+	}
+	remove_folder((const char *const[]){"pairs.safetensors", "wide.safetensors"}, 2);
+	return tap_done();
+}
