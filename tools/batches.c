@@ -52,6 +52,7 @@ void batch_free(struct batch *batch)
 {
 	forget_sentences(batch);
 	free(batch->sentence);
+	free(batch->tree);
 	esp_forest_free(batch->forest);
 	*batch = (struct batch){0};
 }
@@ -65,16 +66,37 @@ static int make(const struct batches *b, struct batch *batch)
 	if (status)
 		return report(status, error);
 	batch->sentence = calloc(b->size, sizeof *batch->sentence);
-	if (batch->sentence)
+	batch->tree = calloc(b->size, sizeof *batch->tree);
+	if (batch->sentence && batch->tree)
 		return 0;
 	complain("no memory for %ld sentences", b->size);
 	return EXIT_INPUT;
 }
 
+/* Whether to go on after a refusal, which is then said: only what was passed is left out. */
+static bool may_skip(struct batches *b, size_t passed, esp_status status, esp_error *error)
+{
+	if (!b->skip || status != ESP_ERROR_INPUT || esp_treebank_passed(b->treebank) == passed)
+		return false;
+	b->skipped++;
+	batches_refuse(b, status, error);
+	return true;
+}
+
+static esp_status next_tree(struct batches *b, struct batch *batch, int *more, esp_error **error)
+{
+	for (;;) {
+		size_t passed = esp_treebank_passed(b->treebank);
+		esp_status status = esp_treebank_next(b->treebank, batch->forest, more, error);
+		if (!status || !may_skip(b, passed, status, *error))
+			return status;
+	}
+}
+
 static int read_tree(struct batches *b, struct batch *batch, int *more)
 {
 	esp_error *error;
-	esp_status status = esp_treebank_next(b->treebank, batch->forest, more, &error);
+	esp_status status = next_tree(b, batch, more, &error);
 	if (status)
 		return batches_refuse(b, status, error);
 	if (!*more)
@@ -84,6 +106,7 @@ static int read_tree(struct batches *b, struct batch *batch, int *more)
 		complain("no memory for a sentence");
 		return EXIT_INPUT;
 	}
+	batch->tree[batch->sentences] = esp_treebank_passed(b->treebank) - 1;
 	batch->sentence[batch->sentences++] = sentence;
 	b->read++;
 	return 0;
@@ -118,17 +141,41 @@ static size_t refused_structure(const struct batch *batch, const esp_error *erro
 }
 
 /* The library counts inputs in the minibatch, the reader of the message counts trees in the file. */
-int batches_run(struct batches *b, const struct batch *batch)
+static int refuse_structure(struct batches *b, const struct batch *batch, size_t i, esp_status status,
+			    esp_error *error)
 {
-	esp_error *error;
-	esp_status status = esp_session_run(b->session, batch->forest, &error);
-	if (!status)
-		return 0;
-	size_t i = refused_structure(batch, error);
 	int exit_status = batches_refuse(b, status, error);
 	if (i < batch->sentences)
-		complain_tree(b->input, batch->first + i, batch->sentence[i]);
+		complain_tree(b->input, batch->tree[i], batch->sentence[i]);
 	return exit_status;
+}
+
+static void leave_out(struct batches *b, struct batch *batch, size_t i)
+{
+	size_t behind = --batch->sentences - i;
+	free(batch->sentence[i]);
+	memmove(&batch->sentence[i], &batch->sentence[i + 1], behind * sizeof *batch->sentence);
+	memmove(&batch->tree[i], &batch->tree[i + 1], behind * sizeof *batch->tree);
+	esp_forest_remove(batch->forest, i);
+	b->skipped++;
+	b->refused++;
+}
+
+/* A run names one structure that it does not take; without it the next may be named. */
+int batches_run(struct batches *b, struct batch *batch)
+{
+	esp_error *error;
+	while (batch->sentences) {
+		esp_status status = esp_session_run(b->session, batch->forest, &error);
+		if (!status)
+			return 0;
+		size_t i = refused_structure(batch, error);
+		int exit_status = refuse_structure(b, batch, i, status, error);
+		if (!b->skip || status != ESP_ERROR_INPUT || i == batch->sentences)
+			return exit_status;
+		leave_out(b, batch, i);
+	}
+	return 0;
 }
 
 /* --- before and after --- */
@@ -147,8 +194,13 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		 const char *input)
 {
 	esp_error *error;
-	*b = (struct batches){.input = input, .objects = objects, .size = options->batch, .begin = now()};
-	esp_status status = esp_treebank_open(objects->context, input, objects->vocab, &b->treebank, &error);
+	*b = (struct batches){.input = input,
+			      .objects = objects,
+			      .size = options->batch,
+			      .skip = options->skip,
+			      .begin = now()};
+	esp_status status =
+	    esp_treebank_open(objects->context, input, &objects->reading.options, &b->treebank, &error);
 	if (!status)
 		status = esp_binding_create(objects->program, objects->weights, &b->binding, &error);
 	if (!status)

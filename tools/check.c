@@ -6,6 +6,10 @@
 static void print_model(FILE *to, const esp_model *m)
 {
 	const esp_model_facts *f = esp_model_describe(m);
+	if (!f) {
+		fputs("OK: a compiled program\n", to);
+		return;
+	}
 	fprintf(to, "OK: %s, a model of a %s", f->name, f->structure);
 	if (f->children < 0)
 		fputs(" with any number of children", to);
@@ -26,55 +30,86 @@ static void print_program(FILE *to, const esp_program *p)
 }
 
 struct count {
-	size_t trees, nodes;
+	size_t trees, nodes, skipped;
 };
 
-/* Trees are checked one by one, so that a diagnostic can be related to its tree. */
-static esp_status check_trees(esp_treebank *treebank, esp_forest *forest, struct count *count,
-			      esp_error **error)
+struct input {
+	const char *path;
+	esp_treebank *treebank;
+	esp_forest *forest;
+	struct count *count;
+	bool skip;
+};
+
+/* Of the tree that was read last, or could not be. */
+static int refuse(struct input *i, size_t passed, esp_status status, esp_error *error)
 {
-	for (int more = 1;;) {
-		esp_forest_clear(forest);
-		esp_status status = esp_treebank_next(treebank, forest, &more, error);
-		if (!status && !more)
-			return ESP_OK;
-		if (!status)
-			status = esp_forest_check(forest, error);
-		if (status)
-			return status;
-		count->trees++;
-		count->nodes += esp_forest_nodes(forest, 0);
-	}
+	size_t now = esp_treebank_passed(i->treebank);
+	int exit_status = report(status, error);
+	complain_tree(i->path, now ? now - 1 : 0, esp_treebank_sentence(i->treebank));
+	if (!i->skip || now == passed)
+		return exit_status;
+	i->count->skipped++;
+	return 0;
 }
 
-static int check_input(const struct objects *o, const char *path, struct count *count)
+/* Trees are checked one by one, so that a diagnostic can be related to its tree. */
+static int check_trees(struct input *i)
+{
+	int more = 1, exit_status = 0;
+	esp_error *error;
+	while (!exit_status) {
+		size_t passed = esp_treebank_passed(i->treebank);
+		esp_forest_clear(i->forest);
+		esp_status status = esp_treebank_next(i->treebank, i->forest, &more, &error);
+		if (!status && !more)
+			break;
+		if (!status)
+			status = esp_forest_check(i->forest, &error);
+		if (status) {
+			exit_status = refuse(i, passed, status, error);
+			continue;
+		}
+		i->count->trees++;
+		i->count->nodes += esp_forest_nodes(i->forest, 0);
+	}
+	return exit_status;
+}
+
+static int check_input(const struct objects *o, const struct options *options, struct count *count)
 {
 	esp_error *error;
-	esp_treebank *treebank = NULL;
-	esp_forest *forest = NULL;
-	int exit_status = 0;
-	esp_status status = esp_treebank_open(o->context, path, o->vocab, &treebank, &error);
+	struct input i = {.path = options->operand[1], .count = count, .skip = options->skip};
+	esp_status status = esp_treebank_open(o->context, i.path, &o->reading.options, &i.treebank, &error);
 	if (!status)
-		status = esp_forest_create(o->program, &forest, &error);
-	if (!status)
-		status = check_trees(treebank, forest, count, &error);
-	if (status) {
-		exit_status = report(status, error);
-		complain_tree(path, count->trees, esp_treebank_sentence(treebank));
-	}
-	esp_forest_free(forest);
-	esp_treebank_free(treebank);
+		status = esp_forest_create(o->program, &i.forest, &error);
+	int exit_status = status ? report(status, error) : check_trees(&i);
+	esp_forest_free(i.forest);
+	esp_treebank_free(i.treebank);
 	return exit_status;
+}
+
+/* Those of a model are checked when its program is made. */
+static int check_weights(const struct objects *o)
+{
+	esp_error *error;
+	esp_binding *binding = NULL;
+	esp_status status =
+	    o->weights ? esp_binding_create(o->program, o->weights, &binding, &error) : ESP_OK;
+	esp_binding_free(binding);
+	return status ? report(status, error) : 0;
 }
 
 /* What is said stands on stdout only when all is well. */
 static int check(const struct objects *o, const struct options *options)
 {
 	struct count count = {0};
-	const char *input = options->operands == 2 ? options->operand[1] : NULL;
-	if (input && !has_vocab(o))
+	bool input = options->operands == 2;
+	if (input && !has_vocab(o, options))
 		return EXIT_USAGE;
-	int status = input ? check_input(o, input, &count) : 0;
+	int status = o->model ? 0 : check_weights(o);
+	if (!status && input)
+		status = check_input(o, options, &count);
 	if (status)
 		return status;
 	print_model(stdout, o->model);
@@ -82,18 +117,20 @@ static int check(const struct objects *o, const struct options *options)
 		print_program(stdout, o->program);
 	if (input)
 		printf("    trees %zu, nodes %zu\n", count.trees, count.nodes);
+	if (count.skipped)
+		printf("    left out %zu\n", count.skipped);
 	return 0;
 }
 
 int command_check(const struct options *options)
 {
 	struct objects o;
-	if (options->operands == 2 && !options->weights) {
+	if (options->operands == 2 && !options->weights && origin_of(options->operand[0]) == ORIGIN_MODEL) {
 		complain("an input is checked for a program: give --weights FILE");
 		return EXIT_USAGE;
 	}
 	int status =
-	    objects_open(&o, options, options->operand[0], ESP_AT_MODEL) ? check(&o, options) : o.status;
+	    objects_open_any(&o, options, options->operand[0], ESP_AT_MODEL) ? check(&o, options) : o.status;
 	objects_close(&o);
 	return status;
 }

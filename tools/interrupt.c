@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
@@ -46,6 +47,40 @@ void interrupt_release(const sigset_t *before, const char *path)
 		catch_signals();
 	}
 	sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+bool interrupt_hold_writing(const char *path, sigset_t *before)
+{
+	struct stat s;
+	if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+		return false;
+	interrupt_hold(before);
+	return true;
+}
+
+static volatile sig_atomic_t noted;
+
+static void note(int signal)
+{
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+	sigfillset(&action.sa_mask);
+	noted = 1;
+	sigaction(signal, &action, NULL);
+}
+
+void interrupt_note(void)
+{
+	static const int polite[] = {SIGHUP, SIGINT, SIGTERM};
+	struct sigaction now, action = {.sa_handler = note, .sa_flags = SA_RESTART};
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
+		if (sigaction(polite[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			sigaction(polite[i], &action, NULL);
+}
+
+bool interrupt_noted(void)
+{
+	return noted;
 }
 
 void interrupt_forget(void)

@@ -5,12 +5,12 @@ espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
 espalier_LDADD = libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
 
 espalier_SOURCES = \
-	%D%/batches.c %D%/check.c %D%/commands.def %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
+	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
 	%D%/machine.c %D%/machine.h %D%/machine_loops.h %D%/main.c \
-	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
+	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 espalier_SOURCES += \
-	%D%/bench/bench.h %D%/bench/command.c %D%/bench/floor.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
+	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
 	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c \
 	%D%/compare/locals.c %D%/compare/match.c \
@@ -19,13 +19,18 @@ espalier_SOURCES += \
 espalier_SOURCES += \
 	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/profile.h %D%/profile/summary.c \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
+espalier_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
 
 # The models of `espalier init`, as texts for a C compiler.
 init_models = %D%/init/dag.inc %D%/init/sequence.inc %D%/init/tree.inc
 %D%/espalier-init.$(OBJEXT): $(init_models)
+# And those of `espalier bench --ablation`.
+bench_texts = bench/models/childsum.inc bench/models/simpletreegru.inc bench/models/treefc.inc bench/models/treegru.inc \
+	bench/models/treernn.inc examples/dagrnn/dagrnn.inc examples/mvrnn/mvrnn.inc examples/lstm/lstm.inc examples/gru/gru.inc
+%D%/bench/espalier-ablation.$(OBJEXT): $(bench_texts)
 .ra.inc:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $< >$@.new && mv $@.new $@
 SUFFIXES = .ra .inc
-CLEANFILES += $(init_models)
+CLEANFILES += $(init_models) $(bench_texts)
 EXTRA_DIST += %D%/init/dag.ra %D%/init/sequence.ra %D%/init/tree.ra

@@ -1,6 +1,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static char *read_schedule(const char *path)
 					       : "too long for a schedule";
 	if (file)
 		fclose(file);
-	if (why) {
+	if (!text || why) {
 		complain("cannot read schedule '%s': %s", path, why);
 		free(text);
 		return NULL;
@@ -49,8 +50,8 @@ static char *read_schedule(const char *path)
 /* In the order of the words in options.def. */
 static const char *const targets[] = {"native", "generic", "avx2", "avx512", "aarch64"};
 
-static esp_status create_program(struct objects *o, const struct options *options, const char *schedule,
-				 int at, esp_error **error)
+esp_status objects_program(const struct objects *o, const struct options *options, const char *schedule,
+			   int at, esp_program **program, esp_error **error)
 {
 	esp_program_options p = {.size = sizeof p,
 				 .at = at,
@@ -59,8 +60,9 @@ static esp_status create_program(struct objects *o, const struct options *option
 				 .schedule = schedule,
 				 .math = options->math,
 				 .rules = options->rules,
-				 .table_bytes = options->table_bytes};
-	return esp_program_create(o->model, o->weights, &p, &o->program, error);
+				 .table_bytes = options->table_bytes,
+				 .sizes = o->sizes};
+	return esp_program_create(o->model, o->weights, &p, program, error);
 }
 
 static bool open_program(struct objects *o, const struct options *options, int at, esp_error **error)
@@ -70,7 +72,7 @@ static bool open_program(struct objects *o, const struct options *options, int a
 		o->status = EXIT_INPUT;
 		return false;
 	}
-	esp_status status = create_program(o, options, schedule, at, error);
+	esp_status status = objects_program(o, options, schedule, at, &o->program, error);
 	free(schedule);
 	if (status)
 		o->status = report(status, *error);
@@ -96,24 +98,132 @@ static esp_status create_context(struct objects *o, const struct options *option
 				 .threads = options->threads,
 				 .cache = options->no_cache ? ESP_CACHE_OFF : ESP_CACHE_ON,
 				 .cache_dir = options->cache_dir,
-				 .pin = options->pin};
+				 .pin = options->pin,
+				 .memory_cap = options->memory_cap,
+				 .operators = options->operators};
 	return esp_context_create(&c, &o->context, error);
+}
+
+static esp_status open_model(struct objects *o, const struct options *options, const char *model,
+			     esp_error **error)
+{
+	const char *text = options->model_text;
+	return text ? esp_model_parse(o->context, model, text, strlen(text), &o->model, error)
+		    : esp_model_read(o->context, model, &o->model, error);
+}
+
+/* --- programs that were compiled before --- */
+
+static int open_retrying(const char *path)
+{
+	int fd;
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/* As many bytes as there are; -1 = none can be read. */
+static ssize_t read_magic(int fd, char *magic, size_t n)
+{
+	size_t got = 0;
+	while (got < n) {
+		ssize_t more = read(fd, magic + got, n - got);
+		if (more < 0 && errno == EINTR)
+			continue;
+		if (more <= 0)
+			return more < 0 ? -1 : (ssize_t)got;
+		got += more;
+	}
+	return got;
+}
+
+/* What is no regular file cannot be looked at twice. */
+enum origin origin_of(const char *path)
+{
+	char magic[sizeof ESP_PROGRAM_MAGIC - 1];
+	struct stat s;
+	if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
+		return ORIGIN_MODEL;
+	int fd = open_retrying(path);
+	ssize_t n = fd < 0 ? -1 : read_magic(fd, magic, sizeof magic);
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return ORIGIN_UNREADABLE;
+	return n == sizeof magic && memcmp(magic, ESP_PROGRAM_MAGIC, n) == 0 ? ORIGIN_PROGRAM : ORIGIN_MODEL;
+}
+
+/* What was decided when it was compiled is not asked for again. */
+static bool check_options(const struct options *options, const char *path)
+{
+	const char *wrong = options->backend	   ? "backend"
+			    : options->target	   ? "target-cpu"
+			    : options->schedule	   ? "schedule"
+			    : options->math	   ? "math"
+			    : options->rules	   ? "rules"
+			    : options->table_bytes ? "table-bytes"
+						   : NULL;
+	return !wrong || complain("%s is compiled already: --%s goes with a model", path, wrong);
+}
+
+/* Outputs of all nodes are not there when all were compiled for the root. */
+static bool check_place(const esp_program *p, const char *path, int at)
+{
+	for (size_t i = 0; at == ESP_AT_EVERY_NODE && i < esp_program_outputs(p); i++)
+		if (!esp_program_output(p, i)->at_root)
+			return true;
+	return at != ESP_AT_EVERY_NODE ||
+	       complain("%s was compiled for outputs of the root: compile it with --at all", path);
+}
+
+static esp_status open_first(struct objects *o, const struct options *options, const char *model,
+			     bool compiled, esp_error **error)
+{
+	esp_status status = create_context(o, options, error);
+	if (!status)
+		status = compiled ? esp_program_load(o->context, model, &o->program, error)
+				  : open_model(o, options, model, error);
+	if (!status && options->weights)
+		status = esp_weights_open(o->context, options->weights, &o->weights, error);
+	return status;
+}
+
+static bool open_all(struct objects *o, const struct options *options, const char *model, int at,
+		     bool compiled)
+{
+	esp_error *error = NULL;
+	esp_status status = open_first(o, options, model, compiled, &error);
+	o->status = status ? report(status, error) : reading_open(&o->reading, o->context, options);
+	if (o->status || compiled)
+		return !o->status;
+	return !options->weights || open_program(o, options, at, &error);
 }
 
 bool objects_open(struct objects *o, const struct options *options, const char *model, int at)
 {
-	esp_error *error = NULL;
-	*o = (struct objects){0};
-	esp_status status = create_context(o, options, &error);
-	if (!status)
-		status = esp_model_read(o->context, model, &o->model, &error);
-	if (!status && options->vocab)
-		status = esp_vocab_open(o->context, options->vocab, &o->vocab, &error);
-	if (!status && options->weights)
-		status = esp_weights_open(o->context, options->weights, &o->weights, &error);
-	if (status)
-		o->status = report(status, error);
-	return !status && (!options->weights || open_program(o, options, at, &error));
+	*o = (struct objects){.status = EXIT_USAGE};
+	if (!options->model_text && origin_of(model) == ORIGIN_PROGRAM)
+		return complain("%s is a compiled program: this needs the model's text", model);
+	return open_all(o, options, model, at, false);
+}
+
+bool objects_open_any(struct objects *o, const struct options *options, const char *model, int at)
+{
+	bool compiled = origin_of(model) == ORIGIN_PROGRAM;
+	*o = (struct objects){.status = EXIT_USAGE};
+	if (compiled && !check_options(options, model))
+		return false;
+	if (!open_all(o, options, model, at, compiled))
+		return false;
+	o->status = !compiled || check_place(o->program, model, at) ? 0 : EXIT_USAGE;
+	return !o->status;
+}
+
+bool has_weights(const struct objects *o, const struct options *options)
+{
+	return o->weights || esp_program_has_weights(o->program) ||
+	       complain("%s has no weights in it: give --weights FILE", options->operand[0]);
 }
 
 bool objects_compile(struct objects *o, const struct options *options, int at)
@@ -137,37 +247,44 @@ void pin_caller(const struct objects *o, const struct options *options)
 	sched_setaffinity(0, sizeof own, &own);
 }
 
+/* Bytes of all vocabularies; 0 = unknown. */
+static long long vocab_bytes(const struct options *o)
+{
+	struct stat s;
+	long long bytes = 0;
+	for (int i = 0; i < o->vocab.n; i++) {
+		const char *path = o->vocab.word[i], *equals = strchr(path, '=');
+		if (stat(path, &s) != 0 && (!equals || stat(equals + 1, &s) != 0))
+			return 0;
+		bytes += s.st_size;
+	}
+	return bytes;
+}
+
 /* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as
  * running over as many words.  A word of a tree takes about twice the bytes that it takes in a vocabulary.
  * What is no file of known size may be short.  A schedule is for the program that was dumped, which has
  * tables. */
 static bool tables_pay(const struct options *o)
 {
-	struct stat trees, vocab;
-	if (!o->vocab || stat(o->vocab, &vocab) != 0)
-		return true;
-	return stat(o->operand[1], &trees) == 0 && S_ISREG(trees.st_mode) &&
-	       trees.st_size / 2 >= vocab.st_size;
+	struct stat trees;
+	long long vocab = vocab_bytes(o);
+	return !vocab ||
+	       (stat(o->operand[1], &trees) == 0 && S_ISREG(trees.st_mode) && trees.st_size / 2 >= vocab);
 }
 
 void choose_tables(struct options *o)
 {
-	if (!o->rules && !o->table_bytes && !o->schedule && !tables_pay(o))
+	if (!o->rules && !o->table_bytes && !o->schedule && origin_of(o->operand[0]) == ORIGIN_MODEL &&
+	    !tables_pay(o))
 		o->rules = "-tables";
-}
-
-bool has_vocab(const struct objects *o)
-{
-	if (o->vocab || !esp_program_inputs(o->program))
-		return true;
-	return complain("the model reads '%s': give --vocab FILE", esp_program_input(o->program, 0)->name);
 }
 
 void objects_close(struct objects *o)
 {
 	esp_program_free(o->program);
 	esp_weights_free(o->weights);
-	esp_vocab_free(o->vocab);
+	reading_close(&o->reading);
 	esp_model_free(o->model);
 	esp_context_free(o->context);
 }

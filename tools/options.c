@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool complain(const char *format, ...)
+bool(complain)(const char *format, ...)
 {
 	va_list args;
 	char *text = NULL;
@@ -55,6 +55,14 @@ static bool set_number(const struct option_row *row, const char *word, double *t
 	return complain("--%s is a number, 0 or larger, not '%s'", row->name, word);
 }
 
+static bool add_word(const struct option_row *row, const char *word, struct words *to)
+{
+	if (to->n == (int)(sizeof to->word / sizeof *to->word))
+		return complain("--%s is given %d times at most", row->name, to->n);
+	to->word[to->n++] = word;
+	return true;
+}
+
 static bool set(const struct option_row *row, const char *word, struct options *o)
 {
 	void *to = (char *)o + row->offset;
@@ -64,6 +72,8 @@ static bool set(const struct option_row *row, const char *word, struct options *
 	case TEXT:
 		*(const char **)to = word;
 		return true;
+	case TEXTS:
+		return add_word(row, word, to);
 	case COUNT:
 		return set_count(row, word, to);
 	case NUMBER:
@@ -76,6 +86,15 @@ static bool set(const struct option_row *row, const char *word, struct options *
 
 /* Numbers in getopt's `val` are rows, from 1 so that they cannot be its own '?'. */
 enum { FIRST = 256 };
+
+/* The row of --output, which has a letter, too, as compilers have; -1 = the command does not take it. */
+static int output_row(enum command_id c)
+{
+	for (int i = 0; i < option_count; i++)
+		if (takes(c, &option_rows[i]) && strcmp(option_rows[i].name, "output") == 0)
+			return i;
+	return -1;
+}
 
 static void getopt_table(enum command_id c, struct option *table)
 {
@@ -134,13 +153,14 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 	getopt_table(id, table);
 	opterr = 0;
 	optind = 0;
-	while ((found = getopt_long(argc, argv, ":", table, NULL)) != -1) {
+	const char *letters = output_row(id) < 0 ? ":" : ":o:";
+	while ((found = getopt_long(argc, argv, letters, table, NULL)) != -1) {
 		if (found == ':')
 			return complain("%s needs an argument (see 'espalier help %s')", argv[optind - 1],
 					c->name);
 		if (found == '?')
 			return unknown(c, argv[optind - 1]);
-		if (!set(&option_rows[found - FIRST], optarg, o))
+		if (!set(&option_rows[found == 'o' ? output_row(id) : found - FIRST], optarg, o))
 			return false;
 	}
 	o->operands = argc - optind;

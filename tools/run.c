@@ -2,7 +2,6 @@
 #include "tool.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct run {
@@ -20,7 +19,7 @@ static void write_batch(struct run *r)
 	    .program = r->objects.program, .session = r->batches.session, .at = (enum place)r->options->at};
 	for (size_t i = 0; i < r->batch.sentences; i++) {
 		result.structure = i;
-		result.tree = r->batch.first + i;
+		result.tree = r->batch.tree[i];
 		result.nodes = esp_forest_nodes(r->batch.forest, i);
 		result.sentence = r->batch.sentence[i];
 		(r->options->format == FORMAT_JSON ? write_json : write_text)(r->output.file, &result);
@@ -31,7 +30,7 @@ static int run_batch(struct run *r)
 {
 	esp_error *error;
 	int status = batches_run(&r->batches, &r->batch);
-	if (status)
+	if (status || !r->batch.sentences)
 		return status;
 	esp_status added = r->export ? esp_export_add(r->export, r->batches.session, &error) : ESP_OK;
 	if (added)
@@ -52,6 +51,8 @@ static int run_all(struct run *r)
 			status = run_batch(r);
 	} while (!status && more);
 	batches_hide(&r->batches);
+	if (!status && r->batches.skipped)
+		complain("%zu structures were left out", r->batches.skipped);
 	return status;
 }
 
@@ -89,22 +90,12 @@ static bool has_tensor(const esp_program *p, const char *name)
 	return complain("the model has neither a state nor an output '%s'", name);
 }
 
-static bool may_block(const char *path)
-{
-	struct stat s;
-	return stat(path, &s) == 0 && !S_ISREG(s.st_mode);
-}
-
-/* Signals wait until a file is complete, so that none leaves a part of it; what may never be read is not
- * waited for. */
 static int write_export(const struct run *r)
 {
 	esp_error *error;
 	sigset_t before;
 	const struct options *o = r->options;
-	bool hold = !may_block(o->export);
-	if (hold)
-		interrupt_hold(&before);
+	bool hold = interrupt_hold_writing(o->export, &before);
 	esp_status status = o->tensor ? esp_export_npy(r->export, o->tensor, o->export, &error)
 				      : esp_export_safetensors(r->export, o->export, &error);
 	if (hold)
@@ -158,9 +149,9 @@ static void close_all(struct run *r)
 static int run(struct run *r)
 {
 	int at = r->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
-	if (!objects_open(&r->objects, r->options, r->options->operand[0], at))
+	if (!objects_open_any(&r->objects, r->options, r->options->operand[0], at))
 		return r->objects.status;
-	if (!has_vocab(&r->objects))
+	if (!has_weights(&r->objects, r->options) || !has_vocab(&r->objects, r->options))
 		return EXIT_USAGE;
 	if (r->options->tensor && !has_tensor(r->objects.program, r->options->tensor))
 		return EXIT_USAGE;
@@ -179,12 +170,12 @@ static int run(struct run *r)
 		status = EXIT_INPUT;
 	if (!status && r->options->timing)
 		show_timing(r);
-	return status;
+	return !status && r->batches.refused ? EXIT_INPUT : status;
 }
 
 int command_run(const struct options *options)
 {
-	if (!options->weights) {
+	if (!options->weights && origin_of(options->operand[0]) == ORIGIN_MODEL) {
 		complain("run needs --weights FILE");
 		return EXIT_USAGE;
 	}

@@ -23,7 +23,7 @@ struct command {
 
 extern const struct command commands[COMMANDS];
 
-enum option_kind { FLAG, TEXT, COUNT, NUMBER, CHOICE };
+enum option_kind { FLAG, TEXT, TEXTS, COUNT, NUMBER, CHOICE };
 
 struct option_row {
 	const char *name;

@@ -16,18 +16,29 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_TRACE, FORMAT_SVG };
 enum place { PLACE_ROOT, PLACE_ALL };
 enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
+/* What an option was given that may be given several times. */
+struct words {
+	const char *word[16];
+	int n;
+};
+
 /* One member for each row of options.def, and the operands. */
 struct options {
-	const char *weights, *vocab, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math,
+	struct words vocab, column;
+	const char *weights, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules;
-	const char *sizes, *batches, *thread_list, *keep;
+	const char *sizes, *batches, *thread_list, *keep, *name;
+	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
 	int kind, format, at, rows, target, structures;
+	int from, graph, binarize; /* as those of esp_treebank_options */
 	long table_bytes; /* 0 = the default */
+	long memory_cap, operators; /* 0 = as usual */
 	long length;	  /* 0 = as usual */
-	long minibatches, runs, seed;
+	long minibatches, runs, seed, seconds; /* seconds: 0 = as usual */
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
-	bool no_cache, timing, time_passes, changed, serve, pin, help;
+	bool collapse, cut_labels, skip;
+	bool no_cache, timing, time_passes, changed, serve, ablation, exhaustive, pin, pack, help;
 	int operands;
 	char **operand;
 };
@@ -39,6 +50,13 @@ void options_help(enum command_id, FILE *);
 
 /* A message of the command itself, on stderr; always false. */
 __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
+/* So that also who sees this file alone, a compiler or an analyser, knows the answer. */
+static inline bool complained(bool said)
+{
+	(void)said;
+	return false;
+}
+#define complain(...) complained(complain(__VA_ARGS__))
 
 /* The commands: each returns the exit status. */
 #define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
@@ -64,12 +82,25 @@ bool complain_unknown(const char *what, const struct nearest *, const char *list
 
 /* --- objects of the library --- */
 
+/* How files of structures are read. */
+struct reading {
+	esp_treebank_options options;
+	esp_column column[2 * 16];
+	esp_vocab *vocab[16];
+	int vocabs;
+};
+
+/* Opens the vocabularies that the options name; the exit status, after a message when it is not 0. */
+int reading_open(struct reading *, esp_context *, const struct options *);
+void reading_close(struct reading *);
+
 struct objects {
 	esp_context *context;
 	esp_model *model;
 	esp_weights *weights;
+	const int64_t *sizes; /* instead of weights; NULL = none are told */
 	esp_program *program;
-	esp_vocab *vocab;
+	struct reading reading;
 	int status; /* of the command, when opening failed */
 };
 
@@ -78,6 +109,16 @@ int report(esp_status, esp_error *);
 /* Opens what the options name: the model always; weights and the program when there are weights.  False when
  * it failed, which was then said on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
+/* The same for a model that may also be a program compiled before: then there is no model. */
+bool objects_open_any(struct objects *, const struct options *, const char *model, int at);
+/* What a file is, by its first bytes; of one that cannot be read the library says why. */
+enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
+enum origin origin_of(const char *path);
+/* Whether there are weights to run with, given or in the program. */
+bool has_weights(const struct objects *, const struct options *);
+/* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
+esp_status objects_program(const struct objects *, const struct options *, const char *schedule, int at, esp_program **,
+			   esp_error **);
 /* Makes the program again, of a model that was put in place of the first. */
 bool objects_compile(struct objects *, const struct options *, int at);
 /* With --pin: binds this thread, the caller, to the processor that the context leaves to it.  Threads that it
@@ -85,16 +126,17 @@ bool objects_compile(struct objects *, const struct options *, int at);
 void pin_caller(const struct objects *, const struct options *);
 /* Of options for a run: leaves the rules out that make tables of embeddings when the input is too small for them. */
 void choose_tables(struct options *);
-/* Whether there is a vocabulary if the program needs one to read a treebank. */
-bool has_vocab(const struct objects *);
+/* Whether there is a vocabulary if the program needs one to read the file of structures. */
+bool has_vocab(const struct objects *, const struct options *);
 void objects_close(struct objects *);
 
 /* --- minibatches of a file --- */
 
 struct batch {
 	esp_forest *forest;
-	char **sentence;	 /* of each tree */
-	size_t sentences, first; /* first: which tree of the file it begins with */
+	char **sentence; /* of each tree */
+	size_t *tree;	 /* which of the file it is */
+	size_t sentences, first; /* first: how many were read before */
 };
 
 struct batches {
@@ -104,7 +146,9 @@ struct batches {
 	esp_treebank *treebank;
 	esp_binding *binding;
 	esp_session *session;
-	size_t read; /* trees so far */
+	size_t read, skipped; /* trees so far */
+	size_t refused;	      /* of those that were skipped, structures that the model does not take */
+	bool skip;	      /* what is refused is left out */
 	bool quiet;  /* progress is not shown */
 	double begin, shown;
 };
@@ -114,7 +158,7 @@ int batches_open(struct batches *, const struct options *, const struct objects 
 /* Reads the next trees into a batch, which is zero or of an earlier call; *more is 0 at the end of the file.
  */
 int batches_read(struct batches *, struct batch *, int *more);
-int batches_run(struct batches *, const struct batch *);
+int batches_run(struct batches *, struct batch *);
 /* Says which tree of a file a message was about; the sentence may be empty. */
 void complain_tree(const char *input, size_t tree, const char *sentence);
 /* As report(), after the progress is gone. */
@@ -149,6 +193,13 @@ void output_abort(struct output *);
 void interrupt_hold(sigset_t *before);
 void interrupt_release(const sigset_t *before, const char *path);
 void interrupt_forget(void);
+/* Holds signals while the library writes a file, so that none leaves a part of it; what may never be read is not
+ * waited for: then false, and there is nothing to release. */
+bool interrupt_hold_writing(const char *path, sigset_t *before);
+/* From now on the first wish to end the process (an interrupt from the keyboard, a hang-up, a polite request) is only
+ * noted, for who looks; the second ends it as usual. */
+void interrupt_note(void);
+bool interrupt_noted(void);
 
 /* One structure of the last run. */
 struct result {

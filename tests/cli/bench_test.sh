@@ -23,7 +23,7 @@ tap_is "$status,$err" "0," "a model is timed"
 tap_is "$(grep -c '^{"machine": {"vector": ' <<<"$out")" 2 "the machine comes first, for each number of threads"
 tap_is "$(grep -c '^{"model": "treernn_lookup", "sizes": {"V": 5, "D": 3}, ' <<<"$out")" 4 "then a line for each batch and number of threads"
 missing=
-for name in batch threads minibatches runs nodes min_ms median_ms linearize_ms operations floor_ms floor_over_time; do
+for name in batch threads minibatches runs nodes min_ms median_ms linearize_ms operations floor_ms floor_over_time memory_bytes; do
 	[ "$(grep -c "\"$name\": [0-9]" <<<"$out")" -ge 4 ] || missing="$missing $name"
 done
 tap_is "$missing" "" "with all that is told of it"
@@ -47,8 +47,20 @@ tap_is "$(wc -l <"$tmp/kept/structures.txt")" 4 "a structure a line"
 tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --weights "$tmp/kept/weights.safetensors")" "$first" "and are weights as any"
 bench "$model" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 3
 tap_is "$status,$(grep -c '"nodes": 15,' <<<"$out")" "0,1" "a perfect tree has the height that is asked for"
+bench "$srcdir/bench/models/ternary.ra" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 2
+tap_is "$status,$(grep -c '"nodes": 13,' <<<"$out")" "0,1" "of as many children as the model has"
+bench "$srcdir/bench/models/ternary.ra" --sizes D=3,V=5 --batches 1 --minibatches 2 --runs 1 --threads 1
+tap_is "$status,$(grep -c '"nodes": [0-9]' <<<"$out")" "0,1" "and so has any other tree that is made" || show
 bench "$srcdir/examples/gru/gru.ra" --sizes D=3,E=2 --batches 2 --minibatches 1 --runs 1 --threads 1 --length 7
 tap_is "$status,$(grep -c '"nodes": 14,' <<<"$out")" "0,1" "a model of sequences gets sequences"
+bench "$srcdir/examples/narylstm/narylstm.ra" --sizes D=3,E=2,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 2
+tap_is "$status,$(grep -c '"nodes": 13,' <<<"$out")" "0,1" "nodes of a tree have as many children as the model wants"
+bench "$srcdir/examples/narylstm/narylstm.ra" --sizes D=3,E=2,V=5 --batches 3 --minibatches 1 --runs 1 --threads 1
+tap_is "$status" 0 "also in trees as of a parser"
+bench "$srcdir/examples/typed/typed.ra" --sizes D=3,E=2,V=5,C=2 --batches 3 --minibatches 2 --runs 1 --threads 1
+tap_is "$status" 0 "nodes have tokens that tell cases apart, and are no row of anything"
+bench "$srcdir/examples/dagrnn/dagrnn.ra" --sizes D=3,E=2,C=2 --batches 2 --minibatches 1 --runs 1 --threads 1 --structures grid --length 5
+tap_is "$status,$(grep -c '"nodes": 50,' <<<"$out")" "0,1" "a grid has the side that is asked for"
 bench "$model" "$tmp/trees" --sizes D=3,V=5 --batches 2 --minibatches 1 --runs 1 --threads 1
 tap_is "$status,$(grep -c '"nodes": 8,' <<<"$out")" "0,1" "trees of a file are taken as they are"
 

@@ -45,20 +45,21 @@ refused()
 	esac
 }
 
-# weights HEADER-TEXT: a safetensors file on stdout, its values read from stdin. Headers are shorter than 256 bytes here.
+# weights HEADER-TEXT: a safetensors file on stdout, its values read from stdin. Headers are shorter than 64 KiB here.
 weights()
 {
-	printf "\\$(printf %o ${#1})"
-	printf '\0\0\0\0\0\0\0%s' "$1"
+	printf "\\$(printf %o $((${#1} % 256)))\\$(printf %o $((${#1} / 256)))"
+	printf '\0\0\0\0\0\0%s' "$1"
 	cat
 }
 
-# floats NUMBER...: integers from 0 to 8 as f32.
+# floats NUMBER...: integers from 0 to 8, and a half, as f32.
 floats()
 {
 	for n in "$@"; do
 		case $n in
 		0) printf '\0\0\0\0' ;;
+		.5) printf '\0\0\0\77' ;;
 		1) printf '\0\0\200\77' ;;
 		2) printf '\0\0\0\100' ;;
 		3) printf '\0\0\100\100' ;;

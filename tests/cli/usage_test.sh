@@ -16,7 +16,7 @@ usage "help about a command that does not exist" help walk
 usage "no operands" run
 usage "one operand of two" run model.ra
 usage "an operand too many" run model.ra trees.ptb more
-usage "no weights" run model.ra trees.ptb
+usage "no weights" run "$here/tiny.ra" trees.ptb
 usage "an option that does not exist" run model.ra trees.ptb --speed
 usage "a letter for an option" run model.ra trees.ptb -x
 usage "an option of another command" check model.ra --batch 3

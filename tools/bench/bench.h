@@ -20,7 +20,7 @@ float random_float(struct random *);
 /* --- structures --- */
 
 /* In the order of the words of options.def. */
-enum form { FORM_PARSE, FORM_PERFECT, FORM_SEQUENCE, FORMS };
+enum form { FORM_PARSE, FORM_PERFECT, FORM_GRID, FORM_SEQUENCE, FORMS };
 
 /* Children come before their parents, the root last; children[begin[i]] .. children[begin[i + 1] - 1] are
  * those of node i. */
@@ -35,9 +35,15 @@ struct shapes {
 	size_t n;
 };
 
-/* Makes so many.  `length`: leaves of a tree as of a parser, the mean; height of a perfect binary tree; nodes
- * of a sequence. False without memory. */
-bool shapes_make(struct shapes *, enum form, int length, size_t n, struct random *);
+/* What is made: inner nodes of trees have `children`; `length`: leaves of a tree as of a parser, the mean;
+ * height of a perfect tree; side of a grid; nodes of a sequence. */
+struct making {
+	enum form form;
+	int children, length;
+};
+
+/* Makes so many.  False after a message. */
+bool shapes_make(struct shapes *, const struct making *, size_t n, struct random *);
 /* Reads the first trees of a file of bracketed trees, `most` at most: only their form and, as numbers, their
  * words.  False after a message. */
 bool shapes_read(struct shapes *, const char *path, size_t most);
@@ -53,9 +59,11 @@ struct sizes {
 
 /* From a text "D=256,V=1000"; what it does not name has the size 256.  False after a message. */
 bool sizes_read(struct sizes *, const esp_model *, const char *text);
-/* Writes random weights to a safetensors file: matrices so that products stay near 1.  False after a message.
- */
-bool weights_write(const esp_model *, const struct sizes *, struct random *, const char *path);
+/* Whether the model has the dimension that a part of such a text begins with. */
+bool sizes_has(const esp_model *, const char *part);
+/* Writes random weights as safetensors: matrices so that products stay near 1.  False after a message; what could not be
+ * written, the file says. */
+bool weights_write(const esp_model *, const struct sizes *, struct random *, FILE *to);
 
 /* --- a model that is ready to run --- */
 
@@ -67,7 +75,10 @@ struct subject {
 	esp_session *session;
 	esp_forest *forest;
 	const struct shapes *shapes;
+	const char *trees; /* a file of structures, read as the options say; NULL = `shapes` */
+	int at;		   /* where outputs are computed, ESP_AT_... */
 	long threads;
+	bool joined;	 /* of its objects only the program is its own */
 	struct carried { /* by the nodes of one structure, of each input */
 		void *values;
 		size_t bytes;
@@ -80,8 +91,14 @@ struct timing {
 };
 
 /* As those below, the exit status, after a message when it is not 0; in any case to be closed. */
-int subject_open(struct subject *, const struct options *, long threads, const struct shapes *);
+int subject_open(struct subject *, const struct options *, int at, long threads, const struct shapes *);
 void subject_close(struct subject *);
+/* Another program of what a subject has opened, with a schedule as text (NULL = chosen); runs of both are by
+ * the same threads.  The other one must be closed later.  On failure there is nothing to close. */
+esp_status subject_join(struct subject *, const struct subject *with, const struct options *,
+			const char *schedule, esp_error **);
+/* Puts what it works in and its weights elsewhere in memory. */
+int subject_move(struct subject *);
 /* Makes the minibatch of the structures first .. first + count - 1; after the last comes the first again. */
 int subject_fill(struct subject *, size_t first, size_t count);
 int subject_run(struct subject *, struct timing *);
@@ -89,15 +106,60 @@ size_t subject_nodes(const struct subject *);
 /* What the machine needs at least for the minibatch that ran last: its work, and the seconds. */
 int subject_floor(struct subject *, const struct machine *, double *seconds, double *operations);
 
-/* What a run takes where nothing else disturbs it: from so many runs, each level's least time, summed.  A run
- * of milliseconds is rarely undisturbed as a whole on a machine that is shared, its levels are. */
+/* The least seconds of each stretch of a run: from its beginning to the end of its first part, from there to
+ * the end of the next, and what is left; `whole`: of a run.  A run of milliseconds is rarely undisturbed as a
+ * whole on a machine that is shared, its levels are. */
+struct stretches {
+	size_t n;
+	double *least, whole;
+};
+
+/* Runs so many times, and keeps the least. */
+int subject_stretches(struct subject *, long runs, struct stretches *);
+/* What a run takes where nothing else disturbs it. */
+double stretches_sum(const struct stretches *);
+void stretches_free(struct stretches *);
+/* All of this, from so many runs. */
 int subject_undisturbed(struct subject *, long runs, double *seconds);
+
+/* --- the command --- */
+
+enum { MOST_CHOICES = 16 };
+
+/* A text "1,10". */
+struct list {
+	int n;
+	long at[MOST_CHOICES];
+};
+
+struct bench {
+	const struct options *options;
+	struct sizes sizes;
+	struct shapes shapes;
+	struct list batches, threads;
+	struct subject subject[MOST_CHOICES]; /* one for each number of threads */
+	struct machine machine[MOST_CHOICES]; /* with as many */
+	int subjects;			      /* that were opened */
+	char weights[4096];		      /* "" = none were written */
+};
+
+/* Makes weights and structures, and opens the model once for each number of threads; to be closed in any
+ * case. */
+int bench_open(struct bench *, const struct options *);
+void bench_close(struct bench *);
+
+/* What the first subject takes when primitives of the schedule are turned on one after the other: of the
+ * model that the options name, or of some that the field compares. */
+int bench_ablation(struct bench *, const struct options *);
+/* The tiles of the first subject that the cost model chose, against all that it chooses from. */
+int bench_exhaustive(struct bench *);
 
 /* Answers requests on standard input until its end.
  *     run FIRST COUNT REPEATS	   REPEATS times in microseconds, on one line
  *     quiet FIRST COUNT REPEATS  microseconds undisturbed, from so many runs
  *     root FIRST COUNT		   the outputs of COUNT roots, on one line
  *     floor FIRST COUNT	   microseconds of the floor, operations, nodes, microseconds of linearizing
+ *     compile			   milliseconds that the back end took
  *     machine			   measures it, and says what was found
  *     limits GFLOPS US GBS...	   takes these for the machine's: a core's peak, the barrier, reading by
  * working set

@@ -8,24 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_CHOICES = 16, GROUP = 5 /* runs in a row, before another number of threads has its turn */ };
-
-/* A text "1,10". */
-struct list {
-	int n;
-	long at[MOST_CHOICES];
-};
-
-struct bench {
-	const struct options *options;
-	struct sizes sizes;
-	struct shapes shapes;
-	struct list batches, threads;
-	struct subject subject[MOST_CHOICES]; /* one for each number of threads */
-	struct machine machine[MOST_CHOICES]; /* with as many */
-	int subjects;			      /* that were opened */
-	char weights[4096];		      /* "" = none were written */
-};
+enum { GROUP = 5 /* runs in a row, before another number of threads has its turn */ };
 
 static bool read_list(struct list *list, const char *name, const char *text, long most)
 {
@@ -61,10 +44,30 @@ static bool name_weights(struct bench *b)
 	return true;
 }
 
+/* What is kept appears when it is complete; what is not has a name of its own. */
+static bool open_weights(const struct bench *b, struct output *to)
+{
+	if (b->options->keep)
+		return output_open(to, b->weights);
+	*to = (struct output){.file = fopen(b->weights, "wb"), .path = b->weights};
+	return to->file || complain("cannot write '%s': %s", b->weights, strerror(errno));
+}
+
+static bool write_weights(const struct bench *b, const esp_model *model)
+{
+	struct random random = {b->options->seed};
+	struct output to;
+	if (!open_weights(b, &to))
+		return false;
+	if (weights_write(model, &b->sizes, &random, to.file))
+		return output_commit(&to);
+	output_abort(&to);
+	return false;
+}
+
 /* What is not kept goes as soon as its values were read, or when the command is interrupted. */
 static bool make_weights(struct bench *b, const esp_model *model)
 {
-	struct random random = {b->options->seed};
 	sigset_t before;
 	if (!sizes_read(&b->sizes, model, b->options->sizes))
 		return false;
@@ -73,7 +76,7 @@ static bool make_weights(struct bench *b, const esp_model *model)
 	interrupt_hold(&before);
 	bool named = name_weights(b);
 	interrupt_release(&before, named && !b->options->keep ? b->weights : NULL);
-	return named && weights_write(model, &b->sizes, &random, b->weights);
+	return named && write_weights(b, model);
 }
 
 static void forget_weights(struct bench *b)
@@ -88,7 +91,8 @@ static void forget_weights(struct bench *b)
 /* --- structures --- */
 
 /* As long as the structures of the field's comparisons; see options.def for the order. */
-static const int usual_length[FORMS] = {[FORM_PARSE] = 19, [FORM_PERFECT] = 7, [FORM_SEQUENCE] = 100};
+static const int usual_length[FORMS] = {
+    [FORM_PARSE] = 19, [FORM_PERFECT] = 7, [FORM_GRID] = 16, [FORM_SEQUENCE] = 100};
 
 static bool make_shapes(struct bench *b, const esp_model *model)
 {
@@ -100,30 +104,36 @@ static bool make_shapes(struct bench *b, const esp_model *model)
 			n = b->batches.at[i] * o->minibatches;
 	if (o->operands > 1)
 		return shapes_read(&b->shapes, o->operand[1], n);
-	bool sequence = strcmp(esp_model_describe(model)->structure, "sequence") == 0;
-	enum form form = sequence ? FORM_SEQUENCE : (enum form)o->structures;
-	return shapes_make(&b->shapes, form, o->length ? o->length : usual_length[form], n, &random);
+	const esp_model_facts *facts = esp_model_describe(model);
+	bool sequence = strcmp(facts->structure, "sequence") == 0 || facts->children == 1;
+	struct making making = {sequence ? FORM_SEQUENCE : (enum form)o->structures,
+				facts->children < 0 ? 2 : facts->children, o->length};
+	if (!making.length)
+		making.length = usual_length[making.form];
+	return shapes_make(&b->shapes, &making, n, &random);
 }
 
 /* A structure a line: of each node its word, the number of its children, and these. */
+static void write_shape(const struct shape *s, FILE *to)
+{
+	for (int node = 0; node < s->nodes; node++) {
+		fprintf(to, "%s%u %d", node ? " " : "", s->word[node], s->begin[node + 1] - s->begin[node]);
+		for (int e = s->begin[node]; e < s->begin[node + 1]; e++)
+			fprintf(to, " %d", s->children[e]);
+	}
+	putc('\n', to);
+}
+
 static bool keep_shapes(const struct bench *b)
 {
 	char path[4096];
+	struct output to;
 	snprintf(path, sizeof path, "%s/structures.txt", b->options->keep);
-	FILE *to = fopen(path, "w");
-	if (!to)
-		return complain("cannot write '%s': %s", path, strerror(errno));
-	for (size_t i = 0; i < b->shapes.n; i++) {
-		const struct shape *s = &b->shapes.at[i];
-		for (int node = 0; node < s->nodes; node++) {
-			fprintf(to, "%s%u %d", node ? " " : "", s->word[node],
-				s->begin[node + 1] - s->begin[node]);
-			for (int e = s->begin[node]; e < s->begin[node + 1]; e++)
-				fprintf(to, " %d", s->children[e]);
-		}
-		putc('\n', to);
-	}
-	return fclose(to) == 0 || complain("cannot write '%s': %s", path, strerror(errno));
+	if (!output_open(&to, path))
+		return false;
+	for (size_t i = 0; i < b->shapes.n; i++)
+		write_shape(&b->shapes.at[i], to.file);
+	return output_commit(&to);
 }
 
 /* --- opening --- */
@@ -147,7 +157,8 @@ static int open_subjects(struct bench *b)
 	if (!options.weights)
 		options.weights = b->weights;
 	for (int i = 0; i < b->threads.n && !status; i++)
-		status = subject_open(&b->subject[b->subjects++], &options, b->threads.at[i], &b->shapes);
+		status = subject_open(&b->subject[b->subjects++], &options, ESP_AT_MODEL, b->threads.at[i],
+				      &b->shapes);
 	forget_weights(b);
 	return status;
 }
@@ -197,6 +208,8 @@ static int add_result(struct bench *b, int i, double *seconds, double linearize,
 static int measure_minibatch(struct bench *b, size_t first, size_t count, struct sums *results)
 {
 	int n = b->options->runs, status = 0;
+	if (b->subjects < 1)
+		return 0;
 	double seconds[b->subjects][n], linearize[b->subjects];
 	for (int i = 0; i < b->subjects && !status; i++) {
 		linearize[i] = INFINITY;
@@ -266,6 +279,7 @@ static void print_result(const struct bench *b, int i, long batch, const struct 
 	print_number("operations", r->operations / n);
 	print_number("floor_ms", r->floor / n * 1e3);
 	print_number("floor_over_time", r->floor / r->least);
+	print_number("memory_bytes", esp_context_memory(b->subject[i].objects.context, NULL));
 	puts("}");
 }
 
@@ -296,27 +310,45 @@ static int measure(struct bench *b)
 
 /* --- the command --- */
 
-static int run(struct bench *b)
+int bench_open(struct bench *b, const struct options *options)
 {
-	if (!read_list(&b->batches, "batches", b->options->batches, 1000000) ||
-	    !read_list(&b->threads, "threads", b->options->thread_list, ESP_THREADS_MAX))
+	*b = (struct bench){.options = options};
+	if (!read_list(&b->batches, "batches", options->batches, 1000000) ||
+	    !read_list(&b->threads, "threads", options->thread_list, ESP_THREADS_MAX))
 		return EXIT_USAGE;
 	if (!prepare(b))
 		return EXIT_INPUT;
-	int status = open_subjects(b);
+	return open_subjects(b);
+}
+
+void bench_close(struct bench *b)
+{
+	forget_weights(b);
+	for (int i = 0; i < b->subjects; i++)
+		subject_close(&b->subject[i]);
+	shapes_free(&b->shapes);
+}
+
+static int run(struct bench *b, const struct options *options)
+{
+	int status = bench_open(b, options);
 	if (status)
 		return status;
-	return b->options->serve ? bench_serve(&b->subject[0]) : measure(b);
+	if (options->exhaustive)
+		return bench_exhaustive(b);
+	return options->serve ? bench_serve(&b->subject[0]) : measure(b);
 }
 
 int command_bench(const struct options *options)
 {
 	static struct bench b;
-	b.options = options;
-	int status = run(&b);
-	forget_weights(&b);
-	for (int i = 0; i < b.subjects; i++)
-		subject_close(&b.subject[i]);
-	shapes_free(&b.shapes);
+	if (options->ablation)
+		return bench_ablation(&b, options);
+	if (!options->operands) {
+		complain("bench needs a MODEL.ra, but for --ablation");
+		return EXIT_USAGE;
+	}
+	int status = run(&b, options);
+	bench_close(&b);
 	return status;
 }

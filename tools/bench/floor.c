@@ -40,13 +40,6 @@ int subject_floor(struct subject *s, const struct machine *m, double *seconds, d
 
 /* --- undisturbed --- */
 
-/* The least seconds of each stretch of a run: from its beginning to the end of its first part, from there to
- * the end of the next, and what is left. */
-struct stretches {
-	size_t n;
-	double *least;
-};
-
 static void put(struct stretches *x, size_t i, double seconds)
 {
 	x->least[i] = i < x->n ? fmin(x->least[i], seconds) : seconds;
@@ -69,25 +62,44 @@ static bool add_run(struct stretches *x, const struct recording *r, double whole
 		before = stop;
 	}
 	put(x, parts, whole - before);
+	x->whole = x->whole > 0 ? fmin(x->whole, whole) : whole;
 	return true;
 }
 
-int subject_undisturbed(struct subject *s, long runs, double *seconds)
+int subject_stretches(struct subject *s, long runs, struct stretches *x)
 {
-	struct stretches x = {0};
 	struct recording recording = {0};
 	struct timing t;
 	int status = record(s, 1);
 	for (long i = 0; i < runs && !status; i++) {
 		status = run(s, &recording, &t);
-		if (!status && !add_run(&x, &recording, t.whole))
+		if (!status && !add_run(x, &recording, t.whole))
 			status = EXIT_INPUT;
 	}
-	*seconds = 0;
-	for (size_t i = 0; i < x.n; i++)
-		*seconds += x.least[i];
 	recording_free(&recording);
-	free(x.least);
 	int off = record(s, 0);
 	return status ? status : off;
+}
+
+double stretches_sum(const struct stretches *x)
+{
+	double sum = 0;
+	for (size_t i = 0; i < x->n; i++)
+		sum += x->least[i];
+	return sum;
+}
+
+void stretches_free(struct stretches *x)
+{
+	free(x->least);
+	*x = (struct stretches){0};
+}
+
+int subject_undisturbed(struct subject *s, long runs, double *seconds)
+{
+	struct stretches x = {0};
+	int status = subject_stretches(s, runs, &x);
+	*seconds = stretches_sum(&x);
+	stretches_free(&x);
+	return status;
 }

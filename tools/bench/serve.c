@@ -103,6 +103,25 @@ static int serve_floor(struct server *s, size_t first, size_t count)
 	return status;
 }
 
+/* Milliseconds of the back end, 0 when the program was in the cache. */
+static int serve_compile(struct server *s)
+{
+	char *text = NULL;
+	double total = 0, ms;
+	int status = 0;
+	if (esp_program_times(s->subject->objects.program, &text, NULL) != ESP_OK)
+		status = EXIT_INPUT;
+	for (char *save, *line = text ? strtok_r(text, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		int whole = 0;
+		if (sscanf(line, "%lf ms jit compile%n", &ms, &whole) == 1 && whole)
+			total += ms;
+	}
+	printf("%.3f\n", total);
+	esp_text_free(text);
+	return status;
+}
+
 static int serve_line(struct server *s, const char *line)
 {
 	size_t first, count;
@@ -113,6 +132,8 @@ static int serve_line(struct server *s, const char *line)
 		return serve_quiet(s, first, count, repeats);
 	if (sscanf(line, "root %zu %zu", &first, &count) == 2)
 		return serve_root(s, first, count);
+	if (strcmp(line, "compile\n") == 0)
+		return serve_compile(s);
 	if (strcmp(line, "machine\n") == 0)
 		return serve_machine(s);
 	if (strncmp(line, "limits ", 7) == 0 && read_limits(&s->machine, line + 7)) {
@@ -123,7 +144,7 @@ static int serve_line(struct server *s, const char *line)
 		return serve_floor(s, first, count);
 	complain(
 	    "a request is 'run FIRST COUNT REPEATS', 'quiet FIRST COUNT REPEATS', 'root FIRST COUNT', "
-	    "'machine', 'limits ...' or, after "
+	    "'compile', 'machine', 'limits ...' or, after "
 	    "these, "
 	    "'floor FIRST COUNT'");
 	return EXIT_INPUT;

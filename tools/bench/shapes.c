@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_CHILDREN = 32, MOST_PERFECT = 1 << 25 };
+
 /* --- random numbers --- */
 
 uint32_t random_bits(struct random *r)
@@ -87,52 +89,99 @@ static int sentence_length(struct random *r, int mean)
 	return (int)fmax(2, fmin(3.0 * mean, mean + 0.245 * mean * sum));
 }
 
-static bool make_parse(struct shape *s, int length, struct random *r)
+/* So many inner nodes, shared out to the children of the first anyhow. */
+static int32_t add_branches(struct shape *s, struct random *r, int children, int inner)
 {
-	int leaves = sentence_length(r, length);
-	if (!shape_init(s, 2 * leaves - 1))
+	int32_t child[MOST_CHILDREN];
+	int below[MOST_CHILDREN] = {0};
+	if (!inner)
+		return add_node(s, NULL, 0, random_bits(r));
+	for (int i = 0; i < inner - 1; i++)
+		below[random_below(r, children)]++;
+	for (int k = 0; k < children; k++)
+		child[k] = add_branches(s, r, children, below[k]);
+	return add_node(s, child, children, random_bits(r));
+}
+
+static bool make_parse(struct shape *s, const struct making *m, struct random *r)
+{
+	int leaves = sentence_length(r, m->length),
+	    inner = (leaves - 1) / (m->children > 1 ? m->children - 1 : 1);
+	if (!shape_init(s, m->children == 2 ? 2 * leaves - 1 : inner * m->children + 1))
 		return false;
-	add_phrase(s, r, leaves);
+	if (m->children == 2)
+		add_phrase(s, r, leaves);
+	else
+		add_branches(s, r, m->children, inner);
 	return true;
 }
 
-/* Level by level: node i of a level stands above 2 i and 2 i + 1 of the one before. */
-static bool make_perfect(struct shape *s, int height, struct random *r)
+/* Level by level: node i of a level stands above children * i and those next to it of the one before. */
+static bool make_perfect(struct shape *s, const struct making *m, struct random *r)
 {
-	if (!shape_init(s, (2 << height) - 1))
+	int64_t leaves = 1, nodes = 1;
+	for (int i = 0; i < m->length && nodes <= MOST_PERFECT; i++)
+		nodes += leaves *= m->children;
+	if (nodes > MOST_PERFECT || !shape_init(s, nodes))
 		return false;
-	for (int i = 0; i < 1 << height; i++)
+	while (s->nodes < leaves)
 		add_node(s, NULL, 0, random_bits(r));
-	for (int child = 0; s->nodes < (2 << height) - 1; child += 2)
-		add_node(s, (int32_t[]){child, child + 1}, 2, random_bits(r));
+	for (int32_t next = 0; s->nodes < nodes;) {
+		int32_t child[MOST_CHILDREN];
+		for (int k = 0; k < m->children; k++)
+			child[k] = next++;
+		add_node(s, child, m->children, random_bits(r));
+	}
 	return true;
 }
 
-static bool make_sequence(struct shape *s, int nodes, struct random *r)
+/* A node reads its neighbours to the north, to the west and between both. */
+static bool make_grid(struct shape *s, const struct making *m, struct random *r)
 {
-	if (!shape_init(s, nodes))
+	int side = m->length;
+	if (!shape_init(s, 3 * side * side))
 		return false;
-	for (int32_t i = 0; i < nodes; i++)
+	for (int32_t i = 0; i < side * side; i++) {
+		int32_t child[3];
+		int n = 0;
+		if (i >= side)
+			child[n++] = i - side;
+		if (i % side)
+			child[n++] = i - 1;
+		if (i >= side && i % side)
+			child[n++] = i - side - 1;
+		add_node(s, child, n, random_bits(r));
+	}
+	return true;
+}
+
+static bool make_sequence(struct shape *s, const struct making *m, struct random *r)
+{
+	if (!shape_init(s, m->length))
+		return false;
+	for (int32_t i = 0; i < m->length; i++)
 		add_node(s, &(int32_t){i - 1}, i > 0, random_bits(r));
 	return true;
 }
 
 /* In the order of enum form, with the most that `length` can be. */
 static const struct {
-	bool (*make)(struct shape *, int length, struct random *);
+	bool (*make)(struct shape *, const struct making *, struct random *);
 	int most;
-} makers[FORMS] = {{make_parse, 100000}, {make_perfect, 24}, {make_sequence, 100000000}};
+} makers[FORMS] = {{make_parse, 100000}, {make_perfect, 24}, {make_grid, 10000}, {make_sequence, 100000000}};
 
-bool shapes_make(struct shapes *all, enum form form, int length, size_t n, struct random *r)
+bool shapes_make(struct shapes *all, const struct making *m, size_t n, struct random *r)
 {
 	*all = (struct shapes){.at = calloc(n, sizeof *all->at)};
 	if (!all->at)
 		return complain("no memory for %zu structures", n);
-	if (length > makers[form].most)
-		return complain("--length of such structures is at most %d", makers[form].most);
+	if (m->length > makers[m->form].most)
+		return complain("--length of such structures is at most %d", makers[m->form].most);
+	if (m->children > MOST_CHILDREN)
+		return complain("trees are made whose nodes have %d children at most", MOST_CHILDREN);
 	while (all->n < n)
-		if (!makers[form].make(&all->at[all->n++], length, r))
-			return complain("no memory for structures of length %d", length);
+		if (!makers[m->form].make(&all->at[all->n++], m, r))
+			return complain("no memory for structures of length %d", m->length);
 	return true;
 }
 
@@ -149,7 +198,7 @@ static uint32_t hash(const char *word, size_t length)
 /* Reads "(label child ...)" or "(label word)" at *at.  -1 where it is neither. */
 static int32_t read_node(struct shape *s, const char **at, int depth)
 {
-	enum { MOST_CHILDREN = 32, MOST_DEPTH = 4096 };
+	enum { MOST_DEPTH = 4096 };
 	int32_t children[MOST_CHILDREN];
 	int count = 0;
 	const char *p = *at + strspn(*at, " ");

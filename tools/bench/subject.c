@@ -13,39 +13,91 @@ static double now(void)
 
 /* --- opening --- */
 
-int subject_open(struct subject *s, const struct options *options, long threads, const struct shapes *shapes)
+static esp_status make_session(struct subject *s, esp_error **error)
+{
+	esp_status status = esp_binding_create(s->objects.program, s->objects.weights, &s->binding, error);
+	if (!status)
+		status = esp_session_create(s->binding, &s->session, error);
+	if (!status)
+		status = esp_forest_create(s->objects.program, &s->forest, error);
+	return status;
+}
+
+int subject_open(struct subject *s, const struct options *options, int at, long threads,
+		 const struct shapes *shapes)
 {
 	esp_error *error;
 	struct options mine = *options;
-	*s = (struct subject){.shapes = shapes, .threads = threads};
+	*s = (struct subject){.shapes = shapes, .at = at, .threads = threads};
 	mine.threads = threads;
-	if (!objects_open(&s->objects, &mine, options->operand[0], ESP_AT_MODEL))
+	if (!objects_open(&s->objects, &mine, options->operand[0], at))
 		return s->objects.status;
-	const esp_program *p = s->objects.program;
-	esp_status status = esp_binding_create(s->objects.program, s->objects.weights, &s->binding, &error);
-	if (!status)
-		status = esp_session_create(s->binding, &s->session, &error);
-	if (!status)
-		status = esp_forest_create(s->objects.program, &s->forest, &error);
+	esp_status status = make_session(s, &error);
 	if (status)
 		return report(status, error);
-	if (esp_program_inputs(p) <= MOST_INPUTS)
+	if (esp_program_inputs(s->objects.program) <= MOST_INPUTS)
 		return 0;
 	complain("models with more than %d inputs are not timed", MOST_INPUTS);
 	return EXIT_INPUT;
+}
+
+esp_status subject_join(struct subject *s, const struct subject *with, const struct options *options,
+			const char *schedule, esp_error **error)
+{
+	*s = (struct subject){.objects = with->objects,
+			      .shapes = with->shapes,
+			      .trees = with->trees,
+			      .at = with->at,
+			      .threads = with->threads,
+			      .joined = true};
+	esp_status status =
+	    objects_program(&with->objects, options, schedule, with->at, &s->objects.program, error);
+	if (status)
+		return status;
+	status = make_session(s, error);
+	if (status)
+		subject_close(s);
+	return status;
+}
+
+static void free_session(struct subject *s)
+{
+	esp_forest_free(s->forest);
+	esp_session_free(s->session);
+	esp_binding_free(s->binding);
+}
+
+/* The old ones go when there are new ones, so these are not where those were. */
+int subject_move(struct subject *s)
+{
+	struct subject moved = *s;
+	esp_error *error;
+	esp_status status = make_session(&moved, &error);
+	if (!status) {
+		free_session(s);
+		*s = moved;
+		return 0;
+	}
+	if (moved.session != s->session)
+		esp_session_free(moved.session);
+	if (moved.binding != s->binding)
+		esp_binding_free(moved.binding);
+	return report(status, error);
 }
 
 void subject_close(struct subject *s)
 {
 	for (int i = 0; i < MOST_INPUTS; i++)
 		free(s->carried[i].values);
-	esp_forest_free(s->forest);
-	esp_session_free(s->session);
-	esp_binding_free(s->binding);
-	objects_close(&s->objects);
+	free_session(s);
+	if (s->joined)
+		esp_program_free(s->objects.program);
+	else
+		objects_close(&s->objects);
+	*s = (struct subject){0};
 }
 
-/* --- what nodes carry --- */
+/* --- what nodes and edges carry --- */
 
 static bool grow(struct carried *c, size_t bytes)
 {
@@ -53,18 +105,34 @@ static bool grow(struct carried *c, size_t bytes)
 		return true;
 	void *values = realloc(c->values, bytes);
 	if (!values)
-		return complain("no memory for what nodes carry");
+		return complain("no memory for what nodes and edges carry");
 	c->values = values;
 	c->bytes = bytes;
 	return true;
 }
 
+static int32_t rows_of(const esp_input *input, const struct shape *shape)
+{
+	return input->on_edges ? shape->begin[shape->nodes] : shape->nodes;
+}
+
+/* An edge has the word of the child that it leads to. */
+static uint32_t word_of(const esp_input *input, const struct shape *shape, int row)
+{
+	return shape->word[input->on_edges ? shape->children[row] : row];
+}
+
+/* A token without a limit only tells cases apart: which values do is not known here, but they are small. */
+enum { TAGS = 4 };
+
 static bool carry_tokens(struct carried *c, const esp_input *input, const struct shape *shape)
 {
-	if (!grow(c, shape->nodes * sizeof(int32_t)))
+	int32_t rows = rows_of(input, shape);
+	int64_t limit = input->limit ? input->limit : TAGS;
+	if (!grow(c, rows * sizeof(int32_t)))
 		return false;
-	for (int i = 0; i < shape->nodes; i++)
-		((int32_t *)c->values)[i] = shape->word[i] % input->limit;
+	for (int i = 0; i < rows; i++)
+		((int32_t *)c->values)[i] = word_of(input, shape, i) % limit;
 	return true;
 }
 
@@ -72,11 +140,12 @@ static bool carry_tokens(struct carried *c, const esp_input *input, const struct
  * generator of random numbers gives that begins with it. */
 static bool carry_vectors(struct carried *c, const esp_input *input, const struct shape *shape)
 {
-	if (!grow(c, shape->nodes * input->elements * sizeof(float)))
+	int32_t rows = rows_of(input, shape);
+	if (!grow(c, rows * input->elements * sizeof(float)))
 		return false;
 	float *to = c->values;
-	for (int i = 0; i < shape->nodes; i++) {
-		struct random r = {shape->word[i]};
+	for (int i = 0; i < rows; i++) {
+		struct random r = {word_of(input, shape, i)};
 		for (size_t e = 0; e < input->elements; e++)
 			*to++ = random_float(&r);
 	}
@@ -107,10 +176,29 @@ static int add_structure(struct subject *s, size_t index)
 
 /* --- running --- */
 
+/* The file from its beginning: trees before the first are read, and forgotten. */
+static int fill_from_file(struct subject *s, size_t first, size_t count)
+{
+	esp_treebank *bank;
+	esp_error *error;
+	const struct objects *o = &s->objects;
+	esp_status status = esp_treebank_open(o->context, s->trees, &o->reading.options, &bank, &error);
+	int more = 1;
+	for (size_t i = 0; i < first + count && more && !status; i++) {
+		if (i == first)
+			esp_forest_clear(s->forest);
+		status = esp_treebank_next(bank, s->forest, &more, &error);
+	}
+	esp_treebank_free(bank);
+	return status ? report(status, error) : 0;
+}
+
 int subject_fill(struct subject *s, size_t first, size_t count)
 {
 	int status = 0;
 	esp_forest_clear(s->forest);
+	if (s->trees)
+		return fill_from_file(s, first, count);
 	for (size_t i = 0; i < count && !status; i++)
 		status = add_structure(s, first + i);
 	return status;

@@ -1,9 +1,10 @@
 #include "bench/bench.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_ELEMENTS (INT64_C(1) << 40)
 
 enum { USUAL_SIZE = 256, MOST_SIZES = sizeof((struct sizes){0}.at) / sizeof(int64_t) };
 
@@ -16,6 +17,11 @@ static int dimension_of(const esp_model *m, const char *name, size_t length)
 		    memcmp(esp_model_dimension(m, i), name, length) == 0)
 			return i;
 	return -1;
+}
+
+bool sizes_has(const esp_model *m, const char *part)
+{
+	return dimension_of(m, part, strcspn(part, "=,")) >= 0;
 }
 
 bool sizes_read(struct sizes *s, const esp_model *m, const char *text)
@@ -52,12 +58,13 @@ static bool param_at(const esp_model *m, const struct sizes *sizes, size_t i, st
 	return (p->name = esp_model_param(m, i, sizes->at, p->shape, &p->rank));
 }
 
-/* 0 when it is none of numbers. */
+/* 0 when there are none, or more than anybody has room for. */
 static int64_t elements_of(const struct param *p)
 {
 	int64_t n = 1;
 	for (size_t d = 0; d < p->rank; d++)
-		n = p->shape[d] < 1 || n > INT32_MAX ? 0 : n * p->shape[d];
+		if (p->shape[d] < 1 || __builtin_mul_overflow(n, p->shape[d], &n) || n > MOST_ELEMENTS)
+			return 0;
 	return n;
 }
 
@@ -80,7 +87,7 @@ static void write_header(const esp_model *m, const struct sizes *sizes, FILE *to
 static void write_values(const struct param *p, struct random *r, FILE *to)
 {
 	float scale = p->rank > 1 ? 1.7f / sqrtf(p->shape[p->rank - 1]) : 0.5f;
-	for (int64_t n = elements_of(p); n > 0; n--) {
+	for (int64_t n = elements_of(p); n > 0 && !ferror(to); n--) {
 		float value = scale * random_float(r);
 		fwrite(&value, sizeof value, 1, to);
 	}
@@ -91,7 +98,7 @@ static bool check_params(const esp_model *m, const struct sizes *sizes)
 	struct param p;
 	for (size_t i = 0; param_at(m, sizes, i, &p); i++)
 		if (elements_of(&p) < 1)
-			return complain("with these --sizes '%s' has no shape", p.name);
+			return complain("with these --sizes '%s' has no shape, or is too large", p.name);
 	return true;
 }
 
@@ -109,21 +116,19 @@ static char *make_header(const esp_model *m, const struct sizes *sizes, size_t *
 	return NULL;
 }
 
-bool weights_write(const esp_model *m, const struct sizes *sizes, struct random *r, const char *path)
+bool weights_write(const esp_model *m, const struct sizes *sizes, struct random *r, FILE *to)
 {
 	size_t length;
 	struct param p;
-	char *header = check_params(m, sizes) ? make_header(m, sizes, &length) : NULL;
-	FILE *to = header ? fopen(path, "wb") : NULL;
-	if (to) {
-		fwrite(&(uint64_t){length}, sizeof(uint64_t), 1, to);
-		fwrite(header, length, 1, to);
-		for (size_t i = 0; param_at(m, sizes, i, &p); i++)
-			write_values(&p, r, to);
-	}
+	if (!check_params(m, sizes))
+		return false;
+	char *header = make_header(m, sizes, &length);
+	if (!header)
+		return complain("no memory for the header of the weights");
+	fwrite(&(uint64_t){length}, sizeof(uint64_t), 1, to);
+	fwrite(header, length, 1, to);
+	for (size_t i = 0; param_at(m, sizes, i, &p) && !ferror(to); i++)
+		write_values(&p, r, to);
 	free(header);
-	bool written = to && !ferror(to);
-	if (to && fclose(to) == 0 && written)
-		return true;
-	return complain("cannot write weights to '%s': %s", path, strerror(errno));
+	return true;
 }

@@ -44,7 +44,7 @@ static int read_input(struct comparison *c)
 
 /* --- runs --- */
 
-static int run_batch(struct comparison *c, const struct batch *b)
+static int run_batch(struct comparison *c, struct batch *b)
 {
 	int status = batches_run(&c->batches, b);
 	if (!status && !measure_batch(c, b))
@@ -69,7 +69,7 @@ static int compare(struct comparison *c)
 	const struct options *o = c->options;
 	if (!objects_open(&c->objects, o, c->model, ESP_AT_EVERY_NODE))
 		return c->objects.status;
-	if (!has_vocab(&c->objects))
+	if (!has_vocab(&c->objects, c->options))
 		return EXIT_USAGE;
 	if (!reference_open(&c->reference, o->ref))
 		return EXIT_INPUT;

@@ -122,8 +122,10 @@ bool find_first(const struct comparison *c, struct finding *f)
 	const struct spot *at = NULL;
 	*f = (struct finding){0};
 	for (size_t i = 0; i < c->pairs; i++)
-		if (c->pair[i].beyond && (!at || compare_spots(&c->pair[i].first, at) < 0))
-			at = &c->pair[i].first;
+		if (c->pair[i].beyond && (!at || compare_spots(&c->pair[i].first, at) < 0)) {
+			f->pair = &c->pair[i];
+			at = &f->pair->first;
+		}
 	if (!at)
 		return false;
 	f->batch = batch_of(c, at->tree);
@@ -131,7 +133,7 @@ bool find_first(const struct comparison *c, struct finding *f)
 	f->is_leaf = !at->height;
 	for (size_t i = 0; i < c->pairs; i++) {
 		const struct pair *p = &c->pair[i];
-		if (differs_at(p, at) && (!f->pair || comes_before(c, p, f->pair, f->is_leaf)))
+		if (differs_at(p, at) && comes_before(c, p, f->pair, f->is_leaf))
 			f->pair = p;
 	}
 	f->place = &f->pair->first;

@@ -16,6 +16,7 @@ static bool list_quantities(struct comparison *c)
 	c->pair = calloc(outputs + states + 1, sizeof *c->pair);
 	if (!c->quantity || !c->pair)
 		return complain("no memory for %zu states and outputs", outputs + states);
+	c->quantities = 0;
 	for (size_t i = 0; i < states; i++) {
 		const esp_state *s = esp_program_state(p, i);
 		struct quantity *q = &c->quantity[c->quantities++];

@@ -168,7 +168,7 @@ static int profile(struct profile *p)
 	int at = p->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
 	if (!objects_open(&p->objects, p->options, p->options->operand[0], at))
 		return p->objects.status;
-	if (!has_vocab(&p->objects))
+	if (!has_vocab(&p->objects, p->options))
 		return EXIT_USAGE;
 	int status = read_batch(p);
 	if (!status)

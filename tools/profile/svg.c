@@ -27,7 +27,10 @@ static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7"
 
 /* Of ranges, by how they are split. */
 static const char *const shades[] = {
-    [ESP_SPLIT_NONE] = "#e0e0e0", [ESP_SPLIT_ROWS] = "#b3cde3", [ESP_SPLIT_COLUMNS] = "#ccebc5"};
+    [ESP_SPLIT_NONE] = "#e0e0e0",
+    [ESP_SPLIT_ROWS] = "#b3cde3",
+    [ESP_SPLIT_COLUMNS] = "#ccebc5",
+    [ESP_SPLIT_SUBTREES] = "#fed9a6"};
 
 static const char *colour_of(size_t step)
 {
@@ -259,8 +262,9 @@ static void put_legend(struct picture *p)
 	put_key(p, steps + 1, shades[ESP_SPLIT_NONE], "level: by the caller alone");
 	put_key(p, steps + 2, shades[ESP_SPLIT_ROWS], "level: rows are shared out");
 	put_key(p, steps + 3, shades[ESP_SPLIT_COLUMNS], "level: columns are shared out");
-	put_key(p, steps + 4, LINEARIZE, "linearize");
-	put_key(p, steps + 5, FILL, "fill");
+	put_key(p, steps + 4, shades[ESP_SPLIT_SUBTREES], "level: subtrees are shared out, of several levels");
+	put_key(p, steps + 5, LINEARIZE, "linearize");
+	put_key(p, steps + 6, FILL, "fill");
 }
 
 static const char style[] =

@@ -202,7 +202,8 @@ static void put_schedule(FILE *to, const char *schedule)
 
 static const char legend[] =
     "least      the fastest of the runs; all other times are medians\n"
-    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns\n"
+    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, or\n"
+    "           some subtrees of several levels, between which threads do not meet\n"
     "share      of what the lines of a table take together\n"
     "GFLOP/s    operations as estimated, non-linearities included\n"
     "GB/s       weights that a level reads, once\n"

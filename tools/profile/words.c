@@ -12,7 +12,10 @@ const char *over_word(int over)
 const char *split_word(int split)
 {
 	static const char *const words[] = {
-	    [ESP_SPLIT_NONE] = "alone", [ESP_SPLIT_ROWS] = "rows", [ESP_SPLIT_COLUMNS] = "columns"};
+	    [ESP_SPLIT_NONE] = "alone",
+	    [ESP_SPLIT_ROWS] = "rows",
+	    [ESP_SPLIT_COLUMNS] = "columns",
+	    [ESP_SPLIT_SUBTREES] = "subtrees"};
 	return split >= 0 && split < (int)(sizeof words / sizeof *words) ? words[split] : "?";
 }
 

@@ -211,9 +211,8 @@ static bool recognize(struct reference *r)
 {
 	unsigned char bytes[16] = {0};
 	size_t n = fread(bytes, 1, sizeof bytes, r->file);
-	if (!n && ferror(r->file))
+	if ((!n && ferror(r->file)) || fseek(r->file, 0, SEEK_SET) != 0)
 		return complain("cannot read '%s': %s", r->path, strerror(errno));
-	rewind(r->file);
 	for (size_t i = 0; i < sizeof forms / sizeof *forms && !r->form; i++)
 		if (forms[i]->begins(bytes))
 			r->form = forms[i];

@@ -35,6 +35,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct text *x, c
 	reference_clean(what);
 	return complain("%s:%zu: %s", x->reference->path, x->number, what);
 }
+#define refuse(...) complained(refuse(__VA_ARGS__))
 
 /* --- lines --- */
 
@@ -197,6 +198,7 @@ static bool take_root(struct text *x)
 	if (!take_count(x, "a label", MANY, &label) || !take_count(x, "a class", MANY, &class) ||
 	    !take_row(x))
 		return false;
+	/* open_text frees the line: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	if ((size_t) class >= x->columns)
 		return refuse(x, "class %ld is none of the %zu", class, x->columns);
 	return add_tree(x, class);

@@ -1,0 +1,74 @@
+# espalier tune: what it writes is a schedule that changes no result. How much is gained, no test says.
+. "${srcdir:-.}/tests/cli/support.sh"
+
+tune="tune $here/tiny.ra $tmp/trees --weights $tmp/tiny.safetensors --vocab $tmp/words --backend interpreter --threads 1"
+
+esp $tune --seconds 1 --output "$tmp/tuned"
+tap_is "$status,$out" "0," "a schedule is looked for"
+echo "$err" | tail -n 1 | grep -Eq '^[0-9]+ schedules measured: [0-9.]+ times as fast$'
+tap_ok $? "and how many were measured is told" || show
+head -n 1 "$tmp/tuned" | grep -q '^# tuned by espalier tune for trees, 1 minibatch of 3 trees, 1 thread, outputs at the root$'
+tap_ok $? "what it was tuned for stands in the file" || head "$tmp/tuned"
+grep -q '^# [1-9][0-9]* schedules were measured; this one is [1-9][0-9.]* times as fast' "$tmp/tuned"
+tap_ok $? "and what that gains"
+tap_is "$(grep -Ec '^tile .* nodes [1-9].* columns [1-9] unroll [1-9]' "$tmp/tuned"),$(grep -c '^fuse ' "$tmp/tuned")" \
+	"$(grep -c '^tile ' "$tmp/tuned"),1" "it is a whole schedule"
+run "$here/tiny.ra" "$tmp/trees" --rules all
+plain=$out
+run "$here/tiny.ra" "$tmp/trees" --rules all --schedule "$tmp/tuned"
+tap_is "$status,$out" "0,$plain" "with it the model computes the same"
+esp $tune --seconds 1 --batch 1 --at all
+tap_is "$status,$(head -n 1 <<<"$out")" "0,# tuned by espalier tune for trees, 3 minibatches of 1 tree, 1 thread, outputs at all nodes" \
+	"without a file it goes to standard output"
+
+# --- an interrupt ends the search, not the command ---
+
+if env --default-signal=INT true 2>/dev/null; then
+	mkdir "$tmp/out"
+	env --default-signal=INT "$ESPALIER" $tune --seconds 1000 --output "$tmp/out/tuned" 2>"$tmp/err" &
+	pid=$!
+	for i in $(seq 400); do
+		ls "$tmp/out"/tuned.* >/dev/null 2>&1 && break
+		sleep 0.05
+	done
+	kill -s INT $pid
+	wait $pid
+	tap_is "$?,$(ls "$tmp/out"),$(grep -c '^fuse ' "$tmp/out/tuned")" "0,tuned,1" "an interrupt leaves the best so far"
+else
+	tap_skip "no env --default-signal" "an interrupt"
+fi
+
+# --- what is refused ---
+
+esp $tune --seconds 1000 --output "$tmp/none/tuned"
+refused 1 "No such file" "a file that cannot be made is told of before the work"
+esp tune "$here/tiny.ra" "$tmp/trees"
+refused 2 "tune needs --weights" "weights are needed"
+esp tune "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter
+refused 2 "give --vocab FILE" "and a vocabulary"
+esp tune "$here/tiny.ra" /dev/null --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter
+refused 1 "must be a file" "and trees that can be read more than once"
+: >"$tmp/empty"
+esp tune "$here/tiny.ra" "$tmp/empty" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter
+refused 1 "empty-input" "and trees"
+
+# --- its parts in the bench ---
+
+bench()
+{
+	esp bench "$@" --backend interpreter --no-cache --threads 1 --minibatches 1 --runs 1 --batches 1
+}
+bench --ablation --sizes D=2 --length 2
+tap_is "$status,$(grep -Ec '^[a-z_]+ +1 +[0-9.]+( +[0-9.]+)+$' <<<"$out"),$(tail -n 1 <<<"$out" | grep -c '^geometric mean')" "0,9,1" \
+	"an ablation is a table of the models of the field" || show
+bench --ablation --sizes D=2,V=5,nothing=3 --length 2
+tap_is "$status,$(grep -c "no model has a dimension 'nothing'" <<<"$err"),$out" "1,1," "a size that no model of it has is refused"
+bench --ablation --sizes D=2,V=5,C=3 --length 2
+tap_is "$status,$(wc -l <<<"$out")" "0,11" "one that only some have is theirs" || show
+bench "$here/tiny.ra" --ablation --sizes D=2,V=5
+tap_is "$status,$(wc -l <<<"$out")" "0,3" "or of a model" || show
+bench "$srcdir/bench/models/multiplicative.ra" --exhaustive --sizes D=2,M=2,V=5 --length 2
+tap_is "$status,$(tail -n 1 <<<"$out" | grep -c '"loss_percent": [0-9]')" "0,1" "tiles are searched exhaustively" || show
+bench
+refused 2 "needs a MODEL.ra" "a bench without a model is none"
+tap_done

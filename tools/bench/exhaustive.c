@@ -1,0 +1,186 @@
+/* The tiles that the cost model chose, against all that it chooses from.
+ *
+ * Groups are loop nests of their own, so the best of each is looked for alone.  All tiles of a group run for
+ * a short time beside the chosen one; those that came out best run again for longer, in several places of
+ * memory; around the best of these other numbers of unrolling are tried. */
+#include "tune/tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FINAL = 6 /* tiles that run again */ };
+
+static const double matters = 0.02; /* of the time of a run: a group that takes less is left as it is */
+
+struct exhaustive {
+	struct bench *bench;
+	struct subject *chosen;
+	struct contest quick, thorough;
+	struct directives best; /* of all groups */
+};
+
+/* A tile that was measured: its time over that of the chosen one. */
+struct tried {
+	const struct option *option;
+	double ratio;
+};
+
+/* What the library refuses takes for ever. */
+static int measure(const struct exhaustive *x, const struct contest *c, const char *schedule, double *ratio)
+{
+	struct subject s;
+	struct outcome o;
+	esp_error *error;
+	*ratio = INFINITY;
+	if (subject_join(&s, x->chosen, x->bench->options, schedule, &error)) {
+		esp_error_free(error);
+		return 0;
+	}
+	int status = contest_run(c, x->chosen, &s, &o);
+	if (!status && o.differs)
+		complain("'%s' changes results", schedule);
+	else if (!status)
+		*ratio = o.challenger / o.holder;
+	subject_close(&s);
+	return status;
+}
+
+static int by_ratio(const void *x, const void *y)
+{
+	const struct tried *a = x, *b = y;
+	return (a->ratio > b->ratio) - (a->ratio < b->ratio);
+}
+
+static int measure_all(const struct exhaustive *x, const struct contest *c, struct tried *all, size_t n)
+{
+	int status = 0;
+	for (size_t i = 0; i < n && !status && !interrupt_noted(); i++)
+		status = measure(x, c, all[i].option->line, &all[i].ratio);
+	qsort(all, n, sizeof *all, by_ratio);
+	return status;
+}
+
+/* The tiles of the block, the best first; *n of them. */
+static int search_block(const struct exhaustive *x, const struct block *b, struct tried *all, size_t *n)
+{
+	*n = 0;
+	for (size_t i = 1; i < b->options; i++)
+		if (!isnan(b->option[i].predicted))
+			all[(*n)++] = (struct tried){&b->option[i], INFINITY};
+	int status = measure_all(x, &x->quick, all, *n);
+	if (!status)
+		status = measure_all(x, &x->thorough, all, *n < FINAL ? *n : FINAL);
+	return status;
+}
+
+static void print_group(const struct block *b, size_t tried, const struct tried *best, double share)
+{
+	const struct option *chosen = &b->option[0], *found = best->ratio < 1 ? best->option : chosen;
+	printf("{\"group\": ");
+	write_json_string(stdout, block_group(b));
+	printf(", \"share\": %.3f, \"tiles\": %zu, \"chosen\": ", share, tried + 1);
+	write_json_string(stdout, chosen->line);
+	printf(", \"predicted\": %.4f, \"best\": ", chosen->predicted);
+	write_json_string(stdout, found->line);
+	printf(", \"best_predicted\": %.4f, \"time_over_chosen\": %.4f}\n", found->predicted,
+	       fmin(1, best->ratio));
+	fflush(stdout);
+}
+
+/* Other numbers of unrolling are listed for the tile that a schedule has: for that of the best. */
+static int unroll_best(struct exhaustive *x, const char *key, const char *line, double ratio)
+{
+	struct space space;
+	struct subject s;
+	esp_error *error;
+	esp_status refused = subject_join(&s, x->chosen, x->bench->options, line, &error);
+	int status = refused ? report(refused, error) : space_of(&space, s.objects.program);
+	if (refused || status)
+		return status;
+	const struct block *b = space_find(&space, key);
+	for (size_t i = 0; b && i < b->options && !status; i++) {
+		double found = ratio;
+		if (i && b->option[i].predicted == b->option[0].predicted)
+			status = measure(x, &x->thorough, b->option[i].line, &found);
+		if (found < ratio && directives_set(&x->best, key, b->option[i].line, false))
+			ratio = found;
+	}
+	space_free(&space);
+	subject_close(&s);
+	return status;
+}
+
+static int search_group(struct exhaustive *x, const struct block *b, double share)
+{
+	size_t n = 0;
+	struct tried *all = calloc(b->options, sizeof *all);
+	if (!all) {
+		complain("no memory for the tiles of a group");
+		return EXIT_INPUT;
+	}
+	int status = search_block(x, b, all, &n);
+	if (!status && n) {
+		print_group(b, n, &all[0], share);
+		bool better =
+		    all[0].ratio < 1 && directives_set(&x->best, b->key, all[0].option->line, false);
+		status = unroll_best(x, b->key, (better ? all[0].option : &b->option[0])->line,
+				     better ? all[0].ratio : 1);
+	}
+	free(all);
+	return status;
+}
+
+static int search_groups(struct exhaustive *x)
+{
+	struct space space;
+	int status = space_of(&space, x->chosen->objects.program);
+	for (size_t i = 0; i < space.blocks && !status && !interrupt_noted(); i++) {
+		const struct block *b = &space.block[i];
+		double share = 0;
+		if (block_group(b) && !isnan(b->option[0].predicted))
+			status = contest_share(&x->quick, x->chosen, block_group(b), &share);
+		if (!status && share >= matters)
+			status = search_group(x, b, share);
+	}
+	space_free(&space);
+	return status;
+}
+
+/* The best tiles of all groups together. */
+static int judge(struct exhaustive *x)
+{
+	double ratio = 1;
+	char *text = directives_text(&x->best);
+	struct contest last = x->thorough;
+	last.places *= 2;
+	int status = text ? 0 : EXIT_INPUT;
+	if (!status && x->best.n)
+		status = measure(x, &last, text, &ratio);
+	free(text);
+	if (status)
+		return status;
+	printf("{\"model\": ");
+	write_json_string(stdout, esp_model_describe(x->chosen->objects.model)->name);
+	printf(", \"best_over_chosen\": %.4f, \"loss_percent\": %.2f}\n", ratio,
+	       100 * fmax(0, 1 / ratio - 1));
+	return 0;
+}
+
+int bench_exhaustive(struct bench *b)
+{
+	struct contest c = {.batch = b->batches.at[0],
+			    .minibatches = b->options->minibatches,
+			    .seconds = 0.03,
+			    .hopeless = 1.05};
+	struct exhaustive x = {.bench = b, .chosen = &b->subject[0], .quick = c, .thorough = c};
+	x.thorough.seconds = 0.1;
+	x.thorough.places = 4;
+	x.thorough.hopeless = 2;
+	interrupt_note();
+	int status = search_groups(&x);
+	if (!status)
+		status = judge(&x);
+	directives_free(&x.best);
+	return status;
+}

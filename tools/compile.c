@@ -1,0 +1,179 @@
+/* espalier compile: a program that runs without a compiler, in a file or in an object for a linker. */
+#include "bench/bench.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct compiling {
+	const struct options *options;
+	struct objects objects;
+	struct sizes sizes;
+	char *name; /* of an object's symbols, NULL = the program is a file of its own */
+	char *header;
+};
+
+/* --- names --- */
+
+static bool is_object(const char *path)
+{
+	size_t n = strlen(path);
+	return n > 2 && strcmp(path + n - 2, ".o") == 0;
+}
+
+static bool is_identifier(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	return n && !text[n] && !isdigit((unsigned char)*text);
+}
+
+/* dir/tree.o gives the name tree and the header dir/tree.h. */
+static bool take_names(struct compiling *c)
+{
+	const char *path = c->options->output, *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	if (!is_object(path))
+		return !c->options->name || complain("--name goes with an object: -o FILE.o");
+	c->name = c->options->name ? strdup(c->options->name) : strndup(base, strlen(base) - 2);
+	c->header = strdup(path);
+	if (!c->name || !c->header)
+		return complain("no memory");
+	c->header[strlen(path) - 1] = 'h';
+	return is_identifier(c->name) || complain("'%s' is no identifier of C: give --name NAME", c->name);
+}
+
+/* --- the header --- */
+
+/* One constant of an enum; `what` is a word of ours, the name one of the model's. */
+static void put_constant(FILE *to, const char *name, const char *what, const char *of, const char *end,
+			 int64_t value)
+{
+	fprintf(to, "\t%s_%s_", name, what);
+	for (; *of; of++)
+		fputc(isalnum((unsigned char)*of) ? *of : '_', to);
+	fprintf(to, "%s = %" PRId64 ",\n", end, value);
+}
+
+/* An enum of no constants is none. */
+static void put_sizes(FILE *to, const char *name, const esp_program *p)
+{
+	const char *dimension;
+	int64_t size;
+	if (!esp_program_size(p, 0, NULL))
+		return;
+	fputs("\n/* The dimensions of the model. */\nenum {\n", to);
+	for (size_t i = 0; (dimension = esp_program_size(p, i, &size)); i++)
+		put_constant(to, name, "size", dimension, "", size);
+	fputs("};\n", to);
+}
+
+static void put_inputs(FILE *to, const char *name, const esp_program *p)
+{
+	const esp_input *in;
+	if (!esp_program_inputs(p))
+		return;
+	fputs("\n/* Inputs by number, and the floats of those that are not tokens. */\nenum {\n", to);
+	for (size_t i = 0; (in = esp_program_input(p, i)); i++) {
+		put_constant(to, name, "input", in->name, "", (int64_t)i);
+		if (!in->is_token)
+			put_constant(to, name, "input", in->name, "_elements", (int64_t)in->elements);
+	}
+	fputs("};\n", to);
+}
+
+static void put_outputs(FILE *to, const char *name, const esp_program *p)
+{
+	const esp_output *out;
+	if (!esp_program_outputs(p))
+		return;
+	fputs("\n/* Outputs by number, and their floats. */\nenum {\n", to);
+	for (size_t i = 0; (out = esp_program_output(p, i)); i++) {
+		put_constant(to, name, "output", out->name, "", (int64_t)i);
+		put_constant(to, name, "output", out->name, "_elements", (int64_t)out->elements);
+	}
+	fputs("};\n", to);
+}
+
+static void put_header(FILE *to, const char *name, const esp_program *p)
+{
+	fprintf(to,
+		"/* A program that was compiled ahead of time (espalier compile), for\n"
+		" * esp_program_load_memory(context, %s_program, %s_size, &program, &error). */\n"
+		"#ifndef %s_PROGRAM_H\n#define %s_PROGRAM_H\n\n#include <stddef.h>\n\n"
+		"#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
+		"extern const unsigned char %s_program[];\nextern const size_t %s_size;\n"
+		"#ifdef __cplusplus\n}\n#endif\n",
+		name, name, name, name, name, name);
+	put_sizes(to, name, p);
+	put_inputs(to, name, p);
+	put_outputs(to, name, p);
+	fputs("\n#endif\n", to);
+}
+
+static int write_header(const struct compiling *c)
+{
+	struct output output;
+	if (!output_open(&output, c->header))
+		return EXIT_INPUT;
+	put_header(output.file, c->name, c->objects.program);
+	return output_commit(&output) ? 0 : EXIT_INPUT;
+}
+
+/* --- the program --- */
+
+static int save(const struct compiling *c)
+{
+	esp_error *error;
+	sigset_t before;
+	esp_save_options o = {.size = sizeof o,
+			      .form = c->name ? ESP_SAVE_OBJECT : ESP_SAVE_PROGRAM,
+			      .symbol = c->name,
+			      .weights = c->options->pack ? c->objects.weights : NULL};
+	bool hold = interrupt_hold_writing(c->options->output, &before);
+	esp_status status = esp_program_save(c->objects.program, c->options->output, &o, &error);
+	if (hold)
+		interrupt_release(&before, NULL);
+	return status ? report(status, error) : 0;
+}
+
+/* Without weights the sizes are told. */
+static bool open_sized(struct compiling *c, int at)
+{
+	c->objects.status = EXIT_USAGE;
+	if (!sizes_read(&c->sizes, c->objects.model, c->options->sizes))
+		return false;
+	c->objects.sizes = c->sizes.at;
+	return objects_compile(&c->objects, c->options, at);
+}
+
+static int compile(struct compiling *c)
+{
+	const struct options *o = c->options;
+	int at = o->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	if (!objects_open_any(&c->objects, o, o->operand[0], at))
+		return c->objects.status;
+	if (!c->objects.program && !open_sized(c, at))
+		return c->objects.status;
+	int status = save(c);
+	return status || !c->name ? status : write_header(c);
+}
+
+int command_compile(const struct options *options)
+{
+	struct compiling c = {.options = options};
+	int status = EXIT_USAGE;
+	if (!options->output || strcmp(options->output, "-") == 0)
+		complain("compile needs -o FILE");
+	else if (options->pack && !options->weights)
+		complain("--pack needs --weights FILE");
+	else if (options->weights && options->sizes)
+		complain("--sizes is for a model without --weights, which have sizes of their own");
+	else if (!options->weights && !options->sizes && origin_of(options->operand[0]) == ORIGIN_MODEL)
+		complain("compile needs --weights FILE or --sizes LIST");
+	else if (take_names(&c))
+		status = compile(&c);
+	objects_close(&c.objects);
+	free(c.name);
+	free(c.header);
+	return status;
+}

@@ -1,0 +1,109 @@
+/* How a file of structures is read: what the options say of it, with the vocabularies open. */
+#include "tool.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* INPUT=REST: how long INPUT is; 0 = it is no such word.  Only a name is an input's, so that a path may hold
+ * an equals sign behind a slash or a dot. */
+static size_t input_length(const char *word)
+{
+	size_t n = 0;
+	while (isalnum((unsigned char)word[n]) || word[n] == '_')
+		n++;
+	return word[n] == '=' ? n : 0;
+}
+
+/* What is known of an input; NULL = no memory, which was said. */
+static esp_column *column_for(struct reading *r, const char *word, size_t length)
+{
+	for (size_t i = 0; i < r->options.columns; i++)
+		if (strlen(r->column[i].input) == length && memcmp(r->column[i].input, word, length) == 0)
+			return &r->column[i];
+	char *input = strndup(word, length);
+	if (!input) {
+		complain("no memory for the name of an input");
+		return NULL;
+	}
+	esp_column *c = &r->column[r->options.columns++];
+	*c = (esp_column){.input = input};
+	return c;
+}
+
+static int add_column(struct reading *r, const char *word)
+{
+	size_t n = input_length(word);
+	if (!n) {
+		complain("--column is INPUT=COLUMN, not '%s'", word);
+		return EXIT_USAGE;
+	}
+	esp_column *c = column_for(r, word, n);
+	if (c)
+		c->column = word + n + 1;
+	return c ? 0 : EXIT_INPUT;
+}
+
+static int add_vocab(struct reading *r, esp_context *context, const char *word)
+{
+	esp_error *error;
+	size_t n = input_length(word);
+	esp_vocab **vocab = &r->vocab[r->vocabs];
+	esp_status status = esp_vocab_open(context, n ? word + n + 1 : word, vocab, &error);
+	if (status)
+		return report(status, error);
+	r->vocabs++;
+	esp_column *c = n ? column_for(r, word, n) : NULL;
+	if (n && !c)
+		return EXIT_INPUT;
+	if (n)
+		c->vocab = *vocab;
+	else
+		r->options.vocab = *vocab;
+	return 0;
+}
+
+int reading_open(struct reading *r, esp_context *context, const struct options *o)
+{
+	int status = 0;
+	r->options = (esp_treebank_options){.size = sizeof r->options,
+					    .column = r->column,
+					    .format = o->from,
+					    .graph = o->graph,
+					    .collapse = o->collapse,
+					    .binarize = o->binarize,
+					    .cut_labels = o->cut_labels};
+	for (int i = 0; i < o->vocab.n && !status; i++)
+		status = add_vocab(r, context, o->vocab.word[i]);
+	for (int i = 0; i < o->column.n && !status; i++)
+		status = add_column(r, o->column.word[i]);
+	return status;
+}
+
+void reading_close(struct reading *r)
+{
+	for (int i = 0; i < r->vocabs; i++)
+		esp_vocab_free(r->vocab[i]);
+	for (size_t i = 0; i < r->options.columns; i++)
+		free((char *)r->column[i].input);
+}
+
+static bool may_hold_numbers(const struct options *o)
+{
+	static const char *const ends[] = {".json", ".jsonl", ".ndjson"};
+	const char *path = o->operand[1], *dot = strrchr(path, '.');
+	for (size_t i = 0; dot && o->from == ESP_FORMAT_AUTO && i < sizeof ends / sizeof *ends; i++)
+		if (strcmp(dot, ends[i]) == 0)
+			return true;
+	return o->from == ESP_FORMAT_JSON;
+}
+
+bool has_vocab(const struct objects *objects, const struct options *o)
+{
+	const esp_input *input = esp_program_input(objects->program, 0);
+	for (size_t i = 1; input && !input->is_token; i++)
+		input = esp_program_input(objects->program, i);
+	if (!input || objects->reading.vocabs || may_hold_numbers(o))
+		return true;
+	return complain("the model reads '%s': give --vocab FILE", input->name);
+}

@@ -1,0 +1,239 @@
+/* Uphill: of each directive in turn the nearest that was not tried yet, until none of them is faster.
+ *
+ * A schedule is taken when it is faster twice, the second time in more places of memory: of a hundred
+ * that are no better some look so once, and where weights lie can make more of a difference than a tile. */
+#include "tune/tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	PLACES = 4,
+	FEW = 6,
+	MANY = 1 << 20 /* options of a block that are tried in a round: at first, and at most */
+};
+
+static const double small = 0.01,   /* a group that takes a smaller part of the time is left as it is */
+    gain = 0.99, confirmed = 0.995; /* of the time that the holder takes */
+
+double tune_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+bool search_is_over(const struct search *s)
+{
+	return interrupt_noted() || tune_clock() > s->deadline;
+}
+
+/* --- what is going on --- */
+
+static void show(const struct search *s, const char *line)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%ld measured, %.0f s left: %.50s\033[K", s->measured,
+			fmax(0, s->deadline - tune_clock()), line);
+}
+
+static void hide(void)
+{
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+}
+
+static void tell(const char *line, const struct outcome *o)
+{
+	hide();
+	fprintf(stderr, "%s: %.3f times as fast\n", line, o->holder / o->challenger);
+}
+
+/* --- a challenger --- */
+
+static bool was_tried(const struct search *s, const char *text)
+{
+	for (size_t i = 0; i < s->tries; i++)
+		if (strcmp(s->tried[i], text) == 0)
+			return true;
+	return false;
+}
+
+/* The text is the search's from now on. */
+static bool note_try(struct search *s, char *text)
+{
+	char **more = realloc(s->tried, (s->tries + 1) * sizeof *more);
+	if (!more) {
+		free(text);
+		return complain("no memory for the schedules that were tried");
+	}
+	s->tried = more;
+	s->tried[s->tries++] = text;
+	return true;
+}
+
+static int measure(struct search *s, struct subject *challenger, const char *line, bool *faster)
+{
+	struct contest thorough = s->contest;
+	struct outcome o;
+	int status = contest_run(&s->contest, s->holder, challenger, &o);
+	s->measured++;
+	*faster = false;
+	if (!status && o.differs) {
+		hide();
+		complain("'%s' changes results, and is left out", line);
+		s->differing++;
+	}
+	if (status || o.differs || o.challenger > gain * o.holder)
+		return status;
+	thorough.places = PLACES;
+	status = contest_run(&thorough, s->holder, challenger, &o);
+	*faster = !status && o.challenger < confirmed * o.holder;
+	if (*faster)
+		tell(line, &o);
+	return status;
+}
+
+static void enthrone(struct search *s, struct subject *challenger, struct directives *d)
+{
+	if (s->holder != s->first) {
+		subject_close(s->holder);
+		free(s->holder);
+	}
+	directives_free(&s->directives);
+	s->directives = *d;
+	s->holder = challenger;
+	*d = (struct directives){0};
+}
+
+/* What the library refuses, for whatever reason, is no neighbour. */
+static int challenge(struct search *s, struct directives *d, const char *text, const char *line, bool *faster)
+{
+	esp_error *error;
+	struct subject *challenger = calloc(1, sizeof *challenger);
+	if (!challenger) {
+		complain("no memory for a program");
+		return EXIT_INPUT;
+	}
+	show(s, line);
+	if (subject_join(challenger, s->first, s->options, text, &error)) {
+		esp_error_free(error);
+		free(challenger);
+		return 0;
+	}
+	int status = measure(s, challenger, line, faster);
+	if (*faster) {
+		enthrone(s, challenger, d);
+	} else {
+		subject_close(challenger);
+		free(challenger);
+	}
+	return status;
+}
+
+/* *tried: whether it was new. */
+static int try_option(struct search *s, const struct block *b, size_t i, bool *tried, bool *faster)
+{
+	struct directives d;
+	int status = EXIT_INPUT;
+	*tried = *faster = false;
+	if (!directives_copy(&d, &s->directives))
+		return status;
+	char *text =
+	    directives_set(&d, b->key, b->option[i].line, block_is_plan(b)) ? directives_text(&d) : NULL;
+	if (text && was_tried(s, text)) {
+		free(text);
+		status = 0;
+	} else if (text && note_try(s, text)) {
+		*tried = true;
+		status = challenge(s, &d, text, b->option[i].line, faster);
+	}
+	directives_free(&d);
+	return status;
+}
+
+/* --- a round --- */
+
+struct round {
+	size_t most;	  /* options of a block */
+	bool any, faster; /* any: something was left to try */
+};
+
+/* As long as one of the block's is faster, its neighbours are tried. */
+static int try_block(struct search *s, const char *key, struct round *r)
+{
+	struct space space;
+	bool faster = true;
+	int status = 0;
+	while (faster && !status && !search_is_over(s) &&
+	       !(status = space_of(&space, s->holder->objects.program))) {
+		const struct block *b = space_find(&space, key);
+		size_t tries = 0;
+		faster = false;
+		for (size_t i = 1;
+		     b && i < b->options && tries < r->most && !faster && !status && !search_is_over(s);
+		     i++) {
+			bool tried;
+			status = try_option(s, b, i, &tried, &faster);
+			tries += tried;
+		}
+		r->any |= tries > 0;
+		r->faster |= faster;
+		space_free(&space);
+	}
+	return status;
+}
+
+static int is_worth_it(struct search *s, const struct block *b, bool *worth)
+{
+	double share = 1;
+	const char *group = block_group(b);
+	int status = group ? contest_share(&s->contest, s->holder, group, &share) : 0;
+	*worth = share >= small;
+	return status;
+}
+
+/* The blocks are those of the schedule that the round begins with: others that a new plan brings have the
+ * next one. */
+static int run_round(struct search *s, struct round *r)
+{
+	struct space space;
+	int status = space_of(&space, s->holder->objects.program);
+	for (size_t i = 0; i < space.blocks && !status && !search_is_over(s); i++) {
+		bool worth;
+		status = is_worth_it(s, &space.block[i], &worth);
+		if (!status && worth)
+			status = try_block(s, space.block[i].key, r);
+	}
+	space_free(&space);
+	return status;
+}
+
+int search_climb(struct search *s)
+{
+	struct round r = {.any = true, .most = FEW};
+	int status = 0;
+	while (r.any && !status && !search_is_over(s)) {
+		r.any = r.faster = false;
+		status = run_round(s, &r);
+		if (!r.faster && r.most < MANY)
+			r.most *= 2;
+	}
+	hide();
+	return status;
+}
+
+void search_free(struct search *s)
+{
+	for (size_t i = 0; i < s->tries; i++)
+		free(s->tried[i]);
+	free(s->tried);
+	if (s->holder && s->holder != s->first) {
+		subject_close(s->holder);
+		free(s->holder);
+	}
+	directives_free(&s->directives);
+}

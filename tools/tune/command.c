@@ -1,0 +1,178 @@
+/* espalier tune: a schedule for the user's inputs. */
+#include "tune/tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A round of contests: long enough for its least times to settle, short beside the compiling of a program. */
+static const double contest_seconds = 0.06, hopeless = 1.15;
+
+enum { SECONDS = 60, BATCH = 64, MINIBATCHES = 3 };
+
+struct tune {
+	struct options options;
+	struct subject first;
+	struct search search;
+	struct output output;
+};
+
+/* As many trees as the file has, but no more than all minibatches take. */
+static int count_trees(struct tune *t, size_t most, size_t *n)
+{
+	int status = subject_fill(&t->first, 0, most);
+	*n = esp_forest_structures(t->first.forest);
+	if (!status && !*n) {
+		complain("'%s' has no trees", t->options.operand[1]);
+		return EXIT_INPUT;
+	}
+	return status;
+}
+
+/* Each program reads its minibatches anew. */
+static bool can_read_again(const char *path)
+{
+	struct stat s;
+	bool is_file = strcmp(path, "-") != 0 && (stat(path, &s) != 0 || S_ISREG(s.st_mode));
+	return is_file || complain("'%s' is read again and again: it must be a file", path);
+}
+
+static int prepare(struct tune *t)
+{
+	const struct options *o = &t->options;
+	size_t trees, batch = o->batch ? o->batch : BATCH, most = MINIBATCHES;
+	int at = o->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	if (!can_read_again(o->operand[1]))
+		return EXIT_INPUT;
+	int status = subject_open(&t->first, o, at, o->threads, NULL);
+	if (status)
+		return status;
+	if (!has_vocab(&t->first.objects, o))
+		return EXIT_USAGE;
+	t->first.trees = o->operand[1];
+	status = count_trees(t, batch * most, &trees);
+	if (trees < batch)
+		batch = trees;
+	t->search = (struct search){.options = o,
+				    .contest = {.batch = batch,
+						.minibatches = status ? 0 : trees / batch,
+						.seconds = contest_seconds,
+						.hopeless = hopeless},
+				    .first = &t->first,
+				    .holder = &t->first,
+				    .deadline = tune_clock() + (o->seconds ? o->seconds : SECONDS)};
+	return status;
+}
+
+/* --- the end --- */
+
+/* The winner once more against the first: what was gained step by step is not multiplied up.  The file stands
+ * for itself, so it is the schedule as it is written that is measured. */
+static int judge(struct tune *t, const char *schedule, double *ratio)
+{
+	struct contest c = t->search.contest;
+	struct subject winner;
+	struct outcome o;
+	esp_error *error;
+	c.seconds *= 5;
+	c.hopeless = 2;
+	*ratio = 1;
+	if (t->search.holder == &t->first)
+		return 0;
+	esp_status refused = subject_join(&winner, &t->first, &t->options, schedule, &error);
+	if (refused)
+		return report(refused, error);
+	int status = contest_run(&c, &t->first, &winner, &o);
+	if (!status)
+		*ratio = o.differs ? 0 : o.holder / o.challenger;
+	subject_close(&winner);
+	return status;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void put_header(const struct tune *t, double ratio, FILE *to)
+{
+	const struct contest *c = &t->search.contest;
+	fputs("# tuned by espalier tune for ", to);
+	put_masked(to, base_name(t->options.operand[1]));
+	fprintf(to, ", %zu minibatch%s of %zu tree%s, ", c->minibatches, c->minibatches == 1 ? "" : "es",
+		c->batch, c->batch == 1 ? "" : "s");
+	if (t->options.threads)
+		fprintf(to, "%ld thread%s", t->options.threads, t->options.threads == 1 ? "" : "s");
+	else
+		fputs("all processors", to);
+	fprintf(to, ", outputs at %s\n", t->options.at == PLACE_ALL ? "all nodes" : "the root");
+	fprintf(
+	    to,
+	    "# %ld schedules were measured; this one is %.3f times as fast as what is chosen without it\n",
+	    t->search.measured, ratio);
+}
+
+static int write_schedule(struct tune *t, const char *schedule, double ratio)
+{
+	put_header(t, ratio, t->output.file);
+	return output_puts(&t->output, schedule) && output_commit(&t->output) ? 0 : EXIT_INPUT;
+}
+
+static int dump(const struct subject *s, char **text)
+{
+	esp_error *error;
+	esp_status status = esp_program_dump(s->objects.program, "sched", text, &error);
+	return status ? report(status, error) : 0;
+}
+
+/* What turns out to be no faster in the end is not kept. */
+static int finish(struct tune *t)
+{
+	char *schedule;
+	double ratio;
+	int status = dump(t->search.holder, &schedule);
+	if (!status)
+		status = judge(t, schedule, &ratio);
+	if (!status && ratio < 1) {
+		esp_text_free(schedule);
+		schedule = NULL;
+		ratio = 1;
+		status = dump(&t->first, &schedule);
+	}
+	if (!status)
+		status = write_schedule(t, schedule, ratio);
+	if (!status)
+		fprintf(stderr, "%ld schedules measured: %.3f times as fast\n", t->search.measured, ratio);
+	esp_text_free(schedule);
+	return status;
+}
+
+static int tune(struct tune *t)
+{
+	interrupt_note();
+	if (!output_open(&t->output, t->options.output))
+		return EXIT_INPUT;
+	int status = prepare(t);
+	if (!status)
+		status = search_climb(&t->search);
+	if (!status)
+		status = finish(t);
+	if (status)
+		output_abort(&t->output);
+	search_free(&t->search);
+	subject_close(&t->first);
+	return status;
+}
+
+int command_tune(const struct options *options)
+{
+	static struct tune t;
+	if (!options->weights) {
+		complain("tune needs --weights FILE");
+		return EXIT_USAGE;
+	}
+	t.options = *options;
+	t.options.no_cache = true; /* of many programs one is used again */
+	return tune(&t);
+}
