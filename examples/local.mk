@@ -3,13 +3,34 @@ EXTRA_DIST += \
 	%D%/treelstm/README.md %D%/treelstm/treelstm.ra %D%/treelstm/sentences.ptb \
 	%D%/treelstm/sst-treelstm-small.safetensors %D%/treelstm/sst-vocab.txt
 
+# What reads CoNLL-U, with the weights and vocabularies that its trainer made.
+EXTRA_DIST += \
+	%D%/dependency/README.md %D%/dependency/dependency.ra %D%/dependency/dependency.safetensors \
+	%D%/dependency/heldout.tsv %D%/dependency/reference.npz %D%/dependency/relations.txt \
+	%D%/dependency/sentences.conllu %D%/dependency/train.py %D%/dependency/words.txt
+
 # Models of the field, each against its equations in tests/examples.
 EXTRA_DIST += \
-	%D%/childsum/README.md %D%/childsum/childsum.ra %D%/gru/README.md %D%/gru/gru-before.ra %D%/gru/gru.ra \
-	%D%/lstm/README.md %D%/lstm/lstm.ra %D%/treefc/README.md %D%/treefc/treefc.ra \
+	%D%/attention/README.md %D%/attention/attention.ra \
+	%D%/childsum/README.md %D%/childsum/childsum.ra \
+	%D%/labelled/README.md %D%/labelled/embedding.ra %D%/labelled/matrix.ra \
+	%D%/gru/README.md %D%/gru/gru-before.ra %D%/gru/gru.ra \
+	%D%/lstm/README.md %D%/lstm/lstm.ra %D%/treefc/README.md %D%/treefc/treefc.ra %D%/treefc/treefc-sum.ra \
+	%D%/dagrnn/README.md %D%/dagrnn/dagrnn.ra %D%/mvrnn/README.md %D%/mvrnn/mvrnn.ra \
+	%D%/narylstm/README.md %D%/narylstm/narylstm.ra %D%/rntn/README.md %D%/rntn/rntn.ra \
 	%D%/simpletreegru/README.md %D%/simpletreegru/simpletreegru.ra \
+	%D%/typed/README.md %D%/typed/typed.ra \
 	%D%/treernn/README.md %D%/treernn/treernn.ra \
 	%D%/treegru/README.md %D%/treegru/treegru.ra
+
+# Models that go over their structures more than once: tests/examples/traversals_test.
+EXTRA_DIST += \
+	%D%/bilstm/README.md %D%/bilstm/bilstm.ra %D%/bilstm/bilstm2.ra \
+	%D%/stacked/README.md %D%/stacked/stacked-gru.ra %D%/stacked/stacked-lstm.ra \
+	%D%/updown/README.md %D%/updown/updown.ra
+
+# A program that has a model in it: tests/examples/ahead_test.sh.
+EXTRA_DIST += %D%/ahead/README.md %D%/ahead/sentiment.c
 
 # A program of a user of the library: built against the tree by `make check`, and by `make installcheck` against the
 # installed library through pkg-config, with nothing of the tree in sight.

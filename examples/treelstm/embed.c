@@ -41,7 +41,8 @@ int main(int argc, char **argv)
 	must(esp_model_read(context, argv[1], &model, &error));
 	must(esp_weights_open(context, argv[2], &weights, &error));
 	must(esp_vocab_open(context, argv[3], &vocab, &error));
-	must(esp_treebank_open(context, argv[4], vocab, &treebank, &error));
+	esp_treebank_options reading = {.size = sizeof reading, .vocab = vocab};
+	must(esp_treebank_open(context, argv[4], &reading, &treebank, &error));
 	must(esp_program_create(model, weights, NULL, &program, &error));
 	must(esp_binding_create(program, weights, &binding, &error));
 	must(esp_session_create(binding, &session, &error));

@@ -1,5 +1,5 @@
-/* The trained models on real trees, against reference outputs of PyTorch.  Needs the folder ESPALIER_DATA (models, trees,
- * golden outputs); without it everything is skipped. */
+/* The trained models on real trees, against reference outputs of PyTorch.  Needs the folder ESPALIER_DATA
+ * (models, trees, golden outputs); without it everything is skipped. */
 #include "api/espalier.h"
 #include "api/internal.h"
 #include "subop/subop.h"
@@ -17,8 +17,8 @@ static const struct model {
 } models[] = {
     {"hidden 150", "models/sst-treelstm.safetensors", "sst/test-a.txt", "golden/sst-treelstm-test-a-200.txt",
      "golden/sst-treelstm-test-a-roots.txt", 200, 542},
-    {"hidden 64", "models/sst-treelstm-small.safetensors", "sst/dev.txt", "golden/sst-treelstm-small-dev100.txt",
-     "golden/sst-treelstm-small-dev-roots.txt", 100, 529},
+    {"hidden 64", "models/sst-treelstm-small.safetensors", "sst/dev.txt",
+     "golden/sst-treelstm-small-dev100.txt", "golden/sst-treelstm-small-dev-roots.txt", 100, 529},
 };
 
 enum { CLASSES = 5, MAX_TREES = 1200 };
@@ -118,10 +118,12 @@ static bool run_trees(struct results *r, struct way *w, const char *path, size_t
 	esp_error *e = NULL;
 	int more = 1;
 	memset(r, 0, sizeof *r);
-	bool ok = done(esp_treebank_open(w->context, path, w->vocab, &bank, &e), e);
+	esp_treebank_options reading = {.size = sizeof reading, .vocab = w->vocab};
+	bool ok = done(esp_treebank_open(w->context, path, &reading, &bank, &e), e);
 	while (ok && more && r->trees < limit) {
 		esp_forest_clear(w->forest);
-		while (ok && more && esp_forest_structures(w->forest) < batch && r->trees + esp_forest_structures(w->forest) < limit)
+		while (ok && more && esp_forest_structures(w->forest) < batch &&
+		       r->trees + esp_forest_structures(w->forest) < limit)
 			ok = done(esp_treebank_next(bank, w->forest, &more, &e), e);
 		if (ok && esp_forest_structures(w->forest)) {
 			ok = done(esp_session_run(w->session, w->forest, &e), e);
@@ -158,7 +160,8 @@ static void test_nodes(const struct model *m, const struct results *r)
 	bool same = true;
 	while (f && fscanf(f, " tree %zu %zu %d %zu %d", &index, &nodes, &classes, &root, &root_class) == 5) {
 		const float *logits = r->logits + r->first[index] * CLASSES;
-		same &= index < r->trees && r->first[index + 1] - r->first[index] == nodes && classes == CLASSES;
+		same &=
+		    index < r->trees && r->first[index + 1] - r->first[index] == nodes && classes == CLASSES;
 		for (size_t i = 0; same && i < nodes * CLASSES; i++) {
 			double x = NAN;
 			same &= fscanf(f, "%lf", &x) == 1;
@@ -169,7 +172,8 @@ static void test_nodes(const struct model *m, const struct results *r)
 	}
 	if (f)
 		fclose(f);
-	tap_ok(same && (int)seen == m->all_nodes, "%s: %zu trees, each with its nodes and root class", m->name, seen);
+	tap_ok(same && (int)seen == m->all_nodes, "%s: %zu trees, each with its nodes and root class",
+	       m->name, seen);
 	tap_ok(worst < 1e-4, "%s: logits of all nodes within %.1e of the reference", m->name, worst);
 }
 
@@ -180,7 +184,9 @@ static void test_roots(const struct model *m, const struct results *r)
 	int gold, class, right = 0, other = 0;
 	size_t trees = 0;
 	double worst = 0, x[CLASSES];
-	while (f && fscanf(f, "%d %d %lf %lf %lf %lf %lf", &gold, &class, &x[0], &x[1], &x[2], &x[3], &x[4]) == 7 &&
+	while (f &&
+	       fscanf(f, "%d %d %lf %lf %lf %lf %lf", &gold, &class, &x[0], &x[1], &x[2], &x[3], &x[4]) ==
+		   7 &&
 	       trees < r->trees) {
 		const float *root = r->logits + (r->first[++trees] - 1) * CLASSES;
 		right += best_class(root) == gold;
@@ -190,7 +196,8 @@ static void test_roots(const struct model *m, const struct results *r)
 	}
 	if (f)
 		fclose(f);
-	tap_ok(trees == r->trees && trees > 1000 && other == 0, "%s: %zu roots, every class as the reference", m->name, trees);
+	tap_ok(trees == r->trees && trees > 1000 && other == 0, "%s: %zu roots, every class as the reference",
+	       m->name, trees);
 	tap_ok(right == m->right, "%s: %d roots right, as the reference's %d", m->name, right, m->right);
 	tap_ok(worst < 1e-4, "%s: logits of all roots within %.1e", m->name, worst);
 }
@@ -228,18 +235,20 @@ static void ask_oracle(struct oracle *o, struct arena *a)
 	sub_lower(&p, model, o->w->program->sizes, &(struct sub_options){.at = ESP_AT_EVERY_NODE}, &d);
 	struct lin_forest forest = lin_collect_forest(&f->collect);
 	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
-	double **states = ARENA_ARRAY(a, double *, p.states.n), **outputs = ARENA_ARRAY(a, double *, p.outputs.n);
+	double **states = ARENA_ARRAY(a, double *, p.states.n),
+	       **outputs = ARENA_ARRAY(a, double *, p.outputs.n);
 	int32_t *order = ARENA_ARRAY(a, int32_t, forest.nodes);
 	for (size_t i = 0; i < p.params.n; i++)
 		params[i] = read_param(o, a, &p.params.at[i]);
 	for (size_t i = 0; i < p.states.n; i++)
-		states[i] = ARENA_ARRAY(a, double, forest.nodes * p.states.at[i].shape[0]);
+		states[i] = ARENA_ARRAY(a, double, forest.nodes *p.states.at[i].shape[0]);
 	for (size_t i = 0; i < p.outputs.n; i++)
-		outputs[i] = ARENA_ARRAY(a, double, forest.nodes * CLASSES);
+		outputs[i] = ARENA_ARRAY(a, double, forest.nodes *CLASSES);
 	for (int32_t n = 0; n < forest.nodes; n++)
 		order[n] = n;
 	const void *data[] = {f->data[0]};
-	struct sub_forest sub = {forest.nodes, forest.inputs, forest.child_begin, forest.children, forest.root, order, data};
+	struct sub_forest sub = {
+	    forest.nodes, forest.inputs, forest.child_begin, forest.children, forest.root, order, data, NULL};
 	sub_evaluate(&p, &sub, params, states, outputs, a);
 	for (size_t i = 0; i < o->r->nodes * CLASSES; i++) {
 		double error = fabs(outputs[0][i] - o->r->logits[i]);
@@ -267,7 +276,8 @@ static void test_model(const struct model *m)
 {
 	struct way llvm, interpreter;
 	struct results all = {0}, tens = {0}, ones = {0}, some = {0}, interpreted = {0};
-	if (!tap_ok(open_way(&llvm, m, "llvm") && run_trees(&all, &llvm, data_path(m->trees), MAX_TREES, MAX_TREES),
+	if (!tap_ok(open_way(&llvm, m, "llvm") &&
+			run_trees(&all, &llvm, data_path(m->trees), MAX_TREES, MAX_TREES),
 		    "%s: all trees at once", m->name))
 		return;
 	test_nodes(m, &all);
@@ -276,8 +286,10 @@ static void test_model(const struct model *m)
 	       "%s: the same bits in minibatches of ten", m->name);
 	tap_ok(run_trees(&ones, &llvm, data_path(m->trees), 1, MAX_TREES) && same_results(&all, &ones),
 	       "%s: the same bits one by one", m->name);
-	tap_ok(run_trees(&some, &llvm, data_path(m->trees), 20, 20) && open_way(&interpreter, m, "interpreter") &&
-		   run_trees(&interpreted, &interpreter, data_path(m->trees), 20, 20) && same_results(&some, &interpreted),
+	tap_ok(run_trees(&some, &llvm, data_path(m->trees), 20, 20) &&
+		   open_way(&interpreter, m, "interpreter") &&
+		   run_trees(&interpreted, &interpreter, data_path(m->trees), 20, 20) &&
+		   same_results(&some, &interpreted),
 	       "%s: 20 trees interpreted, the same bits", m->name);
 	test_oracle(m, &llvm);
 	close_way(&interpreter);

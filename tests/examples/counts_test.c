@@ -13,7 +13,9 @@ static const struct {
     {"treegru/treegru.ra", 3, 3, 2},   {"treefc/treefc.ra", 1, 1, 0},
     {"lstm/lstm.ra", 1, 1, 0},	       {"gru/gru.ra", 1, 1, 0},
     {"gru/gru-before.ra", 2, 2, 1},    {"simpletreegru/simpletreegru.ra", 3, 3, 2},
-    {"treernn/treernn.ra", 2, 2, 1},
+    {"treernn/treernn.ra", 2, 2, 1},   {"treefc/treefc-sum.ra", 2, 2, 1},
+    {"narylstm/narylstm.ra", 1, 1, 0}, {"mvrnn/mvrnn.ra", 3, 2, 2},
+    {"rntn/rntn.ra", 2, 2, 1},	       {"dagrnn/dagrnn.ra", 2, 2, 1},
 };
 
 static const enum explain_count told[] = {EXPLAIN_SUB_OPS, EXPLAIN_REDUCTIONS, EXPLAIN_GROUPS,

@@ -3,103 +3,19 @@
 #ifndef ESPALIER_TESTS_EXAMPLES_EQUATIONS_H
 #define ESPALIER_TESTS_EXAMPLES_EQUATIONS_H
 
-#include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { V = 30, C = 3, MOST_D = 40, MOST_E = 40 }; /* sizes; D and E are chosen by the test */
-
-/* --- numbers --- */
-
-static uint64_t random_state;
-
-static inline uint32_t random_bits(void)
-{
-	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-	return random_state >> 33;
-}
-
-static inline int random_below(int n)
-{
-	return random_bits() % n;
-}
-
-/* Between -1 and 1. */
-static inline float random_float(void)
-{
-	return random_bits() / (float)(1u << 30) - 1;
-}
-
-/* --- weights --- */
-
-struct weight {
-	char name[40];
-	int rank, shape[2];
-	float *at;
-};
-
-struct weights {
-	int D, E, n;
-	struct weight weight[40];
-};
-
-static inline const float *weight_of(const struct weights *w, const char *name)
-{
-	for (int i = 0; i < w->n; i++)
-		if (strcmp(w->weight[i].name, name) == 0)
-			return w->weight[i].at;
-	printf("# there is no weight %s\n", name);
-	exit(1);
-}
-
-/* --- structures --- */
-
-enum { MOST_NODES = 64 };
-
-/* Nodes in any numbering; begin[i] .. begin[i + 1] are the children of node i. */
-struct structure {
-	int nodes, root;
-	int32_t begin[MOST_NODES + 1], children[MOST_NODES];
-	int32_t word[MOST_NODES];
-	float x[MOST_NODES * MOST_E];
-	double h[MOST_NODES][MOST_D], c[MOST_NODES][MOST_D]; /* what the equations give */
-};
-
-/* --- vectors --- */
-
-static inline double logistic(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
-/* y += W x, W of `rows` rows. */
-static inline void add_product(double *y, const float *W, int rows, int columns, const double *x)
-{
-	for (int i = 0; i < rows; i++)
-		for (int j = 0; j < columns; j++)
-			y[i] += (double)W[i * columns + j] * x[j];
-}
-
-static inline void add(double *y, const double *x, int n)
-{
-	for (int i = 0; i < n; i++)
-		y[i] += x[i];
-}
-
-static inline void set(double *y, const float *b, int n)
-{
-	for (int i = 0; i < n; i++)
-		y[i] = b ? b[i] : 0;
-}
+#include "tests/examples/numbers.h"
 
 /* The word vector of a node. */
 static inline void look_up(double *x, const struct weights *w, const struct structure *s, int node,
 			   int columns)
 {
 	set(x, weight_of(w, "embedding.weight") + s->word[node] * columns, columns);
+}
+
+/* The vector that a node carries. */
+static inline void vector_of(double *x, const struct weights *w, const struct structure *s, int node)
+{
+	set(x, s->x + node * w->E, w->E);
 }
 
 /* PREFIX_GATE of the weights, as in "W_i". */
@@ -245,6 +161,110 @@ static inline void treernn_cell(const struct weights *w, struct structure *s, in
 		h[i] = tanh(h[i]);
 }
 
+/* Tai et al. 2015, section 3.2: equations 9 to 14 for three children.  The sum over them of U h, next to W x
+ * + b. */
+static inline void ternary_gate(double *a, const struct weights *w, const struct structure *s, int node,
+				const char *gate, const char *of)
+{
+	double x[MOST_E];
+	char U[16];
+	look_up(x, w, s, node, w->E);
+	set(a, gate_of(w, "b_", gate), w->D);
+	add_product(a, gate_of(w, "W_", gate), w->D, w->E, x);
+	for (int l = 0; l < s->begin[node + 1] - s->begin[node]; l++) {
+		snprintf(U, sizeof U, "U_%s_%s%d", gate, of, l + 1);
+		add_product(a, weight_of(w, U), w->D, w->D, s->h[s->children[s->begin[node] + l]]);
+	}
+}
+
+static inline void ternary_cell(const struct weights *w, struct structure *s, int node)
+{
+	static const char *const slot[] = {"1", "2", "3"};
+	double in[MOST_D], out[MOST_D], u[MOST_D], f[MOST_D], *c = s->c[node];
+	ternary_gate(in, w, s, node, "i", "");
+	ternary_gate(out, w, s, node, "o", "");
+	ternary_gate(u, w, s, node, "u", "");
+	for (int i = 0; i < w->D; i++)
+		c[i] = logistic(in[i]) * tanh(u[i]);
+	for (int k = 0; k < s->begin[node + 1] - s->begin[node]; k++) {
+		ternary_gate(f, w, s, node, "f", slot[k]);
+		for (int i = 0; i < w->D; i++)
+			c[i] += logistic(f[i]) * s->c[s->children[s->begin[node] + k]][i];
+	}
+	for (int i = 0; i < w->D; i++)
+		s->h[node][i] = logistic(out[i]) * tanh(c[i]);
+}
+
+/* Socher et al. 2012: equations 4 and 5. */
+static inline void mvrnn_inner(const struct weights *w, struct structure *s, int node)
+{
+	const int32_t *child = s->children + s->begin[node];
+	const float *W_M = weight_of(w, "W_M");
+	double both[2 * MOST_D] = {0}, *p = s->h[node], *P = s->c[node];
+	int D = w->D;
+	for (int side = 0; side < 2; side++)
+		for (int i = 0; i < D; i++)
+			for (int j = 0; j < D; j++)
+				both[side * D + i] += s->c[child[!side]][i * D + j] * s->h[child[side]][j];
+	set(p, weight_of(w, "b"), D);
+	add_product(p, weight_of(w, "W"), D, 2 * D, both);
+	for (int i = 0; i < D; i++)
+		p[i] = tanh(p[i]);
+	for (int i = 0; i < D; i++)
+		for (int j = 0; j < D; j++) {
+			P[i * D + j] = 0;
+			for (int k = 0; k < 2 * D; k++)
+				P[i * D + j] += W_M[i * 2 * D + k] * s->c[child[k / D]][k % D * D + j];
+		}
+}
+
+static inline void mvrnn_cell(const struct weights *w, struct structure *s, int node)
+{
+	int D = w->D;
+	if (s->begin[node] == s->begin[node + 1]) {
+		set(s->h[node], weight_of(w, "vector.weight") + s->word[node] * D, D);
+		set(s->c[node], weight_of(w, "matrix.weight") + s->word[node] * D * D, D * D);
+	} else {
+		mvrnn_inner(w, s, node);
+	}
+}
+
+/* Socher et al. 2013, section 4.3. */
+static inline void rntn_cell(const struct weights *w, struct structure *s, int node)
+{
+	const int32_t *child = s->children + s->begin[node];
+	const float *tensor = weight_of(w, "V");
+	double x[2 * MOST_D], *h = s->h[node];
+	int D = w->D;
+	if (s->begin[node] == s->begin[node + 1]) {
+		look_up(h, w, s, node, D);
+		return;
+	}
+	memcpy(x, s->h[child[0]], D * sizeof *x);
+	memcpy(x + D, s->h[child[1]], D * sizeof *x);
+	set(h, weight_of(w, "b"), D);
+	add_product(h, weight_of(w, "W"), D, 2 * D, x);
+	for (int d = 0; d < D; d++)
+		for (int i = 0; i < 2 * D; i++)
+			for (int j = 0; j < 2 * D; j++)
+				h[d] += x[i] * tensor[(d * 2 * D + i) * 2 * D + j] * x[j];
+	for (int d = 0; d < D; d++)
+		h[d] = tanh(h[d]);
+}
+
+/* Shuai et al. 2016, equation 3. */
+static inline void dagrnn_cell(const struct weights *w, struct structure *s, int node)
+{
+	double x[MOST_E], sum[MOST_D], *h = s->h[node];
+	vector_of(x, w, s, node);
+	sum_children(sum, w, s, node);
+	set(h, weight_of(w, "b"), w->D);
+	add_product(h, weight_of(w, "U"), w->D, w->E, x);
+	add_product(h, weight_of(w, "W"), w->D, w->D, sum);
+	for (int i = 0; i < w->D; i++)
+		h[i] = h[i] > 0 ? h[i] : 0;
+}
+
 /* relu(W [l; r] + b). */
 static inline void treefc_cell(const struct weights *w, struct structure *s, int node)
 {
@@ -285,11 +305,6 @@ static inline void lstm_cell(const struct weights *w, struct structure *s, int n
 		s->c[node][i] = logistic(a[D + i]) * c + logistic(a[i]) * tanh(a[2 * D + i]);
 		s->h[node][i] = logistic(a[3 * D + i]) * tanh(s->c[node][i]);
 	}
-}
-
-static inline void vector_of(double *x, const struct weights *w, const struct structure *s, int node)
-{
-	set(x, s->x + node * w->E, w->E);
 }
 
 /* torch.nn.GRU's documentation. */
@@ -421,26 +436,54 @@ static inline void treefc_sum_cell(const struct weights *w, struct structure *s,
 		h[i] = h[i] > 0 ? h[i] : 0;
 }
 
-/* States of a node and of all below it. */
-static inline void evaluate(cell *f, const struct weights *w, struct structure *s, int node)
+/* States of a node and of all below it that have none. */
+static inline void evaluate_below(cell *f, const struct weights *w, struct structure *s, int node, bool *done)
 {
+	if (done[node])
+		return;
 	for (int e = s->begin[node]; e < s->begin[node + 1]; e++)
-		evaluate(f, w, s, s->children[e]);
+		evaluate_below(f, w, s, s->children[e], done);
 	f(w, s, node);
+	done[node] = true;
+}
+
+/* States of all nodes. */
+static inline void evaluate(cell *f, const struct weights *w, struct structure *s)
+{
+	bool done[MOST_NODES] = {false};
+	for (int node = 0; node < s->nodes; node++)
+		evaluate_below(f, w, s, node, done);
 }
 
 /* --- outputs: a row of a node from its states --- */
 
 typedef int read_out(const struct weights *, const struct structure *, int node, double *y);
 
-static inline int logits(const struct weights *w, const struct structure *s, int node, double *y)
+/* A layer over h: W h + b; without bias when `b` is NULL. */
+static inline int layer(const struct weights *w, const struct structure *s, int node, const char *W,
+			const char *b, double *y)
 {
 	int rows = 0;
 	for (int i = 0; i < w->n; i++)
-		rows = strcmp(w->weight[i].name, "output.bias") == 0 ? w->weight[i].shape[0] : rows;
-	set(y, weight_of(w, "output.bias"), rows);
-	add_product(y, weight_of(w, "output.weight"), rows, w->D, s->h[node]);
+		rows = strcmp(w->weight[i].name, W) == 0 ? w->weight[i].shape[0] : rows;
+	set(y, b ? weight_of(w, b) : NULL, rows);
+	add_product(y, weight_of(w, W), rows, w->D, s->h[node]);
 	return rows;
+}
+
+static inline int softmax(double *y, int n)
+{
+	double sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += exp(y[i]);
+	for (int i = 0; i < n; i++)
+		y[i] = exp(y[i]) / sum;
+	return n;
+}
+
+static inline int logits(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	return layer(w, s, node, "output.weight", "output.bias", y);
 }
 
 static inline int hidden(const struct weights *w, const struct structure *s, int node, double *y)
@@ -451,13 +494,22 @@ static inline int hidden(const struct weights *w, const struct structure *s, int
 
 static inline int sentiment(const struct weights *w, const struct structure *s, int node, double *y)
 {
-	int n = logits(w, s, node, y);
-	double sum = 0;
-	for (int i = 0; i < n; i++)
-		sum += exp(y[i]);
-	for (int i = 0; i < n; i++)
-		y[i] = exp(y[i]) / sum;
-	return n;
+	return softmax(y, logits(w, s, node, y));
+}
+
+static inline int mvrnn_label(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	return softmax(y, layer(w, s, node, "label.weight", NULL, y));
+}
+
+static inline int rntn_label(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	return softmax(y, layer(w, s, node, "label.weight", "label.bias", y));
+}
+
+static inline int dagrnn_label(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	return softmax(y, layer(w, s, node, "V", "c", y));
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* The example models, as a user of the library runs them, against their equations: weights in a file, random
  * structures in any numbering, minibatches of several sizes, both back ends. */
 #include "api/espalier.h"
-#include "tests/examples/equations.h"
+#include "tests/examples/labels.h"
+#include "tests/sanitizers.h"
 #include "tests/tap.h"
 
 #include <unistd.h>
@@ -10,15 +11,24 @@ static char folder[] = "/tmp/espalier-test-XXXXXX";
 
 /* --- the models --- */
 
-enum kind { SEQUENCE, BINARY, ANY_CHILDREN };
+enum kind { SEQUENCE, BINARY, TERNARY, ANY_CHILDREN, DAG, GRID };
 
-/* Weights as "NAME[SIZE, SIZE]", a size being V, C, E, D or a number, perhaps times one. */
+#define LABELLED_GATES                                                                                       \
+	"embedding.weight[V,E] W_i[D,E] W_f[D,E] W_o[D,E] W_u[D,E] b_i[D] b_f[D] b_o[D] b_u[D] "             \
+	"output.weight[C,D] output.bias[C] "
+#define LABEL_MATRICES LABELLED_GATES "U_i[R,D,D] U_f[R,D,D] U_o[R,D,D] U_u[R,D,D]"
+#define LABEL_EMBEDDINGS                                                                                     \
+	LABELLED_GATES                                                                                       \
+	    "label.weight[R,L] U_i[D,D] U_f[D,D] U_o[D,D] U_u[D,D] L_i[D,L] L_f[D,L] L_o[D,L] L_u[D,L]"
+
+/* Weights as "NAME[SIZE, SIZE, SIZE]", a size being V, C, R, L, A, E, D or a number, perhaps times one.  What
+ * is written for trees is run over them as it stands, and over a DAG with that one word changed. */
 static const struct example {
 	const char *path;
 	enum kind kind;
 	const char *weights;
 	cell *f;
-	read_out *output[2];
+	read_out *output[3];
 } examples[] = {
     {"treelstm/treelstm.ra",
      BINARY,
@@ -52,6 +62,27 @@ static const struct example {
      treernn_cell,
      {logits}},
     {"treefc/treefc.ra", BINARY, "embedding.weight[V,D] W[D,2D] b[D]", treefc_cell, {hidden}},
+    {"treefc/treefc-sum.ra", BINARY, "embedding.weight[V,D] W[D,D] b[D]", treefc_sum_cell, {hidden}},
+    {"narylstm/narylstm.ra",
+     TERNARY,
+     "embedding.weight[V,E] W_i[D,E] W_f[D,E] W_o[D,E] W_u[D,E] b_i[D] b_f[D] b_o[D] b_u[D] "
+     "U_i_1[D,D] U_i_2[D,D] U_i_3[D,D] U_o_1[D,D] U_o_2[D,D] U_o_3[D,D] U_u_1[D,D] U_u_2[D,D] U_u_3[D,D] "
+     "U_f_11[D,D] U_f_12[D,D] U_f_13[D,D] U_f_21[D,D] U_f_22[D,D] U_f_23[D,D] U_f_31[D,D] U_f_32[D,D] "
+     "U_f_33[D,D]",
+     ternary_cell,
+     {hidden}},
+    {"mvrnn/mvrnn.ra",
+     BINARY,
+     "vector.weight[V,D] matrix.weight[V,D,D] W[D,2D] b[D] W_M[D,2D] label.weight[C,D]",
+     mvrnn_cell,
+     {mvrnn_label}},
+    {"rntn/rntn.ra",
+     BINARY,
+     "embedding.weight[V,D] V[D,2D,2D] W[D,2D] b[D] label.weight[C,D] label.bias[C]",
+     rntn_cell,
+     {rntn_label}},
+    {"dagrnn/dagrnn.ra", DAG, "U[D,E] W[D,D] b[D] V[C,D] c[C]", dagrnn_cell, {dagrnn_label}},
+    {"dagrnn/dagrnn.ra", GRID, "U[D,E] W[D,D] b[D] V[C,D] c[C]", dagrnn_cell, {dagrnn_label}},
     {"lstm/lstm.ra",
      SEQUENCE,
      "embedding.weight[V,E] lstm.weight_ih_l0[4D,E] lstm.weight_hh_l0[4D,D] lstm.bias_ih_l0[4D] "
@@ -68,6 +99,19 @@ static const struct example {
      "W_r[D,E] W_z[D,E] W[D,E] U_r[D,D] U_z[D,D] U[D,D]",
      gru_before_cell,
      {hidden}},
+    {"labelled/matrix.ra", ANY_CHILDREN, LABEL_MATRICES, label_matrix_cell, {logits}},
+    {"labelled/matrix.ra", DAG, LABEL_MATRICES, label_matrix_cell, {logits}},
+    {"labelled/embedding.ra", ANY_CHILDREN, LABEL_EMBEDDINGS, label_embedding_cell, {logits}},
+    {"labelled/embedding.ra", DAG, LABEL_EMBEDDINGS, label_embedding_cell, {logits}},
+    {"attention/attention.ra",
+     BINARY,
+     "embedding.weight[V,E] leaf.W_i[D,E] leaf.W_o[D,E] leaf.W_u[D,E] leaf.b_i[D] leaf.b_o[D] leaf.b_u[D] "
+     "node.U_i_left[D,D] node.U_i_right[D,D] node.U_fl_left[D,D] node.U_fl_right[D,D] node.U_fr_left[D,D] "
+     "node.U_fr_right[D,D] node.U_o_left[D,D] node.U_o_right[D,D] node.U_u_left[D,D] node.U_u_right[D,D] "
+     "node.b_i[D] node.b_fl[D] node.b_fr[D] node.b_o[D] node.b_u[D] attention.W[A,D] attention.b[A] "
+     "attention.v[A] output.weight[C,D] output.bias[C]",
+     nary_cell,
+     {attention_score, attention_summary, attention_logits}},
     {"../bench/models/treelstm.ra",
      BINARY,
      "embedding.weight[V,D] cell.weight[V,D] node.U_i_left[D,D] node.U_i_right[D,D] node.U_fl_left[D,D] "
@@ -107,32 +151,48 @@ static const struct example {
 
 static int size_of(const struct weights *w, const char *text)
 {
-	int factor = atoi(text), size;
+	const int sizes[] = {V, C, R, L, A, w->E, w->D};
+	const char *letters = "VCRLAED", *letter;
+	int factor = atoi(text);
 	text += strspn(text, "0123456789");
-	size = *text == 'V' ? V : *text == 'C' ? C : *text == 'E' ? w->E : *text == 'D' ? w->D : 1;
-	return (factor ? factor : 1) * size;
+	letter = strchr(letters, *text);
+	return (factor ? factor : 1) * (letter ? sizes[letter - letters] : 1);
 }
 
-/* As large as keeps what the gates see near 1. */
-static void make_weight(struct weights *w, const char *text)
+/* Over the paths of a DAG, which are beyond number, nothing must grow that no gate keeps small. */
+static const double gain_of[] = {
+    [SEQUENCE] = 1.5, [BINARY] = 1.5, [TERNARY] = 1.5, [ANY_CHILDREN] = 1.5, [DAG] = 0.5, [GRID] = 0.5};
+
+static int weight_elements(const struct weight *t)
+{
+	return t->shape[0] * t->shape[1] * t->shape[2];
+}
+
+/* As large as keeps what the gates see near 1; `gain` of a matrix. */
+static void make_weight(struct weights *w, const char *text, double gain)
 {
 	struct weight *t = &w->weight[w->n++];
-	const char *shape = strchr(text, '['), *second = strpbrk(shape, ",]");
-	*t = (struct weight){.rank = *second == ',' ? 2 : 1, .shape = {size_of(w, shape + 1), 1}};
+	const char *shape = strchr(text, '['), *size = shape;
+	int summed = 1;
+	*t = (struct weight){.shape = {1, 1, 1}};
 	memcpy(t->name, text, shape - text);
-	if (t->rank == 2)
-		t->shape[1] = size_of(w, second + 1);
-	t->at = malloc(t->shape[0] * t->shape[1] * sizeof *t->at);
-	for (int i = 0; i < t->shape[0] * t->shape[1]; i++)
-		t->at[i] = random_float() * (t->rank == 2 ? 1.5 / sqrt(t->shape[1]) : 0.5);
+	for (; *size != ']'; size = strpbrk(size + 1, ",]")) {
+		summed *= t->rank ? size_of(w, size + 1) : 1;
+		t->shape[t->rank++] = size_of(w, size + 1);
+	}
+	if (shape[1] == 'R')
+		summed /= t->shape[1]; /* a label chooses one of the matrices */
+	t->at = malloc(weight_elements(t) * sizeof *t->at);
+	for (int i = 0; i < weight_elements(t); i++)
+		t->at[i] = random_float() * (t->rank > 1 ? gain / sqrt(summed) : 0.5);
 }
 
-static void make_weights(struct weights *w, const char *text, int D, int E)
+static void make_weights(struct weights *w, const char *text, double gain, int D, int E)
 {
 	*w = (struct weights){.D = D, .E = E};
 	for (; text; text = strchr(text, ' ')) {
 		text += *text == ' ';
-		make_weight(w, text);
+		make_weight(w, text, gain);
 	}
 }
 
@@ -149,13 +209,13 @@ static bool write_weights(const struct weights *w, const char *path)
 	size_t n = 1, begin = 0;
 	for (int i = 0; i < w->n; i++) {
 		const struct weight *t = &w->weight[i];
-		size_t bytes = (size_t)t->shape[0] * t->shape[1] * sizeof *t->at;
-		char columns[16] = "";
-		if (t->rank == 2)
-			snprintf(columns, sizeof columns, ",%d", t->shape[1]);
-		n += snprintf(header + n, sizeof header - n,
-			      "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%d%s],\"data_offsets\":[%zu,%zu]}",
-			      i ? "," : "", t->name, t->shape[0], columns, begin, begin + bytes);
+		size_t bytes = weight_elements(t) * sizeof *t->at;
+		n += snprintf(header + n, sizeof header - n, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%d",
+			      i ? "," : "", t->name, t->shape[0]);
+		for (int d = 1; d < t->rank; d++)
+			n += snprintf(header + n, sizeof header - n, ",%d", t->shape[d]);
+		n += snprintf(header + n, sizeof header - n, "],\"data_offsets\":[%zu,%zu]}", begin,
+			      begin + bytes);
 		begin += bytes;
 	}
 	header[n++] = '}';
@@ -163,29 +223,11 @@ static bool write_weights(const struct weights *w, const char *path)
 	FILE *f = fopen(path, "wb");
 	bool ok = f && fwrite(&length, sizeof length, 1, f) == 1 && fwrite(header, n, 1, f) == 1;
 	for (int i = 0; ok && i < w->n; i++)
-		ok = fwrite(w->weight[i].at, sizeof(float) * w->weight[i].shape[0] * w->weight[i].shape[1], 1,
-			    f) == 1;
+		ok = fwrite(w->weight[i].at, sizeof(float) * weight_elements(&w->weight[i]), 1, f) == 1;
 	return f && fclose(f) == 0 && ok;
 }
 
 /* --- structures --- */
-
-/* The parent of each node; that of a binary tree splits leaves, so that `nodes` becomes odd. */
-static int make_parents(enum kind kind, int nodes, int *parent)
-{
-	int children[MOST_NODES] = {0}, n = 1;
-	parent[0] = -1;
-	while (n < nodes) {
-		int of = kind == SEQUENCE ? n - 1 : random_below(n);
-		if (kind == BINARY && (children[of] || n + 2 > MOST_NODES))
-			continue;
-		for (int i = 0; i < 1 + (kind == BINARY); i++, n++) {
-			parent[n] = of;
-			children[of]++;
-		}
-	}
-	return n;
-}
 
 static void shuffle(int *number, int n)
 {
@@ -198,22 +240,81 @@ static void shuffle(int *number, int n)
 	}
 }
 
+/* Whether node `of` is a parent of node `node`, which comes after it; both as they were made. */
+typedef bool links[MOST_NODES][MOST_NODES];
+
+/* Each node but the first gets a parent, of a tree of fixed arity `each` of them at once. Returns the nodes.
+ */
+static int make_tree(links link, enum kind kind, int nodes)
+{
+	int n = 1, each = kind == BINARY ? 2 : kind == TERNARY ? 3 : 1;
+	bool taken[MOST_NODES] = {false};
+	while (n < nodes && n + each <= MOST_NODES) {
+		int of = kind == SEQUENCE ? n - 1 : random_below(n);
+		if (each > 1 && taken[of])
+			continue;
+		taken[of] = true;
+		for (int i = 0; i < each; i++)
+			link[of][n++] = true;
+	}
+	return n;
+}
+
+/* A tree with edges across it. */
+static int make_dag(links link, int nodes)
+{
+	make_tree(link, ANY_CHILDREN, nodes);
+	for (int extra = nodes; extra > 0 && nodes > 1; extra--) {
+		int of = random_below(nodes - 1);
+		link[of][of + 1 + random_below(nodes - 1 - of)] = true;
+	}
+	return nodes;
+}
+
+/* Edges to the right, down and both, of a grid that has a side of at most eight. */
+static int make_grid(links link, int nodes)
+{
+	int columns = 1 + random_below(8), rows = nodes < columns ? 1 : nodes / columns;
+	rows = rows > 8 ? 8 : rows;
+	columns = nodes < columns ? nodes : columns;
+	for (int i = 0; i < rows * columns; i++) {
+		bool right = i % columns < columns - 1, down = i / columns < rows - 1;
+		link[i][i + right] |= right;
+		link[i][i + down * columns] |= down;
+		link[i][i + (right && down) * (columns + 1)] |= right && down;
+	}
+	return rows * columns;
+}
+
+static int make_links(links link, enum kind kind, int nodes)
+{
+	memset(link, 0, sizeof(links));
+	return kind == GRID  ? make_grid(link, nodes)
+	       : kind == DAG ? make_dag(link, nodes)
+			     : make_tree(link, kind, nodes);
+}
+
 static void make_structure(struct structure *s, enum kind kind, int nodes)
 {
-	int parent[MOST_NODES], number[MOST_NODES], edges = 0;
+	static links link;
+	int number[MOST_NODES] = {0}, made[MOST_NODES], edges = 0;
 	memset(s, 0, sizeof *s);
-	s->nodes = make_parents(kind, nodes, parent);
+	s->nodes = make_links(link, kind, nodes);
 	shuffle(number, s->nodes);
+	for (int i = 0; i < s->nodes; i++)
+		made[number[i]] = i;
 	s->root = number[0];
 	for (int i = 0; i < s->nodes; i++) {
 		s->begin[i] = edges;
-		for (int k = 1; k < s->nodes; k++)
-			if (number[parent[k]] == i)
+		for (int k = 0; k < s->nodes; k++)
+			if (link[made[i]][k])
 				s->children[edges++] = number[k];
 	}
 	s->begin[s->nodes] = edges;
 	for (int i = 0; i < s->nodes; i++)
 		s->word[i] = random_below(V);
+	for (int i = 0; i < edges; i++)
+		s->label[i] = random_below(R);
 	for (int i = 0; i < MOST_NODES * MOST_E; i++)
 		s->x[i] = random_float();
 }
@@ -242,9 +343,11 @@ static void compare(struct run *r, const float *row, const double *expected, int
 static void compare_node(struct run *r, int s, int node)
 {
 	const struct structure *t = &r->structure[s];
-	for (size_t i = 0; i < esp_program_states(r->program); i++)
+	for (size_t i = 0; i < esp_program_states(r->program); i++) {
+		bool matrix = esp_program_state(r->program, i)->rank == 2;
 		compare(r, esp_session_state(r->session, i, s, node), i ? t->c[node] : t->h[node],
-			r->weights->D);
+			r->weights->D * (matrix ? r->weights->D : 1));
+	}
 	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
 		const esp_output *output = esp_program_output(r->program, o);
 		double y[MOST_D + C];
@@ -261,7 +364,7 @@ static bool add_structures(struct run *r)
 	esp_forest_clear(r->forest);
 	for (int s = 0; s < r->structures; s++) {
 		struct structure *t = &r->structure[s];
-		const void *data[] = {t->word};
+		const void *data[] = {t->word, t->label};
 		static float x[MOST_NODES * MOST_E];
 		memcpy(x, t->x, sizeof x);
 		if (!esp_program_input(r->program, 0)->is_token)
@@ -281,7 +384,7 @@ static void test_minibatch(struct run *r, int structures, const char *way)
 	r->worst = 0;
 	for (int s = 0; s < structures; s++) {
 		make_structure(&r->structure[s], r->example->kind, s ? 1 + random_below(MOST_NODES - 1) : 1);
-		evaluate(r->example->f, r->weights, &r->structure[s], r->structure[s].root);
+		evaluate(r->example->f, r->weights, &r->structure[s]);
 	}
 	esp_error *error = NULL;
 	bool ran = add_structures(r) && esp_session_run(r->session, r->forest, &error) == ESP_OK;
@@ -377,6 +480,21 @@ static void test_ways(const struct example *e, const struct weights *w, const st
 	}
 }
 
+/* The model of a file; where it is to run over DAGs, with that structure. */
+static bool read_model(struct files *f, const char *path, bool dag)
+{
+	static const char tree[] = "structure tree(*)", graph[] = "structure dag(*) ";
+	char text[4096], *at;
+	FILE *file = fopen(path, "rb");
+	size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+	esp_error *error = NULL;
+	text[n] = 0;
+	if (dag && (at = strstr(text, tree)))
+		memcpy(at, graph, sizeof graph - 1);
+	return file && fclose(file) == 0 &&
+	       is(esp_model_parse(f->context, path, text, n, &f->model, &error), error);
+}
+
 static bool open_files(struct files *f, const struct example *e, const char *weights)
 {
 	const char *source = getenv("srcdir");
@@ -385,7 +503,7 @@ static bool open_files(struct files *f, const struct example *e, const char *wei
 	esp_error *error = NULL;
 	snprintf(path, sizeof path, "%s/examples/%s", source ? source : ".", e->path);
 	return is(esp_context_create(&options, &f->context, &error), error) &&
-	       is(esp_model_read(f->context, path, &f->model, &error), error) &&
+	       read_model(f, path, e->kind == DAG) &&
 	       is(esp_weights_open(f->context, weights, &f->weights, &error), error);
 }
 
@@ -395,7 +513,7 @@ static void test_example(const struct example *e, int D, int E)
 	struct files f = {0};
 	char path[64];
 	snprintf(path, sizeof path, "%s/weights", folder);
-	make_weights(&w, e->weights, D, E);
+	make_weights(&w, e->weights, gain_of[e->kind], D, E);
 	if (tap_ok(write_weights(&w, path) && open_files(&f, e, path), "%s: D=%d, E=%d", e->path, D, E))
 		test_ways(e, &w, &f);
 	esp_weights_free(f.weights);
@@ -405,6 +523,12 @@ static void test_example(const struct example *e, int D, int E)
 	unlink(path);
 }
 
+/* A weight of three axes makes D times the work of matrices. */
+static bool has_tensor(const struct example *e)
+{
+	return strstr(e->weights, ",D,D]") || strstr(e->weights, ",2D,2D]");
+}
+
 int main(void)
 {
 	if (!mkdtemp(folder))
@@ -412,7 +536,8 @@ int main(void)
 	random_state = 1;
 	for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
 		test_example(&examples[i], 13, 7);
-		test_example(&examples[i], 32, 40);
+		if (!SHADOWED)
+			test_example(&examples[i], has_tensor(&examples[i]) ? 16 : 32, 40);
 	}
 	rmdir(folder);
 	return tap_done();
