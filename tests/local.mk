@@ -5,18 +5,25 @@ unit_tests = \
 	%D%/api/cache_test \
 	%D%/api/context_test \
 	%D%/api/explain_test \
+	%D%/api/edges_test \
 	%D%/api/export_test \
+	%D%/api/failures_test \
+	%D%/api/limits_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
+	%D%/api/numbers_test \
 	%D%/api/profile_test \
 	%D%/api/race_test \
 	%D%/api/rewriting_test \
 	%D%/api/run_test \
+	%D%/api/saved_test \
+	%D%/api/scale_test \
 	%D%/api/state_test \
 	%D%/api/swap_test \
 	%D%/api/target_test \
 	%D%/api/team_test \
+	%D%/api/treebank_test \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
@@ -24,7 +31,10 @@ unit_tests = \
 	%D%/data/sst_test \
 	%D%/examples/counts_test \
 	%D%/examples/models_test \
+	%D%/examples/traversals_test \
+	%D%/faults/faults_test \
 	%D%/golden/golden_test \
+	%D%/golden/schedules_test \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
@@ -34,9 +44,12 @@ unit_tests = \
 	%D%/image/code_test \
 	%D%/image/file_test \
 	%D%/image/link_test \
+	%D%/io/conllu_test \
 	%D%/io/file_test \
 	%D%/io/float16_test \
+	%D%/io/json_test \
 	%D%/io/ptb_test \
+	%D%/io/reader_test \
 	%D%/io/safetensors_test \
 	%D%/io/store_test \
 	%D%/io/vocab_test \
@@ -55,6 +68,8 @@ unit_tests = \
 	%D%/linearize/large_test \
 	%D%/linearize/linearize_test \
 	%D%/linearize/random_test \
+	%D%/linearize/span_test \
+	%D%/linearize/turns_test \
 	%D%/linearize/walk_test \
 	%D%/models/blocks_test \
 	%D%/models/depth_test \
@@ -62,9 +77,16 @@ unit_tests = \
 	%D%/models/dump_test \
 	%D%/models/layout_test \
 	%D%/models/operators_test \
+	%D%/models/primitives_test \
 	%D%/models/random_test \
+	%D%/models/scratch_test \
 	%D%/models/sizes_test \
 	%D%/models/threads_test \
+	%D%/models/unroll_test \
+	%D%/models/batch_order_test \
+	%D%/models/special_test \
+	%D%/models/typed_test \
+	%D%/mutation/mutation_test \
 	%D%/ra/bind_test \
 	%D%/ra/builder_test \
 	%D%/ra/document_test \
@@ -77,6 +99,7 @@ unit_tests = \
 	%D%/runtime/split_test \
 	%D%/runtime/team_test \
 	%D%/runtime/ways_test \
+	%D%/sched/choices_test \
 	%D%/sched/hoist_test \
 	%D%/sched/refactor_test \
 	%D%/sched/plan_test \
@@ -101,7 +124,9 @@ shell_tests = \
 	%D%/cli/cache_test.sh \
 	%D%/cli/check_test.sh \
 	%D%/cli/compare_test.sh \
+	%D%/cli/compile_test.sh \
 	%D%/cli/dump_test.sh \
+	%D%/cli/gccjit_test.sh \
 	%D%/cli/explain_error_test.sh \
 	%D%/cli/explain_test.sh \
 	%D%/cli/export_test.sh \
@@ -109,28 +134,38 @@ shell_tests = \
 	%D%/cli/input_test.sh \
 	%D%/cli/interrupt_test.sh \
 	%D%/cli/profile_test.sh \
+	%D%/cli/labels_test.sh \
+	%D%/cli/limits_test.sh \
 	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
+	%D%/cli/reading_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
+	%D%/cli/tune_test.sh \
 	%D%/cli/usage_test.sh \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \
+	%D%/examples/ahead_test.sh \
+	%D%/examples/dependency_test.sh \
 	%D%/examples/embed_test.sh \
+	%D%/examples/valgrind_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
 	%D%/harness/lists_test.sh \
 	%D%/harness/packages_test.sh \
 	%D%/harness/scripts_test.sh \
-	%D%/jit/machines_test.sh
+	%D%/jit/machines_test.sh \
+	%D%/sched/names_test.sh
 
 # Folders and files that tests read.
 test_data = \
-	%D%/golden/cell %D%/golden/cell-parent %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/steps %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
+	%D%/golden/cell %D%/golden/cell-parent %D%/golden/down %D%/golden/edges %D%/golden/gated %D%/golden/gated-parent %D%/golden/labels %D%/golden/steps %D%/ra/good %D%/ra/illegal %D%/cli/labelled.ra %D%/cli/nan.ra \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
-	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/golden/cell.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/steps.ra %D%/models/mixed.ra \
-	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/parts.ra \
-	%D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra
+	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/steps.ra %D%/models/mixed.ra \
+	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/parts.ra \
+	%D%/models/bilstm.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra \
+	%D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
+	%D%/models/typed_dag.ra
 
 check_PROGRAMS += $(unit_tests) %D%/jit/record
 LDADD = libespalier-internal.la
@@ -141,6 +176,8 @@ tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/
 	tools/profile/trace.c tools/profile/words.c tools/tables.c tools/words.c
 tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
 tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
+
+tests_faults_faults_test_SOURCES = %D%/faults/faults_test.c %D%/faults/inject.c
 
 # A host that uses OpenMP itself.
 tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
@@ -164,12 +201,15 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 endif
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/examples/equations.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
-	%D%/models/generate.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/ra/read.h \
+	%D%/api/support.h %D%/faults/inject.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
+	%D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
+	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
-EXTRA_DIST += %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
+EXTRA_DIST += %D%/mutation/README.md %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
+# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break.
+archive_tests = $(filter %D%/cli/% %D%/doc/% %D%/examples/% %D%/golden/% %D%/harness/%,$(unit_tests) $(shell_tests))
 TEST_EXTENSIONS = .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(TAP_DRIVER)
@@ -195,13 +235,13 @@ clean-local:
 test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES)
 .PHONY: test-programs
 
-# What takes minutes: every float through exp, log, sigmoid, tanh and sqrt.
+# What takes minutes: every float through exp, log, sigmoid, tanh and sqrt, every failing request and call.
 check-long:
-	ESPALIER_STRIDE=1 $(MAKE) check TESTS=%D%/jit/functions_test
+	ESPALIER_STRIDE=1 $(MAKE) check TESTS='%D%/jit/functions_test %D%/api/failures_test %D%/faults/faults_test'
 .PHONY: check-long
 
 # Writes the expected texts of these tests anew: read the difference before you keep it.
-golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/ra/parse_test
+golden_tests = %D%/examples/counts_test %D%/golden/golden_test %D%/golden/schedules_test %D%/ra/parse_test
 update-golden:
 	UPDATE_GOLDEN=1 $(MAKE) check TESTS='$(golden_tests)'
 .PHONY: update-golden

@@ -31,7 +31,7 @@ tap_is "$(offered run --format "")" "json text" "bash: the words of a choice are
 tap_is "$(offered run --format = j)" "json" "bash: also after ="
 tap_is "$(offered run --format =)" "json text" "bash: and right after it"
 tap_is "$(offered run "")" "a.ra b.ra folder with space.ra" "bash: the first operand of run is a model"
-tap_is "$(offered run a.ra "")" "c.ptb folder" "bash: the second one is a treebank"
+tap_is "$(offered run a.ra "")" "a.ra b.ra c.ptb folder with space.ra" "bash: the second one, in whatever format, is any file"
 tap_is "$(offered run --batch 3 --timing --format = json a.ra c)" "c.ptb" "bash: options before it do not count"
 tap_is "$(offered run a.ra c.ptb "")" "" "bash: there is no third"
 tap_is "$(offered run --weights "")" "a.ra b.ra c.ptb folder with space.ra" "bash: an argument is any file"

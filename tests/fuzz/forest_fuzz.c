@@ -103,7 +103,12 @@ static bool read_forest(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	struct bytes b = {bytes, bytes + n};
 	int kind = take(&b), nodes = take(&b) % 64, inputs = 1 + take(&b) % 4;
-	struct lin_rules rules = {kind % 5 - 1, kind / 5 % 2, kind / 10 % 2, kind / 20 % 2, kind / 40 % 2};
+	struct lin_rules rules = {.children = kind % 5 - 1,
+				  .shared = kind / 5 % 2,
+				  .edges = kind / 10 % 2,
+				  .places = kind / 20 % 2,
+				  .unlinked = kind / 40 % 2,
+				  .span = kind / 80};
 	int32_t *child_begin = take_array(f, &b, nodes + 1), *root = take_array(f, &b, inputs);
 	int32_t *children = take_array(f, &b, 128);
 	struct lin_forest in = {nodes, kind / 20 % 4 ? inputs : 0, child_begin, children, root, NULL};

@@ -29,6 +29,8 @@ typedef bool fuzz_body(struct fuzz *, const uint8_t *bytes, size_t n);
 /* Runs a body, then checks that what it refused was explained and that all memory came back.  One input in
  * eight is run again with an allocation that fails.  Always 0, as libFuzzer wants it. */
 int fuzz_run(fuzz_body *, const uint8_t *bytes, size_t n);
+/* The same without the second run: for a body that holds other things than memory of the arena. */
+int fuzz_run_once(fuzz_body *, const uint8_t *bytes, size_t n);
 
 /* Ends the program when a promise is broken; nothing is promised once memory was refused. */
 void fuzz_check(const struct fuzz *, bool kept, const char *promise);

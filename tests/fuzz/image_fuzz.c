@@ -25,7 +25,8 @@ static const char *const models[] = {
 };
 static const int64_t sizes[] = {3, 3, 3};
 enum {
-	MODELS = sizeof models / sizeof *models,
+	TEXTS = sizeof models / sizeof *models,
+	MODELS = 2 * TEXTS, /* once more with packed weights */
 	MOST_MEMORY = 8 << 20,
 	MOST_DATA = 1 << 14,
 	MOST_CHILDREN = 50
@@ -38,6 +39,38 @@ static struct {
 	size_t n;
 } made[MODELS];
 
+static bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+{
+	(void)context, (void)param, (void)d;
+	for (int64_t k = 0; k < count; k++)
+		to[k] = (first + k) % 5 - 2;
+	return true;
+}
+
+/* Packs weights into the image; they are as long as the program. */
+static void pack_image(struct arena *a, struct diags *d, struct image *image)
+{
+	static struct rt_binding bindings[TEXTS];
+	static int packed_ones;
+	struct rt_binding *b = &bindings[packed_ones++];
+	struct image_packed *packed = ARENA_ARRAY(a, struct image_packed, image->recipes);
+	if (!rt_bind(b, &allocator_default, image, &(struct rt_source){read_weight, NULL}, NULL, d))
+		abort();
+	for (int i = 0; i < image->recipes; i++)
+		packed[i] = image_pack(image, i, b->packed[i]);
+	image->packs = image->recipes;
+	image->packed = packed;
+}
+
+/* Images are read where weights may lie; tools see who reads past the end. */
+static uint8_t *aligned_block(size_t n)
+{
+	void *block;
+	if (posix_memalign(&block, IMAGE_LINE, n ? n : 1))
+		abort();
+	return block;
+}
+
 /* The interpreter's image with a place in some code for each kernel, for none is called. */
 static void make_image(struct arena *a, struct diags *d, int i)
 {
@@ -45,16 +78,19 @@ static void make_image(struct arena *a, struct diags *d, int i)
 	static const unsigned char code[32];
 	struct image image;
 	struct str file = str_in(a);
-	const struct ra_model *m = ra_parse(a, d, "model", models[i], strlen(models[i]));
+	const char *text = models[i % TEXTS];
+	const struct ra_model *m = ra_parse(a, d, "model", text, strlen(text));
 	if (!m || !compile_image(a, d, m, sizes, &options, &image, NULL))
 		abort();
+	if (i >= TEXTS)
+		pack_image(a, d, &image);
 	int64_t *places = ARENA_ARRAY(a, int64_t, image.kernels);
 	image.blob = (struct image_blob){code, sizeof code, 16, EM_X86_64, image.kernels, places};
 	image.key = "key";
 	image_write(&image, &file);
 	image_code_release(&image.code);
 	made[i].n = file.n;
-	made[i].bytes = malloc(file.n);
+	made[i].bytes = aligned_block(file.n);
 	memcpy(made[i].bytes, file.text, file.n);
 }
 
@@ -77,7 +113,14 @@ static void make_images(void)
 
 enum { CHANGE = 4, WORD = 8, MOST_CHANGES = 40, MOST_WORDS = 16 };
 /* Words of the header, see image/file.h. */
-enum { SIZE = 4, TABLES_SIZE = 8, CODE_OFFSET = 9, HEADER = 11 };
+enum {
+	SIZE = 4,
+	TABLES_SIZE = 8,
+	CODE_OFFSET = 9,
+	WEIGHTS_OFFSET = 11,
+	HEADER = 13,
+	LINE_WORDS = IMAGE_LINE / WORD
+};
 
 /* The block ends with the image; one more is left when memory runs out, and is found again. */
 static uint8_t *file;
@@ -95,22 +138,32 @@ static void put(size_t word, int64_t value)
 	memcpy(file + word * WORD, &value, WORD);
 }
 
-/* Takes words out or, when negative, puts zeros in, so that the tables stay where the header says. */
+/* Takes words out or, when negative, puts zeros in, so that the tables stay where the header says; weights
+ * stand at the next line. */
 static void remove_words(size_t at, int64_t n)
 {
-	size_t words = file_bytes / WORD;
-	if (at < HEADER || (n > 0 && (size_t)n > words - at) || (n < 0 && words > made[0].n + made[1].n))
+	size_t words = file_bytes / WORD, head = get(WEIGHTS_OFFSET) / WORD;
+	if (head > words || head < HEADER)
+		head = words;
+	if (at < HEADER || at > head || (n > 0 && (size_t)n > head - at) ||
+	    (n < 0 && words > made[0].n + made[1].n))
 		return;
-	uint8_t *changed = malloc(file_bytes - n * WORD);
-	int64_t zeros = n < 0 ? -n : 0, gone = n > 0 ? n : 0;
+	size_t zeros = n < 0 ? -n : 0, gone = n > 0 ? n : 0, new_head = head - gone + zeros;
+	bool weighs = (size_t)get(WEIGHTS_OFFSET) < file_bytes;
+	if (weighs)
+		new_head = (new_head + LINE_WORDS - 1) / LINE_WORDS * LINE_WORDS;
+	size_t rest = file_bytes - head * WORD, kept = (head - at - gone) * WORD;
+	uint8_t *changed = aligned_block(new_head * WORD + rest);
+	memset(changed, 0, new_head * WORD);
 	memcpy(changed, file, at * WORD);
-	memset(changed + at * WORD, 0, zeros * WORD);
-	memcpy(changed + (at + zeros) * WORD, file + (at + gone) * WORD, file_bytes - (at + gone) * WORD);
+	memcpy(changed + (at + zeros) * WORD, file + (at + gone) * WORD, kept);
+	memcpy(changed + new_head * WORD, file + head * WORD, rest);
 	free(file);
 	file = changed;
-	file_bytes -= n * WORD;
+	file_bytes = new_head * WORD + rest;
 	put(TABLES_SIZE, (uint64_t)get(TABLES_SIZE) - n * WORD);
 	put(CODE_OFFSET, (uint64_t)get(CODE_OFFSET) - n * WORD);
+	put(WEIGHTS_OFFSET, weighs ? (int64_t)(new_head * WORD) : (int64_t)file_bytes);
 }
 
 /* Bytes 0 and 1 say where, 2 what, 3 how. */
@@ -155,7 +208,7 @@ static void make_file(const uint8_t *bytes, size_t n)
 	int options = n ? bytes[0] : 0, model = options % MODELS;
 	free(file);
 	file_bytes = made[model].n;
-	file = malloc(file_bytes);
+	file = aligned_block(file_bytes);
 	memcpy(file, made[model].bytes, file_bytes);
 	for (size_t i = 1; i + CHANGE <= n && i < MOST_CHANGES * CHANGE; i += CHANGE)
 		change(bytes + i);
@@ -171,8 +224,10 @@ static const char *written(struct fuzz *f, const struct image *image, size_t *n)
 {
 	struct str s = str_in(&f->arena);
 	image_write(image, &s);
+	char *bytes = arena_take(&f->arena, s.n + IMAGE_LINE, 1);
+	bytes += -(uintptr_t)bytes % IMAGE_LINE;
 	*n = s.n;
-	return s.text;
+	return memcpy(bytes, s.text, s.n);
 }
 
 static void write_again(struct fuzz *f, const struct image *image)
@@ -195,7 +250,8 @@ static bool touch(void *self, int kernel, const struct image_frame *frame, const
 	(void)kernel, (void)range, (void)d;
 	for (int i = 0; i < image->buffers; i++) {
 		const struct image_buffer *b = &image->buffer[i];
-		bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN;
+		bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN ||
+			      b->kind == IMAGE_MEMBER_BEGIN;
 		bool own = b->kind <= IMAGE_VECTOR;
 		int64_t n = frame->sizes[b->rows] * (own ? b->row_elements : 1) + begins;
 		volatile int32_t *at = frame->buffers[i];

@@ -1,11 +1,12 @@
 # Readers of untrusted bytes, each behind LLVMFuzzerTestOneInput. With --enable-fuzz libFuzzer brings the main function,
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \
-	%D%/compile_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/loops_fuzz %D%/model_fuzz %D%/object_fuzz \
-	%D%/schedule_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+	%D%/compile_fuzz %D%/conllu_fuzz %D%/drawn_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/jit_fuzz %D%/json_fuzz %D%/loops_fuzz \
+	%D%/model_fuzz %D%/object_fuzz %D%/schedule_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += %D%/libfuzz.la
-%C%_libfuzz_la_SOURCES = %D%/fuzz.c %D%/fuzz.h %D%/program.c %D%/program.h
+%C%_libfuzz_la_SOURCES = \
+	%D%/drawn.c %D%/drawn.h %D%/fuzz.c %D%/fuzz.h %D%/program.c %D%/program.h %D%/structures.c %D%/structures.h
 if !FUZZ
 %C%_libfuzz_la_SOURCES += %D%/replay.c
 endif
@@ -14,10 +15,18 @@ fuzz_libraries = %D%/libfuzz.la $(LDADD)
 fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 %C%_compile_fuzz_LDADD = $(fuzz_libraries)
 %C%_compile_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_conllu_fuzz_LDADD = $(fuzz_libraries)
+%C%_conllu_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_drawn_fuzz_LDADD = $(fuzz_libraries)
+%C%_drawn_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_forest_fuzz_LDADD = $(fuzz_libraries)
 %C%_forest_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_image_fuzz_LDADD = $(fuzz_libraries)
 %C%_image_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_jit_fuzz_LDADD = $(fuzz_libraries)
+%C%_jit_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_json_fuzz_LDADD = $(fuzz_libraries)
+%C%_json_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_loops_fuzz_LDADD = $(fuzz_libraries)
 %C%_loops_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_model_fuzz_LDADD = $(fuzz_libraries)
@@ -36,6 +45,6 @@ fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 shell_tests += %D%/replay_test.sh
 EXTRA_DIST += %D%/README.md %D%/corpus %D%/dict %D%/run %D%/targets
 
-# The targets alone.
-fuzz-targets: $(fuzz_targets)
+# The targets alone, and the back ends that one of them loads.
+fuzz-targets: $(fuzz_targets) $(pkglib_LTLIBRARIES)
 .PHONY: fuzz-targets

@@ -132,7 +132,8 @@ bool fuzz_run_program(struct fuzz *f, const struct image *image, struct fuzz_res
 	struct rt_source source = {read_weight, (void *)image};
 	if (results)
 		*results = (struct fuzz_results){0};
-	if (!rt_bind(&binding, &f->allocator, image, &source, NULL, &f->diags))
+	if (image->packs ? !rt_bind_packed(&binding, &f->allocator, image, &f->diags)
+			 : !rt_bind(&binding, &f->allocator, image, &source, NULL, &f->diags))
 		return false;
 	bool ok = run(f, image, &binding, results);
 	rt_binding_free(&binding);

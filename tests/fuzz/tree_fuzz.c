@@ -1,5 +1,6 @@
-/* Bracketed trees: what is read is a tree in post order made of pieces of the text, and linearizes. */
-#include "io/ptb.h"
+/* Bracketed trees: what is read is a tree in post order made of pieces of the text, and linearizes, also when
+ * it was made fit for other arities. */
+#include "io/reshape.h"
 #include "linearize/linearize.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -49,15 +50,42 @@ static void linearize(struct fuzz *f, const struct io_tree *t)
 	lin_order_free(&order);
 }
 
+/* How many children the nodes of a tree have, at least (leaves aside) and at most. */
+static void check_arity(const struct fuzz *f, const struct io_tree *t, int least, int most)
+{
+	for (int32_t n = 0; n < t->nodes; n++) {
+		int32_t children = t->child_begin[n + 1] - t->child_begin[n];
+		fuzz_check(f, !children || (children >= least && children <= most),
+			   "nodes are as they were made");
+	}
+}
+
+static void reshape(struct fuzz *f, const struct text *text, const struct io_tree *t)
+{
+	struct io_tree collapsed = io_collapse(t, &f->arena);
+	check_tree(f, text, &collapsed);
+	check_arity(f, &collapsed, 2, INT32_MAX);
+	for (int side = IO_LEFT; side <= IO_RIGHT; side++) {
+		struct io_tree pairs = io_binarize(t, (enum io_side)side, &f->arena);
+		check_tree(f, text, &pairs);
+		check_arity(f, &pairs, 1, 2);
+		linearize(f, &pairs);
+		pairs = io_binarize(&collapsed, (enum io_side)side, &f->arena);
+		check_arity(f, &pairs, 2, 2);
+		fuzz_check(f, pairs.nodes % 2 == 1, "a binary tree has a leaf more than other nodes");
+	}
+}
+
 static bool read_trees(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
 	struct text text = {(const char *)bytes, (const char *)bytes + n};
-	struct io_ptb reader = io_ptb_in("fuzz", text.begin, n);
+	struct io_text reader = io_text_in("fuzz", text.begin, n);
 	struct io_tree tree;
 	enum io_next next;
 	while ((next = io_ptb_next(&reader, &f->arena, &f->diags, &tree)) == IO_TREE) {
 		check_tree(f, &text, &tree);
 		linearize(f, &tree);
+		reshape(f, &text, &tree);
 	}
 	if (next == IO_FAILED)
 		fuzz_check(f, io_ptb_next(&reader, &f->arena, &f->diags, &tree) == IO_END,

@@ -19,6 +19,15 @@ missing()
 		<({ named; named | sed 's/$/.c/'; } | sort -u)
 }
 
+# Texts and numbers that no fragment names, neither themselves nor by a folder that they lie in: what tests read from
+# them would be missing from the archive, of which only some tests are run.
+unnamed()
+{
+	awk 'FNR == NR { named[$0]; next }
+		{ for (at = $0; !(at in named) && sub(/\/[^\/]*$/, "", at);); if (!(at in named)) print }' \
+		<(named) <(find examples tests -type f -regex '.*\.\(conllu\|def\|dict\|golden\|h\|json\|jsonl\|npy\|npz\|ptb\|py\|ra\|safetensors\|sched\|sh\|supp\|tsv\|txt\)' | sort)
+}
+
 absent()
 {
 	local name
@@ -28,5 +37,6 @@ absent()
 }
 
 tap_is "$(missing)" "" "every source and every test is part of the build"
+tap_is "$(unnamed)" "" "what tests read is part of the archive"
 tap_is "$(absent)" "" "what the build names exists"
 tap_done

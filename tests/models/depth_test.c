@@ -1,7 +1,9 @@
 /* Long chains of operators: they compile, or are refused with a diagnostic; nothing runs out of stack. */
 #include "tests/models/helper.h"
+#include "tests/sanitizers.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* Each link makes v<i + 1> of v<i>. */
 static const struct {
@@ -48,6 +50,18 @@ static bool compiles(const char *link, int length, bool *refused)
 	return ok;
 }
 
+/* What grows with the kernels of a module, for each of its kernels, took 7 GB. */
+static void test_memory(void)
+{
+	enum { MOST_KB = 1 << 20 };
+	struct rusage used;
+	getrusage(RUSAGE_SELF, &used);
+	if (SHADOWED)
+		tap_skip("sanitizers take memory, too", "memory");
+	else
+		tap_ok(used.ru_maxrss < MOST_KB, "all that took %ld KB at most", used.ru_maxrss);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
@@ -56,5 +70,6 @@ int main(void)
 		tap_ok(!compiles(chains[i].link, 20000, &refused) && refused, "20000 %s are refused",
 		       chains[i].name);
 	}
+	test_memory();
 	return tap_done();
 }

@@ -5,15 +5,52 @@
 #include "api/compile.h"
 #include "runtime/runtime.h"
 #include "subop/subop.h"
+#include "tests/models/guard.h"
 #include "tests/ra/read.h"
 #include "tests/tap.h"
 
 #include <math.h>
 #include <string.h>
 
+/* --- back ends --- */
+
+static inline bool has_backend(const char *name)
+{
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	bool there = jit_backend_load(name, &d) != NULL;
+	diags_free(&d);
+	return there;
+}
+
+/* The i-th back end that is here, NULL past the last. */
+static inline const char *backend_at(int i)
+{
+	for (int k = 0; jit_backend_name(k); k++)
+		if (has_backend(jit_backend_name(k)) && i-- == 0)
+			return jit_backend_name(k);
+	return NULL;
+}
+
+/* Once in a test of all back ends: what is missing counts as skipped. */
+static inline void skip_backends(void)
+{
+	for (int i = 0; jit_backend_name(i); i++)
+		if (!has_backend(jit_backend_name(i)))
+			tap_skip("it is not here", "all with back end %s", jit_backend_name(i));
+}
+
+/* For tests that are not about back ends. */
+static inline const char *usual_backend(void)
+{
+	return backend_at(0) ? backend_at(0) : "interpreter";
+}
+
 /* --- numbers --- */
 
 static uint64_t random_state;
+/* Bytes that somebody chose: as long as there are any, choices are made by them. */
+static const uint8_t *chosen_bytes, *chosen_end;
 
 static inline uint32_t random_bits(void)
 {
@@ -23,18 +60,29 @@ static inline uint32_t random_bits(void)
 
 static inline int random_below(int n)
 {
-	return random_bits() % n;
+	return (chosen_bytes < chosen_end ? *chosen_bytes++ : random_bits()) % n;
 }
+
+/* Which weights there are, and that one in so many is special; 0 = none is.  Parameters come before
+ * FIRST_CARRIED, behind it what nodes and edges carry. */
+static uint64_t weights_drawn;
+static int special_each;
+static bool finite_weights;
+enum { FIRST_CARRIED = 1000 };
 
 /* A weight is a function of its place, so that any part of a parameter can be read at any time. */
 static inline float weight_at(int param, int64_t element)
 {
-	uint64_t x = (param + 1) * 0x9E3779B97F4A7C15u + (element + 1) * 0xD1B54A32D192ED03u;
+	static const float specials[] = {0.0f, -0.0f, 1e-40f, -1e-45f, NAN, NAN, INFINITY, -INFINITY};
+	uint64_t x = (param + 1) * 0x9E3779B97F4A7C15u + (element + 1) * 0xD1B54A32D192ED03u + weights_drawn;
 	x = (x ^ x >> 29) * 0xBF58476D1CE4E5B9u;
+	if (special_each && (x >> 8) % special_each == 0)
+		return specials[x >> 29 & (finite_weights && param < FIRST_CARRIED ? 3 : 7)];
 	return ((x >> 40) / (float)(1 << 24) - 0.5f) * 0.8f;
 }
 
-static inline bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+static inline bool read_weight(void *context, int param, int64_t first, int64_t count, float *to,
+			       struct diags *d)
 {
 	(void)context, (void)d;
 	for (int64_t i = 0; i < count; i++)
@@ -66,18 +114,26 @@ static inline void print_diags(const struct diags *d)
 	arena_free(&a);
 }
 
+/* What follows the first of these; NULL = there is none. */
+static inline const char *behind(const char *text, char c)
+{
+	const char *at = strchr(text, c);
+	return at ? at + 1 : NULL;
+}
+
 static inline void set_sizes(struct test_model *t, const char *sizes)
 {
 	for (size_t i = 0; i < t->model->symbols.n; i++) {
 		const char *name = t->model->symbols.at[i].name;
-		for (const char *s = sizes; s; s = strchr(s, ' '), s += s != NULL)
+		for (const char *s = sizes; s; s = behind(s, ' '))
 			if (strncmp(s, name, strlen(name)) == 0 && s[strlen(name)] == '=')
 				t->sizes[i] = atoll(s + strlen(name) + 1);
 	}
 }
 
 /* Sizes as "D=5 E=3". */
-static inline bool load_text(struct test_model *t, const char *name, const char *text, size_t length, const char *sizes)
+static inline bool load_text(struct test_model *t, const char *name, const char *text, size_t length,
+			     const char *sizes)
 {
 	arena_init(&t->arena, &allocator_default);
 	diags_init(&t->diags, &allocator_default);
@@ -108,38 +164,47 @@ static inline void free_model(struct test_model *t)
 
 /* --- structures --- */
 
-enum { MAX_NODES = 4000 };
+enum { MAX_NODES = 4000, MAX_INPUTS = 8 };
 
 struct test_forest {
 	struct lin_collect collect;
 	struct rt_minibatch minibatch;
-	const void *data[4];
+	const void *data[MAX_INPUTS];
 	int nodes;
-	void *owned[4]; /* what `data` points at */
+	void *owned[MAX_INPUTS]; /* what `data` points at */
 };
 
-/* One structure, children before parents: from a stack of open subtrees, `arity` are joined at a time; any number of
- * them when arity < 0; a DAG may take a node again, as one child more or instead of an open one. */
-static inline void add_structure(struct test_forest *f, int arity, bool shared, int size)
+/* How nodes are joined: by chance; those that stand open as soon as there are enough, so that a chain grows,
+ * or a comb; when there are as many as there should be, the oldest first: a star, or a tree of few levels. */
+enum forest_shape { FOREST_ANY, FOREST_DEEP, FOREST_WIDE };
+
+/* One structure, children before parents: from a stack of open subtrees, `arity` are joined at a time; any
+ * number of them when arity < 0; a DAG may take a node again, as one child more or instead of an open one. */
+static inline void add_structure(struct test_forest *f, int arity, bool shared, int size,
+				 enum forest_shape shape)
 {
 	static int32_t begin[MAX_NODES + 1], children[8 * MAX_NODES], open[MAX_NODES];
 	int nodes = 0, edges = 0, n = 0;
 	struct diags d;
 	diags_init(&d, &allocator_default);
 	while (nodes < size || n > 1) {
-		int want = arity < 0 ? 1 + random_below(4) : arity;
-		bool join = n >= want && (n > 1 || arity == 1) && (nodes >= size || random_below(2));
+		int want = arity < 0 ? shape == FOREST_WIDE ? size : 1 + random_below(4) : arity;
+		bool now = shape == FOREST_DEEP || (shape == FOREST_ANY && random_below(2));
+		bool join = n >= want && (n > 1 || arity == 1) && (nodes >= size || now);
 		if (nodes >= size && n > 1 && n < want) {
 			if (arity < 0)
 				want = n, join = true;
 		}
 		bool again = join && shared && nodes > 4 && (arity < 0 || nodes < size);
 		want -= again && arity > 1;
+		int first = shape == FOREST_WIDE ? 0 : n - want;
 		begin[nodes] = edges;
 		for (int i = 0; join && i < want; i++)
-			children[edges + i] = open[n - want + i];
+			children[edges + i] = open[first + i];
 		edges += join ? want : 0;
 		n -= join ? want : 0;
+		if (join)
+			memmove(open + first, open + first + want, (n - first) * sizeof *open);
 		if (again && arity != 1)
 			children[edges++] = random_below(nodes);
 		open[n++] = nodes++;
@@ -153,32 +218,39 @@ static inline void add_structure(struct test_forest *f, int arity, bool shared, 
 }
 
 /* A sequence is a chain; other structures by the image's rules. */
-static inline void make_forest(struct test_forest *f, const struct image *image, int inputs, int size)
+static inline void make_shaped_forest(struct test_forest *f, const struct image *image, int inputs, int size,
+				      enum forest_shape shape)
 {
 	lin_collect_init(&f->collect, &allocator_default);
 	for (int i = 0; i < inputs; i++)
-		add_structure(f, image->children, image->shared_children, 1 + random_below(size));
+		add_structure(f, image->children, image->shared_children, 1 + random_below(size), shape);
 	f->minibatch = (struct rt_minibatch){lin_collect_forest(&f->collect), f->data};
 	f->nodes = f->collect.nodes;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < MAX_INPUTS; i++)
 		f->owned[i] = NULL;
 	for (int i = 0; i < image->inputs; i++) {
 		const struct image_input *in = &image->input[i];
-		int64_t n = f->nodes * (in->token ? 1 : in->elements);
+		int64_t rows = in->on_edge ? f->collect.edges : f->nodes,
+			n = rows * (in->token ? 1 : in->elements);
 		float *vector = f->owned[i] = malloc((n + 1) * sizeof *vector);
 		int32_t *token = f->owned[i];
 		for (int64_t k = 0; k < n && !in->token; k++)
-			vector[k] = weight_at(100 + i, k);
+			vector[k] = weight_at(FIRST_CARRIED + i, k);
 		for (int64_t k = 0; k < n && in->token; k++)
-			token[k] = in->limit ? random_below(in->limit) : 0;
+			token[k] = random_below(in->limit ? in->limit : 4);
 		f->data[i] = f->owned[i];
 	}
+}
+
+static inline void make_forest(struct test_forest *f, const struct image *image, int inputs, int size)
+{
+	make_shaped_forest(f, image, inputs, size, FOREST_ANY);
 }
 
 static inline void free_forest(struct test_forest *f)
 {
 	lin_collect_free(&f->collect);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < MAX_INPUTS; i++)
 		free(f->owned[i]);
 }
 
@@ -190,6 +262,7 @@ struct test_run {
 	struct image image;
 	struct image_code whole; /* the code itself, when the image's is one that cuts columns into pieces */
 	uint32_t cuts;
+	struct guard guard; /* of compiled kernels, since columns are cut */
 	struct rt_binding binding;
 	struct rt_session session;
 	bool bound, open;
@@ -230,8 +303,7 @@ static inline bool call_piece(struct test_run *r, int kernel, const struct image
 {
 	if (!r->whole.kernels)
 		return r->whole.call(r->whole.self, kernel, f, p, d);
-	r->whole.kernels[kernel](f->buffers, p->begin, p->end, p->first, p->blocks, p->direction);
-	return true;
+	return guard_call(&r->guard, kernel, r->whole.kernels[kernel], f, p, d);
 }
 
 static inline uint32_t random_cut(struct test_run *r, uint32_t n)
@@ -267,12 +339,16 @@ static inline bool call_in_pieces(void *self, int kernel, const struct image_fra
 static inline void release_whole(struct image_code *code)
 {
 	struct test_run *r = code->self;
+	guard_free(&r->guard);
 	r->whole.release(&r->whole);
 }
 
-/* Between compile_run and open_run: kernels get their columns in pieces from now on. */
+/* Between compile_run and open_run: kernels get their columns in pieces from now on, compiled ones under
+ * guard. */
 static inline void cut_columns(struct test_run *r)
 {
+	if (r->image.code.kernels)
+		guard_init(&r->guard, &r->image);
 	r->whole = r->image.code;
 	r->image.code = (struct image_code){.call = call_in_pieces, .release = release_whole, .self = r};
 }

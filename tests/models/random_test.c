@@ -2,16 +2,22 @@
  * schedules.
  *
  *     random_test [FIRST COUNT [EACH]]     seeds FIRST .. FIRST+COUNT-1; one in EACH is compiled, else all
- * are */
+ *
+ * Without arguments ESPALIER_RANDOM says it, as in ESPALIER_RANDOM=1000x400x12; else there are some seeds
+ * that are always the same. */
 #include "ilir/passes.h"
-#include "tests/models/generate.h"
+#include "tests/models/checked.h"
+#include "tests/models/schedules.h"
 #include "tests/models/ways.h"
+#include "tests/sanitizers.h"
 
 #include <stdlib.h>
 
-enum { SCHEDULES = 4, SEEDS = 60, COMPILE_EACH = 12 };
+enum { SCHEDULES = 4, DRAWN = 4, LINES = 6, SEEDS = SHADOWED ? 5 : 14, COMPILE_EACH = SHADOWED ? 5 : 7 };
 
-static int programs; /* that ran */
+static int programs, compiled; /* that ran; of these, by a back end */
+/* Lines that were drawn: that were taken, that were refused. */
+static int taken, refused;
 /* Models of which something left the recursion, or went to the children. */
 static int hoisted, refactored;
 
@@ -48,92 +54,99 @@ static void check(struct subject *s, struct compile_options o)
 		report(s, &o);
 }
 
+/* By each back end. */
+static void check_compiled(struct subject *s, struct compile_options o)
+{
+	for (int i = 0; backend_at(i); i++) {
+		o.backend = backend_at(i);
+		compiled++;
+		check(s, o);
+	}
+}
+
+/* By one of them, with indices that are looked at before they are used. */
+static void check_bounds(struct subject *s, struct compile_options o)
+{
+	o.backend = backend_at(0);
+	programs += o.backend != NULL;
+	if (o.backend && !agrees_by(compile_checked, &s->setting, &o))
+		report(s, &o);
+}
+
 /* --- random schedules --- */
 
-static void put_tile(struct text *t, const char *group, int length, const char *along, bool rows)
+/* The schedule as it is printed, of the plan that is made for the target when it begins so; NULL when that is
+ * refused. */
+static const char *planned(struct subject *s, struct arena *a, const char *begins, const char *target)
 {
-	static const int sizes[][4] = {{1},    {2, 1},	     {3, 2, 1}, {4, 2, 1},
-				       {5, 1}, {8, 4, 2, 1}, {7, 3, 1}, {6, 1}};
-	bool by_rows = rows && random_below(3) == 0;
-	const int *nodes = sizes[by_rows ? 0 : random_below(8)];
-	put(t, "tile %.*s nodes", length, group);
-	for (int i = 0; i == 0 || nodes[i - 1] > 1; i++)
-		put(t, " %d", nodes[i]);
-	put(t, " columns %d unroll %d", 1 + random_below(8), 1 + random_below(random_below(2) ? 4 : 16));
-	put(t, along, random_below(2));
-	put(t, " by %s\n", by_rows ? "rows" : "columns");
+	struct compile_options o = {.backend = "interpreter", .target = target, .schedule = begins};
+	struct str printed = str_in(a);
+	bool ok = compile_dump(a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed);
+	return ok ? str_text(&printed) : NULL;
 }
 
-/* The dimensions of the line in another order. */
-static void put_layout(struct text *t, const char *line, bool tree)
+static void check_text(struct subject *s, const struct text *schedule, const char *target, bool compile)
 {
-	int name = strcspn(line, " "), length = strcspn(line, "\n"), dims = 0, at[8];
-	bool state = strncmp(line + name, " node", 5) == 0 || strncmp(line + name, " parent", 7) == 0;
-	put(t, "layout %.*s", name, line);
-	if (state)
-		put(t, tree && random_below(2) ? " parent" : " node");
-	for (const char *c = line + name; c < line + length; c++)
-		if (*c >= '0' && *c <= '9') {
-			int other = random_below(++dims);
-			at[dims - 1] = at[other];
-			at[other] = dims - 1;
-		}
-	for (int d = 0; d < dims; d++)
-		put(t, " %d", at[d]);
-	put(t, "\n");
-}
-
-/* Whether a line has a word. */
-static bool has(const char *line, const char *word)
-{
-	const char *found = strstr(line, word);
-	return found && found < line + strcspn(line, "\n");
-}
-
-/* The tile of another line; the comment before it says what there is in its group. */
-static void put_tile_of(struct text *t, const char *line, const char *comment)
-{
-	bool columns = has(comment, " x ");
-	put_tile(t, line + 5, strcspn(line + 5, " "), has(line, " along") ? " along %d" : "",
-		 columns && (has(comment, ": rows") || has(comment, ": edges of rows")));
-}
-
-/* A schedule for the groups that stand in the printed one. */
-static void make_schedule(struct text *t, const char *fuse, const char *printed, bool tree)
-{
-	static const char *const lanes[] = {"4", "8", "16", "off", "8"};
-	t->n = 0;
-	put(t, "%s", fuse);
-	put(t, "dynamic_batch %s\n", random_below(3) ? "on" : "off");
-	put(t, "specialize %s\n", random_below(3) ? "leaf" : "none");
-	put(t, "vectorize %s\n", lanes[random_below(5)]);
-	put(t, "accumulators %d\n", 1 + random_below(20));
-	const char *before = printed;
-	for (const char *line = printed; line; before = line, line = strchr(line, '\n'), line += line != NULL)
-		if (strncmp(line, "tile ", 5) == 0 && random_below(4))
-			put_tile_of(t, line, before);
-		else if (strncmp(line, "layout ", 7) == 0)
-			put_layout(t, line + 7, tree);
+	struct compile_options o = {.backend = "interpreter", .target = target, .schedule = schedule->at};
+	check(s, o);
+	if (compile && target_runs_here(target_find(target)))
+		check_compiled(s, o);
 }
 
 /* One schedule, of the plan that is made for the target as the directive `fuse` says. */
 static void check_schedule(struct subject *s, const char *fuse, const char *target, bool compile)
 {
 	static struct text schedule;
-	struct compile_options o = {.backend = "interpreter", .target = target, .schedule = fuse};
 	struct arena a;
 	jmp_buf jump;
 	arena_init(&a, &allocator_default);
-	struct str printed = str_in(&a);
-	if (!arena_guard(&a, &jump) &&
-	    compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed)) {
-		make_schedule(&schedule, fuse, str_text(&printed), s->model.model->structure.kind != RA_DAG);
-		o.schedule = schedule.at;
-		check(s, o);
-		o.backend = "llvm";
-		if (compile && target_runs_here(target_find(target)))
-			check(s, o);
+	const char *printed = arena_guard(&a, &jump) ? NULL : planned(s, &a, fuse, target);
+	if (printed) {
+		schedule.n = 0;
+		put(&schedule, "%s", fuse);
+		put_schedule(&schedule, printed, s->model.model->structure.kind != RA_DAG);
+		check_text(s, &schedule, target, compile);
+	} else {
+		report(s, &(struct compile_options){.backend = "none", .target = target, .schedule = fuse});
 	}
+	arena_free(&a);
+}
+
+/* Whether the last line is taken; if not it goes again, and there must be a diagnostic that says so. */
+static bool takes_line(struct subject *s, struct arena *a, struct text *schedule, size_t before,
+		       const char *target)
+{
+	struct diags *d = &s->model.diags;
+	diags_free(d);
+	diags_init(d, &allocator_default);
+	bool takes = planned(s, a, schedule->at, target) != NULL;
+	refused += !takes;
+	if (!takes && (d->n != 1 || d->at[0].id != DIAG_ILLEGAL_SCHEDULE)) {
+		print_diags(d);
+		report(s, &(struct compile_options){
+			      .backend = "none", .target = target, .schedule = schedule->at});
+	}
+	if (!takes)
+		schedule->at[schedule->n = before] = 0;
+	return takes;
+}
+
+/* A schedule of lines that are drawn, each of which is legal after those before it or refused. */
+static void check_drawn(struct subject *s, const char *target, bool compile)
+{
+	static struct text schedule;
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	schedule.at[schedule.n = 0] = 0;
+	if (!arena_guard(&a, &jump))
+		for (int i = 0; i < LINES; i++) {
+			size_t before = schedule.n;
+			put_drawn(&schedule, planned(s, &a, schedule.at, target));
+			taken += takes_line(s, &a, &schedule, before, target);
+		}
+	if (schedule.n)
+		check_text(s, &schedule, target, compile);
 	arena_free(&a);
 }
 
@@ -166,12 +179,14 @@ static bool can_move(struct subject *s, const char *schedule, const char *stage,
 static void check_ways(struct subject *s, bool compile)
 {
 	for (int i = 1; ilir_pass_at(i); i++)
-		check(s, (struct compile_options){.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
+		check(s, (struct compile_options){
+			     .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
 	check(s, (struct compile_options){.backend = "interpreter", .target = "avx512"});
 	check(s, (struct compile_options){.backend = "interpreter", .target = "generic"});
 	if (compile) {
-		check(s, (struct compile_options){.backend = "llvm", .target = "native"});
-		check(s, (struct compile_options){.backend = "llvm", .target = "generic"});
+		check_compiled(s, (struct compile_options){.target = "native"});
+		check_compiled(s, (struct compile_options){.target = "generic"});
+		check_bounds(s, (struct compile_options){.target = "native"});
 	}
 	static const char *const planners[] = {"",
 					       "fuse grow always\n",
@@ -182,6 +197,8 @@ static void check_ways(struct subject *s, bool compile)
 					       "refactor off\n"};
 	for (int i = 0; i < 7; i++)
 		check_schedules(s, planners[i], i ? 1 : SCHEDULES, compile);
+	for (int i = 0; i < DRAWN; i++)
+		check_drawn(s, i % 2 ? "generic" : "avx2", compile);
 	if (can_move(s, "refactor all\n", "refactor", "\nderived ")) {
 		refactored++;
 		check_schedules(s, "refactor all\n", 1, compile);
@@ -203,6 +220,18 @@ static bool tame(const struct setting *s)
 	return true;
 }
 
+/* Several structures of a few nodes, one of many, many of few; any, deep ones, wide ones. */
+static void shape_forest(struct test_forest *f, const struct image *image, uint64_t seed)
+{
+	static const struct {
+		int inputs, size;
+		enum forest_shape shape;
+	} forests[] = {{3, 9, FOREST_ANY}, {1, 24, FOREST_ANY},	 {2, 14, FOREST_DEEP},
+		       {9, 4, FOREST_ANY}, {2, 18, FOREST_WIDE}, {4, 1, FOREST_ANY}};
+	size_t i = seed % (sizeof forests / sizeof *forests);
+	make_shaped_forest(f, image, forests[i].inputs, forests[i].size, forests[i].shape);
+}
+
 static void check_run(struct subject *s, bool compile)
 {
 	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
@@ -215,7 +244,7 @@ static void check_run(struct subject *s, bool compile)
 		end_run(&r);
 		return;
 	}
-	make_forest(&at->forest, &r.image, 3, 9);
+	shape_forest(&at->forest, &r.image, s->seed);
 	if (!run_forest(&r, &at->forest.minibatch)) {
 		report(s, &o);
 	} else {
@@ -251,21 +280,36 @@ static bool check_seed(uint64_t seed, bool compile)
 	return s.failures == 0;
 }
 
-static uint64_t number_or(int argc, char **argv, int i, uint64_t otherwise)
+/* FIRST, COUNT and EACH. */
+struct seeds {
+	unsigned long long first, count, each;
+};
+
+static struct seeds asked(int argc, char **argv)
 {
-	return argc > i ? strtoull(argv[i], NULL, 10) : otherwise;
+	struct seeds usual = {1, SEEDS, COMPILE_EACH}, s = {.each = 1};
+	const char *text = getenv("ESPALIER_RANDOM");
+	if (argc > 2)
+		return (struct seeds){strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10),
+				      argc > 3 ? strtoull(argv[3], NULL, 10) : 1};
+	return text && sscanf(text, "%llux%llux%llu", &s.first, &s.count, &s.each) >= 2 ? s : usual;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t first = number_or(argc, argv, 1, 1), count = number_or(argc, argv, 2, SEEDS);
-	uint64_t each = number_or(argc, argv, 3, argc > 1 ? 1 : COMPILE_EACH), right = 0;
-	for (uint64_t i = first; i < first + count; i++)
-		right += check_seed(i, i % (each ? each : 1) == 0);
-	tap_ok(right == count, "%llu of %llu random models agree in all ways: %d programs ran",
-	       (unsigned long long)right, (unsigned long long)count, programs);
-	if (argc == 1)
-		tap_ok(hoisted >= SEEDS / 20 && refactored >= SEEDS / 20,
+	struct seeds s = asked(argc, argv);
+	uint64_t right = 0;
+	skip_backends();
+	for (uint64_t i = s.first; i < s.first + s.count; i++)
+		right += check_seed(i, s.each && i % s.each == 0);
+	tap_ok(right == s.count,
+	       "%llu of %llu random models from seed %llu on agree in all ways: %d programs ran, %d of them "
+	       "compiled",
+	       (unsigned long long)right, s.count, s.first, programs, compiled);
+	tap_ok(taken && refused, "of the lines that are drawn from directives %d are taken, %d refused",
+	       taken, refused);
+	if (SAMPLE == 1 && s.first == 1 && s.count == SEEDS)
+		tap_ok(hoisted && refactored,
 		       "something leaves the recursion in %d of them, something goes to the children in %d",
 		       hoisted, refactored);
 	return tap_done();

@@ -13,7 +13,8 @@ struct reference {
 	unsigned *stamp; /* the epoch in which a value was computed */
 	unsigned epoch, epochs;
 	double **state;	    /* by state: a row for each node of the forest */
-	int32_t node, each; /* the node at hand; the child that a sum over children is at */
+	int32_t node, each; /* the node at hand; the edge, parent or node that a sum is at */
+	int64_t input;
 };
 
 static inline int64_t dim_of(const struct reference *r, const struct ra_node *n, int d)
@@ -77,7 +78,7 @@ static inline void refer_elementwise(struct reference *r, const struct ra_node *
 static inline void refer_product(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct ra_node *x = ra_at(r->t->model, n->arg[0]), *y = ra_at(r->t->model, n->arg[1]);
-	int64_t depth = dim_of(r, y, 0), rows = x->shape.rank == 2 ? dim_of(r, x, 0) : 1;
+	int64_t depth = dim_of(r, y, 0), rows = count_of(r, &x->shape) / depth;
 	int64_t columns = y->shape.rank == 2 ? dim_of(r, y, 1) : 1;
 	const double *a = refer(r, n->arg[0]), *b = refer(r, n->arg[1]);
 	for (int64_t i = 0; i < rows; i++)
@@ -90,7 +91,7 @@ static inline void refer_product(struct reference *r, const struct ra_node *n, d
 
 static inline void add_up(enum ra_op op, double *to, double x, bool first)
 {
-	bool sum = op == RA_SUM || op == RA_CHILD_SUM;
+	bool sum = op == RA_SUM || op == RA_CHILD_SUM || op == RA_PARENT_SUM;
 	*to = first ? x : sum ? *to + x : x > *to ? x : *to;
 }
 
@@ -110,16 +111,49 @@ static inline void refer_children(struct reference *r, const struct ra_node *n, 
 {
 	const struct lin_forest *f = &r->f->minibatch.forest;
 	unsigned epoch = r->epoch;
-	int32_t each = r->each;
-	for (int32_t e = f->child_begin[r->node]; e < f->child_begin[r->node + 1]; e++) {
-		r->each = f->children[e];
+	int32_t each = r->each, first = f->child_begin[r->node], end = f->child_begin[r->node + 1];
+	if (n->members) {
+		first = f->input_begin[r->input];
+		end = r->input + 1 < f->inputs ? f->input_begin[r->input + 1] : f->nodes;
+	}
+	for (int32_t e = first; e < end; e++) {
+		r->each = e;
 		r->epoch = ++r->epochs;
 		const double *a = refer(r, n->arg[0]);
 		for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
-			add_up(n->op, &to[i], a[i], e == f->child_begin[r->node]);
+			add_up(n->op, &to[i], a[i], e == first);
 	}
 	r->epoch = epoch;
 	r->each = each;
+}
+
+/* By parents in the order of their ids, and by their edges. */
+static inline void refer_parents(struct reference *r, const struct ra_node *n, double *to)
+{
+	const struct lin_forest *f = &r->f->minibatch.forest;
+	unsigned epoch = r->epoch;
+	bool first = true;
+	for (r->each = 0; r->each < f->nodes; r->each++)
+		for (int32_t e = f->child_begin[r->each]; e < f->child_begin[r->each + 1]; e++) {
+			if (f->children[e] != r->node)
+				continue;
+			r->epoch = ++r->epochs;
+			const double *a = refer(r, n->arg[0]);
+			for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
+				add_up(n->op, &to[i], a[i], first);
+			first = false;
+		}
+	r->epoch = epoch;
+}
+
+/* The one that has the node as a child; -1 = there is none. */
+static inline int32_t parent_of(const struct lin_forest *f, int32_t node)
+{
+	for (int32_t p = 0; p < f->nodes; p++)
+		for (int32_t e = f->child_begin[p]; e < f->child_begin[p + 1]; e++)
+			if (f->children[e] == node)
+				return p;
+	return -1;
 }
 
 static inline void refer_slice(struct reference *r, const struct ra_node *n, double *to)
@@ -158,6 +192,17 @@ static inline void refer_transpose(struct reference *r, const struct ra_node *n,
 	}
 }
 
+static inline int64_t edge_of(const struct reference *r, int slot)
+{
+	return slot == RA_EACH_CHILD ? r->each : r->f->minibatch.forest.child_begin[r->node] + slot;
+}
+
+/* The row of what is carried: that of the node, or of an edge of it. */
+static inline int64_t data_row(const struct reference *r, const struct ra_node *n)
+{
+	return r->t->model->inputs.at[n->input].edge ? edge_of(r, n->slot) : r->node;
+}
+
 static inline void refer_source(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct lin_forest *f = &r->f->minibatch.forest;
@@ -174,20 +219,22 @@ static inline void refer_source(struct reference *r, const struct ra_node *n, do
 			to[i] = weight_at(n->param, i);
 			break;
 		case RA_INPUT:
-			to[i] = ((const float *)r->f->data[n->input])[r->node * all + i];
+			to[i] = ((const float *)r->f->data[n->input])[data_row(r, n) * all + i];
 			break;
 		case RA_LOOKUP:
 			to[i] =
-			    refer(r, n->arg[0])[((const int32_t *)r->f->data[n->input])[r->node] * all + i];
+			    refer(r, n->arg[0])[((const int32_t *)r->f->data[n->input])[data_row(r, n)] * all + i];
 			break;
 		case RA_STATE:
-			to[i] = r->state[n->state.state][r->node * all + i];
+			to[i] = r->state[n->state.state]
+					[(n->state.slot == RA_EACH_MEMBER ? r->each : r->node) * all + i];
 			break;
-		case RA_CHILD: {
-			int slot = n->state.slot;
-			int32_t child =
-			    slot == RA_EACH_CHILD ? r->each : f->children[f->child_begin[r->node] + slot];
-			to[i] = r->state[n->state.state][child * all + i];
+		case RA_CHILD:
+			to[i] = r->state[n->state.state][f->children[edge_of(r, n->state.slot)] * all + i];
+			break;
+		case RA_PARENT: {
+			int32_t parent = n->state.slot == RA_EACH_CHILD ? r->each : parent_of(f, r->node);
+			to[i] = r->state[n->state.state][parent * all + i];
 			break;
 		}
 		default:
@@ -209,6 +256,10 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_CHILD_MAX:
 		refer_children(r, n, to);
 		break;
+	case RA_PARENT_SUM:
+	case RA_PARENT_MAX:
+		refer_parents(r, n, to);
+		break;
 	case RA_SLICE:
 		refer_slice(r, n, to);
 		break;
@@ -226,6 +277,7 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 	case RA_LOOKUP:
 	case RA_STATE:
 	case RA_CHILD:
+	case RA_PARENT:
 		refer_source(r, n, to);
 		break;
 	default:
@@ -248,6 +300,30 @@ static inline const double *refer(struct reference *r, ra_ref ref)
 
 /* --- a whole run --- */
 
+/* That of the first case that fits, or of its base. */
+static inline int body_up(const struct reference *r, int traversal, int64_t node, int children)
+{
+	const struct ra_model *m = r->t->model;
+	int base = children ? RA_INNER : RA_LEAF;
+	for (size_t i = 0; i < m->cases.n; i++) {
+		const struct ra_named_case *c = &m->cases.at[i];
+		bool fits = (int)c->base == base && (c->children < 0 || c->children == children);
+		for (size_t t = 0; t < c->tokens.n; t++)
+			fits &= ((const int32_t *)r->f->data[c->tokens.at[t].input])[node] == c->tokens.at[t].value;
+		if (fits)
+			return ra_has_own_body(m, traversal, RA_CASES + i) ? (int)(RA_CASES + i) : base;
+	}
+	return base;
+}
+
+static inline int body_of_node(const struct reference *r, int traversal, int32_t node)
+{
+	const struct lin_forest *f = &r->f->minibatch.forest;
+	if (r->t->model->traversals.at[traversal].down)
+		return parent_of(f, node) < 0 ? RA_ROOT : RA_BELOW;
+	return body_up(r, traversal, node, f->child_begin[node + 1] - f->child_begin[node]);
+}
+
 /* A value in the elements of a shape that may have more axes. */
 static inline void copy_value(struct reference *r, ra_ref value, int64_t elements, double *to)
 {
@@ -257,17 +333,25 @@ static inline void copy_value(struct reference *r, ra_ref value, int64_t element
 		to[i] = from[i % n];
 }
 
-static inline void refer_states(struct reference *r, int32_t node)
+static inline void refer_states(struct reference *r, int traversal, int32_t node)
 {
 	const struct ra_model *m = r->t->model;
-	const int32_t *begin = r->f->minibatch.forest.child_begin;
 	r->node = node;
 	r->epoch = ++r->epochs;
+	int body = body_of_node(r, traversal, node);
 	for (size_t s = 0; s < m->states.n; s++) {
 		int64_t n = count_of(r, &m->states.at[s].shape);
-		copy_value(r, m->states.at[s].value[begin[node] == begin[node + 1] ? RA_LEAF : RA_INNER], n,
-			   r->state[s] + node * n);
+		if (m->states.at[s].traversal == traversal)
+			copy_value(r, m->states.at[s].value[body], n, r->state[s] + node * n);
 	}
+}
+
+/* Children have smaller ids than their parents. */
+static inline void refer_traversal(struct reference *r, int traversal)
+{
+	bool down = r->t->model->traversals.at[traversal].down;
+	for (int32_t n = 0; n < r->f->nodes; n++)
+		refer_states(r, traversal, down ? r->f->nodes - 1 - n : n);
 }
 
 /* All outputs in the order of gather_outputs, `count` of them; NULL when there are not that many. */
@@ -283,13 +367,14 @@ static inline double *refer_outputs(struct arena *a, const struct test_model *t,
 	r.state = ARENA_ARRAY(a, double *, m->states.n);
 	for (size_t s = 0; s < m->states.n; s++)
 		r.state[s] = ARENA_ARRAY(a, double, f->nodes *count_of(&r, &m->states.at[s].shape));
-	for (int32_t n = 0; n < f->nodes; n++)
-		refer_states(&r, n);
+	for (size_t i = 0; i < m->traversals.n; i++)
+		refer_traversal(&r, (int)i);
 	for (size_t o = 0; o < m->outputs.n; o++) {
 		bool at_root = m->outputs.at[o].at_root;
 		int64_t n = count_of(&r, &ra_at(m, m->outputs.at[o].value)->shape);
 		int64_t rows = at_root ? f->minibatch.forest.inputs : f->nodes;
 		for (int64_t row = 0; row < rows && at + n <= count; row++, at += n) {
+			r.input = row;
 			r.node = at_root ? f->minibatch.forest.root[row] : row;
 			r.epoch = ++r.epochs;
 			copy_value(&r, m->outputs.at[o].value, n, all + at);

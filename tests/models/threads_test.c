@@ -20,8 +20,17 @@ static const struct {
     {"tests/models/nested.ra", "A=5 B=9 C=15 F=6 G=5 V=9"},
     {"tests/models/parts.ra", "D=9"},
     {"tests/models/order.ra", "D=5"},
+    {"tests/models/stacked.ra", "D=17 E=6 F=9 G=12 V=30"},
+    {"tests/models/bilstm.ra", "D=20 X=6 V=30 C=4"},
+    {"tests/models/parents.ra", "D=10 X=7"},
     {"tests/models/constants.ra", "V=9 D=11 X=19 L=30"},
+    {"examples/typed/typed.ra", "D=64 E=40 V=20 C=3"},
 };
+
+/* Who does what, and where it is kept. */
+static const char *const schedules[] = {"persist off\nbarrier step\n", "fuse none\nbarrier step\nparallel inner.0 columns\n",
+					"parallel inner.0 rows\nparallel leaf.0 off\ndense_index off\n",
+					"fuse none\npeel off\ndynamic_batch off\n"};
 
 enum { MAX_THREADS = 4, RUNS = 5 };
 
@@ -72,7 +81,7 @@ static void test_model(const char *path, const char *sizes, const char *schedule
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "llvm", .target = "native", .schedule = schedule};
+	struct compile_options o = {.backend = usual_backend(), .target = "native", .schedule = schedule};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s%s", strrchr(path, '/') + 1, sizes, schedule ? ", scheduled" : "");
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))
@@ -95,16 +104,16 @@ static void test_model(const char *path, const char *sizes, const char *schedule
 
 int main(void)
 {
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool compiles = jit_backend_load("llvm", &d) != NULL;
-	diags_free(&d);
-	if (!compiles) {
-		tap_skip("no LLVM back end", "threads");
+	if (!backend_at(0)) {
+		tap_skip("no back end", "threads");
 		return tap_done();
 	}
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		test_model(models[i].path, models[i].sizes, NULL);
 	test_model(models[0].path, models[0].sizes, "specialize none\n");
+	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+		test_model(models[0].path, models[0].sizes, schedules[i]);
+		test_model("tests/golden/gated.ra", "D=24 X=5", schedules[i]);
+	}
 	return tap_done();
 }

@@ -3,7 +3,10 @@
 #ifndef ESPALIER_TESTS_MODELS_WAYS_H
 #define ESPALIER_TESTS_MODELS_WAYS_H
 
+#include "jit/jit.h"
 #include "tests/models/reference.h"
+
+#include <limits.h>
 
 struct setting {
 	const struct test_model *model;
@@ -26,16 +29,65 @@ static inline bool same_bits(const struct setting *s, const struct test_run *r)
 	return same;
 }
 
+typedef bool compile_way(struct test_run *, const struct test_model *, const struct compile_options *);
+
 /* Columns in pieces at random: each block is computed by itself. */
-static inline bool agrees(struct setting *s, const struct compile_options *o)
+static inline bool agrees_by(compile_way *compile, struct setting *s, const struct compile_options *o)
 {
 	struct test_run r;
-	bool ok = compile_run(&r, s->model, o);
+	bool ok = compile(&r, s->model, o);
 	if (ok)
 		cut_columns(&r);
 	ok = ok && open_run(&r) && run_forest(&r, &s->forest.minibatch) && same_bits(s, &r);
 	end_run(&r);
 	return ok;
+}
+
+static inline bool agrees(struct setting *s, const struct compile_options *o)
+{
+	return agrees_by(compile_run, s, o);
+}
+
+/* Ranges of the smallest models are shared out as if they were large. */
+static inline void share_all(struct test_run *r)
+{
+	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
+	for (int i = 0; i < r->image.steps; i++) {
+		step[i] = r->image.step[i];
+		step[i].operations = step[i].operations ? INT_MAX : 0;
+	}
+	r->image.step = step;
+}
+
+/* What the first run over the setting's forest gives. */
+static inline bool begin_setting(struct setting *s, struct test_run *base)
+{
+	if (!run_forest(base, &s->forest.minibatch))
+		return false;
+	s->expected = gather_outputs(base, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
+	return true;
+}
+
+/* Also of one that was not begun, all zero. */
+static inline void end_setting(struct setting *s)
+{
+	free(s->expected);
+	if (s->model)
+		free_forest(&s->forest);
+}
+
+/* Whether the model with such a schedule is refused, for this reason and no other. */
+static inline bool refuses_schedule(const char *path, const char *sizes, const char *schedule,
+				    const char *why)
+{
+	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct test_model t = {0};
+	struct test_run r = {0};
+	bool refused = load_model(&t, path, sizes) && !compile_run(&r, &t, &o) && r.diags.n == 1 &&
+		       r.diags.at[0].id == DIAG_ILLEGAL_SCHEDULE && strstr(r.diags.at[0].message, why);
+	end_run(&r);
+	free_model(&t);
+	return refused;
 }
 
 /* --- against the oracle --- */
@@ -77,7 +129,7 @@ static inline double *ask_oracle(struct setting *s, struct arena *a, const struc
 		at += (p.outputs.at[i].at_root ? f->inputs : f->nodes) * elements_of(&p.outputs.at[i].row);
 	}
 	struct sub_forest forest = {f->nodes, f->inputs,    f->child_begin, f->children,
-				    f->root,  order->order, s->forest.data};
+				    f->root,  order->order, s->forest.data, f->input_begin};
 	sub_evaluate(&p, &forest, params, states, outputs, a);
 	diags_free(&d);
 	return at == s->count ? all : NULL;

@@ -1,0 +1,7 @@
+/* Programs drawn from bytes through the oracle and the interpreter. */
+#include "tests/fuzz/drawn.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	return fuzz_drawn(FUZZ_SOME_PASSES, bytes, n);
+}

@@ -1,0 +1,46 @@
+/* JSON: what is read holds together, and its data is what an input wants it to be, or is refused. */
+#include "tests/fuzz/structures.h"
+
+#include <math.h>
+
+static void fill(struct fuzz *f, const struct io_text *t, const struct io_structure *s, struct io_wanted w)
+{
+	int32_t rows = w.on_edges ? s->child_begin[s->nodes] : s->nodes;
+	int32_t *to = ARENA_ARRAY(&f->arena, int32_t, rows * w.elements + 1);
+	for (int i = 0; i < s->columns; i++) {
+		size_t said = f->diags.n;
+		if (!io_fill(t, s, &s->column[i], &w, &f->arena, to, &f->diags)) {
+			fuzz_check(f, f->diags.n == said + 1 || f->diags.lost,
+				   "data that is refused is explained");
+			continue;
+		}
+		for (int64_t n = 0; n < rows * w.elements; n++)
+			fuzz_check(f, w.token ? to[n] >= -1 : isfinite(((float *)(void *)to)[n]),
+				   "tokens are rows, or none, and numbers are finite");
+	}
+}
+
+static void fill_all(struct fuzz *f, const struct io_text *t, const struct io_structure *s)
+{
+	static const struct io_wanted wanted[] = {
+	    {.input = "x", .token = true, .elements = 1},
+	    {.input = "x", .token = true, .elements = 1, .on_edges = true},
+	    {.input = "x", .elements = 1, .leaf = true},
+	    {.input = "x", .elements = 2, .inner = true},
+	    {.input = "x", .elements = 2, .on_edges = true}};
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+		struct io_wanted w = wanted[i];
+		w.vocab = fuzz_vocab(f);
+		fill(f, t, s, w);
+	}
+}
+
+static bool read_objects(struct fuzz *f, const uint8_t *bytes, size_t n)
+{
+	return fuzz_structures(f, &(struct io_view){.format = IO_JSON}, bytes, n, fill_all);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	return fuzz_run(read_objects, bytes, n);
+}
