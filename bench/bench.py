@@ -10,6 +10,7 @@ Parts, each of which prints a table; what it measures it leaves in DIR/results.j
   torch       tree models against PyTorch per node, by levels, and by levels with TorchScript, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
   cortex      the figures of cortex.tsv, from another machine, beside those of the floor part
+  backends    every case by each back end, one thread: the time of a run, and of making the program
   hand        a TreeLSTM against kernels written by hand (hand/treelstm)
   start       processes from start to end, without and with their program in the cache
   batches     time by the size of the minibatch, 1 to 256
@@ -40,7 +41,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # the status of a program that is not for this machine
-PARTS = ("floor", "torch", "rnn", "cortex", "hand", "start", "batches", "nodes")
+PARTS = ("floor", "torch", "rnn", "cortex", "backends", "hand", "start", "batches", "nodes")
 TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
 
 
@@ -305,6 +306,38 @@ def run_cases(bench, part):
                 run_case(bench, part, case, peers)
 
 
+# --- back ends ---
+
+BACKENDS = ("llvm", "gccjit")
+
+
+def measure_backends(bench, case):
+    """Neither program comes from the cache."""
+    options = bench.options
+    contestants = [ours(bench, case, name, 1, "--backend", name, "--no-cache") for name in BACKENDS]
+    check_outputs(contestants)
+    compile_ms = {c.name: float(c.ask("compile")) for c in contestants}
+    print(f"# backends: {case.name} {case.hidden}", file=sys.stderr, flush=True)
+    for batch in map(int, options.batches.split(",")):
+        samples = [{c.name: Samples() for c in contestants} for _ in range(options.minibatches)]
+        for i, minibatch in enumerate(samples):
+            ask_in_turn(bench, contestants, i * batch, batch, minibatch)
+        for c in contestants:
+            minima = [min(minibatch[c.name].times) for minibatch in samples]
+            bench.record("backends", case=case.name, hidden=case.hidden, batch=batch, kind=c.kind,
+                         min_ms=statistics.fmean(minima) / 1000, compile_ms=compile_ms[c.name])
+    for c in contestants:
+        c.close()
+
+
+def run_backends(bench):
+    for name in BACKENDS:
+        if not os.path.exists(os.path.join(bench.options.build, ".libs", f"espalier-{name}.so")):
+            return bench.note(f"the back end {name} is not built")
+    for case in cases_of(bench.options):
+        measure_backends(bench, case)
+
+
 # --- parts that other programs measure ---
 
 def binary_trees(bench, folder):
@@ -383,7 +416,7 @@ def run_nodes(bench):
 
 
 RUN = {"floor": lambda b: run_cases(b, "floor"), "torch": lambda b: run_cases(b, "torch"),
-       "rnn": lambda b: run_cases(b, "rnn"), "cortex": lambda b: None, "hand": run_hand, "start": run_start,
+       "rnn": lambda b: run_cases(b, "rnn"), "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
        "batches": run_batches, "nodes": run_nodes}
 
 

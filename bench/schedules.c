@@ -54,7 +54,8 @@ static void read_trees(struct side *s, esp_context *c, esp_program *p, esp_vocab
 	for (int size = 0; size < SIZES; size++) {
 		esp_treebank *bank;
 		int more = 1;
-		must(esp_treebank_open(c, trees, vocab, &bank, &error));
+		esp_treebank_options reading = {.size = sizeof reading, .vocab = vocab};
+		must(esp_treebank_open(c, trees, &reading, &bank, &error));
 		s->forests[size] = TREES / sizes[size];
 		for (int i = 0; i < s->forests[size]; i++) {
 			must(esp_forest_create(p, &s->forest[size][i], &error));

@@ -140,6 +140,26 @@ def show_peers(records, part, kind, wanted):
         show_ratios(measured, kind, family, aim)
 
 
+def show_backends(records, cases, cortex):
+    """Ratios to the first."""
+    measured = chosen(records, "backends")
+    kinds = list(dict.fromkeys(r["kind"] for r in measured))
+    heading("back ends, one thread: least ms of a run, and ms of the back end")
+    print(f"{'':<24}{'hidden':>7}{'batch':>6}" + "".join(f"{kind:>12}" for kind in kinds) + f"{'ratio':>8}"
+          + "".join(f"{kind + ' compiles':>18}" for kind in kinds) + f"{'ratio':>8}")
+    ratios = {"min_ms": [], "compile_ms": []}
+    for key in keys_of(measured):
+        rows = [at(measured, key, kind=kind)[0] for kind in kinds]
+        for what, found in ratios.items():
+            found.append(rows[-1][what] / rows[0][what])
+        print(f"{key[0]:<24}{key[1]:>7}{key[2]:>6}" + "".join(f"{r['min_ms']:>12.4f}" for r in rows)
+              + f"{ratios['min_ms'][-1]:>8.2f}" + "".join(f"{r['compile_ms']:>18.0f}" for r in rows)
+              + f"{ratios['compile_ms'][-1]:>8.1f}")
+    if measured:
+        print(f"{kinds[-1]} against {kinds[0]}: runs {geometric_mean(ratios['min_ms']):.3f} times as long, "
+              f"{max(ratios['min_ms']):.2f} at most (wanted: 1.15); compiling {geometric_mean(ratios['compile_ms']):.1f}")
+
+
 def show_ratios(measured, kind, family, aim):
     """Over all cases, against the best of the peers whose names begin so."""
     ratios = []
@@ -224,12 +244,16 @@ def show_nodes(records, cases, cortex):
         rows = chosen(records, "nodes", threads=threads)
         print(f"{threads} thread{'s' * (threads > 1)}: "
               + ", ".join(f"{r['nodes']:.0f}: {1e6 * r['min_ms'] / r['nodes']:.1f}" for r in rows))
+        held = [f"{r['nodes']:.0f}: {r['memory_bytes'] / r['nodes']:.0f}" for r in rows if "memory_bytes" in r]
+        if held:
+            print("  bytes held a node: " + ", ".join(held))
         beyond = [r["min_ms"] / r["nodes"] for r in rows if r["nodes"] > 2e6]
         if beyond:
             print(f"  from three million nodes on: {100 * (max(beyond) / min(beyond) - 1):.0f} % apart (wanted: 20 at most)")
 
 
-SHOW = {"floor": show_floor, "torch": show_torch, "rnn": show_rnn, "cortex": show_cortex, "hand": show_hand,
+SHOW = {"floor": show_floor, "torch": show_torch, "rnn": show_rnn, "cortex": show_cortex, "backends": show_backends,
+        "hand": show_hand,
         "start": show_start, "batches": show_batches, "nodes": show_nodes}
 
 

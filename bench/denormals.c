@@ -1,0 +1,145 @@
+/* denormals: what numbers below 2^-126 cost.
+ *
+ *   usage: denormals [REPEATS]
+ *
+ * A tree RNN over a perfect tree, with embeddings as they usually are and with such that sums, products and
+ * states are denormal, for each kind of math: microseconds of a run, the least of all repeats. */
+#include "bench/timing.h"
+#include "espalier.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { D = 256, V = 16, LEAVES = 64, NODES = 2 * LEAVES - 1 };
+
+static const char model[] =
+    "model small\n"
+    "structure tree(left, right)\n"
+    "input word : token\n"
+    "param E[V, D]\n"
+    "param W[D, D]\n"
+    "state h[D]\n"
+    "leaf:\n"
+    "    h = E[word]\n"
+    "inner:\n"
+    "    h = W @ (left.h + right.h)\n"
+    "output top = h at root\n";
+
+static esp_error *error; /* of the last call */
+
+static void give_up(const char *why)
+{
+	fprintf(stderr, "denormals: %s\n", why);
+	exit(1);
+}
+
+static void must(esp_status status)
+{
+	if (status)
+		give_up(esp_error_text(error));
+}
+
+/* Numbers between -scale and scale. */
+static void put_values(FILE *f, size_t n, float scale)
+{
+	uint32_t state = 1;
+	for (size_t i = 0; i < n; i++) {
+		state = state * 1664525 + 1013904223;
+		float x = scale * ((float)(state >> 8) / (1 << 23) - 1);
+		fwrite(&x, sizeof x, 1, f);
+	}
+}
+
+static esp_weights *make_weights(esp_context *context, float scale)
+{
+	char header[300], path[] = "/tmp/espalier-denormals-XXXXXX";
+	int n = snprintf(header, sizeof header,
+			 "{\"E\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]},"
+			 "\"W\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[%d,%d]}}",
+			 V, D, V * D * 4, D, D, V * D * 4, (V + D) * D * 4);
+	uint64_t length = n;
+	int fd = mkstemp(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+	if (!f)
+		give_up("cannot write weights");
+	fwrite(&length, sizeof length, 1, f);
+	fwrite(header, length, 1, f);
+	put_values(f, V * D, scale);
+	put_values(f, D * D, 0.1f);
+	if (fclose(f))
+		give_up("cannot write weights");
+	esp_weights *w;
+	must(esp_weights_open(context, path, &w, &error));
+	unlink(path);
+	return w;
+}
+
+/* Leaves first, then pairs of what stands before. */
+static esp_structure make_tree(void)
+{
+	static int32_t begin[NODES + 1], children[NODES], words[NODES];
+	static const void *data[] = {words};
+	for (int i = 0, n = 0; i < NODES; i++) {
+		words[i] = i < LEAVES ? i % V : -1;
+		for (int k = 0; i >= LEAVES && k < 2; k++, n++)
+			children[n] = n;
+		begin[i + 1] = n;
+	}
+	return (esp_structure){sizeof(esp_structure), NODES, begin, children, NODES - 1, data};
+}
+
+static double measure(esp_session *s, const esp_forest *f, int repeats)
+{
+	double least = 1;
+	for (int i = 0; i < repeats; i++) {
+		double begin = now();
+		must(esp_session_run(s, f, &error));
+		double took = now() - begin;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
+static double time_of(float scale, const char *math, int repeats)
+{
+	esp_context_options c = {.size = sizeof c, .threads = 1};
+	esp_program_options o = {.size = sizeof o, .math = math, .rules = "-tables"};
+	esp_context *context;
+	esp_model *m;
+	esp_program *program;
+	esp_binding *binding;
+	esp_session *session;
+	esp_forest *forest;
+	esp_structure tree = make_tree();
+	must(esp_context_create(&c, &context, &error));
+	must(esp_model_parse(context, "small.ra", model, strlen(model), &m, &error));
+	esp_weights *w = make_weights(context, scale);
+	must(esp_program_create(m, w, &o, &program, &error));
+	must(esp_binding_create(program, w, &binding, &error));
+	must(esp_session_create(binding, &session, &error));
+	must(esp_forest_create(program, &forest, &error));
+	must(esp_forest_add(forest, &tree, &error));
+	double seconds = measure(session, forest, repeats);
+	esp_session_free(session);
+	esp_forest_free(forest);
+	esp_binding_free(binding);
+	esp_program_free(program);
+	esp_weights_free(w);
+	esp_model_free(m);
+	esp_context_free(context);
+	return seconds;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const maths[] = {"exact", "reassociate", "fast"};
+	int repeats = argc > 1 ? atoi(argv[1]) : 2000;
+	printf("%-12s %10s %10s %8s\n", "math", "usual us", "denormal", "times");
+	for (int i = 0; i < 3; i++) {
+		double usual = time_of(1, maths[i], repeats), small = time_of(1e-39f, maths[i], repeats);
+		printf("%-12s %10.1f %10.1f %8.2f\n", maths[i], usual * 1e6, small * 1e6, small / usual);
+	}
+	return 0;
+}
