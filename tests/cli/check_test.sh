@@ -33,7 +33,7 @@ text=$out
 esp dump ra "$tmp/again.ra"
 tap_is "$out" "$text" "and is a model again"
 for stage in $stages; do
-	case $stage in llvm | asm) continue ;; esac # they need the plug-in
+	case $stage in llvm | gccjit | asm) continue ;; esac # they need a plug-in
 	esp dump $stage "$here/tiny.ra" --weights "$tmp/tiny.safetensors"
 	[ "$status" -eq 0 ] && [ -n "$out" ]
 	tap_ok $? "stage $stage is written"

@@ -17,10 +17,11 @@ model()
 	printf '\noutput y = h at root\n'
 }
 
-# bounded ARGUMENT...: a command that has ten seconds of the processor, 2 GiB and a stack of 256 KiB.
+# bounded ARGUMENT...: a command that has ten seconds of the processor, and 2 GiB with a stack of 256 KiB unless it is
+# shadowed.
 bounded()
 {
-	out=$(ulimit -t 10 -s 256 && [ -n "$shadowed" ] || ulimit -v 2000000; "$ESPALIER" "$@" 2>"$tmp/err" </dev/null)
+	out=$(ulimit -t 10 && { [ -n "$shadowed" ] || ulimit -s 256 -v 2000000; }; "$ESPALIER" "$@" 2>"$tmp/err" </dev/null)
 	status=$?
 	err=$(head -c 4000 "$tmp/err")
 }
