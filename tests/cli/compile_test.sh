@@ -85,6 +85,13 @@ esp check "$tmp/packed.espalier" "$tmp/trees" --vocab "$tmp/words"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,    trees 3, nodes 9" "a program and a file of structures are checked"
 esp check "$tmp/tiny.espalier" --weights "$tmp/tiny.safetensors"
 tap_is "$status,$(head -n 1 <<<"$out")" "0,OK: a compiled program" "and weights for it"
+alone_profile()
+{
+	ESPALIER_BACKEND_PATH=$tmp esp profile "$@" "$tmp/trees" --vocab "$tmp/words" --runs 3 --no-cache
+	tap_is "$status,$(sed -n '1s/.*\///p' <<<"$out" | grep -c 'espalier, V = 4, D = 2$')" "0,1" "a program is profiled: $*"
+}
+alone_profile "$tmp/packed.espalier"
+alone_profile "$tmp/tiny.espalier" --weights "$tmp/tiny.safetensors"
 
 # --- refusals ---
 

@@ -99,10 +99,12 @@ static char *print_sizes(const esp_program *program)
 	return text;
 }
 
+/* A program that was compiled before no longer knows its schedule. */
 static int describe(struct profile *p)
 {
 	esp_error *error;
-	esp_status status = esp_program_dump(p->objects.program, "sched", &p->schedule, &error);
+	esp_status status =
+	    p->objects.model ? esp_program_dump(p->objects.program, "sched", &p->schedule, &error) : ESP_OK;
 	if (status)
 		return report(status, error);
 	p->sizes = print_sizes(p->objects.program);
@@ -117,9 +119,9 @@ static int show(struct profile *p)
 								     [FORMAT_SVG] = view_svg};
 	struct output output;
 	struct view view = {
-	    .model = esp_model_describe(p->objects.model)->name,
+	    .model = p->objects.model ? esp_model_describe(p->objects.model)->name : p->options->operand[0],
 	    .sizes = p->sizes,
-	    .schedule = p->schedule,
+	    .schedule = p->schedule ? p->schedule : "",
 	    .machine = &p->machine,
 	    .shown = &p->fastest,
 	    .summary = &p->summary,
@@ -166,9 +168,9 @@ static int measure(struct profile *p)
 static int profile(struct profile *p)
 {
 	int at = p->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
-	if (!objects_open(&p->objects, p->options, p->options->operand[0], at))
+	if (!objects_open_any(&p->objects, p->options, p->options->operand[0], at))
 		return p->objects.status;
-	if (!has_vocab(&p->objects, p->options))
+	if (!has_weights(&p->objects, p->options) || !has_vocab(&p->objects, p->options))
 		return EXIT_USAGE;
 	int status = read_batch(p);
 	if (!status)
@@ -197,7 +199,7 @@ static void close_all(struct profile *p)
 
 int command_profile(const struct options *options)
 {
-	if (!options->weights) {
+	if (!options->weights && origin_of(options->operand[0]) == ORIGIN_MODEL) {
 		complain("profile needs --weights FILE");
 		return EXIT_USAGE;
 	}
