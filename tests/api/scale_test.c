@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-enum { D = 8, V = 100 };
+/* D: whole vectors of any machine, so that nothing is kept between rows. */
+enum { D = 16, V = 100 };
 
 static const struct {
 	const char *name, *text;
