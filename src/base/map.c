@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 struct map_entry {
 	const char *key;
 	size_t length;
@@ -10,10 +13,7 @@ struct map_entry {
 
 unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n)
 {
-	const unsigned char *p = bytes;
-	for (size_t i = 0; i < n; i++)
-		seed = (seed ^ p[i]) * 1099511628211ul;
-	return seed;
+	return XXH3_64bits_withSeed(bytes, n, seed);
 }
 
 static bool is_key(const struct map_entry *e, const char *key, size_t length)

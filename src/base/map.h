@@ -30,8 +30,8 @@ bool map_add_lasting(struct map *, const char *key, size_t length, int value);
 /* Makes room for `n` keys in all, so that the map need not grow while they are added. */
 void map_reserve(struct map *, size_t n);
 
-/* FNV-1a, continued from `seed`. */
+/* XXH3 of 64 bits; to go on from bytes before, their hash is the seed. */
 unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n);
-#define HASH_START 14695981039346656037ul
+#define HASH_START 0ul
 
 #endif
