@@ -17,13 +17,13 @@ static struct {
 static const char *const fp16_cpus[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d",
 					"diamondrapids"};
 
-static const char *corrected(const char *cpu, const char *features)
+static const char *correction(const char *cpu, const char *features)
 {
 	if (!strstr(features, "+avx512fp16"))
-		return cpu;
+		return NULL;
 	for (size_t i = 0; i < sizeof fp16_cpus / sizeof *fp16_cpus; i++)
 		if (strcmp(cpu, fp16_cpus[i]) == 0)
-			return cpu;
+			return NULL;
 	return fp16_cpus[0];
 }
 
@@ -32,7 +32,12 @@ static void look_at_host(void)
 	host.failed = LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter();
 	host.triple = LLVMGetDefaultTargetTriple();
 	host.features = LLVMGetHostCPUFeatures();
-	host.cpu = corrected(LLVMGetHostCPUName(), host.features);
+	char *cpu = LLVMGetHostCPUName();
+	host.cpu = correction(cpu, host.features);
+	if (host.cpu)
+		LLVMDisposeMessage(cpu);
+	else
+		host.cpu = cpu;
 }
 
 /* What LLVM is told of a target of base/target.c. */
