@@ -104,7 +104,7 @@ static const struct operation {
     {"product", "x * y", multiply, true, false},
     {"quotient", "x / y", divide, true, false},
     {"negative", "-x", negate, true, false},
-    {"absolute", "abs(x)", absolute, true, true},
+    {"absolute", "abs(x)", absolute, true, false},
     {"root", "sqrt(x)", root, true, false},
     {"greater", "maximum(x, y)", greater, true, true},
     {"positive", "relu(x)", positive, true, true},

@@ -68,6 +68,7 @@ FORMULA(addition, l[i] + r[i])
 FORMULA(subtraction, l[i] - r[i])
 FORMULA(multiplication, l[i] * r[i])
 FORMULA(division, l[i] / (2 + r[i] * r[i]))
+FORMULA(absolute, fabs(l[i]) - fabs(x[i]))
 FORMULA(exponential, exp(0.5 * l[i]))
 FORMULA(logarithm, log(1 + l[i] * l[i]))
 FORMULA(root, sqrt(1 + l[i] * l[i]))
@@ -118,6 +119,7 @@ static const struct row {
     {RA_DIV, SUB_REC, "left.h / (2 + right.h * right.h)", division},
     {RA_MATMUL, SUB_SUM, "W @ left.h", matrix},
     {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
+    {RA_ABS, SUB_ABS, "abs(left.h) - abs(x)", absolute},
     {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
     {RA_LOG, SUB_LOG, "log(1 + left.h * left.h)", logarithm},
     {RA_SQRT, SUB_SQRT, "sqrt(1 + left.h * left.h)", root},

@@ -102,8 +102,8 @@ static inline int pick(const struct generator *g)
 
 static inline void step_unary(struct generator *g)
 {
-	static const enum sub_op ops[] = {SUB_NEG,  SUB_NEG,	 SUB_EXP,  SUB_LOG, SUB_REC,
-					  SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
+	static const enum sub_op ops[] = {SUB_NEG, SUB_ABS,  SUB_EXP,	  SUB_LOG,  SUB_REC,
+					  SUB_NEG, SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
 	int at = pick(g);
 	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
 	bool positive = g->positive[at], inside = op == SUB_LOG || op == SUB_REC || op == SUB_SQRT;
@@ -114,7 +114,7 @@ static inline void step_unary(struct generator *g)
 		x = keep(g, unary_of(g->b, SUB_TANH, x), false);
 	keep(g, unary_of(g->b, op, x),
 	     op == SUB_EXP || op == SUB_SIGMOID ||
-		 ((op == SUB_REC || op == SUB_SQRT || op == SUB_NOP) && positive));
+		 ((op == SUB_REC || op == SUB_SQRT || op == SUB_ABS || op == SUB_NOP) && positive));
 }
 
 /* The dimensions of a use under the names of another one's, of spare ones, or as they are. */
