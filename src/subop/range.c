@@ -98,6 +98,11 @@ static struct sub_range range_of_rec(struct sub_range a)
 	return widen((struct sub_range){1 / a.high, 1 / a.low, a.nan});
 }
 
+static struct sub_range range_of_quotient(struct sub_range a, struct sub_range b)
+{
+	return range_of_product(a, range_of_rec(b));
+}
+
 /* Bounds of what never falls. */
 static struct sub_range monotone(double (*f)(double), struct sub_range a, double least, double most)
 {
@@ -163,13 +168,13 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	switch (v->op) {
 	case SUB_NEG:
 		return (struct sub_range){-a.high, -a.low, a.nan};
+	case SUB_ABS:
+		return range_of_abs(a);
 	case SUB_REC:
 		return range_of_rec(a);
 	case SUB_EXP:
 		return monotone(exp, a, 0, INFINITY);
 	case SUB_LOG:
-	case SUB_ABS:
-		return range_of_abs(a);
 		return range_of_log(a);
 	case SUB_SQRT:
 		return range_of_sqrt(a);
@@ -178,6 +183,8 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 		return monotone(logistic, a, w->options->math == SUB_EXACT ? 0 : 5e-39, 1);
 	case SUB_TANH:
 		return monotone(tanh, a, -1, 1);
+	case SUB_DIVIDE:
+		return range_of_quotient(a, b);
 	case SUB_ADD:
 		return range_of_sum(a, b);
 	case SUB_MULTIPLY:

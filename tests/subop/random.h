@@ -138,10 +138,17 @@ static inline void rename_use(struct generator *g, struct sub_use *u, const stru
 	}
 }
 
+/* Of the pool, or a number in its place. */
+static inline bool is_positive(const struct generator *g, sub_ref r, int at)
+{
+	const struct sub_value *v = sub_at(&g->b->p, r);
+	return v->op == SUB_CONST ? v->constant > 0 : g->positive[at];
+}
+
 static inline void step_binary(struct generator *g)
 {
-	static const enum sub_op ops[] = {SUB_ADD, SUB_ADD, SUB_MULTIPLY, SUB_MULTIPLY, SUB_SMAX};
-	enum sub_op op = ops[random_below(5)];
+	static const enum sub_op ops[] = {SUB_ADD, SUB_ADD, SUB_MULTIPLY, SUB_MULTIPLY, SUB_SMAX, SUB_DIVIDE};
+	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
 	int a = pick(g), c = random_below(3) ? random_below(g->n) : pick(g);
 	struct sub_use x = use_of(g, g->pool[a]), y = use_of(g, g->pool[c]);
 	if (random_below(8) == 0)
@@ -151,8 +158,11 @@ static inline void step_binary(struct generator *g)
 	bool positive =
 	    (g->positive[a] && g->positive[c]) || (op == SUB_SMAX && (g->positive[a] || g->positive[c]));
 	struct sub_value v = {.op = op, .arg = {x, y}};
-	if (random_below(2))
+	bool turned = random_below(2);
+	if (turned)
 		v.arg[0] = y, v.arg[1] = x;
+	if (!g->wild && op == SUB_DIVIDE && !(turned ? g->positive[a] : is_positive(g, y.value, c)))
+		v.op = SUB_MULTIPLY;
 	positive &= sub_at(&g->b->p, y.value)->op != SUB_CONST;
 	keep(g, add_value(g, v), positive);
 }
