@@ -16,6 +16,7 @@
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
 #define number(x) ilir_float(m, x)
+#define bits(i) ilir_i32(m, i)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
 	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b)                              \
 	{                                                                                                              \
@@ -26,6 +27,7 @@
 #undef unary
 #undef binary
 #undef number
+#undef bits
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr) = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,

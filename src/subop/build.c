@@ -22,6 +22,11 @@ enum sub_class sub_class_of(enum sub_op op)
 	return rows[op].class;
 }
 
+bool sub_commutes(enum sub_op op)
+{
+	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE;
+}
+
 const char *sub_spelling(enum sub_op op)
 {
 	return rows[op].spelling;

@@ -45,15 +45,37 @@ static bool nonnegative(struct sub_match *m, const struct sub_term *const *arg)
 	return fact(m, arg[0])->range.low >= 0;
 }
 
-/* x and 1/x are neither zero nor infinite, nor have they lost digits by being so small. */
-static bool normal(struct sub_match *m, const struct sub_term *const *arg)
+/* No number in the range has lost digits by being so small, nor has its reciprocal. */
+static bool keeps_digits(const struct sub_range *r)
 {
-	const struct sub_range *r = &fact(m, arg[0])->range;
 	double least = r->low > 0    ? r->low
 		       : r->high < 0 ? -r->high
 				     : 0,
 	       most = fmax(fabs(r->low), fabs(r->high));
-	return !r->nan && least >= FLT_MIN && most <= 1 / FLT_MIN;
+	return least >= FLT_MIN && most <= 1 / FLT_MIN;
+}
+
+/* x and 1/x are neither zero nor infinite, nor have they lost digits by being so small. */
+static bool normal(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_range *r = &fact(m, arg[0])->range;
+	return !r->nan && keeps_digits(r);
+}
+
+/* A number for each edge, or whatever there is of: no sum of them gets too large. */
+static bool counts(const struct rewriter *w, const struct sub_value *v)
+{
+	const struct sub_fact *term = &w->notes.at[v->arg[0].value.i].fact;
+	double size = fabs(term->number);
+	return v->op == SUB_SUM && term->uniform && size >= FLT_MIN && size <= 0x1p90;
+}
+
+/* The product with 1/x is the quotient by x but for rounding: x and 1/x have all their digits wherever x is
+ * finite and not zero.  Roots are within 2^-75 and 2^64. */
+static bool invertible(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_value *v = sub_at(m->w->p, use(m, arg[0])->value);
+	return keeps_digits(&fact(m, arg[0])->range) || v->op == SUB_SQRT || counts(m->w, v);
 }
 
 /* e^x is a normal number. */
@@ -301,6 +323,7 @@ static const struct {
     {"positive", positive},
     {"nonnegative", nonnegative},
     {"normal", normal},
+    {"invertible", invertible},
     {"moderate", moderate},
     {"above", above},
     {"same", same},

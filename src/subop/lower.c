@@ -125,11 +125,6 @@ static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 	return elementwise(l, n, unary(l, SUB_NEG, argument(l, n, 1)));
 }
 
-static sub_ref lower_div(struct lowering *l, const struct ra_node *n)
-{
-	return elementwise(l, n, unary(l, SUB_REC, argument(l, n, 1)));
-}
-
 /* --- sources --- */
 
 static sub_ref constant(struct lowering *l, double value)

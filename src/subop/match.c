@@ -169,14 +169,21 @@ static bool match_name(struct sub_match *m, int name, const struct sub_use *u)
 	return true;
 }
 
-/* Which of the two arguments of a commutative operator is the first, this time. */
-static int first_argument(struct sub_match *m)
+/* Whether arguments match in either order: what `binary` stands for is built in the order in which it was
+ * met. */
+static bool takes_either(const struct sub_term *t)
 {
-	return m->swapped >> m->choices++ & 1;
+	return t->class == SUB_BINARY && (t->kind == SUB_TERM_CLASS || sub_commutes(t->op));
 }
 
-/* Which of two zeros smax gives depends on the order of its arguments; so what `binary` stands for is built
- * in the order in which it was met, everywhere. */
+/* Which of the two arguments is the first, this time. */
+static int first_argument(struct sub_match *m, const struct sub_term *t)
+{
+	return takes_either(t) ? m->swapped >> m->choices++ & 1 : 0;
+}
+
+/* Which of two zeros smax gives depends on the order of its arguments, and a quotient altogether; so `binary`
+ * stands for it in one order, everywhere. */
 static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
 {
 	if (!m->turn_bound)
@@ -188,7 +195,7 @@ static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
 static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
 			 const struct sub_use *u)
 {
-	int first = first_argument(m);
+	int first = first_argument(m, t);
 	if (t->kind == SUB_TERM_CLASS && !same_turn(m, v->op, first))
 		return false;
 	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
@@ -319,7 +326,7 @@ bool sub_fits(struct rewriter *w, const struct sub_term *t, sub_ref r)
 		if (v->op != t->op)
 			return false;
 	}
-	return fits_args(w, t, v, false) || (t->class == SUB_BINARY && fits_args(w, t, v, true));
+	return fits_args(w, t, v, false) || (takes_either(t) && fits_args(w, t, v, true));
 }
 
 /* Nothing is bound, but the variables of the root are known. */

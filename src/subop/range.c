@@ -79,18 +79,28 @@ static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
 	return widen(r);
 }
 
+static struct sub_range range_of_abs(struct sub_range a)
+{
+	double least = fmin(fabs(a.low), fabs(a.high)), most = fmax(fabs(a.low), fabs(a.high));
+	return (struct sub_range){may_be_zero(&a) ? 0 : least, most, a.nan};
+}
+
 static struct sub_range range_of_square(struct sub_range a)
 {
-	double most = fmax(fabs(a.low), fabs(a.high)),
-	       least = may_be_zero(&a) ? 0 : fmin(fabs(a.low), fabs(a.high));
-	return widen((struct sub_range){least * least, most * most, a.nan});
+	a = range_of_abs(a);
+	return widen((struct sub_range){a.low * a.low, a.high * a.high, a.nan});
 }
 
 static struct sub_range range_of_rec(struct sub_range a)
 {
-	if (may_be_zero(&a))
-		return (struct sub_range){a.low >= 0 ? 0 : -INFINITY, INFINITY, a.nan};
+	if (may_be_zero(&a)) /* of either sign */
+		return (struct sub_range){-INFINITY, INFINITY, a.nan};
 	return widen((struct sub_range){1 / a.high, 1 / a.low, a.nan});
+}
+
+static struct sub_range range_of_quotient(struct sub_range a, struct sub_range b)
+{
+	return range_of_product(a, range_of_rec(b));
 }
 
 /* Bounds of what never falls. */
@@ -158,6 +168,8 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	switch (v->op) {
 	case SUB_NEG:
 		return (struct sub_range){-a.high, -a.low, a.nan};
+	case SUB_ABS:
+		return range_of_abs(a);
 	case SUB_REC:
 		return range_of_rec(a);
 	case SUB_EXP:
@@ -171,6 +183,8 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 		return monotone(logistic, a, w->options->math == SUB_EXACT ? 0 : 5e-39, 1);
 	case SUB_TANH:
 		return monotone(tanh, a, -1, 1);
+	case SUB_DIVIDE:
+		return range_of_quotient(a, b);
 	case SUB_ADD:
 		return range_of_sum(a, b);
 	case SUB_MULTIPLY:

@@ -296,8 +296,8 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	for (int a = 0; a < t->args; a++)
 		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
 	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
-	*exact =
-	    op == SUB_NEG || op == SUB_SMAX || ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
+	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
+		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;
 }
 

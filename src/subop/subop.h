@@ -256,6 +256,8 @@ const struct sub_traits *sub_traits_of(enum sub_op);
 /* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
 extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
+/* Whether patterns may take its two arguments in either order; smax then may give the other one of two zeros. */
+bool sub_commutes(enum sub_op);
 const char *sub_spelling(enum sub_op);
 /* The variable of a COND's argument along the joined axis. */
 int sub_joined_var(const struct sub_value *, int argument);

@@ -49,6 +49,8 @@ static inline double apply(enum ra_op op, double a, double b)
 		return a / b;
 	case RA_MAXIMUM:
 		return a > b ? a : b;
+	case RA_ABS:
+		return fabs(a);
 	case RA_EXP:
 		return exp(a);
 	case RA_LOG:

@@ -463,8 +463,9 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 		if (t->class == SUB_MOVE)
 			return (t->op == SUB_COND ? instantiate_cond : instantiate_reshape)(in, t, s);
 		v.op = operator_of(in, t);
-		/* a pattern's arguments match in either order */
-		bool turned = in->pattern && t->class == SUB_BINARY && random_below(2);
+		/* a pattern's arguments match in either order, as a rule */
+		bool either = t->class == SUB_BINARY && (t->kind == SUB_TERM_CLASS || sub_commutes(t->op));
+		bool turned = in->pattern && either && random_below(2);
 		for (int a = 0; a < t->args; a++)
 			v.arg[turned ? !a : a] = instantiate(in, t->arg[a], s);
 		return made(in, v);

@@ -102,8 +102,8 @@ static inline int pick(const struct generator *g)
 
 static inline void step_unary(struct generator *g)
 {
-	static const enum sub_op ops[] = {SUB_NEG,  SUB_NEG,	 SUB_EXP,  SUB_LOG, SUB_REC,
-					  SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
+	static const enum sub_op ops[] = {SUB_NEG, SUB_ABS,  SUB_EXP,	  SUB_LOG,  SUB_REC,
+					  SUB_NEG, SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
 	int at = pick(g);
 	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
 	bool positive = g->positive[at], inside = op == SUB_LOG || op == SUB_REC || op == SUB_SQRT;
@@ -114,7 +114,7 @@ static inline void step_unary(struct generator *g)
 		x = keep(g, unary_of(g->b, SUB_TANH, x), false);
 	keep(g, unary_of(g->b, op, x),
 	     op == SUB_EXP || op == SUB_SIGMOID ||
-		 ((op == SUB_REC || op == SUB_SQRT || op == SUB_NOP) && positive));
+		 ((op == SUB_REC || op == SUB_SQRT || op == SUB_ABS || op == SUB_NOP) && positive));
 }
 
 /* The dimensions of a use under the names of another one's, of spare ones, or as they are. */
@@ -138,10 +138,17 @@ static inline void rename_use(struct generator *g, struct sub_use *u, const stru
 	}
 }
 
+/* Of the pool, or a number in its place. */
+static inline bool is_positive(const struct generator *g, sub_ref r, int at)
+{
+	const struct sub_value *v = sub_at(&g->b->p, r);
+	return v->op == SUB_CONST ? v->constant > 0 : g->positive[at];
+}
+
 static inline void step_binary(struct generator *g)
 {
-	static const enum sub_op ops[] = {SUB_ADD, SUB_ADD, SUB_MULTIPLY, SUB_MULTIPLY, SUB_SMAX};
-	enum sub_op op = ops[random_below(5)];
+	static const enum sub_op ops[] = {SUB_ADD, SUB_ADD, SUB_MULTIPLY, SUB_MULTIPLY, SUB_SMAX, SUB_DIVIDE};
+	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
 	int a = pick(g), c = random_below(3) ? random_below(g->n) : pick(g);
 	struct sub_use x = use_of(g, g->pool[a]), y = use_of(g, g->pool[c]);
 	if (random_below(8) == 0)
@@ -151,8 +158,11 @@ static inline void step_binary(struct generator *g)
 	bool positive =
 	    (g->positive[a] && g->positive[c]) || (op == SUB_SMAX && (g->positive[a] || g->positive[c]));
 	struct sub_value v = {.op = op, .arg = {x, y}};
-	if (random_below(2))
+	bool turned = random_below(2);
+	if (turned)
 		v.arg[0] = y, v.arg[1] = x;
+	if (!g->wild && op == SUB_DIVIDE && !(turned ? g->positive[a] : is_positive(g, y.value, c)))
+		v.op = SUB_MULTIPLY;
 	positive &= sub_at(&g->b->p, y.value)->op != SUB_CONST;
 	keep(g, add_value(g, v), positive);
 }

@@ -187,7 +187,8 @@ static void check_measure(struct checks *c, struct pair *p)
 /* Modulo a prime, but for what is rounded when it is folded. */
 static void check_field(struct checks *c, struct pair *p, uint64_t seed)
 {
-	if (uses_op(&p->b.p, SUB_REC) || strncmp(c->rule->replacement, "fold", 4) == 0)
+	bool divides = uses_op(&p->b.p, SUB_REC) || uses_op(&p->b.p, SUB_DIVIDE);
+	if (divides || strncmp(c->rule->replacement, "fold", 4) == 0)
 		return;
 	double *x = values_of(p, SUB_FIELD);
 	if (!x)
