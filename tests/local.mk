@@ -1,5 +1,52 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
+# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break.
+archive_unit_tests = \
+	%D%/cli/json_test \
+	%D%/examples/counts_test \
+	%D%/examples/models_test \
+	%D%/examples/traversals_test \
+	%D%/golden/golden_test \
+	%D%/golden/schedules_test
+archive_shell_tests = \
+	%D%/cli/batch_test.sh \
+	%D%/cli/bench_test.sh \
+	%D%/cli/cache_test.sh \
+	%D%/cli/check_test.sh \
+	%D%/cli/compare_test.sh \
+	%D%/cli/compile_test.sh \
+	%D%/cli/dump_test.sh \
+	%D%/cli/gccjit_test.sh \
+	%D%/cli/explain_error_test.sh \
+	%D%/cli/explain_test.sh \
+	%D%/cli/export_test.sh \
+	%D%/cli/init_test.sh \
+	%D%/cli/input_test.sh \
+	%D%/cli/interrupt_test.sh \
+	%D%/cli/profile_test.sh \
+	%D%/cli/labels_test.sh \
+	%D%/cli/limits_test.sh \
+	%D%/cli/perf_test.sh \
+	%D%/cli/progress_test.sh \
+	%D%/cli/reading_test.sh \
+	%D%/cli/refuse_test.sh \
+	%D%/cli/run_test.sh \
+	%D%/cli/tune_test.sh \
+	%D%/cli/usage_test.sh \
+	%D%/doc/completion_test.sh \
+	%D%/doc/manual_test.sh \
+	%D%/examples/ahead_test.sh \
+	%D%/examples/dependency_test.sh \
+	%D%/examples/embed_test.sh \
+	%D%/examples/valgrind_test.sh \
+	%D%/harness/counts_test.sh \
+	%D%/harness/diagnostics_test.sh \
+	%D%/harness/lists_test.sh \
+	%D%/harness/packages_test.sh \
+	%D%/harness/scripts_test.sh
+archive_tests = $(archive_unit_tests) $(archive_shell_tests)
+# All.
 unit_tests = \
+	$(archive_unit_tests) \
 	%D%/api/arguments_test \
 	%D%/api/builder_test \
 	%D%/api/cache_test \
@@ -27,14 +74,8 @@ unit_tests = \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
-	%D%/cli/json_test \
 	%D%/data/sst_test \
-	%D%/examples/counts_test \
-	%D%/examples/models_test \
-	%D%/examples/traversals_test \
 	%D%/faults/faults_test \
-	%D%/golden/golden_test \
-	%D%/golden/schedules_test \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
@@ -116,44 +157,10 @@ unit_tests = \
 	%D%/tools/machine_test \
 	%D%/tools/profile_test
 shell_tests = \
+	$(archive_shell_tests) \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
-	%D%/cli/batch_test.sh \
-	%D%/cli/bench_test.sh \
-	%D%/cli/cache_test.sh \
-	%D%/cli/check_test.sh \
-	%D%/cli/compare_test.sh \
-	%D%/cli/compile_test.sh \
-	%D%/cli/dump_test.sh \
-	%D%/cli/gccjit_test.sh \
-	%D%/cli/explain_error_test.sh \
-	%D%/cli/explain_test.sh \
-	%D%/cli/export_test.sh \
-	%D%/cli/init_test.sh \
-	%D%/cli/input_test.sh \
-	%D%/cli/interrupt_test.sh \
-	%D%/cli/profile_test.sh \
-	%D%/cli/labels_test.sh \
-	%D%/cli/limits_test.sh \
-	%D%/cli/perf_test.sh \
-	%D%/cli/progress_test.sh \
-	%D%/cli/reading_test.sh \
-	%D%/cli/refuse_test.sh \
-	%D%/cli/run_test.sh \
-	%D%/cli/tune_test.sh \
-	%D%/cli/usage_test.sh \
-	%D%/doc/completion_test.sh \
-	%D%/doc/manual_test.sh \
-	%D%/examples/ahead_test.sh \
-	%D%/examples/dependency_test.sh \
-	%D%/examples/embed_test.sh \
-	%D%/examples/valgrind_test.sh \
-	%D%/harness/counts_test.sh \
-	%D%/harness/diagnostics_test.sh \
-	%D%/harness/lists_test.sh \
-	%D%/harness/packages_test.sh \
-	%D%/harness/scripts_test.sh \
 	%D%/jit/machines_test.sh \
 	%D%/sched/names_test.sh
 
@@ -208,8 +215,6 @@ noinst_HEADERS = \
 EXTRA_DIST += %D%/mutation/README.md %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
-# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break.
-archive_tests = $(filter %D%/cli/% %D%/doc/% %D%/examples/% %D%/golden/% %D%/harness/%,$(unit_tests) $(shell_tests))
 TEST_EXTENSIONS = .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(TAP_DRIVER)
