@@ -102,44 +102,37 @@ static void test_cases(const struct image *plain)
 	free(f.bytes);
 }
 
-static void test_small(void)
+static void test_small(struct test_run *r)
 {
-	struct test_model t = {0};
-	struct test_run r;
-	if (!tap_ok(compile_model(&t, &r, SMALL_MODEL), "a model to bend"))
-		return;
-	r.image.key = "key";
-	struct file f = write_image(&r.image);
+	struct file f = write_image(&r->image);
 	test_words(&f);
 	test_random(&f);
-	test_cases(&r.image);
+	test_cases(&r->image);
 	free(f.bytes);
-	end_run(&r);
-	free_model(&t);
 }
 
-static void test_model(const char *path, const char *sizes, bool packed)
+static void test_plain(struct test_run *r)
 {
-	struct test_model t = {0};
-	struct test_run r;
-	if (!tap_ok(compile_model(&t, &r, path, sizes), "%s%s", path, packed ? ", packed" : ""))
-		return;
-	r.image.key = "";
-	struct image image = packed ? pack_image(&r) : r.image;
+	struct file f = write_image(&r->image);
+	test_random(&f);
+	free(f.bytes);
+}
+
+static void test_packed(struct test_run *r)
+{
+	struct image image = pack_image(r);
 	struct file f = write_image(&image);
 	test_random(&f);
 	free(f.bytes);
-	end_run(&r);
-	free_model(&t);
 }
 
 int main(void)
 {
 	if (!can_compile())
 		return tap_done();
-	test_small();
-	test_model(FOLDING_MODEL, false);
-	test_model(FOLDING_MODEL, true);
-	test_model("examples/treelstm/treelstm.ra", "D=17 E=9 V=30", true);
+	with_model(SMALL_MODEL, test_small);
+	with_model(FOLDING_MODEL, test_plain);
+	with_model(FOLDING_MODEL, test_packed);
+	with_model("examples/treelstm/treelstm.ra", "D=17 E=9 V=30", test_packed);
 	return tap_done();
 }

@@ -24,11 +24,25 @@ static inline bool can_compile(void)
 	return can;
 }
 
+/* Whether the model becomes a program with weights. */
 static inline bool compile_model(struct test_model *t, struct test_run *r, const char *path,
 				 const char *sizes)
 {
 	struct compile_options o = {.backend = "llvm", .target = "native"};
 	return load_model(t, path, sizes) && start_run(r, t, &o);
+}
+
+/* Calls for one with a key. */
+static inline void with_model(const char *path, const char *sizes, void (*test)(struct test_run *))
+{
+	struct test_model t = {0};
+	struct test_run r;
+	if (!tap_ok(compile_model(&t, &r, path, sizes), "%s %s: compiled", path, sizes))
+		return;
+	r.image.key = "key";
+	test(&r);
+	end_run(&r);
+	free_model(&t);
 }
 
 /* The image that was bound, with the weights that it was bound to; they are in the arena of the run. */

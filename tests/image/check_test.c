@@ -559,36 +559,23 @@ static void test_bendings(struct arena *a, const struct image *image, const stru
 	}
 }
 
-static void test_tables(void)
+static void test_tables(struct test_run *r)
 {
-	struct test_model t = {0};
-	struct test_run r;
-	if (!tap_ok(compile_model(&t, &r, SMALL_MODEL), "a model to bend"))
-		return;
-	r.image.key = "key";
-	test_bendings(&r.arena, &r.image, bendings, sizeof bendings / sizeof *bendings);
-	end_run(&r);
-	free_model(&t);
+	test_bendings(&r->arena, &r->image, bendings, sizeof bendings / sizeof *bendings);
 }
 
-static void test_folds(void)
+static void test_folds(struct test_run *r)
 {
-	struct test_model t = {0};
-	struct test_run r;
-	if (!tap_ok(compile_model(&t, &r, FOLDING_MODEL) && r.image.folds > 2,
-		    "a model with constants to bend"))
-		return;
-	r.image.key = "key";
-	test_bendings(&r.arena, &r.image, fold_bendings, sizeof fold_bendings / sizeof *fold_bendings);
-	end_run(&r);
-	free_model(&t);
+	if (tap_ok(r->image.folds > 2, "there are parameters that are computed at binding"))
+		test_bendings(&r->arena, &r->image, fold_bendings,
+			      sizeof fold_bendings / sizeof *fold_bendings);
 }
 
 int main(void)
 {
 	if (!can_compile())
 		return tap_done();
-	test_tables();
-	test_folds();
+	with_model(SMALL_MODEL, test_tables);
+	with_model(FOLDING_MODEL, test_folds);
 	return tap_done();
 }

@@ -22,7 +22,7 @@ static const struct {
     {"examples/labelled/matrix.ra", "D=17 E=9 V=30 R=5 C=3"},
     {FOLDING_MODEL},
 };
-enum { MODELS = sizeof models / sizeof *models, FOLDING = MODELS - 1 };
+enum { MODELS = sizeof models / sizeof *models };
 
 /* --- round trips --- */
 
@@ -155,20 +155,13 @@ static void test_version(const struct file *f)
 	free(bent.bytes);
 }
 
-static void test_damage(void)
+static void test_damage(struct test_run *r)
 {
-	struct test_model t = {0};
-	struct test_run r;
-	if (!tap_ok(compile_model(&t, &r, SMALL_MODEL), "a model to damage"))
-		return;
-	r.image.key = "key";
-	struct file f = write_image(&r.image);
+	struct file f = write_image(&r->image);
 	test_lengths(&f);
 	test_bits(&f);
 	test_version(&f);
 	free(f.bytes);
-	end_run(&r);
-	free_model(&t);
 }
 
 /* --- packed weights --- */
@@ -184,22 +177,16 @@ static bool says_of(struct file *f, size_t at, int bit, const char *what)
 	return ok;
 }
 
-static void test_packed(int i)
+static void test_packed(struct test_run *r)
 {
-	struct test_model t = {0};
-	struct test_run r;
 	struct reader read;
-	if (!tap_ok(compile_model(&t, &r, models[i].path, models[i].sizes), "%s: compiled and packed",
-		    models[i].path))
-		return;
-	r.image.key = "";
-	struct image image = pack_image(&r);
-	struct file f = write_image(&image), plain = write_image(&r.image);
+	struct image image = pack_image(r);
+	struct file f = write_image(&image), plain = write_image(&r->image);
 	read_image(&read, &f);
-	tap_ok(read.ok && read.image.packs == image.recipes && runs_alike(&r, &read),
-	       "%s: weights that were written give the same bits", models[i].path);
+	tap_ok(read.ok && read.image.packs == image.recipes && runs_alike(r, &read),
+	       "weights that were written give the same bits");
 	struct file again = write_image(&read.image);
-	tap_ok(same_bytes(&f, &again), "%s: and are written the same", models[i].path);
+	tap_ok(same_bytes(&f, &again), "and are written the same");
 	size_t head = (plain.n + 8 * 3 * image.recipes + IMAGE_PAGE) / IMAGE_PAGE * IMAGE_PAGE;
 	tap_ok(f.n > head && says_of(&f, head + 4, 16, "checksum of its weights"),
 	       "a wrong bit in them is found");
@@ -208,8 +195,6 @@ static void test_packed(int i)
 	free(again.bytes);
 	free(plain.bytes);
 	free(f.bytes);
-	end_run(&r);
-	free_model(&t);
 }
 
 int main(void)
@@ -218,8 +203,8 @@ int main(void)
 		return tap_done();
 	for (int i = 0; i < MODELS; i++)
 		test_round_trip(i);
-	test_damage();
-	test_packed(0);
-	test_packed(FOLDING);
+	with_model(SMALL_MODEL, test_damage);
+	with_model(models[0].path, models[0].sizes, test_packed);
+	with_model(FOLDING_MODEL, test_packed);
 	return tap_done();
 }
