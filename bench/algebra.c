@@ -7,31 +7,13 @@
  * turn, one after the other in every round, so that all see the same machine.  Times are ratios to that with
  * all rules: above 1, the family pays. Last is the time that rewriting generated models of many operators
  * takes.  Models are looked for in $srcdir/examples. */
-#include "bench/timing.h"
-#include "api/espalier.h"
 #include "api/explain.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "bench/library.h"
+#include "bench/timing.h"
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
 enum { OPERATORS_OF_BLOCK = 16 /* and one that adds it */ };
 enum { VARIANTS = SUB_FAMILIES + 2 }; /* all, none, all but each */
-
-static _Noreturn void give_up(const char *why)
-{
-	fprintf(stderr, "algebra: %s\n", why);
-	exit(1);
-}
-
-static esp_error *error; /* of the last call */
-
-static void must(esp_status status)
-{
-	if (status)
-		give_up(esp_error_text(error));
-}
 
 /* --- models --- */
 
@@ -156,25 +138,19 @@ static float random_weight(void)
 	return (rand() / (float)RAND_MAX - 0.5f) * 0.1f;
 }
 
-static esp_weights *make_weights(esp_context *context, struct subject *s)
+static void put_weights(FILE *f, void *user)
 {
-	char path[] = "/tmp/espalier-algebra-XXXXXX";
-	struct str header = str_in(&s->arena);
-	put_header(s, &header);
-	uint64_t length = header.n;
-	int fd = mkstemp(path);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-	if (!f || fwrite(&length, 8, 1, f) != 1 || fwrite(str_text(&header), length, 1, f) != 1)
-		give_up("cannot write weights");
+	const struct subject *s = user;
 	for (size_t i = 0; i < s->model->params.n; i++)
 		for (int64_t n = elements(s, &s->model->params.at[i].shape); n-- > 0;)
 			fwrite(&(float){random_weight()}, 4, 1, f);
-	if (fclose(f))
-		give_up("cannot write weights");
-	esp_weights *w;
-	must(esp_weights_open(context, path, &w, &error));
-	unlink(path);
-	return w;
+}
+
+static esp_weights *weights_of(esp_context *context, struct subject *s)
+{
+	struct str header = str_in(&s->arena);
+	put_header(s, &header);
+	return make_weights(context, str_text(&header), put_weights, s);
 }
 
 /* --- structures --- */
@@ -297,7 +273,7 @@ static void measure(const char *path, long rounds)
 	    &(esp_context_options){.size = sizeof(esp_context_options), .cache = ESP_CACHE_OFF}, &context,
 	    &error));
 	must(esp_model_read(context, path, &m, &error));
-	esp_weights *w = make_weights(context, &s);
+	esp_weights *w = weights_of(context, &s);
 	for (int i = 0; i < VARIANTS; i++)
 		make_variant(&v[i], i, m, w, rounds);
 	run_variants(v, rounds);

@@ -4,13 +4,8 @@
  *
  * A tree RNN over a perfect tree, with embeddings as they usually are and with such that sums, products and
  * states are denormal, for each kind of math: microseconds of a run, the least of all repeats. */
+#include "bench/library.h"
 #include "bench/timing.h"
-#include "espalier.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { D = 256, V = 16, LEAVES = 64, NODES = 2 * LEAVES - 1 };
 
@@ -27,20 +22,6 @@ static const char model[] =
     "    h = W @ (left.h + right.h)\n"
     "output top = h at root\n";
 
-static esp_error *error; /* of the last call */
-
-static void give_up(const char *why)
-{
-	fprintf(stderr, "denormals: %s\n", why);
-	exit(1);
-}
-
-static void must(esp_status status)
-{
-	if (status)
-		give_up(esp_error_text(error));
-}
-
 /* Numbers between -scale and scale. */
 static void put_values(FILE *f, size_t n, float scale)
 {
@@ -52,28 +33,21 @@ static void put_values(FILE *f, size_t n, float scale)
 	}
 }
 
-static esp_weights *make_weights(esp_context *context, float scale)
+/* `user`: the scale of embeddings. */
+static void put_weights(FILE *f, void *user)
 {
-	char header[300], path[] = "/tmp/espalier-denormals-XXXXXX";
-	int n = snprintf(header, sizeof header,
-			 "{\"E\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]},"
-			 "\"W\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[%d,%d]}}",
-			 V, D, V * D * 4, D, D, V * D * 4, (V + D) * D * 4);
-	uint64_t length = n;
-	int fd = mkstemp(path);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-	if (!f)
-		give_up("cannot write weights");
-	fwrite(&length, sizeof length, 1, f);
-	fwrite(header, length, 1, f);
-	put_values(f, V * D, scale);
+	put_values(f, V * D, *(const float *)user);
 	put_values(f, D * D, 0.1f);
-	if (fclose(f))
-		give_up("cannot write weights");
-	esp_weights *w;
-	must(esp_weights_open(context, path, &w, &error));
-	unlink(path);
-	return w;
+}
+
+static esp_weights *scaled_weights(esp_context *context, float scale)
+{
+	char header[300];
+	snprintf(header, sizeof header,
+		 "{\"E\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]},"
+		 "\"W\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[%d,%d]}}",
+		 V, D, V * D * 4, D, D, V * D * 4, (V + D) * D * 4);
+	return make_weights(context, header, put_weights, &scale);
 }
 
 /* Leaves first, then pairs of what stands before. */
@@ -115,7 +89,7 @@ static double time_of(float scale, const char *math, int repeats)
 	esp_structure tree = make_tree();
 	must(esp_context_create(&c, &context, &error));
 	must(esp_model_parse(context, "small.ra", model, strlen(model), &m, &error));
-	esp_weights *w = make_weights(context, scale);
+	esp_weights *w = scaled_weights(context, scale);
 	must(esp_program_create(m, w, &o, &program, &error));
 	must(esp_binding_create(program, w, &binding, &error));
 	must(esp_session_create(binding, &session, &error));

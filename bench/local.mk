@@ -1,6 +1,7 @@
 # Built by `make bench-programs`, not by `make`: they print figures of their own.
 bench_programs = %D%/algebra %D%/denormals %D%/fusion %D%/hand/treelstm %D%/linearize %D%/overhead %D%/schedules %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)
+bench_algebra_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api
 bench_algebra_LDADD = libespalier-internal.la
 bench_denormals_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_denormals_LDADD = libespalier.la
@@ -28,7 +29,7 @@ CXX = c++
 dynet-peer:
 	$(CXX) -std=c++11 -O3 -march=native -DNDEBUG -w -I'$(DYNET)/include' -I'$(EIGEN)' -o %D%/peers/dynet_trees \
 		$(srcdir)/%D%/peers/dynet_trees.cc -L'$(DYNET)/lib' -Wl,-rpath,'$(DYNET)/lib' -ldynet
-EXTRA_DIST += %D%/README.md %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
+EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
 	%D%/models/childsum.ra %D%/models/gatedcell.ra %D%/models/lstm.ra %D%/models/multiplicative.ra %D%/models/peephole.ra \
 	%D%/models/simpletreegru.ra %D%/models/ternary.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \

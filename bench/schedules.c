@@ -3,29 +3,12 @@
  * One model under several schedules, interleaved: for minibatches of 1, 10 and 64 trees the microseconds that
  * a tree takes, linearized and run, outputs at the root: the least and the median of the rounds, each over as
  * many minibatches as make 64 trees.  A SCHEDULE is a file, or text of directives with `;` between them. */
+#include "bench/library.h"
 #include "bench/timing.h"
-#include "espalier.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST = 8, TREES = 64, SIZES = 3, MOST_ROUNDS = 2000 };
 
 static const int sizes[SIZES] = {1, 10, 64};
-static esp_error *error; /* of the last call */
-
-static _Noreturn void give_up(const char *what)
-{
-	fprintf(stderr, "schedules: %s\n", what);
-	exit(1);
-}
-
-static void must(esp_status status)
-{
-	if (status)
-		give_up(esp_error_text(error));
-}
 
 /* One program and its minibatches of every size. */
 struct side {

@@ -1,6 +1,55 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
+# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break.
+archive_unit_tests = \
+	%D%/cli/json_test \
+	%D%/examples/counts_test \
+	%D%/examples/models_test \
+	%D%/examples/traversals_test \
+	%D%/golden/golden_test \
+	%D%/golden/schedules_test
+archive_shell_tests = \
+	%D%/cli/batch_test.sh \
+	%D%/cli/bench_test.sh \
+	%D%/cli/cache_test.sh \
+	%D%/cli/check_test.sh \
+	%D%/cli/compare_test.sh \
+	%D%/cli/compile_test.sh \
+	%D%/cli/dump_test.sh \
+	%D%/cli/gccjit_test.sh \
+	%D%/cli/explain_error_test.sh \
+	%D%/cli/explain_test.sh \
+	%D%/cli/export_test.sh \
+	%D%/cli/init_test.sh \
+	%D%/cli/input_test.sh \
+	%D%/cli/interrupt_test.sh \
+	%D%/cli/profile_test.sh \
+	%D%/cli/labels_test.sh \
+	%D%/cli/limits_test.sh \
+	%D%/cli/perf_test.sh \
+	%D%/cli/progress_test.sh \
+	%D%/cli/reading_test.sh \
+	%D%/cli/refuse_test.sh \
+	%D%/cli/run_test.sh \
+	%D%/cli/tune_test.sh \
+	%D%/cli/usage_test.sh \
+	%D%/doc/completion_test.sh \
+	%D%/doc/manual_test.sh \
+	%D%/examples/ahead_test.sh \
+	%D%/examples/dependency_test.sh \
+	%D%/examples/embed_test.sh \
+	%D%/examples/valgrind_test.sh \
+	%D%/harness/counts_test.sh \
+	%D%/harness/diagnostics_test.sh \
+	%D%/harness/lists_test.sh \
+	%D%/harness/packages_test.sh \
+	%D%/harness/scripts_test.sh
+archive_tests = $(archive_unit_tests) $(archive_shell_tests)
+# All.
 unit_tests = \
+	$(archive_unit_tests) \
 	%D%/api/arguments_test \
+	%D%/api/builder_mistakes_test \
+	%D%/api/builder_random_test \
 	%D%/api/builder_test \
 	%D%/api/cache_test \
 	%D%/api/context_test \
@@ -27,20 +76,16 @@ unit_tests = \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
-	%D%/cli/json_test \
 	%D%/data/sst_test \
-	%D%/examples/counts_test \
-	%D%/examples/models_test \
-	%D%/examples/traversals_test \
 	%D%/faults/faults_test \
-	%D%/golden/golden_test \
-	%D%/golden/schedules_test \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
 	%D%/ilir/text_test \
 	%D%/ilir/verify_test \
 	%D%/ilir/walk_test \
+	%D%/image/bent_test \
+	%D%/image/check_test \
 	%D%/image/code_test \
 	%D%/image/file_test \
 	%D%/image/link_test \
@@ -116,44 +161,10 @@ unit_tests = \
 	%D%/tools/machine_test \
 	%D%/tools/profile_test
 shell_tests = \
+	$(archive_shell_tests) \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
-	%D%/cli/batch_test.sh \
-	%D%/cli/bench_test.sh \
-	%D%/cli/cache_test.sh \
-	%D%/cli/check_test.sh \
-	%D%/cli/compare_test.sh \
-	%D%/cli/compile_test.sh \
-	%D%/cli/dump_test.sh \
-	%D%/cli/gccjit_test.sh \
-	%D%/cli/explain_error_test.sh \
-	%D%/cli/explain_test.sh \
-	%D%/cli/export_test.sh \
-	%D%/cli/init_test.sh \
-	%D%/cli/input_test.sh \
-	%D%/cli/interrupt_test.sh \
-	%D%/cli/profile_test.sh \
-	%D%/cli/labels_test.sh \
-	%D%/cli/limits_test.sh \
-	%D%/cli/perf_test.sh \
-	%D%/cli/progress_test.sh \
-	%D%/cli/reading_test.sh \
-	%D%/cli/refuse_test.sh \
-	%D%/cli/run_test.sh \
-	%D%/cli/tune_test.sh \
-	%D%/cli/usage_test.sh \
-	%D%/doc/completion_test.sh \
-	%D%/doc/manual_test.sh \
-	%D%/examples/ahead_test.sh \
-	%D%/examples/dependency_test.sh \
-	%D%/examples/embed_test.sh \
-	%D%/examples/valgrind_test.sh \
-	%D%/harness/counts_test.sh \
-	%D%/harness/diagnostics_test.sh \
-	%D%/harness/lists_test.sh \
-	%D%/harness/packages_test.sh \
-	%D%/harness/scripts_test.sh \
 	%D%/jit/machines_test.sh \
 	%D%/sched/names_test.sh
 
@@ -201,15 +212,13 @@ espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpa
 endif
 
 noinst_HEADERS = \
-	%D%/api/support.h %D%/faults/inject.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
+	%D%/api/built.h %D%/api/support.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/sched/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
-# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break.
-archive_tests = $(filter %D%/cli/% %D%/doc/% %D%/examples/% %D%/golden/% %D%/harness/%,$(unit_tests) $(shell_tests))
 TEST_EXTENSIONS = .sh
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(TAP_DRIVER)

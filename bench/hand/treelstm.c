@@ -10,36 +10,17 @@
  * are split over the threads, levels are separated by a spinning barrier, sweeps over the blocks alternate in
  * direction. */
 #include "bench/hand/kernels.h"
+#include "bench/library.h"
 #include "bench/timing.h"
-#include "espalier.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { MOST_NODES = 1 << 16, MOST_BATCHES = 64, MOST_THREADS = 16, WORDS = 5000, PARAMS = 17 };
-
-static _Noreturn void give_up(const char *why)
-{
-	fprintf(stderr, "treelstm: %s\n", why);
-	exit(1);
-}
-
-static esp_error *error; /* of the last call */
-
-static void must(esp_status status)
-{
-	if (status)
-		give_up(esp_error_text(error));
-}
 
 static float *zeroed(size_t floats)
 {
@@ -186,13 +167,10 @@ static void make_params(void)
 }
 
 /* For the library. */
-static void write_params(const char *path)
+static const char *params_header(void)
 {
 	static char header[4096];
-	long at = 0;
-	uint64_t n = 1;
-	FILE *out = fopen(path, "wb");
-	header[0] = '{';
+	long at = 0, n = 0;
 	for (const struct param *p = params; p < params + PARAMS; p++) {
 		char rows[16] = "";
 		bool matrix = p->name[0] != 'b';
@@ -200,17 +178,17 @@ static void write_params(const char *path)
 		long end = at + 4 * p->rows * p->columns;
 		n += snprintf(header + n, sizeof header - n,
 			      "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s%ld],\"data_offsets\":[%ld,%ld]}",
-			      p == params ? "" : ",", p->name, matrix ? rows : "", p->columns, at, end);
+			      p == params ? "{" : ",", p->name, matrix ? rows : "", p->columns, at, end);
 		at = end;
 	}
-	header[n++] = '}';
-	while (n % 8)
-		header[n++] = ' ';
-	if (!out || !fwrite(&n, sizeof n, 1, out) || !fwrite(header, n, 1, out))
-		give_up("cannot write the weights");
+	return strcat(header, "}");
+}
+
+static void put_params(FILE *f, void *unused)
+{
+	(void)unused;
 	for (const struct param *p = params; p < params + PARAMS; p++)
-		fwrite(p->at, 4 * p->rows * p->columns, 1, out);
-	fclose(out);
+		fwrite(p->at, 4 * p->rows * p->columns, 1, f);
 }
 
 static float *panels, *biases;
@@ -448,23 +426,17 @@ static const char *read_text(const char *path)
 static void open_library(struct library *l, const char *model, const char *schedule, int threads,
 			 const struct forest *f, int n)
 {
-	char path[] = "/tmp/hand-XXXXXX";
-	int file = mkstemp(path);
 	esp_context_options options = {.size = sizeof options, .threads = threads, .cache = ESP_CACHE_OFF};
 	esp_program_options how = {.size = sizeof how, .schedule = read_text(schedule)};
 	esp_model *m;
 	esp_weights *w;
 	esp_binding *b;
-	if (file < 0 || close(file))
-		give_up("cannot write the weights");
-	write_params(path);
 	must(esp_context_create(&options, &l->context, &error));
 	must(esp_model_read(l->context, model, &m, &error));
-	must(esp_weights_open(l->context, path, &w, &error));
+	w = make_weights(l->context, params_header(), put_params, NULL);
 	must(esp_program_create(m, w, &how, &l->program, &error));
 	must(esp_binding_create(l->program, w, &b, &error));
 	must(esp_session_create(b, &l->session, &error));
-	unlink(path);
 	esp_model_free(m);
 	esp_weights_free(w);
 	esp_binding_free(b);

@@ -22,16 +22,23 @@ bool(line_refuse)(struct line *l, int word, const char *why)
 	struct diag_at at = l->at;
 	bool named = word > 0 && word < l->words;
 	at.column = word < l->words ? l->column[word] : 0;
-	for (int d = 0; d < SCHED_DIRECTIVES; d++)
-		if (strcmp(l->word[0], sched_spelling(d)) == 0)
-			return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[d].arguments,
-					"%s: %s%s%s%s", l->word[0], why, named ? ": '" : "",
-					named ? l->word[word] : "", named ? "'" : "");
+	if (l->directive < SCHED_DIRECTIVES)
+		return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, directives[l->directive].arguments,
+				"%s: %s%s%s%s", l->word[0], why, named ? ": '" : "",
+				named ? l->word[word] : "", named ? "'" : "");
 	char list[256] = "directives are";
 	for (int d = 0; d < SCHED_DIRECTIVES; d++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s %s", d ? "," : "",
 			 sched_spelling(d));
 	return diag_add(l->diags, DIAG_ILLEGAL_SCHEDULE, at, list, "'%s' is no directive", l->word[0]);
+}
+
+static enum sched_directive find_directive(const struct line *l)
+{
+	int d = 0;
+	while (d < SCHED_DIRECTIVES && !line_is(l, 0, sched_spelling(d)))
+		d++;
+	return d;
 }
 
 /* Splits a line into words; false when it is too long or has too many. */
@@ -48,13 +55,13 @@ static bool split(struct line *l, const char *text, size_t length)
 				"the line is too long");
 	memcpy(l->text, text, end);
 	l->text[end] = 0;
-	for (char *save, *w = strtok_r(l->text, " \t\r", &save); w; w = strtok_r(NULL, " \t\r", &save)) {
-		if (l->words == LINE_MOST_WORDS)
-			return line_refuse(l, 0, "too many words");
+	char *save, *w = strtok_r(l->text, " \t\r", &save);
+	for (; w && l->words < LINE_MOST_WORDS; w = strtok_r(NULL, " \t\r", &save)) {
 		l->column[l->words] = w - l->text + 1;
 		l->word[l->words++] = w;
 	}
-	return true;
+	l->directive = find_directive(l);
+	return !w || line_refuse(l, 0, "too many words");
 }
 
 int line_number(struct line *l, int word, int low, int high)
@@ -73,12 +80,18 @@ bool line_is(const struct line *l, int word, const char *text)
 	return word < l->words && strcmp(l->word[word], text) == 0;
 }
 
-int line_find(const struct line *l, int word, const char *const *table, int n)
+int line_word(struct line *l, int word, const char *const *list)
 {
-	int i = 0;
-	while (i < n && !line_is(l, word, table[i]))
-		i++;
-	return i;
+	for (int i = 0; list[i]; i++)
+		if (line_is(l, word, list[i]))
+			return i;
+	line_refuse(l, word, "wrong argument");
+	return -1;
+}
+
+bool line_ends(struct line *l, int words)
+{
+	return l->words <= words || line_refuse(l, words, "wrong argument");
 }
 
 bool line_next(struct line *l, const char **text, const char *end)

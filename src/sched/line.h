@@ -21,6 +21,7 @@ struct line {
 	char *word[LINE_MOST_WORDS];
 	int column[LINE_MOST_WORDS];
 	int words;
+	enum sched_directive directive; /* that it begins with; SCHED_DIRECTIVES = none */
 };
 
 const char *sched_spelling(enum sched_directive);
@@ -28,8 +29,10 @@ const char *sched_spelling(enum sched_directive);
 bool line_next(struct line *, const char **text, const char *end);
 /* Whether there is such a word, and it is this one. */
 bool line_is(const struct line *, int word, const char *text);
-/* The place of a word in a table, or the table's size. */
-int line_find(const struct line *, int word, const char *const *table, int n);
+/* The place of a word in a list that NULL ends, or -1 after a diagnostic. */
+int line_word(struct line *, int word, const char *const *list);
+/* Whether the line has no more words than these; false after a diagnostic. */
+bool line_ends(struct line *, int words);
 /* A number in low..high at a word, or -1 after a diagnostic. */
 int line_number(struct line *, int word, int low, int high);
 /* Always false: the line's directive is refused, for what is said of the word. */

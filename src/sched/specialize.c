@@ -13,7 +13,7 @@ enum { MOST_CHILDREN = 1 << 16 };
 /* The line tells nodes of a case apart. */
 static bool is_split(const struct line *l)
 {
-	return line_is(l, 0, sched_spelling(SCHED_SPECIALIZE)) && line_is(l, 2, "when");
+	return l->directive == SCHED_SPECIALIZE && line_is(l, 2, "when");
 }
 
 /* What the directive says, with one blank between words. */

@@ -58,9 +58,10 @@ void sub_copy_structure(struct sub_program *to, const struct sub_program *from)
 {
 	to->children = from->children;
 	to->tree = from->tree;
-	to->traversals.n = to->cases.n = to->splits.n = 0;
+	to->traversals.n = to->cases.n = to->named.n = to->splits.n = 0;
 	COPY_LIST(to->arena, &to->traversals, &from->traversals);
 	COPY_LIST(to->arena, &to->cases, &from->cases);
+	COPY_LIST(to->arena, &to->named, &from->named);
 	COPY_LIST(to->arena, &to->splits, &from->splits);
 }
 

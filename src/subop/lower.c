@@ -9,7 +9,6 @@ struct lowering {
 	struct diags *diags;
 	int lead;        /* the variable that stands for the node: p->node or p->input */
 	sub_ref *values; /* by node of the model graph, in the body at hand */
-	int body_of_case[IMAGE_MAX_CASES]; /* of the model */
 };
 
 typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
@@ -454,13 +453,10 @@ static const char *body_name(struct lowering *l, const char *name, int traversal
 static unsigned cases_of(const struct lowering *l, int traversal, int which)
 {
 	const struct ra_model *m = l->model;
-	unsigned mask = 0;
-	for (size_t c = 0; c < l->p->cases.n; c++) {
-		int of = l->body_of_case[c];
-		bool own = of < RA_CASES || ra_has_own_body(m, traversal, of);
-		int body = own ? of : (int)m->cases.at[of - RA_CASES].base;
-		mask |= (unsigned)(body == which) << c;
-	}
+	unsigned mask = l->p->named.at[which].cases;
+	for (size_t i = 0; i < m->cases.n; i++)
+		if ((int)m->cases.at[i].base == which && !ra_has_own_body(m, traversal, RA_CASES + i))
+			mask |= l->p->named.at[RA_CASES + i].cases;
 	return mask;
 }
 
@@ -582,14 +578,14 @@ static void declare(struct lowering *l, int at)
 	}
 }
 
-static void declare_case(struct lowering *l, struct image_case c, int body)
+static void declare_case(struct lowering *l, struct image_case c, int of)
 {
-	l->body_of_case[l->p->cases.n] = body;
+	l->p->named.at[of].cases |= 1u << l->p->cases.n;
 	vec_push(l->p->arena, &l->p->cases, c);
 }
 
 /* A traversal that goes down tells roots from others. */
-static void declare_with_parents(struct lowering *l, struct image_case c, int body)
+static void declare_with_parents(struct lowering *l, struct image_case c, int of)
 {
 	static const struct {
 		enum image_answer parent;
@@ -597,7 +593,7 @@ static void declare_with_parents(struct lowering *l, struct image_case c, int bo
 	} parts[] = {{IMAGE_NO, "root"}, {IMAGE_YES, "below"}};
 	const char *name = c.name;
 	if (!ra_has_down(l->model)) {
-		declare_case(l, c, body);
+		declare_case(l, c, of);
 		return;
 	}
 	for (int i = 0; i < 2; i++) {
@@ -605,8 +601,18 @@ static void declare_with_parents(struct lowering *l, struct image_case c, int bo
 		str_printf(&s, "%s.%s", name, parts[i].suffix);
 		c.name = str_text(&s);
 		c.parent = parts[i].parent;
-		declare_case(l, c, body);
+		declare_case(l, c, of);
 	}
+}
+
+static void name_cases(struct lowering *l)
+{
+	static const char *const bases[] = {[RA_LEAF] = "leaf", [RA_INNER] = "inner"};
+	const struct ra_model *m = l->model;
+	for (int base = RA_LEAF; base < RA_CASES; base++)
+		vec_push(l->p->arena, &l->p->named, (struct sub_named_case){.name = bases[base]});
+	for (size_t i = 0; i < m->cases.n; i++)
+		vec_push(l->p->arena, &l->p->named, (struct sub_named_case){.name = m->cases.at[i].name});
 }
 
 /* Those of leaves first, and behind those with a name the rest. */
@@ -614,8 +620,9 @@ static void declare_cases(struct lowering *l)
 {
 	const struct ra_model *m = l->model;
 	bool any = m->cases.n || ra_has_down(m);
+	name_cases(l);
 	for (int base = RA_LEAF; any && base < RA_CASES; base++) {
-		struct image_case rest = {.name = base == RA_LEAF ? "leaf" : "inner", .inner = base, .children = -1};
+		struct image_case rest = {.name = l->p->named.at[base].name, .inner = base, .children = -1};
 		for (size_t i = 0; i < m->cases.n; i++) {
 			const struct ra_named_case *c = &m->cases.at[i];
 			struct image_case named = {c->name, base, c->children, IMAGE_EITHER, c->tokens.n, c->tokens.at};

@@ -16,41 +16,32 @@
 
 /* --- cases --- */
 
-/* What follows the name of the model's case in that of a program's; NULL = it is of another. */
-static const char *suffix_of(const struct image_case *k, const char *base)
+/* NULL = the model names none so. */
+static struct sub_named_case *find_named(const struct sub_program *p, const char *name)
 {
-	size_t n = strlen(base);
-	if (strncmp(k->name, base, n) != 0)
-		return NULL;
-	const char *suffix = k->name + n;
-	bool part =
-	    k->parent != IMAGE_EITHER && (strcmp(suffix, ".root") == 0 || strcmp(suffix, ".below") == 0);
-	return !*suffix || part ? suffix : NULL;
+	for (size_t i = 0; i < p->named.n; i++)
+		if (strcmp(p->named.at[i].name, name) == 0)
+			return &p->named.at[i];
+	return NULL;
 }
 
-/* The place of the first case of the program that is of the model's, from one on; the number of cases when
- * there is none. */
-static size_t find_case(const struct sub_program *p, const char *base, size_t from)
+/* Whether a case of the program is all or a part of the model's. */
+static bool is_of(const struct sub_program *p, size_t c, const char *base)
 {
-	while (from < p->cases.n && !suffix_of(&p->cases.at[from], base))
-		from++;
-	return from;
+	return find_named(p, base)->cases >> c & 1;
 }
 
 /* What is known of its nodes. */
 static struct image_case known_of(const struct sub_program *p, const char *base)
 {
-	size_t c = find_case(p, base, 0);
-	return c < p->cases.n ? p->cases.at[c]
-			      : (struct image_case){.inner = strcmp(base, "leaf") != 0, .children = -1};
+	const struct sub_named_case *k = find_named(p, base);
+	return k->cases ? p->cases.at[__builtin_ctz(k->cases)]
+			: (struct image_case){.inner = k != &p->named.at[RA_LEAF], .children = -1};
 }
 
-/* Names of the model have no dots. */
 const char *sub_no_base(const struct sub_program *p, const char *base)
 {
-	bool known = p->cases.n ? find_case(p, base, 0) < p->cases.n && !strchr(base, '.')
-				: strcmp(base, "leaf") == 0 || strcmp(base, "inner") == 0;
-	return known ? NULL : "the model has no case of this name";
+	return find_named(p, base) ? NULL : "the model has no case of this name";
 }
 
 /* --- conditions --- */
@@ -89,7 +80,7 @@ static bool is_read(const struct sub_program *p, const struct sub_body *b, size_
 static bool carries(const struct sub_program *p, const char *base, size_t input)
 {
 	bool inner = known_of(p, base).inner;
-	size_t c = find_case(p, base, 0);
+	unsigned cases = find_named(p, base)->cases, first = cases & -cases;
 	for (size_t i = 0; i < p->cases.n; i++)
 		if (p->cases.at[i].inner == inner &&
 		    has_match(p->cases.at[i].match, p->cases.at[i].matches, input))
@@ -97,7 +88,7 @@ static bool carries(const struct sub_program *p, const char *base, size_t input)
 	for (size_t i = 0; i < p->bodies.n; i++) {
 		const struct sub_body *b = &p->bodies.at[i];
 		bool of = b->cases
-			      ? c < p->cases.n && b->cases >> c & 1
+			      ? b->cases & first
 			      : b->domain == SUB_EVERY_NODE || b->domain == (inner ? SUB_INNER : SUB_LEAF);
 		if (of && is_read(p, b, input))
 			return true;
@@ -126,6 +117,7 @@ static void put_name(const struct sub_program *p, const struct sub_split *s, str
 		str_printf(to, ".%s%d", p->inputs.at[s->match.at[i].input].name, s->match.at[i].value);
 }
 
+/* The name of a part of a case begins with that of the case. */
 static struct image_case new_case(const struct sub_program *p, const struct sub_split *s,
 				  const struct image_case *of)
 {
@@ -134,7 +126,7 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 	struct str name = str_in(p->arena);
 	str_puts(&name, s->base);
 	put_name(p, s, &name);
-	str_puts(&name, suffix_of(of, s->base));
+	str_puts(&name, of->name + strlen(s->base));
 	for (int i = 0; i < of->matches; i++)
 		match[i] = of->match[i];
 	for (size_t i = 0; i < s->match.n; i++)
@@ -161,13 +153,19 @@ static bool covers(const struct image_case *k, const struct image_case *of)
 	return all;
 }
 
+static unsigned shifted(unsigned mask, size_t at)
+{
+	unsigned low = mask & ((1u << at) - 1);
+	return low | (mask ^ low) << 1;
+}
+
 /* Masks after a case was put before the one at a place. */
 static void shift_masks(struct sub_program *p, size_t at)
 {
-	for (size_t b = 0; b < p->bodies.n; b++) {
-		unsigned mask = p->bodies.at[b].cases, low = mask & ((1u << at) - 1);
-		p->bodies.at[b].cases = low | (mask ^ low) << 1;
-	}
+	for (size_t b = 0; b < p->bodies.n; b++)
+		p->bodies.at[b].cases = shifted(p->bodies.at[b].cases, at);
+	for (size_t i = 0; i < p->named.n; i++)
+		p->named.at[i].cases = shifted(p->named.at[i].cases, at);
 }
 
 static void insert_case(struct sub_program *p, size_t at, struct image_case k)
@@ -184,6 +182,8 @@ static void declare_cases(struct sub_program *p)
 {
 	vec_push(p->arena, &p->cases, (struct image_case){.name = "leaf", .children = -1});
 	vec_push(p->arena, &p->cases, (struct image_case){.name = "inner", .inner = true, .children = -1});
+	for (int base = RA_LEAF; base <= RA_INNER; base++)
+		p->named.at[base].cases = 1u << base;
 	for (size_t b = 0; b < p->bodies.n; b++)
 		if (sub_is_recursive(&p->bodies.at[b]))
 			p->bodies.at[b].cases = p->bodies.at[b].domain == SUB_LEAF ? 1 : 2;
@@ -243,8 +243,11 @@ int sub_children_of(const struct sub_program *p, const struct sub_body *b)
 static const char *problem_of(const struct sub_program *p, const struct sub_split *s)
 {
 	size_t parts = 0;
-	for (size_t c = find_case(p, s->base, 0); c < p->cases.n; c = find_case(p, s->base, c + 1), parts++) {
+	for (size_t c = 0; c < p->cases.n; c++) {
+		if (!is_of(p, c, s->base))
+			continue;
 		struct image_case k = new_case(p, s, &p->cases.at[c]);
+		parts++;
 		for (size_t i = 0; i < c; i++)
 			if (covers(&p->cases.at[i], &k))
 				return "no node is of the new case: one before it takes them all";
@@ -254,18 +257,18 @@ static const char *problem_of(const struct sub_program *p, const struct sub_spli
 
 const char *sub_split(struct sub_program *p, const struct sub_split *s)
 {
-	unsigned cases = 0, bases = 0;
+	unsigned cases = 0;
 	if (!p->cases.n)
 		declare_cases(p);
 	const char *problem = problem_of(p, s);
 	if (problem)
 		return problem;
-	for (size_t c = find_case(p, s->base, 0); c < p->cases.n; c = find_case(p, s->base, c + 2)) {
-		insert_case(p, c, new_case(p, s, &p->cases.at[c]));
-		cases |= 1u << c;
-		bases |= 2u << c;
-	}
-	split_bodies(p, s, bases, cases);
+	for (size_t c = 0; c < p->cases.n; c++)
+		if (is_of(p, c, s->base)) {
+			insert_case(p, c, new_case(p, s, &p->cases.at[c]));
+			cases |= 1u << c++;
+		}
+	split_bodies(p, s, find_named(p, s->base)->cases, cases);
 	vec_push(p->arena, &p->splits, *s);
 	return NULL;
 }

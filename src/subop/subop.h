@@ -163,9 +163,15 @@ struct sub_traversal {
 	bool down; /* parents before children, else children before parents */
 };
 
+/* A case as the model names it; leaf and inner are those without a name of their own. */
+struct sub_named_case {
+	const char *name;
+	unsigned cases; /* a mask of the program's that it is, or was made into by what is known of parents */
+};
+
 /* Nodes of a case that a schedule tells apart from the rest of it: those that fit all of this, too. */
 struct sub_split {
-	const char *base; /* as the model names it: leaf and inner are those without a name of their own */
+	const char *base; /* as the model names it */
 	int children;     /* -1 = any number */
 	VEC(struct image_match) match;
 	const char *text; /* as it was written */
@@ -184,6 +190,7 @@ struct sub_program {
 	VEC(struct sub_traversal) traversals;
 	VEC(struct sub_body) bodies; /* of one traversal after those of another; those of outputs are the last */
 	VEC(struct image_case) cases; /* leaves' first, every node fits one; none = leaves and inner nodes are all */
+	VEC(struct sub_named_case) named; /* by enum ra_case: leaf, inner, and those that the model names */
 	VEC(struct sub_split) splits; /* of which cases were made that the model does not name */
 	int node, input, edge, member; /* the lead variables */
 	uint32_t *table;

@@ -17,8 +17,7 @@ static char weights[100];
 static char images[100]; /* the folder of the cache that most tests use */
 
 static const char other_model[] =
-    "model other\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\nstate h[D]\n"
-    "leaf:\n    h = E[word]\ninner:\n    h = W @ left.h - right.h\noutput difference = h at root\n";
+    EMBEDDED("other", "tree(left, right)") "    h = W @ left.h - right.h\noutput difference = h at root\n";
 
 /* --- the folder --- */
 

@@ -11,10 +11,7 @@ static char weights[128];
 static char *wide_model(int terms)
 {
 	char *text = malloc((size_t)terms * 100 + 1000), *p = text;
-	p += sprintf(
-	    p,
-	    "model wide\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\n"
-	    "state h[D]\nleaf:\n    h = E[word]\ninner:\n    w = W @ left.h\n");
+	p += sprintf(p, EMBEDDED("wide", "tree(left, right)") "    w = W @ left.h\n");
 	for (int i = terms; i < 2 * terms; i++)
 		p += sprintf(p, "    x%d = w * right.h\n", i);
 	for (int i = terms - 1; i > 0; i--)

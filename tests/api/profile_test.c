@@ -276,30 +276,10 @@ static void test_memory(const char *weights)
 enum { DIMENSION = 96, TREES = 200 };
 
 static const char wide_model[] =
-    "model wide\n"
-    "structure tree(left, right)\n"
-    "input word : token\n"
-    "param E[V, D]\n"
-    "param W[D, D]\n"
-    "state h[D]\n"
-    "leaf:\n"
-    "    h = E[word]\n"
-    "inner:\n"
+    EMBEDDED("wide", "tree(left, right)")
     "    h = tanh(W @ (left.h + right.h))\n"
     "output twice = h + h at every node\n"
     "output total = sum(h) at root\n";
-
-static const char *write_wide(void)
-{
-	static float e[4 * DIMENSION], w[DIMENSION * DIMENSION];
-	for (int i = 0; i < 4 * DIMENSION; i++)
-		e[i] = (float)(i % 17) / 17 - 0.5f;
-	for (int i = 0; i < DIMENSION * DIMENSION; i++)
-		w[i] = (float)(i * 7 % 23) / 230 - 0.05f;
-	return write_weights("wide.safetensors",
-			     (const struct tensor[]){{"E", 4, DIMENSION, e}, {"W", DIMENSION, DIMENSION, w}},
-			     2);
-}
 
 static esp_status make_wide(struct kit *k, const char *weights, int threads, esp_error **error)
 {
@@ -335,7 +315,7 @@ static void test_threads(int threads)
 	char text[32];
 	esp_session *plain = NULL;
 	esp_error *error = NULL;
-	esp_status s = make_wide(&k, write_wide(), threads, &error);
+	esp_status s = make_wide(&k, write_wide_weights("wide.safetensors", DIMENSION), threads, &error);
 	if (s == ESP_ERROR_BACKEND) {
 		esp_error_free(error);
 		tap_skip("no back end", "compiled kernels");

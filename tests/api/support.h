@@ -10,17 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A model over embeddings, up to what an inner node computes. */
+#define EMBEDDED(name, structure)                                                                            \
+	"model " name "\nstructure " structure                                                               \
+	"\ninput word : token\nparam E[V, D]\nparam W[D, D]\n"                                               \
+	"state h[D]\nleaf:\n    h = E[word]\ninner:\n"
+
 /* W swaps the two elements. */
 static const char tiny_model[] =
-    "model tiny\n"
-    "structure tree(left, right)\n"
-    "input word : token\n"
-    "param E[V, D]\n"
-    "param W[D, D]\n"
-    "state h[D]\n"
-    "leaf:\n"
-    "    h = E[word]\n"
-    "inner:\n"
+    EMBEDDED("tiny", "tree(left, right)")
     "    h = W @ left.h + right.h\n"
     "output twice = h + h at every node\n"
     "output total = sum(h) at root\n";
@@ -92,6 +90,22 @@ static inline const char *write_weights(const char *name, const struct tensor *t
 		length += bytes;
 	}
 	return write_file(name, file, length);
+}
+
+/* Of any such model: four words, and products that stay small. */
+static inline const char *write_wide_weights(const char *name, int dimension)
+{
+	int es = 4 * dimension, ws = dimension * dimension;
+	float *e = malloc(es * sizeof *e), *w = malloc(ws * sizeof *w);
+	for (int i = 0; i < es; i++)
+		e[i] = (float)(i % 17) / 17 - 0.5f;
+	for (int i = 0; i < ws; i++)
+		w[i] = (float)(i * 7 % 23) / 230 - 0.05f;
+	const struct tensor both[] = {{"E", 4, dimension, e}, {"W", dimension, dimension, w}};
+	const char *path = write_weights(name, both, 2);
+	free(e);
+	free(w);
+	return path;
 }
 
 static inline void remove_folder(const char *const *names, int n)

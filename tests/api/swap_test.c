@@ -10,15 +10,7 @@ enum { DIMENSION = 48, LEAVES = 5 };
 /* All weights of generation g are g % 8 + 1, so that a result tells which weights made it, and whether all
  * were of one generation.  W + W is computed anew at each exchange. */
 static const char model[] =
-    "model sums\n"
-    "structure tree(*)\n"
-    "input word : token\n"
-    "param E[V, D]\n"
-    "param W[D, D]\n"
-    "state h[D]\n"
-    "leaf:\n"
-    "    h = E[word]\n"
-    "inner:\n"
+    EMBEDDED("sums", "tree(*)")
     "    h = (W + W) @ sum(k.h for k in children) / 2\n"
     "output result = h at root\n";
 

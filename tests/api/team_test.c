@@ -12,15 +12,7 @@
 enum { DIMENSION = 192, INNER = 256, NODES = 2 * INNER, CALLERS = 64, RUNS = 12 };
 
 static const char model[] =
-    "model pairs\n"
-    "structure tree(1)\n"
-    "input word : token\n"
-    "param E[V, D]\n"
-    "param W[D, D]\n"
-    "state h[D]\n"
-    "leaf:\n"
-    "    h = E[word]\n"
-    "inner:\n"
+    EMBEDDED("pairs", "tree(1)")
     "    h = tanh(W @ children[0].h)\n"
     "output result = h at every node\n";
 
@@ -34,16 +26,8 @@ static struct {
 
 static const char *make_weights(void)
 {
-	static float e[4 * DIMENSION], w[DIMENSION * DIMENSION];
 	static char path[128];
-	for (int i = 0; i < 4 * DIMENSION; i++)
-		e[i] = (float)(i % 17) / 17 - 0.5f;
-	for (int i = 0; i < DIMENSION * DIMENSION; i++)
-		w[i] = (float)(i * 7 % 23) / 230 - 0.05f;
-	return strcpy(path, write_weights("pairs.safetensors",
-					  (const struct tensor[]){{"E", 4, DIMENSION, e},
-								  {"W", DIMENSION, DIMENSION, w}},
-					  2));
+	return strcpy(path, write_wide_weights("pairs.safetensors", DIMENSION));
 }
 
 /* One batch of leaves and one of nodes with a leaf each. */

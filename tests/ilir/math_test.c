@@ -1,4 +1,5 @@
 /* The expansions of exp, log, sigmoid and tanh, as interpreted, against libm in double precision. */
+#include "tests/floats.h"
 #include "tests/ilir/support.h"
 
 enum { CHUNK = 4096 };
@@ -12,36 +13,6 @@ static const char program[] =
     "    y[ramp(16, i)] = %s(x[ramp(16, i)])\n"
     "  }\n"
     "}\n";
-
-static double exact_sigmoid(double x)
-{
-	return 1 / (1 + exp(-x));
-}
-
-static float from_bits(uint32_t bits)
-{
-	float f;
-	memcpy(&f, &bits, sizeof f);
-	return f;
-}
-
-/* The distance between neighbours at a value, as a float of that size has. */
-static double ulp(double exact)
-{
-	int exponent;
-	frexp(exact, &exponent);
-	return ldexp(1, exponent - 24 < -149 ? -149 : exponent - 24);
-}
-
-/* The error of y in ulps; infinite when one is a NaN or an infinity and the other is not. */
-static double error_of(float y, double exact)
-{
-	if (isnan(exact) || isnan(y))
-		return isnan(exact) && isnan(y) ? 0 : INFINITY;
-	if (isinf((float)exact) || isinf(y))
-		return (float)exact == y ? 0 : INFINITY;
-	return fabs(y - exact) / ulp(exact);
-}
 
 struct worst {
 	double error;

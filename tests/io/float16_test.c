@@ -1,15 +1,7 @@
 #include "io/float16.h"
 
+#include "tests/floats.h"
 #include "tests/tap.h"
-
-#include <math.h>
-
-static uint32_t bits_of(float f)
-{
-	uint32_t bits;
-	memcpy(&bits, &f, sizeof bits);
-	return bits;
-}
 
 /* By the definition: sign, exponent, fraction. */
 static double defined_f16(unsigned h)

@@ -1,7 +1,6 @@
 /* Every operation, scalar and in vectors, against C: the same bits, special values included. */
+#include "tests/floats.h"
 #include "tests/jit/helper.h"
-
-#include <math.h>
 
 enum { VALUES = 16, N = VALUES * VALUES, TABLE = 512 };
 
@@ -14,20 +13,6 @@ static float special(int i)
 }
 
 /* --- floats --- */
-
-static int32_t bits(float x)
-{
-	int32_t i;
-	memcpy(&i, &x, sizeof i);
-	return i;
-}
-
-static float from_bits(int32_t i)
-{
-	float x;
-	memcpy(&x, &i, sizeof x);
-	return x;
-}
 
 static float c_add(float x, float y)
 {
@@ -48,7 +33,7 @@ static float c_div(float x, float y)
 static float c_neg(float x, float y)
 {
 	(void)y;
-	return from_bits((int32_t)((uint32_t)bits(x) ^ 0x80000000u));
+	return from_bits(bits_of(x) ^ 0x80000000u);
 }
 static float c_fma(float x, float y)
 {
@@ -93,30 +78,30 @@ static float c_or(float x, float y)
 }
 static float c_bit_and(float x, float y)
 {
-	return from_bits(bits(x) & bits(y));
+	return from_bits(bits_of(x) & bits_of(y));
 }
 static float c_bit_or(float x, float y)
 {
-	return from_bits(bits(x) | bits(y));
+	return from_bits(bits_of(x) | bits_of(y));
 }
 static float c_shl(float x, float y)
 {
 	(void)y;
-	return from_bits((int32_t)((uint32_t)bits(x) << 5));
+	return from_bits(bits_of(x) << 5);
 }
 static float c_shr(float x, float y)
 {
 	(void)y;
-	return from_bits(bits(x) >> 5);
+	return from_bits((int32_t)bits_of(x) >> 5);
 }
 static float c_to_float(float x, float y)
 {
 	(void)y;
-	return (float)bits(x);
+	return (float)(int32_t)bits_of(x);
 }
 static float c_wrap(float x, float y)
 {
-	return from_bits((int32_t)((uint32_t)bits(x) * (uint32_t)bits(y)));
+	return from_bits(bits_of(x) * bits_of(y));
 }
 
 /* Casts the operands to i32 and the result back. */
@@ -219,7 +204,7 @@ static void add_case(struct fixture *f, int c, int lanes, ilir_buffer x, ilir_bu
 
 static bool agree(float ours, float theirs, bool any_nan)
 {
-	return bits(ours) == bits(theirs) || (any_nan && isnan(ours) && isnan(theirs));
+	return bits_of(ours) == bits_of(theirs) || (any_nan && isnan(ours) && isnan(theirs));
 }
 
 static void check_case(const char *target, int c, int lanes, image_kernel *run)

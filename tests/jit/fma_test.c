@@ -1,8 +1,7 @@
 /* Fused multiply-add on machines without the instruction, against C: the same bits for triples that are
  * chosen to be rounded wrongly, and for many at random. */
+#include "tests/floats.h"
 #include "tests/jit/helper.h"
-
-#include <math.h>
 
 enum { WIDTHS = 2, CHUNK = 4096, ROUNDS = 400 };
 
@@ -11,20 +10,6 @@ static const int widths[WIDTHS] = {1, 4};
 struct triples {
 	float a[CHUNK], b[CHUNK], c[CHUNK];
 };
-
-static uint32_t bits(float x)
-{
-	uint32_t i;
-	memcpy(&i, &x, sizeof i);
-	return i;
-}
-
-static float from_bits(uint32_t i)
-{
-	float x;
-	memcpy(&x, &i, sizeof x);
-	return x;
-}
 
 static uint32_t draw(void)
 {
@@ -56,7 +41,7 @@ static void build(struct fixture *f)
 /* Which of several NaNs comes out, and the bits of one that an operation makes, C does not say either. */
 static bool same(float x, float y, int nans)
 {
-	return bits(x) == bits(y) || (isnan(x) && isnan(y) && nans != 1);
+	return bits_of(x) == bits_of(y) || (isnan(x) && isnan(y) && nans != 1);
 }
 
 static bool agrees(image_kernel *kernel, const struct triples *t, int n)
@@ -68,7 +53,7 @@ static bool agrees(image_kernel *kernel, const struct triples *t, int n)
 		if (!same(out[i], wanted,
 			  isnan(x) + isnan(y) + isnan(z) + (isinf(x) && !y) + (isinf(y) && !x))) {
 			printf("# fma(%a, %a, %a) is %a (%08x), not %a (%08x)\n", x, y, z, out[i],
-			       bits(out[i]), wanted, bits(wanted));
+			       bits_of(out[i]), wanted, bits_of(wanted));
 			return false;
 		}
 	}
@@ -110,7 +95,7 @@ static float any_bits(float product)
 /* Close to the product, from either side: what is left is a small difference. */
 static float cancelling(float product)
 {
-	return from_bits((bits(product) ^ 0x80000000u) + draw() % 5 - 2);
+	return from_bits((bits_of(product) ^ 0x80000000u) + draw() % 5 - 2);
 }
 
 /* Where half of the last place of the sum decides: a power of two far above or below the product. */
@@ -191,9 +176,9 @@ static void check(const char *target, image_kernel *const *kernels)
 /* The rule of C, computed with more digits: the test must not lean on a fault that both share. */
 static void check_reference(void)
 {
-	tap_ok(bits(fmaf(0x1.000002p+0f, 0x1.000002p+0f, -0x1.000004p+0f)) == bits(0x1p-46f),
+	tap_ok(bits_of(fmaf(0x1.000002p+0f, 0x1.000002p+0f, -0x1.000004p+0f)) == bits_of(0x1p-46f),
 	       "the C library's own keeps all digits of a product");
-	tap_ok(bits(fmaf(0x1.fffffep+0f, 0x1p-1f, 0x1p-149f)) == bits(0x1.fffffep-1f),
+	tap_ok(bits_of(fmaf(0x1.fffffep+0f, 0x1p-1f, 0x1p-149f)) == bits_of(0x1.fffffep-1f),
 	       "and rounds to nearest");
 }
 

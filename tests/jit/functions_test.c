@@ -1,17 +1,12 @@
 /* exp, log, sigmoid, tanh and sqrt as compiled, against libm in binary64: the errors that doc/performance.md
  * states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
+#include "tests/floats.h"
 #include "tests/jit/helper.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
 enum { CHUNK = 4096, LANES = 8, THREADS_MAX = 64 };
-
-static double exact_sigmoid(double x)
-{
-	return 1 / (1 + exp(-x));
-}
 
 static const struct function {
 	enum ilir_op op;
@@ -40,27 +35,6 @@ static void build(struct fixture *f)
 		of = ilir_expand_compound(&f->m, of);
 		kernel(f, functions[i].name, over_rows(f, n, LANES, ilir_store(&f->m, y, &at, 1, of)));
 	}
-}
-
-/* The distance between the floats at a value; that of the smallest ones below them. */
-static double ulp(double value)
-{
-	uint64_t bits;
-	memcpy(&bits, &value, sizeof bits);
-	int exponent = (int)(bits >> 52 & 2047) - 1023;
-	bits = (uint64_t)((exponent < -126 ? -126 : exponent) - 23 + 1023) << 52;
-	memcpy(&value, &bits, sizeof value);
-	return value;
-}
-
-/* In ulp; infinite when one is a NaN or an infinity and the other is not. */
-static double error_of(float y, double exact)
-{
-	if (isnan(exact) || isnan(y))
-		return isnan(exact) && isnan(y) ? 0 : INFINITY;
-	if (isinf((float)exact) || isinf(y))
-		return (float)exact == y ? 0 : INFINITY;
-	return fabs(y - exact) / ulp(exact);
 }
 
 /* One thread's share of the floats: chunks first, first + by, ... */

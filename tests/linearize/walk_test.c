@@ -1,7 +1,9 @@
 /* Linked nodes as arrays: against a walk by recursion, for random graphs with cycles. */
 #include "linearize/walk.h"
+#include "tests/budget.h"
 #include "tests/tap.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,24 +82,10 @@ static void make_graph(void)
 	number_all(0);
 }
 
-/* An allocator that gives nothing at the n-th request. */
-static long left = -1, blocks;
-
-static void *limited(void *context, void *p, size_t old_size, size_t new_size)
-{
-	(void)context, (void)old_size;
-	if (new_size && left >= 0 && left-- == 0)
-		return left = 0, NULL;
-	blocks += (new_size && !p) - (p && !new_size);
-	if (new_size)
-		return realloc(p, new_size);
-	free(p);
-	return NULL;
-}
-
 int main(void)
 {
-	struct allocator a = {limited, NULL};
+	struct budget budget = {.left = LONG_MAX};
+	struct allocator a = {resize_budget, &budget};
 	struct lin_walk w;
 	struct diags diags;
 	int right = 0, graphs = 2000;
@@ -109,14 +97,14 @@ int main(void)
 	}
 	tap_is(right, graphs, "random graphs are numbered as by recursion");
 	make_graph();
-	left = 0;
+	budget.left = 0;
 	tap_ok(lin_walk(&w, &nodes[0], &links, 0, &diags) && agrees(&w),
 	       "without memory when there is enough");
 	lin_walk_free(&w);
 	bool told = true, done = false;
 	long n = 0;
 	for (; !done && n < 100; n++) {
-		left = n;
+		budget.left = n;
 		done = lin_walk(&w, &nodes[0], &links, 0, &diags);
 		told &=
 		    done ? agrees(&w) : diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY && w.nodes == 0;
@@ -124,6 +112,6 @@ int main(void)
 		lin_walk_free(&w);
 	}
 	tap_ok(done && told && n > 3, "memory running out at any of %ld requests is told", n - 1);
-	tap_is(blocks, 0, "and all is given back");
+	tap_is(budget.held, 0, "and all is given back");
 	return tap_done();
 }

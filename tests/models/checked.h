@@ -162,9 +162,7 @@ static inline bool compile_checked(struct test_run *r, const struct test_model *
 				   const struct compile_options *o)
 {
 	static jmp_buf jump;
-	memset(r, 0, sizeof *r);
-	arena_init(&r->arena, &allocator_default);
-	diags_init(&r->diags, &allocator_default);
+	begin_run(r);
 	if (arena_guard(&r->arena, &jump))
 		return false;
 	struct compilation *c = compile_begin(&r->arena, &r->diags, t->model, t->sizes, o, &r->image, NULL);

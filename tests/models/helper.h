@@ -268,13 +268,18 @@ struct test_run {
 	bool bound, open;
 };
 
+static inline void begin_run(struct test_run *r)
+{
+	memset(r, 0, sizeof *r);
+	arena_init(&r->arena, &allocator_default);
+	diags_init(&r->diags, &allocator_default);
+}
+
 static inline bool compile_run(struct test_run *r, const struct test_model *t,
 			       const struct compile_options *o)
 {
 	static jmp_buf jump;
-	memset(r, 0, sizeof *r);
-	arena_init(&r->arena, &allocator_default);
-	diags_init(&r->diags, &allocator_default);
+	begin_run(r);
 	if (arena_guard(&r->arena, &jump))
 		return false;
 	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image, NULL))

@@ -1,6 +1,7 @@
 /* Texts that nobody meant: mutations of good models, random bytes, extremes of size, and memory that runs
  * out. */
 #include "ra/internal.h"
+#include "tests/budget.h"
 #include "tests/ra/read.h"
 #include "tests/ra/session.h"
 #include "tests/tap.h"
@@ -164,20 +165,6 @@ static void check_long_text(void)
 }
 
 /* --- memory --- */
-
-struct budget {
-	long left, held;
-};
-
-static void *resize_budget(void *context, void *p, size_t old_size, size_t new_size)
-{
-	struct budget *b = context;
-	if (new_size && b->left-- <= 0)
-		return NULL;
-	void *q = allocator_default.resize(NULL, p, old_size, new_size);
-	b->held += (new_size && q) - (old_size && p);
-	return q;
-}
 
 static void check_out_of_memory(void)
 {

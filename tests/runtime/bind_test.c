@@ -1,6 +1,7 @@
 /* What is computed when weights are bound: order, layout, what is kept, rows over the team, and what goes
  * wrong. */
 #include "runtime/internal.h"
+#include "tests/budget.h"
 #include "tests/tap.h"
 
 #include <pthread.h>
@@ -199,42 +200,28 @@ static bool fail_second(void *self, int kernel, const struct image_frame *f, con
 	return kernel == 0 || diag_add(d, DIAG_CANNOT_READ, (struct diag_at){0}, NULL, "the second fails");
 }
 
-/* Blocks that are held; the first `left` requests succeed. */
-struct counting {
-	int left, held;
-};
-
-static void *resize_counting(void *context, void *p, size_t old_size, size_t new_size)
-{
-	struct counting *c = context;
-	if (new_size && c->left-- <= 0)
-		return NULL;
-	c->held += (new_size && !p) - (!new_size && p);
-	return allocator_default.resize(NULL, p, old_size, new_size);
-}
-
 static void test_failures(void)
 {
-	struct counting counting = {1000, 0};
-	struct allocator a = {resize_counting, &counting};
+	struct budget budget = {.left = 1000};
+	struct allocator a = {resize_budget, &budget};
 	struct image failing = image;
 	struct rt_binding b;
 	struct diags d;
 	failing.code = (struct image_code){.call = fail_second};
 	diags_init(&d, &allocator_default);
 	tap_ok(!rt_bind(&b, &a, &failing, &source, NULL, &d) && d.n == 1 && d.at[0].id == DIAG_CANNOT_READ &&
-		   !b.packed && !counting.held,
+		   !b.packed && !budget.held,
 	       "a step that fails fails the binding, which holds nothing");
 	diags_free(&d);
 	bool right = true, ok = false;
 	for (int n = 0; !ok && n < 100; n++) {
-		counting = (struct counting){n, 0};
+		budget = (struct budget){.left = n};
 		ok = rt_bind(&b, &a, &image, &source, NULL, &d);
-		right &= ok ? is_right(&b) : d.n == 1 && d.at[0].id == DIAG_OUT_OF_MEMORY && !counting.held;
+		right &= ok ? is_right(&b) : d.n == 1 && d.at[0].id == DIAG_OUT_OF_MEMORY && !budget.held;
 		diags_free(&d);
 		rt_binding_free(&b);
 	}
-	tap_ok(ok && right && !counting.held,
+	tap_ok(ok && right && !budget.held,
 	       "memory running out at any place is a diagnostic, and nothing is held");
 	struct image_buffer vast[BUFFERS];
 	memcpy(vast, buffers, sizeof vast);

@@ -1,5 +1,6 @@
 /* Packing against one loop over all indices that follows the text of image.h. */
 #include "runtime/internal.h"
+#include "tests/budget.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
@@ -178,22 +179,13 @@ static void test_failures(void)
 	diags_free(&diags);
 }
 
-/* The first `left` requests succeed. */
-static void *failing_resize(void *context, void *p, size_t old_size, size_t new_size)
-{
-	int *left = context;
-	if (new_size && (*left)-- <= 0)
-		return NULL;
-	return allocator_default.resize(NULL, p, old_size, new_size);
-}
-
 static void test_memory(void)
 {
 	struct image image = image_of(&cases[8].recipe, 1);
 	bool right = true, ok = false;
 	for (int n = 0; !ok && n < 100; n++) {
-		int left = n;
-		struct allocator a = {failing_resize, &left};
+		struct budget budget = {.left = n};
+		struct allocator a = {resize_budget, &budget};
 		struct rt_binding b;
 		struct diags diags;
 		diags_init(&diags, &allocator_default);

@@ -1,5 +1,6 @@
 /* Sessions over a fake image: the order of calls, what kernels find in the buffers, what is refused. */
 #include "runtime/runtime.h"
+#include "tests/budget.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
@@ -358,37 +359,27 @@ static void test_members(void)
 	diags_free(&diags);
 }
 
-/* The first `left` requests succeed. */
-static void *failing_resize(void *context, void *p, size_t old_size, size_t new_size)
-{
-	int *left = context;
-	if (new_size && (*left)-- <= 0)
-		return NULL;
-	return allocator_default.resize(NULL, p, old_size, new_size);
-}
-
 static void test_memory(void)
 {
 	const void *const data[] = {words, values};
 	struct rt_minibatch m = minibatch_of(data);
 	bool right = true, ok = false;
-	int requests = 0;
 	for (int n = 0; !ok && n < 200; n++) {
-		struct allocator a = {failing_resize, &requests};
+		struct budget budget = {.left = n};
+		struct allocator a = {resize_budget, &budget};
 		struct rt_session s;
 		struct diags diags;
-		requests = n;
 		diags_init(&diags, &allocator_default);
 		ok = rt_session_init(&s, &a, &tree_image, &diags) &&
 		     rt_session_run(&s, &tree_binding, NULL, &m, &diags);
 		right &= ok || (diags.n == 1 && diags.at[0].id == DIAG_OUT_OF_MEMORY);
-		requests = 1000;
+		budget.left = 1000;
 		if (!ok && s.buffers) {
 			diags_free(&diags);
 			right &= rt_session_run(&s, &tree_binding, NULL, &m, &diags) && row(&s, 0, 7) == 160;
 		}
-		int before = requests;
-		right &= !ok || (rt_session_run(&s, &tree_binding, NULL, &m, &diags) && requests == before);
+		long before = budget.left;
+		right &= !ok || (rt_session_run(&s, &tree_binding, NULL, &m, &diags) && budget.left == before);
 		rt_session_free(&s);
 		diags_free(&diags);
 	}

@@ -1,6 +1,6 @@
 /* What leaves the recursion, and that no bit of a result depends on it. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/sched/moving.h"
 
 #define TREE "structure tree(left, right)\ninput x[E]\n"
 #define SEQUENCE "structure sequence\ninput x[E]\n"
@@ -83,14 +83,6 @@ static const struct {
 
 /* --- what leaves --- */
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-	for (const char *at = text; (at = strstr(at, what)); at++)
-		n++;
-	return n;
-}
-
 static void test_leavers(struct test_model *t, size_t i)
 {
 	struct compile_options o = {
@@ -112,59 +104,15 @@ static void test_leavers(struct test_model *t, size_t i)
 
 static void test_bits(struct test_model *t, size_t i)
 {
-	static const char *const schedules[] = {"hoist all\n", "", "hoist all\nspecialize none\n",
-						"hoist all\nfuse none\ndynamic_batch off\n",
-						"hoist all\nvectorize off\n"};
 	static const char *const maths[] = {"exact", "reassociate"};
 	for (int m = 0; m < 2; m++) {
-		struct compile_options o = {.backend = "interpreter",
-					    .target = "avx2",
-					    .math = maths[m],
-					    .rules = "-tables",
-					    .schedule = "hoist off\n"};
-		struct setting s = {.model = t};
-		struct test_run r;
-		bool same = start_run(&r, t, &o);
-		double worst = INFINITY;
-		if (same) {
-			make_forest(&s.forest, &r.image, 5, 30);
-			same = run_forest(&r, &s.forest.minibatch);
-			s.expected =
-			    gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-			same = same && near_oracle(&s, &r.session.order, 1e-4, &worst);
-		}
-		for (size_t k = 0; same && k < sizeof schedules / sizeof *schedules; k++) {
-			o.schedule = schedules[k] +
-				     (models[i].all + models[i].inner ? 0 : strspn(schedules[k], "hoistal "));
-			for (int back = 0; same && back < 2; back++) {
-				o.backend = back ? usual_backend() : "interpreter";
-				same = agrees(&s, &o);
-			}
-			if (!same)
-				printf("# math %s, schedule %s, %s\n", maths[m], o.schedule, o.backend);
-		}
-		tap_ok(same, "same bits, %s: %s", maths[m], models[i].what);
-		free(s.expected);
-		free_forest(&s.forest);
-		end_run(&r);
+		struct compile_options o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
+		tap_ok(moves_no_bit(t, o, "hoist", models[i].all + models[i].inner > 0), "same bits, %s: %s", maths[m],
+		       models[i].what);
 	}
 }
 
 /* --- what is refused --- */
-
-static bool refuses(struct test_model *t, const char *schedule, const char *why)
-{
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
-	struct str s = str_in(&t->arena);
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool ok = compile_dump(&t->arena, &d, t->model, t->sizes, &o, "sched", &s);
-	bool refused = !ok && d.n == 1 && d.at[0].id == DIAG_ILLEGAL_SCHEDULE && strstr(d.at[0].message, why);
-	if (!refused)
-		print_diags(&d);
-	diags_free(&d);
-	return refused;
-}
 
 static void test_refusals(void)
 {
@@ -194,24 +142,6 @@ static void test_refusals(void)
 }
 
 /* --- what the verifier finds --- */
-
-static struct sub_body *body_of(struct sub_program *p, enum sub_domain domain)
-{
-	size_t b = 0;
-	while (p->bodies.at[b].domain != domain)
-		b++;
-	return &p->bodies.at[b];
-}
-
-static bool is_faulty(const struct sched_plan *plan, const char *why)
-{
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool faulty =
-	    !sched_verify(plan, &d) && d.at[0].id == DIAG_INVALID_PLAN && strstr(d.at[0].message, why);
-	diags_free(&d);
-	return faulty;
-}
 
 static void test_faults(void)
 {

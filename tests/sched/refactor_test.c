@@ -1,6 +1,6 @@
 /* What parents compute of one child goes to the child, and no bit of a result depends on it. */
 #include "ilir/passes.h"
-#include "tests/models/ways.h"
+#include "tests/sched/moving.h"
 
 #define TREE "structure tree(left, right)\ninput x[E]\n"
 #define CHILDREN "structure tree(*)\ninput x[E]\n"
@@ -105,14 +105,6 @@ enum { MODELS = sizeof models / sizeof *models };
 
 /* --- what goes to the children --- */
 
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-	for (const char *at = text; (at = strstr(at, what)); at++)
-		n++;
-	return n;
-}
-
 static bool keeps(struct test_model *t, const char *schedule, const char *rules, int derived, int tables)
 {
 	struct compile_options o = {
@@ -144,48 +136,10 @@ static void test_derived(struct test_model *t, size_t i)
 
 /* --- bits --- */
 
-static bool same_everywhere(struct setting *s, struct compile_options o, size_t i)
-{
-	static const char *const schedules[] = {
-	    "refactor all\n",
-	    "",
-	    "refactor all\nspecialize none\n",
-	    "refactor all\nfuse none\ndynamic_batch off\n",
-	    "refactor all\nvectorize off\nfuse greedy\n",
-	    "refactor all\nhoist all\nfuse grow always\n",
-	};
-	for (size_t k = 0; k < sizeof schedules / sizeof *schedules; k++)
-		for (int back = 0; back < (k ? 1 : 2); back++) {
-			o.schedule =
-			    schedules[k] + (models[i].derived ? 0 : strspn(schedules[k], "refactor al") + 1);
-			o.schedule = k == 1 || k == 5 ? "" : o.schedule;
-			o.backend = back ? usual_backend() : "interpreter";
-			if (agrees(s, &o))
-				continue;
-			printf("# rules %s, schedule %s, %s\n", o.rules, o.schedule, o.backend);
-			return false;
-		}
-	return true;
-}
-
 static void test_bits(struct test_model *t, size_t i, const char *rules)
 {
-	struct compile_options o = {
-	    .backend = "interpreter", .target = "avx2", .rules = rules, .schedule = "refactor off\n"};
-	struct setting s = {.model = t};
-	struct test_run r;
-	bool same = start_run(&r, t, &o);
-	double worst = INFINITY;
-	if (same) {
-		make_forest(&s.forest, &r.image, 5, 30);
-		same = run_forest(&r, &s.forest.minibatch);
-		s.expected = gather_outputs(&r, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-		same = same && near_oracle(&s, &r.session.order, 1e-4, &worst) && same_everywhere(&s, o, i);
-	}
-	tap_ok(same, "same bits, rules %s: %s", rules, models[i].what);
-	free(s.expected);
-	free_forest(&s.forest);
-	end_run(&r);
+	struct compile_options o = {.target = "avx2", .rules = rules};
+	tap_ok(moves_no_bit(t, o, "refactor", models[i].derived > 0), "same bits, rules %s: %s", rules, models[i].what);
 }
 
 /* --- what others see --- */
@@ -202,20 +156,6 @@ static void test_image(struct test_model *t)
 }
 
 /* --- what is refused --- */
-
-static bool refuses(struct test_model *t, const char *schedule, const char *why)
-{
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
-	struct str s = str_in(&t->arena);
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool ok = compile_dump(&t->arena, &d, t->model, t->sizes, &o, "sched", &s);
-	bool refused = !ok && d.n == 1 && d.at[0].id == DIAG_ILLEGAL_SCHEDULE && strstr(d.at[0].message, why);
-	if (!refused)
-		print_diags(&d);
-	diags_free(&d);
-	return refused;
-}
 
 static void test_refusals(struct test_model *none, struct test_model *edges, struct test_model *slots)
 {
@@ -234,24 +174,6 @@ static void test_refusals(struct test_model *none, struct test_model *edges, str
 }
 
 /* --- what the verifier finds --- */
-
-static bool is_faulty(const struct sched_plan *plan, const char *why)
-{
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool faulty =
-	    !sched_verify(plan, &d) && d.at[0].id == DIAG_INVALID_PLAN && strstr(d.at[0].message, why);
-	diags_free(&d);
-	return faulty;
-}
-
-static struct sub_body *body_of(struct sub_program *p, enum sub_domain domain)
-{
-	size_t b = 0;
-	while (p->bodies.at[b].domain != domain)
-		b++;
-	return &p->bodies.at[b];
-}
 
 static void test_faults(struct test_model *t)
 {

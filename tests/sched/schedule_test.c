@@ -165,7 +165,7 @@ static void test_text(void)
 	    {"store inner.v9999", "store: the program computes no value of this name"},
 	    {"dense_index dense", "dense_index: wrong argument"},
 	    {"peel", "peel: wrong argument"},
-	    {"persist on off", "persist: wrong argument"},
+	    {"persist on off", "persist: wrong argument: 'off'"},
 	    {"barrier on", "barrier: wrong argument"},
 	    {"parallel inner.9 rows", "parallel: the program has no group of this name"},
 	    {"parallel inner.0", "parallel: wrong argument"},

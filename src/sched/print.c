@@ -1,0 +1,141 @@
+/* The schedule as text, one directive a line; the plan stands in it as comments, which `#` begins. */
+#include "sched/words.h"
+
+void sched_print_tile(const struct sched_tile *t, const struct sched_group *group, struct str *s)
+{
+	str_printf(s, "%s %s nodes", sched_spelling(SCHED_TILE), group->name);
+	for (int i = 0; i < t->sizes; i++)
+		str_printf(s, " %d", t->nodes[i]);
+	str_printf(s, " columns %d unroll %d", t->columns, t->unroll);
+	if (t->by_rows)
+		str_puts(s, " by rows");
+	else if (group->rows && group->dims && !group->gates)
+		str_puts(s, " by columns"); /* by rows is what is chosen for it */
+	if (group->dims > 1)
+		str_printf(s, " along %d", t->along);
+	str_puts(s, "\n");
+}
+
+static void print_group(const struct sched_group *g, struct str *s)
+{
+	str_printf(s, "# %s: ", g->name);
+	if (g->rows)
+		str_puts(s, g->edges ? "edges of rows" : "rows");
+	for (int i = 0; i < g->dims; i++)
+		str_printf(s, "%s%lld", i || g->rows ? " x " : "", (long long)g->extent[i]);
+	str_printf(s, ", %zu results, %d reductions", g->targets.n, g->reductions);
+	if (g->gates > 1)
+		str_printf(s, ", %d side by side", g->gates);
+	str_puts(s, "\n");
+}
+
+static void print_layout(const char *name, const char *rows, const struct sched_order *order, struct str *s)
+{
+	str_printf(s, "%s %s%s%s", sched_spelling(SCHED_LAYOUT), name, rows ? " " : "", rows ? rows : "");
+	sched_print_order(order, s);
+	str_puts(s, "\n");
+}
+
+static void print_layouts(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	const struct sub_program *p = plan->p;
+	for (size_t i = 0; i < p->states.n; i++)
+		print_layout(p->states.at[i].name, words_layout[sc->states.at[i].layout],
+			     &sc->states.at[i].order, s);
+	for (size_t i = 0; i < p->params.n; i++)
+		if (sc->tables.at[i].rank > 1)
+			print_layout(p->params.at[i].name, NULL, &sc->tables.at[i], s);
+	for (size_t i = 0; i < sc->intermediates.n; i++) {
+		const struct sched_intermediate *v = &sc->intermediates.at[i];
+		if (v->order.parts > 1)
+			print_layout(sched_value_name(plan, v->body, v->value), NULL, &v->order, s);
+	}
+}
+
+static void print_fusion(const struct sched_fusion *f, struct str *s)
+{
+	str_printf(s, "%s %s", sched_spelling(SCHED_FUSE), words_planner[f->planner]);
+	str_printf(s, "%s%s\n", f->pays ? " " : "", f->pays ? words_pays[f->pays] : "");
+	for (int i = 0; i < f->stores; i++)
+		str_printf(s, "%s %.*s\n", sched_spelling(SCHED_STORE), f->store[i].length, f->store[i].name);
+}
+
+/* What moved nothing is off. */
+static void print_movers(const struct sched_plan *plan, struct str *s)
+{
+	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
+		const struct sched_mover *m = &sched_movers[d];
+		if (m->moved)
+			str_printf(
+			    s, "%s %s\n", sched_spelling(d),
+			    words_moving[m->moved(plan->p) ? sched_how(m, &plan->fusion) : SCHED_MOVE_OFF]);
+	}
+}
+
+static void print_switches(const struct sched *sc, struct str *s)
+{
+	for (int d = 0; d < SCHED_DIRECTIVES; d++) {
+		const struct sched_switch *w = &sched_switches[d];
+		if (w->words)
+			str_printf(s, "%s %s\n", sched_spelling(d),
+				   w->words[*(const bool *)((const char *)sc + w->offset)]);
+	}
+}
+
+/* The bodies, each with what its fusion comes to. */
+static void print_counts(const struct sched_plan *plan, struct str *s)
+{
+	for (size_t b = 0; b < plan->p->bodies.n; b++) {
+		struct sched_counts c = sched_count(plan, b);
+		str_printf(s, "# %s: %d groups in %d stages, %d reductions, %d intermediates stored\n",
+			   plan->p->bodies.at[b].name, c.groups, c.stages, c.reductions, c.stored);
+	}
+}
+
+static void print_lanes(const char *group, int lanes, struct str *s)
+{
+	str_printf(s, "%s%s%s ", sched_spelling(SCHED_VECTORIZE), group ? " " : "", group ? group : "");
+	if (lanes > 1)
+		str_printf(s, "%d\n", lanes);
+	else
+		str_puts(s, "off\n");
+}
+
+/* What is said of a group, whose lanes need no word if they are these. */
+static void print_said(const struct sched *sc, const struct sched_plan *plan, int group, int lanes,
+		       struct str *s)
+{
+	const struct sched_group *g = &plan->groups.at[group];
+	const struct sched_tile *t = &sc->tiles.at[group];
+	sched_print_tile(t, g, s);
+	if (g->dims && t->lanes != lanes)
+		print_lanes(g->name, t->lanes, s);
+	str_printf(s, "%s %s %s\n", sched_spelling(SCHED_PARALLEL), g->name, words_way[sc->ways.at[group]]);
+}
+
+void sched_print_group(const struct sched *sc, const struct sched_plan *plan, int group, struct str *s)
+{
+	print_said(sc, plan, group, 0, s);
+}
+
+void sched_print(const struct sched *sc, const struct sched_plan *plan, struct str *s)
+{
+	str_printf(s, "# schedule of %s for %s: %d lanes, %d vector registers\n", plan->p->name,
+		   sc->target->name, sc->target->lanes, sc->target->registers);
+	print_fusion(&plan->fusion, s);
+	print_movers(plan, s);
+	print_switches(sc, s);
+	sched_print_cases(sc, plan->p, s);
+	if (sched_has_inner_cases(plan->p))
+		str_printf(s, "%s %s\n", sched_spelling(SCHED_BATCH_ORDER),
+			   words_batch_order[sc->batch_order]);
+	str_printf(s, "%s %d\n", sched_spelling(SCHED_UNROLL), sc->unroll);
+	print_lanes(NULL, sc->lanes, s);
+	str_printf(s, "%s %d\n", sched_spelling(SCHED_ACCUMULATORS), sc->accumulators);
+	print_layouts(sc, plan, s);
+	print_counts(plan, s);
+	for (size_t g = 0; g < plan->groups.n; g++) {
+		print_group(&plan->groups.at[g], s);
+		print_said(sc, plan, g, sc->lanes, s);
+	}
+}

@@ -1,0 +1,428 @@
+/* A schedule from text, one directive a line. */
+#include "sched/words.h"
+
+#include <ctype.h>
+
+/* --- what is chosen for a plan --- */
+
+static bool read_switch(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)plan;
+	const struct sched_switch *w = &sched_switches[l->directive];
+	int yes = line_word(l, 1, w->words);
+	if (yes < 0 || !line_ends(l, 2))
+		return false;
+	*(bool *)((char *)s + w->offset) = yes;
+	return true;
+}
+
+/* Node by node there are no levels. */
+static bool read_batch(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	if (!read_switch(l, s, plan))
+		return false;
+	s->unroll = s->dynamic_batch ? s->unroll : 1;
+	s->batch_order = s->dynamic_batch ? s->batch_order : IMAGE_BATCH_DEPTH;
+	return true;
+}
+
+/* Why batches cannot be of one case each; NULL = they can. */
+static const char *not_by_case(const struct sched *s, const struct sched_plan *plan)
+{
+	return !sched_has_inner_cases(plan->p) ? "inner nodes of this model have one case"
+	       : !s->dynamic_batch	       ? "without dynamic_batch there are no batches, but nodes"
+	       : s->unroll > 1		       ? "levels are unrolled, and a batch of one case is no level"
+					       : NULL;
+}
+
+static bool read_batch_order(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	int order = line_word(l, 1, words_batch_order);
+	if (order < 0 || !line_ends(l, 2))
+		return false;
+	const char *problem = order == IMAGE_BATCH_DEPTH ? NULL : not_by_case(s, plan);
+	s->batch_order = order;
+	return !problem || line_refuse(l, 1, problem);
+}
+
+static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	int levels = line_number(l, 1, 1, SCHED_MAX_SPAN);
+	const char *problem = levels > 1 ? sched_not_unrolled(plan) : NULL;
+	if (levels < 0)
+		return false;
+	if (l->words > 2)
+		return line_refuse(l, 2, "wants one number");
+	if (levels > 1 && !s->dynamic_batch)
+		return line_refuse(l, 1, "without dynamic_batch there are no levels, but nodes");
+	if (problem)
+		return line_refuse(l, 1, problem);
+	if (levels > 1 && s->batch_order == IMAGE_BATCH_CASE)
+		return line_refuse(l, 1, "batches are of one case, and so are no levels");
+	s->unroll = levels;
+	s->batch_order = levels > 1 ? IMAGE_BATCH_DEPTH : s->batch_order;
+	s->dense_index &= levels == 1;
+	return true;
+}
+
+/* Levels of a span overlap in time: none may take the rows of another. */
+static bool read_dense(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	if (!read_switch(l, s, plan))
+		return false;
+	return !s->dense_index || s->unroll == 1 ||
+	       line_refuse(
+		   l, 1,
+		   "levels that are unrolled are under way at once, and none can take the rows of another");
+}
+
+/* The numbers of a tile that are one each. */
+static const struct {
+	const char *word;
+	size_t offset;
+	int most;
+} tile_words[] = {
+    {"columns", offsetof(struct sched_tile, columns), SCHED_MAX_COLUMNS},
+    {"unroll", offsetof(struct sched_tile, unroll), SCHED_MAX_UNROLL},
+    {"along", offsetof(struct sched_tile, along), 0},
+};
+enum { TILE_WORDS = sizeof tile_words / sizeof *tile_words };
+
+static int tile_word(const struct line *l, int word)
+{
+	int i = 0;
+	while (i < TILE_WORDS && !line_is(l, word, tile_words[i].word))
+		i++;
+	return i;
+}
+
+/* The sizes behind `nodes`, up to the next word that is none. */
+static bool read_sizes(struct line *l, int *word, struct sched_tile *t)
+{
+	t->sizes = 0;
+	for (; *word < l->words && tile_word(l, *word) == TILE_WORDS && !line_is(l, *word, "by"); ++*word) {
+		int n = line_number(l, *word, 1, SCHED_MAX_NODES);
+		if (n < 0)
+			return false;
+		if (t->sizes == SCHED_MAX_SIZES || (t->sizes && n >= t->nodes[t->sizes - 1]))
+			return line_refuse(l, *word, "at most eight sizes, each smaller than the one before");
+		t->nodes[t->sizes++] = n;
+	}
+	if (!t->sizes || t->nodes[t->sizes - 1] != 1)
+		return line_refuse(l, *word, "the last size must be 1, or some nodes would never run");
+	return true;
+}
+
+static bool read_sweep(struct line *l, int *word, struct sched_tile *t)
+{
+	t->by_rows = line_is(l, *word + 1, "rows");
+	*word += 2;
+	return t->by_rows || line_is(l, *word - 1, "columns") ||
+	       line_refuse(l, *word - 1, "wants rows or columns here");
+}
+
+static bool read_number(struct line *l, int *word, struct sched_tile *t, int dims)
+{
+	int which = tile_word(l, *word);
+	if (which == TILE_WORDS)
+		return line_refuse(l, *word, "wants nodes, columns, unroll, along or by here");
+	bool along = tile_words[which].offset == offsetof(struct sched_tile, along);
+	int n = along ? line_number(l, *word + 1, 0, dims ? dims - 1 : 0)
+		      : line_number(l, *word + 1, 1, tile_words[which].most);
+	*word += 2;
+	*(int *)((char *)t + tile_words[which].offset) = n;
+	return n >= 0;
+}
+
+/* What a word of a tile begins, with its arguments. */
+static bool read_part(struct line *l, int *word, struct sched_tile *t, int dims)
+{
+	if (line_is(l, *word, "by"))
+		return read_sweep(l, word, t);
+	if (!line_is(l, *word, "nodes"))
+		return read_number(l, word, t, dims);
+	++*word;
+	return read_sizes(l, word, t);
+}
+
+/* The group that a line names, or -1 after a diagnostic. */
+static int read_group(struct line *l, const struct sched_plan *plan)
+{
+	for (size_t g = 0; g < plan->groups.n; g++)
+		if (line_is(l, 1, plan->groups.at[g].name))
+			return g;
+	line_refuse(l, 1, "the program has no group of this name");
+	return -1;
+}
+
+/* Lanes at a word; -1 after a diagnostic. */
+static int read_lanes(struct line *l, int word)
+{
+	int lanes = line_is(l, word, "off") ? 1 : line_number(l, word, 4, 16);
+	if (lanes > 0 && lanes & (lanes - 1)) {
+		line_refuse(l, word, "the number of lanes must be a power of two");
+		return -1;
+	}
+	if (lanes > 0 && l->words > word + 1) {
+		line_refuse(l, word + 1, "wants lanes, or a group and its lanes");
+		return -1;
+	}
+	return lanes;
+}
+
+/* Of a group, if the line begins with one; else of all. */
+static bool read_vectorize(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	bool all = l->words < 2 || line_is(l, 1, "off") || isdigit((unsigned char)*l->word[1]);
+	int g = all ? -1 : read_group(l, plan);
+	if (!all && g < 0)
+		return false;
+	if (!all && !plan->groups.at[g].dims)
+		return line_refuse(l, 1, "the group has no columns that could run along vectors");
+	int lanes = read_lanes(l, all ? 1 : 2);
+	if (lanes < 0)
+		return false;
+	for (size_t i = 0; i < s->tiles.n; i++)
+		if (all || (int)i == g)
+			s->tiles.at[i].lanes = lanes;
+	s->lanes = all ? lanes : s->lanes;
+	return true;
+}
+
+static bool read_tile(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	int g = read_group(l, plan);
+	if (g < 0)
+		return false;
+	const struct sched_group *group = &plan->groups.at[g];
+	struct sched_tile t = s->tiles.at[g];
+	for (int word = 2; word < l->words;)
+		if (!read_part(l, &word, &t, group->dims))
+			return false;
+	if (t.by_rows && (!group->rows || !group->dims))
+		return line_refuse(l, 1, "the group has no rows, or they have no columns");
+	if (t.by_rows && t.nodes[0] > 1)
+		return line_refuse(l, 1, "by rows there is one node at a time");
+	if (t.by_rows && s->ways.at[g] == IMAGE_COLUMNS)
+		return line_refuse(l, 1, "another line shares out its columns, which by rows are no blocks");
+	s->tiles.at[g] = t;
+	return true;
+}
+
+/* What a layout names: the order of its dimensions, and the state that it is, if it is one. */
+static struct sched_order *find_order(const struct line *l, struct sched *s, const struct sched_plan *plan,
+				      struct sched_state **state)
+{
+	const struct sub_program *p = plan->p;
+	*state = NULL;
+	for (size_t i = 0; i < p->states.n; i++)
+		if (line_is(l, 1, p->states.at[i].name))
+			return *state = &s->states.at[i], &s->states.at[i].order;
+	for (size_t i = 0; i < p->params.n; i++)
+		if (s->tables.at[i].rank && line_is(l, 1, p->params.at[i].name))
+			return &s->tables.at[i];
+	for (size_t i = 0; i < s->intermediates.n; i++)
+		if (line_is(
+			l, 1,
+			sched_value_name(plan, s->intermediates.at[i].body, s->intermediates.at[i].value)))
+			return &s->intermediates.at[i].order;
+	return NULL;
+}
+
+/* The rest of the line.  Rows that are picked of a parameter are as the caller has them, but for their order.
+ */
+static bool read_order(struct line *l, int word, struct sched_order *order, bool table, struct arena *arena)
+{
+	int wrong = 0;
+	for (int w = word; table && w < l->words; w++)
+		if (strpbrk(l->word[w], "/%*"))
+			return line_refuse(l, w, "the dimensions of a parameter stay whole, and apart");
+	const char *problem = sched_read_order(order, l->word + word, l->words - word, &wrong, arena);
+	return !problem || line_refuse(l, word + wrong, problem);
+}
+
+static bool read_rows(struct line *l, struct sched_state *state, const struct sched_plan *plan)
+{
+	bool parent = line_is(l, 2, words_layout[IMAGE_BY_PARENT]);
+	const char *problem = parent ? sched_not_by_parent(plan) : NULL;
+	if (!parent && !line_is(l, 2, words_layout[IMAGE_BY_NODE]))
+		return line_refuse(l, 2, "rows of a state are by node or by parent");
+	if (problem)
+		return line_refuse(l, 2, problem);
+	state->layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
+	return true;
+}
+
+static bool read_layout(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	struct sched_state *state;
+	struct sched_order *order = find_order(l, s, plan, &state);
+	int word = 2 + (state != NULL);
+	if (!order)
+		return line_refuse(l, 1, "the program keeps nothing of this name whose layout can be chosen");
+	if (state && !read_rows(l, state, plan))
+		return false;
+	if (state && l->words == word)
+		return true;
+	bool table = order >= s->tables.at && order < s->tables.at + s->tables.n;
+	return read_order(l, word, order, table, plan->p->arena);
+}
+
+static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	int g = read_group(l, plan), way = g < 0 ? -1 : line_word(l, 2, words_way);
+	if (way < 0 || !line_ends(l, 3))
+		return false;
+	const struct sched_group *group = &plan->groups.at[g];
+	if (way == IMAGE_ROWS && !group->rows)
+		return line_refuse(l, 2, "the group has no rows");
+	if (way == IMAGE_COLUMNS && (!group->dims || s->tiles.at[g].by_rows))
+		return line_refuse(l, 2,
+				   "the group has no blocks of columns: it has no columns, or goes by rows");
+	s->ways.at[g] = way;
+	return true;
+}
+
+static bool read_accumulators(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)plan;
+	return (s->accumulators = line_number(l, 1, 1, SCHED_MAX_ACCUMULATORS)) > 0;
+}
+
+static bool read_specialize(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	return sched_read_cases(l, s, plan->p);
+}
+
+/* --- what the plan was made by --- */
+
+static bool read_fuse(struct line *l, struct sched_fusion *to)
+{
+	int planner = line_word(l, 1, words_planner), pays = SCHED_PAYS_MEASURED;
+	if (planner < 0)
+		return false;
+	if (l->words > 2 && planner != SCHED_GROW)
+		return line_refuse(l, 2, "only grow leaves anything open");
+	if (l->words > 2)
+		pays = line_word(l, 2, words_pays);
+	if (pays < 0 || !line_ends(l, 3))
+		return false;
+	to->planner = planner;
+	to->pays = pays;
+	return true;
+}
+
+/* The name stays where it is, in the schedule's text. */
+static bool read_store(struct line *l, struct sched_fusion *to)
+{
+	if (l->words != 2)
+		return line_refuse(l, 1, "wants the name of one value");
+	if (to->stores == SCHED_MAX_STORES)
+		return line_refuse(l, 0, "too many values");
+	to->store[to->stores++] = (struct sched_store){l->from + l->column[1] - 1, strlen(l->word[1])};
+	return true;
+}
+
+static bool read_moving(struct line *l, struct sched_fusion *to)
+{
+	int how = line_word(l, 1, words_moving);
+	if (how < 0 || !line_ends(l, 2))
+		return false;
+	*(enum sched_moving *)((char *)to + sched_movers[l->directive].offset) = how;
+	return true;
+}
+
+/* The plan is made: a directive can but repeat what it was made by. */
+static bool repeat_fuse(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)s;
+	struct sched_fusion f;
+	if (!read_fuse(l, &f))
+		return false;
+	return (f.planner == plan->fusion.planner && f.pays == plan->fusion.pays) ||
+	       line_refuse(l, 1, "another line says otherwise");
+}
+
+static bool repeat_store(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)s;
+	struct sched_fusion f = {.stores = 0};
+	if (!read_store(l, &f))
+		return false;
+	const char *problem = sched_not_stored(plan, f.store);
+	return !problem || line_refuse(l, 1, problem);
+}
+
+static bool repeat_moving(struct line *l, struct sched *s, const struct sched_plan *plan)
+{
+	(void)s;
+	const struct sched_mover *m = &sched_movers[l->directive];
+	struct sched_fusion f;
+	bool moved = m->moved(plan->p);
+	if (!read_moving(l, &f))
+		return false;
+	enum sched_moving how = sched_how(m, &f);
+	if (how == SCHED_MOVE_OFF ? moved : how != sched_how(m, &plan->fusion))
+		return line_refuse(l, 1, "another line says otherwise");
+	return how == SCHED_MOVE_OFF || moved ||
+	       line_refuse(l, 1, how == SCHED_MOVE_ALL ? m->cannot : m->worthless);
+}
+
+/* --- directives --- */
+
+/* Each reads its line, once before there is a plan, if it steers it, and once for the schedule. */
+static const struct {
+	bool (*schedule)(struct line *, struct sched *, const struct sched_plan *);
+	bool (*fusion)(struct line *, struct sched_fusion *);
+} readers[SCHED_DIRECTIVES] = {
+    [SCHED_FUSE] = {repeat_fuse, read_fuse},
+    [SCHED_STORE] = {repeat_store, read_store},
+    [SCHED_REFACTOR] = {repeat_moving, read_moving},
+    [SCHED_HOIST] = {repeat_moving, read_moving},
+    [SCHED_DYNAMIC_BATCH] = {.schedule = read_batch},
+    [SCHED_DENSE_INDEX] = {.schedule = read_dense},
+    [SCHED_PEEL] = {.schedule = read_switch},
+    [SCHED_PERSIST] = {.schedule = read_switch},
+    [SCHED_BARRIER] = {.schedule = read_switch},
+    [SCHED_BATCH_ORDER] = {.schedule = read_batch_order},
+    [SCHED_UNROLL] = {.schedule = read_unroll},
+    [SCHED_SPECIALIZE] = {.schedule = read_specialize},
+    [SCHED_VECTORIZE] = {.schedule = read_vectorize},
+    [SCHED_TILE] = {.schedule = read_tile},
+    [SCHED_PARALLEL] = {.schedule = read_parallel},
+    [SCHED_LAYOUT] = {.schedule = read_layout},
+    [SCHED_ACCUMULATORS] = {.schedule = read_accumulators},
+};
+
+bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *text, size_t length,
+		       struct diags *diags)
+{
+	struct line l = {.diags = diags, .at = {.file = file}};
+	*f = (struct sched_fusion){.planner = SCHED_GROW,
+				   .pays = SCHED_PAYS_MEASURED,
+				   .refactoring = SCHED_MOVE_ON,
+				   .hoisting = SCHED_MOVE_ON};
+	for (const char *end = text + length; text < end;) {
+		if (!line_next(&l, &text, end))
+			return false;
+		bool steers = l.directive < SCHED_DIRECTIVES && readers[l.directive].fusion;
+		if (steers && !readers[l.directive].fusion(&l, f))
+			return false;
+	}
+	return true;
+}
+
+bool sched_read(struct sched *s, const struct sched_plan *plan, const char *file, const char *text,
+		size_t length, struct diags *diags)
+{
+	struct line l = {.diags = diags, .at = {.file = file}};
+	for (const char *end = text + length; text < end;) {
+		if (!line_next(&l, &text, end))
+			return false;
+		if (l.words && l.directive == SCHED_DIRECTIVES)
+			return line_refuse(&l, 0, "");
+		if (l.words && !readers[l.directive].schedule(&l, s, plan))
+			return false;
+	}
+	return true;
+}

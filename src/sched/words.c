@@ -1,0 +1,46 @@
+/* The words of a schedule's text, each in one table. */
+#include "sched/words.h"
+
+const char *const words_planner[] = {
+#define SCHED_PLANNER(name, spelling, meaning) spelling,
+#include "sched/sched.def"
+#undef SCHED_PLANNER
+    NULL};
+
+const char *const words_pays[] = {
+    [SCHED_PAYS_MEASURED] = "measured", [SCHED_PAYS_ALWAYS] = "always", [SCHED_PAYS_NEVER] = "never", NULL};
+
+const char *const words_moving[] = {
+    [SCHED_MOVE_ON] = "on", [SCHED_MOVE_ALL] = "all", [SCHED_MOVE_OFF] = "off", NULL};
+
+const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
+				 [IMAGE_ALONE] = "off",
+				 [IMAGE_ROWS] = "rows",
+				 [IMAGE_COLUMNS] = "columns",
+				 NULL};
+
+const char *const words_batch_order[] = {
+    [IMAGE_BATCH_DEPTH] = "depth", [IMAGE_BATCH_CASE] = "case", [IMAGE_BATCH_LEAST] = "least", NULL};
+
+const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
+
+static const char *const off_on[] = {"off", "on", NULL}, *const level_step[] = {"level", "step", NULL};
+
+const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
+    [SCHED_DYNAMIC_BATCH] = {offsetof(struct sched, dynamic_batch), off_on},
+    [SCHED_DENSE_INDEX] = {offsetof(struct sched, dense_index), off_on},
+    [SCHED_PEEL] = {offsetof(struct sched, peel), off_on},
+    [SCHED_PERSIST] = {offsetof(struct sched, persist), off_on},
+    [SCHED_BARRIER] = {offsetof(struct sched, meet_each), level_step},
+};
+
+const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
+    [SCHED_REFACTOR] =
+	{offsetof(struct sched_fusion, refactoring), sched_is_refactored,
+	 "each product with weights needs more than one child's states, or is but a part of one "
+	 "that does",
+	 "no product of weights and one child's states is worth it, at each child"},
+    [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), sched_is_hoisted,
+		     "each product with weights needs a state, or is but a part of one that does",
+		     "no product with weights can leave the recursion and is worth it"},
+};

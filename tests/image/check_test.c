@@ -1,0 +1,581 @@
+/* Images whose tables do not hold together are refused, each for what is wrong with it. */
+#include "tests/image/bytes.h"
+
+struct bending {
+	struct image image;
+	struct image_buffer *buffer;
+	struct image_recipe *recipe;
+	struct image_pack_source *source;
+	struct image_output *output;
+	struct image_state *state;
+	struct image_step *step;
+	int64_t *kernel;
+	struct image_fold *fold;
+	struct image_input *input;
+	struct tensor_info *param;
+};
+
+static int buffer_of_kind(const struct image *image, enum image_buffer_kind kind)
+{
+	for (int i = 0; i < image->buffers; i++)
+		if (image->buffer[i].kind == kind)
+			return i;
+	return 0;
+}
+
+static void foreign_param(struct bending *b)
+{
+	b->source->param = image_params(&b->image);
+}
+
+static void leaves_param(struct bending *b)
+{
+	b->source->end[0]++;
+}
+
+static void begins_late(struct bending *b)
+{
+	b->source->begin[0] = b->source->end[0] + 1;
+}
+
+static void no_source(struct bending *b)
+{
+	b->recipe->sources = 0;
+}
+
+static void long_walk(struct bending *b)
+{
+	b->recipe->dim[0].stride = INT32_MAX;
+	b->recipe->dim[0].extent = INT32_MAX;
+}
+
+static void empty_walk(struct bending *b)
+{
+	b->recipe->dim[0].extent = 0;
+}
+
+static void empty_param(struct bending *b)
+{
+	b->param->shape[0] = 0;
+}
+
+static void huge_param(struct bending *b)
+{
+	b->param->rank = 3;
+	b->param->shape[0] = b->param->shape[1] = b->param->shape[2] = INT32_MAX;
+}
+
+static void many_sources(struct bending *b)
+{
+	b->recipe->dim[0].axis = IMAGE_PACK_SOURCE;
+	b->recipe->dim[0].extent = 10000;
+}
+
+static void small_weight(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_WEIGHT)].row_elements--;
+}
+
+static void foreign_recipe(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_WEIGHT)].which = b->image.recipes;
+}
+
+static void foreign_input(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)].which = b->image.inputs;
+}
+
+static void wrong_dtype(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].dtype = TENSOR_I32;
+}
+
+static void wrong_rows(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)].rows = IMAGE_EDGES;
+}
+
+static void small_state(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].row_elements = 0;
+}
+
+static void vector_for_token(struct bending *b)
+{
+	b->input->token = false;
+	b->input->elements = 1;
+}
+
+/* All elements of a row lie on each other there, but those that come from the caller do not. */
+static void piled_vectors(struct bending *b)
+{
+	struct image_buffer *token = &b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)];
+	token->kind = IMAGE_VECTOR;
+	token->dtype = TENSOR_F32;
+	b->input->token = false;
+	token->rank = b->input->rank = 1;
+	token->shape[0] = b->input->shape[0] = b->input->elements = 3;
+	token->stride[0] = 0;
+}
+
+static void input_shape(struct bending *b)
+{
+	b->input->elements = 3;
+}
+
+static void output_elsewhere(struct bending *b)
+{
+	b->output->buffer = b->image.buffers;
+}
+
+static void output_in_state(struct bending *b)
+{
+	b->output->buffer = b->state->buffer;
+}
+
+static void output_at_root(struct bending *b)
+{
+	b->output->at_root = !b->output->at_root;
+}
+
+static void output_shape(struct bending *b)
+{
+	b->output->elements++;
+}
+
+static void many_labels(struct bending *b)
+{
+	static const char *const labels[8] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	b->output->labels = b->output->elements + 1;
+	b->output->label = labels;
+}
+
+static void state_elsewhere(struct bending *b)
+{
+	b->state->buffer = b->output->buffer;
+}
+
+static void state_shape(struct bending *b)
+{
+	b->state->shape[0]++;
+}
+
+static void layout_of_shared(struct bending *b)
+{
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_PLACE)
+			b->buffer[i].kind = IMAGE_CHILD_BEGIN;
+	b->state->layout = IMAGE_BY_PARENT;
+	b->image.shared_children = true;
+}
+
+static void unrolled_shared(struct bending *b)
+{
+	layout_of_shared(b);
+	b->state->layout = IMAGE_BY_NODE;
+	b->image.unroll = 2;
+}
+
+static void unrolled_dense(struct bending *b)
+{
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_SCRATCH)
+			b->buffer[i].rows = IMAGE_WIDEST;
+	b->image.unroll = 2;
+}
+
+static void batches_of_one_case(struct bending *b)
+{
+	b->image.batch_order = IMAGE_BATCH_LEAST;
+}
+
+static void place_of_shared(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_PLACE;
+	child->which = 0;
+	b->image.shared_children = true;
+}
+
+static void place_of_edges(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_PLACE;
+	child->rows = IMAGE_EDGES;
+}
+
+static void long_stride(struct bending *b)
+{
+	struct image_buffer *state = &b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)];
+	state->row_elements = 2;
+	state->shape[0] = 2;
+	state->stride[0] = 2;
+}
+
+static void step_without_kernel(struct bending *b)
+{
+	b->step->kernel = b->image.kernels;
+}
+
+static void step_without_blocks(struct bending *b)
+{
+	b->step->blocks = 0;
+}
+
+static void step_of_many_bytes(struct bending *b)
+{
+	b->step->block_bytes = INT64_MAX / 2;
+}
+
+static void kernel_outside(struct bending *b)
+{
+	*b->kernel = b->image.blob.size;
+}
+
+static void kernels_missing(struct bending *b)
+{
+	b->image.blob.kernels--;
+}
+
+static void odd_alignment(struct bending *b)
+{
+	b->image.blob.alignment = 24;
+}
+
+static const struct image_match far_match[] = {{1000, 1}};
+
+static struct image_case *give_cases(struct bending *b)
+{
+	static struct image_case cases[IMAGE_MAX_CASES + 1];
+	memcpy(cases, four_cases, sizeof four_cases);
+	for (int i = CASES; i <= IMAGE_MAX_CASES; i++)
+		cases[i] = four_cases[CASES - 1];
+	b->image.cases = CASES;
+	b->image.case_at = cases;
+	return cases;
+}
+
+static void unrolled_cases(struct bending *b)
+{
+	give_cases(b);
+	b->image.batch_order = IMAGE_BATCH_CASE;
+	b->image.unroll = 2;
+}
+
+static void unknown_batch_order(struct bending *b)
+{
+	give_cases(b);
+	b->image.batch_order = IMAGE_BATCH_LEAST + 1;
+}
+
+static void many_cases(struct bending *b)
+{
+	give_cases(b);
+	b->image.cases = IMAGE_MAX_CASES + 1;
+}
+
+static void mixed_cases(struct bending *b)
+{
+	give_cases(b)[0].inner = true;
+}
+
+static void case_of_nothing(struct bending *b)
+{
+	give_cases(b)[2].match = far_match;
+}
+
+static void leaves_of_no_case(struct bending *b)
+{
+	give_cases(b)[0].parent = IMAGE_YES;
+}
+
+static void inner_of_no_case(struct bending *b)
+{
+	give_cases(b)[3].children = 2;
+}
+
+static void step_of_no_case(struct bending *b)
+{
+	give_cases(b);
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_INNER;
+	b->step[b->image.steps - 1].cases = 1 << 4;
+}
+
+static void whole_step_of_cases(struct bending *b)
+{
+	give_cases(b);
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_NODES;
+	b->step[b->image.steps - 1].cases = 1;
+}
+
+static void edge_data_of_leaves(struct bending *b)
+{
+	b->input->on_edge = b->input->at_leaf = true;
+}
+
+static void edge_data_by_nodes(struct bending *b)
+{
+	b->input->on_edge = true;
+	b->input->at_leaf = false;
+}
+
+static void case_of_edges(struct bending *b)
+{
+	give_cases(b);
+	edge_data_by_nodes(b);
+}
+
+static void become_members(struct bending *b, enum image_buffer_kind kind, enum image_size rows, int which)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = kind;
+	child->rows = rows;
+	child->which = which;
+}
+
+static void member_begins_by_nodes(struct bending *b)
+{
+	become_members(b, IMAGE_MEMBER_BEGIN, IMAGE_NODES, 0);
+}
+
+static void members_by_inputs(struct bending *b)
+{
+	become_members(b, IMAGE_MEMBER_LIST, IMAGE_INPUTS, 0);
+}
+
+static void second_members(struct bending *b)
+{
+	become_members(b, IMAGE_MEMBER_LIST, IMAGE_NODES, 1);
+}
+
+static void cases_of_none(struct bending *b)
+{
+	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
+	child->kind = IMAGE_CASE;
+	child->which = 0;
+}
+
+static struct image_packed *give_weights(struct bending *b)
+{
+	static struct image_packed packed[100];
+	static const float zeros[1 << 14];
+	for (int i = 0; i < b->image.recipes; i++) {
+		packed[i] = (struct image_packed){.at = zeros, .bytes = sizeof(float)};
+		for (int d = 0; d < b->recipe[i].dims; d++)
+			packed[i].bytes *= b->recipe[i].dim[d].extent;
+	}
+	b->image.packs = b->image.recipes;
+	b->image.packed = packed;
+	return packed;
+}
+
+static void few_weights(struct bending *b)
+{
+	give_weights(b);
+	b->image.packs--;
+}
+
+static void no_weights(struct bending *b)
+{
+	struct image_packed *packed = give_weights(b);
+	for (int i = 0; i < b->image.buffers; i++)
+		if (b->buffer[i].kind == IMAGE_WEIGHT && !b->buffer[i].at_binding)
+			packed[b->buffer[i].which].bytes = 0;
+}
+
+static void short_weights(struct bending *b)
+{
+	give_weights(b)[b->image.recipes - 1].bytes--;
+}
+
+/* These want an image that folds. */
+
+static struct image_fold *first_with_rows(const struct bending *b)
+{
+	int i = 0;
+	while (!b->fold[i].tensor.rank)
+		i++;
+	return &b->fold[i];
+}
+
+static void no_place(struct bending *b)
+{
+	b->fold->recipe = b->image.recipes;
+}
+
+static void foreign_place(struct bending *b)
+{
+	b->fold->recipe = !b->fold->recipe;
+}
+
+static void place_in_blocks(struct bending *b)
+{
+	b->recipe[first_with_rows(b)->recipe].dim[0].stride = 2;
+}
+
+static void small_place(struct bending *b)
+{
+	first_with_rows(b)->tensor.shape[0] += 100;
+}
+
+static void huge_fold(struct bending *b)
+{
+	b->fold->tensor.rank = 3;
+	b->fold->tensor.shape[0] = b->fold->tensor.shape[1] = b->fold->tensor.shape[2] = INT32_MAX;
+}
+
+static void fold_without_step(struct bending *b)
+{
+	b->step->domain = IMAGE_DOMAIN_ONCE;
+}
+
+static void step_without_fold(struct bending *b)
+{
+	b->step[b->image.steps - 1].domain = IMAGE_DOMAIN_BINDING;
+}
+
+static void foreign_fold(struct bending *b)
+{
+	b->source->param = image_params(&b->image);
+}
+
+static void state_at_binding(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].at_binding = true;
+}
+
+struct bent {
+	const char *what;
+	void (*bend)(struct bending *);
+	const char *says;
+};
+
+static const struct bent fold_bendings[] = {
+    {"a folded parameter that lies nowhere", no_place, "no place of its own"},
+    {"a folded parameter in another one's place", foreign_place, "no place of its own"},
+    {"a place with gaps", place_in_blocks, "no place of its own"},
+    {"a place that is too small", small_place, "parameter"},
+    {"a folded parameter too large to count", huge_fold, "does not fit 64 bits"},
+    {"a folded parameter without a step", fold_without_step, "no step that computes it"},
+    {"a step at binding behind others", step_without_fold, "are not the first"},
+    {"a recipe of a folded parameter that is not there", foreign_fold, "parameter that there is not"},
+    {"a state that belongs to a binding", state_at_binding, "cannot belong to a binding"},
+};
+
+static const struct bent bendings[] = {
+    {"fewer weights than recipes", few_weights, "not as many as recipes"},
+    {"weights that a run misses", no_weights, "where a run needs them"},
+    {"weights that are too short", short_weights, "not as long as they are laid out"},
+    {"a recipe of a parameter that is not there", foreign_param, "parameter that there is not"},
+    {"a recipe past the end of its parameter", leaves_param, "leaves its parameter"},
+    {"a recipe that begins behind its end", begins_late, "leaves its parameter"},
+    {"a recipe of nothing", no_source, "source that it does not have"},
+    {"a recipe without end", long_walk, "walks too far"},
+    {"a recipe with an empty dimension", empty_walk, "a recipe is empty"},
+    {"an empty parameter", empty_param, "a parameter is empty"},
+    {"a parameter too large to count", huge_param, "does not fit 64 bits"},
+    {"a recipe of more sources than it has", many_sources, "source that it does not have"},
+    {"packed weights of another size", small_weight, "room"},
+    {"packed weights without a recipe", foreign_recipe, "something that there is not"},
+    {"data of an input that is not there", foreign_input, "something that there is not"},
+    {"a state of integers", wrong_dtype, "not as its kind must be"},
+    {"tokens by edges", wrong_rows, "not as its kind must be"},
+    {"data of edges that leaves read", edge_data_of_leaves, "no edges to read of"},
+    {"data of edges by nodes", edge_data_by_nodes, "not as its kind must be"},
+    {"a case of what edges carry", case_of_edges, "token that there is not"},
+    {"beginnings of members by nodes", member_begins_by_nodes, "not as its kind must be"},
+    {"members by inputs", members_by_inputs, "not as its kind must be"},
+    {"members of another order", second_members, "something that there is not"},
+    {"a state without room", small_state, "room"},
+    {"tokens of an input of vectors", vector_for_token, "has not the room"},
+    {"vectors in rows of one element", piled_vectors, "has not the room"},
+    {"an input of another shape", input_shape, "does not have its elements"},
+    {"an output in no buffer", output_elsewhere, "not in its buffer"},
+    {"an output in a state's buffer", output_in_state, "not in its buffer"},
+    {"an output of other rows", output_at_root, "not in its buffer"},
+    {"an output of another shape", output_shape, "elements of its shape"},
+    {"an output with a label too many", many_labels, "not a label for each"},
+    {"a state in no buffer of its own", state_elsewhere, "not in its buffer"},
+    {"a state of another shape", state_shape, "elements of its shape"},
+    {"a state by parent where nodes have several", layout_of_shared, "by parent"},
+    {"levels unrolled where nodes have several parents", unrolled_shared, "levels are unrolled"},
+    {"levels unrolled that share their rows", unrolled_dense, "share their rows"},
+    {"batches of cases where there are none", batches_of_one_case, "inner nodes have one"},
+    {"batches of cases where levels are unrolled", unrolled_cases, "batches are of cases"},
+    {"batches of an order that there is not", unknown_batch_order, "out of its range"},
+    {"places where nodes have several parents", place_of_shared, "something that there is not"},
+    {"places of edges", place_of_edges, "not as its kind must be"},
+    {"a state with elements outside of its row", long_stride, "room"},
+    {"a step without a kernel", step_without_kernel, "kernel that there is not"},
+    {"a step without blocks", step_without_blocks, "out of its range"},
+    {"a step that reads too much to count", step_of_many_bytes, "out of its range"},
+    {"more cases than a mask has bits", many_cases, "too many"},
+    {"a case of leaves behind one of inner nodes", mixed_cases, "behind one of inner nodes"},
+    {"a case of a token that is not there", case_of_nothing, "token that there is not"},
+    {"leaves that are of no case", leaves_of_no_case, "of no case"},
+    {"inner nodes that are of no case", inner_of_no_case, "of no case"},
+    {"a step of a case that is not there", step_of_no_case, "cannot tell apart"},
+    {"a step over all nodes of some cases", whole_step_of_cases, "cannot tell apart"},
+    {"an array of cases where there are none", cases_of_none, "something that there is not"},
+    {"a kernel outside of the code", kernel_outside, "outside of the code"},
+    {"fewer kernels than names", kernels_missing, "place for each kernel"},
+    {"an odd alignment", odd_alignment, "alignment"},
+};
+
+#define OWN(member, n)                                                                                       \
+	b.member = arena_copy(a, image->member, (n) * sizeof *image->member), b.image.member = b.member
+
+/* A copy whose first tables can be bent. */
+static struct bending copy_image(struct arena *a, const struct image *image)
+{
+	struct bending b = {.image = *image};
+	OWN(buffer, image->buffers);
+	OWN(recipe, image->recipes);
+	OWN(output, image->outputs);
+	OWN(state, image->states);
+	OWN(step, image->steps);
+	OWN(fold, image->folds);
+	OWN(input, image->inputs);
+	OWN(param, image->params);
+	b.source = arena_copy(a, image->recipe->source, image->recipe->sources * sizeof *b.source);
+	b.recipe->source = b.source;
+	b.kernel = arena_copy(a, image->blob.kernel, image->blob.kernels * sizeof *b.kernel);
+	b.image.blob.kernel = b.kernel;
+	return b;
+}
+
+static void test_bendings(struct arena *a, const struct image *image, const struct bent *bent, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct bending b = copy_image(a, image);
+		struct reader r;
+		bent[i].bend(&b);
+		struct file f = write_image(&b.image);
+		read_image(&r, &f);
+		tap_ok(says(&r, bent[i].says), "refused: %s", bent[i].what);
+		free_reader(&r);
+		free(f.bytes);
+	}
+}
+
+static void test_tables(struct test_run *r)
+{
+	test_bendings(&r->arena, &r->image, bendings, sizeof bendings / sizeof *bendings);
+}
+
+static void test_folds(struct test_run *r)
+{
+	if (tap_ok(r->image.folds > 2, "there are parameters that are computed at binding"))
+		test_bendings(&r->arena, &r->image, fold_bendings,
+			      sizeof fold_bendings / sizeof *fold_bendings);
+}
+
+int main(void)
+{
+	if (!can_compile())
+		return tap_done();
+	with_model(SMALL_MODEL, test_tables);
+	with_model(FOLDING_MODEL, test_folds);
+	return tap_done();
+}
