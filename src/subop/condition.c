@@ -78,6 +78,13 @@ static bool invertible(struct sub_match *m, const struct sub_term *const *arg)
 	return keeps_digits(&fact(m, arg[0])->range) || v->op == SUB_SQRT || counts(m->w, v);
 }
 
+/* x is not infinite. */
+static bool bounded(struct sub_match *m, const struct sub_term *const *arg)
+{
+	const struct sub_range *r = &fact(m, arg[0])->range;
+	return r->low > -INFINITY && r->high < INFINITY;
+}
+
 /* e^x is a normal number. */
 static bool moderate(struct sub_match *m, const struct sub_term *const *arg)
 {
@@ -324,6 +331,7 @@ static const struct {
     {"nonnegative", nonnegative},
     {"normal", normal},
     {"invertible", invertible},
+    {"bounded", bounded},
     {"moderate", moderate},
     {"above", above},
     {"same", same},

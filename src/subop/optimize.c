@@ -467,8 +467,13 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 {
 	struct sub_program work;
 	struct optimizer o = {.from = from, .to = to};
-	o.w = (struct rewriter){
-	    .clock = 1, .p = &work, .arena = to->arena, .options = options, .trace = trace, .barred = barred};
+	o.w = (struct rewriter){.clock = 1,
+				.p = &work,
+				.arena = to->arena,
+				.options = options,
+				.trace = trace,
+				.states = sub_state_ranges(from, options, to->arena),
+				.barred = barred};
 	sub_init(&work, to->arena, from->name);
 	copy_declarations(&work, from);
 	copy_declarations(to, from);

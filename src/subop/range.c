@@ -1,7 +1,7 @@
 /* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
  * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
- * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs and states
- * nothing is known. */
+ * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is known,
+ * of states what the bodies that compute them say. */
 #include "subop/rewrite.h"
 
 #include <float.h>
@@ -158,7 +158,7 @@ static struct sub_range range_of_source(const struct rewriter *w, const struct s
 		return (struct sub_range){(float)v->constant, (float)v->constant, isnan(v->constant)};
 	if (v->op == SUB_PARAM && w->options->math != SUB_EXACT)
 		return (struct sub_range){-FLT_MAX, FLT_MAX, false};
-	return anything;
+	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
 static struct sub_range range_of(const struct rewriter *w, const struct sub_value *v)
@@ -282,4 +282,28 @@ struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v
 		f.pieces =
 		    w->notes.at[v->arg[0].value.i].fact.pieces + w->notes.at[v->arg[1].value.i].fact.pieces;
 	return f;
+}
+
+const struct sub_range *sub_state_ranges(const struct sub_program *p, const struct sub_options *options,
+					 struct arena *a)
+{
+	struct sub_program read = *p;
+	struct rewriter w = {.p = &read, .arena = a, .options = options};
+	struct sub_range *range = ARENA_ARRAY(a, struct sub_range, p->states.n + 1);
+	sub_note_of(&w, (sub_ref){0});
+	for (size_t i = 0; i < p->states.n; i++)
+		range[i] = (struct sub_range){INFINITY, -INFINITY, false};
+	for (size_t b = 0; b < p->bodies.n; b++) {
+		const struct sub_body *body = &p->bodies.at[b];
+		for (size_t i = 0; i < body->stores.n; i++) {
+			const struct sub_store *s = &body->stores.at[i];
+			if (s->to == SUB_TO_STATE)
+				range[s->which] =
+				    either(range[s->which], w.notes.at[s->value.value.i].fact.range);
+		}
+	}
+	for (size_t i = 0; i < p->states.n; i++)
+		if (range[i].low > range[i].high)
+			range[i] = anything;
+	return range;
 }

@@ -69,6 +69,7 @@ struct rewriter {
 	VEC(uint32_t) stack;	    /* of keep and release */
 	bool trial;
 	VEC(struct sub_touched) touched;
+	const struct sub_range *states; /* what each is within; NULL = nothing is known */
 	bool *barred;	   /* by parameter: its look-ups do not become tables */
 	bool importing;	   /* what is made stood there before: no question whether it should */
 	uint32_t root;	   /* what is being replaced: no part of its replacement */
@@ -80,6 +81,8 @@ struct rewriter {
 
 struct sub_note *sub_note_of(struct rewriter *, sub_ref);
 struct sub_fact sub_facts_of(const struct rewriter *, const struct sub_value *);
+/* By state: what all bodies that compute it say, whatever the states are that they read. */
+const struct sub_range *sub_state_ranges(const struct sub_program *, const struct sub_options *, struct arena *);
 /* The value that stands for this one now. */
 sub_ref sub_resolve(struct rewriter *, sub_ref);
 /* Elements for a row, as the measure counts them. */
