@@ -2,6 +2,7 @@
  * 754 unless the math is fast; whoever calls, and however it computes itself, the bits are the same, and it
  * gets its own way back. */
 #include "tests/api/support.h"
+#include "tests/backends.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -217,13 +218,6 @@ static bool same_rows(const float *a, const float *b, int n)
 	return a && b;
 }
 
-static bool has_compiler(void)
-{
-	struct made m = make(model_text, pairs_path, "llvm", NULL, 1);
-	free_kit(&m.kit);
-	return m.ok;
-}
-
 static void test_operators(bool compiler)
 {
 	static const char *const maths[] = {"exact", "reassociate", "fast"};
@@ -234,7 +228,7 @@ static void test_operators(bool compiler)
 			test_operator(&slow, i, "interpreter", maths[k]);
 		struct made quick = {0};
 		if (compiler) {
-			quick = make(model_text, pairs_path, "llvm", maths[k], 1);
+			quick = make(model_text, pairs_path, usual_backend(), maths[k], 1);
 			run_one(&quick);
 		}
 		for (int i = 0; compiler && i < OPERATORS; i++)
@@ -404,10 +398,10 @@ static void test_turns(void)
 {
 	static float fast[5 * WIDE], exact[5 * WIDE], rows[5 * WIDE];
 	bool kept, right = true;
-	bool differ = run_wide("llvm", "fast", 1, as_usual, fast, &kept) &&
-		      run_wide("llvm", "exact", 1, as_usual, exact, &kept) &&
+	bool differ = run_wide(usual_backend(), "fast", 1, as_usual, fast, &kept) &&
+		      run_wide(usual_backend(), "exact", 1, as_usual, exact, &kept) &&
 		      memcmp(fast, exact, sizeof fast) != 0;
-	struct made m = make(wide_model, wide_path, "llvm", "fast", 3);
+	struct made m = make(wide_model, wide_path, usual_backend(), "fast", 3);
 	struct kit other = beside(&m.kit, "exact");
 	bool ok = m.ok && fill_wide(&m.kit) && fill_wide(&other);
 	for (int turn = 0; ok && turn < 40; turn++) {
@@ -426,17 +420,15 @@ int main(void)
 	make_folder();
 	write_pairs();
 	write_wide();
-	bool compiler = has_compiler();
+	bool compiler = backend_at(0) != NULL;
 	test_operators(compiler);
 	test_flush("interpreter");
 	test_callers("interpreter", "exact", 1);
-	if (compiler) {
-		test_flush("llvm");
-		test_callers("llvm", "exact", 3);
-		test_callers("llvm", "fast", 3);
+	if (need_backend("compiled code")) {
+		test_flush(usual_backend());
+		test_callers(usual_backend(), "exact", 3);
+		test_callers(usual_backend(), "fast", 3);
 		test_turns();
-	} else {
-		tap_skip("no LLVM back end", "compiled code");
 	}
 	remove_folder((const char *const[]){"pairs.safetensors", "wide.safetensors"}, 2);
 	return tap_done();

@@ -22,15 +22,7 @@ refused 2 no-code "a program that is interpreted"
 [ ! -e "$tmp/none" ]
 tap_ok $? "nothing is left of them"
 
-backends=()
-for backend in llvm gccjit; do
-	if [ -e "${ESPALIER_BACKEND_PATH%%:*}/espalier-$backend.so" ]; then
-		backends+=($backend)
-	else
-		tap_skip "no back end $backend" "what it compiles"
-	fi
-done
-backend=${backends[0]}
+skip_backends
 [ -n "$backend" ] || tap_done
 
 # made FILE ARGUMENT...: compiles the tiny model, without the cache.

@@ -154,7 +154,7 @@ static bool has_interface(const struct image *image, const struct ra_model *m, c
 
 static bool compile_model(struct test_model *t, struct test_run *r, int i)
 {
-	struct compile_options o = {.backend = "llvm", .target = "native"};
+	struct compile_options o = {.backend = usual_backend(), .target = "native"};
 	return load_model(t, models[i].path, models[i].sizes) && start_run(r, t, &o);
 }
 
@@ -990,11 +990,7 @@ static void test_folds(void)
 
 int main(void)
 {
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	if (!jit_backend_load("llvm", &d)) {
-		tap_skip("no LLVM back end", "images as bytes");
-	} else {
+	if (need_backend("images as bytes")) {
 		for (int i = 0; i < MODELS; i++)
 			test_round_trip(i);
 		test_packed(0);
@@ -1002,6 +998,5 @@ int main(void)
 		test_damage();
 		test_folds();
 	}
-	diags_free(&d);
 	return tap_done();
 }
