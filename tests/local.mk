@@ -24,6 +24,7 @@ unit_tests = \
 	%D%/api/target_test \
 	%D%/api/team_test \
 	%D%/api/treebank_test \
+	%D%/base/floats_test \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
