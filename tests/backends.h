@@ -32,7 +32,8 @@ static inline void skip_backends(void)
 			tap_skip("it is not here", "all with back end %s", jit_backend_name(i));
 }
 
-/* What tests of one back end run with: the one that is preferred of those that are here, else the interpreter. */
+/* What tests of one back end run with: the one that is preferred of those that are here, else the
+ * interpreter. */
 static inline const char *usual_backend(void)
 {
 	return backend_at(0) ? backend_at(0) : "interpreter";

@@ -15,7 +15,7 @@
 
 static char weights[100];
 static struct compile_options usual = {.target = "native"}; /* with the usual back end */
-static char images[100]; /* the folder of the cache that most tests use */
+static char images[100];				    /* the folder of the cache that most tests use */
 
 static const char other_model[] =
     "model other\nstructure tree(left, right)\ninput word : token\nparam E[V, D]\nparam W[D, D]\nstate h[D]\n"
@@ -317,6 +317,8 @@ static void test_foreign(void)
 
 /* --- folders --- */
 
+enum { OTHER = 65534 };
+
 static void test_folder(void)
 {
 	struct heard heard = {0};
@@ -342,6 +344,45 @@ static void test_folder(void)
 	free_kit(&k);
 	u.heard = NULL;
 	tap_ok(works(&u), "nobody need listen");
+}
+
+/* Such as /tmp/espalier, made by whoever came first. */
+static void test_foreign_folder(void)
+{
+	const char *what = "below a folder of another user nothing is kept, and nothing found";
+	struct heard heard = {0};
+	const char *theirs = path_of("theirs"), *below = path_of("theirs/images");
+	struct use u = {.folder = theirs, .heard = &heard};
+	if (geteuid() != 0) {
+		tap_skip("not root", "%s", what);
+		return;
+	}
+	mkdir(theirs, 0777);
+	bool ready = works_elsewhere(&u) && access(below, F_OK) == 0 && chown(theirs, OTHER, -1) == 0;
+	tap_ok(ready && works(&u) && heard.count[0] == 1 && strstr(heard.message, "belongs to user") &&
+		   !heard.count[1] && !heard.others,
+	       "%s", what);
+	char command[200];
+	snprintf(command, sizeof command, "rm -rf '%s'", theirs);
+	if (system(command) != 0)
+		puts("# something is left");
+}
+
+/* Code is a copy: whoever writes to the file of a program that runs changes nothing. */
+static void test_in_use(void)
+{
+	struct use u = {.folder = folder};
+	struct kit k;
+	char name[200];
+	empty_folder();
+	works_elsewhere(&u);
+	bool ok = run_program(&k, &u, NULL) == ESP_OK && files_there(name) == 1 && !is_mapped(name);
+	make_empty(name);
+	ok = ok && esp_session_run(k.session, k.forest, NULL) == ESP_OK;
+	const float *row = ok ? esp_session_root(k.session, 0, 0) : NULL;
+	tap_ok(row && row[0] == 10 && row[1] == 10,
+	       "a file that is changed while its program is used changes nothing");
+	free_kit(&k);
 }
 
 static bool kept_in(const char *name)
@@ -645,6 +686,8 @@ int main(int argc, char **argv)
 	test_damage();
 	test_foreign();
 	test_folder();
+	test_foreign_folder();
+	test_in_use();
 	test_limit();
 	test_tools();
 	test_rights();

@@ -1,5 +1,5 @@
-/* How the processor computes between entering and leaving, and what its caller finds afterwards.  Stands alone, so that
- * tests/jit/machines_test.sh can compile it for other machines. */
+/* How the processor computes between entering and leaving, and what its caller finds afterwards.  Stands
+ * alone, so that tests/jit/machines_test.sh can compile it for other machines. */
 #include "base/floats.h"
 #include "tests/tap.h"
 
@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* --- what is computed: each operand and result goes through memory, so that none is computed elsewhere --- */
+/* --- what is computed: each operand and result goes through memory, so that none is computed elsewhere ---
+ */
 
 static volatile float operand[2], result;
 
@@ -80,7 +81,8 @@ static void test_denormals(void)
 	struct float_mode outer = float_mode_enter(true);
 	tap_ok(flushes_denormals(), "denormals are zeros when that is wanted");
 	struct float_mode inner = float_mode_enter(false);
-	tap_ok(keeps_denormals() && rounds_to_nearest(), "and themselves when it is not, though the caller's are zeros");
+	tap_ok(keeps_denormals() && rounds_to_nearest(),
+	       "and themselves when it is not, though the caller's are zeros");
 	float_mode_set(true);
 	tap_ok(flushes_denormals(), "it can be changed on the way");
 	float_mode_set(false);
@@ -110,13 +112,15 @@ static void test_flags(void)
 	struct float_mode mode = float_mode_enter(false);
 	raise_all();
 	float_mode_leave(&mode);
-	tap_ok(fetestexcept(FE_ALL_EXCEPT) == 0, "flags that were raised meanwhile are not left to the caller");
+	tap_ok(fetestexcept(FE_ALL_EXCEPT) == 0,
+	       "flags that were raised meanwhile are not left to the caller");
 	feraiseexcept(FE_DIVBYZERO | FE_OVERFLOW);
 	int before = fetestexcept(FE_ALL_EXCEPT);
 	mode = float_mode_enter(true);
 	raise_all();
 	float_mode_leave(&mode);
-	tap_ok(before & FE_DIVBYZERO && fetestexcept(FE_ALL_EXCEPT) == before, "those that were raised before are");
+	tap_ok(before & FE_DIVBYZERO && fetestexcept(FE_ALL_EXCEPT) == before,
+	       "those that were raised before are");
 	feclearexcept(FE_ALL_EXCEPT);
 }
 
@@ -152,7 +156,8 @@ static void test_default_nan(void)
 	float_mode_leave(&mode);
 	__asm__ volatile("mrs %0, fpcr" : "=r"(now));
 	__asm__ volatile("msr fpcr, %0" : : "r"(UINT64_C(0)));
-	tap_ok(lost && kept && now == default_nan, "NaNs stay what they are, though the caller's are all the same one");
+	tap_ok(lost && kept && now == default_nan,
+	       "NaNs stay what they are, though the caller's are all the same one");
 }
 #endif
 

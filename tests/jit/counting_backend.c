@@ -1,4 +1,5 @@
-/* The back end named by COUNTED_BACKEND behind a counter, slow enough for others to come while it compiles. */
+/* The back end named by COUNTED_BACKEND behind a counter, slow enough for others to come while it compiles.
+ */
 #include "jit/jit.h"
 
 #include <dlfcn.h>

@@ -36,8 +36,7 @@ static bool check_way(struct bench *b, const struct data *d, const double *expec
 		got = run_compiled(&c, &b->arena, d, &b->diags);
 	double far = distance(expected, got, d->results);
 	if (!(far < 1e-3)) {
-		printf("# %s, %s, last pass %s: error %g\n", backend, target,
-		       last ? last : "none", far);
+		printf("# %s, %s, last pass %s: error %g\n", backend, target, last ? last : "none", far);
 		print_diags(&b->diags);
 	}
 	return far < 1e-3;
