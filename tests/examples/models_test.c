@@ -461,7 +461,7 @@ static void test_ways(const struct example *e, const struct weights *w, const st
 					       .math = ways[i].math,
 					       .rules = ways[i].rules};
 		char way[80];
-		snprintf(way, sizeof way, "%s, math %s, rules %s", backend,
+		snprintf(way, sizeof way, "%s, math %s, rules %s", ways[i].backend ? backend : "compiled",
 			 ways[i].math ? ways[i].math : "unsaid", ways[i].rules ? ways[i].rules : "unsaid");
 		if (ways[i].backend || need_backend("%s, %s", e->path, way))
 			test_way(e, w, f, &options, way);
