@@ -73,6 +73,7 @@ unit_tests = \
 	%D%/api/target_test \
 	%D%/api/team_test \
 	%D%/api/treebank_test \
+	%D%/base/floats_test \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
@@ -205,18 +206,16 @@ tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
 check_LTLIBRARIES += espalier-fake.la
 espalier_fake_la_SOURCES = %D%/jit/fake_backend.c
 espalier_fake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
-if LLVM
 check_LTLIBRARIES += espalier-counting.la
 espalier_counting_la_SOURCES = %D%/jit/counting_backend.c
 espalier_counting_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -rpath $(pkglibdir)
-endif
 
 noinst_HEADERS = \
-	%D%/api/built.h %D%/api/support.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
+	%D%/api/built.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
 	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/sched/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
-EXTRA_DIST += %D%/mutation/README.md %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
+EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)
 TEST_EXTENSIONS = .sh

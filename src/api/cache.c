@@ -40,10 +40,11 @@ static const char *images_folder(const struct cache *c, struct arena *a)
 
 static void note_folder(const char *folder, const struct io_store *s, struct diags *notices)
 {
-	diag_add(notices, DIAG_CACHE_UNUSABLE, (struct diag_at){.file = folder},
-		 "make the folder private (chmod 700) and its disk writable, name another one, or turn the "
-		 "cache off",
-		 "compiled programs are not kept in '%s': %s", folder, s->problem);
+	diag_add(
+	    notices, DIAG_CACHE_UNUSABLE, (struct diag_at){.file = folder},
+	    "make the folder private (chmod 700) and its disk writable, name another one that only you and "
+	    "the system can write above, or turn the cache off",
+	    "compiled programs are not kept in '%s': %s", folder, s->problem);
 }
 
 static void note_entry(const char *folder, const char *problem, struct diags *notices)

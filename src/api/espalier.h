@@ -132,8 +132,9 @@ typedef struct esp_context_options {
 	int threads;
 	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
 	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private
-	 * to the user; whatever is wrong with it is logged, and fails no call.  `cache_limit`: bytes that are
-	 * kept, the files that were not used for longest go first; 0 = 256 MiB. */
+	 * to the user and that others cannot exchange (doc/limits.md); whatever is wrong with it is logged,
+	 * and fails no call.  `cache_limit`: bytes that are kept, the files that were not used for longest go
+	 * first; 0 = 256 MiB. */
 	int cache;
 	const char *cache_dir;
 	uint64_t cache_limit;

@@ -1,11 +1,11 @@
 #include "io/store.h"
 
+#include "io/folder.h"
 #include "io/write.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,22 +40,6 @@ static enum io_store_status refuse_errno(struct io_store *s, const char *what)
 
 /* --- the folder --- */
 
-/* Makes a folder and those above it.  Errors show when it is opened. */
-static void make_folders(const char *path)
-{
-	char part[PATH_MAX];
-	size_t n = strlen(path);
-	if (n >= sizeof part)
-		return;
-	memcpy(part, path, n + 1);
-	for (size_t i = 1; i <= n; i++)
-		if (part[i] == '/' || !part[i]) {
-			part[i] = 0;
-			mkdir(part, 0700);
-			part[i] = path[i];
-		}
-}
-
 static enum io_store_status check_folder(struct io_store *s)
 {
 	struct stat st;
@@ -74,11 +58,9 @@ enum io_store_status io_store_open(struct io_store *s, const char *path, bool cr
 {
 	enum io_store_status status;
 	*s = (struct io_store){.folder = -1};
-	if (create)
-		make_folders(path);
-	s->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	s->folder = io_folder_open(path, create, s->problem, sizeof s->problem);
 	if (s->folder < 0)
-		return errno == ENOENT && !create ? IO_STORE_ABSENT : refuse_errno(s, "it cannot be opened");
+		return errno == ENOENT && !create ? IO_STORE_ABSENT : IO_STORE_REFUSED;
 	if ((status = check_folder(s)) != IO_STORE_OK)
 		io_store_close(s);
 	return status;
@@ -117,6 +99,8 @@ static enum io_store_status check_file(struct io_store *s, const char *name, con
 		return damaged(s, name, "it is not a regular file");
 	if (st->st_uid != geteuid() || st->st_mode & 022)
 		return damaged(s, name, "others can write it");
+	if (st->st_nlink > 1)
+		return damaged(s, name, "it has another name, which may not be the user's");
 	if (st->st_size < 0 || (uint64_t)st->st_size > limit)
 		return damaged(s, name, "it is too long");
 	return IO_STORE_OK;

@@ -101,7 +101,8 @@ static const struct jit_backend *load(struct search *s)
 		return b;
 	}
 	diag_add(s->diags, DIAG_BACKEND_NOT_FOUND, (struct diag_at){0},
-		 "install the plug-in, or name its folder in ESPALIER_BACKEND_PATH",
+		 "install the plug-in, name its folder in ESPALIER_BACKEND_PATH, or choose the back end "
+		 "'interpreter', which is always there, and slow",
 		 "there is no back end '%s'; looked in: %s", s->name,
 		 s->looked.n ? str_text(&s->looked) : "nowhere, since a name is made of a-z, 0-9 and -");
 	return NULL;

@@ -2,6 +2,7 @@
  * 754 unless the math is fast; whoever calls, and however it computes itself, the bits are the same, and it
  * gets its own way back. */
 #include "tests/api/support.h"
+#include "tests/backends.h"
 
 #include <fenv.h>
 #include <float.h>
@@ -196,9 +197,6 @@ static bool run_one(struct made *m)
 	return m->ok;
 }
 
-static const char *const compilers[] = {"llvm", "gccjit"};
-enum { COMPILERS = sizeof compilers / sizeof *compilers };
-static bool is_there[COMPILERS];
 
 static bool is_as_wanted(const struct operation *op, float got, double wanted)
 {
@@ -236,17 +234,6 @@ static bool same_rows(const float *a, const float *b, int n)
 	return a && b;
 }
 
-static void find_compilers(void)
-{
-	for (int c = 0; c < COMPILERS; c++) {
-		struct made m = make(model_text, pairs_path, compilers[c], NULL, 1);
-		is_there[c] = m.ok;
-		free_kit(&m.kit);
-		if (!m.ok)
-			tap_skip("it is not installed", "code of %s", compilers[c]);
-	}
-}
-
 static const char *const maths[] = {"exact", "reassociate", "fast"};
 enum { FAST = 2, MATHS };
 
@@ -257,15 +244,13 @@ static void test_operators(void)
 		run_one(&slow);
 		for (int i = 0; k < FAST && i < OPERATORS; i++)
 			test_operator(&slow, i, "interpreter", maths[k]);
-		for (int c = 0; c < COMPILERS; c++) {
-			if (!is_there[c])
-				continue;
-			struct made quick = make(model_text, pairs_path, compilers[c], maths[k], 1);
+		for (int c = 0; backend_at(c); c++) {
+			struct made quick = make(model_text, pairs_path, backend_at(c), maths[k], 1);
 			run_one(&quick);
 			for (int i = 0; i < OPERATORS; i++)
 				tap_ok(same_rows(row_of(&slow, i), row_of(&quick, i), PAIRS),
 				       "%s has the same bits compiled, %s, %s", operators[i].text,
-				       compilers[c], maths[k]);
+				       backend_at(c), maths[k]);
 			free_kit(&quick.kit);
 		}
 		free_kit(&slow.kit);
@@ -338,9 +323,8 @@ static void test_carried(void)
 {
 	for (int k = 0; k < FAST; k++) {
 		test_carried_by("interpreter", k);
-		for (int c = 0; c < COMPILERS; c++)
-			if (is_there[c])
-				test_carried_by(compilers[c], k);
+		for (int c = 0; backend_at(c); c++)
+			test_carried_by(backend_at(c), k);
 	}
 }
 
@@ -503,10 +487,10 @@ static void test_turns(void)
 {
 	static float fast[5 * WIDE], exact[5 * WIDE], rows[5 * WIDE];
 	bool kept, right = true;
-	bool differ = run_wide("llvm", "fast", 1, as_usual, fast, &kept) &&
-		      run_wide("llvm", "exact", 1, as_usual, exact, &kept) &&
+	bool differ = run_wide(usual_backend(), "fast", 1, as_usual, fast, &kept) &&
+		      run_wide(usual_backend(), "exact", 1, as_usual, exact, &kept) &&
 		      memcmp(fast, exact, sizeof fast) != 0;
-	struct made m = make(wide_model, wide_path, "llvm", "fast", 3);
+	struct made m = make(wide_model, wide_path, usual_backend(), "fast", 3);
 	struct kit other = beside(&m.kit, "exact");
 	bool ok = m.ok && fill_wide(&m.kit) && fill_wide(&other);
 	for (int turn = 0; ok && turn < 40; turn++) {
@@ -526,15 +510,15 @@ int main(void)
 	write_pairs();
 	write_wide();
 	write_carried();
-	find_compilers();
+	skip_backends();
 	test_operators();
 	test_carried();
 	test_flush("interpreter");
 	test_callers("interpreter", "exact", 1);
-	if (is_there[0]) {
-		test_flush("llvm");
-		test_callers("llvm", "exact", 3);
-		test_callers("llvm", "fast", 3);
+	if (backend_at(0)) {
+		test_flush(usual_backend());
+		test_callers(usual_backend(), "exact", 3);
+		test_callers(usual_backend(), "fast", 3);
 		test_turns();
 	}
 	remove_folder((const char *const[]){"pairs.safetensors", "wide.safetensors"}, 2);

@@ -1,8 +1,8 @@
 /* Programs that are saved and loaded: the same results with and without weights in them, and nothing but a
  * diagnostic of what is damaged, for another machine, or cannot be written. */
 #include "image/file.h"
-#include "jit/jit.h"
 #include "tests/api/support.h"
+#include "tests/backends.h"
 
 #include <sys/stat.h>
 
@@ -437,23 +437,11 @@ static void test_accounts(void)
 	tap_ok(kept, "and nothing is lost");
 }
 
-static bool has_back_end(const char *name)
-{
-	struct arena a;
-	jmp_buf escape;
-	arena_init(&a, &allocator_default);
-	bool found = !arena_guard(&a, &escape) && jit_backend_path(&a, name);
-	arena_free(&a);
-	return found;
-}
-
 int main(void)
 {
 	static const char *const files[] = {"w", "o", "l", "n", "saved", "packed", "memory", "x"};
-	if (!has_back_end(jit_backend_name(0)) && !has_back_end(jit_backend_name(1))) {
-		tap_skip("no back end", "saved programs");
+	if (!need_backend("saved programs"))
 		return tap_done();
-	}
 	make_folder();
 	strcpy(weights, write_weights("w", tiny_weights, 2));
 	strcpy(other_weights, write_weights("o", others, 2));
@@ -466,7 +454,7 @@ int main(void)
 	test_plain();
 	test_packed();
 	test_memory();
-	if (has_back_end("llvm")) {
+	if (has_backend("llvm")) {
 		test_targets();
 		test_foreign_weights();
 	} else {

@@ -1,6 +1,7 @@
 /* Code for machines other than this one: it can be looked at and interpreted, but not run. */
 #include "base/target.h"
 #include "tests/api/support.h"
+#include "tests/backends.h"
 
 static esp_status prepare(const esp_model *m, const esp_weights *w, const char *backend, const char *target,
 			  esp_error **error)
@@ -23,7 +24,9 @@ static void test_target(const esp_model *m, const esp_weights *w, const struct t
 		tap_skip("this machine can run it", "%s is refused", t->name);
 		return;
 	}
-	esp_status status = prepare(m, w, "llvm", t->name, &error);
+	if (!need_backend("%s is refused", t->name))
+		return;
+	esp_status status = prepare(m, w, usual_backend(), t->name, &error);
 	tap_ok(error_is(error, "target-not-here") && status == ESP_ERROR_BACKEND, "%s is refused", t->name);
 }
 

@@ -1,5 +1,6 @@
 /* One team for all callers of a context: how many threads there are, what they compute, and how they end. */
 #include "tests/api/support.h"
+#include "tests/backends.h"
 #include "tests/sanitizers.h"
 
 #include <dirent.h>
@@ -284,10 +285,9 @@ int main(void)
 {
 	make_folder();
 	shared.weights = make_weights();
-	test_short();
-	if (open_all(2, NULL) == ESP_ERROR_BACKEND) {
-		tap_skip("no LLVM back end", "teams");
-	} else {
+	if (need_backend("teams"))
+		test_short();
+	if (backend_at(0) && tap_ok(!open_all(2, NULL), "a program with a team")) {
 		test_callers();
 		test_fork();
 		test_close();

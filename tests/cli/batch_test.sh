@@ -23,10 +23,7 @@ same()
 small="--weights $example/sst-treelstm-small.safetensors"
 for i in 1 2 3 4 5; do cat "$example/sentences.ptb"; done >"$tmp/many"
 same "interpreter" "$example/sentences.ptb" "1 5 12" $small --backend interpreter
-if [ ! -e "$ESPALIER_BACKEND_PATH/espalier-llvm.so" ]; then
-	tap_skip "no LLVM back end" "compiled"
-	tap_done
-fi
+need_backend "compiled" || tap_done
 cp "$tmp/first" "$tmp/interpreted"
 same "compiled" "$example/sentences.ptb" "1 5 12" $small
 cmp "$tmp/interpreted" "$tmp/first"

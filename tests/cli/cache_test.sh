@@ -1,10 +1,7 @@
 # espalier run with and without its cache: the same results, no compiler the second time.
 . "${srcdir:-.}/tests/cli/support.sh"
 
-if [ ! -e "${ESPALIER_BACKEND_PATH%%:*}/espalier-llvm.so" ]; then
-	tap_skip "no LLVM back end" "the cache"
-	tap_done
-fi
+need_backend "the cache" || tap_done
 
 # compiled ARGUMENT...: the tiny model, with the back end that makes code.
 compiled()
@@ -29,10 +26,10 @@ tap_is "$(stat -c %a "$cache" "$cache/images" "$cache"/images/* | tr '\n' ' ')" 
 # LD_DEBUG tells what is loaded; a statically linked command tells nothing.
 LD_DEBUG=files LD_DEBUG_OUTPUT=$tmp/loaded compiled --cache-dir "$cache"
 tap_is "$status $out" "0 $plain" "the second time gives the same results"
-tap_is "$(cat "$tmp"/loaded.* | grep -cE 'libLLVM|espalier-llvm')" 0 "and loads no compiler"
+tap_is "$(cat "$tmp"/loaded.* | grep -cE 'libLLVM|libgccjit|espalier-(llvm|gccjit)')" 0 "and loads no compiler"
 rm -f "$tmp"/loaded.*
 LD_DEBUG=files LD_DEBUG_OUTPUT=$tmp/loaded compiled --no-cache
-tap_ok "$(cat "$tmp"/loaded.* | grep -qE 'espalier-llvm'; echo $?)" "which without a cache it does"
+tap_ok "$(cat "$tmp"/loaded.* | grep -q "espalier-$backend"; echo $?)" "which without a cache it does"
 
 compiled --cache-dir "$cache" --schedule /dev/null --at all
 tap_is "$status $(files "$cache/images")" "0 2" "other options make another program"

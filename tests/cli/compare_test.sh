@@ -555,12 +555,10 @@ fi
 golden()
 {
 	esp compare "$example/treelstm.ra" "$data/sst/$2" --weights "$data/models/$1.safetensors" \
-		--vocab "$data/models/sst-vocab.txt" --ref "$data/golden/$3" --backend "$backend"
+		--vocab "$data/models/sst-vocab.txt" --ref "$data/golden/$3" --backend "${backend:-interpreter}"
 	equal "$3"
 	says "$4" "$3: $4"
 }
-backend=llvm
-[ -e "$ESPALIER_BACKEND_PATH/espalier-llvm.so" ] || backend=interpreter
 golden sst-treelstm test-a.txt sst-treelstm-test-a-200.txt "the first 200 of 1105 trees"
 golden sst-treelstm test-a.txt sst-treelstm-test-a-roots.txt "0 of 1105 differ"
 golden sst-treelstm-small dev.txt sst-treelstm-small-dev100.txt "the first 100 of 1101 trees"

@@ -13,11 +13,11 @@ esp dump
 stages=$out
 for stage in $stages; do
 	case $stage in
-	llvm | gccjit) there=$ESPALIER_BACKEND_PATH/espalier-$stage.so ;;
-	asm) there=$(ls "$ESPALIER_BACKEND_PATH"/espalier-{llvm,gccjit}.so 2>/dev/null | head -n 1) ;;
-	*) there=/ ;;
+	llvm | gccjit) wanted=$stage ;;
+	asm) wanted=${backend:-none} ;;
+	*) wanted= ;;
 	esac
-	if [ ! -e "$there" ]; then
+	if [ -n "$wanted" ] && ! has_backend "$wanted"; then
 		tap_skip "the back end is not here" "stage $stage"
 		continue
 	fi

@@ -1,7 +1,7 @@
 # The back end gccjit: the same bits as another's, and whatever stops its compiler is a diagnostic, after which nothing
 # is left behind.
 . "${srcdir:-.}/tests/cli/support.sh"
-if [ ! -e "$ESPALIER_BACKEND_PATH/espalier-gccjit.so" ]; then
+if ! has_backend gccjit; then
 	tap_skip "no libgccjit back end" "what stops a compiler"
 	tap_done
 fi

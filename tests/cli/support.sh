@@ -2,6 +2,7 @@
 srcdir=${srcdir:-.}
 ESPALIER=${ESPALIER:-./espalier}
 . "$srcdir/tests/tap.sh"
+. "$srcdir/tests/backends.sh"
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

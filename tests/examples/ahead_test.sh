@@ -2,16 +2,15 @@
 # A program with a model in it: what the command makes is linked with the library alone, runs without a back end and
 # gives what the command gives.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/backends.sh"
 example=$srcdir/examples/treelstm
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 library=$builddir/.libs/libespalier.so
 read -ra cc <<<"${CC:-cc}"
 
-if [ ! -e "$ESPALIER_BACKEND_PATH/espalier-llvm.so" ]; then
-	tap_skip "no LLVM back end" "the example"
-	tap_done
-elif [ ! -e "$library" ] || ! command -v "${cc[0]}" >/dev/null; then
+need_backend "the example" || tap_done
+if [ ! -e "$library" ] || ! command -v "${cc[0]}" >/dev/null; then
 	tap_skip "no shared library, or no compiler" "the example"
 	tap_done
 elif nm -D "$library" | grep -qE ' U __(asan|tsan|ubsan)_'; then
@@ -45,6 +44,9 @@ tap_is "$(sort -k 2 -gr <<<"$found" | sed -n 's/^\([a-z ]*[a-z]\)  *\([0-9.]*\)$
 cross=aarch64-linux-gnu-gcc
 if ! command -v $cross >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
 	tap_skip "no $cross or no qemu-aarch64" "an object for another machine"
+	tap_done
+elif ! has_backend llvm; then
+	tap_skip "no LLVM back end" "an object for another machine"
 	tap_done
 fi
 compile --target-cpu aarch64 -o "$work/tree.o"

@@ -1,5 +1,6 @@
 # The tagger of dependency trees, trained by PyTorch: what it computes, and what it gets right of sentences it was not trained on.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/backends.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 srcdir=${srcdir:-.}
@@ -39,9 +40,7 @@ count()
 
 if ! [ -r "$data" ]; then
 	tap_skip "no folder with data" "held-out words are tagged as PyTorch does"
-elif ! [ -e "${ESPALIER_BACKEND_PATH-}/espalier-llvm.so" ]; then
-	tap_skip "no LLVM" "held-out words are tagged as PyTorch does"
-else
+elif need_backend "held-out words are tagged as PyTorch does"; then
 	held_out >"$tmp/heldout.conllu"
 	"$ESPALIER" run "$example/dependency.ra" "$tmp/heldout.conllu" "${given[@]}" --at all >"$tmp/logits"
 	tap_is "$?,$(count "$tmp/heldout.conllu" <"$tmp/logits")" "0,$(cat "$example/heldout.tsv")" \

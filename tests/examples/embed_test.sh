@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # The example for C programs: small, and of one mind with the command.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/backends.sh"
 example=$srcdir/examples/treelstm
 files=("$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
 
-if [ ! -e "$ESPALIER_BACKEND_PATH/espalier-llvm.so" ]; then
-	tap_skip "no LLVM back end" "the example"
-	tap_done
-fi
+need_backend "the example" || tap_done
 
 lines=$(wc -l <"$example/embed.c")
 [ "$lines" -lt 80 ]

@@ -1,9 +1,9 @@
 /* The example models, as a user of the library runs them, against their equations: weights in a file, random
  * structures in any numbering, minibatches of several sizes, both back ends. */
 #include "api/espalier.h"
+#include "tests/backends.h"
 #include "tests/examples/labels.h"
 #include "tests/sanitizers.h"
-#include "tests/tap.h"
 
 #include <unistd.h>
 
@@ -436,17 +436,7 @@ static void test_way(const struct example *e, const struct weights *w, const str
 	esp_program_free(r.program);
 }
 
-static bool has_llvm(const struct files *f)
-{
-	esp_program_options options = {.size = sizeof options, .backend = "llvm"};
-	esp_program *p = NULL;
-	bool ok = esp_program_create(f->model, f->weights, &options, &p, NULL) == ESP_OK &&
-		  esp_program_prepare(p, NULL) == ESP_OK;
-	esp_program_free(p);
-	return ok;
-}
-
-/* With everything that may be said about rewriting. */
+/* With everything that may be said about rewriting.  No back end: the usual one. */
 static const struct {
 	const char *backend, *math, *rules;
 } ways[] = {
@@ -458,24 +448,22 @@ static const struct {
     {"interpreter", NULL, "-constants"},
     {"interpreter", NULL, "-tables,-geometric"},
     {"interpreter", NULL, "tables,constants"},
-    {"llvm", NULL, NULL},
-    {"llvm", "fast", "all"},
+    {NULL, NULL, NULL},
+    {NULL, "fast", "all"},
 };
 
 static void test_ways(const struct example *e, const struct weights *w, const struct files *f)
 {
-	bool llvm = has_llvm(f);
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		const char *backend = ways[i].backend ? ways[i].backend : usual_backend();
 		esp_program_options options = {.size = sizeof options,
-					       .backend = ways[i].backend,
+					       .backend = backend,
 					       .math = ways[i].math,
 					       .rules = ways[i].rules};
 		char way[80];
-		snprintf(way, sizeof way, "%s, math %s, rules %s", ways[i].backend,
+		snprintf(way, sizeof way, "%s, math %s, rules %s", ways[i].backend ? backend : "compiled",
 			 ways[i].math ? ways[i].math : "unsaid", ways[i].rules ? ways[i].rules : "unsaid");
-		if (strcmp(ways[i].backend, "llvm") == 0 && !llvm)
-			tap_skip("no LLVM back end", "%s, %s", e->path, way);
-		else
+		if (ways[i].backend || need_backend("%s, %s", e->path, way))
 			test_way(e, w, f, &options, way);
 	}
 }

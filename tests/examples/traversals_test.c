@@ -2,7 +2,7 @@
  * torch.nn.LSTM and torch.nn.GRU in one direction or both, a tree from its leaves to its root and back.  Minibatches of
  * ragged structures in any numbering, both back ends. */
 #include "api/espalier.h"
-#include "tests/tap.h"
+#include "tests/backends.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -440,15 +440,6 @@ static void test_way(const struct example *e, esp_model *m, esp_weights *w, cons
 	esp_program_free(p);
 }
 
-static bool has_llvm(esp_model *m, esp_weights *w)
-{
-	esp_program_options options = {.size = sizeof options, .backend = "llvm"};
-	esp_program *p = NULL;
-	bool ok = esp_program_create(m, w, &options, &p, NULL) == ESP_OK && esp_program_prepare(p, NULL) == ESP_OK;
-	esp_program_free(p);
-	return ok;
-}
-
 static void test_example(const struct example *e, const char *weights_path)
 {
 	const char *source = getenv("srcdir");
@@ -465,10 +456,8 @@ static void test_example(const struct example *e, const char *weights_path)
 	if (tap_ok(ok, "%s: read", e->path)) {
 		test_way(e, m, w, "interpreter", "reassociate");
 		test_way(e, m, w, "interpreter", "exact");
-		if (has_llvm(m, w))
-			test_way(e, m, w, "llvm", "reassociate");
-		else
-			tap_skip("no LLVM back end", "%s", e->path);
+		if (need_backend("%s", e->path))
+			test_way(e, m, w, usual_backend(), "reassociate");
 	}
 	esp_weights_free(w);
 	esp_model_free(m);

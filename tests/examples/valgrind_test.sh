@@ -2,6 +2,7 @@
 # The example for C programs under memcheck: once with the program compiled by LLVM, once as it was kept.  That takes
 # half a minute, so ESPALIER_VALGRIND=1 asks for it.
 . "${srcdir:-.}/tests/tap.sh"
+. "${srcdir:-.}/tests/backends.sh"
 example=$srcdir/examples/treelstm
 files=("$example/treelstm.ra" "$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
 
@@ -13,7 +14,7 @@ skip()
 
 [ -n "${ESPALIER_VALGRIND-}" ] || skip "ESPALIER_VALGRIND is not set"
 command -v valgrind >/dev/null || skip "no valgrind"
-[ -e "$ESPALIER_BACKEND_PATH/espalier-llvm.so" ] || skip "no LLVM back end"
+has_backend llvm || skip "no LLVM back end"
 ! grep -q __asan_init "$builddir/examples/treelstm/.libs/embed" || skip "it has another memory checker inside"
 
 tmp=$(mktemp -d)

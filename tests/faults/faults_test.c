@@ -12,7 +12,7 @@
 
 /* --- what is run --- */
 
-/* QUICK uses compile nothing.  COMPILES: LLVM and the loader are part of it, whose own failures are not ours
+/* QUICK uses compile nothing.  COMPILES: the compiler and the loader are part of it, whose own failures are not ours
  * to prevent, but to tell.  HAS_THREADS: it is the threads that are refused.  TIMES: what it says is never
  * twice the same, and it is slow: files alone are looked at. */
 
@@ -373,7 +373,7 @@ int main(int argc, char **argv)
 		if (argc > 1 && !strstr(uses[i].what, argv[1]))
 			continue;
 		else if ((uses[i].kind == COMPILES || uses[i].kind == HAS_THREADS) && !compiler)
-			tap_skip("no LLVM back end", "%s", uses[i].what);
+			tap_skip("no back end", "%s", uses[i].what);
 		else
 			test_use(&uses[i], argc > 2 ? argv[2] : NULL);
 	if (chdir("/") == 0) {

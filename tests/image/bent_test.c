@@ -128,7 +128,7 @@ static void test_packed(struct test_run *r)
 
 int main(void)
 {
-	if (!can_compile())
+	if (!need_backend("images as bytes"))
 		return tap_done();
 	with_model(SMALL_MODEL, test_small);
 	with_model(FOLDING_MODEL, test_plain);

@@ -15,20 +15,11 @@
 #define SMALL_MODEL "examples/treelstm/treelstm.ra", "D=1 E=1 V=3"
 #define FOLDING_MODEL "tests/models/constants.ra", "V=9 D=11 X=19 L=30"
 
-/* Images are those that LLVM makes: else there is nothing to test. */
-static inline bool can_compile(void)
-{
-	bool can = has_backend("llvm");
-	if (!can)
-		tap_skip("no LLVM back end", "images as bytes");
-	return can;
-}
-
 /* Whether the model becomes a program with weights. */
 static inline bool compile_model(struct test_model *t, struct test_run *r, const char *path,
 				 const char *sizes)
 {
-	struct compile_options o = {.backend = "llvm", .target = "native"};
+	struct compile_options o = {.backend = usual_backend(), .target = "native"};
 	return load_model(t, path, sizes) && start_run(r, t, &o);
 }
 

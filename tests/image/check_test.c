@@ -573,7 +573,7 @@ static void test_folds(struct test_run *r)
 
 int main(void)
 {
-	if (!can_compile())
+	if (!need_backend("images as bytes"))
 		return tap_done();
 	with_model(SMALL_MODEL, test_tables);
 	with_model(FOLDING_MODEL, test_folds);

@@ -199,7 +199,7 @@ static void test_packed(struct test_run *r)
 
 int main(void)
 {
-	if (!can_compile())
+	if (!need_backend("images as bytes"))
 		return tap_done();
 	for (int i = 0; i < MODELS; i++)
 		test_round_trip(i);

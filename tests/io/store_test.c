@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 enum { LIMIT = 1 << 20, NOBODY = 65534 };
@@ -166,6 +167,156 @@ static void test_links(void)
 	path = real;
 }
 
+/* --- the way to the folder --- */
+
+static bool used(void)
+{
+	return holds(1, "two", 3);
+}
+
+static void test_way_modes(void)
+{
+	const char *above = path_of("a");
+	chmod(above, 0777);
+	tap_ok(refuses("others can write in 'a'"), "a folder below one that others can write is not used");
+	chmod(above, 01777);
+	tap_ok(used(), "unless its sticky bit keeps what is not theirs");
+	chmod(above, 0755);
+	tap_ok(used(), "others may look into what is above");
+	chmod(above, 0770);
+	if (chown(above, -1, geteuid()) == 0)
+		tap_ok(used(), "a group of the owner alone may write there");
+	else
+		tap_skip("there is no such group", "a group of the owner alone may write there");
+	if (geteuid() == 0 && chown(above, -1, NOBODY) == 0)
+		tap_ok(refuses("others can write in 'a'"), "but no other group");
+	else
+		tap_skip("not root", "but no other group");
+	if (geteuid() == 0)
+		chown(above, -1, 0);
+	chmod(above, 0700);
+}
+
+static void test_way_owner(void)
+{
+	const char *what = "nor one below a folder of another user, and nothing is made there";
+	if (geteuid() != 0) {
+		tap_skip("not root", "%s", what);
+		return;
+	}
+	const char *real = path;
+	mkdir(path_of("theirs"), 0755);
+	chown(path_of("theirs"), NOBODY, -1);
+	path = path_of("theirs/images");
+	tap_ok(put(1, "x", 1) == IO_STORE_REFUSED && files_in(path_of("theirs")) == 0, "%s", what);
+	mkdir(path, 0700);
+	tap_ok(refuses("'theirs' on the way to it belongs to user"), "not even the user's own");
+	rmdir(path);
+	rmdir(path_of("theirs"));
+	path = real;
+}
+
+static void test_way_links(void)
+{
+	const char *real = path, *link = path_of("way"), *loop = path_of("loop");
+	if (symlink("a", link) != 0 || symlink("loop", loop) != 0)
+		puts("# no link");
+	path = path_of("way/images");
+	tap_ok(used(), "a link of the user's on the way is followed");
+	if (geteuid() == 0 && lchown(link, NOBODY, -1) == 0)
+		tap_ok(refuses("'way' on the way to it belongs to user"), "one of another user is not");
+	else
+		tap_skip("not root", "one of another user is not");
+	unlink(link);
+	if (symlink(path_of("a/../a/."), link) != 0)
+		puts("# no link");
+	tap_ok(used(), "a link may begin at the root, and go up");
+	path = path_of("loop/images");
+	tap_ok(refuses("it cannot be opened"), "links in a circle end");
+	unlink(link);
+	unlink(loop);
+	path = real;
+}
+
+static void test_way_relative(void)
+{
+	const char *real = path;
+	char here[4096];
+	bool moved = getcwd(here, sizeof here) && chdir(folder) == 0;
+	path = "a/images";
+	tap_ok(moved && used(), "a way may begin where the process is");
+	chmod(folder, 0777);
+	tap_ok(refuses("others can write"), "when others cannot write there");
+	chmod(folder, 0700);
+	moved = chdir(here) == 0;
+	path = real;
+}
+
+/* Whoever exchanges the folder after it was opened exchanges nothing. */
+static void test_way_exchange(void)
+{
+	struct io_store s;
+	struct checksum k = key_of(1);
+	void *bytes;
+	size_t n;
+	bool opened = io_store_open(&s, path, false) == IO_STORE_OK;
+	const char *aside = path_of("a/aside");
+	rename(path, aside);
+	put(1, "theirs", 6);
+	tap_ok(opened && io_store_read(&s, &arena, &k, LIMIT, &bytes, &n) == IO_STORE_OK && n == 3 &&
+		   memcmp(bytes, "two", 3) == 0,
+	       "a folder that is exchanged after it was opened is the one that was looked at");
+	tap_ok(io_store_write(&s, &k, "two", 3) == IO_STORE_OK && holds(1, "theirs", 6),
+	       "and the one that is written to");
+	io_store_close(&s);
+	empty(path);
+	rmdir(path);
+	rename(aside, path);
+}
+
+/* --- what a mode does not say --- */
+
+/* The list that setfacl would write, for one user more. */
+static bool let_in(const char *name, const char *list, unsigned user)
+{
+	enum { OWNER = 1, USER = 2, GROUP = 4, MASK = 16, OTHER = 32, ALL = 7 };
+	static const uint32_t version = 2, nobody = UINT32_MAX;
+	struct {
+		uint16_t tag, rights;
+		uint32_t id;
+	} entries[] = {{OWNER, ALL, nobody},
+		       {USER, ALL, user},
+		       {GROUP, 0, nobody},
+		       {MASK, ALL, nobody},
+		       {OTHER, 0, nobody}};
+	char value[sizeof version + sizeof entries];
+	memcpy(value, &version, sizeof version);
+	memcpy(value + sizeof version, entries, sizeof entries);
+	return setxattr(name, list, value, sizeof value, 0) == 0;
+}
+
+static void test_lists(void)
+{
+	void *bytes;
+	size_t n;
+	if (!let_in(path, "system.posix_acl_access", NOBODY)) {
+		tap_skip("no access control lists", "a folder whose list lets another user in is not used");
+		return;
+	}
+	tap_ok(refuses("others have access"), "a folder whose list lets another user in is not used");
+	removexattr(path, "system.posix_acl_access");
+	chmod(path, 0700);
+	let_in(file_of(1), "system.posix_acl_access", NOBODY);
+	tap_ok(get(1, &bytes, &n, "others can write") == IO_STORE_DAMAGED, "nor is such a file");
+	removexattr(file_of(1), "system.posix_acl_access");
+	chmod(file_of(1), 0600);
+	let_in(path, "system.posix_acl_default", NOBODY);
+	tap_ok(put(9, "nine", 4) == IO_STORE_OK && (mode_of(file_of(9)) & 077) == 0 && holds(9, "nine", 4),
+	       "what a folder gives to its files does not open them");
+	removexattr(path, "system.posix_acl_default");
+	unlink(file_of(9));
+}
+
 /* --- files --- */
 
 static void test_files(void)
@@ -185,6 +336,11 @@ static void test_files(void)
 	tap_ok(get(6, &bytes, &n, "regular") == IO_STORE_DAMAGED, "a pipe is not waited for");
 	tap_ok(get(7, &bytes, &n, "regular") == IO_STORE_DAMAGED, "a folder is not read");
 	rmdir(file_of(7));
+	if (link(file_of(1), path_of("a/other")) != 0)
+		puts("# no link");
+	tap_ok(get(1, &bytes, &n, "another name") == IO_STORE_DAMAGED,
+	       "a file that has another name is not used");
+	unlink(path_of("a/other"));
 	static char large[LIMIT + 1];
 	put(8, large, sizeof large);
 	tap_ok(get(8, &bytes, &n, "too long") == IO_STORE_DAMAGED, "a file that is too long is not read");
@@ -385,6 +541,12 @@ int main(void)
 	test_modes();
 	test_owner();
 	test_links();
+	test_way_modes();
+	test_way_owner();
+	test_way_links();
+	test_way_relative();
+	test_way_exchange();
+	test_lists();
 	test_files();
 	test_memory();
 	test_disks();

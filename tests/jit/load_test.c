@@ -1,6 +1,5 @@
 /* Finding and loading back ends: what is there, what is not, and what is something else. */
-#include "jit/jit.h"
-#include "tests/tap.h"
+#include "tests/backends.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -100,11 +99,11 @@ static void other_version(void)
 	diags_free(&d);
 }
 
-static void *load_llvm(void *out)
+static void *load_usual(void *out)
 {
 	struct diags d;
 	diags_init(&d, &allocator_default);
-	*(const struct jit_backend **)out = jit_backend_load("llvm", &d);
+	*(const struct jit_backend **)out = jit_backend_load(usual_backend(), &d);
 	diags_free(&d);
 	return NULL;
 }
@@ -116,15 +115,13 @@ static void from_threads(void)
 	const struct jit_backend *found[THREADS];
 	bool same = true;
 	for (int i = 0; i < THREADS; i++)
-		pthread_create(&thread[i], NULL, load_llvm, &found[i]);
+		pthread_create(&thread[i], NULL, load_usual, &found[i]);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(thread[i], NULL);
 		same &= found[i] && found[i] == found[0];
 	}
-	if (!found[0])
-		tap_skip("no LLVM back end", "threads that load at once get the same back end");
-	else
-		tap_ok(same && strcmp(found[0]->name, "llvm") == 0,
+	if (need_backend("threads that load at once get the same back end"))
+		tap_ok(same && strcmp(found[0]->name, usual_backend()) == 0,
 		       "threads that load at once get the same back end");
 }
 

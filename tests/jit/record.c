@@ -125,7 +125,8 @@ static bool record_model(const char *path, const char *sizes, const char *backen
 		return false;
 	sub_init(&p, &t.arena, t.model->name);
 	bool ok = sub_lower(&p, t.model, t.sizes, &(struct sub_options){0}, &r.diags) &&
-		  compile_program(&recorder.compiled, &t.arena, &p, limits, false, target, NULL, &r.diags) &&
+		  compile_program(&recorder.compiled, &t.arena, &p, limits, "interpreter", target, NULL,
+				  &r.diags) &&
 		  put_code(&recorder.compiled, &t.arena, path, backend, &r.diags);
 	if (ok) {
 		keep_apart(&recorder.compiled.image, &t.arena);

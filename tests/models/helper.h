@@ -5,46 +5,13 @@
 #include "api/compile.h"
 #include "runtime/runtime.h"
 #include "subop/subop.h"
+#include "tests/backends.h"
 #include "tests/models/guard.h"
 #include "tests/ra/read.h"
 #include "tests/tap.h"
 
 #include <math.h>
 #include <string.h>
-
-/* --- back ends --- */
-
-static inline bool has_backend(const char *name)
-{
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool there = jit_backend_load(name, &d) != NULL;
-	diags_free(&d);
-	return there;
-}
-
-/* The i-th back end that is here, NULL past the last. */
-static inline const char *backend_at(int i)
-{
-	for (int k = 0; jit_backend_name(k); k++)
-		if (has_backend(jit_backend_name(k)) && i-- == 0)
-			return jit_backend_name(k);
-	return NULL;
-}
-
-/* Once in a test of all back ends: what is missing counts as skipped. */
-static inline void skip_backends(void)
-{
-	for (int i = 0; jit_backend_name(i); i++)
-		if (!has_backend(jit_backend_name(i)))
-			tap_skip("it is not here", "all with back end %s", jit_backend_name(i));
-}
-
-/* For tests that are not about back ends. */
-static inline const char *usual_backend(void)
-{
-	return backend_at(0) ? backend_at(0) : "interpreter";
-}
 
 /* --- numbers --- */
 

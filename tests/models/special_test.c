@@ -46,7 +46,7 @@ static void test_way(struct setting *s, const char *schedule, int cases)
 	tap_ok(agrees(s, &o), "interpreted");
 	o.last_pass = "infer_bounds";
 	tap_ok(agrees(s, &o), "interpreted with bounds");
-	o = (struct compile_options){.backend = "llvm", .target = "native", .schedule = schedule};
+	o = (struct compile_options){.backend = usual_backend(), .target = "native", .schedule = schedule};
 	tap_ok(agrees(s, &o), "compiled");
 }
 

@@ -141,8 +141,9 @@ static void test_rows(const struct test_model *t, struct setting *s, const char 
 	struct test_run r;
 	struct rt_team team;
 	bool shared = false, ok;
-	struct compile_options o = {
-	    .backend = "llvm", .target = "native", .schedule = "dense_index on\nbatch_order depth\n"};
+	struct compile_options o = {.backend = usual_backend(),
+				    .target = "native",
+				    .schedule = "dense_index on\nbatch_order depth\n"};
 	ok = compile_run(&r, t, &o);
 	share_all(&r);
 	r.image.unroll = 3;

@@ -43,7 +43,7 @@ static double distance(const double *expected, const float *got, int64_t n)
 static void compare(struct bench *b, const struct data *d, const double *expected, const char *what)
 {
 	static const struct way {
-		bool llvm;
+		bool compiled;
 		const char *target, *last;
 	} ways[] = {{false, "avx2", "infer_bounds"}, {false, "avx2", "split_loops"}, {false, "avx2", "tile"},
 		    {false, "avx2", "sink"},	     {false, "generic", NULL},	     {false, "avx512", NULL},
@@ -54,10 +54,11 @@ static void compare(struct bench *b, const struct data *d, const double *expecte
 	for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
 		struct compiled c;
 		float *got = NULL;
-		if (ways[w].llvm && !has_llvm())
+		if (ways[w].compiled && !backend_at(0))
 			continue;
-		if (compile_program(&c, &b->arena, &b->p, NULL, ways[w].llvm, ways[w].target, ways[w].last,
-				    &b->diags))
+		if (compile_program(&c, &b->arena, &b->p, NULL,
+				    ways[w].compiled ? usual_backend() : "interpreter", ways[w].target,
+				    ways[w].last, &b->diags))
 			got = run_compiled(&c, &b->arena, d, &b->diags);
 		print_diags(&b->diags);
 		diags_free(&b->diags);

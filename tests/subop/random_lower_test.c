@@ -25,19 +25,18 @@ static double distance(const double *expected, const float *got, int64_t n)
 	return worst;
 }
 
-static bool check_way(struct bench *b, const struct data *d, const double *expected, bool llvm,
+static bool check_way(struct bench *b, const struct data *d, const double *expected, const char *backend,
 		      const char *target, const char *last)
 {
 	static const int limits[] = {ROWS, ROWS, ROWS};
 	struct compiled c;
 	float *got = NULL;
 	runs++;
-	if (compile_program(&c, &b->arena, &b->p, limits, llvm, target, last, &b->diags))
+	if (compile_program(&c, &b->arena, &b->p, limits, backend, target, last, &b->diags))
 		got = run_compiled(&c, &b->arena, d, &b->diags);
 	double far = distance(expected, got, d->results);
 	if (!(far < 1e-3)) {
-		printf("# %s, %s, last pass %s: error %g\n", llvm ? "llvm" : "interpreter", target,
-		       last ? last : "none", far);
+		printf("# %s, %s, last pass %s: error %g\n", backend, target, last ? last : "none", far);
 		print_diags(&b->diags);
 	}
 	return far < 1e-3;
@@ -47,9 +46,9 @@ static bool check_ways(struct bench *b, const struct data *d, const double *expe
 {
 	bool ok = true;
 	for (int i = 1; ok && ilir_pass_at(i - 1); i++)
-		ok = check_way(b, d, expected, false, "avx2", ilir_pass_at(i - 1)->name);
-	ok = ok && check_way(b, d, expected, false, "generic", NULL);
-	return ok && (!compile || check_way(b, d, expected, true, "native", NULL));
+		ok = check_way(b, d, expected, "interpreter", "avx2", ilir_pass_at(i - 1)->name);
+	ok = ok && check_way(b, d, expected, "interpreter", "generic", NULL);
+	return ok && (!compile || check_way(b, d, expected, usual_backend(), "native", NULL));
 }
 
 /* -1 = its values are too large to be compared. */
@@ -83,9 +82,9 @@ int main(int argc, char **argv)
 	const char *seeds = getenv("ESPALIER_SEEDS");
 	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, right = 0, wild = 0;
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : seeds ? strtoull(seeds, NULL, 10) : SEEDS;
-	bool llvm = has_llvm();
+	bool compiler = backend_at(0) != NULL;
 	for (uint64_t i = first; i < first + count; i++) {
-		int ok = check_seed(i, llvm && (argc > 1 || i % COMPILE_EACH == 0));
+		int ok = check_seed(i, compiler && (argc > 1 || i % COMPILE_EACH == 0));
 		right += ok != 0;
 		wild += ok < 0;
 	}

@@ -230,7 +230,7 @@ static float *run_lowered(struct pair *p, int output, bool summed)
 	last->stores.at[0].value =
 	    summed ? sub_as_is(&p->b.p, p->sum[output]) : last->stores.at[output].value;
 	last->stores.at[1].value = last->stores.at[0].value;
-	if (!compile_program(&c, &p->b.arena, &alone, limits, false, "avx2", "infer_bounds", &p->b.diags))
+	if (!compile_program(&c, &p->b.arena, &alone, limits, "interpreter", "avx2", "infer_bounds", &p->b.diags))
 		return NULL;
 	return run_compiled(&c, &p->b.arena, &d, &p->b.diags);
 }

@@ -286,23 +286,14 @@ static inline void describe(struct arena *a, const struct sub_program *p, const 
 	image->children = p->children;
 }
 
-static inline bool has_llvm(void)
+static inline bool make_code(struct compiled *c, struct arena *a, const char *name, struct diags *d)
 {
-	struct diags d;
-	diags_init(&d, &allocator_default);
-	bool has = jit_backend_load("llvm", &d);
-	diags_free(&d);
-	return has;
-}
-
-static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, struct diags *d)
-{
-	if (!llvm) {
+	if (strcmp(name, "interpreter") == 0) {
 		c->interpreter = ilir_interpreter_new(a, &c->module);
 		c->image.code = (struct image_code){.call = interpret, .self = c};
 		return true;
 	}
-	const struct jit_backend *backend = jit_backend_load("llvm", d);
+	const struct jit_backend *backend = jit_backend_load(name, d);
 	struct jit_options options = {c->sched.target, true};
 	struct jit_objects o;
 	return backend && jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) &&
@@ -313,8 +304,8 @@ static inline bool make_code(struct compiled *c, struct arena *a, bool llvm, str
 
 /* The whole way of api/compile.c, but from a program of sub-operators; `last` as in compile_options. */
 static inline bool compile_program(struct compiled *c, struct arena *a, const struct sub_program *p,
-				   const int *limits, bool llvm, const char *target, const char *last,
-				   struct diags *d)
+				   const int *limits, const char *backend, const char *target,
+				   const char *last, struct diags *d)
 {
 	unsigned properties = 0;
 	memset(c, 0, sizeof *c);
@@ -338,7 +329,7 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	}
 	ilir_describe(&c->module, &c->image);
 	describe(a, p, &c->sched, limits, &c->image);
-	return make_code(c, a, llvm, d);
+	return make_code(c, a, backend, d);
 }
 
 static inline bool read_params(void *context, int param, int64_t first, int64_t count, float *to,

@@ -1,0 +1,190 @@
+#include "io/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINKS = 40 }; /* as many as the system follows */
+
+/* A walk of which every step is taken from a descriptor, so that what was looked at is what is gone through.
+ */
+struct walk {
+	int at;		     /* the folder it has come to */
+	char rest[PATH_MAX]; /* the way from there */
+	uid_t system; /* who owns the root can change everything, and need not be user 0 in a container */
+	int links;    /* that were followed */
+	bool create;
+	char *problem;
+	size_t size;
+};
+
+__attribute__((format(printf, 2, 3))) static bool refuse(struct walk *w, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(w->problem, w->size, format, args);
+	va_end(args);
+	errno = EPERM;
+	return false;
+}
+
+static bool refuse_errno(struct walk *w)
+{
+	int error = errno;
+	refuse(w, "it cannot be opened: %s", strerror(error));
+	errno = error;
+	return false;
+}
+
+/* False when the folder is not there; the walk has gone nowhere then. */
+static bool step_into(struct walk *w, int folder)
+{
+	if (folder < 0)
+		return refuse_errno(w);
+	if (w->at >= 0)
+		close(w->at);
+	w->at = folder;
+	return true;
+}
+
+/* --- whom to trust --- */
+
+static bool check_owner(struct walk *w, const struct stat *st, const char *name)
+{
+	return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == w->system ||
+	       refuse(w, "'%.60s' on the way to it belongs to user %u", name, (unsigned)st->st_uid);
+}
+
+/* A group with the number of the owner is the owner's alone. */
+static bool check_writers(struct walk *w, const struct stat *st, const char *name)
+{
+	mode_t others = st->st_gid == st->st_uid ? S_IWOTH : S_IWOTH | S_IWGRP;
+	return !(st->st_mode & others) || st->st_mode & S_ISVTX ||
+	       refuse(w, "others can write in '%.60s' on the way to it (mode %03o)", name,
+		      (unsigned)st->st_mode & 07777);
+}
+
+static bool check_folder(struct walk *w, const char *name)
+{
+	struct stat st;
+	return fstat(w->at, &st) != 0 ? refuse_errno(w)
+				      : check_owner(w, &st, name) && check_writers(w, &st, name);
+}
+
+/* --- the way --- */
+
+static bool begin(struct walk *w)
+{
+	struct stat st;
+	if (!step_into(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)))
+		return false;
+	if (fstat(w->at, &st) != 0)
+		return refuse_errno(w);
+	w->system = st.st_uid;
+	return check_folder(w, "/");
+}
+
+/* Takes the next name off the way; false at the end. */
+static bool take_name(struct walk *w, char name[PATH_MAX])
+{
+	size_t slashes = strspn(w->rest, "/"), n = strcspn(w->rest + slashes, "/");
+	size_t after = slashes + n + strspn(w->rest + slashes + n, "/");
+	memcpy(name, w->rest + slashes, n);
+	name[n] = 0;
+	memmove(w->rest, w->rest + after, strlen(w->rest + after) + 1);
+	return n > 0;
+}
+
+/* What a link says goes before the rest of the way. */
+static bool put_before(struct walk *w, const char *target, size_t n)
+{
+	size_t rest = strlen(w->rest);
+	if (n + 1 + rest >= sizeof w->rest) {
+		errno = ENAMETOOLONG;
+		return refuse_errno(w);
+	}
+	memmove(w->rest + n + 1, w->rest, rest + 1);
+	memcpy(w->rest, target, n);
+	w->rest[n] = '/';
+	return target[0] != '/' || begin(w);
+}
+
+static bool follow_open(struct walk *w, int link, const char *name)
+{
+	struct stat st;
+	char target[PATH_MAX];
+	ssize_t n;
+	if (fstat(link, &st) != 0)
+		return refuse_errno(w);
+	errno = S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR;
+	if (!S_ISLNK(st.st_mode) || !w->rest[0] || w->links++ == LINKS)
+		return refuse_errno(w);
+	if (!check_owner(w, &st, name))
+		return false;
+	if ((n = readlinkat(link, "", target, sizeof target)) <= 0)
+		return refuse_errno(w);
+	return put_before(w, target, n);
+}
+
+static bool follow(struct walk *w, const char *name)
+{
+	int link = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (link < 0)
+		return refuse_errno(w);
+	bool ok = follow_open(w, link, name);
+	close(link);
+	return ok;
+}
+
+/* O_DIRECTORY lets the system mount what it mounts when it is wanted. */
+static int open_in(const struct walk *w, const char *name, int flags)
+{
+	int folder = openat(w->at, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder >= 0 || errno != ENOENT || !w->create)
+		return folder;
+	if (mkdirat(w->at, name, 0700) != 0 && errno != EEXIST)
+		return -1;
+	return openat(w->at, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool go_on(struct walk *w, const char *name)
+{
+	bool last = !w->rest[0];
+	int folder = open_in(w, name, last ? O_RDONLY : O_PATH);
+	if (folder < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return follow(w, name);
+	return step_into(w, folder) && (last || check_folder(w, name));
+}
+
+/* A way that does not begin at the root begins where the process is. */
+static bool set_way(struct walk *w, const char *path)
+{
+	char here[PATH_MAX] = "";
+	if (path[0] != '/' && !getcwd(here, sizeof here))
+		return refuse_errno(w);
+	if (snprintf(w->rest, sizeof w->rest, "%s/%s", here, path) < (int)sizeof w->rest)
+		return true;
+	errno = ENAMETOOLONG;
+	return refuse_errno(w);
+}
+
+int io_folder_open(const char *path, bool create, char *problem, size_t size)
+{
+	struct walk w = {.at = -1, .create = create, .problem = problem, .size = size};
+	char name[PATH_MAX];
+	bool ok = set_way(&w, path) && begin(&w);
+	while (ok && take_name(&w, name))
+		ok = go_on(&w, name);
+	if (ok)
+		return w.at;
+	int error = errno;
+	if (w.at >= 0)
+		close(w.at);
+	errno = error;
+	return -1;
+}
