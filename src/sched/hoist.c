@@ -265,8 +265,9 @@ static bool bar(struct hoisting *h)
 /* What leaves is found anew until all nodes that have neighbours want it. */
 static void find_leavers(struct hoisting *h)
 {
+	sched_copy_program(h->to, h->from);
 	do {
-		sched_copy_program(h->to, h->from);
+		sub_take_back(h->to, h->from->values.n, h->from->vars.n);
 		h->leavers.n = 0;
 		for (h->in = h->readers.at; h->in < h->readers.at + h->readers.n; h->in++)
 			find_leavers_in(h);

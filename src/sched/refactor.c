@@ -325,8 +325,9 @@ static void add_bodies(struct refactoring *f)
 static bool choose(struct refactoring *f)
 {
 	size_t leavers = 0;
+	sched_copy_program(f->to, f->from);
 	do {
-		sched_copy_program(f->to, f->from);
+		sub_take_back(f->to, f->from->values.n, f->from->vars.n);
 		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
 			refactor_find_leavers(f);
 		find_all_derived(f);

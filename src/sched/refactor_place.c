@@ -46,8 +46,6 @@ bool refactor_is_whole(const struct sub_program *p, const struct sub_value *v)
 	return !v->fills;
 }
 
-static sub_ref move_to(struct refactoring *, struct place *, sub_ref);
-
 /* What is read of a child's state is read of what the state is there. */
 static sub_ref move_child(struct refactoring *f, const struct place *to, struct sub_value v)
 {
@@ -60,14 +58,19 @@ static sub_ref move_child(struct refactoring *f, const struct place *to, struct 
 	return sub_add(f->to, v, NULL);
 }
 
-static sub_ref move_value(struct refactoring *f, struct place *to, struct sub_value v)
+static sub_ref moved(const struct refactoring *f, const struct place *to, sub_ref r)
+{
+	return sched_has_lead(f->to, r) ? to->moved[r.i] : r;
+}
+
+static sub_ref move_value(struct refactoring *f, const struct place *to, struct sub_value v)
 {
 	bool as_is = v.op == SUB_ASSIGN || v.op == SUB_RESHAPE;
 	int vars = v.vars;
 	if (v.op == SUB_ASSIGN)
 		put_maps(f, to, &v);
 	for (int a = 0; a < v.args; a++) {
-		v.arg[a].value = move_to(f, to, v.arg[a].value);
+		v.arg[a].value = moved(f, to, v.arg[a].value);
 		v.arg[a].vars = put_vars(f, to, v.arg[a].var, v.arg[a].vars);
 		if (as_is)
 			v.arg[a] = sub_as_is(f->to, v.arg[a].value);
@@ -77,24 +80,36 @@ static sub_ref move_value(struct refactoring *f, struct place *to, struct sub_va
 	return sub_add(f->to, v, NULL);
 }
 
-static sub_ref move_to(struct refactoring *f, struct place *to, sub_ref r)
+/* By value: whether a value of rows is needed for this one, itself among them.  Arguments stand before what they
+ * are arguments of, and however long a chain of them is, the C stack stays as it is. */
+static bool *mark_needed(const struct refactoring *f, sub_ref r)
 {
-	struct sub_value v = *refactor_value(f, r);
-	if (!sched_has_lead(f->to, r))
-		return r;
-	if (!to->moved[r.i].i)
-		to->moved[r.i] = refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
-	return to->moved[r.i];
+	bool *needed = ARENA_ARRAY(f->arena, bool, r.i + 1);
+	needed[r.i] = sched_has_lead(f->to, r);
+	for (uint32_t i = r.i; i > 0; i--) {
+		const struct sub_value *v = refactor_value(f, (sub_ref){i});
+		if (!needed[i] || refactor_is_child(f->to, v))
+			continue;
+		for (int a = 0; a < v->args; a++)
+			needed[v->arg[a].value.i] = sched_has_lead(f->to, v->arg[a].value);
+	}
+	return needed;
 }
 
 sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 {
-	sub_ref moved = move_to(f, to, r);
+	bool *needed = mark_needed(f, r);
+	for (uint32_t i = 1; i <= r.i; i++) {
+		struct sub_value v = *refactor_value(f, (sub_ref){i});
+		if (needed[i] && !to->moved[i].i)
+			to->moved[i] = refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
+	}
+	sub_ref there = moved(f, to, r);
 	int leads = sched_leads(f->to, r), dims = refactor_value(f, r)->vars - leads;
-	f->changed |= !moved.i || refactor_value(f, moved)->vars != dims + 1 ||
-		      memcmp(&refactor_value(f, moved)->var[1], &refactor_value(f, r)->var[leads],
+	f->changed |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
+		      memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
 			     dims * sizeof(int)) != 0;
-	return moved;
+	return there;
 }
 
 /* --- tables --- */
@@ -122,18 +137,17 @@ static void join_look_up(const struct refactoring *f, int state, struct look_up 
 }
 
 /* Whether all that a value needs of a leaf is looked up, in rows that are not taken apart. */
-static void find_look_up(const struct refactoring *f, sub_ref r, bool *seen, struct look_up *l)
+static void find_look_up(const struct refactoring *f, sub_ref r, struct look_up *l)
 {
-	const struct sub_value *v = refactor_value(f, r);
-	if (seen[r.i] || !sched_has_lead(f->to, r))
-		return;
-	seen[r.i] = true;
-	l->ok &= v->op != SUB_COND && v->op != SUB_RESHAPE && !v->fills;
-	if (refactor_is_child(f->to, v))
-		join_look_up(f, refactor_value(f, v->arg[0].value)->which, l);
-	else
-		for (int a = 0; a < v->args; a++)
-			find_look_up(f, v->arg[a].value, seen, l);
+	bool *needed = mark_needed(f, r);
+	for (uint32_t i = 1; i <= r.i; i++) {
+		const struct sub_value *v = refactor_value(f, (sub_ref){i});
+		if (!needed[i])
+			continue;
+		l->ok &= v->op != SUB_COND && v->op != SUB_RESHAPE && !v->fills;
+		if (refactor_is_child(f->to, v))
+			join_look_up(f, refactor_value(f, v->arg[0].value)->which, l);
+	}
 }
 
 /* Bytes of tables that are made at binding, and of one more. */
@@ -238,7 +252,7 @@ bool refactor_find_table(const struct refactoring *f, const struct derived *d, s
 	double bytes = sizeof(float);
 	*l = (struct look_up){.ok =
 				  !(f->options->off >> SUB_FAMILY_TABLES & 1) && row->rank < TENSOR_MAX_RANK};
-	find_look_up(f, d->value, ARENA_ARRAY(f->arena, bool, f->to->values.n), l);
+	find_look_up(f, d->value, l);
 	for (int i = 0; i < row->rank; i++)
 		bytes *= row->shape[i];
 	return l->ok && l->map.function == SUB_TOKEN &&

@@ -401,12 +401,25 @@ static uint32_t *find_slot(struct sub_program *p, const struct sub_value *v)
 	}
 }
 
+static void fill_table(struct sub_program *p)
+{
+	for (uint32_t i = 1; i < p->values.n; i++)
+		*find_slot(p, &p->values.at[i]) = i;
+}
+
 static void grow_table(struct sub_program *p)
 {
 	p->table_size *= 2;
 	p->table = ARENA_ARRAY(p->arena, uint32_t, p->table_size);
-	for (uint32_t i = 1; i < p->values.n; i++)
-		*find_slot(p, &p->values.at[i]) = i;
+	fill_table(p);
+}
+
+void sub_take_back(struct sub_program *p, size_t values, size_t vars)
+{
+	p->values.n = values;
+	p->vars.n = vars;
+	memset(p->table, 0, p->table_size * sizeof *p->table);
+	fill_table(p);
 }
 
 static void print_use_vars(const struct sub_program *p, const struct sub_use *u, struct str *s)

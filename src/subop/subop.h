@@ -251,6 +251,8 @@ void sub_copy_declarations(struct sub_program *to, const struct sub_program *fro
  * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
  * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
+/* Forgets values and variables, so that there are as many as before; nothing that stays may use them. */
+void sub_take_back(struct sub_program *, size_t values, size_t vars);
 /* Forgets the values that were added since there were n; nothing may refer to them. */
 void sub_forget_last(struct sub_program *, size_t n);
 /* The value, when it was added before; else none. */

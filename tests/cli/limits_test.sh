@@ -17,11 +17,12 @@ model()
 	printf '\noutput y = h at root\n'
 }
 
-# bounded ARGUMENT...: a command that has ten seconds of the processor, and 2 GiB with a stack of 256 KiB unless it is
+# bounded ARGUMENT...: a command that has ten seconds of the processor, and 2 GiB with a stack of $stack KiB unless it is
 # shadowed.
+stack=256
 bounded()
 {
-	out=$(ulimit -t 10 && { [ -n "$shadowed" ] || ulimit -s 256 -v 2000000; }; "$ESPALIER" "$@" 2>"$tmp/err" </dev/null)
+	out=$(ulimit -t 10 && { [ -n "$shadowed" ] || ulimit -s $stack -v 2000000; }; "$ESPALIER" "$@" 2>"$tmp/err" </dev/null)
 	status=$?
 	err=$(head -c 4000 "$tmp/err")
 }
@@ -74,6 +75,27 @@ says model-too-large "functions that double forty times"
 model >"$tmp/large.ra" < <(printf '    x0 = w\n'; for i in $(seq 400); do echo "    x$i = W @ x$((i - 1))"; done; printf '    h = x400')
 check
 taken "400 products one after another"
+# chain FIRST EACH: an operator after another, as many as may follow.
+chain()
+{
+	model < <(echo "    x0 = $1"; for i in $(seq 490); do echo "    x$i = ${2//x/x$((i - 1))}"; done; printf '    h = x490')
+}
+chain w 'tanh(W @ x)' >"$tmp/large.ra"
+check
+taken "490 layers"
+stack=2048
+chain w 'tanh(x + right.h)' >"$tmp/large.ra"
+check
+taken "490 sums, one within the other"
+model >"$tmp/large.ra" < <(printf '    h = w'; for i in $(seq 900); do printf ' + W @ tanh(%s * right.h)' "$i"; done)
+check
+taken "a sum of 900 terms"
+{ sed '/^leaf:/,$d' "$here/tiny.ra"; printf 'leaf:\n    x0 = E[word]\n'; for i in $(seq 900); do echo "    x$i = tanh(x$((i - 1)))"; done
+	printf '    h = x900\ninner:\n    h = W @ left.h\noutput y = h at root\n'; } >"$tmp/large.ra"
+check
+taken "900 operators that become a table"
+stack=256
+model >"$tmp/large.ra" < <(printf '    x0 = w\n'; for i in $(seq 400); do echo "    x$i = W @ x$((i - 1))"; done; printf '    h = x400')
 bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --operators 100
 says model-too-large "but not when 100 operators are allowed"
 bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --memory-cap 300000
