@@ -285,17 +285,18 @@ static struct image_pack_dim pack_dim(struct parser *p)
 static struct image_pack_source pack_source(struct parser *p)
 {
 	struct image_pack_source s = {.param = integer(p, 0, INT32_MAX)};
-	int rank = 0;
+	bool more = true;
 	lex_expect(p->l, "[");
 	if (lex_accept(p->l, "]"))
 		return s;
-	do {
-		if (rank == TENSOR_MAX_RANK)
-			lex_fail(p->l, NULL, "more than %d axes", TENSOR_MAX_RANK);
-		s.begin[rank] = integer(p, -largest, largest);
+	for (int axis = 0; more && axis < TENSOR_MAX_RANK; axis++) {
+		s.begin[axis] = integer(p, -largest, largest);
 		lex_expect(p->l, "..");
-		s.end[rank++] = integer(p, -largest, largest);
-	} while (lex_accept(p->l, ","));
+		s.end[axis] = integer(p, -largest, largest);
+		more = lex_accept(p->l, ",");
+	}
+	if (more)
+		lex_fail(p->l, NULL, "more than %d axes", TENSOR_MAX_RANK);
 	lex_expect(p->l, "]");
 	return s;
 }
