@@ -13,11 +13,12 @@ espalier_gccjit_state=no
 espalier_gccjit_dirs=$with_gccjit
 AS_CASE([$with_gccjit], [yes|search], [espalier_gccjit_dirs="/usr `ls -d /usr/lib/gcc/*/$1 2>/dev/null`"])
 espalier_saved_cppflags=$CPPFLAGS espalier_saved_ldflags=$LDFLAGS espalier_saved_libs=$LIBS
+# Among GCC's own headers, which are not for other compilers: these find theirs first.
 AS_IF([test "$with_gccjit" != no], [
 	AC_MSG_CHECKING([for libgccjit of GCC $1 or later])
 	for espalier_dir in $espalier_gccjit_dirs; do
 		test -e "$espalier_dir/include/libgccjit.h" || continue
-		GCCJIT_CPPFLAGS="-isystem $espalier_dir/include" GCCJIT_LDFLAGS="-L$espalier_dir"
+		GCCJIT_CPPFLAGS="-idirafter $espalier_dir/include" GCCJIT_LDFLAGS="-L$espalier_dir"
 		AS_IF([test "$espalier_dir" = /usr], [GCCJIT_CPPFLAGS= GCCJIT_LDFLAGS=])
 		GCCJIT_LIBS=-lgccjit
 		CPPFLAGS="$espalier_saved_cppflags $GCCJIT_CPPFLAGS" LDFLAGS="$espalier_saved_ldflags $GCCJIT_LDFLAGS"
