@@ -29,6 +29,8 @@ AS_IF([test "$enable_tsan" = yes], [ESPALIER_TSAN_ENVIRONMENT])
 AS_IF([test "$enable_fuzz" != no], [FUZZ_LDFLAGS='-fsanitize=fuzzer -Wl,--export-dynamic'])
 AS_IF([test -n "$espalier_sanitizers"],
 	[SANITIZE_CFLAGS="-fsanitize=$espalier_sanitizers -fno-sanitize-recover=all -fno-omit-frame-pointer"
+	# Clang looks for a type before the entry of what is called, where compiled kernels have none.
+	AS_CASE([$CC:$espalier_sanitizers], [*clang*:*undefined*], [SANITIZE_CFLAGS="$SANITIZE_CFLAGS -fno-sanitize=function"])
 	AC_MSG_CHECKING([whether $CC links with -fsanitize=$espalier_sanitizers])
 	espalier_saved_cflags=$CFLAGS
 	CFLAGS="$CFLAGS $SANITIZE_CFLAGS"

@@ -454,7 +454,8 @@ static void store_crossing(struct grower *w)
 		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
 		bool light = !dear && cone[i] <= LIGHT && !loses_columns(w, i);
 		struct sched_fact *f = sched_fact(w->values, op->value);
-		f->stored = !op->moves && (w->of[i].cut || w->of[i].wanted || (crosses && !light));
+		f->stored = !op->moves && sched_has_rows(w->pl->p, op->value) &&
+			    (w->of[i].cut || w->of[i].wanted || (crosses && !light));
 		f->kept = w->of[i].kept;
 		f->block = w->of[i].block;
 		w->of[i].stored = f->stored;

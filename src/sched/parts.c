@@ -14,6 +14,11 @@ bool sched_has_lead(const struct sub_program *p, sub_ref r)
 	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
 }
 
+bool sched_has_rows(const struct sub_program *p, sub_ref r)
+{
+	return sched_has_lead(p, r) && !sub_is_ragged(p, sub_at(p, r)->var[0]);
+}
+
 static bool adds_up(enum sub_op op)
 {
 	return sub_class_of(op) == SUB_REDUCE && sub_traits_of(op)->combine == SUB_ADD;

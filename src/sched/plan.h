@@ -71,6 +71,9 @@ void sched_find_values(struct sched_values *, struct arena *, const struct sub_p
 /* The value that is computed, and could be stored, where this one is part of something. */
 sub_ref sched_whole(const struct sched_values *, sub_ref);
 bool sched_has_lead(const struct sub_program *, sub_ref);
+/* Of rows, and so with a loop to be stored in: not of edges or members that lack the row which has them, as
+ * rules make them of what tokens of edges pick.  Those are computed where they are wanted. */
+bool sched_has_rows(const struct sub_program *, sub_ref);
 bool sched_is_contraction(const struct sub_program *, sub_ref);
 /* Data movement with one consumer: nothing but an index. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);

@@ -34,6 +34,7 @@ static inline int random_below(int n)
  * FIRST_CARRIED, behind it what nodes and edges carry. */
 static uint64_t weights_drawn;
 static int special_each;
+/* Then they are not so small either that the product of two vanishes: what is infinite times that is no number. */
 static bool finite_weights;
 enum { FIRST_CARRIED = 1000 };
 
@@ -44,7 +45,7 @@ static inline float weight_at(int param, int64_t element)
 	uint64_t x = (param + 1) * 0x9E3779B97F4A7C15u + (element + 1) * 0xD1B54A32D192ED03u + weights_drawn;
 	x = (x ^ x >> 29) * 0xBF58476D1CE4E5B9u;
 	if (special_each && (x >> 8) % special_each == 0)
-		return specials[x >> 29 & (finite_weights && param < FIRST_CARRIED ? 3 : 7)];
+		return specials[x >> 29 & (finite_weights && param < FIRST_CARRIED ? 1 : 7)];
 	return ((x >> 40) / (float)(1 << 24) - 0.5f) * 0.8f;
 }
 
