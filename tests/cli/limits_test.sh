@@ -17,12 +17,13 @@ model()
 	printf '\noutput y = h at root\n'
 }
 
-# bounded ARGUMENT...: a command that has ten seconds of the processor, and 2 GiB with a stack of $stack KiB unless it is
-# shadowed.
+# bounded ARGUMENT...: a command that has ten seconds of the processor, 2 GiB and a stack of $stack KiB; shadowed, more.
 stack=256
 bounded()
 {
-	out=$(ulimit -t 10 && { [ -n "$shadowed" ] || ulimit -s $stack -v 2000000; }; "$ESPALIER" "$@" 2>"$tmp/err" </dev/null)
+	local limits=(-t 10 -v 2000000 -s $stack)
+	[ -z "$shadowed" ] || limits=(-t 100 -s 65536)
+	out=$(ulimit "${limits[@]}"; "$ESPALIER" "$@" 2>"$tmp/err" </dev/null)
 	status=$?
 	err=$(head -c 4000 "$tmp/err")
 }
