@@ -67,12 +67,13 @@ static bool check(const struct lin_collect *c, const struct lin_forest *f, struc
 /* For an edge more than there are: a forest without edges has an array of them too. */
 static bool make_room(struct lin_collect *c, int64_t nodes, int64_t edges, struct diags *diags)
 {
-	if (c->nodes + nodes >= INT32_MAX || c->edges + edges >= INT32_MAX)
+	int64_t all_nodes = c->nodes + nodes, all_edges = c->edges + edges;
+	if (all_nodes >= INT32_MAX || all_edges >= INT32_MAX)
 		return diag_add(diags, DIAG_TOO_MANY_NODES, (struct diag_at){0}, "run fewer inputs at a time",
-				"with input %lld there are %lld nodes; at most %d can be numbered",
-				(long long)c->inputs, (long long)(c->nodes + nodes), INT32_MAX - 1);
-	if (reserve(c, &c->child_begin, c->nodes + nodes + 1) &&
-	    reserve(c, &c->children, c->edges + edges + 1) && reserve(c, &c->root, c->inputs + 1) &&
+				"with input %lld there are %lld nodes and %lld edges; at most %d of each can be numbered",
+				(long long)c->inputs, (long long)all_nodes, (long long)all_edges, INT32_MAX - 1);
+	if (reserve(c, &c->child_begin, all_nodes + 1) &&
+	    reserve(c, &c->children, all_edges + 1) && reserve(c, &c->root, c->inputs + 1) &&
 	    reserve(c, &c->input_begin, c->inputs + 1))
 		return true;
 	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",

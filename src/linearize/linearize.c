@@ -159,8 +159,7 @@ static bool number(struct lin_order *o, const struct lin_forest *f, const struct
 	return true;
 }
 
-/* Without edges nothing is read from `children`, which may then be NULL, but pointers into it are still made.
- */
+/* Without nodes, and without edges, arrays may be NULL; what begins where, and pointers, are still taken of them. */
 static bool linearize(struct lin_order *o, const struct lin_forest *given, struct lin_rules rules,
 		      struct diags *diags)
 {
@@ -169,11 +168,13 @@ static bool linearize(struct lin_order *o, const struct lin_forest *given, struc
 	const struct lin_forest *f = &forest;
 	if (!lin_check_sizes(f, diags))
 		return false;
+	if (!forest.child_begin)
+		forest.child_begin = &none;
 	if (!forest.children)
 		forest.children = &none;
 	o->nodes = f->nodes;
 	o->inputs = f->inputs;
-	o->edges = f->nodes ? f->child_begin[f->nodes] - f->child_begin[0] : 0;
+	o->edges = f->child_begin[f->nodes] - f->child_begin[0];
 	o->span = rules.span > 1 && !rules.shared && !rules.kinds ? rules.span : 0;
 	if (!prepare(o, rules, diags) || !lin_scan(o, f, rules, diags) || !lin_frontier(o, f, diags) ||
 	    !number(o, f, &rules, diags))

@@ -30,7 +30,8 @@ static void appends(void)
 {
 	static const int32_t begin[] = {0, 0, 0, 0, 2, 2, 2, 4}, children[] = {1, 2, 4, 5};
 	struct lin_forest f = lin_collect_forest(&collect);
-	tap_ok(accepted(lin_linearize(&order, &f, binary, &diags)) && order.nodes == 0,
+	tap_ok(accepted(lin_linearize(&order, &f, binary, &diags)) && order.nodes == 0 &&
+		   accepted(lin_linearize(&order, &f, any_dag, &diags)) && order.nodes == 0,
 	       "an empty collection is a forest");
 	bool ok = accepted(add_both());
 	f = lin_collect_forest(&collect);
