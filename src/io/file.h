@@ -16,6 +16,7 @@ char *io_read_limited(struct arena *, struct diags *, const char *path, size_t l
 /* What tells a file from what it was: its size, and when it was last changed, in nanoseconds of the epoch.  False
  * when there is no such file. */
 bool io_stat(const char *path, int64_t *size, int64_t *modified);
+bool io_stat_open(int fd, int64_t *size, int64_t *modified);
 
 /* Opens for reading; -1 after a diagnostic.  Not for "-". */
 int io_open(struct diags *, const char *path);

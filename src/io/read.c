@@ -29,14 +29,25 @@ static bool refuse_length(const struct reading *r)
 			"'%s' is longer than the %zu bytes that are read at most", r->path, r->limit);
 }
 
+static bool tell(bool there, const struct stat *st, int64_t *size, int64_t *modified)
+{
+	if (!there)
+		return false;
+	*size = st->st_size;
+	*modified = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	return true;
+}
+
 bool io_stat(const char *path, int64_t *size, int64_t *modified)
 {
 	struct stat st;
-	if (stat(path, &st) != 0)
-		return false;
-	*size = st.st_size;
-	*modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-	return true;
+	return tell(stat(path, &st) == 0, &st, size, modified);
+}
+
+bool io_stat_open(int fd, int64_t *size, int64_t *modified)
+{
+	struct stat st;
+	return tell(fstat(fd, &st) == 0, &st, size, modified);
 }
 
 static int open_with(struct diags *diags, const char *path, int flags)

@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -26,6 +25,7 @@ struct opening {
 	const char *path;
 	int fd;
 	int64_t header, data; /* length of the header, of the values */
+	int64_t size, modified;
 	const char *text;
 	json_t *json;
 	struct entry *entry;
@@ -46,25 +46,24 @@ static bool no_memory(const struct opening *o)
 
 static bool measure(struct opening *o)
 {
-	struct stat st;
 	uint64_t header;
-	if (fstat(o->fd, &st) != 0)
+	if (!io_stat_open(o->fd, &o->size, &o->modified))
 		return diag_add(o->diags, DIAG_CANNOT_READ, AT(o), again, "cannot read '%s': %s", o->path,
 				strerror(errno));
-	if (st.st_size < (int64_t)sizeof header)
+	if (o->size < (int64_t)sizeof header)
 		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"'%s' has %lld bytes; the length of the header alone takes 8", o->path,
-				(long long)st.st_size);
+				(long long)o->size);
 	if (!io_read_at(o->diags, o->path, o->fd, &header, sizeof header, 0))
 		return false;
-	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > st.st_size - 8)
+	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > o->size - 8)
 		return diag_add(
 		    o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 		    "'%s' says that its header has %llu bytes; the file has %lld, and the limit is %llu",
-		    o->path, (unsigned long long)header, (long long)st.st_size,
+		    o->path, (unsigned long long)header, (long long)o->size,
 		    (unsigned long long)IO_SAFETENSORS_HEADER_LIMIT);
 	o->header = header;
-	o->data = st.st_size - 8 - o->header;
+	o->data = o->size - 8 - o->header;
 	return true;
 }
 
@@ -255,8 +254,8 @@ static struct io_safetensors *result(const struct opening *o)
 		tensor[i] = o->entry[i].info;
 		begin[i] = o->entry[i].begin;
 	}
-	*w =
-	    (struct io_safetensors){memcpy(path, o->path, length), o->fd, 8 + o->header, o->n, tensor, begin};
+	*w = (struct io_safetensors){
+	    memcpy(path, o->path, length), o->fd, 8 + o->header, o->size, o->modified, o->n, tensor, begin};
 	return w;
 }
 
@@ -292,6 +291,16 @@ int io_safetensors_find(const struct io_safetensors *w, const char *name)
 
 /* --- values --- */
 
+/* The header, which was checked, says nothing of what was written over the values since. */
+static bool is_as_it_was(const struct io_safetensors *w, struct diags *diags)
+{
+	int64_t size, modified;
+	return (io_stat_open(w->fd, &size, &modified) && size == w->size && modified == w->modified) ||
+	       diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = w->path},
+			"replace files that are in use by renaming, not by writing into them, and open it again",
+			"'%s' was written to while in use", w->path);
+}
+
 bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags, int i, int64_t first,
 			     int64_t count, float *to)
 {
@@ -312,7 +321,8 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 		return true;
 	/* Narrow values stand at the end of the memory that the f32 values will fill. */
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
-	if (!io_read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size))
+	if (!io_read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size) ||
+	    !is_as_it_was(w, diags))
 		return false;
 	if (t->dtype != TENSOR_F32)
 		(t->dtype == TENSOR_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);

@@ -17,6 +17,7 @@ struct io_safetensors {
 	const char *path;
 	int fd;
 	int64_t data; /* where in the file the values begin */
+	int64_t size, modified; /* of the file when it was opened (io_stat) */
 	int n;
 	const struct tensor_info *tensor; /* in the order of the file */
 	const int64_t *begin;		  /* of tensor i, in bytes from `data` */
@@ -30,7 +31,8 @@ void io_safetensors_close(struct io_safetensors *);
 /* The tensor of that name, or -1. */
 int io_safetensors_find(const struct io_safetensors *, const char *name);
 
-/* Values first .. first+count-1 of tensor i, as f32; not of I64. */
+/* Values first .. first+count-1 of tensor i, as f32; not of I64.  False also when the file was written to meanwhile: its
+ * header is then of other values. */
 bool io_safetensors_read_f32(const struct io_safetensors *, struct diags *, int i, int64_t first,
 			     int64_t count, float *to);
 

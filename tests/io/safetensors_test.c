@@ -2,6 +2,7 @@
 
 #include "tests/io/files.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 
@@ -103,6 +104,11 @@ static void reads(void)
 	       "so are places that are none");
 	tap_ok(!io_safetensors_read_f32(w, &diags, 3, 0, 1, got) && refused(DIAG_BAD_ARGUMENT, "no tensor 3"),
 	       "so is a tensor that is not there");
+	const struct timespec past[2] = {{1, 0}, {1, 0}};
+	tap_ok(utimensat(AT_FDCWD, path_of("values"), past, 0) == 0 &&
+		   !io_safetensors_read_f32(w, &diags, 2, 0, 2, got) &&
+		   refused(DIAG_CANNOT_READ, "was written to while in use"),
+	       "a file that is written to while open is refused");
 	tap_ok(truncate(path_of("values"), sizeof bytes - 2) == 0 &&
 		   !io_safetensors_read_f32(w, &diags, 2, 0, 2, got) &&
 		   refused(DIAG_CANNOT_READ, "became shorter"),
