@@ -286,6 +286,9 @@ static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 	return l->place[in] + (int64_t)s->st_value;
 }
 
+/* What code refers to from its blob, which is smaller: differences of places are numbers then. */
+#define FARTHEST ((int64_t)1 << 40)
+
 /* One relocation of section `in`. */
 static bool relocate(struct linking *l, unsigned in, const Elf64_Rela *r)
 {
@@ -303,7 +306,8 @@ static bool relocate(struct linking *l, unsigned in, const Elf64_Rela *r)
 	if (at < 0)
 		return refuse(l, "it imports '%.80s'",
 			      text_at(l, l->section[l->symbols].sh_link, symbol.st_name));
-	if (__builtin_add_overflow(at, r->r_addend, &target) || !kind->put(l->whole->blob + place, place, target))
+	if (__builtin_add_overflow(at, r->r_addend, &target) || target < -FARTHEST || target > FARTHEST ||
+	    !kind->put(l->whole->blob + place, place, target))
 		return refuse(l, "section %u refers to a place that is too far away", in);
 	return true;
 }

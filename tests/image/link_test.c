@@ -234,6 +234,11 @@ static void beyond_numbers(struct object *o)
 	o->symbol[S_FIRST].st_value = 16;
 }
 
+static void before_numbers(struct object *o)
+{
+	o->rela[CALL].r_addend = INT64_MIN;
+}
+
 static void relocations_outside(struct object *o)
 {
 	o->section[RELA].sh_offset = sizeof *o;
@@ -313,6 +318,7 @@ static const struct {
     {"a symbol of a section that is no part", symbol_in_comment, "imports 'first'"},
     {"a place that is too far", too_far, "too far away"},
     {"a place beyond numbers", beyond_numbers, "too far away"},
+    {"a place before numbers", before_numbers, "too far away"},
     {"relocations outside", relocations_outside, "relocations of section 1"},
     {"relocations of another size", relocations_narrow, "relocations of section 1"},
     {"relocations without symbols", relocations_alone, "have no symbols"},
