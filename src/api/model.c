@@ -112,6 +112,14 @@ const char *esp_model_dimension(const esp_model *m, size_t i)
 
 _Static_assert((int)RA_MAX_RANK <= (int)ESP_RANK_MAX, "shapes fit into what callers have for them");
 
+static bool are_sizes(const struct ra_model *g, const int64_t *sizes)
+{
+	for (size_t i = 0; i < g->symbols.n; i++)
+		if (sizes[i] < 1 || sizes[i] > INT32_MAX)
+			return false;
+	return true;
+}
+
 const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank)
 {
 	if (!m || i >= m->graph->params.n)
@@ -119,8 +127,9 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 	const struct ra_param *p = &m->graph->params.at[i];
 	if (rank)
 		*rank = p->shape.rank;
+	bool possible = sizes && are_sizes(m->graph, sizes);
 	for (int d = 0; sizes && shape && d < p->shape.rank; d++)
-		shape[d] = ra_dim_value(&p->shape.dim[d], sizes);
+		shape[d] = possible ? ra_dim_value(&p->shape.dim[d], sizes) : 0;
 	return p->name;
 }
 

@@ -40,7 +40,7 @@ static void test_program(const struct kit *k)
 static void test_params(const struct kit *k)
 {
 	const esp_model *m = k->model;
-	const int64_t sizes[] = {9, 5};
+	const int64_t sizes[] = {9, 5}, vast[] = {9, ((int64_t)1 << 62) + 1};
 	int64_t shape[ESP_RANK_MAX];
 	size_t rank = 0;
 	tap_ok(strcmp(esp_model_dimension(m, 0), "V") == 0 && strcmp(esp_model_dimension(m, 1), "D") == 0 &&
@@ -49,6 +49,8 @@ static void test_params(const struct kit *k)
 	tap_ok(strcmp(esp_model_param(m, 0, sizes, shape, &rank), "E") == 0 && rank == 2 && shape[0] == 9 &&
 		   shape[1] == 5,
 	       "and its parameters, with the shapes that they have with some sizes");
+	tap_ok(esp_model_param(m, 0, vast, shape, &rank) && shape[0] < 1 && shape[1] < 1,
+	       "and with sizes that no model has, none");
 	tap_ok(strcmp(esp_model_param(m, 1, NULL, NULL, &rank), "W") == 0 && rank == 2 &&
 		   !esp_model_param(m, 2, sizes, shape, &rank) &&
 		   !esp_model_param(NULL, 0, sizes, shape, &rank),
