@@ -92,11 +92,11 @@ bool binding_pack(struct rt_binding *to, const esp_program *p, const struct imag
 
 static bool pack(struct packed *to, const esp_program *p, const esp_weights *w, struct diags *diags)
 {
-	double begin = api_clock();
+	double begin = times_clock();
 	struct esp_context *c = p->object.context;
 	bool ok = w ? binding_pack(&to->weights, p, &p->image, w, diags)
 		    : rt_bind_packed(&to->weights, &c->allocator, &p->image, diags);
-	to->seconds = api_clock() - begin;
+	to->seconds = times_clock() - begin;
 	return ok;
 }
 

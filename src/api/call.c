@@ -105,10 +105,3 @@ bool api_take_struct(struct diags *diags, const char *function, const char *argu
 	memcpy(to, from, theirs < size ? theirs : size);
 	return true;
 }
-
-double api_clock(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}

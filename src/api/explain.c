@@ -226,17 +226,6 @@ static void put_text(struct explanation *e)
 
 /* --- as JSON --- */
 
-static void put_string(const char *text, struct str *s)
-{
-	str_puts(s, "\"");
-	for (const char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == '"' || *p == '\\')
-			str_printf(s, "\\u%04x", *p);
-		else
-			str_add(s, p, 1);
-	str_puts(s, "\"");
-}
-
 static void put_counts(bool any, const double *count, struct str *s)
 {
 	if (!any) {
@@ -270,7 +259,7 @@ static void put_json_rules(struct explanation *e)
 	applied_list list = sum_up(&e->trace, e->s->arena);
 	for (size_t i = 0; i < list.n; i++) {
 		str_puts(e->s, i ? ",{\"name\":" : "{\"name\":");
-		put_string(list.at[i].rule, e->s);
+		str_json(e->s, list.at[i].rule);
 		str_printf(e->s, ",\"times\":%d,\"saved\":", list.at[i].times);
 		str_double(e->s, list.at[i].saved);
 		str_puts(e->s, "}");
@@ -280,7 +269,7 @@ static void put_json_rules(struct explanation *e)
 static void put_json(struct explanation *e)
 {
 	str_puts(e->s, "{\"model\":");
-	put_string(e->model->name, e->s);
+	str_json(e->s, e->model->name);
 	str_printf(e->s, ",\"math\":\"%s\",\"rules_off\":[", sub_math_spelling(e->options.math));
 	for (int f = 0, any = 0; sub_family_spelling(f); f++)
 		if (e->options.off >> f & 1)
@@ -292,7 +281,7 @@ static void put_json(struct explanation *e)
 	str_puts(e->s, "],\"notes\":[");
 	for (size_t i = 0; i < e->trace.notes.n; i++) {
 		str_puts(e->s, i ? "," : "");
-		put_string(e->trace.notes.at[i], e->s);
+		str_json(e->s, e->trace.notes.at[i]);
 	}
 	str_puts(e->s, "]}\n");
 }

@@ -104,8 +104,6 @@ bool api_take_struct(struct diags *, const char *function, const char *argument,
  * arena is left to its owner. */
 bool api_guarded(struct arena *, struct diags *, bool (*work)(void *job), void *job);
 
-double api_clock(void);
-
 /* A copy of a text that esp_text_free takes; NULL after a diagnostic. */
 char *api_text(const struct esp_context *, const char *text, struct diags *);
 

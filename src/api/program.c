@@ -128,11 +128,11 @@ static bool find(struct creation *c)
 {
 	esp_program *p = c->program;
 	struct cache cache = cache_of(p);
-	double begin = api_clock();
+	double begin = times_clock();
 	if (!cache.off)
 		p->key = cache_key(&p->arena, p->model->graph, p->sizes, &p->options);
 	p->found = p->key && cache_find(&cache, &p->arena, p->key, &p->interface, &c->notices);
-	p->looking = api_clock() - begin;
+	p->looking = times_clock() - begin;
 	return p->found;
 }
 
@@ -322,7 +322,7 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 /* All but loading the code; with the lock held, as the next. */
 static bool make_image(esp_program *p, struct diags *diags)
 {
-	double begin = api_clock();
+	double begin = times_clock();
 	if (p->made)
 		return true;
 	if (!guarded_compile(p, diags)) {
@@ -332,7 +332,7 @@ static bool make_image(esp_program *p, struct diags *diags)
 		return false;
 	}
 	p->made = true;
-	p->seconds = p->looking + (api_clock() - begin);
+	p->seconds = p->looking + (times_clock() - begin);
 	if (!p->found && p->key)
 		keep(p);
 	return true;
@@ -356,13 +356,13 @@ static bool make_code(esp_program *p, struct diags *diags)
 		return false;
 	if (!make_image(p, diags))
 		return false;
-	double begin = api_clock();
+	double begin = times_clock();
 	if (!api_guarded(&p->code_arena, diags, load, &(struct loading){p, diags})) {
 		if (!p->image.code.call)
 			image_code_release(&p->image.code);
 		return false;
 	}
-	p->seconds += api_clock() - begin;
+	p->seconds += times_clock() - begin;
 	if (p->object.context->perf_map)
 		name_code(p);
 	atomic_store_explicit(&p->ready, true, memory_order_release);

@@ -206,11 +206,11 @@ static bool open_file(struct loading *l, const char *path, struct diags *diags)
 static esp_program *load(esp_context *context, const char *path, const void *bytes, size_t n,
 			 struct diags *diags)
 {
-	double begin = api_clock();
+	double begin = times_clock();
 	esp_program *p = program_new(context, NULL, diags);
 	struct loading l = {.program = p, .bytes = bytes, .n = n};
 	if (p && (!path || open_file(&l, path, diags)) && read_named(&l, path, diags)) {
-		p->looking = api_clock() - begin;
+		p->looking = times_clock() - begin;
 		return p;
 	}
 	object_release(p);

@@ -57,6 +57,17 @@ const char *str_text(const struct str *s)
 	return s->text ? s->text : "";
 }
 
+void str_json(struct str *s, const char *text)
+{
+	str_puts(s, "\"");
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\')
+			str_printf(s, "\\u%04x", *text);
+		else
+			str_add(s, text, 1);
+	str_puts(s, "\"");
+}
+
 /* --- numbers, as the C locale writes them --- */
 
 double str_read_double(const char *text)

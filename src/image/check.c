@@ -68,14 +68,6 @@ static bool has_bounded_walk(const struct image_recipe *r, int axis, int64_t lim
 	return left >= 0;
 }
 
-static bool recipe_elements(const struct image_recipe *r, int64_t *elements)
-{
-	int64_t extents[IMAGE_PACK_DIMS];
-	for (int d = 0; d < r->dims; d++)
-		extents[d] = r->dim[d].extent;
-	return elements_of(r->dims, extents, elements);
-}
-
 static bool check_source(struct checking *c, const struct image_pack_source *s)
 {
 	if (s->param >= image_params(c->image))
@@ -90,7 +82,6 @@ static bool check_source(struct checking *c, const struct image_pack_source *s)
 static bool check_recipe(struct checking *c, int i)
 {
 	const struct image_recipe *r = &c->image->recipe[i];
-	int64_t elements;
 	for (int s = 0; s < r->sources; s++)
 		if (!check_source(c, &r->source[s]))
 			return false;
@@ -99,7 +90,7 @@ static bool check_recipe(struct checking *c, int i)
 			return refuse(c, "recipe", "a recipe walks too far");
 	if (!r->sources || !has_bounded_walk(r, IMAGE_PACK_SOURCE, r->sources))
 		return refuse(c, "recipe", "a recipe takes from a source that it does not have");
-	return recipe_elements(r, &elements) ||
+	return image_recipe_elements(r) > 0 ||
 	       refuse(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");
 }
 
@@ -206,7 +197,7 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 {
 	int64_t elements;
 	if (b->kind == IMAGE_WEIGHT)
-		return recipe_elements(&image->recipe[b->which], &elements) && elements == b->row_elements;
+		return image_recipe_elements(&image->recipe[b->which]) == b->row_elements;
 	if (b->kind == IMAGE_TOKEN)
 		return image->input[b->which].token && b->row_elements == 1;
 	if (b->kind == IMAGE_VECTOR && (image->input[b->which].token ||
@@ -327,6 +318,8 @@ static bool check_state(struct checking *c, int i)
 static bool check_step(struct checking *c, int i)
 {
 	const struct image_step *s = &c->image->step[i];
+	if (i >= IMAGE_MAX_STEPS)
+		return refuse(c, "step", "there are too many steps");
 	if ((s->domain == IMAGE_DOMAIN_BINDING) != (i < c->image->folds))
 		return refuse(c, "step",
 			      "the steps at binding are not the first, one for each folded parameter");
@@ -366,11 +359,10 @@ static bool is_needed(const struct image *image, int recipe)
 /* Packed weights are those of its recipe, or none where no run needs them. */
 static bool check_packed(struct checking *c, int i)
 {
-	int64_t bytes = c->image->packed[i].bytes, elements;
+	int64_t bytes = c->image->packed[i].bytes;
 	if (!bytes)
 		return !is_needed(c->image, i) || refuse(c, "weights", "there are none where a run needs them");
-	return (recipe_elements(&c->image->recipe[i], &elements) &&
-		bytes == elements * (int64_t)sizeof(float)) ||
+	return bytes == image_recipe_elements(&c->image->recipe[i]) * (int64_t)sizeof(float) ||
 	       refuse(c, "weights", "they are not as long as they are laid out");
 }
 

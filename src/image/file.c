@@ -432,21 +432,12 @@ void image_write(const struct image *image, struct str *out)
 		str_add(out, piece[i].bytes, piece[i].n);
 }
 
-/* Bytes of the packed weights of a recipe that was checked. */
-static int64_t packed_bytes(const struct image_recipe *r)
-{
-	int64_t n = sizeof(float);
-	for (int d = 0; d < r->dims; d++)
-		n *= r->dim[d].extent;
-	return n;
-}
-
 struct image_packed image_pack(const struct image *image, int recipe, const float *at)
 {
 	struct image_packed p = {.at = at};
 	if (!at)
 		return p;
-	p.bytes = packed_bytes(&image->recipe[recipe]);
+	p.bytes = image_recipe_elements(&image->recipe[recipe]) * (int64_t)sizeof *at;
 	struct checksum sum = checksum_of(at, p.bytes);
 	memcpy(p.sum, &sum, sizeof p.sum);
 	return p;

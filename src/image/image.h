@@ -95,6 +95,16 @@ struct image_recipe {
 	const struct image_pack_source *source;
 };
 
+/* Elements of the packed buffer; -1 when it has none, or their bytes cannot be counted. */
+static inline int64_t image_recipe_elements(const struct image_recipe *r)
+{
+	int64_t bytes = sizeof(float);
+	for (int d = 0; d < r->dims; d++)
+		if (r->dim[d].extent < 1 || __builtin_mul_overflow(bytes, r->dim[d].extent, &bytes))
+			return -1;
+	return bytes / (int64_t)sizeof(float);
+}
+
 /* A parameter that is computed when weights are bound.  Its step writes it where `recipe` lays it out,
  * row-major with padding behind some dimensions; from there it is packed by all other recipes that take from
  * it. */
@@ -176,6 +186,9 @@ struct image_blob {
 	int kernels;
 	const int64_t *kernel; /* where each kernel begins */
 };
+
+/* Steps that an image may have: who multiplies their number need not look. */
+enum { IMAGE_MAX_STEPS = 1 << 20 };
 
 enum { IMAGE_BLOB_ALIGNMENT = 4096, IMAGE_BLOB_LIMIT = 1 << 28 };
 

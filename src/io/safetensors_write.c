@@ -8,20 +8,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 enum { ALIGNMENT = 8 };
 
-static void put_string(struct str *s, const char *text)
-{
-	str_puts(s, "\"");
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\')
-			str_printf(s, "\\u%04x", *text);
-		else
-			str_add(s, text, 1);
-	str_puts(s, "\"");
-}
-
 static void put_tensor(struct str *s, const struct io_tensor *t, int64_t begin)
 {
-	put_string(s, t->name);
+	str_json(s, t->name);
 	str_printf(s, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype == TENSOR_I64 ? "I64" : "F32");
 	for (int i = 0; i < t->rank; i++)
 		str_printf(s, "%s%lld", i ? "," : "", (long long)t->shape[i]);

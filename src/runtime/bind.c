@@ -12,16 +12,6 @@ enum { PART = 256 * 1024 }; /* elements of a parameter that are read at a time *
 
 /* --- packing --- */
 
-/* Elements of a packed buffer, -1 when their bytes cannot be counted. */
-static int64_t packed_elements(const struct image_recipe *r)
-{
-	int64_t n = sizeof(float);
-	for (int d = 0; d < r->dims; d++)
-		if (__builtin_mul_overflow(n, r->dim[d].extent, &n))
-			return -1;
-	return n / (int64_t)sizeof(float);
-}
-
 /* A part of a parameter consists of whole rows along its first axis. */
 static int64_t rows_of(const struct tensor_info *t)
 {
@@ -100,7 +90,7 @@ static bool take_packed(struct rt_binding *b)
 	if (!take_table(b))
 		return false;
 	for (int i = 0; i < recipes; i++) {
-		int64_t n = packed_elements(&b->image->recipe[i]);
+		int64_t n = image_recipe_elements(&b->image->recipe[i]);
 		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, n * sizeof(float));
 		if (!b->packed[i])
 			return false;
@@ -213,7 +203,7 @@ static void count_bytes(struct rt_binding *b)
 {
 	for (int i = 0; i < b->image->recipes; i++)
 		if (b->packed[i])
-			b->packed_bytes += packed_elements(&b->image->recipe[i]) * sizeof(float);
+			b->packed_bytes += image_recipe_elements(&b->image->recipe[i]) * sizeof(float);
 }
 
 bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const struct image *image,

@@ -261,21 +261,11 @@ void rt_clear_padding(const struct image *image, const struct image_recipe *r, f
 
 /* --- parts --- */
 
-/* How many places a recipe has, -1 when they cannot be counted. */
-static int64_t places_of(const struct image_recipe *r)
-{
-	int64_t n = 1;
-	for (int d = 0; d < r->dims; d++)
-		if (__builtin_mul_overflow(n, r->dim[d].extent, &n))
-			return -1;
-	return n;
-}
-
 /* Each dimension advances in the buffer as it does in the parameter, and there are as many elements. */
 static bool is_as_it_is(const struct image *image, const struct image_recipe *r, int param)
 {
 	if (r->sources != 1 || r->source->param != param ||
-	    places_of(r) != tensor_elements(image_param(image, param)))
+	    image_recipe_elements(r) != tensor_elements(image_param(image, param)))
 		return false;
 	struct placing p = placing_of(image, r, &(struct rt_part){.param = param}, NULL);
 	for (int a = 0; a < p.param->rank; a++)
