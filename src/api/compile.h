@@ -59,7 +59,7 @@ bool compile_image(struct arena *, struct diags *, const struct ra_model *, cons
 		   const struct compile_options *, struct image *, struct times *);
 
 /* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
- * subop, refactor, hoist, sched, lower, each pass, ilir (after the last pass), the IR of each back end, asm. NULL
+ * subop, refactor, hoist, sched, choices, lower, each pass, ilir (after the last pass), the IR of each back end, asm. NULL
  * past the last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */

@@ -328,9 +328,9 @@ typedef struct esp_program_options {
 } esp_program_options;
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and
- * takes the model's sizes from their shapes; or takes the sizes that the options give, when `weights` is NULL.  `options` may be NULL.  Code is made when the first binding
- * needs it, or by esp_program_prepare; threads that need it at the same time wait for one compilation.  A
- * compilation that failed is tried again when code is needed again.
+ * takes the model's sizes from their shapes; or takes the sizes that the options give, when `weights` is NULL.
+ * `options` may be NULL.  Code is made when the first binding needs it, or by esp_program_prepare; threads that need it
+ * at the same time wait for one compilation.  A compilation that failed is tried again when code is needed again.
  * ESP_ERROR_INPUT: the weights do not fit the model, or the schedule is illegal; ESP_ERROR_ARGUMENT: an
  * option has a value that it cannot have; ESP_ERROR_BACKEND: there is no code for that target on this
  * machine, or no back end, or it failed (all three when code is made). */
@@ -342,9 +342,9 @@ void esp_program_free(esp_program *);
 /* --- programs in files: compiled ahead of time (doc/ahead.md) ---
  *
  * A saved program runs without the model, the back end and the compiler it needs, on machines that have what its
- * target has.  It is read by libraries of the same version; another one refuses it.  Tables and weights in it are
- * checked when it is loaded, as all files are; its code nobody can check: it is executed, so a saved program is
- * to be trusted as a shared library is. */
+ * target has.  It is read by libraries that have the same format and calling convention of it (doc/compatibility.md);
+ * others refuse it.  Tables and weights in it are checked when it is loaded, as all files are; its code nobody can
+ * check: it is executed, so a saved program is to be trusted as a shared library is. */
 
 /* The first 8 bytes of a saved program. */
 #define ESP_PROGRAM_MAGIC "espimg\r\n"
@@ -368,7 +368,7 @@ typedef struct esp_save_options {
  * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
  * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
-/* Reads a saved program.  ESP_ERROR_INPUT: it cannot be read, is damaged, or was written by another version;
+/* Reads a saved program.  ESP_ERROR_INPUT: it cannot be read, is damaged, or has the format of another version;
  * ESP_ERROR_BACKEND: it is for another machine, or needs more than this processor has. */
 esp_status esp_program_load(esp_context *, const char *path, esp_program **out, esp_error **error);
 /* The same of bytes in memory, which are used where they are: they must stay as they are as long as the program and
@@ -501,8 +501,8 @@ typedef struct esp_walk {
 
 /* Appends what `root` reaches.  Children come before their parents in the numbering, the root is the last.  A
  * node that is reached twice is one node with two parents; a cycle is told when the forest runs.
- * ESP_ERROR_INPUT: a child is NULL, there are more nodes than 2^31 - 2, or a node carries no vector that the
- * model reads there. */
+ * ESP_ERROR_INPUT: a child is NULL, there are more nodes than 2^31 - 2, or a leaf carries no vector that the model reads in
+ * some leaf, or an inner node one that it reads in some inner node. */
 esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk *, esp_error **error);
 /* Whether esp_session_run would take the forest, without running it. */
 esp_status esp_forest_check(const esp_forest *, esp_error **error);

@@ -22,7 +22,7 @@ int64_t io_tensor_bytes(const struct io_tensor *);
 bool io_safetensors_write(struct arena *, struct diags *, const char *path, const struct io_tensor *, int n);
 bool io_npy_write(struct arena *, struct diags *, const char *path, const struct io_tensor *);
 
-/* --- file.c's counterpart, for the two above and store.c --- */
+/* --- read.c's counterpart, for the two above and store.c --- */
 
 struct io_piece {
 	const void *bytes;

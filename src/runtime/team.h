@@ -8,7 +8,8 @@
  *   busy       a caller that finds another one in the team computes alone; nobody queues
  *   plans      have turns, turns have as many parts as the team has threads, each with a thread that it
  *              belongs to.  A part that its member has not begun when the caller has nothing else to do is
- * the caller's (crew.h) asleep     members watch for plans for some time, then sleep.  One is handed over in
+ *              the caller's (crew.h)
+ *   asleep     members watch for plans for some time, then sleep.  One is handed over in
  * less than a microsecond, but waking up takes a hundred.  So what comes while they sleep is counted, and
  *              only when enough was missed are they roused
  *   fork       a child has the caller's thread only: there the team cannot be entered, and stopping it
