@@ -9,8 +9,9 @@
  *
  *     rules_test [RULE]     one rule alone; ESPALIER_SEEDS = tries for each */
 #include "tests/subop/instance.h"
+#include "tests/sanitizers.h"
 
-enum { TRIES = 30000, ENOUGH = 200, MOST_LOWERED = 150 };
+enum { TRIES = 30000, ENOUGH = 200 / SAMPLE, MOST_LOWERED = 150 };
 
 /* --- an instance on both sides --- */
 
