@@ -85,9 +85,10 @@ setup_configure()
 	fi
 }
 
+# ERROR_CFLAGS of the environment, -Werror, reaches every make.
 setup_make()
 {
-	make -j"$(nproc)" "$@"
+	make -j"$(nproc)" ERROR_CFLAGS="${ERROR_CFLAGS-}" "$@"
 }
 
 # setup_build FOLDER OPTION...: installs, configures, builds. Static libraries would double the time for nothing.

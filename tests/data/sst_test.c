@@ -23,7 +23,7 @@ static const struct model {
      "golden/sst-treelstm-small-dev100.txt", "golden/sst-treelstm-small-dev-roots.txt", 100, 529, false},
 };
 
-enum { CLASSES = 5, MAX_TREES = 1200, SOME_TREES = SHADOWED ? 2 : 10 }; /* some: without a compiler */
+enum { CLASSES = 5, MAX_TREES = 1200, SOME_TREES = SHADOWED ? 2 : 20 }; /* some: without a compiler */
 
 static const char *data_path(const char *name)
 {
@@ -302,7 +302,7 @@ static void test_model(const struct model *m)
 	tap_ok(run_trees(&ones, &compiled, data_path(m->trees), 1, MAX_TREES) && same_results(&all, &ones),
 	       "%s: the same bits one by one", m->name);
 	test_oracle(m, &compiled);
-	if (m->interpreted)
+	if (m->interpreted && !SHADOWED)
 		test_interpreted(m, &compiled);
 	close_way(&compiled);
 	free(all.logits), free(tens.logits), free(ones.logits);
