@@ -132,7 +132,7 @@ ilir_expr ilir_map_expr(struct ilir_module *m, ilir_expr e, ilir_expr_map *map, 
 	reach_init(&r, m);
 	reach_add(&r, e);
 	reach_close(&r);
-	ilir_expr few[FEW], *became = r.n <= FEW ? few : ARENA_ARRAY(m->arena, ilir_expr, r.n);
+	ilir_expr few[FEW] = {{0}}, *became = r.n <= FEW ? few : ARENA_ARRAY(m->arena, ilir_expr, r.n);
 	for (uint32_t i = 0; i < r.n; i++)
 		became[i] = map(m, with_mapped_args(m, (ilir_expr){r.at[i]}, &r, became), context);
 	return became[r.n - 1];
