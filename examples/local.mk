@@ -34,7 +34,7 @@ EXTRA_DIST += %D%/ahead/README.md %D%/ahead/sentiment.c
 
 # A program of a user of the library: built against the tree by `make check`, and by `make installcheck` against the
 # installed library through pkg-config, with nothing of the tree in sight.
-check_PROGRAMS += %D%/treelstm/embed
+script_programs += %D%/treelstm/embed
 examples_treelstm_embed_CPPFLAGS = -I$(srcdir)/src/api
 examples_treelstm_embed_LDADD = libespalier.la
 

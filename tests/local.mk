@@ -179,7 +179,8 @@ test_data = \
 	%D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
 	%D%/models/typed_dag.ra
 
-check_PROGRAMS += $(unit_tests) %D%/jit/record
+check_PROGRAMS += $(unit_tests)
+script_programs += %D%/jit/record
 LDADD = libespalier-internal.la
 
 # Parts of the command that need nothing else of it.
