@@ -179,8 +179,7 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	case SUB_SQRT:
 		return range_of_sqrt(a);
 	case SUB_SIGMOID:
-		/* compiled, never 0; but that is its expansion's doing */
-		return monotone(logistic, a, w->options->math == SUB_EXACT ? 0 : 5e-39, 1);
+		return monotone(logistic, a, 0, 1);
 	case SUB_TANH:
 		return monotone(tanh, a, -1, 1);
 	case SUB_DIVIDE:
