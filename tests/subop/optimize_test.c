@@ -260,6 +260,9 @@ static void test_tables(void)
 static const char concatenated[] =
     TREE PLAIN_LEAF INNER "(c = concat(left.h, right.h); tanh(U @ left.h + Q @ right.h) * exp(c @ Y))\n";
 
+static const char two_additions[] =
+    TREE PLAIN_LEAF INNER "(m = left.h * right.h; exp(-(-right.h)) * tanh(-(-left.h) + m) * (left.h + m))\n";
+
 static void test_guards(void)
 {
 	struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
@@ -276,6 +279,11 @@ static void test_guards(void)
 	d = with(SUB_EXACT, 0, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "-(-(left.h * right.h)) + q\n", SIZES);
 	says(rules_of(&d, "inner"), "", "exact: a product does not come to be contracted");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, two_additions, SIZES);
+	says(rules_of(&d, "inner"), "neg_neg",
+	     "exact: what makes two additions one stays, and nothing else does");
 	free_model(&d.model);
 	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_DISTRIBUTIVE, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h)\n", SIZES);
@@ -461,6 +469,40 @@ static void test_constants(void)
 	}
 }
 
+/* What rules make equal becomes one value: additions must not come to see other products for it. */
+static void test_merges(void)
+{
+#define SUMS                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput x[D], p[D], q[D]\nparam w[D]\nstate h[D], g[D]\n"          \
+	"output y = h\noutput z = g * w\nnode:\n"
+	static const struct {
+		const char *what, *text;
+	} models[] = {
+	    {"a product of two additions that become one is still rounded",
+	     SUMS " m = p * q\n h = -(-x) + m\n g = x + m\n"},
+	    {"and of two that do so further up",
+	     SUMS " m = p * q\n h = tanh(exp(-(-x))) + m\n g = tanh(exp(x)) + m\n"},
+	    {"two contracted products that become one are still contracted",
+	     SUMS " h = x + -(-p) * q\n g = p + p * q\n"},
+	    {"two additions that others go on with",
+	     SUMS " h = p + (x + -(-q))\n g = p * q + (x + q)\n"},
+	    {"what becomes something that a product stands for",
+	     SUMS " h = concat(tanh(-(-(p * q))), x)[D:]\n g = x + -(-(-(-p) * q))\n"},
+	};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		struct test_model t = {0};
+		int64_t n = 0, m = 0;
+		if (!tap_ok(load_text(&t, "test", models[i].text, strlen(models[i].text), "D=40"), "a model"))
+			continue;
+		float *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
+		tap_ok(plain && exact && n == m && memcmp(plain, exact, n * sizeof *plain) == 0, "exact: %s",
+		       models[i].what);
+		free(plain);
+		free(exact);
+		free_model(&t);
+	}
+}
+
 static void test_bits(void)
 {
 	int same = 0, of = 0;
@@ -497,6 +539,7 @@ int main(void)
 	test_guards();
 	test_growth();
 	test_constants();
+	test_merges();
 	test_bits();
 	return tap_done();
 }
