@@ -12,6 +12,13 @@ struct sub_range {
 	bool nan;
 };
 
+/* The terms of a sum that the lowering may add up in another order than the text, a rounding for each; a value
+ * that is no sum is one term. */
+struct sub_chain {
+	double terms;
+	double low, high; /* magnitudes of their least values together, and of their largest */
+};
+
 enum { SUB_OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
 
 struct sub_fact {
@@ -20,6 +27,7 @@ struct sub_fact {
 	bool barred;   /* made from a parameter whose look-ups do not become tables */
 	double number;
 	struct sub_range range;
+	struct sub_chain chain;
 	double cost; /* of computing it once for a row */
 	double disorder;
 	double pieces; /* of the concatenation that it is */

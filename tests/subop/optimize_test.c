@@ -469,15 +469,27 @@ static void test_constants(void)
 	}
 }
 
+/* Compiled with all rules and with none, a model gives the same bits. */
+static void exact_keeps(const char *what, const char *text, const char *sizes)
+{
+	struct test_model t = {0};
+	int64_t n = 0, m = 0;
+	if (!tap_ok(load_text(&t, "test", text, strlen(text), sizes), "a model"))
+		return;
+	float *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
+	tap_ok(plain && exact && n == m && memcmp(plain, exact, n * sizeof *plain) == 0, "exact: %s", what);
+	free(plain);
+	free(exact);
+	free_model(&t);
+}
+
 /* What rules make equal becomes one value: additions must not come to see other products for it. */
 static void test_merges(void)
 {
 #define SUMS                                                                                                 \
 	"model m\nstructure tree(left, right)\ninput x[D], p[D], q[D]\nparam w[D]\nstate h[D], g[D]\n"          \
 	"output y = h\noutput z = g * w\nnode:\n"
-	static const struct {
-		const char *what, *text;
-	} models[] = {
+	static const char *const models[][2] = {
 	    {"a product of two additions that become one is still rounded",
 	     SUMS " m = p * q\n h = -(-x) + m\n g = x + m\n"},
 	    {"and of two that do so further up",
@@ -489,18 +501,21 @@ static void test_merges(void)
 	    {"what becomes something that a product stands for",
 	     SUMS " h = concat(tanh(-(-(p * q))), x)[D:]\n g = x + -(-(-(-p) * q))\n"},
 	};
-	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-		struct test_model t = {0};
-		int64_t n = 0, m = 0;
-		if (!tap_ok(load_text(&t, "test", models[i].text, strlen(models[i].text), "D=40"), "a model"))
-			continue;
-		float *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
-		tap_ok(plain && exact && n == m && memcmp(plain, exact, n * sizeof *plain) == 0, "exact: %s",
-		       models[i].what);
-		free(plain);
-		free(exact);
-		free_model(&t);
-	}
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		exact_keeps(models[i][0], models[i][1], "D=40");
+}
+
+/* Sums that round down, element by element, below what their terms are together. */
+static void test_bounds(void)
+{
+#define ONES                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput x[D]\nstate h\noutput y = h\nnode:\n"
+	exact_keeps("a sum rounds often", ONES " h = maximum(sum(1.013 * sigmoid(x * x + 30)), 2025.97)\n",
+		    "D=2000");
+	exact_keeps("and so does one that goes on where another ended",
+		    ONES " h = maximum(sum(400000 * sigmoid(b * b + 30)) + sum(0.3 * sigmoid(x * x + 30)), "
+			 "1600560)\ninput b[4]\n",
+		    "D=2000");
 }
 
 static void test_bits(void)
@@ -540,6 +555,7 @@ int main(void)
 	test_growth();
 	test_constants();
 	test_merges();
+	test_bounds();
 	test_bits();
 	return tap_done();
 }
