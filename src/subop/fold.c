@@ -353,6 +353,13 @@ enum way {
 	INLINED	  /* computed where it stands, without a row: it is cheap */
 };
 
+/* Whether additions stay in one body with the sums that they go on with: where arithmetic is exact, and where
+ * nothing is folded but what must be, which gives the bits that exact means. */
+static bool keeps_chains(const struct folding *f)
+{
+	return f->exact || !f->everything;
+}
+
 static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
 		       struct at *next)
 {
@@ -364,7 +371,8 @@ static enum way way_of(const struct folding *f, const struct sub_value *v, int a
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
 	if (is_source(f, r) || f->root[r.i])
 		return AS_PARAM;
-	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (is_dear(arg->op) && !row && !alone)))
+	bool dear = is_dear(arg->op) || (keeps_chains(f) && f->dear_term[r.i]);
+	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (dear && !row && !alone)))
 		return AS_PARAM;
 	return row || alone ? IN_PLACE : INLINED;
 }

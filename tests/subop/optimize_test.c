@@ -452,6 +452,10 @@ static void test_constants(void)
 		     CELL(REST "param S[A, B]\nparam T[A, A]\nparam w[A + B]\n"
 			       "output z = (abs(0.5 / (1 + abs(w))) @ transpose(concat(S, T))) at every "
 			       "node\n") "node:\n h = tanh(P @ x)\n"},
+		    {"a sum within a concatenation stays one chain",
+		     CELL(REST "param S[C, C]\nparam T[C, C]\n"
+			       "output z = concat(q, sigmoid(S @ c + c) * tanh(S @ c) + T @ c) at every "
+			       "node\n") "node:\n h = tanh(P @ x)\n"},
 		};
 	static const char *const rules[] = {"all", "constants", "geometric"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
