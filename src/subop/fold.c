@@ -36,6 +36,7 @@ struct folding {
 	bool everything;	 /* fold what is worth it; else what is dear */
 	bool exact;		 /* additions see what they would see if nothing were folded */
 	bool *constant, *root;	 /* by value of `from` */
+	bool *dear_term;	 /* by value: an addition that goes on with what is dear */
 	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
 	bool *rowless;		 /* by root: its body has no row */
 	bool *asked;		 /* mark_roots has seen it */
@@ -169,14 +170,11 @@ static int operators_in(const struct folding *f, sub_ref r, int most)
 
 /* A sum or product that this addition goes on with: nested additions are one sum, a product is contracted.
  * Were a part of that at binding and the rest not, rounding would depend on what is folded. */
-static bool has_dear_term(const struct folding *f, sub_ref r)
+static bool has_dear_term(const struct folding *f, const struct sub_value *v)
 {
-	const struct sub_value *v = value_of(f, r);
 	bool has = false;
-	for (int a = 0; v->op == SUB_ADD && a < v->args && !has; a++) {
-		const struct sub_value *term = value_of(f, v->arg[a].value);
-		has = term->op == SUB_SUM || has_dear_term(f, v->arg[a].value);
-	}
+	for (int a = 0; v->op == SUB_ADD && a < v->args && !has; a++)
+		has = value_of(f, v->arg[a].value)->op == SUB_SUM || f->dear_term[v->arg[a].value.i];
 	return has;
 }
 
@@ -186,7 +184,7 @@ static bool is_worth_it(const struct folding *f, sub_ref r)
 	if (v->vars > TENSOR_MAX_RANK)
 		return false;
 	if (!f->everything)
-		return is_dear(v->op) || has_dear_term(f, r) ||
+		return is_dear(v->op) || f->dear_term[r.i] ||
 		       operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
 	return !is_free(v) && !is_remade(f, r);
 }
@@ -355,6 +353,13 @@ enum way {
 	INLINED	  /* computed where it stands, without a row: it is cheap */
 };
 
+/* Whether additions stay in one body with the sums that they go on with: where arithmetic is exact, and where
+ * nothing is folded but what must be, which gives the bits that exact means. */
+static bool keeps_chains(const struct folding *f)
+{
+	return f->exact || !f->everything;
+}
+
 static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
 		       struct at *next)
 {
@@ -366,7 +371,8 @@ static enum way way_of(const struct folding *f, const struct sub_value *v, int a
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
 	if (is_source(f, r) || f->root[r.i])
 		return AS_PARAM;
-	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (is_dear(arg->op) && !row && !alone)))
+	bool dear = is_dear(arg->op) || (keeps_chains(f) && f->dear_term[r.i]);
+	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (dear && !row && !alone)))
 		return AS_PARAM;
 	return row || alone ? IN_PLACE : INLINED;
 }
@@ -580,6 +586,7 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 			    .everything = !(options->off >> SUB_FAMILY_CONSTANTS & 1)};
 	f.constant = ARENA_ARRAY(a, bool, n);
 	f.root = ARENA_ARRAY(a, bool, n);
+	f.dear_term = ARENA_ARRAY(a, bool, n);
 	f.asked = ARENA_ARRAY(a, bool, n);
 	f.chooses = ARENA_ARRAY(a, bool, n);
 	f.rowless = ARENA_ARRAY(a, bool, n);
@@ -589,8 +596,10 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	f.copies[INLINED] = ARENA_ARRAY(a, sub_ref, n);
 	memset(f.param, -1, n * sizeof *f.param);
 	sub_copy_declarations(to, from);
-	for (uint32_t i = 1; i < n; i++)
+	for (uint32_t i = 1; i < n; i++) {
 		f.constant[i] = is_constant(&f, &from->values.at[i]);
+		f.dear_term[i] = has_dear_term(&f, &from->values.at[i]);
+	}
 	for (size_t b = 0; b < from->bodies.n; b++)
 		mark_roots_of(&f, &from->bodies.at[b]);
 	mark_choices(&f);

@@ -1,9 +1,10 @@
 /* The rewrite engine.
  *
  * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
- * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
- * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing,
- * since a value that several others want may come to have one user.
+ * value, and at what replaced it, until none applies; no application is taken back later, unless arithmetic is
+ * exact and all of the body is begun anew (rewrite_until_kept).  What is new in a replacement is settled in the
+ * same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
+ * others want may come to have one user.
  *
  * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
  * not lower then, they are given back.  So each application lowers the measure of the body, which is bounded
@@ -90,14 +91,38 @@ static void forget_touches(struct rewriter *w)
 		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
 }
 
-/* A rebuilt value stands for the old one.  That is no news, unless it was there already. */
+/* Pins the values whose replacement by a rule made this one be rebuilt. */
+static void pin_causes(struct rewriter *w, sub_ref of)
+{
+	w->walks++;
+	w->stack.n = 0;
+	vec_push(w->arena, &w->stack, of.i);
+	while (w->stack.n) {
+		const struct sub_value *v = &w->p->values.at[w->stack.at[--w->stack.n]];
+		for (int a = 0; a < v->args; a++) {
+			struct sub_note *n = &w->notes.at[v->arg[a].value.i];
+			n->pinned |= n->ruled;
+			if (n->forward && !n->ruled && n->visited != w->walks)
+				vec_push(w->arena, &w->stack, v->arg[a].value.i);
+			n->visited = w->walks;
+		}
+	}
+}
+
+/* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
+ * stands for it: then terms of additions may come to have other users, or to be of other kinds, and what led to
+ * that must not be. */
 static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 {
-	bool merges = sub_note_of(w, new)->uses > 0;
+	bool merges = sub_note_of(w, new)->uses > 0 || w->met_replaced;
 	w->trial = true;
 	w->touched.n = 0;
 	w->clock++;
 	sub_pass_on(w, old, new);
+	if (merges && w->options->math == SUB_EXACT && !additions_keep(w, old, new)) {
+		pin_causes(w, old);
+		w->again = true;
+	}
 	w->notes.at[old.i].forward = new.i;
 	w->trial = false;
 	if (merges)
@@ -119,6 +144,7 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	sub_pass_on(w, from, to);
 	if (sub_less(w->measure, before) && (w->options->math != SUB_EXACT || additions_keep(w, from, to))) {
 		w->notes.at[from.i].forward = to.i;
+		w->notes.at[from.i].ruled = true;
 		w->trial = false;
 		return true;
 	}
@@ -209,7 +235,8 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 static bool apply_any(struct optimizer *o, sub_ref at)
 {
 	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
-	for (size_t i = 0; i < rules->all.n; i++)
+	bool pinned = o->w.notes.at[at.i].pinned;
+	for (size_t i = 0; i < rules->all.n && !pinned; i++)
 		if (apply(&o->w, rules->all.at[i], at))
 			return true;
 	return false;
@@ -230,6 +257,7 @@ static sub_ref rebuilt(struct rewriter *w, sub_ref r)
 	if (same)
 		return r;
 	w->importing = true;
+	w->met_replaced = false;
 	sub_ref made = sub_make(w, v).value;
 	w->importing = false;
 	return made.i ? made : r;
@@ -354,7 +382,7 @@ static void forget(struct rewriter *w)
 {
 	for (size_t i = 0; i < w->notes.n; i++) {
 		w->notes.at[i].uses = w->notes.at[i].forward = 0;
-		w->notes.at[i].summed = false;
+		w->notes.at[i].summed = w->notes.at[i].ruled = false;
 		w->notes.at[i].touched = w->notes.at[i].tried = 0;
 	}
 	w->measure = (struct sub_measure){0};
@@ -406,13 +434,11 @@ static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
 	}
 }
 
-static void optimize_body(struct optimizer *o, const struct sub_body *b)
+/* Rewrites what a body stores, from the text. */
+static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref *root)
 {
 	struct rewriter *w = &o->w;
 	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, o->from->values.n);
-	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
-	struct sub_body out = sub_body_like(b);
-	w->body = b->name;
 	forget(w);
 	import_values(o, b, map);
 	for (size_t i = 0; i < b->stores.n; i++) {
@@ -420,7 +446,35 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 		sub_keep(w, root[i]);
 	}
 	settle_all(o, root, b->stores.n);
-	map = ARENA_ARRAY(w->arena, sub_ref, w->p->values.n);
+}
+
+/* That two values become one by what was applied below them shows when the sweep comes to them.  Where arithmetic
+ * is exact and additions would see it, what was replaced there is pinned and the body is rewritten anew, until
+ * that happens no more.  This ends: each time more values are pinned, of the finitely many that there can be. */
+static void rewrite_until_kept(struct optimizer *o, const struct sub_body *b, sub_ref *root)
+{
+	struct rewriter *w = &o->w;
+	size_t changes = w->trace ? w->trace->changes.n : 0;
+	long applications = w->applications;
+	for (size_t i = 0; i < w->notes.n; i++)
+		w->notes.at[i].pinned = false;
+	do {
+		w->again = false;
+		w->applications = applications;
+		if (w->trace)
+			w->trace->changes.n = changes;
+		rewrite_body(o, b, root);
+	} while (w->again);
+}
+
+static void optimize_body(struct optimizer *o, const struct sub_body *b)
+{
+	struct rewriter *w = &o->w;
+	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
+	struct sub_body out = sub_body_like(b);
+	w->body = b->name;
+	rewrite_until_kept(o, b, root);
+	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, w->p->values.n);
 	for (size_t i = 0; i < b->stores.n; i++) {
 		struct sub_store s = b->stores.at[i];
 		for (int d = 0; d < s.value.vars; d++)

@@ -23,7 +23,7 @@ double sub_volume(const struct sub_program *p, const struct sub_value *v)
 
 static const struct sub_range anything = {-INFINITY, INFINITY, true};
 
-/* Bounds as binary32 may have them: sums round, what is beyond the largest number is infinite, and what is
+/* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what is
  * too small is zero. */
 static struct sub_range widen(struct sub_range r)
 {
@@ -179,8 +179,7 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	case SUB_SQRT:
 		return range_of_sqrt(a);
 	case SUB_SIGMOID:
-		/* compiled, never 0; but that is its expansion's doing */
-		return monotone(logistic, a, w->options->math == SUB_EXACT ? 0 : 5e-39, 1);
+		return monotone(logistic, a, 0, 1);
 	case SUB_TANH:
 		return monotone(tanh, a, -1, 1);
 	case SUB_DIVIDE:
@@ -204,6 +203,34 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	default:
 		return range_of_source(w, v);
 	}
+}
+
+/* --- chains --- */
+
+static struct sub_chain chain_of(const struct rewriter *w, const struct sub_value *v, const struct sub_range *r)
+{
+	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : NULL;
+	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : NULL;
+	if (v->op == SUB_ADD)
+		return (struct sub_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
+					  a->chain.high + b->chain.high};
+	if (v->op != SUB_SUM || w->p->vars.at[v->reduced].set != SUB_DIM)
+		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
+	double n = w->p->vars.at[v->reduced].extent;
+	return (struct sub_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
+}
+
+/* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the terms
+ * are at least is as low as it gets; and that is off by half a unit in the last place of all their magnitudes
+ * together, for each term.  Of two terms the sum is rounded once. */
+static struct sub_range chained(struct sub_range r, const struct sub_chain *c)
+{
+	if (c->terms <= 2)
+		return r;
+	r.low = c->low <= FLT_MAX ? r.low - c->terms * 0x1p-23 * c->low : -INFINITY;
+	r.high = c->high <= FLT_MAX ? r.high + c->terms * 0x1p-23 * c->high : INFINITY;
+	r.nan |= (isinf(c->low) && c->high > FLT_MAX) || (isinf(c->high) && c->low > FLT_MAX);
+	return widen(r);
 }
 
 /* --- all facts --- */
@@ -276,6 +303,8 @@ struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v
 	f.barred = is_barred(w, v);
 	find_number(w, v, &f);
 	f.range = range_of(w, v);
+	f.chain = chain_of(w, v, &f.range);
+	f.range = chained(f.range, &f.chain);
 	f.cost = cost_of(w, v, &f);
 	f.disorder = disorder_of(w, v);
 	if (v->op == SUB_COND)

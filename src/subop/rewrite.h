@@ -12,6 +12,13 @@ struct sub_range {
 	bool nan;
 };
 
+/* The terms of a sum that the lowering may add up in another order than the text, a rounding for each; a value
+ * that is no sum is one term. */
+struct sub_chain {
+	double terms;
+	double low, high; /* magnitudes of their least values together, and of their largest */
+};
+
 enum { SUB_OPERATION = 4 }; /* what a multiplication costs, against an element that is moved */
 
 struct sub_fact {
@@ -20,6 +27,7 @@ struct sub_fact {
 	bool barred;   /* made from a parameter whose look-ups do not become tables */
 	double number;
 	struct sub_range range;
+	struct sub_chain chain;
 	double cost; /* of computing it once for a row */
 	double disorder;
 	double pieces; /* of the concatenation that it is */
@@ -34,6 +42,8 @@ struct sub_note {
 	uint32_t forward; /* what replaced it; 0 = it stands */
 	int uses;	  /* by live values and stores, each resolved; 0 = dead */
 	bool summed;	  /* an addition or a sum wants it: what may be contracted or chained */
+	bool ruled;	  /* it was by a rule that it was replaced */
+	bool pinned;	  /* no rule may */
 	int settled;	  /* the sweep in which no rule applied to it any more */
 	long visited;	  /* by this walk */
 	/* when, by the rewriter's clock */
@@ -75,6 +85,7 @@ struct rewriter {
 	uint32_t root;	   /* what is being replaced: no part of its replacement */
 	bool met_replaced; /* what was made had been replaced: its replacement was taken */
 	bool finding;	   /* what is there already is found, and nothing made */
+	bool again;	   /* values were pinned: the body must be rewritten anew */
 	long attempts, applications, walks, clock;
 	int sweep;
 };

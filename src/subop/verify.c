@@ -92,6 +92,18 @@ static int most_slots(const struct sub_program *p)
 	return most;
 }
 
+static bool is_input(const struct sub_program *p, int which)
+{
+	return which >= 0 && (size_t)which < p->inputs.n;
+}
+
+/* A child, an edge, or the token of an edge, that is told by its slot. */
+static bool is_by_slot(const struct sub_program *p, const struct sub_map *m)
+{
+	bool token = m->function == SUB_TOKEN && p->inputs.at[m->which].on_edge && p->vars.at[m->var].set == SUB_NODE;
+	return token || m->function == SUB_CHILD || m->function == SUB_SLOT_EDGE;
+}
+
 /* From which index set to which a function of the structure leads. */
 static void check_function(struct verifier *v, uint32_t at, const struct sub_value *value, int i)
 {
@@ -106,15 +118,17 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 		    [SUB_TOKEN] = {SUB_NODE, SUB_DIM},
 		    [SUB_SLOT_EDGE] = {SUB_NODE, SUB_EDGE}};
 	const struct sub_map *m = &value->map[i];
-	const struct sub_input *in = m->function == SUB_TOKEN ? &v->p->inputs.at[m->which] : NULL;
+	if (m->function == SUB_TOKEN && (!is_input(v->p, m->which) || !v->p->inputs.at[m->which].token)) {
+		fault(v, at, "rows are picked by what is no token");
+		return;
+	}
 	enum sub_set from = m->var < 0 ? SUB_DIM : v->p->vars.at[m->var].set;
 	enum sub_set to = v->p->vars.at[sub_at(v->p, value->arg[0].value)->var[i]].set;
-	bool of_edge = in && in->on_edge && from == SUB_EDGE;
-	if (in && !in->token)
-		fault(v, at, "rows are picked by what is no token");
-	else if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
+	bool of_edge = m->function == SUB_TOKEN && v->p->inputs.at[m->which].on_edge && from == SUB_EDGE;
+	int slot = m->function == SUB_TOKEN ? m->slot : m->which;
+	if (to != sets[m->function].to || (from != sets[m->function].from && !of_edge))
 		fault(v, at, "a function of the structure is asked of another index set");
-	else if (in && in->on_edge && !of_edge && (m->slot < 0 || m->slot >= most_slots(v->p)))
+	else if (is_by_slot(v->p, m) && (slot < 0 || slot >= most_slots(v->p)))
 		fault(v, at, "nodes have no such slot");
 }
 
@@ -147,33 +161,39 @@ static void check_reshape(struct verifier *v, uint32_t at, const struct sub_valu
 		fault(v, at, "the numbers of elements differ");
 }
 
-static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *value)
+/* The position of the joined axis in an argument of a COND. */
+static int joined_at(const struct sub_value *value, int a)
 {
-	int64_t sum = 0;
-	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &value->arg[a];
-		int axis = u->vars - (value->vars - value->axis);
-		sum += axis >= 0 ? v->p->vars.at[u->var[axis]].extent : 0;
-	}
-	if (sum != v->p->vars.at[value->var[value->axis]].extent)
-		fault(v, at, "the joined extents do not add up");
+	return value->arg[a].vars - (value->vars - value->axis);
+}
+
+/* A variable that the value does not have from its argument: what is reduced, or joined. */
+static bool is_own(const struct sub_value *value, int a, int j)
+{
+	if (sub_class_of(value->op) == SUB_REDUCE)
+		return value->arg[a].var[j] == value->reduced;
+	return value->op == SUB_COND && j == joined_at(value, a);
+}
+
+static bool comes_from_argument(const struct sub_value *value, int var)
+{
+	for (int a = 0; a < value->args; a++)
+		for (int j = 0; j < value->arg[a].vars; j++)
+			if (!is_own(value, a, j) && value->arg[a].var[j] == var)
+				return true;
+	return false;
 }
 
 /* What the argument uses say the variables are must be what the value says. */
 static void check_inference(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
-	for (int i = 0; i < value->vars; i++) {
-		bool found = false;
-		for (int a = 0; a < value->args; a++)
-			for (int j = 0; j < value->arg[a].vars; j++)
-				found |= value->arg[a].var[j] == value->var[i];
-		if (!found)
+	for (int i = 0; i < value->vars; i++)
+		if (!(value->op == SUB_COND && i == value->axis) && !comes_from_argument(value, value->var[i]))
 			fault(v, at, "variable %s comes from no argument", v->p->vars.at[value->var[i]].name);
-	}
 	for (int a = 0; a < value->args; a++)
 		for (int j = 0, at_var = -1; j < value->arg[a].vars; j++) {
 			int var = value->arg[a].var[j], k = 0;
-			if (sub_class_of(value->op) == SUB_REDUCE && var == value->reduced)
+			if (is_own(value, a, j))
 				continue;
 			while (k < value->vars && value->var[k] != var)
 				k++;
@@ -181,6 +201,63 @@ static void check_inference(struct verifier *v, uint32_t at, const struct sub_va
 				fault(v, at, "variable %s is lost or out of order", v->p->vars.at[var].name);
 			at_var = k;
 		}
+}
+
+static void check_cond(struct verifier *v, uint32_t at, const struct sub_value *value)
+{
+	int64_t sum = 0;
+	bool joins = value->axis >= 0 && value->axis < value->vars;
+	for (int a = 0; joins && a < 2; a++) {
+		int axis = joined_at(value, a);
+		joins = axis >= 0;
+		sum += joins ? v->p->vars.at[value->arg[a].var[axis]].extent : 0;
+	}
+	if (!joins || sum != v->p->vars.at[value->var[value->axis]].extent)
+		fault(v, at, "the joined extents do not add up");
+	else
+		check_inference(v, at, value);
+}
+
+/* --- what is declared --- */
+
+/* Variables are the leads, and then those of the dimensions of what is declared. */
+static bool has_shape(const struct sub_program *p, const int *var, int vars, const int *lead, int leads,
+		      const struct sub_tensor *t)
+{
+	bool has = vars == leads + t->rank;
+	for (int i = 0; has && i < vars; i++) {
+		const struct sub_var *x = &p->vars.at[var[i]];
+		bool fixed = x->set == SUB_DIM || x->set == SUB_ROW;
+		has = i < leads ? var[i] == lead[i] : fixed && x->extent == t->shape[i - leads];
+	}
+	return has;
+}
+
+/* What a source is of; NULL = it is not declared. */
+static const struct sub_tensor *tensor_of(const struct sub_program *p, const struct sub_value *value)
+{
+	size_t which = value->which;
+	switch (value->op) {
+	case SUB_PARAM:
+		return which < p->params.n ? &p->params.at[which] : NULL;
+	case SUB_STATE:
+		return which < p->states.n ? &p->states.at[which] : NULL;
+	default:
+		return which < p->inputs.n && !p->inputs.at[which].token ? &p->inputs.at[which].row : NULL;
+	}
+}
+
+static void check_source(struct verifier *v, uint32_t at, const struct sub_value *value)
+{
+	static const struct sub_tensor number = {.rank = 0};
+	const int lead[] = {v->p->node, v->p->edge};
+	const struct sub_tensor *t = value->op == SUB_CONST ? &number : tensor_of(v->p, value);
+	bool of_node = value->op == SUB_STATE || value->op == SUB_VECTOR;
+	bool of_edge = t && value->op == SUB_VECTOR && v->p->inputs.at[value->which].on_edge;
+	if (!t)
+		fault(v, at, "what it reads is not declared");
+	else if (!has_shape(v->p, value->var, value->vars, lead, of_node + of_edge, t))
+		fault(v, at, "the variables are not those of what it reads");
 }
 
 static void check_value(struct verifier *v, uint32_t at)
@@ -197,7 +274,9 @@ static void check_value(struct verifier *v, uint32_t at)
 		check_cond(v, at, value);
 	else if (value->op == SUB_RESHAPE)
 		check_reshape(v, at, value);
-	else if (sub_class_of(value->op) != SUB_SOURCE)
+	else if (sub_class_of(value->op) == SUB_SOURCE)
+		check_source(v, at, value);
+	else
 		check_inference(v, at, value);
 }
 
@@ -256,6 +335,38 @@ static void check_order(struct verifier *v, const struct sub_body *b, const stru
 		check_link(v, b, &value->map[0]);
 }
 
+static enum sub_target target_of(enum sub_domain domain)
+{
+	return domain <= SUB_BELOW	   ? SUB_TO_STATE
+	       : domain <= SUB_EVERY_INPUT ? SUB_TO_OUTPUT
+	       : domain == SUB_AT_BINDING  ? SUB_TO_PARAM
+					   : SUB_TO_INPUT;
+}
+
+static bool is_target(const struct sub_program *p, const struct sub_body *b, const struct sub_store *s)
+{
+	const size_t declared[] = {[SUB_TO_STATE] = p->states.n,
+				   [SUB_TO_OUTPUT] = p->outputs.n,
+				   [SUB_TO_PARAM] = p->params.n,
+				   [SUB_TO_INPUT] = p->inputs.n};
+	return s->to == target_of(b->domain) && s->which >= 0 && (size_t)s->which < declared[s->to];
+}
+
+static void check_store(struct verifier *v, const struct sub_body *b, const struct sub_store *s)
+{
+	const int lead[] = {b->domain == SUB_EVERY_INPUT ? v->p->input : v->p->node, v->p->edge};
+	check_use(v, v->p->values.n, &s->value);
+	if (!v->ok)
+		return;
+	if (!is_target(v->p, b, s)) {
+		body_fault(v, b, "stores what is not declared, or not its own");
+		return;
+	}
+	int leads = s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
+	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, sub_store_tensor(v->p, s)))
+		body_fault(v, b, "stores a value of another shape");
+}
+
 /* A body knows states of earlier traversals and, of its own, those of neighbours; it stores its own. */
 static void check_traversal(struct verifier *v, const struct sub_body *b)
 {
@@ -264,6 +375,10 @@ static void check_traversal(struct verifier *v, const struct sub_body *b)
 		body_fault(v, b, "belongs to no traversal");
 		return;
 	}
+	for (size_t i = 0; i < b->stores.n && v->ok; i++)
+		check_store(v, b, &b->stores.at[i]);
+	if (!v->ok)
+		return;
 	sub_mark_live(v->p, b, live);
 	for (uint32_t i = 1; i < v->p->values.n && v->ok; i++)
 		if (live[i])

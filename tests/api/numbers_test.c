@@ -109,6 +109,13 @@ static double sigmoid(double x, double y)
 	return 1 / (1 + exp(-x));
 }
 
+/* Where the sigmoid vanishes, its logarithm is infinite. */
+static double cut(double x, double y)
+{
+	(void)y;
+	return isnan(x) ? x : fmax(log(1 / (1 + exp(-x))), -100);
+}
+
 static const struct operation {
 	const char *name, *text;
 	double (*is)(double x, double y);
@@ -266,6 +273,7 @@ static const struct operation carried[] = {
     {"steepness", "abs(1 / sqrt(x))", steepness, true, false},
     {"by_root", "x / sqrt(max(y))", by_root, false, false},
     {"third", "x / 3", third, false, false},
+    {"cut", "maximum(log(sigmoid(x)), -100)", cut, false, false},
 };
 enum { CARRIED = sizeof carried / sizeof *carried };
 

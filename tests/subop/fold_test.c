@@ -170,6 +170,21 @@ static void test_off(void)
 	free_model(&f.model);
 }
 
+/* A constant that is shared on every level has more terms than anybody can count. */
+static void test_shared(void)
+{
+	enum { LEVELS = 40 };
+	struct folded f = {0};
+	char text[2000];
+	int n = snprintf(text, sizeof text, "%s t0 = p + q\n", HEAD);
+	for (int i = 1; i <= LEVELS; i++)
+		n += snprintf(text + n, sizeof text - n, " t%d = t%d + t%d\n", i, i - 1, i - 1);
+	snprintf(text + n, sizeof text - n, " h = x + t%d + previous.h\n", LEVELS);
+	tap_ok(fold_text(&f, text, "D=3", 0) && bodies_at_binding(&f.program) == 1,
+	       "a sum that is doubled %d times is one constant, soon found", LEVELS);
+	free_model(&f.model);
+}
+
 /* --- models --- */
 
 static const struct {
@@ -284,6 +299,7 @@ int main(void)
 	test_texts();
 	test_large();
 	test_off();
+	test_shared();
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		test_model(models[i].path, models[i].sizes, 0);
 		test_model(models[i].path, models[i].sizes, 1u << SUB_FAMILY_CONSTANTS);

@@ -104,6 +104,14 @@ static const struct {
      TREE PLAIN_LEAF INNER "maximum(left.h * 1e-60, right.h * 1e-60)\n", "inner", ""},
     {"but to the smallest number it is", TREE PLAIN_LEAF INNER "maximum(left.h * 1e-30, right.h * 1e-30)\n",
      "inner", "smax_mul_both"},
+    {"e^(-log(x)/2) is 1/sqrt(x)", TREE PLAIN_LEAF INNER "exp(-0.5 * log(exp(left.h) + 1))\n", "inner",
+     "unary_number_exact rsqrt_definition"},
+    {"but where that is 1/-0", TREE PLAIN_LEAF INNER "exp(-0.5 * log(sqrt(left.h)))\n", "inner",
+     "unary_number_exact"},
+    {"a sigmoid may be zero", TREE PLAIN_LEAF INNER "maximum(log(sigmoid(left.h)), -100)\n", "inner", "unary_number_exact"},
+    {"but not where its argument is bounded",
+     TREE PLAIN_LEAF INNER "maximum(log(sigmoid(tanh(left.h))), -100)\n", "inner",
+     "unary_number_exact smax_above"},
     {"a part takes its side", TREE PLAIN_LEAF INNER "concat(tanh(left.h), exp(right.h))[D:]\n", "inner",
      "assign_cond"},
     {"a part of a product is its product", TREE PLAIN_LEAF INNER "tanh((Y @ left.h)[D:])\n", "inner",
@@ -256,6 +264,9 @@ static void test_tables(void)
 static const char concatenated[] =
     TREE PLAIN_LEAF INNER "(c = concat(left.h, right.h); tanh(U @ left.h + Q @ right.h) * exp(c @ Y))\n";
 
+static const char two_additions[] =
+    TREE PLAIN_LEAF INNER "(m = left.h * right.h; exp(-(-right.h)) * tanh(-(-left.h) + m) * (left.h + m))\n";
+
 static void test_guards(void)
 {
 	struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
@@ -272,6 +283,11 @@ static void test_guards(void)
 	d = with(SUB_EXACT, 0, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "-(-(left.h * right.h)) + q\n", SIZES);
 	says(rules_of(&d, "inner"), "", "exact: a product does not come to be contracted");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, two_additions, SIZES);
+	says(rules_of(&d, "inner"), "neg_neg",
+	     "exact: what makes two additions one stays, and nothing else does");
 	free_model(&d.model);
 	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_DISTRIBUTIVE, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h)\n", SIZES);
@@ -436,6 +452,10 @@ static void test_constants(void)
 		     CELL(REST "param S[A, B]\nparam T[A, A]\nparam w[A + B]\n"
 			       "output z = (abs(0.5 / (1 + abs(w))) @ transpose(concat(S, T))) at every "
 			       "node\n") "node:\n h = tanh(P @ x)\n"},
+		    {"a sum within a concatenation stays one chain",
+		     CELL(REST "param S[C, C]\nparam T[C, C]\n"
+			       "output z = concat(q, sigmoid(S @ c + c) * tanh(S @ c) + T @ c) at every "
+			       "node\n") "node:\n h = tanh(P @ x)\n"},
 		};
 	static const char *const rules[] = {"all", "constants", "geometric"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -455,6 +475,55 @@ static void test_constants(void)
 		free(plain);
 		free_model(&t);
 	}
+}
+
+/* Compiled with all rules and with none, a model gives the same bits. */
+static void exact_keeps(const char *what, const char *text, const char *sizes)
+{
+	struct test_model t = {0};
+	int64_t n = 0, m = 0;
+	if (!tap_ok(load_text(&t, "test", text, strlen(text), sizes), "a model"))
+		return;
+	float *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
+	tap_ok(plain && exact && n == m && memcmp(plain, exact, n * sizeof *plain) == 0, "exact: %s", what);
+	free(plain);
+	free(exact);
+	free_model(&t);
+}
+
+/* What rules make equal becomes one value: additions must not come to see other products for it. */
+static void test_merges(void)
+{
+#define SUMS                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput x[D], p[D], q[D]\nparam w[D]\nstate h[D], g[D]\n"          \
+	"output y = h\noutput z = g * w\nnode:\n"
+	static const char *const models[][2] = {
+	    {"a product of two additions that become one is still rounded",
+	     SUMS " m = p * q\n h = -(-x) + m\n g = x + m\n"},
+	    {"and of two that do so further up",
+	     SUMS " m = p * q\n h = tanh(exp(-(-x))) + m\n g = tanh(exp(x)) + m\n"},
+	    {"two contracted products that become one are still contracted",
+	     SUMS " h = x + -(-p) * q\n g = p + p * q\n"},
+	    {"two additions that others go on with",
+	     SUMS " h = p + (x + -(-q))\n g = p * q + (x + q)\n"},
+	    {"what becomes something that a product stands for",
+	     SUMS " h = concat(tanh(-(-(p * q))), x)[D:]\n g = x + -(-(-(-p) * q))\n"},
+	};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		exact_keeps(models[i][0], models[i][1], "D=40");
+}
+
+/* Sums that round down, element by element, below what their terms are together. */
+static void test_bounds(void)
+{
+#define ONES                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput x[D]\nstate h\noutput y = h\nnode:\n"
+	exact_keeps("a sum rounds often", ONES " h = maximum(sum(1.013 * sigmoid(x * x + 30)), 2025.97)\n",
+		    "D=2000");
+	exact_keeps("and so does one that goes on where another ended",
+		    ONES " h = maximum(sum(400000 * sigmoid(b * b + 30)) + sum(0.3 * sigmoid(x * x + 30)), "
+			 "1600560)\ninput b[4]\n",
+		    "D=2000");
 }
 
 static void test_bits(void)
@@ -493,6 +562,8 @@ int main(void)
 	test_guards();
 	test_growth();
 	test_constants();
+	test_merges();
+	test_bounds();
 	test_bits();
 	return tap_done();
 }

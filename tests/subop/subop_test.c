@@ -26,6 +26,28 @@ static void stop(struct bench *b)
 	arena_free(&b->arena);
 }
 
+static struct sub_tensor tensor(const struct bench *b, int first, int second)
+{
+	const struct sub_var *var = b->p.vars.at;
+	struct sub_tensor t = {.name = "t", .rank = second < 0 ? 1 : 2, .var = {first, second}, .shape = {var[first].extent}};
+	t.shape[1] = second < 0 ? 0 : var[second].extent;
+	return t;
+}
+
+/* W[i,k], V[k,j]; a word, a vector x[k] of the node, one of edges y[k]; a state s[i].  Nodes have two slots. */
+static void declare(struct bench *b)
+{
+	const struct sub_input word = {.name = "word", .token = true}, x = {.name = "x", .row = tensor(b, b->k, -1)},
+			       y = {.name = "y", .row = tensor(b, b->k, -1), .on_edge = true};
+	b->p.children = 2;
+	vec_push(&b->arena, &b->p.params, tensor(b, b->i, b->k));
+	vec_push(&b->arena, &b->p.params, tensor(b, b->k, b->j));
+	vec_push(&b->arena, &b->p.inputs, word);
+	vec_push(&b->arena, &b->p.inputs, x);
+	vec_push(&b->arena, &b->p.inputs, y);
+	vec_push(&b->arena, &b->p.states, tensor(b, b->i, -1));
+}
+
 static sub_ref param(struct bench *b, int which, int first, int second)
 {
 	return sub_add(&b->p, (struct sub_value){.op = SUB_PARAM, .which = which, .vars = 2, .var = {first, second}}, &b->diags);
@@ -77,6 +99,7 @@ static void test_verifier(void)
 {
 	struct bench b;
 	start(&b);
+	declare(&b);
 	sub_ref x = param(&b, 0, b.i, b.k), y = param(&b, 1, b.k, b.j);
 	sub_ref state = sub_add(&b.p, (struct sub_value){.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}}, &b.diags);
 	struct sub_use xu = sub_as_is(&b.p, x), yu = sub_as_is(&b.p, y), later = {.value = {99}}, few = xu, renamed = xu;
@@ -110,6 +133,64 @@ static void test_verifier(void)
 	tap_ok(breaks(&b, shape, "rows are not"), "a reshape that loses the node");
 	struct sub_value join = {.op = SUB_COND, .args = 2, .arg = {xu, xu}, .vars = 2, .var = {b.i, b.j}, .axis = 1};
 	tap_ok(breaks(&b, join, "do not add up"), "a concatenation of the wrong extent");
+	join.axis = 2;
+	tap_ok(breaks(&b, join, "do not add up"), "one along no axis");
+	join.axis = 1, join.var[0] = b.j, join.var[1] = sub_dim(&b.p, 10, 0);
+	tap_ok(breaks(&b, join, "from no argument"), "one of other rows");
+	join.vars = 1, join.axis = 0, join.var[0] = sub_dim(&b.p, 10, 0);
+	tap_ok(breaks(&b, join, "is lost"), "one that loses its rows");
+	stop(&b);
+}
+
+static void test_sources(void)
+{
+	struct bench b;
+	start(&b);
+	declare(&b);
+	const struct sub_value param = {.op = SUB_PARAM, .vars = 2, .var = {b.i, b.k}},
+			       state = {.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}};
+	struct sub_value edges = {.op = SUB_VECTOR, .which = 2, .vars = 3, .var = {b.p.node, b.p.edge, b.k}}, v;
+	sub_add(&b.p, param, NULL), sub_add(&b.p, state, NULL), sub_add(&b.p, edges, NULL);
+	tap_ok(sub_verify(&b.p, &b.diags), "what is declared can be read");
+	v = param, v.which = 2;
+	tap_ok(breaks(&b, v, "is not declared"), "a parameter that is not declared");
+	v = state, v.which = -1;
+	tap_ok(breaks(&b, v, "is not declared"), "nor is this state");
+	v = edges, v.which = 0;
+	tap_ok(breaks(&b, v, "is not declared"), "a word read as a vector");
+	v = param, v.var[0] = b.j;
+	tap_ok(breaks(&b, v, "are not those"), "a parameter of another extent");
+	v = state, v.var[0] = b.p.input;
+	tap_ok(breaks(&b, v, "are not those"), "a state of an input");
+	v = edges, v.vars = 2, v.var[1] = b.k;
+	tap_ok(breaks(&b, v, "are not those"), "a vector of edges read of the node");
+	v = (struct sub_value){.op = SUB_CONST, .vars = 1, .var = {b.i}};
+	tap_ok(breaks(&b, v, "are not those"), "a number with a dimension");
+	stop(&b);
+}
+
+static void test_slots(void)
+{
+	struct bench b;
+	start(&b);
+	declare(&b);
+	const struct sub_value h = {.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}},
+			       y = {.op = SUB_VECTOR, .which = 2, .vars = 3, .var = {b.p.node, b.p.edge, b.k}};
+	struct sub_use state = sub_as_is(&b.p, sub_add(&b.p, h, NULL)), edges = sub_as_is(&b.p, sub_add(&b.p, y, NULL));
+	struct sub_value child = {.op = SUB_ASSIGN, .args = 1, .arg = {state}, .vars = 2, .var = {b.p.node, b.i}};
+	child.map[0] = (struct sub_map){.function = SUB_CHILD, .which = 2, .var = b.p.node};
+	child.map[1] = (struct sub_map){.var = b.i, .scale = 1};
+	tap_ok(breaks(&b, child, "no such slot"), "a child in a third slot of two");
+	struct sub_value edge = {.op = SUB_ASSIGN, .args = 1, .arg = {edges}, .vars = 2, .var = {b.p.node, b.k}};
+	edge.map[0] = (struct sub_map){.var = b.p.node, .scale = 1};
+	edge.map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = -1, .var = b.p.node};
+	edge.map[2] = (struct sub_map){.var = b.k, .scale = 1};
+	tap_ok(breaks(&b, edge, "no such slot"), "an edge in a slot before the first");
+	struct sub_value row = {.op = SUB_ASSIGN, .args = 1, .vars = 2, .var = {b.p.node, b.k}};
+	row.arg[0] = sub_as_is(&b.p, param(&b, 0, b.i, b.k));
+	row.map[0] = (struct sub_map){.function = SUB_TOKEN, .which = 3, .var = b.p.node};
+	row.map[1] = (struct sub_map){.var = b.k, .scale = 1};
+	tap_ok(breaks(&b, row, "no token"), "rows picked by an input that is not there");
 	stop(&b);
 }
 
@@ -232,11 +313,11 @@ static void test_operators(void)
 	free_model(&t);
 }
 
-/* A body that stores a value to a state. */
-static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, sub_ref value, int state, const char *why)
+/* A body with this store. */
+static bool store_breaks(struct bench *b, enum sub_domain domain, int traversal, struct sub_store store, const char *why)
 {
 	struct sub_body body = {.name = "body", .domain = domain, .traversal = traversal};
-	vec_push(&b->arena, &body.stores, (struct sub_store){SUB_TO_STATE, state, sub_as_is(&b->p, value)});
+	vec_push(&b->arena, &body.stores, store);
 	vec_push(&b->arena, &b->p.bodies, body);
 	bool ok = !sub_verify(&b->p, &b->diags) && b->diags.n && b->diags.at[0].id == DIAG_INVALID_SUBOPS &&
 		  strstr(b->diags.at[0].message, why);
@@ -245,6 +326,13 @@ static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, 
 	diags_free(&b->diags);
 	b->p.bodies.n--;
 	return ok;
+}
+
+/* A body that stores a value to a state. */
+static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, sub_ref value, int state, const char *why)
+{
+	struct sub_store store = {SUB_TO_STATE, state, sub_as_is(&b->p, value)};
+	return store_breaks(b, domain, traversal, store, why);
 }
 
 static sub_ref neighbour(struct bench *b, sub_ref state, enum sub_function function)
@@ -268,6 +356,7 @@ static void test_traversals(void)
 		vec_push(&b.arena, &b.p.states, t);
 		state[s] = sub_add(&b.p, v, &b.diags);
 	}
+	b.p.children = 2;
 	sub_ref child = neighbour(&b, state[0], SUB_CHILD), parent = neighbour(&b, state[0], SUB_PARENT);
 	tap_ok(body_breaks(&b, SUB_INNER, 0, state[1], 0, "a later traversal"), "a state of a later traversal");
 	tap_ok(body_breaks(&b, SUB_INNER, 0, child, 1, "of another traversal"), "a store to another traversal's state");
@@ -279,10 +368,33 @@ static void test_traversals(void)
 	stop(&b);
 }
 
+static void test_stores(void)
+{
+	struct bench b;
+	start(&b);
+	declare(&b);
+	sub_ref state = sub_add(&b.p, (struct sub_value){.op = SUB_STATE, .vars = 2, .var = {b.p.node, b.i}}, &b.diags);
+	sub_ref x = sub_add(&b.p, (struct sub_value){.op = SUB_VECTOR, .which = 1, .vars = 2, .var = {b.p.node, b.k}}, &b.diags);
+	struct sub_store later = {SUB_TO_STATE, 0, sub_as_is(&b.p, state)}, output = {SUB_TO_OUTPUT, 0, later.value}, few = later;
+	sub_ref weight = param(&b, 0, b.i, b.k);
+	later.value.value.i = 99, few.value.vars = 1;
+	tap_ok(store_breaks(&b, SUB_LEAF, 0, later, "does not come before"), "a store of what is not there");
+	tap_ok(store_breaks(&b, SUB_LEAF, 0, few, "names 1 of the 2"), "a store that names too few dimensions");
+	tap_ok(body_breaks(&b, SUB_LEAF, 0, state, 1, "not declared"), "a store to a state that is not declared");
+	tap_ok(store_breaks(&b, SUB_EVERY_NODE, 0, output, "not declared"), "and to such an output");
+	tap_ok(body_breaks(&b, SUB_EVERY_NODE, 0, state, 0, "not its own"), "a state stored after the recursion");
+	tap_ok(body_breaks(&b, SUB_LEAF, 0, x, 0, "another shape"), "a store of another extent");
+	tap_ok(body_breaks(&b, SUB_LEAF, 0, weight, 0, "another shape"), "a store of no row");
+	stop(&b);
+}
+
 int main(void)
 {
 	test_inference();
 	test_verifier();
+	test_sources();
+	test_slots();
+	test_stores();
 	test_traversals();
 	test_arithmetics();
 	test_operators();
