@@ -179,6 +179,7 @@ struct sched_state {
 struct sched_intermediate {
 	int body;
 	sub_ref value;
+	const char *name; /* of the value, or like it where a state or a parameter has that */
 	struct sched_order order;
 };
 

@@ -257,6 +257,11 @@ void sub_take_back(struct sub_program *, size_t values, size_t vars);
 void sub_forget_last(struct sub_program *, size_t n);
 /* The value, when it was added before; else none. */
 sub_ref sub_find(struct sub_program *, struct sub_value);
+
+enum { SUB_NAME_BODY = 1, SUB_NAME_CASE = 2, SUB_NAME_TENSOR = 4 /* a state or a parameter */ };
+/* The name, or NAME_1, NAME_2 ...: the first that nothing of these kinds has in the program. */
+const char *sub_free_name(const struct sub_program *, unsigned kinds, const char *name);
+
 /* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
 bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
