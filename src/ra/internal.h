@@ -22,6 +22,9 @@ enum {
 	RA_REPORT_LIMIT = 50, /* diagnostics of one text */
 };
 #define RA_CONSTANT_LIMIT (1ll << 40)
+/* Elements of a value, and of a parameter: what is stored of them may be padded, and its bytes are still counted in 64 bits
+ * (an image has room for 2^48 elements). */
+#define RA_ELEMENT_LIMIT (1ll << 40)
 
 /* --- report.c: diagnostics of one text, each place once --- */
 
