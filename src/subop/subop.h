@@ -239,6 +239,8 @@ static inline bool sub_is_ragged(const struct sub_program *p, int var)
 /* --- building --- */
 
 void sub_init(struct sub_program *, struct arena *, const char *name);
+/* As after sub_init, but with the room that it has taken: the arena gives none back. */
+void sub_clear(struct sub_program *);
 /* The ordinal-th variable of this extent. */
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 /* The variable of rows of this extent. */
