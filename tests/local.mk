@@ -147,6 +147,7 @@ unit_tests = \
 	%D%/runtime/ways_test \
 	%D%/sched/choices_test \
 	%D%/sched/hoist_test \
+	%D%/sched/made_names_test \
 	%D%/sched/refactor_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \

@@ -116,9 +116,16 @@ struct box {
 	struct ilir_range of[ILIR_MAX_RANK];
 };
 
+/* By buffer; `read` are those that are. */
+struct boxes {
+	struct box *of;
+	VEC(ilir_buffer) read;
+};
+
 static void note_weight(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
-	struct box *box = (struct box *)context + a->buffer.i;
+	struct boxes *boxes = context;
+	struct box *box = &boxes->of[a->buffer.i];
 	if (!a->load.i || ilir_buffer_at(m, a->buffer)->kind != IMAGE_WEIGHT)
 		return;
 	for (int d = 0; d < a->indices; d++) {
@@ -129,6 +136,8 @@ static void note_weight(const struct ilir_module *m, const struct ilir_access *a
 		else
 			box->of[d] = r;
 	}
+	if (!box->read)
+		vec_push(m->arena, &boxes->read, a->buffer);
 	box->read = true;
 }
 
@@ -146,18 +155,22 @@ static int64_t box_bytes(const struct ilir_buffer_decl *b, const struct box *box
 	return bytes;
 }
 
-static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt *block)
+/* Leaves the boxes as they were, of nothing read: there are as many as buffers, and many blocks. */
+static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt *block, struct boxes *boxes)
 {
-	struct box *boxes = ARENA_ARRAY(m->arena, struct box, m->buffers.n);
 	int64_t bytes = 0;
 	ilir_visit_accesses(m, block, note_weight, boxes);
-	for (size_t i = 1; i < m->buffers.n; i++)
-		bytes += box_bytes(&m->buffers.at[i], &boxes[i]);
+	while (boxes->read.n) {
+		ilir_buffer b = boxes->read.at[--boxes->read.n];
+		bytes += box_bytes(ilir_buffer_at(m, b), &boxes->of[b.i]);
+		boxes->of[b.i].read = false;
+	}
 	return bytes;
 }
 
 /* The first block stands for all of them. */
-static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct image_step *step)
+static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
+			    struct image_step *step)
 {
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
 	int64_t begin;
@@ -165,10 +178,10 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 		struct ilir_stmt first = *loop;
 		first.loop.end = ilir_index(m, begin + loop->loop.step);
 		step->blocks = ilir_turns(m, loop);
-		step->block_bytes = weight_bytes(m, &first);
+		step->block_bytes = weight_bytes(m, &first, boxes);
 	} else {
 		step->blocks = 1;
-		step->block_bytes = weight_bytes(m, k->body);
+		step->block_bytes = weight_bytes(m, k->body, boxes);
 	}
 }
 
@@ -176,11 +189,12 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 {
 	struct image_step *steps = ARENA_ARRAY(m->arena, struct image_step, m->kernels.n);
 	const char **names = ARENA_ARRAY(m->arena, const char *, m->kernels.n);
+	struct boxes boxes = {.of = ARENA_ARRAY(m->arena, struct box, m->buffers.n)};
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
 		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases};
-		describe_blocks(m, &m->kernels.at[k], &steps[k]);
+		describe_blocks(m, &m->kernels.at[k], &boxes, &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}
 	image->steps = image->kernels = m->kernels.n;

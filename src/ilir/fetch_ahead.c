@@ -15,18 +15,64 @@
 
 enum { LINE = 16 }; /* elements of a line of the cache */
 
+/* What a block says of a variable, or of a buffer. */
+struct fact {
+	bool noted;
+	bool named;  /* a let's variable */
+	bool late;   /* defined after the loop, and staying there */
+	bool needed; /* by what is wanted */
+	int stores, own_stores; /* statements that store in all of the block; in itself after the loop */
+};
+
+/* Facts of all of the module.  A block looks at few: each leaves the tables to the next as it found them, zero. */
+struct facts {
+	struct fact *of;
+	VEC(uint32_t) noted;
+};
+
 /* One block, and where in it the first loop stands. */
 struct tile {
 	struct ilir_module *m;
 	struct ilir_stmt *loop;
-	bool *named;		      /* by variable: a let's */
-	bool *late_var, *late_buffer; /* defined after the loop, and staying there */
-	int *stores,
-	    *own_stores; /* by buffer: statements that store in all of the block; in itself after the loop */
+	struct facts *vars, *buffers;
 	VEC(struct ilir_stmt *) movable;
 	VEC(ilir_expr) wanted;
-	bool *needed_var, *needed_buffer; /* by what is wanted */
 };
+
+/* The fact, to be changed. */
+static struct fact *note(const struct tile *t, struct facts *facts, uint32_t i)
+{
+	if (!facts->of[i].noted)
+		vec_push(t->m->arena, &facts->noted, i);
+	facts->of[i].noted = true;
+	return &facts->of[i];
+}
+
+static struct fact *note_var(const struct tile *t, ilir_var v)
+{
+	return note(t, t->vars, v.i);
+}
+
+static struct fact *note_buffer(const struct tile *t, ilir_buffer b)
+{
+	return note(t, t->buffers, b.i);
+}
+
+static const struct fact *var_fact(const struct tile *t, ilir_var v)
+{
+	return &t->vars->of[v.i];
+}
+
+static const struct fact *buffer_fact(const struct tile *t, ilir_buffer b)
+{
+	return &t->buffers->of[b.i];
+}
+
+static void forget(struct facts *facts)
+{
+	while (facts->noted.n)
+		facts->of[facts->noted.at[--facts->noted.n]] = (struct fact){false};
+}
 
 /* --- what moves to before the loop --- */
 
@@ -40,10 +86,10 @@ static void check_early(const struct ilir_module *m, ilir_expr e, void *context)
 	struct early *early = context;
 	const struct ilir_node *n = ilir_at(m, e);
 	if (n->op == ILIR_VAR)
-		early->ok &= !early->t->late_var[n->var.i];
+		early->ok &= !var_fact(early->t, n->var)->late;
 	if (n->op == ILIR_LOAD)
 		early->ok &=
-		    !early->t->late_buffer[n->buffer.i] && ilir_buffer_at(m, n->buffer)->dtype != ILIR_F32;
+		    !buffer_fact(early->t, n->buffer)->late && ilir_buffer_at(m, n->buffer)->dtype != ILIR_F32;
 }
 
 /* It can be computed before the loop. */
@@ -63,7 +109,7 @@ static bool is_index_register(const struct ilir_module *m, ilir_buffer b)
 /* Nothing stores to it but the block itself, after the loop. */
 static bool is_own(const struct tile *t, ilir_buffer b)
 {
-	return t->own_stores[b.i] == t->stores[b.i];
+	return buffer_fact(t, b)->own_stores == buffer_fact(t, b)->stores;
 }
 
 static bool moves(struct tile *t, const struct ilir_stmt *s)
@@ -75,7 +121,7 @@ static bool moves(struct tile *t, const struct ilir_stmt *s)
 		return is_index_register(t->m, s->alloc) && is_own(t, s->alloc);
 	case ILIR_STORE:
 		return is_index_register(t->m, s->store.buffer) && is_own(t, s->store.buffer) &&
-		       !t->late_buffer[s->store.buffer.i] && is_early(t, s->store.value);
+		       !buffer_fact(t, s->store.buffer)->late && is_early(t, s->store.value);
 	default:
 		return false;
 	}
@@ -84,11 +130,11 @@ static bool moves(struct tile *t, const struct ilir_stmt *s)
 static void stays(struct tile *t, const struct ilir_stmt *s)
 {
 	if (s->kind == ILIR_LET)
-		t->late_var[s->let.var.i] = true;
+		note_var(t, s->let.var)->late = true;
 	else if (s->kind == ILIR_ALLOC)
-		t->late_buffer[s->alloc.i] = true;
+		note_buffer(t, s->alloc)->late = true;
 	else if (s->kind == ILIR_STORE && is_index_register(t->m, s->store.buffer))
-		t->late_buffer[s->store.buffer.i] = true;
+		note_buffer(t, s->store.buffer)->late = true;
 }
 
 /* --- what is wanted --- */
@@ -104,7 +150,7 @@ static void note_name(const struct ilir_module *m, ilir_expr e, void *context)
 	struct row *row = context;
 	const struct ilir_node *n = ilir_at(m, e);
 	int array = n->op == ILIR_LOAD ? ilir_buffer_at(m, n->buffer)->kind : IMAGE_ORIGIN;
-	row->named |= (array != IMAGE_ORIGIN && array != IMAGE_CHILD_BEGIN) || (n->op == ILIR_VAR && row->t->named[n->var.i]);
+	row->named |= (array != IMAGE_ORIGIN && array != IMAGE_CHILD_BEGIN) || (n->op == ILIR_VAR && var_fact(row->t, n->var)->named);
 }
 
 /* One of its indices was read from an array. */
@@ -209,25 +255,17 @@ static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, v
 	struct tile *t = context;
 	(void)m;
 	if (s->kind == ILIR_STORE)
-		t->stores[s->store.buffer.i]++;
+		note_buffer(t, s->store.buffer)->stores++;
 	if (s->kind == ILIR_LET)
-		t->named[s->let.var.i] = true;
+		note_var(t, s->let.var)->named = true;
 }
 
 static void prepare(struct tile *t, const struct ilir_stmt *block)
 {
-	struct ilir_module *m = t->m;
-	t->named = ARENA_ARRAY(m->arena, bool, m->vars.n);
-	t->late_var = ARENA_ARRAY(m->arena, bool, m->vars.n);
-	t->late_buffer = ARENA_ARRAY(m->arena, bool, m->buffers.n);
-	t->stores = ARENA_ARRAY(m->arena, int, m->buffers.n);
-	t->needed_var = ARENA_ARRAY(m->arena, bool, m->vars.n);
-	t->needed_buffer = ARENA_ARRAY(m->arena, bool, m->buffers.n);
-	t->own_stores = ARENA_ARRAY(m->arena, int, m->buffers.n);
-	ilir_visit_block(m, block, &(struct ilir_visit){.stmt = note_store, .context = t});
+	ilir_visit_block(t->m, block, &(struct ilir_visit){.stmt = note_store, .context = t});
 	for (const struct ilir_stmt *s = t->loop->next; s; s = s->next)
 		if (s->kind == ILIR_STORE)
-			t->own_stores[s->store.buffer.i]++;
+			note_buffer(t, s->store.buffer)->own_stores++;
 }
 
 /* Marks what the expression is computed from. */
@@ -236,16 +274,15 @@ static void need(const struct ilir_module *m, ilir_expr e, void *context)
 	struct tile *t = context;
 	const struct ilir_node *n = ilir_at(m, e);
 	if (n->op == ILIR_VAR)
-		t->needed_var[n->var.i] = true;
+		note_var(t, n->var)->needed = true;
 	else if (n->op == ILIR_LOAD)
-		t->needed_buffer[n->buffer.i] = true;
+		note_buffer(t, n->buffer)->needed = true;
 }
 
 static bool is_needed(const struct tile *t, const struct ilir_stmt *s)
 {
-	return s->kind == ILIR_LET     ? t->needed_var[s->let.var.i]
-	       : s->kind == ILIR_ALLOC ? t->needed_buffer[s->alloc.i]
-				       : t->needed_buffer[s->store.buffer.i];
+	return s->kind == ILIR_LET ? var_fact(t, s->let.var)->needed
+				   : buffer_fact(t, s->kind == ILIR_ALLOC ? s->alloc : s->store.buffer)->needed;
 }
 
 /* What follows the loop: what can move, and what is wanted. */
@@ -290,32 +327,35 @@ static struct ilir_stmt *take_early(struct tile *t)
 	return early;
 }
 
-static struct ilir_stmt *in_block(struct ilir_module *m, struct ilir_stmt *block)
+static struct ilir_stmt *in_block(struct ilir_module *m, struct ilir_stmt *block, struct facts *facts)
 {
 	struct ilir_stmt **link = &block;
 	while (*link && (*link)->kind != ILIR_FOR)
 		link = &(*link)->next;
 	if (!*link || !(*link)->next)
 		return block;
-	struct tile t = {.m = m, .loop = *link};
+	struct tile t = {.m = m, .loop = *link, .vars = &facts[0], .buffers = &facts[1]};
 	prepare(&t, block);
 	look_behind(&t);
 	struct ilir_stmt *early = take_early(&t);
 	if (early)
 		*link = ilir_append(early, *link);
+	forget(t.vars);
+	forget(t.buffers);
 	return block;
 }
 
 static struct ilir_stmt *in_loop(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
-	(void)context;
 	if (s->kind == ILIR_FOR)
-		s->loop.body = in_block(m, s->loop.body);
+		s->loop.body = in_block(m, s->loop.body, context);
 	return s;
 }
 
 void ilir_fetch_ahead(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = in_loop});
+	struct facts facts[2] = {{.of = ARENA_ARRAY(m->arena, struct fact, m->vars.n)},
+				 {.of = ARENA_ARRAY(m->arena, struct fact, m->buffers.n)}};
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = in_loop, .context = facts});
 }

@@ -20,6 +20,8 @@ struct sunk {
 	int dim;
 };
 
+/* Of one nest after the other: tables are as long as the module's, and each nest leaves them to the next as it found them,
+ * zero. */
 struct sink {
 	struct ilir_module *m;
 	int accumulators;          /* that one loop may keep */
@@ -27,6 +29,8 @@ struct sink {
 	VEC(uint64_t) var_mask;    /* by variable: the loops it differs with */
 	VEC(uint64_t) buffer_mask; /* by register */
 	VEC(ilir_buffer) as_register; /* by variable: the register that a let became */
+	VEC(ilir_var) masked_vars; /* those that differ with any loop */
+	VEC(ilir_buffer) masked_buffers;
 	bool changed;
 	bool mixed;      /* the block has loops of sums that do not keep the same ones */
 	uint64_t active; /* loops that are open around the statement at hand and have yet to be put around something */
@@ -73,6 +77,20 @@ static void add_mask(struct sink *s, uint64_t *to, uint64_t bits)
 {
 	s->changed |= (*to | bits) != *to;
 	*to |= bits;
+}
+
+static void mask_var(struct sink *s, ilir_var v, uint64_t bits)
+{
+	if (bits && !s->var_mask.at[v.i])
+		vec_push(s->m->arena, &s->masked_vars, v);
+	add_mask(s, &s->var_mask.at[v.i], bits);
+}
+
+static void mask_buffer(struct sink *s, ilir_buffer b, uint64_t bits)
+{
+	if (bits && !s->buffer_mask.at[b.i])
+		vec_push(s->m->arena, &s->masked_buffers, b);
+	add_mask(s, &s->buffer_mask.at[b.i], bits);
 }
 
 /* --- which loops sink --- */
@@ -177,7 +195,7 @@ static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
 		switch (b->kind) {
 		case ILIR_FOR:
 			inner |= mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
-			add_mask(s, &s->var_mask.at[b->loop.var.i], inner | bit_of(s, b));
+			mask_var(s, b->loop.var, inner | bit_of(s, b));
 			analyse(s, b->loop.body, inner);
 			break;
 		case ILIR_IF:
@@ -186,12 +204,12 @@ static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
 			analyse(s, b->branch.otherwise, inner);
 			break;
 		case ILIR_LET:
-			add_mask(s, &s->var_mask.at[b->let.var.i], control | mask_of(s, b->let.value));
+			mask_var(s, b->let.var, control | mask_of(s, b->let.value));
 			break;
 		case ILIR_STORE:
 			if (is_register(s->m, b->store.buffer))
-				add_mask(s, &s->buffer_mask.at[b->store.buffer.i],
-					 (control | store_mask(s, b)) & ~carriers_of(s, b->store.buffer));
+				mask_buffer(s, b->store.buffer,
+					    (control | store_mask(s, b)) & ~carriers_of(s, b->store.buffer));
 			break;
 		default:
 			break;
@@ -486,7 +504,7 @@ static ilir_buffer working_copy(struct sink *s, ilir_buffer sum)
 	ilir_buffer copy = ilir_new_buffer(s->m, decl);
 	while (s->buffer_mask.n <= copy.i)
 		vec_push(s->m->arena, &s->buffer_mask, 0);
-	s->buffer_mask.at[copy.i] = s->buffer_mask.at[sum.i];
+	mask_buffer(s, copy, s->buffer_mask.at[sum.i]);
 	return copy;
 }
 
@@ -587,22 +605,40 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 	return block;
 }
 
-/* One nest: everything below the outermost loop that has a tile loop in it. */
-static struct ilir_stmt *sink_nest(struct ilir_module *m, const struct ilir_stmt *nest, int accumulators)
+/* For what nests before have added. */
+static void make_room(struct sink *s)
 {
-	struct sink s = {.m = m, .accumulators = accumulators};
-	find_loops(&s, nest);
-	for (size_t i = 0; i < m->vars.n; i++) {
-		vec_push(m->arena, &s.var_mask, 0);
-		vec_push(m->arena, &s.as_register, (ilir_buffer){0});
+	while (s->var_mask.n < s->m->vars.n) {
+		vec_push(s->m->arena, &s->var_mask, 0);
+		vec_push(s->m->arena, &s->as_register, (ilir_buffer){0});
 	}
-	for (size_t i = 0; i < m->buffers.n; i++)
-		vec_push(m->arena, &s.buffer_mask, 0);
+	while (s->buffer_mask.n < s->m->buffers.n)
+		vec_push(s->m->arena, &s->buffer_mask, 0);
+}
+
+static void forget(struct sink *s)
+{
+	for (size_t i = 0; i < s->masked_vars.n; i++) {
+		s->var_mask.at[s->masked_vars.at[i].i] = 0;
+		s->as_register.at[s->masked_vars.at[i].i] = (ilir_buffer){0};
+	}
+	for (size_t i = 0; i < s->masked_buffers.n; i++)
+		s->buffer_mask.at[s->masked_buffers.at[i].i] = 0;
+	s->masked_vars.n = s->masked_buffers.n = s->loops.n = 0;
+}
+
+/* One nest: everything below the outermost loop that has a tile loop in it. */
+static struct ilir_stmt *sink_nest(struct sink *s, const struct ilir_stmt *nest)
+{
+	make_room(s);
+	find_loops(s, nest);
 	do {
-		s.changed = false;
-		analyse(&s, nest, 0);
-	} while (s.changed);
-	return sink_block(&s, nest);
+		s->changed = false;
+		analyse(s, nest, 0);
+	} while (s->changed);
+	struct ilir_stmt *sunk = sink_block(s, nest);
+	forget(s);
+	return sunk;
 }
 
 static bool has_tile_loop(const struct ilir_module *m, const struct ilir_stmt *s)
@@ -616,21 +652,21 @@ static bool has_tile_loop(const struct ilir_module *m, const struct ilir_stmt *s
 }
 
 /* Finds the nests; rebuilds what is around them. */
-static struct ilir_stmt *find_nests(struct ilir_module *m, const struct ilir_stmt *b, int accumulators)
+static struct ilir_stmt *find_nests(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_stmt *block = NULL, **link = &block;
 	for (; b; b = b->next) {
 		struct ilir_stmt alone = *b;
 		alone.next = NULL;
-		if (has_tile_loop(m, &alone)) {
-			*link = sink_nest(m, &alone, accumulators);
+		if (has_tile_loop(s->m, &alone)) {
+			*link = sink_nest(s, &alone);
 		} else {
-			struct ilir_stmt *copy = *link = arena_copy(m->arena, &alone, sizeof alone);
+			struct ilir_stmt *copy = *link = arena_copy(s->m->arena, &alone, sizeof alone);
 			if (b->kind == ILIR_FOR)
-				copy->loop.body = find_nests(m, b->loop.body, accumulators);
+				copy->loop.body = find_nests(s, b->loop.body);
 			else if (b->kind == ILIR_IF)
-				copy->branch.then = find_nests(m, b->branch.then, accumulators),
-				copy->branch.otherwise = find_nests(m, b->branch.otherwise, accumulators);
+				copy->branch.then = find_nests(s, b->branch.then),
+				copy->branch.otherwise = find_nests(s, b->branch.otherwise);
 		}
 		while (*link)
 			link = &(*link)->next;
@@ -640,6 +676,7 @@ static struct ilir_stmt *find_nests(struct ilir_module *m, const struct ilir_stm
 
 void ilir_sink(struct ilir_module *m, struct ilir_tiling *tiling)
 {
+	struct sink s = {.m = m, .accumulators = tiling->accumulators};
 	for (size_t k = 0; k < m->kernels.n; k++)
-		m->kernels.at[k].body = find_nests(m, m->kernels.at[k].body, tiling->accumulators);
+		m->kernels.at[k].body = find_nests(&s, m->kernels.at[k].body);
 }

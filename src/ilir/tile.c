@@ -173,23 +173,32 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 		c->ok &= !ilir_uses_var(m, e, c->var) || !chooses_by_index(m, e);
 }
 
+/* By variable.  What is known of one stays: cut loops have variables of their own, which are noted when a loop around them
+ * is looked at. */
 struct tiler {
 	const struct ilir_tiling *tiling;
-	const struct check *known; /* of the variables that there are before any loop is cut */
-	size_t vars;
+	VEC(bool) is_row;
+	VEC(bool) bounded;
 };
 
-static bool vectorisable(const struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop,
-			 int64_t lanes, bool exact)
+static void make_room(struct tiler *t, const struct ilir_module *m)
 {
+	while (t->is_row.n < m->vars.n) {
+		vec_push(m->arena, &t->is_row, false);
+		vec_push(m->arena, &t->bounded, false);
+	}
+}
+
+static bool vectorisable(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop, int64_t lanes,
+			 bool exact)
+{
+	make_room(t, m);
 	struct check c = {.var = loop->loop.var,
 			  .ok = true,
 			  .lanes = lanes,
 			  .exact = exact,
-			  .is_row = ARENA_ARRAY(m->arena, bool, m->vars.n),
-			  .bounded = ARENA_ARRAY(m->arena, bool, m->vars.n)};
-	memcpy(c.bounded, t->known->bounded, t->vars * sizeof *c.bounded);
-	memcpy(c.is_row, t->known->is_row, t->vars * sizeof *c.is_row);
+			  .is_row = t->is_row.at,
+			  .bounded = t->bounded.at};
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
 	return c.ok;
 }
@@ -228,7 +237,7 @@ static ilir_expr cut_half(struct ilir_module *m, ilir_expr e, void *context)
 	return ilir_binary(m, ILIR_ADD, ilir_binary(m, ILIR_MUL, vector, lanes), l->lane);
 }
 
-static struct ilir_stmt *cut_vectors(const struct tiler *tiler, struct ilir_module *m, struct ilir_stmt *s,
+static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m, struct ilir_stmt *s,
 				     const struct ilir_tile *t)
 {
 	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
@@ -320,7 +329,7 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 
 static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
-	const struct tiler *tiler = context;
+	struct tiler *tiler = context;
 	const struct ilir_tile *t = s->kind == ILIR_FOR ? ilir_tile_of(tiler->tiling, s->loop.var) : NULL;
 	if (!t)
 		return s;
@@ -329,9 +338,9 @@ static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *c
 
 void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)
 {
-	struct check known = {.is_row = ARENA_ARRAY(m->arena, bool, m->vars.n),
-			      .bounded = ARENA_ARRAY(m->arena, bool, m->vars.n)};
-	struct tiler tiler = {tiling, &known, m->vars.n};
+	struct tiler tiler = {.tiling = tiling};
+	make_room(&tiler, m);
+	struct check known = {.is_row = tiler.is_row.at, .bounded = tiler.bounded.at};
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body,
 				 &(struct ilir_visit){.stmt = note_variable, .context = &known});

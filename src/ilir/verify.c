@@ -59,6 +59,17 @@ static bool check_dim(struct check *c, const struct ilir_buffer_decl *b, int i)
 	return true;
 }
 
+/* Several dimensions may lead along one axis: what counts is what they add up to. */
+static bool check_walks(struct check *c, const struct ilir_buffer_decl *b)
+{
+	if (!image_walks_within(b->recipe, IMAGE_PACK_SOURCE, b->recipe->sources))
+		return fault(c, "the recipe of '%s' has fewer sources than it takes turns with", b->name);
+	for (int axis = 0; axis < TENSOR_MAX_RANK; axis++)
+		if (!image_walks_within(b->recipe, axis, IMAGE_WALK_LIMIT))
+			return fault(c, "the recipe of '%s' leaves axis %d", b->name, axis);
+	return true;
+}
+
 static bool check_recipe(struct check *c, const struct ilir_buffer_decl *b, int64_t elements)
 {
 	const struct image_recipe *r = b->recipe;
@@ -72,16 +83,13 @@ static bool check_recipe(struct check *c, const struct ilir_buffer_decl *b, int6
 		const struct image_pack_dim *d = &r->dim[i];
 		if (d->axis < IMAGE_PACK_SOURCE || d->axis >= TENSOR_MAX_RANK || d->extent < 0)
 			return fault(c, "dimension %d of the recipe of '%s' walks along no axis", i, b->name);
-		if (d->axis == IMAGE_PACK_SOURCE && (d->extent - 1) * d->stride >= r->sources)
-			return fault(c, "the recipe of '%s' has fewer sources than it takes turns with",
-				     b->name);
 		if (__builtin_mul_overflow(packed, d->extent, &packed))
 			packed = -1;
 	}
 	if (packed != elements)
 		return fault(c, "the recipe of '%s' fills another number of elements than the buffer has",
 			     b->name);
-	return true;
+	return check_walks(c, b);
 }
 
 /* The elements of a row, or of all where there are no rows; -1 when they are too many. */
@@ -570,8 +578,23 @@ static void check_kernel(struct check *c, const struct ilir_kernel *k)
 	check_block(c, k->body);
 }
 
-/* Indices that can be bounded on both sides; of rows, whose number is not known here, only the lower bound.
- */
+/* Whether a range passes an end of 0 .. extent-1, as far as it is known: a side that is open may be anywhere.  A least
+ * index beyond the extent alone says nothing, since a loop over rows that are too few for its tile is never entered. */
+static bool passes_end(struct ilir_range r, int64_t extent)
+{
+	return (r.low < 0 && r.low != INT64_MIN) || (r.high >= extent && r.high != INT64_MAX);
+}
+
+/* "-1..62", with '?' for a side that is open. */
+static const char *range_text(struct check *c, struct ilir_range r)
+{
+	struct str s = str_in(c->m->arena);
+	str_printf(&s, r.low == INT64_MIN ? "?.." : "%lld..", (long long)r.low);
+	str_printf(&s, r.high == INT64_MAX ? "?" : "%lld", (long long)r.high);
+	return str_text(&s);
+}
+
+/* Each side of an index's range that is known; of rows, whose number is not known here, only the lower one. */
 static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct check *c = context;
@@ -579,11 +602,11 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 	struct ilir_range r;
 	c->stmt = a->stmt;
 	for (int i = 0; i < a->indices; i++) {
-		bool whole = b->dim[i].rows != IMAGE_ONE;
-		if (ilir_range_of(m, a->index[i], a->known, &r) &&
-		    (r.low < 0 || (!whole && r.high >= b->dim[i].padded)))
-			fault(c, "index %d of '%s' reaches %lld..%lld, but its extent is %lld", i, b->name,
-			      (long long)r.low, (long long)r.high, (long long)b->dim[i].padded);
+		int64_t extent = b->dim[i].rows == IMAGE_ONE ? b->dim[i].padded : INT64_MAX;
+		ilir_range_of(m, a->index[i], a->known, &r);
+		if (passes_end(r, extent))
+			fault(c, "index %d of '%s' reaches %s, but its extent is %lld", i, b->name,
+			      range_text(c, r), (long long)b->dim[i].padded);
 	}
 }
 

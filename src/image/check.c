@@ -57,15 +57,17 @@ static bool check_param(struct checking *c, int i)
 
 /* --- recipes --- */
 
-/* Whether the dimensions of an axis add up to an index below the limit, which is far below the end of 64
- * bits. */
-static bool has_bounded_walk(const struct image_recipe *r, int axis, int64_t limit)
+bool image_walks_within(const struct image_recipe *r, int axis, int64_t limit)
 {
-	int64_t left = limit - 1;
-	for (int d = 0; d < r->dims; d++)
-		if (r->dim[d].axis == axis && r->dim[d].extent)
-			left -= left < 0 ? 0 : (r->dim[d].extent - 1) * r->dim[d].stride;
-	return left >= 0;
+	int64_t last = 0, way;
+	for (const struct image_pack_dim *d = r->dim; d < r->dim + r->dims; d++) {
+		if (d->axis != axis || !d->extent)
+			continue;
+		if (d->stride < 0 || __builtin_mul_overflow(d->extent - 1, d->stride, &way) ||
+		    __builtin_add_overflow(last, way, &last))
+			return false;
+	}
+	return last < limit;
 }
 
 static bool check_source(struct checking *c, const struct image_pack_source *s)
@@ -86,9 +88,9 @@ static bool check_recipe(struct checking *c, int i)
 		if (!check_source(c, &r->source[s]))
 			return false;
 	for (int axis = 0; axis < TENSOR_MAX_RANK; axis++)
-		if (!has_bounded_walk(r, axis, (int64_t)1 << 40))
+		if (!image_walks_within(r, axis, IMAGE_WALK_LIMIT))
 			return refuse(c, "recipe", "a recipe walks too far");
-	if (!r->sources || !has_bounded_walk(r, IMAGE_PACK_SOURCE, r->sources))
+	if (!r->sources || !image_walks_within(r, IMAGE_PACK_SOURCE, r->sources))
 		return refuse(c, "recipe", "a recipe takes from a source that it does not have");
 	return image_recipe_elements(r) > 0 ||
 	       refuse(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");

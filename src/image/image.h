@@ -105,6 +105,13 @@ static inline int64_t image_recipe_elements(const struct image_recipe *r)
 	return bytes / (int64_t)sizeof(float);
 }
 
+/* An index on an axis that a recipe may lead to is below it. */
+#define IMAGE_WALK_LIMIT ((int64_t)1 << 40)
+
+/* Whether the dimensions along an axis, or along IMAGE_PACK_SOURCE, lead to indices from 0 to below the limit only.
+ * Extents are not negative. */
+bool image_walks_within(const struct image_recipe *, int axis, int64_t limit);
+
 /* A parameter that is computed when weights are bound.  Its step writes it where `recipe` lays it out,
  * row-major with padding behind some dimensions; from there it is packed by all other recipes that take from
  * it. */

@@ -280,12 +280,28 @@ static bool check_extent(struct solver *b, const struct ra_dim *d, int64_t least
 	return false;
 }
 
-/* The extents that parsing could not judge, and slices that may leave their axis. */
+/* The extents that parsing could not judge, and what they come to. */
+static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_at at)
+{
+	int64_t elements = 1;
+	for (int i = 0; i < s->rank; i++) {
+		if (!check_extent(b, &s->dim[i], 1, at))
+			return false;
+		if (!__builtin_mul_overflow(elements, ra_dim_value(&s->dim[i], b->sizes), &elements) &&
+		    elements <= RA_ELEMENT_LIMIT)
+			continue;
+		fail(b, DIAG_WEIGHT_EXTENT, at, ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
+		     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
+		return false;
+	}
+	return true;
+}
+
+/* And slices that may leave their axis. */
 static void check_node(struct solver *b, const struct ra_node *n)
 {
-	for (int i = 0; i < n->shape.rank; i++)
-		if (!check_extent(b, &n->shape.dim[i], 1, n->at))
-			return;
+	if (!check_shape(b, &n->shape, n->at))
+		return;
 	if (n->op != RA_SLICE || !check_extent(b, &n->begin, 0, n->at))
 		return;
 	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
@@ -301,9 +317,12 @@ static void check_node(struct solver *b, const struct ra_node *n)
 /* Once all sizes are known; the first node at fault tells enough. */
 static void check_nodes(struct solver *b)
 {
+	for (size_t i = 0; i < b->m->params.n && !b->faults; i++)
+		check_shape(b, &b->m->params.at[i].shape, b->m->params.at[i].at);
+	for (size_t i = 0; i < b->m->inputs.n && !b->faults; i++)
+		check_shape(b, &b->m->inputs.at[i].shape, b->m->inputs.at[i].at);
 	for (size_t i = 0; i < b->m->states.n && !b->faults; i++)
-		for (int j = 0; j < b->m->states.at[i].shape.rank; j++)
-			check_extent(b, &b->m->states.at[i].shape.dim[j], 1, b->m->states.at[i].at);
+		check_shape(b, &b->m->states.at[i].shape, b->m->states.at[i].at);
 	for (size_t i = 1; i < b->m->nodes.n && !b->faults; i++)
 		check_node(b, &b->m->nodes.at[i]);
 }

@@ -139,6 +139,8 @@ static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, const ra_ref *a
 
 static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 {
+	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place(g, e->span.at)))
+		return none;
 	struct ra_nearest near = ra_nearest_to(e->name.text, e->name.length);
 	for (int i = 0; ra_builtin_name(i); i++)
 		ra_consider(&near, ra_builtin_name(i), strlen(ra_builtin_name(i)));

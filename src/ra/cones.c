@@ -220,6 +220,8 @@ static bool is_state(const struct map *states, struct ra_span name)
 
 static void unknown_state(struct ra_builder *b, struct ra_span name)
 {
+	if (!ra_is_news(&b->report, DIAG_MODEL_UNKNOWN, name.at))
+		return;
 	struct ra_nearest near = ra_nearest_to(name.text, name.length);
 	for (size_t i = 0; i < b->syntax.states.n; i++)
 		ra_consider(&near, b->syntax.states.at[i].name.text, b->syntax.states.at[i].name.length);

@@ -84,6 +84,20 @@ static int add_symbol(struct ra_graph *g, struct ra_span span)
 	return symbol;
 }
 
+static void unknown_symbol(struct ra_graph *g, struct ra_span span)
+{
+	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place(g, span.at)))
+		return;
+	struct ra_nearest near = ra_nearest_to(span.text, span.length);
+	for (size_t i = 0; i < g->model->symbols.n; i++)
+		ra_consider(&near, g->model->symbols.at[i].name, strlen(g->model->symbols.at[i].name));
+	ra_refuse(
+	    g, DIAG_MODEL_UNKNOWN, span.at,
+	    ra_did_you_mean(g->arena, &near,
+			    "dimensions are those that a parameter, an input or a state is declared with"),
+	    "no dimension is named '%s'", ra_excerpt(g->arena, span));
+}
+
 /* -1 after a diagnostic. */
 static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 {
@@ -98,14 +112,7 @@ static int find_symbol(struct ra_graph *g, struct ra_span span, bool declare)
 	}
 	if (declare)
 		return add_symbol(g, span);
-	struct ra_nearest near = ra_nearest_to(span.text, span.length);
-	for (size_t i = 0; i < g->model->symbols.n; i++)
-		ra_consider(&near, g->model->symbols.at[i].name, strlen(g->model->symbols.at[i].name));
-	ra_refuse(
-	    g, DIAG_MODEL_UNKNOWN, span.at,
-	    ra_did_you_mean(g->arena, &near,
-			    "dimensions are those that a parameter, an input or a state is declared with"),
-	    "no dimension is named '%s'", ra_excerpt(g->arena, span));
+	unknown_symbol(g, span);
 	return -1;
 }
 
@@ -445,16 +452,33 @@ static void check_child_states(struct ra_graph *g)
 	}
 }
 
-/* --- what a model needs --- */
+/* --- bodies, by what they are for --- */
 
-static bool has_body(const struct ra_syntax *s, int traversal, enum ra_word word)
+struct body_key {
+	int traversal;
+	enum ra_word word;
+};
+
+static const struct ra_body *first_body(const struct ra_graph *g, int traversal, enum ra_word word)
 {
-	for (size_t i = 0; i < s->bodies.n; i++)
-		if (s->bodies.at[i].traversal == traversal &&
-		    (s->bodies.at[i].word == word || s->bodies.at[i].word == RA_WORD_NODE))
-			return true;
-	return false;
+	struct body_key key = {traversal, word};
+	int i = map_get(&g->bodies, (const char *)&key, sizeof key);
+	return i < 0 ? NULL : &g->syntax->bodies.at[i];
 }
+
+/* The one that stands before the other, of two that there may be. */
+static const struct ra_body *earlier(const struct ra_body *a, const struct ra_body *b)
+{
+	return !b || (a && a < b) ? a : b;
+}
+
+const struct ra_body *ra_body_for(const struct ra_graph *g, int traversal, enum ra_word word)
+{
+	const struct ra_body *all = word < RA_WORDS ? first_body(g, traversal, RA_WORD_NODE) : NULL;
+	return earlier(first_body(g, traversal, word), all);
+}
+
+/* --- what a model needs --- */
 
 static bool has_state(const struct ra_graph *g, int traversal)
 {
@@ -487,12 +511,12 @@ static void check_traversal(struct ra_graph *g, int t)
 	bool down = traversal->down, said = g->model->traversals.n == s->traversals.n || t;
 	const struct part parts[] = {
 	    {has_state(g, t), "a state", "add a line such as: state h[D]", "declare one with esp_builder_state"},
-	    {has_body(s, t, ra_case_word(down, RA_LEAF)), down ? "a body for roots" : "a body for leaves",
+	    {ra_body_for(g, t, ra_case_word(down, RA_LEAF)), down ? "a body for roots" : "a body for leaves",
 	     down ? "add one below 'root:', or one for all nodes below 'node:'"
 		  : "add one below 'leaf:', or one for all nodes below 'node:'",
 	     down ? "begin one with esp_builder_body: ESP_BODY_ROOT, or ESP_BODY_NODE for all nodes"
 		  : "begin one with esp_builder_body: ESP_BODY_LEAF, or ESP_BODY_NODE for all nodes"},
-	    {has_body(s, t, ra_case_word(down, RA_INNER)),
+	    {ra_body_for(g, t, ra_case_word(down, RA_INNER)),
 	     down ? "a body for nodes below others" : "a body for inner nodes",
 	     down ? "add one below 'below:', or one for all nodes below 'node:'"
 		  : "add one below 'inner:', or one for all nodes below 'node:'",
@@ -518,26 +542,36 @@ static void check_complete(struct ra_graph *g)
 	check_parts(g, at, "the model", &last, 1);
 }
 
-/* Headers that are no word were refused when they were read. */
-static void check_bodies(struct ra_graph *g)
+/* The first body before this one that has some of its nodes, or NULL: 'node:' has those of all words of the language. */
+static const struct ra_body *body_before(const struct ra_graph *g, const struct ra_body *b)
 {
-	const struct ra_syntax *s = g->syntax;
-	for (size_t i = 0; i < s->bodies.n; i++)
-		for (size_t j = 0; j < i; j++) {
-			const struct ra_body *b = &s->bodies.at[i], *old = &s->bodies.at[j];
-			if (!b->word || !old->word || b->traversal != old->traversal)
-				continue;
-			bool plain = b->word < RA_WORDS && old->word < RA_WORDS;
-			if (b->word != old->word &&
-			    !(plain && (b->word == RA_WORD_NODE || old->word == RA_WORD_NODE)))
-				continue;
-			ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
-				  "write one 'node:', or one body for each case",
-				  "'%s:' gives nodes a second body after '%s:'%s",
-				  ra_excerpt(g->arena, b->header), ra_excerpt(g->arena, old->header),
-				  ra_line(g->arena, old->header.at));
-			break;
-		}
+	const struct ra_body *old = ra_body_for(g, b->traversal, b->word);
+	for (enum ra_word word = RA_WORD_LEAF; b->word == RA_WORD_NODE && word < RA_WORDS; word++)
+		old = earlier(old, first_body(g, b->traversal, word));
+	return old;
+}
+
+static void check_body(struct ra_graph *g, const struct ra_body *b)
+{
+	const struct ra_body *old = body_before(g, b);
+	if (old && ra_is_news(g->report, DIAG_MODEL_DUPLICATE, b->header.at))
+		ra_report(g->report, DIAG_MODEL_DUPLICATE, b->header.at,
+			  "write one 'node:', or one body for each case",
+			  "'%s:' gives nodes a second body after '%s:'%s", ra_excerpt(g->arena, b->header),
+			  ra_excerpt(g->arena, old->header), ra_line(g->arena, old->header.at));
+}
+
+/* Headers that are no word were refused when they were read. */
+static void add_bodies(struct ra_graph *g)
+{
+	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
+		const struct ra_body *b = &g->syntax->bodies.at[i];
+		struct body_key key = {b->traversal, b->word};
+		if (!b->word)
+			continue;
+		check_body(g, b);
+		map_add(&g->bodies, (const char *)&key, sizeof key, (int)i);
+	}
 }
 
 /* A case that no body is for is most often one whose body has another name. */
@@ -546,8 +580,8 @@ static void check_case_bodies(struct ra_graph *g)
 	const struct ra_syntax *s = g->syntax;
 	for (size_t c = 0; c < s->cases.n; c++) {
 		bool any = false;
-		for (size_t i = 0; i < s->bodies.n; i++)
-			any |= s->bodies.at[i].word == ra_word_of_case(c);
+		for (size_t t = 0; t < g->model->traversals.n; t++)
+			any |= ra_body_for(g, (int)t, ra_word_of_case(c)) != NULL;
 		if (!any)
 			refuse_case(g, s->cases.at[c].name,
 				    "give it a body below its name and ':', or remove it",
@@ -581,7 +615,7 @@ static void check_directions(struct ra_graph *g)
 
 void ra_declare(struct ra_graph *g)
 {
-	g->names = g->functions = map_in(g->arena);
+	g->names = g->functions = g->bodies = map_in(g->arena);
 	g->leaves = map_in(g->arena);
 	g->model->name = ra_span_string(g->arena, g->syntax->model);
 	add_names(g);
@@ -597,7 +631,7 @@ void ra_declare(struct ra_graph *g)
 		if (!g->syntax->defs.at[i]->prelude)
 			check_arguments(g, g->syntax->defs.at[i]);
 	check_child_states(g);
-	check_bodies(g);
+	add_bodies(g);
 	if (!g->syntax->incomplete)
 		check_directions(g);
 	if (!g->syntax->incomplete) {

@@ -365,13 +365,9 @@ static void expand_case(struct ra_graph *g, int which)
 {
 	bool plain = which < RA_CASES;
 	enum ra_word word = plain ? ra_case_word(ra_goes_down(g), which) : ra_word_of_case(which - RA_CASES);
-	for (size_t i = 0; i < g->syntax->bodies.n; i++) {
-		const struct ra_body *b = &g->syntax->bodies.at[i];
-		if (b->traversal == g->traversal && (b->word == word || (plain && b->word == RA_WORD_NODE))) {
-			expand_body(g, b, which);
-			break;
-		}
-	}
+	const struct ra_body *b = ra_body_for(g, g->traversal, word);
+	if (b)
+		expand_body(g, b, which);
 }
 
 void ra_expand_bodies(struct ra_graph *g)

@@ -22,6 +22,9 @@ enum {
 	RA_REPORT_LIMIT = 50, /* diagnostics of one text */
 };
 #define RA_CONSTANT_LIMIT (1ll << 40)
+/* Elements of a value, and of a parameter: what is stored of them may be padded, and its bytes are still counted in 64 bits
+ * (an image has room for 2^48 elements). */
+#define RA_ELEMENT_LIMIT (1ll << 40)
 
 /* --- report.c: diagnostics of one text, each place once --- */
 
@@ -48,6 +51,9 @@ struct ra_report {
 __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
 #define ra_report(...) diag_false(ra_report(__VA_ARGS__))
+/* Whether it would be told.  If not, nobody reads a suggestion, and none is looked for: that takes as long as there are
+ * names, for each fault of a text. */
+bool ra_is_news(const struct ra_report *, enum diag_id, struct diag_at);
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* " (line 3)", or nothing when the line is unknown. */
 const char *ra_line(struct arena *, struct diag_at);
@@ -292,6 +298,7 @@ struct ra_parser {
 	struct ra_lexer lexer;
 	struct ra_token token; /* the one to be read next */
 	int depth;
+	struct map cases; /* name -> which of syntax->cases is the first of it */
 	bool prelude;
 	bool in_body; /* the last one of syntax->bodies */
 };
@@ -407,6 +414,7 @@ struct ra_graph {
 	struct map names; /* -> name.at */
 	VEC(struct ra_name) name;
 	struct map functions; /* -> syntax->defs */
+	struct map bodies;    /* traversal and word -> the first of syntax->bodies */
 	enum ra_region region;
 	int traversal;	/* of the body at hand */
 	int body;	/* which one we are in, of a state's values */
@@ -436,6 +444,8 @@ bool ra_resolve_shape(struct ra_graph *, const ra_dim_texts *, struct ra_shape *
 /* The header of the body of a case alone, up or down: its word and how it is written. */
 enum ra_word ra_case_word(bool down, enum ra_case);
 const char *ra_word_text(enum ra_word);
+/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none. */
+const struct ra_body *ra_body_for(const struct ra_graph *, int traversal, enum ra_word);
 /* What a node's parent is called where it has one at most, else NULL. */
 const char *ra_parent_name(enum ra_structure_kind);
 /* Whether the traversal of the body at hand goes down. */

@@ -270,6 +270,7 @@ static bool parse_case(struct ra_parser *p)
 	if (!ra_expect_new_name(p, "the name of a case", &c.name))
 		return false;
 	bool read = ra_expect(p, '=', "'=' and what the case is") && parse_base(p, &c);
+	map_add_lasting(&p->cases, c.name.text, c.name.length, (int)p->syntax->cases.n);
 	vec_push(p->arena, &p->syntax->cases, c);
 	return read;
 }
@@ -385,15 +386,11 @@ static bool at_header(const struct ra_parser *p)
 	       ra_next(&ahead).kind == ':';
 }
 
-/* What follows is read as a body all the same, so that only the header is at fault. */
-static bool parse_header(struct ra_parser *p)
+static void refuse_header(struct ra_parser *p, struct ra_span header)
 {
-	struct ra_token header = p->token;
-	for (header.word = RA_WORD_BELOW; header.word >= RA_WORD_ROOT; header.word--)
-		if (ra_take_free_word(p, header.word))
-			return parse_body(p, header) && expect_line_end(p);
-	header.word = RA_WORD_NONE;
-	struct ra_nearest near = ra_nearest_to(header.span.text, header.span.length);
+	if (!ra_is_news(p->report, DIAG_MODEL_SYNTAX, header.at))
+		return;
+	struct ra_nearest near = ra_nearest_to(header.text, header.length);
 #define RA_WORD(name, spelling)                                                                              \
 	if (RA_WORD_##name >= RA_WORD_LEAF && RA_WORD_##name <= RA_WORD_NODE)                                \
 		ra_consider(&near, spelling, strlen(spelling));
@@ -403,12 +400,23 @@ static bool parse_header(struct ra_parser *p)
 	ra_consider(&near, "below", strlen("below"));
 	for (size_t i = 0; i < p->syntax->cases.n; i++)
 		ra_consider(&near, p->syntax->cases.at[i].name.text, p->syntax->cases.at[i].name.length);
-	p->syntax->incomplete = true;
-	ra_report(p->report, DIAG_MODEL_SYNTAX, header.span.at,
+	ra_report(p->report, DIAG_MODEL_SYNTAX, header.at,
 		  ra_did_you_mean(p->arena, &near,
 				  "bodies are 'leaf:', 'inner:', 'node:' and those of cases that are declared above; "
 				  "down, 'root:', 'below:' and 'node:'"),
-		  "no body is named '%s'", ra_excerpt(p->arena, header.span));
+		  "no body is named '%s'", ra_excerpt(p->arena, header));
+}
+
+/* What follows is read as a body all the same, so that only the header is at fault. */
+static bool parse_header(struct ra_parser *p)
+{
+	struct ra_token header = p->token;
+	for (header.word = RA_WORD_BELOW; header.word >= RA_WORD_ROOT; header.word--)
+		if (ra_take_free_word(p, header.word))
+			return parse_body(p, header) && expect_line_end(p);
+	header.word = RA_WORD_NONE;
+	p->syntax->incomplete = true;
+	refuse_header(p, header.span);
 	ra_advance(p);
 	return parse_body(p, header) && expect_line_end(p);
 }
@@ -416,12 +424,8 @@ static bool parse_header(struct ra_parser *p)
 /* The word of the case of that name; 0 = none is declared so far. */
 static enum ra_word find_case(const struct ra_parser *p, struct ra_span name)
 {
-	for (size_t i = 0; i < p->syntax->cases.n; i++) {
-		struct ra_span other = p->syntax->cases.at[i].name;
-		if (other.length == name.length && memcmp(other.text, name.text, name.length) == 0)
-			return ra_word_of_case(i);
-	}
-	return RA_WORD_NONE;
+	int i = map_get(&p->cases, name.text, name.length);
+	return i < 0 ? RA_WORD_NONE : ra_word_of_case((size_t)i);
 }
 
 static bool parse_named_body(struct ra_parser *p)
@@ -472,6 +476,7 @@ void ra_parse_text(struct arena *a, struct ra_report *r, struct ra_syntax *synta
 {
 	struct ra_parser p = {.arena = a, .report = r, .syntax = syntax, .prelude = prelude};
 	p.lexer = ra_lexer_of(file, text, length);
+	p.cases = map_in(a);
 	ra_advance(&p);
 	while (p.token.kind != RA_TOKEN_END) {
 		const char *before = p.token.span.text;

@@ -16,10 +16,15 @@ static bool seen_before(const struct ra_report *r, enum diag_id id, struct diag_
 	return false;
 }
 
+bool ra_is_news(const struct ra_report *r, enum diag_id id, struct diag_at at)
+{
+	return r->seen.n < RA_REPORT_LIMIT && !seen_before(r, id, at);
+}
+
 bool(ra_report)(struct ra_report *r, enum diag_id id, struct diag_at at, const char *hint, const char *format,
 		...)
 {
-	if (r->seen.n >= RA_REPORT_LIMIT || seen_before(r, id, at))
+	if (!ra_is_news(r, id, at))
 		return false;
 	struct str message = str_in(r->arena);
 	va_list args;

@@ -103,11 +103,9 @@ static bool is_each(const struct ra_scope *scope, const char *name, size_t lengt
 
 /* --- names that have no value --- */
 
-/* Nobody wrote the names of a builder's values; and nobody reads more faults than are kept. */
+/* Nobody wrote the names of a builder's values. */
 static void consider_names(const struct ra_graph *g, const struct ra_scope *scope, struct ra_nearest *near)
 {
-	if (g->report->seen.n >= RA_REPORT_LIMIT)
-		return;
 	for (const struct ra_scope *s = scope; s; s = s->outer)
 		for (size_t i = 0; i < s->n; i++)
 			if (*s->spans[i].text != RA_VALUE_LETTER)
@@ -118,6 +116,8 @@ static void consider_names(const struct ra_graph *g, const struct ra_scope *scop
 
 static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char *dot, const char *of)
 {
+	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place(g, span.at)))
+		return none;
 	size_t prefix = (size_t)(dot + 1 - span.text);
 	struct ra_nearest near = ra_nearest_to(dot + 1, span.length - prefix);
 	for (size_t i = 0; i < g->name.n; i++)
@@ -136,7 +136,7 @@ static ra_ref unknown_state(struct ra_graph *g, struct ra_span span, const char 
 static const char *child_meant(const struct ra_graph *g, struct ra_span span, const struct ra_nearest *whole)
 {
 	const char *dot = memchr(span.text, '.', span.length);
-	if (!dot || g->report->seen.n >= RA_REPORT_LIMIT)
+	if (!dot)
 		return NULL;
 	size_t prefix = (size_t)(dot - span.text);
 	struct ra_nearest near = ra_nearest_to(span.text, prefix);
@@ -151,6 +151,8 @@ static const char *child_meant(const struct ra_graph *g, struct ra_span span, co
 
 static ra_ref unknown_name(struct ra_graph *g, const struct ra_scope *scope, struct ra_span span)
 {
+	if (!ra_is_news(g->report, DIAG_MODEL_UNKNOWN, ra_place(g, span.at)))
+		return none;
 	struct ra_nearest near = ra_nearest_to(span.text, span.length);
 	consider_names(g, scope, &near);
 	const char *hint = child_meant(g, span, &near);

@@ -283,10 +283,7 @@ static void print_states(const struct block *like, const struct sched_choice *c,
 	for (size_t i = 0; i < p->params.n; i++)
 		print_state(like, c, p->params.at[i].name, s);
 	for (size_t i = 0; i < like->s->intermediates.n; i++)
-		print_state(like, c,
-			    sched_value_name(like->plan, like->s->intermediates.at[i].body,
-					     like->s->intermediates.at[i].value),
-			    s);
+		print_state(like, c, like->s->intermediates.at[i].name, s);
 }
 
 void sched_print_choices(const struct sched *sc, const struct sched_plan *plan, struct str *s)

@@ -4,7 +4,7 @@
 
 void sched_copy_program(struct sub_program *to, const struct sub_program *from)
 {
-	sub_init(to, to->arena, from->name);
+	sub_clear(to);
 	sub_copy_declarations(to, from);
 	for (uint32_t i = 1; i < from->values.n; i++)
 		sub_add(to, from->values.at[i], NULL);
@@ -17,15 +17,17 @@ void sched_keep_program(struct sub_program *to, const struct sub_program *from)
 		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
 }
 
+/* What a traversal makes is needed by the next alone, so two programs take turns. */
 void sched_move_each(struct sub_program *to, const struct sub_program *from,
 		     void (*move)(struct sub_program *, const struct sub_program *, int, void *),
 		     void *context)
 {
+	struct sub_program *between = ARENA_ARRAY(to->arena, struct sub_program, 2);
+	sub_init(&between[0], to->arena, from->name);
+	sub_init(&between[1], to->arena, from->name);
 	for (size_t t = 0; t < from->traversals.n; t++) {
-		bool last = t + 1 == from->traversals.n;
-		struct sub_program *next = last ? to : ARENA_NEW(to->arena, struct sub_program);
-		if (!last)
-			sub_init(next, to->arena, from->name);
+		struct sub_program *next = t + 1 == from->traversals.n ? to : &between[t % 2];
+		sub_clear(next);
 		move(next, from, t, context);
 		from = next;
 	}

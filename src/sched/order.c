@@ -435,18 +435,24 @@ static struct sched_order ending_with(struct sched_order order, int last)
 	return order;
 }
 
+static void add_intermediate(struct order *o, const struct tensor *t, struct sched_order order)
+{
+	const char *name = sched_value_name(o->plan, t->which, t->value);
+	name = sub_free_name(o->p, SUB_NAME_TENSOR, name);
+	vec_push(o->arena, &o->s->intermediates, (struct sched_intermediate){t->which, t->value, name, order});
+}
+
 static void record(struct order *o)
 {
 	for (size_t i = 0; i < o->tensors.n; i++) {
 		const struct tensor *t = &o->tensors.at[i];
 		struct sched_order order = ending_with(row_major(o, t), t->last);
-		struct sched_intermediate found = {t->which, t->value, order};
 		if (t->kind == STATE)
 			o->s->states.at[t->which].order = order;
 		else if (t->kind == TABLE && !t->whole)
 			o->s->tables.at[t->which] = order;
 		else if (t->kind == INTERMEDIATE && t->rank > 0)
-			vec_push(o->arena, &o->s->intermediates, found);
+			add_intermediate(o, t, order);
 	}
 	for (size_t g = 0; g < o->plan->groups.n; g++) {
 		int dims = o->groups[g].dims, dim = along(o, &o->groups[g]);

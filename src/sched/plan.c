@@ -241,6 +241,7 @@ void sched_make_plan(struct sched_plan *plan, struct arena *a, const struct sub_
 			drop_unread(&gr);
 	} while (gr.changed);
 	sched_finish_groups(&gr);
+	sched_count_operations(plan, seen);
 }
 
 bool sched_is_stored(const struct sched_plan *plan, int body, sub_ref r)

@@ -103,6 +103,8 @@ struct sched_bodies {
 	VEC(const struct sub_body *) all;
 };
 struct sched_bodies sched_find_bodies(const struct sub_program *, int traversal, enum sub_domain);
+/* Sets how many operations groups have.  The table is by value, all false before and after. */
+void sched_count_operations(struct sched_plan *, bool *wanted);
 /* Makes a program of another for one traversal after the other; `move` fills an empty one. */
 void sched_move_each(struct sub_program *to, const struct sub_program *from,
 		     void (*move)(struct sub_program *to, const struct sub_program *from, int traversal,

@@ -48,7 +48,7 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 	for (size_t i = 0; i < sc->intermediates.n; i++) {
 		const struct sched_intermediate *v = &sc->intermediates.at[i];
 		if (v->order.parts > 1)
-			print_layout(sched_value_name(plan, v->body, v->value), NULL, &v->order, s);
+			print_layout(v->name, NULL, &v->order, s);
 	}
 }
 

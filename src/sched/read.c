@@ -222,9 +222,7 @@ static struct sched_order *find_order(const struct line *l, struct sched *s, con
 		if (s->tables.at[i].rank && line_is(l, 1, p->params.at[i].name))
 			return &s->tables.at[i];
 	for (size_t i = 0; i < s->intermediates.n; i++)
-		if (line_is(
-			l, 1,
-			sched_value_name(plan, s->intermediates.at[i].body, s->intermediates.at[i].value)))
+		if (line_is(l, 1, s->intermediates.at[i].name))
 			return &s->intermediates.at[i].order;
 	return NULL;
 }

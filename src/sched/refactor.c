@@ -91,7 +91,7 @@ static void declare(struct refactoring *f)
 		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
 		struct str s = str_in(f->arena);
 		str_printf(&s, "refactor%d", derived_states(f->from) + (int)i);
-		struct sub_tensor t = {.name = s.text,
+		struct sub_tensor t = {.name = sub_free_name(f->from, SUB_NAME_TENSOR, s.text),
 				       .rank = v->vars - 1,
 				       .traversal = f->leaves.all.at[0]->traversal,
 				       .derived = true};

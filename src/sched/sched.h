@@ -32,6 +32,7 @@ struct sched_group {
 	int reductions;       /* in one pass over the row: all of them */
 	int products;         /* those that are not over edges */
 	int gates;            /* the most of them that share one operand, and so one loop */
+	double operations;    /* of a row, estimated */
 	VEC(struct sched_loop) loops;
 	bool over_edges; /* its products are of the edges of a row: the nodes of a tile are those that edges lead to */
 };
@@ -179,6 +180,7 @@ struct sched_state {
 struct sched_intermediate {
 	int body;
 	sub_ref value;
+	const char *name; /* of the value, or like it where a state or a parameter has that */
 	struct sched_order order;
 };
 

@@ -31,12 +31,11 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 }
 
 /* What a group computes itself: down to what others stored. */
-static double group_operations(const struct sched_plan *plan, int group)
+static double group_operations(const struct sched_plan *plan, int group, bool *wanted)
 {
 	const struct sched_group *g = &plan->groups.at[group];
 	const struct sched_values *values = &plan->values[g->body];
 	double n = 0;
-	bool *wanted = ARENA_ARRAY(plan->p->arena, bool, plan->p->values.n);
 	for (size_t t = 0; t < g->targets.n; t++) {
 		wanted[g->targets.at[t].i] = true;
 		n += sched_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
@@ -50,11 +49,19 @@ static double group_operations(const struct sched_plan *plan, int group)
 		for (int a = 0; a < v->args; a++)
 			wanted[v->arg[a].value.i] = true;
 	}
+	for (int i = 0; i < values->n; i++)
+		wanted[values->value[i].i] = false;
 	return n;
+}
+
+void sched_count_operations(struct sched_plan *plan, bool *wanted)
+{
+	for (size_t g = 0; g < plan->groups.n; g++)
+		plan->groups.at[g].operations = group_operations(plan, g, wanted);
 }
 
 struct sched_work sched_work_of(const struct sched *s, const struct sched_plan *plan, int group)
 {
-	double operations = group_operations(plan, group);
+	double operations = plan->groups.at[group].operations;
 	return (struct sched_work){s->tiles.at[group].nodes[0], operations < INT_MAX ? operations : INT_MAX};
 }

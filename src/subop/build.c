@@ -38,16 +38,29 @@ static int new_var(struct sub_program *p, struct sub_var v)
 	return p->vars.n - 1;
 }
 
-void sub_init(struct sub_program *p, struct arena *a, const char *name)
+static void begin(struct sub_program *p)
 {
-	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256};
-	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
-	vec_push(a, &p->values, (struct sub_value){0});
-	vec_push(a, &p->traversals, (struct sub_traversal){.down = false});
+	vec_push(p->arena, &p->values, (struct sub_value){0});
+	vec_push(p->arena, &p->traversals, (struct sub_traversal){.down = false});
 	p->node = new_var(p, (struct sub_var){.name = "n", .set = SUB_NODE});
 	p->input = new_var(p, (struct sub_var){.name = "t", .set = SUB_INPUT});
 	p->edge = new_var(p, (struct sub_var){.name = "e", .set = SUB_EDGE});
 	p->member = new_var(p, (struct sub_var){.name = "q", .set = SUB_MEMBER});
+}
+
+void sub_init(struct sub_program *p, struct arena *a, const char *name)
+{
+	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256};
+	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
+	begin(p);
+}
+
+void sub_clear(struct sub_program *p)
+{
+	p->vars.n = p->values.n = p->params.n = p->states.n = p->inputs.n = p->outputs.n = 0;
+	p->traversals.n = p->bodies.n = p->cases.n = p->named.n = p->splits.n = 0;
+	memset(p->table, 0, p->table_size * sizeof *p->table);
+	begin(p);
 }
 
 #define COPY_LIST(arena, to, from)                                                                           \

@@ -415,7 +415,8 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 {
 	l->lead = domain == SUB_EVERY_INPUT ? l->p->input : l->p->node;
 	l->values = ARENA_ARRAY(l->p->arena, sub_ref, l->model->nodes.n);
-	struct sub_body b = {.name = name, .domain = domain, .traversal = traversal};
+	struct sub_body b = {
+	    .name = sub_free_name(l->p, SUB_NAME_BODY, name), .domain = domain, .traversal = traversal};
 	if (domain == SUB_TOP || domain == SUB_BELOW)
 		b.cases = cases_with(l->p, domain == SUB_BELOW ? IMAGE_YES : IMAGE_NO);
 	vec_push(l->p->arena, &l->p->bodies, b);

@@ -131,7 +131,7 @@ static struct image_case new_case(const struct sub_program *p, const struct sub_
 		match[i] = of->match[i];
 	for (size_t i = 0; i < s->match.n; i++)
 		match[of->matches + i] = s->match.at[i];
-	k.name = str_text(&name);
+	k.name = sub_free_name(p, SUB_NAME_CASE, str_text(&name));
 	k.children = s->children >= 0 ? s->children : of->children;
 	k.match = match;
 	k.matches = of->matches + s->match.n;
@@ -199,7 +199,7 @@ static const char *body_name(const struct sub_program *p, const struct sub_split
 	if (traversal)
 		str_printf(&name, "%d", traversal + 1);
 	put_name(p, s, &name);
-	return str_text(&name);
+	return sub_free_name(p, SUB_NAME_BODY, str_text(&name));
 }
 
 /* A body like this one for the new cases, behind it. */

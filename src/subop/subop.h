@@ -239,6 +239,8 @@ static inline bool sub_is_ragged(const struct sub_program *p, int var)
 /* --- building --- */
 
 void sub_init(struct sub_program *, struct arena *, const char *name);
+/* As after sub_init, but with the room that it has taken: the arena gives none back. */
+void sub_clear(struct sub_program *);
 /* The ordinal-th variable of this extent. */
 int sub_dim(struct sub_program *, int64_t extent, int ordinal);
 /* The variable of rows of this extent. */
@@ -257,6 +259,11 @@ void sub_take_back(struct sub_program *, size_t values, size_t vars);
 void sub_forget_last(struct sub_program *, size_t n);
 /* The value, when it was added before; else none. */
 sub_ref sub_find(struct sub_program *, struct sub_value);
+
+enum { SUB_NAME_BODY = 1, SUB_NAME_CASE = 2, SUB_NAME_TENSOR = 4 /* a state or a parameter */ };
+/* The name, or NAME_1, NAME_2 ...: the first that nothing of these kinds has in the program. */
+const char *sub_free_name(const struct sub_program *, unsigned kinds, const char *name);
+
 /* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
 bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */

@@ -5,6 +5,8 @@
 
 static char weights[128];
 
+enum { OPERATOR_BYTES = 600 << 10 }; /* of compiling, more than is needed (doc/limits.md) */
+
 /* --- operators --- */
 
 /* A model of a sum of so many products, added up two by two, whose chain of operators is short. */
@@ -20,19 +22,42 @@ static char *wide_model(int terms)
 	return text;
 }
 
-static esp_status make_wide(const esp_context_options *o, int terms, esp_error **error)
+/* A model of so many traversals, each of so many layers, whose weights are the same. */
+static char *deep_model(int traversals, int layers)
+{
+	char *text = malloc((size_t)traversals * (layers + 10) * 100 + 1000), *p = text;
+	p += sprintf(p, "model deep\nstructure tree(left, right)\ninput word : token\nparam E[V, D], W[D, D]\n");
+	for (int t = 0; t < traversals; t++) {
+		p += sprintf(p, "traversal up\nstate h%d[D]\nleaf:\n", t);
+		p += t ? sprintf(p, "    h%d = h%d\n", t, t - 1) : sprintf(p, "    h0 = E[word]\n");
+		p += sprintf(p, "inner:\n    x0 = left.h%d + right.h%d\n", t, t);
+		for (int i = 0; i < layers; i++)
+			p += sprintf(p, "    x%d = tanh(W @ x%d)\n", i + 1, i);
+		p += sprintf(p, "    h%d = x%d", t, layers);
+		p += t ? sprintf(p, " + h%d\n", t - 1) : sprintf(p, "\n");
+	}
+	sprintf(p, "output top = h%d at root\n", traversals - 1);
+	return text;
+}
+
+/* Frees the text. */
+static esp_status prepare_text(const esp_context_options *o, char *text, esp_error **error)
 {
 	struct kit k = {0};
-	char *text = wide_model(terms);
 	esp_status s;
 	if (!(s = esp_context_create(o, &k.context, error)) &&
-	    !(s = esp_model_parse(k.context, "wide.ra", text, strlen(text), &k.model, error)) &&
+	    !(s = esp_model_parse(k.context, "many.ra", text, strlen(text), &k.model, error)) &&
 	    !(s = esp_weights_open(k.context, weights, &k.weights, error)) &&
 	    !(s = esp_program_create(k.model, k.weights, &interpreted, &k.program, error)))
 		s = esp_program_prepare(k.program, error);
 	free_kit(&k);
 	free(text);
 	return s;
+}
+
+static esp_status make_wide(const esp_context_options *o, int terms, esp_error **error)
+{
+	return prepare_text(o, wide_model(terms), error);
 }
 
 static void test_operators(void)
@@ -57,6 +82,19 @@ static void test_cap(void)
 	tap_ok(s == ESP_ERROR_MEMORY && esp_error_count(error) == 2 &&
 		   strcmp(esp_error_get(error, 1)->id, "memory-cap") == 0,
 	       "a compilation stays below the cap of its context");
+	esp_error_free(error);
+}
+
+/* Of layer upon layer in one traversal after the other, each kernel was given room for all of the program. */
+static void test_growth(void)
+{
+	enum { TRAVERSALS = 12, LAYERS = 60 };
+	esp_error *error;
+	esp_context_options o = {.size = sizeof o, .memory_cap = (size_t)2 * TRAVERSALS * LAYERS * OPERATOR_BYTES};
+	esp_status s = prepare_text(&o, deep_model(TRAVERSALS, LAYERS), &error);
+	tap_ok(s == ESP_OK, "%d operators take less than %d KB each", 2 * TRAVERSALS * LAYERS, OPERATOR_BYTES >> 10);
+	for (size_t i = 0; i < esp_error_count(error); i++)
+		printf("# %s\n", esp_error_get(error, i)->message);
 	esp_error_free(error);
 }
 
@@ -134,6 +172,7 @@ static void test_sizes(void)
 	    "46341*D, "
 	    "46341*D)\ninner:\n    h = "
 	    "left.h\n",
+	    "param E[V, D]\nstate h[2147483647, 2147483647, 2147483647]\nleaf:\n    h = sum(E[word])\ninner:\n    h = left.h\n",
 	    "param E[V, D]\nstate h[46341, 46341]\nleaf:\n    h = zeros(46341, 46341) + "
 	    "sum(E[word])\ninner:\n    h = left.h @ "
 	    "right.h\n",
@@ -161,6 +200,7 @@ int main(void)
 	strcpy(weights, write_weights("tiny.safetensors", tiny_weights, 2));
 	test_operators();
 	test_cap();
+	test_growth();
 	test_structures();
 	test_sizes();
 	remove_folder((const char *const[]){"tiny.safetensors", "e.safetensors"}, 2);

@@ -105,6 +105,38 @@ tap_is "$(grep -c '\[out-of-memory\]' "$tmp/err")" 1 "which is said to be a want
 { sed '/^state/,$d' "$here/tiny.ra"; for i in $(seq 70000); do echo "param p$i[D]"; done; } >"$tmp/large.ra"
 check
 says model-too-large "70000 parameters"
+yes a: | head -n 4000000 >"$tmp/large.ra"
+check
+says syntax "4 * 10^6 headers that name no body"
+{ sed '/^leaf:/,$d' "$here/tiny.ra"; yes node: | head -n 1000000; } >"$tmp/large.ra"
+check
+says duplicate-name "10^6 bodies of the same nodes"
+# unknown N DECLARATION BODY: so many declarations, then statements of names that are like theirs but unknown; & is a number.
+unknown()
+{
+	sed '/^leaf:/,$d' "$here/tiny.ra"
+	seq "$1" | sed "s/.*/$2/"
+	printf 'leaf:\n    h = E[word]\ninner:\n    h = left.h\n'
+	seq "$1" | sed "s/.*/$3/"
+	printf 'output y = h at root\n'
+}
+unknown 60000 'case c& = leaf when word == &' 'd&:' >"$tmp/large.ra"
+check
+says syntax "60000 headers that are like those of 60000 cases"
+unknown 100000 'def f&(x) = x' '    a& = g&(w)' >"$tmp/large.ra"
+check
+says unknown-function "10^5 calls of functions whose names are like 10^5 others"
+unknown 100000 'state s&[D]' '    a& = left.t&' >"$tmp/large.ra"
+check
+says unknown-name "10^5 states of a child whose names are like 10^5 others"
+unknown 60000 'param p&[D&]' '    a& = zeros(E&)' >"$tmp/large.ra"
+check
+says unknown-name "60000 dimensions whose names are like 60000 others"
+{ sed '/^leaf:/,$d' "$here/tiny.ra"; seq 100000 | sed 's/.*/def f&(x) = x/'; echo 'def d0(x) = g(x)'
+	for i in $(seq 16); do echo "def d$i(x) = d$((i - 1))(x) + d$((i - 1))(x)"; done
+	printf 'leaf:\n    h = d16(E[word])\ninner:\n    h = left.h\noutput y = h at root\n'; } >"$tmp/large.ra"
+check
+says unknown-function "one call of an unknown function, expanded 2^16 times"
 sed 's/^structure.*/structure tree(2000000000)/' "$here/tiny.ra" >"$tmp/large.ra"
 check
 says bad-structure "2 * 10^9 children"

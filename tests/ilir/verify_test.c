@@ -137,6 +137,10 @@ static const struct {
     {"for n:node in ?..4 { }", "a bound is left to be inferred", ILIR_BOUNDED},
     {"h[0, 64] = 1.0", "index 1 of 'h' reaches 64..64, but its extent is 64", ILIR_IN_BOUNDS},
     {"for i:i in 0..64 { h[0, i + -1] = 1.0 }", "reaches -1..62", ILIR_IN_BOUNDS},
+    {"for n:node in begin..end { h[n + -1, 0] = 1.0 }", "index 0 of 'h' reaches -1..?", ILIR_IN_BOUNDS},
+    {"for n:node in 0..4 { h[0, 64 + (-1 * n)] = 1.0 }", "index 1 of 'h' reaches 61..64", ILIR_IN_BOUNDS},
+    {"h[0, min(c[0], 64)] = 1.0", "index 1 of 'h' reaches ?..64, but its extent is 64", ILIR_IN_BOUNDS},
+    {"h[max(c[0], -2), 0] = 1.0", "index 0 of 'h' reaches -2..?", ILIR_IN_BOUNDS},
     {"h[0, ramp(8, 57)] = broadcast(8, 1.0)", "reaches 57..64", ILIR_IN_BOUNDS},
     {"let x = w[16, 0]", "index 0 of 'w' reaches 16..16", ILIR_IN_BOUNDS},
     {"step s in 0..4 { }", "a step is left", ILIR_OUTLINED},
@@ -336,6 +340,31 @@ static void few_sources(struct bench *b)
 	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 1024, 1}}});
 }
 
+/* Two dimensions that are each within the sources, but not together. */
+static void few_sources_together(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 3,
+					   .sources = 2,
+					   .dim = {{IMAGE_PACK_SOURCE, 2, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 256, 1}}});
+}
+
+static void source_below_first(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 2, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 2, -1}, {0, 512, 1}}});
+}
+
+static void source_beyond_bits(struct bench *b)
+{
+	recipe(b, 2,
+	       (struct image_recipe){
+		   .dims = 2, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 4, INT64_MAX / 2 + 1}, {0, 256, 1}}});
+}
+
+static void backwards(struct bench *b)
+{
+	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{0, 1024, -1}}});
+}
+
 static void no_axis(struct bench *b)
 {
 	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{9, 1024, 1}}});
@@ -386,6 +415,11 @@ static const struct {
     {"a packed state", "barrier", packed_state, "'h' is packed but not a weight"},
     {"a recipe of another size", "barrier", short_recipe, "fills another number of elements"},
     {"more turns than sources", "barrier", few_sources, "fewer sources than it takes turns with"},
+    {"more turns of two dimensions than sources", "barrier", few_sources_together,
+     "fewer sources than it takes turns with"},
+    {"turns to before the first source", "barrier", source_below_first, "fewer sources than it takes turns with"},
+    {"turns to a source beyond 64 bits", "barrier", source_beyond_bits, "fewer sources than it takes turns with"},
+    {"a recipe that walks backwards", "barrier", backwards, "leaves axis 0"},
     {"a recipe along no axis", "barrier", no_axis, "walks along no axis"},
     {"a recipe without sources", "barrier", no_sources, "has 1 dimensions and 0 sources"},
 };

@@ -139,6 +139,26 @@ static void check_sizes(void)
 		     "zeros(2147483647 + N) + sum(b)\n"
 		     "output o = h\n",
 		     b, DIAG_WEIGHT_EXTENT);
+	check_single("a state of too many elements is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h[2147483647, 2147483647, "
+		     "2147483647]\nnode:\n h = sum(b)\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
+	check_single("a state of one row too many is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h[1048576, 262144 * N + 1]\nnode:\n h = "
+		     "sum(b)\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
+	check_single("a value of too many elements is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = "
+		     "sum(sum(sum(b) + zeros(2147483647, 128 * N + 1)))\noutput o = h\n",
+		     b, DIAG_WEIGHT_EXTENT);
+	check_single("a parameter of too many elements is refused",
+		     "model m\nstructure sequence\nparam b[2147483647, 2147483647]\nstate h\nnode:\n h = "
+		     "sum(sum(b))\noutput o = h\n",
+		     (struct tensor_info){"b", TENSOR_F32, 2, {2147483647, 2147483647}}, DIAG_WEIGHT_EXTENT);
+	check_constant("the message names the shape",
+		       "model m\nstructure sequence\nparam b[N]\nstate h[2147483647, 2147483647]\nnode:\n h = "
+		       "sum(b)\noutput o = h\n",
+		       b, "with w.safetensors, [2147483647, 2147483647] has too many elements");
 	check_single(
 	    "a slice that turns out to leave its axis is refused",
 	    "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = sum(b[2:7])\noutput o = h\n", b,
