@@ -98,6 +98,22 @@ static unsigned all_cases(const struct sub_program *p)
 	return p->cases.n ? (1u << p->cases.n) - 1 : 0;
 }
 
+static bool is_word_of_all(const char *name)
+{
+	return strcmp(name, "all") == 0 || strcmp(name, "none") == 0 || strcmp(name, "leaf") == 0;
+}
+
+/* The names of those that have kernels of their own; behind `case` where one could be taken for something else. */
+static void print_apart(const struct sched *sc, const struct sub_program *p, struct str *s)
+{
+	for (size_t c = 0, first = true; c < p->cases.n; c++)
+		if (!(sc->together >> c & 1)) {
+			str_printf(s, "%s %s", first && is_word_of_all(p->cases.at[c].name) ? " case" : "",
+				   p->cases.at[c].name);
+			first = false;
+		}
+}
+
 void sched_print_cases(const struct sched *sc, const struct sub_program *p, struct str *s)
 {
 	unsigned all = all_cases(p);
@@ -106,9 +122,7 @@ void sched_print_cases(const struct sched *sc, const struct sub_program *p, stru
 	if (!sc->specialize_leaf || apart || sc->together == all)
 		str_puts(s, !sc->specialize_leaf ? " none" : apart ? " all" : " leaf");
 	else
-		for (size_t c = 0; c < p->cases.n; c++)
-			if (!(sc->together >> c & 1))
-				str_printf(s, " %s", p->cases.at[c].name);
+		print_apart(sc, p, s);
 	str_puts(s, "\n");
 	for (size_t i = 0; i < p->splits.n; i++)
 		str_printf(s, "%s %s\n", sched_spelling(SCHED_SPECIALIZE), p->splits.at[i].text);
@@ -129,7 +143,7 @@ static bool read_split_again(struct line *l, const struct sub_program *p)
 static bool read_cases(struct line *l, struct sched *s, const struct sub_program *p)
 {
 	s->together = all_cases(p);
-	for (int word = 1; word < l->words; word++) {
+	for (int word = line_is(l, 1, "case") ? 2 : 1; word < l->words; word++) {
 		size_t c = 0;
 		while (c < p->cases.n && !line_is(l, word, p->cases.at[c].name))
 			c++;
@@ -148,8 +162,9 @@ bool sched_read_cases(struct line *l, struct sched *s, const struct sub_program 
 	bool all = line_is(l, 1, "all"), none = line_is(l, 1, "none");
 	if (is_split(l))
 		return read_split_again(l, p);
-	if (l->words < 2 || ((all || none) && l->words > 2))
-		return line_refuse(l, l->words < 2 ? 1 : 2, "wrong argument");
+	int least = line_is(l, 1, "case") ? 3 : 2;
+	if (l->words < least || ((all || none) && l->words > 2))
+		return line_refuse(l, l->words < least ? least - 1 : 2, "wrong argument");
 	s->specialize_leaf = !none;
 	if (all || none || (l->words == 2 && line_is(l, 1, "leaf"))) {
 		s->together = all ? 0 : all_cases(p);

@@ -47,6 +47,14 @@ static const struct {
      "leaf:\n h = W @ x\ninner:\n h = tanh(U @ sum(k.h for k in children))\n"
      "inner.children2:\n h = sigmoid(U @ sum(k.h for k in children))\noutput y = h at every node\n",
      "D=16 E=5", "specialize inner when children == 2\nspecialize leaf inner.children2\n", "tile inner.children2_1.0 "},
+    {"a case named as the word for all cases",
+     "model m\n" TAGGED "param W[D, E], U[D, D]\ncase all = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
+     "all:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at every node\n",
+     "D=16 E=5", "specialize case all\n", "specialize case all"},
+    {"the leaves that no case takes, where the word is for all leaves",
+     "model m\n" TAGGED "param W[D, E], U[D, D]\ncase all = leaf when tag == 1\nstate h[D]\nleaf:\n h = W @ x\n"
+     "all:\n h = sigmoid(W @ x)\ninner:\n h = tanh(W @ x + U @ sum(k.h for k in children))\noutput y = h at every node\n",
+     "D=16 E=5", "specialize case leaf\n", "specialize case leaf"},
 };
 
 /* The printed schedule, or NULL. */
