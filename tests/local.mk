@@ -1,18 +1,14 @@
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
-# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break.
+# Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break. Not
+# all that take long and look at what the others look at.
 archive_unit_tests = \
 	%D%/cli/json_test \
 	%D%/examples/counts_test \
-	%D%/examples/models_test \
-	%D%/examples/traversals_test \
 	%D%/golden/golden_test \
 	%D%/golden/schedules_test
 archive_shell_tests = \
-	%D%/cli/batch_test.sh \
-	%D%/cli/bench_test.sh \
 	%D%/cli/cache_test.sh \
 	%D%/cli/check_test.sh \
-	%D%/cli/compare_test.sh \
 	%D%/cli/compile_test.sh \
 	%D%/cli/dump_test.sh \
 	%D%/cli/gccjit_test.sh \
@@ -24,17 +20,12 @@ archive_shell_tests = \
 	%D%/cli/interrupt_test.sh \
 	%D%/cli/profile_test.sh \
 	%D%/cli/labels_test.sh \
-	%D%/cli/limits_test.sh \
-	%D%/cli/perf_test.sh \
-	%D%/cli/progress_test.sh \
 	%D%/cli/reading_test.sh \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
-	%D%/cli/tune_test.sh \
 	%D%/cli/usage_test.sh \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \
-	%D%/examples/ahead_test.sh \
 	%D%/examples/dependency_test.sh \
 	%D%/examples/embed_test.sh \
 	%D%/examples/valgrind_test.sh \
@@ -78,6 +69,8 @@ unit_tests = \
 	%D%/base/memory_test \
 	%D%/base/number_test \
 	%D%/data/sst_test \
+	%D%/examples/models_test \
+	%D%/examples/traversals_test \
 	%D%/faults/faults_test \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
@@ -164,6 +157,14 @@ unit_tests = \
 	%D%/tools/profile_test
 shell_tests = \
 	$(archive_shell_tests) \
+	%D%/cli/batch_test.sh \
+	%D%/cli/bench_test.sh \
+	%D%/cli/compare_test.sh \
+	%D%/cli/limits_test.sh \
+	%D%/cli/perf_test.sh \
+	%D%/cli/progress_test.sh \
+	%D%/cli/tune_test.sh \
+	%D%/examples/ahead_test.sh \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
