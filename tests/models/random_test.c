@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { SCHEDULES = 4, DRAWN = 4, LINES = 6, SEEDS = SHADOWED ? 5 : 14, COMPILE_EACH = SHADOWED ? 5 : 7 };
+enum { SCHEDULES = 4, DRAWN = 4, LINES = 6, SEEDS = SHADOWED ? 5 : 10, COMPILE_EACH = SHADOWED ? 5 : 7 };
 
 static int programs, compiled; /* that ran; of these, by a back end */
 /* Lines that were drawn: that were taken, that were refused. */
