@@ -29,13 +29,14 @@ enum { SCHEDULE_BYTES = 1 << 20 };
 static char *read_schedule(const char *path)
 {
 	FILE *file = fopen(path, "r");
-	char *text = file ? malloc(SCHEDULE_BYTES + 1) : NULL;
-	size_t n = text ? fread(text, 1, SCHEDULE_BYTES, file) : 0;
-	const char *why = !file		       ? strerror(errno)
-			  : !text	       ? "no memory"
-			  : ferror(file)       ? strerror(errno)
-			  : n < SCHEDULE_BYTES ? NULL
-					       : "too long for a schedule";
+	char *text = file ? malloc(SCHEDULE_BYTES + 2) : NULL;
+	size_t n = text ? fread(text, 1, SCHEDULE_BYTES + 1, file) : 0;
+	const char *why = !file			   ? strerror(errno)
+			  : !text		   ? "no memory"
+			  : ferror(file)	   ? strerror(errno)
+			  : n > SCHEDULE_BYTES	   ? "too long for a schedule"
+			  : memchr(text, 0, n)	   ? "it has a zero byte"
+						   : NULL;
 	if (file)
 		fclose(file);
 	if (!text || why) {
@@ -163,6 +164,7 @@ static bool check_options(const struct options *options, const char *path)
 			    : options->math	   ? "math"
 			    : options->rules	   ? "rules"
 			    : options->table_bytes ? "table-bytes"
+			    : options->sizes	   ? "sizes"
 						   : NULL;
 	return !wrong || complain("%s is compiled already: --%s goes with a model", path, wrong);
 }

@@ -514,6 +514,8 @@ void esp_forest_remove(esp_forest *, size_t structure);
 size_t esp_forest_structures(const esp_forest *);
 /* Nodes of one structure of it, or 0. */
 size_t esp_forest_nodes(const esp_forest *, size_t structure);
+/* The number of its root; 0 also of a structure that is not there. */
+size_t esp_forest_root(const esp_forest *, size_t structure);
 /* The child in a slot of a node, by their numbers in the structure; -1 = there is none. */
 int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
 void esp_forest_free(esp_forest *);

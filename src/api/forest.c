@@ -214,6 +214,14 @@ size_t esp_forest_nodes(const esp_forest *f, size_t structure)
 	return (last ? f->collect.nodes : begin[structure + 1]) - begin[structure];
 }
 
+size_t esp_forest_root(const esp_forest *f, size_t structure)
+{
+	if (structure >= esp_forest_structures(f))
+		return 0;
+	const struct lin_forest all = lin_collect_forest(&f->collect);
+	return all.root[structure] - all.input_begin[structure];
+}
+
 int32_t esp_forest_child(const esp_forest *f, size_t structure, size_t node, size_t slot)
 {
 	if (node >= esp_forest_nodes(f, structure))

@@ -20,6 +20,14 @@ exported()
 }
 
 tap_is "$(comm -3 <(listed) <(declared))" "" "the map lists what the header declares"
+# Every word of the review that begins as a name of its row does, or is the end of one.
+reviewed()
+{
+	awk -F'|' '/^\| `esp_/ { n = split($2, name, /[`, ]+/); for (i = 1; i <= n; i++) if (name[i] ~ /^esp_/) { print name[i]; first = name[i] }
+		else if (name[i] ~ /^_/) for (stem = first; sub(/_[a-z]*$/, "", stem);) print stem name[i] }' "$srcdir/doc/api-review.md" | sort -u
+}
+
+tap_is "$(comm -13 <(reviewed) <(listed))" "" "the review of the header speaks of each of them"
 tap_is "$(sed -n '/^global:/,/^local:/p' "$srcdir/src/api/espalier.map" | grep '[*?[]')" "" "name by name, without patterns"
 tap_is "$(grep -c '^[[:space:]]*\*;' "$srcdir/src/api/espalier.map")" 1 "all else is local"
 library=$builddir/.libs/libespalier.so

@@ -563,4 +563,33 @@ golden sst-treelstm test-a.txt sst-treelstm-test-a-200.txt "the first 200 of 110
 golden sst-treelstm test-a.txt sst-treelstm-test-a-roots.txt "0 of 1105 differ"
 golden sst-treelstm-small dev.txt sst-treelstm-small-dev100.txt "the first 100 of 1101 trees"
 golden sst-treelstm-small dev.txt sst-treelstm-small-dev-roots.txt "0 of 1101 differ"
+
+# --- structures whose nodes are not in post order ---
+
+printf 'model words\nstructure tree(*)\ninput word : token\nparam E[V, D], W[D, D]\nstate h[D]\nnode:\n h = E[word] + W @ sum(k.h for k in children)\noutput y = h at root\n' >"$tmp/words.ra"
+{
+	printf '1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n2\tb\t_\tX\t_\t_\t1\t_\t_\t_\n3\tb\t_\tX\t_\t_\t1\t_\t_\t_\n\n'
+	printf '1\tb\t_\tX\t_\t_\t0\t_\t_\t_\n2\ta\t_\tX\t_\t_\t1\t_\t_\t_\n3\ta\t_\tX\t_\t_\t2\t_\t_\t_\n\n'
+} >"$tmp/words.conllu"
+conllu=("$tmp/words.ra" "$tmp/words.conllu" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words" --backend interpreter)
+esp run "${conllu[@]}" --export "$tmp/roots.safetensors"
+esp compare "${conllu[@]}" --ref "$tmp/roots.safetensors" --atol 0 --rtol 0
+equal "roots are where the structure has them"
+f32 9 8 3 4 3 4 6 7 3 3 1 2 | array 6,2 >"$tmp/nodes.npy"
+esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
+equal "nodes are by their numbers"
+f32 9 7 3 4 3 4 6 7 3 3 1 2 | array 6,2 >"$tmp/nodes.npy"
+esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
+found "tree 0, node 0, height 1: a b b
+    y[1] is 8, in the reference 7" "a parent that stands before its children is above them, its words those of the sentence"
+f32 9 8 3 4 3 4 6 8 3 2 1 2 | array 6,2 >"$tmp/nodes.npy"
+esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
+found "tree 1, node 1, height 1: b a a" "and what is below it comes first"
+printf 'model down\nstructure tree(*)\ninput word : token\nparam E[V, D], W[D, D]\nstate h[D]\nnode:\n h = E[word]\ntraversal down\nstate g[D]\nroot:\n g = h\nbelow:\n g = h + W @ parent.g\noutput y = g at every node\n' >"$tmp/words.ra"
+f32 1 2 5 5 5 4 3 4 5 5 6 7 | array 6,2 >"$tmp/nodes.npy"
+esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor g
+found "computed by $tmp/words.ra:13: g = h + W @ parent.g" "a state that goes down has its statement too"
+f32 0 2 5 5 5 5 3 4 5 5 6 7 | array 6,2 >"$tmp/nodes.npy"
+esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor g
+found "computed by $tmp/words.ra:11: g = h" "which is another one for the root"
 tap_done

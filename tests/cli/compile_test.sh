@@ -59,6 +59,8 @@ same()
 esp compile "$here/tiny.ra" --sizes V=4,D=2 --no-cache -o "$tmp/sized.espalier"
 made "$tmp/tiny.espalier"
 tap_is "$status,$(cmp "$tmp/sized.espalier" "$tmp/tiny.espalier")" "0," "sizes alone make the same program as weights"
+esp compile "$tmp/tiny.espalier" --sizes V=4,D=3 -o "$tmp/other.espalier"
+refused 2 "--sizes goes with a model" "a compiled program has the sizes that it has"
 
 for backend in "${backends[@]}"; do
 	same root

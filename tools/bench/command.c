@@ -97,7 +97,7 @@ static const int usual_length[FORMS] = {
 static bool make_shapes(struct bench *b, const esp_model *model)
 {
 	const struct options *o = b->options;
-	struct random random = {o->seed + 1};
+	struct random random = {(uint64_t)o->seed + 1};
 	size_t n = 0;
 	for (int i = 0; i < b->batches.n; i++)
 		if (n < (size_t)b->batches.at[i] * o->minibatches)

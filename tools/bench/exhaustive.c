@@ -96,9 +96,9 @@ static int unroll_best(struct exhaustive *x, const char *key, const char *line, 
 	esp_error *error;
 	esp_status refused = subject_join(&s, x->chosen, x->bench->options, line, &error);
 	int status = refused ? report(refused, error) : space_of(&space, s.objects.program);
-	if (refused || status)
+	if (refused)
 		return status;
-	const struct block *b = space_find(&space, key);
+	const struct block *b = status ? NULL : space_find(&space, key);
 	for (size_t i = 0; b && i < b->options && !status; i++) {
 		double found = ratio;
 		if (i && b->option[i].predicted == b->option[0].predicted)

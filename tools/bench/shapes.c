@@ -116,13 +116,20 @@ static bool make_parse(struct shape *s, const struct making *m, struct random *r
 	return true;
 }
 
+/* Or more than there may be. */
+static int64_t perfect_nodes(const struct making *m, int64_t *leaves)
+{
+	int64_t nodes = *leaves = 1;
+	for (int i = 0; i < m->length && nodes <= MOST_PERFECT; i++)
+		nodes += *leaves *= m->children;
+	return nodes;
+}
+
 /* Level by level: node i of a level stands above children * i and those next to it of the one before. */
 static bool make_perfect(struct shape *s, const struct making *m, struct random *r)
 {
-	int64_t leaves = 1, nodes = 1;
-	for (int i = 0; i < m->length && nodes <= MOST_PERFECT; i++)
-		nodes += leaves *= m->children;
-	if (nodes > MOST_PERFECT || !shape_init(s, nodes))
+	int64_t leaves, nodes = perfect_nodes(m, &leaves);
+	if (!shape_init(s, nodes))
 		return false;
 	while (s->nodes < leaves)
 		add_node(s, NULL, 0, random_bits(r));
@@ -179,6 +186,9 @@ bool shapes_make(struct shapes *all, const struct making *m, size_t n, struct ra
 		return complain("--length of such structures is at most %d", makers[m->form].most);
 	if (m->children > MOST_CHILDREN)
 		return complain("trees are made whose nodes have %d children at most", MOST_CHILDREN);
+	int64_t leaves;
+	if (m->form == FORM_PERFECT && perfect_nodes(m, &leaves) > MOST_PERFECT)
+		return complain("perfect trees have at most %d nodes: make --length smaller", MOST_PERFECT);
 	while (all->n < n)
 		if (!makers[m->form].make(&all->at[all->n++], m, r))
 			return complain("no memory for structures of length %d", m->length);

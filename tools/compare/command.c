@@ -98,6 +98,7 @@ static void close_all(struct comparison *c)
 	free(c->pair);
 	free(c->ignored);
 	free(c->height);
+	free(c->climb);
 	locals_free(c);
 	reference_close(&c->reference);
 	batches_close(&c->batches);

@@ -60,6 +60,7 @@ struct comparison {
 	size_t covered;			/* trees that a tensor has rows of */
 	size_t classes, classes_beyond; /* predicted classes that were compared, and differ */
 	size_t *height;			/* of the nodes of tree `height_of` */
+	struct climb *climb;		/* for finding them */
 	size_t heights, height_of;	/* heights: how many there is room for */
 };
 
@@ -91,7 +92,7 @@ struct finding {
 	bool is_leaf;
 	const char *statement; /* of the model, NULL = unknown */
 	int line;
-	const char *words; /* that the node covers, in its sentence */
+	const char *words; /* that the node covers, in its sentence; all of it where that is not known */
 	size_t length;
 };
 
@@ -100,6 +101,8 @@ bool is_equal(const struct comparison *);
 bool computes(const struct quantity *, bool is_leaf);
 /* "state", "output" or "local". */
 const char *kind_of(const struct quantity *);
+/* The minibatch of a tree. */
+const struct batch *batch_of(const struct comparison *, size_t tree);
 /* False when no value is beyond the tolerance. */
 bool find_first(const struct comparison *, struct finding *);
 /* Whether the pair has a row of the node, and whether that is beyond the tolerance. */

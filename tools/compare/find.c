@@ -23,8 +23,8 @@ bool computes(const struct quantity *q, bool is_leaf)
 
 bool has_node(const struct comparison *c, const struct pair *p, const struct spot *at)
 {
-	uint64_t nodes = c->trees.begin[at->tree + 1] - c->trees.begin[at->tree];
-	return at->tree < p->trees && (!p->roots || at->node == nodes - 1) &&
+	const struct batch *b = batch_of(c, at->tree);
+	return at->tree < p->trees && (!p->roots || at->node == esp_forest_root(b->forest, at->tree - b->first)) &&
 	       computes(&p->quantity, !at->height);
 }
 
@@ -57,22 +57,28 @@ uint64_t ulps(double a, double b)
 
 /* --- the statement --- */
 
-static const char *statement_of(const struct comparison *c, const struct pair *p, bool is_leaf, int *line)
+/* A state that goes up has a statement for leaves or inner nodes, one that goes down for the root or nodes below it. */
+static const char *statement_of(const struct comparison *c, const struct pair *p, const struct finding *f, int *line)
 {
-	int body = !p->quantity.is_state ? ESP_BODY_OUTPUT : is_leaf ? ESP_BODY_LEAF : ESP_BODY_INNER;
-	const char *text = esp_model_statement(c->objects.model, p->quantity.name, body, line);
+	const esp_model *m = c->objects.model;
+	const char *name = p->quantity.name;
+	bool is_root = f->place->node == esp_forest_root(f->batch->forest, f->structure);
+	int up = f->is_leaf ? ESP_BODY_LEAF : ESP_BODY_INNER, down = is_root ? ESP_BODY_ROOT : ESP_BODY_BELOW;
+	const char *text = esp_model_statement(m, name, p->quantity.is_state ? up : ESP_BODY_OUTPUT, line);
+	if (!text && p->quantity.is_state)
+		text = esp_model_statement(m, name, down, line);
 	*line = locals_line(c, *line);
 	return text;
 }
 
 /* Of those that differ at one node: states before outputs, each in the order of their statements. */
-static bool comes_before(const struct comparison *c, const struct pair *a, const struct pair *b, bool is_leaf)
+static bool comes_before(const struct comparison *c, const struct pair *a, const struct pair *b, const struct finding *f)
 {
 	int lines[2];
 	if (a->quantity.is_state != b->quantity.is_state)
 		return a->quantity.is_state;
-	statement_of(c, a, is_leaf, &lines[0]);
-	statement_of(c, b, is_leaf, &lines[1]);
+	statement_of(c, a, f, &lines[0]);
+	statement_of(c, b, f, &lines[1]);
 	return lines[0] != lines[1] ? lines[0] < lines[1] : a->quantity.index < b->quantity.index;
 }
 
@@ -87,6 +93,21 @@ static size_t first_below(const esp_forest *f, size_t structure, size_t node)
 	return node;
 }
 
+static bool is_post_order(const esp_forest *f, size_t structure)
+{
+	for (size_t node = 0; node < esp_forest_nodes(f, structure); node++) {
+		int32_t child, before = -1;
+		for (size_t slot = 0; (child = esp_forest_child(f, structure, node, slot)) >= 0; slot++) {
+			if (slot && first_below(f, structure, child) != (size_t)before + 1)
+				return false;
+			before = child;
+		}
+		if (before >= 0 && (size_t)before + 1 != node)
+			return false;
+	}
+	return true;
+}
+
 static const char *skip_words(const char *p, size_t n)
 {
 	for (; n && *p; p++)
@@ -94,14 +115,36 @@ static const char *skip_words(const char *p, size_t n)
 	return p;
 }
 
+static size_t count_words(const char *sentence)
+{
+	size_t n = *sentence != 0;
+	for (const char *p = sentence; *p; p++)
+		n += *p == ' ';
+	return n;
+}
+
+/* Leaves among the nodes from `first` to before `end`. */
+static size_t count_leaves(const struct finding *f, size_t first, size_t end)
+{
+	size_t n = 0;
+	for (size_t node = first; node < end; node++)
+		n += esp_forest_child(f->batch->forest, f->structure, node, 0) < 0;
+	return n;
+}
+
+/* Where each leaf is a word, in their order: those of the leaves below the node. */
 static void find_words(struct finding *f)
 {
 	const esp_forest *forest = f->batch->forest;
-	size_t first = first_below(forest, f->structure, f->place->node), before = 0, below = 0;
-	for (size_t node = 0; node <= f->place->node; node++)
-		if (esp_forest_child(forest, f->structure, node, 0) < 0)
-			++*(node < first ? &before : &below);
-	f->words = skip_words(f->batch->sentence[f->structure], before);
+	const char *sentence = f->batch->sentence[f->structure];
+	size_t node = f->place->node, words = count_words(sentence), before = 0, below = words;
+	if (is_post_order(forest, f->structure) &&
+	    count_leaves(f, 0, esp_forest_nodes(forest, f->structure)) == words) {
+		size_t first = first_below(forest, f->structure, node);
+		before = count_leaves(f, 0, first);
+		below = count_leaves(f, first, node + 1);
+	}
+	f->words = skip_words(sentence, before);
 	const char *end = skip_words(f->words, below);
 	f->length = end - f->words;
 	f->length -= f->length && end[-1] == ' ';
@@ -109,7 +152,7 @@ static void find_words(struct finding *f)
 
 /* --- the whole --- */
 
-static const struct batch *batch_of(const struct comparison *c, size_t tree)
+const struct batch *batch_of(const struct comparison *c, size_t tree)
 {
 	const struct batch *b = c->trees.batch;
 	while (tree >= b->first + b->sentences)
@@ -131,13 +174,14 @@ bool find_first(const struct comparison *c, struct finding *f)
 	f->batch = batch_of(c, at->tree);
 	f->structure = at->tree - f->batch->first;
 	f->is_leaf = !at->height;
+	f->place = at;
 	for (size_t i = 0; i < c->pairs; i++) {
 		const struct pair *p = &c->pair[i];
-		if (differs_at(p, at) && comes_before(c, p, f->pair, f->is_leaf))
+		if (differs_at(p, at) && comes_before(c, p, f->pair, f))
 			f->pair = p;
 	}
 	f->place = &f->pair->first;
-	f->statement = statement_of(c, f->pair, f->is_leaf, &f->line);
+	f->statement = statement_of(c, f->pair, f, &f->line);
 	find_words(f);
 	return true;
 }

@@ -30,27 +30,64 @@ static const float *row_of(const struct comparison *c, const struct quantity *q,
 
 /* --- heights --- */
 
-/* Children come before their parents in the numbers of a treebank. */
+static const size_t unknown = SIZE_MAX;
+
+/* A node that is under way, and the slot whose child is next. */
+struct climb {
+	size_t node, slot;
+};
+
+static bool make_room(struct comparison *c, size_t nodes)
+{
+	if (nodes <= c->heights)
+		return true;
+	size_t *height = realloc(c->height, nodes * sizeof *height);
+	if (height)
+		c->height = height;
+	struct climb *climb = realloc(c->climb, nodes * sizeof *climb);
+	if (climb)
+		c->climb = climb;
+	if (!height || !climb)
+		return complain("no memory for a tree of %zu nodes", nodes);
+	c->heights = nodes;
+	return true;
+}
+
+/* The heights of a node and of all below it, in whatever order they are numbered. */
+static void find_below(struct comparison *c, const esp_forest *f, size_t structure, size_t node)
+{
+	size_t under_way = 0;
+	if (c->height[node] != unknown)
+		return;
+	c->height[node] = 0;
+	c->climb[under_way++] = (struct climb){node, 0};
+	while (under_way) {
+		struct climb *at = &c->climb[under_way - 1];
+		int32_t child = esp_forest_child(f, structure, at->node, at->slot);
+		if (child < 0) {
+			under_way--;
+		} else if (c->height[child] == unknown) {
+			c->height[child] = 0;
+			c->climb[under_way++] = (struct climb){child, 0};
+		} else {
+			if (c->height[at->node] <= c->height[child])
+				c->height[at->node] = c->height[child] + 1;
+			at->slot++;
+		}
+	}
+}
+
 static bool find_heights(struct comparison *c, const struct batch *b, size_t structure)
 {
 	size_t nodes = esp_forest_nodes(b->forest, structure);
 	if (c->height_of == b->first + structure)
 		return true;
-	if (nodes > c->heights) {
-		size_t *grown = realloc(c->height, nodes * sizeof *grown);
-		if (!grown)
-			return complain("no memory for a tree of %zu nodes", nodes);
-		c->height = grown;
-		c->heights = nodes;
-	}
-	for (size_t node = 0; node < nodes; node++) {
-		c->height[node] = 0;
-		int32_t child;
-		for (size_t slot = 0; (child = esp_forest_child(b->forest, structure, node, slot)) >= 0;
-		     slot++)
-			if (c->height[node] <= c->height[child])
-				c->height[node] = c->height[child] + 1;
-	}
+	if (!make_room(c, nodes))
+		return false;
+	for (size_t node = 0; node < nodes; node++)
+		c->height[node] = unknown;
+	for (size_t node = 0; node < nodes; node++)
+		find_below(c, b->forest, structure, node);
 	c->height_of = b->first + structure;
 	return true;
 }
@@ -141,7 +178,8 @@ static bool measure_tree(struct comparison *c, struct pair *p, const struct batc
 	struct row r = {.batch = b, .structure = structure};
 	if (tree >= p->trees)
 		return true;
-	for (size_t node = p->roots ? nodes - 1 : 0; node < nodes; node++) {
+	size_t first = p->roots ? esp_forest_root(b->forest, structure) : 0, end = p->roots ? first + 1 : nodes;
+	for (size_t node = first; node < end; node++) {
 		if (!computes(&p->quantity, esp_forest_child(b->forest, structure, node, 0) < 0))
 			continue;
 		r.node = node;

@@ -14,7 +14,7 @@ enum {
 	GAP = 8,
 	LEGEND_COLUMNS = 4,
 	LEGEND_ROW = 20,
-	KEYS = 6 /* beside those of kernels */
+	KEYS = 7 /* beside those of kernels */
 };
 
 /* That most people tell apart (Okabe and Ito 2008), and paler and darker ones. */
