@@ -209,8 +209,9 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 
 static struct sub_chain chain_of(const struct rewriter *w, const struct sub_value *v, const struct sub_range *r)
 {
-	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : NULL;
-	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : NULL;
+	static const struct sub_fact none;
+	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
+	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
 	if (v->op == SUB_ADD)
 		return (struct sub_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
 					  a->chain.high + b->chain.high};

@@ -143,7 +143,7 @@ static void test_treebanks(void)
 static void test_null(void)
 {
 	size_t n = esp_error_count(NULL) + esp_program_inputs(NULL) + esp_program_outputs(NULL) +
-		   esp_forest_structures(NULL) + esp_forest_nodes(NULL, 0);
+		   esp_forest_structures(NULL) + esp_forest_nodes(NULL, 0) + esp_forest_root(NULL, 0);
 	tap_ok(n == 0 && !esp_error_get(NULL, 0) && !*esp_error_text(NULL), "there is nothing in NULL");
 	tap_ok(!esp_program_input(NULL, 0) && !esp_program_output(NULL, 0) &&
 		   !esp_program_size(NULL, 0, NULL) && !esp_model_describe(NULL) &&

@@ -75,7 +75,8 @@ static void check_tree(struct kit *k)
 	tap_ok(esp_forest_add(k->forest, &pair, NULL) == ESP_OK &&
 		   esp_forest_add_linked(k->forest, &top, &words, &error) == ESP_OK && !error,
 	       "a tree of linked nodes is added to one of arrays");
-	tap_ok(esp_forest_structures(k->forest) == 2 && esp_forest_nodes(k->forest, 1) == 5,
+	tap_ok(esp_forest_structures(k->forest) == 2 && esp_forest_nodes(k->forest, 1) == 5 &&
+		   esp_forest_root(k->forest, 1) == 4 && esp_forest_root(k->forest, 2) == 0,
 	       "with all its nodes");
 	tap_ok(a.number == 0 && b.number == 1 && ab.number == 2 && c.number == 3 && top.number == 4,
 	       "which are numbered in post order");
