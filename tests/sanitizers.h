@@ -21,6 +21,14 @@ enum { SHADOWED = 1 };
 enum { SHADOWED = RACES_SOUGHT };
 #endif
 
+/* The heap of GCC's AddressSanitizer stays locked in a child when another thread was allocating: it waits there for
+ * ever, as the C library's own heap does not. */
+#if defined __SANITIZE_ADDRESS__ && !defined __clang__
+enum { HEAP_NOT_FOR_FORKS = 1 };
+#else
+enum { HEAP_NOT_FOR_FORKS = 0 };
+#endif
+
 /* A sanitizer looks at the code that runs, not at numbers, and makes it several times slower.  Where a test
  * does the same to many things, and its own answer has been had without sanitizers, one in so many is enough:
  * which is in turn, so that each kind of thing, and each thing done, remains. */
