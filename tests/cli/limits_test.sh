@@ -28,10 +28,6 @@ bounded()
 	err=$(head -c 4000 "$tmp/err")
 }
 
-# Sanitizers need far more room than they use.
-shadowed=
-grep -qs -e '-fsanitize' "${builddir:-.}/config.status" && shadowed=yes
-
 # says ID WHAT: the last command was refused with the id.
 says()
 {
@@ -73,30 +69,33 @@ says too-deep "10^5 slices"
 	printf 'leaf:\n    h = E[word]\ninner:\n    h = W @ f40(left.h)\noutput y = h at root\n'; } >"$tmp/large.ra"
 check
 says model-too-large "functions that double forty times"
-model >"$tmp/large.ra" < <(printf '    x0 = w\n'; for i in $(seq 400); do echo "    x$i = W @ x$((i - 1))"; done; printf '    h = x400')
-check
-taken "400 products one after another"
-# chain FIRST EACH: an operator after another, as many as may follow.
+# chain N FIRST EACH: an operator after another.
 chain()
 {
-	model < <(echo "    x0 = $1"; for i in $(seq 490); do echo "    x$i = ${2//x/x$((i - 1))}"; done; printf '    h = x490')
+	model < <(echo "    x0 = $2"; for i in $(seq "$1"); do echo "    x$i = ${3//x/x$((i - 1))}"; done; printf '    h = x%d' "$1")
 }
-chain w 'tanh(W @ x)' >"$tmp/large.ra"
+# As many as may follow one another, and be in a body.
+layers=490 most=900
+[ -z "$shadowed" ] || layers=120 most=200
+chain 400 w 'W @ x' >"$tmp/large.ra"
 check
-taken "490 layers"
+taken "400 products one after another"
+chain $layers w 'tanh(W @ x)' >"$tmp/large.ra"
+check
+taken "$layers layers"
 stack=2048
-chain w 'tanh(x + right.h)' >"$tmp/large.ra"
+chain $layers w 'tanh(x + right.h)' >"$tmp/large.ra"
 check
-taken "490 sums, one within the other"
-model >"$tmp/large.ra" < <(printf '    h = w'; for i in $(seq 900); do printf ' + W @ tanh(%s * right.h)' "$i"; done)
+taken "$layers sums, one within the other"
+model >"$tmp/large.ra" < <(printf '    h = w'; for i in $(seq $most); do printf ' + W @ tanh(%s * right.h)' "$i"; done)
 check
-taken "a sum of 900 terms"
-{ sed '/^leaf:/,$d' "$here/tiny.ra"; printf 'leaf:\n    x0 = E[word]\n'; for i in $(seq 900); do echo "    x$i = tanh(x$((i - 1)))"; done
-	printf '    h = x900\ninner:\n    h = W @ left.h\noutput y = h at root\n'; } >"$tmp/large.ra"
+taken "a sum of $most terms"
+{ sed '/^leaf:/,$d' "$here/tiny.ra"; printf 'leaf:\n    x0 = E[word]\n'; for i in $(seq $most); do echo "    x$i = tanh(x$((i - 1)))"; done
+	printf '    h = x%d\ninner:\n    h = W @ left.h\noutput y = h at root\n' $most; } >"$tmp/large.ra"
 check
-taken "900 operators that become a table"
+taken "$most operators that become a table"
 stack=256
-model >"$tmp/large.ra" < <(printf '    x0 = w\n'; for i in $(seq 400); do echo "    x$i = W @ x$((i - 1))"; done; printf '    h = x400')
+chain 400 w 'W @ x' >"$tmp/large.ra"
 bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --operators 100
 says model-too-large "but not when 100 operators are allowed"
 bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --memory-cap 300000

@@ -8,6 +8,9 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 here=$srcdir/tests/cli
 example=$srcdir/examples/treelstm
+# Whether a sanitizer makes everything several times slower, and needs far more room than it uses: less is enough then.
+shadowed=
+grep -qs -e '-fsanitize' "${builddir:-.}/config.status" && shadowed=yes
 
 # esp ARGUMENT...: runs the command; leaves $status, $out and $err. LeakSanitizer cannot always stop a process to look at
 # it, which says nothing of the process: then once more.

@@ -67,7 +67,9 @@ bench --ablation --sizes D=2,V=5,C=3 --length 2
 tap_is "$status,$(wc -l <<<"$out")" "0,11" "one that only some have is theirs" || show
 bench "$here/tiny.ra" --ablation --sizes D=2,V=5
 tap_is "$status,$(wc -l <<<"$out")" "0,3" "or of a model" || show
-bench "$srcdir/bench/models/multiplicative.ra" --exhaustive --sizes D=2,M=2,V=5 --length 2
+exhaustive=("$srcdir/bench/models/multiplicative.ra" --sizes D=2,M=2,V=5)
+[ -z "$shadowed" ] || exhaustive=("$here/tiny.ra" --sizes D=2,V=5)
+bench "${exhaustive[@]}" --exhaustive --length 2
 tap_is "$status,$(tail -n 1 <<<"$out" | grep -c '"loss_percent": [0-9]')" "0,1" "tiles are searched exhaustively" || show
 bench
 refused 2 "needs a MODEL.ra" "a bench without a model is none"

@@ -49,7 +49,7 @@ static const struct {
 
 /* Compiling takes most of the time: of what is interpreted, one in so many is compiled as well; of models one in SAMPLE
  * by all back ends. */
-enum { COMPILED_EACH = 3 };
+enum { COMPILED_EACH = 5 };
 
 /* Of each model other passes, targets and schedules are in the sample. */
 static void test_passes(struct setting *s, const char *name, size_t model)
