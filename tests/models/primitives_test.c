@@ -80,7 +80,7 @@ static void test_stores(struct setting *s, const char *path, size_t model)
 			right +=
 			    strstr(str_text(&text), schedule) && same(s, schedule) && round_trip(s, schedule);
 		}
-	tap_ok(stored && right == stored, "%s: %d of %d values stored by name", path, right, stored);
+	tap_ok(right == stored && (stored || SAMPLE > 1), "%s: %d of %d values stored by name", path, right, stored);
 }
 
 static void test_model(const char *path, const char *sizes, size_t model)

@@ -137,6 +137,7 @@ struct checks {
 	const struct sub_parsed *parsed;
 	struct arena arena;
 	int applied, agreed, fielded, cheaper, equal, dearer, lowered;
+	bool whole; /* else only that both sides mean the same */
 	bool wrong, bits_differ;
 	bool refuted[SUB_MAX_PREDICATES], wasted[SUB_MAX_PREDICATES]; /* forced: goes wrong; does not pay */
 	int violated[SUB_MAX_PREDICATES];
@@ -422,6 +423,8 @@ static bool is_cautious(const struct sub_rule *rule)
 
 static bool satisfied(const struct checks *c)
 {
+	if (!c->whole && c->agreed >= ENOUGH)
+		return true;
 	bool done = c->agreed >= ENOUGH && (c->rule->exactness == SUB_BITS || c->bits_differ);
 	for (int i = 0; i < c->parsed->predicates; i++)
 		done &= c->refuted[i];
@@ -444,7 +447,7 @@ static void try_instance(struct checks *c, uint64_t seed)
 		    sub_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), -1, &p.to, &failed);
 		if (outcome == SUB_APPLIED)
 			check_applied(c, &p, seed, wild);
-		for (int i = 0; outcome == SUB_REFUTED && i < c->parsed->predicates; i++)
+		for (int i = 0; c->whole && outcome == SUB_REFUTED && i < c->parsed->predicates; i++)
 			if (!c->refuted[i])
 				check_refuted(c, i, seed, wild);
 	}
@@ -464,6 +467,8 @@ static void report(const struct checks *c, int64_t tries)
 	tap_ok(!c->wrong && c->agreed > 0,
 	       "%s: both sides agree in %d of %d instances, %d of them in the field; %lld tries", name,
 	       c->agreed, c->applied, c->fielded, (long long)tries);
+	if (!c->whole)
+		return;
 	tap_ok(costs_as_said(c), "%s: cheaper in %d, as dear in %d, dearer in %d", name, c->cheaper, c->equal,
 	       c->dearer);
 	if (c->rule->exactness != SUB_BITS)
@@ -479,9 +484,9 @@ static void report(const struct checks *c, int64_t tries)
 	}
 }
 
-static void check_rule(const struct sub_rule *rule, uint64_t tries)
+static void check_rule(const struct sub_rule *rule, bool whole, uint64_t tries)
 {
-	struct checks c = {.rule = rule};
+	struct checks c = {.rule = rule, .whole = whole};
 	static jmp_buf jump;
 	arena_init(&c.arena, &allocator_default);
 	c.arena.escape = &jump;
@@ -502,6 +507,6 @@ int main(int argc, char **argv)
 	const char *seeds = getenv("ESPALIER_SEEDS");
 	for (int i = 0; i < sub_rule_count; i++)
 		if (argc < 2 || strcmp(argv[1], sub_rules[i].name) == 0)
-			check_rule(&sub_rules[i], seeds ? strtoull(seeds, NULL, 10) : TRIES);
+			check_rule(&sub_rules[i], i % SAMPLE == 0, seeds ? strtoull(seeds, NULL, 10) : TRIES);
 	return tap_done();
 }
