@@ -159,34 +159,42 @@ static void note_remade(struct folding *f, sub_ref r)
 }
 
 /* Operators of a constant written out as a tree, or one more than `most`. */
-static int operators_in(const struct folding *f, sub_ref r, int most)
+static int operators_in(const struct sub_program *p, sub_ref r, int most)
 {
-	const struct sub_value *v = value_of(f, r);
+	const struct sub_value *v = sub_at(p, r);
 	int n = sub_class_of(v->op) != SUB_SOURCE;
 	for (int a = 0; a < v->args && n <= most; a++)
-		n += operators_in(f, v->arg[a].value, most - n);
+		n += operators_in(p, v->arg[a].value, most - n);
 	return n;
 }
 
 /* A sum or product that this addition goes on with: nested additions are one sum, a product is contracted.
- * Were a part of that at binding and the rest not, rounding would depend on what is folded. */
-static bool has_dear_term(const struct folding *f, const struct sub_value *v)
+ * Were a part of that at binding and the rest not, rounding would depend on what is folded.  `known`: which
+ * of the arguments are such additions; NULL = it must be found out. */
+static bool has_dear_term(const struct sub_program *p, const struct sub_value *v, const bool *known)
 {
 	bool has = false;
-	for (int a = 0; v->op == SUB_ADD && a < v->args && !has; a++)
-		has = value_of(f, v->arg[a].value)->op == SUB_SUM || f->dear_term[v->arg[a].value.i];
+	for (int a = 0; v->op == SUB_ADD && a < v->args && !has; a++) {
+		const struct sub_value *arg = sub_at(p, v->arg[a].value);
+		has = arg->op == SUB_SUM || (known ? known[v->arg[a].value.i] : has_dear_term(p, arg, NULL));
+	}
 	return has;
+}
+
+bool sub_must_fold(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	return v->vars <= TENSOR_MAX_RANK &&
+	       (is_dear(v->op) || operators_in(p, r, FEW_OPERATORS) > FEW_OPERATORS ||
+		has_dear_term(p, v, NULL));
 }
 
 static bool is_worth_it(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
-	if (v->vars > TENSOR_MAX_RANK)
-		return false;
 	if (!f->everything)
-		return is_dear(v->op) || f->dear_term[r.i] ||
-		       operators_in(f, r, FEW_OPERATORS) > FEW_OPERATORS;
-	return !is_free(v) && !is_remade(f, r);
+		return sub_must_fold(f->from, r);
+	return v->vars <= TENSOR_MAX_RANK && !is_free(v) && !is_remade(f, r);
 }
 
 /* --- roots --- */
@@ -235,17 +243,36 @@ static void mark_roots_of(struct folding *f, const struct sub_body *b)
 				mark_roots(f, f->from->values.at[i].arg[a].value, false);
 }
 
-/* What is dear and part of several roots is computed once for all.  Users come after what they use. */
+/* Whether additions stay in one body with what they go on with: where arithmetic is exact, and where nothing
+ * is folded but what must be, which gives the bits that exact means. */
+static bool keeps_chains(const struct folding *f)
+{
+	return f->exact || !f->everything;
+}
+
+/* An addition or a sum computes this argument itself, a product or a part of it, whoever else wants that:
+ * what others want depends on rules, and so would rounding. */
+static bool goes_on_with(const struct folding *f, const struct sub_value *v, int a)
+{
+	enum sub_op op = value_of(f, v->arg[a].value)->op;
+	return keeps_chains(f) && ((v->op == SUB_ADD && (op == SUB_SUM || !is_dear(op))) ||
+				   (v->op == SUB_SUM && op == SUB_MULTIPLY));
+}
+
+/* What is dear and part of several roots is computed once for all, unless all go on with it.  Users come
+ * after what they use. */
 static void share_roots(struct folding *f)
 {
 	int *owner = ARENA_ARRAY(f->to->arena, int, f->from->values.n);
+	bool *read = ARENA_ARRAY(f->to->arena, bool, f->from->values.n);
 	for (uint32_t i = f->from->values.n; i-- > 1;) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->root[i] |= owner[i] == SEVERAL && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
+		f->root[i] |= owner[i] == SEVERAL && read[i] && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
 		int own = f->root[i] ? (int)i : owner[i];
 		for (int a = 0; own != NOBODY && a < v->args; a++) {
 			int *of = &owner[v->arg[a].value.i];
 			*of = *of == NOBODY || *of == own ? own : SEVERAL;
+			read[v->arg[a].value.i] |= !goes_on_with(f, v, a);
 		}
 	}
 }
@@ -353,13 +380,6 @@ enum way {
 	INLINED	  /* computed where it stands, without a row: it is cheap */
 };
 
-/* Whether additions stay in one body with the sums that they go on with: where arithmetic is exact, and where
- * nothing is folded but what must be, which gives the bits that exact means. */
-static bool keeps_chains(const struct folding *f)
-{
-	return f->exact || !f->everything;
-}
-
 static enum way way_of(const struct folding *f, const struct sub_value *v, int a, struct at at,
 		       struct at *next)
 {
@@ -369,7 +389,7 @@ static enum way way_of(const struct folding *f, const struct sub_value *v, int a
 	     alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars;
 	bool chooses = row ? chooses_by(f, arg, arg->var[0]) : touches_row(v, a, at) && f->chooses[r.i];
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
-	if (is_source(f, r) || f->root[r.i])
+	if (is_source(f, r) || (f->root[r.i] && !goes_on_with(f, v, a)))
 		return AS_PARAM;
 	bool dear = is_dear(arg->op) || (keeps_chains(f) && f->dear_term[r.i]);
 	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (dear && !row && !alone)))
@@ -598,7 +618,7 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	sub_copy_declarations(to, from);
 	for (uint32_t i = 1; i < n; i++) {
 		f.constant[i] = is_constant(&f, &from->values.at[i]);
-		f.dear_term[i] = has_dear_term(&f, &from->values.at[i]);
+		f.dear_term[i] = has_dear_term(from, &from->values.at[i], f.dear_term);
 	}
 	for (size_t b = 0; b < from->bodies.n; b++)
 		mark_roots_of(&f, &from->bodies.at[b]);

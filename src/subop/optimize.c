@@ -68,14 +68,27 @@ static bool is_seen(enum sub_op op)
 	return is_counted(op) || op == SUB_PARAM;
 }
 
-/* Whether additions go on to see what they saw.  The lowering contracts a product that one addition or sum
- * wants, and chains the terms of nested additions, a parameter first; so where arithmetic is exact nothing of
- * these kinds that an addition wants may change its users, or come from another kind. */
-static bool additions_keep(struct rewriter *w, sub_ref from, sub_ref to)
+/* Whether an addition of a value with a row finds a parameter in its place. */
+static bool becomes_param(struct rewriter *w, sub_ref r)
+{
+	return sub_at(w->p, r)->op == SUB_PARAM ||
+	       (sub_note_of(w, r)->fact.constant && sub_must_fold(w->p, r));
+}
+
+/* The lowering contracts a product that one addition or sum wants, and chains the terms of nested additions,
+ * a parameter first; so where arithmetic is exact nothing of these kinds that an addition wants may come from
+ * another kind, or change its users. */
+static bool term_keeps(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	enum sub_op old = sub_at(w->p, from)->op, new = sub_at(w->p, to)->op;
-	if (w->notes.at[to.i].summed && (is_seen(old) || is_seen(new)) && old != new)
-		return false;
+	if (!w->notes.at[to.i].summed)
+		return true;
+	return (old == new || (!is_seen(old) && !is_seen(new))) &&
+	       becomes_param(w, from) == becomes_param(w, to);
+}
+
+static bool users_keep(const struct rewriter *w)
+{
 	for (size_t i = 0; i < w->touched.n; i++) {
 		const struct sub_touched *t = &w->touched.at[i];
 		const struct sub_note *n = &w->notes.at[t->value];
@@ -110,8 +123,8 @@ static void pin_causes(struct rewriter *w, sub_ref of)
 }
 
 /* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
- * stands for it: then terms of additions may come to have other users, or to be of other kinds, and what led to
- * that must not be. */
+ * stands for it: then terms of additions may come to have other users.  They may be of other kinds as well;
+ * what led to either must not be. */
 static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 {
 	bool merges = sub_note_of(w, new)->uses > 0 || w->met_replaced;
@@ -119,7 +132,7 @@ static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 	w->touched.n = 0;
 	w->clock++;
 	sub_pass_on(w, old, new);
-	if (merges && w->options->math == SUB_EXACT && !additions_keep(w, old, new)) {
+	if (w->options->math == SUB_EXACT && !(term_keeps(w, old, new) && (!merges || users_keep(w)))) {
 		pin_causes(w, old);
 		w->again = true;
 	}
@@ -142,7 +155,8 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	w->clock++;
 	sub_note_of(w, to);
 	sub_pass_on(w, from, to);
-	if (sub_less(w->measure, before) && (w->options->math != SUB_EXACT || additions_keep(w, from, to))) {
+	if (sub_less(w->measure, before) &&
+	    (w->options->math != SUB_EXACT || (term_keeps(w, from, to) && users_keep(w)))) {
 		w->notes.at[from.i].forward = to.i;
 		w->notes.at[from.i].ruled = true;
 		w->trial = false;

@@ -354,6 +354,9 @@ void sub_print_trace(const struct sub_trace *, struct str *);
  * order, before all others; their results are parameters for those that follow.  Into an empty program, as
  * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
 void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
+/* Whether a constant that a value with a row wants is moved so even when constants are not to be folded: it
+ * is dear, an addition that goes on with what is dear, or of many operators. */
+bool sub_must_fold(const struct sub_program *, sub_ref);
 
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
