@@ -518,27 +518,24 @@ static void test_merges(void)
 static void test_many_operators(void)
 {
 #define CONSTANT                                                                                             \
-	"model m\nstructure tree(left, right)\ninput x[D]\nparam w[D], V[D, D]\nstate h[D]\noutput y = "     \
-	"h\nnode:\n"
+	"model m\nstructure tree(left, right)\ninput x[D]\nparam w[D], V[D, D]\nstate h[D]\noutput y = h\n"
 #define SIGNS "-(-(-(-(-(-(-(-(-("
 #define ENDS ")))))))))"
 	exact_keeps("a constant of many operators of which few are left",
-		    CONSTANT " h = V @ x + (1 + " SIGNS SIGNS "w" ENDS ENDS ")\n", "D=40");
+		    CONSTANT "node:\n h = V @ x + (1 + " SIGNS SIGNS "w" ENDS ENDS ")\n", "D=40");
 	exact_keeps("and one of numbers alone, of which nothing is left",
-		    CONSTANT " h = w * (V @ x + log_softmax(mean(zeros(D, D))))\n", "D=40");
+		    CONSTANT "node:\n h = w * (V @ x + log_softmax(mean(zeros(D, D))))\n", "D=40");
 }
 
-#define LEAF                                                                                                 \
-	"model m\nstructure tree(left, right)\ninput x[D]\nparam w[D], V[D, D]\nstate h[D]\noutput y = "     \
-	"h\nleaf:\n"
 /* An addition of constants goes on with what it is made of, whether or not rules make that a value that
  * others want. */
 static void test_shared_terms(void)
 {
 	exact_keeps("a sum that rules make the same in two bodies",
-		    LEAF " h = x * (V @ -(-w))\ninner:\n h = x * tanh(w * w + V @ w)\n", "D=40");
+		    CONSTANT "leaf:\n h = x * (V @ -(-w))\ninner:\n h = x * tanh(w * w + V @ w)\n", "D=40");
 	exact_keeps("a product that is folded for itself as well",
-		    CONSTANT " g = 0.25 * tanh(w)\n h = V @ x + tanh(V @ w + g)\nstate g[D]\noutput z = g\n",
+		    CONSTANT
+		    "node:\n g = 0.25 * tanh(w)\n h = V @ x + tanh(V @ w + g)\nstate g[D]\noutput z = g\n",
 		    "D=40");
 }
 
