@@ -21,8 +21,8 @@ enum { SHADOWED = 1 };
 enum { SHADOWED = RACES_SOUGHT };
 #endif
 
-/* The heap of GCC's AddressSanitizer stays locked in a child when another thread was allocating: it waits there for
- * ever, as the C library's own heap does not. */
+/* A child of a process whose other threads allocate may wait for ever inside of GCC's AddressSanitizer, most likely for
+ * the lock of its heap; without it, it never did. */
 #if defined __SANITIZE_ADDRESS__ && !defined __clang__
 enum { HEAP_NOT_FOR_FORKS = 1 };
 #else

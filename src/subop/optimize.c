@@ -77,7 +77,7 @@ static bool becomes_param(struct rewriter *w, sub_ref r)
 
 /* The lowering contracts a product that one addition or sum wants, and chains the terms of nested additions,
  * a parameter first; so where arithmetic is exact nothing of these kinds that an addition wants may come from
- * another kind, or change its users. */
+ * another kind (term_keeps), or change its users (users_keep). */
 static bool term_keeps(struct rewriter *w, sub_ref from, sub_ref to)
 {
 	enum sub_op old = sub_at(w->p, from)->op, new = sub_at(w->p, to)->op;

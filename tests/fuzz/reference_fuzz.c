@@ -34,7 +34,7 @@ static void check_shape(const struct fuzz *f, const struct reference_tensor *t)
 /* Damage is found when values are read, and told. */
 static void read_values(const struct fuzz *f, struct reference *r, struct reference_tensor *t)
 {
-	double sum = 0;
+	volatile double value;
 	int before = complaints;
 	if (reference_bytes(t) > MOST_BYTES)
 		return;
@@ -43,8 +43,8 @@ static void read_values(const struct fuzz *f, struct reference *r, struct refere
 		return;
 	}
 	for (size_t i = 0; i < t->elements; i++)
-		sum += reference_is_integer(t) ? (double)reference_integer(t, i) : reference_value(t, i);
-	fuzz_check(f, sum == sum || !reference_is_integer(t), "integers are numbers");
+		value = reference_is_integer(t) ? (double)reference_integer(t, i) : reference_value(t, i);
+	(void)value;
 }
 
 /* Rows of the one tensor that a text holds. */
