@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* algebra: what rewriting and planning save, for the example models.
  *
  *   usage: algebra [ROUNDS [MODEL.ra]...]

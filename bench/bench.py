@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """The whole bench: every model beside the machine's limits and its peers, in one run (make bench).
 
   bench.py [--parts LIST] [--cases LIST] [--hidden 256,512] [--batches 1,10] [--threads 1,2] [--rounds 2]

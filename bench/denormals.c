@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* denormals: what numbers below 2^-126 cost.
  *
  *   usage: denormals [REPEATS]

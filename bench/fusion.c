@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* fusion                     the rows of src/sched/latency.def, measured on this machine
  * fusion MODEL.ra SIZE=N...  a model under every planner
  *

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What benchmarks that use the library share: how they end when a call fails, and weights that are made for
  * them. */
 #ifndef ESPALIER_BENCH_LIBRARY_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* linearize: nanoseconds a node that linearizing costs, from arrays, for forests of a million nodes.
  *
  *   usage: linearize [REPEATS]

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Built by `make bench-programs`, not by `make`: they print figures of their own.
 bench_programs = %D%/algebra %D%/denormals %D%/fusion %D%/hand/treelstm %D%/linearize %D%/overhead %D%/schedules %D%/start %D%/team
 EXTRA_PROGRAMS += $(bench_programs)

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* overhead: what a run costs beside its kernels.
  *
  *   usage: overhead [REPEATS]

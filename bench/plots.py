@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Plots of bench.py's records by gnuplot, as SVG and PNG; without gnuplot there are none."""
 import os
 import shutil

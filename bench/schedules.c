@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* schedules MODEL.ra WEIGHTS VOCAB TREES [--threads N] [--repeats N] SCHEDULE...
  *
  * One model under several schedules, interleaved: for minibatches of 1, 10 and 64 trees the microseconds that

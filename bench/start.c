@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES
  *
  * How long a process takes from its start to its end, without and with its program in the cache: COMMAND is

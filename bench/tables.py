@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """The tables of bench.py, each from the records of its part, and under it the figure that the part is about."""
 import math
 import statistics

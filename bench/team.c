@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
  *
  *   turn       what one of many turns of a plan costs, less its parts, each of which takes two microseconds

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What every benchmark measures by: a clock, and the order of figures. */
 #ifndef ESPALIER_BENCH_TIMING_H
 #define ESPALIER_BENCH_TIMING_H

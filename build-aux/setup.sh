@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Sourced by quickstart, run-tests and .ci/run, at the top of the source tree: from a fresh machine to a build.
 # Steps print one line each; what their commands say goes to a log, whose end is shown when one fails.
 

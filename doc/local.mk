@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The manual and the completions are written by a program of the build, from the tables of the command, the registry of
 # diagnostics and doc/model-text.md.  It runs on the machine that builds: CC_FOR_BUILD.
 manual_sources = \

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What a user of the installed library meets: the header stands alone in C and C++, pkg-config says all that a program
 # needs, the example builds with nothing else and runs.
 #   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR MANDIR DATADIR CC EXAMPLE

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What the quickstart runs.
 EXTRA_DIST += \
 	%D%/treelstm/README.md %D%/treelstm/treelstm.ra %D%/treelstm/sentences.ptb \

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # ESPALIER_GCCJIT(MAJOR)
 # The compiler behind the plug-in espalier-gccjit. Sets GCCJIT_CPPFLAGS, GCCJIT_LDFLAGS, GCCJIT_LIBS, the conditional
 # GCCJIT, and espalier_gccjit_state, a word for the summary. Without it everything else is still built; asked for and

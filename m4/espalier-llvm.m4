@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # ESPALIER_LLVM(MAJOR)
 # The compiler behind the plug-in espalier-llvm. Sets LLVM_CPPFLAGS, LLVM_LDFLAGS, LLVM_LIBS, the conditional LLVM, and
 # espalier_llvm_state, a word for the summary. Without LLVM everything else is still built; a version that was asked

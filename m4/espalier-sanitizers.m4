@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # ESPALIER_SANITIZERS
 # --enable-asan (addresses, leaks, undefined behaviour), --enable-tsan (data races) and --enable-fuzz (as asan, with
 # the coverage that libFuzzer steers by; =plain: that alone, which is several times as fast). Sets SANITIZE_CFLAGS, for

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which back ends are here: tests run over what there is.  Nothing is loaded to find out. */
 #ifndef ESPALIER_TESTS_BACKENDS_H
 #define ESPALIER_TESTS_BACKENDS_H

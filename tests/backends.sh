@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Which back ends are here; source it. The counterpart of backends.h.
 backends=()
 for backend in llvm gccjit; do

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* An allocator of which the first requests succeed, and none after them. */
 #ifndef ESPALIER_TESTS_BUDGET_H
 #define ESPALIER_TESTS_BUDGET_H

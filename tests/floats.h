@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Floats for tests: their bits, and how far one is from what is exact. */
 #ifndef ESPALIER_TESTS_FLOATS_H
 #define ESPALIER_TESTS_FLOATS_H

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Unit tests link the internal library; scripts use the command, the plug-in and the scripts of the tree.
 # Those that look at the tree and at the programs made from it, rather than at the library: what an archive can break. Not
 # all that take long and look at what the others look at.
@@ -31,6 +32,7 @@ archive_shell_tests = \
 	%D%/examples/valgrind_test.sh \
 	%D%/harness/counts_test.sh \
 	%D%/harness/diagnostics_test.sh \
+	%D%/harness/licence_test.sh \
 	%D%/harness/lists_test.sh \
 	%D%/harness/packages_test.sh \
 	%D%/harness/scripts_test.sh

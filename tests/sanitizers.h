@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a test is compiled with, for those that count the process's threads or take its room. */
 #ifndef ESPALIER_TESTS_SANITIZERS_H
 #define ESPALIER_TESTS_SANITIZERS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Test Anything Protocol, the least of it: tap_ok for each thing checked, return tap_done() from main. */
 #ifndef ESPALIER_TESTS_TAP_H
 #define ESPALIER_TESTS_TAP_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The trees of a file, minibatch by minibatch, and what those see who wait for them. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier check: everything that can be refused before a run. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier compile: a program that runs without a compiler, in a file or in an object for a linker. */
 #include "bench/bench.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier dump: the model after a stage of the compiler. */
 #include "tool.h"
 

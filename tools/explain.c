@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier explain: what the model was rewritten to, and what that saves. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier explain-error: the registry of diagnostics. */
 #include "tool.h"
 

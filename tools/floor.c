@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "floor.h"
 
 double floor_of_rows(const struct machine *m, int threads, double operations, double bytes)

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The floor: the time that a machine cannot be beaten by, as far as its limits were measured.
  *
  * Of rows that run together, a level say: what the threads need for the operations, or a thread for reading

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A command that is interrupted leaves no half-written file behind. */
 #include "tool.h"
 

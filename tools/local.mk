@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The command sees the public header and nothing else of the library.
 bin_PROGRAMS += espalier
 espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the machine can do at most, measured at the moment: the limits that times are judged by. */
 #ifndef ESPALIER_TOOLS_MACHINE_H
 #define ESPALIER_TOOLS_MACHINE_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is measured, for one kind of vector: the includer says
  *     LOOPS(name)		the names of both functions
  *     VECTOR			a vector of floats

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How a file of structures is read: what the options say of it, with the vocabularies open. */
 #include "tool.h"
 

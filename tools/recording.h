@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A recorded run, copied out of the library: plain data, to be kept and compared. */
 #ifndef ESPALIER_TOOLS_RECORDING_H
 #define ESPALIER_TOOLS_RECORDING_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier run: a treebank through a model, minibatch by minibatch. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The command line as data: what commands and options there are.  The command and the generator of its manual
  * (doc/manual.c) are both made from it, so nothing here may need the library. */
 #ifndef ESPALIER_TOOLS_TABLES_H

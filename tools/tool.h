@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the command share.  It uses the public header only. */
 #ifndef ESPALIER_TOOLS_TOOL_H
 #define ESPALIER_TOOLS_TOOL_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Lines of text, and the word that may have been meant. */
 #include "tool.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The bodies of kernels.h, one for each number of nodes. */
 #include "bench/hand/kernels.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Kernels written by hand for one level of an N-ary TreeLSTM (N = 2) on a machine with eight lanes and
  * sixteen vector registers: what generated kernels are measured by.
  *

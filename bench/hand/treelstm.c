@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]
  *
  * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by

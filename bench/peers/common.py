@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """What the drivers of peers share: the folder that `espalier bench --keep FOLDER` wrote, requests, names of libraries.
 
 Executed, writes what a model computes with as plain numbers, for drivers in C and C++ (write_raw, write_trees):

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* dnnl_rnn RAW: oneDNN's LSTM and GRU on the numbers that common.py wrote to RAW.
  *
  * As torch_rnn.py: which of the two follows from the weights, requests come on standard input, laying out a

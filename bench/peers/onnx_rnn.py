@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime's LSTM and GRU on what `espalier bench --keep FOLDER` wrote for a sequence model over vectors.
 
   onnx_rnn.py FOLDER [--threads N]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """torch.nn.LSTM and torch.nn.GRU on what `espalier bench --keep FOLDER` wrote for a sequence model over vectors.
 
   torch_rnn.py FOLDER [--threads N]

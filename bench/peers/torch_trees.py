@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """The tree models of examples/ in PyTorch, as a good engineer would write them.
 
   torch_trees.py MODEL FOLDER [--variant level|script|node] [--threads N]

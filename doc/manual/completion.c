@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Completions for shells: what the tables say, in the words of each. */
 #include "manual.h"
 

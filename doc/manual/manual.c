@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* manual PAGE [MODEL-TEXT.md]: writes a page of the manual, or a completion, to standard output.  The build
  * calls it for each file that it installs. */
 #include "manual.h"

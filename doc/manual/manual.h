@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The generator of the manual and the completions: a program of the build, made from the command's tables and
  * the registry of diagnostics.  It is compiled for the machine that builds and links no library. */
 #ifndef ESPALIER_DOC_MANUAL_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A program that was compiled ahead of time, linked into this one: neither a model, nor weights, nor a
  * compiler is needed where it runs.  tree.o and tree.h are made by
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """Trains dependency.ra on a CoNLL-U file and writes all that belongs to it.
 
     python3 train.py en_ewt-ud-dev.conllu

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The example as a program of its own: embed MODEL.ra WEIGHTS VOCAB TREES.  Build it against the installed
  * library: cc embed.c $(pkg-config --cflags --libs espalier) -o embed */
 #include <espalier.h>

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs that were compiled, kept for the next process.
  *
  * A program is found by its key, a text of all that it depends on: the library and the back end down to their

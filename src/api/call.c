@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The shape of an entry point: who may call, and what went wrong. */
 #include "api/internal.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The stage `choices`: what else the schedule of a program may say.  Choices between plans are told by making
  * them. */
 #include "api/compilation.h"

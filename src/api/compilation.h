@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the compile leg share: a compilation on its way. */
 #ifndef ESPALIER_API_COMPILATION_H
 #define ESPALIER_API_COMPILATION_H

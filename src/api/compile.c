@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The compile leg, from the model's graph to an image: one list of calls. */
 #include "api/compilation.h"
 

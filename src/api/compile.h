@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The compile leg as one list of calls: model and sizes in, image out. */
 #ifndef ESPALIER_API_COMPILE_H
 #define ESPALIER_API_COMPILE_H

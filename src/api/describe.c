@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the image says of a program besides its code: the interface, and the work of its steps. */
 #include "api/compilation.h"
 #include "base/cpu.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts of what there is between the stages of the compile leg. */
 #include "api/compilation.h"
 

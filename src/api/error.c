@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics as the caller sees them. */
 #include "api/internal.h"
 

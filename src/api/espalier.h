@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier.h - run recursive deep-learning models at the lowest latency the machine allows.
  *
  *   context  what all share: threads, memory, cache     esp_context_create
@@ -51,7 +52,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define ESP_VERSION "0.1.0"
+#define ESP_VERSION "0.2.0"
 
 /* The version of the library that is running, in the form of ESP_VERSION. */
 const char *esp_version(void);

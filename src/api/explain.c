@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What rewriting made of a program: the model is lowered and planned twice, as it was written and as the
  * options have it, and the two are counted side by side. */
 #include "api/explain.h"

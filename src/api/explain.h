@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What rewriting made of a program and what that saves. */
 #ifndef ESPALIER_API_EXPLAIN_H
 #define ESPALIER_API_EXPLAIN_H

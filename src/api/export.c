@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Results of runs, collected as tensors. */
 #include "api/internal.h"
 #include "io/write.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The end of the compile leg: from loops to code, by a back end or the interpreter. */
 #include "api/compilation.h"
 #include "base/cpu.h"

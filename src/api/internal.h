@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the files of api/ share: counted objects, the shape of an entry point, and what the objects hold. */
 #ifndef ESPALIER_API_INTERNAL_H
 #define ESPALIER_API_INTERNAL_H

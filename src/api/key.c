@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a compiled program depends on, as one text. */
 #include "api/cache.h"
 #include "base/cpu.h"

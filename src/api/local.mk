@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 lib_LTLIBRARIES += libespalier.la
 include_HEADERS += %D%/espalier.h
 

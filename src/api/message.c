@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The registry of diagnostics as callers see it. */
 #include "api/internal.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Counted objects: what all public objects have in common. */
 #include "api/internal.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Profiles: the record of a run as its reader wants it.
  *
  * The record is by parts, since each part writes an array of its own; a profile is by threads, since the

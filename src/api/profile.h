@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What esp_session_profile tells, made of the record of a run. */
 #ifndef ESPALIER_API_PROFILE_H
 #define ESPALIER_API_PROFILE_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs that were compiled ahead of time: written to files, and read again.
  *
  * A saved program is an image as the cache keeps it, but for what only this machine knows of it: the key, and

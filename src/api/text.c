@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts that are given to the caller. */
 #include "api/internal.h"
 

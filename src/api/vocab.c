@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Vocabularies: what words are to a program. */
 #include "api/internal.h"
 

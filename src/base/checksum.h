@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Checksums of 128 bits: names of contents, and proof that bytes are those that were written.  Not for
  * secrets. */
 #ifndef ESPALIER_BASE_CHECKSUM_H

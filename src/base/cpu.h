@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which processor this is, as far as code made for it depends on it. */
 #ifndef ESPALIER_BASE_CPU_H
 #define ESPALIER_BASE_CPU_H

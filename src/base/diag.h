@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics: what the library says instead of printing or giving up.
  *
  * The registry base/diag.def is the single source of ids, spellings, statuses and explanations; 'espalier

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How this thread's processor computes: rounding, traps, and what becomes of denormals.  The library computes as IEEE
  * 754 has it by default whatever its caller has set, and leaves to the caller what was there, flags included. */
 #ifndef ESPALIER_BASE_FLOATS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which process this is: fork() copies memory and one thread, and nothing else.
  *
  * Kept by pthread_atfork, so that reading it costs a load.  A page under MADV_WIPEONFORK would also notice

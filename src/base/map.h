@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A map from names to small numbers, in an arena. */
 #ifndef ESPALIER_BASE_MAP_H
 #define ESPALIER_BASE_MAP_H

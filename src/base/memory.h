@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Memory: the allocator hook and the arena.
  *
  * An arena belongs to one compilation or one linearized minibatch; what is taken from it is freed with it and

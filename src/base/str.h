@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Text under construction, in an arena: what every printer writes to. */
 #ifndef ESPALIER_BASE_STR_H
 #define ESPALIER_BASE_STR_H

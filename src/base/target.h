@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The machines that code is made for: what the schedule must know of them. */
 #ifndef ESPALIER_BASE_TARGET_H
 #define ESPALIER_BASE_TARGET_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a tensor apart from its values. */
 #ifndef ESPALIER_BASE_TENSOR_H
 #define ESPALIER_BASE_TENSOR_H

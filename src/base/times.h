@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How long parts of some work took, for tables that people read. */
 #ifndef ESPALIER_BASE_TIMES_H
 #define ESPALIER_BASE_TIMES_H

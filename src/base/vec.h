@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Growing arrays in an arena, typed: VEC(int) v = {0}; vec_push(arena, &v, 7); v.at[0]; v.n. */
 #ifndef ESPALIER_BASE_VEC_H
 #define ESPALIER_BASE_VEC_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Constructors: hash-consing, type inference, folding of index arithmetic. */
 #include "ilir/ilir.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: lets and registers that nothing reads go, with what only they needed; buffers that nothing touches are marked, so
  * that the image does not have them. */
 #include "ilir/passes.h"

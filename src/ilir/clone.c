@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Copies of blocks, and what else passes share. */
 #include "base/map.h"
 #include "ilir/passes.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the image says of a module: buffers, recipes, kernels and steps. */
 #include "ilir/passes.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: exp, log, sigmoid and tanh in basic arithmetic, and a name for what that arithmetic uses twice.
  *
  * The expansion is the meaning of these operators: the interpreter expands them as well.  Each follows one

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: what a tile uses after its loops is asked for before the first of them, and comes while they run:
  * rows of tables that an index array names, the tile's own rows of inputs, of what was computed ahead and of
  * results.

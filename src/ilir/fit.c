@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Padding: buffers reach as far as they are accessed. */
 #include "ilir/passes.h"
 

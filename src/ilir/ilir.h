@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* ILIR, the irregular-loop IR: loops whose bounds are read from arrays, with indirect loads.
  *
  * Expressions are hash-consed references into the module's pool (equal expressions are one reference), statements are a

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: bounds of producers from the regions that their consumers read.
  *
  * Needs: loops with INFERRED bounds store to intermediates only, at their own variable, or at it

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The meaning of a module: runs it, slowly and with every access checked.
  *
  * Each expression node has one cell with room for its value and a pointer to the function that computes it. A

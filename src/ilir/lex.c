@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The text of loops, token by token. */
 #include "ilir/lex.h"
 

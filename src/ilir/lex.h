@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Inside the room: what parse.c reads, token by token.  The first fault ends the parse, by a jump to where
  * `failed` was set. */
 #ifndef ESPALIER_ILIR_LEX_H

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 libespalier_internal_la_SOURCES += \
 	%D%/build.c %D%/clean.c %D%/clone.c %D%/describe.c %D%/expand_math.c %D%/fetch_ahead.c %D%/fit.c %D%/ilir.h \
 	%D%/infer_bounds.c %D%/interpret.c %D%/lex.c %D%/lex.h %D%/lower.c %D%/lower.h %D%/lower_move.c %D%/lower_program.c %D%/lower_scope.c \

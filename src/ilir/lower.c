@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From a planned sub-operator program to loops.
  *
  * Each group becomes a nest: its dimensions outside, the rows of the step inside, so that what belongs to a

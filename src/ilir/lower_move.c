@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Data movement: an `assign`, a `cond` and a reshape only change the index.  Where an index may leave what it
  * is of, or falls to one of two sides, a choice is made. */
 #include "ilir/lower.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The program around the groups: buffers, steps, the loop over batches. */
 #include "ilir/lower.h"
 

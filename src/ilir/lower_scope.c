@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Blocks while they grow: what stands in them, where things are defined, and how far out a value can stand.
  */
 #include "ilir/lower.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Products with one child after the other, U_0 @ child0.h + U_1 @ child1.h or W @ concat(child0.h, child1.h),
  * as one nest: where the state is laid out by parent the children lie side by side, and the slot is one index
  * more.

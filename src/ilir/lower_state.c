@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Where in a buffer an access means: which row of a state, its layout says; which element of a row, the order
  * of dimensions. */
 #include "ilir/lower.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: each step becomes a kernel of its own, called over the rows of its domain; several, where the step is
  * loops over columns one after the other, since calls may run a part of the columns only.  What stands around
  * the steps, the loop over batches and the barriers, is from here on the runtime's: it is the order and the

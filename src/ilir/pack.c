@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: weights that vectors run along are laid out in the order in which they are read: for each block of columns, for
  * each element of the other axes, the vectors of all weights that are read there (the gates of a cell), lane by lane.
  *

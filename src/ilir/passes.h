@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From sub-operators to loops, and the passes over the loops.  The list of passes in order is passes.def. */
 #ifndef ESPALIER_ILIR_PASSES_H
 #define ESPALIER_ILIR_PASSES_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A module as text.  parse.c reads it back; README.md describes it. */
 #include "ilir/text.h"
 

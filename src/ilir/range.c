@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of index expressions: interval arithmetic in which INT64_MIN and INT64_MAX are minus and plus
  * infinity. */
 #include "ilir/ilir.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which intermediates share memory: a plan that holds for every minibatch.
  *
  * Steps of one domain that follow each other take turns over its ranges (a *round* of the table); a range is

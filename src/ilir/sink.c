@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: the loops of a tile move inwards until each stands around one statement.
  *
  *     for n2 in 0..2 unrolled                alloc row : index [2]

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: a loop is cut where a comparison of its variable with a constant changes, and the comparison is decided in
  * each part, in expressions and branches.  A concatenation, select(i < 64, a[i], b[i - 64]), becomes two loops without a
  * choice. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: the outermost loop of a kernel, over columns that are its own, becomes swept: which of its turns run,
  * and in which direction, is from here on the caller's to say.
  *

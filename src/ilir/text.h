@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Words of the text form, shared by printer and parser. */
 #ifndef ESPALIER_ILIR_TEXT_H
 #define ESPALIER_ILIR_TEXT_H

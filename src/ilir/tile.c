@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: loops are cut as the schedule says.
  *
  *     for n in begin..end            for n1 in begin..begin + (end-begin)/2*2 step 2

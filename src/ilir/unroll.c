@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: unrolled loops are written out, turn after turn. */
 #include "ilir/passes.h"
 

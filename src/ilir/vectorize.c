@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: a vector loop around one store becomes a store of a vector.  What moves with the loop's variable is a ramp in
  * the last index, what does not is broadcast.  Needs: sink and pack have run, so that nothing else stands in the loop. */
 #include "ilir/passes.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rules of the loop IR.  Each is one check with a message of its own; a module that passes can be
  * interpreted and compiled without further questions, and the properties say which passes it has been
  * through. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The walkers that every pass is made of: map an expression, rewrite a block, visit a block. */
 #include "ilir/ilir.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What must hold between the tables of an image, so that nobody who uses it need look. */
 #include "image/file.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From a blob to functions of this process. */
 #ifndef ESPALIER_IMAGE_CODE_H
 #define ESPALIER_IMAGE_CODE_H

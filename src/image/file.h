@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Images as bytes: what a cache holds, and what programs are saved as.
  *
  *   magic      8 bytes

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The program image: all that the run leg needs of a compiled program, as data.
  *
  *   steps      what to run, in order, and over which rows

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From a relocatable object to a blob: the small part of a linker that code needs which imports nothing. */
 #ifndef ESPALIER_IMAGE_LINK_H
 #define ESPALIER_IMAGE_LINK_H

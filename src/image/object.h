@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as an ELF object for a linker. */
 #ifndef ESPALIER_IMAGE_OBJECT_H
 #define ESPALIER_IMAGE_OBJECT_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Names of kernels for profilers. */
 #ifndef ESPALIER_IMAGE_PERF_H
 #define ESPALIER_IMAGE_PERF_H

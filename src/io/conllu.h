@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sentences in CoNLL-U, the format of Universal Dependencies: a line of ten columns between tabs for each
  * word,
  *

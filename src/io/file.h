@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Whole files into memory; "-" is the standard input. */
 #ifndef ESPALIER_IO_FILE_H
 #define ESPALIER_IO_FILE_H

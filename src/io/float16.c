@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "io/float16.h"
 
 static void widen_f16(const char *from, float *to, int64_t count)

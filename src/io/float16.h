@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The two half-width floats, as bits, to f32; both are exact. */
 #ifndef ESPALIER_IO_FLOAT16_H
 #define ESPALIER_IO_FLOAT16_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A folder that nobody but its owner can exchange for another one. */
 #ifndef ESPALIER_IO_FOLDER_H
 #define ESPALIER_IO_FOLDER_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures in JSON, an object each:
  *
  *     {"children": [[], [], [0, 1]], "root": 2, "text": "a b", "data": {"word": ["a", 4, null], "x": [[0.5,

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Data in JSON, read as what a program wants it to be. */
 #include "io/json_scan.h"
 #include "io/structure.h"

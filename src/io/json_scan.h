@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* JSON, token by token: what is read is known beforehand, the rest is skipped; nesting costs no C stack. */
 #ifndef ESPALIER_IO_JSON_SCAN_H
 #define ESPALIER_IO_JSON_SCAN_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, version 1.0: a magic string, the
  * length of the header, the header as a literal of Python, the values. */
 #include "io/write.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Bracketed trees, as treebanks write them:
  *
  *     (3 (2 It) (4 (2 's) (3 good)))          labels are sentiments

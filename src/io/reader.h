@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures from texts in any of the formats. */
 #ifndef ESPALIER_IO_READER_H
 #define ESPALIER_IO_READER_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "io/reshape.h"
 
 /* A tree under construction, with room for so many nodes and an edge for each. */

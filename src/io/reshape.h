@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Trees made fit for models of other arity.  All of them stay in post order. */
 #ifndef ESPALIER_IO_RESHAPE_H
 #define ESPALIER_IO_RESHAPE_H

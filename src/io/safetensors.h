@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Weights in the safetensors format: 8 bytes of header length, a JSON header, the values.
  *
  * https://github.com/huggingface/safetensors#format.  Everything that the header says is checked against the

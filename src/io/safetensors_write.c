@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* https://github.com/huggingface/safetensors#format: the length of the header, the header, the values. */
 #include "io/write.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A folder of files that only their owner touches: contents by 128-bit key.
  *
  * The folder is made with mode 0700.  It is used only while it is a real folder that belongs to the effective

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures as readers of all formats give them, and what their nodes and edges carry. */
 #ifndef ESPALIER_IO_STRUCTURE_H
 #define ESPALIER_IO_STRUCTURE_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A text with structures in it, read front to back, and places in it as diagnostics name them. */
 #ifndef ESPALIER_IO_TEXT_H
 #define ESPALIER_IO_TEXT_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A vocabulary: one word a line, the number of the line (from 0) is the word's id. */
 #ifndef ESPALIER_IO_VOCAB_H
 #define ESPALIER_IO_VOCAB_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Tensors to files: safetensors, and NumPy's .npy.  A regular file appears when it is complete, with the mode
  * that the one it replaces had; devices and pipes are written in place. */
 #ifndef ESPALIER_IO_WRITE_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Calls back ends: kernels are compiled at the same time, by threads that live as long as the call. */
 #include "jit/jit.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Back ends: from a finished loop module to an object that image/link.h can link.
  *
  * A compiling back end is a shared object of its own, loaded when something must be compiled, so that neither

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a load or a store means, whoever makes code of it: the part of reading loops that back ends share.
  * Each plug-in has its own copy. */
 #ifndef ESPALIER_JIT_PLACE_H

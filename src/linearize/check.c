@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a forest must be before it is walked, and how diagnostics call its nodes. */
 #include "linearize/linearize.h"
 

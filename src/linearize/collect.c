@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A forest from structures that arrive one by one. */
 #include "linearize/linearize.h"
 

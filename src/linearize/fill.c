@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The index arrays that kernels read, in the new numbers: roots, children, places, parents. */
 #include "linearize/linearize.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Heights.
  *
  * The frontier of a forest is the set of nodes whose children are all done.  Run to exhaustion from the

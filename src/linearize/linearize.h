@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures to arrays.
  *
  * A forest of trees or DAGs comes in as the caller has it; out comes a numbering in which everything that a

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Numbers: nodes are counted out by batch, and in a batch by case.
  *
  * LIN_CHILD may stand in heights; where nodes may be as high as there are nodes, no mark is used. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* One pass over all nodes: are they what the model takes, and how high, as long as children come first. */
 #include "linearize/linearize.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Spans: consecutive levels that are run without a meeting between them.
  *
  * A node of a span whose parent is not in it is a top.  Subtrees of the tops, as far as they lie in the span,

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Turns: batches whose nodes are of one kind each.
  *
  * A batch by height has nodes of several kinds, and a kernel's call for each kind.  Where kinds mix on the

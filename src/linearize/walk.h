@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A structure of linked nodes as arrays: nodes are pointers that mean nothing but themselves.
  *
  * Numbers are those of a post order: children before parents as long as there is no cycle, the root last.  A

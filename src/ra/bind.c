@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of dimensions from the tensors of a weights file. */
 #include "ra/internal.h"
 

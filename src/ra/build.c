@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Nodes with their shapes.  Every constructor takes references that may be 0 (the fault was reported) and
  * then gives 0. */
 #include "ra/internal.h"

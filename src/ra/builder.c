@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Calls to syntax.  A value of a body is a statement `%7 = ...` of that body, and used by that name, which no
  * text can spell; parameters, inputs and numbers are written where they are used.  A value that depends on
  * the child that a sum is at is no statement: it becomes part of every sum that needs it, as a text would

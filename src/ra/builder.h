@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A model made by calls.  What the calls say is kept as the syntax that a text would have been read to, and
  * goes the same way from there: the graph is that of the text.
  *

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Calls: of functions that are operators, and of definitions, which are expanded where they are called. */
 #include "ra/internal.h"
 

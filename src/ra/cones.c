@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What needs more than one value: sums over children, states, outputs; and the end of a builder. */
 #include "ra/values.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Declarations: the names of a model, its dimensions, shapes and structure. */
 #include "ra/internal.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Expressions, bodies and outputs to nodes. */
 #include "ra/internal.h"
 

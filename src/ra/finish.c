@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The last look at a graph: order and use. */
 #include "ra/internal.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Inside ra/: text -> tokens (lex.c) -> syntax (parse.c, expression.c) -> declarations (declare.c) -> graph
  * (expand.c, calls.c, build.c, finish.c).  Everything lives in one arena, and places in the text point into
  * one terminated copy. */

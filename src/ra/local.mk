@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 libespalier_internal_la_SOURCES += \
 	%D%/bind.c %D%/build.c %D%/builder.c %D%/builder.h %D%/calls.c %D%/cones.c %D%/declare.c \
 	%D%/expand.c %D%/expression.c %D%/finish.c %D%/internal.h %D%/lex.c %D%/model.c %D%/ops.def \

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From a model text to a checked graph: the whole way. */
 #include "ra/internal.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Syntax of statements: a table of the words that begin them. */
 #include "ra/internal.h"
 

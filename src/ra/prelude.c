@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Functions written in the language itself. */
 #include "ra/internal.h"
 

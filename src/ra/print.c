@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The canonical text of a model.  A node that is used more than once, or that would be nested too deeply,
  * gets a name; names are assigned in the order of the nodes, which has arguments before users. */
 #include "ra/internal.h"

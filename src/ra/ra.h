@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The recursive API graph: a model as its author wrote it, names resolved and shapes checked, dimensions symbolic.
  *
  * A model has a structure, inputs carried by nodes, parameters, traversals with their states and a body for each case,

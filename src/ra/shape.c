@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Dimensions as linear forms over symbols, and shapes of them. */
 #include "ra/internal.h"
 

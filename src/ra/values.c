@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The values of a builder, and the texts that its calls are given. */
 #include "ra/values.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Inside of the builder: values.c (texts and values) -> builder.c (declarations and calls) -> cones.c (sums,
  * states, outputs, the end). */
 #ifndef ESPALIER_RA_VALUES_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Bindings: weights laid out, and what depends on weights alone computed from them.
  *
  * Parameters are read in parts that stay in the second-level cache while their elements are placed in all the

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A crew: the threads of a team, and how they go through a plan in lockstep.
  *
  *   turns     of all plans are counted through for the life of the crew.  Each part of a turn is called once,

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Gates: numbers that only rise, and threads that wait until they have reached something.
  *
  * Who waits watches for some time and then sleeps; who moves a gate wakes those that sleep at it. */

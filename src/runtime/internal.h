@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the files of runtime/ share. */
 #ifndef ESPALIER_RUNTIME_INTERNAL_H
 #define ESPALIER_RUNTIME_INTERNAL_H

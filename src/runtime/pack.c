@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Packing: elements of a parameter go where the recipes of an image say.  Places are written once: what
  * elements will cover is not cleared before. */
 #include "runtime/internal.h"

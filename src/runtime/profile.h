@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a run did and when: the record that profiles are made of.
  *
  *   phases   of the run: linearizing, filling buffers, running steps

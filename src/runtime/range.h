@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of rows as the walk meets them, and the calls of kernels that they come to. */
 #ifndef ESPALIER_RUNTIME_RANGE_H
 #define ESPALIER_RUNTIME_RANGE_H

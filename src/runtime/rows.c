@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Rows as the caller knows them, row-major without gaps, and as kernels keep them: padded, perhaps with their
  * dimensions in another order. */
 #include "runtime/internal.h"

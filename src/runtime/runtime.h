@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The run leg: a binding is packed weights, a session is one caller's index arrays, states and results.
  *
  * Nothing here knows how an image was made.  Memory comes from a struct allocator; functions report

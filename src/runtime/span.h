@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Spans of levels, shared out by subtrees: each part runs its own through all levels of the span, one turn of
  * the team.
  *

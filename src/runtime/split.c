@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The choice is a comparison of times that are estimated: of a part, the longer of computing and of reading
  * the weights; of a turn, that of its first part, which has the most, of the meeting of its parts, and of
  * lines of memory that come from the caches of others.

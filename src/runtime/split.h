@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How a range of rows is divided among the parts of a team. */
 #ifndef ESPALIER_RUNTIME_SPLIT_H
 #define ESPALIER_RUNTIME_SPLIT_H

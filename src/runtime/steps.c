@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The walk over the step table.
  *
  * The caller walks, and plans: a range that is worth it becomes a turn of the team (split.h) for all steps,

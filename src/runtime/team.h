@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The team: threads that help callers, all callers of one context, one at a time.
  *
  *   budget T   the caller that has the team and T - 1 members

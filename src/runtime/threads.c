@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How the threads of a team are made, and end. */
 #include "runtime/crew.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The planners to compare with.
  *
  * greedy  of the patent on a reduced operator set: at most one reduction in a group, whose result, being

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a row of a body moves between its registers and memory, if caches held nothing from row to row but
  * weights. */
 #include "sched/plan.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What else a schedule may say: its neighbours, for who measures them.
  *
  * A directive is tried by reading it into a copy of the schedule.  What is refused is not listed, nor what

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The cost model: how many nodes, gates and vectors of columns a register tile holds.
  *
  * In one turn of the reduction a loop over m nodes, g gates and v vectors does m*g*v multiply-adds on g*v

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Makes the graph of a body's operators. */
 #include "sched/graph.h"
 

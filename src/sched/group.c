@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Stages and groups: targets that one nest computes.
  *
  * A target that reads another one at the very element that is being computed joins its stage if their blocks

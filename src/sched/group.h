@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Targets, their stages and groups. */
 #ifndef ESPALIER_SCHED_GROUP_H
 #define ESPALIER_SCHED_GROUP_H

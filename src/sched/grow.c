@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The planner of DNNFusion (PLDI 2021, section 4.3), for a body: blocks grow from seeds along what is cheap
  * to fuse.
  *

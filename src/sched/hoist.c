@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What leaves the recursion: products of what a node carries with weights.  Each traversal is one; for a
  * later one nodes carry the states that earlier ones computed, too.
  *

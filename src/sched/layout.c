@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* In which order the rows of a state stand.
  *
  * By node, the row of a node is its number: readers at children fetch it through an index array.  By parent,

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a schedule's text: a directive and its arguments, words with blanks between. */
 #include "sched/line.h"
 

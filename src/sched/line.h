@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Lines of a schedule's text, split into words, and how they are refused. */
 #ifndef ESPALIER_SCHED_LINE_H
 #define ESPALIER_SCHED_LINE_H

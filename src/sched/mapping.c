@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Mapping types, read off the index variables, and what may be fused with what. */
 #include "sched/plan.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What makes another program of one shares: hoist.c and refactor.c move values to other bodies, and no bit
  * may change. */
 #include "sched/plan.h"

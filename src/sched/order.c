@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* In which order the dimensions of what is stored stand, and along which of its dimensions a group's vectors
  * run.
  *

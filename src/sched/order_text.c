@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The order of dimensions as text: `0/8 1 0%8`, `1*0`.  See sched.def, the directive `layout`. */
 #include "sched/sched.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which values are computed as part of another one.
  *
  * Nested additions are one sum of terms, a product that a sum adds up is half of a fused multiply-add, and

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The fusion plan.
  *
  * A planner says which values are stored.  Then, whatever it said, each target (a result, or what is stored)

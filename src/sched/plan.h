@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Inside the room: how a plan comes about.
  *
  * A planner (grow.c, baseline.c) marks the values that are to be stored and puts values into blocks; plan.c

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The schedule as text, one directive a line; the plan stands in it as comments, which `#` begins. */
 #include "sched/words.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A schedule from text, one directive a line. */
 #include "sched/words.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What depends on a child's state alone belongs to the child: the recursion's back edge moves.
  *
  *     inner                                          leaf, inner

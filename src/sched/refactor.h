@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The parts of refactor.c: what depends on one child (refactor_child.c), how it is computed at another place
  * (refactor_place.c). */
 #ifndef ESPALIER_SCHED_REFACTOR_H

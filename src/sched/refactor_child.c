@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What depends on one child alone, and what of it leaves the parent. */
 #include "sched/refactor.h"
 

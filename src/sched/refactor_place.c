@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What was computed of a child's states, at another place: of those that a body stores, or of tables. */
 #include "sched/refactor.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The schedule: how a sub-operator program becomes loops, as data.
  *
  * A plan says what is fused (groups of values that share one loop nest) and what is stored to memory between groups; a

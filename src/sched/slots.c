@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Products with the states of children, slot after slot: what a layout by parent makes one walk of. */
 #include "sched/sched.h"
 

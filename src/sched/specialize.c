@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which cases of nodes have kernels of their own: those of the model, and those that the schedule makes of
  * them.
  *

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the recursion runs at once: levels of one meeting, cases in one batch. */
 #include "sched/plan.h"
 

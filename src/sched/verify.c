@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rules of a plan, checked from the plan as it stands.
  *
  * Groups run in the order of stages.  What a group reads was stored by an earlier stage, or is a target of

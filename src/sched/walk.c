@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From a target down through what it needs, keeping for each dimension of a value the loops that its index
  * depends on. */
 #include "sched/plan.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The words of a schedule's text, each in one table. */
 #include "sched/words.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the printer and the reader of a schedule's text share: the words that stand for values, and the
  * directives of which each sets one field. */
 #ifndef ESPALIER_SCHED_WORDS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How much there is to compute in a row: what the run leg decides by whether to share it out. */
 #include "sched/plan.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Building values: inference of index variables, hash-consing. */
 #include "base/map.h"
 #include "subop/subop.h"

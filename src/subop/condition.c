@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The predicates that conditions are made of.  Those about values are proved from ranges (range.c); those
  * about maps and variables are looked up in the match. */
 #include "subop/rewrite.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The oracle: every value of a body is computed whole, node by node, with no cleverness at all, in the arithmetic that is
  * asked for. */
 #include "subop/subop.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the optimiser may do, as texts. */
 #include "subop/subop.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Constants leave the bodies: what depends on weights alone is computed once, when they are bound.
  *
  *     leaf [n without children]                           fold0 at binding

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 libespalier_internal_la_SOURCES += \
 	%D%/build.c %D%/condition.c %D%/evaluate.c %D%/families.c %D%/families.def %D%/fold.c %D%/lower.c %D%/match.c \
 	%D%/measure.c %D%/move.c %D%/names.c %D%/ops.def %D%/optimize.c %D%/print.c %D%/range.c %D%/replace.c %D%/rewrite.h %D%/rules.c \

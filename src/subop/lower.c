@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From operators to sub-operators.  Every row of ra/ops.def names a function of this file; the node becomes an index
  * variable: n for bodies that run over nodes, t for read-outs that run over inputs. */
 #include "subop/subop.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Matching a pattern at a value.
  *
  * Everything in a match is named in one namespace, that of the value at the root: a use of an argument gives

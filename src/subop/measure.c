@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The measure of the body at hand, kept up to date as values come to live and die.
  *
  * A value lives while a store or a live value wants it; so a value that others share does not die with one of

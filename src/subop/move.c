@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Geometry: replacements made of moves, which are how assigns map the variables around to those of what they
  * move. */
 #include "subop/rewrite.h"

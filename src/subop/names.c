@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Names of what the compiler makes.  A model may use any of them: who reads a schedule's text, or a dump, must not take one
  * thing for another. */
 #include "subop/subop.h"

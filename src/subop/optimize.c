@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite engine.
  *
  * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Text of a sub-operator program: declarations, then each body's live values in order. */
 #include "subop/subop.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
  * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
  * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is known,

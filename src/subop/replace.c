@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Building what replaces a match.
  *
  * sub_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the rewrite engine share: facts about values, the state of a match, the measure. */
 #ifndef ESPALIER_SUBOP_REWRITE_H
 #define ESPALIER_SUBOP_REWRITE_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The table, and its texts as trees. */
 #include "subop/rewrite.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite rules: one table, rules.def, under one engine, optimize.c.
  *
  * A rule replaces what its pattern matches when its condition holds.  Every application lowers the measure (measure.c):

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Cases that a schedule makes of others:
  *
  *     case inner: inner                       case inner.children2: inner, children 2

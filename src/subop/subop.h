@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The sub-operator IR: a body is a list of sub-operators on tensors with named index variables, and the node of the
  * structure is one of those variables.
  *

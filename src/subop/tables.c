@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Tables: what depends on a node's word alone, and their budget.
  *
  * That a look-up passes through an operator is the rules' work; each makes the table a little further.  What

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The derivation of a program, as text. */
 #include "subop/rewrite.h"
 

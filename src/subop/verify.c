@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rules of the sub-operator IR, checked again from the values as they stand. */
 #include "subop/subop.h"
 

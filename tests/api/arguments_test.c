@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every argument that the documentation excludes is a `bad-argument` that names the function and the
  * argument. */
 #include "tests/api/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every mistake in calls that build a model is told where it was made. */
 #include "tests/api/built.h"
 

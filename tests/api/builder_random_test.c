@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Calls at random: of whatever is called a model comes, or a diagnostic. */
 #include "tests/api/built.h"
 

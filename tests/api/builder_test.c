@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Models made by calls: the same text as those read from a file; and memory that runs out is told in the end. */
 #include "tests/api/built.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Models made by calls, and what they are as text. */
 #ifndef ESPALIER_TESTS_API_BUILT_H
 #define ESPALIER_TESTS_API_BUILT_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are kept: found without a compiler, not found when anything is another, and never a reason to
  * fail. */
 #include "api/cache.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a context is asked to guarantee: accounts, a cap, an end, and a past in another process. */
 #include "tests/api/support.h"
 

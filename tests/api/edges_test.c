@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What edges carry: in arrays and behind pointers, in the caller's order, and what is wrong with it. */
 #include "tests/api/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* esp_program_explain: both forms say the same, of every body. */
 #include "tests/api/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Exports: all runs one after the other in one file, as a reader of the format finds it. */
 #include "io/safetensors.h"
 #include "tests/api/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Memory that runs out at the n-th request, for every n, in every part of a program's life, for models with
  * whatever models may have: a status, nothing lost, and the same part works when it is asked for again. */
 #include "tests/api/support.h"

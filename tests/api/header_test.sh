@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The public header alone: in every C and C++ that programs are written in, without a warning, and with no name that is
 # another library's.
 . "${srcdir:-.}/tests/tap.sh"

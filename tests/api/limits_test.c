@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Limits that a caller sets, and numbers that say more than there is. */
 #include "tests/api/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures linked by pointers: what an array of the same nodes would give, and what cannot be walked. */
 #include "tests/api/support.h"
 

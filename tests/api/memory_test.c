@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Memory through the caller's hook: what is taken is given back, in whatever order objects are freed, and
  * when it runs out at the n-th request, for every n, that is a status. */
 #include "tests/api/support.h"

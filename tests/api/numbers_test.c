@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Numbers at the edge: zeros of both signs, denormals, infinities, what is not a number.  They follow IEEE
  * 754 unless the math is fast; whoever calls, and however it computes itself, the bits are the same, and it
  * gets its own way back. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Profiles: what a record becomes, what runs are told to have done, and that recording changes nothing else.
  */
 #include "api/profile.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Code that many threads need at once is made once. */
 #include "tests/api/support.h"
 #include "tests/backends.h"

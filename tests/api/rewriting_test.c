@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How a program may be rewritten: what the options take and refuse. */
 #include "tests/api/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Runs through the public interface: results, what is refused, where diagnostics point. */
 #include "tests/api/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures as large as memory is: a run holds what the model's states, outputs and inputs are at each node,
  * and a few indices beside them.  10^6 nodes, or as many as ESPALIER_SCALE says. */
 #include "tests/api/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* States of every node: those that outputs copy have the same bits, and nothing is there that was not run. */
 #include "tests/api/support.h"
 #include "tests/backends.h"

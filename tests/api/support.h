@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the public interface share: a small model whose results are small integers, its weights,
  * and an allocator that keeps accounts. */
 #ifndef ESPALIER_TESTS_API_SUPPORT_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Weights are exchanged while sessions run: every result is that of one generation. Counts grow with
  * ESPALIER_STRESS, as in ESPALIER_STRESS=16x100000 (threads x runs each). */
 #include "tests/api/support.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The public symbols: what the header declares, what the map lists and what the library exports are the same names.
 . "${srcdir:-.}/tests/tap.sh"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Code for machines other than this one: it can be looked at and interpreted, but not run. */
 #include "base/target.h"
 #include "tests/api/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* One team for all callers of a context: how many threads there are, what they compute, and how they end. */
 #include "tests/api/support.h"
 #include "tests/backends.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures from files, as a caller of the library reads them: which input is which column, what is passed,
  * what is refused, and what happens when memory runs out on the way. */
 #include "tests/api/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How the processor computes between entering and leaving, and what its caller finds afterwards.  Stands
  * alone, so that tests/jit/machines_test.sh can compile it for other machines. */
 #include "base/floats.h"

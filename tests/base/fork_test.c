@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which process this is, seen by it and by its children. */
 #include "base/fork.h"
 #include "tests/tap.h"

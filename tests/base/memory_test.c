@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Arenas at their ends: nothing at all, more than there is. */
 #include "base/memory.h"
 #include "tests/tap.h"

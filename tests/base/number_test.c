@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in texts are those of the C locale, whatever the process has chosen. */
 #include "base/str.h"
 #include "tests/tap.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The bench compares equals: every peer that is installed computes what we do. And its tables are made of its records.
 . "${srcdir:-.}/tests/tap.sh"
 ESPALIER=${ESPALIER:-./espalier}

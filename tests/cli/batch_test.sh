@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What a tree gives does not depend on the trees that it runs with: files are the same to the byte.
 . "${srcdir:-.}/tests/cli/support.sh"
 

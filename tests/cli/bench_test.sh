@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier bench: weights and structures are the same whenever they are made, and what is told of them is complete. How long
 # anything takes, no test says.
 . "${srcdir:-.}/tests/cli/support.sh"

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier run with and without its cache: the same results, no compiler the second time.
 . "${srcdir:-.}/tests/cli/support.sh"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier compare: every form of reference, what differs and where, what is refused.
 . "${srcdir:-.}/tests/cli/support.sh"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier compile: what it makes runs without a back end and gives the same bytes; everything else is refused.
 . "${srcdir:-.}/tests/cli/support.sh"
 

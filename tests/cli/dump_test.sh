@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier dump of the example: every stage, and how few values go through memory.
 . "${srcdir:-.}/tests/cli/support.sh"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier explain: what is said of the example, in both forms, and what is refused.
 . "${srcdir:-.}/tests/cli/support.sh"
 weights=$example/sst-treelstm-small.safetensors

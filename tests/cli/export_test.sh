@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier run --export: states and outputs as tensors, whole or not at all.
 . "${srcdir:-.}/tests/cli/support.sh"
 

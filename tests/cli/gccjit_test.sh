@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The back end gccjit: the same bits as another's, and whatever stops its compiler is a diagnostic, after which nothing
 # is left behind.
 . "${srcdir:-.}/tests/cli/support.sh"

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier init: models to start from.
 . "${srcdir:-.}/tests/cli/support.sh"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Files as they come: from a pipe, with other line ends, deep, wide, long, or of another kind altogether.
 . "${srcdir:-.}/tests/cli/support.sh"
 

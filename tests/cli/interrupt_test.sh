@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # A run that is interrupted leaves the old file and nothing beside it.
 . "${srcdir:-.}/tests/cli/support.sh"
 

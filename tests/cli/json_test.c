@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier run --format json, read by a JSON library: every line is an object of its own, whatever the words
  * and values. */
 #include "tests/tap.h"

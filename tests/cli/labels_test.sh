@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The dependency model with a matrix for each label, from CoNLL-U to its outputs: labels of the tree, of the enhanced graph, and of the
 # same structures in JSON, against the equations in awk. States have one element.
 . "${srcdir:-.}/tests/cli/support.sh"

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Inputs that announce, repeat or nest more than anybody means: taken or refused, in seconds, within little memory and stack.
 . "${srcdir:-.}/tests/cli/support.sh"
 

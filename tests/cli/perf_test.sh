@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Names of kernels for perf: the file lists each kernel, and is never one that somebody else prepared.
 . "${srcdir:-.}/tests/cli/support.sh"
 

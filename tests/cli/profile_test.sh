@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier profile: what it shows, in all forms; what it refuses. What is in them is tests/tools/profile_test.c's affair.
 . "${srcdir:-.}/tests/cli/support.sh"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Progress is for terminals only. script(1) of bsdutils lends one.
 . "${srcdir:-.}/tests/cli/support.sh"
 

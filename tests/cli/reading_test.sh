@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Structures from brackets, CoNLL-U and JSON through the command: which format, which columns, which vocabularies, what is left out.
 . "${srcdir:-.}/tests/cli/support.sh"
 

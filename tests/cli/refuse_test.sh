@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Inputs that are refused, with status 1 and the id of a diagnostic.
 . "${srcdir:-.}/tests/cli/support.sh"
 

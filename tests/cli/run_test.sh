@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier run: forms of output, minibatches, files.
 . "${srcdir:-.}/tests/cli/support.sh"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What the tests of the command share; source it. Files are made in $tmp, which goes with the script.
 srcdir=${srcdir:-.}
 ESPALIER=${ESPALIER:-./espalier}

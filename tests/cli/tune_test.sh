@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # espalier tune: what it writes is a schedule that changes no result. How much is gained, no test says.
 . "${srcdir:-.}/tests/cli/support.sh"
 

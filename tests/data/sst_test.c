@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The trained models on real trees, against reference outputs of PyTorch.  Needs the folder ESPALIER_DATA
  * (models, trees, golden outputs); without it everything is skipped. */
 #include "api/espalier.h"

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Completions: sourced into a shell and asked, as the shell would.
 . "${srcdir:-.}/tests/cli/support.sh"
 completion=${builddir:-.}/doc/completion

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The pages of the manual: proper roff, and all that the command and the registry know is there.
 . "${srcdir:-.}/tests/cli/support.sh"
 pages="espalier.1 espalier-algebra.7 espalier-diagnostics.7 espalier-model.7"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # A program with a model in it: what the command makes is linked with the library alone, runs without a back end and
 # gives what the command gives.
 . "${srcdir:-.}/tests/tap.sh"

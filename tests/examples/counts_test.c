@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is left to compute of the example models, as they were written and as they are rewritten and planned,
  * against a file.  With UPDATE_GOLDEN set it is written anew (make update-golden): read the difference before
  * you keep it. */

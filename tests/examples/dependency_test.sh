@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The tagger of dependency trees, trained by PyTorch: what it computes, and what it gets right of sentences it was not trained on.
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/backends.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The example for C programs: small, and of one mind with the command.
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/backends.sh"

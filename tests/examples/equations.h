@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The example models in double precision, written from the equations of their papers: plain loops over
  * matrices, recursion over the structure.  Nothing of the library is in it. */
 #ifndef ESPALIER_TESTS_EXAMPLES_EQUATIONS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* As equations.h: models whose children are reached over labelled edges, and attention over the nodes of a
  * tree. */
 #ifndef ESPALIER_TESTS_EXAMPLES_LABELS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The example models, as a user of the library runs them, against their equations: weights in a file, random
  * structures in any numbering, minibatches of several sizes, both back ends. */
 #include "api/espalier.h"

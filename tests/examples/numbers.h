@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the equations of the example models are written with: numbers, weights, structures, vectors.  Nothing
  * of the library is in it. */
 #ifndef ESPALIER_TESTS_EXAMPLES_NUMBERS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The examples that go over their structures more than once, against their equations in double precision: layers of
  * torch.nn.LSTM and torch.nn.GRU in one direction or both, a tree from its leaves to its root and back.  Minibatches of
  * ragged structures in any numbering, both back ends. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The example for C programs under memcheck: once with the program compiled by LLVM, once as it was kept.  That takes
 # half a minute, so ESPALIER_VALGRIND=1 asks for it.
 . "${srcdir:-.}/tests/tap.sh"

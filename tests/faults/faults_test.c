@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the system may refuse, it refuses: each call of a kind that the command makes fails once, for every
  * one of them. Then the command ends with a diagnostic or with the right result; files are complete, as they
  * were, or not there. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "tests/faults/inject.h"
 
 #if defined __x86_64__ && defined __linux__

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Runs a program in which the system refuses something: the n-th call of a kind fails, or does a part of what
  * it was asked for.  The calls are the kernel's, so nothing that the program is linked with escapes. */
 #ifndef ESPALIER_TESTS_FAULTS_INJECT_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Model texts through the whole compile leg, with small sizes: what parses and binds compiles, runs, and
  * gives the same bits before the passes that change loops and after them. */
 #include "api/compile.h"

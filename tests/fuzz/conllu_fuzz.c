@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* CoNLL-U, both views: what is read is a tree, or a graph without cycles, whose texts are pieces of the text.
  */
 #include "linearize/linearize.h"

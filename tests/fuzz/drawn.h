@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs drawn from bytes: a model of the whole language, a schedule, weights, structures.  What draws is
  * that of tests/models, its choices are the bytes as long as there are any; what follows is a function of
  * them too, so that few bytes are a program as well. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs drawn from bytes through the oracle and the interpreter. */
 #include "tests/fuzz/drawn.h"
 

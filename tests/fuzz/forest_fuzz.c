@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures given as arrays: a byte is an element, so that cycles, dangling children and children of many
  * are all a byte away from a tree. */
 #include "linearize/linearize.h"

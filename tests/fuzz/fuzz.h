@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzz targets share.
  *
  * A target is a program with one function, LLVMFuzzerTestOneInput, whose body feeds bytes to one reader of

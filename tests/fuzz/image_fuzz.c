@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Program images, well formed but for some words: what is read can be written again, bound, loaded and run,
  * as far as that goes without running its code.
  *

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs drawn from bytes through the oracle, the interpreter and every back end that there is. */
 #include "tests/fuzz/drawn.h"
 

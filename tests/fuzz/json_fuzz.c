@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* JSON: what is read holds together, and its data is what an input wants it to be, or is refused. */
 #include "tests/fuzz/structures.h"
 

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Readers of untrusted bytes, each behind LLVMFuzzerTestOneInput. With --enable-fuzz libFuzzer brings the main function,
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \

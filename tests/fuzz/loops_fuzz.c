@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Loop texts: a module prints, its text reads back as itself, and the verifier comes to a verdict. */
 #include "ilir/ilir.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Model texts: a model prints, its text reads back as the same text, and sizes are found that fit. */
 #include "ra/ra.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Relocatable objects: a blob that was linked lies within the limits, its kernels in it. */
 #include "image/link.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A program run once, over made-up weights and two small structures: for targets that have an image with
  * code. */
 #ifndef ESPALIER_TESTS_FUZZ_PROGRAM_H

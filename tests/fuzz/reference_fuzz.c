@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Reference values, of any form: what a file that opens says of its tensors holds together, and their values
  * can be read. */
 #include "reference/reference.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Runs a target over files, or over numbers: what a target is linked with where there is no libFuzzer.
  *
  *     model_fuzz FILE...

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Every input that ever was a finding, and good and bad examples, through the fuzz targets.
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 1

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Schedules, for one plan: what is read prints, its text reads back as itself, and it can be lowered: the
  * verifier has nothing to say after any pass. */
 #include "ilir/passes.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/structures.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What readers of structures promise, whatever the format. */
 #ifndef ESPALIER_TESTS_FUZZ_STRUCTURES_H
 #define ESPALIER_TESTS_FUZZ_STRUCTURES_H

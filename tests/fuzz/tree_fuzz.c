@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Bracketed trees: what is read is a tree in post order made of pieces of the text, and linearizes, also when
  * it was made fit for other arities. */
 #include "io/reshape.h"

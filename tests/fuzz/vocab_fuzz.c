@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Vocabularies: one that opens finds its own words, and a word for anything when it has the unknown one. */
 #include "io/vocab.h"
 #include "tests/fuzz/fuzz.h"

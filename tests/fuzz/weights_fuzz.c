@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Weights: a file that opens can be read whole, in parts and not beyond, and be held against a model. */
 #include "io/safetensors.h"
 #include "ra/ra.h"

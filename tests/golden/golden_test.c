@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The text after every stage of the compiler, for small models, against files.  With UPDATE_GOLDEN set the files are
  * written anew (make update-golden): read the difference before you keep it. */
 #include "tests/models/helper.h"

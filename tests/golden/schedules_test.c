@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The page of schedules says what is true: each of its blocks is what the compiler says now.
  *
  *     <!-- MODEL SIZES | STAGE | SCHEDULE | SCHEDULE -->    the second schedule against the first, after a

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The sums that run-tests prints: a failure must not be lost on the way from a test to the last line.
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 1

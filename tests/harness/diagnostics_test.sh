@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Every diagnostic of the registry has a test that provokes it: its name as C has it or its spelling stands in a test,
 # outside of comments. A model that is refused names what it expects in its first line, and its own test provokes that.
 . "${srcdir:-.}/tests/tap.sh"

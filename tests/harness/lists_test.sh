@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The build names its files one by one; none may be forgotten, and none be named that is not there.
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 1

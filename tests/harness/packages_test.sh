@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What the set-up installs, with stand-ins for the system's package commands.
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 1

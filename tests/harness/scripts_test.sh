@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Every script of the tree can be read by the shell that runs it.
 . "${srcdir:-.}/tests/tap.sh"
 cd "${srcdir:-.}" || exit 1

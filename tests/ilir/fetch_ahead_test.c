@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The pass fetch_ahead: what is asked for before a loop, what moves there for it, and what must not. */
 #include "ilir/passes.h"
 #include "tests/ilir/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What programs mean: results of small ones, and faults that stop a run. */
 #include "ilir/passes.h"
 #include "tests/ilir/support.h"

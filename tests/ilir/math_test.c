@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The expansions of exp, log, sigmoid and tanh, as interpreted, against libm in double precision. */
 #include "tests/floats.h"
 #include "tests/ilir/support.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the loop tests share: a module from text, its text, its verdict, memory for its buffers. */
 #ifndef ESPALIER_TESTS_ILIR_SUPPORT_H
 #define ESPALIER_TESTS_ILIR_SUPPORT_H

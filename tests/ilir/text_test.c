@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Print and parse: exact round trips, and what the parser refuses. */
 #include "tests/ilir/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every rule of the verifier, broken once: by text where the parser lets it through, else by hand. */
 #include "tests/ilir/support.h"
 

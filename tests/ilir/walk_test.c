@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The walkers: each shared node once, rewriting, ranges, accesses. */
 #include "tests/ilir/support.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Images that were bent by hand and sealed again do no harm to whoever reads or binds them. */
 #include "tests/image/bytes.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Images as bytes: written, read, refused. */
 #ifndef ESPALIER_TESTS_IMAGE_BYTES_H
 #define ESPALIER_TESTS_IMAGE_BYTES_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Images whose tables do not hold together are refused, each for what is wrong with it. */
 #include "tests/image/bytes.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Loading code: it runs, it is never writable while it can run, and whatever the system refuses is told. */
 #include "image/code.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Linking objects that were made by hand: what is right of them, what is refused and why, and that no byte
  * that is wrong does harm. */
 #include "tests/image/object.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A relocatable object made by hand: two kernels for x86-64, of which the second calls the first.  Tests bend
  * it. */
 #ifndef ESPALIER_TESTS_IMAGE_OBJECT_H

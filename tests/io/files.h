@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of this folder share: a folder of their own, files in it, and what a diagnostic must say. */
 #ifndef ESPALIER_TESTS_IO_FILES_H
 #define ESPALIER_TESTS_IO_FILES_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is common to the formats, and brackets made fit. */
 #include "io/reader.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures as text, for tests of their readers. */
 #ifndef ESPALIER_TESTS_IO_SHOW_H
 #define ESPALIER_TESTS_IO_SHOW_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The store: what was put there is found again; a folder or a file that others can touch is not used;
  * whatever goes wrong leaves nothing behind. */
 #include "io/store.h"

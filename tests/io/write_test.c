@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Tensors to files: the bytes, what reads them, and that a file is there whole or not at all. */
 #include "io/safetensors.h"
 #include "io/write.h"

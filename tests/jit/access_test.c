@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Loads, stores, registers, loops, branches: small kernels against the same in C. */
 #include "tests/jit/helper.h"
 

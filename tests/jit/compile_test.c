@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that are compiled at the same time: the code does not depend on the threads, what goes wrong is
  * told in the order of the kernels, and memory may run out at any request. */
 #include "tests/jit/helper.h"

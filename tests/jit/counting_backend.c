@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The back end named by COUNTED_BACKEND behind a counter, slow enough for others to come while it compiles.
  */
 #include "jit/jit.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every operation, scalar and in vectors, against C: the same bits, special values included. */
 #include "tests/floats.h"
 #include "tests/jit/helper.h"

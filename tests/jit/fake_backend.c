@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A plug-in of another version, for load_test: espalier-fake.so. */
 #include "jit/jit.h"
 

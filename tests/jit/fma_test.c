@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Fused multiply-add on machines without the instruction, against C: the same bits for triples that are
  * chosen to be rounded wrongly, and for many at random. */
 #include "tests/floats.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Back ends in a child of a process that compiles in other threads. */
 #include "tests/jit/helper.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* exp, log, sigmoid, tanh and sqrt as compiled, against libm in binary64: the errors that doc/performance.md
  * states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
 #include "tests/floats.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the back ends share: short names for constructors, compiling, running. */
 #ifndef ESPALIER_TESTS_JIT_HELPER_H
 #define ESPALIER_TESTS_JIT_HELPER_H

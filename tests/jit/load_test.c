@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Finding and loading back ends: what is there, what is not, and what is something else. */
 #include "tests/backends.h"
 

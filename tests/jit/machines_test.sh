@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Code for each target, run call by call on that machine, this one or an emulated one, leaves what the interpreter leaves.
 srcdir=${srcdir:-.}
 . "$srcdir/tests/tap.sh"

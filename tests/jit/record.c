@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* record BACKEND TARGET: compiles models for a target, runs each by the interpreter and writes to standard
  * output the code and every kernel call of the run, for tests/jit/replay to repeat on that machine (see
  * record.h). */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What tests/jit/record writes and tests/jit/replay reads: programs as code of another machine, each with the
  * kernel calls of a run, what was in memory before each and what the interpreter left there.
  *

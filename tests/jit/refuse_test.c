@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What back ends refuse, and what it says then: never a crash, never a print. */
 #include "tests/jit/helper.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* replay FILE: repeats what tests/jit/record wrote, with the code that is in it, and compares what lies in
  * memory after each call with what the interpreter left.  A line for each program; status 1 after a
  * difference.  Nothing but the C library is needed, so that it is easily compiled for the other machine. */

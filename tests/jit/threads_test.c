@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Many threads load the back end, compile, run and release at once. */
 #include "tests/jit/helper.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A tile of a TreeLSTM level as the schedule makes it: nodes x gates accumulators in registers, one loop over
  * k, packed weights.  The numbers must be those of the same sums in C, and the loop must neither spill nor
  * store. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of this folder share: forests by hand, and the contract of an order, checked the slow way.
  */
 #ifndef ESPALIER_TESTS_LINEARIZE_FORESTS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random forests against the definition. */
 #include "tests/linearize/forests.h"
 

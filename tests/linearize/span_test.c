@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Spans of levels: post orders, and shares between which there is no edge of the span. */
 #include "tests/linearize/forests.h"
 

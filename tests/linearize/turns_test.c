@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Batches of one kind each: that they are an order, and how many there are against other orders. */
 #include "tests/linearize/forests.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Linked nodes as arrays: against a walk by recursion, for random graphs with cycles. */
 #include "linearize/walk.h"
 #include "tests/budget.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Whatever batches are, those of one height or of one case, results have the same bits: with any number of
  * threads, for one structure or many. */
 #include "tests/models/ways.h"

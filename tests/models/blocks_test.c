@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the steps of an image say of their blocks of columns. */
 #include "tests/models/helper.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Compiled kernels that look at each index before they use it.
  *
  * The guard (guard.h) stops what leaves a buffer; an index that leaves its dimension only, and meets another

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Long chains of operators: they compile, or are refused with a diagnostic; nothing runs out of stack. */
 #include "tests/models/helper.h"
 #include "tests/sanitizers.h"

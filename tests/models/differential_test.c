@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Whole programs, many ways: the oracle, the interpreter after every pass from the first on (before it
  * loops have no bounds), compiled code for every target, other
  * schedules, other minibatches.  All but the oracle must agree to the bit. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The loops that are dumped after any pass are a text that is read again: as the same loops, and as legal
  * ones. */
 #include "ilir/passes.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random expressions: made from the shape that is wanted down to parameters, inputs and states.  Values stay
  * small: what could grow is put through tanh, divisors are at least 1. */
 #ifndef ESPALIER_TESTS_MODELS_EXPRESSIONS_H

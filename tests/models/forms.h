@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts that grow, and shapes of symbols: what random model texts are made of. */
 #ifndef ESPALIER_TESTS_MODELS_FORMS_H
 #define ESPALIER_TESTS_MODELS_FORMS_H

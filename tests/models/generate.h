@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random model texts, valid by construction. */
 #ifndef ESPALIER_TESTS_MODELS_GENERATE_H
 #define ESPALIER_TESTS_MODELS_GENERATE_H

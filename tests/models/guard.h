@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Machine code under guard: a kernel that is called sees a copy of each buffer that lies alone, between two
  * pages that nobody may touch; what it has changed is copied back.  So an access outside of a buffer, be it
  * by one vector, is found and named, even where another buffer of the run would lie: intermediates share

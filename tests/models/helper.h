@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Models, random weights and random structures for tests that run whole programs. */
 #ifndef ESPALIER_TESTS_MODELS_HELPER_H
 #define ESPALIER_TESTS_MODELS_HELPER_H

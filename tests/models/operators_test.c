@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* No operator is for show: for each sub-operator, and each operator of model texts, there is a model here
  * that needs it. What the compiled model gives is compared with the formula written in C, apart from any
  * lowering. */

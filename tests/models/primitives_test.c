@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Schedules, line by line: each gives the same bits, and what is printed of it is the whole of it. */
 #include "ilir/passes.h"
 #include "tests/models/ways.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random models, each run in many ways: the oracle, the interpreter after every pass, compiled code, other
  * schedules.
  *

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a model means, straight from its graph in binary64: shares nothing with the compiler but the parser.
  */
 #ifndef ESPALIER_TESTS_MODELS_REFERENCE_H

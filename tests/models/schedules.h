@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random schedules for a plan, of which the printed one tells the groups and what is stored: legal ones, and
  * lines that are drawn from the arguments of a directive, which may be anything that they can be read as. */
 #ifndef ESPALIER_TESTS_MODELS_SCHEDULES_H

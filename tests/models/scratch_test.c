@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Memory of intermediates: rows of one batch, places that are shared, and never by what is needed at once. */
 #include "ilir/passes.h"
 #include "runtime/internal.h"

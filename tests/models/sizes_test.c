@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* No model is known to the compiler: the TreeLSTM of the example with other hidden sizes, and texts made here
  * with other numbers of children and of gates.  Compiled code agrees with the interpreter to the bit, and
  * both with the oracle. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* However many threads compute a model, and in whichever way ranges are shared out, its results have the same
  * bits. */
 #include "tests/models/ways.h"

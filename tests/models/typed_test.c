@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Models whose nodes are of several cases: against their equations, written out here, and in many ways, which
  * must give the same bits. */
 #include "ilir/passes.h"

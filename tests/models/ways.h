@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A model over one forest, run in one way after another: what each gives is compared with what the first
  * gave. */
 #ifndef ESPALIER_TESTS_MODELS_WAYS_H

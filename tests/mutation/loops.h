@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Loops that are wrong in one place, after one pass or another. */
 #ifndef ESPALIER_TESTS_MUTATION_LOOPS_H
 #define ESPALIER_TESTS_MUTATION_LOOPS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this folder share. */
 #ifndef ESPALIER_TESTS_MUTATION_MUTANT_H
 #define ESPALIER_TESTS_MUTATION_MUTANT_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Compilers that are wrong in one place each: the harness of random models must catch every one, in a bounded
  * number of programs.  See README.md. */
 #include "tests/models/checked.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sub-operators that are wrong in one place: rules, folding, refactoring, hoisting. */
 #ifndef ESPALIER_TESTS_MUTATION_PROGRAMS_H
 #define ESPALIER_TESTS_MUTATION_PROGRAMS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Tables of an image, and calls of its kernels, that are wrong in one place. */
 #ifndef ESPALIER_TESTS_MUTATION_RUNS_H
 #define ESPALIER_TESTS_MUTATION_RUNS_H

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of dimensions from weights, and every way in which the two can disagree. */
 #include "tests/ra/session.h"
 #include "tests/tap.h"

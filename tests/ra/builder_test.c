@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A model that is built is the model that a text says: graphs of texts are built anew, node by node, and must
  * come out as the same nodes in the same order. */
 #include "ra/builder.h"

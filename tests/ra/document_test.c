@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The page about model texts names everything that the language has. */
 #include "ra/internal.h"
 #include "tests/ra/read.h"

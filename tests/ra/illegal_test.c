@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every file of tests/ra/illegal is refused with the one diagnostic, at the one place, that its first line
  * names; and every diagnostic of model texts has such a file. */
 #include "tests/ra/read.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Good models: read, printed, read again.  UPDATE_GOLDEN=1 writes the expected texts anew. */
 #include "tests/ra/read.h"
 #include "tests/ra/same.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A text file of the tests, as a terminated string that the caller frees; NULL when it cannot be read. */
 #ifndef ESPALIER_TESTS_RA_READ_H
 #define ESPALIER_TESTS_RA_READ_H

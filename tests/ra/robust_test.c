@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts that nobody meant: mutations of good models, random bytes, extremes of size, and memory that runs
  * out. */
 #include "ra/internal.h"

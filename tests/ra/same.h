@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Whether two graphs are one: the same nodes in the same order, wherever they came from. */
 #ifndef ESPALIER_TESTS_RA_SAME_H
 #define ESPALIER_TESTS_RA_SAME_H

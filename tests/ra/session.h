@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* One parse: its arena, its diagnostics and what came out. */
 #ifndef ESPALIER_TESTS_RA_SESSION_H
 #define ESPALIER_TESTS_RA_SESSION_H

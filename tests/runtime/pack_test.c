@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Packing against one loop over all indices that follows the text of image.h. */
 #include "runtime/internal.h"
 #include "tests/budget.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sessions over a fake image: the order of calls, what kernels find in the buffers, what is refused. */
 #include "runtime/runtime.h"
 #include "tests/budget.h"

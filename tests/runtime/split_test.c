@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Ranges that are shared out, over a fake image: each row once, after what it reads, in blocks of tiles; and
  * what must not be shared out. */
 #include "runtime/runtime.h"

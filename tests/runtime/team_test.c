@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The team: turns and their parts, who gets it, what surrounds it, how it ends. */
 #include "runtime/internal.h"
 #include "tests/sanitizers.h"

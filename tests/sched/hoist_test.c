@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What leaves the recursion, and that no bit of a result depends on it. */
 #include "ilir/passes.h"
 #include "tests/sched/moving.h"

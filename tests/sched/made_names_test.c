@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A model may name things as the compiler names what it makes.  Whatever a schedule's text names is one thing all the same:
  * no line is printed of two, and the text is read back as what it was printed of. */
 #include "sched/sched.h"

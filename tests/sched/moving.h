@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of directives share by which something moves to another body (`hoist`, `refactor`). */
 #ifndef ESPALIER_TESTS_SCHED_MOVING_H
 #define ESPALIER_TESTS_SCHED_MOVING_H

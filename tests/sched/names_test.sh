@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # Nothing between the model's text and the machine code knows a model: none of its rooms names one of the examples, or of
 # the models that are timed, but in comments.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Fusion plans: mapping types, what each planner makes of a model, and plans that were broken on purpose. */
 #include "sched/plan.h"
 #include "tests/models/helper.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What parents compute of one child goes to the child, and no bit of a result depends on it. */
 #include "ilir/passes.h"
 #include "tests/sched/moving.h"

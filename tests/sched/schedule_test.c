@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Plans and schedules: what is stored, what is fused, what the text says, what is refused. */
 #include "sched/sched.h"
 #include "tests/models/helper.h"

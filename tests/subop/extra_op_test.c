@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Two operators, minimum2 and product, added by one row in each table: the files that have a table of
  * operators are compiled again for this test with those rows, and nothing else is. */
 #include "ilir/passes.h"

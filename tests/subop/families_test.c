@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts for families of rules and for arithmetic. */
 #include "subop/subop.h"
 #include "tests/tap.h"

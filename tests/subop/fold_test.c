@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Constants leave the bodies: what the folded program says, that it gives the same numbers, what is left
  * where it is. */
 #include "subop/subop.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Instances of a rule's pattern: its names, index variables and maps stand for random ones.  A pattern is
  * data, so one generator serves all rules; what cannot be put together is given up, and another is tried. */
 #ifndef ESPALIER_TESTS_SUBOP_INSTANCE_H

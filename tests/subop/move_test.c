@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Data movement beyond what model texts say: fills, maps of two variables, reshape, nop; what is made of them
  * (padding, convolution, pooling); in every way to run a program. */
 #include "tests/subop/run.h"

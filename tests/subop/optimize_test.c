@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The rewrite engine: what is derived from small models, that rewriting ends and where it ends nothing is
  * left to do, tables and their budget, that attempts grow with the program and no faster, and that exact
  * mathematics keeps the bits of what is compiled. */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random programs of sub-operators over small forests, valid by construction: values are made from values
  * that are there, by every operator, until states and outputs are made of some of them.
  *

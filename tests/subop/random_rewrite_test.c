@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Random programs of sub-operators, as they are and as rewritten by the rules and folded: exact mathematics
  * keeps every bit of binary32 whatever the numbers, the others keep values.
  *

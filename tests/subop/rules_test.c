@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Every row of the table of rules, on random instances of its pattern:
  *
  *   - where the rule applies, both sides mean the same: to the bit in binary32 on any numbers if it is exact,

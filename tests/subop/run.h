@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs of sub-operators that no model text says: built by calls, evaluated by the oracle, compiled and
  * run. */
 #ifndef ESPALIER_TESTS_SUBOP_RUN_H

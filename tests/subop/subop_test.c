@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Sub-operators: inference of index variables, its conflicts, the verifier, hash-consing, and the lowering of every
  * operator against plain arithmetic. */
 #include "subop/subop.h"

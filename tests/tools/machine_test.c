@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The machine is measured, and what was found is read between its points.  How fast it is, no test says. */
 #include "tests/tap.h"
 #include "tools/machine.h"

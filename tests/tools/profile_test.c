@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier profile from a recording that was made up: sections, medians, floors, and the forms that others
  * read. */
 #include "tests/tap.h"

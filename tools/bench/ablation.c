@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Primitives of the schedule, turned on one after the other. */
 #include "bench/bench.h"
 

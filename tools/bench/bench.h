@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier bench: models timed over structures that are read or made, with weights that are given or made,
  * beside what the machine allows. */
 #ifndef ESPALIER_TOOLS_BENCH_H

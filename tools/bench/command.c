@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier bench: every size of minibatch with every number of threads, a line of JSON each. */
 #include "bench/bench.h"
 

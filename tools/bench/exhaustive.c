@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The tiles that the cost model chose, against all that it chooses from.
  *
  * Groups are loop nests of their own, so the best of each is looked for alone.  All tiles of a group run for

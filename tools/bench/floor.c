@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is known of a minibatch by recording runs of it: its floor, and its time undisturbed. */
 #include "floor.h"
 #include "bench/bench.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Reads everything that can be wrong first, then runs as many trees as the reference has. */
 #include "compare/compare.h"
 

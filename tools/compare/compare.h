@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier compare: the model's states and outputs against those that another program computed. */
 #ifndef ESPALIER_TOOLS_COMPARE_H
 #define ESPALIER_TOOLS_COMPARE_H

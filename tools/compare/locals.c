@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A reference may hold what a body computes on the way, under the names of its locals.  They are made
  * comparable by another model, in which such a local is a state:
  *

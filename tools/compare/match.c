@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which tensor of the reference is compared with which state or output, and which rows it has. */
 #include "compare/compare.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* How far what was computed is from the reference, and where that begins. */
 #include "compare/compare.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier profile: one minibatch, again and again. */
 #include "profile.h"
 

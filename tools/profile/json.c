@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* A profile as one JSON object.  Units are in the names. */
 #include "profile.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier profile: recorded runs, what is counted of them, and the forms in which it is shown.
  *
  *   recording   one run                                                 recording.h

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* One run as a picture: time from left to right, a lane for the phases, one for the levels, one for each
  * thread. Kernels have colours, which the legend names; whoever points at something is told more. */
 #include "profile.h"

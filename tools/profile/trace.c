@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* One run in the form that trace viewers read (Chrome's "Trace Event Format", JSON object form): complete
  * events
  * ("X") on a lane for each thread, in microseconds.  The caller's lane nests: run, phase, level, kernel. */

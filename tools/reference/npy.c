@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* NumPy arrays: a magic word, a version, and a Python dictionary as the header
  * (numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
  *

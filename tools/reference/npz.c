@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* NumPy archives: zip files of .npy members, stored or deflated. */
 #include "reference/reference.h"
 

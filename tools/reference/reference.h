@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Reference values: what another program computed, in a file that nobody vouches for.
  *
  * Opening a reference reads what there is; values are read tensor by tensor, after the caller has seen that a

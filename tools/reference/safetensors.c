@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Safetensors: 8 bytes of length, a header in JSON, values (github.com/huggingface/safetensors). */
 #include "reference/reference.h"
 

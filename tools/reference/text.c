@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Reference outputs as text, one output for all.
  *
  * Of nodes:  tree INDEX NODES CLASSES ROOT-NODE ROOT-CLASS

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Uphill: of each directive in turn the nearest that was not tried yet, until none of them is faster.
  *
  * A schedule is taken when it is faster twice, the second time in more places of memory: of a hundred

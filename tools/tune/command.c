@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* espalier tune: a schedule for the user's inputs. */
 #include "tune/tune.h"
 

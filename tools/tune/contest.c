@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Two programs of one model, in turns over the same minibatches. */
 #include "tune/tune.h"
 

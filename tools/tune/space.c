@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The stage `choices`, read; and directives by their keys. */
 #include "tune/tune.h"
 

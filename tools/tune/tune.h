@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Schedules that are measured against each other: what a program's schedule may say instead, which the
  * library tells
  * (`espalier dump choices`), and which of two is faster. */

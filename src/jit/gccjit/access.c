@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Loads and stores: buffers in memory by address, registers by variables that the optimiser renames, or by
  * arrays where their accesses are of different widths. */
 #include "jit/gccjit/emit.h"

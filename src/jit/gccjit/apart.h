@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Work in a process of its own.
  *
  * libgccjit prints, and ends the process, when a disk is full, an assembler fails or memory is out.  So it

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Instructions that libgccjit has no words for. */
 #include "jit/gccjit/emit.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in's entry: all kernels in one context, which lives in a process of its own. */
 #include "jit/gccjit/apart.h"
 #include "jit/gccjit/emit.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* From a loop module to libgccjit's trees: one function per kernel, statements to blocks.  What may be
  * decided is decided before, by our own passes; nothing is chosen here. */
 #include "jit/gccjit/emit.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Fused multiply-add for machines without the instruction: by binary64 and rounding to odd, as in
  * ../llvm/fma.c, which says why that is right. */
 #include "jit/gccjit/emit.h"

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which processor libgccjit makes code for, and what else it is told. */
 #include "jit/gccjit/emit.h"
 

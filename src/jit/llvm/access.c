@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Loads and stores: buffers in memory by address, registers by stack slots that the optimiser removes. */
 #include "jit/llvm/emit.h"
 

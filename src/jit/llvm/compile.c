@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in's entry: emit, check, optimise, generate an object. */
 #include "jit/llvm/emit.h"
 

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The inside of the LLVM back end: what its files share. */
 #ifndef ESPALIER_JIT_LLVM_EMIT_H
 #define ESPALIER_JIT_LLVM_EMIT_H

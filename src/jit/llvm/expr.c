@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Expressions: one emitter per row of ilir/ops.def, nearly always one instruction.  No fast-math flag is ever
  * set, so LLVM neither contracts nor reassociates, and the results are those of the interpreter to the bit.
  */

@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Fused multiply-add for machines without the instruction, in arithmetic that every machine has: code must
  * not call the C library's.
  *

@@ -1,3 +1,4 @@
+# Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The plug-in has its own copy of what it shares with the library; only data passes between them.
 if LLVM
 pkglib_LTLIBRARIES += espalier-llvm.la

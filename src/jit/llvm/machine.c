@@ -1,3 +1,4 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which processor LLVM makes code for. */
 #include "jit/llvm/emit.h"
 
