@@ -489,7 +489,7 @@ ra_ref ra_build_leaf(struct ra_graph *, struct ra_node);
 ra_ref ra_build_constant(struct ra_graph *, double, struct ra_span);
 ra_ref ra_build_extent(struct ra_graph *, const struct ra_dim *, struct ra_span);
 ra_ref ra_build_zero(struct ra_graph *, const struct ra_shape *, struct ra_span);
-ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, EXP ... TANH */
+ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, ABS ... ERF */
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* SUM, MAX */

@@ -72,6 +72,8 @@ FORMULA(division, l[i] / (2 + r[i] * r[i]))
 FORMULA(absolute, fabs(l[i]) - fabs(x[i]))
 FORMULA(exponential, exp(0.5 * l[i]))
 FORMULA(logarithm, log(1 + l[i] * l[i]))
+FORMULA(logarithm_above_1, log1p(1e-4 * l[i] * l[i]))
+FORMULA(error_function, erf(l[i] - x[i]))
 FORMULA(root, sqrt(1 + l[i] * l[i]))
 FORMULA(sigmoid, logistic(l[i] - x[i]))
 FORMULA(hyperbolic, tanh(l[i] + x[i]))
@@ -123,6 +125,8 @@ static const struct row {
     {RA_ABS, SUB_ABS, "abs(left.h) - abs(x)", absolute},
     {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
     {RA_LOG, SUB_LOG, "log(1 + left.h * left.h)", logarithm},
+    {RA_LOG1P, SUB_LOG1P, "log1p(1e-4 * left.h * left.h)", logarithm_above_1},
+    {RA_ERF, SUB_ERF, "erf(left.h - x)", error_function},
     {RA_SQRT, SUB_SQRT, "sqrt(1 + left.h * left.h)", root},
     {RA_SIGMOID, SUB_SIGMOID, "sigmoid(left.h - x)", sigmoid},
     {RA_TANH, SUB_TANH, "tanh(left.h + x)", hyperbolic},

@@ -56,12 +56,16 @@ static inline double apply(enum ra_op op, double a, double b)
 		return exp(a);
 	case RA_LOG:
 		return log(a);
+	case RA_LOG1P:
+		return log1p(a);
 	case RA_SQRT:
 		return sqrt(a);
 	case RA_SIGMOID:
 		return 1 / (1 + exp(-a));
 	case RA_TANH:
 		return tanh(a);
+	case RA_ERF:
+		return erf(a);
 	default:
 		return NAN;
 	}
