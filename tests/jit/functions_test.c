@@ -20,7 +20,7 @@ static const struct function {
     {ILIR_LOG1P, "log1p", log1p, 2},
     {ILIR_SIGMOID, "sigmoid", exact_sigmoid, 3.5},
     {ILIR_TANH, "tanh", tanh, 2.6},
-    {ILIR_ERF, "erf", erf, 1.1},
+    {ILIR_ERF, "erf", erf, 1.25},
     {ILIR_SQRT, "sqrt", sqrt, 0.5},
 };
 

@@ -83,6 +83,7 @@ FORMULA(largest, x[i] + most_of(l))
 FORMULA(matrix, product(p->W[i], l))
 FORMULA(lookup, l[i] + p->E[p->word][i])
 FORMULA(slice, i < D - 1 ? l[i + 1] : r[0])
+FORMULA(row, l[i] * p->E[2][i])
 FORMULA(joined, i < 2 ? r[i + 3] : l[i - 2])
 FORMULA(child_sum, 0.5 * (l[i] + r[i]) + x[i])
 FORMULA(child_max, fmax(l[i] * l[i], r[i] * r[i]))
@@ -133,6 +134,7 @@ static const struct row {
     {RA_SUM, SUB_SUM, "x + 0.25 * sum(left.h)", summed},
     {RA_MAX, SUB_MAX, "x + max(left.h)", largest},
     {RA_SLICE, SUB_ASSIGN, "concat(left.h[1:], right.h[:1])", slice},
+    {RA_ROW, SUB_ASSIGN, "left.h * E[2]", row},
     {RA_CONCAT, SUB_COND, "concat(right.h, left.h)[3:3 + D]", joined},
     {RA_TRANSPOSE, SUB_ASSIGN, "transpose(W) @ left.h", transposed},
     {RA_CHILD_SUM, SUB_SUM, "sum(0.5 * k.h for k in children) + x", child_sum},
