@@ -261,6 +261,7 @@ esp_value esp_builder_number(esp_builder *, double);
  * The value of an output stands, once that is declared, for the output: later ones do not compute it again.
  */
 esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
+/* The row of a parameter that a token names; of any value, by a number from 0: that of its first axis. */
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
 /* x[begin : end] of the last axis; NULL = its end. */
 esp_value esp_builder_slice(esp_builder *, esp_value x, const char *begin, const char *end);

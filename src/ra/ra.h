@@ -60,7 +60,8 @@ struct ra_node {
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
 		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
-		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; EXTENT: the dimension */
+		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; ROW: its number;
+				      * EXTENT: the dimension */
 	};
 };
 
@@ -189,6 +190,9 @@ void ra_print(const struct ra_model *, struct str *);
 bool ra_bind(const struct ra_model *, struct diags *, const char *weights_file, const struct tensor_info *tensors,
 	     size_t n, int64_t *sizes);
 
+/* As they are written. */
+bool ra_dim_equal(const struct ra_dim *, const struct ra_dim *);
+bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
 /* The value of a dimension once the symbols have sizes. */
 int64_t ra_dim_value(const struct ra_dim *, const int64_t *sizes);
 /* As text: "D", "4*D", "D + E", "5". */
