@@ -365,7 +365,7 @@ typedef struct esp_save_options {
 } esp_save_options;
 
 /* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it.
- * `options` may be NULL.  The file appears when it is complete, in place of one that was there.
+ * `options` may be NULL.  The file appears when it is complete and on the disk, in place of one that was there.
  * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
  * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
@@ -720,7 +720,7 @@ esp_status esp_export_create(esp_program *, esp_export **out, esp_error **error)
 esp_status esp_export_add(esp_export *, const esp_session *, esp_error **error);
 /* Writes a safetensors file: each state and output under its name, [nodes, shape...] or, at the root,
  * [structures, shape...], F32, and "structure_begin", I64[structures + 1], the first node of each structure.
- * The file appears when it is complete.  ESP_ERROR_SYSTEM: it could not be written. */
+ * The file appears when it is complete and on the disk.  ESP_ERROR_SYSTEM: it could not be written. */
 esp_status esp_export_safetensors(const esp_export *, const char *path, esp_error **error);
 /* Writes one of these tensors as an .npy file (NumPy format 1.0).  ESP_ERROR_ARGUMENT: there is none of the
  * name. */
