@@ -70,6 +70,7 @@ unit_tests = \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
+	%D%/base/quota_test \
 	%D%/data/sst_test \
 	%D%/examples/models_test \
 	%D%/examples/traversals_test \

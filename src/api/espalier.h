@@ -129,7 +129,8 @@ typedef struct esp_context_options {
 	/* How many threads may compute one run: the caller's own and threads - 1 of a team that all callers
 	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
 	 * the team at work for another caller, is computed by its caller alone.  1 = no team; 0 = one for
-	 * each processor that the process may run on, at most ESP_THREADS_MAX. */
+	 * each processor that the process may run on, or as many as the processor time that its control groups
+	 * allow it comes to, rounded up (doc/limits.md), if these are fewer; at most ESP_THREADS_MAX. */
 	int threads;
 	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
 	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private
@@ -163,6 +164,8 @@ esp_status esp_context_create(const esp_context_options *options, esp_context **
 esp_status esp_context_close(esp_context *, esp_error **error);
 /* The context lives as long as objects that were made from it; the last of them ends the team. */
 void esp_context_free(esp_context *);
+/* How many threads may compute one run: what the options say, or what 0 came to when the context was made. */
+int esp_context_threads(const esp_context *);
 /* Bytes in use now, and the most there were (`peak` may be NULL). */
 size_t esp_context_memory(const esp_context *, size_t *peak);
 
