@@ -208,6 +208,8 @@ static void test_in_flight(void)
 	tap_ok(esp_session_run(k.session, k.forest, &error) == ESP_ERROR_BUSY &&
 		   error_is(error, "session-busy"),
 	       "a session that is in use refuses a second thread");
+	tap_ok(esp_session_trim(k.session, &error) == ESP_ERROR_BUSY && error_is(error, "session-busy"),
+	       "also one that would trim it");
 	pthread_create(&closer, NULL, close_context, &close);
 	esp_model *m = NULL;
 	while (esp_model_parse(k.context, "x", tiny_model, strlen(tiny_model), &m, NULL) == ESP_OK)
