@@ -194,7 +194,7 @@ int command_profile(const struct options *options)
 		return EXIT_USAGE;
 	}
 	struct options chosen = *options;
-	choose_tables(&chosen);
+	leave_out_tables(&chosen);
 	struct profile p = {.options = &chosen};
 	int status = profile(&p);
 	close_all(&p);
