@@ -66,10 +66,13 @@ unit_tests = \
 	%D%/api/target_test \
 	%D%/api/team_test \
 	%D%/api/treebank_test \
+	%D%/api/trim_test \
+	%D%/api/weights_test \
 	%D%/base/floats_test \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
+	%D%/base/quota_test \
 	%D%/data/sst_test \
 	%D%/examples/models_test \
 	%D%/examples/traversals_test \

@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,15 +104,51 @@ bool output_puts(struct output *o, const char *text)
 	return false;
 }
 
+/* Waits until the disk has what was written. */
+static bool sync_retrying(int fd)
+{
+	int status;
+	do
+		status = fsync(fd);
+	while (status != 0 && errno == EINTR);
+	return status == 0;
+}
+
+/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that may
+ * not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
+static bool sync_folder(char *path)
+{
+	int fd = open_retrying(dirname(path));
+	if (fd < 0)
+		return errno == EACCES;
+	bool ok = sync_retrying(fd) || errno == EINVAL;
+	int why = errno;
+	close(fd);
+	errno = why;
+	return ok;
+}
+
+static bool replace_target(struct output *o)
+{
+	if (rename(o->temporary, o->target) == 0)
+		return sync_folder(o->target) || cannot_write(o, errno);
+	cannot_write(o, errno);
+	unlink(o->temporary);
+	return false;
+}
+
 bool output_commit(struct output *o)
 {
 	bool ok = output_flush(o);
 	errno = 0;
+	if (ok && o->temporary && !sync_retrying(fileno(o->file)))
+		ok = cannot_write(o, errno);
+	errno = 0;
 	if (o->file != stdout && fclose(o->file) != 0 && ok)
 		ok = cannot_write(o, errno);
-	if (ok && o->temporary && rename(o->temporary, o->target) != 0)
-		ok = cannot_write(o, errno);
-	if (!ok && o->temporary)
+	if (ok && o->temporary)
+		ok = replace_target(o);
+	else if (o->temporary)
 		unlink(o->temporary);
 	forget(o);
 	return ok;

@@ -183,7 +183,7 @@ int command_run(const struct options *options)
 	if (!check_export(options))
 		return EXIT_USAGE;
 	struct options chosen = *options;
-	choose_tables(&chosen);
+	leave_out_tables(&chosen);
 	struct run r = {.options = &chosen};
 	int status = run(&r);
 	close_all(&r);

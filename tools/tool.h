@@ -115,6 +115,8 @@ bool objects_open_any(struct objects *, const struct options *, const char *mode
 /* What a file is, by its first bytes; of one that cannot be read the library says why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
+/* For reading, whatever signals interrupt it; -1 with errno. */
+int open_retrying(const char *path);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
@@ -125,8 +127,10 @@ bool objects_compile(struct objects *, const struct options *, int at);
 /* With --pin: binds this thread, the caller, to the processor that the context leaves to it.  Threads that it
  * makes later are bound there, too: those that compile have done so before. */
 void pin_caller(const struct objects *, const struct options *);
-/* Of options for a run: leaves the rules out that make tables of embeddings when the input is too small for them. */
-void choose_tables(struct options *);
+/* Of commands that bind weights to run one file: they make no tables of embeddings unless the options ask for
+ * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is in
+ * the file must not decide: tables may change the last bits of results. */
+void leave_out_tables(struct options *);
 /* Whether there is a vocabulary if the program needs one to read the file of structures. */
 bool has_vocab(const struct objects *, const struct options *);
 void objects_close(struct objects *);
@@ -172,7 +176,7 @@ void batches_hide(struct batches *);
 
 /* --- output --- */
 
-/* Standard output or a file.  A regular file appears complete, or what was there before stays. */
+/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before stays. */
 struct output {
 	FILE *file;
 	const char *path;

@@ -3,7 +3,7 @@
  *
  *   context  what all share: threads, memory, cache     esp_context_create
  *   model    what a .ra text or a builder says          esp_model_read, esp_builder_finish
- *   weights  a safetensors file                         esp_weights_open
+ *   weights  a safetensors file, or one in memory       esp_weights_open, esp_weights_from_memory
  *   program  the model compiled for the sizes of its    esp_program_create, or of a file that
  *            weights; their values are no part of it    was saved: esp_program_load
  *   binding  weights packed as the program wants them;  esp_binding_create, esp_binding_swap
@@ -129,7 +129,8 @@ typedef struct esp_context_options {
 	/* How many threads may compute one run: the caller's own and threads - 1 of a team that all callers
 	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
 	 * the team at work for another caller, is computed by its caller alone.  1 = no team; 0 = one for
-	 * each processor that the process may run on, at most ESP_THREADS_MAX. */
+	 * each processor that the process may run on, or as many as the processor time that its control groups
+	 * allow it comes to, rounded up (doc/limits.md), if these are fewer; at most ESP_THREADS_MAX. */
 	int threads;
 	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
 	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private
@@ -163,6 +164,8 @@ esp_status esp_context_create(const esp_context_options *options, esp_context **
 esp_status esp_context_close(esp_context *, esp_error **error);
 /* The context lives as long as objects that were made from it; the last of them ends the team. */
 void esp_context_free(esp_context *);
+/* How many threads may compute one run: what the options say, or what 0 came to when the context was made. */
+int esp_context_threads(const esp_context *);
 /* Bytes in use now, and the most there were (`peak` may be NULL). */
 size_t esp_context_memory(const esp_context *, size_t *peak);
 
@@ -302,6 +305,10 @@ typedef struct esp_weights esp_weights;
  * so the file must stay as it is until then.
  * ESP_ERROR_INPUT: it is not there, or not what the format says. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
+/* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not copied: they
+ * belong to the caller and must stay as they are, at any alignment, until the weights are freed; bindings and programs
+ * that were made with them do not need them.  They are checked as a file is, so nobody need trust them. */
+esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out, esp_error **error);
 void esp_weights_free(esp_weights *);
 
 /* --- program --- */
@@ -366,7 +373,7 @@ typedef struct esp_save_options {
 } esp_save_options;
 
 /* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it.
- * `options` may be NULL.  The file appears when it is complete, in place of one that was there.
+ * `options` may be NULL.  The file appears when it is complete and on the disk, in place of one that was there.
  * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
  * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
@@ -510,6 +517,8 @@ esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk 
 esp_status esp_forest_check(const esp_forest *, esp_error **error);
 /* Empties it; its memory is kept for the next minibatch. */
 void esp_forest_clear(esp_forest *);
+/* Empties it and frees that memory, after a minibatch that was much larger than others. */
+void esp_forest_trim(esp_forest *);
 /* Leaves out one of its structures, such as one that a run refused; those behind it move up, each by one.  Of a
  * number that none has, nothing happens. */
 void esp_forest_remove(esp_forest *, size_t structure);
@@ -588,10 +597,15 @@ typedef struct esp_session esp_session;
 
 esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **error);
 /* Linearizes the forest, which is one of the binding's program, and runs the program over it.  Results stay
- * until the next run that begins, whatever becomes of the forest; after one that fails there are none.
- * Allocates only while minibatches grow.  ESP_ERROR_INPUT: the forest is not what the model takes;
- * ESP_ERROR_ARGUMENT: it is of another program; ESP_ERROR_BUSY: another thread runs the session. */
+ * until the next run that begins, or a trim, whatever becomes of the forest; after a run that fails there are none.
+ * Allocates only while minibatches grow, and keeps what the largest needed (esp_session_trim).
+ * ESP_ERROR_INPUT: the forest is not what the model takes; ESP_ERROR_ARGUMENT: it is of another program;
+ * ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
+/* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can no
+ * longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was much
+ * larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
+esp_status esp_session_trim(esp_session *, esp_error **error);
 /* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
  * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
 const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
@@ -627,7 +641,7 @@ typedef struct esp_profile esp_profile;
  * ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_record(esp_session *, int on, esp_error **error);
 /* Of the last run.  NULL: it was not recorded, or failed, or there was no memory for its record.  Belongs to
- * the session, valid until its next run. */
+ * the session, valid until its next run, or until it is trimmed. */
 const esp_profile *esp_session_profile(const esp_session *);
 
 typedef struct esp_profile_facts {
@@ -721,7 +735,7 @@ esp_status esp_export_create(esp_program *, esp_export **out, esp_error **error)
 esp_status esp_export_add(esp_export *, const esp_session *, esp_error **error);
 /* Writes a safetensors file: each state and output under its name, [nodes, shape...] or, at the root,
  * [structures, shape...], F32, and "structure_begin", I64[structures + 1], the first node of each structure.
- * The file appears when it is complete.  ESP_ERROR_SYSTEM: it could not be written. */
+ * The file appears when it is complete and on the disk.  ESP_ERROR_SYSTEM: it could not be written. */
 esp_status esp_export_safetensors(const esp_export *, const char *path, esp_error **error);
 /* Writes one of these tensors as an .npy file (NumPy format 1.0).  ESP_ERROR_ARGUMENT: there is none of the
  * name. */

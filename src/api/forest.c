@@ -3,20 +3,34 @@
 
 #include <string.h>
 
+static void free_data(esp_forest *f)
+{
+	const struct allocator *a = &f->object.context->allocator;
+	for (int i = 0; f->data && f->capacities && i < f->program->interface.inputs; i++) {
+		if (f->data[i])
+			a->resize(a->context, f->data[i], f->capacities[i], 0);
+		f->data[i] = NULL;
+		f->capacities[i] = 0;
+	}
+}
+
+static void free_structures(esp_forest *f)
+{
+	free_data(f);
+	lin_collect_free(&f->collect);
+	lin_walk_free(&f->walk);
+}
+
 static void destroy(void *object)
 {
 	esp_forest *f = object;
 	struct allocator a = f->object.context->allocator;
 	int inputs = f->program->interface.inputs;
-	for (int i = 0; f->data && f->capacities && i < inputs; i++)
-		if (f->data[i])
-			a.resize(a.context, f->data[i], f->capacities[i], 0);
+	free_structures(f);
 	if (f->data)
 		a.resize(a.context, f->data, (inputs + 1) * sizeof *f->data, 0);
 	if (f->capacities)
 		a.resize(a.context, f->capacities, (inputs + 1) * sizeof *f->capacities, 0);
-	lin_collect_free(&f->collect);
-	lin_walk_free(&f->walk);
 	object_release(f->program);
 }
 
@@ -64,6 +78,12 @@ void esp_forest_clear(esp_forest *f)
 {
 	if (f)
 		lin_collect_clear(&f->collect);
+}
+
+void esp_forest_trim(esp_forest *f)
+{
+	if (f)
+		free_structures(f);
 }
 
 /* --- adding --- */

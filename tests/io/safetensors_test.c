@@ -297,11 +297,67 @@ static void real_models(void)
 	io_safetensors_close(w);
 }
 
+/* Opens as many of the bytes as there may be, in a block that ends with them, and reads all values. */
+static bool opens_part(const char *bytes, size_t n)
+{
+	char *own = malloc(n ? n : 1);
+	float values[8];
+	struct io_safetensors *w = io_safetensors_open_memory(&arena, &diags, "here", memcpy(own, bytes, n), n);
+	for (int i = 0; w && i < w->n; i++)
+		io_safetensors_read_f32(w, &diags, i, 0, tensor_elements(&w->tensor[i]), values);
+	io_safetensors_close(w);
+	free(own);
+	return w;
+}
+
+static void from_memory(void)
+{
+	static const char header[] = "{\"f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+				     "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]}}";
+	enum { LENGTH = sizeof header - 1, BYTES = 8 + LENGTH + 12 };
+	char room[BYTES + 1], *bytes = room + 1; /* at no alignment */
+	uint64_t length = LENGTH;
+	float got[2];
+	memcpy(bytes, &length, 8);
+	memcpy(bytes + 8, header, LENGTH);
+	memcpy(bytes + 8 + LENGTH, (float[]){1.5f, -2}, 8);
+	memcpy(bytes + 16 + LENGTH, (uint16_t[]){0x3c00, 0xc100}, 4);
+	int before = descriptors();
+	struct io_safetensors *w = io_safetensors_open_memory(&arena, &diags, "here", bytes, BYTES);
+	tap_ok(accepted(w && w->n == 2 && descriptors() == before), "weights in memory are opened, without a file");
+	tap_ok(accepted(io_safetensors_read_f32(w, &diags, 0, 0, 2, got) && got[0] == 1.5f && got[1] == -2) &&
+		   accepted(io_safetensors_read_f32(w, &diags, 1, 1, 1, got) && got[0] == -2.5f),
+	       "values are read as from a file");
+	tap_ok(!io_safetensors_read_f32(w, &diags, 0, 1, 2, got) && refused(DIAG_BAD_ARGUMENT, "which has 2"),
+	       "and none behind them");
+	bytes[8 + LENGTH + 3] = 0;
+	tap_ok(accepted(io_safetensors_read_f32(w, &diags, 0, 0, 1, got) && got[0] != 1.5f),
+	       "where they are: they were not copied");
+	io_safetensors_close(w);
+	tap_ok(!io_safetensors_read_f32(w, &diags, 0, 0, 1, got) && refused(DIAG_BAD_ARGUMENT, "closed"),
+	       "and not when they were closed");
+
+	int opened = 0, told = 0, garbled = 0;
+	for (int n = 0; n < BYTES; n++, diags_free(&diags)) {
+		opened += opens_part(bytes, n);
+		told += diags.n == 1;
+	}
+	tap_ok(opened == 0 && told == BYTES, "weights that were cut off are refused, wherever (%d, %d)", opened, told);
+	for (int i = 0; i < 8 * (8 + LENGTH); i++, diags_free(&diags)) {
+		bytes[i / 8] ^= 1 << i % 8;
+		bool ok = opens_part(bytes, BYTES);
+		garbled += ok || diags.n == 1;
+		bytes[i / 8] ^= 1 << i % 8;
+	}
+	tap_is(garbled, 8 * (8 + LENGTH), "those with a bit that is wrong are refused, or make sense");
+}
+
 int main(void)
 {
 	begin_tests();
 	opens();
 	reads();
+	from_memory();
 	refuses_files();
 	refuses_headers();
 	refuses_nesting();

@@ -112,7 +112,9 @@ int command_compare(const struct options *options)
 		complain("compare needs --weights FILE and --ref FILE");
 		return EXIT_USAGE;
 	}
-	struct comparison c = {.options = options,
+	struct options chosen = *options;
+	leave_out_tables(&chosen);
+	struct comparison c = {.options = &chosen,
 			       .model = options->operand[0],
 			       .input = options->operand[1],
 			       .height_of = SIZE_MAX};
