@@ -455,8 +455,9 @@ text 'tree 0 3 2 2 0\n1 2\n3 4\n' 'bad:4: the file ends after 2 of the 3 nodes o
 text 'tree 0 2147483647 2 2147483646 0\n1 2\n' 'bad:3: the file ends after 1 of the 2147483647'
 text 'tree 0 9999999999 2 2 0\n' "bad:1: expected a number of nodes, a number from 0 to 2147483647, at '9999999999 2 2 0"
 text 'tree 0 -1 2 2 0\n' 'bad:1: expected a number of nodes'
-text 'tree 0 0 2 0 0\n' 'bad:1: node 0 is the root of a tree of 0 nodes'
-text 'tree 0 3 2 1 0\n' 'bad:1: node 1 is the root of a tree of 3 nodes; in post order it is the last'
+text 'tree 0 0 2 0 0\n' 'bad:1: node 0 is the root of a tree of 0 nodes, which are numbered from 0'
+text 'tree 0 3 2 3 0\n' 'bad:1: node 3 is the root of a tree of 3 nodes, which are numbered from 0'
+text 'tree 0 3 2 1 0\n1 2\n3 4\n5 6\n' "bad: node 1 is the root of tree 0, but in $tmp/trees it is node 2"
 text 'tree 0 1 0 0 0\n' 'bad:1: a tree without classes'
 text 'tree 0 1 2 0 2\n' "bad:1: expected the root's class, a number from 0 to 1"
 text 'tree 1 1 2 0 0\n1 2\n' 'bad:1: tree 1 follows after 0 trees'
@@ -560,6 +561,10 @@ equal "roots are where the structure has them"
 f32 9 8 3 4 3 4 6 7 3 3 1 2 | array 6,2 >"$tmp/nodes.npy"
 esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
 equal "nodes are by their numbers"
+printf 'tree 0 3 2 0 0\n9 8\n3 4\n3 4\ntree 1 3 2 0 1\n6 7\n3 3\n1 2\n' >"$tmp/first.txt"
+esp compare "${conllu[@]}" --ref "$tmp/first.txt"
+equal "a text whose roots are not the last nodes"
+says "classes of the roots: 0 of 2 differ" "its classes are those of the roots"
 f32 9 7 3 4 3 4 6 7 3 3 1 2 | array 6,2 >"$tmp/nodes.npy"
 esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
 found "tree 0, node 0, height 1: a b b

@@ -97,6 +97,14 @@ static bool check_begin(struct comparison *c, size_t trees, uint64_t begin, uint
 			(long long)(end - begin), c->input, (unsigned long long)nodes);
 }
 
+static bool check_root(const struct comparison *c, size_t tree, size_t root)
+{
+	const struct batch *b = batch_of(c, tree);
+	size_t ours = esp_forest_root(b->forest, tree - b->first);
+	return root == ours || complain("%s: node %zu is the root of tree %zu, but in %s it is node %zu", c->reference.path,
+					root, tree, c->input, ours);
+}
+
 static bool check_count(const struct comparison *c)
 {
 	const struct reference *r = &c->reference;
@@ -122,7 +130,7 @@ static bool take_begin(struct comparison *c, struct reference_tensor *t)
 	return true;
 }
 
-/* When the reference says which nodes belong to which tree, it must be as in the input. */
+/* When the reference says which nodes belong to which tree, and which is its root, it must be as in the input. */
 static bool read_trees(struct comparison *c)
 {
 	struct reference *r = &c->reference;
@@ -132,7 +140,7 @@ static bool read_trees(struct comparison *c)
 	if (!check_count(c))
 		return false;
 	for (size_t i = 0; r->begin && i < r->trees; i++)
-		if (!check_begin(c, i, r->begin[i], r->begin[i + 1]))
+		if (!check_begin(c, i, r->begin[i], r->begin[i + 1]) || (r->root && !check_root(c, i, r->root[i])))
 			return false;
 	return true;
 }
