@@ -41,6 +41,7 @@ archive_tests = $(archive_unit_tests) $(archive_shell_tests)
 unit_tests = \
 	$(archive_unit_tests) \
 	%D%/api/arguments_test \
+	%D%/api/bodies_test \
 	%D%/api/builder_mistakes_test \
 	%D%/api/builder_random_test \
 	%D%/api/builder_test \

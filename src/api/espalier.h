@@ -202,11 +202,46 @@ const char *esp_model_dimension(const esp_model *, size_t i);
 enum { ESP_RANK_MAX = 3 };
 const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank);
 
-/* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
- * ESP_BODY_LEAF and ESP_BODY_INNER, or ESP_BODY_ROOT and ESP_BODY_BELOW) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
- * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
- * belongs to the model. */
+/* How the i-th traversal of the model goes, "up" or "down"; NULL past the last. */
+const char *esp_model_traversal(const esp_model *, size_t i);
+/* The i-th state by name, in the order of esp_program_state, NULL past the last; *traversal, which may be NULL, is the
+ * number of the traversal that computes it, from 0. */
+const char *esp_model_state(const esp_model *, size_t i, size_t *traversal);
+
+/* Bodies.  A `node:` of a text is two of them, LEAF and INNER, or ROOT and BELOW.  The i-th case that a model names
+ * has the number ESP_BODY_CASE + i. */
+enum {
+	ESP_BODY_LEAF = 1,
+	ESP_BODY_INNER = 2,
+	ESP_BODY_NODE = 3,   /* of a builder: both */
+	ESP_BODY_OUTPUT = 4, /* where outputs are computed: states are those of the node */
+	ESP_BODY_ROOT = 5,   /* of a traversal down: nodes without parents, and all others */
+	ESP_BODY_BELOW = 6,
+	ESP_BODY_CASE = 7
+};
+/* The line of the model text that assigns a state in a body (of a case without a body of its own: in that of
+ * leaves or inner nodes) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL, is its number,
+ * 0 = unknown.  NULL when there is none, or the model was not made from a text; belongs to the model. */
 const char *esp_model_statement(const esp_model *, const char *name, int body, int *line);
+
+/* A name that a body of the text assigns and that is no state.  Texts belong to the model. */
+typedef struct esp_local {
+	const char *name;
+	size_t traversal; /* from 0 */
+	int body;
+	const char *shape; /* as it would be declared, "[D]"; "" = a number */
+	const char *statement;
+	int line; /* of the statement */
+} esp_local;
+/* By traversal and body; NULL past the last.  A model that was built by calls has none. */
+const esp_local *esp_model_local(const esp_model *, size_t i);
+/* Another model of the same text in which locals are states, so that runs show what bodies compute on the way:
+ * state[i] is the name of the state that keeps local[i], a number of esp_model_local.  Locals of one traversal and
+ * shape, one of a body, may be kept in one state; in bodies that have none of them it is zeros, and
+ * esp_model_statement knows no line for it.  ESP_ERROR_ARGUMENT: there is no such local, a state or an output has the name
+ * already, or locals of one name cannot be kept in one state. */
+esp_status esp_model_keep(const esp_model *, const size_t *local, const char *const *state, size_t n, esp_model **out,
+			  esp_error **error);
 
 /* --- builder: a model made by calls ---
  *
@@ -238,21 +273,12 @@ void esp_builder_edge(esp_builder *, const char *name, const char *shape);
 void esp_builder_edge_token(esp_builder *, const char *name);
 void esp_builder_state(esp_builder *, const char *name, const char *shape);
 
-/* Which body the calls that follow are for.  A value of one body cannot be used in another; parameters,
- * inputs and numbers can.  ESP_BODY_OUTPUT: the place where outputs are computed, where states are those of
- * the node. */
-enum {
-	ESP_BODY_LEAF = 1,
-	ESP_BODY_INNER = 2,
-	ESP_BODY_NODE = 3,
-	ESP_BODY_OUTPUT = 4,
-	ESP_BODY_ROOT = 5, /* of a traversal down: nodes without parents, and all others */
-	ESP_BODY_BELOW = 6
-};
 /* A case with a body of its own, which is returned: leaves or inner nodes (`base`: ESP_BODY_LEAF or ESP_BODY_INNER) that
  * fit conditions such as "children == 2 and tag == 1".  A node is of the first case that it fits.  The body is one of
  * traversals up. */
 int esp_builder_case(esp_builder *, const char *name, int base, const char *conditions);
+/* Which body (ESP_BODY_...) the calls that follow are for.  A value of one body cannot be used in another;
+ * parameters, inputs and numbers can. */
 void esp_builder_body(esp_builder *, int body);
 /* Begins the next traversal, "up" (children before parents) or "down" (parents before children): states that are declared
  * and bodies that are begun from here on belong to it.  Before the first call there is one that goes up. */
@@ -529,6 +555,9 @@ size_t esp_forest_nodes(const esp_forest *, size_t structure);
 size_t esp_forest_root(const esp_forest *, size_t structure);
 /* The child in a slot of a node, by their numbers in the structure; -1 = there is none. */
 int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
+/* The body of traversals up that a node is of: ESP_BODY_LEAF, ESP_BODY_INNER or, when it fits a case that the model names,
+ * the number of the first.  0: there is no such node. */
+int esp_model_body(const esp_model *, const esp_forest *, size_t structure, size_t node);
 void esp_forest_free(esp_forest *);
 
 /* --- treebanks: structures from files (doc/structures.md) --- */

@@ -114,8 +114,14 @@ struct esp_model {
 	struct object object;
 	struct arena arena;
 	struct ra_model *graph;
+	const char *text; /* NULL = it was built by calls */
+	size_t length;
 	esp_model_facts facts;
+	esp_local *locals; /* graph->locals.n of them */
 };
+
+/* The model of the same text with locals as states; NULL after a diagnostic. */
+struct esp_model *model_keeping(const struct esp_model *, const struct ra_keep *, size_t n, struct diags *);
 
 /* A model of a graph that lives in the arena, which it takes over; NULL after a diagnostic. */
 struct esp_model *model_of(struct esp_context *, const struct arena *, struct ra_model *, struct diags *);

@@ -289,6 +289,8 @@ struct ra_syntax {
 	VEC(struct ra_output_text) outputs;
 	bool incomplete; /* a declaration did not parse: names that look unknown may not be */
 	bool built;	 /* by calls, not from a text */
+	const struct ra_keep *keep; /* locals that become states */
+	size_t keeps;
 	struct ra_expr *unused; /* what a builder's outputs do not need, looked at for its faults; or NULL */
 };
 
@@ -458,6 +460,8 @@ int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
 ra_ref ra_expand(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 void ra_expand_bodies(struct ra_graph *);
 void ra_expand_outputs(struct ra_graph *);
+/* Nodes that are built from here on are of that body of the traversal at hand. */
+void ra_enter_body(struct ra_graph *, int which);
 /* A diagnostic about an expression; inside a function it says where that was called. */
 __attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
@@ -504,6 +508,9 @@ ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, str
 ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */
 /* The value repeated to a state's shape; 0 after a diagnostic when that cannot be. */
 ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
+
+/* keep.c: makes states of locals; after bodies and outputs, whose nodes it renumbers. */
+void ra_keep_locals(struct ra_graph *);
 
 /* finish.c: drops what no state and no output needs and orders the rest; reports what is declared in vain. */
 void ra_finish(struct ra_graph *);

@@ -126,6 +126,16 @@ struct ra_state {
 	struct ra_statement assigned[RA_BODY_LIMIT];
 };
 
+/* A name that a body of a text assigns and that is no state. */
+struct ra_local {
+	const char *name;
+	int traversal, body; /* as those of a state's values */
+	struct ra_shape shape;
+	struct diag_at at;
+	struct ra_statement assigned;
+	ra_ref value; /* only while the graph is made: it may be that nothing needs it */
+};
+
 struct ra_output {
 	const char *name;
 	ra_ref value; /* of a graph over STATE, PARAM and constants */
@@ -147,6 +157,7 @@ struct ra_model {
 	VEC(struct ra_traversal) traversals; /* in their order: at least one */
 	VEC(struct ra_state) states;	     /* by traversal */
 	VEC(struct ra_output) outputs;
+	VEC(struct ra_local) locals;	     /* by traversal and body */
 	VEC(struct ra_node) nodes; /* arguments before users; nodes.at[0] is unused */
 };
 
@@ -181,6 +192,16 @@ static inline bool ra_has_down(const struct ra_model *m)
 /* Reads a model text.  `file` names it in diagnostics.  NULL after diagnostics; as many as make sense are added.
  * The text need not be terminated and may hold any bytes. */
 struct ra_model *ra_parse(struct arena *, struct diags *, const char *file, const char *text, size_t length);
+
+/* The same with states that keep locals, which are numbered as in the model of the text alone.  Locals of several
+ * bodies of one traversal, of one shape, may be kept in one state; bodies without one assign zeros.  No state or
+ * output has its name. */
+struct ra_keep {
+	const char *state;
+	size_t local;
+};
+struct ra_model *ra_parse_keeping(struct arena *, struct diags *, const char *file, const char *text, size_t length,
+				  const struct ra_keep *, size_t n);
 
 /* The canonical text of a model: parses to the same graph.  Functions are expanded. */
 void ra_print(const struct ra_model *, struct str *);

@@ -98,8 +98,7 @@ static void close_all(struct comparison *c)
 	free(c->quantity);
 	free(c->pair);
 	free(c->ignored);
-	free(c->height);
-	free(c->climb);
+	levels_free(&c->levels);
 	locals_free(c);
 	reference_close(&c->reference);
 	batches_close(&c->batches);
@@ -114,10 +113,7 @@ int command_compare(const struct options *options)
 	}
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
-	struct comparison c = {.options = &chosen,
-			       .model = options->operand[0],
-			       .input = options->operand[1],
-			       .height_of = SIZE_MAX};
+	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = options->operand[1]};
 	int status = compare(&c);
 	close_all(&c);
 	return status;
