@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 #include "io/file.h"
+#include "io/text.h"
 
 #include <string.h>
 
@@ -41,7 +42,7 @@ static bool read_model(void *job)
 	const char *file = arena_string(arena, r->file);
 	const char *text =
 	    r->text ? arena_text(arena, r->text, r->length) : io_read_file(arena, r->diags, file, &r->length);
-	if (text)
+	if (text && io_check_mark(file, text, r->length, r->diags))
 		r->model->graph = ra_parse(arena, r->diags, file, text, r->length);
 	return r->model->graph;
 }

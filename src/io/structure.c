@@ -6,6 +6,18 @@
 
 enum { SHOWN_WORD = 80 };
 
+struct io_structure io_sequence(int32_t nodes, struct arena *arena)
+{
+	int32_t *begin = ARENA_ARRAY(arena, int32_t, (size_t)nodes + 1);
+	int32_t *children = ARENA_ARRAY(arena, int32_t, nodes);
+	for (int32_t n = 1; n < nodes; n++) {
+		begin[n + 1] = n;
+		children[n - 1] = n - 1;
+	}
+	return (struct io_structure){
+	    .nodes = nodes, .root = nodes - 1, .child_begin = begin, .children = children, .sentence = ""};
+}
+
 /* --- columns --- */
 
 static bool has_name(const char *names, const char *name)

@@ -24,6 +24,9 @@ struct io_structure {
 	const char *sentence; /* never NULL */
 };
 
+/* Nodes of which each has the one before it as its child; the last is the root.  Without columns. */
+struct io_structure io_sequence(int32_t nodes, struct arena *);
+
 /* --- filling in what a program reads --- */
 
 /* An input of a program. */
