@@ -14,11 +14,11 @@ struct source {
 
 struct esp_treebank {
 	struct object object;
-	struct arena arena; /* the sources, the path */
+	struct arena arena; /* the sources */
 	struct io_stream stream;
 	struct io_text reader; /* over it */
 	struct io_view view;   /* its format is IO_AUTO until the first bytes have told it */
-	const char *path;
+	struct file_name *file; /* as diagnostics call it */
 	esp_vocab *vocab;
 	struct source *source;
 	size_t sources;
@@ -35,6 +35,7 @@ static void destroy(void *object)
 	for (size_t i = 0; i < t->sources; i++)
 		object_release(t->source[i].vocab);
 	object_release(t->vocab);
+	object_release(t->file);
 	io_stream_close(&t->stream);
 	arena_free(&t->structure);
 	arena_free(&t->arena);
@@ -72,9 +73,19 @@ static bool open_treebank(void *job)
 {
 	struct opening *o = job;
 	esp_treebank *t = o->treebank;
-	t->path = arena_string(&t->arena, o->path);
 	hold_sources(t, o->options);
-	t->view = view_of(o->options, t->path);
+	t->view = view_of(o->options, o->path);
+	return true;
+}
+
+/* The path is the caller's, the name of the file is kept. */
+static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
+{
+	struct esp_context *c = t->object.context;
+	if (!io_stream_open(&t->stream, &c->allocator, path, &t->reader, diags) ||
+	    !(t->file = file_name_new(c, t->stream.path, diags)))
+		return false;
+	t->stream.path = t->reader.file = t->file->text;
 	return true;
 }
 
@@ -90,7 +101,7 @@ static esp_treebank *new_treebank(esp_context *context, const char *path, const 
 	arena_init(&t->structure, &context->allocator);
 	t->stream.fd = -1;
 	if (api_guarded(&t->arena, diags, open_treebank, &(struct opening){t, path, options, diags}) &&
-	    io_stream_open(&t->stream, &context->allocator, t->path, &t->reader, diags))
+	    open_file(t, path, diags))
 		return t;
 	object_release(t);
 	return NULL;
@@ -264,7 +275,9 @@ static bool add(struct next *x, const struct io_structure *from)
 			   .children = from->children,
 			   .root = from->root,
 			   .data = data};
-	if (!forest_add(x->forest, &s, x->diags))
+	const struct io_text *text = &x->treebank->reader;
+	struct lin_origin origin = {x->treebank->file->text, io_place(text->line.number), text->structures - 1};
+	if (!forest_hold_file(x->forest, x->treebank->file, x->diags) || !forest_add(x->forest, &s, &origin, x->diags))
 		return false;
 	x->treebank->sentence = from->sentence;
 	return x->more = true;

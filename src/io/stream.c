@@ -88,7 +88,7 @@ static bool grow(struct io_stream *s, struct io_text *t, struct diags *diags)
 	if (s->n > s->limit) {
 		char message[100];
 		snprintf(message, sizeof message, "a structure longer than the %zu bytes that are read at most", s->limit);
-		io_refuse(t, diags, DIAG_FILE_TOO_LARGE, t->at, "split it", message);
+		io_refuse(t, diags, DIAG_FILE_TOO_LARGE, io_skip_space(t->at, t->end), "split it", message);
 		io_text_stop(t);
 		return false;
 	}

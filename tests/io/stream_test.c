@@ -120,7 +120,7 @@ static void keeps_little(void)
 	       io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE)
 		n++;
 	tap_ok(n == MANY && stream.capacity < 32 * 1024, "%d objects on one line need %zu bytes", n, stream.capacity);
-	tap_ok(diags.n == 1 && diags.at[0].line == 1 && diags.at[0].column == (int)text.n - 3,
+	tap_ok(diags.n == 1 && diags.at[0].line == 1 && diags.at[0].column == (int)text.n - 2,
 	       "and the place of a fault is still known");
 	diags_free(&diags);
 	io_stream_close(&stream);
