@@ -529,6 +529,8 @@ typedef struct esp_treebank esp_treebank;
 /* One word a line, the line number (from 0) being its token.  A word is looked up as it is written, then with A-Z
  * lower-cased; one that is not there is "<unk>".  ESP_ERROR_INPUT: the file cannot be read, or a line is no word. */
 esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_error **error);
+/* How many words it has. */
+size_t esp_vocab_words(const esp_vocab *);
 void esp_vocab_free(esp_vocab *);
 
 /* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each structure; plain, a
@@ -585,6 +587,9 @@ esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error 
 /* The words of the structure read last, separated by spaces, or what the file says is its text; valid until the next
  * call. */
 const char *esp_treebank_sentence(const esp_treebank *);
+/* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.  Of JSON, data by the
+ * name word, form or token.  Before the first structure, and after a call that read none, the text is empty.  For esp_text_free. */
+esp_status esp_treebank_words(const esp_treebank *, char **text, esp_error **error);
 /* How many structures were read or refused. */
 size_t esp_treebank_passed(const esp_treebank *);
 /* How much of the file was read, 0 to 1; 0 of one that does not tell its size, up to its end. */

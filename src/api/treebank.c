@@ -24,7 +24,8 @@ struct esp_treebank {
 	size_t sources;
 	bool cut_labels;
 	struct arena structure; /* the one read last */
-	const char *sentence;	/* of it, NULL = none */
+	struct io_structure last;
+	const char *sentence; /* of it, NULL = there is none */
 };
 
 /* --- opening --- */
@@ -164,6 +165,36 @@ const char *esp_treebank_sentence(const esp_treebank *t)
 	return t && t->sentence ? t->sentence : "";
 }
 
+struct words {
+	const esp_treebank *treebank;
+	struct arena arena;
+	struct diags *diags;
+	char *text;
+};
+
+static bool copy_words(void *job)
+{
+	struct words *w = job;
+	const char *words = w->treebank->sentence ? io_node_words(&w->treebank->last, &w->arena) : "";
+	w->text = api_text(w->treebank->object.context, words, w->diags);
+	return w->text;
+}
+
+esp_status esp_treebank_words(const esp_treebank *treebank, char **text, esp_error **error)
+{
+	struct api_call call = api_begin(treebank);
+	struct words w = {.treebank = treebank, .diags = &call.diags};
+	bool ok = api_need(&call, treebank) && api_need(&call, text);
+	if (ok) {
+		arena_init(&w.arena, &treebank->object.context->allocator);
+		ok = api_guarded(&w.arena, &call.diags, copy_words, &w);
+		arena_free(&w.arena);
+	}
+	if (text)
+		*text = w.text;
+	return api_end(&call, ok, error);
+}
+
 size_t esp_treebank_passed(const esp_treebank *t)
 {
 	return t ? (size_t)t->reader.structures : 0;
@@ -279,6 +310,7 @@ static bool add(struct next *x, const struct io_structure *from)
 	struct lin_origin origin = {x->treebank->file->text, io_place(text->line.number), text->structures - 1};
 	if (!forest_hold_file(x->forest, x->treebank->file, x->diags) || !forest_add(x->forest, &s, &origin, x->diags))
 		return false;
+	x->treebank->last = *from;
 	x->treebank->sentence = from->sentence;
 	return x->more = true;
 }

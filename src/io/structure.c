@@ -106,3 +106,33 @@ bool io_fill(const struct io_text *t, const struct io_structure *s, const struct
 			return false;
 	return true;
 }
+
+/* --- words --- */
+
+void io_add_word(struct str *to, struct io_span word)
+{
+	for (size_t i = 0; i < word.length; i++)
+		str_add(to, word.text[i] == '\n' ? " " : word.text + i, 1);
+	str_add(to, "\n", 1);
+}
+
+static const struct io_column *word_column(const struct io_structure *s)
+{
+	static const char *const names[] = {"word", "form", "token"};
+	const struct io_column *c = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names && !c; i++)
+		c = io_find_column(s, names[i], false);
+	return c;
+}
+
+const char *io_node_words(const struct io_structure *s, struct arena *arena)
+{
+	struct str words = str_in(arena);
+	const struct io_column *c = word_column(s);
+	if (c && !c->text)
+		io_json_words(s, c, arena, &words);
+	else
+		for (int32_t n = 0; n < s->nodes; n++)
+			io_add_word(&words, c ? c->text[n] : (struct io_span){0});
+	return str_text(&words);
+}
