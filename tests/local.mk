@@ -97,6 +97,7 @@ unit_tests = \
 	%D%/io/reader_test \
 	%D%/io/safetensors_test \
 	%D%/io/store_test \
+	%D%/io/stream_test \
 	%D%/io/vocab_test \
 	%D%/io/write_test \
 	%D%/jit/access_test \

@@ -215,14 +215,73 @@ static void write_root(FILE *to, const struct result *r)
 	}
 }
 
-static void write_nodes(FILE *to, const struct result *r)
+/* The word of a node, or the numbers of its children, which are lines of the same structure. */
+static void put_node(FILE *to, const struct result *r, const char *word, size_t length, size_t node)
 {
-	for (size_t node = 0; node < r->nodes; node++) {
-		fprintf(to, "%zu %zu", r->tree, node);
-		for (size_t o = 0; o < esp_program_outputs(r->program); o++)
-			put_values(to, row_of(r, o, node), esp_program_output(r->program, o)->elements);
+	enum { SHOWN_CHILDREN = 8 };
+	int32_t child;
+	if (length) {
+		write_words(to, word, length);
+		return;
+	}
+	fputc('(', to);
+	for (size_t i = 0; i <= SHOWN_CHILDREN && (child = esp_forest_child(r->forest, r->structure, node, i)) >= 0; i++)
+		if (i < SHOWN_CHILDREN)
+			fprintf(to, "%s%d", i ? " " : "", child);
+		else
+			fputs(" ...", to);
+	fputc(')', to);
+}
+
+/* The best label of each output that has labels, with the output's name when there are several. */
+static void put_labels(FILE *to, const struct result *r, size_t node, size_t labelled)
+{
+	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
+		const esp_output *output = esp_program_output(r->program, o);
+		if (!output->labels)
+			continue;
+		const float *row = row_of(r, o, node);
+		size_t best = greatest(row, output->elements);
+		fprintf(to, "\t%s%s%s\t%.3f", labelled > 1 ? output->name : "", labelled > 1 ? "=" : "",
+			output->label[best], row[best]);
+	}
+	fputc('\n', to);
+}
+
+static void put_outputs(FILE *to, const struct result *r, size_t node)
+{
+	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
+		const esp_output *output = esp_program_output(r->program, o);
+		fprintf(to, "%s[%zu]:", output->name, node);
+		put_values(to, row_of(r, o, node), output->elements);
 		fputc('\n', to);
 	}
+}
+
+static size_t count_labelled(const esp_program *p)
+{
+	size_t n = 0;
+	for (size_t o = 0; o < esp_program_outputs(p); o++)
+		n += esp_program_output(p, o)->labels != 0;
+	return n;
+}
+
+/* A line for each node, as taggers write them, when labels are what is asked for; an empty line behind the structure. */
+static void write_nodes(FILE *to, const struct result *r)
+{
+	size_t labelled = count_labelled(r->program);
+	const char *word = r->words ? r->words : "";
+	for (size_t node = 0; node < r->nodes; node++) {
+		size_t length = strcspn(word, "\n");
+		if (labelled) {
+			put_node(to, r, word, length, node);
+			put_labels(to, r, node, labelled);
+		} else {
+			put_outputs(to, r, node);
+		}
+		word += length + (word[length] == '\n');
+	}
+	fputc('\n', to);
 }
 
 void write_text(FILE *to, const struct result *r)

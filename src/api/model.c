@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 #include "io/file.h"
+#include "io/text.h"
 
 #include <string.h>
 
@@ -73,7 +74,7 @@ static bool read_model(void *job)
 	const char *file = arena_string(arena, r->file);
 	m->text = r->text ? arena_text(arena, r->text, r->length) : io_read_file(arena, r->diags, file, &r->length);
 	m->length = r->length;
-	if (m->text)
+	if (m->text && io_check_mark(file, m->text, m->length, r->diags))
 		m->graph = ra_parse_keeping(arena, r->diags, file, m->text, m->length, r->keep, r->keeps);
 	if (m->graph)
 		describe_locals(m);

@@ -70,8 +70,6 @@ static int compare(struct comparison *c)
 	const struct options *o = c->options;
 	if (!objects_open(&c->objects, o, c->model, ESP_AT_EVERY_NODE))
 		return c->objects.status;
-	if (!has_vocab(&c->objects, c->options))
-		return EXIT_USAGE;
 	if (!reference_open(&c->reference, o->ref))
 		return EXIT_INPUT;
 	int status = locals_show(c);

@@ -160,7 +160,7 @@ static int profile(struct profile *p)
 	int at = p->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
 	if (!objects_open_any(&p->objects, p->options, p->options->operand[0], at))
 		return p->objects.status;
-	if (!has_weights(&p->objects, p->options) || !has_vocab(&p->objects, p->options))
+	if (!has_weights(&p->objects, p->options))
 		return EXIT_USAGE;
 	int status = read_batch(p);
 	if (!status)
