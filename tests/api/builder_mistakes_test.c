@@ -362,7 +362,7 @@ static const struct {
     {"a dimension that is a product", "bad-dimension", "'D'", product_shape},
     {"an extent of 0", "bad-dimension", "'0' is not positive", zero_shape},
     {"four axes", "wrong-rank", "at most 3 axes, not 4", four_axes},
-    {"an input that is a matrix", "wrong-rank", "'y' is not a vector", matrix_input},
+    {"an input that is a matrix", "wrong-rank", "'y' is neither a vector nor a number", matrix_input},
     {"a name declared twice", "duplicate-name", "'x' is already an input", twice},
     {"a function of dimensions", "unknown-function", "'zeros' takes dimensions", builtin},
     {"a function that is not there", "unknown-function", "'tahn'", unknown_function},
