@@ -47,8 +47,8 @@ static bool is_dim(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_DIM;
 }
 
-/* How many dimensions a value has besides its lead variables: one for each axis, or for all but
- * leading ones of extent 1; for one at least. */
+/* How many dimensions a value has besides its lead variables: one for each axis, or for all but leading ones of
+ * extent 1; where there is an axis, for one at least. */
 static int dims_of(const struct lowering *l, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
@@ -147,10 +147,10 @@ static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 	return unary(l, sub_of[n->op], argument(l, n, 0));
 }
 
-/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it repeats,
- * or that `to` lacks, is dropped; `whole`: it is copied along all axes. */
-static struct sub_use repeated(struct lowering *l, sub_ref value, const struct ra_shape *from, const struct ra_shape *to,
-			       const int *vars, bool whole)
+/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it
+ * repeats, or that `to` lacks, is dropped; `whole`: it is copied along all axes. */
+static struct sub_use repeated(struct lowering *l, sub_ref value, const struct ra_shape *from,
+			       const struct ra_shape *to, const int *vars, bool whole)
 {
 	struct sub_map map[RA_MAX_RANK];
 	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
@@ -181,8 +181,8 @@ static struct ra_shape last_axes(const struct ra_shape *shape, int n)
 	return last;
 }
 
-/* The axes that the value of an elementwise operator has variables for: all but leading ones of extent 1 that an argument
- * lacks which is no number.  These would stand between the rules and what they look for. */
+/* The axes that the value of an elementwise operator has variables for: all but leading ones of extent 1 that an
+ * argument lacks which is no number.  These would stand between the rules and what they look for. */
 static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 {
 	int least = !a || (b && b < a) ? b : a, rank = shape->rank;
@@ -529,7 +529,8 @@ static sub_ref per_row(struct lowering *l, sub_ref r)
 static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref value, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
-	struct sub_store s = {to, which, use_under(l, per_row(l, whole_value(l, l->values[value.i], shape)), vars, rank)};
+	sub_ref whole = whole_value(l, l->values[value.i], shape);
+	struct sub_store s = {to, which, use_under(l, per_row(l, whole), vars, rank)};
 	vec_push(l->p->arena, &l->p->bodies.at[l->p->bodies.n - 1].stores, s);
 }
 
