@@ -8,8 +8,8 @@
  * rounded to float.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, erf 1.21. Denormal arguments and results included.  NaN gives NaN, tanh(-x) is -tanh(x) to the bit, and so
- * for erf. */
+ * tanh 2.57, erf 1.21. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to
+ * the bit, erf(-x) is -erf(x). */
 #include "ilir/passes.h"
 
 #include <math.h>
@@ -235,8 +235,8 @@ static ilir_expr expand_LOG(const struct calc *c, ilir_expr x)
 	return choose(c, between(c, zero, x, INFINITY), log_of_parts(c, n, f), special_log(c, x, zero));
 }
 
-/* 1 + x = 2^n * (1 + f): f = (x*t + (t - 4))/4 with t = 2^(2 - n), whose exponent is in the range of floats whatever n, is
- * rounded once; where n = 0 it is x.  The sign is that of x, of zeros as well. */
+/* 1 + x = 2^n * (1 + f): f = (x*t + (t - 4))/4 with t = 2^(2 - n), whose exponent is in the range of floats
+ * whatever n, is rounded once; where n = 0 it is x.  The sign is that of x, of zeros as well. */
 static ilir_expr expand_LOG1P(const struct calc *c, ilir_expr x)
 {
 	ilir_expr k = exponent(c, as_bits(c, add(c, x, number(c, 1.0f))));

@@ -317,7 +317,8 @@ static void check_row(struct solver *b, const struct ra_node *n)
 	const struct ra_dim *rows = &ra_at(b->m, n->arg[0])->shape.dim[0];
 	int64_t extent = ra_dim_value(rows, b->sizes);
 	if (n->begin.constant >= extent)
-		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, rows), "with %s, row %lld leaves its axis of extent %lld", b->file,
+		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, rows),
+		     "with %s, row %lld leaves its axis of extent %lld", b->file,
 		     (long long)n->begin.constant, (long long)extent);
 }
 

@@ -180,10 +180,11 @@ static void declare_inputs(struct ra_graph *g)
 					 .edge = d->edge,
 					 .at = d->name.at};
 		bool good = resolve_shape(g, &d->dims, true, &input.shape);
-		if (good && !d->token && input.shape.rank != 1)
+		if (good && input.shape.rank > 1)
 			good = ra_report(g->report, DIAG_MODEL_RANK, d->name.at,
-					 d->edge ? "write edge x[E]" : "write input x[E]",
-					 "the input '%s' is not a vector: it has %d axes", input.name,
+					 d->edge ? "write edge x[E], or edge x for a number"
+						 : "write input x[E], or input x for a number",
+					 "the input '%s' is neither a vector nor a number: it has %d axes", input.name,
 					 input.shape.rank);
 		if (!good)
 			mark_broken(g, d->name);

@@ -359,9 +359,8 @@ struct ra_dim ra_dim_symbol(int symbol);
 bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum);
 /* Whether the dimension is below `least` whatever the sizes (which are at least 1). */
 bool ra_dim_below(const struct ra_dim *, int64_t least);
-/* Whether the dimension is the number 1, whatever the sizes. */
-bool ra_dim_is_one(const struct ra_dim *);
-/* NumPy's broadcasting, for which an extent is 1 that is written as the number.  False with the two extents that differ. */
+/* NumPy's broadcasting, for which an extent is 1 that is written as the number.  False with the two extents that
+ * differ. */
 bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
 			struct ra_dim differ[2]);
 /* The texts of both for messages. */

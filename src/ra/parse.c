@@ -21,8 +21,6 @@ static bool parse_carried(struct ra_parser *p, bool edge, const char *what)
 				return ra_expected(p, "'token'");
 			d.token = true;
 			ra_advance(p);
-		} else if (p->token.kind != '[') {
-			return ra_expected(p, "': token' or the extent of a vector, '[E]'");
 		} else if (!parse_dims_of(p, &d)) {
 			return false;
 		}

@@ -214,6 +214,8 @@ bool ra_bind(const struct ra_model *, struct diags *, const char *weights_file, 
 /* As they are written. */
 bool ra_dim_equal(const struct ra_dim *, const struct ra_dim *);
 bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
+/* The number 1, whatever the sizes. */
+bool ra_dim_is_one(const struct ra_dim *);
 /* The value of a dimension once the symbols have sizes. */
 int64_t ra_dim_value(const struct ra_dim *, const int64_t *sizes);
 /* As text: "D", "4*D", "D + E", "5". */

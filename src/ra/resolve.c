@@ -422,8 +422,8 @@ static ra_ref numbered_row(struct ra_graph *g, ra_ref base, const struct ra_expr
 	double number = e->index->number;
 	if (fabs(number) <= INT32_MAX && number == (double)(int64_t)number)
 		return ra_build_row(g, base, (int64_t)number, e->span);
-	ra_refuse(g, DIAG_MODEL_LOOKUP, e->index->span.at, "rows are numbered from 0", "'%s' is not the number of a row",
-		  ra_excerpt(g->arena, e->index->span));
+	ra_refuse(g, DIAG_MODEL_LOOKUP, e->index->span.at, "rows are numbered from 0",
+		  "'%s' is not the number of a row", ra_excerpt(g->arena, e->index->span));
 	return none;
 }
 

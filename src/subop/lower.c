@@ -47,14 +47,22 @@ static bool is_dim(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_DIM;
 }
 
+/* How many dimensions a value has besides its lead variables: one for each axis, or for all but leading ones of
+ * extent 1; where there is an axis, for one at least. */
+static int dims_of(const struct lowering *l, sub_ref r)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	int dims = 0;
+	for (int i = 0; i < v->vars; i++)
+		dims += is_dim(l->p, v->var[i]);
+	return dims;
+}
+
 /* The value with its dimensions named `vars`, aligned at the last; lead variables keep their names. */
 static struct sub_use use_under(const struct lowering *l, sub_ref r, const int *vars, int n)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	int dims = 0, at = n;
-	for (int i = 0; i < u.vars; i++)
-		dims += is_dim(l->p, u.var[i]);
-	at = n - dims;
+	int at = n - dims_of(l, r);
 	for (int i = 0; i < u.vars; i++)
 		if (is_dim(l->p, u.var[i]))
 			u.var[i] = vars[at++];
@@ -106,6 +114,21 @@ static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map,
 	return sub_add(l->p, v, l->diags);
 }
 
+/* The value with a dimension for each axis. */
+static sub_ref whole_value(struct lowering *l, sub_ref r, const struct ra_shape *shape)
+{
+	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars), dims = dims_of(l, r);
+	struct sub_map map[RA_MAX_RANK];
+	for (int d = 0; d < dims; d++)
+		map[d] = affine(vars[rank - dims + d], 0);
+	return dims == rank ? r : move(l, r, map, vars, rank);
+}
+
+static sub_ref whole_argument(struct lowering *l, const struct ra_node *n, int i)
+{
+	return whole_value(l, argument(l, n, i), &ra_at(l->model, n->arg[i])->shape);
+}
+
 /* --- elementwise --- */
 
 /* The sub-operator that ra/ops.def names. */
@@ -124,15 +147,15 @@ static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 	return unary(l, sub_of[n->op], argument(l, n, 0));
 }
 
-/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it repeats
- * is dropped; `whole`: it is copied along all axes. */
-static struct sub_use repeated(struct lowering *l, sub_ref value, const struct ra_shape *from, const struct ra_shape *to,
-			       const int *vars, bool whole)
+/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it
+ * repeats, or that `to` lacks, is dropped; `whole`: it is copied along all axes. */
+static struct sub_use repeated(struct lowering *l, sub_ref value, const struct ra_shape *from,
+			       const struct ra_shape *to, const int *vars, bool whole)
 {
 	struct sub_map map[RA_MAX_RANK];
 	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
 	for (int d = 0; d < from->rank; d++) {
-		bool same = ra_dim_equal(&from->dim[d], &to->dim[d + lacks]);
+		bool same = d + lacks >= 0 && ra_dim_equal(&from->dim[d], &to->dim[d + lacks]);
 		map[d] = same ? affine(vars[d + lacks], 0) : fixed(0);
 		if (same)
 			kept[n++] = vars[d + lacks];
@@ -142,16 +165,45 @@ static struct sub_use repeated(struct lowering *l, sub_ref value, const struct r
 	return n == from->rank ? use_under(l, value, vars, to->rank) : sub_as_is(l->p, move(l, value, map, kept, n));
 }
 
+/* Whether a shape ends with all axes of another. */
+static bool holds_axes(const struct ra_shape *shape, const struct ra_shape *axes)
+{
+	bool all = shape->rank >= axes->rank;
+	for (int d = 1; all && d <= axes->rank; d++)
+		all = ra_dim_equal(&shape->dim[shape->rank - d], &axes->dim[axes->rank - d]);
+	return all;
+}
+
+static struct ra_shape last_axes(const struct ra_shape *shape, int n)
+{
+	struct ra_shape last = {.rank = n};
+	memcpy(last.dim, shape->dim + shape->rank - n, (size_t)n * sizeof *last.dim);
+	return last;
+}
+
+/* The axes that the value of an elementwise operator has variables for: all but leading ones of extent 1 that an
+ * argument lacks which is no number.  These would stand between the rules and what they look for. */
+static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
+{
+	int least = !a || (b && b < a) ? b : a, rank = shape->rank;
+	while (least && rank > least && ra_dim_is_one(&shape->dim[shape->rank - rank]))
+		rank--;
+	return last_axes(shape, rank);
+}
+
 /* One argument has all variables, so that their order is known. */
 static sub_ref elementwise(struct lowering *l, const struct ra_node *n, sub_ref second)
 {
 	int vars[RA_MAX_RANK];
-	shape_vars(l, &n->shape, vars);
-	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
-	bool whole = !ra_shape_equal(a, &n->shape) && !ra_shape_equal(b, &n->shape);
-	struct sub_value v = {.op = sub_of[n->op],
-			      .arg = {repeated(l, argument(l, n, 0), a, &n->shape, vars, whole),
-				      repeated(l, second, b, &n->shape, vars, false)}};
+	sub_ref first = argument(l, n, 0);
+	struct ra_shape a = last_axes(&ra_at(l->model, n->arg[0])->shape, dims_of(l, first));
+	struct ra_shape b = last_axes(&ra_at(l->model, n->arg[1])->shape, dims_of(l, second));
+	struct ra_shape to = axes_of(&n->shape, a.rank, b.rank);
+	bool whole = !holds_axes(&a, &to) && !holds_axes(&b, &to);
+	shape_vars(l, &to, vars);
+	struct sub_value v = {
+	    .op = sub_of[n->op],
+	    .arg = {repeated(l, first, &a, &to, vars, whole), repeated(l, second, &b, &to, vars, false)}};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -304,8 +356,8 @@ static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 	left[a->rank - 1] = k;
 	int right[] = {k, out[rank ? rank - 1 : 0]};
 	struct sub_value product = {.op = SUB_MULTIPLY,
-				    .arg = {use_under(l, argument(l, n, 0), left, a->rank),
-					    use_under(l, argument(l, n, 1), right, b->rank)}};
+				    .arg = {use_under(l, whole_argument(l, n, 0), left, a->rank),
+					    use_under(l, whole_argument(l, n, 1), right, b->rank)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
@@ -320,7 +372,7 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
 	struct sub_value v = {
-	    .op = sub_of[n->op], .arg = {use_under(l, argument(l, n, 0), under, from->rank)}, .reduced = k};
+	    .op = sub_of[n->op], .arg = {use_under(l, whole_argument(l, n, 0), under, from->rank)}, .reduced = k};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -350,7 +402,8 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
-	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
+	struct ra_shape shape = last_axes(&n->shape, dims_of(l, argument(l, n, 0)));
+	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
 		map[d] = affine(vars[d], d == rank - 1 ? ra_dim_value(&n->begin, l->sizes) : 0);
@@ -361,9 +414,11 @@ static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK] = {fixed(n->begin.constant)};
+	if (dims_of(l, argument(l, n, 0)) <= rank)
+		return argument(l, n, 0);
 	for (int d = 0; d < rank; d++)
 		map[d + 1] = affine(vars[d], 0);
-	return move(l, argument(l, n, 0), map, vars, rank);
+	return move(l, whole_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
@@ -374,7 +429,7 @@ static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 		map[d] = affine(vars[d], 0);
 	map[rank - 2] = affine(vars[rank - 1], 0);
 	map[rank - 1] = affine(vars[rank - 2], 0);
-	return move(l, argument(l, n, 0), map, vars, rank);
+	return move(l, whole_argument(l, n, 0), map, vars, rank);
 }
 
 static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
@@ -386,7 +441,7 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 		int under[RA_MAX_RANK];
 		memcpy(under, out, sizeof under);
 		under[n->axis] = spare_var(l, ra_dim_value(&shape->dim[n->axis], l->sizes), out, rank);
-		v.arg[a] = use_under(l, argument(l, n, a), under, rank);
+		v.arg[a] = use_under(l, whole_argument(l, n, a), under, rank);
 		add_leads(l, &v, &v.arg[a]);
 	}
 	v.axis = v.vars + n->axis;
@@ -474,7 +529,8 @@ static sub_ref per_row(struct lowering *l, sub_ref r)
 static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref value, const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
-	struct sub_store s = {to, which, use_under(l, per_row(l, l->values[value.i]), vars, rank)};
+	sub_ref whole = whole_value(l, l->values[value.i], shape);
+	struct sub_store s = {to, which, use_under(l, per_row(l, whole), vars, rank)};
 	vec_push(l->p->arena, &l->p->bodies.at[l->p->bodies.n - 1].stores, s);
 }
 

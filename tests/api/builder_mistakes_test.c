@@ -160,6 +160,11 @@ static void look_up_value(struct frame *f)
 	esp_builder_lookup(f->b, f->W, f->v);
 }
 
+static void look_up_half(struct frame *f)
+{
+	esp_builder_lookup(f->b, f->W, esp_builder_number(f->b, 0.5));
+}
+
 static void look_up_in_value(struct frame *f)
 {
 	esp_builder_lookup(f->b, f->v, f->word);
@@ -362,7 +367,7 @@ static const struct {
     {"a dimension that is a product", "bad-dimension", "'D'", product_shape},
     {"an extent of 0", "bad-dimension", "'0' is not positive", zero_shape},
     {"four axes", "wrong-rank", "at most 3 axes, not 4", four_axes},
-    {"an input that is a matrix", "wrong-rank", "'y' is not a vector", matrix_input},
+    {"an input that is a matrix", "wrong-rank", "'y' is neither a vector nor a number", matrix_input},
     {"a name declared twice", "duplicate-name", "'x' is already an input", twice},
     {"a function of dimensions", "unknown-function", "'zeros' takes dimensions", builtin},
     {"a function that is not there", "unknown-function", "'tahn'", unknown_function},
@@ -378,6 +383,7 @@ static const struct {
     {"a number that is none", "bad-number", "nan", not_a_number},
     {"a number that is too large", "bad-number", "1e+39", large_number},
     {"a look-up with a vector", "bad-lookup", "'x' is not an input that is a token", look_up_vector},
+    {"a look-up with a half", "bad-lookup", "'0.5' is not the number of a row", look_up_half},
     {"a look-up with a value", "bad-lookup", "'tanh(W @ x)' is not an input", look_up_value},
     {"a look-up in a value", "bad-lookup", "'tanh(W @ x)' has no rows", look_up_in_value},
     {"a token as a value", "not-a-value", "'word' is a token", token_as_value},

@@ -323,8 +323,8 @@ static void test_points(const char *backend)
 	run_one(&m);
 	for (int i = 0; i < POINTS; i++) {
 		double got = m.ok ? row_of(&m, i)[i] : NAN;
-		tap_ok(fabs(got - points[i].wanted) <= points[i].tolerance * fabs(points[i].wanted), "%s at %g is %.9g, got %.9g, %s",
-		       points[i].text, points[i].x, points[i].wanted, got, backend);
+		tap_ok(fabs(got - points[i].wanted) <= points[i].tolerance * fabs(points[i].wanted),
+		       "%s at %g is %.9g, got %.9g, %s", points[i].text, points[i].x, points[i].wanted, got, backend);
 	}
 	free_kit(&m.kit);
 }

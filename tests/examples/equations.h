@@ -283,6 +283,32 @@ static inline void treefc_cell(const struct weights *w, struct structure *s, int
 		h[i] = h[i] > 0 ? h[i] : 0;
 }
 
+/* The TreeLSTM among DGL's examples: only leaves have a word, the gates of an inner node see both children at once. */
+static inline void dgl_cell(const struct weights *w, struct structure *s, int node)
+{
+	int D = w->D;
+	bool leaf = s->begin[node] == s->begin[node + 1];
+	const int32_t *child = s->children + s->begin[node];
+	double x[2 * MOST_D + MOST_E], a[3 * MOST_D], f[2 * MOST_D];
+	set(a, weight_of(w, "cell.b_iou"), 3 * D);
+	set(f, weight_of(w, "cell.U_f.bias"), 2 * D);
+	if (leaf) {
+		look_up(x, w, s, node, w->E);
+		add_product(a, weight_of(w, "cell.W_iou.weight"), 3 * D, w->E, x);
+	} else {
+		memcpy(x, s->h[child[0]], (size_t)D * sizeof *x);
+		memcpy(x + D, s->h[child[1]], (size_t)D * sizeof *x);
+		add_product(a, weight_of(w, "cell.U_iou.weight"), 3 * D, 2 * D, x);
+		add_product(f, weight_of(w, "cell.U_f.weight"), 2 * D, 2 * D, x);
+	}
+	for (int i = 0; i < D; i++) {
+		s->c[node][i] = logistic(a[i]) * tanh(a[2 * D + i]);
+		for (int k = 0; k < 2 && !leaf; k++)
+			s->c[node][i] += logistic(f[k * D + i]) * s->c[child[k]][i];
+		s->h[node][i] = logistic(a[D + i]) * tanh(s->c[node][i]);
+	}
+}
+
 /* The node before this one of a sequence; -1 = none. */
 static inline int previous(const struct structure *s, int node)
 {
@@ -485,6 +511,11 @@ static inline int softmax(double *y, int n)
 static inline int logits(const struct weights *w, const struct structure *s, int node, double *y)
 {
 	return layer(w, s, node, "output.weight", "output.bias", y);
+}
+
+static inline int dgl_logits(const struct weights *w, const struct structure *s, int node, double *y)
+{
+	return layer(w, s, node, "linear.weight", "linear.bias", y);
 }
 
 static inline int hidden(const struct weights *w, const struct structure *s, int node, double *y)

@@ -113,6 +113,12 @@ static const struct example {
      "attention.v[A] output.weight[C,D] output.bias[C]",
      nary_cell,
      {attention_score, attention_summary, attention_logits}},
+    {"../tests/models/dgl.ra",
+     BINARY,
+     "embedding.weight[V,E] cell.W_iou.weight[3D,E] cell.U_iou.weight[3D,2D] cell.b_iou[1,3D] "
+     "cell.U_f.weight[2D,2D] cell.U_f.bias[2D] linear.weight[C,D] linear.bias[C]",
+     dgl_cell,
+     {dgl_logits}},
     {"../bench/models/treelstm.ra",
      BINARY,
      "embedding.weight[V,D] cell.weight[V,D] node.U_i_left[D,D] node.U_i_right[D,D] node.U_fl_left[D,D] "

@@ -124,6 +124,19 @@ static void check_constant(const char *name, const char *text, struct tensor_inf
 	session_end(&s);
 }
 
+/* A bias as DGL's: the extent that is written as a number must be that, and the other one tells D. */
+static void check_leading_one(void)
+{
+	static const char text[] = "model m\nstructure sequence\nparam b[1, 3*D]\nstate h[3*D]\nnode:\n h = b\noutput o = h\n";
+	const struct tensor_info b = {"b", TENSOR_F32, 2, {1, 768}};
+	struct session s;
+	int64_t sizes[8];
+	start(&s, text);
+	tap_ok(s.model && bind(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256, "of [1, 768] as [1, 3*D] D is 256");
+	session_end(&s);
+	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", TENSOR_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
+}
+
 static void check_sizes(void)
 {
 	struct tensor_info b = {"b", TENSOR_F32, 1, {4}};
@@ -164,6 +177,9 @@ static void check_sizes(void)
 	    "a slice that turns out to leave its axis is refused",
 	    "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = sum(b[2:7])\noutput o = h\n", b,
 	    DIAG_WEIGHT_EXTENT);
+	check_single("a row that turns out not to be there is refused",
+		     "model m\nstructure sequence\nparam b[N]\nstate h\nnode:\n h = b[4]\noutput o = h\n", b,
+		     DIAG_WEIGHT_EXTENT);
 	check_single("a factor that does not divide the extent is refused",
 		     "model m\nstructure sequence\nparam b[3*N]\nstate h\nnode:\n h = sum(b)\noutput o = h\n",
 		     b, DIAG_WEIGHT_CONFLICT);
@@ -189,6 +205,7 @@ int main(void)
 	check_changed("a huge axis", 1, (struct tensor_info){"E", TENSOR_F32, 2, {1ll << 31, 5}},
 		      DIAG_WEIGHT_EXTENT, "2147483648");
 	check_names();
+	check_leading_one();
 	check_sizes();
 	return tap_done();
 }
