@@ -116,7 +116,7 @@ static esp_status open_model(struct objects *o, const struct options *options, c
 
 /* --- programs that were compiled before --- */
 
-int open_retrying(const char *path)
+static int open_retrying(const char *path)
 {
 	int fd;
 	do

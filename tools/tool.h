@@ -115,8 +115,6 @@ bool objects_open_any(struct objects *, const struct options *, const char *mode
 /* What a file is, by its first bytes; of one that cannot be read the library says why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
-/* For reading, whatever signals interrupt it; -1 with errno. */
-int open_retrying(const char *path);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
