@@ -124,8 +124,8 @@ static int open_folder(const char *path)
 	return fd;
 }
 
-/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that may
- * not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
+/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that
+ * may not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
 static bool sync_folder(char *path)
 {
 	int fd = open_folder(dirname(path));

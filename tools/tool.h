@@ -126,8 +126,8 @@ bool objects_compile(struct objects *, const struct options *, int at);
  * makes later are bound there, too: those that compile have done so before. */
 void pin_caller(const struct objects *, const struct options *);
 /* Of commands that bind weights to run one file: they make no tables of embeddings unless the options ask for
- * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is in
- * the file must not decide: tables may change the last bits of results. */
+ * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is
+ * in the file must not decide: tables may change the last bits of results. */
 void leave_out_tables(struct options *);
 /* Whether there is a vocabulary if the program needs one to read the file of structures. */
 bool has_vocab(const struct objects *, const struct options *);
@@ -174,7 +174,8 @@ void batches_hide(struct batches *);
 
 /* --- output --- */
 
-/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before stays. */
+/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before
+ * stays. */
 struct output {
 	FILE *file;
 	const char *path;
