@@ -116,7 +116,7 @@ static esp_status open_model(struct objects *o, const struct options *options, c
 
 /* --- programs that were compiled before --- */
 
-int open_retrying(const char *path)
+static int open_retrying(const char *path)
 {
 	int fd;
 	do
@@ -250,7 +250,7 @@ void pin_caller(const struct objects *o, const struct options *options)
 	sched_setaffinity(0, sizeof own, &own);
 }
 
-/* A schedule is for the program that was dumped, which has tables; a program that was compiled has them or not. */
+/* A schedule is for the program that was dumped, which has tables; one that was compiled has them or not. */
 void leave_out_tables(struct options *o)
 {
 	if (!o->rules && !o->table_bytes && !o->schedule && origin_of(o->operand[0]) == ORIGIN_MODEL)

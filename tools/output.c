@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
@@ -114,11 +115,20 @@ static bool sync_retrying(int fd)
 	return status == 0;
 }
 
-/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that may
- * not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
+static int open_folder(const char *path)
+{
+	int fd;
+	do
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd;
+}
+
+/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that
+ * may not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
 static bool sync_folder(char *path)
 {
-	int fd = open_retrying(dirname(path));
+	int fd = open_folder(dirname(path));
 	if (fd < 0)
 		return errno == EACCES;
 	bool ok = sync_retrying(fd) || errno == EINVAL;

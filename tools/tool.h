@@ -117,8 +117,6 @@ bool objects_open_any(struct objects *, const struct options *, const char *mode
 /* What a file is, by its first bytes; of one that cannot be read the library says why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
-/* For reading, whatever signals interrupt it; -1 with errno. */
-int open_retrying(const char *path);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
@@ -130,8 +128,8 @@ bool objects_compile(struct objects *, const struct options *, int at);
  * makes later are bound there, too: those that compile have done so before. */
 void pin_caller(const struct objects *, const struct options *);
 /* Of commands that bind weights to run one file: they make no tables of embeddings unless the options ask for
- * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is in
- * the file must not decide: tables may change the last bits of results. */
+ * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is
+ * in the file must not decide: tables may change the last bits of results. */
 void leave_out_tables(struct options *);
 void objects_close(struct objects *);
 
@@ -188,7 +186,8 @@ void batches_hide(struct batches *);
 
 /* --- output --- */
 
-/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before stays. */
+/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before
+ * stays. */
 struct output {
 	FILE *file;
 	const char *path;

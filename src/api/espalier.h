@@ -129,8 +129,8 @@ typedef struct esp_context_options {
 	/* How many threads may compute one run: the caller's own and threads - 1 of a team that all callers
 	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
 	 * the team at work for another caller, is computed by its caller alone.  1 = no team; 0 = one for
-	 * each processor that the process may run on, or as many as the processor time that its control groups
-	 * allow it comes to, rounded up (doc/limits.md), if these are fewer; at most ESP_THREADS_MAX. */
+	 * each processor that the process may run on, or as many as the processor time comes to that its
+	 * control groups allow, rounded up (doc/limits.md), if these are fewer; at most ESP_THREADS_MAX. */
 	int threads;
 	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
 	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private
@@ -331,10 +331,12 @@ typedef struct esp_weights esp_weights;
  * so the file must stay as it is until then.
  * ESP_ERROR_INPUT: it is not there, or not what the format says. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
-/* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not copied: they
- * belong to the caller and must stay as they are, at any alignment, until the weights are freed; bindings and programs
- * that were made with them do not need them.  They are checked as a file is, so nobody need trust them. */
-esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out, esp_error **error);
+/* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not
+ * copied: they belong to the caller and must stay as they are, at any alignment, until the weights are freed;
+ * bindings and programs that were made with them do not need them.  They are checked as a file is, so nobody
+ * need trust them. */
+esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
+				   esp_error **error);
 void esp_weights_free(esp_weights *);
 
 /* --- program --- */
@@ -399,7 +401,8 @@ typedef struct esp_save_options {
 } esp_save_options;
 
 /* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it.
- * `options` may be NULL.  The file appears when it is complete and on the disk, in place of one that was there.
+ * `options` may be NULL.  The file appears when it is complete and on the disk, in place of one that was
+ * there.
  * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
  * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
@@ -641,14 +644,15 @@ typedef struct esp_session esp_session;
 
 esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **error);
 /* Linearizes the forest, which is one of the binding's program, and runs the program over it.  Results stay
- * until the next run that begins, or a trim, whatever becomes of the forest; after a run that fails there are none.
+ * until the next run that begins, or a trim, whatever becomes of the forest; after a run that fails there are
+ * none.
  * Allocates only while minibatches grow, and keeps what the largest needed (esp_session_trim).
  * ESP_ERROR_INPUT: the forest is not what the model takes; ESP_ERROR_ARGUMENT: it is of another program;
  * ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
-/* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can no
- * longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was much
- * larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
+/* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can
+ * no longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was
+ * much larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_trim(esp_session *, esp_error **error);
 /* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
  * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */

@@ -23,7 +23,7 @@ static bool open_weights(void *job)
 	struct arena *arena = &o->weights->arena;
 	o->weights->file =
 	    o->path ? io_safetensors_open(arena, o->diags, arena_string(arena, o->path))
-		    : io_safetensors_open_memory(arena, o->diags, "weights in memory", o->bytes, (int64_t)o->n);
+		    : io_safetensors_open_memory(arena, o->diags, "weights in memory", o->bytes, o->n);
 	return o->weights->file;
 }
 

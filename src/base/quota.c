@@ -22,7 +22,7 @@ enum { LINE = 4096 };
 enum version { V1, V2, VERSIONS };
 
 static const struct {
-	const char *type; /* of the file system */
+	const char *type;	    /* of the file system */
 	const char *quota, *period; /* files; NULL = the first has both */
 } versions[VERSIONS] = {
     [V1] = {"cgroup", "cpu.cfs_quota_us", "cpu.cfs_period_us"},
@@ -70,7 +70,8 @@ static void read_lines(struct search *s, const char *name, void (*read)(struct s
 /* --- quotas --- */
 
 /* At most so many numbers of a file's first line: how many there are. */
-static int read_numbers(const struct search *s, const char *folder, const char *name, long long *number, int most)
+static int read_numbers(const struct search *s, const char *folder, const char *name, long long *number,
+			int most)
 {
 	char line[LINE] = "", *at = line, *end;
 	FILE *file = open_below(s, folder, name);
@@ -139,8 +140,8 @@ static void read_group(struct search *s, char *line)
 }
 
 /* The part of a group's path that is below the mounted group; NULL = the group is elsewhere.  A control group
- * namespace writes the groups above its own as "/..": then what is mounted is above the process's group, and what
- * lies between cannot be told. */
+ * namespace writes the groups above its own as "/..": then what is mounted is above the process's group, and
+ * what lies between cannot be told. */
 static const char *path_below(const char *group, const char *mounted)
 {
 	size_t n = strcmp(mounted, "/") == 0 ? 0 : strlen(mounted);

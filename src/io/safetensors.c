@@ -327,7 +327,8 @@ struct io_safetensors *io_safetensors_open(struct arena *arena, struct diags *di
 struct io_safetensors *io_safetensors_open_memory(struct arena *arena, struct diags *diags, const char *name,
 						  const void *bytes, int64_t n)
 {
-	struct opening o = {.arena = arena, .diags = diags, .path = name, .fd = -1, .bytes = bytes, .size = n};
+	struct opening o = {
+	    .arena = arena, .diags = diags, .path = name, .fd = -1, .bytes = bytes, .size = n};
 	return read_tensors(&o);
 }
 
@@ -357,9 +358,10 @@ static bool is_as_it_was(const struct io_safetensors *w, struct diags *diags)
 	int64_t size, modified;
 	return w->bytes ||
 	       (io_stat_open(w->fd, &size, &modified) && size == w->size && modified == w->modified) ||
-	       diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = w->path},
-			"replace files that are in use by renaming, not by writing into them, and open it again",
-			"'%s' was written to while in use", w->path);
+	       diag_add(
+		   diags, DIAG_CANNOT_READ, (struct diag_at){.file = w->path},
+		   "replace files that are in use by renaming, not by writing into them, and open it again",
+		   "'%s' was written to while in use", w->path);
 }
 
 bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags, int i, int64_t first,

@@ -28,8 +28,8 @@ struct io_safetensors {
 /* NULL after a diagnostic.  Never escapes: when memory is out that is a diagnostic too. */
 struct io_safetensors *io_safetensors_open(struct arena *, struct diags *, const char *path);
 /* The same of bytes in memory, which are used where they are, at any alignment, until it is closed. */
-struct io_safetensors *io_safetensors_open_memory(struct arena *, struct diags *, const char *name, const void *bytes,
-						  int64_t n);
+struct io_safetensors *io_safetensors_open_memory(struct arena *, struct diags *, const char *name,
+						  const void *bytes, int64_t n);
 /* Closes the file; what is known of the tensors stays readable.  NULL is legal. */
 void io_safetensors_close(struct io_safetensors *);
 

@@ -130,8 +130,8 @@ static bool sync_retrying(int fd)
 	return status == 0;
 }
 
-/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that may
- * not be read (EACCES) and with file systems that cannot sync one (EINVAL). */
+/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that
+ * may not be read (EACCES) and with file systems that cannot sync one (EINVAL). */
 static bool sync_folder(const char *path)
 {
 	int fd = open_retrying(path, O_RDONLY | O_DIRECTORY);

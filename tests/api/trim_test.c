@@ -50,16 +50,17 @@ static void test_trim(bool recorded)
 	       "%s: then many at once", how);
 	size_t large = used();
 	esp_forest_trim(k.forest);
-	tap_ok(used() < large && esp_forest_structures(k.forest) == 0, "%s: a forest gives its memory back", how);
-	tap_ok(is_right(MANY - 1), "%s: results stay meanwhile", how);
-	tap_ok(esp_session_trim(k.session, NULL) == ESP_OK && !has_results(), "%s: a session does, with its results",
+	tap_ok(used() < large && esp_forest_structures(k.forest) == 0, "%s: a forest gives its memory back",
 	       how);
+	tap_ok(is_right(MANY - 1), "%s: results stay meanwhile", how);
+	tap_ok(esp_session_trim(k.session, NULL) == ESP_OK && !has_results(),
+	       "%s: a session does, with its results", how);
 	printf("# %zu bytes, %zu with a pair, %zu with many, %zu trimmed\n", fresh, small, large, used());
 	tap_ok(used() < small && large > small + MANY * 100, "%s: less is left than a pair takes", how);
 	tap_ok(run(2) && is_right(1) && used() < small + 4096, "%s: the next run takes what it needs", how);
 	tap_ok(run(MANY) && is_right(0) && used() <= large, "%s: and may be as large again", how);
-	tap_ok(esp_session_costs(k.session)->structures % (2 * MANY + 3) == 0, "%s: what was spent is not forgotten",
-	       how);
+	tap_ok(esp_session_costs(k.session)->structures % (2 * MANY + 3) == 0,
+	       "%s: what was spent is not forgotten", how);
 	esp_forest_trim(k.forest);
 	tap_ok(esp_session_trim(k.session, NULL) == ESP_OK && esp_session_trim(k.session, NULL) == ESP_OK,
 	       "%s: trimming again does nothing", how);
@@ -73,7 +74,8 @@ int main(void)
 	if (make_kit(&k, NULL, path, &error))
 		return tap_ok(false, "%s", esp_error_text(error)), tap_done();
 	size_t fresh = used();
-	tap_ok(esp_session_trim(k.session, &error) == ESP_OK && used() == fresh, "there is nothing to trim at first");
+	tap_ok(esp_session_trim(k.session, &error) == ESP_OK && used() == fresh,
+	       "there is nothing to trim at first");
 	test_trim(false);
 	tap_is((long)used(), (long)fresh, "all memory of runs comes back");
 	test_trim(true);

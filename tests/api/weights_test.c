@@ -33,9 +33,11 @@ static void test_runs(struct kit *k)
 	esp_session *s = NULL;
 	esp_error *error;
 	size_t before = esp_context_memory(k->context, NULL);
-	if (!tap_ok(esp_weights_from_memory(k->context, bytes, n, &w, &error) == ESP_OK, "weights are opened in memory"))
+	if (!tap_ok(esp_weights_from_memory(k->context, bytes, n, &w, &error) == ESP_OK,
+		    "weights are opened in memory"))
 		return;
-	tap_ok(esp_program_create(k->model, w, &interpreted, &p, &error) == ESP_OK, "a program takes its sizes from them");
+	tap_ok(esp_program_create(k->model, w, &interpreted, &p, &error) == ESP_OK,
+	       "a program takes its sizes from them");
 	esp_program_free(p);
 	tap_ok(esp_binding_create(k->program, w, &b, &error) == ESP_OK, "they are bound");
 	esp_weights_free(w);

@@ -110,9 +110,8 @@ static void version_1(void)
 
 static void what_is_wrong(void)
 {
-	static const char *const texts[] = {"",	      "\n",	 "max", "100000",	"0 100000",
-					    "1 0",    "-5 100",	 "x y", "1 -1",		"100000 max",
-					    "9 99 \n"};
+	static const char *const texts[] = {"",	      "\n",  "max",  "100000",	   "0 100000", "1 0",
+					    "-5 100", "x y", "1 -1", "100000 max", "9 99 \n"};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		int wanted = strcmp(texts[i], "9 99 \n") == 0;
 		tap_ok(with_max(texts[i]) == wanted, "a cpu.max of text %zu", i);
@@ -125,7 +124,8 @@ static void what_is_wrong(void)
 		put("cg", "cpu.max", "x");
 		tap_ok(quota_processors(root) == 0, "groups of text %zu", i);
 	}
-	static const char *const mounts[] = {"", "\n", " - ", " - cgroup2", " - cgroup2 x rw", "1 2 3 / - cgroup2 x rw"};
+	static const char *const mounts[] = {
+	    "", "\n", " - ", " - cgroup2", " - cgroup2 x rw", "1 2 3 / - cgroup2 x rw"};
 	for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++) {
 		begin("0::/\n", mounts[i]);
 		tap_ok(quota_processors(root) == 0, "mounts of text %zu", i);

@@ -288,8 +288,9 @@ static void try_fault(const struct use *u, const struct inject *f)
 		runs += o.hit;
 		n += stride(u, f);
 	} while (o.hit);
-	tap_ok(!wrong && syncs_all(u, f, runs, failed), "%s, %s: of %ld times %ld are told, in the others the result is right", u->what,
-	       f->what, runs, failed);
+	tap_ok(!wrong && syncs_all(u, f, runs, failed),
+	       "%s, %s: of %ld times %ld are told, in the others the result is right", u->what, f->what, runs,
+	       failed);
 }
 
 /* The result without a fault. */

@@ -347,7 +347,8 @@ static bool opens_part(const char *bytes, size_t n)
 {
 	char *own = malloc(n ? n : 1);
 	float values[8];
-	struct io_safetensors *w = io_safetensors_open_memory(&arena, &diags, "here", memcpy(own, bytes, n), n);
+	struct io_safetensors *w =
+	    io_safetensors_open_memory(&arena, &diags, "here", memcpy(own, bytes, n), n);
 	for (int i = 0; w && i < w->n; i++)
 		io_safetensors_read_f32(w, &diags, i, 0, tensor_elements(&w->tensor[i]), values);
 	io_safetensors_close(w);
@@ -357,8 +358,9 @@ static bool opens_part(const char *bytes, size_t n)
 
 static void from_memory(void)
 {
-	static const char header[] = "{\"f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-				     "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]}}";
+	static const char header[] =
+	    "{\"f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+	    "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]}}";
 	enum { LENGTH = sizeof header - 1, BYTES = 8 + LENGTH + 12 };
 	char room[BYTES + 1], *bytes = room + 1; /* at no alignment */
 	uint64_t length = LENGTH;
@@ -369,7 +371,8 @@ static void from_memory(void)
 	memcpy(bytes + 16 + LENGTH, (uint16_t[]){0x3c00, 0xc100}, 4);
 	int before = descriptors();
 	struct io_safetensors *w = io_safetensors_open_memory(&arena, &diags, "here", bytes, BYTES);
-	tap_ok(accepted(w && w->n == 2 && descriptors() == before), "weights in memory are opened, without a file");
+	tap_ok(accepted(w && w->n == 2 && descriptors() == before),
+	       "weights in memory are opened, without a file");
 	tap_ok(accepted(io_safetensors_read_f32(w, &diags, 0, 0, 2, got) && got[0] == 1.5f && got[1] == -2) &&
 		   accepted(io_safetensors_read_f32(w, &diags, 1, 1, 1, got) && got[0] == -2.5f),
 	       "values are read as from a file");
@@ -387,7 +390,8 @@ static void from_memory(void)
 		opened += opens_part(bytes, n);
 		told += diags.n == 1;
 	}
-	tap_ok(opened == 0 && told == BYTES, "weights that were cut off are refused, wherever (%d, %d)", opened, told);
+	tap_ok(opened == 0 && told == BYTES, "weights that were cut off are refused, wherever (%d, %d)",
+	       opened, told);
 	for (int i = 0; i < 8 * (8 + LENGTH); i++, diags_free(&diags)) {
 		bytes[i / 8] ^= 1 << i % 8;
 		bool ok = opens_part(bytes, BYTES);
