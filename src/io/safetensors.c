@@ -132,6 +132,14 @@ static const struct {
 	enum tensor_dtype dtype;
 } dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}, {"I64", TENSOR_I64}};
 
+const char *io_safetensors_type(enum tensor_dtype type)
+{
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+		if (dtypes[i].dtype == type)
+			return dtypes[i].spelling;
+	return NULL;
+}
+
 static bool read_dtype(const struct opening *o, struct tensor_info *t, const json_t *value)
 {
 	const char *spelling = json_string_value(value);
