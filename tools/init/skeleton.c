@@ -137,12 +137,11 @@ static void print_mend(const struct skeleton *s, const esp_tensor *t, enum fault
 {
 	static const char *const why[] = {
 	    [FAULT_NAME] = "its name is none of the language",
-	    [FAULT_TYPE] = "weights are no integers",
 	    [FAULT_RANK] = "values have at most three axes",
 	    [FAULT_EMPTY] = "it has no element",
 	};
 	char *name = fault == FAULT_NAME ? mend_name(s, t->name) : strdup(t->name);
-	bool goes = fault == FAULT_TYPE || fault == FAULT_EMPTY;
+	bool goes = fault == FAULT_EMPTY;
 	fprintf(s->to, "; %s: %s", why[fault], goes ? "del w[" : "w[");
 	print_quoted(s, goes || !name ? t->name : name);
 	if (!goes) {
@@ -154,13 +153,14 @@ static void print_mend(const struct skeleton *s, const esp_tensor *t, enum fault
 	free(name);
 }
 
+/* Integers may stand beside the weights. */
 static void print_faults(const struct skeleton *s)
 {
 	const esp_tensor *t;
 	size_t n = 0;
 	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
 		enum fault fault = fault_of(s, t);
-		if (!fault)
+		if (!fault || fault == FAULT_TYPE)
 			continue;
 		fputs(n++ ? "" : "\n# Tensors that are no parameters, and how to mend that in Python before w is saved again:\n", s->to);
 		fputs("#     ", s->to);
