@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,9 +41,26 @@ static int write_new(const char *path, const char *text)
 	return cannot(path, why);
 }
 
-int command_init(const struct options *options)
+/* The text is the caller's. */
+static int make_text(const struct options *options, char **text)
 {
-	const char *path = options->operands ? options->operand[0] : "-", *text = texts[options->kind];
+	size_t length;
+	FILE *to = open_memstream(text, &length);
+	if (!to) {
+		complain("no memory for a model");
+		return EXIT_INPUT;
+	}
+	int status = options->weights ? skeleton_write(options, to) : 0;
+	if (!options->weights)
+		fputs(texts[options->kind], to);
+	if (fclose(to) == 0)
+		return status;
+	complain("no memory for a model");
+	return EXIT_INPUT;
+}
+
+static int put_text(const char *path, const char *text)
+{
 	if (strcmp(path, "-") == 0) {
 		fputs(text, stdout);
 		return 0;
@@ -50,5 +68,15 @@ int command_init(const struct options *options)
 	int status = write_new(path, text);
 	if (!status)
 		printf("%s: a model to start from; 'espalier check %s' checks it\n", path, path);
+	return status;
+}
+
+int command_init(const struct options *options)
+{
+	char *text = NULL;
+	int status = make_text(options, &text);
+	if (!status)
+		status = put_text(options->operands ? options->operand[0] : "-", text);
+	free(text);
 	return status;
 }

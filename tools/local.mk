@@ -20,6 +20,7 @@ espalier_SOURCES += \
 espalier_SOURCES += \
 	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/profile.h %D%/profile/summary.c \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
+espalier_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
 espalier_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
 
 # The models of `espalier init`, as texts for a C compiler.

@@ -65,6 +65,9 @@ static inline bool complained(bool said)
 #include "commands.def"
 #undef COMMAND
 
+/* init/skeleton.c: writes a model whose parameters are the tensors of the weights; the exit status. */
+int skeleton_write(const struct options *, FILE *);
+
 /* --- words --- */
 
 /* Writes a text that may hold parts of a file: but for its newlines and tabs, what a terminal would obey is

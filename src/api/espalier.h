@@ -337,6 +337,15 @@ esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, 
  * need trust them. */
 esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
 				   esp_error **error);
+enum { ESP_TENSOR_RANK_MAX = 4 };
+/* What the file holds under a name; belongs to the weights. */
+typedef struct esp_tensor {
+	const char *name, *type; /* type: "F32", "F16", "BF16" or, of what is no weight, "I64" */
+	size_t rank;
+	int64_t shape[ESP_TENSOR_RANK_MAX];
+} esp_tensor;
+/* In the order of their values in the file; NULL past the last. */
+const esp_tensor *esp_weights_tensor(const esp_weights *, size_t i);
 void esp_weights_free(esp_weights *);
 
 /* --- program --- */

@@ -130,6 +130,7 @@ struct esp_weights {
 	struct object object;
 	struct arena arena;
 	struct io_safetensors *file;
+	esp_tensor *tensors; /* file->n of them */
 };
 
 struct esp_program {

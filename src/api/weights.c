@@ -17,14 +17,27 @@ struct opening {
 	esp_weights *weights;
 };
 
+static esp_tensor describe_tensor(const struct tensor_info *t)
+{
+	esp_tensor told = {.name = t->name, .type = io_safetensors_type(t->dtype), .rank = t->rank};
+	for (int i = 0; i < t->rank; i++)
+		told.shape[i] = t->shape[i];
+	return told;
+}
+
+/* Room for what is told of the tensors comes last: it may escape, when the file is already the object's to close. */
 static bool open_weights(void *job)
 {
 	struct opening *o = job;
-	struct arena *arena = &o->weights->arena;
-	o->weights->file =
-	    o->path ? io_safetensors_open(arena, o->diags, arena_string(arena, o->path))
-		    : io_safetensors_open_memory(arena, o->diags, "weights in memory", o->bytes, o->n);
-	return o->weights->file;
+	esp_weights *w = o->weights;
+	w->file = o->path ? io_safetensors_open(&w->arena, o->diags, arena_string(&w->arena, o->path))
+			  : io_safetensors_open_memory(&w->arena, o->diags, "weights in memory", o->bytes, o->n);
+	if (!w->file)
+		return false;
+	w->tensors = ARENA_ARRAY(&w->arena, esp_tensor, w->file->n + 1);
+	for (int i = 0; i < w->file->n; i++)
+		w->tensors[i] = describe_tensor(&w->file->tensor[i]);
+	return true;
 }
 
 static esp_weights *new_weights(esp_context *context, struct opening o)
@@ -68,6 +81,13 @@ esp_status esp_weights_from_memory(esp_context *context, const void *bytes, size
 	if (out)
 		*out = w;
 	return api_end(&call, w, error);
+}
+
+_Static_assert((int)TENSOR_MAX_RANK <= (int)ESP_TENSOR_RANK_MAX, "shapes fit into what callers see");
+
+const esp_tensor *esp_weights_tensor(const esp_weights *w, size_t i)
+{
+	return w && i < (size_t)w->file->n ? &w->tensors[i] : NULL;
 }
 
 void esp_weights_free(esp_weights *w)

@@ -70,9 +70,9 @@ static bool begins(const unsigned char *bytes, size_t n, const char *magic)
 static bool has_member(const unsigned char *bytes, size_t n, const char *part)
 {
 	size_t length = n > 30 ? bytes[26] | (size_t)bytes[27] << 8 : 0;
-	if (length > n - 30)
+	if (n > 30 && length > n - 30)
 		length = n - 30;
-	return length && memmem(bytes + 30, length, part, strlen(part));
+	return !*part || (length && memmem(bytes + 30, length, part, strlen(part)));
 }
 
 const struct io_foreign *io_foreign_find(const unsigned char *bytes, size_t n)

@@ -37,6 +37,8 @@ struct opening {
 
 #define AT(o) ((struct diag_at){.file = (o)->path})
 
+static const char convert[] =
+    "convert it to F32, F16 or BF16 before saving: tensor.float() in PyTorch, array.astype('f4') in NumPy";
 static const char again[] = "write the file again with a safetensors library, or copy it again";
 
 static bool no_memory(const struct opening *o)
@@ -148,6 +150,14 @@ static const struct {
 	enum tensor_dtype dtype;
 } dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}, {"I64", TENSOR_I64}};
 
+const char *io_safetensors_type(enum tensor_dtype type)
+{
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+		if (dtypes[i].dtype == type)
+			return dtypes[i].spelling;
+	return NULL;
+}
+
 static bool read_dtype(const struct opening *o, struct tensor_info *t, const json_t *value)
 {
 	const char *spelling = json_string_value(value);
@@ -156,7 +166,7 @@ static bool read_dtype(const struct opening *o, struct tensor_info *t, const jso
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
 		if (strcmp(spelling, dtypes[i].spelling) == 0)
 			return t->dtype = dtypes[i].dtype, true;
-	return diag_add(o->diags, DIAG_UNKNOWN_DTYPE, AT(o), "convert it to F32, F16 or BF16 before saving",
+	return diag_add(o->diags, DIAG_UNKNOWN_DTYPE, AT(o), convert,
 			"tensor '%.200s' has dtype '%.40s'; known are F32, F16 and BF16", t->name, spelling);
 }
 
@@ -375,7 +385,7 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 	const struct tensor_info *t = &w->tensor[i];
 	int64_t elements = tensor_elements(t), size = tensor_element_bytes(t->dtype);
 	if (t->dtype == TENSOR_I64)
-		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, "convert it to F32, F16 or BF16 before saving",
+		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, convert,
 				"tensor '%s' has dtype 'I64', of which no weights are read", t->name);
 	if (first < 0 || count < 0 || count > elements - first)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,

@@ -33,6 +33,8 @@ struct io_safetensors *io_safetensors_open_memory(struct arena *, struct diags *
 /* Closes the file; what is known of the tensors stays readable.  NULL is legal. */
 void io_safetensors_close(struct io_safetensors *);
 
+/* As the format spells it. */
+const char *io_safetensors_type(enum tensor_dtype);
 /* The tensor of that name, or -1. */
 int io_safetensors_find(const struct io_safetensors *, const char *name);
 

@@ -45,6 +45,17 @@ __attribute__((format(printf, 5, 6))) static void fail(struct solver *b, enum di
 	diag_add(b->diags, id, at, hint, "%s", str_text(&s));
 }
 
+/* The model's name that is nearest, if any is, and what to do when none is meant. */
+static const char *extra_hint(struct solver *b, const char *tensor)
+{
+	struct ra_nearest near = ra_nearest_to(tensor, strlen(tensor));
+	for (size_t i = 0; i < b->m->params.n; i++)
+		ra_consider(&near, b->m->params.at[i].name, strlen(b->m->params.at[i].name));
+	return near.best ? ra_format(b->arena, "the model has '%.*s'; or leave it out before saving, del w['%s']",
+				     (int)near.best_length, near.best, tensor)
+			 : ra_format(b->arena, "declare it as a parameter, or leave it out before saving, del w['%s']", tensor);
+}
+
 /* Nobody reads more faults than are kept: what takes long to say is not looked for. */
 static bool said_enough(const struct solver *b)
 {
@@ -93,13 +104,14 @@ static void report_extra(struct solver *b, const struct tensor_info *t)
 {
 	if (said_enough(b))
 		return;
-	struct ra_nearest near = ra_nearest_to(t->name, strlen(t->name));
-	for (size_t i = 0; i < b->m->params.n; i++)
-		ra_consider(&near, b->m->params.at[i].name, strlen(b->m->params.at[i].name));
-	fail(b, DIAG_WEIGHT_EXTRA, (struct diag_at){.file = b->file},
-	     near.best ? ra_format(b->arena, "the model has '%.*s'", (int)near.best_length, near.best)
-		       : "declare it as a parameter, or remove it from the file",
+	fail(b, DIAG_WEIGHT_EXTRA, (struct diag_at){.file = b->file}, extra_hint(b, t->name),
 	     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
+}
+
+/* Integers are no weights: a state_dict holds them beside those. */
+static bool is_counter(const struct tensor_info *t)
+{
+	return t->dtype == TENSOR_I64 || t->dtype == TENSOR_I32;
 }
 
 static void add_equation(struct solver *b, int param, int axis, int64_t extent)
@@ -155,7 +167,7 @@ static void match(struct solver *b)
 		else
 			add_equations(b, (int)i, &b->tensors[tensor[i]]);
 	for (size_t i = 0; i < b->n; i++)
-		if (!b->matched[i])
+		if (!b->matched[i] && !is_counter(&b->tensors[i]))
 			report_extra(b, &b->tensors[i]);
 }
 

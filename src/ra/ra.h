@@ -207,7 +207,8 @@ struct ra_model *ra_parse_keeping(struct arena *, struct diags *, const char *fi
 void ra_print(const struct ra_model *, struct str *);
 
 /* Finds the sizes of the symbols (symbols.n of them, into `sizes`) from the tensors of a weights file.  Every missing
- * or misshapen parameter is reported, then false.  Tensors that the model does not name are reported as well. */
+ * or misshapen parameter is reported, then false.  Tensors that the model does not name are reported as well,
+ * unless they are integers. */
 bool ra_bind(const struct ra_model *, struct diags *, const char *weights_file, const struct tensor_info *tensors,
 	     size_t n, int64_t *sizes);
 

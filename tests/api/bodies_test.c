@@ -195,6 +195,18 @@ static void test_wrong(const esp_model *m)
 	       "so is NULL");
 }
 
+static void test_tensors(const char *weights)
+{
+	esp_weights *w = NULL;
+	esp_weights_open(context, weights, &w, NULL);
+	const esp_tensor *e = esp_weights_tensor(w, 0), *last = esp_weights_tensor(w, 1);
+	tap_ok(e && strcmp(e->name, "E") == 0 && strcmp(e->type, "F32") == 0 && e->rank == 2 && e->shape[0] == 4 &&
+		   e->shape[1] == 2 && last && strcmp(last->name, "W") == 0,
+	       "weights say what they hold");
+	tap_ok(!esp_weights_tensor(w, 2) && !esp_weights_tensor(NULL, 0), "and nothing else");
+	esp_weights_free(w);
+}
+
 /* What is made by calls has no names for its values. */
 static void test_built(void)
 {
@@ -230,6 +242,7 @@ int main(void)
 		test_keep(m, weights);
 		test_wrong(m);
 		test_built();
+		test_tensors(weights);
 	}
 	esp_model_free(m);
 	esp_context_free(context);

@@ -35,6 +35,16 @@ with_weights missing-weight "weights that lack a parameter"
 X='"X":{"dtype":"F32","shape":[1],"data_offsets":[48,52]}'
 floats 1 2 3 4 5 6 7 8 0 1 1 0 0 | weights "{$E,$W,$X}" >"$bad"
 with_weights extra-weight "weights with a tensor too many"
+with_weights "del w['X']" "and how it is left out"
+steps='"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[48,56]}'
+floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 | weights "{$E,$W,$steps}" >"$bad"
+esp run "$here/tiny.ra" "$tmp/trees" --weights "$bad" --vocab "$tmp/words" --backend interpreter
+tap_is "$status,$err,$(echo "$out" | wc -l)" "0,,6" "a counter that stands beside the weights is no weight"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 0 0 | weights "{$E,\"W\":{\"dtype\":\"I64\",\"shape\":[2,2],\"data_offsets\":[32,64]}}" >"$bad"
+with_weights "error: tensor 'W' has dtype 'I64', of which no weights are read" "unless the model reads it"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 0 0 | weights "{${E/F32/F64},$W}" >"$bad"
+with_weights unknown-dtype "numbers of double precision"
+with_weights "tensor.float() in PyTorch, array.astype('f4') in NumPy" "and how they are converted"
 floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}}" >"$bad"
 with_weights extent-conflict "a matrix of another shape"
 floats 1 2 3 4 5 6 7 8 0 1 1 0 | weights "{$E,\"W\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[32,48]}}" >"$bad"

@@ -1,0 +1,279 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The text: parameters, a state that means nothing yet, and an output that needs all parameters, so that the model
+ * is one from the beginning and stays one while it is completed. */
+#include "init/skeleton.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const structures[] = {
+    [KIND_TREE] = "tree(left, right)", [KIND_SEQUENCE] = "sequence", [KIND_DAG] = "dag(*)"};
+
+/* --- names --- */
+
+/* What is a name is for the language to say. */
+static bool is_name(const struct skeleton *s, const char *name)
+{
+	char *text = NULL;
+	esp_model *m = NULL;
+	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate _state\nnode:\n_state = %s\noutput _output = _state",
+			 structures[s->kind], name, name);
+	bool ok = n >= 0 && !esp_model_parse(s->context, "name", text, n, &m, NULL) &&
+		  esp_model_describe(m)->params == 1 && strcmp(esp_model_param(m, 0, NULL, NULL, NULL), name) == 0;
+	esp_model_free(m);
+	if (n >= 0)
+		free(text);
+	return ok;
+}
+
+/* Whether a tensor has the name, or could be taken for that part of a child. */
+static bool has_tensor(const struct skeleton *s, const char *name)
+{
+	const esp_tensor *t;
+	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
+		const char *dot = strrchr(t->name, '.');
+		if (strcmp(t->name, name) == 0 || (dot && strcmp(dot + 1, name) == 0))
+			return true;
+	}
+	return false;
+}
+
+char *choose_name(const struct skeleton *s, const char *name)
+{
+	char *choice = strdup(name);
+	for (int i = 2; choice && has_tensor(s, choice); i++) {
+		free(choice);
+		if (asprintf(&choice, "%s%d", name, i) < 0)
+			return NULL;
+	}
+	return choice;
+}
+
+/* A name like that of the tensor. */
+static char *mend_name(const struct skeleton *s, const char *name)
+{
+	char *mended = NULL, *choice;
+	const char *first = isdigit((unsigned char)*name) || *name == '.' ? "_" : "";
+	if (asprintf(&mended, "%s%s", first, name) < 0)
+		return NULL;
+	for (char *p = mended; *p; p++)
+		if (*p == '/')
+			*p = '.';
+		else if ((unsigned char)*p > 127 || (!isalnum((unsigned char)*p) && *p != '.'))
+			*p = '_';
+	if (!is_name(s, mended)) {
+		char *longer = NULL;
+		if (asprintf(&longer, "%s_", mended) >= 0) {
+			free(mended);
+			mended = longer;
+		}
+	}
+	choice = choose_name(s, mended);
+	free(mended);
+	return choice;
+}
+
+/* --- parameters --- */
+
+enum fault fault_of(const struct skeleton *s, const esp_tensor *t)
+{
+	if (t->type[0] == 'I')
+		return FAULT_TYPE;
+	for (size_t d = 0; d < t->rank; d++)
+		if (!t->shape[d])
+			return FAULT_EMPTY;
+	return t->rank > ESP_RANK_MAX ? FAULT_RANK : is_name(s, t->name) ? FAULT_NONE : FAULT_NAME;
+}
+
+static void print_shape(const struct skeleton *s, const esp_tensor *t, bool numbers)
+{
+	for (size_t d = 0; d < t->rank; d++) {
+		fputs(d ? ", " : "[", s->to);
+		if (numbers)
+			fprintf(s->to, "%" PRId64, t->shape[d]);
+		else
+			print_extent(s, t->shape[d]);
+	}
+	if (t->rank)
+		fputc(']', s->to);
+}
+
+static void print_params(const struct skeleton *s)
+{
+	const esp_tensor *t;
+	size_t n = 0;
+	for (size_t i = 0; i < s->extents; i++)
+		if (strlen(s->extent[i].name) == 1)
+			fprintf(s->to, "%s%s = %" PRId64, n++ ? ", " : "# Dimensions are names for sizes that recur: ",
+				s->extent[i].name, s->extent[i].size);
+	fputs(n ? ".\n" : "", s->to);
+	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
+		if (fault_of(s, t))
+			continue;
+		fprintf(s->to, "param %s", t->name);
+		print_shape(s, t, false);
+		fputc('\n', s->to);
+	}
+}
+
+/* --- tensors that are none --- */
+
+/* In a comment, which ends with its line, and as Python has it. */
+static void print_quoted(const struct skeleton *s, const char *name)
+{
+	fputc('\'', s->to);
+	for (const char *p = name; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f || *p == '\'' || *p == '\\')
+			fprintf(s->to, "\\x%02x", *p);
+		else
+			fputc(*p, s->to);
+	fputc('\'', s->to);
+}
+
+/* What Python is to do with a dictionary 'w' before it saves it. */
+static void print_mend(const struct skeleton *s, const esp_tensor *t, enum fault fault)
+{
+	static const char *const why[] = {
+	    [FAULT_NAME] = "its name is none of the language",
+	    [FAULT_RANK] = "values have at most three axes",
+	    [FAULT_EMPTY] = "it has no element",
+	};
+	char *name = fault == FAULT_NAME ? mend_name(s, t->name) : strdup(t->name);
+	bool goes = fault == FAULT_EMPTY;
+	fprintf(s->to, "; %s: %s", why[fault], goes ? "del w[" : "w[");
+	print_quoted(s, goes || !name ? t->name : name);
+	if (!goes) {
+		fputs("] = w.pop(", s->to);
+		print_quoted(s, t->name);
+		fputc(')', s->to);
+	}
+	fputs(goes ? "]\n" : fault == FAULT_RANK ? ".flatten(2)\n" : "\n", s->to);
+	free(name);
+}
+
+/* Integers may stand beside the weights. */
+static void print_faults(const struct skeleton *s)
+{
+	const esp_tensor *t;
+	size_t n = 0;
+	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
+		enum fault fault = fault_of(s, t);
+		if (!fault || fault == FAULT_TYPE)
+			continue;
+		fputs(n++ ? "" : "\n# Tensors that are no parameters, and how to mend that in Python before w is saved again:\n", s->to);
+		fputs("#     ", s->to);
+		print_quoted(s, t->name);
+		fprintf(s->to, " %s", t->type);
+		print_shape(s, t, true);
+		print_mend(s, t, fault);
+	}
+}
+
+/* --- bodies and outputs --- */
+
+static void print_zeros(const struct skeleton *s, int64_t extent)
+{
+	if (extent) {
+		fputs("zeros(", s->to);
+		print_extent(s, extent);
+		fputs(")\n", s->to);
+	} else {
+		fputs("0\n", s->to);
+	}
+}
+
+static void print_bodies(const struct skeleton *s, const char *h)
+{
+	int64_t extent = choose_extent(s);
+	fprintf(s->to, "\n# To be completed: what a node computes.\nstate %s", h);
+	if (extent) {
+		fputc('[', s->to);
+		print_extent(s, extent);
+		fputc(']', s->to);
+	}
+	fprintf(s->to, "\n\nleaf:\n    %s = ", h);
+	print_zeros(s, extent);
+	fprintf(s->to, "\ninner:\n    %s = ", h);
+	if (s->kind == KIND_TREE)
+		fprintf(s->to, "left.%s + right.%s\n", h, h);
+	else if (s->kind == KIND_SEQUENCE)
+		fprintf(s->to, "previous.%s\n", h);
+	else
+		fprintf(s->to, "sum(k.%s for k in children)\n", h);
+}
+
+/* Parameters that nothing needs are refused. */
+static void print_unused(const struct skeleton *s, const char *unused)
+{
+	const esp_tensor *t;
+	size_t n = 0;
+	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
+		if (fault_of(s, t))
+			continue;
+		if (!n++)
+			fprintf(s->to,
+				"\n# A model uses all its parameters. This output does so in place of the bodies: take a parameter out of it\n"
+				"# when a body uses it, and the output away at last.\noutput %s = (",
+				unused);
+		else
+			fputs(" +\n    ", s->to);
+		for (size_t d = 0; d < t->rank; d++)
+			fputs("sum(", s->to);
+		fputs(t->name, s->to);
+		for (size_t d = 0; d < t->rank; d++)
+			fputc(')', s->to);
+	}
+	fputs(n ? ") at root\n" : "", s->to);
+}
+
+static bool print_all(const struct skeleton *s)
+{
+	char *h = choose_name(s, "h"), *result = choose_name(s, "result"), *unused = choose_name(s, "unused");
+	bool ok = h && result && unused;
+	if (ok) {
+		fputs("# A model to complete, with the tensors of a weights file as its parameters. It is one as it stands:\n"
+		      "#\n"
+		      "#     espalier check THIS.ra --weights W.safetensors\n"
+		      "#\n"
+		      "# says after each step whether it still is. The whole language is on a page: man espalier-model; 'espalier init'\n"
+		      "# without --weights writes a model that explains it.\n\n",
+		      s->to);
+		fprintf(s->to, "model skeleton\n\nstructure %s\n\n", structures[s->kind]);
+		fputs("# What a node carries: a token is an index, with which a row of a parameter is taken, table[word].\n"
+		      "# input word : token\n\n",
+		      s->to);
+		print_params(s);
+		print_faults(s);
+		print_bodies(s, h);
+		fprintf(s->to, "\noutput %s = %s at root\n", result, h);
+		print_unused(s, unused);
+	}
+	free(h);
+	free(result);
+	free(unused);
+	return ok || complain("no memory for names");
+}
+
+static int write_skeleton(struct skeleton *s)
+{
+	esp_error *error = NULL;
+	esp_context_options options = {.size = sizeof options, .cache = ESP_CACHE_OFF};
+	esp_status status = esp_context_create(&options, &s->context, &error);
+	if (!status)
+		status = esp_weights_open(s->context, s->path, &s->weights, &error);
+	if (status)
+		return report(status, error);
+	return name_extents(s) && print_all(s) ? 0 : EXIT_INPUT;
+}
+
+int skeleton_write(const struct options *options, FILE *to)
+{
+	struct skeleton s = {.path = options->weights, .kind = options->kind, .to = to};
+	int status = write_skeleton(&s);
+	esp_weights_free(s.weights);
+	esp_context_free(s.context);
+	free(s.extent);
+	return status;
+}
