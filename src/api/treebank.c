@@ -257,7 +257,7 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	else if (c->text && !w->vocab)
 		diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
 			 "give --vocab FILE (esp_treebank_options.vocab, esp_column.vocab)",
-			 "the model reads '%s' as tokens, the file has texts, and there is no vocabulary", w->input);
+			 "the model reads tokens of '%s', the file has texts, and there is no 'vocab' (esp_treebank_open)", w->input);
 	else
 		return c;
 	return NULL;

@@ -223,6 +223,7 @@ int main(void)
 	reads_folder("tests/fuzz/corpus/tree");
 	reads_folder("tests/fuzz/corpus/conllu");
 	reads_folder("tests/fuzz/corpus/json");
+	reads_folder("tests/fuzz/corpus/plain");
 	reads_texts();
 	keeps_little();
 	refuses_long();
