@@ -164,14 +164,15 @@ static void test_edges(void)
 
 /* --- sequences, words, places --- */
 
-static const char chain_model[] = "model chain\n"
-				  "structure sequence\n"
-				  "input word : token\n"
-				  "param E[V, 2]\n"
-				  "state h[2]\n"
-				  "node:\n"
-				  "    h = E[word] + 2 * previous.h\n"
-				  "output total = h at root\n";
+static const char chain_model[] =
+    "model chain\n"
+    "structure sequence\n"
+    "input word : token\n"
+    "param E[V, 2]\n"
+    "state h[2]\n"
+    "node:\n"
+    "    h = E[word] + 2 * previous.h\n"
+    "output total = h at root\n";
 
 static bool carries(struct kit *k, const char *want)
 {
@@ -187,16 +188,20 @@ static void test_sequences(void)
 	esp_treebank_options o = {.size = sizeof o, .vocab = k.vocab};
 	open_text(&k, "words.txt", "a  b\n\nc\n", &o);
 	tap_ok(carries(&k, ""), "before the first structure there are no words");
-	tap_ok(next_is(&k, 2, 1) && carries(&k, "a\nb\n"), "a line is a sequence for a program that takes some");
+	tap_ok(next_is(&k, 2, 1) && carries(&k, "a\nb\n"),
+	       "a line is a sequence for a program that takes some");
 	tap_ok(next_is(&k, 10, 0) && carries(&k, "c\n"), "and the next one");
 	o.format = ESP_FORMAT_PLAIN;
 	open_text(&k, "trees.ptb", "b", &o);
 	tap_ok(next_is(&k, 0, 1), "the format can be given");
 	o.format = ESP_FORMAT_AUTO;
-	open_text(&k, "trees.json", "{\"data\": {\"word\": [\"a\\n\", 1]}}{\"data\": {\"word\": [0, \"b\"]}}", &o);
-	tap_ok(next_fails(&k, ESP_ERROR_INPUT, "unknown-word") && carries(&k, ""), "JSON without children is one, too");
+	open_text(&k, "trees.json", "{\"data\": {\"word\": [\"a\\n\", 1]}}{\"data\": {\"word\": [0, \"b\"]}}",
+		  &o);
+	tap_ok(next_fails(&k, ESP_ERROR_INPUT, "unknown-word") && carries(&k, ""),
+	       "JSON without children is one, too");
 	tap_ok(next_is(&k, 2, 1) && carries(&k, "0\nb\n"), "its words are texts and numbers");
-	tap_ok(esp_vocab_words(k.vocab) == 4 && esp_vocab_words(NULL) == 0, "a vocabulary tells how many words it has");
+	tap_ok(esp_vocab_words(k.vocab) == 4 && esp_vocab_words(NULL) == 0,
+	       "a vocabulary tells how many words it has");
 	free_kit(&k);
 }
 
@@ -204,7 +209,8 @@ static void test_sequences(void)
 static bool fails_at(struct kit *k, const char *id, size_t structure, int line, const char *said)
 {
 	esp_error *error = NULL;
-	bool ok = esp_session_run(k->session, k->forest, &error) == ESP_ERROR_INPUT && esp_error_count(error) == 1;
+	bool ok =
+	    esp_session_run(k->session, k->forest, &error) == ESP_ERROR_INPUT && esp_error_count(error) == 1;
 	const esp_diagnostic *d = esp_error_get(error, 0);
 	ok = ok && strcmp(d->id, id) == 0 && d->structure == (int64_t)structure && d->line == line &&
 	     (line ? d->file && strstr(d->file, "trees.ptb") : !d->file) && strstr(d->message, said);
@@ -230,13 +236,16 @@ static void test_places(void)
 	tap_ok(fails_at(&k, "wrong-arity", 2, 4, "node 2 of structure 2 has 2 children"),
 	       "a node is named by its file, also after the treebank is gone");
 	esp_forest_remove(k.forest, 0);
-	tap_ok(fails_at(&k, "wrong-arity", 1, 4, "node 2 of structure 2"), "also when it moved up in the minibatch");
+	tap_ok(fails_at(&k, "wrong-arity", 1, 4, "node 2 of structure 2"),
+	       "also when it moved up in the minibatch");
 	esp_forest_remove(k.forest, 1);
 	esp_forest_add(k.forest, &one, NULL);
-	tap_ok(fails_at(&k, "token-out-of-range", 1, 0, "node 0 of input 1"), "one that was added counts in the minibatch");
+	tap_ok(fails_at(&k, "token-out-of-range", 1, 0, "node 0 of input 1"),
+	       "one that was added counts in the minibatch");
 	esp_forest_clear(k.forest);
 	esp_forest_add(k.forest, &one, NULL);
-	tap_ok(fails_at(&k, "token-out-of-range", 0, 0, "node 0 of input 0"), "also in the place of one that was read");
+	tap_ok(fails_at(&k, "token-out-of-range", 0, 0, "node 0 of input 0"),
+	       "also in the place of one that was read");
 	open_text(&k, "trees.ptb", "\n(S a)\n", &o);
 	esp_treebank_next(k.treebank, k.forest, &more, NULL);
 	esp_forest_remove(k.forest, 0);
@@ -245,10 +254,11 @@ static void test_places(void)
 }
 
 /* A chain whose root stands first, one whose root is below it, and one with a node beside it. */
-static const char chains[] = "{\"children\": [[1], []], \"root\": 0, \"data\": {\"word\": [1, 0]}}\n"
-			     "{\"children\": [[1], []], \"data\": {\"word\": [1, 0]}}\n"
-			     "{\"children\": [[], [], [0]], \"data\": {\"word\": [1, 0, 0]}}\n"
-			     "{\"children\": [[2]], \"data\": {\"word\": [1]}}\n";
+static const char chains[] =
+    "{\"children\": [[1], []], \"root\": 0, \"data\": {\"word\": [1, 0]}}\n"
+    "{\"children\": [[1], []], \"data\": {\"word\": [1, 0]}}\n"
+    "{\"children\": [[], [], [0]], \"data\": {\"word\": [1, 0, 0]}}\n"
+    "{\"children\": [[2]], \"data\": {\"word\": [1]}}\n";
 
 static void test_reach(void)
 {

@@ -8,7 +8,8 @@ static void check_sequence(struct fuzz *f, const struct io_text *t, const struct
 		   "all nodes but the first have a child");
 	for (int32_t n = 0; n < s->nodes; n++) {
 		struct io_span word = s->column->text[n];
-		fuzz_check(f, word.length && word.text + word.length <= t->end, "words are pieces of the text");
+		fuzz_check(f, word.length && word.text + word.length <= t->end,
+			   "words are pieces of the text");
 		fuzz_check(f, !n || s->children[n - 1] == n - 1, "a word follows the one before it");
 	}
 }
