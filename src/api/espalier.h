@@ -458,7 +458,8 @@ void esp_binding_free(esp_binding *);
 /* --- structures --- */
 
 /* One tree, DAG or sequence.  Node i has children children[child_begin[i]] .. children[child_begin[i + 1] -
- * 1], in the order of their slots, given as node numbers of this structure.  Nodes may stand in any order. */
+ * 1], in the order of their slots, given as node numbers of this structure.  Nodes may stand in any order.  Those that
+ * the root does not reach are computed, too, but its outputs know nothing of them. */
 typedef struct esp_structure {
 	size_t size; /* sizeof(esp_structure) */
 	size_t nodes;
