@@ -25,6 +25,7 @@ archive_shell_tests = \
 	%D%/cli/refuse_test.sh \
 	%D%/cli/run_test.sh \
 	%D%/cli/state_dict_test.sh \
+	%D%/cli/stream_test.sh \
 	%D%/cli/usage_test.sh \
 	%D%/doc/completion_test.sh \
 	%D%/doc/manual_test.sh \

@@ -32,7 +32,8 @@ static void print_program(FILE *to, const esp_program *p)
 
 /* --- vocabularies: a word of each row of the embedding --- */
 
-/* The i-th input whose tokens are rows and come from a vocabulary, with the numbers of both; NULL past the last. */
+/* The i-th input whose tokens are rows and come from a vocabulary, with the numbers of both; NULL past the
+ * last. */
 static const esp_input *vocab_input(const struct objects *o, size_t i, size_t *words)
 {
 	const esp_input *in;
@@ -50,9 +51,10 @@ static bool check_vocabs(const struct objects *o)
 	size_t words;
 	for (size_t i = 0; (in = vocab_input(o, i, &words)); i++)
 		if (words > (uint64_t)in->limit)
-			return complain("the vocabulary of '%s' has %zu words, but the model has rows for %" PRId64
-					" of them: give the one that the weights were trained with [token-out-of-range]",
-					in->name, words, in->limit);
+			return complain(
+			    "the vocabulary of '%s' has %zu words, but the model has rows for %" PRId64
+			    " of them: give the one that the weights were trained with [token-out-of-range]",
+			    in->name, words, in->limit);
 	return true;
 }
 
@@ -61,7 +63,8 @@ static void print_vocabs(FILE *to, const struct objects *o)
 	const esp_input *in;
 	size_t words;
 	for (size_t i = 0; (in = vocab_input(o, i, &words)); i++) {
-		fprintf(to, "    vocabulary of '%s': %zu words, %" PRId64 " rows", in->name, words, in->limit);
+		fprintf(to, "    vocabulary of '%s': %zu words, %" PRId64 " rows", in->name, words,
+			in->limit);
 		fputs(words < (uint64_t)in->limit ? ": the last rows have no word\n" : "\n", to);
 	}
 }

@@ -235,7 +235,8 @@ static void put_node(FILE *to, const struct result *r, const char *word, size_t 
 		return;
 	}
 	fputc('(', to);
-	for (size_t i = 0; i <= SHOWN_CHILDREN && (child = esp_forest_child(r->forest, r->structure, node, i)) >= 0; i++)
+	for (size_t i = 0;
+	     i <= SHOWN_CHILDREN && (child = esp_forest_child(r->forest, r->structure, node, i)) >= 0; i++)
 		if (i < SHOWN_CHILDREN)
 			fprintf(to, "%s%d", i ? " " : "", child);
 		else
@@ -276,7 +277,8 @@ static size_t count_labelled(const esp_program *p)
 	return n;
 }
 
-/* A line for each node, as taggers write them, when labels are what is asked for; an empty line behind the structure. */
+/* A line for each node, as taggers write them, when labels are what is asked for; an empty line behind the
+ * structure. */
 static void write_nodes(FILE *to, const struct result *r)
 {
 	size_t labelled = count_labelled(r->program);

@@ -161,7 +161,7 @@ struct batches {
 	struct failure {
 		esp_status status; /* 0 = nothing is held */
 		esp_error *error;
-		bool run;      /* refused by the model: then a tree is named */
+		bool run; /* refused by the model: then a tree is named */
 		size_t tree;
 		char *sentence;
 	} failure;

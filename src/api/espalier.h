@@ -504,7 +504,8 @@ void esp_binding_free(esp_binding *);
 /* --- structures --- */
 
 /* One tree, DAG or sequence.  Node i has children children[child_begin[i]] .. children[child_begin[i + 1] -
- * 1], in the order of their slots, given as node numbers of this structure.  Nodes may stand in any order. */
+ * 1], in the order of their slots, given as node numbers of this structure.  Nodes may stand in any order.  Those that
+ * the root does not reach are computed, too, but its outputs know nothing of them. */
 typedef struct esp_structure {
 	size_t size; /* sizeof(esp_structure) */
 	size_t nodes;
@@ -584,9 +585,10 @@ esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_
 size_t esp_vocab_words(const esp_vocab *);
 void esp_vocab_free(esp_vocab *);
 
-/* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each structure; plain, a
- * sequence of words for each line.  AUTO: by the end of the path (.ptb, .conllu, .json, .jsonl), or else by the first bytes; what
- * begins like none of the first three is plain for a program that takes sequences, and brackets for others. */
+/* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each
+ * structure; plain, a sequence of words for each line.  AUTO: by the end of the path (.ptb, .conllu, .json,
+ * .jsonl), or else by the first bytes; what begins like none of the first three is plain for a program that
+ * takes sequences, and brackets for others. */
 enum {
 	ESP_FORMAT_AUTO = 0,
 	ESP_FORMAT_BRACKETS = 1,
@@ -602,9 +604,10 @@ enum { ESP_BINARIZE_NOT = 0, ESP_BINARIZE_LEFT = 1, ESP_BINARIZE_RIGHT = 2 };
 /* Where an input of a program comes from. */
 typedef struct esp_column {
 	const char *input;
-	/* Columns are "word" and "label" in brackets; "form", "lemma", "upos", "xpos", "feats" and "deprel" in
-	 * CoNLL-U; "word" in plain text; what "data" names in JSON.  NULL: the column of the input's name or of one that means the same
-	 * ("word", "tag", "rel", ...); a program's only input, when it is a token, is the words whatever its name. */
+	/* Columns are "word" and "label" in brackets; "form", "lemma", "upos", "xpos", "feats" and "deprel"
+	 * in CoNLL-U; "word" in plain text; what "data" names in JSON.  NULL: the column of the input's name
+	 * or of one that means the same ("word", "tag", "rel", ...); a program's only input, when it is a
+	 * token, is the words whatever its name. */
 	const char *column;
 	const esp_vocab *vocab; /* NULL = that of the options */
 } esp_column;
@@ -622,24 +625,27 @@ typedef struct esp_treebank_options {
 	int cut_labels;
 } esp_treebank_options;
 
-/* Opens the file, "-" being the standard input; `options` may be NULL.  No more of it is kept in memory than the structure
- * that is read, which may have 2^30 bytes.  ESP_ERROR_INPUT: the file cannot be opened. */
+/* Opens the file, "-" being the standard input; `options` may be NULL.  No more of it is kept in memory than
+ * the structure that is read, which may have 2^30 bytes.  ESP_ERROR_INPUT: the file cannot be opened. */
 esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank_options *options,
 			     esp_treebank **out, esp_error **error);
-/* Appends the next structure to the forest, as soon as the file, or the pipe, has given it whole: brackets and objects when
- * they are closed, lines at their end, a sentence of CoNLL-U at the empty line after it.  Its nodes are numbered: in brackets in post order, after nodes went or
- * came; in CoNLL-U as their lines stand, words from 0 and, in the enhanced graph, empty nodes among them; in JSON as
- * there; in plain text, and in JSON without children, one after the other, each the parent of the one before, the root
- * last.  Of a tree every node must be below its root.  An input on edges that has no column of edges is what the child carries.  Nodes that binarizing adds have
- * the label of the node that they were added for, and no word.  *more is 0, and nothing is added, after the last;
- * after a failure as well.  ESP_ERROR_INPUT: a structure that is wrong, or that the program or the vocabulary does
- * not take: then the next call reads the next one, or finds the end when it cannot be told where that begins. */
+/* Appends the next structure to the forest, as soon as the file, or the pipe, has given it whole: brackets
+ * and objects when they are closed, lines at their end, a sentence of CoNLL-U at the empty line after it. Its
+ * nodes are numbered: in brackets in post order, after nodes went or came; in CoNLL-U as their lines stand,
+ * words from 0 and, in the enhanced graph, empty nodes among them; in JSON as there; in plain text, and in
+ * JSON without children, one after the other, each the parent of the one before, the root last.  Of a tree
+ * every node must be below its root.  An input on edges that has no column of edges is what the child
+ * carries.  Nodes that binarizing adds have the label of the node that they were added for, and no word.
+ * *more is 0, and nothing is added, after the last; after a failure as well.  ESP_ERROR_INPUT: a structure
+ * that is wrong, or that the program or the vocabulary does not take: then the next call reads the next one,
+ * or finds the end when it cannot be told where that begins. */
 esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error **error);
 /* The words of the structure read last, separated by spaces, or what the file says is its text; valid until the next
  * call. */
 const char *esp_treebank_sentence(const esp_treebank *);
-/* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.  Of JSON, data by the
- * name word, form or token.  Before the first structure, and after a call that read none, the text is empty.  For esp_text_free. */
+/* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.
+ * Of JSON, data by the name word, form or token.  Before the first structure, and after a call that read
+ * none, the text is empty.  For esp_text_free. */
 esp_status esp_treebank_words(const esp_treebank *, char **text, esp_error **error);
 /* How many structures were read or refused. */
 size_t esp_treebank_passed(const esp_treebank *);

@@ -39,7 +39,8 @@ bool forest_hold_file(esp_forest *f, struct file_name *name, struct diags *diags
 	}
 	struct file_name **p = a->resize(a->context, f->file, n * sizeof *p, capacity * sizeof *p);
 	if (!p)
-		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for the name of a file");
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory for the name of a file");
 	memset(p + n, 0, (capacity - n) * sizeof *p);
 	p[n] = object_hold(name);
 	f->file = p;
@@ -218,7 +219,8 @@ bool forest_add(esp_forest *f, const esp_structure *s, const struct lin_origin *
 		if (!copy_data(f, s, i, diags))
 			return false;
 	if (!from)
-		return lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags);
+		return lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root,
+					      diags);
 	return lin_collect_add_read(&f->collect, s->nodes, s->child_begin, s->children, s->root, from, diags);
 }
 

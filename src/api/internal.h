@@ -209,7 +209,8 @@ struct esp_forest {
 	size_t file_capacity;
 };
 
-/* esp_forest_add with arguments that are known to be there.  The origin may be NULL; otherwise the forest holds its file. */
+/* esp_forest_add with arguments that are known to be there.  The origin may be NULL; otherwise the forest
+ * holds its file. */
 bool forest_add(struct esp_forest *, const esp_structure *, const struct lin_origin *, struct diags *);
 bool forest_hold_file(struct esp_forest *, struct file_name *, struct diags *);
 /* Room for so many rows of data more, a row for each node or edge; what is there stays. */

@@ -16,8 +16,8 @@ struct esp_treebank {
 	struct object object;
 	struct arena arena; /* the sources */
 	struct io_stream stream;
-	struct io_text reader; /* over it */
-	struct io_view view;   /* its format is IO_AUTO until the first bytes have told it */
+	struct io_text reader;	/* over it */
+	struct io_view view;	/* its format is IO_AUTO until the first bytes have told it */
 	struct file_name *file; /* as diagnostics call it */
 	esp_vocab *vocab;
 	struct source *source;
@@ -235,8 +235,8 @@ static bool no_column(const struct next *x, const struct io_structure *s, const 
 	const char *names = io_column_names(s, arena);
 	str_printf(&hint, "the file has %s; say which one it is (--column, esp_treebank_options.column)",
 		   *names ? names : "no data");
-	return diag_add(x->diags, DIAG_INPUT_NOT_SUPPLIED,
-			place_of(x->treebank), str_text(&hint), "the model's input '%s' is %s", name, what);
+	return diag_add(x->diags, DIAG_INPUT_NOT_SUPPLIED, place_of(x->treebank), str_text(&hint),
+			"the model's input '%s' is %s", name, what);
 }
 
 /* The column that an input is read from; NULL after a diagnostic. */
@@ -257,7 +257,9 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	else if (c->text && !w->vocab)
 		diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
 			 "give --vocab FILE (esp_treebank_options.vocab, esp_column.vocab)",
-			 "the model reads '%s' as tokens, the file has texts, and there is no vocabulary", w->input);
+			 "the model reads tokens of '%s', the file has texts, and there is no 'vocab' "
+			 "(esp_treebank_open)",
+			 w->input);
 	else
 		return c;
 	return NULL;
@@ -307,8 +309,10 @@ static bool add(struct next *x, const struct io_structure *from)
 			   .root = from->root,
 			   .data = data};
 	const struct io_text *text = &x->treebank->reader;
-	struct lin_origin origin = {x->treebank->file->text, io_place(text->line.number), text->structures - 1};
-	if (!forest_hold_file(x->forest, x->treebank->file, x->diags) || !forest_add(x->forest, &s, &origin, x->diags))
+	struct lin_origin origin = {x->treebank->file->text, io_place(text->line.number),
+				    text->structures - 1};
+	if (!forest_hold_file(x->forest, x->treebank->file, x->diags) ||
+	    !forest_add(x->forest, &s, &origin, x->diags))
 		return false;
 	x->treebank->last = *from;
 	x->treebank->sentence = from->sentence;
@@ -325,19 +329,22 @@ static bool refuse_child(const struct next *x, const struct io_structure *s, int
 	return diag_add(x->diags, DIAG_DANGLING_CHILD, place_of(x->treebank),
 			"children are named by their number within the structure, from 0",
 			"child %d of node %d of structure %lld is node %d, but it has nodes 0 to %d only",
-			edge - s->child_begin[n], n, (long long)x->treebank->reader.structures - 1, s->children[edge],
-			s->nodes - 1);
+			edge - s->child_begin[n], n, (long long)x->treebank->reader.structures - 1,
+			s->children[edge], s->nodes - 1);
 }
 
 static bool refuse_unreached(const struct next *x, const struct io_structure *s, int32_t n)
 {
-	return diag_add(x->diags, DIAG_UNREACHED_NODE, place_of(x->treebank),
-			"set 'root' to the node without a parent, leave the node out, or declare the model's structure a DAG",
-			"node %d of structure %lld is no child of any node, but the root of the tree is node %d", n,
-			(long long)x->treebank->reader.structures - 1, s->root);
+	return diag_add(
+	    x->diags, DIAG_UNREACHED_NODE, place_of(x->treebank),
+	    "set 'root' to the node without a parent, leave the node out, or declare the model's structure a "
+	    "DAG",
+	    "node %d of structure %lld is no child of any node, but the root of the tree is node %d", n,
+	    (long long)x->treebank->reader.structures - 1, s->root);
 }
 
-/* In a tree every node but the root has a parent; who has two, or is below itself, is told when the forest runs. */
+/* In a tree every node but the root has a parent; who has two, or is below itself, is told when the forest
+ * runs. */
 static bool check_reach(const struct next *x, const struct io_structure *s)
 {
 	bool *child = ARENA_ARRAY(&x->treebank->structure, bool, s->nodes), twice = false;
@@ -362,7 +369,8 @@ static bool takes_sequences(const esp_forest *f)
 	return f->program->interface.children == 1 && !f->program->interface.shared_children;
 }
 
-/* Makes the text hold the next structure.  Text of no other format is plain when the program takes what that holds. */
+/* Makes the text hold the next structure.  Text of no other format is plain when the program takes what that
+ * holds. */
 static bool fetch(struct next *x)
 {
 	esp_treebank *t = x->treebank;
@@ -372,7 +380,8 @@ static bool fetch(struct next *x)
 		return false;
 	if (t->view.format != IO_AUTO)
 		return true;
-	t->view.format = io_format_of_text(text->at, text->end - text->at, t->view.sequence ? IO_PLAIN : IO_BRACKETS);
+	t->view.format =
+	    io_format_of_text(text->at, text->end - text->at, t->view.sequence ? IO_PLAIN : IO_BRACKETS);
 	return io_stream_fill(&t->stream, text, t->view.format, x->diags);
 }
 

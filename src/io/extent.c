@@ -86,8 +86,11 @@ static const char *end_of_beginning(struct io_extent *e, const char *p, const ch
 
 const char *io_extent_end(struct io_extent *e, const char *piece, const char *end)
 {
-	static const char *(*const ends[])(struct io_extent *, const char *, const char *) = {
-	    [IO_BRACKETS] = end_of_tree, [IO_CONLLU] = end_of_sentence, [IO_JSON] = end_of_object,
-	    [IO_PLAIN] = end_of_line,	 [IO_AUTO] = end_of_beginning};
+	static const char *(*const ends[])(struct io_extent *, const char *,
+					   const char *) = {[IO_BRACKETS] = end_of_tree,
+							    [IO_CONLLU] = end_of_sentence,
+							    [IO_JSON] = end_of_object,
+							    [IO_PLAIN] = end_of_line,
+							    [IO_AUTO] = end_of_beginning};
 	return ends[e->format](e, piece, end);
 }

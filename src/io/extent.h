@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Where a structure ends, by the delimiters of its format alone, in a text that is still coming in.
  *
- * An extent begins where the last structure ended, and is given the text piece by piece.  It may end too early
- * where the text is no structure: as soon as the reader of the format can say so. */
+ * An extent begins where the last structure ended, and is given the text piece by piece.  It may end too
+ * early where the text is no structure: as soon as the reader of the format can say so. */
 #ifndef ESPALIER_IO_EXTENT_H
 #define ESPALIER_IO_EXTENT_H
 

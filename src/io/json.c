@@ -199,7 +199,8 @@ static bool count_values(struct object *o, const struct io_column *c, int32_t *n
 	struct json scan = {.at = c->json.text, .end = c->json.text + c->json.length};
 	bool first = true;
 	if (!json_expect(&scan, '['))
-		return json_fault(&o->scan, c->json.text, "data of a sequence is a list with a value for each node");
+		return json_fault(&o->scan, c->json.text,
+				  "data of a sequence is a list with a value for each node");
 	for (*n = 0; json_more(&scan, ']', &first) && *n < INT32_MAX && json_skip(&scan);)
 		++*n;
 	return true;
@@ -212,8 +213,9 @@ static bool make_sequence(struct object *o, const char *begin)
 	const char *sentence = s->sentence;
 	int32_t nodes;
 	if (!o->sequence)
-		return json_fault(&o->scan, begin,
-				  "it has no member 'children', without which it is a sequence, and the model takes none");
+		return json_fault(
+		    &o->scan, begin,
+		    "it has no member 'children', without which it is a sequence, and the model takes none");
 	if (!o->column.n)
 		return json_fault(&o->scan, begin, "it has neither a member 'children' nor data");
 	if (!count_values(o, &o->column.at[0], &nodes))

@@ -47,7 +47,8 @@ enum io_next io_plain_next(struct io_text *t, struct arena *arena, struct diags 
 		return IO_END;
 	t->structures++;
 	if (p == t->end)
-		return io_refuse(t, diags, DIAG_EMPTY_INPUT, p, "write a sentence a line, its words apart by spaces",
+		return io_refuse(t, diags, DIAG_EMPTY_INPUT, p,
+				 "write a sentence a line, its words apart by spaces",
 				 "the text holds no sentence");
 	io_text_mark(t);
 	const char *newline = memchr(p, '\n', t->end - p), *end = newline ? newline : t->end;

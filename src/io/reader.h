@@ -10,7 +10,7 @@
 /* What is made of the text. */
 struct io_view {
 	enum io_format format; /* not IO_AUTO */
-	bool sequence; /* JSON: an object without children is one */
+	bool sequence;	       /* JSON: an object without children is one */
 	bool enhanced; /* CoNLL-U */
 	bool collapse; /* brackets: nodes with one child go */
 	int binarize;  /* brackets: 0 or enum io_side */
@@ -18,8 +18,8 @@ struct io_view {
 
 /* The format by the end of the path; IO_AUTO = it does not tell. */
 enum io_format io_format_of_name(const char *path);
-/* The format by the first bytes, as many as io_extent_end wants of IO_AUTO or as there are; `otherwise` when they
- * are of none that is told by its beginning. */
+/* The format by the first bytes, as many as io_extent_end wants of IO_AUTO or as there are; `otherwise` when
+ * they are of none that is told by its beginning. */
 enum io_format io_format_of_text(const char *text, size_t length, enum io_format otherwise);
 
 /* The next structure, in the arena.  What is refused has been passed, as far as its end can be told. */

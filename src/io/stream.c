@@ -29,8 +29,8 @@ static bool note_size(struct io_stream *s, struct diags *diags)
 	return true;
 }
 
-bool io_stream_open(struct io_stream *s, const struct allocator *allocator, const char *path, struct io_text *text,
-		    struct diags *diags)
+bool io_stream_open(struct io_stream *s, const struct allocator *allocator, const char *path,
+		    struct io_text *text, struct diags *diags)
 {
 	bool standard = strcmp(path, "-") == 0;
 	*s = (struct io_stream){.allocator = allocator,
@@ -87,7 +87,8 @@ static bool grow(struct io_stream *s, struct io_text *t, struct diags *diags)
 	const char *from = s->bytes ? s->bytes : t->at;
 	if (s->n > s->limit) {
 		char message[100];
-		snprintf(message, sizeof message, "a structure longer than the %zu bytes that are read at most", s->limit);
+		snprintf(message, sizeof message,
+			 "a structure longer than the %zu bytes that are read at most", s->limit);
 		io_refuse(t, diags, DIAG_FILE_TOO_LARGE, io_skip_space(t->at, t->end), "split it", message);
 		io_text_stop(t);
 		return false;

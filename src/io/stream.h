@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A file of structures of which no more is in memory than the structure that is being read; "-" is the standard input. */
+/* A file of structures of which no more is in memory than the structure that is being read; "-" is the
+ * standard input. */
 #ifndef ESPALIER_IO_STREAM_H
 #define ESPALIER_IO_STREAM_H
 
@@ -19,14 +20,15 @@ struct io_stream {
 	int64_t size, gone;  /* of the file, 0 = unknown; before `bytes` */
 };
 
-/* Opens a file and an empty text over it.  `path` must outlive both.  False after a diagnostic; closing is legal
- * then, and of a stream that is zero. */
-bool io_stream_open(struct io_stream *, const struct allocator *, const char *path, struct io_text *, struct diags *);
+/* Opens a file and an empty text over it.  `path` must outlive both.  False after a diagnostic; closing is
+ * legal then, and of a stream that is zero. */
+bool io_stream_open(struct io_stream *, const struct allocator *, const char *path, struct io_text *,
+		    struct diags *);
 void io_stream_close(struct io_stream *);
 
-/* Reads until the text holds the next structure of the format, or ends where the file does.  What the text held
- * before its place may be gone then, and the rest stand elsewhere.  False after a diagnostic: without memory the call can be
- * made again, otherwise the text has stopped. */
+/* Reads until the text holds the next structure of the format, or ends where the file does.  What the text
+ * held before its place may be gone then, and the rest stand elsewhere.  False after a diagnostic: without
+ * memory the call can be made again, otherwise the text has stopped. */
 bool io_stream_fill(struct io_stream *, struct io_text *, enum io_format, struct diags *);
 
 /* How much of the file the text is behind, 0 to 1; 0 while its size is unknown. */

@@ -53,8 +53,8 @@ bool io_fill(const struct io_text *, const struct io_structure *, const struct i
 bool io_json_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
 		  const struct io_wanted *, struct arena *, void *to, struct diags *);
 
-/* The words that nodes carry, each with a newline behind it, in the arena: of the column for words, or of a column of JSON by
- * one of its names.  Newlines in a word are spaces. */
+/* The words that nodes carry, each with a newline behind it, in the arena: of the column for words, or of a
+ * column of JSON by one of its names.  Newlines in a word are spaces. */
 const char *io_node_words(const struct io_structure *, struct arena *);
 /* Adds those of a column of JSON. */
 void io_json_words(const struct io_structure *, const struct io_column *, struct arena *, struct str *);

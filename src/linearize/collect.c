@@ -22,7 +22,8 @@ void lin_collect_free(struct lin_collect *c)
 	free_array(c, &c->root);
 	free_array(c, &c->input_begin);
 	if (c->origin)
-		c->allocator->resize(c->allocator->context, c->origin, c->origin_capacity * sizeof *c->origin, 0);
+		c->allocator->resize(c->allocator->context, c->origin, c->origin_capacity * sizeof *c->origin,
+				     0);
 	lin_collect_init(c, c->allocator);
 }
 
@@ -141,8 +142,9 @@ static bool reserve_origins(struct lin_collect *c, size_t n, struct diags *diags
 	return true;
 }
 
-bool lin_collect_add_read(struct lin_collect *c, int64_t nodes, const int32_t *child_begin, const int32_t *children,
-			  int64_t root, const struct lin_origin *origin, struct diags *diags)
+bool lin_collect_add_read(struct lin_collect *c, int64_t nodes, const int32_t *child_begin,
+			  const int32_t *children, int64_t root, const struct lin_origin *origin,
+			  struct diags *diags)
 {
 	if (!reserve_origins(c, c->inputs + 1, diags) ||
 	    !lin_collect_add_rooted(c, nodes, child_begin, children, root, diags))

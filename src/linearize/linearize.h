@@ -173,8 +173,8 @@ void lin_find_spans(struct lin_order *, const struct lin_forest *);
 /* The index arrays: `root`, those of children, `place`, `origin`, those of parents. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
 
-/* "node 3 of input 1", or "node 3 of structure 7" of one that was read: for diagnostics about a node of a forest whose
- * child_begin is right.  Takes `scratch` and `marks`, a node each. */
+/* "node 3 of input 1", or "node 3 of structure 7" of one that was read: for diagnostics about a node of a
+ * forest whose child_begin is right.  Takes `scratch` and `marks`, a node each. */
 struct lin_name {
 	int64_t input, node; /* -1 = unknown; the node as counted in the input */
 	struct diag_at at;   /* where the input was read */
@@ -228,8 +228,8 @@ bool lin_collect_add_rooted(struct lin_collect *, int64_t nodes, const int32_t *
 			    const int32_t *children, int64_t root, struct diags *);
 
 /* The same of an input that was read somewhere; the file's name must live as long as the input is there. */
-bool lin_collect_add_read(struct lin_collect *, int64_t nodes, const int32_t *child_begin, const int32_t *children,
-			  int64_t root, const struct lin_origin *, struct diags *);
+bool lin_collect_add_read(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
+			  const int32_t *children, int64_t root, const struct lin_origin *, struct diags *);
 
 /* Leaves out one of the inputs; those behind it move up, each by one. */
 void lin_collect_remove(struct lin_collect *, int64_t input);

@@ -12,10 +12,12 @@ static const struct diag_at nowhere;
 static const char *mend_arity(int32_t found, int32_t wanted)
 {
 	if (found < wanted)
-		return "leave nodes with fewer children out (one child: --collapse, esp_treebank_options.collapse), or use "
+		return "leave nodes with fewer children out (one child: --collapse, "
+		       "esp_treebank_options.collapse), or use "
 		       "a model whose nodes take any number of children";
 	if (wanted == 2)
-		return "binarize the structure (--binarize, esp_treebank_options.binarize), or use a model whose nodes take "
+		return "binarize the structure (--binarize, esp_treebank_options.binarize), or use a model "
+		       "whose nodes take "
 		       "any number of children";
 	return "use a model whose nodes take as many children, or any number";
 }

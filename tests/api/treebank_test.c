@@ -162,6 +162,122 @@ static void test_edges(void)
 	free_kit(&k);
 }
 
+/* --- sequences, words, places --- */
+
+static const char chain_model[] =
+    "model chain\n"
+    "structure sequence\n"
+    "input word : token\n"
+    "param E[V, 2]\n"
+    "state h[2]\n"
+    "node:\n"
+    "    h = E[word] + 2 * previous.h\n"
+    "output total = h at root\n";
+
+static bool carries(struct kit *k, const char *want)
+{
+	char *words = NULL;
+	bool ok = esp_treebank_words(k->treebank, &words, NULL) == ESP_OK && strcmp(words, want) == 0;
+	esp_text_free(words);
+	return ok;
+}
+
+static void test_sequences(void)
+{
+	struct kit k = make(chain_model, 1, NULL);
+	esp_treebank_options o = {.size = sizeof o, .vocab = k.vocab};
+	open_text(&k, "words.txt", "a  b\n\nc\n", &o);
+	tap_ok(carries(&k, ""), "before the first structure there are no words");
+	tap_ok(next_is(&k, 2, 1) && carries(&k, "a\nb\n"),
+	       "a line is a sequence for a program that takes some");
+	tap_ok(next_is(&k, 10, 0) && carries(&k, "c\n"), "and the next one");
+	o.format = ESP_FORMAT_PLAIN;
+	open_text(&k, "trees.ptb", "b", &o);
+	tap_ok(next_is(&k, 0, 1), "the format can be given");
+	o.format = ESP_FORMAT_AUTO;
+	open_text(&k, "trees.json", "{\"data\": {\"word\": [\"a\\n\", 1]}}{\"data\": {\"word\": [0, \"b\"]}}",
+		  &o);
+	tap_ok(next_fails(&k, ESP_ERROR_INPUT, "unknown-word") && carries(&k, ""),
+	       "JSON without children is one, too");
+	tap_ok(next_is(&k, 2, 1) && carries(&k, "0\nb\n"), "its words are texts and numbers");
+	tap_ok(esp_vocab_words(k.vocab) == 4 && esp_vocab_words(NULL) == 0,
+	       "a vocabulary tells how many words it has");
+	free_kit(&k);
+}
+
+/* A diagnostic of the forest that is about a place of a file. */
+static bool fails_at(struct kit *k, const char *id, size_t structure, int line, const char *said)
+{
+	esp_error *error = NULL;
+	bool ok =
+	    esp_session_run(k->session, k->forest, &error) == ESP_ERROR_INPUT && esp_error_count(error) == 1;
+	const esp_diagnostic *d = esp_error_get(error, 0);
+	ok = ok && strcmp(d->id, id) == 0 && d->structure == (int64_t)structure && d->line == line &&
+	     (line ? d->file && strstr(d->file, "trees.ptb") : !d->file) && strstr(d->message, said);
+	if (!ok)
+		printf("# %s\n", esp_error_text(error));
+	esp_error_free(error);
+	return ok;
+}
+
+static void test_places(void)
+{
+	struct kit k = make(chain_model, 1, NULL);
+	int more;
+	int32_t begin[] = {0, 0}, word = 7;
+	const void *data[] = {&word};
+	esp_structure one = {.size = sizeof one, .nodes = 1, .child_begin = begin, .data = data};
+	esp_treebank_options o = {.size = sizeof o, .vocab = k.vocab};
+	open_text(&k, "trees.ptb", "(S a)\n(S a)\n\n(S (A a)\n (B b))", &o);
+	for (int i = 0; i < 3; i++)
+		esp_treebank_next(k.treebank, k.forest, &more, NULL);
+	esp_treebank_free(k.treebank);
+	k.treebank = NULL;
+	tap_ok(fails_at(&k, "wrong-arity", 2, 4, "node 2 of structure 2 has 2 children"),
+	       "a node is named by its file, also after the treebank is gone");
+	esp_forest_remove(k.forest, 0);
+	tap_ok(fails_at(&k, "wrong-arity", 1, 4, "node 2 of structure 2"),
+	       "also when it moved up in the minibatch");
+	esp_forest_remove(k.forest, 1);
+	esp_forest_add(k.forest, &one, NULL);
+	tap_ok(fails_at(&k, "token-out-of-range", 1, 0, "node 0 of input 1"),
+	       "one that was added counts in the minibatch");
+	esp_forest_clear(k.forest);
+	esp_forest_add(k.forest, &one, NULL);
+	tap_ok(fails_at(&k, "token-out-of-range", 0, 0, "node 0 of input 0"),
+	       "also in the place of one that was read");
+	open_text(&k, "trees.ptb", "\n(S a)\n", &o);
+	esp_treebank_next(k.treebank, k.forest, &more, NULL);
+	esp_forest_remove(k.forest, 0);
+	tap_ok(esp_session_run(k.session, k.forest, NULL) == ESP_OK, "what is left runs");
+	free_kit(&k);
+}
+
+/* A chain whose root stands first, one whose root is below it, and one with a node beside it. */
+static const char chains[] =
+    "{\"children\": [[1], []], \"root\": 0, \"data\": {\"word\": [1, 0]}}\n"
+    "{\"children\": [[1], []], \"data\": {\"word\": [1, 0]}}\n"
+    "{\"children\": [[], [], [0]], \"data\": {\"word\": [1, 0, 0]}}\n"
+    "{\"children\": [[2]], \"data\": {\"word\": [1]}}\n";
+
+static void test_reach(void)
+{
+	struct kit tree = make(chain_model, 1, NULL), graph = make(words_model, 2, NULL);
+	open_text(&tree, "trees.json", chains, NULL);
+	tap_ok(next_is(&tree, 2, 1), "the root may have any number");
+	tap_ok(next_fails(&tree, ESP_ERROR_INPUT, "unreached-node"), "but no parent");
+	tap_ok(next_fails(&tree, ESP_ERROR_INPUT, "unreached-node"), "a node beside the tree is refused");
+	tap_ok(next_fails(&tree, ESP_ERROR_INPUT, "dangling-child"), "a child must be there");
+	esp_column columns[] = {{"first", "word", NULL}, {"second", "word", NULL}};
+	esp_treebank_options o = {.size = sizeof o, .column = columns, .columns = 2};
+	open_text(&graph, "trees.json", chains, &o);
+	tap_ok(next_is(&graph, 2, 2), "a graph is read");
+	tap_ok(next_is(&graph, 2, 0), "its root may have parents, of which it knows nothing");
+	tap_ok(next_is(&graph, 2, 2), "and it may have nodes beside it");
+	free_kit(&tree);
+	free_kit(&graph);
+}
+
 static void test_options(void)
 {
 	struct kit k = make(words_model, 2, NULL);
@@ -232,6 +348,9 @@ int main(void)
 	test_json();
 	test_conllu();
 	test_edges();
+	test_sequences();
+	test_places();
+	test_reach();
 	test_options();
 	test_memory();
 	remove_folder(files, 5);

@@ -78,7 +78,9 @@ refused 1 input-not-supplied "brackets have no relations"
 
 printf '1 1:x\n7 1:x\n2 1:x\n1 1:x\n' | conllu >"$tmp/bad.conllu"
 sums "$tmp/sums.ra" "$tmp/bad.conllu" "${both[@]}"
-refused 1 "bad.conllu:6:23: error: sentence 1, counted from 0: word 2 has the head '7'" "a sentence that is none is refused"
+tap_is "$status,$out,$(head -n 1 <<<"$err")" \
+	"1,3,3,$tmp/bad.conllu:6:23: error: sentence 1, counted from 0: word 2 has the head '7', of 3 words [bad-head]" \
+	"a sentence that is none is refused, those before it are run"
 sums "$tmp/sums.ra" "$tmp/bad.conllu" "${both[@]}" --skip
 tap_is "$status,$(wc -l <<<"$out"),$(grep -c 'error: sentence' "$tmp/err")" "0,2,2" "or left out"
 esp run "$tmp/sums.ra" "$tmp/bad.conllu" --weights "$tmp/sums.safetensors" --backend interpreter --format json "${both[@]}" --skip

@@ -83,10 +83,12 @@ tree()
 }
 
 tree '(2 (2 a) (2 b)' unbalanced "a bracket that is not closed"
-tree '(2 (2 a) (2 b)))' unbalanced "a bracket too many"
+tree ')(2 (2 a) (2 b))' unbalanced "a bracket too many"
 tree '' empty-input "an empty file"
 tree '(2 (2 a) (2 b) (2 c))' wrong-arity "three children where two are wanted"
+case $err in *--binarize*) tap_ok 0 "which can be binarized" ;; *) tap_ok 1 "which can be binarized" ;; esac
 tree '(2 (2 a))' wrong-arity "one child where two are wanted"
+case $err in *--binarize*) tap_ok 1 "which can be left out" ;; *--collapse*) tap_ok 0 "which can be left out" ;; *) tap_ok 1 "which can be left out" ;; esac
 tree '(2 (2 a) (2))' bad-tree "a label without a word"
 tree '(2 a b)' bad-tree "two words in a leaf"
 run "$here/tiny.ra" "$tmp/none.ptb"
@@ -95,10 +97,11 @@ refused 1 cannot-read "an input that is not there"
 # The second minibatch begins at tree 2: the message must lead there.
 printf '(2 a)\n(2 a)\n(2 a)\n(2 (2 a))\n' >"$tmp/bad.ptb"
 run "$here/tiny.ra" "$tmp/bad.ptb" --batch 2
-case $status,$err in 1,*"input 1"*wrong-arity*"tree 3 of the file, counted from 0: a") tap_ok 0 "a message leads to the tree" ;;
+case $status,$err in
+1,"$tmp/bad.ptb:4: error: node 1 of structure 3 has 1 child;"*wrong-arity*--collapse*"tree 3 of the file, counted from 0: a") tap_ok 0 "a message leads to the tree" ;;
 *) tap_ok 1 "a message leads to the tree" ;; esac
 esp check "$here/tiny.ra" "$tmp/bad.ptb" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
-case $status,$err in 1,*wrong-arity*"tree 3 of the file, counted from 0: a") tap_ok 0 "so does one of check" ;;
+case $status,$err in 1,"$tmp/bad.ptb:4: error: node 1 of structure 3"*wrong-arity*"tree 3 of the file, counted from 0: a") tap_ok 0 "so does one of check" ;;
 *) tap_ok 1 "so does one of check" ;; esac
 
 # --- what files hold reaches the terminal without its control characters ---
@@ -141,6 +144,40 @@ refused 1 duplicate-word "a word that stands twice"
 printf 'x\nx1\nx2\nx3\nx4\na\nb\nc\nzz\n' >"$tmp/words"
 run "$here/tiny.ra" "$tmp/trees"
 refused 1 token-out-of-range "a vocabulary larger than the weights"
+
+printf '\357\273\277a\nb\nc\n<unk>\n' >"$tmp/words"
+run "$here/tiny.ra" "$tmp/trees"
+refused 1 "words:1:1: error: the text begins with a byte order mark of UTF-8 [byte-order-mark]" "a byte order mark before the words"
+printf 'a\nb\nc\n<unk>\n' >"$tmp/words"
+{ printf '\357\273\277' && cat "$tmp/trees"; } >"$tmp/marked"
+run "$here/tiny.ra" "$tmp/marked"
+refused 1 byte-order-mark "one before the trees"
+{ printf '\357\273\277' && cat "$here/tiny.ra"; } >"$tmp/marked.ra"
+run "$tmp/marked.ra" "$tmp/trees"
+refused 1 byte-order-mark "one before the model"
+printf '\377\376(\0002\0' >"$tmp/marked"
+run "$here/tiny.ra" "$tmp/marked"
+refused 1 "byte order mark of UTF-16" "a text in UTF-16"
+
+# --- trees that are none ---
+
+# json TEXT ID WHAT
+json()
+{
+	printf '%s\n' "$1" >"$tmp/bad.jsonl"
+	run "$here/tiny.ra" "$tmp/bad.jsonl"
+	refused 1 "$2" "$3"
+}
+json '{"children": [[], [], [0, 1], []], "data": {"word": [0, 1, null, 2]}}' \
+	"bad.jsonl:1: error: node 2 of structure 0 is no child of any node, but the root of the tree is node 3 [unreached-node]" \
+	"nodes that the root does not reach"
+json '{"children": [[], [], [0, 1]], "root": 0, "data": {"word": [0, 1, null]}}' unreached-node "a root with a parent"
+json '{"children": [[], [], [0, 7]], "data": {"word": [0, 1, null]}}' \
+	"bad.jsonl:1: error: child 1 of node 2 of structure 0 is node 7, but it has nodes 0 to 2 only [dangling-child]" "a child that is none"
+json '{"children": [[], [0, 0]], "data": {"word": [0, null]}}' \
+	"bad.jsonl:1: error: node 0 of structure 0 is a child of node 1 of structure 0 and again of node 1" "a child twice"
+json '{"children": [[], [], [0, 1]], "data": {"word": [0, 9, null]}}' \
+	"bad.jsonl:1: error: 'word' of node 1 of structure 0 is 9" "a word that is none"
 
 # --- back ends and schedules ---
 

@@ -18,15 +18,46 @@ second        11.000  a b C
 second        8.000  zz" "an output with labels is a line a tree"
 
 run "$here/tiny.ra" "$tmp/trees" --at all
-tap_is "$out" "0 0 2 4 3
-0 1 6 8 7
-0 2 10 10 10
-1 0 2 4 3
-1 1 6 8 7
-1 2 10 10 10
-1 3 10 12 11
-1 4 20 22 21
-2 0 14 16 15" "all nodes are a line each"
+tap_is "$out" "twice[0]: 2 4
+total[0]: 3
+twice[1]: 6 8
+total[1]: 7
+twice[2]: 10 10
+total[2]: 10
+
+twice[0]: 2 4
+total[0]: 3
+twice[1]: 6 8
+total[1]: 7
+twice[2]: 10 10
+total[2]: 10
+twice[3]: 10 12
+total[3]: 11
+twice[4]: 20 22
+total[4]: 21
+
+twice[0]: 14 16
+total[0]: 15" "outputs of all nodes are named, with the number of the node"
+
+# --- labels of all nodes ---
+
+run "$here/labelled.ra" "$tmp/trees" --at all
+tap_is "$out" "a	second	2.000
+b	second	4.000
+(0 1)	first of all	5.000
+
+a	second	2.000
+b	second	4.000
+(0 1)	first of all	5.000
+C	second	6.000
+(2 3)	second	11.000
+
+zz	second	8.000" "words stand with their best labels, other nodes with the numbers of their children"
+sed '$a output best = 2 * h labels "left", "right"' "$here/labelled.ra" >"$tmp/two.ra"
+printf '(2 (2 \033[2J) (2 b))\n' >"$tmp/escape"
+run "$tmp/two.ra" "$tmp/escape" --at all
+case $status,$out in 0,"?[2J	"*=second*) tap_ok 0 "several outputs are named, and words obey no terminal" ;;
+*) tap_ok 1 "several outputs are named, and words obey no terminal" && show ;; esac
 
 run "$here/tiny.ra" "$tmp/trees" --format json
 tap_is "$out" '{"tree":0,"nodes":3,"sentence":"a b","outputs":{"twice":[10,10],"total":[10]}}

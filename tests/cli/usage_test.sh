@@ -56,8 +56,10 @@ usage "a stage that does not exist" dump gimple model.ra
 usage "a stage without a model" dump ra
 usage "a stage without weights" dump ilir "$here/tiny.ra"
 usage "an input to check without weights" check "$here/tiny.ra" "$tmp/trees"
-usage "words to read without a vocabulary" run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
-usage "words to check without a vocabulary" check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
+esp run "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter
+refused 2 "give --vocab FILE" "words to read without a vocabulary"
+esp check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors"
+refused 2 "give --vocab FILE" "words to check without a vocabulary"
 run "$here/tiny.ra" "$tmp/trees" --target-cpu pdp11
 refused 2 "--target-cpu is native|generic|avx2|avx512|aarch64" "a target that does not exist"
 

@@ -38,7 +38,9 @@ static void fill_all(struct fuzz *f, const struct io_text *t, const struct io_st
 
 static bool read_objects(struct fuzz *f, const uint8_t *bytes, size_t n)
 {
-	return fuzz_structures(f, &(struct io_view){.format = IO_JSON}, bytes, n, fill_all);
+	struct io_view structures = {.format = IO_JSON}, sequences = {.format = IO_JSON, .sequence = true};
+	bool all = fuzz_structures(f, &structures, bytes, n, fill_all);
+	return fuzz_structures(f, &sequences, bytes, n, fill_all) && all;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

@@ -3,7 +3,7 @@
 # else replay.c, which takes files; replay_test.sh feeds all that lies in the corpora to either.
 fuzz_targets = \
 	%D%/compile_fuzz %D%/conllu_fuzz %D%/drawn_fuzz %D%/forest_fuzz %D%/image_fuzz %D%/jit_fuzz %D%/json_fuzz %D%/loops_fuzz \
-	%D%/model_fuzz %D%/object_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
+	%D%/model_fuzz %D%/object_fuzz %D%/plain_fuzz %D%/reference_fuzz %D%/schedule_fuzz %D%/tree_fuzz %D%/vocab_fuzz %D%/weights_fuzz
 check_PROGRAMS += $(fuzz_targets)
 check_LTLIBRARIES += %D%/libfuzz.la
 %C%_libfuzz_la_SOURCES = \
@@ -34,6 +34,8 @@ fuzz_ldflags = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)
 %C%_model_fuzz_LDFLAGS = $(fuzz_ldflags)
 %C%_object_fuzz_LDADD = $(fuzz_libraries)
 %C%_object_fuzz_LDFLAGS = $(fuzz_ldflags)
+%C%_plain_fuzz_LDADD = $(fuzz_libraries)
+%C%_plain_fuzz_LDFLAGS = $(fuzz_ldflags)
 # The tool's own readers of what users have.
 %C%_reference_fuzz_SOURCES = %D%/reference_fuzz.c \
 	tools/reference/npy.c tools/reference/npz.c tools/reference/reference.c tools/reference/safetensors.c tools/reference/text.c

@@ -24,6 +24,8 @@ bool fuzz_structures(struct fuzz *f, const struct io_view *view, const uint8_t *
 	for (;;) {
 		int64_t before = text.structures;
 		size_t said = f->diags.n;
+		const char *extent =
+		    io_extent_end(&(struct io_extent){.format = view->format}, text.at, text.end);
 		next = io_next_structure(&text, view, &f->arena, &f->diags, &s);
 		if (next == IO_END)
 			break;
@@ -35,6 +37,7 @@ bool fuzz_structures(struct fuzz *f, const struct io_view *view, const uint8_t *
 			refused = true;
 			continue;
 		}
+		fuzz_check(f, !extent || text.at <= extent, "a structure ends in its extent");
 		check(f, &s);
 		if (each)
 			each(f, &text, &s);

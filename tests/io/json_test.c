@@ -199,7 +199,8 @@ static const char *read_sequence(const char *text)
 {
 	struct io_text t = io_text_in("json", text, strlen(text));
 	struct io_structure s;
-	return io_json_next(&t, true, &arena, &diags, &s) == IO_TREE ? show_structure(&s, "") : diags.at[0].message;
+	return io_json_next(&t, true, &arena, &diags, &s) == IO_TREE ? show_structure(&s, "")
+								     : diags.at[0].message;
 }
 
 static void sequences(void)
@@ -211,7 +212,8 @@ static void sequences(void)
 	    {"{\"root\": 0, \"data\": {\"x\": [5]}}", "0 ^0"},
 	    {"{\"children\": [[1], []], \"root\": 0, \"data\": {\"x\": [5]}}", "0[1] 1 ^0"},
 	    {"{\"data\": {\"x\": []}}", "structure 0, counted from 0: it has no node"},
-	    {"{\"data\": {\"x\": 7}}", "structure 0, counted from 0: data of a sequence is a list with a value for each node"},
+	    {"{\"data\": {\"x\": 7}}",
+	     "structure 0, counted from 0: data of a sequence is a list with a value for each node"},
 	    {"{\"text\": \"a\"}", "structure 0, counted from 0: it has neither a member 'children' nor data"},
 	    {"{\"data\": {}}", "structure 0, counted from 0: it has neither a member 'children' nor data"},
 	};

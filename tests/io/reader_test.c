@@ -62,15 +62,24 @@ static void tells_formats(void)
 	static const struct {
 		const char *path;
 		enum io_format want;
-	} names[] = {{"a.ptb", IO_BRACKETS}, {"a.conllu", IO_CONLLU}, {"a.json", IO_JSON}, {"a.jsonl", IO_JSON},
-		     {"a.txt", IO_AUTO},     {".json", IO_AUTO},      {"-", IO_AUTO},	   {"", IO_AUTO}};
+	} names[] = {
+	    {"a.ptb", IO_BRACKETS}, {"a.conllu", IO_CONLLU}, {"a.json", IO_JSON}, {"a.jsonl", IO_JSON},
+	    {"a.txt", IO_AUTO},	    {".json", IO_AUTO},	     {"-", IO_AUTO},	  {"", IO_AUTO}};
 	static const struct {
 		const char *text;
 		enum io_format want;
 	} texts[] = {
-	    {"\n (2 a)", IO_BRACKETS}, {" {\"children\": []}", IO_JSON}, {"[{", IO_JSON},	 {"\n# text\n", IO_CONLLU},
-	    {"1\tgo\t", IO_CONLLU},	  {"1-2\tgo\t", IO_CONLLU},	  {"1 go", IO_PLAIN},	 {"12", IO_PLAIN},
-	    {"the cat", IO_PLAIN},	  {")", IO_PLAIN},		  {"", IO_PLAIN},
+	    {"\n (2 a)", IO_BRACKETS},
+	    {" {\"children\": []}", IO_JSON},
+	    {"[{", IO_JSON},
+	    {"\n# text\n", IO_CONLLU},
+	    {"1\tgo\t", IO_CONLLU},
+	    {"1-2\tgo\t", IO_CONLLU},
+	    {"1 go", IO_PLAIN},
+	    {"12", IO_PLAIN},
+	    {"the cat", IO_PLAIN},
+	    {")", IO_PLAIN},
+	    {"", IO_PLAIN},
 	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		tap_ok(io_format_of_name(names[i].path) == names[i].want, "format of '%s'", names[i].path);
@@ -101,7 +110,8 @@ static void reads_lines(void)
 		   io_next_structure(&t, &view, &arena, &diags, &s) == IO_END && accepted(true),
 	       "the last line may lack its end");
 	t = io_text_in("lines", " \n", 2);
-	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_FAILED && refused(DIAG_EMPTY_INPUT, "no sentence"),
+	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_FAILED &&
+		   refused(DIAG_EMPTY_INPUT, "no sentence"),
 	       "a text without words is refused");
 }
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Structures as a file or a pipe gives them: the same as of the whole text, however it is cut, and no byte more is waited for
- * than the structure has. */
+/* Structures as a file or a pipe gives them: the same as of the whole text, however it is cut, and no byte
+ * more is waited for than the structure has. */
 #include "io/stream.h"
 
 #include "io/file.h"
@@ -20,8 +20,8 @@ static void show_next(struct str *all, enum io_next next, const struct io_struct
 	if (next == IO_TREE)
 		str_printf(all, "%s \"%s\"\n", show_structure(s, "word"), s->sentence);
 	for (size_t i = 0; i < diags.n; i++)
-		str_printf(all, "%s %d:%d %s\n", diag_spelling(diags.at[i].id), diags.at[i].line, diags.at[i].column,
-			   diags.at[i].message);
+		str_printf(all, "%s %d:%d %s\n", diag_spelling(diags.at[i].id), diags.at[i].line,
+			   diags.at[i].column, diags.at[i].message);
 	diags_free(&diags);
 }
 
@@ -55,7 +55,8 @@ static bool reads_alike(const char *path, enum io_format format)
 		stream.chunk = chunks[i];
 		const char *cut = open ? read_text(&text, &stream, format) : "not open";
 		if (strcmp(whole, cut) != 0) {
-			printf("# %s, pieces of %zu bytes:\n# %s\n# whole:\n# %s\n", path, chunks[i], cut, whole);
+			printf("# %s, pieces of %zu bytes:\n# %s\n# whole:\n# %s\n", path, chunks[i], cut,
+			       whole);
 			same = false;
 		}
 		io_stream_close(&stream);
@@ -89,10 +90,21 @@ static void reads_folder(const char *name)
 static void reads_texts(void)
 {
 	static const char *const texts[] = {
-	    "", " \n", "(2 a) (2 b)\n(2 c", "(2 a))", "(2 a) x", "a b c\n\n  \n d\te \r\nf",
-	    "[{\"data\": {\"word\": [\"a]\\\"}\", \"b\"]}}, {\"children\": [[]]}]\n", "[{\"children\": [[]]}] x",
-	    "{\"children\": [[]]} {\"children\": 1}\n{\"children\": [[]]}", "[]", "[{\"children\": [[]]}", "[[", "{",
-	    "# only\n\n# a comment\n\n1\tgo\t_\tX\t_\t_\t0\troot\t_\t_\n \n1\tgo\t_\tX\t_\t_\t7\troot\t_\t_\n\n# last",
+	    "",
+	    " \n",
+	    "(2 a) (2 b)\n(2 c",
+	    "(2 a))",
+	    "(2 a) x",
+	    "a b c\n\n  \n d\te \r\nf",
+	    "[{\"data\": {\"word\": [\"a]\\\"}\", \"b\"]}}, {\"children\": [[]]}]\n",
+	    "[{\"children\": [[]]}] x",
+	    "{\"children\": [[]]} {\"children\": 1}\n{\"children\": [[]]}",
+	    "[]",
+	    "[{\"children\": [[]]}",
+	    "[[",
+	    "{",
+	    "# only\n\n# a comment\n\n1\tgo\t_\tX\t_\t_\t0\troot\t_\t_\n "
+	    "\n1\tgo\t_\tX\t_\t_\t7\troot\t_\t_\n\n# last",
 	};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		for (int f = 0; f < IO_AUTO; f++)
@@ -113,13 +125,15 @@ static void keeps_little(void)
 	for (int i = 0; i < MANY; i++)
 		str_puts(&text, i ? ", {\"children\": [[]]}" : "[{\"children\": [[]]}");
 	str_puts(&text, ", oh]");
-	tap_ok(io_stream_open(&stream, &allocator_default, write_file("many", str_text(&text), text.n), &t, &diags),
+	tap_ok(io_stream_open(&stream, &allocator_default, write_file("many", str_text(&text), text.n), &t,
+			      &diags),
 	       "a file is opened");
 	stream.chunk = 512;
 	while (io_stream_fill(&stream, &t, IO_JSON, &diags) &&
 	       io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE)
 		n++;
-	tap_ok(n == MANY && stream.capacity < 32 * 1024, "%d objects on one line need %zu bytes", n, stream.capacity);
+	tap_ok(n == MANY && stream.capacity < 32 * 1024, "%d objects on one line need %zu bytes", n,
+	       stream.capacity);
 	tap_ok(diags.n == 1 && diags.at[0].line == 1 && diags.at[0].column == (int)text.n - 2,
 	       "and the place of a fault is still known");
 	diags_free(&diags);
@@ -143,7 +157,8 @@ static void refuses_long(void)
 	tap_ok(!io_stream_fill(&stream, &t, IO_BRACKETS, &diags) && diags.n == 1 && diags.at[0].line == 2 &&
 		   refused(DIAG_FILE_TOO_LARGE, "longer than the 100 bytes"),
 	       "one beyond the limit is refused where it begins");
-	tap_ok(io_stream_fill(&stream, &t, IO_BRACKETS, &diags) && io_next_structure(&t, &view, &arena, &diags, &s) == IO_END,
+	tap_ok(io_stream_fill(&stream, &t, IO_BRACKETS, &diags) &&
+		   io_next_structure(&t, &view, &arena, &diags, &s) == IO_END,
 	       "and nothing is read behind it");
 	io_stream_close(&stream);
 }
@@ -153,7 +168,8 @@ static void refuses_long(void)
 /* What a pipe has given is enough, although its other end is open: else this would wait for ever. */
 static void waits_for_no_more(void)
 {
-	static const char *const whole[] = {"(2 a)", "1\tgo\t_\tX\t_\t_\t0\troot\t_\t_\n\n", "{\"children\": [[]]}", "a b\n"};
+	static const char *const whole[] = {"(2 a)", "1\tgo\t_\tX\t_\t_\t0\troot\t_\t_\n\n",
+					    "{\"children\": [[]]}", "a b\n"};
 	for (int f = 0; f < IO_AUTO; f++) {
 		int ends[2];
 		struct io_stream stream;
@@ -168,14 +184,16 @@ static void waits_for_no_more(void)
 		alarm(60);
 		for (int i = 0; i < 3; i++) {
 			ok &= write(ends[1], whole[f], strlen(whole[f])) == (ssize_t)strlen(whole[f]);
-			ok &= io_stream_fill(&stream, &t, IO_AUTO, &diags) && io_stream_fill(&stream, &t, view.format, &diags) &&
+			ok &= io_stream_fill(&stream, &t, IO_AUTO, &diags) &&
+			      io_stream_fill(&stream, &t, view.format, &diags) &&
 			      io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE;
 		}
-		tap_ok(accepted(ok) && io_stream_progress(&stream, &t) == 0, "a structure in %s needs no byte behind it",
-		       formats[f]);
+		tap_ok(accepted(ok) && io_stream_progress(&stream, &t) == 0,
+		       "a structure in %s needs no byte behind it", formats[f]);
 		close(ends[1]);
 		tap_ok(io_stream_fill(&stream, &t, view.format, &diags) &&
-			   io_next_structure(&t, &view, &arena, &diags, &s) == IO_END && io_stream_progress(&stream, &t) == 1,
+			   io_next_structure(&t, &view, &arena, &diags, &s) == IO_END &&
+			   io_stream_progress(&stream, &t) == 1,
 		       "and the end is found");
 		io_stream_close(&stream);
 		close(ends[0]);
@@ -189,17 +207,22 @@ static void refuses_marks(void)
 	static const struct {
 		const char *bytes, *said;
 		size_t n;
-	} marked[] = {{"\xef\xbb\xbf(2 a)", "UTF-8", 8}, {"\xff\xfe(\0002\0", "UTF-16", 6}, {"\xfe\xff\0(", "UTF-16", 4}};
+	} marked[] = {{"\xef\xbb\xbf(2 a)", "UTF-8", 8},
+		      {"\xff\xfe(\0002\0", "UTF-16", 6},
+		      {"\xfe\xff\0(", "UTF-16", 4}};
 	for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
 		struct io_stream stream;
 		struct io_text t;
 		struct io_structure s;
 		struct io_view view = {0};
-		io_stream_open(&stream, &allocator_default, write_file("marked", marked[i].bytes, marked[i].n), &t, &diags);
+		io_stream_open(&stream, &allocator_default,
+			       write_file("marked", marked[i].bytes, marked[i].n), &t, &diags);
 		stream.chunk = 1;
-		tap_ok(!io_stream_fill(&stream, &t, IO_AUTO, &diags) && refused(DIAG_BYTE_ORDER_MARK, marked[i].said),
+		tap_ok(!io_stream_fill(&stream, &t, IO_AUTO, &diags) &&
+			   refused(DIAG_BYTE_ORDER_MARK, marked[i].said),
 		       "a byte order mark of %s is refused", marked[i].said);
-		tap_ok(io_stream_fill(&stream, &t, IO_AUTO, &diags) && io_next_structure(&t, &view, &arena, &diags, &s) == IO_END,
+		tap_ok(io_stream_fill(&stream, &t, IO_AUTO, &diags) &&
+			   io_next_structure(&t, &view, &arena, &diags, &s) == IO_END,
 		       "and is the end");
 		io_stream_close(&stream);
 	}
@@ -209,10 +232,12 @@ static void refuses_files(void)
 {
 	struct io_stream stream;
 	struct io_text t;
-	tap_ok(!io_stream_open(&stream, &allocator_default, path_of("none"), &t, &diags) && refused(DIAG_CANNOT_READ, "none"),
+	tap_ok(!io_stream_open(&stream, &allocator_default, path_of("none"), &t, &diags) &&
+		   refused(DIAG_CANNOT_READ, "none"),
 	       "a file that is not there is refused");
 	io_stream_close(&stream);
-	tap_ok(!io_stream_open(&stream, &allocator_default, folder, &t, &diags) && refused(DIAG_CANNOT_READ, "directory"),
+	tap_ok(!io_stream_open(&stream, &allocator_default, folder, &t, &diags) &&
+		   refused(DIAG_CANNOT_READ, "directory"),
 	       "a folder is refused");
 	io_stream_close(&stream);
 }
@@ -223,6 +248,7 @@ int main(void)
 	reads_folder("tests/fuzz/corpus/tree");
 	reads_folder("tests/fuzz/corpus/conllu");
 	reads_folder("tests/fuzz/corpus/json");
+	reads_folder("tests/fuzz/corpus/plain");
 	reads_texts();
 	keeps_little();
 	refuses_long();
