@@ -15,10 +15,10 @@
  * rows. */
 enum { LEAF, GATES, UPDATE, ROOT, STEPS };
 static esp_step steps[STEPS] = {
-    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4},
-    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4},
-    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4},
-    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1},
+    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4, 0},
+    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4, 2000},
+    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4, 0},
+    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1, 40},
 };
 static size_t nodes[] = {8, 4, 1};
 
@@ -102,10 +102,10 @@ static bool near(double a, double b)
 
 static void test_floor(void)
 {
-	tap_ok(near(floor_of_rows(&machine, 1, 3000, 2000), 3e-6) &&
-		   near(floor_of_rows(&machine, 1, 2000, 3000), 3e-6),
+	tap_ok(near(floor_of_rows(&machine, 1, 3000, 2000, 2000), 3e-6) &&
+		   near(floor_of_rows(&machine, 1, 2000, 3000, 3000), 3e-6),
 	       "the longer of computing and reading");
-	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000), 1.6e-6), "shared by threads, which meet");
+	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000, 2000), 1.6e-6), "shared by threads, which meet");
 	struct floor_part p = floor_part_at(&made_up, 1);
 	tap_ok(p.ranges == 2 && p.step == GATES && p.steps == 2 && p.level == 1 && p.rows == 4 &&
 		   near(p.operations, 4 * 1050) && near(p.bytes, 2000),
@@ -121,8 +121,31 @@ static void test_floor(void)
 	r.facts.ranges = 2;
 	p = floor_part_at(&r, 0);
 	tap_ok(p.ranges == 2 && p.steps == 2 && p.rows == 2 && near(p.operations, 2100) &&
-		   near(p.bytes, 4000),
+		   near(p.bytes, 4000) && near(p.set, 2000),
 	       "rows one by one are one part, which reads weights for each");
+}
+
+/* A recording of made_up with other bytes of the gates' weights. */
+static double bytes_of_first_level(int64_t weight_bytes)
+{
+	esp_step other[STEPS];
+	struct recording r = made_up;
+	memcpy(other, steps, sizeof steps);
+	other[GATES].weight_bytes = weight_bytes;
+	r.step = other;
+	return floor_part_at(&r, 1).bytes;
+}
+
+/* Two working sets, the larger of which is read at half the speed of the smaller one. */
+static void test_weights(void)
+{
+	struct machine slow = machine;
+	slow.bandwidth[1] = 5e8;
+	slow.sets = 2;
+	tap_ok(near(bytes_of_first_level(500), 500), "weights that all blocks share are read once");
+	tap_ok(near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, MACHINE_LEAST), 4 * MACHINE_LEAST * 1e-9) &&
+		   near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, 4 * MACHINE_LEAST), 8 * MACHINE_LEAST * 1e-9),
+	       "what is read again is as near as the set that it is of");
 }
 
 /* --- summaries --- */
@@ -326,6 +349,7 @@ int main(void)
 	struct gathering g = {0};
 	struct summary s = {0};
 	test_floor();
+	test_weights();
 	if (!tap_ok(gather(&g, &s), "three runs are gathered"))
 		return tap_done();
 	test_summary(&s);
