@@ -394,7 +394,7 @@ def run_start(bench):
 
 def run_command(bench, part, case, *more):
     """A case by the command alone."""
-    said = subprocess.run(bench.realtime + bench_command(bench, case) + list(more), capture_output=True, text=True, check=True)
+    said = subprocess.run(bench.realtime + bench_command(bench, case, "--format", "json", *more), capture_output=True, text=True, check=True)
     for line in said.stdout.splitlines():
         values = json.loads(line)
         if "machine" not in values:

@@ -52,15 +52,14 @@ double floor_of_part(const struct machine *m, int threads, const struct floor_pa
 	return floor_of_rows(m, threads, part->operations, part->bytes, part->set);
 }
 
-double floor_of_run(const struct machine *m, int threads, const struct recording *r, double *operations)
+struct floor floor_of_run(const struct machine *m, int threads, const struct recording *r)
 {
-	double seconds = 0, sum = 0;
+	struct floor sum = {0};
 	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
 	     part = floor_part_at(r, part.range + part.ranges)) {
-		seconds += floor_of_part(m, threads, &part);
-		sum += part.operations;
+		sum.seconds += floor_of_part(m, threads, &part);
+		sum.operations += part.operations;
+		sum.bytes += part.bytes;
 	}
-	if (operations)
-		*operations = sum;
-	return seconds;
+	return sum;
 }

@@ -26,7 +26,11 @@ struct floor_part {
 /* The part that begins with a range. */
 struct floor_part floor_part_at(const struct recording *, size_t range);
 double floor_of_part(const struct machine *, int threads, const struct floor_part *);
-/* Seconds of the steps of a run, and the operations in it (may be NULL). */
-double floor_of_run(const struct machine *, int threads, const struct recording *, double *operations);
+
+/* Of all steps of a run: what they compute, what they read of weights, and the seconds. */
+struct floor {
+	double seconds, operations, bytes;
+};
+struct floor floor_of_run(const struct machine *, int threads, const struct recording *);
 
 #endif

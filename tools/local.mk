@@ -11,7 +11,7 @@ espalier_SOURCES = \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 espalier_SOURCES += \
-	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
+	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
 	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c \
 	%D%/compare/locals.c %D%/compare/match.c \

@@ -111,8 +111,9 @@ static void test_floor(void)
 		   near(p.operations, 4 * 1050) && near(p.bytes, 2000),
 	       "ranges over the same rows are one part");
 	tap_ok(floor_part_at(&made_up, 5).ranges == 0, "past the last there is none");
-	double operations, seconds = floor_of_run(&machine, 1, &made_up, &operations);
-	tap_ok(near(operations, 800 + 4200 + 1050 + 10) && near(seconds, (800 + 4200 + 2000 + 40) * 1e-9),
+	struct floor f = floor_of_run(&machine, 1, &made_up);
+	tap_ok(near(f.operations, 800 + 4200 + 1050 + 10) && near(f.bytes, 2000 + 2000 + 40) &&
+		   near(f.seconds, (800 + 4200 + 2000 + 40) * 1e-9),
 	       "the floor of a run is their sum");
 
 	esp_range one_by_one[] = {{GATES, 2, -1, 8, 1, 0, 0, 1}, {GATES, 2, -1, 9, 1, 0, 1, 2}};
