@@ -98,4 +98,30 @@ shows 'linearizer .* 4\.0 at most' "the linearizer's share"
 shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows 'at most 1\.040' "kernels written by hand"
+
+# A command that says what it would measure, so that nothing is timed.
+mkdir "$work/build"
+cat >"$work/build/espalier" <<'STUB'
+#!/bin/sh
+case "$*" in
+*"--format json"*) echo '{"model": "stub", "batch": 4, "threads": 1, "nodes": 100, "min_ms": 0.5, "median_ms": 1}' ;;
+*) echo "a table" ;;
+esac
+STUB
+chmod +x "$work/build/espalier"
+
+# measure ARGUMENT...: the bench of that command; leaves $status and $shown.
+measure()
+{
+	shown=$(python3 "$srcdir/bench/bench.py" --build "$work/build" --output "$work/measured" --hidden 8 "$@" 2>&1)
+	status=$?
+}
+measure --parts batches --cases childsum
+tap_is "$status,$(grep -c '^childsum *8 x1: 4: 125.0' <<<"$shown")" "0,1" "the size of minibatches is swept for the cases that are asked for"
+measure --parts torch --cases "gru before,treefc sum"
+tap_is "$status,$(grep -c 'torch: .*gru before, treefc sum.*peer' <<<"$shown")" "2,1" "a part without cases says what they lack"
+measure --parts batches --cases chldsum
+tap_is "$status,$(grep -c 'chldsum' <<<"$shown")" "2,1" "and a case that there is none of is refused"
+measure --parts cortex
+tap_is "$status,$(grep -c 'cortex: .* part floor' <<<"$shown")" "2,1" "as are figures beside those of a part that is not measured"
 tap_done
