@@ -18,7 +18,7 @@ espalier_SOURCES += \
 	%D%/compare/measure.c %D%/compare/say.c %D%/reference/npy.c %D%/reference/npz.c \
 	%D%/reference/reference.c %D%/reference/reference.h %D%/reference/safetensors.c %D%/reference/text.c
 espalier_SOURCES += \
-	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/profile.h %D%/profile/summary.c \
+	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/legend.c %D%/profile/picture.h %D%/profile/profile.h %D%/profile/summary.c \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
 espalier_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
 

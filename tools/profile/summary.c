@@ -84,6 +84,23 @@ static void summarize_phases(struct summary *s, const struct gathering *g, doubl
 
 /* --- what is told of one run --- */
 
+/* What no event covers is idle. */
+static void tell_shares(struct summary *s, const struct recording *shown)
+{
+	double whole = (double)shown->facts.run * shown->facts.threads;
+	s->idle = whole > 0;
+	for (size_t i = 0; i < shown->facts.events; i++) {
+		const esp_event *e = &shown->event[i];
+		double share = part_of(e->stop - e->start, whole);
+		bool waits = recording_waits(shown, i);
+		if (!waits && e->kind == ESP_EVENT_WAIT)
+			continue;
+		*(waits ? &s->waiting : &s->kernel[e->step].share) += share;
+		s->idle -= share;
+	}
+	s->idle = s->idle > 0 ? s->idle : 0;
+}
+
 static void tell_shown(struct summary *s, const struct recording *shown)
 {
 	for (size_t i = 0; i < shown->facts.events; i++) {
@@ -154,6 +171,7 @@ bool summarize(struct summary *s, const struct gathering *g, const struct record
 	summarize_threads(s, g, scratch);
 	for (size_t i = 0; i < s->sections; i++)
 		summarize_section(s, i, g, shown, m, scratch);
+	tell_shares(s, shown);
 	tell_shown(s, shown);
 	tell_widths(s, shown);
 	free(scratch);
