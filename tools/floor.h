@@ -3,8 +3,8 @@
  *
  * Of rows that run together, a level say: what the threads need for the operations, or a thread for reading
  * its share of the weights, at the bandwidth of a working set of that size, whichever is longer; and, of more
- * than one thread, that they meet once.  Of a run: the sum.  Weights that the blocks of columns of one step share are
- * read once. */
+ * than one thread, that they meet once.  Of a run: the sum.  Weights that the blocks of columns of one step
+ * share are read once. */
 #ifndef ESPALIER_TOOLS_FLOOR_H
 #define ESPALIER_TOOLS_FLOOR_H
 
@@ -20,7 +20,7 @@ struct floor_part {
 	size_t step, steps;	  /* the same */
 	int64_t level, rows;	  /* level -1: none */
 	double operations, bytes; /* of all their rows; of weights */
-	double set;		  /* bytes of one row after the other are read again for each: of one of them */
+	double set; /* bytes of one row after the other are read again for each: of one of them */
 };
 
 /* The part that begins with a range. */

@@ -32,8 +32,8 @@ bool recording_take(struct recording *r, const esp_profile *p)
 	return true;
 }
 
-/* Waiting begins where the thread's last call of the range ended, or of the levels below that are shared out together with
- * it; without such a call it begins with the range. */
+/* Waiting begins where the thread's last call of the range ended, or of the levels below that are shared out
+ * together with it; without such a call it begins with the range. */
 bool recording_waits(const struct recording *r, size_t event)
 {
 	const esp_event *e = &r->event[event], *before = e - 1;

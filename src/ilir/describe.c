@@ -169,8 +169,8 @@ static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt 
 	return bytes;
 }
 
-/* Blocks may read the same weights, as those of a matrix of states do.  A box may hold more than is read, so the lesser of
- * two estimates counts. */
+/* Blocks may read the same weights, as those of a matrix of states do.  A box may hold more than is read, so
+ * the lesser of two estimates counts. */
 static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			      const struct image_step *step)
 {

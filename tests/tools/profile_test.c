@@ -144,9 +144,11 @@ static void test_weights(void)
 	slow.bandwidth[1] = 5e8;
 	slow.sets = 2;
 	tap_ok(near(bytes_of_first_level(500), 500), "weights that all blocks share are read once");
-	tap_ok(near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, MACHINE_LEAST), 4 * MACHINE_LEAST * 1e-9) &&
-		   near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, 4 * MACHINE_LEAST), 8 * MACHINE_LEAST * 1e-9),
-	       "what is read again is as near as the set that it is of");
+	tap_ok(
+	    near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, MACHINE_LEAST), 4 * MACHINE_LEAST * 1e-9) &&
+		near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, 4 * MACHINE_LEAST),
+		     8 * MACHINE_LEAST * 1e-9),
+	    "what is read again is as near as the set that it is of");
 }
 
 /* --- summaries --- */
@@ -174,9 +176,8 @@ static void test_summary(const struct summary *s)
 	tap_ok(near(leaves->time.least, 1e-6) && near(leaves->wait, 0.4e-6) &&
 		   leaves->split == ESP_SPLIT_ROWS,
 	       "a section lasts from its first range to its last, and threads wait in it");
-	tap_ok(near(first->time.least, 3.5e-6) && near(first->wait, 0) &&
-		   first->split == ESP_SPLIT_COLUMNS && near(first->floor, 2.2e-6) &&
-		   near(first->alone, 4.2e-6),
+	tap_ok(near(first->time.least, 3.5e-6) && near(first->wait, 0) && first->split == ESP_SPLIT_COLUMNS &&
+		   near(first->floor, 2.2e-6) && near(first->alone, 4.2e-6),
 	       "also when its steps have ranges of their own");
 	tap_ok(near(s->cell[leaves->cell].time.least, 1e-6) && near(s->cell[first->cell].time.least, 3e-6) &&
 		   near(s->cell[first->cell + 1].time.median, 1e-6),
@@ -186,8 +187,8 @@ static void test_summary(const struct summary *s)
 		   near(gates->bytes, 4000) && near(gates->time, 8e-6),
 	       "kernels are summed up over levels");
 	tap_ok(near(s->thread[0].busy, 11.8e-6) && near(s->thread[0].wait, 0.4e-6) &&
-		   near(s->thread[0].idle, 0.2e-6) && s->thread[0].taken == 1 &&
-		   near(s->thread[1].wait, 0) && near(s->thread[1].idle, 10.4e-6) && s->thread[1].taken == 0,
+		   near(s->thread[0].idle, 0.2e-6) && s->thread[0].taken == 1 && near(s->thread[1].wait, 0) &&
+		   near(s->thread[1].idle, 10.4e-6) && s->thread[1].taken == 0,
 	       "threads work, wait and do nothing: who has no share does not wait");
 	tap_ok(near(s->kernel[LEAF].share, 1800 / 12400.) && near(gates->share, 4000 / 12400.) &&
 		   near(s->waiting, 200 / 12400.) && near(s->idle, 5300 / 12400.),
@@ -254,13 +255,15 @@ static const char *const shares[] = {"14.5 %", "32.3 %", "8.1 %", "0.8 %", "1.6 
 static void test_shares(const struct view *v)
 {
 	char *page = written(view_text, v), *picture = written(view_svg, v);
-	static const char *const rows[] = {"\nleaf ", "\ninner.0 ", "\ninner.1 ", "\nout<", "\nwaiting ", "\nidle "};
-	static const char *const keys[] = {"\"name\">leaf, ",    "\"name\">inner.0, ",
+	static const char *const rows[] = {"\nleaf ", "\ninner.0 ", "\ninner.1 ",
+					   "\nout<",  "\nwaiting ", "\nidle "};
+	static const char *const keys[] = {"\"name\">leaf, ",	 "\"name\">inner.0, ",
 					   "\"name\">inner.1, ", "\"name\">out&lt;&amp;&quot;&gt;, ",
-					   ">waits for others",	">idle: "};
+					   ">waits for others",	 ">idle: "};
 	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
 		const char *row = strstr(page, rows[i]), *key = strstr(picture, keys[i]);
-		const char *in_row = row ? strstr(row, shares[i]) : NULL, *in_key = key ? strstr(key, shares[i]) : NULL;
+		const char *in_row = row ? strstr(row, shares[i]) : NULL,
+			   *in_key = key ? strstr(key, shares[i]) : NULL;
 		tap_ok(in_row && in_row < strchr(row + 1, '\n') && in_key && in_key < strchr(key + 1, '\n'),
 		       "page and picture say %s", shares[i]);
 	}
@@ -350,7 +353,8 @@ static void test_svg(const struct view *v)
 	tap_ok(strstr(text, ">rows shared out<") && strstr(text, ">columns shared out<") &&
 		   !strstr(text, ">subtrees shared out<") && !strstr(text, ">all other kernels"),
 	       "the legend has what is in the picture only");
-	tap_ok(strstr(text, "of the time that all threads have in the run: 2 "), "and says what shares are of");
+	tap_ok(strstr(text, "of the time that all threads have in the run: 2 "),
+	       "and says what shares are of");
 	free(text);
 }
 
@@ -384,7 +388,8 @@ static void test_paints(const struct view *view)
 		sprintf(names[i], "k%d", i);
 		sprintf(keys[i], "\"name\">k%d, ", i);
 		many[i] = (esp_step){.name = names[i], .over = ESP_OVER_INNER, .blocks = 1, .tile = 1};
-		calls[i] = (esp_event){.range = 3, .step = i, .rows = 1, .start = 100 * i, .stop = 100 * i + 90};
+		calls[i] =
+		    (esp_event){.range = 3, .step = i, .rows = 1, .start = 100 * i, .stop = 100 * i + 90};
 		kernels[i].share = i < LONG ? 0.04 : 0.0004;
 	}
 	r.step = many;
@@ -401,8 +406,10 @@ static void test_paints(const struct view *view)
 		for (int k = 0; k < i && a; k++)
 			alike += same_fill(a, fill_of(text, keys[k]));
 	}
-	tap_ok(shown == LONG && alike == 0, "%d kernels have paints of their own, %d pairs the same", shown, alike);
-	tap_ok(is_well_formed(text) && strstr(text, ">all other kernels, 0.1 %"), "the rest have one together");
+	tap_ok(shown == LONG && alike == 0, "%d kernels have paints of their own, %d pairs the same", shown,
+	       alike);
+	tap_ok(is_well_formed(text) && strstr(text, ">all other kernels, 0.1 %"),
+	       "the rest have one together");
 	free(text);
 }
 

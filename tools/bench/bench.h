@@ -46,15 +46,15 @@ struct making {
 
 /* Makes so many.  False after a message. */
 bool shapes_make(struct shapes *, const struct making *, size_t n, struct random *);
-/* Reads the first structures of a file, `most` at most, as the options of what is open say: only their form; words are
- * drawn.  Nodes are numbered anew, as above.  False after a message. */
+/* Reads the first structures of a file, `most` at most, as the options of what is open say: only their form;
+ * words are drawn.  Nodes are numbered anew, as above.  False after a message. */
 bool shapes_read(struct shapes *, const struct objects *, const char *path, size_t most, struct random *);
 void shapes_free(struct shapes *);
 /* Room for so many nodes and edges; false when memory is out. */
 bool shape_init(struct shape *, size_t nodes, size_t edges);
 
-/* A file of structures, which is read once for each minibatch: what can be read only once, as standard input (-), is
- * copied. */
+/* A file of structures, which is read once for each minibatch: what can be read only once, as standard input
+ * (-), is copied. */
 struct input {
 	const char *path;
 	char own[32]; /* the path of a copy */
@@ -77,8 +77,8 @@ struct sizes {
 bool sizes_read(struct sizes *, const esp_model *, const char *text);
 /* Whether the model has the dimension that a part of such a text begins with. */
 bool sizes_has(const esp_model *, const char *part);
-/* Writes random weights as safetensors: matrices so that products stay near 1.  False after a message; what could not be
- * written, the file says. */
+/* Writes random weights as safetensors: matrices so that products stay near 1.  False after a message; what
+ * could not be written, the file says. */
 bool weights_write(const esp_model *, const struct sizes *, struct random *, FILE *to);
 
 /* --- a model that is ready to run --- */
@@ -116,8 +116,8 @@ esp_status subject_join(struct subject *, const struct subject *with, const stru
 			const char *schedule, esp_error **);
 /* Puts what it works in and its weights elsewhere in memory. */
 int subject_move(struct subject *);
-/* Whether a file says what nodes carry, so that it can be read as it is: it has no texts, or there are vocabularies; with a
- * column or a vocabulary it must. */
+/* Whether a file says what nodes carry, so that it can be read as it is: it has no texts, or there are
+ * vocabularies; with a column or a vocabulary it must. */
 int subject_can_read(struct subject *, const char *path, bool *can);
 /* Makes the minibatch of the structures first .. first + count - 1; after the last comes the first again. */
 int subject_fill(struct subject *, size_t first, size_t count);
@@ -164,16 +164,16 @@ struct bench {
 	char weights[4096];		      /* "" = none were written */
 };
 
-/* Of all minibatches of a size: sums of the least time, the median and so on; of what they are judged by; and of what they
- * have. */
+/* Of all minibatches of a size: sums of the least time, the median and so on; of what they are judged by; and
+ * of what they have. */
 struct sums {
 	double least, median, p95, linearize;
 	double floor, operations, bytes;
 	size_t nodes;
 };
 
-/* As the options say, a table or lines of JSON: what comes first, the results of one size of minibatch by number of
- * threads, and what comes last. */
+/* As the options say, a table or lines of JSON: what comes first, the results of one size of minibatch by
+ * number of threads, and what comes last. */
 void report_machines(const struct bench *);
 void report_batch(const struct bench *, long batch, const struct sums *);
 void report_end(const struct bench *);

@@ -149,12 +149,13 @@ static bool copy_shape(struct shape *to, const esp_forest *forest, struct random
 /* --- all of them --- */
 
 /* A model that takes any structure and reads nothing of what nodes carry. */
-static const char any_structure[] = "model structures\n"
-				    "structure dag(*)\n"
-				    "state h[1]\n"
-				    "node:\n"
-				    "    h = sum(k.h for k in children)\n"
-				    "output result = h at root\n";
+static const char any_structure[] =
+    "model structures\n"
+    "structure dag(*)\n"
+    "state h[1]\n"
+    "node:\n"
+    "    h = sum(k.h for k in children)\n"
+    "output result = h at root\n";
 
 /* What reads the file, as the options say. */
 struct reader {
@@ -168,8 +169,8 @@ static esp_status open_reader(struct reader *r, const struct objects *o, const c
 {
 	int64_t no_sizes = 0;
 	esp_program_options options = {.size = sizeof options, .backend = "interpreter", .sizes = &no_sizes};
-	esp_status status =
-	    esp_model_parse(o->context, "structures", any_structure, sizeof any_structure - 1, &r->model, error);
+	esp_status status = esp_model_parse(o->context, "structures", any_structure, sizeof any_structure - 1,
+					    &r->model, error);
 	if (!status)
 		status = esp_program_create(r->model, NULL, &options, &r->program, error);
 	if (!status)

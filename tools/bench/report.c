@@ -20,7 +20,9 @@ static void put_counts(const struct options *o)
 static void put_sources(const struct bench *b)
 {
 	const char *input = b->options->operands > 1 ? b->options->operand[1] : NULL;
-	const char *rest = !input ? "random structures" : b->subject[0].trees ? "" : ", random words and vectors";
+	const char *rest = !input		 ? "random structures"
+			   : b->subject[0].trees ? ""
+						 : ", random words and vectors";
 	fputs("weights: ", stdout);
 	put_masked(stdout, b->options->weights ? b->options->weights : "random");
 	fputs("; input: ", stdout);
@@ -56,7 +58,8 @@ static void put_row(const struct bench *b, int i, long batch, const struct sums 
 static const char legend[] =
     "\nnodes         of a minibatch, the mean, as are all times\n"
     "p95           19 of 20 runs take less, or as long\n"
-    "floor         what the machine needs at least: the longer of computing at its peak and reading the weights, level\n"
+    "floor         what the machine needs at least: the longer of computing at its peak and reading the "
+    "weights, level\n"
     "              by level, and that the threads meet\n"
     "floor / time  by the least time: 1 is all that the machine can do\n"
     "structures/s  by the median\n";

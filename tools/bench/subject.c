@@ -178,8 +178,8 @@ static int add_structure(struct subject *s, size_t index)
 
 /* --- running --- */
 
-/* Appends structures from one end of the file to the other, *left at most.  Those before `first` are read, and
- * forgotten. */
+/* Appends structures from one end of the file to the other, *left at most.  Those before `first` are read,
+ * and forgotten. */
 static esp_status read_through(struct subject *s, size_t first, size_t *left, esp_error **error)
 {
 	esp_treebank *bank;

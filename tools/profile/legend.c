@@ -5,8 +5,8 @@
 
 /* --- colours --- */
 
-/* Those that also the colour-blind tell apart (Okabe and Ito 2008), but for black.  Kernels beyond them have them again,
- * with stripes, then with dots. */
+/* Those that also the colour-blind tell apart (Okabe and Ito 2008), but for black.  Kernels beyond them have
+ * them again, with stripes, then with dots. */
 static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
 				      "#56b4e9", "#cc79a7", "#f0e442"};
 static const char *const textures[] = {
@@ -54,10 +54,11 @@ void picture_fill(const struct view *v, size_t step, char *fill, size_t size)
 
 void legend_put_patterns(FILE *to)
 {
-	fputs("<defs><pattern id=\"wait\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-	      "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#fff\"/>"
-	      "<rect width=\"2\" height=\"6\" fill=\"#777\"/></pattern>\n",
-	      to);
+	fputs(
+	    "<defs><pattern id=\"wait\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+	    "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#fff\"/>"
+	    "<rect width=\"2\" height=\"6\" fill=\"#777\"/></pattern>\n",
+	    to);
 	for (size_t i = COLOURS; i < PAINTS; i++)
 		fprintf(to,
 			"<pattern id=\"paint%zu\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
@@ -92,7 +93,8 @@ static void put_key(struct legend *l, const char *fill, const char *text)
 		l->y += ROW;
 	}
 	if (l->to) {
-		fprintf(l->to, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\" class=\"key\"/>\n",
+		fprintf(l->to,
+			"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\" class=\"key\"/>\n",
 			l->x, l->y - BOX + 2, BOX, BOX, fill);
 		picture_words(l->to, l->x + BOX + 6, l->y, "name", text);
 	}
@@ -155,7 +157,8 @@ static void put_note(struct legend *l, const esp_profile_facts *f)
 {
 	char text[128];
 	l->y += ROW + 4;
-	snprintf(text, sizeof text, "Shares are of the time that all threads have in the run: %d \303\227 %.1f \302\265s.",
+	snprintf(text, sizeof text,
+		 "Shares are of the time that all threads have in the run: %d \303\227 %.1f \302\265s.",
 		 f->threads, f->run * 1e-3);
 	if (l->to)
 		picture_words(l->to, PICTURE_LEFT, l->y, "note", text);

@@ -31,7 +31,8 @@ struct paint {
 enum { PICTURE_PHASES = 3, PICTURE_SPLITS = ESP_SPLIT_SUBTREES + 1 };
 extern const struct paint picture_phases[PICTURE_PHASES]; /* in their order */
 extern const struct paint picture_splits[PICTURE_SPLITS]; /* of ranges */
-/* Of a kernel: its own, unless it takes too little of the time to be seen or there are too many; then that of all such. */
+/* Of a kernel: its own, unless it takes too little of the time to be seen or there are too many; then that of
+ * all such. */
 void picture_fill(const struct view *, size_t step, char *fill, size_t size);
 
 /* --- the legend: what is in the picture, and nothing else --- */

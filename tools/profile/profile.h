@@ -102,7 +102,8 @@ struct summary {
 	size_t sections, steps;
 	struct seconds linearize, fill, run, whole;
 	double floor; /* of the steps */
-	/* In the run that is shown, shares of the time that all threads have; with those of the kernels they make 1. */
+	/* In the run that is shown, shares of the time that all threads have; with those of the kernels they
+	 * make 1. */
 	double waiting, idle;
 	struct section *section;
 	struct cell *cell;

@@ -43,7 +43,9 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 		k->rows += part->rows;
 		k->operations += c->operations;
 		k->bytes += c->bytes;
-		k->floor += floor_of_rows(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes) - meeting;
+		k->floor +=
+		    floor_of_rows(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes) -
+		    meeting;
 		k->time += c->time.median;
 	}
 }

@@ -66,7 +66,8 @@ static bool begin_box(struct picture *p, int64_t start, int64_t stop, const char
 	double left = x_of(p, start), right = x_of(p, stop);
 	if (is_hidden(p, left, right))
 		return false;
-	fprintf(p->to, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\" class=\"%s\"><title>",
+	fprintf(p->to,
+		"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\" class=\"%s\"><title>",
 		left, p->top, fmax(right - left, 0.1), LANE, fill, right - left > 3 ? "box" : "thin");
 	return true;
 }
@@ -154,8 +155,8 @@ static void put_call(struct picture *p, const esp_event *e, const char *range)
 	if (!begin_box(p, e->start, e->stop, fill))
 		return;
 	put_escaped(p->to, step->name);
-	fprintf(p->to, ", %s, %lld rows, %lld of %lld blocks", range, (long long)e->rows, (long long)e->blocks,
-		(long long)step->blocks);
+	fprintf(p->to, ", %s, %lld rows, %lld of %lld blocks", range, (long long)e->rows,
+		(long long)e->blocks, (long long)step->blocks);
 	end_box(p, e->start, e->stop);
 }
 
@@ -224,7 +225,8 @@ static void put_axis(struct picture *p, int bottom)
 static const char style[] =
     "<style>text{font-family:Helvetica,Arial,sans-serif;font-size:13px;fill:#222}"
     ".title{font-size:17px;font-weight:bold}.lane{text-anchor:end}.in{text-anchor:middle;pointer-events:none}"
-    ".axis{stroke:#222;fill:none}.box{stroke:#fff;stroke-width:0.6}.key{stroke:#888;stroke-width:0.6}</style>\n";
+    ".axis{stroke:#222;fill:none}.box{stroke:#fff;stroke-width:0.6}.key{stroke:#888;stroke-width:0.6}</"
+    "style>\n";
 
 static void put_count(char **at, const char *end, size_t n, const char *word, const char *behind)
 {
