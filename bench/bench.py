@@ -99,6 +99,25 @@ def cases_of(options):
                 yield case
 
 
+# What a part wants of a case; parts that are not here have no cases, or take all.
+WANTED = {"torch": ("has the peer torch", lambda case: case.peer == "torch"),
+          "rnn": ("has the peer rnn", lambda case: case.peer == "rnn"),
+          "cortex": ("has a name in cortex.tsv", lambda case: case.cortex != "-")}
+
+
+def missing_of(parts, options):
+    """What there is to say of parts that would measure nothing; None = all have something to measure."""
+    unknown = set((options.cases or "").split(",")) - {row[0] for row in read_table(os.path.join(HERE, "cases.tsv"))} - {""}
+    if unknown:
+        return f"no case of cases.tsv is {', '.join(sorted(unknown))}"
+    for part, (what, wants) in WANTED.items():
+        if part in parts and not any(map(wants, cases_of(options))):
+            return f"{part}: none of {', '.join(options.cases.split(','))} {what} (cases.tsv)"
+    if "cortex" in parts and "floor" not in parts:
+        return "cortex: its figures stand beside those of the part floor: --parts floor,cortex"
+    return None
+
+
 # --- contestants ---
 
 class Contestant:
@@ -394,7 +413,7 @@ def run_start(bench):
 
 def run_command(bench, part, case, *more):
     """A case by the command alone."""
-    said = subprocess.run(bench.realtime + bench_command(bench, case) + list(more), capture_output=True, text=True, check=True)
+    said = subprocess.run(bench.realtime + bench_command(bench, case, "--format", "json", *more), capture_output=True, text=True, check=True)
     for line in said.stdout.splitlines():
         values = json.loads(line)
         if "machine" not in values:
@@ -402,8 +421,9 @@ def run_command(bench, part, case, *more):
 
 
 def run_batches(bench):
+    """Two of the cases, or those that are asked for."""
     for case in cases_of(bench.options):
-        if case.name in ("treelstm look-up", "treegru look-up"):
+        if bench.options.cases or case.name in ("treelstm look-up", "treegru look-up"):
             run_command(bench, "batches", case, "--batches", "1,2,4,8,16,32,64,128,256", "--minibatches", "3",
                         "--threads", bench.options.threads)
 
@@ -443,6 +463,9 @@ def main():
     parts = options.parts.split(",")
     if not set(parts) <= set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
+    missing = None if options.recorded else missing_of(parts, options)
+    if missing:
+        parser.error(missing)
     if options.recorded:
         with open(os.path.join(options.recorded, "results.jsonl")) as file:
             records = [json.loads(line) for line in file]

@@ -35,5 +35,5 @@ CLEANFILES += $(manual) $(man_MANS) $(bashcomp_DATA) $(fishcomp_DATA) $(zshcomp_
 EXTRA_DIST += \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c
 EXTRA_DIST += %D%/ahead.md %D%/algebra.md %D%/api-review.md %D%/compatibility.md %D%/limits.md %D%/model-text.md %D%/performance.md \
-	%D%/profiling.md \
+	%D%/profile.svg %D%/profiling.md \
 	%D%/schedules.md %D%/structures.md %D%/tuning.md

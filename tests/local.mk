@@ -187,7 +187,7 @@ test_data = \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/steps.ra %D%/models/mixed.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/parts.ra \
 	%D%/models/bilstm.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra \
-	%D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
+	%D%/models/matrices.ra %D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
 	%D%/models/typed_dag.ra
 
 check_PROGRAMS += $(unit_tests)
@@ -196,8 +196,8 @@ LDADD = libespalier-internal.la
 
 # Parts of the command that need nothing else of it.
 tests_tools_profile_test_SOURCES = %D%/tools/profile_test.c tools/floor.c tools/interrupt.c tools/machine.c tools/options.c tools/output.c \
-	tools/profile/gather.c tools/profile/json.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
-	tools/profile/trace.c tools/profile/words.c tools/tables.c tools/words.c
+	tools/profile/gather.c tools/profile/json.c tools/profile/legend.c tools/profile/summary.c tools/profile/svg.c tools/profile/text.c \
+	tools/profile/trace.c tools/profile/words.c tools/recording.c tools/tables.c tools/words.c
 tests_tools_profile_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/api -I$(srcdir)/tools
 tests_tools_machine_test_SOURCES = %D%/tools/machine_test.c tools/machine.c
 

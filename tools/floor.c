@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "floor.h"
 
-double floor_of_rows(const struct machine *m, int threads, double operations, double bytes)
+double floor_of_rows(const struct machine *m, int threads, double operations, double bytes, double set)
 {
-	double computing = operations / (m->peak * threads), share = bytes / threads;
-	double reading = share / machine_bandwidth(m, share);
+	double computing = operations / (m->peak * threads);
+	double reading = bytes / threads / machine_bandwidth(m, set / threads);
 	return (computing > reading ? computing : reading) + (threads > 1 ? m->barrier : 0);
 }
 
@@ -23,7 +23,9 @@ static void add(struct floor_part *part, const struct recording *r, const esp_ra
 	for (size_t i = 0; i < range->steps; i++) {
 		const esp_step *s = &r->step[range->step + i];
 		part->operations += (double)s->operations * range->rows;
-		part->bytes += (double)s->blocks * s->block_bytes;
+		part->bytes += (double)s->weight_bytes;
+		if (range->step + i >= part->step + part->steps)
+			part->set += (double)s->weight_bytes;
 	}
 	if (range->step == part->step)
 		part->rows += range->rows;
@@ -45,15 +47,19 @@ struct floor_part floor_part_at(const struct recording *r, size_t i)
 	return part;
 }
 
-double floor_of_run(const struct machine *m, int threads, const struct recording *r, double *operations)
+double floor_of_part(const struct machine *m, int threads, const struct floor_part *part)
 {
-	double seconds = 0, sum = 0;
+	return floor_of_rows(m, threads, part->operations, part->bytes, part->set);
+}
+
+struct floor floor_of_run(const struct machine *m, int threads, const struct recording *r)
+{
+	struct floor sum = {0};
 	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
 	     part = floor_part_at(r, part.range + part.ranges)) {
-		seconds += floor_of_rows(m, threads, part.operations, part.bytes);
-		sum += part.operations;
+		sum.seconds += floor_of_part(m, threads, &part);
+		sum.operations += part.operations;
+		sum.bytes += part.bytes;
 	}
-	if (operations)
-		*operations = sum;
-	return seconds;
+	return sum;
 }

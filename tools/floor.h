@@ -3,15 +3,16 @@
  *
  * Of rows that run together, a level say: what the threads need for the operations, or a thread for reading
  * its share of the weights, at the bandwidth of a working set of that size, whichever is longer; and, of more
- * than one thread, that they meet once.  Of a run: the sum. */
+ * than one thread, that they meet once.  Of a run: the sum.  Weights that the blocks of columns of one step
+ * share are read once. */
 #ifndef ESPALIER_TOOLS_FLOOR_H
 #define ESPALIER_TOOLS_FLOOR_H
 
 #include "machine.h"
 #include "recording.h"
 
-/* Seconds; `bytes` are of weights. */
-double floor_of_rows(const struct machine *, int threads, double operations, double bytes);
+/* Seconds; `bytes` are read of weights, of which `set` are distinct. */
+double floor_of_rows(const struct machine *, int threads, double operations, double bytes, double set);
 
 /* Ranges that follow each other over the same rows, or over one row after the other. */
 struct floor_part {
@@ -19,11 +20,17 @@ struct floor_part {
 	size_t step, steps;	  /* the same */
 	int64_t level, rows;	  /* level -1: none */
 	double operations, bytes; /* of all their rows; of weights */
+	double set; /* bytes of one row after the other are read again for each: of one of them */
 };
 
 /* The part that begins with a range. */
 struct floor_part floor_part_at(const struct recording *, size_t range);
-/* Seconds of the steps of a run, and the operations in it (may be NULL). */
-double floor_of_run(const struct machine *, int threads, const struct recording *, double *operations);
+double floor_of_part(const struct machine *, int threads, const struct floor_part *);
+
+/* Of all steps of a run: what they compute, what they read of weights, and the seconds. */
+struct floor {
+	double seconds, operations, bytes;
+};
+struct floor floor_of_run(const struct machine *, int threads, const struct recording *);
 
 #endif

@@ -11,14 +11,14 @@ espalier_SOURCES = \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 espalier_SOURCES += \
-	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
+	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
 	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c %D%/compare/levels.c \
 	%D%/compare/locals.c %D%/compare/match.c \
 	%D%/compare/measure.c %D%/compare/say.c %D%/reference/npy.c %D%/reference/npz.c \
 	%D%/reference/reference.c %D%/reference/reference.h %D%/reference/safetensors.c %D%/reference/text.c
 espalier_SOURCES += \
-	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/profile.h %D%/profile/summary.c \
+	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/legend.c %D%/profile/picture.h %D%/profile/profile.h %D%/profile/summary.c \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
 espalier_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
 espalier_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h

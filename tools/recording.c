@@ -32,6 +32,16 @@ bool recording_take(struct recording *r, const esp_profile *p)
 	return true;
 }
 
+/* Waiting begins where the thread's last call of the range ended, or of the levels below that are shared out
+ * together with it; without such a call it begins with the range. */
+bool recording_waits(const struct recording *r, size_t event)
+{
+	const esp_event *e = &r->event[event], *before = e - 1;
+	bool called = e->kind == ESP_EVENT_WAIT && event && before->kind == ESP_EVENT_KERNEL &&
+		      before->thread == e->thread && before->stop == e->start;
+	return called && (before->range == e->range || r->range[e->range].split == ESP_SPLIT_SUBTREES);
+}
+
 void recording_free(struct recording *r)
 {
 	free(r->step);

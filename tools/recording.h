@@ -18,5 +18,8 @@ struct recording {
 /* In place of what is there; the names of steps stay the program's.  False, and empty, when memory is out. */
 bool recording_take(struct recording *, const esp_profile *);
 void recording_free(struct recording *);
+/* Whether a thread that does nothing has ended a share of its own and waits for the others; else it had none,
+ * or the caller did what it had. */
+bool recording_waits(const struct recording *, size_t event);
 
 #endif

@@ -744,6 +744,9 @@ typedef struct esp_step {
 	/* Columns are cut into blocks; what a block reads of weights, whatever the number of rows. */
 	int64_t blocks, block_bytes;
 	int64_t tile; /* rows that the kernel computes together at most */
+	/* Of weights, what all blocks read together: what several of them read is counted once, so it is at most
+	 * blocks * block_bytes. */
+	int64_t weight_bytes;
 } esp_step;
 /* NULL past the last. */
 const esp_step *esp_profile_step(const esp_profile *, size_t i);

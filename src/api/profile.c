@@ -32,6 +32,7 @@ static void tell_steps(struct esp_profile *p, const struct image *image)
 		    .blocks = s->blocks,
 		    .block_bytes = s->block_bytes,
 		    .tile = s->rows,
+		    .weight_bytes = s->weight_bytes,
 		};
 	}
 }

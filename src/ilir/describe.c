@@ -169,6 +169,17 @@ static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt 
 	return bytes;
 }
 
+/* Blocks may read the same weights, as those of a matrix of states do.  A box may hold more than is read, so
+ * the lesser of two estimates counts. */
+static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
+			      const struct image_step *step)
+{
+	int64_t together = weight_bytes(m, k->body, boxes), apart;
+	if (__builtin_mul_overflow(step->block_bytes, step->blocks, &apart))
+		return together;
+	return together < apart ? together : apart;
+}
+
 /* The first block stands for all of them. */
 static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			    struct image_step *step)
@@ -184,6 +195,7 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 		step->blocks = 1;
 		step->block_bytes = weight_bytes(m, k->body, boxes);
 	}
+	step->weight_bytes = distinct_bytes(m, k, boxes, step);
 }
 
 void ilir_describe(struct ilir_module *m, struct image *image)

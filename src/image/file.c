@@ -39,6 +39,7 @@ enum { MAX_CHILDREN = 1 << 16, MAX_COUNT = 1 << 24 };
 #define MAX_ELEMENTS ((int64_t)1 << 48)
 /* All blocks of a step, at most MAX_COUNT, can be summed up. */
 #define MAX_BLOCK_BYTES ((int64_t)1 << 36)
+#define MAX_WEIGHT_BYTES ((int64_t)1 << 48)
 
 #define SIZE(s, m) sizeof(((struct s *)0)->m)
 #define NUMBER_IN(s, m, low, high)                                                                           \
@@ -161,6 +162,7 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, operations, 0, INT32_MAX),
     NUMBER_IN(image_step, blocks, 1, MAX_COUNT),
     NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
+    NUMBER_IN(image_step, weight_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, cases, 0, INT32_MAX),
     NUMBER_IN(image_step, way, IMAGE_CHEAPEST, IMAGE_COLUMNS),
 };

@@ -176,7 +176,8 @@ struct image_step {
 	int rows;	/* of the kernel's greatest tile: ranges are best cut at multiples of it */
 	int operations; /* of one row, estimated; 0 = unknown or no rows, and no range of the step is split */
 	int blocks;	/* of columns, at least 1: their elements are computed independently of each other */
-	int64_t block_bytes; /* weights that one block reads */
+	int64_t block_bytes;  /* weights that one block reads */
+	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
 				domains      that are cut at batches or nodes, and of leaves */
 	enum image_way way;

@@ -83,6 +83,10 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "torch", "case": "treernn", "kind": "espalier inputs", "threads": 1, "min_ms": 1.0, $record}
 {"part": "torch", "case": "treernn", "kind": "torch level", "threads": 1, "min_ms": 8.0, $record}
 {"part": "torch", "case": "treernn", "kind": "torch script", "threads": 1, "min_ms": 6.0, $record}
+{"part": "torch", "case": "treefc", "kind": "espalier inputs", "threads": 1, "min_ms": 1.0, $record}
+{"part": "torch", "case": "treefc", "kind": "torch level", "threads": 1, "min_ms": 6.0, $record}
+{"part": "batches", "case": "treernn look-up", "threads": 1, "min_ms": 0.5, $record}
+{"part": "nodes", "case": "treernn look-up", "threads": 1, "min_ms": 0.5, $record}
 {"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "hand_ms": 1.0, "min_ms": 1.04}
 JSON
 shown=$(python3 "$srcdir/bench/bench.py" --from "$work/results" 2>/dev/null)
@@ -98,4 +102,47 @@ shows 'linearizer .* 4\.0 at most' "the linearizer's share"
 shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows 'at most 1\.040' "kernels written by hand"
+
+# Plots as scripts, a line that begins with the name before each.
+scripts=$(cd "$srcdir/bench" && PYTHONDONTWRITEBYTECODE=1 python3 -c 'import json, plots, sys
+records = [json.loads(line) for line in open(sys.argv[1])]
+for name, make in plots.PLOTS.items():
+    print("plot", name, make(records).script.replace("\n", "; "))' "$work/results/results.jsonl")
+tap_is "$(grep -c '^plot [a-z]* set title "[A-Z]' <<<"$scripts")" 5 "each plot has a title"
+tap_is "$(grep -cE '^plot (machine|batches|nodes) .*set yrange \[0:|^plot floor .*set xrange \[0:1<' <<<"$scripts")" 4 "axes begin at 0"
+tap_is "$(grep -cE '^plot (floor .*from first 0.8,.*wanted: 0.80|peers .*from first 1,)' <<<"$scripts")" 2 "a line stands where results are judged"
+tap_is "$(grep -c '^plot peers .*treefc, 256, 10' <<<"$scripts")" 1 "a peer may lack a case"
+if command -v gnuplot >/dev/null; then
+	python3 "$srcdir/bench/bench.py" --from "$work/results" >"$work/out" 2>&1
+	tap_is "$?,$(cd "$work/results" && grep -L '</svg>' ./*.svg | wc -l),$(ls "$work/results" | grep -c svg)" "0,0,5" "gnuplot draws them"
+	tap_is "$(grep -c 'line ' "$work/out")" 0 "and complains of nothing"
+else
+	tap_skip "no gnuplot" "gnuplot draws them"
+fi
+
+# A command that says what it would measure, so that nothing is timed.
+mkdir "$work/build"
+cat >"$work/build/espalier" <<'STUB'
+#!/bin/sh
+case "$*" in
+*"--format json"*) echo '{"model": "stub", "batch": 4, "threads": 1, "nodes": 100, "min_ms": 0.5, "median_ms": 1}' ;;
+*) echo "a table" ;;
+esac
+STUB
+chmod +x "$work/build/espalier"
+
+# measure ARGUMENT...: the bench of that command; leaves $status and $shown.
+measure()
+{
+	shown=$(python3 "$srcdir/bench/bench.py" --build "$work/build" --output "$work/measured" --hidden 8 "$@" 2>&1)
+	status=$?
+}
+measure --parts batches --cases childsum
+tap_is "$status,$(grep -c '^childsum *8 x1: 4: 125.0' <<<"$shown")" "0,1" "the size of minibatches is swept for the cases that are asked for"
+measure --parts torch --cases "gru before,treefc sum"
+tap_is "$status,$(grep -c 'torch: .*gru before, treefc sum.*peer' <<<"$shown")" "2,1" "a part without cases says what they lack"
+measure --parts batches --cases chldsum
+tap_is "$status,$(grep -c 'chldsum' <<<"$shown")" "2,1" "and a case that there is none of is refused"
+measure --parts cortex
+tap_is "$status,$(grep -c 'cortex: .* part floor' <<<"$shown")" "2,1" "as are figures beside those of a part that is not measured"
 tap_done

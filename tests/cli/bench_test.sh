@@ -5,10 +5,16 @@
 
 model=$srcdir/bench/models/treernn.ra
 
-# bench ARGUMENT...: small, with the interpreter, which needs no plug-in.
+# bench ARGUMENT...: small, with the interpreter, which needs no plug-in; as JSON.
 bench()
 {
-	esp bench "$@" --backend interpreter --no-cache
+	esp bench "$@" --backend interpreter --no-cache --format json
+}
+
+# nodes: of the minibatches that were timed, a line each.
+nodes()
+{
+	sed -n 's/.*"nodes": \([0-9.]*\),.*/\1/p' <<<"$out"
 }
 
 # asked REQUESTS ARGUMENT...: what --serve answers to lines of requests.
@@ -24,10 +30,19 @@ tap_is "$status,$err" "0," "a model is timed"
 tap_is "$(grep -c '^{"machine": {"vector": ' <<<"$out")" 2 "the machine comes first, for each number of threads"
 tap_is "$(grep -c '^{"model": "treernn_lookup", "sizes": {"V": 5, "D": 3}, ' <<<"$out")" 4 "then a line for each batch and number of threads"
 missing=
-for name in batch threads minibatches runs nodes min_ms median_ms linearize_ms operations floor_ms floor_over_time memory_bytes; do
+for name in batch threads minibatches runs nodes min_ms median_ms p95_ms linearize_ms operations weight_bytes floor_ms \
+	floor_over_time structures_per_second memory_bytes; do
 	[ "$(grep -c "\"$name\": [0-9]" <<<"$out")" -ge 4 ] || missing="$missing $name"
 done
 tap_is "$missing" "" "with all that is told of it"
+tap_is "$(awk -F'"(min|median|p95)_ms": ' '/min_ms/ { if (!($2 + 0 <= $3 + 0 && $3 + 0 <= $4 + 0)) print }' <<<"$out")" "" \
+	"of the runs the least, the median and the 95th of a hundred"
+
+esp bench "$model" --sizes D=3,V=5 --batches 1,3 --threads 1,2 --minibatches 2 --runs 3 --backend interpreter --no-cache
+tap_is "$status,$err,$(grep -c '^[12] threads\?, .* GFLOP/s a core' <<<"$out")" "0,,2" "for people the machine comes first as well"
+tap_is "$(grep -c '^treernn_lookup, V = 5, D = 3: 2 minibatches of each size, 3 runs of each$' <<<"$out")" 1 "then the model with its sizes"
+tap_is "$(awk '/^minibatch/ { head = NF } head && /^ +[0-9]/ && NF == 9 { print $1 "x" $2 }' <<<"$out" | tr '\n' ' ')" "1x1 1x2 3x1 3x2 " \
+	"and a row for each batch and number of threads"
 
 first=$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --threads 1)
 tap_is "$(wc -w <<<"$first")" 6 "outputs of two roots have as many numbers"
@@ -65,6 +80,45 @@ tap_is "$status,$(grep -c '"nodes": 50,' <<<"$out")" "0,1" "a grid has the side 
 bench "$model" "$tmp/trees" --sizes D=3,V=5 --batches 2 --minibatches 1 --runs 1 --threads 1
 tap_is "$status,$(grep -c '"nodes": 8,' <<<"$out")" "0,1" "trees of a file are taken as they are"
 
+# Structures of a file, in any format; what nodes carry is drawn unless the file says it or there is a vocabulary.
+small="--batches 3 --minibatches 1 --runs 1 --threads 1"
+childsum="$srcdir/examples/childsum/childsum.ra --sizes D=3,E=2,V=4,C=2 $small"
+printf '1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t0\tx\t_\t_\n3\tC\t_\t_\t_\t_\t2\tx\t_\t_\n\n' >"$tmp/one.conllu"
+printf '{"children": [[2], [], [1]], "root": 0, "data": {"word": [3, 0, 1]}}' >"$tmp/one.json"
+for file in one.conllu one.json; do
+	bench ${childsum/ / "$tmp/$file" }
+	tap_is "$status,$err,$(nodes)" "0,,9" "$file is read, and again after its end"
+done
+cp "$tmp/one.conllu" "$tmp/unnamed"
+bench ${childsum/ / "$tmp/unnamed" } --vocab "$tmp/words" --column word=form
+tap_is "$status,$err,$(nodes)" "0,,9" "a file without an ending, with a vocabulary"
+esp bench ${childsum/ / "$tmp/unnamed" } --vocab "$tmp/words" --backend interpreter --no-cache
+tap_is "$(grep '^weights' <<<"$out")" "weights: random; input: $tmp/unnamed" "whose words are then those of the file"
+esp bench ${childsum/ / "$tmp/unnamed" } --backend interpreter --no-cache
+tap_is "$(grep '^weights' <<<"$out")" "weights: random; input: $tmp/unnamed, random words and vectors" "but are drawn without one"
+out=$("$ESPALIER" bench ${childsum/ / - } --format json --backend interpreter --no-cache <"$tmp/one.conllu" 2>"$tmp/err")
+tap_is "$?,$(nodes)" "0,9" "standard input is read, too"
+out=$("$ESPALIER" bench ${childsum/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/one.conllu")
+tap_is "$?,$(nodes)" "0,9" "also with a vocabulary"
+printf '(X (X a) (X b) (X c))\n' >"$tmp/wide"
+bench "$srcdir/examples/treelstm/treelstm.ra" "$tmp/wide" --sizes D=3,E=2,V=5 $small
+tap_is "$status,$(grep -c wrong-arity <<<"$err")" "1,1" "a structure that the model does not take is refused"
+bench "$srcdir/examples/treelstm/treelstm.ra" "$tmp/wide" --sizes D=3,E=2,V=5 $small --binarize left
+tap_is "$status,$(nodes)" "0,15" "and binarized when that is asked for"
+given=$(asked 'root 0 3\n' $model "$tmp/trees" --vocab "$tmp/words" --sizes D=3,V=4 --threads 1 --batches 3 --minibatches 1)
+tap_is "$(asked 'root 3 3\n' $model "$tmp/trees" --vocab "$tmp/words" --sizes D=3,V=4 --threads 1 --batches 3 --minibatches 1)" "$given" \
+	"after the last structure comes the first again"
+printf 'a\n' >"$tmp/few"
+bench "$model" "$tmp/trees" --sizes D=3,V=4 $small --vocab "$tmp/few"
+refused 1 "unknown-word" "a word that the vocabulary lacks is refused"
+bench ${childsum/ / "$tmp/one.conllu" } --column word=nothing
+refused 1 "input-not-supplied" "as is a column that there is none of"
+bench "$model" "$tmp/trees" --sizes D=3,V=4 $small --vocab "$tmp/words" --keep "$tmp/own"
+refused 1 "--keep is for words that are drawn" "and keeping words that are the file's own"
+printf '{"children": [[1], [0]]}' >"$tmp/cycle.json"
+bench ${childsum/ / "$tmp/cycle.json" }
+refused 1 "cycle" "and a structure with a cycle"
+
 bench "$model" --sizes X=3
 refused 1 "no dimension 'X'" "a dimension that the model does not have is refused"
 bench "$model" --sizes D=none
@@ -77,10 +131,13 @@ bench "$model" "$tmp/nowhere"
 refused 1 "cannot read" "and trees that are not there"
 printf '(2 (2 a) (2 b)\n' >"$tmp/broken"
 bench "$model" "$tmp/broken" --sizes D=3,V=5
-refused 1 "line 1 of" "and a tree that has no end"
+refused 1 "unbalanced-tree" "and a tree that has no end"
 : >"$tmp/empty"
 bench "$model" "$tmp/empty" --sizes D=3,V=5
-refused 1 "has no trees" "and a file without one"
+refused 1 "empty-input" "and a file without one"
+echo '[]' >"$tmp/empty.json"
+bench "$model" "$tmp/empty.json" --sizes D=3,V=5
+refused 1 "holds no" "also of JSON"
 bench "$srcdir/examples/gru/gru.ra" --length 100000001
 refused 2 "--length" "and a length beyond all memory"
 tap_done

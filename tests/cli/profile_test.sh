@@ -43,6 +43,15 @@ else
 	tap_skip "no xmllint" "which another program reads"
 fi
 
+# Blocks of columns that share a matrix of 64 by 64: it is read once, and the floor says no more.
+"$ESPALIER" bench "$srcdir/tests/models/matrices.ra" --sizes D=64,V=4 --keep "$tmp/kept" --batches 1 --minibatches 1 --runs 1 \
+	--threads 1 --backend interpreter --no-cache >"$tmp/out"
+esp profile "$srcdir/tests/models/matrices.ra" "$tmp/trees" --weights "$tmp/kept/weights.safetensors" --vocab "$tmp/words" \
+	--backend interpreter --no-cache --batch 1 --runs 1 --threads 1 --format json
+level=$(grep '^{"name":"level 1"' <<<"$out" | sed 's/"kernels".*//')
+[[ $level =~ \"weight_bytes\":([0-9]+) ]] && ((BASH_REMATCH[1] == 4 * 64 * 64))
+tap_ok $? "weights that blocks of columns share are counted once" || show
+
 esp profile "$here/tiny.ra" "$tmp/trees" --vocab "$tmp/words"
 refused 2 "profile needs --weights" "without weights it is refused"
 esp profile "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter

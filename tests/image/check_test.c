@@ -229,6 +229,11 @@ static void step_of_many_bytes(struct bending *b)
 	b->step->block_bytes = INT64_MAX / 2;
 }
 
+static void step_of_many_weights(struct bending *b)
+{
+	b->step->weight_bytes = INT64_MAX / 2;
+}
+
 static void kernel_outside(struct bending *b)
 {
 	*b->kernel = b->image.blob.size;
@@ -511,6 +516,7 @@ static const struct bent bendings[] = {
     {"a step without a kernel", step_without_kernel, "kernel that there is not"},
     {"a step without blocks", step_without_blocks, "out of its range"},
     {"a step that reads too much to count", step_of_many_bytes, "out of its range"},
+    {"a step with more weights than can be counted", step_of_many_weights, "out of its range"},
     {"more cases than a mask has bits", many_cases, "too many"},
     {"a case of leaves behind one of inner nodes", mixed_cases, "behind one of inner nodes"},
     {"a case of a token that is not there", case_of_nothing, "token that there is not"},

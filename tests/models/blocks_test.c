@@ -35,7 +35,8 @@ static void test_weights(int d, int columns, int blocks)
 	bool ok = start(&t, &r, "tests/ra/good/treelstm.ra", sizes, schedule);
 	const struct image_step *inner = ok ? step_of(&r, "inner") : NULL;
 	int64_t block = 4 * 5 * (2 * d + 1) * 8 * columns;
-	tap_ok(inner && inner->blocks == blocks && inner->block_bytes == block,
+	tap_ok(inner && inner->blocks == blocks && inner->block_bytes == block &&
+		   inner->weight_bytes == block * blocks,
 	       "TreeLSTM of %d in blocks of %d: %d blocks that read %lld bytes each", d, 8 * columns,
 	       inner ? inner->blocks : 0, inner ? (long long)inner->block_bytes : 0);
 	finish(&t, &r);
@@ -87,6 +88,20 @@ static void test_one_block(void)
 	finish(&t, &r);
 }
 
+/* Each of the blocks multiplies other rows of the states by the same matrix. */
+static void test_shared_weights(void)
+{
+	enum { D = 64 };
+	struct test_model t = {0};
+	struct test_run r;
+	bool ok = start(&t, &r, "tests/models/matrices.ra", "D=64 V=4", "tile inner.1 along 1\n");
+	const struct image_step *s = ok ? step_of(&r, "inner.1") : NULL;
+	tap_ok(s && s->blocks > 1 && s->block_bytes == 4 * D * D && s->weight_bytes == 4 * D * D,
+	       "weights that %d blocks share are counted once: %lld bytes", s ? s->blocks : 0,
+	       s ? (long long)s->weight_bytes : 0);
+	finish(&t, &r);
+}
+
 int main(void)
 {
 	test_weights(64, 1, 8);
@@ -96,5 +111,6 @@ int main(void)
 	test_groups();
 	test_by_rows();
 	test_one_block();
+	test_shared_weights();
 	return tap_done();
 }

@@ -15,10 +15,10 @@
  * rows. */
 enum { LEAF, GATES, UPDATE, ROOT, STEPS };
 static esp_step steps[STEPS] = {
-    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4},
-    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4},
-    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4},
-    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1},
+    [LEAF] = {"leaf", ESP_OVER_LEAVES, 100, 1, 0, 4, 0},
+    [GATES] = {"inner.0", ESP_OVER_INNER, 1000, 4, 500, 4, 2000},
+    [UPDATE] = {"inner.1", ESP_OVER_INNER, 50, 1, 0, 4, 0},
+    [ROOT] = {"out<&\">", ESP_OVER_STRUCTURES, 10, 1, 40, 1, 40},
 };
 static size_t nodes[] = {8, 4, 1};
 
@@ -102,17 +102,18 @@ static bool near(double a, double b)
 
 static void test_floor(void)
 {
-	tap_ok(near(floor_of_rows(&machine, 1, 3000, 2000), 3e-6) &&
-		   near(floor_of_rows(&machine, 1, 2000, 3000), 3e-6),
+	tap_ok(near(floor_of_rows(&machine, 1, 3000, 2000, 2000), 3e-6) &&
+		   near(floor_of_rows(&machine, 1, 2000, 3000, 3000), 3e-6),
 	       "the longer of computing and reading");
-	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000), 1.6e-6), "shared by threads, which meet");
+	tap_ok(near(floor_of_rows(&machine, 2, 3000, 2000, 2000), 1.6e-6), "shared by threads, which meet");
 	struct floor_part p = floor_part_at(&made_up, 1);
 	tap_ok(p.ranges == 2 && p.step == GATES && p.steps == 2 && p.level == 1 && p.rows == 4 &&
 		   near(p.operations, 4 * 1050) && near(p.bytes, 2000),
 	       "ranges over the same rows are one part");
 	tap_ok(floor_part_at(&made_up, 5).ranges == 0, "past the last there is none");
-	double operations, seconds = floor_of_run(&machine, 1, &made_up, &operations);
-	tap_ok(near(operations, 800 + 4200 + 1050 + 10) && near(seconds, (800 + 4200 + 2000 + 40) * 1e-9),
+	struct floor f = floor_of_run(&machine, 1, &made_up);
+	tap_ok(near(f.operations, 800 + 4200 + 1050 + 10) && near(f.bytes, 2000 + 2000 + 40) &&
+		   near(f.seconds, (800 + 4200 + 2000 + 40) * 1e-9),
 	       "the floor of a run is their sum");
 
 	esp_range one_by_one[] = {{GATES, 2, -1, 8, 1, 0, 0, 1}, {GATES, 2, -1, 9, 1, 0, 1, 2}};
@@ -121,8 +122,33 @@ static void test_floor(void)
 	r.facts.ranges = 2;
 	p = floor_part_at(&r, 0);
 	tap_ok(p.ranges == 2 && p.steps == 2 && p.rows == 2 && near(p.operations, 2100) &&
-		   near(p.bytes, 4000),
+		   near(p.bytes, 4000) && near(p.set, 2000),
 	       "rows one by one are one part, which reads weights for each");
+}
+
+/* A recording of made_up with other bytes of the gates' weights. */
+static double bytes_of_first_level(int64_t weight_bytes)
+{
+	esp_step other[STEPS];
+	struct recording r = made_up;
+	memcpy(other, steps, sizeof steps);
+	other[GATES].weight_bytes = weight_bytes;
+	r.step = other;
+	return floor_part_at(&r, 1).bytes;
+}
+
+/* Two working sets, the larger of which is read at half the speed of the smaller one. */
+static void test_weights(void)
+{
+	struct machine slow = machine;
+	slow.bandwidth[1] = 5e8;
+	slow.sets = 2;
+	tap_ok(near(bytes_of_first_level(500), 500), "weights that all blocks share are read once");
+	tap_ok(
+	    near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, MACHINE_LEAST), 4 * MACHINE_LEAST * 1e-9) &&
+		near(floor_of_rows(&slow, 1, 0, 4.0 * MACHINE_LEAST, 4 * MACHINE_LEAST),
+		     8 * MACHINE_LEAST * 1e-9),
+	    "what is read again is as near as the set that it is of");
 }
 
 /* --- summaries --- */
@@ -150,9 +176,8 @@ static void test_summary(const struct summary *s)
 	tap_ok(near(leaves->time.least, 1e-6) && near(leaves->wait, 0.4e-6) &&
 		   leaves->split == ESP_SPLIT_ROWS,
 	       "a section lasts from its first range to its last, and threads wait in it");
-	tap_ok(near(first->time.least, 3.5e-6) && near(first->wait, 6e-6) &&
-		   first->split == ESP_SPLIT_COLUMNS && near(first->floor, 2.2e-6) &&
-		   near(first->alone, 4.2e-6),
+	tap_ok(near(first->time.least, 3.5e-6) && near(first->wait, 0) && first->split == ESP_SPLIT_COLUMNS &&
+		   near(first->floor, 2.2e-6) && near(first->alone, 4.2e-6),
 	       "also when its steps have ranges of their own");
 	tap_ok(near(s->cell[leaves->cell].time.least, 1e-6) && near(s->cell[first->cell].time.least, 3e-6) &&
 		   near(s->cell[first->cell + 1].time.median, 1e-6),
@@ -162,9 +187,12 @@ static void test_summary(const struct summary *s)
 		   near(gates->bytes, 4000) && near(gates->time, 8e-6),
 	       "kernels are summed up over levels");
 	tap_ok(near(s->thread[0].busy, 11.8e-6) && near(s->thread[0].wait, 0.4e-6) &&
-		   near(s->thread[0].idle, 0.2e-6) && s->thread[0].taken == 1 &&
-		   near(s->thread[1].wait, 6e-6) && s->thread[1].taken == 0,
-	       "threads work, wait and do nothing");
+		   near(s->thread[0].idle, 0.2e-6) && s->thread[0].taken == 1 && near(s->thread[1].wait, 0) &&
+		   near(s->thread[1].idle, 10.4e-6) && s->thread[1].taken == 0,
+	       "threads work, wait and do nothing: who has no share does not wait");
+	tap_ok(near(s->kernel[LEAF].share, 1800 / 12400.) && near(gates->share, 4000 / 12400.) &&
+		   near(s->waiting, 200 / 12400.) && near(s->idle, 5300 / 12400.),
+	       "shares are of the time that all threads have");
 	tap_ok(s->width[0].levels == 1 && s->width[2].levels == 1 && s->width[2].nodes == 4 &&
 		   s->width[3].nodes == 8 && near(s->width[2].time, 7e-6) && s->width[1].levels == 0,
 	       "levels are told by their width");
@@ -219,6 +247,28 @@ static void test_text(const struct view *v)
 	       "and has a line for each level and kernel");
 	tap_ok(strstr(text, "\n    tile wide\n    tile high\n"), "and the schedule");
 	free(text);
+}
+
+/* In the order of the steps, then of waiting and idling. */
+static const char *const shares[] = {"14.5 %", "32.3 %", "8.1 %", "0.8 %", "1.6 %", "42.7 %"};
+
+static void test_shares(const struct view *v)
+{
+	char *page = written(view_text, v), *picture = written(view_svg, v);
+	static const char *const rows[] = {"\nleaf ", "\ninner.0 ", "\ninner.1 ",
+					   "\nout<",  "\nwaiting ", "\nidle "};
+	static const char *const keys[] = {"\"name\">leaf, ",	 "\"name\">inner.0, ",
+					   "\"name\">inner.1, ", "\"name\">out&lt;&amp;&quot;&gt;, ",
+					   ">waits for others",	 ">idle: "};
+	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+		const char *row = strstr(page, rows[i]), *key = strstr(picture, keys[i]);
+		const char *in_row = row ? strstr(row, shares[i]) : NULL,
+			   *in_key = key ? strstr(key, shares[i]) : NULL;
+		tap_ok(in_row && in_row < strchr(row + 1, '\n') && in_key && in_key < strchr(key + 1, '\n'),
+		       "page and picture say %s", shares[i]);
+	}
+	free(page);
+	free(picture);
 }
 
 static double number_at(const json_t *object, const char *key)
@@ -297,8 +347,69 @@ static void test_svg(const struct view *v)
 	tap_ok(is_well_formed(text) && count(text, "<svg ") == 1 && !strstr(text, "out<&"),
 	       "a picture is well-formed");
 	tap_ok(strstr(text, ">caller<") && strstr(text, ">thread 1<") && strstr(text, ">inner.0, ") &&
-		   strstr(text, "<title>waits, level 1"),
+		   strstr(text, "<title>waits, leaves"),
 	       "with lanes, waits and a legend");
+	tap_ok(!strstr(text, "<title>waits, level 1"), "a thread without a share does not wait");
+	tap_ok(strstr(text, ">rows shared out<") && strstr(text, ">columns shared out<") &&
+		   !strstr(text, ">subtrees shared out<") && !strstr(text, ">all other kernels"),
+	       "the legend has what is in the picture only");
+	tap_ok(strstr(text, "of the time that all threads have in the run: 2 "),
+	       "and says what shares are of");
+	free(text);
+}
+
+/* The fill of a key of the legend, up to its quote. */
+static const char *fill_of(const char *picture, const char *name)
+{
+	const char *key = strstr(picture, name), *fill = key;
+	while (fill && fill > picture && strncmp(fill, "fill=\"", 6) != 0)
+		fill--;
+	return fill;
+}
+
+static bool same_fill(const char *a, const char *b)
+{
+	size_t n = strcspn(a + 6, "\"");
+	return n == strcspn(b + 6, "\"") && strncmp(a + 6, b + 6, n) == 0;
+}
+
+/* As many kernels as have paints of their own, and some that are too short to be seen. */
+static void test_paints(const struct view *view)
+{
+	enum { MANY = 24, LONG = 21 };
+	static char names[MANY][8], keys[MANY][24];
+	esp_step many[MANY];
+	esp_event calls[MANY];
+	struct kernel kernels[MANY] = {{0}};
+	struct recording r = made_up;
+	struct summary s = *view->summary;
+	struct view v = *view;
+	for (int i = 0; i < MANY; i++) {
+		sprintf(names[i], "k%d", i);
+		sprintf(keys[i], "\"name\">k%d, ", i);
+		many[i] = (esp_step){.name = names[i], .over = ESP_OVER_INNER, .blocks = 1, .tile = 1};
+		calls[i] =
+		    (esp_event){.range = 3, .step = i, .rows = 1, .start = 100 * i, .stop = 100 * i + 90};
+		kernels[i].share = i < LONG ? 0.04 : 0.0004;
+	}
+	r.step = many;
+	r.event = calls;
+	r.facts.steps = r.facts.events = s.steps = MANY;
+	s.kernel = kernels;
+	v.shown = &r;
+	v.summary = &s;
+	char *text = written(view_svg, &v);
+	int alike = 0, shown = 0;
+	for (int i = 0; i < MANY; i++) {
+		const char *a = fill_of(text, keys[i]);
+		shown += a != NULL;
+		for (int k = 0; k < i && a; k++)
+			alike += same_fill(a, fill_of(text, keys[k]));
+	}
+	tap_ok(shown == LONG && alike == 0, "%d kernels have paints of their own, %d pairs the same", shown,
+	       alike);
+	tap_ok(is_well_formed(text) && strstr(text, ">all other kernels, 0.1 %"),
+	       "the rest have one together");
 	free(text);
 }
 
@@ -326,6 +437,7 @@ int main(void)
 	struct gathering g = {0};
 	struct summary s = {0};
 	test_floor();
+	test_weights();
 	if (!tap_ok(gather(&g, &s), "three runs are gathered"))
 		return tap_done();
 	test_summary(&s);
@@ -335,6 +447,8 @@ int main(void)
 	test_json(&v);
 	test_trace(&v);
 	test_svg(&v);
+	test_shares(&v);
+	test_paints(&v);
 	test_many(&v);
 	gathering_free(&g);
 	summary_free(&s);

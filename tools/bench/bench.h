@@ -4,6 +4,7 @@
 #ifndef ESPALIER_TOOLS_BENCH_H
 #define ESPALIER_TOOLS_BENCH_H
 
+#include "floor.h"
 #include "machine.h"
 #include "tool.h"
 
@@ -45,10 +46,24 @@ struct making {
 
 /* Makes so many.  False after a message. */
 bool shapes_make(struct shapes *, const struct making *, size_t n, struct random *);
-/* Reads the first trees of a file of bracketed trees, `most` at most: only their form and, as numbers, their
- * words.  False after a message. */
-bool shapes_read(struct shapes *, const char *path, size_t most);
+/* Reads the first structures of a file, `most` at most, as the options of what is open say: only their form;
+ * words are drawn.  Nodes are numbered anew, as above.  False after a message. */
+bool shapes_read(struct shapes *, const struct objects *, const char *path, size_t most, struct random *);
 void shapes_free(struct shapes *);
+/* Room for so many nodes and edges; false when memory is out. */
+bool shape_init(struct shape *, size_t nodes, size_t edges);
+
+/* A file of structures, which is read once for each minibatch: what can be read only once, as standard input
+ * (-), is copied. */
+struct input {
+	const char *path;
+	char own[32]; /* the path of a copy */
+	FILE *copy;   /* NULL = there is none */
+};
+
+/* False after a message; in any case to be closed. */
+bool input_open(struct input *, const char *path);
+void input_close(struct input *);
 
 /* --- weights --- */
 
@@ -62,8 +77,8 @@ struct sizes {
 bool sizes_read(struct sizes *, const esp_model *, const char *text);
 /* Whether the model has the dimension that a part of such a text begins with. */
 bool sizes_has(const esp_model *, const char *part);
-/* Writes random weights as safetensors: matrices so that products stay near 1.  False after a message; what could not be
- * written, the file says. */
+/* Writes random weights as safetensors: matrices so that products stay near 1.  False after a message; what
+ * could not be written, the file says. */
 bool weights_write(const esp_model *, const struct sizes *, struct random *, FILE *to);
 
 /* --- a model that is ready to run --- */
@@ -77,6 +92,7 @@ struct subject {
 	esp_forest *forest;
 	const struct shapes *shapes;
 	const char *trees; /* a file of structures, read as the options say; NULL = `shapes` */
+	size_t structures; /* that the file has, after the last of which the first comes again; 0 = it ends */
 	int at;		   /* where outputs are computed, ESP_AT_... */
 	long threads;
 	bool joined;	 /* of its objects only the program is its own */
@@ -100,12 +116,15 @@ esp_status subject_join(struct subject *, const struct subject *with, const stru
 			const char *schedule, esp_error **);
 /* Puts what it works in and its weights elsewhere in memory. */
 int subject_move(struct subject *);
+/* Whether a file says what nodes carry, so that it can be read as it is: it has no texts, or there are
+ * vocabularies; with a column or a vocabulary it must. */
+int subject_can_read(struct subject *, const char *path, bool *can);
 /* Makes the minibatch of the structures first .. first + count - 1; after the last comes the first again. */
 int subject_fill(struct subject *, size_t first, size_t count);
 int subject_run(struct subject *, struct timing *);
 size_t subject_nodes(const struct subject *);
-/* What the machine needs at least for the minibatch that ran last: its work, and the seconds. */
-int subject_floor(struct subject *, const struct machine *, double *seconds, double *operations);
+/* What the machine needs at least for the minibatch that ran last. */
+int subject_floor(struct subject *, const struct machine *, struct floor *);
 
 /* The least seconds of each stretch of a run: from its beginning to the end of its first part, from there to
  * the end of the next, and what is left; `whole`: of a run.  A run of milliseconds is rarely undisturbed as a
@@ -136,6 +155,7 @@ struct list {
 struct bench {
 	const struct options *options;
 	struct sizes sizes;
+	struct input input; /* path NULL = structures are made */
 	struct shapes shapes;
 	struct list batches, threads;
 	struct subject subject[MOST_CHOICES]; /* one for each number of threads */
@@ -143,6 +163,20 @@ struct bench {
 	int subjects;			      /* that were opened */
 	char weights[4096];		      /* "" = none were written */
 };
+
+/* Of all minibatches of a size: sums of the least time, the median and so on; of what they are judged by; and
+ * of what they have. */
+struct sums {
+	double least, median, p95, linearize;
+	double floor, operations, bytes;
+	size_t nodes;
+};
+
+/* As the options say, a table or lines of JSON: what comes first, the results of one size of minibatch by
+ * number of threads, and what comes last. */
+void report_machines(const struct bench *);
+void report_batch(const struct bench *, long batch, const struct sums *);
+void report_end(const struct bench *);
 
 /* Makes weights and structures, and opens the model once for each number of threads; to be closed in any
  * case. */

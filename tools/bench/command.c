@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier bench: every size of minibatch with every number of threads, a line of JSON each. */
+/* espalier bench: every size of minibatch with every number of threads. */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -95,17 +95,25 @@ static void forget_weights(struct bench *b)
 static const int usual_length[FORMS] = {
     [FORM_PARSE] = 19, [FORM_PERFECT] = 7, [FORM_GRID] = 16, [FORM_SEQUENCE] = 100};
 
-static bool make_shapes(struct bench *b, const esp_model *model)
+/* Structures that the largest minibatches have together. */
+static size_t count_wanted(const struct bench *b)
+{
+	size_t n = 0;
+	for (int i = 0; i < b->batches.n; i++)
+		if (n < (size_t)b->batches.at[i] * b->options->minibatches)
+			n = b->batches.at[i] * b->options->minibatches;
+	return n;
+}
+
+static bool make_shapes(struct bench *b, const struct objects *objects)
 {
 	const struct options *o = b->options;
 	struct random random = {(uint64_t)o->seed + 1};
-	size_t n = 0;
-	for (int i = 0; i < b->batches.n; i++)
-		if (n < (size_t)b->batches.at[i] * o->minibatches)
-			n = b->batches.at[i] * o->minibatches;
+	size_t n = count_wanted(b);
 	if (o->operands > 1)
-		return shapes_read(&b->shapes, o->operand[1], n);
-	const esp_model_facts *facts = esp_model_describe(model);
+		return input_open(&b->input, o->operand[1]) &&
+		       shapes_read(&b->shapes, objects, b->input.path, n, &random);
+	const esp_model_facts *facts = esp_model_describe(objects->model);
 	bool sequence = strcmp(facts->structure, "sequence") == 0 || facts->children == 1;
 	struct making making = {sequence ? FORM_SEQUENCE : (enum form)o->structures,
 				facts->children < 0 ? 2 : facts->children, o->length};
@@ -129,6 +137,8 @@ static bool keep_shapes(const struct bench *b)
 {
 	char path[4096];
 	struct output to;
+	if (b->subject[0].trees)
+		return complain("--keep is for words that are drawn: %s has its own", b->options->operand[1]);
 	snprintf(path, sizeof path, "%s/structures.txt", b->options->keep);
 	if (!output_open(&to, path))
 		return false;
@@ -145,10 +155,23 @@ static bool prepare(struct bench *b)
 	struct options without = *b->options;
 	without.weights = NULL;
 	bool ok = objects_open(&model, &without, b->options->operand[0], ESP_AT_MODEL) &&
-		  make_weights(b, model.model) && make_shapes(b, model.model) &&
-		  (!b->options->keep || keep_shapes(b));
+		  make_weights(b, model.model) && make_shapes(b, &model);
 	objects_close(&model);
 	return ok;
+}
+
+/* What nodes carry is the file's where it says so. */
+static int choose_source(struct bench *b)
+{
+	bool can = false;
+	int status = 0;
+	if (b->input.path)
+		status = subject_can_read(&b->subject[0], b->input.path, &can);
+	for (int i = 0; i < b->subjects && can; i++) {
+		b->subject[i].trees = b->input.path;
+		b->subject[i].structures = b->shapes.n;
+	}
+	return status;
 }
 
 static int open_subjects(struct bench *b)
@@ -161,17 +184,10 @@ static int open_subjects(struct bench *b)
 		status = subject_open(&b->subject[b->subjects++], &options, ESP_AT_MODEL, b->threads.at[i],
 				      &b->shapes);
 	forget_weights(b);
-	return status;
+	return status ? status : choose_source(b);
 }
 
 /* --- measuring --- */
-
-/* Of all minibatches of a size: the sums of the least and of the median times, and what they are judged by.
- */
-struct sums {
-	double least, median, linearize, floor, operations;
-	size_t nodes;
-};
 
 static int ascending(const void *a, const void *b)
 {
@@ -191,16 +207,24 @@ static int measure_group(struct subject *s, double *seconds, int runs, double *l
 	return status;
 }
 
+/* The rank of the run that so many percent of them do not exceed. */
+static int rank_of(int percent, int runs)
+{
+	return (runs * percent + 99) / 100 - 1;
+}
+
 static int add_result(struct bench *b, int i, double *seconds, double linearize, struct sums *r)
 {
-	double floor, operations;
-	int n = b->options->runs, status = subject_floor(&b->subject[i], &b->machine[i], &floor, &operations);
+	struct floor floor;
+	int n = b->options->runs, status = subject_floor(&b->subject[i], &b->machine[i], &floor);
 	qsort(seconds, n, sizeof *seconds, ascending);
 	r->least += seconds[0];
 	r->median += seconds[n / 2];
+	r->p95 += seconds[rank_of(95, n)];
 	r->linearize += linearize;
-	r->floor += floor;
-	r->operations += operations;
+	r->floor += floor.seconds;
+	r->operations += floor.operations;
+	r->bytes += floor.bytes;
 	r->nodes += subject_nodes(&b->subject[i]);
 	return status;
 }
@@ -239,60 +263,14 @@ static bool measure_machine(struct bench *b)
 	return true;
 }
 
-/* --- telling --- */
-
-static void print_machines(const struct bench *b)
-{
-	for (int i = 0; i < b->subjects; i++) {
-		printf("{\"machine\": ");
-		machine_print_json(&b->machine[i], stdout);
-		puts("}");
-	}
-}
-
-static void print_sizes(const struct bench *b)
-{
-	int64_t size;
-	const char *name;
-	for (size_t i = 0; (name = esp_program_size(b->subject[0].objects.program, i, &size)); i++)
-		printf("%s\"%s\": %lld", i ? ", " : "", name, (long long)size);
-}
-
-static void print_number(const char *name, double value)
-{
-	printf(", \"%s\": ", name);
-	write_json_number(stdout, value);
-}
-
-static void print_result(const struct bench *b, int i, long batch, const struct sums *r)
-{
-	double n = b->options->minibatches;
-	printf("{\"model\": ");
-	write_json_string(stdout, esp_model_describe(b->subject[i].objects.model)->name);
-	printf(", \"sizes\": {");
-	print_sizes(b);
-	printf("}, \"batch\": %ld, \"threads\": %ld, \"minibatches\": %ld, \"runs\": %ld", batch,
-	       b->threads.at[i], b->options->minibatches, b->options->runs);
-	print_number("nodes", r->nodes / n);
-	print_number("min_ms", r->least / n * 1e3);
-	print_number("median_ms", r->median / n * 1e3);
-	print_number("linearize_ms", r->linearize / n * 1e3);
-	print_number("operations", r->operations / n);
-	print_number("floor_ms", r->floor / n * 1e3);
-	print_number("floor_over_time", r->floor / r->least);
-	print_number("memory_bytes", esp_context_memory(b->subject[i].objects.context, NULL));
-	puts("}");
-}
-
 static int measure_batch(struct bench *b, long batch)
 {
 	struct sums results[MOST_CHOICES] = {0};
 	int status = 0;
 	for (long i = 0; i < b->options->minibatches && !status; i++)
 		status = measure_minibatch(b, i * batch, batch, results);
-	for (int i = 0; i < b->subjects && !status; i++)
-		print_result(b, i, batch, &results[i]);
-	fflush(stdout);
+	if (!status)
+		report_batch(b, batch, results);
 	return status;
 }
 
@@ -300,12 +278,14 @@ static int measure(struct bench *b)
 {
 	if (!measure_machine(b))
 		return EXIT_INPUT;
-	print_machines(b);
+	report_machines(b);
 	for (int i = 0; i < b->subjects; i++)
 		pin_caller(&b->subject[i].objects, b->options);
 	int status = 0;
 	for (int i = 0; i < b->batches.n && !status; i++)
 		status = measure_batch(b, b->batches.at[i]);
+	if (!status)
+		report_end(b);
 	return status;
 }
 
@@ -319,7 +299,8 @@ int bench_open(struct bench *b, const struct options *options)
 		return EXIT_USAGE;
 	if (!prepare(b))
 		return EXIT_INPUT;
-	return open_subjects(b);
+	int status = open_subjects(b);
+	return status || !options->keep || keep_shapes(b) ? status : EXIT_INPUT;
 }
 
 void bench_close(struct bench *b)
@@ -328,6 +309,7 @@ void bench_close(struct bench *b)
 	for (int i = 0; i < b->subjects; i++)
 		subject_close(&b->subject[i]);
 	shapes_free(&b->shapes);
+	input_close(&b->input);
 }
 
 static int run(struct bench *b, const struct options *options)

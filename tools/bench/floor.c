@@ -1,6 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is known of a minibatch by recording runs of it: its floor, and its time undisturbed. */
-#include "floor.h"
 #include "bench/bench.h"
 #include "recording.h"
 
@@ -25,15 +24,14 @@ static int run(struct subject *s, struct recording *r, struct timing *t)
 	return EXIT_INPUT;
 }
 
-int subject_floor(struct subject *s, const struct machine *m, double *seconds, double *operations)
+int subject_floor(struct subject *s, const struct machine *m, struct floor *floor)
 {
 	struct recording recording = {0};
 	struct timing t;
 	int status = record(s, 1);
 	if (!status)
 		status = run(s, &recording, &t);
-	*operations = 0;
-	*seconds = status ? 0 : floor_of_run(m, s->threads, &recording, operations);
+	*floor = status ? (struct floor){0} : floor_of_run(m, s->threads, &recording);
 	recording_free(&recording);
 	int off = record(s, 0);
 	return status ? status : off;

@@ -90,16 +90,17 @@ static bool read_limits(struct machine *m, const char *text)
 static int serve_floor(struct server *s, size_t first, size_t count)
 {
 	struct timing t = {0};
-	double seconds, operations, linearize = INFINITY;
+	struct floor floor;
+	double linearize = INFINITY;
 	int status = subject_fill(s->subject, first, count);
 	for (int i = 0; i < 10 && !status; i++) {
 		status = subject_run(s->subject, &t);
 		linearize = fmin(linearize, t.linearize);
 	}
 	if (!status)
-		status = subject_floor(s->subject, &s->machine, &seconds, &operations);
+		status = subject_floor(s->subject, &s->machine, &floor);
 	if (!status)
-		printf("%.3f %.0f %zu %.3f\n", seconds * 1e6, operations, subject_nodes(s->subject),
+		printf("%.3f %.0f %zu %.3f\n", floor.seconds * 1e6, floor.operations, subject_nodes(s->subject),
 		       linearize * 1e6);
 	return status;
 }

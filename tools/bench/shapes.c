@@ -1,10 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "bench/bench.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_CHILDREN = 32, MOST_PERFECT = 1 << 25 };
 
@@ -28,11 +26,11 @@ float random_float(struct random *r)
 
 /* --- a shape grows node by node, in post order --- */
 
-static bool shape_init(struct shape *s, int most)
+bool shape_init(struct shape *s, size_t nodes, size_t edges)
 {
-	*s = (struct shape){.begin = calloc(most + 1, sizeof *s->begin),
-			    .children = calloc(most, sizeof *s->children),
-			    .word = calloc(most, sizeof *s->word)};
+	*s = (struct shape){.begin = calloc(nodes + 1, sizeof *s->begin),
+			    .children = calloc(edges + 1, sizeof *s->children),
+			    .word = calloc(nodes + 1, sizeof *s->word)};
 	return s->begin && s->children && s->word;
 }
 
@@ -108,7 +106,8 @@ static bool make_parse(struct shape *s, const struct making *m, struct random *r
 {
 	int leaves = sentence_length(r, m->length),
 	    inner = (leaves - 1) / (m->children > 1 ? m->children - 1 : 1);
-	if (!shape_init(s, m->children == 2 ? 2 * leaves - 1 : inner * m->children + 1))
+	size_t nodes = m->children == 2 ? 2 * leaves - 1 : inner * m->children + 1;
+	if (!shape_init(s, nodes, nodes))
 		return false;
 	if (m->children == 2)
 		add_phrase(s, r, leaves);
@@ -130,7 +129,7 @@ static int64_t perfect_nodes(const struct making *m, int64_t *leaves)
 static bool make_perfect(struct shape *s, const struct making *m, struct random *r)
 {
 	int64_t leaves, nodes = perfect_nodes(m, &leaves);
-	if (!shape_init(s, nodes))
+	if (!shape_init(s, nodes, nodes))
 		return false;
 	while (s->nodes < leaves)
 		add_node(s, NULL, 0, random_bits(r));
@@ -147,7 +146,7 @@ static bool make_perfect(struct shape *s, const struct making *m, struct random 
 static bool make_grid(struct shape *s, const struct making *m, struct random *r)
 {
 	int side = m->length;
-	if (!shape_init(s, 3 * side * side))
+	if (!shape_init(s, side * side, 3 * side * side))
 		return false;
 	for (int32_t i = 0; i < side * side; i++) {
 		int32_t child[3];
@@ -165,7 +164,7 @@ static bool make_grid(struct shape *s, const struct making *m, struct random *r)
 
 static bool make_sequence(struct shape *s, const struct making *m, struct random *r)
 {
-	if (!shape_init(s, m->length))
+	if (!shape_init(s, m->length, m->length))
 		return false;
 	for (int32_t i = 0; i < m->length; i++)
 		add_node(s, &(int32_t){i - 1}, i > 0, random_bits(r));
@@ -194,78 +193,6 @@ bool shapes_make(struct shapes *all, const struct making *m, size_t n, struct ra
 		if (!makers[m->form].make(&all->at[all->n++], m, r))
 			return complain("no memory for structures of length %d", m->length);
 	return true;
-}
-
-/* --- reading --- */
-
-static uint32_t hash(const char *word, size_t length)
-{
-	uint32_t h = 2166136261u;
-	for (size_t i = 0; i < length; i++)
-		h = (h ^ (unsigned char)word[i]) * 16777619u;
-	return h;
-}
-
-/* Reads "(label child ...)" or "(label word)" at *at.  -1 where it is neither. */
-static int32_t read_node(struct shape *s, const char **at, int depth)
-{
-	enum { MOST_DEPTH = 4096 };
-	int32_t children[MOST_CHILDREN];
-	int count = 0;
-	const char *p = *at + strspn(*at, " ");
-	if (*p++ != '(' || depth > MOST_DEPTH)
-		return -1;
-	p += strcspn(p, " ()"); /* the label */
-	p += strspn(p, " ");
-	const char *word = p;
-	size_t length = strcspn(p, " ()");
-	for (p += length; *p == '(' || *p == ' ';) {
-		if (*p == ' ') {
-			p++;
-			continue;
-		}
-		if (count == MOST_CHILDREN || length || (children[count++] = read_node(s, &p, depth + 1)) < 0)
-			return -1;
-	}
-	*at = p + 1;
-	return *p == ')' && (length || count) ? add_node(s, children, count, hash(word, length)) : -1;
-}
-
-static int count_of(const char *text, char c)
-{
-	int n = 0;
-	for (; *text; text++)
-		n += *text == c;
-	return n;
-}
-
-static bool add_line(struct shapes *all, const char *line)
-{
-	struct shape *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
-	if (!grown)
-		return false;
-	all->at = grown;
-	return shape_init(&all->at[all->n++], count_of(line, '(') + 1) &&
-	       read_node(&all->at[all->n - 1], &line, 0) >= 0;
-}
-
-bool shapes_read(struct shapes *all, const char *path, size_t most)
-{
-	char *line = NULL;
-	size_t size = 0;
-	bool ok = true;
-	*all = (struct shapes){0};
-	FILE *file = fopen(path, "r");
-	if (!file)
-		return complain("cannot read '%s': %s", path, strerror(errno));
-	while (ok && all->n < most && getline(&line, &size, file) > 0)
-		if (*line != '\n')
-			ok = add_line(all, line);
-	free(line);
-	fclose(file);
-	if (!ok)
-		return complain("line %zu of '%s' is no bracketed tree", all->n, path);
-	return all->n > 0 || complain("'%s' has no trees", path);
 }
 
 void shapes_free(struct shapes *all)

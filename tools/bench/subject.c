@@ -48,6 +48,7 @@ esp_status subject_join(struct subject *s, const struct subject *with, const str
 	*s = (struct subject){.objects = with->objects,
 			      .shapes = with->shapes,
 			      .trees = with->trees,
+			      .structures = with->structures,
 			      .at = with->at,
 			      .threads = with->threads,
 			      .joined = true};
@@ -177,21 +178,57 @@ static int add_structure(struct subject *s, size_t index)
 
 /* --- running --- */
 
-/* The file from its beginning: trees before the first are read, and forgotten. */
+/* Appends structures from one end of the file to the other, *left at most.  Those before `first` are read,
+ * and forgotten. */
+static esp_status read_through(struct subject *s, size_t first, size_t *left, esp_error **error)
+{
+	esp_treebank *bank;
+	const struct objects *o = &s->objects;
+	esp_status status = esp_treebank_open(o->context, s->trees, &o->reading.options, &bank, error);
+	int more = 1;
+	for (size_t i = 0; *left && more && !status; i++) {
+		if (i && i == first)
+			esp_forest_clear(s->forest);
+		status = esp_treebank_next(bank, s->forest, &more, error);
+		*left -= more && i >= first;
+	}
+	esp_treebank_free(bank);
+	return status;
+}
+
 static int fill_from_file(struct subject *s, size_t first, size_t count)
+{
+	esp_error *error;
+	size_t begin = s->structures ? first % s->structures : first;
+	esp_status status = read_through(s, begin, &count, &error);
+	while (s->structures && count && !status)
+		status = read_through(s, 0, &count, &error);
+	return status ? report(status, error) : 0;
+}
+
+/* Whether it is for want of a vocabulary, a column or vectors that a structure cannot be read. */
+static bool lacks_data(esp_status status, const esp_error *error)
+{
+	const esp_diagnostic *d = esp_error_get(error, 0);
+	return status == ESP_ERROR_ARGUMENT || (d && strcmp(d->id, "input-not-supplied") == 0);
+}
+
+int subject_can_read(struct subject *s, const char *path, bool *can)
 {
 	esp_treebank *bank;
 	esp_error *error;
-	const struct objects *o = &s->objects;
-	esp_status status = esp_treebank_open(o->context, s->trees, &o->reading.options, &bank, &error);
-	int more = 1;
-	for (size_t i = 0; i < first + count && more && !status; i++) {
-		if (i == first)
-			esp_forest_clear(s->forest);
+	int more;
+	const struct reading *r = &s->objects.reading;
+	esp_status status = esp_treebank_open(s->objects.context, path, &r->options, &bank, &error);
+	if (!status)
 		status = esp_treebank_next(bank, s->forest, &more, &error);
-	}
 	esp_treebank_free(bank);
-	return status ? report(status, error) : 0;
+	esp_forest_clear(s->forest);
+	*can = !status;
+	if (!status || r->vocabs || r->options.columns || !lacks_data(status, error))
+		return status ? report(status, error) : 0;
+	esp_error_free(error);
+	return 0;
 }
 
 int subject_fill(struct subject *s, size_t first, size_t count)

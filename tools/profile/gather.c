@@ -111,11 +111,15 @@ static void end_thread(struct gathering *g, double *row)
 	}
 }
 
-static void add_event(struct gathering *g, const esp_event *e, double *row)
+/* A thread without a share is neither busy nor waiting. */
+static void add_event(struct gathering *g, const struct recording *r, size_t i, double *row)
 {
+	const esp_event *e = &r->event[i];
 	size_t section = g->section_of[e->range];
 	double time = (e->stop - e->start) * 1e-9;
-	bool waits = e->kind == ESP_EVENT_WAIT;
+	bool waits = recording_waits(r, i);
+	if (!waits && e->kind == ESP_EVENT_WAIT)
+		return;
 	row[thread_column(g, e->thread, waits ? THREAD_WAIT : THREAD_BUSY)] += time;
 	if (waits)
 		row[section_column(section, SECTION_WAIT)] += time;
@@ -134,7 +138,7 @@ bool gathering_add(struct gathering *g, const struct recording *r)
 	for (size_t i = 0; i < r->facts.events; i++) {
 		if (i && r->event[i].thread != r->event[i - 1].thread)
 			end_thread(g, row);
-		add_event(g, &r->event[i], row);
+		add_event(g, r, i, row);
 	}
 	end_thread(g, row);
 	return true;

@@ -117,6 +117,7 @@ static void put_kernel(FILE *to, const esp_step *step, const struct kernel *k)
 	put_number(to, "calls", k->calls);
 	put_number(to, "rows", k->rows);
 	put_number(to, "time_us", k->time * 1e6);
+	put_number(to, "share", k->share);
 	put_number(to, "floor_us", k->floor * 1e6);
 	put_work(to, k->operations, k->bytes, k->time);
 	fputc('}', to);
@@ -130,6 +131,15 @@ static void put_kernels(FILE *to, const struct view *v)
 		put_kernel(to, &v->shown->step[i], &v->summary->kernel[i]);
 	}
 	fputc(']', to);
+}
+
+/* With those of the kernels they make 1. */
+static void put_shares(FILE *to, const struct summary *s)
+{
+	fputs(",\n\"shares\":{\"waiting\":", to);
+	write_json_number(to, s->waiting);
+	put_number(to, "idle", s->idle);
+	fputc('}', to);
 }
 
 static void put_threads(FILE *to, const struct summary *s)
@@ -183,6 +193,7 @@ void view_json(FILE *to, const struct view *v)
 	put_phases(to, v->summary);
 	put_sections(to, v);
 	put_kernels(to, v);
+	put_shares(to, v->summary);
 	put_threads(to, v->summary);
 	put_widths(to, v->summary);
 	put_memory(to, &v->shown->facts);

@@ -4,7 +4,7 @@
  *   recording   one run                                                 recording.h
  *   gathering   the times of many runs over one forest                  gather.c
  *   summary     what is counted of them, by section and by kernel       summary.c
- *   view        what is shown: the summary and the fastest of the runs  text.c json.c trace.c svg.c
+ *   view        what is shown: the summary and the fastest of the runs  text.c json.c trace.c svg.c legend.c
  *
  * A section is what runs over the same rows: a level, the leaves, all nodes, the structures. */
 #ifndef ESPALIER_TOOLS_PROFILE_H
@@ -79,7 +79,8 @@ struct section {
 struct kernel {
 	size_t calls; /* in the run that is shown */
 	double rows, operations, bytes, floor;
-	double time; /* medians, summed up */
+	double time;  /* medians, summed up */
+	double share; /* of the time that all threads have in the run that is shown */
 };
 
 /* Seconds of the steps of a run, medians. */
@@ -101,6 +102,9 @@ struct summary {
 	size_t sections, steps;
 	struct seconds linearize, fill, run, whole;
 	double floor; /* of the steps */
+	/* In the run that is shown, shares of the time that all threads have; with those of the kernels they
+	 * make 1. */
+	double waiting, idle;
 	struct section *section;
 	struct cell *cell;
 	struct kernel *kernel; /* by step */

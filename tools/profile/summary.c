@@ -30,7 +30,7 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 			    const struct recording *shown, const struct machine *m, double *scratch)
 {
 	const struct floor_part *part = &section->part;
-	double meeting = floor_of_rows(m, s->threads, 0, 0);
+	double meeting = floor_of_rows(m, s->threads, 0, 0, 0);
 	for (size_t i = 0; i < part->steps; i++) {
 		const esp_step *step = &shown->step[part->step + i];
 		struct cell *c = &s->cell[section->cell + i];
@@ -38,12 +38,14 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 		/* Where rows come one by one each has a range, and weights are read for each. */
 		double turns = part->level < 0 && part->ranges == (size_t)part->rows ? part->rows : 1;
 		c->operations = (double)step->operations * part->rows;
-		c->bytes = (double)step->blocks * step->block_bytes * turns;
+		c->bytes = (double)step->weight_bytes * turns;
 		c->time = seconds_of(g, cell_column(g, section->cell + i), scratch);
 		k->rows += part->rows;
 		k->operations += c->operations;
 		k->bytes += c->bytes;
-		k->floor += floor_of_rows(m, s->threads, c->operations, c->bytes) - meeting;
+		k->floor +=
+		    floor_of_rows(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes) -
+		    meeting;
 		k->time += c->time.median;
 	}
 }
@@ -55,8 +57,8 @@ static void summarize_section(struct summary *s, size_t i, const struct gatherin
 	section->part = g->part[i];
 	section->cell = g->cell[i];
 	section->over = shown->step[section->part.step].over;
-	section->floor = floor_of_rows(m, s->threads, section->part.operations, section->part.bytes);
-	section->alone = floor_of_rows(m, 1, section->part.operations, section->part.bytes);
+	section->floor = floor_of_part(m, s->threads, &section->part);
+	section->alone = floor_of_part(m, 1, &section->part);
 	section->time = seconds_of(g, section_column(i, SECTION_TIME), scratch);
 	section->wait = seconds_of(g, section_column(i, SECTION_WAIT), scratch).median;
 	s->floor += section->floor;
@@ -83,6 +85,23 @@ static void summarize_phases(struct summary *s, const struct gathering *g, doubl
 }
 
 /* --- what is told of one run --- */
+
+/* What no event covers is idle. */
+static void tell_shares(struct summary *s, const struct recording *shown)
+{
+	double whole = (double)shown->facts.run * shown->facts.threads;
+	s->idle = whole > 0;
+	for (size_t i = 0; i < shown->facts.events; i++) {
+		const esp_event *e = &shown->event[i];
+		double share = part_of(e->stop - e->start, whole);
+		bool waits = recording_waits(shown, i);
+		if (!waits && e->kind == ESP_EVENT_WAIT)
+			continue;
+		*(waits ? &s->waiting : &s->kernel[e->step].share) += share;
+		s->idle -= share;
+	}
+	s->idle = s->idle > 0 ? s->idle : 0;
+}
 
 static void tell_shown(struct summary *s, const struct recording *shown)
 {
@@ -154,6 +173,7 @@ bool summarize(struct summary *s, const struct gathering *g, const struct record
 	summarize_threads(s, g, scratch);
 	for (size_t i = 0; i < s->sections; i++)
 		summarize_section(s, i, g, shown, m, scratch);
+	tell_shares(s, shown);
 	tell_shown(s, shown);
 	tell_widths(s, shown);
 	free(scratch);

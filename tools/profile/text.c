@@ -115,19 +115,18 @@ static void put_sections(FILE *to, const struct summary *s)
 static void put_kernels(FILE *to, const struct view *v)
 {
 	const struct summary *s = v->summary;
-	double whole = 0;
-	for (size_t i = 0; i < s->steps; i++)
-		whole += s->kernel[i].time;
 	fprintf(to, "\n%-22s %7s %9s %9s %7s %8s %7s %6s %7s %9s\n", "kernel", "calls", "rows", "us", "share",
 		"GFLOP/s", "GB/s", "/ time", "blocks", "KiB/block");
 	for (size_t i = 0; i < s->steps; i++) {
 		const struct kernel *k = &s->kernel[i];
 		const esp_step *step = &v->shown->step[i];
 		fprintf(to, "%-22s %7zu %9.0f %9.2f %5.1f %% %8.1f %7.1f %6.2f %7lld %9.1f\n", step->name,
-			k->calls, k->rows, k->time * 1e6, 100 * part_of(k->time, whole),
-			rate(k->operations, k->time), rate(k->bytes, k->time), part_of(k->floor, k->time),
-			(long long)step->blocks, step->block_bytes / 1024.0);
+			k->calls, k->rows, k->time * 1e6, 100 * k->share, rate(k->operations, k->time),
+			rate(k->bytes, k->time), part_of(k->floor, k->time), (long long)step->blocks,
+			step->block_bytes / 1024.0);
 	}
+	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "waiting", "", "", "", 100 * s->waiting);
+	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "idle", "", "", "", 100 * s->idle);
 }
 
 static void put_threads(FILE *to, const struct summary *s)
@@ -203,15 +202,19 @@ static void put_schedule(FILE *to, const char *schedule)
 
 static const char legend[] =
     "least      the fastest of the runs; all other times are medians\n"
-    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, or\n"
+    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, "
+    "or\n"
     "           some subtrees of several levels, between which threads do not meet\n"
-    "share      of what the lines of a table take together\n"
+    "share      of kernels, waiting and idling: of the time that all threads have in the fastest run; of "
+    "others: of what\n"
+    "           the lines of a table take together\n"
     "GFLOP/s    operations as estimated, non-linearities included\n"
     "GB/s       weights that a level reads, once\n"
     "floor      the larger of computing at the machine's peak and reading the weights, and that the threads "
     "meet\n"
     "of one     the floor of one thread: where it is not larger, sharing a level out cannot pay\n"
-    "wait       for other threads to end their shares, per thread\n"
+    "wait       for other threads to end their shares after its own, per thread\n"
+    "idle       without a share: the caller works alone, or has done what the thread had not begun\n"
     "others' work  shares that a thread had not begun in time, and another computed\n";
 
 void view_text(FILE *to, const struct view *v)

@@ -84,7 +84,8 @@ void view_trace(FILE *to, const struct view *v)
 		if (e->kind == ESP_EVENT_KERNEL) {
 			put_call(&t, r, e);
 		} else {
-			put_event(&t, "wait", "wait", e->thread, e->start, e->stop);
+			const char *state = recording_waits(r, i) ? "wait" : "idle";
+			put_event(&t, state, state, e->thread, e->start, e->stop);
 			fputs("{}}", to);
 		}
 	}

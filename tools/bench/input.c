@@ -1,0 +1,227 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The structures of a file: what nodes there are and which are whose children, whatever they carry. */
+#include "bench/bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- a file that can be read again --- */
+
+static bool copy_all(FILE *from, FILE *to)
+{
+	char buffer[1 << 16];
+	size_t n;
+	while ((n = fread(buffer, 1, sizeof buffer, from)) > 0)
+		if (fwrite(buffer, 1, n, to) != n)
+			return false;
+	return !ferror(from) && fflush(to) == 0;
+}
+
+static bool hold_copy(struct input *input, FILE *from)
+{
+	input->copy = tmpfile();
+	if (!input->copy || !copy_all(from, input->copy))
+		return complain("cannot keep a copy of the input: %s", strerror(errno));
+	snprintf(input->own, sizeof input->own, "/proc/self/fd/%d", fileno(input->copy));
+	input->path = input->own;
+	return true;
+}
+
+bool input_open(struct input *input, const char *path)
+{
+	struct stat s;
+	bool standard = strcmp(path, "-") == 0;
+	*input = (struct input){.path = path};
+	if (!standard && (stat(path, &s) || S_ISREG(s.st_mode)))
+		return true;
+	FILE *from = standard ? stdin : fopen(path, "r");
+	if (!from)
+		return complain("cannot read '%s': %s", path, strerror(errno));
+	bool ok = hold_copy(input, from);
+	if (!standard)
+		fclose(from);
+	return ok;
+}
+
+void input_close(struct input *input)
+{
+	if (input->copy)
+		fclose(input->copy);
+	*input = (struct input){0};
+}
+
+/* --- a structure, its nodes numbered anew --- */
+
+/* A walk that leaves a node when all its children have their numbers. */
+struct walk {
+	const esp_forest *forest; /* of one structure */
+	struct shape *shape;
+	int32_t *number; /* of each node of the forest, the new one, or: */
+	int32_t *path, *slot;
+	size_t depth;
+};
+enum { UNSEEN = -1, OPEN = -2 };
+
+static size_t count_children(const esp_forest *forest, size_t node)
+{
+	size_t n = 0;
+	while (esp_forest_child(forest, 0, node, n) >= 0)
+		n++;
+	return n;
+}
+
+static void enter(struct walk *w, int32_t node)
+{
+	w->number[node] = OPEN;
+	w->slot[node] = 0;
+	w->path[w->depth++] = node;
+}
+
+static void leave(struct walk *w)
+{
+	struct shape *s = w->shape;
+	int32_t node = w->path[--w->depth], child;
+	int32_t *end = &s->begin[s->nodes + 1];
+	*end = s->begin[s->nodes];
+	for (size_t slot = 0; (child = esp_forest_child(w->forest, 0, node, slot)) >= 0; slot++)
+		s->children[(*end)++] = w->number[child];
+	w->number[node] = s->nodes++;
+}
+
+/* False at a cycle. */
+static bool number_below(struct walk *w, int32_t start)
+{
+	if (w->number[start] == UNSEEN)
+		enter(w, start);
+	while (w->depth) {
+		int32_t node = w->path[w->depth - 1];
+		int32_t child = esp_forest_child(w->forest, 0, node, w->slot[node]++);
+		if (child < 0)
+			leave(w);
+		else if (w->number[child] == OPEN)
+			return false;
+		else if (w->number[child] == UNSEEN)
+			enter(w, child);
+	}
+	return true;
+}
+
+/* The root comes last. */
+static bool number_all(struct walk *w, size_t nodes)
+{
+	int32_t root = esp_forest_root(w->forest, 0);
+	for (size_t i = 0; i < nodes; i++)
+		w->number[i] = UNSEEN;
+	for (size_t i = 0; i < nodes; i++)
+		if ((int32_t)i != root && !number_below(w, i))
+			return false;
+	return number_below(w, root);
+}
+
+static bool walk_init(struct walk *w, size_t nodes)
+{
+	size_t edges = 0;
+	for (size_t i = 0; i < nodes; i++)
+		edges += count_children(w->forest, i);
+	w->number = calloc(nodes + 1, sizeof *w->number);
+	w->path = calloc(nodes + 1, sizeof *w->path);
+	w->slot = calloc(nodes + 1, sizeof *w->slot);
+	return w->number && w->path && w->slot && shape_init(w->shape, nodes, edges);
+}
+
+static bool copy_shape(struct shape *to, const esp_forest *forest, struct random *r)
+{
+	struct walk w = {.forest = forest, .shape = to};
+	size_t nodes = esp_forest_nodes(forest, 0);
+	bool ok = walk_init(&w, nodes) || complain("no memory for a structure of %zu nodes", nodes);
+	ok = ok && (number_all(&w, nodes) || complain("a structure of the input has a cycle"));
+	for (size_t i = 0; ok && i < nodes; i++)
+		to->word[i] = random_bits(r);
+	free(w.number);
+	free(w.path);
+	free(w.slot);
+	return ok;
+}
+
+/* --- all of them --- */
+
+/* A model that takes any structure and reads nothing of what nodes carry. */
+static const char any_structure[] =
+    "model structures\n"
+    "structure dag(*)\n"
+    "state h[1]\n"
+    "node:\n"
+    "    h = sum(k.h for k in children)\n"
+    "output result = h at root\n";
+
+/* What reads the file, as the options say. */
+struct reader {
+	esp_model *model;
+	esp_program *program;
+	esp_forest *forest;
+	esp_treebank *bank;
+};
+
+static esp_status open_reader(struct reader *r, const struct objects *o, const char *path, esp_error **error)
+{
+	int64_t no_sizes = 0;
+	esp_program_options options = {.size = sizeof options, .backend = "interpreter", .sizes = &no_sizes};
+	esp_status status = esp_model_parse(o->context, "structures", any_structure, sizeof any_structure - 1,
+					    &r->model, error);
+	if (!status)
+		status = esp_program_create(r->model, NULL, &options, &r->program, error);
+	if (!status)
+		status = esp_forest_create(r->program, &r->forest, error);
+	if (!status)
+		status = esp_treebank_open(o->context, path, &o->reading.options, &r->bank, error);
+	return status;
+}
+
+static void close_reader(struct reader *r)
+{
+	esp_treebank_free(r->bank);
+	esp_forest_free(r->forest);
+	esp_program_free(r->program);
+	esp_model_free(r->model);
+}
+
+static struct shape *add_shape(struct shapes *all)
+{
+	struct shape *grown = realloc(all->at, (all->n + 1) * sizeof *grown);
+	if (!grown)
+		return NULL;
+	all->at = grown;
+	all->at[all->n] = (struct shape){0};
+	return &all->at[all->n++];
+}
+
+static bool read_shape(struct shapes *all, struct reader *r, struct random *random, int *more)
+{
+	esp_error *error;
+	esp_forest_clear(r->forest);
+	esp_status status = esp_treebank_next(r->bank, r->forest, more, &error);
+	if (status)
+		return report(status, error) == 0;
+	if (!*more)
+		return true;
+	struct shape *shape = add_shape(all);
+	return shape ? copy_shape(shape, r->forest, random) : complain("no memory for structures");
+}
+
+bool shapes_read(struct shapes *all, const struct objects *o, const char *path, size_t most,
+		 struct random *random)
+{
+	struct reader r = {0};
+	esp_error *error;
+	int more = 1;
+	*all = (struct shapes){0};
+	esp_status status = open_reader(&r, o, path, &error);
+	bool ok = !status || report(status, error) == 0;
+	while (ok && more && all->n < most)
+		ok = read_shape(all, &r, random, &more);
+	close_reader(&r);
+	return ok && (all->n > 0 || complain("%s holds no structure", path));
+}
