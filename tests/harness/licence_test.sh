@@ -26,4 +26,7 @@ tap_is "$(unlicensed LICENSE)" LICENSE "a file without the line would be found"
 version=$(sed -n 's/^#define ESP_VERSION "\(.*\)"$/\1/p' src/api/espalier.h)
 tap_is "$(sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)" "$version" "the newest release of CHANGELOG.md is the version of espalier.h"
 tap_is "$(sed -n 's/^version: *//p' CITATION.cff)" "$version" "CITATION.cff names that version"
+tap_is "$(sed -n '1s/^espalier (\([0-9.]*\)-[0-9]*).*/\1/p' debian/changelog)" "$version" "debian/changelog names that version"
+cmp LICENSE LICENSES/Apache-2.0.txt
+tap_ok $? "LICENSES/ has the text of LICENSE"
 tap_done
