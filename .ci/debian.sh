@@ -75,7 +75,7 @@ debian_fill_root()
 	apt=(-o "Dir::State::status=$root/var/lib/dpkg/status" -o "Dir::State::extended_states=$root/var/lib/apt/extended_states"
 		-o "Dir::Cache::archives=$root/var/cache/apt/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
 	mkdir "$root/packages"
-	cp "$debian_folder"/*.deb "$root/packages"
+	find "$debian_folder" -maxdepth 1 -name '*.deb' ! -name '*-dbgsym_*' -exec cp -t "$root/packages" '{}' +
 	rm -f "$root"/var/cache/apt/archives/*.deb
 	apt-get -q -y --no-install-recommends --download-only "${apt[@]}" install "$root"/packages/*.deb || return 1
 	cp "$root"/var/cache/apt/archives/*.deb "$root/packages"
