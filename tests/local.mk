@@ -41,6 +41,7 @@ archive_tests = $(archive_unit_tests) $(archive_shell_tests)
 unit_tests = \
 	$(archive_unit_tests) \
 	%D%/api/arguments_test \
+	%D%/api/bodies_test \
 	%D%/api/builder_mistakes_test \
 	%D%/api/builder_random_test \
 	%D%/api/builder_test \
@@ -66,10 +67,13 @@ unit_tests = \
 	%D%/api/target_test \
 	%D%/api/team_test \
 	%D%/api/treebank_test \
+	%D%/api/trim_test \
+	%D%/api/weights_test \
 	%D%/base/floats_test \
 	%D%/base/fork_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
+	%D%/base/quota_test \
 	%D%/data/sst_test \
 	%D%/examples/models_test \
 	%D%/examples/traversals_test \
@@ -93,6 +97,7 @@ unit_tests = \
 	%D%/io/reader_test \
 	%D%/io/safetensors_test \
 	%D%/io/store_test \
+	%D%/io/stream_test \
 	%D%/io/vocab_test \
 	%D%/io/write_test \
 	%D%/jit/access_test \

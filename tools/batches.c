@@ -22,8 +22,10 @@ void batches_show(struct batches *b, size_t trees, double part)
 	double t = now();
 	if (b->quiet || t - b->begin < 1 || t - b->shown < 0.1 || !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "\r%zu trees, %.0f %%, %.0f trees/s\033[K", trees, 100 * part,
-		(double)trees / (t - b->begin));
+	fprintf(stderr, "\r%zu trees, ", trees);
+	if (part > 0)
+		fprintf(stderr, "%.0f %%, ", 100 * part);
+	fprintf(stderr, "%.0f trees/s\033[K", (double)trees / (t - b->begin));
 	b->shown = t;
 }
 
@@ -42,10 +44,16 @@ int batches_refuse(struct batches *b, esp_status status, esp_error *error)
 
 /* --- one minibatch --- */
 
+static void forget_tree(struct batch *batch, size_t i)
+{
+	free(batch->sentence[i]);
+	esp_text_free(batch->words[i]);
+}
+
 static void forget_sentences(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->sentences; i++)
-		free(batch->sentence[i]);
+		forget_tree(batch, i);
 	batch->sentences = 0;
 }
 
@@ -53,6 +61,7 @@ void batch_free(struct batch *batch)
 {
 	forget_sentences(batch);
 	free(batch->sentence);
+	free(batch->words);
 	free(batch->tree);
 	esp_forest_free(batch->forest);
 	*batch = (struct batch){0};
@@ -67,8 +76,9 @@ static int make(const struct batches *b, struct batch *batch)
 	if (status)
 		return report(status, error);
 	batch->sentence = calloc(b->size, sizeof *batch->sentence);
+	batch->words = calloc(b->size, sizeof *batch->words);
 	batch->tree = calloc(b->size, sizeof *batch->tree);
-	if (batch->sentence && batch->tree)
+	if (batch->sentence && batch->words && batch->tree)
 		return 0;
 	complain("no memory for %ld sentences", b->size);
 	return EXIT_INPUT;
@@ -94,18 +104,32 @@ static esp_status next_tree(struct batches *b, struct batch *batch, int *more, e
 	}
 }
 
+/* Keeps what went wrong, or, when nothing stands before it, says it. */
+static int hold_failure(struct batches *b, const struct batch *batch, esp_status status, esp_error *error)
+{
+	if (!b->hold || !batch->sentences)
+		return batches_refuse(b, status, error);
+	b->failure = (struct failure){.status = status, .error = error};
+	return 0;
+}
+
 static int read_tree(struct batches *b, struct batch *batch, int *more)
 {
 	esp_error *error;
 	esp_status status = next_tree(b, batch, more, &error);
 	if (status)
-		return batches_refuse(b, status, error);
+		return hold_failure(b, batch, status, error);
 	if (!*more)
 		return 0;
 	char *sentence = strdup(esp_treebank_sentence(b->treebank));
 	if (!sentence) {
 		complain("no memory for a sentence");
 		return EXIT_INPUT;
+	}
+	batch->words[batch->sentences] = NULL;
+	if (b->words && (status = esp_treebank_words(b->treebank, &batch->words[batch->sentences], &error))) {
+		free(sentence);
+		return batches_refuse(b, status, error);
 	}
 	batch->tree[batch->sentences] = esp_treebank_passed(b->treebank) - 1;
 	batch->sentence[batch->sentences++] = sentence;
@@ -120,7 +144,7 @@ int batches_read(struct batches *b, struct batch *batch, int *more)
 	esp_forest_clear(batch->forest);
 	batch->first = b->read;
 	*more = !status;
-	for (long i = 0; i < b->size && *more && !status; i++)
+	for (long i = 0; i < b->size && *more && !status && !b->failure.status; i++)
 		status = read_tree(b, batch, more);
 	return status;
 }
@@ -151,11 +175,36 @@ static int refuse_structure(struct batches *b, const struct batch *batch, size_t
 	return exit_status;
 }
 
+/* What stands before a structure that was refused is still run. */
+static void cut(struct batches *b, struct batch *batch, size_t i, esp_status status, esp_error *error)
+{
+	esp_error_free(b->failure.error);
+	free(b->failure.sentence);
+	b->failure = (struct failure){status, error, true, batch->tree[i], batch->sentence[i]};
+	batch->sentence[i] = NULL;
+	while (batch->sentences > i) {
+		forget_tree(batch, --batch->sentences);
+		esp_forest_remove(batch->forest, batch->sentences);
+	}
+}
+
+int batches_tell(struct batches *b)
+{
+	struct failure f = b->failure;
+	b->failure = (struct failure){0};
+	int exit_status = f.status ? batches_refuse(b, f.status, f.error) : 0;
+	if (f.run)
+		complain_tree(b->input, f.tree, f.sentence);
+	free(f.sentence);
+	return exit_status;
+}
+
 static void leave_out(struct batches *b, struct batch *batch, size_t i)
 {
 	size_t behind = --batch->sentences - i;
-	free(batch->sentence[i]);
+	forget_tree(batch, i);
 	memmove(&batch->sentence[i], &batch->sentence[i + 1], behind * sizeof *batch->sentence);
+	memmove(&batch->words[i], &batch->words[i + 1], behind * sizeof *batch->words);
 	memmove(&batch->tree[i], &batch->tree[i + 1], behind * sizeof *batch->tree);
 	esp_forest_remove(batch->forest, i);
 	b->skipped++;
@@ -171,8 +220,13 @@ int batches_run(struct batches *b, struct batch *batch)
 		if (!status)
 			return 0;
 		size_t i = refused_structure(batch, error);
+		bool skip = b->skip && status == ESP_ERROR_INPUT;
+		if (b->hold && !skip && i > 0 && i < batch->sentences) {
+			cut(b, batch, i, status, error);
+			continue;
+		}
 		int exit_status = refuse_structure(b, batch, i, status, error);
-		if (!b->skip || status != ESP_ERROR_INPUT || i == batch->sentences)
+		if (!skip || i == batch->sentences)
 			return exit_status;
 		leave_out(b, batch, i);
 	}
@@ -213,6 +267,8 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 
 void batches_close(struct batches *b)
 {
+	esp_error_free(b->failure.error);
+	free(b->failure.sentence);
 	esp_treebank_free(b->treebank);
 	esp_session_free(b->session);
 	esp_binding_free(b->binding);

@@ -30,6 +30,44 @@ static void print_program(FILE *to, const esp_program *p)
 	fputc('\n', to);
 }
 
+/* --- vocabularies: a word of each row of the embedding --- */
+
+/* The i-th input whose tokens are rows and come from a vocabulary, with the numbers of both; NULL past the last. */
+static const esp_input *vocab_input(const struct objects *o, size_t i, size_t *words)
+{
+	const esp_input *in;
+	for (size_t k = 0; (in = o->program ? esp_program_input(o->program, k) : NULL); k++) {
+		*words = esp_vocab_words(vocab_of(&o->reading, in->name));
+		if (in->is_token && in->limit && *words && !i--)
+			return in;
+	}
+	return NULL;
+}
+
+static bool check_vocabs(const struct objects *o)
+{
+	const esp_input *in;
+	size_t words;
+	for (size_t i = 0; (in = vocab_input(o, i, &words)); i++)
+		if (words > (uint64_t)in->limit)
+			return complain("the vocabulary of '%s' has %zu words, but the model has rows for %" PRId64
+					" of them: give the one that the weights were trained with [token-out-of-range]",
+					in->name, words, in->limit);
+	return true;
+}
+
+static void print_vocabs(FILE *to, const struct objects *o)
+{
+	const esp_input *in;
+	size_t words;
+	for (size_t i = 0; (in = vocab_input(o, i, &words)); i++) {
+		fprintf(to, "    vocabulary of '%s': %zu words, %" PRId64 " rows", in->name, words, in->limit);
+		fputs(words < (uint64_t)in->limit ? ": the last rows have no word\n" : "\n", to);
+	}
+}
+
+/* --- structures --- */
+
 struct count {
 	size_t trees, nodes, skipped;
 };
@@ -106,9 +144,9 @@ static int check(const struct objects *o, const struct options *options)
 {
 	struct count count = {0};
 	bool input = options->operands == 2;
-	if (input && !has_vocab(o, options))
-		return EXIT_USAGE;
 	int status = o->model ? 0 : check_weights(o);
+	if (!status && !check_vocabs(o))
+		status = EXIT_INPUT;
 	if (!status && input)
 		status = check_input(o, options, &count);
 	if (status)
@@ -116,6 +154,7 @@ static int check(const struct objects *o, const struct options *options)
 	print_model(stdout, o->model);
 	if (o->program)
 		print_program(stdout, o->program);
+	print_vocabs(stdout, o);
 	if (input)
 		printf("    trees %zu, nodes %zu\n", count.trees, count.nodes);
 	if (count.skipped)

@@ -13,7 +13,7 @@ espalier_SOURCES = \
 espalier_SOURCES += \
 	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
-	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c \
+	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c %D%/compare/levels.c \
 	%D%/compare/locals.c %D%/compare/match.c \
 	%D%/compare/measure.c %D%/compare/say.c %D%/reference/npy.c %D%/reference/npz.c \
 	%D%/reference/reference.c %D%/reference/reference.h %D%/reference/safetensors.c %D%/reference/text.c

@@ -116,7 +116,7 @@ static esp_status open_model(struct objects *o, const struct options *options, c
 
 /* --- programs that were compiled before --- */
 
-static int open_retrying(const char *path)
+int open_retrying(const char *path)
 {
 	int fd;
 	do
@@ -250,36 +250,10 @@ void pin_caller(const struct objects *o, const struct options *options)
 	sched_setaffinity(0, sizeof own, &own);
 }
 
-/* Bytes of all vocabularies; 0 = unknown. */
-static long long vocab_bytes(const struct options *o)
+/* A schedule is for the program that was dumped, which has tables; a program that was compiled has them or not. */
+void leave_out_tables(struct options *o)
 {
-	struct stat s;
-	long long bytes = 0;
-	for (int i = 0; i < o->vocab.n; i++) {
-		const char *path = o->vocab.word[i], *equals = strchr(path, '=');
-		if (stat(path, &s) != 0 && (!equals || stat(equals + 1, &s) != 0))
-			return 0;
-		bytes += s.st_size;
-	}
-	return bytes;
-}
-
-/* A table that is made of an embedding has a row for each word of the vocabulary, and costs as much as
- * running over as many words.  A word of a tree takes about twice the bytes that it takes in a vocabulary.
- * What is no file of known size may be short.  A schedule is for the program that was dumped, which has
- * tables. */
-static bool tables_pay(const struct options *o)
-{
-	struct stat trees;
-	long long vocab = vocab_bytes(o);
-	return !vocab ||
-	       (stat(o->operand[1], &trees) == 0 && S_ISREG(trees.st_mode) && trees.st_size / 2 >= vocab);
-}
-
-void choose_tables(struct options *o)
-{
-	if (!o->rules && !o->table_bytes && !o->schedule && origin_of(o->operand[0]) == ORIGIN_MODEL &&
-	    !tables_pay(o))
+	if (!o->rules && !o->table_bytes && !o->schedule && origin_of(o->operand[0]) == ORIGIN_MODEL)
 		o->rules = "-tables";
 }
 

@@ -2,6 +2,7 @@
 /* The tables make the parser and the help. */
 #include "tool.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
@@ -38,11 +39,13 @@ static bool set_choice(const struct option_row *row, const char *word, int *to)
 	return complain("--%s is %s, not '%s'", row->name, row->argument, word);
 }
 
+/* strtol saturates, which `most` need not exclude. */
 static bool set_count(const struct option_row *row, const char *word, long *to)
 {
 	char *end;
+	errno = 0;
 	*to = strtol(word, &end, 10);
-	if (end != word && !*end && *to >= 1 && *to <= row->most)
+	if (end != word && !*end && !errno && *to >= 1 && *to <= row->most)
 		return true;
 	return complain("--%s is a number from 1 to %ld, not '%s'", row->name, row->most, word);
 }

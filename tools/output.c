@@ -3,6 +3,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,15 +104,51 @@ bool output_puts(struct output *o, const char *text)
 	return false;
 }
 
+/* Waits until the disk has what was written. */
+static bool sync_retrying(int fd)
+{
+	int status;
+	do
+		status = fsync(fd);
+	while (status != 0 && errno == EINTR);
+	return status == 0;
+}
+
+/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that may
+ * not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
+static bool sync_folder(char *path)
+{
+	int fd = open_retrying(dirname(path));
+	if (fd < 0)
+		return errno == EACCES;
+	bool ok = sync_retrying(fd) || errno == EINVAL;
+	int why = errno;
+	close(fd);
+	errno = why;
+	return ok;
+}
+
+static bool replace_target(struct output *o)
+{
+	if (rename(o->temporary, o->target) == 0)
+		return sync_folder(o->target) || cannot_write(o, errno);
+	cannot_write(o, errno);
+	unlink(o->temporary);
+	return false;
+}
+
 bool output_commit(struct output *o)
 {
 	bool ok = output_flush(o);
 	errno = 0;
+	if (ok && o->temporary && !sync_retrying(fileno(o->file)))
+		ok = cannot_write(o, errno);
+	errno = 0;
 	if (o->file != stdout && fclose(o->file) != 0 && ok)
 		ok = cannot_write(o, errno);
-	if (ok && o->temporary && rename(o->temporary, o->target) != 0)
-		ok = cannot_write(o, errno);
-	if (!ok && o->temporary)
+	if (ok && o->temporary)
+		ok = replace_target(o);
+	else if (o->temporary)
 		unlink(o->temporary);
 	forget(o);
 	return ok;
@@ -178,14 +215,73 @@ static void write_root(FILE *to, const struct result *r)
 	}
 }
 
-static void write_nodes(FILE *to, const struct result *r)
+/* The word of a node, or the numbers of its children, which are lines of the same structure. */
+static void put_node(FILE *to, const struct result *r, const char *word, size_t length, size_t node)
 {
-	for (size_t node = 0; node < r->nodes; node++) {
-		fprintf(to, "%zu %zu", r->tree, node);
-		for (size_t o = 0; o < esp_program_outputs(r->program); o++)
-			put_values(to, row_of(r, o, node), esp_program_output(r->program, o)->elements);
+	enum { SHOWN_CHILDREN = 8 };
+	int32_t child;
+	if (length) {
+		write_words(to, word, length);
+		return;
+	}
+	fputc('(', to);
+	for (size_t i = 0; i <= SHOWN_CHILDREN && (child = esp_forest_child(r->forest, r->structure, node, i)) >= 0; i++)
+		if (i < SHOWN_CHILDREN)
+			fprintf(to, "%s%d", i ? " " : "", child);
+		else
+			fputs(" ...", to);
+	fputc(')', to);
+}
+
+/* The best label of each output that has labels, with the output's name when there are several. */
+static void put_labels(FILE *to, const struct result *r, size_t node, size_t labelled)
+{
+	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
+		const esp_output *output = esp_program_output(r->program, o);
+		if (!output->labels)
+			continue;
+		const float *row = row_of(r, o, node);
+		size_t best = greatest(row, output->elements);
+		fprintf(to, "\t%s%s%s\t%.3f", labelled > 1 ? output->name : "", labelled > 1 ? "=" : "",
+			output->label[best], row[best]);
+	}
+	fputc('\n', to);
+}
+
+static void put_outputs(FILE *to, const struct result *r, size_t node)
+{
+	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
+		const esp_output *output = esp_program_output(r->program, o);
+		fprintf(to, "%s[%zu]:", output->name, node);
+		put_values(to, row_of(r, o, node), output->elements);
 		fputc('\n', to);
 	}
+}
+
+static size_t count_labelled(const esp_program *p)
+{
+	size_t n = 0;
+	for (size_t o = 0; o < esp_program_outputs(p); o++)
+		n += esp_program_output(p, o)->labels != 0;
+	return n;
+}
+
+/* A line for each node, as taggers write them, when labels are what is asked for; an empty line behind the structure. */
+static void write_nodes(FILE *to, const struct result *r)
+{
+	size_t labelled = count_labelled(r->program);
+	const char *word = r->words ? r->words : "";
+	for (size_t node = 0; node < r->nodes; node++) {
+		size_t length = strcspn(word, "\n");
+		if (labelled) {
+			put_node(to, r, word, length, node);
+			put_labels(to, r, node, labelled);
+		} else {
+			put_outputs(to, r, node);
+		}
+		word += length + (word[length] == '\n');
+	}
+	fputc('\n', to);
 }
 
 void write_text(FILE *to, const struct result *r)

@@ -89,22 +89,10 @@ void reading_close(struct reading *r)
 		free((char *)r->column[i].input);
 }
 
-static bool may_hold_numbers(const struct options *o)
+const esp_vocab *vocab_of(const struct reading *r, const char *input)
 {
-	static const char *const ends[] = {".json", ".jsonl", ".ndjson"};
-	const char *path = o->operand[1], *dot = strrchr(path, '.');
-	for (size_t i = 0; dot && o->from == ESP_FORMAT_AUTO && i < sizeof ends / sizeof *ends; i++)
-		if (strcmp(dot, ends[i]) == 0)
-			return true;
-	return o->from == ESP_FORMAT_JSON;
-}
-
-bool has_vocab(const struct objects *objects, const struct options *o)
-{
-	const esp_input *input = esp_program_input(objects->program, 0);
-	for (size_t i = 1; input && !input->is_token; i++)
-		input = esp_program_input(objects->program, i);
-	if (!input || objects->reading.vocabs || may_hold_numbers(o))
-		return true;
-	return complain("the model reads '%s': give --vocab FILE", input->name);
+	for (size_t i = 0; i < r->options.columns; i++)
+		if (r->column[i].vocab && strcmp(r->column[i].input, input) == 0)
+			return r->column[i].vocab;
+	return r->options.vocab;
 }

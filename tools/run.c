@@ -19,10 +19,12 @@ static void write_batch(struct run *r)
 	struct result result = {
 	    .program = r->objects.program, .session = r->batches.session, .at = (enum place)r->options->at};
 	for (size_t i = 0; i < r->batch.sentences; i++) {
+		result.forest = r->batch.forest;
 		result.structure = i;
 		result.tree = r->batch.tree[i];
 		result.nodes = esp_forest_nodes(r->batch.forest, i);
 		result.sentence = r->batch.sentence[i];
+		result.words = r->batch.words[i];
 		(r->options->format == FORMAT_JSON ? write_json : write_text)(r->output.file, &result);
 	}
 }
@@ -41,17 +43,21 @@ static int run_batch(struct run *r)
 	return output_flush(&r->output) ? 0 : EXIT_INPUT;
 }
 
-/* Progress is not shown among results. */
+/* Progress is not shown among results.  What is wrong is said behind the results of what stands before it. */
 static int run_all(struct run *r)
 {
 	int more, status;
+	r->batches.hold = true;
+	r->batches.words = r->options->at == PLACE_ALL && r->options->format == FORMAT_TEXT;
 	r->batches.quiet = r->output.file == stdout && isatty(STDOUT_FILENO);
 	do {
 		status = batches_read(&r->batches, &r->batch, &more);
 		if (!status && r->batch.sentences)
 			status = run_batch(r);
-	} while (!status && more);
+	} while (!status && more && !r->batches.failure.status);
 	batches_hide(&r->batches);
+	if (!status)
+		status = batches_tell(&r->batches);
 	if (!status && r->batches.skipped)
 		complain("%zu structures were left out", r->batches.skipped);
 	return status;
@@ -152,7 +158,7 @@ static int run(struct run *r)
 	int at = r->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
 	if (!objects_open_any(&r->objects, r->options, r->options->operand[0], at))
 		return r->objects.status;
-	if (!has_weights(&r->objects, r->options) || !has_vocab(&r->objects, r->options))
+	if (!has_weights(&r->objects, r->options))
 		return EXIT_USAGE;
 	if (r->options->tensor && !has_tensor(r->objects.program, r->options->tensor))
 		return EXIT_USAGE;
@@ -183,7 +189,7 @@ int command_run(const struct options *options)
 	if (!check_export(options))
 		return EXIT_USAGE;
 	struct options chosen = *options;
-	choose_tables(&chosen);
+	leave_out_tables(&chosen);
 	struct run r = {.options = &chosen};
 	int status = run(&r);
 	close_all(&r);

@@ -94,6 +94,8 @@ struct reading {
 /* Opens the vocabularies that the options name; the exit status, after a message when it is not 0. */
 int reading_open(struct reading *, esp_context *, const struct options *);
 void reading_close(struct reading *);
+/* The vocabulary of an input; NULL = there is none. */
+const esp_vocab *vocab_of(const struct reading *, const char *input);
 
 struct objects {
 	esp_context *context;
@@ -115,6 +117,8 @@ bool objects_open_any(struct objects *, const struct options *, const char *mode
 /* What a file is, by its first bytes; of one that cannot be read the library says why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
+/* For reading, whatever signals interrupt it; -1 with errno. */
+int open_retrying(const char *path);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
@@ -125,10 +129,10 @@ bool objects_compile(struct objects *, const struct options *, int at);
 /* With --pin: binds this thread, the caller, to the processor that the context leaves to it.  Threads that it
  * makes later are bound there, too: those that compile have done so before. */
 void pin_caller(const struct objects *, const struct options *);
-/* Of options for a run: leaves the rules out that make tables of embeddings when the input is too small for them. */
-void choose_tables(struct options *);
-/* Whether there is a vocabulary if the program needs one to read the file of structures. */
-bool has_vocab(const struct objects *, const struct options *);
+/* Of commands that bind weights to run one file: they make no tables of embeddings unless the options ask for
+ * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is in
+ * the file must not decide: tables may change the last bits of results. */
+void leave_out_tables(struct options *);
 void objects_close(struct objects *);
 
 /* --- minibatches of a file --- */
@@ -137,6 +141,7 @@ struct batch {
 	esp_forest *forest;
 	char **sentence; /* of each tree */
 	size_t *tree;	 /* which of the file it is */
+	char **words;	 /* of its nodes, when they are wanted: as esp_treebank_words gives them */
 	size_t sentences, first; /* first: how many were read before */
 };
 
@@ -150,6 +155,15 @@ struct batches {
 	size_t read, skipped; /* trees so far */
 	size_t refused;	      /* of those that were skipped, structures that the model does not take */
 	bool skip;	      /* what is refused is left out */
+	bool hold;	      /* what is wrong is told by batches_tell, after what stands before it was run */
+	bool words;	      /* those of nodes are wanted */
+	struct failure {
+		esp_status status; /* 0 = nothing is held */
+		esp_error *error;
+		bool run;      /* refused by the model: then a tree is named */
+		size_t tree;
+		char *sentence;
+	} failure;
 	bool quiet;  /* progress is not shown */
 	double begin, shown;
 };
@@ -160,6 +174,8 @@ int batches_open(struct batches *, const struct options *, const struct objects 
  */
 int batches_read(struct batches *, struct batch *, int *more);
 int batches_run(struct batches *, struct batch *);
+/* Says what was held back; its exit status, 0 when nothing was. */
+int batches_tell(struct batches *);
 /* Says which tree of a file a message was about; the sentence may be empty. */
 void complain_tree(const char *input, size_t tree, const char *sentence);
 /* As report(), after the progress is gone. */
@@ -172,7 +188,7 @@ void batches_hide(struct batches *);
 
 /* --- output --- */
 
-/* Standard output or a file.  A regular file appears complete, or what was there before stays. */
+/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before stays. */
 struct output {
 	FILE *file;
 	const char *path;
@@ -206,10 +222,12 @@ bool interrupt_noted(void);
 struct result {
 	const esp_program *program;
 	const esp_session *session;
+	const esp_forest *forest;
 	size_t structure; /* in the minibatch */
 	size_t tree;	  /* in the file */
 	size_t nodes;
 	const char *sentence;
+	const char *words; /* with PLACE_ALL: a line for each node */
 	enum place at;
 };
 

@@ -183,7 +183,7 @@ void esp_builder_traversal(esp_builder *b, const char *direction)
 enum { FIRST_BODY = ESP_BODY_LEAF - RA_BODY_LEAF };
 _Static_assert(ESP_BODY_INNER == RA_BODY_INNER + FIRST_BODY && ESP_BODY_NODE == RA_BODY_NODE + FIRST_BODY &&
 		   ESP_BODY_OUTPUT == RA_BODY_OUTPUT + FIRST_BODY && ESP_BODY_ROOT == RA_BODY_ROOT + FIRST_BODY &&
-		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY,
+		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY && ESP_BODY_CASE == RA_BODY_CASE + FIRST_BODY,
 	       "bodies are told by their numbers");
 
 int esp_builder_case(esp_builder *b, const char *name, int base, const char *conditions)

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
+#include "base/quota.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -173,11 +174,14 @@ static bool copy_cache_dir(esp_context *c, const char *path)
 	return true;
 }
 
+/* Those that the process may run on, or fewer where a quota allows less time than theirs. */
 static int processors(void)
 {
 	cpu_set_t set;
 	long n =
 	    sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+	int quota = n > 1 ? quota_processors("") : 0;
+	n = quota && quota < n ? quota : n;
 	return n < 1 ? 1 : n < ESP_THREADS_MAX ? (int)n : ESP_THREADS_MAX;
 }
 
@@ -234,6 +238,11 @@ esp_status esp_context_create(const esp_context_options *options, esp_context **
 	if (out)
 		*out = c;
 	return api_end(&call, c, error);
+}
+
+int esp_context_threads(const esp_context *c)
+{
+	return c ? c->team.threads : 0;
 }
 
 void esp_context_free(esp_context *c)

@@ -3,7 +3,7 @@
  *
  *   context  what all share: threads, memory, cache     esp_context_create
  *   model    what a .ra text or a builder says          esp_model_read, esp_builder_finish
- *   weights  a safetensors file                         esp_weights_open
+ *   weights  a safetensors file, or one in memory       esp_weights_open, esp_weights_from_memory
  *   program  the model compiled for the sizes of its    esp_program_create, or of a file that
  *            weights; their values are no part of it    was saved: esp_program_load
  *   binding  weights packed as the program wants them;  esp_binding_create, esp_binding_swap
@@ -129,7 +129,8 @@ typedef struct esp_context_options {
 	/* How many threads may compute one run: the caller's own and threads - 1 of a team that all callers
 	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
 	 * the team at work for another caller, is computed by its caller alone.  1 = no team; 0 = one for
-	 * each processor that the process may run on, at most ESP_THREADS_MAX. */
+	 * each processor that the process may run on, or as many as the processor time that its control groups
+	 * allow it comes to, rounded up (doc/limits.md), if these are fewer; at most ESP_THREADS_MAX. */
 	int threads;
 	/* Programs that were compiled are kept in files: ESP_CACHE_ON or ESP_CACHE_OFF.  `cache_dir` = NULL:
 	 * $XDG_CACHE_HOME/espalier or ~/.cache/espalier.  Files are used from a folder only that is private
@@ -163,6 +164,8 @@ esp_status esp_context_create(const esp_context_options *options, esp_context **
 esp_status esp_context_close(esp_context *, esp_error **error);
 /* The context lives as long as objects that were made from it; the last of them ends the team. */
 void esp_context_free(esp_context *);
+/* How many threads may compute one run: what the options say, or what 0 came to when the context was made. */
+int esp_context_threads(const esp_context *);
 /* Bytes in use now, and the most there were (`peak` may be NULL). */
 size_t esp_context_memory(const esp_context *, size_t *peak);
 
@@ -199,11 +202,46 @@ const char *esp_model_dimension(const esp_model *, size_t i);
 enum { ESP_RANK_MAX = 3 };
 const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank);
 
-/* The line of the model text that assigns a state in the body `body` (a `node:` is both of them,
- * ESP_BODY_LEAF and ESP_BODY_INNER, or ESP_BODY_ROOT and ESP_BODY_BELOW) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL,
- * is its number, 0 = unknown.  NULL when there is none of the name, or the model was not made from a text;
- * belongs to the model. */
+/* How the i-th traversal of the model goes, "up" or "down"; NULL past the last. */
+const char *esp_model_traversal(const esp_model *, size_t i);
+/* The i-th state by name, in the order of esp_program_state, NULL past the last; *traversal, which may be NULL, is the
+ * number of the traversal that computes it, from 0. */
+const char *esp_model_state(const esp_model *, size_t i, size_t *traversal);
+
+/* Bodies.  A `node:` of a text is two of them, LEAF and INNER, or ROOT and BELOW.  The i-th case that a model names
+ * has the number ESP_BODY_CASE + i. */
+enum {
+	ESP_BODY_LEAF = 1,
+	ESP_BODY_INNER = 2,
+	ESP_BODY_NODE = 3,   /* of a builder: both */
+	ESP_BODY_OUTPUT = 4, /* where outputs are computed: states are those of the node */
+	ESP_BODY_ROOT = 5,   /* of a traversal down: nodes without parents, and all others */
+	ESP_BODY_BELOW = 6,
+	ESP_BODY_CASE = 7
+};
+/* The line of the model text that assigns a state in a body (of a case without a body of its own: in that of
+ * leaves or inner nodes) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL, is its number,
+ * 0 = unknown.  NULL when there is none, or the model was not made from a text; belongs to the model. */
 const char *esp_model_statement(const esp_model *, const char *name, int body, int *line);
+
+/* A name that a body of the text assigns and that is no state.  Texts belong to the model. */
+typedef struct esp_local {
+	const char *name;
+	size_t traversal; /* from 0 */
+	int body;
+	const char *shape; /* as it would be declared, "[D]"; "" = a number */
+	const char *statement;
+	int line; /* of the statement */
+} esp_local;
+/* By traversal and body; NULL past the last.  A model that was built by calls has none. */
+const esp_local *esp_model_local(const esp_model *, size_t i);
+/* Another model of the same text in which locals are states, so that runs show what bodies compute on the way:
+ * state[i] is the name of the state that keeps local[i], a number of esp_model_local.  Locals of one traversal and
+ * shape, one of a body, may be kept in one state; in bodies that have none of them it is zeros, and
+ * esp_model_statement knows no line for it.  ESP_ERROR_ARGUMENT: there is no such local, a state or an output has the name
+ * already, or locals of one name cannot be kept in one state. */
+esp_status esp_model_keep(const esp_model *, const size_t *local, const char *const *state, size_t n, esp_model **out,
+			  esp_error **error);
 
 /* --- builder: a model made by calls ---
  *
@@ -235,21 +273,12 @@ void esp_builder_edge(esp_builder *, const char *name, const char *shape);
 void esp_builder_edge_token(esp_builder *, const char *name);
 void esp_builder_state(esp_builder *, const char *name, const char *shape);
 
-/* Which body the calls that follow are for.  A value of one body cannot be used in another; parameters,
- * inputs and numbers can.  ESP_BODY_OUTPUT: the place where outputs are computed, where states are those of
- * the node. */
-enum {
-	ESP_BODY_LEAF = 1,
-	ESP_BODY_INNER = 2,
-	ESP_BODY_NODE = 3,
-	ESP_BODY_OUTPUT = 4,
-	ESP_BODY_ROOT = 5, /* of a traversal down: nodes without parents, and all others */
-	ESP_BODY_BELOW = 6
-};
 /* A case with a body of its own, which is returned: leaves or inner nodes (`base`: ESP_BODY_LEAF or ESP_BODY_INNER) that
  * fit conditions such as "children == 2 and tag == 1".  A node is of the first case that it fits.  The body is one of
  * traversals up. */
 int esp_builder_case(esp_builder *, const char *name, int base, const char *conditions);
+/* Which body (ESP_BODY_...) the calls that follow are for.  A value of one body cannot be used in another;
+ * parameters, inputs and numbers can. */
 void esp_builder_body(esp_builder *, int body);
 /* Begins the next traversal, "up" (children before parents) or "down" (parents before children): states that are declared
  * and bodies that are begun from here on belong to it.  Before the first call there is one that goes up. */
@@ -261,6 +290,7 @@ esp_value esp_builder_number(esp_builder *, double);
  * The value of an output stands, once that is declared, for the output: later ones do not compute it again.
  */
 esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
+/* The row of a parameter that a token names; of any value, by a number from 0: that of its first axis. */
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
 /* x[begin : end] of the last axis; NULL = its end. */
 esp_value esp_builder_slice(esp_builder *, esp_value x, const char *begin, const char *end);
@@ -301,6 +331,10 @@ typedef struct esp_weights esp_weights;
  * so the file must stay as it is until then.
  * ESP_ERROR_INPUT: it is not there, or not what the format says. */
 esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, esp_error **error);
+/* The same of the bytes of such a file in memory, from a container, a network or a mapping.  They are not copied: they
+ * belong to the caller and must stay as they are, at any alignment, until the weights are freed; bindings and programs
+ * that were made with them do not need them.  They are checked as a file is, so nobody need trust them. */
+esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out, esp_error **error);
 void esp_weights_free(esp_weights *);
 
 /* --- program --- */
@@ -365,7 +399,7 @@ typedef struct esp_save_options {
 } esp_save_options;
 
 /* Makes the program's code if there is none yet, also for a target that this machine cannot run, and writes it.
- * `options` may be NULL.  The file appears when it is complete, in place of one that was there.
+ * `options` may be NULL.  The file appears when it is complete and on the disk, in place of one that was there.
  * ESP_ERROR_SYSTEM: it could not be written; ESP_ERROR_ARGUMENT: an option has a value that it cannot have, or the
  * program is interpreted; ESP_ERROR_INPUT: as esp_binding_create; ESP_ERROR_BACKEND: as esp_program_prepare. */
 esp_status esp_program_save(esp_program *, const char *path, const esp_save_options *options, esp_error **error);
@@ -509,6 +543,8 @@ esp_status esp_forest_add_linked(esp_forest *, const void *root, const esp_walk 
 esp_status esp_forest_check(const esp_forest *, esp_error **error);
 /* Empties it; its memory is kept for the next minibatch. */
 void esp_forest_clear(esp_forest *);
+/* Empties it and frees that memory, after a minibatch that was much larger than others. */
+void esp_forest_trim(esp_forest *);
 /* Leaves out one of its structures, such as one that a run refused; those behind it move up, each by one.  Of a
  * number that none has, nothing happens. */
 void esp_forest_remove(esp_forest *, size_t structure);
@@ -519,6 +555,9 @@ size_t esp_forest_nodes(const esp_forest *, size_t structure);
 size_t esp_forest_root(const esp_forest *, size_t structure);
 /* The child in a slot of a node, by their numbers in the structure; -1 = there is none. */
 int32_t esp_forest_child(const esp_forest *, size_t structure, size_t node, size_t slot);
+/* The body of traversals up that a node is of: ESP_BODY_LEAF, ESP_BODY_INNER or, when it fits a case that the model names,
+ * the number of the first.  0: there is no such node. */
+int esp_model_body(const esp_model *, const esp_forest *, size_t structure, size_t node);
 void esp_forest_free(esp_forest *);
 
 /* --- treebanks: structures from files (doc/structures.md) --- */
@@ -529,11 +568,20 @@ typedef struct esp_treebank esp_treebank;
 /* One word a line, the line number (from 0) being its token.  A word is looked up as it is written, then with A-Z
  * lower-cased; one that is not there is "<unk>".  ESP_ERROR_INPUT: the file cannot be read, or a line is no word. */
 esp_status esp_vocab_open(esp_context *, const char *path, esp_vocab **out, esp_error **error);
+/* How many words it has. */
+size_t esp_vocab_words(const esp_vocab *);
 void esp_vocab_free(esp_vocab *);
 
-/* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each structure.  AUTO:
- * by the end of the path (.ptb, .conllu, .json, .jsonl), or else by the first bytes. */
-enum { ESP_FORMAT_AUTO = 0, ESP_FORMAT_BRACKETS = 1, ESP_FORMAT_CONLLU = 2, ESP_FORMAT_JSON = 3 };
+/* Brackets, (3 (2 It) (4 (2 works) (2 .))); CoNLL-U, a line for each word; JSON, an object for each structure; plain, a
+ * sequence of words for each line.  AUTO: by the end of the path (.ptb, .conllu, .json, .jsonl), or else by the first bytes; what
+ * begins like none of the first three is plain for a program that takes sequences, and brackets for others. */
+enum {
+	ESP_FORMAT_AUTO = 0,
+	ESP_FORMAT_BRACKETS = 1,
+	ESP_FORMAT_CONLLU = 2,
+	ESP_FORMAT_JSON = 3,
+	ESP_FORMAT_PLAIN = 4
+};
 /* Of CoNLL-U: the tree of the heads, or the enhanced graph. */
 enum { ESP_GRAPH_BASIC = 0, ESP_GRAPH_ENHANCED = 1 };
 /* A node of brackets with more than two children, (a b c): stays, or becomes ((a b) c) or (a (b c)). */
@@ -543,7 +591,7 @@ enum { ESP_BINARIZE_NOT = 0, ESP_BINARIZE_LEFT = 1, ESP_BINARIZE_RIGHT = 2 };
 typedef struct esp_column {
 	const char *input;
 	/* Columns are "word" and "label" in brackets; "form", "lemma", "upos", "xpos", "feats" and "deprel" in
-	 * CoNLL-U; what "data" names in JSON.  NULL: the column of the input's name or of one that means the same
+	 * CoNLL-U; "word" in plain text; what "data" names in JSON.  NULL: the column of the input's name or of one that means the same
 	 * ("word", "tag", "rel", ...); a program's only input, when it is a token, is the words whatever its name. */
 	const char *column;
 	const esp_vocab *vocab; /* NULL = that of the options */
@@ -562,12 +610,15 @@ typedef struct esp_treebank_options {
 	int cut_labels;
 } esp_treebank_options;
 
-/* `options` may be NULL. */
+/* Opens the file, "-" being the standard input; `options` may be NULL.  No more of it is kept in memory than the structure
+ * that is read, which may have 2^30 bytes.  ESP_ERROR_INPUT: the file cannot be opened. */
 esp_status esp_treebank_open(esp_context *, const char *path, const esp_treebank_options *options,
 			     esp_treebank **out, esp_error **error);
-/* Appends the next structure to the forest.  Its nodes are numbered: in brackets in post order, after nodes went or
+/* Appends the next structure to the forest, as soon as the file, or the pipe, has given it whole: brackets and objects when
+ * they are closed, lines at their end, a sentence of CoNLL-U at the empty line after it.  Its nodes are numbered: in brackets in post order, after nodes went or
  * came; in CoNLL-U as their lines stand, words from 0 and, in the enhanced graph, empty nodes among them; in JSON as
- * there.  An input on edges that has no column of edges is what the child carries.  Nodes that binarizing adds have
+ * there; in plain text, and in JSON without children, one after the other, each the parent of the one before, the root
+ * last.  Of a tree every node must be below its root.  An input on edges that has no column of edges is what the child carries.  Nodes that binarizing adds have
  * the label of the node that they were added for, and no word.  *more is 0, and nothing is added, after the last;
  * after a failure as well.  ESP_ERROR_INPUT: a structure that is wrong, or that the program or the vocabulary does
  * not take: then the next call reads the next one, or finds the end when it cannot be told where that begins. */
@@ -575,9 +626,12 @@ esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error 
 /* The words of the structure read last, separated by spaces, or what the file says is its text; valid until the next
  * call. */
 const char *esp_treebank_sentence(const esp_treebank *);
+/* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.  Of JSON, data by the
+ * name word, form or token.  Before the first structure, and after a call that read none, the text is empty.  For esp_text_free. */
+esp_status esp_treebank_words(const esp_treebank *, char **text, esp_error **error);
 /* How many structures were read or refused. */
 size_t esp_treebank_passed(const esp_treebank *);
-/* How much of the file was read, 0 to 1. */
+/* How much of the file was read, 0 to 1; 0 of one that does not tell its size, up to its end. */
 double esp_treebank_progress(const esp_treebank *);
 void esp_treebank_free(esp_treebank *);
 
@@ -587,10 +641,15 @@ typedef struct esp_session esp_session;
 
 esp_status esp_session_create(esp_binding *, esp_session **out, esp_error **error);
 /* Linearizes the forest, which is one of the binding's program, and runs the program over it.  Results stay
- * until the next run that begins, whatever becomes of the forest; after one that fails there are none.
- * Allocates only while minibatches grow.  ESP_ERROR_INPUT: the forest is not what the model takes;
- * ESP_ERROR_ARGUMENT: it is of another program; ESP_ERROR_BUSY: another thread runs the session. */
+ * until the next run that begins, or a trim, whatever becomes of the forest; after a run that fails there are none.
+ * Allocates only while minibatches grow, and keeps what the largest needed (esp_session_trim).
+ * ESP_ERROR_INPUT: the forest is not what the model takes; ESP_ERROR_ARGUMENT: it is of another program;
+ * ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error);
+/* Frees what runs have taken: states, intermediates, the order of nodes, profiles, and the results, which can no
+ * longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was much
+ * larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
+esp_status esp_session_trim(esp_session *, esp_error **error);
 /* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
  * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
 const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
@@ -626,7 +685,7 @@ typedef struct esp_profile esp_profile;
  * ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_record(esp_session *, int on, esp_error **error);
 /* Of the last run.  NULL: it was not recorded, or failed, or there was no memory for its record.  Belongs to
- * the session, valid until its next run. */
+ * the session, valid until its next run, or until it is trimmed. */
 const esp_profile *esp_session_profile(const esp_session *);
 
 typedef struct esp_profile_facts {
@@ -720,7 +779,7 @@ esp_status esp_export_create(esp_program *, esp_export **out, esp_error **error)
 esp_status esp_export_add(esp_export *, const esp_session *, esp_error **error);
 /* Writes a safetensors file: each state and output under its name, [nodes, shape...] or, at the root,
  * [structures, shape...], F32, and "structure_begin", I64[structures + 1], the first node of each structure.
- * The file appears when it is complete.  ESP_ERROR_SYSTEM: it could not be written. */
+ * The file appears when it is complete and on the disk.  ESP_ERROR_SYSTEM: it could not be written. */
 esp_status esp_export_safetensors(const esp_export *, const char *path, esp_error **error);
 /* Writes one of these tensors as an .npy file (NumPy format 1.0).  ESP_ERROR_ARGUMENT: there is none of the
  * name. */

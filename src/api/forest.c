@@ -3,20 +3,91 @@
 
 #include <string.h>
 
+/* --- names of files --- */
+
+static void destroy_nothing(void *object)
+{
+	(void)object;
+}
+
+struct file_name *file_name_new(struct esp_context *context, const char *text, struct diags *diags)
+{
+	struct file_name *n = object_new(context, sizeof *n + strlen(text) + 1, destroy_nothing, diags);
+	if (n)
+		strcpy(n->text, text);
+	return n;
+}
+
+static void release_files(esp_forest *f)
+{
+	for (size_t i = 0; i < f->file_capacity && f->file[i]; i++) {
+		object_release(f->file[i]);
+		f->file[i] = NULL;
+	}
+}
+
+/* Most forests are read from one file, so that the first is looked at again and again. */
+bool forest_hold_file(esp_forest *f, struct file_name *name, struct diags *diags)
+{
+	const struct allocator *a = &f->object.context->allocator;
+	size_t n = 0, capacity = f->file_capacity ? 2 * f->file_capacity : 1;
+	while (n < f->file_capacity && f->file[n] && f->file[n] != name)
+		n++;
+	if (n < f->file_capacity) {
+		f->file[n] = f->file[n] ? name : object_hold(name);
+		return true;
+	}
+	struct file_name **p = a->resize(a->context, f->file, n * sizeof *p, capacity * sizeof *p);
+	if (!p)
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for the name of a file");
+	memset(p + n, 0, (capacity - n) * sizeof *p);
+	p[n] = object_hold(name);
+	f->file = p;
+	f->file_capacity = capacity;
+	return true;
+}
+
+/* --- forests --- */
+
+static void free_data(esp_forest *f)
+{
+	const struct allocator *a = &f->object.context->allocator;
+	for (int i = 0; f->data && f->capacities && i < f->program->interface.inputs; i++) {
+		if (f->data[i])
+			a->resize(a->context, f->data[i], f->capacities[i], 0);
+		f->data[i] = NULL;
+		f->capacities[i] = 0;
+	}
+}
+
+static void free_files(esp_forest *f)
+{
+	const struct allocator *a = &f->object.context->allocator;
+	release_files(f);
+	if (f->file)
+		a->resize(a->context, f->file, f->file_capacity * sizeof *f->file, 0);
+	f->file = NULL;
+	f->file_capacity = 0;
+}
+
+static void free_structures(esp_forest *f)
+{
+	free_files(f);
+	free_data(f);
+	lin_collect_free(&f->collect);
+	lin_walk_free(&f->walk);
+}
+
 static void destroy(void *object)
 {
 	esp_forest *f = object;
 	struct allocator a = f->object.context->allocator;
 	int inputs = f->program->interface.inputs;
-	for (int i = 0; f->data && f->capacities && i < inputs; i++)
-		if (f->data[i])
-			a.resize(a.context, f->data[i], f->capacities[i], 0);
+	free_structures(f);
 	if (f->data)
 		a.resize(a.context, f->data, (inputs + 1) * sizeof *f->data, 0);
 	if (f->capacities)
 		a.resize(a.context, f->capacities, (inputs + 1) * sizeof *f->capacities, 0);
-	lin_collect_free(&f->collect);
-	lin_walk_free(&f->walk);
 	object_release(f->program);
 }
 
@@ -62,8 +133,16 @@ void esp_forest_free(esp_forest *f)
 
 void esp_forest_clear(esp_forest *f)
 {
+	if (!f)
+		return;
+	lin_collect_clear(&f->collect);
+	release_files(f);
+}
+
+void esp_forest_trim(esp_forest *f)
+{
 	if (f)
-		lin_collect_clear(&f->collect);
+		free_structures(f);
 }
 
 /* --- adding --- */
@@ -125,7 +204,7 @@ static bool check_edges(const esp_structure *s, struct diags *diags)
 }
 
 /* All room is made before anything is appended, so that a failure changes nothing. */
-bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
+bool forest_add(esp_forest *f, const esp_structure *s, const struct lin_origin *from, struct diags *diags)
 {
 	int64_t first = f->collect.nodes;
 	if (s->nodes > (size_t)(INT32_MAX - 1 - first))
@@ -138,7 +217,9 @@ bool forest_add(esp_forest *f, const esp_structure *s, struct diags *diags)
 	for (int i = 0; i < f->program->interface.inputs; i++)
 		if (!copy_data(f, s, i, diags))
 			return false;
-	return lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags);
+	if (!from)
+		return lin_collect_add_rooted(&f->collect, s->nodes, s->child_begin, s->children, s->root, diags);
+	return lin_collect_add_read(&f->collect, s->nodes, s->child_begin, s->children, s->root, from, diags);
 }
 
 static bool has_edges(const esp_structure *s)
@@ -172,7 +253,7 @@ esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, es
 	esp_structure s;
 	bool ok = api_need(&call, forest) && api_need(&call, structure) &&
 		  api_take_struct(&call.diags, __func__, "structure", structure, &s, sizeof s) &&
-		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, &call.diags);
+		  check_arguments(forest, &s, &call.diags) && forest_add(forest, &s, NULL, &call.diags);
 	return api_end(&call, ok, error);
 }
 

@@ -114,8 +114,14 @@ struct esp_model {
 	struct object object;
 	struct arena arena;
 	struct ra_model *graph;
+	const char *text; /* NULL = it was built by calls */
+	size_t length;
 	esp_model_facts facts;
+	esp_local *locals; /* graph->locals.n of them */
 };
+
+/* The model of the same text with locals as states; NULL after a diagnostic. */
+struct esp_model *model_keeping(const struct esp_model *, const struct ra_keep *, size_t n, struct diags *);
 
 /* A model of a graph that lives in the arena, which it takes over; NULL after a diagnostic. */
 struct esp_model *model_of(struct esp_context *, const struct arena *, struct ra_model *, struct diags *);
@@ -184,6 +190,13 @@ bool binding_pack(struct rt_binding *, const struct esp_program *, const struct 
 /* The weights that a run is to use, held. */
 struct packed *binding_hold(const struct esp_binding *);
 
+/* The name of a file, which forests keep for diagnostics. */
+struct file_name {
+	struct object object;
+	char text[];
+};
+struct file_name *file_name_new(struct esp_context *, const char *text, struct diags *);
+
 struct esp_forest {
 	struct object object;
 	struct esp_program *program;
@@ -191,10 +204,13 @@ struct esp_forest {
 	void **data;	    /* by input of the program */
 	size_t *capacities; /* of `data`, in bytes */
 	struct lin_walk walk;
+	struct file_name **file; /* held, of the structures that were read; NULL behind the last */
+	size_t file_capacity;
 };
 
-/* esp_forest_add with arguments that are known to be there. */
-bool forest_add(struct esp_forest *, const esp_structure *, struct diags *);
+/* esp_forest_add with arguments that are known to be there.  The origin may be NULL; otherwise the forest holds its file. */
+bool forest_add(struct esp_forest *, const esp_structure *, const struct lin_origin *, struct diags *);
+bool forest_hold_file(struct esp_forest *, struct file_name *, struct diags *);
 /* Room for so many rows of data more, a row for each node or edge; what is there stays. */
 bool forest_reserve(struct esp_forest *, int input, size_t rows, struct diags *);
 /* Where they begin. */

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 #include "io/file.h"
+#include "io/text.h"
 
 #include <string.h>
 
@@ -16,6 +17,8 @@ struct reading {
 	const char *file;
 	const char *text; /* NULL = the file is read */
 	size_t length;
+	const struct ra_keep *keep;
+	size_t keeps;
 };
 
 static esp_model_facts facts_of(const struct ra_model *g)
@@ -33,17 +36,49 @@ static esp_model_facts facts_of(const struct ra_model *g)
 	};
 }
 
+/* Bodies of cases are numbered from ESP_BODY_CASE on. */
+static int number_of(const struct ra_model *g, int traversal, int which)
+{
+	bool down = g->traversals.at[traversal].down;
+	if (which >= RA_CASES)
+		return ESP_BODY_CASE + which - RA_CASES;
+	return which == RA_LEAF ? (down ? ESP_BODY_ROOT : ESP_BODY_LEAF) : down ? ESP_BODY_BELOW : ESP_BODY_INNER;
+}
+
+static esp_local describe_local(struct arena *a, const struct ra_model *g, const struct ra_local *l)
+{
+	struct str shape = str_in(a);
+	if (l->shape.rank)
+		ra_shape_print(g, &l->shape, &shape);
+	return (esp_local){.name = l->name,
+			   .traversal = l->traversal,
+			   .body = number_of(g, l->traversal, l->body),
+			   .shape = str_text(&shape),
+			   .statement = l->assigned.text,
+			   .line = l->assigned.line};
+}
+
+static void describe_locals(esp_model *m)
+{
+	m->locals = ARENA_ARRAY(&m->arena, esp_local, m->graph->locals.n + 1);
+	for (size_t i = 0; i < m->graph->locals.n; i++)
+		m->locals[i] = describe_local(&m->arena, m->graph, &m->graph->locals.at[i]);
+}
+
 /* The text is kept: the graph's nodes remember the lines they came from. */
 static bool read_model(void *job)
 {
 	struct reading *r = job;
-	struct arena *arena = &r->model->arena;
+	esp_model *m = r->model;
+	struct arena *arena = &m->arena;
 	const char *file = arena_string(arena, r->file);
-	const char *text =
-	    r->text ? arena_text(arena, r->text, r->length) : io_read_file(arena, r->diags, file, &r->length);
-	if (text)
-		r->model->graph = ra_parse(arena, r->diags, file, text, r->length);
-	return r->model->graph;
+	m->text = r->text ? arena_text(arena, r->text, r->length) : io_read_file(arena, r->diags, file, &r->length);
+	m->length = r->length;
+	if (m->text && io_check_mark(file, m->text, m->length, r->diags))
+		m->graph = ra_parse_keeping(arena, r->diags, file, m->text, m->length, r->keep, r->keeps);
+	if (m->graph)
+		describe_locals(m);
+	return m->graph;
 }
 
 static esp_model *new_model(esp_context *context, struct reading *r)
@@ -58,6 +93,12 @@ static esp_model *new_model(esp_context *context, struct reading *r)
 	}
 	object_release(m);
 	return NULL;
+}
+
+esp_model *model_keeping(const esp_model *m, const struct ra_keep *keep, size_t n, struct diags *diags)
+{
+	return new_model(m->object.context,
+			 &(struct reading){NULL, diags, m->graph->file, m->text, m->length, keep, n});
 }
 
 esp_model *model_of(esp_context *context, const struct arena *arena, struct ra_model *graph,
@@ -90,7 +131,7 @@ esp_status esp_model_parse(esp_context *context, const char *name, const char *t
 	esp_model *m = NULL;
 	if (api_need(&call, context) && api_need(&call, name) && api_need(&call, text) &&
 	    api_need(&call, out))
-		m = new_model(context, &(struct reading){NULL, &call.diags, name, text, length});
+		m = new_model(context, &(struct reading){NULL, &call.diags, name, text, length, NULL, 0});
 	if (out)
 		*out = m;
 	return api_end(&call, m, error);
@@ -132,38 +173,6 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 	for (int d = 0; sizes && shape && d < p->shape.rank; d++)
 		shape[d] = possible ? ra_dim_value(&p->shape.dim[d], sizes) : 0;
 	return p->name;
-}
-
-/* The case of states of a traversal down, or up, that a body is for; -1 = it is for outputs, or none of them. */
-static int case_of(int body, bool down)
-{
-	return body == (down ? ESP_BODY_ROOT : ESP_BODY_LEAF)	 ? RA_LEAF
-	       : body == (down ? ESP_BODY_BELOW : ESP_BODY_INNER) ? RA_INNER
-								   : -1;
-}
-
-static struct ra_statement statement_of(const struct ra_model *g, const char *name, int body)
-{
-	for (size_t i = 0; i < g->states.n; i++) {
-		const struct ra_state *s = &g->states.at[i];
-		int which = case_of(body, g->traversals.at[s->traversal].down);
-		if (which >= 0 && strcmp(s->name, name) == 0)
-			return s->assigned[which];
-	}
-	for (size_t i = 0; body == ESP_BODY_OUTPUT && i < g->outputs.n; i++)
-		if (strcmp(g->outputs.at[i].name, name) == 0)
-			return g->outputs.at[i].computed;
-	return (struct ra_statement){0};
-}
-
-const char *esp_model_statement(const esp_model *m, const char *name, int body, int *line)
-{
-	struct ra_statement s = {0};
-	if (m && name)
-		s = statement_of(m->graph, name, body);
-	if (line)
-		*line = s.line;
-	return s.text;
 }
 
 struct printing {

@@ -59,14 +59,24 @@ static void give(const struct allocator *a, void *at, size_t bytes)
 		a->resize(a->context, at, bytes, 0);
 }
 
-void profile_free(struct esp_profile *p)
+void profile_trim(struct esp_profile *p)
 {
 	if (!p)
 		return;
 	rt_profile_free(&p->record);
-	give(p->allocator, p->step, (p->facts.steps + 1) * sizeof *p->step);
 	give(p->allocator, p->range, p->range_capacity);
 	give(p->allocator, p->event, p->event_capacity);
+	p->range = NULL;
+	p->event = NULL;
+	p->range_capacity = p->event_capacity = 0;
+}
+
+void profile_free(struct esp_profile *p)
+{
+	if (!p)
+		return;
+	profile_trim(p);
+	give(p->allocator, p->step, (p->facts.steps + 1) * sizeof *p->step);
 	give(p->allocator, p, sizeof *p);
 }
 

@@ -19,7 +19,8 @@ struct esp_profile {
 
 /* Nothing is told yet; NULL when memory is out. */
 struct esp_profile *profile_create(const struct allocator *, const struct image *);
-/* NULL is legal. */
+/* NULL is legal for both.  Trimming gives back what grows with runs; nothing is told then. */
+void profile_trim(struct esp_profile *);
 void profile_free(struct esp_profile *);
 /* Tells of the run that the session recorded last; false when there was no memory for it. */
 bool profile_tell(struct esp_profile *, const struct rt_session *, const struct rt_binding *);

@@ -19,14 +19,21 @@ struct esp_session {
 	size_t capacity; /* of `begin` */
 };
 
+static void free_begin(esp_session *s)
+{
+	const struct allocator *a = &s->object.context->allocator;
+	if (s->begin)
+		a->resize(a->context, s->begin, s->capacity * sizeof *s->begin, 0);
+	s->begin = NULL;
+	s->capacity = 0;
+}
+
 static void destroy(void *object)
 {
 	esp_session *s = object;
-	const struct allocator *a = &s->object.context->allocator;
 	rt_session_free(&s->run);
 	profile_free(s->profile);
-	if (s->begin)
-		a->resize(a->context, s->begin, s->capacity * sizeof *s->begin, 0);
+	free_begin(s);
 	object_release(s->binding);
 }
 
@@ -102,13 +109,18 @@ static bool remember(esp_session *s, const struct lin_forest *f, struct diags *d
 	return true;
 }
 
+static void forget_results(esp_session *s)
+{
+	s->structures = 0;
+	s->generation = 0;
+	s->recorded = false;
+}
+
 static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p, struct diags *diags)
 {
 	struct rt_minibatch m = forest_minibatch(f);
 	struct esp_context *c = s->object.context;
-	s->structures = 0;
-	s->generation = 0;
-	s->recorded = false;
+	forget_results(s);
 	if (!remember(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
 		return false;
 	context_check_team(c);
@@ -151,6 +163,25 @@ esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_e
 {
 	struct api_call call = api_begin(session ? (const void *)session : forest);
 	bool ok = api_need(&call, session) && api_need(&call, forest) && run(session, forest, &call.diags);
+	return api_end(&call, ok, error);
+}
+
+static bool trim(esp_session *s, struct diags *diags)
+{
+	if (!begin_use(s, diags))
+		return false;
+	forget_results(s);
+	rt_session_trim(&s->run);
+	profile_trim(s->profile);
+	free_begin(s);
+	end_use(s);
+	return true;
+}
+
+esp_status esp_session_trim(esp_session *session, esp_error **error)
+{
+	struct api_call call = api_begin(session);
+	bool ok = api_need(&call, session) && trim(session, &call.diags);
 	return api_end(&call, ok, error);
 }
 

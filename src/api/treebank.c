@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures from files, one at a time. */
 #include "api/internal.h"
-#include "io/file.h"
 #include "io/reader.h"
+#include "io/stream.h"
 
 #include <string.h>
 
@@ -14,16 +14,18 @@ struct source {
 
 struct esp_treebank {
 	struct object object;
-	struct arena arena; /* the file's text, the sources */
-	const char *text;
-	struct io_text reader;
-	struct io_view view;
+	struct arena arena; /* the sources */
+	struct io_stream stream;
+	struct io_text reader; /* over it */
+	struct io_view view;   /* its format is IO_AUTO until the first bytes have told it */
+	struct file_name *file; /* as diagnostics call it */
 	esp_vocab *vocab;
 	struct source *source;
 	size_t sources;
 	bool cut_labels;
 	struct arena structure; /* the one read last */
-	const char *sentence;	/* of it, NULL = none */
+	struct io_structure last;
+	const char *sentence; /* of it, NULL = there is none */
 };
 
 /* --- opening --- */
@@ -34,6 +36,8 @@ static void destroy(void *object)
 	for (size_t i = 0; i < t->sources; i++)
 		object_release(t->source[i].vocab);
 	object_release(t->vocab);
+	object_release(t->file);
+	io_stream_close(&t->stream);
 	arena_free(&t->structure);
 	arena_free(&t->arena);
 }
@@ -57,10 +61,10 @@ static void hold_sources(esp_treebank *t, const esp_treebank_options *o)
 	}
 }
 
-static struct io_view view_of(const esp_treebank_options *o, enum io_format found)
+static struct io_view view_of(const esp_treebank_options *o, const char *path)
 {
-	static const enum io_format formats[] = {IO_BRACKETS, IO_BRACKETS, IO_CONLLU, IO_JSON};
-	return (struct io_view){.format = o->format ? formats[o->format] : found,
+	static const enum io_format formats[] = {IO_AUTO, IO_BRACKETS, IO_CONLLU, IO_JSON, IO_PLAIN};
+	return (struct io_view){.format = o->format ? formats[o->format] : io_format_of_name(path),
 				.enhanced = o->graph,
 				.collapse = o->collapse,
 				.binarize = o->binarize};
@@ -70,14 +74,19 @@ static bool open_treebank(void *job)
 {
 	struct opening *o = job;
 	esp_treebank *t = o->treebank;
-	size_t length;
-	const char *path = arena_string(&t->arena, o->path);
 	hold_sources(t, o->options);
-	t->text = io_read_file(&t->arena, o->diags, path, &length);
-	if (!t->text)
+	t->view = view_of(o->options, o->path);
+	return true;
+}
+
+/* The path is the caller's, the name of the file is kept. */
+static bool open_file(esp_treebank *t, const char *path, struct diags *diags)
+{
+	struct esp_context *c = t->object.context;
+	if (!io_stream_open(&t->stream, &c->allocator, path, &t->reader, diags) ||
+	    !(t->file = file_name_new(c, t->stream.path, diags)))
 		return false;
-	t->reader = io_text_in(path, t->text, length);
-	t->view = view_of(o->options, io_format_of(path, t->text, length));
+	t->stream.path = t->reader.file = t->file->text;
 	return true;
 }
 
@@ -91,7 +100,9 @@ static esp_treebank *new_treebank(esp_context *context, const char *path, const 
 	t->cut_labels = options->cut_labels;
 	arena_init(&t->arena, &context->allocator);
 	arena_init(&t->structure, &context->allocator);
-	if (api_guarded(&t->arena, diags, open_treebank, &(struct opening){t, path, options, diags}))
+	t->stream.fd = -1;
+	if (api_guarded(&t->arena, diags, open_treebank, &(struct opening){t, path, options, diags}) &&
+	    open_file(t, path, diags))
 		return t;
 	object_release(t);
 	return NULL;
@@ -124,7 +135,7 @@ static bool take_options(struct api_call *call, const esp_treebank_options *from
 	struct diags *diags = &call->diags;
 	*o = (esp_treebank_options){.size = sizeof *o};
 	return (!from || api_take_struct(diags, "esp_treebank_open", "options", from, o, sizeof *o)) &&
-	       check_choice(diags, "options->format", o->format, ESP_FORMAT_JSON) &&
+	       check_choice(diags, "options->format", o->format, ESP_FORMAT_PLAIN) &&
 	       check_choice(diags, "options->graph", o->graph, ESP_GRAPH_ENHANCED) &&
 	       check_choice(diags, "options->binarize", o->binarize, ESP_BINARIZE_RIGHT) &&
 	       check_columns(call, o);
@@ -154,6 +165,36 @@ const char *esp_treebank_sentence(const esp_treebank *t)
 	return t && t->sentence ? t->sentence : "";
 }
 
+struct words {
+	const esp_treebank *treebank;
+	struct arena arena;
+	struct diags *diags;
+	char *text;
+};
+
+static bool copy_words(void *job)
+{
+	struct words *w = job;
+	const char *words = w->treebank->sentence ? io_node_words(&w->treebank->last, &w->arena) : "";
+	w->text = api_text(w->treebank->object.context, words, w->diags);
+	return w->text;
+}
+
+esp_status esp_treebank_words(const esp_treebank *treebank, char **text, esp_error **error)
+{
+	struct api_call call = api_begin(treebank);
+	struct words w = {.treebank = treebank, .diags = &call.diags};
+	bool ok = api_need(&call, treebank) && api_need(&call, text);
+	if (ok) {
+		arena_init(&w.arena, &treebank->object.context->allocator);
+		ok = api_guarded(&w.arena, &call.diags, copy_words, &w);
+		arena_free(&w.arena);
+	}
+	if (text)
+		*text = w.text;
+	return api_end(&call, ok, error);
+}
+
 size_t esp_treebank_passed(const esp_treebank *t)
 {
 	return t ? (size_t)t->reader.structures : 0;
@@ -161,9 +202,7 @@ size_t esp_treebank_passed(const esp_treebank *t)
 
 double esp_treebank_progress(const esp_treebank *t)
 {
-	if (!t || t->reader.end == t->text)
-		return 1;
-	return (double)(t->reader.at - t->text) / (double)(t->reader.end - t->text);
+	return t ? io_stream_progress(&t->stream, &t->reader) : 1;
 }
 
 /* --- the next structure --- */
@@ -183,6 +222,12 @@ static const struct source *source_of(const esp_treebank *t, const char *input)
 	return NULL;
 }
 
+/* The line that the structure begins on. */
+static struct diag_at place_of(const esp_treebank *t)
+{
+	return (struct diag_at){.file = t->reader.file, .line = io_place(t->reader.line.number)};
+}
+
 static bool no_column(const struct next *x, const struct io_structure *s, const char *name, const char *what)
 {
 	struct arena *arena = &x->treebank->structure;
@@ -191,9 +236,7 @@ static bool no_column(const struct next *x, const struct io_structure *s, const 
 	str_printf(&hint, "the file has %s; say which one it is (--column, esp_treebank_options.column)",
 		   *names ? names : "no data");
 	return diag_add(x->diags, DIAG_INPUT_NOT_SUPPLIED,
-			(struct diag_at){.file = x->treebank->reader.file,
-					 .line = io_place(x->treebank->reader.line.number)},
-			str_text(&hint), "the model's input '%s' is %s", name, what);
+			place_of(x->treebank), str_text(&hint), "the model's input '%s' is %s", name, what);
 }
 
 /* The column that an input is read from; NULL after a diagnostic. */
@@ -212,8 +255,9 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	else if (!w->token && c->text)
 		no_column(x, s, w->input, "a vector, and columns of this format are texts");
 	else if (c->text && !w->vocab)
-		api_bad_argument(x->diags, "esp_treebank_open", "vocab",
-				 "must not be NULL: the program reads tokens, the file has texts");
+		diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
+			 "give --vocab FILE (esp_treebank_options.vocab, esp_column.vocab)",
+			 "the model reads '%s' as tokens, the file has texts, and there is no vocabulary", w->input);
 	else
 		return c;
 	return NULL;
@@ -262,10 +306,74 @@ static bool add(struct next *x, const struct io_structure *from)
 			   .children = from->children,
 			   .root = from->root,
 			   .data = data};
-	if (!forest_add(x->forest, &s, x->diags))
+	const struct io_text *text = &x->treebank->reader;
+	struct lin_origin origin = {x->treebank->file->text, io_place(text->line.number), text->structures - 1};
+	if (!forest_hold_file(x->forest, x->treebank->file, x->diags) || !forest_add(x->forest, &s, &origin, x->diags))
 		return false;
+	x->treebank->last = *from;
 	x->treebank->sentence = from->sentence;
 	return x->more = true;
+}
+
+/* --- what a tree must be that the arrays alone do not say --- */
+
+static bool refuse_child(const struct next *x, const struct io_structure *s, int32_t edge)
+{
+	int32_t n = 0;
+	while (s->child_begin[n + 1] <= edge)
+		n++;
+	return diag_add(x->diags, DIAG_DANGLING_CHILD, place_of(x->treebank),
+			"children are named by their number within the structure, from 0",
+			"child %d of node %d of structure %lld is node %d, but it has nodes 0 to %d only",
+			edge - s->child_begin[n], n, (long long)x->treebank->reader.structures - 1, s->children[edge],
+			s->nodes - 1);
+}
+
+static bool refuse_unreached(const struct next *x, const struct io_structure *s, int32_t n)
+{
+	return diag_add(x->diags, DIAG_UNREACHED_NODE, place_of(x->treebank),
+			"set 'root' to the node without a parent, leave the node out, or declare the model's structure a DAG",
+			"node %d of structure %lld is no child of any node, but the root of the tree is node %d", n,
+			(long long)x->treebank->reader.structures - 1, s->root);
+}
+
+/* In a tree every node but the root has a parent; who has two, or is below itself, is told when the forest runs. */
+static bool check_reach(const struct next *x, const struct io_structure *s)
+{
+	bool *child = ARENA_ARRAY(&x->treebank->structure, bool, s->nodes), twice = false;
+	for (int32_t e = 0; e < s->child_begin[s->nodes]; e++) {
+		if (s->children[e] < 0 || s->children[e] >= s->nodes)
+			return refuse_child(x, s, e);
+		twice |= child[s->children[e]];
+		child[s->children[e]] = true;
+	}
+	if (twice || x->forest->program->interface.shared_children)
+		return true;
+	for (int32_t n = 0; n < s->nodes; n++)
+		if (!child[n] && n != s->root)
+			return refuse_unreached(x, s, n);
+	return true;
+}
+
+/* --- the format --- */
+
+static bool takes_sequences(const esp_forest *f)
+{
+	return f->program->interface.children == 1 && !f->program->interface.shared_children;
+}
+
+/* Makes the text hold the next structure.  Text of no other format is plain when the program takes what that holds. */
+static bool fetch(struct next *x)
+{
+	esp_treebank *t = x->treebank;
+	struct io_text *text = &t->reader;
+	t->view.sequence = takes_sequences(x->forest);
+	if (!io_stream_fill(&t->stream, text, t->view.format, x->diags))
+		return false;
+	if (t->view.format != IO_AUTO)
+		return true;
+	t->view.format = io_format_of_text(text->at, text->end - text->at, t->view.sequence ? IO_PLAIN : IO_BRACKETS);
+	return io_stream_fill(&t->stream, text, t->view.format, x->diags);
 }
 
 static bool next_structure(void *job)
@@ -274,13 +382,24 @@ static bool next_structure(void *job)
 	struct io_structure s;
 	esp_treebank *t = x->treebank;
 	enum io_next next = io_next_structure(&t->reader, &t->view, &t->structure, x->diags, &s);
-	return next == IO_END || (next == IO_TREE && add(x, &s));
+	return next == IO_END || (next == IO_TREE && check_reach(x, &s) && add(x, &s));
 }
 
 /* A structure for which there was no memory is read again by the next call. */
 static bool may_retry(const struct diags *diags)
 {
 	return !diags->n || diags->at[0].id == DIAG_OUT_OF_MEMORY;
+}
+
+static bool read_structure(struct next *x)
+{
+	esp_treebank *t = x->treebank;
+	struct io_text before = t->reader;
+	if (api_guarded(&t->structure, x->diags, next_structure, x))
+		return true;
+	if (may_retry(x->diags))
+		t->reader = before;
+	return false;
 }
 
 esp_status esp_treebank_next(esp_treebank *treebank, esp_forest *forest, int *more, esp_error **error)
@@ -292,10 +411,7 @@ esp_status esp_treebank_next(esp_treebank *treebank, esp_forest *forest, int *mo
 	if (ok) {
 		treebank->sentence = NULL;
 		arena_free(&treebank->structure);
-		struct io_text before = treebank->reader;
-		ok = api_guarded(&treebank->structure, &call.diags, next_structure, &x);
-		if (!ok && may_retry(&call.diags))
-			treebank->reader = before;
+		ok = fetch(&x) && read_structure(&x);
 	}
 	if (more)
 		*more = x.more;

@@ -44,6 +44,11 @@ esp_status esp_vocab_open(esp_context *context, const char *path, esp_vocab **ou
 	return api_end(&call, v, error);
 }
 
+size_t esp_vocab_words(const esp_vocab *v)
+{
+	return v ? (size_t)v->words->n : 0;
+}
+
 void esp_vocab_free(esp_vocab *v)
 {
 	object_release(v);

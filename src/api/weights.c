@@ -8,27 +8,32 @@ static void destroy(void *object)
 	arena_free(&w->arena);
 }
 
+/* Of a file, or of `n` bytes in memory. */
 struct opening {
-	esp_weights *weights;
 	struct diags *diags;
 	const char *path;
+	const void *bytes;
+	size_t n;
+	esp_weights *weights;
 };
 
-static bool open_file(void *job)
+static bool open_weights(void *job)
 {
 	struct opening *o = job;
 	struct arena *arena = &o->weights->arena;
-	o->weights->file = io_safetensors_open(arena, o->diags, arena_string(arena, o->path));
+	o->weights->file =
+	    o->path ? io_safetensors_open(arena, o->diags, arena_string(arena, o->path))
+		    : io_safetensors_open_memory(arena, o->diags, "weights in memory", o->bytes, (int64_t)o->n);
 	return o->weights->file;
 }
 
-static esp_weights *new_weights(esp_context *context, const char *path, struct diags *diags)
+static esp_weights *new_weights(esp_context *context, struct opening o)
 {
-	esp_weights *w = object_new(context, sizeof *w, destroy, diags);
+	esp_weights *w = o.weights = object_new(context, sizeof *w, destroy, o.diags);
 	if (!w)
 		return NULL;
 	arena_init(&w->arena, &context->allocator);
-	if (api_guarded(&w->arena, diags, open_file, &(struct opening){w, diags, path}))
+	if (api_guarded(&w->arena, o.diags, open_weights, &o))
 		return w;
 	object_release(w);
 	return NULL;
@@ -39,7 +44,27 @@ esp_status esp_weights_open(esp_context *context, const char *path, esp_weights 
 	struct api_call call = api_begin(context);
 	esp_weights *w = NULL;
 	if (api_need(&call, context) && api_need(&call, path) && api_need(&call, out))
-		w = new_weights(context, path, &call.diags);
+		w = new_weights(context, (struct opening){.diags = &call.diags, .path = path});
+	if (out)
+		*out = w;
+	return api_end(&call, w, error);
+}
+
+/* No object is larger than pointers can be apart. */
+static bool check_length(size_t n, struct diags *diags)
+{
+	return n <= PTRDIFF_MAX ||
+	       api_bad_argument(diags, "esp_weights_from_memory", "n", "is more than memory can have");
+}
+
+esp_status esp_weights_from_memory(esp_context *context, const void *bytes, size_t n, esp_weights **out,
+				   esp_error **error)
+{
+	struct api_call call = api_begin(context);
+	esp_weights *w = NULL;
+	if (api_need(&call, context) && api_need(&call, bytes) && api_need(&call, out) &&
+	    check_length(n, &call.diags))
+		w = new_weights(context, (struct opening){.diags = &call.diags, .bytes = bytes, .n = n});
 	if (out)
 		*out = w;
 	return api_end(&call, w, error);

@@ -1,14 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: exp, log, sigmoid and tanh in basic arithmetic, and a name for what that arithmetic uses twice.
+/* Pass: the compounds of ops.def in basic arithmetic, and a name for what that arithmetic uses twice.
  *
- * The expansion is the meaning of these operators: the interpreter expands them as well.  Each follows one
+ * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf follow one
  * plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n
  * comes from adding a number so large that the sum has no fraction bits; the sum's low bits are then n, and
  * the bias of the exponent already in it.  Coefficients are weighted minimax fits of the relative error,
  * rounded to float.
  *
- * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, sigmoid 3.49, tanh 2.57. Denormal
- * arguments and results included.  NaN gives NaN, tanh(-x) is -tanh(x) to the bit. */
+ * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
+ * tanh 2.57, erf 1.21. Denormal arguments and results included.  NaN gives NaN, tanh(-x) is -tanh(x) to the bit, and so
+ * for erf. */
 #include "ilir/passes.h"
 
 #include <math.h>
@@ -79,6 +80,18 @@ static ilir_expr choose(const struct calc *c, ilir_expr condition, ilir_expr yes
 	return ilir_ternary(c->m, ILIR_SELECT, condition, yes, no);
 }
 
+static ilir_expr magnitude(const struct calc *c, ilir_expr x)
+{
+	return as_float(c, ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MAX)));
+}
+
+/* Sets the sign bit of y where that of x is set. */
+static ilir_expr with_sign(const struct calc *c, ilir_expr y, ilir_expr x)
+{
+	ilir_expr sign = ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MIN));
+	return as_float(c, ilir_binary(c->m, ILIR_BIT_OR, as_bits(c, y), sign));
+}
+
 /* Written so that a NaN passes; one machine instruction each. */
 static ilir_expr at_least(const struct calc *c, ilir_expr x, float low)
 {
@@ -127,7 +140,7 @@ static struct power split_power(const struct calc *c, ilir_expr x, float scale, 
 
 /* x = n*2*ln2 + r, e^x = (p(r) * 2^n) * 2^n: in two steps, so that neither factor leaves the range of floats
  * and the last product alone rounds, to a denormal or to infinity if need be. */
-static ilir_expr expand_exp(const struct calc *c, ilir_expr x)
+static ilir_expr expand_EXP(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -104.0f), 89.0f);
 	struct power half = split_power(c, x, log2_e / 2, 0);
@@ -141,7 +154,7 @@ static ilir_expr expand_exp(const struct calc *c, ilir_expr x)
 /* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): the scale and the sum are one fma.  Above 30 the result is 1.  Down to
  * -104, where it is zero, n goes to 150: numerator and denominator are 2^-24 of that, so that the quotient
  * alone rounds to a denormal. */
-static ilir_expr expand_sigmoid(const struct calc *c, ilir_expr x)
+static ilir_expr expand_SIGMOID(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -104.0f), 30.0f);
 	struct power s = split_power(c, x, -log2_e, -24);
@@ -154,11 +167,9 @@ static ilir_expr expand_sigmoid(const struct calc *c, ilir_expr x)
 
 /* tanh|x| = m/(m + 1) with m = (e^(2|x|) - 1)/2 = 2^n * q(r) + (2^n - 1)/2, where q(r) = r + r*r*p(r) is
  * accurate near zero, and there n = 0; then the sign.  From 9.1 on the result is 1. */
-static ilir_expr expand_tanh(const struct calc *c, ilir_expr x)
+static ilir_expr expand_TANH(const struct calc *c, ilir_expr x)
 {
-	ilir_expr sign = ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MIN));
-	ilir_expr a = as_float(c, ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MAX)));
-	a = at_most(c, a, 9.1f);
+	ilir_expr a = at_most(c, magnitude(c, x), 9.1f);
 	struct power s = split_power(c, a, 2 * log2_e, 0);
 	ilir_expr r = fma3(c, s.n, number(c, -ln2 / 2), a);
 	ilir_expr p = POLYNOMIAL(c, r, 0.04442395f, 0.133867415f, 0.333337635f, 0.6666617f, 0.99999995f);
@@ -166,53 +177,92 @@ static ilir_expr expand_tanh(const struct calc *c, ilir_expr x)
 	ilir_expr rest = fma3(c, s.two_n, number(c, 0.5f), number(c, -0.5f));
 	ilir_expr m = fma3(c, s.two_n, q, rest);
 	ilir_expr y = divide(c, m, add(c, m, number(c, 1.0f)));
-	return as_float(c, ilir_binary(c->m, ILIR_BIT_OR, as_bits(c, y), sign));
+	return with_sign(c, y, x);
 }
 
-/* What log is where the argument is no positive finite number. */
-static ilir_expr special_log(const struct calc *c, ilir_expr x)
+/* erf(x) = x + x*p(x^2) where |x| is small, 1 - e^(|x|*p(|x|)) with the sign of x elsewhere.  From 4 on the result
+ * is 1. */
+static ilir_expr expand_ERF(const struct calc *c, ilir_expr x)
 {
-	ilir_expr zero = number(c, 0.0f);
+	ilir_expr p = POLYNOMIAL(c, multiply(c, x, x), -0.000595906808f, 0.00498725986f, -0.0267629158f,
+				 0.112817302f, -0.376124889f, 0.128379151f);
+	ilir_expr small = fma3(c, x, p, x), a = at_most(c, magnitude(c, x), 4.0f);
+	p = POLYNOMIAL(c, a, 0.000213173145f, -0.00320835225f, 0.022869084f, -0.10522975f, -0.635742307f,
+		       -1.12850738f);
+	ilir_expr large = subtract(c, number(c, 1.0f), expand_EXP(c, multiply(c, a, p)));
+	return choose(c, less(c, number(c, 0.93f), a), with_sign(c, large, x), small);
+}
+
+/* What a logarithm is where its argument is not between `zero`, where the value is -infinity, and infinity. */
+static ilir_expr special_log(const struct calc *c, ilir_expr x, ilir_expr zero)
+{
 	ilir_expr negative = choose(c, less(c, x, zero), number(c, NAN), x);
 	return choose(c, ilir_binary(c->m, ILIR_EQ, x, zero), number(c, -INFINITY), negative);
 }
 
-/* x = 2^n * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); denormals are scaled up first. */
-static ilir_expr expand_log(const struct calc *c, ilir_expr x)
+/* n*ln2 + log(1 + f), with 1 + f in [sqrt(1/2), sqrt(2)). */
+static ilir_expr log_of_parts(const struct calc *c, ilir_expr n, ilir_expr f)
 {
-	const int32_t root_half = 0x3f3504f3;
-	ilir_expr tiny = less(c, x, number(c, 0x1p-126f));
-	ilir_expr i = as_bits(c, choose(c, tiny, multiply(c, x, number(c, 0x1p23f)), x));
-	ilir_expr k = ilir_binary(c->m, ILIR_SHR, subtract(c, i, bits(c, root_half)), bits(c, 23));
-	ilir_expr scaled = as_float(c, subtract(c, i, ilir_binary(c->m, ILIR_SHL, k, bits(c, 23))));
-	ilir_expr f = subtract(c, scaled, number(c, 1.0f));
-	ilir_expr n =
-	    add(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
 	ilir_expr p = POLYNOMIAL(c, f, 0.087004304f, -0.14267486f, 0.14914769f, -0.16577585f, 0.19963063f,
 				 -0.25001338f, 0.3333391f, -0.5f);
 	ilir_expr y = multiply(c, multiply(c, f, f), p);
 	y = add(c, fma3(c, n, number(c, ln2_low), y), f);
-	y = fma3(c, n, number(c, ln2_high), y);
-	ilir_expr usual =
-	    ilir_binary(c->m, ILIR_AND, less(c, number(c, 0.0f), x), less(c, x, number(c, INFINITY)));
-	return choose(c, usual, y, special_log(c, x));
+	return fma3(c, n, number(c, ln2_high), y);
+}
+
+/* Those of a positive finite number between powers of two times sqrt(1/2) and sqrt(2): the power. */
+static ilir_expr exponent(const struct calc *c, ilir_expr bits_of_x)
+{
+	const int32_t root_half = 0x3f3504f3;
+	return ilir_binary(c->m, ILIR_SHR, subtract(c, bits_of_x, bits(c, root_half)), bits(c, 23));
+}
+
+static ilir_expr between(const struct calc *c, ilir_expr low, ilir_expr x, float high)
+{
+	return ilir_binary(c->m, ILIR_AND, less(c, low, x), less(c, x, number(c, high)));
+}
+
+/* x = 2^n * (1 + f); denormals are scaled up first. */
+static ilir_expr expand_LOG(const struct calc *c, ilir_expr x)
+{
+	ilir_expr zero = number(c, 0.0f), tiny = less(c, x, number(c, 0x1p-126f));
+	ilir_expr i = as_bits(c, choose(c, tiny, multiply(c, x, number(c, 0x1p23f)), x));
+	ilir_expr k = exponent(c, i);
+	ilir_expr scaled = as_float(c, subtract(c, i, ilir_binary(c->m, ILIR_SHL, k, bits(c, 23))));
+	ilir_expr f = subtract(c, scaled, number(c, 1.0f));
+	ilir_expr n =
+	    add(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
+	return choose(c, between(c, zero, x, INFINITY), log_of_parts(c, n, f), special_log(c, x, zero));
+}
+
+/* 1 + x = 2^n * (1 + f): f = (x*t + (t - 4))/4 with t = 2^(2 - n), whose exponent is in the range of floats whatever n, is
+ * rounded once; where n = 0 it is x.  The sign is that of x, of zeros as well. */
+static ilir_expr expand_LOG1P(const struct calc *c, ilir_expr x)
+{
+	ilir_expr k = exponent(c, as_bits(c, add(c, x, number(c, 1.0f))));
+	ilir_expr t = as_float(c, ilir_binary(c->m, ILIR_SHL, subtract(c, bits(c, 127 + 2), k), bits(c, 23)));
+	ilir_expr f = multiply(c, fma3(c, x, t, add(c, t, number(c, -4.0f))), number(c, 0.25f));
+	ilir_expr y = log_of_parts(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), f), zero = number(c, -1.0f);
+	return choose(c, between(c, zero, x, INFINITY), with_sign(c, y, x), special_log(c, x, zero));
+}
+
+static ilir_expr (*const expansions[ILIR_OPS])(const struct calc *, ilir_expr) = {
+#define ILIR_OP(name, spelling, arity, rule, meaning)
+#define ILIR_COMPOUND(name, spelling, meaning) [ILIR_##name] = expand_##name,
+#include "ilir/ops.def"
+#undef ILIR_OP
+};
+
+bool ilir_is_compound(enum ilir_op op)
+{
+	return expansions[op];
 }
 
 ilir_expr ilir_expand_compound(struct ilir_module *m, ilir_expr e)
 {
 	struct calc c = {m, ilir_type_of(m, e).lanes};
-	switch (ilir_at(m, e)->op) {
-	case ILIR_EXP:
-		return expand_exp(&c, ilir_arg(m, e, 0));
-	case ILIR_LOG:
-		return expand_log(&c, ilir_arg(m, e, 0));
-	case ILIR_SIGMOID:
-		return expand_sigmoid(&c, ilir_arg(m, e, 0));
-	case ILIR_TANH:
-		return expand_tanh(&c, ilir_arg(m, e, 0));
-	default:
-		return e;
-	}
+	enum ilir_op op = ilir_at(m, e)->op;
+	return ilir_is_compound(op) ? expansions[op](&c, ilir_arg(m, e, 0)) : e;
 }
 
 /* --- names for what is shared --- */

@@ -266,7 +266,7 @@ enum ilir_property {
 	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: each kernel is a step, or a part of one, with a name of its own */
 	ILIR_VECTORISED = 8, /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
-	ILIR_PRIMITIVE = 32	/* no EXP, LOG, SIGMOID, TANH */
+	ILIR_PRIMITIVE = 32	/* no compound of ops.def */
 };
 /* Types, scopes, ranks, single definition, and the properties.  `pass` names who is to blame.  False after
  * diagnostics. */
@@ -296,7 +296,9 @@ const char *ilir_turns_clash(const struct ilir_module *, const struct ilir_stmt 
 
 /* --- compounds (expand_math.c) --- */
 
-/* EXP, LOG, SIGMOID, TANH of f32, scalar or vector, in basic arithmetic: their meaning.  Any other as it is. */
+/* Whether ops.def has it as a compound. */
+bool ilir_is_compound(enum ilir_op);
+/* A compound of f32, scalar or vector, in basic arithmetic: its meaning.  Any other operator as it is. */
 ilir_expr ilir_expand_compound(struct ilir_module *, ilir_expr);
 
 /* --- ranges of index expressions (range.c) --- */

@@ -123,11 +123,6 @@ static bool check_buffer(struct check *c, const struct ilir_buffer_decl *b)
 
 /* --- expressions --- */
 
-static bool is_compound(enum ilir_op op)
-{
-	return op == ILIR_EXP || op == ILIR_LOG || op == ILIR_SIGMOID || op == ILIR_TANH;
-}
-
 static bool constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
 {
 	if (ilir_at(m, e)->op == ILIR_BROADCAST)
@@ -266,7 +261,7 @@ static bool check_operator(struct check *c, const struct ilir_node *n, const ili
 		return fault(c, "%s: the type is not that of its operands", ilir_op_spelling(n->op));
 	if (n->args == 2 && n->op != ILIR_LOAD && !check_constant_operand(c, n, args[1]))
 		return false;
-	if ((c->properties & ILIR_PRIMITIVE) && is_compound(n->op))
+	if ((c->properties & ILIR_PRIMITIVE) && ilir_is_compound(n->op))
 		return fault(c, "%s is left, although it was to be expanded", ilir_op_spelling(n->op));
 	return true;
 }

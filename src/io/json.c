@@ -2,6 +2,7 @@
 #include "io/json.h"
 
 #include "base/vec.h"
+#include "io/extent.h"
 #include "io/json_scan.h"
 
 #include <stdio.h>
@@ -27,9 +28,10 @@ static enum io_next refuse_rest(struct io_text *t, struct diags *diags, const ch
 {
 	const char *p = t->at;
 	t->structures++;
-	t->at = t->end;
 	t->state = CLOSED;
-	return bad(t, diags, p, message);
+	bad(t, diags, p, message);
+	io_text_stop(t);
+	return IO_FAILED;
 }
 
 static enum io_next refuse_empty(struct io_text *t, struct diags *diags)
@@ -79,6 +81,7 @@ struct object {
 	struct io_structure *to;
 	VEC(int32_t) begin, children;
 	VEC(struct io_column) column;
+	bool sequence; /* children may be left out */
 	bool has_root, has_data;
 	const char *root_at;
 	double root;
@@ -190,18 +193,56 @@ static bool read_member(struct object *o)
 	return json_skip(&o->scan);
 }
 
+/* The values of a column, one for each node. */
+static bool count_values(struct object *o, const struct io_column *c, int32_t *n)
+{
+	struct json scan = {.at = c->json.text, .end = c->json.text + c->json.length};
+	bool first = true;
+	if (!json_expect(&scan, '['))
+		return json_fault(&o->scan, c->json.text, "data of a sequence is a list with a value for each node");
+	for (*n = 0; json_more(&scan, ']', &first) && *n < INT32_MAX && json_skip(&scan);)
+		++*n;
+	return true;
+}
+
+/* Nodes one behind the other, as many as there are values. */
+static bool make_sequence(struct object *o, const char *begin)
+{
+	struct io_structure *s = o->to;
+	const char *sentence = s->sentence;
+	int32_t nodes;
+	if (!o->sequence)
+		return json_fault(&o->scan, begin,
+				  "it has no member 'children', without which it is a sequence, and the model takes none");
+	if (!o->column.n)
+		return json_fault(&o->scan, begin, "it has neither a member 'children' nor data");
+	if (!count_values(o, &o->column.at[0], &nodes))
+		return false;
+	if (!nodes)
+		return json_fault(&o->scan, begin, "it has no node");
+	*s = io_sequence(nodes, o->arena);
+	s->sentence = sentence;
+	return true;
+}
+
+static bool take_children(struct object *o, const char *begin)
+{
+	if (o->begin.n == 1)
+		return json_fault(&o->scan, begin, "it has no node");
+	o->to->nodes = (int32_t)o->begin.n - 1;
+	o->to->root = o->to->nodes - 1;
+	o->to->child_begin = o->begin.at;
+	o->to->children = o->children.at;
+	return true;
+}
+
 static bool finish(struct object *o, const char *begin)
 {
 	struct io_structure *s = o->to;
-	if (o->begin.n < 2)
-		return json_fault(&o->scan, begin,
-				  o->begin.n ? "it has no node" : "it has no member 'children'");
-	s->nodes = (int32_t)o->begin.n - 1;
-	s->root = s->nodes - 1;
+	if (!(o->begin.n ? take_children : make_sequence)(o, begin))
+		return false;
 	if (o->has_root && (!json_whole(o->root, &s->root) || s->root < 0 || s->root >= s->nodes))
 		return json_fault(&o->scan, o->root_at, "the root is the number of a node, from 0");
-	s->child_begin = o->begin.at;
-	s->children = o->children.at;
 	s->column = o->column.at;
 	s->columns = (int)o->column.n;
 	return true;
@@ -220,17 +261,17 @@ static bool read_object(struct object *o)
 	return !o->scan.fault && finish(o, begin);
 }
 
-enum io_next io_json_next(struct io_text *t, struct arena *arena, struct diags *diags,
+enum io_next io_json_next(struct io_text *t, bool sequence, struct arena *arena, struct diags *diags,
 			  struct io_structure *to)
 {
 	enum io_next next = find(t, diags);
 	if (next != IO_TREE)
 		return next;
 	io_text_mark(t);
-	const char *end = json_extent(t->at, t->end);
+	const char *end = io_extent_end(&(struct io_extent){.format = IO_JSON}, t->at, t->end);
 	if (!end)
 		return refuse_rest(t, diags, "the object that begins here is not closed");
-	struct object o = {.scan = {.at = t->at, .end = end}, .arena = arena, .to = to};
+	struct object o = {.scan = {.at = t->at, .end = end}, .arena = arena, .to = to, .sequence = sequence};
 	t->structures++;
 	t->at = end;
 	return read_object(&o) ? IO_TREE : bad(t, diags, o.scan.fault_at, o.scan.fault);

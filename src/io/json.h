@@ -6,7 +6,8 @@
  *
  * `children` has a list for each node; `root` is the last node when it is not there; `data` has, by the name
  * of the input, a value for each node: a token (a text, or a number), a list of numbers, or null; of an input
- * on edges a list for each node, with a value for each child.  Other members are skipped.
+ * on edges a list for each node, with a value for each child.  Other members are skipped.  Of a sequence, each of
+ * whose nodes has the one before it as its child, `children` may be left out.
  *
  * A file holds objects one after the other (a line each, most often), or one list of them. */
 #ifndef ESPALIER_IO_JSON_H
@@ -16,7 +17,7 @@
 
 /* The next structure; a text without any is `empty-input`.  An object that is refused is skipped, the next
  * call reads on behind it, as long as its end can be told. Whether children are nodes is left to who takes
- * the structure; data is looked at when it is filled in. */
-enum io_next io_json_next(struct io_text *, struct arena *, struct diags *, struct io_structure *);
+ * the structure; data is looked at when it is filled in.  `sequence`: an object without children is one. */
+enum io_next io_json_next(struct io_text *, bool sequence, struct arena *, struct diags *, struct io_structure *);
 
 #endif

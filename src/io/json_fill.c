@@ -160,3 +160,24 @@ bool io_json_fill(const struct io_text *t, const struct io_structure *s, const s
 			     : "an input has a value for each node: a token, a list of numbers, or null",
 			 message) == IO_TREE;
 }
+
+/* --- words --- */
+
+/* A text or a number; other values are no words. */
+static struct io_span word_of(struct json *j, struct arena *arena)
+{
+	char c = json_peek(j);
+	const char *begin = j->at;
+	if (c == '"')
+		return json_text(j, arena);
+	json_skip(j);
+	return (c >= '0' && c <= '9') ? (struct io_span){begin, j->at - begin} : (struct io_span){0};
+}
+
+void io_json_words(const struct io_structure *s, const struct io_column *c, struct arena *arena, struct str *to)
+{
+	struct json scan = {.at = c->json.text, .end = c->json.text + c->json.length};
+	bool first = true, list = json_take(&scan, '[');
+	for (int32_t n = 0; n < s->nodes; n++)
+		io_add_word(to, list && json_more(&scan, ']', &first) ? word_of(&scan, arena) : (struct io_span){0});
+}

@@ -253,21 +253,3 @@ bool json_skip(struct json *j)
 	} while (depth && !j->fault);
 	return !j->fault;
 }
-
-/* Strings are passed over, whatever is in them. */
-const char *json_extent(const char *p, const char *end)
-{
-	int64_t open = 0;
-	bool string = false;
-	for (; p < end; p++) {
-		if (*p == '"')
-			string = !string;
-		else if (string)
-			p += *p == '\\';
-		else if (*p == '{' || *p == '[')
-			open++;
-		else if ((*p == '}' || *p == ']') && --open == 0)
-			return p + 1;
-	}
-	return NULL;
-}

@@ -38,7 +38,4 @@ bool json_take_null(struct json *);
 /* Any value, checked but not kept. */
 bool json_skip(struct json *);
 
-/* The end of a bracketed value that begins at `p`; NULL = the text ends before. */
-const char *json_extent(const char *p, const char *end);
-
 #endif

@@ -11,7 +11,7 @@ static enum io_next refuse(struct io_text *r, struct diags *diags, enum diag_id 
 			   const char *hint, const char *message)
 {
 	io_refuse(r, diags, id, p, hint, message);
-	r->at = r->end;
+	io_text_stop(r);
 	return IO_FAILED;
 }
 

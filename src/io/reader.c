@@ -3,6 +3,7 @@
 
 #include "io/conllu.h"
 #include "io/json.h"
+#include "io/plain.h"
 
 #include <string.h>
 
@@ -22,17 +23,33 @@ static bool ends_with(const char *path, const char *end)
 	return n > m && strcmp(path + n - m, end) == 0;
 }
 
-enum io_format io_format_of(const char *path, const char *text, size_t length)
+enum io_format io_format_of_name(const char *path)
 {
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		if (ends_with(path, ends[i].end))
 			return ends[i].format;
+	return IO_AUTO;
+}
+
+/* The number of a line of CoNLL-U, 3, 3-4 or 3.1, and the tab behind it. */
+static bool begins_with_id(const char *p, const char *end)
+{
+	if (p == end || *p < '0' || *p > '9')
+		return false;
+	while (p < end && ((*p >= '0' && *p <= '9') || *p == '-' || *p == '.'))
+		p++;
+	return p < end && *p == '\t';
+}
+
+enum io_format io_format_of_text(const char *text, size_t length, enum io_format otherwise)
+{
 	const char *end = text + length, *p = io_skip_space(text, end);
-	if (p < end && (*p == '{' || *p == '['))
+	char c = p < end ? *p : 0;
+	if (c == '{' || c == '[')
 		return IO_JSON;
-	const char *newline = memchr(p, '\n', end - p);
-	bool columns = p < end && memchr(p, '\t', (newline ? newline : end) - p) && *p >= '0' && *p <= '9';
-	return columns || (p < end && *p == '#') ? IO_CONLLU : IO_BRACKETS;
+	if (c == '#' || begins_with_id(p, end))
+		return IO_CONLLU;
+	return c == '(' ? IO_BRACKETS : otherwise;
 }
 
 /* --- brackets --- */
@@ -85,8 +102,11 @@ enum io_next io_next_structure(struct io_text *t, const struct io_view *v, struc
 	case IO_CONLLU:
 		return io_conllu_next(t, v->enhanced, arena, diags, to);
 	case IO_JSON:
-		return io_json_next(t, arena, diags, to);
+		return io_json_next(t, v->sequence, arena, diags, to);
+	case IO_PLAIN:
+		return io_plain_next(t, arena, diags, to);
 	case IO_BRACKETS:
+	case IO_AUTO:
 		break;
 	}
 	return next_tree(t, v, arena, diags, to);

@@ -3,21 +3,24 @@
 #ifndef ESPALIER_IO_READER_H
 #define ESPALIER_IO_READER_H
 
+#include "io/extent.h"
 #include "io/reshape.h"
 #include "io/structure.h"
 
-enum io_format { IO_BRACKETS, IO_CONLLU, IO_JSON };
-
 /* What is made of the text. */
 struct io_view {
-	enum io_format format;
+	enum io_format format; /* not IO_AUTO */
+	bool sequence; /* JSON: an object without children is one */
 	bool enhanced; /* CoNLL-U */
 	bool collapse; /* brackets: nodes with one child go */
 	int binarize;  /* brackets: 0 or enum io_side */
 };
 
-/* The format by the end of the path, or else by the first bytes; what it cannot tell is brackets. */
-enum io_format io_format_of(const char *path, const char *text, size_t length);
+/* The format by the end of the path; IO_AUTO = it does not tell. */
+enum io_format io_format_of_name(const char *path);
+/* The format by the first bytes, as many as io_extent_end wants of IO_AUTO or as there are; `otherwise` when they
+ * are of none that is told by its beginning. */
+enum io_format io_format_of_text(const char *text, size_t length, enum io_format otherwise);
 
 /* The next structure, in the arena.  What is refused has been passed, as far as its end can be told. */
 enum io_next io_next_structure(struct io_text *, const struct io_view *, struct arena *, struct diags *,

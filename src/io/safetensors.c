@@ -2,6 +2,7 @@
 #include "io/safetensors.h"
 
 #include "io/file.h"
+#include "io/foreign.h"
 #include "io/float16.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ struct opening {
 	struct diags *diags;
 	const char *path;
 	int fd;
+	const char *bytes;    /* NULL = of the descriptor */
 	int64_t header, data; /* length of the header, of the values */
 	int64_t size, modified;
 	const char *text;
@@ -43,22 +45,55 @@ static bool no_memory(const struct opening *o)
 			o->path);
 }
 
+/* From the file or from memory, where the caller has made sure that there are so many. */
+static bool read_bytes(struct diags *diags, const char *path, int fd, const char *bytes, void *to, int64_t n,
+		       int64_t offset)
+{
+	if (!bytes)
+		return io_read_at(diags, path, fd, to, n, offset);
+	memcpy(to, bytes + offset, n);
+	return true;
+}
+
+/* --- other formats --- */
+
+/* The command of a hint with the names that it takes, as a shell reads them. */
+static bool refuse_foreign(const struct opening *o, const struct io_foreign *format)
+{
+	char hint[2048];
+	bool plain = !strchr(o->path, '\'') && strlen(o->path) < sizeof hint / 2;
+	snprintf(hint, sizeof hint, format->command ? "%s '%s' weights.safetensors" : "%s", format->hint,
+		 plain ? o->path : "FILE");
+	return diag_add(o->diags, DIAG_WEIGHTS_FORMAT, AT(o), hint, "'%s' is %s; weights are read from safetensors files",
+			o->path, format->what);
+}
+
+/* Whether a file whose header makes no sense is of another format, which is then said. */
+static bool is_foreign(const struct opening *o)
+{
+	unsigned char bytes[IO_FOREIGN_BYTES];
+	size_t n = o->size < IO_FOREIGN_BYTES ? o->size : IO_FOREIGN_BYTES;
+	const struct io_foreign *format =
+	    read_bytes(o->diags, o->path, o->fd, o->bytes, bytes, n, 0) ? io_foreign_find(bytes, n) : NULL;
+	return format && !refuse_foreign(o, format);
+}
+
 /* --- the header --- */
 
 static bool measure(struct opening *o)
 {
 	uint64_t header;
-	if (!io_stat_open(o->fd, &o->size, &o->modified))
+	if (!o->bytes && !io_stat_open(o->fd, &o->size, &o->modified))
 		return diag_add(o->diags, DIAG_CANNOT_READ, AT(o), again, "cannot read '%s': %s", o->path,
 				strerror(errno));
 	if (o->size < (int64_t)sizeof header)
 		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"'%s' has %lld bytes; the length of the header alone takes 8", o->path,
 				(long long)o->size);
-	if (!io_read_at(o->diags, o->path, o->fd, &header, sizeof header, 0))
+	if (!read_bytes(o->diags, o->path, o->fd, o->bytes, &header, sizeof header, 0))
 		return false;
 	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > o->size - 8)
-		return diag_add(
+		return !is_foreign(o) && diag_add(
 		    o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 		    "'%s' says that its header has %llu bytes; the file has %lld, and the limit is %llu",
 		    o->path, (unsigned long long)header, (long long)o->size,
@@ -68,20 +103,25 @@ static bool measure(struct opening *o)
 	return true;
 }
 
+static bool read_header(struct opening *o)
+{
+	char *text = o->bytes ? NULL : arena_try(o->arena, o->header + 1, 1);
+	if (!o->bytes && !text)
+		return no_memory(o);
+	o->text = o->bytes ? o->bytes + 8 : text;
+	return o->bytes || io_read_at(o->diags, o->path, o->fd, text, o->header, 8);
+}
+
 /* Jansson itself rejects names that occur twice and those that contain NUL. */
 static bool parse(struct opening *o)
 {
-	char *text = arena_try(o->arena, o->header + 1, 1);
-	if (!text)
-		return no_memory(o);
-	o->text = text;
-	if (!io_read_at(o->diags, o->path, o->fd, text, o->header, 8))
+	if (!read_header(o))
 		return false;
-	if (text[0] != '{')
-		return diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+	if (!o->header || o->text[0] != '{')
+		return !is_foreign(o) && diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"the header of '%s' does not begin with '{'", o->path);
 	json_error_t error;
-	o->json = json_loadb(text, o->header, JSON_REJECT_DUPLICATES, &error);
+	o->json = json_loadb(o->text, o->header, JSON_REJECT_DUPLICATES, &error);
 	if (!o->json && json_error_code(&error) == json_error_out_of_memory)
 		return no_memory(o);
 	return o->json || diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
@@ -255,31 +295,50 @@ static struct io_safetensors *result(const struct opening *o)
 		tensor[i] = o->entry[i].info;
 		begin[i] = o->entry[i].begin;
 	}
-	*w = (struct io_safetensors){
-	    memcpy(path, o->path, length), o->fd, 8 + o->header, o->size, o->modified, o->n, tensor, begin};
+	*w = (struct io_safetensors){.path = memcpy(path, o->path, length),
+				     .fd = o->fd,
+				     .bytes = o->bytes,
+				     .data = 8 + o->header,
+				     .size = o->size,
+				     .modified = o->modified,
+				     .n = o->n,
+				     .tensor = tensor,
+				     .begin = begin};
+	return w;
+}
+
+static struct io_safetensors *read_tensors(struct opening *o)
+{
+	bool ok = measure(o) && parse(o) && read_entries(o) && check_cover(o);
+	struct io_safetensors *w = ok ? result(o) : NULL;
+	json_decref(o->json);
 	return w;
 }
 
 struct io_safetensors *io_safetensors_open(struct arena *arena, struct diags *diags, const char *path)
 {
-	struct opening o = {.arena = arena, .diags = diags, .path = path};
-	struct io_safetensors *w = NULL;
-	if ((o.fd = io_open_regular(diags, path)) < 0)
-		return NULL;
-	if (measure(&o) && parse(&o) && read_entries(&o) && check_cover(&o))
-		w = result(&o);
-	json_decref(o.json);
-	if (!w)
+	struct opening o = {.arena = arena, .diags = diags, .path = path, .fd = io_open_regular(diags, path)};
+	struct io_safetensors *w = o.fd < 0 ? NULL : read_tensors(&o);
+	if (o.fd >= 0 && !w)
 		close(o.fd);
 	return w;
 }
 
+struct io_safetensors *io_safetensors_open_memory(struct arena *arena, struct diags *diags, const char *name,
+						  const void *bytes, int64_t n)
+{
+	struct opening o = {.arena = arena, .diags = diags, .path = name, .fd = -1, .bytes = bytes, .size = n};
+	return read_tensors(&o);
+}
+
 void io_safetensors_close(struct io_safetensors *w)
 {
-	if (w && w->fd >= 0) {
+	if (!w)
+		return;
+	if (w->fd >= 0)
 		close(w->fd);
-		w->fd = -1;
-	}
+	w->fd = -1;
+	w->bytes = NULL;
 }
 
 int io_safetensors_find(const struct io_safetensors *w, const char *name)
@@ -296,7 +355,8 @@ int io_safetensors_find(const struct io_safetensors *w, const char *name)
 static bool is_as_it_was(const struct io_safetensors *w, struct diags *diags)
 {
 	int64_t size, modified;
-	return (io_stat_open(w->fd, &size, &modified) && size == w->size && modified == w->modified) ||
+	return w->bytes ||
+	       (io_stat_open(w->fd, &size, &modified) && size == w->size && modified == w->modified) ||
 	       diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = w->path},
 			"replace files that are in use by renaming, not by writing into them, and open it again",
 			"'%s' was written to while in use", w->path);
@@ -306,9 +366,10 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 			     int64_t count, float *to)
 {
 	struct diag_at at = {.file = w->path};
-	if (i < 0 || i >= w->n || w->fd < 0)
+	bool closed = w->fd < 0 && !w->bytes;
+	if (i < 0 || i >= w->n || closed)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
-				w->fd < 0 ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
+				closed ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
 	const struct tensor_info *t = &w->tensor[i];
 	int64_t elements = tensor_elements(t), size = tensor_element_bytes(t->dtype);
 	if (t->dtype == TENSOR_I64)
@@ -322,7 +383,8 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 		return true;
 	/* Narrow values stand at the end of the memory that the f32 values will fill. */
 	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
-	if (!io_read_at(diags, w->path, w->fd, raw, count * size, w->data + w->begin[i] + first * size) ||
+	if (!read_bytes(diags, w->path, w->fd, w->bytes, raw, count * size,
+			w->data + w->begin[i] + first * size) ||
 	    !is_as_it_was(w, diags))
 		return false;
 	if (t->dtype != TENSOR_F32)

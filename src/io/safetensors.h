@@ -15,8 +15,9 @@
 /* Lives in the arena it was opened with, except for the descriptor.  Reading changes nothing here: several
  * threads may read at once. */
 struct io_safetensors {
-	const char *path;
-	int fd;
+	const char *path; /* as diagnostics call it */
+	int fd;		  /* -1 = closed, or there are bytes */
+	const char *bytes; /* of the whole file in memory, the caller's; NULL = read from the descriptor */
 	int64_t data; /* where in the file the values begin */
 	int64_t size, modified; /* of the file when it was opened (io_stat) */
 	int n;
@@ -26,6 +27,9 @@ struct io_safetensors {
 
 /* NULL after a diagnostic.  Never escapes: when memory is out that is a diagnostic too. */
 struct io_safetensors *io_safetensors_open(struct arena *, struct diags *, const char *path);
+/* The same of bytes in memory, which are used where they are, at any alignment, until it is closed. */
+struct io_safetensors *io_safetensors_open_memory(struct arena *, struct diags *, const char *name, const void *bytes,
+						  int64_t n);
 /* Closes the file; what is known of the tensors stays readable.  NULL is legal. */
 void io_safetensors_close(struct io_safetensors *);
 

@@ -4,7 +4,8 @@
  * The folder is made with mode 0700.  It is used only while it is a real folder that belongs to the effective
  * user, that nobody else can look into, and that nobody else can exchange for another one (io/folder.h); a
  * file in it only while it is a regular file of that user which nobody else can write, and which has no other
- * name.  Files appear complete, by renaming; any number of processes may read and write at once, and a file
+ * name.  Files appear complete, by renaming, but are not synced to the disk: a power cut may damage those that
+ * were written last.  Any number of processes may read and write at once, and a file
  * may vanish at any time.  What the files hold is the caller's affair, and so is to check it. */
 #ifndef ESPALIER_IO_STORE_H
 #define ESPALIER_IO_STORE_H

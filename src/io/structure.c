@@ -6,6 +6,18 @@
 
 enum { SHOWN_WORD = 80 };
 
+struct io_structure io_sequence(int32_t nodes, struct arena *arena)
+{
+	int32_t *begin = ARENA_ARRAY(arena, int32_t, (size_t)nodes + 1);
+	int32_t *children = ARENA_ARRAY(arena, int32_t, nodes);
+	for (int32_t n = 1; n < nodes; n++) {
+		begin[n + 1] = n;
+		children[n - 1] = n - 1;
+	}
+	return (struct io_structure){
+	    .nodes = nodes, .root = nodes - 1, .child_begin = begin, .children = children, .sentence = ""};
+}
+
 /* --- columns --- */
 
 static bool has_name(const char *names, const char *name)
@@ -93,4 +105,34 @@ bool io_fill(const struct io_text *t, const struct io_structure *s, const struct
 		if (!fill_token(t, w, c->text[of_child ? s->children[i] : i], (int32_t *)to + i, diags))
 			return false;
 	return true;
+}
+
+/* --- words --- */
+
+void io_add_word(struct str *to, struct io_span word)
+{
+	for (size_t i = 0; i < word.length; i++)
+		str_add(to, word.text[i] == '\n' ? " " : word.text + i, 1);
+	str_add(to, "\n", 1);
+}
+
+static const struct io_column *word_column(const struct io_structure *s)
+{
+	static const char *const names[] = {"word", "form", "token"};
+	const struct io_column *c = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names && !c; i++)
+		c = io_find_column(s, names[i], false);
+	return c;
+}
+
+const char *io_node_words(const struct io_structure *s, struct arena *arena)
+{
+	struct str words = str_in(arena);
+	const struct io_column *c = word_column(s);
+	if (c && !c->text)
+		io_json_words(s, c, arena, &words);
+	else
+		for (int32_t n = 0; n < s->nodes; n++)
+			io_add_word(&words, c ? c->text[n] : (struct io_span){0});
+	return str_text(&words);
 }

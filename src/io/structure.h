@@ -24,6 +24,9 @@ struct io_structure {
 	const char *sentence; /* never NULL */
 };
 
+/* Nodes of which each has the one before it as its child; the last is the root.  Without columns. */
+struct io_structure io_sequence(int32_t nodes, struct arena *);
+
 /* --- filling in what a program reads --- */
 
 /* An input of a program. */
@@ -49,6 +52,13 @@ bool io_fill(const struct io_text *, const struct io_structure *, const struct i
 /* The same of a column of JSON, where tokens may be texts and null is none. */
 bool io_json_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
 		  const struct io_wanted *, struct arena *, void *to, struct diags *);
+
+/* The words that nodes carry, each with a newline behind it, in the arena: of the column for words, or of a column of JSON by
+ * one of its names.  Newlines in a word are spaces. */
+const char *io_node_words(const struct io_structure *, struct arena *);
+/* Adds those of a column of JSON. */
+void io_json_words(const struct io_structure *, const struct io_column *, struct arena *, struct str *);
+void io_add_word(struct str *, struct io_span);
 
 /* The id of a text; `p` is where it stands.  -1 after a diagnostic. */
 int32_t io_token(const struct io_text *, const struct io_wanted *, struct io_span, const char *p,

@@ -17,6 +17,7 @@ struct io_span {
 struct io_line {
 	int64_t number;
 	const char *begin;
+	int64_t gone; /* bytes of it before `begin`, which are no more in memory */
 };
 
 /* A copy of it is a mark to return to. */
@@ -26,6 +27,7 @@ struct io_text {
 	struct io_line line; /* the one that `at` is on, or one before it */
 	int64_t structures;  /* that were read or refused */
 	int state;	     /* of the reader; 0 at the beginning */
+	bool stopped;	     /* nothing more can be read, whatever follows */
 };
 
 enum io_next { IO_TREE, IO_END, IO_FAILED };
@@ -38,8 +40,13 @@ void io_text_mark(struct io_text *);
 /* Adds a diagnostic about the place `p`, which is not before the line that was noted; always IO_FAILED. */
 enum io_next io_refuse(const struct io_text *, struct diags *, enum diag_id, const char *p, const char *hint,
 		       const char *message);
+/* Reads nothing more. */
+void io_text_stop(struct io_text *);
 /* A line number as diagnostics have it; 0 = unknown. */
 int io_place(int64_t number);
+
+/* Whether a text, of which the first bytes are given, has no byte order mark; false after a diagnostic. */
+bool io_check_mark(const char *file, const char *text, size_t length, struct diags *);
 
 static inline bool io_is_space(char c)
 {

@@ -2,6 +2,7 @@
 #include "io/vocab.h"
 
 #include "io/file.h"
+#include "io/text.h"
 
 #include <string.h>
 
@@ -42,7 +43,7 @@ struct io_vocab *io_vocab_open(struct arena *arena, struct diags *diags, const c
 {
 	size_t length;
 	const char *text = io_read_file(arena, diags, path, &length);
-	if (!text)
+	if (!text || !io_check_mark(path, text, length, diags))
 		return NULL;
 	struct io_vocab *v = ARENA_NEW(arena, struct io_vocab);
 	v->words = map_in(arena);

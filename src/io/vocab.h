@@ -15,7 +15,7 @@ struct io_vocab {
 	int unknown; /* the id of "<unk>", or -1 */
 };
 
-/* NULL after a diagnostic.  Lines may end in CR LF. */
+/* NULL after a diagnostic.  Lines may end in CR LF; a byte order mark is refused. */
 struct io_vocab *io_vocab_open(struct arena *, struct diags *, const char *path);
 
 /* The id of a word as it is written; else after A-Z in it became a-z (other bytes, UTF-8 among them, stay);

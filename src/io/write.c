@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ struct writing {
 	struct diags *diags;
 	const char *path;
 	char *target;	 /* what links lead to; NULL = written in place */
+	const char *folder; /* of the target */
 	char *temporary; /* beside it */
 	size_t capacity; /* of `temporary` */
 	mode_t mode;	 /* of the file that is replaced, 0 = there is none */
@@ -45,6 +47,7 @@ static bool find_target(struct arena *a, struct writing *w)
 		return refuse(w, ENAMETOOLONG);
 	if (exists ? !realpath(w->path, w->target) : !strcpy(w->target, w->path))
 		return refuse(w, errno);
+	w->folder = dirname(arena_string(a, w->target));
 	w->capacity = strlen(w->target) + 40;
 	w->temporary = arena_take(a, w->capacity, 1);
 	return true;
@@ -54,7 +57,7 @@ static int open_retrying(const char *path, int flags)
 {
 	int fd;
 	do
-		fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0666);
+		fd = open(path, flags | O_CLOEXEC, 0666);
 	while (fd < 0 && errno == EINTR);
 	return fd;
 }
@@ -63,12 +66,12 @@ static int open_retrying(const char *path, int flags)
 static bool open_file(struct writing *w)
 {
 	if (!w->target) {
-		w->fd = open_retrying(w->path, 0);
+		w->fd = open_retrying(w->path, O_WRONLY);
 		return w->fd >= 0 || refuse(w, errno);
 	}
 	for (int i = 0; i < ATTEMPTS; i++) {
 		snprintf(w->temporary, w->capacity, "%s.%ld.%d", w->target, (long)getpid(), i);
-		w->fd = open_retrying(w->temporary, O_CREAT | O_EXCL);
+		w->fd = open_retrying(w->temporary, O_WRONLY | O_CREAT | O_EXCL);
 		if (w->fd >= 0 || errno != EEXIST)
 			break;
 	}
@@ -117,17 +120,54 @@ bool io_write_bytes(int fd, const void *bytes, size_t n)
 	return !error;
 }
 
+/* Waits until the disk has what was written. */
+static bool sync_retrying(int fd)
+{
+	int status;
+	do
+		status = fsync(fd);
+	while (status != 0 && errno == EINTR);
+	return status == 0;
+}
+
+/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that may
+ * not be read (EACCES) and with file systems that cannot sync one (EINVAL). */
+static bool sync_folder(const char *path)
+{
+	int fd = open_retrying(path, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return errno == EACCES;
+	bool ok = sync_retrying(fd) || errno == EINVAL;
+	int why = errno;
+	close(fd);
+	errno = why;
+	return ok;
+}
+
+static bool replace_target(const struct writing *w)
+{
+	if (rename(w->temporary, w->target) == 0)
+		return sync_folder(w->folder) || refuse(w, errno);
+	refuse(w, errno);
+	unlink(w->temporary);
+	return false;
+}
+
+/* The values are on the disk before the name is, so that no power cut leaves a name without them. */
 static bool finish(const struct writing *w, bool ok)
 {
 	if (ok && w->mode)
 		(void)!fchmod(w->fd, w->mode);
+	if (ok && w->target && !sync_retrying(w->fd))
+		ok = refuse(w, errno);
 	if (close(w->fd) != 0 && ok)
 		ok = refuse(w, errno);
-	if (ok && w->target && rename(w->temporary, w->target) != 0)
-		ok = refuse(w, errno);
-	if (!ok && w->target)
-		unlink(w->temporary);
-	return ok;
+	if (!w->target)
+		return ok;
+	if (ok)
+		return replace_target(w);
+	unlink(w->temporary);
+	return false;
 }
 
 bool io_write_file(struct arena *a, struct diags *diags, const char *path, const struct io_piece *piece,

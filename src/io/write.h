@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Tensors to files: safetensors, and NumPy's .npy.  A regular file appears when it is complete, with the mode
- * that the one it replaces had; devices and pipes are written in place. */
+/* Tensors to files: safetensors, and NumPy's .npy.  A regular file appears when it is complete and on the disk,
+ * with the mode that the one it replaces had; devices and pipes are written in place. */
 #ifndef ESPALIER_IO_WRITE_H
 #define ESPALIER_IO_WRITE_H
 

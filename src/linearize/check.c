@@ -99,14 +99,18 @@ static int64_t input_of(const struct lin_forest *f, int32_t id, int32_t *scratch
 
 struct lin_name lin_name_of(const struct lin_forest *f, int64_t input, int32_t id)
 {
-	struct lin_name name = {input, id, ""};
+	struct lin_name name = {.input = input, .node = id};
+	const struct lin_origin *origin = input >= 0 && input < f->origins ? &f->origin[input] : NULL;
+	bool read = origin && origin->file;
 	if (input >= 0 && f->input_begin)
 		name.node -= f->input_begin[input];
+	if (read)
+		name.at = (struct diag_at){.file = origin->file, .line = origin->line};
 	if (input < 0)
 		snprintf(name.text, sizeof name.text, "node %d", id);
 	else
-		snprintf(name.text, sizeof name.text, "node %lld of input %lld", (long long)name.node,
-			 (long long)input);
+		snprintf(name.text, sizeof name.text, "node %lld of %s %lld", (long long)name.node,
+			 read ? "structure" : "input", (long long)(read ? origin->structure : input));
 	return name;
 }
 

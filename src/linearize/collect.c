@@ -21,12 +21,14 @@ void lin_collect_free(struct lin_collect *c)
 	free_array(c, &c->children);
 	free_array(c, &c->root);
 	free_array(c, &c->input_begin);
+	if (c->origin)
+		c->allocator->resize(c->allocator->context, c->origin, c->origin_capacity * sizeof *c->origin, 0);
 	lin_collect_init(c, c->allocator);
 }
 
 void lin_collect_clear(struct lin_collect *c)
 {
-	c->nodes = c->edges = c->inputs = 0;
+	c->nodes = c->edges = c->inputs = c->origins = 0;
 }
 
 /* Room for `n` elements in all; doubles. */
@@ -122,6 +124,42 @@ bool lin_collect_add(struct lin_collect *c, int64_t nodes, const int32_t *child_
 	return lin_collect_add_rooted(c, nodes, child_begin, children, nodes - 1, diags);
 }
 
+/* --- where inputs were read --- */
+
+static bool reserve_origins(struct lin_collect *c, size_t n, struct diags *diags)
+{
+	if (n <= c->origin_capacity)
+		return true;
+	size_t capacity = n > 2 * c->origin_capacity ? n : 2 * c->origin_capacity;
+	struct lin_origin *p = c->allocator->resize(c->allocator->context, c->origin,
+						    c->origin_capacity * sizeof *p, capacity * sizeof *p);
+	if (!p)
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "run fewer inputs at a time",
+				"no memory for the places of %zu inputs", n);
+	c->origin = p;
+	c->origin_capacity = capacity;
+	return true;
+}
+
+bool lin_collect_add_read(struct lin_collect *c, int64_t nodes, const int32_t *child_begin, const int32_t *children,
+			  int64_t root, const struct lin_origin *origin, struct diags *diags)
+{
+	if (!reserve_origins(c, c->inputs + 1, diags) ||
+	    !lin_collect_add_rooted(c, nodes, child_begin, children, root, diags))
+		return false;
+	while (c->origins < c->inputs)
+		c->origin[c->origins++] = (struct lin_origin){0};
+	c->origin[c->inputs - 1] = *origin;
+	return true;
+}
+
+static void remove_origin(struct lin_collect *c, int64_t input)
+{
+	if (input >= c->origins)
+		return;
+	memmove(c->origin + input, c->origin + input + 1, (--c->origins - input) * sizeof *c->origin);
+}
+
 void lin_collect_remove(struct lin_collect *c, int64_t input)
 {
 	int32_t *begin = c->child_begin.at, *first = c->input_begin.at;
@@ -138,10 +176,17 @@ void lin_collect_remove(struct lin_collect *c, int64_t input)
 	c->nodes -= nodes;
 	c->edges -= edges;
 	c->inputs--;
+	remove_origin(c, input);
 }
 
 struct lin_forest lin_collect_forest(const struct lin_collect *c)
 {
-	return (struct lin_forest){c->nodes,	   c->inputs,  c->child_begin.at,
-				   c->children.at, c->root.at, c->input_begin.at};
+	return (struct lin_forest){.nodes = c->nodes,
+				   .inputs = c->inputs,
+				   .child_begin = c->child_begin.at,
+				   .children = c->children.at,
+				   .root = c->root.at,
+				   .input_begin = c->input_begin.at,
+				   .origin = c->origin,
+				   .origins = c->origins};
 }

@@ -70,7 +70,7 @@ static int32_t descend(struct lin_order *o, const struct lin_forest *f, int32_t 
 static bool refuse_cycle(struct lin_order *o, const struct lin_forest *f, int32_t n, struct diags *diags)
 {
 	struct lin_name name = lin_name(f, n, o->order, o->number);
-	diag_add(diags, DIAG_CYCLE, (struct diag_at){0}, "structures must be trees or acyclic graphs",
+	diag_add(diags, DIAG_CYCLE, name.at, "structures must be trees or acyclic graphs",
 		 "%s is its own descendant", name.text);
 	return diag_about(diags, name.input, name.node);
 }

@@ -20,6 +20,13 @@
 
 #include <stdint.h>
 
+/* Where an input was read: diagnostics then name it so. */
+struct lin_origin {
+	const char *file; /* NULL = it was not read from a file */
+	int line;
+	int64_t structure; /* of the file, from 0 */
+};
+
 /* The caller's arrays; nothing is copied. */
 struct lin_forest {
 	int64_t nodes, inputs;
@@ -29,6 +36,8 @@ struct lin_forest {
 	/* Of each input its first node, when the nodes of an input are consecutive: diagnostics then count
 	 * them from there.  NULL = inputs are mixed. */
 	const int32_t *input_begin;
+	const struct lin_origin *origin; /* of the first `origins` inputs; of others nothing is known */
+	int64_t origins;
 };
 
 /* How nodes are told apart.  Leaves' cases stand before others', and every node fits one (image_check). */
@@ -164,10 +173,11 @@ void lin_find_spans(struct lin_order *, const struct lin_forest *);
 /* The index arrays: `root`, those of children, `place`, `origin`, those of parents. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
 
-/* "node 3 of input 1": for diagnostics about a node of a forest whose child_begin is right.  Takes `scratch`
- * and `marks`, a node each. */
+/* "node 3 of input 1", or "node 3 of structure 7" of one that was read: for diagnostics about a node of a forest whose
+ * child_begin is right.  Takes `scratch` and `marks`, a node each. */
 struct lin_name {
 	int64_t input, node; /* -1 = unknown; the node as counted in the input */
+	struct diag_at at;   /* where the input was read */
 	char text[80];
 };
 struct lin_name lin_name_of(const struct lin_forest *, int64_t input, int32_t id);
@@ -199,6 +209,9 @@ struct lin_collect {
 		int32_t *at;
 		size_t capacity;
 	} child_begin, children, root, input_begin;
+	struct lin_origin *origin; /* as of lin_forest */
+	int64_t origins;
+	size_t origin_capacity;
 };
 
 void lin_collect_init(struct lin_collect *, const struct allocator *);
@@ -213,6 +226,10 @@ bool lin_collect_add(struct lin_collect *, int64_t nodes, const int32_t *child_b
 /* The same, with any node as the root. */
 bool lin_collect_add_rooted(struct lin_collect *, int64_t nodes, const int32_t *child_begin,
 			    const int32_t *children, int64_t root, struct diags *);
+
+/* The same of an input that was read somewhere; the file's name must live as long as the input is there. */
+bool lin_collect_add_read(struct lin_collect *, int64_t nodes, const int32_t *child_begin, const int32_t *children,
+			  int64_t root, const struct lin_origin *, struct diags *);
 
 /* Leaves out one of the inputs; those behind it move up, each by one. */
 void lin_collect_remove(struct lin_collect *, int64_t input);

@@ -8,13 +8,24 @@ static const struct diag_at nowhere;
 
 /* --- what is wrong with a node --- */
 
+/* What makes a node fit: of two children are those of binary trees. */
+static const char *mend_arity(int32_t found, int32_t wanted)
+{
+	if (found < wanted)
+		return "leave nodes with fewer children out (one child: --collapse, esp_treebank_options.collapse), or use "
+		       "a model whose nodes take any number of children";
+	if (wanted == 2)
+		return "binarize the structure (--binarize, esp_treebank_options.binarize), or use a model whose nodes take "
+		       "any number of children";
+	return "use a model whose nodes take as many children, or any number";
+}
+
 static bool refuse_arity(struct lin_order *o, const struct lin_forest *f, int32_t n, struct lin_rules rules,
 			 struct diags *diags)
 {
 	int32_t found = f->child_begin[n + 1] - f->child_begin[n];
 	struct lin_name name = lin_name(f, n, o->order, o->number);
-	diag_add(diags, DIAG_WRONG_ARITY, nowhere,
-		 "binarize the structure, or use a model whose nodes take any number of children",
+	diag_add(diags, DIAG_WRONG_ARITY, name.at, mend_arity(found, rules.children),
 		 "%s has %d %s; the model's inner nodes have %d, its leaves 0", name.text, found,
 		 found == 1 ? "child" : "children", rules.children);
 	return diag_about(diags, name.input, name.node);
@@ -24,7 +35,7 @@ static bool refuse_child(struct lin_order *o, const struct lin_forest *f, int32_
 			 struct diags *diags)
 {
 	struct lin_name name = lin_name(f, n, o->order, o->number);
-	diag_add(diags, DIAG_DANGLING_CHILD, nowhere, "children are named by the number of a node, from 0",
+	diag_add(diags, DIAG_DANGLING_CHILD, name.at, "children are named by the number of a node, from 0",
 		 "child %d of %s is node %d, but there are nodes 0 to %lld only", i - f->child_begin[n],
 		 name.text, f->children[i], (long long)f->nodes - 1);
 	return diag_about(diags, name.input, name.node);
@@ -35,7 +46,7 @@ static bool refuse_shared(struct lin_order *o, const struct lin_forest *f, int32
 {
 	struct lin_name name = lin_name(f, child, o->order, o->number);
 	struct lin_name first = lin_name(f, parent, o->order, o->number);
-	diag_add(diags, DIAG_SHARED_CHILD, nowhere,
+	diag_add(diags, DIAG_SHARED_CHILD, name.at,
 		 "give each parent a copy of the node, or declare the model's structure a DAG",
 		 "%s is a child of %s and%s of %s", name.text, first.text, parent == n ? " again" : "",
 		 lin_name(f, n, o->order, o->number).text);

@@ -298,12 +298,9 @@ static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_
 	return true;
 }
 
-/* And slices that may leave their axis. */
-static void check_node(struct solver *b, const struct ra_node *n)
+static void check_slice(struct solver *b, const struct ra_node *n)
 {
-	if (!check_shape(b, &n->shape, n->at))
-		return;
-	if (n->op != RA_SLICE || !check_extent(b, &n->begin, 0, n->at))
+	if (!check_extent(b, &n->begin, 0, n->at))
 		return;
 	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
 	int64_t axis = ra_dim_value(&from->dim[from->rank - 1], b->sizes),
@@ -313,6 +310,26 @@ static void check_node(struct solver *b, const struct ra_node *n)
 		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, &from->dim[from->rank - 1]),
 		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
 		     (long long)begin, (long long)end, (long long)axis);
+}
+
+static void check_row(struct solver *b, const struct ra_node *n)
+{
+	const struct ra_dim *rows = &ra_at(b->m, n->arg[0])->shape.dim[0];
+	int64_t extent = ra_dim_value(rows, b->sizes);
+	if (n->begin.constant >= extent)
+		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, rows), "with %s, row %lld leaves its axis of extent %lld", b->file,
+		     (long long)n->begin.constant, (long long)extent);
+}
+
+/* And slices and rows that may leave their axis. */
+static void check_node(struct solver *b, const struct ra_node *n)
+{
+	if (!check_shape(b, &n->shape, n->at))
+		return;
+	if (n->op == RA_SLICE)
+		check_slice(b, n);
+	else if (n->op == RA_ROW)
+		check_row(b, n);
 }
 
 /* Once all sizes are known; the first node at fault tells enough. */

@@ -167,6 +167,14 @@ ra_ref ra_build_elementwise(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref 
 	return add(g, n);
 }
 
+/* Without the leading axes of extent 1 that the state lacks, as where NumPy assigns. */
+static ra_ref drop_leading_ones(struct ra_graph *g, ra_ref value, int rank, struct ra_span span)
+{
+	while (value.i && shape_of(g, value)->rank > rank && ra_dim_is_one(&shape_of(g, value)->dim[0]))
+		value = ra_build_row(g, value, 0, span);
+	return value;
+}
+
 ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_span span)
 {
 	const struct ra_state *s = &g->model->states.at[state];
@@ -174,8 +182,10 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 	struct ra_dim differ[2];
 	if (!value.i || ra_shape_equal(shape_of(g, value), &s->shape))
 		return value;
-	if (shape_of(g, value)->rank > s->shape.rank ||
-	    !ra_shape_broadcast(shape_of(g, value), &s->shape, &both, differ))
+	value = drop_leading_ones(g, value, s->shape.rank, span);
+	if (!value.i || ra_shape_equal(shape_of(g, value), &s->shape))
+		return value;
+	if (!ra_shape_broadcast(shape_of(g, value), &s->shape, &both, differ) || !ra_shape_equal(&both, &s->shape))
 		return ra_refuse(g, DIAG_MODEL_SHAPE, span.at,
 				 "dimensions are equal when they are written equal",
 				 "the state '%s' is %s, its value '%s' is %s", s->name,
@@ -249,6 +259,26 @@ ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, const struct ra_dim *begin, 
 				 "'%s': %s to %s is not a part of an axis of extent %s",
 				 ra_excerpt(g->arena, span), dim_text(g, begin), dim_text(g, end), axis),
 		       none;
+	return add(g, n);
+}
+
+ra_ref ra_build_row(struct ra_graph *g, ra_ref a, int64_t number, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	const struct ra_shape *x = shape_of(g, a);
+	if (!x->rank)
+		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': a number has no axis to take a row of",
+				 ra_excerpt(g->arena, span)),
+		       none;
+	struct ra_node n = {.op = RA_ROW, .arg = {a}, .at = span.at, .begin = ra_dim_constant(number)};
+	if (number < 0 || ra_dim_below(&x->dim[0], number + 1))
+		return ra_refuse(g, DIAG_MODEL_SLICE, span.at, "rows are numbered from 0",
+				 "'%s': row %lld of a first axis of extent %s", ra_excerpt(g->arena, span),
+				 (long long)number, dim_text(g, &x->dim[0])),
+		       none;
+	n.shape.rank = x->rank - 1;
+	memcpy(n.shape.dim, x->dim + 1, (size_t)n.shape.rank * sizeof *x->dim);
 	return add(g, n);
 }
 

@@ -266,7 +266,8 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	if (!arg)
 		return none;
 	const struct ra_expr *index = arg[1]->use;
-	if (arg[1]->definition || (index->kind != RA_E_NAME && index->kind != RA_E_SLOT))
+	bool indexes = index->kind == RA_E_NAME || index->kind == RA_E_SLOT || index->kind == RA_E_NUMBER;
+	if (arg[1]->definition || !indexes)
 		return ra_report(
 		    &b->report, DIAG_MODEL_LOOKUP, ra_here(b),
 		    "declare it with esp_builder_token, or before this with esp_builder_edge_token",

@@ -318,6 +318,21 @@ static void assign_state(struct ra_graph *g, const struct ra_name *state, const 
 	g->value[i] = state->broken || !b->value ? none : ra_build_as_state(g, value, i, b->value->span);
 }
 
+/* Values of a builder have no names of their own. */
+static void note_local(struct ra_graph *g, const struct ra_binding *b, ra_ref value)
+{
+	if (!value.i || g->syntax->built)
+		return;
+	vec_push(g->arena, &g->model->locals,
+		 (struct ra_local){.name = ra_span_string(g->arena, b->name),
+				   .traversal = g->traversal,
+				   .body = g->body,
+				   .shape = ra_at(g->model, value)->shape,
+				   .at = b->name.at,
+				   .assigned = statement_at(g, b->name.at),
+				   .value = value});
+}
+
 static void check_states(struct ra_graph *g, const struct ra_body *body)
 {
 	struct str missing = str_in(g->arena);
@@ -330,7 +345,7 @@ static void check_states(struct ra_graph *g, const struct ra_body *body)
 			  "'%s:' does not assign %s", ra_excerpt(g->arena, body->header), str_text(&missing));
 }
 
-static void enter_body(struct ra_graph *g, int which)
+void ra_enter_body(struct ra_graph *g, int which)
 {
 	const struct ra_named_case *c = which < RA_CASES ? NULL : &g->model->cases.at[which - RA_CASES];
 	bool leaf = c ? c->base == RA_LEAF : which == RA_LEAF;
@@ -343,7 +358,7 @@ static void expand_body(struct ra_graph *g, const struct ra_body *body, int whic
 {
 	struct locals l;
 	locals_init(&l, g->arena, NULL);
-	enter_body(g, which);
+	ra_enter_body(g, which);
 	g->childless = body->word == RA_WORD_NODE;
 	g->value = ARENA_ARRAY(g->arena, ra_ref, g->model->states.n);
 	g->assigned = ARENA_ARRAY(g->arena, bool, g->model->states.n);
@@ -351,10 +366,12 @@ static void expand_body(struct ra_graph *g, const struct ra_body *body, int whic
 		const struct ra_binding *b = &body->statements.at[i];
 		ra_ref value = ra_expand(g, &l.scope, b->value);
 		const struct ra_name *n = ra_find_name(g, b->name.text, b->name.length);
-		if (n && n->kind == RA_N_STATE)
+		if (n && n->kind == RA_N_STATE) {
 			assign_state(g, n, b, value);
-		else
-			locals_add(g, &l, b->name, value);
+			continue;
+		}
+		locals_add(g, &l, b->name, value);
+		note_local(g, b, value);
 	}
 	check_states(g, body);
 	for (size_t i = 0; i < g->model->states.n; i++)

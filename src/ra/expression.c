@@ -366,10 +366,26 @@ static struct ra_expr *lookup_by(struct ra_parser *p, struct ra_expr *base, stru
 	return e;
 }
 
-/* After '[': `a:b]` with either left out, or a token and `]`: its name, or children[NUMBER].NAME. */
+/* The name or number that a dimension is alone, as an expression; NULL = it is neither. */
+static struct ra_expr *index_of(struct ra_parser *p, const struct ra_dim_text *d)
+{
+	const struct ra_dim_term *t = d->terms.at;
+	bool name = d->terms.n == 1 && t->symbol.length == d->span.length;
+	if (d->terms.n != 1 || (!name && t->symbol.length))
+		return NULL;
+	struct ra_expr *index = new_expr(p, name ? RA_E_NAME : RA_E_NUMBER, d->span);
+	if (name)
+		index->name = d->span;
+	else
+		index->number = (double)t->coefficient;
+	return index;
+}
+
+/* After '[': `a:b]` with either left out, or an index and `]`: a token's name, children[NUMBER].NAME or a number. */
 static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
 {
 	struct ra_dim_text *begin = NULL;
+	struct ra_expr *index;
 	if (at_word(p, RA_WORD_CHILDREN))
 		return lookup_by(p, base, parse_slot(p));
 	if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
@@ -380,9 +396,7 @@ static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base
 		e->begin = begin;
 		if (p->token.kind != ']' && !(e->end = ra_parse_dim(p)))
 			return NULL;
-	} else if (begin && begin->terms.n == 1 && begin->terms.at[0].symbol.length == begin->span.length) {
-		struct ra_expr *index = new_expr(p, RA_E_NAME, begin->span);
-		index->name = begin->span;
+	} else if (begin && (index = index_of(p, begin))) {
 		return lookup_by(p, base, index);
 	} else
 		return ra_expected(p, "':' and the end of the slice"), NULL;

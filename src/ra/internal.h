@@ -177,7 +177,7 @@ enum ra_expr_kind {
 	RA_E_ZEROS,	/* dims */
 	RA_E_DIMENSION, /* dims, one */
 	RA_E_SLICE,	/* base, begin, end (NULL = left out) */
-	RA_E_LOOKUP,	/* base, index: a NAME or a SLOT */
+	RA_E_LOOKUP,	/* base, index: a NAME, a SLOT or a NUMBER */
 	RA_E_SLOT,	/* slot, name: children[slot].name */
 	RA_E_EACH,	/* name, base, each: sum(base for name in children), or in parents, or in nodes */
 	RA_E_LET,	/* bindings, base: (name = value; ... base) */
@@ -289,6 +289,8 @@ struct ra_syntax {
 	VEC(struct ra_output_text) outputs;
 	bool incomplete; /* a declaration did not parse: names that look unknown may not be */
 	bool built;	 /* by calls, not from a text */
+	const struct ra_keep *keep; /* locals that become states */
+	size_t keeps;
 	struct ra_expr *unused; /* what a builder's outputs do not need, looked at for its faults; or NULL */
 };
 
@@ -353,13 +355,13 @@ extern const int ra_prelude_functions;
 
 struct ra_dim ra_dim_constant(int64_t);
 struct ra_dim ra_dim_symbol(int symbol);
-bool ra_dim_equal(const struct ra_dim *, const struct ra_dim *);
 /* a + scale * b; false when the result has too many terms or too large numbers. */
 bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum);
 /* Whether the dimension is below `least` whatever the sizes (which are at least 1). */
 bool ra_dim_below(const struct ra_dim *, int64_t least);
-bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
-/* NumPy's broadcasting without its rule for extent 1.  False with the two extents that differ. */
+/* Whether the dimension is the number 1, whatever the sizes. */
+bool ra_dim_is_one(const struct ra_dim *);
+/* NumPy's broadcasting, for which an extent is 1 that is written as the number.  False with the two extents that differ. */
 bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
 			struct ra_dim differ[2]);
 /* The texts of both for messages. */
@@ -458,6 +460,8 @@ int ra_find_slot(const struct ra_graph *, const char *name, size_t length);
 ra_ref ra_expand(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 void ra_expand_bodies(struct ra_graph *);
 void ra_expand_outputs(struct ra_graph *);
+/* Nodes that are built from here on are of that body of the traversal at hand. */
+void ra_enter_body(struct ra_graph *, int which);
 /* A diagnostic about an expression; inside a function it says where that was called. */
 __attribute__((format(printf, 5, 6))) bool ra_refuse(struct ra_graph *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
@@ -468,7 +472,7 @@ struct diag_at ra_place(const struct ra_graph *, struct diag_at);
 ra_ref ra_resolve(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 /* A state of a child, or what the edge to it carries; a leaf and an output have neither. */
 ra_ref ra_child_part(struct ra_graph *, int slot, const struct ra_name *part, struct ra_span);
-/* The row of a parameter by a token: `word`, `k.rel`, `left.rel` or `children[0].rel`. */
+/* The row of a parameter by a token, `word`, `k.rel`, `left.rel` or `children[0].rel`; of any value by a number. */
 ra_ref ra_resolve_lookup(struct ra_graph *, const struct ra_scope *, const struct ra_expr *lookup);
 /* Whether a name is seen of a child. */
 bool ra_is_child_part(const struct ra_graph *, const struct ra_name *);
@@ -489,12 +493,14 @@ ra_ref ra_build_leaf(struct ra_graph *, struct ra_node);
 ra_ref ra_build_constant(struct ra_graph *, double, struct ra_span);
 ra_ref ra_build_extent(struct ra_graph *, const struct ra_dim *, struct ra_span);
 ra_ref ra_build_zero(struct ra_graph *, const struct ra_shape *, struct ra_span);
-ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, EXP ... TANH */
+ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, ABS ... ERF */
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* SUM, MAX */
 ra_ref ra_build_slice(struct ra_graph *, ra_ref, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span);
+/* x[number] of the first axis. */
+ra_ref ra_build_row(struct ra_graph *, ra_ref, int64_t number, struct ra_span);
 ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_transpose(struct ra_graph *, ra_ref, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
@@ -502,6 +508,9 @@ ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, str
 ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */
 /* The value repeated to a state's shape; 0 after a diagnostic when that cannot be. */
 ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
+
+/* keep.c: makes states of locals; after bodies and outputs, whose nodes it renumbers. */
+void ra_keep_locals(struct ra_graph *);
 
 /* finish.c: drops what no state and no output needs and orders the rest; reports what is declared in vain. */
 void ra_finish(struct ra_graph *);

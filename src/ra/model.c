@@ -19,16 +19,24 @@ struct ra_model *ra_make_graph(struct arena *a, struct ra_report *report, struct
 		ra_expand_bodies(&g);
 		ra_expand_outputs(&g);
 	}
-	if (!report->seen.n)
+	if (!report->seen.n) {
+		ra_keep_locals(&g);
 		ra_finish(&g);
+	}
 	return report->seen.n ? NULL : model;
 }
 
 struct ra_model *ra_parse(struct arena *a, struct diags *diags, const char *file, const char *text,
 			  size_t length)
 {
+	return ra_parse_keeping(a, diags, file, text, length, NULL, 0);
+}
+
+struct ra_model *ra_parse_keeping(struct arena *a, struct diags *diags, const char *file, const char *text,
+				  size_t length, const struct ra_keep *keep, size_t n)
+{
 	struct ra_report report = {.arena = a, .diags = diags};
-	struct ra_syntax syntax = {0};
+	struct ra_syntax syntax = {.keep = keep, .keeps = n};
 	struct ra_model *model = ARENA_NEW(a, struct ra_model);
 	model->file = arena_string(a, file ? file : "model");
 	if (length > RA_TEXT_LIMIT)

@@ -352,6 +352,12 @@ static void print_slice(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, "]");
 }
 
+static void print_row(struct printer *p, const struct ra_node *n)
+{
+	print_use(p, n->arg[0], PRIMARY);
+	str_printf(p->s, "[%lld]", (long long)n->begin.constant);
+}
+
 static void print_infix(struct printer *p, const struct ra_node *n)
 {
 	enum precedence own = precedence_of(n);
@@ -428,6 +434,9 @@ static void print_definition(struct printer *p, uint32_t i)
 		break;
 	case RA_SLICE:
 		print_slice(p, n);
+		break;
+	case RA_ROW:
+		print_row(p, n);
 		break;
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:

@@ -60,7 +60,8 @@ struct ra_node {
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
 		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
-		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; EXTENT: the dimension */
+		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; ROW: its number;
+				      * EXTENT: the dimension */
 	};
 };
 
@@ -125,6 +126,16 @@ struct ra_state {
 	struct ra_statement assigned[RA_BODY_LIMIT];
 };
 
+/* A name that a body of a text assigns and that is no state. */
+struct ra_local {
+	const char *name;
+	int traversal, body; /* as those of a state's values */
+	struct ra_shape shape;
+	struct diag_at at;
+	struct ra_statement assigned;
+	ra_ref value; /* only while the graph is made: it may be that nothing needs it */
+};
+
 struct ra_output {
 	const char *name;
 	ra_ref value; /* of a graph over STATE, PARAM and constants */
@@ -146,6 +157,7 @@ struct ra_model {
 	VEC(struct ra_traversal) traversals; /* in their order: at least one */
 	VEC(struct ra_state) states;	     /* by traversal */
 	VEC(struct ra_output) outputs;
+	VEC(struct ra_local) locals;	     /* by traversal and body */
 	VEC(struct ra_node) nodes; /* arguments before users; nodes.at[0] is unused */
 };
 
@@ -181,6 +193,16 @@ static inline bool ra_has_down(const struct ra_model *m)
  * The text need not be terminated and may hold any bytes. */
 struct ra_model *ra_parse(struct arena *, struct diags *, const char *file, const char *text, size_t length);
 
+/* The same with states that keep locals, which are numbered as in the model of the text alone.  Locals of several
+ * bodies of one traversal, of one shape, may be kept in one state; bodies without one assign zeros.  No state or
+ * output has its name. */
+struct ra_keep {
+	const char *state;
+	size_t local;
+};
+struct ra_model *ra_parse_keeping(struct arena *, struct diags *, const char *file, const char *text, size_t length,
+				  const struct ra_keep *, size_t n);
+
 /* The canonical text of a model: parses to the same graph.  Functions are expanded. */
 void ra_print(const struct ra_model *, struct str *);
 
@@ -189,6 +211,9 @@ void ra_print(const struct ra_model *, struct str *);
 bool ra_bind(const struct ra_model *, struct diags *, const char *weights_file, const struct tensor_info *tensors,
 	     size_t n, int64_t *sizes);
 
+/* As they are written. */
+bool ra_dim_equal(const struct ra_dim *, const struct ra_dim *);
+bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
 /* The value of a dimension once the symbols have sizes. */
 int64_t ra_dim_value(const struct ra_dim *, const int64_t *sizes);
 /* As text: "D", "4*D", "D + E", "5". */

@@ -2,6 +2,8 @@
 /* What a name means where it stands. */
 #include "ra/internal.h"
 
+#include <math.h>
+
 static const ra_ref none = {0};
 
 /* --- children and parents --- */
@@ -414,10 +416,23 @@ static ra_ref look_up(struct ra_graph *g, ra_ref base, const struct ra_name *tok
 	return ra_build_zero(g, &shape, span);
 }
 
+/* x[2] */
+static ra_ref numbered_row(struct ra_graph *g, ra_ref base, const struct ra_expr *e)
+{
+	double number = e->index->number;
+	if (fabs(number) <= INT32_MAX && number == (double)(int64_t)number)
+		return ra_build_row(g, base, (int64_t)number, e->span);
+	ra_refuse(g, DIAG_MODEL_LOOKUP, e->index->span.at, "rows are numbered from 0", "'%s' is not the number of a row",
+		  ra_excerpt(g->arena, e->index->span));
+	return none;
+}
+
 ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
 	int slot = 0;
 	ra_ref base = ra_expand(g, scope, e->base);
+	if (e->index->kind == RA_E_NUMBER)
+		return numbered_row(g, base, e);
 	const struct ra_name *token = find_token(g, scope, e->index, &slot);
 	struct ra_span named = e->index->kind == RA_E_SLOT ? e->index->span : e->index->name;
 	const struct ra_name *whole = ra_find_name(g, e->index->name.text, e->index->name.length);

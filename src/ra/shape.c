@@ -80,6 +80,11 @@ int64_t ra_dim_value(const struct ra_dim *d, const int64_t *sizes)
 	return value;
 }
 
+bool ra_dim_is_one(const struct ra_dim *d)
+{
+	return !d->terms && d->constant == 1;
+}
+
 bool ra_shape_equal(const struct ra_shape *a, const struct ra_shape *b)
 {
 	if (a->rank != b->rank)
@@ -97,8 +102,12 @@ bool ra_shape_broadcast(const struct ra_shape *a, const struct ra_shape *b, stru
 	*out = *more;
 	for (int i = 0; i < less->rank; i++) {
 		int j = i + more->rank - less->rank;
-		if (ra_dim_equal(&less->dim[i], &more->dim[j]))
+		if (ra_dim_equal(&less->dim[i], &more->dim[j]) || ra_dim_is_one(&less->dim[i]))
 			continue;
+		if (ra_dim_is_one(&more->dim[j])) {
+			out->dim[j] = less->dim[i];
+			continue;
+		}
 		differ[0] = more == a ? more->dim[j] : less->dim[i];
 		differ[1] = more == a ? less->dim[i] : more->dim[j];
 		return false;

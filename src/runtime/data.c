@@ -39,7 +39,7 @@ static bool missing(const struct image_input *in, const struct lin_forest *f, in
 		    struct diags *diags)
 {
 	struct carrier c = name_carrier(in, f, id, edge);
-	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},
+	diag_add(diags, DIAG_MISSING_DATA, c.name.at,
 		 in->on_edge ? "give every edge a value"
 			     : "give the node a value, or read this input in the other case only",
 		 "%s carries no '%s'", c.text, in->name);
@@ -52,7 +52,7 @@ static bool bad_token(const struct image_input *in, const struct lin_forest *f, 
 	if (token == -1)
 		return missing(in, f, id, edge, diags);
 	struct carrier c = name_carrier(in, f, id, edge);
-	diag_add(diags, DIAG_TOKEN_OUT_OF_RANGE, (struct diag_at){0},
+	diag_add(diags, DIAG_TOKEN_OUT_OF_RANGE, c.name.at,
 		 "do the vocabulary and the weights belong together?",
 		 "'%s' of %s is %d, but the model has rows 0 .. %lld", in->name, c.text, token,
 		 (long long)in->limit - 1);

@@ -99,6 +99,8 @@ const float *rt_session_row(const struct rt_session *, int output, int64_t row);
 const float *rt_session_root_row(const struct rt_session *, int output, int64_t input);
 /* The row of a state at a node (forest numbering); NULL = no such row. */
 const float *rt_session_state_row(const struct rt_session *, int state, int64_t node);
+/* Gives back the memory of runs; there are no results then.  The next run takes what it needs. */
+void rt_session_trim(struct rt_session *);
 void rt_session_free(struct rt_session *);
 
 /* Whether rt_session_run would take the minibatch: everything but the run.  The image needs no code. */

@@ -82,26 +82,41 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	return rt_out_of_memory(diags, "a session");
 }
 
+/* Gives back what has memory of its own, and forgets where it was. */
+static void give_all(struct rt_session *s, void **at, size_t *has)
+{
+	for (int i = 0; at && has && i < s->image->buffers; i++) {
+		if (has[i])
+			rt_give(s->allocator, at[i]);
+		at[i] = NULL;
+		has[i] = 0;
+	}
+}
+
+void rt_session_trim(struct rt_session *s)
+{
+	give_all(s, s->buffers, s->capacities);
+	give_all(s, s->dense, s->dense_capacities);
+	rt_give(s->allocator, s->scratch);
+	s->scratch = NULL;
+	s->scratch_capacity = 0;
+	lin_order_free(&s->order);
+	memset(s->sizes, 0, sizeof s->sizes);
+}
+
 void rt_session_free(struct rt_session *s)
 {
-	for (int i = 0; s->buffers && s->capacities && i < s->image->buffers; i++)
-		if (s->capacities[i])
-			rt_give(s->allocator, s->buffers[i]);
-	for (int i = 0; s->dense && i < s->image->buffers; i++)
-		rt_give(s->allocator, s->dense[i]);
+	rt_session_trim(s);
 	rt_give(s->allocator, s->buffers);
 	rt_give(s->allocator, s->capacities);
 	rt_give(s->allocator, s->dense);
 	rt_give(s->allocator, s->dense_capacities);
-	rt_give(s->allocator, s->scratch);
 	rt_give(s->allocator, s->offsets);
 	rt_give(s->allocator, s->habits.downwards);
 	rt_give(s->allocator, s->habits.group);
 	rt_choices_free(&s->habits.choices);
-	lin_order_free(&s->order);
 	s->buffers = s->dense = NULL;
-	s->scratch = s->offsets = NULL;
-	s->scratch_capacity = 0;
+	s->offsets = NULL;
 	s->capacities = s->dense_capacities = NULL;
 	s->habits.downwards = NULL;
 	s->habits.group = NULL;

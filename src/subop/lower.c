@@ -71,6 +71,12 @@ static struct sub_map affine(int var, int64_t offset)
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1, .offset = offset};
 }
 
+/* One index, whatever the variables are. */
+static struct sub_map fixed(int64_t index)
+{
+	return (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = index};
+}
+
 /* Appends lead variables of a use that are not there yet. */
 static void add_leads(const struct lowering *l, struct sub_value *v, const struct sub_use *u)
 {
@@ -87,6 +93,17 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 {
 	for (int i = 0; i < n; i++)
 		v->var[v->vars++] = vars[i];
+}
+
+/* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
+static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
+{
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}};
+	add_leads(l, &v, &v.arg[0]);
+	for (int i = 0; i < v.arg[0].vars; i++)
+		v.map[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
+	add_dims(&v, vars, rank);
+	return sub_add(l->p, v, l->diags);
 }
 
 /* --- elementwise --- */
@@ -107,11 +124,34 @@ static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 	return unary(l, sub_of[n->op], argument(l, n, 0));
 }
 
+/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it repeats
+ * is dropped; `whole`: it is copied along all axes. */
+static struct sub_use repeated(struct lowering *l, sub_ref value, const struct ra_shape *from, const struct ra_shape *to,
+			       const int *vars, bool whole)
+{
+	struct sub_map map[RA_MAX_RANK];
+	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
+	for (int d = 0; d < from->rank; d++) {
+		bool same = ra_dim_equal(&from->dim[d], &to->dim[d + lacks]);
+		map[d] = same ? affine(vars[d + lacks], 0) : fixed(0);
+		if (same)
+			kept[n++] = vars[d + lacks];
+	}
+	if (whole)
+		return sub_as_is(l->p, move(l, value, map, vars, to->rank));
+	return n == from->rank ? use_under(l, value, vars, to->rank) : sub_as_is(l->p, move(l, value, map, kept, n));
+}
+
+/* One argument has all variables, so that their order is known. */
 static sub_ref elementwise(struct lowering *l, const struct ra_node *n, sub_ref second)
 {
-	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
+	int vars[RA_MAX_RANK];
+	shape_vars(l, &n->shape, vars);
+	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
+	bool whole = !ra_shape_equal(a, &n->shape) && !ra_shape_equal(b, &n->shape);
 	struct sub_value v = {.op = sub_of[n->op],
-			      .arg = {use_under(l, argument(l, n, 0), vars, rank), use_under(l, second, vars, rank)}};
+			      .arg = {repeated(l, argument(l, n, 0), a, &n->shape, vars, whole),
+				      repeated(l, second, b, &n->shape, vars, false)}};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -308,26 +348,21 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 
 /* --- movement --- */
 
-/* A copy whose dimension d is reached by `map[d]`, with dimensions `vars`. */
-static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
-{
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}};
-	int leads = 0;
-	add_leads(l, &v, &v.arg[0]);
-	for (leads = 0; leads < v.vars; leads++)
-		v.map[leads] = affine(v.var[leads], 0);
-	for (int d = 0; d < rank; d++)
-		v.map[leads + d] = map[d];
-	add_dims(&v, vars, rank);
-	return sub_add(l->p, v, l->diags);
-}
-
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
 		map[d] = affine(vars[d], d == rank - 1 ? ra_dim_value(&n->begin, l->sizes) : 0);
+	return move(l, argument(l, n, 0), map, vars, rank);
+}
+
+static sub_ref lower_row(struct lowering *l, const struct ra_node *n)
+{
+	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
+	struct sub_map map[RA_MAX_RANK] = {fixed(n->begin.constant)};
+	for (int d = 0; d < rank; d++)
+		map[d + 1] = affine(vars[d], 0);
 	return move(l, argument(l, n, 0), map, vars, rank);
 }
 

@@ -118,10 +118,11 @@ static double logistic(double x)
 	return 1 / (1 + exp(-x));
 }
 
-static struct sub_range range_of_log(struct sub_range a)
+/* Of a logarithm, which is minus infinity at `zero`. */
+static struct sub_range range_of_log(double (*f)(double), struct sub_range a, double zero)
 {
-	struct sub_range r = {a.low > 0 ? log(a.low) : -INFINITY, a.high > 0 ? log(a.high) : INFINITY,
-			      a.nan || a.low < 0};
+	struct sub_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
+			      a.nan || a.low < zero};
 	return widen(r);
 }
 
@@ -176,13 +177,17 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	case SUB_EXP:
 		return monotone(exp, a, 0, INFINITY);
 	case SUB_LOG:
-		return range_of_log(a);
+		return range_of_log(log, a, 0);
+	case SUB_LOG1P:
+		return range_of_log(log1p, a, -1);
 	case SUB_SQRT:
 		return range_of_sqrt(a);
 	case SUB_SIGMOID:
 		return monotone(logistic, a, 0, 1);
 	case SUB_TANH:
 		return monotone(tanh, a, -1, 1);
+	case SUB_ERF:
+		return monotone(erf, a, -1, 1);
 	case SUB_DIVIDE:
 		return range_of_quotient(a, b);
 	case SUB_ADD:

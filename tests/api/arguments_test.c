@@ -47,6 +47,10 @@ static void test_creation(const char *weights)
 	refused(esp_weights_open(NULL, weights, &w, &error), &w, "esp_weights_open", "context");
 	refused(esp_weights_open(k.context, NULL, &w, &error), &w, "esp_weights_open", "path");
 	refused(esp_weights_open(k.context, weights, NULL, &error), NULL, "esp_weights_open", "out");
+	refused(esp_weights_from_memory(NULL, "", 0, &w, &error), &w, "esp_weights_from_memory", "context");
+	refused(esp_weights_from_memory(k.context, NULL, 0, &w, &error), &w, "esp_weights_from_memory", "bytes");
+	refused(esp_weights_from_memory(k.context, "", 0, NULL, &error), NULL, "esp_weights_from_memory", "out");
+	refused(esp_weights_from_memory(k.context, "", SIZE_MAX, &w, &error), &w, "esp_weights_from_memory", "n");
 	refused(esp_program_create(NULL, k.weights, NULL, &program, &error), &program, "esp_program_create",
 		"model");
 	refused(esp_program_create(k.model, NULL, NULL, &program, &error), &program, "esp_program_create",

@@ -52,6 +52,23 @@ static void test_values(void)
 	}
 }
 
+/* Those of no options depend on the machine. */
+static void test_threads(void)
+{
+	esp_context_options o = {.size = sizeof o, .threads = 3};
+	esp_context *told = NULL, *usual = NULL;
+	esp_context_create(&o, &told, NULL);
+	esp_context_create(NULL, &usual, NULL);
+	tap_is(esp_context_threads(told), 3, "a context has the threads that it is told");
+	cpu_set_t set;
+	tap_ok(sched_getaffinity(0, sizeof set, &set) == 0 && esp_context_threads(usual) >= 1 &&
+		   esp_context_threads(usual) <= CPU_COUNT(&set),
+	       "or no more than there are processors");
+	tap_is(esp_context_threads(NULL), 0, "no context has none");
+	esp_context_free(told);
+	esp_context_free(usual);
+}
+
 /* --- memory --- */
 
 static void test_accounts(void)
@@ -191,6 +208,8 @@ static void test_in_flight(void)
 	tap_ok(esp_session_run(k.session, k.forest, &error) == ESP_ERROR_BUSY &&
 		   error_is(error, "session-busy"),
 	       "a session that is in use refuses a second thread");
+	tap_ok(esp_session_trim(k.session, &error) == ESP_ERROR_BUSY && error_is(error, "session-busy"),
+	       "also one that would trim it");
 	pthread_create(&closer, NULL, close_context, &close);
 	esp_model *m = NULL;
 	while (esp_model_parse(k.context, "x", tiny_model, strlen(tiny_model), &m, NULL) == ESP_OK)
@@ -301,6 +320,7 @@ int main(void)
 	weights = strcpy(path, weights);
 	test_sizes();
 	test_values();
+	test_threads();
 	test_accounts();
 	test_cap();
 	test_closed();

@@ -104,6 +104,24 @@ static double tangent(double x, double y)
 	return tanh(x);
 }
 
+static double logarithm_above_1(double x, double y)
+{
+	(void)y;
+	return log1p(x);
+}
+
+static double error_function(double x, double y)
+{
+	(void)y;
+	return erf(x);
+}
+
+static double soft_positive(double x, double y)
+{
+	(void)y;
+	return isnan(x) ? x : fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
 static double sigmoid(double x, double y)
 {
 	(void)y;
@@ -135,6 +153,9 @@ static const struct operation {
     {"exponential", "exp(x)", exponential, false, false},
     {"logarithm", "log(x)", logarithm, false, false},
     {"tangent", "tanh(x)", tangent, false, false},
+    {"logarithm_above_1", "log1p(x)", logarithm_above_1, false, false},
+    {"error_function", "erf(x)", error_function, false, false},
+    {"soft_positive", "softplus(x)", soft_positive, false, false},
     {"logistic", "sigmoid(x)", sigmoid, false, false},
 };
 enum { OPERATORS = sizeof operators / sizeof *operators };
@@ -263,6 +284,49 @@ static void test_operators(void)
 		}
 		free_kit(&slow.kit);
 	}
+}
+
+/* --- functions of the prelude at points --- */
+
+/* By their definitions, in binary64. */
+static const struct point {
+	const char *text;
+	double x, wanted, tolerance; /* relative */
+} points[] = {
+    {"gelu(x)", 1, 0.8413447460685429, 3e-7},
+    {"gelu(x)", -1, -0.15865525393145707, 1e-6},
+    {"gelu(x)", 3, 2.99595030590511, 3e-7},
+    {"gelu(x)", -2.5, -0.015524163314440398, 1e-5},
+    {"gelu(x)", 0, 0, 0},
+    {"gelu_tanh(x)", 1, 0.8411919906082768, 3e-7},
+    {"gelu_tanh(x)", -2.5, -0.015084266089998577, 1e-5},
+    {"softplus(x)", -20, 2.0611536203143810e-9, 3e-7},
+    {"softplus(x)", -80, 1.8048513878454153e-35, 3e-7},
+    {"softplus(x)", 20, 20.000000002061153, 3e-7},
+};
+enum { POINTS = sizeof points / sizeof *points };
+
+static void test_points(const char *backend)
+{
+	char text[4000], *p = text, path[128];
+	float x[POINTS];
+	for (int i = 0; i < POINTS; i++)
+		x[i] = (float)points[i].x;
+	const struct tensor tensor = {"X", 1, POINTS, x};
+	strcpy(path, write_weights("points.safetensors", &tensor, 1));
+	p += sprintf(p, "model points\nstructure tree(*)\ninput word : token\nparam X[V, %d]\nstate x[%d]\n", POINTS,
+		     POINTS);
+	p += sprintf(p, "node:\n    x = X[word]\n");
+	for (int i = 0; i < POINTS; i++)
+		p += sprintf(p, "output o%d = %s at root\n", i, points[i].text);
+	struct made m = make(text, path, backend, "reassociate", 1);
+	run_one(&m);
+	for (int i = 0; i < POINTS; i++) {
+		double got = m.ok ? row_of(&m, i)[i] : NAN;
+		tap_ok(fabs(got - points[i].wanted) <= points[i].tolerance * fabs(points[i].wanted), "%s at %g is %.9g, got %.9g, %s",
+		       points[i].text, points[i].x, points[i].wanted, got, backend);
+	}
+	free_kit(&m.kit);
 }
 
 /* --- what nodes carry: nothing is known ahead --- */
@@ -521,6 +585,9 @@ int main(void)
 	write_carried();
 	skip_backends();
 	test_operators();
+	test_points("interpreter");
+	for (int c = 0; backend_at(c); c++)
+		test_points(backend_at(c));
 	test_carried();
 	test_flush("interpreter");
 	test_callers("interpreter", "exact", 1);
@@ -530,6 +597,6 @@ int main(void)
 		test_callers(usual_backend(), "fast", 3);
 		test_turns();
 	}
-	remove_folder((const char *const[]){"pairs.safetensors", "wide.safetensors"}, 2);
+	remove_folder((const char *const[]){"pairs.safetensors", "wide.safetensors", "points.safetensors"}, 3);
 	return tap_done();
 }

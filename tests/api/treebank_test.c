@@ -167,7 +167,7 @@ static void test_options(void)
 	struct kit k = make(words_model, 2, NULL);
 	const char *path = write_text("trees.ptb", "(a b)");
 	esp_column nameless = {NULL, "form", NULL};
-	const esp_treebank_options wrong[] = {{.size = sizeof *wrong, .format = 4},
+	const esp_treebank_options wrong[] = {{.size = sizeof *wrong, .format = 5},
 					      {.size = sizeof *wrong, .graph = -1},
 					      {.size = sizeof *wrong, .binarize = 3},
 					      {.size = sizeof *wrong, .columns = 1},

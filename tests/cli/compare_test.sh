@@ -455,8 +455,9 @@ text 'tree 0 3 2 2 0\n1 2\n3 4\n' 'bad:4: the file ends after 2 of the 3 nodes o
 text 'tree 0 2147483647 2 2147483646 0\n1 2\n' 'bad:3: the file ends after 1 of the 2147483647'
 text 'tree 0 9999999999 2 2 0\n' "bad:1: expected a number of nodes, a number from 0 to 2147483647, at '9999999999 2 2 0"
 text 'tree 0 -1 2 2 0\n' 'bad:1: expected a number of nodes'
-text 'tree 0 0 2 0 0\n' 'bad:1: node 0 is the root of a tree of 0 nodes'
-text 'tree 0 3 2 1 0\n' 'bad:1: node 1 is the root of a tree of 3 nodes; in post order it is the last'
+text 'tree 0 0 2 0 0\n' 'bad:1: node 0 is the root of a tree of 0 nodes, which are numbered from 0'
+text 'tree 0 3 2 3 0\n' 'bad:1: node 3 is the root of a tree of 3 nodes, which are numbered from 0'
+text 'tree 0 3 2 1 0\n1 2\n3 4\n5 6\n' "bad: node 1 is the root of tree 0, but in $tmp/trees it is node 2"
 text 'tree 0 1 0 0 0\n' 'bad:1: a tree without classes'
 text 'tree 0 1 2 0 2\n' "bad:1: expected the root's class, a number from 0 to 1"
 text 'tree 1 1 2 0 0\n1 2\n' 'bad:1: tree 1 follows after 0 trees'
@@ -560,6 +561,10 @@ equal "roots are where the structure has them"
 f32 9 8 3 4 3 4 6 7 3 3 1 2 | array 6,2 >"$tmp/nodes.npy"
 esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
 equal "nodes are by their numbers"
+printf 'tree 0 3 2 0 0\n9 8\n3 4\n3 4\ntree 1 3 2 0 1\n6 7\n3 3\n1 2\n' >"$tmp/first.txt"
+esp compare "${conllu[@]}" --ref "$tmp/first.txt"
+equal "a text whose roots are not the last nodes"
+says "classes of the roots: 0 of 2 differ" "its classes are those of the roots"
 f32 9 7 3 4 3 4 6 7 3 3 1 2 | array 6,2 >"$tmp/nodes.npy"
 esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor y
 found "tree 0, node 0, height 1: a b b
@@ -574,6 +579,104 @@ found "computed by $tmp/words.ra:13: g = h + W @ parent.g" "a state that goes do
 f32 0 2 5 5 5 5 3 4 5 5 6 7 | array 6,2 >"$tmp/nodes.npy"
 esp compare "${conllu[@]}" --at all --ref "$tmp/nodes.npy" --tensor g
 found "computed by $tmp/words.ra:11: g = h" "which is another one for the root"
+
+# --- locals of cases and of traversals ---
+
+# both MODEL TENSOR VALUES...: compares the model over both sentences with tensors of a row of two for each node.
+both()
+{
+	text=$1 header= at=0
+	shift
+	: >"$tmp/values"
+	while [ $# -gt 0 ]; do
+		header=$header${header:+,}$(tensor "$1" "${3:-6,2}" $at $((at + 4 * $(echo $2 | wc -w))))
+		at=$((at + 4 * $(echo $2 | wc -w)))
+		f32 $2 >>"$tmp/values"
+		shift 3
+	done
+	weights "{$header}" <"$tmp/values" >"$tmp/both.safetensors"
+	esp compare "$text" "${conllu[@]:1}" --ref "$tmp/both.safetensors"
+}
+cat >"$tmp/cased.ra" <<'END'
+model cased
+structure tree(*)
+input word : token
+param E[V, D], W[D, D]
+state h[D]
+case one = inner when children == 1
+leaf:
+    x = E[word]
+    h = x
+one:
+    x = W @ children[0].h
+    h = x + E[word]
+inner:
+    x = concat(E[word], E[word])
+    s = sum(k.h for k in children)
+    h = W @ s + 0 * x[:D]
+output y = h at every node
+END
+h='8 6 3 4 3 4 6 7 3 3 1 2' x='0 0 3 4 3 4 3 3 2 1 1 2' s='6 8 0 0 0 0 0 0 0 0 0 0'
+both "$tmp/cased.ra" h "$h" '' x "$x" '' s "$s" ''
+equal "locals of cases"
+says "local x: 5 nodes of 2 trees, 10 values: the same" "one is of the bodies where it has the shape"
+says "local s: 1 nodes of 2 trees" "another is of one body"
+both "$tmp/cased.ra" h "$h" '' x '1 2 1 2 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0' 6,4
+says "local x: 1 nodes of 2 trees, 4 values: the same" "and where it has another"
+both "$tmp/cased.ra" h "${h/3 3 1 2/3 5 1 2}" ''
+found "computed by $tmp/cased.ra:12: h = x + E[word]" "the statement is that of the node's case"
+both "$tmp/cased.ra" h "${h/8 6/8 7}" ''
+found "computed by $tmp/cased.ra:16: h = W @ s" "or of nodes of no case"
+both "$tmp/cased.ra" h "${h/3 3 1 2/3 5 1 2}" '' x "${x/2 1 1 2/2 3 1 2}" ''
+found "x[1] is 1, in the reference 3; 1 of 2 values of this row are beyond
+    computed by $tmp/cased.ra:11: x = W @ children[0].h" "so is that of a local"
+
+cat >"$tmp/twice.ra" <<'END'
+model twice
+structure tree(*)
+input word : token
+param E[V, D], W[D, D]
+state h[D]
+node:
+    a = E[word] + sum(k.h for k in children)
+    h = W @ a
+traversal down
+state g[D]
+root:
+    a = h
+    g = a
+below:
+    a = W @ parent.g
+    b = a + h
+    g = b
+output y = g at every node
+END
+h='8 9 4 3 4 3 7 6 3 3 2 1' g='8 9 13 11 13 11 7 6 9 10 12 10'
+up='9 8 3 4 3 4 6 7 3 3 1 2' down='8 9 9 8 9 8 7 6 6 7 10 9' b='0 0 13 11 13 11 0 0 9 10 12 10'
+both "$tmp/twice.ra" h "$h" '' g "$g" '' a.1 "$up" '' a.2 "$down" '' b "$b" '' y "$g" ''
+equal "locals of two traversals"
+says "local a.2: 6 nodes of 2 trees, 12 values: the same" "the number of the traversal tells them apart"
+says "local b: 4 nodes of 2 trees" "one of a single traversal needs none"
+both "$tmp/twice.ra" h "$h" '' a "$up" ''
+says "neither states, outputs nor comparable locals of the model: a" "without it, it is told that none is meant"
+both "$tmp/twice.ra" h "$h" '' g "${g/9 10 12 10/9 12 12 12}" '' y "${g/9 10 12 10/9 12 12 12}" ''
+found "first difference, parents before their children: tree 1, node 1, depth 1: b a a
+    g[1] is 10, in the reference 12; 1 of 2 values of this row are beyond
+    computed by $tmp/twice.ra:17: g = b
+    its parents agree in h, g, y: nodes 0
+    agree at this node: h
+    differ at this node too: y" "what goes down begins above"
+both "$tmp/twice.ra" h "${h/8 9/8 8}" '' g "${g/13 11/13 12}" '' a.2 "${down/8 9/8 8}" ''
+found "first difference, leaves before their parents: tree 0, node 0, height 1: a b b
+    h[1] is 9, in the reference 8; 1 of 2 values of this row are beyond
+    computed by $tmp/twice.ra:8: h = W @ a" "and after all that went up"
+both "$tmp/twice.ra" h "$h" '' a.2 "${down/8 9/8 8}" ''
+found "tree 0, node 0, without a parent: a b b
+    a.2[1] is 9, in the reference 8; 1 of 2 values of this row are beyond
+    computed by $tmp/twice.ra:12: a = h" "roots have statements of their own"
+both "$tmp/twice.ra" g "${g/13 11/13 12}" ''
+esp compare "$tmp/twice.ra" "${conllu[@]:1}" --ref "$tmp/both.safetensors" --format json
+says '"depth":1,"beyond":1,"file":"'"$tmp"'/twice.ra","line":17,"statement":"g = b","parents":[0],"also":[]' "JSON has depths and parents"
 
 # --- real references ---
 

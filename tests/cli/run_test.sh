@@ -73,9 +73,56 @@ tap_is "$(echo "$err" | head -n 1)" "1 tree, 1 node, 1 minibatch, 1 batch" "one 
 run "$here/tiny.ra" "$tmp/one" --threads 1 --no-cache --cache-dir "$tmp"
 tap_is "$status,$err" "0," "threads and the cache can be chosen"
 
+# --- tables ---
+
+# labelled INPUT [ARGUMENT...]: the first tree's outputs, by a model whose last bits tell whether there are tables.
+labelled()
+{
+	esp run "$tmp/labelled.ra" "$@" --weights "$tmp/tenths.safetensors" --vocab "label=$tmp/labels" --backend interpreter \
+		--format json --timing
+	out=$(head -n 1 <<<"$out")
+}
+
+cat >"$tmp/labelled.ra" <<'END'
+model labelled
+structure tree(left, right)
+input label : token
+param E[V, D]
+param W[D, D]
+state h[D]
+leaf:
+    h = W @ E[label]
+inner:
+    h = left.h + right.h + W @ E[label]
+output total = h at root
+END
+floats 7 8 8 7 6 2 1 1 .3 .1 .1 .3 | weights "{$E,$W}" >"$tmp/tenths.safetensors"
+printf '0\n1\n2\n<unk>\n' >"$tmp/labels"
+echo '(2 (1 a) (0 b))' >"$tmp/labelled"
+for _ in {1..100}; do cat "$tmp/labelled"; done >"$tmp/hundred"
+labelled "$tmp/labelled"
+one=$out
+labelled "$tmp/hundred"
+tap_is "$status,$out,$(grep -c 'for constants' <<<"$err")" "0,$one,0" "a tree has the same bits in a long file, without a table"
+labelled "$tmp/hundred" --rules all
+tabled=$out
+tap_is "$status,$(grep -c 'for constants' <<<"$err")" "0,1" "tables are made when all rules are asked for"
+[ "$one" != "$tabled" ]
+tap_ok $? "which is seen in the last bits" || echo "# $one"
+labelled "$tmp/labelled" --rules all
+tap_is "$out,$(grep -c 'for constants' <<<"$err")" "$tabled,1" "also for one tree"
+labelled "$tmp/labelled" --table-bytes 1000
+tap_is "$out,$(grep -c 'for constants' <<<"$err")" "$tabled,1" "or when it is said how large they may be"
+out=$("$ESPALIER" run "$tmp/labelled.ra" - --weights "$tmp/tenths.safetensors" --vocab "label=$tmp/labels" \
+	--backend interpreter --format json <"$tmp/labelled")
+tap_is "$out" "$one" "standard input gives the bits of a file"
+echo '{"children": [[], [], [0, 1]], "data": {"label": [0, 1, 2]}}' >"$tmp/numbers.json"
+esp run "$tmp/labelled.ra" "$tmp/numbers.json" --weights "$tmp/tenths.safetensors" --backend interpreter --timing
+tap_is "$status,$(grep -c 'for constants' <<<"$err")" 0,0 "nor are tables made where there is no vocabulary"
+
 # --- a schedule ---
 
-# It is for the tables that dump has seen; a run over one word would do without them.
+# It is for the tables that dump has seen, which a run would do without.
 cat >"$tmp/tables.ra" <<'END'
 model tables
 structure tree(left, right)

@@ -58,12 +58,14 @@ weights()
 	cat
 }
 
-# floats NUMBER...: integers from 0 to 8, and a half, as f32.
+# floats NUMBER...: integers from 0 to 8, a half, a tenth and three tenths, as f32.
 floats()
 {
 	for n in "$@"; do
 		case $n in
 		0) printf '\0\0\0\0' ;;
+		.1) printf '\315\314\314\75' ;;
+		.3) printf '\232\231\231\76' ;;
 		.5) printf '\0\0\0\77' ;;
 		1) printf '\0\0\200\77' ;;
 		2) printf '\0\0\0\100' ;;

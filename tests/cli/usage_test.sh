@@ -31,6 +31,20 @@ usage "minibatches of nothing" run model.ra trees.ptb --batch 0
 usage "minibatches of a word" run model.ra trees.ptb --batch many
 usage "threads of nothing" run model.ra trees.ptb --threads 0
 usage "more threads than a context takes" run model.ra trees.ptb --threads 257
+for number in 99999999999999999999 9223372036854775808 -1 1e3 "" " "; do
+	for option in --memory-cap --operators --table-bytes --batch --threads; do
+		run "$here/tiny.ra" "$tmp/trees" $option "$number"
+		refused 2 "$option is a number from 1 to " "$option '$number'"
+	done
+done
+run "$here/tiny.ra" "$tmp/trees" --memory-cap 9223372036854775807
+tap_is "$status" 0 "a number as large as it may be"
+esp bench "$here/tiny.ra" --seed 99999999999999999999
+refused 2 "--seed is a number from 1 to " "a seed that no number holds"
+for number in 1e999 -1e999; do
+	esp compare "$here/tiny.ra" "$tmp/trees" --atol $number
+	refused 2 "--atol is a number, 0 or larger" "--atol $number"
+done
 usage "threads for a command that runs nothing" check model.ra --threads 2
 usage "an argument for --no-cache" run model.ra trees.ptb --no-cache=yes
 usage "a tensor that goes nowhere" run model.ra trees.ptb --weights w --tensor h

@@ -92,6 +92,8 @@ static const struct inject faults[] = {
     {"rename: no permission", INJECT_RENAME, EACCES, false},
     {"look: no permission", INJECT_LOOK, EACCES, false},
     {"change: the disk fails", INJECT_CHANGE, EIO, false},
+    {"sync: the disk fails", INJECT_SYNC, EIO, false},
+    {"sync: interrupted", INJECT_SYNC, EINTR, false},
     {"threads: no more than n", INJECT_THREAD, EAGAIN, true},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
@@ -225,12 +227,20 @@ static void tell(const struct use *u, const struct inject *f, long n, const stru
 
 enum { MOST_SHOWN = 3 };
 
+/* A model to start from takes the place of nothing. */
+static bool replaces_files(const struct use *u)
+{
+	return u->output[0] && strcmp(u->argument[0], "init") != 0;
+}
+
 /* LLVM ends the process when memory is out, and so does a sanitizer whose own is. */
 static bool applies(const struct use *u, const struct inject *f)
 {
 	if (SHADOWED && f->kind == INJECT_MAP)
 		return false;
-	bool files = f->kind == INJECT_WRITE || f->kind == INJECT_RENAME;
+	bool files = f->kind == INJECT_WRITE || f->kind == INJECT_RENAME || f->kind == INJECT_SYNC;
+	if (f->kind == INJECT_SYNC && !replaces_files(u))
+		return false;
 	switch (u->kind) {
 	case COMPILES:
 		return !(f->kind == INJECT_MAP && f->on);
@@ -244,10 +254,22 @@ static bool applies(const struct use *u, const struct inject *f)
 }
 
 /* Compilations make many calls, of which every third is tried; all, with ESPALIER_STRIDE=1. */
-static long stride(const struct use *u)
+static long stride(const struct use *u, const struct inject *f)
 {
 	const char *told = getenv("ESPALIER_STRIDE");
+	if (f->kind == INJECT_SYNC)
+		return 1;
 	return told && atol(told) > 0 ? atol(told) : u->kind == COMPILES ? 3 * SAMPLE : SAMPLE;
+}
+
+/* Of each file its values and its folder are put on the disk; that this failed is always told. */
+static bool syncs_all(const struct use *u, const struct inject *f, long runs, long failed)
+{
+	long outputs = 0;
+	while (outputs < 3 && u->output[outputs])
+		outputs++;
+	return f->kind != INJECT_SYNC ||
+	       (runs >= 2 * outputs && failed == (f->error == EINTR ? 0 : runs));
 }
 
 static void try_fault(const struct use *u, const struct inject *f)
@@ -264,9 +286,9 @@ static void try_fault(const struct use *u, const struct inject *f)
 			tell(u, f, n, &o, why);
 		failed += o.status != 0;
 		runs += o.hit;
-		n += stride(u);
+		n += stride(u, f);
 	} while (o.hit);
-	tap_ok(!wrong, "%s, %s: of %ld times %ld are told, in the others the result is right", u->what,
+	tap_ok(!wrong && syncs_all(u, f, runs, failed), "%s, %s: of %ld times %ld are told, in the others the result is right", u->what,
 	       f->what, runs, failed);
 }
 

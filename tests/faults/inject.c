@@ -29,7 +29,8 @@ static const int calls[][MOST_CALLS] = {
     [INJECT_RENAME] = {SYS_rename, SYS_renameat, SYS_renameat2},
     [INJECT_LOOK] = {SYS_newfstatat, SYS_fstat, SYS_stat, SYS_lstat, SYS_statx, SYS_access, SYS_faccessat,
 		     SYS_faccessat2, SYS_readlink, SYS_lseek},
-    [INJECT_CHANGE] = {SYS_mkdir, SYS_ftruncate, SYS_fchmod, SYS_close, SYS_utimensat, SYS_fsync},
+    [INJECT_CHANGE] = {SYS_mkdir, SYS_ftruncate, SYS_fchmod, SYS_close, SYS_utimensat},
+    [INJECT_SYNC] = {SYS_fsync, SYS_fdatasync},
     [INJECT_THREAD] = {SYS_clone, SYS_clone3},
 };
 

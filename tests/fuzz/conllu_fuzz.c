@@ -9,7 +9,7 @@ static void linearize(struct fuzz *f, const struct io_structure *s, bool shared)
 	struct lin_order order;
 	struct diags diags;
 	diags_init(&diags, &f->allocator);
-	struct lin_forest forest = {s->nodes, 1, s->child_begin, s->children, &s->root, NULL};
+	struct lin_forest forest = {s->nodes, 1, s->child_begin, s->children, &s->root, NULL, NULL, 0};
 	lin_order_init(&order, &f->allocator);
 	bool ok =
 	    lin_linearize(&order, &forest, (struct lin_rules){.children = -1, .shared = shared}, &diags);

@@ -112,7 +112,7 @@ static bool read_forest(struct fuzz *f, const uint8_t *bytes, size_t n)
 				  .span = kind / 80};
 	int32_t *child_begin = take_array(f, &b, nodes + 1), *root = take_array(f, &b, inputs);
 	int32_t *children = take_array(f, &b, 128);
-	struct lin_forest in = {nodes, kind / 20 % 4 ? inputs : 0, child_begin, children, root, NULL};
+	struct lin_forest in = {nodes, kind / 20 % 4 ? inputs : 0, child_begin, children, root, NULL, NULL, 0};
 	bool ok = linearize(f, &in, rules);
 	collect(f, &in, rules);
 	return ok;

@@ -41,7 +41,7 @@ static void make_structure(struct structure *s, int children)
 	s->root[0] = k;
 	s->root[1] = k + 1;
 	s->first[1] = k + 1;
-	s->forest = (struct lin_forest){s->nodes, 2, s->begin, s->children, s->root, s->first};
+	s->forest = (struct lin_forest){s->nodes, 2, s->begin, s->children, s->root, s->first, NULL, 0};
 }
 
 /* Zeros for every input, or NULL when that would be much. */

@@ -44,7 +44,7 @@ static void linearize(struct fuzz *f, const struct io_tree *t)
 {
 	struct lin_order order;
 	int32_t root = t->nodes - 1;
-	struct lin_forest forest = {t->nodes, 1, t->child_begin, t->children, &root, NULL};
+	struct lin_forest forest = {t->nodes, 1, t->child_begin, t->children, &root, NULL, NULL, 0};
 	lin_order_init(&order, &f->allocator);
 	fuzz_check(f, lin_linearize(&order, &forest, (struct lin_rules){.children = -1}, &f->diags),
 		   "a tree that was read can be linearized");

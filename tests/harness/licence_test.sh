@@ -17,7 +17,7 @@ unlicensed()
 }
 
 mapfile -t sources < <(find src tools doc bench tests examples m4 debian python cmake \( -name '*.[ch]' -o -name '*.def' -o -name '*.map' \
-	-o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name '*.m4' -o -name '*.in' \) ! -path '*/corpus/*' ! -path 'm4/l*' 2>/dev/null | sort)
+	-o -name '*.py' -o -name '*.sh' -o -name '*.mk' -o -name 'espalier-*.m4' -o -name '*.in' \) ! -path '*/corpus/*' 2>/dev/null | sort)
 tap_is "$([ "${#sources[@]}" -gt 500 ] && echo many)" many "sources are found"
 tap_is "$(unlicensed "${sources[@]}" quickstart run-tests Makefile.am configure.ac espalier.pc.in .ci/run .ci/debian.sh build-aux/link-library.sh build-aux/setup.sh debian/rules \
 	debian/tests/smoke REUSE.toml)" "" \

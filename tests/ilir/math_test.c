@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The expansions of exp, log, sigmoid and tanh, as interpreted, against libm in double precision. */
+/* The expansions of exp, log, log1p, sigmoid, tanh and erf, as interpreted, against libm in double precision. */
 #include "tests/floats.h"
 #include "tests/ilir/support.h"
 
@@ -68,8 +68,10 @@ static const struct function {
 } functions[] = {
     {"exp", exp, 2, 0x3e000000, 0x42d00000},
     {"log", log, 2, 0x3f000000, 0x40000000},
+    {"log1p", log1p, 2, 0x3d000000, 0x42000000},
     {"sigmoid", exact_sigmoid, 3.5, 0x3e000000, 0x42d00000},
     {"tanh", tanh, 3, 0x3a000000, 0x41200000},
+    {"erf", erf, 2, 0x3e000000, 0x40900000},
 };
 
 /* All floats in strides; `scale` 1 in make check, larger when called with an argument: 1000 is nearly all of
@@ -128,6 +130,17 @@ static void corners(void)
 	corner("log", INFINITY, INFINITY);
 	corner("log", NAN, NAN);
 	corner("log", 1.0f, 0);
+	corner("log1p", 0.0f, 0.0f);
+	corner("log1p", -0.0f, -0.0f);
+	corner("log1p", 0x1p-149f, 0x1p-149f);
+	corner("log1p", -0x1p-149f, -0x1p-149f);
+	corner("log1p", 0x1p-30f, 0x1p-30f);
+	corner("log1p", 0x1.fffffep127f, 88.72284f);
+	corner("log1p", -1.0f, -INFINITY);
+	corner("log1p", -0x1.000002p0f, NAN);
+	corner("log1p", -INFINITY, NAN);
+	corner("log1p", INFINITY, INFINITY);
+	corner("log1p", NAN, NAN);
 	corner("sigmoid", INFINITY, 1);
 	corner("sigmoid", 0.0f, 0.5f);
 	corner("sigmoid", -0.0f, 0.5f);
@@ -137,6 +150,14 @@ static void corners(void)
 	corner("sigmoid", -104.5f, 0);
 	corner("sigmoid", -INFINITY, 0);
 	corner("sigmoid", NAN, NAN);
+	corner("erf", INFINITY, 1);
+	corner("erf", -INFINITY, -1);
+	corner("erf", 0.0f, 0.0f);
+	corner("erf", -0.0f, -0.0f);
+	corner("erf", 0x1p-149f, 0x1p-149f);
+	corner("erf", -0x1p-149f, -0x1p-149f);
+	corner("erf", 4.0f, 1);
+	corner("erf", NAN, NAN);
 	corner("tanh", INFINITY, 1);
 	corner("tanh", -INFINITY, -1);
 	corner("tanh", 0.0f, 0.0f);
@@ -146,18 +167,18 @@ static void corners(void)
 	corner("tanh", -0x1p-149f, -0x1p-149f);
 }
 
-static void odd(void)
+static void odd(const char *name)
 {
-	struct sweep *s = &(struct sweep){.exact = tanh};
+	struct sweep *s = &(struct sweep){.exact = NULL};
 	bool same = true;
-	open_sweep(s, "tanh");
+	open_sweep(s, name);
 	struct image_frame frame = {s->b.buffers, s->b.sizes};
 	for (int i = 0; i < CHUNK; i++)
 		s->x[i] = (i % 2 ? -1 : 1) * from_bits(0x30000000 + (i / 2) * 150000);
 	ilir_interpret(s->r, 0, &frame, &(struct image_range){0, 0, 0, 1, 1}, &s->b.diags);
 	for (int i = 0; i < CHUNK; i += 2)
 		same &= s->y[i] == -s->y[i + 1] && fabsf(s->y[i]) <= 1;
-	tap_ok(same, "tanh is odd to the bit and never beyond 1");
+	tap_ok(same, "%s is odd to the bit and never beyond 1", name);
 	bench_close(&s->b);
 }
 
@@ -167,6 +188,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		sweep(&functions[i], scale > 0 ? scale : 1);
 	corners();
-	odd();
+	odd("tanh");
+	odd("erf");
 	return tap_done();
 }

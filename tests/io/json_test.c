@@ -11,7 +11,7 @@ static const char *read_text(const char *text)
 	struct str s = str_in(&arena);
 	struct io_structure found;
 	enum io_next next;
-	while ((next = io_json_next(&t, &arena, &diags, &found)) != IO_END) {
+	while ((next = io_json_next(&t, false, &arena, &diags, &found)) != IO_END) {
 		str_puts(&s, s.n ? " / " : "");
 		str_puts(&s, next == IO_TREE ? show_structure(&found, "")
 					     : diag_spelling(diags.at[diags.n - 1].id));
@@ -134,7 +134,7 @@ static const char *filled(const char *data, struct io_wanted w)
 	int32_t to[12] = {0};
 	str_printf(&text, "%s%s}}", structure, data);
 	struct io_text t = io_text_in("json", str_text(&text), text.n);
-	if (io_json_next(&t, &arena, &diags, &found) != IO_TREE ||
+	if (io_json_next(&t, false, &arena, &diags, &found) != IO_TREE ||
 	    !io_json_fill(&t, &found, found.column, &w, &arena, to, &diags))
 		return "refused";
 	for (int i = 0; i < (w.on_edges ? 2 : 3) * (w.token ? 1 : (int)w.elements); i++) {
@@ -195,13 +195,39 @@ static void fills(void)
 	refuses_data("\"w\": [\"a\", 4, 5]", token, "there is no vocabulary");
 }
 
+static const char *read_sequence(const char *text)
+{
+	struct io_text t = io_text_in("json", text, strlen(text));
+	struct io_structure s;
+	return io_json_next(&t, true, &arena, &diags, &s) == IO_TREE ? show_structure(&s, "") : diags.at[0].message;
+}
+
+static void sequences(void)
+{
+	static const struct {
+		const char *text, *want;
+	} some[] = {
+	    {"{\"data\": {\"x\": [[1, 2], [\"]\", 4], null]}}", "0 1[0] 2[1] ^2"},
+	    {"{\"root\": 0, \"data\": {\"x\": [5]}}", "0 ^0"},
+	    {"{\"children\": [[1], []], \"root\": 0, \"data\": {\"x\": [5]}}", "0[1] 1 ^0"},
+	    {"{\"data\": {\"x\": []}}", "structure 0, counted from 0: it has no node"},
+	    {"{\"data\": {\"x\": 7}}", "structure 0, counted from 0: data of a sequence is a list with a value for each node"},
+	    {"{\"text\": \"a\"}", "structure 0, counted from 0: it has neither a member 'children' nor data"},
+	    {"{\"data\": {}}", "structure 0, counted from 0: it has neither a member 'children' nor data"},
+	};
+	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+		tap_ok(strcmp(read_sequence(some[i].text), some[i].want) == 0, "%s", some[i].text);
+		diags_free(&diags);
+	}
+}
+
 static void text(void)
 {
 	struct str s = str_in(&arena);
 	struct io_structure found;
 	str_printf(&s, "%s}}", structure);
 	struct io_text t = io_text_in("json", str_text(&s), s.n);
-	tap_ok(io_json_next(&t, &arena, &diags, &found) == IO_TREE &&
+	tap_ok(io_json_next(&t, false, &arena, &diags, &found) == IO_TREE &&
 		   strcmp(found.sentence, "a \xc3\xa9\xf0\x9f\x98\x80\n") == 0,
 	       "escapes are what they mean");
 	accepted(true);
@@ -214,6 +240,7 @@ int main(void)
 	refuses();
 	nests();
 	fills();
+	sequences();
 	text();
 	return end_tests();
 }

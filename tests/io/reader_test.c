@@ -60,19 +60,49 @@ static void binarizes(void)
 static void tells_formats(void)
 {
 	static const struct {
-		const char *path, *text;
+		const char *path;
 		enum io_format want;
-	} files[] = {
-	    {"a.ptb", "{}", IO_BRACKETS},    {"a.conllu", "(", IO_CONLLU},
-	    {"a.json", "", IO_JSON},	     {"a.jsonl", "", IO_JSON},
-	    {"-", "\n (2 a)", IO_BRACKETS},  {"a.txt", " {\"children\": []}", IO_JSON},
-	    {"a.txt", "[{", IO_JSON},	     {"a.txt", "\n# text\n", IO_CONLLU},
-	    {"a.txt", "1\tgo\t", IO_CONLLU}, {"a.txt", "1 go", IO_BRACKETS},
-	    {".json", "(2 a)", IO_BRACKETS}, {"", "", IO_BRACKETS},
+	} names[] = {{"a.ptb", IO_BRACKETS}, {"a.conllu", IO_CONLLU}, {"a.json", IO_JSON}, {"a.jsonl", IO_JSON},
+		     {"a.txt", IO_AUTO},     {".json", IO_AUTO},      {"-", IO_AUTO},	   {"", IO_AUTO}};
+	static const struct {
+		const char *text;
+		enum io_format want;
+	} texts[] = {
+	    {"\n (2 a)", IO_BRACKETS}, {" {\"children\": []}", IO_JSON}, {"[{", IO_JSON},	 {"\n# text\n", IO_CONLLU},
+	    {"1\tgo\t", IO_CONLLU},	  {"1-2\tgo\t", IO_CONLLU},	  {"1 go", IO_PLAIN},	 {"12", IO_PLAIN},
+	    {"the cat", IO_PLAIN},	  {")", IO_PLAIN},		  {"", IO_PLAIN},
 	};
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		tap_ok(io_format_of(files[i].path, files[i].text, strlen(files[i].text)) == files[i].want,
-		       "format of '%s' with '%.5s'", files[i].path, files[i].text);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		tap_ok(io_format_of_name(names[i].path) == names[i].want, "format of '%s'", names[i].path);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		tap_ok(io_format_of_text(texts[i].text, strlen(texts[i].text), IO_PLAIN) == texts[i].want,
+		       "format of '%.5s'", texts[i].text);
+}
+
+/* --- plain text --- */
+
+static void reads_lines(void)
+{
+	static const char text[] = "\n the  cat\tsleeps\r\n \n(so)\nno\0t\nlast";
+	struct io_text t = io_text_in("lines", text, sizeof text - 1);
+	struct io_view view = {.format = IO_PLAIN};
+	struct io_structure s;
+	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE &&
+		   strcmp(show_structure(&s, "form"), "the cat[0] sleeps[1] ^2") == 0 &&
+		   strcmp(s.sentence, "the cat sleeps") == 0,
+	       "a line is a sequence of words");
+	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE && t.line.number == 4 &&
+		   accepted(strcmp(show_structure(&s, "word"), "(so) ^0") == 0),
+	       "empty lines are skipped, and brackets are letters");
+	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_FAILED && diags.at[0].line == 5 &&
+		   diags.at[0].column == 3 && refused(DIAG_BAD_PLAIN, "NUL"),
+	       "a line that is no text is refused");
+	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE && t.structures == 4 &&
+		   io_next_structure(&t, &view, &arena, &diags, &s) == IO_END && accepted(true),
+	       "the last line may lack its end");
+	t = io_text_in("lines", " \n", 2);
+	tap_ok(io_next_structure(&t, &view, &arena, &diags, &s) == IO_FAILED && refused(DIAG_EMPTY_INPUT, "no sentence"),
+	       "a text without words is refused");
 }
 
 /* --- columns --- */
@@ -109,6 +139,7 @@ int main(void)
 	collapses();
 	binarizes();
 	tells_formats();
+	reads_lines();
 	fills();
 	return end_tests();
 }

@@ -154,6 +154,51 @@ static void refuses_files(void)
 	       "a header of 2^64-1 bytes is refused");
 }
 
+#define BYTES(text) text, sizeof text - 1
+/* As these programs write them. */
+static const struct {
+	const char *bytes;
+	size_t n;
+	const char *what, *hint;
+} formats[] = {
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\12\0\30\0z/data.pklFB\24\0ZZZZ"), "a checkpoint of PyTorch;",
+     "weights_only=True"},
+    {BYTES("PK\3\4\0\0\10\10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\15\0\25\0script/data/0FB\24\0ZZZZ"), "a checkpoint of PyTorch;",
+     "formats' weights.safetensors"},
+    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\5\0\24\0W.npy\1\0\20"), "an .npz archive",
+     "numpy.load"},
+    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\5\0\24\0W.txt\1\0\20"), "a zip archive", "unpack"},
+    {BYTES("PK\3\4-\0\0\0\0\0\0\0!\0\xa7\2l|\xff\xff\xff\xff\xff\xff\xff\xff\377\377"), NULL, NULL},
+    {BYTES("\x80\2\x8a\nl\xfc\x9c"
+	   "F\xf9 j\xa8P\31.\x80"),
+     "before version 1.6", "torch.load"},
+    {BYTES("\x80\2}q\0X\1\0\0\0aq\1"), "a pickle", "trust"},
+    {BYTES("\x80\4\x95\xa0\0\0\0\0\0\0\0}"), "a pickle", "trust"},
+    {BYTES("\x93NUMPY\1\0v\0{'descr'"), "an .npy array", "NAME"},
+    {BYTES("\x89HDF\r\n\x1a\n\0\0\0\0"), "an HDF5 file", "h5py"},
+    {BYTES("GGUF\3\0\0\0\0\0\0\0"), "a GGUF file", "original model"},
+    {BYTES("\10\16:\32\22\1g*\25\10\3\20\1"), "an ONNX model", "onnx.load"},
+    {BYTES("\10\16\22\7pytorch:\32"), "an ONNX model", "onnx.load"},
+    {BYTES("version https://git-lfs.github.com/spec/v1\n"), "a pointer of Git LFS", "git lfs pull"},
+    {BYTES("\10\16\0\0\0\0\0\1{\"W\":"), NULL, NULL},
+};
+
+static void refuses_formats(void)
+{
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		const char *path = write_file("formats", formats[i].bytes, formats[i].n), *what = formats[i].what;
+		bool opened = io_safetensors_open(&arena, &diags, path);
+		bool hinted = what && diags.n && diags.at[0].hint && strstr(diags.at[0].hint, formats[i].hint);
+		tap_ok(!opened && (what ? hinted : true) &&
+			   refused(what ? DIAG_WEIGHTS_FORMAT : DIAG_BAD_WEIGHTS, what ? what : "its header has"),
+		       "%s is told by its bytes", what ? what : "none of these");
+	}
+	const char *zeros = write_file("formats", formats[0].bytes, formats[0].n);
+	tap_ok(truncate(zeros, 200000000) == 0 && !io_safetensors_open(&arena, &diags, zeros) &&
+		   refused(DIAG_WEIGHTS_FORMAT, "PyTorch"),
+	       "so is one whose first bytes could be a header's length");
+}
+
 /* A tensor "t" whose description is `fields`, over 8 bytes of values; and how that is refused. */
 #define ONE(fields) "{\"t\":{" fields "}}"
 #define F32_2 "{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":"
@@ -297,12 +342,69 @@ static void real_models(void)
 	io_safetensors_close(w);
 }
 
+/* Opens as many of the bytes as there may be, in a block that ends with them, and reads all values. */
+static bool opens_part(const char *bytes, size_t n)
+{
+	char *own = malloc(n ? n : 1);
+	float values[8];
+	struct io_safetensors *w = io_safetensors_open_memory(&arena, &diags, "here", memcpy(own, bytes, n), n);
+	for (int i = 0; w && i < w->n; i++)
+		io_safetensors_read_f32(w, &diags, i, 0, tensor_elements(&w->tensor[i]), values);
+	io_safetensors_close(w);
+	free(own);
+	return w;
+}
+
+static void from_memory(void)
+{
+	static const char header[] = "{\"f\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+				     "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]}}";
+	enum { LENGTH = sizeof header - 1, BYTES = 8 + LENGTH + 12 };
+	char room[BYTES + 1], *bytes = room + 1; /* at no alignment */
+	uint64_t length = LENGTH;
+	float got[2];
+	memcpy(bytes, &length, 8);
+	memcpy(bytes + 8, header, LENGTH);
+	memcpy(bytes + 8 + LENGTH, (float[]){1.5f, -2}, 8);
+	memcpy(bytes + 16 + LENGTH, (uint16_t[]){0x3c00, 0xc100}, 4);
+	int before = descriptors();
+	struct io_safetensors *w = io_safetensors_open_memory(&arena, &diags, "here", bytes, BYTES);
+	tap_ok(accepted(w && w->n == 2 && descriptors() == before), "weights in memory are opened, without a file");
+	tap_ok(accepted(io_safetensors_read_f32(w, &diags, 0, 0, 2, got) && got[0] == 1.5f && got[1] == -2) &&
+		   accepted(io_safetensors_read_f32(w, &diags, 1, 1, 1, got) && got[0] == -2.5f),
+	       "values are read as from a file");
+	tap_ok(!io_safetensors_read_f32(w, &diags, 0, 1, 2, got) && refused(DIAG_BAD_ARGUMENT, "which has 2"),
+	       "and none behind them");
+	bytes[8 + LENGTH + 3] = 0;
+	tap_ok(accepted(io_safetensors_read_f32(w, &diags, 0, 0, 1, got) && got[0] != 1.5f),
+	       "where they are: they were not copied");
+	io_safetensors_close(w);
+	tap_ok(!io_safetensors_read_f32(w, &diags, 0, 0, 1, got) && refused(DIAG_BAD_ARGUMENT, "closed"),
+	       "and not when they were closed");
+
+	int opened = 0, told = 0, garbled = 0;
+	for (int n = 0; n < BYTES; n++, diags_free(&diags)) {
+		opened += opens_part(bytes, n);
+		told += diags.n == 1;
+	}
+	tap_ok(opened == 0 && told == BYTES, "weights that were cut off are refused, wherever (%d, %d)", opened, told);
+	for (int i = 0; i < 8 * (8 + LENGTH); i++, diags_free(&diags)) {
+		bytes[i / 8] ^= 1 << i % 8;
+		bool ok = opens_part(bytes, BYTES);
+		garbled += ok || diags.n == 1;
+		bytes[i / 8] ^= 1 << i % 8;
+	}
+	tap_is(garbled, 8 * (8 + LENGTH), "those with a bit that is wrong are refused, or make sense");
+}
+
 int main(void)
 {
 	begin_tests();
 	opens();
 	reads();
+	from_memory();
 	refuses_files();
+	refuses_formats();
 	refuses_headers();
 	refuses_nesting();
 	survives_without_memory();

@@ -37,6 +37,8 @@ static void refuses(void)
 {
 	char longest[IO_VOCAB_WORD + 3] = "";
 	tap_ok(!vocab("") && refused(DIAG_EMPTY_INPUT, "is empty"), "an empty vocabulary is refused");
+	tap_ok(!vocab("\xef\xbb\xbfthe\ncat\n") && refused(DIAG_BYTE_ORDER_MARK, "UTF-8"),
+	       "a byte order mark is no part of a word");
 	tap_ok(!vocab("a\nb\na\n") && refused(DIAG_DUPLICATE_WORD, "'a' stands on lines 1 and 3"),
 	       "a word on two lines is refused");
 	tap_ok(!vocab("a\n\nb\n") && refused(DIAG_BAD_VOCABULARY, "line 2 is empty"),

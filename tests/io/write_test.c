@@ -9,8 +9,37 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+
+/* What the writer asks of the disk, in its order: the values of a file, a name, a folder. */
+static char disk[8];
+static int refuse_sync; /* of these calls, from 1; 0 = none */
+static int refuse_with;
+
+static void note_call(char call)
+{
+	size_t n = strlen(disk);
+	if (n < sizeof disk - 1)
+		disk[n] = call;
+}
+
+int fsync(int fd)
+{
+	struct stat st;
+	note_call(fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) ? 'f' : 'v');
+	if (!refuse_sync || --refuse_sync)
+		return (int)syscall(SYS_fsync, fd);
+	errno = refuse_with;
+	return -1;
+}
+
+int rename(const char *from, const char *to)
+{
+	note_call('n');
+	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 static bool holds(const char *name, const void *bytes, size_t n)
 {
@@ -144,6 +173,34 @@ static void replaces(void)
 	tap_ok(write_bytes("/dev/null", "nothing"), "a device is written in place");
 }
 
+static bool write_with(const char *text, int sync, int error)
+{
+	memset(disk, 0, sizeof disk);
+	refuse_sync = sync;
+	refuse_with = error;
+	return write_bytes(path_of("power"), text);
+}
+
+/* After a power cut there is the old file or the new one. */
+static void survives(void)
+{
+	tap_ok(write_with("old", 0, 0) && strcmp(disk, "vnf") == 0,
+	       "the values are on the disk before the name, then the folder is (%s)", disk);
+	tap_ok(write_with("new", 1, EINTR) && strcmp(disk, "vvnf") == 0 && holds("power", "new", 3),
+	       "an interruption is no failure (%s)", disk);
+	int there = files_there();
+	tap_ok(!write_with("other", 1, EIO) && refused(DIAG_CANNOT_WRITE, strerror(EIO)) &&
+		   holds("power", "new", 3) && files_there() == there,
+	       "values that did not get there are told, and the old file stays");
+	tap_ok(!write_with("other", 2, ENOSPC) && refused(DIAG_CANNOT_WRITE, strerror(ENOSPC)) &&
+		   holds("power", "other", 5) && files_there() == there,
+	       "so is a folder that did not, with the new file in its place");
+	tap_ok(write_with("last", 2, EINVAL) && holds("power", "last", 4),
+	       "a file system that syncs no folders is used all the same");
+	memset(disk, 0, sizeof disk);
+	tap_ok(write_bytes("/dev/null", "nothing") && !*disk, "a device is not asked for any of it");
+}
+
 static void read_little(const char *path)
 {
 	char byte;
@@ -226,6 +283,7 @@ int main(void)
 	safetensors();
 	npy();
 	replaces();
+	survives();
 	fails();
 	return end_tests();
 }

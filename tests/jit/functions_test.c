@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* exp, log, sigmoid, tanh and sqrt as compiled, against libm in binary64: the errors that doc/performance.md
+/* exp, log, log1p, sigmoid, tanh, erf and sqrt as compiled, against libm in binary64: the errors that doc/performance.md
  * states.  One float in ESPALIER_STRIDE, 499 by default; `make check-long` takes every one. */
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
@@ -17,8 +17,10 @@ static const struct function {
 } functions[] = {
     {ILIR_EXP, "exp", exp, 2},
     {ILIR_LOG, "log", log, 1.5},
+    {ILIR_LOG1P, "log1p", log1p, 2},
     {ILIR_SIGMOID, "sigmoid", exact_sigmoid, 3.5},
     {ILIR_TANH, "tanh", tanh, 2.6},
+    {ILIR_ERF, "erf", erf, 1.25},
     {ILIR_SQRT, "sqrt", sqrt, 0.5},
 };
 

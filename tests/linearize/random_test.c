@@ -75,7 +75,7 @@ static void make(struct random *r, struct lin_rules rules)
 	lay_out(r, nodes);
 	for (int32_t i = 0; i < inputs; i++)
 		r->root[i] = below(nodes);
-	r->f = (struct lin_forest){nodes, inputs, r->begin, r->list, r->root, NULL};
+	r->f = (struct lin_forest){nodes, inputs, r->begin, r->list, r->root, NULL, NULL, 0};
 }
 
 static void agrees(struct lin_rules rules, const char *what)

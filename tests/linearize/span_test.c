@@ -33,7 +33,7 @@ static void grow(struct trees *t, int32_t nodes, int arity)
 		open[n++] = i;
 	}
 	memcpy(t->root, open, n * sizeof *open);
-	t->f = (struct lin_forest){nodes, n, t->begin, t->list, t->root, NULL};
+	t->f = (struct lin_forest){nodes, n, t->begin, t->list, t->root, NULL, NULL, 0};
 }
 
 static void name(struct trees *t, bool shuffle)
@@ -214,7 +214,7 @@ static void keeps_numbers(void)
 static void refuses_sharing(void)
 {
 	static const int32_t begin[] = {0, 0, 2}, list[] = {0, 0}, root[] = {1};
-	struct lin_forest f = {2, 1, begin, list, root, NULL};
+	struct lin_forest f = {2, 1, begin, list, root, NULL, NULL, 0};
 	tap_ok(lin_linearize(&order, &f, (struct lin_rules){-1, .shared = true, .span = 4}, &diags) &&
 		   !order.rank && !order.span,
 	       "where nodes have several parents there are no spans");
@@ -230,7 +230,7 @@ static void stands_depth(void)
 		begin[n + 1] = begin[n] + (n + 1 < LONG);
 		list[begin[n]] = n + 1;
 	}
-	struct lin_forest f = {LONG, 1, begin, list, &root, NULL};
+	struct lin_forest f = {LONG, 1, begin, list, &root, NULL, NULL, 0};
 	bool ok = accepted(lin_linearize(&order, &f, (struct lin_rules){.children = 1, .span = 64}, &diags));
 	tap_ok(ok && order.batches == LONG && order.rank[LONG - 1] == LONG - 1 &&
 		   lin_share_of_span(&order, 2, 1, 2) >= 129,
@@ -250,7 +250,7 @@ static void stands_depth(void)
 static void takes_little(void)
 {
 	int32_t begin[] = {0, 0}, root[] = {0};
-	struct lin_forest none = {0}, one = {1, 1, begin, NULL, root, NULL};
+	struct lin_forest none = {0}, one = {1, 1, begin, NULL, root, NULL, NULL, 0};
 	struct lin_rules rules = {-1, .span = 2};
 	tap_ok(accepted(lin_linearize(&order, &none, rules, &diags)) && order.batches == 0, "no nodes");
 	tap_ok(accepted(lin_linearize(&order, &one, rules, &diags)) && order.batches == 1 &&

@@ -51,7 +51,7 @@ static int32_t add(int32_t token, int32_t count, const int32_t *children)
 
 static struct lin_forest forest(void)
 {
-	return (struct lin_forest){made.nodes, made.inputs, made.begin, made.children, made.root, NULL};
+	return (struct lin_forest){made.nodes, made.inputs, made.begin, made.children, made.root, NULL, NULL, 0};
 }
 
 /* A node on top of another, of a random kind. */

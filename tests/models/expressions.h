@@ -267,6 +267,10 @@ static const char *const around_one[][2] = {
     {"(0.3 * ", ")"},
     {"silu(", ")"},
     {"gelu(tanh(", "))"},
+    {"gelu_tanh(tanh(", "))"},
+    {"erf(", ")"},
+    {"log1p(abs(", "))"},
+    {"log1p(-0.9 * sigmoid(", "))"},
     {"leaky_relu(", ", 0.1)"},
     {"softplus(", ")"},
     {"square(tanh(", "))"},
@@ -303,16 +307,27 @@ static const char *const around_two[][3] = {
     {"(", " - 2 * ", ")"},
 };
 
-/* One side may lack leading axes. */
+static const struct extent one_element = {{0}, 1};
+
+/* Some axes are of extent 1 in one of the forms, whose other axes are those of `f`. */
+static inline void make_ones(const struct form *f, struct form *a, struct form *b)
+{
+	for (int d = 1; d <= b->rank; d++)
+		if (random_below(6) == 0)
+			*(random_below(3) ? &b->dim[b->rank - d] : &a->dim[f->rank - d]) = one_element;
+}
+
+/* One side may lack leading axes, and either one have a single element along an axis. */
 static inline bool put_binary(struct generator *g, const struct form *f, int depth)
 {
-	struct form less = *f;
+	struct form less = *f, more = *f;
 	int drop = random_below(3) ? 0 : random_below(f->rank + 1);
 	less.rank -= drop;
 	memmove(less.dim, less.dim + drop, less.rank * sizeof *less.dim);
+	make_ones(f, &more, &less);
 	int which = random_below(sizeof around_two / sizeof *around_two);
 	bool swap = which < 7 && random_below(2);
-	put_either(g, swap ? &less : f, swap ? f : &less, depth, around_two[which]);
+	put_either(g, swap ? &less : &more, swap ? &more : &less, depth, around_two[which]);
 	return true;
 }
 
@@ -354,6 +369,17 @@ static inline bool put_reduction(struct generator *g, const struct form *f, int 
 		put_value(g, &more, depth);
 	}
 	put(&g->body, ")");
+	return true;
+}
+
+static inline bool put_row(struct generator *g, const struct form *f, int depth)
+{
+	struct form more = {.rank = f->rank + 1, .dim = {random_extent()}};
+	if (f->rank == RA_MAX_RANK || too_large(g, f, &more.dim[0]))
+		return false;
+	memcpy(more.dim + 1, f->dim, f->rank * sizeof *f->dim);
+	put_value(g, &more, depth);
+	put(&g->body, "[%d]", random_below(extent_of(g, &more.dim[0])));
 	return true;
 }
 
@@ -559,6 +585,7 @@ static bool (*const operators[])(struct generator *, const struct form *, int) =
     put_bilinear,      put_slice,	  put_concat,	 put_over_neighbours, put_over_neighbours,
     put_over_nodes,    put_concat,	  put_transpose, put_prelude,	      put_part_of_local,
     put_part_of_local, put_part_of_local, put_gates,	 put_gates,	      put_gates,
+    put_row,
 };
 
 /* An expression of this form in parentheses or without need of them. */

@@ -230,7 +230,7 @@ static void test_equal_sequences(void)
 		begin[n + 1] = edges;
 		root[n / LENGTH] = n;
 	}
-	struct lin_forest f = {NODES, SEQUENCES, begin, children, root, NULL};
+	struct lin_forest f = {NODES, SEQUENCES, begin, children, root, NULL, NULL, 0};
 	lin_order_init(&order, &allocator_default);
 	diags_init(&diags, &allocator_default);
 	bool ok = lin_linearize(&order, &f, (struct lin_rules){.children = 1, .places = true}, &diags);

@@ -72,6 +72,8 @@ FORMULA(division, l[i] / (2 + r[i] * r[i]))
 FORMULA(absolute, fabs(l[i]) - fabs(x[i]))
 FORMULA(exponential, exp(0.5 * l[i]))
 FORMULA(logarithm, log(1 + l[i] * l[i]))
+FORMULA(logarithm_above_1, log1p(1e-4 * l[i] * l[i]))
+FORMULA(error_function, erf(l[i] - x[i]))
 FORMULA(root, sqrt(1 + l[i] * l[i]))
 FORMULA(sigmoid, logistic(l[i] - x[i]))
 FORMULA(hyperbolic, tanh(l[i] + x[i]))
@@ -81,6 +83,7 @@ FORMULA(largest, x[i] + most_of(l))
 FORMULA(matrix, product(p->W[i], l))
 FORMULA(lookup, l[i] + p->E[p->word][i])
 FORMULA(slice, i < D - 1 ? l[i + 1] : r[0])
+FORMULA(row, l[i] * p->E[2][i])
 FORMULA(joined, i < 2 ? r[i + 3] : l[i - 2])
 FORMULA(child_sum, 0.5 * (l[i] + r[i]) + x[i])
 FORMULA(child_max, fmax(l[i] * l[i], r[i] * r[i]))
@@ -123,12 +126,15 @@ static const struct row {
     {RA_ABS, SUB_ABS, "abs(left.h) - abs(x)", absolute},
     {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
     {RA_LOG, SUB_LOG, "log(1 + left.h * left.h)", logarithm},
+    {RA_LOG1P, SUB_LOG1P, "log1p(1e-4 * left.h * left.h)", logarithm_above_1},
+    {RA_ERF, SUB_ERF, "erf(left.h - x)", error_function},
     {RA_SQRT, SUB_SQRT, "sqrt(1 + left.h * left.h)", root},
     {RA_SIGMOID, SUB_SIGMOID, "sigmoid(left.h - x)", sigmoid},
     {RA_TANH, SUB_TANH, "tanh(left.h + x)", hyperbolic},
     {RA_SUM, SUB_SUM, "x + 0.25 * sum(left.h)", summed},
     {RA_MAX, SUB_MAX, "x + max(left.h)", largest},
     {RA_SLICE, SUB_ASSIGN, "concat(left.h[1:], right.h[:1])", slice},
+    {RA_ROW, SUB_ASSIGN, "left.h * E[2]", row},
     {RA_CONCAT, SUB_COND, "concat(right.h, left.h)[3:3 + D]", joined},
     {RA_TRANSPOSE, SUB_ASSIGN, "transpose(W) @ left.h", transposed},
     {RA_CHILD_SUM, SUB_SUM, "sum(0.5 * k.h for k in children) + x", child_sum},

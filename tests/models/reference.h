@@ -56,26 +56,42 @@ static inline double apply(enum ra_op op, double a, double b)
 		return exp(a);
 	case RA_LOG:
 		return log(a);
+	case RA_LOG1P:
+		return log1p(a);
 	case RA_SQRT:
 		return sqrt(a);
 	case RA_SIGMOID:
 		return 1 / (1 + exp(-a));
 	case RA_TANH:
 		return tanh(a);
+	case RA_ERF:
+		return erf(a);
 	default:
 		return NAN;
 	}
 }
 
-/* An axis that is lacking is a leading one, so the shorter argument begins again and again. */
+/* The element of an argument that element i of a node's value is computed of: axes that it lacks are leading ones, and one
+ * of extent 1 has one element. */
+static inline int64_t element_of(const struct reference *r, const struct ra_node *n, const struct ra_node *arg, int64_t i)
+{
+	int64_t at = 0, stride = 1;
+	for (int d = n->shape.rank - 1, a = arg->shape.rank - 1; a >= 0; d--, a--) {
+		int64_t extent = dim_of(r, arg, a);
+		at += extent == 1 ? 0 : i % dim_of(r, n, d) * stride;
+		i /= dim_of(r, n, d);
+		stride *= extent;
+	}
+	return at;
+}
+
 static inline void refer_elementwise(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct ra_model *m = r->t->model;
-	int64_t x = count_of(r, &ra_at(m, n->arg[0])->shape),
-		y = n->arg[1].i ? count_of(r, &ra_at(m, n->arg[1])->shape) : 1;
+	const struct ra_node *x = ra_at(m, n->arg[0]), *y = n->arg[1].i ? ra_at(m, n->arg[1]) : x;
 	const double *a = refer(r, n->arg[0]), *b = n->arg[1].i ? refer(r, n->arg[1]) : a;
 	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
-		to[i] = apply(n->op, a[i % x], b[i % y]);
+		to[i] = apply(n->op, a[element_of(r, n, x, i)], b[element_of(r, n, y, i)]);
 }
 
 static inline void refer_product(struct reference *r, const struct ra_node *n, double *to)
@@ -167,6 +183,12 @@ static inline void refer_slice(struct reference *r, const struct ra_node *n, dou
 	const double *a = refer(r, n->arg[0]);
 	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
 		to[i] = a[i / part * whole + begin + i % part];
+}
+
+static inline void refer_row(struct reference *r, const struct ra_node *n, double *to)
+{
+	int64_t all = count_of(r, &n->shape);
+	memcpy(to, refer(r, n->arg[0]) + n->begin.constant * all, (size_t)all * sizeof *to);
 }
 
 static inline void refer_concat(struct reference *r, const struct ra_node *n, double *to)
@@ -265,6 +287,9 @@ static inline void refer_anew(struct reference *r, const struct ra_node *n, doub
 		break;
 	case RA_SLICE:
 		refer_slice(r, n, to);
+		break;
+	case RA_ROW:
+		refer_row(r, n, to);
 		break;
 	case RA_CONCAT:
 		refer_concat(r, n, to);

@@ -55,7 +55,7 @@ static void shuffle(struct arena *a, struct lin_forest *f)
 	}
 	for (int64_t i = 0; i < f->inputs; i++)
 		root[i] = id[f->root[i]];
-	*f = (struct lin_forest){f->nodes, f->inputs, begin, children, root, NULL};
+	*f = (struct lin_forest){f->nodes, f->inputs, begin, children, root, NULL, NULL, 0};
 }
 
 /* --- runs --- */

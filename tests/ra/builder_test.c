@@ -123,6 +123,8 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 		return ra_builder_parent(r->b, n->state.slot == RA_EACH_CHILD, m->states.at[n->state.state].name);
 	case RA_SLICE:
 		return rebuild_slice(r, n, arg[0]);
+	case RA_ROW:
+		return ra_builder_lookup(r->b, arg[0], ra_builder_number(r->b, (double)n->begin.constant));
 	case RA_CHILD_SUM:
 	case RA_CHILD_MAX:
 		return (n->members ? ra_builder_members : ra_builder_children)(

@@ -42,6 +42,7 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_CONCAT:
 		return a->axis == b->axis;
 	case RA_SLICE:
+	case RA_ROW:
 	case RA_EXTENT:
 		return same_dim(&a->begin, &b->begin);
 	default:

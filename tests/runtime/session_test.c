@@ -28,7 +28,7 @@ static bool note(void *self, int kernel, const struct image_frame *frame, const 
  *                                     0   1                  */
 static const int32_t child_begin[] = {0, 0, 0, 2, 2, 4, 4, 4, 6}, children[] = {0, 1, 2, 3, 5, 6};
 static const int32_t root[] = {4, 7}, input_begin[] = {0, 5};
-static const struct lin_forest two_trees = {8, 2, child_begin, children, root, input_begin};
+static const struct lin_forest two_trees = {8, 2, child_begin, children, root, input_begin, NULL, 0};
 
 /* Leaves and inner nodes in two cases each: nodes 1, 5, 6 and 4, 7 have a mark. */
 static const int32_t marks[] = {0, 1, 0, 0, 1, 1, 1, 1};
@@ -154,10 +154,10 @@ static void test_steps(void)
 						{.kernel = 1, .domain = IMAGE_DOMAIN_INNER, .blocks = 1},
 						{.kernel = 2, .domain = IMAGE_DOMAIN_INPUTS, .blocks = 1}};
 	static const int32_t no_children[] = {0, 0};
-	struct lin_forest leaf = {1, 1, no_children, no_children, root + 2, NULL};
+	struct lin_forest leaf = {1, 1, no_children, no_children, root + 2, NULL, NULL, 0};
 	leaf.root = no_children;
 	tap_ok(strcmp(run_steps(all, 3, &leaf), "a0-1 c0-1 ") == 0, "a single leaf has no inner batch");
-	struct lin_forest empty = {0, 0, no_children, no_children, no_children, NULL};
+	struct lin_forest empty = {0, 0, no_children, no_children, no_children, NULL, NULL, 0};
 	tap_ok(strcmp(run_steps(all, 3, &empty), "") == 0, "an empty minibatch calls nothing");
 }
 
@@ -309,7 +309,7 @@ static void test_refusals(struct rt_session *s)
 	       "a token that no case reads is not looked at");
 	words[4] = -1;
 	static const int32_t one[] = {0, 0, 1}, first[] = {0};
-	m.forest = (struct lin_forest){2, 1, one, first, root + 2, NULL};
+	m.forest = (struct lin_forest){2, 1, one, first, root + 2, NULL, NULL, 0};
 	m.forest.root = first;
 	tap_ok(!rt_session_run(s, &tree_binding, NULL, &m, &diags) && diags.n == 1 &&
 		   diags.at[0].id == DIAG_WRONG_ARITY,

@@ -88,7 +88,7 @@ static const struct image_output outputs[] = {{.name = "total", .buffer = TOTAL}
 /* --- a forest --- */
 
 static int32_t child_begin[NODES + 1], children[NODES], root[NODES], height[NODES];
-static struct lin_forest forest = {0, 0, child_begin, children, root, NULL};
+static struct lin_forest forest = {0, 0, child_begin, children, root, NULL, NULL, 0};
 
 /* Binary trees with their nodes in post order, from a stack of roots. */
 static void make_forest(int nodes)

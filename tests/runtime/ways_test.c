@@ -101,7 +101,7 @@ static struct image image = {.children = 2,
 /* --- a forest --- */
 
 static int32_t child_begin[NODES + 1], children[NODES], root[NODES];
-static struct lin_forest forest = {0, 0, child_begin, children, root, NULL};
+static struct lin_forest forest = {0, 0, child_begin, children, root, NULL, NULL, 0};
 
 static void make_forest(int nodes)
 {

@@ -158,12 +158,13 @@ static inline sub_ref leaf_computed(struct instance *in, sub_ref x)
 	    {SUB_EXP, SUB_NOP, SUB_NOP},   {SUB_SIGMOID, SUB_NOP, SUB_NOP}, {SUB_TANH, SUB_NOP, SUB_NOP},
 	    {SUB_TANH, SUB_EXP, SUB_NOP},  {SUB_TANH, SUB_EXP, SUB_NEG},    {SUB_SIGMOID, SUB_NEG, SUB_NOP},
 	    {SUB_TANH, SUB_EXP, SUB_SQRT}, {SUB_NEG, SUB_NOP, SUB_NOP},	    {SUB_SIGMOID, SUB_LOG, SUB_NOP},
-	    {SUB_EXP, SUB_EXP, SUB_NOP}};
-	int which = random_below(14);
+	    {SUB_EXP, SUB_EXP, SUB_NOP},   {SUB_ERF, SUB_NOP, SUB_NOP},	    {SUB_LOG1P, SUB_EXP, SUB_NOP}};
+	enum { AROUND = sizeof around / sizeof *around };
+	int which = random_below(AROUND + 4);
 	struct sub_use u = use_of(&in->g, x);
-	if (which > 11)
+	if (which > AROUND + 1)
 		return add_value(&in->g, (struct sub_value){.op = SUB_MULTIPLY, .arg = {u, u}});
-	if (which > 9)
+	if (which >= AROUND)
 		return add_value(
 		    &in->g,
 		    (struct sub_value){.op = SUB_ADD, .arg = {u, use_of(&in->g, constant_of(in->b, 2))}});

@@ -103,11 +103,11 @@ static inline int pick(const struct generator *g)
 
 static inline void step_unary(struct generator *g)
 {
-	static const enum sub_op ops[] = {SUB_NEG, SUB_ABS,  SUB_EXP,	  SUB_LOG,  SUB_REC,
-					  SUB_NEG, SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP};
+	static const enum sub_op ops[] = {SUB_NEG, SUB_ABS,  SUB_EXP,	  SUB_LOG,  SUB_REC,   SUB_ERF,
+					  SUB_NEG, SUB_SQRT, SUB_SIGMOID, SUB_TANH, SUB_NOP,   SUB_LOG1P};
 	int at = pick(g);
 	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
-	bool positive = g->positive[at], inside = op == SUB_LOG || op == SUB_REC || op == SUB_SQRT;
+	bool positive = g->positive[at], inside = op == SUB_LOG || op == SUB_LOG1P || op == SUB_REC || op == SUB_SQRT;
 	sub_ref x = g->pool[at];
 	if (!g->wild && inside && !positive)
 		op = SUB_TANH;

@@ -349,7 +349,7 @@ static inline float *run_compiled(struct compiled *c, struct arena *a, const str
 	struct rt_binding binding;
 	struct rt_session session;
 	const struct sub_forest *f = &data->forest;
-	struct rt_minibatch minibatch = {{f->nodes, f->inputs, f->child_begin, f->children, f->root, NULL},
+	struct rt_minibatch minibatch = {{f->nodes, f->inputs, f->child_begin, f->children, f->root, NULL, NULL, 0},
 					 f->data};
 	float *all = NULL;
 	if (!rt_bind(&binding, &allocator_default, &c->image, &source, NULL, d))

@@ -70,8 +70,6 @@ static int compare(struct comparison *c)
 	const struct options *o = c->options;
 	if (!objects_open(&c->objects, o, c->model, ESP_AT_EVERY_NODE))
 		return c->objects.status;
-	if (!has_vocab(&c->objects, c->options))
-		return EXIT_USAGE;
 	if (!reference_open(&c->reference, o->ref))
 		return EXIT_INPUT;
 	int status = locals_show(c);
@@ -98,8 +96,7 @@ static void close_all(struct comparison *c)
 	free(c->quantity);
 	free(c->pair);
 	free(c->ignored);
-	free(c->height);
-	free(c->climb);
+	levels_free(&c->levels);
 	locals_free(c);
 	reference_close(&c->reference);
 	batches_close(&c->batches);
@@ -112,10 +109,9 @@ int command_compare(const struct options *options)
 		complain("compare needs --weights FILE and --ref FILE");
 		return EXIT_USAGE;
 	}
-	struct comparison c = {.options = options,
-			       .model = options->operand[0],
-			       .input = options->operand[1],
-			       .height_of = SIZE_MAX};
+	struct options chosen = *options;
+	leave_out_tables(&chosen);
+	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = options->operand[1]};
 	int status = compare(&c);
 	close_all(&c);
 	return status;

@@ -17,16 +17,12 @@ const char *kind_of(const struct quantity *q)
 	return q->is_local ? "local" : q->is_state ? "state" : "output";
 }
 
-bool computes(const struct quantity *q, bool is_leaf)
-{
-	return !q->only || (q->only == ESP_BODY_LEAF) == is_leaf;
-}
-
 bool has_node(const struct comparison *c, const struct pair *p, const struct spot *at)
 {
 	const struct batch *b = batch_of(c, at->tree);
-	return at->tree < p->trees && (!p->roots || at->node == esp_forest_root(b->forest, at->tree - b->first)) &&
-	       computes(&p->quantity, !at->height);
+	size_t structure = at->tree - b->first;
+	return at->tree < p->trees && (!p->roots || at->node == esp_forest_root(b->forest, structure)) &&
+	       computes(c, &p->quantity, b, structure, at->node);
 }
 
 /* No row that differs comes before the first of all, so one at its node is the first of its own tensor. */
@@ -35,10 +31,16 @@ bool differs_at(const struct pair *p, const struct spot *at)
 	return p->beyond && compare_spots(&p->first, at) == 0;
 }
 
+/* Nothing comes before the first of all; of a later traversal it is not known which rows differ but for the first. */
+bool agrees_before(const struct pair *p, const struct spot *at)
+{
+	return !p->beyond || p->quantity.traversal <= at->traversal;
+}
+
 bool is_compared(const struct comparison *c, const struct quantity *q)
 {
 	for (size_t i = 0; i < c->pairs; i++)
-		if (c->pair[i].quantity.name == q->name)
+		if (c->pair[i].quantity.source == q->source)
 			return true;
 	return false;
 }
@@ -58,18 +60,10 @@ uint64_t ulps(double a, double b)
 
 /* --- the statement --- */
 
-/* A state that goes up has a statement for leaves or inner nodes, one that goes down for the root or nodes below it. */
 static const char *statement_of(const struct comparison *c, const struct pair *p, const struct finding *f, int *line)
 {
-	const esp_model *m = c->objects.model;
-	const char *name = p->quantity.name;
-	bool is_root = f->place->node == esp_forest_root(f->batch->forest, f->structure);
-	int up = f->is_leaf ? ESP_BODY_LEAF : ESP_BODY_INNER, down = is_root ? ESP_BODY_ROOT : ESP_BODY_BELOW;
-	const char *text = esp_model_statement(m, name, p->quantity.is_state ? up : ESP_BODY_OUTPUT, line);
-	if (!text && p->quantity.is_state)
-		text = esp_model_statement(m, name, down, line);
-	*line = locals_line(c, *line);
-	return text;
+	int body = body_of(c, &p->quantity, f->batch, f->structure, f->place->node);
+	return esp_model_statement(c->objects.model, p->quantity.source, body, line);
 }
 
 /* Of those that differ at one node: states before outputs, each in the order of their statements. */
@@ -151,6 +145,28 @@ static void find_words(struct finding *f)
 	f->length -= f->length && end[-1] == ' ';
 }
 
+/* --- neighbours --- */
+
+static bool is_child(const struct finding *f, size_t node, size_t of)
+{
+	int32_t child;
+	for (size_t slot = 0; (child = esp_forest_child(f->batch->forest, f->structure, of, slot)) >= 0; slot++)
+		if ((size_t)child == node)
+			return true;
+	return false;
+}
+
+int32_t next_neighbour(const struct finding *f, size_t *position)
+{
+	const esp_forest *forest = f->batch->forest;
+	if (!f->pair->quantity.down)
+		return esp_forest_child(forest, f->structure, f->place->node, (*position)++);
+	while (*position < esp_forest_nodes(forest, f->structure))
+		if (is_child(f, f->place->node, (*position)++))
+			return (int32_t)*position - 1;
+	return -1;
+}
+
 /* --- the whole --- */
 
 const struct batch *batch_of(const struct comparison *c, size_t tree)
@@ -161,7 +177,7 @@ const struct batch *batch_of(const struct comparison *c, size_t tree)
 	return b;
 }
 
-bool find_first(const struct comparison *c, struct finding *f)
+bool find_first(struct comparison *c, struct finding *f)
 {
 	const struct spot *at = NULL;
 	*f = (struct finding){0};
@@ -174,8 +190,9 @@ bool find_first(const struct comparison *c, struct finding *f)
 		return false;
 	f->batch = batch_of(c, at->tree);
 	f->structure = at->tree - f->batch->first;
-	f->is_leaf = !at->height;
 	f->place = at;
+	if (!levels_find(c, f->batch, f->structure))
+		return false;
 	for (size_t i = 0; i < c->pairs; i++) {
 		const struct pair *p = &c->pair[i];
 		if (differs_at(p, at) && comes_before(c, p, f->pair, f))

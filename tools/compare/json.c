@@ -47,13 +47,14 @@ static void put_names(FILE *to, const struct comparison *c)
 	fputc(']', to);
 }
 
-static void put_children(FILE *to, const struct finding *f)
+/* What the node sees: its children or, down, its parents. */
+static void put_neighbours(FILE *to, const struct finding *f)
 {
-	int32_t child;
-	fputs(",\"children\":[", to);
-	for (size_t slot = 0;
-	     (child = esp_forest_child(f->batch->forest, f->structure, f->place->node, slot)) >= 0; slot++)
-		fprintf(to, "%s%d", slot ? "," : "", child);
+	int32_t node;
+	size_t position = 0;
+	fprintf(to, ",\"%s\":[", f->pair->quantity.down ? "parents" : "children");
+	for (const char *and = ""; (node = next_neighbour(f, &position)) >= 0; and = ",")
+		fprintf(to, "%s%d", and, node);
 	fputc(']', to);
 }
 
@@ -77,7 +78,7 @@ static void put_statement(FILE *to, const struct comparison *c, const struct fin
 	write_json_string(to, f->statement);
 }
 
-static void put_first(FILE *to, const struct comparison *c)
+static void put_first(FILE *to, struct comparison *c)
 {
 	struct finding f;
 	if (!find_first(c, &f))
@@ -86,14 +87,15 @@ static void put_first(FILE *to, const struct comparison *c)
 	write_json_string(to, f.pair->quantity.name);
 	fputc(',', to);
 	put_place(to, f.place);
-	fprintf(to, ",\"height\":%zu,\"beyond\":%zu", f.place->height, f.pair->first_beyond);
+	fprintf(to, ",\"%s\":%zu,\"beyond\":%zu", f.pair->quantity.down ? "depth" : "height", f.place->level,
+		f.pair->first_beyond);
 	put_statement(to, c, &f);
-	put_children(to, &f);
+	put_neighbours(to, &f);
 	put_also(to, c, &f);
 	fputc('}', to);
 }
 
-void say_json(const struct comparison *c, FILE *to)
+void say_json(struct comparison *c, FILE *to)
 {
 	fprintf(to, "{\"equal\":%s,\"atol\":%g,\"rtol\":%g,\"form\":", is_equal(c) ? "true" : "false",
 		c->options->atol, c->options->rtol);

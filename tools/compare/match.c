@@ -9,6 +9,45 @@
 
 /* --- states and outputs --- */
 
+static bool goes_down(const esp_model *m, size_t traversal)
+{
+	const char *way = esp_model_traversal(m, traversal);
+	return way && strcmp(way, "down") == 0;
+}
+
+static struct quantity state_quantity(const struct comparison *c, size_t i)
+{
+	const esp_state *s = esp_program_state(c->objects.program, i);
+	const char *tensor = locals_tensor(c, s->name);
+	struct quantity q = {.name = tensor ? tensor : s->name,
+			     .source = s->name,
+			     .is_state = true,
+			     .is_local = tensor,
+			     .index = i,
+			     .elements = s->elements,
+			     .rank = s->rank,
+			     .shape = s->shape};
+	esp_model_state(c->objects.model, i, &q.traversal);
+	q.down = goes_down(c->objects.model, q.traversal);
+	return q;
+}
+
+/* Outputs see what all traversals have computed. */
+static struct quantity output_quantity(const struct comparison *c, size_t i)
+{
+	const esp_output *o = esp_program_output(c->objects.program, i);
+	struct quantity q = {.name = o->name,
+			     .source = o->name,
+			     .index = i,
+			     .elements = o->elements,
+			     .rank = o->rank,
+			     .shape = o->shape};
+	while (esp_model_traversal(c->objects.model, q.traversal + 1))
+		q.traversal++;
+	q.down = goes_down(c->objects.model, q.traversal);
+	return q;
+}
+
 static bool list_quantities(struct comparison *c)
 {
 	const esp_program *p = c->objects.program;
@@ -18,22 +57,10 @@ static bool list_quantities(struct comparison *c)
 	if (!c->quantity || !c->pair)
 		return complain("no memory for %zu states and outputs", outputs + states);
 	c->quantities = 0;
-	for (size_t i = 0; i < states; i++) {
-		const esp_state *s = esp_program_state(p, i);
-		struct quantity *q = &c->quantity[c->quantities++];
-		*q = (struct quantity){.name = s->name,
-				       .is_state = true,
-				       .index = i,
-				       .elements = s->elements,
-				       .rank = s->rank,
-				       .shape = s->shape};
-		q->only = locals_only(c, s->name, &q->is_local);
-	}
-	for (size_t i = 0; i < outputs; i++) {
-		const esp_output *o = esp_program_output(p, i);
-		c->quantity[c->quantities++] = (struct quantity){
-		    .name = o->name, .index = i, .elements = o->elements, .rank = o->rank, .shape = o->shape};
-	}
+	for (size_t i = 0; i < states; i++)
+		c->quantity[c->quantities++] = state_quantity(c, i);
+	for (size_t i = 0; i < outputs; i++)
+		c->quantity[c->quantities++] = output_quantity(c, i);
 	return true;
 }
 
@@ -97,6 +124,14 @@ static bool check_begin(struct comparison *c, size_t trees, uint64_t begin, uint
 			(long long)(end - begin), c->input, (unsigned long long)nodes);
 }
 
+static bool check_root(const struct comparison *c, size_t tree, size_t root)
+{
+	const struct batch *b = batch_of(c, tree);
+	size_t ours = esp_forest_root(b->forest, tree - b->first);
+	return root == ours || complain("%s: node %zu is the root of tree %zu, but in %s it is node %zu", c->reference.path,
+					root, tree, c->input, ours);
+}
+
 static bool check_count(const struct comparison *c)
 {
 	const struct reference *r = &c->reference;
@@ -122,7 +157,7 @@ static bool take_begin(struct comparison *c, struct reference_tensor *t)
 	return true;
 }
 
-/* When the reference says which nodes belong to which tree, it must be as in the input. */
+/* When the reference says which nodes belong to which tree, and which is its root, it must be as in the input. */
 static bool read_trees(struct comparison *c)
 {
 	struct reference *r = &c->reference;
@@ -132,7 +167,7 @@ static bool read_trees(struct comparison *c)
 	if (!check_count(c))
 		return false;
 	for (size_t i = 0; r->begin && i < r->trees; i++)
-		if (!check_begin(c, i, r->begin[i], r->begin[i + 1]))
+		if (!check_begin(c, i, r->begin[i], r->begin[i + 1]) || (r->root && !check_root(c, i, r->root[i])))
 			return false;
 	return true;
 }
@@ -207,7 +242,7 @@ static bool add_pair(struct comparison *c, const struct quantity *q, size_t tens
 	struct pair *p = &c->pair[c->pairs];
 	*p = (struct pair){.quantity = *q, .tensor = tensor};
 	for (size_t i = 0; i < c->pairs; i++)
-		if (c->pair[i].quantity.name == q->name)
+		if (c->pair[i].quantity.source == q->source)
 			return complain("%s: has two tensors '%s'", c->reference.path, q->name);
 	if (!fits(q, t))
 		return refuse_shape(c, q, t);
@@ -251,6 +286,24 @@ static bool match_unnamed(struct comparison *c)
 			text ? "output" : "state or output");
 }
 
+/* Compares a tensor with all that has its name: locals may, in bodies where their shapes differ.  One that fits
+ * none of these is left, and told of. */
+static bool match_tensor(struct comparison *c, size_t tensor)
+{
+	const struct reference_tensor *t = &c->reference.tensor[tensor];
+	size_t before = c->pairs;
+	for (size_t i = 0; i < c->quantities; i++) {
+		const struct quantity *q = &c->quantity[i];
+		if (strcmp(q->name, t->name) != 0 || (q->is_local && !fits(q, t)))
+			continue;
+		if (!add_pair(c, q, tensor))
+			return false;
+	}
+	if (c->pairs == before)
+		c->ignored[c->ignored_n++] = t->name;
+	return true;
+}
+
 /* Each tensor that the model has; the others are told of. */
 static bool match_named(struct comparison *c)
 {
@@ -263,12 +316,9 @@ static bool match_named(struct comparison *c)
 		return refuse_wanted(c, c->model);
 	for (size_t i = 0; i < r->tensors; i++) {
 		const char *name = r->tensor[i].name;
-		const struct quantity *q = find_quantity(c, name);
 		if (strcmp(name, BEGIN_NAME) == 0 || (wanted && strcmp(name, wanted) != 0))
 			continue;
-		if (!q)
-			c->ignored[c->ignored_n++] = name;
-		else if (!add_pair(c, q, i))
+		if (!match_tensor(c, i))
 			return false;
 	}
 	return c->pairs || !wanted || refuse_wanted(c, r->path);

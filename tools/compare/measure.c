@@ -3,7 +3,6 @@
 #include "compare/compare.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* --- values --- */
 
@@ -27,70 +26,6 @@ static const float *row_of(const struct comparison *c, const struct quantity *q,
 	const esp_session *s = c->batches.session;
 	return q->is_state ? esp_session_state(s, q->index, structure, node)
 			   : esp_session_output(s, q->index, structure, node);
-}
-
-/* --- heights --- */
-
-static const size_t unknown = SIZE_MAX;
-
-/* A node that is under way, and the slot whose child is next. */
-struct climb {
-	size_t node, slot;
-};
-
-static bool make_room(struct comparison *c, size_t nodes)
-{
-	if (nodes <= c->heights)
-		return true;
-	size_t *height = realloc(c->height, nodes * sizeof *height);
-	if (height)
-		c->height = height;
-	struct climb *climb = realloc(c->climb, nodes * sizeof *climb);
-	if (climb)
-		c->climb = climb;
-	if (!height || !climb)
-		return complain("no memory for a tree of %zu nodes", nodes);
-	c->heights = nodes;
-	return true;
-}
-
-/* The heights of a node and of all below it, in whatever order they are numbered. */
-static void find_below(struct comparison *c, const esp_forest *f, size_t structure, size_t node)
-{
-	size_t under_way = 0;
-	if (c->height[node] != unknown)
-		return;
-	c->height[node] = 0;
-	c->climb[under_way++] = (struct climb){node, 0};
-	while (under_way) {
-		struct climb *at = &c->climb[under_way - 1];
-		int32_t child = esp_forest_child(f, structure, at->node, at->slot);
-		if (child < 0) {
-			under_way--;
-		} else if (c->height[child] == unknown) {
-			c->height[child] = 0;
-			c->climb[under_way++] = (struct climb){child, 0};
-		} else {
-			if (c->height[at->node] <= c->height[child])
-				c->height[at->node] = c->height[child] + 1;
-			at->slot++;
-		}
-	}
-}
-
-static bool find_heights(struct comparison *c, const struct batch *b, size_t structure)
-{
-	size_t nodes = esp_forest_nodes(b->forest, structure);
-	if (c->height_of == b->first + structure)
-		return true;
-	if (!make_room(c, nodes))
-		return false;
-	for (size_t node = 0; node < nodes; node++)
-		c->height[node] = unknown;
-	for (size_t node = 0; node < nodes; node++)
-		find_below(c, b->forest, structure, node);
-	c->height_of = b->first + structure;
-	return true;
 }
 
 /* --- rows --- */
@@ -125,8 +60,10 @@ static void measure_values(struct comparison *c, struct pair *p, struct row *r)
 
 int compare_spots(const struct spot *a, const struct spot *b)
 {
-	if (a->height != b->height)
-		return a->height < b->height ? -1 : 1;
+	if (a->traversal != b->traversal)
+		return a->traversal < b->traversal ? -1 : 1;
+	if (a->level != b->level)
+		return a->level < b->level ? -1 : 1;
 	if (a->tree != b->tree)
 		return a->tree < b->tree ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;
@@ -134,9 +71,10 @@ int compare_spots(const struct spot *a, const struct spot *b)
 
 static bool note_beyond(struct comparison *c, struct pair *p, struct row *r)
 {
-	if (!find_heights(c, r->batch, r->structure))
+	if (!levels_find(c, r->batch, r->structure))
 		return false;
-	r->place.height = c->height[r->node];
+	r->place.traversal = p->quantity.traversal;
+	r->place.level = level_of(c, &p->quantity, r->node);
 	if (!p->beyond || compare_spots(&r->place, &p->first) < 0) {
 		p->first = r->place;
 		p->first_beyond = r->beyond;
@@ -179,9 +117,11 @@ static bool measure_tree(struct comparison *c, struct pair *p, const struct batc
 	struct row r = {.batch = b, .structure = structure};
 	if (tree >= p->trees)
 		return true;
+	if (p->quantity.is_local && !levels_find(c, b, structure))
+		return false;
 	size_t first = p->roots ? esp_forest_root(b->forest, structure) : 0, end = p->roots ? first + 1 : nodes;
 	for (size_t node = first; node < end; node++) {
-		if (!computes(&p->quantity, esp_forest_child(b->forest, structure, node, 0) < 0))
+		if (!computes(c, &p->quantity, b, structure, node))
 			continue;
 		r.node = node;
 		r.number = p->roots ? tree : c->trees.begin[tree] + node;

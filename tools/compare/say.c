@@ -87,12 +87,14 @@ static void say_classes(FILE *to, const struct comparison *c)
 
 static void say_node(FILE *to, const struct finding *f)
 {
-	fprintf(to, "\nfirst difference, leaves before their parents: tree %zu, node %zu, ", f->place->tree,
+	bool down = f->pair->quantity.down;
+	fprintf(to, "\nfirst difference, %s: tree %zu, node %zu, ",
+		down ? "parents before their children" : "leaves before their parents", f->place->tree,
 		f->place->node);
-	if (f->is_leaf)
-		fputs("a leaf: ", to);
+	if (!f->place->level)
+		fputs(down ? "without a parent: " : "a leaf: ", to);
 	else
-		fprintf(to, "height %zu: ", f->place->height);
+		fprintf(to, "%s %zu: ", down ? "depth" : "height", f->place->level);
 	write_words(to, f->words, f->length);
 	fputs("\n    ", to);
 	say_values(to, f->pair, f->place);
@@ -106,20 +108,22 @@ static void say_statement(FILE *to, const struct comparison *c, const struct fin
 		fprintf(to, "    computed by %s:%d: %s\n", c->model, f->line, f->statement);
 }
 
-/* Children have nothing that differs, or the first difference would be theirs. */
-static void say_children(FILE *to, const struct comparison *c, const struct finding *f)
+/* What the node sees has nothing that differs, or the first difference would be there. */
+static void say_neighbours(FILE *to, const struct comparison *c, const struct finding *f)
 {
-	size_t n = 0;
-	int32_t child;
-	for (size_t i = 0; i < c->pairs; i++)
-		if (!c->pair[i].roots && c->pair[i].trees > f->place->tree && !f->is_leaf &&
-		    !c->pair[i].quantity.is_local)
-			say_names(to, "    its children agree in ", n++, c->pair[i].quantity.name);
+	const char *before = f->pair->quantity.down ? "    its parents agree in " : "    its children agree in ";
+	size_t n = 0, position = 0;
+	int32_t node;
+	for (size_t i = 0; i < c->pairs; i++) {
+		const struct pair *p = &c->pair[i];
+		if (!p->roots && p->trees > f->place->tree && f->place->level && !p->quantity.is_local &&
+		    agrees_before(p, f->place))
+			say_names(to, before, n++, p->quantity.name);
+	}
 	if (!n)
 		return;
-	for (size_t slot = 0;
-	     (child = esp_forest_child(f->batch->forest, f->structure, f->place->node, slot)) >= 0; slot++)
-		fprintf(to, "%s%d", slot ? ", " : ": nodes ", child);
+	for (const char *and = ": nodes "; (node = next_neighbour(f, &position)) >= 0; and = ", ")
+		fprintf(to, "%s%d", and, node);
 	fputc('\n', to);
 }
 
@@ -129,7 +133,8 @@ static void say_others(FILE *to, const struct comparison *c, const struct findin
 	size_t n = 0;
 	for (size_t i = 0; i < c->pairs; i++) {
 		const struct pair *p = &c->pair[i];
-		if (p != f->pair && has_node(c, p, f->place) && differs_at(p, f->place) == differ)
+		if (p != f->pair && agrees_before(p, f->place) && has_node(c, p, f->place) &&
+		    differs_at(p, f->place) == differ)
 			say_names(to, before, n++, p->quantity.name);
 	}
 	if (n)
@@ -148,7 +153,7 @@ static void say_unknown(FILE *to, const struct comparison *c, const struct findi
 		fputc('\n', to);
 }
 
-static void say_first(FILE *to, const struct comparison *c)
+static void say_first(FILE *to, struct comparison *c)
 {
 	struct finding f;
 	if (!find_first(c, &f))
@@ -156,7 +161,7 @@ static void say_first(FILE *to, const struct comparison *c)
 	say_node(to, &f);
 	say_statement(to, c, &f);
 	say_unknown(to, c, &f);
-	say_children(to, c, &f);
+	say_neighbours(to, c, &f);
 	say_others(to, c, &f, false, "    agree at this node: ");
 	say_others(to, c, &f, true, "    differ at this node too: ");
 }
@@ -174,7 +179,7 @@ static void say_verdict(FILE *to, const struct comparison *c)
 		c->options->rtol);
 }
 
-void say_text(const struct comparison *c, FILE *to)
+void say_text(struct comparison *c, FILE *to)
 {
 	if (c->covered < c->trees.n)
 		fprintf(to, "the reference has the first %zu of %zu trees\n", c->covered, c->trees.n);

@@ -4,9 +4,7 @@
 
 #include "tool.h"
 
-#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct profile {
 	const struct options *options;
@@ -149,18 +147,9 @@ static int read_batch(struct profile *p)
 	return EXIT_INPUT;
 }
 
-/* As many as the library takes when it is not told. */
-static int processors(void)
-{
-	cpu_set_t set;
-	long n = sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
-	return n < 1 ? 1 : n > ESP_THREADS_MAX ? ESP_THREADS_MAX : (int)n;
-}
-
 static int measure(struct profile *p)
 {
-	int threads = p->options->threads ? (int)p->options->threads : processors();
-	if (machine_measure(&p->machine, threads))
+	if (machine_measure(&p->machine, esp_context_threads(p->objects.context)))
 		return 0;
 	complain("no memory or threads to measure the machine");
 	return EXIT_INPUT;
@@ -171,7 +160,7 @@ static int profile(struct profile *p)
 	int at = p->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
 	if (!objects_open_any(&p->objects, p->options, p->options->operand[0], at))
 		return p->objects.status;
-	if (!has_weights(&p->objects, p->options) || !has_vocab(&p->objects, p->options))
+	if (!has_weights(&p->objects, p->options))
 		return EXIT_USAGE;
 	int status = read_batch(p);
 	if (!status)
@@ -205,7 +194,7 @@ int command_profile(const struct options *options)
 		return EXIT_USAGE;
 	}
 	struct options chosen = *options;
-	choose_tables(&chosen);
+	leave_out_tables(&chosen);
 	struct profile p = {.options = &chosen};
 	int status = profile(&p);
 	close_all(&p);

@@ -261,6 +261,7 @@ void reference_close(struct reference *r)
 	}
 	free(r->tensor);
 	free(r->begin);
+	free(r->root);
 	free(r->class);
 	if (r->archive)
 		unzClose(r->archive);

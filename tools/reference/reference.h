@@ -41,10 +41,11 @@ struct reference {
 	void *archive;
 	struct reference_tensor *tensor;
 	size_t tensors;
-	/* What a text says of its trees: how many, where their nodes begin (trees + 1, or NULL when there are
-	 * roots only) and the class that was predicted for each. */
+	/* What a text says of its trees: how many, where their nodes begin (trees + 1) and which is the root (both
+	 * NULL when there are roots only) and the class that was predicted for each. */
 	size_t trees;
 	uint64_t *begin;
+	long *root;
 	int *class;
 };
 

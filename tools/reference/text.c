@@ -2,7 +2,7 @@
 /* Reference outputs as text, one output for all.
  *
  * Of nodes:  tree INDEX NODES CLASSES ROOT-NODE ROOT-CLASS
- *            CLASSES numbers            NODES lines, in post order: children before parents, the root last
+ *            CLASSES numbers            NODES lines, a row for each node in the order of their numbers
  * Of roots:  LABEL CLASS numbers...     a line for each tree
  *
  * Trees are in the order of the input, from its first on. */
@@ -122,7 +122,10 @@ static bool make_tree_room(struct text *x)
 	int *class = realloc(r->class, room * sizeof *class);
 	if (class)
 		r->class = class;
-	uint64_t *begin = class ? realloc(r->begin, room * sizeof *begin) : NULL;
+	long *root = class ? realloc(r->root, room * sizeof *root) : NULL;
+	if (root)
+		r->root = root;
+	uint64_t *begin = root ? realloc(r->begin, room * sizeof *begin) : NULL;
 	if (!begin)
 		return refuse(x, "no memory for more trees");
 	r->begin = begin;
@@ -130,11 +133,12 @@ static bool make_tree_room(struct text *x)
 	return true;
 }
 
-static bool add_tree(struct text *x, long class)
+static bool add_tree(struct text *x, long root, long class)
 {
 	struct reference *r = x->reference;
 	if (!make_tree_room(x))
 		return false;
+	r->root[r->trees] = root;
 	r->class[r->trees++] = (int)class;
 	r->begin[0] = 0;
 	r->begin[r->trees] = x->rows;
@@ -165,9 +169,9 @@ static bool take_header(struct text *x, struct tree *t)
 	if ((size_t)t->index != x->reference->trees)
 		return refuse(x, "tree %ld follows after %zu trees; they must be in the order of the input",
 			      t->index, x->reference->trees);
-	if (t->nodes < 1 || t->root != t->nodes - 1)
-		return refuse(x, "node %ld is the root of a tree of %ld nodes; in post order it is the last",
-			      t->root, t->nodes);
+	if (t->root >= t->nodes)
+		return refuse(x, "node %ld is the root of a tree of %ld nodes, which are numbered from 0", t->root,
+			      t->nodes);
 	if (x->columns && (size_t)t->classes != x->columns)
 		return refuse(x, "tree %ld has %ld classes, the trees before have %zu", t->index, t->classes,
 			      x->columns);
@@ -190,7 +194,7 @@ static bool take_tree(struct text *x)
 		if (!take_row(x))
 			return false;
 	}
-	return add_tree(x, t.class);
+	return add_tree(x, t.root, t.class);
 }
 
 static bool take_root(struct text *x)
@@ -202,7 +206,7 @@ static bool take_root(struct text *x)
 	/* open_text frees the line: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 	if ((size_t) class >= x->columns)
 		return refuse(x, "class %ld is none of the %zu", class, x->columns);
-	return add_tree(x, class);
+	return add_tree(x, 0, class);
 }
 
 /* --- the whole --- */
@@ -244,7 +248,9 @@ static bool open_roots(struct reference *r)
 {
 	bool ok = open_text(r, take_root);
 	free(r->begin);
+	free(r->root);
 	r->begin = NULL;
+	r->root = NULL;
 	return ok;
 }
 

@@ -48,8 +48,6 @@ static int prepare(struct tune *t)
 	int status = subject_open(&t->first, o, at, o->threads, NULL);
 	if (status)
 		return status;
-	if (!has_vocab(&t->first.objects, o))
-		return EXIT_USAGE;
 	t->first.trees = o->operand[1];
 	status = count_trees(t, batch * most, &trees);
 	if (trees < batch)

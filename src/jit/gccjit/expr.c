@@ -260,13 +260,8 @@ static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
 /* expand_math has replaced these. */
 static gcc_jit_rvalue *refuse_compound(struct emitter *e, const struct job *j)
 {
-	return refuse(e, j, "a compound (exp, log, sigmoid or tanh) was never expanded");
+	return refuse(e, j, "a compound (exp, tanh ...) was never expanded");
 }
-
-#define emit_EXP refuse_compound
-#define emit_LOG refuse_compound
-#define emit_SIGMOID refuse_compound
-#define emit_TANH refuse_compound
 
 /* --- conditions --- */
 
@@ -411,6 +406,7 @@ static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
 
 static emit_op *const emitters[] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning) emit_##name,
+#define ILIR_COMPOUND(name, spelling, meaning) refuse_compound,
 #include "ilir/ops.def"
 #undef ILIR_OP
 };

@@ -171,13 +171,8 @@ static LLVMValueRef refuse_compound(struct emitter *e, ilir_expr x, const LLVMVa
 {
 	(void)arg;
 	return jit_refuse(e, ilir_type_of(e->m, x),
-			  "a compound (exp, log, sigmoid or tanh) was never expanded");
+			  "a compound (exp, tanh ...) was never expanded");
 }
-
-#define emit_EXP refuse_compound
-#define emit_LOG refuse_compound
-#define emit_SIGMOID refuse_compound
-#define emit_TANH refuse_compound
 
 /* --- conditions --- */
 
@@ -304,6 +299,7 @@ static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef
 
 static emit_op *const emitters[] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning) emit_##name,
+#define ILIR_COMPOUND(name, spelling, meaning) refuse_compound,
 #include "ilir/ops.def"
 #undef ILIR_OP
 };

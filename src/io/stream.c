@@ -1,0 +1,176 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "io/stream.h"
+
+#include "io/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 * 1024, KEPT_LINE = 4000 }; /* of a longer line what was read is not kept */
+
+static bool cannot_read(const struct io_stream *s, int why, struct diags *diags)
+{
+	return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){.file = s->path},
+			"check the path and the permissions", "cannot read '%s': %s", s->path, strerror(why));
+}
+
+/* A folder can be opened, but not read. */
+static bool note_size(struct io_stream *s, struct diags *diags)
+{
+	struct stat st;
+	if (fstat(s->fd, &st) != 0)
+		return cannot_read(s, errno, diags);
+	if (S_ISDIR(st.st_mode))
+		return cannot_read(s, EISDIR, diags);
+	s->size = S_ISREG(st.st_mode) ? st.st_size : 0;
+	return true;
+}
+
+bool io_stream_open(struct io_stream *s, const struct allocator *allocator, const char *path, struct io_text *text,
+		    struct diags *diags)
+{
+	bool standard = strcmp(path, "-") == 0;
+	*s = (struct io_stream){.allocator = allocator,
+				.path = standard ? "standard input" : path,
+				.owned = !standard,
+				.fd = standard ? STDIN_FILENO : io_open(diags, path),
+				.limit = IO_FILE_LIMIT,
+				.chunk = CHUNK};
+	*text = io_text_in(s->path, "", 0);
+	return s->fd >= 0 && note_size(s, diags);
+}
+
+void io_stream_close(struct io_stream *s)
+{
+	if (s->owned && s->fd >= 0)
+		close(s->fd);
+	if (s->bytes)
+		s->allocator->resize(s->allocator->context, s->bytes, s->capacity, 0);
+	*s = (struct io_stream){.fd = -1};
+}
+
+/* --- room --- */
+
+/* What a diagnostic may show: the text from its place on, and what stands before it on its line. */
+static const char *first_kept(struct io_text *t)
+{
+	io_text_mark(t);
+	if (t->at - t->line.begin > KEPT_LINE) {
+		t->line.gone += t->at - t->line.begin;
+		t->line.begin = t->at;
+	}
+	return t->line.begin;
+}
+
+/* Points the text to the same bytes after they moved. */
+static void move_text(struct io_text *t, const char *from, const char *to)
+{
+	t->at = to + (t->at - from);
+	t->line.begin = to + (t->line.begin - from);
+	t->end = to + (t->end - from);
+}
+
+static void drop(struct io_stream *s, struct io_text *t, size_t bytes)
+{
+	memmove(s->bytes, s->bytes + bytes, s->n - bytes);
+	move_text(t, s->bytes + bytes, s->bytes);
+	s->n -= bytes;
+	s->gone += bytes;
+}
+
+static bool grow(struct io_stream *s, struct io_text *t, struct diags *diags)
+{
+	size_t capacity = s->capacity ? 2 * s->capacity : s->chunk;
+	const char *from = s->bytes ? s->bytes : t->at;
+	if (s->n > s->limit) {
+		char message[100];
+		snprintf(message, sizeof message, "a structure longer than the %zu bytes that are read at most", s->limit);
+		io_refuse(t, diags, DIAG_FILE_TOO_LARGE, io_skip_space(t->at, t->end), "split it", message);
+		io_text_stop(t);
+		return false;
+	}
+	char *bytes = s->allocator->resize(s->allocator->context, s->bytes, s->capacity, capacity);
+	if (!bytes)
+		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){.file = s->path}, NULL,
+				"no memory for %zu bytes of '%s'", capacity, s->path);
+	s->bytes = bytes;
+	s->capacity = capacity;
+	move_text(t, from, bytes);
+	return true;
+}
+
+/* Takes what was read away only when that makes half of the room, so that no byte is moved often. */
+static bool make_room(struct io_stream *s, struct io_text *t, struct diags *diags)
+{
+	if (s->n < s->capacity)
+		return true;
+	size_t passed = s->bytes ? (size_t)(first_kept(t) - s->bytes) : 0;
+	if (!passed || passed < s->capacity / 2)
+		return grow(s, t, diags);
+	drop(s, t, passed);
+	return true;
+}
+
+/* --- reading --- */
+
+/* What there is, but at least a byte, unless the file ends. */
+static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diags)
+{
+	ssize_t got;
+	if (!make_room(s, t, diags))
+		return false;
+	size_t room = s->capacity - s->n;
+	do
+		got = read(s->fd, s->bytes + s->n, room < s->chunk ? room : s->chunk);
+	while (got < 0 && errno == EINTR);
+	if (got < 0) {
+		cannot_read(s, errno, diags);
+		io_text_stop(t);
+		return false;
+	}
+	s->ended = got == 0;
+	s->n += got;
+	t->end = s->bytes + s->n;
+	return true;
+}
+
+/* More bytes are waited for only behind one that begins a mark. */
+static bool begin(struct io_stream *s, struct io_text *t, struct diags *diags)
+{
+	while (!s->begun && !s->ended && s->n < 3 && (!s->n || memchr("\xef\xff\xfe", *s->bytes, 3)))
+		if (!read_some(s, t, diags))
+			return false;
+	if (!s->begun && !io_check_mark(s->path, t->at, s->n, diags)) {
+		t->structures++;
+		io_text_stop(t);
+		return false;
+	}
+	return s->begun = true;
+}
+
+bool io_stream_fill(struct io_stream *s, struct io_text *t, enum io_format format, struct diags *diags)
+{
+	struct io_extent extent = {.format = format};
+	size_t seen = 0;
+	if (t->stopped)
+		return true;
+	if (!begin(s, t, diags))
+		return false;
+	while (!io_extent_end(&extent, t->at + seen, t->end) && !s->ended) {
+		seen = t->end - t->at;
+		if (!read_some(s, t, diags))
+			return false;
+	}
+	return true;
+}
+
+double io_stream_progress(const struct io_stream *s, const struct io_text *t)
+{
+	int64_t passed = s->gone + (s->bytes ? t->at - s->bytes : 0);
+	if (t->stopped || (s->ended && t->at == t->end))
+		return 1;
+	return s->size && passed < s->size ? (double)passed / (double)s->size : 0;
+}

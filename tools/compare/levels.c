@@ -1,0 +1,119 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* When a node's turn is: up, after all that is below it; down, after all that is above it. */
+#include "compare/compare.h"
+
+#include <stdlib.h>
+
+static const size_t unknown = SIZE_MAX;
+
+/* A node that is under way, and the slot whose child is next. */
+struct climb {
+	size_t node, slot;
+};
+
+static bool grow(size_t **to, size_t n)
+{
+	size_t *grown = realloc(*to, n * sizeof *grown);
+	if (grown)
+		*to = grown;
+	return grown;
+}
+
+static bool make_room(struct levels *l, size_t nodes)
+{
+	if (nodes <= l->room)
+		return true;
+	struct climb *climb = realloc(l->climb, nodes * sizeof *climb);
+	if (climb)
+		l->climb = climb;
+	if (!climb || !grow(&l->height, nodes) || !grow(&l->depth, nodes) || !grow(&l->order, nodes))
+		return complain("no memory for a tree of %zu nodes", nodes);
+	l->room = nodes;
+	return true;
+}
+
+/* The heights of a node and of all below it, in whatever order they are numbered; `order` has them after
+ * their children. */
+static void find_below(struct levels *l, const esp_forest *f, size_t structure, size_t node, size_t *done)
+{
+	size_t under_way = 0;
+	if (l->height[node] != unknown)
+		return;
+	l->height[node] = 0;
+	l->climb[under_way++] = (struct climb){node, 0};
+	while (under_way) {
+		struct climb *at = &l->climb[under_way - 1];
+		int32_t child = esp_forest_child(f, structure, at->node, at->slot);
+		if (child < 0) {
+			l->order[(*done)++] = at->node;
+			under_way--;
+		} else if (l->height[child] == unknown) {
+			l->height[child] = 0;
+			l->climb[under_way++] = (struct climb){child, 0};
+		} else {
+			if (l->height[at->node] <= l->height[child])
+				l->height[at->node] = l->height[child] + 1;
+			at->slot++;
+		}
+	}
+}
+
+/* The longest way from a node without parents: parents come before their children. */
+static void find_depths(struct levels *l, const esp_forest *f, size_t structure, size_t nodes)
+{
+	int32_t child;
+	for (size_t node = 0; node < nodes; node++)
+		l->depth[node] = 0;
+	for (size_t i = nodes; i-- > 0;)
+		for (size_t slot = 0; (child = esp_forest_child(f, structure, l->order[i], slot)) >= 0;
+		     slot++)
+			if (l->depth[child] <= l->depth[l->order[i]])
+				l->depth[child] = l->depth[l->order[i]] + 1;
+}
+
+bool levels_find(struct comparison *c, const struct batch *b, size_t structure)
+{
+	struct levels *l = &c->levels;
+	size_t nodes = esp_forest_nodes(b->forest, structure), done = 0;
+	if (l->room && l->tree == b->first + structure)
+		return true;
+	if (!make_room(l, nodes))
+		return false;
+	for (size_t node = 0; node < nodes; node++)
+		l->height[node] = unknown;
+	for (size_t node = 0; node < nodes; node++)
+		find_below(l, b->forest, structure, node, &done);
+	find_depths(l, b->forest, structure, nodes);
+	l->tree = b->first + structure;
+	return true;
+}
+
+size_t level_of(const struct comparison *c, const struct quantity *q, size_t node)
+{
+	return q->down ? c->levels.depth[node] : c->levels.height[node];
+}
+
+int body_of(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
+	    size_t node)
+{
+	if (!q->is_state)
+		return ESP_BODY_OUTPUT;
+	if (q->down)
+		return c->levels.depth[node] ? ESP_BODY_BELOW : ESP_BODY_ROOT;
+	return esp_model_body(c->objects.model, b->forest, structure, node);
+}
+
+bool computes(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
+	      size_t node)
+{
+	return !q->is_local ||
+	       esp_model_statement(c->objects.model, q->source, body_of(c, q, b, structure, node), NULL);
+}
+
+void levels_free(struct levels *l)
+{
+	free(l->height);
+	free(l->depth);
+	free(l->order);
+	free(l->climb);
+}
