@@ -1,52 +1,171 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# What a user of the installed library meets: the header stands alone in C and C++, pkg-config says all that a program
-# needs, the example builds with nothing else and runs.
-#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR MANDIR DATADIR CC EXAMPLE
+# What a user of the installed library meets: the header stands alone in C and C++; pkg-config and CMake say all that a
+# program needs; the installed examples build with nothing else, linked either way, and run.
+#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR MANDIR DATADIR DOCDIR CC
 set -euo pipefail
-destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 mandir=$5 datadir=$6 cc=$7 example=$8
+destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 mandir=$5 datadir=$6 docdir=$7 cc=$8
+examples=$destdir$docdir/examples example=$examples/treelstm
+espalier=$destdir$bindir/espalier archive=$destdir$libdir/libespalier.a
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 export PKG_CONFIG_PATH=$destdir$pkgconfig
 export LD_LIBRARY_PATH=$destdir$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 [ -z "$destdir" ] || export PKG_CONFIG_SYSROOT_DIR=$destdir
-# What the library itself needs is no concern of a program that links it: its .pc files need not be there.
-env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="$destdir$pkgconfig" pkg-config --cflags --libs espalier >"$work/said"
-env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="$destdir$pkgconfig" pkg-config --static --libs espalier >"$work/static"
-for flag in -ljansson -fopenmp; do
-	grep -q -e "$flag" "$work/static" || { echo "pkg-config --static lacks $flag" >&2; exit 1; }
-done
-read -ra flags < <(pkg-config --cflags espalier)
-read -ra libs < <(pkg-config --libs espalier)
-
-echo '#include <espalier.h>' >"$work/alone.c"
-cp "$work/alone.c" "$work/alone.cc"
-$cc -std=c11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.c"
-for standard in c++11 c++20; do
-	c++ -std=$standard -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.cc"
-done
-
-$cc -std=c11 -Wall -Wextra "$example/embed.c" "${flags[@]}" -o "$work/embed" "${libs[@]}"
-files=("$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
 # Installed in its place the library finds its plug-ins by itself; below a DESTDIR it must be told.
 unset ESPALIER_BACKEND_PATH
 [ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier
-"$work/embed" "$example/treelstm.ra" "${files[@]}" >"$work/embedded"
-"$destdir$bindir/espalier" run "$example/treelstm.ra" --weights "${files[0]}" --vocab "${files[1]}" "${files[2]}" >"$work/run"
-trees=$(wc -l <"${files[2]}")
-for output in embedded run; do
-	[ "$(wc -l <"$work/$output")" -ge "$trees" ]
-done
-# The command, its manual and its completions.
-"$destdir$bindir/espalier" init "$work/new.ra" >"$work/said"
-"$destdir$bindir/espalier" check "$work/new.ra" >"$work/said"
-for file in "$mandir"/man1/espalier.1 "$mandir"/man7/espalier-{algebra,diagnostics,model}.7 \
-	"$datadir"/bash-completion/completions/espalier "$datadir"/fish/vendor_completions.d/espalier.fish \
-	"$datadir"/zsh/site-functions/_espalier; do
-	[ -s "$destdir$file" ] || { echo "not installed: $destdir$file" >&2; exit 1; }
-done
+export XDG_CACHE_HOME=$work/cache
 
-# A program finds the library by its soname.
-[ -e "$destdir$libdir/$(objdump -p "$work/embed" | sed -n 's/^ *NEEDED *\(libespalier.*\)/\1/p')" ]
-echo "installed: espalier $(pkg-config --modversion espalier); the example runs"
+say()
+{
+	echo "installed: $*"
+}
+
+fail()
+{
+	echo "not as it should be installed: $*" >&2
+	exit 1
+}
+
+# same FILE FILE: fails with the difference.
+same()
+{
+	diff "$1" "$2" >&2 || fail "$1 and $2 differ"
+}
+
+check_files()
+{
+	local file
+	for file in "$mandir"/man1/espalier.1 "$mandir"/man7/espalier-{algebra,diagnostics,model}.7 \
+		"$datadir"/bash-completion/completions/espalier "$datadir"/fish/vendor_completions.d/espalier.fish \
+		"$datadir"/zsh/site-functions/_espalier "$docdir"/{README,CHANGELOG,linking,model-text}.md "$docdir"/LICENSE \
+		"$docdir"/examples/{treelstm/sst-vocab.txt,dependency/words.txt,ahead/README.md}; do
+		[ -s "$destdir$file" ] || fail "$destdir$file is missing"
+	done
+}
+
+# What the library itself needs is no concern of a program that links it: its .pc files need not be there.
+check_pkg_config()
+{
+	local flag
+	env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="$destdir$pkgconfig" pkg-config --cflags --libs espalier >"$work/said"
+	env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="$destdir$pkgconfig" pkg-config --static --libs espalier >"$work/static"
+	for flag in -ljansson -fopenmp -pthread; do
+		grep -q -e "$flag" "$work/static" || fail "pkg-config --static lacks $flag"
+	done
+}
+
+check_header()
+{
+	local flags standard
+	read -ra flags < <(pkg-config --cflags espalier)
+	echo '#include <espalier.h>' >"$work/alone.c"
+	cp "$work/alone.c" "$work/alone.cc"
+	$cc -std=c11 -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.c"
+	for standard in c++11 c++20; do
+		c++ -std=$standard -pedantic -Wall -Wextra -Werror "${flags[@]}" -fsyntax-only "$work/alone.cc"
+	done
+}
+
+# run_embed PROGRAM: over the sentences of the example, without the times that end what it prints.
+run_embed()
+{
+	"$1" "$example/treelstm.ra" "$example"/{sst-treelstm-small.safetensors,sst-vocab.txt,sentences.ptb} | sed '$d'
+}
+
+# The example by a program and by the command; a program finds the library by its soname.
+check_shared()
+{
+	local flags libs output trees soname
+	read -ra flags < <(pkg-config --cflags espalier)
+	read -ra libs < <(pkg-config --libs espalier)
+	$cc -std=c11 -Wall -Wextra "$example/embed.c" "${flags[@]}" -o "$work/embed" "${libs[@]}"
+	run_embed "$work/embed" >"$work/embedded"
+	"$espalier" run "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" \
+		--vocab "$example/sst-vocab.txt" "$example/sentences.ptb" >"$work/run"
+	trees=$(wc -l <"$example/sentences.ptb")
+	for output in embedded run; do
+		[ "$(wc -l <"$work/$output")" -ge "$trees" ] || fail "$output lacks sentences"
+	done
+	soname=$(objdump -p "$work/embed" | sed -n 's/^ *NEEDED *\(libespalier.*\)/\1/p')
+	[ -z "$soname" ] || [ -e "$destdir$libdir/$soname" ] || fail "$soname is missing"
+	"$espalier" init "$work/new.ra" >"$work/said"
+	"$espalier" check "$work/new.ra" >"$work/said"
+}
+
+# The archive defines what the header declares, and nothing that could meet another library's names.
+check_archive()
+{
+	nm -g --defined-only "$archive" 2>"$work/said" | awk 'NF == 3 { print $3 }' | sort >"$work/defined"
+	grep -o '\besp_[a-z0-9_]*(' "$destdir$(pkg-config --variable=includedir espalier | sed "s|^$destdir||")/espalier.h" |
+		tr -d '(' | sort -u >"$work/declared"
+	[ -s "$work/defined" ] || fail "$archive defines nothing"
+	grep -v '^esp_' "$work/defined" >&2 && fail "$archive defines these"
+	comm -13 "$work/declared" "$work/defined" >"$work/private"
+	[ ! -s "$work/private" ] || fail "$archive defines what the header does not declare: $(cat "$work/private")"
+}
+
+# Linked statically, a program runs what was compiled ahead of time. It loads no back end, but says so.
+check_static()
+{
+	local flags libs status=0
+	read -ra flags < <(pkg-config --static --cflags espalier)
+	read -ra libs < <(pkg-config --static --libs espalier)
+	echo 'int main(void) { return 0; }' >"$work/empty.c"
+	if ! $cc -static "$work/empty.c" -o "$work/empty" "${libs[@]}" 2>"$work/said"; then
+		say "no program is linked statically: $(grep -m 1 -e 'cannot find' -e incompatible "$work/said")"
+		return
+	fi
+	$cc -static "$example/embed.c" "${flags[@]}" -o "$work/embed-static" "${libs[@]}" 2>"$work/said" || fail "$(cat "$work/said")"
+	run_embed "$work/embed-static" >"$work/static" 2>"$work/said" || status=$?
+	case $status in
+	0) same "$work/embedded" "$work/static" ;;
+	1) grep -q backend-unusable "$work/said" || fail "$(cat "$work/said")" ;;
+	*) fail "a static program ends with status $status" ;;
+	esac
+
+	"$espalier" compile "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" --pack -o "$work/tree.o"
+	$cc -I"$work" "$examples/ahead/sentiment.c" "$work/tree.o" "${flags[@]}" -o "$work/ahead" $(pkg-config --libs espalier)
+	$cc -static -I"$work" "$examples/ahead/sentiment.c" "$work/tree.o" "${flags[@]}" -o "$work/ahead-static" "${libs[@]}" \
+		2>"$work/said" || fail "$(cat "$work/said")"
+	"$work/ahead" >"$work/wanted"
+	"$work/ahead-static" >"$work/found"
+	same "$work/wanted" "$work/found"
+	say "a program that is linked statically runs a model that was compiled ahead of time"
+}
+
+check_cmake()
+{
+	local target targets=espalier::espalier
+	[ -n "$(command -v cmake)" ] || { say "no cmake: its package file was not tried"; return; }
+	[ ! -e "$archive" ] || targets+=' espalier::static'
+	mkdir "$work/cmake"
+	cat >"$work/cmake/CMakeLists.txt" <<-CMAKE
+		cmake_minimum_required(VERSION 3.13)
+		project(embed C)
+		find_package(espalier $(pkg-config --modversion espalier) REQUIRED)
+		foreach(target $targets)
+		  string(REPLACE "::" "-" program \${target})
+		  add_executable(\${program} "$example/embed.c")
+		  target_link_libraries(\${program} \${target})
+		endforeach()
+	CMAKE
+	CC=$cc cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH= \
+		-Despalier_DIR="$destdir$libdir/cmake/espalier" >"$work/said" 2>&1 &&
+		cmake --build "$work/cmake/build" >"$work/said" 2>&1 || fail "$(cat "$work/said")"
+	for target in $targets; do
+		run_embed "$work/cmake/build/${target/::/-}" >"$work/by-cmake"
+		same "$work/embedded" "$work/by-cmake"
+	done
+	say "CMake finds $targets"
+}
+
+check_files
+check_pkg_config
+check_header
+check_shared
+[ ! -e "$archive" ] || { check_archive; check_static; }
+check_cmake
+say "espalier $(pkg-config --modversion espalier); the examples run"

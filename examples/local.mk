@@ -1,17 +1,17 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What the quickstart runs.
-EXTRA_DIST += \
-	%D%/treelstm/README.md %D%/treelstm/treelstm.ra %D%/treelstm/sentences.ptb \
+nobase_dist_doc_DATA += \
+	%D%/treelstm/README.md %D%/treelstm/embed.c %D%/treelstm/treelstm.ra %D%/treelstm/sentences.ptb \
 	%D%/treelstm/sst-treelstm-small.safetensors %D%/treelstm/sst-vocab.txt
 
 # What reads CoNLL-U, with the weights and vocabularies that its trainer made.
-EXTRA_DIST += \
+nobase_dist_doc_DATA += \
 	%D%/dependency/README.md %D%/dependency/dependency.ra %D%/dependency/dependency.safetensors \
 	%D%/dependency/heldout.tsv %D%/dependency/reference.npz %D%/dependency/relations.txt \
 	%D%/dependency/sentences.conllu %D%/dependency/train.py %D%/dependency/words.txt
 
 # Models of the field, each against its equations in tests/examples.
-EXTRA_DIST += \
+nobase_dist_doc_DATA += \
 	%D%/attention/README.md %D%/attention/attention.ra \
 	%D%/childsum/README.md %D%/childsum/childsum.ra \
 	%D%/labelled/README.md %D%/labelled/embedding.ra %D%/labelled/matrix.ra \
@@ -25,13 +25,13 @@ EXTRA_DIST += \
 	%D%/treegru/README.md %D%/treegru/treegru.ra
 
 # Models that go over their structures more than once: tests/examples/traversals_test.
-EXTRA_DIST += \
+nobase_dist_doc_DATA += \
 	%D%/bilstm/README.md %D%/bilstm/bilstm.ra %D%/bilstm/bilstm2.ra \
 	%D%/stacked/README.md %D%/stacked/stacked-gru.ra %D%/stacked/stacked-lstm.ra \
 	%D%/updown/README.md %D%/updown/updown.ra
 
 # A program that has a model in it: tests/examples/ahead_test.sh.
-EXTRA_DIST += %D%/ahead/README.md %D%/ahead/sentiment.c
+nobase_dist_doc_DATA += %D%/ahead/README.md %D%/ahead/sentiment.c
 
 # A program of a user of the library: built against the tree by `make check`, and by `make installcheck` against the
 # installed library through pkg-config, with nothing of the tree in sight.
@@ -41,5 +41,5 @@ examples_treelstm_embed_LDADD = libespalier.la
 
 installcheck-local:
 	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(bindir)' \
-		'$(mandir)' '$(datadir)' '$(CC)' $(srcdir)/%D%/treelstm
+		'$(mandir)' '$(datadir)' '$(docdir)' '$(CC)'
 EXTRA_DIST += %D%/installcheck.sh

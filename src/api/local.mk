@@ -12,7 +12,11 @@ libespalier_la_SOURCES =
 libespalier_la_LIBADD = libespalier-internal.la
 libespalier_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(libespalier_version) $(DEFINED_LDFLAGS) \
 	-Wl,--version-script=$(srcdir)/%D%/espalier.map -Wl,-z,nodelete
-EXTRA_libespalier_la_DEPENDENCIES = %D%/espalier.map
+EXTRA_libespalier_la_DEPENDENCIES = %D%/espalier.map build-aux/link-library.sh
+# As automake would say it, by way of the script: an archive knows no map, so the script hides its other names.
+libespalier_la_LINK = $(BASH) $(srcdir)/build-aux/link-library.sh $(srcdir)/%D%/espalier.map '$(CC) $(CFLAGS)' \
+	'$(OBJCOPY)' '$(AR)' $@ $(LIBTOOL) $(AM_V_lt) --tag=CC $(AM_LIBTOOLFLAGS) $(LIBTOOLFLAGS) --mode=link \
+	$(CCLD) $(AM_CFLAGS) $(CFLAGS) $(libespalier_la_LDFLAGS) $(LDFLAGS) -o $@
 EXTRA_DIST += %D%/espalier.map
 
 libespalier_internal_la_SOURCES += \

@@ -49,7 +49,7 @@ static bool fill_token(struct fill *f)
 	if (c != 'n')
 		return c == '"' ? text_token(f, to) : number_token(f, to);
 	*to = -1;
-	return json_null(&f->scan) || json_fault(&f->scan, f->scan.at, "a token is missing here");
+	return json_take_null(&f->scan) || json_fault(&f->scan, f->scan.at, "a token is missing here");
 }
 
 static bool fill_number(struct fill *f, float *to)
@@ -85,7 +85,7 @@ static bool fill_vector(struct fill *f, bool needed)
 	const struct io_wanted *w = f->wanted;
 	float *to = (float *)(void *)f->to + f->row * w->elements;
 	const char *at = f->scan.at;
-	if (json_null(&f->scan)) {
+	if (json_take_null(&f->scan)) {
 		memset(to, 0, w->elements * sizeof *to);
 		return !needed ||
 		       json_fault(&f->scan, at, "the model reads the input here: null is no value");

@@ -28,13 +28,13 @@ bool json_expect(struct json *, char c);
 bool json_more(struct json *, char close, bool *first);
 
 /* The text between the quotes, escapes as they are written; `escaped` says that there are some. */
-bool json_string(struct json *, struct io_span *, bool *escaped);
+bool json_take_string(struct json *, struct io_span *, bool *escaped);
 /* The text that is meant; in the arena if there are escapes.  NULL text after a fault. */
 struct io_span json_text(struct json *, struct arena *);
 bool json_number(struct json *, double *);
 /* Whether a number is a whole one of 32 bits, which it is then. */
 bool json_whole(double, int32_t *);
-bool json_null(struct json *);
+bool json_take_null(struct json *);
 /* Any value, checked but not kept. */
 bool json_skip(struct json *);
 

@@ -6,6 +6,7 @@
 #include "base/str.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,34 @@ static const struct jit_backend *locked_away(const struct search *s, const char 
 	return NULL;
 }
 
+static const struct jit_backend *unloadable(const struct search *s, const char *path)
+{
+	diag_add(
+	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
+	    "link the program with the shared library, compile the model ahead of time with 'espalier compile', or "
+	    "choose the back end 'interpreter'",
+	    "back end '%s' (%s): this program is linked statically and loads no shared object", s->name, path);
+	return NULL;
+}
+
+/* Whether the program's headers name a dynamic linker.  The program itself comes first, and ends the search. */
+static int read_headers(struct dl_phdr_info *program, size_t size, void *dynamic)
+{
+	(void)size;
+	for (int i = 0; i < program->dlpi_phnum; i++)
+		if (program->dlpi_phdr[i].p_type == PT_INTERP)
+			*(bool *)dynamic = true;
+	return 1;
+}
+
+/* Without a dynamic linker glibc's dlopen gives a plug-in a second C library, in which LLVM crashes. */
+static bool is_static(void)
+{
+	bool dynamic = false;
+	dl_iterate_phdr(read_headers, &dynamic);
+	return !dynamic;
+}
+
 /* The handle is kept: code that the back end has made refers to it, and the loader counts repeated loads by
  * itself. */
 static const struct jit_backend *open_backend(const struct search *s, const char *path)
@@ -95,6 +124,8 @@ static const struct jit_backend *load(struct search *s)
 	const struct jit_backend *b = NULL;
 	if (path && fork_inherited_foreign())
 		return locked_away(s, path);
+	if (path && is_static())
+		return unloadable(s, path);
 	if (path) {
 		fork_enter_foreign();
 		b = open_backend(s, path);

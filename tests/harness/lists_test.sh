@@ -8,7 +8,7 @@ cd "${srcdir:-.}" || exit 1
 named()
 {
 	local fragment
-	find src tools doc examples bench tests -name local.mk | while read -r fragment; do
+	find src tools doc cmake examples bench tests debian -name local.mk | while read -r fragment; do
 		sed -e 's/#.*//' -e "s,%D%,${fragment%/local.mk},g" "$fragment" | tr -s ' \t\\' '\n' | grep -E '^[a-z][a-z0-9_./-]*/'
 	done | sort -u
 }
