@@ -83,7 +83,7 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "torch", "case": "treernn", "kind": "espalier inputs", "threads": 1, "min_ms": 1.0, $record}
 {"part": "torch", "case": "treernn", "kind": "torch level", "threads": 1, "min_ms": 8.0, $record}
 {"part": "torch", "case": "treernn", "kind": "torch script", "threads": 1, "min_ms": 6.0, $record}
-{"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "hand_ms": 1.0, "min_ms": 1.04}
+{"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "bits": 512, "hand_ms": 1.0, "min_ms": 1.04}
 JSON
 shown=$(python3 "$srcdir/bench/bench.py" --from "$work/results" 2>/dev/null)
 # shows PATTERN TEXT
