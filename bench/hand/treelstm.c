@@ -1,11 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N] [--vectors 256|512]
  *
- * An N-ary TreeLSTM run by kernels written by hand (kernels.h), the longest vectors that the processor has
- * unless
- * --vectors says, and, with --model bench/hand/treelstm.ra, by
- * this library: the same weights and trees, one after the other, results compared.  TREES is a file of
- * bracketed binary trees, a tree a line.  Prints the mean over minibatches of the least milliseconds, and
+ * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by
+ * this library: the same weights and trees, one after the other, results compared.  The kernels use the
+ * longest vectors that the processor has, or those of --vectors.  TREES is a file of bracketed binary trees,
+ * a tree a line.  Prints the mean over minibatches of the least milliseconds, and
  * floor / time: the floor is the sum over levels of the greater of operations / peak and weight bytes /
  * bandwidth, both measured here; non-linearities are not counted.
  *
