@@ -325,7 +325,7 @@ def measure(bench, part, case, contestants):
     """Records of every batch size and contestant, in the last round."""
     options = bench.options
     check_outputs(contestants)
-    mine = [c for c in contestants if c.kind == "espalier"]
+    mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those whose floor is wanted
     for c in mine:
         c.levels = part == "floor"
         for _ in range(1 if c.threads in bench.machines else 6):  # the first time thoroughly
