@@ -109,8 +109,8 @@ def cases_of(options):
 # --- contestants ---
 
 class Contestant:
-    """A process that answers requests; from its first answer on it is stopped while it is not asked, so that threads of it
-    that wait actively do not disturb others. kind: espalier, or the name of a peer; `ours` computes input projections too
+    """A process that answers requests; it is stopped while it is not asked, from the beginning, so that threads of it that
+    wait actively do not disturb others. kind: espalier, or the name of a peer; `ours` computes input projections too
     when it ends in "inputs". waits: how the threads of a peer wait for each other, None if there is nobody to wait for."""
 
     def __init__(self, bench, kind, threads, command, waits=None):
@@ -124,6 +124,7 @@ class Contestant:
         self.process = subprocess.Popen(bench.realtime + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log, text=True, bufsize=1, env=environment, preexec_fn=os.setpgrp)
         atexit.register(self.process.kill)  # it may be stopped
+        self.signal(signal.SIGSTOP)
 
     def signal(self, number):
         """To the process and those that it started."""
@@ -163,9 +164,9 @@ class Contestant:
         return [float(word) for word in self.ask(f"root {first} {count}").split()]
 
     def said(self):
-        """What it wrote on standard error first: its versions."""
+        """What it wrote on standard error first, after lines in brackets, which are DyNet's own: its versions."""
         self.log.seek(0)
-        return self.log.readline().strip()
+        return next((line.strip() for line in self.log if not line.startswith("[")), "")
 
 
 def bench_command(bench, case, *more):
