@@ -8,7 +8,9 @@
 Parts, each of which prints a table; what it measures it leaves in DIR/results.jsonl, a line of JSON each:
 
   floor       every case of cases.tsv: floor / time; two threads against one; the linearizer's share
-  torch       tree models against PyTorch per node, by levels, and by levels with TorchScript, and DyNet where it is built
+  summary     the table of the README: TreeLSTMs and an LSTM at hidden 256 beside all peers, in one round
+  torch       tree models against PyTorch per node, by levels, by levels with TorchScript and with torch.compile, against
+              ONNX Runtime where it applies, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
   cortex      the figures of cortex.tsv, from another machine, beside those of the floor part
   backends    every case by each back end, one thread: the time of a run, and of making the program
@@ -21,15 +23,19 @@ Contestants are processes that are asked in turn, minibatch by minibatch, in the
 slow moment of the machine hits all alike, and all cases again in each of the rounds; outputs are compared before. Of a
 minibatch counts the least time (the machine undisturbed) and the median; a figure is the mean over minibatches. Of the part
 floor there is the time undisturbed, too: the least times of a minibatch's levels, summed. The machine is measured before and
-after each case, and the best of it counts. Peers wait passively; of one and two threads counts the faster. Peers that are not
-installed are left out, which is said.
+after each case, and the best of it counts. All contestants but the one that is asked are stopped (SIGSTOP). Threads of peers
+wait for each other actively in one contestant and passively in another; of all these and of one thread, the fastest counts,
+and so does that of Espalier with one and two threads. Peers that are not installed are left out, which is said.
 """
 import argparse
+import atexit
+import functools
 import json
 import math
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -42,7 +48,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
 SKIPPED = 77  # the status of a program that is not for this machine
-PARTS = ("floor", "torch", "rnn", "cortex", "backends", "hand", "start", "batches", "nodes")
+PARTS = ("floor", "summary", "torch", "rnn", "cortex", "backends", "hand", "start", "batches", "nodes")
+WAITS = ("active", "passive")  # OMP_WAIT_POLICY
+SUMMARY = ("treelstm", "childsum", "lstm")  # cases
 TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against f32 in another order
 
 
@@ -54,7 +62,6 @@ class Bench:
         self.command = os.path.join(options.build, "espalier")
         self.realtime = ["chrt", "-f", "50"] if options.realtime else []
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         self.machines = {}  # threads -> the best that was found in this run
         self.samples = {}  # (part, case, hidden, batch, contestant) -> of each minibatch: times of all rounds, least undisturbed
         self.last_round = True
@@ -121,24 +128,39 @@ def missing_of(parts, options):
 # --- contestants ---
 
 class Contestant:
-    """A process that answers requests. kind: espalier, or the name of a peer; `ours` computes input projections too when it
-    ends in "inputs"."""
+    """A process that answers requests; it is stopped while it is not asked, from the beginning, so that threads of it that
+    wait actively do not disturb others. kind: espalier, or the name of a peer; `ours` computes input projections too
+    when it ends in "inputs". waits: how the threads of a peer wait for each other, None if there is nobody to wait for."""
 
-    def __init__(self, bench, kind, threads, command):
-        os.environ["OMP_NUM_THREADS"] = str(threads)
+    def __init__(self, bench, kind, threads, command, waits=None):
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+        if waits:
+            environment["OMP_WAIT_POLICY"] = waits.upper()
         self.log = tempfile.TemporaryFile("w+")
-        self.kind, self.threads = kind, threads
+        self.kind, self.threads, self.waits = kind, threads, waits
         self.levels = False  # it is asked for its time undisturbed, too
-        self.name = f"{kind} x{threads}"
+        self.name = f"{kind} x{threads}" + (f" {waits}" if waits else "")
         self.process = subprocess.Popen(bench.realtime + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True, bufsize=1)
+                                        stderr=self.log, text=True, bufsize=1, env=environment, preexec_fn=os.setpgrp)
+        atexit.register(self.process.kill)  # it may be stopped
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number):
+        """To the process and those that it started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass  # it has ended, which whoever reads its answer finds out
 
     def tell(self, line):
         self.process.stdin.write(line + "\n")
 
     def ask(self, line):
+        self.signal(signal.SIGCONT)
         self.tell(line)
-        return self.process.stdout.readline()
+        answer = self.process.stdout.readline()
+        self.signal(signal.SIGSTOP)
+        return answer
 
     def times(self, first, count, repeats):
         """Microseconds of linearizing and running a minibatch."""
@@ -153,15 +175,17 @@ class Contestant:
 
     def close(self):
         self.process.stdin.close()
+        self.signal(signal.SIGCONT)
         self.process.wait()
+        atexit.unregister(self.process.kill)
 
     def root(self, first, count):
         return [float(word) for word in self.ask(f"root {first} {count}").split()]
 
     def said(self):
-        """What it wrote on standard error: its versions."""
+        """What it wrote on standard error first, after lines in brackets, which are DyNet's own: its versions."""
         self.log.seek(0)
-        return self.log.read().strip()
+        return next((line.strip() for line in self.log if not line.startswith("[")), "")
 
 
 def bench_command(bench, case, *more):
@@ -182,50 +206,97 @@ def threads_of(bench):
     return [int(threads) for threads in bench.options.threads.split(",")]
 
 
-def has_python(python, *modules):
-    return shutil.which(python) and subprocess.run(
-        [python, "-c", "import " + ", ".join(modules)], stderr=subprocess.DEVNULL).returncode == 0
+# --- peers ---
+
+@functools.cache
+def version_of(python, module):
+    """None where the interpreter or the module is missing."""
+    if not shutil.which(python):
+        return None
+    done = subprocess.run([python, "-c", f"import {module}; print({module}.__version__)"], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
-def tree_peers(bench, case, folder):
-    return torch_peers(bench, case, folder) + dynet_peers(bench, case, folder)
+def pythons_with(bench, *modules):
+    """Version of the first module -> the first interpreter that has this version, and the others."""
+    found = {}
+    for python in bench.options.pythons.split(","):
+        versions = [version_of(python, module) for module in modules]
+        if all(versions):
+            found.setdefault(re.match(r"\d+\.\d+", versions[0])[0], python)
+    return found
+
+
+def python_with(bench, *modules):
+    return next(iter(pythons_with(bench, *modules).values()), None)
+
+
+def peer(bench, kind, command, driver_threads=True):
+    """Contestants of every number of threads and way of waiting. A driver is told its threads unless it reads
+    OMP_NUM_THREADS."""
+    return [Contestant(bench, kind, threads, command + (["--threads", str(threads)] if driver_threads else []), waits)
+            for threads in threads_of(bench) for waits in (WAITS if threads > 1 else (None,))]
+
+
+def write_raw(bench, folder):
+    """What drivers that are not in Python read; None where nothing can write it."""
+    python, raw = python_with(bench, "numpy"), os.path.join(folder, "raw")
+    if not python:
+        return bench.note("no numpy: package python3-numpy")
+    subprocess.run([python, os.path.join(PEERS, "common.py"), folder, raw], check=True)
+    return raw
+
+
+def driver_of(bench, name):
+    path = os.path.join(bench.options.build, "bench", "peers", name)
+    return path if os.access(path, os.X_OK) else None
+
+
+def torch_of(bench):
+    found = pythons_with(bench, "torch", "numpy")
+    for release, install in (("1", "packages python3-torch, python3-numpy"), ("2", "bench/README.md")):
+        if not any(version.startswith(release + ".") for version in found):
+            bench.note(f"no PyTorch {release}: {install}")
+    return found
+
+
+def onnx_peers(bench, *driver):
+    python = python_with(bench, "onnxruntime", "onnx", "numpy")
+    if not python:
+        return bench.note("no ONNX Runtime: Python packages onnxruntime, onnx, numpy") or []
+    return peer(bench, "onnx", [python, os.path.join(PEERS, driver[0]), *driver[1:]])
 
 
 def dynet_peers(bench, case, folder):
-    dynet, raw = os.path.join(bench.options.build, "bench", "peers", "dynet_trees"), os.path.join(folder, "raw")
-    if not os.access(dynet, os.X_OK):
+    dynet = driver_of(bench, "dynet_trees")
+    if not dynet:
         return bench.note("no DyNet: build it, then make dynet-peer DYNET=...") or []
-    subprocess.run(["/usr/bin/python3", os.path.join(PEERS, "common.py"), folder, raw], check=True)
-    return [Contestant(bench, "dynet", 1, [dynet, case.name, raw])]
+    raw = write_raw(bench, folder)
+    return [Contestant(bench, "dynet", 1, [dynet, case.name, raw])] if raw else []
 
 
-def torch_peers(bench, case, folder):
-    if not has_python("/usr/bin/python3", "torch", "numpy"):
-        return bench.note("no PyTorch: packages python3-torch, python3-numpy") or []
-    driver = [os.path.join(PEERS, "torch_trees.py"), case.name, folder]
-    return [Contestant(bench, f"torch {variant}", threads, driver + ["--variant", variant, "--threads", str(threads)])
-            for variant in ("level", "script", "node") for threads in threads_of(bench)
-            if variant != "node" or threads == 1]
+def tree_peers(bench, case, folder):
+    found = []
+    for version, python in torch_of(bench).items():
+        command = [python, os.path.join(PEERS, "torch_trees.py"), case.name, folder, "--variant"]
+        found.append(Contestant(bench, f"torch {version} node", 1, command + ["node"]))
+        for variant in ("level", "script" if version < "2" else "compile"):  # TorchScript's successor
+            found += peer(bench, f"torch {version} {variant}", command + [variant])
+    if case.name == "treelstm":  # its graphs are unrolled by hand
+        found += onnx_peers(bench, "onnx_trees.py", case.name, folder)
+    return found + dynet_peers(bench, case, folder)
 
 
 def rnn_peers(bench, case, folder):
     found = []
-    raw, dnnl = os.path.join(folder, "raw"), os.path.join(bench.options.build, "bench", "peers", "dnnl_rnn")
-    torch = has_python("/usr/bin/python3", "torch", "numpy")
-    if torch:
-        found += [("torch", [os.path.join(PEERS, "torch_rnn.py"), folder, "--threads"])]
-    else:
-        bench.note("no PyTorch: packages python3-torch, python3-numpy")
-    if has_python("python3", "onnxruntime", "onnx", "numpy"):
-        found += [("onnx", ["python3", os.path.join(PEERS, "onnx_rnn.py"), folder, "--threads"])]
-    else:
-        bench.note("no ONNX Runtime: Python packages onnxruntime, onnx, numpy")
-    peers = [Contestant(bench, kind, threads, command + [str(threads)])
-             for kind, command in found for threads in threads_of(bench)]
-    if torch and os.access(dnnl, os.X_OK):
-        subprocess.run(["/usr/bin/python3", os.path.join(PEERS, "common.py"), folder, raw], check=True)
-        return peers + [Contestant(bench, "dnnl", threads, [dnnl, raw]) for threads in threads_of(bench)]
-    return bench.note("no oneDNN: package libdnnl-dev, then configure and make bench-programs again") or peers
+    for version, python in torch_of(bench).items():
+        found += peer(bench, f"torch {version}", [python, os.path.join(PEERS, "torch_rnn.py"), folder])
+    found += onnx_peers(bench, "onnx_rnn.py", folder)
+    dnnl = driver_of(bench, "dnnl_rnn")
+    if not dnnl:
+        return bench.note("no oneDNN: package libdnnl-dev, then configure and make bench-programs again") or found
+    raw = write_raw(bench, folder)
+    return found + (peer(bench, "dnnl", [dnnl, raw], driver_threads=False) if raw else [])
 
 
 # --- measuring ---
@@ -266,7 +337,7 @@ def record_samples(bench, part, case, batch, c, minibatches, limits):
     means = {name: statistics.fmean(of(m.times) for m in minibatches) / 1000 for name, of in values.items()}
     if c.levels:
         means["quiet_ms"] = statistics.fmean(m.least() for m in minibatches) / 1000
-    bench.record(part, case=case.name, hidden=case.hidden, batch=batch, kind=c.kind, threads=c.threads, **means,
+    bench.record(part, case=case.name, hidden=case.hidden, batch=batch, kind=c.kind, threads=c.threads, waits=c.waits, **means,
                  minima=[min(m.times) / 1000 for m in minibatches], **limits)
 
 
@@ -274,7 +345,7 @@ def measure(bench, part, case, contestants):
     """Records of every batch size and contestant, in the last round."""
     options = bench.options
     check_outputs(contestants)
-    mine = [c for c in contestants if c.kind == "espalier"]
+    mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those whose floor is wanted
     for c in mine:
         c.levels = part == "floor"
         for _ in range(1 if c.threads in bench.machines else 6):  # the first time thoroughly
@@ -304,7 +375,7 @@ def run_case(bench, part, case, peers):
     contestants = [ours(bench, case, "espalier", threads, "--keep", folder) for threads in threads_of(bench)[:1]]
     contestants[0].root(0, 1)  # the folder is written
     contestants += [ours(bench, case, "espalier", threads) for threads in threads_of(bench)[1:]]
-    if peers and part == "torch":
+    if peers == tree_peers:
         contestants += [ours(bench, case, "espalier inputs", threads, "--rules=-tables") for threads in threads_of(bench)]
     if peers:
         contestants += peers(bench, case, folder)
@@ -324,6 +395,21 @@ def run_cases(bench, part):
         for case in cases_of(bench.options):
             if part in ("floor", case.peer):
                 run_case(bench, part, case, peers)
+
+
+def run_summary(bench):
+    bench.last_round = True
+    bench.record("processor", name=processor(), cores=os.cpu_count())
+    for case in cases_of(bench.options):
+        if case.name in SUMMARY and case.hidden == 256:
+            run_case(bench, "summary", case, {"torch": tree_peers, "rnn": rnn_peers}[case.peer])
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        values = dict(re.findall(r"(?m)^([^\t:]+)\s*: (.*)$", file.read()))
+    numbers = "/".join(values[name] for name in ("cpu family", "model") if name in values)
+    return values.get("model name", "unknown") + (f" ({numbers})" if numbers else "")
 
 
 # --- back ends ---
@@ -391,7 +477,8 @@ def run_hand(bench):
                     return bench.note(done.stderr.strip())
                 done.check_returncode()
                 times = [float(ms) for ms in re.findall(r"(?:hand|library) +([0-9.]+) ms", done.stdout)]
-                bench.record("hand", hidden=int(hidden), batch=int(batch), threads=int(threads), hand_ms=times[0],
+                bits = int(re.search(r"vectors of (\d+)", done.stdout)[1])
+                bench.record("hand", hidden=int(hidden), batch=int(batch), threads=int(threads), bits=bits, hand_ms=times[0],
                              min_ms=times[1])
 
 
@@ -436,7 +523,7 @@ def run_nodes(bench):
                     str(max(3, 3000 // batch)), "--threads", bench.options.threads)
 
 
-RUN = {"floor": lambda b: run_cases(b, "floor"), "torch": lambda b: run_cases(b, "torch"),
+RUN = {"floor": lambda b: run_cases(b, "floor"), "summary": run_summary, "torch": lambda b: run_cases(b, "torch"),
        "rnn": lambda b: run_cases(b, "rnn"), "cortex": lambda b: None, "backends": run_backends, "hand": run_hand, "start": run_start,
        "batches": run_batches, "nodes": run_nodes}
 
@@ -454,6 +541,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=5, help="runs a turn (%(default)s)")
     parser.add_argument("--starts", type=int, default=21, help="processes of the part start (%(default)s)")
     parser.add_argument("--realtime", action="store_true", help="contestants run at real-time priority (chrt)")
+    parser.add_argument("--pythons", default="/usr/bin/python3,/opt/espalier-peers/bin/python,python3",
+                        help="interpreters, whose packages are peers: every version of PyTorch, the first ONNX Runtime (%(default)s)")
     parser.add_argument("--build", default=os.path.join(TOP, "build"), help="(%(default)s)")
     parser.add_argument("--trees", default=os.path.join(TOP, "..", "shared", "data", "sst", "test-a.txt"),
                         help="bracketed binary trees; where they are missing, trees are made (%(default)s)")

@@ -7,9 +7,9 @@ bench_algebra_LDADD = libespalier-internal.la
 bench_denormals_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_denormals_LDADD = libespalier.la
 bench_fusion_LDADD = libespalier-internal.la
-bench_hand_treelstm_SOURCES = %D%/hand/treelstm.c %D%/hand/kernels.c
+bench_hand_treelstm_SOURCES = %D%/hand/treelstm.c %D%/hand/avx2.c %D%/hand/avx512.c
 bench_hand_treelstm_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir) -I$(srcdir)/src/api
-bench_hand_treelstm_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -O3 -march=native
+bench_hand_treelstm_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -O3
 bench_hand_treelstm_LDADD = libespalier.la -lm
 bench_linearize_LDADD = libespalier-internal.la
 bench_overhead_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
@@ -30,11 +30,11 @@ CXX = c++
 dynet-peer:
 	$(CXX) -std=c++11 -O3 -march=native -DNDEBUG -w -I'$(DYNET)/include' -I'$(EIGEN)' -o %D%/peers/dynet_trees \
 		$(srcdir)/%D%/peers/dynet_trees.cc -L'$(DYNET)/lib' -Wl,-rpath,'$(DYNET)/lib' -ldynet
-EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
+EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.tsv %D%/cortex.tsv %D%/hand/body.h %D%/hand/kernels.h %D%/hand/treelstm.ra %D%/plots.py %D%/tables.py \
 	%D%/models/childsum.ra %D%/models/gatedcell.ra %D%/models/lstm.ra %D%/models/multiplicative.ra %D%/models/peephole.ra \
 	%D%/models/simpletreegru.ra %D%/models/ternary.ra %D%/models/treefc.ra %D%/models/treegru.ra \
 	%D%/models/treelstm.ra %D%/models/treernn.ra \
-	%D%/peers/common.py %D%/peers/dynet_trees.cc %D%/peers/onnx_rnn.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py
+	%D%/peers/README.md %D%/peers/common.py %D%/peers/dynet_trees.cc %D%/peers/onnx_rnn.py %D%/peers/onnx_session.py %D%/peers/onnx_trees.py %D%/peers/torch_rnn.py %D%/peers/torch_trees.py
 
 # One after the other: `all` is made by a make of its own.
 bench-programs: all

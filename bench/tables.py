@@ -1,6 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 """The tables of bench.py, each from the records of its part, and under it the figure that the part is about."""
 import math
+import re
 import statistics
 
 
@@ -128,11 +129,11 @@ def show_peers(records, part, kind, wanted):
     """Ours against the fastest of the peers; of each the number of threads that is faster."""
     measured = chosen(records, part)
     peers = list(dict.fromkeys(r["kind"] for r in measured if not r["kind"].startswith("espalier")))
-    print(f"{'':<16}{'hidden':>7}{'batch':>6}{'espalier':>20}" + "".join(f"{peer:>22}" for peer in peers) + f"{'ratio':>8}{'medians':>9}")
+    print(f"{'':<16}{'hidden':>7}{'batch':>6}{'espalier':>20}" + "".join(f"{peer:>28}" for peer in peers) + f"{'ratio':>8}{'medians':>9}")
     for key in keys_of(measured):
         mine = fastest(at(measured, key, kind=kind))
         others = [fastest(at(measured, key, kind=peer)) for peer in peers]
-        line = f"{key[0]:<16}{key[1]:>7}{key[2]:>6}" + cell(mine, 20) + "".join(cell(other, 22) for other in others)
+        line = f"{key[0]:<16}{key[1]:>7}{key[2]:>6}" + cell(mine, 20) + "".join(cell(other, 28) for other in others)
         if any(others):
             median = min(other["median_ms"] for other in others if other)
             line += f"{fastest(filter(None, others))['min_ms'] / mine['min_ms']:>8.2f}{median / mine['median_ms']:>9.2f}"
@@ -174,8 +175,45 @@ def show_ratios(measured, kind, family, aim):
 
 
 def cell(r, width):
-    text = f"{r['min_ms']:.3f} ({r['median_ms']:.3f}) x{r['threads']}" if r else "-"
+    text = f"{r['min_ms']:.3f} ({r['median_ms']:.3f}) {threads_text(r)}" if r else "-"
     return f"{text:>{width}}"
+
+
+def threads_text(r):
+    """How many, and how they wait for each other."""
+    return f"x{r['threads']}" + (f" {r['waits']}" if r.get("waits") else "")
+
+
+# Columns of the summary and the peers that may stand in them, by what they are called: a family, and what the cell tells of
+# the one that is fastest. The last family is ours.
+SUMMARY = (("PyTorch, node by node", r"torch (\S+) node"), ("PyTorch, by levels", r"torch (\S+ (?:level|script|compile))|torch (\S+)"),
+           ("DyNet", "dynet"), ("ONNX Runtime", "onnx"), ("oneDNN", "dnnl"), ("Espalier", "espalier"),
+           ("Espalier, no tables", "espalier inputs"))
+LEVEL_NAMES = {"level": "eager", "script": "TorchScript", "compile": "torch.compile"}
+
+
+def summary_cell(r, pattern, mine):
+    if not r:
+        return "-"
+    told = " ".join(LEVEL_NAMES.get(word, word) for word in " ".join(filter(None, re.fullmatch(pattern, r["kind"]).groups())).split())
+    how = ", ".join(filter(None, (told, str(r["threads"]), r.get("waits"))))
+    ratio = "" if r["kind"].startswith("espalier") else f" = {r['min_ms'] / mine['min_ms']:.1f} x"
+    return f"{r['min_ms']:.3g}{ratio} ({how})"
+
+
+def show_summary(records, cases, cortex):
+    """In Markdown. Ratios are to Espalier without tables where it has tables: the peers compute input projections, too."""
+    measured = chosen(records, "summary")
+    columns = [(name, pattern) for name, pattern in SUMMARY if any(re.fullmatch(pattern, r["kind"]) for r in measured)]
+    heading("Espalier beside others, for the README")
+    for r in chosen(records, "processor"):
+        print(f"Least ms of a run, {r['name']}, {r['cores']} processors; in brackets the variant, threads, how they wait:\n")
+    print("| model, hidden, batch | " + " | ".join(name for name, _ in columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
+    for key in keys_of(measured):
+        mine = fastest(at(measured, key, kind="espalier inputs") or at(measured, key, kind="espalier"))
+        cells = [summary_cell(fastest(r for r in at(measured, key) if re.fullmatch(pattern, r["kind"])), pattern, mine)
+                 for _, pattern in columns]
+        print("| " + " | ".join((", ".join(map(str, key)), *cells)) + " |")
 
 
 def show_torch(records, cases, cortex):
@@ -215,7 +253,7 @@ def show_hand(records, cases, cortex):
     heading("N-ary TreeLSTM against kernels written by hand: ms least")
     rows = chosen(records, "hand")
     for r in rows:
-        print(f"hidden {r['hidden']:>4} batch {r['batch']:>3} threads {r['threads']}: by hand {r['hand_ms']:8.4f}, espalier "
+        print(f"hidden {r['hidden']:>4} batch {r['batch']:>3} threads {r['threads']}, vectors of {r['bits']} bits: by hand {r['hand_ms']:8.4f}, espalier "
               f"{r['min_ms']:8.4f}, {r['min_ms'] / r['hand_ms']:.3f} of it")
     if rows:
         print(f"at most {max(r['min_ms'] / r['hand_ms'] for r in rows):.3f} (wanted: 1.05)")
@@ -253,7 +291,7 @@ def show_nodes(records, cases, cortex):
             print(f"  from three million nodes on: {100 * (max(beyond) / min(beyond) - 1):.0f} % apart (wanted: 20 at most)")
 
 
-SHOW = {"floor": show_floor, "torch": show_torch, "rnn": show_rnn, "cortex": show_cortex, "backends": show_backends,
+SHOW = {"floor": show_floor, "summary": show_summary, "torch": show_torch, "rnn": show_rnn, "cortex": show_cortex, "backends": show_backends,
         "hand": show_hand,
         "start": show_start, "batches": show_batches, "nodes": show_nodes}
 

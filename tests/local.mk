@@ -177,6 +177,7 @@ shell_tests = \
 	%D%/api/header_test.sh \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
+	%D%/bench/contestants_test.sh \
 	%D%/jit/machines_test.sh \
 	%D%/sched/names_test.sh
 

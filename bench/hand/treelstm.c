@@ -1,9 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N]
+/* treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] [--repeats N] [--vectors 256|512]
  *
  * An N-ary TreeLSTM run by kernels written by hand (kernels.h) and, with --model bench/hand/treelstm.ra, by
- * this library: the same weights and trees, one after the other, results compared.  TREES is a file of
- * bracketed binary trees, a tree a line.  Prints the mean over minibatches of the least milliseconds, and
+ * this library: the same weights and trees, one after the other, results compared.  The kernels use the
+ * longest vectors that the processor has, or those of --vectors.  TREES is a file of bracketed binary trees,
+ * a tree a line.  Prints the mean over minibatches of the least milliseconds, and
  * floor / time: the floor is the sum over levels of the greater of operations / peak and weight bytes /
  * bandwidth, both measured here; non-linearities are not counted.
  *
@@ -22,6 +23,7 @@
 #include <sys/mman.h>
 
 enum { MOST_NODES = 1 << 16, MOST_BATCHES = 64, MOST_THREADS = 16, WORDS = 5000, PARAMS = 17 };
+static const double TOLERANCE = 1e-3;
 
 static float *zeroed(size_t floats)
 {
@@ -140,6 +142,7 @@ static int read_forests(const char *path, int batch, int limit, struct forest *f
 /* --- weights --- */
 
 static long hidden;
+static const struct level_kernels *kernels;
 
 struct param {
 	char name[16];
@@ -194,20 +197,20 @@ static void put_params(FILE *f, void *unused)
 
 static float *panels, *biases;
 
-/* A block: [k][3 gates][lane], then [k][2 gates][lane]; k runs over the left child, then over the right one.
- */
+/* As struct level_kernels says; k runs over the left child, then over the right one. */
 static void pack(void)
 {
-	long k_end = 2 * hidden;
+	long k_end = 2 * hidden, lanes = kernels->lanes, wide = kernels->wide;
 	for (long j = 0; j < hidden; j++)
 		for (int g = 0; g < GATES; g++) {
 			const struct param *p = &params[2 + 3 * g];
-			int wide = g < WIDE, gate = wide ? g : g - WIDE, gates = wide ? WIDE : NARROW;
-			float *block =
-			    panels + j / LANES * k_end * GATES * LANES + (wide ? 0 : k_end * WIDE * LANES);
-			biases[(j / LANES * GATES + g) * LANES + j % LANES] = p[2].at[j];
+			bool first = g < wide;
+			long gate = first ? g : g - wide, gates = first ? wide : GATES - wide;
+			float *panel =
+			    panels + j / lanes * k_end * GATES * lanes + (first ? 0 : k_end * wide * lanes);
+			biases[(j / lanes * GATES + g) * lanes + j % lanes] = p[2].at[j];
 			for (long k = 0; k < k_end; k++)
-				block[(k * gates + gate) * LANES + j % LANES] =
+				panel[(k * gates + gate) * lanes + j % lanes] =
 				    p[k / hidden].at[j * hidden + k % hidden];
 		}
 }
@@ -249,28 +252,25 @@ static struct route make_route(const struct forest *f)
 	return r;
 }
 
-/* Five are three and two: that one node is left over costs most. */
+/* The last two tiles are equal, since one node that is left over costs most. */
 static int nodes_of_tile(int left)
 {
-	return left == 5 ? 3 : left < MOST_NODES_OF_TILE ? left : MOST_NODES_OF_TILE;
+	int most = kernels->most_nodes;
+	return left <= most ? left : left >= 2 * most ? most : (left + 1) / 2;
 }
 
 static void run_block(const struct route *r, int begin, int end, long block)
 {
-	static level_kernel *const kernels[] = {NULL, hand_tile_1, hand_tile_2, hand_tile_3, hand_tile_4};
+	long lanes = kernels->lanes;
 	for (int n = begin, m; n < end; n += m) {
-		struct level_tile t = {panels + block * 2 * hidden * GATES * LANES,
-				       biases + block * GATES * LANES,
-				       {0},
-				       {0},
-				       {0},
-				       {0}};
+		struct level_tile t = {.panel = panels + block * 2 * hidden * GATES * lanes,
+				       .bias = biases + block * GATES * lanes};
 		m = nodes_of_tile(end - n);
 		for (int i = 0; i < m; i++) {
 			t.x[i] = x + 2 * hidden * (n + i), t.cell[i] = cell + 2 * hidden * (n + i);
 			t.h[i] = r->h[n + i], t.c[i] = r->c[n + i];
 		}
-		kernels[m](&t, hidden, block * LANES);
+		kernels->tile[m](&t, hidden, block * lanes);
 	}
 }
 
@@ -291,7 +291,7 @@ static void meet(unsigned threads, bool asleep)
 		if (asleep)
 			usleep(500);
 		else
-			_mm_pause();
+			__builtin_ia32_pause();
 }
 
 static void wait_for_all(unsigned threads)
@@ -313,7 +313,7 @@ struct share {
 
 static void run(struct share *s, const struct forest *f, const struct route *r)
 {
-	look_up(f, s->begin * LANES, s->end * LANES);
+	look_up(f, s->begin * kernels->lanes, s->end * kernels->lanes);
 	wait_for_all(s->threads);
 	for (int l = 0; l < f->levels; l++) {
 		bool down = s->sweeps++ & 1;
@@ -330,38 +330,28 @@ static double peak(void)
 {
 	double best = 0;
 	for (int turn = 0; turn < 20; turn++) {
-		vec sum[12] = {0}, a = (vec){0} + 0.5f;
-		double begin = now();
-		for (int i = 0; i < 20000; i++)
-			EACH(j, 12)
-			{
-				sum[j] = sum[j] * a + a;
-				__asm__ volatile("" : "+x"(sum[j]));
-			}
-		double rate = 20000. * 12 * LANES * 2 / (now() - begin);
-		best = rate > best ? rate : best;
+		double begin = now(), operations = kernels->multiply_add();
+		best = fmax(best, operations / (now() - begin));
 	}
 	return best;
+}
+
+static long floats_of(const struct share *s)
+{
+	return (s->end - s->begin) * 2 * hidden * GATES * kernels->lanes;
 }
 
 /* Bytes a second, reading the share again and again in alternating directions. */
 static double bandwidth(const struct share *s)
 {
-	long vectors = (s->end - s->begin) * 2 * hidden * GATES;
-	const vec *from = (const vec *)panels + s->begin * 2 * hidden * GATES;
 	double best = 0;
 	for (int turn = 0; turn < 30; turn++) {
-		vec sum[4] = {0};
 		wait_for_all(s->threads);
 		double begin = now();
-		for (long i = 0; i < vectors; i += 8)
-			EACH(j, 8)
-			{
-				sum[j % 4] += from[(turn & 1 ? vectors - 8 - i : i) + j];
-			}
-		__asm__ volatile("" : : "x"(sum[0] + sum[1] + sum[2] + sum[3]));
-		double rate = 4. * LANES * vectors / (now() - begin);
-		best = turn && rate > best ? rate : best;
+		kernels->read(panels + s->begin * 2 * hidden * GATES * kernels->lanes, floats_of(s),
+			      turn & 1);
+		double rate = 4. * floats_of(s) / (now() - begin);
+		best = turn ? fmax(best, rate) : best;
 	}
 	return best;
 }
@@ -496,9 +486,8 @@ static void measure(struct work *w, int which)
 			w->wrong = fmax(w->wrong, difference(w->library, f));
 	}
 	w->hand += hand, w->ours += ours;
-	w->floor +=
-	    floor_of(f, 20. * hidden * hidden / (w->share.threads * w->operations_a_second),
-		     (w->share.end - w->share.begin) * 2. * hidden * GATES * LANES * 4 / w->bytes_a_second);
+	w->floor += floor_of(f, 20. * hidden * hidden / (w->share.threads * w->operations_a_second),
+			     4. * floats_of(&w->share) / w->bytes_a_second);
 }
 
 static void *work(void *argument)
@@ -515,37 +504,40 @@ static void *work(void *argument)
 
 static void show(const struct work *w, int batch)
 {
-	printf("hidden %ld batch %d threads %d: %.1f GFLOP/s, %.1f GB/s a core\n", hidden, batch,
-	       w->share.threads, w->operations_a_second * 1e-9, w->bytes_a_second * 1e-9);
+	printf("hidden %ld batch %d threads %d, vectors of %d bits: %.1f GFLOP/s, %.1f GB/s a core\n", hidden,
+	       batch, w->share.threads, 32 * kernels->lanes, w->operations_a_second * 1e-9,
+	       w->bytes_a_second * 1e-9);
 	printf("  hand    %8.4f ms, floor / time %.2f\n", w->hand / w->n * 1e3, w->floor / w->hand);
 	if (w->library)
 		printf("  library %8.4f ms, floor / time %.2f, time / hand %.3f, difference %.1e\n",
 		       w->ours / w->n * 1e3, w->floor / w->ours, w->ours / w->hand, w->wrong);
 }
 
-__attribute__((noinline)) static int compare(int argc, char **argv)
+static const char *option(int argc, char **argv, const char *name, const char *otherwise)
+{
+	for (int i = 5; i + 1 < argc; i += 2)
+		if (strcmp(argv[i], name) == 0)
+			return argv[i + 1];
+	return otherwise;
+}
+
+static int compare(int argc, char **argv)
 {
 	static struct forest forests[MOST_BATCHES];
 	static struct route routes[MOST_BATCHES];
 	static struct work each[MOST_THREADS];
 	static struct library library;
-	const char *model = NULL, *schedule = NULL;
-	int repeats = 20, most_inner = 0, most_roots = 0;
-	for (int i = 5; i + 1 < argc; i += 2)
-		if (strcmp(argv[i], "--model") == 0)
-			model = argv[i + 1];
-		else if (strcmp(argv[i], "--schedule") == 0)
-			schedule = argv[i + 1];
-		else if (strcmp(argv[i], "--repeats") == 0)
-			repeats = atoi(argv[i + 1]);
+	const char *model = option(argc, argv, "--model", NULL),
+		   *schedule = option(argc, argv, "--schedule", NULL);
+	int repeats = atoi(option(argc, argv, "--repeats", "20")), most_inner = 0, most_roots = 0;
 	if (argc < 5)
 		give_up(
 		    "usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] "
-		    "[--repeats N]");
+		    "[--repeats N] [--vectors 256|512]");
 	hidden = atol(argv[1]);
 	int batch = atoi(argv[2]), threads = atoi(argv[3]);
-	if (hidden < LANES || hidden % LANES || threads < 1 || threads > MOST_THREADS || batch < 1)
-		give_up("hidden is a multiple of 8, there are 1 to 16 threads");
+	if (hidden < 1 || hidden % kernels->lanes || threads < 1 || threads > MOST_THREADS || batch < 1)
+		give_up("hidden is a multiple of 8, or of 16 for AVX-512; there are 1 to 16 threads");
 	int n = read_forests(argv[4], batch, batch == 1 ? MOST_BATCHES : 10, forests);
 	if (!n)
 		give_up("too few trees");
@@ -562,12 +554,13 @@ __attribute__((noinline)) static int compare(int argc, char **argv)
 		routes[i] = make_route(&forests[i]);
 	if (model)
 		open_library(&library, model, schedule, threads, forests, n);
-	if (model) /* its threads are made before this one is bound to a processor, which they would inherit */
+	if (model) /* its threads are made before this one is bound to a processor, which they would inherit
+		    */
 		for (int i = 0; i < n; i++)
 			must(esp_session_run(library.session, library.forest[i], &error));
 	pthread_t thread[MOST_THREADS];
 	for (int t = threads - 1; t >= 0; t--) {
-		long blocks = hidden / LANES;
+		long blocks = hidden / kernels->lanes;
 		each[t] =
 		    (struct work){.share = {threads, t, blocks * t / threads, blocks * (t + 1) / threads, 0},
 				  .forests = forests,
@@ -582,15 +575,30 @@ __attribute__((noinline)) static int compare(int argc, char **argv)
 	for (int t = 1; t < threads; t++)
 		pthread_join(thread[t], NULL);
 	show(&each[0], batch);
+	if (!(each[0].wrong <= TOLERANCE))
+		give_up("the kernels and the library compute different states");
 	return 0;
 }
 
-/* Nothing that needs the instructions stands in here. */
+/* NULL where the processor has no such vectors. */
+static const struct level_kernels *choose_kernels(int bits)
+{
+	bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+	bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+		      __builtin_cpu_supports("avx512dq");
+	if (avx512 && bits != 256)
+		return &kernels_avx512;
+	return avx2 && bits != 512 ? &kernels_avx2 : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	enum { SKIPPED = 77 };
-	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-		fprintf(stderr, "treelstm: these kernels are for processors with AVX2 and FMA, which this one is not\n");
+	kernels = choose_kernels(atoi(option(argc, argv, "--vectors", "0")));
+	if (!kernels) {
+		fprintf(stderr,
+			"treelstm: these kernels are for processors with AVX2 and FMA, or with AVX-512, "
+			"which this one is not\n");
 		return SKIPPED;
 	}
 	return compare(argc, argv);

@@ -8,6 +8,7 @@ Executed, writes what a model computes with as plain numbers, for drivers in C a
 import gc
 import json
 import os
+import re
 import sys
 import time
 
@@ -103,6 +104,12 @@ def loaded(*parts):
         paths = {line.split()[-1] for line in maps if "/" in line}
     found = {os.path.realpath(path) for path in paths if any(part in os.path.basename(path) for part in parts)}
     return " ".join(sorted(found)) or "none"
+
+
+def blas_of(torch):
+    """The BLAS that PyTorch was built with, or, if that is any, the one that the system has loaded."""
+    built_with = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    return loaded("blas") if not built_with or built_with[1] == "generic" else built_with[1]
 
 
 # --- sequence models ---

@@ -5,7 +5,7 @@
   onnx_rnn.py FOLDER [--threads N]
 
 As torch_rnn.py. The GRU is that with linear_before_reset = 1, which is PyTorch's and ours: the reset gate works on the
-product. Threads stop spinning when a run ends.
+product.
 
 Python packages onnxruntime, onnx, numpy.
 """
@@ -13,11 +13,10 @@ import argparse
 import sys
 
 import numpy as np
-import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import common
+import onnx_session
 
 # Gates in the order of ONNX as numbers in the order of torch: i o f c of i f g o; z r h of r z n.
 ORDER = {4: (0, 3, 1, 2), 3: (1, 0, 2)}
@@ -46,12 +45,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     s = common.Sequences(options.folder)
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = options.threads
-    settings.inter_op_num_threads = 1
-    settings.add_session_config_entry("session.force_spinning_stop", "1")
-    session = onnxruntime.InferenceSession(model_of(s).SerializeToString(), settings, providers=["CPUExecutionProvider"])
-    print(f"onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}, {options.threads} threads", file=sys.stderr)
+    session = onnx_session.open_session(model_of(s), options.threads)
+    print(onnx_session.versions(options.threads), file=sys.stderr)
     common.serve(len(s.x), lambda x: session.run(None, {"x": x}), lambda x: session.run(["last"], {"x": x})[0],
                  s.minibatch)
 

@@ -7,17 +7,14 @@
 Which of the two follows from the weights. Requests come on standard input (common.py); outputs of a root are the state
 after the last vector. Laying the sequences of a minibatch side by side, [steps, sequences, inputs], is not timed; ours is.
 
-Debian's PyTorch: packages python3-torch, python3-numpy, libopenblas0-pthread.
+Any PyTorch from 1.13 on; Debian's: packages python3-torch, python3-numpy, libopenblas0-pthread.
 """
 import argparse
-import os
 import sys
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read once, when libgomp is loaded
+import torch
 
-import torch  # noqa: E402
-
-import common  # noqa: E402
+import common
 
 
 def main():
@@ -31,7 +28,7 @@ def main():
     unit = (torch.nn.LSTM if s.gates == 4 else torch.nn.GRU)(s.inputs, s.hidden)
     unit.load_state_dict({f"{kind}_{side}_l0": torch.from_numpy(getattr(s, f"{kind[0]}_{side}"))
                           for kind in ("weight", "bias") for side in ("ih", "hh")})
-    print(f"torch {torch.__version__}, {options.threads} threads, BLAS {common.loaded('blas', 'mkl')}", file=sys.stderr)
+    print(f"torch {torch.__version__}, {options.threads} threads, BLAS {common.blas_of(torch)}", file=sys.stderr)
     with torch.inference_mode():
         unit.eval()
         common.serve(len(s.x), unit, lambda x: unit(x)[0][-1].numpy(),

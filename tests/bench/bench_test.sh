@@ -45,6 +45,30 @@ else
 	tap_skip "no PyTorch" "tree models"
 fi
 
+if python3 -c 'import onnxruntime, onnx, numpy' 2>/dev/null; then
+	keep treelstm examples/treelstm/treelstm.ra D=8,E=6,V=20 6
+	same python3 "$peers/onnx_trees.py" treelstm "$work/treelstm"
+	tap_ok $? "treelstm: ONNX Runtime computes the same"
+else
+	tap_skip "no ONNX Runtime" "treelstm: ONNX Runtime"
+fi
+
+for bits in 256 512; do
+	hand=$builddir/bench/hand/treelstm
+	if [ -x "$hand" ]; then
+		"$hand" 32 2 1 "$srcdir/examples/treelstm/sentences.ptb" --model "$srcdir/bench/hand/treelstm.ra" --repeats 1 \
+			--vectors $bits >"$work/found" 2>"$work/err"
+		status=$?
+	else
+		status=77
+	fi
+	if [ $status = 77 ]; then
+		tap_skip "no such processor, or bench/hand/treelstm is not built" "kernels written by hand, $bits bits"
+	else
+		tap_is "$status $(grep -c difference "$work/found")" "0 1" "kernels written by hand, $bits bits, compute the same"
+	fi
+done
+
 for unit in lstm:bench/models/lstm.ra gru:examples/gru/gru.ra; do
 	name=${unit%%:*}
 	keep $name "${unit#*:}" D=8,E=6 5
@@ -87,7 +111,13 @@ cat >"$work/results/results.jsonl" <<JSON
 {"part": "torch", "case": "treefc", "kind": "torch level", "threads": 1, "min_ms": 6.0, $record}
 {"part": "batches", "case": "treernn look-up", "threads": 1, "min_ms": 0.5, $record}
 {"part": "nodes", "case": "treernn look-up", "threads": 1, "min_ms": 0.5, $record}
-{"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "hand_ms": 1.0, "min_ms": 1.04}
+{"part": "processor", "name": "CPU", "cores": 2}
+{"part": "summary", "case": "treernn", "kind": "espalier", "threads": 2, "waits": null, "min_ms": 0.5, $record}
+{"part": "summary", "case": "treernn", "kind": "espalier inputs", "threads": 1, "waits": null, "min_ms": 1.0, $record}
+{"part": "summary", "case": "treernn", "kind": "torch 1.13 node", "threads": 1, "waits": null, "min_ms": 9.0, $record}
+{"part": "summary", "case": "treernn", "kind": "torch 1.13 level", "threads": 2, "waits": "passive", "min_ms": 5.0, $record}
+{"part": "summary", "case": "treernn", "kind": "torch 2.9 compile", "threads": 2, "waits": "active", "min_ms": 4.0, $record}
+{"part": "hand", "hidden": 256, "batch": 1, "threads": 2, "bits": 512, "hand_ms": 1.0, "min_ms": 1.04}
 JSON
 shown=$(python3 "$srcdir/bench/bench.py" --from "$work/results" 2>/dev/null)
 # shows PATTERN TEXT
@@ -102,6 +132,10 @@ shows 'linearizer .* 4\.0 at most' "the linearizer's share"
 shows 'best torch peer takes: geometric mean 6\.00' "the best of the peers counts"
 shows '^TreeRNN +256 +10 +0\.142 / 0\.137 +1\.0000 / 0\.5000 +0\.14 / 0\.27' "Cortex beside it"
 shows 'at most 1\.040' "kernels written by hand"
+shows '^\| model, hidden, batch \| PyTorch, node by node \| PyTorch, by levels \| Espalier \| Espalier, no tables \|$' \
+	"the summary has columns of what was measured"
+shows '^\| treernn, 256, 10 \| 9 = 9\.0 x \(1\.13, 1\) \| 4 = 4\.0 x \(2\.9 torch\.compile, 2, active\) \| 0\.5 \(2\) \| 1 \(1\) \|$' \
+	"a cell of the summary names what was fastest"
 
 # Plots as scripts, a line that begins with the name before each.
 scripts=$(cd "$srcdir/bench" && PYTHONDONTWRITEBYTECODE=1 python3 -c 'import json, plots, sys
