@@ -38,6 +38,9 @@ struct options {
 	long minibatches, runs, seed, seconds; /* seconds: 0 = as usual */
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
+	int compile_in;
+	long compile_memory;
+	double compile_seconds;
 	bool collapse, cut_labels, skip;
 	bool no_cache, timing, time_passes, changed, serve, ablation, exhaustive, pin, pack, help;
 	int operands;
