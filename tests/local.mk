@@ -50,6 +50,7 @@ unit_tests = \
 	%D%/api/edges_test \
 	%D%/api/export_test \
 	%D%/api/failures_test \
+	%D%/api/helper_test \
 	%D%/api/limits_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \

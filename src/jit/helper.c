@@ -272,7 +272,7 @@ static void read_printed(const struct exchange *x, char *line, size_t bytes)
 /* As C++, LLVM, GCC and the system say it. */
 static bool tells_memory(const char *text)
 {
-	static const char *const ways[] = {"bad_alloc", "ut of memory", "annot allocate memory",
+	static const char *const ways[] = {"bad_alloc", "ut of memory", "no memory", "annot allocate memory",
 					   "emory exhausted"};
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
 		if (strstr(text, ways[i]))
