@@ -135,13 +135,28 @@ static bool start(struct exchange *x)
 
 /* --- talking --- */
 
-static void send_some(struct exchange *x)
+/* What a call on the socket says when it transferred nothing for the moment, or the helper is gone. */
+static bool is_pause(int error)
+{
+	return error == EINTR || error == EAGAIN;
+}
+
+static bool is_end(int error)
+{
+	return error == EPIPE || error == ECONNRESET;
+}
+
+/* When it listens no more, what it has said tells why. */
+static bool send_some(struct exchange *x)
 {
 	ssize_t n = send(x->socket, x->request, x->left, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n < 0 && errno != EINTR && errno != EAGAIN)
-		n = x->left; /* It listens no more; what it has said tells why. */
+	if (n < 0 && is_end(errno))
+		n = x->left;
+	else if (n < 0 && !is_pause(errno))
+		return fail(x, strerror(errno));
 	x->request += n > 0 ? n : 0;
 	x->left -= n > 0 ? n : 0;
+	return true;
 }
 
 static bool make_room(struct exchange *x)
@@ -189,8 +204,10 @@ static bool receive_some(struct exchange *x)
 	if (!make_room(x))
 		return false;
 	ssize_t n = recv(x->socket, x->reply + x->n, x->capacity - x->n, MSG_DONTWAIT);
-	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+	if (n == 0 || (n < 0 && is_end(errno)))
 		return false;
+	if (n < 0 && !is_pause(errno))
+		return fail(x, strerror(errno));
 	x->n += n > 0 ? n : 0;
 	if (x->n > MOST)
 		return fail(x, "its answer does not end");
@@ -218,8 +235,8 @@ static bool converse(struct exchange *x)
 		if (!goes_on(x) || (n == 0 && gone))
 			return false;
 		gone = n == 0 && is_gone(x);
-		if (n > 0 && p.revents & POLLOUT)
-			send_some(x);
+		if (n > 0 && p.revents & POLLOUT && !send_some(x))
+			return false;
 		if (n > 0 && p.revents & ~POLLOUT && !receive_some(x))
 			return false;
 	}
