@@ -13,6 +13,7 @@ archive_shell_tests = \
 	%D%/cli/compile_test.sh \
 	%D%/cli/dump_test.sh \
 	%D%/cli/gccjit_test.sh \
+	%D%/cli/helper_test.sh \
 	%D%/cli/explain_error_test.sh \
 	%D%/cli/explain_test.sh \
 	%D%/cli/export_test.sh \

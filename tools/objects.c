@@ -107,7 +107,8 @@ static esp_status create_context(struct objects *o, const struct options *option
 						   ? ESP_COMPILE_IN_HELPER
 						   : ESP_COMPILE_IN_PROCESS,
 				 .compile_memory = options->compile_memory,
-				 .compile_seconds = options->compile_seconds};
+				 .compile_seconds = options->compile_seconds,
+				 .cancel = interrupt_waits};
 	return esp_context_create(&c, &o->context, error);
 }
 
