@@ -2,9 +2,9 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What a user of the installed library meets: the header stands alone in C and C++, pkg-config says all that a program
 # needs, the example builds with nothing else and runs.
-#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR MANDIR DATADIR CC EXAMPLE
+#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR LIBEXECDIR BINDIR MANDIR DATADIR CC EXAMPLE
 set -euo pipefail
-destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 mandir=$5 datadir=$6 cc=$7 example=$8
+destdir=$1 pkgconfig=$2 libdir=$3 libexecdir=$4 bindir=$5 mandir=$6 datadir=$7 cc=$8 example=$9
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -29,13 +29,15 @@ done
 
 $cc -std=c11 -Wall -Wextra "$example/embed.c" "${flags[@]}" -o "$work/embed" "${libs[@]}"
 files=("$example/sst-treelstm-small.safetensors" "$example/sst-vocab.txt" "$example/sentences.ptb")
-# Installed in its place the library finds its plug-ins by itself; below a DESTDIR it must be told.
+# Installed in its place the library finds its plug-ins and the helper by itself; below a DESTDIR it must be told.
 unset ESPALIER_BACKEND_PATH
-[ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier
+[ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier:$destdir$libexecdir/espalier
 "$work/embed" "$example/treelstm.ra" "${files[@]}" >"$work/embedded"
 "$destdir$bindir/espalier" run "$example/treelstm.ra" --weights "${files[0]}" --vocab "${files[1]}" "${files[2]}" >"$work/run"
+"$destdir$bindir/espalier" run "$example/treelstm.ra" --weights "${files[0]}" --vocab "${files[1]}" "${files[2]}" --no-cache \
+	--compile-in helper >"$work/apart"
 trees=$(wc -l <"${files[2]}")
-for output in embedded run; do
+for output in embedded run apart; do
 	[ "$(wc -l <"$work/$output")" -ge "$trees" ]
 done
 # The command, its manual and its completions.
