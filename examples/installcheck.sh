@@ -2,9 +2,9 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # What a user of the installed library meets: the header stands alone in C and C++; pkg-config and CMake say all that a
 # program needs; the installed examples build with nothing else, linked either way, and run.
-#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR BINDIR MANDIR DATADIR DOCDIR CC
+#   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR LIBEXECDIR BINDIR MANDIR DATADIR DOCDIR CC
 set -euo pipefail
-destdir=$1 pkgconfig=$2 libdir=$3 bindir=$4 mandir=$5 datadir=$6 docdir=$7 cc=$8
+destdir=$1 pkgconfig=$2 libdir=$3 libexecdir=$4 bindir=$5 mandir=$6 datadir=$7 docdir=$8 cc=$9
 examples=$destdir$docdir/examples example=$examples/treelstm
 espalier=$destdir$bindir/espalier archive=$destdir$libdir/libespalier.a
 work=$(mktemp -d)
@@ -13,9 +13,9 @@ trap 'rm -rf "$work"' EXIT
 export PKG_CONFIG_PATH=$destdir$pkgconfig
 export LD_LIBRARY_PATH=$destdir$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 [ -z "$destdir" ] || export PKG_CONFIG_SYSROOT_DIR=$destdir
-# Installed in its place the library finds its plug-ins by itself; below a DESTDIR it must be told.
+# Installed in its place the library finds its plug-ins and the helper by itself; below a DESTDIR it must be told.
 unset ESPALIER_BACKEND_PATH
-[ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier
+[ -z "$destdir" ] || export ESPALIER_BACKEND_PATH=$destdir$libdir/espalier:$destdir$libexecdir/espalier
 export XDG_CACHE_HOME=$work/cache
 
 say()
@@ -85,6 +85,9 @@ check_shared()
 	run_embed "$work/embed" >"$work/embedded"
 	"$espalier" run "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" \
 		--vocab "$example/sst-vocab.txt" "$example/sentences.ptb" >"$work/run"
+	"$espalier" run "$example/treelstm.ra" --weights "$example/sst-treelstm-small.safetensors" --no-cache --compile-in helper \
+		--vocab "$example/sst-vocab.txt" "$example/sentences.ptb" >"$work/apart"
+	same "$work/run" "$work/apart"
 	trees=$(wc -l <"$example/sentences.ptb")
 	for output in embedded run; do
 		[ "$(wc -l <"$work/$output")" -ge "$trees" ] || fail "$output lacks sentences"
@@ -134,6 +137,19 @@ check_static()
 	"$work/ahead-static" >"$work/found"
 	same "$work/wanted" "$work/found"
 	say "a program that is linked statically runs a model that was compiled ahead of time"
+	check_static_helper "${flags[@]}" "${libs[@]}"
+}
+
+# check_static_helper FLAG...: the same program, told to compile in the helper, which loads the back end for it.
+check_static_helper()
+{
+	local options='.size = sizeof(esp_context_options), .compile_in = ESP_COMPILE_IN_HELPER, .cache = ESP_CACHE_OFF'
+	sed "s/esp_context_create(NULL,/esp_context_create(\&(esp_context_options){$options},/" "$example/embed.c" >"$work/apart.c"
+	grep -q ESP_COMPILE_IN_HELPER "$work/apart.c" || fail "embed.c makes its context otherwise"
+	$cc -static "$work/apart.c" "$@" -o "$work/apart-static" 2>"$work/said" || fail "$(cat "$work/said")"
+	run_embed "$work/apart-static" >"$work/apart"
+	same "$work/embedded" "$work/apart"
+	say "a program that is linked statically compiles in the helper program"
 }
 
 check_cmake()

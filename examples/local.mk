@@ -40,6 +40,6 @@ examples_treelstm_embed_CPPFLAGS = -I$(srcdir)/src/api
 examples_treelstm_embed_LDADD = libespalier.la
 
 installcheck-local:
-	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(bindir)' \
+	$(BASH) $(srcdir)/%D%/installcheck.sh '$(DESTDIR)' '$(pkgconfigdir)' '$(libdir)' '$(libexecdir)' '$(bindir)' \
 		'$(mandir)' '$(datadir)' '$(docdir)' '$(CC)'
 EXTRA_DIST += %D%/installcheck.sh

@@ -13,6 +13,7 @@ archive_shell_tests = \
 	%D%/cli/compile_test.sh \
 	%D%/cli/dump_test.sh \
 	%D%/cli/gccjit_test.sh \
+	%D%/cli/helper_test.sh \
 	%D%/cli/explain_error_test.sh \
 	%D%/cli/explain_test.sh \
 	%D%/cli/export_test.sh \
@@ -53,6 +54,7 @@ unit_tests = \
 	%D%/api/edges_test \
 	%D%/api/export_test \
 	%D%/api/failures_test \
+	%D%/api/helper_test \
 	%D%/api/limits_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \

@@ -59,6 +59,18 @@ bool interrupt_hold_writing(const char *path, sigset_t *before)
 	return true;
 }
 
+int interrupt_waits(void *user)
+{
+	sigset_t pending;
+	bool waits = false;
+	(void)user;
+	sigemptyset(&pending);
+	sigpending(&pending);
+	for (int i = 0; i < SIGNALS; i++)
+		waits |= sigismember(&pending, signals[i]);
+	return waits;
+}
+
 static volatile sig_atomic_t noted;
 
 static void note(int signal)

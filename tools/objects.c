@@ -102,7 +102,13 @@ static esp_status create_context(struct objects *o, const struct options *option
 				 .cache_dir = options->cache_dir,
 				 .pin = options->pin,
 				 .memory_cap = options->memory_cap,
-				 .operators = options->operators};
+				 .operators = options->operators,
+				 .compile_in = options->compile_in || options->compile_memory
+						   ? ESP_COMPILE_IN_HELPER
+						   : ESP_COMPILE_IN_PROCESS,
+				 .compile_memory = options->compile_memory,
+				 .compile_seconds = options->compile_seconds,
+				 .cancel = interrupt_waits};
 	return esp_context_create(&c, &o->context, error);
 }
 

@@ -46,7 +46,7 @@ const char tool_exit_status[] =
 
 const struct tool_variable tool_environment[] = {
     {"ESPALIER_BACKEND_PATH",
-     "Folders, separated by colons, that are searched for back ends before the one they are installed in."},
+     "Folders, separated by colons, that are searched for back ends, and for the helper program espalier-compile, before the ones they are installed in."},
     {"XDG_CACHE_HOME", "Where the folder espalier with compiled programs is, in place of ~/.cache."},
     {"ESPALIER_PERF_MAP", "When it is 1, names and addresses of kernels are added to /tmp/perf-PID.map, for perf report to show."},
     {"HOME", "Where .cache is, when XDG_CACHE_HOME is not set."},

@@ -38,6 +38,9 @@ struct options {
 	long minibatches, runs, seed, seconds; /* seconds: 0 = as usual */
 	long batch, threads; /* threads: 0 = as many as there are processors */
 	double atol, rtol;
+	int compile_in;
+	long compile_memory;
+	double compile_seconds;
 	bool collapse, cut_labels, skip;
 	bool no_cache, timing, time_passes, changed, serve, ablation, exhaustive, pin, pack, help;
 	int operands;
@@ -212,6 +215,8 @@ void output_abort(struct output *);
 void interrupt_hold(sigset_t *before);
 void interrupt_release(const sigset_t *before, const char *path);
 void interrupt_forget(void);
+/* As esp_context_options.cancel: whether a signal that is held waits to end the command. */
+int interrupt_waits(void *user);
 /* Holds signals while the library writes a file, so that none leaves a part of it; what may never be read is not
  * waited for: then false, and there is nothing to release. */
 bool interrupt_hold_writing(const char *path, sigset_t *before);

@@ -29,6 +29,8 @@ struct compilation {
 	unsigned properties; /* that the module has */
 };
 
+/* Whether the compilation may go on; false after a diagnostic. */
+bool compile_goes_on(const struct compilation *);
 /* Notes what has been going on since the last note. */
 void compile_note(struct compilation *, const char *room, const char *what);
 

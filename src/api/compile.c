@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+bool compile_goes_on(const struct compilation *c)
+{
+	const struct jit_watch *w = &c->options->watch;
+	return !w->goes_on || w->goes_on(w->context, c->diags);
+}
+
 void compile_note(struct compilation *c, const char *room, const char *what)
 {
 	if (c->times)
@@ -100,6 +106,8 @@ bool compile_to_loops(struct compilation *c)
 
 static bool run_pass(struct compilation *c, const struct ilir_pass *pass)
 {
+	if (!compile_goes_on(c))
+		return false;
 	pass->run(&c->module, &c->tiling);
 	compile_note(c, "ilir", pass->name);
 	c->properties |= pass->establishes;

@@ -22,6 +22,9 @@ struct compile_options {
 	const char *math, *rules; /* texts of sub_math_read and sub_families_read; NULL = reassociate, all */
 	uint64_t table_bytes;	  /* 0 = 64 MiB */
 	struct jit_threads threads; /* that may compile; the code is the same */
+	bool apart;		    /* the back end works in a helper program */
+	uint64_t memory;	    /* bytes of data that this may have; 0 = no limit */
+	struct jit_watch watch;	    /* who may end the compilation; goes_on NULL = nobody */
 };
 
 /* What they say to the optimiser.  False after diagnostics. */

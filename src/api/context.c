@@ -161,6 +161,15 @@ static bool check_options(const esp_context_options *o, struct diags *diags)
 		return api_bad_argument(diags, function, "options->cache", "must be one of ESP_CACHE_...");
 	if (o->pin != 0 && o->pin != 1)
 		return api_bad_argument(diags, function, "options->pin", "must be 0 or 1");
+	if (o->compile_in != ESP_COMPILE_IN_PROCESS && o->compile_in != ESP_COMPILE_IN_HELPER)
+		return api_bad_argument(diags, function, "options->compile_in",
+					"must be one of ESP_COMPILE_IN_...");
+	if (!(o->compile_seconds >= 0))
+		return api_bad_argument(diags, function, "options->compile_seconds",
+					"must not be negative");
+	if (o->compile_memory && o->compile_in != ESP_COMPILE_IN_HELPER)
+		return api_bad_argument(diags, function, "options->compile_memory",
+					"limits a helper only, and compile_in does not ask for one");
 	return true;
 }
 
@@ -201,6 +210,10 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->hooks_user = o->user;
 	c->cap = o->memory_cap;
 	c->operators = o->operators ? o->operators : USUAL_OPERATORS;
+	c->compile_apart = o->compile_in == ESP_COMPILE_IN_HELPER;
+	c->compile_memory = o->compile_memory;
+	c->compile_seconds = o->compile_seconds;
+	c->cancel = o->cancel;
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
 	c->perf_map = wants_perf_map(o);

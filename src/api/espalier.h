@@ -14,7 +14,8 @@
  * Errors.  Functions that can fail return an esp_status.  `error` may be NULL; otherwise *error is set to
  * NULL on success and else to an esp_error that says what was wrong, where, and what to do; the caller frees
  * it with esp_error_free.  On failure *out parameters are set to NULL and nothing else is changed.  The
- * library never prints and never ends the process.  Any function that returns a status may fail with
+ * library never prints and never ends the process; LLVM does when memory is out while it compiles, unless it is
+ * told to do so in another one (esp_context_options.compile_in).  Any function that returns a status may fail with
  * ESP_ERROR_MEMORY, ESP_ERROR_CLOSED and ESP_ERROR_FORKED, and with ESP_ERROR_ARGUMENT when an argument is
  * NULL that must not be, or is of another context; what else a function may return is said with it.
  *
@@ -124,7 +125,7 @@ typedef struct esp_context_options {
 	 * said once.  Called from any thread; must not call the library; the diagnostic is valid until it
 	 * returns. NULL = nobody listens. */
 	void (*log)(void *user, const esp_diagnostic *);
-	void *user;	   /* first argument of both */
+	void *user;	   /* first argument of these, and of cancel */
 	size_t memory_cap; /* bytes in use at a time, counted as `resize` sees them; 0 = no cap */
 	/* How many threads may compute one run: the caller's own and threads - 1 of a team that all callers
 	 * share, and that is made when it is first needed.  A run that is too small to gain, or that finds
@@ -152,14 +153,37 @@ typedef struct esp_context_options {
 	/* A model of more operators than these, functions expanded, is not compiled: compiling takes time and
 	 * memory in proportion (doc/limits.md).  0 = 20000. */
 	size_t operators;
+	/* Where back ends work.  ESP_COMPILE_IN_PROCESS: in this process, of which they are then a part: when
+	 * memory is out, LLVM ends it (std::bad_alloc, or a message of its own, and abort), and nothing can be done
+	 * about that.  ESP_COMPILE_IN_HELPER: in espalier-compile, a program that is installed with the library
+	 * and started (posix_spawn) for each compilation; it is looked for in the folders of
+	 * ESPALIER_BACKEND_PATH, as plug-ins are, then where it was installed.  Whatever happens to it, this process goes on: the call fails with a diagnostic,
+	 * ESP_ERROR_MEMORY or ESP_ERROR_BACKEND, and may be made again.  The code is the same to the byte. */
+	int compile_in;
+	/* The most data the helper may have [bytes], whatever it is compiling with; 0 = no limit but the process's
+	 * own.  Must be 0 when there is no helper. */
+	uint64_t compile_memory;
+	/* How long the code of one program may take to make, from when a call finds that it must be made
+	 * [seconds]; 0 = no limit.  A helper is ended at that time; in the process LLVM is, before its next kernel (a
+	 * kernel takes from milliseconds to some seconds), and libgccjit, which is a process of its own, at that
+	 * time.  The call fails with ESP_ERROR_BACKEND. */
+	double compile_seconds;
+	/* Asked while code is made, before each kernel and about a hundred times a second while another process
+	 * works: when the answer is not 0, the compilation is given up and the call fails with
+	 * ESP_ERROR_BACKEND (compile-cancelled).  Called from any thread, several at once among them; must not call
+	 * the library.  NULL = nobody is asked.  esp_context_close gives up all compilations of a context. */
+	int (*cancel)(void *user);
 } esp_context_options;
+
+enum { ESP_COMPILE_IN_PROCESS = 0, ESP_COMPILE_IN_HELPER = 1 };
 
 enum { ESP_THREADS_MAX = 256 };
 
 /* `options` may be NULL. */
 esp_status esp_context_create(const esp_context_options *options, esp_context **out, esp_error **error);
 /* Refuses all calls with objects of this context from now on (ESP_ERROR_CLOSED), waits for those that have
- * begun, and ends the team.  Objects must still be freed, results can still be read.  Closing again does
+ * begun, and ends the team.  Calls that make code give up as soon as they notice (see compile_seconds) and fail with
+ * ESP_ERROR_CLOSED.  Objects must still be freed, results can still be read.  Closing again does
  * nothing.  Must not be called from the context's hooks. */
 esp_status esp_context_close(esp_context *, esp_error **error);
 /* The context lives as long as objects that were made from it; the last of them ends the team. */

@@ -51,13 +51,14 @@ static bool make_interpreter(struct compilation *c, struct image *image)
 
 struct jit_options compile_jit_options(const struct compilation *c)
 {
-	return (struct jit_options){c->sched.target, strcmp(c->options->target, "native") == 0};
+	return (struct jit_options){.target = c->sched.target,
+				    .native = strcmp(c->options->target, "native") == 0,
+				    .watch = c->options->watch.goes_on ? &c->options->watch : NULL};
 }
 
 /* What the code was made with, as far as it can be named. */
-static void note_tool(struct compilation *c, const struct jit_backend *backend, struct image *image)
+static void note_tool(struct compilation *c, const char *path, struct image *image)
 {
-	const char *path = backend->compiler();
 	struct image_tool *t = ARENA_NEW(c->arena, struct image_tool);
 	if (!path || !io_stat(path, &t->size, &t->modified))
 		return;
@@ -93,18 +94,35 @@ static void note_kernels(struct compilation *c, const struct jit_objects *o)
 	}
 }
 
-static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
+static bool compile_here(struct compilation *c, const struct jit_options *options, struct jit_objects *o,
+			 const char **compiler)
 {
 	const struct jit_backend *backend = jit_backend_load(c->options->backend, c->diags);
-	struct jit_objects o;
 	compile_note(c, "jit", "load");
-	if (!backend ||
-	    !jit_compile(backend, &c->module, options, c->options->threads, c->arena, &o, c->diags))
+	*compiler = backend ? backend->compiler() : NULL;
+	return backend &&
+	       jit_compile(backend, &c->module, options, c->options->threads, c->arena, o, c->diags);
+}
+
+static bool make_objects(struct compilation *c, const struct jit_options *options, struct jit_objects *o,
+			 const char **compiler)
+{
+	const struct compile_options *asked = c->options;
+	return asked->apart ? jit_compile_apart(asked->backend, &c->module, options, asked->threads,
+						asked->memory, c->arena, o, compiler, c->diags)
+			    : compile_here(c, options, o, compiler);
+}
+
+static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
+{
+	struct jit_objects o;
+	const char *compiler;
+	if (!make_objects(c, options, &o, &compiler))
 		return false;
 	compile_note(c, "jit", "compile");
 	if (c->times)
 		note_kernels(c, &o);
-	note_tool(c, backend, image);
+	note_tool(c, compiler, image);
 	bool ok = image_link(c->arena, o.object, o.n, image->name, image->kernels, image->kernel_name,
 			     &image->blob, c->diags);
 	compile_note(c, "image", "link");

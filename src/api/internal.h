@@ -46,6 +46,10 @@ struct esp_context {
 	struct rt_team team;
 	size_t cap; /* 0 = none */
 	size_t operators; /* that a model may have at most to be compiled */
+	bool compile_apart;	 /* in a helper program */
+	uint64_t compile_memory; /* 0 = no limit, as of the next */
+	double compile_seconds;
+	int (*cancel)(void *user); /* NULL = nobody is asked */
 	atomic_size_t used, peak, refused;
 	int cache;
 	char *cache_dir;
@@ -144,6 +148,7 @@ struct esp_program {
 	bool found;		/* in the cache or a file: `interface` is all of the image but its code */
 	void *file;		/* its bytes, which it points to; NULL = none */
 	double looking;		/* seconds that it took to look there */
+	double deadline;	/* of the compilation under way, by times_clock; 0 = none */
 	esp_input *inputs;	/* what is told of them */
 	esp_output *outputs;
 	esp_state *states;

@@ -5,7 +5,7 @@ include_HEADERS += %D%/espalier.h
 # current:revision:age.  A release that changes no symbol: revision + 1.  One that only adds symbols: current + 1,
 # age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age 0,
 # revision 0; the soname changes then.
-libespalier_version = 0:0:0
+libespalier_version = 1:0:1
 
 # Never unloaded: threads of an ended team may be on their way out of the OpenMP library, which goes with it.
 libespalier_la_SOURCES =

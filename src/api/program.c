@@ -155,6 +155,25 @@ static struct jit_threads threads_of(const esp_context *c)
 	return (struct jit_threads){c->team.threads, known ? p->set : NULL, sizeof p->set};
 }
 
+/* Whether a compilation is still wanted; other threads may ask, while the one that compiles waits for them. */
+static bool goes_on(void *program, struct diags *diags)
+{
+	const esp_program *p = program;
+	const esp_context *c = p->object.context;
+	if (atomic_load_explicit(&c->closed, memory_order_relaxed))
+		return diag_add(diags, DIAG_CLOSED, (struct diag_at){0}, "create another context",
+				"the context was closed while a program was compiled");
+	if (c->cancel && c->cancel(c->hooks_user))
+		return diag_add(diags, DIAG_COMPILE_CANCELLED, (struct diag_at){0}, NULL,
+				"the compilation of '%s' was given up, as esp_context_options.cancel wants",
+				p->interface.name);
+	return !p->deadline || times_clock() < p->deadline ||
+	       diag_add(diags, DIAG_COMPILE_DEADLINE, (struct diag_at){0},
+			"raise esp_context_options.compile_seconds (--compile-seconds), or compile ahead of "
+			"time ('espalier compile')",
+			"the code of '%s' is not made within %g s", p->interface.name, c->compile_seconds);
+}
+
 /* Before anything is made of it that would take as long. */
 static bool check_size(const esp_model *m, struct diags *diags)
 {
@@ -209,6 +228,9 @@ static bool create(void *job)
 	    .rules = copy_text(&p->arena, c->options->rules),
 	    .table_bytes = c->options->table_bytes,
 	    .threads = threads_of(p->object.context),
+	    .apart = p->object.context->compile_apart,
+	    .memory = p->object.context->compile_memory,
+	    .watch = {goes_on, p},
 	};
 	if (!check_size(p->model, c->diags) || !bind(c))
 		return false;
@@ -307,7 +329,8 @@ static void name_code(esp_program *p)
 /* Whether a back end is to be loaded by a thread of its own, while there are no kernels yet. */
 static bool may_load_ahead(const esp_program *p)
 {
-	return !p->found && p->options.threads.most > 1 && strcmp(p->options.backend, "interpreter") != 0;
+	return !p->found && !p->options.apart && p->options.threads.most > 1 &&
+	       strcmp(p->options.backend, "interpreter") != 0;
 }
 
 static bool guarded_compile(esp_program *p, struct diags *diags)
@@ -324,8 +347,10 @@ static bool guarded_compile(esp_program *p, struct diags *diags)
 static bool make_image(esp_program *p, struct diags *diags)
 {
 	double begin = times_clock();
+	double seconds = p->object.context->compile_seconds;
 	if (p->made)
 		return true;
+	p->deadline = seconds > 0 ? begin + seconds : 0;
 	if (!guarded_compile(p, diags)) {
 		image_code_release(&p->image.code);
 		arena_free(&p->code_arena);

@@ -34,6 +34,7 @@ struct batch {
 	struct piece **order; /* the longest first */
 	int pieces;
 	atomic_int next;
+	atomic_bool stopped; /* by who watches */
 };
 
 /* --- threads --- */
@@ -48,11 +49,23 @@ static void compile_piece(const struct batch *b, struct piece *p)
 	p->escaped = false;
 }
 
+/* Who watches is asked before each kernel.  When several threads hear no at once, one of them tells why. */
+static bool may_go_on(struct batch *b, struct piece *p)
+{
+	const struct jit_watch *w = b->options->watch;
+	if (!w || (!atomic_load(&b->stopped) && w->goes_on(w->context, &p->diags)))
+		return true;
+	if (atomic_exchange(&b->stopped, true))
+		diags_free(&p->diags);
+	return false;
+}
+
 static void *work(void *batch)
 {
 	struct batch *b = batch;
 	for (int i; (i = atomic_fetch_add(&b->next, 1)) < b->pieces;)
-		compile_piece(b, b->order[i]);
+		if (may_go_on(b, b->order[i]))
+			compile_piece(b, b->order[i]);
 	return NULL;
 }
 

@@ -20,9 +20,18 @@ enum { JIT_ABI = 10 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
+/* Asked again and again while something is compiled: between kernels, and by threads that wait for another
+ * process.  When it says no, after a diagnostic, the compilation is given up.  Any number of threads may ask
+ * at once. */
+struct jit_watch {
+	bool (*goes_on)(void *context, struct diags *);
+	void *context;
+};
+
 struct jit_options {
 	const struct target *target;
-	bool native; /* the code runs on this machine only: use all of its features */
+	bool native;		       /* the code runs on this machine only: use all of its features */
+	const struct jit_watch *watch; /* NULL = nothing ends the compilation early */
 };
 
 /* What a back end does to a kernel, in order. */
@@ -95,6 +104,16 @@ struct jit_objects {
  * all kernels that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 		 struct jit_threads, struct arena *, struct jit_objects *, struct diags *);
+/* The same, in a process of its own (helper.h): whatever becomes of the compiler there, this process goes on.
+ * The back end is loaded there only, and works on as many threads.  `memory`: the most bytes of data that the
+ * process may have, 0 = no limit.  *compiler: as jit_backend.compiler, in the arena. */
+bool jit_compile_apart(const char *backend, const struct ilir_module *, const struct jit_options *,
+		       struct jit_threads, uint64_t memory, struct arena *, struct jit_objects *,
+		       const char **compiler, struct diags *);
+/* The helper program that jit_compile_apart starts; NULL = there is none in the folders that are added. */
+#define JIT_HELPER_FILE "espalier-compile"
+const char *jit_helper_path(struct arena *, struct str *looked);
+
 bool jit_print(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 	       enum jit_text, struct str *, struct diags *);
 

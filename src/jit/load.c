@@ -15,6 +15,9 @@
 #ifndef PKGLIBDIR
 #define PKGLIBDIR "/usr/local/lib/espalier"
 #endif
+#ifndef PKGLIBEXECDIR
+#define PKGLIBEXECDIR "/usr/local/libexec/espalier"
+#endif
 
 /* One search: the file that was found, or the list of the places where it was not. */
 struct search {
@@ -31,29 +34,38 @@ static bool is_name(const char *name)
 	return n > 0 && n < 40 && !name[n];
 }
 
-/* The plug-in's path when it is in this folder, else NULL. */
-static const char *look_in(struct search *s, const char *folder, size_t length)
+/* The file's path when it is in this folder, else NULL. */
+static const char *look_in(struct arena *arena, const char *folder, size_t length, const char *file,
+			   struct str *looked)
 {
-	struct str path = str_in(s->arena);
+	struct str path = str_in(arena);
 	str_add(&path, folder, length);
-	str_printf(&path, "/espalier-%s.so", s->name);
+	str_printf(&path, "/%s", file);
 	if (access(path.text, F_OK) == 0)
 		return path.text;
-	str_printf(&s->looked, "%s%.*s", s->looked.n ? ", " : "", (int)length, folder);
+	str_printf(looked, "%s%.*s", looked->n ? ", " : "", (int)length, folder);
 	return NULL;
 }
 
 /* A process that runs with more rights than its caller does not load what the caller names. */
-static const char *find(struct search *s)
+static const char *find_file(struct arena *arena, const char *own_folder, const char *file,
+			     struct str *looked)
 {
 	const char *folders = secure_getenv("ESPALIER_BACKEND_PATH"), *found = NULL;
 	while (folders && *folders && !found) {
 		size_t n = strcspn(folders, ":");
 		if (n)
-			found = look_in(s, folders, n);
+			found = look_in(arena, folders, n, file, looked);
 		folders += n + (folders[n] == ':');
 	}
-	return found ? found : look_in(s, PKGLIBDIR, strlen(PKGLIBDIR));
+	return found ? found : look_in(arena, own_folder, strlen(own_folder), file, looked);
+}
+
+static const char *find(struct search *s)
+{
+	struct str file = str_in(s->arena);
+	str_printf(&file, "espalier-%s.so", s->name);
+	return find_file(s->arena, PKGLIBDIR, file.text, &s->looked);
 }
 
 static const struct jit_backend *unusable(const struct search *s, const char *path, const char *why)
@@ -216,4 +228,9 @@ const char *jit_backend_path(struct arena *arena, const char *name)
 {
 	struct search s = {.arena = arena, .name = name, .looked = str_in(arena)};
 	return is_name(name) ? find(&s) : NULL;
+}
+
+const char *jit_helper_path(struct arena *arena, struct str *looked)
+{
+	return find_file(arena, PKGLIBEXECDIR, JIT_HELPER_FILE, looked);
 }

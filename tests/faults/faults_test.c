@@ -14,7 +14,7 @@
 /* --- what is run --- */
 
 /* QUICK uses compile nothing.  COMPILES: the compiler and the loader are part of it, whose own failures are not ours
- * to prevent, but to tell.  HAS_THREADS: it is the threads that are refused.  TIMES: what it says is never
+ * to prevent, but to tell.  APART: so they are, in a process of their own, which may lack memory as well.  HAS_THREADS: it is the threads that are refused.  TIMES: what it says is never
  * twice the same, and it is slow: files alone are looked at. */
 
 #define MODEL "tiny.ra", "trees.ptb", "--weights", "w.safetensors", "--vocab", "words.txt"
@@ -24,7 +24,7 @@ static const struct use {
 	const char *what;
 	const char *argument[20];
 	const char *output[3]; /* files that it writes below work/ */
-	enum { QUICK, COMPILES, HAS_THREADS, TIMES } kind;
+	enum { QUICK, COMPILES, APART, HAS_THREADS, TIMES } kind;
 } uses[] = {
     {"check", {"check", MODEL}, {NULL}, QUICK},
     {"run", {"run", MODEL, SLOWLY}, {NULL}, QUICK},
@@ -63,6 +63,10 @@ static const struct use {
      {"run", "compiled-tiny.ra", "trees.ptb", "--vocab", "words.txt", "--threads", "1"},
      {NULL},
      COMPILES},
+    {"a helper that compiles",
+     {"run", MODEL, "--threads", "1", "--no-cache", "--compile-in", "helper"},
+     {NULL},
+     APART},
     {"threads that compile", {"run", MODEL, "--threads", "4", "--no-cache"}, {NULL}, HAS_THREADS},
     {"a team",
      {"run", "wide.ra", "many.ptb", "--weights", "wide.safetensors", "--vocab", "words.txt", "--threads", "4",
@@ -94,6 +98,9 @@ static const struct inject faults[] = {
     {"change: the disk fails", INJECT_CHANGE, EIO, false},
     {"sync: the disk fails", INJECT_SYNC, EIO, false},
     {"sync: interrupted", INJECT_SYNC, EINTR, false},
+    {"talk: interrupted", INJECT_TALK, EINTR, false},
+    {"talk: no memory", INJECT_TALK, ENOMEM, false},
+    {"start: no more processes", INJECT_SPAWN, EAGAIN, false},
     {"threads: no more than n", INJECT_THREAD, EAGAIN, true},
 };
 enum { FAULTS = sizeof faults / sizeof *faults };
@@ -239,11 +246,15 @@ static bool applies(const struct use *u, const struct inject *f)
 	if (SHADOWED && f->kind == INJECT_MAP)
 		return false;
 	bool files = f->kind == INJECT_WRITE || f->kind == INJECT_RENAME || f->kind == INJECT_SYNC;
+	if (f->kind == INJECT_TALK || f->kind == INJECT_SPAWN)
+		return u->kind == APART;
 	if (f->kind == INJECT_SYNC && !replaces_files(u))
 		return false;
 	switch (u->kind) {
 	case COMPILES:
 		return !(f->kind == INJECT_MAP && f->on);
+	case APART:
+		return f->kind != INJECT_THREAD;
 	case HAS_THREADS:
 		return f->kind == INJECT_THREAD;
 	case TIMES:
@@ -257,9 +268,10 @@ static bool applies(const struct use *u, const struct inject *f)
 static long stride(const struct use *u, const struct inject *f)
 {
 	const char *told = getenv("ESPALIER_STRIDE");
+	int usual = u->kind == APART ? 5 : u->kind == COMPILES ? 3 : 1;
 	if (f->kind == INJECT_SYNC)
 		return 1;
-	return told && atol(told) > 0 ? atol(told) : u->kind == COMPILES ? 3 * SAMPLE : SAMPLE;
+	return told && atol(told) > 0 ? atol(told) : usual * SAMPLE;
 }
 
 /* Of each file its values and its folder are put on the disk; that this failed is always told. */
@@ -366,6 +378,11 @@ static bool warm_up(void)
 	return system(line) == 0;
 }
 
+static bool needs_compiler(const struct use *u)
+{
+	return u->kind == COMPILES || u->kind == APART || u->kind == HAS_THREADS;
+}
+
 /* The command itself, not the script that libtool puts before it. */
 static void find_command(void)
 {
@@ -396,7 +413,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < USES; i++)
 		if (argc > 1 && !strstr(uses[i].what, argv[1]))
 			continue;
-		else if ((uses[i].kind == COMPILES || uses[i].kind == HAS_THREADS) && !compiler)
+		else if (needs_compiler(&uses[i]) && !compiler)
 			tap_skip("no back end", "%s", uses[i].what);
 		else
 			test_use(&uses[i], argc > 2 ? argv[2] : NULL);

@@ -23,14 +23,16 @@ enum { MOST_CALLS = 12, SECONDS = 30 };
 
 static const int calls[][MOST_CALLS] = {
     [INJECT_OPEN] = {SYS_openat, SYS_open},
-    [INJECT_READ] = {SYS_read, SYS_pread64, SYS_readv, SYS_preadv, SYS_getdents64},
-    [INJECT_WRITE] = {SYS_write, SYS_pwrite64, SYS_writev, SYS_pwritev},
+    [INJECT_READ] = {SYS_read, SYS_pread64, SYS_readv, SYS_preadv, SYS_getdents64, SYS_recvfrom},
+    [INJECT_WRITE] = {SYS_write, SYS_pwrite64, SYS_writev, SYS_pwritev, SYS_sendto},
     [INJECT_MAP] = {SYS_mmap, SYS_mprotect, SYS_mremap, SYS_brk},
     [INJECT_RENAME] = {SYS_rename, SYS_renameat, SYS_renameat2},
     [INJECT_LOOK] = {SYS_newfstatat, SYS_fstat, SYS_stat, SYS_lstat, SYS_statx, SYS_access, SYS_faccessat,
 		     SYS_faccessat2, SYS_readlink, SYS_lseek},
     [INJECT_CHANGE] = {SYS_mkdir, SYS_ftruncate, SYS_fchmod, SYS_close, SYS_utimensat},
     [INJECT_SYNC] = {SYS_fsync, SYS_fdatasync},
+    [INJECT_TALK] = {SYS_socketpair, SYS_memfd_create, SYS_poll, SYS_sendto, SYS_recvfrom, SYS_wait4, SYS_waitid},
+    [INJECT_SPAWN] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_execve},
     [INJECT_THREAD] = {SYS_clone, SYS_clone3},
 };
 
@@ -196,7 +198,8 @@ static void follow(struct run *r)
 static bool attach(const struct run *r)
 {
 	int status;
-	long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL;
+	long options = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+		       PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 	if (waitpid(r->child, &status, 0) == r->child && WIFSTOPPED(status)) {
 		if (ptrace(PTRACE_SETOPTIONS, r->child, 0, options) == 0 &&
 		    ptrace(PTRACE_CONT, r->child, 0, 0) == 0)

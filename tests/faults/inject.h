@@ -15,6 +15,8 @@ enum inject_kind {
 	INJECT_LOOK,
 	INJECT_CHANGE,
 	INJECT_SYNC,
+	INJECT_TALK,
+	INJECT_SPAWN,
 	INJECT_THREAD
 };
 
@@ -32,7 +34,7 @@ struct outcome {
 	int status, signal;
 };
 
-/* Calls count from the first that opens a file whose path ends with `after`: what the loader does before is
+/* Processes that the program starts are part of it.  Calls count from the first that opens a file whose path ends with `after`: what the loader does before is
  * not the program's affair.  Standard output and error go to files; what is written to the latter never
  * fails.  False: processes cannot be traced here. */
 bool inject_run(const struct inject *, long n, const char *after, char *const *argv, const char *out,

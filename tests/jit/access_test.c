@@ -248,7 +248,7 @@ static void run_program(int i, const char *target, bool native)
 static void inspect_choice(void)
 {
 	struct fixture f;
-	struct jit_options o = {target_find("generic"), false};
+	struct jit_options o = {.target = target_find("generic"), .native = false};
 	fixture_init(&f, "branches");
 	struct str text = str_in(&f.arena);
 	build_branches(&f);

@@ -33,7 +33,7 @@ static void build(struct fixture *f)
 
 static bool make_blob(struct fixture *f, int threads, struct image_blob *blob)
 {
-	struct jit_options o = {target_find("native"), true};
+	struct jit_options o = {.target = target_find("native"), .native = true};
 	struct jit_objects objects;
 	build(f);
 	return jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = threads}, &f->arena, &objects,
@@ -95,7 +95,7 @@ static void test_failures(void)
 {
 	static const struct jit_backend bad = {.compile = compile_badly};
 	struct fixture f;
-	struct jit_options o = {target_find("native"), true};
+	struct jit_options o = {.target = target_find("native"), .native = true};
 	struct jit_objects objects;
 	fixture_init(&f, "compile");
 	build(&f);
@@ -129,7 +129,7 @@ static void test_places(void)
 {
 	static const struct jit_backend looking = {.compile = compile_and_look};
 	struct fixture f;
-	struct jit_options o = {target_find("native"), true};
+	struct jit_options o = {.target = target_find("native"), .native = true};
 	struct jit_objects objects;
 	cpu_set_t all, one;
 	int first = 0;
@@ -183,7 +183,7 @@ static bool compile_with(struct fixture *f, long requests)
 {
 	static const struct jit_backend good = {.compile = compile_well};
 	static const struct allocator failing = {fail_later, NULL};
-	struct jit_options o = {target_find("native"), true};
+	struct jit_options o = {.target = target_find("native"), .native = true};
 	struct jit_objects objects;
 	struct arena a;
 	jmp_buf escape;

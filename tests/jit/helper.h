@@ -68,7 +68,7 @@ static inline bool link_objects(struct fixture *f, const struct jit_objects *o, 
 
 static inline bool compile_for(struct fixture *f, const char *target, bool native, struct image_code *code)
 {
-	struct jit_options o = {target_find(target), native};
+	struct jit_options o = {.target = target_find(target), .native = native};
 	struct jit_objects objects;
 	struct image_blob blob;
 	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = 2}, &f->arena, &objects,

@@ -147,7 +147,7 @@ static const struct {
 static void refuse(int i)
 {
 	struct fixture f;
-	struct jit_options o = {target_find("generic"), false};
+	struct jit_options o = {.target = target_find("generic"), .native = false};
 	fixture_init(&f, "refused");
 	struct str text = str_in(&f.arena), object = str_in(&f.arena);
 	struct parts p = {buffer_of(&f, "x", IMAGE_VECTOR, ILIR_F32, EXTENTS(ROWS)),
@@ -186,7 +186,7 @@ static void print_without_memory(void)
 	struct fixture f;
 	struct arena empty;
 	jmp_buf jump;
-	struct jit_options o = {target_find("generic"), false};
+	struct jit_options o = {.target = target_find("generic"), .native = false};
 	fixture_init(&f, "printed");
 	arena_init(&empty, &none);
 	struct str text = str_in(&empty);

@@ -224,7 +224,7 @@ static void inspect(void)
 {
 	struct fixture f;
 	struct tile t;
-	struct jit_options o = {target_find("avx2"), false};
+	struct jit_options o = {.target = target_find("avx2"), .native = false};
 	const char *begin = NULL, *end = NULL;
 	fixture_init(&f, "treelstm");
 	struct str text = str_in(&f.arena);

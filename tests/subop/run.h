@@ -295,7 +295,7 @@ static inline bool make_code(struct compiled *c, struct arena *a, const char *na
 		return true;
 	}
 	const struct jit_backend *backend = jit_backend_load(name, d);
-	struct jit_options options = {c->sched.target, true};
+	struct jit_options options = {.target = c->sched.target, .native = true};
 	struct jit_objects o;
 	return backend && jit_compile(backend, &c->module, &options, (struct jit_threads){.most = 1}, a, &o, d) &&
 	       image_link(a, o.object, o.n, "test", c->image.kernels, c->image.kernel_name,

@@ -4,11 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +128,8 @@ static _Noreturn void be_child(struct apart *a, int report, void (*work)(struct 
 			       void *context)
 {
 	atexit(leave_at_once);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
 	set_signals();
 	set_environment(a);
 	set_files(a);
@@ -142,6 +146,20 @@ static _Noreturn void be_child(struct apart *a, int report, void (*work)(struct 
 }
 
 /* --- the parent --- */
+
+/* How often who watches is asked [ms]. */
+enum { TICK = 10 };
+
+/* Ends the child, and what it has started, when it is not wanted any more. */
+static void watch_child(struct apart *a, pid_t child, int report)
+{
+	const struct jit_watch *w = a->watch;
+	struct pollfd p = {report, POLLIN, 0};
+	while (w && !a->stopped && poll(&p, 1, TICK) <= 0)
+		a->stopped = !w->goes_on(w->context, a->diags);
+	if (a->stopped)
+		kill(-child, SIGKILL);
+}
 
 /* False when the child ended before it said anything. */
 static bool read_report(struct apart *a, int report)
@@ -178,6 +196,8 @@ static void add_said(struct apart *a)
 static bool wait_for(struct apart *a, pid_t child, int report)
 {
 	int status = 0;
+	setpgid(child, child); /* The child does, too: whoever is first. */
+	watch_child(a, child, report);
 	bool whole = read_report(a, report);
 	pid_t ended;
 	do
@@ -198,7 +218,8 @@ static bool wait_for(struct apart *a, pid_t child, int report)
 bool apart_run(struct apart *a, void (*work)(struct apart *, void *), void *context)
 {
 	int report[2];
-	*a = (struct apart){.printed = memfd_create("espalier", MFD_CLOEXEC)};
+	*a = (struct apart){
+	    .printed = memfd_create("espalier", MFD_CLOEXEC), .watch = a->watch, .diags = a->diags};
 	if (!make_folder(a))
 		return false;
 	if (pipe2(report, O_CLOEXEC) != 0)

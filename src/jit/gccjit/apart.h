@@ -7,7 +7,7 @@
 #ifndef ESPALIER_JIT_GCCJIT_APART_H
 #define ESPALIER_JIT_GCCJIT_APART_H
 
-#include "base/str.h"
+#include "jit/jit.h"
 
 enum { APART_TIMES = 4 };
 
@@ -22,10 +22,13 @@ struct apart {
 	char folder[200]; /* for temporary files; gone when the work has ended */
 	char made[240];	  /* in it: where the child leaves what it makes */
 	int printed;	  /* a file in memory, which a full disk does not stop; -1 = none */
+	const struct jit_watch *watch; /* who is asked while the child works; NULL = nobody */
+	struct diags *diags;	       /* what the watch says */
+	bool stopped;		       /* by the watch: the child was ended */
 	struct apart_report report;
 };
 
-/* Does the work in a child.  It may use memory as it was, malloc, and no lock that another thread might
+/* Does the work in a child, unless the watch, which is filled as are its diagnostics, ends it.  It may use memory as it was, malloc, and no lock that another thread might
  * hold.  True when it said ok; else report.said says why, whatever became of the child.  What was made is
  * read by apart_read; every apart_run has its apart_end. */
 bool apart_run(struct apart *, void (*work)(struct apart *, void *context), void *context);

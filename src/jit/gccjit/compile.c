@@ -84,8 +84,11 @@ static void work(struct apart *a, void *job)
 
 _Static_assert((int)APART_TIMES == (int)JIT_PARTS, "the child tells the times of all parts");
 
+/* Who watches has said why, if the child was ended. */
 static bool fail(const struct job *j, struct diags *d)
 {
+	if (j->apart.stopped)
+		return false;
 	return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
 			"it needs the assembler as (package binutils) and room in the folder that TMPDIR "
 			"names, or /tmp; if "
@@ -119,6 +122,7 @@ static bool run(struct job *j, struct str *out, struct diags *d)
 				"choose another back end, or a target that has its instruction set",
 				"libgccjit makes no code for %s (%s)", j->options->target->name,
 				j->options->target->description);
+	j->apart = (struct apart){.watch = j->options->watch, .diags = d};
 	bool ok = apart_run(&j->apart, work, j) && append(j, out, &room);
 	apart_end(&j->apart);
 	if (!room)

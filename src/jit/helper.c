@@ -1,0 +1,459 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Compiles in a helper program: starts it, talks to it (helper.h), and judges what comes back. */
+#include "jit/helper.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How often who watches is asked, and how long a helper may take to remove its temporary files [ms]. */
+enum { TICK = 10, GRACE = 1000 };
+/* No answer is longer [bytes]; what a stray program says must not fill the memory. */
+enum { MOST = 1 << 30 };
+
+/* One helper, from when it is started until it is gone.  The answer is in the arena, which must not escape
+ * meanwhile. */
+struct exchange {
+	struct arena *arena;
+	const struct jit_watch *watch;
+	struct diags *diags;
+	const char *path;
+	pid_t pid;
+	int socket, printed; /* printed: a file in memory for what it says otherwise; -1 = none */
+	const char *request;
+	size_t left; /* of the request */
+	char *reply;
+	size_t n, capacity, whole; /* whole: bytes of records that are complete */
+	bool ended;		   /* the last record is there */
+};
+
+static bool fail(const struct exchange *x, const char *what)
+{
+	return diag_add(x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
+			"install the helper program that belongs to this version of espalier; if it is there, "
+			"please report what the message says, and compile in the process meanwhile",
+			"the helper program %s: %s", x->path, what);
+}
+
+/* --- starting --- */
+
+/* The helper's own 0, 1 and 2 are filled one after the other; the host may have closed its. */
+static int above_standard(int fd)
+{
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return above;
+}
+
+static bool make_socket(int pair[2])
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return false;
+	pair[0] = above_standard(pair[0]);
+	pair[1] = above_standard(pair[1]);
+	return pair[0] >= 0 && pair[1] >= 0;
+}
+
+static void close_one(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* What the host has open is not for the helper. */
+static int add_files(posix_spawn_file_actions_t *files, const struct exchange *x, int socket)
+{
+	int error = posix_spawn_file_actions_adddup2(files, socket, STDIN_FILENO);
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && !error; fd++)
+		error = x->printed < 0
+			    ? posix_spawn_file_actions_addopen(files, fd, "/dev/null", O_WRONLY, 0)
+			    : posix_spawn_file_actions_adddup2(files, x->printed, fd);
+	return error ? error : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
+}
+
+/* Nothing of the host's signals remains: a terminal's go to its group, which the helper is not in. */
+static int add_signals(posix_spawnattr_t *attributes)
+{
+	sigset_t all, none;
+	sigfillset(&all);
+	sigemptyset(&none);
+	posix_spawnattr_setsigdefault(attributes, &all);
+	posix_spawnattr_setsigmask(attributes, &none);
+	return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+							POSIX_SPAWN_SETSIGMASK);
+}
+
+extern char **environ;
+
+static int spawn(struct exchange *x, int socket)
+{
+	char *argv[] = {JIT_HELPER_FILE, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	int error = posix_spawn_file_actions_init(&files);
+	if (error)
+		return error;
+	error = posix_spawnattr_init(&attributes);
+	if (!error) {
+		error = add_files(&files, x, socket);
+		error = error ? error : add_signals(&attributes);
+		error = error ? error : posix_spawn(&x->pid, x->path, &files, &attributes, argv, environ);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&files);
+	return error;
+}
+
+static bool start(struct exchange *x)
+{
+	int pair[2] = {-1, -1};
+	x->printed = above_standard(memfd_create("espalier", MFD_CLOEXEC));
+	int error = make_socket(pair) ? spawn(x, pair[1]) : errno;
+	close_one(pair[1]);
+	x->socket = pair[0];
+	if (!error)
+		return true;
+	close_one(x->socket);
+	close_one(x->printed);
+	return diag_add(x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
+			"it must be a program that this process may start, and the limits on processes and "
+			"files must leave room for it",
+			"the helper program %s could not be started: %s", x->path, strerror(error));
+}
+
+/* --- talking --- */
+
+/* What a call on the socket says when it transferred nothing for the moment, or the helper is gone. */
+static bool is_pause(int error)
+{
+	return error == EINTR || error == EAGAIN;
+}
+
+static bool is_end(int error)
+{
+	return error == EPIPE || error == ECONNRESET;
+}
+
+/* When it listens no more, what it has said tells why. */
+static bool send_some(struct exchange *x)
+{
+	ssize_t n = send(x->socket, x->request, x->left, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && is_end(errno))
+		n = x->left;
+	else if (n < 0 && !is_pause(errno))
+		return fail(x, strerror(errno));
+	x->request += n > 0 ? n : 0;
+	x->left -= n > 0 ? n : 0;
+	return true;
+}
+
+static bool make_room(struct exchange *x)
+{
+	size_t capacity = x->capacity ? 2 * x->capacity : 1 << 16;
+	if (x->n < x->capacity)
+		return true;
+	char *grown = arena_try(x->arena, capacity, 1);
+	if (!grown)
+		return diag_add(x->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
+				"no memory for what the helper program answers");
+	if (x->n)
+		memcpy(grown, x->reply, x->n);
+	x->reply = grown;
+	x->capacity = capacity;
+	return true;
+}
+
+static struct helper_record record_at(const struct exchange *x, size_t at)
+{
+	struct helper_record r;
+	memcpy(&r, x->reply + at, sizeof r);
+	return r;
+}
+
+/* Goes past the records that have arrived; false when they are none. */
+static bool pass_records(struct exchange *x)
+{
+	struct helper_record r;
+	while (!x->ended && x->n - x->whole >= sizeof r) {
+		r = record_at(x, x->whole);
+		if (r.kind < HELPER_DIAGNOSTIC || r.kind > HELPER_END || r.bytes > MOST)
+			return fail(x, "its answer makes no sense");
+		if (x->n - x->whole - sizeof r < helper_padded(r.bytes))
+			return true;
+		x->whole += sizeof r + helper_padded(r.bytes);
+		x->ended = r.kind == HELPER_END;
+	}
+	return true;
+}
+
+/* False after a diagnostic, and when nothing more will come. */
+static bool receive_some(struct exchange *x)
+{
+	if (!make_room(x))
+		return false;
+	ssize_t n = recv(x->socket, x->reply + x->n, x->capacity - x->n, MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && is_end(errno)))
+		return false;
+	if (n < 0 && !is_pause(errno))
+		return fail(x, strerror(errno));
+	x->n += n > 0 ? n : 0;
+	if (x->n > MOST)
+		return fail(x, "its answer does not end");
+	return pass_records(x);
+}
+
+/* Another process may hold the helper's end of the socket: one that was forked while it was made. */
+static bool is_gone(const struct exchange *x)
+{
+	siginfo_t info = {0};
+	return waitid(P_PID, x->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid;
+}
+
+static bool goes_on(const struct exchange *x)
+{
+	return !x->watch || x->watch->goes_on(x->watch->context, x->diags);
+}
+
+/* Until the answer is there.  False after a diagnostic, or when the helper fell silent. */
+static bool converse(struct exchange *x)
+{
+	for (bool gone = false; !x->ended;) {
+		struct pollfd p = {x->socket, POLLIN | (x->left ? POLLOUT : 0), 0};
+		int n = poll(&p, 1, gone ? 0 : TICK);
+		if (!goes_on(x) || (n == 0 && gone))
+			return false;
+		gone = n == 0 && is_gone(x);
+		if (n > 0 && p.revents & POLLOUT && !send_some(x))
+			return false;
+		if (n > 0 && p.revents & ~POLLOUT && !receive_some(x))
+			return false;
+	}
+	return true;
+}
+
+/* --- ending --- */
+
+/* Lets it remove its temporary files. */
+static void dismiss(const struct exchange *x)
+{
+	char rest[4096];
+	struct timespec pause = {.tv_nsec = 1000000};
+	kill(-x->pid, SIGTERM);
+	for (int i = 0; i < GRACE && !is_gone(x); i++) {
+		while (recv(x->socket, rest, sizeof rest, MSG_DONTWAIT) > 0)
+			;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Takes the helper, and what it has started, out of the world; its status, or -1: the host ignores its
+ * children, or waited for this one itself. */
+static int end(struct exchange *x)
+{
+	int status = -1;
+	pid_t ended;
+	kill(-x->pid, SIGKILL);
+	do
+		ended = waitpid(x->pid, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	close(x->socket);
+	return ended == x->pid ? status : -1;
+}
+
+/* --- judging --- */
+
+/* What was printed, as one line. */
+static void read_printed(const struct exchange *x, char *line, size_t bytes)
+{
+	ssize_t n = x->printed < 0 ? 0 : pread(x->printed, line, bytes - 1, 0);
+	while (n > 0 && line[n - 1] == '\n')
+		n--;
+	line[n > 0 ? n : 0] = 0;
+	for (; *line; line++)
+		if ((unsigned char)*line < ' ' || *line == 0x7f)
+			*line = ' ';
+}
+
+/* As C++, LLVM, GCC and the system say it. */
+static bool tells_memory(const char *text)
+{
+	static const char *const ways[] = {"bad_alloc", "ut of memory", "no memory", "annot allocate memory",
+					   "emory exhausted"};
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+		if (strstr(text, ways[i]))
+			return true;
+	return false;
+}
+
+static bool fail_memory(const struct exchange *x, const char *what)
+{
+	return diag_add(x->diags, DIAG_COMPILE_MEMORY, (struct diag_at){0},
+			"raise esp_context_options.compile_memory (--compile-memory) or the limits of the "
+			"process, compile on fewer threads, or simplify the model",
+			"the compiler needs more memory than the helper program may have: %s", what);
+}
+
+/* It ended before its answer did. */
+static bool tell_silence(const struct exchange *x, int status)
+{
+	char printed[400], what[600] = "it ended without an answer";
+	read_printed(x, printed, sizeof printed);
+	if (status != -1 && WIFSIGNALED(status))
+		snprintf(what, sizeof what, "it was ended by signal %d", WTERMSIG(status));
+	else if (status != -1)
+		snprintf(what, sizeof what, "it ended with status %d and without an answer",
+			 WEXITSTATUS(status));
+	size_t used = strlen(what);
+	if (*printed)
+		snprintf(what + used, sizeof what - used, ": %s", printed);
+	return tells_memory(printed) ? fail_memory(x, printed) : fail(x, what);
+}
+
+/* The zero-terminated text that begins at *at, which goes past it; NULL when the record does not hold it. */
+static const char *next_text(const char **at, const char *record_end)
+{
+	const char *text = *at, *zero = text < record_end ? memchr(text, 0, record_end - text) : NULL;
+	*at = zero ? zero + 1 : record_end;
+	return zero ? text : NULL;
+}
+
+static bool relay(const struct exchange *x, const char *at, uint64_t bytes)
+{
+	const char *record_end = at + bytes, *id_text = next_text(&at, record_end),
+		   *message = next_text(&at, record_end), *hint = next_text(&at, record_end);
+	enum diag_id id;
+	if (!hint || !diag_find(id_text, &id))
+		return fail(x, message ? message : "its answer makes no sense");
+	if (id == DIAG_OUT_OF_MEMORY || tells_memory(message))
+		return fail_memory(x, message);
+	return diag_add(x->diags, id, (struct diag_at){0}, *hint ? hint : NULL, "%s", message);
+}
+
+/* The answer as it is read. */
+struct answer {
+	struct jit_objects *objects;
+	const char **compiler;
+	int most; /* objects */
+	bool failed;
+};
+
+static bool add_object(struct answer *a, uint32_t which, const char *bytes, uint64_t n)
+{
+	struct jit_objects *o = a->objects;
+	struct helper_seconds seconds;
+	if (o->n == a->most || which != (uint32_t)o->n || n < sizeof seconds)
+		return false;
+	memcpy(&seconds, bytes, sizeof seconds);
+	memcpy(o->seconds[o->n], seconds.part, sizeof seconds.part);
+	o->object[o->n++] = (struct image_object){bytes + sizeof seconds, n - sizeof seconds};
+	return true;
+}
+
+/* False when the record makes no sense; one that tells of a failure does. */
+static bool read_record(const struct exchange *x, struct answer *a, struct helper_record r, const char *bytes)
+{
+	switch (r.kind) {
+	case HELPER_DIAGNOSTIC:
+		a->failed = true;
+		relay(x, bytes, r.bytes);
+		return true;
+	case HELPER_COMPILER:
+		*a->compiler = next_text(&bytes, bytes + r.bytes);
+		return *a->compiler;
+	case HELPER_OBJECT:
+		return add_object(a, r.which, bytes, r.bytes);
+	default:
+		return a->failed || (r.which == (uint32_t)a->objects->n &&
+				     (a->objects->n == a->most || a->objects->n == 1));
+	}
+}
+
+static bool read_answer(const struct exchange *x, struct answer *a)
+{
+	struct helper_record r;
+	for (size_t at = 0; at < x->whole; at += sizeof r + helper_padded(r.bytes)) {
+		r = record_at(x, at);
+		if (!read_record(x, a, r, x->reply + at + sizeof r))
+			return fail(x, "its answer makes no sense");
+	}
+	return !a->failed;
+}
+
+/* --- the whole --- */
+
+static bool run(struct exchange *x, struct answer *a)
+{
+	size_t before = x->diags->n;
+	if (!start(x))
+		return false;
+	bool answered = converse(x), told = x->diags->n > before || x->diags->lost;
+	if (told)
+		dismiss(x);
+	int status = end(x);
+	bool ok = answered ? read_answer(x, a) : told ? false : tell_silence(x, status);
+	close_one(x->printed);
+	return ok;
+}
+
+/* The name of a target or a back end; what is too long is none. */
+static void put_name(char to[HELPER_NAME], const char *name)
+{
+	snprintf(to, HELPER_NAME, "%s", name);
+}
+
+static struct str make_request(const char *backend, const struct ilir_module *m,
+			       const struct jit_options *options, struct jit_threads threads, uint64_t memory,
+			       struct arena *arena)
+{
+	struct str s = str_in(arena);
+	struct helper_request r = {.abi = JIT_ABI,
+				   .native = options->native,
+				   .threads = threads.most,
+				   .where_bytes = threads.where ? threads.where_bytes : 0,
+				   .memory = memory};
+	put_name(r.backend, backend);
+	put_name(r.target, options->target->name);
+	str_add(&s, (const char *)&r, sizeof r);
+	str_add(&s, (const char *)threads.where, r.where_bytes);
+	size_t before = s.n;
+	ilir_print(m, &s);
+	r.text_bytes = s.n - before;
+	memcpy(s.text, &r, sizeof r);
+	return s;
+}
+
+bool jit_compile_apart(const char *backend, const struct ilir_module *m, const struct jit_options *options,
+		       struct jit_threads threads, uint64_t memory, struct arena *arena,
+		       struct jit_objects *o, const char **compiler, struct diags *d)
+{
+	struct str looked = str_in(arena),
+		   request = make_request(backend, m, options, threads, memory, arena);
+	struct exchange x = {.arena = arena,
+			     .watch = options->watch,
+			     .diags = d,
+			     .path = jit_helper_path(arena, &looked),
+			     .request = request.text,
+			     .left = request.n};
+	struct answer a = {o, compiler, m->kernels.n, false};
+	*compiler = NULL;
+	*o = (struct jit_objects){.object = ARENA_ARRAY(arena, struct image_object, a.most),
+				  .seconds = arena_take(arena, a.most, sizeof *o->seconds)};
+	if (!x.path)
+		return diag_add(d, DIAG_COMPILE_HELPER, (struct diag_at){0},
+				"install it, name its folder in ESPALIER_BACKEND_PATH, or compile in the process",
+				"there is no helper program " JIT_HELPER_FILE "; looked in: %s",
+				str_text(&looked));
+	return run(&x, &a);
+}
