@@ -39,10 +39,11 @@ struct exchange {
 
 static bool fail(const struct exchange *x, const char *what)
 {
-	return diag_add(x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
-			"install the helper program that belongs to this version of espalier; if it is there, "
-			"please report what the message says, and compile in the process meanwhile",
-			"the helper program %s: %s", x->path, what);
+	return diag_add(
+	    x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
+	    "install the helper program that belongs to this version of espalier; if it is there, "
+	    "please report what the message says, and compile in the process meanwhile",
+	    "the helper program %s: %s", x->path, what);
 }
 
 /* --- starting --- */
@@ -77,9 +78,8 @@ static int add_files(posix_spawn_file_actions_t *files, const struct exchange *x
 {
 	int error = posix_spawn_file_actions_adddup2(files, socket, STDIN_FILENO);
 	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && !error; fd++)
-		error = x->printed < 0
-			    ? posix_spawn_file_actions_addopen(files, fd, "/dev/null", O_WRONLY, 0)
-			    : posix_spawn_file_actions_adddup2(files, x->printed, fd);
+		error = x->printed < 0 ? posix_spawn_file_actions_addopen(files, fd, "/dev/null", O_WRONLY, 0)
+				       : posix_spawn_file_actions_adddup2(files, x->printed, fd);
 	return error ? error : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
 }
 
@@ -451,9 +451,9 @@ bool jit_compile_apart(const char *backend, const struct ilir_module *m, const s
 	*o = (struct jit_objects){.object = ARENA_ARRAY(arena, struct image_object, a.most),
 				  .seconds = arena_take(arena, a.most, sizeof *o->seconds)};
 	if (!x.path)
-		return diag_add(d, DIAG_COMPILE_HELPER, (struct diag_at){0},
-				"install it, name its folder in ESPALIER_BACKEND_PATH, or compile in the process",
-				"there is no helper program " JIT_HELPER_FILE "; looked in: %s",
-				str_text(&looked));
+		return diag_add(
+		    d, DIAG_COMPILE_HELPER, (struct diag_at){0},
+		    "install it, name its folder in ESPALIER_BACKEND_PATH, or compile in the process",
+		    "there is no helper program " JIT_HELPER_FILE "; looked in: %s", str_text(&looked));
 	return run(&x, &a);
 }

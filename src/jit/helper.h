@@ -6,8 +6,9 @@
  *           Diagnostics, or the compiler and the objects; then HELPER_END
  *
  * The socket is the helper's standard input; what compilers print goes to a file of the host's.  SIGTERM asks
- * the helper to end, which it does at once, or as soon as temporary files are gone; the death of its host does the
- * same.  Both sides are of one version of the library (JIT_ABI), on one machine: numbers are as in memory. */
+ * the helper to end, which it does at once, or as soon as temporary files are gone; the death of its host
+ * does the same.  Both sides are of one version of the library (JIT_ABI), on one machine: numbers are as in
+ * memory. */
 #ifndef ESPALIER_JIT_HELPER_H
 #define ESPALIER_JIT_HELPER_H
 
@@ -26,8 +27,8 @@ struct helper_request {
 enum helper_kind {
 	HELPER_DIAGNOSTIC = 1, /* spelling, message and hint, which may be empty, each ended by a zero */
 	HELPER_COMPILER,       /* the file that it was loaded from, ended by a zero */
-	HELPER_OBJECT,	       /* the seconds of its parts, padded, and an object; in the order of the kernels */
-	HELPER_END	       /* `which`: how many objects there were */
+	HELPER_OBJECT, /* the seconds of its parts, padded, and an object; in the order of the kernels */
+	HELPER_END     /* `which`: how many objects there were */
 };
 
 struct helper_record {

@@ -130,13 +130,12 @@ static bool serve(struct service *s)
 	s->backend = jit_backend_load(s->request.backend, &s->diags);
 	if (!s->backend)
 		return false;
-	/* Emitted code is made where temporary files are: those are removed before the process ends. */
+	/* Such a back end has temporary files, which must be removed before the process ends. */
 	if (s->backend->whole)
 		signal(SIGTERM, note_dismissal);
 	limit_memory(s->request.memory);
 	struct ilir_module *m = receive_module(s);
-	return m &&
-	       jit_compile(s->backend, m, &options, threads, &s->arena, &s->objects, &s->diags);
+	return m && jit_compile(s->backend, m, &options, threads, &s->arena, &s->objects, &s->diags);
 }
 
 static bool guarded_serve(struct service *s)
@@ -151,8 +150,7 @@ static bool guarded_serve(struct service *s)
 static bool put_objects(const struct service *s)
 {
 	const char *compiler = s->backend->compiler();
-	bool ok = !compiler ||
-		  put_record(HELPER_COMPILER, 0, NULL, 0, compiler, strlen(compiler) + 1);
+	bool ok = !compiler || put_record(HELPER_COMPILER, 0, NULL, 0, compiler, strlen(compiler) + 1);
 	for (int i = 0; ok && i < s->objects.n; i++) {
 		struct helper_seconds seconds;
 		memcpy(seconds.part, s->objects.seconds[i], sizeof seconds.part);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Compiling in a helper program, and its limits.  Helpers that misbehave are this very program, under the name of
- * the helper: what the environment asks for is how. */
+/* Compiling in a helper program, and its limits.  Helpers that misbehave are this very program, under the
+ * name of the helper: what the environment asks for is how. */
 #include "tests/api/support.h"
 #include "tests/backends.h"
 #include "tests/sanitizers.h"
@@ -155,10 +155,8 @@ static int misbehave(const char *how)
 /* The usual one, found while the folders are as they were. */
 static const char *backend_used;
 
-static const esp_context_options in_helper = {.size = sizeof in_helper,
-					      .cache = ESP_CACHE_OFF,
-					      .threads = 1,
-					      .compile_in = ESP_COMPILE_IN_HELPER};
+static const esp_context_options in_helper = {
+    .size = sizeof in_helper, .cache = ESP_CACHE_OFF, .threads = 1, .compile_in = ESP_COMPILE_IN_HELPER};
 
 static esp_model *read_text(esp_context *context, const char *text)
 {
@@ -168,8 +166,8 @@ static esp_model *read_text(esp_context *context, const char *text)
 	return model;
 }
 
-static esp_status make_program(esp_model *model, const char *backend, int64_t size,
-			       esp_program **program, esp_error **error)
+static esp_status make_program(esp_model *model, const char *backend, int64_t size, esp_program **program,
+			       esp_error **error)
 {
 	int64_t sizes[16];
 	for (int i = 0; i < 16; i++)
@@ -231,8 +229,9 @@ static double seconds_now(void)
 
 /* --- the same code --- */
 
-static const char *const models[] = {"treelstm/treelstm", "childsum/childsum", "attention/attention", "mvrnn/mvrnn",
-				     "updown/updown",	  "typed/typed",       "bilstm/bilstm2",      "gru/gru"};
+static const char *const models[] = {
+    "treelstm/treelstm", "childsum/childsum", "attention/attention", "mvrnn/mvrnn",
+    "updown/updown",	 "typed/typed",	      "bilstm/bilstm2",	     "gru/gru"};
 enum { MODELS = sizeof models / sizeof *models };
 
 static esp_status save(int where, const char *model_path, const char *backend, const char *to)
@@ -405,8 +404,9 @@ static void test_deadline(void)
 		double begin = seconds_now();
 		esp_status s = prepare(&o, deep_model(), 32, &e);
 		printf("# after %.2f s\n", seconds_now() - begin);
-		tap_is(s, ESP_ERROR_BACKEND, where ? "100 tanh in half a second, in a helper"
-						   : "100 tanh in half a second, in the process");
+		tap_is(s, ESP_ERROR_BACKEND,
+		       where ? "100 tanh in half a second, in a helper"
+			     : "100 tanh in half a second, in the process");
 		tap_ok(error_is(e, "compile-deadline") && childless(), "compile-deadline");
 	}
 }
@@ -438,8 +438,8 @@ static void test_cancel_at(int where, const char *what)
 	/* Another helper may answer at another time: the last questions may not be asked. */
 	int sure = where == ESP_COMPILE_IN_PROCESS ? most : 12;
 	for (int question = 1; question <= sure; question++, e = NULL)
-		refusals += cancel_at(question, where, &e) == ESP_ERROR_BACKEND &&
-			    error_is(e, "compile-cancelled");
+		refusals +=
+		    cancel_at(question, where, &e) == ESP_ERROR_BACKEND && error_is(e, "compile-cancelled");
 	tap_is(refusals, sure, "given up at any time: compile-cancelled");
 	tap_ok(sure > 1 && childless(), "nothing remains");
 }
