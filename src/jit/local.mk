@@ -5,7 +5,7 @@ EXTRA_DIST += %D%/README.md
 
 # The helper program.  In the build tree it is found where the plug-ins are.
 pkglibexec_PROGRAMS += espalier-compile
-espalier_compile_SOURCES = %D%/helper_main.c
+espalier_compile_SOURCES = %D%/helper/main.c
 noinst_DATA += .libs/espalier-compile
 .libs/espalier-compile: espalier-compile$(EXEEXT)
 	$(AM_V_GEN)$(MKDIR_P) .libs && ln -sf ../espalier-compile$(EXEEXT) $@
