@@ -55,12 +55,12 @@ debian_check()
 		debian_holds libespalier0 'lib/.*/libespalier\.so\.0' &&
 		debian_holds libespalier-dev include/espalier.h 'lib/.*/libespalier\.(a|so)' 'lib/.*/pkgconfig/espalier\.pc' \
 			'lib/.*/cmake/espalier/espalierConfig\.cmake' &&
-		debian_holds espalier bin/espalier 'share/man/man1/espalier\.1\.gz' 'share/man/man7/espalier-model\.7\.gz' \
+		debian_holds espalier bin/espalier libexec/espalier/espalier-compile 'share/man/man1/espalier\.1\.gz' 'share/man/man7/espalier-model\.7\.gz' \
 			share/bash-completion/completions/espalier share/fish/vendor_completions.d/espalier.fish \
 			share/zsh/site-functions/_espalier &&
 		debian_holds espalier-llvm 'lib/.*/espalier/espalier-llvm\.so' &&
 		debian_holds espalier-gccjit 'lib/.*/espalier/espalier-gccjit\.so' &&
-		debian_holds espalier-doc share/doc/espalier/README.md share/doc/espalier/examples/treelstm/treelstm.ra \
+		debian_holds espalier-doc share/doc/espalier/README.md share/doc/espalier/doc/performance.md share/doc/espalier/examples/treelstm/treelstm.ra \
 			share/doc/espalier/LICENSES/CC-BY-SA-4.0.txt &&
 		lintian --fail-on error "$debian_folder"/*.changes
 }

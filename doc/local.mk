@@ -34,6 +34,6 @@ completion = $(AM_V_GEN)$(MKDIR_P) $(@D) && $(manual)
 CLEANFILES += $(manual) $(man_MANS) $(bashcomp_DATA) $(fishcomp_DATA) $(zshcomp_DATA)
 EXTRA_DIST += \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c
-dist_doc_DATA += \
+nobase_dist_doc_DATA += \
 	%D%/ahead.md %D%/algebra.md %D%/api-review.md %D%/compatibility.md %D%/limits.md %D%/linking.md %D%/model-text.md \
 	%D%/performance.md %D%/profile.svg %D%/profiling.md %D%/schedules.md %D%/structures.md %D%/tuning.md

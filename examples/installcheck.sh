@@ -40,7 +40,7 @@ check_files()
 	local file
 	for file in "$mandir"/man1/espalier.1 "$mandir"/man7/espalier-{algebra,diagnostics,model}.7 \
 		"$datadir"/bash-completion/completions/espalier "$datadir"/fish/vendor_completions.d/espalier.fish \
-		"$datadir"/zsh/site-functions/_espalier "$docdir"/{README,CHANGELOG,linking,model-text}.md "$docdir"/LICENSE \
+		"$datadir"/zsh/site-functions/_espalier "$docdir"/{README,CHANGELOG,doc/linking,doc/model-text}.md "$docdir"/{LICENSE,doc/profile.svg} \
 		"$docdir"/examples/{treelstm/sst-vocab.txt,dependency/words.txt,ahead/README.md}; do
 		[ -s "$destdir$file" ] || fail "$destdir$file is missing"
 	done
