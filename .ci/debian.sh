@@ -9,7 +9,8 @@ debian_build()
 {
 	rm -rf "$debian_folder"
 	mkdir "$debian_folder"
-	setup_make -C build dist &&
+	rm -f build/espalier-*.tar.gz &&
+		setup_make -C build dist &&
 		tar -C "$debian_folder" -xf build/espalier-*.tar.gz &&
 		(cd "$debian_folder"/espalier-* && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" dpkg-buildpackage -b -us -uc)
 }
@@ -49,7 +50,7 @@ debian_check()
 		debian_wants $package '!(lib)?(llvm|gcc|clang|gccjit)[0-9]' || return 1
 	done
 	debian_wants libespalier0 'libjansson4' && debian_wants libespalier-dev "libespalier0 \(= $version\)" &&
-		debian_wants espalier 'Recommends: espalier-llvm \| espalier-gccjit' && debian_wants espalier 'libespalier0 \(>=' &&
+		debian_wants espalier 'Recommends: espalier-llvm \| espalier-gccjit' && debian_wants espalier "libespalier0 \(= $version\)" &&
 		debian_wants espalier-llvm 'libllvm19' && debian_wants espalier-llvm "libespalier0 \(= $version\)" &&
 		debian_wants espalier-gccjit 'libgccjit0' && debian_wants espalier-gccjit "libespalier0 \(= $version\)" &&
 		debian_holds libespalier0 'lib/.*/libespalier\.so\.0' &&

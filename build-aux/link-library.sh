@@ -15,9 +15,10 @@ archive=$(sed -n "s/^old_library='\(.*\)'$/\1/p" "$library")
 work=$(mktemp -d "$library.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 sed -n 's/^[[:space:]]*\(esp_[a-z0-9_]*\);$/\1/p' "$map" >"$work/names"
-# Objects of GCC that wait for link-time optimization are compiled first; other compilers do not know the option.
-partial=(-nostdlib -r -o "$work/espalier.o" -Wl,--whole-archive ".libs/$archive" -Wl,--no-whole-archive)
-"${cc[@]}" -flinker-output=nolto-rel "${partial[@]}" 2>"$work/log" || "${cc[@]}" "${partial[@]}"
+# What CFLAGS ask of programs, a run-time library of a sanitizer among it, is not for the one object.  Objects of GCC that wait for link-time optimization are compiled first; other compilers do not know the option.
+partial=(-nostdlib -r -no-pie -fno-sanitize=all -o "$work/espalier.o" -Wl,--whole-archive ".libs/$archive" -Wl,--no-whole-archive)
+"${cc[@]}" -flinker-output=nolto-rel "${partial[@]}" 2>"$work/log" || "${cc[@]}" "${partial[@]}" ||
+	{ cat "$work/log" >&2; exit 1; }
 "$objcopy" --keep-global-symbols="$work/names" "$work/espalier.o"
 "$ar" cr "$work/$archive" "$work/espalier.o"
 mv "$work/$archive" ".libs/$archive"

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -74,20 +75,29 @@ void apart_end(struct apart *a)
 
 extern char **environ;
 
+/* Whether a variable of the caller's goes along.  By PATH and others the compiler finds its assembler: with more rights
+ * than the caller nothing that it named does. */
+static bool is_kept(const char *variable)
+{
+	return !getauxval(AT_SECURE) && strncmp(variable, "TMPDIR=", 7) != 0 && strncmp(variable, "LC_ALL=", 7) != 0;
+}
+
 /* Temporary files go to the folder, messages are those that a program can read.  Without setenv, whose lock
  * another thread may have held. */
 static void set_environment(struct apart *a)
 {
-	static char folder[sizeof a->folder + 8], language[] = "LC_ALL=C";
+	static char folder[sizeof a->folder + 8], language[] = "LC_ALL=C", path[] = "PATH=/usr/bin:/bin";
 	size_t n = 0, kept = 0;
 	while (environ && environ[n])
 		n++;
-	char **all = calloc(n + 3, sizeof *all);
+	char **all = calloc(n + 4, sizeof *all);
 	if (!all)
 		_exit(1);
 	for (size_t i = 0; i < n; i++)
-		if (strncmp(environ[i], "TMPDIR=", 7) != 0 && strncmp(environ[i], "LC_ALL=", 7) != 0)
+		if (is_kept(environ[i]))
 			all[kept++] = environ[i];
+	if (getauxval(AT_SECURE))
+		all[kept++] = path;
 	snprintf(folder, sizeof folder, "TMPDIR=%s", a->folder);
 	all[kept++] = folder;
 	all[kept] = language;
