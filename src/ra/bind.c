@@ -345,6 +345,17 @@ static void check_node(struct solver *b, const struct ra_node *n)
 		check_row(b, n);
 }
 
+/* The text says how many elements there are where their number is no dimension that weights give. */
+static void check_labels(struct solver *b, const struct ra_output *o)
+{
+	const struct ra_dim *elements = &ra_at(b->m, o->value)->shape.dim[0];
+	int64_t extent = o->labels ? ra_dim_value(elements, b->sizes) : 0;
+	if (extent != o->labels)
+		fail(b, DIAG_MODEL_LABELS, o->at, why(b, elements),
+		     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name, (long long)extent,
+		     o->labels);
+}
+
 /* Once all sizes are known; the first node at fault tells enough. */
 static void check_nodes(struct solver *b)
 {
@@ -356,6 +367,8 @@ static void check_nodes(struct solver *b)
 		check_shape(b, &b->m->states.at[i].shape, b->m->states.at[i].at);
 	for (size_t i = 1; i < b->m->nodes.n && !b->faults; i++)
 		check_node(b, &b->m->nodes.at[i]);
+	for (size_t i = 0; i < b->m->outputs.n && !b->faults; i++)
+		check_labels(b, &b->m->outputs.at[i]);
 }
 
 static bool bind(struct solver *b)

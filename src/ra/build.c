@@ -326,7 +326,7 @@ ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span sp
 		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes a vector or a matrix, not %s",
 				 ra_excerpt(g->arena, span), shape_text(g, x)),
 		       none;
-	if (shape_of(g, r)->rank != to.rank - 1)
+	if (shape_of(g, r)->rank != to.rank - 1 || (to.rank == 2 && !ra_dim_equal(&shape_of(g, r)->dim[0], &to.dim[0])))
 		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL,
 				 "'%s' takes one number for each row of %s, not %s",
 				 ra_excerpt(g->arena, span), shape_text(g, x), shape_text(g, r)),

@@ -22,6 +22,13 @@ struct ra_lexer ra_lexer_of(const char *file, const char *text, size_t length)
 	return (struct ra_lexer){file, text, text + length, text, .line = 1, .fresh = true};
 }
 
+bool ra_is_name(const char *text)
+{
+	struct ra_lexer l = ra_lexer_of("", text, strlen(text));
+	struct ra_token t = ra_next(&l);
+	return t.kind == RA_TOKEN_NAME && !t.word && t.span.length == strlen(text);
+}
+
 /* --- characters: of ASCII, whatever the locale --- */
 
 static bool is_digit(char c)

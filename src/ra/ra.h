@@ -205,6 +205,8 @@ struct ra_model *ra_parse_keeping(struct arena *, struct diags *, const char *fi
 
 /* The canonical text of a model: parses to the same graph.  Functions are expanded. */
 void ra_print(const struct ra_model *, struct str *);
+/* Whether a text is a name, and no reserved word. */
+bool ra_is_name(const char *text);
 
 /* Finds the sizes of the symbols (symbols.n of them, into `sizes`) from the tensors of a weights file.  Every missing
  * or misshapen parameter is reported, then false.  Tensors that the model does not name are reported as well,

@@ -137,8 +137,22 @@ static void check_leading_one(void)
 	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", TENSOR_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
 }
 
+static void check_labels(void)
+{
+	static const char text[] =
+	    "model m\nstructure sequence\nparam b[C]\nstate h[C]\nnode:\n h = b\noutput o = h labels \"no\", \"yes\"\n";
+	const struct tensor_info two = {"b", TENSOR_F32, 1, {2}};
+	struct session s;
+	int64_t sizes[8];
+	start(&s, text);
+	tap_ok(s.model && bind(&s, &two, 1, sizes), "two labels for two elements");
+	session_end(&s);
+	check_single("and none for a third", text, (struct tensor_info){"b", TENSOR_F32, 1, {3}}, DIAG_MODEL_LABELS);
+}
+
 static void check_sizes(void)
 {
+	check_labels();
 	struct tensor_info b = {"b", TENSOR_F32, 1, {4}};
 	check_single("a dimension of states only has no size",
 		     "model m\nstructure sequence\nparam b[N]\nstate h[D]\nnode:\n h = sum(b) + "
