@@ -98,6 +98,8 @@ static enum io_next next_tree(struct io_text *t, const struct io_view *v, struct
 enum io_next io_next_structure(struct io_text *t, const struct io_view *v, struct arena *arena,
 			       struct diags *diags, struct io_structure *to)
 {
+	if (t->stopped)
+		return IO_END;
 	switch (v->format) {
 	case IO_CONLLU:
 		return io_conllu_next(t, v->enhanced, arena, diags, to);

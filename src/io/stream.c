@@ -4,12 +4,13 @@
 #include "io/file.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 64 * 1024, KEPT_LINE = 4000 }; /* of a longer line what was read is not kept */
+enum { CHUNK = 64 * 1024 };
 
 static bool cannot_read(const struct io_stream *s, int why, struct diags *diags)
 {
@@ -58,10 +59,6 @@ void io_stream_close(struct io_stream *s)
 static const char *first_kept(struct io_text *t)
 {
 	io_text_mark(t);
-	if (t->at - t->line.begin > KEPT_LINE) {
-		t->line.gone += t->at - t->line.begin;
-		t->line.begin = t->at;
-	}
 	return t->line.begin;
 }
 
@@ -84,8 +81,10 @@ static void drop(struct io_stream *s, struct io_text *t, size_t bytes)
 static bool grow(struct io_stream *s, struct io_text *t, struct diags *diags)
 {
 	size_t capacity = s->capacity ? 2 * s->capacity : s->chunk;
+	capacity = capacity < s->limit ? capacity : s->limit;
 	const char *from = s->bytes ? s->bytes : t->at;
-	if (s->n > s->limit) {
+	if (s->capacity >= s->limit) {
+		t->structures++;
 		char message[100];
 		snprintf(message, sizeof message,
 			 "a structure longer than the %zu bytes that are read at most", s->limit);
@@ -109,13 +108,20 @@ static bool make_room(struct io_stream *s, struct io_text *t, struct diags *diag
 	if (s->n < s->capacity)
 		return true;
 	size_t passed = s->bytes ? (size_t)(first_kept(t) - s->bytes) : 0;
-	if (!passed || passed < s->capacity / 2)
+	if (!passed || (passed < s->capacity / 2 && s->capacity < s->limit))
 		return grow(s, t, diags);
 	drop(s, t, passed);
 	return true;
 }
 
 /* --- reading --- */
+
+/* Who opened the descriptor may have made it one that does not wait. */
+static bool waited(const struct io_stream *s, int why)
+{
+	struct pollfd p = {s->fd, POLLIN, 0};
+	return why == EINTR || ((why == EAGAIN || why == EWOULDBLOCK) && (poll(&p, 1, -1) >= 0 || errno == EINTR));
+}
 
 /* What there is, but at least a byte, unless the file ends. */
 static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diags)
@@ -126,7 +132,7 @@ static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diag
 	size_t room = s->capacity - s->n;
 	do
 		got = read(s->fd, s->bytes + s->n, room < s->chunk ? room : s->chunk);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && waited(s, errno));
 	if (got < 0) {
 		cannot_read(s, errno, diags);
 		io_text_stop(t);
@@ -173,5 +179,5 @@ double io_stream_progress(const struct io_stream *s, const struct io_text *t)
 	int64_t passed = s->gone + (s->bytes ? t->at - s->bytes : 0);
 	if (t->stopped || (s->ended && t->at == t->end))
 		return 1;
-	return s->size && passed < s->size ? (double)passed / (double)s->size : 0;
+	return !s->size ? 0 : passed < s->size ? (double)passed / (double)s->size : 1;
 }

@@ -23,6 +23,11 @@ static struct io_line line_of(struct io_line from, const char *p)
 void io_text_mark(struct io_text *t)
 {
 	t->line = line_of(t->line, t->at);
+	/* A line that is too long to be shown is looked through once. */
+	if (t->at - t->line.begin > SHOWN_LINE) {
+		t->line.gone += t->at - t->line.begin;
+		t->line.begin = t->at;
+	}
 }
 
 void io_text_stop(struct io_text *t)

@@ -9,6 +9,8 @@
 #include "tests/io/show.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { MANY = 5000 };
 static const char *const formats[] = {"brackets", "conllu", "json", "plain"};
@@ -103,8 +105,8 @@ static void reads_texts(void)
 	    "[{\"children\": [[]]}",
 	    "[[",
 	    "{",
-	    "# only\n\n# a comment\n\n1\tgo\t_\tX\t_\t_\t0\troot\t_\t_\n "
-	    "\n1\tgo\t_\tX\t_\t_\t7\troot\t_\t_\n\n# last",
+	    ("# only\n\n# a comment\n\n1\tgo\t_\tX\t_\t_\t0\troot\t_\t_\n "
+	     "\n1\tgo\t_\tX\t_\t_\t7\troot\t_\t_\n\n# last"),
 	};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		for (int f = 0; f < IO_AUTO; f++)
@@ -200,6 +202,48 @@ static void waits_for_no_more(void)
 	}
 }
 
+/* A descriptor that does not block is waited for all the same. */
+static void waits_without_blocking(void)
+{
+	int ends[2], saved = dup(STDIN_FILENO);
+	struct io_stream stream;
+	struct io_text t;
+	struct io_view view = {.format = IO_BRACKETS};
+	struct io_structure s;
+	if (pipe(ends) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
+		return;
+	dup2(ends[0], STDIN_FILENO);
+	pid_t writer = fork();
+	if (writer == 0) {
+		usleep(50000);
+		_exit(write(ends[1], "(2 a)", 5) != 5);
+	}
+	close(ends[1]);
+	bool ok = io_stream_open(&stream, &allocator_default, "-", &t, &diags) &&
+		  io_stream_fill(&stream, &t, IO_BRACKETS, &diags) &&
+		  io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE;
+	tap_ok(accepted(ok), "standard input that does not block is waited for");
+	io_stream_close(&stream);
+	waitpid(writer, NULL, 0);
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+	close(ends[0]);
+}
+
+/* The last structure of a file may end with it. */
+static void knows_the_end(void)
+{
+	struct io_stream stream;
+	struct io_text t;
+	struct io_view view = {.format = IO_BRACKETS};
+	struct io_structure s;
+	io_stream_open(&stream, &allocator_default, write_file("whole", "(2 a)", 5), &t, &diags);
+	bool ok = io_stream_fill(&stream, &t, IO_BRACKETS, &diags) &&
+		  io_next_structure(&t, &view, &arena, &diags, &s) == IO_TREE;
+	tap_ok(accepted(ok) && io_stream_progress(&stream, &t) == 1, "all of a file is read that ends with its last structure");
+	io_stream_close(&stream);
+}
+
 /* --- what is no such file --- */
 
 static void refuses_marks(void)
@@ -253,6 +297,8 @@ int main(void)
 	keeps_little();
 	refuses_long();
 	waits_for_no_more();
+	waits_without_blocking();
+	knows_the_end();
 	refuses_marks();
 	refuses_files();
 	return end_tests();
