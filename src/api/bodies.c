@@ -38,7 +38,8 @@ static struct ra_statement assignment_of(const struct ra_model *g, const struct 
 	int which = body_of(g, body, g->traversals.at[s->traversal].down);
 	if (which >= RA_CASES && !s->value[which].i)
 		which = g->cases.at[which - RA_CASES].base;
-	return which < 0 ? (struct ra_statement){0} : s->assigned[which];
+	struct ra_statement none = {0};
+	return which < 0 ? none : s->assigned[which];
 }
 
 static struct ra_statement statement_of(const struct ra_model *g, const char *name, int body)
@@ -64,13 +65,15 @@ const char *esp_model_statement(const esp_model *m, const char *name, int body, 
 
 /* --- the body of a node --- */
 
-/* The program's input of that name: it may be of another model. */
-static int find_input(const esp_forest *f, const char *name)
+/* What nodes carry of a token input of that name; NULL when the forest's program, which may be of another model, has none. */
+static const int32_t *find_tokens(const esp_forest *f, const char *name)
 {
-	for (int i = 0; i < f->program->interface.inputs; i++)
-		if (strcmp(f->program->interface.input[i].name, name) == 0)
-			return i;
-	return -1;
+	for (int i = 0; i < f->program->interface.inputs; i++) {
+		const struct image_input *in = &f->program->interface.input[i];
+		if (in->token && !in->on_edge && strcmp(in->name, name) == 0)
+			return f->data[i];
+	}
+	return NULL;
 }
 
 static bool has_tokens(const struct ra_model *g, const struct ra_named_case *c, const esp_forest *f,
@@ -78,9 +81,7 @@ static bool has_tokens(const struct ra_model *g, const struct ra_named_case *c, 
 {
 	bool all = true;
 	for (size_t i = 0; i < c->tokens.n; i++) {
-		int input = find_input(f, g->inputs.at[c->tokens.at[i].input].name);
-		const int32_t *tokens =
-		    input < 0 || !f->program->interface.input[input].token ? NULL : f->data[input];
+		const int32_t *tokens = find_tokens(f, g->inputs.at[c->tokens.at[i].input].name);
 		all &= tokens && tokens[row] == c->tokens.at[i].value;
 	}
 	return all;
@@ -110,15 +111,21 @@ const esp_local *esp_model_local(const esp_model *m, size_t i)
 	return m && m->locals && i < m->graph->locals.n ? &m->locals[i] : NULL;
 }
 
-static bool is_declared(const struct ra_model *g, const char *name)
+#define DECLARES(list, name) declares((list).at ? &(list).at->name : NULL, (list).n, sizeof *(list).at, wanted)
+
+/* Whether a list of declarations, the name of the first being at `first`, has one of that name. */
+static bool declares(const char *const *first, size_t n, size_t stride, const char *wanted)
 {
-	for (size_t i = 0; i < g->states.n; i++)
-		if (strcmp(g->states.at[i].name, name) == 0)
-			return true;
-	for (size_t i = 0; i < g->outputs.n; i++)
-		if (strcmp(g->outputs.at[i].name, name) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(*(const char *const *)((const char *)first + i * stride), wanted) == 0)
 			return true;
 	return false;
+}
+
+static bool is_declared(const struct ra_model *g, const char *wanted)
+{
+	return DECLARES(g->states, name) || DECLARES(g->outputs, name) || DECLARES(g->params, name) ||
+	       DECLARES(g->inputs, name) || DECLARES(g->symbols, name) || DECLARES(g->cases, name);
 }
 
 /* Whether two locals can be of one state. */
@@ -131,8 +138,10 @@ static const char *find_fault(const esp_model *m, const struct ra_keep *keep, si
 {
 	if (!keep[i].state)
 		return "must not be NULL";
+	if (!ra_is_name(keep[i].state))
+		return "must be names as a model text has them";
 	if (is_declared(m->graph, keep[i].state))
-		return "must be names that no state and no output of the model has";
+		return "must be names that nothing else in the model has";
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(keep[k].state, keep[i].state) == 0 &&
 		    !match(&m->locals[keep[k].local], &m->locals[keep[i].local]))
@@ -143,6 +152,8 @@ static const char *find_fault(const esp_model *m, const struct ra_keep *keep, si
 
 static bool check_keep(const esp_model *m, const struct ra_keep *keep, size_t n, struct diags *diags)
 {
+	if (!m->text)
+		return api_bad_argument(diags, "esp_model_keep", "model", "must have been made from a text");
 	for (size_t i = 0; i < n; i++) {
 		const char *fault = esp_model_local(m, keep[i].local) ? find_fault(m, keep, i) : NULL;
 		if (!esp_model_local(m, keep[i].local))
@@ -176,7 +187,7 @@ esp_status esp_model_keep(const esp_model *model, const size_t *local, const cha
 {
 	struct api_call call = api_begin(model);
 	esp_model *m = NULL;
-	if (api_need(&call, model) && api_need(&call, local) && api_need(&call, state) &&
+	if (api_need(&call, model) && (!n || (api_need(&call, local) && api_need(&call, state))) &&
 	    api_need(&call, out)) {
 		struct arena arena;
 		arena_init(&arena, &model->object.context->allocator);

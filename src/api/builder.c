@@ -183,8 +183,21 @@ void esp_builder_traversal(esp_builder *b, const char *direction)
 enum { FIRST_BODY = ESP_BODY_LEAF - RA_BODY_LEAF };
 _Static_assert(ESP_BODY_INNER == RA_BODY_INNER + FIRST_BODY && ESP_BODY_NODE == RA_BODY_NODE + FIRST_BODY &&
 		   ESP_BODY_OUTPUT == RA_BODY_OUTPUT + FIRST_BODY && ESP_BODY_ROOT == RA_BODY_ROOT + FIRST_BODY &&
-		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY && ESP_BODY_CASE == RA_BODY_CASE + FIRST_BODY,
+		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY && ESP_BODY_BELOW == FIRST_BODY + RA_BODY_CASE - 1,
 	       "bodies are told by their numbers");
+
+/* The number that callers have for a body, and back; -1 = there is no such body. */
+static int body_for_caller(int body)
+{
+	return body >= RA_BODY_CASE ? ESP_BODY_CASE + body - RA_BODY_CASE : FIRST_BODY + body;
+}
+
+static int body_of_caller(int body)
+{
+	if (body >= ESP_BODY_CASE)
+		return RA_BODY_CASE + (body - ESP_BODY_CASE);
+	return body >= ESP_BODY_LEAF && body <= ESP_BODY_BELOW ? body - FIRST_BODY : -1;
+}
 
 int esp_builder_case(esp_builder *b, const char *name, int base, const char *conditions)
 {
@@ -192,16 +205,16 @@ int esp_builder_case(esp_builder *b, const char *name, int base, const char *con
 	bool known = base == ESP_BODY_LEAF || base == ESP_BODY_INNER;
 	BUILD(b, if (NEED(b, name) && NEED(b, conditions) &&
 		     (known || refuse(b, __func__, "base", "must be ESP_BODY_LEAF or ESP_BODY_INNER"))) body =
-		     FIRST_BODY + ra_builder_case(b->calls, name, base - FIRST_BODY, conditions));
+		     body_for_caller(ra_builder_case(b->calls, name, base - FIRST_BODY, conditions)));
 	return body;
 }
 
 void esp_builder_body(esp_builder *b, int body)
 {
-	bool known = body >= ESP_BODY_LEAF;
+	bool known = body_of_caller(body) >= 0;
 	BUILD(b,
 	      if (known || refuse(b, __func__, "body", "must be one of ESP_BODY_... or of esp_builder_case"))
-		  ra_builder_body(b->calls, body - FIRST_BODY));
+		  ra_builder_body(b->calls, body_of_caller(body)));
 }
 
 esp_value esp_builder_number(esp_builder *b, double number)

@@ -30,6 +30,14 @@ bool compile_rewriting(const struct compile_options *o, struct sub_options *opti
 	       (!o->rules || sub_families_read(o->rules, &options->off, diags));
 }
 
+/* Ends a stage: its program is verified, and the next one is still wanted. */
+static bool end_stage(struct compilation *c, const struct sub_program *p)
+{
+	bool ok = sub_verify(p, c->diags);
+	compile_note(c, "subop", "verify");
+	return ok && compile_goes_on(c);
+}
+
 bool compile_to_program(struct compilation *c)
 {
 	const char *text = c->options->schedule ? c->options->schedule : "";
@@ -42,20 +50,18 @@ bool compile_to_program(struct compilation *c)
 	sub_init(&c->refactored, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, c->sizes, &options, c->diags) ||
-	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags) ||
-	    !sub_verify(&c->written, c->diags))
+	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags))
 		return false;
 	compile_note(c, "subop", "lower");
+	if (!end_stage(c, &c->written))
+		return false;
 	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
 	compile_note(c, "subop", "optimize");
-	if (!sub_verify(&c->rewritten, c->diags))
+	if (!end_stage(c, &c->rewritten))
 		return false;
-	compile_note(c, "subop", "verify");
 	sub_fold(&c->folded, &c->rewritten, &options, c->trace);
 	compile_note(c, "subop", "fold");
-	bool ok = sub_verify(&c->folded, c->diags);
-	compile_note(c, "subop", "verify");
-	return ok;
+	return end_stage(c, &c->folded);
 }
 
 bool compile_to_plan(struct compilation *c)
@@ -73,14 +79,14 @@ bool compile_to_plan(struct compilation *c)
 		return false;
 	sched_refactor(&c->refactored, &c->folded, fusion.refactoring, &options, c->trace);
 	compile_note(c, "sched", "refactor");
-	if (!sub_verify(&c->refactored, c->diags))
+	if (!end_stage(c, &c->refactored))
 		return false;
 	sched_hoist(&c->program, &c->refactored, fusion.hoisting, c->trace);
 	compile_note(c, "sched", "hoist");
-	if (!sub_verify(&c->program, c->diags))
+	if (!end_stage(c, &c->program))
 		return false;
 	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
-	return sched_verify(&c->plan, c->diags);
+	return sched_verify(&c->plan, c->diags) && compile_goes_on(c);
 }
 
 bool compile_to_schedule(struct compilation *c)
@@ -91,6 +97,8 @@ bool compile_to_schedule(struct compilation *c)
 	compile_note(c, "sched", "plan");
 	sched_choose(&c->sched, &c->plan, c->plan.target);
 	compile_note(c, "sched", "choose");
+	if (!compile_goes_on(c))
+		return false;
 	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 

@@ -241,7 +241,7 @@ enum {
 	ESP_BODY_OUTPUT = 4, /* where outputs are computed: states are those of the node */
 	ESP_BODY_ROOT = 5,   /* of a traversal down: nodes without parents, and all others */
 	ESP_BODY_BELOW = 6,
-	ESP_BODY_CASE = 7
+	ESP_BODY_CASE = 256
 };
 /* The line of the model text that assigns a state in a body (of a case without a body of its own: in that of
  * leaves or inner nodes) or, with ESP_BODY_OUTPUT, computes an output.  *line, which may be NULL, is its number,
@@ -262,8 +262,9 @@ const esp_local *esp_model_local(const esp_model *, size_t i);
 /* Another model of the same text in which locals are states, so that runs show what bodies compute on the way:
  * state[i] is the name of the state that keeps local[i], a number of esp_model_local.  Locals of one traversal and
  * shape, one of a body, may be kept in one state; in bodies that have none of them it is zeros, and
- * esp_model_statement knows no line for it.  ESP_ERROR_ARGUMENT: there is no such local, a state or an output has the name
- * already, or locals of one name cannot be kept in one state. */
+ * esp_model_statement knows no line for it.  ESP_ERROR_ARGUMENT: the model was not made from a text, there is no such
+ * local, the name is none of the language or something in the model has it already, or locals of one name cannot be kept in one
+ * state. */
 esp_status esp_model_keep(const esp_model *, const size_t *local, const char *const *state, size_t n, esp_model **out,
 			  esp_error **error);
 

@@ -115,8 +115,8 @@ static bool make_objects(struct compilation *c, const struct jit_options *option
 
 static bool make_blob(struct compilation *c, const struct jit_options *options, struct image *image)
 {
-	struct jit_objects o;
-	const char *compiler;
+	struct jit_objects o = {0};
+	const char *compiler = NULL;
 	if (!make_objects(c, options, &o, &compiler))
 		return false;
 	compile_note(c, "jit", "compile");

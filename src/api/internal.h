@@ -167,6 +167,8 @@ struct esp_program {
 struct esp_program *program_new(struct esp_context *, const struct esp_model *, struct diags *);
 /* Fills what is told of the interface; escapes from the program's arena. */
 void program_describe(struct esp_program *);
+/* Whether code of the program is still wanted: its context is open, and nobody has cancelled.  Of a struct jit_watch. */
+bool program_is_wanted(void *program, struct diags *);
 /* Makes the program's code unless it is there. */
 bool program_prepare(struct esp_program *, struct diags *);
 /* The same but for loading it, which this machine need not be able to: tells the image, without code. */

@@ -155,8 +155,7 @@ static struct jit_threads threads_of(const esp_context *c)
 	return (struct jit_threads){c->team.threads, known ? p->set : NULL, sizeof p->set};
 }
 
-/* Whether a compilation is still wanted; other threads may ask, while the one that compiles waits for them. */
-static bool goes_on(void *program, struct diags *diags)
+bool program_is_wanted(void *program, struct diags *diags)
 {
 	const esp_program *p = program;
 	const esp_context *c = p->object.context;
@@ -166,12 +165,22 @@ static bool goes_on(void *program, struct diags *diags)
 	if (c->cancel && c->cancel(c->hooks_user))
 		return diag_add(diags, DIAG_COMPILE_CANCELLED, (struct diag_at){0}, NULL,
 				"the compilation of '%s' was given up, as esp_context_options.cancel wants",
-				p->interface.name);
+				p->interface.name ? p->interface.name : p->model->graph->name);
+	return true;
+}
+
+/* Whether the compilation under way is still wanted, and has time; asked by the threads that it waits for, too. */
+static bool goes_on(void *program, struct diags *diags)
+{
+	const esp_program *p = program;
+	if (!program_is_wanted(program, diags))
+		return false;
 	return !p->deadline || times_clock() < p->deadline ||
 	       diag_add(diags, DIAG_COMPILE_DEADLINE, (struct diag_at){0},
 			"raise esp_context_options.compile_seconds (--compile-seconds), or compile ahead of "
 			"time ('espalier compile')",
-			"the code of '%s' is not made within %g s", p->interface.name, c->compile_seconds);
+			"the code of '%s' is not made within %g s", p->interface.name,
+			p->object.context->compile_seconds);
 }
 
 /* Before anything is made of it that would take as long. */
@@ -502,9 +511,11 @@ static bool dump(void *job)
 	const esp_program *p = d->program;
 	if (!has_model(d))
 		return false;
+	struct compile_options options = p->options;
+	options.watch.goes_on = program_is_wanted;
 	for (size_t i = 0; compile_stage(i); i++)
 		if (strcmp(compile_stage(i), d->stage) == 0)
-			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &p->options,
+			return compile_dump(d->arena, d->diags, p->model->graph, p->sizes, &options,
 					    d->stage, &d->text);
 	return unknown_stage(d);
 }

@@ -37,6 +37,7 @@ static bool make_caller(void *job)
 	esp_program *p = s->program;
 	struct compile_options options = p->options;
 	options.backend = "interpreter";
+	options.watch.goes_on = program_is_wanted;
 	s->caller = s->image;
 	if (!s->image.folds)
 		return true;

@@ -176,6 +176,11 @@ static void test_wrong(const esp_model *m)
 	    {{0, 1}, {"x", NULL}, "a state without a name"},
 	    {{0, 1}, {"x", "g"}, "the name of a state"},
 	    {{0, 1}, {"y", "x"}, "the name of an output"},
+	    {{0, 1}, {"W", "x"}, "the name of a parameter"},
+	    {{0, 1}, {"word", "x"}, "the name of an input"},
+	    {{0, 1}, {"", "x"}, "an empty name"},
+	    {{0, 1}, {"a b", "x"}, "two words"},
+	    {{0, 1}, {"state", "x"}, "a word of the language"},
 	    {{1, 2}, {"x", "x"}, "two shapes in one state"},
 	    {{0, 3}, {"x", "x"}, "two traversals in one state"},
 	    {{0, 0}, {"x", "x"}, "a local twice in one state"},
@@ -193,6 +198,49 @@ static void test_wrong(const esp_model *m)
 		   esp_model_keep(m, wrong[0].local, NULL, 1, &kept, NULL) == ESP_ERROR_ARGUMENT &&
 		   esp_model_keep(m, wrong[0].local, wrong[0].state, 1, NULL, NULL) == ESP_ERROR_ARGUMENT,
 	       "so is NULL");
+}
+
+/* A model that has no text keeps nothing, and none of its nodes is of a case by what edges carry. */
+static void test_others(const esp_model *m, const char *weights)
+{
+	esp_builder *b;
+	esp_model *made = NULL, *kept = (esp_model *)&kept, *edged = NULL;
+	if (!esp_builder_create(context, "made", "sequence", &b, NULL)) {
+		esp_builder_state(b, "h", NULL);
+		esp_builder_body(b, ESP_BODY_NODE);
+		esp_builder_assign(b, "h", esp_builder_number(b, 1));
+		esp_builder_body(b, ESP_BODY_OUTPUT);
+		esp_builder_output(b, "o", esp_builder_get(b, "h"), ESP_AT_ROOT, NULL, 0);
+		esp_builder_finish(b, &made, NULL);
+	}
+	tap_ok(made && esp_model_keep(made, NULL, NULL, 0, &kept, NULL) == ESP_ERROR_ARGUMENT && !kept,
+	       "a model that was built by calls has no locals to keep");
+	esp_model_free(made);
+
+	static const char text[] = "model edged\nstructure tree(*)\ninput word : token\nedge kind : token\nparam E[V, D], W[D, D]\n"
+				   "state h[D]\nleaf:\n h = E[word]\ninner:\n h = sum(W @ k.h + E[k.kind] for k in children)\noutput y = h\n";
+	esp_weights *w = NULL;
+	esp_program *program = NULL;
+	esp_forest *forest = NULL;
+	esp_error *e = NULL;
+	static const int32_t kind[] = {1, 1, 1};
+	static const void *const carried[] = {words, kind};
+	esp_structure s = {sizeof s, 4, begin, children, 0, carried};
+	bool ok = !esp_model_parse(context, "edged.ra", text, strlen(text), &edged, &e) &&
+		  !esp_weights_open(context, weights, &w, &e) &&
+		  !esp_program_create(edged, w, &(esp_program_options){.size = sizeof(esp_program_options), .backend = "interpreter"},
+				      &program, &e) &&
+		  !esp_forest_create(program, &forest, &e) && !esp_forest_add(forest, &s, &e);
+	if (e)
+		printf("# %s\n", esp_error_text(e));
+	esp_error_free(e);
+	for (size_t node = 0; node < 4; node++)
+		ok &= esp_model_body(m, forest, 0, node) < ESP_BODY_CASE;
+	tap_ok(ok, "what edges carry is nothing that a node has");
+	esp_forest_free(forest);
+	esp_program_free(program);
+	esp_weights_free(w);
+	esp_model_free(edged);
 }
 
 static void test_tensors(const char *weights)
@@ -242,6 +290,7 @@ int main(void)
 		test_keep(m, weights);
 		test_wrong(m);
 		test_built();
+		test_others(m, weights);
 		test_tensors(weights);
 	}
 	esp_model_free(m);

@@ -411,6 +411,31 @@ static void test_deadline(void)
 	}
 }
 
+/* A deadline is for the code alone: what is asked of the program later has time. */
+static void test_later(void)
+{
+	esp_context_options o = {.size = sizeof o, .threads = 1, .cache = ESP_CACHE_OFF, .compile_seconds = 1};
+	esp_context *context = NULL;
+	esp_model *model = NULL;
+	esp_program *program = NULL;
+	char *text = NULL;
+	esp_error *e = NULL;
+	esp_status s = esp_context_create(&o, &context, &e);
+	s = s ? s : esp_model_parse(context, "tiny.ra", tiny_model, strlen(tiny_model), &model, &e);
+	s = s ? s : make_program(model, "interpreter", 8, &program, &e);
+	s = s ? s : esp_program_prepare(program, &e);
+	nanosleep(&(struct timespec){1, 100000000}, NULL);
+	s = s ? s : esp_program_dump(program, "ilir", &text, &e);
+	tap_ok(!s && text, "the loops of a program are told when its deadline is long past");
+	if (s)
+		printf("# %s\n", esp_error_text(e));
+	esp_error_free(e);
+	esp_text_free(text);
+	esp_program_free(program);
+	esp_model_free(model);
+	esp_context_free(context);
+}
+
 /* How often who may give up is asked, and at which of these he does; 0 = never. */
 static atomic_int asked, patience;
 
@@ -612,6 +637,7 @@ int main(int argc, char **argv)
 	tap_ok(count_files() == files && childless(), "no file and no process is left");
 	test_cancel_at(ESP_COMPILE_IN_PROCESS, "nobody gives up in the process");
 	test_deadline();
+	test_later();
 	test_code();
 	remove_folder((const char *const[]){"here", "apart"}, 2);
 	return tap_done();
