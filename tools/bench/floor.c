@@ -31,7 +31,9 @@ int subject_floor(struct subject *s, const struct machine *m, struct floor *floo
 	int status = record(s, 1);
 	if (!status)
 		status = run(s, &recording, &t);
-	*floor = status ? (struct floor){0} : floor_of_run(m, s->threads, &recording);
+	*floor = (struct floor){0};
+	if (!status)
+		*floor = floor_of_run(m, s->threads, &recording);
 	recording_free(&recording);
 	int off = record(s, 0);
 	return status ? status : off;

@@ -13,10 +13,11 @@
 static bool copy_all(FILE *from, FILE *to)
 {
 	char buffer[1 << 16];
-	size_t n;
-	while ((n = fread(buffer, 1, sizeof buffer, from)) > 0)
+	while (!feof(from) && !ferror(from)) {
+		size_t n = fread(buffer, 1, sizeof buffer, from);
 		if (fwrite(buffer, 1, n, to) != n)
 			return false;
+	}
 	return !ferror(from) && fflush(to) == 0;
 }
 

@@ -90,7 +90,7 @@ static bool read_limits(struct machine *m, const char *text)
 static int serve_floor(struct server *s, size_t first, size_t count)
 {
 	struct timing t = {0};
-	struct floor floor;
+	struct floor floor = {0};
 	double linearize = INFINITY;
 	int status = subject_fill(s->subject, first, count);
 	for (int i = 0; i < 10 && !status; i++) {
