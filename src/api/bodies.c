@@ -111,21 +111,20 @@ const esp_local *esp_model_local(const esp_model *m, size_t i)
 	return m && m->locals && i < m->graph->locals.n ? &m->locals[i] : NULL;
 }
 
-#define DECLARES(list, name) declares((list).at ? &(list).at->name : NULL, (list).n, sizeof *(list).at, wanted)
+#define RETURN_IF_NAMED(list)                                                                                \
+	for (size_t i = 0; i < (list).n; i++)                                                                \
+		if (strcmp((list).at[i].name, name) == 0)                                                    \
+	return true
 
-/* Whether a list of declarations, the name of the first being at `first`, has one of that name. */
-static bool declares(const char *const *first, size_t n, size_t stride, const char *wanted)
+static bool is_declared(const struct ra_model *g, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(*(const char *const *)((const char *)first + i * stride), wanted) == 0)
-			return true;
+	RETURN_IF_NAMED(g->states);
+	RETURN_IF_NAMED(g->outputs);
+	RETURN_IF_NAMED(g->params);
+	RETURN_IF_NAMED(g->inputs);
+	RETURN_IF_NAMED(g->symbols);
+	RETURN_IF_NAMED(g->cases);
 	return false;
-}
-
-static bool is_declared(const struct ra_model *g, const char *wanted)
-{
-	return DECLARES(g->states, name) || DECLARES(g->outputs, name) || DECLARES(g->params, name) ||
-	       DECLARES(g->inputs, name) || DECLARES(g->symbols, name) || DECLARES(g->cases, name);
 }
 
 /* Whether two locals can be of one state. */

@@ -47,7 +47,7 @@ static FILE *open_below(const struct search *s, const char *folder, const char *
 /* The next line without its end, "" for one that is too long. */
 static bool read_line(FILE *file, char line[LINE])
 {
-	if (feof(file) || !fgets(line, LINE, file))
+	if (feof(file) || ferror(file) || !fgets(line, LINE, file))
 		return false;
 	size_t n = strcspn(line, "\n");
 	bool whole = n < LINE - 1;
