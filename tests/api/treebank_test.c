@@ -342,6 +342,11 @@ static void test_memory(void)
 	a.left = -1;
 	tap_ok(told && s == ESP_OK && n > 5 && structures == 1,
 	       "memory that runs out is told, at every request");
+	for (int more, i = 0; i < 5; i++) {
+		open_text(&k, "trees.conllu", LINE("1", "a", "b", "0", "_"), &o);
+		esp_treebank_next(k.treebank, k.forest, &more, NULL);
+	}
+	tap_ok(esp_forest_structures(k.forest) == 6, "a forest takes structures of several files");
 	free_kit(&k);
 	tap_ok(a.blocks == 0 && a.bytes == 0 && !a.wrong, "and all is given back");
 }

@@ -17,7 +17,8 @@ static const char *const structures[] = {
 static bool is_name(const struct skeleton *s, const char *name)
 {
 	const char *dot = strrchr(name, '.'), *part = dot ? dot + 1 : name;
-	const char *state = strcmp(part, "_state") ? "_state" : "_other", *output = strcmp(part, "_output") ? "_output" : "_other";
+	const char *state = strcmp(part, "_state") ? "_state" : "_other";
+	const char *output = strcmp(part, "_output") ? "_output" : "_other";
 	char *text = NULL;
 	esp_model *m = NULL;
 	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate %s\nnode:\n%s = %s\noutput %s = %s",
