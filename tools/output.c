@@ -115,36 +115,41 @@ static bool sync_retrying(int fd)
 	return status == 0;
 }
 
+/* The folder that a file is in. */
 static int open_folder(const char *path)
 {
+	char *copy = strdup(path);
 	int fd;
 	do
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	while (fd < 0 && errno == EINTR);
+	int why = errno;
+	free(copy);
+	errno = why;
 	return fd;
 }
 
-/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that
- * may not be read (EACCES) and with file systems that cannot sync one (EINVAL).  Changes the path. */
-static bool sync_folder(char *path)
+/* The system is trusted with file systems that cannot sync a folder. */
+static bool sync_folder(int fd)
 {
-	int fd = open_folder(dirname(path));
-	if (fd < 0)
-		return errno == EACCES;
-	bool ok = sync_retrying(fd) || errno == EINVAL;
-	int why = errno;
-	close(fd);
-	errno = why;
-	return ok;
+	return sync_retrying(fd) || errno == EINVAL || errno == EBADF || errno == ENOTSUP;
 }
 
+/* A new name survives a power cut once its folder is on the disk.  That is opened first, so that a failure changes
+ * nothing; the system is trusted with folders that may not be read. */
 static bool replace_target(struct output *o)
 {
-	if (rename(o->temporary, o->target) == 0)
-		return sync_folder(o->target) || cannot_write(o, errno);
-	cannot_write(o, errno);
-	unlink(o->temporary);
-	return false;
+	int folder = open_folder(o->target);
+	bool ok = (folder >= 0 || errno == EACCES) && rename(o->temporary, o->target) == 0;
+	if (!ok) {
+		cannot_write(o, errno);
+		unlink(o->temporary);
+	} else if (folder >= 0 && !sync_folder(folder)) {
+		ok = complain("%s is written, but may not survive a power cut: %s", o->path, strerror(errno));
+	}
+	if (folder >= 0)
+		close(folder);
+	return ok;
 }
 
 bool output_commit(struct output *o)

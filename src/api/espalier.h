@@ -669,8 +669,8 @@ esp_status esp_treebank_next(esp_treebank *, esp_forest *, int *more, esp_error 
  * call. */
 const char *esp_treebank_sentence(const esp_treebank *);
 /* The word of each of its nodes, with a newline behind it; nothing but the newline of a node that has none.
- * Of JSON, data by the name word, form or token.  Before the first structure, and after a call that read
- * none, the text is empty.  For esp_text_free. */
+ * Of JSON, data by the name word, form or token: texts, and numbers without a sign.  Before the first
+ * structure, and after a call that read none, the text is empty.  For esp_text_free. */
 esp_status esp_treebank_words(const esp_treebank *, char **text, esp_error **error);
 /* How many structures were read or refused. */
 size_t esp_treebank_passed(const esp_treebank *);

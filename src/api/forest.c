@@ -20,31 +20,34 @@ struct file_name *file_name_new(struct esp_context *context, const char *text, s
 
 static void release_files(esp_forest *f)
 {
-	for (size_t i = 0; i < f->file_capacity && f->file[i]; i++) {
-		object_release(f->file[i]);
-		f->file[i] = NULL;
-	}
+	while (f->files)
+		object_release(f->file[--f->files]);
 }
 
-/* Most forests are read from one file, so that the first is looked at again and again. */
-bool forest_hold_file(esp_forest *f, struct file_name *name, struct diags *diags)
+static bool reserve_file(esp_forest *f, struct diags *diags)
 {
 	const struct allocator *a = &f->object.context->allocator;
-	size_t n = 0, capacity = f->file_capacity ? 2 * f->file_capacity : 1;
-	while (n < f->file_capacity && f->file[n] && f->file[n] != name)
-		n++;
-	if (n < f->file_capacity) {
-		f->file[n] = f->file[n] ? name : object_hold(name);
+	size_t capacity = f->file_capacity ? 2 * f->file_capacity : 1;
+	if (f->files < f->file_capacity)
 		return true;
-	}
-	struct file_name **p = a->resize(a->context, f->file, n * sizeof *p, capacity * sizeof *p);
+	struct file_name **p =
+	    a->resize(a->context, f->file, f->file_capacity * sizeof *p, capacity * sizeof *p);
 	if (!p)
 		return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 				"no memory for the name of a file");
-	memset(p + n, 0, (capacity - n) * sizeof *p);
-	p[n] = object_hold(name);
 	f->file = p;
 	f->file_capacity = capacity;
+	return true;
+}
+
+/* Structures that are read from one file mostly follow each other: it is held once for all of them. */
+bool forest_hold_file(esp_forest *f, struct file_name *name, struct diags *diags)
+{
+	if (f->files && f->file[f->files - 1] == name)
+		return true;
+	if (!reserve_file(f, diags))
+		return false;
+	f->file[f->files++] = object_hold(name);
 	return true;
 }
 

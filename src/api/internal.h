@@ -212,8 +212,8 @@ struct esp_forest {
 	void **data;	    /* by input of the program */
 	size_t *capacities; /* of `data`, in bytes */
 	struct lin_walk walk;
-	struct file_name **file; /* held, of the structures that were read; NULL behind the last */
-	size_t file_capacity;
+	struct file_name **file; /* held, of the structures that were read */
+	size_t files, file_capacity;
 };
 
 /* esp_forest_add with arguments that are known to be there.  The origin may be NULL; otherwise the forest

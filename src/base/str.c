@@ -69,6 +69,17 @@ void str_json(struct str *s, const char *text)
 	str_puts(s, "\"");
 }
 
+void str_python(struct str *s, const char *text)
+{
+	str_puts(s, "'");
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f || *text == '\'' || *text == '\\')
+			str_printf(s, "\\x%02x", *text);
+		else
+			str_add(s, text, 1);
+	str_puts(s, "'");
+}
+
 /* --- numbers, as the C locale writes them --- */
 
 double str_read_double(const char *text)

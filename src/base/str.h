@@ -23,8 +23,9 @@ void str_puts(struct str *, const char *text);
 __attribute__((format(printf, 2, 3))) void str_printf(struct str *, const char *format, ...);
 __attribute__((format(printf, 2, 0))) void str_vprintf(struct str *, const char *format, va_list);
 const char *str_text(const struct str *);
-/* As a string of JSON, in quotes. */
+/* As a string of JSON or of Python, in quotes. */
 void str_json(struct str *, const char *text);
+void str_python(struct str *, const char *text);
 
 /* The shortest decimal spelling that reads back as the same number, whatever the locale of the process. */
 void str_float(struct str *, float);

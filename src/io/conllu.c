@@ -413,8 +413,9 @@ enum io_next io_conllu_next(struct io_text *text, bool enhanced, struct arena *a
 {
 	struct sentence s = {.text = text, .arena = arena, .diags = diags, .enhanced = enhanced};
 	if (!find(&s)) {
-		if (text->structures++)
+		if (text->structures)
 			return IO_END;
+		text->structures++;
 		return io_refuse(text, diags, DIAG_EMPTY_INPUT, text->at,
 				 "CoNLL-U has a line of ten columns for each word",
 				 "the text holds no sentence");

@@ -193,14 +193,24 @@ static bool read_member(struct object *o)
 	return json_skip(&o->scan);
 }
 
-/* The values of a column, one for each node. */
-static bool count_values(struct object *o, const struct io_column *c, int32_t *n)
+/* The first column that has values of nodes; others may stand beside it. */
+static const struct io_column *find_list(const struct object *o)
 {
-	struct json scan = {.at = c->json.text, .end = c->json.text + c->json.length};
+	for (size_t i = 0; i < o->column.n; i++)
+		if (*o->column.at[i].json.text == '[')
+			return &o->column.at[i];
+	return NULL;
+}
+
+/* The values of a column, one for each node. */
+static bool count_values(struct object *o, int32_t *n)
+{
+	const struct io_column *c = find_list(o);
 	bool first = true;
-	if (!json_expect(&scan, '['))
-		return json_fault(&o->scan, c->json.text,
+	if (!c)
+		return json_fault(&o->scan, o->column.at[0].json.text,
 				  "data of a sequence is a list with a value for each node");
+	struct json scan = {.at = c->json.text + 1, .end = c->json.text + c->json.length};
 	for (*n = 0; json_more(&scan, ']', &first) && *n < INT32_MAX && json_skip(&scan);)
 		++*n;
 	return true;
@@ -218,7 +228,7 @@ static bool make_sequence(struct object *o, const char *begin)
 		    "it has no member 'children', without which it is a sequence, and the model takes none");
 	if (!o->column.n)
 		return json_fault(&o->scan, begin, "it has neither a member 'children' nor data");
-	if (!count_values(o, &o->column.at[0], &nodes))
+	if (!count_values(o, &nodes))
 		return false;
 	if (!nodes)
 		return json_fault(&o->scan, begin, "it has no node");

@@ -163,7 +163,7 @@ bool io_json_fill(const struct io_text *t, const struct io_structure *s, const s
 
 /* --- words --- */
 
-/* A text or a number; other values are no words. */
+/* A text or a number from 0; other values are no words, -1 being no token. */
 static struct io_span word_of(struct json *j, struct arena *arena)
 {
 	char c = json_peek(j);

@@ -59,24 +59,26 @@ static bool read_bytes(struct diags *diags, const char *path, int fd, const char
 
 /* --- other formats --- */
 
-/* The command of a hint with the names that it takes, as a shell reads them. */
+/* The command of a hint with the names that it takes, as a shell reads them; what is in memory has no file's name. */
 static bool refuse_foreign(const struct opening *o, const struct io_foreign *format)
 {
 	char hint[2048];
-	bool plain = !strchr(o->path, '\'') && strlen(o->path) < sizeof hint / 2;
+	bool plain = !o->bytes && !strchr(o->path, '\'') && strlen(o->path) < sizeof hint / 2;
 	snprintf(hint, sizeof hint, format->command ? "%s '%s' weights.safetensors" : "%s", format->hint,
 		 plain ? o->path : "FILE");
 	return diag_add(o->diags, DIAG_WEIGHTS_FORMAT, AT(o), hint, "'%s' is %s; weights are read from safetensors files",
 			o->path, format->what);
 }
 
-/* Whether a file whose header makes no sense is of another format, which is then said. */
-static bool is_foreign(const struct opening *o)
+/* Whether something was said of a file whose header makes no sense: that it is of another format, or that it cannot be
+ * read.  One whose header begins as it should is of no other format. */
+static bool tell_foreign(const struct opening *o)
 {
 	unsigned char bytes[IO_FOREIGN_BYTES];
 	size_t n = o->size < IO_FOREIGN_BYTES ? o->size : IO_FOREIGN_BYTES;
-	const struct io_foreign *format =
-	    read_bytes(o->diags, o->path, o->fd, o->bytes, bytes, n, 0) ? io_foreign_find(bytes, n) : NULL;
+	if (!read_bytes(o->diags, o->path, o->fd, o->bytes, bytes, n, 0))
+		return true;
+	const struct io_foreign *format = n > 8 && bytes[8] == '{' ? NULL : io_foreign_find(bytes, n);
 	return format && !refuse_foreign(o, format);
 }
 
@@ -95,7 +97,7 @@ static bool measure(struct opening *o)
 	if (!read_bytes(o->diags, o->path, o->fd, o->bytes, &header, sizeof header, 0))
 		return false;
 	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > o->size - 8)
-		return !is_foreign(o) && diag_add(
+		return !tell_foreign(o) && diag_add(
 		    o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 		    "'%s' says that its header has %llu bytes; the file has %lld, and the limit is %llu",
 		    o->path, (unsigned long long)header, (long long)o->size,
@@ -120,7 +122,7 @@ static bool parse(struct opening *o)
 	if (!read_header(o))
 		return false;
 	if (!o->header || o->text[0] != '{')
-		return !is_foreign(o) && diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+		return !tell_foreign(o) && diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"the header of '%s' does not begin with '{'", o->path);
 	json_error_t error;
 	o->json = json_loadb(o->text, o->header, JSON_REJECT_DUPLICATES, &error);

@@ -130,27 +130,34 @@ static bool sync_retrying(int fd)
 	return status == 0;
 }
 
-/* A new name survives a power cut once its folder is on the disk.  The system is trusted with folders that
- * may not be read (EACCES) and with file systems that cannot sync one (EINVAL). */
-static bool sync_folder(const char *path)
+/* The system is trusted with file systems that cannot sync a folder. */
+static bool sync_folder(int fd)
 {
-	int fd = open_retrying(path, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return errno == EACCES;
-	bool ok = sync_retrying(fd) || errno == EINVAL;
-	int why = errno;
-	close(fd);
-	errno = why;
-	return ok;
+	return sync_retrying(fd) || errno == EINVAL || errno == EBADF || errno == ENOTSUP;
 }
 
+static bool warn_of_power_cut(const struct writing *w, int why)
+{
+	return diag_add(w->diags, DIAG_CANNOT_WRITE, (struct diag_at){.file = w->path},
+			"write it again, and check the disk",
+			"'%s' is written, but may not survive a power cut: %s", w->path, strerror(why));
+}
+
+/* A new name survives a power cut once its folder is on the disk.  That is opened first, so that a failure changes
+ * nothing; the system is trusted with folders that may not be read. */
 static bool replace_target(const struct writing *w)
 {
-	if (rename(w->temporary, w->target) == 0)
-		return sync_folder(w->folder) || refuse(w, errno);
-	refuse(w, errno);
-	unlink(w->temporary);
-	return false;
+	int folder = open_retrying(w->folder, O_RDONLY | O_DIRECTORY);
+	bool ok = (folder >= 0 || errno == EACCES) && rename(w->temporary, w->target) == 0;
+	if (!ok) {
+		refuse(w, errno);
+		unlink(w->temporary);
+	} else if (folder >= 0 && !sync_folder(folder)) {
+		ok = warn_of_power_cut(w, errno);
+	}
+	if (folder >= 0)
+		close(folder);
+	return ok;
 }
 
 /* The values are on the disk before the name is, so that no power cut leaves a name without them. */

@@ -51,9 +51,15 @@ static const char *extra_hint(struct solver *b, const char *tensor)
 	struct ra_nearest near = ra_nearest_to(tensor, strlen(tensor));
 	for (size_t i = 0; i < b->m->params.n; i++)
 		ra_consider(&near, b->m->params.at[i].name, strlen(b->m->params.at[i].name));
-	return near.best ? ra_format(b->arena, "the model has '%.*s'; or leave it out before saving, del w['%s']",
-				     (int)near.best_length, near.best, tensor)
-			 : ra_format(b->arena, "declare it as a parameter, or leave it out before saving, del w['%s']", tensor);
+	struct str s = str_in(b->arena);
+	if (near.best)
+		str_printf(&s, "the model has '%.*s'; or", (int)near.best_length, near.best);
+	else
+		str_puts(&s, "declare it as a parameter, or");
+	str_puts(&s, " leave it out before saving, del w[");
+	str_python(&s, tensor);
+	str_puts(&s, "]");
+	return str_text(&s);
 }
 
 /* Nobody reads more faults than are kept: what takes long to say is not looked for. */

@@ -324,6 +324,34 @@ static esp_builder *build_edges(void)
 	return b;
 }
 
+static const char cases[] = "model cases\nstructure tree(*)\ninput tag : token\nparam E[V, D]\nstate h[D]\n"
+			    "case number = leaf when tag == 1\ncase pair = inner when children == 2 and tag == 2\n"
+			    "leaf:\n h = E[tag]\ninner:\n h = sum(k.h for k in children)\n"
+			    "number:\n h = zeros(D)\npair:\n h = tanh(sum(k.h for k in children))\noutput o = h\n";
+
+static esp_builder *build_cases(void)
+{
+	esp_builder *b;
+	if (esp_builder_create(context, "cases", "tree(*)", &b, NULL))
+		return NULL;
+	esp_value tag = esp_builder_token(b, "tag"), E = esp_builder_param(b, "E", "V, D");
+	esp_builder_state(b, "h", "D");
+	int number = esp_builder_case(b, "number", ESP_BODY_LEAF, "tag == 1");
+	int pair = esp_builder_case(b, "pair", ESP_BODY_INNER, "children == 2 and tag == 2");
+	esp_builder_body(b, ESP_BODY_LEAF);
+	esp_builder_assign(b, "h", esp_builder_lookup(b, E, tag));
+	esp_builder_body(b, ESP_BODY_INNER);
+	esp_builder_assign(b, "h", esp_builder_children(b, "sum", esp_builder_child(b, ESP_EACH_CHILD, "h")));
+	esp_builder_body(b, number);
+	esp_builder_assign(b, "h", esp_builder_zeros(b, "D"));
+	esp_builder_body(b, pair);
+	esp_value sum = esp_builder_children(b, "sum", esp_builder_child(b, ESP_EACH_CHILD, "h"));
+	esp_builder_assign(b, "h", CALL(b, "tanh", sum));
+	esp_builder_body(b, ESP_BODY_OUTPUT);
+	esp_builder_output(b, "o", esp_builder_get(b, "h"), ESP_AT_EVERY_NODE, NULL, 0);
+	return b;
+}
+
 static void check_same(const char *name, esp_builder *b, const char *text, size_t length)
 {
 	char *built = built_text(b), *wanted = read_model(text, length);
@@ -353,7 +381,7 @@ static void check_file(const char *name, esp_builder *b)
 /* --- memory --- */
 
 static esp_builder *(*const builders[])(void) = {build_treelstm, build_everything, build_childsum, build_gru,
-						    build_edges, build_attention};
+						    build_edges, build_attention, build_cases};
 
 static esp_status build_in(struct account *a, esp_builder *(*build)(void), esp_error **error)
 {
@@ -404,6 +432,7 @@ int main(void)
 	check_same("all", build_everything(), everything, sizeof everything - 1);
 	check_same("edges", build_edges(), edges, sizeof edges - 1);
 	check_same("attention", build_attention(), attention, sizeof attention - 1);
+	check_same("cases", build_cases(), cases, sizeof cases - 1);
 	check_memory();
 	esp_context_free(context);
 	return tap_done();

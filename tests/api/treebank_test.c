@@ -119,6 +119,11 @@ static void test_conllu(void)
 	tap_ok(next_is(&k, 21, 12), "each input has its column");
 	tap_ok(next_fails(&k, ESP_ERROR_INPUT, "bad-head"), "a sentence that is no tree is refused");
 	tap_ok(next_is(&k, 0, 2), "the one after it is read");
+	int more = 1;
+	for (int i = 0; i < 2; i++)
+		tap_ok(esp_treebank_next(k.treebank, k.forest, &more, NULL) == ESP_OK && !more &&
+			   esp_treebank_passed(k.treebank) == 3,
+		       "its end passes nothing, however often it is met");
 	o.graph = ESP_GRAPH_ENHANCED;
 	open_text(&k, "trees.conllu", sentences, &o);
 	tap_ok(next_is(&k, 32, 12), "in the graph a word counts for each of its heads");
@@ -200,6 +205,10 @@ static void test_sequences(void)
 	tap_ok(next_fails(&k, ESP_ERROR_INPUT, "unknown-word") && carries(&k, ""),
 	       "JSON without children is one, too");
 	tap_ok(next_is(&k, 2, 1) && carries(&k, "0\nb\n"), "its words are texts and numbers");
+	int more;
+	open_text(&k, "trees.json", "{\"data\": {\"id\": \"s1\", \"word\": [-1, \"b\"]}}", &o);
+	tap_ok(esp_treebank_next(k.treebank, k.forest, &more, NULL) == ESP_OK && more && carries(&k, "\nb\n"),
+	       "but -1 is none");
 	tap_ok(esp_vocab_words(k.vocab) == 4 && esp_vocab_words(NULL) == 0,
 	       "a vocabulary tells how many words it has");
 	free_kit(&k);
@@ -333,6 +342,11 @@ static void test_memory(void)
 	a.left = -1;
 	tap_ok(told && s == ESP_OK && n > 5 && structures == 1,
 	       "memory that runs out is told, at every request");
+	for (int more, i = 0; i < 5; i++) {
+		open_text(&k, "trees.conllu", LINE("1", "a", "b", "0", "_"), &o);
+		esp_treebank_next(k.treebank, k.forest, &more, NULL);
+	}
+	tap_ok(esp_forest_structures(k.forest) == 6, "a forest takes structures of several files");
 	free_kit(&k);
 	tap_ok(a.blocks == 0 && a.bytes == 0 && !a.wrong, "and all is given back");
 }

@@ -152,6 +152,19 @@ tap_is "$status,$(grep '^#     .*;' "$tmp/skeleton.ra")" "0,#     'dense/kernel:
 #     'it\x27s' F32[1]; its name is none of the language: w['it_s'] = w.pop('it\x27s')" "tensors that are no parameters are told, and what to do"
 esp check "$tmp/skeleton.ra"
 tap_is "$status,$err" "0," "what is left is a model, whatever its names are"
+
+n=0
+header=
+entry 'a b' 1
+entry a-b 1
+entry _state 1
+entry x._output 1
+head -c $n /dev/zero | weights "{$header}" >"$tmp/alike.safetensors"
+skeleton "$tmp/alike.safetensors"
+tap_is "$status,$(grep '^#     .*;' "$tmp/skeleton.ra" | sed 's/.*: //')" "0,w['a_b'] = w.pop('a b')
+w['a_b2'] = w.pop('a-b')" "names that are mended differ from each other"
+tap_is "$(grep '^param' "$tmp/skeleton.ra")" "param _state[1]
+param x._output[1]" "any name of the language is one"
 printf 'PK\3\4 no weights' >"$tmp/zip"
 skeleton "$tmp/zip"
 refused 1 "weights-format" "weights that are none are refused"

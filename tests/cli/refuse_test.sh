@@ -36,6 +36,8 @@ X='"X":{"dtype":"F32","shape":[1],"data_offsets":[48,52]}'
 floats 1 2 3 4 5 6 7 8 0 1 1 0 0 | weights "{$E,$W,$X}" >"$bad"
 with_weights extra-weight "weights with a tensor too many"
 with_weights "del w['X']" "and how it is left out"
+floats 1 2 3 4 5 6 7 8 0 1 1 0 0 | weights "{$E,$W,\"it's\\u001b[2J\":${X#*:}}" >"$bad"
+with_weights "del w['it\\x27s\\x1b[2J']" "whatever its name is"
 steps='"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[48,56]}'
 floats 1 2 3 4 5 6 7 8 0 1 1 0 0 0 | weights "{$E,$W,$steps}" >"$bad"
 esp run "$here/tiny.ra" "$tmp/trees" --weights "$bad" --vocab "$tmp/words" --backend interpreter

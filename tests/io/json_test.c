@@ -210,6 +210,7 @@ static void sequences(void)
 	} some[] = {
 	    {"{\"data\": {\"x\": [[1, 2], [\"]\", 4], null]}}", "0 1[0] 2[1] ^2"},
 	    {"{\"root\": 0, \"data\": {\"x\": [5]}}", "0 ^0"},
+	    {"{\"data\": {\"id\": \"s1\", \"x\": [5, 6]}}", "0 1[0] ^1"},
 	    {"{\"children\": [[1], []], \"root\": 0, \"data\": {\"x\": [5]}}", "0[1] 1 ^0"},
 	    {"{\"data\": {\"x\": []}}", "structure 0, counted from 0: it has no node"},
 	    {"{\"data\": {\"x\": 7}}",

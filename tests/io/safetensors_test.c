@@ -3,9 +3,20 @@
 
 #include "tests/io/files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+
+static int reads_left = -1; /* before reading fails; below 0 = it never does */
+
+ssize_t pread(int fd, void *to, size_t n, off_t offset)
+{
+	if (reads_left >= 0 && reads_left-- == 0)
+		return errno = EIO, -1;
+	return syscall(SYS_pread64, fd, to, n, offset);
+}
 
 /* A file with the given header and `n` bytes of values 0, 1, 2, ... */
 static const char *write_weights(const char *header, size_t n)
@@ -181,6 +192,8 @@ static const struct {
     {BYTES("\10\16\22\7pytorch:\32"), "an ONNX model", "onnx.load"},
     {BYTES("version https://git-lfs.github.com/spec/v1\n"), "a pointer of Git LFS", "git lfs pull"},
     {BYTES("\10\16\0\0\0\0\0\1{\"W\":"), NULL, NULL},
+    {BYTES("\10\16\22\0\0\0\0\0{\"W\":"), NULL, NULL},
+    {BYTES("\10\16\72\0\0\0\0\0{\"W\":"), NULL, NULL},
 };
 
 static void refuses_formats(void)
@@ -197,6 +210,14 @@ static void refuses_formats(void)
 	tap_ok(truncate(zeros, 200000000) == 0 && !io_safetensors_open(&arena, &diags, zeros) &&
 		   refused(DIAG_WEIGHTS_FORMAT, "PyTorch"),
 	       "so is one whose first bytes could be a header's length");
+	tap_ok(!io_safetensors_open_memory(&arena, &diags, "weights in memory", formats[0].bytes, formats[0].n) &&
+		   diags.n && strstr(diags.at[0].hint, "'FILE' weights.safetensors") &&
+		   refused(DIAG_WEIGHTS_FORMAT, "PyTorch"),
+	       "of those in memory the hint names no file");
+	reads_left = 1;
+	tap_ok(!io_safetensors_open(&arena, &diags, zeros) && refused(DIAG_CANNOT_READ, strerror(EIO)),
+	       "what cannot be read is told once");
+	reads_left = -1;
 }
 
 /* A tensor "t" whose description is `fields`, over 8 bytes of values; and how that is refused. */

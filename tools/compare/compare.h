@@ -83,14 +83,14 @@ void locals_free(struct comparison *);
 /* levels.c: finds heights and depths of a tree's nodes, unless they are those at hand.  False after a message. */
 bool levels_find(struct comparison *, const struct batch *, size_t structure);
 void levels_free(struct levels *);
-/* Of a node of the tree whose levels are at hand: its level in the quantity's traversal, the body that computes the
- * quantity there, and whether that does. */
+/* Of a node of the tree whose levels are at hand: its level in the quantity's traversal. */
 size_t level_of(const struct comparison *, const struct quantity *, size_t node);
-int body_of(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
-bool computes(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
 
 /* match.c: finds the pairs and loads their values.  False after a message. */
 bool match_reference(struct comparison *);
+/* Of a node of the tree whose levels are at hand: the body that computes the quantity there, and whether that does. */
+int body_of(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
+bool computes(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
 /* The output of the text's values, whose largest element is the class. */
 const struct pair *match_classes(const struct comparison *);
 

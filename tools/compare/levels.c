@@ -93,23 +93,6 @@ size_t level_of(const struct comparison *c, const struct quantity *q, size_t nod
 	return q->down ? c->levels.depth[node] : c->levels.height[node];
 }
 
-int body_of(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
-	    size_t node)
-{
-	if (!q->is_state)
-		return ESP_BODY_OUTPUT;
-	if (q->down)
-		return c->levels.depth[node] ? ESP_BODY_BELOW : ESP_BODY_ROOT;
-	return esp_model_body(c->objects.model, b->forest, structure, node);
-}
-
-bool computes(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
-	      size_t node)
-{
-	return !q->is_local ||
-	       esp_model_statement(c->objects.model, q->source, body_of(c, q, b, structure, node), NULL);
-}
-
 void levels_free(struct levels *l)
 {
 	free(l->height);

@@ -72,6 +72,25 @@ static const struct quantity *find_quantity(const struct comparison *c, const ch
 	return NULL;
 }
 
+/* --- bodies --- */
+
+int body_of(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
+	    size_t node)
+{
+	if (!q->is_state)
+		return ESP_BODY_OUTPUT;
+	if (q->down)
+		return c->levels.depth[node] ? ESP_BODY_BELOW : ESP_BODY_ROOT;
+	return esp_model_body(c->objects.model, b->forest, structure, node);
+}
+
+bool computes(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
+	      size_t node)
+{
+	return !q->is_local ||
+	       esp_model_statement(c->objects.model, q->source, body_of(c, q, b, structure, node), NULL);
+}
+
 /* --- shapes --- */
 
 /* Extents of 1 say nothing. */

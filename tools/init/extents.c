@@ -81,14 +81,6 @@ static int more_tensors(const void *a, const void *b)
 					: (x->size < y->size) - (x->size > y->size);
 }
 
-static bool is_taken(const struct skeleton *s, const char *name)
-{
-	char *free_name = choose_name(s, name);
-	bool taken = !free_name || strcmp(free_name, name) != 0;
-	free(free_name);
-	return taken;
-}
-
 /* The next letter that is no tensor's name. */
 static void name_extent(const struct skeleton *s, struct extent *e, const char **letters)
 {

@@ -13,13 +13,16 @@ static const char *const structures[] = {
 
 /* --- names --- */
 
-/* What is a name is for the language to say. */
+/* What is a name is for the language to say, of a model whose other names differ. */
 static bool is_name(const struct skeleton *s, const char *name)
 {
+	const char *dot = strrchr(name, '.'), *part = dot ? dot + 1 : name;
+	const char *state = strcmp(part, "_state") ? "_state" : "_other";
+	const char *output = strcmp(part, "_output") ? "_output" : "_other";
 	char *text = NULL;
 	esp_model *m = NULL;
-	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate _state\nnode:\n_state = %s\noutput _output = _state",
-			 structures[s->kind], name, name);
+	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate %s\nnode:\n%s = %s\noutput %s = %s",
+			 structures[s->kind], name, state, state, name, output, state);
 	bool ok = n >= 0 && !esp_model_parse(s->context, "name", text, n, &m, NULL) &&
 		  esp_model_describe(m)->params == 1 && strcmp(esp_model_param(m, 0, NULL, NULL, NULL), name) == 0;
 	esp_model_free(m);
@@ -28,10 +31,12 @@ static bool is_name(const struct skeleton *s, const char *name)
 	return ok;
 }
 
-/* Whether a tensor has the name, or could be taken for that part of a child. */
-static bool has_tensor(const struct skeleton *s, const char *name)
+bool is_taken(const struct skeleton *s, const char *name)
 {
 	const esp_tensor *t;
+	for (size_t i = 0; i < s->choices; i++)
+		if (strcmp(s->chosen[i], name) == 0)
+			return true;
 	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
 		const char *dot = strrchr(t->name, '.');
 		if (strcmp(t->name, name) == 0 || (dot && strcmp(dot + 1, name) == 0))
@@ -40,21 +45,27 @@ static bool has_tensor(const struct skeleton *s, const char *name)
 	return false;
 }
 
-char *choose_name(const struct skeleton *s, const char *name)
+const char *choose_name(struct skeleton *s, const char *name)
 {
+	char **chosen = realloc(s->chosen, (s->choices + 1) * sizeof *chosen);
+	if (!chosen)
+		return NULL;
+	s->chosen = chosen;
 	char *choice = strdup(name);
-	for (int i = 2; choice && has_tensor(s, choice); i++) {
+	for (int i = 2; choice && is_taken(s, choice); i++) {
 		free(choice);
 		if (asprintf(&choice, "%s%d", name, i) < 0)
 			return NULL;
 	}
+	if (choice)
+		s->chosen[s->choices++] = choice;
 	return choice;
 }
 
 /* A name like that of the tensor. */
-static char *mend_name(const struct skeleton *s, const char *name)
+static const char *mend_name(struct skeleton *s, const char *name)
 {
-	char *mended = NULL, *choice;
+	char *mended = NULL;
 	const char *first = isdigit((unsigned char)*name) || *name == '.' ? "_" : "";
 	if (asprintf(&mended, "%s%s", first, name) < 0)
 		return NULL;
@@ -70,7 +81,7 @@ static char *mend_name(const struct skeleton *s, const char *name)
 			mended = longer;
 		}
 	}
-	choice = choose_name(s, mended);
+	const char *choice = choose_name(s, mended);
 	free(mended);
 	return choice;
 }
@@ -133,14 +144,14 @@ static void print_quoted(const struct skeleton *s, const char *name)
 }
 
 /* What Python is to do with a dictionary 'w' before it saves it. */
-static void print_mend(const struct skeleton *s, const esp_tensor *t, enum fault fault)
+static void print_mend(struct skeleton *s, const esp_tensor *t, enum fault fault)
 {
 	static const char *const why[] = {
 	    [FAULT_NAME] = "its name is none of the language",
 	    [FAULT_RANK] = "values have at most three axes",
 	    [FAULT_EMPTY] = "it has no element",
 	};
-	char *name = fault == FAULT_NAME ? mend_name(s, t->name) : strdup(t->name);
+	const char *name = fault == FAULT_NAME ? mend_name(s, t->name) : t->name;
 	bool goes = fault == FAULT_EMPTY;
 	fprintf(s->to, "; %s: %s", why[fault], goes ? "del w[" : "w[");
 	print_quoted(s, goes || !name ? t->name : name);
@@ -150,11 +161,10 @@ static void print_mend(const struct skeleton *s, const esp_tensor *t, enum fault
 		fputc(')', s->to);
 	}
 	fputs(goes ? "]\n" : fault == FAULT_RANK ? ".flatten(2)\n" : "\n", s->to);
-	free(name);
 }
 
 /* Integers may stand beside the weights. */
-static void print_faults(const struct skeleton *s)
+static void print_faults(struct skeleton *s)
 {
 	const esp_tensor *t;
 	size_t n = 0;
@@ -228,9 +238,9 @@ static void print_unused(const struct skeleton *s, const char *unused)
 	fputs(n ? ") at root\n" : "", s->to);
 }
 
-static bool print_all(const struct skeleton *s)
+static bool print_all(struct skeleton *s)
 {
-	char *h = choose_name(s, "h"), *result = choose_name(s, "result"), *unused = choose_name(s, "unused");
+	const char *h = choose_name(s, "h"), *result = choose_name(s, "result"), *unused = choose_name(s, "unused");
 	bool ok = h && result && unused;
 	if (ok) {
 		fputs("# A model to complete, with the tensors of a weights file as its parameters. It is one as it stands:\n"
@@ -250,9 +260,6 @@ static bool print_all(const struct skeleton *s)
 		fprintf(s->to, "\noutput %s = %s at root\n", result, h);
 		print_unused(s, unused);
 	}
-	free(h);
-	free(result);
-	free(unused);
 	return ok || complain("no memory for names");
 }
 
@@ -275,5 +282,8 @@ int skeleton_write(const struct options *options, FILE *to)
 	esp_weights_free(s.weights);
 	esp_context_free(s.context);
 	free(s.extent);
+	for (size_t i = 0; i < s.choices; i++)
+		free(s.chosen[i]);
+	free(s.chosen);
 	return status;
 }

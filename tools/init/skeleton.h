@@ -19,6 +19,8 @@ struct skeleton {
 	enum kind { KIND_TREE, KIND_SEQUENCE, KIND_DAG } kind;
 	struct extent *extent;
 	size_t extents;
+	char **chosen; /* names that tensors and states are given */
+	size_t choices;
 	FILE *to;
 };
 
@@ -31,7 +33,9 @@ int64_t choose_extent(const struct skeleton *);
 /* skeleton.c: why a tensor cannot be a parameter, NULL = it can. */
 enum fault { FAULT_NONE, FAULT_NAME, FAULT_TYPE, FAULT_RANK, FAULT_EMPTY };
 enum fault fault_of(const struct skeleton *, const esp_tensor *);
-/* The name if no tensor has it, or else with a number behind it; the caller frees it, NULL = no memory. */
-char *choose_name(const struct skeleton *, const char *name);
+/* Whether a tensor has the name, or could be taken for that part of a child, or it was chosen. */
+bool is_taken(const struct skeleton *, const char *name);
+/* The name if it is not taken, or else with a number behind it; NULL = no memory. */
+const char *choose_name(struct skeleton *, const char *name);
 
 #endif
