@@ -100,6 +100,20 @@ out=$("$ESPALIER" bench ${childsum/ / - } --format json --backend interpreter --
 tap_is "$?,$(nodes)" "0,9" "standard input is read, too"
 out=$("$ESPALIER" bench ${childsum/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/one.conllu")
 tap_is "$?,$(nodes)" "0,9" "also with a vocabulary"
+printf 'a b c\nb a\n' >"$tmp/lines"
+printf '{"data": {"word": [0, 1, 2]}}\n{"data": {"word": [1, 0]}}\n' >"$tmp/lines.json"
+sequence="$srcdir/examples/lstm/lstm.ra --sizes D=3,E=2,V=4,C=2 $small"
+for file in lines lines.json; do
+	bench ${sequence/ / "$tmp/$file" }
+	tap_is "$status,$err,$(nodes)" "0,,8" "a model of sequences reads those of $file" || show
+done
+bench ${sequence/ / "$tmp/lines" } --vocab "$tmp/words"
+tap_is "$status,$err,$(nodes)" "0,,8" "lines of words, with a vocabulary" || show
+out=$("$ESPALIER" bench ${sequence/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/lines")
+tap_is "$?,$(nodes)" "0,8" "and from standard input"
+esp help bench
+[[ $(tr -s ' \n' ' ' <<<"$out") == *"lines of words"* ]]
+tap_ok $? "as its help says"
 printf '(X (X a) (X b) (X c))\n' >"$tmp/wide"
 bench "$srcdir/examples/treelstm/treelstm.ra" "$tmp/wide" --sizes D=3,E=2,V=5 $small
 tap_is "$status,$(grep -c wrong-arity <<<"$err")" "1,1" "a structure that the model does not take is refused"

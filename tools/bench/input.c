@@ -148,14 +148,22 @@ static bool copy_shape(struct shape *to, const esp_forest *forest, struct random
 
 /* --- all of them --- */
 
-/* A model that takes any structure and reads nothing of what nodes carry. */
-static const char any_structure[] =
-    "model structures\n"
-    "structure dag(*)\n"
-    "state h[1]\n"
-    "node:\n"
-    "    h = sum(k.h for k in children)\n"
-    "output result = h at root\n";
+/* Models that read nothing of what nodes carry.  Lines of words are sequences only for what takes nothing
+ * else, so one takes these and the other any structure. */
+#define MODEL_OF(structure)                                                                                  \
+	"model structures\n"                                                                                 \
+	"structure " structure "\n"                                                                          \
+	"state h[1]\n"                                                                                       \
+	"node:\n"                                                                                            \
+	"    h = sum(k.h for k in children)\n"                                                               \
+	"output result = h at root\n"
+static const char any_sequence[] = MODEL_OF("sequence"), any_structure[] = MODEL_OF("dag(*)");
+
+static const char *model_like(const esp_model *model)
+{
+	const esp_model_facts *facts = esp_model_describe(model);
+	return facts->children == 1 && strcmp(facts->structure, "dag") != 0 ? any_sequence : any_structure;
+}
 
 /* What reads the file, as the options say. */
 struct reader {
@@ -169,8 +177,9 @@ static esp_status open_reader(struct reader *r, const struct objects *o, const c
 {
 	int64_t no_sizes = 0;
 	esp_program_options options = {.size = sizeof options, .backend = "interpreter", .sizes = &no_sizes};
-	esp_status status = esp_model_parse(o->context, "structures", any_structure, sizeof any_structure - 1,
-					    &r->model, error);
+	const char *text = model_like(o->model);
+	esp_status status =
+	    esp_model_parse(o->context, "structures", text, strlen(text), &r->model, error);
 	if (!status)
 		status = esp_program_create(r->model, NULL, &options, &r->program, error);
 	if (!status)
