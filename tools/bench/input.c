@@ -20,13 +20,17 @@ static bool copy_all(FILE *from, FILE *to)
 	return !ferror(from) && fflush(to) == 0;
 }
 
+/* The copy of standard input takes its place, so that it keeps its name. */
 static bool hold_copy(struct input *input, FILE *from)
 {
 	input->copy = tmpfile();
-	if (!input->copy || !copy_all(from, input->copy))
+	if (!input->copy || !copy_all(from, input->copy) ||
+	    (from == stdin && dup2(fileno(input->copy), STDIN_FILENO) < 0))
 		return complain("cannot keep a copy of the input: %s", strerror(errno));
-	snprintf(input->own, sizeof input->own, "/proc/self/fd/%d", fileno(input->copy));
-	input->path = input->own;
+	if (from != stdin) {
+		snprintf(input->own, sizeof input->own, "/proc/self/fd/%d", fileno(input->copy));
+		input->path = input->own;
+	}
 	return true;
 }
 
@@ -44,6 +48,13 @@ bool input_open(struct input *input, const char *path)
 	if (!standard)
 		fclose(from);
 	return ok;
+}
+
+esp_status input_begin(const char *path, const struct objects *o, esp_treebank **bank, esp_error **error)
+{
+	if (strcmp(path, "-") == 0)
+		lseek(STDIN_FILENO, 0, SEEK_SET);
+	return esp_treebank_open(o->context, path, &o->reading.options, bank, error);
 }
 
 void input_close(struct input *input)
@@ -185,7 +196,7 @@ static esp_status open_reader(struct reader *r, const struct objects *o, const c
 	if (!status)
 		status = esp_forest_create(r->program, &r->forest, error);
 	if (!status)
-		status = esp_treebank_open(o->context, path, &o->reading.options, &r->bank, error);
+		status = input_begin(path, o, &r->bank, error);
 	return status;
 }
 
@@ -232,5 +243,5 @@ bool shapes_read(struct shapes *all, const struct objects *o, const char *path, 
 	while (ok && more && all->n < most)
 		ok = read_shape(all, &r, random, &more);
 	close_reader(&r);
-	return ok && (all->n > 0 || complain("%s holds no structure", path));
+	return ok && (all->n > 0 || complain("%s holds no structure", strcmp(path, "-") ? path : "standard input"));
 }
