@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-double floor_without_meeting(const struct machine *m, int threads, double operations, double bytes, double set)
+double floor_without_meeting(const struct machine *m, int threads, double operations, double bytes,
+			     double set)
 {
 	double computing = operations / (m->peak * threads);
 	double reading = bytes / threads / machine_bandwidth(m, set / threads);

@@ -14,7 +14,8 @@
 /* Seconds; `bytes` are read of weights, of which `set` are distinct. */
 double floor_of_rows(const struct machine *, int threads, double operations, double bytes, double set);
 /* The same by all the threads, which need not meet: of a step that is a part of a level. */
-double floor_without_meeting(const struct machine *, int threads, double operations, double bytes, double set);
+double floor_without_meeting(const struct machine *, int threads, double operations, double bytes,
+			     double set);
 
 /* Ranges that follow each other over the same rows, or over one row after the other. */
 struct floor_part {

@@ -247,7 +247,8 @@ static int ask_sizes(struct asked *asked, const struct options *options)
 			status = EXIT_USAGE;
 		objects_close(&objects);
 	}
-	for (const char *p = options->sizes; p && *p && !status; p += strcspn(p, ","), p += *p == ',', bit <<= 1)
+	for (const char *p = options->sizes; p && *p && !status;
+	     p += strcspn(p, ","), p += *p == ',', bit <<= 1)
 		if (!(asked->had & bit)) {
 			complain("no model has a dimension '%.*s'", (int)strcspn(p, "=,"), p);
 			status = EXIT_USAGE;

@@ -162,8 +162,8 @@ static bool copy_shape(struct shape *to, const esp_forest *forest, struct random
 /* Models that read nothing of what nodes carry.  Lines of words are sequences only for what takes nothing
  * else, so one takes these and the other any structure. */
 #define MODEL_OF(structure)                                                                                  \
-	"model structures\n"                                                                                 \
-	"structure " structure "\n"                                                                          \
+	"model structures\nstructure " structure                                                             \
+	"\n"                                                                                                 \
 	"state h[1]\n"                                                                                       \
 	"node:\n"                                                                                            \
 	"    h = sum(k.h for k in children)\n"                                                               \
@@ -189,8 +189,7 @@ static esp_status open_reader(struct reader *r, const struct objects *o, const c
 	int64_t no_sizes = 0;
 	esp_program_options options = {.size = sizeof options, .backend = "interpreter", .sizes = &no_sizes};
 	const char *text = model_like(o->model);
-	esp_status status =
-	    esp_model_parse(o->context, "structures", text, strlen(text), &r->model, error);
+	esp_status status = esp_model_parse(o->context, "structures", text, strlen(text), &r->model, error);
 	if (!status)
 		status = esp_program_create(r->model, NULL, &options, &r->program, error);
 	if (!status)
@@ -243,5 +242,6 @@ bool shapes_read(struct shapes *all, const struct objects *o, const char *path, 
 	while (ok && more && all->n < most)
 		ok = read_shape(all, &r, random, &more);
 	close_reader(&r);
-	return ok && (all->n > 0 || complain("%s holds no structure", strcmp(path, "-") ? path : "standard input"));
+	return ok &&
+	       (all->n > 0 || complain("%s holds no structure", strcmp(path, "-") ? path : "standard input"));
 }

@@ -42,8 +42,8 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 		k->rows += part->rows;
 		k->operations += c->operations;
 		k->bytes += c->bytes;
-		k->floor += floor_without_meeting(m, s->threads, c->operations, c->bytes,
-						  (double)step->weight_bytes);
+		k->floor +=
+		    floor_without_meeting(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes);
 		k->time += c->time.median;
 	}
 }
