@@ -1,11 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "floor.h"
 
-double floor_of_rows(const struct machine *m, int threads, double operations, double bytes, double set)
+#include <math.h>
+
+double floor_without_meeting(const struct machine *m, int threads, double operations, double bytes,
+			     double set)
 {
 	double computing = operations / (m->peak * threads);
 	double reading = bytes / threads / machine_bandwidth(m, set / threads);
-	return (computing > reading ? computing : reading) + (threads > 1 ? m->barrier : 0);
+	return fmax(computing, reading);
+}
+
+double floor_of_rows(const struct machine *m, int threads, double operations, double bytes, double set)
+{
+	double alone = floor_without_meeting(m, 1, operations, bytes, set);
+	return fmin(alone, floor_without_meeting(m, threads, operations, bytes, set) + m->barrier);
 }
 
 /* The next steps over the same rows; or the same steps over the next row, where each has a range of its own.

@@ -2,9 +2,9 @@
 /* The floor: the time that a machine cannot be beaten by, as far as its limits were measured.
  *
  * Of rows that run together, a level say: what the threads need for the operations, or a thread for reading
- * its share of the weights, at the bandwidth of a working set of that size, whichever is longer; and, of more
- * than one thread, that they meet once.  Of a run: the sum.  Weights that the blocks of columns of one step
- * share are read once. */
+ * its share of the weights, at the bandwidth of a working set of that size, whichever is longer, and that the
+ * threads meet once; or what one thread needs alone, which meets nobody, when that is less.  Of a run: the
+ * sum.  Weights that the blocks of columns of one step share are read once. */
 #ifndef ESPALIER_TOOLS_FLOOR_H
 #define ESPALIER_TOOLS_FLOOR_H
 
@@ -13,6 +13,9 @@
 
 /* Seconds; `bytes` are read of weights, of which `set` are distinct. */
 double floor_of_rows(const struct machine *, int threads, double operations, double bytes, double set);
+/* The same by all the threads, which need not meet: of a step that is a part of a level. */
+double floor_without_meeting(const struct machine *, int threads, double operations, double bytes,
+			     double set);
 
 /* Ranges that follow each other over the same rows, or over one row after the other. */
 struct floor_part {

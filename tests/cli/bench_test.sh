@@ -100,6 +100,20 @@ out=$("$ESPALIER" bench ${childsum/ / - } --format json --backend interpreter --
 tap_is "$?,$(nodes)" "0,9" "standard input is read, too"
 out=$("$ESPALIER" bench ${childsum/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/one.conllu")
 tap_is "$?,$(nodes)" "0,9" "also with a vocabulary"
+printf 'a b c\nb a\n' >"$tmp/lines"
+printf '{"data": {"word": [0, 1, 2]}}\n{"data": {"word": [1, 0]}}\n' >"$tmp/lines.json"
+sequence="$srcdir/examples/lstm/lstm.ra --sizes D=3,E=2,V=4,C=2 $small"
+for file in lines lines.json; do
+	bench ${sequence/ / "$tmp/$file" }
+	tap_is "$status,$err,$(nodes)" "0,,8" "a model of sequences reads those of $file" || show
+done
+bench ${sequence/ / "$tmp/lines" } --vocab "$tmp/words"
+tap_is "$status,$err,$(nodes)" "0,,8" "lines of words, with a vocabulary" || show
+out=$("$ESPALIER" bench ${sequence/ / - } --vocab "$tmp/words" --format json --backend interpreter --no-cache <"$tmp/lines")
+tap_is "$?,$(nodes)" "0,8" "and from standard input"
+esp help bench
+[[ $(tr -s ' \n' ' ' <<<"$out") == *"lines of words"* ]]
+tap_ok $? "as its help says"
 printf '(X (X a) (X b) (X c))\n' >"$tmp/wide"
 bench "$srcdir/examples/treelstm/treelstm.ra" "$tmp/wide" --sizes D=3,E=2,V=5 $small
 tap_is "$status,$(grep -c wrong-arity <<<"$err")" "1,1" "a structure that the model does not take is refused"
@@ -115,20 +129,27 @@ bench ${childsum/ / "$tmp/one.conllu" } --column word=nothing
 refused 1 "input-not-supplied" "as is a column that there is none of"
 bench "$model" "$tmp/trees" --sizes D=3,V=4 $small --vocab "$tmp/words" --keep "$tmp/own"
 refused 1 "--keep is for words that are drawn" "and keeping words that are the file's own"
+[ ! -e "$tmp/own" ]
+tap_ok $? "which leaves nothing behind"
 printf '{"children": [[1], [0]]}' >"$tmp/cycle.json"
 bench ${childsum/ / "$tmp/cycle.json" }
 refused 1 "cycle" "and a structure with a cycle"
 
 bench "$model" --sizes X=3
-refused 1 "no dimension 'X'" "a dimension that the model does not have is refused"
+refused 2 "no dimension 'X'" "a dimension that the model does not have is refused"
 bench "$model" --sizes D=none
-refused 1 "DIMENSION=NUMBER" "as is a size that is no number"
+refused 2 "DIMENSION=NUMBER" "as is a size that is no number"
 bench "$model" --batches 1,,2
 refused 2 "--batches is numbers" "and a list that is none"
 bench "$model" --threads 0
 refused 2 "--threads is numbers" "and threads of nothing"
 bench "$model" "$tmp/nowhere"
 refused 1 "cannot read" "and trees that are not there"
+"$ESPALIER" bench "$model" - --sizes D=3,V=5 <<<'a b' >"$tmp/out" 2>"$tmp/err"
+tap_is "$?,$(head -n 1 "$tmp/err" | grep -c '^standard input:1:1: ')" "1,1" "standard input is called so"
+printf '(2 a)\n(2 zz)\n' >"$tmp/second"
+"$ESPALIER" bench "$model" - --sizes D=3,V=1 $small --vocab "$tmp/few" --backend interpreter --no-cache <"$tmp/second" >"$tmp/out" 2>"$tmp/err"
+tap_is "$?,$(grep -c '^standard input:2:' "$tmp/err")" "1,1" "also where it is read again"
 printf '(2 (2 a) (2 b)\n' >"$tmp/broken"
 bench "$model" "$tmp/broken" --sizes D=3,V=5
 refused 1 "unbalanced-tree" "and a tree that has no end"

@@ -63,7 +63,7 @@ bench --ablation --sizes D=2 --length 2
 tap_is "$status,$(grep -Ec '^[a-z_]+ +1 +[0-9.]+( +[0-9.]+)+$' <<<"$out"),$(tail -n 1 <<<"$out" | grep -c '^geometric mean')" "0,9,1" \
 	"an ablation is a table of the models of the field" || show
 bench --ablation --sizes D=2,V=5,nothing=3 --length 2
-tap_is "$status,$(grep -c "no model has a dimension 'nothing'" <<<"$err"),$out" "1,1," "a size that no model of it has is refused"
+tap_is "$status,$(grep -c "no model has a dimension 'nothing'" <<<"$err"),$out" "2,1," "a size that no model of it has is refused"
 bench --ablation --sizes D=2,V=5,C=3 --length 2
 tap_is "$status,$(wc -l <<<"$out")" "0,11" "one that only some have is theirs" || show
 bench "$here/tiny.ra" --ablation --sizes D=2,V=5

@@ -232,31 +232,34 @@ static bool share_sizes(struct asked *asked, const esp_model *m, int i, const ch
 	return true;
 }
 
-/* A dimension that no model has is refused before anything is measured. */
-static bool ask_sizes(struct asked *asked, const struct options *options)
+/* The exit status.  A dimension that no model has is refused before anything is measured. */
+static int ask_sizes(struct asked *asked, const struct options *options)
 {
 	unsigned bit = 1;
-	for (int i = 0; i < FIELDS; i++) {
+	int status = 0;
+	for (int i = 0; i < FIELDS && !status; i++) {
 		struct objects objects;
 		char *operand[2];
 		struct options one = options_of(options, i, operand);
 		one.weights = NULL;
-		bool ok = objects_open(&objects, &one, field[i].name, ESP_AT_MODEL) &&
-			  share_sizes(asked, objects.model, i, options->sizes);
+		status = objects_open(&objects, &one, field[i].name, ESP_AT_MODEL) ? 0 : objects.status;
+		if (!status && !share_sizes(asked, objects.model, i, options->sizes))
+			status = EXIT_USAGE;
 		objects_close(&objects);
-		if (!ok)
-			return false;
 	}
-	for (const char *p = options->sizes; p && *p; p += strcspn(p, ","), p += *p == ',', bit <<= 1)
-		if (!(asked->had & bit))
-			return complain("no model has a dimension '%.*s'", (int)strcspn(p, "=,"), p);
-	return true;
+	for (const char *p = options->sizes; p && *p && !status;
+	     p += strcspn(p, ","), p += *p == ',', bit <<= 1)
+		if (!(asked->had & bit)) {
+			complain("no model has a dimension '%.*s'", (int)strcspn(p, "=,"), p);
+			status = EXIT_USAGE;
+		}
+	return status;
 }
 
 static int measure_field(struct ablation *a, const struct options *options)
 {
 	struct asked asked = {.had = 0};
-	int status = ask_sizes(&asked, options) ? 0 : EXIT_INPUT;
+	int status = ask_sizes(&asked, options);
 	if (!status)
 		print_head();
 	for (int i = 0; i < FIELDS && !status; i++) {

@@ -63,6 +63,8 @@ struct input {
 
 /* False after a message; in any case to be closed. */
 bool input_open(struct input *, const char *path);
+/* Reads the file of an input from its first structure, as the options of what is open say. */
+esp_status input_begin(const char *path, const struct objects *, esp_treebank **, esp_error **);
 void input_close(struct input *);
 
 /* --- weights --- */

@@ -32,11 +32,6 @@ static bool read_list(struct list *list, const char *name, const char *text, lon
 static bool name_weights(struct bench *b)
 {
 	const char *folder = getenv("TMPDIR");
-	if (b->options->keep) {
-		snprintf(b->weights, sizeof b->weights, "%s/weights.safetensors", b->options->keep);
-		return mkdir(b->options->keep, 0777) == 0 || errno == EEXIST ||
-		       complain("cannot make '%s': %s", b->options->keep, strerror(errno));
-	}
 	snprintf(b->weights, sizeof b->weights, "%s/espalier-bench-XXXXXX", folder ? folder : "/tmp");
 	int fd = mkstemp(b->weights);
 	if (fd < 0)
@@ -45,44 +40,34 @@ static bool name_weights(struct bench *b)
 	return true;
 }
 
-/* What is kept appears when it is complete; what is not has a name of its own. */
-static bool open_weights(const struct bench *b, struct output *to)
-{
-	if (b->options->keep)
-		return output_open(to, b->weights);
-	*to = (struct output){.file = fopen(b->weights, "wb"), .path = b->weights};
-	return to->file || complain("cannot write '%s': %s", b->weights, strerror(errno));
-}
-
-static bool write_weights(const struct bench *b, const esp_model *model)
+static bool write_weights(const struct bench *b, const esp_model *model, struct output *to)
 {
 	struct random random = {b->options->seed};
-	struct output to;
-	if (!open_weights(b, &to))
-		return false;
-	if (weights_write(model, &b->sizes, &random, to.file))
-		return output_commit(&to);
-	output_abort(&to);
+	if (weights_write(model, &b->sizes, &random, to->file))
+		return output_commit(to);
+	output_abort(to);
 	return false;
 }
 
-/* What is not kept goes as soon as its values were read, or when the command is interrupted. */
+/* They go as soon as their values were read, or when the command is interrupted. */
 static bool make_weights(struct bench *b, const esp_model *model)
 {
 	sigset_t before;
-	if (!sizes_read(&b->sizes, model, b->options->sizes))
-		return false;
 	if (b->options->weights)
 		return true;
 	interrupt_hold(&before);
 	bool named = name_weights(b);
-	interrupt_release(&before, named && !b->options->keep ? b->weights : NULL);
-	return named && write_weights(b, model);
+	interrupt_release(&before, named ? b->weights : NULL);
+	if (!named)
+		return false;
+	struct output to = {.file = fopen(b->weights, "wb"), .path = b->weights};
+	return to.file ? write_weights(b, model, &to)
+		       : complain("cannot write '%s': %s", b->weights, strerror(errno));
 }
 
 static void forget_weights(struct bench *b)
 {
-	if (b->weights[0] && !b->options->keep) {
+	if (b->weights[0]) {
 		unlink(b->weights);
 		interrupt_forget();
 		b->weights[0] = 0;
@@ -133,31 +118,57 @@ static void write_shape(const struct shape *s, FILE *to)
 	putc('\n', to);
 }
 
+/* --- what is kept --- */
+
+/* The path of what is open lasts until the next is. */
+static bool open_kept(const struct bench *b, const char *name, struct output *to)
+{
+	static char path[4096];
+	snprintf(path, sizeof path, "%s/%s", b->options->keep, name);
+	return output_open(to, path);
+}
+
+static bool keep_weights(const struct bench *b)
+{
+	struct output to;
+	return b->options->weights || (open_kept(b, "weights.safetensors", &to) &&
+				       write_weights(b, b->subject[0].objects.model, &to));
+}
+
 static bool keep_shapes(const struct bench *b)
 {
-	char path[4096];
 	struct output to;
-	if (b->subject[0].trees)
-		return complain("--keep is for words that are drawn: %s has its own", b->options->operand[1]);
-	snprintf(path, sizeof path, "%s/structures.txt", b->options->keep);
-	if (!output_open(&to, path))
+	if (!open_kept(b, "structures.txt", &to))
 		return false;
 	for (size_t i = 0; i < b->shapes.n; i++)
 		write_shape(&b->shapes.at[i], to.file);
 	return output_commit(&to);
 }
 
+static bool keep(const struct bench *b)
+{
+	const char *folder = b->options->keep;
+	if (b->subject[0].trees)
+		return complain("--keep is for words that are drawn: %s has its own", b->options->operand[1]);
+	if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+		return complain("cannot make '%s': %s", folder, strerror(errno));
+	return keep_weights(b) && keep_shapes(b);
+}
+
 /* --- opening --- */
 
-static bool prepare(struct bench *b)
+static int prepare(struct bench *b)
 {
 	struct objects model;
 	struct options without = *b->options;
 	without.weights = NULL;
-	bool ok = objects_open(&model, &without, b->options->operand[0], ESP_AT_MODEL) &&
-		  make_weights(b, model.model) && make_shapes(b, &model);
+	int status = objects_open(&model, &without, b->options->operand[0], ESP_AT_MODEL) ? 0 : model.status;
+	if (!status && !sizes_read(&b->sizes, model.model, b->options->sizes))
+		status = EXIT_USAGE;
+	if (!status && !(make_weights(b, model.model) && make_shapes(b, &model)))
+		status = EXIT_INPUT;
 	objects_close(&model);
-	return ok;
+	return status;
 }
 
 /* What nodes carry is the file's where it says so. */
@@ -297,10 +308,10 @@ int bench_open(struct bench *b, const struct options *options)
 	if (!read_list(&b->batches, "batches", options->batches, 1000000) ||
 	    !read_list(&b->threads, "threads", options->thread_list, ESP_THREADS_MAX))
 		return EXIT_USAGE;
-	if (!prepare(b))
-		return EXIT_INPUT;
-	int status = open_subjects(b);
-	return status || !options->keep || keep_shapes(b) ? status : EXIT_INPUT;
+	int status = prepare(b);
+	if (!status)
+		status = open_subjects(b);
+	return status || !options->keep || keep(b) ? status : EXIT_INPUT;
 }
 
 void bench_close(struct bench *b)

@@ -21,13 +21,17 @@ static bool copy_all(FILE *from, FILE *to)
 	return !ferror(from) && fflush(to) == 0;
 }
 
+/* The copy of standard input takes its place, so that it keeps its name. */
 static bool hold_copy(struct input *input, FILE *from)
 {
 	input->copy = tmpfile();
-	if (!input->copy || !copy_all(from, input->copy))
+	if (!input->copy || !copy_all(from, input->copy) ||
+	    (from == stdin && dup2(fileno(input->copy), STDIN_FILENO) < 0))
 		return complain("cannot keep a copy of the input: %s", strerror(errno));
-	snprintf(input->own, sizeof input->own, "/proc/self/fd/%d", fileno(input->copy));
-	input->path = input->own;
+	if (from != stdin) {
+		snprintf(input->own, sizeof input->own, "/proc/self/fd/%d", fileno(input->copy));
+		input->path = input->own;
+	}
 	return true;
 }
 
@@ -45,6 +49,13 @@ bool input_open(struct input *input, const char *path)
 	if (!standard)
 		fclose(from);
 	return ok;
+}
+
+esp_status input_begin(const char *path, const struct objects *o, esp_treebank **bank, esp_error **error)
+{
+	if (strcmp(path, "-") == 0)
+		lseek(STDIN_FILENO, 0, SEEK_SET);
+	return esp_treebank_open(o->context, path, &o->reading.options, bank, error);
 }
 
 void input_close(struct input *input)
@@ -149,14 +160,22 @@ static bool copy_shape(struct shape *to, const esp_forest *forest, struct random
 
 /* --- all of them --- */
 
-/* A model that takes any structure and reads nothing of what nodes carry. */
-static const char any_structure[] =
-    "model structures\n"
-    "structure dag(*)\n"
-    "state h[1]\n"
-    "node:\n"
-    "    h = sum(k.h for k in children)\n"
-    "output result = h at root\n";
+/* Models that read nothing of what nodes carry.  Lines of words are sequences only for what takes nothing
+ * else, so one takes these and the other any structure. */
+#define MODEL_OF(structure)                                                                                  \
+	"model structures\nstructure " structure                                                             \
+	"\n"                                                                                                 \
+	"state h[1]\n"                                                                                       \
+	"node:\n"                                                                                            \
+	"    h = sum(k.h for k in children)\n"                                                               \
+	"output result = h at root\n"
+static const char any_sequence[] = MODEL_OF("sequence"), any_structure[] = MODEL_OF("dag(*)");
+
+static const char *model_like(const esp_model *model)
+{
+	const esp_model_facts *facts = esp_model_describe(model);
+	return facts->children == 1 && strcmp(facts->structure, "dag") != 0 ? any_sequence : any_structure;
+}
 
 /* What reads the file, as the options say. */
 struct reader {
@@ -170,14 +189,14 @@ static esp_status open_reader(struct reader *r, const struct objects *o, const c
 {
 	int64_t no_sizes = 0;
 	esp_program_options options = {.size = sizeof options, .backend = "interpreter", .sizes = &no_sizes};
-	esp_status status = esp_model_parse(o->context, "structures", any_structure, sizeof any_structure - 1,
-					    &r->model, error);
+	const char *text = model_like(o->model);
+	esp_status status = esp_model_parse(o->context, "structures", text, strlen(text), &r->model, error);
 	if (!status)
 		status = esp_program_create(r->model, NULL, &options, &r->program, error);
 	if (!status)
 		status = esp_forest_create(r->program, &r->forest, error);
 	if (!status)
-		status = esp_treebank_open(o->context, path, &o->reading.options, &r->bank, error);
+		status = input_begin(path, o, &r->bank, error);
 	return status;
 }
 
@@ -224,5 +243,6 @@ bool shapes_read(struct shapes *all, const struct objects *o, const char *path, 
 	while (ok && more && all->n < most)
 		ok = read_shape(all, &r, random, &more);
 	close_reader(&r);
-	return ok && (all->n > 0 || complain("%s holds no structure", path));
+	return ok &&
+	       (all->n > 0 || complain("%s holds no structure", strcmp(path, "-") ? path : "standard input"));
 }

@@ -60,7 +60,7 @@ static const char legend[] =
     "p95           19 of 20 runs take less, or as long\n"
     "floor         what the machine needs at least: the longer of computing at its peak and reading the "
     "weights, level\n"
-    "              by level, and that the threads meet\n"
+    "              by level, and that the threads meet; of a level that one thread does sooner, its time\n"
     "floor / time  by the least time: 1 is all that the machine can do\n"
     "structures/s  by the median\n";
 

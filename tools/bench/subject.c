@@ -183,8 +183,7 @@ static int add_structure(struct subject *s, size_t index)
 static esp_status read_through(struct subject *s, size_t first, size_t *left, esp_error **error)
 {
 	esp_treebank *bank;
-	const struct objects *o = &s->objects;
-	esp_status status = esp_treebank_open(o->context, s->trees, &o->reading.options, &bank, error);
+	esp_status status = input_begin(s->trees, &s->objects, &bank, error);
 	int more = 1;
 	for (size_t i = 0; *left && more && !status; i++) {
 		if (i && i == first)
@@ -219,7 +218,7 @@ int subject_can_read(struct subject *s, const char *path, bool *can)
 	esp_error *error;
 	int more;
 	const struct reading *r = &s->objects.reading;
-	esp_status status = esp_treebank_open(s->objects.context, path, &r->options, &bank, &error);
+	esp_status status = input_begin(path, &s->objects, &bank, &error);
 	if (!status)
 		status = esp_treebank_next(bank, s->forest, &more, &error);
 	esp_treebank_free(bank);

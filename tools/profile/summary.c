@@ -30,7 +30,6 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 			    const struct recording *shown, const struct machine *m, double *scratch)
 {
 	const struct floor_part *part = &section->part;
-	double meeting = floor_of_rows(m, s->threads, 0, 0, 0);
 	for (size_t i = 0; i < part->steps; i++) {
 		const esp_step *step = &shown->step[part->step + i];
 		struct cell *c = &s->cell[section->cell + i];
@@ -44,8 +43,7 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 		k->operations += c->operations;
 		k->bytes += c->bytes;
 		k->floor +=
-		    floor_of_rows(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes) -
-		    meeting;
+		    floor_without_meeting(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes);
 		k->time += c->time.median;
 	}
 }
