@@ -49,6 +49,13 @@ static char *read_schedule(const char *path)
 	return text;
 }
 
+int place_of(const struct options *options)
+{
+	static const int places[] = {
+	    [PLACE_ROOT] = ESP_AT_ROOT, [PLACE_ALL] = ESP_AT_EVERY_NODE, [PLACE_MODEL] = ESP_AT_MODEL};
+	return places[options->at];
+}
+
 /* In the order of the words in options.def. */
 static const char *const targets[] = {"native", "generic", "avx2", "avx512", "aarch64"};
 

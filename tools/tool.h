@@ -14,7 +14,7 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 /* --- options --- */
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_TRACE, FORMAT_SVG };
-enum place { PLACE_ROOT, PLACE_ALL };
+enum place { PLACE_ROOT, PLACE_ALL, PLACE_MODEL };
 enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* What an option was given that may be given several times. */
@@ -123,6 +123,8 @@ bool objects_open_any(struct objects *, const struct options *, const char *mode
 /* What a file is, by its first bytes; of one that cannot be read the library says why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
+/* Where --at has the outputs computed, ESP_AT_... */
+int place_of(const struct options *);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */

@@ -171,6 +171,20 @@ esp dump sched "$tmp/tables.ra" --weights "$tmp/tiny.safetensors" --output "$tmp
 run "$tmp/tables.ra" "$tmp/one" --schedule "$tmp/schedule"
 tap_is "$status,$out,$err,$(grep -c '^tile fold0' "$tmp/schedule")" "0,total: 3,,1" "a dumped schedule of tables fits a short run"
 
+# What dump writes is for the outputs that run computes, as long as both are told the same of them.
+for at in "" "--at root" "--at all"; do
+	esp dump sched "$here/tiny.ra" --weights "$tmp/tiny.safetensors" $at --output "$tmp/schedule"
+	run "$here/tiny.ra" "$tmp/trees" $at
+	wanted=$out
+	run "$here/tiny.ra" "$tmp/trees" $at --schedule "$tmp/schedule"
+	tap_is "$status,$err,$out,$(grep -qc '^tile output' "$tmp/schedule" && echo tiles)" "0,,$wanted,tiles" "a schedule that was dumped runs: ${at:-no --at}"
+done
+esp dump sched "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --at model --output "$tmp/schedule"
+esp explain "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --at model --schedule "$tmp/schedule"
+tap_is "$status,$err" "0," "so does one of outputs where the model says, for what computes them there"
+run "$here/tiny.ra" "$tmp/trees" --schedule "$tmp/schedule"
+refused 1 illegal-schedule "and no other"
+
 # --- files ---
 
 run "$here/tiny.ra" "$tmp/trees" --output "$tmp/result"
