@@ -89,6 +89,34 @@ tree '(2 (2 a) (2 b) (2 c))' wrong-arity "three children where two are wanted"
 case $err in *--binarize*) tap_ok 0 "which can be binarized" ;; *) tap_ok 1 "which can be binarized" ;; esac
 tree '(2 (2 a))' wrong-arity "one child where two are wanted"
 case $err in *--binarize*) tap_ok 1 "which can be left out" ;; *--collapse*) tap_ok 0 "which can be left out" ;; *) tap_ok 1 "which can be left out" ;; esac
+# Only brackets are collapsed and binarized, and once is enough.
+silent()
+{
+	case $status,$err in
+	*--collapse* | *--binarize*) tap_ok 1 "$1" ;;
+	1,*wrong-arity*"hint: "*"any number of children"*) tap_ok 0 "$1" ;;
+	*) tap_ok 1 "$1" ;;
+	esac
+}
+echo '{"children": [[], [0]], "data": {"word": [0, 0]}}' >"$tmp/chain.jsonl"
+run "$here/tiny.ra" "$tmp/chain.jsonl"
+silent "no option of brackets is named for a chain of JSON"
+echo '{"children": [[], [], [], [0, 1, 2]], "data": {"word": [0, 0, 0, 0]}}' >"$tmp/wide.jsonl"
+run "$here/tiny.ra" "$tmp/wide.jsonl"
+silent "nor for a wide node"
+echo 'a b' >"$tmp/line"
+run "$here/tiny.ra" "$tmp/line" --from plain
+silent "nor for lines of words"
+sed 's/tree(left, right)/tree(left, middle, right)/' "$here/tiny.ra" >"$tmp/ternary.ra"
+printf '(2 (2 a) (2 b))\n' >"$tmp/pair.ptb"
+run "$tmp/ternary.ra" "$tmp/pair.ptb"
+silent "nor for two children, which --collapse leaves as they are"
+printf '(2 (2 (2 a)) (2 b))\n' >"$tmp/unary.ptb"
+run "$tmp/ternary.ra" "$tmp/unary.ptb" --collapse
+silent "nor again when it was given"
+run "$here/tiny.ra" "$tmp/unary.ptb" --collapse
+tap_is "$status,$err" "0," "which mends what it is named for"
+
 tree '(2 (2 a) (2))' bad-tree "a label without a word"
 tree '(2 a b)' bad-tree "two words in a leaf"
 run "$here/tiny.ra" "$tmp/none.ptb"
