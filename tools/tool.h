@@ -152,7 +152,6 @@ struct batch {
 };
 
 struct batches {
-	const char *input;
 	const struct objects *objects;
 	long size; /* trees of a minibatch */
 	esp_treebank *treebank;
@@ -166,9 +165,6 @@ struct batches {
 	struct failure {
 		esp_status status; /* 0 = nothing is held */
 		esp_error *error;
-		bool run; /* refused by the model: then a tree is named */
-		size_t tree;
-		char *sentence;
 	} failure;
 	bool quiet;  /* progress is not shown */
 	double begin, shown;
@@ -182,8 +178,6 @@ int batches_read(struct batches *, struct batch *, int *more);
 int batches_run(struct batches *, struct batch *);
 /* Says what was held back; its exit status, 0 when nothing was. */
 int batches_tell(struct batches *);
-/* Says which tree of a file a message was about; the sentence may be empty. */
-void complain_tree(const char *input, size_t tree, const char *sentence);
 /* As report(), after the progress is gone. */
 int batches_refuse(struct batches *, esp_status, esp_error *);
 void batch_free(struct batch *);

@@ -126,11 +126,13 @@ refused 1 cannot-read "an input that is not there"
 printf '(2 a)\n(2 a)\n(2 a)\n(2 (2 a))\n' >"$tmp/bad.ptb"
 run "$here/tiny.ra" "$tmp/bad.ptb" --batch 2
 case $status,$err in
-1,"$tmp/bad.ptb:4: error: node 1 of structure 3 has 1 child;"*wrong-arity*--collapse*"tree 3 of the file, counted from 0: a") tap_ok 0 "a message leads to the tree" ;;
+1,"$tmp/bad.ptb:4: error: node 1 of structure 3 has 1 child;"*wrong-arity*--collapse*) tap_ok 0 "a message leads to the tree" ;;
 *) tap_ok 1 "a message leads to the tree" ;; esac
 esp check "$here/tiny.ra" "$tmp/bad.ptb" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
-case $status,$err in 1,"$tmp/bad.ptb:4: error: node 1 of structure 3"*wrong-arity*"tree 3 of the file, counted from 0: a") tap_ok 0 "so does one of check" ;;
+case $status,$err in 1,"$tmp/bad.ptb:4: error: node 1 of structure 3"*wrong-arity*) tap_ok 0 "so does one of check" ;;
 *) tap_ok 1 "so does one of check" ;; esac
+
+tap_is "$(grep -c bad.ptb "$tmp/err")" 1 "which names the place once"
 
 # --- what files hold reaches the terminal without its control characters ---
 
@@ -140,11 +142,6 @@ run "$here/tiny.ra" "$tmp/bad.ptb"
 case $err in *"$escape"* | *"$(printf '\007')"* | *"$(printf '\302\233')"*) tap_ok 1 "a message obeys no file" ;;
 *"?]0;x??$(printf '\303\251')2J"*) tap_ok 0 "a message obeys no file" ;;
 *) tap_ok 1 "a message shows what it masks" ;; esac
-printf '(2 (2 \033[2J))\n' >"$tmp/bad.ptb"
-run "$here/tiny.ra" "$tmp/bad.ptb"
-case $err in *"$escape"*) tap_ok 1 "a sentence obeys no file" ;;
-*"counted from 0: ?[2J"*) tap_ok 0 "a sentence obeys no file" ;;
-*) tap_ok 1 "a sentence is shown masked" ;; esac
 
 # --- names that are almost right ---
 
