@@ -140,6 +140,8 @@ void pin_caller(const struct objects *, const struct options *);
  * in the file must not decide: tables may change the last bits of results. */
 void leave_out_tables(struct options *);
 void objects_close(struct objects *);
+/* Whether the model has all inputs that --vocab and --column name; says which it has not. */
+bool reading_check(const struct reading *, const struct objects *);
 
 /* --- minibatches of a file --- */
 

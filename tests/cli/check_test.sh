@@ -28,6 +28,18 @@ esp check "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,    vocabulary of 'word': 4 words, 4 rows" "and one of the same length"
 esp check "$here/tiny.ra" --vocab "$tmp/none"
 refused 1 cannot-read "a vocabulary that is not there is refused"
+for weights in "" "--weights $tmp/tiny.safetensors"; do
+	esp check "$here/tiny.ra" $weights --vocab "wrd=$tmp/words"
+	refused 2 "'wrd' is none of them ('word')" "a vocabulary for an input that is none: ${weights:+with }${weights%% *}"
+	esp check "$here/tiny.ra" $weights --vocab "word=$tmp/words" --column wrd=label
+	refused 2 "'wrd' is none of them ('word')" "or a column: ${weights:+with }${weights%% *}"
+	esp check "$here/tiny.ra" $weights --vocab "word=$tmp/words" --column word=label
+	tap_is "$status,$err" "0," "one that it has is taken"
+done
+for command in run profile tune; do
+	esp $command "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter --vocab "wrd=$tmp/words"
+	refused 2 "'wrd' is none of them ('word')" "by $command, too"
+done
 
 # --- dump ---
 
