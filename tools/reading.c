@@ -134,8 +134,9 @@ static bool check_input_name(const char *list, const char *name)
 {
 	char quoted[256];
 	snprintf(quoted, sizeof quoted, "'%s'", name);
-	return strstr(list, quoted) || complain("--vocab and --column name inputs of the model: '%s' is none of them (%s)",
-						name, *list ? list : "it has none");
+	return strstr(list, quoted) ||
+	       complain("--vocab and --column name inputs of the model: '%s' is none of them (%s)", name,
+			*list ? list : "it has none");
 }
 
 bool reading_check(const struct reading *r, const struct objects *o)

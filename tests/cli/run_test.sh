@@ -59,6 +59,16 @@ run "$tmp/two.ra" "$tmp/escape" --at all
 case $status,$out in 0,"?[2J	"*=second*) tap_ok 0 "several outputs are named, and words obey no terminal" ;;
 *) tap_ok 1 "several outputs are named, and words obey no terminal" && show ;; esac
 
+sed '$a output sum = sum(h) at every node' "$here/labelled.ra" >"$tmp/mixed.ra"
+printf '(2 (2 a) (2 b))\n' >"$tmp/pair"
+run "$tmp/mixed.ra" "$tmp/pair" --at all
+tap_is "$out" "a	second	2.000
+sum[0]: 3
+b	second	4.000
+sum[1]: 7
+(0 1)	first of all	5.000
+sum[2]: 10" "outputs without labels stand behind those that have some"
+
 run "$here/tiny.ra" "$tmp/trees" --format json
 tap_is "$out" '{"tree":0,"nodes":3,"sentence":"a b","outputs":{"twice":[10,10],"total":[10]}}
 {"tree":1,"nodes":5,"sentence":"a b C","outputs":{"twice":[20,22],"total":[21]}}
