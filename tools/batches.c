@@ -149,15 +149,6 @@ int batches_read(struct batches *b, struct batch *batch, int *more)
 	return status;
 }
 
-enum { SHOWN_SENTENCE = 200 };
-
-void complain_tree(const char *input, size_t tree, const char *sentence)
-{
-	complain("%s: this is about tree %zu of the file, counted from 0%s%.*s%s", input, tree,
-		 *sentence ? ": " : "", SHOWN_SENTENCE, sentence,
-		 strlen(sentence) > SHOWN_SENTENCE ? "..." : "");
-}
-
 /* The structure of the minibatch that a message is about; none is as large as their number. */
 static size_t refused_structure(const struct batch *batch, const esp_error *error)
 {
@@ -165,23 +156,11 @@ static size_t refused_structure(const struct batch *batch, const esp_error *erro
 	return d && d->structure >= 0 ? (size_t)d->structure : batch->sentences;
 }
 
-/* The library counts inputs in the minibatch, the reader of the message counts trees in the file. */
-static int refuse_structure(struct batches *b, const struct batch *batch, size_t i, esp_status status,
-			    esp_error *error)
-{
-	int exit_status = batches_refuse(b, status, error);
-	if (i < batch->sentences)
-		complain_tree(b->input, batch->tree[i], batch->sentence[i]);
-	return exit_status;
-}
-
 /* What stands before a structure that was refused is still run. */
 static void cut(struct batches *b, struct batch *batch, size_t i, esp_status status, esp_error *error)
 {
 	esp_error_free(b->failure.error);
-	free(b->failure.sentence);
-	b->failure = (struct failure){status, error, true, batch->tree[i], batch->sentence[i]};
-	batch->sentence[i] = NULL;
+	b->failure = (struct failure){status, error};
 	while (batch->sentences > i) {
 		forget_tree(batch, --batch->sentences);
 		esp_forest_remove(batch->forest, batch->sentences);
@@ -192,11 +171,7 @@ int batches_tell(struct batches *b)
 {
 	struct failure f = b->failure;
 	b->failure = (struct failure){0};
-	int exit_status = f.status ? batches_refuse(b, f.status, f.error) : 0;
-	if (f.run)
-		complain_tree(b->input, f.tree, f.sentence);
-	free(f.sentence);
-	return exit_status;
+	return f.status ? batches_refuse(b, f.status, f.error) : 0;
 }
 
 static void leave_out(struct batches *b, struct batch *batch, size_t i)
@@ -225,7 +200,7 @@ int batches_run(struct batches *b, struct batch *batch)
 			cut(b, batch, i, status, error);
 			continue;
 		}
-		int exit_status = refuse_structure(b, batch, i, status, error);
+		int exit_status = batches_refuse(b, status, error);
 		if (!skip || i == batch->sentences)
 			return exit_status;
 		leave_out(b, batch, i);
@@ -249,8 +224,7 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		 const char *input)
 {
 	esp_error *error;
-	*b = (struct batches){.input = input,
-			      .objects = objects,
+	*b = (struct batches){.objects = objects,
 			      .size = options->batch,
 			      .skip = options->skip,
 			      .begin = now()};
@@ -268,7 +242,6 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 void batches_close(struct batches *b)
 {
 	esp_error_free(b->failure.error);
-	free(b->failure.sentence);
 	esp_treebank_free(b->treebank);
 	esp_session_free(b->session);
 	esp_binding_free(b->binding);

@@ -88,7 +88,6 @@ static int refuse(struct input *i, size_t passed, esp_status status, esp_error *
 {
 	size_t now = esp_treebank_passed(i->treebank);
 	int exit_status = report(status, error);
-	complain_tree(i->path, now ? now - 1 : 0, esp_treebank_sentence(i->treebank));
 	if (!i->skip || status != ESP_ERROR_INPUT || now == passed)
 		return exit_status;
 	i->count->skipped++;

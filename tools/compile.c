@@ -150,7 +150,7 @@ static bool open_sized(struct compiling *c, int at)
 static int compile(struct compiling *c)
 {
 	const struct options *o = c->options;
-	int at = o->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	int at = place_of(o);
 	if (!objects_open_any(&c->objects, o, o->operand[0], at))
 		return c->objects.status;
 	if (!c->objects.program && !open_sized(c, at))

@@ -59,7 +59,7 @@ int command_dump(const struct options *options)
 		return EXIT_USAGE;
 	}
 	struct objects o;
-	int status = objects_open(&o, options, options->operand[1], ESP_AT_MODEL)
+	int status = objects_open(&o, options, options->operand[1], place_of(options))
 			 ? dump(&o, stage, options->output)
 			 : o.status;
 	objects_close(&o);

@@ -24,7 +24,7 @@ int command_explain(const struct options *options)
 		complain("explain needs --weights FILE: what is worth rewriting depends on the sizes");
 		return EXIT_USAGE;
 	}
-	int status = objects_open(&o, options, options->operand[0], ESP_AT_MODEL)
+	int status = objects_open(&o, options, options->operand[0], place_of(options))
 			 ? write_explanation(o.program, options)
 			 : o.status;
 	objects_close(&o);

@@ -49,6 +49,13 @@ static char *read_schedule(const char *path)
 	return text;
 }
 
+int place_of(const struct options *options)
+{
+	static const int places[] = {
+	    [PLACE_ROOT] = ESP_AT_ROOT, [PLACE_ALL] = ESP_AT_EVERY_NODE, [PLACE_MODEL] = ESP_AT_MODEL};
+	return places[options->at];
+}
+
 /* In the order of the words in options.def. */
 static const char *const targets[] = {"native", "generic", "avx2", "avx512", "aarch64"};
 
@@ -204,9 +211,11 @@ static bool open_all(struct objects *o, const struct options *options, const cha
 	esp_error *error = NULL;
 	esp_status status = open_first(o, options, model, compiled, &error);
 	o->status = status ? report(status, error) : reading_open(&o->reading, o->context, options);
-	if (o->status || compiled)
-		return !o->status;
-	return !options->weights || open_program(o, options, at, &error);
+	if (o->status || (!compiled && options->weights && !open_program(o, options, at, &error)))
+		return false;
+	if (!reading_check(&o->reading, o))
+		o->status = EXIT_USAGE;
+	return !o->status;
 }
 
 bool objects_open(struct objects *o, const struct options *options, const char *model, int at)

@@ -264,10 +264,13 @@ static void put_labels(FILE *to, const struct result *r, size_t node, size_t lab
 	fputc('\n', to);
 }
 
+/* The numbers of each output that has no labels. */
 static void put_outputs(FILE *to, const struct result *r, size_t node)
 {
 	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
 		const esp_output *output = esp_program_output(r->program, o);
+		if (output->labels)
+			continue;
 		fprintf(to, "%s[%zu]:", output->name, node);
 		put_values(to, row_of(r, o, node), output->elements);
 		fputc('\n', to);
@@ -282,8 +285,8 @@ static size_t count_labelled(const esp_program *p)
 	return n;
 }
 
-/* A line for each node, as taggers write them, when labels are what is asked for; an empty line behind the
- * structure. */
+/* A line for each node, as taggers write them, when there are labels, then a line for each output that has
+ * none; an empty line behind the structure. */
 static void write_nodes(FILE *to, const struct result *r)
 {
 	size_t labelled = count_labelled(r->program);
@@ -293,9 +296,8 @@ static void write_nodes(FILE *to, const struct result *r)
 		if (labelled) {
 			put_node(to, r, word, length, node);
 			put_labels(to, r, node, labelled);
-		} else {
-			put_outputs(to, r, node);
 		}
+		put_outputs(to, r, node);
 		word += length + (word[length] == '\n');
 	}
 	fputc('\n', to);

@@ -89,6 +89,66 @@ void reading_close(struct reading *r)
 		free((char *)r->column[i].input);
 }
 
+/* --- inputs that the model has --- */
+
+static void put_program_inputs(FILE *to, const esp_program *p)
+{
+	const esp_input *in;
+	for (size_t i = 0; (in = esp_program_input(p, i)); i++)
+		fprintf(to, "%s'%s'", i ? ", " : "", in->name);
+}
+
+/* Without weights there is no program: the text has a line for each input of nodes or edges. */
+static void put_text_inputs(FILE *to, const char *text)
+{
+	const char *comma = "";
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *name = strncmp(line, "input ", 6) == 0  ? line + 6
+				   : strncmp(line, "edge ", 5) == 0 ? line + 5
+								    : NULL;
+		if (!name)
+			continue;
+		fprintf(to, "%s'%.*s'", comma, (int)strcspn(name, " :["), name);
+		comma = ", ";
+	}
+}
+
+/* Their names in quotes; the caller frees the text, NULL = no memory. */
+static char *list_inputs(const struct objects *o)
+{
+	char *list = NULL, *text = NULL;
+	size_t length;
+	FILE *to = open_memstream(&list, &length);
+	if (!to)
+		return NULL;
+	if (o->program)
+		put_program_inputs(to, o->program);
+	else if (!esp_model_print(o->model, &text, NULL))
+		put_text_inputs(to, text);
+	esp_text_free(text);
+	fclose(to);
+	return list;
+}
+
+static bool check_input_name(const char *list, const char *name)
+{
+	char quoted[256];
+	snprintf(quoted, sizeof quoted, "'%s'", name);
+	return strstr(list, quoted) ||
+	       complain("--vocab and --column name inputs of the model: '%s' is none of them (%s)", name,
+			*list ? list : "it has none");
+}
+
+bool reading_check(const struct reading *r, const struct objects *o)
+{
+	char *list = r->options.columns ? list_inputs(o) : NULL;
+	bool ok = true;
+	for (size_t i = 0; list && ok && i < r->options.columns; i++)
+		ok = check_input_name(list, r->column[i].input);
+	free(list);
+	return ok;
+}
+
 const esp_vocab *vocab_of(const struct reading *r, const char *input)
 {
 	for (size_t i = 0; i < r->options.columns; i++)

@@ -155,7 +155,7 @@ static void close_all(struct run *r)
 
 static int run(struct run *r)
 {
-	int at = r->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	int at = place_of(r->options);
 	if (!objects_open_any(&r->objects, r->options, r->options->operand[0], at))
 		return r->objects.status;
 	if (!has_weights(&r->objects, r->options))

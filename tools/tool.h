@@ -14,7 +14,7 @@ enum { EXIT_INPUT = 1, EXIT_USAGE = 2 }; /* 0 is success */
 /* --- options --- */
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_TRACE, FORMAT_SVG };
-enum place { PLACE_ROOT, PLACE_ALL };
+enum place { PLACE_ROOT, PLACE_ALL, PLACE_MODEL };
 enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
 /* What an option was given that may be given several times. */
@@ -123,6 +123,8 @@ bool objects_open_any(struct objects *, const struct options *, const char *mode
 /* What a file is, by its first bytes; of one that cannot be read the library says why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
+/* Where --at has the outputs computed, ESP_AT_... */
+int place_of(const struct options *);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
 /* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
@@ -138,6 +140,8 @@ void pin_caller(const struct objects *, const struct options *);
  * in the file must not decide: tables may change the last bits of results. */
 void leave_out_tables(struct options *);
 void objects_close(struct objects *);
+/* Whether the model has all inputs that --vocab and --column name; says which it has not. */
+bool reading_check(const struct reading *, const struct objects *);
 
 /* --- minibatches of a file --- */
 
@@ -150,7 +154,6 @@ struct batch {
 };
 
 struct batches {
-	const char *input;
 	const struct objects *objects;
 	long size; /* trees of a minibatch */
 	esp_treebank *treebank;
@@ -164,9 +167,6 @@ struct batches {
 	struct failure {
 		esp_status status; /* 0 = nothing is held */
 		esp_error *error;
-		bool run; /* refused by the model: then a tree is named */
-		size_t tree;
-		char *sentence;
 	} failure;
 	bool quiet;  /* progress is not shown */
 	double begin, shown;
@@ -180,8 +180,6 @@ int batches_read(struct batches *, struct batch *, int *more);
 int batches_run(struct batches *, struct batch *);
 /* Says what was held back; its exit status, 0 when nothing was. */
 int batches_tell(struct batches *);
-/* Says which tree of a file a message was about; the sentence may be empty. */
-void complain_tree(const char *input, size_t tree, const char *sentence);
 /* As report(), after the progress is gone. */
 int batches_refuse(struct batches *, esp_status, esp_error *);
 void batch_free(struct batch *);

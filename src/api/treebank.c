@@ -309,8 +309,11 @@ static bool add(struct next *x, const struct io_structure *from)
 			   .root = from->root,
 			   .data = data};
 	const struct io_text *text = &x->treebank->reader;
+	const struct io_view *view = &x->treebank->view;
+	bool brackets = view->format == IO_BRACKETS;
 	struct lin_origin origin = {x->treebank->file->text, io_place(text->line.number),
-				    text->structures - 1};
+				    text->structures - 1, brackets && !view->collapse,
+				    brackets && !view->binarize};
 	if (!forest_hold_file(x->forest, x->treebank->file, x->diags) ||
 	    !forest_add(x->forest, &s, &origin, x->diags))
 		return false;

@@ -104,8 +104,11 @@ struct lin_name lin_name_of(const struct lin_forest *f, int64_t input, int32_t i
 	bool read = origin && origin->file;
 	if (input >= 0 && f->input_begin)
 		name.node -= f->input_begin[input];
-	if (read)
+	if (read) {
 		name.at = (struct diag_at){.file = origin->file, .line = origin->line};
+		name.may_collapse = origin->may_collapse;
+		name.may_binarize = origin->may_binarize;
+	}
 	if (input < 0)
 		snprintf(name.text, sizeof name.text, "node %d", id);
 	else

@@ -25,6 +25,7 @@ struct lin_origin {
 	const char *file; /* NULL = it was not read from a file */
 	int line;
 	int64_t structure; /* of the file, from 0 */
+	bool may_collapse, may_binarize; /* whether the reader could have, but was not asked to */
 };
 
 /* The caller's arrays; nothing is copied. */
@@ -178,6 +179,7 @@ void lin_fill(struct lin_order *, const struct lin_forest *);
 struct lin_name {
 	int64_t input, node; /* -1 = unknown; the node as counted in the input */
 	struct diag_at at;   /* where the input was read */
+	bool may_collapse, may_binarize; /* as of its origin */
 	char text[80];
 };
 struct lin_name lin_name_of(const struct lin_forest *, int64_t input, int32_t id);

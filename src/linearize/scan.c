@@ -8,17 +8,20 @@ static const struct diag_at nowhere;
 
 /* --- what is wrong with a node --- */
 
-/* What makes a node fit: of two children are those of binary trees. */
-static const char *mend_arity(int32_t found, int32_t wanted)
+/* What makes a node fit: of two children are those of binary trees.  Options are named that would help. */
+static const char *mend_arity(int32_t found, int32_t wanted, const struct lin_name *name)
 {
-	if (found < wanted)
-		return "leave nodes with fewer children out (one child: --collapse, "
-		       "esp_treebank_options.collapse), or use "
+	if (found < wanted && found == 1 && name->may_collapse)
+		return "leave nodes with one child out (--collapse, esp_treebank_options.collapse), or use "
 		       "a model whose nodes take any number of children";
-	if (wanted == 2)
+	if (found < wanted)
+		return "leave nodes with fewer children out, or use a model whose nodes take any number of "
+		       "children";
+	if (wanted == 2 && name->may_binarize)
 		return "binarize the structure (--binarize, esp_treebank_options.binarize), or use a model "
-		       "whose nodes take "
-		       "any number of children";
+		       "whose nodes take any number of children";
+	if (wanted == 2)
+		return "binarize the structure, or use a model whose nodes take any number of children";
 	return "use a model whose nodes take as many children, or any number";
 }
 
@@ -27,7 +30,7 @@ static bool refuse_arity(struct lin_order *o, const struct lin_forest *f, int32_
 {
 	int32_t found = f->child_begin[n + 1] - f->child_begin[n];
 	struct lin_name name = lin_name(f, n, o->order, o->number);
-	diag_add(diags, DIAG_WRONG_ARITY, name.at, mend_arity(found, rules.children),
+	diag_add(diags, DIAG_WRONG_ARITY, name.at, mend_arity(found, rules.children, &name),
 		 "%s has %d %s; the model's inner nodes have %d, its leaves 0", name.text, found,
 		 found == 1 ? "child" : "children", rules.children);
 	return diag_about(diags, name.input, name.node);

@@ -15,7 +15,7 @@ esp check "$tmp/bad.ra"
 refused 1 "bad.ra:9:9" "a wrong model is refused"
 printf '(2 a)\n(2 (2 a))\n' >"$tmp/bad.ptb"
 esp check "$here/tiny.ra" "$tmp/bad.ptb" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
-refused 1 "tree 1 " "a tree that a run would refuse is refused"
+refused 1 "bad.ptb:2: error: node 1 of structure 1 " "a tree that a run would refuse is refused"
 printf 'x\nx1\nx2\nx3\na\nb\nc\nzz\n' >"$tmp/large"
 esp check "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --vocab "$tmp/large"
 refused 1 "the vocabulary of 'word' has 8 words, but the model has rows for 4 of them" "a vocabulary longer than the embedding is refused"
@@ -28,6 +28,18 @@ esp check "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --vocab "$tmp/words"
 tap_is "$status,$(tail -n 1 <<<"$out")" "0,    vocabulary of 'word': 4 words, 4 rows" "and one of the same length"
 esp check "$here/tiny.ra" --vocab "$tmp/none"
 refused 1 cannot-read "a vocabulary that is not there is refused"
+for weights in "" "--weights $tmp/tiny.safetensors"; do
+	esp check "$here/tiny.ra" $weights --vocab "wrd=$tmp/words"
+	refused 2 "'wrd' is none of them ('word')" "a vocabulary for an input that is none: ${weights:+with }${weights%% *}"
+	esp check "$here/tiny.ra" $weights --vocab "word=$tmp/words" --column wrd=label
+	refused 2 "'wrd' is none of them ('word')" "or a column: ${weights:+with }${weights%% *}"
+	esp check "$here/tiny.ra" $weights --vocab "word=$tmp/words" --column word=label
+	tap_is "$status,$err" "0," "one that it has is taken"
+done
+for command in run profile tune; do
+	esp $command "$here/tiny.ra" "$tmp/trees" --weights "$tmp/tiny.safetensors" --backend interpreter --vocab "wrd=$tmp/words"
+	refused 2 "'wrd' is none of them ('word')" "by $command, too"
+done
 
 # --- dump ---
 

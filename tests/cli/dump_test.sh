@@ -36,7 +36,7 @@ done
 # stored TARGET KERNEL: the number of intermediates at the end of all passes.
 stored()
 {
-	dump ilir --target-cpu "$1"
+	dump ilir --at model --target-cpu "$1"
 	echo "$out" | sed -n "1s/^# intermediates.*[ :] *$2 \([0-9]*\).*/\1/p"
 }
 

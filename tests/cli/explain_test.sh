@@ -9,7 +9,7 @@ explain()
 	esp explain "$example/treelstm.ra" --weights "$weights" "$@"
 }
 
-explain
+explain --at model
 tap_is "$status,$(echo "$out" | sed -n 1p)" "0,treelstm, math reassociate, all rules, V = 8217, E = 64, D = 64" \
 	"the first line says what is explained"
 text=$out
@@ -23,7 +23,7 @@ tap_is "$(echo "$out" | grep -c '^no rule was applied')" 1 "without rules none i
 explain --rules -tables,-geometric --math exact
 case $out in "treelstm, math exact, rules but for geometric, tables, V"*) tap_ok 0 "options are told" ;; *) tap_ok 1 "options are told" ;; esac
 
-explain --output "$tmp/text"
+explain --at model --output "$tmp/text"
 tap_is "$status,$out,$(cat "$tmp/text")" "0,,$text" "the text goes to a file"
 explain --format json
 tap_is "$status,$(echo "$out" | wc -l),${out:0:44}" '0,1,{"model":"treelstm","math":"reassociate","ru' "JSON is a line"

@@ -165,6 +165,25 @@ tap_is "$status,$(grep '^#     .*;' "$tmp/skeleton.ra" | sed 's/.*: //')" "0,w['
 w['a_b2'] = w.pop('a-b')" "names that are mended differ from each other"
 tap_is "$(grep '^param' "$tmp/skeleton.ra")" "param _state[1]
 param x._output[1]" "any name of the language is one"
+
+# A parameter may have the name that the children would be given.
+header= n=0
+entry k 1
+entry k2 1
+head -c $n /dev/zero | weights "{$header}" >"$tmp/k.safetensors"
+skeleton "$tmp/k.safetensors" --kind dag
+esp check "$tmp/skeleton.ra" --weights "$tmp/k.safetensors"
+tap_is "$status,$err,$(grep -c 'sum(k3.h for k3 in children)' "$tmp/skeleton.ra")" "0,,1" "children have a name that no parameter has"
+
+# More parameters than operators may follow one from another.
+header= n=0
+for ((i = 0; i < 1010; i++)); do entry "p$i" ''; done
+head -c $n /dev/zero | weights "{$header}" >"$tmp/many.safetensors"
+skeleton "$tmp/many.safetensors"
+esp check "$tmp/skeleton.ra" --weights "$tmp/many.safetensors"
+tap_is "$status,$err,$(grep -o 'params [0-9]*' <<<"$out"),$(sed -n '/^output unused/,$p' "$tmp/skeleton.ra" | grep -ow 'p[0-9]*' | sort -u | wc -l)" \
+	"0,,params 1010,1010" "a model of many parameters is one, and uses all of them"
+
 printf 'PK\3\4 no weights' >"$tmp/zip"
 skeleton "$tmp/zip"
 refused 1 "weights-format" "weights that are none are refused"

@@ -59,6 +59,16 @@ run "$tmp/two.ra" "$tmp/escape" --at all
 case $status,$out in 0,"?[2J	"*=second*) tap_ok 0 "several outputs are named, and words obey no terminal" ;;
 *) tap_ok 1 "several outputs are named, and words obey no terminal" && show ;; esac
 
+sed '$a output sum = sum(h) at every node' "$here/labelled.ra" >"$tmp/mixed.ra"
+printf '(2 (2 a) (2 b))\n' >"$tmp/pair"
+run "$tmp/mixed.ra" "$tmp/pair" --at all
+tap_is "$out" "a	second	2.000
+sum[0]: 3
+b	second	4.000
+sum[1]: 7
+(0 1)	first of all	5.000
+sum[2]: 10" "outputs without labels stand behind those that have some"
+
 run "$here/tiny.ra" "$tmp/trees" --format json
 tap_is "$out" '{"tree":0,"nodes":3,"sentence":"a b","outputs":{"twice":[10,10],"total":[10]}}
 {"tree":1,"nodes":5,"sentence":"a b C","outputs":{"twice":[20,22],"total":[21]}}
@@ -170,6 +180,20 @@ END
 esp dump sched "$tmp/tables.ra" --weights "$tmp/tiny.safetensors" --output "$tmp/schedule"
 run "$tmp/tables.ra" "$tmp/one" --schedule "$tmp/schedule"
 tap_is "$status,$out,$err,$(grep -c '^tile fold0' "$tmp/schedule")" "0,total: 3,,1" "a dumped schedule of tables fits a short run"
+
+# What dump writes is for the outputs that run computes, as long as both are told the same of them.
+for at in "" "--at root" "--at all"; do
+	esp dump sched "$here/tiny.ra" --weights "$tmp/tiny.safetensors" $at --output "$tmp/schedule"
+	run "$here/tiny.ra" "$tmp/trees" $at
+	wanted=$out
+	run "$here/tiny.ra" "$tmp/trees" $at --schedule "$tmp/schedule"
+	tap_is "$status,$err,$out,$(grep -qc '^tile output' "$tmp/schedule" && echo tiles)" "0,,$wanted,tiles" "a schedule that was dumped runs: ${at:-no --at}"
+done
+esp dump sched "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --at model --output "$tmp/schedule"
+esp explain "$here/tiny.ra" --weights "$tmp/tiny.safetensors" --at model --schedule "$tmp/schedule"
+tap_is "$status,$err" "0," "so does one of outputs where the model says, for what computes them there"
+run "$here/tiny.ra" "$tmp/trees" --schedule "$tmp/schedule"
+refused 1 illegal-schedule "and no other"
 
 # --- files ---
 

@@ -194,7 +194,7 @@ static void print_zeros(const struct skeleton *s, int64_t extent)
 	}
 }
 
-static void print_bodies(const struct skeleton *s, const char *h)
+static void print_bodies(const struct skeleton *s, const char *h, const char *k)
 {
 	int64_t extent = choose_extent(s);
 	fprintf(s->to, "\n# To be completed: what a node computes.\nstate %s", h);
@@ -211,37 +211,76 @@ static void print_bodies(const struct skeleton *s, const char *h)
 	else if (s->kind == KIND_SEQUENCE)
 		fprintf(s->to, "previous.%s\n", h);
 	else
-		fprintf(s->to, "sum(k.%s for k in children)\n", h);
+		fprintf(s->to, "sum(%s.%s for %s in children)\n", k, h, k);
+}
+
+/* A sum over all elements. */
+static void print_total(const struct skeleton *s, const esp_tensor *t)
+{
+	for (size_t d = 0; d < t->rank; d++)
+		fputs("sum(", s->to);
+	fputs(t->name, s->to);
+	for (size_t d = 0; d < t->rank; d++)
+		fputc(')', s->to);
+}
+
+/* Long sums are halved by parentheses: the language bounds how many operators follow one from another. */
+static void print_sum(const struct skeleton *s, const esp_tensor *const *term, size_t n)
+{
+	enum { FLAT_TERMS = 64 };
+	size_t half = n / 2;
+	if (n <= FLAT_TERMS) {
+		for (size_t i = 0; i < n; i++) {
+			fputs(i ? " +\n    " : "", s->to);
+			print_total(s, term[i]);
+		}
+		return;
+	}
+	fputc('(', s->to);
+	print_sum(s, term, half);
+	fputs(") +\n    (", s->to);
+	print_sum(s, term + half, n - half);
+	fputc(')', s->to);
+}
+
+/* The tensors that are parameters; the caller frees the array, NULL = no memory. */
+static const esp_tensor **list_params(const struct skeleton *s, size_t *n)
+{
+	size_t tensors = 0;
+	while (esp_weights_tensor(s->weights, tensors))
+		tensors++;
+	const esp_tensor *t, **list = malloc((tensors + 1) * sizeof *list);
+	*n = 0;
+	for (size_t i = 0; list && (t = esp_weights_tensor(s->weights, i)); i++)
+		if (!fault_of(s, t))
+			list[(*n)++] = t;
+	return list;
 }
 
 /* Parameters that nothing needs are refused. */
-static void print_unused(const struct skeleton *s, const char *unused)
+static bool print_unused(const struct skeleton *s, const char *unused)
 {
-	const esp_tensor *t;
-	size_t n = 0;
-	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
-		if (fault_of(s, t))
-			continue;
-		if (!n++)
-			fprintf(s->to,
-				"\n# A model uses all its parameters. This output does so in place of the bodies: take a parameter out of it\n"
-				"# when a body uses it, and the output away at last.\noutput %s = (",
-				unused);
-		else
-			fputs(" +\n    ", s->to);
-		for (size_t d = 0; d < t->rank; d++)
-			fputs("sum(", s->to);
-		fputs(t->name, s->to);
-		for (size_t d = 0; d < t->rank; d++)
-			fputc(')', s->to);
+	size_t n;
+	const esp_tensor **param = list_params(s, &n);
+	if (!param)
+		return false;
+	if (n) {
+		fprintf(s->to,
+			"\n# A model uses all its parameters. This output does so in place of the bodies: take a parameter out of it\n"
+			"# when a body uses it, and the output away at last.\noutput %s = (",
+			unused);
+		print_sum(s, param, n);
+		fputs(") at root\n", s->to);
 	}
-	fputs(n ? ") at root\n" : "", s->to);
+	free(param);
+	return true;
 }
 
 static bool print_all(struct skeleton *s)
 {
-	const char *h = choose_name(s, "h"), *result = choose_name(s, "result"), *unused = choose_name(s, "unused");
-	bool ok = h && result && unused;
+	const char *h = choose_name(s, "h"), *result = choose_name(s, "result"), *unused = choose_name(s, "unused"),
+		   *k = choose_name(s, "k");
+	bool ok = h && result && unused && k;
 	if (ok) {
 		fputs("# A model to complete, with the tensors of a weights file as its parameters. It is one as it stands:\n"
 		      "#\n"
@@ -256,9 +295,9 @@ static bool print_all(struct skeleton *s)
 		      s->to);
 		print_params(s);
 		print_faults(s);
-		print_bodies(s, h);
+		print_bodies(s, h, k);
 		fprintf(s->to, "\noutput %s = %s at root\n", result, h);
-		print_unused(s, unused);
+		ok = print_unused(s, unused);
 	}
 	return ok || complain("no memory for names");
 }

@@ -157,7 +157,7 @@ static int measure(struct profile *p)
 
 static int profile(struct profile *p)
 {
-	int at = p->options->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	int at = place_of(p->options);
 	if (!objects_open_any(&p->objects, p->options, p->options->operand[0], at))
 		return p->objects.status;
 	if (!has_weights(&p->objects, p->options))

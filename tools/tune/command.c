@@ -42,7 +42,7 @@ static int prepare(struct tune *t)
 {
 	const struct options *o = &t->options;
 	size_t trees, batch = o->batch ? o->batch : BATCH, most = MINIBATCHES;
-	int at = o->at == PLACE_ALL ? ESP_AT_EVERY_NODE : ESP_AT_ROOT;
+	int at = place_of(o);
 	if (!can_read_again(o->operand[1]))
 		return EXIT_INPUT;
 	int status = subject_open(&t->first, o, at, o->threads, NULL);
