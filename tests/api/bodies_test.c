@@ -212,6 +212,7 @@ static void test_others(const esp_model *m, const char *weights)
 		esp_builder_body(b, ESP_BODY_OUTPUT);
 		esp_builder_output(b, "o", esp_builder_get(b, "h"), ESP_AT_ROOT, NULL, 0);
 		esp_builder_finish(b, &made, NULL);
+		esp_builder_free(b);
 	}
 	tap_ok(made && esp_model_keep(made, NULL, NULL, 0, &kept, NULL) == ESP_ERROR_ARGUMENT && !kept,
 	       "a model that was built by calls has no locals to keep");
