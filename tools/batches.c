@@ -157,7 +157,7 @@ static size_t refused_structure(const struct batch *batch, const esp_error *erro
 }
 
 /* What stands before a structure that was refused is still run. */
-static void cut(struct batches *b, struct batch *batch, size_t i, esp_status status, esp_error *error)
+static void cut_batch(struct batches *b, struct batch *batch, size_t i, esp_status status, esp_error *error)
 {
 	esp_error_free(b->failure.error);
 	b->failure = (struct failure){status, error};
@@ -197,7 +197,7 @@ int batches_run(struct batches *b, struct batch *batch)
 		size_t i = refused_structure(batch, error);
 		bool skip = b->skip && status == ESP_ERROR_INPUT;
 		if (b->hold && !skip && i > 0 && i < batch->sentences) {
-			cut(b, batch, i, status, error);
+			cut_batch(b, batch, i, status, error);
 			continue;
 		}
 		int exit_status = batches_refuse(b, status, error);

@@ -166,7 +166,7 @@ esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_e
 	return api_end(&call, ok, error);
 }
 
-static bool trim(esp_session *s, struct diags *diags)
+static bool trim_session(esp_session *s, struct diags *diags)
 {
 	if (!begin_use(s, diags))
 		return false;
@@ -181,7 +181,7 @@ static bool trim(esp_session *s, struct diags *diags)
 esp_status esp_session_trim(esp_session *session, esp_error **error)
 {
 	struct api_call call = api_begin(session);
-	bool ok = api_need(&call, session) && trim(session, &call.diags);
+	bool ok = api_need(&call, session) && trim_session(session, &call.diags);
 	return api_end(&call, ok, error);
 }
 

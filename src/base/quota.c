@@ -157,7 +157,7 @@ enum { MOUNTED = 3, FOLDER, FIELDS };
 enum { TYPE, OPTIONS = 2, FIELDS_AFTER };
 
 /* Cuts a text at its spaces; false when it has fewer fields. */
-static bool cut(char *text, char **field, int n)
+static bool cut_fields(char *text, char **field, int n)
 {
 	char *rest;
 	for (int i = 0; i < n; i++, text = NULL)
@@ -169,10 +169,10 @@ static bool cut(char *text, char **field, int n)
 static void read_mount(struct search *s, char *line)
 {
 	char *field[FIELDS], *after[FIELDS_AFTER], folder[LINE], *dash = strstr(line, " - ");
-	if (!dash || !cut(dash + 3, after, FIELDS_AFTER))
+	if (!dash || !cut_fields(dash + 3, after, FIELDS_AFTER))
 		return;
 	*dash = 0;
-	if (!cut(line, field, FIELDS))
+	if (!cut_fields(line, field, FIELDS))
 		return;
 	for (int v = 0; v < VERSIONS; v++) {
 		if (!*s->group[v] || strcmp(after[TYPE], versions[v].type) != 0 ||

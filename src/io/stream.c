@@ -78,7 +78,7 @@ static void drop(struct io_stream *s, struct io_text *t, size_t bytes)
 	s->gone += bytes;
 }
 
-static bool grow(struct io_stream *s, struct io_text *t, struct diags *diags)
+static bool grow_window(struct io_stream *s, struct io_text *t, struct diags *diags)
 {
 	size_t capacity = s->capacity ? 2 * s->capacity : s->chunk;
 	capacity = capacity < s->limit ? capacity : s->limit;
@@ -109,7 +109,7 @@ static bool make_room(struct io_stream *s, struct io_text *t, struct diags *diag
 		return true;
 	size_t passed = s->bytes ? (size_t)(first_kept(t) - s->bytes) : 0;
 	if (!passed || (passed < s->capacity / 2 && s->capacity < s->limit))
-		return grow(s, t, diags);
+		return grow_window(s, t, diags);
 	drop(s, t, passed);
 	return true;
 }
@@ -117,7 +117,7 @@ static bool make_room(struct io_stream *s, struct io_text *t, struct diags *diag
 /* --- reading --- */
 
 /* Who opened the descriptor may have made it one that does not wait. */
-static bool waited(const struct io_stream *s, int why)
+static bool wait_to_read(const struct io_stream *s, int why)
 {
 	struct pollfd p = {s->fd, POLLIN, 0};
 	return why == EINTR || ((why == EAGAIN || why == EWOULDBLOCK) && (poll(&p, 1, -1) >= 0 || errno == EINTR));
@@ -132,7 +132,7 @@ static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diag
 	size_t room = s->capacity - s->n;
 	do
 		got = read(s->fd, s->bytes + s->n, room < s->chunk ? room : s->chunk);
-	while (got < 0 && waited(s, errno));
+	while (got < 0 && wait_to_read(s, errno));
 	if (got < 0) {
 		cannot_read(s, errno, diags);
 		io_text_stop(t);

@@ -107,7 +107,7 @@ static char **choose_environment(void)
 	return getauxval(AT_SECURE) ? plain : environ;
 }
 
-static int spawn(struct exchange *x, int socket)
+static int spawn_helper(struct exchange *x, int socket)
 {
 	char *argv[] = {JIT_HELPER_FILE, NULL};
 	posix_spawn_file_actions_t files;
@@ -126,11 +126,11 @@ static int spawn(struct exchange *x, int socket)
 	return error;
 }
 
-static bool start(struct exchange *x)
+static bool start_helper(struct exchange *x)
 {
 	int pair[2] = {-1, -1};
 	x->printed = above_standard(memfd_create("espalier", MFD_CLOEXEC));
-	int error = make_socket(pair) ? spawn(x, pair[1]) : errno;
+	int error = make_socket(pair) ? spawn_helper(x, pair[1]) : errno;
 	close_one(pair[1]);
 	x->socket = pair[0];
 	if (!error)
@@ -339,7 +339,7 @@ static const char *next_text(const char **at, const char *record_end)
 	return zero ? text : NULL;
 }
 
-static bool relay(const struct exchange *x, const char *at, uint64_t bytes)
+static bool relay_diagnostic(const struct exchange *x, const char *at, uint64_t bytes)
 {
 	const char *record_end = at + bytes, *id_text = next_text(&at, record_end),
 		   *message = next_text(&at, record_end), *hint = next_text(&at, record_end);
@@ -377,7 +377,7 @@ static bool read_record(const struct exchange *x, struct answer *a, struct helpe
 	switch (r.kind) {
 	case HELPER_DIAGNOSTIC:
 		a->failed = true;
-		relay(x, bytes, r.bytes);
+		relay_diagnostic(x, bytes, r.bytes);
 		return true;
 	case HELPER_COMPILER:
 		*a->compiler = next_text(&bytes, bytes + r.bytes);
@@ -403,10 +403,10 @@ static bool read_answer(const struct exchange *x, struct answer *a)
 
 /* --- the whole --- */
 
-static bool run(struct exchange *x, struct answer *a)
+static bool run_helper(struct exchange *x, struct answer *a)
 {
 	size_t before = x->diags->n;
-	if (!start(x))
+	if (!start_helper(x))
 		return false;
 	bool answered = converse(x), told = x->diags->n > before || x->diags->lost;
 	if (told)
@@ -465,5 +465,5 @@ bool jit_compile_apart(const char *backend, const struct ilir_module *m, const s
 		    d, DIAG_COMPILE_HELPER, (struct diag_at){0},
 		    "install it, name its folder in ESPALIER_BACKEND_PATH, or compile in the process",
 		    "there is no helper program " JIT_HELPER_FILE "; looked in: %s", str_text(&looked));
-	return run(&x, &a);
+	return run_helper(&x, &a);
 }

@@ -87,7 +87,7 @@ static const struct jit_backend *locked_away(const struct search *s, const char 
 	return NULL;
 }
 
-static const struct jit_backend *unloadable(const struct search *s, const char *path)
+static const struct jit_backend *refuse_loading(const struct search *s, const char *path)
 {
 	diag_add(
 	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
@@ -137,7 +137,7 @@ static const struct jit_backend *load(struct search *s)
 	if (path && fork_inherited_foreign())
 		return locked_away(s, path);
 	if (path && is_static())
-		return unloadable(s, path);
+		return refuse_loading(s, path);
 	if (path) {
 		fork_enter_foreign();
 		b = open_backend(s, path);

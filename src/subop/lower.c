@@ -149,8 +149,8 @@ static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 
 /* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it
  * repeats, or that `to` lacks, is dropped; `whole`: it is copied along all axes. */
-static struct sub_use repeated(struct lowering *l, sub_ref value, const struct ra_shape *from,
-			       const struct ra_shape *to, const int *vars, bool whole)
+static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struct ra_shape *from,
+				  const struct ra_shape *to, const int *vars, bool whole)
 {
 	struct sub_map map[RA_MAX_RANK];
 	int kept[RA_MAX_RANK], n = 0, lacks = to->rank - from->rank;
@@ -203,7 +203,7 @@ static sub_ref elementwise(struct lowering *l, const struct ra_node *n, sub_ref 
 	shape_vars(l, &to, vars);
 	struct sub_value v = {
 	    .op = sub_of[n->op],
-	    .arg = {repeated(l, first, &a, &to, vars, whole), repeated(l, second, &b, &to, vars, false)}};
+	    .arg = {repeat_axes(l, first, &a, &to, vars, whole), repeat_axes(l, second, &b, &to, vars, false)}};
 	return sub_add(l->p, v, l->diags);
 }
 

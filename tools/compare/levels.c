@@ -11,7 +11,7 @@ struct climb {
 	size_t node, slot;
 };
 
-static bool grow(size_t **to, size_t n)
+static bool allocate_numbers(size_t **to, size_t n)
 {
 	size_t *grown = realloc(*to, n * sizeof *grown);
 	if (grown)
@@ -26,7 +26,8 @@ static bool make_room(struct levels *l, size_t nodes)
 	struct climb *climb = realloc(l->climb, nodes * sizeof *climb);
 	if (climb)
 		l->climb = climb;
-	if (!climb || !grow(&l->height, nodes) || !grow(&l->depth, nodes) || !grow(&l->order, nodes))
+	if (!climb || !allocate_numbers(&l->height, nodes) || !allocate_numbers(&l->depth, nodes) ||
+	    !allocate_numbers(&l->order, nodes))
 		return complain("no memory for a tree of %zu nodes", nodes);
 	l->room = nodes;
 	return true;

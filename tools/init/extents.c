@@ -46,7 +46,7 @@ static bool list_extents(struct skeleton *s)
 	return true;
 }
 
-static bool recurs(const struct extent *e)
+static bool is_shared(const struct extent *e)
 {
 	return e && e->tensors > 1 && e->size > 1;
 }
@@ -57,7 +57,7 @@ static int64_t count_gates(const struct skeleton *s, const struct extent *e)
 	const esp_tensor *t;
 	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
 		int64_t gates = t->rank == 2 && t->shape[1] > 1 && t->shape[0] == e->size ? e->size / t->shape[1] : 0;
-		if (gates >= 3 && gates <= 5 && gates * t->shape[1] == e->size && recurs(find_extent(s, t->shape[1])))
+		if (gates >= 3 && gates <= 5 && gates * t->shape[1] == e->size && is_shared(find_extent(s, t->shape[1])))
 			return gates;
 	}
 	return 0;
@@ -68,7 +68,7 @@ static void count_stacked(struct skeleton *s)
 {
 	for (size_t i = 0; i < s->extents; i++) {
 		const struct extent *e = &s->extent[i];
-		int64_t gates = recurs(e) ? count_gates(s, e) : 0;
+		int64_t gates = is_shared(e) ? count_gates(s, e) : 0;
 		if (gates)
 			find_extent(s, e->size / gates)->tensors += e->tensors;
 	}
@@ -100,11 +100,11 @@ bool name_extents(struct skeleton *s)
 	if (s->extents)
 		qsort(s->extent, s->extents, sizeof *s->extent, more_tensors);
 	for (size_t i = 0; i < s->extents; i++)
-		if (recurs(&s->extent[i]) && !count_gates(s, &s->extent[i]))
+		if (is_shared(&s->extent[i]) && !count_gates(s, &s->extent[i]))
 			name_extent(s, &s->extent[i], &letters);
 	for (size_t i = 0; i < s->extents; i++) {
 		struct extent *e = &s->extent[i];
-		int64_t gates = recurs(e) ? count_gates(s, e) : 0;
+		int64_t gates = is_shared(e) ? count_gates(s, e) : 0;
 		const struct extent *of = gates ? find_extent(s, e->size / gates) : NULL;
 		if (of && strlen(of->name) == 1)
 			snprintf(e->name, sizeof e->name, "%d*%s", (int)gates, of->name);
