@@ -224,7 +224,7 @@ static const int64_t nothing[1];
 static struct io_tensor begin_tensor(const esp_export *e)
 {
 	return (struct io_tensor){.name = begin_name,
-				  .dtype = TENSOR_I64,
+				  .dtype = DTYPE_I64,
 				  .rank = 1,
 				  .shape = {(int64_t)e->structures + 1},
 				  .values = e->begin ? e->begin : nothing};
@@ -234,7 +234,7 @@ static struct io_tensor column_tensor(const esp_export *e, size_t i)
 {
 	const struct column *c = &e->column[i];
 	struct io_tensor t = {
-	    .name = c->name, .dtype = TENSOR_F32, .rank = 1 + (int)c->rank, .values = c->rows};
+	    .name = c->name, .dtype = DTYPE_F32, .rank = 1 + (int)c->rank, .values = c->rows};
 	t.shape[0] = (int64_t)rows_of(c, e->structures, e->nodes);
 	for (size_t d = 0; d < c->rank; d++)
 		t.shape[d + 1] = (int64_t)c->shape[d];

@@ -88,7 +88,7 @@ LAYOUT(input, sizeof(struct image_input), input_members);
 
 static const struct member param_members[] = {
     TEXT_IN(tensor_info, name),
-    NUMBER_IN(tensor_info, dtype, TENSOR_F32, TENSOR_I32),
+    NUMBER_IN(tensor_info, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(tensor_info, rank, 0, TENSOR_MAX_RANK),
     NUMBERS_IN(tensor_info, shape, 0, MAX_EXTENT),
 };
@@ -97,7 +97,7 @@ LAYOUT(param, sizeof(struct tensor_info), param_members);
 static const struct member buffer_members[] = {
     TEXT_IN(image_buffer, name),
     NUMBER_IN(image_buffer, kind, IMAGE_WEIGHT, IMAGE_MEMBER_LIST),
-    NUMBER_IN(image_buffer, dtype, TENSOR_F32, TENSOR_I32),
+    NUMBER_IN(image_buffer, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_buffer, rows, IMAGE_ONE, IMAGE_SIZES - 1),
     NUMBER_IN(image_buffer, which, 0, MAX_COUNT),
     NUMBER_IN(image_buffer, home, 0, MAX_COUNT),
@@ -252,7 +252,7 @@ struct frame {
 };
 
 static const char magic[8] = {'e', 's', 'p', 'i', 'm', 'g', '\r', '\n'};
-enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 3 };
+enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 4 };
 
 static uint64_t mix(uint64_t stamp, const struct layout *l)
 {

@@ -57,7 +57,7 @@ enum image_buffer_kind {
 struct image_buffer {
 	const char *name;
 	enum image_buffer_kind kind;
-	enum tensor_dtype dtype; /* F32 or I32 */
+	enum dtype dtype; /* F32 or I32 */
 	enum image_size rows;
 	int which;
 	int64_t row_elements;

@@ -13,7 +13,7 @@ static struct str header_of(struct arena *a, const struct io_tensor *t)
 {
 	struct str s = str_in(a);
 	str_printf(&s, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-		   t->dtype == TENSOR_I64 ? "<i8" : "<f4");
+		   t->dtype == DTYPE_I64 ? "<i8" : "<f4");
 	for (int i = 0; i < t->rank; i++)
 		str_printf(&s, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
 	str_puts(&s, t->rank == 1 ? ",), }" : "), }");

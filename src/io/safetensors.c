@@ -149,10 +149,10 @@ __attribute__((format(printf, 3, 4))) static bool bad_tensor(const struct openin
 /* I64 is what counters and indices have, which no model reads: such a tensor may be there. */
 static const struct {
 	const char *spelling;
-	enum tensor_dtype dtype;
-} dtypes[] = {{"F32", TENSOR_F32}, {"F16", TENSOR_F16}, {"BF16", TENSOR_BF16}, {"I64", TENSOR_I64}};
+	enum dtype dtype;
+} dtypes[] = {{"F32", DTYPE_F32}, {"F16", DTYPE_F16}, {"BF16", DTYPE_BF16}, {"I64", DTYPE_I64}};
 
-const char *io_safetensors_type(enum tensor_dtype type)
+const char *io_safetensors_type(enum dtype type)
 {
 	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
 		if (dtypes[i].dtype == type)
@@ -181,7 +181,7 @@ static bool read_shape(const struct opening *o, struct tensor_info *t, const jso
 		return bad_tensor(o, t->name, "it has %zu dimensions; at most %d are supported",
 				  json_array_size(value), TENSOR_MAX_RANK);
 	t->rank = json_array_size(value);
-	*bytes = tensor_element_bytes(t->dtype);
+	*bytes = dtype_traits_of(t->dtype)->bytes;
 	for (int i = 0; i < t->rank; i++) {
 		const json_t *extent = json_array_get(value, i);
 		t->shape[i] = json_integer_value(extent);
@@ -385,8 +385,8 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				closed ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
 	const struct tensor_info *t = &w->tensor[i];
-	int64_t elements = tensor_elements(t), size = tensor_element_bytes(t->dtype);
-	if (t->dtype == TENSOR_I64)
+	int64_t elements = tensor_elements(t), size = dtype_traits_of(t->dtype)->bytes;
+	if (t->dtype == DTYPE_I64)
 		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, convert,
 				"tensor '%s' has dtype 'I64', of which no weights are read", t->name);
 	if (first < 0 || count < 0 || count > elements - first)
@@ -401,7 +401,7 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 			w->data + w->begin[i] + first * size) ||
 	    !is_as_it_was(w, diags))
 		return false;
-	if (t->dtype != TENSOR_F32)
-		(t->dtype == TENSOR_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);
+	if (t->dtype != DTYPE_F32)
+		(t->dtype == DTYPE_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);
 	return true;
 }

@@ -191,7 +191,7 @@ bool io_write_file(struct arena *a, struct diags *diags, const char *path, const
 
 int64_t io_tensor_bytes(const struct io_tensor *t)
 {
-	int64_t bytes = tensor_element_bytes(t->dtype);
+	int64_t bytes = dtype_traits_of(t->dtype)->bytes;
 	for (int i = 0; i < t->rank; i++)
 		bytes *= t->shape[i];
 	return bytes;

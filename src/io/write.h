@@ -10,7 +10,7 @@
 /* Row-major values of F32 or I64; an axis more than tensors of weights have, for the rows. */
 struct io_tensor {
 	const char *name;
-	enum tensor_dtype dtype;
+	enum dtype dtype;
 	int rank;
 	int64_t shape[TENSOR_MAX_RANK + 1];
 	const void *values;

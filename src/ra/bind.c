@@ -117,7 +117,7 @@ static void report_extra(struct solver *b, const struct tensor_info *t)
 /* Integers are no weights: a state_dict holds them beside those. */
 static bool is_counter(const struct tensor_info *t)
 {
-	return t->dtype == TENSOR_I64 || t->dtype == TENSOR_I32;
+	return t->dtype == DTYPE_I64 || t->dtype == DTYPE_I32;
 }
 
 static void add_equation(struct solver *b, int param, int axis, int64_t extent)

@@ -12,7 +12,7 @@ static bool is_home(const struct image_buffer *b, int i)
 
 static bool bytes_of(const struct image_buffer *b, const int64_t *sizes, int64_t *bytes)
 {
-	*bytes = tensor_element_bytes(b->dtype);
+	*bytes = dtype_traits_of(b->dtype)->bytes;
 	if (__builtin_mul_overflow(*bytes, b->row_elements, bytes) ||
 	    __builtin_mul_overflow(*bytes, sizes[b->rows], bytes) ||
 	    __builtin_add_overflow(*bytes, LINE - 1, bytes))

@@ -127,7 +127,7 @@ void rt_session_free(struct rt_session *s)
 /* Bytes of a buffer of the session's own at the sizes of this minibatch, -1 when they cannot be counted. */
 static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
 {
-	int64_t bytes = tensor_element_bytes(b->dtype);
+	int64_t bytes = dtype_traits_of(b->dtype)->bytes;
 	int64_t rows = s->sizes[b->rows] + (b->kind == IMAGE_MEMBER_BEGIN); /* an end */
 	if (__builtin_mul_overflow(bytes, b->row_elements, &bytes) ||
 	    __builtin_mul_overflow(bytes, rows, &bytes))

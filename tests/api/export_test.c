@@ -24,9 +24,9 @@ static bool read_tensor(const char *path, const char *name, int64_t *shape, int 
 		const struct tensor_info *t = &w->tensor[i];
 		*rank = t->rank;
 		memcpy(shape, t->shape, sizeof t->shape);
-		ok = (size_t)(tensor_elements(t) * tensor_element_bytes(t->dtype)) == bytes &&
+		ok = (size_t)(tensor_elements(t) * dtype_traits_of(t->dtype)->bytes) == bytes &&
 		     pread(w->fd, values, bytes, w->data + w->begin[i]) == (ssize_t)bytes;
-		ok &= (w->data + w->begin[i]) % tensor_element_bytes(t->dtype) == 0;
+		ok &= (w->data + w->begin[i]) % dtype_traits_of(t->dtype)->bytes == 0;
 	}
 	io_safetensors_close(w);
 	diags_free(&diags);

@@ -14,8 +14,8 @@ static const char model[] =
 /* The end of the block is the end of the values; those of integers are no weights. */
 static void read_values(struct fuzz *f, const struct io_safetensors *w, int i, int64_t first, int64_t count)
 {
-	enum tensor_dtype dtype = w->tensor[i].dtype;
-	bool weights = dtype == TENSOR_F32 || dtype == TENSOR_F16 || dtype == TENSOR_BF16;
+	enum dtype dtype = w->tensor[i].dtype;
+	bool weights = dtype == DTYPE_F32 || dtype == DTYPE_F16 || dtype == DTYPE_BF16;
 	float *to = malloc(count * sizeof *to);
 	if (!to)
 		return;

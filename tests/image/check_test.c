@@ -89,7 +89,7 @@ static void foreign_input(struct bending *b)
 
 static void wrong_dtype(struct bending *b)
 {
-	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].dtype = TENSOR_I32;
+	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].dtype = DTYPE_I32;
 }
 
 static void wrong_rows(struct bending *b)
@@ -113,7 +113,7 @@ static void piled_vectors(struct bending *b)
 {
 	struct image_buffer *token = &b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)];
 	token->kind = IMAGE_VECTOR;
-	token->dtype = TENSOR_F32;
+	token->dtype = DTYPE_F32;
 	b->input->token = false;
 	token->rank = b->input->rank = 1;
 	token->shape[0] = b->input->shape[0] = b->input->elements = 3;

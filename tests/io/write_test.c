@@ -67,10 +67,10 @@ static bool holds(const char *name, const void *bytes, size_t n)
 static const int64_t begin[] = {0, 2, 3};
 static const float rows[] = {1, 2, 3, 4, 5, -6.5f}, numbers[] = {7, 8};
 static const struct io_tensor tensors[] = {
-    {"structure_begin", TENSOR_I64, 1, {3}, begin},
-    {"a.h", TENSOR_F32, 2, {3, 2}, rows},
-    {"sum", TENSOR_F32, 1, {2}, numbers},
-    {"none", TENSOR_F32, 3, {0, 2, 2}, NULL},
+    {"structure_begin", DTYPE_I64, 1, {3}, begin},
+    {"a.h", DTYPE_F32, 2, {3, 2}, rows},
+    {"sum", DTYPE_F32, 1, {2}, numbers},
+    {"none", DTYPE_F32, 3, {0, 2, 2}, NULL},
 };
 
 static void safetensors(void)
@@ -104,7 +104,7 @@ static void safetensors(void)
 	       "an I64 tensor is no weight");
 	io_safetensors_close(w);
 
-	struct io_tensor odd = {"a\"b\\c\n", TENSOR_F32, 0, {0}, rows};
+	struct io_tensor odd = {"a\"b\\c\n", DTYPE_F32, 0, {0}, rows};
 	w = io_safetensors_write(&arena, &diags, path_of("t"), &odd, 1)
 		? io_safetensors_open(&arena, &diags, path_of("t"))
 		: NULL;
@@ -140,7 +140,7 @@ static void npy(void)
 	       "of one axis");
 	tap_ok(npy_is(&tensors[3], "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 2, 2), }", NULL, 0),
 	       "of no values");
-	struct io_tensor number = {"s", TENSOR_F32, 0, {0}, numbers};
+	struct io_tensor number = {"s", DTYPE_F32, 0, {0}, numbers};
 	tap_ok(npy_is(&number, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }", numbers, 4),
 	       "of no axis");
 	if (system("python3 -c 'import numpy' 2>/dev/null") != 0) {

@@ -83,7 +83,7 @@ static inline size_t guard_bytes(const struct image_buffer *b, const int64_t *si
 {
 	bool begins = b->kind == IMAGE_CHILD_BEGIN || b->kind == IMAGE_BATCH_BEGIN ||
 		      b->kind == IMAGE_PARENT_BEGIN || b->kind == IMAGE_MEMBER_BEGIN;
-	return (sizes[b->rows] + begins) * b->row_elements * tensor_element_bytes(b->dtype);
+	return (sizes[b->rows] + begins) * b->row_elements * dtype_traits_of(b->dtype)->bytes;
 }
 
 /* Pages for so many bytes; those that there were are given back. */

@@ -11,10 +11,10 @@
 
 /* The tensors that fit, for changing one. */
 static const struct tensor_info fitting[] = {
-    {"U", TENSOR_F32, 2, {32, 9}},
-    {"E", TENSOR_F32, 2, {100, 5}},
-    {"W", TENSOR_F32, 2, {32, 5}},
-    {"b", TENSOR_F32, 1, {11}},
+    {"U", DTYPE_F32, 2, {32, 9}},
+    {"E", DTYPE_F32, 2, {100, 5}},
+    {"W", DTYPE_F32, 2, {32, 5}},
+    {"b", DTYPE_F32, 1, {11}},
 };
 enum { FITTING = sizeof fitting / sizeof *fitting };
 
@@ -128,32 +128,32 @@ static void check_constant(const char *name, const char *text, struct tensor_inf
 static void check_leading_one(void)
 {
 	static const char text[] = "model m\nstructure sequence\nparam b[1, 3*D]\nstate h[3*D]\nnode:\n h = b\noutput o = h\n";
-	const struct tensor_info b = {"b", TENSOR_F32, 2, {1, 768}};
+	const struct tensor_info b = {"b", DTYPE_F32, 2, {1, 768}};
 	struct session s;
 	int64_t sizes[8];
 	start(&s, text);
 	tap_ok(s.model && bind(&s, &b, 1, sizes) && size_of(&s, sizes, "D") == 256, "of [1, 768] as [1, 3*D] D is 256");
 	session_end(&s);
-	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", TENSOR_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
+	check_single("an extent of 2 is not 1", text, (struct tensor_info){"b", DTYPE_F32, 2, {2, 768}}, DIAG_WEIGHT_CONFLICT);
 }
 
 static void check_labels(void)
 {
 	static const char text[] =
 	    "model m\nstructure sequence\nparam b[C]\nstate h[C]\nnode:\n h = b\noutput o = h labels \"no\", \"yes\"\n";
-	const struct tensor_info two = {"b", TENSOR_F32, 1, {2}};
+	const struct tensor_info two = {"b", DTYPE_F32, 1, {2}};
 	struct session s;
 	int64_t sizes[8];
 	start(&s, text);
 	tap_ok(s.model && bind(&s, &two, 1, sizes), "two labels for two elements");
 	session_end(&s);
-	check_single("and none for a third", text, (struct tensor_info){"b", TENSOR_F32, 1, {3}}, DIAG_MODEL_LABELS);
+	check_single("and none for a third", text, (struct tensor_info){"b", DTYPE_F32, 1, {3}}, DIAG_MODEL_LABELS);
 }
 
 static void check_sizes(void)
 {
 	check_labels();
-	struct tensor_info b = {"b", TENSOR_F32, 1, {4}};
+	struct tensor_info b = {"b", DTYPE_F32, 1, {4}};
 	check_single("a dimension of states only has no size",
 		     "model m\nstructure sequence\nparam b[N]\nstate h[D]\nnode:\n h = sum(b) + "
 		     "zeros(D)\noutput o = h\n",
@@ -182,7 +182,7 @@ static void check_sizes(void)
 	check_single("a parameter of too many elements is refused",
 		     "model m\nstructure sequence\nparam b[2147483647, 2147483647]\nstate h\nnode:\n h = "
 		     "sum(sum(b))\noutput o = h\n",
-		     (struct tensor_info){"b", TENSOR_F32, 2, {2147483647, 2147483647}}, DIAG_WEIGHT_EXTENT);
+		     (struct tensor_info){"b", DTYPE_F32, 2, {2147483647, 2147483647}}, DIAG_WEIGHT_EXTENT);
 	check_constant("the message names the shape",
 		       "model m\nstructure sequence\nparam b[N]\nstate h[2147483647, 2147483647]\nnode:\n h = "
 		       "sum(b)\noutput o = h\n",
@@ -208,15 +208,15 @@ static void check_sizes(void)
 int main(void)
 {
 	check_fitting();
-	check_changed("a vector for a matrix", 2, (struct tensor_info){"W", TENSOR_F32, 1, {32}},
+	check_changed("a vector for a matrix", 2, (struct tensor_info){"W", DTYPE_F32, 1, {32}},
 		      DIAG_WEIGHT_RANK, "[4*D, K]");
-	check_changed("a second size of K", 2, (struct tensor_info){"W", TENSOR_F32, 2, {32, 6}},
+	check_changed("a second size of K", 2, (struct tensor_info){"W", DTYPE_F32, 2, {32, 6}},
 		      DIAG_WEIGHT_CONFLICT, "K is 5 (from 'E')");
-	check_changed("a second size of D", 0, (struct tensor_info){"U", TENSOR_F32, 2, {32, 10}},
+	check_changed("a second size of D", 0, (struct tensor_info){"U", DTYPE_F32, 2, {32, 10}},
 		      DIAG_WEIGHT_CONFLICT, "D is 8");
-	check_changed("an empty axis", 3, (struct tensor_info){"b", TENSOR_F32, 1, {0}}, DIAG_WEIGHT_EXTENT,
+	check_changed("an empty axis", 3, (struct tensor_info){"b", DTYPE_F32, 1, {0}}, DIAG_WEIGHT_EXTENT,
 		      "[0]");
-	check_changed("a huge axis", 1, (struct tensor_info){"E", TENSOR_F32, 2, {1ll << 31, 5}},
+	check_changed("a huge axis", 1, (struct tensor_info){"E", DTYPE_F32, 2, {1ll << 31, 5}},
 		      DIAG_WEIGHT_EXTENT, "2147483648");
 	check_names();
 	check_leading_one();

@@ -189,7 +189,7 @@ static void check_out_of_memory(void)
 static void check_bind_out_of_memory(void)
 {
 	const char *text = HEAD "node:\n h = W @ x\noutput o = h\n";
-	struct tensor_info w = {"W", TENSOR_F32, 2, {4, 4}};
+	struct tensor_info w = {"W", DTYPE_F32, 2, {4, 4}};
 	struct session s;
 	int64_t sizes[2];
 	session_parse(&s, &allocator_default, text, strlen(text));

@@ -14,7 +14,7 @@ enum { ROWS = 5000, COLUMNS = 6, PADDED = 8 };
 
 /* W[ROWS, 6] is a parameter; twice[ROWS, 6] = W + W, by way of an intermediate; total[6] = sum over the rows
  * of `twice`, which it reads turned round. */
-static const struct tensor_info params[] = {{"W", TENSOR_F32, 2, {ROWS, COLUMNS}}};
+static const struct tensor_info params[] = {{"W", DTYPE_F32, 2, {ROWS, COLUMNS}}};
 static const struct image_pack_source of_w[] = {{0, {0}, {ROWS, COLUMNS}}},
 				      of_twice[] = {{1, {0}, {ROWS, COLUMNS}}},
 				      of_total[] = {{2, {0}, {COLUMNS}}};
@@ -33,8 +33,8 @@ static const struct image_buffer buffers[BUFFERS] = {
     [COPY] = {.name = "copy", .kind = IMAGE_SCRATCH, .row_elements = ROWS * COLUMNS, .at_binding = true},
     [STATE] = {.name = "state", .kind = IMAGE_STATE, .rows = IMAGE_NODES, .row_elements = 1},
 };
-static const struct image_fold folds[] = {{{"twice", TENSOR_F32, 2, {ROWS, COLUMNS}}, 1},
-					  {{"total", TENSOR_F32, 1, {COLUMNS}}, 3}};
+static const struct image_fold folds[] = {{{"twice", DTYPE_F32, 2, {ROWS, COLUMNS}}, 1},
+					  {{"total", DTYPE_F32, 1, {COLUMNS}}, 3}};
 static const struct image_step steps[] = {
     {.kernel = 0, .domain = IMAGE_DOMAIN_BINDING, .rows = 4, .operations = 100000, .blocks = 1},
     {.kernel = 1, .domain = IMAGE_DOMAIN_BINDING, .rows = 1, .operations = 1, .blocks = 1},

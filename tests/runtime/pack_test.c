@@ -10,8 +10,8 @@
 enum { PARAMS = 5 };
 
 static const struct tensor_info params[PARAMS] = {
-    {"W", TENSOR_F32, 2, {5, 7}},    {"V", TENSOR_F32, 2, {5, 7}},     {"b", TENSOR_F32, 1, {9}},
-    {"T", TENSOR_F32, 3, {3, 4, 2}}, {"L", TENSOR_F32, 2, {700, 600}},
+    {"W", DTYPE_F32, 2, {5, 7}},    {"V", DTYPE_F32, 2, {5, 7}},     {"b", DTYPE_F32, 1, {9}},
+    {"T", DTYPE_F32, 3, {3, 4, 2}}, {"L", DTYPE_F32, 2, {700, 600}},
 };
 
 static int reads[PARAMS];
