@@ -19,6 +19,7 @@ struct compilation {
 	double clock;		    /* when what was noted last ended */
 	struct sub_program written; /* the model's own: what the interface promises */
 	struct sub_program rewritten;
+	struct sub_program contracted;
 	struct sub_program folded;
 	struct sub_program refactored;
 	struct sub_program program; /* what is compiled */

@@ -46,6 +46,7 @@ bool compile_to_program(struct compilation *c)
 		return false;
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->rewritten, c->arena, c->model->name);
+	sub_init(&c->contracted, c->arena, c->model->name);
 	sub_init(&c->folded, c->arena, c->model->name);
 	sub_init(&c->refactored, c->arena, c->model->name);
 	sub_init(&c->program, c->arena, c->model->name);
@@ -55,11 +56,19 @@ bool compile_to_program(struct compilation *c)
 	compile_note(c, "subop", "lower");
 	if (!end_stage(c, &c->written))
 		return false;
-	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
+	bool exact = options.math == SUB_EXACT;
+	if (exact)
+		sub_contract(&c->contracted, &c->written);
+	sub_optimize(&c->rewritten, exact ? &c->contracted : &c->written, &options, c->trace);
 	compile_note(c, "subop", "optimize");
 	if (!end_stage(c, &c->rewritten))
 		return false;
-	sub_fold(&c->folded, &c->rewritten, &options, c->trace);
+	if (!exact)
+		sub_contract(&c->contracted, &c->rewritten);
+	compile_note(c, "subop", "contract");
+	if (!end_stage(c, &c->contracted))
+		return false;
+	sub_fold(&c->folded, exact ? &c->rewritten : &c->contracted, &options, c->trace);
 	compile_note(c, "subop", "fold");
 	return end_stage(c, &c->folded);
 }

@@ -36,7 +36,7 @@ static void count_sub_ops(const struct sub_program *p, const struct sub_body *b,
 	for (uint32_t i = 1; i < p->values.n; i++) {
 		enum sub_class class = sub_class_of(p->values.at[i].op);
 		count[EXPLAIN_SUB_OPS] += live[i] && class != SUB_SOURCE;
-		count[EXPLAIN_REDUCTIONS] += live[i] && class == SUB_REDUCE;
+		count[EXPLAIN_REDUCTIONS] += live[i] && sub_reduces(p->values.at[i].op);
 	}
 }
 

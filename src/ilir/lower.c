@@ -16,21 +16,23 @@
 
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
+#define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
 #define number(x) ilir_float(m, x)
 #define bits(i) ilir_i32(m, i)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b)                              \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
 	{                                                                                                              \
-		(void)m, (void)b;                                                                                      \
+		(void)m, (void)b, (void)c;                                                                                      \
 		return loops;                                                                                          \
 	}
 #include "subop/ops.def"
 #undef unary
 #undef binary
+#undef ternary
 #undef number
 #undef bits
 
-static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr) = {
+static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
 #include "subop/ops.def"
 };
@@ -74,6 +76,15 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 	return lower_value_at(l, v->arg[a].value, out);
 }
 
+/* An argument at one element of the reduced variable. */
+static ilir_expr reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a,
+				  ilir_expr element)
+{
+	ilir_expr out[SUB_MAX_VARS];
+	lower_indices_with(v, index, &v->arg[a], v->reduced, element, out);
+	return lower_value_at(l, v->arg[a].value, out);
+}
+
 /* --- reductions --- */
 
 static bool same_columns(const struct lowering *l, ilir_expr e)
@@ -89,37 +100,37 @@ struct sums {
 };
 
 /* Both operands of the products at the element that a loop is at. */
-static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const struct sub_value *product,
-		     const ilir_expr *index, ilir_expr *x)
+static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
+		     ilir_expr element, ilir_expr *x)
 {
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int child_at = -1;
 	if (loop->slots) {
 		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
 		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
-		x[child_at] = child;
+		x[child_at - 1] = child;
 		if (sums->n > 1)
-			x[!child_at] = lower_stacked_weight(l, sums->of, sums->n, index, slot);
+			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element, slot);
 	}
-	for (int a = 0; a < 2; a++)
+	for (int a = 1; a < v->args; a++)
 		if (a != child_at && sums->n == 1)
-			x[a] = argument(l, product, index, a);
+			x[a - 1] = reduced_argument(l, v, index, a, element);
 }
 
-/* The update of an accumulator by one element: a sum of products is a chain of fused multiply-adds. */
+/* The update of an accumulator by one element. */
 static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
-			    ilir_expr acc, ilir_expr *shared)
+			    ilir_expr element, ilir_expr acc, ilir_expr *shared)
 {
-	const struct sub_value *v = sub_at(l->p, sums->of[0]), *product = sub_at(l->p, v->arg[0].value);
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	*shared = (ilir_expr){0};
-	enum sub_op combine = sub_traits_of(v->op)->combine;
-	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
+	if (v->op == SUB_ACCUMULATE) {
 		ilir_expr x[2] = {{0}};
-		operands(l, sums, loop, product, index, x);
+		operands(l, sums, loop, index, element, x);
 		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
-	ilir_expr x = lower_value_at(l, v->arg[0].value, index);
-	return loops_of[combine](l->m, acc, x);
+	ilir_expr x = reduced_argument(l, v, index, 0, element);
+	return loops_of[sub_traits_of(v->op)->combine](l->m, acc, x, (ilir_expr){0});
 }
 
 static bool of_inputs(const struct lowering *l)
@@ -226,14 +237,13 @@ static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, b
 static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
 		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
-	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
-	ilir_expr out[SUB_MAX_VARS], shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
-	lower_indices_with(v, index, &v->arg[0], v->reduced, element_of(l, loop, sums->joined), out);
+	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
+	ilir_expr element = element_of(l, loop, sums->joined);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
-	ilir_expr value = accumulate(l, sums, loop, out, from, &shared);
+	ilir_expr value = accumulate(l, sums, loop, index, element, from, &shared);
 	l->scope = saved;
 	l->edge = edge;
 	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
@@ -245,7 +255,7 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	return true;
 }
 
-/* A reduction that goes on from `start`; none = from its neutral element. */
+/* A reduction that goes on from `start`. */
 static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir_expr *index, ilir_expr start)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
@@ -255,8 +265,6 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
-	if (!start.i)
-		start = ilir_float(l->m, sub_traits_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
 		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
@@ -273,133 +281,51 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	return ilir_load(l->m, acc, NULL, 0);
 }
 
-/* --- elementwise --- */
-
-/* A term of a sum, at its own index. */
-struct term {
-	sub_ref value;
-	ilir_expr index[SUB_MAX_VARS];
-};
-
-struct terms {
-	VEC(struct term) all;
-};
-
-/* The terms of nested additions, in the order of the text. */
-static void find_terms(struct lowering *l, const struct sub_value *v, const ilir_expr *index, struct terms *terms)
+/* The step before a sum of products, where it is such a sum and nobody else wants it; none = it is something else. */
+static sub_ref step_before(const struct lowering *l, sub_ref r)
 {
-	for (int a = 0; a < 2; a++) {
-		struct term t = {.value = v->arg[a].value};
-		const struct sub_value *arg = sub_at(l->p, t.value);
-		lower_indices_with(v, index, &v->arg[a], -1, (ilir_expr){0}, t.index);
-		if (arg->op == SUB_ADD && sched_is_part(l->plan, l->body, t.value))
-			find_terms(l, arg, t.index, terms);
-		else
-			vec_push(l->m->arena, &terms->all, t);
-	}
+	sub_ref start = sub_at(l->p, r)->arg[0].value;
+	bool is = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_part(l->plan, l->body, start);
+	return is ? start : (sub_ref){0};
 }
 
-static bool is_chain(const struct lowering *l, const struct term *t)
-{
-	return sub_at(l->p, t->value)->op == SUB_SUM && sched_is_part(l->plan, l->body, t->value);
-}
-
-/* Takes the chain that begins at a term, as far as it goes on with the next child: how many terms, and their values.  A loop
+/* A chain from its beginning is cut into runs of steps that take child after child in one nest; this is the last one.  A loop
  * that is not unrolled evenly would not be one nest. */
-static int slot_run(struct lowering *l, const struct terms *terms, size_t first, bool *taken, sub_ref *of)
+static struct sums last_run(struct lowering *l, sub_ref r)
 {
-	const struct term *t = &terms->all.at[first];
-	const struct sub_value *v = sub_at(l->p, t->value);
-	bool even = l->p->vars.at[v->reduced].extent % l->tile->unroll == 0;
-	int n = 1;
-	of[0] = t->value;
-	taken[first] = true;
-	for (size_t i = first + 1; even && i < terms->all.n; i++) {
-		const struct term *next = &terms->all.at[i];
-		if (taken[i])
-			continue;
-		if (!is_chain(l, next) || !lower_next_slot(l, t->value, next->value, n) ||
-		    memcmp(t->index, next->index, v->vars * sizeof *t->index) != 0)
-			break;
-		of[n++] = next->value;
-		taken[i] = true;
+	VEC(sub_ref) chain = {0};
+	bool even = l->p->vars.at[sub_at(l->p, r)->reduced].extent % l->tile->unroll == 0;
+	for (; r.i; r = step_before(l, r))
+		vec_push(l->m->arena, &chain, r);
+	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, chain.n);
+	int n = 0;
+	for (size_t i = chain.n; i-- > 0;) {
+		if (n && !(even && lower_next_slot(l, of[0], chain.at[i], n)))
+			n = 0;
+		of[n++] = chain.at[i];
 	}
-	return n;
+	return (struct sums){of, n, lower_joined_slots(l, of[0])};
 }
 
-static bool begins_sum(const struct lowering *l, const struct term *t)
+/* A reduction from its neutral element, or from where the step before it has ended. */
+static ilir_expr reduce(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
-	const struct sub_value *v = sub_at(l->p, t->value);
-	return v->op == SUB_VECTOR && l->p->inputs.at[v->which].begins;
+	const struct sub_value *v = sub_at(l->p, r);
+	struct sums sums = {&r, 1, 0};
+	if (v->op != SUB_ACCUMULATE)
+		return reduced(l, &sums, index, ilir_float(l->m, sub_traits_of(v->op)->neutral));
+	sums = last_run(l, r);
+	return reduced(l, &sums, index, argument(l, sub_at(l->p, sums.of[0]), index, 0));
 }
 
-/* What a chain of sums goes on from: what was hoisted of the sum, else a parameter (a bias); none = zero. */
-static ilir_expr start_of(struct lowering *l, struct terms *terms, bool *taken)
-{
-	size_t i = 0, n = terms->all.n;
-	if (!begins_sum(l, &terms->all.at[0]))
-		while (i < n && sub_at(l->p, terms->all.at[i].value)->op != SUB_PARAM)
-			i++;
-	if (i == n)
-		return (ilir_expr){0};
-	taken[i] = true;
-	return lower_value_at(l, terms->all.at[i].value, terms->all.at[i].index);
-}
-
-/* One reduction goes on where the one before ended: one accumulator for all.  Those that need no state come
- * first, so that they can leave the recursion and no bit changes (sched/hoist.c). */
-static ilir_expr chain_sums(struct lowering *l, struct terms *terms, bool *taken)
-{
-	ilir_expr sum = {0};
-	size_t first = 0, n = terms->all.n;
-	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, n);
-	const bool *unknown = l->recursive[sched_unknown_from(&l->p->bodies.at[l->body])];
-	while (first < n && !is_chain(l, &terms->all.at[first]))
-		first++;
-	if (first < n)
-		sum = start_of(l, terms, taken);
-	for (int recursive = 0; recursive < 2; recursive++)
-		for (size_t i = first; i < n; i++) {
-			const struct term *t = &terms->all.at[i];
-			if (taken[i] || !is_chain(l, t) || unknown[t->value.i] != recursive)
-				continue;
-			int run = slot_run(l, terms, i, taken, of);
-			sum = reduced(l, &(struct sums){of, run, lower_joined_slots(l, t->value)}, t->index,
-				      sum);
-		}
-	return sum;
-}
-
-/* Adds a term to a sum; a product that nobody else wants by one fused multiply-add. */
-static ilir_expr add_term(struct lowering *l, ilir_expr sum, const struct term *t)
-{
-	const struct sub_value *v = sub_at(l->p, t->value);
-	if (!sum.i)
-		return lower_value_at(l, t->value, t->index);
-	if (v->op != SUB_MULTIPLY || !sched_is_part(l->plan, l->body, t->value))
-		return ilir_binary(l->m, ILIR_ADD, sum, lower_value_at(l, t->value, t->index));
-	ilir_expr x = argument(l, v, t->index, 0);
-	return ilir_ternary(l->m, ILIR_FMA, x, argument(l, v, t->index, 1), sum);
-}
-
-static ilir_expr sum_of(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
-{
-	struct terms terms = {0};
-	find_terms(l, v, index, &terms);
-	bool *taken = ARENA_ARRAY(l->m->arena, bool, terms.all.n);
-	ilir_expr sum = chain_sums(l, &terms, taken);
-	for (size_t i = 0; i < terms.all.n; i++)
-		if (!taken[i])
-			sum = add_term(l, sum, &terms.all.at[i]);
-	return sum;
-}
+/* --- elementwise --- */
 
 static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
-	if (v->op == SUB_ADD)
-		return sum_of(l, v, index);
-	ilir_expr x = argument(l, v, index, 0);
-	return loops_of[v->op](l->m, x, v->args > 1 ? argument(l, v, index, 1) : (ilir_expr){0});
+	ilir_expr x[SUB_MAX_ARITY] = {{0}};
+	for (int a = 0; a < v->args; a++)
+		x[a] = argument(l, v, index, a);
+	return loops_of[v->op](l->m, x[0], x[1], x[2]);
 }
 
 /* --- asking for a value --- */
@@ -450,8 +376,10 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 	case SUB_RESHAPE:
 		return lower_reshaped(l, v, index);
 	default:
-		if (sub_class_of(v->op) == SUB_REDUCE)
-			return reduced(l, &(struct sums){&r, 1, lower_joined_slots(l, r)}, index, (ilir_expr){0});
+		if (sub_reduces(v->op))
+			return reduce(l, r, index);
+		if (sched_is_part(l->plan, l->body, r))
+			return elementwise(l, v, index);
 		snprintf(name, sizeof name, "v%u", r.i);
 		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));
 	}

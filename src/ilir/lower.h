@@ -60,7 +60,6 @@ struct lowering {
 	const struct sub_program *p;
 	const struct sched_plan *plan;
 	const struct sched *sched;
-	const bool *const *recursive; /* by traversal and value: see sched_recursive */
 	/* buffers */
 	ilir_buffer *param, *state, *output, *input, *child;
 	const char **child_name;
@@ -111,8 +110,9 @@ const struct sub_store *lower_result(const struct lowering *, int body, sub_ref)
 bool lower_next_slot(const struct lowering *, sub_ref first, sub_ref other, int distance);
 /* Of how many such children, joined, a value is a sum of products; 0 = it is none. */
 int lower_joined_slots(const struct lowering *, sub_ref);
-/* The weight of n such sums at the slot that an index names; `index` is that of the products. */
-ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr slot);
+/* The weight of n such sums at the slot that an index names, at an element of what they reduce; `index` is theirs. */
+ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, const ilir_expr *index, ilir_expr element,
+			       ilir_expr slot);
 /* Element k of the child in that slot, counted from the first one of the sum; puts which operand it is. */
 ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k);
 

@@ -97,7 +97,7 @@ static void declare_parents(struct lowering *l)
 static bool has_members(const struct sub_program *p)
 {
 	for (size_t i = 1; i < p->values.n; i++)
-		if (sub_class_of(p->values.at[i].op) == SUB_REDUCE && p->values.at[i].reduced == p->member)
+		if (sub_reduces(p->values.at[i].op) && p->values.at[i].reduced == p->member)
 			return true;
 	return false;
 }
@@ -464,11 +464,7 @@ static void lower_bindings(struct lowering *l)
 void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct sched_plan *plan, const struct sched *sched)
 {
 	struct lowering l = {.m = m, .tiling = tiling, .p = plan->p, .plan = plan, .sched = sched};
-	const bool **recursive = ARENA_ARRAY(m->arena, const bool *, l.p->traversals.n);
 	struct ilir_stmt *body = NULL;
-	for (size_t t = 0; t < l.p->traversals.n; t++)
-		recursive[t] = sched_recursive(l.p, t);
-	l.recursive = recursive;
 	l.places = map_in(m->arena);
 	tiling->accumulators = sched->accumulators;
 	tiling->peel = sched->peel;

@@ -11,12 +11,8 @@
 /* A product with children that lie side by side, computed where it is wanted. */
 static bool take_apart(const struct lowering *l, sub_ref r, struct sched_child_product *c)
 {
-	const struct sub_value *v = sub_at(l->p, r);
-	if (!sched_child_product(l->p, r, c) || sched_is_stored(l->plan, l->body, v->arg[0].value))
-		return false;
-	const struct sub_value *product = sub_at(l->p, v->arg[0].value);
-	return l->sched->states.at[c->state].layout == IMAGE_BY_PARENT &&
-	       !sched_is_stored(l->plan, l->body, product->arg[c->child_at].value);
+	return sched_child_product(l->p, r, c) && l->sched->states.at[c->state].layout == IMAGE_BY_PARENT &&
+	       !sched_is_stored(l->plan, l->body, sub_at(l->p, r)->arg[c->child_at].value);
 }
 
 bool lower_next_slot(const struct lowering *l, sub_ref first, sub_ref other, int distance)
@@ -73,22 +69,17 @@ static ilir_buffer stack_of(struct lowering *l, const int *param, int n)
 
 /* --- operands --- */
 
-static const struct sub_value *product_of(const struct lowering *l, sub_ref sum)
-{
-	return sub_at(l->p, sub_at(l->p, sum)->arg[0].value);
-}
-
 ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, const ilir_expr *index,
-			       ilir_expr slot)
+			       ilir_expr element, ilir_expr slot)
 {
 	struct sched_child_product c;
 	int *param = ARENA_ARRAY(l->m->arena, int, n);
 	ilir_expr at[1 + SUB_MAX_VARS] = {slot};
-	const struct sub_value *product = product_of(l, sums[0]);
+	const struct sub_value *v = sub_at(l->p, sums[0]);
 	take_apart(l, sums[0], &c);
 	for (int i = 0; i < n; i++)
-		param[i] = sub_at(l->p, product_of(l, sums[i])->arg[!c.child_at].value)->which;
-	lower_indices_under(product, index, &product->arg[!c.child_at], at + 1);
+		param[i] = sub_at(l->p, sub_at(l->p, sums[i])->arg[c.weight_at].value)->which;
+	lower_indices_with(v, index, &v->arg[c.weight_at], v->reduced, element, at + 1);
 	return ilir_load(l->m, stack_of(l, param, n), at, 3);
 }
 
@@ -97,9 +88,9 @@ ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, co
 {
 	struct sched_child_product c;
 	ilir_expr at[SUB_MAX_VARS];
-	const struct sub_value *product = product_of(l, sum);
+	const struct sub_value *v = sub_at(l->p, sum);
 	take_apart(l, sum, &c);
-	lower_indices_under(product, index, &product->arg[c.child_at], at);
+	lower_indices_with(v, index, &v->arg[c.child_at], v->reduced, k, at);
 	struct sub_map first = {.function = SUB_CHILD, .which = c.slot};
 	at[0] = ilir_binary(l->m, ILIR_ADD, lower_mapped_row(l, c.state, &first, at[0]), slot);
 	at[1] = k;

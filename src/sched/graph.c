@@ -78,43 +78,45 @@ static void reach_moved(struct way w, sub_ref r, const unsigned *loops)
 	}
 }
 
+static void reach_operands(struct way, sub_ref, const unsigned *loops);
+
+/* An operand, or what it is computed from where it is a step before this one. */
+static void reach_step(struct way w, sub_ref r, const unsigned *loops)
+{
+	if (sched_fact(w.g->values, r)->part_of.i)
+		reach_operands(w, r, loops);
+	else
+		reach(w, r, loops);
+}
+
+/* Over the edges of a node no columns are lost: such a reduction ends what a row has computed. */
 static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
 {
-	const struct sub_value *v = sub_at(w.g->p, r), *product = sub_at(w.g->p, v->arg[0].value);
-	unsigned inner[SUB_MAX_VARS] = {0}, out[SUB_MAX_VARS] = {0};
+	const struct sub_value *v = sub_at(w.g->p, r);
 	bool edge = sub_is_ragged(w.g->p, v->reduced);
-	under(v, loops, &v->arg[0], v->reduced, REDUCED, inner);
-	/* over the edges of a node no columns are lost: such a reduction ends what a row has computed */
-	w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, 0);
-	w.reducing = !edge;
-	w.volume = sched_row_elements(w.g->p, product);
-	if (!sched_is_contraction(w.g->p, r)) {
-		reach(w, v->arg[0].value, inner);
-		return;
-	}
-	for (int a = 0; a < 2; a++) {
-		under(product, inner, &product->arg[a], -1, 0, out);
-		reach(w, product->arg[a].value, out);
+	for (int a = v->args > 1; a < v->args; a++) {
+		unsigned out[SUB_MAX_VARS] = {0};
+		under(v, loops, &v->arg[a], v->reduced, REDUCED, out);
+		w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, a);
+		w.reducing = !edge;
+		w.volume = sched_reduced_elements(w.g->p, v);
+		reach(w, v->arg[a].value, out);
 	}
 }
 
-/* What a value, or a part of one, is computed from. */
+/* What a value, or a step of one, is computed from. */
 static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 {
 	const struct sub_value *v = sub_at(w.g->p, r);
-	if (sub_class_of(v->op) == SUB_REDUCE) {
+	bool reduces = sub_reduces(v->op);
+	if (reduces)
 		reach_reduced(w, r, loops);
-		return;
-	}
-	for (int a = 0; a < v->args && sub_class_of(v->op) != SUB_MOVE; a++) {
+	int others = reduces ? v->args > 1 : v->args;
+	for (int a = 0; a < others && sub_class_of(v->op) != SUB_MOVE; a++) {
 		unsigned out[SUB_MAX_VARS] = {0};
-		sub_ref operand = v->arg[a].value;
 		under(v, loops, &v->arg[a], -1, 0, out);
 		w.last = sched_mapping_of(w.g->p, r, a);
-		if (sched_fact(w.g->values, operand)->part_of.i)
-			reach_operands(w, operand, out);
-		else
-			reach(w, operand, out);
+		reach_step(w, v->arg[a].value, out);
 	}
 	if (sub_class_of(v->op) == SUB_MOVE)
 		reach_moved(w, r, loops);
@@ -164,7 +166,7 @@ static bool is_operator(const struct sched_graph *g, sub_ref r)
 {
 	const struct sched_values *values = g->values;
 	const struct sched_fact *f = sched_fact(values, r);
-	return !f->part_of.i && !f->product && sched_has_lead(g->p, r) &&
+	return !f->part_of.i && sched_has_lead(g->p, r) &&
 	       sub_class_of(sub_at(g->p, r)->op) != SUB_SOURCE && !sched_is_index(g->p, values, r);
 }
 
@@ -193,11 +195,11 @@ static void add_part(struct sched_graph *g, sub_ref part)
 		return;
 	struct sched_operator *op = &g->ops.at[op_of(g, whole)];
 	op->dear |= sub_traits_of(v->op)->price == SUB_DEAR;
-	if (sub_class_of(v->op) == SUB_REDUCE) {
+	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)
 			op->spaces |= sched_leads(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
-		op->volume += sched_row_elements(g->p, sub_at(g->p, v->arg[0].value));
+		op->volume += sched_reduced_elements(g->p, v);
 		op->type = SCHED_MANY_TO_MANY;
 	}
 }

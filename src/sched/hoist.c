@@ -6,10 +6,8 @@
  * again at each level, for as few rows as the level has; ahead of it one step computes it for all nodes.  It
  * becomes an input that a body of its own computes, and the recursion reads it node by node.
  *
- * Of a sum that needs states, what comes first leaves: the parameter that it begins with and the chains
- * without a state (ilir/lower.c puts them in this order whether or not they leave).  So no bit changes.  To
- * be sure of that, what is part of another value's arithmetic (parts.c) must be so in the new bodies as it
- * was in the old; otherwise all stays. */
+ * Of a sum that needs states the beginning leaves: a chain is written with what needs none first (subop/contract.c), and
+ * each step of it is a value.  So no bit changes, wherever a value is computed. */
 #include "sched/plan.h"
 
 #include <stdio.h>
@@ -18,8 +16,6 @@
 struct leaver {
 	sub_ref value;
 	int input;
-	sub_ref at;	  /* the sum that goes on from it; or the value itself */
-	bool begins;	  /* a sum goes on from it */
 	bool at_leaf;	  /* the first bodies read it, too, */
 	bool not_at_leaf; /* or not all of them do, and so none may */
 	unsigned readers; /* bodies that want it, of those behind the first ones */
@@ -30,10 +26,9 @@ struct reader {
 	const struct sub_body *body;
 	struct sched_values values;
 	bool *seen;
-	int *leaver_of;		      /* by value of the old program: number + 1 */
-	VEC(struct sched_terms) sums; /* that need states, and something of them leaves */
-	sub_ref *now;		      /* by value: what it is in the new program */
-	struct sub_body made;	      /* there */
+	int *leaver_of;	      /* by value of the old program: number + 1 */
+	sub_ref *now;	      /* by value: what it is in the new program */
+	struct sub_body made; /* there */
 };
 
 struct hoisting {
@@ -48,45 +43,11 @@ struct hoisting {
 	VEC(struct leaver) leavers;
 	VEC(struct reader) first, readers; /* bodies that the recursion begins with, and the others */
 	struct reader *in;		   /* the one at hand */
-	bool changed;			   /* arithmetic: nothing may leave */
 };
 
 static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
 {
 	return sub_at(h->from, r);
-}
-
-/* --- what needs a state --- */
-
-static bool is_unknown(const struct sub_program *p, const struct sub_value *v, int traversal)
-{
-	return v->op == SUB_STATE && p->states.at[v->which].traversal >= traversal;
-}
-
-/* A root has no parent to read anything of. */
-static bool leads_to_parent(const struct sub_value *v)
-{
-	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_PARENT;
-}
-
-bool *sched_recursive(const struct sub_program *p, int traversal)
-{
-	bool *needs = ARENA_ARRAY(p->arena, bool, p->values.n);
-	for (uint32_t i = 1; i < p->values.n; i++) {
-		const struct sub_value *v = &p->values.at[i];
-		needs[i] = is_unknown(p, v, traversal) || leads_to_parent(v);
-		for (int k = 0; k < v->vars && v->op != SUB_VECTOR; k++)
-			needs[i] |= sub_is_ragged(p, v->var[k]);
-		for (int a = 0; a < v->args; a++)
-			needs[i] |= needs[v->arg[a].value.i];
-	}
-	return needs;
-}
-
-int sched_unknown_from(const struct sub_body *b)
-{
-	bool output = b->domain == SUB_EVERY_NODE || b->domain == SUB_EVERY_INPUT;
-	return output ? 0 : b->traversal;
 }
 
 /* --- what it is worth --- */
@@ -109,43 +70,39 @@ static const char *hoist_name(struct hoisting *h)
 	return s.text;
 }
 
-/* A value of the new program becomes an input. */
-static int add_leaver(struct hoisting *h, sub_ref r, sub_ref at, bool begins)
+/* A value becomes an input. */
+static int add_leaver(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = sub_at(h->to, r);
-	struct sub_input in = {.name = hoist_name(h), .hoisted = true, .begins = begins};
+	struct sub_input in = {.name = hoist_name(h), .hoisted = true};
 	in.row = (struct sub_tensor){.name = in.name, .rank = v->vars - 1};
 	for (int d = 0; d < in.row.rank; d++) {
 		in.row.var[d] = v->var[d + 1];
 		in.row.shape[d] = h->to->vars.at[v->var[d + 1]].extent;
 	}
 	vec_push(h->arena, &h->to->inputs, in);
-	vec_push(h->arena, &h->leavers,
-		 (struct leaver){.value = r, .at = at, .input = h->to->inputs.n - 1, .begins = begins});
+	vec_push(h->arena, &h->leavers, (struct leaver){.value = r, .input = h->to->inputs.n - 1});
 	return h->leavers.n;
 }
 
-/* What leaves of several bodies leaves once; of each body something else. */
-static int join_leaver(struct hoisting *h, sub_ref r, sub_ref at, bool begins)
+/* What leaves of several bodies leaves once. */
+static int join_leaver(struct hoisting *h, sub_ref r)
 {
-	unsigned reader = 1u << (h->in - h->readers.at);
 	size_t i = 0;
-	while (i < h->leavers.n && (h->leavers.at[i].value.i != r.i || h->leavers.at[i].begins != begins ||
-				    (h->leavers.at[i].readers & reader)))
+	while (i < h->leavers.n && h->leavers.at[i].value.i != r.i)
 		i++;
-	int number = i < h->leavers.n ? (int)i + 1 : add_leaver(h, r, at, begins);
-	h->leavers.at[number - 1].readers |= reader;
+	int number = i < h->leavers.n ? (int)i + 1 : add_leaver(h, r);
+	h->leavers.at[number - 1].readers |= 1u << (h->in - h->readers.at);
 	return number;
 }
 
-/* Part of something, or nothing but an index: it is not stored. */
-static bool stands_alone(const struct hoisting *h, sub_ref r)
+/* More than an index of what is stored anyway. */
+static bool can_be_stored(const struct hoisting *h, sub_ref r)
 {
-	const struct sched_fact *f = sched_fact(&h->in->values, r);
 	const struct sub_value *v = value_of(h, r);
 	enum sub_class class = sub_class_of(v->op);
-	return class != SUB_SOURCE && class != SUB_MOVE && !f->part_of.i && !f->product &&
-	       v->var[0] == h->from->node && v->vars - 1 <= TENSOR_MAX_RANK;
+	return class != SUB_SOURCE && class != SUB_MOVE && v->var[0] == h->from->node &&
+	       v->vars - 1 <= TENSOR_MAX_RANK;
 }
 
 /* A value that needs no state is wanted by one that does: it leaves, or what it is computed from. */
@@ -155,85 +112,12 @@ static void leave(struct hoisting *h, sub_ref r)
 	if (h->in->seen[r.i] || h->recursive[r.i] || !sched_has_lead(h->from, r) || !h->work[r.i])
 		return;
 	h->in->seen[r.i] = true;
-	if (stands_alone(h, r) && pays(h, h->work[r.i], v) && !h->barred[r.i]) {
-		h->in->leaver_of[r.i] = join_leaver(h, r, r, false);
+	if (can_be_stored(h, r) && pays(h, h->work[r.i], v) && !h->barred[r.i]) {
+		h->in->leaver_of[r.i] = join_leaver(h, r);
 		return;
 	}
 	for (int a = 0; a < v->args; a++)
 		leave(h, v->arg[a].value);
-}
-
-/* --- sums --- */
-
-/* Marks what comes first in a sum: the chains without a state, at most so many, and the parameter that they
- * go on from. Returns their number. */
-static int mark_ahead(const struct hoisting *h, struct sched_terms *t, int most)
-{
-	int chains = 0;
-	size_t start = 0;
-	for (size_t i = 0; i < t->all.n; i++) {
-		sub_ref r = t->all.at[i].value;
-		bool chain = value_of(h, r)->op == SUB_SUM && sched_fact(&h->in->values, r)->part_of.i;
-		t->ahead[i] = chain && !h->recursive[r.i] && chains < most;
-		chains += t->ahead[i];
-	}
-	while (start < t->all.n && value_of(h, t->all.at[start].value)->op != SUB_PARAM)
-		start++;
-	if (chains && start < t->all.n)
-		t->ahead[start] = true;
-	return chains;
-}
-
-/* The greatest number of chains with which the beginning of a leaf's sum is a value that leaves. */
-static bool find_leaver(struct hoisting *h, struct sched_terms *t)
-{
-	for (int most = mark_ahead(h, t, t->all.n); most > 0; most--) {
-		mark_ahead(h, t, most);
-		sub_ref r = sched_first_part(h->to, t, true);
-		for (size_t i = 0; r.i && i < h->leavers.n; i++)
-			if (h->leavers.at[i].value.i == r.i && h->leavers.at[i].begins &&
-			    !h->leavers.at[i].not_at_leaf) {
-				t->leaver = r;
-				return true;
-			}
-	}
-	return false;
-}
-
-static bool is_sum(const struct hoisting *h, sub_ref r)
-{
-	return value_of(h, r)->op == SUB_ADD && !sched_fact(&h->in->values, r)->part_of.i;
-}
-
-/* A sum that needs a state: its beginning leaves, and of its other terms what they are computed from. */
-static void leave_sum(struct hoisting *h, sub_ref sum)
-{
-	struct sched_terms t = sched_terms_of(h->arena, h->from, &h->in->values, sum);
-	double work = 0;
-	mark_ahead(h, &t, t.all.n);
-	for (size_t i = 0; i < t.all.n; i++)
-		work += t.ahead[i] ? h->work[t.all.at[i].value.i] : 0;
-	if (!h->barred[sum.i] && pays(h, work, value_of(h, sum)) &&
-	    value_of(h, sum)->vars - 1 <= TENSOR_MAX_RANK) {
-		t.leaver = sched_first_part(h->to, &t, false);
-		int leaver = join_leaver(h, t.leaver, sum, true);
-		if (t.leaver.i < h->from->values.n) {
-			h->changed |= h->in->leaver_of[t.leaver.i];
-			h->in->leaver_of[t.leaver.i] = leaver;
-		}
-		vec_push(h->arena, &h->in->sums, t);
-	}
-	for (size_t i = 0; i < t.all.n; i++)
-		if (!t.leaver.i || !t.ahead[i])
-			leave(h, t.all.at[i].value);
-}
-
-/* Terms of sums are looked at with their sum. */
-static void leave_arguments(struct hoisting *h, const struct sub_value *v)
-{
-	for (int a = 0; a < v->args; a++)
-		if (!sched_fact(&h->in->values, v->arg[a].value)->part_of.i)
-			leave(h, v->arg[a].value);
 }
 
 static void find_leavers_in(struct hoisting *h)
@@ -241,13 +125,10 @@ static void find_leavers_in(struct hoisting *h)
 	const struct sub_body *b = h->in->body;
 	h->in->seen = ARENA_ARRAY(h->arena, bool, h->from->values.n);
 	h->in->leaver_of = ARENA_ARRAY(h->arena, int, h->from->values.n);
-	h->in->sums.n = 0;
 	for (int i = 0; i < h->in->values.n; i++) {
-		sub_ref r = h->in->values.value[i];
-		if (h->recursive[r.i] && is_sum(h, r))
-			leave_sum(h, r);
-		else if (h->recursive[r.i] && value_of(h, r)->op != SUB_ADD)
-			leave_arguments(h, value_of(h, r));
+		const struct sub_value *v = value_of(h, h->in->values.value[i]);
+		for (int a = 0; h->recursive[h->in->values.value[i].i] && a < v->args; a++)
+			leave(h, v->arg[a].value);
 	}
 	for (size_t i = 0; i < b->stores.n; i++)
 		leave(h, b->stores.at[i].value.value);
@@ -259,20 +140,21 @@ static bool bar(struct hoisting *h)
 	bool any = false;
 	for (size_t i = 0; i < h->leavers.n; i++)
 		if (h->leavers.at[i].readers != (1u << h->readers.n) - 1)
-			any = h->barred[h->leavers.at[i].at.i] = true;
+			any = h->barred[h->leavers.at[i].value.i] = true;
 	return any;
 }
 
 /* What leaves is found anew until all nodes that have neighbours want it. */
 static void find_leavers(struct hoisting *h)
 {
+	size_t inputs = h->from->inputs.n;
 	sched_copy_program(h->to, h->from);
 	do {
-		sub_take_back(h->to, h->from->values.n, h->from->vars.n);
+		h->to->inputs.n = inputs;
 		h->leavers.n = 0;
 		for (h->in = h->readers.at; h->in < h->readers.at + h->readers.n; h->in++)
 			find_leavers_in(h);
-	} while (!h->changed && bar(h));
+	} while (bar(h));
 }
 
 /* --- the bodies of the recursion --- */
@@ -285,72 +167,26 @@ static sub_ref read_leaver(struct hoisting *h, const struct leaver *l)
 	return sub_add(h->to, in, NULL);
 }
 
-static const struct leaver *leaver_of(const struct hoisting *h, sub_ref r)
-{
-	size_t i = 0;
-	while (h->leavers.at[i].value.i != r.i)
-		i++;
-	return &h->leavers.at[i];
-}
-
-static bool begins(const struct hoisting *h, sub_ref r)
-{
-	const struct sub_value *v = sub_at(h->to, r);
-	return v->op == SUB_VECTOR && h->to->inputs.at[v->which].begins;
-}
-
-/* The beginning of one sum must not be taken for that of another. */
 static sub_ref copy_value(struct hoisting *h, sub_ref r)
 {
 	struct sub_value v = *value_of(h, r);
-	for (int a = 0; a < v.args; a++) {
+	for (int a = 0; a < v.args; a++)
 		v.arg[a].value = h->in->now[v.arg[a].value.i];
-		h->changed |= v.op == SUB_ADD && begins(h, v.arg[a].value);
-		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
-			v.arg[a] = sub_as_is(h->to, v.arg[a].value);
-	}
 	return sub_add(h->to, v, NULL);
 }
 
-static const struct sched_terms *leaving_terms(struct hoisting *h, sub_ref r, bool leaf)
-{
-	for (size_t i = 0; !leaf && i < h->in->sums.n; i++)
-		if (h->in->sums.at[i].sum.i == r.i)
-			return &h->in->sums.at[i];
-	if (!leaf || !is_sum(h, r))
-		return NULL;
-	struct sched_terms *t = ARENA_NEW(h->arena, struct sched_terms);
-	*t = sched_terms_of(h->arena, h->from, &h->in->values, r);
-	return find_leaver(h, t) ? t : NULL;
-}
-
-/* A term of a sum that would be taken for its beginning. */
-static bool is_added(const struct hoisting *h, sub_ref r)
-{
-	for (int i = 0; i < h->in->values.n; i++) {
-		const struct sub_value *v = value_of(h, h->in->values.value[i]);
-		for (int a = 0; v->op == SUB_ADD && a < 2; a++)
-			if (v->arg[a].value.i == r.i)
-				return true;
-	}
-	return false;
-}
-
-static const struct leaver *find_whole(const struct hoisting *h, sub_ref r, bool leaf)
+/* What leaves, as this body reads it; NULL = the body computes the value itself. */
+static const struct leaver *find_leaver(const struct hoisting *h, sub_ref r, bool leaf)
 {
 	int number = h->in->leaver_of[r.i];
 	const struct leaver *l = number ? &h->leavers.at[number - 1] : NULL;
-	return l && !(leaf && l->not_at_leaf) && stands_alone(h, r) && !(l->begins && is_added(h, r)) ? l
-												      : NULL;
+	return l && !(leaf && l->not_at_leaf) ? l : NULL;
 }
 
 static sub_ref rewrite(struct hoisting *h, sub_ref r, bool leaf)
 {
-	const struct sched_terms *t = leaving_terms(h, r, leaf);
-	const struct leaver *l = t ? NULL : find_whole(h, r, leaf);
-	return t   ? sched_rest_of(h->to, t, read_leaver(h, leaver_of(h, t->leaver)), h->in->now)
-	       : l ? read_leaver(h, l)
-		   : copy_value(h, r);
+	const struct leaver *l = find_leaver(h, r, leaf);
+	return l ? read_leaver(h, l) : copy_value(h, r);
 }
 
 /* The recursion begins with it. */
@@ -373,33 +209,6 @@ static void rewrite_body(struct hoisting *h, struct reader *in)
 		vec_push(h->arena, &copy.stores, s);
 	}
 	in->made = copy;
-}
-
-/* --- bits --- */
-
-static bool leaves(const struct hoisting *h, sub_ref r)
-{
-	for (size_t i = 0; i < h->leavers.n; i++)
-		if (h->leavers.at[i].value.i == r.i)
-			return true;
-	return false;
-}
-
-/* What a new body computes as an old one did must be computed in the same way; `now` NULL: at the same place.
- * What leaves is a result there, and part of nothing. */
-static void compare(struct hoisting *h, const struct sched_values *old, int body, const sub_ref *now)
-{
-	struct sched_values new;
-	bool *seen = ARENA_ARRAY(h->arena, bool, h->to->values.n),
-	     *live = ARENA_ARRAY(h->arena, bool, h->to->values.n);
-	sched_find_values(&new, h->arena, h->to, body, seen);
-	for (int i = 0; i < new.n; i++)
-		live[new.value[i].i] = true;
-	for (int i = 0; i < old->n; i++) {
-		sub_ref r = old->value[i], n = now ? now[r.i] : r;
-		if (live[n.i] && (now || !leaves(h, r)) && sub_class_of(sub_at(h->to, n)->op) != SUB_SOURCE)
-			h->changed |= !sched_same_part(&old->fact[i], sched_fact(&new, n));
-	}
 }
 
 /* --- the new program --- */
@@ -454,8 +263,8 @@ static const char *ahead_name(struct hoisting *h, const char *part)
 	return sub_free_name(h->from, SUB_NAME_BODY, str_text(&s));
 }
 
-/* The body of those that leaves read, or of those that they do not; true when there are any. */
-static bool add_ahead(struct hoisting *h, bool at_leaf)
+/* The body of those that leaves read, or of those that they do not, if there are any. */
+static void add_ahead(struct hoisting *h, bool at_leaf)
 {
 	struct sub_body b = {.name = ahead_name(h, at_leaf ? "" : ".inner"),
 			     .domain = at_leaf ? SUB_AHEAD : SUB_AHEAD_INNER,
@@ -468,7 +277,6 @@ static bool add_ahead(struct hoisting *h, bool at_leaf)
 	}
 	if (b.stores.n)
 		vec_push(h->arena, &h->to->bodies, b);
-	return b.stores.n;
 }
 
 /* The reader that a body of the old program is; NULL = none. */
@@ -489,19 +297,11 @@ static void add_bodies(struct hoisting *h)
 	const struct sub_body *b = h->from->bodies.at, *end = b + h->from->bodies.n;
 	for (; !reader_of(h, b); b++)
 		vec_push(h->arena, &h->to->bodies, *b);
-	for (int at_leaf = 1; at_leaf >= 0; at_leaf--) {
-		if (!add_ahead(h, at_leaf))
-			continue;
-		for (size_t i = 0; i < h->readers.n; i++)
-			compare(h, &h->readers.at[i].values, h->to->bodies.n - 1, NULL);
-		for (size_t i = 0; at_leaf && i < h->first.n; i++)
-			compare(h, &h->first.at[i].values, h->to->bodies.n - 1, NULL);
-	}
-	for (int ahead = h->to->bodies.n - (b - h->from->bodies.at); b < end; b++) {
+	add_ahead(h, true);
+	add_ahead(h, false);
+	for (; b < end; b++) {
 		const struct reader *r = reader_of(h, b);
 		vec_push(h->arena, &h->to->bodies, r ? r->made : *b);
-		if (r)
-			compare(h, &r->values, b - h->from->bodies.at + ahead, r->now);
 	}
 }
 
@@ -526,7 +326,7 @@ static void find_readers(struct hoisting *h)
 /* False when all stays. */
 static bool hoist(struct hoisting *h)
 {
-	h->recursive = sched_recursive(h->from, h->traversal);
+	h->recursive = sub_find_recursive(h->from, h->traversal);
 	h->barred = ARENA_ARRAY(h->arena, bool, h->from->values.n);
 	h->work = sched_weigh(h->arena, h->from);
 	find_leavers(h);
@@ -534,7 +334,7 @@ static bool hoist(struct hoisting *h)
 		return false;
 	rewrite_bodies(h);
 	add_bodies(h);
-	return !h->changed;
+	return true;
 }
 
 /* --- the whole --- */

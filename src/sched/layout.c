@@ -5,7 +5,7 @@
  * rows stand in the order in which parents read, so that the children of a node lie side by side and a reader
  * computes where; it is the writer who fetches the place of its row.  A node then has one place, and so must
  * have one parent. */
-#include "sched/sched.h"
+#include "sched/plan.h"
 
 const char *sched_not_by_parent(const struct sched_plan *plan)
 {
@@ -14,38 +14,32 @@ const char *sched_not_by_parent(const struct sched_plan *plan)
 		   : "a node of this structure may have several parents, and its row only one place";
 }
 
-/* What is looked at: a body, which of its values are needed, and of each the sum that it is a term of, or
- * itself. */
+/* What is looked at: a body, and which of its values are needed. */
 struct view {
 	const struct sched_plan *plan;
 	const struct sub_program *p;
 	int body;
 	bool *live;
-	uint32_t *whole;
 };
 
 static struct view view_of(const struct sched_plan *plan, int body)
 {
 	const struct sub_program *p = plan->p;
-	struct view x = {plan, p, body, ARENA_ARRAY(p->arena, bool, p->values.n),
-			 ARENA_ARRAY(p->arena, uint32_t, p->values.n)};
+	struct view x = {plan, p, body, ARENA_ARRAY(p->arena, bool, p->values.n)};
 	sub_mark_live(p, &p->bodies.at[body], x.live);
-	for (uint32_t v = p->values.n; v-- > 1;) {
-		x.whole[v] = x.whole[v] ? x.whole[v] : v;
-		for (int a = 0; x.live[v] && sub_at(p, (sub_ref){v})->op == SUB_ADD && a < 2; a++) {
-			sub_ref term = sub_at(p, (sub_ref){v})->arg[a].value;
-			if (sched_is_part(plan, body, term))
-				x.whole[term.i] = x.whole[v];
-		}
-	}
 	return x;
+}
+
+static uint32_t whole_of(const struct view *x, uint32_t r)
+{
+	return sched_whole(&x->plan->values[x->body], (sub_ref){r}).i;
 }
 
 /* Whether a product with one child is added to the same with the one before or after. */
 static bool has_neighbour(const struct view *x, sub_ref sum)
 {
 	for (uint32_t other = 1; other < x->p->values.n; other++)
-		if (x->live[other] && x->whole[other] == x->whole[sum.i] &&
+		if (x->live[other] && whole_of(x, other) == whole_of(x, sum.i) &&
 		    (sched_next_child(x->p, sum, (sub_ref){other}, 1) ||
 		     sched_next_child(x->p, (sub_ref){other}, sum, 1)))
 			return true;

@@ -67,12 +67,18 @@ static enum sched_mapping of_assign(const struct sub_program *p, const struct su
 	return m;
 }
 
+/* Whether an argument loses a variable in the value. */
+static bool is_reduced(const struct sub_value *v, int a)
+{
+	return sub_reduces(v->op) && (v->args == 1 || a > 0);
+}
+
 enum sched_mapping sched_mapping_of(const struct sub_program *p, sub_ref r, int a)
 {
 	const struct sub_value *v = sub_at(p, r);
-	switch (sub_class_of(v->op)) {
-	case SUB_REDUCE:
+	if (is_reduced(v, a))
 		return single(p, v->reduced) ? SCHED_REORGANIZE : SCHED_MANY_TO_MANY;
+	switch (sub_class_of(v->op)) {
 	case SUB_MOVE:
 		return v->op == SUB_ASSIGN    ? of_assign(p, v)
 		       : v->op == SUB_RESHAPE ? SCHED_REORGANIZE
@@ -94,9 +100,9 @@ enum sched_mapping sched_mapping_of_value(const struct sub_program *p, sub_ref r
 {
 	const struct sub_value *v = sub_at(p, r);
 	enum sched_mapping m = SCHED_ONE_TO_ONE;
-	bool computes = sub_class_of(v->op) == SUB_UNARY || sub_class_of(v->op) == SUB_BINARY;
+	bool moves = sub_class_of(v->op) == SUB_MOVE;
 	for (int a = 0; a < v->args; a++)
-		if (!computes || !is_given(p, v->arg[a].value))
+		if (moves || is_reduced(v, a) || !is_given(p, v->arg[a].value))
 			m = more_complex(m, sched_mapping_of(p, r, a));
 	return m;
 }

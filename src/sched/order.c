@@ -230,9 +230,13 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 {
 	const struct sub_var *reduced = &o->p->vars.at[v->reduced];
 	switch (sub_class_of(v->op)) {
+	case SUB_CONTRACTION:
 	case SUB_REDUCE:
+		if (v->args > 1)
+			walk_use(o, v, &v->arg[0], moves, -1, NONE, volume);
 		volume *= sub_is_ragged(o->p, v->reduced) ? SCHED_RAGGED : reduced->extent;
-		walk_use(o, v, &v->arg[0], moves, v->reduced, NONE, volume);
+		for (int a = v->args > 1; a < v->args; a++)
+			walk_use(o, v, &v->arg[a], moves, v->reduced, NONE, volume);
 		break;
 	case SUB_MOVE:
 		walk_moved(o, v, moves, volume);

@@ -1,10 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which values are computed as part of another one.
+/* Which values are computed with the one that alone uses them.
  *
- * Nested additions are one sum of terms, a product that a sum adds up is half of a fused multiply-add, and
- * one reduction goes on where its neighbour in the sum ended.  Whether that is so decides about rounding;
- * hence it is decided here, by the values of the body alone, and no plan stores a part: results have the same
- * bits whatever is stored. */
+ * A chain of additions and multiply-adds is one accumulator that grows: each step goes on where the one before it ended.
+ * So a planner sees the whole of it as one operator, and stores none of its steps. */
 #include "sched/plan.h"
 
 #include <stdlib.h>
@@ -18,17 +16,6 @@ bool sched_has_lead(const struct sub_program *p, sub_ref r)
 bool sched_has_rows(const struct sub_program *p, sub_ref r)
 {
 	return sched_has_lead(p, r) && !sub_is_ragged(p, sub_at(p, r)->var[0]);
-}
-
-static bool adds_up(enum sub_op op)
-{
-	return sub_class_of(op) == SUB_REDUCE && sub_traits_of(op)->combine == SUB_ADD;
-}
-
-bool sched_is_contraction(const struct sub_program *p, sub_ref r)
-{
-	const struct sub_value *v = sub_at(p, r);
-	return adds_up(v->op) && sub_at(p, v->arg[0].value)->op == SUB_MULTIPLY;
 }
 
 struct sched_fact *sched_fact(const struct sched_values *values, sub_ref r)
@@ -69,37 +56,55 @@ int64_t sched_loop_extent(const struct sub_program *p, int var)
 	return v->set == SUB_DIM ? v->extent : sub_is_ragged(p, var) ? SCHED_RAGGED : 0;
 }
 
-double sched_row_elements(const struct sub_program *p, const struct sub_value *v)
+static double elements_of(const struct sub_program *p, const int *var, int vars)
 {
 	double n = 1;
-	for (int i = 0; i < v->vars; i++) {
-		int64_t extent = sched_loop_extent(p, v->var[i]);
+	for (int i = 0; i < vars; i++) {
+		int64_t extent = sched_loop_extent(p, var[i]);
 		n *= extent ? extent : 1;
 	}
 	return n;
 }
 
-static bool can_be_term(const struct sub_program *p, sub_ref r)
+double sched_row_elements(const struct sub_program *p, const struct sub_value *v)
 {
-	const struct sub_value *v = sub_at(p, r);
-	return v->op == SUB_ADD || v->op == SUB_MULTIPLY ||
-	       (v->op == SUB_SUM && p->vars.at[v->reduced].set == SUB_DIM);
+	return elements_of(p, v->var, v->vars);
 }
 
-/* Terms have all variables of their sum: what is repeated along one would be computed for each turn of it. */
+double sched_reduced_elements(const struct sub_program *p, const struct sub_value *v)
+{
+	int var[SUB_MAX_VARS];
+	return elements_of(p, var, sub_reduced_vars(p, v, var));
+}
+
+/* An accumulator that the next step may take over. */
+static bool is_step(const struct sub_program *p, const struct sub_value *v)
+{
+	return v->op == SUB_ADD || v->op == SUB_FMA ||
+	       (v->op == SUB_ACCUMULATE && p->vars.at[v->reduced].set == SUB_DIM);
+}
+
+/* Whether an argument is what a step goes on from. */
+static bool goes_on_from(const struct sub_value *v, int a)
+{
+	return v->op == SUB_ADD || (v->op == SUB_FMA && a == 2) || (v->op == SUB_ACCUMULATE && a == 0);
+}
+
+/* What is repeated along a variable would be computed for each turn of it. */
 static bool same_variables(const struct sub_value *v, const struct sub_use *u)
 {
 	return v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
 }
 
-static void find_terms(struct sched_values *values, const struct sub_program *p, int at)
+static void find_steps(struct sched_values *values, const struct sub_program *p, int at)
 {
 	const struct sub_value *v = sub_at(p, values->value[at]);
 	sub_ref whole = values->fact[at].part_of.i ? values->fact[at].part_of : values->value[at];
-	for (int a = 0; v->op == SUB_ADD && a < 2; a++) {
-		struct sched_fact *term = sched_fact(values, v->arg[a].value);
-		if (term->uses == 1 && can_be_term(p, v->arg[a].value) && same_variables(v, &v->arg[a]))
-			term->part_of = whole;
+	for (int a = 0; is_step(p, v) && a < v->args; a++) {
+		struct sched_fact *step = sched_fact(values, v->arg[a].value);
+		if (goes_on_from(v, a) && step->uses == 1 && is_step(p, sub_at(p, v->arg[a].value)) &&
+		    same_variables(v, &v->arg[a]))
+			step->part_of = whole;
 	}
 }
 
@@ -114,19 +119,6 @@ static void count_uses(struct sched_values *values, const struct sub_program *p,
 		const struct sub_value *v = sub_at(p, values->value[i]);
 		for (int a = 0; a < v->args; a++)
 			sched_fact(values, v->arg[a].value)->uses++;
-	}
-}
-
-/* Products that sums alone want. */
-static void find_products(struct sched_values *values, const struct sub_program *p)
-{
-	for (int i = 0; i < values->n; i++)
-		values->fact[i].product =
-		    sub_at(p, values->value[i])->op == SUB_MULTIPLY && !values->fact[i].result;
-	for (int i = 0; i < values->n; i++) {
-		const struct sub_value *v = sub_at(p, values->value[i]);
-		for (int a = 0; !adds_up(v->op) && a < v->args; a++)
-			sched_fact(values, v->arg[a].value)->product = false;
 	}
 }
 
@@ -173,9 +165,8 @@ void sched_find_values(struct sched_values *values, struct arena *a, const struc
 	*values = (struct sched_values){
 	    .n = live.all.n, .value = live.all.at, .fact = ARENA_ARRAY(a, struct sched_fact, live.all.n)};
 	count_uses(values, p, &p->bodies.at[body]);
-	find_products(values, p);
 	for (int i = values->n; i-- > 0;)
-		find_terms(values, p, i);
+		find_steps(values, p, i);
 }
 
 sub_ref sched_whole(const struct sched_values *values, sub_ref r)

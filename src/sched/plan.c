@@ -163,7 +163,7 @@ static bool is_called(const struct sched_plan *plan, int body, sub_ref r, const 
 static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct sched_fact *f)
 {
 	enum sub_class class = sub_class_of(sub_at(p, r)->op);
-	return !f->result && !f->part_of.i && !f->product && class != SUB_SOURCE && class != SUB_MOVE &&
+	return !f->result && !f->part_of.i && class != SUB_SOURCE && class != SUB_MOVE &&
 	       sched_has_lead(p, r);
 }
 
@@ -194,9 +194,8 @@ const char *sched_not_stored(const struct sched_plan *plan, const struct sched_s
 				continue;
 			return fact->result   ? "the value is a state or an output: it is stored as that"
 			       : fact->stored ? NULL
-			       : fact->part_of.i || fact->product
-				   ? "the value is part of the arithmetic of another one: storing it would "
-				     "change bits"
+			       : fact->part_of.i
+				   ? "the value is a step of a sum that goes on from it in its register"
 				   : "the value is only moved or given: nothing is computed that could be "
 				     "stored";
 		}

@@ -2,9 +2,8 @@
 /* Inside the room: how a plan comes about.
  *
  * A planner (grow.c, baseline.c) marks the values that are to be stored and puts values into blocks; plan.c
- * stores what else must be, and makes targets, stages and groups of it.  All of them see the values of a body
- * as parts.c cuts them up: what is part of another value's arithmetic is never stored, so that no plan
- * changes a bit. */
+ * stores what else must be, and makes targets, stages and groups of it.  A step of a chain that the next one alone
+ * wants is never stored (parts.c); no plan could change a bit, but it would break a loop nest in two. */
 #ifndef ESPALIER_SCHED_PLAN_H
 #define ESPALIER_SCHED_PLAN_H
 
@@ -44,7 +43,6 @@ enum {
 /* What there is to know of a value in a body. */
 struct sched_fact {
 	bool result;	   /* a state or output */
-	bool product;	   /* wanted by sums alone: part of a contraction wherever it is computed */
 	bool stored;	   /* read from memory by another group */
 	bool dear;	   /* computing it means work; reading what is stored does not */
 	bool kept;	   /* computed again, although dear, where it was measured to pay */
@@ -52,7 +50,7 @@ struct sched_fact {
 	int uses;	   /* by values and results */
 	int block;	   /* 0 = of its own */
 	int target, group; /* as a target: number + 1, and of its group + 1 */
-	sub_ref part_of;   /* the addition whose arithmetic it is part of; 0 = stands for itself */
+	sub_ref part_of;   /* the end of the chain that it is a step of; 0 = stands for itself */
 };
 
 /* The values that a body needs, rising.  There may be many bodies, so each has facts of its own values only.
@@ -69,33 +67,26 @@ struct sched_fact *sched_fact(const struct sched_values *, sub_ref);
 /* The values of a body; `seen` has an entry for each of the program, false before and after. */
 void sched_find_values(struct sched_values *, struct arena *, const struct sub_program *, int body,
 		       bool *seen);
-/* The value that is computed, and could be stored, where this one is part of something. */
+/* The value that could be stored where this one is computed: the end of its chain. */
 sub_ref sched_whole(const struct sched_values *, sub_ref);
 bool sched_has_lead(const struct sub_program *, sub_ref);
 /* Of rows, and so with a loop to be stored in: not of edges or members that lack the row which has them, as
  * rules make them of what tokens of edges pick.  Those are computed where they are wanted. */
 bool sched_has_rows(const struct sub_program *, sub_ref);
-bool sched_is_contraction(const struct sub_program *, sub_ref);
 /* Data movement with one consumer: nothing but an index. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
 /* Which values mean work to compute, given what is stored. */
 void sched_mark_dear(const struct sub_program *, struct sched_values *);
 /* Elements in one row, and of the body's loop over one variable. */
 double sched_row_elements(const struct sub_program *, const struct sub_value *);
+/* Elements that a value reduces for one row. */
+double sched_reduced_elements(const struct sub_program *, const struct sub_value *);
 int64_t sched_loop_extent(const struct sub_program *, int var);
 
 /* --- programs that are made over --- */
 
 /* An element that is stored and read again costs what so many multiply-adds do. */
 enum { SCHED_LEAST_WORK = 16 };
-
-/* A sum, its terms under the names that the sum has for its variables. */
-struct sched_terms {
-	sub_ref sum;
-	VEC(struct sub_use) all;
-	bool *ahead;	/* by term: it leaves, */
-	sub_ref leaver; /* as part of this; none = nothing does */
-};
 
 /* Declarations and values, which keep their numbers; no bodies. */
 void sched_copy_program(struct sub_program *to, const struct sub_program *from);
@@ -115,17 +106,6 @@ void sched_move_each(struct sub_program *to, const struct sub_program *from,
 void sched_keep_program(struct sub_program *to, const struct sub_program *from);
 /* By value: multiplications by weights in what it is computed from. */
 const double *sched_weigh(struct arena *, const struct sub_program *);
-struct sched_terms sched_terms_of(struct arena *, const struct sub_program *, const struct sched_values *,
-				  sub_ref sum);
-/* The terms that leave as a value of its own, chains before the parameter that they go on from; when it is
- * only looked for, none = it is not there. */
-sub_ref sched_first_part(struct sub_program *to, const struct sched_terms *, bool look);
-/* What is left of the sum: after what has left, as it is read, the others in the order of the text. */
-sub_ref sched_rest_of(struct sub_program *to, const struct sched_terms *, sub_ref first, const sub_ref *now);
-/* Whether one value of two bodies is computed alike in both: part of another one's arithmetic, or by itself.
- */
-bool sched_same_part(const struct sched_fact *, const struct sched_fact *);
-
 /* --- planners --- */
 
 /* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so

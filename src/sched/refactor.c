@@ -15,8 +15,8 @@
  * looked up, so is it: in a table that is made at binding.  What the child keeps for its parents is a state
  * that nobody else sees.
  *
- * As in hoist.c no bit changes: of a sum its chains leave with the parameter that they go on from, all or
- * none, and what is part of another value's arithmetic must be so in the new bodies as it was in the old. */
+ * As in hoist.c a value is computed elsewhere as it was computed here, and so to the same bits; of a chain its beginning
+ * may leave. */
 #include "sched/refactor.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void find_all_derived(struct refactoring *f)
 		keys.state[s] = state_value(f->to, s);
 	f->derived.n = 0;
 	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
-		for (size_t i = 0; !f->changed && i < f->in->leavers.n; i++)
+		for (size_t i = 0; !f->misfit && i < f->in->leavers.n; i++)
 			find_derived(f, &keys, &f->in->leavers.at[i]);
 }
 
@@ -72,7 +72,7 @@ static bool bar(struct refactoring *f)
 		for (size_t i = 0; i < f->readers.at[r].leavers.n; i++) {
 			const struct leaver *l = &f->readers.at[r].leavers.at[i];
 			if (!is_everywhere(f, l))
-				any = f->barred[l->at.i] = true;
+				any = f->barred[l->value.i] = true;
 		}
 	return any;
 }
@@ -122,41 +122,19 @@ static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const
 	return sub_add(f->to, read, NULL);
 }
 
-static const struct sched_terms *leaving_terms(const struct refactoring *f, sub_ref r)
-{
-	for (size_t i = 0; i < f->in->sums.n; i++)
-		if (f->in->sums.at[i].sum.i == r.i)
-			return &f->in->sums.at[i];
-	return NULL;
-}
-
-static const struct leaver *leaver_at(const struct refactoring *f, sub_ref r)
-{
-	size_t i = 0;
-	while (f->in->leavers.at[i].at.i != r.i)
-		i++;
-	return &f->in->leavers.at[i];
-}
-
 static sub_ref copy_value(struct refactoring *f, sub_ref r, const sub_ref *now)
 {
 	struct sub_value v = *refactor_value(f, r);
-	for (int a = 0; a < v.args; a++) {
+	for (int a = 0; a < v.args; a++)
 		v.arg[a].value = now[v.arg[a].value.i];
-		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
-			v.arg[a] = sub_as_is(f->to, v.arg[a].value);
-	}
 	return sub_add(f->to, v, NULL);
 }
 
 static sub_ref rewrite(struct refactoring *f, sub_ref r, const sub_ref *now)
 {
-	const struct sched_terms *t = leaving_terms(f, r);
 	struct sub_value v = *refactor_value(f, r);
-	if (!t && !f->in->leaver_of[r.i])
-		return copy_value(f, r, now);
-	sub_ref read = read_derived(f, leaver_at(f, r), &v);
-	return t ? sched_rest_of(f->to, t, read, now) : read;
+	int number = f->in->leaver_of[r.i];
+	return number ? read_derived(f, &f->in->leavers.at[number - 1], &v) : copy_value(f, r, now);
 }
 
 static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, sub_ref value)
@@ -194,70 +172,6 @@ static struct sub_body new_leaf(struct refactoring *f)
 	return b;
 }
 
-/* --- bits --- */
-
-static bool leaves(const struct refactoring *f, sub_ref r)
-{
-	for (size_t i = 0; i < f->readers.n; i++)
-		for (size_t k = 0; k < f->readers.at[i].leavers.n; k++)
-			if (f->readers.at[i].leavers.at[k].value.i == r.i)
-				return true;
-	return false;
-}
-
-/* Facts of a body that is not part of the program yet. */
-static struct sched_values values_of(struct refactoring *f, const struct sub_body *b)
-{
-	struct sched_values values;
-	vec_push(f->arena, &f->to->bodies, *b);
-	sched_find_values(&values, f->arena, f->to, --f->to->bodies.n,
-			  ARENA_ARRAY(f->arena, bool, f->to->values.n));
-	return values;
-}
-
-/* What was computed in the inner body, and now is elsewhere; what leaves is a result there. */
-static void compare(struct refactoring *f, const struct sched_values *new, const sub_ref *now)
-{
-	for (int i = 0; i < f->in->values.n; i++) {
-		sub_ref r = f->in->values.value[i], n = now[r.i];
-		if (!n.i || leaves(f, r) || refactor_value(f, n)->op != refactor_value(f, r)->op ||
-		    sub_class_of(refactor_value(f, r)->op) == SUB_SOURCE ||
-		    refactor_is_child(f->to, refactor_value(f, r)))
-			continue;
-		const struct sched_fact *fact = new->n ? sched_fact(new, n) : NULL;
-		if (fact && new->value[fact - new->fact].i == n.i)
-			f->changed |= !sched_same_part(sched_fact(&f->in->values, r), fact);
-	}
-}
-
-static void compare_moved(struct refactoring *f, const struct sub_body *b, const struct place *at)
-{
-	struct sched_values new = values_of(f, b);
-	struct reader *in = f->in;
-	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
-		compare(f, &new, at->moved);
-	f->in = in;
-}
-
-/* What is left of a sum is one sum. */
-static void check_sum(struct refactoring *f, const struct sched_values *new, const struct sched_terms *t,
-		      sub_ref r)
-{
-	int left = 0;
-	for (size_t i = 0; i < t->all.n; i++)
-		left += !t->ahead[i];
-	for (r = refactor_value(f, r)->arg[0].value; left-- > 1; r = refactor_value(f, r)->arg[0].value)
-		f->changed |= !sched_fact(new, r)->part_of.i;
-}
-
-static void compare_inner(struct refactoring *f, const struct sub_body *b, const sub_ref *now)
-{
-	struct sched_values new = values_of(f, b);
-	compare(f, &new, now);
-	for (size_t i = 0; i < f->in->sums.n; i++)
-		check_sum(f, &new, &f->in->sums.at[i], now[f->in->sums.at[i].sum.i]);
-}
-
 /* --- the new program --- */
 
 static struct sub_body make_inner(struct refactoring *f)
@@ -269,10 +183,6 @@ static struct sub_body make_inner(struct refactoring *f)
 	struct place at = place_in(f, &b);
 	for (size_t i = 0; i < f->derived.n; i++)
 		store_derived(f, &b, i, refactor_move(f, &at, f->derived.at[i].value));
-	if (!f->changed) {
-		compare_inner(f, &b, now);
-		compare_moved(f, &b, &at);
-	}
 	return b;
 }
 
@@ -283,20 +193,15 @@ static sub_ref leaf_value(struct refactoring *f, const struct derived *d, struct
 	struct place rows;
 	if (!refactor_find_table(f, d, &l))
 		return refactor_move(f, leaf, d->value);
-	sub_ref value = refactor_make_table(f, d, &l, &rows);
-	if (!f->changed)
-		compare_moved(f, &f->tables.at[f->tables.n - 1], &rows);
-	return value;
+	return refactor_make_table(f, d, &l, &rows);
 }
 
 static struct sub_body make_leaf(struct refactoring *f)
 {
 	struct sub_body b = new_leaf(f);
 	struct place at = place_in(f, &b);
-	for (size_t i = 0; !f->changed && i < f->derived.n; i++)
+	for (size_t i = 0; !f->misfit && i < f->derived.n; i++)
 		store_derived(f, &b, i, leaf_value(f, &f->derived.at[i], &at));
-	if (!f->changed)
-		compare_moved(f, &b, &at);
 	return b;
 }
 
@@ -332,10 +237,10 @@ static bool choose(struct refactoring *f)
 		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
 			refactor_find_leavers(f);
 		find_all_derived(f);
-	} while (!f->changed && bar(f));
+	} while (!f->misfit && bar(f));
 	for (size_t i = 0; i < f->readers.n; i++)
 		leavers += f->readers.at[i].leavers.n;
-	return leavers && !f->changed;
+	return leavers && !f->misfit;
 }
 
 static void note_derived(const struct refactoring *f, struct sub_trace *trace)
@@ -378,7 +283,7 @@ static bool refactor(struct refactoring *f)
 		return false;
 	declare(f);
 	add_bodies(f);
-	return !f->changed;
+	return !f->misfit;
 }
 
 struct request {

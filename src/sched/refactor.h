@@ -11,9 +11,9 @@ enum { REFACTOR_MOST_SLOTS = 31 }; /* of which something leaves */
 /* What of a node a value depends on: nothing; one child alone, that of an edge or in a slot; or more. */
 enum { NOTHING, OF_EDGE, OF_SLOT, MORE = -1 };
 
-/* A value of the inner body, as it is for a child; `at` is the sum that it is part of, or itself. */
+/* A value of the inner body, as it is for a child. */
 struct leaver {
-	sub_ref value, at;
+	sub_ref value;
 	int reach, derived;
 };
 
@@ -32,7 +32,6 @@ struct reader {
 	bool *seen;
 	int *leaver_of; /* by value: number + 1 */
 	VEC(struct leaver) leavers;
-	VEC(struct sched_terms) sums; /* of which something leaves */
 };
 
 struct refactoring {
@@ -50,7 +49,7 @@ struct refactoring {
 	bool *barred;
 	VEC(struct derived) derived;
 	VEC(struct sub_body) tables; /* at binding */
-	bool changed;		     /* arithmetic: all stays */
+	bool misfit;		     /* a value does not stand elsewhere as it stood: all stays */
 };
 
 static inline const struct sub_value *refactor_value(const struct refactoring *f, sub_ref r)

@@ -92,22 +92,17 @@ static bool pays(const struct refactoring *f, double work, sub_ref r, int reach)
 	       !f->barred[r.i] && (reach == OF_EDGE || f->from->children > 1);
 }
 
-static int add_leaver(struct refactoring *f, sub_ref value, sub_ref at, int reach)
+static int add_leaver(struct refactoring *f, sub_ref value)
 {
-	vec_push(f->arena, &f->in->leavers, (struct leaver){.value = value, .at = at, .reach = reach});
+	struct leaver l = {.value = value, .reach = f->reach[value.i]};
+	vec_push(f->arena, &f->in->leavers, l);
 	return f->in->leavers.n;
 }
 
-static bool fits(const struct refactoring *f, sub_ref r)
+static bool can_be_stored(const struct refactoring *f, sub_ref r)
 {
-	return sub_at(f->from, r)->vars - sched_leads(f->from, r) <= TENSOR_MAX_RANK;
-}
-
-static bool stands_alone(const struct refactoring *f, sub_ref r)
-{
-	const struct sched_fact *fact = sched_fact(&f->in->values, r);
-	return sub_class_of(refactor_value(f, r)->op) != SUB_MOVE && !fact->part_of.i && !fact->product &&
-	       fits(f, r);
+	const struct sub_value *v = sub_at(f->from, r);
+	return sub_class_of(v->op) != SUB_MOVE && v->vars - sched_leads(f->from, r) <= TENSOR_MAX_RANK;
 }
 
 /* A value of one child is wanted by one of more: it leaves, or what it is computed from. */
@@ -116,62 +111,12 @@ static void leave(struct refactoring *f, sub_ref r)
 	if (f->in->seen[r.i] || f->reach[r.i] <= NOTHING)
 		return;
 	f->in->seen[r.i] = true;
-	if (stands_alone(f, r) && pays(f, f->work[r.i], r, f->reach[r.i])) {
-		f->in->leaver_of[r.i] = add_leaver(f, r, r, f->reach[r.i]);
+	if (can_be_stored(f, r) && pays(f, f->work[r.i], r, f->reach[r.i])) {
+		f->in->leaver_of[r.i] = add_leaver(f, r);
 		return;
 	}
 	for (int a = 0; a < refactor_value(f, r)->args; a++)
 		leave(f, refactor_value(f, r)->arg[a].value);
-}
-
-static bool is_sum(const struct refactoring *f, sub_ref r)
-{
-	return refactor_value(f, r)->op == SUB_ADD && !sched_fact(&f->in->values, r)->part_of.i;
-}
-
-/* Marks the chains of a sum and the parameter that they go on from; returns of which child all of them are,
- * else MORE. */
-static int mark_chains(const struct refactoring *f, struct sched_terms *t, double *work)
-{
-	int reach = NOTHING;
-	size_t start = 0;
-	for (size_t i = 0; i < t->all.n; i++) {
-		sub_ref r = t->all.at[i].value;
-		t->ahead[i] = refactor_value(f, r)->op == SUB_SUM && sched_fact(&f->in->values, r)->part_of.i;
-		if (t->ahead[i]) {
-			reach = reach == NOTHING || reach == f->reach[r.i] ? f->reach[r.i] : MORE;
-			*work += f->work[r.i];
-		}
-	}
-	while (start < t->all.n && refactor_value(f, t->all.at[start].value)->op != SUB_PARAM)
-		start++;
-	if (reach != NOTHING && start < t->all.n)
-		t->ahead[start] = true;
-	return reach == NOTHING ? MORE : reach;
-}
-
-static void leave_sum(struct refactoring *f, sub_ref sum)
-{
-	struct sched_terms t = sched_terms_of(f->arena, f->from, &f->in->values, sum);
-	double work = 0;
-	int reach = mark_chains(f, &t, &work);
-	if (reach > NOTHING && pays(f, work, sum, reach) && fits(f, sum)) {
-		t.leaver = sched_first_part(f->to, &t, false);
-		f->changed |= t.leaver.i < f->from->values.n && f->in->leaver_of[t.leaver.i];
-		add_leaver(f, t.leaver, sum, reach);
-		vec_push(f->arena, &f->in->sums, t);
-	}
-	for (size_t i = 0; i < t.all.n; i++)
-		if (!t.leaver.i || !t.ahead[i])
-			leave(f, t.all.at[i].value);
-}
-
-/* Terms of sums are looked at with their sum. */
-static void leave_arguments(struct refactoring *f, const struct sub_value *v)
-{
-	for (int a = 0; a < v->args; a++)
-		if (!sched_fact(&f->in->values, v->arg[a].value)->part_of.i)
-			leave(f, v->arg[a].value);
 }
 
 void refactor_find_leavers(struct refactoring *f)
@@ -179,14 +124,12 @@ void refactor_find_leavers(struct refactoring *f)
 	size_t n = f->from->values.n;
 	f->in->seen = ARENA_ARRAY(f->arena, bool, n);
 	f->in->leaver_of = ARENA_ARRAY(f->arena, int, n);
-	f->in->leavers.n = f->in->sums.n = 0;
+	f->in->leavers.n = 0;
 	for (int i = 0; i < f->in->values.n; i++) {
 		sub_ref r = f->in->values.value[i];
-		struct sub_value v = *refactor_value(f, r);
-		if (f->reach[r.i] == MORE && is_sum(f, r))
-			leave_sum(f, r);
-		else if (f->reach[r.i] == MORE && v.op != SUB_ADD)
-			leave_arguments(f, &v);
+		const struct sub_value *v = refactor_value(f, r);
+		for (int a = 0; f->reach[r.i] == MORE && a < v->args; a++)
+			leave(f, v->arg[a].value);
 	}
 	for (size_t i = 0; i < f->in->body->stores.n; i++)
 		leave(f, f->in->body->stores.at[i].value.value);

@@ -107,7 +107,7 @@ sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 	}
 	sub_ref there = moved(f, to, r);
 	int leads = sched_leads(f->to, r), dims = refactor_value(f, r)->vars - leads;
-	f->changed |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
+	f->misfit |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
 		      memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
 			     dims * sizeof(int)) != 0;
 	return there;

@@ -92,10 +92,6 @@ void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sc
 		 struct sub_trace *);
 /* Whether anything left. */
 bool sched_is_hoisted(const struct sub_program *);
-/* By value: it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of it. */
-bool *sched_recursive(const struct sub_program *, int traversal);
-/* The traversal of which the states are not known before a body runs: that of the body, the first for outputs. */
-int sched_unknown_from(const struct sub_body *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
@@ -127,7 +123,7 @@ struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
 /* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
 int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
-/* Computed as part of the value that alone wants it: a term of its sum. */
+/* Computed with the value that alone wants it, as a step of its chain. */
 bool sched_is_part(const struct sched_plan *, int body, sub_ref);
 /* The group of the body that has the value as a target; -1 = none. */
 int sched_group_of(const struct sched_plan *, int body, sub_ref);
@@ -240,7 +236,7 @@ bool sched_has_inner_cases(const struct sub_program *);
 const char *sched_not_unrolled(const struct sched_plan *);
 /* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
 struct sched_child_product {
-	int child_at; /* which operand */
+	int child_at, weight_at; /* which arguments */
 	int state;
 	int slot, slots; /* the first, and how many */
 };

@@ -33,13 +33,12 @@ static bool joins_children(const struct sub_program *p, const struct sub_value *
 
 bool sched_child_product(const struct sub_program *p, sub_ref r, struct sched_child_product *c)
 {
-	const struct sub_value *v = sub_at(p, r), *product = sub_at(p, v->arg[0].value);
+	const struct sub_value *v = sub_at(p, r);
 	*c = (struct sched_child_product){0};
-	if (v->op != SUB_SUM || product->op != SUB_MULTIPLY)
-		return false;
-	for (int a = 0; a < 2; a++) {
-		const struct sub_use *u = &product->arg[a];
+	for (int a = 1; v->op == SUB_ACCUMULATE && a < v->args; a++) {
+		const struct sub_use *u = &v->arg[a];
 		c->child_at = a;
+		c->weight_at = 3 - a;
 		c->slots = 0;
 		if (u->vars == 2 && u->var[1] == v->reduced && joins_children(p, sub_at(p, u->value), c))
 			return true;
@@ -66,10 +65,9 @@ bool sched_next_child(const struct sub_program *p, sub_ref first, sub_ref other,
 	struct sched_child_product a, b;
 	if (!sched_child_product(p, first, &a) || !sched_child_product(p, other, &b))
 		return false;
-	const struct sub_value *x = sub_at(p, sub_at(p, first)->arg[0].value),
-			       *y = sub_at(p, sub_at(p, other)->arg[0].value);
+	const struct sub_value *x = sub_at(p, first), *y = sub_at(p, other);
 	return a.slots == 1 && b.slots == 1 && a.state == b.state && a.child_at == b.child_at &&
-	       b.slot == a.slot + distance && sub_at(p, first)->reduced == sub_at(p, other)->reduced &&
-	       same_vars(&x->arg[0], &y->arg[0]) && same_vars(&x->arg[1], &y->arg[1]) &&
-	       same_weights(p, sub_at(p, x->arg[!a.child_at].value), sub_at(p, y->arg[!a.child_at].value));
+	       b.slot == a.slot + distance && x->reduced == y->reduced &&
+	       same_vars(&x->arg[1], &y->arg[1]) && same_vars(&x->arg[2], &y->arg[2]) &&
+	       same_weights(p, sub_at(p, x->arg[a.weight_at].value), sub_at(p, y->arg[a.weight_at].value));
 }

@@ -68,9 +68,7 @@ static void check_target(struct verifier *v, const struct sched_group *g, sub_re
 	else if (!f->stored)
 		fault(v, g->body, r, "is neither a result nor stored, but a target of %s", g->name);
 	else if (f->part_of.i)
-		fault(v, g->body, r, "is part of %%%u, and stored", f->part_of.i);
-	else if (f->product)
-		fault(v, g->body, r, "is half of a contraction, and stored");
+		fault(v, g->body, r, "is a step towards %%%u, and stored", f->part_of.i);
 	else if (sched_is_index(v->p, values, r))
 		fault(v, g->body, r, "is data movement with one consumer, and stored");
 	else
@@ -156,7 +154,7 @@ static void check_body(struct verifier *v, int body)
 
 static bool needs_state(const struct verifier *v, int body)
 {
-	const bool *recursive = sched_recursive(v->p, v->p->bodies.at[body].traversal);
+	const bool *recursive = sub_find_recursive(v->p, v->p->bodies.at[body].traversal);
 	for (int i = 0; i < values_of(v, body)->n; i++)
 		if (recursive[values_of(v, body)->value[i].i])
 			return true;

@@ -82,15 +82,15 @@ static uint64_t columns_loop(const struct sched_walk *w)
 
 /* What the products of a reduction share with those of its siblings: the operand that has not the target's
  * columns. */
-static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *product,
-			       const struct sched_index *index)
+static uint64_t shared_operand(const struct sched_walk *w, const struct sub_value *v,
+			       const struct sched_index *index, struct sched_index own)
 {
 	uint64_t columns = columns_loop(w);
-	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
+	for (int a = 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
-		uint64_t used = 0, id = product->arg[a].value.i;
-		under(product, index, &product->arg[a], -1, (struct sched_index){0}, out);
-		for (int i = 0; i < product->arg[a].vars; i++) {
+		uint64_t used = 0, id = v->arg[a].value.i;
+		under(v, index, &v->arg[a], v->reduced, own, out);
+		for (int i = 0; i < v->arg[a].vars; i++) {
 			used |= out[i].loops;
 			id = mix(id, out[i].id);
 		}
@@ -101,31 +101,32 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 }
 
 /* Whether an operand differs from row to row, or from edge to edge, and for all elements of a row. */
-static bool has_own(const struct sched_walk *w, const struct sub_value *product,
-		    const struct sched_index *index)
+static bool has_own(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
+		    struct sched_index reduced)
 {
 	int vars = sub_at(w->p, w->target)->vars, leads = sched_leads(w->p, w->target);
 	uint64_t dims = (1ull << vars) - (1ull << leads);
 	bool own = false;
-	for (int a = 0; product->op == SUB_MULTIPLY && a < 2; a++) {
+	for (int a = 1; a < v->args; a++) {
 		struct sched_index out[SUB_MAX_VARS] = {{0}};
 		uint64_t used = 0;
-		under(product, index, &product->arg[a], -1, (struct sched_index){0}, out);
-		for (int i = 0; i < product->arg[a].vars; i++)
+		under(v, index, &v->arg[a], v->reduced, reduced, out);
+		for (int i = 0; i < v->arg[a].vars; i++)
 			used |= out[i].loops;
 		own |= dims && (used & dims) == dims && used & w->leads;
 	}
 	return own;
 }
 
-/* A contraction goes on to its operands: the product is never a value of its own. */
-static void walk_reduced(struct sched_walk *w, sub_ref r, const struct sched_index *index)
+/* What a chain begins with is wanted where the value is, all else once for each element that is reduced. */
+static void walk_reduced(struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
+			 struct sched_index own)
 {
-	sub_ref argument = sub_at(w->p, r)->arg[0].value;
-	if (sched_is_contraction(w->p, r))
-		walk_arguments(w, sub_at(w->p, argument), index);
-	else
-		walk(w, argument, index);
+	for (int a = v->args > 1; a < v->args; a++) {
+		struct sched_index out[SUB_MAX_VARS] = {{0}};
+		under(v, index, &v->arg[a], v->reduced, own, out);
+		walk(w, v->arg[a].value, out);
+	}
 }
 
 static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_index *index,
@@ -134,21 +135,23 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	const struct sub_value *v = sub_at(w->p, r);
 	bool edge = sub_is_ragged(w->p, v->reduced);
 	struct sched_index out[SUB_MAX_VARS] = {{0}};
+	if (v->args > 1) {
+		under(v, index, &v->arg[0], -1, (struct sched_index){0}, out);
+		walk(w, v->arg[0].value, out);
+	}
 	struct sched_index own = {1ull << w->loops,
 				  mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
 	w->extent[w->loops++] = sched_loop_extent(w->p, v->reduced);
-	under(v, index, &v->arg[0], v->reduced, own, out);
 	w->reducing += !edge;
 	if (edge)
 		w->leads |= 1ull << (w->loops - 1);
-	walk_reduced(w, r, out);
+	walk_reduced(w, v, index, own);
 	w->leads &= (1ull << (w->loops - 1)) - 1;
 	w->reducing -= !edge;
 	w->loops--;
 	if (!edge) {
-		const struct sub_value *product = sub_at(w->p, v->arg[0].value);
-		struct sched_reduction found = {r, instance, shared_operand(w, product, out),
-						has_own(w, product, out)};
+		struct sched_reduction found = {r, instance, shared_operand(w, v, index, own),
+						has_own(w, v, index, own)};
 		vec_push(w->arena, &w->reductions, found);
 	}
 }
@@ -232,7 +235,7 @@ static void walk_cond(struct sched_walk *w, const struct sub_value *v, const str
 static void walk_into(struct sched_walk *w, sub_ref r, const struct sched_index *index, uint64_t instance)
 {
 	const struct sub_value *v = sub_at(w->p, r);
-	if (sub_class_of(v->op) == SUB_REDUCE)
+	if (sub_reduces(v->op))
 		walk_reduction(w, r, index, instance);
 	else if (v->op == SUB_ASSIGN)
 		walk_assign(w, v, index);

@@ -13,10 +13,8 @@ static bool has_row(const struct sub_program *p, const struct sub_value *v)
 static double operations_of(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
-	bool reduces = sub_class_of(v->op) == SUB_REDUCE;
-	return has_row(p, v) ? sub_traits_of(v->op)->weight *
-				   sched_row_elements(p, reduces ? sub_at(p, v->arg[0].value) : v)
-			     : 0;
+	double elements = sub_reduces(v->op) ? sched_reduced_elements(p, v) : sched_row_elements(p, v);
+	return has_row(p, v) ? sub_traits_of(v->op)->weight * elements : 0;
 }
 
 double sched_operations(const struct sub_program *p, const struct sub_body *b)

@@ -23,6 +23,11 @@ enum sub_class sub_class_of(enum sub_op op)
 	return rows[op].class;
 }
 
+bool sub_reduces(enum sub_op op)
+{
+	return rows[op].class == SUB_REDUCE || rows[op].class == SUB_CONTRACTION;
+}
+
 bool sub_commutes(enum sub_op op)
 {
 	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE;
@@ -185,18 +190,52 @@ static bool merge_vars(const struct sub_program *p, const struct sub_use *a, con
 	return true;
 }
 
-static void drop_reduced(struct sub_value *v)
-{
-	v->vars = 0;
-	for (int i = 0; i < v->arg[0].vars; i++)
-		if (v->arg[0].var[i] != v->reduced)
-			add_var(v, v->arg[0].var[i]);
-}
-
 static void copy_vars(struct sub_value *v, const struct sub_use *from)
 {
 	v->vars = from->vars;
 	memcpy(v->var, from->var, sizeof v->var);
+}
+
+/* Merges one more argument into the variables of a value. */
+static bool merge_argument(const struct sub_program *p, struct sub_value *v, const struct sub_use *u)
+{
+	struct sub_use before = {.vars = v->vars};
+	memcpy(before.var, v->var, sizeof before.var);
+	return merge_vars(p, &before, u, v);
+}
+
+/* The variables of what a value reduces, among them that one. */
+static bool find_reduced_vars(const struct sub_program *p, struct sub_value *v)
+{
+	bool product = rows[v->op].class == SUB_CONTRACTION;
+	copy_vars(v, &v->arg[product]);
+	return !product || merge_argument(p, v, &v->arg[2]);
+}
+
+int sub_reduced_vars(const struct sub_program *p, const struct sub_value *value, int *var)
+{
+	struct sub_value v = *value;
+	find_reduced_vars(p, &v);
+	memcpy(var, v.var, v.vars * sizeof *var);
+	return v.vars;
+}
+
+static void drop_reduced(struct sub_value *v)
+{
+	int kept = 0;
+	for (int i = 0; i < v->vars; i++)
+		if (v->var[i] != v->reduced)
+			v->var[kept++] = v->var[i];
+	v->vars = kept;
+}
+
+/* A contraction begins with a value that knows nothing of what is reduced. */
+static bool infer_contraction(const struct sub_program *p, struct sub_value *v)
+{
+	if (!find_reduced_vars(p, v) || contains(v->arg[0].var, v->arg[0].vars, v->reduced))
+		return false;
+	drop_reduced(v);
+	return merge_argument(p, v, &v->arg[0]);
 }
 
 bool sub_infer(const struct sub_program *p, struct sub_value *v)
@@ -207,9 +246,14 @@ bool sub_infer(const struct sub_program *p, struct sub_value *v)
 		return true;
 	case SUB_BINARY:
 		return merge_vars(p, &v->arg[0], &v->arg[1], v);
+	case SUB_TERNARY:
+		return merge_vars(p, &v->arg[0], &v->arg[1], v) && merge_argument(p, v, &v->arg[2]);
 	case SUB_REDUCE:
+		copy_vars(v, &v->arg[0]);
 		drop_reduced(v);
 		return true;
+	case SUB_CONTRACTION:
+		return infer_contraction(p, v);
 	default:
 		return v->vars <= SUB_MAX_VARS;
 	}
@@ -349,7 +393,7 @@ static void clear_unused(struct sub_value *v)
 {
 	for (int i = v->vars; i < SUB_MAX_VARS; i++)
 		v->var[i] = 0;
-	for (int a = 0; a < 2; a++)
+	for (int a = 0; a < SUB_MAX_ARITY; a++)
 		for (int i = a < v->args ? v->arg[a].vars : 0; i < SUB_MAX_VARS; i++)
 			v->arg[a].var[i] = 0;
 	for (int i = v->op == SUB_ASSIGN ? v->arg[0].vars : 0; i < SUB_MAX_VARS; i++)

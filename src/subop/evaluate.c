@@ -27,30 +27,30 @@ static uint64_t power(uint64_t base, uint64_t exponent)
 /* Each operator twice: as a function of binary64, and of the field; `refused` is set where that has no meaning. */
 #define NO_FIELD (*refused = true, 0)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static double value_##name(double a, double b)                                                                 \
+	static double value_##name(double a, double b, double c)                                                       \
 	{                                                                                                              \
-		(void)a, (void)b;                                                                                      \
+		(void)a, (void)b, (void)c;                                                                             \
 		return value;                                                                                          \
 	}                                                                                                              \
-	static uint64_t field_##name(uint64_t a, uint64_t b, bool *refused)                                            \
+	static uint64_t field_##name(uint64_t a, uint64_t b, uint64_t c, bool *refused)                                \
 	{                                                                                                              \
-		(void)a, (void)b, (void)refused;                                                                       \
+		(void)a, (void)b, (void)c, (void)refused;                                                              \
 		return (field) % FIELD;                                                                                \
 	}
 #include "subop/ops.def"
 
 static const struct {
-	double (*value)(double, double);
-	uint64_t (*field)(uint64_t, uint64_t, bool *refused);
+	double (*value)(double, double, double);
+	uint64_t (*field)(uint64_t, uint64_t, uint64_t, bool *refused);
 } functions[SUB_OPS] = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
 	[SUB_##name] = {value_##name, field_##name},
 #include "subop/ops.def"
 };
 
-double sub_compute(enum sub_op op, double a, double b)
+double sub_compute(enum sub_op op, double a, double b, double c)
 {
-	return functions[op].value(a, b);
+	return functions[op].value(a, b, c);
 }
 
 /* A dyadic number in the field: there is an inverse of 2, so every finite one has a place. */
@@ -95,12 +95,15 @@ static double number(struct evaluator *v, double x)
 					       : x;
 }
 
-/* Rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2. */
-static double apply(struct evaluator *v, enum sub_op op, double a, double b)
+/* Rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2; not that of a
+ * fused multiply-add. */
+static double apply(struct evaluator *v, enum sub_op op, double a, double b, double c)
 {
 	if (v->arithmetic == SUB_FIELD)
-		return functions[op].field(a, b, &v->refused);
-	double x = functions[op].value(a, b);
+		return functions[op].field(a, b, c, &v->refused);
+	if (v->arithmetic == SUB_BINARY32 && op == SUB_FMA)
+		return fmaf(a, b, c);
+	double x = functions[op].value(a, b, c);
 	return v->arithmetic == SUB_BINARY32 ? (float)x : x;
 }
 
@@ -242,7 +245,16 @@ static double reduced(struct evaluator *v, const struct sub_value *value)
 	double total = number(v, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply(v, row->combine, total, used(v, &value->arg[0]));
+		total = apply(v, row->combine, total, used(v, &value->arg[0]), 0);
+	return total;
+}
+
+static double accumulated(struct evaluator *v, const struct sub_value *value)
+{
+	double total = used(v, &value->arg[0]);
+	int64_t n = extent_of(v, value->reduced);
+	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
+		total = apply(v, SUB_FMA, used(v, &value->arg[1]), used(v, &value->arg[2]), total);
 	return total;
 }
 
@@ -275,9 +287,10 @@ static double computed(struct evaluator *v, const struct sub_value *value)
 	case SUB_RESHAPE:
 		return reshaped(v, value);
 	default:
-		if (sub_class_of(value->op) == SUB_REDUCE)
-			return reduced(v, value);
-		return apply(v, value->op, used(v, &value->arg[0]), value->args > 1 ? used(v, &value->arg[1]) : 0);
+		if (sub_reduces(value->op))
+			return (value->op == SUB_ACCUMULATE ? accumulated : reduced)(v, value);
+		return apply(v, value->op, used(v, &value->arg[0]), value->args > 1 ? used(v, &value->arg[1]) : 0,
+			     value->args > 2 ? used(v, &value->arg[2]) : 0);
 	}
 }
 

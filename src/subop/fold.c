@@ -35,9 +35,7 @@ struct folding {
 	const struct sub_program *from;
 	struct sub_trace *trace; /* NULL = nobody asked */
 	bool everything;	 /* fold what is worth it; else what is dear */
-	bool exact;		 /* additions see what they would see if nothing were folded */
 	bool *constant, *root;	 /* by value of `from` */
-	bool *dear_term;	 /* by value: an addition that goes on with what is dear */
 	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
 	bool *rowless;		 /* by root: its body has no row */
 	bool *asked;		 /* mark_roots has seen it */
@@ -169,32 +167,19 @@ static int operators_in(const struct sub_program *p, sub_ref r, int most)
 	return n;
 }
 
-/* A sum or product that this addition goes on with: nested additions are one sum, a product is contracted.
- * Were a part of that at binding and the rest not, rounding would depend on what is folded.  `known`: which
- * of the arguments are such additions; NULL = it must be found out. */
-static bool has_dear_term(const struct sub_program *p, const struct sub_value *v, const bool *known)
-{
-	bool has = false;
-	for (int a = 0; v->op == SUB_ADD && a < v->args && !has; a++) {
-		const struct sub_value *arg = sub_at(p, v->arg[a].value);
-		has = arg->op == SUB_SUM || (known ? known[v->arg[a].value.i] : has_dear_term(p, arg, NULL));
-	}
-	return has;
-}
-
-bool sub_must_fold(const struct sub_program *p, sub_ref r)
+/* Moved so even when constants are not to be folded. */
+static bool must_fold(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
 	return v->vars <= TENSOR_MAX_RANK &&
-	       (is_dear(v->op) || operators_in(p, r, FEW_OPERATORS) > FEW_OPERATORS ||
-		has_dear_term(p, v, NULL));
+	       (is_dear(v->op) || operators_in(p, r, FEW_OPERATORS) > FEW_OPERATORS);
 }
 
 static bool is_worth_it(const struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	if (!f->everything)
-		return sub_must_fold(f->from, r);
+		return must_fold(f->from, r);
 	return v->vars <= TENSOR_MAX_RANK && !is_free(v) && !is_remade(f, r);
 }
 
@@ -214,27 +199,10 @@ static void mark_roots(struct folding *f, sub_ref r, bool remade)
 		mark_roots(f, v->arg[a].value, remade || !is_free(v));
 }
 
-/* An addition contracts the product that it wants, and begins with a parameter: where arithmetic is exact its
- * terms become parameters only where they would with no rules at all. */
-static void mark_roots_of_terms(struct folding *f, const bool *live)
-{
-	bool everything = f->everything;
-	f->everything = false;
-	for (uint32_t i = 1; i < f->from->values.n; i++) {
-		const struct sub_value *v = &f->from->values.at[i];
-		for (int a = 0; live[i] && !f->constant[i] && v->op == SUB_ADD && a < v->args; a++)
-			if (f->constant[v->arg[a].value.i])
-				mark_roots(f, v->arg[a].value, false);
-	}
-	f->everything = everything;
-}
-
 static void mark_roots_of(struct folding *f, const struct sub_body *b)
 {
 	bool *live = ARENA_ARRAY(f->to->arena, bool, f->from->values.n);
 	sub_mark_live(f->from, b, live);
-	if (f->exact)
-		mark_roots_of_terms(f, live);
 	for (size_t i = 0; i < b->stores.n; i++)
 		if (f->constant[b->stores.at[i].value.value.i])
 			mark_roots(f, b->stores.at[i].value.value, false);
@@ -244,36 +212,17 @@ static void mark_roots_of(struct folding *f, const struct sub_body *b)
 				mark_roots(f, f->from->values.at[i].arg[a].value, false);
 }
 
-/* Whether additions stay in one body with what they go on with: where arithmetic is exact, and where nothing
- * is folded but what must be, which gives the bits that exact means. */
-static bool keeps_chains(const struct folding *f)
-{
-	return f->exact || !f->everything;
-}
-
-/* An addition or a sum computes this argument itself, a product or a part of it, whoever else wants that:
- * what others want depends on rules, and so would rounding. */
-static bool goes_on_with(const struct folding *f, const struct sub_value *v, int a)
-{
-	enum sub_op op = value_of(f, v->arg[a].value)->op;
-	return keeps_chains(f) && ((v->op == SUB_ADD && (op == SUB_SUM || !is_dear(op))) ||
-				   (v->op == SUB_SUM && op == SUB_MULTIPLY));
-}
-
-/* What is dear and part of several roots is computed once for all, unless all go on with it.  Users come
- * after what they use. */
+/* What is dear and part of several roots is computed once for all.  Users come after what they use. */
 static void share_roots(struct folding *f)
 {
 	int *owner = ARENA_ARRAY(f->to->arena, int, f->from->values.n);
-	bool *read = ARENA_ARRAY(f->to->arena, bool, f->from->values.n);
 	for (uint32_t i = f->from->values.n; i-- > 1;) {
 		const struct sub_value *v = &f->from->values.at[i];
-		f->root[i] |= owner[i] == SEVERAL && read[i] && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
+		f->root[i] |= owner[i] == SEVERAL && is_dear(v->op) && v->vars <= TENSOR_MAX_RANK;
 		int own = f->root[i] ? (int)i : owner[i];
 		for (int a = 0; own != NOBODY && a < v->args; a++) {
 			int *of = &owner[v->arg[a].value.i];
 			*of = *of == NOBODY || *of == own ? own : SEVERAL;
-			read[v->arg[a].value.i] |= !goes_on_with(f, v, a);
 		}
 	}
 }
@@ -387,13 +336,12 @@ static enum way way_of(const struct folding *f, const struct sub_value *v, int a
 	sub_ref r = v->arg[a].value;
 	const struct sub_value *arg = value_of(f, r);
 	bool row = keeps_row(f, v, a, at),
-	     alone = at.alone && sub_class_of(v->op) != SUB_REDUCE && !arg->vars;
+	     alone = at.alone && !sub_reduces(v->op) && !arg->vars;
 	bool chooses = row ? chooses_by(f, arg, arg->var[0]) : touches_row(v, a, at) && f->chooses[r.i];
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
-	if (is_source(f, r) || (f->root[r.i] && !goes_on_with(f, v, a)))
+	if (is_source(f, r) || f->root[r.i])
 		return AS_PARAM;
-	bool dear = is_dear(arg->op) || (keeps_chains(f) && f->dear_term[r.i]);
-	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (dear && !row && !alone)))
+	if (arg->vars <= TENSOR_MAX_RANK && (chooses || (is_dear(arg->op) && !row && !alone)))
 		return AS_PARAM;
 	return row || alone ? IN_PLACE : INLINED;
 }
@@ -409,15 +357,11 @@ static struct at row_of(const struct folding *f, sub_ref r)
 	return (struct at){v->var[0], sub_row(f->to, f->from->vars.at[v->var[0]].extent), false};
 }
 
-/* A choice by the row that has too many dimensions for a parameter, or is in a product that a sum contracts.
- */
+/* A choice by the row that has too many dimensions for a parameter. */
 static bool must_choose(const struct folding *f, const struct sub_value *v, int a, struct at at)
 {
 	const struct sub_value *arg = value_of(f, v->arg[a].value);
-	bool contracted =
-	    arg->op == SUB_MULTIPLY && (v->op == SUB_SUM || v->op == SUB_ADD) && !keeps_row(f, v, a, at);
-	return (arg->vars > TENSOR_MAX_RANK || contracted) && touches_row(v, a, at) &&
-	       f->chooses[v->arg[a].value.i];
+	return arg->vars > TENSOR_MAX_RANK && touches_row(v, a, at) && f->chooses[v->arg[a].value.i];
 }
 
 /* Makes roots of what a root's body needs as parameters; `seen` by the way that a value is had and by value.
@@ -603,11 +547,9 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	struct folding f = {.to = to,
 			    .from = from,
 			    .trace = trace,
-			    .exact = options->math == SUB_EXACT,
 			    .everything = !(options->off >> SUB_FAMILY_CONSTANTS & 1)};
 	f.constant = ARENA_ARRAY(a, bool, n);
 	f.root = ARENA_ARRAY(a, bool, n);
-	f.dear_term = ARENA_ARRAY(a, bool, n);
 	f.asked = ARENA_ARRAY(a, bool, n);
 	f.chooses = ARENA_ARRAY(a, bool, n);
 	f.rowless = ARENA_ARRAY(a, bool, n);
@@ -617,10 +559,8 @@ void sub_fold(struct sub_program *to, const struct sub_program *from, const stru
 	f.copies[INLINED] = ARENA_ARRAY(a, sub_ref, n);
 	memset(f.param, -1, n * sizeof *f.param);
 	sub_copy_declarations(to, from);
-	for (uint32_t i = 1; i < n; i++) {
+	for (uint32_t i = 1; i < n; i++)
 		f.constant[i] = is_constant(&f, &from->values.at[i]);
-		f.dear_term[i] = has_dear_term(from, &from->values.at[i], f.dear_term);
-	}
 	for (size_t b = 0; b < from->bodies.n; b++)
 		mark_roots_of(&f, &from->bodies.at[b]);
 	mark_choices(&f);

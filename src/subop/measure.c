@@ -46,11 +46,6 @@ static void touch(struct rewriter *w, uint32_t value)
 	n->touched = w->clock;
 }
 
-static bool adds_up(enum sub_op op)
-{
-	return op == SUB_ADD || op == SUB_SUM;
-}
-
 /* Changes the uses of a value, and those of what it needs when it comes to live or dies. */
 static void count(struct rewriter *w, sub_ref r, int by)
 {
@@ -69,11 +64,8 @@ static void count(struct rewriter *w, sub_ref r, int by)
 		w->measure.cost += by * n->fact.cost;
 		w->measure.constants += by * (n->fact.constant && !n->fact.uniform && v->args);
 		w->measure.disorder += by * n->fact.disorder;
-		for (int a = 0; a < v->args; a++) {
-			uint32_t arg = sub_resolve(w, v->arg[a].value).i;
-			w->notes.at[arg].summed |= by > 0 && adds_up(v->op);
-			vec_push(w->arena, &w->stack, arg);
-		}
+		for (int a = 0; a < v->args; a++)
+			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
 	}
 }
 
@@ -92,7 +84,6 @@ void sub_pass_on(struct rewriter *w, sub_ref from, sub_ref to)
 	int uses = sub_note_of(w, from)->uses;
 	sub_keep(w, to);
 	w->notes.at[to.i].uses += uses - 1;
-	w->notes.at[to.i].summed |= w->notes.at[from.i].summed;
 	w->notes.at[from.i].uses = 1;
 	sub_release(w, from);
 }

@@ -2,9 +2,8 @@
 /* The rewrite engine.
  *
  * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
- * value, and at what replaced it, until none applies; no application is taken back later, unless arithmetic is
- * exact and all of the body is begun anew (rewrite_until_kept).  What is new in a replacement is settled in the
- * same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
+ * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
+ * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
  * others want may come to have one user.
  *
  * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
@@ -59,73 +58,14 @@ static void prepare_rules(struct optimizer *o)
 
 /* --- one application --- */
 
-static bool is_counted(enum sub_op op)
-{
-	return op == SUB_ADD || op == SUB_MULTIPLY || op == SUB_SUM;
-}
-
-static bool is_seen(enum sub_op op)
-{
-	return is_counted(op) || op == SUB_PARAM;
-}
-
-/* Whether an addition of a value with a row finds a parameter in its place. */
-static bool becomes_param(struct rewriter *w, sub_ref r)
-{
-	return sub_at(w->p, r)->op == SUB_PARAM ||
-	       (sub_note_of(w, r)->fact.constant && sub_must_fold(w->p, r));
-}
-
-/* The lowering contracts a product that one addition or sum wants, and chains the terms of nested additions,
- * a parameter first; so where arithmetic is exact nothing of these kinds that an addition wants may come from
- * another kind (term_keeps), or change its users (users_keep). */
-static bool term_keeps(struct rewriter *w, sub_ref from, sub_ref to)
-{
-	enum sub_op old = sub_at(w->p, from)->op, new = sub_at(w->p, to)->op;
-	if (!w->notes.at[to.i].summed)
-		return true;
-	return (old == new || (!is_seen(old) && !is_seen(new))) &&
-	       becomes_param(w, from) == becomes_param(w, to);
-}
-
-static bool users_keep(const struct rewriter *w)
-{
-	for (size_t i = 0; i < w->touched.n; i++) {
-		const struct sub_touched *t = &w->touched.at[i];
-		const struct sub_note *n = &w->notes.at[t->value];
-		if (t->uses && n->uses && n->summed && is_counted(sub_at(w->p, (sub_ref){t->value})->op))
-			return false;
-	}
-	return true;
-}
-
 static void forget_touches(struct rewriter *w)
 {
 	for (size_t i = w->touched.n; i-- > 0;)
 		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
 }
 
-/* Pins the values whose replacement by a rule made this one be rebuilt. */
-static void pin_causes(struct rewriter *w, sub_ref of)
-{
-	w->walks++;
-	w->stack.n = 0;
-	vec_push(w->arena, &w->stack, of.i);
-	while (w->stack.n) {
-		const struct sub_value *v = &w->p->values.at[w->stack.at[--w->stack.n]];
-		for (int a = 0; a < v->args; a++) {
-			struct sub_note *n = &w->notes.at[v->arg[a].value.i];
-			n->pinned |= n->ruled;
-			if (n->forward && !n->ruled && n->visited != w->walks)
-				vec_push(w->arena, &w->stack, v->arg[a].value.i);
-			n->visited = w->walks;
-		}
-	}
-}
-
 /* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
- * stands for it: then terms of additions may come to have other users.  They may be of other kinds as well;
- * what led to either must not be. */
+ * stands for it. */
 static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 {
 	bool merges = sub_note_of(w, new)->uses > 0 || w->met_replaced;
@@ -133,10 +73,6 @@ static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 	w->touched.n = 0;
 	w->clock++;
 	sub_pass_on(w, old, new);
-	if (w->options->math == SUB_EXACT && !(term_keeps(w, old, new) && (!merges || users_keep(w)))) {
-		pin_causes(w, old);
-		w->again = true;
-	}
 	w->notes.at[old.i].forward = new.i;
 	w->trial = false;
 	if (merges)
@@ -156,10 +92,8 @@ static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 	w->clock++;
 	sub_note_of(w, to);
 	sub_pass_on(w, from, to);
-	if (sub_less(w->measure, before) &&
-	    (w->options->math != SUB_EXACT || (term_keeps(w, from, to) && users_keep(w)))) {
+	if (sub_less(w->measure, before)) {
 		w->notes.at[from.i].forward = to.i;
-		w->notes.at[from.i].ruled = true;
 		w->trial = false;
 		return true;
 	}
@@ -250,8 +184,7 @@ static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
 static bool apply_any(struct optimizer *o, sub_ref at)
 {
 	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
-	bool pinned = o->w.notes.at[at.i].pinned;
-	for (size_t i = 0; i < rules->all.n && !pinned; i++)
+	for (size_t i = 0; i < rules->all.n; i++)
 		if (apply(&o->w, rules->all.at[i], at))
 			return true;
 	return false;
@@ -371,7 +304,7 @@ static struct sub_value renamed_value(struct sub_program *to, const struct sub_p
 		out.map[i].var = same_var(to, from, v->map[i].var);
 		out.map[i].var2 = same_var(to, from, v->map[i].var2);
 	}
-	if (sub_class_of(v->op) == SUB_REDUCE)
+	if (sub_reduces(v->op))
 		out.reduced = same_var(to, from, v->reduced);
 	return out;
 }
@@ -397,7 +330,6 @@ static void forget(struct rewriter *w)
 {
 	for (size_t i = 0; i < w->notes.n; i++) {
 		w->notes.at[i].uses = w->notes.at[i].forward = 0;
-		w->notes.at[i].summed = w->notes.at[i].ruled = false;
 		w->notes.at[i].touched = w->notes.at[i].tried = 0;
 	}
 	w->measure = (struct sub_measure){0};
@@ -463,32 +395,13 @@ static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref 
 	settle_all(o, root, b->stores.n);
 }
 
-/* That two values become one by what was applied below them shows when the sweep comes to them.  Where arithmetic
- * is exact and additions would see it, what was replaced there is pinned and the body is rewritten anew, until
- * that happens no more.  This ends: each time more values are pinned, of the finitely many that there can be. */
-static void rewrite_until_kept(struct optimizer *o, const struct sub_body *b, sub_ref *root)
-{
-	struct rewriter *w = &o->w;
-	size_t changes = w->trace ? w->trace->changes.n : 0;
-	long applications = w->applications;
-	for (size_t i = 0; i < w->notes.n; i++)
-		w->notes.at[i].pinned = false;
-	do {
-		w->again = false;
-		w->applications = applications;
-		if (w->trace)
-			w->trace->changes.n = changes;
-		rewrite_body(o, b, root);
-	} while (w->again);
-}
-
 static void optimize_body(struct optimizer *o, const struct sub_body *b)
 {
 	struct rewriter *w = &o->w;
 	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
 	struct sub_body out = sub_body_like(b);
 	w->body = b->name;
-	rewrite_until_kept(o, b, root);
+	rewrite_body(o, b, root);
 	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, w->p->values.n);
 	for (size_t i = 0; i < b->stores.n; i++) {
 		struct sub_store s = b->stores.at[i];

@@ -111,7 +111,7 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 	str_printf(s, "  %%%u", r.i);
 	print_vars(p, v->var, v->vars, s);
 	str_printf(s, " = %s", sub_spelling(v->op));
-	if (sub_class_of(v->op) == SUB_REDUCE)
+	if (sub_reduces(v->op))
 		str_printf(s, "_%s", p->vars.at[v->reduced].name);
 	if (v->op == SUB_COND)
 		str_printf(s, "_%s", p->vars.at[v->var[v->axis]].name);

@@ -10,14 +10,25 @@
 
 enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
 
-double sub_volume(const struct sub_program *p, const struct sub_value *v)
+static double volume_of(const struct sub_program *p, const int *vars, int count)
 {
 	double n = 1;
-	for (int i = 0; i < v->vars; i++) {
-		const struct sub_var *var = &p->vars.at[v->var[i]];
-		n *= var->set == SUB_DIM ? var->extent : sub_is_ragged(p, v->var[i]) ? RAGGED : 1;
+	for (int i = 0; i < count; i++) {
+		const struct sub_var *var = &p->vars.at[vars[i]];
+		n *= var->set == SUB_DIM ? var->extent : sub_is_ragged(p, vars[i]) ? RAGGED : 1;
 	}
 	return n;
+}
+
+double sub_volume(const struct sub_program *p, const struct sub_value *v)
+{
+	return volume_of(p, v->var, v->vars);
+}
+
+static double reduced_volume(const struct sub_program *p, const struct sub_value *v)
+{
+	int vars[SUB_MAX_VARS];
+	return volume_of(p, vars, sub_reduced_vars(p, v, vars));
 }
 
 /* --- ranges --- */
@@ -167,6 +178,7 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 {
 	struct sub_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
 	struct sub_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
+	struct sub_range c = v->args > 2 ? w->notes.at[v->arg[2].value.i].fact.range : anything;
 	switch (v->op) {
 	case SUB_NEG:
 		return (struct sub_range){-a.high, -a.low, a.nan};
@@ -196,6 +208,10 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 		return sub_same_use(&v->arg[0], &v->arg[1]) ? range_of_square(a) : range_of_product(a, b);
 	case SUB_SMAX:
 		return (struct sub_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+	case SUB_FMA:
+		return range_of_sum(range_of_product(a, b), c);
+	case SUB_ACCUMULATE:
+		return range_of_sum(a, range_of_reduction(w->p, v, range_of_product(b, c)));
 	case SUB_SUM:
 	case SUB_MAX:
 		return range_of_reduction(w->p, v, a);
@@ -221,10 +237,15 @@ static struct sub_chain chain_of(const struct rewriter *w, const struct sub_valu
 	if (v->op == SUB_ADD)
 		return (struct sub_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
 					  a->chain.high + b->chain.high};
-	if (v->op != SUB_SUM || w->p->vars.at[v->reduced].set != SUB_DIM)
+	if ((v->op != SUB_SUM && v->op != SUB_ACCUMULATE) || w->p->vars.at[v->reduced].set != SUB_DIM)
 		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
 	double n = w->p->vars.at[v->reduced].extent;
-	return (struct sub_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
+	if (v->op == SUB_SUM)
+		return (struct sub_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
+	struct sub_range each =
+	    range_of_product(b->range, w->notes.at[v->arg[2].value.i].fact.range);
+	return (struct sub_chain){a->chain.terms + n, a->chain.low + n * fabs(each.low),
+				  a->chain.high + n * fabs(each.high)};
 }
 
 /* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the terms
@@ -291,8 +312,7 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 	bool computed = w->options->off & 1u << SUB_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	bool reduces = sub_class_of(v->op) == SUB_REDUCE;
-	double volume = fmin(sub_volume(w->p, reduces ? sub_at(w->p, v->arg[0].value) : v), most_elements);
+	double volume = fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : sub_volume(w->p, v), most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 

@@ -76,7 +76,7 @@ static void make_canonical(struct sub_program *p, struct sub_value *v)
 	if (v->op == SUB_COND) {
 		rename_sides(p, v, &r);
 	} else {
-		if (sub_class_of(v->op) == SUB_REDUCE) {
+		if (sub_reduces(v->op)) {
 			r.from[r.n] = v->reduced;
 			v->reduced = r.to[r.n] = canonical(p, v->reduced, r.to, r.n);
 			r.n++;
@@ -296,7 +296,7 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
 		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
-	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
+	double here = sub_compute(op, (float)x[0], (float)x[1], 0), wide = sub_compute(op, x[0], x[1], 0);
 	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
 		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;

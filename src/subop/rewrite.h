@@ -42,9 +42,6 @@ struct sub_note {
 	struct sub_fact fact;
 	uint32_t forward; /* what replaced it; 0 = it stands */
 	int uses;	  /* by live values and stores, each resolved; 0 = dead */
-	bool summed;	  /* an addition or a sum wants it: what may be contracted or chained */
-	bool ruled;	  /* it was by a rule that it was replaced */
-	bool pinned;	  /* no rule may */
 	int settled;	  /* the sweep in which no rule applied to it any more */
 	long visited;	  /* by this walk */
 	/* when, by the rewriter's clock */
@@ -86,7 +83,6 @@ struct rewriter {
 	uint32_t root;	   /* what is being replaced: no part of its replacement */
 	bool met_replaced; /* what was made had been replaced: its replacement was taken */
 	bool finding;	   /* what is there already is found, and nothing made */
-	bool again;	   /* values were pinned: the body must be rewritten anew */
 	long attempts, applications, walks, clock;
 	int sweep;
 };

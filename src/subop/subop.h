@@ -16,7 +16,7 @@
 #include "image/image.h"
 #include "ra/ra.h"
 
-enum { SUB_MAX_VARS = 8 };
+enum { SUB_MAX_VARS = 8, SUB_MAX_ARITY = 3 };
 
 enum sub_op {
 #define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
@@ -24,7 +24,7 @@ enum sub_op {
 	SUB_OPS
 };
 
-enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE };
+enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE, SUB_TERNARY, SUB_CONTRACTION };
 enum sub_price { SUB_CHEAP, SUB_DEAR };
 
 /* What ops.def says of an operator. */
@@ -93,11 +93,11 @@ struct sub_map {
 struct sub_value {
 	enum sub_op op;
 	int args;
-	struct sub_use arg[2];
+	struct sub_use arg[SUB_MAX_ARITY];
 	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
 	double constant;             /* CONST */
 	int which;                   /* PARAM, VECTOR, STATE: which one */
-	int reduced;                 /* REDUCE: the variable */
+	int reduced;                 /* REDUCE, CONTRACTION: the variable */
 	int axis;                    /* COND: position in var */
 	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
 	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
@@ -152,7 +152,6 @@ struct sub_input {
 	struct sub_tensor row; /* of a vector */
 	bool hoisted; /* a vector that a body ahead of the recursion computes; these come after those of the
 			 model */
-	bool begins;  /* hoisted, and the first terms of a sum: the others are added to it in their order */
 };
 
 struct sub_output {
@@ -250,7 +249,7 @@ int sub_row(struct sub_program *, int64_t extent);
 void sub_copy_structure(struct sub_program *to, const struct sub_program *from);
 /* This, variables, which keep their numbers, and all that is declared; into a program without any. */
 void sub_copy_declarations(struct sub_program *to, const struct sub_program *from);
-/* Adds a value, or finds it; infers the variables of UNARY, BINARY and REDUCE ops.  None after a diagnostic: the
+/* Adds a value, or finds it; infers the variables of all but SOURCE and MOVE ops.  None after a diagnostic: the
  * arguments order their variables in contradictory ways, or there are too many.  Without diagnostics this is an answer
  * like another. */
 sub_ref sub_add(struct sub_program *, struct sub_value, struct diags *);
@@ -265,7 +264,7 @@ enum { SUB_NAME_BODY = 1, SUB_NAME_CASE = 2, SUB_NAME_TENSOR = 4 /* a state or a
 /* The name, or NAME_1, NAME_2 ...: the first that nothing of these kinds has in the program. */
 const char *sub_free_name(const struct sub_program *, unsigned kinds, const char *name);
 
-/* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
+/* Sets the variables of all but a SOURCE or MOVE value from its arguments; false when their orders contradict. */
 bool sub_infer(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
@@ -273,6 +272,10 @@ const struct sub_traits *sub_traits_of(enum sub_op);
 /* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
 extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
+/* Whether it loops over a variable that it has not. */
+bool sub_reduces(enum sub_op);
+/* The variables of the elements that a value reduces: those of the argument, or of the product of the last two. */
+int sub_reduced_vars(const struct sub_program *, const struct sub_value *, int *var);
 /* Whether patterns may take its two arguments in either order; smax then may give the other one of two zeros. */
 bool sub_commutes(enum sub_op);
 const char *sub_spelling(enum sub_op);
@@ -351,13 +354,13 @@ struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program 
 			       struct sub_trace *);
 /* The derivation, a rule after another. */
 void sub_print_trace(const struct sub_trace *, struct str *);
+/* Writes down how sums are rounded, into an empty program as above: products that a sum alone wants become terms of
+ * chains of fused multiply-adds (contract.c).  Afterwards no sum of products is left. */
+void sub_contract(struct sub_program *to, const struct sub_program *from);
 /* Moves what depends on weights alone, and is worth it, into bodies that run when weights are bound, in their
  * order, before all others; their results are parameters for those that follow.  Into an empty program, as
  * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
 void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
-/* Whether a constant that a value with a row wants is moved so even when constants are not to be folded: it
- * is dear, an addition that goes on with what is dear, or of many operators. */
-bool sub_must_fold(const struct sub_program *, sub_ref);
 
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
@@ -375,6 +378,10 @@ void sub_print_name(const struct sub_program *, sub_ref, struct str *);
 void sub_print_maps(const struct sub_program *, const struct sub_value *assign, struct str *);
 /* Re-infers everything; false after diagnostics. */
 bool sub_verify(const struct sub_program *, struct diags *);
+/* By value: it needs a state of this traversal or a later one, or an edge, and so cannot be computed ahead of it. */
+bool *sub_find_recursive(const struct sub_program *, int traversal);
+/* The traversal of which the states are not known before a body runs: that of the body, the first for outputs. */
+int sub_unknown_from(const struct sub_body *);
 /* Marks the values that a body needs; `live` has values.n entries. */
 void sub_mark_live(const struct sub_program *, const struct sub_body *, bool *live);
 
@@ -390,7 +397,7 @@ struct sub_forest {
 };
 
 /* An elementwise operator in binary64. */
-double sub_compute(enum sub_op, double a, double b);
+double sub_compute(enum sub_op, double a, double b, double c);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
  * outputs[o] a row per node or input; params[p] are binary32. */
 void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,

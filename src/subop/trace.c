@@ -23,7 +23,7 @@ static void describe(struct rewriter *w, sub_ref r, int depth, struct str *s)
 		return;
 	}
 	str_puts(s, sub_spelling(v->op));
-	if (sub_class_of(v->op) == SUB_REDUCE)
+	if (sub_reduces(v->op))
 		str_printf(s, "_%s", w->p->vars.at[v->reduced].name);
 	str_puts(s, "(");
 	for (int a = 0; a < v->args; a++) {

@@ -171,7 +171,7 @@ static int joined_at(const struct sub_value *value, int a)
 /* A variable that the value does not have from its argument: what is reduced, or joined. */
 static bool is_own(const struct sub_value *value, int a, int j)
 {
-	if (sub_class_of(value->op) == SUB_REDUCE)
+	if (sub_reduces(value->op))
 		return value->arg[a].var[j] == value->reduced;
 	return value->op == SUB_COND && j == joined_at(value, a);
 }

@@ -210,16 +210,10 @@ static sub_ref find_value(const struct planned *p, int body,
 	return (sub_ref){0};
 }
 
-static bool is_part(const struct sched_values *v, const struct sub_program *p, sub_ref r)
+static bool is_step(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
 	(void)p;
 	return sched_fact(v, r)->part_of.i;
-}
-
-static bool is_product(const struct sched_values *v, const struct sub_program *p, sub_ref r)
-{
-	(void)p;
-	return sched_fact(v, r)->product;
 }
 
 static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
@@ -285,9 +279,9 @@ static void break_unread(struct planned *p)
 	store_value(p, group_named(p, "inner.1"), is_gate);
 }
 
-static void break_part(struct planned *p)
+static void break_step(struct planned *p)
 {
-	store_value(p, group_named(p, "inner.1"), is_part);
+	store_value(p, group_named(p, "inner.1"), is_step);
 }
 
 static void break_movement(struct planned *p)
@@ -295,15 +289,6 @@ static void break_movement(struct planned *p)
 	free_model(&p->model);
 	if (make(p, "tests/ra/good/lstm.ra", "D=32 E=8 V=10 C=3", ""))
 		store_value(p, group_named(p, "inner.0"), is_movement);
-}
-
-static void break_product(struct planned *p)
-{
-	struct sched_group *g = group_named(p, "inner.1");
-	g->dims = 2;
-	g->extent[1] = 8;
-	g->targets.n = 0;
-	store_value(p, g, is_product);
 }
 
 static void break_shape(struct planned *p)
@@ -335,9 +320,8 @@ static const struct {
     {"a reduction in a loop it does not depend on", break_recomputed, "is computed 32 times"},
     {"a result that is left out", break_result, "a result that no group computes"},
     {"a value that is stored for nobody", break_unread, "nothing reads it"},
-    {"a part of a sum, stored", break_part, "is part of"},
+    {"a step of a chain, stored", break_step, "is a step towards"},
     {"data movement, stored", break_movement, "data movement with one consumer"},
-    {"the product of a contraction, stored", break_product, "half of a contraction"},
     {"a group of another shape", break_shape, "has another shape"},
     {"a target that is not marked", break_flag, "neither a result nor stored"},
     {"a target of two groups", break_twice, "two groups"},

@@ -1,0 +1,322 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Contraction: how sums are rounded becomes part of the program.
+ *
+ *     %2[n,i,k] = multiply W[i,k], x[n,k]              %1[n,i] = accumulate_k b[i], W[i,k], x[n,k]
+ *     %3[n,i] = sum_k %2[n,i,k]                  ->    %2[n,i] = accumulate_k %1[n,i], U[i,k], h[child.0(n),k]
+ *     ... %5 = U h, %6 = g * c, %3 + %5 + b + %6       %3[n,i] = fma g[n,i], c[n,i], %2[n,i]
+ *
+ * A product is added without being rounded first.  Where sums of products are terms of one sum, each goes on from what
+ * the one before it has come to: a chain, which begins with a constant term (a bias) if there is one, else with zero.
+ * What needs no state comes first in it, so that this beginning, a value like any other, can be computed elsewhere.  A
+ * term belongs to the sum that alone uses it; what others use, too, is added as it is.
+ *
+ * This is the only place that looks at who uses what to decide about rounding.  From here on an operator is computed as
+ * it is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
+#include "subop/subop.h"
+
+struct contraction {
+	struct arena *arena;
+	struct sub_program *to;
+	const struct sub_program *from;
+	bool *constant; /* by value: depends on weights alone */
+	/* of the body at hand, by value */
+	bool *live, *absorbed; /* a term that is written as part of its sum */
+	const bool *recursive;
+	int *uses;
+	sub_ref *now; /* in the new program */
+};
+
+static const struct sub_value *value_of(const struct contraction *c, sub_ref r)
+{
+	return sub_at(c->from, r);
+}
+
+/* --- terms --- */
+
+/* The terms of a sum, under the names that it has for its variables. */
+struct terms {
+	VEC(struct sub_use) all;
+};
+
+static bool is_product_sum(const struct contraction *c, const struct sub_value *v)
+{
+	return v->op == SUB_SUM && value_of(c, v->arg[0].value)->op == SUB_MULTIPLY;
+}
+
+/* A sum of products over a dimension: what one nest of loops can go on with. */
+static bool is_chain(const struct contraction *c, const struct sub_value *v)
+{
+	return is_product_sum(c, v) && c->from->vars.at[v->reduced].set == SUB_DIM;
+}
+
+static bool can_be_absorbed(const struct contraction *c, const struct sub_value *v)
+{
+	return v->op == SUB_ADD || v->op == SUB_MULTIPLY || is_chain(c, v);
+}
+
+/* Terms have all variables of their sum: what is repeated along one is computed once. */
+static bool is_own_term(const struct contraction *c, const struct sub_value *v, int a)
+{
+	const struct sub_use *u = &v->arg[a];
+	return v->op == SUB_ADD && c->uses[u->value.i] == 1 && can_be_absorbed(c, value_of(c, u->value)) &&
+	       v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
+}
+
+/* A use of an argument under the names that `u` has for the variables of its value. */
+static struct sub_use rename_use(const struct sub_value *v, const struct sub_use *u, struct sub_use arg)
+{
+	for (int i = 0; i < arg.vars; i++)
+		for (int j = 0; j < v->vars; j++)
+			if (v->var[j] == arg.var[i]) {
+				arg.var[i] = u->var[j];
+				break;
+			}
+	return arg;
+}
+
+/* In the order of the text, however deep additions are nested. */
+static struct terms find_terms(const struct contraction *c, sub_ref sum)
+{
+	struct terms stack = {0}, terms = {0};
+	vec_push(c->arena, &stack.all, sub_as_is(c->from, sum));
+	while (stack.all.n) {
+		struct sub_use u = stack.all.at[--stack.all.n];
+		const struct sub_value *v = value_of(c, u.value);
+		bool nested = v->op == SUB_ADD && (u.value.i == sum.i || c->absorbed[u.value.i]);
+		for (int a = v->args; nested && a-- > 0;)
+			vec_push(c->arena, &stack.all, rename_use(v, &u, v->arg[a]));
+		if (!nested)
+			vec_push(c->arena, &terms.all, u);
+	}
+	return terms;
+}
+
+static bool is_chain_term(const struct contraction *c, const struct sub_use *u)
+{
+	return c->absorbed[u->value.i] && is_chain(c, value_of(c, u->value));
+}
+
+static bool has_chain(const struct contraction *c, const struct terms *t)
+{
+	for (size_t i = 0; i < t->all.n; i++)
+		if (is_chain_term(c, &t->all.at[i]))
+			return true;
+	return false;
+}
+
+/* --- what is absorbed --- */
+
+static void count_uses(struct contraction *c, const struct sub_body *b)
+{
+	memset(c->live, 0, c->from->values.n * sizeof *c->live);
+	memset(c->uses, 0, c->from->values.n * sizeof *c->uses);
+	sub_mark_live(c->from, b, c->live);
+	for (size_t i = 0; i < b->stores.n; i++)
+		c->uses[b->stores.at[i].value.value.i] += 2; /* a result is a value by itself */
+	for (uint32_t i = 1; i < c->from->values.n; i++)
+		for (int a = 0; c->live[i] && a < c->from->values.at[i].args; a++)
+			c->uses[c->from->values.at[i].arg[a].value.i]++;
+}
+
+/* Users come after what they use: so a sum is met before the additions in it. */
+static void mark_absorbed(struct contraction *c)
+{
+	memset(c->absorbed, 0, c->from->values.n * sizeof *c->absorbed);
+	for (uint32_t i = c->from->values.n; i-- > 1;)
+		for (int a = 0; c->live[i] && a < c->from->values.at[i].args; a++)
+			if (is_own_term(c, &c->from->values.at[i], a))
+				c->absorbed[c->from->values.at[i].arg[a].value.i] = true;
+}
+
+/* Without a chain a sum stays as it is nested. */
+static void release_plain_sums(struct contraction *c)
+{
+	for (uint32_t i = c->from->values.n; i-- > 1;) {
+		if (!c->live[i] || c->from->values.at[i].op != SUB_ADD || c->absorbed[i])
+			continue;
+		struct terms t = find_terms(c, (sub_ref){i});
+		for (int a = 0; !has_chain(c, &t) && a < 2; a++) {
+			sub_ref arg = c->from->values.at[i].arg[a].value;
+			c->absorbed[arg.i] &= value_of(c, arg)->op != SUB_ADD;
+		}
+	}
+}
+
+/* --- chains --- */
+
+static struct sub_use rename_now(const struct contraction *c, const struct sub_value *v, const struct sub_use *u,
+				 int a)
+{
+	struct sub_use arg = rename_use(v, u, v->arg[a]);
+	arg.value = c->now[arg.value.i];
+	return arg;
+}
+
+/* Adds a value that stands for one with these names. */
+static struct sub_use add_value(struct contraction *c, struct sub_value v, const struct sub_use *names)
+{
+	struct sub_use u = *names;
+	u.value = sub_add(c->to, v, NULL);
+	u.vars = sub_at(c->to, u.value)->vars;
+	return u;
+}
+
+static struct sub_use zero(struct contraction *c)
+{
+	return (struct sub_use){.value = sub_add(c->to, (struct sub_value){.op = SUB_CONST}, NULL)};
+}
+
+/* A sum of products goes on from `start`; both are named as the use says. */
+static struct sub_use accumulate(struct contraction *c, struct sub_use start, const struct sub_use *u)
+{
+	const struct sub_value *sum = value_of(c, u->value), *product = value_of(c, sum->arg[0].value);
+	struct sub_use own = sub_as_is(c->from, u->value);
+	struct sub_value names = {.vars = u->vars}, v = {.op = SUB_ACCUMULATE, .reduced = sum->reduced};
+	memcpy(names.var, u->var, sizeof names.var);
+	v.arg[0] = rename_use(&names, &own, start);
+	v.arg[1] = rename_now(c, product, &sum->arg[0], 0);
+	v.arg[2] = rename_now(c, product, &sum->arg[0], 1);
+	return add_value(c, v, u);
+}
+
+static struct sub_use multiply_add(struct contraction *c, struct sub_use sum, const struct sub_use *u)
+{
+	const struct sub_value *product = value_of(c, u->value);
+	struct sub_value v = {.op = SUB_FMA,
+			      .arg = {rename_now(c, product, u, 0), rename_now(c, product, u, 1), sum}};
+	return add_value(c, v, u);
+}
+
+static struct sub_use add_term(struct contraction *c, struct sub_use sum, const struct sub_use *u)
+{
+	struct sub_use term = *u;
+	if (c->absorbed[u->value.i])
+		return multiply_add(c, sum, u);
+	term.value = c->now[u->value.i];
+	return add_value(c, (struct sub_value){.op = SUB_ADD, .arg = {sum, term}}, &sum);
+}
+
+/* The first constant term, which it takes; zero when there is none. */
+static struct sub_use take_start(struct contraction *c, struct terms *t)
+{
+	for (size_t i = 0; i < t->all.n; i++) {
+		struct sub_use u = t->all.at[i];
+		if (!c->constant[u.value.i] || c->absorbed[u.value.i])
+			continue;
+		t->all.at[i].value.i = 0;
+		u.value = c->now[u.value.i];
+		return u;
+	}
+	return zero(c);
+}
+
+/* A start, chains without a state, the other chains, and all else in the order of the text. */
+static sub_ref write_chain(struct contraction *c, struct terms *t)
+{
+	struct sub_use sum = take_start(c, t);
+	for (int recursive = 0; recursive < 2; recursive++)
+		for (size_t i = 0; i < t->all.n; i++) {
+			struct sub_use *u = &t->all.at[i];
+			if (!u->value.i || !is_chain_term(c, u) || c->recursive[u->value.i] != recursive)
+				continue;
+			sum = accumulate(c, sum, u);
+			u->value.i = 0;
+		}
+	for (size_t i = 0; i < t->all.n; i++)
+		if (t->all.at[i].value.i)
+			sum = add_term(c, sum, &t->all.at[i]);
+	return sum.value;
+}
+
+/* --- all values --- */
+
+static sub_ref copy_value(struct contraction *c, sub_ref r)
+{
+	struct sub_value v = *value_of(c, r);
+	for (int a = 0; a < v.args; a++) {
+		v.arg[a].value = c->now[v.arg[a].value.i];
+		if (v.op == SUB_ASSIGN || v.op == SUB_RESHAPE)
+			v.arg[a] = sub_as_is(c->to, v.arg[a].value);
+	}
+	return sub_add(c->to, v, NULL);
+}
+
+/* Of two products the first is rounded, and the second is added to it. */
+static sub_ref write_addition(struct contraction *c, sub_ref r)
+{
+	const struct sub_value *v = value_of(c, r);
+	for (int a = 1; a >= 0; a--) {
+		const struct sub_use *product = &v->arg[a];
+		struct sub_use other = v->arg[!a];
+		if (!c->absorbed[product->value.i])
+			continue;
+		if (c->absorbed[other.value.i])
+			c->now[other.value.i] = copy_value(c, other.value);
+		other.value = c->now[other.value.i];
+		return multiply_add(c, other, product).value;
+	}
+	return copy_value(c, r);
+}
+
+static sub_ref write_sum(struct contraction *c, sub_ref r)
+{
+	struct terms t = find_terms(c, r);
+	return has_chain(c, &t) ? write_chain(c, &t) : write_addition(c, r);
+}
+
+static sub_ref write_value(struct contraction *c, sub_ref r)
+{
+	const struct sub_value *v = value_of(c, r);
+	struct sub_use whole = sub_as_is(c->from, r);
+	if (v->op == SUB_ADD)
+		return write_sum(c, r);
+	return is_product_sum(c, v) ? accumulate(c, zero(c), &whole).value : copy_value(c, r);
+}
+
+static void contract_body(struct contraction *c, const struct sub_body *b)
+{
+	struct sub_body out = sub_body_like(b);
+	count_uses(c, b);
+	mark_absorbed(c);
+	release_plain_sums(c);
+	c->recursive = sub_find_recursive(c->from, sub_unknown_from(b));
+	for (uint32_t i = 1; i < c->from->values.n; i++)
+		if (c->live[i] && !c->absorbed[i])
+			c->now[i] = write_value(c, (sub_ref){i});
+	for (size_t i = 0; i < b->stores.n; i++) {
+		struct sub_store s = b->stores.at[i];
+		s.value.value = c->now[s.value.value.i];
+		vec_push(c->to->arena, &out.stores, s);
+	}
+	vec_push(c->to->arena, &c->to->bodies, out);
+}
+
+static void mark_constants(struct contraction *c)
+{
+	for (uint32_t i = 1; i < c->from->values.n; i++) {
+		const struct sub_value *v = &c->from->values.at[i];
+		c->constant[i] = v->op == SUB_CONST || v->op == SUB_PARAM || v->args;
+		for (int d = 0; d < v->vars; d++)
+			c->constant[i] &= c->from->vars.at[v->var[d]].set == SUB_DIM;
+		for (int a = 0; a < v->args; a++)
+			c->constant[i] &= c->constant[v->arg[a].value.i];
+	}
+}
+
+void sub_contract(struct sub_program *to, const struct sub_program *from)
+{
+	struct arena *a = to->arena;
+	size_t n = from->values.n;
+	struct contraction c = {.arena = a,
+				.to = to,
+				.from = from,
+				.constant = ARENA_ARRAY(a, bool, n),
+				.live = ARENA_ARRAY(a, bool, n),
+				.absorbed = ARENA_ARRAY(a, bool, n),
+				.uses = ARENA_ARRAY(a, int, n),
+				.now = ARENA_ARRAY(a, sub_ref, n)};
+	sub_copy_declarations(to, from);
+	mark_constants(&c);
+	for (size_t b = 0; b < from->bodies.n; b++)
+		contract_body(&c, &from->bodies.at[b]);
+}
