@@ -320,11 +320,14 @@ static ilir_expr reduce(struct lowering *l, sub_ref r, const ilir_expr *index)
 
 /* --- elementwise --- */
 
+/* The chain that it goes on from comes first, so that nothing else is at hand while its loops run. */
 static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	ilir_expr x[SUB_MAX_ARITY] = {{0}};
-	for (int a = 0; a < v->args; a++)
-		x[a] = argument(l, v, index, a);
+	for (int step = 1; step >= 0; step--)
+		for (int a = 0; a < v->args; a++)
+			if (sched_is_part(l->plan, l->body, v->arg[a].value) == step)
+				x[a] = argument(l, v, index, a);
 	return loops_of[v->op](l->m, x[0], x[1], x[2]);
 }
 
