@@ -159,6 +159,7 @@ unit_tests = \
 	%D%/subop/move_test \
 	%D%/subop/optimize_test \
 	%D%/subop/random_lower_test \
+	%D%/sched/random_moves_test \
 	%D%/subop/random_rewrite_test \
 	%D%/subop/rules_test \
 	%D%/subop/families_test \

@@ -6,7 +6,7 @@
  *     ... %5 = U h, %6 = g * c, %3 + %5 + b + %6       %3[n,i] = fma g[n,i], c[n,i], %2[n,i]
  *
  * A product is added without being rounded first.  Where sums of products are terms of one sum, each goes on from what
- * the one before it has come to: a chain, which begins with a constant term (a bias) if there is one, else with zero.
+ * the one before it has come to: a chain, which begins with a term of weights alone (a bias) if there is one, else with zero.
  * What needs no state comes first in it, so that this beginning, a value like any other, can be computed elsewhere.  A
  * term belongs to the sum that alone uses it; what others use, too, is added as it is.
  *
@@ -18,7 +18,7 @@ struct contraction {
 	struct arena *arena;
 	struct sub_program *to;
 	const struct sub_program *from;
-	bool *constant; /* by value: depends on weights alone */
+	bool *constant, *weighs; /* by value: it depends on no row; on a parameter */
 	/* of the body at hand, by value */
 	bool *live, *absorbed; /* a term that is written as part of its sum */
 	const bool *recursive;
@@ -196,12 +196,12 @@ static struct sub_use add_term(struct contraction *c, struct sub_use sum, const 
 	return add_value(c, (struct sub_value){.op = SUB_ADD, .arg = {sum, term}}, &sum);
 }
 
-/* The first constant term, which it takes; zero when there is none. */
+/* The first term of weights alone, which it takes; zero when there is none. */
 static struct sub_use take_start(struct contraction *c, struct terms *t)
 {
 	for (size_t i = 0; i < t->all.n; i++) {
 		struct sub_use u = t->all.at[i];
-		if (!c->constant[u.value.i] || c->absorbed[u.value.i])
+		if (!c->constant[u.value.i] || !c->weighs[u.value.i] || c->absorbed[u.value.i])
 			continue;
 		t->all.at[i].value.i = 0;
 		u.value = c->now[u.value.i];
@@ -298,8 +298,11 @@ static void mark_constants(struct contraction *c)
 		c->constant[i] = v->op == SUB_CONST || v->op == SUB_PARAM || v->args;
 		for (int d = 0; d < v->vars; d++)
 			c->constant[i] &= c->from->vars.at[v->var[d]].set == SUB_DIM;
-		for (int a = 0; a < v->args; a++)
+		c->weighs[i] = v->op == SUB_PARAM;
+		for (int a = 0; a < v->args; a++) {
 			c->constant[i] &= c->constant[v->arg[a].value.i];
+			c->weighs[i] |= c->weighs[v->arg[a].value.i];
+		}
 	}
 }
 
@@ -311,6 +314,7 @@ void sub_contract(struct sub_program *to, const struct sub_program *from)
 				.to = to,
 				.from = from,
 				.constant = ARENA_ARRAY(a, bool, n),
+				.weighs = ARENA_ARRAY(a, bool, n),
 				.live = ARENA_ARRAY(a, bool, n),
 				.absorbed = ARENA_ARRAY(a, bool, n),
 				.uses = ARENA_ARRAY(a, int, n),

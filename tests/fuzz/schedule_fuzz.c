@@ -37,9 +37,12 @@ static void make_plan(void)
 	if (arena_guard(&fixed.arena, &escape))
 		abort();
 	const struct ra_model *m = ra_parse(&fixed.arena, &fixed.diags, "model", model, strlen(model));
+	struct sub_program written;
+	sub_init(&written, &fixed.arena, "gated");
 	sub_init(&fixed.program, &fixed.arena, "gated");
-	if (!m || !sub_lower(&fixed.program, m, sizes, &options, &fixed.diags))
+	if (!m || !sub_lower(&written, m, sizes, &options, &fixed.diags))
 		abort();
+	sub_contract(&fixed.program, &written);
 	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&fixed.chosen, &fixed.plan, target_find("avx2"));
 }

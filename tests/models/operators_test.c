@@ -68,6 +68,7 @@ FORMULA(negation, -l[i])
 FORMULA(addition, l[i] + r[i])
 FORMULA(subtraction, l[i] - r[i])
 FORMULA(multiplication, l[i] * r[i])
+FORMULA(multiply_add, l[i] * r[i] + x[i])
 FORMULA(division, l[i] / (2 + r[i] * r[i]))
 FORMULA(absolute, fabs(l[i]) - fabs(x[i]))
 FORMULA(exponential, exp(0.5 * l[i]))
@@ -122,6 +123,8 @@ static const struct row {
     {RA_MUL, SUB_MULTIPLY, "left.h * right.h", multiplication},
     {RA_DIV, SUB_DIVIDE, "left.h / (2 + right.h * right.h)", division},
     {RA_MATMUL, SUB_SUM, "W @ left.h", matrix},
+    {RA_MATMUL, SUB_ACCUMULATE, "W @ left.h", matrix},
+    {RA_MUL, SUB_FMA, "left.h * right.h + x", multiply_add},
     {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
     {RA_ABS, SUB_ABS, "abs(left.h) - abs(x)", absolute},
     {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
@@ -187,20 +190,28 @@ static bool has_operator(const struct ra_model *m, enum ra_op op)
 }
 
 /* Whether the body of inner nodes, or of those below others, needs a value of that kind. */
+static bool has_sub_op(const struct sub_program *p, bool down, enum sub_op op)
+{
+	bool found = false, *live = ARENA_ARRAY(p->arena, bool, p->values.n);
+	for (size_t b = 0; b < p->bodies.n; b++)
+		if (p->bodies.at[b].domain == (down ? SUB_BELOW : SUB_INNER))
+			sub_mark_live(p, &p->bodies.at[b], live);
+	for (size_t i = 1; i < p->values.n; i++)
+		found |= live[i] && p->values.at[i].op == op;
+	return found;
+}
+
+/* As it is lowered, or once sums are contracted. */
 static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 {
-	struct sub_program p;
+	struct sub_program p, contracted;
 	struct sub_options options = {0};
 	sub_init(&p, &t->arena, "one");
+	sub_init(&contracted, &t->arena, "one");
 	if (!sub_lower(&p, t->model, t->sizes, &options, &t->diags))
 		return false;
-	bool found = false, *live = ARENA_ARRAY(&t->arena, bool, p.values.n);
-	for (size_t b = 0; b < p.bodies.n; b++)
-		if (p.bodies.at[b].domain == (down ? SUB_BELOW : SUB_INNER))
-			sub_mark_live(&p, &p.bodies.at[b], live);
-	for (size_t i = 1; i < p.values.n; i++)
-		found |= live[i] && p.values.at[i].op == op;
-	return found;
+	sub_contract(&contracted, &p);
+	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op);
 }
 
 /* --- what it should give --- */

@@ -116,8 +116,10 @@ static bool plan_mutant(struct mutant *m)
 	if (!compile_to_program(c) || !compile_rewriting(c->options, &options, c->diags) ||
 	    !program_is_legal(m, &c->rewritten, "optimize"))
 		return false;
+	sub_init(&c->contracted, c->arena, c->model->name);
 	sub_init(&c->folded, c->arena, c->model->name);
-	sub_fold(&c->folded, &c->rewritten, &options, NULL);
+	sub_contract(&c->contracted, &c->rewritten);
+	sub_fold(&c->folded, &c->contracted, &options, NULL);
 	if (!program_is_legal(m, &c->folded, "fold"))
 		return false;
 	sched_refactor(&c->refactored, &c->folded, SCHED_MOVE_ALL, &options, NULL);

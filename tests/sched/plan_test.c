@@ -13,17 +13,19 @@ static bool make(struct planned *p, const char *path, const char *sizes, const c
 {
 	struct sub_options options = {0};
 	struct sched_fusion fusion;
-	struct sub_program written;
+	struct sub_program written, contracted;
 	memset(p, 0, sizeof *p);
 	if (!load_model(&p->model, path, sizes))
 		return false;
 	struct arena *a = &p->model.arena;
 	sub_init(&written, a, "test");
+	sub_init(&contracted, a, "test");
 	sub_init(&p->program, a, "test");
 	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags) ||
 	    !sched_read_fusion(&fusion, "test", fuse, strlen(fuse), &p->model.diags))
 		return false;
-	sub_fold(&p->program, &written, &options, NULL);
+	sub_contract(&contracted, &written);
+	sub_fold(&p->program, &contracted, &options, NULL);
 	sched_make_plan(&p->plan, a, &p->program, target_find("avx512"), &fusion);
 	bool ok = sched_verify(&p->plan, &p->model.diags);
 	print_diags(&p->model.diags);

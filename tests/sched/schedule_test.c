@@ -18,12 +18,14 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	memset(p, 0, sizeof *p);
 	if (!load_model(&p->model, path, sizes))
 		return false;
-	struct sub_program written;
+	struct sub_program written, contracted;
 	sub_init(&written, &p->model.arena, "test");
+	sub_init(&contracted, &p->model.arena, "test");
 	sub_init(&p->program, &p->model.arena, "test");
 	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
-	sub_fold(&p->program, &written, &options, NULL);
+	sub_contract(&contracted, &written);
+	sub_fold(&p->program, &contracted, &options, NULL);
 	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"),
 			&(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));

@@ -17,9 +17,12 @@ static bool fold(struct folded *f, const struct sub_options *options)
 	diags_init(&f->diags, &allocator_default);
 	f->trace = (struct sub_trace){0};
 	sub_init(&f->written, a, f->model.model->name);
+	struct sub_program lowered;
+	sub_init(&lowered, a, f->model.model->name);
 	sub_init(&f->program, a, f->model.model->name);
-	if (!sub_lower(&f->written, f->model.model, f->model.sizes, options, &f->diags))
+	if (!sub_lower(&lowered, f->model.model, f->model.sizes, options, &f->diags))
 		return print_diags(&f->diags), false;
+	sub_contract(&f->written, &lowered);
 	sub_fold(&f->program, &f->written, options, &f->trace);
 	bool ok = sub_verify(&f->program, &f->diags);
 	print_diags(&f->diags);
@@ -63,8 +66,7 @@ static const struct {
 } texts[] = {
     {"a product of parameters, row by row", HEAD " h = A @ B @ x + previous.h\n",
      "fold0 at binding\n"
-     "  %3[r0,k,j] = multiply A[r0,k], B[k,j]\n"
-     "  %4[r0,j] = sum_k %3[r0,k,j]\n"
+     "  %4[r0,j] = accumulate_k 0, A[r0,k], B[k,j]\n"
      "  store fold0[r0,j] = %4[r0,j]\n"},
     {"a scalar, once", HEAD " h = x * max(p) * 2 + previous.h\n",
      "fold0 at binding\n"
@@ -99,8 +101,7 @@ static const struct {
      "  store fold1[r0,j] = %5[r0,j]\n"},
     {"what two constants share is computed once", HEAD " h = exp(A @ p) * x + tanh(A @ p) + previous.h\n",
      "fold0 at binding\n"
-     "  %3[r0,j] = multiply A[r0,j], p[j]\n"
-     "  %4[r0] = sum_j %3[r0,j]\n"
+     "  %4[r0] = accumulate_j 0, A[r0,j], p[j]\n"
      "  store fold0[r0] = %4[r0]\n"
      "\n"
      "fold1 at binding\n"

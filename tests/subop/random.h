@@ -12,7 +12,7 @@ enum { POOL = 200, ROWS = 5, MOST_ELEMENTS = 200, MOST_DIMS = 4 };
 
 struct generator {
 	struct bench *b;
-	bool wild;
+	bool wild, rational; /* rational: every operator is rounded once */
 	sub_ref pool[POOL]; /* of the body at hand */
 	bool positive[POOL];
 	int n, lead;
@@ -101,6 +101,21 @@ static inline int pick(const struct generator *g)
 	return random_below(3) && g->n > 4 ? g->n - 1 - random_below(4) : random_below(g->n);
 }
 
+/* Between -1 and 1, whatever it was. */
+static inline sub_ref bounded(struct generator *g, sub_ref r)
+{
+	if (!g->rational)
+		return unary_of(g->b, SUB_TANH, r);
+	sub_ref size = unary_of(g->b, SUB_ABS, r);
+	sub_ref above = binary_of(g->b, SUB_ADD, sub_as_is(&g->b->p, size), sub_as_is(&g->b->p, constant_of(g->b, 1)));
+	return binary_of(g->b, SUB_DIVIDE, sub_as_is(&g->b->p, r), sub_as_is(&g->b->p, above));
+}
+
+static inline bool rounds_once(enum sub_op op)
+{
+	return op == SUB_NEG || op == SUB_ABS || op == SUB_REC || op == SUB_SQRT || op == SUB_NOP;
+}
+
 static inline void step_unary(struct generator *g)
 {
 	static const enum sub_op ops[] = {SUB_NEG, SUB_ABS,  SUB_EXP,	  SUB_LOG,  SUB_REC,   SUB_ERF,
@@ -109,6 +124,10 @@ static inline void step_unary(struct generator *g)
 	enum sub_op op = ops[random_below(sizeof ops / sizeof *ops)];
 	bool positive = g->positive[at], inside = op == SUB_LOG || op == SUB_LOG1P || op == SUB_REC || op == SUB_SQRT;
 	sub_ref x = g->pool[at];
+	if (g->rational && (!rounds_once(op) || (inside && !positive))) {
+		keep(g, bounded(g, x), false);
+		return;
+	}
 	if (!g->wild && inside && !positive)
 		op = SUB_TANH;
 	if (!g->wild && op == SUB_EXP && random_below(3))
@@ -279,7 +298,7 @@ static inline void step_cond(struct generator *g)
 	if (!second.i)
 		return;
 	if (random_below(2))
-		second = unary_of(g->b, random_below(2) ? SUB_NEG : SUB_TANH, second);
+		second = random_below(2) ? unary_of(g->b, SUB_NEG, second) : bounded(g, second);
 	struct sub_value cond = {
 	    .op = SUB_COND, .arg = {use_of(g, g->pool[at]), use_of(g, second)}, .vars = vars, .axis = axis};
 	memcpy(cond.var, var, sizeof cond.var);
@@ -404,7 +423,7 @@ static inline void make_states(struct generator *g, const char *name, enum sub_d
 	for (int s = 0; s < g->states; s++) {
 		results[s] = result_of(g, &g->b->p.states.at[s]);
 		if (!g->wild || random_below(2))
-			results[s] = unary_of(g->b, SUB_TANH, results[s]);
+			results[s] = bounded(g, results[s]);
 	}
 	struct sub_body *body = make_body(g->b, name, domain);
 	for (int s = 0; s < g->states; s++)
@@ -454,11 +473,12 @@ static inline void declare_sources(struct generator *g)
 }
 
 /* A program in an open bench. */
-static inline void generate_program(struct bench *b, struct generator *g, uint64_t seed, bool wild)
+static inline void generate_program(struct bench *b, struct generator *g, uint64_t seed, bool wild,
+				    bool rational)
 {
 	random_state = seed * 0x9E3779B97F4A7C15u + 1;
 	random_bits();
-	*g = (struct generator){.b = b, .wild = wild};
+	*g = (struct generator){.b = b, .wild = wild, .rational = rational};
 	b->p.children = ANY(1, 2, 2, -1, -1);
 	declare_sources(g);
 	make_states(g, "leaf", SUB_LEAF, 2 + random_below(10));

@@ -74,14 +74,21 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	const struct way *way = &ways[w];
 	struct sub_options options = {.math = way->math, .table_bytes = 1 << 20};
 	struct sub_trace trace = {.texts = true};
-	struct sub_program rewritten, to;
+	struct sub_program contracted, rewritten, to;
+	bool exact = way->math == SUB_EXACT;
+	sub_init(&contracted, &b->arena, "test");
 	sub_init(&rewritten, &b->arena, "test");
 	sub_init(&to, &b->arena, "test");
-	sub_optimize(&rewritten, &b->p, &options, &trace);
+	if (exact)
+		sub_contract(&contracted, &b->p);
+	const struct sub_program *from = exact ? &contracted : &b->p;
+	sub_optimize(&rewritten, from, &options, &trace);
 	changes[w] += trace.changes.n;
-	sub_fold(&to, &rewritten, &options, &trace);
-	bool ok = sub_verify(&to, &b->diags);
-	double *before = evaluate(&b->p, way->arithmetic, d, &b->arena);
+	if (!exact)
+		sub_contract(&contracted, &rewritten);
+	sub_fold(&to, exact ? &rewritten : &contracted, &options, &trace);
+	bool ok = sub_verify(from, &b->diags) && sub_verify(&contracted, &b->diags) && sub_verify(&to, &b->diags);
+	double *before = evaluate(from, way->arithmetic, d, &b->arena);
 	if (ok && (way->tolerance == 0 || tame(before, d->results))) {
 		double *after = evaluate(&to, way->arithmetic, d, &b->arena);
 		tamed[w]++;
@@ -94,7 +101,7 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	}
 	if (!ok) {
 		print_diags(&b->diags);
-		report(way, seed, &b->p, &to, &trace);
+		report(way, seed, from, &to, &trace);
 	}
 	return ok;
 }
@@ -107,7 +114,7 @@ static bool check_seed(uint64_t seed)
 		struct generator g;
 		struct data d;
 		bench_open(&b);
-		generate_program(&b, &g, seed, wild);
+		generate_program(&b, &g, seed, wild, false);
 		random_data(&b.p, &b.arena, wild, &d);
 		ok &= sub_verify(&b.p, &b.diags);
 		print_diags(&b.diags);

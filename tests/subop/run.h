@@ -310,8 +310,11 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 {
 	unsigned properties = 0;
 	memset(c, 0, sizeof *c);
+	struct sub_program contracted;
+	sub_init(&contracted, a, p->name);
 	sub_init(&c->folded, a, p->name);
-	sub_fold(&c->folded, p, &(struct sub_options){.table_bytes = 1 << 20}, NULL);
+	sub_contract(&contracted, p);
+	sub_fold(&c->folded, &contracted, &(struct sub_options){.table_bytes = 1 << 20}, NULL);
 	if (!sub_verify(&c->folded, d))
 		return false;
 	sched_make_plan(&c->plan, a, &c->folded, target_find(target), &(struct sched_fusion){0});
