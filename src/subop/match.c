@@ -170,11 +170,24 @@ static bool match_name(struct sub_match *m, int name, const struct sub_use *u)
 	return true;
 }
 
-/* Whether arguments match in either order: what `binary` stands for is built in the order in which it was
- * met. */
+/* The first of two arguments that match in either order; -1 = each has its place.  What `binary` stands for is built in the
+ * order in which it was met. */
+static int first_of_pair(const struct sub_term *t)
+{
+	bool either = t->class == SUB_BINARY && (t->kind == SUB_TERM_CLASS || sub_commutes(t->op));
+	return either || t->op == SUB_FMA ? 0 : t->class == SUB_CONTRACTION ? 1 : -1;
+}
+
 static bool takes_either(const struct sub_term *t)
 {
-	return t->class == SUB_BINARY && (t->kind == SUB_TERM_CLASS || sub_commutes(t->op));
+	return first_of_pair(t) >= 0;
+}
+
+/* The argument of a value that one of the pattern stands for. */
+static int turned_place(const struct sub_term *t, int a, bool turned)
+{
+	int first = first_of_pair(t), second = first + 1;
+	return turned && first >= 0 ? a == first ? second : a == second ? first : a : a;
 }
 
 /* Which of the two arguments is the first, this time. */
@@ -201,6 +214,20 @@ static bool match_binary(struct sub_match *m, const struct sub_term *t, const st
 		return false;
 	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
 	       match(m, t->arg[1], argument(v, u, !first, -1, -1));
+}
+
+/* A product that is added goes on either way. */
+static bool match_accumulation(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+			       const struct sub_use *u)
+{
+	bool turned = first_argument(m, t);
+	int own = t->class == SUB_CONTRACTION ? v->reduced : -1, k = own < 0 ? -1 : bind_reduced(m, t->index, own);
+	if (own >= 0 && k < 0)
+		return false;
+	for (int a = 0; a < t->args; a++)
+		if (!match(m, t->arg[a], argument(v, u, turned_place(t, a, turned), own, k)))
+			return false;
+	return true;
 }
 
 static bool match_reduce(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
@@ -257,6 +284,9 @@ static bool match_op(struct sub_match *m, const struct sub_term *t, const struct
 		return match_binary(m, t, v, u);
 	case SUB_REDUCE:
 		return match_reduce(m, t, v, u);
+	case SUB_TERNARY:
+	case SUB_CONTRACTION:
+		return match_accumulation(m, t, v, u);
 	default:
 		return v->op == SUB_COND ? match_cond(m, t, v, u) : match_reshape(m, t, u);
 	}
@@ -303,7 +333,7 @@ static bool next_order(struct sub_match *m)
 static bool fits_args(struct rewriter *w, const struct sub_term *t, const struct sub_value *v, bool swapped)
 {
 	for (int a = 0; a < t->args; a++)
-		if (!sub_fits(w, t->arg[a], v->arg[a ^ swapped].value))
+		if (!sub_fits(w, t->arg[a], v->arg[turned_place(t, a, swapped)].value))
 			return false;
 	return true;
 }

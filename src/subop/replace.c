@@ -237,9 +237,9 @@ static struct sub_use build_operator(struct sub_match *m, const struct sub_term 
 		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
 		return sub_concatenate(m, sub_index_of(m, t), m->index[t->index].side, v.arg[0], v.arg[1]);
-	if (t->class == SUB_REDUCE) {
+	if (sub_reduces(v.op)) {
 		v.reduced = sub_index_of(m, t);
-		if (!sub_use_has(&v.arg[0], v.reduced))
+		if (!sub_use_has(&v.arg[v.op == SUB_ACCUMULATE], v.reduced))
 			return none;
 	}
 	return sub_make(m->w, v);
@@ -318,7 +318,7 @@ static struct sub_use fold(struct sub_match *m, const struct sub_term *call)
 	return number(m->w, folded(m, call, &exact));
 }
 
-/* The same where the lowering cannot have computed anything else: a product that is contracted into an
+/* The same where nothing else can have been computed: a product that is yet to be contracted into an
  * addition is not rounded, and the expansions of compounds are not those of the host's library. */
 static struct sub_use fold_exact(struct sub_match *m, const struct sub_term *call)
 {

@@ -161,7 +161,7 @@ static bool parse_operator(struct parser *s, struct sub_term *t, size_t length)
 	}
 	if (accept(s, '[') && (!parse_index(s, t, &t->index) || !accept(s, ']')))
 		return fail(s, "a variable in brackets is expected");
-	if ((t->class == SUB_REDUCE || t->op == SUB_COND) != (t->index >= 0))
+	if ((t->class == SUB_REDUCE || t->class == SUB_CONTRACTION || t->op == SUB_COND) != (t->index >= 0))
 		return fail(s, "reductions and cond have a variable, others have none");
 	return parse_args(s, t, t->args, false);
 }

@@ -232,10 +232,14 @@ static inline struct sub_use instantiate_reduce(struct instance *in, const struc
 		inside.dim[at] = *k;
 		inside.n++;
 	}
-	struct sub_use u = instantiate(in, t->arg[0], &inside);
-	if (in->failed || !uses_var(&u, *k))
-		return give_up(in);
-	return made(in, (struct sub_value){.op = operator_of(in, t), .arg = {u}, .reduced = *k});
+	struct sub_value v = {.op = operator_of(in, t), .reduced = *k};
+	bool uses = false;
+	for (int a = 0; a < t->args; a++) {
+		bool start = t->class == SUB_CONTRACTION && a == 0;
+		v.arg[a] = instantiate(in, t->arg[a], start ? s : &inside);
+		uses |= !start && uses_var(&v.arg[a], *k);
+	}
+	return in->failed || !uses ? give_up(in) : made(in, v);
 }
 
 /* Two values with the same dimensions but for the axis, joined along it. */
@@ -461,7 +465,7 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 	case SUB_TERM_MOVE:
 		return instantiate_move(in, t, s);
 	default:
-		if (t->class == SUB_REDUCE)
+		if (t->class == SUB_REDUCE || t->class == SUB_CONTRACTION)
 			return instantiate_reduce(in, t, s);
 		if (t->class == SUB_MOVE)
 			return (t->op == SUB_COND ? instantiate_cond : instantiate_reshape)(in, t, s);
