@@ -51,7 +51,6 @@ void compile_print_choices(const struct compilation *, struct str *);
 
 /* --- generate.c --- */
 
-bool compile_interprets(const struct compilation *);
 struct jit_options compile_jit_options(const struct compilation *);
 /* From the finished module to code: a blob, or what the interpreter calls. */
 bool compile_to_code(struct compilation *, struct image *);

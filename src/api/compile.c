@@ -18,18 +18,6 @@ void compile_note(struct compilation *c, const char *room, const char *what)
 
 /* --- the legs of the way --- */
 
-enum { TABLE_BYTES = 64 << 20 };
-
-bool compile_rewriting(const struct compile_options *o, struct sub_options *options, struct diags *diags)
-{
-	uint64_t bytes = o->table_bytes ? o->table_bytes : TABLE_BYTES;
-	*options = (struct sub_options){.at = o->at,
-					.math = SUB_REASSOCIATE,
-					.table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
-	return (!o->math || sub_math_read(o->math, &options->math, diags)) &&
-	       (!o->rules || sub_families_read(o->rules, &options->off, diags));
-}
-
 /* Ends a stage: its program is verified, and the next one is still wanted. */
 static bool end_stage(struct compilation *c, const struct sub_program *p)
 {
@@ -40,10 +28,8 @@ static bool end_stage(struct compilation *c, const struct sub_program *p)
 
 bool compile_to_program(struct compilation *c)
 {
-	const char *text = c->options->schedule ? c->options->schedule : "";
-	struct sub_options options;
-	if (!compile_rewriting(c->options, &options, c->diags))
-		return false;
+	const char *text = c->options->schedule;
+	struct sub_options options = compile_sub_options(c->options);
 	sub_init(&c->written, c->arena, c->model->name);
 	sub_init(&c->rewritten, c->arena, c->model->name);
 	sub_init(&c->folded, c->arena, c->model->name);
@@ -66,16 +52,10 @@ bool compile_to_program(struct compilation *c)
 
 bool compile_to_plan(struct compilation *c)
 {
-	const char *text = c->options->schedule ? c->options->schedule : "";
-	const struct target *target = target_find(c->options->target);
+	const char *text = c->options->schedule;
+	struct sub_options options = compile_sub_options(c->options);
 	struct sched_fusion fusion;
-	if (!target)
-		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512, aarch64",
-				"there is no target '%s'", c->options->target);
-	struct sub_options options;
-	if (!compile_rewriting(c->options, &options, c->diags) ||
-	    !sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
+	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
 		return false;
 	sched_refactor(&c->refactored, &c->folded, fusion.refactoring, &options, c->trace);
 	compile_note(c, "sched", "refactor");
@@ -85,7 +65,7 @@ bool compile_to_plan(struct compilation *c)
 	compile_note(c, "sched", "hoist");
 	if (!end_stage(c, &c->program))
 		return false;
-	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
+	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &fusion);
 	return sched_verify(&c->plan, c->diags) && compile_goes_on(c);
 }
 
@@ -99,7 +79,7 @@ bool compile_to_schedule(struct compilation *c)
 	compile_note(c, "sched", "choose");
 	if (!compile_goes_on(c))
 		return false;
-	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
+	return sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 
 bool compile_to_loops(struct compilation *c)
@@ -193,7 +173,7 @@ bool compile_finish(const struct compilation *first, struct arena *arena, struct
 {
 	struct compilation c = second_half(first, arena, diags, times);
 	c.plan.p = &c.program;
-	const char *last = compile_interprets(&c) ? c.options->last_pass : NULL;
+	const char *last = compile_interprets(c.options) ? c.options->last_pass : NULL;
 	*image = (struct image){0};
 	if (!compile_to_loops(&c))
 		return false;

@@ -3,32 +3,10 @@
 #ifndef ESPALIER_API_COMPILE_H
 #define ESPALIER_API_COMPILE_H
 
-#include "base/diag.h"
-#include "base/target.h"
+#include "api/options.h"
 #include "base/times.h"
 #include "image/image.h"
-#include "jit/jit.h"
 #include "sched/sched.h"
-
-enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
-
-struct compile_options {
-	int at;
-	const char *backend;  /* jit_backend_name, or "interpreter" */
-	const char *target;   /* a name of base/target.h */
-	const char *schedule; /* NULL = chosen */
-	const char
-	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
-	const char *math, *rules; /* texts of sub_math_read and sub_families_read; NULL = reassociate, all */
-	uint64_t table_bytes;	  /* 0 = 64 MiB */
-	struct jit_threads threads; /* that may compile; the code is the same */
-	bool apart;		    /* the back end works in a helper program */
-	uint64_t memory;	    /* bytes of data that this may have; 0 = no limit */
-	struct jit_watch watch;	    /* who may end the compilation; goes_on NULL = nobody */
-};
-
-/* What they say to the optimiser.  False after diagnostics. */
-bool compile_rewriting(const struct compile_options *, struct sub_options *, struct diags *);
 
 /* What is computed, rewritten as the options say, and what of it is fused.  The trace may be NULL. */
 bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

@@ -41,10 +41,10 @@ static void test_stage(struct test_model *t, const char *model, const char *sche
 {
 	char path[200];
 	size_t length;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct str s = str_in(&t->arena);
 	snprintf(path, sizeof path, "tests/golden/%s/%s.txt", model, stage);
-	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
 	print_diags(&t->diags);
 	if (getenv("UPDATE_GOLDEN"))
 		write_text(source_path(path), str_text(&s));

@@ -261,7 +261,7 @@ static double worst_error(const struct setting *s, const struct row *row, const 
 
 static void compare(struct setting *s, const struct row *row, const char *backend)
 {
-	struct compile_options o = {.backend = backend, .target = "native"};
+	struct option_texts o = {.backend = backend, .target = "native"};
 	struct test_run r;
 	if (tap_ok(start_run(&r, s->model, &o), "%s: made for %s", row->text, backend)) {
 		random_state = 3;

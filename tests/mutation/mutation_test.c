@@ -89,7 +89,6 @@ struct mutant {
 	const struct mutation *mutation;
 	struct choice choice;
 	struct compilation compilation;
-	struct compile_options options;
 	struct test_run run;
 	bool changed;
 	struct image_code code;
@@ -111,10 +110,9 @@ static bool program_is_legal(struct mutant *m, struct sub_program *p, const char
 static bool plan_mutant(struct mutant *m)
 {
 	struct compilation *c = &m->compilation;
-	struct sub_options options;
+	struct sub_options options = compile_sub_options(c->options);
 	struct sched_fusion fusion = {0};
-	if (!compile_to_program(c) || !compile_rewriting(c->options, &options, c->diags) ||
-	    !program_is_legal(m, &c->rewritten, "optimize"))
+	if (!compile_to_program(c) || !program_is_legal(m, &c->rewritten, "optimize"))
 		return false;
 	sub_init(&c->folded, c->arena, c->model->name);
 	sub_fold(&c->folded, &c->rewritten, &options, NULL);
@@ -126,7 +124,7 @@ static bool plan_mutant(struct mutant *m)
 	sched_hoist(&c->program, &c->refactored, SCHED_MOVE_ALL, NULL);
 	if (!program_is_legal(m, &c->program, "hoist"))
 		return false;
-	sched_make_plan(&c->plan, c->arena, &c->program, target_find(c->options->target), &fusion);
+	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &fusion);
 	sched_choose(&c->sched, &c->plan, c->plan.target);
 	return sched_verify(&c->plan, c->diags);
 }
@@ -175,15 +173,15 @@ static bool compile_mutant(struct mutant *m, const struct test_model *t)
 	diags_init(&m->run.diags, &allocator_default);
 	if (arena_guard(&m->run.arena, &jump))
 		return false;
-	m->options = (struct compile_options){.backend = m->mutation->stage == STAGE_CODE ? usual_backend()
-											  : "interpreter",
-					      .target = m->mutation->stage == STAGE_CODE ? "native" : "avx2"};
+	bool code = m->mutation->stage == STAGE_CODE;
+	struct option_texts texts = {.backend = code ? usual_backend() : "interpreter",
+				     .target = code ? "native" : "avx2"};
 	m->compilation = (struct compilation){.arena = &m->run.arena,
 					      .diags = &m->run.diags,
 					      .model = t->model,
 					      .sizes = t->sizes,
-					      .options = &m->options};
-	return plan_mutant(m) && lower_mutant(m) && make_mutant(m);
+					      .options = read_option_texts(&m->run.arena, &m->run.diags, &texts)};
+	return m->compilation.options && plan_mutant(m) && lower_mutant(m) && make_mutant(m);
 }
 
 /* --- a wrong run --- */
@@ -296,7 +294,7 @@ static bool tame(const struct setting *s)
 
 static bool expect(struct setting *s, struct test_run *r)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	if (!start_run(r, s->model, &o))
 		return false;
 	make_shaped_forest(&s->forest, &r->image, 3, 9, FOREST_ANY);

@@ -264,7 +264,7 @@ static bool gives_the_same(const struct folded *f)
 {
 	struct test_run r;
 	struct test_forest forest;
-	struct compile_options o = {.backend = "interpreter", .target = "generic"};
+	struct option_texts o = {.backend = "interpreter", .target = "generic"};
 	int64_t n, m;
 	random_state = 3;
 	if (!start_run(&r, &f->model, &o))

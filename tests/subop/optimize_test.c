@@ -413,7 +413,7 @@ static void test_growth(void)
 /* What a model gives, compiled with these rules. */
 static float *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
 {
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "generic", .rules = rules, .math = math};
 	struct test_run r;
 	struct test_forest f;
