@@ -62,9 +62,7 @@ static const char *schedule_with(const struct compilation *from, const struct sc
 	v.options = &options;
 	v.diags = &diags;
 	v.trace = NULL;
-	sub_init(&v.refactored, v.arena, v.model->name);
-	sub_init(&v.program, v.arena, v.model->name);
-	bool ok = compile_to_schedule(&v);
+	bool ok = compile_run_steered_passes(&v) && compile_to_schedule(&v);
 	diags_free(&diags);
 	if (!ok)
 		return NULL;

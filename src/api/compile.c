@@ -18,54 +18,21 @@ void compile_note(struct compilation *c, const char *room, const char *what)
 
 /* --- the legs of the way --- */
 
-/* Ends a stage: its program is verified, and the next one is still wanted. */
-static bool end_stage(struct compilation *c, const struct sub_program *p)
-{
-	bool ok = sub_verify(p, c->diags);
-	compile_note(c, "subop", "verify");
-	return ok && compile_goes_on(c);
-}
-
-bool compile_to_program(struct compilation *c)
+bool compile_to_written(struct compilation *c)
 {
 	const char *text = c->options->schedule;
 	struct sub_options options = compile_sub_options(c->options);
 	sub_init(&c->written, c->arena, c->model->name);
-	sub_init(&c->rewritten, c->arena, c->model->name);
-	sub_init(&c->folded, c->arena, c->model->name);
-	sub_init(&c->refactored, c->arena, c->model->name);
-	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, c->sizes, &options, c->diags) ||
 	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags))
 		return false;
 	compile_note(c, "subop", "lower");
-	if (!end_stage(c, &c->written))
-		return false;
-	sub_optimize(&c->rewritten, &c->written, &options, c->trace);
-	compile_note(c, "subop", "optimize");
-	if (!end_stage(c, &c->rewritten))
-		return false;
-	sub_fold(&c->folded, &c->rewritten, &options, c->trace);
-	compile_note(c, "subop", "fold");
-	return end_stage(c, &c->folded);
+	return compile_check_program(c, &c->written);
 }
 
 bool compile_to_plan(struct compilation *c)
 {
-	const char *text = c->options->schedule;
-	struct sub_options options = compile_sub_options(c->options);
-	struct sched_fusion fusion;
-	if (!sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
-		return false;
-	sched_refactor(&c->refactored, &c->folded, fusion.refactoring, &options, c->trace);
-	compile_note(c, "sched", "refactor");
-	if (!end_stage(c, &c->refactored))
-		return false;
-	sched_hoist(&c->program, &c->refactored, fusion.hoisting, c->trace);
-	compile_note(c, "sched", "hoist");
-	if (!end_stage(c, &c->program))
-		return false;
-	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &fusion);
+	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &c->fusion);
 	return sched_verify(&c->plan, c->diags) && compile_goes_on(c);
 }
 
@@ -127,9 +94,7 @@ bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_mode
 				.sizes = sizes,
 				.options = options,
 				.trace = trace};
-	if (!compile_to_program(&c))
-		return false;
-	if (!compile_to_plan(&c))
+	if (!compile_to_written(&c) || !compile_run_program_passes(&c, NULL) || !compile_to_plan(&c))
 		return false;
 	*program = c.program;
 	*plan = c.plan;
@@ -150,7 +115,7 @@ struct compilation *compile_begin(struct arena *arena, struct diags *diags, cons
 				  .times = times,
 				  .clock = times_clock()};
 	*image = (struct image){0};
-	if (!compile_to_program(c) || !compile_to_schedule(c))
+	if (!compile_to_written(c) || !compile_run_program_passes(c, NULL) || !compile_to_schedule(c))
 		return NULL;
 	compile_describe_interface(c, image);
 	return c;

@@ -40,9 +40,9 @@ bool compile_runs_here(const struct compile_options *, struct diags *);
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		   const struct compile_options *, struct image *, struct times *);
 
-/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
- * subop, refactor, hoist, sched, choices, lower, each pass, ilir (after the last pass), the IR of each back end, asm. NULL
- * past the last. */
+/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them), each pass over
+ * programs, subop (after the last of them that no schedule steers), sched, choices, lower, each pass over loops, ilir (after
+ * the last), the IR of each back end, asm.  NULL past the last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */
 bool compile_dump(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

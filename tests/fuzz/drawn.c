@@ -77,9 +77,7 @@ static bool schedule_again(struct way *w, const struct compilation *first)
 {
 	w->half = *first;
 	w->half.options = &w->options;
-	sub_init(&w->half.refactored, first->arena, first->model->name);
-	sub_init(&w->half.program, first->arena, first->model->name);
-	return compile_to_schedule(&w->half);
+	return compile_run_steered_passes(&w->half) && compile_to_schedule(&w->half);
 }
 
 static void add_way(struct drawn *d, const struct compilation *half, struct compile_options o)

@@ -110,21 +110,16 @@ static bool program_is_legal(struct mutant *m, struct sub_program *p, const char
 static bool plan_mutant(struct mutant *m)
 {
 	struct compilation *c = &m->compilation;
-	struct sub_options options = compile_sub_options(c->options);
-	struct sched_fusion fusion = {0};
-	if (!compile_to_program(c) || !program_is_legal(m, &c->rewritten, "optimize"))
+	if (!compile_to_written(c) || !compile_begin_passes(c, &c->written))
 		return false;
-	sub_init(&c->folded, c->arena, c->model->name);
-	sub_fold(&c->folded, &c->rewritten, &options, NULL);
-	if (!program_is_legal(m, &c->folded, "fold"))
-		return false;
-	sched_refactor(&c->refactored, &c->folded, SCHED_MOVE_ALL, &options, NULL);
-	if (!program_is_legal(m, &c->refactored, "refactor"))
-		return false;
-	sched_hoist(&c->program, &c->refactored, SCHED_MOVE_ALL, NULL);
-	if (!program_is_legal(m, &c->program, "hoist"))
-		return false;
-	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &fusion);
+	c->fusion.refactoring = c->fusion.hoisting = SCHED_MOVE_ALL;
+	for (int i = 0; program_pass_at(i); i++)
+		if (program_pass_at(i)->when(c->options) &&
+		    !(compile_run_program_pass(c, program_pass_at(i)) &&
+		      program_is_legal(m, &c->program, program_pass_at(i)->name)))
+			return false;
+	c->fusion = (struct sched_fusion){0};
+	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &c->fusion);
 	sched_choose(&c->sched, &c->plan, c->plan.target);
 	return sched_verify(&c->plan, c->diags);
 }

@@ -11,7 +11,6 @@ struct derivation {
 	struct test_model model;
 	struct sub_program from, to;
 	struct sub_trace trace;
-	struct sub_effort effort;
 	struct sub_options options;
 };
 
@@ -24,7 +23,7 @@ static void derive(struct derivation *d, const char *text, const char *sizes)
 	sub_init(&d->from, a, "test");
 	sub_init(&d->to, a, "test");
 	if (sub_lower(&d->from, d->model.model, d->model.sizes, &d->options, &d->model.diags))
-		d->effort = sub_optimize(&d->to, &d->from, &d->options, &d->trace);
+		sub_optimize(&d->to, &d->from, &d->options, &d->trace);
 	sub_verify(&d->to, &d->model.diags);
 	print_diags(&d->model.diags);
 }
@@ -205,12 +204,14 @@ static void test_ends(void)
 		char sizes[64];
 		const char *text = generate_model(&g, seed, sizes);
 		derive(&d, text, sizes);
-		applied += d.effort.applications;
+		applied += d.trace.effort.applications;
 		for (size_t i = 0; i < d.trace.changes.n; i++)
 			risen += d.trace.changes.at[i].saved < 0;
 		struct sub_program fixed;
+		struct sub_trace trace = {0};
 		sub_init(&fixed, &d.model.arena, "fixed");
-		again += sub_optimize(&fixed, &d.to, &d.options, NULL).applications;
+		sub_optimize(&fixed, &d.to, &d.options, &trace);
+		again += trace.effort.applications;
 		free_model(&d.model);
 	}
 	tap_ok(applied > 500 && risen == 0, "none of %ld applications raised the cost", applied);
@@ -349,7 +350,7 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 	enum { WIDTH = 64, LEVELS = 30 };
 	static const enum sub_op ops[] = {SUB_NEG,  SUB_TANH,	 SUB_ADD, SUB_MULTIPLY,
 					  SUB_SMAX, SUB_SIGMOID, SUB_EXP, SUB_REC};
-	struct sub_effort effort = {0};
+	struct sub_trace trace = {0};
 	struct sub_options options = {.math = SUB_REASSOCIATE};
 	struct sub_body body = {.name = "inner", .domain = SUB_INNER};
 	struct arena a;
@@ -386,11 +387,11 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 		}
 		vec_push(&a, &body.stores, (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
 		vec_push(&a, &p.bodies, body);
-		effort = sub_optimize(&to, &p, &options, NULL);
+		sub_optimize(&to, &p, &options, &trace);
 		*left = to.values.n;
 	}
 	arena_free(&a);
-	return effort;
+	return trace.effort;
 }
 
 static void test_growth(void)
