@@ -99,7 +99,7 @@ static void prepare(struct trial *t, const char *name, const char *text, char *c
 		    const char *schedule)
 {
 	esp_program_options texts = {.backend = "llvm", .target = "native", .schedule = schedule};
-	struct compile_options o;
+	struct compile_options o = {0};
 	struct rt_source source = {read_weight, NULL};
 	t->model = ra_parse(&t->arena, &t->diags, name, text, strlen(text));
 	if (!t->model)
