@@ -86,10 +86,12 @@ static void print_counts(const struct sched_plan *plan, const char *when)
 
 static void print_plan(struct subject *s, const char *rules, const char *when)
 {
-	struct compile_options o = {.backend = "llvm", .target = "native", .rules = rules};
+	esp_program_options texts = {.backend = "llvm", .target = "native", .rules = rules};
+	struct compile_options o = {0};
 	struct sub_program p;
 	struct sched_plan plan;
-	if (!compile_plan(&s->arena, &s->diags, s->model, s->sizes, &o, &p, &plan, NULL))
+	if (!compile_read_options(&s->arena, &s->diags, &texts, &o) ||
+	    !compile_plan(&s->arena, &s->diags, s->model, s->sizes, &o, &p, &plan, NULL))
 		give_up("a model cannot be planned");
 	print_counts(&plan, when);
 }

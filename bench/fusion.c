@@ -98,13 +98,15 @@ static void make_inputs(struct trial *t)
 static void prepare(struct trial *t, const char *name, const char *text, char *const *sizes, int n,
 		    const char *schedule)
 {
-	struct compile_options o = {.backend = "llvm", .target = "native", .schedule = schedule};
+	esp_program_options texts = {.backend = "llvm", .target = "native", .schedule = schedule};
+	struct compile_options o = {0};
 	struct rt_source source = {read_weight, NULL};
 	t->model = ra_parse(&t->arena, &t->diags, name, text, strlen(text));
 	if (!t->model)
 		give_up(&t->diags);
 	set_sizes(t, sizes, n);
-	if (!compile_image(&t->arena, &t->diags, t->model, t->sizes, &o, &t->image, NULL) ||
+	if (!compile_read_options(&t->arena, &t->diags, &texts, &o) ||
+	    !compile_image(&t->arena, &t->diags, t->model, t->sizes, &o, &t->image, NULL) ||
 	    !rt_bind(&t->binding, &allocator_default, &t->image, &source, NULL, &t->diags) ||
 	    !rt_session_init(&t->session, &allocator_default, &t->image, &t->diags))
 		give_up(&t->diags);

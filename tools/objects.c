@@ -56,16 +56,13 @@ int place_of(const struct options *options)
 	return places[options->at];
 }
 
-/* In the order of the words in options.def. */
-static const char *const targets[] = {"native", "generic", "avx2", "avx512", "aarch64"};
-
 esp_status objects_program(const struct objects *o, const struct options *options, const char *schedule,
 			   int at, esp_program **program, esp_error **error)
 {
 	esp_program_options p = {.size = sizeof p,
 				 .at = at,
 				 .backend = options->backend,
-				 .target = targets[options->target],
+				 .target = options->target,
 				 .schedule = schedule,
 				 .math = options->math,
 				 .rules = options->rules,

@@ -84,6 +84,9 @@ static bool set(const struct option_row *row, const char *word, struct options *
 		return set_number(row, word, to);
 	case CHOICE:
 		return set_choice(row, word, to);
+	case WORD:
+		*(const char **)to = word;
+		return set_choice(row, word, &(int){0});
 	}
 	return false;
 }

@@ -24,7 +24,7 @@ struct command {
 
 extern const struct command commands[COMMANDS];
 
-enum option_kind { FLAG, TEXT, TEXTS, COUNT, NUMBER, CHOICE };
+enum option_kind { FLAG, TEXT, TEXTS, COUNT, NUMBER, CHOICE, WORD };
 
 struct option_row {
 	const char *name;

@@ -26,11 +26,11 @@ struct words {
 /* One member for each row of options.def, and the operands. */
 struct options {
 	struct words vocab, column;
-	const char *weights, *output, *backend, *schedule, *cache_dir, *export, *tensor, *ref, *math,
+	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
 	    *rules;
 	const char *sizes, *batches, *thread_list, *keep, *name;
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
-	int kind, format, at, rows, target, structures;
+	int kind, format, at, rows, structures;
 	int from, graph, binarize; /* as those of esp_treebank_options */
 	long table_bytes; /* 0 = the default */
 	long memory_cap, operators; /* 0 = as usual */

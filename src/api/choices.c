@@ -29,7 +29,7 @@ static const struct sched_choice *plan_choice_of(const char *line)
 static const char *other_directives(struct arena *a, const char *schedule, const struct sched_choice *but)
 {
 	struct str s = str_in(a);
-	for (const char *p = schedule ? schedule : ""; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+	for (const char *p = schedule; *p; p += strcspn(p, "\n"), p += *p == '\n') {
 		const char *line = p + strspn(p, " \t");
 		const struct sched_choice *of = plan_choice_of(line);
 		if (of && of != but)
@@ -62,9 +62,7 @@ static const char *schedule_with(const struct compilation *from, const struct sc
 	v.options = &options;
 	v.diags = &diags;
 	v.trace = NULL;
-	sub_init(&v.refactored, v.arena, v.model->name);
-	sub_init(&v.program, v.arena, v.model->name);
-	bool ok = compile_to_schedule(&v);
+	bool ok = compile_run_steered_passes(&v) && compile_to_schedule(&v);
 	diags_free(&diags);
 	if (!ok)
 		return NULL;
@@ -86,8 +84,7 @@ static bool add_variant(struct arena *a, const struct sched_choice *c, const cha
 
 static const char *own_line(const struct compilation *c, const struct sched_choice *choice)
 {
-	const char *schedule = c->options->schedule ? c->options->schedule : "";
-	return sched_line(c->arena, schedule, choice->spelling);
+	return sched_line(c->arena, c->options->schedule, choice->spelling);
 }
 
 static void print_variants(const struct compilation *c, const struct sched_choice *choice, struct str *s)

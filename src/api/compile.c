@@ -18,83 +18,21 @@ void compile_note(struct compilation *c, const char *room, const char *what)
 
 /* --- the legs of the way --- */
 
-enum { TABLE_BYTES = 64 << 20 };
-
-bool compile_rewriting(const struct compile_options *o, struct sub_options *options, struct diags *diags)
+bool compile_to_written(struct compilation *c)
 {
-	uint64_t bytes = o->table_bytes ? o->table_bytes : TABLE_BYTES;
-	*options = (struct sub_options){.at = o->at,
-					.math = SUB_REASSOCIATE,
-					.table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX};
-	return (!o->math || sub_math_read(o->math, &options->math, diags)) &&
-	       (!o->rules || sub_families_read(o->rules, &options->off, diags));
-}
-
-/* Ends a stage: its program is verified, and the next one is still wanted. */
-static bool end_stage(struct compilation *c, const struct sub_program *p)
-{
-	bool ok = sub_verify(p, c->diags);
-	compile_note(c, "subop", "verify");
-	return ok && compile_goes_on(c);
-}
-
-bool compile_to_program(struct compilation *c)
-{
-	const char *text = c->options->schedule ? c->options->schedule : "";
-	struct sub_options options;
-	if (!compile_rewriting(c->options, &options, c->diags))
-		return false;
+	const char *text = c->options->schedule;
+	struct sub_options options = compile_sub_options(c->options);
 	sub_init(&c->written, c->arena, c->model->name);
-	sub_init(&c->rewritten, c->arena, c->model->name);
-	sub_init(&c->contracted, c->arena, c->model->name);
-	sub_init(&c->folded, c->arena, c->model->name);
-	sub_init(&c->refactored, c->arena, c->model->name);
-	sub_init(&c->program, c->arena, c->model->name);
 	if (!sub_lower(&c->written, c->model, c->sizes, &options, c->diags) ||
 	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags))
 		return false;
 	compile_note(c, "subop", "lower");
-	if (!end_stage(c, &c->written))
-		return false;
-	bool exact = options.math == SUB_EXACT;
-	if (exact)
-		sub_contract(&c->contracted, &c->written);
-	sub_optimize(&c->rewritten, exact ? &c->contracted : &c->written, &options, c->trace);
-	compile_note(c, "subop", "optimize");
-	if (!end_stage(c, &c->rewritten))
-		return false;
-	if (!exact)
-		sub_contract(&c->contracted, &c->rewritten);
-	compile_note(c, "subop", "contract");
-	if (!end_stage(c, &c->contracted))
-		return false;
-	sub_fold(&c->folded, exact ? &c->rewritten : &c->contracted, &options, c->trace);
-	compile_note(c, "subop", "fold");
-	return end_stage(c, &c->folded);
+	return compile_check_program(c, &c->written);
 }
 
 bool compile_to_plan(struct compilation *c)
 {
-	const char *text = c->options->schedule ? c->options->schedule : "";
-	const struct target *target = target_find(c->options->target);
-	struct sched_fusion fusion;
-	if (!target)
-		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512, aarch64",
-				"there is no target '%s'", c->options->target);
-	struct sub_options options;
-	if (!compile_rewriting(c->options, &options, c->diags) ||
-	    !sched_read_fusion(&fusion, "schedule", text, strlen(text), c->diags))
-		return false;
-	sched_refactor(&c->refactored, &c->folded, fusion.refactoring, &options, c->trace);
-	compile_note(c, "sched", "refactor");
-	if (!end_stage(c, &c->refactored))
-		return false;
-	sched_hoist(&c->program, &c->refactored, fusion.hoisting, c->trace);
-	compile_note(c, "sched", "hoist");
-	if (!end_stage(c, &c->program))
-		return false;
-	sched_make_plan(&c->plan, c->arena, &c->program, target, &fusion);
+	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &c->fusion);
 	return sched_verify(&c->plan, c->diags) && compile_goes_on(c);
 }
 
@@ -108,7 +46,7 @@ bool compile_to_schedule(struct compilation *c)
 	compile_note(c, "sched", "choose");
 	if (!compile_goes_on(c))
 		return false;
-	return !text || sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
+	return sched_read(&c->sched, &c->plan, "schedule", text, strlen(text), c->diags);
 }
 
 bool compile_to_loops(struct compilation *c)
@@ -156,9 +94,7 @@ bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_mode
 				.sizes = sizes,
 				.options = options,
 				.trace = trace};
-	if (!compile_to_program(&c))
-		return false;
-	if (!compile_to_plan(&c))
+	if (!compile_to_written(&c) || !compile_run_program_passes(&c, NULL) || !compile_to_plan(&c))
 		return false;
 	*program = c.program;
 	*plan = c.plan;
@@ -179,7 +115,7 @@ struct compilation *compile_begin(struct arena *arena, struct diags *diags, cons
 				  .times = times,
 				  .clock = times_clock()};
 	*image = (struct image){0};
-	if (!compile_to_program(c) || !compile_to_schedule(c))
+	if (!compile_to_written(c) || !compile_run_program_passes(c, NULL) || !compile_to_schedule(c))
 		return NULL;
 	compile_describe_interface(c, image);
 	return c;
@@ -202,7 +138,7 @@ bool compile_finish(const struct compilation *first, struct arena *arena, struct
 {
 	struct compilation c = second_half(first, arena, diags, times);
 	c.plan.p = &c.program;
-	const char *last = compile_interprets(&c) ? c.options->last_pass : NULL;
+	const char *last = compile_interprets(c.options) ? c.options->last_pass : NULL;
 	*image = (struct image){0};
 	if (!compile_to_loops(&c))
 		return false;

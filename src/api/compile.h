@@ -3,32 +3,10 @@
 #ifndef ESPALIER_API_COMPILE_H
 #define ESPALIER_API_COMPILE_H
 
-#include "base/diag.h"
-#include "base/target.h"
+#include "api/options.h"
 #include "base/times.h"
 #include "image/image.h"
-#include "jit/jit.h"
 #include "sched/sched.h"
-
-enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
-
-struct compile_options {
-	int at;
-	const char *backend;  /* jit_backend_name, or "interpreter" */
-	const char *target;   /* a name of base/target.h */
-	const char *schedule; /* NULL = chosen */
-	const char
-	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
-	const char *math, *rules; /* texts of sub_math_read and sub_families_read; NULL = reassociate, all */
-	uint64_t table_bytes;	  /* 0 = 64 MiB */
-	struct jit_threads threads; /* that may compile; the code is the same */
-	bool apart;		    /* the back end works in a helper program */
-	uint64_t memory;	    /* bytes of data that this may have; 0 = no limit */
-	struct jit_watch watch;	    /* who may end the compilation; goes_on NULL = nobody */
-};
-
-/* What they say to the optimiser.  False after diagnostics. */
-bool compile_rewriting(const struct compile_options *, struct sub_options *, struct diags *);
 
 /* What is computed, rewritten as the options say, and what of it is fused.  The trace may be NULL. */
 bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
@@ -62,9 +40,9 @@ bool compile_runs_here(const struct compile_options *, struct diags *);
 bool compile_image(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		   const struct compile_options *, struct image *, struct times *);
 
-/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them),
- * subop, refactor, hoist, sched, choices, lower, each pass, ilir (after the last pass), the IR of each back end, asm. NULL
- * past the last. */
+/* Stages in order: ra, written (sub-operators as the model has them), derivation (how rules rewrite them), each pass over
+ * programs, subop (after the last of them that no schedule steers), sched, choices, lower, each pass over loops, ilir (after
+ * the last), the IR of each back end, asm.  NULL past the last. */
 const char *compile_stage(size_t i);
 /* The text of a stage. */
 bool compile_dump(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,

@@ -233,18 +233,11 @@ static void describe_dimensions(const struct compilation *c, struct image *image
 	image->dimensions = n;
 }
 
-/* Where special operands need not be told apart, the smallest may be zeros: they are slow. */
-static bool flushes(const struct compilation *c)
-{
-	struct sub_options options;
-	return compile_rewriting(c->options, &options, c->diags) && options.math == SUB_FAST;
-}
-
 /* What is compiled for the machine at hand may use all that it has. */
 static void describe_machine(const struct compilation *c, struct image *image)
 {
 	struct str extensions = str_in(c->arena);
-	if (strcmp(c->options->target, "native") == 0)
+	if (c->options->native)
 		cpu_extensions(&extensions);
 	image->target = c->plan.target->name;
 	image->extensions = str_text(&extensions);
@@ -252,7 +245,8 @@ static void describe_machine(const struct compilation *c, struct image *image)
 
 void compile_describe_interface(const struct compilation *c, struct image *image)
 {
-	image->flush = flushes(c);
+	/* Where special operands need not be told apart, the smallest may be zeros: they are slow. */
+	image->flush = c->options->math == SUB_FAST;
 	describe_machine(c, image);
 	image->name = c->model->name;
 	image->children = c->model->structure.children;

@@ -100,7 +100,7 @@ bool explain_count(const struct sched_plan *plan, int domain, double count[EXPLA
 struct explanation {
 	const struct ra_model *model;
 	const int64_t *sizes;
-	struct sub_options options;
+	const struct compile_options *options;
 	struct sub_program written, computed;
 	struct sched_plan written_plan, computed_plan;
 	struct sub_trace trace;
@@ -215,8 +215,8 @@ static void put_families(unsigned off, struct str *s)
 
 static void put_text(struct explanation *e)
 {
-	str_printf(e->s, "%s, math %s, ", e->model->name, sub_math_spelling(e->options.math));
-	put_families(e->options.off, e->s);
+	str_printf(e->s, "%s, math %s, ", e->model->name, sub_math_spelling(e->options->math));
+	put_families(e->options->rules_off, e->s);
 	for (size_t i = 0; i < e->model->symbols.n; i++)
 		str_printf(e->s, ", %s = %lld", e->model->symbols.at[i].name, (long long)e->sizes[i]);
 	str_puts(e->s, "\n\n");
@@ -271,9 +271,9 @@ static void put_json(struct explanation *e)
 {
 	str_puts(e->s, "{\"model\":");
 	str_json(e->s, e->model->name);
-	str_printf(e->s, ",\"math\":\"%s\",\"rules_off\":[", sub_math_spelling(e->options.math));
+	str_printf(e->s, ",\"math\":\"%s\",\"rules_off\":[", sub_math_spelling(e->options->math));
 	for (int f = 0, any = 0; sub_family_spelling(f); f++)
-		if (e->options.off >> f & 1)
+		if (e->options->rules_off >> f & 1)
 			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", sub_family_spelling(f));
 	str_puts(e->s, "],\"bodies\":[");
 	put_json_bodies(e);
@@ -291,19 +291,18 @@ static void put_json(struct explanation *e)
 static const char *as_it_stands(struct arena *a, const char *schedule)
 {
 	struct str s = str_in(a);
-	str_printf(&s, "%s\nrefactor off\nhoist off\n", schedule ? schedule : "");
+	str_printf(&s, "%s\nrefactor off\nhoist off\n", schedule);
 	return s.text;
 }
 
 bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model *model, const int64_t *sizes,
 		     const struct compile_options *options, bool json, struct str *s)
 {
-	struct explanation e = {.model = model, .sizes = sizes, .s = s};
+	struct explanation e = {.model = model, .sizes = sizes, .options = options, .s = s};
 	struct compile_options as_written = *options;
-	as_written.rules = "none";
+	as_written.rules_off = (1u << SUB_FAMILIES) - 1;
 	as_written.schedule = as_it_stands(a, options->schedule);
-	if (!compile_rewriting(options, &e.options, diags) ||
-	    !compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
+	if (!compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
 	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))
 		return false;
 	(json ? put_json : put_text)(&e);

@@ -9,11 +9,6 @@
 #include <pthread.h>
 #include <string.h>
 
-bool compile_interprets(const struct compilation *c)
-{
-	return strcmp(c->options->backend, "interpreter") == 0;
-}
-
 /* The interpreter has one state: calls take turns. */
 struct interpreted {
 	struct ilir_module module;
@@ -52,7 +47,7 @@ static bool make_interpreter(struct compilation *c, struct image *image)
 struct jit_options compile_jit_options(const struct compilation *c)
 {
 	return (struct jit_options){.target = c->sched.target,
-				    .native = strcmp(c->options->target, "native") == 0,
+				    .native = c->options->native,
 				    .watch = c->options->watch.goes_on ? &c->options->watch : NULL};
 }
 
@@ -139,14 +134,13 @@ static bool check_target(const struct target *t, struct diags *diags)
 
 bool compile_runs_here(const struct compile_options *options, struct diags *diags)
 {
-	return strcmp(options->backend, "interpreter") == 0 ||
-	       check_target(target_find(options->target), diags);
+	return compile_interprets(options) || check_target(options->target, diags);
 }
 
 bool compile_to_code(struct compilation *c, struct image *image)
 {
 	struct jit_options options = compile_jit_options(c);
-	return compile_interprets(c) ? make_interpreter(c, image) : make_blob(c, &options, image);
+	return compile_interprets(c->options) ? make_interpreter(c, image) : make_blob(c, &options, image);
 }
 
 static bool refuse_machine(const struct image *image, const char *lacking, struct diags *diags)

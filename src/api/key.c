@@ -90,52 +90,78 @@ static bool add_library(struct str *s)
 	return true;
 }
 
-/* --- the program --- */
+/* --- options: a line of each, or more; false when what a program depends on cannot be told --- */
 
-static void add_target(struct str *s, const char *name)
+static bool put_number(struct str *s, const char *name, int64_t value)
 {
-	const struct target *target = target_find(name);
-	str_printf(s, "target %s %s", name, target ? target->name : "");
-	if (strcmp(name, "native") == 0) {
-		str_puts(s, " ");
-		cpu_print(s);
-	}
-	str_puts(s, "\n");
+	str_printf(s, "%s %lld\n", name, (long long)value);
+	return true;
 }
 
 /* Texts are told with their lengths, so that no text can look like what follows it. */
-static void add_text(struct str *s, const char *what, const char *text)
+static bool put_text(struct str *s, const char *name, const char *text)
 {
-	str_printf(s, "%s %zu\n%s\n", what, text ? strlen(text) : 0, text ? text : "");
+	str_printf(s, "%s %zu\n%s\n", name, strlen(text), text);
+	return true;
 }
 
-static void add_model(struct str *s, struct arena *a, const struct ra_model *model, const int64_t *sizes)
+static bool put_backend(struct str *s, const char *name, const char *backend)
 {
-	struct str text = str_in(a);
+	str_printf(s, "%s %s\n", name, backend);
+	return add_file(s, "plug-in", jit_backend_path(s->arena, backend));
+}
+
+static bool put_target(struct str *s, const char *name, const struct target *target)
+{
+	str_printf(s, "%s %s\n", name, target->name);
+	return true;
+}
+
+/* Code for this machine depends on all that its processor has. */
+static bool put_native(struct str *s, const char *name, bool native)
+{
+	str_printf(s, "%s %d ", name, native);
+	if (native)
+		cpu_print(s);
+	str_puts(s, "\n");
+	return true;
+}
+
+static bool put_math(struct str *s, const char *name, enum sub_math math)
+{
+	str_printf(s, "%s %s\n", name, sub_math_spelling(math));
+	return true;
+}
+
+#define IN_KEY(member, print) known = known && (*print)(s, #member, o->member);
+#define NOT_IN_KEY(member, why) _Static_assert(sizeof(why "") > 1, "say why " #member " is not in the key");
+
+static bool add_options(struct str *s, const struct compile_options *o)
+{
+	bool known = true;
+#define COMPILE_OPTION(type, member, KEY, how) KEY(member, how)
+#include "api/options.def"
+#undef COMPILE_OPTION
+	return known;
+}
+
+/* --- the program --- */
+
+static void add_model(struct str *s, const struct ra_model *model, const int64_t *sizes)
+{
+	struct str text = str_in(s->arena);
 	ra_print(model, &text);
 	for (size_t i = 0; i < model->symbols.n; i++)
 		str_printf(s, "%s %lld\n", model->symbols.at[i].name, (long long)sizes[i]);
-	add_text(s, "model", str_text(&text));
+	put_text(s, "model", str_text(&text));
 }
 
 const char *cache_key(struct arena *a, const struct ra_model *model, const int64_t *sizes,
 		      const struct compile_options *o)
 {
 	struct str s = str_in(a);
-	struct sub_options rewriting;
-	struct diags unheard;
-	diags_init(&unheard, a->allocator);
-	bool known = compile_rewriting(o, &rewriting, &unheard);
-	diags_free(&unheard);
-	if (!known || strcmp(o->backend, "interpreter") == 0 || o->last_pass)
+	if (compile_interprets(o) || o->last_pass || !add_library(&s) || !add_options(&s, o))
 		return NULL;
-	str_printf(&s, "backend %s\n", o->backend);
-	if (!add_library(&s) || !add_file(&s, "plug-in", jit_backend_path(a, o->backend)))
-		return NULL;
-	add_target(&s, o->target);
-	str_printf(&s, "at %d\nmath %s\nfamilies off %x\ntable bytes %lld\n", o->at,
-		   sub_math_spelling(rewriting.math), rewriting.off, (long long)rewriting.table_bytes);
-	add_text(&s, "schedule", o->schedule);
-	add_model(&s, a, model, sizes);
+	add_model(&s, model, sizes);
 	return str_text(&s);
 }

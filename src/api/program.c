@@ -23,11 +23,6 @@ static void destroy(void *object)
 
 /* --- creation --- */
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_string(arena, text) : NULL;
-}
-
 static void copy_shape(size_t *to, const int64_t *from, int rank)
 {
 	for (int d = 0; d < rank; d++)
@@ -222,25 +217,24 @@ static bool bind(struct creation *c)
 		    : bind_told(c);
 }
 
+static bool read_options(esp_program *p, const esp_program_options *options, struct diags *diags)
+{
+	const esp_context *c = p->object.context;
+	bool ok = compile_read_options(&p->arena, diags, options, &p->options);
+	p->options.threads = threads_of(c);
+	p->options.apart = c->compile_apart;
+	p->options.memory = c->compile_memory;
+	p->options.watch = (struct jit_watch){goes_on, p};
+	return ok;
+}
+
 /* Everything up to the interface. */
 static bool create(void *job)
 {
 	struct creation *c = job;
 	esp_program *p = c->program;
-	p->options = (struct compile_options){
-	    .at = c->options->at,
-	    .backend = c->options->backend ? copy_text(&p->arena, c->options->backend)
-					   : jit_backend_usual(&p->arena),
-	    .target = copy_text(&p->arena, c->options->target ? c->options->target : "native"),
-	    .schedule = copy_text(&p->arena, c->options->schedule),
-	    .math = copy_text(&p->arena, c->options->math),
-	    .rules = copy_text(&p->arena, c->options->rules),
-	    .table_bytes = c->options->table_bytes,
-	    .threads = threads_of(p->object.context),
-	    .apart = p->object.context->compile_apart,
-	    .memory = p->object.context->compile_memory,
-	    .watch = {goes_on, p},
-	};
+	if (!read_options(p, c->options, c->diags))
+		return false;
 	if (!check_size(p->model, c->diags) || !bind(c))
 		return false;
 	p->early = (struct times){.arena = &p->arena};
@@ -267,35 +261,14 @@ static esp_program *new_program(const esp_model *model, const esp_weights *weigh
 	return NULL;
 }
 
-/* What stands for rewriting is as it is read. */
-static bool check_rewriting(const esp_program_options *o, struct diags *diags)
-{
-	struct compile_options options = {.math = o->math, .rules = o->rules, .table_bytes = o->table_bytes};
-	struct sub_options rewriting;
-	return compile_rewriting(&options, &rewriting, diags);
-}
-
-/* The target is looked up here because "native" must be one that this machine has. */
-static bool take_options(const esp_program_options *options, esp_program_options *o, struct diags *diags)
-{
-	const char *function = "esp_program_create";
-	if (options && !api_take_struct(diags, function, "options", options, o, sizeof *o))
-		return false;
-	if (o->at < ESP_AT_MODEL || o->at > ESP_AT_EVERY_NODE)
-		return api_bad_argument(diags, function, "options->at", "must be one of ESP_AT_...");
-	if (o->target && !target_find(o->target))
-		return api_bad_argument(diags, function, "options->target",
-					"must be native, generic, avx2, avx512 or aarch64");
-	return check_rewriting(o, diags);
-}
-
 esp_status esp_program_create(const esp_model *model, const esp_weights *weights,
 			      const esp_program_options *options, esp_program **out, esp_error **error)
 {
 	struct api_call call = api_begin(model ? (const void *)model : weights);
 	esp_program_options o = {0};
 	esp_program *p = NULL;
-	if (api_need(&call, model) && api_need(&call, out) && take_options(options, &o, &call.diags) &&
+	if (api_need(&call, model) && api_need(&call, out) &&
+	    (!options || api_take_struct(&call.diags, __func__, "options", options, &o, sizeof o)) &&
 	    ((!weights && o.sizes) || (api_need(&call, weights) && api_share(&call, weights))))
 		p = new_program(model, weights, &o, &call.diags);
 	if (out)
@@ -339,7 +312,7 @@ static void name_code(esp_program *p)
 static bool may_load_ahead(const esp_program *p)
 {
 	return !p->found && !p->options.apart && p->options.threads.most > 1 &&
-	       strcmp(p->options.backend, "interpreter") != 0;
+	       !compile_interprets(&p->options);
 }
 
 static bool guarded_compile(esp_program *p, struct diags *diags)

@@ -41,7 +41,7 @@ static bool make_caller(void *job)
 	s->caller = s->image;
 	if (!s->image.folds)
 		return true;
-	if (p->model && !target_runs_here(target_find(p->options.target)))
+	if (p->model && !target_runs_here(p->options.target))
 		return compile_image(&s->arena, s->diags, p->model->graph, p->sizes, &options, &s->caller,
 				     NULL);
 	if (!program_prepare(p, s->diags))

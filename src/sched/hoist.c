@@ -371,8 +371,9 @@ static void hoist_traversal(struct sub_program *to, const struct sub_program *fr
 }
 
 void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
-		 struct sub_trace *trace)
+		 const struct sub_options *options, struct sub_trace *trace)
 {
+	(void)options;
 	sched_move_each(to, from, hoist_traversal, &(struct request){how, trace});
 }
 

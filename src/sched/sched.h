@@ -89,7 +89,7 @@ bool sched_is_refactored(const struct sub_program *);
  * it, is multiplied by weights ahead of the recursion of each traversal, in bodies of their own, SUB_AHEAD and
  * SUB_AHEAD_INNER; what they compute is an input to the others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
 void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving,
-		 struct sub_trace *);
+		 const struct sub_options *, struct sub_trace *);
 /* Whether anything left. */
 bool sched_is_hoisted(const struct sub_program *);
 /* All planners give the same results, to the bit. */

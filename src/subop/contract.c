@@ -306,8 +306,10 @@ static void mark_constants(struct contraction *c)
 	}
 }
 
-void sub_contract(struct sub_program *to, const struct sub_program *from)
+void sub_contract(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+		  struct sub_trace *trace)
 {
+	(void)options, (void)trace;
 	struct arena *a = to->arena;
 	size_t n = from->values.n;
 	struct contraction c = {.arena = a,

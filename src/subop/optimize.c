@@ -466,8 +466,8 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 	    .attempts = o.w.attempts, .applications = o.w.applications, .sweeps = o.w.sweep};
 }
 
-struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from,
-			       const struct sub_options *options, struct sub_trace *trace)
+void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+		  struct sub_trace *trace)
 {
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
 	struct sub_effort effort;
@@ -480,7 +480,8 @@ struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program 
 		rewrite(to, from, options, trace, barred, &effort);
 	}
 	effort.bytes = to->arena->bytes - held;
-	return effort;
+	if (trace)
+		trace->effort = effort;
 }
 
 /* --- one application for itself --- */

@@ -335,28 +335,30 @@ struct sub_change {
 	double saved;		    /* operations of a row; a moved element counts as a quarter of one */
 };
 
-/* The derivation of a program from the one that was written. */
-struct sub_trace {
-	bool texts; /* in: say before and after */
-	VEC(struct sub_change) changes;
-	VEC(const char *) notes; /* what was decided: tables that were made, or were too large, and their bytes */
-};
-
-/* What rewriting took, for tests: time is proportional to the attempts. */
+/* What rewriting took: time is proportional to the attempts. */
 struct sub_effort {
 	long attempts, applications; /* of rules */
 	int sweeps;
 	size_t bytes; /* of the arena */
 };
 
+/* The derivation of a program from the one that was written. */
+struct sub_trace {
+	bool texts; /* in: say before and after */
+	VEC(struct sub_change) changes;
+	VEC(const char *) notes; /* what was decided: tables that were made, or were too large, and their bytes */
+	struct sub_effort effort; /* of sub_optimize */
+};
+
 /* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */
-struct sub_effort sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *,
-			       struct sub_trace *);
+void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *,
+		  struct sub_trace *);
 /* The derivation, a rule after another. */
 void sub_print_trace(const struct sub_trace *, struct str *);
 /* Writes down how sums are rounded, into an empty program as above: products that a sum alone wants become terms of
- * chains of fused multiply-adds (contract.c).  Afterwards no sum of products is left. */
-void sub_contract(struct sub_program *to, const struct sub_program *from);
+ * chains of fused multiply-adds (contract.c).  Afterwards no sum of products is left; options and trace may be
+ * NULL. */
+void sub_contract(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
 /* Moves what depends on weights alone, and is worth it, into bodies that run when weights are bound, in their
  * order, before all others; their results are parameters for those that follow.  Into an empty program, as
  * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */

@@ -6,6 +6,7 @@
 #include "image/file.h"
 #include "tests/api/support.h"
 #include "tests/backends.h"
+#include "tests/options.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 
 static char weights[100];
-static struct compile_options usual = {.target = "native"}; /* with the usual back end */
+static struct option_texts usual = {.target = "native"}; /* with the usual back end */
 static char images[100];				    /* the folder of the cache that most tests use */
 
 static const char other_model[] =
@@ -437,7 +438,7 @@ struct key_of {
 	const char *text;
 };
 
-static void make_key(struct key_of *k, const char *model, int64_t d, const struct compile_options *o)
+static void make_key(struct key_of *k, const char *model, int64_t d, const struct option_texts *o)
 {
 	static jmp_buf escape;
 	struct diags diags;
@@ -447,13 +448,14 @@ static void make_key(struct key_of *k, const char *model, int64_t d, const struc
 	k->text = NULL;
 	if (!arena_guard(&k->arena, &escape)) {
 		const struct ra_model *m = ra_parse(&k->arena, &diags, "m.ra", model, strlen(model));
-		k->text = m ? cache_key(&k->arena, m, sizes, o) : NULL;
+		const struct compile_options *options = read_option_texts(&k->arena, &diags, o);
+		k->text = m && options ? cache_key(&k->arena, m, sizes, options) : NULL;
 	}
 	diags_free(&diags);
 }
 
 /* Whether two programs share a key. */
-static bool share(const char *model, int64_t d, struct compile_options o)
+static bool share(const char *model, int64_t d, struct option_texts o)
 {
 	struct key_of a, b;
 	make_key(&a, tiny_model, 2, &usual);
@@ -466,14 +468,14 @@ static bool share(const char *model, int64_t d, struct compile_options o)
 
 static void test_keys(void)
 {
-	struct compile_options o = usual;
+	struct option_texts o = usual;
 	char commented[sizeof tiny_model + 20] = "# why\n";
 	strcat(commented, tiny_model);
 	tap_ok(share(tiny_model, 2, o), "the same program has the same key");
 	tap_ok(share(commented, 2, o), "comments are no part of it");
 	tap_ok(!share(other_model, 2, o), "another model has another");
 	tap_ok(!share(tiny_model, 3, o), "other sizes have another");
-	o.at = COMPILE_AT_ROOT;
+	o.at = ESP_AT_ROOT;
 	tap_ok(!share(tiny_model, 2, o), "outputs at other places have another");
 	o = usual;
 	o.math = "reassociate", o.rules = "all", o.table_bytes = 64 << 20;
@@ -496,10 +498,10 @@ static void test_keys(void)
 
 static void test_key_text(const char *backend)
 {
-	struct compile_options o = {.backend = backend, .target = "native"};
+	struct option_texts o = {.backend = backend, .target = "native"};
 	char begin[60], file[60];
 	struct key_of native, generic, none;
-	snprintf(begin, sizeof begin, "backend %s\nlibrary ", backend);
+	snprintf(begin, sizeof begin, "\nbackend %s\nplug-in /", backend);
 	snprintf(file, sizeof file, "espalier-%s.so ", backend);
 	make_key(&native, tiny_model, 2, &o);
 	o.target = "generic";
@@ -509,8 +511,8 @@ static void test_key_text(const char *backend)
 	tap_ok(native.text && strstr(native.text, str_text(&cpu)) && cpu.n > 20,
 	       "code for this machine names it");
 	tap_ok(generic.text && !strstr(generic.text, str_text(&cpu)), "code for any machine does not");
-	tap_ok(native.text && strncmp(native.text, begin, strlen(begin)) == 0 &&
-		   strstr(native.text, "\nplug-in /") && strstr(native.text, file),
+	tap_ok(native.text && strncmp(native.text, "library ", 8) == 0 &&
+		   strstr(native.text, begin) && strstr(native.text, file),
 	       "library and plug-in are told, %s", backend);
 	o.backend = "interpreter";
 	make_key(&none, tiny_model, 2, &o);

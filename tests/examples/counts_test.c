@@ -41,9 +41,9 @@ static bool plan_model(struct test_model *t, const char *rules, struct sub_progr
 		       struct sched_plan *plan)
 {
 	const char *schedule = strcmp(rules, "none") == 0 ? "refactor off\nhoist off\n" : NULL;
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .rules = rules, .schedule = schedule};
-	bool ok = compile_plan(&t->arena, &t->diags, t->model, t->sizes, &o, p, plan, NULL);
+	bool ok = compile_plan_as(&t->arena, &t->diags, t->model, t->sizes, &o, p, plan);
 	print_diags(&t->diags);
 	return ok;
 }

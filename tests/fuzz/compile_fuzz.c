@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Model texts through the whole compile leg, with small sizes: what parses and binds compiles, runs, and
  * gives the same bits before the passes that change loops and after them. */
-#include "api/compile.h"
 #include "tests/fuzz/program.h"
+#include "tests/options.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,9 +28,9 @@ static const int64_t *sizes_of(struct fuzz *f, const struct ra_model *m)
 static bool run(struct fuzz *f, const struct ra_model *m, const int64_t *sizes, const char *last_pass,
 		struct fuzz_results *results)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = last_pass};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = last_pass};
 	struct image image;
-	if (!compile_image(&f->arena, &f->diags, m, sizes, &o, &image, NULL))
+	if (!compile_image_as(&f->arena, &f->diags, m, sizes, &o, &image))
 		return false;
 	bool ok = fuzz_run_program(f, &image, results);
 	image.code.release(&image.code);

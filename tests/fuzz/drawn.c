@@ -54,8 +54,8 @@ static void show_way(const struct drawn *d, const struct compile_options *o)
 	print_diags(&d->fuzz->diags);
 	fflush(stdout);
 	fprintf(stderr, "%s\nsizes %s\nbackend %s target %s math %s last pass %s\nschedule\n%s\n",
-		d->generator.body.at, d->sizes, o->backend, o->target, o->math,
-		o->last_pass ? o->last_pass : "none", o->schedule ? o->schedule : "");
+		d->generator.body.at, d->sizes, o->backend, o->target ? o->target->name : "none", sub_math_spelling(o->math),
+		o->last_pass ? o->last_pass : "none", o->schedule);
 	fprintf(stderr, "nodes %d inputs %d weights %llu special %d\n", d->setting.forest.nodes,
 		(int)d->setting.forest.minibatch.forest.inputs, (unsigned long long)weights_drawn,
 		special_each);
@@ -77,9 +77,7 @@ static bool schedule_again(struct way *w, const struct compilation *first)
 {
 	w->half = *first;
 	w->half.options = &w->options;
-	sub_init(&w->half.refactored, first->arena, first->model->name);
-	sub_init(&w->half.program, first->arena, first->model->name);
-	return compile_to_schedule(&w->half);
+	return compile_run_steered_passes(&w->half) && compile_to_schedule(&w->half);
 }
 
 static void add_way(struct drawn *d, const struct compilation *half, struct compile_options o)
@@ -194,11 +192,14 @@ static bool compile_ways(struct drawn *d, enum fuzz_ways ways)
 	static struct way scratch;
 	struct fuzz *f = d->fuzz;
 	struct image image;
-	struct compile_options o = {.backend = "interpreter",
+	struct option_texts texts = {.backend = "interpreter",
 				    .target = ways == FUZZ_BACKENDS ? here[random_below(2)]
 								    : targets[random_below(4)],
 				    .math = maths[random_below(3)],
 				    .last_pass = "infer_bounds"};
+	const struct compile_options *asked = read_option_texts(&f->arena, &f->diags, &texts);
+	fuzz_check(f, asked, "options are read");
+	struct compile_options o = *asked;
 	const struct compilation *first =
 	    compile_begin(&f->arena, &f->diags, d->model.model, d->model.sizes, &o, &image, NULL);
 	scratch.options = o;
@@ -221,8 +222,8 @@ static void draw_weights(struct drawn *d)
 	const struct sub_program *p = &d->way[0].half.written;
 	weights_drawn = random_bits();
 	special_each = each[random_below(6)];
-	finite_weights = strcmp(d->way[0].options.math, "exact") != 0;
-	if (strcmp(d->way[0].options.math, "fast") == 0)
+	finite_weights = d->way[0].options.math != SUB_EXACT;
+	if (d->way[0].options.math == SUB_FAST)
 		special_each = 0;
 	d->params = ARENA_ARRAY(&d->fuzz->arena, const float *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++) {
@@ -425,7 +426,7 @@ static void draw(struct fuzz *f, struct drawn *d, enum fuzz_ways ways, const uin
 	int largest = sizes[random_below(8)], longest = lengths[random_below(ways == FUZZ_BACKENDS ? 3 : 8)];
 	const char *text = draw_model(&d->generator, largest, longest, d->sizes);
 	d->model.model = ra_parse(&f->arena, &f->diags, "drawn", text, strlen(text));
-	promise(d, &(struct way){.options = {.backend = "none", .target = "none", .math = "none"}},
+	promise(d, &(struct way){.options = {.backend = "none", .schedule = ""}},
 		d->model.model, "what is drawn is a model");
 	set_sizes(&d->model, d->sizes);
 }

@@ -5,10 +5,10 @@
  * The input is not the image, which would be refused for its checksum, but a list of changes to one that the
  * compiler made: a byte of options, then four bytes a change (see `change`).  So inputs do not depend on how
  * images are laid out, and every byte of one has a meaning. */
-#include "api/compile.h"
 #include "image/code.h"
 #include "image/file.h"
 #include "tests/fuzz/program.h"
+#include "tests/options.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -75,13 +75,13 @@ static uint8_t *aligned_block(size_t n)
 /* The interpreter's image with a place in some code for each kernel, for none is called. */
 static void make_image(struct arena *a, struct diags *d, int i)
 {
-	static const struct compile_options options = {.backend = "interpreter", .target = "generic"};
+	static const struct option_texts options = {.backend = "interpreter", .target = "generic"};
 	static const unsigned char code[32];
 	struct image image;
 	struct str file = str_in(a);
 	const char *text = models[i % TEXTS];
 	const struct ra_model *m = ra_parse(a, d, "model", text, strlen(text));
-	if (!m || !compile_image(a, d, m, sizes, &options, &image, NULL))
+	if (!m || !compile_image_as(a, d, m, sizes, &options, &image))
 		abort();
 	if (i >= TEXTS)
 		pack_image(a, d, &image);

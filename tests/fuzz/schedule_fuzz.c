@@ -42,7 +42,7 @@ static void make_plan(void)
 	sub_init(&fixed.program, &fixed.arena, "gated");
 	if (!m || !sub_lower(&written, m, sizes, &options, &fixed.diags))
 		abort();
-	sub_contract(&fixed.program, &written);
+	sub_contract(&fixed.program, &written, NULL, NULL);
 	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&fixed.chosen, &fixed.plan, target_find("avx2"));
 }

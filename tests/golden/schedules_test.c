@@ -65,9 +65,9 @@ static bool dump(struct test_model *t, const struct block *b, int schedule, stru
 {
 	const char *stage = strcmp(b->stage, "refused") == 0 ? "sched" : b->stage,
 		   *text = b->schedule[schedule];
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .schedule = *text ? text : NULL};
-	return compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, s);
+	return compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, s);
 }
 
 static bool write_file(const char *path, const char *text)

@@ -20,7 +20,7 @@
 static inline bool compile_model(struct test_model *t, struct test_run *r, const char *path,
 				 const char *sizes)
 {
-	struct compile_options o = {.backend = usual_backend(), .target = "native"};
+	struct option_texts o = {.backend = usual_backend(), .target = "native"};
 	return load_model(t, path, sizes) && start_run(r, t, &o);
 }
 

@@ -62,7 +62,7 @@ static bool same_over(struct setting *s, struct test_run *r, enum answer turns, 
 static void test_schedule(struct setting *s, const char *model, int schedule, bool compiled)
 {
 	struct test_run r;
-	struct compile_options o = {.backend = compiled ? usual_backend() : "interpreter",
+	struct option_texts o = {.backend = compiled ? usual_backend() : "interpreter",
 				    .target = compiled ? "native" : "avx2",
 				    .schedule = schedules[schedule].text};
 	bool ok = compile_run(&r, s->model, &o);
@@ -86,7 +86,7 @@ static void test_model(const struct test_model *t, const char *name, bool compil
 {
 	struct setting s[SHAPES] = {{0}};
 	struct test_run base;
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .schedule = "batch_order depth\n"};
 	bool ok = start_run(&base, t, &o);
 	for (int i = 0; ok && i < SHAPES; i++) {

@@ -13,7 +13,7 @@ static const struct image_step *step_of(const struct test_run *r, const char *ke
 static bool start(struct test_model *t, struct test_run *r, const char *path, const char *sizes,
 		  const char *schedule)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	memset(r, 0, sizeof *r);
 	return load_model(t, path, sizes) && compile_run(r, t, &o);
 }

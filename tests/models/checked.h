@@ -160,13 +160,16 @@ static inline void check_indices(struct ilir_module *m)
 
 /* As compile_run, for a back end. */
 static inline bool compile_checked(struct test_run *r, const struct test_model *t,
-				   const struct compile_options *o)
+				   const struct option_texts *o)
 {
 	static jmp_buf jump;
 	begin_run(r);
 	if (arena_guard(&r->arena, &jump))
 		return false;
-	struct compilation *c = compile_begin(&r->arena, &r->diags, t->model, t->sizes, o, &r->image, NULL);
+	const struct compile_options *options = read_option_texts(&r->arena, &r->diags, o);
+	struct compilation *c =
+	    options ? compile_begin(&r->arena, &r->diags, t->model, t->sizes, options, &r->image, NULL)
+		    : NULL;
 	if (!c || !compile_to_loops(c) || !compile_run_passes(c, NULL))
 		return false;
 	r->image = (struct image){0};

@@ -38,12 +38,12 @@ static bool compiles(const char *link, int length, bool *refused)
 	struct test_model t = {0};
 	struct image image;
 	jmp_buf jump;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	*refused = false;
 	if (!load_text(&t, "chain", text, write_chain(link, length), "D=9"))
 		return false;
 	bool ok =
-	    !arena_guard(&t.arena, &jump) && compile_image(&t.arena, &t.diags, t.model, t.sizes, &o, &image, NULL);
+	    !arena_guard(&t.arena, &jump) && compile_image_as(&t.arena, &t.diags, t.model, t.sizes, &o, &image);
 	*refused = !ok && t.diags.n == 1 && t.diags.at[0].id == DIAG_MODEL_LARGE && t.diags.at[0].line > 7;
 	if (ok)
 		image.code.release(&image.code);

@@ -59,7 +59,7 @@ enum { COMPILED_EACH = 5 };
 static void test_passes(struct setting *s, const char *name, size_t model)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
+		struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		if ((i + model) % SAMPLE == 0)
 			tap_ok(agrees(s, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
@@ -70,7 +70,7 @@ static void test_targets(struct setting *s, const char *name, size_t model)
 	for (int i = 0; target_at(i); i++) {
 		if ((i + model) % SAMPLE != 0)
 			continue;
-		struct compile_options o = {.backend = "interpreter", .target = target_at(i)->name};
+		struct option_texts o = {.backend = "interpreter", .target = target_at(i)->name};
 		tap_ok(agrees(s, &o), "%s: interpreted for %s", name, o.target);
 		o.backend = usual_backend();
 		if ((i + model) % COMPILED_EACH != 0)
@@ -81,7 +81,7 @@ static void test_targets(struct setting *s, const char *name, size_t model)
 			tap_skip("this machine cannot run it", "%s: compiled for %s", name, o.target);
 	}
 	for (int i = 0; model % SAMPLE == 0 && backend_at(i); i++) {
-		struct compile_options o = {.backend = backend_at(i), .target = "native"};
+		struct option_texts o = {.backend = backend_at(i), .target = "native"};
 		tap_ok(agrees(s, &o), "%s: compiled by %s for this machine", name, o.backend);
 	}
 }
@@ -91,7 +91,7 @@ static void test_schedules(struct setting *s, const char *name, size_t model)
 	static const char *const schedules[] = {"dynamic_batch off\n", "specialize none\n",
 						"specialize none\ndynamic_batch off\nvectorize off", "vectorize 4 # lanes"};
 	for (size_t i = model % SAMPLE; i < sizeof schedules / sizeof *schedules; i += SAMPLE) {
-		struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
+		struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
 		tap_ok(agrees(s, &o), "%s: interpreted, schedule %zu", name, i);
 		o.backend = usual_backend();
 		o.target = "native";
@@ -150,7 +150,7 @@ static bool run_alone(struct test_run *r, const struct setting *s, int64_t i)
 static void test_alone(struct setting *s, const char *name)
 {
 	struct test_run r;
-	struct compile_options o = {.backend = usual_backend(), .target = "native"};
+	struct option_texts o = {.backend = usual_backend(), .target = "native"};
 	const struct lin_forest *f = &s->forest.minibatch.forest;
 	bool same = start_run(&r, s->model, &o) && run_forest(&r, &s->forest.minibatch);
 	float **all = ARENA_ARRAY(&r.arena, float *, r.image.outputs + 1);
@@ -175,7 +175,7 @@ static void test_model(size_t model)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s", strrchr(path, '/') + 1, sizes);
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))

@@ -28,9 +28,9 @@ static bool reads_back(struct test_model *t, const char *text, unsigned properti
 
 static void test_stage(struct test_model *t, const char *model, const char *stage, unsigned properties)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	struct str s = str_in(&t->arena);
-	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
 	print_diags(&t->diags);
 	tap_ok(ok && reads_back(t, str_text(&s), properties), "%s after %s", model, stage);
 }

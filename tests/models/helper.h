@@ -3,11 +3,11 @@
 #ifndef ESPALIER_TESTS_MODELS_HELPER_H
 #define ESPALIER_TESTS_MODELS_HELPER_H
 
-#include "api/compile.h"
 #include "runtime/runtime.h"
 #include "subop/subop.h"
 #include "tests/backends.h"
 #include "tests/models/guard.h"
+#include "tests/options.h"
 #include "tests/ra/read.h"
 #include "tests/tap.h"
 
@@ -245,13 +245,13 @@ static inline void begin_run(struct test_run *r)
 }
 
 static inline bool compile_run(struct test_run *r, const struct test_model *t,
-			       const struct compile_options *o)
+			       const struct option_texts *o)
 {
 	static jmp_buf jump;
 	begin_run(r);
 	if (arena_guard(&r->arena, &jump))
 		return false;
-	if (!compile_image(&r->arena, &r->diags, t->model, t->sizes, o, &r->image, NULL))
+	if (!compile_image_as(&r->arena, &r->diags, t->model, t->sizes, o, &r->image))
 		return print_diags(&r->diags), false;
 	return true;
 }
@@ -265,7 +265,7 @@ static inline bool open_run(struct test_run *r)
 	return r->open;
 }
 
-static inline bool start_run(struct test_run *r, const struct test_model *t, const struct compile_options *o)
+static inline bool start_run(struct test_run *r, const struct test_model *t, const struct option_texts *o)
 {
 	return compile_run(r, t, o) && open_run(r);
 }

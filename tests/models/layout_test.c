@@ -52,7 +52,7 @@ static bool same_states(const struct test_run *a, const struct test_run *b, int 
 	return true;
 }
 
-static bool same(struct setting *s, const struct test_run *base, const struct compile_options *o)
+static bool same(struct setting *s, const struct test_run *base, const struct option_texts *o)
 {
 	struct test_run r;
 	bool ok = start_run(&r, s->model, o) && run_forest(&r, &s->forest.minibatch) && same_bits(s, &r) &&
@@ -86,7 +86,7 @@ static void test_ways(struct setting *s, const struct test_run *base, const char
 			if (++way % SAMPLE != 0)
 				continue;
 			unsigned all = rows == 3 ? ~0u : rows, orders = rows ^ i;
-			struct compile_options o = {.backend = "interpreter",
+			struct option_texts o = {.backend = "interpreter",
 						    .target = "avx2",
 						    .schedule =
 							layouts(a, s->model->model, all, orders, more[i])};
@@ -99,7 +99,7 @@ static void test_ways(struct setting *s, const struct test_run *base, const char
 	for (int i = 1; ilir_pass_at(i); i++) {
 		if ((i + model) % SAMPLE != 0)
 			continue;
-		struct compile_options o = {.backend = "interpreter",
+		struct option_texts o = {.backend = "interpreter",
 					    .target = "avx512",
 					    .schedule = layouts(a, s->model->model, ~0u, ~0u, ""),
 					    .last_pass = ilir_pass_at(i)->name};
@@ -112,7 +112,7 @@ static void test_indices(struct setting *s, const char *name)
 {
 	struct test_run r;
 	struct arena *a = (struct arena *)&s->model->arena;
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .schedule = layouts(a, s->model->model, ~0u, 0, "")};
 	tap_ok(start_run(&r, s->model, &o) && reads(&r, IMAGE_PLACE) && !reads(&r, IMAGE_CHILD) &&
 		   !reads(&r, IMAGE_CHILD_LIST),
@@ -129,7 +129,7 @@ static void test_model(const char *path, const char *sizes, size_t model)
 	snprintf(name, sizeof name, "%s %s", strrchr(path, '/') + 1, sizes);
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))
 		return;
-	struct compile_options o = {.backend = "interpreter",
+	struct option_texts o = {.backend = "interpreter",
 				    .target = "avx2",
 				    .schedule = layouts(&t.arena, t.model, 0, 0, ""),
 				    .last_pass = "infer_bounds"};
@@ -182,14 +182,14 @@ static const struct {
 static void test_part_schedule(struct setting *s, const struct test_run *base, const char *name,
 			       const char *schedule, bool each_pass)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx512", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx512", .schedule = schedule};
 	for (int i = 0; each_pass && ilir_pass_at(i); i++) {
 		o.last_pass = ilir_pass_at(i)->name;
 		tap_ok(same(s, base, &o), "%s after %s", name, o.last_pass);
 	}
 	o.target = "avx2";
 	tap_ok(same(s, base, &o), "%s for avx2", name);
-	o = (struct compile_options){.backend = usual_backend(), .target = "native", .schedule = schedule};
+	o = (struct option_texts){.backend = usual_backend(), .target = "native", .schedule = schedule};
 	tap_ok(same(s, base, &o), "%s compiled", name);
 }
 
@@ -198,7 +198,7 @@ static void test_parts(const char *path, const char *sizes, const char *const *s
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run base = {0};
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	bool ok = load_model(&t, path, sizes) && start_run(&base, &t, &o);
 	if (tap_ok(ok, "%s: lowered", path)) {
 		make_forest(&s.forest, &base.image, 3, 9);
@@ -248,7 +248,7 @@ static void test_picked_rows(void)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run base = {0};
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	bool ok = load_model(&t, "tests/models/transposed.ra", "D=9 V=30") && start_run(&base, &t, &o);
 	if (ok) {
 		make_forest(&s.forest, &base.image, 3, 9);
@@ -256,7 +256,7 @@ static void test_picked_rows(void)
 		s.expected =
 		    gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
 	}
-	o = (struct compile_options){.backend = "interpreter",
+	o = (struct option_texts){.backend = "interpreter",
 				     .target = "avx2",
 				     .schedule =
 					 "layout M node 1 0\nlayout E 0 1\n"
@@ -288,12 +288,12 @@ static void test_loops(void)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct test_model t = {0};
-		struct compile_options o = {
+		struct option_texts o = {
 		    .backend = "interpreter", .target = "avx2", .schedule = cases[i].schedule};
 		if (!load_model(&t, cases[i].path, cases[i].sizes))
 			continue;
 		struct str s = str_in(&t.arena);
-		bool ok = compile_dump(&t.arena, &t.diags, t.model, t.sizes, &o, "lower", &s) &&
+		bool ok = compile_dump_as(&t.arena, &t.diags, t.model, t.sizes, &o, "lower", &s) &&
 			  strstr(str_text(&s), cases[i].has);
 		print_diags(&t.diags);
 		tap_ok(ok, "%s: %s", cases[i].what, cases[i].has);

@@ -210,7 +210,7 @@ static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 	sub_init(&contracted, &t->arena, "one");
 	if (!sub_lower(&p, t->model, t->sizes, &options, &t->diags))
 		return false;
-	sub_contract(&contracted, &p);
+	sub_contract(&contracted, &p, NULL, NULL);
 	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op);
 }
 
@@ -272,7 +272,7 @@ static double worst_error(const struct setting *s, const struct row *row, const 
 
 static void compare(struct setting *s, const struct row *row, const char *backend)
 {
-	struct compile_options o = {.backend = backend, .target = "native"};
+	struct option_texts o = {.backend = backend, .target = "native"};
 	struct test_run r;
 	if (tap_ok(start_run(&r, s->model, &o), "%s: made for %s", row->text, backend)) {
 		random_state = 3;

@@ -41,8 +41,8 @@ static void put_halves(struct setting *s, struct str *to)
 static bool dump(struct setting *s, const char *schedule, const char *stage, struct str *to)
 {
 	struct test_model *t = (struct test_model *)s->model;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
-	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, to);
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, to);
 	diags_free(&t->diags);
 	diags_init(&t->diags, &allocator_default);
 	return ok;
@@ -61,7 +61,7 @@ static bool round_trip(struct setting *s, const char *schedule)
 
 static bool same(struct setting *s, const char *schedule)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	return agrees(s, &o);
 }
 
@@ -89,7 +89,7 @@ static void test_model(const char *path, const char *sizes, size_t model)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	if (!tap_ok(load_model(&t, path, sizes) && start_run(&r, &t, &o), "%s compiled", path))
 		return;
 	random_state = 11;

@@ -39,7 +39,7 @@ static void print_lines(const char *title, const char *text)
 	printf("\n");
 }
 
-static void report(struct subject *s, const struct compile_options *o)
+static void report(struct subject *s, const struct option_texts *o)
 {
 	printf("# seed %llu, %s: backend %s, target %s, last pass %s\n", (unsigned long long)s->seed,
 	       s->sizes, o->backend, o->target, o->last_pass ? o->last_pass : "none");
@@ -49,7 +49,7 @@ static void report(struct subject *s, const struct compile_options *o)
 		print_lines("schedule", o->schedule);
 }
 
-static void check(struct subject *s, struct compile_options o)
+static void check(struct subject *s, struct option_texts o)
 {
 	programs++;
 	if (!agrees(&s->setting, &o))
@@ -57,7 +57,7 @@ static void check(struct subject *s, struct compile_options o)
 }
 
 /* By each back end. */
-static void check_compiled(struct subject *s, struct compile_options o)
+static void check_compiled(struct subject *s, struct option_texts o)
 {
 	for (int i = 0; backend_at(i); i++) {
 		o.backend = backend_at(i);
@@ -67,7 +67,7 @@ static void check_compiled(struct subject *s, struct compile_options o)
 }
 
 /* By one of them, with indices that are looked at before they are used. */
-static void check_bounds(struct subject *s, struct compile_options o)
+static void check_bounds(struct subject *s, struct option_texts o)
 {
 	o.backend = backend_at(0);
 	programs += o.backend != NULL;
@@ -81,15 +81,15 @@ static void check_bounds(struct subject *s, struct compile_options o)
  * refused. */
 static const char *planned(struct subject *s, struct arena *a, const char *begins, const char *target)
 {
-	struct compile_options o = {.backend = "interpreter", .target = target, .schedule = begins};
+	struct option_texts o = {.backend = "interpreter", .target = target, .schedule = begins};
 	struct str printed = str_in(a);
-	bool ok = compile_dump(a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed);
+	bool ok = compile_dump_as(a, &s->model.diags, s->model.model, s->model.sizes, &o, "sched", &printed);
 	return ok ? str_text(&printed) : NULL;
 }
 
 static void check_text(struct subject *s, const struct text *schedule, const char *target, bool compile)
 {
-	struct compile_options o = {.backend = "interpreter", .target = target, .schedule = schedule->at};
+	struct option_texts o = {.backend = "interpreter", .target = target, .schedule = schedule->at};
 	check(s, o);
 	if (compile && target_runs_here(target_find(target)))
 		check_compiled(s, o);
@@ -109,7 +109,7 @@ static void check_schedule(struct subject *s, const char *fuse, const char *targ
 		put_schedule(&schedule, printed, s->model.model->structure.kind != RA_DAG);
 		check_text(s, &schedule, target, compile);
 	} else {
-		report(s, &(struct compile_options){.backend = "none", .target = target, .schedule = fuse});
+		report(s, &(struct option_texts){.backend = "none", .target = target, .schedule = fuse});
 	}
 	arena_free(&a);
 }
@@ -125,7 +125,7 @@ static bool takes_line(struct subject *s, struct arena *a, struct text *schedule
 	refused += !takes;
 	if (!takes && (d->n != 1 || d->at[0].id != DIAG_ILLEGAL_SCHEDULE)) {
 		print_diags(d);
-		report(s, &(struct compile_options){
+		report(s, &(struct option_texts){
 			      .backend = "none", .target = target, .schedule = schedule->at});
 	}
 	if (!takes)
@@ -155,7 +155,7 @@ static void check_drawn(struct subject *s, const char *target, bool compile)
 /* The schedule that is chosen, and n others. */
 static void check_schedules(struct subject *s, const char *fuse, int n, bool compile)
 {
-	check(s, (struct compile_options){.backend = "interpreter", .target = "avx2", .schedule = fuse});
+	check(s, (struct option_texts){.backend = "interpreter", .target = "avx2", .schedule = fuse});
 	for (int i = 0; i < n; i++)
 		check_schedule(s, fuse, i % 2 ? "avx512" : i % 4 ? "generic" : "avx2", compile);
 }
@@ -163,14 +163,14 @@ static void check_schedules(struct subject *s, const char *fuse, int n, bool com
 /* Whether a directive finds anything to move: after the stage of its name there is a declaration of that. */
 static bool can_move(struct subject *s, const char *schedule, const char *stage, const char *declared)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct arena a;
 	jmp_buf jump;
 	volatile bool can = false;
 	arena_init(&a, &allocator_default);
 	struct str text = str_in(&a);
 	if (!arena_guard(&a, &jump))
-		can = compile_dump(&a, &s->model.diags, s->model.model, s->model.sizes, &o, stage, &text) &&
+		can = compile_dump_as(&a, &s->model.diags, s->model.model, s->model.sizes, &o, stage, &text) &&
 		      strstr(str_text(&text), declared);
 	arena_free(&a);
 	return can;
@@ -181,14 +181,14 @@ static bool can_move(struct subject *s, const char *schedule, const char *stage,
 static void check_ways(struct subject *s, bool compile)
 {
 	for (int i = 1; ilir_pass_at(i); i++)
-		check(s, (struct compile_options){
+		check(s, (struct option_texts){
 			     .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name});
-	check(s, (struct compile_options){.backend = "interpreter", .target = "avx512"});
-	check(s, (struct compile_options){.backend = "interpreter", .target = "generic"});
+	check(s, (struct option_texts){.backend = "interpreter", .target = "avx512"});
+	check(s, (struct option_texts){.backend = "interpreter", .target = "generic"});
 	if (compile) {
-		check_compiled(s, (struct compile_options){.target = "native"});
-		check_compiled(s, (struct compile_options){.target = "generic"});
-		check_bounds(s, (struct compile_options){.target = "native"});
+		check_compiled(s, (struct option_texts){.target = "native"});
+		check_compiled(s, (struct option_texts){.target = "generic"});
+		check_bounds(s, (struct option_texts){.target = "native"});
 	}
 	static const char *const planners[] = {"",
 					       "fuse grow always\n",
@@ -236,7 +236,7 @@ static void shape_forest(struct test_forest *f, const struct image *image, uint6
 
 static void check_run(struct subject *s, bool compile)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	struct setting *at = &s->setting;
 	struct test_run r;
 	double worst;
@@ -277,7 +277,7 @@ static bool check_seed(uint64_t seed, bool compile)
 	if (load_text(&s.model, "random", s.text, strlen(s.text), sizes))
 		check_run(&s, compile);
 	else
-		report(&s, &(struct compile_options){.backend = "none", .target = "none"});
+		report(&s, &(struct option_texts){.backend = "none", .target = "none"});
 	free_model(&s.model);
 	return s.failures == 0;
 }

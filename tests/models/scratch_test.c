@@ -52,7 +52,7 @@ static int64_t bytes_of(const struct test_run *r)
 static bool same(struct setting *s, const char *schedule, int64_t *bytes)
 {
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	bool ok = start_run(&r, s->model, &o) && run_forest(&r, &s->forest.minibatch) && same_bits(s, &r) &&
 		  is_apart(&r);
 	*bytes = ok ? bytes_of(&r) : -1;
@@ -65,7 +65,7 @@ static void test_model(const char *path, const char *sizes)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = "fuse none\n"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = "fuse none\n"};
 	if (!tap_ok(load_model(&t, path, sizes) && start_run(&r, &t, &o), "%s compiled", path))
 		return;
 	random_state = 7;
@@ -100,7 +100,7 @@ static void test_homes(void)
 	    "output y = h\n";
 	struct test_model t = {0};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = "refactor off\n"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = "refactor off\n"};
 	if (!tap_ok(load_text(&t, "chain", text, strlen(text), "D=16") && start_run(&r, &t, &o),
 		    "chain compiled"))
 		return;

@@ -6,7 +6,7 @@
 
 static void compare(struct setting *s, const struct test_run *r, const char *name)
 {
-	struct compile_options compiled = {.backend = usual_backend(), .target = "native"};
+	struct option_texts compiled = {.backend = usual_backend(), .target = "native"};
 	double worst;
 	s->expected = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
 	bool near = near_oracle(s, &r->session.order, 5e-5, &worst);
@@ -20,7 +20,7 @@ static void test_text(const char *name, const char *text, const char *sizes)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "native"};
+	struct option_texts o = {.backend = "interpreter", .target = "native"};
 	random_state = 11;
 	if (!tap_ok(load_text(&t, name, text, strlen(text), sizes) && start_run(&r, &t, &o), "%s: lowered",
 		    name))

@@ -38,7 +38,7 @@ static const struct model {
 
 static void test_way(struct setting *s, const char *schedule, int cases)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct test_run r;
 	bool ok = compile_run(&r, s->model, &o);
 	tap_ok(ok && (!cases || r.image.cases == cases), "%d cases: %.*s", cases,
@@ -47,7 +47,7 @@ static void test_way(struct setting *s, const char *schedule, int cases)
 	tap_ok(agrees(s, &o), "interpreted");
 	o.last_pass = "infer_bounds";
 	tap_ok(agrees(s, &o), "interpreted with bounds");
-	o = (struct compile_options){.backend = usual_backend(), .target = "native", .schedule = schedule};
+	o = (struct option_texts){.backend = usual_backend(), .target = "native", .schedule = schedule};
 	tap_ok(agrees(s, &o), "compiled");
 }
 
@@ -56,7 +56,7 @@ static void test_model(const struct model *m)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	random_state = 7;
 	if (!tap_ok(load_model(&t, m->path, m->sizes), "%s", m->path) ||
 	    !tap_ok(start_run(&r, &t, &o), "compiled"))
@@ -112,7 +112,7 @@ static void test_refused(void)
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
 		struct test_model t = {0};
 		struct test_run r;
-		struct compile_options o = {
+		struct option_texts o = {
 		    .backend = "interpreter", .target = "avx2", .schedule = refused[i].schedule};
 		if (!tap_ok(load_model(&t, refused[i].path, refused[i].sizes), "parsed"))
 			continue;
@@ -136,7 +136,7 @@ static void test_many(void)
 	for (int i = 1; i <= IMAGE_MAX_CASES; i++)
 		snprintf(text + strlen(text), sizeof text - strlen(text),
 			 "specialize inner when children == %d\n", i);
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = text};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = text};
 	bool ok = load_model(&t, CHILDSUM) && !start_run(&r, &t, &o) && r.diags.n == 1 &&
 		  strstr(r.diags.at[0].message, "too many cases") &&
 		  r.diags.at[0].line == IMAGE_MAX_CASES - 1;

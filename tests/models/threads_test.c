@@ -82,7 +82,7 @@ static void test_model(const char *path, const char *sizes, const char *schedule
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = usual_backend(), .target = "native", .schedule = schedule};
+	struct option_texts o = {.backend = usual_backend(), .target = "native", .schedule = schedule};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s%s", strrchr(path, '/') + 1, sizes, schedule ? ", scheduled" : "");
 	if (!tap_ok(load_model(&t, path, sizes), "%s: parsed", name))

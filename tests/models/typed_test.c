@@ -94,7 +94,7 @@ static double from_equations(const struct test_run *r, const struct test_forest 
 static void test_passes(struct setting *s)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct compile_options o = {
+		struct option_texts o = {
 		    .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		tap_ok(agrees(s, &o), "interpreted after %s", ilir_pass_at(i)->name);
 	}
@@ -116,7 +116,7 @@ static const char *const refused[] = {"specialize\n", "specialize all unary\n", 
 static void test_refused(const struct setting *s)
 {
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-		struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = refused[i]};
+		struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = refused[i]};
 		struct test_run r;
 		bool ok = !start_run(&r, s->model, &o);
 		tap_ok(ok && r.diags.n == 1 && r.diags.at[0].id == DIAG_ILLEGAL_SCHEDULE, "refused: %.*s",
@@ -128,16 +128,16 @@ static void test_refused(const struct setting *s)
 static void test_schedules(struct setting *s)
 {
 	for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
-		struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
+		struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedules[i]};
 		tap_ok(agrees(s, &o), "interpreted, schedule %zu", i);
-		o = (struct compile_options){.backend = usual_backend(), .target = "native", .schedule = schedules[i]};
+		o = (struct option_texts){.backend = usual_backend(), .target = "native", .schedule = schedules[i]};
 		tap_ok(agrees(s, &o), "compiled, schedule %zu", i);
 	}
 }
 
 static void test_equations(struct setting *s)
 {
-	struct compile_options o = {.backend = usual_backend(), .target = "native"};
+	struct option_texts o = {.backend = usual_backend(), .target = "native"};
 	struct test_run r;
 	double worst = 1;
 	bool ok = start_run(&r, s->model, &o) && run_forest(&r, &s->forest.minibatch);
@@ -182,7 +182,7 @@ int main(void)
 	struct test_model t = {0};
 	struct setting s = {.model = &t};
 	struct test_run r;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	if (!tap_ok(load_model(&t, "examples/typed/typed.ra", "D=17 E=9 V=30 C=3"), "parsed"))
 		return tap_done();
 	random_state = 7;

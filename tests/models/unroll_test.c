@@ -102,7 +102,7 @@ static void test_levels(const struct test_model *t, struct setting *s, const cha
 {
 	static const int levels[] = {1, 2, 3, 5, 64};
 	struct test_run r;
-	struct compile_options o = {.backend = compiled ? usual_backend() : "interpreter",
+	struct option_texts o = {.backend = compiled ? usual_backend() : "interpreter",
 				    .target = compiled ? "native" : "avx2",
 				    .schedule = "unroll 3\n"};
 	bool ok = compile_run(&r, t, &o) && r.image.unroll == 3;
@@ -142,7 +142,7 @@ static void test_rows(const struct test_model *t, struct setting *s, const char 
 	struct test_run r;
 	struct rt_team team;
 	bool shared = false, ok;
-	struct compile_options o = {.backend = usual_backend(),
+	struct option_texts o = {.backend = usual_backend(),
 				    .target = "native",
 				    .schedule = "dense_index on\nbatch_order depth\n"};
 	ok = compile_run(&r, t, &o);
@@ -177,7 +177,7 @@ static void test_model(const struct test_model *t, const char *name, bool compil
 {
 	struct setting s[SHAPES] = {{0}};
 	struct test_run base;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = "unroll 1\n"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = "unroll 1\n"};
 	bool ok = start_run(&base, t, &o);
 	for (int i = 0; ok && i < SHAPES; i++) {
 		s[i].model = t;

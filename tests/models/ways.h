@@ -30,10 +30,10 @@ static inline bool same_bits(const struct setting *s, const struct test_run *r)
 	return same;
 }
 
-typedef bool compile_way(struct test_run *, const struct test_model *, const struct compile_options *);
+typedef bool compile_way(struct test_run *, const struct test_model *, const struct option_texts *);
 
 /* Columns in pieces at random: each block is computed by itself. */
-static inline bool agrees_by(compile_way *compile, struct setting *s, const struct compile_options *o)
+static inline bool agrees_by(compile_way *compile, struct setting *s, const struct option_texts *o)
 {
 	struct test_run r;
 	bool ok = compile(&r, s->model, o);
@@ -44,7 +44,7 @@ static inline bool agrees_by(compile_way *compile, struct setting *s, const stru
 	return ok;
 }
 
-static inline bool agrees(struct setting *s, const struct compile_options *o)
+static inline bool agrees(struct setting *s, const struct option_texts *o)
 {
 	return agrees_by(compile_run, s, o);
 }
@@ -81,7 +81,7 @@ static inline void end_setting(struct setting *s)
 static inline bool refuses_schedule(const char *path, const char *sizes, const char *schedule,
 				    const char *why)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct test_model t = {0};
 	struct test_run r = {0};
 	bool refused = load_model(&t, path, sizes) && !compile_run(&r, &t, &o) && r.diags.n == 1 &&

@@ -89,7 +89,6 @@ struct mutant {
 	const struct mutation *mutation;
 	struct choice choice;
 	struct compilation compilation;
-	struct compile_options options;
 	struct test_run run;
 	bool changed;
 	struct image_code code;
@@ -111,24 +110,16 @@ static bool program_is_legal(struct mutant *m, struct sub_program *p, const char
 static bool plan_mutant(struct mutant *m)
 {
 	struct compilation *c = &m->compilation;
-	struct sub_options options;
-	struct sched_fusion fusion = {0};
-	if (!compile_to_program(c) || !compile_rewriting(c->options, &options, c->diags) ||
-	    !program_is_legal(m, &c->rewritten, "optimize"))
+	if (!compile_to_written(c) || !compile_begin_passes(c, &c->written))
 		return false;
-	sub_init(&c->contracted, c->arena, c->model->name);
-	sub_init(&c->folded, c->arena, c->model->name);
-	sub_contract(&c->contracted, &c->rewritten);
-	sub_fold(&c->folded, &c->contracted, &options, NULL);
-	if (!program_is_legal(m, &c->folded, "fold"))
-		return false;
-	sched_refactor(&c->refactored, &c->folded, SCHED_MOVE_ALL, &options, NULL);
-	if (!program_is_legal(m, &c->refactored, "refactor"))
-		return false;
-	sched_hoist(&c->program, &c->refactored, SCHED_MOVE_ALL, NULL);
-	if (!program_is_legal(m, &c->program, "hoist"))
-		return false;
-	sched_make_plan(&c->plan, c->arena, &c->program, target_find(c->options->target), &fusion);
+	c->fusion.refactoring = c->fusion.hoisting = SCHED_MOVE_ALL;
+	for (int i = 0; program_pass_at(i); i++)
+		if (program_pass_at(i)->when(c->options) &&
+		    !(compile_run_program_pass(c, program_pass_at(i)) &&
+		      program_is_legal(m, &c->program, program_pass_at(i)->name)))
+			return false;
+	c->fusion = (struct sched_fusion){0};
+	sched_make_plan(&c->plan, c->arena, &c->program, c->options->target, &c->fusion);
 	sched_choose(&c->sched, &c->plan, c->plan.target);
 	return sched_verify(&c->plan, c->diags);
 }
@@ -177,15 +168,15 @@ static bool compile_mutant(struct mutant *m, const struct test_model *t)
 	diags_init(&m->run.diags, &allocator_default);
 	if (arena_guard(&m->run.arena, &jump))
 		return false;
-	m->options = (struct compile_options){.backend = m->mutation->stage == STAGE_CODE ? usual_backend()
-											  : "interpreter",
-					      .target = m->mutation->stage == STAGE_CODE ? "native" : "avx2"};
+	bool code = m->mutation->stage == STAGE_CODE;
+	struct option_texts texts = {.backend = code ? usual_backend() : "interpreter",
+				     .target = code ? "native" : "avx2"};
 	m->compilation = (struct compilation){.arena = &m->run.arena,
 					      .diags = &m->run.diags,
 					      .model = t->model,
 					      .sizes = t->sizes,
-					      .options = &m->options};
-	return plan_mutant(m) && lower_mutant(m) && make_mutant(m);
+					      .options = read_option_texts(&m->run.arena, &m->run.diags, &texts)};
+	return m->compilation.options && plan_mutant(m) && lower_mutant(m) && make_mutant(m);
 }
 
 /* --- a wrong run --- */
@@ -298,7 +289,7 @@ static bool tame(const struct setting *s)
 
 static bool expect(struct setting *s, struct test_run *r)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	if (!start_run(r, s->model, &o))
 		return false;
 	make_shaped_forest(&s->forest, &r->image, 3, 9, FOREST_ANY);

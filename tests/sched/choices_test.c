@@ -18,9 +18,9 @@ static const struct {
 
 static bool dump(struct test_model *t, struct arena *a, const char *schedule, const char *stage, struct str *s)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	*s = str_in(a);
-	return compile_dump(a, &t->diags, t->model, t->sizes, &o, stage, s);
+	return compile_dump_as(a, &t->diags, t->model, t->sizes, &o, stage, s);
 }
 
 /* Whether a printed schedule says what a line says: as that line, or, of the lanes of a group, by saying it of all groups

@@ -87,10 +87,10 @@ static const struct {
 
 static void test_leavers(struct test_model *t, size_t i)
 {
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .rules = "-tables", .schedule = "hoist all\n"};
 	struct str s = str_in(&t->arena);
-	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, "hoist", &s);
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "hoist", &s);
 	const char *inner = ok ? strstr(str_text(&s), "\nhoist.inner [n with children] ahead\n") : NULL;
 	int stores = ok ? count(str_text(&s), "  store hoist") : -1;
 	int of_inner = 0;
@@ -110,7 +110,7 @@ static void test_bits(struct test_model *t, size_t i)
 	for (int m = 0; m < 2; m++) {
 		if ((m + i) % SAMPLE != 0)
 			continue;
-		struct compile_options o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
+		struct option_texts o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
 		tap_ok(moves_no_bit(t, o, "hoist", models[i].all + models[i].inner > 0), "same bits, %s: %s", maths[m],
 		       models[i].what);
 	}
@@ -152,10 +152,10 @@ static void test_faults(void)
 	struct test_model t = {0};
 	struct sub_program p;
 	struct sched_plan plan;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	const char *text = models[1].text;
 	if (!tap_ok(load_text(&t, "m", text, strlen(text), models[1].sizes) &&
-			compile_plan(&t.arena, &t.diags, t.model, t.sizes, &o, &p, &plan, NULL),
+			compile_plan_as(&t.arena, &t.diags, t.model, t.sizes, &o, &p, &plan),
 		    "planned"))
 		return;
 	struct sub_body *ahead = body_of(&p, SUB_AHEAD), *inner = body_of(&p, SUB_INNER);

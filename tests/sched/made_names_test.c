@@ -61,9 +61,9 @@ static const struct {
 /* The printed schedule, or NULL. */
 static const char *schedule_of(struct test_model *t, const char *schedule)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct str s = str_in(&t->arena);
-	return compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, "sched", &s) ? str_text(&s) : NULL;
+	return compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "sched", &s) ? str_text(&s) : NULL;
 }
 
 /* Whether a line begins as another: the directive and what it is of, the rest may differ. */

@@ -17,7 +17,7 @@ static inline int count(const char *text, const char *what)
 /* --- bits --- */
 
 /* By the interpreter, and if it is to be `compiled`, too. */
-static inline bool agrees_with(struct setting *s, struct compile_options o, const char *schedule,
+static inline bool agrees_with(struct setting *s, struct option_texts o, const char *schedule,
 			       bool compiled)
 {
 	o.schedule = schedule;
@@ -33,7 +33,7 @@ static inline bool agrees_with(struct setting *s, struct compile_options o, cons
 }
 
 /* With what moves by itself, and with all that moves, if anything does. */
-static inline bool agrees_moved(struct setting *s, struct compile_options o, const char *directive, bool any)
+static inline bool agrees_moved(struct setting *s, struct option_texts o, const char *directive, bool any)
 {
 	static const char *const others[] = {"", "specialize none\n", "fuse none\ndynamic_batch off\n",
 					     "vectorize off\nfuse greedy\n", "fuse grow always\n"};
@@ -48,7 +48,7 @@ static inline bool agrees_moved(struct setting *s, struct compile_options o, con
 }
 
 /* Whether all this gives the bits that it gives where nothing moves; these are near to the oracle. */
-static inline bool moves_no_bit(const struct test_model *t, struct compile_options o, const char *directive,
+static inline bool moves_no_bit(const struct test_model *t, struct option_texts o, const char *directive,
 				bool any)
 {
 	struct setting s = {.model = t};
@@ -74,11 +74,11 @@ static inline bool moves_no_bit(const struct test_model *t, struct compile_optio
 /* Whether the model with such a schedule is refused, for this reason and no other. */
 static inline bool refuses(struct test_model *t, const char *schedule, const char *why)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .schedule = schedule};
 	struct str s = str_in(&t->arena);
 	struct diags d;
 	diags_init(&d, &allocator_default);
-	bool ok = compile_dump(&t->arena, &d, t->model, t->sizes, &o, "sched", &s);
+	bool ok = compile_dump_as(&t->arena, &d, t->model, t->sizes, &o, "sched", &s);
 	bool refused = !ok && d.n == 1 && d.at[0].id == DIAG_ILLEGAL_SCHEDULE && strstr(d.at[0].message, why);
 	if (!refused)
 		print_diags(&d);

@@ -24,7 +24,7 @@ static bool make(struct planned *p, const char *path, const char *sizes, const c
 	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags) ||
 	    !sched_read_fusion(&fusion, "test", fuse, strlen(fuse), &p->model.diags))
 		return false;
-	sub_contract(&contracted, &written);
+	sub_contract(&contracted, &written, NULL, NULL);
 	sub_fold(&p->program, &contracted, &options, NULL);
 	sched_make_plan(&p->plan, a, &p->program, target_find("avx512"), &fusion);
 	bool ok = sched_verify(&p->plan, &p->model.diags);

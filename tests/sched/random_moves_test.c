@@ -28,7 +28,7 @@ static bool check_program(struct bench *b, const struct data *d)
 	sub_init(&folded, &b->arena, "test");
 	sub_init(&refactored, &b->arena, "test");
 	sub_init(&hoisted, &b->arena, "test");
-	sub_contract(&contracted, &b->p);
+	sub_contract(&contracted, &b->p, NULL, NULL);
 	sub_fold(&folded, &contracted, &options, NULL);
 	sched_refactor(&refactored, &folded, SCHED_MOVE_ALL, &options, NULL);
 	sched_hoist(&hoisted, &refactored, SCHED_MOVE_ALL, NULL);

@@ -109,11 +109,11 @@ enum { MODELS = sizeof models / sizeof *models };
 
 static bool keeps(struct test_model *t, const char *schedule, const char *rules, int derived, int tables)
 {
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .rules = rules, .schedule = schedule};
 	struct str all = str_in(&t->arena), none = str_in(&t->arena);
-	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, "refactor", &all) &&
-		  compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, "subop", &none);
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "refactor", &all) &&
+		  compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, "subop", &none);
 	print_diags(&t->diags);
 	if (!ok)
 		return false;
@@ -140,7 +140,7 @@ static void test_derived(struct test_model *t, size_t i)
 
 static void test_bits(struct test_model *t, size_t i, const char *rules)
 {
-	struct compile_options o = {.target = "avx2", .rules = rules};
+	struct option_texts o = {.target = "avx2", .rules = rules};
 	tap_ok(moves_no_bit(t, o, "refactor", models[i].derived > 0), "same bits, rules %s: %s", rules, models[i].what);
 }
 
@@ -148,7 +148,7 @@ static void test_bits(struct test_model *t, size_t i, const char *rules)
 
 static void test_image(struct test_model *t)
 {
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "avx2", .schedule = "layout refactor0 parent\n"};
 	struct test_run r;
 	bool ok = start_run(&r, t, &o);
@@ -181,8 +181,8 @@ static void test_faults(struct test_model *t)
 {
 	struct sub_program p;
 	struct sched_plan plan;
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
-	if (!tap_ok(compile_plan(&t->arena, &t->diags, t->model, t->sizes, &o, &p, &plan, NULL) &&
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
+	if (!tap_ok(compile_plan_as(&t->arena, &t->diags, t->model, t->sizes, &o, &p, &plan) &&
 			sched_verify(&plan, &t->diags),
 		    "planned"))
 		return;

@@ -24,7 +24,7 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	sub_init(&p->program, &p->model.arena, "test");
 	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
 		return false;
-	sub_contract(&contracted, &written);
+	sub_contract(&contracted, &written, NULL, NULL);
 	sub_fold(&p->program, &contracted, &options, NULL);
 	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"),
 			&(struct sched_fusion){0});

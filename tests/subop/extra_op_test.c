@@ -13,8 +13,8 @@ static const char text[] =
 static bool contains(struct test_model *t, const char *stage, const char *words)
 {
 	struct str s = str_in(&t->arena);
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
-	bool ok = compile_dump(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
+	bool ok = compile_dump_as(&t->arena, &t->diags, t->model, t->sizes, &o, stage, &s);
 	print_diags(&t->diags);
 	return ok && strstr(str_text(&s), words);
 }
@@ -34,7 +34,7 @@ static void test_texts(struct test_model *t)
 
 static void compare(struct test_model *t, const char *backend, const char *last)
 {
-	struct compile_options o = {.backend = backend, .target = "native", .last_pass = last};
+	struct option_texts o = {.backend = backend, .target = "native", .last_pass = last};
 	struct setting s = {.model = t};
 	struct test_run r;
 	double worst = INFINITY;

@@ -22,7 +22,7 @@ static bool fold(struct folded *f, const struct sub_options *options)
 	sub_init(&f->program, a, f->model.model->name);
 	if (!sub_lower(&lowered, f->model.model, f->model.sizes, options, &f->diags))
 		return print_diags(&f->diags), false;
-	sub_contract(&f->written, &lowered);
+	sub_contract(&f->written, &lowered, NULL, NULL);
 	sub_fold(&f->program, &f->written, options, &f->trace);
 	bool ok = sub_verify(&f->program, &f->diags);
 	print_diags(&f->diags);
@@ -265,7 +265,7 @@ static bool gives_the_same(const struct folded *f)
 {
 	struct test_run r;
 	struct test_forest forest;
-	struct compile_options o = {.backend = "interpreter", .target = "generic"};
+	struct option_texts o = {.backend = "interpreter", .target = "generic"};
 	int64_t n, m;
 	random_state = 3;
 	if (!start_run(&r, &f->model, &o))

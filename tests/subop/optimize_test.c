@@ -11,7 +11,6 @@ struct derivation {
 	struct test_model model;
 	struct sub_program from, to;
 	struct sub_trace trace;
-	struct sub_effort effort;
 	struct sub_options options;
 };
 
@@ -28,9 +27,9 @@ static void derive(struct derivation *d, const char *text, const char *sizes)
 	bool exact = d->options.math == SUB_EXACT;
 	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, &d->options, &d->model.diags);
 	if (ok && exact)
-		sub_contract(&d->from, &lowered);
+		sub_contract(&d->from, &lowered, NULL, NULL);
 	if (ok)
-		d->effort = sub_optimize(&d->to, &d->from, &d->options, &d->trace);
+		sub_optimize(&d->to, &d->from, &d->options, &d->trace);
 	sub_verify(&d->to, &d->model.diags);
 	print_diags(&d->model.diags);
 }
@@ -211,12 +210,14 @@ static void test_ends(void)
 		char sizes[64];
 		const char *text = generate_model(&g, seed, sizes);
 		derive(&d, text, sizes);
-		applied += d.effort.applications;
+		applied += d.trace.effort.applications;
 		for (size_t i = 0; i < d.trace.changes.n; i++)
 			risen += d.trace.changes.at[i].saved < 0;
 		struct sub_program fixed;
+		struct sub_trace trace = {0};
 		sub_init(&fixed, &d.model.arena, "fixed");
-		again += sub_optimize(&fixed, &d.to, &d.options, NULL).applications;
+		sub_optimize(&fixed, &d.to, &d.options, &trace);
+		again += trace.effort.applications;
 		free_model(&d.model);
 	}
 	tap_ok(applied > 500 && risen == 0, "none of %ld applications raised the cost", applied);
@@ -363,7 +364,7 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 	enum { WIDTH = 64, LEVELS = 30 };
 	static const enum sub_op ops[] = {SUB_NEG,  SUB_TANH,	 SUB_ADD, SUB_MULTIPLY,
 					  SUB_SMAX, SUB_SIGMOID, SUB_EXP, SUB_REC};
-	struct sub_effort effort = {0};
+	struct sub_trace trace = {0};
 	struct sub_options options = {.math = SUB_REASSOCIATE};
 	struct sub_body body = {.name = "inner", .domain = SUB_INNER};
 	struct arena a;
@@ -400,11 +401,11 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 		}
 		vec_push(&a, &body.stores, (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
 		vec_push(&a, &p.bodies, body);
-		effort = sub_optimize(&to, &p, &options, NULL);
+		sub_optimize(&to, &p, &options, &trace);
 		*left = to.values.n;
 	}
 	arena_free(&a);
-	return effort;
+	return trace.effort;
 }
 
 static void test_growth(void)
@@ -427,7 +428,7 @@ static void test_growth(void)
 /* What a model gives, compiled with these rules. */
 static float *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
 {
-	struct compile_options o = {
+	struct option_texts o = {
 	    .backend = "interpreter", .target = "generic", .rules = rules, .math = math};
 	struct test_run r;
 	struct test_forest f;

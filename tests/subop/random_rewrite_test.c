@@ -80,12 +80,12 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	sub_init(&rewritten, &b->arena, "test");
 	sub_init(&to, &b->arena, "test");
 	if (exact)
-		sub_contract(&contracted, &b->p);
+		sub_contract(&contracted, &b->p, NULL, NULL);
 	const struct sub_program *from = exact ? &contracted : &b->p;
 	sub_optimize(&rewritten, from, &options, &trace);
 	changes[w] += trace.changes.n;
 	if (!exact)
-		sub_contract(&contracted, &rewritten);
+		sub_contract(&contracted, &rewritten, NULL, NULL);
 	sub_fold(&to, exact ? &rewritten : &contracted, &options, &trace);
 	bool ok = sub_verify(from, &b->diags) && sub_verify(&contracted, &b->diags) && sub_verify(&to, &b->diags);
 	double *before = evaluate(from, way->arithmetic, d, &b->arena);

@@ -313,7 +313,7 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	struct sub_program contracted;
 	sub_init(&contracted, a, p->name);
 	sub_init(&c->folded, a, p->name);
-	sub_contract(&contracted, p);
+	sub_contract(&contracted, p, NULL, NULL);
 	sub_fold(&c->folded, &contracted, &(struct sub_options){.table_bytes = 1 << 20}, NULL);
 	if (!sub_verify(&c->folded, d))
 		return false;

@@ -1,0 +1,27 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What a compilation is told, as values: texts are read once, by compile_read_options. */
+#ifndef ESPALIER_API_OPTIONS_H
+#define ESPALIER_API_OPTIONS_H
+
+#include "api/espalier.h"
+#include "base/diag.h"
+#include "base/target.h"
+#include "jit/jit.h"
+#include "subop/subop.h"
+
+struct compile_options {
+#define COMPILE_OPTION(type, member, KEY, how) type member;
+#include "api/options.def"
+#undef COMPILE_OPTION
+};
+
+/* Reads the options of a program, all of which may be absent; what these do not say is zero.  Texts that are
+ * kept are copied to the arena.  False after a diagnostic. */
+bool compile_read_options(struct arena *, struct diags *, const esp_program_options *,
+			  struct compile_options *);
+/* Those that the rewriting of a program goes by. */
+struct sub_options compile_sub_options(const struct compile_options *);
+/* Whether the interpreter takes the place of a back end. */
+bool compile_interprets(const struct compile_options *);
+
+#endif
