@@ -258,7 +258,6 @@ void compile_describe_interface(const struct compilation *c, struct image *image
 	image->children = c->model->structure.children;
 	image->shared_children = c->model->structure.kind == RA_DAG;
 	image->unroll = c->sched.unroll;
-	image->batch_order = c->sched.batch_order;
 	describe_inputs(c, image);
 	describe_params(c, image);
 	describe_outputs(c, image);

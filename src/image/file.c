@@ -215,7 +215,6 @@ static const struct member image_members[] = {
     NUMBER_IN(image, children, -1, MAX_CHILDREN),
     NUMBER_IN(image, shared_children, 0, 1),
     NUMBER_IN(image, unroll, 0, MAX_CHILDREN),
-    NUMBER_IN(image, batch_order, 0, IMAGE_BATCH_LEAST),
     LIST_IN(image, input, inputs, input),
     LIST_IN(image, case_at, cases, node_case),
     LIST_IN(image, param, params, param),

@@ -144,10 +144,6 @@ struct image_case {
 	const struct image_match *match;
 };
 
-/* What a batch of inner nodes is: those of one height, of all cases; or nodes of cases that kernels have in common, as
- * many as are ready; or what makes fewer ranges of a minibatch. */
-enum image_batch_order { IMAGE_BATCH_DEPTH, IMAGE_BATCH_CASE, IMAGE_BATCH_LEAST };
-
 /* --- steps --- */
 
 /* Over which rows a step's kernel is called; a call has a row range begin..end. */
@@ -295,7 +291,6 @@ struct image {
 	bool shared_children;
 	int unroll; /* levels of a span: a thread may run subtrees of so many levels before it meets others, so that no
 		       buffer has the rows of one batch; below 2: none, and none when children are shared */
-	enum image_batch_order batch_order; /* by depth where inner nodes are of one case, and where levels are unrolled */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {

@@ -36,36 +36,10 @@ static struct lin_rules rules_of(const struct image *image)
 	return rules;
 }
 
-/* Whether no step of the recursion tells one case from another. */
-static bool run_at_once(const struct image *image, int a, int b)
-{
-	bool same = true;
-	for (int i = image->folds; i < image->steps; i++) {
-		const struct image_step *s = &image->step[i];
-		if (s->domain == IMAGE_DOMAIN_INNER || s->domain == IMAGE_DOMAIN_BATCH)
-			same &= (s->cases >> a & 1) == (s->cases >> b & 1);
-	}
-	return same;
-}
-
-static struct lin_kinds kinds_of(const struct image *image)
-{
-	struct lin_kinds kinds = {.least = image->batch_order == IMAGE_BATCH_LEAST};
-	for (int c = 0; c < image->cases && image->batch_order != IMAGE_BATCH_DEPTH; c++) {
-		int like = 0;
-		if (!image->case_at[c].inner)
-			continue;
-		while (like < c && (!image->case_at[like].inner || !run_at_once(image, like, c)))
-			like++;
-		kinds.of[c] = like < c ? kinds.of[like] : kinds.n++;
-	}
-	return kinds;
-}
-
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
 {
-	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image), .kinds = kinds_of(image)};
+	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image)};
 	lin_order_init(&s->order, a);
 	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
@@ -352,7 +326,6 @@ static bool run(struct rt_session *s, const struct rt_binding *binding, struct r
 	struct lin_rules rules = s->rules;
 	double begin = rt_clock();
 	rules.span = span_of(s, team, parts);
-	rules.kinds = s->kinds.n > 1 ? &s->kinds : NULL;
 	memset(s->sizes, 0, sizeof s->sizes);
 	begin_phase(s, RT_PHASE_LINEARIZE);
 	if (!linearize(&s->order, s->image, rules, m, diags))

@@ -127,9 +127,6 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	print_movers(plan, s);
 	print_switches(sc, s);
 	sched_print_cases(sc, plan->p, s);
-	if (sched_has_inner_cases(plan->p))
-		str_printf(s, "%s %s\n", sched_spelling(SCHED_BATCH_ORDER),
-			   words_batch_order[sc->batch_order]);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_UNROLL), sc->unroll);
 	print_lanes(NULL, sc->lanes, s);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_ACCUMULATORS), sc->accumulators);

@@ -23,45 +23,23 @@ static bool read_batch(struct line *l, struct sched *s, const struct sched_plan 
 	if (!read_switch(l, s, plan))
 		return false;
 	s->unroll = s->dynamic_batch ? s->unroll : 1;
-	s->batch_order = s->dynamic_batch ? s->batch_order : IMAGE_BATCH_DEPTH;
 	return true;
-}
-
-/* Why batches cannot be of one case each; NULL = they can. */
-static const char *not_by_case(const struct sched *s, const struct sched_plan *plan)
-{
-	return !sched_has_inner_cases(plan->p) ? "inner nodes of this model have one case"
-	       : !s->dynamic_batch	       ? "without dynamic_batch there are no batches, but nodes"
-	       : s->unroll > 1		       ? "levels are unrolled, and a batch of one case is no level"
-					       : NULL;
-}
-
-static bool read_batch_order(struct line *l, struct sched *s, const struct sched_plan *plan)
-{
-	int order = line_word(l, 1, words_batch_order);
-	if (order < 0 || !line_ends(l, 2))
-		return false;
-	const char *problem = order == IMAGE_BATCH_DEPTH ? NULL : not_by_case(s, plan);
-	s->batch_order = order;
-	return !problem || line_refuse(l, 1, problem);
 }
 
 static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int levels = line_number(l, 1, 1, SCHED_MAX_SPAN);
-	const char *problem = levels > 1 ? sched_not_unrolled(plan) : NULL;
 	if (levels < 0)
 		return false;
 	if (l->words > 2)
 		return line_refuse(l, 2, "wants one number");
 	if (levels > 1 && !s->dynamic_batch)
 		return line_refuse(l, 1, "without dynamic_batch there are no levels, but nodes");
-	if (problem)
-		return line_refuse(l, 1, problem);
-	if (levels > 1 && s->batch_order == IMAGE_BATCH_CASE)
-		return line_refuse(l, 1, "batches are of one case, and so are no levels");
+	if (levels > 1 && !plan->p->tree)
+		return line_refuse(l, 1,
+				   "a node of this structure may have several parents, and so be part of several "
+				   "subtrees, which must not wait for each other");
 	s->unroll = levels;
-	s->batch_order = levels > 1 ? IMAGE_BATCH_DEPTH : s->batch_order;
 	s->dense_index &= levels == 1;
 	return true;
 }
@@ -243,11 +221,11 @@ static bool read_order(struct line *l, int word, struct sched_order *order, bool
 static bool read_rows(struct line *l, struct sched_state *state, const struct sched_plan *plan)
 {
 	bool parent = line_is(l, 2, words_layout[IMAGE_BY_PARENT]);
-	const char *problem = parent ? sched_not_by_parent(plan) : NULL;
 	if (!parent && !line_is(l, 2, words_layout[IMAGE_BY_NODE]))
 		return line_refuse(l, 2, "rows of a state are by node or by parent");
-	if (problem)
-		return line_refuse(l, 2, problem);
+	if (parent && !plan->p->tree)
+		return line_refuse(l, 2,
+				   "a node of this structure may have several parents, and its row only one place");
 	state->layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
 	return true;
 }
@@ -383,7 +361,6 @@ static const struct {
     [SCHED_PEEL] = {.schedule = read_switch},
     [SCHED_PERSIST] = {.schedule = read_switch},
     [SCHED_BARRIER] = {.schedule = read_switch},
-    [SCHED_BATCH_ORDER] = {.schedule = read_batch_order},
     [SCHED_UNROLL] = {.schedule = read_unroll},
     [SCHED_SPECIALIZE] = {.schedule = read_specialize},
     [SCHED_VECTORIZE] = {.schedule = read_vectorize},

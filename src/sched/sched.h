@@ -189,7 +189,6 @@ struct sched {
 	const struct target *target;
 	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
 	int unroll;	  /* levels of the recursion without a meeting between them, at least 1 */
-	enum image_batch_order batch_order;
 	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
 	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
 	int accumulators; /* that one loop may have */
@@ -221,7 +220,6 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-void sched_choose_unroll(struct sched *, const struct sched_plan *);
 struct sched_order sched_row_major(const int64_t *extent, int rank);
 bool sched_is_row_major(const struct sched_order *);
 /* Words that sched_read_order reads, a blank before each; nothing for a single part. */
@@ -232,12 +230,6 @@ const char *sched_read_order(struct sched_order *, char *const *word, int words,
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
 /* NULL = it has no dimensions. */
 const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
-/* Why states cannot be laid out by parent; NULL = they can. */
-const char *sched_not_by_parent(const struct sched_plan *);
-/* Whether inner nodes have several cases, so that batches can be of one. */
-bool sched_has_inner_cases(const struct sub_program *);
-/* Why levels cannot be unrolled; NULL = they can. */
-const char *sched_not_unrolled(const struct sched_plan *);
 /* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
 struct sched_child_product {
 	int child_at; /* which operand */

@@ -20,9 +20,6 @@ const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
 				 [IMAGE_COLUMNS] = "columns",
 				 NULL};
 
-const char *const words_batch_order[] = {
-    [IMAGE_BATCH_DEPTH] = "depth", [IMAGE_BATCH_CASE] = "case", [IMAGE_BATCH_LEAST] = "least", NULL};
-
 const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
 
 static const char *const off_on[] = {"off", "on", NULL}, *const level_step[] = {"level", "step", NULL};

@@ -144,7 +144,7 @@ static void test_rows(const struct test_model *t, struct setting *s, const char 
 	bool shared = false, ok;
 	struct compile_options o = {.backend = usual_backend(),
 				    .target = "native",
-				    .schedule = "dense_index on\nbatch_order depth\n"};
+				    .schedule = "dense_index on\n"};
 	ok = compile_run(&r, t, &o);
 	share_all(&r);
 	r.image.unroll = 3;
