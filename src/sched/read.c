@@ -206,16 +206,25 @@ static struct sched_order *find_order(const struct line *l, struct sched *s, con
 	return NULL;
 }
 
-/* The rest of the line.  Rows that are picked of a parameter are as the caller has them, but for their order.
- */
-static bool read_order(struct line *l, int word, struct sched_order *order, bool table, struct arena *arena)
+/* The rest of the line: each dimension once. */
+static bool read_order(struct line *l, int first, struct sched_order *order)
 {
-	int wrong = 0;
-	for (int w = word; table && w < l->words; w++)
-		if (strpbrk(l->word[w], "/%*"))
-			return line_refuse(l, w, "the dimensions of a parameter stay whole, and apart");
-	const char *problem = sched_read_order(order, l->word + word, l->words - word, &wrong, arena);
-	return !problem || line_refuse(l, word + wrong, problem);
+	struct sched_order read = {.rank = 0};
+	unsigned named = 0;
+	for (int word = first; word < l->words; word++) {
+		int dim = line_number(l, word, 0, order->rank - 1);
+		if (dim < 0)
+			return false;
+		if (named >> dim & 1)
+			return line_refuse(l, word, "names a dimension twice");
+		named |= 1u << dim;
+		read.dim[read.rank++] = dim;
+	}
+	if (read.rank != order->rank)
+		return line_refuse(l, first,
+				   "wants each dimension once, counted from 0, and has more or less");
+	*order = read;
+	return true;
 }
 
 static bool read_rows(struct line *l, struct sched_state *state, const struct sched_plan *plan)
@@ -239,10 +248,7 @@ static bool read_layout(struct line *l, struct sched *s, const struct sched_plan
 		return line_refuse(l, 1, "the program keeps nothing of this name whose layout can be chosen");
 	if (state && !read_rows(l, state, plan))
 		return false;
-	if (state && l->words == word)
-		return true;
-	bool table = order >= s->tables.at && order < s->tables.at + s->tables.n;
-	return read_order(l, word, order, table, plan->p->arena);
+	return (state && l->words == word) || read_order(l, word, order);
 }
 
 static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)

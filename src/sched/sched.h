@@ -140,8 +140,7 @@ enum {
 	SCHED_MAX_ACCUMULATORS = 64,
 	SCHED_MAX_COLUMNS = 8,
 	SCHED_MAX_UNROLL = 16,
-	SCHED_MAX_SPAN = 64,
-	SCHED_MAX_PARTS = TENSOR_MAX_RANK
+	SCHED_MAX_SPAN = 64
 };
 
 /* See sched.def. */
@@ -153,22 +152,9 @@ struct sched_tile {
 	bool by_rows; /* all columns of a row before the next row, one row at a time */
 };
 
-/* A dimension of a row, or one half of it: that of the index divided by the factor, or that of what is left
- * over. */
-enum sched_half { SCHED_WHOLE, SCHED_OUTER, SCHED_INNER };
-struct sched_part {
-	int dim;
-	enum sched_half half;
-	int64_t factor; /* of halves; it divides the extent of the dimension */
-	int64_t extent; /* of the part */
-	bool joined;	/* with the part before it: they are one dimension in memory */
-};
-
-/* The dimensions of what is stored, as they stand in memory, the last one innermost: each whole, or as its
- * two halves. What is split or joined has SCHED_MAX_PARTS at most. */
+/* The dimensions of what is stored as they stand in memory, the last one innermost. */
 struct sched_order {
-	int rank, parts;
-	struct sched_part part[SUB_MAX_VARS];
+	int rank, dim[SUB_MAX_VARS];
 };
 
 /* How a state is kept: the order of its rows, and that of the dimensions of a row. */
@@ -220,12 +206,8 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-struct sched_order sched_row_major(const int64_t *extent, int rank);
+struct sched_order sched_row_major(int rank);
 bool sched_is_row_major(const struct sched_order *);
-/* Words that sched_read_order reads, a blank before each; nothing for a single part. */
-void sched_print_order(const struct sched_order *, struct str *);
-/* Each of the dimensions once, whole or in halves: what is wrong, and with which word, or NULL. */
-const char *sched_read_order(struct sched_order *, char *const *word, int words, int *wrong, struct arena *);
 /* The name of a stored value. */
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
 /* NULL = it has no dimensions. */
