@@ -164,7 +164,13 @@ enum image_domain {
 };
 
 /* What threads share out of a range. */
-enum image_way { IMAGE_CHEAPEST /* what is expected to take the shortest */, IMAGE_ALONE, IMAGE_ROWS, IMAGE_COLUMNS };
+enum image_way {
+	IMAGE_CHEAPEST, /* what is expected to take the shortest */
+	IMAGE_ALONE,
+	IMAGE_ROWS,
+	IMAGE_COLUMNS,
+	IMAGE_SUBTREES /* of the levels of a span; elsewhere rows */
+};
 
 struct image_step {
 	int kernel;

@@ -307,7 +307,15 @@ static struct rt_profile *profile_of(struct rt_session *s, int parts)
  * costs, measured by bench/linearize.c. */
 enum { REST = 15, NANOSECONDS_A_NODE = 4 };
 
-/* Levels of a span; 0 = none are wanted.  Members that sleep run none. */
+static bool asks_for_subtrees(const struct image *image)
+{
+	bool asks = false;
+	for (int i = 0; i < image->steps; i++)
+		asks |= image->step[i].way == IMAGE_SUBTREES;
+	return asks;
+}
+
+/* Levels of a span; 0 = none are wanted.  Members that sleep run none, unless they are asked for. */
 static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
 {
 	struct rt_habits *h = &s->habits;
@@ -317,7 +325,7 @@ static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
 	h->rest = h->rest ? h->rest - 1 : s->order.span && !paid ? REST : 0;
 	h->gained = 0;
 	bool useless = h->rest || !rt_team_awake(team);
-	return useless && team->way != RT_SUBTREES ? 0 : s->image->unroll;
+	return useless && !asks_for_subtrees(s->image) ? 0 : s->image->unroll;
 }
 
 static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,

@@ -257,7 +257,7 @@ static bool read_parallel(struct line *l, struct sched *s, const struct sched_pl
 	if (way < 0 || !line_ends(l, 3))
 		return false;
 	const struct sched_group *group = &plan->groups.at[g];
-	if (way == IMAGE_ROWS && !group->rows)
+	if ((way == IMAGE_ROWS || way == IMAGE_SUBTREES) && !group->rows)
 		return line_refuse(l, 2, "the group has no rows");
 	if (way == IMAGE_COLUMNS && (!group->dims || s->tiles.at[g].by_rows))
 		return line_refuse(l, 2,

@@ -18,6 +18,7 @@ const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
 				 [IMAGE_ALONE] = "off",
 				 [IMAGE_ROWS] = "rows",
 				 [IMAGE_COLUMNS] = "columns",
+				 [IMAGE_SUBTREES] = "subtrees",
 				 NULL};
 
 const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
