@@ -344,15 +344,6 @@ struct image {
 	struct image_code code; /* of this process: no part of a file */
 };
 
-/* The mask of the cases of leaves, or of inner nodes. */
-static inline unsigned image_cases_of(const struct image *i, bool inner)
-{
-	unsigned mask = 0;
-	for (int c = 0; c < i->cases; c++)
-		mask |= (unsigned)(i->case_at[c].inner == inner) << c;
-	return mask;
-}
-
 /* Parameters are counted through: those that a binding must supply, then those that are folded. */
 static inline int image_params(const struct image *i)
 {

@@ -399,14 +399,6 @@ static void settle(struct order *o, struct tensor *t)
 	t->last = choice;
 }
 
-struct sched_order sched_row_major(int rank)
-{
-	struct sched_order order = {.rank = rank};
-	for (int d = 0; d < rank; d++)
-		order.dim[d] = d;
-	return order;
-}
-
 /* Row-major, but for the dimension that comes last. */
 static struct sched_order ending_with(int rank, int last)
 {
@@ -445,9 +437,10 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 {
 	struct order o = {.s = s, .plan = plan, .p = plan->p, .arena = plan->p->arena};
 	struct tensor *t;
-	for (size_t i = 0; i < plan->p->states.n; i++)
-		vec_push(o.arena, &s->states,
-			 (struct sched_state){IMAGE_BY_NODE, sched_row_major(plan->p->states.at[i].rank)});
+	for (size_t i = 0; i < plan->p->states.n; i++) {
+		int rank = plan->p->states.at[i].rank;
+		vec_push(o.arena, &s->states, (struct sched_state){IMAGE_BY_NODE, ending_with(rank, rank - 1)});
+	}
 	for (size_t i = 0; i < plan->p->params.n; i++)
 		vec_push(o.arena, &s->tables, (struct sched_order){0});
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);

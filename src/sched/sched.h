@@ -206,7 +206,6 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-struct sched_order sched_row_major(int rank);
 bool sched_is_row_major(const struct sched_order *);
 /* The name of a stored value. */
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
