@@ -60,6 +60,7 @@ class Bench:
     def __init__(self, options, folder):
         self.options, self.folder, self.records = options, folder, []
         self.command = os.path.join(options.build, "espalier")
+        self.serve = os.path.join(options.build, "bench", "serve")
         self.realtime = ["chrt", "-f", "50"] if options.realtime else []
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
         self.machines = {}  # threads -> the best that was found in this run
@@ -188,9 +189,9 @@ class Contestant:
         return next((line.strip() for line in self.log if not line.startswith("[")), "")
 
 
-def bench_command(bench, case, *more):
-    """espalier bench of a case."""
-    command = [bench.command, "bench", os.path.join(TOP, case.model), "--sizes", case.sizes]
+def arguments_of(bench, case, *more):
+    """What `espalier bench` and `serve` get for a case."""
+    command = [os.path.join(TOP, case.model), "--sizes", case.sizes]
     if case.structures == "tree" and os.path.exists(bench.options.trees):
         command.append(bench.options.trees)
     elif case.structures == "perfect":
@@ -199,7 +200,7 @@ def bench_command(bench, case, *more):
 
 
 def ours(bench, case, kind, threads, *more):
-    return Contestant(bench, kind, threads, bench_command(bench, case, "--serve", "--threads", str(threads), *more))
+    return Contestant(bench, kind, threads, [bench.serve, *arguments_of(bench, case, "--threads", str(threads), *more)])
 
 
 def threads_of(bench):
@@ -451,7 +452,7 @@ def binary_trees(bench, folder):
     if os.path.exists(bench.options.trees):
         return bench.options.trees
     case = Case(["", "bench/models/treelstm.ra", "made", "D=8,V=8", "-", "-", "-"], 8)
-    subprocess.run(bench_command(bench, case, "--keep", folder, "--serve", "--threads", "1"), stdin=subprocess.DEVNULL, check=True)
+    subprocess.run([bench.serve, *arguments_of(bench, case, "--keep", folder, "--threads", "1")], stdin=subprocess.DEVNULL, check=True)
     path = os.path.join(folder, "trees.ptb")
     with open(os.path.join(folder, "structures.txt")) as lines, open(path, "w") as file:
         for line in lines:
@@ -500,7 +501,7 @@ def run_start(bench):
 
 def run_command(bench, part, case, *more):
     """A case by the command alone."""
-    said = subprocess.run(bench.realtime + bench_command(bench, case, "--format", "json", *more), capture_output=True, text=True, check=True)
+    said = subprocess.run(bench.realtime + [bench.command, "bench", *arguments_of(bench, case, "--format", "json", *more)], capture_output=True, text=True, check=True)
     for line in said.stdout.splitlines():
         values = json.loads(line)
         if "machine" not in values:

@@ -5,7 +5,7 @@
  *
  * The random forest has binary trees of 1 to 38 leaves, split anywhere, in post order: what parsers give. The
  * heap is one perfect tree, numbered children first or root first.  Nodes of three
- * cases: heights, and turns in their place. */
+ * cases are numbered by case as well. */
 #include "bench/timing.h"
 #include "linearize/linearize.h"
 
@@ -62,21 +62,11 @@ static const struct image_case three[] = {{"leaf", false, -1, IMAGE_EITHER, 0, N
 					  {"c", true, -1, IMAGE_EITHER, 0, NULL}};
 static const int32_t *const tokens[] = {token};
 static const struct lin_cases cases = {4, three, tokens};
-static const struct lin_kinds turns = {.n = 3, .of = {0, 0, 1, 2}}, least = {.least = true, .n = 3, .of = {0, 0, 1, 2}};
 
 static void make_typed(void)
 {
 	for (int i = 0; i < ROOM; i++)
 		token[i] = rand() % 3;
-}
-
-/* Ranges of inner nodes that kernels run over. */
-static int ranges(const struct lin_order *o)
-{
-	int n = 0;
-	for (int64_t i = o->cases; i < (int64_t)o->batches * o->cases; i++)
-		n += o->case_begin[i] < o->case_begin[i + 1];
-	return n;
 }
 
 static void measure(const char *what, struct lin_rules rules, double *seconds, int repeats)
@@ -93,10 +83,7 @@ static void measure(const char *what, struct lin_rules rules, double *seconds, i
 			seconds[i] = now() - begin;
 	}
 	qsort(seconds, repeats, sizeof *seconds, ascending);
-	printf("%-40s %8.2f %8.2f", what, seconds[0] / forest.nodes * 1e9, seconds[repeats / 2] / forest.nodes * 1e9);
-	if (order.cases)
-		printf(" %8d", ranges(&order));
-	printf("\n");
+	printf("%-40s %8.2f %8.2f\n", what, seconds[0] / forest.nodes * 1e9, seconds[repeats / 2] / forest.nodes * 1e9);
 	lin_order_free(&order);
 }
 
@@ -109,17 +96,13 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	static const struct lin_rules plain = {.children = 2}, spans = {.children = 2, .span = 4},
-				      typed = {.children = 2, .cases = &cases},
-				      by_case = {.children = 2, .cases = &cases, .kinds = &turns},
-				      by_least = {.children = 2, .cases = &cases, .kinds = &least};
-	printf("%-40s %8s %8s %8s\n", "ns a node", "minimum", "median", "ranges");
+				      typed = {.children = 2, .cases = &cases};
+	printf("%-40s %8s %8s\n", "ns a node", "minimum", "median");
 	make_random();
 	measure("random binary trees, post order", plain, seconds, repeats);
 	measure("the same, in spans of 4 levels", spans, seconds, repeats);
 	make_typed();
-	measure("of three cases, by height", typed, seconds, repeats);
-	measure("of three cases, in turns", by_case, seconds, repeats);
-	measure("of three cases, whatever is less", by_least, seconds, repeats);
+	measure("of three cases", typed, seconds, repeats);
 	make_heap(true);
 	measure("heap, children first", plain, seconds, repeats);
 	measure("the same, in spans of 4 levels", spans, seconds, repeats);

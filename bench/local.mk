@@ -17,6 +17,10 @@ bench_overhead_LDADD = libespalier.la
 bench_schedules_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api
 bench_schedules_LDADD = libespalier.la
 bench_start_LDADD =
+# Tests ask it for outputs.
+script_programs += %D%/serve
+bench_serve_CPPFLAGS = $(tools_cppflags)
+bench_serve_LDADD = $(tools_libraries)
 # Inside the library, hence not against its interface.
 bench_team_CFLAGS = $(AM_CFLAGS) -O3 -march=native -ffast-math
 if DNNL
@@ -38,7 +42,7 @@ EXTRA_DIST += %D%/README.md %D%/library.h %D%/timing.h %D%/bench.py %D%/cases.ts
 
 # One after the other: `all` is made by a make of its own.
 bench-programs: all
-	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs) $(bench_peers)
+	$(MAKE) $(AM_MAKEFLAGS) $(bench_programs) %D%/serve $(bench_peers)
 # Everything, with the peers that are installed: tables, and results and plots in bench-results. BENCH_FLAGS is for bench.py.
 bench: bench-programs
 	python3 $(srcdir)/%D%/bench.py --build '$(abs_top_builddir)' --output bench-results $(BENCH_FLAGS)

@@ -120,7 +120,6 @@ unit_tests = \
 	%D%/linearize/linearize_test \
 	%D%/linearize/random_test \
 	%D%/linearize/span_test \
-	%D%/linearize/turns_test \
 	%D%/linearize/walk_test \
 	%D%/models/blocks_test \
 	%D%/models/depth_test \
@@ -134,7 +133,6 @@ unit_tests = \
 	%D%/models/sizes_test \
 	%D%/models/threads_test \
 	%D%/models/unroll_test \
-	%D%/models/batch_order_test \
 	%D%/models/special_test \
 	%D%/models/typed_test \
 	%D%/mutation/mutation_test \

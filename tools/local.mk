@@ -1,35 +1,41 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The command sees the public header and nothing else of the library.
 bin_PROGRAMS += espalier
-espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
+tools_cppflags = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
 	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS)
-espalier_LDADD = libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
+tools_libraries = libespalier-tools.a libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
+espalier_CPPFLAGS = $(tools_cppflags)
+espalier_LDADD = $(tools_libraries)
+espalier_SOURCES = %D%/main.c
 
-espalier_SOURCES = \
+# All but the dispatch of commands, which bench/serve has in common with the command.
+noinst_LIBRARIES = libespalier-tools.a
+libespalier_tools_a_CPPFLAGS = $(tools_cppflags)
+libespalier_tools_a_SOURCES = \
 	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
-	%D%/machine.c %D%/machine.h %D%/machine_loops.h %D%/main.c \
+	%D%/machine.c %D%/machine.h %D%/machine_loops.h \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
-espalier_SOURCES += \
-	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/serve.c %D%/bench/shapes.c %D%/bench/subject.c \
+libespalier_tools_a_SOURCES += \
+	%D%/bench/ablation.c %D%/bench/ablation.def %D%/bench/bench.h %D%/bench/command.c %D%/bench/exhaustive.c %D%/bench/floor.c %D%/bench/input.c %D%/bench/report.c %D%/bench/shapes.c %D%/bench/subject.c \
 	%D%/bench/weights.c \
 	%D%/compare/command.c %D%/compare/compare.h %D%/compare/find.c %D%/compare/json.c %D%/compare/levels.c \
 	%D%/compare/locals.c %D%/compare/match.c \
 	%D%/compare/measure.c %D%/compare/say.c %D%/reference/npy.c %D%/reference/npz.c \
 	%D%/reference/reference.c %D%/reference/reference.h %D%/reference/safetensors.c %D%/reference/text.c
-espalier_SOURCES += \
+libespalier_tools_a_SOURCES += \
 	%D%/profile/command.c %D%/profile/gather.c %D%/profile/json.c %D%/profile/legend.c %D%/profile/picture.h %D%/profile/profile.h %D%/profile/summary.c \
 	%D%/profile/svg.c %D%/profile/text.c %D%/profile/trace.c %D%/profile/words.c
-espalier_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
-espalier_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
+libespalier_tools_a_SOURCES += %D%/init/extents.c %D%/init/skeleton.c %D%/init/skeleton.h
+libespalier_tools_a_SOURCES += %D%/tune/climb.c %D%/tune/command.c %D%/tune/contest.c %D%/tune/space.c %D%/tune/tune.h
 
 # The models of `espalier init`, as texts for a C compiler.
 init_models = %D%/init/dag.inc %D%/init/sequence.inc %D%/init/tree.inc
-%D%/espalier-init.$(OBJEXT): $(init_models)
+%D%/libespalier_tools_a-init.$(OBJEXT): $(init_models)
 # And those of `espalier bench --ablation`.
 bench_texts = bench/models/childsum.inc bench/models/simpletreegru.inc bench/models/treefc.inc bench/models/treegru.inc \
 	bench/models/treernn.inc examples/dagrnn/dagrnn.inc examples/mvrnn/mvrnn.inc examples/lstm/lstm.inc examples/gru/gru.inc
-%D%/bench/espalier-ablation.$(OBJEXT): $(bench_texts)
+%D%/bench/libespalier_tools_a-ablation.$(OBJEXT): $(bench_texts)
 .ra.inc:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $< >$@.new && mv $@.new $@

@@ -113,30 +113,13 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 	image->outputs = p->outputs.n;
 }
 
-/* Where in the program's order a part stands: halves of a dimension one after the other. */
-static int place_of(const struct sched_order *order, const struct sched_part *part)
-{
-	int place = 0;
-	for (int i = 0; i < order->parts; i++) {
-		const struct sched_part *other = &order->part[i];
-		place += other->dim < part->dim || (other->dim == part->dim && other->half < part->half);
-	}
-	return place;
-}
-
-/* Buffers are described as kernels have them; rows of states as the program has them, which is what their
- * parts are in its order, row-major. */
+/* Buffers are described as kernels have them; rows of states as the program has them. */
 static void describe_order(const struct sched_order *order, struct image_buffer *b)
 {
 	struct image_buffer was = *b;
-	int64_t stride = 1;
-	b->rank = order->parts;
-	for (int i = order->parts, dim = was.rank; i-- > 0;) {
-		const struct sched_part *part = &order->part[i];
-		bool last = i + 1 == order->parts || !order->part[i + 1].joined;
-		stride = last ? was.stride[--dim] : stride * order->part[i + 1].extent;
-		b->shape[place_of(order, part)] = part->extent;
-		b->stride[place_of(order, part)] = stride;
+	for (int i = 0; i < order->rank; i++) {
+		b->shape[order->dim[i]] = was.shape[i];
+		b->stride[order->dim[i]] = was.stride[i];
 	}
 }
 
@@ -252,7 +235,6 @@ void compile_describe_interface(const struct compilation *c, struct image *image
 	image->children = c->model->structure.children;
 	image->shared_children = c->model->structure.kind == RA_DAG;
 	image->unroll = c->sched.unroll;
-	image->batch_order = c->sched.batch_order;
 	describe_inputs(c, image);
 	describe_params(c, image);
 	describe_outputs(c, image);

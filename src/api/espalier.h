@@ -748,9 +748,8 @@ typedef struct esp_profile_facts {
 /* NULL when the profile is. */
 const esp_profile_facts *esp_profile_describe(const esp_profile *);
 
-/* The nodes of a level: level 0 is the leaves, a node is one level above the highest of its children; where the schedule
- * makes batches of one case each (batch_order), a level is such a batch.  0 past
- * the last. */
+/* The nodes of a level: level 0 is the leaves, a node is one level above the highest of its children.
+ * 0 past the last. */
 size_t esp_profile_nodes(const esp_profile *, size_t level);
 
 /* Over which rows a step goes: for a level at a time, the nodes of it; otherwise all there are at once. */

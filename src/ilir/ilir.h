@@ -307,7 +307,6 @@ ilir_expr ilir_expand_compound(struct ilir_module *, ilir_expr);
 struct ilir_range {
 	int64_t low, high;
 };
-#define ILIR_UNBOUNDED ((struct ilir_range){INT64_MIN, INT64_MAX})
 
 static inline void ilir_widen(struct ilir_range *r, struct ilir_range by)
 {

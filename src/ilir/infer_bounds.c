@@ -1,8 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: bounds of producers from the regions that their consumers read.
  *
- * Needs: loops with INFERRED bounds store to intermediates only, at their own variable, or at it
- * divided by a constant.  Consumers come after producers,
+ * Needs: loops with INFERRED bounds store to intermediates only, at their own variable.  Consumers come after producers,
  * so regions are found from the last consumer back, one producer a round. */
 #include "ilir/passes.h"
 
@@ -39,34 +38,17 @@ struct wanted {
 	int64_t extent;
 };
 
-/* The index is the variable divided by this; 0 = it is something else. */
-static int64_t factor_of(const struct ilir_module *m, ilir_expr index, ilir_var v)
-{
-	int64_t factor = 1;
-	if (ilir_at(m, index)->op == ILIR_DIV && ilir_constant(m, ilir_arg(m, index, 1), &factor))
-		index = ilir_arg(m, index, 0);
-	const struct ilir_node *n = ilir_at(m, index);
-	return n->op == ILIR_VAR && n->var.i == v.i ? factor : 0;
-}
-
-/* What is divided, from the range of the quotient; what is open, or empty, stays as it is. */
-static struct ilir_range scaled(struct ilir_range r, int64_t factor)
-{
-	bool known = r.low >= 0 && r.low <= r.high && r.high < INT64_MAX / factor - 1;
-	return known ? (struct ilir_range){r.low * factor, r.high * factor + factor - 1} : r;
-}
-
 static void add_wanted(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct wanted *w = context;
 	if (s->kind != ILIR_STORE || ilir_buffer_at(m, s->store.buffer)->kind == ILIR_REGISTER)
 		return;
 	for (int d = 0; d < s->store.indices; d++) {
-		int64_t factor = factor_of(m, s->store.index[d], w->var);
-		if (!factor)
+		const struct ilir_node *n = ilir_at(m, s->store.index[d]);
+		if (n->op != ILIR_VAR || n->var.i != w->var.i)
 			continue;
-		ilir_widen(&w->range, scaled(w->regions->read[s->store.buffer.i][d], factor));
-		w->extent = ilir_buffer_at(m, s->store.buffer)->dim[d].extent * factor;
+		ilir_widen(&w->range, w->regions->read[s->store.buffer.i][d]);
+		w->extent = ilir_buffer_at(m, s->store.buffer)->dim[d].extent;
 	}
 }
 

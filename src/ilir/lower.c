@@ -454,16 +454,7 @@ static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 	return lower_scope_finish(l, l->scope);
 }
 
-static bool is_joined(const struct sched_order *order)
-{
-	for (int i = 0; order && i < order->parts; i++)
-		if (order->part[i].joined)
-			return true;
-	return false;
-}
-
-/* All that the group stores is intermediates, by dimensions that have indices of their own: what is needed of
- * them is for infer_bounds to find. */
+/* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
 static bool is_inferred(const struct lowering *l)
 {
 	const struct sub_body *b = &l->p->bodies.at[l->body];
@@ -471,9 +462,6 @@ static bool is_inferred(const struct lowering *l)
 		for (size_t t = 0; t < l->group->targets.n; t++)
 			if (b->stores.at[i].value.value.i == l->group->targets.at[t].i)
 				return false;
-	for (size_t t = 0; t < l->group->targets.n; t++)
-		if (is_joined(sched_intermediate_order(l->sched, l->body, l->group->targets.at[t])))
-			return false;
 	return true;
 }
 

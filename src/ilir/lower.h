@@ -150,9 +150,8 @@ ilir_expr lower_reshaped(struct lowering *, const struct sub_value *, const ilir
 
 /* --- the order of dimensions (lower_state.c) --- */
 
-/* The dimensions of a buffer that is about to be made stand in this order from now on; `dim` are those that
- * it orders. How many they are in memory. */
-int lower_order_dims(struct lowering *, const struct sched_order *, struct ilir_dim *dim);
+/* Puts the dimensions of a buffer that is about to be made in their order in memory. */
+void lower_order_dims(const struct sched_order *, struct ilir_dim *dim);
 /* How a table is laid out whose rows have this order. */
 const struct image_recipe *lower_table_recipe(struct lowering *, int param, const struct sched_order *);
 void lower_note_order(struct lowering *, ilir_buffer, const struct sched_order *);

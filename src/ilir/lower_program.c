@@ -36,7 +36,7 @@ static ilir_buffer param_buffer(struct lowering *l, int param)
 	ilir_buffer b = tensor_buffer(l, IMAGE_WEIGHT, param, &l->p->params.at[param], NULL, IMAGE_ONE);
 	if (!sched_is_row_major(order)) {
 		ilir_buffer_at(l->m, b)->recipe = lower_table_recipe(l, param, order);
-		lower_order_dims(l, order, &ilir_buffer_at(l->m, b)->dim[1]);
+		lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
 		lower_note_order(l, b, order);
 	}
 	return b;
@@ -49,8 +49,7 @@ static ilir_buffer state_buffer(struct lowering *l, int state)
 	const char *rows = lower_state_rows(l, state);
 	ilir_buffer b = t->derived ? tensor_buffer(l, IMAGE_SCRATCH, 0, t, rows, IMAGE_NODES)
 				   : tensor_buffer(l, IMAGE_STATE, state, t, rows, IMAGE_NODES);
-	struct ilir_buffer_decl *decl = ilir_buffer_at(l->m, b);
-	decl->rank = 1 + lower_order_dims(l, order, &decl->dim[1]);
+	lower_order_dims(order, &ilir_buffer_at(l->m, b)->dim[1]);
 	lower_note_order(l, b, order);
 	return b;
 }
@@ -189,10 +188,8 @@ static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 					    var->extent};
 	}
 	const struct sched_order *order = sched_intermediate_order(l->sched, body, r);
-	if (order) {
-		b.rank -= order->rank;
-		b.rank += lower_order_dims(l, order, &b.dim[b.rank]);
-	}
+	if (order)
+		lower_order_dims(order, &b.dim[b.rank - order->rank]);
 	ilir_buffer made = ilir_new_buffer(l->m, b);
 	lower_note_order(l, made, order);
 	return made;

@@ -61,39 +61,12 @@ static ilir_expr dense_row(struct lowering *l, ilir_buffer b, ilir_expr row)
 
 /* --- the order of dimensions --- */
 
-/* Halves, and dimensions that are one in memory, have names of their own. */
-static int part_name(struct lowering *l, const struct sched_part *part, const struct ilir_dim *was)
-{
-	static const char *const endings[] = {
-	    [SCHED_WHOLE] = "", [SCHED_OUTER] = ".outer", [SCHED_INNER] = ".inner"};
-	struct str s = str_in(l->m->arena);
-	str_printf(&s, "%s%s", l->m->dims.at[was->name], endings[part->half]);
-	return ilir_dim_name(l->m, str_text(&s));
-}
-
-static int joined_name(struct lowering *l, int first, int second)
-{
-	struct str s = str_in(l->m->arena);
-	str_printf(&s, "%s.%s", l->m->dims.at[first], l->m->dims.at[second]);
-	return ilir_dim_name(l->m, str_text(&s));
-}
-
-int lower_order_dims(struct lowering *l, const struct sched_order *order, struct ilir_dim *dim)
+void lower_order_dims(const struct sched_order *order, struct ilir_dim *dim)
 {
 	struct ilir_dim was[SUB_MAX_VARS];
-	int n = 0;
 	memcpy(was, dim, order->rank * sizeof *dim);
-	for (int i = 0; i < order->parts; i++) {
-		const struct sched_part *part = &order->part[i];
-		int name = part_name(l, part, &was[part->dim]);
-		int64_t extent = part->extent;
-		if (part->joined) {
-			name = joined_name(l, dim[--n].name, name);
-			extent *= dim[n].extent;
-		}
-		dim[n++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
-	}
-	return n;
+	for (int i = 0; i < order->rank; i++)
+		dim[i] = was[order->dim[i]];
 }
 
 void lower_note_order(struct lowering *l, ilir_buffer b, const struct sched_order *order)
@@ -110,7 +83,7 @@ const struct image_recipe *lower_table_recipe(struct lowering *l, int param, con
 	struct image_pack_source *source = ARENA_NEW(l->m->arena, struct image_pack_source);
 	source->param = param;
 	for (int d = 0; d < t->rank; d++) {
-		int axis = d ? 1 + order->part[d - 1].dim : 0;
+		int axis = d ? 1 + order->dim[d - 1] : 0;
 		r->dim[r->dims++] = (struct image_pack_dim){axis, t->shape[axis], 1};
 		source->end[d] = t->shape[d];
 	}
@@ -119,40 +92,21 @@ const struct image_recipe *lower_table_recipe(struct lowering *l, int param, con
 	return r;
 }
 
-static ilir_expr part_index(struct ilir_module *m, const struct sched_part *part, ilir_expr index)
+/* The indices in front of those that are ordered are of rows. */
+static void arrange(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
 {
-	return part->half == SCHED_WHOLE ? index
-					 : ilir_binary(m, part->half == SCHED_OUTER ? ILIR_DIV : ILIR_MOD,
-						       index, ilir_index(m, part->factor));
-}
-
-/* The indices in front of those that are ordered are of rows.  How many there are in memory. */
-static int arrange(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
-{
-	static const struct sched_order as_is;
-	const struct sched_order *order = b.i < l->orders.n && l->orders.at[b.i] ? l->orders.at[b.i] : &as_is;
-	int leads = n - order->rank, count = leads;
-	struct ilir_module *m = l->m;
-	memcpy(out, index, leads * sizeof *out);
-	for (int i = 0; i < order->parts; i++) {
-		const struct sched_part *part = &order->part[i];
-		ilir_expr at = part_index(m, part, index[leads + part->dim]);
-		if (part->joined) {
-			ilir_expr before =
-			    ilir_binary(m, ILIR_MUL, out[--count], ilir_index(m, part->extent));
-			at = ilir_binary(m, ILIR_ADD, before, at);
-		}
-		out[count++] = at;
-	}
-	if (count)
+	const struct sched_order *order = b.i < l->orders.n ? l->orders.at[b.i] : NULL;
+	int leads = order ? n - order->rank : n;
+	for (int i = 0; i < n; i++)
+		out[i] = i < leads ? index[i] : index[leads + order->dim[i - leads]];
+	if (n)
 		out[0] = dense_row(l, b, out[0]);
-	return count;
 }
 
 ilir_expr lower_load(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n)
 {
 	ilir_expr at[ILIR_MAX_RANK];
-	n = arrange(l, b, index, n, at);
+	arrange(l, b, index, n, at);
 	return ilir_load(l->m, b, at, n);
 }
 
@@ -160,6 +114,6 @@ struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr
 			      ilir_expr value)
 {
 	ilir_expr at[ILIR_MAX_RANK];
-	n = arrange(l, b, index, n, at);
+	arrange(l, b, index, n, at);
 	return ilir_store(l->m, b, at, n, value);
 }

@@ -20,9 +20,6 @@ static const struct ilir_type index_type = {ILIR_INDEX, 1};
 struct check {
 	ilir_var var;
 	bool ok;
-	int64_t lanes; /* of the vectors that it would run along, which begin at multiples of it; 0 = they do
-			  not */
-	bool exact;    /* no vector goes past the end of the loop */
 	bool *is_row; /* variables that were read from an index array */
 	bool *bounded; /* variables of loops between constants */
 };
@@ -36,45 +33,16 @@ static bool moves_alone(const struct ilir_module *m, ilir_expr e, ilir_var v)
 	return ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == v.i;
 }
 
-/* Half of a dimension that is split: var, or var plus a constant, divided by the factor, or what is left
- * over. */
-static bool is_half(const struct ilir_module *m, ilir_expr e, ilir_var v)
-{
-	int op = ilir_at(m, e)->op;
-	return (op == ILIR_DIV || op == ILIR_MOD) && moves_alone(m, ilir_arg(m, e, 0), v) &&
-	       ilir_at(m, ilir_arg(m, e, 1))->op == ILIR_CONST_I;
-}
-
-/* And no vector is in two turns of its inner half: they begin at multiples of the lanes, of which the factor
- * is one. */
-static bool is_aligned(const struct ilir_module *m, ilir_expr e, ilir_var v, int64_t lanes)
-{
-	int64_t c = 0, factor;
-	if (!lanes || !is_half(m, e, v) || !ilir_constant(m, ilir_arg(m, e, 1), &factor))
-		return false;
-	ilir_expr at = ilir_arg(m, e, 0);
-	if (ilir_at(m, at)->op == ILIR_ADD)
-		ilir_constant(m, ilir_arg(m, at, 1), &c);
-	return factor % lanes == 0 && c % lanes == 0;
-}
-
-enum pace { STANDS, WALKS, JUMPS };
-
-/* How an index moves along a vector: not at all, element by element, or otherwise. */
-static enum pace pace_of(const struct ilir_module *m, ilir_expr e, const struct check *c)
+/* The index is var, or var plus something that has it not: along a vector it goes element by element. */
+static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	if (!ilir_uses_var(m, e, c->var))
-		return STANDS;
 	if (n->op == ILIR_VAR)
-		return WALKS;
-	if (is_aligned(m, e, c->var, c->lanes))
-		return n->op == ILIR_DIV ? STANDS : WALKS;
-	if (n->op != ILIR_ADD && n->op != ILIR_MUL)
-		return JUMPS;
-	enum pace a = pace_of(m, ilir_arg(m, e, 0), c), b = pace_of(m, ilir_arg(m, e, 1), c);
-	bool one = a == STANDS || (n->op == ILIR_ADD && b == STANDS);
-	return !one || (n->op == ILIR_MUL && b != STANDS) ? JUMPS : a > b ? a : b;
+		return n->var.i == v.i;
+	if (n->op != ILIR_ADD)
+		return false;
+	ilir_expr a = ilir_arg(m, e, 0), b = ilir_arg(m, e, 1);
+	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
 }
 
 struct leaves {
@@ -104,13 +72,8 @@ static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check 
 	return n->op == ILIR_LOAD || (n->op == ILIR_VAR && c->is_row[n->var.i]);
 }
 
-/* What lies past the end must be padding: of several dimensions that are one in memory it is the next row. */
-static bool stays_apart(const struct ilir_module *m, ilir_expr index, const struct check *c)
-{
-	return c->exact || moves_alone(m, index, c->var) || is_half(m, index, c->var);
-}
-
-/* Also where conditions around say that it never happens: it is written down all the same. */
+/* Also where conditions around say that it never happens: it is written down all the same.  What is stored past the end of
+ * the loop must be padding. */
 static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, bool store,
 			 struct check *c)
 {
@@ -118,12 +81,11 @@ static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_
 	int uses = 0, last = 0;
 	for (int d = 0; d < indices; d++) {
 		bool used = ilir_uses_var(m, index[d], c->var);
-		enum pace pace = pace_of(m, index[d], c);
 		packable &= !is_row(m, index[d], c) && (!used || moves_alone(m, index[d], c->var));
-		c->ok &= !used || (pace != JUMPS && is_bounded(m, index[d], c));
-		c->ok &= !used || !store || stays_apart(m, index[d], c);
-		uses += pace != STANDS;
-		last = pace != STANDS ? d : last;
+		c->ok &= !used || (moves_with(m, index[d], c->var) && is_bounded(m, index[d], c));
+		c->ok &= !used || !store || moves_alone(m, index[d], c->var);
+		uses += used;
+		last = used ? d : last;
 	}
 	bool along = uses == 0 || (uses == 1 && last == indices - 1);
 	c->ok &= along || (uses == 1 && packable);
@@ -190,14 +152,11 @@ static void make_room(struct tiler *t, const struct ilir_module *m)
 	}
 }
 
-static bool vectorisable(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop, int64_t lanes,
-			 bool exact)
+static bool vectorisable(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	make_room(t, m);
 	struct check c = {.var = loop->loop.var,
 			  .ok = true,
-			  .lanes = lanes,
-			  .exact = exact,
 			  .is_row = t->is_row.at,
 			  .bounded = t->bounded.at};
 	ilir_visit_block(m, loop->loop.body, &(struct ilir_visit){check_stmt, check_expr, &c});
@@ -214,38 +173,12 @@ static struct ilir_stmt *inner_loop(struct ilir_module *m, const char *name, int
 	return ilir_for(m, v, ilir_index(m, 0), ilir_index(m, extent), step, dim, kind, NULL);
 }
 
-/* A column loop's variable is where a vector begins, and a lane of it. */
-struct lane {
-	ilir_var var;
-	int64_t lanes; /* as in struct check */
-	ilir_expr first, lane;
-};
-
-/* The halves of a split dimension as vectors see them: the outer one stands, the inner one is a multiple of
- * the lanes, written as one, and the lane. */
-static ilir_expr cut_half(struct ilir_module *m, ilir_expr e, void *context)
-{
-	const struct lane *l = context;
-	int64_t factor;
-	if (!is_aligned(m, e, l->var, l->lanes) || !ilir_constant(m, ilir_arg(m, e, 1), &factor))
-		return e;
-	ilir_expr lanes = ilir_index(m, l->lanes),
-		  first = ilir_substitute(m, ilir_arg(m, e, 0), l->var, l->first);
-	if (ilir_at(m, e)->op == ILIR_DIV)
-		return ilir_binary(m, ILIR_DIV, first, ilir_arg(m, e, 1));
-	ilir_expr vector = ilir_binary(m, ILIR_MOD, ilir_binary(m, ILIR_DIV, first, lanes),
-				       ilir_index(m, factor / l->lanes));
-	return ilir_binary(m, ILIR_ADD, ilir_binary(m, ILIR_MUL, vector, lanes), l->lane);
-}
-
 static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m, struct ilir_stmt *s,
 				     const struct ilir_tile *t)
 {
 	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
-	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end))
-		return s;
-	struct lane lane = {.var = s->loop.var, .lanes = begin % lanes ? 0 : lanes};
-	if (!vectorisable(tiler, m, s, lane.lanes, (end - begin) % piece == 0))
+	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) ||
+	    !vectorisable(tiler, m, s))
 		return s;
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_var outer = ilir_new_var(m, name, index_type);
@@ -253,11 +186,7 @@ static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m,
 	struct ilir_stmt *columns = NULL;
 	if (t->columns > 1)
 		columns = inner_loop(m, name, piece, lanes, s->loop.dim, ILIR_UNROLLED, &at);
-	lane.first = at;
 	struct ilir_stmt *vector = inner_loop(m, name, lanes, 1, s->loop.dim, ILIR_VECTOR, &at);
-	lane.lane = ilir_var_ref(m, vector->loop.var);
-	s->loop.body =
-	    ilir_rewrite_block(m, s->loop.body, &(struct ilir_rewrite){.expr = cut_half, .context = &lane});
 	vector->loop.body = ilir_substitute_block(m, s->loop.body, s->loop.var, at);
 	if (columns)
 		columns->loop.body = vector;

@@ -641,7 +641,7 @@ bool ilir_verify(const struct ilir_module *m, unsigned properties, const char *p
 	return c.faults == 0;
 }
 
-/* --- a count that tests use --- */
+/* --- what is stored --- */
 
 static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {

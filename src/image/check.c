@@ -375,17 +375,6 @@ static bool check_packs(struct checking *c)
 	       refuse(c, "weights", "there are not as many as recipes");
 }
 
-/* Batches that are no levels can neither be unrolled, nor be told apart but by cases. */
-static bool check_batch_order(struct checking *c)
-{
-	unsigned inner = image_cases_of(c->image, true);
-	if (c->image->batch_order == IMAGE_BATCH_DEPTH)
-		return true;
-	if (c->image->unroll > 1)
-		return refuse(c, "batches", "levels are unrolled where batches are of cases");
-	return inner & (inner - 1) || refuse(c, "batches", "they are of cases where inner nodes have one");
-}
-
 /* Levels that are unrolled are under way at once: none takes the rows of another. */
 static bool check_structure(struct checking *c)
 {
@@ -409,7 +398,7 @@ static bool check_each(struct checking *c, int n, bool (*check)(struct checking 
 bool image_check(const struct image *image, struct diags *diags)
 {
 	struct checking c = {.image = image};
-	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) && check_cases(&c) && check_batch_order(&c) &&
+	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) && check_cases(&c) &&
 	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
 	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
 	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&

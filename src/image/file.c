@@ -164,7 +164,7 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
     NUMBER_IN(image_step, weight_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, cases, 0, INT32_MAX),
-    NUMBER_IN(image_step, way, IMAGE_CHEAPEST, IMAGE_COLUMNS),
+    NUMBER_IN(image_step, way, IMAGE_CHEAPEST, IMAGE_SUBTREES),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
 
@@ -215,7 +215,6 @@ static const struct member image_members[] = {
     NUMBER_IN(image, children, -1, MAX_CHILDREN),
     NUMBER_IN(image, shared_children, 0, 1),
     NUMBER_IN(image, unroll, 0, MAX_CHILDREN),
-    NUMBER_IN(image, batch_order, 0, IMAGE_BATCH_LEAST),
     LIST_IN(image, input, inputs, input),
     LIST_IN(image, case_at, cases, node_case),
     LIST_IN(image, param, params, param),

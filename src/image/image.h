@@ -144,10 +144,6 @@ struct image_case {
 	const struct image_match *match;
 };
 
-/* What a batch of inner nodes is: those of one height, of all cases; or nodes of cases that kernels have in common, as
- * many as are ready; or what makes fewer ranges of a minibatch. */
-enum image_batch_order { IMAGE_BATCH_DEPTH, IMAGE_BATCH_CASE, IMAGE_BATCH_LEAST };
-
 /* --- steps --- */
 
 /* Over which rows a step's kernel is called; a call has a row range begin..end. */
@@ -168,7 +164,13 @@ enum image_domain {
 };
 
 /* What threads share out of a range. */
-enum image_way { IMAGE_CHEAPEST /* what is expected to take the shortest */, IMAGE_ALONE, IMAGE_ROWS, IMAGE_COLUMNS };
+enum image_way {
+	IMAGE_CHEAPEST, /* what is expected to take the shortest */
+	IMAGE_ALONE,
+	IMAGE_ROWS,
+	IMAGE_COLUMNS,
+	IMAGE_SUBTREES /* of the levels of a span; elsewhere rows */
+};
 
 struct image_step {
 	int kernel;
@@ -295,7 +297,6 @@ struct image {
 	bool shared_children;
 	int unroll; /* levels of a span: a thread may run subtrees of so many levels before it meets others, so that no
 		       buffer has the rows of one batch; below 2: none, and none when children are shared */
-	enum image_batch_order batch_order; /* by depth where inner nodes are of one case, and where levels are unrolled */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {
@@ -342,15 +343,6 @@ struct image {
 	const struct image_packed *packed;
 	struct image_code code; /* of this process: no part of a file */
 };
-
-/* The mask of the cases of leaves, or of inner nodes. */
-static inline unsigned image_cases_of(const struct image *i, bool inner)
-{
-	unsigned mask = 0;
-	for (int c = 0; c < i->cases; c++)
-		mask |= (unsigned)(i->case_at[c].inner == inner) << c;
-	return mask;
-}
 
 /* Parameters are counted through: those that a binding must supply, then those that are folded. */
 static inline int image_params(const struct image *i)

@@ -103,7 +103,8 @@ static size_t put_escape(const char **p, const char *end, char *to)
 		   : 0;
 }
 
-bool json_take_string(struct json *j, struct io_span *s, bool *escaped)
+/* The text between the quotes, escapes as they are written; `escaped` says that there are some. */
+static bool take_string(struct json *j, struct io_span *s, bool *escaped)
 {
 	if (!json_expect(j, '"'))
 		return false;
@@ -132,7 +133,7 @@ struct io_span json_text(struct json *j, struct arena *arena)
 {
 	struct io_span s = {0};
 	bool escaped;
-	if (!json_take_string(j, &s, &escaped) || !escaped)
+	if (!take_string(j, &s, &escaped) || !escaped)
 		return s;
 	char *text = arena_take(arena, s.length + 1, 1);
 	size_t n = 0;
@@ -213,7 +214,7 @@ static bool skip_scalar(struct json *j)
 	bool escaped;
 	double number;
 	if (json_peek(j) == '"')
-		return json_take_string(j, &s, &escaped);
+		return take_string(j, &s, &escaped);
 	if (take_word(j, "true") || take_word(j, "false") || json_take_null(j))
 		return true;
 	return json_number(j, &number);
@@ -224,7 +225,7 @@ static bool skip_key(struct json *j)
 {
 	struct io_span s;
 	bool escaped;
-	return json_take_string(j, &s, &escaped) && json_expect(j, ':');
+	return take_string(j, &s, &escaped) && json_expect(j, ':');
 }
 
 bool json_skip(struct json *j)

@@ -27,8 +27,6 @@ bool json_expect(struct json *, char c);
  * changed.  After a fault there is none. */
 bool json_more(struct json *, char close, bool *first);
 
-/* The text between the quotes, escapes as they are written; `escaped` says that there are some. */
-bool json_take_string(struct json *, struct io_span *, bool *escaped);
 /* The text that is meant; in the arena if there are escapes.  NULL text after a fault. */
 struct io_span json_text(struct json *, struct arena *);
 bool json_number(struct json *, double *);

@@ -21,15 +21,13 @@ void lin_order_free(struct lin_order *o)
 {
 	give(o, &o->block);
 	give(o, &o->case_block);
-	give(o, &o->turn_block);
 	lin_order_init(o, o->allocator);
 }
 
 /* Forgets what the last call left; the memory stays. */
 static void reset(struct lin_order *o)
 {
-	*o = (struct lin_order){.allocator = o->allocator, .block = o->block, .case_block = o->case_block,
-				 .turn_block = o->turn_block};
+	*o = (struct lin_order){.allocator = o->allocator, .block = o->block, .case_block = o->case_block};
 }
 
 /* --- memory: one block, carved anew by every call --- */
@@ -176,7 +174,7 @@ static bool linearize(struct lin_order *o, const struct lin_forest *given, struc
 	o->nodes = f->nodes;
 	o->inputs = f->inputs;
 	o->edges = f->child_begin[f->nodes] - f->child_begin[0];
-	o->span = rules.span > 1 && !rules.shared && !rules.kinds ? rules.span : 0;
+	o->span = rules.span > 1 && !rules.shared ? rules.span : 0;
 	if (!prepare(o, rules, diags) || !lin_scan(o, f, rules, diags) || !lin_frontier(o, f, diags) ||
 	    !number(o, f, &rules, diags))
 		return false;

@@ -5,8 +5,8 @@
  * kernel wants to run over is a contiguous range:
  *
  *     height of a node    0 for a leaf, else 1 + the largest height of its children
- *     batch b             the nodes of height b, or of turn b (turns.c), by case, then by ascending caller's id (with
- *                         spans, span.c: in a post order, which the ids may be)
+ *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans, span.c: in a
+ *                         post order, which the ids may be)
  *     numbers             batch after batch: leaves are 0 .. leaves-1, children lie in earlier batches
  *
  * So leafness is one comparison, and the nodes of a batch depend on earlier batches only.  The numbering is a
@@ -48,13 +48,6 @@ struct lin_cases {
 	const int32_t *const *token; /* by input, of nodes by id; those that cases ask for are there */
 };
 
-/* Cases of inner nodes that are run at once, as kernels have it, are one kind. */
-struct lin_kinds {
-	bool least; /* turns only where they are fewer than heights times their kinds */
-	int n;
-	uint8_t of[IMAGE_MAX_CASES]; /* by case; of leaves: not read */
-};
-
 /* What structures a model takes. */
 struct lin_rules {
 	int children; /* of every inner node; -1 = any number */
@@ -66,8 +59,7 @@ struct lin_rules {
 	const struct lin_cases *cases; /* NULL = leaves are told from inner nodes, and nothing else */
 	bool parent;   /* `parent` is wanted; not when nodes are shared */
 	bool parents;  /* parent_begin and parent_list are wanted */
-	const struct lin_kinds *kinds; /* with cases: batches are turns, of one kind each; NULL = they are heights */
-	int span; /* levels of a span (span.c); below 2: none are wanted; none when nodes are shared, or with kinds */
+	int span; /* levels of a span (span.c); below 2: none are wanted; none when nodes are shared */
 };
 
 /* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
@@ -97,7 +89,6 @@ struct lin_order {
 	int32_t *case_of;    /* nodes */
 	int32_t *case_begin; /* batches * cases + 1: the nodes of case c in batch b begin at b * cases + c and
 				end where the next case begins */
-	bool turns;	 /* batches are turns, and not heights */
 	int32_t *origin; /* nodes: the first of the node's batch, or span; NULL when nobody wants it */
 	/* when spans are wanted, else 0 and NULL; see span.c */
 	int32_t span;	   /* levels of a span: span s has levels 1 + (s - 1) * span and following, span 0 the leaves */
@@ -115,7 +106,7 @@ struct lin_order {
 	struct lin_block {
 		void *at;
 		size_t bytes;
-	} block, case_block, turn_block;
+	} block, case_block;
 };
 
 void lin_order_init(struct lin_order *, const struct allocator *);
@@ -165,10 +156,6 @@ bool lin_frontier(struct lin_order *, const struct lin_forest *, struct diags *)
 void lin_number(struct lin_order *);
 /* The same by cases, with `case_of` and `case_begin`. */
 bool lin_number_cases(struct lin_order *, const struct lin_forest *, const struct lin_rules *, struct diags *);
-/* On the way, when all heights are known: turns instead of them, from 1; leaves keep height 0.  Cases are by id, and
- * unless ids come children first, `order` says how they do. */
-bool lin_find_turns(struct lin_order *, const struct lin_forest *, const struct lin_kinds *, const int32_t *case_of,
-		    struct diags *);
 /* Spans; the nodes of a batch are numbered anew when their ids are no post order. */
 void lin_find_spans(struct lin_order *, const struct lin_forest *);
 /* The index arrays: `root`, those of children, `place`, `origin`, those of parents. */

@@ -103,18 +103,13 @@ static void count_out(struct lin_order *o)
 	}
 }
 
-/* For turns nodes that come in any order are put in that of their heights first. */
 bool lin_number_cases(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
 		      struct diags *diags)
 {
 	const struct lin_cases *cases = rules->cases;
 	o->cases = cases->n;
-	if (rules->kinds && o->swept < o->nodes)
-		lin_number(o);
 	if (o->nodes)
 		find_cases(f, cases, o->case_of, o->number);
-	if (rules->kinds && !lin_find_turns(o, f, rules->kinds, o->number, diags))
-		return false;
 	if (!reserve_begins(o, diags))
 		return false;
 	count_out(o);

@@ -153,10 +153,15 @@ struct ra_value *ra_find_value(struct ra_builder *b, uint32_t id)
 	return b->values.at[index];
 }
 
+static int current_traversal(const struct ra_builder *b)
+{
+	return b->body == RA_WORD_OUTPUT ? 0 : (int)b->syntax.traversals.n;
+}
+
 struct ra_value *ra_use_value(struct ra_builder *b, uint32_t id)
 {
 	struct ra_value *v = ra_find_value(b, id);
-	if (!v || !v->body || (v->body == b->body && v->traversal == ra_current_traversal(b)))
+	if (!v || !v->body || (v->body == b->body && v->traversal == current_traversal(b)))
 		return v;
 	return ra_report(&b->report, DIAG_MODEL_PLACE, ra_here(b),
 			 "bodies share parameters, inputs and numbers, and see each other's states",
@@ -181,16 +186,11 @@ struct ra_expr *ra_written(struct ra_builder *b, const struct ra_value *v)
 	return e;
 }
 
-int ra_current_traversal(const struct ra_builder *b)
-{
-	return b->body == RA_WORD_OUTPUT ? 0 : (int)b->syntax.traversals.n;
-}
-
 struct ra_body *ra_current_body(struct ra_builder *b)
 {
 	for (size_t i = 0; i < b->syntax.bodies.n; i++) {
 		struct ra_body *body = &b->syntax.bodies.at[i];
-		if (body->word == b->body && body->traversal == ra_current_traversal(b))
+		if (body->word == b->body && body->traversal == current_traversal(b))
 			return body;
 	}
 	return NULL;
@@ -223,7 +223,7 @@ uint32_t ra_add_value(struct ra_builder *b, struct ra_expr *definition, struct r
 	name->name = ra_here_span(b, text);
 	v->definition = definition;
 	v->body = b->body;
-	v->traversal = ra_current_traversal(b);
+	v->traversal = current_traversal(b);
 	v->each = each_of(definition);
 	uint32_t *index = ARENA_ARRAY(b->arena, uint32_t, n);
 	for (size_t i = 0; i < n; i++) {

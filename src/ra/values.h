@@ -87,7 +87,6 @@ struct ra_expr *ra_written(struct ra_builder *, const struct ra_value *);
 /* The body that the calls are for: whether there is one, and NULL where outputs are computed. */
 bool ra_has_body(struct ra_builder *);
 struct ra_body *ra_current_body(struct ra_builder *);
-int ra_current_traversal(const struct ra_builder *);
 /* A new value with a name of its own, a statement of the body unless it is of each child; returns its id.  Of
  * the arguments none may be NULL. */
 uint32_t ra_add_value(struct ra_builder *, struct ra_expr *definition, struct ra_value *const *arg, size_t n);

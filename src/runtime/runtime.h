@@ -62,7 +62,6 @@ struct rt_session {
 	const struct allocator *allocator;
 	const struct image *image;
 	struct lin_rules rules; /* of the image */
-	struct lin_kinds kinds; /* of its inner cases, where batches may be of one; else none */
 	struct lin_order order;
 	int64_t sizes[IMAGE_SIZES];
 	void **buffers;	    /* the pointer table; index arrays are the order's, weights the binding's */

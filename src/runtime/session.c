@@ -36,36 +36,10 @@ static struct lin_rules rules_of(const struct image *image)
 	return rules;
 }
 
-/* Whether no step of the recursion tells one case from another. */
-static bool run_at_once(const struct image *image, int a, int b)
-{
-	bool same = true;
-	for (int i = image->folds; i < image->steps; i++) {
-		const struct image_step *s = &image->step[i];
-		if (s->domain == IMAGE_DOMAIN_INNER || s->domain == IMAGE_DOMAIN_BATCH)
-			same &= (s->cases >> a & 1) == (s->cases >> b & 1);
-	}
-	return same;
-}
-
-static struct lin_kinds kinds_of(const struct image *image)
-{
-	struct lin_kinds kinds = {.least = image->batch_order == IMAGE_BATCH_LEAST};
-	for (int c = 0; c < image->cases && image->batch_order != IMAGE_BATCH_DEPTH; c++) {
-		int like = 0;
-		if (!image->case_at[c].inner)
-			continue;
-		while (like < c && (!image->case_at[like].inner || !run_at_once(image, like, c)))
-			like++;
-		kinds.of[c] = like < c ? kinds.of[like] : kinds.n++;
-	}
-	return kinds;
-}
-
 bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
 		     struct diags *diags)
 {
-	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image), .kinds = kinds_of(image)};
+	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image)};
 	lin_order_init(&s->order, a);
 	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
 	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
@@ -333,7 +307,15 @@ static struct rt_profile *profile_of(struct rt_session *s, int parts)
  * costs, measured by bench/linearize.c. */
 enum { REST = 15, NANOSECONDS_A_NODE = 4 };
 
-/* Levels of a span; 0 = none are wanted.  Members that sleep run none. */
+static bool asks_for_subtrees(const struct image *image)
+{
+	bool asks = false;
+	for (int i = 0; i < image->steps; i++)
+		asks |= image->step[i].way == IMAGE_SUBTREES;
+	return asks;
+}
+
+/* Levels of a span; 0 = none are wanted.  Members that sleep run none, unless they are asked for. */
 static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
 {
 	struct rt_habits *h = &s->habits;
@@ -343,7 +325,7 @@ static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
 	h->rest = h->rest ? h->rest - 1 : s->order.span && !paid ? REST : 0;
 	h->gained = 0;
 	bool useless = h->rest || !rt_team_awake(team);
-	return useless && team->way != RT_SUBTREES ? 0 : s->image->unroll;
+	return useless && !asks_for_subtrees(s->image) ? 0 : s->image->unroll;
 }
 
 static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
@@ -352,7 +334,6 @@ static bool run(struct rt_session *s, const struct rt_binding *binding, struct r
 	struct lin_rules rules = s->rules;
 	double begin = rt_clock();
 	rules.span = span_of(s, team, parts);
-	rules.kinds = s->kinds.n > 1 ? &s->kinds : NULL;
 	memset(s->sizes, 0, sizeof s->sizes);
 	begin_phase(s, RT_PHASE_LINEARIZE);
 	if (!linearize(&s->order, s->image, rules, m, diags))

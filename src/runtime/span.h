@@ -2,7 +2,7 @@
 /* Spans of levels, shared out by subtrees: each part runs its own through all levels of the span, one turn of
  * the team.
  *
- * Whatever the schedule unrolls, a span is run so only where it is expected to take shorter than level by
+ * Unless the schedule asks for subtrees, a span is run so only where it is expected to take shorter than level by
  * level. */
 #ifndef ESPALIER_RUNTIME_SPAN_H
 #define ESPALIER_RUNTIME_SPAN_H

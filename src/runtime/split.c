@@ -174,7 +174,8 @@ static enum rt_way asked_for(const struct image_step *s)
 	static const enum rt_way ways[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
 					   [IMAGE_ALONE] = RT_ALONE,
 					   [IMAGE_ROWS] = RT_ROWS,
-					   [IMAGE_COLUMNS] = RT_COLUMNS};
+					   [IMAGE_COLUMNS] = RT_COLUMNS,
+					   [IMAGE_SUBTREES] = RT_SUBTREES};
 	return ways[s->way];
 }
 

@@ -154,10 +154,8 @@ static enum rt_way way_of(struct walk *w, const struct rt_group *g, int64_t rows
 		return RT_ALONE;
 	if (!w->planned)
 		w->awake = rt_team_awake(w->team);
-	if (w->team->way != RT_CHEAPEST)
-		return w->team->way == RT_SUBTREES ? RT_ROWS : w->team->way;
 	if (g->way != RT_CHEAPEST)
-		return g->way;
+		return g->way == RT_SUBTREES ? RT_ROWS : g->way;
 	struct rt_question q = {g, rows, w->parts, w->team->meeting};
 	enum rt_way way =
 	    w->habits ? rt_recall(&w->habits->choices, &q, index_of(w, g)).way : rt_choose(&q).way;
@@ -251,8 +249,18 @@ static bool can_run_span(const struct walk *w, int first, int next)
 	const struct rt_group *group = w->habits->group;
 	bool can = !w->calls.image->meeting;
 	for (int i = first; i < next; i += group[i].steps)
-		can &= group[i].known && group[i].way == RT_CHEAPEST && !group[i].apart;
+		can &= group[i].known && !group[i].apart &&
+		       (group[i].way == RT_CHEAPEST || group[i].way == RT_SUBTREES);
 	return can;
+}
+
+/* The schedule asks for subtrees of all steps, whatever is expected to be shorter. */
+static bool asks_for_span(const struct rt_span *s)
+{
+	bool asks = true;
+	for (int i = s->first; i < s->next; i += s->group[i].steps)
+		asks &= s->group[i].way == RT_SUBTREES;
+	return asks;
 }
 
 /* Members that sleep are left to the levels. */
@@ -260,8 +268,8 @@ static bool wants_span(struct walk *w, const struct rt_span *s)
 {
 	if (!w->planned)
 		w->awake = rt_team_awake(w->team);
-	if (w->team->way != RT_CHEAPEST)
-		return w->team->way == RT_SUBTREES;
+	if (asks_for_span(s))
+		return true;
 	double gain = w->awake ? rt_span_gain(s, &w->habits->choices) : 0;
 	w->habits->gained += gain > 0 ? gain : 0;
 	return gain > 0;
@@ -368,10 +376,7 @@ static bool run_domain(struct walk *w, int first, int next)
 
 int rt_enter_team(struct rt_team *team, double operations)
 {
-	bool forced = team && team->way != RT_CHEAPEST && operations > 0;
-	if (!team || (operations < RT_TEAM_OPERATIONS && !forced))
-		return 0;
-	return rt_team_enter(team, forced ? RT_ROUSE_OPERATIONS : operations);
+	return team && operations >= RT_TEAM_OPERATIONS ? rt_team_enter(team, operations) : 0;
 }
 
 /* Half: two parts may share everything. */

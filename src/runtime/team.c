@@ -29,7 +29,6 @@ void rt_team_init(struct rt_team *t, const struct allocator *allocator, int thre
 	*t = (struct rt_team){.allocator = allocator,
 			      .threads = threads,
 			      .generation = fork_generation(),
-			      .way = RT_CHEAPEST,
 			      .meeting = RT_MEETING_NANOSECONDS};
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);

@@ -51,7 +51,6 @@ struct rt_team {
 	bool pinned;			 /* each to one of them, by its part; before it is entered first */
 	atomic_bool closed;		 /* stopped, or its threads could not be made */
 	atomic_int trouble;		 /* see rt_team_trouble */
-	enum rt_way way;		 /* of all ranges, for tests; RT_CHEAPEST = each its own */
 	pthread_mutex_t lock; /* whose turn it is: held from rt_team_enter to rt_team_leave; of all below */
 	struct rt_crew *crew; /* NULL = not made yet */
 	double meeting;	      /* nanoseconds that a turn takes in which nothing is done, as found lately */

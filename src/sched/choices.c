@@ -207,7 +207,7 @@ static int rank_of(const char *line)
 {
 	int rank = 0;
 	for (; *line; line++)
-		if (strchr(" *", *line) && line[1] >= '0' && line[1] <= '9' && rank <= line[1] - '0')
+		if (*line == ' ' && line[1] >= '0' && line[1] <= '9' && rank <= line[1] - '0')
 			rank = line[1] - '0' + 1;
 	return rank;
 }

@@ -359,6 +359,7 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 			    .peel = true,
 			    .persist = true,
 			    .specialize_leaf = true,
+			    .unroll = 1,
 			    .lanes = target->lanes};
 	/* the rest holds operands: 3 of 16, 6 of 32 */
 	s->accumulators = target->registers * 13 / 16;
@@ -370,5 +371,4 @@ void sched_choose(struct sched *s, const struct sched_plan *plan, const struct t
 	for (size_t g = 0; g < plan->groups.n; g++)
 		s->tiles.at[g] = choose_tile(s, plan, &plan->groups.at[g], s->tiles.at[g].along);
 	sched_choose_layout(s, plan);
-	sched_choose_unroll(s, plan);
 }

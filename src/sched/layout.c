@@ -7,13 +7,6 @@
  * have one parent. */
 #include "sched/plan.h"
 
-const char *sched_not_by_parent(const struct sched_plan *plan)
-{
-	return plan->p->tree
-		   ? NULL
-		   : "a node of this structure may have several parents, and its row only one place";
-}
-
 /* What is looked at: a body, and which of its values are needed. */
 struct view {
 	const struct sched_plan *plan;

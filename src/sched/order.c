@@ -403,40 +403,12 @@ static void settle(struct order *o, struct tensor *t)
 	t->last = choice;
 }
 
-struct sched_order sched_row_major(const int64_t *extent, int rank)
-{
-	struct sched_order order = {.rank = rank, .parts = rank};
-	for (int d = 0; d < rank; d++)
-		order.part[d] = (struct sched_part){.dim = d, .extent = extent[d]};
-	return order;
-}
-
-static struct sched_order order_of_tensor(const struct sub_tensor *t, int from)
-{
-	return sched_row_major(t->shape + from, t->rank - from);
-}
-
-static struct sched_order row_major(const struct order *o, const struct tensor *t)
-{
-	int64_t extent[SUB_MAX_VARS];
-	if (t->kind != INTERMEDIATE)
-		return order_of_tensor(t->kind == STATE ? &o->p->states.at[t->which]
-							: &o->p->params.at[t->which],
-				       t->kind == TABLE);
-	const struct sub_value *v = sub_at(o->p, t->value);
-	for (int d = 0; d < t->rank; d++)
-		extent[d] = o->p->vars.at[v->var[v->vars - t->rank + d]].extent;
-	return sched_row_major(extent, t->rank);
-}
-
 /* Row-major, but for the dimension that comes last. */
-static struct sched_order ending_with(struct sched_order order, int last)
+static struct sched_order ending_with(int rank, int last)
 {
-	if (!order.rank)
-		return order;
-	struct sched_part part = order.part[last];
-	memmove(&order.part[last], &order.part[last + 1], (order.rank - 1 - last) * sizeof part);
-	order.part[order.rank - 1] = part;
+	struct sched_order order = {.rank = rank};
+	for (int d = 0, n = 0; d < rank; d++)
+		order.dim[d == last ? rank - 1 : n++] = d;
 	return order;
 }
 
@@ -451,7 +423,7 @@ static void record(struct order *o)
 {
 	for (size_t i = 0; i < o->tensors.n; i++) {
 		const struct tensor *t = &o->tensors.at[i];
-		struct sched_order order = ending_with(row_major(o, t), t->last);
+		struct sched_order order = ending_with(t->rank, t->last);
 		if (t->kind == STATE)
 			o->s->states.at[t->which].order = order;
 		else if (t->kind == TABLE && !t->whole)
@@ -469,11 +441,12 @@ void sched_choose_order(struct sched *s, const struct sched_plan *plan)
 {
 	struct order o = {.s = s, .plan = plan, .p = plan->p, .arena = plan->p->arena};
 	struct tensor *t;
-	for (size_t i = 0; i < plan->p->states.n; i++)
-		vec_push(o.arena, &s->states,
-			 (struct sched_state){IMAGE_BY_NODE, order_of_tensor(&plan->p->states.at[i], 0)});
+	for (size_t i = 0; i < plan->p->states.n; i++) {
+		int rank = plan->p->states.at[i].rank;
+		vec_push(o.arena, &s->states, (struct sched_state){IMAGE_BY_NODE, ending_with(rank, rank - 1)});
+	}
 	for (size_t i = 0; i < plan->p->params.n; i++)
-		vec_push(o.arena, &s->tables, sched_row_major(NULL, 0));
+		vec_push(o.arena, &s->tables, (struct sched_order){0});
 	o.groups = ARENA_ARRAY(o.arena, struct group_accesses, plan->groups.n);
 	for (size_t g = 0; g < plan->groups.n; g++)
 		walk_group(&o, g);
@@ -499,8 +472,8 @@ const char *sched_value_name(const struct sched_plan *plan, int body, sub_ref va
 
 bool sched_is_row_major(const struct sched_order *order)
 {
-	for (int i = 0; i < order->parts; i++)
-		if (order->part[i].dim != i || order->part[i].half != SCHED_WHOLE || order->part[i].joined)
+	for (int i = 0; i < order->rank; i++)
+		if (order->dim[i] != i)
 			return false;
-	return order->parts == order->rank;
+	return true;
 }

@@ -33,7 +33,8 @@ static void print_group(const struct sched_group *g, struct str *s)
 static void print_layout(const char *name, const char *rows, const struct sched_order *order, struct str *s)
 {
 	str_printf(s, "%s %s%s%s", sched_spelling(SCHED_LAYOUT), name, rows ? " " : "", rows ? rows : "");
-	sched_print_order(order, s);
+	for (int i = 0; order->rank > 1 && i < order->rank; i++)
+		str_printf(s, " %d", order->dim[i]);
 	str_puts(s, "\n");
 }
 
@@ -48,7 +49,7 @@ static void print_layouts(const struct sched *sc, const struct sched_plan *plan,
 			print_layout(p->params.at[i].name, NULL, &sc->tables.at[i], s);
 	for (size_t i = 0; i < sc->intermediates.n; i++) {
 		const struct sched_intermediate *v = &sc->intermediates.at[i];
-		if (v->order.parts > 1)
+		if (v->order.rank > 1)
 			print_layout(v->name, NULL, &v->order, s);
 	}
 }
@@ -127,9 +128,6 @@ void sched_print(const struct sched *sc, const struct sched_plan *plan, struct s
 	print_movers(plan, s);
 	print_switches(sc, s);
 	sched_print_cases(sc, plan->p, s);
-	if (sched_has_inner_cases(plan->p))
-		str_printf(s, "%s %s\n", sched_spelling(SCHED_BATCH_ORDER),
-			   words_batch_order[sc->batch_order]);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_UNROLL), sc->unroll);
 	print_lanes(NULL, sc->lanes, s);
 	str_printf(s, "%s %d\n", sched_spelling(SCHED_ACCUMULATORS), sc->accumulators);

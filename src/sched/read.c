@@ -23,45 +23,23 @@ static bool read_batch(struct line *l, struct sched *s, const struct sched_plan 
 	if (!read_switch(l, s, plan))
 		return false;
 	s->unroll = s->dynamic_batch ? s->unroll : 1;
-	s->batch_order = s->dynamic_batch ? s->batch_order : IMAGE_BATCH_DEPTH;
 	return true;
-}
-
-/* Why batches cannot be of one case each; NULL = they can. */
-static const char *not_by_case(const struct sched *s, const struct sched_plan *plan)
-{
-	return !sched_has_inner_cases(plan->p) ? "inner nodes of this model have one case"
-	       : !s->dynamic_batch	       ? "without dynamic_batch there are no batches, but nodes"
-	       : s->unroll > 1		       ? "levels are unrolled, and a batch of one case is no level"
-					       : NULL;
-}
-
-static bool read_batch_order(struct line *l, struct sched *s, const struct sched_plan *plan)
-{
-	int order = line_word(l, 1, words_batch_order);
-	if (order < 0 || !line_ends(l, 2))
-		return false;
-	const char *problem = order == IMAGE_BATCH_DEPTH ? NULL : not_by_case(s, plan);
-	s->batch_order = order;
-	return !problem || line_refuse(l, 1, problem);
 }
 
 static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan *plan)
 {
 	int levels = line_number(l, 1, 1, SCHED_MAX_SPAN);
-	const char *problem = levels > 1 ? sched_not_unrolled(plan) : NULL;
 	if (levels < 0)
 		return false;
 	if (l->words > 2)
 		return line_refuse(l, 2, "wants one number");
 	if (levels > 1 && !s->dynamic_batch)
 		return line_refuse(l, 1, "without dynamic_batch there are no levels, but nodes");
-	if (problem)
-		return line_refuse(l, 1, problem);
-	if (levels > 1 && s->batch_order == IMAGE_BATCH_CASE)
-		return line_refuse(l, 1, "batches are of one case, and so are no levels");
+	if (levels > 1 && !plan->p->tree)
+		return line_refuse(l, 1,
+				   "a node of this structure may have several parents, and so be part of several "
+				   "subtrees, which must not wait for each other");
 	s->unroll = levels;
-	s->batch_order = levels > 1 ? IMAGE_BATCH_DEPTH : s->batch_order;
 	s->dense_index &= levels == 1;
 	return true;
 }
@@ -228,26 +206,35 @@ static struct sched_order *find_order(const struct line *l, struct sched *s, con
 	return NULL;
 }
 
-/* The rest of the line.  Rows that are picked of a parameter are as the caller has them, but for their order.
- */
-static bool read_order(struct line *l, int word, struct sched_order *order, bool table, struct arena *arena)
+/* The rest of the line: each dimension once. */
+static bool read_order(struct line *l, int first, struct sched_order *order)
 {
-	int wrong = 0;
-	for (int w = word; table && w < l->words; w++)
-		if (strpbrk(l->word[w], "/%*"))
-			return line_refuse(l, w, "the dimensions of a parameter stay whole, and apart");
-	const char *problem = sched_read_order(order, l->word + word, l->words - word, &wrong, arena);
-	return !problem || line_refuse(l, word + wrong, problem);
+	struct sched_order read = {.rank = 0};
+	unsigned named = 0;
+	for (int word = first; word < l->words; word++) {
+		int dim = line_number(l, word, 0, order->rank - 1);
+		if (dim < 0)
+			return false;
+		if (named >> dim & 1)
+			return line_refuse(l, word, "names a dimension twice");
+		named |= 1u << dim;
+		read.dim[read.rank++] = dim;
+	}
+	if (read.rank != order->rank)
+		return line_refuse(l, first,
+				   "wants each dimension once, counted from 0, and has more or less");
+	*order = read;
+	return true;
 }
 
 static bool read_rows(struct line *l, struct sched_state *state, const struct sched_plan *plan)
 {
 	bool parent = line_is(l, 2, words_layout[IMAGE_BY_PARENT]);
-	const char *problem = parent ? sched_not_by_parent(plan) : NULL;
 	if (!parent && !line_is(l, 2, words_layout[IMAGE_BY_NODE]))
 		return line_refuse(l, 2, "rows of a state are by node or by parent");
-	if (problem)
-		return line_refuse(l, 2, problem);
+	if (parent && !plan->p->tree)
+		return line_refuse(l, 2,
+				   "a node of this structure may have several parents, and its row only one place");
 	state->layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
 	return true;
 }
@@ -261,10 +248,7 @@ static bool read_layout(struct line *l, struct sched *s, const struct sched_plan
 		return line_refuse(l, 1, "the program keeps nothing of this name whose layout can be chosen");
 	if (state && !read_rows(l, state, plan))
 		return false;
-	if (state && l->words == word)
-		return true;
-	bool table = order >= s->tables.at && order < s->tables.at + s->tables.n;
-	return read_order(l, word, order, table, plan->p->arena);
+	return (state && l->words == word) || read_order(l, word, order);
 }
 
 static bool read_parallel(struct line *l, struct sched *s, const struct sched_plan *plan)
@@ -273,7 +257,7 @@ static bool read_parallel(struct line *l, struct sched *s, const struct sched_pl
 	if (way < 0 || !line_ends(l, 3))
 		return false;
 	const struct sched_group *group = &plan->groups.at[g];
-	if (way == IMAGE_ROWS && !group->rows)
+	if ((way == IMAGE_ROWS || way == IMAGE_SUBTREES) && !group->rows)
 		return line_refuse(l, 2, "the group has no rows");
 	if (way == IMAGE_COLUMNS && (!group->dims || s->tiles.at[g].by_rows))
 		return line_refuse(l, 2,
@@ -383,7 +367,6 @@ static const struct {
     [SCHED_PEEL] = {.schedule = read_switch},
     [SCHED_PERSIST] = {.schedule = read_switch},
     [SCHED_BARRIER] = {.schedule = read_switch},
-    [SCHED_BATCH_ORDER] = {.schedule = read_batch_order},
     [SCHED_UNROLL] = {.schedule = read_unroll},
     [SCHED_SPECIALIZE] = {.schedule = read_specialize},
     [SCHED_VECTORIZE] = {.schedule = read_vectorize},

@@ -136,8 +136,7 @@ enum {
 	SCHED_MAX_ACCUMULATORS = 64,
 	SCHED_MAX_COLUMNS = 8,
 	SCHED_MAX_UNROLL = 16,
-	SCHED_MAX_SPAN = 64,
-	SCHED_MAX_PARTS = TENSOR_MAX_RANK
+	SCHED_MAX_SPAN = 64
 };
 
 /* See sched.def. */
@@ -149,22 +148,9 @@ struct sched_tile {
 	bool by_rows; /* all columns of a row before the next row, one row at a time */
 };
 
-/* A dimension of a row, or one half of it: that of the index divided by the factor, or that of what is left
- * over. */
-enum sched_half { SCHED_WHOLE, SCHED_OUTER, SCHED_INNER };
-struct sched_part {
-	int dim;
-	enum sched_half half;
-	int64_t factor; /* of halves; it divides the extent of the dimension */
-	int64_t extent; /* of the part */
-	bool joined;	/* with the part before it: they are one dimension in memory */
-};
-
-/* The dimensions of what is stored, as they stand in memory, the last one innermost: each whole, or as its
- * two halves. What is split or joined has SCHED_MAX_PARTS at most. */
+/* The dimensions of what is stored as they stand in memory, the last one innermost. */
 struct sched_order {
-	int rank, parts;
-	struct sched_part part[SUB_MAX_VARS];
+	int rank, dim[SUB_MAX_VARS];
 };
 
 /* How a state is kept: the order of its rows, and that of the dimensions of a row. */
@@ -185,7 +171,6 @@ struct sched {
 	const struct target *target;
 	bool dynamic_batch, dense_index, peel, persist, meet_each, specialize_leaf;
 	int unroll;	  /* levels of the recursion without a meeting between them, at least 1 */
-	enum image_batch_order batch_order;
 	unsigned together; /* cases whose nodes share a kernel that tests them, with others of their domain; a mask */
 	int lanes;	   /* of groups of which nothing else is said, as `vectorize` says it */
 	int accumulators; /* that one loop may have */
@@ -217,23 +202,11 @@ double sched_operations(const struct sub_program *, const struct sub_body *);
  * tiles. */
 void sched_choose_order(struct sched *, const struct sched_plan *);
 void sched_choose_layout(struct sched *, const struct sched_plan *);
-void sched_choose_unroll(struct sched *, const struct sched_plan *);
-struct sched_order sched_row_major(const int64_t *extent, int rank);
 bool sched_is_row_major(const struct sched_order *);
-/* Words that sched_read_order reads, a blank before each; nothing for a single part. */
-void sched_print_order(const struct sched_order *, struct str *);
-/* Each of the dimensions once, whole or in halves: what is wrong, and with which word, or NULL. */
-const char *sched_read_order(struct sched_order *, char *const *word, int words, int *wrong, struct arena *);
 /* The name of a stored value. */
 const char *sched_value_name(const struct sched_plan *, int body, sub_ref);
 /* NULL = it has no dimensions. */
 const struct sched_order *sched_intermediate_order(const struct sched *, int body, sub_ref);
-/* Why states cannot be laid out by parent; NULL = they can. */
-const char *sched_not_by_parent(const struct sched_plan *);
-/* Whether inner nodes have several cases, so that batches can be of one. */
-bool sched_has_inner_cases(const struct sub_program *);
-/* Why levels cannot be unrolled; NULL = they can. */
-const char *sched_not_unrolled(const struct sched_plan *);
 /* A sum of products with the state of a child, all of it, or with those of several children joined slot after slot. */
 struct sched_child_product {
 	int child_at, weight_at; /* which arguments */

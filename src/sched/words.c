@@ -18,10 +18,8 @@ const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
 				 [IMAGE_ALONE] = "off",
 				 [IMAGE_ROWS] = "rows",
 				 [IMAGE_COLUMNS] = "columns",
+				 [IMAGE_SUBTREES] = "subtrees",
 				 NULL};
-
-const char *const words_batch_order[] = {
-    [IMAGE_BATCH_DEPTH] = "depth", [IMAGE_BATCH_CASE] = "case", [IMAGE_BATCH_LEAST] = "least", NULL};
 
 const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
 

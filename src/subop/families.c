@@ -5,22 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-	const char *spelling, *meaning;
-} families[] = {
-#define SUB_FAMILY(name, spelling, meaning) {spelling, meaning},
+static const char *const families[] = {
+#define SUB_FAMILY(name, spelling, meaning) spelling,
 #include "subop/families.def"
 #undef SUB_FAMILY
 };
 
 const char *sub_family_spelling(int family)
 {
-	return family < SUB_FAMILIES ? families[family].spelling : NULL;
-}
-
-const char *sub_family_meaning(int family)
-{
-	return family < SUB_FAMILIES ? families[family].meaning : NULL;
+	return family < SUB_FAMILIES ? families[family] : NULL;
 }
 
 static bool is_word(const char *text, size_t length, const char *word)
@@ -32,7 +25,7 @@ static bool is_word(const char *text, size_t length, const char *word)
 static unsigned bits_of(const char *text, size_t length)
 {
 	for (int i = 0; i < SUB_FAMILIES; i++)
-		if (is_word(text, length, families[i].spelling))
+		if (is_word(text, length, families[i]))
 			return 1u << i;
 	return is_word(text, length, "all") ? (1u << SUB_FAMILIES) - 1 : 0;
 }
@@ -42,7 +35,7 @@ static bool refuse_family(const char *word, size_t length, struct diags *diags)
 	char names[256] = "all, none";
 	for (int i = 0; i < SUB_FAMILIES; i++) {
 		size_t n = strlen(names);
-		snprintf(names + n, sizeof names - n, ", %s", families[i].spelling);
+		snprintf(names + n, sizeof names - n, ", %s", families[i]);
 	}
 	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, names,
 			"there is no family of rules '%.*s'", length < 40 ? (int)length : 40, word);

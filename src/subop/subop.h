@@ -316,9 +316,8 @@ struct sub_options {
 	int64_t table_bytes; /* most that the tables of one binding may take together */
 };
 
-/* Of a family, as families.def has it; NULL past the last. */
+/* The name of a family; NULL past the last. */
 const char *sub_family_spelling(int family);
-const char *sub_family_meaning(int family);
 /* Which families run, as a text: "all", "none", or their names with commas between.  Names alone are the only ones that run;
  * after "-" come those that do not: "tables,constants", "-tables,-constants".  `off` is set to the others.  False after a
  * diagnostic. */

@@ -2,7 +2,6 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
 # The bench compares equals: every peer that is installed computes what we do. And its tables are made of its records.
 . "${srcdir:-.}/tests/tap.sh"
-ESPALIER=${ESPALIER:-./espalier}
 peers=$srcdir/bench/peers
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,7 +10,7 @@ export ESPALIER_BACKEND_PATH
 # keep CASE MODEL SIZES: writes weights and structures to $work/CASE, and what we compute of them to $work/wanted.
 keep()
 {
-	printf 'root 1 2\n' | "$ESPALIER" bench "$srcdir/$2" --sizes "$3" --keep "$work/$1" --serve --threads 1 --minibatches 1 --batches 3 \
+	printf 'root 1 2\n' | "$builddir/bench/serve" "$srcdir/$2" --sizes "$3" --keep "$work/$1" --threads 1 --minibatches 1 --batches 3 \
 		--length "$4" --backend interpreter --no-cache >"$work/wanted"
 }
 

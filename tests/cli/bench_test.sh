@@ -17,12 +17,12 @@ nodes()
 	sed -n 's/.*"nodes": \([0-9.]*\),.*/\1/p' <<<"$out"
 }
 
-# asked REQUESTS ARGUMENT...: what --serve answers to lines of requests.
+# asked REQUESTS ARGUMENT...: what bench/serve answers to lines of requests.
 asked()
 {
 	local requests=$1
 	shift
-	printf "$requests" | "$ESPALIER" bench "$@" --serve --backend interpreter --no-cache 2>"$tmp/err"
+	printf "$requests" | "${builddir:-.}/bench/serve" "$@" --backend interpreter --no-cache 2>"$tmp/err"
 }
 
 bench "$model" --sizes D=3,V=5 --batches 1,3 --threads 1,2 --minibatches 2 --runs 3

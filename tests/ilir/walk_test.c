@@ -82,7 +82,7 @@ static void rewriting(void)
 
 static struct ilir_range range_of(struct bench *b, ilir_expr e, struct ilir_range of_v)
 {
-	struct ilir_range of_var[8] = {{0, 0}, ILIR_UNBOUNDED, ILIR_UNBOUNDED, of_v}, r;
+	struct ilir_range of_var[8] = {{0, 0}, {INT64_MIN, INT64_MAX}, {INT64_MIN, INT64_MAX}, of_v}, r;
 	struct ilir_known known = {of_var, NULL};
 	ilir_range_of(b->m, e, &known, &r);
 	return r;

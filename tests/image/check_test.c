@@ -186,11 +186,6 @@ static void unrolled_dense(struct bending *b)
 	b->image.unroll = 2;
 }
 
-static void batches_of_one_case(struct bending *b)
-{
-	b->image.batch_order = IMAGE_BATCH_LEAST;
-}
-
 static void place_of_shared(struct bending *b)
 {
 	struct image_buffer *child = &b->buffer[buffer_of_kind(&b->image, IMAGE_CHILD)];
@@ -260,19 +255,6 @@ static struct image_case *give_cases(struct bending *b)
 	b->image.cases = CASES;
 	b->image.case_at = cases;
 	return cases;
-}
-
-static void unrolled_cases(struct bending *b)
-{
-	give_cases(b);
-	b->image.batch_order = IMAGE_BATCH_CASE;
-	b->image.unroll = 2;
-}
-
-static void unknown_batch_order(struct bending *b)
-{
-	give_cases(b);
-	b->image.batch_order = IMAGE_BATCH_LEAST + 1;
 }
 
 static void many_cases(struct bending *b)
@@ -507,9 +489,6 @@ static const struct bent bendings[] = {
     {"a state by parent where nodes have several", layout_of_shared, "by parent"},
     {"levels unrolled where nodes have several parents", unrolled_shared, "levels are unrolled"},
     {"levels unrolled that share their rows", unrolled_dense, "share their rows"},
-    {"batches of cases where there are none", batches_of_one_case, "inner nodes have one"},
-    {"batches of cases where levels are unrolled", unrolled_cases, "batches are of cases"},
-    {"batches of an order that there is not", unknown_batch_order, "out of its range"},
     {"places where nodes have several parents", place_of_shared, "something that there is not"},
     {"places of edges", place_of_edges, "not as its kind must be"},
     {"a state with elements outside of its row", long_stride, "room"},

@@ -151,72 +151,6 @@ static void test_model(const char *path, const char *sizes, size_t model)
 	free_model(&t);
 }
 
-/* --- dimensions that are split, and such that are one in memory --- */
-
-static const struct {
-	const char *path, *sizes, *schedules[6];
-} parts[] = {
-    {"tests/ra/good/matrix.ra",
-     "D=16 V=30",
-     {"layout M node 0/8 1 0%8\n", "layout M node 1/4 0 1%4\nlayout v parent 0%4 0/4\n",
-      "layout M parent 1%8*0/16 0%16*1/8\n", "layout M node 1*0\nlayout v node 0/8*0%8\n",
-      "layout M node 1%2 0/2*1/2*0%2\nspecialize none\n"}},
-    {"tests/ra/good/matrix.ra",
-     "D=5 V=30",
-     {"layout M node 1*0\n", "layout M node 0*1\nvectorize 4\n", "layout M node 0/5 1/1 0%5 1%1\n"}},
-    {"tests/models/transposed.ra",
-     "D=24 V=30",
-     {"layout M node 0/8 1 0%8\n", "layout M node 1*0/8 0%8\n", "layout M node 1/8 0 1%8\nvectorize 16\n"}},
-    {"examples/treelstm/treelstm.ra",
-     "D=24 E=9 V=30",
-     {"layout h node 0/8 0%8\nlayout c node 0%8 0/8\n", "layout h parent 0/8 0%8\nlayout c parent 0%6*0/6\n",
-      "layout h node 0/4 0%4\nspecialize none\ndynamic_batch off\n"}},
-    {"tests/models/slots.ra", "D=8 V=30", {"layout h parent 0/4 0%4\n", "layout h parent 0%4*0/4\n"}},
-    {"tests/golden/gated.ra",
-     "D=16 X=4",
-     {"layout inner.v4 0/8 0%8\nlayout inner.v18 0%8 0/8\n",
-      "layout inner.v4 0%8*0/8\nlayout leaf.v4 0/16 0%16\n",
-      "fuse none\nlayout inner.v19 0/4 0%4\nlayout inner.v22 0%4 0/4\n"}},
-};
-
-static void test_part_schedule(struct setting *s, const struct test_run *base, const char *name,
-			       const char *schedule, bool each_pass)
-{
-	struct option_texts o = {.backend = "interpreter", .target = "avx512", .schedule = schedule};
-	for (int i = 0; each_pass && ilir_pass_at(i); i++) {
-		o.last_pass = ilir_pass_at(i)->name;
-		tap_ok(same(s, base, &o), "%s after %s", name, o.last_pass);
-	}
-	o.target = "avx2";
-	tap_ok(same(s, base, &o), "%s for avx2", name);
-	o = (struct option_texts){.backend = usual_backend(), .target = "native", .schedule = schedule};
-	tap_ok(same(s, base, &o), "%s compiled", name);
-}
-
-static void test_parts(const char *path, const char *sizes, const char *const *schedules)
-{
-	struct test_model t = {0};
-	struct setting s = {.model = &t};
-	struct test_run base = {0};
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
-	bool ok = load_model(&t, path, sizes) && start_run(&base, &t, &o);
-	if (tap_ok(ok, "%s: lowered", path)) {
-		make_forest(&s.forest, &base.image, 3, 9);
-		ok = run_forest(&base, &s.forest.minibatch);
-		s.expected =
-		    gather_outputs(&base, s.forest.nodes, s.forest.minibatch.forest.inputs, &s.count);
-		for (int i = 0; ok && schedules[i]; i++) {
-			char name[160];
-			snprintf(name, sizeof name, "%s %s: dimensions in parts %d", path, sizes, i);
-			test_part_schedule(&s, &base, name, schedules[i], i == 0);
-		}
-		free_forest(&s.forest);
-	}
-	free(s.expected);
-	end_run(&base);
-	free_model(&t);
-}
-
 /* Sequences of one length lie by parent as they lie by node. */
 static void test_equal_sequences(void)
 {
@@ -279,10 +213,6 @@ static void test_loops(void)
 	    {"stacked weights", "tests/models/slots.ra", "D=8 V=5", "layout h parent",
 	     "stack[slot.1, j.4, k], h[row + slot.1, k]"},
 	    {"joined children", "tests/models/slots.ra", "D=8 V=5", "layout h parent", "(slot.1 * 8) + k]"},
-	    {"halves of a dimension, vectors along the inner one", "tests/models/transposed.ra", "D=16 V=5",
-	     "layout M node 1/8 0 1%8", "M : state 0 f32 [nodes:node, 2:k.outer, 16:j, 8:k.inner]"},
-	    {"two dimensions that are one", "tests/models/transposed.ra", "D=8 V=5", "layout M node 1*0",
-	     "M : state 0 f32 [nodes:node, 64:k.j]"},
 	    {"a matrix that is read across", "tests/models/transposed.ra", "D=8 V=5", NULL,
 	     "M : state 0 f32 [nodes:node, 8:k, 8:j]"},
 	};
@@ -304,8 +234,6 @@ static void test_loops(void)
 int main(void)
 {
 	test_picked_rows();
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		test_parts(parts[i].path, parts[i].sizes, parts[i].schedules);
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		test_model(models[i].path, models[i].sizes, i);
 	test_equal_sequences();

@@ -26,18 +26,6 @@ static const char *const schedules[] = {
     "vectorize off\nvectorize leaf.0 8\n",
 };
 
-/* In halves of one element each, and of all: every row can be split so. */
-static void put_halves(struct setting *s, struct str *to)
-{
-	const struct ra_model *m = s->model->model;
-	for (size_t i = 0; i < m->states.n; i++) {
-		str_printf(to, "layout %s node", m->states.at[i].name);
-		for (int d = m->states.at[i].shape.rank; d-- > 0;)
-			str_printf(to, " %d%%1*%d/1", d, d);
-		str_puts(to, "\n");
-	}
-}
-
 static bool dump(struct setting *s, const char *schedule, const char *stage, struct str *to)
 {
 	struct test_model *t = (struct test_model *)s->model;
@@ -99,10 +87,6 @@ static void test_model(const char *path, const char *sizes, size_t model)
 			tap_ok(same(&s, schedules[i]), "%s: the same bits by schedule %zu", path, i);
 			tap_ok(round_trip(&s, schedules[i]), "%s: schedule %zu as it is printed", path, i);
 		}
-		struct str halves = str_in(&t.arena);
-		put_halves(&s, &halves);
-		tap_ok(same(&s, str_text(&halves)) && round_trip(&s, str_text(&halves)),
-		       "%s: rows split and joined", path);
 		test_stores(&s, path, model);
 	}
 	end_run(&r);

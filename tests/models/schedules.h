@@ -25,17 +25,7 @@ static inline void put_tile(struct text *t, const char *group, int length, const
 
 static const char *const drawn_lanes[] = {"4", "8", "16", "off", "8"};
 
-/* A dimension, perhaps split in a way that any can be, or one with the one before it. */
-static inline void put_dimension(struct text *t, int dim, bool first, bool whole)
-{
-	char before = first || whole || random_below(4) ? ' ' : '*';
-	if (whole || random_below(4))
-		put(t, "%c%d", before, dim);
-	else
-		put(t, "%c%d/1%c%d%%1", before, dim, random_below(2) ? ' ' : '*', dim);
-}
-
-/* The dimensions of the line in another order.  Those of parameters stay whole. */
+/* The dimensions of the line in another order. */
 static inline void put_layout(struct text *t, const char *line, bool tree)
 {
 	int name = strcspn(line, " "), length = strcspn(line, "\n"), dims = 0, at[8];
@@ -49,9 +39,8 @@ static inline void put_layout(struct text *t, const char *line, bool tree)
 			at[dims - 1] = at[other];
 			at[other] = dims - 1;
 		}
-	bool whole = dims > 2 || (!state && !memchr(line, '.', name));
 	for (int d = 0; d < dims; d++)
-		put_dimension(t, at[d], d == 0, whole);
+		put(t, " %d", at[d]);
 	put(t, "\n");
 }
 

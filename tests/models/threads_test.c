@@ -55,11 +55,13 @@ static bool exaggerate(struct test_run *r)
 static bool same_in_all_ways(struct setting *s, struct test_run *r, struct rt_team *team)
 {
 	bool same = true;
-	for (team->way = RT_ALONE; same && team->way <= RT_CHEAPEST; team->way++)
+	for (enum image_way way = IMAGE_CHEAPEST; same && way <= IMAGE_SUBTREES; way++) {
+		same = ask_session_for(r, way);
 		for (int i = 0; same && i < RUNS; i++)
 			same =
 			    rt_session_run(&r->session, &r->binding, team, &s->forest.minibatch, &r->diags) &&
 			    same_bits(s, r);
+	}
 	return same;
 }
 

@@ -107,7 +107,6 @@ static const char *const schedules[] = {"dynamic_batch off\n",
 					"specialize leaf\n",
 					"specialize all\ndense_index off\n",
 					"specialize unary pair\n",
-					"batch_order case\nspecialize unary pair\n",
 					"specialize number negation inner\ndynamic_batch off\n"};
 
 static const char *const refused[] = {"specialize\n", "specialize all unary\n", "specialize pair pair\n",

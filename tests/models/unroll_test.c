@@ -77,11 +77,14 @@ static bool same_with_threads(struct setting *s, struct test_run *r, int threads
 	bool same = true;
 	rt_team_init(&team, &allocator_default, threads);
 	rt_profile_init(&profile, &allocator_default);
-	r->session.profile = &profile;
 	for (int i = 0; same && i < 2 * RUNS; i++) {
-		team.way = i < RUNS ? RT_SUBTREES : RT_CHEAPEST;
-		same = rt_session_run(&r->session, &r->binding, &team, &s->forest.minibatch, &r->diags) &&
-		       same_bits(s, r) && (team.way != RT_SUBTREES || ran_subtrees(&profile) == deep);
+		bool asked = i < RUNS;
+		if (i % RUNS == 0)
+			same = ask_session_for(r, asked ? IMAGE_SUBTREES : IMAGE_CHEAPEST);
+		r->session.profile = &profile;
+		same = same &&
+		       rt_session_run(&r->session, &r->binding, &team, &s->forest.minibatch, &r->diags) &&
+		       same_bits(s, r) && (!asked || ran_subtrees(&profile) == deep);
 	}
 	r->session.profile = NULL;
 	rt_profile_free(&profile);
@@ -144,9 +147,10 @@ static void test_rows(const struct test_model *t, struct setting *s, const char 
 	bool shared = false, ok;
 	struct option_texts o = {.backend = usual_backend(),
 				    .target = "native",
-				    .schedule = "dense_index on\nbatch_order depth\n"};
+				    .schedule = "dense_index on\n"};
 	ok = compile_run(&r, t, &o);
 	share_all(&r);
+	ask_for(&r, IMAGE_SUBTREES);
 	r.image.unroll = 3;
 	ok = ok && open_run(&r);
 	if (ok && !r.session.rules.origins) {
@@ -154,7 +158,6 @@ static void test_rows(const struct test_model *t, struct setting *s, const char 
 		return;
 	}
 	rt_team_init(&team, &allocator_default, MAX_THREADS);
-	team.way = RT_SUBTREES;
 	for (int i = 0; ok && i < SHAPES; i++)
 		ok = rt_session_run(&r.session, &r.binding, &team, &s[i].forest.minibatch, &r.diags) &&
 		     rows_apart(&r.session, &shared) && same_bits(&s[i], &r);

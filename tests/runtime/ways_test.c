@@ -201,6 +201,11 @@ static bool run(struct rt_session *s, struct rt_team *team, struct diags *diags)
 	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
 }
 
+static const enum image_way asked_ways[] = {[RT_ALONE] = IMAGE_ALONE,
+					    [RT_ROWS] = IMAGE_ROWS,
+					    [RT_COLUMNS] = IMAGE_COLUMNS,
+					    [RT_SUBTREES] = IMAGE_SUBTREES};
+
 static void test_way(enum rt_way way, int threads, const char *name)
 {
 	struct rt_team team;
@@ -211,8 +216,14 @@ static void test_way(enum rt_way way, int threads, const char *name)
 	diags_init(&diags, &allocator_default);
 	rt_profile_init(&p, &allocator_default);
 	rt_team_init(&team, &allocator_default, threads);
-	team.way = way;
-	bool ok = rt_session_init(&s, &allocator_default, &image, &diags);
+	struct image_step own[3];
+	struct image asking = image;
+	for (int k = 0; k < 3; k++) {
+		own[k] = steps[k];
+		own[k].way = asked_ways[way];
+	}
+	asking.step = own;
+	bool ok = rt_session_init(&s, &allocator_default, &asking, &diags);
 	ok &= rt_session_init(&alone, &allocator_default, &image, &diags);
 	for (int i = 0; ok && i < RUNS; i++) {
 		s.profile = i % 2 ? NULL : &p;
@@ -325,7 +336,8 @@ static struct image_step case_step(int kernel, enum image_domain domain, unsigne
 				   .operations = MUCH,
 				   .blocks = BLOCKS,
 				   .block_bytes = 1000,
-				   .cases = of};
+				   .cases = of,
+				   .way = IMAGE_SUBTREES};
 }
 
 static bool run_cases(struct rt_session *s, const struct image *of, struct rt_team *team, struct diags *diags)
@@ -351,7 +363,6 @@ static void test_cases(int threads)
 	diags_init(&diags, &allocator_default);
 	rt_profile_init(&p, &allocator_default);
 	rt_team_init(&team, &allocator_default, threads);
-	team.way = RT_SUBTREES;
 	bool ok = rt_session_init(&s, &allocator_default, &told, &diags) &&
 		  rt_session_init(&alone, &allocator_default, &image, &diags);
 	s.profile = &p;

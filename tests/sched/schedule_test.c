@@ -257,8 +257,8 @@ static void test_chosen_layouts(void)
 	free_model(&p.model);
 	ok = make(&p, "tests/models/transposed.ra", "D=8 V=30");
 	tap_ok(
-	    ok && p.sched.states.at[0].order.part[1].dim == 0 && p.sched.tables.n &&
-		p.sched.tables.at[0].part[1].dim == 0,
+	    ok && p.sched.states.at[0].order.dim[1] == 0 && p.sched.tables.n &&
+		p.sched.tables.at[0].dim[1] == 0,
 	    "what the dominant groups read across is stored across, and so is the table that it comes from");
 	free_model(&p.model);
 }
@@ -295,37 +295,15 @@ static void test_layouts(void)
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/matrix.ra", "D=5 V=30");
 	tap_ok(ok && reads(&p, "layout M parent 1 0\nlayout matrices 0 1\ntile leaf.1 along 1") &&
-		   p.sched.states.at[1].order.part[0].dim == 1 && p.sched.states.at[1].order.part[1].dim == 0,
+		   p.sched.states.at[1].order.dim[0] == 1 && p.sched.states.at[1].order.dim[1] == 0,
 	       "and so are the dimensions of a row");
 	tap_ok(refuses(&p, "layout M node 1 1", "twice") && refuses(&p, "layout M node 1 2", "from 0 to 1") &&
 		   refuses(&p, "layout M node 1", "more or less") && refuses(&p, "layout WM 1 0", "nothing of this name") &&
 		   refuses(&p, "layout matrices", "more or less"),
 	       "each of them once, and only of what is kept");
-	tap_ok(reads(&p, "layout M node 0/5 1 0%5") && p.sched.states.at[1].order.parts == 3 &&
-		   reads(&p, "layout M node 1*0") && p.sched.states.at[1].order.parts == 2 &&
-		   p.sched.states.at[1].order.part[1].joined,
-	       "whole, in halves, or one with another");
-	static const char *const wrong[][2] = {{"0/2 1 0%2", "does not divide"},
-					       {"0/0 1 0%0", "does not divide"},
-					       {"0/ 1 0%5", "does not divide"},
-					       {"0/5 1", "both halves"},
-					       {"0/5 1 0/5", "twice"},
-					       {"0 1 0%5", "twice"},
-					       {"0/5 1 0%1", "in two ways"},
-					       {"0**1", "from 0 to 1"},
-					       {"0*", "from 0 to 1"},
-					       {"0-1", "none of"},
-					       {"0/5/5 1 0%5", "none of"},
-					       {"0/99999999999999999999 1", "does not divide"},
-					       {"0*1*1", "twice"}};
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		char text[80];
-		snprintf(text, sizeof text, "layout M node %s", wrong[i][0]);
-		tap_ok(refuses(&p, text, wrong[i][1]), "%s is refused", text);
-	}
-	tap_ok(refuses(&p, "layout matrices 0/5 1 0%5", "stay whole") &&
-		   refuses(&p, "layout rows 0/5 1 0%5", "nothing of this name"),
-	       "a parameter's rows and outputs are as the caller has them");
+	tap_ok(refuses(&p, "layout M node 0*1", "from 0 to 1") && refuses(&p, "layout M node 0/5 1 0%5", "from 0 to 1") &&
+		   refuses(&p, "layout rows 1 0", "nothing of this name"),
+	       "whole, and outputs as the caller has them");
 	free_model(&p.model);
 	ok = make(&p, "tests/ra/good/dag.ra", "D=9 E=10");
 	tap_ok(ok && refuses(&p, "layout h parent", "several parents") && reads(&p, "layout h node"),

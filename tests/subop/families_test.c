@@ -37,10 +37,9 @@ int main(void)
 		tap_ok(sub_families_read(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
 		       rows[i].text, rows[i].off);
 	for (int i = 0; i < SUB_FAMILIES; i++)
-		tap_ok(sub_families_read(sub_family_spelling(i), &off, &d) && off == (ALL & ~(1u << i)) &&
-			   strlen(sub_family_meaning(i)) > 10,
+		tap_ok(sub_families_read(sub_family_spelling(i), &off, &d) && off == (ALL & ~(1u << i)),
 		       "'%s' is a family", sub_family_spelling(i));
-	tap_ok(!sub_family_spelling(SUB_FAMILIES) && !sub_family_meaning(SUB_FAMILIES), "there are no more");
+	tap_ok(!sub_family_spelling(SUB_FAMILIES), "there are no more");
 	for (int i = 0; sub_math_spelling(i); i++)
 		tap_ok(sub_math_read(sub_math_spelling(i), &math, &d) && (int)math == i, "'%s' is math",
 		       sub_math_spelling(i));

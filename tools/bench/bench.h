@@ -191,16 +191,4 @@ int bench_ablation(struct bench *, const struct options *);
 /* The tiles of the first subject that the cost model chose, against all that it chooses from. */
 int bench_exhaustive(struct bench *);
 
-/* Answers requests on standard input until its end.
- *     run FIRST COUNT REPEATS	   REPEATS times in microseconds, on one line
- *     quiet FIRST COUNT REPEATS  microseconds undisturbed, from so many runs
- *     root FIRST COUNT		   the outputs of COUNT roots, on one line
- *     floor FIRST COUNT	   microseconds of the floor, operations, nodes, microseconds of linearizing
- *     compile			   milliseconds that the back end took
- *     machine			   measures it, and says what was found
- *     limits GFLOPS US GBS...	   takes these for the machine's: a core's peak, the barrier, reading by
- * working set
- */
-int bench_serve(struct subject *);
-
 #endif

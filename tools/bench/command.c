@@ -328,9 +328,7 @@ static int run(struct bench *b, const struct options *options)
 	int status = bench_open(b, options);
 	if (status)
 		return status;
-	if (options->exhaustive)
-		return bench_exhaustive(b);
-	return options->serve ? bench_serve(&b->subject[0]) : measure(b);
+	return options->exhaustive ? bench_exhaustive(b) : measure(b);
 }
 
 int command_bench(const struct options *options)

@@ -1,4 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* serve: answers requests about a model on standard input until its end, for bench.py.
+ *
+ *   usage: serve MODEL.ra [INPUT] [OPTION]...    operands and options of `espalier bench`; the first number of --threads counts
+ *
+ *     run FIRST COUNT REPEATS	  runs COUNT structures from FIRST on: REPEATS times in microseconds, on one line
+ *     quiet FIRST COUNT REPEATS  microseconds undisturbed, from so many runs
+ *     root FIRST COUNT		  the outputs of COUNT roots, on one line
+ *     floor FIRST COUNT	  microseconds of the floor, operations, nodes, microseconds of linearizing
+ *     compile			  milliseconds that the back end took
+ *     machine			  measures it, and says what was found
+ *     limits GFLOPS US GBS...	  takes these for the machine's: a core's peak, the barrier, reading by working set */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -152,7 +163,7 @@ static int serve_line(struct server *s, const char *line)
 	return EXIT_INPUT;
 }
 
-int bench_serve(struct subject *subject)
+static int serve(struct subject *subject)
 {
 	struct server server = {.subject = subject};
 	char line[1000];
@@ -161,5 +172,22 @@ int bench_serve(struct subject *subject)
 		status = serve_line(&server, line);
 		fflush(stdout);
 	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct bench b;
+	struct options options;
+	if (!options_read(COMMAND_BENCH, argc, argv, &options))
+		return EXIT_USAGE;
+	if (options.help || !options.operands) {
+		fputs("usage: serve MODEL.ra [INPUT] [OPTION]...\n", stderr);
+		return EXIT_USAGE;
+	}
+	int status = bench_open(&b, &options);
+	if (!status)
+		status = serve(&b.subject[0]);
+	bench_close(&b);
 	return status;
 }
