@@ -16,21 +16,24 @@
 
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
+#define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
 #define number(x) ilir_float(m, x)
+#define NO_LOOPS ((ilir_expr){0})
 #define bits(i) ilir_i32(m, i)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b)                              \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
 	{                                                                                                              \
-		(void)m, (void)b;                                                                                      \
+		(void)m, (void)a, (void)b, (void)c;                                                                                      \
 		return loops;                                                                                          \
 	}
 #include "subop/ops.def"
 #undef unary
 #undef binary
+#undef ternary
 #undef number
 #undef bits
 
-static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr) = {
+static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
 #include "subop/ops.def"
 };
@@ -119,7 +122,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
 	ilir_expr x = lower_value_at(l, v->arg[0].value, index);
-	return loops_of[combine](l->m, acc, x);
+	return loops_of[combine](l->m, acc, x, (ilir_expr){0});
 }
 
 static bool of_inputs(const struct lowering *l)
@@ -398,8 +401,10 @@ static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, cons
 {
 	if (v->op == SUB_ADD)
 		return sum_of(l, v, index);
-	ilir_expr x = argument(l, v, index, 0);
-	return loops_of[v->op](l->m, x, v->args > 1 ? argument(l, v, index, 1) : (ilir_expr){0});
+	ilir_expr x[SUB_MAX_ARITY] = {{0}};
+	for (int a = 0; a < v->args; a++)
+		x[a] = argument(l, v, index, a);
+	return loops_of[v->op](l->m, x[0], x[1], x[2]);
 }
 
 /* --- asking for a value --- */

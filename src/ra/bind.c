@@ -114,10 +114,31 @@ static void report_extra(struct solver *b, const struct tensor_info *t)
 	     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
 }
 
-/* Integers are no weights: a state_dict holds them beside those. */
+/* Integers that no parameter is named after are no weights: a state_dict holds them beside those. */
 static bool is_counter(const struct tensor_info *t)
 {
-	return t->dtype == DTYPE_I64 || t->dtype == DTYPE_I32;
+	return dtype_traits_of(t->dtype)->kind != DTYPE_FLOAT;
+}
+
+/* Whether every value of one type is one of the other, as it is read from a file. */
+static bool is_lossless(enum dtype from, enum dtype to)
+{
+	const struct dtype_traits *a = dtype_traits_of(from), *b = dtype_traits_of(to);
+	bool widens = a->bytes < b->bytes && (a->kind == b->kind || (a->kind == DTYPE_UNSIGNED && b->kind == DTYPE_SIGNED));
+	return from == to || widens;
+}
+
+/* False after a diagnostic. */
+static bool check_type(struct solver *b, const struct ra_param *p, const struct tensor_info *t)
+{
+	if (is_lossless(t->dtype, p->dtype))
+		return true;
+	fail(b, DIAG_WEIGHT_TYPE, p->at, ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
+						   dtype_traits_of(t->dtype)->spelling),
+	     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling, b->file,
+	     dtype_traits_of(p->dtype)->spelling);
+	excuse(b, p);
+	return false;
 }
 
 static void add_equation(struct solver *b, int param, int axis, int64_t extent)
@@ -136,6 +157,8 @@ static void add_equation(struct solver *b, int param, int axis, int64_t extent)
 static void add_equations(struct solver *b, int param, const struct tensor_info *t)
 {
 	const struct ra_param *p = &b->m->params.at[param];
+	if (!check_type(b, p, t))
+		return;
 	if (t->rank != p->shape.rank) {
 		fail(b, DIAG_WEIGHT_RANK, p->at,
 		     "transpose or reshape the tensor, or correct the declaration",

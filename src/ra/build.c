@@ -9,7 +9,7 @@ static const struct {
 	const char *spelling;
 	int arity;
 } ops[RA_OPS] = {
-#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = {spelling, arity},
+#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = {spelling, arity},
 #include "ra/ops.def"
 };
 
@@ -46,7 +46,7 @@ static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
 /* Reference 0 is taken before the first node. */
 static ra_ref add(struct ra_graph *g, struct ra_node n)
 {
-	if (g->stopped)
+	if (g->stopped || !ra_find_type(g, &n))
 		return none;
 	if (g->model->nodes.n >= RA_NODE_LIMIT) {
 		g->stopped = true;
@@ -86,6 +86,7 @@ static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_
 	key[n++] = g->region == RA_IN_OUTPUTS ? 0 : g->traversal;
 	key[n++] = g->body;
 	key[n++] = node->op;
+	key[n++] = node->dtype;
 	key[n++] = node->shape.rank;
 	for (int i = 0; i < node->shape.rank; i++)
 		n = put_dim(key, n, &node->shape.dim[i]);
@@ -110,6 +111,7 @@ static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_
 ra_ref ra_build_leaf(struct ra_graph *g, struct ra_node n)
 {
 	int64_t key[KEY];
+	ra_find_leaf_type(g, &n);
 	size_t bytes = (size_t)leaf_key(g, &n, key) * sizeof *key;
 	int old = map_get(&g->leaves, (char *)key, bytes);
 	if (old >= 0)
@@ -132,9 +134,9 @@ ra_ref ra_build_extent(struct ra_graph *g, const struct ra_dim *d, struct ra_spa
 	return ra_build_leaf(g, (struct ra_node){.op = RA_EXTENT, .at = span.at, .begin = *d});
 }
 
-ra_ref ra_build_zero(struct ra_graph *g, const struct ra_shape *shape, struct ra_span span)
+ra_ref ra_build_zero(struct ra_graph *g, const struct ra_shape *shape, enum dtype dtype, struct ra_span span)
 {
-	return ra_build_leaf(g, (struct ra_node){.op = RA_ZERO, .shape = *shape, .at = span.at});
+	return ra_build_leaf(g, (struct ra_node){.op = RA_ZERO, .dtype = dtype, .shape = *shape, .at = span.at});
 }
 
 /* --- elementwise --- */
@@ -149,7 +151,7 @@ ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span 
 static ra_ref mismatch(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left,
 		       const struct ra_dim *right, struct ra_span span)
 {
-	bool infix = strchr("+-*/@", ops[op].spelling[0]);
+	bool infix = strchr("+-*/@<>=!", ops[op].spelling[0]);
 	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
 		  "'%s': %s %s %s: %s and %s differ", ra_excerpt(g->arena, span), shape_text(g, a),
 		  infix ? ops[op].spelling : "and", shape_text(g, b), dim_text(g, left), dim_text(g, right));
@@ -167,6 +169,29 @@ ra_ref ra_build_elementwise(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref 
 	return add(g, n);
 }
 
+ra_ref ra_build_cast(struct ra_graph *g, ra_ref a, enum dtype dtype, struct ra_span span)
+{
+	if (!a.i || ra_at(g->model, a)->dtype == dtype)
+		return a;
+	return add(g, (struct ra_node){
+			  .op = RA_CAST, .arg = {a}, .dtype = dtype, .shape = *shape_of(g, a), .at = span.at});
+}
+
+ra_ref ra_build_where(struct ra_graph *g, const ra_ref arg[3], struct ra_span span)
+{
+	struct ra_node n = {.op = RA_WHERE, .arg = {arg[0], arg[1], arg[2]}, .at = span.at};
+	struct ra_dim differ[2];
+	if (!arg[0].i || !arg[1].i || !arg[2].i)
+		return none;
+	n.shape = *shape_of(g, arg[0]);
+	for (int i = 1; i < 3; i++) {
+		struct ra_shape so_far = n.shape;
+		if (!ra_shape_broadcast(&so_far, shape_of(g, arg[i]), &n.shape, differ))
+			return mismatch(g, RA_WHERE, arg[0], arg[i], &differ[0], &differ[1], span);
+	}
+	return add(g, n);
+}
+
 /* Without the leading axes of extent 1 that the state lacks, as where NumPy assigns. */
 static ra_ref drop_leading_ones(struct ra_graph *g, ra_ref value, int rank, struct ra_span span)
 {
@@ -180,6 +205,15 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 	const struct ra_state *s = &g->model->states.at[state];
 	struct ra_shape both;
 	struct ra_dim differ[2];
+	if (value.i)
+		value = ra_build_typed_number(g, value, s->dtype, span.at);
+	if (value.i && ra_at(g->model, value)->dtype != s->dtype)
+		return ra_refuse(g, DIAG_MODEL_TYPE, span.at,
+				 ra_format(g->arena, "write cast(..., %s)", dtype_traits_of(s->dtype)->spelling),
+				 "the state '%s' is %s, its value '%s' is %s", s->name,
+				 dtype_traits_of(s->dtype)->spelling, ra_excerpt(g->arena, span),
+				 dtype_traits_of(ra_at(g->model, value)->dtype)->spelling),
+		       none;
 	if (!value.i || ra_shape_equal(shape_of(g, value), &s->shape))
 		return value;
 	value = drop_leading_ones(g, value, s->shape.rank, span);
@@ -192,7 +226,8 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 				 ra_shape_text(g->arena, g->model, &s->shape), ra_excerpt(g->arena, span),
 				 shape_text(g, value)),
 		       none;
-	return ra_build_elementwise(g, RA_ADD, value, ra_build_zero(g, &s->shape, span), span);
+	return ra_build_elementwise(g, s->dtype == DTYPE_BOOL ? RA_OR : RA_ADD, value,
+				    ra_build_zero(g, &s->shape, s->dtype, span), span);
 }
 
 /* --- along axes --- */
@@ -334,7 +369,7 @@ ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span sp
 	if (to.rank == 1)
 		return r;
 	struct ra_shape turned = {.rank = 2, .dim = {to.dim[1], to.dim[0]}};
-	ra_ref rows = ra_build_elementwise(g, RA_ADD, r, ra_build_zero(g, &turned, span), span);
+	ra_ref rows = ra_build_elementwise(g, RA_ADD, r, ra_build_zero(g, &turned, ra_at(g->model, r)->dtype, span), span);
 	return ra_build_transpose(g, rows, span);
 }
 

@@ -67,9 +67,15 @@ static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args
 	return ra_build_spread(g, args[0], args[1], span);
 }
 
+static ra_ref build_where(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+{
+	(void)op, (void)n;
+	return ra_build_where(g, args, span);
+}
+
 enum { ANY_NUMBER = 1 << 16 };
 
-/* zeros and dimension take dimensions instead of values: the parser sees to them. */
+/* zeros and dimension take dimensions instead of values: the parser sees to them.  The second argument of cast is a type. */
 static const struct builtin {
 	const char *name;
 	size_t least, most;
@@ -81,10 +87,12 @@ static const struct builtin {
 #define BUILTIN_ELEMENTWISE(name, spelling) {spelling, 2, 2, build_elementwise, RA_##name},
 #define BUILTIN_REDUCE(name, spelling) {spelling, 1, 1, build_reduce, RA_##name},
 #define BUILTIN_TRANSPOSE(name, spelling) {spelling, 1, 1, build_transpose, RA_##name},
+#define BUILTIN_SELECT(name, spelling) {spelling, 3, 3, build_where, RA_##name},
+#define BUILTIN_CAST(name, spelling) {spelling, 2, 2, NULL, RA_##name},
 #define BUILTIN_CONCAT(name, spelling) {spelling, 2, ANY_NUMBER, build_concat, RA_##name},
 #define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name},
 #define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name},
-#define RA_OP(name, arity, spelling, function, way, sub) BUILTIN_##function(name, spelling)
+#define RA_OP(name, arity, spelling, types, function, way, sub) BUILTIN_##function(name, spelling)
 #include "ra/ops.def"
     {"spread", 2, 2, build_spread, RA_ADD},
     {"dimension", 0, 0, NULL, RA_EXTENT},
@@ -153,13 +161,38 @@ static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 	return none;
 }
 
+static bool refuse_cast(struct ra_graph *g, struct ra_span type)
+{
+	return ra_refuse(g, DIAG_MODEL_TYPE, type.at, "cast to f32, i32, i64 or bool; narrower types are what parameters and inputs have",
+			 "no value is %s", ra_excerpt(g->arena, type));
+}
+
+/* cast(x, i32) */
+static ra_ref expand_cast(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+{
+	enum dtype dtype;
+	if (!check_count(g, e, 2, 2))
+		return none;
+	const struct ra_expr *type = e->args.at[1];
+	if (type->kind != RA_E_NAME)
+		return ra_refuse(g, DIAG_MODEL_TYPE, type->span.at, "write cast(x, i32)", "'%s' is no type",
+				 ra_excerpt(g->arena, type->span)),
+		       none;
+	ra_ref value = ra_expand(g, scope, e->args.at[0]);
+	if (!ra_read_type(g->report, type->name, &dtype) || (ra_widened(dtype) != dtype && !refuse_cast(g, type->name)))
+		return none;
+	return ra_build_cast(g, value, dtype, e->span);
+}
+
 /* Arguments are values: each is expanded once, however often the function uses it. */
 ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
+	const struct builtin *b = find_builtin(e->name);
+	if (b && b->op == RA_CAST)
+		return expand_cast(g, scope, e);
 	ra_ref *args = ARENA_ARRAY(g->arena, ra_ref, e->args.n + 1);
 	for (size_t i = 0; i < e->args.n; i++)
 		args[i] = ra_expand(g, scope, e->args.at[i]);
-	const struct builtin *b = find_builtin(e->name);
 	if (b)
 		return check_count(g, e, b->least, b->most) ? b->build(g, b->op, args, e->args.n, e->span)
 							    : none;

@@ -46,11 +46,13 @@ static void print_structure(struct printer *p)
 }
 
 static void print_declared(struct printer *p, const char *word, const char *name,
-			   const struct ra_shape *shape)
+			   const struct ra_shape *shape, enum dtype dtype)
 {
 	str_printf(p->s, "%s %s", word, name);
 	if (shape->rank)
 		ra_shape_print(p->m, shape, p->s);
+	if (dtype != DTYPE_F32)
+		str_printf(p->s, " : %s", dtype_traits_of(dtype)->spelling);
 	str_puts(p->s, "\n");
 }
 
@@ -73,7 +75,8 @@ static void print_states(struct printer *p, int traversal)
 {
 	for (size_t i = 0; i < p->m->states.n; i++)
 		if (p->m->states.at[i].traversal == traversal)
-			print_declared(p, "state", p->m->states.at[i].name, &p->m->states.at[i].shape);
+			print_declared(p, "state", p->m->states.at[i].name, &p->m->states.at[i].shape,
+				       p->m->states.at[i].dtype);
 }
 
 static void print_declarations(struct printer *p)
@@ -88,12 +91,12 @@ static void print_declarations(struct printer *p)
 		if (in->token)
 			str_printf(p->s, "%s %s : token\n", word, in->name);
 		else
-			print_declared(p, word, in->name, &in->shape);
+			print_declared(p, word, in->name, &in->shape, in->dtype);
 	}
 	for (size_t i = 0; i < m->cases.n; i++)
 		print_case(p, &m->cases.at[i]);
 	for (size_t i = 0; i < m->params.n; i++)
-		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape);
+		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape, m->params.at[i].dtype);
 }
 
 /* --- names --- */
@@ -236,11 +239,22 @@ static indices nodes_to_name(struct printer *p, uint32_t root, bool inside)
 
 /* --- expressions --- */
 
-enum precedence { ANY, SUM, PRODUCT, SIGN, PRIMARY };
+enum precedence { ANY, OR, AND, COMPARE, SUM, PRODUCT, SIGN, PRIMARY };
 
 static enum precedence precedence_of(const struct ra_node *n)
 {
 	switch (n->op) {
+	case RA_OR:
+		return OR;
+	case RA_AND:
+		return AND;
+	case RA_LESS:
+	case RA_LESS_EQUAL:
+	case RA_EQUAL:
+	case RA_UNEQUAL:
+	case RA_GREATER:
+	case RA_GREATER_EQUAL:
+		return COMPARE;
 	case RA_ADD:
 	case RA_SUB:
 		return SUM;
@@ -279,6 +293,8 @@ static void print_call(struct printer *p, const struct ra_node *n)
 		str_puts(p->s, j ? ", " : "");
 		print_use(p, n->arg[j], ANY);
 	}
+	if (n->op == RA_CAST)
+		str_printf(p->s, ", %s", dtype_traits_of(n->dtype)->spelling);
 	str_puts(p->s, ")");
 }
 
@@ -361,7 +377,7 @@ static void print_row(struct printer *p, const struct ra_node *n)
 static void print_infix(struct printer *p, const struct ra_node *n)
 {
 	enum precedence own = precedence_of(n);
-	print_use(p, n->arg[0], own);
+	print_use(p, n->arg[0], own + (own == COMPARE));
 	str_printf(p->s, " %s ", ra_op_spelling(n->op));
 	print_use(p, n->arg[1], own + 1);
 }
@@ -373,6 +389,8 @@ static void print_zero(struct printer *p, const struct ra_node *n)
 		str_puts(p->s, i ? ", " : "");
 		ra_dim_print(p->m, &n->shape.dim[i], p->s);
 	}
+	if (n->dtype != DTYPE_F32)
+		str_printf(p->s, " : %s", dtype_traits_of(n->dtype)->spelling);
 	str_puts(p->s, ")");
 }
 
@@ -425,6 +443,14 @@ static void print_definition(struct printer *p, uint32_t i)
 		str_puts(p->s, "-");
 		print_use(p, n->arg[0], SIGN);
 		break;
+	case RA_OR:
+	case RA_AND:
+	case RA_LESS:
+	case RA_LESS_EQUAL:
+	case RA_EQUAL:
+	case RA_UNEQUAL:
+	case RA_GREATER:
+	case RA_GREATER_EQUAL:
 	case RA_ADD:
 	case RA_SUB:
 	case RA_MUL:

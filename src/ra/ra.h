@@ -35,7 +35,7 @@ typedef struct {
 } ra_ref;
 
 enum ra_op {
-#define RA_OP(name, arity, spelling, function, way, sub) RA_##name,
+#define RA_OP(name, arity, spelling, types, function, way, sub) RA_##name,
 #include "ra/ops.def"
 	RA_OPS
 };
@@ -46,7 +46,8 @@ enum { RA_EACH_MEMBER = -1 }; /* the node that a sum over the nodes of an input 
 /* Fields by op: see the comments in ops.def.  Shapes are those of one node's value: the node is no dimension. */
 struct ra_node {
 	enum ra_op op;
-	ra_ref arg[2];
+	ra_ref arg[3];
+	enum dtype dtype; /* of its elements: f32, i32, i64 or bool; what is narrower is widened where it is read */
 	struct ra_shape shape;
 	struct diag_at at;
 	union {
@@ -83,13 +84,15 @@ struct ra_symbol {
 
 struct ra_param {
 	const char *name;
+	enum dtype dtype; /* in memory */
 	struct ra_shape shape;
 	struct diag_at at;
 };
 
 struct ra_input {
 	const char *name;
-	bool token; /* an index into a parameter's rows; otherwise f32 of `shape` */
+	enum dtype dtype; /* in memory; of a token i32 */
+	bool token; /* declared as an index into a parameter's rows, and no value; i32 numbers are indices and values */
 	bool edge;  /* carried by the edges to children, not by nodes */
 	struct ra_shape shape;
 	struct diag_at at;
@@ -120,6 +123,7 @@ struct ra_traversal {
 struct ra_state {
 	const char *name;
 	int traversal;
+	enum dtype dtype; /* f32, i32, i64 or bool */
 	struct ra_shape shape;
 	struct diag_at at;
 	ra_ref value[RA_BODY_LIMIT]; /* by body of its traversal; 0 = a case has that of its base */
@@ -130,6 +134,7 @@ struct ra_state {
 struct ra_local {
 	const char *name;
 	int traversal, body; /* as those of a state's values */
+	enum dtype dtype;
 	struct ra_shape shape;
 	struct diag_at at;
 	struct ra_statement assigned;
@@ -217,6 +222,10 @@ bool ra_bind(const struct ra_model *, struct diags *, const char *weights_file, 
 /* As they are written. */
 bool ra_dim_equal(const struct ra_dim *, const struct ra_dim *);
 bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
+/* The type in which elements are computed that have this one in memory: f32, i32, i64 or bool. */
+enum dtype ra_widened(enum dtype);
+/* Whether an input is an integer that rows can be looked up with. */
+bool ra_is_index(const struct ra_input *);
 /* The number 1, whatever the sizes. */
 bool ra_dim_is_one(const struct ra_dim *);
 /* The value of a dimension once the symbols have sizes. */

@@ -6,8 +6,18 @@
 #include <math.h>
 
 static const struct sub_traits rows[] = {
-#define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0},
-#define SUB_REDUCTION(name, spelling, combine, neutral) {spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_##combine, neutral},
+#define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
+#define TYPES_FLOAT SUB_FLOAT
+#define TYPES_NUMBER SUB_NUMBER
+#define TYPES_COMPARE SUB_COMPARE
+#define TYPES_LOGIC SUB_LOGIC
+#define TYPES_SELECT SUB_SELECTS
+#define TYPES_SAME SUB_SAME
+#define TYPES_CAST SUB_CASTS
+#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                     \
+	{spelling, arity, SUB_##class, weight, SUB_##price, TYPES_##types, 0, 0},
+#define SUB_REDUCTION(name, spelling, combine, neutral)                                                                \
+	{spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_NUMBER, SUB_##combine, neutral},
 #include "subop/ops.def"
 };
 
@@ -25,7 +35,7 @@ enum sub_class sub_class_of(enum sub_op op)
 
 bool sub_commutes(enum sub_op op)
 {
-	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE;
+	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
 }
 
 const char *sub_spelling(enum sub_op op)
@@ -199,6 +209,14 @@ static void copy_vars(struct sub_value *v, const struct sub_use *from)
 	memcpy(v->var, from->var, sizeof v->var);
 }
 
+/* Merges one more argument into the variables of a value. */
+static bool merge_argument(const struct sub_program *p, struct sub_value *v, const struct sub_use *u)
+{
+	struct sub_use before = {.vars = v->vars};
+	memcpy(before.var, v->var, sizeof before.var);
+	return merge_vars(p, &before, u, v);
+}
+
 bool sub_infer(const struct sub_program *p, struct sub_value *v)
 {
 	switch (rows[v->op].class) {
@@ -207,11 +225,69 @@ bool sub_infer(const struct sub_program *p, struct sub_value *v)
 		return true;
 	case SUB_BINARY:
 		return merge_vars(p, &v->arg[0], &v->arg[1], v);
+	case SUB_TERNARY:
+		return merge_vars(p, &v->arg[0], &v->arg[1], v) && merge_argument(p, v, &v->arg[2]);
 	case SUB_REDUCE:
 		drop_reduced(v);
 		return true;
 	default:
 		return v->vars <= SUB_MAX_VARS;
+	}
+}
+
+/* --- types --- */
+
+static enum dtype type_of(const struct sub_program *p, const struct sub_value *v, int a)
+{
+	return sub_at(p, v->arg[a].value)->dtype;
+}
+
+/* Whether arguments from the first one on have the type of that one. */
+static bool agree(const struct sub_program *p, const struct sub_value *v, int first)
+{
+	for (int a = first; a < v->args; a++)
+		if (type_of(p, v, a) != type_of(p, v, first))
+			return false;
+	return true;
+}
+
+static enum dtype declared_type(const struct sub_program *p, const struct sub_value *v)
+{
+	const struct sub_tensor *t = v->op == SUB_PARAM	  ? &p->params.at[v->which]
+				     : v->op == SUB_STATE ? &p->states.at[v->which]
+							  : &p->inputs.at[v->which].row;
+	return ra_widened(t->dtype);
+}
+
+static bool find_source_type(const struct sub_program *p, struct sub_value *v)
+{
+	size_t declared = v->op == SUB_PARAM ? p->params.n : v->op == SUB_STATE ? p->states.n : p->inputs.n;
+	if (v->op == SUB_INDEX)
+		v->dtype = DTYPE_I32;
+	else if (v->op != SUB_CONST && (size_t)v->which < declared)
+		v->dtype = declared_type(p, v);
+	return true;
+}
+
+bool sub_find_type(const struct sub_program *p, struct sub_value *v)
+{
+	if (rows[v->op].class == SUB_SOURCE)
+		return find_source_type(p, v);
+	enum dtype first = type_of(p, v, 0);
+	enum sub_types types = rows[v->op].class == SUB_MOVE ? SUB_SAME : rows[v->op].types;
+	switch (types) {
+	case SUB_SELECTS:
+		v->dtype = type_of(p, v, 1);
+		return first == DTYPE_BOOL && agree(p, v, 1);
+	case SUB_COMPARE:
+		v->dtype = DTYPE_BOOL;
+		return first != DTYPE_BOOL && agree(p, v, 0);
+	case SUB_CASTS:
+		return true;
+	default:
+		v->dtype = first;
+		return agree(p, v, 0) && (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
+		       (types != SUB_FLOAT || first == DTYPE_F32);
 	}
 }
 
@@ -349,7 +425,7 @@ static void clear_unused(struct sub_value *v)
 {
 	for (int i = v->vars; i < SUB_MAX_VARS; i++)
 		v->var[i] = 0;
-	for (int a = 0; a < 2; a++)
+	for (int a = 0; a < SUB_MAX_ARITY; a++)
 		for (int i = a < v->args ? v->arg[a].vars : 0; i < SUB_MAX_VARS; i++)
 			v->arg[a].var[i] = 0;
 	for (int i = v->op == SUB_ASSIGN ? v->arg[0].vars : 0; i < SUB_MAX_VARS; i++)
@@ -361,7 +437,7 @@ static void clear_unused(struct sub_value *v)
 /* One number that stands for a value, field by field: structs have padding. */
 static unsigned long hash_value(const struct sub_value *v)
 {
-	int64_t head[] = {v->op, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
+	int64_t head[] = {v->op, v->dtype, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
 	unsigned long h = hash_bytes(HASH_START, head, sizeof head);
 	h = hash_bytes(h, v->var, sizeof v->var);
 	h = hash_bytes(h, &v->constant, sizeof v->constant);
@@ -392,7 +468,7 @@ static bool same_use(const struct sub_use *a, const struct sub_use *b)
 /* Numbers are compared by their bits: 0 and -0 differ, a NaN equals itself. */
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
-	if (a->op != b->op || a->args != b->args || a->vars != b->vars || a->which != b->which ||
+	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars || a->which != b->which ||
 	    a->reduced != b->reduced || a->axis != b->axis || a->fills != b->fills ||
 	    memcmp(a->var, b->var, sizeof a->var) != 0 ||
 	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0 || memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
@@ -442,6 +518,13 @@ static void print_use_vars(const struct sub_program *p, const struct sub_use *u,
 		str_printf(s, "%s%s", i ? "," : "", p->vars.at[u->var[i]].name);
 }
 
+static sub_ref refuse_types(const struct sub_program *p, const struct sub_value *v, struct diags *d)
+{
+	diag_add(d, DIAG_INVALID_SUBOPS, (struct diag_at){0}, "this is a fault of the compiler; please report it with the model",
+		 "%s: %s of types that do not go together", p->name, rows[v->op].spelling);
+	return (sub_ref){0};
+}
+
 static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
@@ -467,13 +550,15 @@ static bool normalise(const struct sub_program *p, struct sub_value *v)
 
 sub_ref sub_find(struct sub_program *p, struct sub_value v)
 {
-	return (sub_ref){normalise(p, &v) ? *find_slot(p, &v) : 0};
+	return (sub_ref){normalise(p, &v) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
 }
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
 	if (!normalise(p, &v))
 		return d ? refuse(p, &v, d) : (sub_ref){0};
+	if (!sub_find_type(p, &v))
+		return d ? refuse_types(p, &v, d) : (sub_ref){0};
 	if (2 * p->values.n > p->table_size)
 		grow_table(p);
 	uint32_t *slot = find_slot(p, &v);

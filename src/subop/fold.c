@@ -76,7 +76,7 @@ static bool has_fixed_range(const struct sub_program *p, const int *var, int n)
 static bool is_constant(const struct folding *f, const struct sub_value *v)
 {
 	if (sub_class_of(v->op) == SUB_SOURCE)
-		return v->op == SUB_CONST || v->op == SUB_PARAM;
+		return v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM;
 	if (!has_fixed_range(f->from, v->var, v->vars))
 		return false;
 	for (int a = 0; a < v->args; a++)
@@ -129,7 +129,7 @@ static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
 	const struct sub_value *v = value_of(f, r);
 	if (!is_cheap(v->op)) {
 		p->bytes += bytes_of(f, r);
-		p->weights |= v->op != SUB_CONST;
+		p->weights |= v->op != SUB_CONST && v->op != SUB_INDEX;
 		return;
 	}
 	p->operators += !is_free(v);
@@ -512,7 +512,7 @@ static int declare_param(struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	int number = f->to->params.n - f->from->params.n;
-	struct sub_tensor t = {.name = fold_name(f, number), .rank = v->vars, .folded = true};
+	struct sub_tensor t = {.name = fold_name(f, number), .dtype = v->dtype, .rank = v->vars, .folded = true};
 	for (int d = 0; d < v->vars; d++) {
 		t.var[d] = v->var[d];
 		t.shape[d] = f->from->vars.at[v->var[d]].extent;

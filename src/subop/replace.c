@@ -296,7 +296,7 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
 		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
-	double here = sub_compute(op, (float)x[0], (float)x[1]), wide = sub_compute(op, x[0], x[1]);
+	double here = sub_compute(op, (float)x[0], (float)x[1], 0), wide = sub_compute(op, x[0], x[1], 0);
 	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
 		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
 	return (float)wide == (float)here ? wide : (float)here;
@@ -333,11 +333,14 @@ static struct sub_use value(struct sub_match *m, const struct sub_term *call)
 	return number(m->w, sub_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
 }
 
-/* extent(k): as a number. */
+/* extent(k): as a number of the type of what is replaced. */
 static struct sub_use extent(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_var *v = &m->w->p->vars.at[m->index[call->arg[0]->name].var];
-	return v->set == SUB_DIM ? number(m->w, v->extent) : none;
+	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
+	if (v->set != SUB_DIM)
+		return none;
+	return sub_make(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
 }
 
 static const struct {

@@ -204,6 +204,13 @@ static inline struct sub_use leaf(struct instance *in, const struct scene *s)
 
 static inline struct sub_use instantiate(struct instance *, const struct sub_term *, const struct scene *);
 
+/* Whether an operator takes f32, and gives them. */
+static inline bool is_of_floats(enum sub_op op)
+{
+	enum sub_types types = sub_traits_of(op)->types;
+	return types == SUB_FLOAT || types == SUB_NUMBER || types == SUB_SAME;
+}
+
 static inline enum sub_op operator_of(struct instance *in, const struct sub_term *t)
 {
 	int class = t->class - SUB_UNARY;
@@ -211,7 +218,7 @@ static inline enum sub_op operator_of(struct instance *in, const struct sub_term
 		return t->op;
 	while (!in->op_bound[class]) {
 		in->op[class] = random_below(SUB_OPS);
-		in->op_bound[class] = sub_class_of(in->op[class]) == t->class;
+		in->op_bound[class] = sub_class_of(in->op[class]) == t->class && is_of_floats(in->op[class]);
 	}
 	return in->op[class];
 }

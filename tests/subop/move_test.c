@@ -20,7 +20,7 @@ static void fill_data(struct bench *b, struct data *d)
 			x[e] = weight_at(100 + i, e);
 		data[i] = x;
 	}
-	d->params = ARENA_ARRAY(&b->arena, const float *, b->p.params.n + 1);
+	d->params = ARENA_ARRAY(&b->arena, const void *, b->p.params.n + 1);
 	for (size_t i = 0; i < b->p.params.n; i++) {
 		int64_t n = row_of(&b->p.params.at[i]);
 		float *x = ARENA_ARRAY(&b->arena, float, n);
@@ -228,7 +228,7 @@ static double convolved(const struct data *d, int64_t node, int64_t e)
 				if (element_of(d, node, c, w->stride * i + p - w->pad,
 					       w->stride * j + q - w->pad, &x))
 					sum += x *
-					       d->params[0][((f * CHANNELS + c) * w->size + p) * w->size + q];
+					       ((const float *)d->params[0])[((f * CHANNELS + c) * w->size + p) * w->size + q];
 	return sum;
 }
 

@@ -404,7 +404,7 @@ static void test_growth(void)
 		       many.attempts, few.attempts);
 		tap_ok(few.applications > 100 && left[1] > left[0], "and rules apply to them: %ld",
 		       many.applications);
-		tap_ok(many.bytes < 20000l * 8000, "in %zu bytes for each operator", many.bytes / 20000);
+		tap_ok(many.bytes < 20000l * 9000, "in %zu bytes for each operator", many.bytes / 20000);
 	}
 }
 

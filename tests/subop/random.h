@@ -542,7 +542,7 @@ static inline void random_data(const struct sub_program *p, struct arena *a, boo
 			    random_numbers(a, d->forest.nodes * row_of(&p->inputs.at[i].row), wild, false);
 	}
 	d->forest.data = data;
-	d->params = ARENA_ARRAY(a, const float *, p->params.n + 1);
+	d->params = ARENA_ARRAY(a, const void *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++)
 		d->params[i] =
 		    random_numbers(a, row_of(&p->params.at[i]), wild, p->params.at[i].name[0] == '+');

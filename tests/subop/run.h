@@ -180,7 +180,7 @@ static inline int64_t row_of(const struct sub_tensor *t)
 /* What a program runs over: every number is at a place that its kind and element say. */
 struct data {
 	struct sub_forest forest;
-	const float **params;
+	const void **params;
 	int64_t results; /* elements of all outputs */
 };
 
@@ -337,7 +337,7 @@ static inline bool read_params(void *context, int param, int64_t first, int64_t 
 			       struct diags *d)
 {
 	(void)d;
-	memcpy(to, ((const struct data *)context)->params[param] + first, count * sizeof *to);
+	memcpy(to, (const float *)((const struct data *)context)->params[param] + first, count * sizeof *to);
 	return true;
 }
 

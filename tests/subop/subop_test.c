@@ -158,7 +158,7 @@ static void test_sources(void)
 	v = state, v.which = -1;
 	tap_ok(breaks(&b, v, "is not declared"), "nor is this state");
 	v = edges, v.which = 0;
-	tap_ok(breaks(&b, v, "is not declared"), "a word read as a vector");
+	tap_ok(breaks(&b, v, "the variables are not those"), "a word read as a vector");
 	v = param, v.var[0] = b.j;
 	tap_ok(breaks(&b, v, "are not those"), "a parameter of another extent");
 	v = state, v.var[0] = b.p.input;
@@ -292,7 +292,7 @@ static void test_operators(void)
 		return;
 	float W[12], M[16], x[8];
 	read_weight(NULL, 0, 0, 12, W, NULL), read_weight(NULL, 1, 0, 16, M, NULL), read_weight(NULL, 2, 0, 8, x, NULL);
-	const float *params[] = {W, M};
+	const void *params[] = {W, M};
 	double states[8], out[32][8], *state[] = {states}, *outputs[32];
 	for (int i = 0; i < 32; i++)
 		outputs[i] = out[i];
