@@ -231,7 +231,7 @@ static ilir_expr expand_LOG(const struct calc *c, ilir_expr x)
 	ilir_expr scaled = as_float(c, subtract(c, i, ilir_binary(c->m, ILIR_SHL, k, bits(c, 23))));
 	ilir_expr f = subtract(c, scaled, number(c, 1.0f));
 	ilir_expr n =
-	    add(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
+	    add(c, ilir_unary(c->m, ILIR_TO_F32, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
 	return choose(c, between(c, zero, x, INFINITY), log_of_parts(c, n, f), special_log(c, x, zero));
 }
 
@@ -242,15 +242,14 @@ static ilir_expr expand_LOG1P(const struct calc *c, ilir_expr x)
 	ilir_expr k = exponent(c, as_bits(c, add(c, x, number(c, 1.0f))));
 	ilir_expr t = as_float(c, ilir_binary(c->m, ILIR_SHL, subtract(c, bits(c, 127 + 2), k), bits(c, 23)));
 	ilir_expr f = multiply(c, fma3(c, x, t, add(c, t, number(c, -4.0f))), number(c, 0.25f));
-	ilir_expr y = log_of_parts(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), f), zero = number(c, -1.0f);
+	ilir_expr y = log_of_parts(c, ilir_unary(c->m, ILIR_TO_F32, k), f), zero = number(c, -1.0f);
 	return choose(c, between(c, zero, x, INFINITY), with_sign(c, y, x), special_log(c, x, zero));
 }
 
 static ilir_expr (*const expansions[ILIR_OPS])(const struct calc *, ilir_expr) = {
-#define ILIR_OP(name, spelling, arity, rule, meaning)
-#define ILIR_COMPOUND(name, spelling, meaning) [ILIR_##name] = expand_##name,
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows)
+#define ILIR_COMPOUND(name, spelling, arity, meaning, rows) [ILIR_##name] = expand_##name,
 #include "ilir/ops.def"
-#undef ILIR_OP
 };
 
 bool ilir_is_compound(enum ilir_op op)

@@ -56,7 +56,7 @@ static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 
 ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
 {
-	return lower_named(l, name, ilir_load(l->m, array, &at, 1));
+	return lower_named(l, name, ilir_load_index(l->m, array, &at, 1));
 }
 
 ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
@@ -142,8 +142,8 @@ static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
 	ilir_buffer bounds = of_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
 	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
-	*begin = ilir_load(l->m, bounds, &l->row, 1);
-	*end = ilir_load(l->m, bounds, &next, 1);
+	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
+	*end = ilir_load_index(l->m, bounds, &next, 1);
 }
 
 /* The edges of a node with so many children are counted from its first one. */
@@ -255,7 +255,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = start.i ? ilir_type_of(l->m, start).dtype : ILIR_F32};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	if (!start.i)
