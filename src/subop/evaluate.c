@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The oracle: every value of a body is computed whole, node by node, with no cleverness at all, in the arithmetic that is
  * asked for. */
-#include "io/float16.h"
+#include "base/convert.h"
 #include "subop/subop.h"
 
 #include <math.h>
@@ -180,9 +180,9 @@ static double read_element(struct evaluator *v, enum dtype dtype, const void *at
 	case DTYPE_F32:
 		return number(v, ((const float *)at)[i]);
 	case DTYPE_F16:
-		return number(v, io_f16(((const uint16_t *)at)[i]));
+		return number(v, f32_of_f16(((const uint16_t *)at)[i]));
 	case DTYPE_BF16:
-		return number(v, io_bf16(((const uint16_t *)at)[i]));
+		return number(v, f32_of_bf16(((const uint16_t *)at)[i]));
 	case DTYPE_I8:
 		return sub_element_of(((const int8_t *)at)[i]);
 	case DTYPE_I16:
