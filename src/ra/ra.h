@@ -15,13 +15,13 @@
 #include "image/image.h"
 
 /* A dimension: constant + sum of coefficient * symbol. */
-enum { RA_DIM_TERMS = 4, RA_MAX_RANK = 3 };
+enum { RA_DIM_TERMS = 4, RA_MAX_RANK = TENSOR_MAX_RANK };
 struct ra_dim {
 	int64_t constant;
 	int terms;
 	struct {
-		int symbol; /* ascending */
-		int64_t coefficient;
+		int32_t symbol; /* ascending */
+		int32_t coefficient; /* of at most RA_COEFFICIENT_LIMIT */
 	} term[RA_DIM_TERMS];
 };
 

@@ -106,10 +106,11 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 /* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
 static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
 {
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}};
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
 	add_leads(l, &v, &v.arg[0]);
 	for (int i = 0; i < v.arg[0].vars; i++)
-		v.map[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
+		maps[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
@@ -265,11 +266,11 @@ static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
 static sub_ref of_slot(struct lowering *l, sub_ref vector, int slot)
 {
 	struct sub_use u = sub_as_is(l->p, vector);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1};
-	v.map[0] = affine(l->lead, 0);
-	v.map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
+	struct sub_map map[SUB_MAX_VARS] = {affine(l->lead, 0)};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1, .map = map};
+	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
 	for (int i = 2; i < u.vars; i++) {
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 		v.var[v.vars++] = u.var[i];
 	}
 	return sub_add(l->p, v, l->diags);
@@ -292,7 +293,8 @@ static int ragged_var(const struct lowering *l)
 static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
 {
 	struct sub_use u = sub_as_is(l->p, from);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = {row}};
+	struct sub_map map[SUB_MAX_VARS] = {row};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = map};
 	v.var[v.vars++] = l->lead;
 	if (ragged)
 		v.var[v.vars++] = ragged_var(l);
@@ -302,7 +304,7 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 		for (int j = 1; j < i; j++)
 			ordinal += l->p->vars.at[u.var[j]].extent == extent;
 		int var = sub_dim(l->p, extent, ordinal);
-		v.map[i] = affine(var, 0);
+		map[i] = affine(var, 0);
 		v.var[v.vars++] = var;
 	}
 	return sub_add(l->p, v, l->diags);
@@ -380,11 +382,12 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 static sub_ref per_edge(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}, .map = map};
 	for (int i = 0; i < u.vars; i++) {
 		if (u.var[i] == ragged_var(l))
 			return r;
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 		if (is_dim(l->p, u.var[i]))
 			v.var[v.vars++] = u.var[i];
 	}
@@ -517,11 +520,12 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 static sub_ref per_row(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->lead}};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->lead}, .map = map};
 	if (u.vars && !is_dim(l->p, u.var[0]))
 		return r;
 	for (int i = 0; i < u.vars; i++)
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 	add_dims(&v, u.var, u.vars);
 	return sub_add(l->p, v, l->diags);
 }
