@@ -337,10 +337,13 @@ esp_value esp_builder_number(esp_builder *, double);
  * The value of an output stands, once that is declared, for the output: later ones do not compute it again.
  */
 esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
+/* The same along another axis than the last, as `axis=` in a text says: axes are counted from 0, or from the end, -1
+ * being the last. */
+esp_value esp_builder_call_along(esp_builder *, const char *function, int axis, const esp_value *arguments, size_t n);
 /* The row of a parameter that a token names; of any value, by a number from 0: that of its first axis. */
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
-/* x[begin : end] of the last axis; NULL = its end. */
-esp_value esp_builder_slice(esp_builder *, esp_value x, const char *begin, const char *end);
+/* x[begin : end] of an axis; NULL = its end. */
+esp_value esp_builder_slice(esp_builder *, esp_value x, int axis, const char *begin, const char *end);
 esp_value esp_builder_zeros(esp_builder *, const char *shape);
 esp_value esp_builder_dimension(esp_builder *, const char *dimension);
 /* A state of a child, or what the edge to it carries: by slot, from 0, or of each child in turn, to be summed up

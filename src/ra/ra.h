@@ -49,6 +49,7 @@ struct ra_node {
 	ra_ref arg[2];
 	struct ra_shape shape;
 	struct diag_at at;
+	int axis; /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a part */
 	union {
 		double constant; /* CONST */
 		int param;       /* PARAM */
@@ -59,8 +60,8 @@ struct ra_node {
 			int state, slot; /* CHILD: slot or RA_EACH_CHILD; PARENT: 0 or RA_EACH_CHILD; STATE: 0 or RA_EACH_MEMBER */
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
-		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
-		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; ROW: its number;
+		int8_t order[RA_MAX_RANK]; /* TRANSPOSE: by axis, which one of the argument stands there */
+		struct ra_dim begin; /* SLICE: where it begins, its extent is in the shape; ROW: its number;
 				      * EXTENT: the dimension */
 	};
 };

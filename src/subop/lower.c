@@ -349,17 +349,45 @@ static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 
 /* --- products and reductions --- */
 
+/* Axes and the variables that they have. */
+struct named_axes {
+	struct ra_shape shape;
+	int var[RA_MAX_RANK];
+};
+
+static struct named_axes first_axes(const struct ra_shape *shape, const int *vars, int n)
+{
+	struct named_axes first = {.shape = *shape};
+	first.shape.rank = n;
+	memcpy(first.var, vars, (size_t)n * sizeof *vars);
+	return first;
+}
+
+static void add_axis(struct named_axes *to, const struct ra_dim *extent, int var)
+{
+	to->var[to->shape.rank] = var;
+	to->shape.dim[to->shape.rank++] = *extent;
+}
+
+/* What is on the left has all axes of the product but its columns, so that the order of all is known; a vector there
+ * has none but the one that is summed over. */
 static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 {
 	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
-	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), left[RA_MAX_RANK];
-	int k = spare_var(l, ra_dim_value(&b->dim[0], l->sizes), out, rank);
-	memcpy(left, out, (size_t)rank * sizeof *out);
-	left[a->rank - 1] = k;
-	int right[] = {k, out[rank ? rank - 1 : 0]};
-	struct sub_value product = {.op = SUB_MULTIPLY,
-				    .arg = {use_under(l, whole_argument(l, n, 0), left, a->rank),
-					    use_under(l, whole_argument(l, n, 1), right, b->rank)}};
+	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), columns = b->rank > 1;
+	const struct ra_dim *depth = &a->dim[a->rank - 1];
+	int k = spare_var(l, ra_dim_value(depth, l->sizes), out, rank);
+	int batch = b->rank > 2 ? rank - columns - (a->rank > 1) : 0;
+	struct named_axes left = first_axes(&n->shape, out, rank - columns), right = first_axes(&n->shape, out, batch);
+	add_axis(&left, depth, k);
+	add_axis(&right, depth, k);
+	if (columns)
+		add_axis(&right, &n->shape.dim[rank - 1], out[rank - 1]);
+	bool whole = a->rank > 1 && !holds_axes(a, &left.shape);
+	struct sub_value product = {
+	    .op = SUB_MULTIPLY,
+	    .arg = {repeat_axes(l, whole_argument(l, n, 0), a, &left.shape, left.var, whole),
+		    repeat_axes(l, whole_argument(l, n, 1), b, &right.shape, right.var, false)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
@@ -406,10 +434,10 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_shape shape = last_axes(&n->shape, dims_of(l, argument(l, n, 0)));
-	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars);
+	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars), axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], d == rank - 1 ? ra_dim_value(&n->begin, l->sizes) : 0);
+		map[d] = affine(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
 	return move(l, argument(l, n, 0), map, vars, rank);
 }
 
@@ -429,9 +457,7 @@ static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], 0);
-	map[rank - 2] = affine(vars[rank - 1], 0);
-	map[rank - 1] = affine(vars[rank - 2], 0);
+		map[n->order[d]] = affine(vars[d], 0);
 	return move(l, whole_argument(l, n, 0), map, vars, rank);
 }
 

@@ -41,7 +41,10 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 	case RA_MAX:
 	case RA_CONCAT:
 		return a->axis == b->axis;
+	case RA_TRANSPOSE:
+		return memcmp(a->order, b->order, (size_t)a->shape.rank) == 0;
 	case RA_SLICE:
+		return a->axis == b->axis && same_dim(&a->begin, &b->begin);
 	case RA_ROW:
 	case RA_EXTENT:
 		return same_dim(&a->begin, &b->begin);
