@@ -112,6 +112,12 @@ bool api_guarded(struct arena *, struct diags *, bool (*work)(void *job), void *
 /* A copy of a text that esp_text_free takes; NULL after a diagnostic. */
 char *api_text(const struct esp_context *, const char *text, struct diags *);
 
+/* --- tensor.c --- */
+
+esp_dtype api_dtype(enum dtype);
+/* The extents as callers see them, in the arena. */
+const size_t *api_shape(struct arena *, const int64_t *shape, int rank);
+
 /* --- objects --- */
 
 struct esp_model {

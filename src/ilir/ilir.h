@@ -21,7 +21,9 @@ enum ilir_dtype {
 	ILIR_INDEX,
 	ILIR_DTYPES
 };
-enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 8 };
+/* A buffer has a dimension for each variable of a value, or for each dimension of a packed weight. */
+enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 2 * TENSOR_MAX_RANK };
+_Static_assert((int)IMAGE_PACK_DIMS <= (int)ILIR_MAX_RANK, "a packed weight is a buffer");
 
 struct ilir_type {
 	uint8_t dtype, lanes; /* lanes 1 = scalar */

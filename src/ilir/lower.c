@@ -479,15 +479,16 @@ ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
 		return read_stored(l, r, index);
 	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
+	size_t bytes = (1 + v->vars) * sizeof *key;
 	for (int i = 0; i < v->vars; i++)
 		key[1 + i] = index[i].i;
 	for (const struct scope *s = l->scope; s; s = s->outer) {
-		int known = map_get(&s->memo, (const char *)key, sizeof key);
+		int known = map_get(&s->memo, (const char *)key, bytes);
 		if (known >= 0)
 			return (ilir_expr){known};
 	}
 	ilir_expr e = compute(l, r, index);
-	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, sizeof key, e.i);
+	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, bytes, e.i);
 	return e;
 }
 

@@ -54,6 +54,8 @@ struct stack {
 	ilir_buffer buffer;
 };
 
+_Static_assert((int)SUB_MAX_VARS <= (int)ILIR_MAX_RANK, "a stored value is a buffer");
+
 struct lowering {
 	struct ilir_module *m;
 	struct ilir_tiling *tiling;

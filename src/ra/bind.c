@@ -343,12 +343,11 @@ static void check_slice(struct solver *b, const struct ra_node *n)
 {
 	if (!check_extent(b, &n->begin, 0, n->at))
 		return;
-	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
-	int64_t axis = ra_dim_value(&from->dim[from->rank - 1], b->sizes),
-		begin = ra_dim_value(&n->begin, b->sizes);
-	int64_t end = begin + ra_dim_value(&n->shape.dim[n->shape.rank - 1], b->sizes);
+	const struct ra_dim *from = &ra_at(b->m, n->arg[0])->shape.dim[n->axis];
+	int64_t axis = ra_dim_value(from, b->sizes), begin = ra_dim_value(&n->begin, b->sizes);
+	int64_t end = begin + ra_dim_value(&n->shape.dim[n->axis], b->sizes);
 	if (end > axis)
-		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, &from->dim[from->rank - 1]),
+		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, from),
 		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
 		     (long long)begin, (long long)end, (long long)axis);
 }

@@ -203,8 +203,8 @@ static struct ra_expr *operation(struct ra_builder *b, enum ra_op op, struct ra_
 	return e;
 }
 
-static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, struct ra_value *const *arg,
-				     size_t n)
+static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, const int *axis,
+				     struct ra_value *const *arg, size_t n)
 {
 	struct str s = str_in(b->arena);
 	str_printf(&s, "%.*s(", (int)name.length, name.text);
@@ -212,9 +212,13 @@ static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, 
 		str_puts(&s, i ? ", " : "");
 		ra_show(&s, arg[i], false);
 	}
+	if (axis)
+		str_printf(&s, "%saxis=%d", n ? ", " : "", *axis);
 	str_puts(&s, ")");
 	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_shown(b, &s));
 	e->name = name;
+	e->along = axis;
+	e->axis = axis ? *axis : 0;
 	for (size_t i = 0; i < n; i++)
 		vec_push(b->arena, &e->args, ra_written(b, arg[i]));
 	return e;
@@ -255,17 +259,21 @@ static uint32_t call_operator(struct ra_builder *b, enum ra_op op, struct ra_val
 	return id;
 }
 
-uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint32_t *arguments, size_t n)
+/* `axis` may be NULL. */
+static uint32_t call(struct ra_builder *b, const char *function, const int *axis, const uint32_t *arguments, size_t n)
 {
 	struct ra_span name;
 	struct ra_value **arg;
 	b->calls++;
 	if (!ra_has_body(b) || !(arg = use_all(b, arguments, n)))
 		return none;
+	if (operator_of(function) && axis)
+		return ra_report(&b->report, DIAG_MODEL_ARGUMENTS, ra_here(b), "call it by esp_builder_call",
+				 "'%s' works along no axis", function);
 	if (operator_of(function))
 		return call_operator(b, operator_of(function), arg, n);
 	enum dtype dtype;
-	if (dtype_read(function, &dtype) && n == 1)
+	if (dtype_read(function, &dtype) && n == 1 && !axis)
 		return call_cast(b, dtype_traits_of(dtype)->spelling, arg);
 	if (!ra_arg_name(b, function, "the name of a function, or an operator", &name))
 		return none;
@@ -273,7 +281,18 @@ uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint3
 		return ra_report(&b->report, DIAG_MODEL_FUNCTION, ra_here(b),
 				 ra_format(b->arena, "call esp_builder_%s", function),
 				 "'%s' takes dimensions, no values", function);
-	return ra_add_value(b, function_call(b, name, arg, n), arg, n);
+	return ra_add_value(b, function_call(b, name, axis, arg, n), arg, n);
+}
+
+uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint32_t *arguments, size_t n)
+{
+	return call(b, function, NULL, arguments, n);
+}
+
+uint32_t ra_builder_call_along(struct ra_builder *b, const char *function, int axis, const uint32_t *arguments,
+			       size_t n)
+{
+	return call(b, function, &axis, arguments, n);
 }
 
 uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
@@ -300,7 +319,7 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	return ra_add_value(b, e, arg, 2);
 }
 
-uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, const char *begin, const char *end)
+uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, int axis, const char *begin, const char *end)
 {
 	b->calls++;
 	struct ra_value *base = ra_has_body(b) ? ra_use_value(b, x) : NULL;
@@ -310,6 +329,7 @@ uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, const char *begin, c
 	ra_show(&s, base, true);
 	str_printf(&s, "[%s:%s]", begin ? begin : "", end ? end : "");
 	struct ra_expr *e = ra_new_expr(b, RA_E_SLICE, ra_shown(b, &s));
+	e->axis = axis;
 	e->base = ra_written(b, base);
 	if ((begin && !ra_arg_dim(b, begin, &e->begin)) || (end && !ra_arg_dim(b, end, &e->end)))
 		return none;

@@ -196,14 +196,7 @@ static void declare_inputs(struct ra_graph *g)
 					 .token = d->token,
 					 .edge = d->edge,
 					 .at = d->name.at};
-		bool good = resolve_shape(g, &d->dims, true, &input.shape) & resolve_type(g, d, &input.dtype);
-		if (good && input.shape.rank > 1)
-			good = ra_report(g->report, DIAG_MODEL_RANK, d->name.at,
-					 d->edge ? "write edge x[E], or edge x for a number"
-						 : "write input x[E], or input x for a number",
-					 "the input '%s' is neither a vector nor a number: it has %d axes", input.name,
-					 input.shape.rank);
-		if (!good)
+		if (!resolve_shape(g, &d->dims, true, &input.shape) | !resolve_type(g, d, &input.dtype))
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->inputs, input);
 	}

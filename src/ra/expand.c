@@ -129,11 +129,14 @@ static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, con
 				 "'%s': a number has no axis to take a slice of",
 				 ra_excerpt(g->arena, e->span)),
 		       none;
-	end = shape.dim[shape.rank - 1];
+	int axis = ra_find_axis(g, base, e->axis, e->span);
+	if (axis < 0 || (!e->begin && !e->end))
+		return axis < 0 ? none : base;
+	end = shape.dim[axis];
 	if ((e->begin && !ra_resolve_dim(g, e->begin, &begin)) ||
 	    (e->end && !ra_resolve_dim(g, e->end, &end)))
 		return none;
-	return ra_build_slice(g, base, &begin, &end, e->span);
+	return ra_build_slice(g, base, axis, &begin, &end, e->span);
 }
 
 static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)

@@ -275,12 +275,36 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 	return e;
 }
 
+static bool at_axis(const struct ra_parser *p)
+{
+	return at_binding(p) && ra_span_is(p->token.span, "axis");
+}
+
+/* `axis=NUMBER`, the last of a call's arguments. */
+static bool parse_axis(struct ra_parser *p, struct ra_expr *call)
+{
+	int64_t number;
+	ra_advance(p);
+	ra_advance(p);
+	bool negative = ra_take(p, '-');
+	if (!ra_expect_count(p, RA_MAX_RANK, &number))
+		return false;
+	call->along = true;
+	call->axis = negative ? -(int)number : (int)number;
+	return true;
+}
+
 static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 {
 	struct ra_expr *call = new_expr(p, RA_E_CALL, name);
 	call->name = name;
 	if (!ra_take(p, ')')) {
 		do {
+			if (at_axis(p)) {
+				if (!parse_axis(p, call))
+					return NULL;
+				break;
+			}
 			struct ra_expr *arg = ra_parse_expr(p);
 			if (!arg)
 				return NULL;
@@ -398,29 +422,45 @@ static struct ra_expr *index_of(struct ra_parser *p, const struct ra_dim_text *d
 	return index;
 }
 
-/* After '[': `a:b]` with either left out, or an index and `]`: a token's name, children[NUMBER].NAME or a number. */
-static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
+/* `a:b`, of which `begin` was read. */
+static struct ra_expr *parse_slice(struct ra_parser *p, struct ra_expr *base, struct ra_dim_text *begin)
 {
-	struct ra_dim_text *begin = NULL;
-	struct ra_expr *index;
-	if (at_word(p, RA_WORD_CHILDREN))
-		return lookup_by(p, base, parse_slot(p));
-	if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
-		return NULL;
 	struct ra_expr *e = new_expr(p, RA_E_SLICE, base->span);
 	e->base = base;
-	if (ra_take(p, ':')) {
-		e->begin = begin;
-		if (p->token.kind != ']' && !(e->end = ra_parse_dim(p)))
-			return NULL;
-	} else if (begin && (index = index_of(p, begin))) {
-		return lookup_by(p, base, index);
-	} else
+	e->begin = begin;
+	e->axis = -1;
+	if (!ra_take(p, ':'))
 		return ra_expected(p, "':' and the end of the slice"), NULL;
-	if (!ra_expect(p, ']', "']'"))
+	if (p->token.kind != ']' && p->token.kind != ',' && !(e->end = ra_parse_dim(p)))
 		return NULL;
 	e->span = span_from(p, base->span);
 	return e;
+}
+
+/* After '[': slices `a:b` of the last axes with either end left out, or an index: a token's name,
+ * children[NUMBER].NAME or a number. */
+static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
+{
+	struct ra_dim_text *begin = NULL;
+	struct ra_expr *index, *outermost = base;
+	if (at_word(p, RA_WORD_CHILDREN))
+		return lookup_by(p, base, parse_slot(p));
+	do {
+		begin = NULL;
+		if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
+			return NULL;
+		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)))
+			return lookup_by(p, base, index);
+		for (struct ra_expr *e = outermost; e != base; e = e->base)
+			e->axis--;
+		outermost = parse_slice(p, outermost, begin);
+		if (!outermost)
+			return NULL;
+	} while (ra_take(p, ','));
+	if (!ra_expect(p, ']', "',' or ']'"))
+		return NULL;
+	outermost->span = span_from(p, base->span);
+	return outermost;
 }
 
 static bool too_deep(struct ra_parser *p)

@@ -174,10 +174,10 @@ enum ra_expr_kind {
 	RA_E_NAME,	/* name; the span may have parentheses around it */
 	RA_E_CHAIN,	/* chain: operators of one precedence, from the left */
 	RA_E_NEGATE,	/* base */
-	RA_E_CALL,	/* name, args */
+	RA_E_CALL,	/* name, args; axis, where it is `along` one that is said */
 	RA_E_ZEROS,	/* dims, dtype */
 	RA_E_DIMENSION, /* dims, one */
-	RA_E_SLICE,	/* base, begin, end (NULL = left out) */
+	RA_E_SLICE,	/* base, begin, end (NULL = left out), axis */
 	RA_E_LOOKUP,	/* base, index: a NAME, a SLOT or a NUMBER */
 	RA_E_SLOT,	/* slot, name: children[slot].name */
 	RA_E_EACH,	/* name, base, each: sum(base for name in children), or in parents, or in nodes */
@@ -193,6 +193,8 @@ struct ra_expr {
 	enum ra_expr_kind kind;
 	struct ra_span span, name;
 	struct ra_expr *base;
+	bool along;
+	int axis; /* from 0, or from the end: -1 is the last */
 	union {
 		double number;
 		int64_t slot;
@@ -513,13 +515,19 @@ ra_ref ra_build_cast(struct ra_graph *, ra_ref, enum dtype, struct ra_span);
 ra_ref ra_build_where(struct ra_graph *, const ra_ref arg[3], struct ra_span);
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* SUM, MAX, MIN, ARGMAX */
-ra_ref ra_build_slice(struct ra_graph *, ra_ref, const struct ra_dim *begin, const struct ra_dim *end,
+/* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
+int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX */
+ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span);
 /* x[number] of the first axis. */
 ra_ref ra_build_row(struct ra_graph *, ra_ref, int64_t number, struct ra_span);
-ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
+ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, int axis, struct ra_span);
+/* The last two axes exchanged; or axis d is the order[d]-th of the value. */
 ra_ref ra_build_transpose(struct ra_graph *, ra_ref, struct ra_span);
+ra_ref ra_build_reorder(struct ra_graph *, ra_ref, const int *order, struct ra_span);
+/* An axis is taken out and put in at another place; both are there. */
+ra_ref ra_build_moved_axis(struct ra_graph *, ra_ref, int from, int to, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, struct ra_span);
 ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */

@@ -286,6 +286,20 @@ static void print_use(struct printer *p, ra_ref r, enum precedence least)
 		str_puts(p->s, ")");
 }
 
+/* What is said of axes where they are not the last. */
+static void print_axes(struct printer *p, const struct ra_node *n)
+{
+	int rank = ra_at(p->m, n->arg[0])->shape.rank;
+	bool along = n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX || n->op == RA_CONCAT;
+	if (along && n->axis != rank - 1)
+		str_printf(p->s, ", axis=%d", n->axis);
+	bool last = true;
+	for (int d = 0; n->op == RA_TRANSPOSE && d < rank; d++)
+		last &= n->order[d] == (d < rank - 2 ? d : 2 * rank - 3 - d);
+	for (int d = 0; !last && d < rank; d++)
+		str_printf(p->s, ", %d", n->order[d]);
+}
+
 static void print_call(struct printer *p, const struct ra_node *n)
 {
 	str_printf(p->s, "%s(", ra_op_spelling(n->op));
@@ -295,6 +309,7 @@ static void print_call(struct printer *p, const struct ra_node *n)
 	}
 	if (n->op == RA_CAST)
 		str_printf(p->s, ", %s", dtype_traits_of(n->dtype)->spelling);
+	print_axes(p, n);
 	str_puts(p->s, ")");
 }
 
@@ -363,8 +378,10 @@ static void print_slice(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, "[");
 	ra_dim_print(p->m, &n->begin, p->s);
 	str_puts(p->s, ":");
-	if (ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end))
+	if (ra_dim_add(&n->shape.dim[n->axis], 1, &n->begin, &end))
 		ra_dim_print(p->m, &end, p->s);
+	for (int d = n->axis + 1; d < n->shape.rank; d++)
+		str_puts(p->s, ", :");
 	str_puts(p->s, "]");
 }
 

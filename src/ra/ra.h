@@ -15,13 +15,13 @@
 #include "image/image.h"
 
 /* A dimension: constant + sum of coefficient * symbol. */
-enum { RA_DIM_TERMS = 4, RA_MAX_RANK = 3 };
+enum { RA_DIM_TERMS = 4, RA_MAX_RANK = TENSOR_MAX_RANK };
 struct ra_dim {
 	int64_t constant;
 	int terms;
 	struct {
-		int symbol; /* ascending */
-		int64_t coefficient;
+		int32_t symbol; /* ascending */
+		int32_t coefficient; /* of at most RA_COEFFICIENT_LIMIT */
 	} term[RA_DIM_TERMS];
 };
 
@@ -50,6 +50,7 @@ struct ra_node {
 	enum dtype dtype; /* of its elements: f32, i32, i64 or bool; what is narrower is widened where it is read */
 	struct ra_shape shape;
 	struct diag_at at;
+	int axis; /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a part */
 	union {
 		double constant; /* CONST */
 		int param;       /* PARAM */
@@ -60,8 +61,8 @@ struct ra_node {
 			int state, slot; /* CHILD: slot or RA_EACH_CHILD; PARENT: 0 or RA_EACH_CHILD; STATE: 0 or RA_EACH_MEMBER */
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
-		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
-		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; ROW: its number;
+		int8_t order[RA_MAX_RANK]; /* TRANSPOSE: by axis, which one of the argument stands there */
+		struct ra_dim begin; /* SLICE: where it begins, its extent is in the shape; ROW: its number;
 				      * EXTENT: the dimension */
 	};
 };

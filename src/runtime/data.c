@@ -104,8 +104,7 @@ static void permute_nodes(const struct image_input *in, const struct lin_order *
 	for (int32_t n = 0; in->token && n < o->nodes; n++)
 		((int32_t *)to)[n] = n >= begin && n < end && (!o->cases || reads(in, o, n)) ? token[o->order[n]] : 0;
 	for (int32_t n = begin; !in->token && from && n < end; n++)
-		memcpy((float *)to + n * b->row_elements, vector + o->order[n] * in->elements,
-		       in->elements * sizeof *vector);
+		rt_put_row(b, vector + o->order[n] * in->elements, (float *)to + n * b->row_elements);
 }
 
 /* --- what edges carry: the caller's rows stand in the order of `children`, kernels count edges node by node in
@@ -138,8 +137,7 @@ static void permute_edges(const struct image_input *in, const struct lin_order *
 			if (in->token)
 				((int32_t *)to)[at] = reads(in, o, n) ? ((const int32_t *)from)[e] : 0;
 			else if (reads(in, o, n))
-				memcpy((float *)to + at * b->row_elements, vector + e * in->elements,
-				       in->elements * sizeof *vector);
+				rt_put_row(b, vector + e * in->elements, (float *)to + at * b->row_elements);
 }
 
 /* --- either --- */

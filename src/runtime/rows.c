@@ -42,6 +42,17 @@ static void gather_row(const struct image_buffer *b, const float *from, float *t
 		to[i] = from[at];
 }
 
+void rt_put_row(const struct image_buffer *b, const float *from, float *to)
+{
+	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
+	if (rt_is_dense(b)) {
+		memcpy(to, from, n * sizeof *to);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++, at = step(b, index, at))
+		to[at] = from[i];
+}
+
 /* A row that is not dense is put together where it stays until the next run.  A session is one thread's. */
 static const float *buffer_row(const struct rt_session *s, int buffer, int64_t row)
 {

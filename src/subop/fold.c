@@ -486,6 +486,9 @@ static sub_ref add(struct folding *f, struct sub_value v)
 static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 {
 	struct sub_value v = *value_of(f, r);
+	struct sub_map maps[SUB_MAX_VARS];
+	if (v.op == SUB_ASSIGN)
+		sub_copy_maps(&v, maps);
 	for (int a = 0; a < v.args; a++) {
 		sub_ref copy = copy_argument(f, value_of(f, r), a, at);
 		rename_var(v.arg[a].var, v.arg[a].vars, at);
@@ -494,8 +497,8 @@ static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 		v.arg[a].value = copy;
 	}
 	for (int i = 0; v.op == SUB_ASSIGN && i < v.arg[0].vars; i++) {
-		rename_var(&v.map[i].var, 1, at);
-		rename_var(&v.map[i].var2, 1, at);
+		rename_var(&maps[i].var, 1, at);
+		rename_var(&maps[i].var2, 1, at);
 	}
 	rename_var(v.var, v.vars, at);
 	return add(f, v);

@@ -106,10 +106,11 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 /* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
 static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
 {
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}};
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
 	add_leads(l, &v, &v.arg[0]);
 	for (int i = 0; i < v.arg[0].vars; i++)
-		v.map[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
+		maps[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
@@ -307,11 +308,11 @@ static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
 static sub_ref of_slot(struct lowering *l, sub_ref vector, int slot)
 {
 	struct sub_use u = sub_as_is(l->p, vector);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1};
-	v.map[0] = affine(l->lead, 0);
-	v.map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
+	struct sub_map map[SUB_MAX_VARS] = {affine(l->lead, 0)};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1, .map = map};
+	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
 	for (int i = 2; i < u.vars; i++) {
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 		v.var[v.vars++] = u.var[i];
 	}
 	return sub_add(l->p, v, l->diags);
@@ -334,7 +335,8 @@ static int ragged_var(const struct lowering *l)
 static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
 {
 	struct sub_use u = sub_as_is(l->p, from);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = {row}};
+	struct sub_map map[SUB_MAX_VARS] = {row};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = map};
 	v.var[v.vars++] = l->lead;
 	if (ragged)
 		v.var[v.vars++] = ragged_var(l);
@@ -344,7 +346,7 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 		for (int j = 1; j < i; j++)
 			ordinal += l->p->vars.at[u.var[j]].extent == extent;
 		int var = sub_dim(l->p, extent, ordinal);
-		v.map[i] = affine(var, 0);
+		map[i] = affine(var, 0);
 		v.var[v.vars++] = var;
 	}
 	return sub_add(l->p, v, l->diags);
@@ -389,17 +391,45 @@ static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 
 /* --- products and reductions --- */
 
+/* Axes and the variables that they have. */
+struct named_axes {
+	struct ra_shape shape;
+	int var[RA_MAX_RANK];
+};
+
+static struct named_axes first_axes(const struct ra_shape *shape, const int *vars, int n)
+{
+	struct named_axes first = {.shape = *shape};
+	first.shape.rank = n;
+	memcpy(first.var, vars, (size_t)n * sizeof *vars);
+	return first;
+}
+
+static void add_axis(struct named_axes *to, const struct ra_dim *extent, int var)
+{
+	to->var[to->shape.rank] = var;
+	to->shape.dim[to->shape.rank++] = *extent;
+}
+
+/* What is on the left has all axes of the product but its columns, so that the order of all is known; a vector there
+ * has none but the one that is summed over. */
 static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 {
 	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
-	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), left[RA_MAX_RANK];
-	int k = spare_var(l, ra_dim_value(&b->dim[0], l->sizes), out, rank);
-	memcpy(left, out, (size_t)rank * sizeof *out);
-	left[a->rank - 1] = k;
-	int right[] = {k, out[rank ? rank - 1 : 0]};
-	struct sub_value product = {.op = SUB_MULTIPLY,
-				    .arg = {use_under(l, whole_argument(l, n, 0), left, a->rank),
-					    use_under(l, whole_argument(l, n, 1), right, b->rank)}};
+	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), columns = b->rank > 1;
+	const struct ra_dim *depth = &a->dim[a->rank - 1];
+	int k = spare_var(l, ra_dim_value(depth, l->sizes), out, rank);
+	int batch = b->rank > 2 ? rank - columns - (a->rank > 1) : 0;
+	struct named_axes left = first_axes(&n->shape, out, rank - columns), right = first_axes(&n->shape, out, batch);
+	add_axis(&left, depth, k);
+	add_axis(&right, depth, k);
+	if (columns)
+		add_axis(&right, &n->shape.dim[rank - 1], out[rank - 1]);
+	bool whole = a->rank > 1 && !holds_axes(a, &left.shape);
+	struct sub_value product = {
+	    .op = SUB_MULTIPLY,
+	    .arg = {repeat_axes(l, whole_argument(l, n, 0), a, &left.shape, left.var, whole),
+		    repeat_axes(l, whole_argument(l, n, 1), b, &right.shape, right.var, false)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
@@ -450,11 +480,12 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 static sub_ref per_edge(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}, .map = map};
 	for (int i = 0; i < u.vars; i++) {
 		if (u.var[i] == ragged_var(l))
 			return r;
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 		if (is_dim(l->p, u.var[i]))
 			v.var[v.vars++] = u.var[i];
 	}
@@ -473,10 +504,10 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_shape shape = last_axes(&n->shape, dims_of(l, argument(l, n, 0)));
-	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars);
+	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars), axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], d == rank - 1 ? ra_dim_value(&n->begin, l->sizes) : 0);
+		map[d] = affine(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
 	return move(l, argument(l, n, 0), map, vars, rank);
 }
 
@@ -496,9 +527,7 @@ static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], 0);
-	map[rank - 2] = affine(vars[rank - 1], 0);
-	map[rank - 1] = affine(vars[rank - 2], 0);
+		map[n->order[d]] = affine(vars[d], 0);
 	return move(l, whole_argument(l, n, 0), map, vars, rank);
 }
 
@@ -589,11 +618,12 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 static sub_ref per_row(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->lead}};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->lead}, .map = map};
 	if (u.vars && !is_dim(l->p, u.var[0]))
 		return r;
 	for (int i = 0; i < u.vars; i++)
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 	add_dims(&v, u.var, u.vars);
 	return sub_add(l->p, v, l->diags);
 }

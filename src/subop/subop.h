@@ -12,11 +12,13 @@
 #define ESPALIER_SUBOP_SUBOP_H
 
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "image/image.h"
 #include "ra/ra.h"
 
-enum { SUB_MAX_VARS = 8, SUB_MAX_ARITY = 3 };
+/* Of a value: its axes, those of what it is multiplied with, and the leading ones. */
+enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
 
 enum sub_op {
 #define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
@@ -86,11 +88,8 @@ enum sub_function {
 /* Two variables stand in the order of the value's own; scale2 0 = there is one at most. */
 struct sub_map {
 	enum sub_function function;
-	int which, var;
-	int64_t scale, offset;
-	int var2;
-	int64_t scale2;
-	int slot;
+	int which, var, var2, slot;
+	int64_t scale, scale2, offset;
 };
 
 struct sub_value {
@@ -103,7 +102,8 @@ struct sub_value {
 	int which;                   /* PARAM, VECTOR, STATE: which one */
 	int reduced;                 /* REDUCE: the variable */
 	int axis;                    /* COND: position in var */
-	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
+	const struct sub_map *map;   /* ASSIGN: one per dimension of the argument.  Those of a value that was
+					added belong to the program, which keeps equal ones once. */
 	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
 	double fill;
 };
@@ -201,6 +201,8 @@ struct sub_program {
 	int node, input, edge, member; /* the lead variables */
 	uint32_t *table;
 	size_t table_size;
+	struct map map_lists; /* the maps of an ASSIGN -> map_list */
+	VEC(const struct sub_map *) map_list;
 };
 
 static inline const struct sub_value *sub_at(const struct sub_program *p, sub_ref r)
@@ -272,6 +274,8 @@ const char *sub_free_name(const struct sub_program *, unsigned kinds, const char
 
 /* Sets the variables of a UNARY, BINARY or REDUCE value from its arguments; false when their orders contradict. */
 bool sub_infer(const struct sub_program *, struct sub_value *);
+/* Makes an ASSIGN use a copy of its maps, which can be changed until the value is added; returns it. */
+struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
 /* A use under the value's own names. */
 /* Sets the type of all but a CONST and a CAST, from its arguments and what is declared; false when they do not go together. */
 bool sub_find_type(const struct sub_program *, struct sub_value *);

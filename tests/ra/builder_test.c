@@ -90,7 +90,7 @@ static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32
 {
 	struct ra_dim end;
 	ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end);
-	return ra_builder_slice(r->b, x, dim_text(r, &n->begin), dim_text(r, &end));
+	return ra_builder_slice(r->b, x, n->axis, dim_text(r, &n->begin), dim_text(r, &end));
 }
 
 /* What the node carries, or the edge to a child. */
@@ -98,6 +98,14 @@ static uint32_t carried(struct rebuild *r, const struct ra_node *n)
 {
 	const struct ra_input *in = &r->m->inputs.at[n->input];
 	return in->edge ? ra_builder_child(r->b, n->slot, in->name) : r->inputs[n->input];
+}
+
+static uint32_t rebuild_transpose(struct rebuild *r, const struct ra_node *n, uint32_t x)
+{
+	uint32_t arg[1 + RA_MAX_RANK] = {x};
+	for (int d = 0; d < n->shape.rank; d++)
+		arg[1 + d] = ra_builder_number(r->b, n->order[d]);
+	return ra_builder_call(r->b, "transpose", arg, 1 + (size_t)n->shape.rank);
 }
 
 static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
@@ -137,6 +145,14 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_PARENT_SUM:
 	case RA_PARENT_MAX:
 		return ra_builder_parents(r->b, n->op == RA_PARENT_SUM ? "sum" : "max", arg[0]);
+	case RA_SUM:
+	case RA_MAX:
+	case RA_MIN:
+	case RA_ARGMAX:
+	case RA_CONCAT:
+		return ra_builder_call_along(r->b, ra_op_spelling(n->op), n->axis, arg, (size_t)ra_op_arity(n->op));
+	case RA_TRANSPOSE:
+		return rebuild_transpose(r, n, arg[0]);
 	default:
 		return ra_builder_call(r->b, ra_op_spelling(n->op), arg, (size_t)ra_op_arity(n->op));
 	}

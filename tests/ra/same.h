@@ -39,9 +39,14 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 		return a->state.state == b->state.state && a->state.slot == b->state.slot;
 	case RA_SUM:
 	case RA_MAX:
+	case RA_MIN:
+	case RA_ARGMAX:
 	case RA_CONCAT:
 		return a->axis == b->axis;
+	case RA_TRANSPOSE:
+		return memcmp(a->order, b->order, (size_t)a->shape.rank) == 0;
 	case RA_SLICE:
+		return a->axis == b->axis && same_dim(&a->begin, &b->begin);
 	case RA_ROW:
 	case RA_EXTENT:
 		return same_dim(&a->begin, &b->begin);

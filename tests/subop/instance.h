@@ -117,8 +117,9 @@ static inline sub_ref leaf_source(struct instance *in, const struct scene *s, in
 				  const int64_t *shape)
 {
 	struct bench *b = in->b;
-	struct sub_value v = {
-	    .op = SUB_ASSIGN, .vars = 1, .var = {b->p.node}, .map = {map_of(b->p.node, 1, 0)}};
+	struct sub_value v = {.op = SUB_ASSIGN, .vars = 1, .var = {b->p.node}};
+	struct sub_map *map = new_maps(b, &v);
+	map[0] = map_of(b->p.node, 1, 0);
 	int64_t rows[TENSOR_MAX_RANK] = {ROWS};
 	bool edges = s->edges && random_below(3);
 	if (!s->rows || random_below(5) < 2 || (!edges && n == TENSOR_MAX_RANK))
@@ -132,16 +133,16 @@ static inline sub_ref leaf_source(struct instance *in, const struct scene *s, in
 	} else if (random_below(3) == 0 && in->g.token >= 0) {
 		memcpy(rows + 1, shape, n * sizeof *shape);
 		v.arg[0].value = make_param(b, "T", n + 1, rows);
-		v.map[0] = (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = b->p.node};
+		map[0] = (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = b->p.node};
 	} else {
 		return make_input(b, "x", n, shape);
 	}
 	if (edges) {
 		v.var[v.vars++] = b->p.edge;
-		v.map[0] = (struct sub_map){.function = SUB_EDGE_CHILD, .var = b->p.edge};
+		map[0] = (struct sub_map){.function = SUB_EDGE_CHILD, .var = b->p.edge};
 	}
 	for (int d = 0; d < n; d++) {
-		v.map[1 + d] = map_of(vars[d], 1, 0);
+		map[1 + d] = map_of(vars[d], 1, 0);
 		v.var[v.vars++] = vars[d];
 	}
 	v.arg[0] = use_of(&in->g, v.arg[0].value);
@@ -372,6 +373,7 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 {
 	struct instance_move *m = &in->move[t->name];
 	struct sub_value v = {.op = SUB_ASSIGN};
+	struct sub_map *map = new_maps(in->b, &v);
 	bool wanted[MOST_AVAILABLE] = {false}, rows = false;
 	if (!m->bound)
 		bind_instance_move(in, m, s);
@@ -383,7 +385,7 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 		while (d < m->inside.n && m->inside.dim[d] != v.arg[0].var[i])
 			d++;
 		bool lead = v.arg[0].var[i] == in->b->p.node;
-		v.map[i] = lead		     ? map_of(in->b->p.node, 1, 0)
+		map[i] = lead		     ? map_of(in->b->p.node, 1, 0)
 			   : d < m->inside.n ? m->map[d]
 					     : map_of(-1, 0, 0);
 		rows |= lead || v.map[i].function == SUB_TOKEN;

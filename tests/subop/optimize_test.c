@@ -364,12 +364,13 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 		struct sub_tensor h = {.name = "h", .rank = 1, .var = {k}, .shape = {8}};
 		vec_push(&a, &p.states, h);
 		struct sub_value state = {.op = SUB_STATE, .vars = 2, .var = {p.node, k}};
+		struct sub_map maps[] = {{.function = SUB_CHILD, .var = p.node}, {.var = k, .scale = 1}};
 		struct sub_value child = {
 		    .op = SUB_ASSIGN,
 		    .arg = {sub_as_is(&p, sub_add(&p, state, NULL))},
 		    .vars = 2,
 		    .var = {p.node, k},
-		    .map = {{.function = SUB_CHILD, .var = p.node}, {.var = k, .scale = 1}}};
+		    .map = maps};
 		x = sub_add(&p, child, NULL);
 		for (int i = 0; i < WIDTH; i++)
 			last[i] = x;

@@ -127,6 +127,14 @@ static inline struct sub_value move_of(const struct bench *b, enum sub_op op, su
 	return v;
 }
 
+/* Maps of a value that is being made: all zero, to be filled. */
+static inline struct sub_map *new_maps(struct bench *b, struct sub_value *v)
+{
+	struct sub_map *maps = ARENA_ARRAY(&b->arena, struct sub_map, SUB_MAX_VARS);
+	v->map = maps;
+	return maps;
+}
+
 static inline struct sub_map map_of(int var, int64_t scale, int64_t offset)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = scale, .offset = offset};
