@@ -74,7 +74,7 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 		const struct sub_input *in = &p->inputs.at[i];
 		inputs[i] = (struct image_input){.name = in->name,
 						 .token = in->token,
-						 .dtype = in->token ? DTYPE_I32 : DTYPE_F32,
+						 .dtype = in->row.dtype,
 						 .on_edge = in->on_edge};
 		if (!in->token)
 			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
@@ -92,7 +92,7 @@ static void describe_params(const struct compilation *c, struct image *image)
 	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n);
 	for (size_t i = 0; i < p->params.n; i++) {
 		const struct sub_tensor *t = &p->params.at[i];
-		params[i] = (struct tensor_info){.name = t->name, .rank = t->rank};
+		params[i] = (struct tensor_info){.name = t->name, .dtype = t->dtype, .rank = t->rank};
 		memcpy(params[i].shape, t->shape, t->rank * sizeof *t->shape);
 	}
 	image->param = params;
@@ -110,7 +110,7 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 						   .at_root = p->outputs.at[i].at_root,
 						   .labels = o->labels,
 						   .label = o->label,
-						   .dtype = DTYPE_F32};
+						   .dtype = p->outputs.at[i].row.dtype};
 		outputs[i].elements = copy_shape(&p->outputs.at[i].row, &outputs[i].rank, outputs[i].shape);
 	}
 	image->output = outputs;
@@ -161,7 +161,7 @@ static void describe_states(const struct compilation *c, struct image *image)
 		states[i] = (struct image_state){.name = p->states.at[i].name,
 						 .layout = c->sched.states.at[i].layout,
 						 .buffer = find_buffer(image, IMAGE_STATE, i),
-						 .dtype = DTYPE_F32};
+						 .dtype = p->states.at[i].dtype};
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
 	image->state = states;

@@ -572,7 +572,8 @@ typedef struct esp_structure {
 	const int32_t *children;
 	int32_t root;		 /* the node whose outputs are those of the structure */
 	const void *const *data; /* for each input of the program: int32_t[nodes] tokens (-1 = none) or
-				    float[nodes][elements]; of one on edges a row for each of `children`, in
+				    elements of its dtype [nodes][elements], floats unless the model says another
+				    type; of one on edges a row for each of `children`, in
 				    their order: row e belongs to children[e].  Without any it may be NULL */
 } esp_structure;
 
@@ -595,8 +596,8 @@ typedef struct esp_walk {
 	size_t (*children)(void *user, const void *node);
 	const void *(*child)(void *user, const void *node, size_t slot);
 	/* What a node carries of an input of the program: a token (-1 = none), or esp_program_input's
-	 * elements (NULL = none), read before the next call.  Needed as far as the program has such inputs.
-	 */
+	 * elements (NULL = none), read before the next call; where these are not ESP_F32, their address as if they
+	 * were.  Needed as far as the program has such inputs. */
 	int32_t (*token)(void *user, const void *node, size_t input);
 	const float *(*vector)(void *user, const void *node, size_t input);
 	/* Hears which number a node was given; results are asked for with it.  May be NULL. */
@@ -728,12 +729,17 @@ esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error)
  * no longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was
  * much larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_trim(esp_session *, esp_error **error);
-/* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
- * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
-const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
-/* State `state` of a node of the last run: esp_state.elements floats.  NULL when there is no such row. */
-const float *esp_session_state(const esp_session *, size_t state, size_t structure, size_t node);
+/* Output `output` of a structure of the last run: esp_output.elements elements of esp_output.dtype, at `node` (the caller's
+ * number) or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
+const void *esp_session_output_elements(const esp_session *, size_t output, size_t structure, size_t node);
+/* State `state` of a node of the last run: esp_state.elements elements of esp_state.dtype.  NULL when there is no such
+ * row. */
+const void *esp_session_state_elements(const esp_session *, size_t state, size_t structure, size_t node);
 /* The root's row of an output, wherever the output is computed. */
+const void *esp_session_root_elements(const esp_session *, size_t output, size_t structure);
+/* The same of what is ESP_F32; NULL also when it is of another type. */
+const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
+const float *esp_session_state(const esp_session *, size_t state, size_t structure, size_t node);
 const float *esp_session_root(const esp_session *, size_t output, size_t structure);
 /* The generation of the binding's weights that the last run was computed with; 0 = none. */
 uint64_t esp_session_generation(const esp_session *);

@@ -227,6 +227,8 @@ struct esp_forest {
 bool forest_add(struct esp_forest *, const esp_structure *, const struct lin_origin *, struct diags *);
 bool forest_hold_file(struct esp_forest *, struct file_name *, struct diags *);
 /* Room for so many rows of data more, a row for each node or edge; what is there stays. */
+/* Bytes that a node or an edge carries of an input. */
+size_t forest_row_bytes(const struct image_input *);
 bool forest_reserve(struct esp_forest *, int input, size_t rows, struct diags *);
 /* Where they begin. */
 void *forest_rows_end(const struct esp_forest *, int input);

@@ -319,7 +319,7 @@ struct image {
 	const struct image_case *case_at;
 	int params;
 	const struct tensor_info
-	    *param; /* names and shapes that a binding must supply; the dtype is not used */
+	    *param; /* what a binding must supply; a tensor of a narrower type of the same kind will do */
 	int folds;  /* in the order of the steps at binding, which come first: one each */
 	const struct image_fold *fold;
 	int buffers;

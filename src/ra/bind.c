@@ -120,18 +120,10 @@ static bool is_counter(const struct tensor_info *t)
 	return dtype_traits_of(t->dtype)->kind != DTYPE_FLOAT;
 }
 
-/* Whether every value of one type is one of the other, as it is read from a file. */
-static bool is_lossless(enum dtype from, enum dtype to)
-{
-	const struct dtype_traits *a = dtype_traits_of(from), *b = dtype_traits_of(to);
-	bool widens = a->bytes < b->bytes && (a->kind == b->kind || (a->kind == DTYPE_UNSIGNED && b->kind == DTYPE_SIGNED));
-	return from == to || widens;
-}
-
 /* False after a diagnostic. */
 static bool check_type(struct solver *b, const struct ra_param *p, const struct tensor_info *t)
 {
-	if (is_lossless(t->dtype, p->dtype))
+	if (dtype_widens(t->dtype, p->dtype))
 		return true;
 	fail(b, DIAG_WEIGHT_TYPE, p->at, ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
 						   dtype_traits_of(t->dtype)->spelling),
