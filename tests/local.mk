@@ -107,6 +107,7 @@ unit_tests = \
 	%D%/jit/access_test \
 	%D%/jit/compile_test \
 	%D%/jit/expr_test \
+	%D%/jit/types_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \
