@@ -85,6 +85,7 @@ unit_tests = \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
+	%D%/ilir/casts_test \
 	%D%/ilir/text_test \
 	%D%/ilir/verify_test \
 	%D%/ilir/walk_test \
@@ -107,6 +108,7 @@ unit_tests = \
 	%D%/jit/access_test \
 	%D%/jit/compile_test \
 	%D%/jit/expr_test \
+	%D%/jit/types_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \

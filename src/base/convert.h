@@ -49,4 +49,18 @@ static inline float f32_of_f16(uint16_t h)
 	return sign ? -magnitude : magnitude;
 }
 
+/* The integer that is left when the fraction is dropped; of a NaN 0, of what is out of range the nearest. */
+static inline int64_t i64_of_f32(float f)
+{
+	if (!(f >= -0x1p63f))
+		return f != f ? 0 : INT64_MIN;
+	return f >= 0x1p63f ? INT64_MAX : (int64_t)f;
+}
+
+/* The nearest of low..high. */
+static inline int64_t clamp_integer(int64_t i, int64_t low, int64_t high)
+{
+	return i < low ? low : i > high ? high : i;
+}
+
 #endif

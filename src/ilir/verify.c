@@ -235,7 +235,7 @@ static bool check_spread(struct check *c, const struct ilir_node *n, ilir_expr o
 
 static bool is_shift(enum ilir_op op)
 {
-	return op == ILIR_SHL || op == ILIR_SHR;
+	return op == ILIR_SHL || op == ILIR_SHR || op == ILIR_ROUND_SHR;
 }
 
 /* Constants that the meaning of an operator asks for. */

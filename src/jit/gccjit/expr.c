@@ -70,6 +70,8 @@ static gcc_jit_rvalue *emit_CONST_F(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_CONST_I(struct emitter *e, const struct job *j)
 {
+	if (j->type.dtype == ILIR_BOOL)
+		return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_i32(e, ilir_at(e->m, j->x)->i), jit_i32(e, 0));
 	return gcc_jit_context_new_rvalue_from_long(e->context, j->result, ilir_at(e->m, j->x)->i);
 }
 
@@ -175,18 +177,20 @@ static gcc_jit_rvalue *mask(struct emitter *e, enum jit_asm op, const struct job
 static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 				     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
-	gcc_jit_type *t = jit_part_type(e, ILIR_I32, j->width);
-	gcc_jit_rvalue *ones = jit_splat(e, ILIR_I32, jit_i32(e, -1), j->width);
-	gcc_jit_rvalue *not = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_XOR, condition, ones);
-	yes = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, condition, jit_bits(e, t, yes));
-	no = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, not, jit_bits(e, t, no));
-	return jit_bits(e, j->result, jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_OR, yes, no));
+	gcc_jit_type *t = jit_part_type(e, ILIR_BOOL, j->width);
+	gcc_jit_rvalue *not = jit_keep(e, t, gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_BITWISE_NEGATE,
+									  t, condition));
+	bool truth = j->type.dtype == ILIR_BOOL;
+	yes = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, condition, truth ? yes : jit_bits(e, t, yes));
+	no = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, not, truth ? no : jit_bits(e, t, no));
+	gcc_jit_rvalue *either = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_OR, yes, no);
+	return truth ? either : jit_bits(e, j->result, either);
 }
 
 static gcc_jit_rvalue *blend(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 			     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
-	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width))
+	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width) || j->type.dtype == ILIR_BOOL)
 		return blend_by_bits(e, j, condition, yes, no);
 	return jit_asm(e, JIT_ASM_SELECT, j->width, j->result, condition, no, yes);
 }
@@ -343,6 +347,19 @@ static gcc_jit_rvalue *emit_BIT_OR(struct emitter *e, const struct job *j)
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_OR, j->arg[0], j->arg[1]);
 }
 
+static gcc_jit_rvalue *emit_BIT_XOR(struct emitter *e, const struct job *j)
+{
+	if (j->type.dtype == ILIR_BOOL && j->width == 1)
+		return jit_compare(e, GCC_JIT_COMPARISON_NE, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_XOR, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_NOT(struct emitter *e, const struct job *j)
+{
+	enum gcc_jit_unary_op op = j->width == 1 ? GCC_JIT_UNARY_OP_LOGICAL_NEGATE : GCC_JIT_UNARY_OP_BITWISE_NEGATE;
+	return jit_keep(e, j->result, gcc_jit_context_new_unary_op(e->context, NULL, op, j->result, j->arg[0]));
+}
+
 static gcc_jit_rvalue *emit_SHL(struct emitter *e, const struct job *j)
 {
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_LSHIFT, j->arg[0], j->arg[1]);
@@ -353,12 +370,27 @@ static gcc_jit_rvalue *emit_SHR(struct emitter *e, const struct job *j)
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, j->arg[0], j->arg[1]);
 }
 
+/* Half floats are integers here. */
 static gcc_jit_rvalue *emit_AS_I32(struct emitter *e, const struct job *j)
+{
+	if (j->operand.dtype != ILIR_F32)
+		return jit_cast(e, ILIR_I32, j->arg[0]);
+	return jit_bits(e, j->result, j->arg[0]);
+}
+
+static gcc_jit_rvalue *emit_AS_F32(struct emitter *e, const struct job *j)
 {
 	return jit_bits(e, j->result, j->arg[0]);
 }
 
-#define emit_AS_F32 emit_AS_I32
+static gcc_jit_rvalue *cut(struct emitter *e, const struct job *j)
+{
+	return jit_cast(e, j->type.dtype, j->arg[0]);
+}
+
+#define emit_AS_F16 cut
+#define emit_AS_BF16 cut
+#define emit_WRAP_I32 cut
 
 /* --- casts --- */
 
@@ -393,14 +425,85 @@ static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
 	}
 }
 
-/* The same number in a type that holds it. */
-static gcc_jit_rvalue *emit_TO_I32(struct emitter *e, const struct job *j)
+static gcc_jit_rvalue *number(struct emitter *e, enum ilir_dtype t, int64_t i)
 {
-	return j->operand.dtype == ILIR_BOOL ? number_of_truth(e, j) : jit_cast(e, j->type.dtype, j->arg[0]);
+	return gcc_jit_context_new_rvalue_from_long(e->context, e->type[t][0], i);
 }
 
-#define emit_TO_I64 emit_TO_I32
-#define emit_TO_INDEX emit_TO_I32
+/* The nearest of low..high, in a narrower type. */
+static gcc_jit_rvalue *saturate(struct emitter *e, const struct job *j, int64_t low, int64_t high)
+{
+	enum ilir_dtype t = j->operand.dtype;
+	gcc_jit_type *wide = e->type[t][0];
+	gcc_jit_rvalue *v = j->arg[0], *least = number(e, t, low), *most = number(e, t, high);
+	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_LT, v, least), least, v);
+	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_GT, v, most), most, v);
+	return jit_cast(e, j->type.dtype, v);
+}
+
+/* What the instruction makes INT32_MIN of, on the other side and of NaNs, is put right. */
+static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
+{
+	gcc_jit_rvalue *x = j->arg[0], *end = gcc_jit_context_new_rvalue_from_double(e->context, e->type[ILIR_F32][0], 0x1p31);
+	gcc_jit_rvalue *v = jit_asm(e, JIT_ASM_CUT_FRACTION, j->width, j->result, x, NULL, NULL);
+	gcc_jit_rvalue *high = mask(e, JIT_ASM_LE, j, jit_splat(e, ILIR_F32, end, j->width), x),
+		       *nan = mask(e, JIT_ASM_NAN, j, x, x);
+	v = blend(e, j, high, jit_splat(e, ILIR_I32, jit_i32(e, INT32_MAX), j->width), v);
+	return blend(e, j, nan, jit_splat(e, ILIR_I32, jit_i32(e, 0), j->width), v);
+}
+
+/* `high` is the greatest integer, `end` the float behind it; of what is out of range 0 is cast instead. */
+static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low, int64_t high)
+{
+	enum ilir_dtype t = j->type.dtype;
+	gcc_jit_type *real = e->type[ILIR_F32][0];
+	gcc_jit_rvalue *x = j->arg[0], *least = gcc_jit_context_new_rvalue_from_double(e->context, real, -end),
+		       *behind = gcc_jit_context_new_rvalue_from_double(e->context, real, end),
+		       *zero = gcc_jit_context_zero(e->context, real);
+	gcc_jit_rvalue *is_low = jit_compare(e, GCC_JIT_COMPARISON_LT, x, least),
+		       *is_high = jit_compare(e, GCC_JIT_COMPARISON_GE, x, behind),
+		       *is_nan = jit_compare(e, GCC_JIT_COMPARISON_NE, x, x);
+	x = jit_choose(e, real, is_low, zero, jit_choose(e, real, is_high, zero, jit_choose(e, real, is_nan, zero, x)));
+	gcc_jit_rvalue *v = jit_cast(e, t, x);
+	v = jit_choose(e, e->type[t][0], is_low, number(e, t, low), v);
+	return jit_choose(e, e->type[t][0], is_high, number(e, t, high), v);
+}
+
+static gcc_jit_rvalue *emit_TO_I32(struct emitter *e, const struct job *j)
+{
+	switch (j->operand.dtype) {
+	case ILIR_BOOL:
+		return number_of_truth(e, j);
+	case ILIR_F32:
+		return j->width > 1 ? cut_fractions(e, j) : cut_fraction(e, j, 0x1p31, INT32_MIN, INT32_MAX);
+	case ILIR_I64:
+		return saturate(e, j, INT32_MIN, INT32_MAX);
+	default:
+		return cut(e, j);
+	}
+}
+
+static gcc_jit_rvalue *emit_TO_I64(struct emitter *e, const struct job *j)
+{
+	return j->operand.dtype == ILIR_F32 ? cut_fraction(e, j, 0x1p63, INT64_MIN, INT64_MAX) : cut(e, j);
+}
+
+#define emit_TO_INDEX cut
+
+static gcc_jit_rvalue *emit_TO_I8(struct emitter *e, const struct job *j)
+{
+	return saturate(e, j, INT8_MIN, INT8_MAX);
+}
+
+static gcc_jit_rvalue *emit_TO_U8(struct emitter *e, const struct job *j)
+{
+	return saturate(e, j, 0, UINT8_MAX);
+}
+
+static gcc_jit_rvalue *emit_TO_I16(struct emitter *e, const struct job *j)
+{
+	return saturate(e, j, INT16_MIN, INT16_MAX);
+}
 
 /* --- vectors --- */
 

@@ -18,6 +18,11 @@ static bool is_index(const struct emitter *e, ilir_expr x)
 
 static const char no_row_problem[] = "an operator is used on a type that it does not take";
 
+static enum ilir_dtype operand_type(const struct emitter *e, ilir_expr x)
+{
+	return ilir_type_of(e->m, ilir_arg(e->m, x, 0)).dtype;
+}
+
 /* --- leaves --- */
 
 /* By its bits, so that a NaN keeps its payload. */
@@ -245,6 +250,18 @@ static LLVMValueRef emit_BIT_OR(struct emitter *e, ilir_expr x, const LLVMValueR
 	return LLVMBuildOr(e->at, arg[0], arg[1], "");
 }
 
+static LLVMValueRef emit_BIT_XOR(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildXor(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_NOT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildNot(e->at, arg[0], "");
+}
+
 #define emit_AND emit_BIT_AND
 #define emit_OR emit_BIT_OR
 
@@ -260,19 +277,29 @@ static LLVMValueRef emit_SHR(struct emitter *e, ilir_expr x, const LLVMValueRef 
 	return LLVMBuildAShr(e->at, arg[0], arg[1], "");
 }
 
+/* Half floats are integers here. */
 static LLVMValueRef emit_AS_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	if (operand_type(e, x) != ILIR_F32)
+		return LLVMBuildZExt(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+static LLVMValueRef emit_AS_F32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
 }
 
-#define emit_AS_F32 emit_AS_I32
+static LLVMValueRef cut(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return LLVMBuildTrunc(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+#define emit_AS_F16 cut
+#define emit_AS_BF16 cut
+#define emit_WRAP_I32 cut
 
 /* --- casts --- */
-
-static enum ilir_dtype operand_type(const struct emitter *e, ilir_expr x)
-{
-	return ilir_type_of(e->m, ilir_arg(e->m, x, 0)).dtype;
-}
 
 /* Lane by lane: some machines have a vector of i64 rounded twice, by way of binary64. */
 static LLVMValueRef round_i64(struct emitter *e, LLVMValueRef v, LLVMTypeRef to)
@@ -323,14 +350,54 @@ static LLVMValueRef resize(struct emitter *e, ilir_expr x, LLVMValueRef v)
 	return LLVMBuildIntCast2(e->at, v, jit_type(e, ilir_type_of(e->m, x)), !is_unsigned, "");
 }
 
+/* The nearest of low..high, in a narrower type. */
+static LLVMValueRef saturate(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low, int64_t high)
+{
+	LLVMTypeRef wide = LLVMTypeOf(v);
+	v = emit_intrinsic(e, "llvm.smax", (LLVMValueRef[]){v, jit_constant(wide, low)}, 2);
+	v = emit_intrinsic(e, "llvm.smin", (LLVMValueRef[]){v, jit_constant(wide, high)}, 2);
+	return LLVMBuildTrunc(e->at, v, jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+static LLVMValueRef cut_fraction(struct emitter *e, ilir_expr x, LLVMValueRef v)
+{
+	static const char name[] = "llvm.fptosi.sat";
+	LLVMTypeRef type[] = {jit_type(e, ilir_type_of(e->m, x)), LLVMTypeOf(v)};
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, type, 2);
+	return LLVMBuildCall2(e->at, LLVMIntrinsicGetType(e->context, id, type, 2), function, &v, 1, "");
+}
+
 static LLVMValueRef emit_TO_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return resize(e, x, arg[0]);
+	switch (operand_type(e, x)) {
+	case ILIR_F32:
+		return cut_fraction(e, x, arg[0]);
+	case ILIR_I64:
+		return saturate(e, x, arg[0], INT32_MIN, INT32_MAX);
+	default:
+		return resize(e, x, arg[0]);
+	}
 }
 
 static LLVMValueRef emit_TO_I64(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return resize(e, x, arg[0]);
+	return operand_type(e, x) == ILIR_F32 ? cut_fraction(e, x, arg[0]) : resize(e, x, arg[0]);
+}
+
+static LLVMValueRef emit_TO_I8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return saturate(e, x, arg[0], INT8_MIN, INT8_MAX);
+}
+
+static LLVMValueRef emit_TO_U8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return saturate(e, x, arg[0], 0, UINT8_MAX);
+}
+
+static LLVMValueRef emit_TO_I16(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return saturate(e, x, arg[0], INT16_MIN, INT16_MAX);
 }
 
 static LLVMValueRef emit_TO_INDEX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
