@@ -14,11 +14,22 @@
 
 /* --- operators, as ops.def says --- */
 
+static bool is_float(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).dtype == ILIR_F32;
+}
+
+static bool is_i64(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).dtype == ILIR_I64;
+}
+
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
 #define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
 #define number(x) ilir_float(m, x)
-#define NO_LOOPS ((ilir_expr){0})
+#define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
+#define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
 	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
@@ -31,6 +42,8 @@
 #undef binary
 #undef ternary
 #undef number
+#undef integer
+#undef by_type
 #undef bits
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
@@ -115,7 +128,7 @@ static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const s
 	const struct sub_value *v = sub_at(l->p, sums->of[0]), *product = sub_at(l->p, v->arg[0].value);
 	*shared = (ilir_expr){0};
 	enum sub_op combine = sub_traits_of(v->op)->combine;
-	if (combine == SUB_ADD && product->op == SUB_MULTIPLY) {
+	if (combine == SUB_ADD && product->op == SUB_MULTIPLY && v->dtype == DTYPE_F32) {
 		ilir_expr x[2] = {{0}};
 		operands(l, sums, loop, product, index, x);
 		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
@@ -255,11 +268,11 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = start.i ? ilir_type_of(l->m, start).dtype : ILIR_F32};
+	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	if (!start.i)
-		start = ilir_float(l->m, sub_traits_of(v->op)->neutral);
+		start = lower_number(l, v->dtype, sub_traits_of(v->op)->neutral);
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
 		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
@@ -399,11 +412,13 @@ static ilir_expr sum_of(struct lowering *l, const struct sub_value *v, const ili
 
 static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
-	if (v->op == SUB_ADD)
+	if (v->op == SUB_ADD && v->dtype == DTYPE_F32)
 		return sum_of(l, v, index);
 	ilir_expr x[SUB_MAX_ARITY] = {{0}};
 	for (int a = 0; a < v->args; a++)
 		x[a] = argument(l, v, index, a);
+	if (v->op == SUB_CAST)
+		return lower_cast(l, x[0], v->dtype);
 	return loops_of[v->op](l->m, x[0], x[1], x[2]);
 }
 
@@ -421,14 +436,16 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 {
 	switch (v->op) {
 	case SUB_CONST:
-		return ilir_float(l->m, v->constant);
+		return lower_number(l, v->dtype, v->constant);
+	case SUB_INDEX:
+		return lower_index_number(l, index[0]);
 	case SUB_PARAM:
-		return lower_load(l, l->param[v->which], index, v->vars);
+		return lower_widened(l, lower_load(l, l->param[v->which], index, v->vars));
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default: {
 		int node = l->p->inputs.at[v->which].on_edge; /* which an edge tells */
-		return ilir_load(l->m, l->input[v->which], index + node, v->vars - node);
+		return lower_widened(l, ilir_load(l->m, l->input[v->which], index + node, v->vars - node));
 	}
 	}
 }

@@ -123,6 +123,16 @@ ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, con
 /* A value at an index, from where it is stored, or computed in the blocks that are growing. */
 ilir_expr lower_value_at(struct lowering *, sub_ref, const ilir_expr *index);
 
+/* --- types (lower_type.c) --- */
+
+/* What was loaded, in the type that is computed with. */
+ilir_expr lower_widened(struct lowering *, ilir_expr);
+/* A number of the program; one that a type lacks is its nearest. */
+ilir_expr lower_number(struct lowering *, enum dtype, double);
+ilir_expr lower_cast(struct lowering *, ilir_expr, enum dtype to);
+/* An index as an i32. */
+ilir_expr lower_index_number(struct lowering *, ilir_expr index);
+
 /* --- blocks while they grow (lower_scope.c) --- */
 
 struct scope *lower_scope_new(struct lowering *, struct scope *outer, bool reduction);

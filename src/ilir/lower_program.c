@@ -23,7 +23,7 @@ static int tensor_dims(struct lowering *l, const struct sub_tensor *t, struct il
 static ilir_buffer tensor_buffer(struct lowering *l, int kind, int which, const struct sub_tensor *t, const char *rows_name,
 				 enum image_size rows)
 {
-	struct ilir_buffer_decl b = {.name = t->name, .kind = kind, .dtype = ILIR_F32, .which = which};
+	struct ilir_buffer_decl b = {.name = t->name, .kind = kind, .dtype = (enum ilir_dtype)t->dtype, .which = which};
 	if (rows != IMAGE_ONE)
 		b.dim[b.rank++] = rows_dim(l, rows_name, rows, 0);
 	b.rank += tensor_dims(l, t, &b.dim[b.rank]);
@@ -175,7 +175,7 @@ static enum image_size intermediate_rows(const struct lowering *l, int body, enu
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
+	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = (enum ilir_dtype)v->dtype};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
 		b.dim[b.rank++] =

@@ -82,8 +82,8 @@ double sched_row_elements(const struct sub_program *p, const struct sub_value *v
 static bool can_be_term(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
-	return v->op == SUB_ADD || v->op == SUB_MULTIPLY ||
-	       (v->op == SUB_SUM && p->vars.at[v->reduced].set == SUB_DIM);
+	return v->dtype == DTYPE_F32 && (v->op == SUB_ADD || v->op == SUB_MULTIPLY ||
+	       (v->op == SUB_SUM && p->vars.at[v->reduced].set == SUB_DIM));
 }
 
 /* Terms have all variables of their sum: what is repeated along one would be computed for each turn of it. */
@@ -122,7 +122,8 @@ static void find_products(struct sched_values *values, const struct sub_program 
 {
 	for (int i = 0; i < values->n; i++)
 		values->fact[i].product =
-		    sub_at(p, values->value[i])->op == SUB_MULTIPLY && !values->fact[i].result;
+		    sub_at(p, values->value[i])->op == SUB_MULTIPLY &&
+		    sub_at(p, values->value[i])->dtype == DTYPE_F32 && !values->fact[i].result;
 	for (int i = 0; i < values->n; i++) {
 		const struct sub_value *v = sub_at(p, values->value[i]);
 		for (int a = 0; !adds_up(v->op) && a < v->args; a++)

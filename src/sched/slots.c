@@ -35,7 +35,7 @@ bool sched_child_product(const struct sub_program *p, sub_ref r, struct sched_ch
 {
 	const struct sub_value *v = sub_at(p, r), *product = sub_at(p, v->arg[0].value);
 	*c = (struct sched_child_product){0};
-	if (v->op != SUB_SUM || product->op != SUB_MULTIPLY)
+	if (v->op != SUB_SUM || v->dtype != DTYPE_F32 || product->op != SUB_MULTIPLY)
 		return false;
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *u = &product->arg[a];
