@@ -86,6 +86,7 @@ unit_tests = \
 	%D%/ilir/fetch_ahead_test \
 	%D%/ilir/interpret_test \
 	%D%/ilir/math_test \
+	%D%/ilir/casts_test \
 	%D%/ilir/text_test \
 	%D%/ilir/verify_test \
 	%D%/ilir/walk_test \
@@ -108,6 +109,7 @@ unit_tests = \
 	%D%/jit/access_test \
 	%D%/jit/compile_test \
 	%D%/jit/expr_test \
+	%D%/jit/types_test \
 	%D%/jit/fma_test \
 	%D%/jit/fork_test \
 	%D%/jit/functions_test \
@@ -134,7 +136,7 @@ unit_tests = \
 	%D%/models/threads_test \
 	%D%/models/unroll_test \
 	%D%/models/special_test \
-	%D%/models/typed_test \
+	%D%/models/typed_test %D%/models/types_test \
 	%D%/mutation/mutation_test \
 	%D%/ra/bind_test \
 	%D%/ra/builder_test \
@@ -190,8 +192,8 @@ test_data = \
 	%D%/cli/gates-wrong.npz %D%/cli/gates.npz %D%/cli/gates.ra \
 	%D%/cli/support.sh %D%/cli/tiny.ra %D%/examples/counts.txt %D%/examples/valgrind.supp %D%/golden/cell.ra %D%/golden/down.ra %D%/golden/edges.ra %D%/golden/gated.ra %D%/golden/labels.ra %D%/golden/steps.ra %D%/models/mixed.ra \
 	%D%/sched/attention.ra %D%/sched/gru.ra %D%/models/constants.ra %D%/models/labels.ra %D%/models/members.ra %D%/models/nested.ra %D%/models/dgl.ra %D%/models/order.ra %D%/models/pairs.ra %D%/models/parts.ra \
-	%D%/models/bilstm.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra \
-	%D%/models/matrices.ra %D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
+	%D%/models/bilstm.ra %D%/models/parents.ra %D%/models/stacked.ra %D%/models/typedlayers.ra %D%/models/types.ra \
+	%D%/models/axes.ra %D%/models/matrices.ra %D%/models/ragged.ra %D%/models/slots.ra %D%/models/ternary.ra %D%/models/transposed.ra \
 	%D%/models/typed_dag.ra
 
 check_PROGRAMS += $(unit_tests)

@@ -15,7 +15,8 @@ static bool read_param(void *context, int param, int64_t first, int64_t count, f
 {
 	const struct reading *r = context;
 	int tensor = io_safetensors_find(r->file, r->program->interface.param[param].name);
-	return io_safetensors_read_f32(r->file, diags, tensor, first, count, to);
+	enum dtype as = r->program->interface.param[param].dtype;
+	return io_safetensors_read(r->file, diags, tensor, first, count, as, to);
 }
 
 /* The program's sizes came from other weights, perhaps; these must give the same. */

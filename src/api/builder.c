@@ -235,6 +235,15 @@ esp_value esp_builder_call(esp_builder *b, const char *function, const esp_value
 	return v;
 }
 
+esp_value esp_builder_call_along(esp_builder *b, const char *function, int axis, const esp_value *arguments, size_t n)
+{
+	esp_value v = {0};
+	const uint32_t *id = arguments ? &arguments->id : NULL;
+	BUILD(b, if (NEED(b, function) && (!n || NEED(b, arguments))) v.id =
+		     ra_builder_call_along(b->calls, function, axis, id, n));
+	return v;
+}
+
 esp_value esp_builder_lookup(esp_builder *b, esp_value param, esp_value token)
 {
 	esp_value v = {0};
@@ -242,10 +251,10 @@ esp_value esp_builder_lookup(esp_builder *b, esp_value param, esp_value token)
 	return v;
 }
 
-esp_value esp_builder_slice(esp_builder *b, esp_value x, const char *begin, const char *end)
+esp_value esp_builder_slice(esp_builder *b, esp_value x, int axis, const char *begin, const char *end)
 {
 	esp_value v = {0};
-	BUILD(b, v.id = ra_builder_slice(b->calls, x.id, begin, end));
+	BUILD(b, v.id = ra_builder_slice(b->calls, x.id, axis, begin, end));
 	return v;
 }
 

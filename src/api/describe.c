@@ -72,7 +72,10 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++) {
 		const struct sub_input *in = &p->inputs.at[i];
-		inputs[i] = (struct image_input){.name = in->name, .token = in->token, .on_edge = in->on_edge};
+		inputs[i] = (struct image_input){.name = in->name,
+						 .token = in->token,
+						 .dtype = in->row.dtype,
+						 .on_edge = in->on_edge};
 		if (!in->token)
 			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
 	}
@@ -89,7 +92,7 @@ static void describe_params(const struct compilation *c, struct image *image)
 	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n);
 	for (size_t i = 0; i < p->params.n; i++) {
 		const struct sub_tensor *t = &p->params.at[i];
-		params[i] = (struct tensor_info){.name = t->name, .rank = t->rank};
+		params[i] = (struct tensor_info){.name = t->name, .dtype = t->dtype, .rank = t->rank};
 		memcpy(params[i].shape, t->shape, t->rank * sizeof *t->shape);
 	}
 	image->param = params;
@@ -106,7 +109,8 @@ static void describe_outputs(const struct compilation *c, struct image *image)
 						   .buffer = find_buffer(image, IMAGE_OUTPUT, i),
 						   .at_root = p->outputs.at[i].at_root,
 						   .labels = o->labels,
-						   .label = o->label};
+						   .label = o->label,
+						   .dtype = p->outputs.at[i].row.dtype};
 		outputs[i].elements = copy_shape(&p->outputs.at[i].row, &outputs[i].rank, outputs[i].shape);
 	}
 	image->output = outputs;
@@ -139,7 +143,8 @@ static void describe_states(const struct compilation *c, struct image *image)
 	for (size_t i = 0; i < p->states.n; i++) {
 		states[i] = (struct image_state){.name = p->states.at[i].name,
 						 .layout = c->sched.states.at[i].layout,
-						 .buffer = find_buffer(image, IMAGE_STATE, i)};
+						 .buffer = find_buffer(image, IMAGE_STATE, i),
+						 .dtype = p->states.at[i].dtype};
 		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
 	}
 	image->state = states;

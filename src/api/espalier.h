@@ -108,6 +108,27 @@ const esp_message *esp_message_find(const char *id);
 /* All of them, by room; NULL past the last. */
 const esp_message *esp_message_at(size_t i);
 
+/* --- types of elements --- */
+
+/* What an element of a tensor is in memory, in native byte order.  Numbers never change their meaning; more may
+ * come. */
+typedef enum esp_dtype {
+	ESP_F32 = 1,  /* IEEE 754 binary32: float */
+	ESP_F16 = 2,  /* IEEE 754 binary16 */
+	ESP_BF16 = 3, /* the upper half of a binary32 */
+	ESP_I8 = 4,   /* two's complement: int8_t */
+	ESP_U8 = 5,   /* uint8_t */
+	ESP_I16 = 6,  /* int16_t */
+	ESP_I32 = 7,  /* int32_t */
+	ESP_I64 = 8,  /* int64_t */
+	ESP_BOOL = 9  /* a byte, 0 or 1 */
+} esp_dtype;
+
+/* "f32", "f16", "bf16", "i8", ...; NULL when there is no such type. */
+const char *esp_dtype_name(esp_dtype);
+/* Bytes of an element; 0 when there is no such type. */
+size_t esp_dtype_size(esp_dtype);
+
 /* --- context --- */
 
 /* What all objects made from it share. */
@@ -221,10 +242,11 @@ void esp_text_free(char *text);
 /* The dimensions that a model names in its shapes, "D", in the order in which it does; NULL past the last. */
 const char *esp_model_dimension(const esp_model *, size_t i);
 /* The i-th parameter by name, NULL past the last, and its shape: `sizes` has the size of each dimension, in the
- * order of esp_model_dimension.  `shape` takes ESP_RANK_MAX numbers, *rank how many of them count; an extent that
- * makes no sense with these sizes is below 1.  `sizes` = NULL: only the rank is told, shape may be NULL then. */
-enum { ESP_RANK_MAX = 3 };
-const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank);
+ * order of esp_model_dimension.  *rank, which may be NULL, is the number of its axes; `shape` has room for `room` numbers
+ * and takes the first extents.  An extent that makes no sense with these sizes is below 1.  `sizes` = NULL: only the rank
+ * is told. */
+const char *esp_model_param(const esp_model *, size_t i, const int64_t *sizes, int64_t *shape, size_t room,
+			    size_t *rank);
 
 /* How the i-th traversal of the model goes, "up" or "down"; NULL past the last. */
 const char *esp_model_traversal(const esp_model *, size_t i);
@@ -315,10 +337,13 @@ esp_value esp_builder_number(esp_builder *, double);
  * The value of an output stands, once that is declared, for the output: later ones do not compute it again.
  */
 esp_value esp_builder_call(esp_builder *, const char *function, const esp_value *arguments, size_t n);
+/* The same along another axis than the last, as `axis=` in a text says: axes are counted from 0, or from the end, -1
+ * being the last. */
+esp_value esp_builder_call_along(esp_builder *, const char *function, int axis, const esp_value *arguments, size_t n);
 /* The row of a parameter that a token names; of any value, by a number from 0: that of its first axis. */
 esp_value esp_builder_lookup(esp_builder *, esp_value param, esp_value token);
-/* x[begin : end] of the last axis; NULL = its end. */
-esp_value esp_builder_slice(esp_builder *, esp_value x, const char *begin, const char *end);
+/* x[begin : end] of an axis; NULL = its end. */
+esp_value esp_builder_slice(esp_builder *, esp_value x, int axis, const char *begin, const char *end);
 esp_value esp_builder_zeros(esp_builder *, const char *shape);
 esp_value esp_builder_dimension(esp_builder *, const char *dimension);
 /* A state of a child, or what the edge to it carries: by slot, from 0, or of each child in turn, to be summed up
@@ -362,12 +387,12 @@ esp_status esp_weights_open(esp_context *, const char *path, esp_weights **out, 
  * need trust them. */
 esp_status esp_weights_from_memory(esp_context *, const void *bytes, size_t n, esp_weights **out,
 				   esp_error **error);
-enum { ESP_TENSOR_RANK_MAX = 4 };
 /* What the file holds under a name; belongs to the weights. */
 typedef struct esp_tensor {
-	const char *name, *type; /* type: "F32", "F16", "BF16" or, of what is no weight, "I64" */
-	size_t rank;
-	int64_t shape[ESP_TENSOR_RANK_MAX];
+	const char *name;
+	esp_dtype dtype;
+	size_t rank;	     /* axes; 0 = a number */
+	const size_t *shape; /* an extent for each */
 } esp_tensor;
 /* In the order of their values in the file; NULL past the last. */
 const esp_tensor *esp_weights_tensor(const esp_weights *, size_t i);
@@ -453,12 +478,17 @@ int esp_program_has_weights(const esp_program *);
 /* The i-th dimension of the model by name, with its size (`size` may be NULL); NULL past the last. */
 const char *esp_program_size(const esp_program *, size_t i, int64_t *size);
 
+/* Shapes have an extent for each of `rank` axes, rows and matrices are row-major; they belong to the program as the
+ * description does. */
+
 /* Inputs carried by nodes, and by the edges to their children, in the order of their declaration. */
 typedef struct esp_input {
 	const char *name;
-	int is_token;	 /* an int32_t index; otherwise floats */
-	size_t elements; /* floats of a node or edge: the product of the shape, 1 for a number */
-	size_t rank, shape[3];
+	int is_token; /* an index that parameters are looked up with; otherwise values */
+	esp_dtype dtype;
+	size_t elements; /* of a node or edge: the product of the shape, 1 for a number and a token */
+	size_t rank;	 /* axes; 0 = a number or a token */
+	const size_t *shape;
 	int64_t limit; /* a token must lie in 0 .. limit - 1; 0 = it only tells cases apart, by any value */
 	int on_edges;  /* carried by edges: a row for each of `children`, not for each node */
 } esp_input;
@@ -469,8 +499,10 @@ const esp_input *esp_program_input(const esp_program *, size_t input);
 
 typedef struct esp_output {
 	const char *name;
-	size_t elements; /* floats of one row: the product of the shape */
-	size_t rank, shape[3];
+	esp_dtype dtype;
+	size_t elements; /* of one row: the product of the shape */
+	size_t rank;
+	const size_t *shape;
 	int at_root;   /* a row per structure; otherwise a row per node */
 	size_t labels; /* 0, or `elements` names of classes */
 	const char *const *label;
@@ -482,8 +514,10 @@ const esp_output *esp_program_output(const esp_program *, size_t output);
 
 typedef struct esp_state {
 	const char *name;
-	size_t elements;
-	size_t rank, shape[3];
+	esp_dtype dtype;
+	size_t elements; /* of one row: the product of the shape */
+	size_t rank;
+	const size_t *shape;
 } esp_state;
 
 size_t esp_program_states(const esp_program *);
@@ -538,7 +572,8 @@ typedef struct esp_structure {
 	const int32_t *children;
 	int32_t root;		 /* the node whose outputs are those of the structure */
 	const void *const *data; /* for each input of the program: int32_t[nodes] tokens (-1 = none) or
-				    float[nodes][elements]; of one on edges a row for each of `children`, in
+				    elements of its dtype [nodes][elements], floats unless the model says another
+				    type; of one on edges a row for each of `children`, in
 				    their order: row e belongs to children[e].  Without any it may be NULL */
 } esp_structure;
 
@@ -561,8 +596,8 @@ typedef struct esp_walk {
 	size_t (*children)(void *user, const void *node);
 	const void *(*child)(void *user, const void *node, size_t slot);
 	/* What a node carries of an input of the program: a token (-1 = none), or esp_program_input's
-	 * elements (NULL = none), read before the next call.  Needed as far as the program has such inputs.
-	 */
+	 * elements (NULL = none), read before the next call; where these are not ESP_F32, their address as if they
+	 * were.  Needed as far as the program has such inputs. */
 	int32_t (*token)(void *user, const void *node, size_t input);
 	const float *(*vector)(void *user, const void *node, size_t input);
 	/* Hears which number a node was given; results are asked for with it.  May be NULL. */
@@ -694,12 +729,17 @@ esp_status esp_session_run(esp_session *, const esp_forest *, esp_error **error)
  * no longer be read.  The next run takes what it needs.  For sessions that live on after a minibatch that was
  * much larger than others.  ESP_ERROR_BUSY: another thread runs the session. */
 esp_status esp_session_trim(esp_session *, esp_error **error);
-/* Output `output` of a structure of the last run: esp_output.elements floats, at `node` (the caller's number)
- * or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
-const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
-/* State `state` of a node of the last run: esp_state.elements floats.  NULL when there is no such row. */
-const float *esp_session_state(const esp_session *, size_t state, size_t structure, size_t node);
+/* Output `output` of a structure of the last run: esp_output.elements elements of esp_output.dtype, at `node` (the caller's
+ * number) or, for an output at the root, whatever `node` is.  NULL when there is no such row. */
+const void *esp_session_output_elements(const esp_session *, size_t output, size_t structure, size_t node);
+/* State `state` of a node of the last run: esp_state.elements elements of esp_state.dtype.  NULL when there is no such
+ * row. */
+const void *esp_session_state_elements(const esp_session *, size_t state, size_t structure, size_t node);
 /* The root's row of an output, wherever the output is computed. */
+const void *esp_session_root_elements(const esp_session *, size_t output, size_t structure);
+/* The same of what is ESP_F32; NULL also when it is of another type. */
+const float *esp_session_output(const esp_session *, size_t output, size_t structure, size_t node);
+const float *esp_session_state(const esp_session *, size_t state, size_t structure, size_t node);
 const float *esp_session_root(const esp_session *, size_t output, size_t structure);
 /* The generation of the binding's weights that the last run was computed with; 0 = none. */
 uint64_t esp_session_generation(const esp_session *);

@@ -13,7 +13,8 @@ struct column {
 	size_t elements, rank;
 	const size_t *shape;
 	bool at_root;
-	float *rows;
+	enum dtype dtype;
+	void *rows;
 	size_t capacity; /* bytes */
 };
 
@@ -60,11 +61,12 @@ static void describe(esp_export *e)
 	for (size_t i = 0; i < e->states; i++) {
 		const esp_state *s = &p->states[i];
 		e->column[i] = (struct column){
-		    .name = s->name, .elements = s->elements, .rank = s->rank, .shape = s->shape};
+		    .name = s->name, .dtype = p->interface.state[i].dtype, .elements = s->elements, .rank = s->rank, .shape = s->shape};
 	}
 	for (size_t i = e->states; i < e->columns; i++) {
 		const esp_output *o = &p->outputs[i - e->states];
 		e->column[i] = (struct column){.name = o->name,
+					       .dtype = p->interface.output[i - e->states].dtype,
 					       .elements = o->elements,
 					       .rank = o->rank,
 					       .shape = o->shape,
@@ -138,6 +140,11 @@ static bool reserve(const esp_export *e, void **at, size_t *capacity, size_t wan
 	return true;
 }
 
+static size_t row_bytes(const struct column *c)
+{
+	return c->elements * (size_t)dtype_traits_of(c->dtype)->bytes;
+}
+
 static size_t rows_of(const struct column *c, size_t structures, size_t nodes)
 {
 	return c->at_root ? structures : nodes;
@@ -148,7 +155,7 @@ static bool reserve_column(esp_export *e, struct column *c, size_t structures, s
 {
 	void *at = c->rows;
 	size_t bytes, rows = rows_of(c, e->structures + structures, e->nodes + nodes);
-	if (__builtin_mul_overflow(rows, c->elements * sizeof *c->rows, &bytes))
+	if (__builtin_mul_overflow(rows, row_bytes(c), &bytes))
 		bytes = SIZE_MAX;
 	bool ok = reserve(e, &at, &c->capacity, bytes, diags);
 	c->rows = at;
@@ -165,9 +172,9 @@ static bool reserve_all(esp_export *e, size_t structures, size_t nodes, struct d
 	return ok;
 }
 
-static void copy_row(struct column *c, size_t row, const float *from)
+static void copy_row(struct column *c, size_t row, const void *from)
 {
-	memcpy(c->rows + row * c->elements, from, c->elements * sizeof *from);
+	memcpy((char *)c->rows + row * row_bytes(c), from, row_bytes(c));
 }
 
 /* The rows of one structure, behind those that there are. */
@@ -178,12 +185,12 @@ static void append(esp_export *e, const esp_session *s, size_t structure)
 		struct column *c = &e->column[i];
 		size_t output = i - e->states;
 		if (c->at_root)
-			copy_row(c, e->structures, esp_session_output(s, output, structure, 0));
+			copy_row(c, e->structures, esp_session_output_elements(s, output, structure, 0));
 		else
 			for (size_t n = 0; n < nodes; n++)
 				copy_row(c, e->nodes + n,
-					 i < e->states ? esp_session_state(s, i, structure, n)
-						       : esp_session_output(s, output, structure, n));
+					 i < e->states ? esp_session_state_elements(s, i, structure, n)
+						       : esp_session_output_elements(s, output, structure, n));
 	}
 	e->begin[e->structures++] = (int64_t)e->nodes;
 	e->nodes += nodes;
@@ -234,7 +241,7 @@ static struct io_tensor column_tensor(const esp_export *e, size_t i)
 {
 	const struct column *c = &e->column[i];
 	struct io_tensor t = {
-	    .name = c->name, .dtype = DTYPE_F32, .rank = 1 + (int)c->rank, .values = c->rows};
+	    .name = c->name, .dtype = c->dtype, .rank = 1 + (int)c->rank, .values = c->rows};
 	t.shape[0] = (int64_t)rows_of(c, e->structures, e->nodes);
 	for (size_t d = 0; d < c->rank; d++)
 		t.shape[d + 1] = (int64_t)c->shape[d];

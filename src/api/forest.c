@@ -151,11 +151,9 @@ void esp_forest_trim(esp_forest *f)
 
 /* --- adding --- */
 
-/* Bytes that a node or an edge carries of an input. */
-static size_t row_bytes(const esp_forest *f, int input)
+size_t forest_row_bytes(const struct image_input *in)
 {
-	const struct image_input *in = &f->program->interface.input[input];
-	return in->token ? sizeof(int32_t) : in->elements * sizeof(float);
+	return (in->token ? 1 : (size_t)in->elements) * (size_t)dtype_traits_of(in->dtype)->bytes;
 }
 
 static int64_t rows_of(const esp_forest *f, int input)
@@ -165,14 +163,14 @@ static int64_t rows_of(const esp_forest *f, int input)
 
 void *forest_rows_end(const esp_forest *f, int input)
 {
-	return (char *)f->data[input] + (size_t)rows_of(f, input) * row_bytes(f, input);
+	return (char *)f->data[input] + (size_t)rows_of(f, input) * forest_row_bytes(&f->program->interface.input[input]);
 }
 
 bool forest_reserve(esp_forest *f, int input, size_t rows, struct diags *diags)
 {
 	const struct allocator *a = &f->object.context->allocator;
 	size_t old = f->capacities[input], bytes;
-	bool counted = !__builtin_mul_overflow(rows_of(f, input) + rows, row_bytes(f, input), &bytes);
+	bool counted = !__builtin_mul_overflow(rows_of(f, input) + rows, forest_row_bytes(&f->program->interface.input[input]), &bytes);
 	if (counted && bytes <= old)
 		return true;
 	size_t capacity = bytes > 2 * old ? bytes : 2 * old;
@@ -195,8 +193,8 @@ static bool copy_data(esp_forest *f, const esp_structure *s, int input, struct d
 	if (!forest_reserve(f, input, rows, diags))
 		return false;
 	if (rows)
-		memcpy(forest_rows_end(f, input), (const char *)s->data[input] + first * row_bytes(f, input),
-		       rows * row_bytes(f, input));
+		memcpy(forest_rows_end(f, input), (const char *)s->data[input] + first * forest_row_bytes(&f->program->interface.input[input]),
+		       rows * forest_row_bytes(&f->program->interface.input[input]));
 	return true;
 }
 
@@ -266,7 +264,7 @@ esp_status esp_forest_add(esp_forest *forest, const esp_structure *structure, es
 static void remove_rows(esp_forest *f, const struct lin_forest *all, int64_t structure, int input)
 {
 	bool edges = f->program->interface.input[input].on_edge;
-	size_t bytes = row_bytes(f, input);
+	size_t bytes = forest_row_bytes(&f->program->interface.input[input]);
 	int64_t first = all->input_begin[structure];
 	int64_t end = structure + 1 < all->inputs ? all->input_begin[structure + 1] : all->nodes;
 	int64_t from = edges ? all->child_begin[end] : end, to = edges ? all->child_begin[first] : first;

@@ -112,6 +112,12 @@ bool api_guarded(struct arena *, struct diags *, bool (*work)(void *job), void *
 /* A copy of a text that esp_text_free takes; NULL after a diagnostic. */
 char *api_text(const struct esp_context *, const char *text, struct diags *);
 
+/* --- tensor.c --- */
+
+esp_dtype api_dtype(enum dtype);
+/* The extents as callers see them, in the arena. */
+const size_t *api_shape(struct arena *, const int64_t *shape, int rank);
+
 /* --- objects --- */
 
 struct esp_model {
@@ -221,6 +227,8 @@ struct esp_forest {
 bool forest_add(struct esp_forest *, const esp_structure *, const struct lin_origin *, struct diags *);
 bool forest_hold_file(struct esp_forest *, struct file_name *, struct diags *);
 /* Room for so many rows of data more, a row for each node or edge; what is there stays. */
+/* Bytes that a node or an edge carries of an input. */
+size_t forest_row_bytes(const struct image_input *);
 bool forest_reserve(struct esp_forest *, int input, size_t rows, struct diags *);
 /* Where they begin. */
 void *forest_rows_end(const struct esp_forest *, int input);

@@ -41,17 +41,18 @@ static bool is_read(const esp_forest *f, const struct image_input *in, int32_t n
 }
 
 /* A token of -1 is as good as in an array; a vector that is not there has no such sign. */
-static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, float *to, struct diags *diags)
+static bool fill_vectors(esp_forest *f, const esp_walk *w, int which, char *to, struct diags *diags)
 {
 	const struct image_input *in = &f->program->interface.input[which];
-	for (int32_t n = 0; n < f->walk.nodes; n++, to += in->elements) {
-		const float *from = w->vector(w->user, lin_walk_node(&f->walk, n), (size_t)which);
+	size_t bytes = forest_row_bytes(in);
+	for (int32_t n = 0; n < f->walk.nodes; n++, to += bytes) {
+		const void *from = w->vector(w->user, lin_walk_node(&f->walk, n), (size_t)which);
 		if (from)
-			memcpy(to, from, (size_t)in->elements * sizeof *to);
+			memcpy(to, from, bytes);
 		else if (is_read(f, in, n))
 			return missing(f, in, n, diags);
 		else
-			memset(to, 0, (size_t)in->elements * sizeof *to);
+			memset(to, 0, bytes);
 	}
 	return true;
 }
@@ -74,17 +75,17 @@ static bool fill_edge(const esp_forest *f, const esp_walk *w, int which, int32_t
 		*(int32_t *)to = w->edge_token(w->user, of, slot, (size_t)which);
 		return true;
 	}
-	const float *from = w->edge_vector(w->user, of, slot, (size_t)which);
+	const void *from = w->edge_vector(w->user, of, slot, (size_t)which);
 	if (!from)
 		return missing_edge(f, in, node, slot, diags);
-	memcpy(to, from, (size_t)in->elements * sizeof *from);
+	memcpy(to, from, forest_row_bytes(in));
 	return true;
 }
 
 static bool fill_edges(esp_forest *f, const esp_walk *w, int which, struct diags *diags)
 {
 	const struct image_input *in = &f->program->interface.input[which];
-	size_t bytes = in->token ? sizeof(int32_t) : (size_t)in->elements * sizeof(float);
+	size_t bytes = forest_row_bytes(in);
 	char *to = forest_rows_end(f, which);
 	const int32_t *begin = f->walk.child_begin;
 	for (int32_t n = 0; n < f->walk.nodes; n++)

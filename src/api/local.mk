@@ -3,9 +3,9 @@ lib_LTLIBRARIES += libespalier.la
 include_HEADERS += %D%/espalier.h
 
 # current:revision:age.  A release that changes no symbol: revision + 1.  One that only adds symbols: current + 1,
-# age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age 0,
-# revision 0; the soname changes then.
-libespalier_version = 1:0:1
+# age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age as it
+# is, revision 0; the number in the soname, current - age, is one more then.
+libespalier_version = 2:0:1
 
 # Never unloaded: threads of an ended team may be on their way out of the OpenMP library, which goes with it.
 libespalier_la_SOURCES =
@@ -22,6 +22,6 @@ EXTRA_DIST += %D%/espalier.map
 libespalier_internal_la_SOURCES += \
 	%D%/binding.c %D%/bodies.c %D%/builder.c %D%/cache.c %D%/cache.h %D%/call.c %D%/choices.c %D%/compilation.h %D%/compile.c %D%/compile.h \
 	%D%/context.c %D%/describe.c %D%/dump.c %D%/error.c %D%/explain.c %D%/explain.h %D%/export.c %D%/forest.c %D%/generate.c %D%/internal.h %D%/key.c %D%/linked.c \
-	%D%/message.c %D%/model.c %D%/object.c %D%/options.c %D%/options.def %D%/options.h %D%/passes.c %D%/passes.def %D%/passes.h %D%/profile.c %D%/profile.h %D%/program.c %D%/saved.c %D%/session.c %D%/text.c %D%/treebank.c %D%/vocab.c \
+	%D%/message.c %D%/model.c %D%/object.c %D%/options.c %D%/options.def %D%/options.h %D%/passes.c %D%/passes.def %D%/passes.h %D%/profile.c %D%/profile.h %D%/program.c %D%/saved.c %D%/session.c %D%/tensor.c %D%/text.c %D%/treebank.c %D%/vocab.c \
 	%D%/weights.c
 EXTRA_DIST += %D%/README.md

@@ -152,8 +152,6 @@ const char *esp_model_dimension(const esp_model *m, size_t i)
 	return m && i < m->graph->symbols.n ? m->graph->symbols.at[i].name : NULL;
 }
 
-_Static_assert((int)RA_MAX_RANK <= (int)ESP_RANK_MAX, "shapes fit into what callers have for them");
-
 static bool are_sizes(const struct ra_model *g, const int64_t *sizes)
 {
 	for (size_t i = 0; i < g->symbols.n; i++)
@@ -162,7 +160,8 @@ static bool are_sizes(const struct ra_model *g, const int64_t *sizes)
 	return true;
 }
 
-const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape, size_t *rank)
+const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape, size_t room,
+			    size_t *rank)
 {
 	if (!m || i >= m->graph->params.n)
 		return NULL;
@@ -170,7 +169,7 @@ const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, 
 	if (rank)
 		*rank = p->shape.rank;
 	bool possible = sizes && are_sizes(m->graph, sizes);
-	for (int d = 0; sizes && shape && d < p->shape.rank; d++)
+	for (size_t d = 0; sizes && shape && d < room && d < (size_t)p->shape.rank; d++)
 		shape[d] = possible ? ra_dim_value(&p->shape.dim[d], sizes) : 0;
 	return p->name;
 }

@@ -23,12 +23,6 @@ static void destroy(void *object)
 
 /* --- creation --- */
 
-static void copy_shape(size_t *to, const int64_t *from, int rank)
-{
-	for (int d = 0; d < rank; d++)
-		to[d] = from[d];
-}
-
 static void describe_inputs(esp_program *p)
 {
 	p->inputs = ARENA_ARRAY(&p->arena, esp_input, p->interface.inputs);
@@ -36,11 +30,12 @@ static void describe_inputs(esp_program *p)
 		const struct image_input *from = &p->interface.input[i];
 		p->inputs[i] = (esp_input){.name = from->name,
 					   .is_token = from->token,
+					   .dtype = api_dtype(from->dtype),
 					   .elements = from->token ? 1 : from->elements,
 					   .rank = from->rank,
+					   .shape = api_shape(&p->arena, from->shape, from->rank),
 					   .limit = from->token ? from->limit : 0,
 					   .on_edges = from->on_edge};
-		copy_shape(p->inputs[i].shape, from->shape, from->rank);
 	}
 }
 
@@ -50,12 +45,13 @@ static void describe_outputs(esp_program *p)
 	for (int i = 0; i < p->interface.outputs; i++) {
 		const struct image_output *from = &p->interface.output[i];
 		p->outputs[i] = (esp_output){.name = from->name,
+					     .dtype = api_dtype(from->dtype),
 					     .elements = from->elements,
 					     .rank = from->rank,
+					     .shape = api_shape(&p->arena, from->shape, from->rank),
 					     .at_root = from->at_root,
 					     .labels = from->labels,
 					     .label = from->label};
-		copy_shape(p->outputs[i].shape, from->shape, from->rank);
 	}
 }
 
@@ -64,9 +60,11 @@ static void describe_states(esp_program *p)
 	p->states = ARENA_ARRAY(&p->arena, esp_state, p->interface.states);
 	for (int i = 0; i < p->interface.states; i++) {
 		const struct image_state *from = &p->interface.state[i];
-		p->states[i] =
-		    (esp_state){.name = from->name, .elements = from->elements, .rank = from->rank};
-		copy_shape(p->states[i].shape, from->shape, from->rank);
+		p->states[i] = (esp_state){.name = from->name,
+					   .dtype = api_dtype(from->dtype),
+					   .elements = from->elements,
+					   .rank = from->rank,
+					   .shape = api_shape(&p->arena, from->shape, from->rank)};
 	}
 }
 

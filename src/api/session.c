@@ -246,7 +246,7 @@ static bool find_node(const esp_session *s, size_t structure, size_t node, int64
 	return true;
 }
 
-const float *esp_session_output(const esp_session *s, size_t output, size_t structure, size_t node)
+const void *esp_session_output_elements(const esp_session *s, size_t output, size_t structure, size_t node)
 {
 	if (!has_output(s, output, structure))
 		return NULL;
@@ -256,7 +256,7 @@ const float *esp_session_output(const esp_session *s, size_t output, size_t stru
 	return find_node(s, structure, node, &number) ? rt_session_row(&s->run, output, number) : NULL;
 }
 
-const float *esp_session_state(const esp_session *s, size_t state, size_t structure, size_t node)
+const void *esp_session_state_elements(const esp_session *s, size_t state, size_t structure, size_t node)
 {
 	int64_t number;
 	if (!s || state >= (size_t)s->run.image->states || !find_node(s, structure, node, &number))
@@ -264,9 +264,27 @@ const float *esp_session_state(const esp_session *s, size_t state, size_t struct
 	return rt_session_state_row(&s->run, state, number);
 }
 
-const float *esp_session_root(const esp_session *s, size_t output, size_t structure)
+const void *esp_session_root_elements(const esp_session *s, size_t output, size_t structure)
 {
 	return has_output(s, output, structure) ? rt_session_root_row(&s->run, output, structure) : NULL;
+}
+
+const float *esp_session_output(const esp_session *s, size_t output, size_t structure, size_t node)
+{
+	const void *row = esp_session_output_elements(s, output, structure, node);
+	return row && s->run.image->output[output].dtype == DTYPE_F32 ? row : NULL;
+}
+
+const float *esp_session_state(const esp_session *s, size_t state, size_t structure, size_t node)
+{
+	const void *row = esp_session_state_elements(s, state, structure, node);
+	return row && s->run.image->state[state].dtype == DTYPE_F32 ? row : NULL;
+}
+
+const float *esp_session_root(const esp_session *s, size_t output, size_t structure)
+{
+	const void *row = esp_session_root_elements(s, output, structure);
+	return row && s->run.image->output[output].dtype == DTYPE_F32 ? row : NULL;
 }
 
 uint64_t esp_session_generation(const esp_session *s)

@@ -265,13 +265,19 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	return NULL;
 }
 
+/* A number that files give as they give tokens. */
+static bool is_whole(const struct image_input *in)
+{
+	return in->dtype == DTYPE_I32 && !in->rank;
+}
+
 static struct io_wanted wanted_of(const struct next *x, int input)
 {
 	const struct image_input *in = &x->forest->program->interface.input[input];
 	const struct source *source = source_of(x->treebank, in->name);
 	const esp_vocab *v = source && source->vocab ? source->vocab : x->treebank->vocab;
 	return (struct io_wanted){.input = in->name,
-				  .token = in->token,
+				  .token = in->token || is_whole(in),
 				  .on_edges = in->on_edge,
 				  .elements = in->elements,
 				  .leaf = in->at_leaf,
@@ -280,12 +286,23 @@ static struct io_wanted wanted_of(const struct next *x, int input)
 				  .cut = x->treebank->cut_labels};
 }
 
+/* Files of structures have numbers and tokens. */
+static bool has_readable_type(const struct next *x, int input)
+{
+	const struct image_input *in = &x->forest->program->interface.input[input];
+	return in->dtype == DTYPE_F32 || in->token || is_whole(in) ||
+	       diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
+			"give it to esp_forest_add as an array, or declare it f32, or a number of i32",
+			"the input '%s' is %s, which is not read from files", in->name,
+			dtype_traits_of(in->dtype)->spelling);
+}
+
 /* The rows of an input; NULL after a diagnostic. */
 static void *fill(const struct next *x, const struct io_structure *s, int input)
 {
 	struct arena *arena = &x->treebank->structure;
 	struct io_wanted w = wanted_of(x, input);
-	const struct io_column *c = column_of(x, s, &w);
+	const struct io_column *c = has_readable_type(x, input) ? column_of(x, s, &w) : NULL;
 	size_t rows = w.on_edges ? (size_t)s->child_begin[s->nodes] : (size_t)s->nodes, row;
 	if (!c)
 		return NULL;

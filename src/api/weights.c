@@ -17,12 +17,12 @@ struct opening {
 	esp_weights *weights;
 };
 
-static esp_tensor describe_tensor(const struct tensor_info *t)
+static esp_tensor describe_tensor(struct arena *a, const struct tensor_info *t)
 {
-	esp_tensor told = {.name = t->name, .type = io_safetensors_type(t->dtype), .rank = t->rank};
-	for (int i = 0; i < t->rank; i++)
-		told.shape[i] = t->shape[i];
-	return told;
+	return (esp_tensor){.name = t->name,
+			    .dtype = api_dtype(t->dtype),
+			    .rank = t->rank,
+			    .shape = api_shape(a, t->shape, t->rank)};
 }
 
 /* Room for what is told of the tensors comes last: it may escape, when the file is already the object's to close. */
@@ -36,7 +36,7 @@ static bool open_weights(void *job)
 		return false;
 	w->tensors = ARENA_ARRAY(&w->arena, esp_tensor, w->file->n + 1);
 	for (int i = 0; i < w->file->n; i++)
-		w->tensors[i] = describe_tensor(&w->file->tensor[i]);
+		w->tensors[i] = describe_tensor(&w->arena, &w->file->tensor[i]);
 	return true;
 }
 
@@ -82,8 +82,6 @@ esp_status esp_weights_from_memory(esp_context *context, const void *bytes, size
 		*out = w;
 	return api_end(&call, w, error);
 }
-
-_Static_assert((int)TENSOR_MAX_RANK <= (int)ESP_TENSOR_RANK_MAX, "shapes fit into what callers see");
 
 const esp_tensor *esp_weights_tensor(const esp_weights *w, size_t i)
 {

@@ -20,3 +20,10 @@ bool dtype_read(const char *spelling, enum dtype *d)
 			return *d = i, true;
 	return false;
 }
+
+bool dtype_widens(enum dtype from, enum dtype to)
+{
+	const struct dtype_traits *a = &traits[from], *b = &traits[to];
+	bool kind = a->kind == b->kind || (a->kind == DTYPE_UNSIGNED && b->kind == DTYPE_SIGNED);
+	return from == to || (kind && a->bytes < b->bytes);
+}

@@ -25,4 +25,7 @@ const struct dtype_traits *dtype_traits_of(enum dtype);
 /* The type that is spelled so, as "f32"; false when there is none. */
 bool dtype_read(const char *spelling, enum dtype *);
 
+/* Whether every value of one type is one of the other, which is the same or a wider one of its kind. */
+bool dtype_widens(enum dtype from, enum dtype to);
+
 #endif

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-enum { TENSOR_MAX_RANK = 4 };
+/* The most axes that any value of a model has: other limits are made of it. */
+enum { TENSOR_MAX_RANK = 8 };
 
 /* Row-major, no padding. */
 struct tensor_info {

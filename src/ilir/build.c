@@ -2,16 +2,17 @@
 /* Constructors: hash-consing, type inference, folding of index arithmetic. */
 #include "ilir/ilir.h"
 
-enum rule { LEAF, FLOAT, NUMBER, INTEGER, INDEX, BITS, COMPARE, LOGIC, SELECT, TO_I32, TO_F32, SPREAD, LOAD };
+enum rule { LEAF, EACH, SCALAR, SELECT, SPREAD, LOAD };
 
 static const struct {
 	const char *spelling;
 	int arity;
 	enum rule rule;
+	uint8_t result[ILIR_DTYPES]; /* by type of the operands, 1 more than the type of the result; 0 = not taken */
 } ops[] = {
-#define ILIR_OP(name, spelling, arity, rule, meaning) {spelling, arity, rule},
+#define ILIR_ROW(name, operand, result, expression) [ILIR_##operand] = 1 + ILIR_##result,
+#define ILIR_OP(name, spelling, arity, rule, meaning, ...) {spelling, arity, rule, {__VA_ARGS__}},
 #include "ilir/ops.def"
-#undef ILIR_OP
 };
 
 const char *ilir_op_spelling(enum ilir_op op)
@@ -42,32 +43,6 @@ void ilir_init(struct ilir_module *m, struct arena *a, const char *name)
 
 /* --- types --- */
 
-/* Which dtypes a rule takes, as a set; 0 = the rule looks itself. */
-static unsigned accepted(enum rule r)
-{
-	static const unsigned f32 = 1u << ILIR_F32, i32 = 1u << ILIR_I32, index = 1u << ILIR_INDEX,
-			      boolean = 1u << ILIR_BOOL;
-	switch (r) {
-	case FLOAT:
-	case TO_I32:
-		return f32;
-	case NUMBER:
-	case COMPARE:
-		return f32 | i32 | index;
-	case INTEGER:
-		return i32 | index;
-	case INDEX:
-		return index;
-	case BITS:
-	case TO_F32:
-		return i32;
-	case LOGIC:
-		return boolean;
-	default:
-		return 0;
-	}
-}
-
 static struct ilir_type wrong(const char **problem, const char *why)
 {
 	*problem = why;
@@ -89,7 +64,7 @@ static struct ilir_type infer_load(const struct ilir_module *m, const struct ili
 			return wrong(problem, "only the last index may be a vector");
 		lanes = t.lanes;
 	}
-	return (struct ilir_type){b->dtype == ILIR_I32 ? ILIR_INDEX : b->dtype, lanes};
+	return (struct ilir_type){b->dtype, lanes};
 }
 
 static struct ilir_type infer_select(struct ilir_type condition, struct ilir_type yes, struct ilir_type no,
@@ -111,23 +86,20 @@ struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_
 		return n->type;
 	if (rule == LOAD)
 		return infer_load(m, n, args, problem);
+	for (int i = 0; i < n->args; i++)
+		if (!ilir_type_of(m, args[i]).lanes)
+			return wrong(problem, "an operand has no type");
 	struct ilir_type t = ilir_type_of(m, args[0]);
 	if (rule == SELECT)
 		return infer_select(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
 	for (int i = 1; i < n->args; i++)
 		if (!ilir_same_type(t, ilir_type_of(m, args[i])))
 			return wrong(problem, "operands differ in type");
-	if (!(accepted(rule) >> t.dtype & 1))
+	if (!ops[n->op].result[t.dtype])
 		return wrong(problem, "operands have a type that this operator does not take");
-	if (rule == INDEX && t.lanes != 1)
+	if (rule == SCALAR && t.lanes != 1)
 		return wrong(problem, "operands must be scalar");
-	if (rule == COMPARE)
-		t.dtype = ILIR_BOOL;
-	else if (rule == TO_I32)
-		t.dtype = ILIR_I32;
-	else if (rule == TO_F32)
-		t.dtype = ILIR_F32;
-	return t;
+	return (struct ilir_type){ops[n->op].result[t.dtype] - 1, t.lanes};
 }
 
 /* --- hash-consing --- */
@@ -223,6 +195,16 @@ ilir_expr ilir_i32(struct ilir_module *m, int32_t i)
 	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I32, 1}, .i = i}, NULL);
 }
 
+ilir_expr ilir_i64(struct ilir_module *m, int64_t i)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I64, 1}, .i = i}, NULL);
+}
+
+ilir_expr ilir_bool(struct ilir_module *m, bool b)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_BOOL, 1}, .i = b}, NULL);
+}
+
 ilir_expr ilir_var_ref(struct ilir_module *m, ilir_var v)
 {
 	return intern(m, (struct ilir_node){.op = ILIR_VAR, .type = m->vars.at[v.i].type, .var = v}, NULL);
@@ -241,6 +223,18 @@ ilir_expr ilir_inferred(struct ilir_module *m)
 ilir_expr ilir_load(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n)
 {
 	return intern(m, (struct ilir_node){.op = ILIR_LOAD, .args = n, .buffer = b}, index);
+}
+
+ilir_expr ilir_load_index(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n)
+{
+	return ilir_unary(m, ILIR_TO_INDEX, ilir_load(m, b, index, n));
+}
+
+ilir_expr ilir_loaded_index(const struct ilir_module *m, ilir_expr e)
+{
+	if (ilir_at(m, e)->op != ILIR_TO_INDEX || ilir_at(m, ilir_arg(m, e, 0))->op != ILIR_LOAD)
+		return (ilir_expr){0};
+	return ilir_arg(m, e, 0);
 }
 
 /* --- operators --- */

@@ -17,7 +17,7 @@ static struct image_recipe natural_recipe(struct arena *a, const struct ilir_buf
 
 static struct image_buffer describe_buffer(const struct ilir_buffer_decl *b)
 {
-	struct image_buffer out = {.name = b->name, .kind = b->kind, .dtype = b->dtype == ILIR_F32 ? DTYPE_F32 : DTYPE_I32,
+	struct image_buffer out = {.name = b->name, .kind = b->kind, .dtype = (enum dtype)b->dtype,
 				   .which = b->which, .row_elements = 1};
 	int first = b->rank && b->dim[0].rows != IMAGE_ONE;
 	out.rows = first ? b->dim[0].rows : IMAGE_ONE;

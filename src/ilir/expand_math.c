@@ -7,101 +7,16 @@
  * the bias of the exponent already in it.  Coefficients are weighted minimax fits of the relative error,
  * rounded to float.
  *
+ * Sine and cosine take the nearest multiple of pi/2 from the argument in the same way (Cody and Waite, with fma), up to
+ * 2^17.
+ *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
  * tanh 2.57, erf 1.21. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to
  * the bit, erf(-x) is -erf(x). */
+#include "ilir/calc.h"
 #include "ilir/passes.h"
 
 #include <math.h>
-
-/* What an expansion is written with: every constant is spread to the lanes of the argument. */
-struct calc {
-	struct ilir_module *m;
-	int lanes;
-};
-
-static ilir_expr spread(const struct calc *c, ilir_expr e)
-{
-	return c->lanes > 1 ? ilir_spread(c->m, ILIR_BROADCAST, e, c->lanes) : e;
-}
-
-static ilir_expr number(const struct calc *c, float f)
-{
-	return spread(c, ilir_float(c->m, f));
-}
-
-static ilir_expr bits(const struct calc *c, int32_t i)
-{
-	return spread(c, ilir_i32(c->m, i));
-}
-
-static ilir_expr add(const struct calc *c, ilir_expr a, ilir_expr b)
-{
-	return ilir_binary(c->m, ILIR_ADD, a, b);
-}
-
-static ilir_expr subtract(const struct calc *c, ilir_expr a, ilir_expr b)
-{
-	return ilir_binary(c->m, ILIR_SUB, a, b);
-}
-
-static ilir_expr multiply(const struct calc *c, ilir_expr a, ilir_expr b)
-{
-	return ilir_binary(c->m, ILIR_MUL, a, b);
-}
-
-static ilir_expr divide(const struct calc *c, ilir_expr a, ilir_expr b)
-{
-	return ilir_binary(c->m, ILIR_FDIV, a, b);
-}
-
-static ilir_expr fma3(const struct calc *c, ilir_expr x, ilir_expr y, ilir_expr z)
-{
-	return ilir_ternary(c->m, ILIR_FMA, x, y, z);
-}
-
-static ilir_expr as_bits(const struct calc *c, ilir_expr e)
-{
-	return ilir_unary(c->m, ILIR_AS_I32, e);
-}
-
-static ilir_expr as_float(const struct calc *c, ilir_expr e)
-{
-	return ilir_unary(c->m, ILIR_AS_F32, e);
-}
-
-static ilir_expr less(const struct calc *c, ilir_expr a, ilir_expr b)
-{
-	return ilir_binary(c->m, ILIR_LT, a, b);
-}
-
-static ilir_expr choose(const struct calc *c, ilir_expr condition, ilir_expr yes, ilir_expr no)
-{
-	return ilir_ternary(c->m, ILIR_SELECT, condition, yes, no);
-}
-
-static ilir_expr magnitude(const struct calc *c, ilir_expr x)
-{
-	return as_float(c, ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MAX)));
-}
-
-/* Sets the sign bit of y where that of x is set. */
-static ilir_expr with_sign(const struct calc *c, ilir_expr y, ilir_expr x)
-{
-	ilir_expr sign = ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MIN));
-	return as_float(c, ilir_binary(c->m, ILIR_BIT_OR, as_bits(c, y), sign));
-}
-
-/* Written so that a NaN passes; one machine instruction each. */
-static ilir_expr at_least(const struct calc *c, ilir_expr x, float low)
-{
-	return choose(c, less(c, x, number(c, low)), number(c, low), x);
-}
-
-static ilir_expr at_most(const struct calc *c, ilir_expr x, float high)
-{
-	return choose(c, less(c, number(c, high), x), number(c, high), x);
-}
 
 /* coefficient[0]*x^(n-1) + ... + coefficient[n-1], n >= 2: two terms at a time, so that half as many steps
  * wait for one another.  A term without a fellow is the last. */
@@ -231,7 +146,7 @@ static ilir_expr expand_LOG(const struct calc *c, ilir_expr x)
 	ilir_expr scaled = as_float(c, subtract(c, i, ilir_binary(c->m, ILIR_SHL, k, bits(c, 23))));
 	ilir_expr f = subtract(c, scaled, number(c, 1.0f));
 	ilir_expr n =
-	    add(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
+	    add(c, ilir_unary(c->m, ILIR_TO_F32, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
 	return choose(c, between(c, zero, x, INFINITY), log_of_parts(c, n, f), special_log(c, x, zero));
 }
 
@@ -242,27 +157,75 @@ static ilir_expr expand_LOG1P(const struct calc *c, ilir_expr x)
 	ilir_expr k = exponent(c, as_bits(c, add(c, x, number(c, 1.0f))));
 	ilir_expr t = as_float(c, ilir_binary(c->m, ILIR_SHL, subtract(c, bits(c, 127 + 2), k), bits(c, 23)));
 	ilir_expr f = multiply(c, fma3(c, x, t, add(c, t, number(c, -4.0f))), number(c, 0.25f));
-	ilir_expr y = log_of_parts(c, ilir_unary(c->m, ILIR_TO_FLOAT, k), f), zero = number(c, -1.0f);
+	ilir_expr y = log_of_parts(c, ilir_unary(c->m, ILIR_TO_F32, k), f), zero = number(c, -1.0f);
 	return choose(c, between(c, zero, x, INFINITY), with_sign(c, y, x), special_log(c, x, zero));
 }
 
-static ilir_expr (*const expansions[ILIR_OPS])(const struct calc *, ilir_expr) = {
-#define ILIR_OP(name, spelling, arity, rule, meaning)
-#define ILIR_COMPOUND(name, spelling, meaning) [ILIR_##name] = expand_##name,
+/* pi/2 in three parts, each the float nearest to what is left.  The first product with n that is taken from x leaves an
+ * exact difference. */
+static ilir_expr reduce_angle(const struct calc *c, ilir_expr x, ilir_expr n)
+{
+	x = fma3(c, n, number(c, -0x1.921fb6p+0f), x);
+	x = fma3(c, n, number(c, 0x1.777a5cp-25f), x);
+	x = fma3(c, n, number(c, 0x1.ee59dap-50f), x);
+	return at_most(c, at_least(c, x, -0.8f), 0.8f); /* far out it is anything */
+}
+
+/* The sine of x + turns*pi/2 for x >= 0: x = n*pi/2 + r, of n and turns the last two bits say which of the sine and cosine
+ * of r it is, and its sign. */
+static ilir_expr sine_ahead(const struct calc *c, ilir_expr x, int turns, ilir_expr sign)
+{
+	const float rounder = 0x1.8p23f;
+	ilir_expr sum = fma3(c, x, number(c, 0.636619772f), number(c, rounder));
+	ilir_expr r = reduce_angle(c, x, subtract(c, sum, number(c, rounder))), square = multiply(c, r, r);
+	ilir_expr sine = POLYNOMIAL(c, square, -1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f);
+	sine = fma3(c, multiply(c, square, r), sine, r);
+	ilir_expr cosine = POLYNOMIAL(c, square, 2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f);
+	cosine = fma3(c, multiply(c, square, square), cosine, fma3(c, square, number(c, -0.5f), number(c, 1.0f)));
+	ilir_expr quarter = add(c, as_bits(c, sum), bits(c, turns));
+	ilir_expr odd = ilir_binary(c->m, ILIR_EQ, bit_and(c, quarter, 1), bits(c, 1));
+	ilir_expr half = shift_left(c, bit_and(c, quarter, 2), 30);
+	return as_float(c, bit_xor(c, as_bits(c, choose(c, odd, cosine, sine)), bit_xor(c, half, sign)));
+}
+
+static ilir_expr expand_SIN(const struct calc *c, ilir_expr x)
+{
+	return sine_ahead(c, magnitude(c, x), 0, bit_and(c, as_bits(c, x), INT32_MIN));
+}
+
+static ilir_expr expand_COS(const struct calc *c, ilir_expr x)
+{
+	return sine_ahead(c, magnitude(c, x), 1, bits(c, 0));
+}
+
+#define expand_ROUND ilir_expand_ROUND
+#define expand_FLOOR ilir_expand_FLOOR
+#define expand_ROUND_SHR ilir_expand_ROUND_SHR
+#define expand_MUL_HIGH ilir_expand_MUL_HIGH
+#define expand_TO_F16 ilir_expand_TO_F16
+#define expand_TO_BF16 ilir_expand_TO_BF16
+
+static const struct {
+	ilir_expr (*of_1)(const struct calc *, ilir_expr);
+	ilir_expr (*of_2)(const struct calc *, ilir_expr, ilir_expr);
+} expansions[ILIR_OPS] = {
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows)
+#define ILIR_COMPOUND(name, spelling, arity, meaning, rows) [ILIR_##name] = {.of_##arity = expand_##name},
 #include "ilir/ops.def"
-#undef ILIR_OP
 };
 
 bool ilir_is_compound(enum ilir_op op)
 {
-	return expansions[op];
+	return expansions[op].of_1 || expansions[op].of_2;
 }
 
 ilir_expr ilir_expand_compound(struct ilir_module *m, ilir_expr e)
 {
 	struct calc c = {m, ilir_type_of(m, e).lanes};
 	enum ilir_op op = ilir_at(m, e)->op;
-	return ilir_is_compound(op) ? expansions[op](&c, ilir_arg(m, e, 0)) : e;
+	if (expansions[op].of_1)
+		return expansions[op].of_1(&c, ilir_arg(m, e, 0));
+	return expansions[op].of_2 ? expansions[op].of_2(&c, ilir_arg(m, e, 0), ilir_arg(m, e, 1)) : e;
 }
 
 /* --- names for what is shared --- */

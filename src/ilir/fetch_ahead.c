@@ -14,7 +14,7 @@
  * just been computed. */
 #include "ilir/passes.h"
 
-enum { LINE = 16 }; /* elements of a line of the cache */
+enum { LINE = 64 }; /* bytes of a line of the cache */
 
 /* What a block says of a variable, or of a buffer. */
 struct fact {
@@ -82,6 +82,12 @@ struct early {
 	bool ok;
 };
 
+/* A register of indices, or an array that the linearizer fills. */
+static bool holds_indices(const struct ilir_buffer_decl *b)
+{
+	return b->dtype == ILIR_INDEX || (b->kind >= IMAGE_TOKEN && b->kind != IMAGE_VECTOR && b->kind < ILIR_REGISTER);
+}
+
 static void check_early(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct early *early = context;
@@ -89,8 +95,7 @@ static void check_early(const struct ilir_module *m, ilir_expr e, void *context)
 	if (n->op == ILIR_VAR)
 		early->ok &= !var_fact(early->t, n->var)->late;
 	if (n->op == ILIR_LOAD)
-		early->ok &=
-		    !buffer_fact(early->t, n->buffer)->late && ilir_buffer_at(m, n->buffer)->dtype != ILIR_F32;
+		early->ok &= !buffer_fact(early->t, n->buffer)->late && holds_indices(ilir_buffer_at(m, n->buffer));
 }
 
 /* It can be computed before the loop. */
@@ -191,14 +196,15 @@ static bool share_line(const struct ilir_module *m, ilir_expr a, ilir_expr b)
 			return false;
 	ilir_expr p = variable_part(m, ilir_arg(m, a, last), &at[0]),
 		  q = variable_part(m, ilir_arg(m, b, last), &at[1]);
-	return p.i == q.i && at[0] - at[1] < LINE && at[1] - at[0] < LINE;
+	int elements = LINE / ilir_bytes(ilir_buffer_at(m, x->buffer)->dtype);
+	return p.i == q.i && at[0] - at[1] < elements && at[1] - at[0] < elements;
 }
 
 static bool is_wanted(const struct tile *t, ilir_expr load)
 {
 	const struct ilir_node *n = ilir_at(t->m, load);
 	const struct ilir_buffer_decl *b = ilir_buffer_at(t->m, n->buffer);
-	if (b->kind == ILIR_REGISTER || b->dtype != ILIR_F32 ||
+	if (b->kind == ILIR_REGISTER || holds_indices(b) ||
 	    is_gathered(t, load) != (b->kind == IMAGE_WEIGHT))
 		return false;
 	for (int i = 0; i < n->args; i++)

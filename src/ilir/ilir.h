@@ -7,14 +7,23 @@
 #define ESPALIER_ILIR_ILIR_H
 
 #include "base/diag.h"
+#include "base/dtype.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "image/image.h"
 
 /* --- types --- */
 
-enum ilir_dtype { ILIR_F32, ILIR_I32, ILIR_INDEX /* 64 bits */, ILIR_BOOL };
-enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 8 };
+/* What a value is: of a type that elements have in memory, or an index of 64 bits, which only registers hold. */
+enum ilir_dtype {
+#define DTYPE(name, spelling, bits, kind, safetensors, meaning) ILIR_##name = DTYPE_##name,
+#include "base/dtype.def"
+	ILIR_INDEX,
+	ILIR_DTYPES
+};
+/* A buffer has a dimension for each variable of a value, or for each dimension of a packed weight. */
+enum { ILIR_MAX_LANES = 16, ILIR_MAX_RANK = 2 * TENSOR_MAX_RANK };
+_Static_assert((int)IMAGE_PACK_DIMS <= (int)ILIR_MAX_RANK, "a packed weight is a buffer");
 
 struct ilir_type {
 	uint8_t dtype, lanes; /* lanes 1 = scalar */
@@ -28,9 +37,8 @@ static inline bool ilir_same_type(struct ilir_type a, struct ilir_type b)
 /* --- expressions --- */
 
 enum ilir_op {
-#define ILIR_OP(name, spelling, arity, rule, meaning) ILIR_##name,
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows) ILIR_##name,
 #include "ilir/ops.def"
-#undef ILIR_OP
 	ILIR_OPS
 };
 
@@ -73,7 +81,7 @@ struct ilir_dim {
 struct ilir_buffer_decl {
 	const char *name;
 	int kind;              /* enum image_buffer_kind or ILIR_REGISTER */
-	enum ilir_dtype dtype; /* F32 or I32; registers: INDEX as well */
+	enum ilir_dtype dtype; /* INDEX: registers only */
 	int which;             /* as in image_buffer; WEIGHT: the parameter (first one, when packed) */
 	int rank;
 	struct ilir_dim dim[ILIR_MAX_RANK];
@@ -179,6 +187,11 @@ static inline struct ilir_buffer_decl *ilir_buffer_at(const struct ilir_module *
 {
 	return &m->buffers.at[b.i];
 }
+/* Bytes of an element in memory. */
+static inline int ilir_bytes(enum ilir_dtype d)
+{
+	return d == ILIR_INDEX ? 8 : dtype_traits_of((enum dtype)d)->bytes;
+}
 static inline bool ilir_is_const(const struct ilir_module *m, ilir_expr e, int64_t value)
 {
 	return m->nodes.at[e.i].op == ILIR_CONST_I && m->nodes.at[e.i].i == value;
@@ -189,10 +202,16 @@ static inline bool ilir_is_const(const struct ilir_module *m, ilir_expr e, int64
 ilir_expr ilir_float(struct ilir_module *, float);
 ilir_expr ilir_index(struct ilir_module *, int64_t);
 ilir_expr ilir_i32(struct ilir_module *, int32_t);
+ilir_expr ilir_i64(struct ilir_module *, int64_t);
+ilir_expr ilir_bool(struct ilir_module *, bool);
 ilir_expr ilir_var_ref(struct ilir_module *, ilir_var);
 ilir_expr ilir_size(struct ilir_module *, enum image_size);
 ilir_expr ilir_inferred(struct ilir_module *);
 ilir_expr ilir_load(struct ilir_module *, ilir_buffer, const ilir_expr *index, int n);
+/* What an array of i32 has there, as an index. */
+ilir_expr ilir_load_index(struct ilir_module *, ilir_buffer, const ilir_expr *index, int n);
+/* The load that an index was read by; none: it was not. */
+ilir_expr ilir_loaded_index(const struct ilir_module *, ilir_expr);
 /* Any op with a fixed arity other than 0; SPREAD ops by ilir_spread. */
 ilir_expr ilir_unary(struct ilir_module *, enum ilir_op, ilir_expr);
 ilir_expr ilir_binary(struct ilir_module *, enum ilir_op, ilir_expr, ilir_expr);

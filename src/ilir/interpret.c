@@ -5,9 +5,11 @@
  * statement evaluates a list of cells, arguments first; a node is computed once per statement however often
  * it is used.  What stands in one side of a scalar select only is computed when that side is chosen.
  *
- * Every operator is a function that rounds its result to memory, so a compiler cannot contract two of them.
+ * Every row of ops.def is a function that rounds its result to memory, so a compiler cannot contract two of them.
  */
-#include "ilir/ilir.h"
+#include "ilir/text.h"
+
+#include "base/convert.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,14 +29,12 @@ struct cell {
 	void *value;
 	struct cell *arg[ILIR_MAX_RANK];
 	uint32_t lanes, args;
+	int element; /* bytes of a lane */
+	bool truth;  /* it is of type bool */
 	ilir_buffer buffer; /* of a load */
 };
 
 static const uint64_t ALWAYS = UINT64_MAX;
-
-/* For what moves elements without regard to their type. */
-typedef int32_t __attribute__((may_alias)) word;
-typedef int64_t __attribute__((may_alias)) long_word;
 
 /* A buffer of the run at hand. */
 struct place {
@@ -113,59 +113,49 @@ static void *locate(struct ilir_interpreter *r, ilir_buffer b, struct cell *cons
 	return (char *)p->data + at * p->element;
 }
 
-static void run_nothing(struct ilir_interpreter *r, struct cell *c)
+/* The type of a cell's operands, or of a load or constant itself. */
+static enum ilir_dtype operand_type(const struct ilir_module *m, ilir_expr e)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	return n->args && n->op != ILIR_LOAD ? ilir_type_of(m, ilir_arg(m, e, n->args - 1)).dtype : n->type.dtype;
+}
+
+static _Noreturn void run_untyped(struct ilir_interpreter *r, struct cell *c)
+{
+	ilir_expr e = {c - r->cells};
+	diag_add(r->diags, DIAG_INVALID_LOOPS, (struct diag_at){0},
+		 "this is a fault of the compiler, not of the model; please report it",
+		 "kernel '%s': %s has no meaning for %s", r->m->kernels.at[r->kernel].name,
+		 ilir_op_spelling(ilir_at(r->m, e)->op), ilir_dtype_word[operand_type(r->m, e)]);
+	longjmp(r->stop, 1);
+}
+
+/* What stands there already: constants, variables and sizes. */
+static void run_leaf(struct ilir_interpreter *r, struct cell *c)
 {
 	(void)r, (void)c;
 }
 
-static void run_load_f32(struct ilir_interpreter *r, struct cell *c)
+/* Any byte but 0 is true. */
+static void run_load(struct ilir_interpreter *r, struct cell *c)
 {
-	const float *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
-	float *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = from[i];
+	const void *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
+	memcpy(c->value, from, c->lanes * (size_t)c->element);
+	for (uint32_t i = 0; c->truth && i < c->lanes; i++)
+		((uint8_t *)c->value)[i] = ((uint8_t *)c->value)[i] != 0;
 }
 
-static void run_load_i32(struct ilir_interpreter *r, struct cell *c)
-{
-	const int32_t *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
-	int64_t *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = from[i];
-}
+/* --- operators, by the rows of ops.def --- */
 
-static void run_load_index(struct ilir_interpreter *r, struct cell *c)
-{
-	const int64_t *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
-	int64_t *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = from[i];
-}
+typedef int64_t c_INDEX;
 
-/* One function per operator and element type: lane by lane, from the arguments x, y, z. */
-#define LANES1(name, result, type, expression)                                                               \
-	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                   \
-	{                                                                                                    \
-		const type *xs = value_of(r, c->arg[0]);                                                     \
-		result *to = c->value;                                                                       \
-		for (uint32_t i = 0; i < c->lanes; i++) {                                                    \
-			type x = xs[i];                                                                      \
-			to[i] = expression;                                                                  \
-		}                                                                                            \
-	}
-#define LANES2(name, result, type, expression)                                                               \
-	static void run_##name(struct ilir_interpreter *r, struct cell *c)                                   \
-	{                                                                                                    \
-		const type *xs = value_of(r, c->arg[0]), *ys = value_of(r, c->arg[1]);                       \
-		result *to = c->value;                                                                       \
-		for (uint32_t i = 0; i < c->lanes; i++) {                                                    \
-			type x = xs[i], y = ys[i];                                                           \
-			to[i] = expression;                                                                  \
-		}                                                                                            \
-	}
+static inline float negate_float(float x)
+{
+	return f32_of_bits(bits_of_f32(x) ^ 0x80000000u);
+}
 
 /* x > y ? x : y as compiled code does it, which differs where denormals count as zeros: there x86 gives a zero. */
-static float larger(float x, float y)
+static inline float larger_float(float x, float y)
 {
 #if defined __x86_64__
 	return _mm_cvtss_f32(_mm_max_ss(_mm_set_ss(x), _mm_set_ss(y)));
@@ -174,82 +164,60 @@ static float larger(float x, float y)
 #endif
 }
 
-/* Bools are held as int32_t, indices as int64_t. */
-#define NUMBERS2(name, expression_f, expression_i)                                                           \
-	LANES2(name##_f32, float, float, expression_f)                                                       \
-	LANES2(name##_i32, int32_t, int32_t, (int32_t)(expression_i))                                        \
-	LANES2(name##_index, int64_t, int64_t, (int64_t)(expression_i))
-#define COMPARE2(name, expression)                                                                           \
-	LANES2(name##_f32, int32_t, float, expression)                                                       \
-	LANES2(name##_i32, int32_t, int32_t, expression)                                                     \
-	LANES2(name##_index, int32_t, int64_t, expression)
-
-/* Through uint64_t, for integers wrap. */
-NUMBERS2(ADD, x + y, (uint64_t)x + (uint64_t)y)
-NUMBERS2(SUB, x - y, (uint64_t)x - (uint64_t)y)
-NUMBERS2(MUL, x *y, (uint64_t)x *(uint64_t)y)
-NUMBERS2(MAX, x != x ? x : larger(x, y), x > y ? x : y)
-LANES2(MIN_i32, int32_t, int32_t, x < y ? x : y)
-LANES2(MIN_index, int64_t, int64_t, x < y ? x : y)
-LANES2(FDIV, float, float, x / y)
-LANES2(DIV, int64_t, int64_t, x / y - (x % y < 0))
-LANES2(MOD, int64_t, int64_t, x % y + (x % y < 0 ? y : 0))
-COMPARE2(LT, x < y)
-COMPARE2(LE, x <= y)
-COMPARE2(EQ, x == y)
-LANES2(AND, int32_t, int32_t, x &y)
-LANES2(OR, int32_t, int32_t, x | y)
-LANES2(SHL, int32_t, int32_t, (int32_t)((uint32_t)x << (y & 31)))
-LANES2(SHR, int32_t, int32_t, x >> (y & 31))
-LANES1(NEG, word, word, x ^ INT32_MIN)
-LANES1(SQRT, float, float, sqrtf(x))
-LANES1(TO_FLOAT, float, int32_t, (float)x)
-LANES1(BITS, word, word, x)
-
-static void run_FMA(struct ilir_interpreter *r, struct cell *c)
+static inline float smaller_float(float x, float y)
 {
-	const float *x = value_of(r, c->arg[0]), *y = value_of(r, c->arg[1]), *z = value_of(r, c->arg[2]);
-	float *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = fmaf(x[i], y[i], z[i]);
+#if defined __x86_64__
+	return _mm_cvtss_f32(_mm_min_ss(_mm_set_ss(x), _mm_set_ss(y)));
+#else
+	return x < y ? x : y;
+#endif
 }
 
-static void run_SELECT_scalar(struct ilir_interpreter *r, struct cell *c)
+/* A function for each row, lane by lane; what an operator has no operand for is the first again. */
+#define ILIR_ROW(name, operand, result, expression)                                                          \
+	static void run_##name##_##operand(struct ilir_interpreter *r, struct cell *c)                       \
+	{                                                                                                    \
+		const c_##operand *xs = value_of(r, c->arg[0]), *ys = value_of(r, c->arg[c->args > 1]),      \
+				  *zs = value_of(r, c->arg[c->args > 2 ? 2 : 0]);                            \
+		c_##result *to = c->value;                                                                   \
+		for (uint32_t i = 0; i < c->lanes; i++) {                                                    \
+			c_##operand x = xs[i], y = ys[i], z = zs[i];                                         \
+			(void)y, (void)z;                                                                    \
+			to[i] = (c_##result)(expression);                                                    \
+		}                                                                                            \
+	}
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows) rows
+#define ILIR_COMPOUND(name, spelling, arity, meaning, rows)
+#include "ilir/ops.def"
+
+static compute *const functions[ILIR_OPS][ILIR_DTYPES] = {
+#define ILIR_ROW(name, operand, result, expression) [ILIR_##operand] = run_##name##_##operand,
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows) [ILIR_##name] = {rows},
+#define ILIR_COMPOUND(name, spelling, arity, meaning, rows)
+#include "ilir/ops.def"
+};
+
+/* --- operators of all types --- */
+
+static void run_choice(struct ilir_interpreter *r, struct cell *c)
 {
-	int chosen = *(int32_t *)value_of(r, c->arg[0]) ? 1 : 2;
-	memcpy(c->value, value_of(r, c->arg[chosen]), sizeof(int64_t));
+	int chosen = *(uint8_t *)value_of(r, c->arg[0]) ? 1 : 2;
+	memcpy(c->value, value_of(r, c->arg[chosen]), c->element);
 }
 
-static void run_SELECT_4(struct ilir_interpreter *r, struct cell *c)
+static void run_SELECT(struct ilir_interpreter *r, struct cell *c)
 {
-	const word *condition = value_of(r, c->arg[0]), *yes = value_of(r, c->arg[1]),
-		   *no = value_of(r, c->arg[2]);
-	word *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = condition[i] ? yes[i] : no[i];
+	const uint8_t *condition = value_of(r, c->arg[0]);
+	const char *yes = value_of(r, c->arg[1]), *no = value_of(r, c->arg[2]);
+	for (size_t i = 0, at = 0; i < c->lanes; i++, at += c->element)
+		memcpy((char *)c->value + at, (condition[i] ? yes : no) + at, c->element);
 }
 
-static void run_SELECT_8(struct ilir_interpreter *r, struct cell *c)
+static void run_BROADCAST(struct ilir_interpreter *r, struct cell *c)
 {
-	const word *condition = value_of(r, c->arg[0]);
-	const long_word *yes = value_of(r, c->arg[1]), *no = value_of(r, c->arg[2]);
-	long_word *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = condition[i] ? yes[i] : no[i];
-}
-
-static void run_BROADCAST_4(struct ilir_interpreter *r, struct cell *c)
-{
-	word x = *(word *)value_of(r, c->arg[0]), *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = x;
-}
-
-static void run_BROADCAST_8(struct ilir_interpreter *r, struct cell *c)
-{
-	long_word x = *(long_word *)value_of(r, c->arg[0]), *to = c->value;
-	for (uint32_t i = 0; i < c->lanes; i++)
-		to[i] = x;
+	const void *x = value_of(r, c->arg[0]);
+	for (size_t i = 0; i < c->lanes; i++)
+		memcpy((char *)c->value + i * c->element, x, c->element);
 }
 
 static void run_RAMP(struct ilir_interpreter *r, struct cell *c)
@@ -259,37 +227,6 @@ static void run_RAMP(struct ilir_interpreter *r, struct cell *c)
 		to[i] = x + i;
 }
 
-/* The function of an operator, by the element type of its last argument; f32, i32, index, bool. */
-static compute *const functions[ILIR_OPS][ILIR_BOOL + 1] = {
-    [ILIR_LOAD] = {run_load_f32, run_load_i32, run_load_index, NULL}, /* by the buffer's type */
-    [ILIR_ADD] = {run_ADD_f32, run_ADD_i32, run_ADD_index, NULL},
-    [ILIR_SUB] = {run_SUB_f32, run_SUB_i32, run_SUB_index, NULL},
-    [ILIR_MUL] = {run_MUL_f32, run_MUL_i32, run_MUL_index, NULL},
-    [ILIR_FDIV] = {run_FDIV, NULL, NULL, NULL},
-    [ILIR_NEG] = {run_NEG, NULL, NULL, NULL},
-    [ILIR_FMA] = {run_FMA, NULL, NULL, NULL},
-    [ILIR_MAX] = {run_MAX_f32, run_MAX_i32, run_MAX_index, NULL},
-    [ILIR_MIN] = {NULL, run_MIN_i32, run_MIN_index, NULL},
-    [ILIR_SQRT] = {run_SQRT, NULL, NULL, NULL},
-    [ILIR_DIV] = {NULL, NULL, run_DIV, NULL},
-    [ILIR_MOD] = {NULL, NULL, run_MOD, NULL},
-    [ILIR_LT] = {run_LT_f32, run_LT_i32, run_LT_index, NULL},
-    [ILIR_LE] = {run_LE_f32, run_LE_i32, run_LE_index, NULL},
-    [ILIR_EQ] = {run_EQ_f32, run_EQ_i32, run_EQ_index, NULL},
-    [ILIR_AND] = {NULL, NULL, NULL, run_AND},
-    [ILIR_OR] = {NULL, NULL, NULL, run_OR},
-    [ILIR_SELECT] = {run_SELECT_4, run_SELECT_4, run_SELECT_8, run_SELECT_4},
-    [ILIR_BIT_AND] = {NULL, run_AND, NULL, NULL},
-    [ILIR_BIT_OR] = {NULL, run_OR, NULL, NULL},
-    [ILIR_SHL] = {NULL, run_SHL, NULL, NULL},
-    [ILIR_SHR] = {NULL, run_SHR, NULL, NULL},
-    [ILIR_AS_I32] = {run_BITS, NULL, NULL, NULL},
-    [ILIR_AS_F32] = {NULL, run_BITS, NULL, NULL},
-    [ILIR_TO_FLOAT] = {NULL, run_TO_FLOAT, NULL, NULL},
-    [ILIR_BROADCAST] = {run_BROADCAST_4, run_BROADCAST_4, run_BROADCAST_8, run_BROADCAST_4},
-    [ILIR_RAMP] = {NULL, NULL, run_RAMP, NULL},
-};
-
 /* --- cells --- */
 
 static bool is_lazy(const struct ilir_module *m, ilir_expr e)
@@ -297,28 +234,37 @@ static bool is_lazy(const struct ilir_module *m, ilir_expr e)
 	return ilir_at(m, e)->op == ILIR_SELECT && ilir_type_of(m, e).lanes == 1;
 }
 
+/* Nodes that are ill-typed may exist as long as no statement asks for them. */
 static compute *function_of(const struct ilir_module *m, ilir_expr e)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	if (n->op == ILIR_LOAD)
-		return functions[n->op][ilir_buffer_at(m, n->buffer)->dtype];
-	if (!n->args)
-		return run_nothing;
-	if (is_lazy(m, e))
-		return run_SELECT_scalar;
-	compute *f = functions[n->op][ilir_type_of(m, ilir_arg(m, e, n->args - 1)).dtype];
-	return f ? f : run_nothing; /* an ill-typed node that no statement holds */
+	if (!n->type.lanes)
+		return run_untyped;
+	switch (n->op) {
+	case ILIR_LOAD:
+		return run_load;
+	case ILIR_SELECT:
+		return is_lazy(m, e) ? run_choice : run_SELECT;
+	case ILIR_BROADCAST:
+		return run_BROADCAST;
+	case ILIR_RAMP:
+		return run_RAMP;
+	default:
+		if (!n->args)
+			return run_leaf;
+		compute *f = functions[n->op][operand_type(m, e)];
+		return f ? f : run_untyped;
+	}
 }
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low bytes of an integer come first");
 
 static void fill_constant(const struct ilir_node *n, struct cell *c)
 {
-	int32_t i32 = n->i;
 	if (n->op == ILIR_CONST_F)
 		memcpy(c->value, &n->f, sizeof n->f);
-	else if (n->op == ILIR_CONST_I && n->type.dtype == ILIR_I32)
-		memcpy(c->value, &i32, sizeof i32);
 	else if (n->op == ILIR_CONST_I)
-		memcpy(c->value, &n->i, sizeof n->i);
+		memcpy(c->value, &n->i, c->element);
 }
 
 static void fill_cell(struct ilir_interpreter *r, ilir_expr e)
@@ -328,6 +274,8 @@ static void fill_cell(struct ilir_interpreter *r, ilir_expr e)
 	c->run = function_of(r->m, e);
 	c->lanes = n->type.lanes;
 	c->args = n->args;
+	c->element = ilir_bytes(n->type.dtype);
+	c->truth = n->type.dtype == ILIR_BOOL;
 	c->value = arena_take(r->m->arena, c->lanes ? c->lanes : 1, sizeof(int64_t));
 	if (n->op == ILIR_LOAD)
 		c->buffer = n->buffer;
@@ -465,17 +413,12 @@ static ilir_expr expand(struct ilir_module *m, ilir_expr e, void *context)
 	return ilir_expand_compound(m, e);
 }
 
-static int element_bytes(enum ilir_dtype d)
-{
-	return d == ILIR_INDEX ? sizeof(int64_t) : sizeof(int32_t);
-}
-
 static void place_register(struct ilir_module *m, const struct ilir_buffer_decl *b, struct place *p)
 {
 	int64_t elements = 1;
 	for (int i = 0; i < b->rank; i++)
 		elements *= p->extent[i] = b->dim[i].padded;
-	p->element = element_bytes(b->dtype);
+	p->element = ilir_bytes(b->dtype);
 	p->data = arena_take(m->arena, elements ? elements : 1, p->element);
 }
 
@@ -587,7 +530,7 @@ static void run_step(struct ilir_interpreter *r, const struct code *c)
 static void run_let(struct ilir_interpreter *r, const struct code *c)
 {
 	evaluate(r, c);
-	memcpy(c->var->value, c->a->value, c->a->lanes * sizeof(int64_t));
+	memcpy(c->var->value, c->a->value, c->a->lanes * (size_t)c->a->element);
 }
 
 static void run_store(struct ilir_interpreter *r, const struct code *c)
@@ -617,7 +560,7 @@ static void run_block(struct ilir_interpreter *r, const struct code *c)
 			break;
 		case ILIR_IF:
 			evaluate(r, c);
-			run_block(r, *(int32_t *)c->a->value ? c->body : c->otherwise);
+			run_block(r, *(uint8_t *)c->a->value ? c->body : c->otherwise);
 			break;
 		case ILIR_LET:
 			run_let(r, c);
@@ -647,7 +590,7 @@ static void place_buffers(struct ilir_interpreter *r, const struct image_frame *
 		if (b->kind >= ILIR_REGISTER)
 			continue;
 		p->data = frame->buffers[slot++];
-		p->element = element_bytes(b->dtype);
+		p->element = ilir_bytes(b->dtype);
 		for (int k = 0; k < b->rank; k++)
 			p->extent[k] = b->dim[k].rows == IMAGE_ONE
 					   ? b->dim[k].padded

@@ -67,7 +67,7 @@ static size_t number_length(const struct lexer *l)
 		size_t exponent = digits(l, at + 1 + sign);
 		at += exponent ? 1 + sign + exponent : 0;
 	}
-	if (at < l->end && *at == 'i')
+	if (at < l->end && (*at == 'i' || *at == 'l'))
 		at++;
 	return at - l->at;
 }

@@ -14,15 +14,27 @@
 
 /* --- operators, as ops.def says --- */
 
+static bool is_float(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).dtype == ILIR_F32;
+}
+
+static bool is_i64(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).dtype == ILIR_I64;
+}
+
 #define unary(op, x) ilir_unary(m, ILIR_##op, x)
 #define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
 #define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
 #define number(x) ilir_float(m, x)
+#define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
+#define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
 	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
 	{                                                                                                              \
-		(void)m, (void)b, (void)c;                                                                                      \
+		(void)m, (void)a, (void)b, (void)c;                                                                                      \
 		return loops;                                                                                          \
 	}
 #include "subop/ops.def"
@@ -30,6 +42,8 @@
 #undef binary
 #undef ternary
 #undef number
+#undef integer
+#undef by_type
 #undef bits
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
@@ -55,7 +69,7 @@ static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 
 ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
 {
-	return lower_named(l, name, ilir_load(l->m, array, &at, 1));
+	return lower_named(l, name, ilir_load_index(l->m, array, &at, 1));
 }
 
 ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
@@ -150,8 +164,8 @@ static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
 	ilir_buffer bounds = of_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
 	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
-	*begin = ilir_load(l->m, bounds, &l->row, 1);
-	*end = ilir_load(l->m, bounds, &next, 1);
+	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
+	*end = ilir_load_index(l->m, bounds, &next, 1);
 }
 
 /* The edges of a node with so many children are counted from its first one. */
@@ -262,7 +276,7 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
@@ -313,7 +327,7 @@ static ilir_expr reduce(struct lowering *l, sub_ref r, const ilir_expr *index)
 	const struct sub_value *v = sub_at(l->p, r);
 	struct sums sums = {&r, 1, 0};
 	if (v->op != SUB_ACCUMULATE)
-		return reduced(l, &sums, index, ilir_float(l->m, sub_traits_of(v->op)->neutral));
+		return reduced(l, &sums, index, lower_number(l, v->dtype, sub_traits_of(v->op)->neutral));
 	sums = last_run(l, r);
 	return reduced(l, &sums, index, argument(l, sub_at(l->p, sums.of[0]), index, 0));
 }
@@ -328,6 +342,8 @@ static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, cons
 		for (int a = 0; a < v->args; a++)
 			if (sched_is_part(l->plan, l->body, v->arg[a].value) == step)
 				x[a] = argument(l, v, index, a);
+	if (v->op == SUB_CAST)
+		return lower_cast(l, x[0], v->dtype);
 	return loops_of[v->op](l->m, x[0], x[1], x[2]);
 }
 
@@ -345,14 +361,16 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 {
 	switch (v->op) {
 	case SUB_CONST:
-		return ilir_float(l->m, v->constant);
+		return lower_number(l, v->dtype, v->constant);
+	case SUB_INDEX:
+		return lower_index_number(l, index[0]);
 	case SUB_PARAM:
-		return lower_load(l, l->param[v->which], index, v->vars);
+		return lower_widened(l, lower_load(l, l->param[v->which], index, v->vars));
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default: {
 		int node = l->p->inputs.at[v->which].on_edge; /* which an edge tells */
-		return ilir_load(l->m, l->input[v->which], index + node, v->vars - node);
+		return lower_widened(l, ilir_load(l->m, l->input[v->which], index + node, v->vars - node));
 	}
 	}
 }
@@ -405,15 +423,16 @@ ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
 		return read_stored(l, r, index);
 	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
+	size_t bytes = (1 + v->vars) * sizeof *key;
 	for (int i = 0; i < v->vars; i++)
 		key[1 + i] = index[i].i;
 	for (const struct scope *s = l->scope; s; s = s->outer) {
-		int known = map_get(&s->memo, (const char *)key, sizeof key);
+		int known = map_get(&s->memo, (const char *)key, bytes);
 		if (known >= 0)
 			return (ilir_expr){known};
 	}
 	ilir_expr e = compute(l, r, index);
-	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, sizeof key, e.i);
+	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, bytes, e.i);
 	return e;
 }
 

@@ -54,6 +54,8 @@ struct stack {
 	ilir_buffer buffer;
 };
 
+_Static_assert((int)SUB_MAX_VARS <= (int)ILIR_MAX_RANK, "a stored value is a buffer");
+
 struct lowering {
 	struct ilir_module *m;
 	struct ilir_tiling *tiling;
@@ -120,6 +122,16 @@ ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, con
 
 /* A value at an index, from where it is stored, or computed in the blocks that are growing. */
 ilir_expr lower_value_at(struct lowering *, sub_ref, const ilir_expr *index);
+
+/* --- types (lower_type.c) --- */
+
+/* What was loaded, in the type that is computed with. */
+ilir_expr lower_widened(struct lowering *, ilir_expr);
+/* A number of the program; one that a type lacks is its nearest. */
+ilir_expr lower_number(struct lowering *, enum dtype, double);
+ilir_expr lower_cast(struct lowering *, ilir_expr, enum dtype to);
+/* An index as an i32. */
+ilir_expr lower_index_number(struct lowering *, ilir_expr index);
 
 /* --- blocks while they grow (lower_scope.c) --- */
 

@@ -89,12 +89,13 @@ void lower_indices_under(const struct sub_value *v, const ilir_expr *index, cons
 struct side {
 	sub_ref value; /* none = the number */
 	ilir_expr index[SUB_MAX_VARS];
+	enum dtype dtype; /* of the number */
 	double number;
 };
 
 static ilir_expr side_value(struct lowering *l, const struct side *side)
 {
-	return side->value.i ? lower_value_at(l, side->value, side->index) : ilir_float(l->m, side->number);
+	return side->value.i ? lower_value_at(l, side->value, side->index) : lower_number(l, side->dtype, side->number);
 }
 
 /* The side as a block of its own, that stores into a register. */
@@ -151,7 +152,8 @@ static ilir_expr choose(struct lowering *l, int depth, const struct choice *c, i
 	if (s->reduction)
 		return choose_expression(l, s->depth, c, n, yes, no);
 	const char *name = no->value.i ? "joined" : "filled";
-	struct ilir_buffer_decl decl = {.name = name, .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	enum dtype dtype = yes->value.i ? sub_at(l->p, yes->value)->dtype : yes->dtype;
+	struct ilir_buffer_decl decl = {.name = name, .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)dtype};
 	ilir_buffer to = ilir_new_buffer(l->m, decl);
 	struct ilir_stmt *branch = choose_branch(l, s, c, n, yes, no, to);
 	lower_scope_add(l, s, ilir_alloc(l->m, to), NULL);
@@ -224,7 +226,7 @@ static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, const
 ilir_expr lower_moved(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	const struct sub_value *from = sub_at(l->p, v->arg[0].value);
-	struct side inside = {.value = v->arg[0].value}, outside = {.number = v->fill};
+	struct side inside = {.value = v->arg[0].value}, outside = {.dtype = v->dtype, .number = v->fill};
 	struct choice choice[2 * SUB_MAX_VARS];
 	ilir_expr row = mapped_row(l, v, from, index);
 	int n = 0;

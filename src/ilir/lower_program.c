@@ -23,7 +23,7 @@ static int tensor_dims(struct lowering *l, const struct sub_tensor *t, struct il
 static ilir_buffer tensor_buffer(struct lowering *l, int kind, int which, const struct sub_tensor *t, const char *rows_name,
 				 enum image_size rows)
 {
-	struct ilir_buffer_decl b = {.name = t->name, .kind = kind, .dtype = ILIR_F32, .which = which};
+	struct ilir_buffer_decl b = {.name = t->name, .kind = kind, .dtype = (enum ilir_dtype)t->dtype, .which = which};
 	if (rows != IMAGE_ONE)
 		b.dim[b.rank++] = rows_dim(l, rows_name, rows, 0);
 	b.rank += tensor_dims(l, t, &b.dim[b.rank]);
@@ -174,7 +174,7 @@ static enum image_size intermediate_rows(const struct lowering *l, int body, enu
 static ilir_buffer new_intermediate(struct lowering *l, int body, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
-	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = ILIR_F32};
+	struct ilir_buffer_decl b = {.name = sched_value_name(l->plan, body, r), .kind = IMAGE_SCRATCH, .dtype = (enum ilir_dtype)v->dtype};
 	for (int i = lower_first_stored(l, r); i < v->vars; i++) {
 		const struct sub_var *var = &l->p->vars.at[v->var[i]];
 		b.dim[b.rank++] =
@@ -275,7 +275,7 @@ static int find_body(const struct lowering *l, enum sub_domain domain)
 static ilir_expr is_of_case(struct lowering *l, unsigned cases)
 {
 	struct ilir_module *m = l->m;
-	ilir_expr any = {0}, row_case = ilir_load(m, l->case_of, &l->row, 1);
+	ilir_expr any = {0}, row_case = ilir_load_index(m, l->case_of, &l->row, 1);
 	for (int c = 0; cases >> c; c++)
 		if (cases >> c & 1) {
 			ilir_expr one = ilir_binary(m, ILIR_EQ, row_case, ilir_index(m, c));
@@ -327,7 +327,7 @@ static struct ilir_stmt *tested_up(struct lowering *l)
 	struct ilir_module *m = l->m;
 	struct ilir_stmt *then = tested_cases(l, SUB_LEAF, find_body(l, SUB_LEAF)),
 			 *otherwise = tested_cases(l, SUB_INNER, find_body(l, SUB_INNER));
-	ilir_expr one = ilir_index(m, 1), is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_load(m, l->batch_begin, &one, 1));
+	ilir_expr one = ilir_index(m, 1), is_leaf = ilir_binary(m, ILIR_LT, l->row, ilir_load_index(m, l->batch_begin, &one, 1));
 	return ilir_if(m, is_leaf, then, otherwise);
 }
 
@@ -390,8 +390,8 @@ static struct ilir_stmt *over_batches(struct lowering *l, ilir_expr first, bool 
 	if (down)
 		at = ilir_binary(m, ILIR_SUB, ilir_binary(m, ILIR_SUB, all, one), at);
 	ilir_expr next = ilir_binary(m, ILIR_ADD, at, one);
-	ilir_expr begin = batch ? ilir_load(m, l->batch_begin, &at, 1) : at;
-	ilir_expr end = batch ? ilir_load(m, l->batch_begin, &next, 1) : next;
+	ilir_expr begin = batch ? ilir_load_index(m, l->batch_begin, &at, 1) : at;
+	ilir_expr end = batch ? ilir_load_index(m, l->batch_begin, &next, 1) : next;
 	return ilir_for(m, v, first, all, 1, ilir_dim_name(m, batch ? "batch" : "node"), ILIR_SERIAL,
 			ilir_append(steps(l, begin, end), ilir_barrier(m)));
 }

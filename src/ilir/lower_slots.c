@@ -55,9 +55,9 @@ static ilir_buffer stack_of(struct lowering *l, const int *param, int n)
 	for (size_t i = 0; i < l->stacks.n; i++)
 		if (l->stacks.at[i].n == n && memcmp(l->stacks.at[i].param, param, n * sizeof *param) == 0)
 			return l->stacks.at[i].buffer;
-	struct ilir_buffer_decl b = {
-	    .name = "stack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = param[0]};
 	const struct ilir_buffer_decl *first = ilir_buffer_at(l->m, l->param[param[0]]);
+	struct ilir_buffer_decl b = {
+	    .name = "stack", .kind = IMAGE_WEIGHT, .dtype = first->dtype, .which = param[0]};
 	b.recipe = stack_recipe(l, param, n);
 	b.dim[b.rank++] = (struct ilir_dim){ilir_dim_name(l->m, "slot"), IMAGE_ONE, n, n};
 	for (int d = 0; d < first->rank; d++)

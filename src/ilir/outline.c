@@ -11,9 +11,9 @@
 static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt *step, const struct ilir_stmt *around)
 {
 	if (around) {
-		bool batch = ilir_at(m, step->step.begin)->op == ILIR_LOAD;
-		bool all = ilir_is_const(m, around->loop.begin, 0);
-		ilir_expr first = batch ? ilir_arg(m, step->step.begin, 0) : step->step.begin;
+		ilir_expr read = ilir_loaded_index(m, step->step.begin);
+		bool batch = read.i, all = ilir_is_const(m, around->loop.begin, 0);
+		ilir_expr first = batch ? ilir_arg(m, read, 0) : step->step.begin;
 		if (ilir_at(m, first)->op != ILIR_VAR)
 			return batch ? IMAGE_DOMAIN_BATCH_DOWN : IMAGE_DOMAIN_NODE_DOWN;
 		return batch ? (all ? IMAGE_DOMAIN_BATCH : IMAGE_DOMAIN_INNER)

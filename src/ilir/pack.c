@@ -138,7 +138,7 @@ static bool is_given_by_loops(const struct ilir_module *m, ilir_expr e, const st
 	bool given = ilir_at(m, e)->op == ILIR_CONST_I;
 	for (; around; around = around->outer)
 		given |= ilir_uses_var(m, e, around->loop->loop.var);
-	return given && ilir_at(m, e)->op != ILIR_LOAD;
+	return given && !ilir_loaded_index(m, e).i;
 }
 
 /* A loop around gives the index, and all its turns are added to the same place. */
@@ -259,7 +259,7 @@ static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct a
 	struct image_recipe *r = ARENA_NEW(m->arena, struct image_recipe);
 	int slots = is_stack(weight) ? (int)weight->dim[0].extent : 1;
 	struct image_pack_source *sources = ARENA_ARRAY(m->arena, struct image_pack_source, n * slots);
-	struct ilir_buffer_decl b = {.name = "pack", .kind = IMAGE_WEIGHT, .dtype = ILIR_F32, .which = weight->which, .recipe = r};
+	struct ilir_buffer_decl b = {.name = "pack", .kind = IMAGE_WEIGHT, .dtype = weight->dtype, .which = weight->which, .recipe = r};
 	int name = weight->dim[a->axis].name;
 	int axis = axis_of(weight, a->axis);
 	add_others(r, &b, weight, a, true, n);

@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -55,6 +56,16 @@ static int64_t integer(struct parser *p, int64_t low, int64_t high)
 	return value;
 }
 
+/* An i64: all of them, unlike other integers. */
+static int64_t long_integer(struct parser *p, const char *text, bool negative)
+{
+	errno = 0;
+	uint64_t magnitude = strtoull(text, NULL, 10);
+	if (errno || magnitude > (uint64_t)INT64_MAX + negative)
+		lex_fail(p->l, NULL, "%s%s is no integer of 64 bits", negative ? "-" : "", text);
+	return (int64_t)(negative ? 0 - magnitude : magnitude);
+}
+
 static ilir_expr number(struct parser *p, bool negative)
 {
 	char text[LEX_LONGEST_NUMBER];
@@ -63,12 +74,14 @@ static ilir_expr number(struct parser *p, bool negative)
 	bool is_float = strpbrk(text, ".e");
 	int64_t value = is_float ? 0 : strtoll(text, NULL, 10);
 	ilir_expr e;
-	if (is_float && text[last] == 'i')
+	if (is_float && (text[last] == 'i' || text[last] == 'l'))
 		lex_expected(p->l, "a float or an integer");
 	if (is_float)
 		e = ilir_float(p->m, negative ? -str_read_float(text) : str_read_float(text));
 	else if (text[last] == 'i')
 		e = ilir_i32(p->m, in_range(p, negative ? -value : value, INT32_MIN, INT32_MAX));
+	else if (text[last] == 'l')
+		e = ilir_i64(p->m, long_integer(p, text, negative));
 	else
 		e = ilir_index(p->m, in_range(p, negative ? -value : value, -largest, largest));
 	lex_next(p->l);
@@ -190,6 +203,9 @@ static ilir_expr operand(struct parser *p)
 		return ilir_float(p->m, negative ? -__builtin_inff() : __builtin_inff());
 	if (negative)
 		lex_expected(p->l, "a number");
+	for (int truth = 0; truth < 2; truth++)
+		if (lex_accept(p->l, ilir_truth_word[truth]))
+			return ilir_bool(p->m, truth);
 	if (lex_accept(p->l, "?"))
 		return ilir_inferred(p->m);
 	if (!lex_accept(p->l, "("))

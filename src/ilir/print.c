@@ -46,13 +46,17 @@ const char *const ilir_domain_word[] = {
 };
 
 const char *const ilir_dtype_word[] = {
-    [ILIR_F32] = "f32", [ILIR_I32] = "i32", [ILIR_INDEX] = "index", [ILIR_BOOL] = "bool"};
+#define DTYPE(name, spelling, bits, kind, safetensors, meaning) [ILIR_##name] = spelling,
+#include "base/dtype.def"
+    [ILIR_INDEX] = "index"};
+
+const char *const ilir_truth_word[] = {"false", "true"};
 
 const char *const ilir_loop_word[] = {
     [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
 static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
-					     "step", "prefetch", "barrier", "kernel", "inf", "nan"};
+					     "step", "prefetch", "barrier", "kernel", "inf", "nan", "true", "false"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
@@ -169,6 +173,17 @@ static void put_float(struct out *o, float f)
 		str_puts(o->s, ".0");
 }
 
+static void put_integer(struct out *o, const struct ilir_node *n)
+{
+	if (n->type.dtype == ILIR_BOOL)
+		str_puts(o->s, ilir_truth_word[n->i != 0]);
+	else
+		str_printf(o->s, "%" PRId64 "%s", n->i,
+			   n->type.dtype == ILIR_I32   ? "i"
+			   : n->type.dtype == ILIR_I64 ? "l"
+						       : "");
+}
+
 /* --- expressions --- */
 
 static void put_expr(struct out *o, ilir_expr e, bool inside);
@@ -221,7 +236,7 @@ static void put_expr(struct out *o, ilir_expr e, bool inside)
 		put_float(o, n->f);
 		break;
 	case ILIR_CONST_I:
-		str_printf(o->s, "%" PRId64 "%s", n->i, n->type.dtype == ILIR_I32 ? "i" : "");
+		put_integer(o, n);
 		break;
 	case ILIR_VAR:
 		put_var(o, n->var);

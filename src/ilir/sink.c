@@ -500,7 +500,8 @@ static ilir_expr exchange_load(struct ilir_module *m, ilir_expr e, void *context
  * registers of the machine are for the loop at hand. */
 static ilir_buffer working_copy(struct sink *s, ilir_buffer sum)
 {
-	struct ilir_buffer_decl decl = {.name = ilir_buffer_at(s->m, sum)->name, .kind = ILIR_REGISTER, .dtype = ILIR_F32};
+	const struct ilir_buffer_decl *like = ilir_buffer_at(s->m, sum);
+	struct ilir_buffer_decl decl = {.name = like->name, .kind = ILIR_REGISTER, .dtype = like->dtype};
 	ilir_buffer_at(s->m, sum)->parked = true;
 	ilir_buffer copy = ilir_new_buffer(s->m, decl);
 	while (s->buffer_mask.n <= copy.i)

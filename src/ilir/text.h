@@ -5,16 +5,13 @@
 
 #include "ilir/ilir.h"
 
-enum {
-	ILIR_BUFFER_KINDS = ILIR_REGISTER + 1,
-	ILIR_DOMAINS = IMAGE_DOMAIN_BINDING + 1,
-	ILIR_DTYPES = ILIR_BOOL + 1
-};
+enum { ILIR_BUFFER_KINDS = ILIR_REGISTER + 1, ILIR_DOMAINS = IMAGE_DOMAIN_BINDING + 1 };
 
 extern const char *const ilir_kind_word[ILIR_BUFFER_KINDS]; /* by image_buffer_kind */
 extern const char *const ilir_size_word[IMAGE_SIZES];
 extern const char *const ilir_domain_word[ILIR_DOMAINS];
 extern const char *const ilir_dtype_word[ILIR_DTYPES];
+extern const char *const ilir_truth_word[2];
 extern const char *const ilir_loop_word[ILIR_UNROLLED + 1];
 
 /* The length of the name that `text` begins with; 0 = none.  A dot belongs to a name when a letter, digit or

@@ -69,7 +69,7 @@ static bool is_bounded(const struct ilir_module *m, ilir_expr e, const struct ch
 static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check *c)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	return n->op == ILIR_LOAD || (n->op == ILIR_VAR && c->is_row[n->var.i]);
+	return ilir_loaded_index(m, e).i || (n->op == ILIR_VAR && c->is_row[n->var.i]);
 }
 
 /* Also where conditions around say that it never happens: it is written down all the same.  What is stored past the end of
@@ -121,7 +121,7 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 static bool chooses_by_index(const struct ilir_module *m, ilir_expr e)
 {
 	ilir_expr condition = ilir_arg(m, e, 0);
-	return !ilir_at(m, condition)->args || ilir_type_of(m, ilir_arg(m, condition, 0)).dtype != ILIR_F32;
+	return !ilir_at(m, condition)->args || ilir_type_of(m, ilir_arg(m, condition, 0)).dtype == ILIR_INDEX;
 }
 
 static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
@@ -131,7 +131,9 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 	if (n->op == ILIR_LOAD && n->args)
 		check_access(m, n->buffer, &m->args.at[n->arg], n->args, false, c);
 	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ)
-		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype == ILIR_F32;
+		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype != ILIR_INDEX;
+	if (n->op == ILIR_TO_I64) /* the variable itself is no vector */
+		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 0)).dtype != ILIR_INDEX;
 	if (n->op == ILIR_SELECT)
 		c->ok &= !ilir_uses_var(m, e, c->var) || !chooses_by_index(m, e);
 }

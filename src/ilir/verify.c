@@ -107,9 +107,9 @@ static bool check_buffer(struct check *c, const struct ilir_buffer_decl *b)
 {
 	if (b->kind < 0 || b->kind > ILIR_UNUSED)
 		return fault(c, "'%s' is of no known kind", b->name);
-	if (b->dtype != ILIR_F32 && b->dtype != ILIR_I32 &&
-	    !(b->dtype == ILIR_INDEX && b->kind == ILIR_REGISTER))
-		return fault(c, "'%s' cannot hold elements of type %s", b->name, ilir_dtype_word[b->dtype]);
+	if (b->dtype >= ILIR_INDEX && !(b->dtype == ILIR_INDEX && b->kind == ILIR_REGISTER))
+		return fault(c, "'%s' cannot hold elements of type %s", b->name,
+			     b->dtype < ILIR_DTYPES ? ilir_dtype_word[b->dtype] : "no known type");
 	if (b->rank < 0 || b->rank > ILIR_MAX_RANK)
 		return fault(c, "'%s' has rank %d", b->name, b->rank);
 	for (int i = 0; i < b->rank; i++)
@@ -186,6 +186,20 @@ static bool check_indices(struct check *c, ilir_buffer buffer, const ilir_expr *
 	return true;
 }
 
+/* Whether there are constants of the type, and this is one. */
+static bool holds_integer(enum ilir_dtype d, int64_t i)
+{
+	switch (d) {
+	case ILIR_I64:
+	case ILIR_INDEX:
+		return true;
+	case ILIR_I32:
+		return i == (int32_t)i;
+	default:
+		return d == ILIR_BOOL && (i == 0 || i == 1);
+	}
+}
+
 static bool check_leaf(struct check *c, const struct ilir_node *n)
 {
 	switch (n->op) {
@@ -193,8 +207,7 @@ static bool check_leaf(struct check *c, const struct ilir_node *n)
 		return ilir_same_type(n->type, (struct ilir_type){ILIR_F32, 1}) ||
 		       fault(c, "a float of another type");
 	case ILIR_CONST_I:
-		return (n->type.lanes == 1 && (n->type.dtype == ILIR_INDEX || n->type.dtype == ILIR_I32)) ||
-		       fault(c, "an integer of another type");
+		return (n->type.lanes == 1 && holds_integer(n->type.dtype, n->i)) || fault(c, "an integer of another type");
 	case ILIR_SIZE:
 		return (n->size >= 0 && n->size < IMAGE_SIZES) || fault(c, "a size of nothing known");
 	case ILIR_VAR:
@@ -220,6 +233,11 @@ static bool check_spread(struct check *c, const struct ilir_node *n, ilir_expr o
 	return n->op != ILIR_RAMP || t.dtype == ILIR_INDEX || fault(c, "a ramp that is not of type index");
 }
 
+static bool is_shift(enum ilir_op op)
+{
+	return op == ILIR_SHL || op == ILIR_SHR || op == ILIR_ROUND_SHR;
+}
+
 /* Constants that the meaning of an operator asks for. */
 static bool check_constant_operand(struct check *c, const struct ilir_node *n, ilir_expr b)
 {
@@ -227,8 +245,9 @@ static bool check_constant_operand(struct check *c, const struct ilir_node *n, i
 	bool known = constant(c->m, b, &value);
 	if ((n->op == ILIR_DIV || n->op == ILIR_MOD) && (!known || value <= 0))
 		return fault(c, "%s by something else than a positive constant", ilir_op_spelling(n->op));
-	if ((n->op == ILIR_SHL || n->op == ILIR_SHR) && (!known || value < 0 || value > 31))
-		return fault(c, "%s by something else than a constant in 0..31", ilir_op_spelling(n->op));
+	int bits = 8 * ilir_bytes(n->type.dtype);
+	if (is_shift(n->op) && (!known || value < 0 || value >= bits))
+		return fault(c, "%s by something else than a constant in 0..%d", ilir_op_spelling(n->op), bits - 1);
 	return true;
 }
 

@@ -127,15 +127,15 @@ static bool check_fold(struct checking *c, int i)
 
 /* What each kind of buffer is made of. */
 static const struct {
-	enum dtype dtype;
+	enum dtype dtype; /* DTYPES = any */
 	int rows; /* an image_size, -1 = any */
 } kinds[] = {
-    [IMAGE_WEIGHT] = {DTYPE_F32, IMAGE_ONE},
-    [IMAGE_STATE] = {DTYPE_F32, IMAGE_NODES},
-    [IMAGE_SCRATCH] = {DTYPE_F32, -1},
-    [IMAGE_OUTPUT] = {DTYPE_F32, -1},
+    [IMAGE_WEIGHT] = {DTYPES, IMAGE_ONE},
+    [IMAGE_STATE] = {DTYPES, IMAGE_NODES}, /* see has_declared_type */
+    [IMAGE_SCRATCH] = {DTYPES, -1},
+    [IMAGE_OUTPUT] = {DTYPES, -1},
     [IMAGE_TOKEN] = {DTYPE_I32, -1}, /* see has_data_rows */
-    [IMAGE_VECTOR] = {DTYPE_F32, -1},
+    [IMAGE_VECTOR] = {DTYPES, -1},
     [IMAGE_CHILD] = {DTYPE_I32, IMAGE_NODES},
     [IMAGE_CHILD_BEGIN] = {DTYPE_I32, IMAGE_NODES},
     [IMAGE_CHILD_LIST] = {DTYPE_I32, IMAGE_EDGES},
@@ -195,6 +195,22 @@ static bool has_data_rows(const struct image *image, const struct image_buffer *
 	return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
 }
 
+/* What the caller hands over, or is shown, has the type that it is declared with. */
+static bool has_declared_type(const struct image *image, const struct image_buffer *b)
+{
+	switch (b->kind) {
+	case IMAGE_TOKEN:
+	case IMAGE_VECTOR:
+		return image->input[b->which].dtype == b->dtype;
+	case IMAGE_STATE:
+		return image->state[b->which].dtype == b->dtype;
+	case IMAGE_OUTPUT:
+		return image->output[b->which].dtype == b->dtype;
+	default:
+		return true;
+	}
+}
+
 /* Rows have room for what the run leg writes to them. */
 static bool has_room(const struct image *image, const struct image_buffer *b)
 {
@@ -221,14 +237,14 @@ static bool has_place(const struct image *image, int i)
 static bool check_buffer(struct checking *c, int i)
 {
 	const struct image_buffer *b = &c->image->buffer[i];
-	if (b->dtype != kinds[b->kind].dtype ||
+	if ((kinds[b->kind].dtype != DTYPES && b->dtype != kinds[b->kind].dtype) ||
 	    (kinds[b->kind].rows >= 0 && (int)b->rows != kinds[b->kind].rows))
 		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->which >= choices(c->image, b->kind))
 		return refuse(c, b->name, "a buffer is for something that there is not");
 	if (b->kind == IMAGE_SCRATCH && !b->at_binding && !has_place(c->image, i))
 		return refuse(c, b->name, "an intermediate has not the place of one like it");
-	if (!has_data_rows(c->image, b))
+	if (!has_data_rows(c->image, b) || !has_declared_type(c->image, b))
 		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->at_binding && ((b->kind != IMAGE_WEIGHT && b->kind != IMAGE_SCRATCH) || b->rows != IMAGE_ONE))
 		return refuse(c, b->name, "a buffer cannot belong to a binding");

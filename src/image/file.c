@@ -75,6 +75,7 @@ LAYOUT(place, sizeof(int64_t), place_members);
 static const struct member input_members[] = {
     TEXT_IN(image_input, name),
     NUMBER_IN(image_input, token, 0, 1),
+    NUMBER_IN(image_input, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_input, elements, 0, MAX_ELEMENTS),
     NUMBER_IN(image_input, limit, 0, MAX_EXTENT),
     NUMBER_IN(image_input, at_leaf, 0, 1),
@@ -173,6 +174,7 @@ static const struct member output_members[] = {
     NUMBER_IN(image_output, buffer, 0, MAX_COUNT),
     NUMBER_IN(image_output, at_root, 0, 1),
     LIST_IN(image_output, label, labels, text),
+    NUMBER_IN(image_output, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_output, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_output, shape, 0, MAX_EXTENT),
     NUMBER_IN(image_output, elements, 0, MAX_ELEMENTS),
@@ -183,6 +185,7 @@ static const struct member state_members[] = {
     TEXT_IN(image_state, name),
     NUMBER_IN(image_state, layout, IMAGE_BY_NODE, IMAGE_BY_PARENT),
     NUMBER_IN(image_state, buffer, 0, MAX_COUNT),
+    NUMBER_IN(image_state, dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_state, rank, 0, IMAGE_MAX_RANK),
     NUMBERS_IN(image_state, shape, 0, MAX_EXTENT),
     NUMBER_IN(image_state, elements, 0, MAX_ELEMENTS),

@@ -73,7 +73,8 @@ struct image_buffer {
 
 /* --- packing --- */
 
-enum { IMAGE_PACK_DIMS = 6, IMAGE_PACK_SOURCE = -1 };
+/* A dimension for each axis, and for what packing makes of one: block, gate, column; and the slot of a stack. */
+enum { IMAGE_PACK_DIMS = TENSOR_MAX_RANK + 4, IMAGE_PACK_SOURCE = -1 };
 
 /* One dimension of a packed buffer: as its index goes 0 .. extent-1 the source's index on `axis` advances by
  * `stride` (or the source itself changes: axis IMAGE_PACK_SOURCE). */
@@ -237,7 +238,7 @@ struct image_code {
 
 /* --- the image --- */
 
-enum { IMAGE_MAX_RANK = 3 }; /* of what nodes carry and results are */
+enum { IMAGE_MAX_RANK = TENSOR_MAX_RANK }; /* of what nodes carry and results are */
 
 /* Shapes are those of one row; `elements` is their product. */
 struct image_output {
@@ -246,6 +247,7 @@ struct image_output {
 	bool at_root; /* a row per input, not per node */
 	int labels;   /* 0 = none, else one per element */
 	const char *const *label;
+	enum dtype dtype;
 	int rank;
 	int64_t shape[IMAGE_MAX_RANK];
 	int64_t elements;
@@ -263,6 +265,7 @@ struct image_state {
 	const char *name;
 	enum image_layout layout;
 	int buffer; /* -1 before there are buffers */
+	enum dtype dtype;
 	int rank;
 	int64_t shape[IMAGE_MAX_RANK];
 	int64_t elements;
@@ -301,13 +304,14 @@ struct image {
 	int inputs;
 	const struct image_input {
 		const char *name;
-		bool token; /* an i32 index, else f32[elements] */
+		bool token; /* an index, else a value of so many elements */
+		enum dtype dtype;
 		int64_t elements;
 		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = only cases ask for it */
 		bool at_leaf, at_inner;
 		bool on_edge; /* a row per child edge, in the order of children */
 		unsigned cases; /* where there are cases: a mask of those that read it; others may carry it */
-		int rank; /* of a node's f32 */
+		int rank; /* of a node's value */
 		int64_t shape[IMAGE_MAX_RANK];
 	} * input;
 
@@ -316,7 +320,7 @@ struct image {
 	const struct image_case *case_at;
 	int params;
 	const struct tensor_info
-	    *param; /* names and shapes that a binding must supply; the dtype is not used */
+	    *param; /* what a binding must supply; a tensor of a narrower type of the same kind will do */
 	int folds;  /* in the order of the steps at binding, which come first: one each */
 	const struct image_fold *fold;
 	int buffers;

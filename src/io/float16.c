@@ -6,7 +6,7 @@ static void widen_f16(const char *from, float *to, int64_t count)
 	for (int64_t i = 0; i < count; i++) {
 		uint16_t h;
 		memcpy(&h, from + 2 * i, sizeof h);
-		to[i] = io_f16(h);
+		to[i] = f32_of_f16(h);
 	}
 }
 
@@ -15,7 +15,7 @@ void io_widen_bf16(const void *from, float *to, int64_t count)
 	for (int64_t i = 0; i < count; i++) {
 		uint16_t h;
 		memcpy(&h, (const char *)from + 2 * i, sizeof h);
-		to[i] = io_bf16(h);
+		to[i] = f32_of_bf16(h);
 	}
 }
 

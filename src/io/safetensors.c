@@ -38,7 +38,7 @@ struct opening {
 #define AT(o) ((struct diag_at){.file = (o)->path})
 
 static const char convert[] =
-    "convert it to F32, F16 or BF16 before saving: tensor.float() in PyTorch, array.astype('f4') in NumPy";
+    "convert it to F32 before saving: tensor.float() in PyTorch, array.astype('f4') in NumPy";
 static const char again[] = "write the file again with a safetensors library, or copy it again";
 
 static bool no_memory(const struct opening *o)
@@ -146,18 +146,9 @@ __attribute__((format(printf, 3, 4))) static bool bad_tensor(const struct openin
 	return diag_add(o->diags, DIAG_BAD_TENSOR, AT(o), again, "tensor '%.200s': %s", name, what);
 }
 
-/* I64 is what counters and indices have, which no model reads: such a tensor may be there. */
-static const struct {
-	const char *spelling;
-	enum dtype dtype;
-} dtypes[] = {{"F32", DTYPE_F32}, {"F16", DTYPE_F16}, {"BF16", DTYPE_BF16}, {"I64", DTYPE_I64}};
-
 const char *io_safetensors_type(enum dtype type)
 {
-	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-		if (dtypes[i].dtype == type)
-			return dtypes[i].spelling;
-	return NULL;
+	return dtype_traits_of(type)->safetensors;
 }
 
 static bool read_dtype(const struct opening *o, struct tensor_info *t, const json_t *value)
@@ -165,11 +156,12 @@ static bool read_dtype(const struct opening *o, struct tensor_info *t, const jso
 	const char *spelling = json_string_value(value);
 	if (!spelling)
 		return bad_tensor(o, t->name, "'dtype' must be a string");
-	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-		if (strcmp(spelling, dtypes[i].spelling) == 0)
-			return t->dtype = dtypes[i].dtype, true;
+	for (int i = 0; i < DTYPES; i++)
+		if (strcmp(spelling, io_safetensors_type(i)) == 0)
+			return t->dtype = i, true;
 	return diag_add(o->diags, DIAG_UNKNOWN_DTYPE, AT(o), convert,
-			"tensor '%.200s' has dtype '%.40s'; known are F32, F16 and BF16", t->name, spelling);
+			"tensor '%.200s' has dtype '%.40s'; known are F32, F16, BF16, I8, U8, I16, I32, I64 and BOOL", t->name,
+			spelling);
 }
 
 /* The shape, and in `*bytes` what it takes. */
@@ -376,8 +368,41 @@ static bool is_as_it_was(const struct io_safetensors *w, struct diags *diags)
 		   "'%s' was written to while in use", w->path);
 }
 
+/* From the narrow elements at the end of the room to all of it: no element is written over one that is still to be read. */
+static void widen_integers(enum dtype from, const void *raw, enum dtype to, void *at, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		int64_t x = from == DTYPE_I8	? ((const int8_t *)raw)[i]
+			    : from == DTYPE_U8	? ((const uint8_t *)raw)[i]
+			    : from == DTYPE_I16 ? ((const int16_t *)raw)[i]
+						: ((const int32_t *)raw)[i];
+		if (to == DTYPE_I16)
+			((int16_t *)at)[i] = (int16_t)x;
+		else if (to == DTYPE_I32)
+			((int32_t *)at)[i] = (int32_t)x;
+		else
+			((int64_t *)at)[i] = x;
+	}
+}
+
+static void widen(enum dtype from, const void *raw, enum dtype to, void *at, int64_t count)
+{
+	if (from == DTYPE_F16)
+		io_widen_f16(raw, at, count);
+	else if (from == DTYPE_BF16)
+		io_widen_bf16(raw, at, count);
+	else if (from != to)
+		widen_integers(from, raw, to, at, count);
+}
+
 bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags, int i, int64_t first,
 			     int64_t count, float *to)
+{
+	return io_safetensors_read(w, diags, i, first, count, DTYPE_F32, to);
+}
+
+bool io_safetensors_read(const struct io_safetensors *w, struct diags *diags, int i, int64_t first, int64_t count,
+			 enum dtype as, void *to)
 {
 	struct diag_at at = {.file = w->path};
 	bool closed = w->fd < 0 && !w->bytes;
@@ -386,22 +411,21 @@ bool io_safetensors_read_f32(const struct io_safetensors *w, struct diags *diags
 				closed ? "'%s' is closed" : "'%s' has no tensor %d", w->path, i);
 	const struct tensor_info *t = &w->tensor[i];
 	int64_t elements = tensor_elements(t), size = dtype_traits_of(t->dtype)->bytes;
-	if (t->dtype == DTYPE_I64)
-		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, convert,
-				"tensor '%s' has dtype 'I64', of which no weights are read", t->name);
+	if (!dtype_widens(t->dtype, as))
+		return diag_add(diags, DIAG_UNKNOWN_DTYPE, at, convert, "tensor '%s' has dtype '%s', which is not read as %s",
+				t->name, io_safetensors_type(t->dtype), dtype_traits_of(as)->spelling);
 	if (first < 0 || count < 0 || count > elements - first)
 		return diag_add(diags, DIAG_BAD_ARGUMENT, at, NULL,
 				"%lld values from value %lld on are wanted of tensor '%s', which has %lld",
 				(long long)count, (long long)first, t->name, (long long)elements);
 	if (!count)
 		return true;
-	/* Narrow values stand at the end of the memory that the f32 values will fill. */
-	char *raw = (char *)to + count * ((int64_t)sizeof *to - size);
+	char *raw = (char *)to + count * (dtype_traits_of(as)->bytes - size);
 	if (!read_bytes(diags, w->path, w->fd, w->bytes, raw, count * size,
 			w->data + w->begin[i] + first * size) ||
 	    !is_as_it_was(w, diags))
 		return false;
-	if (t->dtype != DTYPE_F32)
-		(t->dtype == DTYPE_F16 ? io_widen_f16 : io_widen_bf16)(raw, to, count);
+	if (t->dtype != as)
+		widen(t->dtype, raw, as, to, count);
 	return true;
 }

@@ -38,8 +38,10 @@ const char *io_safetensors_type(enum dtype);
 /* The tensor of that name, or -1. */
 int io_safetensors_find(const struct io_safetensors *, const char *name);
 
-/* Values first .. first+count-1 of tensor i, as f32; not of I64.  False also when the file was written to meanwhile: its
+/* Elements first .. first+count-1 of tensor i in a type that has all values of its own: dtype_widens.  False also when the file was written to meanwhile: its
  * header is then of other values. */
+bool io_safetensors_read(const struct io_safetensors *, struct diags *, int i, int64_t first, int64_t count,
+			 enum dtype, void *to);
 bool io_safetensors_read_f32(const struct io_safetensors *, struct diags *, int i, int64_t first,
 			     int64_t count, float *to);
 

@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { JIT_ABI = 10 };
+enum { JIT_ABI = 11 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 

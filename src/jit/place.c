@@ -90,7 +90,7 @@ int jit_lanes_in_memory(const struct jit_access *a)
 
 unsigned jit_element_bytes(const struct ilir_buffer_decl *b)
 {
-	return b->dtype == ILIR_INDEX ? 8 : 4;
+	return ilir_bytes(b->dtype);
 }
 
 /* Splits x + constant. */

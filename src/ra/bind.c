@@ -114,10 +114,23 @@ static void report_extra(struct solver *b, const struct tensor_info *t)
 	     "the model '%s' has no parameter '%s' (%s)", b->m->name, t->name, tensor_shape(b, t));
 }
 
-/* Integers are no weights: a state_dict holds them beside those. */
+/* Integers that no parameter is named after are no weights: a state_dict holds them beside those. */
 static bool is_counter(const struct tensor_info *t)
 {
-	return t->dtype == DTYPE_I64 || t->dtype == DTYPE_I32;
+	return dtype_traits_of(t->dtype)->kind != DTYPE_FLOAT;
+}
+
+/* False after a diagnostic. */
+static bool check_type(struct solver *b, const struct ra_param *p, const struct tensor_info *t)
+{
+	if (dtype_widens(t->dtype, p->dtype))
+		return true;
+	fail(b, DIAG_WEIGHT_TYPE, p->at, ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
+						   dtype_traits_of(t->dtype)->spelling),
+	     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling, b->file,
+	     dtype_traits_of(p->dtype)->spelling);
+	excuse(b, p);
+	return false;
 }
 
 static void add_equation(struct solver *b, int param, int axis, int64_t extent)
@@ -136,6 +149,8 @@ static void add_equation(struct solver *b, int param, int axis, int64_t extent)
 static void add_equations(struct solver *b, int param, const struct tensor_info *t)
 {
 	const struct ra_param *p = &b->m->params.at[param];
+	if (!check_type(b, p, t))
+		return;
 	if (t->rank != p->shape.rank) {
 		fail(b, DIAG_WEIGHT_RANK, p->at,
 		     "transpose or reshape the tensor, or correct the declaration",
@@ -320,12 +335,11 @@ static void check_slice(struct solver *b, const struct ra_node *n)
 {
 	if (!check_extent(b, &n->begin, 0, n->at))
 		return;
-	const struct ra_shape *from = &ra_at(b->m, n->arg[0])->shape;
-	int64_t axis = ra_dim_value(&from->dim[from->rank - 1], b->sizes),
-		begin = ra_dim_value(&n->begin, b->sizes);
-	int64_t end = begin + ra_dim_value(&n->shape.dim[n->shape.rank - 1], b->sizes);
+	const struct ra_dim *from = &ra_at(b->m, n->arg[0])->shape.dim[n->axis];
+	int64_t axis = ra_dim_value(from, b->sizes), begin = ra_dim_value(&n->begin, b->sizes);
+	int64_t end = begin + ra_dim_value(&n->shape.dim[n->axis], b->sizes);
 	if (end > axis)
-		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, &from->dim[from->rank - 1]),
+		fail(b, DIAG_WEIGHT_EXTENT, n->at, why(b, from),
 		     "with %s, the slice from %lld to %lld leaves its axis of extent %lld", b->file,
 		     (long long)begin, (long long)end, (long long)axis);
 }

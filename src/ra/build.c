@@ -9,7 +9,7 @@ static const struct {
 	const char *spelling;
 	int arity;
 } ops[RA_OPS] = {
-#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = {spelling, arity},
+#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = {spelling, arity},
 #include "ra/ops.def"
 };
 
@@ -46,7 +46,7 @@ static const char *dim_text(struct ra_graph *g, const struct ra_dim *d)
 /* Reference 0 is taken before the first node. */
 static ra_ref add(struct ra_graph *g, struct ra_node n)
 {
-	if (g->stopped)
+	if (g->stopped || !ra_find_type(g, &n))
 		return none;
 	if (g->model->nodes.n >= RA_NODE_LIMIT) {
 		g->stopped = true;
@@ -86,6 +86,7 @@ static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_
 	key[n++] = g->region == RA_IN_OUTPUTS ? 0 : g->traversal;
 	key[n++] = g->body;
 	key[n++] = node->op;
+	key[n++] = node->dtype;
 	key[n++] = node->shape.rank;
 	for (int i = 0; i < node->shape.rank; i++)
 		n = put_dim(key, n, &node->shape.dim[i]);
@@ -110,6 +111,7 @@ static int leaf_key(const struct ra_graph *g, const struct ra_node *node, int64_
 ra_ref ra_build_leaf(struct ra_graph *g, struct ra_node n)
 {
 	int64_t key[KEY];
+	ra_find_leaf_type(g, &n);
 	size_t bytes = (size_t)leaf_key(g, &n, key) * sizeof *key;
 	int old = map_get(&g->leaves, (char *)key, bytes);
 	if (old >= 0)
@@ -132,9 +134,9 @@ ra_ref ra_build_extent(struct ra_graph *g, const struct ra_dim *d, struct ra_spa
 	return ra_build_leaf(g, (struct ra_node){.op = RA_EXTENT, .at = span.at, .begin = *d});
 }
 
-ra_ref ra_build_zero(struct ra_graph *g, const struct ra_shape *shape, struct ra_span span)
+ra_ref ra_build_zero(struct ra_graph *g, const struct ra_shape *shape, enum dtype dtype, struct ra_span span)
 {
-	return ra_build_leaf(g, (struct ra_node){.op = RA_ZERO, .shape = *shape, .at = span.at});
+	return ra_build_leaf(g, (struct ra_node){.op = RA_ZERO, .dtype = dtype, .shape = *shape, .at = span.at});
 }
 
 /* --- elementwise --- */
@@ -149,7 +151,7 @@ ra_ref ra_build_map(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span 
 static ra_ref mismatch(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, const struct ra_dim *left,
 		       const struct ra_dim *right, struct ra_span span)
 {
-	bool infix = strchr("+-*/@", ops[op].spelling[0]);
+	bool infix = strchr("+-*/@<>=!", ops[op].spelling[0]);
 	ra_refuse(g, DIAG_MODEL_SHAPE, span.at, "dimensions are equal when they are written equal",
 		  "'%s': %s %s %s: %s and %s differ", ra_excerpt(g->arena, span), shape_text(g, a),
 		  infix ? ops[op].spelling : "and", shape_text(g, b), dim_text(g, left), dim_text(g, right));
@@ -167,6 +169,29 @@ ra_ref ra_build_elementwise(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref 
 	return add(g, n);
 }
 
+ra_ref ra_build_cast(struct ra_graph *g, ra_ref a, enum dtype dtype, struct ra_span span)
+{
+	if (!a.i || ra_at(g->model, a)->dtype == dtype)
+		return a;
+	return add(g, (struct ra_node){
+			  .op = RA_CAST, .arg = {a}, .dtype = dtype, .shape = *shape_of(g, a), .at = span.at});
+}
+
+ra_ref ra_build_where(struct ra_graph *g, const ra_ref arg[3], struct ra_span span)
+{
+	struct ra_node n = {.op = RA_WHERE, .arg = {arg[0], arg[1], arg[2]}, .at = span.at};
+	struct ra_dim differ[2];
+	if (!arg[0].i || !arg[1].i || !arg[2].i)
+		return none;
+	n.shape = *shape_of(g, arg[0]);
+	for (int i = 1; i < 3; i++) {
+		struct ra_shape so_far = n.shape;
+		if (!ra_shape_broadcast(&so_far, shape_of(g, arg[i]), &n.shape, differ))
+			return mismatch(g, RA_WHERE, arg[0], arg[i], &differ[0], &differ[1], span);
+	}
+	return add(g, n);
+}
+
 /* Without the leading axes of extent 1 that the state lacks, as where NumPy assigns. */
 static ra_ref drop_leading_ones(struct ra_graph *g, ra_ref value, int rank, struct ra_span span)
 {
@@ -180,6 +205,15 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 	const struct ra_state *s = &g->model->states.at[state];
 	struct ra_shape both;
 	struct ra_dim differ[2];
+	if (value.i)
+		value = ra_build_typed_number(g, value, s->dtype, span.at);
+	if (value.i && ra_at(g->model, value)->dtype != s->dtype)
+		return ra_refuse(g, DIAG_MODEL_TYPE, span.at,
+				 ra_format(g->arena, "write cast(..., %s)", dtype_traits_of(s->dtype)->spelling),
+				 "the state '%s' is %s, its value '%s' is %s", s->name,
+				 dtype_traits_of(s->dtype)->spelling, ra_excerpt(g->arena, span),
+				 dtype_traits_of(ra_at(g->model, value)->dtype)->spelling),
+		       none;
 	if (!value.i || ra_shape_equal(shape_of(g, value), &s->shape))
 		return value;
 	value = drop_leading_ones(g, value, s->shape.rank, span);
@@ -192,7 +226,8 @@ ra_ref ra_build_as_state(struct ra_graph *g, ra_ref value, int state, struct ra_
 				 ra_shape_text(g->arena, g->model, &s->shape), ra_excerpt(g->arena, span),
 				 shape_text(g, value)),
 		       none;
-	return ra_build_elementwise(g, RA_ADD, value, ra_build_zero(g, &s->shape, span), span);
+	return ra_build_elementwise(g, s->dtype == DTYPE_BOOL ? RA_OR : RA_ADD, value,
+				    ra_build_zero(g, &s->shape, s->dtype, span), span);
 }
 
 /* --- along axes --- */
@@ -204,6 +239,28 @@ static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_
 	return none;
 }
 
+static ra_ref too_many_axes(struct ra_graph *g, int rank, struct ra_span span)
+{
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' has %d axes; values have at most %d",
+		  ra_excerpt(g->arena, span), rank, RA_MAX_RANK);
+	return none;
+}
+
+/* The axes of a product but its last: those of the matrices on both sides, as NumPy broadcasts them, and the rows of the
+ * left one. */
+static bool batch_of(const struct ra_shape *x, const struct ra_shape *y, struct ra_shape *out, struct ra_dim differ[2])
+{
+	struct ra_shape left = *x, right = *y;
+	bool rows = x->rank > 1;
+	left.rank -= 1 + rows;
+	right.rank -= 2;
+	if (!ra_shape_broadcast(&left, &right, out, differ))
+		return false;
+	if (rows)
+		out->dim[out->rank++] = x->dim[x->rank - 2];
+	return true;
+}
+
 ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span span)
 {
 	if (!a.i || !b.i)
@@ -211,43 +268,59 @@ ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span sp
 	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
 	if (!x->rank)
 		return wrong_rank(g, RA_MATMUL, a, span, "a vector, a matrix or matrices on its left");
-	if (y->rank != 1 && y->rank != 2)
-		return wrong_rank(g, RA_MATMUL, b, span, "a vector or a matrix on its right");
-	const struct ra_dim *left = &x->dim[x->rank - 1], *right = &y->dim[0];
+	if (!y->rank)
+		return wrong_rank(g, RA_MATMUL, b, span, "a vector, a matrix or matrices on its right");
+	const struct ra_dim *left = &x->dim[x->rank - 1], *right = &y->dim[y->rank > 1 ? y->rank - 2 : 0];
 	if (!ra_dim_equal(left, right))
 		return mismatch(g, RA_MATMUL, a, b, left, right, span);
-	struct ra_node n = {.op = RA_MATMUL, .arg = {a, b}, .at = span.at};
-	for (int d = 0; d + 1 < x->rank; d++)
-		n.shape.dim[n.shape.rank++] = x->dim[d];
-	if (y->rank == 2)
-		n.shape.dim[n.shape.rank++] = y->dim[1];
+	struct ra_node n = {.op = RA_MATMUL, .arg = {a, b}, .shape = *x, .at = span.at};
+	struct ra_dim differ[2];
+	n.shape.rank--;
+	if (y->rank > 2 && !batch_of(x, y, &n.shape, differ))
+		return mismatch(g, RA_MATMUL, a, b, &differ[0], &differ[1], span);
+	if (y->rank > 1 && n.shape.rank == RA_MAX_RANK)
+		return too_many_axes(g, RA_MAX_RANK + 1, span);
+	if (y->rank > 1)
+		n.shape.dim[n.shape.rank++] = y->dim[y->rank - 1];
 	return add(g, n);
 }
 
-ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_span span)
+int ra_find_axis(struct ra_graph *g, ra_ref a, int number, struct ra_span span)
+{
+	int rank = shape_of(g, a)->rank, axis = number < 0 ? number + rank : number;
+	if (axis >= 0 && axis < rank)
+		return axis;
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, "axes are counted from 0, or from the end: -1 is the last",
+		  "'%s': %s has no axis %d", ra_excerpt(g->arena, span), shape_text(g, a), number);
+	return -1;
+}
+
+ra_ref ra_build_reduce(struct ra_graph *g, enum ra_op op, ra_ref a, int number, struct ra_span span)
 {
 	if (!a.i)
 		return none;
-	const struct ra_shape *x = shape_of(g, a);
-	if (!x->rank)
+	if (!shape_of(g, a)->rank)
 		return wrong_rank(g, op, a, span,
 				  "a vector or a matrix, or ranges over children ('for k in children')");
-	struct ra_node n = {.op = op, .arg = {a}, .at = span.at, .axis = x->rank - 1};
-	n.shape.rank = x->rank - 1;
-	memcpy(n.shape.dim, x->dim, (size_t)n.shape.rank * sizeof *x->dim);
+	int axis = ra_find_axis(g, a, number, span);
+	if (axis < 0)
+		return none;
+	struct ra_node n = {.op = op, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .axis = axis};
+	n.shape.rank--;
+	memmove(&n.shape.dim[axis], &n.shape.dim[axis + 1], (size_t)(n.shape.rank - axis) * sizeof *n.shape.dim);
 	return add(g, n);
 }
 
 /* What is certainly wrong is refused here; the rest is checked when sizes are known. */
-ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, const struct ra_dim *begin, const struct ra_dim *end,
+ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span span)
 {
 	if (!a.i)
 		return none;
 	struct ra_node n = {
-	    .op = RA_SLICE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .begin = *begin};
-	struct ra_dim rest, *extent = &n.shape.dim[n.shape.rank - 1];
-	const char *axis = dim_text(g, extent);
+	    .op = RA_SLICE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at, .axis = axis, .begin = *begin};
+	struct ra_dim rest, *extent = &n.shape.dim[axis];
+	const char *whole = dim_text(g, extent);
 	if (!ra_dim_add(extent, -1, end, &rest) || !ra_dim_add(end, -1, begin, extent))
 		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at,
 				 "at most 4 names, and factors up to 1048576",
@@ -257,7 +330,7 @@ ra_ref ra_build_slice(struct ra_graph *g, ra_ref a, const struct ra_dim *begin, 
 		return ra_refuse(g, DIAG_MODEL_SLICE, span.at,
 				 "x[a:b] holds what lies from a up to, not including, b",
 				 "'%s': %s to %s is not a part of an axis of extent %s",
-				 ra_excerpt(g->arena, span), dim_text(g, begin), dim_text(g, end), axis),
+				 ra_excerpt(g->arena, span), dim_text(g, begin), dim_text(g, end), whole),
 		       none;
 	return add(g, n);
 }
@@ -282,17 +355,19 @@ ra_ref ra_build_row(struct ra_graph *g, ra_ref a, int64_t number, struct ra_span
 	return add(g, n);
 }
 
-ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span span)
+ra_ref ra_build_concat(struct ra_graph *g, ra_ref a, ra_ref b, int number, struct ra_span span)
 {
 	if (!a.i || !b.i)
 		return none;
 	const struct ra_shape *x = shape_of(g, a), *y = shape_of(g, b);
 	if (!x->rank || x->rank != y->rank)
-		return wrong_rank(g, RA_CONCAT, x->rank ? b : a, span, "vectors, or matrices, but not both");
-	for (int i = 0; i + 1 < x->rank; i++)
-		if (!ra_dim_equal(&x->dim[i], &y->dim[i]))
+		return wrong_rank(g, RA_CONCAT, x->rank ? b : a, span, "values of as many axes each, at least one");
+	int axis = ra_find_axis(g, a, number, span);
+	if (axis < 0)
+		return none;
+	for (int i = 0; i < x->rank; i++)
+		if (i != axis && !ra_dim_equal(&x->dim[i], &y->dim[i]))
 			return mismatch(g, RA_CONCAT, a, b, &x->dim[i], &y->dim[i], span);
-	int axis = x->rank - 1;
 	struct ra_node n = {.op = RA_CONCAT, .arg = {a, b}, .shape = *x, .at = span.at, .axis = axis};
 	if (!ra_dim_add(&x->dim[axis], 1, &y->dim[axis], &n.shape.dim[axis]))
 		return ra_refuse(g, DIAG_MODEL_DIMENSION, span.at,
@@ -306,36 +381,63 @@ ra_ref ra_build_transpose(struct ra_graph *g, ra_ref a, struct ra_span span)
 {
 	if (!a.i)
 		return none;
-	struct ra_node n = {.op = RA_TRANSPOSE, .arg = {a}, .shape = *shape_of(g, a), .at = span.at};
-	if (n.shape.rank < 2)
+	int rank = shape_of(g, a)->rank;
+	if (rank < 2)
 		return wrong_rank(g, RA_TRANSPOSE, a, span, "a matrix");
-	struct ra_dim *last = &n.shape.dim[n.shape.rank - 1], swap = *last;
-	*last = last[-1];
-	last[-1] = swap;
+	int order[RA_MAX_RANK] = {0};
+	for (int d = 0; d < rank; d++)
+		order[d] = d < rank - 2 ? d : 2 * rank - 3 - d;
+	return ra_build_reorder(g, a, order, span);
+}
+
+ra_ref ra_build_reorder(struct ra_graph *g, ra_ref a, const int *order, struct ra_span span)
+{
+	if (!a.i)
+		return none;
+	const struct ra_shape *x = shape_of(g, a);
+	struct ra_node n = {.op = RA_TRANSPOSE, .arg = {a}, .shape = *x, .at = span.at};
+	for (int d = 0; d < x->rank; d++) {
+		n.order[d] = (int8_t)order[d];
+		n.shape.dim[d] = x->dim[order[d]];
+	}
 	return add(g, n);
 }
 
+ra_ref ra_build_moved_axis(struct ra_graph *g, ra_ref a, int from, int to, struct ra_span span)
+{
+	int order[RA_MAX_RANK] = {0};
+	if (!a.i || from == to)
+		return a;
+	for (int d = 0, axis = 0; d < shape_of(g, a)->rank; d++) {
+		axis += axis == from;
+		order[d] = d == to ? from : axis++;
+	}
+	return ra_build_reorder(g, a, order, span);
+}
+
 /* r has one number for each row of x: of a vector there is one, which every operator repeats by itself.
- * Broadcasting aligns last axes, so that the rows of a matrix must be its last axis for a moment. */
+ * Broadcasting aligns last axes, so that the axis which r lacks must be the first for a moment. */
 ra_ref ra_build_spread(struct ra_graph *g, ra_ref r, ra_ref x, struct ra_span span)
 {
 	if (!r.i || !x.i)
 		return none;
-	struct ra_shape to = *shape_of(g, x);
-	if (to.rank != 1 && to.rank != 2)
+	struct ra_shape to = *shape_of(g, x), rows = to;
+	if (!to.rank)
 		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' takes a vector or a matrix, not %s",
 				 ra_excerpt(g->arena, span), shape_text(g, x)),
 		       none;
-	if (shape_of(g, r)->rank != to.rank - 1 || (to.rank == 2 && !ra_dim_equal(&shape_of(g, r)->dim[0], &to.dim[0])))
+	rows.rank--;
+	if (!ra_shape_equal(shape_of(g, r), &rows))
 		return ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL,
 				 "'%s' takes one number for each row of %s, not %s",
 				 ra_excerpt(g->arena, span), shape_text(g, x), shape_text(g, r)),
 		       none;
 	if (to.rank == 1)
 		return r;
-	struct ra_shape turned = {.rank = 2, .dim = {to.dim[1], to.dim[0]}};
-	ra_ref rows = ra_build_elementwise(g, RA_ADD, r, ra_build_zero(g, &turned, span), span);
-	return ra_build_transpose(g, rows, span);
+	struct ra_shape turned = {.rank = to.rank, .dim = {to.dim[to.rank - 1]}};
+	memcpy(turned.dim + 1, to.dim, (size_t)rows.rank * sizeof *to.dim);
+	ra_ref repeated = ra_build_elementwise(g, RA_ADD, r, ra_build_zero(g, &turned, ra_at(g->model, r)->dtype, span), span);
+	return ra_build_moved_axis(g, repeated, 0, to.rank - 1, span);
 }
 
 ra_ref ra_build_lookup(struct ra_graph *g, ra_ref param, int input, int slot, struct ra_span span)

@@ -34,7 +34,7 @@ static bool declare(struct ra_builder *b, const char *name, const char *what, co
 {
 	b->calls++;
 	*d = (struct ra_declaration){0};
-	if (ra_arg_name(b, name, what, &d->name) && ra_arg_shape(b, shape, &d->dims))
+	if (ra_arg_name(b, name, what, &d->name) && ra_arg_shape(b, shape, &d->dims, &d->type))
 		return true;
 	b->syntax.incomplete = true;
 	return false;
@@ -181,17 +181,17 @@ uint32_t ra_builder_number(struct ra_builder *b, double number)
 	return ra_add_plain(b, e);
 }
 
-static bool is_operator(const char *function)
+static enum ra_op operator_of(const char *function)
 {
-	return *function && !function[1] && strchr("+-*/@", *function);
+	return ra_find_operator((struct ra_span){.text = function, .length = strlen(function)});
 }
 
-static struct ra_expr *operation(struct ra_builder *b, char op, struct ra_value *const *arg, size_t n)
+static struct ra_expr *operation(struct ra_builder *b, enum ra_op op, struct ra_value *const *arg, size_t n)
 {
 	struct str s = str_in(b->arena);
 	for (size_t i = 0; i < n; i++) {
 		if (i || n == 1)
-			str_printf(&s, i ? " %c " : "%c", op);
+			str_printf(&s, i ? " %s " : "%s", ra_op_spelling(op));
 		ra_show(&s, arg[i], true);
 	}
 	struct ra_expr *e = ra_new_expr(b, n == 1 ? RA_E_NEGATE : RA_E_CHAIN, ra_shown(b, &s));
@@ -203,8 +203,8 @@ static struct ra_expr *operation(struct ra_builder *b, char op, struct ra_value 
 	return e;
 }
 
-static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, struct ra_value *const *arg,
-				     size_t n)
+static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, const int *axis,
+				     struct ra_value *const *arg, size_t n)
 {
 	struct str s = str_in(b->arena);
 	str_printf(&s, "%.*s(", (int)name.length, name.text);
@@ -212,12 +212,30 @@ static struct ra_expr *function_call(struct ra_builder *b, struct ra_span name, 
 		str_puts(&s, i ? ", " : "");
 		ra_show(&s, arg[i], false);
 	}
+	if (axis)
+		str_printf(&s, "%saxis=%d", n ? ", " : "", *axis);
 	str_puts(&s, ")");
 	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_shown(b, &s));
 	e->name = name;
+	e->along = axis;
+	e->axis = axis ? *axis : 0;
 	for (size_t i = 0; i < n; i++)
 		vec_push(b->arena, &e->args, ra_written(b, arg[i]));
 	return e;
+}
+
+/* cast(x, i32), by the name of the type. */
+static uint32_t call_cast(struct ra_builder *b, const char *type, struct ra_value *const *arg)
+{
+	struct str s = str_in(b->arena);
+	str_puts(&s, "cast(");
+	ra_show(&s, arg[0], false);
+	str_printf(&s, ", %s)", type);
+	struct ra_expr *e = ra_new_expr(b, RA_E_CALL, ra_shown(b, &s));
+	e->name = ra_here_span(b, "cast");
+	vec_push(b->arena, &e->args, ra_written(b, arg[0]));
+	vec_push(b->arena, &e->args, ra_new_expr(b, RA_E_NAME, ra_show_text(b, "%s", type)));
+	return ra_add_value(b, e, arg, 1);
 }
 
 /* The values of all arguments, or NULL after a fault of one. */
@@ -230,33 +248,51 @@ static struct ra_value **use_all(struct ra_builder *b, const uint32_t *id, size_
 	return good ? arg : NULL;
 }
 
-static uint32_t call_operator(struct ra_builder *b, char op, struct ra_value *const *arg, size_t n)
+static uint32_t call_operator(struct ra_builder *b, enum ra_op op, struct ra_value *const *arg, size_t n)
 {
-	if (n != 2 && !(n == 1 && op == '-'))
-		return ra_report(&b->report, DIAG_MODEL_ARGUMENTS, ra_here(b), NULL, "'%c' takes %s, not %zu",
-				 op, op == '-' ? "1 or 2 arguments" : "2 arguments", n);
+	if (n != 2 && !(n == 1 && op == RA_SUB))
+		return ra_report(&b->report, DIAG_MODEL_ARGUMENTS, ra_here(b), NULL, "'%s' takes %s, not %zu",
+				 ra_op_spelling(op), op == RA_SUB ? "1 or 2 arguments" : "2 arguments", n);
 	uint32_t id = ra_add_value(b, operation(b, op, arg, n), arg, n);
 	if (id)
 		b->values.at[id & RA_VALUE_INDEX]->infix = true;
 	return id;
 }
 
-uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint32_t *arguments, size_t n)
+/* `axis` may be NULL. */
+static uint32_t call(struct ra_builder *b, const char *function, const int *axis, const uint32_t *arguments, size_t n)
 {
 	struct ra_span name;
 	struct ra_value **arg;
 	b->calls++;
 	if (!ra_has_body(b) || !(arg = use_all(b, arguments, n)))
 		return none;
-	if (is_operator(function))
-		return call_operator(b, *function, arg, n);
+	if (operator_of(function) && axis)
+		return ra_report(&b->report, DIAG_MODEL_ARGUMENTS, ra_here(b), "call it by esp_builder_call",
+				 "'%s' works along no axis", function);
+	if (operator_of(function))
+		return call_operator(b, operator_of(function), arg, n);
+	enum dtype dtype;
+	if (dtype_read(function, &dtype) && n == 1 && !axis)
+		return call_cast(b, dtype_traits_of(dtype)->spelling, arg);
 	if (!ra_arg_name(b, function, "the name of a function, or an operator", &name))
 		return none;
 	if (ra_span_is(name, "zeros") || ra_span_is(name, "dimension"))
 		return ra_report(&b->report, DIAG_MODEL_FUNCTION, ra_here(b),
 				 ra_format(b->arena, "call esp_builder_%s", function),
 				 "'%s' takes dimensions, no values", function);
-	return ra_add_value(b, function_call(b, name, arg, n), arg, n);
+	return ra_add_value(b, function_call(b, name, axis, arg, n), arg, n);
+}
+
+uint32_t ra_builder_call(struct ra_builder *b, const char *function, const uint32_t *arguments, size_t n)
+{
+	return call(b, function, NULL, arguments, n);
+}
+
+uint32_t ra_builder_call_along(struct ra_builder *b, const char *function, int axis, const uint32_t *arguments,
+			       size_t n)
+{
+	return call(b, function, &axis, arguments, n);
 }
 
 uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
@@ -283,7 +319,7 @@ uint32_t ra_builder_lookup(struct ra_builder *b, uint32_t param, uint32_t token)
 	return ra_add_value(b, e, arg, 2);
 }
 
-uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, const char *begin, const char *end)
+uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, int axis, const char *begin, const char *end)
 {
 	b->calls++;
 	struct ra_value *base = ra_has_body(b) ? ra_use_value(b, x) : NULL;
@@ -293,6 +329,7 @@ uint32_t ra_builder_slice(struct ra_builder *b, uint32_t x, const char *begin, c
 	ra_show(&s, base, true);
 	str_printf(&s, "[%s:%s]", begin ? begin : "", end ? end : "");
 	struct ra_expr *e = ra_new_expr(b, RA_E_SLICE, ra_shown(b, &s));
+	e->axis = axis;
 	e->base = ra_written(b, base);
 	if ((begin && !ra_arg_dim(b, begin, &e->begin)) || (end && !ra_arg_dim(b, end, &e->end)))
 		return none;
@@ -303,7 +340,11 @@ uint32_t ra_builder_zeros(struct ra_builder *b, const char *shape)
 {
 	b->calls++;
 	struct ra_expr *e = ra_new_expr(b, RA_E_ZEROS, ra_show_text(b, "zeros(%s)", shape ? shape : ""));
-	return ra_has_body(b) && ra_arg_shape(b, shape, &e->dims) ? ra_add_value(b, e, NULL, 0) : none;
+	struct ra_span type = {0};
+	if (!ra_has_body(b) || !ra_arg_shape(b, shape, &e->dims, &type) ||
+	    (type.length && !ra_read_type(&b->report, type, &e->dtype)))
+		return none;
+	return ra_add_value(b, e, NULL, 0);
 }
 
 uint32_t ra_builder_dimension(struct ra_builder *b, const char *dimension)

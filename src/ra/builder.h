@@ -58,8 +58,11 @@ void ra_builder_body(struct ra_builder *, int);
 
 uint32_t ra_builder_number(struct ra_builder *, double);
 uint32_t ra_builder_call(struct ra_builder *, const char *function, const uint32_t *arguments, size_t n);
+/* Along an axis, from 0 or from the end. */
+uint32_t ra_builder_call_along(struct ra_builder *, const char *function, int axis, const uint32_t *arguments,
+			       size_t n);
 uint32_t ra_builder_lookup(struct ra_builder *, uint32_t param, uint32_t token);
-uint32_t ra_builder_slice(struct ra_builder *, uint32_t, const char *begin, const char *end);
+uint32_t ra_builder_slice(struct ra_builder *, uint32_t, int axis, const char *begin, const char *end);
 uint32_t ra_builder_zeros(struct ra_builder *, const char *shape);
 uint32_t ra_builder_dimension(struct ra_builder *, const char *dimension);
 /* A state of a child or what the edge to it carries; `slot` may be RA_EACH_CHILD. */

@@ -6,88 +6,123 @@ static const ra_ref none = {0};
 
 /* --- built-in functions --- */
 
-typedef ra_ref builder(struct ra_graph *, enum ra_op, const ra_ref *args, size_t n, struct ra_span);
+/* Along an axis, -1 = the last one. */
+typedef ra_ref builder(struct ra_graph *, enum ra_op, const ra_ref *args, size_t n, int axis, struct ra_span);
 
-static ra_ref build_map(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, struct ra_span span)
+static ra_ref build_map(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
+			struct ra_span span)
 {
-	(void)n;
+	(void)n, (void)axis;
 	return ra_build_map(g, op, args[0], span);
 }
 
-static ra_ref build_reduce(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+static ra_ref build_reduce(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 			   struct ra_span span)
 {
 	(void)n;
-	return ra_build_reduce(g, op, args[0], span);
+	return ra_build_reduce(g, op, args[0], axis, span);
 }
 
-static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+static ra_ref build_elementwise(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 				struct ra_span span)
 {
-	(void)n;
+	(void)n, (void)axis;
 	return ra_build_elementwise(g, op, args[0], args[1], span);
 }
 
-static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
-			      struct ra_span span)
+/* The axis that a number as an argument means; -1 = it is no number of an axis from 0 to below `rank`. */
+static int axis_number(const struct ra_graph *g, ra_ref r, int rank)
 {
-	(void)op, (void)n;
-	return ra_build_transpose(g, args[0], span);
+	const struct ra_node *n = ra_at(g->model, r);
+	bool whole = r.i && n->op == RA_CONST && n->constant >= 0 && n->constant < rank;
+	return whole && n->constant == (int)n->constant ? (int)n->constant : -1;
 }
 
-static ra_ref build_concat(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+/* Numbers behind the value say the order of its axes. */
+static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
+			      struct ra_span span)
+{
+	int order[RA_MAX_RANK], rank = args[0].i ? ra_at(g->model, args[0])->shape.rank : 0;
+	unsigned seen = 0;
+	(void)op, (void)axis;
+	if (n == 1 || !args[0].i)
+		return ra_build_transpose(g, args[0], span);
+	for (size_t d = 1; d < n && (int)n == 1 + rank; d++) {
+		order[d - 1] = axis_number(g, args[d], rank);
+		seen |= order[d - 1] < 0 ? 0 : 1u << order[d - 1];
+	}
+	if ((int)n == 1 + rank && seen == (1u << rank) - 1)
+		return ra_build_reorder(g, args[0], order, span);
+	ra_refuse(g, DIAG_MODEL_RANK, span.at, "transpose(x, 2, 0, 1): of three axes the last comes first",
+		  "'%s' does not name each of %d axes by its number, from 0, once", ra_excerpt(g->arena, span), rank);
+	return none;
+}
+
+static ra_ref build_concat(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 			   struct ra_span span)
 {
 	(void)op;
 	ra_ref joined = args[0];
 	for (size_t i = 1; i < n; i++)
-		joined = ra_build_concat(g, joined, args[i], span);
+		joined = ra_build_concat(g, joined, args[i], axis, span);
 	return joined;
 }
 
-/* The number of elements along the last axis. */
-static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+/* The number of elements along the axis. */
+static ra_ref build_extent(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 			   struct ra_span span)
 {
 	(void)op, (void)n;
 	if (!args[0].i)
 		return none;
 	struct ra_shape shape = ra_at(g->model, args[0])->shape;
-	if (shape.rank)
-		return ra_build_extent(g, &shape.dim[shape.rank - 1], span);
+	if (shape.rank) {
+		int at = ra_find_axis(g, args[0], axis, span);
+		return at < 0 ? none : ra_build_extent(g, &shape.dim[at], span);
+	}
 	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s': a number has no axis",
 		  ra_excerpt(g->arena, span));
 	return none;
 }
 
-static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n,
+static ra_ref build_spread(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
 			   struct ra_span span)
 {
-	(void)op, (void)n;
+	(void)op, (void)n, (void)axis;
 	return ra_build_spread(g, args[0], args[1], span);
+}
+
+static ra_ref build_where(struct ra_graph *g, enum ra_op op, const ra_ref *args, size_t n, int axis,
+			  struct ra_span span)
+{
+	(void)op, (void)n, (void)axis;
+	return ra_build_where(g, args, span);
 }
 
 enum { ANY_NUMBER = 1 << 16 };
 
-/* zeros and dimension take dimensions instead of values: the parser sees to them. */
+/* zeros and dimension take dimensions instead of values: the parser sees to them.  The second argument of cast is a type. */
 static const struct builtin {
 	const char *name;
 	size_t least, most;
 	builder *build;
 	enum ra_op op;
+	bool along; /* an axis */
 } builtins[] = {
 #define BUILTIN_NONE(name, spelling)
-#define BUILTIN_MAP(name, spelling) {spelling, 1, 1, build_map, RA_##name},
-#define BUILTIN_ELEMENTWISE(name, spelling) {spelling, 2, 2, build_elementwise, RA_##name},
-#define BUILTIN_REDUCE(name, spelling) {spelling, 1, 1, build_reduce, RA_##name},
-#define BUILTIN_TRANSPOSE(name, spelling) {spelling, 1, 1, build_transpose, RA_##name},
-#define BUILTIN_CONCAT(name, spelling) {spelling, 2, ANY_NUMBER, build_concat, RA_##name},
-#define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name},
-#define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name},
-#define RA_OP(name, arity, spelling, function, way, sub) BUILTIN_##function(name, spelling)
+#define BUILTIN_MAP(name, spelling) {spelling, 1, 1, build_map, RA_##name, false},
+#define BUILTIN_ELEMENTWISE(name, spelling) {spelling, 2, 2, build_elementwise, RA_##name, false},
+#define BUILTIN_REDUCE(name, spelling) {spelling, 1, 1, build_reduce, RA_##name, true},
+#define BUILTIN_TRANSPOSE(name, spelling) {spelling, 1, 1 + RA_MAX_RANK, build_transpose, RA_##name, false},
+#define BUILTIN_SELECT(name, spelling) {spelling, 3, 3, build_where, RA_##name, false},
+#define BUILTIN_CAST(name, spelling) {spelling, 2, 2, NULL, RA_##name, false},
+#define BUILTIN_CONCAT(name, spelling) {spelling, 2, ANY_NUMBER, build_concat, RA_##name, true},
+#define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name, true},
+#define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name, false},
+#define RA_OP(name, arity, spelling, types, function, way, sub) BUILTIN_##function(name, spelling)
 #include "ra/ops.def"
-    {"spread", 2, 2, build_spread, RA_ADD},
-    {"dimension", 0, 0, NULL, RA_EXTENT},
+    {"spread", 2, 2, build_spread, RA_ADD, false},
+    {"dimension", 0, 0, NULL, RA_EXTENT, false},
 };
 
 const char *ra_builtin_name(int i)
@@ -118,7 +153,7 @@ static bool check_count(struct ra_graph *g, const struct ra_expr *e, size_t leas
 			 n < least ? least : most, (n < least ? least : most) == 1 ? "" : "s", n);
 }
 
-static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, const ra_ref *args, const struct ra_expr *e)
+static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, ra_ref *args, const struct ra_expr *e)
 {
 	if (!check_count(g, e, def->params.n, def->params.n))
 		return none;
@@ -138,6 +173,37 @@ static ra_ref expand_def(struct ra_graph *g, struct ra_def *def, const ra_ref *a
 	return value;
 }
 
+static int rank_of(const struct ra_graph *g, ra_ref r)
+{
+	return r.i ? ra_at(g->model, r)->shape.rank : -1;
+}
+
+/* Definitions work along last axes: the axis becomes that of the arguments that have as many as the first, and of a
+ * value that still has as many it goes back. */
+static ra_ref expand_along(struct ra_graph *g, struct ra_def *def, ra_ref *args, const struct ra_expr *e)
+{
+	int rank = e->args.n ? rank_of(g, args[0]) : -1;
+	int axis = rank < 0 ? -1 : ra_find_axis(g, args[0], e->axis, e->span);
+	if (axis < 0)
+		return none;
+	for (size_t i = 0; i < e->args.n; i++)
+		if (rank_of(g, args[i]) == rank)
+			args[i] = ra_build_moved_axis(g, args[i], axis, rank - 1, e->span);
+	ra_ref value = expand_def(g, def, args, e);
+	return rank_of(g, value) == rank ? ra_build_moved_axis(g, value, rank - 1, axis, e->span) : value;
+}
+
+static ra_ref call_builtin(struct ra_graph *g, const struct builtin *b, const ra_ref *args, const struct ra_expr *e)
+{
+	if (!check_count(g, e, b->least, b->most))
+		return none;
+	if (e->along && !b->along)
+		return ra_refuse(g, DIAG_MODEL_ARGUMENTS, e->span.at, "leave 'axis=' out", "'%s' works along no axis",
+				 ra_excerpt(g->arena, e->name)),
+		       none;
+	return b->build(g, b->op, args, e->args.n, e->along ? e->axis : -1, e->span);
+}
+
 static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 {
 	if (!ra_is_news(g->report, DIAG_MODEL_FUNCTION, ra_place(g, e->span.at)))
@@ -153,16 +219,42 @@ static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 	return none;
 }
 
+static bool refuse_cast(struct ra_graph *g, struct ra_span type)
+{
+	return ra_refuse(g, DIAG_MODEL_TYPE, type.at, "cast to f32, i32, i64 or bool; narrower types are what parameters and inputs have",
+			 "no value is %s", ra_excerpt(g->arena, type));
+}
+
+/* cast(x, i32) */
+static ra_ref expand_cast(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
+{
+	enum dtype dtype;
+	if (!check_count(g, e, 2, 2))
+		return none;
+	const struct ra_expr *type = e->args.at[1];
+	if (type->kind != RA_E_NAME)
+		return ra_refuse(g, DIAG_MODEL_TYPE, type->span.at, "write cast(x, i32)", "'%s' is no type",
+				 ra_excerpt(g->arena, type->span)),
+		       none;
+	ra_ref value = ra_expand(g, scope, e->args.at[0]);
+	if (!ra_read_type(g->report, type->name, &dtype) || (ra_widened(dtype) != dtype && !refuse_cast(g, type->name)))
+		return none;
+	return ra_build_cast(g, value, dtype, e->span);
+}
+
 /* Arguments are values: each is expanded once, however often the function uses it. */
 ra_ref ra_expand_call(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
 {
+	const struct builtin *b = find_builtin(e->name);
+	if (b && b->op == RA_CAST)
+		return expand_cast(g, scope, e);
 	ra_ref *args = ARENA_ARRAY(g->arena, ra_ref, e->args.n + 1);
 	for (size_t i = 0; i < e->args.n; i++)
 		args[i] = ra_expand(g, scope, e->args.at[i]);
-	const struct builtin *b = find_builtin(e->name);
 	if (b)
-		return check_count(g, e, b->least, b->most) ? b->build(g, b->op, args, e->args.n, e->span)
-							    : none;
+		return call_builtin(g, b, args, e);
 	int def = map_get(&g->functions, e->name.text, e->name.length);
-	return def >= 0 ? expand_def(g, g->syntax->defs.at[def], args, e) : unknown_function(g, e);
+	if (def < 0)
+		return unknown_function(g, e);
+	return (e->along ? expand_along : expand_def)(g, g->syntax->defs.at[def], args, e);
 }

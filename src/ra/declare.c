@@ -169,6 +169,23 @@ bool ra_resolve_shape(struct ra_graph *g, const ra_dim_texts *dims, struct ra_sh
 	return resolve_shape(g, dims, false, shape);
 }
 
+/* The type of a declaration, of which nothing is said: f32. */
+static bool resolve_type(struct ra_graph *g, const struct ra_declaration *d, enum dtype *dtype)
+{
+	*dtype = d->token ? DTYPE_I32 : DTYPE_F32;
+	return d->token || !d->type.length || ra_read_type(g->report, d->type, dtype);
+}
+
+static bool resolve_state_type(struct ra_graph *g, const struct ra_declaration *d, enum dtype *dtype)
+{
+	if (!resolve_type(g, d, dtype))
+		return false;
+	return ra_widened(*dtype) == *dtype ||
+	       ra_report(g->report, DIAG_MODEL_TYPE, d->type.at,
+			 "declare it f32, i32, i64 or bool; narrower types are what parameters and inputs have",
+			 "a state cannot be %s", ra_excerpt(g->arena, d->type));
+}
+
 /* --- the model's tables: symbols are numbered in the order of the canonical text --- */
 
 static void declare_inputs(struct ra_graph *g)
@@ -179,14 +196,7 @@ static void declare_inputs(struct ra_graph *g)
 					 .token = d->token,
 					 .edge = d->edge,
 					 .at = d->name.at};
-		bool good = resolve_shape(g, &d->dims, true, &input.shape);
-		if (good && input.shape.rank > 1)
-			good = ra_report(g->report, DIAG_MODEL_RANK, d->name.at,
-					 d->edge ? "write edge x[E], or edge x for a number"
-						 : "write input x[E], or input x for a number",
-					 "the input '%s' is neither a vector nor a number: it has %d axes", input.name,
-					 input.shape.rank);
-		if (!good)
+		if (!resolve_shape(g, &d->dims, true, &input.shape) | !resolve_type(g, d, &input.dtype))
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->inputs, input);
 	}
@@ -197,7 +207,7 @@ static void declare_params(struct ra_graph *g)
 	for (size_t i = 0; i < g->syntax->params.n; i++) {
 		const struct ra_declaration *d = &g->syntax->params.at[i];
 		struct ra_param param = {.name = ra_span_string(g->arena, d->name), .at = d->name.at};
-		if (!resolve_shape(g, &d->dims, true, &param.shape))
+		if (!resolve_shape(g, &d->dims, true, &param.shape) | !resolve_type(g, d, &param.dtype))
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->params, param);
 	}
@@ -254,7 +264,7 @@ static void declare_states(struct ra_graph *g)
 		struct ra_state state = {.name = ra_span_string(g->arena, d->name),
 					 .traversal = traversal_at(g, d->traversal),
 					 .at = d->name.at};
-		if (!resolve_shape(g, &d->dims, true, &state.shape))
+		if (!resolve_shape(g, &d->dims, true, &state.shape) | !resolve_state_type(g, d, &state.dtype))
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->states, state);
 	}
@@ -299,9 +309,9 @@ static bool add_children(struct ra_graph *g, struct ra_named_case *c, const stru
 static bool add_token(struct ra_graph *g, struct ra_named_case *c, const struct ra_condition *condition)
 {
 	const struct ra_name *n = ra_find_name(g, condition->name.text, condition->name.length);
-	if (!n || n->kind != RA_N_INPUT || !g->model->inputs.at[n->index].token || g->model->inputs.at[n->index].edge)
-		return refuse_case(g, condition->name, "declare it with 'input kind : token'",
-				   "is not an input that is a token");
+	if (!n || n->kind != RA_N_INPUT || !ra_is_index(&g->model->inputs.at[n->index]) || g->model->inputs.at[n->index].edge)
+		return refuse_case(g, condition->name, "declare it with 'input kind : i32'",
+				   "is not an input that is an i32");
 	for (size_t i = 0; i < c->tokens.n; i++)
 		if (c->tokens.at[i].input == n->index)
 			return refuse_case(g, condition->name, "a node has one value of it",

@@ -87,20 +87,9 @@ static ra_ref expand_let(struct ra_graph *g, const struct ra_scope *scope, const
 	return ra_expand(g, &l.scope, e->base);
 }
 
-static ra_ref binary(struct ra_graph *g, char op, ra_ref a, ra_ref b, struct ra_span span)
+static ra_ref binary(struct ra_graph *g, enum ra_op op, ra_ref a, ra_ref b, struct ra_span span)
 {
-	switch (op) {
-	case '@':
-		return ra_build_matmul(g, a, b, span);
-	case '+':
-		return ra_build_elementwise(g, RA_ADD, a, b, span);
-	case '-':
-		return ra_build_elementwise(g, RA_SUB, a, b, span);
-	case '*':
-		return ra_build_elementwise(g, RA_MUL, a, b, span);
-	default:
-		return ra_build_elementwise(g, RA_DIV, a, b, span);
-	}
+	return op == RA_MATMUL ? ra_build_matmul(g, a, b, span) : ra_build_elementwise(g, op, a, b, span);
 }
 
 static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, const struct ra_expr *e)
@@ -119,7 +108,7 @@ static ra_ref expand_chain(struct ra_graph *g, const struct ra_scope *scope, con
 static ra_ref expand_zeros(struct ra_graph *g, const struct ra_expr *e)
 {
 	struct ra_shape shape;
-	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_zero(g, &shape, e->span) : none;
+	return ra_resolve_shape(g, &e->dims, &shape) ? ra_build_zero(g, &shape, e->dtype, e->span) : none;
 }
 
 static ra_ref expand_dimension(struct ra_graph *g, const struct ra_expr *e)
@@ -140,11 +129,14 @@ static ra_ref expand_slice(struct ra_graph *g, const struct ra_scope *scope, con
 				 "'%s': a number has no axis to take a slice of",
 				 ra_excerpt(g->arena, e->span)),
 		       none;
-	end = shape.dim[shape.rank - 1];
+	int axis = ra_find_axis(g, base, e->axis, e->span);
+	if (axis < 0 || (!e->begin && !e->end))
+		return axis < 0 ? none : base;
+	end = shape.dim[axis];
 	if ((e->begin && !ra_resolve_dim(g, e->begin, &begin)) ||
 	    (e->end && !ra_resolve_dim(g, e->end, &end)))
 		return none;
-	return ra_build_slice(g, base, &begin, &end, e->span);
+	return ra_build_slice(g, base, axis, &begin, &end, e->span);
 }
 
 static ra_ref expand_slot(struct ra_graph *g, const struct ra_expr *e)
@@ -218,8 +210,8 @@ static ra_ref expand_each(struct ra_graph *g, const struct ra_scope *scope, cons
 	g->each = 0;
 	g->members = false;
 	if (value.i && g->region == RA_IN_LEAF) {
-		struct ra_shape shape = ra_at(g->model, value)->shape;
-		return ra_build_zero(g, &shape, e->span);
+		struct ra_node n = *ra_at(g->model, value);
+		return ra_build_zero(g, &n.shape, n.dtype, e->span);
 	}
 	static const enum ra_op ops[2][2] = {{RA_CHILD_SUM, RA_CHILD_MAX}, {RA_PARENT_SUM, RA_PARENT_MAX}};
 	return ra_build_each(g, ops[e->each.parents][e->each.maximum], value, e->each.members, e->span);
@@ -327,6 +319,7 @@ static void note_local(struct ra_graph *g, const struct ra_binding *b, ra_ref va
 		 (struct ra_local){.name = ra_span_string(g->arena, b->name),
 				   .traversal = g->traversal,
 				   .body = g->body,
+				   .dtype = ra_at(g->model, value)->dtype,
 				   .shape = ra_at(g->model, value)->shape,
 				   .at = b->name.at,
 				   .assigned = statement_at(g, b->name.at),

@@ -164,20 +164,35 @@ struct ra_dim_text *ra_parse_dim(struct ra_parser *p)
 	return d;
 }
 
-bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
+static bool parse_dim_list(struct ra_parser *p, ra_dim_texts *dims)
 {
-	if (ra_take(p, close))
-		return true;
 	do {
 		struct ra_dim_text *d = ra_parse_dim(p);
 		if (!d)
 			return false;
 		vec_push(p->arena, dims, d);
 	} while (ra_take(p, ','));
+	return true;
+}
+
+static bool expect_close(struct ra_parser *p, char close)
+{
 	return ra_expect(p, close,
 			 close == ']'	? "',' or ']'"
 			 : close == ')' ? "',' or ')'"
 					: "',' or the end");
+}
+
+bool ra_parse_dims(struct ra_parser *p, char close, ra_dim_texts *dims)
+{
+	return ra_take(p, close) || (parse_dim_list(p, dims) && expect_close(p, close));
+}
+
+bool ra_parse_typed_dims(struct ra_parser *p, char close, ra_dim_texts *dims, struct ra_span *type)
+{
+	if (p->token.kind != ':' && p->token.kind != close && !parse_dim_list(p, dims))
+		return false;
+	return (!ra_take(p, ':') || ra_parse_type(p, type)) && expect_close(p, close);
 }
 
 /* --- expressions --- */
@@ -260,12 +275,36 @@ static struct ra_expr *parse_each(struct ra_parser *p, struct ra_span function, 
 	return e;
 }
 
+static bool at_axis(const struct ra_parser *p)
+{
+	return at_binding(p) && ra_span_is(p->token.span, "axis");
+}
+
+/* `axis=NUMBER`, the last of a call's arguments. */
+static bool parse_axis(struct ra_parser *p, struct ra_expr *call)
+{
+	int64_t number;
+	ra_advance(p);
+	ra_advance(p);
+	bool negative = ra_take(p, '-');
+	if (!ra_expect_count(p, RA_MAX_RANK, &number))
+		return false;
+	call->along = true;
+	call->axis = negative ? -(int)number : (int)number;
+	return true;
+}
+
 static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 {
 	struct ra_expr *call = new_expr(p, RA_E_CALL, name);
 	call->name = name;
 	if (!ra_take(p, ')')) {
 		do {
+			if (at_axis(p)) {
+				if (!parse_axis(p, call))
+					return NULL;
+				break;
+			}
 			struct ra_expr *arg = ra_parse_expr(p);
 			if (!arg)
 				return NULL;
@@ -280,11 +319,13 @@ static struct ra_expr *parse_arguments(struct ra_parser *p, struct ra_span name)
 	return call;
 }
 
-/* zeros(D, E) and dimension(4*D), whose arguments are dimensions. */
+/* zeros(D, E), zeros(D : i32) and dimension(4*D), whose arguments are dimensions. */
 static struct ra_expr *parse_of_dims(struct ra_parser *p, struct ra_span name, enum ra_expr_kind kind)
 {
 	struct ra_expr *e = new_expr(p, kind, name);
-	if (!ra_parse_dims(p, ')', &e->dims))
+	struct ra_span type = {0};
+	if (!ra_parse_typed_dims(p, ')', &e->dims, &type) ||
+	    (type.length && !ra_read_type(p->report, type, &e->dtype)))
 		return NULL;
 	e->span = span_from(p, name);
 	size_t n = e->dims.n;
@@ -381,29 +422,45 @@ static struct ra_expr *index_of(struct ra_parser *p, const struct ra_dim_text *d
 	return index;
 }
 
-/* After '[': `a:b]` with either left out, or an index and `]`: a token's name, children[NUMBER].NAME or a number. */
-static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
+/* `a:b`, of which `begin` was read. */
+static struct ra_expr *parse_slice(struct ra_parser *p, struct ra_expr *base, struct ra_dim_text *begin)
 {
-	struct ra_dim_text *begin = NULL;
-	struct ra_expr *index;
-	if (at_word(p, RA_WORD_CHILDREN))
-		return lookup_by(p, base, parse_slot(p));
-	if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
-		return NULL;
 	struct ra_expr *e = new_expr(p, RA_E_SLICE, base->span);
 	e->base = base;
-	if (ra_take(p, ':')) {
-		e->begin = begin;
-		if (p->token.kind != ']' && !(e->end = ra_parse_dim(p)))
-			return NULL;
-	} else if (begin && (index = index_of(p, begin))) {
-		return lookup_by(p, base, index);
-	} else
+	e->begin = begin;
+	e->axis = -1;
+	if (!ra_take(p, ':'))
 		return ra_expected(p, "':' and the end of the slice"), NULL;
-	if (!ra_expect(p, ']', "']'"))
+	if (p->token.kind != ']' && p->token.kind != ',' && !(e->end = ra_parse_dim(p)))
 		return NULL;
 	e->span = span_from(p, base->span);
 	return e;
+}
+
+/* After '[': slices `a:b` of the last axes with either end left out, or an index: a token's name,
+ * children[NUMBER].NAME or a number. */
+static struct ra_expr *parse_subscript(struct ra_parser *p, struct ra_expr *base)
+{
+	struct ra_dim_text *begin = NULL;
+	struct ra_expr *index, *outermost = base;
+	if (at_word(p, RA_WORD_CHILDREN))
+		return lookup_by(p, base, parse_slot(p));
+	do {
+		begin = NULL;
+		if (p->token.kind != ':' && !(begin = ra_parse_dim(p)))
+			return NULL;
+		if (outermost == base && p->token.kind == ']' && (index = index_of(p, begin)))
+			return lookup_by(p, base, index);
+		for (struct ra_expr *e = outermost; e != base; e = e->base)
+			e->axis--;
+		outermost = parse_slice(p, outermost, begin);
+		if (!outermost)
+			return NULL;
+	} while (ra_take(p, ','));
+	if (!ra_expect(p, ']', "',' or ']'"))
+		return NULL;
+	outermost->span = span_from(p, base->span);
+	return outermost;
 }
 
 static bool too_deep(struct ra_parser *p)
@@ -438,24 +495,84 @@ static struct ra_expr *parse_unary(struct ra_parser *p)
 	return e;
 }
 
-static bool is_operator(int kind, const char *operators)
+/* The operators between operands, by precedence; each level ends with none. */
+static const enum ra_op levels[][7] = {
+    {RA_OR},
+    {RA_AND},
+    {RA_LESS, RA_LESS_EQUAL, RA_EQUAL, RA_UNEQUAL, RA_GREATER, RA_GREATER_EQUAL},
+    {RA_ADD, RA_SUB},
+    {RA_MUL, RA_DIV, RA_MATMUL},
+};
+enum { LEVELS = sizeof levels / sizeof *levels, LEVEL_NOT = 2, LEVEL_COMPARE = 2 };
+
+enum ra_op ra_find_operator(struct ra_span span)
 {
-	return kind > 0 && kind < 128 && strchr(operators, kind);
+	for (int level = 0; level < LEVELS; level++)
+		for (const enum ra_op *op = levels[level]; *op; op++)
+			if (ra_span_is(span, ra_op_spelling(*op)))
+				return *op;
+	return RA_CONST;
+}
+
+/* The operator of a level that stands here; RA_CONST = none. */
+static enum ra_op operator_at(const struct ra_parser *p, int level)
+{
+	for (const enum ra_op *op = levels[level]; *op; op++)
+		if (ra_span_is(p->token.span, ra_op_spelling(*op)))
+			return *op;
+	return RA_CONST;
+}
+
+static struct ra_expr *parse_level(struct ra_parser *, int level);
+
+/* `not x`, below comparisons; not(x) is a call. */
+static struct ra_expr *parse_not(struct ra_parser *p)
+{
+	struct ra_lexer ahead = p->lexer;
+	struct ra_token next = ra_next(&ahead);
+	struct ra_span name = p->token.span;
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(name, "not") ||
+	    !((next.kind == RA_TOKEN_NAME && !next.word) || next.kind == RA_TOKEN_NUMBER))
+		return parse_level(p, LEVEL_NOT);
+	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
+		return NULL;
+	ra_advance(p);
+	p->depth++;
+	struct ra_expr *arg = parse_not(p), *e = arg ? new_expr(p, RA_E_CALL, span_from(p, name)) : NULL;
+	p->depth--;
+	if (e) {
+		e->name = name;
+		vec_push(p->arena, &e->args, arg);
+	}
+	return e;
+}
+
+static struct ra_expr *parse_operand(struct ra_parser *p, int level)
+{
+	return level == LEVELS ? parse_unary(p) : level == LEVEL_NOT ? parse_not(p) : parse_level(p, level);
+}
+
+static bool refuse_comparisons(struct ra_parser *p)
+{
+	return ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, "write a < b and b < c",
+			 "a comparison has two sides: '%s' follows one", ra_excerpt(p->arena, p->token.span));
 }
 
 /* Operands of the next higher precedence between operators of one. */
-static struct ra_expr *parse_chain(struct ra_parser *p, const char *operators,
-				   struct ra_expr *(*operand)(struct ra_parser *))
+static struct ra_expr *parse_level(struct ra_parser *p, int level)
 {
-	struct ra_expr *first = operand(p), *chain = NULL;
-	while (first && is_operator(p->token.kind, operators)) {
+	struct ra_expr *first = parse_operand(p, level + 1), *chain = NULL;
+	enum ra_op op;
+	while (first && (op = operator_at(p, level))) {
+		if (chain && level == LEVEL_COMPARE)
+			return refuse_comparisons(p), NULL;
 		if (!chain) {
 			chain = new_expr(p, RA_E_CHAIN, first->span);
 			vec_push(p->arena, &chain->chain.operand, first);
 		}
-		vec_push(p->arena, &chain->chain.op, (char)p->token.kind);
+		vec_push(p->arena, &chain->chain.op, op);
 		ra_advance(p);
-		struct ra_expr *next = operand(p);
+		struct ra_expr *next = parse_operand(p, level + 1);
 		if (!next)
 			return NULL;
 		vec_push(p->arena, &chain->chain.operand, next);
@@ -465,15 +582,10 @@ static struct ra_expr *parse_chain(struct ra_parser *p, const char *operators,
 	return chain ? chain : first;
 }
 
-static struct ra_expr *parse_product(struct ra_parser *p)
-{
-	return parse_chain(p, "*/@", parse_unary);
-}
-
 struct ra_expr *ra_parse_expr(struct ra_parser *p)
 {
 	p->depth++;
-	struct ra_expr *e = parse_chain(p, "+-", parse_product);
+	struct ra_expr *e = parse_level(p, 0);
 	p->depth--;
 	return e;
 }

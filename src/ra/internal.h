@@ -124,6 +124,7 @@ enum {
 	RA_TOKEN_PATTERN,
 	RA_TOKEN_NUMBER,
 	RA_TOKEN_STRING,
+	RA_TOKEN_COMPARE, /* < <= == != > >= */
 	RA_TOKEN_BAD
 };
 
@@ -173,10 +174,10 @@ enum ra_expr_kind {
 	RA_E_NAME,	/* name; the span may have parentheses around it */
 	RA_E_CHAIN,	/* chain: operators of one precedence, from the left */
 	RA_E_NEGATE,	/* base */
-	RA_E_CALL,	/* name, args */
-	RA_E_ZEROS,	/* dims */
+	RA_E_CALL,	/* name, args; axis, where it is `along` one that is said */
+	RA_E_ZEROS,	/* dims, dtype */
 	RA_E_DIMENSION, /* dims, one */
-	RA_E_SLICE,	/* base, begin, end (NULL = left out) */
+	RA_E_SLICE,	/* base, begin, end (NULL = left out), axis */
 	RA_E_LOOKUP,	/* base, index: a NAME, a SLOT or a NUMBER */
 	RA_E_SLOT,	/* slot, name: children[slot].name */
 	RA_E_EACH,	/* name, base, each: sum(base for name in children), or in parents, or in nodes */
@@ -192,6 +193,8 @@ struct ra_expr {
 	enum ra_expr_kind kind;
 	struct ra_span span, name;
 	struct ra_expr *base;
+	bool along;
+	int axis; /* from 0, or from the end: -1 is the last */
 	union {
 		double number;
 		int64_t slot;
@@ -201,10 +204,13 @@ struct ra_expr {
 		struct ra_expr *index;
 		struct {
 			VEC(struct ra_expr *) operand;
-			VEC(char) op; /* one less */
+			VEC(enum ra_op) op; /* one less */
 		} chain;
 		VEC(struct ra_expr *) args;
-		ra_dim_texts dims;
+		struct {
+			ra_dim_texts dims;
+			enum dtype dtype;
+		};
 		struct {
 			struct ra_dim_text *begin, *end;
 		};
@@ -219,6 +225,7 @@ struct ra_expr {
 struct ra_declaration {
 	struct ra_span name;
 	bool token, edge;
+	struct ra_span type; /* as written; length 0 = f32 */
 	int traversal; /* of a state: how many statements 'traversal' stand before it */
 	ra_dim_texts dims;
 };
@@ -315,6 +322,12 @@ struct ra_expr *ra_parse_expr(struct ra_parser *);
 struct ra_dim_text *ra_parse_dim(struct ra_parser *);
 /* The list of dimensions up to `close`, which is taken too: ']', ')' or the end of the text. */
 bool ra_parse_dims(struct ra_parser *, char close, ra_dim_texts *);
+/* The same, and `: TYPE` behind them, which may be left out. */
+bool ra_parse_typed_dims(struct ra_parser *, char close, ra_dim_texts *, struct ra_span *type);
+/* `TYPE`, which is taken. */
+bool ra_parse_type(struct ra_parser *, struct ra_span *);
+/* The operator between two operands that is written so; RA_CONST = there is none. */
+enum ra_op ra_find_operator(struct ra_span);
 /* parse.c: `CONDITION and ...`, of a case. */
 bool ra_parse_conditions(struct ra_parser *, struct ra_case_text *);
 /* parse.c: `sequence`, or tree or dag with its children. */
@@ -350,6 +363,11 @@ struct ra_prelude_function {
 extern const struct ra_prelude_function ra_prelude[];
 extern const int ra_prelude_functions;
 #define RA_PRELUDE_FILE "prelude"
+
+/* --- types.c --- */
+
+/* Reads the type of a declaration, or of a cast; false after a diagnostic. */
+bool ra_read_type(struct ra_report *, struct ra_span, enum dtype *);
 
 /* --- shape.c --- */
 
@@ -491,17 +509,25 @@ const char *ra_builtin_name(int i);
 ra_ref ra_build_leaf(struct ra_graph *, struct ra_node);
 ra_ref ra_build_constant(struct ra_graph *, double, struct ra_span);
 ra_ref ra_build_extent(struct ra_graph *, const struct ra_dim *, struct ra_span);
-ra_ref ra_build_zero(struct ra_graph *, const struct ra_shape *, struct ra_span);
-ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, ABS ... ERF */
+ra_ref ra_build_zero(struct ra_graph *, const struct ra_shape *, enum dtype, struct ra_span);
+ra_ref ra_build_map(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* NEG, NOT, ABS ... COS */
+ra_ref ra_build_cast(struct ra_graph *, ra_ref, enum dtype, struct ra_span);
+ra_ref ra_build_where(struct ra_graph *, const ra_ref arg[3], struct ra_span);
 ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, struct ra_span); /* SUM, MAX */
-ra_ref ra_build_slice(struct ra_graph *, ra_ref, const struct ra_dim *begin, const struct ra_dim *end,
+/* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
+int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX */
+ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin, const struct ra_dim *end,
 		      struct ra_span);
 /* x[number] of the first axis. */
 ra_ref ra_build_row(struct ra_graph *, ra_ref, int64_t number, struct ra_span);
-ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
+ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, int axis, struct ra_span);
+/* The last two axes exchanged; or axis d is the order[d]-th of the value. */
 ra_ref ra_build_transpose(struct ra_graph *, ra_ref, struct ra_span);
+ra_ref ra_build_reorder(struct ra_graph *, ra_ref, const int *order, struct ra_span);
+/* An axis is taken out and put in at another place; both are there. */
+ra_ref ra_build_moved_axis(struct ra_graph *, ra_ref, int from, int to, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, struct ra_span);
 ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */
@@ -518,5 +544,12 @@ int ra_op_arity(enum ra_op);
 /* Whether it is a sum or maximum over children or parents. */
 bool ra_is_each(enum ra_op);
 const char *ra_op_spelling(enum ra_op);
+/* types.c: the type of a node from those of its arguments; numbers among these take the type that is wanted.  False
+ * after a diagnostic. */
+bool ra_find_type(struct ra_graph *, struct ra_node *);
+/* Of what is declared. */
+void ra_find_leaf_type(struct ra_graph *, struct ra_node *);
+/* A number that was written, in a type; any other value is what it was.  0 after a diagnostic. */
+ra_ref ra_build_typed_number(struct ra_graph *, ra_ref, enum dtype, struct diag_at);
 
 #endif

@@ -29,7 +29,7 @@ static struct ra_state *insert_state(struct ra_graph *g, const char *name, const
 	memmove(&m->states.at[i + 1], &m->states.at[i], (m->states.n - 1 - i) * sizeof *m->states.at);
 	renumber_states(m, i);
 	m->states.at[i] = (struct ra_state){
-	    .name = arena_string(g->arena, name), .traversal = l->traversal, .shape = l->shape, .at = l->at};
+	    .name = arena_string(g->arena, name), .traversal = l->traversal, .dtype = l->dtype, .shape = l->shape, .at = l->at};
 	return &m->states.at[i];
 }
 
@@ -49,7 +49,7 @@ static void fill_state(struct ra_graph *g, struct ra_state *s)
 		if (!ra_has_own_body(g->model, s->traversal, which) || s->value[which].i)
 			continue;
 		ra_enter_body(g, which);
-		s->value[which] = ra_build_zero(g, &s->shape, (struct ra_span){.at = s->at});
+		s->value[which] = ra_build_zero(g, &s->shape, s->dtype, (struct ra_span){.at = s->at});
 	}
 }
 

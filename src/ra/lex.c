@@ -194,13 +194,25 @@ static struct ra_token lex_string(struct ra_lexer *l)
 		   "strings end with \" on the line they begin on; a quote in one is written \\\"");
 }
 
+/* < <= == != > >= are one kind of token each way; a single = is punctuation. */
+static size_t comparison_length(const struct ra_lexer *l)
+{
+	char c = peek(l, 0), next = peek(l, 1);
+	if (next == '=' && c && strchr("<>=!", c))
+		return 2;
+	return c == '<' || c == '>';
+}
+
 static struct ra_token lex_punctuation(struct ra_lexer *l)
 {
 	char c = *l->p;
+	size_t comparison = comparison_length(l);
+	if (comparison)
+		return token_to(l, l->p + comparison, RA_TOKEN_COMPARE);
 	if (!c || !strchr("()[]:,=+-*/@.;", c))
 		return bad(token_to(l, l->p + 1, RA_TOKEN_BAD), DIAG_MODEL_CHARACTER,
 			   "outside of comments and strings a text is made of names, numbers and ( ) [ ] { } "
-			   ": , ; = + - * / @");
+			   ": , ; = + - * / @ < > !");
 	if (c == '(' || c == '[')
 		l->depth++;
 	else if ((c == ')' || c == ']') && l->depth > 0)

@@ -9,21 +9,29 @@ static bool parse_dims_of(struct ra_parser *p, struct ra_declaration *d)
 	return !ra_take(p, '[') || ra_parse_dims(p, ']', &d->dims);
 }
 
+bool ra_parse_type(struct ra_parser *p, struct ra_span *type)
+{
+	*type = p->token.span;
+	if (p->token.kind != RA_TOKEN_NAME)
+		return ra_expected(p, "a type such as f32 or i32");
+	ra_advance(p);
+	return true;
+}
+
+/* [ dims ] [ ":" TYPE ] */
+static bool parse_shape_of(struct ra_parser *p, struct ra_declaration *d)
+{
+	return parse_dims_of(p, d) && (!ra_take(p, ':') || ra_parse_type(p, &d->type));
+}
+
 /* What nodes carry, or edges. */
 static bool parse_carried(struct ra_parser *p, bool edge, const char *what)
 {
 	do {
 		struct ra_declaration d = {.edge = edge};
-		if (!ra_expect_new_name(p, what, &d.name))
+		if (!ra_expect_new_name(p, what, &d.name) || !parse_shape_of(p, &d))
 			return false;
-		if (ra_take(p, ':')) {
-			if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "token"))
-				return ra_expected(p, "'token'");
-			d.token = true;
-			ra_advance(p);
-		} else if (!parse_dims_of(p, &d)) {
-			return false;
-		}
+		d.token = ra_span_is(d.type, "token");
 		vec_push(p->arena, &p->syntax->inputs, d);
 	} while (ra_take(p, ','));
 	return true;
@@ -63,7 +71,7 @@ static bool parse_params(struct ra_parser *p)
 		ra_spans names = {0};
 		struct ra_declaration d = {0};
 		struct diag_at at = p->token.span.at;
-		if (!parse_param_names(p, &names) || !parse_dims_of(p, &d))
+		if (!parse_param_names(p, &names) || !parse_shape_of(p, &d))
 			return false;
 		if (names.n + p->syntax->params.n > RA_PARAM_LIMIT)
 			return ra_report(p->report, DIAG_MODEL_LARGE, at, NULL,
@@ -81,7 +89,7 @@ static bool parse_states(struct ra_parser *p)
 	do {
 		struct ra_declaration d = {0};
 		d.traversal = (int)p->syntax->traversals.n;
-		if (!ra_expect_new_name(p, "the name of a state", &d.name) || !parse_dims_of(p, &d))
+		if (!ra_expect_new_name(p, "the name of a state", &d.name) || !parse_shape_of(p, &d))
 			return false;
 		vec_push(p->arena, &p->syntax->states, d);
 	} while (ra_take(p, ','));
@@ -222,13 +230,12 @@ static bool take_text(struct ra_parser *p, const char *word)
 	return true;
 }
 
-/* The lexer has no tokens of two characters. */
 static bool expect_equality(struct ra_parser *p)
 {
-	bool ok = true;
-	for (int i = 0; ok && i < 2; i++)
-		ok = ra_expect(p, '=', "'=='");
-	return ok;
+	if (!ra_span_is(p->token.span, "=="))
+		return ra_expected(p, "'=='");
+	ra_advance(p);
+	return true;
 }
 
 /* children == 2, or an input. */

@@ -4,7 +4,6 @@
 
 const struct ra_prelude_function ra_prelude[] = {
     {"relu(x) = maximum(x, 0)", "x where positive, else 0"},
-    {"minimum(a, b) = -maximum(-a, -b)", "the smaller of each pair"},
     {"square(x) = x * x", "the second power"},
     {"leaky_relu(x, slope) = maximum(x, 0) + slope * minimum(x, 0)", "x where positive, else slope * x"},
     {"silu(x) = x * sigmoid(x)", "x * sigmoid(x), also called swish"},

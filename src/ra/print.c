@@ -46,11 +46,13 @@ static void print_structure(struct printer *p)
 }
 
 static void print_declared(struct printer *p, const char *word, const char *name,
-			   const struct ra_shape *shape)
+			   const struct ra_shape *shape, enum dtype dtype)
 {
 	str_printf(p->s, "%s %s", word, name);
 	if (shape->rank)
 		ra_shape_print(p->m, shape, p->s);
+	if (dtype != DTYPE_F32)
+		str_printf(p->s, " : %s", dtype_traits_of(dtype)->spelling);
 	str_puts(p->s, "\n");
 }
 
@@ -73,7 +75,8 @@ static void print_states(struct printer *p, int traversal)
 {
 	for (size_t i = 0; i < p->m->states.n; i++)
 		if (p->m->states.at[i].traversal == traversal)
-			print_declared(p, "state", p->m->states.at[i].name, &p->m->states.at[i].shape);
+			print_declared(p, "state", p->m->states.at[i].name, &p->m->states.at[i].shape,
+				       p->m->states.at[i].dtype);
 }
 
 static void print_declarations(struct printer *p)
@@ -88,12 +91,12 @@ static void print_declarations(struct printer *p)
 		if (in->token)
 			str_printf(p->s, "%s %s : token\n", word, in->name);
 		else
-			print_declared(p, word, in->name, &in->shape);
+			print_declared(p, word, in->name, &in->shape, in->dtype);
 	}
 	for (size_t i = 0; i < m->cases.n; i++)
 		print_case(p, &m->cases.at[i]);
 	for (size_t i = 0; i < m->params.n; i++)
-		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape);
+		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape, m->params.at[i].dtype);
 }
 
 /* --- names --- */
@@ -236,11 +239,22 @@ static indices nodes_to_name(struct printer *p, uint32_t root, bool inside)
 
 /* --- expressions --- */
 
-enum precedence { ANY, SUM, PRODUCT, SIGN, PRIMARY };
+enum precedence { ANY, OR, AND, COMPARE, SUM, PRODUCT, SIGN, PRIMARY };
 
 static enum precedence precedence_of(const struct ra_node *n)
 {
 	switch (n->op) {
+	case RA_OR:
+		return OR;
+	case RA_AND:
+		return AND;
+	case RA_LESS:
+	case RA_LESS_EQUAL:
+	case RA_EQUAL:
+	case RA_UNEQUAL:
+	case RA_GREATER:
+	case RA_GREATER_EQUAL:
+		return COMPARE;
 	case RA_ADD:
 	case RA_SUB:
 		return SUM;
@@ -272,6 +286,20 @@ static void print_use(struct printer *p, ra_ref r, enum precedence least)
 		str_puts(p->s, ")");
 }
 
+/* What is said of axes where they are not the last. */
+static void print_axes(struct printer *p, const struct ra_node *n)
+{
+	int rank = ra_at(p->m, n->arg[0])->shape.rank;
+	bool along = n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX || n->op == RA_CONCAT;
+	if (along && n->axis != rank - 1)
+		str_printf(p->s, ", axis=%d", n->axis);
+	bool last = true;
+	for (int d = 0; n->op == RA_TRANSPOSE && d < rank; d++)
+		last &= n->order[d] == (d < rank - 2 ? d : 2 * rank - 3 - d);
+	for (int d = 0; !last && d < rank; d++)
+		str_printf(p->s, ", %d", n->order[d]);
+}
+
 static void print_call(struct printer *p, const struct ra_node *n)
 {
 	str_printf(p->s, "%s(", ra_op_spelling(n->op));
@@ -279,6 +307,9 @@ static void print_call(struct printer *p, const struct ra_node *n)
 		str_puts(p->s, j ? ", " : "");
 		print_use(p, n->arg[j], ANY);
 	}
+	if (n->op == RA_CAST)
+		str_printf(p->s, ", %s", dtype_traits_of(n->dtype)->spelling);
+	print_axes(p, n);
 	str_puts(p->s, ")");
 }
 
@@ -347,8 +378,10 @@ static void print_slice(struct printer *p, const struct ra_node *n)
 	str_puts(p->s, "[");
 	ra_dim_print(p->m, &n->begin, p->s);
 	str_puts(p->s, ":");
-	if (ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end))
+	if (ra_dim_add(&n->shape.dim[n->axis], 1, &n->begin, &end))
 		ra_dim_print(p->m, &end, p->s);
+	for (int d = n->axis + 1; d < n->shape.rank; d++)
+		str_puts(p->s, ", :");
 	str_puts(p->s, "]");
 }
 
@@ -361,7 +394,7 @@ static void print_row(struct printer *p, const struct ra_node *n)
 static void print_infix(struct printer *p, const struct ra_node *n)
 {
 	enum precedence own = precedence_of(n);
-	print_use(p, n->arg[0], own);
+	print_use(p, n->arg[0], own + (own == COMPARE));
 	str_printf(p->s, " %s ", ra_op_spelling(n->op));
 	print_use(p, n->arg[1], own + 1);
 }
@@ -373,6 +406,8 @@ static void print_zero(struct printer *p, const struct ra_node *n)
 		str_puts(p->s, i ? ", " : "");
 		ra_dim_print(p->m, &n->shape.dim[i], p->s);
 	}
+	if (n->dtype != DTYPE_F32)
+		str_printf(p->s, " : %s", dtype_traits_of(n->dtype)->spelling);
 	str_puts(p->s, ")");
 }
 
@@ -425,6 +460,14 @@ static void print_definition(struct printer *p, uint32_t i)
 		str_puts(p->s, "-");
 		print_use(p, n->arg[0], SIGN);
 		break;
+	case RA_OR:
+	case RA_AND:
+	case RA_LESS:
+	case RA_LESS_EQUAL:
+	case RA_EQUAL:
+	case RA_UNEQUAL:
+	case RA_GREATER:
+	case RA_GREATER_EQUAL:
 	case RA_ADD:
 	case RA_SUB:
 	case RA_MUL:

@@ -15,13 +15,13 @@
 #include "image/image.h"
 
 /* A dimension: constant + sum of coefficient * symbol. */
-enum { RA_DIM_TERMS = 4, RA_MAX_RANK = 3 };
+enum { RA_DIM_TERMS = 4, RA_MAX_RANK = TENSOR_MAX_RANK };
 struct ra_dim {
 	int64_t constant;
 	int terms;
 	struct {
-		int symbol; /* ascending */
-		int64_t coefficient;
+		int32_t symbol; /* ascending */
+		int32_t coefficient; /* of at most RA_COEFFICIENT_LIMIT */
 	} term[RA_DIM_TERMS];
 };
 
@@ -35,7 +35,7 @@ typedef struct {
 } ra_ref;
 
 enum ra_op {
-#define RA_OP(name, arity, spelling, function, way, sub) RA_##name,
+#define RA_OP(name, arity, spelling, types, function, way, sub) RA_##name,
 #include "ra/ops.def"
 	RA_OPS
 };
@@ -46,9 +46,11 @@ enum { RA_EACH_MEMBER = -1 }; /* the node that a sum over the nodes of an input 
 /* Fields by op: see the comments in ops.def.  Shapes are those of one node's value: the node is no dimension. */
 struct ra_node {
 	enum ra_op op;
-	ra_ref arg[2];
+	ra_ref arg[3];
+	enum dtype dtype; /* of its elements: f32, i32, i64 or bool; what is narrower is widened where it is read */
 	struct ra_shape shape;
 	struct diag_at at;
+	int axis; /* SUM, MAX: the reduced axis; CONCAT: the joined axis; SLICE: the one of which it is a part */
 	union {
 		double constant; /* CONST */
 		int param;       /* PARAM */
@@ -59,8 +61,8 @@ struct ra_node {
 			int state, slot; /* CHILD: slot or RA_EACH_CHILD; PARENT: 0 or RA_EACH_CHILD; STATE: 0 or RA_EACH_MEMBER */
 		} state;
 		bool members;        /* CHILD_SUM, CHILD_MAX: over the nodes of the input, not over children */
-		int axis;            /* SUM, MAX: the reduced axis; CONCAT: the joined axis */
-		struct ra_dim begin; /* SLICE: of the last axis, its extent is in the shape; ROW: its number;
+		int8_t order[RA_MAX_RANK]; /* TRANSPOSE: by axis, which one of the argument stands there */
+		struct ra_dim begin; /* SLICE: where it begins, its extent is in the shape; ROW: its number;
 				      * EXTENT: the dimension */
 	};
 };
@@ -83,13 +85,15 @@ struct ra_symbol {
 
 struct ra_param {
 	const char *name;
+	enum dtype dtype; /* in memory */
 	struct ra_shape shape;
 	struct diag_at at;
 };
 
 struct ra_input {
 	const char *name;
-	bool token; /* an index into a parameter's rows; otherwise f32 of `shape` */
+	enum dtype dtype; /* in memory; of a token i32 */
+	bool token; /* declared as an index into a parameter's rows, and no value; i32 numbers are indices and values */
 	bool edge;  /* carried by the edges to children, not by nodes */
 	struct ra_shape shape;
 	struct diag_at at;
@@ -120,6 +124,7 @@ struct ra_traversal {
 struct ra_state {
 	const char *name;
 	int traversal;
+	enum dtype dtype; /* f32, i32, i64 or bool */
 	struct ra_shape shape;
 	struct diag_at at;
 	ra_ref value[RA_BODY_LIMIT]; /* by body of its traversal; 0 = a case has that of its base */
@@ -130,6 +135,7 @@ struct ra_state {
 struct ra_local {
 	const char *name;
 	int traversal, body; /* as those of a state's values */
+	enum dtype dtype;
 	struct ra_shape shape;
 	struct diag_at at;
 	struct ra_statement assigned;
@@ -217,6 +223,10 @@ bool ra_bind(const struct ra_model *, struct diags *, const char *weights_file, 
 /* As they are written. */
 bool ra_dim_equal(const struct ra_dim *, const struct ra_dim *);
 bool ra_shape_equal(const struct ra_shape *, const struct ra_shape *);
+/* The type in which elements are computed that have this one in memory: f32, i32, i64 or bool. */
+enum dtype ra_widened(enum dtype);
+/* Whether an input is an integer that rows can be looked up with. */
+bool ra_is_index(const struct ra_input *);
 /* The number 1, whatever the sizes. */
 bool ra_dim_is_one(const struct ra_dim *);
 /* The value of a dimension once the symbols have sizes. */

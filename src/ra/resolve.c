@@ -75,11 +75,14 @@ static ra_ref neighbour_part(struct ra_graph *g, bool down, int slot, const stru
 	if (part->broken || !is_seen(g, down, part, span))
 		return none;
 	if (!state && g->model->inputs.at[part->index].token)
-		return no_value(g, span, "a token", "look a parameter up with it: U[k.rel]");
+		return no_value(g, span, "a token",
+				"look a parameter up with it: U[k.rel]; declared i32 it is a number as well");
 	const struct ra_shape *shape =
 	    state ? &g->model->states.at[part->index].shape : &g->model->inputs.at[part->index].shape;
+	enum dtype dtype =
+	    state ? g->model->states.at[part->index].dtype : ra_widened(g->model->inputs.at[part->index].dtype);
 	if (g->region == RA_IN_LEAF)
-		return ra_build_zero(g, shape, span);
+		return ra_build_zero(g, shape, dtype, span);
 	struct ra_node n = {.op = state ? neighbours[down].op : RA_INPUT, .shape = *shape, .at = span.at};
 	if (state) {
 		n.state.state = part->index;
@@ -190,7 +193,8 @@ static ra_ref resolve_input(struct ra_graph *g, int i, struct ra_span span)
 		return misplaced(g, span, "is carried by the edges to children",
 				 "write k.x or left.x for it");
 	if (input->token)
-		return no_value(g, span, "a token", "look a parameter up with it: embedding[word]");
+		return no_value(g, span, "a token",
+				"look a parameter up with it: embedding[word]; declared i32 it is a number as well");
 	if (g->region == RA_IN_OUTPUTS)
 		return misplaced(g, span, "is an input, which outputs cannot use",
 				 "keep what the output needs in a state");
@@ -391,7 +395,7 @@ static const struct ra_name *find_token(struct ra_graph *g, const struct ra_scop
 	bool of_child = numbered || find_owner(g, scope, span, dot, slot);
 	const struct ra_name *n = of_child && !numbered && dot ? name_behind(g, span, dot)
 							       : ra_find_name(g, span.text, span.length);
-	bool token = n && n->kind == RA_N_INPUT && g->model->inputs.at[n->index].token;
+	bool token = n && n->kind == RA_N_INPUT && ra_is_index(&g->model->inputs.at[n->index]);
 	return token && g->model->inputs.at[n->index].edge == of_child ? n : NULL;
 }
 
@@ -412,8 +416,8 @@ static ra_ref look_up(struct ra_graph *g, ra_ref base, const struct ra_name *tok
 	ra_ref row = ra_build_lookup(g, base, token->index, edge ? slot : 0, span);
 	if (!row.i || !edge || g->region != RA_IN_LEAF)
 		return row;
-	struct ra_shape shape = ra_at(g->model, row)->shape;
-	return ra_build_zero(g, &shape, span);
+	struct ra_node n = *ra_at(g->model, row);
+	return ra_build_zero(g, &n.shape, n.dtype, span);
 }
 
 /* x[2] */
@@ -440,9 +444,9 @@ ra_ref ra_resolve_lookup(struct ra_graph *g, const struct ra_scope *scope, const
 		return none;
 	if (!token)
 		return ra_refuse(g, DIAG_MODEL_LOOKUP, named.at,
-				 "declare it with 'input word : token', or 'edge rel : token' for k.rel; a "
+				 "declare it with 'input word : i32', or 'edge rel : i32' for k.rel; a "
 				 "slice is written x[a:b]",
-				 "'%s' is not an input that is a token", ra_excerpt(g->arena, named)),
+				 "'%s' is not an input that is an i32", ra_excerpt(g->arena, named)),
 		       none;
 	if (!check_token(g, token, named) || !base.i)
 		return none;

@@ -52,10 +52,10 @@ bool ra_arg_name(struct ra_builder *b, const char *text, const char *what, struc
 	return ra_expect_new_name(&p, what, name) && ra_arg_end(&p);
 }
 
-bool ra_arg_shape(struct ra_builder *b, const char *text, ra_dim_texts *dims)
+bool ra_arg_shape(struct ra_builder *b, const char *text, ra_dim_texts *dims, struct ra_span *type)
 {
 	struct ra_parser p = ra_arg_parser(b, text ? text : "");
-	return ra_parse_dims(&p, RA_TOKEN_END, dims);
+	return ra_parse_typed_dims(&p, RA_TOKEN_END, dims, type);
 }
 
 bool ra_arg_dim(struct ra_builder *b, const char *text, struct ra_dim_text **dim)

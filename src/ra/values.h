@@ -60,7 +60,7 @@ struct ra_parser ra_arg_parser(struct ra_builder *, const char *text);
 bool ra_arg_end(struct ra_parser *);
 /* The whole text as a name, a list of dimensions (NULL is an empty one) or one; false after a diagnostic. */
 bool ra_arg_name(struct ra_builder *, const char *text, const char *what, struct ra_span *);
-bool ra_arg_shape(struct ra_builder *, const char *text, ra_dim_texts *);
+bool ra_arg_shape(struct ra_builder *, const char *text, ra_dim_texts *, struct ra_span *type);
 bool ra_arg_dim(struct ra_builder *, const char *text, struct ra_dim_text **);
 
 /* --- values as text, for messages --- */

@@ -74,6 +74,12 @@ static bool reads(const struct image_input *in, const struct lin_order *o, int32
 	return n < o->leaves ? in->at_leaf : in->at_inner;
 }
 
+/* What a node or an edge carries of an input that is no token. */
+static size_t row_bytes(const struct image_input *in)
+{
+	return (size_t)in->elements * (size_t)dtype_traits_of(in->dtype)->bytes;
+}
+
 /* --- what nodes carry --- */
 
 static bool check_nodes(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
@@ -98,14 +104,14 @@ static void permute_nodes(const struct image_input *in, const struct lin_order *
 			  const struct image_buffer *b, void *to)
 {
 	const int32_t *token = from;
-	const float *vector = from;
+	const char *vector = from;
+	size_t bytes = row_bytes(in);
 	int32_t begin, end;
 	read_range(in, o, &begin, &end);
 	for (int32_t n = 0; in->token && n < o->nodes; n++)
 		((int32_t *)to)[n] = n >= begin && n < end && (!o->cases || reads(in, o, n)) ? token[o->order[n]] : 0;
 	for (int32_t n = begin; !in->token && from && n < end; n++)
-		memcpy((float *)to + n * b->row_elements, vector + o->order[n] * in->elements,
-		       in->elements * sizeof *vector);
+		rt_put_row(b, vector + (size_t)o->order[n] * bytes, n, to);
 }
 
 /* --- what edges carry: the caller's rows stand in the order of `children`, kernels count edges node by node in
@@ -131,15 +137,15 @@ static bool check_edges(const struct image_input *in, const struct lin_order *o,
 static void permute_edges(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
 			  const void *from, const struct image_buffer *b, void *to)
 {
-	const float *vector = from;
+	const char *vector = from;
+	size_t bytes = row_bytes(in);
 	int64_t at = 0;
 	for (int32_t n = o->leaves; n < o->nodes; n++)
 		for (int32_t e = f->child_begin[o->order[n]]; e < f->child_begin[o->order[n] + 1]; e++, at++)
 			if (in->token)
 				((int32_t *)to)[at] = reads(in, o, n) ? ((const int32_t *)from)[e] : 0;
 			else if (reads(in, o, n))
-				memcpy((float *)to + at * b->row_elements, vector + e * in->elements,
-				       in->elements * sizeof *vector);
+				rt_put_row(b, vector + (size_t)e * bytes, at, to);
 }
 
 /* --- either --- */

@@ -76,5 +76,7 @@ bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *off
 
 /* Whether a row of the buffer is row-major without gaps, up to its end. */
 bool rt_is_dense(const struct image_buffer *);
+/* Writes a dense row where the buffer has the elements of one. */
+void rt_put_row(const struct image_buffer *, const void *from, int64_t row, void *to);
 
 #endif

@@ -35,26 +35,46 @@ static int64_t step(const struct image_buffer *b, int64_t *index, int64_t at)
 	return at;
 }
 
-static void gather_row(const struct image_buffer *b, const float *from, float *to)
+/* Bytes of an element. */
+static size_t width_of(const struct image_buffer *b)
+{
+	return (size_t)dtype_traits_of(b->dtype)->bytes;
+}
+
+static void gather_row(const struct image_buffer *b, const char *from, char *to)
 {
 	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
+	size_t width = width_of(b);
 	for (int64_t i = 0; i < n; i++, at = step(b, index, at))
-		to[i] = from[at];
+		memcpy(to + (size_t)i * width, from + (size_t)at * width, width);
+}
+
+void rt_put_row(const struct image_buffer *b, const void *from, int64_t row, void *to)
+{
+	int64_t index[TENSOR_MAX_RANK] = {0}, n = elements_of(b), at = 0;
+	size_t width = width_of(b);
+	char *begin = (char *)to + (size_t)(row * b->row_elements) * width;
+	if (rt_is_dense(b)) {
+		memcpy(begin, from, (size_t)n * width);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++, at = step(b, index, at))
+		memcpy(begin + (size_t)at * width, (const char *)from + (size_t)i * width, width);
 }
 
 /* A row that is not dense is put together where it stays until the next run.  A session is one thread's. */
-static const float *buffer_row(const struct rt_session *s, int buffer, int64_t row)
+static const void *buffer_row(const struct rt_session *s, int buffer, int64_t row)
 {
 	const struct image_buffer *b = &s->image->buffer[buffer];
-	const float *at = (const float *)s->buffers[buffer] + row * b->row_elements;
+	const char *at = (const char *)s->buffers[buffer] + (size_t)(row * b->row_elements) * width_of(b);
 	if (rt_is_dense(b))
 		return at;
-	float *dense = (float *)s->dense[buffer] + row * elements_of(b);
+	char *dense = (char *)s->dense[buffer] + (size_t)(row * elements_of(b)) * width_of(b);
 	gather_row(b, at, dense);
 	return dense;
 }
 
-const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
+const void *rt_session_row(const struct rt_session *s, int output, int64_t row)
 {
 	if (output < 0 || output >= s->image->outputs)
 		return NULL;
@@ -64,7 +84,7 @@ const float *rt_session_row(const struct rt_session *s, int output, int64_t row)
 	return buffer_row(s, s->image->output[output].buffer, at_root ? row : s->order.number[row]);
 }
 
-const float *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
+const void *rt_session_root_row(const struct rt_session *s, int output, int64_t input)
 {
 	if (output < 0 || output >= s->image->outputs || input < 0 || input >= s->sizes[IMAGE_INPUTS])
 		return NULL;
@@ -72,7 +92,7 @@ const float *rt_session_root_row(const struct rt_session *s, int output, int64_t
 	return buffer_row(s, o->buffer, o->at_root ? input : s->order.root[input]);
 }
 
-const float *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
+const void *rt_session_state_row(const struct rt_session *s, int state, int64_t node)
 {
 	if (state < 0 || state >= s->image->states || node < 0 || node >= s->sizes[IMAGE_NODES])
 		return NULL;

@@ -93,11 +93,11 @@ bool rt_session_run(struct rt_session *, const struct rt_binding *, struct rt_te
 		    const struct rt_minibatch *, struct diags *);
 /* The row of an output: of a node (forest numbering) or, for an output at the root, of an input.  NULL = no
  * such row. */
-const float *rt_session_row(const struct rt_session *, int output, int64_t row);
+const void *rt_session_row(const struct rt_session *, int output, int64_t row);
 /* The row of an input's root, wherever the output is computed. */
-const float *rt_session_root_row(const struct rt_session *, int output, int64_t input);
+const void *rt_session_root_row(const struct rt_session *, int output, int64_t input);
 /* The row of a state at a node (forest numbering); NULL = no such row. */
-const float *rt_session_state_row(const struct rt_session *, int state, int64_t node);
+const void *rt_session_state_row(const struct rt_session *, int state, int64_t node);
 /* Gives back the memory of runs; there are no results then.  The next run takes what it needs. */
 void rt_session_trim(struct rt_session *);
 void rt_session_free(struct rt_session *);

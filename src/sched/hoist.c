@@ -75,7 +75,7 @@ static int add_leaver(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = sub_at(h->to, r);
 	struct sub_input in = {.name = hoist_name(h), .hoisted = true};
-	in.row = (struct sub_tensor){.name = in.name, .rank = v->vars - 1};
+	in.row = (struct sub_tensor){.name = in.name, .dtype = v->dtype, .rank = v->vars - 1};
 	for (int d = 0; d < in.row.rank; d++) {
 		in.row.var[d] = v->var[d + 1];
 		in.row.shape[d] = h->to->vars.at[v->var[d + 1]].extent;

@@ -270,7 +270,7 @@ static void walk(struct order *o, sub_ref r, const int *moves, double volume)
 	const struct sub_value *v = sub_at(o->p, r);
 	int key[1 + SUB_MAX_VARS] = {r.i};
 	memcpy(key + 1, moves, v->vars * sizeof *moves);
-	if (!map_add(&o->visited, (const char *)key, sizeof key, 1))
+	if (!map_add(&o->visited, (const char *)key, (1 + v->vars) * sizeof *key, 1))
 		return;
 	if (sub_class_of(v->op) == SUB_SOURCE)
 		note_source(o, v, moves, volume);

@@ -111,14 +111,14 @@ static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const
 {
 	sub_ref state = state_value(f->to, f->derived.at[l->derived].which);
 	bool edge = l->reach == OF_EDGE;
-	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars, .map = map};
 	memcpy(read.var, like->var, sizeof read.var);
 	read.arg[0] = sub_as_is(f->to, state);
-	read.map[0] =
-	    (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
-	read.map[0].which = edge ? 0 : l->reach - OF_SLOT;
+	map[0] = (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
+	map[0].which = edge ? 0 : l->reach - OF_SLOT;
 	for (int i = 1; i < read.arg[0].vars; i++)
-		read.map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
+		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
 	return sub_add(f->to, read, NULL);
 }
 

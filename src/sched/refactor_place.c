@@ -23,14 +23,13 @@ static int put_vars(const struct refactoring *f, const struct place *to, int *va
 }
 
 /* The same maps of dimensions, behind the row itself. */
-static void put_maps(const struct refactoring *f, const struct place *to, struct sub_value *v)
+static void put_maps(const struct refactoring *f, const struct place *to, struct sub_value *v,
+		     struct sub_map *maps)
 {
 	int leads = sched_leads(f->from, v->arg[0].value), dims = v->arg[0].vars - leads;
-	struct sub_map maps[SUB_MAX_VARS];
-	memcpy(maps, v->map, sizeof maps);
-	memset(v->map, 0, sizeof v->map);
-	v->map[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->lead, .scale = 1};
-	memcpy(&v->map[1], &maps[leads], dims * sizeof *maps);
+	maps[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->lead, .scale = 1};
+	memcpy(&maps[1], &v->map[leads], dims * sizeof *maps);
+	v->map = maps;
 }
 
 bool refactor_is_whole(const struct sub_program *p, const struct sub_value *v)
@@ -53,7 +52,8 @@ static sub_ref move_child(struct refactoring *f, const struct place *to, struct 
 	sub_ref state = to->state[sub_at(f->from, v.arg[0].value)->which];
 	if (refactor_is_whole(f->from, &v))
 		return state;
-	put_maps(f, to, &v);
+	struct sub_map maps[SUB_MAX_VARS];
+	put_maps(f, to, &v, maps);
 	v.vars = put_vars(f, to, v.var, v.vars);
 	v.arg[0] = sub_as_is(f->to, state);
 	return sub_add(f->to, v, NULL);
@@ -68,8 +68,9 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 {
 	bool as_is = v.op == SUB_ASSIGN || v.op == SUB_RESHAPE;
 	int vars = v.vars;
+	struct sub_map maps[SUB_MAX_VARS];
 	if (v.op == SUB_ASSIGN)
-		put_maps(f, to, &v);
+		put_maps(f, to, &v, maps);
 	for (int a = 0; a < v.args; a++) {
 		v.arg[a].value = moved(f, to, v.arg[a].value);
 		v.arg[a].vars = put_vars(f, to, v.arg[a].var, v.arg[a].vars);
@@ -219,12 +220,13 @@ static sub_ref read_table(struct refactoring *f, int param, const struct sub_ten
 {
 	const struct sub_tensor *t = &f->to->params.at[param];
 	struct sub_value table = {.op = SUB_PARAM, .which = param, .vars = t->rank};
-	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = t->rank, .var = {f->to->node}};
+	struct sub_map map[SUB_MAX_VARS] = {l->map};
+	struct sub_value read = {
+	    .op = SUB_ASSIGN, .args = 1, .vars = t->rank, .var = {f->to->node}, .map = map};
 	memcpy(table.var, t->var, t->rank * sizeof *t->var);
 	memcpy(&read.var[1], row->var, row->rank * sizeof *row->var);
-	read.map[0] = l->map;
 	for (int i = 1; i < t->rank; i++)
-		read.map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i], .scale = 1};
+		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i], .scale = 1};
 	read.arg[0] = sub_as_is(f->to, sub_add(f->to, table, NULL));
 	return sub_add(f->to, read, NULL);
 }

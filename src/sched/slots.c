@@ -5,8 +5,8 @@
 /* A child's state, all of it: the state and the slot. */
 static bool is_child(const struct sub_program *p, const struct sub_value *v, int *state, int *slot)
 {
-	const struct sub_value *from = v->op == SUB_ASSIGN ? sub_at(p, v->arg[0].value) : v;
-	if (from->op != SUB_STATE || from->vars != 2 || v->vars != 2 || v->map[0].function != SUB_CHILD)
+	const struct sub_value *from = sub_at(p, v->arg[0].value);
+	if (v->op != SUB_ASSIGN || from->op != SUB_STATE || from->vars != 2 || v->vars != 2 || v->map[0].function != SUB_CHILD)
 		return false;
 	const struct sub_map *m = &v->map[1];
 	*state = from->which;

@@ -203,7 +203,7 @@ static bool stores_state(const struct sub_body *b, int state)
 
 static bool reads_child(const struct sub_value *v)
 {
-	return v->op == SUB_ASSIGN &&
+	return v->op == SUB_ASSIGN && v->arg[0].vars &&
 	       (v->map[0].function == SUB_CHILD || v->map[0].function == SUB_EDGE_CHILD);
 }
 

@@ -1,13 +1,22 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Building values: inference of index variables, hash-consing. */
-#include "base/map.h"
 #include "subop/subop.h"
 
 #include <math.h>
 
 static const struct sub_traits rows[] = {
-#define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0},
-#define SUB_REDUCTION(name, spelling, combine, neutral) {spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_##combine, neutral},
+#define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
+#define TYPES_FLOAT SUB_FLOAT
+#define TYPES_NUMBER SUB_NUMBER
+#define TYPES_COMPARE SUB_COMPARE
+#define TYPES_LOGIC SUB_LOGIC
+#define TYPES_SELECT SUB_SELECTS
+#define TYPES_SAME SUB_SAME
+#define TYPES_CAST SUB_CASTS
+#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                     \
+	{spelling, arity, SUB_##class, weight, SUB_##price, TYPES_##types, 0, 0},
+#define SUB_REDUCTION(name, spelling, combine, neutral)                                                                \
+	{spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_NUMBER, SUB_##combine, neutral},
 #include "subop/ops.def"
 };
 
@@ -30,7 +39,7 @@ bool sub_reduces(enum sub_op op)
 
 bool sub_commutes(enum sub_op op)
 {
-	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE;
+	return rows[op].class == SUB_BINARY && op != SUB_DIVIDE && op != SUB_LESS && op != SUB_LESS_EQUAL;
 }
 
 const char *sub_spelling(enum sub_op op)
@@ -56,7 +65,7 @@ static void begin(struct sub_program *p)
 
 void sub_init(struct sub_program *p, struct arena *a, const char *name)
 {
-	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256};
+	*p = (struct sub_program){.arena = a, .name = name, .table_size = 256, .map_lists = map_in(a)};
 	p->table = ARENA_ARRAY(a, uint32_t, p->table_size);
 	begin(p);
 }
@@ -259,6 +268,62 @@ bool sub_infer(const struct sub_program *p, struct sub_value *v)
 	}
 }
 
+/* --- types --- */
+
+static enum dtype type_of(const struct sub_program *p, const struct sub_value *v, int a)
+{
+	return sub_at(p, v->arg[a].value)->dtype;
+}
+
+/* Whether arguments from the first one on have the type of that one. */
+static bool agree(const struct sub_program *p, const struct sub_value *v, int first)
+{
+	for (int a = first; a < v->args; a++)
+		if (type_of(p, v, a) != type_of(p, v, first))
+			return false;
+	return true;
+}
+
+static enum dtype declared_type(const struct sub_program *p, const struct sub_value *v)
+{
+	const struct sub_tensor *t = v->op == SUB_PARAM	  ? &p->params.at[v->which]
+				     : v->op == SUB_STATE ? &p->states.at[v->which]
+							  : &p->inputs.at[v->which].row;
+	return ra_widened(t->dtype);
+}
+
+static bool find_source_type(const struct sub_program *p, struct sub_value *v)
+{
+	size_t declared = v->op == SUB_PARAM ? p->params.n : v->op == SUB_STATE ? p->states.n : p->inputs.n;
+	if (v->op == SUB_INDEX)
+		v->dtype = DTYPE_I32;
+	else if (v->op != SUB_CONST && (size_t)v->which < declared)
+		v->dtype = declared_type(p, v);
+	return true;
+}
+
+bool sub_find_type(const struct sub_program *p, struct sub_value *v)
+{
+	if (rows[v->op].class == SUB_SOURCE)
+		return find_source_type(p, v);
+	enum dtype first = type_of(p, v, 0);
+	enum sub_types types = rows[v->op].class == SUB_MOVE ? SUB_SAME : rows[v->op].types;
+	switch (types) {
+	case SUB_SELECTS:
+		v->dtype = type_of(p, v, 1);
+		return first == DTYPE_BOOL && agree(p, v, 1);
+	case SUB_COMPARE:
+		v->dtype = DTYPE_BOOL;
+		return first != DTYPE_BOOL && agree(p, v, 0);
+	case SUB_CASTS:
+		return true;
+	default:
+		v->dtype = first;
+		return agree(p, v, 0) && (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
+		       (types != SUB_FLOAT || first == DTYPE_F32);
+	}
+}
+
 /* --- movement --- */
 
 int sub_joined_var(const struct sub_value *v, int argument)
@@ -373,16 +438,18 @@ static void order_map(const struct sub_value *v, struct sub_map *m)
 }
 
 /* How the argument of what is moved is named says nothing, nor does a fill that nothing reads. */
-static void normalise_move(const struct sub_program *p, struct sub_value *v)
+static void normalise_move(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	bool leaves = false;
 	if (v->op != SUB_ASSIGN && v->op != SUB_RESHAPE)
 		return;
 	if (v->arg[0].value.i && v->arg[0].value.i < p->values.n)
 		v->arg[0] = sub_as_is(p, v->arg[0].value);
+	if (v->op == SUB_ASSIGN)
+		sub_copy_maps(v, maps);
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
-		v->map[i] = normal_map(v->map[i]);
-		order_map(v, &v->map[i]);
+		maps[i] = normal_map(maps[i]);
+		order_map(v, &maps[i]);
 		leaves |= sub_map_leaves(p, v, i);
 	}
 	v->fills &= leaves;
@@ -396,30 +463,40 @@ static void clear_unused(struct sub_value *v)
 	for (int a = 0; a < SUB_MAX_ARITY; a++)
 		for (int i = a < v->args ? v->arg[a].vars : 0; i < SUB_MAX_VARS; i++)
 			v->arg[a].var[i] = 0;
-	for (int i = v->op == SUB_ASSIGN ? v->arg[0].vars : 0; i < SUB_MAX_VARS; i++)
-		v->map[i] = (struct sub_map){0};
+	if (v->op != SUB_ASSIGN)
+		v->map = NULL;
 	if (!v->fills)
 		v->fill = 0;
+}
+
+enum { MAP_NUMBERS = 8 };
+
+/* Maps as numbers, since structs have padding; returns their bytes. */
+static size_t number_maps(const struct sub_map *map, int n, int64_t *to)
+{
+	for (int i = 0; i < n; i++) {
+		const struct sub_map *m = &map[i];
+		int64_t fields[MAP_NUMBERS] = {m->function, m->which, m->var,	 m->var2,
+					       m->slot,	    m->scale, m->scale2, m->offset};
+		memcpy(to + i * MAP_NUMBERS, fields, sizeof fields);
+	}
+	return n * MAP_NUMBERS * sizeof *to;
 }
 
 /* One number that stands for a value, field by field: structs have padding. */
 static unsigned long hash_value(const struct sub_value *v)
 {
-	int64_t head[] = {v->op, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
+	int64_t head[] = {v->op, v->dtype, v->args, v->vars, v->which, v->reduced, v->axis, v->fills};
 	unsigned long h = hash_bytes(HASH_START, head, sizeof head);
-	h = hash_bytes(h, v->var, sizeof v->var);
+	h = hash_bytes(h, v->var, v->vars * sizeof *v->var);
 	h = hash_bytes(h, &v->constant, sizeof v->constant);
 	h = hash_bytes(h, &v->fill, sizeof v->fill);
 	for (int a = 0; a < v->args; a++) {
 		h = hash_bytes(h, &v->arg[a].value, sizeof v->arg[a].value);
-		h = hash_bytes(h, v->arg[a].var, sizeof v->arg[a].var);
+		h = hash_bytes(h, v->arg[a].var, v->arg[a].vars * sizeof *v->arg[a].var);
 	}
-	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
-		const struct sub_map *m = &v->map[i];
-		int64_t map[] = {m->function, m->which, m->var, m->scale, m->offset, m->var2, m->scale2, m->slot};
-		h = hash_bytes(h, map, sizeof map);
-	}
-	return h;
+	int64_t maps[MAP_NUMBERS * SUB_MAX_VARS];
+	return v->op == SUB_ASSIGN ? hash_bytes(h, maps, number_maps(v->map, v->arg[0].vars, maps)) : h;
 }
 
 static bool same_map(const struct sub_map *a, const struct sub_map *b)
@@ -428,26 +505,32 @@ static bool same_map(const struct sub_map *a, const struct sub_map *b)
 	       a->offset == b->offset && a->var2 == b->var2 && a->scale2 == b->scale2 && a->slot == b->slot;
 }
 
+static bool same_maps(const struct sub_map *a, const struct sub_map *b, int n)
+{
+	for (int i = 0; a != b && i < n; i++)
+		if (!same_map(&a[i], &b[i]))
+			return false;
+	return true;
+}
+
 static bool same_use(const struct sub_use *a, const struct sub_use *b)
 {
-	return a->value.i == b->value.i && a->vars == b->vars && memcmp(a->var, b->var, sizeof a->var) == 0;
+	return a->value.i == b->value.i && a->vars == b->vars &&
+	       memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
 }
 
 /* Numbers are compared by their bits: 0 and -0 differ, a NaN equals itself. */
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
-	if (a->op != b->op || a->args != b->args || a->vars != b->vars || a->which != b->which ||
+	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars || a->which != b->which ||
 	    a->reduced != b->reduced || a->axis != b->axis || a->fills != b->fills ||
-	    memcmp(a->var, b->var, sizeof a->var) != 0 ||
+	    memcmp(a->var, b->var, a->vars * sizeof *a->var) != 0 ||
 	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0 || memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < a->args; i++)
 		if (!same_use(&a->arg[i], &b->arg[i]))
 			return false;
-	for (int i = 0; a->op == SUB_ASSIGN && i < a->arg[0].vars; i++)
-		if (!same_map(&a->map[i], &b->map[i]))
-			return false;
-	return true;
+	return a->op != SUB_ASSIGN || same_maps(a->map, b->map, a->arg[0].vars);
 }
 
 static uint32_t *find_slot(struct sub_program *p, const struct sub_value *v)
@@ -486,6 +569,13 @@ static void print_use_vars(const struct sub_program *p, const struct sub_use *u,
 		str_printf(s, "%s%s", i ? "," : "", p->vars.at[u->var[i]].name);
 }
 
+static sub_ref refuse_types(const struct sub_program *p, const struct sub_value *v, struct diags *d)
+{
+	diag_add(d, DIAG_INVALID_SUBOPS, (struct diag_at){0}, "this is a fault of the compiler; please report it with the model",
+		 "%s: %s of types that do not go together", p->name, rows[v->op].spelling);
+	return (sub_ref){0};
+}
+
 static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
 	struct str s = str_in(p->arena);
@@ -498,31 +588,58 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 	return (sub_ref){0};
 }
 
-/* As values are kept; false when the orders of the arguments contradict. */
-static bool normalise(const struct sub_program *p, struct sub_value *v)
+/* As values are kept, with maps that are not the program's; false when the orders of the arguments contradict. */
+static bool normalise(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = rows[v->op].arity;
 	if (!sub_infer(p, v))
 		return false;
-	normalise_move(p, v);
+	normalise_move(p, v, maps);
 	clear_unused(v);
 	return true;
 }
 
+struct sub_map *sub_copy_maps(struct sub_value *v, struct sub_map *to)
+{
+	if (v->arg[0].vars)
+		memcpy(to, v->map, v->arg[0].vars * sizeof *to);
+	v->map = to;
+	return to;
+}
+
+/* The program's own copy of these maps. */
+static const struct sub_map *keep_maps(struct sub_program *p, const struct sub_map *map, int n)
+{
+	int64_t key[MAP_NUMBERS * SUB_MAX_VARS];
+	size_t bytes = number_maps(map, n, key);
+	int known = map_get(&p->map_lists, (const char *)key, bytes);
+	if (known < 0) {
+		known = (int)p->map_list.n;
+		map_add(&p->map_lists, (const char *)key, bytes, known);
+		vec_push(p->arena, &p->map_list, n ? arena_copy(p->arena, map, n * sizeof *map) : NULL);
+	}
+	return p->map_list.at[known];
+}
+
 sub_ref sub_find(struct sub_program *p, struct sub_value v)
 {
-	return (sub_ref){normalise(p, &v) ? *find_slot(p, &v) : 0};
+	struct sub_map maps[SUB_MAX_VARS];
+	return (sub_ref){normalise(p, &v, maps) && sub_find_type(p, &v) ? *find_slot(p, &v) : 0};
 }
 
 sub_ref sub_add(struct sub_program *p, struct sub_value v, struct diags *d)
 {
-	if (!normalise(p, &v))
+	struct sub_map maps[SUB_MAX_VARS];
+	if (!normalise(p, &v, maps))
 		return d ? refuse(p, &v, d) : (sub_ref){0};
+	if (!sub_find_type(p, &v))
+		return d ? refuse_types(p, &v, d) : (sub_ref){0};
 	if (2 * p->values.n > p->table_size)
 		grow_table(p);
 	uint32_t *slot = find_slot(p, &v);
 	if (!*slot) {
 		*slot = p->values.n;
+		v.map = v.op == SUB_ASSIGN ? keep_maps(p, v.map, v.arg[0].vars) : NULL;
 		vec_push(p->arena, &p->values, v);
 	}
 	return (sub_ref){*slot};

@@ -40,7 +40,7 @@ struct terms {
 
 static bool is_product_sum(const struct contraction *c, const struct sub_value *v)
 {
-	return v->op == SUB_SUM && value_of(c, v->arg[0].value)->op == SUB_MULTIPLY;
+	return v->op == SUB_SUM && v->dtype == DTYPE_F32 && value_of(c, v->arg[0].value)->op == SUB_MULTIPLY;
 }
 
 /* A sum of products over a dimension: what one nest of loops can go on with. */
@@ -51,7 +51,7 @@ static bool is_chain(const struct contraction *c, const struct sub_value *v)
 
 static bool can_be_absorbed(const struct contraction *c, const struct sub_value *v)
 {
-	return v->op == SUB_ADD || v->op == SUB_MULTIPLY || is_chain(c, v);
+	return v->dtype == DTYPE_F32 && (v->op == SUB_ADD || v->op == SUB_MULTIPLY || is_chain(c, v));
 }
 
 /* Terms have all variables of their sum: what is repeated along one is computed once. */

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The oracle: every value of a body is computed whole, node by node, with no cleverness at all, in the arithmetic that is
  * asked for. */
+#include "base/convert.h"
 #include "subop/subop.h"
 
 #include <math.h>
@@ -24,7 +25,12 @@ static uint64_t power(uint64_t base, uint64_t exponent)
 	return n;
 }
 
-/* Each operator twice: as a function of binary64, and of the field; `refused` is set where that has no meaning. */
+static bool less(uint64_t a, uint64_t b)
+{
+	return (int64_t)a < (int64_t)b;
+}
+
+/* Each operator as a function of binary64, of the field and of integers; `refused` is set where that has no meaning. */
 #define NO_FIELD (*refused = true, 0)
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
 	static double value_##name(double a, double b, double c)                                                       \
@@ -37,14 +43,24 @@ static uint64_t power(uint64_t base, uint64_t exponent)
 		(void)a, (void)b, (void)c, (void)refused;                                                              \
 		return (field) % FIELD;                                                                                \
 	}
+#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                    \
+	SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
+	static uint64_t integer_##name(uint64_t a, uint64_t b, uint64_t c)                                             \
+	{                                                                                                              \
+		(void)a, (void)b, (void)c;                                                                             \
+		return integer;                                                                                        \
+	}
 #include "subop/ops.def"
 
 static const struct {
 	double (*value)(double, double, double);
 	uint64_t (*field)(uint64_t, uint64_t, uint64_t, bool *refused);
+	uint64_t (*integer)(uint64_t, uint64_t, uint64_t); /* NULL = of f32 alone */
 } functions[SUB_OPS] = {
 #define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	[SUB_##name] = {value_##name, field_##name},
+	[SUB_##name] = {value_##name, field_##name, NULL},
+#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                    \
+	[SUB_##name] = {value_##name, field_##name, integer_##name},
 #include "subop/ops.def"
 };
 
@@ -74,7 +90,7 @@ struct evaluator {
 	bool refused;
 	const struct sub_program *p;
 	const struct sub_forest *f;
-	const float *const *params;
+	const void *const *params;
 	double *const *states, *const *outputs;
 	double **folded;  /* by parameter: what a body at binding gave */
 	double **hoisted; /* by input: the rows that bodies ahead of the recursion gave */
@@ -95,9 +111,49 @@ static double number(struct evaluator *v, double x)
 					       : x;
 }
 
-/* Rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2; not that of a
+/* Integers of a type, of which 64 bits are given: i32 keeps the lower half. */
+static double keep_bits(enum dtype dtype, uint64_t i)
+{
+	return sub_element_of(dtype == DTYPE_I32 ? (int32_t)(uint32_t)i : (int64_t)i);
+}
+
+/* The integer nearest to zero beside a number; NaN is 0, and what is out of range the nearest of the type. */
+static int64_t truncate(enum dtype dtype, double x)
+{
+	double limit = dtype == DTYPE_I32 ? 0x1p31 : 0x1p63;
+	if (isnan(x))
+		return 0;
+	if (x <= -limit)
+		return dtype == DTYPE_I32 ? INT32_MIN : INT64_MIN;
+	if (x >= limit)
+		return dtype == DTYPE_I32 ? INT32_MAX : INT64_MAX;
+	return (int64_t)x;
+}
+
+static int64_t saturate(enum dtype dtype, int64_t i)
+{
+	if (dtype != DTYPE_I32)
+		return i;
+	return i < INT32_MIN ? INT32_MIN : i > INT32_MAX ? INT32_MAX : i;
+}
+
+/* An element of one type as one of another; where both are f32 or neither is, `number` does not round. */
+static double cast(struct evaluator *v, enum dtype from, enum dtype to, double x)
+{
+	int64_t i = sub_integer(x);
+	if (from == DTYPE_F32 && to == DTYPE_F32)
+		return x;
+	v->refused |= v->arithmetic == SUB_FIELD && from == DTYPE_F32;
+	if (from == DTYPE_F32)
+		return sub_element_of(to == DTYPE_BOOL ? x != 0 : truncate(to, x));
+	if (to == DTYPE_F32)
+		return number(v, (float)i);
+	return sub_element_of(to == DTYPE_BOOL ? i != 0 : saturate(to, i));
+}
+
+/* Of f32: rounding a binary64 result once more gives the binary32 result of + - * / and sqrt: 53 >= 2 * 24 + 2; not that of a
  * fused multiply-add. */
-static double apply(struct evaluator *v, enum sub_op op, double a, double b, double c)
+static double apply_float(struct evaluator *v, enum sub_op op, double a, double b, double c)
 {
 	if (v->arithmetic == SUB_FIELD)
 		return functions[op].field(a, b, c, &v->refused);
@@ -105,6 +161,48 @@ static double apply(struct evaluator *v, enum sub_op op, double a, double b, dou
 		return fmaf(a, b, c);
 	double x = functions[op].value(a, b, c);
 	return v->arithmetic == SUB_BINARY32 ? (float)x : x;
+}
+
+/* Arguments are of `from`, and so is the value unless numbers are compared. */
+static double apply(struct evaluator *v, enum sub_op op, enum dtype from, enum dtype to, double a, double b, double c)
+{
+	if (op == SUB_SELECT)
+		return sub_integer(a) ? b : c;
+	if (op == SUB_CAST)
+		return cast(v, from, to, a);
+	if (from != DTYPE_F32)
+		return keep_bits(to, functions[op].integer(sub_integer(a), sub_integer(b), sub_integer(c)));
+	double x = apply_float(v, op, a, b, c);
+	return to == DTYPE_F32 ? x : sub_element_of((int64_t)x);
+}
+
+/* The i-th element of an array in memory, widened. */
+static double read_element(struct evaluator *v, enum dtype dtype, const void *at, int64_t i)
+{
+	switch (dtype) {
+	case DTYPE_F32:
+		return number(v, ((const float *)at)[i]);
+	case DTYPE_F16:
+		return number(v, f32_of_f16(((const uint16_t *)at)[i]));
+	case DTYPE_BF16:
+		return number(v, f32_of_bf16(((const uint16_t *)at)[i]));
+	case DTYPE_I8:
+		return sub_element_of(((const int8_t *)at)[i]);
+	case DTYPE_I16:
+		return sub_element_of(((const int16_t *)at)[i]);
+	case DTYPE_I32:
+		return sub_element_of(((const int32_t *)at)[i]);
+	case DTYPE_I64:
+		return sub_element_of(((const int64_t *)at)[i]);
+	default:
+		return sub_element_of(((const uint8_t *)at)[i]);
+	}
+}
+
+/* A number of the program, in a type. */
+static double number_of(struct evaluator *v, enum dtype dtype, double x)
+{
+	return dtype == DTYPE_F32 ? number(v, x) : sub_element_of(truncate(dtype, x));
 }
 
 static int64_t extent_of(const struct evaluator *v, int var)
@@ -153,19 +251,22 @@ static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 	int64_t within = place(v, value, index);
 	switch (value->op) {
 	case SUB_CONST:
-		return number(v, value->constant);
+		return number_of(v, value->dtype, value->constant);
+	case SUB_INDEX:
+		return sub_element_of(index[0]);
 	case SUB_PARAM:
 		return v->folded[value->which] ? v->folded[value->which][within]
-					       : number(v, v->params[value->which][within]);
+					       : read_element(v, v->p->params.at[value->which].dtype,
+							      v->params[value->which], within);
 	case SUB_STATE:
 		return v->states[value->which][index[0] * row_elements(&v->p->states.at[value->which]) + within];
 	case SUB_VECTOR: {
-		const float *rows = v->f->data[value->which];
+		const void *rows = v->f->data[value->which];
 		const double *hoisted = v->hoisted[value->which];
 		bool edge = v->p->inputs.at[value->which].on_edge;
 		int64_t first = edge ? v->f->child_begin[index[0]] : index[0];
 		int64_t at = first * row_elements(&v->p->inputs.at[value->which].row) + within;
-		return hoisted ? hoisted[at] : number(v, rows[at]);
+		return hoisted ? hoisted[at] : read_element(v, v->p->inputs.at[value->which].row.dtype, rows, at);
 	}
 	default:
 		return v->tensor[r.i][within];
@@ -216,7 +317,7 @@ static double assigned(struct evaluator *v, const struct sub_value *value)
 		index[i] = mapped(v, &value->map[i]);
 		if (value->fills && v->p->vars.at[from->var[i]].set == SUB_DIM &&
 		    (index[i] < 0 || index[i] >= extent_of(v, from->var[i])))
-			return number(v, value->fill);
+			return number_of(v, value->dtype, value->fill);
 	}
 	return element(v, value->arg[0].value, index);
 }
@@ -242,19 +343,20 @@ static double reshaped(struct evaluator *v, const struct sub_value *value)
 static double reduced(struct evaluator *v, const struct sub_value *value)
 {
 	const struct sub_traits *row = sub_traits_of(value->op);
-	double total = number(v, row->neutral);
+	double total = number_of(v, value->dtype, row->neutral);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply(v, row->combine, total, used(v, &value->arg[0]), 0);
+		total = apply(v, row->combine, value->dtype, value->dtype, total, used(v, &value->arg[0]), 0);
 	return total;
 }
 
+/* Of f32, as all contractions are. */
 static double accumulated(struct evaluator *v, const struct sub_value *value)
 {
 	double total = used(v, &value->arg[0]);
 	int64_t n = extent_of(v, value->reduced);
 	for (v->env[value->reduced] = 0; v->env[value->reduced] < n; v->env[value->reduced]++)
-		total = apply(v, SUB_FMA, used(v, &value->arg[1]), used(v, &value->arg[2]), total);
+		total = apply_float(v, SUB_FMA, used(v, &value->arg[1]), used(v, &value->arg[2]), total);
 	return total;
 }
 
@@ -277,6 +379,14 @@ static double joined(struct evaluator *v, const struct sub_value *value)
 	}
 }
 
+static double applied(struct evaluator *v, const struct sub_value *value)
+{
+	double x[SUB_MAX_ARITY] = {0};
+	for (int a = 0; a < value->args; a++)
+		x[a] = used(v, &value->arg[a]);
+	return apply(v, value->op, sub_at(v->p, value->arg[0].value)->dtype, value->dtype, x[0], x[1], x[2]);
+}
+
 static double computed(struct evaluator *v, const struct sub_value *value)
 {
 	switch (value->op) {
@@ -289,8 +399,7 @@ static double computed(struct evaluator *v, const struct sub_value *value)
 	default:
 		if (sub_reduces(value->op))
 			return (value->op == SUB_ACCUMULATE ? accumulated : reduced)(v, value);
-		return apply(v, value->op, used(v, &value->arg[0]), value->args > 1 ? used(v, &value->arg[1]) : 0,
-			     value->args > 2 ? used(v, &value->arg[2]) : 0);
+		return applied(v, value);
 	}
 }
 
@@ -447,7 +556,7 @@ static void evaluate_bodies(struct evaluator *v, enum sub_domain domain, int64_t
 }
 
 bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p, const struct sub_forest *f,
-		     const float *const *params, double *const *states, double *const *outputs, struct arena *scratch)
+		     const void *const *params, double *const *states, double *const *outputs, struct arena *scratch)
 {
 	struct evaluator v = {.arithmetic = arithmetic, .p = p, .f = f, .params = params, .states = states, .outputs = outputs, .scratch = scratch};
 	v.env = ARENA_ARRAY(scratch, int64_t, p->vars.n);
@@ -479,7 +588,7 @@ bool sub_evaluate_in(enum sub_arithmetic arithmetic, const struct sub_program *p
 	return !v.refused;
 }
 
-void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const float *const *params,
+void sub_evaluate(const struct sub_program *p, const struct sub_forest *f, const void *const *params,
 		  double *const *states, double *const *outputs, struct arena *scratch)
 {
 	sub_evaluate_in(SUB_BINARY64, p, f, params, states, outputs, scratch);

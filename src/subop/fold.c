@@ -74,7 +74,7 @@ static bool has_fixed_range(const struct sub_program *p, const int *var, int n)
 static bool is_constant(const struct folding *f, const struct sub_value *v)
 {
 	if (sub_class_of(v->op) == SUB_SOURCE)
-		return v->op == SUB_CONST || v->op == SUB_PARAM;
+		return v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM;
 	if (!has_fixed_range(f->from, v->var, v->vars))
 		return false;
 	for (int a = 0; a < v->args; a++)
@@ -127,7 +127,7 @@ static void take_apart(const struct folding *f, sub_ref r, struct parts *p)
 	const struct sub_value *v = value_of(f, r);
 	if (!is_cheap(v->op)) {
 		p->bytes += bytes_of(f, r);
-		p->weights |= v->op != SUB_CONST;
+		p->weights |= v->op != SUB_CONST && v->op != SUB_INDEX;
 		return;
 	}
 	p->operators += !is_free(v);
@@ -430,6 +430,9 @@ static sub_ref add(struct folding *f, struct sub_value v)
 static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 {
 	struct sub_value v = *value_of(f, r);
+	struct sub_map maps[SUB_MAX_VARS];
+	if (v.op == SUB_ASSIGN)
+		sub_copy_maps(&v, maps);
 	for (int a = 0; a < v.args; a++) {
 		sub_ref copy = copy_argument(f, value_of(f, r), a, at);
 		rename_var(v.arg[a].var, v.arg[a].vars, at);
@@ -438,8 +441,8 @@ static sub_ref copy_value(struct folding *f, sub_ref r, struct at at)
 		v.arg[a].value = copy;
 	}
 	for (int i = 0; v.op == SUB_ASSIGN && i < v.arg[0].vars; i++) {
-		rename_var(&v.map[i].var, 1, at);
-		rename_var(&v.map[i].var2, 1, at);
+		rename_var(&maps[i].var, 1, at);
+		rename_var(&maps[i].var2, 1, at);
 	}
 	rename_var(v.var, v.vars, at);
 	return add(f, v);
@@ -456,7 +459,7 @@ static int declare_param(struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	int number = f->to->params.n - f->from->params.n;
-	struct sub_tensor t = {.name = fold_name(f, number), .rank = v->vars, .folded = true};
+	struct sub_tensor t = {.name = fold_name(f, number), .dtype = v->dtype, .rank = v->vars, .folded = true};
 	for (int d = 0; d < v->vars; d++) {
 		t.var[d] = v->var[d];
 		t.shape[d] = f->from->vars.at[v->var[d]].extent;

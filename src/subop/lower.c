@@ -106,10 +106,11 @@ static void add_dims(struct sub_value *v, const int *vars, int n)
 /* A copy with dimensions `vars`; dimension d of what is copied is reached by `map[d]`. */
 static sub_ref move(struct lowering *l, sub_ref from, const struct sub_map *map, const int *vars, int rank)
 {
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}};
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, from)}, .map = maps};
 	add_leads(l, &v, &v.arg[0]);
 	for (int i = 0; i < v.arg[0].vars; i++)
-		v.map[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
+		maps[i] = i < v.vars ? affine(v.var[i], 0) : map[i - v.vars];
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
@@ -133,9 +134,15 @@ static sub_ref whole_argument(struct lowering *l, const struct ra_node *n, int i
 
 /* The sub-operator that ra/ops.def names. */
 static const enum sub_op sub_of[RA_OPS] = {
-#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = SUB_##sub,
+#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = SUB_##sub,
 #include "ra/ops.def"
 };
+
+static sub_ref lower_cast(struct lowering *l, const struct ra_node *n)
+{
+	struct sub_value v = {.op = SUB_CAST, .dtype = n->dtype, .arg = {sub_as_is(l->p, argument(l, n, 0))}};
+	return sub_add(l->p, v, l->diags);
+}
 
 static sub_ref unary(struct lowering *l, enum sub_op op, sub_ref r)
 {
@@ -191,54 +198,90 @@ static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 	return last_axes(shape, rank);
 }
 
-/* One argument has all variables, so that their order is known. */
-static sub_ref elementwise(struct lowering *l, const struct ra_node *n, sub_ref second)
+/* One of two arguments has all variables, so that their order is known. */
+static sub_ref elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape, sub_ref first,
+			   const struct ra_shape *first_shape, sub_ref second, const struct ra_shape *second_shape)
 {
 	int vars[RA_MAX_RANK];
-	sub_ref first = argument(l, n, 0);
-	struct ra_shape a = last_axes(&ra_at(l->model, n->arg[0])->shape, dims_of(l, first));
-	struct ra_shape b = last_axes(&ra_at(l->model, n->arg[1])->shape, dims_of(l, second));
-	struct ra_shape to = axes_of(&n->shape, a.rank, b.rank);
+	struct ra_shape a = last_axes(first_shape, dims_of(l, first)), b = last_axes(second_shape, dims_of(l, second));
+	struct ra_shape to = axes_of(shape, a.rank, b.rank);
 	bool whole = !holds_axes(&a, &to) && !holds_axes(&b, &to);
 	shape_vars(l, &to, vars);
 	struct sub_value v = {
-	    .op = sub_of[n->op],
-	    .arg = {repeat_axes(l, first, &a, &to, vars, whole), repeat_axes(l, second, &b, &to, vars, false)}};
+	    .op = op, .arg = {repeat_axes(l, first, &a, &to, vars, whole), repeat_axes(l, second, &b, &to, vars, false)}};
 	return sub_add(l->p, v, l->diags);
+}
+
+static const struct ra_shape *argument_shape(const struct lowering *l, const struct ra_node *n, int i)
+{
+	return &ra_at(l->model, n->arg[i])->shape;
 }
 
 static sub_ref lower_binary(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, n, argument(l, n, 1));
+	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 0), argument_shape(l, n, 0), argument(l, n, 1),
+			   argument_shape(l, n, 1));
 }
 
 static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, n, unary(l, SUB_NEG, argument(l, n, 1)));
+	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 0), argument_shape(l, n, 0),
+			   unary(l, SUB_NEG, argument(l, n, 1)), argument_shape(l, n, 1));
+}
+
+/* a > b as b < a */
+static sub_ref lower_swapped(struct lowering *l, const struct ra_node *n)
+{
+	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 1), argument_shape(l, n, 1), argument(l, n, 0),
+			   argument_shape(l, n, 0));
+}
+
+static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
+{
+	return unary(l, SUB_NOT, lower_binary(l, n));
+}
+
+/* An argument copied along the axes that it lacks. */
+static struct sub_use repeated(struct lowering *l, const struct ra_node *n, int i, const int *vars)
+{
+	sub_ref r = argument(l, n, i);
+	struct ra_shape from = last_axes(argument_shape(l, n, i), dims_of(l, r));
+	return repeat_axes(l, r, &from, &n->shape, vars, i == 0 && !holds_axes(&from, &n->shape));
+}
+
+/* The condition has all variables, so that their order is known. */
+static sub_ref lower_where(struct lowering *l, const struct ra_node *n)
+{
+	int vars[RA_MAX_RANK];
+	struct sub_value v = {.op = SUB_SELECT};
+	shape_vars(l, &n->shape, vars);
+	for (int i = 0; i < 3; i++)
+		v.arg[i] = repeated(l, n, i, vars);
+	return sub_add(l->p, v, l->diags);
 }
 
 /* --- sources --- */
 
-static sub_ref constant(struct lowering *l, double value)
+static sub_ref constant(struct lowering *l, enum dtype dtype, double value)
 {
-	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .constant = value}, l->diags);
+	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = value}, l->diags);
 }
 
 static sub_ref lower_const(struct lowering *l, const struct ra_node *n)
 {
-	return constant(l, n->constant);
+	return constant(l, n->dtype, n->constant);
 }
 
 static sub_ref lower_extent(struct lowering *l, const struct ra_node *n)
 {
-	return constant(l, ra_dim_value(&n->begin, l->sizes));
+	return constant(l, n->dtype, ra_dim_value(&n->begin, l->sizes));
 }
 
 /* A scalar repeated over a shape. */
 static sub_ref lower_zero(struct lowering *l, const struct ra_node *n)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, constant(l, 0))}};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(l->p, constant(l, n->dtype, 0))}};
 	add_dims(&v, vars, rank);
 	return sub_add(l->p, v, l->diags);
 }
@@ -265,11 +308,11 @@ static sub_ref lower_param(struct lowering *l, const struct ra_node *n)
 static sub_ref of_slot(struct lowering *l, sub_ref vector, int slot)
 {
 	struct sub_use u = sub_as_is(l->p, vector);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1};
-	v.map[0] = affine(l->lead, 0);
-	v.map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
+	struct sub_map map[SUB_MAX_VARS] = {affine(l->lead, 0)};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .var = {l->lead}, .vars = 1, .map = map};
+	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = slot, .var = l->lead};
 	for (int i = 2; i < u.vars; i++) {
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 		v.var[v.vars++] = u.var[i];
 	}
 	return sub_add(l->p, v, l->diags);
@@ -292,7 +335,8 @@ static int ragged_var(const struct lowering *l)
 static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, bool ragged)
 {
 	struct sub_use u = sub_as_is(l->p, from);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = {row}};
+	struct sub_map map[SUB_MAX_VARS] = {row};
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .map = map};
 	v.var[v.vars++] = l->lead;
 	if (ragged)
 		v.var[v.vars++] = ragged_var(l);
@@ -302,7 +346,7 @@ static sub_ref pick_rows(struct lowering *l, sub_ref from, struct sub_map row, b
 		for (int j = 1; j < i; j++)
 			ordinal += l->p->vars.at[u.var[j]].extent == extent;
 		int var = sub_dim(l->p, extent, ordinal);
-		v.map[i] = affine(var, 0);
+		map[i] = affine(var, 0);
 		v.var[v.vars++] = var;
 	}
 	return sub_add(l->p, v, l->diags);
@@ -347,17 +391,45 @@ static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 
 /* --- products and reductions --- */
 
+/* Axes and the variables that they have. */
+struct named_axes {
+	struct ra_shape shape;
+	int var[RA_MAX_RANK];
+};
+
+static struct named_axes first_axes(const struct ra_shape *shape, const int *vars, int n)
+{
+	struct named_axes first = {.shape = *shape};
+	first.shape.rank = n;
+	memcpy(first.var, vars, (size_t)n * sizeof *vars);
+	return first;
+}
+
+static void add_axis(struct named_axes *to, const struct ra_dim *extent, int var)
+{
+	to->var[to->shape.rank] = var;
+	to->shape.dim[to->shape.rank++] = *extent;
+}
+
+/* What is on the left has all axes of the product but its columns, so that the order of all is known; a vector there
+ * has none but the one that is summed over. */
 static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 {
 	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
-	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), left[RA_MAX_RANK];
-	int k = spare_var(l, ra_dim_value(&b->dim[0], l->sizes), out, rank);
-	memcpy(left, out, (size_t)rank * sizeof *out);
-	left[a->rank - 1] = k;
-	int right[] = {k, out[rank ? rank - 1 : 0]};
-	struct sub_value product = {.op = SUB_MULTIPLY,
-				    .arg = {use_under(l, whole_argument(l, n, 0), left, a->rank),
-					    use_under(l, whole_argument(l, n, 1), right, b->rank)}};
+	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), columns = b->rank > 1;
+	const struct ra_dim *depth = &a->dim[a->rank - 1];
+	int k = spare_var(l, ra_dim_value(depth, l->sizes), out, rank);
+	int batch = b->rank > 2 ? rank - columns - (a->rank > 1) : 0;
+	struct named_axes left = first_axes(&n->shape, out, rank - columns), right = first_axes(&n->shape, out, batch);
+	add_axis(&left, depth, k);
+	add_axis(&right, depth, k);
+	if (columns)
+		add_axis(&right, &n->shape.dim[rank - 1], out[rank - 1]);
+	bool whole = a->rank > 1 && !holds_axes(a, &left.shape);
+	struct sub_value product = {
+	    .op = SUB_MULTIPLY,
+	    .arg = {repeat_axes(l, whole_argument(l, n, 0), a, &left.shape, left.var, whole),
+		    repeat_axes(l, whole_argument(l, n, 1), b, &right.shape, right.var, false)}};
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
@@ -376,15 +448,44 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 	return sub_add(l->p, v, l->diags);
 }
 
+static sub_ref combine(struct lowering *l, enum sub_op op, struct sub_use a, struct sub_use b)
+{
+	return sub_add(l->p, (struct sub_value){.op = op, .arg = {a, b}}, l->diags);
+}
+
+/* The least index of what is equal to the largest element, or to nothing: a maximum of which one is no number is none. */
+static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
+{
+	struct ra_node largest = *n;
+	sub_ref x = whole_argument(l, n, 0);
+	const struct ra_shape *from = &ra_at(l->model, n->arg[0])->shape;
+	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), under[RA_MAX_RANK];
+	int64_t extent = ra_dim_value(&from->dim[n->axis], l->sizes);
+	int k = spare_var(l, extent, out, rank);
+	for (int d = 0, o = 0; d < from->rank; d++)
+		under[d] = d == n->axis ? k : out[o++];
+	largest.op = RA_MAX;
+	struct sub_use u = use_under(l, x, under, from->rank), most = use_under(l, lower_reduce(l, &largest), out, rank);
+	sub_ref is_most = combine(l, SUB_EQUALS, u, most), is_number = combine(l, SUB_EQUALS, u, u);
+	sub_ref is = combine(l, SUB_OR, sub_as_is(l->p, is_most), sub_as_is(l->p, unary(l, SUB_NOT, is_number)));
+	sub_ref index = sub_add(l->p, (struct sub_value){.op = SUB_INDEX, .vars = 1, .var = {k}}, l->diags);
+	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};
+	place.arg[2] = sub_as_is(l->p, constant(l, DTYPE_I32, extent));
+	sub_ref places = sub_add(l->p, place, l->diags);
+	struct sub_value least = {.op = SUB_MIN, .arg = {sub_as_is(l->p, places)}, .reduced = k};
+	return sub_add(l->p, least, l->diags);
+}
+
 /* The value repeated for each edge, when it does not depend on the edge. */
 static sub_ref per_edge(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}, .map = map};
 	for (int i = 0; i < u.vars; i++) {
 		if (u.var[i] == ragged_var(l))
 			return r;
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 		if (is_dim(l->p, u.var[i]))
 			v.var[v.vars++] = u.var[i];
 	}
@@ -403,10 +504,10 @@ static sub_ref lower_over_edges(struct lowering *l, const struct ra_node *n)
 static sub_ref lower_slice(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_shape shape = last_axes(&n->shape, dims_of(l, argument(l, n, 0)));
-	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars);
+	int vars[RA_MAX_RANK], rank = shape_vars(l, &shape, vars), axis = n->axis - (n->shape.rank - rank);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], d == rank - 1 ? ra_dim_value(&n->begin, l->sizes) : 0);
+		map[d] = affine(vars[d], d == axis ? ra_dim_value(&n->begin, l->sizes) : 0);
 	return move(l, argument(l, n, 0), map, vars, rank);
 }
 
@@ -426,9 +527,7 @@ static sub_ref lower_transpose(struct lowering *l, const struct ra_node *n)
 	int vars[RA_MAX_RANK], rank = shape_vars(l, &n->shape, vars);
 	struct sub_map map[RA_MAX_RANK];
 	for (int d = 0; d < rank; d++)
-		map[d] = affine(vars[d], 0);
-	map[rank - 2] = affine(vars[rank - 1], 0);
-	map[rank - 1] = affine(vars[rank - 2], 0);
+		map[n->order[d]] = affine(vars[d], 0);
 	return move(l, whole_argument(l, n, 0), map, vars, rank);
 }
 
@@ -452,7 +551,7 @@ static sub_ref lower_concat(struct lowering *l, const struct ra_node *n)
 /* --- the table, bodies --- */
 
 static lower_op *const ways[RA_OPS] = {
-#define RA_OP(name, arity, spelling, function, way, sub) [RA_##name] = lower_##way,
+#define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = lower_##way,
 #include "ra/ops.def"
 };
 
@@ -462,8 +561,10 @@ enum { MAX_DEPTH = 1000 };
 /* The operators on the longest way from a node down to a source; `depth` has those of its arguments. */
 static int depth_of(const struct ra_node *n, const int *depth)
 {
-	int a = depth[n->arg[0].i], b = depth[n->arg[1].i];
-	return 1 + (a > b ? a : b);
+	int deepest = 0;
+	for (int a = 0; a < 3; a++)
+		deepest = depth[n->arg[a].i] > deepest ? depth[n->arg[a].i] : deepest;
+	return 1 + deepest;
 }
 
 static bool refuse_depth(struct lowering *l, const struct ra_node *n)
@@ -478,7 +579,7 @@ static bool lower_graph(struct lowering *l, bool *wanted)
 	const struct ra_model *m = l->model;
 	int *depth = ARENA_ARRAY(l->p->arena, int, m->nodes.n);
 	for (size_t i = m->nodes.n; i-- > 1;)
-		for (int a = 0; wanted[i] && a < 2; a++)
+		for (int a = 0; wanted[i] && a < 3; a++)
 			wanted[m->nodes.at[i].arg[a].i] = true;
 	for (size_t i = 1; i < m->nodes.n; i++) {
 		if (!wanted[i])
@@ -517,11 +618,12 @@ static void start_body(struct lowering *l, const char *name, enum sub_domain dom
 static sub_ref per_row(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->lead}};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 1, .var = {l->lead}, .map = map};
 	if (u.vars && !is_dim(l->p, u.var[0]))
 		return r;
 	for (int i = 0; i < u.vars; i++)
-		v.map[i] = affine(u.var[i], 0);
+		map[i] = affine(u.var[i], 0);
 	add_dims(&v, u.var, u.vars);
 	return sub_add(l->p, v, l->diags);
 }
@@ -611,9 +713,9 @@ static bool lower_outputs(struct lowering *l, const char *name, enum sub_domain 
 	return true;
 }
 
-static struct sub_tensor tensor_of(struct lowering *l, const char *name, const struct ra_shape *shape)
+static struct sub_tensor tensor_of(struct lowering *l, const char *name, enum dtype dtype, const struct ra_shape *shape)
 {
-	struct sub_tensor t = {.name = name, .rank = shape->rank};
+	struct sub_tensor t = {.name = name, .dtype = dtype, .rank = shape->rank};
 	shape_vars(l, shape, t.var);
 	for (int d = 0; d < shape->rank; d++)
 		t.shape[d] = ra_dim_value(&shape->dim[d], l->sizes);
@@ -622,7 +724,7 @@ static struct sub_tensor tensor_of(struct lowering *l, const char *name, const s
 
 static void declare_state(struct lowering *l, const struct ra_state *s)
 {
-	struct sub_tensor t = tensor_of(l, s->name, &s->shape);
+	struct sub_tensor t = tensor_of(l, s->name, s->dtype, &s->shape);
 	t.traversal = s->traversal;
 	vec_push(l->p->arena, &l->p->states, t);
 }
@@ -635,9 +737,22 @@ static bool *find_members(struct lowering *l)
 	for (size_t i = 1; i < m->nodes.n; i++) {
 		const struct ra_node *n = &m->nodes.at[i];
 		found[i] = (n->op == RA_CHILD_SUM || n->op == RA_CHILD_MAX) && n->members;
-		found[i] |= found[n->arg[0].i] || found[n->arg[1].i];
+		found[i] |= found[n->arg[0].i] || found[n->arg[1].i] || found[n->arg[2].i];
 	}
 	return found;
+}
+
+/* Whether an input picks rows, or tells cases apart. */
+static bool is_looked_up(const struct ra_model *m, size_t input)
+{
+	for (size_t i = 1; i < m->nodes.n; i++)
+		if (m->nodes.at[i].op == RA_LOOKUP && m->nodes.at[i].input == (int)input)
+			return true;
+	for (size_t c = 0; c < m->cases.n; c++)
+		for (size_t t = 0; t < m->cases.at[c].tokens.n; t++)
+			if (m->cases.at[c].tokens.at[t].input == (int)input)
+				return true;
+	return false;
 }
 
 /* Outputs of all nodes of an input are computed once for each, at its root. */
@@ -649,7 +764,7 @@ static void declare(struct lowering *l, int at)
 	p->children = m->structure.children;
 	p->tree = m->structure.kind != RA_DAG;
 	for (size_t i = 0; i < m->params.n; i++)
-		vec_push(p->arena, &p->params, tensor_of(l, m->params.at[i].name, &m->params.at[i].shape));
+		vec_push(p->arena, &p->params, tensor_of(l, m->params.at[i].name, m->params.at[i].dtype, &m->params.at[i].shape));
 	for (size_t i = 0; i < m->states.n; i++)
 		declare_state(l, &m->states.at[i]);
 	p->traversals.n = 0;
@@ -659,14 +774,14 @@ static void declare(struct lowering *l, int at)
 		const struct ra_input *in = &m->inputs.at[i];
 		vec_push(p->arena, &p->inputs,
 			 (struct sub_input){.name = in->name,
-					    .token = in->token,
+					    .token = in->token || is_looked_up(m, i),
 					    .on_edge = in->edge,
-					    .row = tensor_of(l, in->name, &in->shape)});
+					    .row = tensor_of(l, in->name, in->dtype, &in->shape)});
 	}
 	for (size_t i = 0; i < m->outputs.n; i++) {
 		const struct ra_output *out = &m->outputs.at[i];
 		vec_push(p->arena, &p->outputs,
-			 (struct sub_output){tensor_of(l, out->name, &ra_at(m, out->value)->shape),
+			 (struct sub_output){tensor_of(l, out->name, ra_at(m, out->value)->dtype, &ra_at(m, out->value)->shape),
 					     members[out->value.i] || (at ? at == 1 : out->at_root)});
 	}
 }

@@ -270,7 +270,7 @@ static bool match_op(struct sub_match *m, const struct sub_term *t, const struct
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	if (t->kind == SUB_TERM_CLASS) {
 		int class = t->class - SUB_UNARY;
-		if (sub_class_of(v->op) != t->class || (m->op_bound[class] && m->op[class] != v->op))
+		if (v->op == SUB_CAST || sub_class_of(v->op) != t->class || (m->op_bound[class] && m->op[class] != v->op))
 			return false;
 		m->op_bound[class] = true;
 		m->op[class] = v->op;
@@ -300,9 +300,17 @@ static bool match_move(struct sub_match *m, const struct sub_term *t, const stru
 	       match(m, t->arg[0], inside);
 }
 
+/* Rules of data movement hold for all types, others for f32 alone. */
+static bool fits_type(const struct sub_match *m, sub_ref r)
+{
+	return m->rule->rule->law == SUB_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
+}
+
 static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use u)
 {
 	u.value = sub_resolve(m->w, u.value);
+	if (!fits_type(m, u.value))
+		return false;
 	switch (t->kind) {
 	case SUB_TERM_NAME:
 		return match_name(m, t->name, &u);

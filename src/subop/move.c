@@ -115,10 +115,11 @@ static struct sub_use moved_by(struct sub_match *m, struct sub_value v, struct s
 
 struct sub_use sub_moved(struct sub_match *m, const struct sub_move *move, struct sub_use u)
 {
-	struct sub_value v = {.fills = move->fills, .fill = move->fill};
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.fills = move->fills, .fill = move->fill, .map = maps};
 	for (int i = 0; i < u.vars; i++) {
 		const struct sub_map *map = map_of(move, u.var[i]);
-		v.map[i] = map ? *map : identity(u.var[i]);
+		maps[i] = map ? *map : identity(u.var[i]);
 	}
 	return u.value.i ? moved_by(m, v, u) : none;
 }
@@ -178,9 +179,10 @@ struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
 	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
 	struct sub_use x = sub_build(m, call->arg[2]);
 	const struct sub_move *fills = sub_fills(m, b) ? b : a;
-	struct sub_value v = {.fills = fills->fills, .fill = fills->fill};
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n || !chain(a, &b->map[i], sub_leaves(m->w->p, &b->map[i], b->inner[i]), &v.map[i]))
+		if (i >= b->n || !chain(a, &b->map[i], sub_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
 			return none;
 	return x.value.i ? moved_by(m, v, x) : none;
 }
@@ -255,18 +257,19 @@ struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
 	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
 	const struct sub_bound_index *j = &m->index[call->arg[2]->name];
 	struct sub_use x = sub_build(m, call->arg[3]);
-	struct sub_value v = {0};
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.map = maps};
 	for (int i = 0; i < x.vars; i++) {
 		if (i >= a->n || i >= b->n)
 			return none;
 		const struct sub_map *f = &a->map[i], *g = &b->map[i];
-		v.map[i] = *f;
+		maps[i] = *f;
 		if (f->var == j->side[0] && !f->scale2) {
 			int64_t extent = m->w->p->vars.at[f->var].extent;
 			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] ||
 			    g->scale2 || f->scale != g->scale || g->offset != f->offset + f->scale * extent)
 				return none;
-			v.map[i].var = j->var;
+			maps[i].var = j->var;
 		} else if (!sub_same_map(f, g)) {
 			return none;
 		}

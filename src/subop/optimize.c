@@ -290,19 +290,21 @@ static int same_var(struct sub_program *to, const struct sub_program *from, int 
 	return var < 0 || v->set != SUB_DIM ? var : sub_dim(to, v->extent, v->ordinal);
 }
 
-/* A value of one program with its variables named by another, and its arguments not yet. */
+/* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its maps. */
 static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from,
-				      const struct sub_value *v)
+				      const struct sub_value *v, struct sub_map *maps)
 {
 	struct sub_value out = *v;
+	if (v->op == SUB_ASSIGN)
+		sub_copy_maps(&out, maps);
 	for (int i = 0; i < v->vars; i++)
 		out.var[i] = same_var(to, from, v->var[i]);
 	for (int a = 0; a < v->args; a++)
 		for (int i = 0; i < v->arg[a].vars; i++)
 			out.arg[a].var[i] = same_var(to, from, v->arg[a].var[i]);
 	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
-		out.map[i].var = same_var(to, from, v->map[i].var);
-		out.map[i].var2 = same_var(to, from, v->map[i].var2);
+		maps[i].var = same_var(to, from, v->map[i].var);
+		maps[i].var2 = same_var(to, from, v->map[i].var2);
 	}
 	if (sub_reduces(v->op))
 		out.reduced = same_var(to, from, v->reduced);
@@ -317,7 +319,8 @@ static void import_values(struct optimizer *o, const struct sub_body *b, sub_ref
 	for (uint32_t i = 1; i < o->from->values.n; i++) {
 		if (!live[i])
 			continue;
-		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i]);
+		struct sub_map maps[SUB_MAX_VARS];
+		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i], maps);
 		for (int a = 0; a < v.args; a++)
 			v.arg[a].value = map[v.arg[a].value.i];
 		map[i] = sub_make(&o->w, v).value;
@@ -344,7 +347,8 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 	while (o->stack.n) {
 		uint32_t at = o->stack.at[o->stack.n - 1];
 		const struct sub_value *v = &w->p->values.at[at];
-		struct sub_value out = renamed_value(o->to, w->p, v);
+		struct sub_map maps[SUB_MAX_VARS];
+		struct sub_value out = renamed_value(o->to, w->p, v, maps);
 		bool ready = true;
 		for (int a = 0; a < v->args && ready; a++) {
 			sub_ref arg = sub_resolve(w, v->arg[a].value);

@@ -83,6 +83,8 @@ void sub_print_name(const struct sub_program *p, sub_ref r, struct str *s)
 	const struct sub_value *v = sub_at(p, r);
 	if (v->op == SUB_CONST)
 		str_double(s, v->constant);
+	else if (v->op == SUB_INDEX)
+		str_puts(s, sub_spelling(v->op));
 	else if (sub_class_of(v->op) == SUB_SOURCE)
 		str_puts(s, source_name(p, v));
 	else
@@ -110,6 +112,8 @@ static void print_value(const struct sub_program *p, sub_ref r, struct str *s)
 	const struct sub_value *v = sub_at(p, r);
 	str_printf(s, "  %%%u", r.i);
 	print_vars(p, v->var, v->vars, s);
+	if (v->dtype != DTYPE_F32)
+		str_printf(s, " : %s", dtype_traits_of(v->dtype)->spelling);
 	str_printf(s, " = %s", sub_spelling(v->op));
 	if (sub_reduces(v->op))
 		str_printf(s, "_%s", p->vars.at[v->reduced].name);
@@ -134,7 +138,10 @@ static void print_tensor(const char *kind, const struct sub_tensor *t, struct st
 	str_printf(s, "%s %s[", kind, t->name);
 	for (int d = 0; d < t->rank; d++)
 		str_printf(s, "%s%" PRId64, d ? "," : "", t->shape[d]);
-	str_puts(s, "]\n");
+	str_puts(s, "]");
+	if (t->dtype != DTYPE_F32)
+		str_printf(s, " : %s", dtype_traits_of(t->dtype)->spelling);
+	str_puts(s, "\n");
 }
 
 /* case pair: inner, children 2, kind 3 */

@@ -147,8 +147,10 @@ static struct sub_range range_of_reduction(const struct sub_program *p, const st
 					   struct sub_range a)
 {
 	const struct sub_var *k = &p->vars.at[v->reduced];
-	if (k->set == SUB_DIM && v->op == SUB_MAX)
+	if (k->set == SUB_DIM && v->op != SUB_SUM)
 		return a;
+	if (v->op == SUB_MIN)
+		return (struct sub_range){a.low, INFINITY, a.nan};
 	if (v->op == SUB_MAX)
 		return (struct sub_range){-INFINITY, a.high, a.nan};
 	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
@@ -174,12 +176,35 @@ static struct sub_range range_of_source(const struct rewriter *w, const struct s
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
+/* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not reverse an order. */
+static struct sub_range range_of_integer(const struct sub_value *v, struct sub_range b, struct sub_range c)
+{
+	static const struct sub_range types[DTYPES] = {
+	    [DTYPE_I32] = {INT32_MIN, INT32_MAX, false}, [DTYPE_I64] = {-0x1p63, 0x1p63, false}, [DTYPE_BOOL] = {0, 1, false}};
+	if (v->op == SUB_CONST)
+		return (struct sub_range){v->constant, v->constant, false};
+	return v->op == SUB_SELECT ? either(b, c) : types[v->dtype];
+}
+
 static struct sub_range range_of(const struct rewriter *w, const struct sub_value *v)
 {
 	struct sub_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
 	struct sub_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
 	struct sub_range c = v->args > 2 ? w->notes.at[v->arg[2].value.i].fact.range : anything;
+	if (v->dtype != DTYPE_F32)
+		return range_of_integer(v, b, c);
 	switch (v->op) {
+	case SUB_CAST:
+	case SUB_FLOOR:
+	case SUB_ROUND:
+		return monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
+	case SUB_SIN:
+	case SUB_COS:
+		return (struct sub_range){-1, 1, a.nan || may_be_infinite(&a)};
+	case SUB_SELECT:
+		return either(b, c);
+	case SUB_SMIN:
+		return (struct sub_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
 	case SUB_NEG:
 		return (struct sub_range){-a.high, -a.low, a.nan};
 	case SUB_ABS:
@@ -214,6 +239,7 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 		return range_of_sum(a, range_of_reduction(w->p, v, range_of_product(b, c)));
 	case SUB_SUM:
 	case SUB_MAX:
+	case SUB_MIN:
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
 		return v->fills ? either(a, (struct sub_range){v->fill, v->fill, isnan(v->fill)}) : a;
@@ -234,6 +260,8 @@ static struct sub_chain chain_of(const struct rewriter *w, const struct sub_valu
 	static const struct sub_fact none;
 	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
 	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
+	if (v->dtype != DTYPE_F32)
+		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
 	if (v->op == SUB_ADD)
 		return (struct sub_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
 					  a->chain.high + b->chain.high};
@@ -265,7 +293,7 @@ static struct sub_range chained(struct sub_range r, const struct sub_chain *c)
 
 static bool depends_on_weights_alone(const struct rewriter *w, const struct sub_value *v)
 {
-	bool constant = v->op == SUB_CONST || v->op == SUB_PARAM || v->args > 0;
+	bool constant = v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM || v->args > 0;
 	for (int i = 0; i < v->vars; i++)
 		constant &= w->p->vars.at[v->var[i]].set == SUB_DIM;
 	for (int a = 0; a < v->args; a++)

@@ -32,7 +32,18 @@ static int renamed(const struct renaming *r, int var)
 	return -1;
 }
 
-static void rename_args(const struct sub_program *p, struct sub_value *v, const struct renaming *r)
+static void rename_maps(struct sub_map *map, int n, const struct renaming *r)
+{
+	for (int i = 0; i < n; i++) {
+		if (map[i].var >= 0)
+			map[i].var = renamed(r, map[i].var);
+		if (map[i].scale2)
+			map[i].var2 = renamed(r, map[i].var2);
+	}
+}
+
+static void rename_args(const struct sub_program *p, struct sub_value *v, const struct renaming *r,
+			struct sub_map *maps)
 {
 	bool moves = v->op == SUB_ASSIGN || v->op == SUB_RESHAPE;
 	for (int a = 0; a < v->args && !moves; a++)
@@ -40,12 +51,8 @@ static void rename_args(const struct sub_program *p, struct sub_value *v, const 
 			v->arg[a].var[i] = renamed(r, v->arg[a].var[i]);
 	if (!moves)
 		return;
-	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
-		if (v->map[i].var >= 0)
-			v->map[i].var = renamed(r, v->map[i].var);
-		if (v->map[i].scale2)
-			v->map[i].var2 = renamed(r, v->map[i].var2);
-	}
+	if (v->op == SUB_ASSIGN)
+		rename_maps(sub_copy_maps(v, maps), v->arg[0].vars, r);
 	v->arg[0] = sub_as_is(p, v->arg[0].value);
 }
 
@@ -66,7 +73,7 @@ static void rename_sides(struct sub_program *p, struct sub_value *v, const struc
 	}
 }
 
-static void make_canonical(struct sub_program *p, struct sub_value *v)
+static void make_canonical(struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	struct renaming r = {0};
 	for (; r.n < v->vars; r.n++) {
@@ -81,7 +88,7 @@ static void make_canonical(struct sub_program *p, struct sub_value *v)
 			v->reduced = r.to[r.n] = canonical(p, v->reduced, r.to, r.n);
 			r.n++;
 		}
-		rename_args(p, v, &r);
+		rename_args(p, v, &r, maps);
 	}
 	memcpy(v->var, r.to, v->vars * sizeof *v->var);
 }
@@ -124,6 +131,7 @@ static bool distinct(const int *var, int n)
 struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 {
 	struct sub_use u = none;
+	struct sub_map maps[SUB_MAX_VARS];
 	for (v.args = 0; v.args < sub_traits_of(v.op)->arity; v.args++)
 		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
 			return none;
@@ -132,7 +140,7 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 		return none;
 	u.vars = v.vars;
 	memcpy(u.var, v.var, sizeof u.var);
-	make_canonical(w->p, &v);
+	make_canonical(w->p, &v, maps);
 	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
 	if (!u.value.i)
 		return none;
@@ -266,14 +274,15 @@ struct sub_use sub_build(struct sub_match *m, const struct sub_term *t)
 /* The use with just these variables in this order: by an assign, if need be. */
 static struct sub_use arranged(struct sub_match *m, struct sub_use u, const struct sub_use *as)
 {
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = as->vars};
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = as->vars, .map = map};
 	if (u.vars == as->vars && memcmp(u.var, as->var, u.vars * sizeof *u.var) == 0)
 		return u;
 	memcpy(v.var, as->var, sizeof v.var);
 	for (int i = 0; i < u.vars; i++) {
 		if (!sub_use_has(as, u.var[i]))
 			return none;
-		v.map[i] = (struct sub_map){.function = SUB_AFFINE, .var = u.var[i], .scale = 1};
+		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = u.var[i], .scale = 1};
 	}
 	return sub_make(m->w, v);
 }
@@ -333,11 +342,14 @@ static struct sub_use value(struct sub_match *m, const struct sub_term *call)
 	return number(m->w, sub_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
 }
 
-/* extent(k): as a number. */
+/* extent(k): as a number of the type of what is replaced. */
 static struct sub_use extent(struct sub_match *m, const struct sub_term *call)
 {
 	const struct sub_var *v = &m->w->p->vars.at[m->index[call->arg[0]->name].var];
-	return v->set == SUB_DIM ? number(m->w, v->extent) : none;
+	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
+	if (v->set != SUB_DIM)
+		return none;
+	return sub_make(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
 }
 
 static const struct {

@@ -12,11 +12,13 @@
 #define ESPALIER_SUBOP_SUBOP_H
 
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "image/image.h"
 #include "ra/ra.h"
 
-enum { SUB_MAX_VARS = 8, SUB_MAX_ARITY = 3 };
+/* Of a value: its axes, those of what it is multiplied with, and the leading ones. */
+enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
 
 enum sub_op {
 #define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
@@ -25,6 +27,8 @@ enum sub_op {
 };
 
 enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE, SUB_TERNARY, SUB_CONTRACTION };
+/* What types an operator takes and gives, as ops.def says. */
+enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
 enum sub_price { SUB_CHEAP, SUB_DEAR };
 
 /* What ops.def says of an operator. */
@@ -34,6 +38,7 @@ struct sub_traits {
 	enum sub_class class;
 	int weight;
 	enum sub_price price;
+	enum sub_types types;
 	enum sub_op combine; /* REDUCE: by this operator */
 	double neutral;      /* REDUCE: from here */
 };
@@ -83,15 +88,13 @@ enum sub_function {
 /* Two variables stand in the order of the value's own; scale2 0 = there is one at most. */
 struct sub_map {
 	enum sub_function function;
-	int which, var;
-	int64_t scale, offset;
-	int var2;
-	int64_t scale2;
-	int slot;
+	int which, var, var2, slot;
+	int64_t scale, scale2, offset;
 };
 
 struct sub_value {
 	enum sub_op op;
+	enum dtype dtype; /* of its elements: f32, i32, i64 or bool */
 	int args;
 	struct sub_use arg[SUB_MAX_ARITY];
 	int vars, var[SUB_MAX_VARS]; /* the output's index variables */
@@ -99,7 +102,8 @@ struct sub_value {
 	int which;                   /* PARAM, VECTOR, STATE: which one */
 	int reduced;                 /* REDUCE, CONTRACTION: the variable */
 	int axis;                    /* COND: position in var */
-	struct sub_map map[SUB_MAX_VARS]; /* ASSIGN: one per dimension of the argument */
+	const struct sub_map *map;   /* ASSIGN: one per dimension of the argument.  Those of a value that was
+					added belong to the program, which keeps equal ones once. */
 	bool fills;  /* ASSIGN: an affine map may leave the argument, which reads as `fill` there */
 	double fill;
 };
@@ -137,6 +141,7 @@ struct sub_body {
 
 struct sub_tensor {
 	const char *name;
+	enum dtype dtype; /* in memory; values of it are of ra_widened */
 	int rank, var[TENSOR_MAX_RANK]; /* the canonical variable of each dimension */
 	int64_t shape[TENSOR_MAX_RANK];
 	int traversal; /* of a state: the one that computes it */
@@ -147,9 +152,9 @@ struct sub_tensor {
 
 struct sub_input {
 	const char *name;
-	bool token;
+	bool token; /* an i32 that picks rows, or tells cases apart */
 	bool on_edge; /* a row per edge: a vector's value has the edge as its second variable */
-	struct sub_tensor row; /* of a vector */
+	struct sub_tensor row; /* of a vector; a token is a number of i32, if anything reads it as a value */
 	bool hoisted; /* a vector that a body ahead of the recursion computes; these come after those of the
 			 model */
 };
@@ -195,6 +200,8 @@ struct sub_program {
 	int node, input, edge, member; /* the lead variables */
 	uint32_t *table;
 	size_t table_size;
+	struct map map_lists; /* the maps of an ASSIGN -> map_list */
+	VEC(const struct sub_map *) map_list;
 };
 
 static inline const struct sub_value *sub_at(const struct sub_program *p, sub_ref r)
@@ -266,7 +273,11 @@ const char *sub_free_name(const struct sub_program *, unsigned kinds, const char
 
 /* Sets the variables of all but a SOURCE or MOVE value from its arguments; false when their orders contradict. */
 bool sub_infer(const struct sub_program *, struct sub_value *);
+/* Makes an ASSIGN use a copy of its maps, which can be changed until the value is added; returns it. */
+struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
 /* A use under the value's own names. */
+/* Sets the type of all but a CONST and a CAST, from its arguments and what is declared; false when they do not go together. */
+bool sub_find_type(const struct sub_program *, struct sub_value *);
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_traits *sub_traits_of(enum sub_op);
 /* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
@@ -397,14 +408,15 @@ struct sub_forest {
 	const int32_t *input_begin; /* the first node of each input; NULL = nobody asks for members */
 };
 
-/* An elementwise operator in binary64. */
+/* An elementwise operator of f32, in binary64; what is compared is 0 or 1. */
 double sub_compute(enum sub_op, double a, double b, double c);
 /* Evaluates in binary64, node by node, value by value, exactly as the text reads.  states[s] has a row per node,
- * outputs[o] a row per node or input; params[p] are binary32. */
-void sub_evaluate(const struct sub_program *, const struct sub_forest *, const float *const *params,
+ * outputs[o] a row per node or input; params[p] have the type of the parameter in memory.  Of integers and bool, the eight
+ * bytes of an element are an int64_t: sub_integer. */
+void sub_evaluate(const struct sub_program *, const struct sub_forest *, const void *const *params,
 		  double *const *states, double *const *outputs, struct arena *scratch);
 
-/* What numbers are.  All are held in doubles. */
+/* What numbers of f32 are.  All are held in doubles; integers are computed as their type says in any of these. */
 enum sub_arithmetic {
 	SUB_BINARY64,
 	SUB_BINARY32, /* every operation is rounded to binary32 */
@@ -412,7 +424,21 @@ enum sub_arithmetic {
 };
 /* The same in another arithmetic.  False, and results are undefined, when the field has no meaning for an operator or a
  * constant. */
-bool sub_evaluate_in(enum sub_arithmetic, const struct sub_program *, const struct sub_forest *, const float *const *params,
+bool sub_evaluate_in(enum sub_arithmetic, const struct sub_program *, const struct sub_forest *, const void *const *params,
 		     double *const *states, double *const *outputs, struct arena *scratch);
+
+static inline int64_t sub_integer(double element)
+{
+	int64_t i;
+	memcpy(&i, &element, sizeof i);
+	return i;
+}
+
+static inline double sub_element_of(int64_t i)
+{
+	double element;
+	memcpy(&element, &i, sizeof element);
+	return element;
+}
 
 #endif

@@ -244,8 +244,14 @@ static const struct sub_tensor *tensor_of(const struct sub_program *p, const str
 	case SUB_STATE:
 		return which < p->states.n ? &p->states.at[which] : NULL;
 	default:
-		return which < p->inputs.n && !p->inputs.at[which].token ? &p->inputs.at[which].row : NULL;
+		return which < p->inputs.n ? &p->inputs.at[which].row : NULL;
 	}
+}
+
+/* The index along one dimension. */
+static bool is_index(const struct sub_program *p, const struct sub_value *value)
+{
+	return value->vars == 1 && p->vars.at[value->var[0]].set == SUB_DIM;
 }
 
 static void check_source(struct verifier *v, uint32_t at, const struct sub_value *value)
@@ -255,10 +261,22 @@ static void check_source(struct verifier *v, uint32_t at, const struct sub_value
 	const struct sub_tensor *t = value->op == SUB_CONST ? &number : tensor_of(v->p, value);
 	bool of_node = value->op == SUB_STATE || value->op == SUB_VECTOR;
 	bool of_edge = t && value->op == SUB_VECTOR && v->p->inputs.at[value->which].on_edge;
-	if (!t)
+	if (value->op == SUB_INDEX) {
+		if (!is_index(v->p, value))
+			fault(v, at, "an index is along one dimension");
+	} else if (!t)
 		fault(v, at, "what it reads is not declared");
 	else if (!has_shape(v->p, value->var, value->vars, lead, of_node + of_edge, t))
 		fault(v, at, "the variables are not those of what it reads");
+}
+
+/* The type is that of the arguments, or of what is read. */
+static void check_type(struct verifier *v, uint32_t at, const struct sub_value *value)
+{
+	struct sub_value again = *value;
+	if (!sub_find_type(v->p, &again) || again.dtype != value->dtype || ra_widened(value->dtype) != value->dtype)
+		fault(v, at, "it is %s, which is not what its operator makes of its arguments",
+		      dtype_traits_of(value->dtype)->spelling);
 }
 
 static void check_value(struct verifier *v, uint32_t at)
@@ -267,6 +285,8 @@ static void check_value(struct verifier *v, uint32_t at)
 	for (int a = 0; a < value->args; a++)
 		check_use(v, at, &value->arg[a]);
 	check_distinct(v, at, value->var, value->vars);
+	if (v->ok)
+		check_type(v, at, value);
 	if (!v->ok)
 		return;
 	if (value->op == SUB_ASSIGN)
@@ -364,8 +384,11 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 		return;
 	}
 	int leads = s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
-	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, sub_store_tensor(v->p, s)))
+	const struct sub_tensor *t = sub_store_tensor(v->p, s);
+	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, t))
 		body_fault(v, b, "stores a value of another shape");
+	else if (sub_at(v->p, s->value.value)->dtype != t->dtype)
+		body_fault(v, b, "stores a value of another type");
 }
 
 /* A body knows states of earlier traversals and, of its own, those of neighbours; it stores its own. */

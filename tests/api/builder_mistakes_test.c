@@ -177,12 +177,12 @@ static void token_as_value(struct frame *f)
 
 static void bad_slice(struct frame *f)
 {
-	esp_builder_slice(f->b, f->v, "D", "D");
+	esp_builder_slice(f->b, f->v, -1, "D", "D");
 }
 
 static void slice_text(struct frame *f)
 {
-	esp_builder_slice(f->b, f->v, "D:", NULL);
+	esp_builder_slice(f->b, f->v, -1, "D:", NULL);
 }
 
 static void two_dimensions(struct frame *f)

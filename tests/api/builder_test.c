@@ -127,13 +127,13 @@ static esp_builder *build_gru(void)
 	esp_value h = esp_builder_child(b, 0, "h"), v = affine(b, W, x, wb), w = affine(b, U, h, ub);
 	esp_value r =
 	    CALL(b, "sigmoid",
-		 CALL(b, "+", esp_builder_slice(b, v, NULL, "D"), esp_builder_slice(b, w, NULL, "D")));
+		 CALL(b, "+", esp_builder_slice(b, v, -1, NULL, "D"), esp_builder_slice(b, w, -1, NULL, "D")));
 	esp_value z =
 	    CALL(b, "sigmoid",
-		 CALL(b, "+", esp_builder_slice(b, v, "D", "2*D"), esp_builder_slice(b, w, "D", "2*D")));
+		 CALL(b, "+", esp_builder_slice(b, v, -1, "D", "2*D"), esp_builder_slice(b, w, -1, "D", "2*D")));
 	esp_value n = CALL(b, "tanh",
-			   CALL(b, "+", esp_builder_slice(b, v, "2*D", NULL),
-				CALL(b, "*", r, esp_builder_slice(b, w, "2*D", NULL))));
+			   CALL(b, "+", esp_builder_slice(b, v, -1, "2*D", NULL),
+				CALL(b, "*", r, esp_builder_slice(b, w, -1, "2*D", NULL))));
 	esp_value left = CALL(b, "*", CALL(b, "-", esp_builder_number(b, 1), z), n);
 	esp_builder_assign(b, "h", CALL(b, "+", left, CALL(b, "*", z, h)));
 	esp_builder_body(b, ESP_BODY_OUTPUT);
@@ -170,7 +170,7 @@ static esp_builder *build_everything(void)
 	esp_value q = CALL(b, "exp", esp_builder_child(b, ESP_EACH_CHILD, "h"));
 	esp_value t =
 	    esp_builder_children(b, "sum", CALL(b, "/", q, CALL(b, "+", q, esp_builder_number(b, 1))));
-	esp_builder_assign(b, "h", CALL(b, "-", t, esp_builder_slice(b, t, "D - D", "D")));
+	esp_builder_assign(b, "h", CALL(b, "-", t, esp_builder_slice(b, t, -1, "D - D", "D")));
 
 	esp_builder_body(b, ESP_BODY_LEAF);
 	esp_builder_assign(b, "n", esp_builder_number(b, -0.5));

@@ -5,7 +5,7 @@
 #include "tests/backends.h"
 #include "tests/sanitizers.h"
 
-enum { SIZE = 4 };
+enum { SIZE = 4, AXES = 8 };
 
 /* --- what is run --- */
 
@@ -325,14 +325,14 @@ static bool test_part(struct life *l, struct account *a, const struct part *p)
 static const char *write_model_weights(const esp_model *m)
 {
 	static char header[1 << 14], file[1 << 18];
-	int64_t sizes[32], shape[ESP_RANK_MAX];
+	int64_t sizes[32], shape[AXES];
 	size_t data = 0, rank;
 	const char *name;
 	for (int i = 0; i < 32; i++)
 		sizes[i] = SIZE;
 	strcpy(header, "{");
 	static float all[1 << 15];
-	for (size_t i = 0; (name = esp_model_param(m, i, sizes, shape, &rank)); i++) {
+	for (size_t i = 0; (name = esp_model_param(m, i, sizes, shape, AXES, &rank)); i++) {
 		size_t n = 1;
 		sprintf(header + strlen(header), "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "",
 			name);

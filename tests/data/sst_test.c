@@ -237,7 +237,7 @@ static void ask_oracle(struct oracle *o, struct arena *a)
 	sub_init(&p, a, "oracle");
 	sub_lower(&p, model, o->w->program->sizes, &(struct sub_options){.at = ESP_AT_EVERY_NODE}, &d);
 	struct lin_forest forest = lin_collect_forest(&f->collect);
-	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
+	const void **params = ARENA_ARRAY(a, const void *, p.params.n);
 	double **states = ARENA_ARRAY(a, double *, p.states.n),
 	       **outputs = ARENA_ARRAY(a, double *, p.outputs.n);
 	int32_t *order = ARENA_ARRAY(a, int32_t, forest.nodes);

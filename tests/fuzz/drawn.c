@@ -25,7 +25,7 @@ struct drawn {
 	struct setting setting;
 	struct way way[MOST_WAYS];
 	int ways;
-	const float **params; /* of the oracle */
+	const void **params; /* of the oracle */
 	struct arena values;  /* of one of its evaluations */
 };
 
@@ -225,7 +225,7 @@ static void draw_weights(struct drawn *d)
 	finite_weights = d->way[0].options.math != SUB_EXACT;
 	if (d->way[0].options.math == SUB_FAST)
 		special_each = 0;
-	d->params = ARENA_ARRAY(&d->fuzz->arena, const float *, p->params.n + 1);
+	d->params = ARENA_ARRAY(&d->fuzz->arena, const void *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++) {
 		int64_t n = elements_of(&p->params.at[i]);
 		float *values = ARENA_ARRAY(&d->fuzz->arena, float, n);

@@ -15,7 +15,7 @@ static const char head[] =
 
 static const char sum[] =
     "alloc sum : f32 []\nsum[] = 0.0\n"
-    "for k:k in 0..4 { sum[] = fma(h[child[n], k], 2.0, sum[]) }\n";
+    "for k:k in 0..4 { sum[] = fma(h[to_index(child[n]), k], 2.0, sum[]) }\n";
 
 /* In front of the loop: the lines that the pass put there, without their indentation. */
 static bool puts_in_front(const char *body, const char *lines)
@@ -43,19 +43,19 @@ static bool puts_in_front(const char *body, const char *lines)
 
 static void rows(void)
 {
-	tap_ok(puts_in_front("let w = word[n] h[n, 0] = sum[] + table[w, 1]\n",
-			     "let w = word[n]\nprefetch table[w, 1]\nprefetch h[n, 0]\n"),
+	tap_ok(puts_in_front("let w = to_index(word[n]) h[n, 0] = sum[] + table[w, 1]\n",
+			     "let w = to_index(word[n])\nprefetch table[w, 1]\nprefetch h[n, 0]\n"),
 	       "a row of a table, its number, and the place of the result");
 	tap_ok(
 	    puts_in_front(
-		"alloc w : index [2:node] w[0] = word[n] w[1] = word[n] h[n, 0] = sum[] + table[w[1], 1]\n",
-		"alloc w : index [2:node]\nw[0] = word[n]\nw[1] = word[n]\n"
+		"alloc w : index [2:node] w[0] = to_index(word[n]) w[1] = to_index(word[n]) h[n, 0] = sum[] + table[w[1], 1]\n",
+		"alloc w : index [2:node]\nw[0] = to_index(word[n])\nw[1] = to_index(word[n])\n"
 		"prefetch table[w[1], 1]\nprefetch h[n, 0]\n"),
 	    "numbers in registers");
 	tap_ok(puts_in_front("h[n, 0] = sum[] + bias[1] h[n, 1] = h[n, 0] * sum[] h[n, 0] = 1.0\n",
 			     "prefetch h[n, 0]\n"),
 	       "each line once; what all rows share is near");
-	tap_ok(puts_in_front("let c = child[n] h[n, 0] = sum[] + h[c, 1]\n", "prefetch h[n, 0]\n"),
+	tap_ok(puts_in_front("let c = to_index(child[n]) h[n, 0] = sum[] + h[c, 1]\n", "prefetch h[n, 0]\n"),
 	       "and so are the states of children, of which no number moves");
 }
 
@@ -69,7 +69,7 @@ static void stays(void)
 			     "h[n, 0] = sum[] + table[v, 1]\n",
 			     "prefetch h[n, 0]\n"),
 	       "and so does what depends on it");
-	tap_ok(puts_in_front("let w = word[n] h[n, 0] = select(w < 3, table[w, 1], sum[])\n",
+	tap_ok(puts_in_front("let w = to_index(word[n]) h[n, 0] = select(w < 3, table[w, 1], sum[])\n",
 			     ""),
 	       "of a scalar choice nothing is asked for: it may be no access");
 	tap_ok(puts_in_front("if n < 3 { h[n, 0] = sum[] }\n", ""), "nor of a branch");

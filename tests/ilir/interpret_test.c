@@ -25,8 +25,8 @@ static void recursion(void)
 	    "kernel k in once {\n"
 	    "  step leaf in 0..leaves { for n:node in begin..end { h[n] = x[n] } }\n"
 	    "  for b:batch in 1..batches {\n"
-	    "    step inner in at[b]..at[b + 1] {\n"
-	    "      for m:node in begin..end { h[m] = fma(2.0, h[l[m]], h[r[m]]) }\n"
+	    "    step inner in to_index(at[b])..to_index(at[b + 1]) {\n"
+	    "      for m:node in begin..end { h[m] = fma(2.0, h[to_index(l[m])], h[to_index(r[m])]) }\n"
 	    "    }\n"
 	    "    barrier\n"
 	    "  }\n"
@@ -81,7 +81,7 @@ static void ragged(void)
 	    "  for n:node in begin..end {\n"
 	    "    alloc acc : f32 []\n"
 	    "    acc[] = 0.0\n"
-	    "    for e:i in first[n]..first[n + 1] { acc[] = acc[] + s[list[e]] }\n"
+	    "    for e:i in to_index(first[n])..to_index(first[n + 1]) { acc[] = acc[] + s[to_index(list[e])] }\n"
 	    "    s[n] = acc[] + 1.0\n"
 	    "  }\n"
 	    "}\n";
@@ -156,11 +156,11 @@ static const struct {
     {"a[div(n + -6, 4) + 1]", 7, 8, 7},
     {"a[min(n, 1)] + a[max(n + -9, 0)]", 7, 8, 15},
     {"a[select(n < 9, 0, n)]", 7, 8, 7},
-    {"to_float(shl(-3i, 30i))", 0, 0, 1073741824.0f},
-    {"to_float(shr(-16i, 2i))", 0, 0, -4},
-    {"to_float((2147483647i + 1i) & (255i | -256i))", 0, 0, -2147483648.0f},
-    {"to_float((65537i * 65537i) - 1i)", 0, 0, 131072},
-    {"to_float(max(-3i, 2i) * min(-3i, 2i))", 0, 0, -6},
+    {"to_f32(shl(-3i, 30i))", 0, 0, 1073741824.0f},
+    {"to_f32(shr(-16i, 2i))", 0, 0, -4},
+    {"to_f32((2147483647i + 1i) & (255i | -256i))", 0, 0, -2147483648.0f},
+    {"to_f32((65537i * 65537i) - 1i)", 0, 0, 131072},
+    {"to_f32(max(-3i, 2i) * min(-3i, 2i))", 0, 0, -6},
     {"as_f32(as_i32(a[0]) + 1i)", 1, 0, 1.00000012f},
     {"select(n < 3, a[n + 100], a[1])", 1, 2, 2},
     {"exp(a[0])", 1, 0, 2.71828183f},

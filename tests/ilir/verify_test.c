@@ -24,7 +24,7 @@ static const struct {
 	const char *body;
 	unsigned properties;
 } accepted[] = {
-    {"for n:node in begin..end { for i:i in 0..60 { h[n, i] = h[c[n], i] } }", ILIR_BOUNDED | ILIR_IN_BOUNDS},
+    {"for n:node in begin..end { for i:i in 0..60 { h[n, i] = h[to_index(c[n]), i] } }", ILIR_BOUNDED | ILIR_IN_BOUNDS},
     {"for n:node in ?..? { h[n, 0] = 1.0 }", 0},
     {"for n:node in begin..end { for v:lane in 0..8 vector { h[n, v] = 1.0 } }", ILIR_BOUNDED},
     {"for n:node in begin..end { for t:node in n..n + 4 unrolled { h[t, 0] = 1.0 } }", ILIR_VECTORISED},
@@ -32,10 +32,10 @@ static const struct {
     {"h[0, ramp(8, 56)] = broadcast(8, 1.0)", ILIR_IN_BOUNDS},
     {"alloc r : f32 [8:lane] r[ramp(8, 0)] = w[3, ramp(8, 8)] h[0, ramp(8, 0)] = r[ramp(8, 0)]",
      ILIR_UNROLLED_ALL},
-    {"alloc r : index [2:node] r[1] = c[3] h[r[1], 0] = 0.0", 0},
+    {"alloc r : index [2:node] r[1] = to_index(c[3]) h[r[1], 0] = 0.0", 0},
     {"for j:j in 0..16 { h[0, j] = 1.0 }", 0},
     {"for i:i in 0..128 { if i < 64 { h[0, i] = 1.0 } }", ILIR_IN_BOUNDS},
-    {"for i:i in 0..60 swept { for n:node in begin..end { h[n, i] = h[c[n], i] } }", ILIR_IN_BOUNDS},
+    {"for i:i in 0..60 swept { for n:node in begin..end { h[n, i] = h[to_index(c[n]), i] } }", ILIR_IN_BOUNDS},
     {"for i:i in 4..60 step 8 swept { h[0, ramp(4, i)] = w[0, ramp(4, 0)] for j:i in 0..4 { h[0, i + j] = "
      "1.0 } "
      "}",
@@ -86,9 +86,9 @@ static const struct {
     {"h[0, 0, 0] = 1.0", "'h' has rank 2 but 3 indices", 0},
     {"h[0, 1.0] = 1.0", "index 1 of 'h' is not of type index", 0},
     {"h[ramp(8, 0), 0] = 1.0", "index 0 of 'h' is a vector", 0},
-    {"h[0, c[ramp(8, 0)]] = broadcast(8, 1.0)", "index 1 of 'h' is a vector", 0},
+    {"h[0, to_index(c[ramp(8, 0)])] = broadcast(8, 1.0)", "index 1 of 'h' is a vector", 0},
     {"h[0, 0] = 1i", "'h' holds f32 but the value is i32", 0},
-    {"h[0, 0] = c[0]", "'h' holds f32 but the value is index", 0},
+    {"h[0, 0] = c[0]", "'h' holds f32 but the value is i32", 0},
     {"h[0, ramp(8, 0)] = 1.0", "the value has 1 lanes but the place has 8", 0},
     {"h[0, 0] = broadcast(8, 1.0)", "the value has 8 lanes but the place has 1", 0},
     {"w[0, 0] = 1.0", "a store to 'w', a weight", 0},
@@ -96,7 +96,7 @@ static const struct {
     /* loops, conditions, steps */
     {"for i:i in 0..1.5 { }", "a bound is not a scalar index", 0},
     {"for i:i in 0..nodes vector { }", "vector loop makes a number of turns that is not constant", 0},
-    {"for i:i in 0..c[0] unrolled { }", "unrolled loop makes a number of turns that is not constant", 0},
+    {"for i:i in 0..to_index(c[0]) unrolled { }", "unrolled loop makes a number of turns that is not constant", 0},
     {"for j:j in 0..16 { h[j, 0] = 1.0 }", "'j' walks along 'j' but indexes dimension 'node' of 'h'", 0},
     {"if 1.0 { }", "a condition that is not a scalar bool", 0},
     {"for i:i in 0..8 swept { } h[0, 0] = 1.0", "a swept loop that is not all of its kernel", 0},
@@ -119,7 +119,7 @@ static const struct {
      "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { h[0, mod(i, 4)] = 1.0 }", "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { h[0, i - i] = 1.0 }", "write and use the same elements of 'h'", 0},
-    {"for i:i in 0..8 swept { h[0, i + c[0]] = 1.0 }", "write and use the same elements of 'h'", 0},
+    {"for i:i in 0..8 swept { h[0, i + to_index(c[0])] = 1.0 }", "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { y[0, i] = y[0, 0] }", "write and use the same elements of 'y'", 0},
     {"for i:i in 0..8 swept { step s in 0..4 { h[0, i] = 1.0 } }", "a step inside a swept loop", 0},
     {"for i:i in 0..8 swept { barrier }", "a barrier inside a swept loop", 0},
@@ -140,8 +140,8 @@ static const struct {
     {"for i:i in 0..64 { h[0, i + -1] = 1.0 }", "reaches -1..62", ILIR_IN_BOUNDS},
     {"for n:node in begin..end { h[n + -1, 0] = 1.0 }", "index 0 of 'h' reaches -1..?", ILIR_IN_BOUNDS},
     {"for n:node in 0..4 { h[0, 64 + (-1 * n)] = 1.0 }", "index 1 of 'h' reaches 61..64", ILIR_IN_BOUNDS},
-    {"h[0, min(c[0], 64)] = 1.0", "index 1 of 'h' reaches ?..64, but its extent is 64", ILIR_IN_BOUNDS},
-    {"h[max(c[0], -2), 0] = 1.0", "index 0 of 'h' reaches -2..?", ILIR_IN_BOUNDS},
+    {"h[0, min(to_index(c[0]), 64)] = 1.0", "index 1 of 'h' reaches ?..64, but its extent is 64", ILIR_IN_BOUNDS},
+    {"h[max(to_index(c[0]), -2), 0] = 1.0", "index 0 of 'h' reaches -2..?", ILIR_IN_BOUNDS},
     {"h[0, ramp(8, 57)] = broadcast(8, 1.0)", "reaches 57..64", ILIR_IN_BOUNDS},
     {"let x = w[16, 0]", "index 0 of 'w' reaches 16..16", ILIR_IN_BOUNDS},
     {"step s in 0..4 { }", "a step is left", ILIR_OUTLINED},

@@ -19,7 +19,7 @@ static void against_definition(void)
 	int wrong = 0;
 	for (unsigned h = 0; h < 0x10000; h++) {
 		double want = defined_f16(h);
-		float got = io_f16(h);
+		float got = f32_of_f16(h);
 		wrong += isnan(want) ? !isnan(got) : got != want || !signbit(got) != !signbit(want);
 	}
 	tap_ok(wrong == 0, "F16: all 65536 values are those of the definition");
@@ -33,7 +33,7 @@ static void against_compiler(void)
 		uint16_t h = i;
 		_Float16 f;
 		memcpy(&f, &h, sizeof f);
-		wrong += bits_of(f) != bits_of(io_f16(h));
+		wrong += bits_of(f) != bits_of(f32_of_f16(h));
 	}
 	tap_ok(wrong == 0, "F16: all 65536 values have the bits that the compiler gives them");
 #else
@@ -46,9 +46,9 @@ static void brain_floats(void)
 {
 	int wrong = 0;
 	for (unsigned h = 0; h < 0x10000; h++)
-		wrong += bits_of(io_bf16(h)) != h << 16;
+		wrong += bits_of(f32_of_bf16(h)) != h << 16;
 	tap_ok(wrong == 0, "BF16: all 65536 values are the upper half of an f32");
-	tap_ok(io_bf16(0x3f80) == 1 && io_bf16(0xc000) == -2, "BF16: 1 and -2");
+	tap_ok(f32_of_bf16(0x3f80) == 1 && f32_of_bf16(0xc000) == -2, "BF16: 1 and -2");
 }
 
 /* In the memory that the wide values will fill, from its end, as weights are read. */
@@ -62,7 +62,7 @@ static bool widens(int count, bool brain)
 	(brain ? io_widen_bf16 : io_widen_f16)(narrow, wide, count);
 	for (int i = 0; i < count; i++) {
 		uint16_t h = i * (count < 0x10000 ? 2731 : 1);
-		ok &= bits_of(wide[i]) == bits_of(brain ? io_bf16(h) : io_f16(h));
+		ok &= bits_of(wide[i]) == bits_of(brain ? f32_of_bf16(h) : f32_of_f16(h));
 	}
 	return ok;
 }

@@ -52,9 +52,9 @@ static void build_ragged(struct fixture *f)
 	ilir_buffer out = buffer_of(f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
 	ilir_var n = index_var(f, "n"), e = index_var(f, "e"), c = index_var(f, "c");
 	ilir_expr sum = ilir_load(&f->m, acc, NULL, 0);
-	ilir_expr from = ilir_load(&f->m, begin, INDICES(ref(f, n)));
-	ilir_expr to = ilir_load(&f->m, begin, INDICES(plus(f, ref(f, n), num(f, 1))));
-	struct ilir_stmt *add = ilir_let(&f->m, c, ilir_load(&f->m, list, INDICES(ref(f, e))));
+	ilir_expr from = ilir_load_index(&f->m, begin, INDICES(ref(f, n)));
+	ilir_expr to = ilir_load_index(&f->m, begin, INDICES(plus(f, ref(f, n), num(f, 1))));
+	struct ilir_stmt *add = ilir_let(&f->m, c, ilir_load_index(&f->m, list, INDICES(ref(f, e))));
 	ilir_append(add,
 		    ilir_store(&f->m, acc, NULL, 0, plus(f, sum, ilir_load(&f->m, x, INDICES(ref(f, c))))));
 	struct ilir_stmt *body = ilir_alloc(&f->m, acc);
@@ -155,7 +155,7 @@ static void build_mixed(struct fixture *f)
 	ilir_expr four = ramp(f, num(f, 0), 4), zero = num(f, 0), eight = ramp(f, num(f, 4), 4);
 	ilir_expr three = splat(f, ilir_load(&f->m, x, INDICES(num(f, 3))), 4);
 	ilir_expr same = ilir_load(&f->m, x, INDICES(splat(f, num(f, 3), 4)));
-	ilir_expr limit = splat(f, num(f, 1), 4), loaded = ilir_load(&f->m, tokens, &four, 1);
+	ilir_expr limit = splat(f, num(f, 1), 4), loaded = ilir_load_index(&f->m, tokens, &four, 1);
 	struct ilir_stmt *body = ilir_store(&f->m, out, &four, 1, plus(f, three, same));
 	ilir_append(body,
 		    ilir_store(&f->m, out, &eight, 1,

@@ -95,7 +95,7 @@ static float c_shr(float x, float y)
 	(void)y;
 	return from_bits((int32_t)bits_of(x) >> 5);
 }
-static float c_to_float(float x, float y)
+static float c_to_f32(float x, float y)
 {
 	(void)y;
 	return (float)(int32_t)bits_of(x);
@@ -155,7 +155,7 @@ static ilir_expr expression(struct fixture *f, enum ilir_op op, ilir_expr x, ili
 	case ILIR_SHL:
 	case ILIR_SHR:
 		return on_bits(f, op, x, like(f, ilir_i32(&f->m, 5), x));
-	case ILIR_TO_FLOAT:
+	case ILIR_TO_F32:
 		return ilir_unary(&f->m, op, ilir_unary(&f->m, ILIR_AS_I32, x));
 	default:
 		return ilir_binary(&f->m, op, x, y);
@@ -187,7 +187,7 @@ static const struct {
     {ILIR_BIT_OR, "bit_or", c_bit_or, false},
     {ILIR_SHL, "shl", c_shl, false},
     {ILIR_SHR, "shr", c_shr, false},
-    {ILIR_TO_FLOAT, "to_float", c_to_float, false},
+    {ILIR_TO_F32, "to_f32", c_to_f32, false},
     {ILIR_AS_I32, "mul of i32, wrapping", c_wrap, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -300,7 +300,7 @@ static void indices(void)
 	ilir_buffer out = buffer_of(&f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
 	for (int c = 0; c < 7; c++) {
 		ilir_var n = index_var(&f, "n");
-		ilir_expr t = ilir_load(&f.m, token, INDICES(ref(&f, n)));
+		ilir_expr t = ilir_load_index(&f.m, token, INDICES(ref(&f, n)));
 		ilir_expr at = plus(&f, index_expression(&f, c, t), num(&f, TABLE / 2));
 		kernel(&f, name[c],
 		       over_rows(&f, n, 1,

@@ -89,7 +89,7 @@ static struct ilir_stmt *node_tile(struct tile *t)
 		for (int side = 0; side < 2; side++) {
 			ilir_expr row = plus(f, ref(f, t->n), num(f, node));
 			s = ilir_append(s, ilir_let(&f->m, t->row[node][side],
-						    ilir_load(&f->m, t->child[side], INDICES(row))));
+						    ilir_load_index(&f->m, t->child[side], INDICES(row))));
 		}
 	s = ilir_append(s, ilir_alloc(&f->m, t->acc));
 	for (int node = 0; node < TILE; node++)

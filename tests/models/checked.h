@@ -36,7 +36,7 @@ static inline ilir_expr extent_at(struct ilir_module *m, const struct checks *k,
 	ilir_expr size = ilir_index(m, d->rows);
 	if (d->rows == IMAGE_ONE)
 		return ilir_index(m, d->padded);
-	return ilir_binary(m, ILIR_ADD, ilir_load(m, k->sizes, &size, 1), ilir_index(m, d->extent));
+	return ilir_binary(m, ILIR_ADD, ilir_load_index(m, k->sizes, &size, 1), ilir_index(m, d->extent));
 }
 
 static inline struct ilir_stmt *note(struct ilir_module *m, const struct checks *k, ilir_buffer b, int dim)

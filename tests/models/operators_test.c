@@ -45,6 +45,22 @@ static double most_of(const double *v)
 	return most;
 }
 
+static const double *negated(const double *v)
+{
+	static double minus[D];
+	for (int i = 0; i < D; i++)
+		minus[i] = -v[i];
+	return minus;
+}
+
+static int place_of_most(const double *v)
+{
+	int place = 0;
+	while (v[place] != most_of(v))
+		place++;
+	return place;
+}
+
 static double product(const double *row, const double *v)
 {
 	double sum = 0;
@@ -79,8 +95,22 @@ FORMULA(root, sqrt(1 + l[i] * l[i]))
 FORMULA(sigmoid, logistic(l[i] - x[i]))
 FORMULA(hyperbolic, tanh(l[i] + x[i]))
 FORMULA(larger, fmax(l[i], r[i]))
+FORMULA(smaller, fmin(l[i], r[i]))
+FORMULA(less, l[i] < r[i] ? l[i] : r[i] + x[i])
+FORMULA(less_equal, l[i] <= x[i] ? 1 : l[i])
+FORMULA(equal, l[i] == r[i] ? x[i] : l[i])
+FORMULA(both, l[i] > 0 && r[i] > 0 ? l[i] : x[i])
+FORMULA(either, l[i] > 0 || r[i] > 0 ? l[i] : x[i])
+FORMULA(neither, l[i] > 0 ? x[i] : l[i])
+FORMULA(truncated, 0.1 * trunc(30 * x[i]) + l[i])
+FORMULA(rounded, 0.1 * nearbyint(30 * x[i]) + l[i])
+FORMULA(lowered, 0.1 * floor(30 * x[i]) + l[i])
+FORMULA(sine, sin(5 * l[i]))
+FORMULA(cosine, cos(5 * l[i]))
 FORMULA(summed, x[i] + 0.25 * sum_of(l))
 FORMULA(largest, x[i] + most_of(l))
+FORMULA(least, x[i] - most_of(negated(l)))
+FORMULA(place, x[i] + 0.1 * place_of_most(l))
 FORMULA(matrix, product(p->W[i], l))
 FORMULA(lookup, l[i] + p->E[p->word][i])
 FORMULA(slice, i < D - 1 ? l[i + 1] : r[0])
@@ -126,6 +156,24 @@ static const struct row {
     {RA_MATMUL, SUB_ACCUMULATE, "W @ left.h", matrix},
     {RA_MUL, SUB_FMA, "left.h * right.h + x", multiply_add},
     {RA_MAXIMUM, SUB_SMAX, "maximum(left.h, right.h)", larger},
+    {RA_MINIMUM, SUB_SMIN, "minimum(left.h, right.h)", smaller},
+    {RA_LESS, SUB_LESS, "where(left.h < right.h, left.h, right.h + x)", less},
+    {RA_GREATER, SUB_LESS, "where(right.h > left.h, left.h, right.h + x)", less},
+    {RA_LESS_EQUAL, SUB_LESS_EQUAL, "where(left.h <= x, 1, left.h)", less_equal},
+    {RA_GREATER_EQUAL, SUB_LESS_EQUAL, "where(x >= left.h, 1, left.h)", less_equal},
+    {RA_EQUAL, SUB_EQUALS, "where(left.h == right.h, x, left.h)", equal},
+    {RA_UNEQUAL, SUB_EQUALS, "where(left.h != right.h, left.h, x)", equal},
+    {RA_AND, SUB_AND, "where(left.h > 0 and right.h > 0, left.h, x)", both},
+    {RA_OR, SUB_OR, "where(left.h > 0 or right.h > 0, left.h, x)", either},
+    {RA_NOT, SUB_NOT, "where(not left.h > 0, left.h, x)", neither},
+    {RA_WHERE, SUB_SELECT, "where(left.h > 0, x, left.h)", neither},
+    {RA_CAST, SUB_CAST, "0.1 * cast(cast(30 * x, i32), f32) + left.h", truncated},
+    {RA_ROUND, SUB_ROUND, "0.1 * round(30 * x) + left.h", rounded},
+    {RA_FLOOR, SUB_FLOOR, "0.1 * floor(30 * x) + left.h", lowered},
+    {RA_SIN, SUB_SIN, "sin(5 * left.h)", sine},
+    {RA_COS, SUB_COS, "cos(5 * left.h)", cosine},
+    {RA_MIN, SUB_MIN, "x + min(left.h)", least},
+    {RA_ARGMAX, SUB_INDEX, "x + 0.1 * cast(argmax(left.h), f32)", place},
     {RA_ABS, SUB_ABS, "abs(left.h) - abs(x)", absolute},
     {RA_EXP, SUB_EXP, "exp(0.5 * left.h)", exponential},
     {RA_LOG, SUB_LOG, "log(1 + left.h * left.h)", logarithm},
@@ -177,7 +225,7 @@ static void put_model(struct str *s, const struct row *row)
 /* --- what a model is made of --- */
 
 static const char *const operator_names[] = {
-#define RA_OP(name, arity, spelling, function, way, sub) #name,
+#define RA_OP(name, arity, spelling, types, function, way, sub) #name,
 #include "ra/ops.def"
 };
 

@@ -94,18 +94,34 @@ static inline void refer_elementwise(struct reference *r, const struct ra_node *
 		to[i] = apply(n->op, a[element_of(r, n, x, i)], b[element_of(r, n, y, i)]);
 }
 
+/* Of the matrices of an operand of a product, the one that a matrix of the product is computed of. */
+static inline int64_t matrix_of(const struct reference *r, const struct ra_node *n, const struct ra_node *arg, int64_t matrix)
+{
+	const struct ra_model *m = r->t->model;
+	int operand = (ra_at(m, n->arg[0])->shape.rank > 1) + (ra_at(m, n->arg[1])->shape.rank > 1);
+	int64_t at = 0, stride = 1;
+	for (int d = n->shape.rank - operand - 1, a = arg->shape.rank - 3; a >= 0; d--, a--) {
+		int64_t extent = dim_of(r, arg, a);
+		at += extent == 1 ? 0 : matrix % dim_of(r, n, d) * stride;
+		matrix /= dim_of(r, n, d);
+		stride *= extent;
+	}
+	return at;
+}
+
 static inline void refer_product(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct ra_node *x = ra_at(r->t->model, n->arg[0]), *y = ra_at(r->t->model, n->arg[1]);
-	int64_t depth = dim_of(r, y, 0), rows = count_of(r, &x->shape) / depth;
-	int64_t columns = y->shape.rank == 2 ? dim_of(r, y, 1) : 1;
+	int64_t depth = dim_of(r, x, x->shape.rank - 1), rows = x->shape.rank > 1 ? dim_of(r, x, x->shape.rank - 2) : 1;
+	int64_t columns = y->shape.rank > 1 ? dim_of(r, y, y->shape.rank - 1) : 1;
 	const double *a = refer(r, n->arg[0]), *b = refer(r, n->arg[1]);
-	for (int64_t i = 0; i < rows; i++)
-		for (int64_t j = 0; j < columns; j++) {
-			to[i * columns + j] = 0;
-			for (int64_t k = 0; k < depth; k++)
-				to[i * columns + j] += a[i * depth + k] * b[k * columns + j];
-		}
+	for (int64_t e = 0, all = count_of(r, &n->shape); e < all; e++) {
+		int64_t i = e / columns % rows, j = e % columns, matrix = e / columns / rows;
+		int64_t at = matrix_of(r, n, x, matrix) * rows + i, under = matrix_of(r, n, y, matrix) * depth;
+		to[e] = 0;
+		for (int64_t k = 0; k < depth; k++)
+			to[e] += a[at * depth + k] * b[(under + k) * columns + j];
+	}
 }
 
 static inline void add_up(enum ra_op op, double *to, double x, bool first)
@@ -178,8 +194,11 @@ static inline int32_t parent_of(const struct lin_forest *f, int32_t node)
 static inline void refer_slice(struct reference *r, const struct ra_node *n, double *to)
 {
 	const struct ra_node *from = ra_at(r->t->model, n->arg[0]);
-	int64_t part = dim_of(r, n, n->shape.rank - 1), whole = dim_of(r, from, n->shape.rank - 1);
-	int64_t begin = ra_dim_value(&n->begin, r->t->sizes);
+	int64_t inner = 1;
+	for (int d = n->axis + 1; d < n->shape.rank; d++)
+		inner *= dim_of(r, n, d);
+	int64_t part = dim_of(r, n, n->axis) * inner, whole = dim_of(r, from, n->axis) * inner;
+	int64_t begin = ra_dim_value(&n->begin, r->t->sizes) * inner;
 	const double *a = refer(r, n->arg[0]);
 	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++)
 		to[i] = a[i / part * whole + begin + i % part];
@@ -209,11 +228,16 @@ static inline void refer_concat(struct reference *r, const struct ra_node *n, do
 
 static inline void refer_transpose(struct reference *r, const struct ra_node *n, double *to)
 {
-	int64_t rows = dim_of(r, n, n->shape.rank - 2), columns = dim_of(r, n, n->shape.rank - 1);
+	const struct ra_node *from = ra_at(r->t->model, n->arg[0]);
 	const double *a = refer(r, n->arg[0]);
+	int64_t stride[RA_MAX_RANK], step = 1;
+	for (int d = n->shape.rank; d-- > 0; step *= dim_of(r, from, d))
+		stride[d] = step;
 	for (int64_t i = 0, all = count_of(r, &n->shape); i < all; i++) {
-		int64_t matrix = i / (rows * columns), row = i / columns % rows, column = i % columns;
-		to[i] = a[matrix * rows * columns + column * rows + row];
+		int64_t at = 0, rest = i;
+		for (int d = n->shape.rank; d-- > 0; rest /= dim_of(r, n, d))
+			at += rest % dim_of(r, n, d) * stride[n->order[d]];
+		to[i] = a[at];
 	}
 }
 

@@ -131,7 +131,7 @@ static inline double *ask_oracle(struct setting *s, struct arena *a, const struc
 	sub_init(&p, a, "oracle");
 	if (!sub_lower(&p, s->model->model, s->model->sizes, &options, &d))
 		return NULL;
-	const float **params = ARENA_ARRAY(a, const float *, p.params.n);
+	const void **params = ARENA_ARRAY(a, const void *, p.params.n);
 	double **states = ARENA_ARRAY(a, double *, p.states.n),
 	       **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
 	for (size_t i = 0; i < p.params.n; i++) {

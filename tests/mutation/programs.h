@@ -30,13 +30,19 @@ static bool wrong_law(struct sub_program *p, struct choice *c)
 	return take_for(p, SUB_ADD, SUB_MULTIPLY, NULL, c);
 }
 
+/* The maps of an ASSIGN, which are its own from now on. */
+static struct sub_map *own_maps(struct sub_program *p, struct sub_value *v)
+{
+	return sub_copy_maps(v, ARENA_ARRAY(p->arena, struct sub_map, SUB_MAX_VARS));
+}
+
 static bool wrong_part(struct sub_program *p, struct choice *c)
 {
 	for (size_t i = 1; i < p->values.n; i++) {
 		struct sub_value *v = &p->values.at[i];
-		for (int d = 0; v->op == SUB_ASSIGN && d < SUB_MAX_VARS; d++)
+		for (int d = 0; v->op == SUB_ASSIGN && d < v->arg[0].vars; d++)
 			if (v->map[d].function == SUB_AFFINE && v->map[d].offset > 0 && chosen(c))
-				v->map[d].offset--;
+				own_maps(p, v)[d].offset--;
 	}
 	return c->done;
 }
@@ -71,11 +77,11 @@ static bool other_node(struct sub_program *p, struct choice *c)
 {
 	for (size_t i = 1; i < p->values.n; i++) {
 		struct sub_value *v = &p->values.at[i];
-		if (v->op != SUB_ASSIGN || v->map[0].function != SUB_CHILD || p->children < 2)
+		if (v->op != SUB_ASSIGN || !v->arg[0].vars || v->map[0].function != SUB_CHILD || p->children < 2)
 			continue;
 		const struct sub_value *of = sub_at(p, v->arg[0].value);
 		if (of->op == SUB_STATE && p->states.at[of->which].derived && chosen(c))
-			v->map[0].which = (v->map[0].which + 1) % p->children;
+			own_maps(p, v)->which = (v->map[0].which + 1) % p->children;
 	}
 	return c->done;
 }

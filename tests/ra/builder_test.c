@@ -29,14 +29,17 @@ static char *dim_text(struct rebuild *r, const struct ra_dim *d)
 	return arena_string(r->arena, str_text(&s));
 }
 
-/* Without the brackets. */
-static char *shape_text(struct rebuild *r, const struct ra_shape *shape)
+/* Without the brackets, and with the type that is not f32. */
+static char *shape_text(struct rebuild *r, const struct ra_shape *shape, enum dtype dtype)
 {
 	struct str s = str_in(r->arena);
-	if (!shape->rank)
+	if (!shape->rank && dtype == DTYPE_F32)
 		return NULL;
 	ra_shape_print(r->m, shape, &s);
-	return arena_text(r->arena, str_text(&s) + 1, s.n - 2);
+	s.n--;
+	if (dtype != DTYPE_F32)
+		str_printf(&s, " : %s", dtype_traits_of(dtype)->spelling);
+	return arena_text(r->arena, str_text(&s) + 1, s.n - 1);
 }
 
 static const char *structure_text(struct rebuild *r)
@@ -68,14 +71,14 @@ static void rebuild_declarations(struct rebuild *r)
 		if (in->edge && in->token)
 			ra_builder_edge_token(r->b, in->name);
 		else if (in->edge)
-			ra_builder_edge(r->b, in->name, shape_text(r, &in->shape));
+			ra_builder_edge(r->b, in->name, shape_text(r, &in->shape, in->dtype));
 		else
 			r->inputs[i] = in->token ? ra_builder_token(r->b, in->name)
-						 : ra_builder_input(r->b, in->name, shape_text(r, &in->shape));
+						 : ra_builder_input(r->b, in->name, shape_text(r, &in->shape, in->dtype));
 	}
 	for (size_t i = 0; i < m->params.n; i++)
 		r->params[i] =
-		    ra_builder_param(r->b, m->params.at[i].name, shape_text(r, &m->params.at[i].shape));
+		    ra_builder_param(r->b, m->params.at[i].name, shape_text(r, &m->params.at[i].shape, m->params.at[i].dtype));
 }
 
 static bool is_of(const struct rebuild *r, size_t state, int traversal)
@@ -87,7 +90,7 @@ static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32
 {
 	struct ra_dim end;
 	ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end);
-	return ra_builder_slice(r->b, x, dim_text(r, &n->begin), dim_text(r, &end));
+	return ra_builder_slice(r->b, x, n->axis, dim_text(r, &n->begin), dim_text(r, &end));
 }
 
 /* What the node carries, or the edge to a child. */
@@ -97,15 +100,23 @@ static uint32_t carried(struct rebuild *r, const struct ra_node *n)
 	return in->edge ? ra_builder_child(r->b, n->slot, in->name) : r->inputs[n->input];
 }
 
+static uint32_t rebuild_transpose(struct rebuild *r, const struct ra_node *n, uint32_t x)
+{
+	uint32_t arg[1 + RA_MAX_RANK] = {x};
+	for (int d = 0; d < n->shape.rank; d++)
+		arg[1 + d] = ra_builder_number(r->b, n->order[d]);
+	return ra_builder_call(r->b, "transpose", arg, 1 + (size_t)n->shape.rank);
+}
+
 static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 {
 	const struct ra_model *m = r->m;
-	uint32_t arg[2] = {r->value[n->arg[0].i], r->value[n->arg[1].i]};
+	uint32_t arg[3] = {r->value[n->arg[0].i], r->value[n->arg[1].i], r->value[n->arg[2].i]};
 	switch (n->op) {
 	case RA_CONST:
 		return ra_builder_number(r->b, n->constant);
 	case RA_ZERO:
-		return ra_builder_zeros(r->b, shape_text(r, &n->shape));
+		return ra_builder_zeros(r->b, shape_text(r, &n->shape, n->dtype));
 	case RA_EXTENT:
 		return ra_builder_dimension(r->b, dim_text(r, &n->begin));
 	case RA_PARAM:
@@ -121,6 +132,8 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 		return ra_builder_child(r->b, n->state.slot, m->states.at[n->state.state].name);
 	case RA_PARENT:
 		return ra_builder_parent(r->b, n->state.slot == RA_EACH_CHILD, m->states.at[n->state.state].name);
+	case RA_CAST:
+		return ra_builder_call(r->b, dtype_traits_of(n->dtype)->spelling, arg, 1);
 	case RA_SLICE:
 		return rebuild_slice(r, n, arg[0]);
 	case RA_ROW:
@@ -132,6 +145,14 @@ static uint32_t rebuild_node(struct rebuild *r, const struct ra_node *n)
 	case RA_PARENT_SUM:
 	case RA_PARENT_MAX:
 		return ra_builder_parents(r->b, n->op == RA_PARENT_SUM ? "sum" : "max", arg[0]);
+	case RA_SUM:
+	case RA_MAX:
+	case RA_MIN:
+	case RA_ARGMAX:
+	case RA_CONCAT:
+		return ra_builder_call_along(r->b, ra_op_spelling(n->op), n->axis, arg, (size_t)ra_op_arity(n->op));
+	case RA_TRANSPOSE:
+		return rebuild_transpose(r, n, arg[0]);
 	default:
 		return ra_builder_call(r->b, ra_op_spelling(n->op), arg, (size_t)ra_op_arity(n->op));
 	}
@@ -188,7 +209,7 @@ static void rebuild_traversal(struct rebuild *r, int t)
 		ra_builder_traversal(r->b, m->traversals.at[t].down ? "down" : "up");
 	for (size_t i = 0; i < m->states.n; i++)
 		if (is_of(r, i, t))
-			ra_builder_state(r->b, m->states.at[i].name, shape_text(r, &m->states.at[i].shape));
+			ra_builder_state(r->b, m->states.at[i].name, shape_text(r, &m->states.at[i].shape, m->states.at[i].dtype));
 	for (int which = 0; which < ra_bodies(m); which++)
 		if (ra_has_own_body(m, t, which))
 			rebuild_body(r, t, which);

@@ -17,7 +17,7 @@ static inline bool same_dim(const struct ra_dim *a, const struct ra_dim *b)
 static inline int arity(enum ra_op op)
 {
 	static const int arities[] = {
-#define RA_OP(name, arity, spelling, function, way, sub) arity,
+#define RA_OP(name, arity, spelling, types, function, way, sub) arity,
 #include "ra/ops.def"
 	};
 	return arities[op];
@@ -39,9 +39,14 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 		return a->state.state == b->state.state && a->state.slot == b->state.slot;
 	case RA_SUM:
 	case RA_MAX:
+	case RA_MIN:
+	case RA_ARGMAX:
 	case RA_CONCAT:
 		return a->axis == b->axis;
+	case RA_TRANSPOSE:
+		return memcmp(a->order, b->order, (size_t)a->shape.rank) == 0;
 	case RA_SLICE:
+		return a->axis == b->axis && same_dim(&a->begin, &b->begin);
 	case RA_ROW:
 	case RA_EXTENT:
 		return same_dim(&a->begin, &b->begin);
@@ -52,7 +57,7 @@ static inline bool same_payload(const struct ra_node *a, const struct ra_node *b
 
 static inline bool same_node(const struct ra_node *a, const struct ra_node *b)
 {
-	bool same = a->op == b->op && a->shape.rank == b->shape.rank && same_payload(a, b);
+	bool same = a->op == b->op && a->dtype == b->dtype && a->shape.rank == b->shape.rank && same_payload(a, b);
 	for (int i = 0; same && i < a->shape.rank; i++)
 		same = same_dim(&a->shape.dim[i], &b->shape.dim[i]);
 	for (int i = 0; same && i < arity(a->op); i++)

@@ -118,7 +118,7 @@ static void make_forest(int nodes)
 static bool totals_are_right(const struct rt_session *s)
 {
 	for (int n = 0; n < forest.nodes; n++)
-		if (*rt_session_row(s, 0, n) != height[n] + 1000)
+		if (*(const float *)rt_session_row(s, 0, n) != height[n] + 1000)
 			return false;
 	return true;
 }

@@ -194,7 +194,7 @@ static void test_faults(struct test_model *t)
 		struct sub_value *v = &p.values.at[i];
 		if (v->op == SUB_ASSIGN && v->map[0].function == SUB_EDGE_CHILD &&
 		    sub_at(&p, v->arg[0].value)->which == (int)p.states.n - 1)
-			v->map[0].function = SUB_AFFINE;
+			sub_copy_maps(v, ARENA_ARRAY(&t->arena, struct sub_map, SUB_MAX_VARS))->function = SUB_AFFINE;
 	}
 	tap_ok(is_faulty(&plan, "is read, but not of a child"),
 	       "nodes read what their children keep, not their own");

@@ -23,12 +23,12 @@ static void test_texts(struct test_model *t)
 {
 	tap_ok(contains(t, "ra", "minimum2(") && contains(t, "ra", "product("),
 	       "the model is printed with them");
-	tap_ok(contains(t, "subop", " = smin ") && contains(t, "subop", " = product_"),
+	tap_ok(contains(t, "subop", " = lesser ") && contains(t, "subop", " = product_"),
 	       "so are the sub-operators");
 	tap_ok(contains(t, "sched", "tile inner.0"), "they are planned");
 	tap_ok(contains(t, "lower", "neg(max(neg("), "and lowered as their rows say");
 	tap_ok(sub_traits_of(SUB_PRODUCT)->combine == SUB_MULTIPLY &&
-		   sub_traits_of(SUB_PRODUCT)->price == SUB_DEAR && sub_traits_of(SUB_SMIN)->arity == 2,
+		   sub_traits_of(SUB_PRODUCT)->price == SUB_DEAR && sub_traits_of(SUB_LESSER)->arity == 2,
 	       "what their rows say can be asked for");
 }
 
@@ -59,7 +59,7 @@ static void test_values(struct test_model *t)
 	struct sub_program p;
 	struct sub_options options = {0};
 	float x[6] = {0.25f, -1, 3, 0, 0.1f, -0.5f}, W[36] = {0};
-	const float *params[] = {W};
+	const void *params[] = {W};
 	double h[6], least[6], all, *states[] = {h}, *outputs[] = {least, &all}, product = 1;
 	const int32_t begin[] = {0, 0}, root[] = {0}, order[] = {0};
 	const void *data[] = {x};

@@ -117,8 +117,9 @@ static inline sub_ref leaf_source(struct instance *in, const struct scene *s, in
 				  const int64_t *shape)
 {
 	struct bench *b = in->b;
-	struct sub_value v = {
-	    .op = SUB_ASSIGN, .vars = 1, .var = {b->p.node}, .map = {map_of(b->p.node, 1, 0)}};
+	struct sub_value v = {.op = SUB_ASSIGN, .vars = 1, .var = {b->p.node}};
+	struct sub_map *map = new_maps(b, &v);
+	map[0] = map_of(b->p.node, 1, 0);
 	int64_t rows[TENSOR_MAX_RANK] = {ROWS};
 	bool edges = s->edges && random_below(3);
 	if (!s->rows || random_below(5) < 2 || (!edges && n == TENSOR_MAX_RANK))
@@ -132,16 +133,16 @@ static inline sub_ref leaf_source(struct instance *in, const struct scene *s, in
 	} else if (random_below(3) == 0 && in->g.token >= 0) {
 		memcpy(rows + 1, shape, n * sizeof *shape);
 		v.arg[0].value = make_param(b, "T", n + 1, rows);
-		v.map[0] = (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = b->p.node};
+		map[0] = (struct sub_map){.function = SUB_TOKEN, .which = in->g.token, .var = b->p.node};
 	} else {
 		return make_input(b, "x", n, shape);
 	}
 	if (edges) {
 		v.var[v.vars++] = b->p.edge;
-		v.map[0] = (struct sub_map){.function = SUB_EDGE_CHILD, .var = b->p.edge};
+		map[0] = (struct sub_map){.function = SUB_EDGE_CHILD, .var = b->p.edge};
 	}
 	for (int d = 0; d < n; d++) {
-		v.map[1 + d] = map_of(vars[d], 1, 0);
+		map[1 + d] = map_of(vars[d], 1, 0);
 		v.var[v.vars++] = vars[d];
 	}
 	v.arg[0] = use_of(&in->g, v.arg[0].value);
@@ -204,6 +205,13 @@ static inline struct sub_use leaf(struct instance *in, const struct scene *s)
 
 static inline struct sub_use instantiate(struct instance *, const struct sub_term *, const struct scene *);
 
+/* Whether an operator takes f32, and gives them. */
+static inline bool is_of_floats(enum sub_op op)
+{
+	enum sub_types types = sub_traits_of(op)->types;
+	return types == SUB_FLOAT || types == SUB_NUMBER || types == SUB_SAME;
+}
+
 static inline enum sub_op operator_of(struct instance *in, const struct sub_term *t)
 {
 	int class = t->class - SUB_UNARY;
@@ -211,7 +219,7 @@ static inline enum sub_op operator_of(struct instance *in, const struct sub_term
 		return t->op;
 	while (!in->op_bound[class]) {
 		in->op[class] = random_below(SUB_OPS);
-		in->op_bound[class] = sub_class_of(in->op[class]) == t->class;
+		in->op_bound[class] = sub_class_of(in->op[class]) == t->class && is_of_floats(in->op[class]);
 	}
 	return in->op[class];
 }
@@ -369,6 +377,7 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 {
 	struct instance_move *m = &in->move[t->name];
 	struct sub_value v = {.op = SUB_ASSIGN};
+	struct sub_map *map = new_maps(in->b, &v);
 	bool wanted[MOST_AVAILABLE] = {false}, rows = false;
 	if (!m->bound)
 		bind_instance_move(in, m, s);
@@ -380,7 +389,7 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 		while (d < m->inside.n && m->inside.dim[d] != v.arg[0].var[i])
 			d++;
 		bool lead = v.arg[0].var[i] == in->b->p.node;
-		v.map[i] = lead		     ? map_of(in->b->p.node, 1, 0)
+		map[i] = lead		     ? map_of(in->b->p.node, 1, 0)
 			   : d < m->inside.n ? m->map[d]
 					     : map_of(-1, 0, 0);
 		rows |= lead || v.map[i].function == SUB_TOKEN;

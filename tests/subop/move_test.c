@@ -20,7 +20,7 @@ static void fill_data(struct bench *b, struct data *d)
 			x[e] = weight_at(100 + i, e);
 		data[i] = x;
 	}
-	d->params = ARENA_ARRAY(&b->arena, const float *, b->p.params.n + 1);
+	d->params = ARENA_ARRAY(&b->arena, const void *, b->p.params.n + 1);
 	for (size_t i = 0; i < b->p.params.n; i++) {
 		int64_t n = row_of(&b->p.params.at[i]);
 		float *x = ARENA_ARRAY(&b->arena, float, n);
@@ -138,13 +138,14 @@ static void test_pad(void)
 	sub_ref x = unary_of(&b, SUB_NEG, make_grid(&b, "x", SHAPE(3, 4)));
 	int i = sub_dim(&b.p, 5, 0), j = sub_dim(&b.p, 9, 0);
 	struct sub_value v = move_of(&b, SUB_ASSIGN, x, VARS(b.p.node, i, j));
-	v.map[0] = map_of(b.p.node, 1, 0), v.map[1] = map_of(i, 1, -1), v.map[2] = map_of(j, 1, -2);
+	struct sub_map *map = new_maps(&b, &v);
+	map[0] = map_of(b.p.node, 1, 0), map[1] = map_of(i, 1, -1), map[2] = map_of(j, 1, -2);
 	struct sub_value open = v;
 	v.fills = true, v.fill = 7;
 	sub_ref y = add(&b, v);
 	v.fill = 8;
 	tap_ok(add(&b, v).i != y.i, "another fill is another value");
-	v.fill = 7, v.map[2].offset = -3;
+	v.fill = 7, map[2].offset = -3;
 	tap_ok(add(&b, v).i != y.i, "another map is another value");
 	struct str s = str_in(&b.arena);
 	output(&b, y);
@@ -174,7 +175,8 @@ static void test_reverse(void)
 	sub_ref x = make_grid(&b, "x", SHAPE(11));
 	int i = sub_dim(&b.p, 9, 0);
 	struct sub_value v = move_of(&b, SUB_ASSIGN, x, VARS(b.p.node, i));
-	v.map[0] = map_of(b.p.node, 1, 0), v.map[1] = map_of(i, -2, 12);
+	struct sub_map *map = new_maps(&b, &v);
+	map[0] = map_of(b.p.node, 1, 0), map[1] = map_of(i, -2, 12);
 	v.fills = true, v.fill = -1;
 	output(&b, add(&b, v));
 	check(&b, "reverse", reversed);
@@ -202,9 +204,10 @@ static sub_ref windows_of(struct bench *b, sub_ref x, double fill, int *var)
 	int p = sub_dim(&b->p, w->size, 10), q = sub_dim(&b->p, w->size, 11);
 	struct sub_value v = move_of(b, SUB_ASSIGN, x, VARS(b->p.node, c, i, j, p, q));
 	memcpy(var, (int[]){c, i, j, p, q}, 5 * sizeof *var);
-	v.map[0] = map_of(b->p.node, 1, 0), v.map[1] = map_of(c, 1, 0);
-	v.map[2] = map_of_two(i, w->stride, p, 1, -w->pad);
-	v.map[3] = map_of_two(q, 1, j, w->stride, -w->pad);
+	struct sub_map *map = new_maps(b, &v);
+	map[0] = map_of(b->p.node, 1, 0), map[1] = map_of(c, 1, 0);
+	map[2] = map_of_two(i, w->stride, p, 1, -w->pad);
+	map[3] = map_of_two(q, 1, j, w->stride, -w->pad);
 	v.fills = w->pad > 0, v.fill = fill;
 	return add(b, v);
 }
@@ -228,7 +231,7 @@ static double convolved(const struct data *d, int64_t node, int64_t e)
 				if (element_of(d, node, c, w->stride * i + p - w->pad,
 					       w->stride * j + q - w->pad, &x))
 					sum += x *
-					       d->params[0][((f * CHANNELS + c) * w->size + p) * w->size + q];
+					       ((const float *)d->params[0])[((f * CHANNELS + c) * w->size + p) * w->size + q];
 	return sum;
 }
 
@@ -247,14 +250,16 @@ static void test_convolution(const struct window *w, const char *what)
 	/* one order of all variables: filters before channels, places of the window last */
 	struct sub_value turned =
 	    move_of(&b, SUB_ASSIGN, windows, VARS(b.p.node, v[1], v[2], v[0], v[3], v[4]));
+	struct sub_map *map = new_maps(&b, &turned);
 	for (int i = 0; i < 6; i++)
-		turned.map[i] = map_of(image.var[i], 1, 0);
+		map[i] = map_of(image.var[i], 1, 0);
 	sub_ref y = binary_of(&b, SUB_MULTIPLY, sub_as_is(&b.p, add(&b, turned)), kernel);
 	for (int i = 0; i < 3; i++)
 		y = reduce_of(&b, SUB_SUM, y, (int[]){v[4], v[3], v[0]}[i]);
 	struct sub_value out = move_of(&b, SUB_ASSIGN, y, VARS(b.p.node, f, v[1], v[2]));
+	map = new_maps(&b, &out);
 	for (int i = 0; i < sub_at(&b.p, y)->vars; i++)
-		out.map[i] = map_of(sub_at(&b.p, y)->var[i], 1, 0);
+		map[i] = map_of(sub_at(&b.p, y)->var[i], 1, 0);
 	output(&b, add(&b, out));
 	check(&b, what, convolved);
 	bench_close(&b);
@@ -373,7 +378,8 @@ static void test_guards(void)
 	int n = b.p.node, i = sub_dim(&b.p, 6, 0), k = sub_dim(&b.p, 5, 0);
 	sub_ref sum = binary_of(&b, SUB_ADD, sub_as_is(&b.p, unary_of(&b, SUB_NEG, u)), sub_as_is(&b.p, v));
 	struct sub_value pad = move_of(&b, SUB_ASSIGN, sum, VARS(n, i, k));
-	pad.map[0] = map_of(n, 1, 0), pad.map[1] = map_of(i, 1, -1), pad.map[2] = map_of(k, 1, 0);
+	struct sub_map *map = new_maps(&b, &pad);
+	map[0] = map_of(n, 1, 0), map[1] = map_of(i, 1, -1), map[2] = map_of(k, 1, 0);
 	pad.fills = true, pad.fill = 9;
 	sub_ref product = binary_of(&b, SUB_MULTIPLY, sub_as_is(&b.p, add(&b, pad)), sub_as_is(&b.p, v));
 	output(&b, reduce_of(&b, SUB_SUM, product, k));

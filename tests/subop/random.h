@@ -234,10 +234,11 @@ static inline sub_ref moved_to(struct generator *g, sub_ref from, int vars, cons
 {
 	struct sub_value v = move_of(g->b, SUB_ASSIGN, from, vars, var);
 	const struct sub_value *source = sub_at(&g->b->p, from);
+	struct sub_map *map = new_maps(g->b, &v);
 	bool may_leave = random_below(3) == 0;
 	for (int i = 0; i < source->vars; i++) {
 		bool leaves = may_leave;
-		v.map[i] = is_dim(g, source->var[i])
+		map[i] = is_dim(g, source->var[i])
 			       ? random_map(g, &v, extent_of(g, source->var[i]), &leaves)
 			       : map_of(source->var[i], 1, 0);
 		v.fills |= leaves;
@@ -366,11 +367,12 @@ static inline sub_ref rows_of(struct generator *g, sub_ref from, enum sub_functi
 	v.var[v.vars++] = g->lead;
 	if (edges)
 		v.var[v.vars++] = g->b->p.edge;
-	v.map[0] =
+	struct sub_map *map = new_maps(g->b, &v);
+	map[0] =
 	    (struct sub_map){.function = function, .which = which, .var = edges ? g->b->p.edge : g->lead};
 	for (int i = 1; i < source->vars; i++) {
 		int var = fresh_var(g, extent_of(g, source->var[i]), v.var, v.vars);
-		v.map[i] = map_of(var, 1, 0);
+		map[i] = map_of(var, 1, 0);
 		v.var[v.vars++] = var;
 	}
 	return add_value(g, v);
@@ -562,7 +564,7 @@ static inline void random_data(const struct sub_program *p, struct arena *a, boo
 			    random_numbers(a, d->forest.nodes * row_of(&p->inputs.at[i].row), wild, false);
 	}
 	d->forest.data = data;
-	d->params = ARENA_ARRAY(a, const float *, p->params.n + 1);
+	d->params = ARENA_ARRAY(a, const void *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++)
 		d->params[i] =
 		    random_numbers(a, row_of(&p->params.at[i]), wild, p->params.at[i].name[0] == '+');

@@ -33,8 +33,9 @@ static sub_ref per_node(struct bench *b, sub_ref r)
 	for (int i = 0; i < v->vars; i++)
 		vars[1 + i] = v->var[i];
 	struct sub_value move = move_of(b, SUB_ASSIGN, r, 1 + v->vars, vars);
+	struct sub_map *map = new_maps(b, &move);
 	for (int i = 0; i < v->vars; i++)
-		move.map[i] = map_of(v->var[i], 1, 0);
+		map[i] = map_of(v->var[i], 1, 0);
 	return sub_add(&b->p, move, &b->diags);
 }
 

@@ -127,6 +127,14 @@ static inline struct sub_value move_of(const struct bench *b, enum sub_op op, su
 	return v;
 }
 
+/* Maps of a value that is being made: all zero, to be filled. */
+static inline struct sub_map *new_maps(struct bench *b, struct sub_value *v)
+{
+	struct sub_map *maps = ARENA_ARRAY(&b->arena, struct sub_map, SUB_MAX_VARS);
+	v->map = maps;
+	return maps;
+}
+
 static inline struct sub_map map_of(int var, int64_t scale, int64_t offset)
 {
 	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = scale, .offset = offset};
@@ -180,7 +188,7 @@ static inline int64_t row_of(const struct sub_tensor *t)
 /* What a program runs over: every number is at a place that its kind and element say. */
 struct data {
 	struct sub_forest forest;
-	const float **params;
+	const void **params;
 	int64_t results; /* elements of all outputs */
 };
 
@@ -340,7 +348,7 @@ static inline bool read_params(void *context, int param, int64_t first, int64_t 
 			       struct diags *d)
 {
 	(void)d;
-	memcpy(to, ((const struct data *)context)->params[param] + first, count * sizeof *to);
+	memcpy(to, (const float *)((const struct data *)context)->params[param] + first, count * sizeof *to);
 	return true;
 }
 

@@ -27,6 +27,14 @@ static void stop(struct bench *b)
 	arena_free(&b->arena);
 }
 
+/* Maps of a value that is being made: all zero, to be filled. */
+static struct sub_map *new_maps(struct bench *b, struct sub_value *v)
+{
+	struct sub_map *maps = ARENA_ARRAY(&b->arena, struct sub_map, SUB_MAX_VARS);
+	v->map = maps;
+	return maps;
+}
+
 static struct sub_tensor tensor(const struct bench *b, int first, int second)
 {
 	const struct sub_var *var = b->p.vars.at;
@@ -119,14 +127,15 @@ static void test_verifier(void)
 	tap_ok(breaks(&b, (struct sub_value){.op = SUB_NEG, .args = 1, .arg = {xu}, .vars = 3, .var = {b.i, b.k, b.j}}, "from no argument"),
 	       "a variable from nowhere");
 	struct sub_map shifted = {.function = SUB_AFFINE, .var = b.i, .scale = 1, .offset = 1}, whole = {.var = b.k, .scale = 1};
-	struct sub_value move = {.op = SUB_ASSIGN, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.k}, .map = {shifted, whole}};
+	struct sub_map moves[] = {shifted, whole}, rows[2];
+	struct sub_value move = {.op = SUB_ASSIGN, .args = 1, .arg = {xu}, .vars = 2, .var = {b.i, b.k}, .map = moves};
 	tap_ok(breaks(&b, move, "outside its dimension"), "a slice that leaves its axis");
-	move.map[0].var = b.j;
+	moves[0].var = b.j;
 	tap_ok(breaks(&b, move, "does not have"), "a map of a variable that is not there");
-	struct sub_value row = {.op = SUB_ASSIGN, .args = 1, .arg = {sub_as_is(&b.p, state)}, .vars = 2, .var = {b.p.node, b.i}};
-	row.map[0] = (struct sub_map){.var = b.p.node, .scale = 1, .offset = 1}, row.map[1] = (struct sub_map){.var = b.i, .scale = 1};
+	struct sub_value row = {.op = SUB_ASSIGN, .args = 1, .arg = {sub_as_is(&b.p, state)}, .vars = 2, .var = {b.p.node, b.i}, .map = rows};
+	rows[0] = (struct sub_map){.var = b.p.node, .scale = 1, .offset = 1}, rows[1] = (struct sub_map){.var = b.i, .scale = 1};
 	tap_ok(breaks(&b, row, "by arithmetic"), "a map to the next node");
-	row.map[0].offset = 0, row.map[1].var = b.p.node, row.fills = true;
+	rows[0].offset = 0, rows[1].var = b.p.node, row.fills = true;
 	tap_ok(breaks(&b, row, "no range"), "a map of the node to a dimension");
 	struct sub_value shape = {.op = SUB_RESHAPE, .args = 1, .arg = {xu}, .vars = 1, .var = {b.j}};
 	tap_ok(breaks(&b, shape, "numbers of elements"), "a reshape that loses elements");
@@ -158,7 +167,7 @@ static void test_sources(void)
 	v = state, v.which = -1;
 	tap_ok(breaks(&b, v, "is not declared"), "nor is this state");
 	v = edges, v.which = 0;
-	tap_ok(breaks(&b, v, "is not declared"), "a word read as a vector");
+	tap_ok(breaks(&b, v, "the variables are not those"), "a word read as a vector");
 	v = param, v.var[0] = b.j;
 	tap_ok(breaks(&b, v, "are not those"), "a parameter of another extent");
 	v = state, v.var[0] = b.p.input;
@@ -179,18 +188,21 @@ static void test_slots(void)
 			       y = {.op = SUB_VECTOR, .which = 2, .vars = 3, .var = {b.p.node, b.p.edge, b.k}};
 	struct sub_use state = sub_as_is(&b.p, sub_add(&b.p, h, NULL)), edges = sub_as_is(&b.p, sub_add(&b.p, y, NULL));
 	struct sub_value child = {.op = SUB_ASSIGN, .args = 1, .arg = {state}, .vars = 2, .var = {b.p.node, b.i}};
-	child.map[0] = (struct sub_map){.function = SUB_CHILD, .which = 2, .var = b.p.node};
-	child.map[1] = (struct sub_map){.var = b.i, .scale = 1};
+	struct sub_map *map = new_maps(&b, &child);
+	map[0] = (struct sub_map){.function = SUB_CHILD, .which = 2, .var = b.p.node};
+	map[1] = (struct sub_map){.var = b.i, .scale = 1};
 	tap_ok(breaks(&b, child, "no such slot"), "a child in a third slot of two");
 	struct sub_value edge = {.op = SUB_ASSIGN, .args = 1, .arg = {edges}, .vars = 2, .var = {b.p.node, b.k}};
-	edge.map[0] = (struct sub_map){.var = b.p.node, .scale = 1};
-	edge.map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = -1, .var = b.p.node};
-	edge.map[2] = (struct sub_map){.var = b.k, .scale = 1};
+	map = new_maps(&b, &edge);
+	map[0] = (struct sub_map){.var = b.p.node, .scale = 1};
+	map[1] = (struct sub_map){.function = SUB_SLOT_EDGE, .which = -1, .var = b.p.node};
+	map[2] = (struct sub_map){.var = b.k, .scale = 1};
 	tap_ok(breaks(&b, edge, "no such slot"), "an edge in a slot before the first");
 	struct sub_value row = {.op = SUB_ASSIGN, .args = 1, .vars = 2, .var = {b.p.node, b.k}};
 	row.arg[0] = sub_as_is(&b.p, param(&b, 0, b.i, b.k));
-	row.map[0] = (struct sub_map){.function = SUB_TOKEN, .which = 3, .var = b.p.node};
-	row.map[1] = (struct sub_map){.var = b.k, .scale = 1};
+	map = new_maps(&b, &row);
+	map[0] = (struct sub_map){.function = SUB_TOKEN, .which = 3, .var = b.p.node};
+	map[1] = (struct sub_map){.var = b.k, .scale = 1};
 	tap_ok(breaks(&b, row, "no token"), "rows picked by an input that is not there");
 	stop(&b);
 }
@@ -292,7 +304,7 @@ static void test_operators(void)
 		return;
 	float W[12], M[16], x[8];
 	read_weight(NULL, 0, 0, 12, W, NULL), read_weight(NULL, 1, 0, 16, M, NULL), read_weight(NULL, 2, 0, 8, x, NULL);
-	const float *params[] = {W, M};
+	const void *params[] = {W, M};
 	double states[8], out[32][8], *state[] = {states}, *outputs[32];
 	for (int i = 0; i < 32; i++)
 		outputs[i] = out[i];
@@ -339,8 +351,9 @@ static bool body_breaks(struct bench *b, enum sub_domain domain, int traversal, 
 static sub_ref neighbour(struct bench *b, sub_ref state, enum sub_function function)
 {
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b->p, state)}, .vars = 2, .var = {b->p.node, b->i}};
-	v.map[0] = (struct sub_map){.function = function, .var = b->p.node};
-	v.map[1] = (struct sub_map){.var = b->i, .scale = 1};
+	struct sub_map *map = new_maps(b, &v);
+	map[0] = (struct sub_map){.function = function, .var = b->p.node};
+	map[1] = (struct sub_map){.var = b->i, .scale = 1};
 	return sub_add(&b->p, v, &b->diags);
 }
 

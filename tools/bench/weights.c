@@ -7,7 +7,7 @@
 
 #define MOST_ELEMENTS (INT64_C(1) << 40)
 
-enum { USUAL_SIZE = 256, MOST_SIZES = sizeof((struct sizes){0}.at) / sizeof(int64_t) };
+enum { USUAL_SIZE = 256, MOST_AXES = 16, MOST_SIZES = sizeof((struct sizes){0}.at) / sizeof(int64_t) };
 
 /* --- sizes --- */
 
@@ -51,12 +51,12 @@ bool sizes_read(struct sizes *s, const esp_model *m, const char *text)
 struct param {
 	const char *name;
 	size_t rank;
-	int64_t shape[ESP_RANK_MAX];
+	int64_t shape[MOST_AXES];
 };
 
 static bool param_at(const esp_model *m, const struct sizes *sizes, size_t i, struct param *p)
 {
-	return (p->name = esp_model_param(m, i, sizes->at, p->shape, &p->rank));
+	return (p->name = esp_model_param(m, i, sizes->at, p->shape, MOST_AXES, &p->rank));
 }
 
 /* 0 when there are none, or more than anybody has room for. */
@@ -98,7 +98,9 @@ static bool check_params(const esp_model *m, const struct sizes *sizes)
 {
 	struct param p;
 	for (size_t i = 0; param_at(m, sizes, i, &p); i++)
-		if (elements_of(&p) < 1)
+		if (p.rank > MOST_AXES)
+			return complain("'%s' has more than %d axes", p.name, MOST_AXES);
+		else if (elements_of(&p) < 1)
 			return complain("with these --sizes '%s' has no shape, or is too large", p.name);
 	return true;
 }

@@ -56,8 +56,9 @@ static int64_t count_gates(const struct skeleton *s, const struct extent *e)
 {
 	const esp_tensor *t;
 	for (size_t i = 0; (t = esp_weights_tensor(s->weights, i)); i++) {
-		int64_t gates = t->rank == 2 && t->shape[1] > 1 && t->shape[0] == e->size ? e->size / t->shape[1] : 0;
-		if (gates >= 3 && gates <= 5 && gates * t->shape[1] == e->size && is_shared(find_extent(s, t->shape[1])))
+		int64_t rows = t->rank == 2 ? t->shape[0] : 0, columns = t->rank == 2 ? t->shape[1] : 0;
+		int64_t gates = columns > 1 && rows == e->size ? e->size / columns : 0;
+		if (gates >= 3 && gates <= 5 && gates * columns == e->size && is_shared(find_extent(s, columns)))
 			return gates;
 	}
 	return 0;

@@ -24,7 +24,7 @@ static bool is_name(const struct skeleton *s, const char *name)
 	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate %s\nnode:\n%s = %s\noutput %s = %s",
 			 structures[s->kind], name, state, state, name, output, state);
 	bool ok = n >= 0 && !esp_model_parse(s->context, "name", text, n, &m, NULL) &&
-		  esp_model_describe(m)->params == 1 && strcmp(esp_model_param(m, 0, NULL, NULL, NULL), name) == 0;
+		  esp_model_describe(m)->params == 1 && strcmp(esp_model_param(m, 0, NULL, NULL, 0, NULL), name) == 0;
 	esp_model_free(m);
 	if (n >= 0)
 		free(text);
@@ -90,12 +90,12 @@ static const char *mend_name(struct skeleton *s, const char *name)
 
 enum fault fault_of(const struct skeleton *s, const esp_tensor *t)
 {
-	if (t->type[0] == 'I')
+	if (t->dtype != ESP_F32 && t->dtype != ESP_F16 && t->dtype != ESP_BF16)
 		return FAULT_TYPE;
 	for (size_t d = 0; d < t->rank; d++)
 		if (!t->shape[d])
 			return FAULT_EMPTY;
-	return t->rank > ESP_RANK_MAX ? FAULT_RANK : is_name(s, t->name) ? FAULT_NONE : FAULT_NAME;
+	return is_name(s, t->name) ? FAULT_NONE : FAULT_NAME;
 }
 
 static void print_shape(const struct skeleton *s, const esp_tensor *t, bool numbers)
@@ -103,7 +103,7 @@ static void print_shape(const struct skeleton *s, const esp_tensor *t, bool numb
 	for (size_t d = 0; d < t->rank; d++) {
 		fputs(d ? ", " : "[", s->to);
 		if (numbers)
-			fprintf(s->to, "%" PRId64, t->shape[d]);
+			fprintf(s->to, "%zu", t->shape[d]);
 		else
 			print_extent(s, t->shape[d]);
 	}
@@ -148,7 +148,6 @@ static void print_mend(struct skeleton *s, const esp_tensor *t, enum fault fault
 {
 	static const char *const why[] = {
 	    [FAULT_NAME] = "its name is none of the language",
-	    [FAULT_RANK] = "values have at most three axes",
 	    [FAULT_EMPTY] = "it has no element",
 	};
 	const char *name = fault == FAULT_NAME ? mend_name(s, t->name) : t->name;
@@ -160,7 +159,7 @@ static void print_mend(struct skeleton *s, const esp_tensor *t, enum fault fault
 		print_quoted(s, t->name);
 		fputc(')', s->to);
 	}
-	fputs(goes ? "]\n" : fault == FAULT_RANK ? ".flatten(2)\n" : "\n", s->to);
+	fputs(goes ? "]\n" : "\n", s->to);
 }
 
 /* Integers may stand beside the weights. */
@@ -175,7 +174,7 @@ static void print_faults(struct skeleton *s)
 		fputs(n++ ? "" : "\n# Tensors that are no parameters, and how to mend that in Python before w is saved again:\n", s->to);
 		fputs("#     ", s->to);
 		print_quoted(s, t->name);
-		fprintf(s->to, " %s", t->type);
+		fprintf(s->to, " %s", esp_dtype_name(t->dtype));
 		print_shape(s, t, true);
 		print_mend(s, t, fault);
 	}

@@ -31,7 +31,7 @@ void print_extent(const struct skeleton *, int64_t size);
 int64_t choose_extent(const struct skeleton *);
 
 /* skeleton.c: why a tensor cannot be a parameter, NULL = it can. */
-enum fault { FAULT_NONE, FAULT_NAME, FAULT_TYPE, FAULT_RANK, FAULT_EMPTY };
+enum fault { FAULT_NONE, FAULT_NAME, FAULT_TYPE, FAULT_EMPTY };
 enum fault fault_of(const struct skeleton *, const esp_tensor *);
 /* Whether a tensor has the name, or could be taken for that part of a child, or it was chosen. */
 bool is_taken(const struct skeleton *, const char *name);

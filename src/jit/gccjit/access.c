@@ -28,34 +28,62 @@ static gcc_jit_lvalue *part_at(struct emitter *e, const struct span *s, int64_t 
 	return gcc_jit_rvalue_dereference(at, NULL);
 }
 
-static gcc_jit_rvalue *cast(struct emitter *e, gcc_jit_rvalue *v, enum ilir_dtype t)
+/* In memory truth has a byte, of which any but 0 is true. */
+static gcc_jit_rvalue *take(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype t, int width)
 {
-	return gcc_jit_context_new_cast(e->context, NULL, v, e->type[t][0]);
+	gcc_jit_rvalue *v = gcc_jit_lvalue_as_rvalue(from);
+	if (t != ILIR_BOOL)
+		return jit_keep(e, jit_part_type(e, t, width), v);
+	gcc_jit_type *byte = e->loose[ILIR_BOOL][0];
+	return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_keep(e, byte, v), gcc_jit_context_zero(e->context, byte));
 }
 
-/* i32 in memory are indices in expressions, of which each part is one. */
-static gcc_jit_rvalue *take(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype stored, int width)
+static void give(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, enum ilir_dtype t)
 {
-	gcc_jit_rvalue *v = jit_keep(e, jit_part_type(e, stored, width), gcc_jit_lvalue_as_rvalue(from));
-	return stored == ILIR_I32 ? jit_keep(e, e->type[ILIR_INDEX][0], cast(e, v, ILIR_INDEX)) : v;
+	if (t == ILIR_BOOL)
+		v = gcc_jit_context_new_cast(e->context, NULL, v, e->loose[ILIR_BOOL][0]);
+	gcc_jit_block_add_assignment(e->at, NULL, to, v);
 }
 
-static void give(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, struct ilir_type value,
-		 enum ilir_dtype stored)
+/* Truth is stored lane by lane. */
+static int stored_width(const struct emitter *e, struct ilir_type t)
 {
-	bool narrow = value.dtype == ILIR_INDEX && stored == ILIR_I32;
-	gcc_jit_block_add_assignment(e->at, NULL, to, narrow ? cast(e, v, ILIR_I32) : v);
+	return t.dtype == ILIR_BOOL ? 1 : jit_width(e, t);
+}
+
+static struct jit_value *new_stored(struct emitter *e, struct ilir_type t)
+{
+	struct jit_value *v = jit_new_value(e, t);
+	v->width = stored_width(e, t);
+	v->parts = t.lanes / v->width;
+	return v;
+}
+
+/* From what is stored to what is computed with, and back. */
+static const struct jit_value *group(struct emitter *e, const struct jit_value *v, struct ilir_type t)
+{
+	return v->width == jit_width(e, t) ? v : jit_join(e, t, v->part);
+}
+
+static const struct jit_value *ungroup(struct emitter *e, const struct jit_value *v, struct ilir_type t)
+{
+	if (v->width == stored_width(e, t))
+		return v;
+	struct jit_value *lanes = new_stored(e, t);
+	for (int i = 0; i < lanes->parts; i++)
+		lanes->part[i] = jit_lane(e, v, t.dtype, i);
+	return lanes;
 }
 
 static struct jit_value *load_span(struct emitter *e, const struct span *s, struct ilir_type t)
 {
-	struct jit_value *v = jit_new_value(e, t);
+	struct jit_value *v = new_stored(e, t);
 	for (int i = 0; i < v->parts; i++)
 		v->part[i] = take(e, part_at(e, s, i * v->width, v->width), s->stored, v->width);
 	return v;
 }
 
-static void store_span(struct emitter *e, const struct span *s, const struct jit_value *v, struct ilir_type t)
+static void store_span(struct emitter *e, const struct span *s, const struct jit_value *v)
 {
 	for (int i = 0; i < v->parts; i++) {
 		gcc_jit_lvalue *to = part_at(e, s, i * v->width, v->width);
@@ -63,7 +91,7 @@ static void store_span(struct emitter *e, const struct span *s, const struct jit
 			jit_asm_to_memory(e, v->width == 1 ? JIT_ASM_PARK_ONE : JIT_ASM_PARK, v->width, to,
 					  v->part[i]);
 		else
-			give(e, to, v->part[i], t, s->stored);
+			give(e, to, v->part[i], s->stored);
 	}
 }
 
@@ -73,7 +101,7 @@ static void store_span(struct emitter *e, const struct span *s, const struct jit
 static gcc_jit_rvalue *base_of(struct emitter *e, ilir_buffer b)
 {
 	if (!e->base[b.i]) {
-		gcc_jit_type *elements = gcc_jit_type_get_pointer(e->type[ilir_buffer_at(e->m, b)->dtype][0]);
+		gcc_jit_type *elements = gcc_jit_type_get_pointer(e->loose[ilir_buffer_at(e->m, b)->dtype][0]);
 		gcc_jit_rvalue *slot = gcc_jit_lvalue_as_rvalue(gcc_jit_context_new_array_access(
 		    e->context, NULL, gcc_jit_param_as_rvalue(e->parameter[0]),
 		    jit_index(e, ilir_buffer_slot(e->m, b))));
@@ -154,13 +182,13 @@ static void make_variables(struct emitter *e, struct jit_register *r, const stru
 	r->slots = jit_register_elements(b) / width;
 	r->slot = ARENA_ARRAY(e->arena, gcc_jit_lvalue *, r->slots);
 	for (int i = 0; i < r->slots; i++)
-		r->slot[i] = jit_local(e, jit_part_type(e, b->dtype, width));
+		r->slot[i] = jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_part_type(e, b->dtype, width));
 }
 
 static void make_array(struct emitter *e, struct jit_register *r, const struct ilir_buffer_decl *b)
 {
 	gcc_jit_type *type =
-	    gcc_jit_context_new_array_type(e->context, NULL, e->type[b->dtype][0], jit_register_elements(b));
+	    gcc_jit_context_new_array_type(e->context, NULL, e->loose[b->dtype][0], jit_register_elements(b));
 	r->array = gcc_jit_function_new_local(e->function, NULL, type, b->name);
 	gcc_jit_lvalue_set_alignment(r->array, 64);
 }
@@ -180,12 +208,6 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer, i
 	return r;
 }
 
-/* i32 are taken one by one: see take. */
-static int stored_width(const struct emitter *e, const struct ilir_buffer_decl *b, int lanes)
-{
-	return b->dtype == ILIR_I32 ? 1 : jit_width(e, (struct ilir_type){b->dtype, lanes});
-}
-
 static struct span span_of_array(struct emitter *e, const struct jit_register *r,
 				 const struct ilir_buffer_decl *b, int64_t first)
 {
@@ -198,7 +220,7 @@ static const struct jit_value *load_register(struct emitter *e, const struct jit
 					     struct ilir_type t)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
-	int width = stored_width(e, b, t.lanes);
+	int width = stored_width(e, t);
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	int64_t first = jit_register_element(e->m, a);
 	if (first < 0 || !(r->slot || r->array))
@@ -207,7 +229,7 @@ static const struct jit_value *load_register(struct emitter *e, const struct jit
 		struct span s = span_of_array(e, r, b, first);
 		return load_span(e, &s, t);
 	}
-	struct jit_value *v = jit_new_value(e, t);
+	struct jit_value *v = new_stored(e, t);
 	for (int i = 0; i < v->parts; i++)
 		v->part[i] = take(e, r->slot[first / width + i], b->dtype, width);
 	return v;
@@ -217,7 +239,7 @@ static void store_register(struct emitter *e, const struct jit_access *a, const 
 			   struct ilir_type t)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
-	int width = stored_width(e, b, t.lanes);
+	int width = stored_width(e, t);
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	int64_t first = jit_register_element(e->m, a);
 	if (first < 0 || !(r->slot || r->array)) {
@@ -226,11 +248,11 @@ static void store_register(struct emitter *e, const struct jit_access *a, const 
 	}
 	if (r->array) {
 		struct span s = span_of_array(e, r, b, first);
-		store_span(e, &s, v, t);
+		store_span(e, &s, v);
 		return;
 	}
 	for (int i = 0; i < v->parts; i++)
-		give(e, r->slot[first / width + i], v->part[i], t, b->dtype);
+		give(e, r->slot[first / width + i], v->part[i], t.dtype);
 }
 
 /* Whether a store to a register adds a product to what is stored there. */
@@ -285,7 +307,7 @@ const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
 	if (a.problem)
 		return jit_refuse(e, t, a.problem);
 	stored.lanes = jit_lanes_in_memory(&a);
-	const struct jit_value *v = load_as_stored(e, &a, stored);
+	const struct jit_value *v = group(e, load_as_stored(e, &a, stored), stored);
 	if (stored.lanes == t.lanes)
 		return v;
 	struct jit_value *all = jit_new_value(e, t);
@@ -293,6 +315,44 @@ const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
 	for (int i = 1; i < all->parts; i++)
 		all->part[i] = all->part[0];
 	return all;
+}
+
+/* The row that loads elements of a type and casts them. */
+static bool find_widening(enum ilir_op cast, enum ilir_dtype stored, enum jit_asm *row)
+{
+	static const struct {
+		enum ilir_op cast;
+		enum ilir_dtype stored;
+		enum jit_asm row;
+	} rows[] = {{ILIR_TO_F32, ILIR_F16, JIT_ASM_WIDEN_F16},
+		    {ILIR_TO_F32, ILIR_BF16, JIT_ASM_WIDEN_BF16},
+		    {ILIR_TO_I32, ILIR_I8, JIT_ASM_WIDEN_I8},
+		    {ILIR_TO_I32, ILIR_U8, JIT_ASM_WIDEN_U8},
+		    {ILIR_TO_I32, ILIR_I16, JIT_ASM_WIDEN_I16}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].cast == cast && rows[i].stored == stored)
+			return *row = rows[i].row, true;
+	return false;
+}
+
+const struct jit_value *jit_emit_widening_load(struct emitter *e, ilir_expr x)
+{
+	struct ilir_type t = ilir_type_of(e->m, x);
+	ilir_expr load = ilir_at(e->m, x)->args == 1 ? ilir_arg(e->m, x, 0) : (ilir_expr){0};
+	int width = jit_width(e, t);
+	enum jit_asm row;
+	if (!load.i || width == 1 || ilir_at(e->m, load)->op != ILIR_LOAD ||
+	    !find_widening(ilir_at(e->m, x)->op, ilir_type_of(e->m, load).dtype, &row) || !jit_has_asm(e, row, width))
+		return NULL;
+	struct jit_access a = jit_read_load(e->m, load);
+	if (a.problem || is_register(e, &a) || jit_lanes_in_memory(&a) != t.lanes)
+		return NULL;
+	struct span s = span_of(e, &a);
+	struct jit_value *v = jit_new_value(e, t);
+	for (int i = 0; i < v->parts; i++)
+		v->part[i] =
+		    jit_asm_from_memory(e, row, width, jit_part_type(e, t.dtype, width), part_at(e, &s, i * width, width));
+	return v;
 }
 
 void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
@@ -305,13 +365,13 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	}
 	if (is_register(e, &a) && add_in_place(e, &a, s->store.value))
 		return;
-	const struct jit_value *v = jit_emit_expr(e, s->store.value);
+	const struct jit_value *v = ungroup(e, jit_emit_expr(e, s->store.value), t);
 	if (is_register(e, &a)) {
 		store_register(e, &a, v, t);
 		return;
 	}
 	struct span to = span_of(e, &a);
-	store_span(e, &to, v, t);
+	store_span(e, &to, v);
 }
 
 /* The line in which a vector begins: the next one is asked for by the block of columns that follows. */

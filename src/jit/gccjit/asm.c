@@ -94,6 +94,16 @@ void jit_asm_in_place(struct emitter *e, enum jit_asm op, int width, gcc_jit_lva
 	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint(e, template, 2, width, b, memory), b);
 }
 
+gcc_jit_rvalue *jit_asm_from_memory(struct emitter *e, enum jit_asm op, int width, gcc_jit_type *result,
+				    gcc_jit_lvalue *from)
+{
+	gcc_jit_lvalue *to = jit_local(e, result);
+	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template_of(e, op, width));
+	gcc_jit_extended_asm_add_output_operand(s, NULL, width == 16 ? "=v" : "=x", to);
+	gcc_jit_extended_asm_add_input_operand(s, NULL, "m", gcc_jit_lvalue_as_rvalue(from));
+	return gcc_jit_lvalue_as_rvalue(to);
+}
+
 void jit_asm_to_memory(struct emitter *e, enum jit_asm op, int width, gcc_jit_lvalue *to, gcc_jit_rvalue *v)
 {
 	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template_of(e, op, width));

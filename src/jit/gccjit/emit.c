@@ -20,7 +20,7 @@ gcc_jit_type *jit_part_type(const struct emitter *e, enum ilir_dtype t, int widt
 int jit_width(const struct emitter *e, struct ilir_type t)
 {
 	static const int lanes[] = {[JIT_SSE] = 4, [JIT_AVX] = 8, [JIT_AVX512] = 16};
-	if (t.dtype != ILIR_INDEX)
+	if (t.dtype == ILIR_F32 || t.dtype == ILIR_I32 || t.dtype == ILIR_BOOL)
 		for (int width = lanes[e->processor->set]; width >= 4; width /= 2)
 			if (t.lanes % width == 0)
 				return width;
@@ -31,21 +31,24 @@ static void make_vectors(struct emitter *e, enum ilir_dtype t)
 {
 	for (int w = 2; w < JIT_WIDTHS; w++) {
 		e->type[t][w] = gcc_jit_type_get_vector(e->type[t][0], 1u << w);
-		e->loose[t][w] = gcc_jit_type_get_aligned(e->type[t][w], 4);
+		e->loose[t][w] = gcc_jit_type_get_aligned(e->type[t][w], ilir_bytes(t));
 	}
 }
 
 /* Truth in lanes is all bits of a lane, but for vectors of 16 a bit of a mask register. */
 static void make_types(struct emitter *e)
 {
-	static const enum gcc_jit_types names[] = {[ILIR_F32] = GCC_JIT_TYPE_FLOAT,
-						   [ILIR_I32] = GCC_JIT_TYPE_INT32_T,
-						   [ILIR_INDEX] = GCC_JIT_TYPE_INT64_T,
-						   [ILIR_BOOL] = GCC_JIT_TYPE_BOOL};
-	for (int t = ILIR_F32; t <= ILIR_BOOL; t++)
+	static const enum gcc_jit_types names[ILIR_DTYPES] = {
+	    [ILIR_F32] = GCC_JIT_TYPE_FLOAT,   [ILIR_F16] = GCC_JIT_TYPE_UINT16_T, [ILIR_BF16] = GCC_JIT_TYPE_UINT16_T,
+	    [ILIR_I8] = GCC_JIT_TYPE_INT8_T,   [ILIR_U8] = GCC_JIT_TYPE_UINT8_T,   [ILIR_I16] = GCC_JIT_TYPE_INT16_T,
+	    [ILIR_I32] = GCC_JIT_TYPE_INT32_T, [ILIR_I64] = GCC_JIT_TYPE_INT64_T,  [ILIR_BOOL] = GCC_JIT_TYPE_BOOL,
+	    [ILIR_INDEX] = GCC_JIT_TYPE_INT64_T};
+	for (int t = 0; t < ILIR_DTYPES; t++) {
 		e->type[t][0] = e->loose[t][0] = gcc_jit_context_get_type(e->context, names[t]);
-	make_vectors(e, ILIR_F32);
-	make_vectors(e, ILIR_I32);
+		if (ilir_bytes(t) <= 4 && t != ILIR_BOOL)
+			make_vectors(e, t);
+	}
+	e->loose[ILIR_BOOL][0] = e->type[ILIR_U8][0];
 	e->type[ILIR_BOOL][2] = e->type[ILIR_I32][2];
 	e->type[ILIR_BOOL][3] = e->type[ILIR_I32][3];
 	e->type[ILIR_BOOL][4] = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_UINT16_T);

@@ -27,8 +27,8 @@ void jit_set_options(gcc_jit_context *, const struct jit_processor *);
 
 /* --- values --- */
 
-/* A vector is as many parts of `width` lanes as registers hold it; one of indices, or of lanes that fill no
- * register, a part for each lane. */
+/* A vector of f32, i32 or truth is as many parts of `width` lanes as registers hold it; one of another type, or of
+ * lanes that fill no register, a part for each lane.  Half floats are integers: their bits. */
 struct jit_value {
 	int width, parts;
 	gcc_jit_rvalue *part[ILIR_MAX_LANES];
@@ -52,8 +52,8 @@ struct emitter {
 	struct arena *arena;
 	const struct jit_processor *processor;
 	gcc_jit_context *context;
-	gcc_jit_type *type[ILIR_BOOL + 1][JIT_WIDTHS];	/* by dtype and binary logarithm of the width */
-	gcc_jit_type *loose[ILIR_BOOL + 1][JIT_WIDTHS]; /* the same in memory, aligned like its elements */
+	gcc_jit_type *type[ILIR_DTYPES][JIT_WIDTHS];  /* by dtype and binary logarithm of the width */
+	gcc_jit_type *loose[ILIR_DTYPES][JIT_WIDTHS]; /* in memory: aligned like its elements, truth a byte */
 	gcc_jit_type *nothing, *pointer;
 	gcc_jit_function *function, *fma[JIT_WIDTHS]; /* fma: NULL = not written yet */
 	gcc_jit_param *parameter[6];
@@ -106,6 +106,26 @@ gcc_jit_rvalue *jit_splat(struct emitter *, enum ilir_dtype, gcc_jit_rvalue *, i
  * a sum and its register.  Of vectors, on a machine that has the instruction. */
 void jit_emit_sum(struct emitter *, ilir_expr fma, gcc_jit_lvalue *const *to);
 
+/* A lane of a value. */
+gcc_jit_rvalue *jit_lane(struct emitter *, const struct jit_value *, enum ilir_dtype, int lane);
+/* A value of that type from its lanes. */
+const struct jit_value *jit_join(struct emitter *, struct ilir_type, gcc_jit_rvalue *const *lane);
+gcc_jit_rvalue *jit_binary(struct emitter *, gcc_jit_type *, enum gcc_jit_binary_op, gcc_jit_rvalue *, gcc_jit_rvalue *);
+/* The bits of a value as one of another type. */
+gcc_jit_rvalue *jit_bits(struct emitter *, gcc_jit_type *, gcc_jit_rvalue *);
+gcc_jit_rvalue *jit_cast(struct emitter *, enum ilir_dtype, gcc_jit_rvalue *);
+gcc_jit_rvalue *jit_i32(struct emitter *, int32_t);
+/* Of scalars. */
+gcc_jit_rvalue *jit_choose(struct emitter *, gcc_jit_type *, gcc_jit_rvalue *condition, gcc_jit_rvalue *yes,
+			   gcc_jit_rvalue *no);
+gcc_jit_rvalue *jit_compare(struct emitter *, enum gcc_jit_comparison, gcc_jit_rvalue *, gcc_jit_rvalue *);
+
+/* --- half.c --- */
+
+/* The f32 of the bits of an f16, and of a bf16; scalars. */
+gcc_jit_rvalue *jit_widen_half(struct emitter *, gcc_jit_rvalue *bits);
+gcc_jit_rvalue *jit_widen_brain(struct emitter *, gcc_jit_rvalue *bits);
+
 /* --- asm.c --- */
 
 enum jit_asm {
@@ -125,6 +145,8 @@ void jit_asm_in_place(struct emitter *, enum jit_asm, int width, gcc_jit_lvalue 
 		      gcc_jit_rvalue *b, bool memory);
 /* A row whose result is a place in memory. */
 void jit_asm_to_memory(struct emitter *, enum jit_asm, int width, gcc_jit_lvalue *, gcc_jit_rvalue *);
+/* A row whose operand is a place in memory. */
+gcc_jit_rvalue *jit_asm_from_memory(struct emitter *, enum jit_asm, int width, gcc_jit_type *result, gcc_jit_lvalue *);
 /* Whether there is such an instruction. */
 bool jit_has_asm(const struct emitter *, enum jit_asm, int width);
 
@@ -137,6 +159,8 @@ gcc_jit_rvalue *jit_emit_fma(struct emitter *, int width, gcc_jit_rvalue *a, gcc
 /* --- access.c --- */
 
 const struct jit_value *jit_emit_load(struct emitter *, ilir_expr);
+/* Of a cast of what is loaded, both in one instruction; NULL when it is none that can be. */
+const struct jit_value *jit_emit_widening_load(struct emitter *, ilir_expr cast);
 /* Of a load, its place only. */
 void jit_emit_prefetch(struct emitter *, ilir_expr load);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);

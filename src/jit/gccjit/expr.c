@@ -13,38 +13,38 @@ struct job {
 };
 typedef gcc_jit_rvalue *emit_op(struct emitter *, const struct job *);
 
+static const char no_row_problem[] = "an operator is used on a type that it does not take";
+
 static gcc_jit_rvalue *refuse(struct emitter *e, const struct job *j, const char *why)
 {
 	jit_refuse(e, j->type, why);
 	return gcc_jit_lvalue_as_rvalue(jit_local(e, j->result));
 }
 
-static gcc_jit_rvalue *binary(struct emitter *e, gcc_jit_type *type, enum gcc_jit_binary_op op,
-			      gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+gcc_jit_rvalue *jit_binary(struct emitter *e, gcc_jit_type *type, enum gcc_jit_binary_op op, gcc_jit_rvalue *a,
+			   gcc_jit_rvalue *b)
 {
 	return jit_keep(e, type, gcc_jit_context_new_binary_op(e->context, NULL, op, type, a, b));
 }
 
-static gcc_jit_rvalue *bits(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
+gcc_jit_rvalue *jit_bits(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
 {
 	return jit_keep(e, type, gcc_jit_context_new_bitcast(e->context, NULL, a, type));
 }
 
-static gcc_jit_rvalue *compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
-			       gcc_jit_rvalue *b)
+gcc_jit_rvalue *jit_compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return jit_keep(e, e->type[ILIR_BOOL][0],
 			gcc_jit_context_new_comparison(e->context, NULL, how, a, b));
 }
 
-static gcc_jit_rvalue *i32(struct emitter *e, int32_t i)
+gcc_jit_rvalue *jit_i32(struct emitter *e, int32_t i)
 {
 	return gcc_jit_context_new_rvalue_from_int(e->context, e->type[ILIR_I32][0], i);
 }
 
-/* Of scalars. */
-static gcc_jit_rvalue *choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *condition,
-			      gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
+gcc_jit_rvalue *jit_choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *condition, gcc_jit_rvalue *yes,
+			   gcc_jit_rvalue *no)
 {
 	gcc_jit_lvalue *to = jit_local(e, type);
 	gcc_jit_block *otherwise = jit_block(e, "otherwise"), *join = jit_block(e, "chosen");
@@ -65,11 +65,13 @@ static gcc_jit_rvalue *emit_CONST_F(struct emitter *e, const struct job *j)
 	int32_t pattern;
 	memcpy(&pattern, &f, sizeof pattern);
 	return f == f ? gcc_jit_context_new_rvalue_from_double(e->context, j->result, f)
-		      : bits(e, j->result, i32(e, pattern));
+		      : jit_bits(e, j->result, jit_i32(e, pattern));
 }
 
 static gcc_jit_rvalue *emit_CONST_I(struct emitter *e, const struct job *j)
 {
+	if (j->type.dtype == ILIR_BOOL)
+		return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_i32(e, ilir_at(e->m, j->x)->i), jit_i32(e, 0));
 	return gcc_jit_context_new_rvalue_from_long(e->context, j->result, ilir_at(e->m, j->x)->i);
 }
 
@@ -87,30 +89,30 @@ static gcc_jit_rvalue *emit_INFERRED(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_ADD(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_SUB(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_MINUS, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_MINUS, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_MUL(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_MULT, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_MULT, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_FDIV(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_NEG(struct emitter *e, const struct job *j)
 {
 	gcc_jit_type *integer = jit_part_type(e, ILIR_I32, j->width);
-	gcc_jit_rvalue *sign = jit_splat(e, ILIR_I32, i32(e, INT32_MIN), j->width);
-	return bits(e, j->result,
-		    binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_XOR, bits(e, integer, j->arg[0]), sign));
+	gcc_jit_rvalue *sign = jit_splat(e, ILIR_I32, jit_i32(e, INT32_MIN), j->width);
+	return jit_bits(e, j->result,
+		    jit_binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_XOR, jit_bits(e, integer, j->arg[0]), sign));
 }
 
 static gcc_jit_rvalue *call(struct emitter *e, const struct job *j, const char *builtin, int args)
@@ -175,49 +177,53 @@ static gcc_jit_rvalue *mask(struct emitter *e, enum jit_asm op, const struct job
 static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 				     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
-	gcc_jit_type *t = jit_part_type(e, ILIR_I32, j->width);
-	gcc_jit_rvalue *ones = jit_splat(e, ILIR_I32, i32(e, -1), j->width);
-	gcc_jit_rvalue *not = binary(e, t, GCC_JIT_BINARY_OP_BITWISE_XOR, condition, ones);
-	yes = binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, condition, bits(e, t, yes));
-	no = binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, not, bits(e, t, no));
-	return bits(e, j->result, binary(e, t, GCC_JIT_BINARY_OP_BITWISE_OR, yes, no));
+	gcc_jit_type *t = jit_part_type(e, ILIR_BOOL, j->width);
+	gcc_jit_rvalue *not = jit_keep(e, t, gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_BITWISE_NEGATE,
+									  t, condition));
+	bool truth = j->type.dtype == ILIR_BOOL;
+	yes = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, condition, truth ? yes : jit_bits(e, t, yes));
+	no = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, not, truth ? no : jit_bits(e, t, no));
+	gcc_jit_rvalue *either = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_OR, yes, no);
+	return truth ? either : jit_bits(e, j->result, either);
 }
 
 static gcc_jit_rvalue *blend(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 			     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
-	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width))
+	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width) || j->type.dtype == ILIR_BOOL)
 		return blend_by_bits(e, j, condition, yes, no);
 	return jit_asm(e, JIT_ASM_SELECT, j->width, j->result, condition, no, yes);
 }
 
 /* The instruction gives the second where there is a NaN; a NaN in the first is then put back. */
-static gcc_jit_rvalue *max_of_vectors(struct emitter *e, const struct job *j)
+static gcc_jit_rvalue *extreme_of_vectors(struct emitter *e, const struct job *j, enum jit_asm which)
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
 	if (j->type.dtype != ILIR_F32)
-		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, a, b), a, b);
-	gcc_jit_rvalue *larger = jit_asm(e, JIT_ASM_MAX, j->width, j->result, a, b, NULL);
-	return blend(e, j, mask(e, JIT_ASM_NAN, j, a, a), a, larger);
+		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, a, b), which == JIT_ASM_MAX ? a : b, which == JIT_ASM_MAX ? b : a);
+	gcc_jit_rvalue *extreme = jit_asm(e, which, j->width, j->result, a, b, NULL);
+	return blend(e, j, mask(e, JIT_ASM_NAN, j, a, a), a, extreme);
+}
+
+static gcc_jit_rvalue *extreme(struct emitter *e, const struct job *j, enum jit_asm which, enum gcc_jit_comparison how)
+{
+	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
+	if (j->width > 1)
+		return extreme_of_vectors(e, j, which);
+	gcc_jit_rvalue *first = jit_choose(e, j->result, jit_compare(e, how, a, b), a, b);
+	if (j->type.dtype != ILIR_F32)
+		return first;
+	return jit_choose(e, j->result, jit_compare(e, GCC_JIT_COMPARISON_NE, a, a), a, first);
 }
 
 static gcc_jit_rvalue *emit_MAX(struct emitter *e, const struct job *j)
 {
-	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
-	if (j->width > 1)
-		return max_of_vectors(e, j);
-	gcc_jit_rvalue *larger = choose(e, j->result, compare(e, GCC_JIT_COMPARISON_GT, a, b), a, b);
-	if (j->type.dtype != ILIR_F32)
-		return larger;
-	return choose(e, j->result, compare(e, GCC_JIT_COMPARISON_NE, a, a), a, larger);
+	return extreme(e, j, JIT_ASM_MAX, GCC_JIT_COMPARISON_GT);
 }
 
 static gcc_jit_rvalue *emit_MIN(struct emitter *e, const struct job *j)
 {
-	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
-	if (j->width > 1)
-		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, b, a), a, b);
-	return choose(e, j->result, compare(e, GCC_JIT_COMPARISON_LT, a, b), a, b);
+	return extreme(e, j, JIT_ASM_MIN, GCC_JIT_COMPARISON_LT);
 }
 
 /* --- quotients of indices --- */
@@ -227,7 +233,7 @@ static const char divisor_problem[] = "a divisor is not a positive constant";
 /* -1 where x < 0, else 0. */
 static gcc_jit_rvalue *sign_mask(struct emitter *e, const struct job *j, gcc_jit_rvalue *x)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, 63));
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, 63));
 }
 
 /* GCC's quotient is cut towards zero; it is one too large where the remainder is negative. */
@@ -238,10 +244,10 @@ static gcc_jit_rvalue *emit_DIV(struct emitter *e, const struct job *j)
 	if (!by)
 		return refuse(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
-		return binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, __builtin_ctzll(by)));
-	gcc_jit_rvalue *cut = binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, x, y);
-	gcc_jit_rvalue *rest = binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
-	return binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, cut, sign_mask(e, j, rest));
+		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, __builtin_ctzll(by)));
+	gcc_jit_rvalue *cut = jit_binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, x, y);
+	gcc_jit_rvalue *rest = jit_binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, cut, sign_mask(e, j, rest));
 }
 
 static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
@@ -251,10 +257,10 @@ static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
 	if (!by)
 		return refuse(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
-		return binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, x, jit_index(e, by - 1));
-	gcc_jit_rvalue *rest = binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
-	y = binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, sign_mask(e, j, rest), y);
-	return binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, rest, y);
+		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, x, jit_index(e, by - 1));
+	gcc_jit_rvalue *rest = jit_binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
+	y = jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, sign_mask(e, j, rest), y);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, rest, y);
 }
 
 /* expand_math has replaced these. */
@@ -268,7 +274,7 @@ static gcc_jit_rvalue *refuse_compound(struct emitter *e, const struct job *j)
 static gcc_jit_rvalue *emit_LT(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
-		return compare(e, GCC_JIT_COMPARISON_LT, j->arg[0], j->arg[1]);
+		return jit_compare(e, GCC_JIT_COMPARISON_LT, j->arg[0], j->arg[1]);
 	return j->operand.dtype == ILIR_F32 ? mask(e, JIT_ASM_LT, j, j->arg[0], j->arg[1])
 					    : mask(e, JIT_ASM_MORE_I32, j, j->arg[1], j->arg[0]);
 }
@@ -276,20 +282,20 @@ static gcc_jit_rvalue *emit_LT(struct emitter *e, const struct job *j)
 static gcc_jit_rvalue *emit_EQ(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
-		return compare(e, GCC_JIT_COMPARISON_EQ, j->arg[0], j->arg[1]);
+		return jit_compare(e, GCC_JIT_COMPARISON_EQ, j->arg[0], j->arg[1]);
 	return mask(e, j->operand.dtype == ILIR_F32 ? JIT_ASM_EQ : JIT_ASM_EQ_I32, j, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *either(struct emitter *e, const struct job *j, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
-	return binary(e, j->result,
+	return jit_binary(e, j->result,
 		      j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_OR : GCC_JIT_BINARY_OP_BITWISE_OR, a, b);
 }
 
 static gcc_jit_rvalue *emit_LE(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
-		return compare(e, GCC_JIT_COMPARISON_LE, j->arg[0], j->arg[1]);
+		return jit_compare(e, GCC_JIT_COMPARISON_LE, j->arg[0], j->arg[1]);
 	if (j->operand.dtype == ILIR_F32)
 		return mask(e, JIT_ASM_LE, j, j->arg[0], j->arg[1]);
 	return either(e, j, emit_LT(e, j), emit_EQ(e, j));
@@ -302,7 +308,7 @@ static gcc_jit_rvalue *emit_OR(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_AND(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result,
+	return jit_binary(e, j->result,
 		      j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_AND : GCC_JIT_BINARY_OP_BITWISE_AND,
 		      j->arg[0], j->arg[1]);
 }
@@ -323,7 +329,7 @@ static gcc_jit_rvalue *emit_SELECT(struct emitter *e, const struct job *j)
 {
 	enum jit_asm extreme;
 	if (j->width == 1)
-		return choose(e, j->result, j->arg[0], j->arg[1], j->arg[2]);
+		return jit_choose(e, j->result, j->arg[0], j->arg[1], j->arg[2]);
 	if (is_extreme(e, j->x, &extreme))
 		return jit_asm(e, extreme, j->width, j->result, j->arg[1], j->arg[2], NULL);
 	return blend(e, j, j->arg[0], j->arg[1], j->arg[2]);
@@ -333,37 +339,170 @@ static gcc_jit_rvalue *emit_SELECT(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_BIT_AND(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_BIT_OR(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_OR, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_OR, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_BIT_XOR(struct emitter *e, const struct job *j)
+{
+	if (j->type.dtype == ILIR_BOOL && j->width == 1)
+		return jit_compare(e, GCC_JIT_COMPARISON_NE, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_XOR, j->arg[0], j->arg[1]);
+}
+
+static gcc_jit_rvalue *emit_NOT(struct emitter *e, const struct job *j)
+{
+	enum gcc_jit_unary_op op = j->width == 1 ? GCC_JIT_UNARY_OP_LOGICAL_NEGATE : GCC_JIT_UNARY_OP_BITWISE_NEGATE;
+	return jit_keep(e, j->result, gcc_jit_context_new_unary_op(e->context, NULL, op, j->result, j->arg[0]));
 }
 
 static gcc_jit_rvalue *emit_SHL(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_LSHIFT, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_LSHIFT, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_SHR(struct emitter *e, const struct job *j)
 {
-	return binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, j->arg[0], j->arg[1]);
+	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, j->arg[0], j->arg[1]);
 }
 
+/* Half floats are integers here. */
 static gcc_jit_rvalue *emit_AS_I32(struct emitter *e, const struct job *j)
 {
-	return bits(e, j->result, j->arg[0]);
+	if (j->operand.dtype != ILIR_F32)
+		return jit_cast(e, ILIR_I32, j->arg[0]);
+	return jit_bits(e, j->result, j->arg[0]);
 }
 
-#define emit_AS_F32 emit_AS_I32
-
-static gcc_jit_rvalue *emit_TO_FLOAT(struct emitter *e, const struct job *j)
+static gcc_jit_rvalue *emit_AS_F32(struct emitter *e, const struct job *j)
 {
-	if (j->width == 1)
-		return jit_keep(e, j->result,
-				gcc_jit_context_new_cast(e->context, NULL, j->arg[0], j->result));
-	return jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
+	return jit_bits(e, j->result, j->arg[0]);
+}
+
+static gcc_jit_rvalue *cut(struct emitter *e, const struct job *j)
+{
+	return jit_cast(e, j->type.dtype, j->arg[0]);
+}
+
+#define emit_AS_F16 cut
+#define emit_AS_BF16 cut
+#define emit_WRAP_I32 cut
+
+/* --- casts --- */
+
+gcc_jit_rvalue *jit_cast(struct emitter *e, enum ilir_dtype t, gcc_jit_rvalue *v)
+{
+	return jit_keep(e, e->type[t][0], gcc_jit_context_new_cast(e->context, NULL, v, e->type[t][0]));
+}
+
+static gcc_jit_rvalue *number_of_truth(struct emitter *e, const struct job *j)
+{
+	gcc_jit_type *scalar = e->type[j->type.dtype][0];
+	gcc_jit_rvalue *one = jit_splat(e, j->type.dtype, gcc_jit_context_one(e->context, scalar), j->width),
+		       *zero = jit_splat(e, j->type.dtype, gcc_jit_context_zero(e->context, scalar), j->width);
+	return j->width == 1 ? jit_choose(e, j->result, j->arg[0], one, zero) : blend(e, j, j->arg[0], one, zero);
+}
+
+static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
+{
+	switch (j->operand.dtype) {
+	case ILIR_F16:
+		return jit_widen_half(e, j->arg[0]);
+	case ILIR_BF16:
+		return jit_widen_brain(e, j->arg[0]);
+	case ILIR_BOOL:
+		return number_of_truth(e, j);
+	case ILIR_I32:
+	case ILIR_I64:
+		return j->width == 1 ? jit_cast(e, ILIR_F32, j->arg[0])
+				     : jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
+	default:
+		return refuse(e, j, no_row_problem);
+	}
+}
+
+static gcc_jit_rvalue *number(struct emitter *e, enum ilir_dtype t, int64_t i)
+{
+	return gcc_jit_context_new_rvalue_from_long(e->context, e->type[t][0], i);
+}
+
+/* The nearest of low..high, in a narrower type. */
+static gcc_jit_rvalue *saturate(struct emitter *e, const struct job *j, int64_t low, int64_t high)
+{
+	enum ilir_dtype t = j->operand.dtype;
+	gcc_jit_type *wide = e->type[t][0];
+	gcc_jit_rvalue *v = j->arg[0], *least = number(e, t, low), *most = number(e, t, high);
+	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_LT, v, least), least, v);
+	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_GT, v, most), most, v);
+	return jit_cast(e, j->type.dtype, v);
+}
+
+/* What the instruction makes INT32_MIN of, on the other side and of NaNs, is put right. */
+static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
+{
+	gcc_jit_rvalue *x = j->arg[0], *end = gcc_jit_context_new_rvalue_from_double(e->context, e->type[ILIR_F32][0], 0x1p31);
+	gcc_jit_rvalue *v = jit_asm(e, JIT_ASM_CUT_FRACTION, j->width, j->result, x, NULL, NULL);
+	gcc_jit_rvalue *high = mask(e, JIT_ASM_LE, j, jit_splat(e, ILIR_F32, end, j->width), x),
+		       *nan = mask(e, JIT_ASM_NAN, j, x, x);
+	v = blend(e, j, high, jit_splat(e, ILIR_I32, jit_i32(e, INT32_MAX), j->width), v);
+	return blend(e, j, nan, jit_splat(e, ILIR_I32, jit_i32(e, 0), j->width), v);
+}
+
+/* `high` is the greatest integer, `end` the float behind it; of what is out of range 0 is cast instead. */
+static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low, int64_t high)
+{
+	enum ilir_dtype t = j->type.dtype;
+	gcc_jit_type *real = e->type[ILIR_F32][0];
+	gcc_jit_rvalue *x = j->arg[0], *least = gcc_jit_context_new_rvalue_from_double(e->context, real, -end),
+		       *behind = gcc_jit_context_new_rvalue_from_double(e->context, real, end),
+		       *zero = gcc_jit_context_zero(e->context, real);
+	gcc_jit_rvalue *is_low = jit_compare(e, GCC_JIT_COMPARISON_LT, x, least),
+		       *is_high = jit_compare(e, GCC_JIT_COMPARISON_GE, x, behind),
+		       *is_nan = jit_compare(e, GCC_JIT_COMPARISON_NE, x, x);
+	x = jit_choose(e, real, is_low, zero, jit_choose(e, real, is_high, zero, jit_choose(e, real, is_nan, zero, x)));
+	gcc_jit_rvalue *v = jit_cast(e, t, x);
+	v = jit_choose(e, e->type[t][0], is_low, number(e, t, low), v);
+	return jit_choose(e, e->type[t][0], is_high, number(e, t, high), v);
+}
+
+static gcc_jit_rvalue *emit_TO_I32(struct emitter *e, const struct job *j)
+{
+	switch (j->operand.dtype) {
+	case ILIR_BOOL:
+		return number_of_truth(e, j);
+	case ILIR_F32:
+		return j->width > 1 ? cut_fractions(e, j) : cut_fraction(e, j, 0x1p31, INT32_MIN, INT32_MAX);
+	case ILIR_I64:
+		return saturate(e, j, INT32_MIN, INT32_MAX);
+	default:
+		return cut(e, j);
+	}
+}
+
+static gcc_jit_rvalue *emit_TO_I64(struct emitter *e, const struct job *j)
+{
+	return j->operand.dtype == ILIR_F32 ? cut_fraction(e, j, 0x1p63, INT64_MIN, INT64_MAX) : cut(e, j);
+}
+
+#define emit_TO_INDEX cut
+
+static gcc_jit_rvalue *emit_TO_I8(struct emitter *e, const struct job *j)
+{
+	return saturate(e, j, INT8_MIN, INT8_MAX);
+}
+
+static gcc_jit_rvalue *emit_TO_U8(struct emitter *e, const struct job *j)
+{
+	return saturate(e, j, 0, UINT8_MAX);
+}
+
+static gcc_jit_rvalue *emit_TO_I16(struct emitter *e, const struct job *j)
+{
+	return saturate(e, j, INT16_MIN, INT16_MAX);
 }
 
 /* --- vectors --- */
@@ -405,10 +544,9 @@ static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
 #define emit_BROADCAST NULL
 
 static emit_op *const emitters[] = {
-#define ILIR_OP(name, spelling, arity, rule, meaning) emit_##name,
-#define ILIR_COMPOUND(name, spelling, meaning) refuse_compound,
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows) emit_##name,
+#define ILIR_COMPOUND(name, spelling, arity, meaning, rows) refuse_compound,
 #include "ilir/ops.def"
-#undef ILIR_OP
 };
 
 static const struct jit_value *emit_variable(struct emitter *e, ilir_expr x)
@@ -450,18 +588,16 @@ static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 	return v;
 }
 
-static const char lanes_problem[] = "a vector of indices is chosen";
-
 /* Truth of lanes that were compared one by one, as a part of a vector. */
 static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *truth, int width)
 {
 	gcc_jit_type *integer = e->type[ILIR_I32][0], *mask = jit_part_type(e, ILIR_BOOL, width);
-	gcc_jit_rvalue *lane[ILIR_MAX_LANES], *sum = i32(e, 0);
+	gcc_jit_rvalue *lane[ILIR_MAX_LANES], *sum = jit_i32(e, 0);
 	for (int i = 0; i < width; i++) {
 		gcc_jit_rvalue *t = gcc_jit_context_new_cast(e->context, NULL, truth[i], integer);
-		lane[i] = binary(e, integer, GCC_JIT_BINARY_OP_MINUS, i32(e, 0), t);
-		t = binary(e, integer, GCC_JIT_BINARY_OP_LSHIFT, t, i32(e, i));
-		sum = width == 16 ? binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_OR, sum, t) : sum;
+		lane[i] = jit_binary(e, integer, GCC_JIT_BINARY_OP_MINUS, jit_i32(e, 0), t);
+		t = jit_binary(e, integer, GCC_JIT_BINARY_OP_LSHIFT, t, jit_i32(e, i));
+		sum = width == 16 ? jit_binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_OR, sum, t) : sum;
 	}
 	return jit_keep(e, mask,
 			width == 16
@@ -469,30 +605,60 @@ static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *trut
 			    : gcc_jit_context_new_rvalue_from_vector(e->context, NULL, mask, width, lane));
 }
 
-/* Vectors of indices have a part for each lane, those of truth have not. */
-static const struct jit_value *compare_indices(struct emitter *e, ilir_expr x)
+const struct jit_value *jit_join(struct emitter *e, struct ilir_type t, gcc_jit_rvalue *const *lane)
 {
-	const struct ilir_node *n = ilir_at(e->m, x);
-	const struct jit_value *a = jit_emit_expr(e, ilir_arg(e->m, x, 0)),
-			       *b = jit_emit_expr(e, ilir_arg(e->m, x, 1));
-	struct jit_value *v = jit_new_value(e, n->type);
-	struct job j = {x, n->type, {ILIR_INDEX, 1}, 1, e->type[ILIR_BOOL][0], {0}};
-	gcc_jit_rvalue *truth[ILIR_MAX_LANES] = {NULL};
-	for (int i = 0; i < n->type.lanes; i++) {
-		j.arg[0] = a->part[i];
-		j.arg[1] = b->part[i];
-		truth[i] = emitters[n->op](e, &j);
+	struct jit_value *v = jit_new_value(e, t);
+	gcc_jit_type *type = jit_part_type(e, t.dtype, v->width);
+	for (int i = 0; i < v->parts; i++) {
+		gcc_jit_rvalue *const *first = lane + i * v->width;
+		v->part[i] = v->width == 1	     ? first[0]
+			     : t.dtype == ILIR_BOOL ? join_truth(e, first, v->width)
+						    : jit_keep(e, type,
+							       gcc_jit_context_new_rvalue_from_vector(
+								   e->context, NULL, type, v->width,
+								   (gcc_jit_rvalue **)first));
 	}
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = v->width == 1 ? truth[i] : join_truth(e, truth + i * v->width, v->width);
 	return v;
 }
 
-static bool compares_indices(const struct emitter *e, ilir_expr x)
+/* An element of a vector, which must lie in memory for that. */
+static gcc_jit_rvalue *element(struct emitter *e, gcc_jit_rvalue *vector, enum ilir_dtype t, int i)
+{
+	gcc_jit_lvalue *place = jit_local(e, gcc_jit_rvalue_get_type(vector));
+	gcc_jit_block_add_assignment(e->at, NULL, place, vector);
+	gcc_jit_rvalue *at = gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(place, NULL),
+						      gcc_jit_type_get_pointer(e->type[t][0]));
+	return jit_keep(e, e->type[t][0],
+			gcc_jit_lvalue_as_rvalue(
+			    gcc_jit_context_new_array_access(e->context, NULL, at, jit_index(e, i))));
+}
+
+gcc_jit_rvalue *jit_lane(struct emitter *e, const struct jit_value *v, enum ilir_dtype t, int i)
+{
+	gcc_jit_rvalue *part = v->part[i / v->width];
+	if (v->width == 1)
+		return part;
+	if (t != ILIR_BOOL)
+		return element(e, part, t, i % v->width);
+	gcc_jit_rvalue *truth = v->width == 16 ? jit_binary(e, e->type[ILIR_I32][0], GCC_JIT_BINARY_OP_BITWISE_AND,
+							    jit_cast(e, ILIR_I32, part), jit_i32(e, 1 << i % 16))
+					       : element(e, part, ILIR_I32, i % v->width);
+	return jit_compare(e, GCC_JIT_COMPARISON_NE, truth, jit_i32(e, 0));
+}
+
+/* Lane by lane: parts of the operands and of the result differ in width. */
+static const struct jit_value *emit_lanes(struct emitter *e, ilir_expr x, const struct jit_value *const *arg)
 {
 	const struct ilir_node *n = ilir_at(e->m, x);
-	return n->type.dtype == ILIR_BOOL && n->args == 2 &&
-	       ilir_type_of(e->m, ilir_arg(e->m, x, 0)).dtype == ILIR_INDEX;
+	struct job j = {x, n->type, n->type, 1, e->type[n->type.dtype][0], {0}};
+	gcc_jit_rvalue *lane[ILIR_MAX_LANES] = {NULL};
+	j.operand = ilir_type_of(e->m, ilir_arg(e->m, x, n->args - 1));
+	for (int i = 0; i < n->type.lanes; i++) {
+		for (int a = 0; a < n->args; a++)
+			j.arg[a] = jit_lane(e, arg[a], ilir_type_of(e->m, ilir_arg(e->m, x, a)).dtype, i);
+		lane[i] = emitters[n->op](e, &j);
+	}
+	return jit_join(e, n->type, lane);
 }
 
 static const struct jit_value *emit_parts(struct emitter *e, ilir_expr x)
@@ -501,11 +667,13 @@ static const struct jit_value *emit_parts(struct emitter *e, ilir_expr x)
 	const struct jit_value *arg[3] = {0};
 	struct jit_value *v = jit_new_value(e, n->type);
 	struct job j = {x, n->type, n->type, v->width, jit_part_type(e, n->type.dtype, v->width), {0}};
+	bool alike = true;
 	for (int a = 0; a < n->args; a++) {
 		arg[a] = jit_emit_expr(e, ilir_arg(e->m, x, a));
-		if (arg[a]->width != v->width)
-			return jit_refuse(e, n->type, lanes_problem);
+		alike &= arg[a]->width == v->width;
 	}
+	if (!alike)
+		return emit_lanes(e, x, arg);
 	j.operand = n->args ? ilir_type_of(e->m, ilir_arg(e->m, x, 0)) : n->type;
 	for (int i = 0; i < v->parts; i++) {
 		for (int a = 0; a < n->args; a++)
@@ -528,7 +696,8 @@ static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 		if (jit_must_branch(e->m, e->reads, x))
 			return emit_choice(e, x);
 	}
-	return compares_indices(e, x) ? compare_indices(e, x) : emit_parts(e, x);
+	const struct jit_value *v = jit_emit_widening_load(e, x);
+	return v ? v : emit_parts(e, x);
 }
 
 const struct jit_value *jit_emit_expr(struct emitter *e, ilir_expr x)

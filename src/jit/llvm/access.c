@@ -2,18 +2,15 @@
 /* Loads and stores: buffers in memory by address, registers by stack slots that the optimiser removes. */
 #include "jit/llvm/emit.h"
 
-/* i32 in memory are indices in expressions. */
-static LLVMValueRef widen(struct emitter *e, LLVMValueRef v, enum ilir_dtype stored, int lanes)
+/* Of a byte of memory, whether it is true: any but 0 is. */
+static LLVMValueRef from_memory(struct emitter *e, LLVMValueRef v, enum ilir_dtype stored)
 {
-	struct ilir_type index = {ILIR_INDEX, lanes};
-	return stored == ILIR_I32 ? LLVMBuildSExt(e->at, v, jit_type(e, index), "") : v;
+	return stored != ILIR_BOOL ? v : LLVMBuildICmp(e->at, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
 }
 
-static LLVMValueRef narrow(struct emitter *e, LLVMValueRef v, enum ilir_dtype value, enum ilir_dtype stored,
-			   int lanes)
+static LLVMValueRef to_memory(struct emitter *e, LLVMValueRef v, struct ilir_type t)
 {
-	struct ilir_type i32 = {ILIR_I32, lanes};
-	return stored == ILIR_I32 && value == ILIR_INDEX ? LLVMBuildTrunc(e->at, v, jit_type(e, i32), "") : v;
+	return t.dtype != ILIR_BOOL ? v : LLVMBuildZExt(e->at, v, jit_stored_type(e, t), "");
 }
 
 /* --- promises --- */
@@ -123,7 +120,7 @@ static LLVMValueRef scaled(struct emitter *e, ilir_expr x, uint64_t stride)
 static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtype element,
 			    LLVMValueRef offset)
 {
-	return LLVMBuildGEP2(e->at, e->scalar[element], from, &offset, 1, "");
+	return LLVMBuildGEP2(e->at, jit_stored_type(e, (struct ilir_type){element, 1}), from, &offset, 1, "");
 }
 
 /* What an innermost loop counts is added last, to a pointer that stays while the loop runs.  The sum without
@@ -153,18 +150,17 @@ static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
 	int lanes = jit_lanes_in_memory(a);
 	LLVMValueRef at = address_of(e, a);
-	LLVMValueRef v = LLVMBuildLoad2(e->at, jit_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
+	LLVMValueRef v = LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
 	LLVMSetAlignment(v, jit_element_bytes(b));
 	promise(e, a->buffer, v);
-	return widen(e, v, b->dtype, lanes);
+	return from_memory(e, v, b->dtype);
 }
 
 static void store_memory(struct emitter *e, const struct jit_access *a, ilir_expr value)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
 	LLVMValueRef v = jit_emit_expr(e, value), at = address_of(e, a);
-	v = narrow(e, v, ilir_type_of(e->m, value).dtype, b->dtype, a->place.lanes);
-	LLVMValueRef store = LLVMBuildStore(e->at, v, at);
+	LLVMValueRef store = LLVMBuildStore(e->at, to_memory(e, v, ilir_type_of(e->m, value)), at);
 	LLVMSetAlignment(store, jit_element_bytes(b));
 	promise(e, a->buffer, store);
 }
@@ -186,7 +182,7 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 	r->slot = ARENA_ARRAY(e->arena, LLVMValueRef, r->slots);
 	for (int64_t i = 0; i < r->slots; i++)
 		r->slot[i] =
-		    LLVMBuildAlloca(e->entry, jit_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
+		    LLVMBuildAlloca(e->entry, jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
 	return r;
 }
 
@@ -256,7 +252,7 @@ static LLVMValueRef load_register(struct emitter *e, const struct jit_access *a,
 	int lanes = jit_lanes_in_memory(a);
 	if (!r->slot || element < 0)
 		return jit_refuse(e, (struct ilir_type){t.dtype, lanes}, jit_register_problem);
-	return widen(e, load_elements(e, r, element, lanes), ilir_buffer_at(e->m, a->buffer)->dtype, lanes);
+	return from_memory(e, load_elements(e, r, element, lanes), t.dtype);
 }
 
 static void store_register(struct emitter *e, const struct jit_access *a, ilir_expr value)
@@ -268,8 +264,7 @@ static void store_register(struct emitter *e, const struct jit_access *a, ilir_e
 	if (!r->slot || element < 0)
 		jit_refuse(e, t, jit_register_problem);
 	else
-		store_elements(e, r, element, t.lanes,
-			       narrow(e, v, t.dtype, ilir_buffer_at(e->m, a->buffer)->dtype, t.lanes));
+		store_elements(e, r, element, t.lanes, to_memory(e, v, t));
 }
 
 void jit_emit_alloc(struct emitter *e, ilir_buffer buffer)

@@ -123,7 +123,8 @@ static bool emit(struct job *j)
 			    .arena = &j->arena,
 			    .context = j->context,
 			    .module = j->module,
-			    .has_fma = jit_machine_has_fma(j->options)};
+			    .has_fma = jit_machine_has_fma(j->options),
+			    .has_half = jit_machine_has_half(j->options)};
 	char quoted[200];
 	e.at = j->builder[0];
 	e.entry = j->builder[1];

@@ -10,6 +10,21 @@ LLVMTypeRef jit_type(const struct emitter *e, struct ilir_type t)
 	return t.lanes > 1 ? LLVMVectorType(e->scalar[t.dtype], t.lanes) : e->scalar[t.dtype];
 }
 
+LLVMTypeRef jit_stored_type(const struct emitter *e, struct ilir_type t)
+{
+	return jit_type(e, t.dtype == ILIR_BOOL ? (struct ilir_type){ILIR_U8, t.lanes} : t);
+}
+
+LLVMValueRef jit_constant(LLVMTypeRef type, int64_t value)
+{
+	LLVMValueRef lane[ILIR_MAX_LANES];
+	bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+	unsigned lanes = vector ? LLVMGetVectorSize(type) : 1;
+	for (unsigned i = 0; i < lanes; i++)
+		lane[i] = LLVMConstInt(vector ? LLVMGetElementType(type) : type, value, true);
+	return vector ? LLVMConstVector(lane, lanes) : lane[0];
+}
+
 LLVMValueRef jit_refuse(struct emitter *e, struct ilir_type t, const char *why)
 {
 	if (!e->problem) {
@@ -262,9 +277,9 @@ static void emit_kernel(struct emitter *e, const struct ilir_kernel *k, int vect
 static void prepare(struct emitter *e)
 {
 	const struct ilir_module *m = e->m;
+	for (int t = 0; t < ILIR_DTYPES; t++)
+		e->scalar[t] = LLVMIntTypeInContext(e->context, 8 * ilir_bytes(t));
 	e->scalar[ILIR_F32] = LLVMFloatTypeInContext(e->context);
-	e->scalar[ILIR_I32] = LLVMInt32TypeInContext(e->context);
-	e->scalar[ILIR_INDEX] = LLVMInt64TypeInContext(e->context);
 	e->scalar[ILIR_BOOL] = LLVMInt1TypeInContext(e->context);
 	e->pointer = LLVMPointerTypeInContext(e->context, 0);
 	e->reads = jit_find_reads(m, e->arena);

@@ -38,9 +38,9 @@ struct emitter {
 	LLVMContextRef context;
 	LLVMModuleRef module;
 	LLVMBuilderRef at, entry;
-	LLVMTypeRef scalar[ILIR_BOOL + 1], pointer; /* by dtype */
+	LLVMTypeRef scalar[ILIR_DTYPES], pointer; /* by dtype; half floats are integers: their bits */
 	LLVMValueRef function;
-	bool has_fma;		       /* the machine has the instruction */
+	bool has_fma, has_half;	       /* the machine has the instructions */
 	struct jit_promises *promises; /* what may be said of accesses to memory (access.c) */
 	bool *reads;		       /* jit_find_reads */
 	LLVMValueRef *value;	       /* by expression: computed in this statement, else NULL */
@@ -57,11 +57,15 @@ struct emitter {
 /* --- emit.c --- */
 
 /* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena,
- * context, module and has_fma are given.  False when the module is not what the back end takes: see problem
+ * context, module, has_fma and has_half are given.  False when the module is not what the back end takes: see problem
  * and culprit.  `vector_bits` is the register width to use. */
 bool jit_emit_module(struct emitter *, int kernel, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
+/* The same in memory, where truth has a byte. */
+LLVMTypeRef jit_stored_type(const struct emitter *, struct ilir_type);
+/* An integer in each lane of a value of such a type. */
+LLVMValueRef jit_constant(LLVMTypeRef, int64_t);
 /* Notes why something cannot be emitted; a value of that type stands in. */
 LLVMValueRef jit_refuse(struct emitter *, struct ilir_type, const char *why);
 LLVMBasicBlockRef jit_block(struct emitter *, const char *name);
@@ -76,6 +80,11 @@ LLVMValueRef jit_emit_expr(struct emitter *, ilir_expr);
  * block. */
 void jit_forget(struct emitter *, size_t mark);
 LLVMValueRef jit_splat(struct emitter *, LLVMValueRef, int lanes);
+
+/* --- half.c --- */
+
+/* The f32 of the bits of an f16; scalars or vectors. */
+LLVMValueRef jit_widen_half(struct emitter *, LLVMValueRef bits);
 
 /* --- fma.c --- */
 
@@ -102,5 +111,7 @@ void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *, char **message);
 /* Whether such a machine multiplies and adds in one instruction; after jit_machine_new. */
 bool jit_machine_has_fma(const struct jit_options *);
+/* Whether it converts between f16 and f32. */
+bool jit_machine_has_half(const struct jit_options *);
 
 #endif

@@ -16,6 +16,13 @@ static bool is_index(const struct emitter *e, ilir_expr x)
 	return ilir_type_of(e->m, x).dtype == ILIR_INDEX;
 }
 
+static const char no_row_problem[] = "an operator is used on a type that it does not take";
+
+static enum ilir_dtype operand_type(const struct emitter *e, ilir_expr x)
+{
+	return ilir_type_of(e->m, ilir_arg(e->m, x, 0)).dtype;
+}
+
 /* --- leaves --- */
 
 /* By its bits, so that a NaN keeps its payload. */
@@ -112,23 +119,27 @@ static LLVMValueRef emit_SQRT(struct emitter *e, ilir_expr x, const LLVMValueRef
 }
 
 /* a > b ? a : b is one x86 instruction, which gives b when there is a NaN; a NaN in a is then put back. */
-static LLVMValueRef emit_MAX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+static LLVMValueRef emit_extreme(struct emitter *e, ilir_expr x, const LLVMValueRef *arg, LLVMRealPredicate real,
+				 LLVMIntPredicate integer)
 {
 	if (!is_float(e, x)) {
-		LLVMValueRef more = LLVMBuildICmp(e->at, LLVMIntSGT, arg[0], arg[1], "");
-		return LLVMBuildSelect(e->at, more, arg[0], arg[1], "");
+		LLVMValueRef first = LLVMBuildICmp(e->at, integer, arg[0], arg[1], "");
+		return LLVMBuildSelect(e->at, first, arg[0], arg[1], "");
 	}
-	LLVMValueRef more = LLVMBuildFCmp(e->at, LLVMRealOGT, arg[0], arg[1], "");
-	LLVMValueRef larger = LLVMBuildSelect(e->at, more, arg[0], arg[1], "");
+	LLVMValueRef first = LLVMBuildFCmp(e->at, real, arg[0], arg[1], "");
+	LLVMValueRef extreme = LLVMBuildSelect(e->at, first, arg[0], arg[1], "");
 	LLVMValueRef nan = LLVMBuildFCmp(e->at, LLVMRealUNO, arg[0], arg[0], "");
-	return LLVMBuildSelect(e->at, nan, arg[0], larger, "");
+	return LLVMBuildSelect(e->at, nan, arg[0], extreme, "");
+}
+
+static LLVMValueRef emit_MAX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return emit_extreme(e, x, arg, LLVMRealOGT, LLVMIntSGT);
 }
 
 static LLVMValueRef emit_MIN(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	LLVMValueRef less = LLVMBuildICmp(e->at, LLVMIntSLT, arg[0], arg[1], "");
-	(void)x;
-	return LLVMBuildSelect(e->at, less, arg[0], arg[1], "");
+	return emit_extreme(e, x, arg, LLVMRealOLT, LLVMIntSLT);
 }
 
 static LLVMValueRef index_constant(const struct emitter *e, int64_t i)
@@ -239,6 +250,18 @@ static LLVMValueRef emit_BIT_OR(struct emitter *e, ilir_expr x, const LLVMValueR
 	return LLVMBuildOr(e->at, arg[0], arg[1], "");
 }
 
+static LLVMValueRef emit_BIT_XOR(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildXor(e->at, arg[0], arg[1], "");
+}
+
+static LLVMValueRef emit_NOT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	(void)x;
+	return LLVMBuildNot(e->at, arg[0], "");
+}
+
 #define emit_AND emit_BIT_AND
 #define emit_OR emit_BIT_OR
 
@@ -254,16 +277,132 @@ static LLVMValueRef emit_SHR(struct emitter *e, ilir_expr x, const LLVMValueRef 
 	return LLVMBuildAShr(e->at, arg[0], arg[1], "");
 }
 
+/* Half floats are integers here. */
 static LLVMValueRef emit_AS_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	if (operand_type(e, x) != ILIR_F32)
+		return LLVMBuildZExt(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+static LLVMValueRef emit_AS_F32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
 }
 
-#define emit_AS_F32 emit_AS_I32
-
-static LLVMValueRef emit_TO_FLOAT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+static LLVMValueRef cut(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return LLVMBuildSIToFP(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+	return LLVMBuildTrunc(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+#define emit_AS_F16 cut
+#define emit_AS_BF16 cut
+#define emit_WRAP_I32 cut
+
+/* --- casts --- */
+
+/* Lane by lane: some machines have a vector of i64 rounded twice, by way of binary64. */
+static LLVMValueRef round_i64(struct emitter *e, LLVMValueRef v, LLVMTypeRef to)
+{
+	if (LLVMGetTypeKind(to) != LLVMVectorTypeKind)
+		return LLVMBuildSIToFP(e->at, v, to, "");
+	LLVMValueRef result = LLVMGetPoison(to);
+	for (unsigned i = 0; i < LLVMGetVectorSize(to); i++) {
+		LLVMValueRef at = LLVMConstInt(e->scalar[ILIR_I32], i, false);
+		LLVMValueRef lane = LLVMBuildExtractElement(e->at, v, at, "");
+		lane = LLVMBuildSIToFP(e->at, lane, e->scalar[ILIR_F32], "");
+		result = LLVMBuildInsertElement(e->at, result, lane, at, "");
+	}
+	return result;
+}
+
+static LLVMValueRef widen_brain(struct emitter *e, LLVMValueRef bits, struct ilir_type to)
+{
+	LLVMTypeRef integer = jit_type(e, (struct ilir_type){ILIR_I32, to.lanes});
+	LLVMValueRef wide = LLVMBuildZExt(e->at, bits, integer, "");
+	return LLVMBuildBitCast(e->at, LLVMBuildShl(e->at, wide, jit_constant(integer, 16), ""), jit_type(e, to), "");
+}
+
+static LLVMValueRef emit_TO_F32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	struct ilir_type to = ilir_type_of(e->m, x);
+	switch (operand_type(e, x)) {
+	case ILIR_F16:
+		return jit_widen_half(e, arg[0]);
+	case ILIR_BF16:
+		return widen_brain(e, arg[0], to);
+	case ILIR_I32:
+		return LLVMBuildSIToFP(e->at, arg[0], jit_type(e, to), "");
+	case ILIR_I64:
+		return round_i64(e, arg[0], jit_type(e, to));
+	case ILIR_BOOL:
+		return LLVMBuildUIToFP(e->at, arg[0], jit_type(e, to), "");
+	default:
+		return jit_refuse(e, to, no_row_problem);
+	}
+}
+
+/* The same integer in another type. */
+static LLVMValueRef resize(struct emitter *e, ilir_expr x, LLVMValueRef v)
+{
+	enum ilir_dtype from = operand_type(e, x);
+	bool is_unsigned = from == ILIR_U8 || from == ILIR_BOOL;
+	return LLVMBuildIntCast2(e->at, v, jit_type(e, ilir_type_of(e->m, x)), !is_unsigned, "");
+}
+
+/* The nearest of low..high, in a narrower type. */
+static LLVMValueRef saturate(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low, int64_t high)
+{
+	LLVMTypeRef wide = LLVMTypeOf(v);
+	v = emit_intrinsic(e, "llvm.smax", (LLVMValueRef[]){v, jit_constant(wide, low)}, 2);
+	v = emit_intrinsic(e, "llvm.smin", (LLVMValueRef[]){v, jit_constant(wide, high)}, 2);
+	return LLVMBuildTrunc(e->at, v, jit_type(e, ilir_type_of(e->m, x)), "");
+}
+
+static LLVMValueRef cut_fraction(struct emitter *e, ilir_expr x, LLVMValueRef v)
+{
+	static const char name[] = "llvm.fptosi.sat";
+	LLVMTypeRef type[] = {jit_type(e, ilir_type_of(e->m, x)), LLVMTypeOf(v)};
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, type, 2);
+	return LLVMBuildCall2(e->at, LLVMIntrinsicGetType(e->context, id, type, 2), function, &v, 1, "");
+}
+
+static LLVMValueRef emit_TO_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	switch (operand_type(e, x)) {
+	case ILIR_F32:
+		return cut_fraction(e, x, arg[0]);
+	case ILIR_I64:
+		return saturate(e, x, arg[0], INT32_MIN, INT32_MAX);
+	default:
+		return resize(e, x, arg[0]);
+	}
+}
+
+static LLVMValueRef emit_TO_I64(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return operand_type(e, x) == ILIR_F32 ? cut_fraction(e, x, arg[0]) : resize(e, x, arg[0]);
+}
+
+static LLVMValueRef emit_TO_I8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return saturate(e, x, arg[0], INT8_MIN, INT8_MAX);
+}
+
+static LLVMValueRef emit_TO_U8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return saturate(e, x, arg[0], 0, UINT8_MAX);
+}
+
+static LLVMValueRef emit_TO_I16(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return saturate(e, x, arg[0], INT16_MIN, INT16_MAX);
+}
+
+static LLVMValueRef emit_TO_INDEX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+{
+	return resize(e, x, arg[0]);
 }
 
 /* --- vectors --- */
@@ -298,10 +437,9 @@ static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef
 }
 
 static emit_op *const emitters[] = {
-#define ILIR_OP(name, spelling, arity, rule, meaning) emit_##name,
-#define ILIR_COMPOUND(name, spelling, meaning) refuse_compound,
+#define ILIR_OP(name, spelling, arity, rule, meaning, rows) emit_##name,
+#define ILIR_COMPOUND(name, spelling, arity, meaning, rows) refuse_compound,
 #include "ilir/ops.def"
-#undef ILIR_OP
 };
 
 static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)

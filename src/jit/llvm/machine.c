@@ -44,12 +44,12 @@ static void look_at_host(void)
 /* What LLVM is told of a target of base/target.c. */
 static const struct processor {
 	const char *target, *cpu, *triple, *llvm; /* llvm: what LLVM calls the instruction set */
-	bool fma;
+	bool fma, half;
 } processors[] = {
-    {"generic", "x86-64", "x86_64-unknown-linux-gnu", "X86", false},
-    {"avx2", "x86-64-v3", "x86_64-unknown-linux-gnu", "X86", true},
-    {"avx512", "x86-64-v4", "x86_64-unknown-linux-gnu", "X86", true},
-    {"aarch64", "generic", "aarch64-unknown-linux-gnu", "AArch64", true},
+    {"generic", "x86-64", "x86_64-unknown-linux-gnu", "X86", false, false},
+    {"avx2", "x86-64-v3", "x86_64-unknown-linux-gnu", "X86", true, true},
+    {"avx512", "x86-64-v4", "x86_64-unknown-linux-gnu", "X86", true, true},
+    {"aarch64", "generic", "aarch64-unknown-linux-gnu", "AArch64", true, true},
 };
 
 static const struct processor *find_processor(const struct target *t)
@@ -90,6 +90,12 @@ bool jit_machine_has_fma(const struct jit_options *o)
 {
 	const struct processor *p = find_processor(o->target);
 	return p->fma || (o->native && has_word(host.features, "+fma"));
+}
+
+bool jit_machine_has_half(const struct jit_options *o)
+{
+	const struct processor *p = find_processor(o->target);
+	return p->half || (o->native && has_word(host.features, "+f16c"));
 }
 
 /* LLVM's registry of instruction sets has no lock. */

@@ -1,0 +1,52 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Types: elements as they are computed with, numbers, casts. */
+#include "ilir/lower.h"
+
+#include <math.h>
+
+static enum dtype type_of(const struct lowering *l, ilir_expr e)
+{
+	return (enum dtype)ilir_type_of(l->m, e).dtype;
+}
+
+ilir_expr lower_widened(struct lowering *l, ilir_expr e)
+{
+	enum dtype from = type_of(l, e), to = ra_widened(from);
+	return from == to ? e : ilir_unary(l->m, to == DTYPE_F32 ? ILIR_TO_F32 : ILIR_TO_I32, e);
+}
+
+static int64_t saturate(double number, int64_t low, int64_t high)
+{
+	return number <= (double)low ? low : number >= (double)high ? high : (int64_t)number;
+}
+
+ilir_expr lower_number(struct lowering *l, enum dtype d, double number)
+{
+	switch (d) {
+	case DTYPE_I32:
+		return ilir_i32(l->m, (int32_t)saturate(number, INT32_MIN, INT32_MAX));
+	case DTYPE_I64:
+		return ilir_i64(l->m, saturate(number, INT64_MIN, INT64_MAX));
+	case DTYPE_BOOL:
+		return ilir_bool(l->m, number != 0);
+	default:
+		return ilir_float(l->m, (float)number);
+	}
+}
+
+ilir_expr lower_cast(struct lowering *l, ilir_expr e, enum dtype to)
+{
+	enum dtype from = type_of(l, e);
+	if (from == to)
+		return e;
+	if (to == DTYPE_BOOL)
+		return ilir_unary(l->m, ILIR_NOT, ilir_binary(l->m, ILIR_EQ, e, lower_number(l, from, 0)));
+	if (from == DTYPE_BOOL && to == DTYPE_I64)
+		e = ilir_unary(l->m, ILIR_TO_I32, e);
+	return ilir_unary(l->m, to == DTYPE_F32 ? ILIR_TO_F32 : to == DTYPE_I32 ? ILIR_TO_I32 : ILIR_TO_I64, e);
+}
+
+ilir_expr lower_index_number(struct lowering *l, ilir_expr index)
+{
+	return ilir_unary(l->m, ILIR_TO_I32, ilir_unary(l->m, ILIR_TO_I64, index));
+}

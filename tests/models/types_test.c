@@ -1,0 +1,267 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Models with values of all types: integers are what the oracle says to the bit, and floats near it, interpreted after
+ * passes and compiled. */
+#include "ilir/passes.h"
+#include "tests/models/ways.h"
+
+/* --- data --- */
+
+static void put_integer(enum dtype dtype, void *to, int64_t i, int64_t value)
+{
+	switch (dtype_traits_of(dtype)->bytes) {
+	case 1:
+		((int8_t *)to)[i] = (int8_t)value;
+		break;
+	case 2:
+		((int16_t *)to)[i] = (int16_t)value;
+		break;
+	case 4:
+		((int32_t *)to)[i] = (int32_t)value;
+		break;
+	default:
+		((int64_t *)to)[i] = value;
+	}
+}
+
+/* Multiples of 1/16 from -1 to 1, as f32 or by the bits of an f16; numbers of a few digits otherwise, and with no input's
+ * limit a large one now and then. */
+static void put_number(enum dtype dtype, int64_t limit, void *to, int64_t i)
+{
+	int sixteenths = random_below(33) - 16;
+	if (dtype == DTYPE_F32)
+		((float *)to)[i] = (float)sixteenths / 16;
+	else if (dtype == DTYPE_F16)
+		put_integer(dtype, to, i, sixteenths < 0 ? 0xb800 + sixteenths : 0x3800 + sixteenths);
+	else if (dtype == DTYPE_BOOL || limit)
+		put_integer(dtype, to, i, random_below(limit ? (int)limit : 2));
+	else if (dtype == DTYPE_I64 && random_below(3) == 0)
+		put_integer(dtype, to, i, (int64_t)random_bits() << 33 | random_bits());
+	else
+		put_integer(dtype, to, i, random_below(dtype == DTYPE_U8 ? 6 : 2001) - (dtype == DTYPE_U8 ? 0 : 1000));
+}
+
+static void make_typed_forest(struct test_forest *f, const struct image *image, int inputs, int size)
+{
+	make_forest(f, image, inputs, size);
+	for (int i = 0; i < image->inputs; i++) {
+		const struct image_input *in = &image->input[i];
+		int64_t rows = in->on_edge ? f->collect.edges : f->nodes, n = rows * (in->token ? 1 : in->elements);
+		f->data[i] = f->owned[i] = realloc(f->owned[i], (size_t)(n + 1) * 8);
+		for (int64_t k = 0; k < n; k++)
+			put_number(in->dtype, in->limit, f->owned[i], k);
+	}
+}
+
+static bool read_typed(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+{
+	const struct ra_model *m = context;
+	enum dtype dtype = m->params.at[param].dtype;
+	(void)d;
+	for (int64_t i = 0; i < count; i++) {
+		float x = weight_at(param, first + i);
+		if (dtype == DTYPE_F32)
+			to[i] = roundf(x * 32) / 16;
+		else
+			put_integer(dtype, to, i, (int64_t)(x * 50));
+	}
+	return true;
+}
+
+/* --- runs --- */
+
+static bool open_typed(struct test_run *r, const struct test_model *t)
+{
+	struct rt_source source = {read_typed, (void *)t->model};
+	r->bound = rt_bind(&r->binding, &allocator_default, &r->image, &source, NULL, &r->diags);
+	r->open = r->bound && rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
+	print_diags(&r->diags);
+	return r->open;
+}
+
+/* The rows of outputs, and of each where they begin. */
+struct results {
+	char *bytes;
+	size_t n, begin[16];
+};
+
+static size_t bytes_of(const struct image_output *o)
+{
+	return (size_t)o->elements * (size_t)dtype_traits_of(o->dtype)->bytes;
+}
+
+static struct results gather(const struct test_run *r, const struct test_forest *f)
+{
+	struct results all = {0};
+	for (int o = 0; o < r->image.outputs; o++) {
+		int64_t rows = r->image.output[o].at_root ? f->minibatch.forest.inputs : f->nodes;
+		size_t bytes = bytes_of(&r->image.output[o]);
+		all.begin[o] = all.n;
+		all.bytes = realloc(all.bytes, all.n + (size_t)rows * bytes + 1);
+		for (int64_t row = 0; row < rows; row++, all.n += bytes)
+			memcpy(all.bytes + all.n, rt_session_row(&r->session, o, row), bytes);
+	}
+	return all;
+}
+
+struct typed {
+	struct test_model model;
+	struct test_forest forest;
+	struct results expected;
+};
+
+/* Of the first run, or the same bits. */
+static bool run_typed(struct typed *t, const struct compile_options *o)
+{
+	struct test_run r;
+	bool ok = compile_run(&r, &t->model, o) && open_typed(&r, &t->model) && run_forest(&r, &t->forest.minibatch);
+	if (ok) {
+		struct results all = gather(&r, &t->forest);
+		ok = all.n == t->expected.n && memcmp(all.bytes, t->expected.bytes, all.n) == 0;
+		free(all.bytes);
+	}
+	end_run(&r);
+	return ok;
+}
+
+/* --- the oracle --- */
+
+static const void **make_params(const struct typed *t, const struct sub_program *p, struct arena *a)
+{
+	const void **params = ARENA_ARRAY(a, const void *, p->params.n + 1);
+	for (size_t i = 0; i < p->params.n; i++) {
+		int64_t n = elements_of(&p->params.at[i]);
+		double *room = ARENA_ARRAY(a, double, n);
+		read_typed((void *)t->model.model, (int)i, 0, n, (float *)room, NULL);
+		params[i] = room;
+	}
+	return params;
+}
+
+static int64_t integer_at(enum dtype dtype, const char *from)
+{
+	int32_t i32;
+	int64_t i64;
+	if (dtype == DTYPE_BOOL)
+		return *from;
+	memcpy(&i32, from, sizeof i32);
+	if (dtype == DTYPE_I32)
+		return i32;
+	memcpy(&i64, from, sizeof i64);
+	return i64;
+}
+
+/* Whether an element is what the oracle says. */
+static bool agrees_with(enum dtype dtype, const char *got, double wanted)
+{
+	float f;
+	if (dtype != DTYPE_F32)
+		return integer_at(dtype, got) == sub_integer(wanted);
+	memcpy(&f, got, sizeof f);
+	return fabs(f - wanted) <= 2e-5 * (1 + fabs(wanted)) || (isnan(f) && isnan(wanted));
+}
+
+static bool check_output(const struct typed *t, const struct sub_program *p, int o, const double *wanted)
+{
+	const struct sub_tensor *row = &p->outputs.at[o].row;
+	int64_t n = (p->outputs.at[o].at_root ? t->forest.minibatch.forest.inputs : t->forest.nodes) * elements_of(row);
+	const char *got = t->expected.bytes + t->expected.begin[o];
+	for (int64_t i = 0; i < n; i++, got += dtype_traits_of(row->dtype)->bytes)
+		if (!agrees_with(row->dtype, got, wanted[i])) {
+			printf("# %s: element %lld differs: %.9g or %lld is wanted\n", row->name, (long long)i, wanted[i],
+			       (long long)sub_integer(wanted[i]));
+			return false;
+		}
+	return true;
+}
+
+static bool near(const struct typed *t, const struct lin_order *order, struct arena *a)
+{
+	const struct lin_forest *f = &t->forest.minibatch.forest;
+	struct sub_program p;
+	struct sub_options options = {0};
+	struct diags d;
+	diags_init(&d, &allocator_default);
+	sub_init(&p, a, "oracle");
+	bool ok = sub_lower(&p, t->model.model, t->model.sizes, &options, &d) && sub_verify(&p, &d);
+	print_diags(&d);
+	diags_free(&d);
+	if (!ok)
+		return false;
+	double **states = ARENA_ARRAY(a, double *, p.states.n + 1), **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
+	for (size_t i = 0; i < p.states.n; i++)
+		states[i] = ARENA_ARRAY(a, double, f->nodes *elements_of(&p.states.at[i]));
+	for (size_t i = 0; i < p.outputs.n; i++)
+		outputs[i] = ARENA_ARRAY(a, double, f->nodes *elements_of(&p.outputs.at[i].row));
+	struct sub_forest forest = {f->nodes, f->inputs,    f->child_begin,	f->children,
+				    f->root,  order->order, t->forest.data, f->input_begin};
+	sub_evaluate(&p, &forest, make_params(t, &p, a), states, outputs, a);
+	for (size_t o = 0; o < p.outputs.n; o++)
+		ok &= check_output(t, &p, (int)o, outputs[o]);
+	return ok;
+}
+
+static bool is_near(const struct typed *t, const struct lin_order *order)
+{
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	bool ok = !arena_guard(&a, &jump) && near(t, order, &a);
+	arena_free(&a);
+	return ok;
+}
+
+/* --- one model --- */
+
+static void test_ways(struct typed *t, const char *name)
+{
+	for (int i = 1; ilir_pass_at(i); i++) {
+		struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
+		tap_ok(run_typed(t, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
+	}
+	for (int i = 0; backend_at(i); i++) {
+		struct compile_options o = {.backend = backend_at(i), .target = "native"};
+		tap_ok(run_typed(t, &o), "%s: compiled by %s", name, o.backend);
+	}
+	for (int i = 0; target_at(i); i++) {
+		struct compile_options o = {.backend = usual_backend(), .target = target_at(i)->name};
+		if (target_runs_here(target_at(i)))
+			tap_ok(run_typed(t, &o), "%s: compiled for %s", name, o.target);
+	}
+}
+
+static void test_model(struct typed *t, const char *name, int nodes)
+{
+	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct test_run r;
+	bool ok = compile_run(&r, &t->model, &o) && open_typed(&r, &t->model);
+	if (ok) {
+		make_typed_forest(&t->forest, &r.image, 3, nodes);
+		ok = run_forest(&r, &t->forest.minibatch);
+	}
+	if (tap_ok(ok, "%s: is interpreted", name)) {
+		t->expected = gather(&r, &t->forest);
+		tap_ok(is_near(t, &r.session.order), "%s: gives what the oracle says", name);
+		test_ways(t, name);
+		free(t->expected.bytes);
+		free_forest(&t->forest);
+	}
+	end_run(&r);
+}
+
+static void test_file(const char *path, const char *sizes)
+{
+	struct typed t = {0};
+	if (tap_ok(load_model(&t.model, path, sizes), "%s", path))
+		test_model(&t, path, 12);
+	free_model(&t.model);
+}
+
+int main(void)
+{
+	random_state = 7;
+	test_file("tests/models/types.ra", "D=9 V=7 K=5");
+	test_file("tests/models/types.ra", "D=1 V=1 K=1");
+	test_file("tests/models/types.ra", "D=16 V=30 K=8");
+	skip_backends();
+	return tap_done();
+}
