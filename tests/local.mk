@@ -247,6 +247,7 @@ AM_TESTS_ENVIRONMENT = $(SANITIZE_ENVIRONMENT) \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
 	export XDG_CACHE_HOME='$(abs_top_builddir)/tests/cache'; \
+	export ESPALIER_MACHINE=defaults; \
 	@SANITIZE_ENVIRONMENT@ \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";
 

@@ -1,13 +1,14 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The command sees the public header and nothing else of the library.
+# The command sees the public header and, of the library, only what includes nothing else of it: the names of targets, and
+# how a machine is measured.
 bin_PROGRAMS += espalier
-espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
+espalier_CPPFLAGS = -D_GNU_SOURCE -I$(srcdir)/src/api -I$(srcdir)/src -I%D% -I$(srcdir)/%D% \
 	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS)
 espalier_LDADD = libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
 
 espalier_SOURCES = \
-	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
-	%D%/machine.c %D%/machine.h %D%/machine_loops.h %D%/main.c \
+	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
+	%D%/machine.c %D%/machine.h %D%/main.c src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/targets.h \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 espalier_SOURCES += \

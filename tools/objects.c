@@ -56,16 +56,13 @@ int place_of(const struct options *options)
 	return places[options->at];
 }
 
-/* In the order of the words in options.def. */
-static const char *const targets[] = {"native", "generic", "avx2", "avx512", "aarch64"};
-
 esp_status objects_program(const struct objects *o, const struct options *options, const char *schedule,
 			   int at, esp_program **program, esp_error **error)
 {
 	esp_program_options p = {.size = sizeof p,
 				 .at = at,
 				 .backend = options->backend,
-				 .target = targets[options->target],
+				 .target = esp_target(options->target),
 				 .schedule = schedule,
 				 .math = options->math,
 				 .rules = options->rules,
@@ -216,6 +213,15 @@ static bool open_all(struct objects *o, const struct options *options, const cha
 	if (!reading_check(&o->reading, o))
 		o->status = EXIT_USAGE;
 	return !o->status;
+}
+
+bool objects_open_context(struct objects *o, const struct options *options)
+{
+	esp_error *error = NULL;
+	*o = (struct objects){0};
+	esp_status status = create_context(o, options, &error);
+	o->status = status ? report(status, error) : 0;
+	return !status;
 }
 
 bool objects_open(struct objects *o, const struct options *options, const char *model, int at)

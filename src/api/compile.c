@@ -18,6 +18,11 @@ void compile_note(struct compilation *c, const char *room, const char *what)
 
 /* --- the legs of the way --- */
 
+const struct target *compile_target(const struct compile_options *o)
+{
+	return o->machine && target_is_native(o->target) ? &o->machine->target : target_find(o->target);
+}
+
 enum { TABLE_BYTES = 64 << 20 };
 
 bool compile_rewriting(const struct compile_options *o, struct sub_options *options, struct diags *diags)
@@ -67,11 +72,11 @@ bool compile_to_program(struct compilation *c)
 bool compile_to_plan(struct compilation *c)
 {
 	const char *text = c->options->schedule ? c->options->schedule : "";
-	const struct target *target = target_find(c->options->target);
+	const struct target *target = compile_target(c->options);
 	struct sched_fusion fusion;
 	if (!target)
 		return diag_add(c->diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
-				"targets are native, generic, avx2, avx512, aarch64",
+				"targets are " TARGET_NAMES,
 				"there is no target '%s'", c->options->target);
 	struct sub_options options;
 	if (!compile_rewriting(c->options, &options, c->diags) ||

@@ -12,10 +12,17 @@
 
 enum { COMPILE_AT_MODEL, COMPILE_AT_ROOT, COMPILE_AT_EVERY_NODE };
 
+/* The description of the machine at hand. */
+struct machine_known {
+	struct target target;
+	const char *processor; /* a text that differs where code or its schedule may differ */
+};
+
 struct compile_options {
 	int at;
 	const char *backend;  /* jit_backend_name, or "interpreter" */
-	const char *target;   /* a name of base/target.h */
+	const char *target;   /* a name of base/targets.h */
+	const struct machine_known *machine; /* whom "native" means; NULL = any of its best target */
 	const char *schedule; /* NULL = chosen */
 	const char
 	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */
@@ -27,6 +34,8 @@ struct compile_options {
 	struct jit_watch watch;	    /* who may end the compilation; goes_on NULL = nobody */
 };
 
+/* The description that schedules are chosen by; NULL = there is no such target. */
+const struct target *compile_target(const struct compile_options *);
 /* What they say to the optimiser.  False after diagnostics. */
 bool compile_rewriting(const struct compile_options *, struct sub_options *, struct diags *);
 

@@ -244,7 +244,7 @@ static bool flushes(const struct compilation *c)
 static void describe_machine(const struct compilation *c, struct image *image)
 {
 	struct str extensions = str_in(c->arena);
-	if (strcmp(c->options->target, "native") == 0)
+	if (target_is_native(c->options->target))
 		cpu_extensions(&extensions);
 	image->target = c->plan.target->name;
 	image->extensions = str_text(&extensions);

@@ -52,7 +52,7 @@ static bool make_interpreter(struct compilation *c, struct image *image)
 struct jit_options compile_jit_options(const struct compilation *c)
 {
 	return (struct jit_options){.target = c->sched.target,
-				    .native = strcmp(c->options->target, "native") == 0,
+				    .native = target_is_native(c->options->target),
 				    .watch = c->options->watch.goes_on ? &c->options->watch : NULL};
 }
 
@@ -133,7 +133,7 @@ static bool check_target(const struct target *t, struct diags *diags)
 {
 	return target_runs_here(t) ||
 	       diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
-			"choose --target-cpu native, or --backend interpreter",
+			"choose --target-cpu " TARGET_NATIVE ", or --backend interpreter",
 			"this machine cannot run code for %s (%s)", t->name, t->description);
 }
 

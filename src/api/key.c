@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a compiled program depends on, as one text. */
 #include "api/cache.h"
-#include "base/cpu.h"
 #include "io/file.h"
 #include "jit/jit.h"
 
@@ -92,14 +91,12 @@ static bool add_library(struct str *s)
 
 /* --- the program --- */
 
-static void add_target(struct str *s, const char *name)
+static void add_target(struct str *s, const struct compile_options *o)
 {
-	const struct target *target = target_find(name);
-	str_printf(s, "target %s %s", name, target ? target->name : "");
-	if (strcmp(name, "native") == 0) {
-		str_puts(s, " ");
-		cpu_print(s);
-	}
+	const struct target *target = target_find(o->target);
+	str_printf(s, "target %s %s", o->target, target ? target->name : "");
+	if (target_is_native(o->target))
+		describe_machine_for_key(s, o->machine);
 	str_puts(s, "\n");
 }
 
@@ -132,7 +129,7 @@ const char *cache_key(struct arena *a, const struct ra_model *model, const int64
 	str_printf(&s, "backend %s\n", o->backend);
 	if (!add_library(&s) || !add_file(&s, "plug-in", jit_backend_path(a, o->backend)))
 		return NULL;
-	add_target(&s, o->target);
+	add_target(&s, o);
 	str_printf(&s, "at %d\nmath %s\nfamilies off %x\ntable bytes %lld\n", o->at,
 		   sub_math_spelling(rewriting.math), rewriting.off, (long long)rewriting.table_bytes);
 	add_text(&s, "schedule", o->schedule);

@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
-#include "api/cache.h"
 #include "api/explain.h"
 #include "image/code.h"
 #include "image/perf.h"
@@ -108,12 +107,6 @@ struct creation {
 
 /* --- the cache --- */
 
-static struct cache cache_of(const esp_program *p)
-{
-	const esp_context *c = p->object.context;
-	return (struct cache){c->cache == ESP_CACHE_OFF, c->cache_dir, c->cache_limit};
-}
-
 /* What the cache has to say goes to the log, and what it was told by others on the way is part of it. */
 static void tell(const esp_program *p, struct diags *notices)
 {
@@ -128,7 +121,7 @@ static void tell(const esp_program *p, struct diags *notices)
 static bool find(struct creation *c)
 {
 	esp_program *p = c->program;
-	struct cache cache = cache_of(p);
+	struct cache cache = context_cache(p->object.context);
 	double begin = times_clock();
 	if (!cache.off)
 		p->key = cache_key(&p->arena, p->model->graph, p->sizes, &p->options);
@@ -139,7 +132,7 @@ static bool find(struct creation *c)
 
 static void keep(esp_program *p)
 {
-	struct cache cache = cache_of(p);
+	struct cache cache = context_cache(p->object.context);
 	struct diags notices;
 	diags_init(&notices, &p->object.context->allocator);
 	p->image.key = p->key;
@@ -222,6 +215,12 @@ static bool bind(struct creation *c)
 		    : bind_told(c);
 }
 
+/* Whether code will be made that the description of this machine is good for. */
+static bool is_for_this_machine(const struct compile_options *o)
+{
+	return target_is_native(o->target) && strcmp(o->backend, "interpreter") != 0;
+}
+
 /* Everything up to the interface. */
 static bool create(void *job)
 {
@@ -231,7 +230,7 @@ static bool create(void *job)
 	    .at = c->options->at,
 	    .backend = c->options->backend ? copy_text(&p->arena, c->options->backend)
 					   : jit_backend_usual(&p->arena),
-	    .target = copy_text(&p->arena, c->options->target ? c->options->target : "native"),
+	    .target = copy_text(&p->arena, c->options->target ? c->options->target : TARGET_NATIVE),
 	    .schedule = copy_text(&p->arena, c->options->schedule),
 	    .math = copy_text(&p->arena, c->options->math),
 	    .rules = copy_text(&p->arena, c->options->rules),
@@ -243,6 +242,7 @@ static bool create(void *job)
 	};
 	if (!check_size(p->model, c->diags) || !bind(c))
 		return false;
+	p->options.machine = context_machine(p->object.context, is_for_this_machine(&p->options));
 	p->early = (struct times){.arena = &p->arena};
 	if (!find(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
 						   &p->options, &p->interface, &p->early)))
@@ -275,7 +275,7 @@ static bool check_rewriting(const esp_program_options *o, struct diags *diags)
 	return compile_rewriting(&options, &rewriting, diags);
 }
 
-/* The target is looked up here because "native" must be one that this machine has. */
+/* The target is looked up here because the native one must be one that this machine has. */
 static bool take_options(const esp_program_options *options, esp_program_options *o, struct diags *diags)
 {
 	const char *function = "esp_program_create";
@@ -285,7 +285,7 @@ static bool take_options(const esp_program_options *options, esp_program_options
 		return api_bad_argument(diags, function, "options->at", "must be one of ESP_AT_...");
 	if (o->target && !target_find(o->target))
 		return api_bad_argument(diags, function, "options->target",
-					"must be native, generic, avx2, avx512 or aarch64");
+					"must be one of " TARGET_NAMES);
 	return check_rewriting(o, diags);
 }
 
