@@ -56,6 +56,7 @@ unit_tests = \
 	%D%/api/failures_test \
 	%D%/api/helper_test \
 	%D%/api/limits_test \
+	%D%/api/machine_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
@@ -75,6 +76,7 @@ unit_tests = \
 	%D%/api/weights_test \
 	%D%/base/floats_test \
 	%D%/base/fork_test \
+	%D%/base/machine_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
 	%D%/base/quota_test \
@@ -126,6 +128,7 @@ unit_tests = \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
 	%D%/models/layout_test \
+	%D%/models/machines_test \
 	%D%/models/operators_test \
 	%D%/models/primitives_test \
 	%D%/models/random_test \

@@ -87,8 +87,8 @@ void machine_ask_caches(struct target *t, const char *root)
 /* With as many digits as a measurement has. */
 static double rounded(double value)
 {
-	double unit = pow(10, floor(log10(value)) - 2);
-	return value > 0 ? round(value / unit) * unit : 0;
+	double scale = value > 0 ? pow(10, 2 - floor(log10(value))) : 1;
+	return round(value * scale) / scale;
 }
 
 /* Bytes a nanosecond from a working set of half a cache, where no other data push it out; but of more than the
