@@ -86,7 +86,7 @@ static void print_counts(const struct sched_plan *plan, const char *when)
 
 static void print_plan(struct subject *s, const char *rules, const char *when)
 {
-	struct compile_options o = {.backend = "llvm", .target = "native", .rules = rules};
+	struct compile_options o = {.backend = "llvm", .target = TARGET_NATIVE, .rules = rules};
 	struct sub_program p;
 	struct sched_plan plan;
 	if (!compile_plan(&s->arena, &s->diags, s->model, s->sizes, &o, &p, &plan, NULL))

@@ -175,6 +175,7 @@ shell_tests = \
 	%D%/cli/bench_test.sh \
 	%D%/cli/compare_test.sh \
 	%D%/cli/limits_test.sh \
+	%D%/cli/machine_test.sh \
 	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/tune_test.sh \

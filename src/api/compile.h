@@ -22,7 +22,7 @@ struct compile_options {
 	int at;
 	const char *backend;  /* jit_backend_name, or "interpreter" */
 	const char *target;   /* a name of base/targets.h */
-	const struct machine_known *machine; /* whom "native" means; NULL = any of its best target */
+	const struct machine_known *machine; /* whom TARGET_NATIVE means; NULL = any of its best target */
 	const char *schedule; /* NULL = chosen */
 	const char
 	    *last_pass; /* interpreter only: stop after this pass; NULL = all.  For differential tests. */

@@ -16,6 +16,7 @@
 #include "base/machine.h"
 #include "io/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LARGEST = 1 << 14, MOST_THREADS = 4, MEMORY = 128 << 20, DIGITS = 2 * sizeof(struct checksum) };
@@ -53,7 +54,7 @@ struct search {
 	bool measured; /* otherwise there was neither the memory nor the threads */
 	struct arena arena;
 	struct target target;
-	const char *source;
+	const char *source, *processor; /* processor: a text of cpu_print; "" when nobody asks the machine */
 	const char *folder; /* NULL = none */
 	const char *problem; /* of what is kept there; NULL = none */
 };
@@ -67,7 +68,7 @@ static void note_unusable(const struct search *s, const struct io_store *store)
 
 static struct checksum file_name(const struct search *s)
 {
-	return checksum_of(s->context->processor, strlen(s->context->processor));
+	return checksum_of(s->processor, strlen(s->processor));
 }
 
 static void print_checksum(struct str *to, const char *text, size_t n)
@@ -79,7 +80,7 @@ static void print_checksum(struct str *to, const char *text, size_t n)
 
 static void print_beginning(const struct search *s, struct str *to)
 {
-	str_printf(to, "%sidentity %s\ntarget %s\n", header, s->context->processor, s->target.name);
+	str_printf(to, "%sidentity %s\ntarget %s\n", header, s->processor, s->target.name);
 }
 
 /* --- reading --- */
@@ -188,12 +189,20 @@ static void say_problem(const struct search *s)
 			    s->problem);
 }
 
+static bool asks_machine(const struct search *s)
+{
+	return s->context->machine_from != ESP_MACHINE_DEFAULTS || s->must_measure;
+}
+
 static void look_up(struct search *s)
 {
 	s->source = "defaults";
-	if (s->context->machine_from == ESP_MACHINE_DEFAULTS && !s->must_measure)
+	if (!asks_machine(s))
 		return;
 	struct cache cache = context_cache(s->context);
+	struct str name = str_in(&s->arena);
+	cpu_print(&name);
+	s->processor = name.text;
 	s->folder = cache_folder(&cache, &s->arena, "machines");
 	if (!s->must_measure && s->folder && read_kept(s)) {
 		s->source = "measured";
@@ -207,44 +216,32 @@ static void look_up(struct search *s)
 		s->source = "measured";
 }
 
-/* The processor as a text that cpu_print knows; "" when there is no memory for it. */
-static void name_processor(struct search *s)
-{
-	esp_context *c = s->context;
-	struct str name = str_in(&s->arena);
-	if (c->processor[0])
-		return;
-	cpu_print(&name);
-	if (name.n < sizeof c->processor)
-		strcpy(c->processor, name.text);
-}
-
 static bool search(void *job)
 {
-	struct search *s = job;
-	name_processor(s);
-	look_up(s);
+	look_up(job);
 	return true;
 }
 
-/* Without memory the description is the target's. */
+/* Without memory the description is the target's.  The arena is left to the caller. */
 static void find_machine(struct search *s)
 {
 	struct diags unheard;
 	diags_init(&unheard, &s->context->allocator);
 	arena_init(&s->arena, &s->context->allocator);
 	s->target = *target_find(TARGET_NATIVE);
+	s->processor = "";
 	if (!api_guarded(&s->arena, &unheard, search, s)) {
 		s->target = *target_find(TARGET_NATIVE);
 		s->source = "defaults";
+		s->processor = "";
 	}
-	arena_free(&s->arena);
 	diags_free(&unheard);
 }
 
 /* With the lock held. */
 static void set_machine(esp_context *c, const struct search *s)
 {
+	snprintf(c->processor, sizeof c->processor, "%s", s->processor);
 	c->machine = (struct machine_known){s->target, c->processor};
 	c->machine_source = s->source;
 	rt_team_describe(&c->team, &c->machine.target);
@@ -260,6 +257,7 @@ const struct machine_known *context_machine(esp_context *c, bool may_measure)
 		struct search s = {.context = c, .may_measure = may_measure};
 		find_machine(&s);
 		set_machine(c, &s);
+		arena_free(&s.arena);
 	}
 	pthread_mutex_unlock(&c->machine_lock);
 	return &c->machine;
@@ -275,6 +273,7 @@ static bool measure_on_request(esp_context *c, struct search *s)
 	find_machine(s);
 	if (s->measured && !atomic_load_explicit(&c->machine_known, memory_order_relaxed))
 		set_machine(c, s);
+	arena_free(&s->arena);
 	pthread_mutex_unlock(&c->machine_lock);
 	return s->measured;
 }

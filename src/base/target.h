@@ -64,6 +64,12 @@ static inline double target_multiply_add_time(const struct target *t)
 	return 2 * t->lanes / t->peak;
 }
 
+/* Operations a nanosecond of kernels that wait for nothing: they load, store and loop beside what the peak counts. */
+static inline double target_kernel_rate(const struct target *t)
+{
+	return 0.87 * t->peak;
+}
+
 static inline double target_load_time(const struct target *t)
 {
 	return 4 * t->lanes / t->l1_rate;

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* A step without weights reads and writes rows and computes little: bytes that it moves for an operation. */
-static const double bytes_an_operation = 7;
+static const double bytes_an_operation = 8;
 
 /* Sweeps that alternate find so much of the second-level cache filled with what the last one read. */
 static const double kept_share = 0.75;
@@ -54,7 +54,7 @@ static double in_tiles(const struct image_step *s, int64_t rows)
 static double call(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks,
 		   double again)
 {
-	double rate = s->block_bytes ? m->peak : m->l2_rate / bytes_an_operation;
+	double rate = s->block_bytes ? target_kernel_rate(m) : m->l2_rate / bytes_an_operation;
 	double computing = s->operations * in_tiles(s, rows) * blocks / s->blocks / rate;
 	double read = reading(m, (double)s->block_bytes * blocks, again);
 	return computing > read ? computing : read;

@@ -370,7 +370,7 @@ static bool run_domain(struct walk *w, int first, int next)
 int rt_enter_team(struct rt_team *team, double operations)
 {
 	bool forced = team && team->way != RT_CHEAPEST && operations > 0;
-	if (!team || (operations < team->machine->enter * team->machine->peak && !forced))
+	if (!team || (operations < team->machine->enter * target_kernel_rate(team->machine) && !forced))
 		return 0;
 	return rt_team_enter(team, forced ? rt_rouse_operations(team) : operations);
 }

@@ -44,7 +44,7 @@ void rt_team_describe(struct rt_team *t, const struct target *machine)
 
 double rt_rouse_operations(const struct rt_team *t)
 {
-	return t->machine->wake * t->machine->peak;
+	return t->machine->wake * target_kernel_rate(t->machine);
 }
 
 /* With the lock held.  When memory is out the next caller may find some; threads are not tried for again. */
