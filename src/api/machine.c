@@ -11,9 +11,9 @@
  *     checksum 0123...              of all that is before
  *
  * What is not such a file, or has a number that no machine has, is as if it were not there. */
+#include "base/machine.h"
 #include "api/internal.h"
 #include "base/cpu.h"
-#include "base/machine.h"
 #include "io/store.h"
 
 #include <stdio.h>
@@ -55,8 +55,8 @@ struct search {
 	struct arena arena;
 	struct target target;
 	const char *source, *processor; /* processor: a text of cpu_print; "" when nobody asks the machine */
-	const char *folder; /* NULL = none */
-	const char *problem; /* of what is kept there; NULL = none */
+	const char *folder;		/* NULL = none */
+	const char *problem;		/* of what is kept there; NULL = none */
 };
 
 static void note_unusable(const struct search *s, const struct io_store *store)
@@ -149,7 +149,7 @@ static void print_file(const struct search *s, struct str *to)
 
 static bool measure(struct search *s)
 {
-	struct machine m;
+	struct machine m = {0};
 	int threads = s->context->team.threads;
 	s->measured = machine_measure(&m, threads < MOST_THREADS ? threads : MOST_THREADS, MEMORY) &&
 		      machine_describe(&s->target, &m);
@@ -165,7 +165,8 @@ static void write_kept(struct search *s, struct io_store *store)
 		note_unusable(s, store);
 }
 
-/* On request measures whether it can be kept or not; else only where it can, and no other process does the same. */
+/* On request measures whether it can be kept or not; else only where it can, and no other process does the
+ * same. */
 static bool measure_and_keep(struct search *s)
 {
 	struct io_store store = {.folder = -1};
@@ -316,9 +317,10 @@ static char *print_machine(esp_context *c, const struct target *t, const char *s
 
 static char *describe(esp_context *c, bool anew, struct diags *diags)
 {
-	struct search s;
+	struct search s = {.context = c};
 	if (anew && !measure_on_request(c, &s)) {
-		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, "lower --threads, or end what takes the memory",
+		diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0},
+			 "lower --threads, or end what takes the memory",
 			 "no memory or no threads to measure the machine with");
 		return NULL;
 	}

@@ -51,7 +51,8 @@ static bool read_cache(const char *root, int cache, struct caches *c)
 	return true;
 }
 
-/* The C library computes the last level of some virtual processors too large, so the system is asked first. */
+/* The C library computes the last level of some virtual processors too large, so the system is asked first.
+ */
 static void ask_library(struct caches *c)
 {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
@@ -91,8 +92,8 @@ static double rounded(double value)
 	return round(value * scale) / scale;
 }
 
-/* Bytes a nanosecond from a working set of half a cache, where no other data push it out; but of more than the
- * caches before it hold. */
+/* Bytes a nanosecond from a working set of half a cache, where no other data push it out; but of more than
+ * the caches before it hold. */
 static double rate_of(const struct machine *m, double bytes, double before)
 {
 	return machine_bandwidth(m, fmax(bytes / 2, fmin(2 * before, bytes))) * 1e-9;

@@ -21,8 +21,8 @@ struct machine {
 };
 
 /* Measures so many threads together, each on a processor of its own while there are as many.  Takes about
- * 0.2 s and up to so much memory [bytes], MACHINE_MEMORY being enough for all sets of one thread, and leaves the calling thread where it was.  False when there is neither the memory nor
- * the threads. */
+ * 0.2 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
+ * calling thread where it was.  False when there is neither the memory nor the threads. */
 bool machine_measure(struct machine *, int threads, size_t memory);
 /* The best of two measurements of so many threads: who measures before and after can tell the machine from
  * what disturbed it. */

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The description of this machine: where it comes from, how it is kept, and that what is wrong with it stops nobody.
- * The one test that measures, since it is about that. */
+/* The description of this machine: where it comes from, how it is kept, and that what is wrong with it stops
+ * nobody. The one test that measures, since it is about that. */
 #include "base/checksum.h"
 #include "tests/api/support.h"
 #include "tests/backends.h"
@@ -122,7 +122,8 @@ static void test_file(const char *folder, const char *machines)
 	tap_ok(is_from(ESP_MACHINE_KEPT, folder, "system", &h) && files_in(machines) == 0,
 	       "without a file the system is asked, and nothing kept");
 	char *own = strdup(describe(ESP_MACHINE_KEPT, folder, 1, &h));
-	tap_ok(strstr(own, "source measured") && files_in(machines) == 1 && !h.unusable, "measured on request, and kept");
+	tap_ok(strstr(own, "source measured") && files_in(machines) == 1 && !h.unusable,
+	       "measured on request, and kept");
 	struct stat st;
 	tap_ok(stat(kept, &st) == 0 && (st.st_mode & 0777) == 0600, "where nobody else can write");
 	tap_ok(strcmp(describe(ESP_MACHINE_KEPT, folder, 0, &h), own) == 0, "others read the same");
@@ -155,7 +156,8 @@ static void test_file(const char *folder, const char *machines)
 	refuses(folder, "a file that others can write");
 	chmod(kept, 0600);
 	write_kept(text);
-	tap_ok(is_from(ESP_MACHINE_KEPT, folder, "measured", &h) && !h.damaged, "the file as it was is read again");
+	tap_ok(is_from(ESP_MACHINE_KEPT, folder, "measured", &h) && !h.damaged,
+	       "the file as it was is read again");
 }
 
 static void test_folder(const char *folder, const char *machines)
@@ -167,7 +169,8 @@ static void test_folder(const char *folder, const char *machines)
 	tap_ok(strstr(describe(ESP_MACHINE_KEPT, folder, 1, &h), "source measured") && h.unusable == 1,
 	       "what is measured is told where it cannot be kept");
 	chmod(machines, 0700);
-	tap_ok(is_from(ESP_MACHINE_KEPT, path_of("w.safetensors"), "system", &h), "nor is a file in place of a folder");
+	tap_ok(is_from(ESP_MACHINE_KEPT, path_of("w.safetensors"), "system", &h),
+	       "nor is a file in place of a folder");
 }
 
 /* A program of the tiny model, compiled for this machine. */
@@ -176,10 +179,11 @@ static bool compiles(const char *folder, char *times, size_t size)
 	struct heard h;
 	struct kit k = {.context = context_of(ESP_MACHINE_MEASURED, folder, &h)};
 	char *text = NULL;
-	bool ok = esp_model_parse(k.context, "m.ra", tiny_model, strlen(tiny_model), &k.model, NULL) == ESP_OK &&
-		  esp_weights_open(k.context, weights, &k.weights, NULL) == ESP_OK &&
-		  esp_program_create(k.model, k.weights, NULL, &k.program, NULL) == ESP_OK &&
-		  esp_program_times(k.program, &text, NULL) == ESP_OK;
+	bool ok =
+	    esp_model_parse(k.context, "m.ra", tiny_model, strlen(tiny_model), &k.model, NULL) == ESP_OK &&
+	    esp_weights_open(k.context, weights, &k.weights, NULL) == ESP_OK &&
+	    esp_program_create(k.model, k.weights, NULL, &k.program, NULL) == ESP_OK &&
+	    esp_program_times(k.program, &text, NULL) == ESP_OK;
 	snprintf(times, size, "%s", ok ? text : "");
 	esp_text_free(text);
 	free_kit(&k);
@@ -201,13 +205,16 @@ static void test_programs(const char *folder, const char *machines)
 	size_t n = read_kept(text, sizeof text);
 	tap_ok(stat(kept, &before) == 0 && compiles(folder, times, sizeof times) && was_found(times),
 	       "the second start finds the program");
-	tap_ok(stat(kept, &after) == 0 && before.st_ino == after.st_ino && before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
+	tap_ok(stat(kept, &after) == 0 && before.st_ino == after.st_ino &&
+		   before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
 		   before.st_mtim.tv_nsec == after.st_mtim.tv_nsec && files_in(machines) == 1,
 	       "and leaves the description alone");
 	write_changed(text, "peak ", "peak 77 ops/ns");
-	tap_ok(compiles(folder, times, sizeof times) && !was_found(times), "a machine that is another has programs of its own");
+	tap_ok(compiles(folder, times, sizeof times) && !was_found(times),
+	       "a machine that is another has programs of its own");
 	read_kept(again, sizeof again);
-	tap_ok(strstr(again, "\npeak 77 ops/ns") && strlen(again) <= n + 10, "what is kept is not measured again");
+	tap_ok(strstr(again, "\npeak 77 ops/ns") && strlen(again) <= n + 10,
+	       "what is kept is not measured again");
 	write_kept(text);
 	tap_ok(compiles(folder, times, sizeof times) && was_found(times), "the one before has its own still");
 }

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of machines: the table, caches from folders that look like the system's, measurements that were made
- * up.  Nothing is measured. */
+/* Descriptions of machines: the table, caches from folders that look like the system's, measurements that
+ * were made up.  Nothing is measured. */
 #include "base/machine.h"
 #include "tests/tap.h"
 
@@ -21,11 +21,13 @@ static void test_table(void)
 		tap_ok(t->l1_bytes <= t->l2_bytes && t->l2_bytes <= t->l3_bytes && t->l1_rate >= t->l2_rate &&
 			   t->l2_rate >= t->l3_rate && t->l3_rate >= t->memory_rate,
 		       "caches of %s grow, and slow down", t->name);
-		tap_ok(target_find(t->name) == t && t->id == (enum target_id)i, "%s is found by its name", t->name);
+		tap_ok(target_find(t->name) == t && t->id == (enum target_id)i, "%s is found by its name",
+		       t->name);
 	}
 	const struct target *native = target_find(TARGET_NATIVE);
 	tap_ok(native && !strstr(native->name, TARGET_NATIVE), "this machine has one of them");
-	tap_ok(!target_find("avx3") && !target_at(TARGETS) && !target_number_at(TARGET_NUMBERS), "and no other");
+	tap_ok(!target_find("avx3") && !target_at(TARGETS) && !target_number_at(TARGET_NUMBERS),
+	       "and no other");
 	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, aarch64") == 0 &&
 		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|aarch64") == 0,
 	       "their names as texts");
@@ -44,7 +46,7 @@ static bool reads(const char *text, struct target *t)
 static bool reads_with(const char *text, const char *line, const char *other)
 {
 	static char changed[4000];
-	struct target t;
+	struct target t = {0};
 	const char *at = strstr(text, line);
 	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, other, at + strlen(line));
 	bool ok = reads(changed, &t);
@@ -54,7 +56,7 @@ static bool reads_with(const char *text, const char *line, const char *other)
 static void test_texts(void)
 {
 	struct arena a;
-	struct target t;
+	struct target t = {0};
 	arena_init(&a, &allocator_default);
 	struct str text = str_in(&a);
 	target_print(target_find("avx2"), &text);
@@ -63,10 +65,13 @@ static void test_texts(void)
 	for (int i = 0; i < TARGET_NUMBERS; i++)
 		same &= target_value(&t, i) == target_value(target_find("avx2"), i);
 	tap_ok(same && t.lanes == 4, "what was printed is read as it was, but for what a target is");
-	tap_ok(!reads_with(text.text, "peak 103.68", "peak 1e30") && !reads_with(text.text, "peak 103.68", "peak nan") &&
-		   !reads_with(text.text, "peak 103.68", "peak -90") && !reads_with(text.text, "peak 103.68", "peak"),
+	tap_ok(!reads_with(text.text, "peak 103.68", "peak 1e30") &&
+		   !reads_with(text.text, "peak 103.68", "peak nan") &&
+		   !reads_with(text.text, "peak 103.68", "peak -90") &&
+		   !reads_with(text.text, "peak 103.68", "peak"),
 	       "a number that no machine has is refused, and nothing taken");
-	tap_ok(!reads_with(text.text, "l2_rate", "l9_rate") && !reads_with(text.text, "peak 103.68 ops/ns\n", ""),
+	tap_ok(!reads_with(text.text, "l2_rate", "l9_rate") &&
+		   !reads_with(text.text, "peak 103.68 ops/ns\n", ""),
 	       "so is another, or none in its place");
 	arena_free(&a);
 }
@@ -85,7 +90,8 @@ static void put_cache(int index, const char *level, const char *type, const char
 	if (system(path) != 0)
 		printf("# %s failed\n", path);
 	for (int i = 0; i < 4; i++) {
-		snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cache/index%d/%s", root, index, file[i].file);
+		snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cache/index%d/%s", root, index,
+			 file[i].file);
 		FILE *f = fopen(path, "w");
 		fprintf(f, "%s\n", file[i].text);
 		fclose(f);
@@ -117,7 +123,8 @@ static void test_caches(void)
 	put_cache(2, "2", "Unified", "1280K", "64");
 	put_cache(3, "3", "Unified", "54M", "128");
 	t = asked();
-	tap_ok(t.l1_bytes == 48 << 10 && t.l2_bytes == 1280 << 10 && t.l3_bytes == 54 << 20 && t.line_bytes == 128,
+	tap_ok(t.l1_bytes == 48 << 10 && t.l2_bytes == 1280 << 10 && t.l3_bytes == 54 << 20 &&
+		   t.line_bytes == 128,
 	       "what the system says of caches for data is taken");
 	tap_ok(t.peak == usual->peak && t.l2_rate == usual->l2_rate, "how fast they are it does not say");
 	put_cache(2, "2", "Unified", "0K", "0");
@@ -130,7 +137,8 @@ static void test_caches(void)
 	put_cache(0, "1", "Data", "64K", "64");
 	put_cache(1, "2", "Unified", "32M", "64");
 	t = asked();
-	tap_ok(t.l2_bytes == 32 << 20 && t.l3_bytes == 32 << 20, "a machine of two levels has its last one twice");
+	tap_ok(t.l2_bytes == 32 << 20 && t.l3_bytes == 32 << 20,
+	       "a machine of two levels has its last one twice");
 	clear();
 }
 
@@ -154,7 +162,8 @@ static void test_describing(void)
 	       "each cache by working sets that only it holds");
 	const struct target before = t;
 	m.peak = 0;
-	tap_ok(!machine_describe(&t, &m) && memcmp(&t, &before, sizeof t) == 0, "what cannot be changes nothing");
+	tap_ok(!machine_describe(&t, &m) && memcmp(&t, &before, sizeof t) == 0,
+	       "what cannot be changes nothing");
 	m.peak = 1e11;
 	m.threads = 1;
 	m.barrier = 0;

@@ -1,24 +1,25 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* No bit depends on what is known of the machine: models compiled and shared out for machines as different as can be
- * give the same results, though by other schedules. */
+/* No bit depends on what is known of the machine: models compiled and shared out for machines as different as
+ * can be give the same results, though by other schedules. */
 #include "tests/models/ways.h"
 
 #include "runtime/team.h"
 
 enum { MACHINES = 3 };
 
-/* A usual one; one that computes fast out of tiny, slow caches; one that computes slowly out of huge, fast ones. */
+/* A usual one; one that computes fast out of tiny, slow caches; one that computes slowly out of huge, fast
+ * ones. */
 static void make_machines(struct machine_known machine[MACHINES])
 {
 	static const struct {
 		int number;
 		double value[MACHINES - 1];
-	} changes[] = {{TARGET_AT_l1_bytes, {4096, 1 << 22}},	    {TARGET_AT_l2_bytes, {1 << 15, 1 << 26}},
-		       {TARGET_AT_l3_bytes, {1 << 16, 1 << 28}},    {TARGET_AT_peak, {9000, 5}},
-		       {TARGET_AT_multiply_add, {0.1, 40}},	    {TARGET_AT_l1_rate, {50, 9000}},
-		       {TARGET_AT_l2_rate, {5, 9000}},		    {TARGET_AT_l3_rate, {1, 9000}},
-		       {TARGET_AT_memory_rate, {0.1, 9000}},	    {TARGET_AT_barrier, {5, 40000}},
-		       {TARGET_AT_enter, {10, 1000000}},	    {TARGET_AT_wake, {100, 10000000}},
+	} changes[] = {{TARGET_AT_l1_bytes, {4096, 1 << 22}},	 {TARGET_AT_l2_bytes, {1 << 15, 1 << 26}},
+		       {TARGET_AT_l3_bytes, {1 << 16, 1 << 28}}, {TARGET_AT_peak, {9000, 5}},
+		       {TARGET_AT_multiply_add, {0.1, 40}},	 {TARGET_AT_l1_rate, {50, 9000}},
+		       {TARGET_AT_l2_rate, {5, 9000}},		 {TARGET_AT_l3_rate, {1, 9000}},
+		       {TARGET_AT_memory_rate, {0.1, 9000}},	 {TARGET_AT_barrier, {5, 40000}},
+		       {TARGET_AT_enter, {10, 1000000}},	 {TARGET_AT_wake, {100, 10000000}},
 		       {TARGET_AT_line_bytes, {1024, 16}}};
 	for (int i = 0; i < MACHINES; i++) {
 		machine[i] = (struct machine_known){*target_find(TARGET_NATIVE), "made up"};
@@ -38,14 +39,16 @@ static bool same_on(struct setting *s, const struct compile_options *o)
 		rt_team_init(&team, &allocator_default, threads);
 		rt_team_describe(&team, &o->machine->target);
 		share_all(&r);
-		ok = rt_session_run(&r.session, &r.binding, &team, &s->forest.minibatch, &r.diags) && same_bits(s, &r);
+		ok = rt_session_run(&r.session, &r.binding, &team, &s->forest.minibatch, &r.diags) &&
+		     same_bits(s, &r);
 		rt_team_stop(&team);
 	}
 	end_run(&r);
 	return ok;
 }
 
-static bool schedule_of(struct arena *a, const struct test_model *t, const struct compile_options *o, struct str *text)
+static bool schedule_of(struct arena *a, const struct test_model *t, const struct compile_options *o,
+			struct str *text)
 {
 	struct diags diags;
 	diags_init(&diags, &allocator_default);
@@ -60,13 +63,16 @@ static void test_schedules(const struct test_model *t, const struct machine_know
 	struct arena a;
 	struct str one, other;
 	arena_init(&a, &allocator_default);
-	struct compile_options o = {.backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[1]};
-	struct compile_options p = {.backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[2]};
+	struct compile_options o = {
+	    .backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[1]};
+	struct compile_options p = {
+	    .backend = "interpreter", .target = TARGET_NATIVE, .machine = &machine[2]};
 	bool ok = schedule_of(&a, t, &o, &one) && schedule_of(&a, t, &p, &other);
 	tap_ok(ok && strcmp(one.text, other.text) != 0, "%s: other machines have other schedules", name);
 	p.target = o.target = target_find(TARGET_NATIVE)->name;
 	ok = schedule_of(&a, t, &o, &one) && schedule_of(&a, t, &p, &other);
-	tap_ok(ok && strcmp(one.text, other.text) == 0, "%s: a target by name has one, whatever this machine is", name);
+	tap_ok(ok && strcmp(one.text, other.text) == 0,
+	       "%s: a target by name has one, whatever this machine is", name);
 	arena_free(&a);
 }
 
