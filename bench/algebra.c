@@ -86,7 +86,7 @@ static void print_counts(const struct sched_plan *plan, const char *when)
 
 static void print_plan(struct subject *s, const char *rules, const char *when)
 {
-	esp_program_options texts = {.backend = "llvm", .target = "native", .rules = rules};
+	esp_program_options texts = {.backend = "llvm", .target = TARGET_NATIVE, .rules = rules};
 	struct compile_options o = {0};
 	struct sub_program p;
 	struct sched_plan plan;

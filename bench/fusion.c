@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* fusion                     the rows of src/sched/latency.def, measured on this machine
+/* fusion                     the rows of src/sched/fusion_cost.def, measured on this machine
  * fusion MODEL.ra SIZE=N...  a model under every planner
  *
  * Each pair of mapping types that may be fused, but need not be, stands in a model of its own, where the
@@ -98,7 +98,7 @@ static void make_inputs(struct trial *t)
 static void prepare(struct trial *t, const char *name, const char *text, char *const *sizes, int n,
 		    const char *schedule)
 {
-	esp_program_options texts = {.backend = "llvm", .target = "native", .schedule = schedule};
+	esp_program_options texts = {.backend = "llvm", .target = TARGET_NATIVE, .schedule = schedule};
 	struct compile_options o = {0};
 	struct rt_source source = {read_weight, NULL};
 	t->model = ra_parse(&t->arena, &t->diags, name, text, strlen(text));
@@ -186,6 +186,7 @@ static double least_of(double a, double b)
 static void measure_pair(const struct pair *p)
 {
 	char text[600], d[32], a[32], *sizes[] = {d, a, "E=4"};
+	int lanes = target_find(TARGET_NATIVE)->lanes;
 	snprintf(text, sizeof text,
 		 "model pair\nstructure sequence\ninput x[D]\n%s\nstate %s\nnode:\nh = previous.h + "
 		 "%s\noutput y = h\n",
@@ -198,8 +199,8 @@ static void measure_pair(const struct pair *p)
 			fused = least_of(fused, measure("pair", text, sizes, 3, "fuse grow always\n"));
 			stored = least_of(stored, measure("pair", text, sizes, 3, "fuse grow never\n"));
 		}
-		printf("SCHED_LATENCY(%s, %s, %d, %.1f, %.1f)\n", p->first, p->second, p->volume * extents[i],
-		       fused, stored);
+		printf("SCHED_FUSION_COST(%s, %s, %g, %.3f) /* %.1f and %.1f ns */\n", p->first, p->second,
+		       (double)p->volume * extents[i] / lanes, fused / stored, fused, stored);
 		fflush(stdout);
 	}
 }

@@ -34,7 +34,7 @@ def heading(text):
 
 def best_machine(a, b):
     """The best of two measurements. Processors that share a core for a while meet soonest, but do not reach the peak then:
-    their barrier does not count (tools/machine.c)."""
+    their barrier does not count (src/base/measure.c)."""
     most = max(a["gflops"], b["gflops"])
     read = [{"bytes": p["bytes"], "gbs": max(p["gbs"], q["gbs"])} for p, q in zip(a["read"], b["read"])]
     return {**a, "gflops": most, "read": read,

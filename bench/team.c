@@ -132,7 +132,7 @@ static void measure_turns(struct rt_team *t, const char *name, work *work, int t
 {
 	static _Alignas(LINE) char line[2][PARTS][LINES][LINE];
 	double sample[TURNS];
-	if (!rt_team_enter(t, RT_ROUSE_OPERATIONS))
+	if (!rt_team_enter(t, rt_rouse_operations(t)))
 		exit(1);
 	for (int i = 0; i < TURNS; i++) {
 		double begin = microseconds();
@@ -157,7 +157,7 @@ static void measure_waking(struct rt_team *t)
 	for (int i = 0; i < TURNS; i++) {
 		idle(ASLEEP);
 		double begin = microseconds();
-		if (!rt_team_enter(t, RT_ROUSE_OPERATIONS))
+		if (!rt_team_enter(t, rt_rouse_operations(t)))
 			exit(1);
 		entered[i] = microseconds() - begin;
 		while (!rt_team_awake(t) && microseconds() - begin < ASLEEP)
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 	int threads = argc > 1 ? atoi(argv[1]) : 2;
 	rt_team_init(&team, &allocator_default, threads);
 	double begin = microseconds();
-	int parts = rt_team_enter(&team, RT_ROUSE_OPERATIONS);
+	int parts = rt_team_enter(&team, rt_rouse_operations(&team));
 	printf("%d parts, made in %.0f us\n\n%-12s %8s %8s\n", parts, microseconds() - begin, "", "least",
 	       "median");
 	if (!parts)

@@ -56,6 +56,7 @@ unit_tests = \
 	%D%/api/failures_test \
 	%D%/api/helper_test \
 	%D%/api/limits_test \
+	%D%/api/machine_test \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
@@ -76,6 +77,7 @@ unit_tests = \
 	%D%/api/weights_test \
 	%D%/base/floats_test \
 	%D%/base/fork_test \
+	%D%/base/machine_test \
 	%D%/base/memory_test \
 	%D%/base/number_test \
 	%D%/base/quota_test \
@@ -128,6 +130,7 @@ unit_tests = \
 	%D%/models/differential_test \
 	%D%/models/dump_test \
 	%D%/models/layout_test \
+	%D%/models/machines_test \
 	%D%/models/operators_test \
 	%D%/models/primitives_test \
 	%D%/models/random_test \
@@ -174,6 +177,7 @@ shell_tests = \
 	%D%/cli/bench_test.sh \
 	%D%/cli/compare_test.sh \
 	%D%/cli/limits_test.sh \
+	%D%/cli/machine_test.sh \
 	%D%/cli/perf_test.sh \
 	%D%/cli/progress_test.sh \
 	%D%/cli/tune_test.sh \
@@ -250,6 +254,7 @@ AM_TESTS_ENVIRONMENT = $(SANITIZE_ENVIRONMENT) \
 	export ESPALIER='$(abs_top_builddir)/espalier'; \
 	export ESPALIER_BACKEND_PATH='$(abs_top_builddir)/.libs'; \
 	export XDG_CACHE_HOME='$(abs_top_builddir)/tests/cache'; \
+	export ESPALIER_MACHINE=defaults; \
 	@SANITIZE_ENVIRONMENT@ \
 	export ESPALIER_DATA="$${ESPALIER_DATA-$(abs_top_srcdir)/../shared/data}";
 

@@ -10,6 +10,7 @@ struct option_texts {
 	int at;
 	const char *backend, *target, *schedule, *last_pass, *math, *rules;
 	uint64_t table_bytes;
+	const struct machine_known *machine; /* whom TARGET_NATIVE means; NULL = any of its best target */
 };
 
 /* In the arena; NULL after a diagnostic. */
@@ -27,6 +28,8 @@ static inline struct compile_options *read_option_texts(struct arena *a, struct 
 	if (!compile_read_options(a, diags, &from, o))
 		return NULL;
 	o->last_pass = t->last_pass;
+	if (t->machine)
+		compile_describe_machine(o, t->machine);
 	return o;
 }
 

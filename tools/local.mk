@@ -1,7 +1,8 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# The command sees the public header and nothing else of the library.
+# The command sees the public header and, of the library, only what includes nothing else of it: the names of targets, and
+# how a machine is measured.
 bin_PROGRAMS += espalier
-tools_cppflags = -D_GNU_SOURCE -I$(srcdir)/src/api -I%D% -I$(srcdir)/%D% \
+tools_cppflags = -D_GNU_SOURCE -I$(srcdir)/src/api -I$(srcdir)/src -I%D% -I$(srcdir)/%D% \
 	$(JANSSON_CFLAGS) $(MINIZIP_CFLAGS)
 tools_libraries = libespalier-tools.a libespalier.la $(JANSSON_LIBS) $(MINIZIP_LIBS)
 espalier_CPPFLAGS = $(tools_cppflags)
@@ -12,8 +13,8 @@ espalier_SOURCES = %D%/main.c
 noinst_LIBRARIES = libespalier-tools.a
 libespalier_tools_a_CPPFLAGS = $(tools_cppflags)
 libespalier_tools_a_SOURCES = \
-	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
-	%D%/machine.c %D%/machine.h %D%/machine_loops.h \
+	%D%/batches.c %D%/check.c %D%/commands.def %D%/compile.c %D%/describe.c %D%/dump.c %D%/explain.c %D%/explain_error.c %D%/floor.c %D%/floor.h %D%/init.c %D%/interrupt.c \
+	%D%/machine.c %D%/machine.h src/base/measure.c src/base/measure.h src/base/measure_loops.h src/base/targets.h \
 	%D%/objects.c %D%/options.c %D%/options.def %D%/output.c %D%/reading.c %D%/recording.c %D%/recording.h %D%/run.c %D%/tables.c %D%/tables.h %D%/tool.h \
 	%D%/words.c
 libespalier_tools_a_SOURCES += \

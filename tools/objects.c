@@ -215,6 +215,15 @@ static bool open_all(struct objects *o, const struct options *options, const cha
 	return !o->status;
 }
 
+bool objects_open_context(struct objects *o, const struct options *options)
+{
+	esp_error *error = NULL;
+	*o = (struct objects){0};
+	esp_status status = create_context(o, options, &error);
+	o->status = status ? report(status, error) : 0;
+	return !status;
+}
+
 bool objects_open(struct objects *o, const struct options *options, const char *model, int at)
 {
 	*o = (struct objects){.status = EXIT_USAGE};

@@ -42,7 +42,7 @@ struct options {
 	long compile_memory;
 	double compile_seconds;
 	bool collapse, cut_labels, skip;
-	bool no_cache, timing, time_passes, changed, ablation, exhaustive, pin, pack, help;
+	bool no_cache, timing, time_passes, changed, ablation, exhaustive, pin, pack, measure, help;
 	int operands;
 	char **operand;
 };
@@ -115,6 +115,8 @@ struct objects {
 
 /* Prints the diagnostics of a failed call and frees them.  Returns the command's exit status. */
 int report(esp_status, esp_error *);
+/* Opens a context, and nothing in it. */
+bool objects_open_context(struct objects *, const struct options *);
 /* Opens what the options name: the model always; weights and the program when there are weights.  False when
  * it failed, which was then said on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);

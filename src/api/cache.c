@@ -20,20 +20,18 @@ static const char *absolute(const char *name)
 	return path && path[0] == '/' ? path : NULL;
 }
 
-/* NULL = there is none.  A process that runs with more rights than its caller takes no code from the caller's
- * folders. */
-static const char *images_folder(const struct cache *c, struct arena *a)
+const char *cache_folder(const struct cache *c, struct arena *a, const char *name)
 {
 	struct str path = str_in(a);
 	const char *cache = absolute("XDG_CACHE_HOME"), *home = absolute("HOME");
 	if (c->off || getauxval(AT_SECURE))
 		return NULL;
 	if (c->folder)
-		str_printf(&path, "%s/images", c->folder);
+		str_printf(&path, "%s/%s", c->folder, name);
 	else if (cache)
-		str_printf(&path, "%s/espalier/images", cache);
+		str_printf(&path, "%s/espalier/%s", cache, name);
 	else if (home)
-		str_printf(&path, "%s/.cache/espalier/images", home);
+		str_printf(&path, "%s/.cache/espalier/%s", home, name);
 	else
 		return NULL;
 	return path.text;
@@ -105,7 +103,7 @@ static bool read_image(const char *folder, struct arena *a, const void *bytes, s
 bool cache_find(const struct cache *c, struct arena *a, const char *key, struct image *image,
 		struct diags *notices)
 {
-	const char *folder = key ? images_folder(c, a) : NULL;
+	const char *folder = key ? cache_folder(c, a, "images") : NULL;
 	void *bytes;
 	size_t n;
 	if (!folder || !read_file(folder, a, key, &bytes, &n, notices) ||
@@ -138,7 +136,7 @@ static void write_file(const char *folder, const struct cache *c, struct arena *
 
 static void keep(const struct cache *c, struct arena *a, const struct image *image, struct diags *notices)
 {
-	const char *folder = images_folder(c, a);
+	const char *folder = cache_folder(c, a, "images");
 	struct str bytes = str_in(a);
 	if (!folder)
 		return;

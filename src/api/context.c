@@ -147,6 +147,8 @@ static void destroy(void *object)
 {
 	esp_context *c = object;
 	rt_team_stop(&c->team);
+	if (c->has_machine_lock)
+		pthread_mutex_destroy(&c->machine_lock);
 	if (c->cache_dir)
 		c->hooks.resize(c->hooks.context, c->cache_dir, strlen(c->cache_dir) + 1, 0);
 }
@@ -164,6 +166,9 @@ static bool check_options(const esp_context_options *o, struct diags *diags)
 	if (o->compile_in != ESP_COMPILE_IN_PROCESS && o->compile_in != ESP_COMPILE_IN_HELPER)
 		return api_bad_argument(diags, function, "options->compile_in",
 					"must be one of ESP_COMPILE_IN_...");
+	if (o->machine < ESP_MACHINE_MEASURED || o->machine > ESP_MACHINE_DEFAULTS)
+		return api_bad_argument(diags, function, "options->machine",
+					"must be one of ESP_MACHINE_...");
 	if (!(o->compile_seconds >= 0))
 		return api_bad_argument(diags, function, "options->compile_seconds",
 					"must not be negative");
@@ -200,6 +205,18 @@ static bool wants_perf_map(const esp_context_options *o)
 	return o->perf_map || (asked && *asked && strcmp(asked, "0") != 0);
 }
 
+/* The environment decides where the options do not. */
+static int source_of_machine(const esp_context_options *o)
+{
+	static const char *const words[] = {
+	    [ESP_MACHINE_MEASURED] = "measured", [ESP_MACHINE_KEPT] = "kept", [ESP_MACHINE_DEFAULTS] = "defaults"};
+	const char *asked = o->machine ? NULL : secure_getenv("ESPALIER_MACHINE");
+	for (int i = 0; asked && i <= ESP_MACHINE_DEFAULTS; i++)
+		if (strcmp(asked, words[i]) == 0)
+			return i;
+	return o->machine;
+}
+
 static bool fill(esp_context *c, const esp_context_options *o)
 {
 	atomic_init(&c->object.uses, 1);
@@ -217,10 +234,12 @@ static bool fill(esp_context *c, const esp_context_options *o)
 	c->cache = o->cache;
 	c->cache_limit = o->cache_limit;
 	c->perf_map = wants_perf_map(o);
+	c->machine_from = source_of_machine(o);
 	c->process = fork_generation();
 	rt_team_init(&c->team, &c->allocator, o->threads ? o->threads : processors());
 	c->team.pinned = o->pin;
-	return copy_cache_dir(c, o->cache_dir);
+	c->has_machine_lock = pthread_mutex_init(&c->machine_lock, NULL) == 0;
+	return c->has_machine_lock && copy_cache_dir(c, o->cache_dir);
 }
 
 static esp_context *new_context(const esp_context_options *o, struct diags *diags)

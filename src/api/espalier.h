@@ -194,7 +194,20 @@ typedef struct esp_context_options {
 	 * ESP_ERROR_BACKEND (compile-cancelled).  Called from any thread, several at once among them; must not call
 	 * the library.  NULL = nobody is asked.  esp_context_close gives up all compilations of a context. */
 	int (*cancel)(void *user);
+	/* What schedules are chosen by for the target "native", and how runs are shared out to threads: the caches,
+	 * peak and bandwidths of this machine.  No bit of a result depends on it.
+	 *   ESP_MACHINE_MEASURED  as kept in the cache folder with the processor's name; where nothing is kept there,
+	 *                         the first program that is compiled has the machine measured and the description
+	 *                         kept (0.2 s, 128 MiB beside `memory_cap`, up to four threads for as long)
+	 *   ESP_MACHINE_KEPT      as kept there; where nothing is, as a usual machine of its best target, but for
+	 *                         the caches, which the system tells.  So it is without a cache folder, too
+	 *   ESP_MACHINE_DEFAULTS  as a usual machine of its best target
+	 * ESPALIER_MACHINE in the environment (measured, kept, defaults) decides in place of 0, unless the process
+	 * runs with raised rights. */
+	int machine;
 } esp_context_options;
+
+enum { ESP_MACHINE_MEASURED = 0, ESP_MACHINE_KEPT = 1, ESP_MACHINE_DEFAULTS = 2 };
 
 enum { ESP_COMPILE_IN_PROCESS = 0, ESP_COMPILE_IN_HELPER = 1 };
 
@@ -211,6 +224,14 @@ esp_status esp_context_close(esp_context *, esp_error **error);
 void esp_context_free(esp_context *);
 /* How many threads may compute one run: what the options say, or what 0 came to when the context was made. */
 int esp_context_threads(const esp_context *);
+/* The description of this machine that the context goes by, as text for people: lines "NAME VALUE UNIT meaning", the
+ * first of which say the processor, its target and where the numbers are from.  `measure` not 0: measures it anew
+ * (0.2 s; nothing else should run meanwhile) and keeps that in the cache folder; contexts that have no program yet
+ * go by it, and programs are compiled anew.  ESP_ERROR_MEMORY: it could not be measured; a folder that cannot be
+ * written is only logged.  The text is the caller's: esp_text_free. */
+esp_status esp_context_machine(esp_context *, int measure, char **text, esp_error **error);
+/* The i-th name that esp_program_options.target takes: "native" first.  NULL past the last. */
+const char *esp_target(size_t i);
 /* Bytes in use now, and the most there were (`peak` may be NULL). */
 size_t esp_context_memory(const esp_context *, size_t *peak);
 
@@ -408,7 +429,7 @@ typedef struct esp_program_options {
 	size_t size;	      /* sizeof(esp_program_options) */
 	int at;		      /* where outputs are computed: ESP_AT_MODEL = as the model says */
 	const char *backend;  /* "llvm", "gccjit", "interpreter"; NULL = llvm, else gccjit */
-	const char *target;   /* "native", "generic", "avx2", "avx512", "aarch64"; NULL = native */
+	const char *target;   /* of esp_target; NULL = native, the machine at hand */
 	const char *schedule; /* schedule text (espalier dump sched); NULL = chosen by the library */
 	/* How the model may be rewritten before it is compiled (doc/algebra.md).  `math`, what results may
 	 * differ in from the text read literally: "exact" nothing, "reassociate" rounding, "fast" also where

@@ -128,7 +128,7 @@ static bool check_target(const struct target *t, struct diags *diags)
 {
 	return target_runs_here(t) ||
 	       diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
-			"choose --target-cpu native, or --backend interpreter",
+			"choose --target-cpu " TARGET_NATIVE ", or --backend interpreter",
 			"this machine cannot run code for %s (%s)", t->name, t->description);
 }
 

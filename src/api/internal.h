@@ -3,6 +3,7 @@
 #ifndef ESPALIER_API_INTERNAL_H
 #define ESPALIER_API_INTERNAL_H
 
+#include "api/cache.h"
 #include "api/compile.h"
 #include "api/espalier.h"
 #include "base/floats.h"
@@ -55,6 +56,13 @@ struct esp_context {
 	char *cache_dir;
 	uint64_t cache_limit;
 	bool perf_map;
+	int machine_from;	      /* ESP_MACHINE_... */
+	struct machine_known machine; /* once it is known: see context_machine */
+	char processor[512];	      /* of it */
+	const char *machine_source;   /* a word for people: where its numbers are from */
+	pthread_mutex_t machine_lock;
+	bool has_machine_lock;
+	atomic_bool machine_known;
 	uint64_t process;     /* the fork generation it belongs to */
 	atomic_uint builders; /* that were made */
 	atomic_size_t calls;
@@ -70,6 +78,12 @@ void context_check_team(struct esp_context *);
 /* Tells the log, once for each id. */
 __attribute__((format(printf, 4, 5))) void context_log(struct esp_context *, enum diag_id, const char *hint,
 						       const char *format, ...);
+
+/* machine.c: where compiled programs and descriptions of machines are kept. */
+struct cache context_cache(const struct esp_context *);
+/* The description of the machine at hand, which is the context's from the first call on.  Where the cache has none
+ * it is measured and kept, if it may be. */
+const struct machine_known *context_machine(struct esp_context *, bool may_measure);
 
 /* --- entry points --- */
 

@@ -127,6 +127,16 @@ static bool put_native(struct str *s, const char *name, bool native)
 	return true;
 }
 
+/* NULL = schedules are chosen by the description of the target, which is a part of the library. */
+static bool put_machine(struct str *s, const char *name, const struct machine_known *machine)
+{
+	str_puts(s, name);
+	if (machine)
+		describe_machine_for_key(s, machine);
+	str_puts(s, "\n");
+	return true;
+}
+
 static bool put_math(struct str *s, const char *name, enum sub_math math)
 {
 	str_printf(s, "%s %s\n", name, sub_math_spelling(math));

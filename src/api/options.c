@@ -15,22 +15,13 @@ static bool read_at(int at, struct compile_options *o, struct diags *diags)
 	       api_bad_argument(diags, function, "options->at", "must be one of ESP_AT_...");
 }
 
-static bool refuse_target(struct arena *arena, struct diags *diags)
-{
-	struct str s = str_in(arena);
-	str_puts(&s, "must be native");
-	for (int i = 0; target_at(i); i++)
-		str_printf(&s, "%s%s", target_at(i + 1) ? ", " : " or ", target_at(i)->name);
-	return api_bad_argument(diags, function, "options->target", str_text(&s));
-}
-
 /* "native" must be one that this machine has. */
-static bool read_target(const char *name, struct compile_options *o, struct arena *arena, struct diags *diags)
+static bool read_target(const char *name, struct compile_options *o, struct diags *diags)
 {
-	const char *text = name ? name : "native";
-	o->native = strcmp(text, "native") == 0;
+	const char *text = name ? name : TARGET_NATIVE;
+	o->native = target_is_native(text);
 	o->target = target_find(text);
-	return o->target || refuse_target(arena, diags);
+	return o->target || api_bad_argument(diags, function, "options->target", "must be one of " TARGET_NAMES);
 }
 
 static bool read_rewriting(const esp_program_options *from, struct compile_options *o, struct diags *diags)
@@ -49,8 +40,16 @@ bool compile_read_options(struct arena *arena, struct diags *diags, const esp_pr
 	*o = (struct compile_options){0};
 	o->backend = from->backend ? arena_string(arena, from->backend) : jit_backend_usual(arena);
 	o->schedule = from->schedule ? arena_string(arena, from->schedule) : "";
-	return read_at(from->at, o, diags) && read_target(from->target, o, arena, diags) &&
+	return read_at(from->at, o, diags) && read_target(from->target, o, diags) &&
 	       read_rewriting(from, o, diags);
+}
+
+void compile_describe_machine(struct compile_options *o, const struct machine_known *machine)
+{
+	if (!o->native)
+		return;
+	o->machine = machine;
+	o->target = &machine->target;
 }
 
 struct sub_options compile_sub_options(const struct compile_options *o)

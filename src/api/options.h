@@ -9,6 +9,12 @@
 #include "jit/jit.h"
 #include "subop/subop.h"
 
+/* The description of the machine at hand. */
+struct machine_known {
+	struct target target;
+	const char *processor; /* a text that differs where code or its schedule may differ */
+};
+
 struct compile_options {
 #define COMPILE_OPTION(type, member, KEY, how) type member;
 #include "api/options.def"
@@ -19,6 +25,8 @@ struct compile_options {
  * kept are copied to the arena.  False after a diagnostic. */
 bool compile_read_options(struct arena *, struct diags *, const esp_program_options *,
 			  struct compile_options *);
+/* Says what is known of this machine, which counts if code is made for it. */
+void compile_describe_machine(struct compile_options *, const struct machine_known *);
 /* Those that the rewriting of a program goes by. */
 struct sub_options compile_sub_options(const struct compile_options *);
 /* Whether the interpreter takes the place of a back end. */

@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "api/internal.h"
 
-#include "api/cache.h"
 #include "api/explain.h"
 #include "image/code.h"
 #include "image/perf.h"
@@ -101,12 +100,6 @@ struct creation {
 
 /* --- the cache --- */
 
-static struct cache cache_of(const esp_program *p)
-{
-	const esp_context *c = p->object.context;
-	return (struct cache){c->cache == ESP_CACHE_OFF, c->cache_dir, c->cache_limit};
-}
-
 /* What the cache has to say goes to the log, and what it was told by others on the way is part of it. */
 static void tell(const esp_program *p, struct diags *notices)
 {
@@ -121,7 +114,7 @@ static void tell(const esp_program *p, struct diags *notices)
 static bool find(struct creation *c)
 {
 	esp_program *p = c->program;
-	struct cache cache = cache_of(p);
+	struct cache cache = context_cache(p->object.context);
 	double begin = times_clock();
 	if (!cache.off)
 		p->key = cache_key(&p->arena, p->model->graph, p->sizes, &p->options);
@@ -132,7 +125,7 @@ static bool find(struct creation *c)
 
 static void keep(esp_program *p)
 {
-	struct cache cache = cache_of(p);
+	struct cache cache = context_cache(p->object.context);
 	struct diags notices;
 	diags_init(&notices, &p->object.context->allocator);
 	p->image.key = p->key;
@@ -226,6 +219,12 @@ static bool read_options(esp_program *p, const esp_program_options *options, str
 	return ok;
 }
 
+/* Whether code will be made that the description of this machine is good for. */
+static bool is_for_this_machine(const struct compile_options *o)
+{
+	return o->native && !compile_interprets(o);
+}
+
 /* Everything up to the interface. */
 static bool create(void *job)
 {
@@ -235,6 +234,7 @@ static bool create(void *job)
 		return false;
 	if (!check_size(p->model, c->diags) || !bind(c))
 		return false;
+	compile_describe_machine(&p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
 	p->early = (struct times){.arena = &p->arena};
 	if (!find(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
 						   &p->options, &p->interface, &p->early)))

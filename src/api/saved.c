@@ -211,6 +211,7 @@ static esp_program *load(esp_context *context, const char *path, const void *byt
 	double begin = times_clock();
 	esp_program *p = program_new(context, NULL, diags);
 	struct loading l = {.program = p, .bytes = bytes, .n = n};
+	context_machine(context, false);
 	if (p && (!path || open_file(&l, path, diags)) && read_named(&l, path, diags)) {
 		p->looking = times_clock() - begin;
 		return p;

@@ -4,6 +4,17 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Of a text of the system's, without spaces at its ends. */
+static void put_printable(struct str *s, const char *text)
+{
+	text += strspn(text, " ");
+	size_t n = strcspn(text, "\n");
+	while (n && text[n - 1] == ' ')
+		n--;
+	for (size_t i = 0; i < n; i++)
+		str_printf(s, "%c", text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+}
+
 #ifdef __x86_64__
 
 #include <cpuid.h>
@@ -56,6 +67,18 @@ void cpu_print(struct str *s)
 		ask(s, i, &last);
 }
 
+void cpu_name(struct str *s)
+{
+	unsigned r[13] = {0};
+	__cpuid(0x80000000, r[0], r[1], r[2], r[3]);
+	if (r[0] < 0x80000004)
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		__cpuid(0x80000002 + i, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
+	r[12] = 0;
+	put_printable(s, (const char *)r);
+}
+
 /* A bit each: those that the processor has and the system lets programs use.  What compilers never use by
  * themselves is none of these. */
 #define EXTENSIONS                                                                                           \
@@ -92,6 +115,12 @@ void cpu_print(struct str *s)
 	struct utsname u;
 	str_printf(s, "%s %lx %lx", uname(&u) == 0 ? u.machine : "unknown", getauxval(AT_HWCAP),
 		   getauxval(AT_HWCAP2));
+}
+
+void cpu_name(struct str *s)
+{
+	const char *platform = (const char *)getauxval(AT_PLATFORM);
+	put_printable(s, platform ? platform : "");
 }
 
 #ifdef __aarch64__

@@ -9,6 +9,9 @@
  * of the processor itself: on a virtual machine that takes some 10 us a question. */
 void cpu_print(struct str *);
 
+/* Appends the name that the processor has for people, in one line; nothing when it has none. */
+void cpu_name(struct str *);
+
 /* Appends the extensions of the instruction set that code made for this very processor may use, as words that
  * cpu_lacks understands on any processor. */
 void cpu_extensions(struct str *);

@@ -1,24 +1,78 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The machines that code is made for: what the schedule must know of them. */
+/* The one description of a machine: what the schedule and the run leg know of it.
+ *
+ * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one of its
+ * best target and then takes over what the machine says of itself (measure.h).  No bit of a result depends on it. */
 #ifndef ESPALIER_BASE_TARGET_H
 #define ESPALIER_BASE_TARGET_H
 
+#include "base/str.h"
+#include "base/targets.h"
+
+#include <stdbool.h>
+
+/* Units and meanings of the numbers stand in target.def. */
 struct target {
+	enum target_id id;
 	const char *name;
 	const char *description;
 	const char *arch; /* instruction set: "x86_64", "aarch64" */
-	int lanes;     /* f32 lanes of a vector register */
-	int registers; /* vector registers */
-	int l1_bytes, l2_bytes; /* of a core's first- and second-level cache */
-	/* What a core gets from the second level, and from beyond, sustained. */
-	int l2_bytes_per_cycle, l3_bytes_per_cycle;
+	int lanes;	  /* f32 lanes of a vector register */
+	int registers;	  /* vector registers */
+#define TARGET_NUMBER(member, ...) double member;
+#include "base/target.def"
+#undef TARGET_NUMBER
 };
 
-/* By name; "native" is the best that this machine can run, or interpret where it can run none.  NULL when there is no such target. */
+bool target_is_native(const char *name);
+/* By name, TARGET_NATIVE among them.  NULL when there is no such target. */
 const struct target *target_find(const char *name);
 /* Whether this machine can run code made for it. */
 int target_runs_here(const struct target *);
 /* The i-th target, NULL past the last. */
 const struct target *target_at(int i);
+
+/* The numbers of a description, for those who go through all of them. */
+struct target_number {
+	const char *member, *unit, *meaning;
+	double least, most;
+};
+
+enum {
+#define TARGET_NUMBER(member, ...) TARGET_AT_##member,
+#include "base/target.def"
+#undef TARGET_NUMBER
+	TARGET_NUMBERS
+};
+
+/* The i-th; and its value in a description. */
+const struct target_number *target_number_at(int i);
+double target_value(const struct target *, int i);
+/* Sets the i-th number; false when the value is out of its bounds. */
+bool target_set(struct target *, int i, double value);
+/* Appends the i-th. */
+void target_print_value(const struct target *, int i, struct str *);
+/* Appends all numbers, a line "member value unit" each. */
+void target_print(const struct target *, struct str *);
+/* Sets all numbers from such lines, whoever wrote them: `end` gets what comes after them.  False, and the target is as
+ * before, when one is missing or out of its bounds. */
+bool target_read(struct target *, const char *text, const char **end);
+
+/* Nanoseconds that one vector takes at the peak, of multiply-adds; and to be read from the first level. */
+static inline double target_multiply_add_time(const struct target *t)
+{
+	return 2 * t->lanes / t->peak;
+}
+
+/* Operations a nanosecond of kernels that wait for nothing: they load, store and loop beside what the peak counts. */
+static inline double target_kernel_rate(const struct target *t)
+{
+	return 0.87 * t->peak;
+}
+
+static inline double target_load_time(const struct target *t)
+{
+	return 4 * t->lanes / t->l1_rate;
+}
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -203,6 +204,13 @@ enum io_store_status io_store_write(struct io_store *s, const struct checksum *k
 	unlinkat(s->folder, new, 0);
 	errno = error;
 	return refuse_errno(s, "a file cannot be written in it");
+}
+
+/* Some file systems have no locks: then everybody has the right. */
+bool io_store_claim(const struct io_store *s)
+{
+	return faccessat(s->folder, ".", W_OK, AT_EACCESS) == 0 &&
+	       (flock(s->folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
 }
 
 /* --- trimming --- */

@@ -13,6 +13,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum io_store_status {
@@ -37,6 +38,9 @@ enum io_store_status io_store_read(struct io_store *, struct arena *, const stru
 /* Puts a file in place of whatever has the key. */
 enum io_store_status io_store_write(struct io_store *, const struct checksum *key, const void *bytes,
 				    size_t n);
+/* Whether this process can write in the folder, and alone has the right that everybody gets by this question until
+ * the store is closed. */
+bool io_store_claim(const struct io_store *);
 /* Removes what was not used for longest until the files have `limit` bytes together, and what writers that
  * died have left.  The scratch arena is left to its owner; never escapes. */
 void io_store_trim(struct io_store *, struct arena *scratch, uint64_t limit);

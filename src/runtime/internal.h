@@ -35,15 +35,6 @@ bool rt_uses(const struct image_recipe *, int param);
 /* Zero where a recipe has no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, float *to, int64_t elements);
 
-/* Measured by bench/team.c. */
-enum {
-	RT_MEETING_NANOSECONDS = 100, /* that a turn takes in which nothing is done, until the team knows */
-	RT_OPERATIONS_PER_NANOSECOND = 90, /* of a kernel that waits for nothing */
-	/* that members would do: */
-	RT_TEAM_OPERATIONS = 300000,   /* for a run to enter the team */
-	RT_ROUSE_OPERATIONS = 10000000 /* missed by sleeping members, for them to be roused */
-};
-
 /* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe; with the `parts` of a team
  * that was entered, or alone.  The profile has room for the run, or is NULL. */
 bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,

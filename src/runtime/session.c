@@ -303,9 +303,8 @@ static struct rt_profile *profile_of(struct rt_session *s, int parts)
 	return s->profile && rt_profile_reserve(s->profile, s->image, parts, s->sizes) ? s->profile : NULL;
 }
 
-/* Runs that do not look for spans after one in which they gained less than finding them cost; and what that
- * costs, measured by bench/linearize.c. */
-enum { REST = 15, NANOSECONDS_A_NODE = 4 };
+/* Runs that do not look for spans after one in which they gained less than finding them cost. */
+enum { REST = 15 };
 
 static bool asks_for_subtrees(const struct image *image)
 {
@@ -319,7 +318,7 @@ static bool asks_for_subtrees(const struct image *image)
 static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
 {
 	struct rt_habits *h = &s->habits;
-	bool paid = h->gained > (double)NANOSECONDS_A_NODE * s->order.nodes;
+	bool paid = team && h->gained > team->machine->span_node * s->order.nodes;
 	if (!team || parts < 2 || s->image->unroll < 2)
 		return 0;
 	h->rest = h->rest ? h->rest - 1 : s->order.span && !paid ? REST : 0;

@@ -46,7 +46,7 @@ static struct rt_times times_of(const struct rt_span *s, struct rt_choices *choi
 				int from, int to)
 {
 	const struct rt_group *g = &s->group[step];
-	struct rt_question q = {g, rows_of(s, g, level, from, to), s->parts, s->meeting};
+	struct rt_question q = {g, rows_of(s, g, level, from, to), s->parts, s->meeting, s->machine};
 	return q.rows ? rt_recall(choices, &q, step) : (struct rt_times){0};
 }
 
@@ -61,7 +61,7 @@ static double by_subtrees(const struct rt_span *s, struct rt_choices *choices)
 				time += times_of(s, choices, i, level, part, part + 1).alone;
 		most = time > most ? time : most;
 	}
-	return most + rt_turn(s->meeting);
+	return most + rt_turn(s->machine, s->meeting);
 }
 
 static double by_levels(const struct rt_span *s, struct rt_choices *choices)

@@ -18,6 +18,7 @@ struct rt_span {
 	int32_t level, levels;	      /* the lowest, how many */
 	int parts;
 	double meeting; /* nanoseconds that a turn takes the parts in which nothing is done */
+	const struct target *machine; /* that they run on */
 	int32_t *cut;	/* rt_span_cuts of them */
 };
 

@@ -17,36 +17,30 @@
 #include <math.h>
 #include <string.h>
 
-/* Nanoseconds that a turn takes besides its meeting: parts differ in what disturbs them. */
-static const double uneven = 60;
+/* A step without weights reads and writes rows and computes little: bytes that it moves for an operation. */
+static const double bytes_an_operation = 8;
 
-/* Of a step without weights, which reads and writes rows and computes little, by operations. */
-static const double copied_per_nanosecond = 12;
+/* Sweeps that alternate find so much of the second-level cache filled with what the last one read. */
+static const double kept_share = 0.75;
 
-/* What a processor reads, by the bytes that it reads again and again, while the others read as well: `make
- * bench` on Zen 3 (tools/machine.c).  Processors differ, but less so in where it pays to cut. */
-static const struct {
-	double bytes, per_nanosecond;
-} bandwidth[] = {{32 << 10, 180}, {512 << 10, 100}, {8 << 20, 60}, {1e300, 20}};
-
-/* Sweeps that alternate find so many bytes of the last one in the second-level cache, at that bandwidth. */
-static const double kept_bytes = 384 << 10, kept_per_nanosecond = 100;
-
-static double per_nanosecond(double bytes)
+/* What a core reads [bytes/ns], by the bytes that it reads again and again. */
+static double rate_of(const struct target *m, double bytes)
 {
-	int i = 0;
-	while (bytes > bandwidth[i].bytes)
-		i++;
-	return bandwidth[i].per_nanosecond;
+	if (bytes > m->l3_bytes)
+		return m->memory_rate;
+	if (bytes > m->l2_bytes)
+		return m->l3_rate;
+	return bytes > m->l1_bytes ? m->l2_rate : m->l1_rate;
 }
 
 /* Nanoseconds to read some of the bytes that are read again and again. */
-static double reading(double bytes, double again)
+static double reading(const struct target *m, double bytes, double again)
 {
-	double near = again > kept_bytes ? kept_bytes / again : 1, far = per_nanosecond(again);
-	if (far > kept_per_nanosecond)
+	double kept = kept_share * m->l2_bytes, near = again > kept ? kept / again : 1;
+	double far = rate_of(m, again);
+	if (far > m->l2_rate)
 		return bytes / far;
-	return bytes * (near / kept_per_nanosecond + (1 - near) / far);
+	return bytes * (near / m->l2_rate + (1 - near) / far);
 }
 
 /* Rows of whole tiles that take as long as these: what is left over is computed less well. */
@@ -57,19 +51,20 @@ static double in_tiles(const struct image_step *s, int64_t rows)
 }
 
 /* Nanoseconds of a part's call. */
-static double call(const struct image_step *s, int64_t rows, int64_t blocks, double again)
+static double call(const struct target *m, const struct image_step *s, int64_t rows, int64_t blocks,
+		   double again)
 {
-	double rate = s->block_bytes ? RT_OPERATIONS_PER_NANOSECOND : copied_per_nanosecond;
+	double rate = s->block_bytes ? target_kernel_rate(m) : m->l2_rate / bytes_an_operation;
 	double computing = s->operations * in_tiles(s, rows) * blocks / s->blocks / rate;
-	double read = reading((double)s->block_bytes * blocks, again);
+	double read = reading(m, (double)s->block_bytes * blocks, again);
 	return computing > read ? computing : read;
 }
 
 /* Rows of others come line by line, some at a time, each as slowly as parts meet. */
 static double fetching(const struct rt_question *q, double share)
 {
-	enum { LINE = 64, AT_ONCE = 48 };
-	return share * q->rows * q->group->row_bytes / LINE / AT_ONCE * q->meeting;
+	const struct target *m = q->machine;
+	return share * q->rows * q->group->row_bytes / m->line_bytes / m->lines_at_once * q->meeting;
 }
 
 static double others(const struct rt_question *q)
@@ -77,15 +72,15 @@ static double others(const struct rt_question *q)
 	return (q->parts - 1.0) / q->parts;
 }
 
-double rt_turn(double meeting)
+double rt_turn(const struct target *machine, double meeting)
 {
-	return meeting + uneven;
+	return meeting + machine->skew;
 }
 
 /* A turn without what its parts compute. */
 static double turn(const struct rt_question *q)
 {
-	return rt_turn(q->meeting) + fetching(q, others(q));
+	return rt_turn(q->machine, q->meeting) + fetching(q, others(q));
 }
 
 /* By rows, of the part that needs the longest. */
@@ -96,7 +91,7 @@ static double cost_of_rows(const struct rt_question *q, const struct image_step 
 		int64_t begin = rt_share(q->rows, q->group->tile, part, q->parts);
 		int64_t end = rt_share(q->rows, q->group->tile, part + 1, q->parts);
 		if (begin < end)
-			most = fmax(most, call(s, end - begin, s->blocks, q->group->weights));
+			most = fmax(most, call(q->machine, s, end - begin, s->blocks, q->group->weights));
 	}
 	return most;
 }
@@ -111,9 +106,9 @@ static double cost(const struct rt_question *q, int which, enum rt_way way)
 	case RT_ROWS:
 		return cost_of_rows(q, s);
 	case RT_COLUMNS:
-		return call(s, q->rows, blocks, g->weights * blocks / s->blocks);
+		return call(q->machine, s, q->rows, blocks, g->weights * blocks / s->blocks);
 	default:
-		return call(s, q->rows, s->blocks, g->weights);
+		return call(q->machine, s, q->rows, s->blocks, g->weights);
 	}
 }
 

@@ -4,6 +4,7 @@
 #define ESPALIER_RUNTIME_SPLIT_H
 
 #include "base/memory.h"
+#include "base/target.h"
 #include "image/image.h"
 
 /* Which way a range is run.  A row's bits, and a column's, are the same in all of them. */
@@ -33,6 +34,7 @@ struct rt_question {
 	int64_t rows;
 	int parts;	/* of the team, */
 	double meeting; /* and nanoseconds that a turn takes it in which nothing is done */
+	const struct target *machine; /* that it runs on */
 };
 
 /* Nanoseconds that a range is expected to take: in the way that was chosen for it, with the turns that it
@@ -66,7 +68,7 @@ static inline bool rt_covers(const struct rt_group *g, int node_case)
 }
 
 /* Nanoseconds of a turn in which parts fetch nothing of each other. */
-double rt_turn(double meeting);
+double rt_turn(const struct target *machine, double meeting);
 /* How the rows of a group are run, and how long that takes.  RT_COLUMNS says that each step is run in a way
  * of its own, which is asked for the group of that step alone. */
 struct rt_times rt_choose(const struct rt_question *);

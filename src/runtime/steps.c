@@ -142,7 +142,7 @@ static double gain_of(struct walk *w, const struct rt_group *g, int64_t rows)
 static bool can_share(struct walk *w, const struct rt_group *g, int64_t rows)
 {
 	double gain = gain_of(w, g, rows);
-	if (w->awake || gain >= RT_ROUSE_OPERATIONS)
+	if (w->awake || gain >= rt_rouse_operations(w->team))
 		return true;
 	rt_team_miss(w->team, gain);
 	return false;
@@ -156,7 +156,7 @@ static enum rt_way way_of(struct walk *w, const struct rt_group *g, int64_t rows
 		w->awake = rt_team_awake(w->team);
 	if (g->way != RT_CHEAPEST)
 		return g->way == RT_SUBTREES ? RT_ROWS : g->way;
-	struct rt_question q = {g, rows, w->parts, w->team->meeting};
+	struct rt_question q = {g, rows, w->parts, w->team->meeting, w->team->machine};
 	enum rt_way way =
 	    w->habits ? rt_recall(&w->habits->choices, &q, index_of(w, g)).way : rt_choose(&q).way;
 	return way == RT_ALONE || can_share(w, g, rows) ? way : RT_ALONE;
@@ -329,6 +329,7 @@ static int32_t run_span(struct walk *w, int first, int next, int32_t batch, bool
 		run_plan(w);
 	s.cut = w->cut + w->cuts;
 	s.meeting = w->team->meeting;
+	s.machine = w->team->machine;
 	rt_span_find_cuts(&s);
 	if (!wants_span(w, &s))
 		return 0;
@@ -376,7 +377,8 @@ static bool run_domain(struct walk *w, int first, int next)
 
 int rt_enter_team(struct rt_team *team, double operations)
 {
-	return team && operations >= RT_TEAM_OPERATIONS ? rt_team_enter(team, operations) : 0;
+	bool pays = team && operations >= team->machine->enter * target_kernel_rate(team->machine);
+	return pays ? rt_team_enter(team, operations) : 0;
 }
 
 /* Half: two parts may share everything. */

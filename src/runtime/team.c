@@ -28,11 +28,22 @@ void rt_team_init(struct rt_team *t, const struct allocator *allocator, int thre
 {
 	*t = (struct rt_team){.allocator = allocator,
 			      .threads = threads,
-			      .generation = fork_generation(),
-			      .meeting = RT_MEETING_NANOSECONDS};
+			      .generation = fork_generation()};
+	rt_team_describe(t, target_find(TARGET_NATIVE));
 	if (sched_getaffinity(0, sizeof t->processors.set, t->processors.set) != 0)
 		memset(&t->processors, 0, sizeof t->processors);
 	pthread_mutex_init(&t->lock, NULL);
+}
+
+void rt_team_describe(struct rt_team *t, const struct target *machine)
+{
+	t->machine = machine;
+	t->meeting = machine->barrier;
+}
+
+double rt_rouse_operations(const struct rt_team *t)
+{
+	return t->machine->wake * target_kernel_rate(t->machine);
 }
 
 /* With the lock held.  When memory is out the next caller may find some; threads are not tried for again. */
@@ -67,7 +78,7 @@ static bool may_enter(struct rt_team *t)
 static bool missed_enough(struct rt_team *t, double operations)
 {
 	t->missed += operations;
-	if (t->missed < RT_ROUSE_OPERATIONS)
+	if (t->missed < rt_rouse_operations(t))
 		return false;
 	t->missed = 0;
 	return true;
@@ -95,7 +106,7 @@ static bool have_crew(struct rt_team *t, double operations)
 		t->missed = 0;
 	if (!t->crew)
 		return missed_enough(t, operations) && make_crew(t);
-	if (operations >= RT_ROUSE_OPERATIONS)
+	if (operations >= rt_rouse_operations(t))
 		rt_gate_rouse(&t->crew->limit);
 	find_meeting(t, now);
 	return true;

@@ -48,6 +48,7 @@ struct rt_team {
 	int threads;			 /* the budget; below 2 there is no team */
 	uint64_t generation;		 /* the process it belongs to */
 	struct rt_processors processors; /* where members may run; none = it is not known */
+	const struct target *machine;	 /* that it runs on */
 	bool pinned;			 /* each to one of them, by its part; before it is entered first */
 	atomic_bool closed;		 /* stopped, or its threads could not be made */
 	atomic_int trouble;		 /* see rt_team_trouble */
@@ -62,6 +63,9 @@ struct rt_team {
 /* Starts nothing.  The team must not be moved.  Its members will run where the calling thread may run now,
  * that of part p on the p-th of these processors if they are pinned: the first is left to the caller. */
 void rt_team_init(struct rt_team *, const struct allocator *, int threads);
+/* Says what machine it runs on, before it is entered first; until then it is what its best target is taken for.  The
+ * description is kept, and must outlive the team. */
+void rt_team_describe(struct rt_team *, const struct target *machine);
 /* Takes the team if it is free, for a run of which members are expected to do so many operations; makes it,
  * or rouses it, if that is enough.  The number of parts that turns have, 2 .. threads, or 0: compute alone.
  * What was entered must be left by the same thread. */
@@ -70,6 +74,8 @@ int rt_team_enter(struct rt_team *, double operations);
  * then be read.  Parts of one turn must not wait for each other: one thread may run several.  Only between
  * rt_team_enter and rt_team_leave. */
 void rt_team_run(struct rt_team *, const struct rt_plan *);
+/* Operations that sleeping members must have missed to be roused: what one does in the time that waking takes. */
+double rt_rouse_operations(const struct rt_team *);
 /* Whether all members watch for a plan. */
 bool rt_team_awake(const struct rt_team *);
 /* Says that so many operations were not given to members because they sleep. */

@@ -2,10 +2,12 @@
 /* The cost model: how many nodes, gates and vectors of columns a register tile holds.
  *
  * In one turn of the reduction a loop over m nodes, g gates and v vectors does m*g*v multiply-adds on g*v
- * weights and m broadcast operands.  A turn takes the longest of m*g*v / 2       two multiply-adds a cycle,
- *     (g*v + m) / 2   two loads a cycle,
- *     4               the latency of a multiply-add: an accumulator is used once a turn,
- *     the weights     / what the cache that holds them gives in a cycle.
+ * weights and m broadcast operands.  A turn takes the longest of
+ *     m*g*v           multiply-adds at the peak,
+ *     g*v + m         loads from the first-level cache,
+ *     the latency     of a multiply-add: an accumulator is used once a turn,
+ *     the weights     / what the cache that holds them gives.
+ * All times are nanoseconds, of the machine that the target describes (base/target.def).
  * The second-level cache is read beside the multiply-adds; what lies beyond it comes less evenly, and a turn
  * that needs both about equally long waits for both (SHARPNESS).  The first tile of a level reads its weights
  * from where they lie, the second-level cache if all of them fit, else the one beyond; the others find what
@@ -24,17 +26,15 @@
 #include <math.h>
 
 enum {
-	LATENCY = 4,
-	LOOP_CYCLES = 10, /* its start, its end, sums parked */
-	/* From a tile's last loop to the first of the next one: non-linearities and first weights are waited
-	 * for; and what that is more for each vector. */
-	TILE_CYCLES = 120,
-	VECTOR_CYCLES = 40,
 	SHARPNESS = 5,
-	LINE = 64, /* bytes of a cache line */
 	MOST_COLUMNS = 4,
 	MOST_BODIES = 4
 };
+
+/* Operations that wait for each other, in latencies of a multiply-add: those at the start and the end of a loop,
+ * where sums are parked; those from a tile's last loop to the first of the next one, as non-linearities and first
+ * weights are waited for; and what these are more for each vector. */
+static const double loop_chain = 2.5, tile_chain = 30, vector_chain = 10;
 
 static const int level_widths[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 0};
 static const int edges_of_row[] = {1, 2, 2, 2, 3, 4, 0};
@@ -78,7 +78,7 @@ struct subject {
 	int64_t columns;
 	int lanes;
 	enum from first; /* the first tile of a level */
-	double after;	 /* cycles of what a row does after the loops, for one vector of columns */
+	double after;	 /* nanoseconds of what a row does after the loops, for one vector of columns */
 };
 
 static bool fits(const struct target *t, int m, int g, int v)
@@ -86,70 +86,73 @@ static bool fits(const struct target *t, int m, int g, int v)
 	return m * g * v + min(m, g * v) + 1 <= t->registers;
 }
 
-/* Cycles of one turn that reads so many vectors and bytes of weights. */
+/* Nanoseconds of one turn that reads so many vectors and bytes of weights. */
 static double turn(const struct target *t, int m, int g, int v, int vectors, double bytes, enum from from)
 {
-	double work = max(max(m * g * v / 2.0, LATENCY), (vectors + m) / 2.0);
+	double computing = max(m * g * v * target_multiply_add_time(t), t->multiply_add);
+	double work = max(computing, (vectors + m) * target_load_time(t));
 	if (from == FROM_FIRST_LEVEL)
 		return work;
 	if (from == FROM_SECOND_LEVEL)
-		return max(work, bytes / t->l2_bytes_per_cycle);
-	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_bytes_per_cycle, SHARPNESS), 1.0 / SHARPNESS);
+		return max(work, bytes / t->l2_rate);
+	return pow(pow(work, SHARPNESS) + pow(bytes / t->l3_rate, SHARPNESS), 1.0 / SHARPNESS);
 }
 
 /* What a turn reads of the weights of one gate.  Packed weights of a block of columns lie together; those
  * that a row picks lie as they are given, so that whole cache lines come. */
 static double panel_bytes(const struct subject *x, const struct sched_loop *loop, int v)
 {
-	int bytes = 4 * x->lanes * v;
-	return loop->own ? (bytes + LINE - 1) / LINE * LINE : bytes;
+	double bytes = 4.0 * x->lanes * v, line = x->s->target->line_bytes;
+	return loop->own ? ceil(bytes / line) * line : bytes;
 }
 
-/* Cycles of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need
+/* Nanoseconds of all turns of one loop, for m nodes and v vectors of columns, and of those that the gates need
  * that find no accumulator.  A panel holds `panel` gates; what is read of it, in part, is read whole. */
 static double loop_cost(const struct subject *x, const struct sched_loop *loop, int m, int v, int panel,
 			enum from from)
 {
 	int g = sched_gates_at_once(x->s->accumulators, loop->gates, m * v);
 	int rows = loop->own ? m : 1;
-	double cycles = 0, bytes = rows * panel_bytes(x, loop, v);
-	if (!fits(x->s->target, m, min(g, loop->gates), v))
+	double time = 0, bytes = rows * panel_bytes(x, loop, v);
+	const struct target *t = x->s->target;
+	if (!fits(t, m, min(g, loop->gates), v))
 		return INFINITY;
 	for (int first = 0; first < loop->gates; first += g) {
 		int gates = min(g, loop->gates - first), last = (first + gates - 1) / panel;
 		int read = min((last - first / panel + 1) * panel, loop->gates);
-		double cycles_of_turn = turn(x->s->target, m, gates, v, rows * gates * v, read * bytes,
-					     loop->own ? FROM_BEYOND : from);
-		cycles += cycles_of_turn * (double)loop->extent + LOOP_CYCLES;
+		double time_of_turn =
+		    turn(t, m, gates, v, rows * gates * v, read * bytes, loop->own ? FROM_BEYOND : from);
+		time += time_of_turn * (double)loop->extent + loop_chain * t->multiply_add;
 	}
-	return cycles;
+	return time;
 }
 
-/* Cycles of a tile, by where its weights come from; `most` is the greatest of the set that it is in. */
+/* Nanoseconds of a tile, by where its weights come from; `most` is the greatest of the set that it is in. */
 static double tile_cost(const struct subject *x, int m, int v, int most, enum from from)
 {
-	double cycles = TILE_CYCLES + v * (VECTOR_CYCLES + m * x->after);
+	double latency = x->s->target->multiply_add;
+	double time = tile_chain * latency + v * (vector_chain * latency + m * x->after);
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
 		int panel = sched_gates_at_once(x->s->accumulators, loop->gates, most * v);
-		cycles += loop_cost(x, loop, m, v, panel, from);
+		time += loop_cost(x, loop, m, v, panel, from);
 	}
-	return cycles;
+	return time;
 }
 
 /* The least that a level of so many nodes can take, for one vector of columns. */
 static double ideal_cost(const struct subject *x, int nodes)
 {
 	const struct target *t = x->s->target;
-	double cycles = nodes * x->after, vector = 4.0 * x->lanes;
+	double time = nodes * x->after, vector = 4.0 * x->lanes;
 	for (size_t i = 0; i < x->group->loops.n; i++) {
 		const struct sched_loop *loop = &x->group->loops.at[i];
 		bool beyond = loop->own || x->first == FROM_BEYOND;
-		double bandwidth = beyond ? t->l3_bytes_per_cycle : t->l2_bytes_per_cycle;
-		cycles += (double)loop->gates * loop->extent *
-			  max(nodes / 2.0, (loop->own ? nodes : 1) * vector / bandwidth);
+		double bandwidth = beyond ? t->l3_rate : t->l2_rate;
+		time += (double)loop->gates * loop->extent *
+			max(nodes * target_multiply_add_time(t), (loop->own ? nodes : 1) * vector / bandwidth);
 	}
-	return cycles;
+	return time;
 }
 
 /* Costs of tiles by their nodes: the first of a level, and further ones. */
@@ -157,22 +160,22 @@ struct costs {
 	double first[SCHED_MAX_NODES + 1], next[SCHED_MAX_NODES + 1];
 };
 
-/* Cycles of a level, its nodes cut as the pass `tile` cuts them. */
+/* Nanoseconds of a level, its nodes cut as the pass `tile` cuts them. */
 static double level_cost(const struct sched_tile *t, const struct costs *c, int nodes)
 {
-	double cycles = 0;
+	double time = 0;
 	bool first = true;
 	for (int i = 0; i < t->sizes; i++) {
 		bool less = nodes > 1 && nodes % t->nodes[i] == 1 && sched_shares_last(t->nodes, t->sizes, i);
 		int tiles = nodes / t->nodes[i] - less;
 		if (tiles > 0) {
-			cycles +=
+			time +=
 			    (first ? c->first : c->next)[t->nodes[i]] + (tiles - 1) * c->next[t->nodes[i]];
 			first = false;
 		}
 		nodes -= tiles * t->nodes[i];
 	}
-	return cycles;
+	return time;
 }
 
 /* The bits of `mask` are sizes; 1 is always one. */
@@ -260,7 +263,7 @@ static const int *widths_of(const struct sched_plan *plan, const struct sched_gr
 	return sub_is_recursive(b) && b->domain != SUB_LEAF ? level_widths : whole_range;
 }
 
-/* What a row and one vector of columns take beside the products, at two vector operations a cycle. */
+/* What a row and one vector of columns take beside the products: an operation as long as a multiply-add [ns]. */
 static double after_loops(const struct sched *s, const struct sched_plan *plan, const struct sched_group *g)
 {
 	double elements = 1, products = 0;
@@ -268,7 +271,8 @@ static double after_loops(const struct sched *s, const struct sched_plan *plan, 
 		elements *= g->extent[d];
 	for (size_t i = 0; i < g->loops.n; i++)
 		products += 2.0 * g->loops.at[i].gates * g->loops.at[i].extent;
-	return max(sched_work_of(s, plan, g - plan->groups.at).operations / elements - products, 0) / 2;
+	double operations = sched_work_of(s, plan, g - plan->groups.at).operations / elements - products;
+	return max(operations, 0) * target_multiply_add_time(s->target);
 }
 
 /* What a row takes whose vectors go so many at once: each of them, those past its end as well, and the turns

@@ -120,51 +120,44 @@ enum sched_relation sched_relation_of(enum sched_mapping first, enum sched_mappi
 
 /* --- what was measured --- */
 
-struct latency {
+struct cost {
 	enum sched_mapping first, second;
-	double volume, fused, stored;
+	double vectors, ratio;
 };
 
-static const struct latency latencies[] = {
-#define SCHED_LATENCY(first, second, volume, fused, stored)                                                  \
-	{SCHED_##first, SCHED_##second, volume, fused, stored},
-#include "sched/latency.def"
-#undef SCHED_LATENCY
+static const struct cost costs[] = {
+#define SCHED_FUSION_COST(first, second, vectors, ratio) {SCHED_##first, SCHED_##second, vectors, ratio},
+#include "sched/fusion_cost.def"
+#undef SCHED_FUSION_COST
 };
 
-enum {
-#define SCHED_LATENCY_LANES(lanes) MEASURED_LANES = lanes,
-#include "sched/latency.def"
-#undef SCHED_LATENCY_LANES
-	ROWS = sizeof latencies / sizeof *latencies
-};
+enum { ROWS = sizeof costs / sizeof *costs };
 
 /* How much longer fusing takes than storing, as a logarithm, between two rows of one pair. */
-static double between(const struct latency *low, const struct latency *high, double volume)
+static double between(const struct cost *low, const struct cost *high, double vectors)
 {
-	double a = log(low->fused / low->stored), b = log(high->fused / high->stored);
+	double a = log(low->ratio), b = log(high->ratio);
 	if (low == high)
 		return a;
-	double t = log(volume / low->volume) / log(high->volume / low->volume);
+	double t = log(vectors / low->vectors) / log(high->vectors / low->vectors);
 	return a + t * (b - a);
 }
 
-/* Rows of one pair stand together, volumes rising.  What counts is how many vectors there are, so other lanes
- * than those that were measured with mean other volumes. */
+/* Rows of one pair stand together, vectors rising. */
 bool sched_fusing_pays(const struct target *target, enum sched_mapping first, enum sched_mapping second,
 		       double volume)
 {
-	const struct latency *low = NULL, *high = NULL;
-	volume *= (double)MEASURED_LANES / target->lanes;
+	const struct cost *low = NULL, *high = NULL;
+	double vectors = volume / target->lanes;
 	for (int i = 0; i < ROWS; i++) {
-		const struct latency *l = &latencies[i];
-		if (l->first != first || l->second != second)
+		const struct cost *c = &costs[i];
+		if (c->first != first || c->second != second)
 			continue;
-		low = !low || l->volume <= volume ? l : low;
-		high = !high || high->volume < volume ? l : high;
+		low = !low || c->vectors <= vectors ? c : low;
+		high = !high || high->vectors < vectors ? c : high;
 	}
 	if (!low)
 		return true;
-	volume = volume < low->volume ? low->volume : volume > high->volume ? high->volume : volume;
-	return between(low, high, volume) <= 0;
+	vectors = vectors < low->vectors ? low->vectors : vectors > high->vectors ? high->vectors : vectors;
+	return between(low, high, vectors) <= 0;
 }

@@ -110,7 +110,7 @@ struct typed {
 };
 
 /* Of the first run, or the same bits. */
-static bool run_typed(struct typed *t, const struct compile_options *o)
+static bool run_typed(struct typed *t, const struct option_texts *o)
 {
 	struct test_run r;
 	bool ok = compile_run(&r, &t->model, o) && open_typed(&r, &t->model) && run_forest(&r, &t->forest.minibatch);
@@ -215,15 +215,15 @@ static bool is_near(const struct typed *t, const struct lin_order *order)
 static void test_ways(struct typed *t, const char *name)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct compile_options o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
+		struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		tap_ok(run_typed(t, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
 	for (int i = 0; backend_at(i); i++) {
-		struct compile_options o = {.backend = backend_at(i), .target = "native"};
+		struct option_texts o = {.backend = backend_at(i), .target = "native"};
 		tap_ok(run_typed(t, &o), "%s: compiled by %s", name, o.backend);
 	}
 	for (int i = 0; target_at(i); i++) {
-		struct compile_options o = {.backend = usual_backend(), .target = target_at(i)->name};
+		struct option_texts o = {.backend = usual_backend(), .target = target_at(i)->name};
 		if (target_runs_here(target_at(i)))
 			tap_ok(run_typed(t, &o), "%s: compiled for %s", name, o.target);
 	}
@@ -231,7 +231,7 @@ static void test_ways(struct typed *t, const char *name)
 
 static void test_model(struct typed *t, const char *name, int nodes)
 {
-	struct compile_options o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
 	struct test_run r;
 	bool ok = compile_run(&r, &t->model, &o) && open_typed(&r, &t->model);
 	if (ok) {

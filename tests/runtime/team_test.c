@@ -209,8 +209,8 @@ static void test_busy(void)
 static void test_when(void)
 {
 	struct rt_team t;
-	const double third = RT_ROUSE_OPERATIONS / 3 + 1;
 	rt_team_init(&t, &allocator_default, 2);
+	const double third = rt_rouse_operations(&t) / 3 + 1;
 	tap_ok(!rt_team_enter(&t, third) && !t.crew, "for a little no thread is made");
 	t.left -= 1000000000;
 	tap_ok(!rt_team_enter(&t, third) && !rt_team_enter(&t, third) && !t.crew,

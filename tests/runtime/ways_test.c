@@ -389,7 +389,7 @@ static void test_cases(int threads)
 
 static enum rt_way chosen(const struct rt_group *g, int64_t rows)
 {
-	return rt_choose(&(struct rt_question){g, rows, 2, 100}).way;
+	return rt_choose(&(struct rt_question){g, rows, 2, 100, target_find("avx2")}).way;
 }
 
 static void test_choice(void)

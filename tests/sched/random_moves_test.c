@@ -31,7 +31,7 @@ static bool check_program(struct bench *b, const struct data *d)
 	sub_contract(&contracted, &b->p, NULL, NULL);
 	sub_fold(&folded, &contracted, &options, NULL);
 	sched_refactor(&refactored, &folded, SCHED_MOVE_ALL, &options, NULL);
-	sched_hoist(&hoisted, &refactored, SCHED_MOVE_ALL, NULL);
+	sched_hoist(&hoisted, &refactored, SCHED_MOVE_ALL, &options, NULL);
 	moved += sched_is_refactored(&refactored) || sched_is_hoisted(&hoisted);
 	if (!sub_verify(&contracted, &b->diags) || !sub_verify(&folded, &b->diags) ||
 	    !sub_verify(&refactored, &b->diags) || !sub_verify(&hoisted, &b->diags))

@@ -14,7 +14,6 @@
 enum jit_set { JIT_SSE, JIT_AVX, JIT_AVX512 };
 
 struct jit_processor {
-	const char *target; /* of base/target.c */
 	enum jit_set set;
 	const char *march;
 	const char *width; /* an option, NULL = the usual */

@@ -3,18 +3,15 @@
 #include "jit/gccjit/emit.h"
 
 /* -march=native is refused, so the machine is named by what base/target.c has found in it. */
-static const struct jit_processor processors[] = {
-    {"generic", JIT_SSE, "-march=x86-64", NULL},
-    {"avx2", JIT_AVX, "-march=x86-64-v3", NULL},
-    {"avx512", JIT_AVX512, "-march=x86-64-v4", "-mprefer-vector-width=512"},
+static const struct jit_processor processors[TARGETS] = {
+    [TARGET_GENERIC] = {JIT_SSE, "-march=x86-64", NULL},
+    [TARGET_AVX2] = {JIT_AVX, "-march=x86-64-v3", NULL},
+    [TARGET_AVX512] = {JIT_AVX512, "-march=x86-64-v4", "-mprefer-vector-width=512"},
 };
 
 const struct jit_processor *jit_find_processor(const struct target *t)
 {
-	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
-		if (strcmp(t->name, processors[i].target) == 0)
-			return &processors[i];
-	return NULL;
+	return processors[t->id].march ? &processors[t->id] : NULL;
 }
 
 static const char *const options[] = {

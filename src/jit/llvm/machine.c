@@ -41,24 +41,16 @@ static void look_at_host(void)
 		host.cpu = cpu;
 }
 
-/* What LLVM is told of a target of base/target.c. */
+/* What LLVM is told of a target of base/target.def. */
 static const struct processor {
-	const char *target, *cpu, *triple, *llvm; /* llvm: what LLVM calls the instruction set */
+	const char *cpu, *triple, *llvm; /* llvm: what LLVM calls the instruction set */
 	bool fma, half;
-} processors[] = {
-    {"generic", "x86-64", "x86_64-unknown-linux-gnu", "X86", false, false},
-    {"avx2", "x86-64-v3", "x86_64-unknown-linux-gnu", "X86", true, true},
-    {"avx512", "x86-64-v4", "x86_64-unknown-linux-gnu", "X86", true, true},
-    {"aarch64", "generic", "aarch64-unknown-linux-gnu", "AArch64", true, true},
+} processors[TARGETS] = {
+    [TARGET_GENERIC] = {"x86-64", "x86_64-unknown-linux-gnu", "X86", false, false},
+    [TARGET_AVX2] = {"x86-64-v3", "x86_64-unknown-linux-gnu", "X86", true, true},
+    [TARGET_AVX512] = {"x86-64-v4", "x86_64-unknown-linux-gnu", "X86", true, true},
+    [TARGET_AARCH64] = {"generic", "aarch64-unknown-linux-gnu", "AArch64", true, true},
 };
-
-static const struct processor *find_processor(const struct target *t)
-{
-	for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
-		if (strcmp(t->name, processors[i].target) == 0)
-			return &processors[i];
-	return &processors[0];
-}
 
 /* Makes an instruction set known to LLVM, if it was built with it. */
 static void start_architecture(const char *llvm)
@@ -88,13 +80,13 @@ static bool has_word(const char *list, const char *word)
 
 bool jit_machine_has_fma(const struct jit_options *o)
 {
-	const struct processor *p = find_processor(o->target);
+	const struct processor *p = &processors[o->target->id];
 	return p->fma || (o->native && has_word(host.features, "+fma"));
 }
 
 bool jit_machine_has_half(const struct jit_options *o)
 {
-	const struct processor *p = find_processor(o->target);
+	const struct processor *p = &processors[o->target->id];
 	return p->half || (o->native && has_word(host.features, "+f16c"));
 }
 
@@ -129,7 +121,7 @@ static LLVMTargetMachineRef new_machine(const char *llvm, const char *triple, co
 
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message)
 {
-	const struct processor *p = find_processor(o->target);
+	const struct processor *p = &processors[o->target->id];
 	pthread_once(&once, look_at_host);
 	*message = NULL;
 	if (host.failed) {

@@ -32,6 +32,17 @@ TARGET static double LOOPS(multiply)(long turns)
 	return 2.0 * turns * LOOPS(sums) * (sizeof(VECTOR) / sizeof(float));
 }
 
+/* The same of one sum alone.  Returns how many waited for the one before. */
+TARGET static double LOOPS(chain)(long turns)
+{
+	VECTOR factor = (VECTOR){0} + 0.999f, term = (VECTOR){0} + 1e-3f, sum = term;
+	for (long t = 0; t < turns; t++) {
+		sum = MULTIPLY_ADD(sum, factor, term);
+		__asm__ volatile("" : "+" REGISTER(sum));
+	}
+	return turns;
+}
+
 /* Reads a multiple of 1 KiB. */
 TARGET static void LOOPS(read)(const void *from, size_t bytes)
 {

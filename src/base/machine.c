@@ -1,0 +1,118 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "base/machine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- caches --- */
+
+enum { LEVELS = 3, MOST_CACHES = 16 };
+
+/* Bytes by level, and of a line; 0 = it was not said. */
+struct caches {
+	double bytes[LEVELS + 1], line;
+};
+
+/* The first word of a file of a cache; false when there is none. */
+static bool read_word(const char *root, int cache, const char *file, char word[32])
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cache/index%d/%s", root, cache, file);
+	FILE *f = fopen(path, "re");
+	bool ok = f && fscanf(f, "%31s", word) == 1;
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+/* A size is written as 32K or 1M. */
+static double read_size(const char *word)
+{
+	char *end;
+	double n = strtol(word, &end, 10);
+	return *end == 'K' ? n * 1024 : *end == 'M' ? n * 1024 * 1024 : n;
+}
+
+static bool read_cache(const char *root, int cache, struct caches *c)
+{
+	char level[32], type[32], size[32], line[32];
+	if (!read_word(root, cache, "level", level) || !read_word(root, cache, "type", type) ||
+	    !read_word(root, cache, "size", size))
+		return false;
+	int at = atoi(level);
+	if (at < 1 || at > LEVELS || strcmp(type, "Instruction") == 0)
+		return true;
+	c->bytes[at] = read_size(size);
+	if (read_word(root, cache, "coherency_line_size", line))
+		c->line = read_size(line);
+	return true;
+}
+
+/* The C library computes the last level of some virtual processors too large, so the system is asked first.
+ */
+static void ask_library(struct caches *c)
+{
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+	static const int names[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+	for (int level = 1; level <= LEVELS; level++)
+		if (c->bytes[level] <= 0)
+			c->bytes[level] = sysconf(names[level]);
+#endif
+	(void)c;
+}
+
+/* A machine without a third level has its last one in its place. */
+void machine_ask_caches(struct target *t, const char *root)
+{
+	static const int member[] = {0, TARGET_AT_l1_bytes, TARGET_AT_l2_bytes, TARGET_AT_l3_bytes};
+	struct caches c = {{0}, 0};
+	struct target asked = *t;
+	for (int i = 0; i < MOST_CACHES && read_cache(root, i, &c); i++)
+		;
+	if (!*root)
+		ask_library(&c);
+	for (int level = 1; level <= LEVELS; level++)
+		target_set(&asked, member[level], c.bytes[level]);
+	if (c.bytes[1] > 0 && c.bytes[2] > 0 && c.bytes[3] <= 0)
+		asked.l3_bytes = fmax(asked.l3_bytes, asked.l2_bytes);
+	target_set(&asked, TARGET_AT_line_bytes, c.line);
+	if (asked.l1_bytes <= asked.l2_bytes && asked.l2_bytes <= asked.l3_bytes)
+		*t = asked;
+}
+
+/* --- rates --- */
+
+/* With as many digits as a measurement has. */
+static double rounded(double value)
+{
+	double scale = value > 0 ? pow(10, 2 - floor(log10(value))) : 1;
+	return round(value * scale) / scale;
+}
+
+/* Bytes a nanosecond from a working set of half a cache, where no other data push it out; but of more than
+ * the caches before it hold. */
+static double rate_of(const struct machine *m, double bytes, double before)
+{
+	return machine_bandwidth(m, fmax(bytes / 2, fmin(2 * before, bytes))) * 1e-9;
+}
+
+bool machine_describe(struct target *t, const struct machine *m)
+{
+	struct target d = *t;
+	double l1 = rate_of(m, t->l1_bytes, 0), l2 = fmin(l1, rate_of(m, t->l2_bytes, t->l1_bytes));
+	double l3 = fmin(l2, rate_of(m, fmin(t->l3_bytes, 8 * t->l2_bytes), t->l2_bytes));
+	double memory = fmin(l3, m->bandwidth[m->sets - 1] * 1e-9);
+	bool ok = target_set(&d, TARGET_AT_peak, rounded(m->peak * 1e-9)) &&
+		  target_set(&d, TARGET_AT_multiply_add, rounded(m->multiply_add * 1e9)) &&
+		  target_set(&d, TARGET_AT_l1_rate, rounded(l1)) &&
+		  target_set(&d, TARGET_AT_l2_rate, rounded(l2)) &&
+		  target_set(&d, TARGET_AT_l3_rate, rounded(l3)) &&
+		  target_set(&d, TARGET_AT_memory_rate, rounded(memory)) &&
+		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, rounded(m->barrier * 1e9)));
+	if (ok)
+		*t = d;
+	return ok;
+}

@@ -1,0 +1,185 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Descriptions of machines: the table, caches from folders that look like the system's, measurements that
+ * were made up.  Nothing is measured. */
+#include "base/machine.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_table(void)
+{
+	for (int i = 0; target_at(i); i++) {
+		const struct target *t = target_at(i);
+		struct target copy = *t;
+		bool bounded = true;
+		for (int k = 0; k < TARGET_NUMBERS; k++)
+			bounded &= target_set(&copy, k, target_value(t, k));
+		tap_ok(bounded, "numbers of %s are within their bounds", t->name);
+		tap_ok(t->l1_bytes <= t->l2_bytes && t->l2_bytes <= t->l3_bytes && t->l1_rate >= t->l2_rate &&
+			   t->l2_rate >= t->l3_rate && t->l3_rate >= t->memory_rate,
+		       "caches of %s grow, and slow down", t->name);
+		tap_ok(target_find(t->name) == t && t->id == (enum target_id)i, "%s is found by its name",
+		       t->name);
+	}
+	const struct target *native = target_find(TARGET_NATIVE);
+	tap_ok(native && !strstr(native->name, TARGET_NATIVE), "this machine has one of them");
+	tap_ok(!target_find("avx3") && !target_at(TARGETS) && !target_number_at(TARGET_NUMBERS),
+	       "and no other");
+	tap_ok(strcmp(TARGET_NAMES, "native, generic, avx2, avx512, aarch64") == 0 &&
+		   strcmp(TARGET_WORDS, "native|generic|avx2|avx512|aarch64") == 0,
+	       "their names as texts");
+}
+
+/* --- texts --- */
+
+static bool reads(const char *text, struct target *t)
+{
+	const char *end;
+	*t = *target_find("generic");
+	return target_read(t, text, &end) && strcmp(end, "rest") == 0;
+}
+
+/* The text of a description in which a line has been put in place of another. */
+static bool reads_with(const char *text, const char *line, const char *other)
+{
+	static char changed[4000];
+	struct target t = {0};
+	const char *at = strstr(text, line);
+	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, other, at + strlen(line));
+	bool ok = reads(changed, &t);
+	return ok || memcmp(&t, target_find("generic"), sizeof t) != 0;
+}
+
+static void test_texts(void)
+{
+	struct arena a;
+	struct target t = {0};
+	arena_init(&a, &allocator_default);
+	struct str text = str_in(&a);
+	target_print(target_find("avx2"), &text);
+	str_puts(&text, "rest");
+	bool same = reads(text.text, &t);
+	for (int i = 0; i < TARGET_NUMBERS; i++)
+		same &= target_value(&t, i) == target_value(target_find("avx2"), i);
+	tap_ok(same && t.lanes == 4, "what was printed is read as it was, but for what a target is");
+	tap_ok(!reads_with(text.text, "peak 103.68", "peak 1e30") &&
+		   !reads_with(text.text, "peak 103.68", "peak nan") &&
+		   !reads_with(text.text, "peak 103.68", "peak -90") &&
+		   !reads_with(text.text, "peak 103.68", "peak"),
+	       "a number that no machine has is refused, and nothing taken");
+	tap_ok(!reads_with(text.text, "l2_rate", "l9_rate") &&
+		   !reads_with(text.text, "peak 103.68 ops/ns\n", ""),
+	       "so is another, or none in its place");
+	arena_free(&a);
+}
+
+/* --- caches --- */
+
+static char root[] = "/tmp/espalier-test-XXXXXX";
+
+static void put_cache(int index, const char *level, const char *type, const char *size, const char *line)
+{
+	const struct {
+		const char *file, *text;
+	} file[] = {{"level", level}, {"type", type}, {"size", size}, {"coherency_line_size", line}};
+	char path[400];
+	snprintf(path, sizeof path, "mkdir -p %s/sys/devices/system/cpu/cpu0/cache/index%d", root, index);
+	if (system(path) != 0)
+		printf("# %s failed\n", path);
+	for (int i = 0; i < 4; i++) {
+		snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cache/index%d/%s", root, index,
+			 file[i].file);
+		FILE *f = fopen(path, "w");
+		fprintf(f, "%s\n", file[i].text);
+		fclose(f);
+	}
+}
+
+static struct target asked(void)
+{
+	struct target t = *target_find("avx512");
+	machine_ask_caches(&t, root);
+	return t;
+}
+
+static void clear(void)
+{
+	char command[100];
+	snprintf(command, sizeof command, "rm -rf %s/sys", root);
+	if (system(command) != 0)
+		printf("# %s failed\n", command);
+}
+
+static void test_caches(void)
+{
+	const struct target *usual = target_find("avx512");
+	struct target t = asked();
+	tap_ok(memcmp(&t, usual, sizeof t) == 0, "a system that says nothing has the caches of the target");
+	put_cache(0, "1", "Data", "48K", "64");
+	put_cache(1, "1", "Instruction", "64K", "64");
+	put_cache(2, "2", "Unified", "1280K", "64");
+	put_cache(3, "3", "Unified", "54M", "128");
+	t = asked();
+	tap_ok(t.l1_bytes == 48 << 10 && t.l2_bytes == 1280 << 10 && t.l3_bytes == 54 << 20 &&
+		   t.line_bytes == 128,
+	       "what the system says of caches for data is taken");
+	tap_ok(t.peak == usual->peak && t.l2_rate == usual->l2_rate, "how fast they are it does not say");
+	put_cache(2, "2", "Unified", "0K", "0");
+	t = asked();
+	tap_ok(t.l1_bytes == 48 << 10 && t.l2_bytes == usual->l2_bytes, "a size that cannot be is not taken");
+	put_cache(2, "2", "Unified", "200M", "64");
+	t = asked();
+	tap_ok(memcmp(&t, usual, sizeof t) == 0, "nothing of caches that shrink");
+	clear();
+	put_cache(0, "1", "Data", "64K", "64");
+	put_cache(1, "2", "Unified", "32M", "64");
+	t = asked();
+	tap_ok(t.l2_bytes == 32 << 20 && t.l3_bytes == 32 << 20,
+	       "a machine of two levels has its last one twice");
+	clear();
+}
+
+/* --- measurements --- */
+
+static void test_describing(void)
+{
+	struct target t = *target_find("avx512");
+	struct machine m = {.vector = "made up",
+			    .threads = 2,
+			    .peak = 123.456e9,
+			    .multiply_add = 1.0714e-9,
+			    .sets = MACHINE_SETS,
+			    .barrier = 80e-9};
+	t.l1_bytes = 32 << 10, t.l2_bytes = 1 << 20, t.l3_bytes = 32 << 20;
+	for (int set = 0; set < m.sets; set++)
+		m.bandwidth[set] = set <= 1 ? 300e9 : set <= 6 ? 150e9 : set <= 10 ? 60e9 : 20e9;
+	tap_ok(machine_describe(&t, &m) && t.peak == 123 && t.multiply_add == 1.07 && t.barrier == 80,
+	       "what was measured is taken, as exact as it is");
+	tap_ok(t.l1_rate == 300 && t.l2_rate == 150 && t.l3_rate == 60 && t.memory_rate == 20,
+	       "each cache by working sets that only it holds");
+	const struct target before = t;
+	m.peak = 0;
+	tap_ok(!machine_describe(&t, &m) && memcmp(&t, &before, sizeof t) == 0,
+	       "what cannot be changes nothing");
+	m.peak = 1e11;
+	m.threads = 1;
+	m.barrier = 0;
+	tap_ok(machine_describe(&t, &m) && t.barrier == 80 && t.peak == 100, "one thread has no barrier");
+	m.bandwidth[0] = m.bandwidth[1] = 100e9;
+	tap_ok(machine_describe(&t, &m) && t.l2_rate == 100, "no cache is faster than the one before it");
+}
+
+int main(void)
+{
+	if (!mkdtemp(root))
+		return 1;
+	test_table();
+	test_texts();
+	test_caches();
+	test_describing();
+	rmdir(root);
+	return tap_done();
+}
