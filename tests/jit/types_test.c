@@ -5,6 +5,7 @@
  * The interpreter takes each program as it is, the back ends after expand_math.  Which NaN comes out of arithmetic is the
  * processor's affair: before its bits are looked at, a NaN that may come from there is replaced by one that does not. */
 #include "ilir/passes.h"
+#include "ilir/text.h"
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
 
@@ -407,6 +408,43 @@ static bool try_module(const char *target, bool native, uint64_t seed, int runs,
 	return ok;
 }
 
+/* --- vectors --- */
+
+/* out[n..] = f32 of what a type widens to, 16 lanes: written lane by lane, the code would be many times as long. */
+static void widens(const char *target, enum ilir_dtype t, int64_t most)
+{
+	struct fixture f;
+	struct jit_objects objects;
+	struct image_blob blob;
+	struct jit_options o = {.target = target_find(target)};
+	if (!fixture_init(&f, "widening"))
+		return;
+	ilir_dim_name(&f.m, "row");
+	ilir_buffer in = buffer_of(&f, "in", IMAGE_VECTOR, t, EXTENTS(ROWS)),
+		    out = buffer_of(&f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_var n = index_var(&f, "n");
+	ilir_expr at = ramp(&f, ref(&f, n), 16), value = ilir_load(&f.m, in, &at, 1);
+	if (t != ILIR_F16 && t != ILIR_BF16)
+		value = ilir_unary(&f.m, ILIR_TO_I32, value);
+	value = ilir_unary(&f.m, ILIR_TO_F32, value);
+	kernel(&f, "widen", over_rows(&f, n, 16, ilir_store(&f.m, out, &at, 1, value)));
+	bool ok = jit_compile(f.backend, &f.m, &o, (struct jit_threads){.most = 1}, &f.arena, &objects, &f.diags) &&
+		  link_objects(&f, &objects, &blob);
+	show_diags(&f.diags);
+	tap_ok(ok && blob.size < most, "%s: %s is widened in vectors, in %ld bytes of code", target, ilir_dtype_word[t],
+	       ok ? (long)blob.size : -1);
+	fixture_free(&f);
+}
+
+static void widen_all(void)
+{
+	static const char *const targets[] = {"avx2", "avx512"};
+	static const enum ilir_dtype types[] = {ILIR_F16, ILIR_BF16, ILIR_I8, ILIR_U8, ILIR_I16};
+	for (int i = 0; i < 2; i++)
+		for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+			widens(targets[i], types[t], 100);
+}
+
 static int programs = 2 * MODULE, runs_of_each = 8;
 static uint64_t first_seed = 1;
 
@@ -422,6 +460,7 @@ static void try_target(const char *target, bool native)
 
 static void test_all(void)
 {
+	widen_all();
 	try_target("generic", false);
 	try_target("avx2", false);
 	try_target("avx512", false);
