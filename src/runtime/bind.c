@@ -133,7 +133,8 @@ static bool take_buffers(const struct rt_binding *b, void **buffers)
 			buffers[i] = b->packed[of->which];
 		if (!is_space(of))
 			continue;
-		bool counted = !__builtin_mul_overflow(of->row_elements, dtype_traits_of(of->dtype)->bytes, &bytes);
+		bool counted =
+		    !__builtin_mul_overflow(of->row_elements, dtype_traits_of(of->dtype)->bytes, &bytes);
 		buffers[i] = counted ? rt_take(b->allocator, bytes) : NULL;
 		if (!buffers[i])
 			return false;
