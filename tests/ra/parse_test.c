@@ -192,7 +192,8 @@ int main(void)
 {
 	static const char *const models[] = {"treelstm", "childsum", "gru",   "lstm",
 					     "dag",	 "matrix",   "tensor",	  "edges",
-					     "updown",	 "down",     "members", "ones"};
+					     "updown",	 "down",     "members", "ones",
+					     "axes"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
 		check_model(models[i]);
 	check_deep_chain(false);
