@@ -249,7 +249,7 @@ static void test_tensors(const char *weights)
 	esp_weights *w = NULL;
 	esp_weights_open(context, weights, &w, NULL);
 	const esp_tensor *e = esp_weights_tensor(w, 0), *last = esp_weights_tensor(w, 1);
-	tap_ok(e && strcmp(e->name, "E") == 0 && strcmp(e->type, "F32") == 0 && e->rank == 2 && e->shape[0] == 4 &&
+	tap_ok(e && strcmp(e->name, "E") == 0 && e->dtype == ESP_F32 && e->rank == 2 && e->shape[0] == 4 &&
 		   e->shape[1] == 2 && last && strcmp(last->name, "W") == 0,
 	       "weights say what they hold");
 	tap_ok(!esp_weights_tensor(w, 2) && !esp_weights_tensor(NULL, 0), "and nothing else");

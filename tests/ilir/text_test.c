@@ -137,8 +137,10 @@ static const struct {
     {"a register declared outside", "module m\ndim d\nbuffer a : register 0 f32 []",
      "expected a kind of buffer", 3, 12},
     {"padding below the extent", "module m\ndim d\nbuffer a : state 0 f32 [8/4:d]", "4 is not in 8..", 3, 27},
-    {"nine dimensions", "module m\ndim d\nbuffer a : state 0 f32 [1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d]",
-     "more than 8 dimensions", 3, 57},
+    {"seventeen dimensions",
+     "module m\ndim d\nbuffer a : state 0 f32 "
+     "[1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d]",
+     "more than 16 dimensions", 3, 89},
     {"a stray character", BODY("a[0] = \x01"), "expected an expression", 5, 8},
 };
 
