@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Models with values of all types: integers are what the oracle says to the bit, and floats near it, interpreted after
  * passes and compiled. */
+#include "base/convert.h"
 #include "ilir/passes.h"
 #include "tests/models/ways.h"
 #include "tests/sanitizers.h"
@@ -55,18 +56,28 @@ static void make_typed_forest(struct test_forest *f, const struct image *image, 
 	}
 }
 
-static bool read_typed(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+/* Sixteenths, by the bits of a float's upper half where it is a bf16. */
+static void put_weight(enum dtype dtype, void *to, int64_t i, float weight)
+{
+	int sixteenths = (int)roundf(weight * 32);
+	float exact = (float)sixteenths / 16;
+	if (dtype == DTYPE_F32)
+		((float *)to)[i] = exact;
+	else if (dtype == DTYPE_F16)
+		put_integer(dtype, to, i, sixteenths < 0 ? 0xb800 + sixteenths : 0x3800 + sixteenths);
+	else if (dtype == DTYPE_BF16)
+		put_integer(dtype, to, i, bits_of_f32(exact) >> 16);
+	else
+		put_integer(dtype, to, i, (int64_t)(weight * 50));
+}
+
+static bool read_typed(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
 {
 	const struct ra_model *m = context;
 	enum dtype dtype = m->params.at[param].dtype;
 	(void)d;
-	for (int64_t i = 0; i < count; i++) {
-		float x = weight_at(param, first + i);
-		if (dtype == DTYPE_F32)
-			to[i] = roundf(x * 32) / 16;
-		else
-			put_integer(dtype, to, i, (int64_t)(x * 50));
-	}
+	for (int64_t i = 0; i < count; i++)
+		put_weight(dtype, to, i, weight_at(param, first + i));
 	return true;
 }
 
@@ -136,7 +147,7 @@ static const void **make_params(const struct typed *t, const struct sub_program 
 	for (size_t i = 0; i < p->params.n; i++) {
 		int64_t n = elements_of(&p->params.at[i]);
 		double *room = ARENA_ARRAY(a, double, n);
-		read_typed((void *)t->model.model, (int)i, 0, n, (float *)room, NULL);
+		read_typed((void *)t->model.model, (int)i, 0, n, room, NULL);
 		params[i] = room;
 	}
 	return params;
@@ -368,6 +379,7 @@ int main(void)
 	test_file("tests/models/types.ra", "D=9 V=7 K=5");
 	test_file("tests/models/types.ra", "D=1 V=1 K=1");
 	test_file("tests/models/types.ra", "D=16 V=30 K=8");
+	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");
 	if (text)
 		sscanf(text, "%llux%llu", &first, &count);
 	for (unsigned long long seed = first; seed < first + count; seed++)
