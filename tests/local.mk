@@ -60,7 +60,7 @@ unit_tests = \
 	%D%/api/linked_test \
 	%D%/api/memory_test \
 	%D%/api/message_test \
-	%D%/api/numbers_test \
+	%D%/api/numbers_test %D%/api/elements_test \
 	%D%/api/profile_test \
 	%D%/api/race_test \
 	%D%/api/rewriting_test \

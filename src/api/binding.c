@@ -11,7 +11,7 @@ struct reading {
 	const struct io_safetensors *file;
 };
 
-static bool read_param(void *context, int param, int64_t first, int64_t count, float *to, struct diags *diags)
+static bool read_param(void *context, int param, int64_t first, int64_t count, void *to, struct diags *diags)
 {
 	const struct reading *r = context;
 	int tensor = io_safetensors_find(r->file, r->program->interface.param[param].name);

@@ -280,6 +280,8 @@ static struct io_wanted wanted_of(const struct next *x, int input)
 				  .token = in->token || is_whole(in),
 				  .on_edges = in->on_edge,
 				  .elements = in->elements,
+				  .rank = in->rank,
+				  .shape = in->shape,
 				  .leaf = in->at_leaf,
 				  .inner = in->at_inner,
 				  .vocab = v ? v->words : NULL,

@@ -8,7 +8,8 @@ static const struct {
 	const char *spelling;
 	int arity;
 	enum rule rule;
-	uint8_t result[ILIR_DTYPES]; /* by type of the operands, 1 more than the type of the result; 0 = not taken */
+	uint8_t result[ILIR_DTYPES]; /* by type of the operands, 1 more than the type of the result; 0 = not
+					taken */
 } ops[] = {
 #define ILIR_ROW(name, operand, result, expression) [ILIR_##operand] = 1 + ILIR_##result,
 #define ILIR_OP(name, spelling, arity, rule, meaning, ...) {spelling, arity, rule, {__VA_ARGS__}},

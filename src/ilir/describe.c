@@ -66,6 +66,7 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 		buffers[image->buffers].at_binding = users.binding[i] && !users.run[i];
 		if (b->kind == IMAGE_WEIGHT) {
 			recipes[image->recipes] = b->recipe ? *b->recipe : natural_recipe(m->arena, b);
+			recipes[image->recipes].dtype = (enum dtype)b->dtype;
 			buffers[image->buffers].which = image->recipes++;
 		}
 		image->buffers++;
@@ -91,7 +92,7 @@ static struct image_fold describe_fold(const struct ilir_module *m, ilir_buffer 
 				       const struct image *image)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, weight);
-	struct image_fold f = {.tensor = {.name = b->name, .rank = b->rank}};
+	struct image_fold f = {.tensor = {.name = b->name, .dtype = (enum dtype)b->dtype, .rank = b->rank}};
 	for (int d = 0; d < b->rank && d < TENSOR_MAX_RANK; d++)
 		f.tensor.shape[d] = b->dim[d].extent;
 	f.recipe = image->buffer[ilir_buffer_slot(m, weight)].which;
@@ -146,7 +147,7 @@ static void note_weight(const struct ilir_module *m, const struct ilir_access *a
  * index. */
 static int64_t box_bytes(const struct ilir_buffer_decl *b, const struct box *box)
 {
-	int64_t bytes = box->read ? sizeof(float) : 0;
+	int64_t bytes = box->read ? ilir_bytes(b->dtype) : 0;
 	for (int d = 0; box->read && d < b->rank; d++) {
 		const struct ilir_range *r = &box->of[d];
 		if (r->low < 0 || r->high >= b->dim[d].padded ||

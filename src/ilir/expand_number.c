@@ -22,13 +22,14 @@ static ilir_expr integer(const struct calc *c, ilir_expr x, int64_t i)
 	return spread(c, ilir_type_of(c->m, x).dtype == ILIR_I32 ? ilir_i32(c->m, i) : ilir_i64(c->m, i));
 }
 
-/* The bits that are shifted out are compared with half of the last one that stays, one more for negative numbers: their
- * quotient was rounded down, so that a tie must not go up. */
+/* The bits that are shifted out are compared with half of the last one that stays, one more for negative
+ * numbers: their quotient was rounded down, so that a tie must not go up. */
 ilir_expr ilir_expand_ROUND_SHR(const struct calc *c, ilir_expr x, ilir_expr by)
 {
 	ilir_expr one = integer(c, x, 1), zero = integer(c, x, 0);
 	ilir_expr mask = subtract(c, ilir_binary(c->m, ILIR_SHL, one, by), one);
-	ilir_expr limit = add(c, ilir_binary(c->m, ILIR_SHR, mask, one), choose(c, less(c, x, zero), one, zero));
+	ilir_expr limit =
+	    add(c, ilir_binary(c->m, ILIR_SHR, mask, one), choose(c, less(c, x, zero), one, zero));
 	ilir_expr up = less(c, limit, ilir_binary(c->m, ILIR_BIT_AND, x, mask));
 	return add(c, ilir_binary(c->m, ILIR_SHR, x, by), choose(c, up, one, zero));
 }
@@ -47,13 +48,15 @@ static ilir_expr round_bits(const struct calc *c, ilir_expr i, int by)
 	return shift_right(c, add(c, add(c, i, bits(c, (1 << (by - 1)) - 1)), even), by);
 }
 
-/* Below 2^-14, a sum with 1/2 has its last bit where that of an f16 is.  From 65520 on the result is infinity. */
+/* Below 2^-14, a sum with 1/2 has its last bit where that of an f16 is.  From 65520 on the result is
+ * infinity. */
 ilir_expr ilir_expand_TO_F16(const struct calc *c, ilir_expr x)
 {
 	const int32_t infinity = 0x7f800000, bias = (127 - 15) << 23, normal = 0x38800000;
 	ilir_expr a = magnitude(c, x), i = as_bits(c, a);
 	ilir_expr sign = bit_and(c, shift_right(c, as_bits(c, x), 16), 0x8000);
-	ilir_expr large = ilir_binary(c->m, ILIR_MIN, round_bits(c, subtract(c, i, bits(c, bias)), 13), bits(c, 0x7c00));
+	ilir_expr large =
+	    ilir_binary(c->m, ILIR_MIN, round_bits(c, subtract(c, i, bits(c, bias)), 13), bits(c, 0x7c00));
 	ilir_expr small = subtract(c, as_bits(c, add(c, a, number(c, 0.5f))), bits(c, 0x3f000000));
 	ilir_expr nan = bit_or(c, bit_and(c, shift_right(c, i, 13), 0x3ff), bits(c, 0x7e00));
 	ilir_expr half = choose(c, less(c, i, bits(c, normal)), small, large);

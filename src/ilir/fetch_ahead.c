@@ -85,7 +85,8 @@ struct early {
 /* A register of indices, or an array that the linearizer fills. */
 static bool holds_indices(const struct ilir_buffer_decl *b)
 {
-	return b->dtype == ILIR_INDEX || (b->kind >= IMAGE_TOKEN && b->kind != IMAGE_VECTOR && b->kind < ILIR_REGISTER);
+	return b->dtype == ILIR_INDEX ||
+	       (b->kind >= IMAGE_TOKEN && b->kind != IMAGE_VECTOR && b->kind < ILIR_REGISTER);
 }
 
 static void check_early(const struct ilir_module *m, ilir_expr e, void *context)
@@ -95,7 +96,8 @@ static void check_early(const struct ilir_module *m, ilir_expr e, void *context)
 	if (n->op == ILIR_VAR)
 		early->ok &= !var_fact(early->t, n->var)->late;
 	if (n->op == ILIR_LOAD)
-		early->ok &= !buffer_fact(early->t, n->buffer)->late && holds_indices(ilir_buffer_at(m, n->buffer));
+		early->ok &=
+		    !buffer_fact(early->t, n->buffer)->late && holds_indices(ilir_buffer_at(m, n->buffer));
 }
 
 /* It can be computed before the loop. */
@@ -204,8 +206,7 @@ static bool is_wanted(const struct tile *t, ilir_expr load)
 {
 	const struct ilir_node *n = ilir_at(t->m, load);
 	const struct ilir_buffer_decl *b = ilir_buffer_at(t->m, n->buffer);
-	if (b->kind == ILIR_REGISTER || holds_indices(b) ||
-	    is_gathered(t, load) != (b->kind == IMAGE_WEIGHT))
+	if (b->kind == ILIR_REGISTER || holds_indices(b) || is_gathered(t, load) != (b->kind == IMAGE_WEIGHT))
 		return false;
 	for (int i = 0; i < n->args; i++)
 		if (!is_early(t, ilir_arg(t->m, load, i)))

@@ -5,7 +5,8 @@
  * statement evaluates a list of cells, arguments first; a node is computed once per statement however often
  * it is used.  What stands in one side of a scalar select only is computed when that side is chosen.
  *
- * Every row of ops.def is a function that rounds its result to memory, so a compiler cannot contract two of them.
+ * Every row of ops.def is a function that rounds its result to memory, so a compiler cannot contract two of
+ * them.
  */
 #include "ilir/text.h"
 
@@ -29,8 +30,8 @@ struct cell {
 	void *value;
 	struct cell *arg[ILIR_MAX_RANK];
 	uint32_t lanes, args;
-	int element; /* bytes of a lane */
-	bool truth;  /* it is of type bool */
+	int element;	    /* bytes of a lane */
+	bool truth;	    /* it is of type bool */
 	ilir_buffer buffer; /* of a load */
 };
 
@@ -117,7 +118,8 @@ static void *locate(struct ilir_interpreter *r, ilir_buffer b, struct cell *cons
 static enum ilir_dtype operand_type(const struct ilir_module *m, ilir_expr e)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	return n->args && n->op != ILIR_LOAD ? ilir_type_of(m, ilir_arg(m, e, n->args - 1)).dtype : n->type.dtype;
+	return n->args && n->op != ILIR_LOAD ? ilir_type_of(m, ilir_arg(m, e, n->args - 1)).dtype
+					     : n->type.dtype;
 }
 
 static _Noreturn void run_untyped(struct ilir_interpreter *r, struct cell *c)

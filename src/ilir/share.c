@@ -90,7 +90,7 @@ static int find_home(const struct plan *p, int i)
 	for (int h = 0; p->passing[i] && h < i; h++) {
 		const struct image_buffer *home = &p->buffer[h];
 		if (home->kind == IMAGE_SCRATCH && home->home == h && p->passing[h] &&
-		    home->rows == b->rows && home->row_elements == b->row_elements &&
+		    home->rows == b->rows && home->dtype == b->dtype && home->row_elements == b->row_elements &&
 		    home->first == b->first && home->last == b->last && p->use[h].last < p->use[i].first)
 			return h;
 	}

@@ -207,7 +207,8 @@ static bool check_leaf(struct check *c, const struct ilir_node *n)
 		return ilir_same_type(n->type, (struct ilir_type){ILIR_F32, 1}) ||
 		       fault(c, "a float of another type");
 	case ILIR_CONST_I:
-		return (n->type.lanes == 1 && holds_integer(n->type.dtype, n->i)) || fault(c, "an integer of another type");
+		return (n->type.lanes == 1 && holds_integer(n->type.dtype, n->i)) ||
+		       fault(c, "an integer of another type");
 	case ILIR_SIZE:
 		return (n->size >= 0 && n->size < IMAGE_SIZES) || fault(c, "a size of nothing known");
 	case ILIR_VAR:
@@ -247,7 +248,8 @@ static bool check_constant_operand(struct check *c, const struct ilir_node *n, i
 		return fault(c, "%s by something else than a positive constant", ilir_op_spelling(n->op));
 	int bits = 8 * ilir_bytes(n->type.dtype);
 	if (is_shift(n->op) && (!known || value < 0 || value >= bits))
-		return fault(c, "%s by something else than a constant in 0..%d", ilir_op_spelling(n->op), bits - 1);
+		return fault(c, "%s by something else than a constant in 0..%d", ilir_op_spelling(n->op),
+			     bits - 1);
 	return true;
 }
 

@@ -23,11 +23,11 @@ static bool refuse(struct checking *c, const char *name, const char *problem)
  * others would do so for nothing and perhaps for long. */
 static bool elements_of(int rank, const int64_t *shape, int64_t *elements)
 {
-	*elements = sizeof(float);
+	*elements = sizeof(int64_t);
 	for (int d = 0; d < rank; d++)
 		if (shape[d] < 1 || __builtin_mul_overflow(*elements, shape[d], elements))
 			return false;
-	*elements /= (int64_t)sizeof(float);
+	*elements /= (int64_t)sizeof(int64_t);
 	return true;
 }
 
@@ -88,6 +88,8 @@ static bool check_recipe(struct checking *c, int i)
 	for (int s = 0; s < r->sources; s++)
 		if (!check_source(c, &r->source[s]))
 			return false;
+		else if (image_param(c->image, r->source[s].param)->dtype != r->dtype)
+			return refuse(c, "recipe", "a recipe takes elements of another type");
 	for (int axis = 0; axis < TENSOR_MAX_RANK; axis++)
 		if (!image_walks_within(r, axis, IMAGE_WALK_LIMIT))
 			return refuse(c, "recipe", "a recipe walks too far");
@@ -127,15 +129,15 @@ static bool check_fold(struct checking *c, int i)
 
 /* What each kind of buffer is made of. */
 static const struct {
-	enum dtype dtype; /* DTYPES = any */
-	int rows; /* an image_size, -1 = any */
+	int dtype; /* -1 = any */
+	int rows;  /* an image_size, -1 = any */
 } kinds[] = {
-    [IMAGE_WEIGHT] = {DTYPES, IMAGE_ONE},
-    [IMAGE_STATE] = {DTYPES, IMAGE_NODES}, /* see has_declared_type */
-    [IMAGE_SCRATCH] = {DTYPES, -1},
-    [IMAGE_OUTPUT] = {DTYPES, -1},
+    [IMAGE_WEIGHT] = {-1, IMAGE_ONE},
+    [IMAGE_STATE] = {-1, IMAGE_NODES}, /* see has_declared_type */
+    [IMAGE_SCRATCH] = {-1, -1},
+    [IMAGE_OUTPUT] = {-1, -1},
     [IMAGE_TOKEN] = {DTYPE_I32, -1}, /* see has_data_rows */
-    [IMAGE_VECTOR] = {DTYPES, -1},
+    [IMAGE_VECTOR] = {-1, -1},
     [IMAGE_CHILD] = {DTYPE_I32, IMAGE_NODES},
     [IMAGE_CHILD_BEGIN] = {DTYPE_I32, IMAGE_NODES},
     [IMAGE_CHILD_LIST] = {DTYPE_I32, IMAGE_EDGES},
@@ -216,7 +218,8 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 {
 	int64_t elements;
 	if (b->kind == IMAGE_WEIGHT)
-		return image_recipe_elements(&image->recipe[b->which]) == b->row_elements;
+		return image->recipe[b->which].dtype == b->dtype &&
+		       image_recipe_elements(&image->recipe[b->which]) == b->row_elements;
 	if (b->kind == IMAGE_TOKEN)
 		return image->input[b->which].token && b->row_elements == 1;
 	if (b->kind == IMAGE_VECTOR && (image->input[b->which].token ||
@@ -230,14 +233,14 @@ static bool has_place(const struct image *image, int i)
 {
 	const struct image_buffer *b = &image->buffer[i], *home = b->home < image->buffers ? &image->buffer[b->home] : NULL;
 	return home && home->kind == IMAGE_SCRATCH && !home->at_binding && image->buffer + home->home == home &&
-	       home->rows == b->rows && home->row_elements == b->row_elements && home->first == b->first &&
+	       home->rows == b->rows && home->dtype == b->dtype && home->row_elements == b->row_elements && home->first == b->first &&
 	       home->last == b->last && b->first <= b->last && b->last < image->steps;
 }
 
 static bool check_buffer(struct checking *c, int i)
 {
 	const struct image_buffer *b = &c->image->buffer[i];
-	if ((kinds[b->kind].dtype != DTYPES && b->dtype != kinds[b->kind].dtype) ||
+	if ((kinds[b->kind].dtype >= 0 && (int)b->dtype != kinds[b->kind].dtype) ||
 	    (kinds[b->kind].rows >= 0 && (int)b->rows != kinds[b->kind].rows))
 		return refuse(c, b->name, "a buffer is not as its kind must be");
 	if (b->which >= choices(c->image, b->kind))
@@ -381,7 +384,7 @@ static bool check_packed(struct checking *c, int i)
 	int64_t bytes = c->image->packed[i].bytes;
 	if (!bytes)
 		return !is_needed(c->image, i) || refuse(c, "weights", "there are none where a run needs them");
-	return bytes == image_recipe_elements(&c->image->recipe[i]) * (int64_t)sizeof(float) ||
+	return bytes == image_recipe_bytes(&c->image->recipe[i]) ||
 	       refuse(c, "weights", "they are not as long as they are laid out");
 }
 

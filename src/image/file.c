@@ -130,6 +130,7 @@ static const struct member recipe_members[] = {
     NUMBER_IN(image_recipe, dims, 0, IMAGE_PACK_DIMS),
     INLINE_IN(image_recipe, dim, pack_dim),
     LIST_IN(image_recipe, source, sources, pack_source),
+    NUMBER_IN(image_recipe, dtype, DTYPE_F32, DTYPE_BOOL),
 };
 LAYOUT(recipe, sizeof(struct image_recipe), recipe_members);
 
@@ -437,12 +438,12 @@ void image_write(const struct image *image, struct str *out)
 		str_add(out, piece[i].bytes, piece[i].n);
 }
 
-struct image_packed image_pack(const struct image *image, int recipe, const float *at)
+struct image_packed image_pack(const struct image *image, int recipe, const void *at)
 {
 	struct image_packed p = {.at = at};
 	if (!at)
 		return p;
-	p.bytes = image_recipe_elements(&image->recipe[recipe]) * (int64_t)sizeof *at;
+	p.bytes = image_recipe_bytes(&image->recipe[recipe]);
 	struct checksum sum = checksum_of(at, p.bytes);
 	memcpy(p.sum, &sum, sizeof p.sum);
 	return p;

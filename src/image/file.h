@@ -30,7 +30,7 @@ int image_pieces(const struct image *, struct arena *, const struct io_piece **)
 /* Appends them all. */
 void image_write(const struct image *, struct str *);
 /* What an image says of a recipe's packed weights that lie there; of NULL that there are none. */
-struct image_packed image_pack(const struct image *, int recipe, const float *at);
+struct image_packed image_pack(const struct image *, int recipe, const void *at);
 
 /* Reads an image.  Texts, code and weights stay in `bytes`, which must outlive it, and begin at a multiple of
  * IMAGE_LINE if there may be weights; tables are in the arena.  False after `bad-image`. */

@@ -32,12 +32,12 @@ enum image_size {
 };
 
 enum image_buffer_kind {
-	IMAGE_WEIGHT,	   /* f32, laid out by recipe `which`; no rows */
-	IMAGE_STATE,	   /* f32, a row per node, in the order of its layout */
-	IMAGE_SCRATCH,	   /* f32, an intermediate that is stored */
-	IMAGE_OUTPUT,	   /* f32, output `which`: a row per node or per input */
+	IMAGE_WEIGHT,	   /* laid out by recipe `which`; no rows */
+	IMAGE_STATE,	   /* a row per node, in the order of its layout */
+	IMAGE_SCRATCH,	   /* an intermediate that is stored */
+	IMAGE_OUTPUT,	   /* output `which`: a row per node or per input */
 	IMAGE_TOKEN,	   /* i32, a row per node or per edge: input `which` */
-	IMAGE_VECTOR,	   /* f32, a row per node or per edge: input `which` */
+	IMAGE_VECTOR,	   /* a row per node or per edge: input `which` */
 	IMAGE_CHILD,	   /* i32[nodes], the node in child slot `which` */
 	IMAGE_CHILD_BEGIN, /* i32[nodes + 1], where a node's edges begin */
 	IMAGE_CHILD_LIST,  /* i32[edges], the child an edge leads to */
@@ -57,7 +57,7 @@ enum image_buffer_kind {
 struct image_buffer {
 	const char *name;
 	enum image_buffer_kind kind;
-	enum dtype dtype; /* F32 or I32 */
+	enum dtype dtype;
 	enum image_size rows;
 	int which;
 	int64_t row_elements;
@@ -95,16 +95,24 @@ struct image_recipe {
 	int dims, sources;
 	struct image_pack_dim dim[IMAGE_PACK_DIMS];
 	const struct image_pack_source *source;
+	enum dtype dtype; /* of its elements, and of those of its parameters */
 };
 
-/* Elements of the packed buffer; -1 when it has none, or their bytes cannot be counted. */
-static inline int64_t image_recipe_elements(const struct image_recipe *r)
+/* Bytes of the packed buffer; -1 when it has no elements, or the bytes cannot be counted. */
+static inline int64_t image_recipe_bytes(const struct image_recipe *r)
 {
-	int64_t bytes = sizeof(float);
+	int64_t bytes = dtype_traits_of(r->dtype)->bytes;
 	for (int d = 0; d < r->dims; d++)
 		if (r->dim[d].extent < 1 || __builtin_mul_overflow(bytes, r->dim[d].extent, &bytes))
 			return -1;
-	return bytes / (int64_t)sizeof(float);
+	return bytes;
+}
+
+/* Its elements; -1 likewise. */
+static inline int64_t image_recipe_elements(const struct image_recipe *r)
+{
+	int64_t bytes = image_recipe_bytes(r);
+	return bytes < 0 ? -1 : bytes / dtype_traits_of(r->dtype)->bytes;
 }
 
 /* An index on an axis that a recipe may lead to is below it. */
@@ -285,7 +293,7 @@ struct image_tool {
 
 /* What a binding holds of one recipe. */
 struct image_packed {
-	const float *at; /* 64-byte aligned, outside of the tables; NULL = no run needs it */
+	const void *at; /* 64-byte aligned, outside of the tables; NULL = no run needs it */
 	int64_t bytes;
 	int64_t sum[2]; /* the checksum of these bytes */
 };

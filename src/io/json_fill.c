@@ -63,21 +63,36 @@ static bool fill_number(struct fill *f, float *to)
 	return isfinite(*to) || json_fault(&f->scan, at, "a number too large");
 }
 
-static bool fill_list(struct fill *f, float *to)
+/* A list of `extent` values, which are lists themselves where axes are left; `elements` numbers in all. */
+static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t elements, int axes)
 {
 	bool first = true;
-	int64_t n = 0;
+	int64_t n = 0, inner = elements / extent;
+	json_peek(&f->scan);
 	const char *at = f->scan.at;
 	if (!json_expect(&f->scan, '['))
 		return false;
 	for (; json_more(&f->scan, ']', &first); n++) {
-		if (n == f->wanted->elements)
-			return json_fault(&f->scan, at, "more numbers than the input has");
-		if (!fill_number(f, &to[n]))
+		if (n == extent)
+			return json_fault(&f->scan, at,
+					  axes ? "more lists than the axis has" : "more numbers than the input has");
+		if (!(axes ? fill_axis(f, to + n * inner, f->wanted->shape[f->wanted->rank - axes], inner, axes - 1)
+			   : fill_number(f, &to[n])))
 			return false;
 	}
 	return !f->scan.fault &&
-	       (n == f->wanted->elements || json_fault(&f->scan, at, "fewer numbers than the input has"));
+	       (n == extent ||
+		json_fault(&f->scan, at, axes ? "fewer lists than the axis has" : "fewer numbers than the input has"));
+}
+
+/* All numbers in one list, or lists in lists, one for each axis. */
+static bool fill_list(struct fill *f, float *to)
+{
+	const struct io_wanted *w = f->wanted;
+	struct json ahead = f->scan;
+	bool nested = w->rank > 1 && json_expect(&ahead, '[') && json_peek(&ahead) == '[';
+	return nested ? fill_axis(f, to, w->shape[0], w->elements, w->rank - 1)
+		      : fill_axis(f, to, w->elements, w->elements, 0);
 }
 
 static bool fill_vector(struct fill *f, bool needed)

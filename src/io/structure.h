@@ -35,6 +35,8 @@ struct io_wanted {
 	bool token;    /* int32_t; otherwise float */
 	bool on_edges; /* a row for each edge, in the order of the children; otherwise for each node */
 	int64_t elements;
+	int rank; /* axes; `shape` has their extents, of which `elements` is the product */
+	const int64_t *shape;
 	bool leaf, inner;	      /* of which nodes a vector must be there */
 	const struct io_vocab *vocab; /* of texts; NULL = there is none */
 	bool cut; /* what it lacks is looked up again without its last part, as in nsubj:pass */

@@ -239,13 +239,6 @@ static ra_ref wrong_rank(struct ra_graph *g, enum ra_op op, ra_ref a, struct ra_
 	return none;
 }
 
-static ra_ref too_many_axes(struct ra_graph *g, int rank, struct ra_span span)
-{
-	ra_refuse(g, DIAG_MODEL_RANK, span.at, NULL, "'%s' has %d axes; values have at most %d",
-		  ra_excerpt(g->arena, span), rank, RA_MAX_RANK);
-	return none;
-}
-
 /* The axes of a product but its last: those of the matrices on both sides, as NumPy broadcasts them, and the rows of the
  * left one. */
 static bool batch_of(const struct ra_shape *x, const struct ra_shape *y, struct ra_shape *out, struct ra_dim differ[2])
@@ -278,8 +271,6 @@ ra_ref ra_build_matmul(struct ra_graph *g, ra_ref a, ra_ref b, struct ra_span sp
 	n.shape.rank--;
 	if (y->rank > 2 && !batch_of(x, y, &n.shape, differ))
 		return mismatch(g, RA_MATMUL, a, b, &differ[0], &differ[1], span);
-	if (y->rank > 1 && n.shape.rank == RA_MAX_RANK)
-		return too_many_axes(g, RA_MAX_RANK + 1, span);
 	if (y->rank > 1)
 		n.shape.dim[n.shape.rank++] = y->dim[y->rank - 1];
 	return add(g, n);

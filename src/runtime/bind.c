@@ -27,6 +27,11 @@ static int64_t row_elements(const struct tensor_info *t)
 	return n;
 }
 
+static int64_t bytes_of(const struct tensor_info *t)
+{
+	return dtype_traits_of(t->dtype)->bytes;
+}
+
 static int64_t rows_at_once(const struct tensor_info *t)
 {
 	int64_t row = row_elements(t), rows = row < PART ? PART / (row ? row : 1) : 1;
@@ -34,7 +39,7 @@ static int64_t rows_at_once(const struct tensor_info *t)
 }
 
 /* Reads a parameter and places it wherever it is used; where it lies as it is, it is read to at once. */
-static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, float *space,
+static bool bind_param(struct rt_binding *b, int param, const struct rt_source *source, void *space,
 		       struct diags *diags)
 {
 	const struct tensor_info *t = &b->image->param[param];
@@ -42,7 +47,7 @@ static bool bind_param(struct rt_binding *b, int param, const struct rt_source *
 	int plain = rt_find_plain(b->image, param);
 	for (int64_t first = 0; first < rows_of(t); first += step) {
 		int64_t rows = step < rows_of(t) - first ? step : rows_of(t) - first;
-		float *to = plain < 0 ? space : b->packed[plain] + first * row;
+		void *to = plain < 0 ? space : (char *)b->packed[plain] + first * row * bytes_of(t);
 		if (!source->read(source->context, param, first * row, rows * row, to, diags))
 			return false;
 		rt_place(b->image, b->packed, &(struct rt_part){param, first, rows, to, .held = plain});
@@ -65,11 +70,11 @@ static int64_t greatest_part(const struct image *image)
 	int64_t greatest = 0;
 	for (int i = 0; i < image->params; i++) {
 		const struct tensor_info *t = &image->param[i];
-		int64_t bytes = sizeof(float);
+		int64_t bytes = bytes_of(t);
 		for (int a = 0; a < t->rank; a++)
 			if (__builtin_mul_overflow(bytes, t->shape[a], &bytes))
 				return -1;
-		bytes = rows_at_once(t) * row_elements(t) * sizeof(float);
+		bytes = rows_at_once(t) * row_elements(t) * bytes_of(t);
 		if (bytes > greatest && param_used(image, i) && rt_find_plain(image, i) < 0)
 			greatest = bytes;
 	}
@@ -92,7 +97,7 @@ static bool take_packed(struct rt_binding *b)
 		return false;
 	for (int i = 0; i < recipes; i++) {
 		int64_t n = image_recipe_elements(&b->image->recipe[i]);
-		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, n * sizeof(float));
+		b->packed[i] = n < 0 ? NULL : rt_take_raw(a, image_recipe_bytes(&b->image->recipe[i]));
 		if (!b->packed[i])
 			return false;
 		rt_clear_padding(b->image, &b->image->recipe[i], b->packed[i], n);
@@ -103,7 +108,7 @@ static bool take_packed(struct rt_binding *b)
 static bool pack(struct rt_binding *b, const struct rt_source *source, struct diags *diags)
 {
 	int64_t bytes = greatest_part(b->image);
-	float *space = bytes < 0 ? NULL : rt_take_raw(b->allocator, bytes);
+	void *space = bytes < 0 ? NULL : rt_take_raw(b->allocator, bytes);
 	bool ok = (space && take_packed(b)) || rt_out_of_memory(diags, "packed weights");
 	for (int i = 0; ok && i < b->image->params; i++)
 		ok = !param_used(b->image, i) || bind_param(b, i, source, space, diags);
@@ -128,7 +133,8 @@ static bool take_buffers(const struct rt_binding *b, void **buffers)
 			buffers[i] = b->packed[of->which];
 		if (!is_space(of))
 			continue;
-		bool counted = !__builtin_mul_overflow(of->row_elements, (int64_t)sizeof(float), &bytes);
+		bool counted =
+		    !__builtin_mul_overflow(of->row_elements, dtype_traits_of(of->dtype)->bytes, &bytes);
 		buffers[i] = counted ? rt_take(b->allocator, bytes) : NULL;
 		if (!buffers[i])
 			return false;
@@ -159,7 +165,7 @@ static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team
 		if (!rt_run_fold(image, i, buffers, team, parts, diags))
 			return false;
 		rt_place(image, b->packed, &whole);
-		b->folded_bytes += tensor_elements(&f->tensor) * sizeof(float);
+		b->folded_bytes += tensor_elements(&f->tensor) * bytes_of(&f->tensor);
 	}
 	return true;
 }
@@ -204,7 +210,7 @@ static void count_bytes(struct rt_binding *b)
 {
 	for (int i = 0; i < b->image->recipes; i++)
 		if (b->packed[i])
-			b->packed_bytes += image_recipe_elements(&b->image->recipe[i]) * sizeof(float);
+			b->packed_bytes += image_recipe_bytes(&b->image->recipe[i]);
 }
 
 bool rt_bind(struct rt_binding *b, const struct allocator *allocator, const struct image *image,
@@ -228,9 +234,9 @@ bool rt_bind_packed(struct rt_binding *b, const struct allocator *allocator, con
 	if (!take_table(b))
 		return rt_out_of_memory(diags, "packed weights");
 	for (int i = 0; i < image->recipes; i++)
-		b->packed[i] = (float *)image->packed[i].at;
+		b->packed[i] = (void *)image->packed[i].at;
 	for (int i = 0; i < image->folds; i++)
-		b->folded_bytes += tensor_elements(&image->fold[i].tensor) * sizeof(float);
+		b->folded_bytes += tensor_elements(&image->fold[i].tensor) * bytes_of(&image->fold[i].tensor);
 	count_bytes(b);
 	return true;
 }

@@ -21,19 +21,19 @@ bool rt_out_of_memory(struct diags *, const char *what);
 struct rt_part {
 	int param; /* as image_param counts */
 	int64_t first, rows;
-	const float *from;
+	const void *from;
 	const struct image_recipe *place; /* NULL = none */
 	int held;			  /* the recipe in whose buffer the rows lie already, -1 = none */
 };
 
 /* Puts the part into the packed buffers of all recipes that take from the parameter, but that of its place
  * and that which holds it. */
-void rt_place(const struct image *, float *const *packed, const struct rt_part *);
+void rt_place(const struct image *, void *const *packed, const struct rt_part *);
 /* A recipe that lays the parameter out as it is, and holds nothing else; -1 = there is none. */
 int rt_find_plain(const struct image *, int param);
 bool rt_uses(const struct image_recipe *, int param);
 /* Zero where a recipe has no element. */
-void rt_clear_padding(const struct image *, const struct image_recipe *, float *to, int64_t elements);
+void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
 
 /* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe; with the `parts` of a team
  * that was entered, or alone.  The profile has room for the run, or is NULL. */

@@ -18,8 +18,9 @@ struct placing {
 	int64_t pitch[TENSOR_MAX_RANK]; /* elements between neighbours on an axis of the parameter */
 	int64_t inner[IMAGE_PACK_DIMS]; /* elements of the packed buffer between neighbours on a dimension */
 	int64_t first, end; /* rows of the parameter that are at hand, counted on its first axis */
-	const float *from;
-	float *to;
+	const char *from;
+	char *to;
+	int bytes; /* of an element */
 };
 
 /* A position in the walk over a recipe's dimensions. */
@@ -70,7 +71,7 @@ static void place_one(const struct placing *p, const struct place *at)
 {
 	int64_t element = element_at(p, at);
 	if (element >= 0)
-		p->to[at->to] = p->from[element];
+		memcpy(p->to + at->to * p->bytes, p->from + element * p->bytes, p->bytes);
 }
 
 static int64_t steps_to(int64_t distance, int64_t stride)
@@ -98,13 +99,23 @@ static void advance(const struct placing *p, struct place *at, int dim, int64_t 
 		at->index[d->axis] += n * d->stride;
 }
 
-static void copy(float *to, int64_t to_step, const float *from, int64_t from_step, int64_t n)
+/* Elements of one size, each so many of them behind the one before. */
+#define COPY(type)                                                                                           \
+	for (int64_t i = 0; i < n; i++)                                                                      \
+	((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
+
+static void copy(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n)
 {
 	if (to_step == 1 && from_step == 1)
-		memcpy(to, from, n * sizeof *to);
+		memcpy(to, from, n * bytes);
+	else if (bytes == 1)
+		COPY(uint8_t);
+	else if (bytes == 2)
+		COPY(uint16_t);
+	else if (bytes == 4)
+		COPY(uint32_t);
 	else
-		for (int64_t i = 0; i < n; i++)
-			to[i * to_step] = from[i * from_step];
+		COPY(uint64_t);
 }
 
 /* The last dimension, or the last two, in one go. */
@@ -121,8 +132,8 @@ static void place_plane(const struct placing *p, struct place at, const int *dim
 	int64_t element = element_at(p, &at), pitch = p->pitch[inner->axis] * inner->stride;
 	int64_t down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0;
 	for (int64_t i = 0; element >= 0 && i < rows.end - rows.begin; i++)
-		copy(p->to + at.to + i * p->inner[dims[0]], p->inner[dims[n - 1]],
-		     p->from + element + i * down, pitch, columns.end - columns.begin);
+		copy(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes, p->inner[dims[n - 1]],
+		     p->from + (element + i * down) * p->bytes, pitch, columns.end - columns.begin);
 }
 
 static bool is_plain(const struct placing *p, int dim)
@@ -185,7 +196,7 @@ static void choose_order(struct placing *p)
 }
 
 static struct placing placing_of(const struct image *image, const struct image_recipe *r,
-				 const struct rt_part *part, float *to)
+				 const struct rt_part *part, void *to)
 {
 	struct placing p = {.recipe = r,
 			    .param = image_param(image, part->param),
@@ -193,7 +204,8 @@ static struct placing placing_of(const struct image *image, const struct image_r
 			    .first = part->first,
 			    .end = part->first + part->rows,
 			    .from = part->from,
-			    .to = to};
+			    .to = to,
+			    .bytes = dtype_traits_of(r->dtype)->bytes};
 	int64_t pitch = 1, inner = 1;
 	for (int a = p.param->rank - 1; a >= 0; a--) {
 		p.pitch[a] = pitch;
@@ -251,13 +263,14 @@ static int64_t covered_columns(const struct image *image, const struct image_rec
 	return n > 0 && is_covered(image, r, n) ? n : 0;
 }
 
-void rt_clear_padding(const struct image *image, const struct image_recipe *r, float *to, int64_t elements)
+void rt_clear_padding(const struct image *image, const struct image_recipe *r, void *to, int64_t elements)
 {
 	int64_t covered = covered_columns(image, r), row = covered ? r->dim[r->dims - 1].extent : elements;
 	if (covered == row)
 		return;
+	int bytes = dtype_traits_of(r->dtype)->bytes;
 	for (int64_t i = 0; i < elements; i += row)
-		memset(to + i + covered, 0, (row - covered) * sizeof *to);
+		memset((char *)to + (i + covered) * bytes, 0, (row - covered) * bytes);
 }
 
 /* --- parts --- */
@@ -299,7 +312,7 @@ bool rt_uses(const struct image_recipe *r, int param)
 	return false;
 }
 
-void rt_place(const struct image *image, float *const *packed, const struct rt_part *part)
+void rt_place(const struct image *image, void *const *packed, const struct rt_part *part)
 {
 	for (int i = 0; i < image->recipes; i++) {
 		const struct image_recipe *r = &image->recipe[i];

@@ -22,17 +22,18 @@ void rt_give(const struct allocator *, void *);
 
 /* --- binding --- */
 
-/* Reads `count` elements of a parameter (in image order) from `first` on, as f32.  False after a diagnostic.
+/* Reads `count` elements of a parameter (in image order) from `first` on, of the type that the image says.  False after a
+ * diagnostic.
  */
 struct rt_source {
-	bool (*read)(void *context, int param, int64_t first, int64_t count, float *to, struct diags *);
+	bool (*read)(void *context, int param, int64_t first, int64_t count, void *to, struct diags *);
 	void *context;
 };
 
 struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
-	float **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
+	void **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
 	bool borrowed;	/* they are the image's, which nobody writes to */
 	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
 	double folding; /* seconds that these steps took, with the packing of what they gave */

@@ -60,14 +60,29 @@ static void zero_shape(struct frame *f)
 	esp_builder_param(f->b, "U", "0");
 }
 
-static void four_axes(struct frame *f)
+static void nine_axes(struct frame *f)
 {
-	esp_builder_zeros(f->b, "D, D, D, D");
+	esp_builder_zeros(f->b, "D, D, D, D, D, D, D, D, D");
 }
 
-static void matrix_input(struct frame *f)
+static void nine_axes_input(struct frame *f)
 {
-	esp_builder_input(f->b, "y", "D, D");
+	esp_builder_input(f->b, "y", "D, D, D, D, D, D, D, D, D");
+}
+
+static void no_axis(struct frame *f)
+{
+	esp_builder_call_along(f->b, "sum", 1, &f->v, 1);
+}
+
+static void operator_axis(struct frame *f)
+{
+	esp_builder_call_along(f->b, "+", 0, (esp_value[]){f->v, f->v}, 2);
+}
+
+static void slice_axis(struct frame *f)
+{
+	esp_builder_slice(f->b, f->v, -2, NULL, "D");
 }
 
 static void twice(struct frame *f)
@@ -366,8 +381,11 @@ static const struct {
     {"a shape in brackets", "syntax", "expected a dimension, but '[' stands here", brackets},
     {"a dimension that is a product", "bad-dimension", "'D'", product_shape},
     {"an extent of 0", "bad-dimension", "'0' is not positive", zero_shape},
-    {"four axes", "wrong-rank", "at most 3 axes, not 4", four_axes},
-    {"an input that is a matrix", "wrong-rank", "'y' is neither a vector nor a number", matrix_input},
+    {"nine axes", "wrong-rank", "at most 8 axes, not 9", nine_axes},
+    {"an input of nine axes", "wrong-rank", "at most 8 axes, not 9", nine_axes_input},
+    {"an axis that there is not", "wrong-rank", "[D] has no axis 1", no_axis},
+    {"an axis of an operator", "wrong-arguments", "'+' works along no axis", operator_axis},
+    {"a slice of no axis", "wrong-rank", "[D] has no axis -2", slice_axis},
     {"a name declared twice", "duplicate-name", "'x' is already an input", twice},
     {"a function of dimensions", "unknown-function", "'zeros' takes dimensions", builtin},
     {"a function that is not there", "unknown-function", "'tahn'", unknown_function},

@@ -24,11 +24,11 @@ static void test_program(const struct kit *k)
 		   facts->outputs == 2,
 	       "a model says what it declares");
 	tap_ok(esp_program_inputs(k->program) == 1 && strcmp(word->name, "word") == 0 && word->is_token &&
-		   word->limit == 4 && !esp_program_input(k->program, 1),
+		   word->limit == 4 && word->dtype == ESP_I32 && !word->rank && !esp_program_input(k->program, 1),
 	       "a program names its inputs");
 	const esp_output *twice = esp_program_output(k->program, 0),
 			 *total = esp_program_output(k->program, 1);
-	tap_ok(twice->elements == 2 && twice->rank == 1 && twice->shape[0] == 2 && !twice->at_root &&
+	tap_ok(twice->dtype == ESP_F32 && twice->elements == 2 && twice->rank == 1 && twice->shape[0] == 2 && !twice->at_root &&
 		   !twice->labels,
 	       "an output at every node has its shape");
 	tap_ok(strcmp(total->name, "total") == 0 && total->elements == 1 && total->rank == 0 &&
@@ -38,6 +38,54 @@ static void test_program(const struct kit *k)
 		   strcmp(esp_program_size(k->program, 1, &size), "D") == 0 && size == 2 &&
 		   !esp_program_size(k->program, 2, &size),
 	       "sizes come from the weights");
+}
+
+/* Numbers, names and bytes are what programs were compiled with. */
+static void test_types(void)
+{
+	static const struct {
+		int number;
+		const char *name;
+		size_t size;
+	} types[] = {{1, "f32", 4}, {2, "f16", 2}, {3, "bf16", 2}, {4, "i8", 1},  {5, "u8", 1},
+		     {6, "i16", 2}, {7, "i32", 4}, {8, "i64", 8},  {9, "bool", 1}};
+	bool ok = ESP_F32 == 1 && ESP_BOOL == 9;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		ok &= strcmp(esp_dtype_name((esp_dtype)types[i].number), types[i].name) == 0 &&
+		      esp_dtype_size((esp_dtype)types[i].number) == types[i].size;
+	tap_ok(ok, "types of elements have numbers, names and sizes");
+	tap_ok(!esp_dtype_name((esp_dtype)0) && !esp_dtype_size((esp_dtype)10), "others have none");
+}
+
+/* Shapes are as long as the model has axes. */
+static void test_shapes(const struct kit *k)
+{
+	static const char text[] = "model many\nstructure tree(*)\ninput x[2, 1, N]\nparam W[2, 1, 2, 1, 2, 1, 2, N]\n"
+				   "state h[2, 3, 1, N]\nnode:\n    h = zeros(2, 3, 1, N) + x[:, 0:1, :][0] * W[0][0][0][0][0][0][0]\n"
+				   "output o = h at every node\n";
+	const int64_t size = 3;
+	const esp_program_options options = {.size = sizeof options, .sizes = &size, .backend = "interpreter"};
+	esp_model *m = NULL;
+	esp_program *p = NULL;
+	int64_t shape[AXES] = {0};
+	size_t rank = 0;
+	esp_context *context = k->context;
+	tap_ok(!esp_model_parse(context, "many", text, strlen(text), &m, NULL) &&
+		   !esp_program_create(m, NULL, &options, &p, NULL),
+	       "a model of many axes");
+	const esp_input *x = esp_program_input(p, 0);
+	const esp_state *h = esp_program_state(p, 0);
+	const esp_output *o = esp_program_output(p, 0);
+	tap_ok(x && x->rank == 3 && x->shape[0] == 2 && x->shape[1] == 1 && x->shape[2] == 3 && x->elements == 6 &&
+		   x->dtype == ESP_F32,
+	       "an input of three axes");
+	tap_ok(h && h->rank == 4 && h->shape[1] == 3 && h->shape[3] == 3 && h->dtype == ESP_F32 && o->rank == 4 &&
+		   o->shape[3] == 3 && o->elements == 18,
+	       "a state and an output of four");
+	tap_ok(esp_model_param(m, 0, &size, shape, 2, &rank) && rank == 8 && shape[0] == 2 && shape[1] == 1 && !shape[2],
+	       "no more of a shape is written than there is room for");
+	esp_program_free(p);
+	esp_model_free(m);
 }
 
 static void test_params(const struct kit *k)
@@ -477,6 +525,8 @@ int main(void)
 	if (!tap_ok(make_kit(&k, NULL, weights, &error) == ESP_OK, "all objects are made"))
 		return printf("# %s", esp_error_text(error)), tap_done();
 	test_program(&k);
+	test_types();
+	test_shapes(&k);
 	test_params(&k);
 	test_statements(&k);
 	test_results(&k);

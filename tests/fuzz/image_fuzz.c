@@ -40,8 +40,9 @@ static struct {
 	size_t n;
 } made[MODELS];
 
-static bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+static bool read_weight(void *context, int param, int64_t first, int64_t count, void *out, struct diags *d)
 {
+	float *to = out;
 	(void)context, (void)param, (void)d;
 	for (int64_t k = 0; k < count; k++)
 		to[k] = (first + k) % 5 - 2;

@@ -23,7 +23,9 @@ static void fill(struct fuzz *f, const struct io_text *t, const struct io_struct
 
 static void fill_all(struct fuzz *f, const struct io_text *t, const struct io_structure *s)
 {
+	static const int64_t shape[] = {2, 1, 2};
 	static const struct io_wanted wanted[] = {
+	    {.input = "x", .elements = 4, .rank = 3, .shape = shape, .inner = true},
 	    {.input = "x", .token = true, .elements = 1},
 	    {.input = "x", .token = true, .elements = 1, .on_edges = true},
 	    {.input = "x", .elements = 1, .leaf = true},

@@ -8,8 +8,9 @@ enum { MOST_WEIGHTS = 1 << 20, MOST_DATA = 1 << 14, MOST_CHILDREN = 50 };
 
 /* --- weights: small numbers of both signs --- */
 
-static bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+static bool read_weight(void *context, int param, int64_t first, int64_t count, void *out, struct diags *d)
 {
+	float *to = out;
 	const struct image *image = context;
 	int64_t all = tensor_elements(&image->param[param]);
 	if (param < 0 || param >= image->params || first < 0 || count > all - first)

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Casts and integer arithmetic, as interpreted, against C that is written apart from them: integers exactly, half floats
- * against arithmetic in binary64, each of their 65536 patterns.  That compiled code agrees, tests/jit/types_test says. */
+/* Casts and integer arithmetic, as interpreted, against C that is written apart from them: integers exactly,
+ * half floats against arithmetic in binary64, each of their 65536 patterns.  That compiled code agrees,
+ * tests/jit/types_test says. */
 #include "tests/floats.h"
 #include "tests/ilir/support.h"
 
@@ -8,7 +9,8 @@ enum { N = 65536 };
 
 /* --- half floats --- */
 
-/* A float with so many bits of fraction and so small an exponent: the bits of the nearest one, ties to even. */
+/* A float with so many bits of fraction and so small an exponent: the bits of the nearest one, ties to even.
+ */
 static uint32_t nearest(float x, int fraction, int least, int bits)
 {
 	int exponent, most = (1 << (bits - 1 - fraction)) - 1;
@@ -89,10 +91,10 @@ ORACLE(by_7, int32_t, int32_t, round_shift(x, 7))
 ORACLE(by_31, int32_t, int32_t, round_shift(x, 31))
 ORACLE(by_63, int64_t, int64_t, round_shift(x, 63))
 ORACLE(by_20, int64_t, int64_t, round_shift(x, 20))
-ORACLE(high, int32_t, int32_t, (int64_t)x * z >> 32)
+ORACLE(high, int32_t, int32_t, (int64_t)x *z >> 32)
 ORACLE(sum, int64_t, int64_t, (uint64_t)x + (uint64_t)z)
 ORACLE(difference, int64_t, int64_t, (uint64_t)x - (uint64_t)z)
-ORACLE(product, int64_t, int64_t, (uint64_t)x * (uint64_t)z)
+ORACLE(product, int64_t, int64_t, (uint64_t)x *(uint64_t)z)
 ORACLE(exclusive, int64_t, int64_t, x ^ z)
 ORACLE(smaller, int64_t, int64_t, x < z ? x : z)
 ORACLE(chosen, int16_t, int16_t, x < z ? z : x)
@@ -154,7 +156,7 @@ static uint64_t draw(void)
 /* Around the borders of narrower types, of exponents that matter, and at random. */
 static void fill_floats(float *x)
 {
-	static const float border[] = {0x1p-25f, 0x1p-24f, 0x1p-14f, 65504, 65520, 0x1p31f, 0x1p63f,
+	static const float border[] = {0x1p-25f, 0x1p-24f, 0x1p-14f, 65504, 65520, 0x1p31f,	0x1p63f,
 				       0x1p23f,	 1.5f,	   2.5f,     128,   0.5f,  0x1.ffp127f, INFINITY};
 	int n = sizeof border / sizeof *border;
 	for (int i = 0; i < N; i++) {
@@ -182,9 +184,15 @@ static void fill(void *x, const char *type)
 	if (t == DTYPE_F32)
 		fill_floats(x);
 	if (t == DTYPE_I32)
-		memcpy(x, (int32_t[]){INT32_MIN, INT32_MAX, -1, 0, 127, 128, -129, 255, 256, 32768, -32769, 64, -64, 192, -192}, 60);
+		memcpy(x,
+		       (int32_t[]){INT32_MIN, INT32_MAX, -1, 0, 127, 128, -129, 255, 256, 32768, -32769, 64,
+				   -64, 192, -192},
+		       60);
 	if (t == DTYPE_I64)
-		memcpy(x, (int64_t[]){INT64_MIN, INT64_MAX, INT32_MIN - 1LL, INT32_MAX + 1LL, -1, 0, 1LL << 19, -(1LL << 19)}, 64);
+		memcpy(x,
+		       (int64_t[]){INT64_MIN, INT64_MAX, INT32_MIN - 1LL, INT32_MAX + 1LL, -1, 0, 1LL << 19,
+				   -(1LL << 19)},
+		       64);
 }
 
 /* NaNs of widened floats may have any fraction, as long as they are NaNs. */
@@ -209,7 +217,8 @@ static void check(const struct cast *c)
 	int bad = 0;
 	dtype_read(c->to, &to);
 	snprintf(text, sizeof text,
-		 "module m\ndim i\nbuffer in : vector 0 %s [65536:i]\nbuffer out : output 0 %s [65536:i]\nkernel k in nodes {\n"
+		 "module m\ndim i\nbuffer in : vector 0 %s [65536:i]\nbuffer out : output 0 %s "
+		 "[65536:i]\nkernel k in nodes {\n"
 		 "  for n:i in 0..65536 { let x = in[n] let z = in[65535 - n] out[n] = %s }\n}\n",
 		 c->from, c->to, c->text);
 	bool ok = bench_parse(&b, text) && ilir_verify(b.m, 0, "parsing", &b.diags);
@@ -220,7 +229,9 @@ static void check(const struct cast *c)
 		ok = bench_run(&b, 0, 1);
 	}
 	for (int i = 0, bytes = dtype_traits_of(to)->bytes; ok && i < N; i++)
-		if (!agree(c->to, (char *)b.buffers[1] + (size_t)i * bytes, wanted + (size_t)i * bytes, bytes) && !bad++)
+		if (!agree(c->to, (char *)b.buffers[1] + (size_t)i * bytes, wanted + (size_t)i * bytes,
+			   bytes) &&
+		    !bad++)
 			printf("# row %d differs\n", i);
 	if (!ok)
 		bench_says(&b, "no message");
@@ -232,12 +243,15 @@ static void check(const struct cast *c)
 static void check_quiet(void)
 {
 	struct bench b;
-	tap_ok(bench_parse(&b, "module m\ndim i\nbuffer in : vector 0 f16 [1:i]\nbuffer out : output 0 i32 [1:i]\n"
-			       "kernel k in nodes { out[0] = as_i32(to_f32(in[0])) }\n"),
-	       "a NaN of f16");
+	tap_ok(
+	    bench_parse(&b,
+			"module m\ndim i\nbuffer in : vector 0 f16 [1:i]\nbuffer out : output 0 i32 [1:i]\n"
+			"kernel k in nodes { out[0] = as_i32(to_f32(in[0])) }\n"),
+	    "a NaN of f16");
 	bench_allocate(&b, 1, 1, 1, 1, 1);
 	*(uint16_t *)b.buffers[0] = 0xfc01;
-	tap_ok(bench_run(&b, 0, 1) && *(uint32_t *)b.buffers[1] == 0xffc02000, "becomes quiet and keeps its fraction");
+	tap_ok(bench_run(&b, 0, 1) && *(uint32_t *)b.buffers[1] == 0xffc02000,
+	       "becomes quiet and keeps its fraction");
 	bench_close(&b);
 }
 

@@ -336,8 +336,21 @@ static void shared_nodes(void)
 	bench_close(&b);
 }
 
+/* What no row of ops.def gives a meaning to. */
+static void untyped(void)
+{
+	struct bench b;
+	bench_parse(&b, MODULE "buffer y : state 0 bool [nodes:node]\nkernel k in nodes { y[0] = y[0] }");
+	struct ilir_stmt *s = b.m->kernels.at[0].body;
+	s->store.value = ilir_binary(b.m, ILIR_ADD, s->store.value, s->store.value);
+	bench_allocate(&b, 1, 0, 0, 0, 0);
+	tap_ok(!bench_run(&b, 0, 0) && bench_says(&b, "+ has no meaning for bool"), "a sum of bools is a fault, not a zero");
+	bench_close(&b);
+}
+
 int main(void)
 {
+	untyped();
 	recursion();
 	cases();
 	ragged();

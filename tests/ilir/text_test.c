@@ -51,6 +51,8 @@ static const char tree[] =
     "  for j:D in 0..64 step 8 swept {\n"
     "    for n.1:node in begin..end {\n"
     "      prefetch h[n.1, ramp(8, j)]\n"
+    "      let wide = (-9223372036854775808l + 9223372036854775807l) ^ 0l\n"
+    "      let chosen = select(not(true), to_i8(1i), to_i8(wrap_i32(wide)))\n"
     "      h[n.1, ramp(8, j)] = broadcast(8, 1.0)\n"
     "    }\n"
     "  }\n"
@@ -119,6 +121,9 @@ static const struct {
     {"too few operands", BODY("a[0] = fma(1.0, 2.0)"), "fma takes 3 operands, not 2", 6, 1},
     {"a store to a variable", BODY("let x = 1.0 x[0] = 1.0"), "a variable is stored to", 5, 14},
     {"a huge number", BODY("a[99999999999999999999] = 1.0"), "is not in", 5, 3},
+    {"an i64 that is none", BODY("let x = 9223372036854775808l"), "is no integer of 64 bits", 5, 9},
+    {"a sum of bools", BODY("let x = true + false"), "a type that this operator does not take", 6, 1},
+    {"a cast of what it has no row for", BODY("let x = to_i8(1.0)"), "a type that this operator does not take", 6, 1},
     {"an i32 that is none", BODY("let x = 3000000000i"), "is not in", 5, 9},
     {"too many lanes", BODY("a[ramp(17, 0)] = 1.0"), "17 is not in 2..16", 5, 8},
     {"a ramp of a float", BODY("a[ramp(8, 1.0)] = 1.0"), "ramp wants a scalar index", 5, 14},
@@ -132,8 +137,10 @@ static const struct {
     {"a register declared outside", "module m\ndim d\nbuffer a : register 0 f32 []",
      "expected a kind of buffer", 3, 12},
     {"padding below the extent", "module m\ndim d\nbuffer a : state 0 f32 [8/4:d]", "4 is not in 8..", 3, 27},
-    {"nine dimensions", "module m\ndim d\nbuffer a : state 0 f32 [1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d]",
-     "more than 8 dimensions", 3, 57},
+    {"seventeen dimensions",
+     "module m\ndim d\nbuffer a : state 0 f32 "
+     "[1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d,1:d]",
+     "more than 16 dimensions", 3, 89},
     {"a stray character", BODY("a[0] = \x01"), "expected an expression", 5, 8},
 };
 

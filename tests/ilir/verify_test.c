@@ -288,7 +288,7 @@ static void index_array(struct bench *b)
 
 static void huge_rank(struct bench *b)
 {
-	b->m->buffers.at[1].rank = 9;
+	b->m->buffers.at[1].rank = 17;
 }
 
 static void unknown_kind(struct bench *b)
@@ -404,7 +404,7 @@ static const struct {
     {"negative padding", "barrier", no_padding, "is padded to less than its extent"},
     {"a dimension without a name", "barrier", unnamed_dimension, "dimension 1 of 'h' has no name"},
     {"an array of indices", "barrier", index_array, "'h' cannot hold elements of type index"},
-    {"nine dimensions", "barrier", huge_rank, "'h' has rank 9"},
+    {"seventeen dimensions", "barrier", huge_rank, "'h' has rank 17"},
     {"a buffer of no kind", "barrier", unknown_kind, "'h' is of no known kind"},
     {"2^80 elements", "barrier", too_large, "'w' has too many elements"},
     {"a kernel without a name", "barrier", nameless_kernel, "a kernel needs a name"},

@@ -11,8 +11,9 @@ static void *resize_capped(void *context, void *p, size_t old_size, size_t new_s
 static const struct allocator capped = {resize_capped, NULL};
 
 /* Weights as a file has them: not without end. */
-static bool read_capped(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+static bool read_capped(void *context, int param, int64_t first, int64_t count, void *out, struct diags *d)
 {
+	float *to = out;
 	if (first + count > 1 << 14)
 		return diag_add(d, DIAG_BAD_ARGUMENT, (struct diag_at){0}, NULL, "there is no more");
 	return read_weight(context, param, first, count, to, d);

@@ -89,7 +89,17 @@ static void foreign_input(struct bending *b)
 
 static void wrong_dtype(struct bending *b)
 {
-	b->buffer[buffer_of_kind(&b->image, IMAGE_STATE)].dtype = DTYPE_I32;
+	b->buffer[buffer_of_kind(&b->image, IMAGE_ROOT)].dtype = DTYPE_I64;
+}
+
+static void wrong_weight(struct bending *b)
+{
+	b->buffer[buffer_of_kind(&b->image, IMAGE_WEIGHT)].dtype = DTYPE_F16;
+}
+
+static void wrong_recipe(struct bending *b)
+{
+	b->recipe->dtype = DTYPE_I8;
 }
 
 static void wrong_rows(struct bending *b)
@@ -467,7 +477,9 @@ static const struct bent bendings[] = {
     {"packed weights of another size", small_weight, "room"},
     {"packed weights without a recipe", foreign_recipe, "something that there is not"},
     {"data of an input that is not there", foreign_input, "something that there is not"},
-    {"a state of integers", wrong_dtype, "not as its kind must be"},
+    {"an index array of i64", wrong_dtype, "not as its kind must be"},
+    {"a weight of another type than its recipe", wrong_weight, "room"},
+    {"a recipe of another type than its parameter", wrong_recipe, "elements of another type"},
     {"tokens by edges", wrong_rows, "not as its kind must be"},
     {"data of edges that leaves read", edge_data_of_leaves, "no edges to read of"},
     {"data of edges by nodes", edge_data_by_nodes, "not as its kind must be"},

@@ -175,6 +175,13 @@ static void fills(void)
 	gives("\"x\": [null, [1, 2.5], [-1e2, 0]]", pair, "0 0 1 2.5 -100 0 ");
 	gives("\"x\": [1, [2], null]", number, "1 2 0 ");
 	gives("\"x\": [[], [], [[1, 2], [3, 4]]]", pairs, "1 2 3 4 ");
+	static const int64_t shape[] = {2, 1, 2};
+	struct io_wanted cube = {.input = "x", .elements = 4, .rank = 3, .shape = shape};
+	gives("\"x\": [[[[1, 2]], [[3, 4]]], null, [5, 6, 7, 8]]", cube, "1 2 3 4 0 0 0 0 5 6 7 8 ");
+	refuses_data("\"x\": [null, [[[1, 2]]], null]", cube, "node 1: fewer lists");
+	refuses_data("\"x\": [null, null, [[[1, 2]], [[1, 2], [3, 4]]]]", cube, "node 2: more lists");
+	refuses_data("\"x\": [null, null, [[[1, 2]], [[1]]]]", cube, "node 2: fewer numbers");
+	refuses_data("\"x\": [null, null, [[1, 2], [3, 4]]]", cube, "node 2: a '[' is missing");
 	refuses_data("\"w\": [3, 4]", token, "data 'w', node 2: fewer values");
 	refuses_data("\"w\": [3, 4, 5, 6]", token, "more values than there are nodes");
 	refuses_data("\"w\": [3, 4, -2]", token, "a token is a whole number");

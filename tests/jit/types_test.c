@@ -1,10 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Random loop programs over all types and operators: what each back end makes of them leaves the same bytes as the
- * interpreter.  types_test [PROGRAMS [RUNS of each [FIRST]]]; in make check a few.
+/* Random loop programs over all types and operators: what each back end makes of them leaves the same bytes
+ * as the interpreter.  types_test [PROGRAMS [RUNS of each [FIRST]]]; in make check a few.
  *
- * The interpreter takes each program as it is, the back ends after expand_math.  Which NaN comes out of arithmetic is the
- * processor's affair: before its bits are looked at, a NaN that may come from there is replaced by one that does not. */
+ * The interpreter takes each program as it is, the back ends after expand_math.  Which NaN comes out of
+ * arithmetic is the processor's affair: before its bits are looked at, a NaN that may come from there is
+ * replaced by one that does not. */
 #include "ilir/passes.h"
+#include "ilir/text.h"
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
 
@@ -92,18 +94,20 @@ static ilir_expr purified(struct program *p, ilir_expr e)
 
 static float draw_float(void)
 {
-	static const float special[] = {0.0f,	-0.0f,	   1.0f,   -1.5f,  0.5f,     2.5f,	 -3.5f,	  1e-40f, 65504.0f, 65520.0f,
-					INFINITY, -INFINITY, NAN,	   0x1p31f, -0x1p31f, 0x1p63f, -0x1p63f, 300.0f, 0x1p23f, 100.7f};
-	return draw(2) ? special[draw(sizeof special / sizeof *special)]
-		       : from_bits(draw(UINT32_MAX)) * 1.0f;
+	static const float special[] = {0.0f,	  -0.0f,    1.0f,     -1.5f,	0.5f,	   2.5f,  -3.5f,
+					1e-40f,	  65504.0f, 65520.0f, INFINITY, -INFINITY, NAN,	  0x1p31f,
+					-0x1p31f, 0x1p63f,  -0x1p63f, 300.0f,	0x1p23f,   100.7f};
+	return draw(2) ? special[draw(sizeof special / sizeof *special)] : from_bits(draw(UINT32_MAX)) * 1.0f;
 }
 
 static int64_t draw_integer(void)
 {
-	static const int64_t special[] = {0,	   1,	   -1,	  2,	     127,	 128,	    -128,
-					  -129,	   255,	   256,	  32767,     32768,	 -32769,    INT32_MAX,
-					  INT32_MIN, 1 << 20, -7, INT64_MAX, INT64_MIN, (int64_t)1 << 40};
-	return draw(3) ? special[draw(sizeof special / sizeof *special)] : (int64_t)draw(UINT32_MAX) << draw(32);
+	static const int64_t special[] = {0,	   1,	  -1,	     2,		127,
+					  128,	   -128,  -129,	     255,	256,
+					  32767,   32768, -32769,    INT32_MAX, INT32_MIN,
+					  1 << 20, -7,	  INT64_MAX, INT64_MIN, (int64_t)1 << 40};
+	return draw(3) ? special[draw(sizeof special / sizeof *special)]
+		       : (int64_t)draw(UINT32_MAX) << draw(32);
 }
 
 static ilir_expr constant(struct program *p, enum ilir_dtype t)
@@ -164,7 +168,8 @@ static ilir_expr operator_of(struct program *p, const struct row *row, int lanes
 	struct ilir_module *m = &p->f->m;
 	enum ilir_op op = row->op;
 	enum ilir_dtype t = row->operand;
-	bool shift = op == ILIR_SHL || op == ILIR_SHR || op == ILIR_ROUND_SHR, quotient = op == ILIR_DIV || op == ILIR_MOD;
+	bool shift = op == ILIR_SHL || op == ILIR_SHR || op == ILIR_ROUND_SHR,
+	     quotient = op == ILIR_DIV || op == ILIR_MOD;
 	ilir_expr a[3];
 	for (int i = 0; i < ilir_op_arity(op); i++)
 		a[i] = draw_expr(p, t, lanes, depth - 1);
@@ -190,7 +195,8 @@ static ilir_expr operator_of(struct program *p, const struct row *row, int lanes
 static bool is_fit(const struct row *row, enum ilir_dtype t, int lanes)
 {
 	bool quotient = row->op == ILIR_DIV || row->op == ILIR_MOD;
-	return row->result == t && !(quotient && lanes > 1) && !(row->op == ILIR_TO_INDEX && row->operand == ILIR_I64);
+	return row->result == t && !(quotient && lanes > 1) &&
+	       !(row->op == ILIR_TO_INDEX && row->operand == ILIR_I64);
 }
 
 static ilir_expr draw_expr(struct program *p, enum ilir_dtype t, int lanes, int depth)
@@ -323,7 +329,8 @@ static void report(struct program *p, const struct memory *wanted, const struct 
 			memcpy(&a, wanted->at[2 * t + 1] + i * bytes, bytes);
 			memcpy(&b, got->at[2 * t + 1] + i * bytes, bytes);
 			if (a != b) {
-				printf("# type %d row %d: %llx, wanted %llx\n", t, i, (unsigned long long)b, (unsigned long long)a);
+				printf("# type %d row %d: %llx, wanted %llx\n", t, i, (unsigned long long)b,
+				       (unsigned long long)a);
 				break;
 			}
 		}
@@ -354,7 +361,8 @@ static void run_module(struct program *p, struct ilir_interpreter *r, const stru
 		for (int i = 0; i < runs && same; i++, count->runs++) {
 			fill_memory(&interpreted);
 			compiled = interpreted;
-			same = ilir_interpret(r, k, &frame, &(struct image_range){0, ROWS_ALL, 0, 1, 1}, &p->f->diags);
+			same = ilir_interpret(r, k, &frame, &(struct image_range){0, ROWS_ALL, 0, 1, 1},
+					      &p->f->diags);
 			code->kernels[k](theirs, 0, ROWS_ALL, 0, 1, 1);
 			same = same && memcmp(&interpreted, &compiled, sizeof compiled) == 0;
 		}
@@ -370,7 +378,8 @@ static bool compile_only(struct fixture *f, const char *target)
 	struct jit_options o = {.target = target_find(target)};
 	struct jit_objects objects;
 	struct image_blob blob;
-	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = 2}, &f->arena, &objects, &f->diags) &&
+	bool ok = jit_compile(f->backend, &f->m, &o, (struct jit_threads){.most = 2}, &f->arena, &objects,
+			      &f->diags) &&
 		  link_objects(f, &objects, &blob);
 	show_diags(&f->diags);
 	return ok;
@@ -407,6 +416,45 @@ static bool try_module(const char *target, bool native, uint64_t seed, int runs,
 	return ok;
 }
 
+/* --- vectors --- */
+
+/* out[n..] = f32 of what a type widens to, 16 lanes: written lane by lane, the code would be many times as
+ * long. */
+static void widens(const char *target, enum ilir_dtype t, int64_t most)
+{
+	struct fixture f;
+	struct jit_objects objects;
+	struct image_blob blob;
+	struct jit_options o = {.target = target_find(target)};
+	if (!fixture_init(&f, "widening"))
+		return;
+	ilir_dim_name(&f.m, "row");
+	ilir_buffer in = buffer_of(&f, "in", IMAGE_VECTOR, t, EXTENTS(ROWS)),
+		    out = buffer_of(&f, "out", IMAGE_OUTPUT, ILIR_F32, EXTENTS(ROWS));
+	ilir_var n = index_var(&f, "n");
+	ilir_expr at = ramp(&f, ref(&f, n), 16), value = ilir_load(&f.m, in, &at, 1);
+	if (t != ILIR_F16 && t != ILIR_BF16)
+		value = ilir_unary(&f.m, ILIR_TO_I32, value);
+	value = ilir_unary(&f.m, ILIR_TO_F32, value);
+	kernel(&f, "widen", over_rows(&f, n, 16, ilir_store(&f.m, out, &at, 1, value)));
+	bool ok =
+	    jit_compile(f.backend, &f.m, &o, (struct jit_threads){.most = 1}, &f.arena, &objects, &f.diags) &&
+	    link_objects(&f, &objects, &blob);
+	show_diags(&f.diags);
+	tap_ok(ok && blob.size < most, "%s: %s is widened in vectors, in %ld bytes of code", target,
+	       ilir_dtype_word[t], ok ? (long)blob.size : -1);
+	fixture_free(&f);
+}
+
+static void widen_all(void)
+{
+	static const char *const targets[] = {"avx2", "avx512"};
+	static const enum ilir_dtype types[] = {ILIR_F16, ILIR_BF16, ILIR_I8, ILIR_U8, ILIR_I16};
+	for (int i = 0; i < 2; i++)
+		for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+			widens(targets[i], types[t], 100);
+}
+
 static int programs = 2 * MODULE, runs_of_each = 8;
 static uint64_t first_seed = 1;
 
@@ -417,11 +465,13 @@ static void try_target(const char *target, bool native)
 	for (int i = 0; i < programs / MODULE && ok; i++)
 		ok = try_module(target, native, first_seed + i, runs_of_each, &count);
 	tap_ok(ok, "%s: programs of all types compile", target);
-	tap_ok(!count.differences, "%s: %ld programs run as interpreted, %ld times", target, count.programs, count.runs);
+	tap_ok(!count.differences, "%s: %ld programs run as interpreted, %ld times", target, count.programs,
+	       count.runs);
 }
 
 static void test_all(void)
 {
+	widen_all();
 	try_target("generic", false);
 	try_target("avx2", false);
 	try_target("avx512", false);

@@ -383,6 +383,69 @@ static inline bool put_row(struct generator *g, const struct form *f, int depth)
 	return true;
 }
 
+/* A sum or a maximum along any axis, or what keeps that axis. */
+static inline bool put_along(struct generator *g, const struct form *f, int depth)
+{
+	static const char *const names[] = {"sum", "max", "mean", "softmax", "log_softmax"};
+	int which = random_below(5), axis = random_below(f->rank + 1);
+	struct form more = *f;
+	struct extent k = random_extent();
+	if (which > 2 ? axis == f->rank : f->rank == RA_MAX_RANK || too_large(g, f, &k))
+		return false;
+	if (which < 3) {
+		memmove(&more.dim[axis + 1], &more.dim[axis], (more.rank++ - axis) * sizeof *more.dim);
+		more.dim[axis] = k;
+	}
+	put(&g->body, "%s(", names[which]);
+	put_value(g, &more, depth);
+	put(&g->body, ", axis=%d)", random_below(2) ? axis : axis - more.rank);
+	return true;
+}
+
+/* Matrices on both sides, as many or one for all. */
+static inline bool put_batch(struct generator *g, const struct form *f, int depth)
+{
+	static const char *const text[] = {"(", " @ ", ")"};
+	struct form a = *f, b = *f;
+	struct extent k = random_extent();
+	if (f->rank < 3 || too_large(g, f, &k))
+		return false;
+	a.dim[f->rank - 1] = b.dim[f->rank - 2] = k;
+	struct form *less = random_below(2) ? &a : &b;
+	int drop = random_below(f->rank - 1);
+	less->rank -= drop;
+	memmove(less->dim, less->dim + drop, less->rank * sizeof *less->dim);
+	put_either(g, &a, &b, depth, text);
+	return true;
+}
+
+/* A part of any axis, and the axes in another order. */
+static inline bool put_cut(struct generator *g, const struct form *f, int depth)
+{
+	struct form more = *f;
+	int axis = f->rank ? random_below(f->rank) : 0;
+	struct extent e = random_extent();
+	if (!f->rank || form_elements(g, f) > 500)
+		return false;
+	for (int i = 0; i < SYMBOLS; i++)
+		more.dim[axis].of[i] += e.of[i];
+	more.dim[axis].plus += e.plus;
+	struct form turned = more;
+	memmove(turned.dim, turned.dim + 1, (f->rank - 1) * sizeof *turned.dim);
+	turned.dim[f->rank - 1] = more.dim[0];
+	put(&g->body, "transpose(");
+	put_value(g, &turned, depth);
+	for (int d = 0; d < f->rank; d++)
+		put(&g->body, ", %d", (d + f->rank - 1) % f->rank);
+	put(&g->body, ")[");
+	put_extent(&g->body, &e);
+	put(&g->body, ":");
+	for (int d = axis + 1; d < f->rank; d++)
+		put(&g->body, ", :");
+	put(&g->body, "]");
+	return true;
+}
+
 static inline void put_each(struct generator *g, const char *function, const struct form *f, int depth)
 {
 	static const char *const ranges[] = {"k in children", "p in parents", "n in nodes"};
@@ -568,7 +631,7 @@ static inline bool put_bilinear(struct generator *g, const struct form *f, int d
 static inline bool put_carried(struct generator *g, const struct form *f, int depth)
 {
 	const struct form *x = g->vectors ? &g->vector[random_below(g->vectors)].form : NULL;
-	if (f->rank != 1 || g->where == IN_OUTPUT || !x || too_large(g, x, &f->dim[0]))
+	if (f->rank != 1 || g->where == IN_OUTPUT || !x || x->rank != 1 || too_large(g, x, &f->dim[0]))
 		return false;
 	struct form matrix = {2, {f->dim[0], x->dim[0]}};
 	put(&g->body, "(%s @ ", param_of(g, &matrix, false)->name);
@@ -585,7 +648,7 @@ static bool (*const operators[])(struct generator *, const struct form *, int) =
     put_bilinear,      put_slice,	  put_concat,	 put_over_neighbours, put_over_neighbours,
     put_over_nodes,    put_concat,	  put_transpose, put_prelude,	      put_part_of_local,
     put_part_of_local, put_part_of_local, put_gates,	 put_gates,	      put_gates,
-    put_row,
+    put_row,	       put_along,	  put_along,	 put_batch,	      put_cut,
 };
 
 /* An expression of this form in parentheses or without need of them. */

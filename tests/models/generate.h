@@ -28,7 +28,7 @@ static inline void choose_inputs(struct generator *g)
 	g->has_token = random_below(3) != 0;
 	g->vectors = random_below(3);
 	for (int i = 0; i < g->vectors; i++) {
-		g->vector[i].form = random_form(1);
+		g->vector[i].form = random_form(3);
 		snprintf(g->vector[i].name, sizeof g->state->name, "x%d", i);
 		if (!g->vector[i].form.rank)
 			g->vector[i].form = (struct form){1, {{{0}, 1}}};
@@ -43,7 +43,7 @@ static inline void put_states(struct generator *g, int n)
 	g->earlier = g->states;
 	for (; n > 0; n--) {
 		struct named *s = &g->state[g->states];
-		s->form = random_form(2);
+		s->form = random_form(3);
 		snprintf(s->name, sizeof s->name, "s%d", g->states++);
 		if (g->earlier == 0 && s->form.rank == 1 && random_below(2))
 			g->edge = s->form;

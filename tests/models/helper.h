@@ -50,9 +50,10 @@ static inline float weight_at(int param, int64_t element)
 	return ((x >> 40) / (float)(1 << 24) - 0.5f) * 0.8f;
 }
 
-static inline bool read_weight(void *context, int param, int64_t first, int64_t count, float *to,
+static inline bool read_weight(void *context, int param, int64_t first, int64_t count, void *out,
 			       struct diags *d)
 {
+	float *to = out;
 	(void)context, (void)d;
 	for (int64_t i = 0; i < count; i++)
 		to[i] = weight_at(param, first + i);

@@ -1,8 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Models with values of all types: integers are what the oracle says to the bit, and floats near it, interpreted after
  * passes and compiled. */
+#include "base/convert.h"
 #include "ilir/passes.h"
 #include "tests/models/ways.h"
+#include "tests/sanitizers.h"
+
+#include <stdlib.h>
 
 /* --- data --- */
 
@@ -52,18 +56,28 @@ static void make_typed_forest(struct test_forest *f, const struct image *image, 
 	}
 }
 
-static bool read_typed(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+/* Sixteenths, by the bits of a float's upper half where it is a bf16. */
+static void put_weight(enum dtype dtype, void *to, int64_t i, float weight)
+{
+	int sixteenths = (int)roundf(weight * 32);
+	float exact = (float)sixteenths / 16;
+	if (dtype == DTYPE_F32)
+		((float *)to)[i] = exact;
+	else if (dtype == DTYPE_F16)
+		put_integer(dtype, to, i, sixteenths < 0 ? 0xb800 + sixteenths : 0x3800 + sixteenths);
+	else if (dtype == DTYPE_BF16)
+		put_integer(dtype, to, i, bits_of_f32(exact) >> 16);
+	else
+		put_integer(dtype, to, i, (int64_t)(weight * 50));
+}
+
+static bool read_typed(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
 {
 	const struct ra_model *m = context;
 	enum dtype dtype = m->params.at[param].dtype;
 	(void)d;
-	for (int64_t i = 0; i < count; i++) {
-		float x = weight_at(param, first + i);
-		if (dtype == DTYPE_F32)
-			to[i] = roundf(x * 32) / 16;
-		else
-			put_integer(dtype, to, i, (int64_t)(x * 50));
-	}
+	for (int64_t i = 0; i < count; i++)
+		put_weight(dtype, to, i, weight_at(param, first + i));
 	return true;
 }
 
@@ -105,15 +119,17 @@ static struct results gather(const struct test_run *r, const struct test_forest 
 
 struct typed {
 	struct test_model model;
+	const char *math;
 	struct test_forest forest;
 	struct results expected;
 };
 
-/* Of the first run, or the same bits. */
-static bool run_typed(struct typed *t, const struct option_texts *o)
+/* Whether it gives the same bits as the first run. */
+static bool run_typed(struct typed *t, struct option_texts o)
 {
 	struct test_run r;
-	bool ok = compile_run(&r, &t->model, o) && open_typed(&r, &t->model) && run_forest(&r, &t->forest.minibatch);
+	o.math = t->math;
+	bool ok = compile_run(&r, &t->model, &o) && open_typed(&r, &t->model) && run_forest(&r, &t->forest.minibatch);
 	if (ok) {
 		struct results all = gather(&r, &t->forest);
 		ok = all.n == t->expected.n && memcmp(all.bytes, t->expected.bytes, all.n) == 0;
@@ -131,7 +147,7 @@ static const void **make_params(const struct typed *t, const struct sub_program 
 	for (size_t i = 0; i < p->params.n; i++) {
 		int64_t n = elements_of(&p->params.at[i]);
 		double *room = ARENA_ARRAY(a, double, n);
-		read_typed((void *)t->model.model, (int)i, 0, n, (float *)room, NULL);
+		read_typed((void *)t->model.model, (int)i, 0, n, room, NULL);
 		params[i] = room;
 	}
 	return params;
@@ -212,36 +228,41 @@ static bool is_near(const struct typed *t, const struct lin_order *order)
 
 /* --- one model --- */
 
+static void test_backends(struct typed *t, const char *name)
+{
+	for (int i = 0; backend_at(i); i++) {
+		struct option_texts o = {.backend = backend_at(i), .target = "native"};
+		tap_ok(run_typed(t, o), "%s: compiled by %s", name, o.backend);
+	}
+}
+
 static void test_ways(struct typed *t, const char *name)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
 		struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
-		tap_ok(run_typed(t, &o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
+		tap_ok(run_typed(t, o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
-	for (int i = 0; backend_at(i); i++) {
-		struct option_texts o = {.backend = backend_at(i), .target = "native"};
-		tap_ok(run_typed(t, &o), "%s: compiled by %s", name, o.backend);
-	}
+	test_backends(t, name);
 	for (int i = 0; target_at(i); i++) {
 		struct option_texts o = {.backend = usual_backend(), .target = target_at(i)->name};
 		if (target_runs_here(target_at(i)))
-			tap_ok(run_typed(t, &o), "%s: compiled for %s", name, o.target);
+			tap_ok(run_typed(t, o), "%s: compiled for %s", name, o.target);
 	}
 }
 
-static void test_model(struct typed *t, const char *name, int nodes)
+static void test_model(struct typed *t, const char *name, void (*test)(struct typed *, const char *))
 {
-	struct option_texts o = {.backend = "interpreter", .target = "avx2"};
+	struct option_texts o = {.backend = "interpreter", .target = "avx2", .math = t->math};
 	struct test_run r;
 	bool ok = compile_run(&r, &t->model, &o) && open_typed(&r, &t->model);
 	if (ok) {
-		make_typed_forest(&t->forest, &r.image, 3, nodes);
+		make_typed_forest(&t->forest, &r.image, 3, 12);
 		ok = run_forest(&r, &t->forest.minibatch);
 	}
 	if (tap_ok(ok, "%s: is interpreted", name)) {
 		t->expected = gather(&r, &t->forest);
 		tap_ok(is_near(t, &r.session.order), "%s: gives what the oracle says", name);
-		test_ways(t, name);
+		test(t, name);
 		free(t->expected.bytes);
 		free_forest(&t->forest);
 	}
@@ -252,16 +273,117 @@ static void test_file(const char *path, const char *sizes)
 {
 	struct typed t = {0};
 	if (tap_ok(load_model(&t.model, path, sizes), "%s", path))
-		test_model(&t, path, 12);
+		test_model(&t, path, test_ways);
 	free_model(&t.model);
 }
 
+/* --- random models --- */
+
+/* A vector of D elements of each type, and the depth that is left.  Floats are multiples of 1/16 of a few digits, since what is
+ * compared or rounded must not depend on the order of a sum. */
+static void put(struct str *s, enum dtype dtype, int depth, bool inner);
+
+/* The parts that % in a text stands for: f a float, i an i32, l an i64, b a bool. */
+static void put_text(struct str *s, const char *text, int depth, bool inner)
+{
+	for (; *text; text++) {
+		if (*text != '%') {
+			str_add(s, text, 1);
+			continue;
+		}
+		char type = *++text;
+		put(s, type == 'f' ? DTYPE_F32 : type == 'i' ? DTYPE_I32 : type == 'l' ? DTYPE_I64 : DTYPE_BOOL, depth - 1,
+		    inner);
+	}
+}
+
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+
+static void put_leaf(struct str *s, enum dtype dtype, bool inner)
+{
+	static const char *const inputs[][3] = {[DTYPE_F32] = {"x", "(1.5 + zeros(D))", "x"}, [DTYPE_I32] = {"n", "step", "(7 + zeros(D : i32))"},
+						[DTYPE_I64] = {"m", "(zeros(D : i64) - 3000000017)", "m"}, [DTYPE_BOOL] = {"mask", "n > 3", "mask"}};
+	static const char *const children[] = {
+	    [DTYPE_F32] = "clamp(sum(k.f for k in children))", [DTYPE_I32] = "sum(k.i for k in children)",
+	    [DTYPE_I64] = "max(k.l for k in children)", [DTYPE_BOOL] = "cast(max(cast(k.b, i32) for k in children), bool)"};
+	str_puts(s, inner && random_below(2) ? children[dtype] : inputs[dtype][random_below(3)]);
+}
+
+static void put(struct str *s, enum dtype dtype, int depth, bool inner)
+{
+	static const char *const floats[] = {"clamp(%f + %f)", "clamp(%f - %f)", "round(%f)", "floor(%f)", "where(%b, %f, %f)",
+					     "maximum(%f, %f)", "minimum(%f, -%f)", "abs(%f)", "clamp(cast(%i, f32))",
+					     "clamp(round(A @ (%f)))", "clamp(cast(%l, f32))", "cast(%b, f32)", "clamp(max(%f) + %f)"};
+	static const char *const ints[] = {"(%i + %i)", "(%i - %i)", "(%i * %i)", "(-%i)", "abs(%i)", "maximum(%i, %i)",
+					   "minimum(%i, %i)", "where(%b, %i, %i)", "cast(%f * 3, i32)", "cast(%l, i32)", "(M @ (%i))",
+					   "(argmax(%f) + %i)", "((argmax(%i) - 1) * %i)", "(sum(%i) + %i)", "(min(%i) * step)",
+					   "cast(%b, i32)", "concat((%i)[1:], (%i)[:1])"};
+	static const char *const longs[] = {"(%l + %l)", "(%l - %l)", "(%l * %l)", "cast(%i, i64)", "where(%b, %l, -%l)",
+					    "cast(%f, i64)", "(max(%l) + %l)", "minimum(%l, %l)", "cast(%b, i64)", "abs(%l)"};
+	static const char *const truths[] = {"(%f < %f)", "(%i <= %i)", "(%l == %l)", "(%i != 3)", "(%l > %l)", "(%f >= 0)",
+					     "(%b and %b)", "(%b or %b)", "(not %b)", "cast(%i, bool)", "where(%b, %b, %b)"};
+	if (depth <= 0)
+		put_leaf(s, dtype, inner);
+	else if (dtype == DTYPE_F32)
+		put_text(s, floats[random_below(COUNT(floats))], depth, inner);
+	else if (dtype == DTYPE_I32)
+		put_text(s, ints[random_below(COUNT(ints))], depth, inner);
+	else if (dtype == DTYPE_I64)
+		put_text(s, longs[random_below(COUNT(longs))], depth, inner);
+	else
+		put_text(s, truths[random_below(COUNT(truths))], depth, inner);
+}
+
+enum { DEPTH = 4 };
+
+static void put_typed_model(struct str *s)
+{
+	str_puts(s, "model random\nstructure tree(*)\ninput x[D]\ninput n[D] : i32\ninput m[D] : i64\ninput mask[D] : bool\n"
+		    "param A[D, D]\nparam M[D, D] : i32\nparam step[D] : i32\n"
+		    "state f[D], i[D] : i32, l[D] : i64, b[D] : bool\n"
+		    "def clamp(v) = minimum(maximum(v, -9), 9)\n");
+	put_text(s, "leaf:\n    f = clamp(round(A @ x) + %f)\n    i = M @ n + step - %i\n    l = m + %l\n    b = mask or %b\n",
+		 DEPTH, false);
+	put_text(s, "inner:\n    f = %f\n    i = %i\n    l = %l\n    b = %b\n", DEPTH, true);
+	str_puts(s, "output floats = f\noutput ints = i\noutput longs = l\noutput truths = b\noutput places = argmax(f) at root\n");
+}
+
+static void test_random(uint64_t seed)
+{
+	static const char *const maths[] = {"exact", "reassociate", "fast"};
+	struct typed t = {.math = maths[seed % 3]};
+	struct arena a;
+	jmp_buf jump;
+	random_state = seed;
+	arena_init(&a, &allocator_default);
+	if (!arena_guard(&a, &jump)) {
+		struct str text = str_in(&a);
+		put_typed_model(&text);
+		char name[40];
+		snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
+		if (!tap_ok(load_text(&t.model, name, str_text(&text), text.n, "D=5"), "%s: is a model", name))
+			fputs(str_text(&text), stderr);
+		else
+			test_model(&t, name, test_backends);
+	}
+	free_model(&t.model);
+	arena_free(&a);
+}
+
+/* Seeds that ESPALIER_RANDOM says, FIRSTxCOUNT, or some that are always the same. */
 int main(void)
 {
+	const char *text = getenv("ESPALIER_RANDOM");
+	unsigned long long first = 1, count = SHADOWED ? 3 : 12;
 	random_state = 7;
 	test_file("tests/models/types.ra", "D=9 V=7 K=5");
 	test_file("tests/models/types.ra", "D=1 V=1 K=1");
 	test_file("tests/models/types.ra", "D=16 V=30 K=8");
+	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");
+	if (text)
+		sscanf(text, "%llux%llu", &first, &count);
+	for (unsigned long long seed = first; seed < first + count; seed++)
+		test_random(seed);
 	skip_backends();
 	return tap_done();
 }

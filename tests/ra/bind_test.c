@@ -125,6 +125,39 @@ static void check_constant(const char *name, const char *text, struct tensor_inf
 }
 
 /* A bias as DGL's: the extent that is written as a number must be that, and the other one tells D. */
+/* A parameter of one type, a tensor of another. */
+static void check_type(const char *declared, enum dtype tensor, bool fits)
+{
+	struct session s;
+	char text[300];
+	int64_t sizes[2];
+	snprintf(text, sizeof text,
+		 "model m\nstructure sequence\nparam b[N] : %s\nstate h[N]\nnode:\n h = cast(b, f32)\noutput o = h\n", declared);
+	start(&s, text);
+	bool bound = s.model && bind(&s, (struct tensor_info[]){{"b", tensor, 1, {4}}}, 1, sizes);
+	bool refused = s.diags.n == 1 && s.diags.at[0].id == DIAG_WEIGHT_TYPE && s.diags.at[0].line == 3;
+	tap_ok(fits ? bound : !bound && refused, "a tensor of %s is %s a parameter of %s", dtype_traits_of(tensor)->spelling,
+	       fits ? "read into" : "refused for", declared);
+	session_end(&s);
+}
+
+static void check_types(void)
+{
+	check_type("f32", DTYPE_BF16, true);
+	check_type("i32", DTYPE_I8, true);
+	check_type("i64", DTYPE_I32, true);
+	check_type("i16", DTYPE_U8, true);
+	check_type("bool", DTYPE_BOOL, true);
+	check_type("f16", DTYPE_F32, false);
+	check_type("f16", DTYPE_BF16, false);
+	check_type("i32", DTYPE_I64, false);
+	check_type("u8", DTYPE_I8, false);
+	check_type("i8", DTYPE_U8, false);
+	check_type("f32", DTYPE_I8, false);
+	check_type("f32", DTYPE_I64, false);
+	check_type("bool", DTYPE_U8, false);
+}
+
 static void check_leading_one(void)
 {
 	static const char text[] = "model m\nstructure sequence\nparam b[1, 3*D]\nstate h[3*D]\nnode:\n h = b\noutput o = h\n";
@@ -219,6 +252,7 @@ int main(void)
 	check_changed("a huge axis", 1, (struct tensor_info){"E", DTYPE_F32, 2, {1ll << 31, 5}},
 		      DIAG_WEIGHT_EXTENT, "2147483648");
 	check_names();
+	check_types();
 	check_leading_one();
 	check_sizes();
 	return tap_done();

@@ -89,7 +89,7 @@ static bool is_of(const struct rebuild *r, size_t state, int traversal)
 static uint32_t rebuild_slice(struct rebuild *r, const struct ra_node *n, uint32_t x)
 {
 	struct ra_dim end;
-	ra_dim_add(&n->shape.dim[n->shape.rank - 1], 1, &n->begin, &end);
+	ra_dim_add(&n->shape.dim[n->axis], 1, &n->begin, &end);
 	return ra_builder_slice(r->b, x, n->axis, dim_text(r, &n->begin), dim_text(r, &end));
 }
 

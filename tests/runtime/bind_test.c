@@ -19,10 +19,10 @@ static const struct image_pack_source of_w[] = {{0, {0}, {ROWS, COLUMNS}}},
 				      of_twice[] = {{1, {0}, {ROWS, COLUMNS}}},
 				      of_total[] = {{2, {0}, {COLUMNS}}};
 static const struct image_recipe recipes[] = {
-    {2, 1, {{0, ROWS, 1}, {1, COLUMNS, 1}}, of_w},
-    {2, 1, {{0, ROWS, 1}, {1, PADDED, 1}}, of_twice},
-    {2, 1, {{1, COLUMNS, 1}, {0, ROWS, 1}}, of_twice},
-    {1, 1, {{0, PADDED, 1}}, of_total},
+    {2, 1, {{0, ROWS, 1}, {1, COLUMNS, 1}}, of_w, DTYPE_F32},
+    {2, 1, {{0, ROWS, 1}, {1, PADDED, 1}}, of_twice, DTYPE_F32},
+    {2, 1, {{1, COLUMNS, 1}, {0, ROWS, 1}}, of_twice, DTYPE_F32},
+    {1, 1, {{0, PADDED, 1}}, of_total, DTYPE_F32},
 };
 enum { W, TWICE, TURNED, TOTAL, COPY, STATE, BUFFERS };
 static const struct image_buffer buffers[BUFFERS] = {
@@ -95,8 +95,9 @@ static const struct image image = {.params = 1,
 				   .kernels = 3,
 				   .code = {.kernels = kernels}};
 
-static bool read_param(void *context, int param, int64_t first, int64_t count, float *to, struct diags *diags)
+static bool read_param(void *context, int param, int64_t first, int64_t count, void *out, struct diags *diags)
 {
+	float *to = out;
 	(void)context, (void)param, (void)diags;
 	for (int64_t i = 0; i < count; i++)
 		to[i] = (first + i) % 7 * 0.25f;
@@ -112,7 +113,7 @@ static bool is_right(const struct rt_binding *b)
 		for (int c = 0; c < COLUMNS; c++) {
 			float twice = (r * COLUMNS + c) % 7 * 0.5f;
 			total[c] += twice;
-			if (b->packed[1][r * PADDED + c] != twice)
+			if (((float *)b->packed[1])[r * PADDED + c] != twice)
 				return false;
 		}
 	return memcmp(b->packed[3], total, sizeof total) == 0;

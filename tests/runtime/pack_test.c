@@ -9,29 +9,34 @@
 
 enum { PARAMS = 5 };
 
-static const struct tensor_info params[PARAMS] = {
+static struct tensor_info params[PARAMS] = {
     {"W", DTYPE_F32, 2, {5, 7}},    {"V", DTYPE_F32, 2, {5, 7}},     {"b", DTYPE_F32, 1, {9}},
     {"T", DTYPE_F32, 3, {3, 4, 2}}, {"L", DTYPE_F32, 2, {700, 600}},
 };
 
 static int reads[PARAMS];
 
-static float value_of(int param, int64_t element)
+static int bytes = 4; /* of an element */
+
+/* The bits of an element, of which the lowest bytes are taken. */
+static int64_t value_of(int param, int64_t element)
 {
-	return 1000.0f * (param + 1) + element;
+	return (INT64_MAX / 1000003 * (param + 1) + element) * 0x10001;
 }
 
-static bool read_param(void *context, int param, int64_t first, int64_t count, float *to, struct diags *diags)
+static bool read_param(void *context, int param, int64_t first, int64_t count, void *out, struct diags *diags)
 {
 	if (context && *(int *)context == param)
 		return diag_add(diags, DIAG_CANNOT_READ, (struct diag_at){0}, NULL, "cannot read %d", param);
 	reads[param]++;
-	for (int64_t i = 0; i < count; i++)
-		to[i] = value_of(param, first + i);
+	for (int64_t i = 0; i < count; i++) {
+		int64_t value = value_of(param, first + i);
+		memcpy((char *)out + i * bytes, &value, bytes);
+	}
 	return true;
 }
 
-static float naive(const struct image_recipe *r, const int64_t *index)
+static int64_t naive(const struct image_recipe *r, const int64_t *index)
 {
 	int64_t source = 0, at[TENSOR_MAX_RANK] = {0}, element = 0;
 	for (int d = 0; d < r->dims; d++)
@@ -50,11 +55,12 @@ static float naive(const struct image_recipe *r, const int64_t *index)
 	return value_of(s->param, element);
 }
 
-static bool same(const struct image_recipe *r, const float *packed)
+static bool same(const struct image_recipe *r, const char *packed)
 {
 	int64_t index[IMAGE_PACK_DIMS] = {0};
-	for (;; packed++) {
-		if (*packed != naive(r, index))
+	for (;; packed += bytes) {
+		int64_t value = naive(r, index);
+		if (memcmp(packed, &value, bytes) != 0)
 			return false;
 		int d = r->dims - 1;
 		while (d >= 0 && ++index[d] == r->dim[d].extent)
@@ -78,31 +84,31 @@ static const struct {
 	const char *what;
 	struct image_recipe recipe;
 } cases[] = {
-    {"the parameter itself", {2, 1, {{0, 5, 1}, {1, 7, 1}}, whole}},
-    {"padded rows", {2, 1, {{0, 8, 1}, {1, 16, 1}}, whole}},
-    {"transposed", {2, 1, {{1, 7, 1}, {0, 5, 1}}, whole}},
-    {"one row, and columns past its end", {2, 1, {{0, 1, 5}, {1, 35, 1}}, whole}},
-    {"blocks of rows, transposed inside", {3, 1, {{0, 2, 4}, {1, 7, 1}, {0, 4, 1}}, whole}},
-    {"a vector in blocks of lanes", {2, 1, {{0, 3, 4}, {0, 4, 1}}, vector}},
-    {"a slice of a vector", {1, 1, {{0, 8, 1}}, part}},
-    {"three axes turned round", {3, 1, {{2, 2, 1}, {1, 5, 1}, {0, 3, 1}}, cube}},
-    {"gates side by side", {4, 4, {{0, 2, 4}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 4, 1}}, gates}},
-    {"gates innermost", {3, 4, {{0, 5, 1}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}}, gates}},
-    {"gates outermost", {3, 4, {{IMAGE_PACK_SOURCE, 4, 1}, {1, 8, 1}, {0, 8, 1}}, gates}},
+    {"the parameter itself", {2, 1, {{0, 5, 1}, {1, 7, 1}}, whole, DTYPE_F32}},
+    {"padded rows", {2, 1, {{0, 8, 1}, {1, 16, 1}}, whole, DTYPE_F32}},
+    {"transposed", {2, 1, {{1, 7, 1}, {0, 5, 1}}, whole, DTYPE_F32}},
+    {"one row, and columns past its end", {2, 1, {{0, 1, 5}, {1, 35, 1}}, whole, DTYPE_F32}},
+    {"blocks of rows, transposed inside", {3, 1, {{0, 2, 4}, {1, 7, 1}, {0, 4, 1}}, whole, DTYPE_F32}},
+    {"a vector in blocks of lanes", {2, 1, {{0, 3, 4}, {0, 4, 1}}, vector, DTYPE_F32}},
+    {"a slice of a vector", {1, 1, {{0, 8, 1}}, part, DTYPE_F32}},
+    {"three axes turned round", {3, 1, {{2, 2, 1}, {1, 5, 1}, {0, 3, 1}}, cube, DTYPE_F32}},
+    {"gates side by side", {4, 4, {{0, 2, 4}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 4, 1}}, gates, DTYPE_F32}},
+    {"gates innermost", {3, 4, {{0, 5, 1}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 4, 1}}, gates, DTYPE_F32}},
+    {"gates outermost", {3, 4, {{IMAGE_PACK_SOURCE, 4, 1}, {1, 8, 1}, {0, 8, 1}}, gates, DTYPE_F32}},
     {"two dimensions that choose the source",
-     {4, 4, {{IMAGE_PACK_SOURCE, 2, 2}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, gates}},
-    {"more gates than sources", {3, 4, {{IMAGE_PACK_SOURCE, 6, 1}, {0, 5, 1}, {1, 7, 1}}, gates}},
-    {"every second column", {2, 1, {{0, 5, 1}, {1, 4, 2}}, whole}},
+     {4, 4, {{IMAGE_PACK_SOURCE, 2, 2}, {1, 7, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, gates, DTYPE_F32}},
+    {"more gates than sources", {3, 4, {{IMAGE_PACK_SOURCE, 6, 1}, {0, 5, 1}, {1, 7, 1}}, gates, DTYPE_F32}},
+    {"every second column", {2, 1, {{0, 5, 1}, {1, 4, 2}}, whole, DTYPE_F32}},
     {"six dimensions",
-     {6, 4, {{0, 2, 4}, {1, 2, 4}, {0, 2, 2}, {1, 4, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 2, 1}}, gates}},
-    {"a parameter that is read in parts", {2, 1, {{0, 700, 1}, {1, 600, 1}}, large}},
-    {"the same with padded rows", {2, 1, {{0, 700, 1}, {1, 608, 1}}, large}},
-    {"the same with padded columns", {2, 1, {{0, 704, 1}, {1, 600, 1}}, large}},
-    {"the same transposed", {2, 1, {{1, 600, 1}, {0, 704, 1}}, large}},
-    {"the same in blocks", {3, 1, {{0, 88, 8}, {1, 600, 1}, {0, 8, 1}}, large}},
-    {"every third row of it", {2, 1, {{1, 600, 1}, {0, 234, 3}}, large}},
+     {6, 4, {{0, 2, 4}, {1, 2, 4}, {0, 2, 2}, {1, 4, 1}, {IMAGE_PACK_SOURCE, 4, 1}, {0, 2, 1}}, gates, DTYPE_F32}},
+    {"a parameter that is read in parts", {2, 1, {{0, 700, 1}, {1, 600, 1}}, large, DTYPE_F32}},
+    {"the same with padded rows", {2, 1, {{0, 700, 1}, {1, 608, 1}}, large, DTYPE_F32}},
+    {"the same with padded columns", {2, 1, {{0, 704, 1}, {1, 600, 1}}, large, DTYPE_F32}},
+    {"the same transposed", {2, 1, {{1, 600, 1}, {0, 704, 1}}, large, DTYPE_F32}},
+    {"the same in blocks", {3, 1, {{0, 88, 8}, {1, 600, 1}, {0, 8, 1}}, large, DTYPE_F32}},
+    {"every third row of it", {2, 1, {{1, 600, 1}, {0, 234, 3}}, large, DTYPE_F32}},
     {"slices of it side by side",
-     {4, 2, {{0, 37, 8}, {1, 600, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, large_parts}},
+     {4, 2, {{0, 37, 8}, {1, 600, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 8, 1}}, large_parts, DTYPE_F32}},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -123,11 +129,18 @@ static void *dirty_resize(void *context, void *p, size_t old_size, size_t new_si
 
 static const struct allocator dirty = {dirty_resize, NULL};
 
-static void test_cases(void)
+static void test_cases(enum dtype dtype)
 {
 	struct image_recipe recipes[CASES];
-	for (int i = 0; i < CASES; i++)
+	const char *name = dtype_traits_of(dtype)->spelling;
+	bytes = dtype_traits_of(dtype)->bytes;
+	memset(reads, 0, sizeof reads);
+	for (int i = 0; i < PARAMS; i++)
+		params[i].dtype = dtype;
+	for (int i = 0; i < CASES; i++) {
 		recipes[i] = cases[i].recipe;
+		recipes[i].dtype = dtype;
+	}
 	struct image image = image_of(recipes, CASES);
 	struct rt_binding b;
 	struct diags diags;
@@ -136,7 +149,7 @@ static void test_cases(void)
 	       "weights are packed");
 	bool aligned = true;
 	for (int i = 0; i < CASES; i++) {
-		tap_ok(same(&recipes[i], b.packed[i]), "%s", cases[i].what);
+		tap_ok(same(&recipes[i], b.packed[i]), "%s: %s", name, cases[i].what);
 		aligned &= (uintptr_t)b.packed[i] % 64 == 0;
 	}
 	tap_ok(aligned, "packed weights are aligned");
@@ -171,7 +184,7 @@ static void test_failures(void)
 		   diags.n == 1 && diags.at[0].id == DIAG_CANNOT_READ && !b.packed,
 	       "a read that fails fails the binding");
 	diags_free(&diags);
-	const struct image_recipe vast = {2, 1, {{0, INT64_MAX / 4, 1}, {1, 7, 1}}, whole};
+	const struct image_recipe vast = {2, 1, {{0, INT64_MAX / 4, 1}, {1, 7, 1}}, whole, DTYPE_F32};
 	image = image_of(&vast, 1);
 	tap_ok(
 	    !rt_bind(&b, &allocator_default, &image, &(struct rt_source){read_param, NULL}, NULL, &diags) &&
@@ -204,7 +217,8 @@ static void test_memory(void)
 
 int main(void)
 {
-	test_cases();
+	for (int t = DTYPES; t-- > 0;)
+		test_cases(t); /* f32 is left */
 	test_unused();
 	test_failures();
 	test_memory();

@@ -228,7 +228,7 @@ static const struct image tree_image = {
 };
 
 static float weight = 1;
-static float *packed[] = {&weight};
+static void *packed[] = {&weight};
 static const struct rt_binding tree_binding = {
     .allocator = &allocator_default, .image = &tree_image, .packed = packed};
 

@@ -344,9 +344,10 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	return make_code(c, a, backend, d);
 }
 
-static inline bool read_params(void *context, int param, int64_t first, int64_t count, float *to,
+static inline bool read_params(void *context, int param, int64_t first, int64_t count, void *out,
 			       struct diags *d)
 {
+	float *to = out;
 	(void)d;
 	memcpy(to, (const float *)((const struct data *)context)->params[param] + first, count * sizeof *to);
 	return true;

@@ -104,6 +104,48 @@ static bool breaks(struct bench *b, struct sub_value v, const char *why)
 	return ok;
 }
 
+/* A value of so many numbers: none when that are too many variables. */
+static sub_ref zeros_along(struct bench *b, int vars)
+{
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {sub_as_is(&b->p, sub_add(&b->p, (struct sub_value){.op = SUB_CONST}, NULL))}};
+	for (int d = 0; d < vars; d++)
+		v.var[v.vars++] = sub_dim(&b->p, 2, d);
+	return sub_add(&b->p, v, &b->diags);
+}
+
+static void test_many_variables(void)
+{
+	struct bench b;
+	start(&b);
+	sub_ref most = zeros_along(&b, SUB_MAX_VARS);
+	tap_ok(most.i && sub_at(&b.p, most)->vars == 16 && sub_verify(&b.p, &b.diags), "sixteen variables");
+	struct sub_use u = sub_as_is(&b.p, sub_add(&b.p, (struct sub_value){.op = SUB_PARAM, .vars = 1, .var = {b.i}}, NULL));
+	sub_ref more = sub_add(&b.p, (struct sub_value){.op = SUB_ADD, .arg = {sub_as_is(&b.p, most), u}}, &b.diags);
+	tap_ok(!more.i && b.diags.n == 1 && b.diags.at[0].id == DIAG_INDEX_ORDER && strstr(b.diags.at[0].message, "more than 16"),
+	       "seventeen are refused");
+	stop(&b);
+}
+
+/* Equal lists of maps are kept once, whatever they move. */
+static void test_shared_maps(void)
+{
+	struct bench b;
+	start(&b);
+	sub_ref moved[2];
+	for (int p = 0; p < 2; p++) {
+		struct sub_map maps[] = {{.var = b.j, .scale = 1}, {.var = b.i, .scale = 1}};
+		struct sub_value v = {.op = SUB_ASSIGN, .vars = 2, .var = {b.i, b.j}, .map = maps};
+		v.arg[0] = sub_as_is(&b.p, param(&b, p, b.j, b.i));
+		moved[p] = sub_add(&b.p, v, &b.diags);
+		tap_ok(sub_add(&b.p, v, &b.diags).i == moved[p].i && sub_find(&b.p, v).i == moved[p].i, "one value is one");
+		maps[0].offset = 1;
+		tap_ok(!sub_find(&b.p, v).i && sub_at(&b.p, moved[p])->map[0].offset == 0, "its maps are its own");
+	}
+	tap_ok(moved[0].i != moved[1].i && sub_at(&b.p, moved[0])->map == sub_at(&b.p, moved[1])->map,
+	       "two values that move alike have one list of maps");
+	stop(&b);
+}
+
 static void test_verifier(void)
 {
 	struct bench b;
@@ -405,6 +447,8 @@ static void test_stores(void)
 int main(void)
 {
 	test_inference();
+	test_many_variables();
+	test_shared_maps();
 	test_verifier();
 	test_sources();
 	test_slots();

@@ -35,7 +35,8 @@ static gcc_jit_rvalue *take(struct emitter *e, gcc_jit_lvalue *from, enum ilir_d
 	if (t != ILIR_BOOL)
 		return jit_keep(e, jit_part_type(e, t, width), v);
 	gcc_jit_type *byte = e->loose[ILIR_BOOL][0];
-	return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_keep(e, byte, v), gcc_jit_context_zero(e->context, byte));
+	return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_keep(e, byte, v),
+			   gcc_jit_context_zero(e->context, byte));
 }
 
 static void give(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, enum ilir_dtype t)
@@ -101,7 +102,8 @@ static void store_span(struct emitter *e, const struct span *s, const struct jit
 static gcc_jit_rvalue *base_of(struct emitter *e, ilir_buffer b)
 {
 	if (!e->base[b.i]) {
-		gcc_jit_type *elements = gcc_jit_type_get_pointer(e->loose[ilir_buffer_at(e->m, b)->dtype][0]);
+		gcc_jit_type *elements =
+		    gcc_jit_type_get_pointer(e->loose[ilir_buffer_at(e->m, b)->dtype][0]);
 		gcc_jit_rvalue *slot = gcc_jit_lvalue_as_rvalue(gcc_jit_context_new_array_access(
 		    e->context, NULL, gcc_jit_param_as_rvalue(e->parameter[0]),
 		    jit_index(e, ilir_buffer_slot(e->m, b))));
@@ -182,7 +184,8 @@ static void make_variables(struct emitter *e, struct jit_register *r, const stru
 	r->slots = jit_register_elements(b) / width;
 	r->slot = ARENA_ARRAY(e->arena, gcc_jit_lvalue *, r->slots);
 	for (int i = 0; i < r->slots; i++)
-		r->slot[i] = jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_part_type(e, b->dtype, width));
+		r->slot[i] =
+		    jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_part_type(e, b->dtype, width));
 }
 
 static void make_array(struct emitter *e, struct jit_register *r, const struct ilir_buffer_decl *b)
@@ -342,7 +345,8 @@ const struct jit_value *jit_emit_widening_load(struct emitter *e, ilir_expr x)
 	int width = jit_width(e, t);
 	enum jit_asm row;
 	if (!load.i || width == 1 || ilir_at(e->m, load)->op != ILIR_LOAD ||
-	    !find_widening(ilir_at(e->m, x)->op, ilir_type_of(e->m, load).dtype, &row) || !jit_has_asm(e, row, width))
+	    !find_widening(ilir_at(e->m, x)->op, ilir_type_of(e->m, load).dtype, &row) ||
+	    !jit_has_asm(e, row, width))
 		return NULL;
 	struct jit_access a = jit_read_load(e->m, load);
 	if (a.problem || is_register(e, &a) || jit_lanes_in_memory(&a) != t.lanes)
@@ -350,8 +354,8 @@ const struct jit_value *jit_emit_widening_load(struct emitter *e, ilir_expr x)
 	struct span s = span_of(e, &a);
 	struct jit_value *v = jit_new_value(e, t);
 	for (int i = 0; i < v->parts; i++)
-		v->part[i] =
-		    jit_asm_from_memory(e, row, width, jit_part_type(e, t.dtype, width), part_at(e, &s, i * width, width));
+		v->part[i] = jit_asm_from_memory(e, row, width, jit_part_type(e, t.dtype, width),
+						 part_at(e, &s, i * width, width));
 	return v;
 }
 

@@ -21,8 +21,8 @@ static gcc_jit_rvalue *refuse(struct emitter *e, const struct job *j, const char
 	return gcc_jit_lvalue_as_rvalue(jit_local(e, j->result));
 }
 
-gcc_jit_rvalue *jit_binary(struct emitter *e, gcc_jit_type *type, enum gcc_jit_binary_op op, gcc_jit_rvalue *a,
-			   gcc_jit_rvalue *b)
+gcc_jit_rvalue *jit_binary(struct emitter *e, gcc_jit_type *type, enum gcc_jit_binary_op op,
+			   gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return jit_keep(e, type, gcc_jit_context_new_binary_op(e->context, NULL, op, type, a, b));
 }
@@ -32,7 +32,8 @@ gcc_jit_rvalue *jit_bits(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *
 	return jit_keep(e, type, gcc_jit_context_new_bitcast(e->context, NULL, a, type));
 }
 
-gcc_jit_rvalue *jit_compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+gcc_jit_rvalue *jit_compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
+			    gcc_jit_rvalue *b)
 {
 	return jit_keep(e, e->type[ILIR_BOOL][0],
 			gcc_jit_context_new_comparison(e->context, NULL, how, a, b));
@@ -43,8 +44,8 @@ gcc_jit_rvalue *jit_i32(struct emitter *e, int32_t i)
 	return gcc_jit_context_new_rvalue_from_int(e->context, e->type[ILIR_I32][0], i);
 }
 
-gcc_jit_rvalue *jit_choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *condition, gcc_jit_rvalue *yes,
-			   gcc_jit_rvalue *no)
+gcc_jit_rvalue *jit_choose(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *condition,
+			   gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
 	gcc_jit_lvalue *to = jit_local(e, type);
 	gcc_jit_block *otherwise = jit_block(e, "otherwise"), *join = jit_block(e, "chosen");
@@ -71,7 +72,8 @@ static gcc_jit_rvalue *emit_CONST_F(struct emitter *e, const struct job *j)
 static gcc_jit_rvalue *emit_CONST_I(struct emitter *e, const struct job *j)
 {
 	if (j->type.dtype == ILIR_BOOL)
-		return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_i32(e, ilir_at(e->m, j->x)->i), jit_i32(e, 0));
+		return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_i32(e, ilir_at(e->m, j->x)->i),
+				   jit_i32(e, 0));
 	return gcc_jit_context_new_rvalue_from_long(e->context, j->result, ilir_at(e->m, j->x)->i);
 }
 
@@ -111,8 +113,9 @@ static gcc_jit_rvalue *emit_NEG(struct emitter *e, const struct job *j)
 {
 	gcc_jit_type *integer = jit_part_type(e, ILIR_I32, j->width);
 	gcc_jit_rvalue *sign = jit_splat(e, ILIR_I32, jit_i32(e, INT32_MIN), j->width);
-	return jit_bits(e, j->result,
-		    jit_binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_XOR, jit_bits(e, integer, j->arg[0]), sign));
+	return jit_bits(
+	    e, j->result,
+	    jit_binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_XOR, jit_bits(e, integer, j->arg[0]), sign));
 }
 
 static gcc_jit_rvalue *call(struct emitter *e, const struct job *j, const char *builtin, int args)
@@ -178,8 +181,9 @@ static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc
 				     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
 	gcc_jit_type *t = jit_part_type(e, ILIR_BOOL, j->width);
-	gcc_jit_rvalue *not = jit_keep(e, t, gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_BITWISE_NEGATE,
-									  t, condition));
+	gcc_jit_rvalue *not = jit_keep(
+	    e, t,
+	    gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_BITWISE_NEGATE, t, condition));
 	bool truth = j->type.dtype == ILIR_BOOL;
 	yes = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, condition, truth ? yes : jit_bits(e, t, yes));
 	no = jit_binary(e, t, GCC_JIT_BINARY_OP_BITWISE_AND, not, truth ? no : jit_bits(e, t, no));
@@ -200,12 +204,14 @@ static gcc_jit_rvalue *extreme_of_vectors(struct emitter *e, const struct job *j
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
 	if (j->type.dtype != ILIR_F32)
-		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, a, b), which == JIT_ASM_MAX ? a : b, which == JIT_ASM_MAX ? b : a);
+		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, a, b), which == JIT_ASM_MAX ? a : b,
+			     which == JIT_ASM_MAX ? b : a);
 	gcc_jit_rvalue *extreme = jit_asm(e, which, j->width, j->result, a, b, NULL);
 	return blend(e, j, mask(e, JIT_ASM_NAN, j, a, a), a, extreme);
 }
 
-static gcc_jit_rvalue *extreme(struct emitter *e, const struct job *j, enum jit_asm which, enum gcc_jit_comparison how)
+static gcc_jit_rvalue *extreme(struct emitter *e, const struct job *j, enum jit_asm which,
+			       enum gcc_jit_comparison how)
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
 	if (j->width > 1)
@@ -244,7 +250,8 @@ static gcc_jit_rvalue *emit_DIV(struct emitter *e, const struct job *j)
 	if (!by)
 		return refuse(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
-		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, __builtin_ctzll(by)));
+		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x,
+				  jit_index(e, __builtin_ctzll(by)));
 	gcc_jit_rvalue *cut = jit_binary(e, j->result, GCC_JIT_BINARY_OP_DIVIDE, x, y);
 	gcc_jit_rvalue *rest = jit_binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_PLUS, cut, sign_mask(e, j, rest));
@@ -289,7 +296,7 @@ static gcc_jit_rvalue *emit_EQ(struct emitter *e, const struct job *j)
 static gcc_jit_rvalue *either(struct emitter *e, const struct job *j, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return jit_binary(e, j->result,
-		      j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_OR : GCC_JIT_BINARY_OP_BITWISE_OR, a, b);
+			  j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_OR : GCC_JIT_BINARY_OP_BITWISE_OR, a, b);
 }
 
 static gcc_jit_rvalue *emit_LE(struct emitter *e, const struct job *j)
@@ -309,8 +316,8 @@ static gcc_jit_rvalue *emit_OR(struct emitter *e, const struct job *j)
 static gcc_jit_rvalue *emit_AND(struct emitter *e, const struct job *j)
 {
 	return jit_binary(e, j->result,
-		      j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_AND : GCC_JIT_BINARY_OP_BITWISE_AND,
-		      j->arg[0], j->arg[1]);
+			  j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_AND : GCC_JIT_BINARY_OP_BITWISE_AND,
+			  j->arg[0], j->arg[1]);
 }
 
 /* select(a < b, a, b) and select(a < b, b, a) of floats are one instruction each, for NaNs and zeros as well.
@@ -356,8 +363,10 @@ static gcc_jit_rvalue *emit_BIT_XOR(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_NOT(struct emitter *e, const struct job *j)
 {
-	enum gcc_jit_unary_op op = j->width == 1 ? GCC_JIT_UNARY_OP_LOGICAL_NEGATE : GCC_JIT_UNARY_OP_BITWISE_NEGATE;
-	return jit_keep(e, j->result, gcc_jit_context_new_unary_op(e->context, NULL, op, j->result, j->arg[0]));
+	enum gcc_jit_unary_op op =
+	    j->width == 1 ? GCC_JIT_UNARY_OP_LOGICAL_NEGATE : GCC_JIT_UNARY_OP_BITWISE_NEGATE;
+	return jit_keep(e, j->result,
+			gcc_jit_context_new_unary_op(e->context, NULL, op, j->result, j->arg[0]));
 }
 
 static gcc_jit_rvalue *emit_SHL(struct emitter *e, const struct job *j)
@@ -403,8 +412,10 @@ static gcc_jit_rvalue *number_of_truth(struct emitter *e, const struct job *j)
 {
 	gcc_jit_type *scalar = e->type[j->type.dtype][0];
 	gcc_jit_rvalue *one = jit_splat(e, j->type.dtype, gcc_jit_context_one(e->context, scalar), j->width),
-		       *zero = jit_splat(e, j->type.dtype, gcc_jit_context_zero(e->context, scalar), j->width);
-	return j->width == 1 ? jit_choose(e, j->result, j->arg[0], one, zero) : blend(e, j, j->arg[0], one, zero);
+		       *zero =
+			   jit_splat(e, j->type.dtype, gcc_jit_context_zero(e->context, scalar), j->width);
+	return j->width == 1 ? jit_choose(e, j->result, j->arg[0], one, zero)
+			     : blend(e, j, j->arg[0], one, zero);
 }
 
 static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
@@ -418,8 +429,9 @@ static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
 		return number_of_truth(e, j);
 	case ILIR_I32:
 	case ILIR_I64:
-		return j->width == 1 ? jit_cast(e, ILIR_F32, j->arg[0])
-				     : jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
+		return j->width == 1
+			   ? jit_cast(e, ILIR_F32, j->arg[0])
+			   : jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
 	default:
 		return refuse(e, j, no_row_problem);
 	}
@@ -444,7 +456,9 @@ static gcc_jit_rvalue *saturate(struct emitter *e, const struct job *j, int64_t 
 /* What the instruction makes INT32_MIN of, on the other side and of NaNs, is put right. */
 static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
 {
-	gcc_jit_rvalue *x = j->arg[0], *end = gcc_jit_context_new_rvalue_from_double(e->context, e->type[ILIR_F32][0], 0x1p31);
+	gcc_jit_rvalue *x = j->arg[0],
+		       *end =
+			   gcc_jit_context_new_rvalue_from_double(e->context, e->type[ILIR_F32][0], 0x1p31);
 	gcc_jit_rvalue *v = jit_asm(e, JIT_ASM_CUT_FRACTION, j->width, j->result, x, NULL, NULL);
 	gcc_jit_rvalue *high = mask(e, JIT_ASM_LE, j, jit_splat(e, ILIR_F32, end, j->width), x),
 		       *nan = mask(e, JIT_ASM_NAN, j, x, x);
@@ -453,17 +467,20 @@ static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
 }
 
 /* `high` is the greatest integer, `end` the float behind it; of what is out of range 0 is cast instead. */
-static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low, int64_t high)
+static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low,
+				    int64_t high)
 {
 	enum ilir_dtype t = j->type.dtype;
 	gcc_jit_type *real = e->type[ILIR_F32][0];
-	gcc_jit_rvalue *x = j->arg[0], *least = gcc_jit_context_new_rvalue_from_double(e->context, real, -end),
+	gcc_jit_rvalue *x = j->arg[0],
+		       *least = gcc_jit_context_new_rvalue_from_double(e->context, real, -end),
 		       *behind = gcc_jit_context_new_rvalue_from_double(e->context, real, end),
 		       *zero = gcc_jit_context_zero(e->context, real);
 	gcc_jit_rvalue *is_low = jit_compare(e, GCC_JIT_COMPARISON_LT, x, least),
 		       *is_high = jit_compare(e, GCC_JIT_COMPARISON_GE, x, behind),
 		       *is_nan = jit_compare(e, GCC_JIT_COMPARISON_NE, x, x);
-	x = jit_choose(e, real, is_low, zero, jit_choose(e, real, is_high, zero, jit_choose(e, real, is_nan, zero, x)));
+	x = jit_choose(e, real, is_low, zero,
+		       jit_choose(e, real, is_high, zero, jit_choose(e, real, is_nan, zero, x)));
 	gcc_jit_rvalue *v = jit_cast(e, t, x);
 	v = jit_choose(e, e->type[t][0], is_low, number(e, t, low), v);
 	return jit_choose(e, e->type[t][0], is_high, number(e, t, high), v);
@@ -611,12 +628,12 @@ const struct jit_value *jit_join(struct emitter *e, struct ilir_type t, gcc_jit_
 	gcc_jit_type *type = jit_part_type(e, t.dtype, v->width);
 	for (int i = 0; i < v->parts; i++) {
 		gcc_jit_rvalue *const *first = lane + i * v->width;
-		v->part[i] = v->width == 1	     ? first[0]
-			     : t.dtype == ILIR_BOOL ? join_truth(e, first, v->width)
-						    : jit_keep(e, type,
-							       gcc_jit_context_new_rvalue_from_vector(
-								   e->context, NULL, type, v->width,
-								   (gcc_jit_rvalue **)first));
+		v->part[i] = v->width == 1 ? first[0]
+			     : t.dtype == ILIR_BOOL
+				 ? join_truth(e, first, v->width)
+				 : jit_keep(e, type,
+					    gcc_jit_context_new_rvalue_from_vector(
+						e->context, NULL, type, v->width, (gcc_jit_rvalue **)first));
 	}
 	return v;
 }
@@ -626,8 +643,9 @@ static gcc_jit_rvalue *element(struct emitter *e, gcc_jit_rvalue *vector, enum i
 {
 	gcc_jit_lvalue *place = jit_local(e, gcc_jit_rvalue_get_type(vector));
 	gcc_jit_block_add_assignment(e->at, NULL, place, vector);
-	gcc_jit_rvalue *at = gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(place, NULL),
-						      gcc_jit_type_get_pointer(e->type[t][0]));
+	gcc_jit_rvalue *at =
+	    gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_get_address(place, NULL),
+				     gcc_jit_type_get_pointer(e->type[t][0]));
 	return jit_keep(e, e->type[t][0],
 			gcc_jit_lvalue_as_rvalue(
 			    gcc_jit_context_new_array_access(e->context, NULL, at, jit_index(e, i))));
@@ -640,9 +658,10 @@ gcc_jit_rvalue *jit_lane(struct emitter *e, const struct jit_value *v, enum ilir
 		return part;
 	if (t != ILIR_BOOL)
 		return element(e, part, t, i % v->width);
-	gcc_jit_rvalue *truth = v->width == 16 ? jit_binary(e, e->type[ILIR_I32][0], GCC_JIT_BINARY_OP_BITWISE_AND,
-							    jit_cast(e, ILIR_I32, part), jit_i32(e, 1 << i % 16))
-					       : element(e, part, ILIR_I32, i % v->width);
+	gcc_jit_rvalue *truth = v->width == 16
+				    ? jit_binary(e, e->type[ILIR_I32][0], GCC_JIT_BINARY_OP_BITWISE_AND,
+						 jit_cast(e, ILIR_I32, part), jit_i32(e, 1 << i % 16))
+				    : element(e, part, ILIR_I32, i % v->width);
 	return jit_compare(e, GCC_JIT_COMPARISON_NE, truth, jit_i32(e, 0));
 }
 

@@ -7,7 +7,8 @@ static gcc_jit_rvalue *operate(struct emitter *e, enum gcc_jit_binary_op op, gcc
 	return jit_binary(e, e->type[ILIR_I32][0], op, a, jit_i32(e, b));
 }
 
-static gcc_jit_rvalue *choose(struct emitter *e, gcc_jit_rvalue *condition, gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
+static gcc_jit_rvalue *choose(struct emitter *e, gcc_jit_rvalue *condition, gcc_jit_rvalue *yes,
+			      gcc_jit_rvalue *no)
 {
 	return jit_choose(e, e->type[ILIR_I32][0], condition, yes, no);
 }

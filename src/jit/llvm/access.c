@@ -150,7 +150,8 @@ static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
 	int lanes = jit_lanes_in_memory(a);
 	LLVMValueRef at = address_of(e, a);
-	LLVMValueRef v = LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
+	LLVMValueRef v =
+	    LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
 	LLVMSetAlignment(v, jit_element_bytes(b));
 	promise(e, a->buffer, v);
 	return from_memory(e, v, b->dtype);
@@ -181,8 +182,8 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 	r->slots = elements / r->lanes;
 	r->slot = ARENA_ARRAY(e->arena, LLVMValueRef, r->slots);
 	for (int64_t i = 0; i < r->slots; i++)
-		r->slot[i] =
-		    LLVMBuildAlloca(e->entry, jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
+		r->slot[i] = LLVMBuildAlloca(
+		    e->entry, jit_stored_type(e, (struct ilir_type){b->dtype, r->lanes}), b->name);
 	return r;
 }
 

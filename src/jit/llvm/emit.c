@@ -12,7 +12,9 @@ LLVMTypeRef jit_type(const struct emitter *e, struct ilir_type t)
 
 LLVMTypeRef jit_stored_type(const struct emitter *e, struct ilir_type t)
 {
-	return jit_type(e, t.dtype == ILIR_BOOL ? (struct ilir_type){ILIR_U8, t.lanes} : t);
+	if (t.dtype == ILIR_BOOL)
+		t.dtype = ILIR_U8;
+	return jit_type(e, t);
 }
 
 LLVMValueRef jit_constant(LLVMTypeRef type, int64_t value)

@@ -119,8 +119,8 @@ static LLVMValueRef emit_SQRT(struct emitter *e, ilir_expr x, const LLVMValueRef
 }
 
 /* a > b ? a : b is one x86 instruction, which gives b when there is a NaN; a NaN in a is then put back. */
-static LLVMValueRef emit_extreme(struct emitter *e, ilir_expr x, const LLVMValueRef *arg, LLVMRealPredicate real,
-				 LLVMIntPredicate integer)
+static LLVMValueRef emit_extreme(struct emitter *e, ilir_expr x, const LLVMValueRef *arg,
+				 LLVMRealPredicate real, LLVMIntPredicate integer)
 {
 	if (!is_float(e, x)) {
 		LLVMValueRef first = LLVMBuildICmp(e->at, integer, arg[0], arg[1], "");
@@ -320,7 +320,8 @@ static LLVMValueRef widen_brain(struct emitter *e, LLVMValueRef bits, struct ili
 {
 	LLVMTypeRef integer = jit_type(e, (struct ilir_type){ILIR_I32, to.lanes});
 	LLVMValueRef wide = LLVMBuildZExt(e->at, bits, integer, "");
-	return LLVMBuildBitCast(e->at, LLVMBuildShl(e->at, wide, jit_constant(integer, 16), ""), jit_type(e, to), "");
+	return LLVMBuildBitCast(e->at, LLVMBuildShl(e->at, wide, jit_constant(integer, 16), ""),
+				jit_type(e, to), "");
 }
 
 static LLVMValueRef emit_TO_F32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)

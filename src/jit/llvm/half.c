@@ -6,7 +6,8 @@
 static LLVMTypeRef like(LLVMTypeRef element, LLVMValueRef v)
 {
 	LLVMTypeRef t = LLVMTypeOf(v);
-	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(element, LLVMGetVectorSize(t)) : element;
+	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(element, LLVMGetVectorSize(t))
+							: element;
 }
 
 /* Below the smallest normal number: a float of the fraction behind the exponent of 2^-14, less 2^-14. */
@@ -43,7 +44,8 @@ static LLVMValueRef widen_by_integers(struct emitter *e, LLVMValueRef bits)
 	LLVMValueRef special = LLVMBuildICmp(e->at, LLVMIntSGE, shifted, infinity, "");
 	result = LLVMBuildSelect(e->at, special, widen_special(e, shifted, infinity), result, "");
 	sign = LLVMBuildShl(e->at, sign, jit_constant(integer, 16), "");
-	return LLVMBuildBitCast(e->at, LLVMBuildOr(e->at, result, sign, ""), like(e->scalar[ILIR_F32], bits), "");
+	return LLVMBuildBitCast(e->at, LLVMBuildOr(e->at, result, sign, ""), like(e->scalar[ILIR_F32], bits),
+				"");
 }
 
 LLVMValueRef jit_widen_half(struct emitter *e, LLVMValueRef bits)
