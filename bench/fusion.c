@@ -27,11 +27,12 @@ static float noise(uint64_t x)
 	return ((x >> 40) / (float)(1 << 24) - 0.5f) * 0.8f;
 }
 
-static bool read_weight(void *context, int param, int64_t first, int64_t count, float *to, struct diags *d)
+static bool read_weight(void *context, int param, int64_t first, int64_t count, void *to, struct diags *d)
 {
+	float *values = to;
 	(void)context, (void)d;
 	for (int64_t i = 0; i < count; i++)
-		to[i] = noise(((uint64_t)param << 32) + first + i);
+		values[i] = noise(((uint64_t)param << 32) + first + i);
 	return true;
 }
 
