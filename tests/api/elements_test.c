@@ -63,9 +63,13 @@ static void check_export(const struct kit *k)
 	esp_export *e = NULL;
 	esp_weights *w = NULL;
 	const char *path = path_of("results.safetensors");
-	bool ok = esp_export_create(k->program, &e, NULL) == ESP_OK && esp_export_add(e, k->session, NULL) == ESP_OK &&
-		  esp_export_safetensors(e, path, NULL) == ESP_OK &&
-		  esp_weights_open(k->context, path, &w, NULL) == ESP_OK;
+	esp_error *error = NULL;
+	bool ok = esp_export_create(k->program, &e, &error) == ESP_OK && esp_export_add(e, k->session, &error) == ESP_OK &&
+		  esp_export_safetensors(e, path, &error) == ESP_OK &&
+		  esp_weights_open(k->context, path, &w, &error) == ESP_OK;
+	if (!ok)
+		printf("# %s\n", esp_error_text(error));
+	esp_error_free(error);
 	int found = 0;
 	for (size_t i = 0; ok && esp_weights_tensor(w, i); i++) {
 		const esp_tensor *t = esp_weights_tensor(w, i);
@@ -74,6 +78,12 @@ static void check_export(const struct kit *k)
 		found += strcmp(t->name, "large") == 0 && t->dtype == ESP_BOOL;
 	}
 	tap_ok(found == 3, "exported, results keep their types");
+	char header[64] = "";
+	const char *npy = path_of("large.npy");
+	FILE *f = esp_export_npy(e, "large", npy, NULL) == ESP_OK ? fopen(npy, "rb") : NULL;
+	tap_ok(f && fread(header, 1, sizeof header - 1, f) && strstr(header + 10, "'descr': '|b1'"), "in NumPy's words as well");
+	if (f)
+		fclose(f);
 	esp_weights_free(w);
 	esp_export_free(e);
 }
@@ -110,6 +120,6 @@ int main(void)
 	}
 	esp_error_free(error);
 	free_kit(&k);
-	remove_folder((const char *const[]){"results.safetensors"}, 1);
+	remove_folder((const char *const[]){"results.safetensors", "large.npy"}, 2);
 	return tap_done();
 }
