@@ -180,10 +180,18 @@ void output_abort(struct output *o)
 
 /* --- rows --- */
 
-static const float *row_of(const struct result *r, size_t output, size_t node)
+static const void *row_of(const struct result *r, size_t output, size_t node)
 {
-	return r->at == PLACE_ROOT ? esp_session_root(r->session, output, r->structure)
-				   : esp_session_output(r->session, output, r->structure, node);
+	return r->at == PLACE_ROOT ? esp_session_root_elements(r->session, output, r->structure)
+				   : esp_session_output_elements(r->session, output, r->structure, node);
+}
+
+/* The i-th element of a row of integers or bools. */
+static long long whole_at(const void *row, esp_dtype dtype, size_t i)
+{
+	return dtype == ESP_I64	  ? ((const int64_t *)row)[i]
+	       : dtype == ESP_I32 ? ((const int32_t *)row)[i]
+				  : ((const uint8_t *)row)[i];
 }
 
 static size_t greatest(const float *row, size_t n)
@@ -204,10 +212,13 @@ void write_words(FILE *to, const char *words, size_t length)
 		fputc((unsigned char)words[i] < ' ' || words[i] == 0x7f ? '?' : words[i], to);
 }
 
-static void put_values(FILE *to, const float *row, size_t n)
+static void put_values(FILE *to, const void *row, const esp_output *output)
 {
-	for (size_t i = 0; i < n; i++)
-		fprintf(to, " %.9g", row[i]);
+	for (size_t i = 0; i < output->elements; i++)
+		if (output->dtype == ESP_F32)
+			fprintf(to, " %.9g", ((const float *)row)[i]);
+		else
+			fprintf(to, " %lld", whole_at(row, output->dtype, i));
 }
 
 static void write_root(FILE *to, const struct result *r)
@@ -225,7 +236,7 @@ static void write_root(FILE *to, const struct result *r)
 	for (size_t o = 0; o < outputs; o++) {
 		const esp_output *output = esp_program_output(r->program, o);
 		fprintf(to, "%s:", output->name);
-		put_values(to, row_of(r, o, 0), output->elements);
+		put_values(to, row_of(r, o, 0), output);
 		fputc('\n', to);
 	}
 }
@@ -272,7 +283,7 @@ static void put_outputs(FILE *to, const struct result *r, size_t node)
 		if (output->labels)
 			continue;
 		fprintf(to, "%s[%zu]:", output->name, node);
-		put_values(to, row_of(r, o, node), output->elements);
+		put_values(to, row_of(r, o, node), output);
 		fputc('\n', to);
 	}
 }
@@ -365,13 +376,18 @@ void write_json_number(FILE *to, double value)
 		fputs("null", to);
 }
 
-static void put_array(FILE *to, const float *row, size_t n)
+static void put_array(FILE *to, const void *row, const esp_output *output)
 {
 	fputc('[', to);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < output->elements; i++) {
 		if (i)
 			fputc(',', to);
-		write_json_number(to, row[i]);
+		if (output->dtype == ESP_F32)
+			write_json_number(to, ((const float *)row)[i]);
+		else if (output->dtype == ESP_BOOL)
+			fputs(whole_at(row, ESP_BOOL, i) ? "true" : "false", to);
+		else
+			fprintf(to, "%lld", whole_at(row, output->dtype, i));
 	}
 	fputc(']', to);
 }
@@ -382,12 +398,12 @@ static void put_output(FILE *to, const struct result *r, size_t o)
 	write_json_string(to, output->name);
 	fputc(':', to);
 	if (r->at == PLACE_ROOT) {
-		put_array(to, row_of(r, o, 0), output->elements);
+		put_array(to, row_of(r, o, 0), output);
 		return;
 	}
 	for (size_t node = 0; node < r->nodes; node++) {
 		fputc(node ? ',' : '[', to);
-		put_array(to, row_of(r, o, node), output->elements);
+		put_array(to, row_of(r, o, node), output);
 	}
 	fputc(']', to);
 }

@@ -314,7 +314,8 @@ esp_status esp_model_keep(const esp_model *, const size_t *local, const char *co
 /* --- builder: a model made by calls ---
  *
  * What a text can say, call by call; the result is the very same graph (doc/model-text.md has the language).
- * Shapes and dimensions are given as in the text: "D, E", "4*D".  A value can be used any number of times.
+ * Shapes and dimensions are given as in the text: "D, E", "4*D"; with a type behind them where it is not f32: "D, E : f16",
+ * ": i32".  A cast is a call of the function that is named as the type: "i32".  A value can be used any number of times.
  *
  * Mistakes are collected: a call that is wrong returns the value 0, which may be passed on, and
  * esp_builder_finish reports all of them at the places that esp_builder_at has named, with the ids that a

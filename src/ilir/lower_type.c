@@ -43,7 +43,11 @@ ilir_expr lower_cast(struct lowering *l, ilir_expr e, enum dtype to)
 		return ilir_unary(l->m, ILIR_NOT, ilir_binary(l->m, ILIR_EQ, e, lower_number(l, from, 0)));
 	if (from == DTYPE_BOOL && to == DTYPE_I64)
 		e = ilir_unary(l->m, ILIR_TO_I32, e);
-	return ilir_unary(l->m, to == DTYPE_F32 ? ILIR_TO_F32 : to == DTYPE_I32 ? ILIR_TO_I32 : ILIR_TO_I64, e);
+	return ilir_unary(l->m,
+			  to == DTYPE_F32   ? ILIR_TO_F32
+			  : to == DTYPE_I32 ? ILIR_TO_I32
+					    : ILIR_TO_I64,
+			  e);
 }
 
 ilir_expr lower_index_number(struct lowering *l, ilir_expr index)

@@ -8,12 +8,22 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 enum { ALIGNMENT = 64, PREFIX = 10 };
 
+/* As NumPy spells a type, which has none for bf16: its bits. */
+static void put_type(struct str *s, enum dtype dtype)
+{
+	static const char letters[] = {
+	    [DTYPE_FLOAT] = 'f', [DTYPE_SIGNED] = 'i', [DTYPE_UNSIGNED] = 'u', [DTYPE_TRUTH] = 'b'};
+	const struct dtype_traits *t = dtype_traits_of(dtype);
+	str_printf(s, "%c%c%d", t->bytes == 1 ? '|' : '<', dtype == DTYPE_BF16 ? 'u' : letters[t->kind], t->bytes);
+}
+
 /* Blanks and a newline at the end align the values. */
 static struct str header_of(struct arena *a, const struct io_tensor *t)
 {
 	struct str s = str_in(a);
-	str_printf(&s, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-		   t->dtype == DTYPE_I64 ? "<i8" : "<f4");
+	str_puts(&s, "{'descr': '");
+	put_type(&s, t->dtype);
+	str_puts(&s, "', 'fortran_order': False, 'shape': (");
 	for (int i = 0; i < t->rank; i++)
 		str_printf(&s, "%s%lld", i ? ", " : "", (long long)t->shape[i]);
 	str_puts(&s, t->rank == 1 ? ",), }" : "), }");

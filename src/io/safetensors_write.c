@@ -12,7 +12,7 @@ enum { ALIGNMENT = 8 };
 static void put_tensor(struct str *s, const struct io_tensor *t, int64_t begin)
 {
 	str_json(s, t->name);
-	str_printf(s, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype == DTYPE_I64 ? "I64" : "F32");
+	str_printf(s, ":{\"dtype\":\"%s\",\"shape\":[", dtype_traits_of(t->dtype)->safetensors);
 	for (int i = 0; i < t->rank; i++)
 		str_printf(s, "%s%lld", i ? "," : "", (long long)t->shape[i]);
 	str_printf(s, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,

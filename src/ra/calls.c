@@ -221,7 +221,8 @@ static ra_ref unknown_function(struct ra_graph *g, const struct ra_expr *e)
 
 static bool refuse_cast(struct ra_graph *g, struct ra_span type)
 {
-	return ra_refuse(g, DIAG_MODEL_TYPE, type.at, "cast to f32, i32, i64 or bool; narrower types are what parameters and inputs have",
+	return ra_refuse(g, DIAG_MODEL_TYPE, type.at,
+			 "cast to f32, i32, i64 or bool; narrower types are what parameters and inputs have",
 			 "no value is %s", ra_excerpt(g->arena, type));
 }
 

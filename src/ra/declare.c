@@ -196,7 +196,8 @@ static void declare_inputs(struct ra_graph *g)
 					 .token = d->token,
 					 .edge = d->edge,
 					 .at = d->name.at};
-		if (!resolve_shape(g, &d->dims, true, &input.shape) | !resolve_type(g, d, &input.dtype))
+		bool good = resolve_type(g, d, &input.dtype);
+		if (!resolve_shape(g, &d->dims, true, &input.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->inputs, input);
 	}
@@ -207,7 +208,8 @@ static void declare_params(struct ra_graph *g)
 	for (size_t i = 0; i < g->syntax->params.n; i++) {
 		const struct ra_declaration *d = &g->syntax->params.at[i];
 		struct ra_param param = {.name = ra_span_string(g->arena, d->name), .at = d->name.at};
-		if (!resolve_shape(g, &d->dims, true, &param.shape) | !resolve_type(g, d, &param.dtype))
+		bool good = resolve_type(g, d, &param.dtype);
+		if (!resolve_shape(g, &d->dims, true, &param.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->params, param);
 	}
@@ -264,7 +266,8 @@ static void declare_states(struct ra_graph *g)
 		struct ra_state state = {.name = ra_span_string(g->arena, d->name),
 					 .traversal = traversal_at(g, d->traversal),
 					 .at = d->name.at};
-		if (!resolve_shape(g, &d->dims, true, &state.shape) | !resolve_state_type(g, d, &state.dtype))
+		bool good = resolve_state_type(g, d, &state.dtype);
+		if (!resolve_shape(g, &d->dims, true, &state.shape) || !good)
 			mark_broken(g, d->name);
 		vec_push(g->arena, &g->model->states, state);
 	}

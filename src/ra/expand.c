@@ -396,7 +396,11 @@ static void check_labels(struct ra_graph *g, const struct ra_output_text *o, ra_
 	if (!o->labels.n || !value.i)
 		return;
 	const struct ra_shape *s = &ra_at(g->model, value)->shape;
-	if (s->rank != 1)
+	if (ra_at(g->model, value)->dtype != DTYPE_F32)
+		ra_report(g->report, DIAG_MODEL_LABELS, o->labels_at, "labels are chosen by the largest of f32 values",
+			  "the output '%s' is %s and cannot have labels", ra_excerpt(g->arena, o->name),
+			  dtype_traits_of(ra_at(g->model, value)->dtype)->spelling);
+	else if (s->rank != 1)
 		ra_report(g->report, DIAG_MODEL_LABELS, o->labels_at, "labels name the elements of a vector",
 			  "the output '%s' is %s and cannot have labels", ra_excerpt(g->arena, o->name),
 			  ra_shape_text(g->arena, g->model, s));

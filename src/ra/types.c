@@ -52,7 +52,8 @@ static const char *type_text(enum dtype d)
 
 /* --- numbers --- */
 
-/* Whether a value is a number that was written, or a dimension: its type is f32 only where nothing else is wanted. */
+/* Whether a value is a number that was written, or a dimension: its type is f32 only where nothing else is
+ * wanted. */
 static bool is_written_number(const struct ra_graph *g, ra_ref r)
 {
 	const struct ra_node *n = ra_at(g->model, r);
@@ -86,7 +87,8 @@ ra_ref ra_build_typed_number(struct ra_graph *g, ra_ref r, enum dtype d, struct 
 		return r;
 	if (n.op == RA_NEG) {
 		n.arg[0] = ra_build_typed_number(g, n.arg[0], d, at);
-		return n.arg[0].i ? ra_build_map(g, RA_NEG, n.arg[0], (struct ra_span){.at = n.at}) : n.arg[0];
+		return n.arg[0].i ? ra_build_map(g, RA_NEG, n.arg[0], (struct ra_span){.at = n.at})
+				  : n.arg[0];
 	}
 	if (n.op == RA_CONST && !holds(d, n.constant))
 		return refuse_number(g, n.constant, d, at);
@@ -98,9 +100,10 @@ ra_ref ra_build_typed_number(struct ra_graph *g, ra_ref r, enum dtype d, struct 
 
 static bool refuse_types(struct ra_graph *g, const struct ra_node *n, enum dtype a, enum dtype b)
 {
-	return ra_refuse(g, DIAG_MODEL_TYPE, n->at,
-			 ra_format(g->arena, "write cast(..., %s) around one side", type_text(a == DTYPE_BOOL ? b : a)),
-			 "the arguments of '%s' are %s and %s", ra_op_spelling(n->op), type_text(a), type_text(b));
+	return ra_refuse(
+	    g, DIAG_MODEL_TYPE, n->at,
+	    ra_format(g->arena, "write cast(..., %s) around one side", type_text(a == DTYPE_BOOL ? b : a)),
+	    "the arguments of '%s' are %s and %s", ra_op_spelling(n->op), type_text(a), type_text(b));
 }
 
 /* Gives arguments from the first one on one type: that of the first that is no written number. */
@@ -120,17 +123,19 @@ static bool unify(struct ra_graph *g, struct ra_node *n, int first)
 	return true;
 }
 
-static bool refuse_argument(struct ra_graph *g, const struct ra_node *n, ra_ref arg, const char *wanted, const char *hint)
+static bool refuse_argument(struct ra_graph *g, const struct ra_node *n, ra_ref arg, const char *wanted,
+			    const char *hint)
 {
-	return ra_refuse(g, DIAG_MODEL_TYPE, n->at, hint, "'%s' takes %s, not %s", ra_op_spelling(n->op), wanted,
-			 type_text(type_of(g, arg)));
+	return ra_refuse(g, DIAG_MODEL_TYPE, n->at, hint, "'%s' takes %s, not %s", ra_op_spelling(n->op),
+			 wanted, type_text(type_of(g, arg)));
 }
 
 static bool check_floats(struct ra_graph *g, const struct ra_node *n)
 {
 	for (int i = 0; i < ra_op_arity(n->op); i++)
 		if (type_of(g, n->arg[i]) != DTYPE_F32)
-			return refuse_argument(g, n, n->arg[i], "f32", "write cast(..., f32) around its argument");
+			return refuse_argument(g, n, n->arg[i], "f32",
+					       "write cast(..., f32) around its argument");
 	return true;
 }
 

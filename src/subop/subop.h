@@ -275,9 +275,9 @@ const char *sub_free_name(const struct sub_program *, unsigned kinds, const char
 bool sub_infer(const struct sub_program *, struct sub_value *);
 /* Makes an ASSIGN use a copy of its maps, which can be changed until the value is added; returns it. */
 struct sub_map *sub_copy_maps(struct sub_value *, struct sub_map *to);
-/* A use under the value's own names. */
 /* Sets the type of all but a CONST and a CAST, from its arguments and what is declared; false when they do not go together. */
 bool sub_find_type(const struct sub_program *, struct sub_value *);
+/* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_traits *sub_traits_of(enum sub_op);
 /* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */

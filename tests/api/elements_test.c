@@ -2,19 +2,22 @@
 /* Inputs, weights, states and outputs that are not f32, through the public interface. */
 #include "tests/api/support.h"
 
-static const char text[] = "model kinds\nstructure tree(*)\ninput kind : i32\ninput on : bool\nparam E[V, D] : f16\n"
-			   "param step[D] : i32\nstate h[D], count[D] : i32, total : i64\n"
-			   "leaf:\n    h = where(on, E[kind], -1)\n    count = step * kind\n    total = cast(kind, i64) * 3000000000\n"
-			   "inner:\n    h = sum(k.h for k in children)\n    count = max(k.count for k in children) + kind\n"
-			   "    total = sum(k.total for k in children)\n"
-			   "output place = argmax(h) at root\noutput counts = count\noutput totals = total at root\n"
-			   "output plain = h\noutput large = total > 0 at root\n";
+static const char text[] =
+    "model kinds\nstructure tree(*)\ninput kind : i32\ninput on : bool\nparam E[V, D] : f16\n"
+    "param step[D] : i32\nstate h[D], count[D] : i32, total : i64\n"
+    "leaf:\n    h = where(on, E[kind], -1)\n    count = step * kind\n    total = cast(kind, i64) * "
+    "3000000000\n"
+    "inner:\n    h = sum(k.h for k in children)\n    count = max(k.count for k in children) + kind\n"
+    "    total = sum(k.total for k in children)\n"
+    "output place = argmax(h) at root\noutput counts = count\noutput totals = total at root\n"
+    "output plain = h\noutput large = total > 0 at root\n";
 
 /* E of f16, {{1, 2}, {4, 0.5}}; step of i8, {-3, 100}, which is read into i32. */
 static size_t make_weights(char *file)
 {
-	static const char header[] = "{\"E\":{\"dtype\":\"F16\",\"shape\":[2,2],\"data_offsets\":[0,8]},"
-				     "\"step\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[8,10]}}";
+	static const char header[] =
+	    "{\"E\":{\"dtype\":\"F16\",\"shape\":[2,2],\"data_offsets\":[0,8]},"
+	    "\"step\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[8,10]}}";
 	static const uint16_t e[] = {0x3c00, 0x4000, 0x4400, 0x3800};
 	static const int8_t step[] = {-3, 100};
 	uint64_t n = strlen(header);
@@ -27,12 +30,16 @@ static size_t make_weights(char *file)
 
 static void check_descriptions(const struct kit *k)
 {
-	tap_ok(esp_program_input(k->program, 0)->dtype == ESP_I32 && esp_program_input(k->program, 1)->dtype == ESP_BOOL,
+	tap_ok(esp_program_input(k->program, 0)->dtype == ESP_I32 &&
+		   esp_program_input(k->program, 1)->dtype == ESP_BOOL,
 	       "inputs are described with their types");
-	tap_ok(esp_program_output(k->program, 0)->dtype == ESP_I32 && esp_program_output(k->program, 2)->dtype == ESP_I64 &&
-		   esp_program_output(k->program, 3)->dtype == ESP_F32 && esp_program_output(k->program, 4)->dtype == ESP_BOOL,
+	tap_ok(esp_program_output(k->program, 0)->dtype == ESP_I32 &&
+		   esp_program_output(k->program, 2)->dtype == ESP_I64 &&
+		   esp_program_output(k->program, 3)->dtype == ESP_F32 &&
+		   esp_program_output(k->program, 4)->dtype == ESP_BOOL,
 	       "so are outputs");
-	tap_ok(esp_program_state(k->program, 1)->dtype == ESP_I32 && esp_program_state(k->program, 2)->dtype == ESP_I64,
+	tap_ok(esp_program_state(k->program, 1)->dtype == ESP_I32 &&
+		   esp_program_state(k->program, 2)->dtype == ESP_I64,
 	       "and states");
 }
 
@@ -43,7 +50,8 @@ static void check_results(const struct kit *k)
 	const int64_t *total = esp_session_root_elements(k->session, 2, 0);
 	const float *plain = esp_session_output(k->session, 3, 0, 2);
 	const uint8_t *large = esp_session_output_elements(k->session, 4, 0, 0);
-	tap_ok(plain && plain[0] == 3 && plain[1] == -0.5f && esp_session_output_elements(k->session, 3, 0, 2) == plain,
+	tap_ok(plain && plain[0] == 3 && plain[1] == -0.5f &&
+		   esp_session_output_elements(k->session, 3, 0, 2) == plain,
 	       "halves are read, and bytes that say which");
 	tap_ok(place && *place == 0, "the place of the largest is an i32");
 	tap_ok(counts && counts[0] == 1 && counts[1] == 101, "so are counts of weights of i8");
@@ -52,7 +60,8 @@ static void check_results(const struct kit *k)
 	tap_ok(!esp_session_output(k->session, 1, 0, 2) && !esp_session_root(k->session, 2, 0) &&
 		   !esp_session_state(k->session, 1, 0, 1),
 	       "nobody gets integers as floats");
-	tap_ok(!esp_session_output_elements(k->session, 1, 0, 3) && !esp_session_state_elements(k->session, 3, 0, 0) &&
+	tap_ok(!esp_session_output_elements(k->session, 1, 0, 3) &&
+		   !esp_session_state_elements(k->session, 3, 0, 0) &&
 		   !esp_session_root_elements(k->session, 2, 1),
 	       "nor what there is not");
 }
@@ -63,17 +72,30 @@ static void check_export(const struct kit *k)
 	esp_export *e = NULL;
 	esp_weights *w = NULL;
 	const char *path = path_of("results.safetensors");
-	bool ok = esp_export_create(k->program, &e, NULL) == ESP_OK && esp_export_add(e, k->session, NULL) == ESP_OK &&
-		  esp_export_safetensors(e, path, NULL) == ESP_OK &&
-		  esp_weights_open(k->context, path, &w, NULL) == ESP_OK;
+	esp_error *error = NULL;
+	bool ok = esp_export_create(k->program, &e, &error) == ESP_OK &&
+		  esp_export_add(e, k->session, &error) == ESP_OK &&
+		  esp_export_safetensors(e, path, &error) == ESP_OK &&
+		  esp_weights_open(k->context, path, &w, &error) == ESP_OK;
+	if (!ok)
+		printf("# %s\n", esp_error_text(error));
+	esp_error_free(error);
 	int found = 0;
 	for (size_t i = 0; ok && esp_weights_tensor(w, i); i++) {
 		const esp_tensor *t = esp_weights_tensor(w, i);
-		found += strcmp(t->name, "counts") == 0 && t->dtype == ESP_I32 && t->rank == 2 && t->shape[0] == 3;
+		found +=
+		    strcmp(t->name, "counts") == 0 && t->dtype == ESP_I32 && t->rank == 2 && t->shape[0] == 3;
 		found += strcmp(t->name, "totals") == 0 && t->dtype == ESP_I64;
 		found += strcmp(t->name, "large") == 0 && t->dtype == ESP_BOOL;
 	}
 	tap_ok(found == 3, "exported, results keep their types");
+	char header[64] = "";
+	const char *npy = path_of("large.npy");
+	FILE *f = esp_export_npy(e, "large", npy, NULL) == ESP_OK ? fopen(npy, "rb") : NULL;
+	tap_ok(f && fread(header, 1, sizeof header - 1, f) && strstr(header + 10, "'descr': '|b1'"),
+	       "in NumPy's words as well");
+	if (f)
+		fclose(f);
 	esp_weights_free(w);
 	esp_export_free(e);
 }
@@ -99,7 +121,8 @@ int main(void)
 	const void *const data[] = {kinds, on};
 	esp_structure s = {sizeof s, 3, pair_begin, pair_children, 2, data};
 	make_folder();
-	if (tap_ok(start(&k, file, make_weights(file), &error) && esp_forest_add(k.forest, &s, &error) == ESP_OK &&
+	if (tap_ok(start(&k, file, make_weights(file), &error) &&
+		       esp_forest_add(k.forest, &s, &error) == ESP_OK &&
 		       esp_session_run(k.session, k.forest, &error) == ESP_OK,
 		   "a model of several types runs")) {
 		check_descriptions(&k);
@@ -110,6 +133,6 @@ int main(void)
 	}
 	esp_error_free(error);
 	free_kit(&k);
-	remove_folder((const char *const[]){"results.safetensors"}, 1);
+	remove_folder((const char *const[]){"results.safetensors", "large.npy"}, 2);
 	return tap_done();
 }

@@ -123,7 +123,7 @@ static void piled_vectors(struct bending *b)
 {
 	struct image_buffer *token = &b->buffer[buffer_of_kind(&b->image, IMAGE_TOKEN)];
 	token->kind = IMAGE_VECTOR;
-	token->dtype = DTYPE_F32;
+	token->dtype = b->input->dtype = DTYPE_F32;
 	b->input->token = false;
 	token->rank = b->input->rank = 1;
 	token->shape[0] = b->input->shape[0] = b->input->elements = 3;

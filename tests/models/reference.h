@@ -50,6 +50,16 @@ static inline double apply(enum ra_op op, double a, double b)
 		return a / b;
 	case RA_MAXIMUM:
 		return a > b ? a : b;
+	case RA_MINIMUM:
+		return a < b ? a : b;
+	case RA_ROUND:
+		return nearbyint(a);
+	case RA_FLOOR:
+		return floor(a);
+	case RA_SIN:
+		return sin(a);
+	case RA_COS:
+		return cos(a);
 	case RA_ABS:
 		return fabs(a);
 	case RA_EXP:

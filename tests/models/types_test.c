@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Models with values of all types: integers are what the oracle says to the bit, and floats near it, interpreted after
- * passes and compiled. */
+/* Models with values of all types: integers are what the oracle says to the bit, and floats near it,
+ * interpreted after passes and compiled. */
 #include "base/convert.h"
 #include "ilir/passes.h"
 #include "tests/models/ways.h"
@@ -27,8 +27,8 @@ static void put_integer(enum dtype dtype, void *to, int64_t i, int64_t value)
 	}
 }
 
-/* Multiples of 1/16 from -1 to 1, as f32 or by the bits of an f16; numbers of a few digits otherwise, and with no input's
- * limit a large one now and then. */
+/* Multiples of 1/16 from -1 to 1, as f32 or by the bits of an f16; numbers of a few digits otherwise, and
+ * with no input's limit a large one now and then. */
 static void put_number(enum dtype dtype, int64_t limit, void *to, int64_t i)
 {
 	int sixteenths = random_below(33) - 16;
@@ -41,7 +41,8 @@ static void put_number(enum dtype dtype, int64_t limit, void *to, int64_t i)
 	else if (dtype == DTYPE_I64 && random_below(3) == 0)
 		put_integer(dtype, to, i, (int64_t)random_bits() << 33 | random_bits());
 	else
-		put_integer(dtype, to, i, random_below(dtype == DTYPE_U8 ? 6 : 2001) - (dtype == DTYPE_U8 ? 0 : 1000));
+		put_integer(dtype, to, i,
+			    random_below(dtype == DTYPE_U8 ? 6 : 2001) - (dtype == DTYPE_U8 ? 0 : 1000));
 }
 
 static void make_typed_forest(struct test_forest *f, const struct image *image, int inputs, int size)
@@ -49,7 +50,8 @@ static void make_typed_forest(struct test_forest *f, const struct image *image, 
 	make_forest(f, image, inputs, size);
 	for (int i = 0; i < image->inputs; i++) {
 		const struct image_input *in = &image->input[i];
-		int64_t rows = in->on_edge ? f->collect.edges : f->nodes, n = rows * (in->token ? 1 : in->elements);
+		int64_t rows = in->on_edge ? f->collect.edges : f->nodes,
+			n = rows * (in->token ? 1 : in->elements);
 		f->data[i] = f->owned[i] = realloc(f->owned[i], (size_t)(n + 1) * 8);
 		for (int64_t k = 0; k < n; k++)
 			put_number(in->dtype, in->limit, f->owned[i], k);
@@ -129,7 +131,8 @@ static bool run_typed(struct typed *t, struct option_texts o)
 {
 	struct test_run r;
 	o.math = t->math;
-	bool ok = compile_run(&r, &t->model, &o) && open_typed(&r, &t->model) && run_forest(&r, &t->forest.minibatch);
+	bool ok = compile_run(&r, &t->model, &o) && open_typed(&r, &t->model) &&
+		  run_forest(&r, &t->forest.minibatch);
 	if (ok) {
 		struct results all = gather(&r, &t->forest);
 		ok = all.n == t->expected.n && memcmp(all.bytes, t->expected.bytes, all.n) == 0;
@@ -179,12 +182,13 @@ static bool agrees_with(enum dtype dtype, const char *got, double wanted)
 static bool check_output(const struct typed *t, const struct sub_program *p, int o, const double *wanted)
 {
 	const struct sub_tensor *row = &p->outputs.at[o].row;
-	int64_t n = (p->outputs.at[o].at_root ? t->forest.minibatch.forest.inputs : t->forest.nodes) * elements_of(row);
+	int64_t n = (p->outputs.at[o].at_root ? t->forest.minibatch.forest.inputs : t->forest.nodes) *
+		    elements_of(row);
 	const char *got = t->expected.bytes + t->expected.begin[o];
 	for (int64_t i = 0; i < n; i++, got += dtype_traits_of(row->dtype)->bytes)
 		if (!agrees_with(row->dtype, got, wanted[i])) {
-			printf("# %s: element %lld differs: %.9g or %lld is wanted\n", row->name, (long long)i, wanted[i],
-			       (long long)sub_integer(wanted[i]));
+			printf("# %s: element %lld differs: %.9g or %lld is wanted\n", row->name,
+			       (long long)i, wanted[i], (long long)sub_integer(wanted[i]));
 			return false;
 		}
 	return true;
@@ -203,12 +207,13 @@ static bool near(const struct typed *t, const struct lin_order *order, struct ar
 	diags_free(&d);
 	if (!ok)
 		return false;
-	double **states = ARENA_ARRAY(a, double *, p.states.n + 1), **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
+	double **states = ARENA_ARRAY(a, double *, p.states.n + 1),
+	       **outputs = ARENA_ARRAY(a, double *, p.outputs.n + 1);
 	for (size_t i = 0; i < p.states.n; i++)
 		states[i] = ARENA_ARRAY(a, double, f->nodes *elements_of(&p.states.at[i]));
 	for (size_t i = 0; i < p.outputs.n; i++)
 		outputs[i] = ARENA_ARRAY(a, double, f->nodes *elements_of(&p.outputs.at[i].row));
-	struct sub_forest forest = {f->nodes, f->inputs,    f->child_begin,	f->children,
+	struct sub_forest forest = {f->nodes, f->inputs,    f->child_begin, f->children,
 				    f->root,  order->order, t->forest.data, f->input_begin};
 	sub_evaluate(&p, &forest, make_params(t, &p, a), states, outputs, a);
 	for (size_t o = 0; o < p.outputs.n; o++)
@@ -239,7 +244,8 @@ static void test_backends(struct typed *t, const char *name)
 static void test_ways(struct typed *t, const char *name)
 {
 	for (int i = 1; ilir_pass_at(i); i++) {
-		struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
+		struct option_texts o = {
+		    .backend = "interpreter", .target = "avx2", .last_pass = ilir_pass_at(i)->name};
 		tap_ok(run_typed(t, o), "%s: interpreted after %s", name, ilir_pass_at(i)->name);
 	}
 	test_backends(t, name);
@@ -279,8 +285,8 @@ static void test_file(const char *path, const char *sizes)
 
 /* --- random models --- */
 
-/* A vector of D elements of each type, and the depth that is left.  Floats are multiples of 1/16 of a few digits, since what is
- * compared or rounded must not depend on the order of a sum. */
+/* A vector of D elements of each type, and the depth that is left.  Floats are multiples of 1/16 of a few
+ * digits, since what is compared or rounded must not depend on the order of a sum. */
 static void put(struct str *s, enum dtype dtype, int depth, bool inner);
 
 /* The parts that % in a text stands for: f a float, i an i32, l an i64, b a bool. */
@@ -292,8 +298,12 @@ static void put_text(struct str *s, const char *text, int depth, bool inner)
 			continue;
 		}
 		char type = *++text;
-		put(s, type == 'f' ? DTYPE_F32 : type == 'i' ? DTYPE_I32 : type == 'l' ? DTYPE_I64 : DTYPE_BOOL, depth - 1,
-		    inner);
+		put(s,
+		    type == 'f'	  ? DTYPE_F32
+		    : type == 'i' ? DTYPE_I32
+		    : type == 'l' ? DTYPE_I64
+				  : DTYPE_BOOL,
+		    depth - 1, inner);
 	}
 }
 
@@ -301,27 +311,56 @@ static void put_text(struct str *s, const char *text, int depth, bool inner)
 
 static void put_leaf(struct str *s, enum dtype dtype, bool inner)
 {
-	static const char *const inputs[][3] = {[DTYPE_F32] = {"x", "(1.5 + zeros(D))", "x"}, [DTYPE_I32] = {"n", "step", "(7 + zeros(D : i32))"},
-						[DTYPE_I64] = {"m", "(zeros(D : i64) - 3000000017)", "m"}, [DTYPE_BOOL] = {"mask", "n > 3", "mask"}};
-	static const char *const children[] = {
-	    [DTYPE_F32] = "clamp(sum(k.f for k in children))", [DTYPE_I32] = "sum(k.i for k in children)",
-	    [DTYPE_I64] = "max(k.l for k in children)", [DTYPE_BOOL] = "cast(max(cast(k.b, i32) for k in children), bool)"};
+	static const char *const inputs[][3] = {[DTYPE_F32] = {"x", "(1.5 + zeros(D))", "x"},
+						[DTYPE_I32] = {"n", "step", "(7 + zeros(D : i32))"},
+						[DTYPE_I64] = {"m", "(zeros(D : i64) - 3000000017)", "m"},
+						[DTYPE_BOOL] = {"mask", "n > 3", "mask"}};
+	static const char *const children[] = {[DTYPE_F32] = "clamp(sum(k.f for k in children))",
+					       [DTYPE_I32] = "sum(k.i for k in children)",
+					       [DTYPE_I64] = "max(k.l for k in children)",
+					       [DTYPE_BOOL] =
+						   "cast(max(cast(k.b, i32) for k in children), bool)"};
 	str_puts(s, inner && random_below(2) ? children[dtype] : inputs[dtype][random_below(3)]);
 }
 
 static void put(struct str *s, enum dtype dtype, int depth, bool inner)
 {
-	static const char *const floats[] = {"clamp(%f + %f)", "clamp(%f - %f)", "round(%f)", "floor(%f)", "where(%b, %f, %f)",
-					     "maximum(%f, %f)", "minimum(%f, -%f)", "abs(%f)", "clamp(cast(%i, f32))",
-					     "clamp(round(A @ (%f)))", "clamp(cast(%l, f32))", "cast(%b, f32)", "clamp(max(%f) + %f)"};
-	static const char *const ints[] = {"(%i + %i)", "(%i - %i)", "(%i * %i)", "(-%i)", "abs(%i)", "maximum(%i, %i)",
-					   "minimum(%i, %i)", "where(%b, %i, %i)", "cast(%f * 3, i32)", "cast(%l, i32)", "(M @ (%i))",
-					   "(argmax(%f) + %i)", "((argmax(%i) - 1) * %i)", "(sum(%i) + %i)", "(min(%i) * step)",
-					   "cast(%b, i32)", "concat((%i)[1:], (%i)[:1])"};
-	static const char *const longs[] = {"(%l + %l)", "(%l - %l)", "(%l * %l)", "cast(%i, i64)", "where(%b, %l, -%l)",
-					    "cast(%f, i64)", "(max(%l) + %l)", "minimum(%l, %l)", "cast(%b, i64)", "abs(%l)"};
-	static const char *const truths[] = {"(%f < %f)", "(%i <= %i)", "(%l == %l)", "(%i != 3)", "(%l > %l)", "(%f >= 0)",
-					     "(%b and %b)", "(%b or %b)", "(not %b)", "cast(%i, bool)", "where(%b, %b, %b)"};
+	static const char *const floats[] = {"clamp(%f + %f)",
+					     "clamp(%f - %f)",
+					     "round(%f)",
+					     "floor(%f)",
+					     "where(%b, %f, %f)",
+					     "maximum(%f, %f)",
+					     "minimum(%f, -%f)",
+					     "abs(%f)",
+					     "clamp(cast(%i, f32))",
+					     "clamp(round(A @ (%f)))",
+					     "clamp(cast(%l, f32))",
+					     "cast(%b, f32)",
+					     "clamp(max(%f) + %f)"};
+	static const char *const ints[] = {"(%i + %i)",
+					   "(%i - %i)",
+					   "(%i * %i)",
+					   "(-%i)",
+					   "abs(%i)",
+					   "maximum(%i, %i)",
+					   "minimum(%i, %i)",
+					   "where(%b, %i, %i)",
+					   "cast(%f * 3, i32)",
+					   "cast(%l, i32)",
+					   "(M @ (%i))",
+					   "(argmax(%f) + %i)",
+					   "((argmax(%i) - 1) * %i)",
+					   "(sum(%i) + %i)",
+					   "(min(%i) * step)",
+					   "cast(%b, i32)",
+					   "concat((%i)[1:], (%i)[:1])"};
+	static const char *const longs[] = {
+	    "(%l + %l)",     "(%l - %l)",      "(%l * %l)",	  "cast(%i, i64)", "where(%b, %l, -%l)",
+	    "cast(%f, i64)", "(max(%l) + %l)", "minimum(%l, %l)", "cast(%b, i64)", "abs(%l)"};
+	static const char *const truths[] = {"(%f < %f)", "(%i <= %i)",	    "(%l == %l)",	"(%i != 3)",
+					     "(%l > %l)", "(%f >= 0)",	    "(%b and %b)",	"(%b or %b)",
+					     "(not %b)",  "cast(%i, bool)", "where(%b, %b, %b)"};
 	if (depth <= 0)
 		put_leaf(s, dtype, inner);
 	else if (dtype == DTYPE_F32)
@@ -338,14 +377,20 @@ enum { DEPTH = 4 };
 
 static void put_typed_model(struct str *s)
 {
-	str_puts(s, "model random\nstructure tree(*)\ninput x[D]\ninput n[D] : i32\ninput m[D] : i64\ninput mask[D] : bool\n"
-		    "param A[D, D]\nparam M[D, D] : i32\nparam step[D] : i32\n"
-		    "state f[D], i[D] : i32, l[D] : i64, b[D] : bool\n"
-		    "def clamp(v) = minimum(maximum(v, -9), 9)\n");
-	put_text(s, "leaf:\n    f = clamp(round(A @ x) + %f)\n    i = M @ n + step - %i\n    l = m + %l\n    b = mask or %b\n",
+	str_puts(s,
+		 "model random\nstructure tree(*)\ninput x[D]\ninput n[D] : i32\ninput m[D] : i64\ninput "
+		 "mask[D] : bool\n"
+		 "param A[D, D]\nparam M[D, D] : i32\nparam step[D] : i32\n"
+		 "state f[D], i[D] : i32, l[D] : i64, b[D] : bool\n"
+		 "def clamp(v) = minimum(maximum(v, -9), 9)\n");
+	put_text(s,
+		 "leaf:\n    f = clamp(round(A @ x) + %f)\n    i = M @ n + step - %i\n    l = m + %l\n    b "
+		 "= mask or %b\n",
 		 DEPTH, false);
 	put_text(s, "inner:\n    f = %f\n    i = %i\n    l = %l\n    b = %b\n", DEPTH, true);
-	str_puts(s, "output floats = f\noutput ints = i\noutput longs = l\noutput truths = b\noutput places = argmax(f) at root\n");
+	str_puts(s,
+		 "output floats = f\noutput ints = i\noutput longs = l\noutput truths = b\noutput places = "
+		 "argmax(f) at root\n");
 }
 
 static void test_random(uint64_t seed)
@@ -361,7 +406,8 @@ static void test_random(uint64_t seed)
 		put_typed_model(&text);
 		char name[40];
 		snprintf(name, sizeof name, "seed %llu", (unsigned long long)seed);
-		if (!tap_ok(load_text(&t.model, name, str_text(&text), text.n, "D=5"), "%s: is a model", name))
+		if (!tap_ok(load_text(&t.model, name, str_text(&text), text.n, "D=5"), "%s: is a model",
+			    name))
 			fputs(str_text(&text), stderr);
 		else
 			test_model(&t, name, test_backends);

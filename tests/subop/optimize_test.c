@@ -315,6 +315,33 @@ static void test_guards(void)
 	free_model(&d.model);
 }
 
+/* --- types --- */
+
+/* Whether any rule applies to the value of an inner node, of vectors of a type. */
+static bool applies(const char *type, const char *value)
+{
+	char text[500];
+	struct derivation d = with(SUB_FAST, 0, 1 << 20);
+	snprintf(text, sizeof text,
+		 "model m\nstructure tree(*)\ninput n[D] : %s\nstate c[D] : %s\nleaf:\n c = n\ninner:\n"
+		 " s = max(k.c for k in children) + n\n c = %s\noutput o = c\n", type, type, value);
+	derive(&d, text, "D=6");
+	bool any = *rules_of(&d, "inner");
+	free_model(&d.model);
+	return any;
+}
+
+static void test_types(void)
+{
+	static const char *const of_floats[] = {"-(-s)", "s * 1 + n", "s + 0 * n", "s * n + s * s", "maximum(s, -s) + n"};
+	for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++) {
+		tap_ok(applies("f32", of_floats[i]), "%s of f32 is rewritten", of_floats[i]);
+		tap_ok(!applies("i32", of_floats[i]) && !applies("i64", of_floats[i]), "%s of integers is not", of_floats[i]);
+	}
+	tap_ok(applies("f32", "concat(s[:1], s[1:])") && applies("i32", "concat(s[:1], s[1:])"),
+	       "what only moves data is, of any type");
+}
+
 /* --- texts of rules --- */
 
 static void test_texts(void)
@@ -603,6 +630,7 @@ int main(void)
 	test_ends();
 	test_tables();
 	test_guards();
+	test_types();
 	test_growth();
 	test_constants();
 	test_merges();

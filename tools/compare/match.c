@@ -48,6 +48,7 @@ static struct quantity output_quantity(const struct comparison *c, size_t i)
 	return q;
 }
 
+/* Integers are not compared: other programs write floats. */
 static bool list_quantities(struct comparison *c)
 {
 	const esp_program *p = c->objects.program;
@@ -58,9 +59,11 @@ static bool list_quantities(struct comparison *c)
 		return complain("no memory for %zu states and outputs", outputs + states);
 	c->quantities = 0;
 	for (size_t i = 0; i < states; i++)
-		c->quantity[c->quantities++] = state_quantity(c, i);
+		if (esp_program_state(p, i)->dtype == ESP_F32)
+			c->quantity[c->quantities++] = state_quantity(c, i);
 	for (size_t i = 0; i < outputs; i++)
-		c->quantity[c->quantities++] = output_quantity(c, i);
+		if (esp_program_output(p, i)->dtype == ESP_F32)
+			c->quantity[c->quantities++] = output_quantity(c, i);
 	return true;
 }
 

@@ -13,9 +13,9 @@ enum {
 
 /* --- results --- */
 
-static bool same_row(const float *a, const float *b, size_t elements)
+static bool same_row(const void *a, const void *b, size_t bytes)
 {
-	return (!a && !b) || (a && b && memcmp(a, b, elements * sizeof *a) == 0);
+	return (!a && !b) || (a && b && memcmp(a, b, bytes) == 0);
 }
 
 static bool same_node(const struct subject *a, const struct subject *b, size_t structure, size_t node)
@@ -23,12 +23,14 @@ static bool same_node(const struct subject *a, const struct subject *b, size_t s
 	const esp_output *output;
 	const esp_state *state;
 	for (size_t i = 0; (output = esp_program_output(a->objects.program, i)); i++)
-		if (!same_row(esp_session_output(a->session, i, structure, node),
-			      esp_session_output(b->session, i, structure, node), output->elements))
+		if (!same_row(esp_session_output_elements(a->session, i, structure, node),
+			      esp_session_output_elements(b->session, i, structure, node),
+			      output->elements * esp_dtype_size(output->dtype)))
 			return false;
 	for (size_t i = 0; (state = esp_program_state(a->objects.program, i)); i++)
-		if (!same_row(esp_session_state(a->session, i, structure, node),
-			      esp_session_state(b->session, i, structure, node), state->elements))
+		if (!same_row(esp_session_state_elements(a->session, i, structure, node),
+			      esp_session_state_elements(b->session, i, structure, node),
+			      state->elements * esp_dtype_size(state->dtype)))
 			return false;
 	return true;
 }
