@@ -45,15 +45,15 @@ debian_wants()
 debian_check()
 {
 	local package version
-	version=$(dpkg-deb -f "$(debian_package libespalier1)" Version) || return 1
-	for package in libespalier1 libespalier-dev espalier espalier-doc; do
+	version=$(dpkg-deb -f "$(debian_package libespalier2)" Version) || return 1
+	for package in libespalier2 libespalier-dev espalier espalier-doc; do
 		debian_wants $package '!(lib)?(llvm|gcc|clang|gccjit)[0-9]' || return 1
 	done
-	debian_wants libespalier1 'libjansson4' && debian_wants libespalier-dev "libespalier1 \(= $version\)" &&
-		debian_wants espalier 'Recommends: espalier-llvm \| espalier-gccjit' && debian_wants espalier "libespalier1 \(= $version\)" &&
-		debian_wants espalier-llvm 'libllvm19' && debian_wants espalier-llvm "libespalier1 \(= $version\)" &&
-		debian_wants espalier-gccjit 'libgccjit0' && debian_wants espalier-gccjit "libespalier1 \(= $version\)" &&
-		debian_holds libespalier1 'lib/.*/libespalier\.so\.1' &&
+	debian_wants libespalier2 'libjansson4' && debian_wants libespalier-dev "libespalier2 \(= $version\)" &&
+		debian_wants espalier 'Recommends: espalier-llvm \| espalier-gccjit' && debian_wants espalier "libespalier2 \(= $version\)" &&
+		debian_wants espalier-llvm 'libllvm19' && debian_wants espalier-llvm "libespalier2 \(= $version\)" &&
+		debian_wants espalier-gccjit 'libgccjit0' && debian_wants espalier-gccjit "libespalier2 \(= $version\)" &&
+		debian_holds libespalier2 'lib/.*/libespalier\.so\.2' &&
 		debian_holds libespalier-dev include/espalier.h 'lib/.*/libespalier\.(a|so)' 'lib/.*/pkgconfig/espalier\.pc' \
 			'lib/.*/cmake/espalier/espalierConfig\.cmake' &&
 		debian_holds espalier bin/espalier libexec/espalier/espalier-compile 'share/man/man1/espalier\.1\.gz' 'share/man/man7/espalier-model\.7\.gz' \

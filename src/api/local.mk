@@ -3,9 +3,9 @@ lib_LTLIBRARIES += libespalier.la
 include_HEADERS += %D%/espalier.h
 
 # current:revision:age.  A release that changes no symbol: revision + 1.  One that only adds symbols: current + 1,
-# age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age as it
-# is, revision 0; the number in the soname, current - age, is one more then.
-libespalier_version = 2:0:1
+# age + 1, revision 0.  One that removes or changes a symbol, a public struct or a meaning: current + 1, age 0,
+# revision 0; the soname changes then.
+libespalier_version = 2:0:0
 
 # Never unloaded: threads of an ended team may be on their way out of the OpenMP library, which goes with it.
 libespalier_la_SOURCES =

@@ -400,7 +400,7 @@ static const struct {
     {"a second body for leaves", "duplicate-name", "'leaf:' gives nodes a second body", second_body},
     {"a number that is none", "bad-number", "nan", not_a_number},
     {"a number that is too large", "bad-number", "1e+39", large_number},
-    {"a look-up with a vector", "bad-lookup", "'x' is not an input that is a token", look_up_vector},
+    {"a look-up with a vector", "bad-lookup", "'x' is not an input that is an i32", look_up_vector},
     {"a look-up with a half", "bad-lookup", "'0.5' is not the number of a row", look_up_half},
     {"a look-up with a value", "bad-lookup", "'tanh(W @ x)' is not an input", look_up_value},
     {"a look-up in a value", "bad-lookup", "'tanh(W @ x)' has no rows", look_up_in_value},

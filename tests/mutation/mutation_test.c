@@ -8,7 +8,7 @@
 #include "tests/mutation/runs.h"
 #include "tests/sanitizers.h"
 
-enum { SEEDS = 60, CONTROLS = 3 };
+enum { SEEDS = 150, CONTROLS = 3 };
 
 enum stage { STAGE_PROGRAM, STAGE_LOOPS, STAGE_IMAGE, STAGE_RUN, STAGE_CODE };
 
