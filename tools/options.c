@@ -192,7 +192,7 @@ static void option_help(const struct option_row *r, FILE *to)
 void options_help(enum command_id id, FILE *to)
 {
 	const struct command *c = &commands[id];
-	fprintf(to, "usage: espalier %s %s [OPTION]...\n%s\n\n", c->name, c->operands, c->summary);
+	fprintf(to, "usage: espalier %s%s%s [OPTION]...\n%s\n\n", c->name, *c->operands ? " " : "", c->operands, c->summary);
 	put_wrapped(to, 0, c->description);
 	fputs("\nOptions:\n", to);
 	for (int i = 0; i < option_count; i++)

@@ -525,20 +525,24 @@ static enum ra_op operator_at(const struct ra_parser *p, int level)
 
 static struct ra_expr *parse_level(struct ra_parser *, int level);
 
-/* `not x`, below comparisons; not(x) is a call. */
-static struct ra_expr *parse_not(struct ra_parser *p)
+/* Whether `not x` stands here; not(x) is a call. */
+static bool at_not(const struct ra_parser *p)
 {
 	struct ra_lexer ahead = p->lexer;
+	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(p->token.span, "not"))
+		return false;
 	struct ra_token next = ra_next(&ahead);
+	return (next.kind == RA_TOKEN_NAME && !next.word) || next.kind == RA_TOKEN_NUMBER;
+}
+
+static struct ra_expr *parse_not(struct ra_parser *p)
+{
 	struct ra_span name = p->token.span;
-	if (p->token.kind != RA_TOKEN_NAME || !ra_span_is(name, "not") ||
-	    !((next.kind == RA_TOKEN_NAME && !next.word) || next.kind == RA_TOKEN_NUMBER))
-		return parse_level(p, LEVEL_NOT);
 	if (p->depth > RA_NESTING_LIMIT && too_deep(p))
 		return NULL;
 	ra_advance(p);
 	p->depth++;
-	struct ra_expr *arg = parse_not(p), *e = arg ? new_expr(p, RA_E_CALL, span_from(p, name)) : NULL;
+	struct ra_expr *arg = parse_level(p, LEVEL_NOT), *e = arg ? new_expr(p, RA_E_CALL, span_from(p, name)) : NULL;
 	p->depth--;
 	if (e) {
 		e->name = name;
@@ -547,23 +551,18 @@ static struct ra_expr *parse_not(struct ra_parser *p)
 	return e;
 }
 
-static struct ra_expr *parse_operand(struct ra_parser *p, int level)
-{
-	return level == LEVELS ? parse_unary(p) : level == LEVEL_NOT ? parse_not(p) : parse_level(p, level);
-}
-
 static bool refuse_comparisons(struct ra_parser *p)
 {
 	return ra_report(p->report, DIAG_MODEL_SYNTAX, p->token.span.at, "write a < b and b < c",
 			 "a comparison has two sides: '%s' follows one", ra_excerpt(p->arena, p->token.span));
 }
 
-/* Operands of the next higher precedence between operators of one. */
-static struct ra_expr *parse_level(struct ra_parser *p, int level)
+/* What a first operand begins, with all operators of one precedence that follow. */
+static struct ra_expr *parse_chain(struct ra_parser *p, struct ra_expr *first, int level)
 {
-	struct ra_expr *first = parse_operand(p, level + 1), *chain = NULL;
+	struct ra_expr *chain = NULL;
 	enum ra_op op;
-	while (first && (op = operator_at(p, level))) {
+	while ((op = operator_at(p, level))) {
 		if (chain && level == LEVEL_COMPARE)
 			return refuse_comparisons(p), NULL;
 		if (!chain) {
@@ -572,7 +571,7 @@ static struct ra_expr *parse_level(struct ra_parser *p, int level)
 		}
 		vec_push(p->arena, &chain->chain.op, op);
 		ra_advance(p);
-		struct ra_expr *next = parse_operand(p, level + 1);
+		struct ra_expr *next = parse_level(p, level + 1);
 		if (!next)
 			return NULL;
 		vec_push(p->arena, &chain->chain.operand, next);
@@ -580,6 +579,17 @@ static struct ra_expr *parse_level(struct ra_parser *p, int level)
 	if (chain)
 		chain->span = span_from(p, first->span);
 	return chain ? chain : first;
+}
+
+/* An operand and the operators of a precedence and of all higher ones, the highest first; so brackets in brackets take one
+ * call each, whatever stands in them. */
+static struct ra_expr *parse_level(struct ra_parser *p, int level)
+{
+	bool negated = level <= LEVEL_NOT && at_not(p);
+	struct ra_expr *e = negated ? parse_not(p) : parse_unary(p);
+	for (int l = negated ? LEVEL_NOT - 1 : LEVELS - 1; e && l >= level; l--)
+		e = parse_chain(p, e, l);
+	return e;
 }
 
 struct ra_expr *ra_parse_expr(struct ra_parser *p)

@@ -63,9 +63,9 @@ tap_is "$(wc -l <"$tmp/kept/structures.txt")" 4 "a structure a line"
 tap_is "$(asked 'root 0 2\n' "$model" --sizes D=3,V=5 --weights "$tmp/kept/weights.safetensors")" "$first" "and are weights as any"
 bench "$model" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 3
 tap_is "$status,$(grep -c '"nodes": 15,' <<<"$out")" "0,1" "a perfect tree has the height that is asked for"
-bench "$srcdir/bench/models/ternary.ra" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 2
+bench "$srcdir/bench/models/ternarytree.ra" --sizes D=3,V=5 --batches 1 --minibatches 1 --runs 1 --threads 1 --structures perfect --length 2
 tap_is "$status,$(grep -c '"nodes": 13,' <<<"$out")" "0,1" "of as many children as the model has"
-bench "$srcdir/bench/models/ternary.ra" --sizes D=3,V=5 --batches 1 --minibatches 2 --runs 1 --threads 1
+bench "$srcdir/bench/models/ternarytree.ra" --sizes D=3,V=5 --batches 1 --minibatches 2 --runs 1 --threads 1
 tap_is "$status,$(grep -c '"nodes": [0-9]' <<<"$out")" "0,1" "and so has any other tree that is made" || show
 bench "$srcdir/examples/gru/gru.ra" --sizes D=3,E=2 --batches 2 --minibatches 1 --runs 1 --threads 1 --length 7
 tap_is "$status,$(grep -c '"nodes": 14,' <<<"$out")" "0,1" "a model of sequences gets sequences"

@@ -37,11 +37,11 @@ static const struct {
      " c = f + sum(sigmoid(f + U @ k.h + V @ k.c) * k.c for k in children)\n h = tanh(c)\n"
      "output y = h at every node\n",
      "D=16 E=5", 1, 1, 0},
-    {"nothing of a sum whose other chain needs more",
+    {"the beginning of a sum whose other chain needs more",
      "model m\n" CHILDREN "param U[D, D], V[D, D], W[D, E]\nstate h[D]\nnode:\n f = tanh(W @ x)\n"
      " h = f + sum(sigmoid(U @ k.h + V @ (k.h * f)) * k.h for k in children) / 8\noutput y = h at every "
      "node\n",
-     "D=16 E=5", 0, 0, 0},
+     "D=16 E=5", 1, 1, 0},
     {"several, one of them of a part of the state",
      "model m\n" CHILDREN "param U[D, D], V[D, E], W[D, E]\nstate h[D]\nnode:\n f = W @ x\n"
      " h = tanh(f + sum(sigmoid(f + U @ k.h) * tanh(V @ k.h[:E] - f) for k in children))\n"
