@@ -19,6 +19,7 @@ struct contraction {
 	struct sub_program *to;
 	const struct sub_program *from;
 	bool *constant, *weighs; /* by value: it depends on no row; on a parameter */
+	int *sharers;		 /* by value: of all bodies, the values that use it */
 	/* of the body at hand, by value */
 	bool *live, *absorbed; /* a term that is written as part of its sum */
 	const bool *recursive;
@@ -54,11 +55,17 @@ static bool can_be_absorbed(const struct contraction *c, const struct sub_value 
 	return v->dtype == DTYPE_F32 && (v->op == SUB_ADD || v->op == SUB_MULTIPLY || is_chain(c, v));
 }
 
+/* A constant is computed once for all bodies, when weights are bound, so its uses in all of them count. */
+static bool is_used_once(const struct contraction *c, sub_ref r)
+{
+	return c->uses[r.i] == 1 && !(c->constant[r.i] && c->sharers[r.i] > 1);
+}
+
 /* Terms have all variables of their sum: what is repeated along one is computed once. */
 static bool is_own_term(const struct contraction *c, const struct sub_value *v, int a)
 {
 	const struct sub_use *u = &v->arg[a];
-	return v->op == SUB_ADD && c->uses[u->value.i] == 1 && can_be_absorbed(c, value_of(c, u->value)) &&
+	return v->op == SUB_ADD && is_used_once(c, u->value) && can_be_absorbed(c, value_of(c, u->value)) &&
 	       v->vars == u->vars && memcmp(v->var, u->var, v->vars * sizeof *v->var) == 0;
 }
 
@@ -116,6 +123,16 @@ static void count_uses(struct contraction *c, const struct sub_body *b)
 	for (uint32_t i = 1; i < c->from->values.n; i++)
 		for (int a = 0; c->live[i] && a < c->from->values.at[i].args; a++)
 			c->uses[c->from->values.at[i].arg[a].value.i]++;
+}
+
+/* Uses of all bodies together, whose values are shared. */
+static void count_sharers(struct contraction *c)
+{
+	for (size_t b = 0; b < c->from->bodies.n; b++)
+		sub_mark_live(c->from, &c->from->bodies.at[b], c->live);
+	for (uint32_t i = 1; i < c->from->values.n; i++)
+		for (int a = 0; c->live[i] && a < c->from->values.at[i].args; a++)
+			c->sharers[c->from->values.at[i].arg[a].value.i]++;
 }
 
 /* Users come after what they use: so a sum is met before the additions in it. */
@@ -319,10 +336,12 @@ void sub_contract(struct sub_program *to, const struct sub_program *from, const 
 				.weighs = ARENA_ARRAY(a, bool, n),
 				.live = ARENA_ARRAY(a, bool, n),
 				.absorbed = ARENA_ARRAY(a, bool, n),
+				.sharers = ARENA_ARRAY(a, int, n),
 				.uses = ARENA_ARRAY(a, int, n),
 				.now = ARENA_ARRAY(a, sub_ref, n)};
 	sub_copy_declarations(to, from);
 	mark_constants(&c);
+	count_sharers(&c);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		contract_body(&c, &from->bodies.at[b]);
 }
