@@ -139,7 +139,7 @@ unit_tests = \
 	%D%/models/threads_test \
 	%D%/models/unroll_test \
 	%D%/models/special_test \
-	%D%/models/typed_test %D%/models/types_test \
+	%D%/models/narrow_test %D%/models/typed_test %D%/models/types_test \
 	%D%/mutation/mutation_test \
 	%D%/ra/bind_test \
 	%D%/ra/builder_test \
