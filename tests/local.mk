@@ -63,6 +63,7 @@ unit_tests = \
 	%D%/api/numbers_test %D%/api/elements_test \
 	%D%/api/profile_test \
 	%D%/api/race_test \
+	%D%/api/narrow_test \
 	%D%/api/rewriting_test \
 	%D%/api/run_test \
 	%D%/api/saved_test \

@@ -12,11 +12,9 @@ static const struct narrowed_model {
 	const char *path, *sizes;
 	int reduced;
 } models[] = {
-    {"examples/treelstm/treelstm.ra", "V=7 E=5 D=9", 1},
-    {"examples/treelstm/treelstm.ra", "V=7 E=8 D=32", 1},
+    {"examples/treelstm/treelstm.ra", "V=7 E=8 D=32 C=5", 1},
     {"examples/gru/gru.ra", "E=5 D=17", 1},
-    {"examples/childsum/childsum.ra", "V=7 E=5 D=16", 1},
-    {"tests/models/matrices.ra", "V=7 D=9", 0},
+    {"examples/childsum/childsum.ra", "V=7 E=5 D=9 C=3", 1},
     {"tests/models/matrices.ra", "V=7 D=16", 0},
 };
 
@@ -139,12 +137,12 @@ static void test_ways(struct setting *s, const char *name, struct option_texts o
 		ok &= agrees(s, &o);
 	}
 	tap_ok(ok, "%s: the same bits interpreted after each pass", name);
-	o.last_pass = NULL;
+	o.last_pass = NULL; /* one back end for all targets, others for the first */
 	for (int b = 0; backend_at(b); b++)
 		for (int i = 0; target_at(i); i++) {
 			o.backend = backend_at(b);
 			o.target = target_at(i)->name;
-			if (target_runs_here(target_at(i)))
+			if (target_runs_here(target_at(i)) && (b == 0 || i == 0))
 				tap_ok(agrees(s, &o), "%s: the same bits by %s for %s", name, o.backend, o.target);
 		}
 }
