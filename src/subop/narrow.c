@@ -6,13 +6,15 @@
  *                                                  ->    leaf [n without children]
  *                                                          %2[n,i] = accumulate_k b[i], W_f16[i,k], x[n,k]
  *
- * The narrow parameter is one that is computed at binding, as what is folded is; so a binding holds it alone, unless the
- * wide one is read elsewhere.  Of i8 there are two: the numbers, and what each row of them is multiplied by, where it is read:
+ * The narrow parameter is one that is computed at binding, as what is folded is; so a binding holds it alone,
+ * unless the wide one is read elsewhere.  Of i8 there are two: the numbers, and what each row of them is
+ * multiplied by, where it is read:
  *
  *     W_scale[i] = max_k abs W[i,k] / 127        W_i8[i,k] = round(W[i,k] / W_scale[i])
  *     W[i,k]  ->  W_scale[i] * cast W_i8[i,k]
  *
- * A row is what a product reduces: of parameters that products read in several ways, what the first of them does. */
+ * A row is what a product reduces: of parameters that products read in several ways, what the first of them
+ * does. */
 #include "subop/subop.h"
 
 #include <stdio.h>
@@ -29,7 +31,7 @@ struct narrowing {
 	struct sub_trace *trace; /* NULL = nobody asked */
 	enum dtype dtype;
 	struct narrowed *params;
-	sub_ref *now, *narrow; /* by value: its copy, and that of what a product multiplies */
+	sub_ref *now, *narrow;	     /* by value: its copy, and that of what a product multiplies */
 	VEC(struct sub_body) bodies; /* at binding */
 };
 
@@ -134,7 +136,9 @@ static sub_ref copy_reduced_last(struct narrowing *w, int param, const struct su
 	v.var[left.rank] = t->var[axis];
 	for (int d = 0; d < t->rank; d++)
 		map[d] = (struct sub_map){.function = SUB_AFFINE,
-					  .var = v.var[d == axis ? left.rank : d < axis ? d : d - 1],
+					  .var = v.var[d == axis  ? left.rank
+						       : d < axis ? d
+								  : d - 1],
 					  .scale = 1};
 	v.arg[0] = sub_as_is(w->to, add_param(w, param, t->var, t->rank));
 	return add(w, v);
@@ -151,14 +155,16 @@ static int add_scale(struct narrowing *w, int param, int axis)
 	const struct sub_tensor t = w->to->params.at[param], left = leave_out(&t, axis);
 	sub_ref size = add_unary(w, SUB_ABS, copy_reduced_last(w, param, &t, axis));
 	struct sub_value most = {.op = SUB_MAX, .arg = {sub_as_is(w->to, size)}, .reduced = t.var[axis]};
-	sub_ref scale = add_binary(w, SUB_DIVIDE, sub_as_is(w->to, add(w, most)), number(w, MOST));
+	sub_ref largest = add(w, most);
+	sub_ref scale = add_binary(w, SUB_DIVIDE, sub_as_is(w->to, largest), number(w, MOST));
 	int made = declare(w, &left, DTYPE_F32, "scale");
 	add_body(w, made, scale);
 	return made;
 }
 
 /* The scale of each element of a parameter, whose axes have these names. */
-static struct sub_use use_scale(struct narrowing *w, const struct narrowed *n, const struct sub_tensor *t, const int *var)
+static struct sub_use use_scale(struct narrowing *w, const struct narrowed *n, const struct sub_tensor *t,
+				const int *var)
 {
 	struct sub_tensor left = leave_out(t, n->reduced), named = *t;
 	struct sub_use u = sub_as_is(w->to, add_param(w, n->scale, left.var, left.rank));
@@ -191,7 +197,8 @@ static void add_narrow(struct narrowing *w, int param, int reduced)
 static void note(struct narrowing *w, int param)
 {
 	struct str s = str_in(w->to->arena);
-	str_printf(&s, "products read %s as %s", w->from->params.at[param].name, dtype_traits_of(w->dtype)->spelling);
+	str_printf(&s, "products read %s as %s", w->from->params.at[param].name,
+		   dtype_traits_of(w->dtype)->spelling);
 	if (w->trace)
 		vec_push(w->to->arena, &w->trace->notes, str_text(&s));
 }
@@ -222,10 +229,12 @@ static sub_ref read_narrow(struct narrowing *w, const struct sub_value *v, int r
 	sub_ref r = add_param(w, n->number, v->var, v->vars);
 	if (w->dtype != DTYPE_I8)
 		return r;
-	return add_binary(w, SUB_MULTIPLY, sub_as_is(w->to, add_cast(w, DTYPE_F32, r)), use_scale(w, n, t, v->var));
+	sub_ref wide = add_cast(w, DTYPE_F32, r);
+	return add_binary(w, SUB_MULTIPLY, sub_as_is(w->to, wide), use_scale(w, n, t, v->var));
 }
 
-/* Weights as a product reads them, moved about: `reduced` is the axis that it reduces, as far as that is known. */
+/* Weights as a product reads them, moved about: `reduced` is the axis that it reduces, as far as that is
+ * known. */
 static sub_ref narrow(struct narrowing *w, sub_ref r, int reduced)
 {
 	struct sub_value v = *sub_at(w->from, r);
@@ -305,6 +314,7 @@ void sub_narrow(struct sub_program *to, const struct sub_program *from, const st
 	sub_copy_declarations(to, from);
 	bool *used = find_used(&w);
 	for (uint32_t i = 1; i < from->values.n; i++)
-		w.now[i] = used[i] && from->values.at[i].op == SUB_ACCUMULATE ? copy_product(&w, i) : copy_value(&w, i);
+		w.now[i] = used[i] && from->values.at[i].op == SUB_ACCUMULATE ? copy_product(&w, i)
+									      : copy_value(&w, i);
 	copy_bodies(&w);
 }

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Narrow weights by the public interface: what becomes of numbers that a type does not have, of weights that are
- * exchanged, and of programs that are saved. */
+/* Narrow weights by the public interface: what becomes of numbers that a type does not have, of weights that
+ * are exchanged, and of programs that are saved. */
 #include "tests/api/support.h"
 #include "tests/backends.h"
 
@@ -38,8 +38,8 @@ static bool run_pair(struct kit *k, float *h)
 {
 	if (!k->session &&
 	    ((!k->binding && esp_binding_create(k->program, k->weights, &k->binding, NULL)) ||
-	     esp_forest_create(k->program, &k->forest, NULL) || esp_session_create(k->binding, &k->session, NULL) ||
-	     esp_forest_add(k->forest, &pair, NULL)))
+	     esp_forest_create(k->program, &k->forest, NULL) ||
+	     esp_session_create(k->binding, &k->session, NULL) || esp_forest_add(k->forest, &pair, NULL)))
 		return false;
 	if (esp_session_run(k->session, k->forest, NULL))
 		return false;
@@ -66,14 +66,16 @@ static void test_rounding(void)
 	float h[2] = {0};
 	for (int i = 0; i < 2; i++) {
 		const char *type = i ? "bf16" : "f16";
-		tap_ok(!open_narrow(&k, odd_path, "interpreter", type) && is_pair(&k, 10, 4100.5f), "%s: weights are rounded", type);
+		tap_ok(!open_narrow(&k, odd_path, "interpreter", type) && is_pair(&k, 10, 4100.5f),
+		       "%s: weights are rounded", type);
 		free_kit(&k);
 	}
-	tap_ok(!open_narrow(&k, odd_path, "interpreter", "i8") && run_pair(&k, h) && fabsf(h[0] - (42 * 3 / 127.0f + 9)) < 1e-5f &&
-		   fabsf(h[1] - 4102) < 1e-3f,
+	tap_ok(!open_narrow(&k, odd_path, "interpreter", "i8") && run_pair(&k, h) &&
+		   fabsf(h[0] - (42 * 3 / 127.0f + 9)) < 1e-5f && fabsf(h[1] - 4102) < 1e-3f,
 	       "i8: each row has its scale");
 	free_kit(&k);
-	tap_ok(!open_narrow(&k, odd_path, "interpreter", NULL) && is_pair(&k, 1.000244140625f + 9, 4102.5f), "else they are not");
+	tap_ok(!open_narrow(&k, odd_path, "interpreter", NULL) && is_pair(&k, 1.000244140625f + 9, 4102.5f),
+	       "else they are not");
 	free_kit(&k);
 }
 
@@ -84,7 +86,8 @@ static void test_limits(void)
 	tap_ok(!open_narrow(&k, large_path, "interpreter", "f16") && is_pair(&k, INFINITY, 65508),
 	       "f16: what is above 65504 is infinite, the smallest numbers vanish");
 	free_kit(&k);
-	tap_ok(!open_narrow(&k, special_path, "interpreter", "i8") && run_pair(&k, h) && isnan(h[0]) && h[1] == 4,
+	tap_ok(!open_narrow(&k, special_path, "interpreter", "i8") && run_pair(&k, h) && isnan(h[0]) &&
+		   h[1] == 4,
 	       "i8: a row with NaN gives NaN, one of zeros zero");
 	free_kit(&k);
 }
@@ -94,7 +97,8 @@ static void test_swap(void)
 	struct kit k;
 	esp_weights *other = NULL;
 	bool ok = !open_narrow(&k, odd_path, "interpreter", "f16") && is_pair(&k, 10, 4100.5f) &&
-		  !esp_weights_open(k.context, plain_path, &other, NULL) && !esp_binding_swap(k.binding, other, NULL);
+		  !esp_weights_open(k.context, plain_path, &other, NULL) &&
+		  !esp_binding_swap(k.binding, other, NULL);
 	tap_ok(ok && is_pair(&k, 5, 5), "weights are exchanged for others");
 	ok = ok && !esp_binding_swap(k.binding, k.weights, NULL);
 	tap_ok(ok && is_pair(&k, 10, 4100.5f), "which are rounded, too");
@@ -108,7 +112,8 @@ static bool load_pair(const char *weights, float first, float second)
 	esp_error *error = NULL;
 	bool ok = !esp_context_create(NULL, &k.context, NULL) &&
 		  !esp_program_load(k.context, program_path, &k.program, &error) &&
-		  (!weights || !esp_weights_open(k.context, weights, &k.weights, NULL)) && is_pair(&k, first, second);
+		  (!weights || !esp_weights_open(k.context, weights, &k.weights, NULL)) &&
+		  is_pair(&k, first, second);
 	if (error)
 		printf("# %s\n", esp_error_text(error));
 	esp_error_free(error);
@@ -128,8 +133,8 @@ static void test_saved(const char *type)
 			printf("# %s\n", esp_error_text(error));
 		esp_error_free(error);
 		free_kit(&k);
-		tap_ok(ok && load_pair(pack ? NULL : odd_path, 10, 4100.5f), "%s: a program that was saved %s weights", type,
-		       pack ? "with" : "without");
+		tap_ok(ok && load_pair(pack ? NULL : odd_path, 10, 4100.5f),
+		       "%s: a program that was saved %s weights", type, pack ? "with" : "without");
 	}
 }
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Weights that are kept in a narrow type: to the bit what f32 weights give that were rounded to that type before, however
- * the program is run; and what the oracle says of the program, which narrows them itself. */
+/* Weights that are kept in a narrow type: to the bit what f32 weights give that were rounded to that type
+ * before, however the program is run; and what the oracle says of the program, which narrows them itself. */
 #include "ilir/passes.h"
 #include "tests/models/ways.h"
 #include "tests/sanitizers.h"
@@ -41,7 +41,8 @@ struct rounding {
 static float largest_beside(const struct rounding *r, int param, int64_t element)
 {
 	const struct ra_shape *s = &r->model->model->params.at[param].shape;
-	int64_t rows = ra_dim_value(&s->dim[0], r->model->sizes), columns = ra_dim_value(&s->dim[1], r->model->sizes);
+	int64_t rows = ra_dim_value(&s->dim[0], r->model->sizes),
+		columns = ra_dim_value(&s->dim[1], r->model->sizes);
 	int64_t n = r->reduced ? columns : rows, stride = r->reduced ? 1 : columns;
 	int64_t first = r->reduced ? element / columns * columns : element % columns;
 	float most = 0;
@@ -81,20 +82,21 @@ static bool *find_narrow(const struct sub_program *p, const char *type, struct a
 		for (size_t k = 0; k < p->params.n; k++) {
 			const struct sub_tensor *t = &p->params.at[k];
 			size_t n = strlen(p->params.at[i].name);
-			narrow[i] |= t->folded && strncmp(t->name, p->params.at[i].name, n) == 0 && t->name[n] == '_' &&
-				     strcmp(t->name + n + 1, type) == 0 &&
+			narrow[i] |= t->folded && strncmp(t->name, p->params.at[i].name, n) == 0 &&
+				     t->name[n] == '_' && strcmp(t->name + n + 1, type) == 0 &&
 				     strcmp(dtype_traits_of(t->dtype)->spelling, type) == 0;
 		}
 	return narrow;
 }
 
 /* What the oracle says of a program as it is computed, all operators rounded once. */
-static double *evaluate_rounded(const struct setting *s, const struct sub_program *p, const struct lin_order *order,
-				struct arena *a)
+static double *evaluate_rounded(const struct setting *s, const struct sub_program *p,
+				const struct lin_order *order, struct arena *a)
 {
 	const struct lin_forest *f = &s->forest.minibatch.forest;
 	const void **params = ARENA_ARRAY(a, const void *, p->params.n);
-	double **states = ARENA_ARRAY(a, double *, p->states.n + 1), **outputs = ARENA_ARRAY(a, double *, p->outputs.n + 1);
+	double **states = ARENA_ARRAY(a, double *, p->states.n + 1),
+	       **outputs = ARENA_ARRAY(a, double *, p->outputs.n + 1);
 	double *all = ARENA_ARRAY(a, double, s->count);
 	int64_t at = 0;
 	for (size_t i = 0; i < p->params.n; i++) {
@@ -110,7 +112,8 @@ static double *evaluate_rounded(const struct setting *s, const struct sub_progra
 	}
 	struct sub_forest forest = {f->nodes, f->inputs,    f->child_begin, f->children,
 				    f->root,  order->order, s->forest.data, f->input_begin};
-	return sub_evaluate_in(SUB_BINARY32, p, &forest, params, states, outputs, a) && at == s->count ? all : NULL;
+	return sub_evaluate_in(SUB_BINARY32, p, &forest, params, states, outputs, a) && at == s->count ? all
+												       : NULL;
 }
 
 /* --- runs --- */
@@ -143,26 +146,30 @@ static void test_ways(struct setting *s, const char *name, struct option_texts o
 			o.backend = backend_at(b);
 			o.target = target_at(i)->name;
 			if (target_runs_here(target_at(i)) && (b == 0 || i == 0))
-				tap_ok(agrees(s, &o), "%s: the same bits by %s for %s", name, o.backend, o.target);
+				tap_ok(agrees(s, &o), "%s: the same bits by %s for %s", name, o.backend,
+				       o.target);
 		}
 }
 
-static void test_program(struct setting *s, const struct narrowed_model *m, const char *name, const char *type,
-			 const struct test_run *base, struct arena *a)
+static void test_program(struct setting *s, const struct narrowed_model *m, const char *name,
+			 const char *type, const struct test_run *base, struct arena *a)
 {
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .rules = "-tables", .weights_as = type};
+	struct option_texts o = {
+	    .backend = "interpreter", .target = "avx2", .rules = "-tables", .weights_as = type};
 	struct rounding rounding = {s->model, type, NULL, m->reduced};
 	struct sub_program p;
 	struct sched_plan plan;
 	struct diags d;
 	int narrow = 0;
 	diags_init(&d, &allocator_default);
-	if (tap_ok(compile_plan_as(a, &d, s->model->model, s->model->sizes, &o, &p, &plan), "%s: has a plan", name)) {
+	if (tap_ok(compile_plan_as(a, &d, s->model->model, s->model->sizes, &o, &p, &plan), "%s: has a plan",
+		   name)) {
 		rounding.narrow = find_narrow(&p, type, a);
 		for (size_t i = 0; i < p.params.n; i++)
 			narrow += rounding.narrow[i];
 		tap_ok(narrow > 0, "%s: %d of its weights are narrow", name, narrow);
-		tap_ok(agrees_with_rounded(s, &rounding), "%s: the bits of weights that were rounded before", name);
+		tap_ok(agrees_with_rounded(s, &rounding), "%s: the bits of weights that were rounded before",
+		       name);
 		double worst = distance(s, evaluate_rounded(s, &p, &base->session.order, a));
 		tap_ok(worst < 2e-6, "%s: within %.1e of the oracle", name, worst);
 		test_ways(s, name, o);
@@ -173,7 +180,8 @@ static void test_program(struct setting *s, const struct narrowed_model *m, cons
 
 static void test_model(const struct narrowed_model *m, const char *type)
 {
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .rules = "-tables", .weights_as = type};
+	struct option_texts o = {
+	    .backend = "interpreter", .target = "avx2", .rules = "-tables", .weights_as = type};
 	struct test_model model = {0};
 	struct test_run base = {0};
 	struct setting s = {0};
@@ -200,7 +208,8 @@ static void test_model(const struct narrowed_model *m, const char *type)
 
 static int64_t bytes_as(const struct test_model *model, const char *type)
 {
-	struct option_texts o = {.backend = "interpreter", .target = "avx2", .rules = "-tables", .weights_as = type};
+	struct option_texts o = {
+	    .backend = "interpreter", .target = "avx2", .rules = "-tables", .weights_as = type};
 	struct test_run r;
 	int64_t bytes = start_run(&r, model, &o) ? (int64_t)r.binding.packed_bytes : -1;
 	end_run(&r);
@@ -212,8 +221,10 @@ static void test_bytes(void)
 {
 	struct test_model model = {0};
 	if (tap_ok(load_model(&model, "examples/gru/gru.ra", "E=64 D=128"), "a model of large matrices")) {
-		int64_t wide = bytes_as(&model, NULL), half = bytes_as(&model, "f16"), quarter = bytes_as(&model, "i8");
-		tap_ok(half > 0 && half < wide * 0.55, "f16: %lld bytes instead of %lld", (long long)half, (long long)wide);
+		int64_t wide = bytes_as(&model, NULL), half = bytes_as(&model, "f16"),
+			quarter = bytes_as(&model, "i8");
+		tap_ok(half > 0 && half < wide * 0.55, "f16: %lld bytes instead of %lld", (long long)half,
+		       (long long)wide);
 		tap_ok(bytes_as(&model, "bf16") == half, "bf16: as many");
 		tap_ok(quarter > 0 && quarter < wide * 0.32, "i8: %lld bytes", (long long)quarter);
 		tap_ok(bytes_as(&model, "f32") == wide, "f32: what it is without the option");
