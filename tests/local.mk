@@ -63,6 +63,7 @@ unit_tests = \
 	%D%/api/numbers_test %D%/api/elements_test \
 	%D%/api/profile_test \
 	%D%/api/race_test \
+	%D%/api/narrow_test \
 	%D%/api/rewriting_test \
 	%D%/api/run_test \
 	%D%/api/saved_test \
@@ -139,7 +140,7 @@ unit_tests = \
 	%D%/models/threads_test \
 	%D%/models/unroll_test \
 	%D%/models/special_test \
-	%D%/models/typed_test %D%/models/types_test \
+	%D%/models/narrow_test %D%/models/typed_test %D%/models/types_test \
 	%D%/mutation/mutation_test \
 	%D%/ra/bind_test \
 	%D%/ra/builder_test \

@@ -8,7 +8,7 @@
 /* As esp_program_options, and the last pass, with which the interpreter ends a compilation early. */
 struct option_texts {
 	int at;
-	const char *backend, *target, *schedule, *last_pass, *math, *rules;
+	const char *backend, *target, *schedule, *last_pass, *math, *rules, *weights_as;
 	uint64_t table_bytes;
 	const struct machine_known *machine; /* whom TARGET_NATIVE means; NULL = any of its best target */
 };
@@ -24,7 +24,8 @@ static inline struct compile_options *read_option_texts(struct arena *a, struct 
 				    .schedule = t->schedule,
 				    .math = t->math,
 				    .rules = t->rules,
-				    .table_bytes = t->table_bytes};
+				    .table_bytes = t->table_bytes,
+				    .weights_as = t->weights_as};
 	if (!compile_read_options(a, diags, &from, o))
 		return NULL;
 	o->last_pass = t->last_pass;

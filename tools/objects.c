@@ -67,7 +67,8 @@ esp_status objects_program(const struct objects *o, const struct options *option
 				 .math = options->math,
 				 .rules = options->rules,
 				 .table_bytes = options->table_bytes,
-				 .sizes = o->sizes};
+				 .sizes = o->sizes,
+				 .weights_as = options->weights_as};
 	return esp_program_create(o->model, o->weights, &p, program, error);
 }
 
@@ -173,6 +174,7 @@ static bool check_options(const struct options *options, const char *path)
 			    : options->target	   ? "target-cpu"
 			    : options->schedule	   ? "schedule"
 			    : options->math	   ? "math"
+			    : options->weights_as  ? "weights-as"
 			    : options->rules	   ? "rules"
 			    : options->table_bytes ? "table-bytes"
 			    : options->sizes	   ? "sizes"

@@ -27,7 +27,7 @@ struct words {
 struct options {
 	struct words vocab, column;
 	const char *weights, *output, *backend, *target, *schedule, *cache_dir, *export, *tensor, *ref, *math,
-	    *rules;
+	    *rules, *weights_as;
 	const char *sizes, *batches, *thread_list, *keep, *name;
 	const char *model_text; /* set by commands: the model itself, operand[0] being its name; NULL = a file */
 	int kind, format, at, rows, structures;

@@ -443,6 +443,10 @@ typedef struct esp_program_options {
 	uint64_t table_bytes;
 	/* When `weights` is NULL: the sizes of the dimensions, in the order of esp_model_dimension. */
 	const int64_t *sizes;
+	/* What weights that are multiplied are kept as, those of two and more dimensions: "f16", "bf16", or "i8" with a
+	 * scale for each row; they are widened where they are read (doc/algebra.md).  It changes results.  NULL or "f32" =
+	 * as the model says. */
+	const char *weights_as;
 } esp_program_options;
 
 /* Checks that the weights have the parameters that the model names (all mismatches are reported at once) and

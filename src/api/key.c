@@ -143,6 +143,12 @@ static bool put_math(struct str *s, const char *name, enum sub_math math)
 	return true;
 }
 
+static bool put_dtype(struct str *s, const char *name, enum dtype dtype)
+{
+	str_printf(s, "%s %s\n", name, dtype_traits_of(dtype)->spelling);
+	return true;
+}
+
 #define IN_KEY(member, print) known = known && (*print)(s, #member, o->member);
 #define NOT_IN_KEY(member, why) _Static_assert(sizeof(why "") > 1, "say why " #member " is not in the key");
 

@@ -30,7 +30,9 @@ static bool read_rewriting(const esp_program_options *from, struct compile_optio
 	uint64_t bytes = from->table_bytes ? from->table_bytes : TABLE_BYTES;
 	o->table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
 	o->math = SUB_REASSOCIATE;
+	o->weights_as = DTYPE_F32;
 	return (!from->math || sub_math_read(from->math, &o->math, diags)) &&
+	       (!from->weights_as || sub_weights_read(from->weights_as, &o->weights_as, diags)) &&
 	       (!from->rules || sub_families_read(from->rules, &o->rules_off, diags));
 }
 
@@ -55,7 +57,7 @@ void compile_describe_machine(struct compile_options *o, const struct machine_kn
 struct sub_options compile_sub_options(const struct compile_options *o)
 {
 	return (struct sub_options){
-	    .at = o->at, .math = o->math, .off = o->rules_off, .table_bytes = o->table_bytes};
+	    .at = o->at, .math = o->math, .off = o->rules_off, .table_bytes = o->table_bytes, .weights_as = o->weights_as};
 }
 
 bool compile_interprets(const struct compile_options *o)

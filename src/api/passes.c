@@ -25,6 +25,11 @@ static bool is_not_exact(const struct compile_options *o)
 	return !is_exact(o);
 }
 
+static bool is_narrowing(const struct compile_options *o)
+{
+	return o->weights_as != DTYPE_F32;
+}
+
 /* --- the table --- */
 
 static const struct program_pass passes[] = {

@@ -127,6 +127,8 @@ ilir_expr lower_value_at(struct lowering *, sub_ref, const ilir_expr *index);
 
 /* What was loaded, in the type that is computed with. */
 ilir_expr lower_widened(struct lowering *, ilir_expr);
+/* A value as an element of this type in memory, to which it is widened again: the nearest that there is. */
+ilir_expr lower_narrowed(struct lowering *, ilir_expr, enum dtype);
 /* A number of the program; one that a type lacks is its nearest. */
 ilir_expr lower_number(struct lowering *, enum dtype, double);
 ilir_expr lower_cast(struct lowering *, ilir_expr, enum dtype to);

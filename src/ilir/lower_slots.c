@@ -80,7 +80,7 @@ ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, c
 	for (int i = 0; i < n; i++)
 		param[i] = sub_at(l->p, sub_at(l->p, sums[i])->arg[c.weight_at].value)->which;
 	lower_indices_with(v, index, &v->arg[c.weight_at], v->reduced, element, at + 1);
-	return ilir_load(l->m, stack_of(l, param, n), at, 3);
+	return lower_widened(l, ilir_load(l->m, stack_of(l, param, n), at, 3));
 }
 
 ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, const ilir_expr *index,

@@ -115,5 +115,5 @@ struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr
 {
 	ilir_expr at[ILIR_MAX_RANK];
 	arrange(l, b, index, n, at);
-	return ilir_store(l->m, b, at, n, value);
+	return ilir_store(l->m, b, at, n, lower_narrowed(l, value, (enum dtype)ilir_buffer_at(l->m, b)->dtype));
 }

@@ -15,6 +15,17 @@ ilir_expr lower_widened(struct lowering *l, ilir_expr e)
 	return from == to ? e : ilir_unary(l->m, to == DTYPE_F32 ? ILIR_TO_F32 : ILIR_TO_I32, e);
 }
 
+ilir_expr lower_narrowed(struct lowering *l, ilir_expr e, enum dtype to)
+{
+	static const enum ilir_op ops[DTYPES] = {[DTYPE_F16] = ILIR_TO_F16,
+						 [DTYPE_BF16] = ILIR_TO_BF16,
+						 [DTYPE_I8] = ILIR_TO_I8,
+						 [DTYPE_U8] = ILIR_TO_U8,
+						 [DTYPE_I16] = ILIR_TO_I16};
+	bool narrows = (int)to < DTYPES && type_of(l, e) != to && ops[to];
+	return narrows ? ilir_unary(l->m, ops[to], e) : e;
+}
+
 static int64_t saturate(double number, int64_t low, int64_t high)
 {
 	return number <= (double)low ? low : number >= (double)high ? high : (int64_t)number;

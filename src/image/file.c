@@ -136,6 +136,7 @@ LAYOUT(recipe, sizeof(struct image_recipe), recipe_members);
 
 static const struct member fold_members[] = {
     TEXT_IN(image_fold, tensor.name),
+    NUMBER_IN(image_fold, tensor.dtype, DTYPE_F32, DTYPE_BOOL),
     NUMBER_IN(image_fold, tensor.rank, 0, TENSOR_MAX_RANK),
     NUMBERS_IN(image_fold, tensor.shape, 0, MAX_EXTENT),
     NUMBER_IN(image_fold, recipe, 0, MAX_COUNT),

@@ -16,6 +16,12 @@ static double bytes_of(const struct counter *c, sub_ref r)
 	return BYTES * sched_row_elements(c->plan->p, sub_at(c->plan->p, r));
 }
 
+/* In the type that the parameter has in memory. */
+static double weight_bytes(const struct counter *c, sub_ref r, const struct sub_value *param)
+{
+	return bytes_of(c, r) / BYTES * dtype_traits_of(c->plan->p->params.at[param->which].dtype)->bytes;
+}
+
 static bool looks_up(const struct sub_value *v)
 {
 	return v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
@@ -33,7 +39,7 @@ static void count_access(struct counter *c, sub_ref r, const struct sub_value *f
 	else if (source == SUB_PARAM && looks_up(sub_at(c->plan->p, r)))
 		c->bytes.inputs += BYTES + bytes_of(c, r);
 	else if (source == SUB_PARAM)
-		c->bytes.weights += bytes_of(c, r);
+		c->bytes.weights += weight_bytes(c, r, from);
 }
 
 /* Movement of a source reads what it takes; all other users read the source as it is, once. */

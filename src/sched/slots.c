@@ -51,13 +51,13 @@ static bool same_vars(const struct sub_use *a, const struct sub_use *b)
 	return a->vars == b->vars && memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
 }
 
-/* Weights of one shape. */
+/* Weights of one shape and type. */
 static bool same_weights(const struct sub_program *p, const struct sub_value *a, const struct sub_value *b)
 {
 	if (a->op != SUB_PARAM || b->op != SUB_PARAM || a->vars != 2 || b->vars != 2)
 		return false;
 	const struct sub_tensor *x = &p->params.at[a->which], *y = &p->params.at[b->which];
-	return memcmp(x->shape, y->shape, 2 * sizeof *x->shape) == 0;
+	return x->dtype == y->dtype && memcmp(x->shape, y->shape, 2 * sizeof *x->shape) == 0;
 }
 
 bool sched_next_child(const struct sub_program *p, sub_ref first, sub_ref other, int distance)

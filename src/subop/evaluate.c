@@ -467,6 +467,26 @@ static void evaluate_body(struct evaluator *v, const struct sub_body *b, const b
 		store(v, &b->stores.at[i], row);
 }
 
+/* The nearest number of so many binary digits, ties to even, that a type with these exponents has. */
+static double round_digits(double x, int digits, int least, int greatest)
+{
+	if (!isfinite(x) || x == 0)
+		return x;
+	int exponent = ilogb(x) > least ? ilogb(x) : least;
+	double nearest = ldexp(nearbyint(ldexp(x, digits - 1 - exponent)), exponent - (digits - 1));
+	return fabs(nearest) < ldexp(1, greatest + 1) ? nearest : copysign(INFINITY, x);
+}
+
+/* A value as memory of a type keeps it. */
+static double narrow(struct evaluator *v, enum dtype dtype, double x)
+{
+	bool rounds = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
+	v->refused |= rounds && v->arithmetic == SUB_FIELD;
+	if (rounds)
+		return dtype == DTYPE_F16 ? round_digits(x, 11, -14, 15) : round_digits(x, 8, -126, 127);
+	return dtype == DTYPE_I8 ? sub_element_of(clamp_integer(sub_integer(x), INT8_MIN, INT8_MAX)) : x;
+}
+
 /* The body's one value becomes a parameter, whole. */
 static void evaluate_constant(struct evaluator *v, const struct sub_body *b, const bool *live)
 {
@@ -475,6 +495,8 @@ static void evaluate_constant(struct evaluator *v, const struct sub_body *b, con
 		if (live[i] && sub_class_of(v->p->values.at[i].op) != SUB_SOURCE)
 			evaluate_value(v, i);
 	v->folded[s->which] = v->tensor[s->value.value.i];
+	for (int64_t i = 0, n = row_elements(sub_store_tensor(v->p, s)); i < n; i++)
+		v->folded[s->which][i] = narrow(v, sub_store_tensor(v->p, s)->dtype, v->folded[s->which][i]);
 	v->tensor[s->value.value.i] = NULL;
 	v->capacity[s->value.value.i] = 0;
 }

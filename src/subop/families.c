@@ -77,3 +77,15 @@ bool sub_math_read(const char *text, enum sub_math *math, struct diags *diags)
 	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "exact, reassociate, fast",
 			"math cannot be '%.40s'", text);
 }
+
+bool sub_weights_read(const char *text, enum dtype *dtype, struct diags *diags)
+{
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (strcmp(dtype_traits_of(types[i])->spelling, text) == 0) {
+			*dtype = types[i];
+			return true;
+		}
+	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "f32, f16, bf16, i8",
+			"weights cannot be kept as '%.40s'", text);
+}

@@ -325,6 +325,7 @@ struct sub_options {
 	enum sub_math math;
 	unsigned off;	     /* families that do not run, 1u << SUB_FAMILY_... */
 	int64_t table_bytes; /* most that the tables of one binding may take together */
+	enum dtype weights_as; /* f16, bf16, i8; f32 = as the model says */
 };
 
 /* The name of a family; NULL past the last. */
@@ -333,6 +334,8 @@ const char *sub_family_spelling(int family);
  * after "-" come those that do not: "tables,constants", "-tables,-constants".  `off` is set to the others.  False after a
  * diagnostic. */
 bool sub_families_read(const char *text, unsigned *off, struct diags *);
+/* "f32", "f16", "bf16", "i8": a type that weights can be kept in.  False after a diagnostic. */
+bool sub_weights_read(const char *text, enum dtype *, struct diags *);
 /* "exact", "reassociate", "fast"; NULL past the last.  Reading is false after a diagnostic. */
 const char *sub_math_spelling(int math);
 bool sub_math_read(const char *text, enum sub_math *, struct diags *);
@@ -373,6 +376,9 @@ void sub_contract(struct sub_program *to, const struct sub_program *from, const 
  * order, before all others; their results are parameters for those that follow.  Into an empty program, as
  * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
 void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
+/* Parameters of f32 that products read, those of two and more dimensions, are kept in the type that the options say
+ * (narrow.c): bodies at binding convert them.  Into an empty program, as above, of one that was folded. */
+void sub_narrow(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
 
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
 bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,

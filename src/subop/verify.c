@@ -387,7 +387,7 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
 	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, t))
 		body_fault(v, b, "stores a value of another shape");
-	else if (sub_at(v->p, s->value.value)->dtype != t->dtype)
+	else if (sub_at(v->p, s->value.value)->dtype != (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
 		body_fault(v, b, "stores a value of another type");
 }
 

@@ -483,6 +483,11 @@ static void test_keys(void)
 	o.math = "exact";
 	tap_ok(!share(tiny_model, 2, o), "stricter arithmetic has another");
 	o = usual;
+	o.weights_as = "f32";
+	tap_ok(share(tiny_model, 2, o), "weights as the model says have the same");
+	o.weights_as = "f16";
+	tap_ok(!share(tiny_model, 2, o), "narrow weights have another");
+	o = usual;
 	o.rules = "-tables";
 	tap_ok(!share(tiny_model, 2, o), "other rules have another");
 	o = usual;

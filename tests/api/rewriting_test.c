@@ -2,6 +2,8 @@
 /* How a program may be rewritten: what the options take and refuse. */
 #include "tests/api/support.h"
 
+static const char *weights_as; /* of all programs */
+
 static esp_status create(const struct kit *k, const char *math, const char *rules, uint64_t table_bytes,
 			 esp_error **error)
 {
@@ -9,7 +11,8 @@ static esp_status create(const struct kit *k, const char *math, const char *rule
 				 .backend = "interpreter",
 				 .math = math,
 				 .rules = rules,
-				 .table_bytes = table_bytes};
+				 .table_bytes = table_bytes,
+				 .weights_as = weights_as};
 	esp_program *p = NULL;
 	esp_status status = esp_program_create(k->model, k->weights, &o, &p, error);
 	if (!status)
@@ -66,6 +69,14 @@ int main(void)
 		refuses(&k, "", NULL, "''", "exact, reassociate, fast");
 		refuses(&k, NULL, "tables,golden", "'golden'", "tables");
 		refuses(&k, NULL, "", "''", "all, none, neutral");
+		for (int i = 0; i < 4; i++) {
+			weights_as = (const char *const[]){"f32", "f16", "bf16", "i8"}[i];
+			takes(&k, NULL, NULL, 0);
+		}
+		weights_as = "f64";
+		refuses(&k, NULL, NULL, "weights cannot be kept as 'f64'", "f32, f16, bf16, i8");
+		weights_as = "";
+		refuses(&k, NULL, NULL, "''", "f32, f16, bf16, i8");
 		test_old_caller(&k);
 	}
 	free_kit(&k);

@@ -65,9 +65,9 @@ static bool done(esp_status status, esp_error *error)
 	return status == ESP_OK;
 }
 
-static bool open_way(struct way *w, const struct model *m, const char *backend)
+static bool open_way_as(struct way *w, const struct model *m, const char *backend, const char *weights_as)
 {
-	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend};
+	esp_program_options options = {.size = sizeof options, .at = ESP_AT_EVERY_NODE, .backend = backend, .weights_as = weights_as};
 	esp_error *e = NULL;
 	memset(w, 0, sizeof *w);
 	return done(esp_context_create(NULL, &w->context, &e), e) &&
@@ -78,6 +78,11 @@ static bool open_way(struct way *w, const struct model *m, const char *backend)
 	       done(esp_binding_create(w->program, w->weights, &w->binding, &e), e) &&
 	       done(esp_session_create(w->binding, &w->session, &e), e) &&
 	       done(esp_forest_create(w->program, &w->forest, &e), e);
+}
+
+static bool open_way(struct way *w, const struct model *m, const char *backend)
+{
+	return open_way_as(w, m, backend, NULL);
 }
 
 static void close_way(struct way *w)
@@ -288,6 +293,51 @@ static void test_interpreted(const struct model *m, struct way *compiled)
 	free(some.logits), free(same.logits);
 }
 
+/* --- narrow weights --- */
+
+/* The gold class of each root, and whether it is the best one. */
+static int count_right(const struct model *m, const struct results *r)
+{
+	FILE *f = fopen(data_path(m->roots), "r");
+	int gold, right = 0;
+	for (size_t t = 0; f && t < r->trees && fscanf(f, " %d%*[^\n]", &gold) == 1; t++)
+		right += best_class(r->logits + (r->first[t + 1] - 1) * CLASSES) == gold;
+	if (f)
+		fclose(f);
+	return right;
+}
+
+static double largest_change(const struct results *a, const struct results *b)
+{
+	double worst = a->nodes == b->nodes ? 0 : INFINITY;
+	for (size_t i = 0; a->nodes == b->nodes && i < a->nodes * CLASSES; i++)
+		worst = fmax(worst, fabs(a->logits[i] - b->logits[i]));
+	return worst;
+}
+
+/* Far more than was found, so that only a wrong conversion is told. */
+static void test_narrow(const struct model *m, const struct results *wide)
+{
+	static const struct {
+		const char *type;
+		double change;
+	} types[] = {{"f16", 0.02}, {"bf16", 0.15}, {"i8", 0.5}};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		struct way way;
+		struct results r = {0};
+		bool ran = open_way_as(&way, m, usual_backend(), types[i].type) &&
+			   run_trees(&r, &way, data_path(m->trees), MAX_TREES, MAX_TREES);
+		double change = ran ? largest_change(wide, &r) : INFINITY;
+		int right = ran ? count_right(m, &r) : 0;
+		tap_ok(change > 0 && change < types[i].change, "%s: %s weights change a logit by %.2g at most", m->name,
+		       types[i].type, change);
+		tap_ok(abs(right - m->right) <= 11, "%s: %s weights have %d roots right, not %d", m->name, types[i].type, right,
+		       m->right);
+		close_way(&way);
+		free(r.logits);
+	}
+}
+
 static void test_model(const struct model *m)
 {
 	struct way compiled;
@@ -303,6 +353,7 @@ static void test_model(const struct model *m)
 	tap_ok(run_trees(&ones, &compiled, data_path(m->trees), 1, MAX_TREES) && same_results(&all, &ones),
 	       "%s: the same bits one by one", m->name);
 	test_oracle(m, &compiled);
+	test_narrow(m, &all);
 	if (m->interpreted && !SHADOWED)
 		test_interpreted(m, &compiled);
 	close_way(&compiled);
