@@ -93,6 +93,7 @@ static void declare(struct refactoring *f)
 		struct str s = str_in(f->arena);
 		str_printf(&s, "refactor%d", derived_states(f->from) + (int)i);
 		struct sub_tensor t = {.name = sub_free_name(f->from, SUB_NAME_TENSOR, s.text),
+				       .dtype = v->dtype,
 				       .rank = v->vars - 1,
 				       .traversal = f->leaves.all.at[0]->traversal,
 				       .derived = true};

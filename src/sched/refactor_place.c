@@ -188,7 +188,7 @@ static int row_dim(struct refactoring *f, const struct sub_tensor *row, int64_t 
 /* Declares what a row of a table holds as a parameter. */
 static int declare_table(struct refactoring *f, const struct sub_tensor *row, int64_t rows)
 {
-	struct sub_tensor t = {.rank = row->rank + 1, .folded = true};
+	struct sub_tensor t = {.dtype = row->dtype, .rank = row->rank + 1, .folded = true};
 	struct str s = str_in(f->arena);
 	int number = 0;
 	for (size_t i = 0; i < f->to->params.n; i++)

@@ -426,6 +426,7 @@ int main(void)
 	test_file("tests/models/types.ra", "D=1 V=1 K=1");
 	test_file("tests/models/types.ra", "D=16 V=30 K=8");
 	test_file("tests/ra/good/types.ra", "D=17 V=30 K=6");
+	test_file("tests/models/choices.ra", "D=64 V=30");
 	if (text)
 		sscanf(text, "%llux%llu", &first, &count);
 	for (unsigned long long seed = first; seed < first + count; seed++)
