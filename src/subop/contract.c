@@ -22,6 +22,7 @@ struct contraction {
 	int *sharers;		 /* by value: of all bodies, the values that use it */
 	/* of the body at hand, by value */
 	bool *live, *absorbed; /* a term that is written as part of its sum */
+	bool *chained;	       /* a sum with a chain among its terms */
 	const bool *recursive;
 	int *uses;
 	sub_ref *now; /* in the new program */
@@ -103,14 +104,6 @@ static bool is_chain_term(const struct contraction *c, const struct sub_use *u)
 	return c->absorbed[u->value.i] && is_chain(c, value_of(c, u->value));
 }
 
-static bool has_chain(const struct contraction *c, const struct terms *t)
-{
-	for (size_t i = 0; i < t->all.n; i++)
-		if (is_chain_term(c, &t->all.at[i]))
-			return true;
-	return false;
-}
-
 /* --- what is absorbed --- */
 
 static void count_uses(struct contraction *c, const struct sub_body *b)
@@ -145,17 +138,24 @@ static void mark_absorbed(struct contraction *c)
 				c->absorbed[c->from->values.at[i].arg[a].value.i] = true;
 }
 
+static void mark_chained(struct contraction *c)
+{
+	memset(c->chained, 0, c->from->values.n * sizeof *c->chained);
+	for (uint32_t i = 1; i < c->from->values.n; i++)
+		for (int a = 0; c->live[i] && c->from->values.at[i].op == SUB_ADD && a < 2; a++) {
+			sub_ref arg = c->from->values.at[i].arg[a].value;
+			c->chained[i] |= c->absorbed[arg.i] && (c->chained[arg.i] || is_chain(c, value_of(c, arg)));
+		}
+}
+
 /* Without a chain a sum stays as it is nested. */
 static void release_plain_sums(struct contraction *c)
 {
 	for (uint32_t i = c->from->values.n; i-- > 1;) {
-		if (!c->live[i] || c->from->values.at[i].op != SUB_ADD || c->absorbed[i])
-			continue;
-		struct terms t = find_terms(c, (sub_ref){i});
-		for (int a = 0; !has_chain(c, &t) && a < 2; a++) {
-			sub_ref arg = c->from->values.at[i].arg[a].value;
-			c->absorbed[arg.i] &= value_of(c, arg)->op != SUB_ADD;
-		}
+		const struct sub_value *v = &c->from->values.at[i];
+		bool plain = c->live[i] && v->op == SUB_ADD && !c->absorbed[i] && !c->chained[i];
+		for (int a = 0; plain && a < 2; a++)
+			c->absorbed[v->arg[a].value.i] &= value_of(c, v->arg[a].value)->op != SUB_ADD;
 	}
 }
 
@@ -277,8 +277,10 @@ static sub_ref write_addition(struct contraction *c, sub_ref r)
 
 static sub_ref write_sum(struct contraction *c, sub_ref r)
 {
+	if (!c->chained[r.i])
+		return write_addition(c, r);
 	struct terms t = find_terms(c, r);
-	return has_chain(c, &t) ? write_chain(c, &t) : write_addition(c, r);
+	return write_chain(c, &t);
 }
 
 static sub_ref write_value(struct contraction *c, sub_ref r)
@@ -295,6 +297,7 @@ static void contract_body(struct contraction *c, const struct sub_body *b)
 	struct sub_body out = sub_body_like(b);
 	count_uses(c, b);
 	mark_absorbed(c);
+	mark_chained(c);
 	release_plain_sums(c);
 	c->recursive = sub_find_recursive(c->from, sub_unknown_from(b));
 	for (uint32_t i = 1; i < c->from->values.n; i++)
@@ -337,6 +340,7 @@ void sub_contract(struct sub_program *to, const struct sub_program *from, const 
 				.live = ARENA_ARRAY(a, bool, n),
 				.absorbed = ARENA_ARRAY(a, bool, n),
 				.sharers = ARENA_ARRAY(a, int, n),
+				.chained = ARENA_ARRAY(a, bool, n),
 				.uses = ARENA_ARRAY(a, int, n),
 				.now = ARENA_ARRAY(a, sub_ref, n)};
 	sub_copy_declarations(to, from);

@@ -91,6 +91,9 @@ taken "$layers sums, one within the other"
 model >"$tmp/large.ra" < <(printf '    h = w'; for i in $(seq $most); do printf ' + W @ tanh(%s * right.h)' "$i"; done)
 check
 taken "a sum of $most terms"
+model >"$tmp/large.ra" < <(printf '    h = tanh(w)'; for i in $(seq $most); do printf ' + tanh(%s * right.h)' "$i"; done)
+bounded check "$tmp/large.ra" --weights "$tmp/tiny.safetensors" --memory-cap 100000000
+taken "a sum of $most terms without products of matrices, within 100 MB"
 { sed '/^leaf:/,$d' "$here/tiny.ra"; printf 'leaf:\n    x0 = E[word]\n'; for i in $(seq $most); do echo "    x$i = tanh(x$((i - 1)))"; done
 	printf '    h = x%d\ninner:\n    h = W @ left.h\noutput y = h at root\n' $most; } >"$tmp/large.ra"
 check
