@@ -152,9 +152,7 @@ int lower_last_place(const struct lowering *, ilir_expr, int depth);
 
 /* --- movement (lower_move.c) --- */
 
-/* The indices of a use, from the names of its variables. */
-void lower_indices_under(const struct sub_value *, const ilir_expr *index, const struct sub_use *, ilir_expr *out);
-/* The same, where one variable belongs to the use alone and has an index of its own. */
+/* The indices of a use, from the names of its variables; one variable belongs to the use alone and has an index of its own. */
 void lower_indices_with(const struct sub_value *, const ilir_expr *index, const struct sub_use *, int own,
 			ilir_expr own_index, ilir_expr *out);
 /* Elements of a concatenation, of what an `assign` takes, and of the same elements in another shape. */

@@ -77,12 +77,6 @@ void lower_indices_with(const struct sub_value *v, const ilir_expr *index, const
 	}
 }
 
-void lower_indices_under(const struct sub_value *v, const ilir_expr *index, const struct sub_use *u,
-			 ilir_expr *out)
-{
-	lower_indices_with(v, index, u, -1, (ilir_expr){0}, out);
-}
-
 /* --- choices --- */
 
 /* What stands on one side of a choice: a value at an index, or a number. */
