@@ -99,7 +99,7 @@ static void arrange(struct lowering *l, ilir_buffer b, const ilir_expr *index, i
 	int leads = order ? n - order->rank : n;
 	for (int i = 0; i < n; i++)
 		out[i] = i < leads ? index[i] : index[leads + order->dim[i - leads]];
-	if (n)
+	if (n > 0)
 		out[0] = dense_row(l, b, out[0]);
 }
 

@@ -51,7 +51,7 @@ static ra_ref build_transpose(struct ra_graph *g, enum ra_op op, const ra_ref *a
 		order[d - 1] = axis_number(g, args[d], rank);
 		seen |= order[d - 1] < 0 ? 0 : 1u << order[d - 1];
 	}
-	if ((int)n == 1 + rank && seen == (1u << rank) - 1)
+	if (rank > 0 && (int)n == 1 + rank && seen == (1u << rank) - 1)
 		return ra_build_reorder(g, args[0], order, span);
 	ra_refuse(g, DIAG_MODEL_RANK, span.at, "transpose(x, 2, 0, 1): of three axes the last comes first",
 		  "'%s' does not name each of %d axes by its number, from 0, once", ra_excerpt(g->arena, span), rank);

@@ -224,10 +224,13 @@ static bool at_binding(const struct ra_parser *p)
 /* After '(': an expression, or names with values and the expression that uses them. */
 static struct ra_expr *parse_parentheses(struct ra_parser *p, struct ra_span begin)
 {
-	struct ra_expr *let = at_binding(p) ? new_expr(p, RA_E_LET, begin) : NULL;
-	while (at_binding(p))
+	struct ra_expr *let = NULL;
+	while (at_binding(p)) {
+		if (!let)
+			let = new_expr(p, RA_E_LET, begin);
 		if (!parse_binding(p, let))
 			return NULL;
+	}
 	struct ra_expr *e = ra_parse_expr(p);
 	if (!e || !ra_expect(p, ')', "')'"))
 		return NULL;
@@ -283,7 +286,7 @@ static bool at_axis(const struct ra_parser *p)
 /* `axis=NUMBER`, the last of a call's arguments. */
 static bool parse_axis(struct ra_parser *p, struct ra_expr *call)
 {
-	int64_t number;
+	int64_t number = 0;
 	ra_advance(p);
 	ra_advance(p);
 	bool negative = ra_take(p, '-');

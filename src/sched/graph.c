@@ -124,7 +124,7 @@ static void reach_operands(struct way w, sub_ref r, const unsigned *loops)
 
 static bool is_in(unsigned loops, int loop)
 {
-	return loop >= 0 && loops >> loop & 1;
+	return loop >= 0 && loop < SUB_MAX_VARS && loops >> loop & 1;
 }
 
 static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)

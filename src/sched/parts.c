@@ -73,7 +73,7 @@ double sched_row_elements(const struct sub_program *p, const struct sub_value *v
 
 double sched_reduced_elements(const struct sub_program *p, const struct sub_value *v)
 {
-	int var[SUB_MAX_VARS];
+	int var[SUB_MAX_VARS] = {0};
 	return elements_of(p, var, sub_reduced_vars(p, v, var));
 }
 

@@ -275,7 +275,7 @@ static double element(struct evaluator *v, sub_ref r, const int64_t *index)
 
 static double used(struct evaluator *v, const struct sub_use *u)
 {
-	int64_t index[SUB_MAX_VARS];
+	int64_t index[SUB_MAX_VARS] = {0};
 	for (int i = 0; i < u->vars; i++)
 		index[i] = v->env[u->var[i]];
 	return element(v, u->value, index);

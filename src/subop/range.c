@@ -27,7 +27,7 @@ double sub_volume(const struct sub_program *p, const struct sub_value *v)
 
 static double reduced_volume(const struct sub_program *p, const struct sub_value *v)
 {
-	int vars[SUB_MAX_VARS];
+	int vars[SUB_MAX_VARS] = {0};
 	return volume_of(p, vars, sub_reduced_vars(p, v, vars));
 }
 
