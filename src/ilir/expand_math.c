@@ -225,11 +225,9 @@ ilir_expr ilir_expand_compound(struct ilir_module *m, ilir_expr e)
 {
 	struct calc c = {m, ilir_type_of(m, e).lanes};
 	enum ilir_op op = ilir_at(m, e)->op;
-	if (expansions[op].of_1)
-		e = expansions[op].of_1(&c, ilir_arg(m, e, 0));
-	else if (expansions[op].of_2)
-		e = expansions[op].of_2(&c, ilir_arg(m, e, 0), ilir_arg(m, e, 1));
-	return e;
+	return expansions[op].of_1   ? expansions[op].of_1(&c, ilir_arg(m, e, 0))
+	       : expansions[op].of_2 ? expansions[op].of_2(&c, ilir_arg(m, e, 0), ilir_arg(m, e, 1))
+				     : e;
 }
 
 /* --- names for what is shared --- */

@@ -494,9 +494,10 @@ static void evaluate_constant(struct evaluator *v, const struct sub_body *b, con
 	for (uint32_t i = 1; i <= s->value.value.i; i++)
 		if (live[i] && sub_class_of(v->p->values.at[i].op) != SUB_SOURCE)
 			evaluate_value(v, i);
-	v->folded[s->which] = v->tensor[s->value.value.i];
-	for (int64_t i = 0, n = row_elements(sub_store_tensor(v->p, s)); i < n; i++)
-		v->folded[s->which][i] = narrow(v, sub_store_tensor(v->p, s)->dtype, v->folded[s->which][i]);
+	double *value = v->tensor[s->value.value.i];
+	for (int64_t i = 0, n = row_elements(sub_store_tensor(v->p, s)); value && i < n; i++)
+		value[i] = narrow(v, sub_store_tensor(v->p, s)->dtype, value[i]);
+	v->folded[s->which] = value;
 	v->tensor[s->value.value.i] = NULL;
 	v->capacity[s->value.value.i] = 0;
 }
