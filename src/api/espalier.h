@@ -32,8 +32,10 @@
  * Processes.  After fork() the child may free the objects it inherited and must not use them otherwise: calls
  * that return a status return ESP_ERROR_FORKED.  It can make a context of its own.
  *
- * Numbers.  All values are IEEE 754 binary32 in native byte order; matrices are row-major.  A result has the
- * same bits whatever other structures share its minibatch, and however many threads compute it.  Calls round
+ * Numbers.  Elements have the types of esp_dtype, in native byte order; tensors are row-major.  Arithmetic is done
+ * in IEEE 754 binary32, in integers of 32 and 64 bits that wrap, and in truth values.  A result has the same bits
+ * whatever other structures share its minibatch, however many threads compute it, whatever the schedule and the
+ * target are.  Calls round
  * to nearest and trap nothing, whatever the calling thread is set to; it finds its settings, and its flags, as
  * they were.
  *
