@@ -39,7 +39,7 @@ static void put_number(enum dtype dtype, int64_t limit, void *to, int64_t i)
 	else if (dtype == DTYPE_BOOL || limit)
 		put_integer(dtype, to, i, random_below(limit ? (int)limit : 2));
 	else if (dtype == DTYPE_I64 && random_below(3) == 0)
-		put_integer(dtype, to, i, (int64_t)random_bits() << 33 | random_bits());
+		put_integer(dtype, to, i, (int64_t)((uint64_t)random_bits() << 33 | (uint64_t)random_bits()));
 	else
 		put_integer(dtype, to, i,
 			    random_below(dtype == DTYPE_U8 ? 6 : 2001) - (dtype == DTYPE_U8 ? 0 : 1000));
