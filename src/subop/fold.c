@@ -267,7 +267,7 @@ static bool keeps_row(const struct folding *f, const struct sub_value *v, int a,
 		return is_lead_alone(u->var, u->vars, at.lead);
 	for (int i = 0; i < u->vars; i++)
 		var[i] = v->map[i].var;
-	const struct sub_map *m = &v->map[0];
+	const struct sub_map *m = v->map;
 	return is_lead_alone(var, u->vars, at.lead) && m->function == SUB_AFFINE && m->scale == 1 &&
 	       !m->offset && !m->scale2 &&
 	       f->from->vars.at[arg->var[0]].extent == f->from->vars.at[at.lead].extent;
