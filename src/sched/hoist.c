@@ -200,15 +200,9 @@ static void rewrite_body(struct hoisting *h, struct reader *in)
 	const struct sub_body *b = in->body;
 	h->in = in;
 	in->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
-	struct sub_body copy = sub_body_like(b);
 	for (int i = 0; i < h->in->values.n; i++)
 		h->in->now[h->in->values.value[i].i] = rewrite(h, h->in->values.value[i], first_of(b));
-	for (size_t i = 0; i < b->stores.n; i++) {
-		struct sub_store s = b->stores.at[i];
-		s.value.value = h->in->now[s.value.value.i];
-		vec_push(h->arena, &copy.stores, s);
-	}
-	in->made = copy;
+	in->made = sub_map_body(h->arena, b, in->now);
 }
 
 /* --- the new program --- */

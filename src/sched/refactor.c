@@ -154,17 +154,6 @@ static struct place place_in(struct refactoring *f, const struct sub_body *b)
 	return at;
 }
 
-static struct sub_body new_inner(struct refactoring *f, const sub_ref *now)
-{
-	struct sub_body b = sub_body_like(f->in->body);
-	for (size_t i = 0; i < f->in->body->stores.n; i++) {
-		struct sub_store s = f->in->body->stores.at[i];
-		s.value.value = now[s.value.value.i];
-		vec_push(f->arena, &b.stores, s);
-	}
-	return b;
-}
-
 static struct sub_body new_leaf(struct refactoring *f)
 {
 	struct sub_body b = sub_body_like(f->leaf);
@@ -180,7 +169,7 @@ static struct sub_body make_inner(struct refactoring *f)
 	sub_ref *now = ARENA_ARRAY(f->arena, sub_ref, f->from->values.n);
 	for (int i = 0; i < f->in->values.n; i++)
 		now[f->in->values.value[i].i] = rewrite(f, f->in->values.value[i], now);
-	struct sub_body b = new_inner(f, now);
+	struct sub_body b = sub_map_body(f->arena, f->in->body, now);
 	struct place at = place_in(f, &b);
 	for (size_t i = 0; i < f->derived.n; i++)
 		store_derived(f, &b, i, refactor_move(f, &at, f->derived.at[i].value));

@@ -78,6 +78,17 @@ void sub_clear(struct sub_program *p)
 	begin(p);
 }
 
+struct sub_body sub_map_body(struct arena *a, const struct sub_body *b, const sub_ref *now)
+{
+	struct sub_body mapped = sub_body_like(b);
+	for (size_t i = 0; i < b->stores.n; i++) {
+		struct sub_store s = b->stores.at[i];
+		s.value.value = now[s.value.value.i];
+		vec_push(a, &mapped.stores, s);
+	}
+	return mapped;
+}
+
 #define COPY_LIST(arena, to, from)                                                                           \
 	for (size_t i_ = 0; i_ < (from)->n; i_++)                                                            \
 	vec_push(arena, to, (from)->at[i_])

@@ -178,13 +178,13 @@ static struct sub_use add_value(struct contraction *c, struct sub_value v, const
 	return u;
 }
 
-static struct sub_use zero(struct contraction *c)
+static struct sub_use add_zero(struct contraction *c)
 {
 	return (struct sub_use){.value = sub_add(c->to, (struct sub_value){.op = SUB_CONST}, NULL)};
 }
 
 /* A sum of products goes on from `start`; both are named as the use says. */
-static struct sub_use accumulate(struct contraction *c, struct sub_use start, const struct sub_use *u)
+static struct sub_use accumulate_products(struct contraction *c, struct sub_use start, const struct sub_use *u)
 {
 	const struct sub_value *sum = value_of(c, u->value), *product = value_of(c, sum->arg[0].value);
 	struct sub_use own = sub_as_is(c->from, u->value);
@@ -224,7 +224,7 @@ static struct sub_use take_start(struct contraction *c, struct terms *t)
 		u.value = c->now[u.value.i];
 		return u;
 	}
-	return zero(c);
+	return add_zero(c);
 }
 
 /* A start, chains without a state, the other chains, and all else in the order of the text. */
@@ -236,7 +236,7 @@ static sub_ref write_chain(struct contraction *c, struct terms *t)
 			struct sub_use *u = &t->all.at[i];
 			if (!u->value.i || !is_chain_term(c, u) || c->recursive[u->value.i] != recursive)
 				continue;
-			sum = accumulate(c, sum, u);
+			sum = accumulate_products(c, sum, u);
 			u->value.i = 0;
 		}
 	for (size_t i = 0; i < t->all.n; i++)
@@ -289,12 +289,11 @@ static sub_ref write_value(struct contraction *c, sub_ref r)
 	struct sub_use whole = sub_as_is(c->from, r);
 	if (v->op == SUB_ADD)
 		return write_sum(c, r);
-	return is_product_sum(c, v) ? accumulate(c, zero(c), &whole).value : copy_value(c, r);
+	return is_product_sum(c, v) ? accumulate_products(c, add_zero(c), &whole).value : copy_value(c, r);
 }
 
 static void contract_body(struct contraction *c, const struct sub_body *b)
 {
-	struct sub_body out = sub_body_like(b);
 	count_uses(c, b);
 	mark_absorbed(c);
 	mark_chained(c);
@@ -303,12 +302,7 @@ static void contract_body(struct contraction *c, const struct sub_body *b)
 	for (uint32_t i = 1; i < c->from->values.n; i++)
 		if (c->live[i] && !c->absorbed[i])
 			c->now[i] = write_value(c, (sub_ref){i});
-	for (size_t i = 0; i < b->stores.n; i++) {
-		struct sub_store s = b->stores.at[i];
-		s.value.value = c->now[s.value.value.i];
-		vec_push(c->to->arena, &out.stores, s);
-	}
-	vec_push(c->to->arena, &c->to->bodies, out);
+	vec_push(c->to->arena, &c->to->bodies, sub_map_body(c->to->arena, b, c->now));
 }
 
 static void mark_constants(struct contraction *c)

@@ -518,13 +518,7 @@ static void mark_kept(const struct folding *f, const struct sub_body *b, bool *l
 
 static void keep_body(struct folding *f, const struct sub_body *b)
 {
-	struct sub_body copy = sub_body_like(b);
-	for (size_t i = 0; i < b->stores.n; i++) {
-		struct sub_store s = b->stores.at[i];
-		s.value.value = f->kept[s.value.value.i];
-		vec_push(f->to->arena, &copy.stores, s);
-	}
-	vec_push(f->to->arena, &f->to->bodies, copy);
+	vec_push(f->to->arena, &f->to->bodies, sub_map_body(f->to->arena, b, f->kept));
 }
 
 static void keep_bodies(struct folding *f)

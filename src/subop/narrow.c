@@ -235,7 +235,7 @@ static sub_ref read_narrow(struct narrowing *w, const struct sub_value *v, int r
 
 /* Weights as a product reads them, moved about: `reduced` is the axis that it reduces, as far as that is
  * known. */
-static sub_ref narrow(struct narrowing *w, sub_ref r, int reduced)
+static sub_ref narrow_weight(struct narrowing *w, sub_ref r, int reduced)
 {
 	struct sub_value v = *sub_at(w->from, r);
 	if (is_narrowed(w, &v))
@@ -246,7 +246,7 @@ static sub_ref narrow(struct narrowing *w, sub_ref r, int reduced)
 		return w->narrow[r.i];
 	for (int a = 0; a < v.args; a++) {
 		const struct sub_value *arg = sub_at(w->from, v.arg[a].value);
-		v.arg[a].value = narrow(w, v.arg[a].value, arg->vars - 1);
+		v.arg[a].value = narrow_weight(w, v.arg[a].value, arg->vars - 1);
 	}
 	return w->narrow[r.i] = add(w, v);
 }
@@ -264,7 +264,7 @@ static sub_ref copy_product(struct narrowing *w, uint32_t i)
 	struct sub_value v = w->from->values.at[i];
 	v.arg[0].value = w->now[v.arg[0].value.i];
 	for (int a = 1; a < v.args; a++)
-		v.arg[a].value = narrow(w, v.arg[a].value, find_axis(&v.arg[a], v.reduced));
+		v.arg[a].value = narrow_weight(w, v.arg[a].value, find_axis(&v.arg[a], v.reduced));
 	return add(w, v);
 }
 
@@ -272,13 +272,7 @@ static sub_ref copy_product(struct narrowing *w, uint32_t i)
 
 static void copy_body(struct narrowing *w, const struct sub_body *b)
 {
-	struct sub_body copy = sub_body_like(b);
-	for (size_t i = 0; i < b->stores.n; i++) {
-		struct sub_store s = b->stores.at[i];
-		s.value.value = w->now[s.value.value.i];
-		vec_push(w->to->arena, &copy.stores, s);
-	}
-	vec_push(w->to->arena, &w->to->bodies, copy);
+	vec_push(w->to->arena, &w->to->bodies, sub_map_body(w->to->arena, b, w->now));
 }
 
 /* Bodies at binding, in their order, then those that read what these compute. */

@@ -229,6 +229,9 @@ static inline struct sub_body sub_body_like(const struct sub_body *b)
 	return (struct sub_body){.name = b->name, .domain = b->domain, .cases = b->cases, .traversal = b->traversal};
 }
 
+/* With its stores of what `now` has for their values, in the arena. */
+struct sub_body sub_map_body(struct arena *, const struct sub_body *, const sub_ref *now);
+
 static inline const struct sub_tensor *sub_store_tensor(const struct sub_program *p, const struct sub_store *s)
 {
 	return s->to == SUB_TO_OUTPUT  ? &p->outputs.at[s->which].row
