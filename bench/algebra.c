@@ -8,7 +8,7 @@
  * turn, one after the other in every round, so that all see the same machine.  Times are ratios to that with
  * all rules: above 1, the family pays. Last is the time that rewriting generated models of many operators
  * takes.  Models are looked for in $srcdir/examples. */
-#include "api/explain.h"
+#include "compile/explain.h"
 #include "bench/library.h"
 #include "bench/timing.h"
 

@@ -6,7 +6,7 @@
  * operand is computed where it is wanted (fuse grow always) or stored (never).  Figures are nanoseconds a
  * node: the least of many runs over one minibatch, on one thread.  Weights are random numbers. */
 #include "bench/timing.h"
-#include "api/compile.h"
+#include "compile/compile.h"
 #include "runtime/runtime.h"
 
 #include <stdio.h>

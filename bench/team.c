@@ -10,10 +10,10 @@
  *   awake      after how long they are there
  *   break-even a turn of N operations (one fused multiply-add is two), alone and shared out
  *
- * In microseconds: the least and the median of many turns.  The constants of runtime/internal.h come from
+ * In microseconds: the least and the median of many turns.  The constants of runtime/shared.h come from
  * here. */
 #include "bench/timing.h"
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 #include <stdio.h>
 #include <stdlib.h>

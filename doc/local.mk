@@ -4,7 +4,7 @@
 manual_sources = \
 	%D%/manual/completion.c %D%/manual/manual.c %D%/manual/manual.h %D%/manual/roff.c \
 	tools/commands.def tools/options.def tools/tables.c tools/tables.h tools/tool.h \
-	src/api/espalier.h src/base/diag.def src/base/targets.h src/subop/families.def src/subop/rules.def
+	src/api/espalier.h src/base/diag.def src/base/targets.h src/rewrite/families.def src/rewrite/rules.def
 manual = %D%/manual/manual.build
 $(manual): $(manual_sources)
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && cd $(srcdir) && \

@@ -155,20 +155,20 @@ unit_tests = \
 	%D%/runtime/team_test \
 	%D%/runtime/ways_test \
 	%D%/sched/choices_test \
-	%D%/sched/hoist_test \
+	%D%/move/hoist_test \
 	%D%/sched/made_names_test \
-	%D%/sched/refactor_test \
+	%D%/move/refactor_test \
 	%D%/sched/plan_test \
 	%D%/sched/schedule_test \
 	%D%/subop/extra_op_test \
-	%D%/subop/move_test \
-	%D%/subop/optimize_test \
+	%D%/rewrite/compose_test \
+	%D%/rewrite/optimize_test \
 	%D%/subop/random_lower_test \
-	%D%/sched/random_moves_test \
-	%D%/subop/random_rewrite_test \
-	%D%/subop/rules_test \
-	%D%/subop/families_test \
-	%D%/subop/fold_test \
+	%D%/move/random_moves_test \
+	%D%/rewrite/random_rewrite_test \
+	%D%/rewrite/rules_test \
+	%D%/rewrite/families_test \
+	%D%/rewrite/fold_test \
 	%D%/subop/subop_test \
 	%D%/tools/machine_test \
 	%D%/tools/profile_test
@@ -219,9 +219,9 @@ tests_runtime_team_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 
 # The files that have a table of operators, once more with the rows of this test.
 tests_subop_extra_op_test_SOURCES = \
-	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/ra/types.c src/subop/build.c src/subop/evaluate.c src/subop/lower.c \
-	src/subop/optimize.c src/subop/rules.c \
-	src/ilir/lower.c
+	%D%/subop/extra_op_test.c src/ra/build.c src/ra/calls.c src/ra/types.c src/subop/intern.c src/subop/evaluate.c src/subop/lower_model.c \
+	src/rewrite/optimize.c src/rewrite/rules.c \
+	src/ilir/lower_group.c
 tests_subop_extra_op_test_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DSUB_EXTRA_OPS='"tests/subop/extra_sub.def"' -DRA_EXTRA_OPS='"tests/subop/extra_ra.def"'
 
@@ -237,7 +237,7 @@ noinst_HEADERS = \
 	%D%/api/built.h %D%/api/support.h %D%/backends.h %D%/faults/inject.h %D%/budget.h %D%/floats.h %D%/examples/equations.h %D%/examples/labels.h %D%/examples/numbers.h %D%/ilir/support.h %D%/image/bytes.h %D%/image/object.h %D%/io/files.h %D%/io/show.h %D%/jit/helper.h %D%/jit/record.h %D%/linearize/forests.h \
 	%D%/options.h %D%/models/checked.h %D%/models/expressions.h %D%/models/forms.h %D%/models/generate.h %D%/models/guard.h %D%/models/schedules.h %D%/models/helper.h %D%/models/reference.h %D%/models/ways.h %D%/mutation/loops.h %D%/mutation/mutant.h %D%/mutation/mutations.def \
 	%D%/mutation/programs.h %D%/mutation/runs.h %D%/ra/read.h \
-	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/sched/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/subop/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
+	%D%/ra/same.h %D%/ra/session.h %D%/sanitizers.h %D%/move/moving.h %D%/subop/extra_ra.def %D%/subop/extra_sub.def %D%/rewrite/instance.h %D%/subop/random.h %D%/subop/run.h %D%/tap.h
 EXTRA_DIST += %D%/mutation/README.md %D%/backends.sh %D%/tap.sh %D%/jit/replay.c $(shell_tests) $(test_data)
 
 TESTS = $(unit_tests) $(shell_tests)

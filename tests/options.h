@@ -3,7 +3,7 @@
 #ifndef ESPALIER_TESTS_OPTIONS_H
 #define ESPALIER_TESTS_OPTIONS_H
 
-#include "api/compile.h"
+#include "compile/compile.h"
 
 /* As esp_program_options, and the last pass, with which the interpreter ends a compilation early. */
 struct option_texts {

@@ -50,7 +50,7 @@ static void put_families(FILE *to)
 {
 	static const char *const families[][2] = {
 #define SUB_FAMILY(name, spelling, meaning) {spelling, meaning},
-#include "subop/families.def"
+#include "rewrite/families.def"
 #undef SUB_FAMILY
 	};
 	fputs(
@@ -177,7 +177,7 @@ struct rule {
 static const struct rule rules[] = {
 #define RULE(name, law, cost, exactness, pattern, condition, replacement)                                    \
 	{name, #law, #exactness, pattern, condition, replacement},
-#include "subop/rules.def"
+#include "rewrite/rules.def"
 #undef RULE
 };
 
@@ -207,7 +207,7 @@ static void put_rules(FILE *to)
 {
 	static const char *const laws[][2] = {
 #define SUB_FAMILY(name, spelling, meaning) {#name, spelling},
-#include "subop/families.def"
+#include "rewrite/families.def"
 #undef SUB_FAMILY
 	};
 	for (size_t f = 0; f < sizeof laws / sizeof *laws; f++) {

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Packed weights, and their exchange while sessions run. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the bodies of a model compute, and which of them is a node's. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include <string.h>
 

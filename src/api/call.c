@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The shape of an entry point: who may call, and what went wrong. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics as the caller sees them. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 struct esp_error {
 	struct allocator allocator;

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Results of runs, collected as tensors. */
-#include "api/internal.h"
+#include "api/objects.h"
 #include "io/write.h"
 
 #include <string.h>

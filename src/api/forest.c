@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures whose nodes the caller links by pointers. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include <string.h>
 

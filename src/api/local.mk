@@ -20,8 +20,8 @@ libespalier_la_LINK = $(BASH) $(srcdir)/build-aux/link-library.sh $(srcdir)/%D%/
 EXTRA_DIST += %D%/espalier.map
 
 libespalier_internal_la_SOURCES += \
-	%D%/binding.c %D%/bodies.c %D%/builder.c %D%/cache.c %D%/cache.h %D%/call.c %D%/choices.c %D%/compilation.h %D%/compile.c %D%/compile.h \
-	%D%/context.c %D%/describe.c %D%/dump.c %D%/error.c %D%/explain.c %D%/explain.h %D%/export.c %D%/forest.c %D%/generate.c %D%/internal.h %D%/key.c %D%/linked.c %D%/machine.c \
-	%D%/message.c %D%/model.c %D%/object.c %D%/options.c %D%/options.def %D%/options.h %D%/passes.c %D%/passes.def %D%/passes.h %D%/profile.c %D%/profile.h %D%/program.c %D%/saved.c %D%/session.c %D%/tensor.c %D%/text.c %D%/treebank.c %D%/vocab.c \
+	%D%/binding.c %D%/bodies.c %D%/build_model.c %D%/call.c \
+	%D%/context.c %D%/error.c %D%/export.c %D%/forest.c %D%/objects.h %D%/linked.c %D%/find_machine.c \
+	%D%/message.c %D%/model.c %D%/counted.c %D%/read_options.c %D%/profile.c %D%/profile.h %D%/program.c %D%/saved.c %D%/session.c %D%/tensor.c %D%/copy_text.c %D%/treebank.c %D%/vocabulary.c \
 	%D%/weights.c
 EXTRA_DIST += %D%/README.md

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The registry of diagnostics as callers see it. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 /* A notice is told, but no call fails with it. */
 enum { ESP_ERROR_NOTICE = ESP_OK };

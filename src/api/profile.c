@@ -5,7 +5,7 @@
  * caller may do what is another's part. */
 #include "api/profile.h"
 
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include <string.h>
 

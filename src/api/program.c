@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#include "api/internal.h"
+#include "api/objects.h"
 
-#include "api/explain.h"
+#include "compile/explain.h"
 #include "image/code.h"
 #include "image/perf.h"
 #include "jit/jit.h"

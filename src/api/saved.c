@@ -3,10 +3,10 @@
  *
  * A saved program is an image as the cache keeps it, but for what only this machine knows of it: the key, and
  * the tools that made it. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 #include "image/code.h"
-#include "image/file.h"
+#include "image/image_file.h"
 #include "image/object.h"
 #include "io/file.h"
 

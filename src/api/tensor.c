@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What callers are told of tensors: types of elements, and shapes. */
-#include "api/internal.h"
+#include "api/objects.h"
 
 static const esp_dtype public_types[DTYPES] = {
 #define DTYPE(name, spelling, bits, kind, safetensors, meaning) [DTYPE_##name] = ESP_##name,

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Structures from files, one at a time. */
-#include "api/internal.h"
+#include "api/objects.h"
 #include "io/reader.h"
 #include "io/stream.h"
 

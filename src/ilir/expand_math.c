@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: the compounds of ops.def in basic arithmetic, and a name for what that arithmetic uses twice.
+/* Pass: the compounds of ilir_ops.def in basic arithmetic, and a name for what that arithmetic uses twice.
  *
  * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf, sine and cosine follow
  * one plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n
@@ -213,7 +213,7 @@ static const struct {
 } expansions[ILIR_OPS] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows)
 #define ILIR_COMPOUND(name, spelling, arity, meaning, rows) [ILIR_##name] = {.of_##arity = expand_##name},
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 };
 
 bool ilir_is_compound(enum ilir_op op)

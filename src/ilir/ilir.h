@@ -38,7 +38,7 @@ static inline bool ilir_same_type(struct ilir_type a, struct ilir_type b)
 
 enum ilir_op {
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) ILIR_##name,
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 	ILIR_OPS
 };
 
@@ -164,7 +164,7 @@ struct ilir_module {
 	struct map names; /* of variables and buffers -> the suffix to try next */
 	uint32_t *table;  /* hash of nodes */
 	size_t table_size;
-	struct ilir_tables **tables; /* range.c: what one walk over a part of the module leaves to the next */
+	struct ilir_tables **tables; /* index_range.c: what one walk over a part of the module leaves to the next */
 };
 
 static const ilir_var ilir_begin = {1}, ilir_end = {2};
@@ -197,7 +197,7 @@ static inline bool ilir_is_const(const struct ilir_module *m, ilir_expr e, int64
 	return m->nodes.at[e.i].op == ILIR_CONST_I && m->nodes.at[e.i].i == value;
 }
 
-/* --- constructors (build.c): index arithmetic on constants is folded, float arithmetic never --- */
+/* --- constructors (construct.c): index arithmetic on constants is folded, float arithmetic never --- */
 
 ilir_expr ilir_float(struct ilir_module *, float);
 ilir_expr ilir_index(struct ilir_module *, int64_t);
@@ -244,7 +244,7 @@ int ilir_op_arity(enum ilir_op);
 struct ilir_type ilir_infer_type(const struct ilir_module *, const struct ilir_node *, const ilir_expr *args,
 				 const char **problem);
 
-/* --- walkers (walk.c) --- */
+/* --- walkers (walk_loops.c) --- */
 
 /* Rebuilds an expression bottom up: `map` gets each node with its arguments already mapped and returns it or another. */
 typedef ilir_expr ilir_expr_map(struct ilir_module *, ilir_expr, void *context);
@@ -285,7 +285,7 @@ enum ilir_property {
 	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: each kernel is a step, or a part of one, with a name of its own */
 	ILIR_VECTORISED = 8, /* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
-	ILIR_PRIMITIVE = 32	/* no compound of ops.def */
+	ILIR_PRIMITIVE = 32	/* no compound of ilir_ops.def */
 };
 /* Types, scopes, ranks, single definition, and the properties.  `pass` names who is to blame.  False after
  * diagnostics. */
@@ -315,12 +315,12 @@ const char *ilir_turns_clash(const struct ilir_module *, const struct ilir_stmt 
 
 /* --- compounds (expand_math.c) --- */
 
-/* Whether ops.def has it as a compound. */
+/* Whether ilir_ops.def has it as a compound. */
 bool ilir_is_compound(enum ilir_op);
 /* A compound of f32, scalar or vector, in basic arithmetic: its meaning.  Any other operator as it is. */
 ilir_expr ilir_expand_compound(struct ilir_module *, ilir_expr);
 
-/* --- ranges of index expressions (range.c) --- */
+/* --- ranges of index expressions (index_range.c) --- */
 
 /* low <= value <= high; INT64_MIN and INT64_MAX stand for no bound. */
 struct ilir_range {

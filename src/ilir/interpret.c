@@ -5,10 +5,10 @@
  * statement evaluates a list of cells, arguments first; a node is computed once per statement however often
  * it is used.  What stands in one side of a scalar select only is computed when that side is chosen.
  *
- * Every row of ops.def is a function that rounds its result to memory, so a compiler cannot contract two of
+ * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two of
  * them.
  */
-#include "ilir/text.h"
+#include "ilir/spelling.h"
 
 #include "base/convert.h"
 
@@ -147,7 +147,7 @@ static void run_load(struct ilir_interpreter *r, struct cell *c)
 		((uint8_t *)c->value)[i] = ((uint8_t *)c->value)[i] != 0;
 }
 
-/* --- operators, by the rows of ops.def --- */
+/* --- operators, by the rows of ilir_ops.def --- */
 
 typedef int64_t c_INDEX;
 
@@ -190,13 +190,13 @@ static inline float smaller_float(float x, float y)
 	}
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) rows
 #define ILIR_COMPOUND(name, spelling, arity, meaning, rows)
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 
 static compute *const functions[ILIR_OPS][ILIR_DTYPES] = {
 #define ILIR_ROW(name, operand, result, expression) [ILIR_##operand] = run_##name##_##operand,
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) [ILIR_##name] = {rows},
 #define ILIR_COMPOUND(name, spelling, arity, meaning, rows)
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 };
 
 /* --- operators of all types --- */

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the lowering share: lower.c for groups, lower_program.c for the program around them, and parts of
+/* What the files of the lowering share: lower_group.c for groups, lower_program.c for the program around them, and parts of
  * either. */
 #ifndef ESPALIER_ILIR_LOWER_H
 #define ESPALIER_ILIR_LOWER_H
@@ -118,7 +118,7 @@ ilir_expr lower_stacked_weight(struct lowering *, const sub_ref *sums, int n, co
 /* Element k of the child in that slot, counted from the first one of the sum; puts which operand it is. */
 ilir_expr lower_child_in_slot(struct lowering *, sub_ref sum, int *child_at, const ilir_expr *index, ilir_expr slot, ilir_expr k);
 
-/* --- values (lower.c) --- */
+/* --- values (lower_group.c) --- */
 
 /* A value at an index, from where it is stored, or computed in the blocks that are growing. */
 ilir_expr lower_value_at(struct lowering *, sub_ref, const ilir_expr *index);

@@ -10,7 +10,7 @@
  *   code       the kernels as functions of this process
  *
  * The compile leg produces an image, the run leg consumes it, neither knows the other.  All but `code` can be
- * written to a file and read again (file.h). */
+ * written to a file and read again (image_file.h). */
 #ifndef ESPALIER_IMAGE_IMAGE_H
 #define ESPALIER_IMAGE_IMAGE_H
 

@@ -5,7 +5,7 @@
  * kernel wants to run over is a contiguous range:
  *
  *     height of a node    0 for a leaf, else 1 + the largest height of its children
- *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans, span.c: in a
+ *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans, find_spans.c: in a
  *                         post order, which the ids may be)
  *     numbers             batch after batch: leaves are 0 .. leaves-1, children lie in earlier batches
  *
@@ -59,7 +59,7 @@ struct lin_rules {
 	const struct lin_cases *cases; /* NULL = leaves are told from inner nodes, and nothing else */
 	bool parent;   /* `parent` is wanted; not when nodes are shared */
 	bool parents;  /* parent_begin and parent_list are wanted */
-	int span; /* levels of a span (span.c); below 2: none are wanted; none when nodes are shared */
+	int span; /* levels of a span (find_spans.c); below 2: none are wanted; none when nodes are shared */
 };
 
 /* Numbers are new ones unless it says id.  Arrays begin at multiples of 64 bytes and are valid until the next
@@ -90,7 +90,7 @@ struct lin_order {
 	int32_t *case_begin; /* batches * cases + 1: the nodes of case c in batch b begin at b * cases + c and
 				end where the next case begins */
 	int32_t *origin; /* nodes: the first of the node's batch, or span; NULL when nobody wants it */
-	/* when spans are wanted, else 0 and NULL; see span.c */
+	/* when spans are wanted, else 0 and NULL; see find_spans.c */
 	int32_t span;	   /* levels of a span: span s has levels 1 + (s - 1) * span and following, span 0 the leaves */
 	int32_t *rank;	   /* nodes: places in a post order */
 	struct lin_cut {

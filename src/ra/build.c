@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Nodes with their shapes.  Every constructor takes references that may be 0 (the fault was reported) and
  * then gives 0. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 static const ra_ref none = {0};
 
@@ -10,7 +10,7 @@ static const struct {
 	int arity;
 } ops[RA_OPS] = {
 #define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = {spelling, arity},
-#include "ra/ops.def"
+#include "ra/ra_ops.def"
 };
 
 bool ra_is_each(enum ra_op op)

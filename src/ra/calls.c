@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Calls: of functions that are operators, and of definitions, which are expanded where they are called. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 static const ra_ref none = {0};
 
@@ -120,7 +120,7 @@ static const struct builtin {
 #define BUILTIN_EXTENT(name, spelling) {spelling, 1, 1, build_extent, RA_##name, true},
 #define BUILTIN_DIMENSIONS(name, spelling) {spelling, 0, 0, NULL, RA_##name, false},
 #define RA_OP(name, arity, spelling, types, function, way, sub) BUILTIN_##function(name, spelling)
-#include "ra/ops.def"
+#include "ra/ra_ops.def"
     {"spread", 2, 2, build_spread, RA_ADD, false},
     {"dimension", 0, 0, NULL, RA_EXTENT, false},
 };

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Declarations: the names of a model, its dimensions, shapes and structure. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 const char *ra_name_kind_text(enum ra_name_kind kind)
 {

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Expressions, bodies and outputs to nodes. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 static const ra_ref none = {0};
 

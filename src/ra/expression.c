@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Syntax of expressions and dimensions, and the parser's steps. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 /* --- steps --- */
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The last look at a graph: order and use. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 /* Nodes on the way from a root to where the walk is. */
 struct frame {

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Locals that become states, so that a run shows what bodies compute on the way. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 static size_t end_of_states(const struct ra_model *m, int traversal)
 {

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Text to tokens. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Syntax of statements: a table of the words that begin them. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 /* --- names with dimensions --- */
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Functions written in the language itself. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 const struct ra_prelude_function ra_prelude[] = {
     {"relu(x) = maximum(x, 0)", "x where positive, else 0"},

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics of a model text: each place once, with the nearest name. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 #include <stdlib.h>
 

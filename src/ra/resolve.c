@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a name means where it stands. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Dimensions as linear forms over symbols, and shapes of them. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 struct ra_dim ra_dim_constant(int64_t value)
 {

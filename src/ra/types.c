@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Types of values: what each operator takes and gives, and numbers, which take the type of what they meet. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 #include <math.h>
 
@@ -8,7 +8,7 @@ enum rule { FLOAT, NUMBER, SAME, LOGIC, COMPARE, SELECT, POSITION, GIVEN };
 
 static const enum rule rules[RA_OPS] = {
 #define RA_OP(name, arity, spelling, types, function, way, sub) [RA_##name] = types,
-#include "ra/ops.def"
+#include "ra/ra_ops.def"
 };
 
 enum dtype ra_widened(enum dtype d)

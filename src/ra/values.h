@@ -5,7 +5,7 @@
 #define ESPALIER_RA_VALUES_H
 
 #include "ra/builder.h"
-#include "ra/internal.h"
+#include "ra/syntax.h"
 
 enum { RA_VALUE_INDEX = (1 << RA_VALUE_BITS) - 1, RA_SHOWN = 64 };
 

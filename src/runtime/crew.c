@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/crew.h"
 
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 enum {
 	/* Pauses for which a member that has ended a part keeps the next one: some microseconds, as the parts

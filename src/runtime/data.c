@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Data that nodes and edges carry: checked against what the cases read, then permuted. */
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 #include <stdio.h>
 #include <string.h>

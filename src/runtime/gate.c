@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/gate.h"
 
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 #include <linux/futex.h>
 #include <sched.h>

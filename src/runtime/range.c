@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/range.h"
 
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 #include "runtime/span.h"
 
 /* All blocks, or those from `first` on that are given. */

@@ -3,7 +3,7 @@
 #ifndef ESPALIER_RUNTIME_RANGE_H
 #define ESPALIER_RUNTIME_RANGE_H
 
-#include "runtime/profile.h"
+#include "runtime/record.h"
 #include "runtime/split.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Rows as the caller knows them, row-major without gaps, and as kernels keep them: padded, perhaps with their
  * dimensions in another order. */
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 #include <string.h>
 

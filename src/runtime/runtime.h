@@ -9,7 +9,7 @@
 #include "base/diag.h"
 #include "image/image.h"
 #include "linearize/linearize.h"
-#include "runtime/profile.h"
+#include "runtime/record.h"
 #include "runtime/team.h"
 
 /* --- memory --- */
@@ -75,7 +75,7 @@ struct rt_session {
 	struct rt_habits habits;
 	double linearize, run; /* seconds, summed over runs */
 	uint64_t runs, structures, nodes, batches;
-	struct rt_profile *profile; /* of whoever asks for a record of each run (profile.h); NULL = nobody */
+	struct rt_profile *profile; /* of whoever asks for a record of each run (record.h); NULL = nobody */
 };
 
 /* A minibatch, and its data in the forest's numbering: for each input int32_t[nodes] or

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Memory of intermediates: each home at the first place where nothing lies that is needed at the same time.
  */
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 enum { LINE = 64 };
 

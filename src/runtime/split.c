@@ -12,7 +12,7 @@
  * rows as long as its side, and so are its neighbours. */
 #include "runtime/split.h"
 
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/fork.h"
 #include "runtime/crew.h"
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The operators of a body and what they need of each other: whole values (parts.c); data movement that one
+/* The operators of a body and what they need of each other: whole values (chains.c); data movement that one
  * operator wants is not among them but in the edges. */
 #ifndef ESPALIER_SCHED_GRAPH_H
 #define ESPALIER_SCHED_GRAPH_H

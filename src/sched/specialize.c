@@ -4,7 +4,7 @@
  *
  *     specialize inner when children == 2 and tag == 3
  *
- * makes a case of the nodes of another that fit (subop/split.c), before anything is rewritten. */
+ * makes a case of the nodes of another that fit (subop/split_cases.c), before anything is rewritten. */
 #include "sched/line.h"
 
 /* --- conditions --- */

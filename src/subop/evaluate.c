@@ -50,7 +50,7 @@ static bool less(uint64_t a, uint64_t b)
 		(void)a, (void)b, (void)c;                                                                             \
 		return integer;                                                                                        \
 	}
-#include "subop/ops.def"
+#include "subop/sub_ops.def"
 
 static const struct {
 	double (*value)(double, double, double);
@@ -61,7 +61,7 @@ static const struct {
 	[SUB_##name] = {value_##name, field_##name, NULL},
 #define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                    \
 	[SUB_##name] = {value_##name, field_##name, integer_##name},
-#include "subop/ops.def"
+#include "subop/sub_ops.def"
 };
 
 double sub_compute(enum sub_op op, double a, double b, double c)

@@ -22,16 +22,16 @@ enum { SUB_MAX_VARS = 2 * TENSOR_MAX_RANK, SUB_MAX_ARITY = 3 };
 
 enum sub_op {
 #define SUB_OP(name, spelling, arity, class, weight, price) SUB_##name,
-#include "subop/ops.def"
+#include "subop/sub_ops.def"
 	SUB_OPS
 };
 
 enum sub_class { SUB_SOURCE, SUB_UNARY, SUB_BINARY, SUB_REDUCE, SUB_MOVE, SUB_TERNARY, SUB_CONTRACTION };
-/* What types an operator takes and gives, as ops.def says. */
+/* What types an operator takes and gives, as sub_ops.def says. */
 enum sub_types { SUB_FLOAT, SUB_NUMBER, SUB_COMPARE, SUB_LOGIC, SUB_SELECTS, SUB_SAME, SUB_CASTS };
 enum sub_price { SUB_CHEAP, SUB_DEAR };
 
-/* What ops.def says of an operator. */
+/* What sub_ops.def says of an operator. */
 struct sub_traits {
 	const char *spelling;
 	int arity;
@@ -283,7 +283,7 @@ bool sub_find_type(const struct sub_program *, struct sub_value *);
 /* A use under the value's own names. */
 struct sub_use sub_as_is(const struct sub_program *, sub_ref);
 const struct sub_traits *sub_traits_of(enum sub_op);
-/* The rows of ops.def: files that go by it need not be compiled anew when a row is added. */
+/* The rows of sub_ops.def: files that go by it need not be compiled anew when a row is added. */
 extern const int sub_op_count;
 enum sub_class sub_class_of(enum sub_op);
 /* Whether it loops over a variable that it has not. */
@@ -318,7 +318,7 @@ enum sub_math {
 
 enum sub_family {
 #define SUB_FAMILY(name, spelling, meaning) SUB_FAMILY_##name,
-#include "subop/families.def"
+#include "rewrite/families.def"
 #undef SUB_FAMILY
 	SUB_FAMILIES
 };

@@ -11,8 +11,8 @@ mkdir "$tmp/api"
 # ROW: the file that makes the key compiles with one row more in the table.
 compiles()
 {
-	{ cat "$srcdir/src/api/options.def"; echo "$1"; } >"$tmp/api/options.def"
-	"${cc[@]}" -std=c11 -fsyntax-only -D_GNU_SOURCE -I"$tmp" -I"$srcdir/src" -I"$builddir" "$srcdir/src/api/key.c" \
+	{ cat "$srcdir/src/compile/options.def"; echo "$1"; } >"$tmp/compile/options.def"
+	"${cc[@]}" -std=c11 -fsyntax-only -D_GNU_SOURCE -I"$tmp" -I"$srcdir/src" -I"$builddir" "$srcdir/src/compile/key.c" \
 		2>"$tmp/errors"
 }
 

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are saved and loaded: the same results with and without weights in them, and nothing but a
  * diagnostic of what is damaged, for another machine, or cannot be written. */
-#include "image/file.h"
+#include "image/image_file.h"
 #include "tests/api/support.h"
 #include "tests/backends.h"
 

@@ -2,7 +2,7 @@
 /* The trained models on real trees, against reference outputs of PyTorch.  Needs the folder ESPALIER_DATA
  * (models, trees, golden outputs); without it everything is skipped. */
 #include "api/espalier.h"
-#include "api/internal.h"
+#include "api/objects.h"
 #include "subop/subop.h"
 #include "tests/backends.h"
 #include "tests/sanitizers.h"

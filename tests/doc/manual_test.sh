@@ -64,7 +64,7 @@ tap_is "$(grep -c '^\.B [a-z\\-]*$' "$manual/espalier-diagnostics.7")" "$(echo "
 # --- espalier-algebra(7) ---
 
 missing=
-for rule in $(sed -n 's/^RULE("\([a-z_]*\)".*/\1/p' "$srcdir/src/subop/rules.def"); do
+for rule in $(sed -n 's/^RULE("\([a-z_]*\)".*/\1/p' "$srcdir/src/rewrite/rules.def"); do
 	grep -qx "\.B $rule" "$manual/espalier-algebra.7" || missing="$missing $rule"
 done
 tap_is "$missing" "" "every rule has an entry"
@@ -77,7 +77,7 @@ LINES
 tap_is "$missing" "" "the sections of doc/algebra.md are there"
 page=$(plain espalier.1)
 missing=
-for family in $(sed -n 's/^SUB_FAMILY([A-Z]*, "\([a-z]*\)".*/\1/p' "$srcdir/src/subop/families.def"); do
+for family in $(sed -n 's/^SUB_FAMILY([A-Z]*, "\([a-z]*\)".*/\1/p' "$srcdir/src/rewrite/families.def"); do
 	case $page in *" $family "*) ;; *) missing="$missing $family" ;; esac
 done
 tap_is "$missing" "" "every family is told by the command's page"

@@ -2,7 +2,7 @@
 /* What is left to compute of the example models, as they were written and as they are rewritten and planned,
  * against a file.  With UPDATE_GOLDEN set it is written anew (make update-golden): read the difference before
  * you keep it. */
-#include "api/explain.h"
+#include "compile/explain.h"
 #include "tests/models/helper.h"
 
 /* Groups and barriers that a level of inner nodes may have at most, and intermediates that it may store. */

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/drawn.h"
 
-#include "api/compilation.h"
+#include "compile/compilation.h"
 #include "tests/models/schedules.h"
 #include "tests/models/ways.h"
 

@@ -6,7 +6,7 @@
  * compiler made: a byte of options, then four bytes a change (see `change`).  So inputs do not depend on how
  * images are laid out, and every byte of one has a meaning. */
 #include "image/code.h"
-#include "image/file.h"
+#include "image/image_file.h"
 #include "tests/fuzz/program.h"
 #include "tests/options.h"
 
@@ -114,7 +114,7 @@ static void make_images(void)
 /* --- changes --- */
 
 enum { CHANGE = 4, WORD = 8, MOST_CHANGES = 40, MOST_WORDS = 16 };
-/* Words of the header, see image/file.h. */
+/* Words of the header, see image/image_file.h. */
 enum {
 	SIZE = 4,
 	TABLES_SIZE = 8,

@@ -4,7 +4,7 @@
 #define ESPALIER_TESTS_IMAGE_BYTES_H
 
 #include "image/code.h"
-#include "image/file.h"
+#include "image/image_file.h"
 #include "tests/models/helper.h"
 #include "tests/sanitizers.h"
 

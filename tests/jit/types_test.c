@@ -6,7 +6,7 @@
  * arithmetic is the processor's affair: before its bits are looked at, a NaN that may come from there is
  * replaced by one that does not. */
 #include "ilir/passes.h"
-#include "ilir/text.h"
+#include "ilir/spelling.h"
 #include "tests/floats.h"
 #include "tests/jit/helper.h"
 
@@ -20,7 +20,7 @@ static const struct row {
 } rows[] = {
 #define ILIR_ROW(name, operand, result, expression) {ILIR_##name, ILIR_##operand, ILIR_##result},
 #define ILIR_OP(name, spelling, arity, rule, meaning, ...) __VA_ARGS__
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 

@@ -9,7 +9,7 @@
 #ifndef ESPALIER_TESTS_MODELS_CHECKED_H
 #define ESPALIER_TESTS_MODELS_CHECKED_H
 
-#include "api/compilation.h"
+#include "compile/compilation.h"
 #include "tests/models/helper.h"
 
 struct checks {

@@ -226,7 +226,7 @@ static void put_model(struct str *s, const struct row *row)
 
 static const char *const operator_names[] = {
 #define RA_OP(name, arity, spelling, types, function, way, sub) #name,
-#include "ra/ops.def"
+#include "ra/ra_ops.def"
 };
 
 static bool has_operator(const struct ra_model *m, enum ra_op op)

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Memory of intermediates: rows of one batch, places that are shared, and never by what is needed at once. */
 #include "ilir/passes.h"
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 #include "tests/models/ways.h"
 
 static const struct {

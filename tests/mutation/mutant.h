@@ -3,7 +3,7 @@
 #ifndef ESPALIER_TESTS_MUTATION_MUTANT_H
 #define ESPALIER_TESTS_MUTATION_MUTANT_H
 
-#include "api/compilation.h"
+#include "compile/compilation.h"
 #include "tests/models/ways.h"
 
 /* Which of the places where something can be broken: the one after so many. */

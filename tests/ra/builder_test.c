@@ -2,7 +2,7 @@
 /* A model that is built is the model that a text says: graphs of texts are built anew, node by node, and must
  * come out as the same nodes in the same order. */
 #include "ra/builder.h"
-#include "ra/internal.h"
+#include "ra/syntax.h"
 #include "tests/models/generate.h"
 #include "tests/ra/read.h"
 #include "tests/ra/same.h"

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The page about model texts names everything that the language has. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 #include "tests/ra/read.h"
 #include "tests/tap.h"
 

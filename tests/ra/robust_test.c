@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts that nobody meant: mutations of good models, random bytes, extremes of size, and memory that runs
  * out. */
-#include "ra/internal.h"
+#include "ra/syntax.h"
 #include "tests/budget.h"
 #include "tests/ra/read.h"
 #include "tests/ra/session.h"

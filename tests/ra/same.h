@@ -18,7 +18,7 @@ static inline int arity(enum ra_op op)
 {
 	static const int arities[] = {
 #define RA_OP(name, arity, spelling, types, function, way, sub) arity,
-#include "ra/ops.def"
+#include "ra/ra_ops.def"
 	};
 	return arities[op];
 }

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What is computed when weights are bound: order, layout, what is kept, rows over the team, and what goes
  * wrong. */
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 #include "tests/budget.h"
 #include "tests/tap.h"
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Packing against one loop over all indices that follows the text of image.h. */
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 #include "tests/budget.h"
 #include "tests/tap.h"
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The team: turns and their parts, who gets it, what surrounds it, how it ends. */
-#include "runtime/internal.h"
+#include "runtime/shared.h"
 #include "tests/sanitizers.h"
 #include "tests/tap.h"
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The stage `choices`: what it lists a schedule may say, and says the same when it is printed. */
-#include "api/compile.h"
+#include "compile/compile.h"
 #include "tests/models/helper.h"
 #include "tests/sanitizers.h"
 

@@ -254,7 +254,7 @@ static inline int buffer_of(const struct image *image, enum image_buffer_kind ki
 	return -1;
 }
 
-/* The program's interface, as api/compile.c says it of a model. */
+/* The program's interface, as compile/compile.c says it of a model. */
 static inline void describe(struct arena *a, const struct sub_program *p, const struct sched *sched,
 			    const int *limits, struct image *image)
 {
@@ -311,7 +311,7 @@ static inline bool make_code(struct compiled *c, struct arena *a, const char *na
 	       image_code_load(&c->image.blob, &allocator_default, "test", &c->image.code, d);
 }
 
-/* The whole way of api/compile.c, but from a program of sub-operators; `last` as in compile_options. */
+/* The whole way of compile/compile.c, but from a program of sub-operators; `last` as in compile_options. */
 static inline bool compile_program(struct compiled *c, struct arena *a, const struct sub_program *p,
 				   const int *limits, const char *backend, const char *target,
 				   const char *last, struct diags *d)

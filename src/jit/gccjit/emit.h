@@ -9,7 +9,7 @@
 #include <libgccjit.h>
 #include <string.h>
 
-/* --- machine.c --- */
+/* --- processor.c --- */
 
 enum jit_set { JIT_SSE, JIT_AVX, JIT_AVX512 };
 

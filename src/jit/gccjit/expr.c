@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Expressions: one emitter per row of ilir/ops.def, called for each part of a vector.  Contraction is off and
+/* Expressions: one emitter per row of ilir/ilir_ops.def, called for each part of a vector.  Contraction is off and
  * nothing is reassociated, so the results are those of the interpreter to the bit. */
 #include "jit/gccjit/emit.h"
 
@@ -563,7 +563,7 @@ static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
 static emit_op *const emitters[] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) emit_##name,
 #define ILIR_COMPOUND(name, spelling, arity, meaning, rows) refuse_compound,
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 };
 
 static const struct jit_value *emit_variable(struct emitter *e, ilir_expr x)

@@ -104,7 +104,7 @@ void jit_emit_alloc(struct emitter *, ilir_buffer);
 /* Finds how wide each register is, from all stores of a block. */
 void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
 
-/* --- machine.c --- */
+/* --- processor.c --- */
 
 /* A machine of its own for one compilation, since LLVM's are not to be shared between threads.  NULL and a
  * message for LLVMDisposeMessage on failure. */

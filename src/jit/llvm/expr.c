@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Expressions: one emitter per row of ilir/ops.def, nearly always one instruction.  No fast-math flag is ever
+/* Expressions: one emitter per row of ilir/ilir_ops.def, nearly always one instruction.  No fast-math flag is ever
  * set, so LLVM neither contracts nor reassociates, and the results are those of the interpreter to the bit.
  */
 #include "jit/llvm/emit.h"
@@ -440,7 +440,7 @@ static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef
 static emit_op *const emitters[] = {
 #define ILIR_OP(name, spelling, arity, rule, meaning, rows) emit_##name,
 #define ILIR_COMPOUND(name, spelling, arity, meaning, rows) refuse_compound,
-#include "ilir/ops.def"
+#include "ilir/ilir_ops.def"
 };
 
 static LLVMValueRef emit_anew(struct emitter *e, ilir_expr x)

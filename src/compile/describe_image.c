@@ -1,0 +1,256 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What the image says of a program besides its code: the interface, and the work of its steps. */
+#include "compile/compilation.h"
+#include "base/cpu.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* All cases of a domain. */
+static unsigned cases_of(const struct sub_program *p, enum sub_domain domain)
+{
+	unsigned mask = 0;
+	for (size_t c = 0; c < p->cases.n; c++)
+		if (domain != (p->cases.at[c].inner ? SUB_LEAF : SUB_INNER))
+			mask |= 1u << c;
+	return mask;
+}
+
+/* Tokens that cases ask for are known of the nodes that these are among. */
+static void note_cases(const struct sub_program *p, struct image_input *inputs)
+{
+	for (size_t c = 0; c < p->cases.n; c++)
+		for (int m = 0; m < p->cases.at[c].matches; m++) {
+			struct image_input *in = &inputs[p->cases.at[c].match[m].input];
+			in->at_leaf |= !p->cases.at[c].inner;
+			in->at_inner |= p->cases.at[c].inner;
+		}
+}
+
+/* How a body uses the inputs: which it reads, and how many rows a token may choose from. */
+static void note_inputs(const struct sub_program *p, const struct sub_body *b, struct image_input *inputs,
+			struct arena *a)
+{
+	bool *live = ARENA_ARRAY(a, bool, p->values.n);
+	sub_mark_live(p, b, live);
+	for (size_t i = 1; i < p->values.n; i++) {
+		const struct sub_value *v = &p->values.at[i];
+		bool look_up = v->op == SUB_ASSIGN && v->arg[0].vars && v->map[0].function == SUB_TOKEN;
+		if (!live[i] || !(look_up || v->op == SUB_VECTOR))
+			continue;
+		struct image_input *in = &inputs[look_up ? v->map[0].which : v->which];
+		int64_t rows = look_up ? p->vars.at[v->arg[0].var[0]].extent : 0;
+		in->limit = look_up && (!in->limit || rows < in->limit) ? rows : in->limit;
+		in->at_leaf |= b->domain != SUB_INNER;
+		in->at_inner |= b->domain != SUB_LEAF;
+		in->cases |= b->cases ? b->cases : cases_of(p, b->domain);
+	}
+}
+
+/* Copies a shape and returns its elements. */
+static int64_t copy_shape(const struct sub_tensor *t, int *rank, int64_t *shape)
+{
+	int64_t n = 1;
+	*rank = t->rank;
+	for (int d = 0; d < t->rank; d++)
+		n *= shape[d] = t->shape[d];
+	return n;
+}
+
+/* The buffer of a kind that belongs to number `which`; -1 while there are none. */
+static int find_buffer(const struct image *image, enum image_buffer_kind kind, int which)
+{
+	for (int b = 0; b < image->buffers; b++)
+		if (image->buffer[b].kind == kind && image->buffer[b].which == which)
+			return b;
+	return -1;
+}
+
+static void describe_inputs(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->written;
+	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
+	for (size_t i = 0; i < p->inputs.n; i++) {
+		const struct sub_input *in = &p->inputs.at[i];
+		inputs[i] = (struct image_input){.name = in->name,
+						 .token = in->token,
+						 .dtype = in->row.dtype,
+						 .on_edge = in->on_edge};
+		if (!in->token)
+			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
+	}
+	for (size_t b = 0; b < p->bodies.n; b++)
+		note_inputs(p, &p->bodies.at[b], inputs, c->arena);
+	note_cases(p, inputs);
+	image->input = inputs;
+	image->inputs = p->inputs.n;
+}
+
+static void describe_params(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->written;
+	struct tensor_info *params = ARENA_ARRAY(c->arena, struct tensor_info, p->params.n);
+	for (size_t i = 0; i < p->params.n; i++) {
+		const struct sub_tensor *t = &p->params.at[i];
+		params[i] = (struct tensor_info){.name = t->name, .dtype = t->dtype, .rank = t->rank};
+		memcpy(params[i].shape, t->shape, t->rank * sizeof *t->shape);
+	}
+	image->param = params;
+	image->params = p->params.n;
+}
+
+static void describe_outputs(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->written;
+	struct image_output *outputs = ARENA_ARRAY(c->arena, struct image_output, p->outputs.n);
+	for (size_t i = 0; i < p->outputs.n; i++) {
+		const struct ra_output *o = &c->model->outputs.at[i];
+		outputs[i] = (struct image_output){.name = o->name,
+						   .buffer = find_buffer(image, IMAGE_OUTPUT, i),
+						   .at_root = p->outputs.at[i].at_root,
+						   .labels = o->labels,
+						   .label = o->label,
+						   .dtype = p->outputs.at[i].row.dtype};
+		outputs[i].elements = copy_shape(&p->outputs.at[i].row, &outputs[i].rank, outputs[i].shape);
+	}
+	image->output = outputs;
+	image->outputs = p->outputs.n;
+}
+
+/* Buffers are described as kernels have them; rows of states as the program has them. */
+static void describe_order(const struct sched_order *order, struct image_buffer *b)
+{
+	struct image_buffer was = *b;
+	for (int i = 0; i < order->rank; i++) {
+		b->shape[order->dim[i]] = was.shape[i];
+		b->stride[order->dim[i]] = was.stride[i];
+	}
+}
+
+static void describe_orders(const struct compilation *c, struct image *image)
+{
+	struct image_buffer *buffers = arena_copy(c->arena, image->buffer, image->buffers * sizeof *buffers);
+	for (int b = 0; b < image->buffers; b++)
+		if (buffers[b].kind == IMAGE_STATE)
+			describe_order(&c->sched.states.at[buffers[b].which].order, &buffers[b]);
+	image->buffer = buffers;
+}
+
+static void describe_states(const struct compilation *c, struct image *image)
+{
+	const struct sub_program *p = &c->written;
+	struct image_state *states = ARENA_ARRAY(c->arena, struct image_state, p->states.n);
+	for (size_t i = 0; i < p->states.n; i++) {
+		states[i] = (struct image_state){.name = p->states.at[i].name,
+						 .layout = c->sched.states.at[i].layout,
+						 .buffer = find_buffer(image, IMAGE_STATE, i),
+						 .dtype = p->states.at[i].dtype};
+		states[i].elements = copy_shape(&p->states.at[i], &states[i].rank, states[i].shape);
+	}
+	image->state = states;
+	image->states = p->states.n;
+}
+
+/* The body that a step runs over the rows of: that of its group; the larger one when it is both of the recursion; -1 = none
+ * alone.  Those at binding have a step each. */
+static int body_of(const struct compilation *c, const struct ilir_kernel *k)
+{
+	int before = k->domain == IMAGE_DOMAIN_BINDING ? k - c->module.kernels.at : 0;
+	enum sub_domain domain = k->domain == IMAGE_DOMAIN_BINDING ? SUB_AT_BINDING : SUB_INNER;
+	if (k->group)
+		return c->plan.groups.at[k->group - 1].body;
+	for (size_t b = 0; k->domain != IMAGE_DOMAIN_ONCE && b < c->program.bodies.n; b++)
+		if (c->program.bodies.at[b].domain == domain && before-- == 0)
+			return b;
+	return -1;
+}
+
+/* Some constants are computed in one piece: nothing of that can be shared out. */
+static bool has_rows(const struct compilation *c, int body)
+{
+	const struct sub_body *b = &c->program.bodies.at[body];
+	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
+}
+
+/* A kernel of several groups is shared out as all of them are. */
+static void add_way(struct image_step *s, enum image_way way, bool first)
+{
+	s->way = first || s->way == way ? way : IMAGE_CHEAPEST;
+}
+
+static void add_work(struct image_step *s, struct sched_work w)
+{
+	s->rows = w.rows > s->rows ? w.rows : s->rows;
+	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
+}
+
+/* Parts share the work of a group as they share its columns; a kernel of no single group does those of its
+ * body. */
+static void describe_step(const struct compilation *c, struct image_step *step)
+{
+	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];
+	int body = body_of(c, k);
+	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
+		if (c->plan.groups.at[g].body == body && (!k->group || (size_t)k->group == g + 1)) {
+			add_way(step, c->sched.ways.at[g], !step->rows);
+			add_work(step, sched_work_of(&c->sched, &c->plan, g));
+		}
+	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;
+}
+
+/* What is there of a step's rows is known to the schedule, not to the loops. */
+static void describe_work(const struct compilation *c, struct image *image)
+{
+	struct image_step *steps = ARENA_ARRAY(c->arena, struct image_step, image->steps);
+	for (int i = 0; i < image->steps; i++) {
+		steps[i] = image->step[i];
+		describe_step(c, &steps[i]);
+	}
+	image->step = steps;
+	image->roaming = !c->sched.persist;
+	image->meeting = c->sched.meet_each;
+}
+
+static void describe_dimensions(const struct compilation *c, struct image *image)
+{
+	size_t n = c->model->symbols.n;
+	struct image_dimension *dimensions = ARENA_ARRAY(c->arena, struct image_dimension, n);
+	for (size_t i = 0; i < n; i++)
+		dimensions[i] = (struct image_dimension){c->model->symbols.at[i].name, c->sizes[i]};
+	image->dimension = dimensions;
+	image->dimensions = n;
+}
+
+/* What is compiled for the machine at hand may use all that it has. */
+static void describe_machine(const struct compilation *c, struct image *image)
+{
+	struct str extensions = str_in(c->arena);
+	if (c->options->native)
+		cpu_extensions(&extensions);
+	image->target = c->plan.target->name;
+	image->extensions = str_text(&extensions);
+}
+
+void compile_describe_interface(const struct compilation *c, struct image *image)
+{
+	/* Where special operands need not be told apart, the smallest may be zeros: they are slow. */
+	image->flush = c->options->math == SUB_FAST;
+	describe_machine(c, image);
+	image->name = c->model->name;
+	image->children = c->model->structure.children;
+	image->shared_children = c->model->structure.kind == RA_DAG;
+	image->unroll = c->sched.unroll;
+	describe_inputs(c, image);
+	describe_params(c, image);
+	describe_outputs(c, image);
+	describe_states(c, image);
+	describe_dimensions(c, image);
+	image->cases = c->written.cases.n;
+	image->case_at = c->written.cases.at;
+}
+
+void compile_describe_steps(const struct compilation *c, struct image *image)
+{
+	describe_orders(c, image);
+	describe_work(c, image);
+}

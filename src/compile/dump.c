@@ -1,0 +1,201 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Texts of what there is between the stages of the compile leg. */
+#include "compile/compilation.h"
+
+#include <string.h>
+
+/* --- how far a stage is; false after diagnostics --- */
+
+static bool reach_model(struct compilation *c, const char *stage)
+{
+	(void)c, (void)stage;
+	return true;
+}
+
+static bool reach_written(struct compilation *c, const char *stage)
+{
+	(void)stage;
+	return compile_to_written(c);
+}
+
+static bool reach_program(struct compilation *c, const char *stage)
+{
+	return compile_to_written(c) && compile_run_program_passes(c, stage);
+}
+
+/* Behind all that the schedule has no say in. */
+static bool reach_subop(struct compilation *c, const char *stage)
+{
+	(void)stage;
+	const char *last = NULL;
+	for (int i = 0; program_pass_at(i); i++)
+		last = program_pass_at(i)->sub ? program_pass_at(i)->name : last;
+	return reach_program(c, last);
+}
+
+static bool reach_schedule(struct compilation *c, const char *stage)
+{
+	(void)stage;
+	return reach_program(c, NULL) && compile_to_schedule(c);
+}
+
+static bool reach_lower(struct compilation *c, const char *stage)
+{
+	return reach_schedule(c, stage) && compile_to_loops(c);
+}
+
+/* What is no pass over loops comes after all of them. */
+static bool reach_loops(struct compilation *c, const char *stage)
+{
+	return reach_lower(c, stage) && compile_run_passes(c, stage);
+}
+
+/* --- what is written of it --- */
+
+static bool print_model(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return ra_print(c->model, s), true;
+}
+
+static bool print_written(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return sub_print(&c->written, s), true;
+}
+
+static bool print_derivation(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return sub_print_trace(c->trace, s), true;
+}
+
+static bool print_program(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return sub_print(&c->program, s), true;
+}
+
+static bool print_schedule(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return sched_print(&c->sched, &c->plan, s), true;
+}
+
+static bool print_choices(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	return compile_print_choices(c, s), true;
+}
+
+/* A kernel counts alone, in a module that has no other. */
+static bool print_loops(struct compilation *c, const char *stage, struct str *s)
+{
+	(void)stage;
+	const char *separator = "# intermediates, neither states nor outputs, that kernels store to memory: ";
+	for (size_t k = 0; k < c->module.kernels.n; k++, separator = ", ") {
+		struct ilir_module alone = c->module;
+		alone.kernels.at += k;
+		alone.kernels.n = 1;
+		str_printf(s, "%s%s %d", separator, alone.kernels.at->name,
+			   ilir_stored_intermediates(&alone));
+	}
+	str_puts(s, "\n");
+	ilir_print(&c->module, s);
+	return true;
+}
+
+static bool print_code(struct compilation *c, const char *stage, struct str *s)
+{
+	struct jit_options options = compile_jit_options(c);
+	enum jit_text what = strcmp(stage, "asm") == 0 ? JIT_TEXT_ASM : JIT_TEXT_IR;
+	const char *name = what == JIT_TEXT_IR	   ? stage
+			   : compile_interprets(c->options) ? jit_backend_usual(c->arena)
+						   : c->options->backend;
+	const struct jit_backend *backend = jit_backend_load(name, c->diags);
+	return backend && jit_print(backend, &c->module, &options, what, s, c->diags);
+}
+
+/* --- the stages --- */
+
+struct stage {
+	const char *name;
+	bool (*reach)(struct compilation *, const char *stage);
+	bool (*print)(struct compilation *, const char *stage, struct str *);
+};
+
+/* All but what back ends make. */
+static const struct stage stages[] = {
+    {"ra", reach_model, print_model},
+    {"written", reach_written, print_written},
+    {"derivation", reach_subop, print_derivation},
+#define SUB_PASS(name, when, meaning) {#name, reach_program, print_program},
+#define SCHED_PASS(name, when, moving, meaning)
+#include "compile/program_passes.def"
+#undef SUB_PASS
+#undef SCHED_PASS
+    {"subop", reach_subop, print_program},
+#define SUB_PASS(name, when, meaning)
+#define SCHED_PASS(name, when, moving, meaning) {#name, reach_program, print_program},
+#include "compile/program_passes.def"
+#undef SUB_PASS
+#undef SCHED_PASS
+    {"sched", reach_schedule, print_schedule},
+    {"choices", reach_schedule, print_choices},
+    {"lower", reach_lower, print_loops},
+#define ILIR_PASS(name, establishes, meaning) {#name, reach_loops, print_loops},
+#include "ilir/passes.def"
+#undef ILIR_PASS
+    {"ilir", reach_loops, print_loops},
+};
+
+enum { STAGES = sizeof stages / sizeof *stages };
+
+/* A pass that stands in two rows is one stage. */
+static bool is_repeated(size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(stages[k].name, stages[i].name) == 0)
+			return true;
+	return false;
+}
+
+/* The IR of each back end, then assembly. */
+static const char *code_stage(size_t i)
+{
+	size_t backends = 0;
+	while (jit_backend_name(backends))
+		backends++;
+	return i < backends ? jit_backend_name(i) : i == backends ? "asm" : NULL;
+}
+
+const char *compile_stage(size_t i)
+{
+	for (size_t k = 0; k < STAGES; k++)
+		if (!is_repeated(k) && i-- == 0)
+			return stages[k].name;
+	return code_stage(i);
+}
+
+static struct stage find_stage(const char *name)
+{
+	for (size_t i = 0; i < STAGES; i++)
+		if (strcmp(stages[i].name, name) == 0)
+			return stages[i];
+	return (struct stage){name, reach_loops, print_code};
+}
+
+bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_model *model,
+		  const int64_t *sizes, const struct compile_options *options, const char *stage,
+		  struct str *s)
+{
+	struct stage of = find_stage(stage);
+	struct sub_trace trace = {.texts = of.print == print_derivation};
+	struct compilation c = {.arena = arena,
+				.diags = diags,
+				.model = model,
+				.sizes = sizes,
+				.options = options,
+				.trace = &trace};
+	return of.reach(&c, stage) && of.print(&c, stage, s);
+}

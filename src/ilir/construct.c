@@ -1,0 +1,465 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Constructors: hash-consing, type inference, folding of index arithmetic. */
+#include "ilir/ilir.h"
+
+enum rule { LEAF, EACH, SCALAR, SELECT, SPREAD, LOAD };
+
+static const struct {
+	const char *spelling;
+	int arity;
+	enum rule rule;
+	uint8_t result[ILIR_DTYPES]; /* by type of the operands, 1 more than the type of the result; 0 = not
+					taken */
+} ops[] = {
+#define ILIR_ROW(name, operand, result, expression) [ILIR_##operand] = 1 + ILIR_##result,
+#define ILIR_OP(name, spelling, arity, rule, meaning, ...) {spelling, arity, rule, {__VA_ARGS__}},
+#include "ilir/ilir_ops.def"
+};
+
+const char *ilir_op_spelling(enum ilir_op op)
+{
+	return ops[op].spelling;
+}
+
+int ilir_op_arity(enum ilir_op op)
+{
+	return ops[op].arity;
+}
+
+void ilir_init(struct ilir_module *m, struct arena *a, const char *name)
+{
+	*m = (struct ilir_module){.arena = a, .name = name, .table_size = 256};
+	m->table = ARENA_ARRAY(a, uint32_t, m->table_size);
+	m->tables = ARENA_NEW(a, struct ilir_tables *);
+	m->names = map_in(a);
+	map_add(&m->names, "begin", 5, 1);
+	map_add(&m->names, "end", 3, 1);
+	struct ilir_type index = {ILIR_INDEX, 1};
+	vec_push(a, &m->nodes, (struct ilir_node){0});
+	vec_push(a, &m->buffers, (struct ilir_buffer_decl){0});
+	vec_push(a, &m->vars, (struct ilir_var_decl){0});
+	vec_push(a, &m->vars, (struct ilir_var_decl){"begin", index});
+	vec_push(a, &m->vars, (struct ilir_var_decl){"end", index});
+}
+
+/* --- types --- */
+
+static struct ilir_type wrong(const char **problem, const char *why)
+{
+	*problem = why;
+	return (struct ilir_type){0, 0};
+}
+
+static struct ilir_type infer_load(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
+				   const char **problem)
+{
+	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
+	if (n->args != b->rank)
+		return wrong(problem, "the number of indices is not the buffer's rank");
+	uint8_t lanes = 1;
+	for (int i = 0; i < n->args; i++) {
+		struct ilir_type t = ilir_type_of(m, args[i]);
+		if (t.dtype != ILIR_INDEX)
+			return wrong(problem, "an index is not of type index");
+		if (t.lanes != 1 && i + 1 < n->args)
+			return wrong(problem, "only the last index may be a vector");
+		lanes = t.lanes;
+	}
+	return (struct ilir_type){b->dtype, lanes};
+}
+
+static struct ilir_type infer_select(struct ilir_type condition, struct ilir_type yes, struct ilir_type no,
+				     const char **problem)
+{
+	if (condition.dtype != ILIR_BOOL || condition.lanes != yes.lanes)
+		return wrong(problem, "select wants a bool of as many lanes as its sides");
+	if (!ilir_same_type(yes, no))
+		return wrong(problem, "the sides of select differ in type");
+	return yes;
+}
+
+struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
+				 const char **problem)
+{
+	enum rule rule = ops[n->op].rule;
+	*problem = NULL;
+	if (rule == LEAF || rule == SPREAD)
+		return n->type;
+	if (rule == LOAD)
+		return infer_load(m, n, args, problem);
+	for (int i = 0; i < n->args; i++)
+		if (!ilir_type_of(m, args[i]).lanes)
+			return wrong(problem, "an operand has no type");
+	struct ilir_type t = ilir_type_of(m, args[0]);
+	if (rule == SELECT)
+		return infer_select(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
+	for (int i = 1; i < n->args; i++)
+		if (!ilir_same_type(t, ilir_type_of(m, args[i])))
+			return wrong(problem, "operands differ in type");
+	if (!ops[n->op].result[t.dtype])
+		return wrong(problem, "operands have a type that this operator does not take");
+	if (rule == SCALAR && t.lanes != 1)
+		return wrong(problem, "operands must be scalar");
+	return (struct ilir_type){ops[n->op].result[t.dtype] - 1, t.lanes};
+}
+
+/* --- hash-consing --- */
+
+/* Floats are compared by their bits: 0 and -0 differ, a NaN equals itself. */
+static int64_t payload(const struct ilir_node *n)
+{
+	switch (n->op) {
+	case ILIR_CONST_F: {
+		int32_t bits;
+		memcpy(&bits, &n->f, sizeof bits);
+		return bits;
+	}
+	case ILIR_CONST_I:
+		return n->i;
+	case ILIR_VAR:
+		return n->var.i;
+	case ILIR_SIZE:
+		return n->size;
+	case ILIR_LOAD:
+		return n->buffer.i;
+	default:
+		return 0;
+	}
+}
+
+static unsigned long hash_node(const struct ilir_node *n, const ilir_expr *args)
+{
+	int64_t head[] = {n->op, n->type.dtype, n->type.lanes, payload(n)};
+	return hash_bytes(hash_bytes(HASH_START, head, sizeof head), args, n->args * sizeof *args);
+}
+
+static bool same_node(const struct ilir_module *m, uint32_t at, const struct ilir_node *n, const ilir_expr *args)
+{
+	const struct ilir_node *o = &m->nodes.at[at];
+	return o->op == n->op && o->args == n->args && ilir_same_type(o->type, n->type) && payload(o) == payload(n) &&
+	       (!n->args || memcmp(&m->args.at[o->arg], args, n->args * sizeof *args) == 0);
+}
+
+static uint32_t *find_slot(struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args)
+{
+	for (size_t i = hash_node(n, args);; i++) {
+		uint32_t *slot = &m->table[i & (m->table_size - 1)];
+		if (!*slot || same_node(m, *slot, n, args))
+			return slot;
+	}
+}
+
+static void grow_table(struct ilir_module *m)
+{
+	m->table_size *= 2;
+	m->table = ARENA_ARRAY(m->arena, uint32_t, m->table_size);
+	for (uint32_t i = 1; i < m->nodes.n; i++) {
+		const struct ilir_node *n = &m->nodes.at[i];
+		*find_slot(m, n, n->args ? &m->args.at[n->arg] : NULL) = i;
+	}
+}
+
+static ilir_expr intern(struct ilir_module *m, struct ilir_node n, const ilir_expr *args)
+{
+	const char *problem;
+	ilir_expr copy[ILIR_MAX_RANK] = {{0}}; /* args may point into the pool that grows below */
+	for (int i = 0; i < n.args; i++)
+		copy[i] = args[i];
+	n.type = ilir_infer_type(m, &n, copy, &problem);
+	if (2 * m->nodes.n > m->table_size)
+		grow_table(m);
+	uint32_t *slot = find_slot(m, &n, copy);
+	if (*slot)
+		return (ilir_expr){*slot};
+	*slot = m->nodes.n;
+	n.arg = m->args.n;
+	for (int i = 0; i < n.args; i++)
+		vec_push(m->arena, &m->args, copy[i]);
+	vec_push(m->arena, &m->nodes, n);
+	return (ilir_expr){*slot};
+}
+
+/* --- leaves --- */
+
+ilir_expr ilir_float(struct ilir_module *m, float f)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_F, .type = {ILIR_F32, 1}, .f = f}, NULL);
+}
+
+ilir_expr ilir_index(struct ilir_module *m, int64_t i)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_INDEX, 1}, .i = i}, NULL);
+}
+
+ilir_expr ilir_i32(struct ilir_module *m, int32_t i)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I32, 1}, .i = i}, NULL);
+}
+
+ilir_expr ilir_i64(struct ilir_module *m, int64_t i)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I64, 1}, .i = i}, NULL);
+}
+
+ilir_expr ilir_bool(struct ilir_module *m, bool b)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_BOOL, 1}, .i = b}, NULL);
+}
+
+ilir_expr ilir_var_ref(struct ilir_module *m, ilir_var v)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_VAR, .type = m->vars.at[v.i].type, .var = v}, NULL);
+}
+
+ilir_expr ilir_size(struct ilir_module *m, enum image_size size)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_SIZE, .type = {ILIR_INDEX, 1}, .size = size}, NULL);
+}
+
+ilir_expr ilir_inferred(struct ilir_module *m)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_INFERRED, .type = {ILIR_INDEX, 1}}, NULL);
+}
+
+ilir_expr ilir_load(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n)
+{
+	return intern(m, (struct ilir_node){.op = ILIR_LOAD, .args = n, .buffer = b}, index);
+}
+
+ilir_expr ilir_load_index(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n)
+{
+	return ilir_unary(m, ILIR_TO_INDEX, ilir_load(m, b, index, n));
+}
+
+ilir_expr ilir_loaded_index(const struct ilir_module *m, ilir_expr e)
+{
+	if (ilir_at(m, e)->op != ILIR_TO_INDEX || ilir_at(m, ilir_arg(m, e, 0))->op != ILIR_LOAD)
+		return (ilir_expr){0};
+	return ilir_arg(m, e, 0);
+}
+
+/* --- operators --- */
+
+static bool index_constant(const struct ilir_module *m, ilir_expr e, int64_t *value)
+{
+	const struct ilir_node *n = ilir_at(m, e);
+	*value = n->i;
+	return n->op == ILIR_CONST_I && n->type.dtype == ILIR_INDEX;
+}
+
+static bool fold_constants(enum ilir_op op, int64_t a, int64_t b, int64_t *result)
+{
+	switch (op) {
+	case ILIR_ADD:
+		return !__builtin_add_overflow(a, b, result);
+	case ILIR_SUB:
+		return !__builtin_sub_overflow(a, b, result);
+	case ILIR_MUL:
+		return !__builtin_mul_overflow(a, b, result);
+	case ILIR_DIV:
+		*result = b > 0 ? a / b - (a % b < 0) : 0;
+		return b > 0;
+	case ILIR_MOD:
+		*result = b > 0 ? (a % b + b) % b : 0;
+		return b > 0;
+	case ILIR_MIN:
+		*result = a < b ? a : b;
+		return true;
+	case ILIR_MAX:
+		*result = a > b ? a : b;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Index arithmetic: constants to the right, constants folded, neutral elements dropped.  None = nothing to fold. */
+static ilir_expr fold_index(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b)
+{
+	int64_t x, y, r;
+	bool left = index_constant(m, a, &x), right = index_constant(m, b, &y);
+	if (left && right && fold_constants(op, x, y, &r))
+		return ilir_index(m, r);
+	if (left && !right && (op == ILIR_ADD || op == ILIR_MUL))
+		return ilir_binary(m, op, b, a);
+	if (!right)
+		return (ilir_expr){0};
+	if (op == ILIR_SUB)
+		return ilir_binary(m, ILIR_ADD, a, ilir_index(m, -y));
+	if ((op == ILIR_ADD && y == 0) || ((op == ILIR_MUL || op == ILIR_DIV) && y == 1))
+		return a;
+	if ((op == ILIR_MUL && y == 0) || (op == ILIR_MOD && y == 1))
+		return ilir_index(m, 0);
+	if (op == ILIR_ADD && ilir_at(m, a)->op == ILIR_ADD && index_constant(m, ilir_arg(m, a, 1), &x))
+		return ilir_binary(m, ILIR_ADD, ilir_arg(m, a, 0), ilir_index(m, x + y));
+	return (ilir_expr){0};
+}
+
+ilir_expr ilir_unary(struct ilir_module *m, enum ilir_op op, ilir_expr a)
+{
+	return intern(m, (struct ilir_node){.op = op, .args = 1}, &a);
+}
+
+ilir_expr ilir_binary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b)
+{
+	struct ilir_type t = ilir_type_of(m, a);
+	if (t.dtype == ILIR_INDEX && t.lanes == 1) {
+		ilir_expr folded = fold_index(m, op, a, b);
+		if (folded.i)
+			return folded;
+	}
+	return intern(m, (struct ilir_node){.op = op, .args = 2}, (ilir_expr[]){a, b});
+}
+
+ilir_expr ilir_ternary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b, ilir_expr c)
+{
+	if (op == ILIR_SELECT && b.i == c.i)
+		return b;
+	return intern(m, (struct ilir_node){.op = op, .args = 3}, (ilir_expr[]){a, b, c});
+}
+
+ilir_expr ilir_spread(struct ilir_module *m, enum ilir_op op, ilir_expr a, int lanes)
+{
+	struct ilir_type t = ilir_type_of(m, a);
+	t.lanes = lanes;
+	return intern(m, (struct ilir_node){.op = op, .args = 1, .type = t}, &a);
+}
+
+ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr *args)
+{
+	struct ilir_node n = *ilir_at(m, like);
+	switch (n.args) {
+	case 0:
+		return like;
+	case 2:
+		if (n.op != ILIR_LOAD)
+			return ilir_binary(m, n.op, args[0], args[1]);
+		break;
+	case 3:
+		if (n.op != ILIR_LOAD)
+			return ilir_ternary(m, n.op, args[0], args[1], args[2]);
+		break;
+	}
+	return intern(m, n, args);
+}
+
+/* --- variables, buffers, dimensions --- */
+
+/* The name itself when it is free, else with the next free suffix: h, h.1, h.2. */
+static const char *fresh_name(struct ilir_module *m, const char *name)
+{
+	if (map_add(&m->names, name, strlen(name), 1))
+		return name;
+	for (int suffix = map_get(&m->names, name, strlen(name));; suffix++) {
+		struct str s = str_in(m->arena);
+		str_printf(&s, "%s.%d", name, suffix);
+		if (map_add(&m->names, s.text, s.n, 1)) {
+			*map_at(&m->names, name, strlen(name)) = suffix + 1;
+			return s.text;
+		}
+	}
+}
+
+ilir_var ilir_new_var(struct ilir_module *m, const char *name, struct ilir_type type)
+{
+	vec_push(m->arena, &m->vars, (struct ilir_var_decl){fresh_name(m, name), type});
+	return (ilir_var){m->vars.n - 1};
+}
+
+ilir_buffer ilir_new_buffer(struct ilir_module *m, struct ilir_buffer_decl b)
+{
+	b.name = fresh_name(m, b.name);
+	vec_push(m->arena, &m->buffers, b);
+	return (ilir_buffer){m->buffers.n - 1};
+}
+
+int ilir_dim_name(struct ilir_module *m, const char *name)
+{
+	for (size_t i = 0; i < m->dims.n; i++)
+		if (strcmp(m->dims.at[i], name) == 0)
+			return i;
+	vec_push(m->arena, &m->dims, name);
+	return m->dims.n - 1;
+}
+
+ilir_buffer ilir_case_buffer(const struct ilir_module *m)
+{
+	uint32_t i = 1;
+	while (i < m->buffers.n && m->buffers.at[i].kind != IMAGE_CASE)
+		i++;
+	return (ilir_buffer){i < m->buffers.n ? i : 0};
+}
+
+int ilir_buffer_slot(const struct ilir_module *m, ilir_buffer b)
+{
+	int slot = 0;
+	if (ilir_buffer_at(m, b)->kind >= ILIR_REGISTER)
+		return -1;
+	for (uint32_t i = 1; i < b.i; i++)
+		slot += m->buffers.at[i].kind < ILIR_REGISTER;
+	return slot;
+}
+
+/* --- statements --- */
+
+static struct ilir_stmt *new_stmt(struct ilir_module *m, struct ilir_stmt s)
+{
+	return arena_copy(m->arena, &s, sizeof s);
+}
+
+struct ilir_stmt *ilir_for(struct ilir_module *m, ilir_var v, ilir_expr begin, ilir_expr end, int64_t step, int dim,
+			   enum ilir_loop_kind kind, struct ilir_stmt *body)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_FOR, .loop = {v, begin, end, step, dim, kind, body}});
+}
+
+struct ilir_stmt *ilir_if(struct ilir_module *m, ilir_expr condition, struct ilir_stmt *then,
+			  struct ilir_stmt *otherwise)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_IF, .branch = {condition, then, otherwise}});
+}
+
+struct ilir_stmt *ilir_let(struct ilir_module *m, ilir_var v, ilir_expr value)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_LET, .let = {v, value}});
+}
+
+struct ilir_stmt *ilir_alloc(struct ilir_module *m, ilir_buffer b)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_ALLOC, .alloc = b});
+}
+
+struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n, ilir_expr value)
+{
+	struct ilir_stmt s = {.kind = ILIR_STORE, .store = {.buffer = b, .indices = n, .value = value}};
+	for (int i = 0; i < n; i++)
+		s.store.index[i] = index[i];
+	return new_stmt(m, s);
+}
+
+struct ilir_stmt *ilir_prefetch(struct ilir_module *m, ilir_expr load)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_PREFETCH, .prefetch = load});
+}
+
+struct ilir_stmt *ilir_barrier(struct ilir_module *m)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_BARRIER});
+}
+
+struct ilir_stmt *ilir_step(struct ilir_module *m, const char *name, int group, ilir_expr begin,
+			    ilir_expr end, struct ilir_stmt *body)
+{
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_STEP, .step = {name, group, begin, end, 0, body}});
+}
+
+struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b)
+{
+	if (!a)
+		return b;
+	struct ilir_stmt *last = a;
+	while (last->next)
+		last = last->next;
+	last->next = b;
+	return a;
+}

@@ -1,0 +1,584 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* From a planned sub-operator program to loops.
+ *
+ * Each group becomes a nest: its dimensions outside, the rows of the step inside, so that what belongs to a
+ * block of columns is used for all rows before the next; or, by rows, the other way round.  In the innermost
+ * block values are asked for by their index, from the results down: an `assign` or `cond` only changes the
+ * index (no data moves), a reduction becomes a loop with an accumulator, all else a let.  Reductions that
+ * share an operand share a loop: these are the gates of a cell. */
+#include "base/map.h"
+#include "ilir/lower.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* --- operators, as ilir_ops.def says --- */
+
+static bool is_float(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).dtype == ILIR_F32;
+}
+
+static bool is_i64(const struct ilir_module *m, ilir_expr e)
+{
+	return ilir_type_of(m, e).dtype == ILIR_I64;
+}
+
+#define unary(op, x) ilir_unary(m, ILIR_##op, x)
+#define binary(op, x, y) ilir_binary(m, ILIR_##op, x, y)
+#define ternary(op, x, y, z) ilir_ternary(m, ILIR_##op, x, y, z)
+#define number(x) ilir_float(m, x)
+#define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
+#define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
+#define bits(i) ilir_i32(m, i)
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
+	{                                                                                                              \
+		(void)m, (void)a, (void)b, (void)c;                                                                                      \
+		return loops;                                                                                          \
+	}
+#include "subop/sub_ops.def"
+#undef unary
+#undef binary
+#undef ternary
+#undef number
+#undef integer
+#undef by_type
+#undef bits
+
+static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
+#include "subop/sub_ops.def"
+};
+
+/* --- values --- */
+
+/* Names a computed value, in the outermost scope it can stand in.  Inside a reduction expressions stay whole. */
+static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
+{
+	enum ilir_op op = ilir_at(l->m, e)->op;
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, &e, 1));
+	bool row = ilir_type_of(l->m, e).dtype == ILIR_INDEX;
+	if (s->reduction || op == ILIR_CONST_F || op == ILIR_VAR || (op == ILIR_LOAD && !row))
+		return e;
+	ilir_var v = ilir_new_var(l->m, name, ilir_type_of(l->m, e));
+	lower_define(l, false, v.i, s->depth, s->items.n);
+	lower_scope_add(l, s, ilir_let(l->m, v, e), NULL);
+	return ilir_var_ref(l->m, v);
+}
+
+ilir_expr lower_row_of(struct lowering *l, ilir_buffer array, const char *name, ilir_expr at)
+{
+	return lower_named(l, name, ilir_load_index(l->m, array, &at, 1));
+}
+
+ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
+{
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, &e, 1));
+	int known = map_get(&s->memo, (const char *)&e, sizeof e);
+	if (known >= 0)
+		return (ilir_expr){known};
+	ilir_expr row = bind(l, name, e);
+	map_add(&s->memo, (const char *)&e, sizeof e, row.i);
+	return row;
+}
+
+static ilir_expr argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
+{
+	ilir_expr out[SUB_MAX_VARS];
+	lower_indices_with(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
+	return lower_value_at(l, v->arg[a].value, out);
+}
+
+/* An argument at one element of the reduced variable. */
+static ilir_expr reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a,
+				  ilir_expr element)
+{
+	ilir_expr out[SUB_MAX_VARS];
+	lower_indices_with(v, index, &v->arg[a], v->reduced, element, out);
+	return lower_value_at(l, v->arg[a].value, out);
+}
+
+/* --- reductions --- */
+
+static bool same_columns(const struct lowering *l, ilir_expr e)
+{
+	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
+}
+
+/* What a loop reduces: one value, or several that are alike but for the child, slot after slot; or one whose operand is
+ * children that are joined. */
+struct sums {
+	const sub_ref *of;
+	int n, joined;
+};
+
+/* Both operands of the products at the element that a loop is at. */
+static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
+		     ilir_expr element, ilir_expr *x)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	int child_at = -1;
+	if (loop->slots) {
+		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
+		x[child_at - 1] = child;
+		if (sums->n > 1)
+			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element, slot);
+	}
+	for (int a = 1; a < v->args; a++)
+		if (a != child_at && sums->n == 1)
+			x[a - 1] = reduced_argument(l, v, index, a, element);
+}
+
+/* The update of an accumulator by one element. */
+static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
+			    ilir_expr element, ilir_expr acc, ilir_expr *shared)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	*shared = (ilir_expr){0};
+	if (v->op == SUB_ACCUMULATE) {
+		ilir_expr x[2] = {{0}};
+		operands(l, sums, loop, index, element, x);
+		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
+		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
+	}
+	ilir_expr x = reduced_argument(l, v, index, 0, element);
+	return loops_of[sub_traits_of(v->op)->combine](l->m, acc, x, (ilir_expr){0});
+}
+
+static bool of_inputs(const struct lowering *l)
+{
+	return l->p->bodies.at[l->body].domain == SUB_EVERY_INPUT;
+}
+
+/* The dimension of what a row has any number of. */
+static const char *ragged_name(const struct lowering *l)
+{
+	return of_inputs(l) ? "member" : "edge";
+}
+
+/* The edges of the node at hand, or the members of the input. */
+static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
+{
+	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
+	ilir_buffer bounds = of_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
+	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
+	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
+	*end = ilir_load_index(l->m, bounds, &next, 1);
+}
+
+/* The edges of a node with so many children are counted from its first one. */
+static void count_edges(struct lowering *l, struct lower_loop *loop, int children)
+{
+	loop->first = lower_row_of(l, l->child_begin, "edges", l->row);
+	loop->end = ilir_index(l->m, children);
+	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
+		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
+}
+
+/* The loop over this variable is the one whose turns are the nodes of a tile. */
+static void tile_nodes(struct lowering *l, ilir_var var)
+{
+	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
+	memcpy(t.size, l->tile->nodes, sizeof t.size);
+	vec_push(l->m->arena, &l->tiling->tiles, t);
+}
+
+/* Over a reduced variable, or over one of so many equal parts of it. */
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts, int slots)
+{
+	const struct sub_var *var = &l->p->vars.at[v->reduced];
+	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
+	bool edge = sub_is_ragged(l->p, v->reduced);
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = lower_scope_new(l, s, !edge)};
+	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
+	loop->dim = ilir_dim_name(l->m, edge ? ragged_name(l) : var->name);
+	loop->begin = ilir_index(l->m, 0);
+	loop->end = ilir_index(l->m, loop->extent);
+	int children = edge ? sub_children_of(l->p, &l->p->bodies.at[l->body]) : -1;
+	if (edge) {
+		if (children >= 0 && !sub_goes_down(l->p, &l->p->bodies.at[l->body]))
+			count_edges(l, loop, children);
+		else
+			edge_bounds(l, &loop->begin, &loop->end);
+		if (l->group->over_edges)
+			tile_nodes(l, loop->var);
+	} else if (l->tile->unroll > 1) {
+		vec_push(l->m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 2, {l->tile->unroll, 1}, 1});
+	}
+	lower_define(l, false, loop->var.i, loop->body->depth, -1);
+	if (slots) {
+		loop->slots = slots;
+		loop->slot = ilir_new_var(l->m, "slot", (struct ilir_type){ILIR_INDEX, 1});
+		lower_define(l, false, loop->slot.i, loop->body->depth, -1);
+	}
+	return loop;
+}
+
+/* One more block at the place of the body that a loop has.  What it turns out to need comes here, and the body is as it
+ * was when that cannot stay. */
+static struct scope *trial_of(struct lowering *l, struct scope *body)
+{
+	struct scope *s = lower_scope_new(l, body, body->reduction);
+	s->depth = body->depth;
+	return s;
+}
+
+/* A reduction whose update is `value` goes into this loop, which stands in scope `s` already, if it shares an operand with
+ * it and needs nothing that is known only after the loop.  What has loops of its own in there is not looked into. */
+static bool fits_in(const struct lowering *l, const struct scope *s, const struct lower_loop *loop, const struct scope *trial,
+		    ilir_expr value, ilir_expr start, ilir_expr shared)
+{
+	return !trial->items.n && loop->shared.i == shared.i && lower_last_place(l, value, s->depth) <= loop->place &&
+	       lower_last_place(l, start, s->depth) < loop->place;
+}
+
+/* The element of the reduced variable that a loop is at. */
+static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
+{
+	ilir_expr at = ilir_var_ref(l->m, loop->var);
+	if (loop->first.i)
+		return ilir_binary(l->m, ILIR_ADD, loop->first, at);
+	if (!joined)
+		return at;
+	ilir_expr part = ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
+	return ilir_binary(l->m, ILIR_ADD, part, at);
+}
+
+/* Puts one reduction into a loop of scope `s`.  False when it does not fit in. */
+static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
+		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
+{
+	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
+	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
+	ilir_expr element = element_of(l, loop, sums->joined);
+	l->scope = body;
+	if (loop->extent < 0)
+		l->edge = element_of(l, loop, false);
+	ilir_expr value = accumulate(l, sums, loop, index, element, from, &shared);
+	l->scope = saved;
+	l->edge = edge;
+	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
+		return false;
+	loop->shared = shared;
+	loop->prologue = ilir_append(loop->prologue,
+				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
+	return true;
+}
+
+/* A reduction that goes on from `start`. */
+static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir_expr *index, ilir_expr start)
+{
+	const struct sub_value *v = sub_at(l->p, sums->of[0]);
+	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
+	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
+	bool edge = sub_is_ragged(l->p, v->reduced);
+	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
+	ilir_buffer acc = ilir_new_buffer(l->m, decl);
+	struct lower_loop *loop = NULL;
+	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
+		struct lower_loop *other = s->items.at[i].loop;
+		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
+		    reduce_in(l, s, other, sums, index, acc, start, false))
+			loop = other;
+	}
+	if (!loop) {
+		loop = new_loop(l, s, v, parts, slots);
+		reduce_in(l, s, loop, sums, index, acc, start, true);
+		loop->place = s->items.n;
+		lower_scope_add(l, s, NULL, loop);
+	}
+	lower_define(l, true, acc.i, s->depth, loop->place);
+	return ilir_load(l->m, acc, NULL, 0);
+}
+
+/* The step before a sum of products, where it is such a sum and nobody else wants it; none = it is something else. */
+static sub_ref step_before(const struct lowering *l, sub_ref r)
+{
+	sub_ref start = sub_at(l->p, r)->arg[0].value;
+	bool is = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_part(l->plan, l->body, start);
+	return is ? start : (sub_ref){0};
+}
+
+/* A chain from its beginning is cut into runs of steps that take child after child in one nest; this is the last one.  A loop
+ * that is not unrolled evenly would not be one nest. */
+static struct sums last_run(struct lowering *l, sub_ref r)
+{
+	VEC(sub_ref) chain = {0};
+	bool even = l->p->vars.at[sub_at(l->p, r)->reduced].extent % l->tile->unroll == 0;
+	for (; r.i; r = step_before(l, r))
+		vec_push(l->m->arena, &chain, r);
+	sub_ref *of = ARENA_ARRAY(l->m->arena, sub_ref, chain.n);
+	int n = 0;
+	for (size_t i = chain.n; i-- > 0;) {
+		if (n && !(even && lower_next_slot(l, of[0], chain.at[i], n)))
+			n = 0;
+		of[n++] = chain.at[i];
+	}
+	return (struct sums){of, n, lower_joined_slots(l, of[0])};
+}
+
+/* A reduction from its neutral element, or from where the step before it has ended. */
+static ilir_expr reduce(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	struct sums sums = {&r, 1, 0};
+	if (v->op != SUB_ACCUMULATE)
+		return reduced(l, &sums, index, lower_number(l, v->dtype, sub_traits_of(v->op)->neutral));
+	sums = last_run(l, r);
+	return reduced(l, &sums, index, argument(l, sub_at(l->p, sums.of[0]), index, 0));
+}
+
+/* --- elementwise --- */
+
+/* The chain that it goes on from comes first, so that nothing else is at hand while its loops run. */
+static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	ilir_expr x[SUB_MAX_ARITY] = {{0}};
+	for (int step = 1; step >= 0; step--)
+		for (int a = 0; a < v->args; a++)
+			if (sched_is_part(l->plan, l->body, v->arg[a].value) == step)
+				x[a] = argument(l, v, index, a);
+	if (v->op == SUB_CAST)
+		return lower_cast(l, x[0], v->dtype);
+	return loops_of[v->op](l->m, x[0], x[1], x[2]);
+}
+
+/* --- asking for a value --- */
+
+static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *index, int n)
+{
+	ilir_expr at[SUB_MAX_VARS];
+	memcpy(at, index, n * sizeof *at);
+	at[0] = lower_state_row(l, state, index[0]);
+	return lower_load(l, l->state[state], at, n);
+}
+
+static ilir_expr read_source(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+{
+	switch (v->op) {
+	case SUB_CONST:
+		return lower_number(l, v->dtype, v->constant);
+	case SUB_INDEX:
+		return lower_index_number(l, index[0]);
+	case SUB_PARAM:
+		return lower_widened(l, lower_load(l, l->param[v->which], index, v->vars));
+	case SUB_STATE:
+		return read_state(l, v->which, index, v->vars);
+	default: {
+		int node = l->p->inputs.at[v->which].on_edge; /* which an edge tells */
+		return lower_widened(l, ilir_load(l->m, l->input[v->which], index + node, v->vars - node));
+	}
+	}
+}
+
+/* The value is a target of the group at hand, asked for at the very element that the nest is at. */
+static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	bool target = sched_group_of(l->plan, l->body, r) == l->group - l->plan->groups.at;
+	for (int i = 0; target && i < v->vars; i++)
+		target = index[i].i == l->space[i].i;
+	return target;
+}
+
+static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	char name[24];
+	switch (v->op) {
+	case SUB_ASSIGN:
+		return lower_moved(l, v, index);
+	case SUB_COND:
+		return lower_joined(l, v, index);
+	case SUB_RESHAPE:
+		return lower_reshaped(l, v, index);
+	default:
+		if (sub_reduces(v->op))
+			return reduce(l, r, index);
+		if (sched_is_part(l->plan, l->body, r))
+			return elementwise(l, v, index);
+		snprintf(name, sizeof name, "v%u", r.i);
+		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));
+	}
+}
+
+static ilir_expr read_stored(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_store *s = lower_result(l, l->body, r);
+	int first = lower_first_stored(l, r), n = sub_at(l->p, r)->vars - first;
+	if (s && s->to == SUB_TO_STATE)
+		return read_state(l, s->which, index, n);
+	return lower_load(l, lower_storage(l, l->body, r), index + first, n);
+}
+
+ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
+{
+	const struct sub_value *v = sub_at(l->p, r);
+	if (sub_class_of(v->op) == SUB_SOURCE)
+		return read_source(l, v, index);
+	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
+		return read_stored(l, r, index);
+	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
+	size_t bytes = (1 + v->vars) * sizeof *key;
+	for (int i = 0; i < v->vars; i++)
+		key[1 + i] = index[i].i;
+	for (const struct scope *s = l->scope; s; s = s->outer) {
+		int known = map_get(&s->memo, (const char *)key, bytes);
+		if (known >= 0)
+			return (ilir_expr){known};
+	}
+	ilir_expr e = compute(l, r, index);
+	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, bytes, e.i);
+	return e;
+}
+
+/* --- nests --- */
+
+/* Stores a target wherever it is wanted: states and outputs of the body, or an intermediate. */
+static void store_target(struct lowering *l, sub_ref r)
+{
+	ilir_expr e = lower_value_at(l, r, l->space);
+	const struct sub_value *v = sub_at(l->p, r);
+	const struct sub_body *b = &l->p->bodies.at[l->body];
+	bool stored = false;
+	for (size_t i = 0; i < b->stores.n; i++) {
+		const struct sub_store *s = &b->stores.at[i];
+		if (s->value.value.i != r.i)
+			continue;
+		ilir_expr index[SUB_MAX_VARS] = {l->row};
+		int n = l->group->rows;
+		for (int d = 0; d < l->group->dims; d++)
+			index[n++] = l->space[v->vars - l->group->dims + d];
+		if (s->to == SUB_TO_STATE)
+			index[0] = lower_state_row(l, s->which, l->row);
+		lower_scope_add(l, l->scope, lower_store(l, lower_target(l, s), index, n, e), NULL);
+		stored = true;
+	}
+	int first = lower_first_stored(l, r);
+	if (!stored)
+		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+}
+
+/* The innermost block of a group: everything for one element. */
+static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
+{
+	l->scope = lower_scope_new(l, outer, false);
+	l->floor = 0;
+	for (size_t i = 0; i < l->group->targets.n; i++)
+		store_target(l, l->group->targets.at[i]);
+	return lower_scope_finish(l, l->scope);
+}
+
+/* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
+static bool is_inferred(const struct lowering *l)
+{
+	const struct sub_body *b = &l->p->bodies.at[l->body];
+	for (size_t i = 0; i < b->stores.n; i++)
+		for (size_t t = 0; t < l->group->targets.n; t++)
+			if (b->stores.at[i].value.value.i == l->group->targets.at[t].i)
+				return false;
+	return true;
+}
+
+static const char *var_name(const struct lowering *l, int var)
+{
+	return l->p->vars.at[var].name;
+}
+
+/* Variables of the nest, in the order of the group's space: row, edge, dimensions. */
+static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, int along, ilir_var *var)
+{
+	for (int i = 0; i < v->vars; i++) {
+		bool row = i == 0 && l->group->rows;
+		if (row && !row_loop) {
+			l->space[i] = l->row;
+			continue;
+		}
+		var[i] = ilir_new_var(l->m, var_name(l, v->var[i]), (struct ilir_type){ILIR_INDEX, 1});
+		l->space[i] = ilir_var_ref(l->m, var[i]);
+		if (row)
+			l->row = l->space[i];
+	}
+	l->column = l->group->dims ? var[v->vars - l->group->dims + along] : (ilir_var){0};
+	l->edge = l->group->edges ? l->space[1] : (ilir_expr){0};
+}
+
+static struct ilir_stmt *edge_loop(struct lowering *l, ilir_var var, struct ilir_stmt *block)
+{
+	ilir_expr begin, end;
+	edge_bounds(l, &begin, &end);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, ragged_name(l)), ILIR_SERIAL, block);
+}
+
+static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *dim, struct ilir_stmt *block)
+{
+	if (!l->group->over_edges)
+		tile_nodes(l, var);
+	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1, ilir_dim_name(l->m, dim),
+			ILIR_SERIAL, block);
+}
+
+static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent, struct ilir_stmt *block)
+{
+	bool infer = is_inferred(l);
+	ilir_expr begin = infer ? ilir_inferred(l->m) : ilir_index(l->m, 0);
+	ilir_expr end = infer ? ilir_inferred(l->m) : ilir_index(l->m, extent);
+	return ilir_for(l->m, var, begin, end, 1, ilir_dim_name(l->m, var_name(l, dim)), ILIR_SERIAL, block);
+}
+
+static const char *row_name(const struct lowering *l, int var)
+{
+	enum sub_set set = l->p->vars.at[var].set;
+	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
+}
+
+/* The loops over the dimensions around a block; `innermost` may be none of them. */
+static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_value *v, const ilir_var *var,
+					 int innermost, struct ilir_stmt *block)
+{
+	const struct sched_group *g = l->group;
+	int leads = v->vars - g->dims;
+	if (innermost >= 0)
+		block = dimension_loop(l, var[leads + innermost], v->var[leads + innermost],
+				       g->extent[innermost], block);
+	for (int d = g->dims; d-- > 0;)
+		if (d != innermost)
+			block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
+	return block;
+}
+
+/* All columns of a row: what does not differ along them, the rows that it reads, stands before their loops.
+ */
+static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v, const ilir_var *var)
+{
+	struct scope *row = lower_scope_new(l, NULL, false);
+	for (int i = v->vars - l->group->dims; i < v->vars; i++)
+		lower_define(l, false, var[i].i, row->depth + 1, -1);
+	struct ilir_stmt *columns = dimension_loops(l, v, var, l->tile->along, lower_element(l, row));
+	return ilir_append(lower_scope_finish(l, row), columns);
+}
+
+struct ilir_stmt *lower_group(struct lowering *l, int number, bool rows_here)
+{
+	const struct sched_group *g = l->group = &l->plan->groups.at[number];
+	const struct sub_value *v = sub_at(l->p, g->targets.at[0]);
+	ilir_var var[SUB_MAX_VARS] = {{0}};
+	l->tile = &l->sched->tiles.at[number];
+	l->body = g->body;
+	open_space(l, v, rows_here, l->tile->along, var);
+	struct ilir_stmt *block = l->tile->by_rows ? lower_row(l, v, var) : lower_element(l, NULL);
+	if (g->edges)
+		block = edge_loop(l, var[1], block);
+	if (g->rows && rows_here)
+		block = row_loop(l, var[0], row_name(l, v->var[0]), block);
+	if (!l->tile->by_rows)
+		block = dimension_loops(l, v, var, -1, block);
+	if (g->dims && l->tile->lanes > 1)
+		vec_push(l->m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){l->column, ILIR_VECTOR, 1, {l->tile->lanes}, l->tile->columns});
+	return block;
+}

@@ -1,0 +1,495 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* A module as text.  parse_loops.c reads it back; README.md describes it. */
+#include "ilir/spelling.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+
+/* --- words --- */
+
+const char *const ilir_kind_word[] = {
+    [IMAGE_WEIGHT] = "weight",
+    [IMAGE_STATE] = "state",
+    [IMAGE_SCRATCH] = "scratch",
+    [IMAGE_OUTPUT] = "output",
+    [IMAGE_TOKEN] = "token",
+    [IMAGE_VECTOR] = "vector",
+    [IMAGE_CHILD] = "child",
+    [IMAGE_CHILD_BEGIN] = "child_begin",
+    [IMAGE_CHILD_LIST] = "child_list",
+    [IMAGE_ROOT] = "root",
+    [IMAGE_PLACE] = "place",
+    [IMAGE_BATCH_BEGIN] = "batch_begin",
+    [IMAGE_CASE] = "case",
+    [IMAGE_ORIGIN] = "origin",
+    [IMAGE_PARENT] = "parent",
+    [IMAGE_PARENT_BEGIN] = "parent_begin",
+    [IMAGE_PARENT_LIST] = "parent_list",
+    [IMAGE_MEMBER_BEGIN] = "member_begin",
+    [IMAGE_MEMBER_LIST] = "member_list",
+    [ILIR_REGISTER] = "register",
+};
+
+const char *const ilir_size_word[] = {
+    [IMAGE_ONE] = "one",       [IMAGE_NODES] = "nodes", [IMAGE_LEAVES] = "leaves",
+    [IMAGE_INPUTS] = "inputs", [IMAGE_EDGES] = "edges", [IMAGE_BATCHES] = "batches",
+    [IMAGE_WIDEST] = "widest", [IMAGE_WIDEST_INNER] = "widest_inner", [IMAGE_WIDEST_EDGES] = "widest_edges",
+};
+
+const char *const ilir_domain_word[] = {
+    [IMAGE_DOMAIN_ONCE] = "once",     [IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner",   [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch",   [IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes",   [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
+    [IMAGE_DOMAIN_INPUTS] = "inputs", [IMAGE_DOMAIN_BINDING] = "binding",
+    [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down", [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
+};
+
+const char *const ilir_dtype_word[] = {
+#define DTYPE(name, spelling, bits, kind, safetensors, meaning) [ILIR_##name] = spelling,
+#include "base/dtype.def"
+    [ILIR_INDEX] = "index"};
+
+const char *const ilir_truth_word[] = {"false", "true"};
+
+const char *const ilir_loop_word[] = {
+    [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
+
+static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
+					     "step", "prefetch", "barrier", "kernel", "inf", "nan", "true", "false"};
+
+static bool same_word(const char *word, const char *text, size_t length)
+{
+	return strlen(word) == length && memcmp(word, text, length) == 0;
+}
+
+bool ilir_is_reserved(const char *word, size_t length)
+{
+	for (size_t i = 0; i < sizeof statement_word / sizeof *statement_word; i++)
+		if (same_word(statement_word[i], word, length))
+			return true;
+	for (int i = 0; i < IMAGE_SIZES; i++)
+		if (same_word(ilir_size_word[i], word, length))
+			return true;
+	for (int i = 0; i < ILIR_OPS; i++)
+		if (same_word(ilir_op_spelling(i), word, length))
+			return true;
+	return false;
+}
+
+static bool is_word_char(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+size_t ilir_name_length(const char *text, size_t length)
+{
+	size_t n = 0;
+	if (!length || !is_word_char(text[0]) || isdigit((unsigned char)text[0]))
+		return 0;
+	while (n < length &&
+	       (is_word_char(text[n]) || (text[n] == '.' && n + 1 < length && is_word_char(text[n + 1]))))
+		n++;
+	return n;
+}
+
+bool ilir_is_infix(enum ilir_op op)
+{
+	return ilir_op_arity(op) == 2 && ispunct((unsigned char)ilir_op_spelling(op)[0]);
+}
+
+/* --- the printer --- */
+
+struct out {
+	const struct ilir_module *m;
+	struct str *s;
+	size_t limit; /* expressions stop when the text is so long */
+	int depth;
+};
+
+/* NULL can only be seen in a module that the verifier is about to refuse.  Names that would not be read back
+ * as they are stand in backquotes, their unusual bytes as \xHH. */
+static void put_name(struct out *o, const char *name)
+{
+	size_t length = strlen(name ? name : "");
+	if (length && ilir_name_length(name, length) == length && !ilir_is_reserved(name, length)) {
+		str_puts(o->s, name);
+		return;
+	}
+	str_puts(o->s, "`");
+	for (; length--; name++) {
+		if (isprint((unsigned char)*name) && *name != '`' && *name != '\\')
+			str_add(o->s, name, 1);
+		else
+			str_printf(o->s, "\\x%02x", (unsigned char)*name);
+	}
+	str_puts(o->s, "`");
+}
+
+/* References that are out of range can only be seen in a module that the verifier is about to refuse. */
+static void put_var(struct out *o, ilir_var v)
+{
+	if (v.i && v.i < o->m->vars.n)
+		put_name(o, o->m->vars.at[v.i].name);
+	else
+		str_printf(o->s, "<variable %u>", v.i);
+}
+
+static void put_buffer_name(struct out *o, ilir_buffer b)
+{
+	if (b.i && b.i < o->m->buffers.n)
+		put_name(o, o->m->buffers.at[b.i].name);
+	else
+		str_printf(o->s, "<buffer %u>", b.i);
+}
+
+static void put_dim_name(struct out *o, int dim)
+{
+	if (dim >= 0 && (size_t)dim < o->m->dims.n)
+		put_name(o, o->m->dims.at[dim]);
+	else
+		str_printf(o->s, "<dimension %d>", dim);
+}
+
+static void put_nan(struct out *o, float f)
+{
+	uint32_t bits;
+	memcpy(&bits, &f, sizeof bits);
+	str_puts(o->s, bits >> 31 ? "-nan" : "nan");
+	if ((bits & 0x7fffffff) != 0x7fc00000)
+		str_printf(o->s, "(%x)", bits & 0x7fffff);
+}
+
+/* Always recognisable as a float: it holds one of . e n. */
+static void put_float(struct out *o, float f)
+{
+	size_t before = o->s->n;
+	if (f != f) {
+		put_nan(o, f);
+		return;
+	}
+	str_float(o->s, f);
+	if (!strpbrk(o->s->text + before, ".en"))
+		str_puts(o->s, ".0");
+}
+
+static void put_integer(struct out *o, const struct ilir_node *n)
+{
+	if (n->type.dtype == ILIR_BOOL)
+		str_puts(o->s, ilir_truth_word[n->i != 0]);
+	else
+		str_printf(o->s, "%" PRId64 "%s", n->i,
+			   n->type.dtype == ILIR_I32   ? "i"
+			   : n->type.dtype == ILIR_I64 ? "l"
+						       : "");
+}
+
+/* --- expressions --- */
+
+static void put_expr(struct out *o, ilir_expr e, bool inside);
+
+static void put_list(struct out *o, const ilir_expr *at, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (i)
+			str_puts(o->s, ", ");
+		put_expr(o, at[i], false);
+	}
+}
+
+/* An infix operator is put in parentheses when it is `inside` another. */
+static void put_infix(struct out *o, ilir_expr e, bool inside)
+{
+	str_puts(o->s, inside ? "(" : "");
+	put_expr(o, ilir_arg(o->m, e, 0), true);
+	str_printf(o->s, " %s ", ilir_op_spelling(ilir_at(o->m, e)->op));
+	put_expr(o, ilir_arg(o->m, e, 1), true);
+	str_puts(o->s, inside ? ")" : "");
+}
+
+static void put_call(struct out *o, const struct ilir_node *n)
+{
+	str_printf(o->s, "%s(", ilir_op_spelling(n->op));
+	if (n->op == ILIR_BROADCAST || n->op == ILIR_RAMP)
+		str_printf(o->s, "%d, ", n->type.lanes);
+	put_list(o, &o->m->args.at[n->arg], n->args);
+	str_puts(o->s, ")");
+}
+
+static void put_load(struct out *o, ilir_buffer b, const ilir_expr *index, int n)
+{
+	put_buffer_name(o, b);
+	str_puts(o->s, "[");
+	put_list(o, index, n);
+	str_puts(o->s, "]");
+}
+
+static void put_expr(struct out *o, ilir_expr e, bool inside)
+{
+	const struct ilir_node *n = ilir_at(o->m, e);
+	if (!e.i || o->s->n > o->limit) {
+		str_puts(o->s, e.i ? "..." : "<none>");
+		return;
+	}
+	switch (n->op) {
+	case ILIR_CONST_F:
+		put_float(o, n->f);
+		break;
+	case ILIR_CONST_I:
+		put_integer(o, n);
+		break;
+	case ILIR_VAR:
+		put_var(o, n->var);
+		break;
+	case ILIR_SIZE:
+		str_puts(o->s, ilir_size_word[n->size]);
+		break;
+	case ILIR_INFERRED:
+		str_puts(o->s, ilir_op_spelling(n->op));
+		break;
+	case ILIR_LOAD:
+		put_load(o, n->buffer, n->args ? &o->m->args.at[n->arg] : NULL, n->args);
+		break;
+	default:
+		if (ilir_is_infix(n->op))
+			put_infix(o, e, inside);
+		else
+			put_call(o, n);
+	}
+}
+
+/* --- buffers --- */
+
+/* 64:D, 150/152:D (padded), nodes:node, batches+1:batch. */
+static void put_dim(struct out *o, const struct ilir_dim *d)
+{
+	if (d->rows == IMAGE_ONE)
+		str_printf(o->s, "%" PRId64, d->extent);
+	else
+		str_puts(o->s, ilir_size_word[d->rows]);
+	if (d->rows != IMAGE_ONE && d->extent)
+		str_printf(o->s, "+%" PRId64, d->extent);
+	if (d->padded != d->extent)
+		str_printf(o->s, "/%" PRId64, d->padded);
+	str_puts(o->s, ":");
+	put_dim_name(o, d->name);
+}
+
+static void put_shape(struct out *o, const struct ilir_buffer_decl *b)
+{
+	str_printf(o->s, " %s [", ilir_dtype_word[b->dtype]);
+	for (int i = 0; i < b->rank; i++) {
+		str_puts(o->s, i ? ", " : "");
+		put_dim(o, &b->dim[i]);
+	}
+	str_puts(o->s, "]");
+}
+
+static void put_pack_source(struct out *o, const struct image_pack_source *p)
+{
+	int rank = TENSOR_MAX_RANK;
+	while (rank && !p->begin[rank - 1] && !p->end[rank - 1])
+		rank--;
+	str_printf(o->s, "%d[", p->param);
+	for (int i = 0; i < rank; i++)
+		str_printf(o->s, "%s%" PRId64 "..%" PRId64, i ? ", " : "", p->begin[i], p->end[i]);
+	str_puts(o->s, "]");
+}
+
+/* packed [19 of axis 1 step 8, 150 of axis 0 step 1, 5 of source step 1, 8 of axis 1 step 1] from 5[0..150,
+ * 0..150] */
+static void put_recipe(struct out *o, const struct image_recipe *r)
+{
+	str_puts(o->s, " packed [");
+	for (int i = 0; i < r->dims; i++) {
+		const struct image_pack_dim *d = &r->dim[i];
+		str_printf(o->s, "%s%" PRId64 " of ", i ? ", " : "", d->extent);
+		if (d->axis == IMAGE_PACK_SOURCE)
+			str_puts(o->s, "source");
+		else
+			str_printf(o->s, "axis %d", d->axis);
+		str_printf(o->s, " step %" PRId64, d->stride);
+	}
+	str_puts(o->s, "] from ");
+	for (int i = 0; i < r->sources; i++) {
+		str_puts(o->s, i ? ", " : "");
+		put_pack_source(o, &r->source[i]);
+	}
+}
+
+static void put_buffer(struct out *o, const struct ilir_buffer_decl *b)
+{
+	str_puts(o->s, "buffer ");
+	put_name(o, b->name);
+	str_printf(o->s, " : %s %d", ilir_kind_word[b->kind], b->which);
+	put_shape(o, b);
+	if (b->recipe)
+		put_recipe(o, b->recipe);
+	str_puts(o->s, "\n");
+}
+
+/* --- statements --- */
+
+static void put_bounds(struct out *o, ilir_expr begin, ilir_expr end)
+{
+	str_puts(o->s, " in ");
+	put_expr(o, begin, false);
+	str_puts(o->s, "..");
+	put_expr(o, end, false);
+}
+
+static void put_for(struct out *o, const struct ilir_stmt *s)
+{
+	str_puts(o->s, "for ");
+	put_var(o, s->loop.var);
+	str_puts(o->s, ":");
+	put_dim_name(o, s->loop.dim);
+	put_bounds(o, s->loop.begin, s->loop.end);
+	if (s->loop.step != 1)
+		str_printf(o->s, " step %" PRId64, s->loop.step);
+	if (s->loop.kind != ILIR_SERIAL)
+		str_printf(o->s, " %s", ilir_loop_word[s->loop.kind]);
+}
+
+static void put_alloc(struct out *o, ilir_buffer b)
+{
+	str_puts(o->s, "alloc ");
+	put_buffer_name(o, b);
+	str_puts(o->s, " :");
+	if (b.i && b.i < o->m->buffers.n)
+		put_shape(o, ilir_buffer_at(o->m, b));
+	if (b.i && b.i < o->m->buffers.n && ilir_buffer_at(o->m, b)->parked)
+		str_puts(o->s, " parked");
+}
+
+static void put_group(struct out *o, int group)
+{
+	if (group)
+		str_printf(o->s, " group %d", group);
+}
+
+static void put_cases(struct out *o, unsigned cases)
+{
+	str_puts(o->s, cases ? " of case" : "");
+	for (int c = 0; cases >> c; c++)
+		if (cases >> c & 1)
+			str_printf(o->s, " %d", c);
+}
+
+/* A statement without its blocks. */
+static void put_head(struct out *o, const struct ilir_stmt *s)
+{
+	switch (s->kind) {
+	case ILIR_FOR:
+		put_for(o, s);
+		break;
+	case ILIR_IF:
+		str_puts(o->s, "if ");
+		put_expr(o, s->branch.condition, false);
+		break;
+	case ILIR_LET:
+		str_puts(o->s, "let ");
+		put_var(o, s->let.var);
+		str_puts(o->s, " = ");
+		put_expr(o, s->let.value, false);
+		break;
+	case ILIR_ALLOC:
+		put_alloc(o, s->alloc);
+		break;
+	case ILIR_STORE:
+		put_load(o, s->store.buffer, s->store.index, s->store.indices);
+		str_puts(o->s, " = ");
+		put_expr(o, s->store.value, false);
+		break;
+	case ILIR_PREFETCH:
+		str_puts(o->s, "prefetch ");
+		put_expr(o, s->prefetch, false);
+		break;
+	case ILIR_BARRIER:
+		str_puts(o->s, "barrier");
+		break;
+	case ILIR_STEP:
+		str_puts(o->s, "step ");
+		put_name(o, s->step.name);
+		put_group(o, s->step.group);
+		put_cases(o, s->step.cases);
+		put_bounds(o, s->step.begin, s->step.end);
+		break;
+	}
+}
+
+static void put_indent(struct out *o)
+{
+	str_printf(o->s, "%*s", 2 * o->depth, "");
+}
+
+static void put_stmts(struct out *o, const struct ilir_stmt *s);
+
+/* " {", the statements one level deeper, "}" at this level; the caller ends the line. */
+static void put_block(struct out *o, const struct ilir_stmt *s)
+{
+	str_puts(o->s, " {\n");
+	o->depth++;
+	put_stmts(o, s);
+	o->depth--;
+	put_indent(o);
+	str_puts(o->s, "}");
+}
+
+static void put_stmts(struct out *o, const struct ilir_stmt *s)
+{
+	for (; s; s = s->next) {
+		put_indent(o);
+		put_head(o, s);
+		if (s->kind == ILIR_FOR)
+			put_block(o, s->loop.body);
+		if (s->kind == ILIR_STEP)
+			put_block(o, s->step.body);
+		if (s->kind == ILIR_IF)
+			put_block(o, s->branch.then);
+		if (s->kind == ILIR_IF && s->branch.otherwise) {
+			str_puts(o->s, " else");
+			put_block(o, s->branch.otherwise);
+		}
+		str_puts(o->s, "\n");
+	}
+}
+
+static void put_kernel(struct out *o, const struct ilir_kernel *k)
+{
+	str_puts(o->s, "kernel ");
+	put_name(o, k->name);
+	str_printf(o->s, " in %s", ilir_domain_word[k->domain]);
+	put_group(o, k->group);
+	put_cases(o, k->cases);
+	if (k->parts)
+		str_printf(o->s, " part %d of %d", k->part, k->parts);
+	put_block(o, k->body);
+	str_puts(o->s, "\n");
+}
+
+/* --- what others call --- */
+
+void ilir_print(const struct ilir_module *m, struct str *s)
+{
+	struct out o = {m, s, SIZE_MAX, 0};
+	str_puts(s, "module ");
+	put_name(&o, m->name);
+	str_puts(s, "\n");
+	for (size_t i = 0; i < m->dims.n; i++) {
+		str_puts(s, i ? ", " : "dim ");
+		put_name(&o, m->dims.at[i]);
+	}
+	str_puts(s, m->dims.n ? "\n" : "");
+	for (size_t i = 1; i < m->buffers.n; i++)
+		if (m->buffers.at[i].kind < ILIR_REGISTER)
+			put_buffer(&o, &m->buffers.at[i]);
+	for (size_t i = 0; i < m->kernels.n; i++)
+		put_kernel(&o, &m->kernels.at[i]);
+}
+
+void ilir_print_stmt(const struct ilir_module *m, const struct ilir_stmt *statement, struct str *s)
+{
+	struct out o = {m, s, s->n + 160, 0};
+	put_head(&o, statement);
+}

@@ -1,0 +1,49 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Which processor libgccjit makes code for, and what else it is told. */
+#include "jit/gccjit/emit.h"
+
+/* -march=native is refused, so the machine is named by what base/target.c has found in it. */
+static const struct jit_processor processors[TARGETS] = {
+    [TARGET_GENERIC] = {JIT_SSE, "-march=x86-64", NULL},
+    [TARGET_AVX2] = {JIT_AVX, "-march=x86-64-v3", NULL},
+    [TARGET_AVX512] = {JIT_AVX512, "-march=x86-64-v4", "-mprefer-vector-width=512"},
+};
+
+const struct jit_processor *jit_find_processor(const struct target *t)
+{
+	return processors[t->id].march ? &processors[t->id] : NULL;
+}
+
+static const char *const options[] = {
+    /* Arithmetic is that of ilir/ilir_ops.def: integers wrap, a product and a sum stay two roundings. */
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    /* Our own passes have decided on vectors. */
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
+    /* These would keep constants in registers that sums need. */
+    "-fno-gcse",
+    "-fno-move-loop-invariants",
+    /* Code imports nothing: no memcpy for a loop, no guard, and nothing that the linker does not know. */
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-exceptions",
+    "-fPIC",
+    "-fvisibility=hidden",
+};
+
+void jit_set_options(gcc_jit_context *context, const struct jit_processor *p)
+{
+	gcc_jit_context_set_bool_print_errors_to_stderr(context, 0);
+	gcc_jit_context_set_bool_allow_unreachable_blocks(context, 1);
+	gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 2);
+	gcc_jit_context_add_command_line_option(context, p->march);
+	if (p->width)
+		gcc_jit_context_add_command_line_option(context, p->width);
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+		gcc_jit_context_add_command_line_option(context, options[i]);
+}

@@ -1,0 +1,377 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What leaves the recursion: products of what a node carries with weights.  Each traversal is one; for a
+ * later one nodes carry the states that earlier ones computed, too.
+ *
+ * A value that needs no state is the same whenever it is computed.  Inside the recursion its weights are read
+ * again at each level, for as few rows as the level has; ahead of it one step computes it for all nodes.  It
+ * becomes an input that a body of its own computes, and the recursion reads it node by node.
+ *
+ * Of a sum that needs states the beginning leaves: a chain is written with what needs none first (rewrite/contract.c), and
+ * each step of it is a value.  So no bit changes, wherever a value is computed. */
+#include "sched/plan.h"
+
+#include <stdio.h>
+
+/* A value that leaves, in the new program. */
+struct leaver {
+	sub_ref value;
+	int input;
+	bool at_leaf;	  /* the first bodies read it, too, */
+	bool not_at_leaf; /* or not all of them do, and so none may */
+	unsigned readers; /* bodies that want it, of those behind the first ones */
+};
+
+/* A body of the recursion, and what leaves of it. */
+struct reader {
+	const struct sub_body *body;
+	struct sched_values values;
+	bool *seen;
+	int *leaver_of;	      /* by value of the old program: number + 1 */
+	sub_ref *now;	      /* by value: what it is in the new program */
+	struct sub_body made; /* there */
+};
+
+struct hoisting {
+	struct arena *arena;
+	const struct sub_program *from;
+	struct sub_program *to; /* has the same values in the same places, then others */
+	enum sched_moving how;
+	int traversal;
+	const bool *recursive;
+	const double *work; /* by value, see sched_weigh */
+	bool *barred;	    /* by value: not all nodes with children have it */
+	VEC(struct leaver) leavers;
+	VEC(struct reader) first, readers; /* bodies that the recursion begins with, and the others */
+	struct reader *in;		   /* the one at hand */
+};
+
+static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
+{
+	return sub_at(h->from, r);
+}
+
+/* --- what it is worth --- */
+
+static bool pays(const struct hoisting *h, double work, const struct sub_value *v)
+{
+	double least = h->how == SCHED_MOVE_ALL ? 0 : SCHED_LEAST_WORK * sched_row_elements(h->from, v);
+	return work > 0 && work >= least;
+}
+
+/* --- who leaves --- */
+
+static const char *hoist_name(struct hoisting *h)
+{
+	struct str s = str_in(h->arena);
+	size_t n = h->to->inputs.n, others = 0;
+	while (others < n && !h->to->inputs.at[others].hoisted)
+		others++;
+	str_printf(&s, "hoist%zu", n - others);
+	return s.text;
+}
+
+/* A value becomes an input. */
+static int add_leaver(struct hoisting *h, sub_ref r)
+{
+	const struct sub_value *v = sub_at(h->to, r);
+	struct sub_input in = {.name = hoist_name(h), .hoisted = true};
+	in.row = (struct sub_tensor){.name = in.name, .dtype = v->dtype, .rank = v->vars - 1};
+	for (int d = 0; d < in.row.rank; d++) {
+		in.row.var[d] = v->var[d + 1];
+		in.row.shape[d] = h->to->vars.at[v->var[d + 1]].extent;
+	}
+	vec_push(h->arena, &h->to->inputs, in);
+	vec_push(h->arena, &h->leavers, (struct leaver){.value = r, .input = h->to->inputs.n - 1});
+	return h->leavers.n;
+}
+
+/* What leaves of several bodies leaves once. */
+static int join_leaver(struct hoisting *h, sub_ref r)
+{
+	size_t i = 0;
+	while (i < h->leavers.n && h->leavers.at[i].value.i != r.i)
+		i++;
+	int number = i < h->leavers.n ? (int)i + 1 : add_leaver(h, r);
+	h->leavers.at[number - 1].readers |= 1u << (h->in - h->readers.at);
+	return number;
+}
+
+/* More than an index of what is stored anyway. */
+static bool can_be_stored(const struct hoisting *h, sub_ref r)
+{
+	const struct sub_value *v = value_of(h, r);
+	enum sub_class class = sub_class_of(v->op);
+	return class != SUB_SOURCE && class != SUB_MOVE && v->var[0] == h->from->node &&
+	       v->vars - 1 <= TENSOR_MAX_RANK;
+}
+
+/* A value that needs no state is wanted by one that does: it leaves, or what it is computed from. */
+static void leave(struct hoisting *h, sub_ref r)
+{
+	const struct sub_value *v = value_of(h, r);
+	if (h->in->seen[r.i] || h->recursive[r.i] || !sched_has_lead(h->from, r) || !h->work[r.i])
+		return;
+	h->in->seen[r.i] = true;
+	if (can_be_stored(h, r) && pays(h, h->work[r.i], v) && !h->barred[r.i]) {
+		h->in->leaver_of[r.i] = join_leaver(h, r);
+		return;
+	}
+	for (int a = 0; a < v->args; a++)
+		leave(h, v->arg[a].value);
+}
+
+static void find_leavers_in(struct hoisting *h)
+{
+	const struct sub_body *b = h->in->body;
+	h->in->seen = ARENA_ARRAY(h->arena, bool, h->from->values.n);
+	h->in->leaver_of = ARENA_ARRAY(h->arena, int, h->from->values.n);
+	for (int i = 0; i < h->in->values.n; i++) {
+		const struct sub_value *v = value_of(h, h->in->values.value[i]);
+		for (int a = 0; h->recursive[h->in->values.value[i].i] && a < v->args; a++)
+			leave(h, v->arg[a].value);
+	}
+	for (size_t i = 0; i < b->stores.n; i++)
+		leave(h, b->stores.at[i].value.value);
+}
+
+/* Bars what nodes of some cases do not want: they need not have what it is computed from. */
+static bool bar(struct hoisting *h)
+{
+	bool any = false;
+	for (size_t i = 0; i < h->leavers.n; i++)
+		if (h->leavers.at[i].readers != (1u << h->readers.n) - 1)
+			any = h->barred[h->leavers.at[i].value.i] = true;
+	return any;
+}
+
+/* What leaves is found anew until all nodes that have neighbours want it. */
+static void find_leavers(struct hoisting *h)
+{
+	size_t inputs = h->from->inputs.n;
+	sched_copy_program(h->to, h->from);
+	do {
+		h->to->inputs.n = inputs;
+		h->leavers.n = 0;
+		for (h->in = h->readers.at; h->in < h->readers.at + h->readers.n; h->in++)
+			find_leavers_in(h);
+	} while (bar(h));
+}
+
+/* --- the bodies of the recursion --- */
+
+static sub_ref read_leaver(struct hoisting *h, const struct leaver *l)
+{
+	const struct sub_value *v = sub_at(h->to, l->value);
+	struct sub_value in = {.op = SUB_VECTOR, .which = l->input, .vars = v->vars};
+	memcpy(in.var, v->var, sizeof in.var);
+	return sub_add(h->to, in, NULL);
+}
+
+static sub_ref copy_value(struct hoisting *h, sub_ref r)
+{
+	struct sub_value v = *value_of(h, r);
+	for (int a = 0; a < v.args; a++)
+		v.arg[a].value = h->in->now[v.arg[a].value.i];
+	return sub_add(h->to, v, NULL);
+}
+
+/* What leaves, as this body reads it; NULL = the body computes the value itself. */
+static const struct leaver *find_leaver(const struct hoisting *h, sub_ref r, bool leaf)
+{
+	int number = h->in->leaver_of[r.i];
+	const struct leaver *l = number ? &h->leavers.at[number - 1] : NULL;
+	return l && !(leaf && l->not_at_leaf) ? l : NULL;
+}
+
+static sub_ref rewrite(struct hoisting *h, sub_ref r, bool leaf)
+{
+	const struct leaver *l = find_leaver(h, r, leaf);
+	return l ? read_leaver(h, l) : copy_value(h, r);
+}
+
+/* The recursion begins with it. */
+static bool first_of(const struct sub_body *b)
+{
+	return b->domain == SUB_LEAF || b->domain == SUB_TOP;
+}
+
+static void rewrite_body(struct hoisting *h, struct reader *in)
+{
+	const struct sub_body *b = in->body;
+	h->in = in;
+	in->now = ARENA_ARRAY(h->arena, sub_ref, h->from->values.n);
+	for (int i = 0; i < h->in->values.n; i++)
+		h->in->now[h->in->values.value[i].i] = rewrite(h, h->in->values.value[i], first_of(b));
+	in->made = sub_map_body(h->arena, b, in->now);
+}
+
+/* --- the new program --- */
+
+static int count_first(struct hoisting *h, const struct leaver *l)
+{
+	int n = 0;
+	for (size_t i = 0; i < h->first.n; i++) {
+		bool *live = ARENA_ARRAY(h->arena, bool, h->to->values.n);
+		sub_ref read = read_leaver(h, l);
+		sub_mark_live(h->to, &h->first.at[i].made, live);
+		n += live[read.i];
+	}
+	return n;
+}
+
+/* Which of them the first bodies read; true when that of some was taken back.  Nodes with parents are no
+ * range: what they alone read is there for all nodes. */
+static bool mark_leaf(struct hoisting *h)
+{
+	bool back = false;
+	for (size_t i = 0; i < h->leavers.n; i++) {
+		struct leaver *l = &h->leavers.at[i];
+		size_t n = count_first(h, l);
+		l->at_leaf = h->first.at[0].body->domain == SUB_TOP || n == h->first.n;
+		if (!l->at_leaf && n)
+			back = l->not_at_leaf = true;
+	}
+	return back;
+}
+
+static void rewrite_bodies(struct hoisting *h)
+{
+	for (size_t i = 0; i < h->readers.n; i++)
+		rewrite_body(h, &h->readers.at[i]);
+	do
+		for (size_t i = 0; i < h->first.n; i++) {
+			h->first.at[i].leaver_of = h->readers.at[0].leaver_of;
+			rewrite_body(h, &h->first.at[i]);
+		}
+	while (mark_leaf(h));
+}
+
+/* "hoist" in the first traversal, "hoist2" in the second. */
+static const char *ahead_name(struct hoisting *h, const char *part)
+{
+	struct str s = str_in(h->arena);
+	str_puts(&s, "hoist");
+	if (h->traversal)
+		str_printf(&s, "%d", h->traversal + 1);
+	str_puts(&s, part);
+	return sub_free_name(h->from, SUB_NAME_BODY, str_text(&s));
+}
+
+/* The body of those that leaves read, or of those that they do not, if there are any. */
+static void add_ahead(struct hoisting *h, bool at_leaf)
+{
+	struct sub_body b = {.name = ahead_name(h, at_leaf ? "" : ".inner"),
+			     .domain = at_leaf ? SUB_AHEAD : SUB_AHEAD_INNER,
+			     .traversal = h->traversal};
+	for (size_t i = 0; i < h->leavers.n; i++) {
+		const struct leaver *l = &h->leavers.at[i];
+		if (l->at_leaf == at_leaf)
+			vec_push(h->arena, &b.stores,
+				 (struct sub_store){SUB_TO_INPUT, l->input, sub_as_is(h->to, l->value)});
+	}
+	if (b.stores.n)
+		vec_push(h->arena, &h->to->bodies, b);
+}
+
+/* The reader that a body of the old program is; NULL = none. */
+static const struct reader *reader_of(const struct hoisting *h, const struct sub_body *b)
+{
+	for (size_t i = 0; i < h->readers.n; i++)
+		if (h->readers.at[i].body == b)
+			return &h->readers.at[i];
+	for (size_t i = 0; i < h->first.n; i++)
+		if (h->first.at[i].body == b)
+			return &h->first.at[i];
+	return NULL;
+}
+
+/* The bodies ahead of the recursion stand before it. */
+static void add_bodies(struct hoisting *h)
+{
+	const struct sub_body *b = h->from->bodies.at, *end = b + h->from->bodies.n;
+	for (; !reader_of(h, b); b++)
+		vec_push(h->arena, &h->to->bodies, *b);
+	add_ahead(h, true);
+	add_ahead(h, false);
+	for (; b < end; b++) {
+		const struct reader *r = reader_of(h, b);
+		vec_push(h->arena, &h->to->bodies, r ? r->made : *b);
+	}
+}
+
+static void find_readers(struct hoisting *h)
+{
+	static const enum sub_domain domains[][2] = {{SUB_LEAF, SUB_INNER}, {SUB_TOP, SUB_BELOW}};
+	bool down = h->from->traversals.at[h->traversal].down;
+	for (int i = 0; i < 2; i++) {
+		struct sched_bodies found = sched_find_bodies(h->from, h->traversal, domains[down][i]);
+		for (size_t k = 0; k < found.all.n; k++) {
+			struct reader r = {.body = found.all.at[k]};
+			sched_find_values(&r.values, h->arena, h->from, r.body - h->from->bodies.at,
+					  ARENA_ARRAY(h->arena, bool, h->from->values.n));
+			if (i)
+				vec_push(h->arena, &h->readers, r);
+			else
+				vec_push(h->arena, &h->first, r);
+		}
+	}
+}
+
+/* False when all stays. */
+static bool hoist(struct hoisting *h)
+{
+	h->recursive = sub_find_recursive(h->from, h->traversal);
+	h->barred = ARENA_ARRAY(h->arena, bool, h->from->values.n);
+	h->work = sched_weigh(h->arena, h->from);
+	find_leavers(h);
+	if (!h->leavers.n)
+		return false;
+	rewrite_bodies(h);
+	add_bodies(h);
+	return true;
+}
+
+/* --- the whole --- */
+
+static void note_leavers(const struct hoisting *h, struct sub_trace *trace)
+{
+	for (size_t i = 0; trace && i < h->leavers.n; i++) {
+		const struct leaver *l = &h->leavers.at[i];
+		struct str s = str_in(h->arena);
+		str_printf(&s, "%s is computed ahead of the recursion, %s: %.0f bytes each",
+			   h->to->inputs.at[l->input].name,
+			   l->at_leaf ? "for all nodes" : "for the nodes with children",
+			   sizeof(float) * sched_row_elements(h->to, sub_at(h->to, l->value)));
+		vec_push(h->arena, &trace->notes, s.text);
+	}
+}
+
+struct request {
+	enum sched_moving how;
+	struct sub_trace *trace;
+};
+
+static void hoist_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
+			    void *context)
+{
+	const struct request *r = context;
+	struct hoisting h = {
+	    .arena = to->arena, .from = from, .to = to, .how = r->how, .traversal = traversal};
+	find_readers(&h);
+	if (r->how != SCHED_MOVE_OFF && h.first.n && h.readers.n && hoist(&h))
+		note_leavers(&h, r->trace);
+	else
+		sched_keep_program(to, from);
+}
+
+void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
+		 const struct sub_options *options, struct sub_trace *trace)
+{
+	(void)options;
+	sched_move_each(to, from, hoist_traversal, &(struct request){how, trace});
+}
+
+bool sched_is_hoisted(const struct sub_program *p)
+{
+	return p->inputs.n && p->inputs.at[p->inputs.n - 1].hoisted;
+}

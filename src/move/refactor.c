@@ -1,0 +1,308 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What depends on a child's state alone belongs to the child: the recursion's back edge moves.
+ *
+ *     inner                                          leaf, inner
+ *       %1[n,e,k] = assign h[child(e),k]               ...
+ *       %2[n,e,j,k] = multiply U[j,k], %1[n,e,k]       %8[n,j,k] = multiply U[j,k], %7[n,k]
+ *       %3[n,e,j] = sum_k %2[n,e,j,k]         ->       %9[n,j] = sum_k %8[n,j,k]
+ *       ... %3[n,e,j] ...                              store h[n,j] = %7[n,j]
+ *                                                      store refactor0[n,j] = %9[n,j]
+ *                                                    inner
+ *                                                      ... refactor0[child(e),j] ...
+ *
+ * The parent multiplies by weights edge by edge, level by level, a child once for each of its parents.  At
+ * the child it is one product of rows, for leaves one over all of them; and where the states of leaves are
+ * looked up, so is it: in a table that is made at binding.  What the child keeps for its parents is a state
+ * that nobody else sees.
+ *
+ * As in hoist.c a value is computed elsewhere as it was computed here, and so to the same bits; of a chain its beginning
+ * may leave. */
+#include "move/refactor.h"
+
+#include <stdio.h>
+
+/* --- the states --- */
+
+static sub_ref state_value(struct sub_program *p, int which)
+{
+	const struct sub_tensor *t = &p->states.at[which];
+	struct sub_value v = {.op = SUB_STATE, .which = which, .vars = t->rank + 1, .var = {p->node}};
+	memcpy(&v.var[1], t->var, t->rank * sizeof *t->var);
+	return sub_add(p, v, NULL);
+}
+
+static void find_derived(struct refactoring *f, struct place *keys, struct leaver *l)
+{
+	sub_ref key = refactor_move(f, keys, l->value);
+	size_t i = 0;
+	while (i < f->derived.n && f->derived.at[i].key.i != key.i)
+		i++;
+	if (i == f->derived.n)
+		vec_push(f->arena, &f->derived, (struct derived){.key = key, .value = l->value});
+	f->derived.at[i].readers |= 1u << (f->in - f->readers.at);
+	f->derived.at[i].slots |= l->reach >= OF_SLOT ? 1u << (l->reach - OF_SLOT) : 0;
+	l->derived = i;
+}
+
+static void find_all_derived(struct refactoring *f)
+{
+	struct place keys = refactor_new_place(f, f->from->node);
+	for (size_t s = 0; s < f->from->states.n; s++)
+		keys.state[s] = state_value(f->to, s);
+	f->derived.n = 0;
+	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+		for (size_t i = 0; !f->misfit && i < f->in->leavers.n; i++)
+			find_derived(f, &keys, &f->in->leavers.at[i]);
+}
+
+/* What is worth it: each child has it, whatever its parent is. */
+static bool is_everywhere(const struct refactoring *f, const struct leaver *l)
+{
+	const struct derived *d = &f->derived.at[l->derived];
+	bool slots = l->reach == OF_EDGE ||
+		     (f->from->children <= REFACTOR_MOST_SLOTS && d->slots == (1u << f->from->children) - 1);
+	return slots && d->readers == (1u << f->readers.n) - 1;
+}
+
+/* Bars what not all children have. */
+static bool bar(struct refactoring *f)
+{
+	bool any = false;
+	for (size_t r = 0; f->how == SCHED_MOVE_ON && r < f->readers.n; r++)
+		for (size_t i = 0; i < f->readers.at[r].leavers.n; i++) {
+			const struct leaver *l = &f->readers.at[r].leavers.at[i];
+			if (!is_everywhere(f, l))
+				any = f->barred[l->value.i] = true;
+		}
+	return any;
+}
+
+/* Those of earlier traversals. */
+static int derived_states(const struct sub_program *p)
+{
+	int n = 0;
+	for (size_t s = 0; s < p->states.n; s++)
+		n += p->states.at[s].derived;
+	return n;
+}
+
+static void declare(struct refactoring *f)
+{
+	for (size_t i = 0; i < f->derived.n; i++) {
+		const struct sub_value *v = refactor_value(f, f->derived.at[i].key);
+		struct str s = str_in(f->arena);
+		str_printf(&s, "refactor%d", derived_states(f->from) + (int)i);
+		struct sub_tensor t = {.name = sub_free_name(f->from, SUB_NAME_TENSOR, s.text),
+				       .dtype = v->dtype,
+				       .rank = v->vars - 1,
+				       .traversal = f->leaves.all.at[0]->traversal,
+				       .derived = true};
+		for (int d = 0; d < t.rank; d++) {
+			t.var[d] = v->var[d + 1];
+			t.shape[d] = f->to->vars.at[t.var[d]].extent;
+		}
+		f->derived.at[i].which = f->to->states.n;
+		vec_push(f->arena, &f->to->states, t);
+	}
+}
+
+/* --- the bodies --- */
+
+static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const struct sub_value *like)
+{
+	sub_ref state = state_value(f->to, f->derived.at[l->derived].which);
+	bool edge = l->reach == OF_EDGE;
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars, .map = map};
+	memcpy(read.var, like->var, sizeof read.var);
+	read.arg[0] = sub_as_is(f->to, state);
+	map[0] = (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
+	map[0].which = edge ? 0 : l->reach - OF_SLOT;
+	for (int i = 1; i < read.arg[0].vars; i++)
+		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
+	return sub_add(f->to, read, NULL);
+}
+
+static sub_ref copy_value(struct refactoring *f, sub_ref r, const sub_ref *now)
+{
+	struct sub_value v = *refactor_value(f, r);
+	for (int a = 0; a < v.args; a++)
+		v.arg[a].value = now[v.arg[a].value.i];
+	return sub_add(f->to, v, NULL);
+}
+
+static sub_ref rewrite(struct refactoring *f, sub_ref r, const sub_ref *now)
+{
+	struct sub_value v = *refactor_value(f, r);
+	int number = f->in->leaver_of[r.i];
+	return number ? read_derived(f, &f->in->leavers.at[number - 1], &v) : copy_value(f, r, now);
+}
+
+static void store_derived(struct refactoring *f, struct sub_body *b, size_t i, sub_ref value)
+{
+	int which = f->derived.at[i].which;
+	vec_push(f->arena, &b->stores, (struct sub_store){SUB_TO_STATE, which, sub_as_is(f->to, value)});
+}
+
+/* A place in a body: states are what it stores. */
+static struct place place_in(struct refactoring *f, const struct sub_body *b)
+{
+	struct place at = refactor_new_place(f, f->from->node);
+	for (size_t s = 0; s < f->from->states.n; s++)
+		if (refactor_store(b, s))
+			at.state[s] = refactor_store(b, s)->value.value;
+	return at;
+}
+
+static struct sub_body new_leaf(struct refactoring *f)
+{
+	struct sub_body b = sub_body_like(f->leaf);
+	for (size_t i = 0; i < f->leaf->stores.n; i++)
+		vec_push(f->arena, &b.stores, f->leaf->stores.at[i]);
+	return b;
+}
+
+/* --- the new program --- */
+
+static struct sub_body make_inner(struct refactoring *f)
+{
+	sub_ref *now = ARENA_ARRAY(f->arena, sub_ref, f->from->values.n);
+	for (int i = 0; i < f->in->values.n; i++)
+		now[f->in->values.value[i].i] = rewrite(f, f->in->values.value[i], now);
+	struct sub_body b = sub_map_body(f->arena, f->in->body, now);
+	struct place at = place_in(f, &b);
+	for (size_t i = 0; i < f->derived.n; i++)
+		store_derived(f, &b, i, refactor_move(f, &at, f->derived.at[i].value));
+	return b;
+}
+
+/* What a leaf keeps: looked up, or computed by the leaf. */
+static sub_ref leaf_value(struct refactoring *f, const struct derived *d, struct place *leaf)
+{
+	struct look_up l;
+	struct place rows;
+	if (!refactor_find_table(f, d, &l))
+		return refactor_move(f, leaf, d->value);
+	return refactor_make_table(f, d, &l, &rows);
+}
+
+static struct sub_body make_leaf(struct refactoring *f)
+{
+	struct sub_body b = new_leaf(f);
+	struct place at = place_in(f, &b);
+	for (size_t i = 0; !f->misfit && i < f->derived.n; i++)
+		store_derived(f, &b, i, leaf_value(f, &f->derived.at[i], &at));
+	return b;
+}
+
+/* Bodies at binding, then all others; these say what tables there are. */
+static void add_bodies(struct refactoring *f)
+{
+	const struct sub_body *b = f->from->bodies.at, *end = b + f->from->bodies.n;
+	struct sub_body *made = ARENA_ARRAY(f->arena, struct sub_body, f->from->bodies.n);
+	for (size_t i = 0; i < f->from->bodies.n; i++)
+		made[i] = b[i];
+	for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+		made[f->in->body - b] = make_inner(f);
+	f->in = f->readers.at;
+	for (size_t i = 0; i < f->leaves.all.n; i++) {
+		f->leaf = f->leaves.all.at[i];
+		made[f->leaf - b] = make_leaf(f);
+	}
+	for (; b < end && b->domain == SUB_AT_BINDING; b++)
+		vec_push(f->arena, &f->to->bodies, *b);
+	for (size_t i = 0; i < f->tables.n; i++)
+		vec_push(f->arena, &f->to->bodies, f->tables.at[i]);
+	for (; b < end; b++)
+		vec_push(f->arena, &f->to->bodies, made[b - f->from->bodies.at]);
+}
+
+/* What leaves is found anew until all children have it; false when nothing is. */
+static bool choose(struct refactoring *f)
+{
+	size_t leavers = 0;
+	sched_copy_program(f->to, f->from);
+	do {
+		sub_take_back(f->to, f->from->values.n, f->from->vars.n);
+		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
+			refactor_find_leavers(f);
+		find_all_derived(f);
+	} while (!f->misfit && bar(f));
+	for (size_t i = 0; i < f->readers.n; i++)
+		leavers += f->readers.at[i].leavers.n;
+	return leavers && !f->misfit;
+}
+
+static void note_derived(const struct refactoring *f, struct sub_trace *trace)
+{
+	for (size_t i = 0; trace && i < f->derived.n; i++) {
+		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
+		struct str s = str_in(f->arena);
+		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
+			   sizeof(float) *
+			       sched_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
+		vec_push(f->arena, &trace->notes, s.text);
+	}
+	for (size_t i = 0; trace && i < f->tables.n; i++) {
+		struct str s = str_in(f->arena);
+		str_printf(&s, "%s is computed at binding: what leaves keep for their parents",
+			   f->tables.at[i].name);
+		vec_push(f->arena, &trace->notes, s.text);
+	}
+}
+
+static void find_bodies(struct refactoring *f, int traversal)
+{
+	struct sched_bodies inner = sched_find_bodies(f->from, traversal, SUB_INNER);
+	f->leaves = sched_find_bodies(f->from, traversal, SUB_LEAF);
+	for (size_t i = 0; i < inner.all.n; i++) {
+		struct reader r = {.body = inner.all.at[i]};
+		sched_find_values(&r.values, f->arena, f->from, r.body - f->from->bodies.at,
+				  ARENA_ARRAY(f->arena, bool, f->from->values.n));
+		vec_push(f->arena, &f->readers, r);
+	}
+}
+
+/* False when all stays. */
+static bool refactor(struct refactoring *f)
+{
+	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
+	f->work = sched_weigh(f->arena, f->from);
+	refactor_find_reach(f);
+	if (!choose(f))
+		return false;
+	declare(f);
+	add_bodies(f);
+	return !f->misfit;
+}
+
+struct request {
+	enum sched_moving how;
+	const struct sub_options *options;
+	struct sub_trace *trace;
+};
+
+/* Down, no node computes for its parents: there are no such bodies. */
+static void refactor_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
+			       void *context)
+{
+	const struct request *r = context;
+	struct refactoring f = {
+	    .arena = to->arena, .from = from, .to = to, .how = r->how, .options = r->options};
+	find_bodies(&f, traversal);
+	if (r->how != SCHED_MOVE_OFF && f.leaves.all.n && f.readers.n && refactor(&f))
+		note_derived(&f, r->trace);
+	else
+		sched_keep_program(to, from);
+}
+
+void sched_refactor(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
+		    const struct sub_options *options, struct sub_trace *trace)
+{
+	sched_move_each(to, from, refactor_traversal, &(struct request){how, options, trace});
+}
+
+bool sched_is_refactored(const struct sub_program *p)
+{
+	return p->states.n && p->states.at[p->states.n - 1].derived;
+}

@@ -1,0 +1,359 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Geometry: replacements made of moves, which are how assigns map the variables around to those of what they
+ * move. */
+#include "rewrite/engine.h"
+
+static const struct sub_use none = {.value = {0}};
+
+static const struct sub_map *map_of(const struct sub_move *move, int inner)
+{
+	for (int i = 0; i < move->n; i++)
+		if (move->inner[i] == inner)
+			return &move->map[i];
+	return NULL;
+}
+
+static struct sub_map identity(int var)
+{
+	return (struct sub_map){.function = SUB_AFFINE, .var = var, .scale = 1};
+}
+
+/* Variables in the order of the sets and, where the root has both, in its order. */
+static bool comes_after(const struct sub_match *m, int a, int b)
+{
+	int at[2] = {-1, -1};
+	if (m->w->p->vars.at[a].set != m->w->p->vars.at[b].set)
+		return m->w->p->vars.at[a].set > m->w->p->vars.at[b].set;
+	for (int i = 0; i < m->root.vars; i++) {
+		at[0] = m->root.var[i] == a ? i : at[0];
+		at[1] = m->root.var[i] == b ? i : at[1];
+	}
+	return at[0] >= 0 && at[1] >= 0 && at[0] > at[1];
+}
+
+static void sort_vars(const struct sub_match *m, int *var, int n)
+{
+	for (int i = 1; i < n; i++)
+		for (int j = i; j && comes_after(m, var[j - 1], var[j]); j--) {
+			int other = var[j];
+			var[j] = var[j - 1];
+			var[j - 1] = other;
+		}
+}
+
+/* The value under other names, when that is all that the maps do. */
+static bool only_renames(const struct sub_value *v, const struct sub_use *u, struct sub_use *out)
+{
+	*out = (struct sub_use){.value = u->value};
+	for (int i = 0; i < u->vars; i++) {
+		if (!sub_is_identity(&v->map[i]) || sub_use_has(out, v->map[i].var))
+			return false;
+		out->var[out->vars++] = v->map[i].var;
+	}
+	return true;
+}
+
+/* Maps keep ranges: an identity to a variable of another range is a slice. */
+static bool same_extents(const struct sub_program *p, const struct sub_use *a, const struct sub_use *b)
+{
+	for (int i = 0; i < a->vars; i++) {
+		const struct sub_var *x = &p->vars.at[a->var[i]], *y = &p->vars.at[b->var[i]];
+		if (x->set != y->set || x->extent != y->extent)
+			return false;
+	}
+	return true;
+}
+
+bool sub_leaves(const struct sub_program *p, const struct sub_map *map, int inner)
+{
+	int64_t least, most;
+	if (map->function != SUB_AFFINE || p->vars.at[inner].set != SUB_DIM)
+		return false;
+	return !sub_map_range(p, map, &least, &most) || least < 0 || most >= p->vars.at[inner].extent;
+}
+
+bool sub_fills(const struct sub_match *m, const struct sub_move *a)
+{
+	for (int i = 0; a->fills && i < a->n; i++)
+		if (sub_leaves(m->w->p, &a->map[i], a->inner[i]))
+			return true;
+	return false;
+}
+
+static bool add_var(struct sub_value *v, int var)
+{
+	struct sub_use so_far = {.vars = v->vars};
+	memcpy(so_far.var, v->var, sizeof so_far.var);
+	if (var < 0 || sub_use_has(&so_far, var))
+		return true;
+	if (v->vars == SUB_MAX_VARS)
+		return false;
+	v->var[v->vars++] = var;
+	return true;
+}
+
+/* The maps of v over u.  What never leaves its dimension has no fill. */
+static struct sub_use moved_by(struct sub_match *m, struct sub_value v, struct sub_use u)
+{
+	struct sub_use out;
+	bool leaves = false;
+	if (only_renames(&v, &u, &out) && same_extents(m->w->p, &u, &out))
+		return out;
+	v.op = SUB_ASSIGN;
+	v.arg[0] = u;
+	for (int i = 0; i < u.vars; i++) {
+		leaves |= sub_leaves(m->w->p, &v.map[i], u.var[i]);
+		if (!add_var(&v, v.map[i].var) || (v.map[i].scale2 && !add_var(&v, v.map[i].var2)))
+			return none;
+	}
+	if (leaves && !v.fills)
+		return none;
+	v.fills &= leaves;
+	sort_vars(m, v.var, v.vars);
+	return sub_make(m->w, v);
+}
+
+struct sub_use sub_moved(struct sub_match *m, const struct sub_move *move, struct sub_use u)
+{
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.fills = move->fills, .fill = move->fill, .map = maps};
+	for (int i = 0; i < u.vars; i++) {
+		const struct sub_map *map = map_of(move, u.var[i]);
+		maps[i] = map ? *map : identity(u.var[i]);
+	}
+	return u.value.i ? moved_by(m, v, u) : none;
+}
+
+/* Adds scale times an index to a map; false when no map is that. */
+static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t scale)
+{
+	int var[] = {index->var, index->scale2 ? index->var2 : -1};
+	int64_t by[] = {index->scale, index->scale2}, offset;
+	if (__builtin_mul_overflow(scale, index->offset, &offset) ||
+	    __builtin_add_overflow(out->offset, offset, &out->offset))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		int64_t step;
+		if (var[i] < 0 || !by[i] || !scale)
+			continue;
+		if (__builtin_mul_overflow(scale, by[i], &step))
+			return false;
+		if (out->var == var[i] || out->var < 0) {
+			out->scale = out->var < 0 ? step : out->scale + step;
+			out->var = var[i];
+		} else if (!out->scale2 || out->var2 == var[i]) {
+			out->scale2 = out->scale2 ? out->scale2 + step : step;
+			out->var2 = var[i];
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The map that applies `second` where A leads; false when no map does: a function of the structure never reads a fill. */
+static bool chain(const struct sub_move *a, const struct sub_map *second, bool leaves, struct sub_map *out)
+{
+	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
+	*out = *second;
+	if (!first)
+		return second->var < 0;
+	if (second->function != SUB_AFFINE) {
+		out->var = first->var;
+		return sub_is_identity(first);
+	}
+	if (first->function != SUB_AFFINE) {
+		*out = *first;
+		return sub_is_identity(second) && !leaves;
+	}
+	*out = (struct sub_map){.function = SUB_AFFINE, .var = -1, .offset = second->offset};
+	const struct sub_map *other = second->scale2 ? map_of(a, second->var2) : NULL;
+	return add_index(out, first, second->scale) &&
+	       (!second->scale2 ||
+		(other && other->function == SUB_AFFINE && add_index(out, other, second->scale2)));
+}
+
+/* compose(A, B, x) is A(B(x)). */
+struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
+{
+	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
+	struct sub_use x = sub_build(m, call->arg[2]);
+	const struct sub_move *fills = sub_fills(m, b) ? b : a;
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
+	for (int i = 0; i < x.vars; i++)
+		if (i >= b->n || !chain(a, &b->map[i], sub_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
+			return none;
+	return x.value.i ? moved_by(m, v, x) : none;
+}
+
+/* under(A, x): x, the inside of A, under the names that A's identities give it. */
+struct sub_use sub_under(struct sub_match *m, const struct sub_term *call)
+{
+	const struct sub_move *a = &m->move[call->arg[0]->name];
+	struct sub_use x = sub_build(m, call->arg[1]);
+	for (int i = 0; i < x.vars; i++) {
+		const struct sub_map *map = map_of(a, x.var[i]);
+		if (map && !sub_is_identity(map))
+			return none;
+		x.var[i] = map ? map->var : x.var[i];
+	}
+	return x;
+}
+
+/* through(A, b): b, which stands beside A(...), as the inside of A sees it: A moves it to what it is.
+ * Impossible where it has a variable that A maps by anything but an identity. */
+struct sub_use sub_through(struct sub_match *m, const struct sub_term *call)
+{
+	const struct sub_move *a = &m->move[call->arg[0]->name];
+	struct sub_use b = sub_build(m, call->arg[1]);
+	for (int i = 0; i < b.vars; i++) {
+		int inner = -1, used = 0;
+		for (int j = 0; j < a->n; j++) {
+			used += sub_map_uses(&a->map[j], b.var[i]);
+			if (a->map[j].var == b.var[i] && sub_is_identity(&a->map[j]))
+				inner = a->inner[j];
+		}
+		if (used && inner < 0)
+			return none;
+		const struct sub_program *p = m->w->p;
+		if (inner >= 0 && (p->vars.at[inner].set != p->vars.at[b.var[i]].set ||
+				   p->vars.at[inner].extent != p->vars.at[b.var[i]].extent))
+			return none;
+		b.var[i] = inner < 0 ? b.var[i] : inner;
+	}
+	return b;
+}
+
+/* side(A, j, a, b): what A takes of the concatenation of a and b along j, when it takes of one of them alone.
+ */
+struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
+{
+	struct sub_move a = m->move[call->arg[0]->name];
+	const struct sub_bound_index *j = &m->index[call->arg[1]->name];
+	const struct sub_program *p = m->w->p;
+	int64_t first = p->vars.at[j->side[0]].extent;
+	for (int i = 0; i < a.n; i++) {
+		struct sub_map *map = &a.map[i];
+		if (a.inner[i] != j->var)
+			continue;
+		int64_t low, high;
+		if (!sub_map_range(p, map, &low, &high))
+			return none;
+		int side = low >= first;
+		if (!side && high >= first)
+			return none;
+		a.inner[i] = j->side[side];
+		map->offset -= side ? first : 0;
+		return sub_moved(m, &a, sub_build(m, call->arg[2 + side]));
+	}
+	return none;
+}
+
+/* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first
+ * ends. */
+struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
+{
+	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
+	const struct sub_bound_index *j = &m->index[call->arg[2]->name];
+	struct sub_use x = sub_build(m, call->arg[3]);
+	struct sub_map maps[SUB_MAX_VARS];
+	struct sub_value v = {.map = maps};
+	for (int i = 0; i < x.vars; i++) {
+		if (i >= a->n || i >= b->n)
+			return none;
+		const struct sub_map *f = &a->map[i], *g = &b->map[i];
+		maps[i] = *f;
+		if (f->var == j->side[0] && !f->scale2) {
+			int64_t extent = m->w->p->vars.at[f->var].extent;
+			if (f->function != SUB_AFFINE || g->function != SUB_AFFINE || g->var != j->side[1] ||
+			    g->scale2 || f->scale != g->scale || g->offset != f->offset + f->scale * extent)
+				return none;
+			maps[i].var = j->var;
+		} else if (!sub_same_map(f, g)) {
+			return none;
+		}
+	}
+	return x.value.i ? moved_by(m, v, x) : none;
+}
+
+/* join_moved(A, j, x, y): A(the concatenation along j of x and y), x and y having been moved by A each. */
+struct sub_use sub_join_moved(struct sub_match *m, const struct sub_term *call)
+{
+	struct sub_move *a = &m->move[call->arg[0]->name];
+	const struct sub_bound_index *j = &m->index[call->arg[1]->name];
+	int sides[2] = {-1, -1}, axis = sub_fresh(m, j->var);
+	for (int i = 0; i < a->n; i++)
+		for (int s = 0; s < 2; s++)
+			if (sub_is_identity(&a->map[i]) && a->map[i].var == j->side[s] &&
+			    m->w->p->vars.at[a->inner[i]].extent == m->w->p->vars.at[j->side[s]].extent)
+				sides[s] = a->inner[i];
+	if (axis < 0 || sides[0] < 0 || sides[1] < 0 || a->n == SUB_MAX_VARS)
+		return none;
+	struct sub_use joined =
+	    sub_concatenate(m, axis, sides, sub_build(m, call->arg[2]), sub_build(m, call->arg[3]));
+	struct sub_move out = *a;
+	out.inner[out.n] = axis;
+	out.map[out.n++] = identity(j->var);
+	return sub_moved(m, &out, joined);
+}
+
+/* A part of a value along the axis of a cond: what meets its first side, or its second. */
+static struct sub_use part(struct sub_match *m, const struct sub_term *call, int side)
+{
+	struct sub_use w = sub_build(m, call->arg[0]);
+	const struct sub_bound_index *k = &m->index[call->arg[1]->name];
+	struct sub_move move = {.n = 1, .inner = {k->var}};
+	if (!sub_use_has(&w, k->var) || k->side[side] < 0)
+		return none;
+	move.map[0] = identity(k->side[side]);
+	move.map[0].offset = side ? m->w->p->vars.at[k->side[0]].extent : 0;
+	return sub_moved(m, &move, w);
+}
+
+struct sub_use sub_first(struct sub_match *m, const struct sub_term *call)
+{
+	return part(m, call, 0);
+}
+
+struct sub_use sub_second(struct sub_match *m, const struct sub_term *call)
+{
+	return part(m, call, 1);
+}
+
+/* regroup(j, i, a, b, c): the concatenation along j of a and, along a new axis, b and c; i is where a and b
+ * were joined. */
+struct sub_use sub_regroup(struct sub_match *m, const struct sub_term *call)
+{
+	const struct sub_bound_index *j = &m->index[call->arg[0]->name], *i = &m->index[call->arg[1]->name];
+	const struct sub_program *p = m->w->p;
+	int last[2] = {i->side[1], j->side[1]};
+	int axis = sub_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
+	    all[2] = {i->side[0], axis};
+	if (axis < 0)
+		return none;
+	struct sub_use rest =
+	    sub_concatenate(m, axis, last, sub_build(m, call->arg[3]), sub_build(m, call->arg[4]));
+	return sub_concatenate(m, j->var, all, sub_build(m, call->arg[2]), rest);
+}
+
+/* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
+ * concatenation of x and y, when that lives already. */
+struct sub_use sub_concatenated(struct sub_match *m, const struct sub_term *call)
+{
+	int k[2] = {sub_index_of(m, call->arg[0]), sub_index_of(m, call->arg[1])};
+	const struct sub_program *p = m->w->p;
+	if (p->vars.at[k[0]].set != SUB_DIM || p->vars.at[k[1]].set != SUB_DIM)
+		return none;
+	int axis = sub_fresh_extent(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
+	if (axis < 0)
+		return none;
+	struct sub_use xy =
+	    sub_concatenate(m, axis, k, sub_build(m, call->arg[2]), sub_build(m, call->arg[4]));
+	if (!xy.value.i || !sub_note_of(m->w, xy.value)->uses)
+		return none;
+	struct sub_use ab =
+	    sub_concatenate(m, axis, k, sub_build(m, call->arg[3]), sub_build(m, call->arg[5]));
+	struct sub_use product = sub_make(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
+	return sub_make(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
+}

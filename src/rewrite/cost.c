@@ -1,0 +1,97 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The measure of the body at hand, kept up to date as values come to live and die.
+ *
+ * A value lives while a store or a live value wants it; so a value that others share does not die with one of
+ * its users, and a replacement that finds its parts there already costs nothing.  An argument that was
+ * replaced counts as its replacement: users are rebuilt when the sweep comes to them. */
+#include "rewrite/engine.h"
+
+struct sub_note *sub_note_of(struct rewriter *w, sub_ref r)
+{
+	while (w->notes.n < w->p->values.n) {
+		struct sub_note n = {0};
+		if (w->notes.n)
+			n.fact = sub_facts_of(w, &w->p->values.at[w->notes.n]);
+		vec_push(w->arena, &w->notes, n);
+	}
+	return &w->notes.at[r.i];
+}
+
+sub_ref sub_resolve(struct rewriter *w, sub_ref r)
+{
+	uint32_t last = r.i;
+	while (sub_note_of(w, (sub_ref){last})->forward)
+		last = w->notes.at[last].forward;
+	for (uint32_t next; w->notes.at[r.i].forward; r.i = next) {
+		next = w->notes.at[r.i].forward;
+		w->notes.at[r.i].forward = last;
+		if (next == last)
+			break;
+	}
+	return (sub_ref){last};
+}
+
+bool sub_less(struct sub_measure a, struct sub_measure b)
+{
+	if (a.cost != b.cost)
+		return a.cost < b.cost;
+	return a.constants != b.constants ? a.constants < b.constants : a.disorder < b.disorder;
+}
+
+static void touch(struct rewriter *w, uint32_t value)
+{
+	struct sub_note *n = &w->notes.at[value];
+	if (w->trial)
+		vec_push(w->arena, &w->touched, (struct sub_touched){value, n->uses, n->touched});
+	n->touched = w->clock;
+}
+
+/* Changes the uses of a value, and those of what it needs when it comes to live or dies. */
+static void count(struct rewriter *w, sub_ref r, int by)
+{
+	sub_note_of(w, r);
+	w->stack.n = 0;
+	vec_push(w->arena, &w->stack, r.i);
+	while (w->stack.n) {
+		uint32_t at = w->stack.at[--w->stack.n];
+		const struct sub_value *v = &w->p->values.at[at];
+		struct sub_note *n = &w->notes.at[at];
+		touch(w, at);
+		bool before = n->uses > 0;
+		n->uses += by;
+		if (before == (n->uses > 0))
+			continue;
+		w->measure.cost += by * n->fact.cost;
+		w->measure.constants += by * (n->fact.constant && !n->fact.uniform && v->args);
+		w->measure.disorder += by * n->fact.disorder;
+		for (int a = 0; a < v->args; a++)
+			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
+	}
+}
+
+void sub_keep(struct rewriter *w, sub_ref r)
+{
+	count(w, r, 1);
+}
+
+void sub_release(struct rewriter *w, sub_ref r)
+{
+	count(w, r, -1);
+}
+
+void sub_pass_on(struct rewriter *w, sub_ref from, sub_ref to)
+{
+	int uses = sub_note_of(w, from)->uses;
+	sub_keep(w, to);
+	w->notes.at[to.i].uses += uses - 1;
+	w->notes.at[from.i].uses = 1;
+	sub_release(w, from);
+}
+
+void sub_pass_back(struct rewriter *w, sub_ref from, sub_ref to, int uses)
+{
+	sub_keep(w, from);
+	w->notes.at[from.i].uses += uses - 1;
+	w->notes.at[to.i].uses -= uses - 1;
+	sub_release(w, to);
+}

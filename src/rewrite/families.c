@@ -1,0 +1,91 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* What the optimiser may do, as texts. */
+#include "subop/subop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const families[] = {
+#define SUB_FAMILY(name, spelling, meaning) spelling,
+#include "rewrite/families.def"
+#undef SUB_FAMILY
+};
+
+const char *sub_family_spelling(int family)
+{
+	return family < SUB_FAMILIES ? families[family] : NULL;
+}
+
+static bool is_word(const char *text, size_t length, const char *word)
+{
+	return strlen(word) == length && memcmp(text, word, length) == 0;
+}
+
+/* The families of one word as bits, 0 when there are none of that name. */
+static unsigned bits_of(const char *text, size_t length)
+{
+	for (int i = 0; i < SUB_FAMILIES; i++)
+		if (is_word(text, length, families[i]))
+			return 1u << i;
+	return is_word(text, length, "all") ? (1u << SUB_FAMILIES) - 1 : 0;
+}
+
+static bool refuse_family(const char *word, size_t length, struct diags *diags)
+{
+	char names[256] = "all, none";
+	for (int i = 0; i < SUB_FAMILIES; i++) {
+		size_t n = strlen(names);
+		snprintf(names + n, sizeof names - n, ", %s", families[i]);
+	}
+	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, names,
+			"there is no family of rules '%.*s'", length < 40 ? (int)length : 40, word);
+}
+
+/* What comes first says what the rest is taken from: all of them when it is a minus. */
+bool sub_families_read(const char *text, unsigned *off, struct diags *diags)
+{
+	unsigned all = (1u << SUB_FAMILIES) - 1, on = *text == '-' ? all : 0;
+	for (bool more = true; more; text++) {
+		bool minus = *text == '-';
+		const char *word = text + minus;
+		size_t n = strcspn(word, ",");
+		unsigned bits = bits_of(word, n);
+		if (!bits && (minus || !is_word(word, n, "none")))
+			return refuse_family(word, n, diags);
+		on = minus ? on & ~bits : on | bits;
+		text = word + n;
+		more = *text == ',';
+	}
+	*off = all & ~on;
+	return true;
+}
+
+static const char *const maths[] = {"exact", "reassociate", "fast"};
+
+const char *sub_math_spelling(int math)
+{
+	return math < (int)(sizeof maths / sizeof *maths) ? maths[math] : NULL;
+}
+
+bool sub_math_read(const char *text, enum sub_math *math, struct diags *diags)
+{
+	for (int i = 0; sub_math_spelling(i); i++)
+		if (strcmp(maths[i], text) == 0) {
+			*math = i;
+			return true;
+		}
+	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "exact, reassociate, fast",
+			"math cannot be '%.40s'", text);
+}
+
+bool sub_weights_read(const char *text, enum dtype *dtype, struct diags *diags)
+{
+	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (strcmp(dtype_traits_of(types[i])->spelling, text) == 0) {
+			*dtype = types[i];
+			return true;
+		}
+	return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0}, "f32, f16, bf16, i8",
+			"weights cannot be kept as '%.40s'", text);
+}

@@ -1,0 +1,516 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The rewrite engine.
+ *
+ * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
+ * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
+ * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
+ * others want may come to have one user.
+ *
+ * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
+ * not lower then, they are given back.  So each application lowers the measure of the body, which is bounded
+ * from below, and rebuilding a value on replaced arguments never raises it: rewriting ends. */
+#include "rewrite/engine.h"
+
+/* The rules that may apply at one operator, in the order of the table. */
+struct rules {
+	VEC(const struct sub_parsed *) all;
+};
+
+enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
+
+struct optimizer {
+	struct rewriter w;
+	struct rules *rules; /* by operator */
+	const struct sub_program *from;
+	struct sub_program *to;
+	VEC(uint32_t) stack;
+};
+
+/* --- rules --- */
+
+static bool admits(enum sub_math math, enum sub_exactness exactness)
+{
+	return exactness == SUB_BITS || math == SUB_FAST ||
+	       (math == SUB_REASSOCIATE && exactness == SUB_ROUNDING);
+}
+
+static bool may_root(const struct sub_term *t, enum sub_op op)
+{
+	return t->kind == SUB_TERM_MOVE	   ? op == SUB_ASSIGN
+	       : t->kind == SUB_TERM_CLASS ? sub_class_of(op) == t->class
+					   : t->kind == SUB_TERM_OP && t->op == op;
+}
+
+static void prepare_rules(struct optimizer *o)
+{
+	const struct sub_options *options = o->w.options;
+	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
+	for (int i = 0; i < sub_rule_count; i++) {
+		const struct sub_rule *rule = &sub_rules[i];
+		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
+			continue;
+		const struct sub_parsed *parsed = sub_parse_rule(o->w.arena, rule, NULL);
+		for (int op = 0; parsed && op < sub_op_count; op++)
+			if (may_root(parsed->pattern, op))
+				vec_push(o->w.arena, &o->rules[op].all, parsed);
+	}
+}
+
+/* --- one application --- */
+
+static void forget_touches(struct rewriter *w)
+{
+	for (size_t i = w->touched.n; i-- > 0;)
+		w->notes.at[w->touched.at[i].value].touched = w->touched.at[i].touched;
+}
+
+/* A rebuilt value stands for the old one.  That is no news, unless it was there already, or something else
+ * stands for it. */
+static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
+{
+	bool merges = sub_note_of(w, new)->uses > 0 || w->met_replaced;
+	w->trial = true;
+	w->touched.n = 0;
+	w->clock++;
+	sub_pass_on(w, old, new);
+	w->notes.at[old.i].forward = new.i;
+	w->trial = false;
+	if (merges)
+		return;
+	forget_touches(w);
+	w->notes.at[new.i].touched = w->notes.at[old.i].touched;
+	w->notes.at[new.i].tried = w->notes.at[old.i].tried;
+}
+
+/* Lets one value stand for another; false, and nothing has changed, when that would not lower the measure. */
+static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
+{
+	struct sub_measure before = w->measure;
+	int uses = sub_note_of(w, from)->uses;
+	w->trial = true;
+	w->touched.n = 0;
+	w->clock++;
+	sub_note_of(w, to);
+	sub_pass_on(w, from, to);
+	if (sub_less(w->measure, before)) {
+		w->notes.at[from.i].forward = to.i;
+		w->trial = false;
+		return true;
+	}
+	sub_pass_back(w, from, to, uses);
+	w->trial = false;
+	forget_touches(w);
+	return false;
+}
+
+enum { WALK = 1000 }; /* values to look at before an answer is not worth more */
+
+/* Whether a value needs another one, for all that is known after a walk of bounded length.  A replacement may
+ * only when something that it is made of had been replaced before, by what now is to be replaced. */
+static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
+{
+	if (r.i == other.i || !w->met_replaced)
+		return r.i == other.i;
+	w->walks++;
+	w->stack.n = 0;
+	vec_push(w->arena, &w->stack, r.i);
+	for (int n = 0; w->stack.n; n++) {
+		uint32_t at = w->stack.at[--w->stack.n];
+		const struct sub_value *v = &w->p->values.at[at];
+		if (at == other.i || n == WALK)
+			return true;
+		if (sub_note_of(w, (sub_ref){at})->visited == w->walks)
+			continue;
+		w->notes.at[at].visited = w->walks;
+		for (int a = 0; a < v->args; a++)
+			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
+	}
+	return false;
+}
+
+static bool wants_texts(const struct rewriter *w)
+{
+	return w->trace && w->trace->texts;
+}
+
+/* What was replaced must be described before it is: its parts may come to stand for others. */
+static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to, double cost,
+		   const char *before)
+{
+	struct sub_change c = {rule->rule->name, w->body, before, NULL,
+			       (cost - w->measure.cost) / SUB_OPERATION};
+	w->applications++;
+	if (wants_texts(w))
+		c.after = sub_describe(w, to, rule->replacement);
+	if (w->trace)
+		vec_push(w->arena, &w->trace->changes, c);
+}
+
+/* What was made for a replacement that is not to be is forgotten. */
+static void give_up(struct rewriter *w, size_t values)
+{
+	sub_forget_last(w->p, values);
+	if (w->notes.n > values)
+		w->notes.n = values;
+}
+
+/* Applies a rule in the first of the ways in which it matches that lowers the measure. */
+static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
+{
+	struct sub_match m;
+	w->attempts++;
+	if (!sub_fits(w, rule->pattern, at))
+		return false;
+	w->root = at.i;
+	for (bool found = sub_match_at(&m, w, rule, at); found; found = sub_match_next(&m, false)) {
+		if (sub_refuted(&m, -1) >= 0)
+			continue;
+		double cost = w->measure.cost;
+		size_t values = w->p->values.n;
+		w->met_replaced = false;
+		struct sub_use to = sub_build_replacement(&m);
+		const char *before = to.value.i && wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
+		if (to.value.i && !may_need(w, to.value, at) && replace(w, at, to.value)) {
+			record(w, rule, to.value, cost, before);
+			w->root = 0;
+			return true;
+		}
+		give_up(w, values);
+	}
+	w->root = 0;
+	return false;
+}
+
+static bool apply_any(struct optimizer *o, sub_ref at)
+{
+	const struct rules *rules = &o->rules[sub_at(o->w.p, at)->op];
+	for (size_t i = 0; i < rules->all.n; i++)
+		if (apply(&o->w, rules->all.at[i], at))
+			return true;
+	return false;
+}
+
+/* --- sweeps --- */
+
+/* The value on the values that stand for its arguments now; itself when these are its arguments. */
+static sub_ref rebuilt(struct rewriter *w, sub_ref r)
+{
+	struct sub_value v = *sub_at(w->p, r);
+	bool same = true;
+	for (int a = 0; a < v.args; a++) {
+		sub_ref arg = sub_resolve(w, v.arg[a].value);
+		same &= arg.i == v.arg[a].value.i;
+		v.arg[a].value = arg;
+	}
+	if (same)
+		return r;
+	w->importing = true;
+	w->met_replaced = false;
+	sub_ref made = sub_make(w, v).value;
+	w->importing = false;
+	return made.i ? made : r;
+}
+
+static bool push_unsettled(struct optimizer *o, sub_ref r)
+{
+	const struct sub_value *v = sub_at(o->w.p, r);
+	for (int a = 0; a < v->args; a++) {
+		sub_ref arg = sub_resolve(&o->w, v->arg[a].value);
+		if (o->w.notes.at[arg.i].settled == o->w.sweep)
+			continue;
+		vec_push(o->w.arena, &o->stack, arg.i);
+		return true;
+	}
+	return false;
+}
+
+/* Whether anything that a pattern at this value can see was touched since rules were tried here.  Its
+ * arguments know. */
+static bool is_news(struct rewriter *w, sub_ref r)
+{
+	struct sub_note *n = &w->notes.at[r.i];
+	const struct sub_value *v = sub_at(w->p, r);
+	bool news = n->touched > n->tried;
+	n->recent[0] = n->touched;
+	for (int d = 1; d <= SUB_REACH; d++) {
+		n->recent[d] = 0;
+		for (int a = 0; a < v->args; a++) {
+			long below = w->notes.at[sub_resolve(w, v->arg[a].value).i].recent[d - 1];
+			n->recent[d] = below > n->recent[d] ? below : n->recent[d];
+		}
+		news |= n->recent[d] > n->tried;
+	}
+	return news;
+}
+
+/* Settles a value and all that it needs; with rules tried where there is news, or everywhere.  By a stack of
+ * its own: chains of operators are as long as they like. */
+static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
+{
+	struct rewriter *w = &o->w;
+	bool changed = false;
+	o->stack.n = 0;
+	vec_push(w->arena, &o->stack, root.i);
+	while (o->stack.n) {
+		sub_ref r = sub_resolve(w, (sub_ref){o->stack.at[o->stack.n - 1]});
+		o->stack.at[o->stack.n - 1] = r.i;
+		if (w->notes.at[r.i].settled == w->sweep || !w->notes.at[r.i].uses) {
+			o->stack.n--;
+			continue;
+		}
+		if (push_unsettled(o, r))
+			continue;
+		sub_ref now = rebuilt(w, r);
+		if (now.i != r.i) {
+			stand_in(w, r, now);
+			changed = true;
+		} else if ((is_news(w, r) || everywhere) && apply_any(o, r)) {
+			changed = true;
+		} else {
+			w->notes.at[r.i].settled = w->sweep;
+			w->notes.at[r.i].tried = w->clock;
+		}
+	}
+	return changed;
+}
+
+/* --- bodies --- */
+
+static struct sub_use under_names(const struct sub_program *p, sub_ref r, const struct sub_use *old)
+{
+	struct sub_use u = sub_as_is(p, r);
+	memcpy(u.var, old->var, sizeof u.var);
+	return u;
+}
+
+/* The variable of another program that is the same. */
+static int same_var(struct sub_program *to, const struct sub_program *from, int var)
+{
+	const struct sub_var *v = &from->vars.at[var];
+	return var < 0 || v->set != SUB_DIM ? var : sub_dim(to, v->extent, v->ordinal);
+}
+
+/* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its maps. */
+static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from,
+				      const struct sub_value *v, struct sub_map *maps)
+{
+	struct sub_value out = *v;
+	if (v->op == SUB_ASSIGN)
+		sub_copy_maps(&out, maps);
+	for (int i = 0; i < v->vars; i++)
+		out.var[i] = same_var(to, from, v->var[i]);
+	for (int a = 0; a < v->args; a++)
+		for (int i = 0; i < v->arg[a].vars; i++)
+			out.arg[a].var[i] = same_var(to, from, v->arg[a].var[i]);
+	for (int i = 0; v->op == SUB_ASSIGN && i < v->arg[0].vars; i++) {
+		maps[i].var = same_var(to, from, v->map[i].var);
+		maps[i].var2 = same_var(to, from, v->map[i].var2);
+	}
+	if (sub_reduces(v->op))
+		out.reduced = same_var(to, from, v->reduced);
+	return out;
+}
+
+static void import_values(struct optimizer *o, const struct sub_body *b, sub_ref *map)
+{
+	bool *live = ARENA_ARRAY(o->w.arena, bool, o->from->values.n);
+	sub_mark_live(o->from, b, live);
+	o->w.importing = true;
+	for (uint32_t i = 1; i < o->from->values.n; i++) {
+		if (!live[i])
+			continue;
+		struct sub_map maps[SUB_MAX_VARS];
+		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i], maps);
+		for (int a = 0; a < v.args; a++)
+			v.arg[a].value = map[v.arg[a].value.i];
+		map[i] = sub_make(&o->w, v).value;
+	}
+	o->w.importing = false;
+	sub_note_of(&o->w, (sub_ref){0});
+}
+
+static void forget(struct rewriter *w)
+{
+	for (size_t i = 0; i < w->notes.n; i++) {
+		w->notes.at[i].uses = w->notes.at[i].forward = 0;
+		w->notes.at[i].touched = w->notes.at[i].tried = 0;
+	}
+	w->measure = (struct sub_measure){0};
+}
+
+/* Copies what a value needs to the resulting program, arguments first; by a stack, as above. */
+static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
+{
+	struct rewriter *w = &o->w;
+	o->stack.n = 0;
+	vec_push(w->arena, &o->stack, root.i);
+	while (o->stack.n) {
+		uint32_t at = o->stack.at[o->stack.n - 1];
+		const struct sub_value *v = &w->p->values.at[at];
+		struct sub_map maps[SUB_MAX_VARS];
+		struct sub_value out = renamed_value(o->to, w->p, v, maps);
+		bool ready = true;
+		for (int a = 0; a < v->args && ready; a++) {
+			sub_ref arg = sub_resolve(w, v->arg[a].value);
+			out.arg[a].value = map[arg.i];
+			ready = map[arg.i].i;
+			if (!ready)
+				vec_push(w->arena, &o->stack, arg.i);
+		}
+		if (!ready)
+			continue;
+		if (!map[at].i)
+			map[at] = sub_add(o->to, out, NULL);
+		o->stack.n--;
+	}
+	return map[root.i];
+}
+
+/* Sweeps.  What comes to life somewhere may be what a rule elsewhere waits for, to share it; so when nothing
+ * is news any more rules are tried everywhere again, but not without end: that is worth little. */
+static void settle_all(struct optimizer *o, const sub_ref *root, size_t n)
+{
+	bool changed = true, everywhere = true;
+	for (int rounds = 0; changed && rounds < ROUNDS; rounds += everywhere) {
+		do {
+			o->w.sweep++;
+			changed = false;
+			for (size_t i = 0; i < n; i++)
+				changed |= settle(o, root[i], everywhere);
+			if (everywhere && !changed)
+				return;
+			everywhere = false;
+		} while (changed);
+		changed = everywhere = true;
+	}
+}
+
+/* Rewrites what a body stores, from the text. */
+static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref *root)
+{
+	struct rewriter *w = &o->w;
+	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, o->from->values.n);
+	forget(w);
+	import_values(o, b, map);
+	for (size_t i = 0; i < b->stores.n; i++) {
+		root[i] = map[b->stores.at[i].value.value.i];
+		sub_keep(w, root[i]);
+	}
+	settle_all(o, root, b->stores.n);
+}
+
+static void optimize_body(struct optimizer *o, const struct sub_body *b)
+{
+	struct rewriter *w = &o->w;
+	sub_ref *root = ARENA_ARRAY(w->arena, sub_ref, b->stores.n);
+	struct sub_body out = sub_body_like(b);
+	w->body = b->name;
+	rewrite_body(o, b, root);
+	sub_ref *map = ARENA_ARRAY(w->arena, sub_ref, w->p->values.n);
+	for (size_t i = 0; i < b->stores.n; i++) {
+		struct sub_store s = b->stores.at[i];
+		for (int d = 0; d < s.value.vars; d++)
+			s.value.var[d] = same_var(o->to, o->from, s.value.var[d]);
+		s.value = under_names(o->to, export_value(o, sub_resolve(w, root[i]), map), &s.value);
+		vec_push(w->arena, &out.stores, s);
+	}
+	vec_push(o->to->arena, &o->to->bodies, out);
+}
+
+/* --- programs --- */
+
+static struct sub_tensor copy_tensor(struct sub_program *to, const struct sub_program *from,
+				     const struct sub_tensor *t)
+{
+	struct sub_tensor out = *t;
+	for (int d = 0; d < t->rank; d++)
+		out.var[d] = same_var(to, from, t->var[d]);
+	return out;
+}
+
+static void copy_declarations(struct sub_program *to, const struct sub_program *from)
+{
+	to->name = from->name;
+	sub_copy_structure(to, from);
+	for (size_t i = 0; i < from->params.n; i++)
+		vec_push(to->arena, &to->params, copy_tensor(to, from, &from->params.at[i]));
+	for (size_t i = 0; i < from->states.n; i++)
+		vec_push(to->arena, &to->states, copy_tensor(to, from, &from->states.at[i]));
+	for (size_t i = 0; i < from->inputs.n; i++) {
+		struct sub_input in = from->inputs.at[i];
+		in.row = copy_tensor(to, from, &in.row);
+		vec_push(to->arena, &to->inputs, in);
+	}
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		struct sub_output out = from->outputs.at[i];
+		out.row = copy_tensor(to, from, &out.row);
+		vec_push(to->arena, &to->outputs, out);
+	}
+}
+
+static void rewrite(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+		    struct sub_trace *trace, bool *barred, struct sub_effort *effort)
+{
+	struct sub_program work;
+	struct optimizer o = {.from = from, .to = to};
+	o.w = (struct rewriter){.clock = 1,
+				.p = &work,
+				.arena = to->arena,
+				.options = options,
+				.trace = trace,
+				.states = sub_state_ranges(from, options, to->arena),
+				.barred = barred};
+	sub_init(&work, to->arena, from->name);
+	copy_declarations(&work, from);
+	copy_declarations(to, from);
+	prepare_rules(&o);
+	for (size_t b = 0; b < from->bodies.n; b++)
+		optimize_body(&o, &from->bodies.at[b]);
+	*effort = (struct sub_effort){
+	    .attempts = o.w.attempts, .applications = o.w.applications, .sweeps = o.w.sweep};
+}
+
+void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
+		  struct sub_trace *trace)
+{
+	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
+	struct sub_effort effort;
+	size_t held = to->arena->bytes, changes = trace ? trace->changes.n : 0;
+	rewrite(to, from, options, trace, barred, &effort);
+	while (!sub_tables_fit(to, from, options, trace, barred)) {
+		sub_init(to, to->arena, from->name);
+		if (trace)
+			trace->changes.n = changes;
+		rewrite(to, from, options, trace, barred, &effort);
+	}
+	effort.bytes = to->arena->bytes - held;
+	if (trace)
+		trace->effort = effort;
+}
+
+/* --- one application for itself --- */
+
+enum sub_outcome sub_apply_rule(struct sub_program *p, sub_ref at, const struct sub_parsed *rule,
+				enum sub_math math, int ignore, sub_ref *to, int *failed)
+{
+	struct sub_options options = {.math = math, .table_bytes = INT64_MAX};
+	struct rewriter w = {.p = p, .arena = p->arena, .options = &options, .root = at.i};
+	struct sub_match m;
+	bool matched = false, held = false;
+	sub_note_of(&w, at);
+	for (size_t i = 1; i < w.notes.n; i++)
+		w.notes.at[i].uses = 1;
+	for (bool found = sub_match_at(&m, &w, rule, at); found; found = sub_match_next(&m, false)) {
+		int refuted = sub_refuted(&m, ignore);
+		matched = true;
+		if (refuted >= 0) {
+			*failed = refuted;
+			continue;
+		}
+		held = true;
+		*to = sub_build_replacement(&m).value;
+		if (to->i && to->i != at.i)
+			return SUB_APPLIED;
+	}
+	return held ? SUB_UNBUILT : matched ? SUB_REFUTED : SUB_NO_MATCH;
+}

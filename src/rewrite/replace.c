@@ -1,0 +1,387 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Building what replaces a match.
+ *
+ * sub_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable
+ * of the extent that no earlier dimension has), so that values that differ in names alone are one. */
+#include "rewrite/engine.h"
+
+static const struct sub_use none = {.value = {0}};
+
+/* --- canonical names --- */
+
+static int canonical(struct sub_program *p, int var, const int *taken, int n)
+{
+	int ordinal = 0;
+	if (p->vars.at[var].set != SUB_DIM)
+		return var;
+	for (int i = 0; i < n; i++)
+		ordinal += p->vars.at[taken[i]].set == SUB_DIM &&
+			   p->vars.at[taken[i]].extent == p->vars.at[var].extent;
+	return sub_dim(p, p->vars.at[var].extent, ordinal);
+}
+
+struct renaming {
+	int n, from[SUB_MAX_VARS + 1], to[SUB_MAX_VARS + 1];
+};
+
+static int renamed(const struct renaming *r, int var)
+{
+	for (int i = 0; i < r->n; i++)
+		if (r->from[i] == var)
+			return r->to[i];
+	return -1;
+}
+
+static void rename_maps(struct sub_map *map, int n, const struct renaming *r)
+{
+	for (int i = 0; i < n; i++) {
+		if (map[i].var >= 0)
+			map[i].var = renamed(r, map[i].var);
+		if (map[i].scale2)
+			map[i].var2 = renamed(r, map[i].var2);
+	}
+}
+
+static void rename_args(const struct sub_program *p, struct sub_value *v, const struct renaming *r,
+			struct sub_map *maps)
+{
+	bool moves = v->op == SUB_ASSIGN || v->op == SUB_RESHAPE;
+	for (int a = 0; a < v->args && !moves; a++)
+		for (int i = 0; i < v->arg[a].vars; i++)
+			v->arg[a].var[i] = renamed(r, v->arg[a].var[i]);
+	if (!moves)
+		return;
+	if (v->op == SUB_ASSIGN)
+		rename_maps(sub_copy_maps(v, maps), v->arg[0].vars, r);
+	v->arg[0] = sub_as_is(p, v->arg[0].value);
+}
+
+/* The axis of a cond's side. */
+static int side_axis(const struct sub_value *v, int a)
+{
+	return v->arg[a].vars - (v->vars - v->axis);
+}
+
+/* The sides of a cond name the axis alike when their extents are equal; else by the variable of the extent.
+ */
+static void rename_sides(struct sub_program *p, struct sub_value *v, const struct renaming *r)
+{
+	for (int a = 0; a < 2; a++) {
+		int axis = side_axis(v, a), var = canonical(p, v->arg[a].var[axis], r->to, v->vars);
+		for (int i = 0; i < v->arg[a].vars; i++)
+			v->arg[a].var[i] = i == axis ? var : renamed(r, v->arg[a].var[i]);
+	}
+}
+
+static void make_canonical(struct sub_program *p, struct sub_value *v, struct sub_map *maps)
+{
+	struct renaming r = {0};
+	for (; r.n < v->vars; r.n++) {
+		r.from[r.n] = v->var[r.n];
+		r.to[r.n] = canonical(p, v->var[r.n], r.to, r.n);
+	}
+	if (v->op == SUB_COND) {
+		rename_sides(p, v, &r);
+	} else {
+		if (sub_reduces(v->op)) {
+			r.from[r.n] = v->reduced;
+			v->reduced = r.to[r.n] = canonical(p, v->reduced, r.to, r.n);
+			r.n++;
+		}
+		rename_args(p, v, &r, maps);
+	}
+	memcpy(v->var, r.to, v->vars * sizeof *v->var);
+}
+
+/* --- what may be made --- */
+
+/* Rows that a token picks are computed ahead, as a table, if that is wanted. */
+static bool may_look_up(struct rewriter *w, const struct sub_value *v)
+{
+	const struct sub_value *from = sub_at(w->p, v->arg[0].value);
+	if (from->op == SUB_PARAM || from->op == SUB_CONST)
+		return true;
+	const struct sub_fact *f = &sub_note_of(w, v->arg[0].value)->fact;
+	return f->constant && !f->barred && !(w->options->off & 1u << SUB_FAMILY_TABLES);
+}
+
+/* A computed value is there for the rows of its own body only: other nodes are reached through states. */
+static bool may_move(struct rewriter *w, const struct sub_value *v)
+{
+	for (int d = 0; d < v->arg[0].vars; d++) {
+		const struct sub_map *m = &v->map[d];
+		if (m->function == SUB_TOKEN
+			? !may_look_up(w, v)
+			: m->function != SUB_AFFINE && sub_at(w->p, v->arg[0].value)->op != SUB_STATE &&
+			      sub_at(w->p, v->arg[0].value)->op != SUB_VECTOR)
+			return false;
+	}
+	return true;
+}
+
+static bool distinct(const int *var, int n)
+{
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < i; j++)
+			if (var[i] == var[j])
+				return false;
+	return true;
+}
+
+struct sub_use sub_make(struct rewriter *w, struct sub_value v)
+{
+	struct sub_use u = none;
+	struct sub_map maps[SUB_MAX_VARS];
+	for (v.args = 0; v.args < sub_traits_of(v.op)->arity; v.args++)
+		if (!v.arg[v.args].value.i || v.arg[v.args].value.i == w->root)
+			return none;
+	if (!sub_infer(w->p, &v) || !distinct(v.var, v.vars) ||
+	    (v.op == SUB_ASSIGN && !w->importing && !may_move(w, &v)))
+		return none;
+	u.vars = v.vars;
+	memcpy(u.var, v.var, sizeof u.var);
+	make_canonical(w->p, &v, maps);
+	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
+	if (!u.value.i)
+		return none;
+	sub_ref stands = sub_resolve(w, u.value);
+	w->met_replaced |= stands.i != u.value.i;
+	u.value = stands;
+	return u;
+}
+
+/* --- terms --- */
+
+static struct sub_use number(struct rewriter *w, double value)
+{
+	return sub_make(w, (struct sub_value){.op = SUB_CONST, .constant = value});
+}
+
+int sub_index_of(const struct sub_match *m, const struct sub_term *t)
+{
+	const struct sub_bound_index *k = &m->index[t->kind == SUB_TERM_INDEX ? t->name : t->index];
+	int var = t->side < 0 ? k->var : k->side[t->side];
+	if (t->inside < 0)
+		return var;
+	const struct sub_move *move = &m->move[t->inside];
+	for (int i = 0; i < move->n; i++)
+		if (sub_map_uses(&move->map[i], var))
+			return move->inner[i];
+	return -1;
+}
+
+/* The position of a variable in a use; -1 = it is not there. */
+static int position(const struct sub_use *u, int var)
+{
+	for (int i = 0; i < u->vars; i++)
+		if (u->var[i] == var)
+			return i;
+	return -1;
+}
+
+/* Lead variables of both sides, then the rest as the first side has it. */
+struct sub_use sub_concatenate(struct sub_match *m, int axis, const int *sides, struct sub_use x,
+			       struct sub_use y)
+{
+	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
+	const struct sub_program *p = m->w->p;
+	int at[2] = {position(&x, sides[0]), position(&y, sides[1])};
+	if (!x.value.i || !y.value.i || at[0] < 0 || at[1] < 0 || x.vars - at[0] != y.vars - at[1])
+		return none;
+	for (int a = 0; a < 2; a++)
+		for (int i = 0; i < v.arg[a].vars; i++) {
+			int var = v.arg[a].var[i];
+			struct sub_use so_far = {.vars = v.vars};
+			memcpy(so_far.var, v.var, sizeof so_far.var);
+			if (p->vars.at[var].set == SUB_DIM || sub_use_has(&so_far, var))
+				continue;
+			if (v.vars == SUB_MAX_VARS)
+				return none;
+			v.var[v.vars++] = var;
+		}
+	int leads = v.vars, n[2] = {0, 0};
+	for (int i = 0; i < x.vars; i++) {
+		if (p->vars.at[x.var[i]].set != SUB_DIM)
+			continue;
+		if (v.vars == SUB_MAX_VARS)
+			return none;
+		if (i == at[0])
+			v.axis = v.vars;
+		v.var[v.vars++] = i == at[0] ? axis : x.var[i];
+		n[0]++;
+	}
+	for (int i = 0; i < y.vars; i++)
+		if (p->vars.at[y.var[i]].set == SUB_DIM &&
+		    (leads + n[1] >= v.vars || v.var[leads + n[1]++] != (i == at[1] ? axis : y.var[i])))
+			return none;
+	return n[0] == n[1] ? sub_make(m->w, v) : none;
+}
+
+/* The reshape to the dimensions of what is replaced. */
+static struct sub_use reshaped(struct sub_match *m, struct sub_use x)
+{
+	struct sub_value v = {.op = SUB_RESHAPE, .arg = {x}, .vars = m->root.vars};
+	const struct sub_program *p = m->w->p;
+	bool same = x.vars == m->root.vars;
+	for (int i = 0; i < x.vars && same; i++)
+		same = p->vars.at[x.var[i]].set == p->vars.at[m->root.var[i]].set &&
+		       p->vars.at[x.var[i]].extent == p->vars.at[m->root.var[i]].extent;
+	memcpy(same ? x.var : v.var, m->root.var, sizeof v.var);
+	return same ? x : sub_make(m->w, v);
+}
+
+/* Where the a-th argument of a term stands in what is built of it. */
+static int place_of(const struct sub_match *m, const struct sub_term *t, int a)
+{
+	return t->kind == SUB_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
+}
+
+static struct sub_use build_operator(struct sub_match *m, const struct sub_term *t)
+{
+	struct sub_value v = {.op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
+	for (int a = 0; a < t->args; a++)
+		v.arg[place_of(m, t, a)] = sub_build(m, t->arg[a]);
+	if (v.op == SUB_RESHAPE)
+		return reshaped(m, v.arg[0]);
+	if (v.op == SUB_COND)
+		return sub_concatenate(m, sub_index_of(m, t), m->index[t->index].side, v.arg[0], v.arg[1]);
+	if (sub_reduces(v.op)) {
+		v.reduced = sub_index_of(m, t);
+		if (!sub_use_has(&v.arg[v.op == SUB_ACCUMULATE], v.reduced))
+			return none;
+	}
+	return sub_make(m->w, v);
+}
+
+struct sub_use sub_build(struct sub_match *m, const struct sub_term *t)
+{
+	switch (t->kind) {
+	case SUB_TERM_NAME:
+		return m->value[t->name];
+	case SUB_TERM_NUMBER:
+		return number(m->w, t->number);
+	case SUB_TERM_MOVE:
+		return sub_moved(m, &m->move[t->name], sub_build(m, t->arg[0]));
+	case SUB_TERM_CALL:
+		return sub_function_at(t->function)(m, t);
+	case SUB_TERM_INDEX:
+		return none;
+	default:
+		return build_operator(m, t);
+	}
+}
+
+/* The use with just these variables in this order: by an assign, if need be. */
+static struct sub_use arranged(struct sub_match *m, struct sub_use u, const struct sub_use *as)
+{
+	struct sub_map map[SUB_MAX_VARS];
+	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = as->vars, .map = map};
+	if (u.vars == as->vars && memcmp(u.var, as->var, u.vars * sizeof *u.var) == 0)
+		return u;
+	memcpy(v.var, as->var, sizeof v.var);
+	for (int i = 0; i < u.vars; i++) {
+		if (!sub_use_has(as, u.var[i]))
+			return none;
+		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = u.var[i], .scale = 1};
+	}
+	return sub_make(m->w, v);
+}
+
+struct sub_use sub_build_replacement(struct sub_match *m)
+{
+	struct sub_use u = sub_build(m, m->rule->replacement);
+	return u.value.i ? arranged(m, u, &m->root) : none;
+}
+
+/* --- functions --- */
+
+/* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic
+ * gives (one operation in binary64 on binary32 operands, rounded once more, is that); in more digits where
+ * they round to it. */
+static double folded(struct sub_match *m, const struct sub_term *call, bool *exact)
+{
+	const struct sub_term *t = call->arg[0];
+	enum sub_op op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY];
+	double x[2] = {0, 0};
+	for (int a = 0; a < t->args; a++)
+		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
+	double here = sub_compute(op, (float)x[0], (float)x[1], 0), wide = sub_compute(op, x[0], x[1], 0);
+	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
+		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
+	return (float)wide == (float)here ? wide : (float)here;
+}
+
+/* there(t): t, when that lives already, for something else. */
+static struct sub_use there(struct sub_match *m, const struct sub_term *call)
+{
+	m->w->finding = true;
+	struct sub_use u = sub_build(m, call->arg[0]);
+	m->w->finding = false;
+	return u.value.i && sub_note_of(m->w, u.value)->uses ? u : none;
+}
+
+/* fold(binary(a, b)) of numbers. */
+static struct sub_use fold(struct sub_match *m, const struct sub_term *call)
+{
+	bool exact;
+	return number(m->w, folded(m, call, &exact));
+}
+
+/* The same where nothing else can have been computed: a product that is yet to be contracted into an
+ * addition is not rounded, and the expansions of compounds are not those of the host's library. */
+static struct sub_use fold_exact(struct sub_match *m, const struct sub_term *call)
+{
+	bool exact;
+	double x = folded(m, call, &exact);
+	return exact ? number(m->w, x) : none;
+}
+
+/* value(a): the number that every element of a is. */
+static struct sub_use value(struct sub_match *m, const struct sub_term *call)
+{
+	return number(m->w, sub_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
+}
+
+/* extent(k): as a number of the type of what is replaced. */
+static struct sub_use extent(struct sub_match *m, const struct sub_term *call)
+{
+	const struct sub_var *v = &m->w->p->vars.at[m->index[call->arg[0]->name].var];
+	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
+	if (v->set != SUB_DIM)
+		return none;
+	return sub_make(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
+}
+
+static const struct {
+	const char *name;
+	sub_function *build;
+} functions[] = {
+    {"there", there},
+    {"fold", fold},
+    {"value", value},
+    {"regroup", sub_regroup},
+    {"concatenated", sub_concatenated},
+    {"fold_exact", fold_exact},
+    {"extent", extent},
+    {"compose", sub_compose},
+    {"under", sub_under},
+    {"through", sub_through},
+    {"side", sub_side},
+    {"join", sub_join},
+    {"first", sub_first},
+    {"second", sub_second},
+    {"join_moved", sub_join_moved},
+};
+
+int sub_find_function(const char *name, size_t length)
+{
+	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+		if (strlen(functions[i].name) == length && strncmp(functions[i].name, name, length) == 0)
+			return i;
+	return -1;
+}
+
+sub_function *sub_function_at(int i)
+{
+	return functions[i].build;
+}

@@ -1,0 +1,115 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Tables: what depends on a node's word alone, and their budget.
+ *
+ * That a look-up passes through an operator is the rules' work; each makes the table a little further.  What
+ * they come to is known when they are done: if the tables together are too large, the look-ups that the
+ * largest of them comes from stay what they are, and the program is rewritten once more. */
+#include "rewrite/engine.h"
+
+#include <inttypes.h>
+
+/* The program as rewritten, one flag for each of its values. */
+struct tables {
+	const struct sub_program *p;
+	bool *constant, *counted;
+	int64_t bytes;
+	uint32_t largest;
+	int n;
+};
+
+static bool is_look_up(const struct sub_value *v)
+{
+	for (int d = 0; v->op == SUB_ASSIGN && d < v->arg[0].vars; d++)
+		if (v->map[d].function == SUB_TOKEN)
+			return true;
+	return false;
+}
+
+static int64_t table_size(const struct sub_program *p, uint32_t i)
+{
+	double bytes = sub_volume(p, &p->values.at[i]) * sizeof(float);
+	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
+}
+
+static void mark_constants(struct tables *t)
+{
+	for (uint32_t i = 1; i < t->p->values.n; i++) {
+		const struct sub_value *v = &t->p->values.at[i];
+		t->constant[i] = v->op == SUB_PARAM || v->op == SUB_CONST || v->args;
+		for (int d = 0; d < v->vars; d++)
+			t->constant[i] &= t->p->vars.at[v->var[d]].set == SUB_DIM;
+		for (int a = 0; a < v->args; a++)
+			t->constant[i] &= t->constant[v->arg[a].value.i];
+	}
+}
+
+/* All that stands in a rewritten program lives. */
+static void count_tables(struct tables *t)
+{
+	for (uint32_t i = 1; i < t->p->values.n; i++) {
+		const struct sub_value *v = &t->p->values.at[i];
+		uint32_t table = v->arg[0].value.i;
+		if (!is_look_up(v) || !t->constant[table] || t->counted[table] ||
+		    !t->p->values.at[table].args)
+			continue;
+		t->counted[table] = true;
+		t->n++;
+		if (__builtin_add_overflow(t->bytes, table_size(t->p, table), &t->bytes))
+			t->bytes = INT64_MAX;
+		if (!t->largest || table_size(t->p, table) > table_size(t->p, t->largest))
+			t->largest = table;
+	}
+}
+
+/* Bars the look-ups, in the program as written, of the parameters that a table is made from. */
+static bool bar(const struct tables *t, const struct sub_program *from, bool *barred, struct str *names)
+{
+	bool *within = ARENA_ARRAY(t->p->arena, bool, t->p->values.n), any = false;
+	within[t->largest] = true;
+	for (uint32_t i = t->largest + 1; i-- > 1;) {
+		const struct sub_value *v = &t->p->values.at[i];
+		for (int a = 0; within[i] && a < v->args; a++)
+			within[v->arg[a].value.i] = true;
+		for (uint32_t j = 1; within[i] && v->op == SUB_PARAM && j < from->values.n; j++) {
+			const struct sub_value *used = &from->values.at[j];
+			if (!is_look_up(used) || barred[v->which] ||
+			    sub_at(from, used->arg[0].value)->op != SUB_PARAM ||
+			    sub_at(from, used->arg[0].value)->which != v->which)
+				continue;
+			any = barred[v->which] = true;
+			str_printf(names, "%s%s", names->n ? ", " : "", from->params.at[v->which].name);
+		}
+	}
+	return any;
+}
+
+static void note(struct sub_trace *trace, struct arena *a, struct str *s)
+{
+	if (trace)
+		vec_push(a, &trace->notes, str_text(s));
+}
+
+bool sub_tables_fit(const struct sub_program *p, const struct sub_program *from,
+		    const struct sub_options *options, struct sub_trace *trace, bool *barred)
+{
+	struct tables t = {.p = p};
+	struct str s = str_in(p->arena), names = str_in(p->arena);
+	t.constant = ARENA_ARRAY(p->arena, bool, p->values.n);
+	t.counted = ARENA_ARRAY(p->arena, bool, p->values.n);
+	mark_constants(&t);
+	count_tables(&t);
+	if (!t.n)
+		return true;
+	if (t.bytes <= options->table_bytes || !bar(&t, from, barred, &names)) {
+		str_printf(&s, "tables: %d, of %" PRId64 " bytes; at most %" PRId64 " are allowed", t.n,
+			   t.bytes, options->table_bytes);
+		note(trace, p->arena, &s);
+		return true;
+	}
+	str_printf(&s,
+		   "tables: %" PRId64 " bytes would be more than the %" PRId64
+		   " allowed, so look-ups in %s stay: the table from it would have %" PRId64,
+		   t.bytes, options->table_bytes, str_text(&names), table_size(p, t.largest));
+	note(trace, p->arena, &s);
+	return false;
+}

@@ -1,0 +1,393 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
+ * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
+ * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is known,
+ * of states what the bodies that compute them say. */
+#include "rewrite/engine.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { RAGGED = 2 }; /* what an index over the edges of a node counts for */
+
+static double volume_of(const struct sub_program *p, const int *vars, int count)
+{
+	double n = 1;
+	for (int i = 0; i < count; i++) {
+		const struct sub_var *var = &p->vars.at[vars[i]];
+		n *= var->set == SUB_DIM ? var->extent : sub_is_ragged(p, vars[i]) ? RAGGED : 1;
+	}
+	return n;
+}
+
+double sub_volume(const struct sub_program *p, const struct sub_value *v)
+{
+	return volume_of(p, v->var, v->vars);
+}
+
+static double reduced_volume(const struct sub_program *p, const struct sub_value *v)
+{
+	int vars[SUB_MAX_VARS] = {0};
+	return volume_of(p, vars, sub_reduced_vars(p, v, vars));
+}
+
+/* --- ranges --- */
+
+static const struct sub_range anything = {-INFINITY, INFINITY, true};
+
+/* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what is
+ * too small is zero. */
+static struct sub_range widen(struct sub_range r)
+{
+	r.low -= fabs(r.low) * 0x1p-20;
+	r.high += fabs(r.high) * 0x1p-20;
+	if (r.low < -FLT_MAX)
+		r.low = -INFINITY;
+	if (r.high > FLT_MAX)
+		r.high = INFINITY;
+	if (r.low > 0 && r.low < FLT_MIN)
+		r.low = 0;
+	if (r.high < 0 && r.high > -FLT_MIN)
+		r.high = 0;
+	return r;
+}
+
+static bool may_be_infinite(const struct sub_range *r)
+{
+	return isinf(r->low) || isinf(r->high);
+}
+
+static bool may_be_zero(const struct sub_range *r)
+{
+	return r->low <= 0 && r->high >= 0;
+}
+
+static struct sub_range range_of_sum(struct sub_range a, struct sub_range b)
+{
+	bool clash = (a.high == INFINITY && b.low == -INFINITY) || (a.low == -INFINITY && b.high == INFINITY);
+	struct sub_range r = {a.low + b.low, a.high + b.high, a.nan || b.nan || clash};
+	if (isnan(r.low))
+		r.low = -INFINITY;
+	if (isnan(r.high))
+		r.high = INFINITY;
+	return widen(r);
+}
+
+static double product(double a, double b)
+{
+	return a == 0 || b == 0 ? 0 : a * b;
+}
+
+static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
+{
+	double corner[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
+			   product(a.high, b.high)};
+	struct sub_range r = {corner[0], corner[0], a.nan || b.nan};
+	for (int i = 1; i < 4; i++) {
+		r.low = fmin(r.low, corner[i]);
+		r.high = fmax(r.high, corner[i]);
+	}
+	r.nan |= (may_be_zero(&a) && may_be_infinite(&b)) || (may_be_zero(&b) && may_be_infinite(&a));
+	return widen(r);
+}
+
+static struct sub_range range_of_abs(struct sub_range a)
+{
+	double least = fmin(fabs(a.low), fabs(a.high)), most = fmax(fabs(a.low), fabs(a.high));
+	return (struct sub_range){may_be_zero(&a) ? 0 : least, most, a.nan};
+}
+
+static struct sub_range range_of_square(struct sub_range a)
+{
+	a = range_of_abs(a);
+	return widen((struct sub_range){a.low * a.low, a.high * a.high, a.nan});
+}
+
+static struct sub_range range_of_rec(struct sub_range a)
+{
+	if (may_be_zero(&a)) /* of either sign */
+		return (struct sub_range){-INFINITY, INFINITY, a.nan};
+	return widen((struct sub_range){1 / a.high, 1 / a.low, a.nan});
+}
+
+static struct sub_range range_of_quotient(struct sub_range a, struct sub_range b)
+{
+	return range_of_product(a, range_of_rec(b));
+}
+
+/* Bounds of what never falls. */
+static struct sub_range monotone(double (*f)(double), struct sub_range a, double least, double most)
+{
+	struct sub_range r = widen((struct sub_range){f(a.low), f(a.high), a.nan});
+	r.low = isnan(r.low) ? least : fmax(r.low, least);
+	r.high = isnan(r.high) ? most : fmin(r.high, most);
+	return r;
+}
+
+static double logistic(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+/* Of a logarithm, which is minus infinity at `zero`. */
+static struct sub_range range_of_log(double (*f)(double), struct sub_range a, double zero)
+{
+	struct sub_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
+			      a.nan || a.low < zero};
+	return widen(r);
+}
+
+static struct sub_range range_of_sqrt(struct sub_range a)
+{
+	struct sub_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0, a.nan || a.low < 0};
+	return widen(r);
+}
+
+static struct sub_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
+					   struct sub_range a)
+{
+	const struct sub_var *k = &p->vars.at[v->reduced];
+	if (k->set == SUB_DIM && v->op != SUB_SUM)
+		return a;
+	if (v->op == SUB_MIN)
+		return (struct sub_range){a.low, INFINITY, a.nan};
+	if (v->op == SUB_MAX)
+		return (struct sub_range){-INFINITY, a.high, a.nan};
+	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
+	struct sub_range r = {product(a.low, a.low < 0 ? most : least),
+			      product(a.high, a.high > 0 ? most : least),
+			      a.nan || (a.low == -INFINITY && a.high == INFINITY)};
+	r = widen(r);
+	r.nan |= r.low == -INFINITY && r.high == INFINITY;
+	return r;
+}
+
+static struct sub_range either(struct sub_range a, struct sub_range b)
+{
+	return (struct sub_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+}
+
+static struct sub_range range_of_source(const struct rewriter *w, const struct sub_value *v)
+{
+	if (v->op == SUB_CONST)
+		return (struct sub_range){(float)v->constant, (float)v->constant, isnan(v->constant)};
+	if (v->op == SUB_PARAM && w->options->math != SUB_EXACT)
+		return (struct sub_range){-FLT_MAX, FLT_MAX, false};
+	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
+}
+
+/* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not reverse an order. */
+static struct sub_range range_of_integer(const struct sub_value *v, struct sub_range b, struct sub_range c)
+{
+	static const struct sub_range types[DTYPES] = {
+	    [DTYPE_I32] = {INT32_MIN, INT32_MAX, false}, [DTYPE_I64] = {-0x1p63, 0x1p63, false}, [DTYPE_BOOL] = {0, 1, false}};
+	if (v->op == SUB_CONST)
+		return (struct sub_range){v->constant, v->constant, false};
+	return v->op == SUB_SELECT ? either(b, c) : types[v->dtype];
+}
+
+static struct sub_range range_of(const struct rewriter *w, const struct sub_value *v)
+{
+	struct sub_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
+	struct sub_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
+	struct sub_range c = v->args > 2 ? w->notes.at[v->arg[2].value.i].fact.range : anything;
+	if (v->dtype != DTYPE_F32)
+		return range_of_integer(v, b, c);
+	switch (v->op) {
+	case SUB_CAST:
+	case SUB_FLOOR:
+	case SUB_ROUND:
+		return monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
+	case SUB_SIN:
+	case SUB_COS:
+		return (struct sub_range){-1, 1, a.nan || may_be_infinite(&a)};
+	case SUB_SELECT:
+		return either(b, c);
+	case SUB_SMIN:
+		return (struct sub_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
+	case SUB_NEG:
+		return (struct sub_range){-a.high, -a.low, a.nan};
+	case SUB_ABS:
+		return range_of_abs(a);
+	case SUB_REC:
+		return range_of_rec(a);
+	case SUB_EXP:
+		return monotone(exp, a, 0, INFINITY);
+	case SUB_LOG:
+		return range_of_log(log, a, 0);
+	case SUB_LOG1P:
+		return range_of_log(log1p, a, -1);
+	case SUB_SQRT:
+		return range_of_sqrt(a);
+	case SUB_SIGMOID:
+		return monotone(logistic, a, 0, 1);
+	case SUB_TANH:
+		return monotone(tanh, a, -1, 1);
+	case SUB_ERF:
+		return monotone(erf, a, -1, 1);
+	case SUB_DIVIDE:
+		return range_of_quotient(a, b);
+	case SUB_ADD:
+		return range_of_sum(a, b);
+	case SUB_MULTIPLY:
+		return sub_same_use(&v->arg[0], &v->arg[1]) ? range_of_square(a) : range_of_product(a, b);
+	case SUB_SMAX:
+		return (struct sub_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+	case SUB_FMA:
+		return range_of_sum(range_of_product(a, b), c);
+	case SUB_ACCUMULATE:
+		return range_of_sum(a, range_of_reduction(w->p, v, range_of_product(b, c)));
+	case SUB_SUM:
+	case SUB_MAX:
+	case SUB_MIN:
+		return range_of_reduction(w->p, v, a);
+	case SUB_ASSIGN:
+		return v->fills ? either(a, (struct sub_range){v->fill, v->fill, isnan(v->fill)}) : a;
+	case SUB_RESHAPE:
+	case SUB_NOP:
+		return a;
+	case SUB_COND:
+		return either(a, b);
+	default:
+		return range_of_source(w, v);
+	}
+}
+
+/* --- chains --- */
+
+static struct sub_chain chain_of(const struct rewriter *w, const struct sub_value *v, const struct sub_range *r)
+{
+	static const struct sub_fact none;
+	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
+	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
+	if (v->dtype != DTYPE_F32)
+		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
+	if (v->op == SUB_ADD)
+		return (struct sub_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
+					  a->chain.high + b->chain.high};
+	if ((v->op != SUB_SUM && v->op != SUB_ACCUMULATE) || w->p->vars.at[v->reduced].set != SUB_DIM)
+		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
+	double n = w->p->vars.at[v->reduced].extent;
+	if (v->op == SUB_SUM)
+		return (struct sub_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
+	struct sub_range each =
+	    range_of_product(b->range, w->notes.at[v->arg[2].value.i].fact.range);
+	return (struct sub_chain){a->chain.terms + n, a->chain.low + n * fabs(each.low),
+				  a->chain.high + n * fabs(each.high)};
+}
+
+/* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the terms
+ * are at least is as low as it gets; and that is off by half a unit in the last place of all their magnitudes
+ * together, for each term.  Of two terms the sum is rounded once. */
+static struct sub_range chained(struct sub_range r, const struct sub_chain *c)
+{
+	if (c->terms <= 2)
+		return r;
+	r.low = c->low <= FLT_MAX ? r.low - c->terms * 0x1p-23 * c->low : -INFINITY;
+	r.high = c->high <= FLT_MAX ? r.high + c->terms * 0x1p-23 * c->high : INFINITY;
+	r.nan |= (isinf(c->low) && c->high > FLT_MAX) || (isinf(c->high) && c->low > FLT_MAX);
+	return widen(r);
+}
+
+/* --- all facts --- */
+
+static bool depends_on_weights_alone(const struct rewriter *w, const struct sub_value *v)
+{
+	bool constant = v->op == SUB_CONST || v->op == SUB_INDEX || v->op == SUB_PARAM || v->args > 0;
+	for (int i = 0; i < v->vars; i++)
+		constant &= w->p->vars.at[v->var[i]].set == SUB_DIM;
+	for (int a = 0; a < v->args; a++)
+		constant &= w->notes.at[v->arg[a].value.i].fact.constant;
+	return constant;
+}
+
+static bool is_barred(const struct rewriter *w, const struct sub_value *v)
+{
+	bool barred = v->op == SUB_PARAM && w->barred && w->barred[v->which];
+	for (int a = 0; a < v->args; a++)
+		barred |= w->notes.at[v->arg[a].value.i].fact.barred;
+	return barred;
+}
+
+static void find_number(const struct rewriter *w, const struct sub_value *v, struct sub_fact *f)
+{
+	static const struct sub_fact none = {.uniform = false};
+	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
+	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
+	f->uniform = v->op == SUB_CONST ||
+		     ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
+		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
+		     (v->op == SUB_COND && a->uniform && b->uniform && a->number == b->number &&
+		      signbit(a->number) == signbit(b->number));
+	f->number = v->op == SUB_CONST ? v->constant : f->uniform ? a->number : 0;
+}
+
+/* A concatenation is a choice of index. */
+static double weight_of(enum sub_op op)
+{
+	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : SUB_OPERATION * sub_traits_of(op)->weight;
+}
+
+/* No row has as many elements.  Below this costs are whole numbers that doubles add exactly, in any order: so
+ * equal programs cost the same, and what is taken back leaves no trace. */
+static const double most_elements = 0x1p36;
+
+/* One for being there, and for each element what its operator weighs.  Values of weights alone are computed
+ * once, or, where that is switched off, for each row like others; then their concatenations are no mere
+ * choice either. */
+static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct sub_fact *f)
+{
+	bool computed = w->options->off & 1u << SUB_FAMILY_CONSTANTS;
+	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
+		return 0;
+	double volume = fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : sub_volume(w->p, v), most_elements);
+	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
+}
+
+/* Moves of moves, and concatenations that lean to the left. */
+static double disorder_of(const struct rewriter *w, const struct sub_value *v)
+{
+	if (v->op == SUB_ASSIGN)
+		return sub_at(w->p, v->arg[0].value)->op == SUB_ASSIGN;
+	return v->op == SUB_COND ? w->notes.at[v->arg[0].value.i].fact.pieces - 1 : 0;
+}
+
+struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v)
+{
+	struct sub_fact f = {.constant = depends_on_weights_alone(w, v), .pieces = 1};
+	f.barred = is_barred(w, v);
+	find_number(w, v, &f);
+	f.range = range_of(w, v);
+	f.chain = chain_of(w, v, &f.range);
+	f.range = chained(f.range, &f.chain);
+	f.cost = cost_of(w, v, &f);
+	f.disorder = disorder_of(w, v);
+	if (v->op == SUB_COND)
+		f.pieces =
+		    w->notes.at[v->arg[0].value.i].fact.pieces + w->notes.at[v->arg[1].value.i].fact.pieces;
+	return f;
+}
+
+const struct sub_range *sub_state_ranges(const struct sub_program *p, const struct sub_options *options,
+					 struct arena *a)
+{
+	struct sub_program read = *p;
+	struct rewriter w = {.p = &read, .arena = a, .options = options};
+	struct sub_range *range = ARENA_ARRAY(a, struct sub_range, p->states.n + 1);
+	sub_note_of(&w, (sub_ref){0});
+	for (size_t i = 0; i < p->states.n; i++)
+		range[i] = (struct sub_range){INFINITY, -INFINITY, false};
+	for (size_t b = 0; b < p->bodies.n; b++) {
+		const struct sub_body *body = &p->bodies.at[b];
+		for (size_t i = 0; i < body->stores.n; i++) {
+			const struct sub_store *s = &body->stores.at[i];
+			if (s->to == SUB_TO_STATE)
+				range[s->which] =
+				    either(range[s->which], w.notes.at[s->value.value.i].fact.range);
+		}
+	}
+	for (size_t i = 0; i < p->states.n; i++)
+		if (range[i].low > range[i].high)
+			range[i] = anything;
+	return range;
+}

@@ -1,0 +1,324 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Packing: elements of a parameter go where the recipes of an image say.  Places are written once: what
+ * elements will cover is not cleared before. */
+#include "runtime/shared.h"
+
+#include <string.h>
+
+/* Part of a parameter being placed into one recipe.  The order of the walk is free, since no place is written
+ * twice: dimensions that choose the source come first, so that sources of other parameters are left early,
+ * and the last two walk along different axes when they can, so that they are two plain loops. */
+struct placing {
+	const struct image_recipe *recipe;
+	const struct tensor_info *param;
+	int which; /* the parameter's number */
+	int order[IMAGE_PACK_DIMS];
+	int choices;			/* how many of them choose the source */
+	bool plane;			/* the last two do not share their axis */
+	int64_t pitch[TENSOR_MAX_RANK]; /* elements between neighbours on an axis of the parameter */
+	int64_t inner[IMAGE_PACK_DIMS]; /* elements of the packed buffer between neighbours on a dimension */
+	int64_t first, end; /* rows of the parameter that are at hand, counted on its first axis */
+	const char *from;
+	char *to;
+	int bytes; /* of an element */
+};
+
+/* A position in the walk over a recipe's dimensions. */
+struct place {
+	int64_t source, to;
+	int64_t index[TENSOR_MAX_RANK];
+};
+
+struct range {
+	int64_t begin, end;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool is_source(const struct placing *p, int64_t i)
+{
+	return i >= 0 && i < p->recipe->sources && p->recipe->source[i].param == p->which;
+}
+
+/* What a source may take from an axis: neither padding nor rows of another part. */
+static struct range axis_range(const struct placing *p, const struct image_pack_source *s, int axis)
+{
+	struct range r = {0, least(s->end[axis], p->param->shape[axis])};
+	if (axis == 0)
+		r = (struct range){p->first, least(r.end, p->end)};
+	return r;
+}
+
+/* Where the element at a place lies in the part, or -1 when it does not. */
+static int64_t element_at(const struct placing *p, const struct place *at)
+{
+	const struct image_pack_source *s = &p->recipe->source[at->source];
+	int64_t element = p->param->rank ? -p->first * p->pitch[0] : 0;
+	for (int a = 0; a < p->param->rank; a++) {
+		int64_t i = s->begin[a] + at->index[a];
+		struct range r = axis_range(p, s, a);
+		if (i < r.begin || i >= r.end)
+			return -1;
+		element += i * p->pitch[a];
+	}
+	return element;
+}
+
+static void place_one(const struct placing *p, const struct place *at)
+{
+	int64_t element = element_at(p, at);
+	if (element >= 0)
+		memcpy(p->to + at->to * p->bytes, p->from + element * p->bytes, p->bytes);
+}
+
+static int64_t steps_to(int64_t distance, int64_t stride)
+{
+	return distance <= 0 ? 0 : (distance + stride - 1) / stride;
+}
+
+/* The indices of a dimension that lead to elements of the part, as far as its own axis tells. */
+static struct range inside(const struct placing *p, const struct place *at, const struct image_pack_dim *d)
+{
+	const struct image_pack_source *s = &p->recipe->source[at->source];
+	int64_t first = s->begin[d->axis] + at->index[d->axis];
+	struct range r = axis_range(p, s, d->axis);
+	return (struct range){steps_to(r.begin - first, d->stride),
+			      least(d->extent, steps_to(r.end - first, d->stride))};
+}
+
+static void advance(const struct placing *p, struct place *at, int dim, int64_t n)
+{
+	const struct image_pack_dim *d = &p->recipe->dim[dim];
+	at->to += n * p->inner[dim];
+	if (d->axis == IMAGE_PACK_SOURCE)
+		at->source += n * d->stride;
+	else
+		at->index[d->axis] += n * d->stride;
+}
+
+/* Elements of one size, each so many of them behind the one before. */
+#define COPY(type)                                                                                           \
+	for (int64_t i = 0; i < n; i++)                                                                      \
+	((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
+
+static void copy(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n)
+{
+	if (to_step == 1 && from_step == 1)
+		memcpy(to, from, n * bytes);
+	else if (bytes == 1)
+		COPY(uint8_t);
+	else if (bytes == 2)
+		COPY(uint16_t);
+	else if (bytes == 4)
+		COPY(uint32_t);
+	else
+		COPY(uint64_t);
+}
+
+/* The last dimension, or the last two, in one go. */
+static void place_plane(const struct placing *p, struct place at, const int *dims, int n)
+{
+	const struct image_pack_dim *outer = &p->recipe->dim[dims[0]], *inner = &p->recipe->dim[dims[n - 1]];
+	struct range rows = n == 2 ? inside(p, &at, outer) : (struct range){0, 1};
+	struct range columns = inside(p, &at, inner);
+	if (rows.begin >= rows.end || columns.begin >= columns.end)
+		return;
+	if (n == 2)
+		advance(p, &at, dims[0], rows.begin);
+	advance(p, &at, dims[n - 1], columns.begin);
+	int64_t element = element_at(p, &at), pitch = p->pitch[inner->axis] * inner->stride;
+	int64_t down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0;
+	for (int64_t i = 0; element >= 0 && i < rows.end - rows.begin; i++)
+		copy(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes, p->inner[dims[n - 1]],
+		     p->from + (element + i * down) * p->bytes, pitch, columns.end - columns.begin);
+}
+
+static bool is_plain(const struct placing *p, int dim)
+{
+	const struct image_pack_dim *d = &p->recipe->dim[dim];
+	return d->axis >= 0 && d->axis < p->param->rank && d->stride > 0;
+}
+
+/* Recursion is as deep as a recipe has dimensions.  The source is known after the last dimension that chooses
+ * it. */
+static void place_dims(const struct placing *p, int depth, struct place at)
+{
+	int left = p->recipe->dims - depth, dim = left ? p->order[depth] : 0;
+	if (depth == p->choices && !is_source(p, at.source))
+		return;
+	if (!left) {
+		place_one(p, &at);
+	} else if (depth >= p->choices && left == 1 + p->plane &&
+		   is_plain(p, p->order[p->recipe->dims - 1])) {
+		place_plane(p, at, &p->order[depth], left);
+	} else {
+		for (int64_t i = 0; i < p->recipe->dim[dim].extent; i++, advance(p, &at, dim, 1))
+			place_dims(p, depth + 1, at);
+	}
+}
+
+/* --- the walk of a recipe --- */
+
+/* Of the dimensions that can stand beside the last, the longest. */
+static int find_partner(const struct placing *p, int last)
+{
+	const struct image_pack_dim *d = p->recipe->dim;
+	int best = -1;
+	for (int i = 0; i < last && is_plain(p, last); i++)
+		if (is_plain(p, i) && d[i].axis != d[last].axis &&
+		    (best < 0 || d[i].extent >= d[best].extent))
+			best = i;
+	return best;
+}
+
+static void choose_order(struct placing *p)
+{
+	const struct image_pack_dim *d = p->recipe->dim;
+	int n = 0, last = p->recipe->dims - 1;
+	while (last >= 0 && d[last].axis == IMAGE_PACK_SOURCE)
+		last--;
+	int partner = find_partner(p, last);
+	for (int i = 0; i < p->recipe->dims; i++)
+		if (d[i].axis == IMAGE_PACK_SOURCE)
+			p->order[n++] = i;
+	p->choices = n;
+	for (int i = 0; i < last; i++)
+		if (d[i].axis != IMAGE_PACK_SOURCE && i != partner)
+			p->order[n++] = i;
+	p->plane = partner >= 0;
+	if (p->plane)
+		p->order[n++] = partner;
+	if (last >= 0)
+		p->order[n] = last;
+}
+
+static struct placing placing_of(const struct image *image, const struct image_recipe *r,
+				 const struct rt_part *part, void *to)
+{
+	struct placing p = {.recipe = r,
+			    .param = image_param(image, part->param),
+			    .which = part->param,
+			    .first = part->first,
+			    .end = part->first + part->rows,
+			    .from = part->from,
+			    .to = to,
+			    .bytes = dtype_traits_of(r->dtype)->bytes};
+	int64_t pitch = 1, inner = 1;
+	for (int a = p.param->rank - 1; a >= 0; a--) {
+		p.pitch[a] = pitch;
+		pitch *= part->place ? part->place->dim[a].extent : p.param->shape[a];
+	}
+	for (int d = r->dims - 1; d >= 0; d--) {
+		p.inner[d] = inner;
+		inner *= r->dim[d].extent;
+	}
+	choose_order(&p);
+	return p;
+}
+
+/* --- padding --- */
+
+/* The greatest index that a recipe's dimensions of an axis add up to, but for one of them. */
+static int64_t last_index(const struct image_recipe *r, int axis, int but)
+{
+	int64_t last = 0;
+	for (int d = 0; d < r->dims; d++)
+		if (r->dim[d].axis == axis && d != but)
+			last += (r->dim[d].extent - 1) * r->dim[d].stride;
+	return last;
+}
+
+/* Whether every place of a recipe whose index on its last dimension is below `columns` holds an element. */
+static bool is_covered(const struct image *image, const struct image_recipe *r, int64_t columns)
+{
+	int last = r->dims - 1;
+	for (int i = 0; i < r->sources; i++) {
+		const struct image_pack_source *s = &r->source[i];
+		const struct tensor_info *t = image_param(image, s->param);
+		for (int a = 0; a < t->rank; a++) {
+			int64_t reach = s->begin[a] + last_index(r, a, last);
+			if (r->dim[last].axis == a)
+				reach += (columns - 1) * r->dim[last].stride;
+			if (reach >= least(s->end[a], t->shape[a]))
+				return false;
+		}
+	}
+	return last_index(r, IMAGE_PACK_SOURCE, -1) < r->sources;
+}
+
+/* How many of the first places of each row along the last dimension hold elements, when the rest of all rows,
+ * and nothing else, is padding; 0 when it is not as simple as that. */
+static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
+{
+	if (r->dims < 1 || r->sources < 1)
+		return 0;
+	const struct image_pack_dim *last = &r->dim[r->dims - 1];
+	if (last->axis == IMAGE_PACK_SOURCE || last->stride < 1)
+		return 0;
+	const struct image_pack_source *s = &r->source[0];
+	int64_t n = least(last->extent, steps_to(s->end[last->axis] - s->begin[last->axis], last->stride));
+	return n > 0 && is_covered(image, r, n) ? n : 0;
+}
+
+void rt_clear_padding(const struct image *image, const struct image_recipe *r, void *to, int64_t elements)
+{
+	int64_t covered = covered_columns(image, r), row = covered ? r->dim[r->dims - 1].extent : elements;
+	if (covered == row)
+		return;
+	int bytes = dtype_traits_of(r->dtype)->bytes;
+	for (int64_t i = 0; i < elements; i += row)
+		memset((char *)to + (i + covered) * bytes, 0, (row - covered) * bytes);
+}
+
+/* --- parts --- */
+
+/* Each dimension advances in the buffer as it does in the parameter, and there are as many elements. */
+static bool is_as_it_is(const struct image *image, const struct image_recipe *r, int param)
+{
+	if (r->sources != 1 || r->source->param != param ||
+	    image_recipe_elements(r) != tensor_elements(image_param(image, param)))
+		return false;
+	struct placing p = placing_of(image, r, &(struct rt_part){.param = param}, NULL);
+	for (int a = 0; a < p.param->rank; a++)
+		if (r->source->begin[a] || r->source->end[a] < p.param->shape[a] ||
+		    last_index(r, a, -1) >= p.param->shape[a])
+			return false;
+	for (int d = 0; d < r->dims; d++) {
+		const struct image_pack_dim *dim = &r->dim[d];
+		int64_t step;
+		if (dim->axis < 0 || dim->axis >= p.param->rank ||
+		    __builtin_mul_overflow(p.pitch[dim->axis], dim->stride, &step) || p.inner[d] != step)
+			return false;
+	}
+	return true;
+}
+
+int rt_find_plain(const struct image *image, int param)
+{
+	for (int i = 0; i < image->recipes; i++)
+		if (is_as_it_is(image, &image->recipe[i], param))
+			return i;
+	return -1;
+}
+
+bool rt_uses(const struct image_recipe *r, int param)
+{
+	for (int i = 0; i < r->sources; i++)
+		if (r->source[i].param == param)
+			return true;
+	return false;
+}
+
+void rt_place(const struct image *image, void *const *packed, const struct rt_part *part)
+{
+	for (int i = 0; i < image->recipes; i++) {
+		const struct image_recipe *r = &image->recipe[i];
+		if (r == part->place || i == part->held || !rt_uses(r, part->param))
+			continue;
+		struct placing p = placing_of(image, r, part, packed[i]);
+		place_dims(&p, 0, (struct place){0});
+	}
+}

@@ -1,0 +1,64 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/shared.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { LINE = 64, HUGE_PAGE = 2 << 20 };
+
+/* Lies right before an aligned block. */
+struct header {
+	void *base;
+	size_t size;
+};
+
+void *rt_take_raw(const struct allocator *a, size_t bytes)
+{
+	size_t alignment = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE, size;
+	if (__builtin_add_overflow(bytes, alignment + sizeof(struct header), &size) || size > PTRDIFF_MAX)
+		return NULL;
+	void *base = a->resize(a->context, NULL, 0, size);
+	if (!base)
+		return NULL;
+	uintptr_t first = (uintptr_t)base + sizeof(struct header);
+	char *p = (char *)((first + alignment - 1) / alignment * alignment);
+	((struct header *)p)[-1] = (struct header){base, size};
+	/* Only whole huge pages of the block itself: the rest of the mapping is not ours.  Advice may be
+	 * ignored. */
+	if (alignment == HUGE_PAGE)
+		madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	return p;
+}
+
+void *rt_take(const struct allocator *a, size_t bytes)
+{
+	void *p = rt_take_raw(a, bytes);
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+void rt_give(const struct allocator *a, void *p)
+{
+	if (!p)
+		return;
+	struct header h = ((struct header *)p)[-1];
+	a->resize(a->context, h.base, h.size, 0);
+}
+
+int64_t rt_nanoseconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+double rt_clock(void)
+{
+	return rt_nanoseconds() * 1e-9;
+}
+
+bool(rt_out_of_memory)(struct diags *diags, const char *what)
+{
+	return diag_add(diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL, "no memory for %s", what);
+}

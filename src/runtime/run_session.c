@@ -1,0 +1,383 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+#include "base/floats.h"
+#include "runtime/shared.h"
+
+#include <string.h>
+
+static bool has_buffer(const struct image *image, enum image_buffer_kind kind)
+{
+	for (int i = 0; i < image->buffers; i++)
+		if (image->buffer[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Its rows are those of the case table; whose tokens, a minibatch says. */
+static struct lin_cases cases_of(const struct image *image, const struct rt_minibatch *m)
+{
+	return (struct lin_cases){image->cases, image->case_at, (const int32_t *const *)m->data};
+}
+
+/* Where a state lies by parent `place` is wanted for its results, whoever else reads it. */
+static struct lin_rules rules_of(const struct image *image)
+{
+	struct lin_rules rules = {
+	    .children = image->children,
+	    .shared = image->shared_children,
+	    .edges = has_buffer(image, IMAGE_CHILD_BEGIN) || has_buffer(image, IMAGE_CHILD_LIST),
+	    .places = has_buffer(image, IMAGE_PLACE),
+	    .parent = has_buffer(image, IMAGE_PARENT),
+	    .parents = has_buffer(image, IMAGE_PARENT_BEGIN) || has_buffer(image, IMAGE_PARENT_LIST),
+	    .origins = has_buffer(image, IMAGE_ORIGIN),
+	    .unlinked = !has_buffer(image, IMAGE_CHILD) && !has_buffer(image, IMAGE_CHILD_LIST),
+	};
+	for (int i = 0; i < image->states; i++)
+		rules.places |= image->state[i].layout == IMAGE_BY_PARENT;
+	return rules;
+}
+
+bool rt_session_init(struct rt_session *s, const struct allocator *a, const struct image *image,
+		     struct diags *diags)
+{
+	*s = (struct rt_session){.allocator = a, .image = image, .rules = rules_of(image)};
+	lin_order_init(&s->order, a);
+	s->buffers = rt_take(a, image->buffers * sizeof *s->buffers);
+	s->capacities = rt_take(a, image->buffers * sizeof *s->capacities);
+	s->dense = rt_take(a, image->buffers * sizeof *s->dense);
+	s->dense_capacities = rt_take(a, image->buffers * sizeof *s->dense_capacities);
+	s->offsets = rt_take(a, image->buffers * sizeof *s->offsets);
+	s->habits.downwards = rt_take(a, image->steps * sizeof *s->habits.downwards);
+	s->habits.group = rt_take(a, image->steps * sizeof *s->habits.group);
+	bool chosen = rt_choices_init(&s->habits.choices, a, image->steps);
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets && s->habits.downwards &&
+	    s->habits.group && chosen)
+		return true;
+	rt_session_free(s);
+	return rt_out_of_memory(diags, "a session");
+}
+
+/* Gives back what has memory of its own, and forgets where it was. */
+static void give_all(struct rt_session *s, void **at, size_t *has)
+{
+	for (int i = 0; at && has && i < s->image->buffers; i++) {
+		if (has[i])
+			rt_give(s->allocator, at[i]);
+		at[i] = NULL;
+		has[i] = 0;
+	}
+}
+
+void rt_session_trim(struct rt_session *s)
+{
+	give_all(s, s->buffers, s->capacities);
+	give_all(s, s->dense, s->dense_capacities);
+	rt_give(s->allocator, s->scratch);
+	s->scratch = NULL;
+	s->scratch_capacity = 0;
+	lin_order_free(&s->order);
+	memset(s->sizes, 0, sizeof s->sizes);
+}
+
+void rt_session_free(struct rt_session *s)
+{
+	rt_session_trim(s);
+	rt_give(s->allocator, s->buffers);
+	rt_give(s->allocator, s->capacities);
+	rt_give(s->allocator, s->dense);
+	rt_give(s->allocator, s->dense_capacities);
+	rt_give(s->allocator, s->offsets);
+	rt_give(s->allocator, s->habits.downwards);
+	rt_give(s->allocator, s->habits.group);
+	rt_choices_free(&s->habits.choices);
+	s->buffers = s->dense = NULL;
+	s->offsets = NULL;
+	s->capacities = s->dense_capacities = NULL;
+	s->habits.downwards = NULL;
+	s->habits.group = NULL;
+}
+
+/* --- buffers --- */
+
+/* Bytes of a buffer of the session's own at the sizes of this minibatch, -1 when they cannot be counted. */
+static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffer *b)
+{
+	int64_t bytes = dtype_traits_of(b->dtype)->bytes;
+	int64_t rows = s->sizes[b->rows] + (b->kind == IMAGE_MEMBER_BEGIN); /* an end */
+	if (__builtin_mul_overflow(bytes, b->row_elements, &bytes) ||
+	    __builtin_mul_overflow(bytes, rows, &bytes))
+		return -1;
+	return bytes;
+}
+
+/* Capacities at least double, so that growing minibatches cost their own size.  The old content is not kept.
+ */
+static bool reserve(struct rt_session *s, void **at, size_t *has, int64_t bytes,
+		    void *(*take)(const struct allocator *, size_t), const char *name, struct diags *diags)
+{
+	if (bytes >= 0 && (size_t)bytes <= *has)
+		return true;
+	size_t capacity = (size_t)bytes > 2 * *has ? (size_t)bytes : 2 * *has;
+	void *p = bytes < 0 ? NULL : take(s->allocator, capacity);
+	if (!p)
+		return rt_out_of_memory(diags, name);
+	if (*has)
+		rt_give(s->allocator, *at);
+	*at = p;
+	*has = capacity;
+	return true;
+}
+
+/* A buffer, and room to show its rows in when they are not as the caller knows them. */
+static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
+{
+	const struct image_buffer *b = &s->image->buffer[i];
+	int64_t bytes = buffer_bytes(s, b);
+	bool shown = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
+	return reserve(s, &s->buffers[i], &s->capacities[i], bytes, rt_take, b->name, diags) &&
+	       (!shown ||
+		reserve(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_take_raw, b->name, diags));
+}
+
+/* Weights are the binding's, index arrays the order's; neither is copied.  Intermediates share memory, and what was
+ * needed at binding is gone. */
+static bool owns(const struct image_buffer *b)
+{
+	enum image_buffer_kind kind = b->kind;
+	if (b->at_binding)
+		return false;
+	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
+	       kind == IMAGE_VECTOR || kind == IMAGE_MEMBER_BEGIN;
+}
+
+static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,
+			  const struct image_buffer *b)
+{
+	switch (b->kind) {
+	case IMAGE_WEIGHT:
+		return binding->packed[b->which];
+	case IMAGE_CHILD:
+		return b->which < s->order.slots ? lin_child(&s->order, b->which) : NULL;
+	case IMAGE_CHILD_BEGIN:
+		return s->order.child_begin;
+	case IMAGE_CHILD_LIST:
+		return s->order.child_list;
+	case IMAGE_ROOT:
+		return s->order.root;
+	case IMAGE_PLACE:
+		return s->order.place;
+	case IMAGE_BATCH_BEGIN:
+		return s->order.batch_begin;
+	case IMAGE_PARENT:
+		return s->order.parent;
+	case IMAGE_PARENT_BEGIN:
+		return s->order.parent_begin;
+	case IMAGE_PARENT_LIST:
+		return s->order.parent_list;
+	case IMAGE_CASE:
+		return s->order.case_of;
+	case IMAGE_MEMBER_LIST:
+		return s->order.number;
+	case IMAGE_ORIGIN:
+		return s->order.origin;
+	case IMAGE_SCRATCH:
+		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer] : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* The caller's nodes stand input by input, so their numbers in that order are the members. */
+static void fill_members(const struct lin_forest *f, int32_t *begin)
+{
+	for (int64_t i = 0; i < f->inputs; i++)
+		begin[i] = f->input_begin ? f->input_begin[i] : 0;
+	begin[f->inputs] = (int32_t)f->nodes;
+}
+
+static void fill(struct rt_session *s, int i, const struct rt_minibatch *m)
+{
+	const struct image_buffer *b = &s->image->buffer[i];
+	if (b->kind == IMAGE_TOKEN || b->kind == IMAGE_VECTOR)
+		rt_permute_data(s->image, &s->order, m, b, s->buffers[i]);
+	else if (b->kind == IMAGE_MEMBER_BEGIN)
+		fill_members(&m->forest, s->buffers[i]);
+}
+
+static bool reserve_scratch(struct rt_session *s, struct diags *diags)
+{
+	int64_t bytes;
+	if (!rt_lay_out_scratch(s->image, s->sizes, s->offsets, &bytes))
+		bytes = -1;
+	return reserve(s, &s->scratch, &s->scratch_capacity, bytes, rt_take, "intermediates", diags);
+}
+
+static bool prepare_buffers(struct rt_session *s, const struct rt_binding *binding,
+			    const struct rt_minibatch *m, struct diags *diags)
+{
+	if (!reserve_scratch(s, diags))
+		return false;
+	for (int i = 0; i < s->image->buffers; i++) {
+		const struct image_buffer *b = &s->image->buffer[i];
+		if (!owns(b)) {
+			s->buffers[i] = shared_array(s, binding, b);
+			continue;
+		}
+		if (!reserve_buffer(s, i, diags))
+			return false;
+		fill(s, i, m);
+	}
+	return true;
+}
+
+/* --- runs --- */
+
+/* The most that a batch has, or all batches of a span, from the b-th on, of what begins where `begin` says; NULL = nodes. */
+static int64_t widest(const struct lin_order *o, int32_t b, const int32_t *begin)
+{
+	int64_t most = 0;
+	for (int32_t next; b < o->batches; b = next) {
+		next = lin_end_of_levels(o, b);
+		int32_t first = o->batch_begin[b], end = o->batch_begin[next];
+		int64_t n = begin ? begin[end] - begin[first] : end - first;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static void note_sizes(struct rt_session *s)
+{
+	const struct lin_order *o = &s->order;
+	int64_t inner = s->rules.origins ? widest(o, 1, NULL) : 0;
+	const int64_t sizes[IMAGE_SIZES] = {
+	    [IMAGE_ONE] = 1,
+	    [IMAGE_NODES] = o->nodes,
+	    [IMAGE_LEAVES] = o->leaves,
+	    [IMAGE_INPUTS] = o->inputs,
+	    [IMAGE_EDGES] = o->edges,
+	    [IMAGE_BATCHES] = o->batches,
+	    [IMAGE_WIDEST] = inner > o->leaves ? inner : o->leaves,
+	    [IMAGE_WIDEST_INNER] = inner,
+	    [IMAGE_WIDEST_EDGES] = s->rules.origins && o->child_begin ? widest(o, 1, o->child_begin) : 0,
+	};
+	memcpy(s->sizes, sizes, sizeof sizes);
+}
+
+static bool has_tokens_of_cases(const struct image *image, const struct rt_minibatch *m, struct diags *diags)
+{
+	for (int c = 0; c < image->cases; c++)
+		for (int i = 0; i < image->case_at[c].matches; i++)
+			if (!rt_check_present(image, m, image->case_at[c].match[i].input, diags))
+				return false;
+	return true;
+}
+
+static bool linearize(struct lin_order *o, const struct image *image, struct lin_rules rules,
+		      const struct rt_minibatch *m, struct diags *diags)
+{
+	struct lin_cases cases = cases_of(image, m);
+	rules.cases = cases.n ? &cases : NULL;
+	if (!has_tokens_of_cases(image, m, diags) || !lin_linearize(o, &m->forest, rules, diags))
+		return false;
+	for (int i = 0; i < image->inputs; i++)
+		if (!rt_check_data(image, o, m, i, diags))
+			return false;
+	if (m->forest.inputs > 1 && !m->forest.input_begin && has_buffer(image, IMAGE_MEMBER_BEGIN))
+		return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
+				"the nodes of an input must be known to range over them",
+				"a forest without its array 'input_begin'");
+	return true;
+}
+
+/* The last ends where none begins. */
+static void begin_phase(struct rt_session *s, enum rt_phase phase)
+{
+	if (s->profile && phase == RT_PHASE_LINEARIZE)
+		rt_profile_clear(s->profile);
+	if (s->profile)
+		s->profile->phase[phase] = rt_nanoseconds();
+}
+
+/* Of the jobs of this run: NULL when nobody asked, or there is no room for it. */
+static struct rt_profile *profile_of(struct rt_session *s, int parts)
+{
+	return s->profile && rt_profile_reserve(s->profile, s->image, parts, s->sizes) ? s->profile : NULL;
+}
+
+/* Runs that do not look for spans after one in which they gained less than finding them cost. */
+enum { REST = 15 };
+
+static bool asks_for_subtrees(const struct image *image)
+{
+	bool asks = false;
+	for (int i = 0; i < image->steps; i++)
+		asks |= image->step[i].way == IMAGE_SUBTREES;
+	return asks;
+}
+
+/* Levels of a span; 0 = none are wanted.  Members that sleep run none, unless they are asked for. */
+static int span_of(struct rt_session *s, const struct rt_team *team, int parts)
+{
+	struct rt_habits *h = &s->habits;
+	bool paid = team && h->gained > team->machine->span_node * s->order.nodes;
+	if (!team || parts < 2 || s->image->unroll < 2)
+		return 0;
+	h->rest = h->rest ? h->rest - 1 : s->order.span && !paid ? REST : 0;
+	h->gained = 0;
+	bool useless = h->rest || !rt_team_awake(team);
+	return useless && !asks_for_subtrees(s->image) ? 0 : s->image->unroll;
+}
+
+static bool run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int parts,
+		const struct rt_minibatch *m, struct diags *diags)
+{
+	struct lin_rules rules = s->rules;
+	double begin = rt_clock();
+	rules.span = span_of(s, team, parts);
+	memset(s->sizes, 0, sizeof s->sizes);
+	begin_phase(s, RT_PHASE_LINEARIZE);
+	if (!linearize(&s->order, s->image, rules, m, diags))
+		return false;
+	note_sizes(s);
+	begin_phase(s, RT_PHASE_FILL);
+	bool ok = prepare_buffers(s, binding, m, diags);
+	struct rt_profile *profile = profile_of(s, parts);
+	double middle = rt_clock();
+	begin_phase(s, RT_PHASE_STEPS);
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, &s->order, team, parts, &s->habits, profile,
+				 diags)) {
+		memset(s->sizes, 0, sizeof s->sizes);
+		return false;
+	}
+	begin_phase(s, RT_PHASES);
+	s->run += rt_clock() - middle;
+	s->linearize += middle - begin;
+	s->runs++;
+	s->structures += s->sizes[IMAGE_INPUTS];
+	s->nodes += s->sizes[IMAGE_NODES];
+	s->batches += s->sizes[IMAGE_BATCHES];
+	return true;
+}
+
+/* The team is entered before the minibatch is linearized: its threads wake up meanwhile. */
+bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
+		    const struct rt_minibatch *m, struct diags *diags)
+{
+	double operations = team ? rt_shared_operations(s->image, m->forest.nodes) : 0;
+	int parts = rt_enter_team(team, operations);
+	struct float_mode mode = float_mode_enter(s->image->flush);
+	bool ok = run(s, binding, team, parts, m, diags);
+	float_mode_leave(&mode);
+	if (parts)
+		rt_team_leave(team);
+	return ok;
+}
+
+bool rt_check(const struct allocator *a, const struct image *image, const struct rt_minibatch *m,
+	      struct diags *diags)
+{
+	struct lin_order order;
+	lin_order_init(&order, a);
+	bool ok = linearize(&order, image, rules_of(image), m, diags);
+	lin_order_free(&order);
+	return ok;
+}

@@ -1,0 +1,642 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* The rewrite engine: what is derived from small models, that rewriting ends and where it ends nothing is
+ * left to do, tables and their budget, that attempts grow with the program and no faster, and that exact
+ * mathematics keeps the bits of what is compiled. */
+#include "rewrite/rules.h"
+#include "tests/models/generate.h"
+
+#include <stdlib.h>
+
+struct derivation {
+	struct test_model model;
+	struct sub_program from, to;
+	struct sub_trace trace;
+	struct sub_options options;
+};
+
+static void derive(struct derivation *d, const char *text, const char *sizes)
+{
+	d->trace = (struct sub_trace){.texts = true};
+	if (!tap_ok(load_text(&d->model, "test", text, strlen(text), sizes), "a model"))
+		return;
+	struct arena *a = &d->model.arena;
+	struct sub_program lowered;
+	sub_init(&lowered, a, "test");
+	sub_init(&d->from, a, "test");
+	sub_init(&d->to, a, "test");
+	bool exact = d->options.math == SUB_EXACT;
+	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, &d->options, &d->model.diags);
+	if (ok && exact)
+		sub_contract(&d->from, &lowered, NULL, NULL);
+	if (ok)
+		sub_optimize(&d->to, &d->from, &d->options, &d->trace);
+	sub_verify(&d->to, &d->model.diags);
+	print_diags(&d->model.diags);
+}
+
+static struct derivation with(enum sub_math math, unsigned off, int64_t bytes)
+{
+	return (struct derivation){.options = {.math = math, .off = off, .table_bytes = bytes}};
+}
+
+static const unsigned no_tables = 1u << SUB_FAMILY_TABLES;
+
+/* The rules that were applied in a body, in order. */
+static const char *rules_of(struct derivation *d, const char *body)
+{
+	struct str s = str_in(&d->model.arena);
+	for (size_t i = 0; i < d->trace.changes.n; i++)
+		if (strcmp(d->trace.changes.at[i].body, body) == 0)
+			str_printf(&s, "%s%s", s.n ? " " : "", d->trace.changes.at[i].rule);
+	return str_text(&s);
+}
+
+static void says(const char *is, const char *should, const char *what)
+{
+	if (!tap_ok(strcmp(is, should) == 0, "%s", what))
+		printf("# '%s', not '%s'\n", is, should);
+}
+
+/* --- goldens --- */
+
+#define TREE                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput w : token\ninput x[E]\nstate h[D]\nparam p[D]\nparam "  \
+	"q[D]\nparam T[V, E]\n"                                                                              \
+	"param W[D, E]\noutput y = h\noutput all = sum(h) * (sum(p) + sum(q) + sum(sum(T)) + sum(sum(W)) + " \
+	"sum(sum(U)) + sum(sum(Q)) + "                                                                       \
+	"sum(sum(R)) + sum(sum(S)) + sum(sum(Y)) + sum(z)) \nstate z[E]\nparam U[D, D]\nparam Q[D, "         \
+	"D]\nparam R[C, D]\nparam S[D, C]\nparam Y[2*D, D]\n"
+/* All that is declared must be used; the second state and output see to that. */
+#define LEAF "leaf:\n z = x + T[w]\n h = "
+#define INNER "inner:\n z = left.z\n h = "
+#define PLAIN_LEAF LEAF "p * sum(x)\n"
+#define SIZES "D=6 E=5 V=9 C=2"
+
+static const struct {
+	const char *what, *text, *body, *rules;
+} goldens[] = {
+    {"a whole leaf becomes a look-up", TREE LEAF "tanh(W @ T[w] + p)\n" INNER "left.h\n", "leaf",
+     "assign_matmul binary_assign_left unary_assign"},
+    {"of two factors each node has one", TREE LEAF "tanh(W @ T[w] + W @ x)\n" INNER "left.h\n", "leaf",
+     "assign_matmul"},
+    {"a table is cut from a concatenation",
+     TREE "param Z[D, 2*E]\n" LEAF "tanh(Z @ concat(T[w], x))\n" INNER "left.h\n", "leaf",
+     "sum_cond_table_left"},
+    {"products with one matrix become one", TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h + p)\n",
+     "inner", "add_matmul_shared"},
+    {"products with one vector become one", TREE PLAIN_LEAF INNER "(t = tanh(left.h); tanh(U @ t + p + Q @ t))\n",
+     "inner", "add_matmul_shared_apart"},
+    {"unless it may be infinite", TREE PLAIN_LEAF INNER "tanh(U @ left.h + p + Q @ left.h)\n", "inner", ""},
+    {"joined products with one vector are one",
+     TREE PLAIN_LEAF INNER "tanh(concat(U @ left.h, Q @ left.h)) @ Y\n", "inner", "cond_mul_sum"},
+    {"biases with them", TREE PLAIN_LEAF INNER "tanh(concat(U @ left.h + p, Q @ left.h + q)) @ Y\n", "inner",
+     "cond_affine"},
+    {"two matrices are one when that is less", TREE PLAIN_LEAF INNER "tanh(U @ (Q @ tanh(left.h)))\n",
+     "inner", "matmul_matmul"},
+    {"and of a state that all bodies bound", TREE LEAF "tanh(p * sum(x))\n" INNER "tanh(U @ (Q @ left.h))\n",
+     "inner", "matmul_matmul"},
+    {"unless the vector may be infinite", TREE PLAIN_LEAF INNER "tanh(U @ (Q @ left.h))\n", "inner", ""},
+    {"and stay two when not", TREE PLAIN_LEAF INNER "tanh(S @ (R @ left.h))\n", "inner", ""},
+    {"a constant factor goes into the weights", TREE PLAIN_LEAF INNER "tanh(0.5 * (U @ left.h))\n", "inner",
+     "mul_matmul_constant"},
+    {"another comes out of the sum", TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * tanh(sum(right.h)))))\n",
+     "inner", "sum_mul_mul"},
+    {"unless it may be infinite", TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * sum(right.h))))\n",
+     "inner", ""},
+    {"a shared operand may stand on the left",
+     TREE PLAIN_LEAF INNER "concat(maximum(sum(right.h), exp(left.h)), maximum(sum(right.h), right.h)) @ Y\n",
+     "inner", "cond_binary_shared"},
+    {"what binary32 rounds to zero is not positive",
+     TREE PLAIN_LEAF INNER "maximum(left.h * 1e-60, right.h * 1e-60)\n", "inner", ""},
+    {"but to the smallest number it is", TREE PLAIN_LEAF INNER "maximum(left.h * 1e-30, right.h * 1e-30)\n",
+     "inner", "smax_mul_both"},
+    {"e^(-log(x)/2) is 1/sqrt(x)", TREE PLAIN_LEAF INNER "exp(-0.5 * log(exp(left.h) + 1))\n", "inner",
+     "unary_number_exact rsqrt_definition"},
+    {"but where that is 1/-0", TREE PLAIN_LEAF INNER "exp(-0.5 * log(sqrt(left.h)))\n", "inner",
+     "unary_number_exact"},
+    {"a sigmoid may be zero", TREE PLAIN_LEAF INNER "maximum(log(sigmoid(left.h)), -100)\n", "inner", "unary_number_exact"},
+    {"but not where its argument is bounded",
+     TREE PLAIN_LEAF INNER "maximum(log(sigmoid(tanh(left.h))), -100)\n", "inner",
+     "unary_number_exact smax_above"},
+    {"a part takes its side", TREE PLAIN_LEAF INNER "concat(tanh(left.h), exp(right.h))[D:]\n", "inner",
+     "assign_cond"},
+    {"a part of a product is its product", TREE PLAIN_LEAF INNER "tanh((Y @ left.h)[D:])\n", "inner",
+     "assign_reduce assign_binary"},
+    {"both parts are the whole", TREE PLAIN_LEAF INNER "(a = tanh(left.h); concat(a[0:2], a[2:]) * p)\n",
+     "inner", "cond_assign_parts"},
+    {"concatenations lean to the right",
+     TREE "param O[3*D, D]\n" PLAIN_LEAF INNER "tanh(concat(concat(left.h, right.h), exp(left.h))) @ O\n",
+     "inner", "cond_cond"},
+    {"half of a zero is zero", TREE LEAF "tanh(U @ zeros(D) * 0.5 + p * zeros(D) + p)\n" INNER "left.h\n",
+     "leaf", "mul_zero sum_zero mul_zero mul_zero add_zero add_zero"},
+    {"numbers are computed", TREE PLAIN_LEAF INNER "left.h * (2 - 3 * 1) + right.h\n", "inner",
+     "mul_one unary_number_exact binary_number_exact"},
+    {"1 - sigmoid for itself", TREE PLAIN_LEAF INNER "1 - sigmoid(left.h)\n", "inner", "sigmoid_complement"},
+    {"but not of one that is there",
+     TREE PLAIN_LEAF INNER "(s = sigmoid(left.h); (1 - s) * p + s * right.h)\n", "inner", ""},
+    {"the definition of a sigmoid", TREE PLAIN_LEAF INNER "1 / (1 + exp(-left.h))\n", "inner",
+     "div_one sigmoid_definition"},
+    {"that of silu", TREE PLAIN_LEAF INNER "left.h / (1 + exp(-left.h))\n", "inner", "silu_definition"},
+    {"e^-x for 1/e^x", TREE PLAIN_LEAF INNER "left.h * (1 / exp(right.h))\n", "inner", "div_one rec_exp"},
+    {"a quotient by e^x, which is no zero", TREE PLAIN_LEAF INNER "left.h / exp(tanh(right.h))\n", "inner",
+     "div_exp"},
+    {"but by one that may be", TREE PLAIN_LEAF INNER "left.h / exp(right.h)\n", "inner", ""},
+    {"a mean", TREE PLAIN_LEAF INNER "left.h * mean(right.h)\n", "inner",
+     "div_as_product unary_number_exact"},
+    {"a vector by a norm", TREE PLAIN_LEAF INNER "left.h / sqrt(dot(right.h, right.h))\n", "inner",
+     "div_as_product"},
+    {"but each element by a norm", TREE PLAIN_LEAF INNER "left.h / sqrt(right.h)\n", "inner", ""},
+    {"or a vector by any number", TREE PLAIN_LEAF INNER "left.h / sum(right.h)\n", "inner", ""},
+    {"a mean of rows by weights that share a divisor",
+     TREE "param O[3*D, D]\n" PLAIN_LEAF INNER "(e = exp(tanh(O @ left.h)); (e / sum(e)) @ O)\n", "inner",
+     "div_as_product sum_mul_mul"},
+    {"unless that may be zero", TREE "param O[3*D, D]\n" PLAIN_LEAF INNER "softmax(O @ left.h) @ O\n",
+     "inner", ""},
+    {"a magnitude", TREE PLAIN_LEAF INNER "maximum(-left.h, left.h) * abs(-right.h)\n", "inner",
+     "smax_neg_self abs_neg mul_abs_both"},
+    {"constants meet", TREE PLAIN_LEAF INNER "(left.h + p) + (right.h + q)\n", "inner",
+     "add_add_constants_both"},
+    {"a + b is b + a where it is there",
+     TREE PLAIN_LEAF INNER "tanh(left.h + right.h) * exp(right.h + left.h)\n", "inner", "add_commute"},
+    {"nothing is done for nothing", TREE PLAIN_LEAF INNER "tanh(U @ left.h + Q @ right.h + p) * left.h\n",
+     "inner", ""},
+};
+
+static void test_goldens(void)
+{
+	for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+		struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
+		derive(&d, goldens[i].text, SIZES);
+		says(rules_of(&d, goldens[i].body), goldens[i].rules, goldens[i].what);
+		free_model(&d.model);
+	}
+}
+
+/* --- sizes that no machine has --- */
+
+static struct derivation derive_sized(const char *extents, int64_t table_bytes)
+{
+	struct derivation d = with(SUB_REASSOCIATE, 0, table_bytes);
+	char text[800];
+	snprintf(text, sizeof text,
+		 "model m\nstructure tree(left, right)\ninput w : token\nparam T[V, D]\nparam p[D]\n"
+		 "state h[%s]\nleaf:\n h = zeros(%s) + sum(tanh(T[w] @ (zeros(D, C) + sum(exp(p)))))\n"
+		 "inner:\n h = left.h * (1 / exp(sum(sum(sum(right.h))))) - right.h * sum(p)\n"
+		 "output y = sum(p) + sum(sum(sum(h)))\nparam q[C]\noutput z = sum(q) at root\n",
+		 extents, extents);
+	derive(&d, text, "D=2147483647 V=2147483647 C=2147483647");
+	return d;
+}
+
+/* Costs of 2^93 for each operation must not lose what small ones differ in. */
+static void test_sizes(void)
+{
+	struct derivation small = derive_sized("2, 3, 4", 1 << 20),
+			  large = derive_sized("2147483645, 2147483646, 2147483647", 1 << 20);
+	says(rules_of(&large, "inner"), rules_of(&small, "inner"),
+	     "what is derived does not depend on sizes");
+	free_model(&small.model);
+	free_model(&large.model);
+}
+
+/* --- where rewriting ends --- */
+
+static void test_ends(void)
+{
+	long applied = 0, again = 0, risen = 0;
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		static struct generator g;
+		struct derivation d = with(seed % 3, seed % 5 ? 0 : 1u << SUB_FAMILY_CONSTANTS, 1 << 20);
+		char sizes[64];
+		const char *text = generate_model(&g, seed, sizes);
+		derive(&d, text, sizes);
+		applied += d.trace.effort.applications;
+		for (size_t i = 0; i < d.trace.changes.n; i++)
+			risen += d.trace.changes.at[i].saved < 0;
+		struct sub_program fixed;
+		struct sub_trace trace = {0};
+		sub_init(&fixed, &d.model.arena, "fixed");
+		sub_optimize(&fixed, &d.to, &d.options, &trace);
+		again += trace.effort.applications;
+		free_model(&d.model);
+	}
+	tap_ok(applied > 500 && risen == 0, "none of %ld applications raised the cost", applied);
+	tap_ok(again * 50 <= applied, "what was rewritten stays as it is, but for %ld", again);
+}
+
+/* --- tables --- */
+
+static const char two_tables[] =
+    TREE "param small[V, 2]\nparam K[D, 2]\n" LEAF
+	 "tanh(W @ T[w]) * sum(x) + exp(K @ small[w] * max(x))\n" INNER "left.h\n";
+static const char shared_table[] = TREE LEAF "tanh(W @ T[w]) * sum(x)\n" INNER "exp(W @ T[w]) * left.h\n";
+
+static bool noted(const struct derivation *d, const char *words)
+{
+	for (size_t i = 0; i < d->trace.notes.n; i++)
+		if (strstr(d->trace.notes.at[i], words))
+			return true;
+	return false;
+}
+
+static void test_tables(void)
+{
+	const int64_t table = 9 * 6 * 4;
+	struct derivation d = with(SUB_REASSOCIATE, 0, 2 * table);
+	derive(&d, two_tables, SIZES);
+	tap_ok(noted(&d, "tables: 2, of 432 bytes; at most 432 are allowed"),
+	       "both tables keep to the budget, and it is said");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 0, 2 * table - 1);
+	derive(&d, two_tables, SIZES);
+	tap_ok(noted(&d, "432 bytes would be more than the 431 allowed, so look-ups in") &&
+		   noted(&d, "tables: 1, of 216 bytes"),
+	       "a byte less, and one look-up stays what it was");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 0, 0);
+	derive(&d, two_tables, SIZES);
+	says(rules_of(&d, "leaf"), "", "without a budget nothing is made a table");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, no_tables, 1 << 20);
+	derive(&d, two_tables, SIZES);
+	tap_ok(!d.trace.notes.n && !*rules_of(&d, "leaf"), "nor where the family is off");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 0, 1 << 20);
+	derive(&d, shared_table, SIZES);
+	tap_ok(noted(&d, "tables: 2, of 432 bytes"), "each body has its table");
+	free_model(&d.model);
+}
+
+/* --- guards --- */
+
+static const char concatenated[] =
+    TREE PLAIN_LEAF INNER "(c = concat(left.h, right.h); tanh(U @ left.h + Q @ right.h) * exp(c @ Y))\n";
+
+static const char two_additions[] =
+    TREE PLAIN_LEAF INNER "(m = left.h * right.h; exp(-(-right.h)) * tanh(-(-left.h) + m) * (left.h + m))\n";
+
+static bool has_op(const struct sub_program *p, enum sub_op op)
+{
+	for (size_t i = 1; i < p->values.n; i++)
+		if (p->values.at[i].op == op)
+			return true;
+	return false;
+}
+
+static void test_guards(void)
+{
+	struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
+	derive(&d, concatenated, SIZES);
+	says(rules_of(&d, "inner"), "add_matmul_concat",
+	     "products are joined where their vectors are joined anyway");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, TREE LEAF "tanh(W @ T[w] + p)\n" INNER "tanh(-(-left.h) * p + q)\n", SIZES);
+	says(rules_of(&d, "leaf"), "assign_accumulate unary_assign",
+	     "exact: a product and its bias are looked up together");
+	says(rules_of(&d, "inner"), "neg_neg", "exact: signs that undo each other may go");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, TREE PLAIN_LEAF INNER "-(-(left.h * right.h)) + q\n", SIZES);
+	says(rules_of(&d, "inner"), "neg_neg", "exact: signs between a product and an addition may go, too,");
+	tap_ok(has_op(&d.to, SUB_ADD) && !has_op(&d.to, SUB_FMA), "and it does not come to be contracted");
+	free_model(&d.model);
+	d = with(SUB_EXACT, 0, 1 << 20);
+	derive(&d, two_additions, SIZES);
+	says(rules_of(&d, "inner"), "neg_neg neg_neg", "exact: two additions may become one");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_DISTRIBUTIVE, 1 << 20);
+	derive(&d, TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h)\n", SIZES);
+	says(rules_of(&d, "inner"), "", "a family that is off does nothing");
+	free_model(&d.model);
+	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_CONSTANTS, 1 << 20);
+	derive(&d, TREE PLAIN_LEAF INNER "tanh(0.5 * (U @ left.h))\n", SIZES);
+	says(rules_of(&d, "inner"), "", "no factor goes into weights that are computed for each row");
+	free_model(&d.model);
+}
+
+/* --- types --- */
+
+/* Whether any rule applies to the value of an inner node, of vectors of a type. */
+static bool applies(const char *type, const char *value)
+{
+	char text[500];
+	struct derivation d = with(SUB_FAST, 0, 1 << 20);
+	snprintf(text, sizeof text,
+		 "model m\nstructure tree(*)\ninput n[D] : %s\nstate c[D] : %s\nleaf:\n c = n\ninner:\n"
+		 " s = max(k.c for k in children) + n\n c = %s\noutput o = c\n", type, type, value);
+	derive(&d, text, "D=6");
+	bool any = *rules_of(&d, "inner");
+	free_model(&d.model);
+	return any;
+}
+
+static void test_types(void)
+{
+	static const char *const of_floats[] = {"-(-s)", "s * 1 + n", "s + 0 * n", "s * n + s * s", "maximum(s, -s) + n"};
+	for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++) {
+		tap_ok(applies("f32", of_floats[i]), "%s of f32 is rewritten", of_floats[i]);
+		tap_ok(!applies("i32", of_floats[i]) && !applies("i64", of_floats[i]), "%s of integers is not", of_floats[i]);
+	}
+	tap_ok(applies("f32", "concat(s[:1], s[1:])") && applies("i32", "concat(s[:1], s[1:])"),
+	       "what only moves data is, of any type");
+}
+
+/* --- texts of rules --- */
+
+static void test_texts(void)
+{
+	static const struct sub_rule wrong[] = {
+	    {"", 0, 0, 0, "neg(x", "", "x"},	      {"", 0, 0, 0, "neg(x)", "", "y"},
+	    {"", 0, 0, 0, "sum(x)", "", "x"},	      {"", 0, 0, 0, "frob(x)", "", "x"},
+	    {"", 0, 0, 0, "add(x)", "", "x"},	      {"", 0, 0, 0, "neg(x)", "odd(x)", "x"},
+	    {"", 0, 0, 0, "neg(x)", "", "sum[k](x)"}, {"", 0, 0, 0, "neg(x)", "", "A(x)"},
+	    {"", 0, 0, 0, "neg(x) x", "", "x"},	      {"", 0, 0, 0, "compose(x)", "", "x"},
+	    {"", 0, 0, 0, "neg[k](x)", "", "x"},      {"", 0, 0, 0, "", "", "x"},
+	};
+	struct test_model t = {0};
+	load_text(&t, "none", TREE PLAIN_LEAF INNER "left.h\n", strlen(TREE PLAIN_LEAF INNER "left.h\n"),
+		  SIZES);
+	int parsed = 0, refused = 0;
+	for (int i = 0; i < sub_rule_count; i++) {
+		struct str error = str_in(&t.arena);
+		parsed += sub_parse_rule(&t.arena, &sub_rules[i], &error) != NULL;
+		if (error.n)
+			printf("# %s\n", error.text);
+	}
+	tap_ok(parsed == sub_rule_count, "the texts of all %d rules are well-formed", sub_rule_count);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct str error = str_in(&t.arena);
+		refused += !sub_parse_rule(&t.arena, &wrong[i], &error) && error.n;
+	}
+	tap_ok(refused == sizeof wrong / sizeof *wrong, "what is not is refused, and why");
+	free_model(&t);
+}
+
+/* --- growth --- */
+
+static sub_ref unary(struct sub_program *p, enum sub_op op, sub_ref x)
+{
+	return sub_add(p, (struct sub_value){.op = op, .arg = {sub_as_is(p, x)}}, NULL);
+}
+
+static sub_ref binary(struct sub_program *p, enum sub_op op, sub_ref x, sub_ref y)
+{
+	return sub_add(p, (struct sub_value){.op = op, .arg = {sub_as_is(p, x), sub_as_is(p, y)}}, NULL);
+}
+
+/* A body of n operators, some of which rules apply to; a chain, or wide. */
+static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
+{
+	enum { WIDTH = 64, LEVELS = 30 };
+	static const enum sub_op ops[] = {SUB_NEG,  SUB_TANH,	 SUB_ADD, SUB_MULTIPLY,
+					  SUB_SMAX, SUB_SIGMOID, SUB_EXP, SUB_REC};
+	struct sub_trace trace = {0};
+	struct sub_options options = {.math = SUB_REASSOCIATE};
+	struct sub_body body = {.name = "inner", .domain = SUB_INNER};
+	struct arena a;
+	jmp_buf jump;
+	arena_init(&a, &allocator_default);
+	if (!arena_guard(&a, &jump)) {
+		struct sub_program p, to;
+		sub_ref last[WIDTH], x;
+		sub_init(&p, &a, "many");
+		sub_init(&to, &a, "many");
+		int k = sub_dim(&p, 8, 0);
+		struct sub_tensor h = {.name = "h", .rank = 1, .var = {k}, .shape = {8}};
+		vec_push(&a, &p.states, h);
+		struct sub_value state = {.op = SUB_STATE, .vars = 2, .var = {p.node, k}};
+		struct sub_map maps[] = {{.function = SUB_CHILD, .var = p.node}, {.var = k, .scale = 1}};
+		struct sub_value child = {
+		    .op = SUB_ASSIGN,
+		    .arg = {sub_as_is(&p, sub_add(&p, state, NULL))},
+		    .vars = 2,
+		    .var = {p.node, k},
+		    .map = maps};
+		x = sub_add(&p, child, NULL);
+		for (int i = 0; i < WIDTH; i++)
+			last[i] = x;
+		random_state = 7;
+		for (int i = 0; i < n; i++) {
+			enum sub_op op = ops[random_below(8)];
+			sub_ref y = wide ? last[random_below(WIDTH)] : x;
+			x = sub_traits_of(op)->arity == 1 ? unary(&p, op, y)
+							  : binary(&p, op, y, last[random_below(WIDTH)]);
+			last[i % WIDTH] = x;
+			if (i % (n / LEVELS) == 0)
+				vec_push(&a, &body.stores,
+					 (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
+		}
+		vec_push(&a, &body.stores, (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
+		vec_push(&a, &p.bodies, body);
+		sub_optimize(&to, &p, &options, &trace);
+		*left = to.values.n;
+	}
+	arena_free(&a);
+	return trace.effort;
+}
+
+static void test_growth(void)
+{
+	for (int wide = 0; wide < 2; wide++) {
+		size_t left[2];
+		struct sub_effort few = rewrite_many(10000, wide, &left[0]),
+				  many = rewrite_many(20000, wide, &left[1]);
+		tap_ok(few.attempts > 10000 && many.attempts <= 2.3 * few.attempts,
+		       "%s: 20000 operators take %ld attempts, 10000 take %ld", wide ? "wide" : "a chain",
+		       many.attempts, few.attempts);
+		tap_ok(few.applications > 100 && left[1] > left[0], "and rules apply to them: %ld",
+		       many.applications);
+		tap_ok(many.bytes < 20000l * 9000, "in %zu bytes for each operator", many.bytes / 20000);
+	}
+}
+
+/* --- bits --- */
+
+/* What a model gives, compiled with these rules. */
+static float *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
+{
+	struct option_texts o = {
+	    .backend = "interpreter", .target = "generic", .rules = rules, .math = math};
+	struct test_run r;
+	struct test_forest f;
+	float *all = NULL;
+	if (start_run(&r, t, &o)) {
+		random_state = 11;
+		make_forest(&f, &r.image, 3, 9);
+		if (run_forest(&r, &f.minibatch))
+			all = gather_outputs(&r, f.nodes, f.minibatch.forest.inputs, count);
+		free_forest(&f);
+	}
+	end_run(&r);
+	return all;
+}
+
+/* Constants that additions want: whichever of them leave the bodies, rounding is the same. */
+static void test_constants(void)
+{
+#define CELL(outputs)                                                                                        \
+	"model m\nstructure tree(left, right)\ninput x[C]\nstate h[B]\nparam P[B, C]\nparam Q[B, C]\n"       \
+	"param q[B]\nparam c[C]\nparam a[A]\n" outputs
+#define REST "output y = h\noutput rest = sum(a) + sum(c) + sum(q) + sum(sum(Q))\n"
+	static const struct {
+		const char *what, *text;
+	} models
+	    [] =
+		{
+		    {"a constant product and a constant sum stay one chain",
+		     CELL(
+			 REST
+			 "output z = (sigmoid(P @ c + q) * tanh(P @ c) + Q @ c) at every node\n") "node:\n h "
+												  "= tanh(P "
+												  "@ x)\n"},
+		    {"a product that an addition contracts stays with it",
+		     CELL(REST) "node:\n h = tanh(P @ x + softmax(sum(Q)))\n"},
+		    {"a product with rows of a concatenation stays with its sum",
+		     CELL(REST "param S[A, B]\nparam T[A, A]\nparam w[A + B]\n"
+			       "output z = (abs(0.5 / (1 + abs(w))) @ transpose(concat(S, T))) at every "
+			       "node\n") "node:\n h = tanh(P @ x)\n"},
+		    {"a sum within a concatenation stays one chain",
+		     CELL(REST "param S[C, C]\nparam T[C, C]\n"
+			       "output z = concat(q, sigmoid(S @ c + c) * tanh(S @ c) + T @ c) at every "
+			       "node\n") "node:\n h = tanh(P @ x)\n"},
+		};
+	static const char *const rules[] = {"all", "constants", "geometric"};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+		struct test_model t = {0};
+		int64_t n = 0, m = 0;
+		if (!tap_ok(load_text(&t, "test", models[i].text, strlen(models[i].text), "A=10 B=7 C=17"),
+			    "a model"))
+			continue;
+		float *plain = results(&t, "none", NULL, &n);
+		bool same = plain != NULL;
+		for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+			float *by_rules = results(&t, rules[r], "exact", &m);
+			same = same && by_rules && n == m && memcmp(plain, by_rules, n * sizeof *plain) == 0;
+			free(by_rules);
+		}
+		tap_ok(same, "exact: %s", models[i].what);
+		free(plain);
+		free_model(&t);
+	}
+}
+
+/* Compiled with all rules and with none, a model gives the same bits. */
+static void exact_keeps(const char *what, const char *text, const char *sizes)
+{
+	struct test_model t = {0};
+	int64_t n = 0, m = 0;
+	if (!tap_ok(load_text(&t, "test", text, strlen(text), sizes), "a model"))
+		return;
+	float *plain = results(&t, "none", NULL, &n), *exact = results(&t, "all", "exact", &m);
+	tap_ok(plain && exact && n == m && memcmp(plain, exact, n * sizeof *plain) == 0, "exact: %s", what);
+	free(plain);
+	free(exact);
+	free_model(&t);
+}
+
+/* What rules make equal becomes one value: additions must not come to see other products for it. */
+static void test_merges(void)
+{
+#define SUMS                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput x[D], p[D], q[D]\nparam w[D]\nstate h[D], g[D]\n"          \
+	"output y = h\noutput z = g * w\nnode:\n"
+	static const char *const models[][2] = {
+	    {"a product of two additions that become one is still rounded",
+	     SUMS " m = p * q\n h = -(-x) + m\n g = x + m\n"},
+	    {"and of two that do so further up",
+	     SUMS " m = p * q\n h = tanh(exp(-(-x))) + m\n g = tanh(exp(x)) + m\n"},
+	    {"two contracted products that become one are still contracted",
+	     SUMS " h = x + -(-p) * q\n g = p + p * q\n"},
+	    {"two additions that others go on with",
+	     SUMS " h = p + (x + -(-q))\n g = p * q + (x + q)\n"},
+	    {"what becomes something that a product stands for",
+	     SUMS " h = concat(tanh(-(-(p * q))), x)[D:]\n g = x + -(-(-(-p) * q))\n"},
+	};
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		exact_keeps(models[i][0], models[i][1], "D=40");
+}
+
+/* A constant of many operators is a parameter, with which a sum begins: it must remain one when rules would
+ * leave few operators. */
+static void test_many_operators(void)
+{
+#define CONSTANT                                                                                             \
+	"model m\nstructure tree(left, right)\ninput x[D]\nparam w[D], V[D, D]\nstate h[D]\noutput y = h\n"
+#define SIGNS "-(-(-(-(-(-(-(-(-("
+#define ENDS ")))))))))"
+	exact_keeps("a constant of many operators of which few are left",
+		    CONSTANT "node:\n h = V @ x + (1 + " SIGNS SIGNS "w" ENDS ENDS ")\n", "D=40");
+	exact_keeps("and one of numbers alone, of which nothing is left",
+		    CONSTANT "node:\n h = w * (V @ x + log_softmax(mean(zeros(D, D))))\n", "D=40");
+}
+
+/* An addition of constants goes on with what it is made of, whether or not rules make that a value that
+ * others want. */
+static void test_shared_terms(void)
+{
+	exact_keeps("a sum that rules make the same in two bodies",
+		    CONSTANT "leaf:\n h = x * (V @ -(-w))\ninner:\n h = x * tanh(w * w + V @ w)\n", "D=40");
+	exact_keeps("a product that is folded for itself as well",
+		    CONSTANT
+		    "node:\n g = 0.25 * tanh(w)\n h = V @ x + tanh(V @ w + g)\nstate g[D]\noutput z = g\n",
+		    "D=40");
+}
+
+/* Sums that round down, element by element, below what their terms are together. */
+static void test_bounds(void)
+{
+#define ONES                                                                                                 \
+	"model m\nstructure tree(left, right)\ninput x[D]\nstate h\noutput y = h\nnode:\n"
+	exact_keeps("a sum rounds often", ONES " h = maximum(sum(1.013 * sigmoid(x * x + 30)), 2025.97)\n",
+		    "D=2000");
+	exact_keeps("and so does one that goes on where another ended",
+		    ONES " h = maximum(sum(400000 * sigmoid(b * b + 30)) + sum(0.3 * sigmoid(x * x + 30)), "
+			 "1600560)\ninput b[4]\n",
+		    "D=2000");
+}
+
+static void test_bits(void)
+{
+	int same = 0, of = 0;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		static struct generator g;
+		struct test_model t = {0};
+		char sizes[64];
+		const char *text = generate_model(&g, seed, sizes);
+		int64_t n = 0, m = 0;
+		if (!load_text(&t, "random", text, strlen(text), sizes))
+			continue;
+		float *a = results(&t, "none", NULL, &n), *b = results(&t, "all", "exact", &m);
+		bool equal = a && b && n == m && memcmp(a, b, n * sizeof *a) == 0;
+		if (!equal)
+			printf("# seed %llu\n", (unsigned long long)seed);
+		same += equal;
+		of++;
+		free(a);
+		free(b);
+		free_model(&t);
+	}
+	tap_ok(of == 40 && same == of,
+	       "exact: %d of %d random models give the same bits, compiled with the rules and without", same,
+	       of);
+}
+
+int main(void)
+{
+	test_texts();
+	test_goldens();
+	test_sizes();
+	test_ends();
+	test_tables();
+	test_guards();
+	test_types();
+	test_growth();
+	test_constants();
+	test_merges();
+	test_many_operators();
+	test_shared_terms();
+	test_bounds();
+	test_bits();
+	return tap_done();
+}
