@@ -14,7 +14,7 @@
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
 enum { OPERATORS_OF_BLOCK = 16 /* and one that adds it */ };
-enum { VARIANTS = SUB_FAMILIES + 2 }; /* all, none, all but each */
+enum { VARIANTS = REWRITE_FAMILIES + 2 }; /* all, none, all but each */
 
 /* --- models --- */
 
@@ -90,7 +90,7 @@ static void print_plan(struct subject *s, const char *rules, const char *when)
 	struct compile_options o = {0};
 	struct sub_program p;
 	struct sched_plan plan;
-	if (!compile_read_options(&s->arena, &s->diags, &texts, &o) ||
+	if (!api_read_options(&s->arena, &s->diags, &texts, &o) ||
 	    !compile_plan(&s->arena, &s->diags, s->model, s->sizes, &o, &p, &plan, NULL))
 		give_up("a model cannot be planned");
 	print_counts(&plan, when);
@@ -222,7 +222,7 @@ static void make_variant(struct variant *v, int i, const esp_model *m, const esp
 	snprintf(v->rules, sizeof v->rules, "%s%s", i < 2 ? "" : "-",
 		 i == 0	  ? "all"
 		 : i == 1 ? "none"
-			  : sub_family_spelling(i - 2));
+			  : rewrite_family_spelling(i - 2));
 	must(esp_program_create(m, w, &o, &program, &error));
 	must(esp_binding_create(program, w, &binding, &error));
 	must(esp_session_create(binding, &v->session, &error));
@@ -341,7 +341,7 @@ static void lower(struct subject *s, struct sub_program *p, int blocks)
 	s->model = ra_parse(&s->arena, &s->diags, "many.ra", str_text(&text), text.n);
 	s->sizes[0] = WIDTH;
 	sub_init(p, &s->arena, "many");
-	if (!s->model || !sub_lower(p, s->model, s->sizes, &(struct sub_options){0}, &s->diags))
+	if (!s->model || !sub_lower(p, s->model, s->sizes, SUB_AT_MODEL, &s->diags))
 		give_up("the generated model is none");
 }
 
@@ -352,12 +352,12 @@ static void measure_rewriting(int operators)
 	for (int i = 0; i < TURNS; i++) {
 		struct subject s;
 		struct sub_program from, to;
-		struct sub_trace trace = {0};
+		struct rewrite_trace trace = {0};
 		open_arena(&s);
 		lower(&s, &from, operators / OPERATORS_OF_BLOCK);
 		sub_init(&to, &s.arena, "many");
 		double begin = now();
-		sub_optimize(&to, &from, &(struct sub_options){.math = SUB_REASSOCIATE}, &trace);
+		rewrite_optimize(&to, &from, &(struct rewrite_options){.math = REWRITE_REASSOCIATE}, &trace);
 		seconds[i] = now() - begin;
 		if (i == 0)
 			printf("rewriting %zu operators to %zu, %zu times a rule, in %zu MiB: ",

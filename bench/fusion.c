@@ -106,7 +106,7 @@ static void prepare(struct trial *t, const char *name, const char *text, char *c
 	if (!t->model)
 		give_up(&t->diags);
 	set_sizes(t, sizes, n);
-	if (!compile_read_options(&t->arena, &t->diags, &texts, &o) ||
+	if (!api_read_options(&t->arena, &t->diags, &texts, &o) ||
 	    !compile_image(&t->arena, &t->diags, t->model, t->sizes, &o, &t->image, NULL) ||
 	    !rt_bind(&t->binding, &allocator_default, &t->image, &source, NULL, &t->diags) ||
 	    !rt_session_init(&t->session, &allocator_default, &t->image, &t->diags))

@@ -3,6 +3,7 @@
 #ifndef ESPALIER_TESTS_OPTIONS_H
 #define ESPALIER_TESTS_OPTIONS_H
 
+#include "api/read_options.h"
 #include "compile/compile.h"
 
 /* As esp_program_options, and the last pass, with which the interpreter ends a compilation early. */
@@ -26,7 +27,7 @@ static inline struct compile_options *read_option_texts(struct arena *a, struct 
 				    .rules = t->rules,
 				    .table_bytes = t->table_bytes,
 				    .weights_as = t->weights_as};
-	if (!compile_read_options(a, diags, &from, o))
+	if (!api_read_options(a, diags, &from, o))
 		return NULL;
 	o->last_pass = t->last_pass;
 	if (t->machine)

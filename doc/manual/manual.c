@@ -49,9 +49,9 @@ static void put_command(FILE *to, enum command_id id)
 static void put_families(FILE *to)
 {
 	static const char *const families[][2] = {
-#define SUB_FAMILY(name, spelling, meaning) {spelling, meaning},
+#define REWRITE_FAMILY(name, spelling, meaning) {spelling, meaning},
 #include "rewrite/families.def"
-#undef SUB_FAMILY
+#undef REWRITE_FAMILY
 	};
 	fputs(
 	    ".SH FAMILIES OF RULES\nBefore a model is compiled it is rewritten by rules, which come in "
@@ -206,9 +206,9 @@ static void put_rule(FILE *to, const struct rule *r)
 static void put_rules(FILE *to)
 {
 	static const char *const laws[][2] = {
-#define SUB_FAMILY(name, spelling, meaning) {#name, spelling},
+#define REWRITE_FAMILY(name, spelling, meaning) {#name, spelling},
 #include "rewrite/families.def"
-#undef SUB_FAMILY
+#undef REWRITE_FAMILY
 	};
 	for (size_t f = 0; f < sizeof laws / sizeof *laws; f++) {
 		bool any = false;

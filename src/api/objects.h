@@ -5,7 +5,7 @@
 
 #include "compile/cache.h"
 #include "compile/compile.h"
-#include "api/espalier.h"
+#include "api/read_options.h"
 #include "base/floats.h"
 #include "base/fork.h"
 #include "io/safetensors.h"

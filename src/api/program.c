@@ -211,7 +211,7 @@ static bool bind(struct creation *c)
 static bool read_options(esp_program *p, const esp_program_options *options, struct diags *diags)
 {
 	const esp_context *c = p->object.context;
-	bool ok = compile_read_options(&p->arena, diags, options, &p->options);
+	bool ok = api_read_options(&p->arena, diags, options, &p->options);
 	p->options.threads = threads_of(c);
 	p->options.apart = c->compile_apart;
 	p->options.memory = c->compile_memory;

@@ -1,10 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The one place where options are read. */
-#include "compile/options.h"
-
 #include "api/objects.h"
-
-#include <string.h>
 
 static const char function[] = "esp_program_create";
 
@@ -29,14 +25,14 @@ static bool read_rewriting(const esp_program_options *from, struct compile_optio
 	enum { TABLE_BYTES = 64 << 20 };
 	uint64_t bytes = from->table_bytes ? from->table_bytes : TABLE_BYTES;
 	o->table_bytes = bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
-	o->math = SUB_REASSOCIATE;
+	o->math = REWRITE_REASSOCIATE;
 	o->weights_as = DTYPE_F32;
-	return (!from->math || sub_math_read(from->math, &o->math, diags)) &&
-	       (!from->weights_as || sub_weights_read(from->weights_as, &o->weights_as, diags)) &&
-	       (!from->rules || sub_families_read(from->rules, &o->rules_off, diags));
+	return (!from->math || rewrite_math_read(from->math, &o->math, diags)) &&
+	       (!from->weights_as || rewrite_weights_read(from->weights_as, &o->weights_as, diags)) &&
+	       (!from->rules || rewrite_families_read(from->rules, &o->rules_off, diags));
 }
 
-bool compile_read_options(struct arena *arena, struct diags *diags, const esp_program_options *from,
+bool api_read_options(struct arena *arena, struct diags *diags, const esp_program_options *from,
 			  struct compile_options *o)
 {
 	*o = (struct compile_options){0};
@@ -44,23 +40,4 @@ bool compile_read_options(struct arena *arena, struct diags *diags, const esp_pr
 	o->schedule = from->schedule ? arena_string(arena, from->schedule) : "";
 	return read_at(from->at, o, diags) && read_target(from->target, o, diags) &&
 	       read_rewriting(from, o, diags);
-}
-
-void compile_describe_machine(struct compile_options *o, const struct machine_known *machine)
-{
-	if (!o->native)
-		return;
-	o->machine = machine;
-	o->target = &machine->target;
-}
-
-struct sub_options compile_sub_options(const struct compile_options *o)
-{
-	return (struct sub_options){
-	    .at = o->at, .math = o->math, .off = o->rules_off, .table_bytes = o->table_bytes, .weights_as = o->weights_as};
-}
-
-bool compile_interprets(const struct compile_options *o)
-{
-	return strcmp(o->backend, "interpreter") == 0;
 }

@@ -15,7 +15,7 @@ struct compilation {
 	const struct ra_model *model;
 	const int64_t *sizes;
 	const struct compile_options *options;
-	struct sub_trace *trace;
+	struct rewrite_trace *trace;
 	struct times *times;	    /* NULL = nobody asks */
 	double clock;		    /* when what was noted last ended */
 	struct sub_program written; /* before any pass, as the model has it: what the interface promises */

@@ -21,9 +21,8 @@ void compile_note(struct compilation *c, const char *room, const char *what)
 bool compile_to_written(struct compilation *c)
 {
 	const char *text = c->options->schedule;
-	struct sub_options options = compile_sub_options(c->options);
 	sub_init(&c->written, c->arena, c->model->name);
-	if (!sub_lower(&c->written, c->model, c->sizes, &options, c->diags) ||
+	if (!sub_lower(&c->written, c->model, c->sizes, c->options->at, c->diags) ||
 	    !sched_split(&c->written, "schedule", text, strlen(text), c->diags))
 		return false;
 	compile_note(c, "subop", "lower");
@@ -86,7 +85,7 @@ bool compile_run_passes(struct compilation *c, const char *last)
 
 bool compile_plan(struct arena *arena, struct diags *diags, const struct ra_model *model,
 		  const int64_t *sizes, const struct compile_options *options, struct sub_program *program,
-		  struct sched_plan *plan, struct sub_trace *trace)
+		  struct sched_plan *plan, struct rewrite_trace *trace)
 {
 	struct compilation c = {.arena = arena,
 				.diags = diags,

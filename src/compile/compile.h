@@ -11,7 +11,7 @@
 /* What is computed, rewritten as the options say, and what of it is fused.  The trace may be NULL. */
 bool compile_plan(struct arena *, struct diags *, const struct ra_model *, const int64_t *sizes,
 		  const struct compile_options *, struct sub_program *, struct sched_plan *,
-		  struct sub_trace *);
+		  struct rewrite_trace *);
 
 /* The first half of a compilation, which the second goes on from: rewritten, fused, scheduled. */
 struct compilation;

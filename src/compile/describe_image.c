@@ -169,7 +169,7 @@ static int body_of(const struct compilation *c, const struct ilir_kernel *k)
 static bool has_rows(const struct compilation *c, int body)
 {
 	const struct sub_body *b = &c->program.bodies.at[body];
-	return b->domain != SUB_AT_BINDING || sched_leads(&c->program, b->stores.at->value.value);
+	return b->domain != SUB_AT_BINDING || sub_leading_dims(&c->program, b->stores.at->value.value);
 }
 
 /* A kernel of several groups is shared out as all of them are. */
@@ -234,7 +234,7 @@ static void describe_machine(const struct compilation *c, struct image *image)
 void compile_describe_interface(const struct compilation *c, struct image *image)
 {
 	/* Where special operands need not be told apart, the smallest may be zeros: they are slow. */
-	image->flush = c->options->math == SUB_FAST;
+	image->flush = c->options->math == REWRITE_FAST;
 	describe_machine(c, image);
 	image->name = c->model->name;
 	image->children = c->model->structure.children;

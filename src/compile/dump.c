@@ -29,7 +29,7 @@ static bool reach_subop(struct compilation *c, const char *stage)
 	(void)stage;
 	const char *last = NULL;
 	for (int i = 0; program_pass_at(i); i++)
-		last = program_pass_at(i)->sub ? program_pass_at(i)->name : last;
+		last = program_pass_at(i)->rewrite ? program_pass_at(i)->name : last;
 	return reach_program(c, last);
 }
 
@@ -67,7 +67,7 @@ static bool print_written(struct compilation *c, const char *stage, struct str *
 static bool print_derivation(struct compilation *c, const char *stage, struct str *s)
 {
 	(void)stage;
-	return sub_print_trace(c->trace, s), true;
+	return rewrite_print_trace(c->trace, s), true;
 }
 
 static bool print_program(struct compilation *c, const char *stage, struct str *s)
@@ -129,17 +129,17 @@ static const struct stage stages[] = {
     {"ra", reach_model, print_model},
     {"written", reach_written, print_written},
     {"derivation", reach_subop, print_derivation},
-#define SUB_PASS(name, when, meaning) {#name, reach_program, print_program},
-#define SCHED_PASS(name, when, moving, meaning)
+#define REWRITE_PASS(name, when, meaning) {#name, reach_program, print_program},
+#define MOVE_PASS(name, when, moving, meaning)
 #include "compile/program_passes.def"
-#undef SUB_PASS
-#undef SCHED_PASS
+#undef REWRITE_PASS
+#undef MOVE_PASS
     {"subop", reach_subop, print_program},
-#define SUB_PASS(name, when, meaning)
-#define SCHED_PASS(name, when, moving, meaning) {#name, reach_program, print_program},
+#define REWRITE_PASS(name, when, meaning)
+#define MOVE_PASS(name, when, moving, meaning) {#name, reach_program, print_program},
 #include "compile/program_passes.def"
-#undef SUB_PASS
-#undef SCHED_PASS
+#undef REWRITE_PASS
+#undef MOVE_PASS
     {"sched", reach_schedule, print_schedule},
     {"choices", reach_schedule, print_choices},
     {"lower", reach_lower, print_loops},
@@ -190,7 +190,7 @@ bool compile_dump(struct arena *arena, struct diags *diags, const struct ra_mode
 		  struct str *s)
 {
 	struct stage of = find_stage(stage);
-	struct sub_trace trace = {.texts = of.print == print_derivation};
+	struct rewrite_trace trace = {.texts = of.print == print_derivation};
 	struct compilation c = {.arena = arena,
 				.diags = diags,
 				.model = model,

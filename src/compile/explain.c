@@ -103,7 +103,7 @@ struct explanation {
 	const struct compile_options *options;
 	struct sub_program written, computed;
 	struct sched_plan written_plan, computed_plan;
-	struct sub_trace trace;
+	struct rewrite_trace trace;
 	struct str *s;
 };
 
@@ -117,11 +117,11 @@ struct applied {
 typedef VEC(struct applied) applied_list;
 
 /* In the order in which they were applied first. */
-static applied_list sum_up(const struct sub_trace *t, struct arena *a)
+static applied_list sum_up(const struct rewrite_trace *t, struct arena *a)
 {
 	applied_list list = {0};
 	for (size_t i = 0; i < t->changes.n; i++) {
-		const struct sub_change *c = &t->changes.at[i];
+		const struct rewrite_change *c = &t->changes.at[i];
 		size_t k = 0;
 		while (k < list.n && strcmp(list.at[k].rule, c->rule) != 0)
 			k++;
@@ -208,14 +208,14 @@ static void put_families(unsigned off, struct str *s)
 {
 	if (!off)
 		str_puts(s, "all rules");
-	for (int f = 0, any = 0; off && sub_family_spelling(f); f++)
+	for (int f = 0, any = 0; off && rewrite_family_spelling(f); f++)
 		if (off >> f & 1)
-			str_printf(s, "%s%s", any++ ? ", " : "rules but for ", sub_family_spelling(f));
+			str_printf(s, "%s%s", any++ ? ", " : "rules but for ", rewrite_family_spelling(f));
 }
 
 static void put_text(struct explanation *e)
 {
-	str_printf(e->s, "%s, math %s, ", e->model->name, sub_math_spelling(e->options->math));
+	str_printf(e->s, "%s, math %s, ", e->model->name, rewrite_math_spelling(e->options->math));
 	put_families(e->options->rules_off, e->s);
 	if (e->options->weights_as != DTYPE_F32)
 		str_printf(e->s, ", weights as %s", dtype_traits_of(e->options->weights_as)->spelling);
@@ -273,10 +273,10 @@ static void put_json(struct explanation *e)
 {
 	str_puts(e->s, "{\"model\":");
 	str_json(e->s, e->model->name);
-	str_printf(e->s, ",\"math\":\"%s\",\"rules_off\":[", sub_math_spelling(e->options->math));
-	for (int f = 0, any = 0; sub_family_spelling(f); f++)
+	str_printf(e->s, ",\"math\":\"%s\",\"rules_off\":[", rewrite_math_spelling(e->options->math));
+	for (int f = 0, any = 0; rewrite_family_spelling(f); f++)
 		if (e->options->rules_off >> f & 1)
-			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", sub_family_spelling(f));
+			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", rewrite_family_spelling(f));
 	str_printf(e->s, "],\"weights_as\":\"%s\",\"bodies\":[", dtype_traits_of(e->options->weights_as)->spelling);
 	put_json_bodies(e);
 	str_puts(e->s, "],\"rules\":[");
@@ -302,7 +302,7 @@ bool compile_explain(struct arena *a, struct diags *diags, const struct ra_model
 {
 	struct explanation e = {.model = model, .sizes = sizes, .options = options, .s = s};
 	struct compile_options as_written = *options;
-	as_written.rules_off = (1u << SUB_FAMILIES) - 1;
+	as_written.rules_off = (1u << REWRITE_FAMILIES) - 1;
 	as_written.schedule = as_it_stands(a, options->schedule);
 	if (!compile_plan(a, diags, model, sizes, &as_written, &e.written, &e.written_plan, NULL) ||
 	    !compile_plan(a, diags, model, sizes, options, &e.computed, &e.computed_plan, &e.trace))

@@ -137,9 +137,9 @@ static bool put_machine(struct str *s, const char *name, const struct machine_kn
 	return true;
 }
 
-static bool put_math(struct str *s, const char *name, enum sub_math math)
+static bool put_math(struct str *s, const char *name, enum rewrite_math math)
 {
-	str_printf(s, "%s %s\n", name, sub_math_spelling(math));
+	str_printf(s, "%s %s\n", name, rewrite_math_spelling(math));
 	return true;
 }
 

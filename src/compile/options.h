@@ -1,13 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a compilation is told, as values: texts are read once, by compile_read_options. */
+/* What a compilation is told, as values: texts are read once (api/read_options.c). */
 #ifndef ESPALIER_COMPILE_OPTIONS_H
 #define ESPALIER_COMPILE_OPTIONS_H
 
-#include "api/espalier.h"
 #include "base/diag.h"
 #include "base/target.h"
 #include "jit/jit.h"
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 
 /* The description of the machine at hand. */
 struct machine_known {
@@ -21,14 +20,10 @@ struct compile_options {
 #undef COMPILE_OPTION
 };
 
-/* Reads the options of a program, all of which may be absent; what these do not say is zero.  Texts that are
- * kept are copied to the arena.  False after a diagnostic. */
-bool compile_read_options(struct arena *, struct diags *, const esp_program_options *,
-			  struct compile_options *);
 /* Says what is known of this machine, which counts if code is made for it. */
 void compile_describe_machine(struct compile_options *, const struct machine_known *);
 /* Those that the rewriting of a program goes by. */
-struct sub_options compile_sub_options(const struct compile_options *);
+struct rewrite_options compile_rewrite_options(const struct compile_options *);
 /* Whether the interpreter takes the place of a back end. */
 bool compile_interprets(const struct compile_options *);
 

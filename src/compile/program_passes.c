@@ -17,7 +17,7 @@ static bool always(const struct compile_options *o)
 
 static bool is_exact(const struct compile_options *o)
 {
-	return o->math == SUB_EXACT;
+	return o->math == REWRITE_EXACT;
 }
 
 static bool is_not_exact(const struct compile_options *o)
@@ -33,12 +33,12 @@ static bool is_narrowing(const struct compile_options *o)
 /* --- the table --- */
 
 static const struct program_pass passes[] = {
-#define SUB_PASS(name, when, meaning) {#name, when, sub_##name, NULL, 0, meaning},
-#define SCHED_PASS(name, when, moving, meaning)                                                              \
-	{#name, when, NULL, sched_##name, offsetof(struct sched_fusion, moving), meaning},
+#define REWRITE_PASS(name, when, meaning) {#name, when, rewrite_##name, NULL, 0, meaning},
+#define MOVE_PASS(name, when, moving, meaning)                                                              \
+	{#name, when, NULL, move_##name, offsetof(struct sched_fusion, moving), meaning},
 #include "compile/program_passes.def"
-#undef SUB_PASS
-#undef SCHED_PASS
+#undef REWRITE_PASS
+#undef MOVE_PASS
 };
 
 const struct program_pass *program_pass_at(int i)
@@ -58,12 +58,12 @@ bool compile_check_program(struct compilation *c, const struct sub_program *p)
 static void apply_pass(const struct compilation *c, const struct program_pass *pass, struct sub_program *to,
 		       const struct sub_program *from)
 {
-	struct sub_options options = compile_sub_options(c->options);
+	struct rewrite_options options = compile_rewrite_options(c->options);
 	const char *moving = (const char *)&c->fusion + pass->moving;
-	if (pass->sub)
-		pass->sub(to, from, &options, c->trace);
+	if (pass->rewrite)
+		pass->rewrite(to, from, &options, c->trace);
 	else
-		pass->sched(to, from, *(const enum sched_moving *)moving, &options, c->trace);
+		pass->move(to, from, *(const enum move_extent *)moving, &options, c->trace);
 }
 
 static void begin_with(struct compilation *c, const struct sub_program *p)
@@ -95,7 +95,7 @@ bool compile_run_program_pass(struct compilation *c, const struct program_pass *
 	c->spare = c->program;
 	c->program = next;
 	c->latest = &c->program;
-	compile_note(c, pass->sub ? "subop" : "sched", pass->name);
+	compile_note(c, pass->rewrite ? "rewrite" : "move", pass->name);
 	return compile_check_program(c, &c->program);
 }
 
@@ -111,7 +111,7 @@ static bool comes_again(int pass)
 static int first_steered(void)
 {
 	int i = 0;
-	while (program_pass_at(i) && !passes[i].sched)
+	while (program_pass_at(i) && !passes[i].move)
 		i++;
 	return i;
 }

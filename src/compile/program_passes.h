@@ -7,23 +7,23 @@
 #include "sched/sched.h"
 
 /* Both make an empty program of the same arena into what the pass leaves of another one.  The trace may be NULL. */
-typedef void sub_pass(struct sub_program *to, const struct sub_program *from, const struct sub_options *,
-		      struct sub_trace *);
-typedef void sched_pass(struct sub_program *to, const struct sub_program *from, enum sched_moving,
-			const struct sub_options *, struct sub_trace *);
+typedef void rewrite_pass(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
+		      struct rewrite_trace *);
+typedef void move_pass(struct sub_program *to, const struct sub_program *from, enum move_extent,
+			const struct rewrite_options *, struct rewrite_trace *);
 
-#define SUB_PASS(name, when, meaning) sub_pass sub_##name;
-#define SCHED_PASS(name, when, moving, meaning) sched_pass sched_##name;
+#define REWRITE_PASS(name, when, meaning) rewrite_pass rewrite_##name;
+#define MOVE_PASS(name, when, moving, meaning) move_pass move_##name;
 #include "compile/program_passes.def"
-#undef SUB_PASS
-#undef SCHED_PASS
+#undef REWRITE_PASS
+#undef MOVE_PASS
 
 struct program_pass {
 	const char *name;
 	bool (*when)(const struct compile_options *);
-	sub_pass *sub; /* one of these two */
-	sched_pass *sched;
-	size_t moving; /* of sched: where in struct sched_fusion its directive is */
+	rewrite_pass *rewrite; /* one of these two */
+	move_pass *move;
+	size_t moving; /* of move: where in struct sched_fusion its directive is */
 	const char *meaning;
 };
 /* The i-th pass, NULL past the last. */

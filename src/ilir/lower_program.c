@@ -156,7 +156,7 @@ static void declare(struct lowering *l)
 /* An edge says which node it belongs to: a value of edges is kept without its row. */
 int lower_first_stored(const struct lowering *l, sub_ref r)
 {
-	return sched_leads(l->p, r) > 1;
+	return sub_leading_dims(l->p, r) > 1;
 }
 
 /* How many rows an intermediate of nodes or edges has: where nobody reads it after its batch, those of one. */

@@ -8,7 +8,7 @@
  *
  * Of a sum that needs states the beginning leaves: a chain is written with what needs none first (rewrite/contract.c), and
  * each step of it is a value.  So no bit changes, wherever a value is computed. */
-#include "sched/plan.h"
+#include "move/moved_program.h"
 
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ struct leaver {
 /* A body of the recursion, and what leaves of it. */
 struct reader {
 	const struct sub_body *body;
-	struct sched_values values;
+	struct sub_values values;
 	bool *seen;
 	int *leaver_of;	      /* by value of the old program: number + 1 */
 	sub_ref *now;	      /* by value: what it is in the new program */
@@ -35,10 +35,10 @@ struct hoisting {
 	struct arena *arena;
 	const struct sub_program *from;
 	struct sub_program *to; /* has the same values in the same places, then others */
-	enum sched_moving how;
+	enum move_extent how;
 	int traversal;
 	const bool *recursive;
-	const double *work; /* by value, see sched_weigh */
+	const double *work; /* by value, see move_weigh */
 	bool *barred;	    /* by value: not all nodes with children have it */
 	VEC(struct leaver) leavers;
 	VEC(struct reader) first, readers; /* bodies that the recursion begins with, and the others */
@@ -54,7 +54,7 @@ static const struct sub_value *value_of(const struct hoisting *h, sub_ref r)
 
 static bool pays(const struct hoisting *h, double work, const struct sub_value *v)
 {
-	double least = h->how == SCHED_MOVE_ALL ? 0 : SCHED_LEAST_WORK * sched_row_elements(h->from, v);
+	double least = h->how == MOVE_ALL ? 0 : MOVE_LEAST_WORK * sub_row_elements(h->from, v);
 	return work > 0 && work >= least;
 }
 
@@ -109,7 +109,7 @@ static bool can_be_stored(const struct hoisting *h, sub_ref r)
 static void leave(struct hoisting *h, sub_ref r)
 {
 	const struct sub_value *v = value_of(h, r);
-	if (h->in->seen[r.i] || h->recursive[r.i] || !sched_has_lead(h->from, r) || !h->work[r.i])
+	if (h->in->seen[r.i] || h->recursive[r.i] || !sub_has_leading_dim(h->from, r) || !h->work[r.i])
 		return;
 	h->in->seen[r.i] = true;
 	if (can_be_stored(h, r) && pays(h, h->work[r.i], v) && !h->barred[r.i]) {
@@ -148,7 +148,7 @@ static bool bar(struct hoisting *h)
 static void find_leavers(struct hoisting *h)
 {
 	size_t inputs = h->from->inputs.n;
-	sched_copy_program(h->to, h->from);
+	move_copy_program(h->to, h->from);
 	do {
 		h->to->inputs.n = inputs;
 		h->leavers.n = 0;
@@ -304,11 +304,11 @@ static void find_readers(struct hoisting *h)
 	static const enum sub_domain domains[][2] = {{SUB_LEAF, SUB_INNER}, {SUB_TOP, SUB_BELOW}};
 	bool down = h->from->traversals.at[h->traversal].down;
 	for (int i = 0; i < 2; i++) {
-		struct sched_bodies found = sched_find_bodies(h->from, h->traversal, domains[down][i]);
+		struct move_bodies found = move_find_bodies(h->from, h->traversal, domains[down][i]);
 		for (size_t k = 0; k < found.all.n; k++) {
 			struct reader r = {.body = found.all.at[k]};
-			sched_find_values(&r.values, h->arena, h->from, r.body - h->from->bodies.at,
-					  ARENA_ARRAY(h->arena, bool, h->from->values.n));
+			r.values = sub_find_values(h->arena, h->from, r.body,
+					   ARENA_ARRAY(h->arena, bool, h->from->values.n));
 			if (i)
 				vec_push(h->arena, &h->readers, r);
 			else
@@ -322,7 +322,7 @@ static bool hoist(struct hoisting *h)
 {
 	h->recursive = sub_find_recursive(h->from, h->traversal);
 	h->barred = ARENA_ARRAY(h->arena, bool, h->from->values.n);
-	h->work = sched_weigh(h->arena, h->from);
+	h->work = move_weigh(h->arena, h->from);
 	find_leavers(h);
 	if (!h->leavers.n)
 		return false;
@@ -333,7 +333,7 @@ static bool hoist(struct hoisting *h)
 
 /* --- the whole --- */
 
-static void note_leavers(const struct hoisting *h, struct sub_trace *trace)
+static void note_leavers(const struct hoisting *h, struct rewrite_trace *trace)
 {
 	for (size_t i = 0; trace && i < h->leavers.n; i++) {
 		const struct leaver *l = &h->leavers.at[i];
@@ -341,14 +341,14 @@ static void note_leavers(const struct hoisting *h, struct sub_trace *trace)
 		str_printf(&s, "%s is computed ahead of the recursion, %s: %.0f bytes each",
 			   h->to->inputs.at[l->input].name,
 			   l->at_leaf ? "for all nodes" : "for the nodes with children",
-			   sizeof(float) * sched_row_elements(h->to, sub_at(h->to, l->value)));
+			   sizeof(float) * sub_row_elements(h->to, sub_at(h->to, l->value)));
 		vec_push(h->arena, &trace->notes, s.text);
 	}
 }
 
 struct request {
-	enum sched_moving how;
-	struct sub_trace *trace;
+	enum move_extent how;
+	struct rewrite_trace *trace;
 };
 
 static void hoist_traversal(struct sub_program *to, const struct sub_program *from, int traversal,
@@ -358,20 +358,20 @@ static void hoist_traversal(struct sub_program *to, const struct sub_program *fr
 	struct hoisting h = {
 	    .arena = to->arena, .from = from, .to = to, .how = r->how, .traversal = traversal};
 	find_readers(&h);
-	if (r->how != SCHED_MOVE_OFF && h.first.n && h.readers.n && hoist(&h))
+	if (r->how != MOVE_OFF && h.first.n && h.readers.n && hoist(&h))
 		note_leavers(&h, r->trace);
 	else
-		sched_keep_program(to, from);
+		move_keep_program(to, from);
 }
 
-void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
-		 const struct sub_options *options, struct sub_trace *trace)
+void move_hoist(struct sub_program *to, const struct sub_program *from, enum move_extent how,
+		 const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	(void)options;
-	sched_move_each(to, from, hoist_traversal, &(struct request){how, trace});
+	move_each_traversal(to, from, hoist_traversal, &(struct request){how, trace});
 }
 
-bool sched_is_hoisted(const struct sub_program *p)
+bool move_is_hoisted(const struct sub_program *p)
 {
 	return p->inputs.n && p->inputs.at[p->inputs.n - 1].hoisted;
 }

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What hoist.c and refactor.c share, which move values to other bodies. */
-#include "sched/plan.h"
+#include "move/moved_program.h"
 
-void sched_copy_program(struct sub_program *to, const struct sub_program *from)
+void move_copy_program(struct sub_program *to, const struct sub_program *from)
 {
 	sub_clear(to);
 	sub_copy_declarations(to, from);
@@ -10,15 +10,15 @@ void sched_copy_program(struct sub_program *to, const struct sub_program *from)
 		sub_add(to, from->values.at[i], NULL);
 }
 
-void sched_keep_program(struct sub_program *to, const struct sub_program *from)
+void move_keep_program(struct sub_program *to, const struct sub_program *from)
 {
-	sched_copy_program(to, from);
+	move_copy_program(to, from);
 	for (size_t i = 0; i < from->bodies.n; i++)
 		vec_push(to->arena, &to->bodies, from->bodies.at[i]);
 }
 
 /* What a traversal makes is needed by the next alone, so two programs take turns. */
-void sched_move_each(struct sub_program *to, const struct sub_program *from,
+void move_each_traversal(struct sub_program *to, const struct sub_program *from,
 		     void (*move)(struct sub_program *, const struct sub_program *, int, void *),
 		     void *context)
 {
@@ -33,9 +33,9 @@ void sched_move_each(struct sub_program *to, const struct sub_program *from,
 	}
 }
 
-struct sched_bodies sched_find_bodies(const struct sub_program *p, int traversal, enum sub_domain domain)
+struct move_bodies move_find_bodies(const struct sub_program *p, int traversal, enum sub_domain domain)
 {
-	struct sched_bodies found = {.all = {0}};
+	struct move_bodies found = {.all = {0}};
 	for (size_t i = 0; i < p->bodies.n; i++)
 		if (p->bodies.at[i].domain == domain && p->bodies.at[i].traversal == traversal)
 			vec_push(p->arena, &found.all, &p->bodies.at[i]);
@@ -48,11 +48,11 @@ struct sched_bodies sched_find_bodies(const struct sub_program *p, int traversal
 static bool reads_weights(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
-	return v->op == SUB_ACCUMULATE && sched_has_lead(p, r) &&
-	       (!sched_has_lead(p, v->arg[1].value) || !sched_has_lead(p, v->arg[2].value));
+	return v->op == SUB_ACCUMULATE && sub_has_leading_dim(p, r) &&
+	       (!sub_has_leading_dim(p, v->arg[1].value) || !sub_has_leading_dim(p, v->arg[2].value));
 }
 
-const double *sched_weigh(struct arena *a, const struct sub_program *p)
+const double *move_weigh(struct arena *a, const struct sub_program *p)
 {
 	double *work = ARENA_ARRAY(a, double, p->values.n);
 	for (uint32_t i = 1; i < p->values.n; i++) {
@@ -60,7 +60,7 @@ const double *sched_weigh(struct arena *a, const struct sub_program *p)
 		for (int k = 0; k < v->args; k++)
 			work[i] += work[v->arg[k].value.i];
 		if (reads_weights(p, (sub_ref){i}))
-			work[i] += sched_reduced_elements(p, v);
+			work[i] += sub_reduced_elements(p, v);
 	}
 	return work;
 }

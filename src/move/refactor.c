@@ -68,7 +68,7 @@ static bool is_everywhere(const struct refactoring *f, const struct leaver *l)
 static bool bar(struct refactoring *f)
 {
 	bool any = false;
-	for (size_t r = 0; f->how == SCHED_MOVE_ON && r < f->readers.n; r++)
+	for (size_t r = 0; f->how == MOVE_ON && r < f->readers.n; r++)
 		for (size_t i = 0; i < f->readers.at[r].leavers.n; i++) {
 			const struct leaver *l = &f->readers.at[r].leavers.at[i];
 			if (!is_everywhere(f, l))
@@ -221,7 +221,7 @@ static void add_bodies(struct refactoring *f)
 static bool choose(struct refactoring *f)
 {
 	size_t leavers = 0;
-	sched_copy_program(f->to, f->from);
+	move_copy_program(f->to, f->from);
 	do {
 		sub_take_back(f->to, f->from->values.n, f->from->vars.n);
 		for (f->in = f->readers.at; f->in < f->readers.at + f->readers.n; f->in++)
@@ -233,14 +233,14 @@ static bool choose(struct refactoring *f)
 	return leavers && !f->misfit;
 }
 
-static void note_derived(const struct refactoring *f, struct sub_trace *trace)
+static void note_derived(const struct refactoring *f, struct rewrite_trace *trace)
 {
 	for (size_t i = 0; trace && i < f->derived.n; i++) {
 		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
 		struct str s = str_in(f->arena);
 		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
 			   sizeof(float) *
-			       sched_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
+			       sub_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
 		vec_push(f->arena, &trace->notes, s.text);
 	}
 	for (size_t i = 0; trace && i < f->tables.n; i++) {
@@ -253,12 +253,12 @@ static void note_derived(const struct refactoring *f, struct sub_trace *trace)
 
 static void find_bodies(struct refactoring *f, int traversal)
 {
-	struct sched_bodies inner = sched_find_bodies(f->from, traversal, SUB_INNER);
-	f->leaves = sched_find_bodies(f->from, traversal, SUB_LEAF);
+	struct move_bodies inner = move_find_bodies(f->from, traversal, SUB_INNER);
+	f->leaves = move_find_bodies(f->from, traversal, SUB_LEAF);
 	for (size_t i = 0; i < inner.all.n; i++) {
 		struct reader r = {.body = inner.all.at[i]};
-		sched_find_values(&r.values, f->arena, f->from, r.body - f->from->bodies.at,
-				  ARENA_ARRAY(f->arena, bool, f->from->values.n));
+		r.values = sub_find_values(f->arena, f->from, r.body,
+					   ARENA_ARRAY(f->arena, bool, f->from->values.n));
 		vec_push(f->arena, &f->readers, r);
 	}
 }
@@ -267,7 +267,7 @@ static void find_bodies(struct refactoring *f, int traversal)
 static bool refactor(struct refactoring *f)
 {
 	f->barred = ARENA_ARRAY(f->arena, bool, f->from->values.n);
-	f->work = sched_weigh(f->arena, f->from);
+	f->work = move_weigh(f->arena, f->from);
 	refactor_find_reach(f);
 	if (!choose(f))
 		return false;
@@ -277,9 +277,9 @@ static bool refactor(struct refactoring *f)
 }
 
 struct request {
-	enum sched_moving how;
-	const struct sub_options *options;
-	struct sub_trace *trace;
+	enum move_extent how;
+	const struct rewrite_options *options;
+	struct rewrite_trace *trace;
 };
 
 /* Down, no node computes for its parents: there are no such bodies. */
@@ -290,19 +290,19 @@ static void refactor_traversal(struct sub_program *to, const struct sub_program 
 	struct refactoring f = {
 	    .arena = to->arena, .from = from, .to = to, .how = r->how, .options = r->options};
 	find_bodies(&f, traversal);
-	if (r->how != SCHED_MOVE_OFF && f.leaves.all.n && f.readers.n && refactor(&f))
+	if (r->how != MOVE_OFF && f.leaves.all.n && f.readers.n && refactor(&f))
 		note_derived(&f, r->trace);
 	else
-		sched_keep_program(to, from);
+		move_keep_program(to, from);
 }
 
-void sched_refactor(struct sub_program *to, const struct sub_program *from, enum sched_moving how,
-		    const struct sub_options *options, struct sub_trace *trace)
+void move_refactor(struct sub_program *to, const struct sub_program *from, enum move_extent how,
+		    const struct rewrite_options *options, struct rewrite_trace *trace)
 {
-	sched_move_each(to, from, refactor_traversal, &(struct request){how, options, trace});
+	move_each_traversal(to, from, refactor_traversal, &(struct request){how, options, trace});
 }
 
-bool sched_is_refactored(const struct sub_program *p)
+bool move_is_refactored(const struct sub_program *p)
 {
 	return p->states.n && p->states.at[p->states.n - 1].derived;
 }

@@ -4,7 +4,7 @@
 #ifndef ESPALIER_MOVE_REFACTOR_H
 #define ESPALIER_MOVE_REFACTOR_H
 
-#include "sched/plan.h"
+#include "move/moved_program.h"
 
 enum { REFACTOR_MOST_SLOTS = 31 }; /* of which something leaves */
 
@@ -28,7 +28,7 @@ struct derived {
 /* An inner body, and what of it leaves. */
 struct reader {
 	const struct sub_body *body;
-	struct sched_values values;
+	struct sub_values values;
 	bool *seen;
 	int *leaver_of; /* by value: number + 1 */
 	VEC(struct leaver) leavers;
@@ -38,9 +38,9 @@ struct refactoring {
 	struct arena *arena;
 	const struct sub_program *from;
 	struct sub_program *to; /* has the same values in the same places, then others */
-	enum sched_moving how;
-	const struct sub_options *options;
-	struct sched_bodies leaves;
+	enum move_extent how;
+	const struct rewrite_options *options;
+	struct move_bodies leaves;
 	const struct sub_body *leaf; /* the one at hand */
 	VEC(struct reader) readers;
 	struct reader *in; /* the one at hand */

@@ -50,7 +50,7 @@ static int reach_of_child(const struct refactoring *f, const struct sub_value *v
 /* A row of the value is made of the same row of its argument. */
 static bool keeps_rows(const struct refactoring *f, const struct sub_value *v)
 {
-	int leads = sched_leads(f->from, v->arg[0].value);
+	int leads = sub_leading_dims(f->from, v->arg[0].value);
 	for (int i = 0; v->op == SUB_ASSIGN && i < leads; i++)
 		if (v->map[i].function != SUB_AFFINE || v->map[i].var != v->var[i])
 			return false;
@@ -60,7 +60,7 @@ static bool keeps_rows(const struct refactoring *f, const struct sub_value *v)
 static int reach_of(const struct refactoring *f, sub_ref r)
 {
 	const struct sub_value *v = sub_at(f->from, r);
-	int leads = sched_leads(f->from, r), reach = leads ? MORE : NOTHING;
+	int leads = sub_leading_dims(f->from, r), reach = leads ? MORE : NOTHING;
 	if (refactor_is_child(f->from, v))
 		return reach_of_child(f, v);
 	for (int a = 0, first = 1; a < v->args; a++) {
@@ -86,9 +86,9 @@ void refactor_find_reach(struct refactoring *f)
 /* Slot by slot it pays where all children have it, and then to say it once. */
 static bool pays(const struct refactoring *f, double work, sub_ref r, int reach)
 {
-	if (f->how == SCHED_MOVE_ALL)
+	if (f->how == MOVE_ALL)
 		return work > 0;
-	return work > 0 && work >= SCHED_LEAST_WORK * sched_row_elements(f->from, sub_at(f->from, r)) &&
+	return work > 0 && work >= MOVE_LEAST_WORK * sub_row_elements(f->from, sub_at(f->from, r)) &&
 	       !f->barred[r.i] && (reach == OF_EDGE || f->from->children > 1);
 }
 
@@ -102,7 +102,7 @@ static int add_leaver(struct refactoring *f, sub_ref value)
 static bool can_be_stored(const struct refactoring *f, sub_ref r)
 {
 	const struct sub_value *v = sub_at(f->from, r);
-	return sub_class_of(v->op) != SUB_MOVE && v->vars - sched_leads(f->from, r) <= TENSOR_MAX_RANK;
+	return sub_class_of(v->op) != SUB_MOVE && v->vars - sub_leading_dims(f->from, r) <= TENSOR_MAX_RANK;
 }
 
 /* A value of one child is wanted by one of more: it leaves, or what it is computed from. */

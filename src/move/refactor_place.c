@@ -26,7 +26,7 @@ static int put_vars(const struct refactoring *f, const struct place *to, int *va
 static void put_maps(const struct refactoring *f, const struct place *to, struct sub_value *v,
 		     struct sub_map *maps)
 {
-	int leads = sched_leads(f->from, v->arg[0].value), dims = v->arg[0].vars - leads;
+	int leads = sub_leading_dims(f->from, v->arg[0].value), dims = v->arg[0].vars - leads;
 	maps[0] = (struct sub_map){.function = SUB_AFFINE, .var = to->lead, .scale = 1};
 	memcpy(&maps[1], &v->map[leads], dims * sizeof *maps);
 	v->map = maps;
@@ -61,7 +61,7 @@ static sub_ref move_child(struct refactoring *f, const struct place *to, struct 
 
 static sub_ref moved(const struct refactoring *f, const struct place *to, sub_ref r)
 {
-	return sched_has_lead(f->to, r) ? to->moved[r.i] : r;
+	return sub_has_leading_dim(f->to, r) ? to->moved[r.i] : r;
 }
 
 static sub_ref move_value(struct refactoring *f, const struct place *to, struct sub_value v)
@@ -87,13 +87,13 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 static bool *mark_needed(const struct refactoring *f, sub_ref r)
 {
 	bool *needed = ARENA_ARRAY(f->arena, bool, r.i + 1);
-	needed[r.i] = sched_has_lead(f->to, r);
+	needed[r.i] = sub_has_leading_dim(f->to, r);
 	for (uint32_t i = r.i; i > 0; i--) {
 		const struct sub_value *v = refactor_value(f, (sub_ref){i});
 		if (!needed[i] || refactor_is_child(f->to, v))
 			continue;
 		for (int a = 0; a < v->args; a++)
-			needed[v->arg[a].value.i] = sched_has_lead(f->to, v->arg[a].value);
+			needed[v->arg[a].value.i] = sub_has_leading_dim(f->to, v->arg[a].value);
 	}
 	return needed;
 }
@@ -107,7 +107,7 @@ sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 			to->moved[i] = refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
 	}
 	sub_ref there = moved(f, to, r);
-	int leads = sched_leads(f->to, r), dims = refactor_value(f, r)->vars - leads;
+	int leads = sub_leading_dims(f->to, r), dims = refactor_value(f, r)->vars - leads;
 	f->misfit |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
 		      memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
 			     dims * sizeof(int)) != 0;
@@ -254,7 +254,7 @@ bool refactor_find_table(const struct refactoring *f, const struct derived *d, s
 	const struct sub_tensor *row = &f->to->states.at[d->which];
 	double bytes = sizeof(float);
 	*l = (struct look_up){.ok =
-				  !(f->options->off >> SUB_FAMILY_TABLES & 1) && row->rank < TENSOR_MAX_RANK};
+				  !(f->options->off >> REWRITE_FAMILY_TABLES & 1) && row->rank < TENSOR_MAX_RANK};
 	find_look_up(f, d->value, l);
 	for (int i = 0; i < row->rank; i++)
 		bytes *= row->shape[i];

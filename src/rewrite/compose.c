@@ -5,7 +5,7 @@
 
 static const struct sub_use none = {.value = {0}};
 
-static const struct sub_map *map_of(const struct sub_move *move, int inner)
+static const struct sub_map *map_of(const struct rewrite_move *move, int inner)
 {
 	for (int i = 0; i < move->n; i++)
 		if (move->inner[i] == inner)
@@ -19,7 +19,7 @@ static struct sub_map identity(int var)
 }
 
 /* Variables in the order of the sets and, where the root has both, in its order. */
-static bool comes_after(const struct sub_match *m, int a, int b)
+static bool comes_after(const struct rewrite_match *m, int a, int b)
 {
 	int at[2] = {-1, -1};
 	if (m->w->p->vars.at[a].set != m->w->p->vars.at[b].set)
@@ -31,7 +31,7 @@ static bool comes_after(const struct sub_match *m, int a, int b)
 	return at[0] >= 0 && at[1] >= 0 && at[0] > at[1];
 }
 
-static void sort_vars(const struct sub_match *m, int *var, int n)
+static void sort_vars(const struct rewrite_match *m, int *var, int n)
 {
 	for (int i = 1; i < n; i++)
 		for (int j = i; j && comes_after(m, var[j - 1], var[j]); j--) {
@@ -64,7 +64,7 @@ static bool same_extents(const struct sub_program *p, const struct sub_use *a, c
 	return true;
 }
 
-bool sub_leaves(const struct sub_program *p, const struct sub_map *map, int inner)
+bool rewrite_leaves(const struct sub_program *p, const struct sub_map *map, int inner)
 {
 	int64_t least, most;
 	if (map->function != SUB_AFFINE || p->vars.at[inner].set != SUB_DIM)
@@ -72,10 +72,10 @@ bool sub_leaves(const struct sub_program *p, const struct sub_map *map, int inne
 	return !sub_map_range(p, map, &least, &most) || least < 0 || most >= p->vars.at[inner].extent;
 }
 
-bool sub_fills(const struct sub_match *m, const struct sub_move *a)
+bool rewrite_fills(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; a->fills && i < a->n; i++)
-		if (sub_leaves(m->w->p, &a->map[i], a->inner[i]))
+		if (rewrite_leaves(m->w->p, &a->map[i], a->inner[i]))
 			return true;
 	return false;
 }
@@ -93,7 +93,7 @@ static bool add_var(struct sub_value *v, int var)
 }
 
 /* The maps of v over u.  What never leaves its dimension has no fill. */
-static struct sub_use moved_by(struct sub_match *m, struct sub_value v, struct sub_use u)
+static struct sub_use moved_by(struct rewrite_match *m, struct sub_value v, struct sub_use u)
 {
 	struct sub_use out;
 	bool leaves = false;
@@ -102,7 +102,7 @@ static struct sub_use moved_by(struct sub_match *m, struct sub_value v, struct s
 	v.op = SUB_ASSIGN;
 	v.arg[0] = u;
 	for (int i = 0; i < u.vars; i++) {
-		leaves |= sub_leaves(m->w->p, &v.map[i], u.var[i]);
+		leaves |= rewrite_leaves(m->w->p, &v.map[i], u.var[i]);
 		if (!add_var(&v, v.map[i].var) || (v.map[i].scale2 && !add_var(&v, v.map[i].var2)))
 			return none;
 	}
@@ -110,10 +110,10 @@ static struct sub_use moved_by(struct sub_match *m, struct sub_value v, struct s
 		return none;
 	v.fills &= leaves;
 	sort_vars(m, v.var, v.vars);
-	return sub_make(m->w, v);
+	return rewrite_make(m->w, v);
 }
 
-struct sub_use sub_moved(struct sub_match *m, const struct sub_move *move, struct sub_use u)
+struct sub_use rewrite_moved(struct rewrite_match *m, const struct rewrite_move *move, struct sub_use u)
 {
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.fills = move->fills, .fill = move->fill, .map = maps};
@@ -152,7 +152,7 @@ static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t 
 }
 
 /* The map that applies `second` where A leads; false when no map does: a function of the structure never reads a fill. */
-static bool chain(const struct sub_move *a, const struct sub_map *second, bool leaves, struct sub_map *out)
+static bool chain(const struct rewrite_move *a, const struct sub_map *second, bool leaves, struct sub_map *out)
 {
 	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
@@ -174,24 +174,24 @@ static bool chain(const struct sub_move *a, const struct sub_map *second, bool l
 }
 
 /* compose(A, B, x) is A(B(x)). */
-struct sub_use sub_compose(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_compose(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
-	struct sub_use x = sub_build(m, call->arg[2]);
-	const struct sub_move *fills = sub_fills(m, b) ? b : a;
+	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
+	struct sub_use x = rewrite_build(m, call->arg[2]);
+	const struct rewrite_move *fills = rewrite_fills(m, b) ? b : a;
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n || !chain(a, &b->map[i], sub_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
+		if (i >= b->n || !chain(a, &b->map[i], rewrite_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
 			return none;
 	return x.value.i ? moved_by(m, v, x) : none;
 }
 
 /* under(A, x): x, the inside of A, under the names that A's identities give it. */
-struct sub_use sub_under(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_under(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct sub_move *a = &m->move[call->arg[0]->name];
-	struct sub_use x = sub_build(m, call->arg[1]);
+	const struct rewrite_move *a = &m->move[call->arg[0]->name];
+	struct sub_use x = rewrite_build(m, call->arg[1]);
 	for (int i = 0; i < x.vars; i++) {
 		const struct sub_map *map = map_of(a, x.var[i]);
 		if (map && !sub_is_identity(map))
@@ -203,10 +203,10 @@ struct sub_use sub_under(struct sub_match *m, const struct sub_term *call)
 
 /* through(A, b): b, which stands beside A(...), as the inside of A sees it: A moves it to what it is.
  * Impossible where it has a variable that A maps by anything but an identity. */
-struct sub_use sub_through(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_through(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct sub_move *a = &m->move[call->arg[0]->name];
-	struct sub_use b = sub_build(m, call->arg[1]);
+	const struct rewrite_move *a = &m->move[call->arg[0]->name];
+	struct sub_use b = rewrite_build(m, call->arg[1]);
 	for (int i = 0; i < b.vars; i++) {
 		int inner = -1, used = 0;
 		for (int j = 0; j < a->n; j++) {
@@ -227,10 +227,10 @@ struct sub_use sub_through(struct sub_match *m, const struct sub_term *call)
 
 /* side(A, j, a, b): what A takes of the concatenation of a and b along j, when it takes of one of them alone.
  */
-struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_side(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	struct sub_move a = m->move[call->arg[0]->name];
-	const struct sub_bound_index *j = &m->index[call->arg[1]->name];
+	struct rewrite_move a = m->move[call->arg[0]->name];
+	const struct rewrite_bound_index *j = &m->index[call->arg[1]->name];
 	const struct sub_program *p = m->w->p;
 	int64_t first = p->vars.at[j->side[0]].extent;
 	for (int i = 0; i < a.n; i++) {
@@ -245,18 +245,18 @@ struct sub_use sub_side(struct sub_match *m, const struct sub_term *call)
 			return none;
 		a.inner[i] = j->side[side];
 		map->offset -= side ? first : 0;
-		return sub_moved(m, &a, sub_build(m, call->arg[2 + side]));
+		return rewrite_moved(m, &a, rewrite_build(m, call->arg[2 + side]));
 	}
 	return none;
 }
 
 /* join(A, B, j, x): the concatenation along j of two parts of x, the second of which goes on where the first
  * ends. */
-struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_join(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct sub_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
-	const struct sub_bound_index *j = &m->index[call->arg[2]->name];
-	struct sub_use x = sub_build(m, call->arg[3]);
+	const struct rewrite_move *a = &m->move[call->arg[0]->name], *b = &m->move[call->arg[1]->name];
+	const struct rewrite_bound_index *j = &m->index[call->arg[2]->name];
+	struct sub_use x = rewrite_build(m, call->arg[3]);
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.map = maps};
 	for (int i = 0; i < x.vars; i++) {
@@ -278,11 +278,11 @@ struct sub_use sub_join(struct sub_match *m, const struct sub_term *call)
 }
 
 /* join_moved(A, j, x, y): A(the concatenation along j of x and y), x and y having been moved by A each. */
-struct sub_use sub_join_moved(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_join_moved(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	struct sub_move *a = &m->move[call->arg[0]->name];
-	const struct sub_bound_index *j = &m->index[call->arg[1]->name];
-	int sides[2] = {-1, -1}, axis = sub_fresh(m, j->var);
+	struct rewrite_move *a = &m->move[call->arg[0]->name];
+	const struct rewrite_bound_index *j = &m->index[call->arg[1]->name];
+	int sides[2] = {-1, -1}, axis = rewrite_fresh(m, j->var);
 	for (int i = 0; i < a->n; i++)
 		for (int s = 0; s < 2; s++)
 			if (sub_is_identity(&a->map[i]) && a->map[i].var == j->side[s] &&
@@ -291,69 +291,69 @@ struct sub_use sub_join_moved(struct sub_match *m, const struct sub_term *call)
 	if (axis < 0 || sides[0] < 0 || sides[1] < 0 || a->n == SUB_MAX_VARS)
 		return none;
 	struct sub_use joined =
-	    sub_concatenate(m, axis, sides, sub_build(m, call->arg[2]), sub_build(m, call->arg[3]));
-	struct sub_move out = *a;
+	    rewrite_concatenate(m, axis, sides, rewrite_build(m, call->arg[2]), rewrite_build(m, call->arg[3]));
+	struct rewrite_move out = *a;
 	out.inner[out.n] = axis;
 	out.map[out.n++] = identity(j->var);
-	return sub_moved(m, &out, joined);
+	return rewrite_moved(m, &out, joined);
 }
 
 /* A part of a value along the axis of a cond: what meets its first side, or its second. */
-static struct sub_use part(struct sub_match *m, const struct sub_term *call, int side)
+static struct sub_use part(struct rewrite_match *m, const struct rewrite_term *call, int side)
 {
-	struct sub_use w = sub_build(m, call->arg[0]);
-	const struct sub_bound_index *k = &m->index[call->arg[1]->name];
-	struct sub_move move = {.n = 1, .inner = {k->var}};
+	struct sub_use w = rewrite_build(m, call->arg[0]);
+	const struct rewrite_bound_index *k = &m->index[call->arg[1]->name];
+	struct rewrite_move move = {.n = 1, .inner = {k->var}};
 	if (!sub_use_has(&w, k->var) || k->side[side] < 0)
 		return none;
 	move.map[0] = identity(k->side[side]);
 	move.map[0].offset = side ? m->w->p->vars.at[k->side[0]].extent : 0;
-	return sub_moved(m, &move, w);
+	return rewrite_moved(m, &move, w);
 }
 
-struct sub_use sub_first(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_first(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	return part(m, call, 0);
 }
 
-struct sub_use sub_second(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_second(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	return part(m, call, 1);
 }
 
 /* regroup(j, i, a, b, c): the concatenation along j of a and, along a new axis, b and c; i is where a and b
  * were joined. */
-struct sub_use sub_regroup(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_regroup(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct sub_bound_index *j = &m->index[call->arg[0]->name], *i = &m->index[call->arg[1]->name];
+	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name], *i = &m->index[call->arg[1]->name];
 	const struct sub_program *p = m->w->p;
 	int last[2] = {i->side[1], j->side[1]};
-	int axis = sub_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
+	int axis = rewrite_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
 	    all[2] = {i->side[0], axis};
 	if (axis < 0)
 		return none;
 	struct sub_use rest =
-	    sub_concatenate(m, axis, last, sub_build(m, call->arg[3]), sub_build(m, call->arg[4]));
-	return sub_concatenate(m, j->var, all, sub_build(m, call->arg[2]), rest);
+	    rewrite_concatenate(m, axis, last, rewrite_build(m, call->arg[3]), rewrite_build(m, call->arg[4]));
+	return rewrite_concatenate(m, j->var, all, rewrite_build(m, call->arg[2]), rest);
 }
 
 /* concatenated(k, l, x, a, y, b): the sum of sum[k](x a) and sum[l](y b) as one product with the
  * concatenation of x and y, when that lives already. */
-struct sub_use sub_concatenated(struct sub_match *m, const struct sub_term *call)
+struct sub_use rewrite_concatenated(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	int k[2] = {sub_index_of(m, call->arg[0]), sub_index_of(m, call->arg[1])};
+	int k[2] = {rewrite_index_of(m, call->arg[0]), rewrite_index_of(m, call->arg[1])};
 	const struct sub_program *p = m->w->p;
 	if (p->vars.at[k[0]].set != SUB_DIM || p->vars.at[k[1]].set != SUB_DIM)
 		return none;
-	int axis = sub_fresh_extent(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
+	int axis = rewrite_fresh_extent(m, p->vars.at[k[0]].extent + p->vars.at[k[1]].extent);
 	if (axis < 0)
 		return none;
 	struct sub_use xy =
-	    sub_concatenate(m, axis, k, sub_build(m, call->arg[2]), sub_build(m, call->arg[4]));
-	if (!xy.value.i || !sub_note_of(m->w, xy.value)->uses)
+	    rewrite_concatenate(m, axis, k, rewrite_build(m, call->arg[2]), rewrite_build(m, call->arg[4]));
+	if (!xy.value.i || !rewrite_note_of(m->w, xy.value)->uses)
 		return none;
 	struct sub_use ab =
-	    sub_concatenate(m, axis, k, sub_build(m, call->arg[3]), sub_build(m, call->arg[5]));
-	struct sub_use product = sub_make(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
-	return sub_make(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
+	    rewrite_concatenate(m, axis, k, rewrite_build(m, call->arg[3]), rewrite_build(m, call->arg[5]));
+	struct sub_use product = rewrite_make(m->w, (struct sub_value){.op = SUB_MULTIPLY, .arg = {xy, ab}});
+	return rewrite_make(m->w, (struct sub_value){.op = SUB_SUM, .arg = {product}, .reduced = axis});
 }

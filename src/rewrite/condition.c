@@ -6,48 +6,48 @@
 #include <float.h>
 #include <math.h>
 
-typedef bool predicate(struct sub_match *, const struct sub_term *const *arg);
+typedef bool predicate(struct rewrite_match *, const struct rewrite_term *const *arg);
 
-static const struct sub_use *use(const struct sub_match *m, const struct sub_term *t)
+static const struct sub_use *use(const struct rewrite_match *m, const struct rewrite_term *t)
 {
 	return &m->value[t->name];
 }
 
-static const struct sub_fact *fact(struct sub_match *m, const struct sub_term *t)
+static const struct rewrite_fact *fact(struct rewrite_match *m, const struct rewrite_term *t)
 {
-	return &sub_note_of(m->w, use(m, t)->value)->fact;
+	return &rewrite_note_of(m->w, use(m, t)->value)->fact;
 }
 
 /* --- values --- */
 
-static bool constant(struct sub_match *m, const struct sub_term *const *arg)
+static bool constant(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return fact(m, arg[0])->constant;
 }
 
-static bool number(struct sub_match *m, const struct sub_term *const *arg)
+static bool number(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return fact(m, arg[0])->uniform;
 }
 
-static bool is_finite(struct sub_match *m, const struct sub_term *const *arg)
+static bool is_finite(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact(m, arg[0])->range;
 	return !r->nan && isfinite(r->low) && isfinite(r->high);
 }
 
-static bool positive(struct sub_match *m, const struct sub_term *const *arg)
+static bool positive(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return fact(m, arg[0])->range.low > 0;
 }
 
-static bool nonnegative(struct sub_match *m, const struct sub_term *const *arg)
+static bool nonnegative(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return fact(m, arg[0])->range.low >= 0;
 }
 
 /* No number in the range has lost digits by being so small, nor has its reciprocal. */
-static bool keeps_digits(const struct sub_range *r)
+static bool keeps_digits(const struct rewrite_range *r)
 {
 	double least = r->low > 0    ? r->low
 		       : r->high < 0 ? -r->high
@@ -57,57 +57,57 @@ static bool keeps_digits(const struct sub_range *r)
 }
 
 /* x and 1/x are neither zero nor infinite, nor have they lost digits by being so small. */
-static bool normal(struct sub_match *m, const struct sub_term *const *arg)
+static bool normal(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact(m, arg[0])->range;
 	return !r->nan && keeps_digits(r);
 }
 
 /* A number for each edge, or whatever there is of: no sum of them gets too large. */
 static bool counts(const struct rewriter *w, const struct sub_value *v)
 {
-	const struct sub_fact *term = &w->notes.at[v->arg[0].value.i].fact;
+	const struct rewrite_fact *term = &w->notes.at[v->arg[0].value.i].fact;
 	double size = fabs(term->number);
 	return v->op == SUB_SUM && term->uniform && size >= FLT_MIN && size <= 0x1p90;
 }
 
 /* The product with 1/x is the quotient by x but for rounding: x and 1/x have all their digits wherever x is
  * finite and not zero.  Roots are within 2^-75 and 2^64. */
-static bool invertible(struct sub_match *m, const struct sub_term *const *arg)
+static bool invertible(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct sub_value *v = sub_at(m->w->p, use(m, arg[0])->value);
 	return keeps_digits(&fact(m, arg[0])->range) || v->op == SUB_SQRT || counts(m->w, v);
 }
 
 /* x is not infinite. */
-static bool bounded(struct sub_match *m, const struct sub_term *const *arg)
+static bool bounded(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact(m, arg[0])->range;
 	return r->low > -INFINITY && r->high < INFINITY;
 }
 
 /* e^x is a normal number. */
-static bool moderate(struct sub_match *m, const struct sub_term *const *arg)
+static bool moderate(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_range *r = &fact(m, arg[0])->range;
+	const struct rewrite_range *r = &fact(m, arg[0])->range;
 	return r->low >= -87 && r->high <= 88;
 }
 
 /* x is larger than y, or NaN. */
-static bool above(struct sub_match *m, const struct sub_term *const *arg)
+static bool above(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_range *y = &fact(m, arg[1])->range;
+	const struct rewrite_range *y = &fact(m, arg[1])->range;
 	return !y->nan && fact(m, arg[0])->range.low > y->high;
 }
 
 /* One value, perhaps under different variables. */
-static bool same(struct sub_match *m, const struct sub_term *const *arg)
+static bool same(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return use(m, arg[0])->value.i == use(m, arg[1])->value.i;
 }
 
 /* Put together, they have fewer elements than what was matched. */
-static bool smaller(struct sub_match *m, const struct sub_term *const *arg)
+static bool smaller(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	struct sub_use both = *use(m, arg[0]);
 	const struct sub_use *b = use(m, arg[1]);
@@ -121,32 +121,32 @@ static bool smaller(struct sub_match *m, const struct sub_term *const *arg)
 }
 
 /* No product: the lowering contracts products into the additions and sums that want them. */
-static bool plain(struct sub_match *m, const struct sub_term *const *arg)
+static bool plain(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return sub_at(m->w->p, use(m, arg[0])->value)->op != SUB_MULTIPLY;
 }
 
 /* --- variables --- */
 
-static bool lacks(struct sub_match *m, const struct sub_term *const *arg)
+static bool lacks(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return !sub_use_has(use(m, arg[0]), sub_index_of(m, arg[1]));
+	return !sub_use_has(use(m, arg[0]), rewrite_index_of(m, arg[1]));
 }
 
 /* No edges: how many there are is known, and that there are any. */
-static bool ranges_over_dimension(struct sub_match *m, const struct sub_term *const *arg)
+static bool ranges_over_dimension(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return m->w->p->vars.at[sub_index_of(m, arg[0])].set == SUB_DIM;
+	return m->w->p->vars.at[rewrite_index_of(m, arg[0])].set == SUB_DIM;
 }
 
 /* --- maps --- */
 
-static const struct sub_move *move(const struct sub_match *m, const struct sub_term *t)
+static const struct rewrite_move *move(const struct rewrite_match *m, const struct rewrite_term *t)
 {
 	return &m->move[t->name];
 }
 
-static bool same_extent(const struct sub_match *m, int a, int b)
+static bool same_extent(const struct rewrite_match *m, int a, int b)
 {
 	const struct sub_var *x = &m->w->p->vars.at[a], *y = &m->w->p->vars.at[b];
 	return x->set == y->set && x->extent == y->extent;
@@ -154,7 +154,7 @@ static bool same_extent(const struct sub_match *m, int a, int b)
 
 /* Every index is a variable of the same range, none twice: a renaming, perhaps with variables that the inside
  * lacks. */
-static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
+static bool plain_renaming(const struct rewrite_match *m, const struct rewrite_move *a)
 {
 	for (int i = 0; i < a->n; i++) {
 		if (!sub_is_identity(&a->map[i]) || !same_extent(m, a->inner[i], a->map[i].var))
@@ -166,16 +166,16 @@ static bool plain_renaming(const struct sub_match *m, const struct sub_move *a)
 	return true;
 }
 
-static bool renames(struct sub_match *m, const struct sub_term *const *arg)
+static bool renames(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	return plain_renaming(m, move(m, arg[0]));
 }
 
 /* A maps k, all of it and nothing else, to a whole dimension of what it moves. */
-static bool whole(struct sub_match *m, const struct sub_term *const *arg)
+static bool whole(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_move *a = move(m, arg[0]);
-	int k = sub_index_of(m, arg[1]), maps = 0;
+	const struct rewrite_move *a = move(m, arg[0]);
+	int k = rewrite_index_of(m, arg[1]), maps = 0;
 	bool identity = true;
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], k)) {
@@ -186,23 +186,23 @@ static bool whole(struct sub_match *m, const struct sub_term *const *arg)
 }
 
 /* A does not look at k: it repeats along it. */
-static bool unused(struct sub_match *m, const struct sub_term *const *arg)
+static bool unused(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_move *a = move(m, arg[0]);
+	const struct rewrite_move *a = move(m, arg[0]);
 	for (int i = 0; i < a->n; i++)
-		if (sub_map_uses(&a->map[i], sub_index_of(m, arg[1])))
+		if (sub_map_uses(&a->map[i], rewrite_index_of(m, arg[1])))
 			return false;
 	return true;
 }
 
 /* A never looks outside of what it moves. */
-static bool inside(struct sub_match *m, const struct sub_term *const *arg)
+static bool inside(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	return !sub_fills(m, move(m, arg[0]));
+	return !rewrite_fills(m, move(m, arg[0]));
 }
 
 /* What the matched reduction makes of fills alone.  There may be none, of edges; a sum begins with +0. */
-static double reduction_of_fills(const struct sub_match *m, double fill)
+static double reduction_of_fills(const struct rewrite_match *m, double fill)
 {
 	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
@@ -213,7 +213,7 @@ static double reduction_of_fills(const struct sub_match *m, double fill)
 }
 
 /* What the matched operator makes of fills alone. */
-static double of_fills(const struct sub_match *m, double fill)
+static double of_fills(const struct rewrite_match *m, double fill)
 {
 	for (int class = SUB_UNARY; class <= SUB_BINARY; class++)
 		if (m->op_bound[class - SUB_UNARY])
@@ -223,16 +223,16 @@ static double of_fills(const struct sub_match *m, double fill)
 
 /* An operation on what A moves leaves its fill what it is, and every operand is filled where A leaves: none
  * lacks a dimension that A leaves along.  Only for rules all of whose values are inside of A. */
-static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
+static bool keeps_fill(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_move *a = move(m, arg[0]);
-	if (!sub_fills(m, a))
+	const struct rewrite_move *a = move(m, arg[0]);
+	if (!rewrite_fills(m, a))
 		return true;
 	double kept = of_fills(m, a->fill);
 	if ((float)kept != (float)a->fill || signbit(kept) != signbit(a->fill))
 		return false;
 	for (int i = 0; i < a->n; i++)
-		for (int v = 0; v < m->rule->values && sub_leaves(m->w->p, &a->map[i], a->inner[i]); v++)
+		for (int v = 0; v < m->rule->values && rewrite_leaves(m->w->p, &a->map[i], a->inner[i]); v++)
 			if (!sub_use_has(&m->value[v], a->inner[i]))
 				return false;
 	return true;
@@ -240,10 +240,10 @@ static bool keeps_fill(struct sub_match *m, const struct sub_term *const *arg)
 
 /* k is the index of one dimension, forwards or backwards, and reaches every element of it; fills add nothing
  * to the reduction. */
-static bool onto(struct sub_match *m, const struct sub_term *const *arg)
+static bool onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_move *a = move(m, arg[0]);
-	int k = sub_index_of(m, arg[1]), at = -1;
+	const struct rewrite_move *a = move(m, arg[0]);
+	int k = rewrite_index_of(m, arg[1]), at = -1;
 	int64_t least, most;
 	for (int i = 0; i < a->n; i++)
 		if (sub_map_uses(&a->map[i], k)) {
@@ -257,18 +257,18 @@ static bool onto(struct sub_match *m, const struct sub_term *const *arg)
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
 	bool same =
-	    op == SUB_MAX && !sub_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
-	return !sub_fills(m, a) || same || a->fill == sub_traits_of(op)->neutral;
+	    op == SUB_MAX && !rewrite_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
+	return !rewrite_fills(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 
 /* A(B(x)) reads outside of B(x) only where B's maps, carried on, read outside of x as well, and both fills
  * are one. */
-static bool nests(struct sub_match *m, const struct sub_term *const *arg)
+static bool nests(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_move *a = move(m, arg[0]), *b = move(m, arg[1]);
-	if (!sub_fills(m, a))
+	const struct rewrite_move *a = move(m, arg[0]), *b = move(m, arg[1]);
+	if (!rewrite_fills(m, a))
 		return true;
-	if (sub_fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
+	if (rewrite_fills(m, b) && memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < b->n; i++) {
 		int64_t least, most;
@@ -288,17 +288,17 @@ static bool nests(struct sub_match *m, const struct sub_term *const *arg)
 		bool used = false;
 		for (int j = 0; j < b->n; j++)
 			used |= b->map[j].var == a->inner[i];
-		if (!used && sub_leaves(m->w->p, &a->map[i], a->inner[i]))
+		if (!used && rewrite_leaves(m->w->p, &a->map[i], a->inner[i]))
 			return false;
 	}
 	return true;
 }
 
 /* All variables of b are among those that A maps. */
-static bool within(struct sub_match *m, const struct sub_term *const *arg)
+static bool within(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
 	const struct sub_use *b = use(m, arg[0]);
-	const struct sub_move *a = move(m, arg[1]);
+	const struct rewrite_move *a = move(m, arg[1]);
 	for (int i = 0; i < b->vars; i++) {
 		bool found = false;
 		for (int j = 0; j < a->n; j++)
@@ -310,9 +310,9 @@ static bool within(struct sub_match *m, const struct sub_term *const *arg)
 }
 
 /* A picks rows by a token: the choice of the row is all that depends on the node. */
-static bool looks_up(struct sub_match *m, const struct sub_term *const *arg)
+static bool looks_up(struct rewrite_match *m, const struct rewrite_term *const *arg)
 {
-	const struct sub_move *a = move(m, arg[0]);
+	const struct rewrite_move *a = move(m, arg[0]);
 	for (int i = 0; i < a->n; i++)
 		if (a->map[i].function == SUB_TOKEN)
 			return true;
@@ -351,7 +351,7 @@ static const struct {
     {"nests", nests},
 };
 
-int sub_find_predicate(const char *name, size_t length)
+int rewrite_find_predicate(const char *name, size_t length)
 {
 	for (size_t i = 0; i < sizeof predicates / sizeof *predicates; i++)
 		if (strlen(predicates[i].name) == length && strncmp(predicates[i].name, name, length) == 0)
@@ -359,11 +359,11 @@ int sub_find_predicate(const char *name, size_t length)
 	return -1;
 }
 
-int sub_refuted(struct sub_match *m, int ignore)
+int rewrite_refuted(struct rewrite_match *m, int ignore)
 {
-	bool fast = m->w->options->math == SUB_FAST;
+	bool fast = m->w->options->math == REWRITE_FAST;
 	for (int i = 0; i < m->rule->predicates; i++) {
-		const struct sub_predicate *p = &m->rule->predicate[i];
+		const struct rewrite_predicate *p = &m->rule->predicate[i];
 		if (i != ignore && !(p->assumed && fast) && !predicates[p->function].holds(m, p->arg))
 			return i;
 	}

@@ -12,7 +12,7 @@
  *
  * This is the only place that looks at who uses what to decide about rounding.  From here on an operator is computed as
  * it is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 
 struct contraction {
 	struct arena *arena;
@@ -320,8 +320,8 @@ static void mark_constants(struct contraction *c)
 	}
 }
 
-void sub_contract(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
-		  struct sub_trace *trace)
+void rewrite_contract(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
+		  struct rewrite_trace *trace)
 {
 	(void)options, (void)trace;
 	struct arena *a = to->arena;

@@ -6,21 +6,21 @@
  * replaced counts as its replacement: users are rebuilt when the sweep comes to them. */
 #include "rewrite/engine.h"
 
-struct sub_note *sub_note_of(struct rewriter *w, sub_ref r)
+struct rewrite_note *rewrite_note_of(struct rewriter *w, sub_ref r)
 {
 	while (w->notes.n < w->p->values.n) {
-		struct sub_note n = {0};
+		struct rewrite_note n = {0};
 		if (w->notes.n)
-			n.fact = sub_facts_of(w, &w->p->values.at[w->notes.n]);
+			n.fact = rewrite_facts_of(w, &w->p->values.at[w->notes.n]);
 		vec_push(w->arena, &w->notes, n);
 	}
 	return &w->notes.at[r.i];
 }
 
-sub_ref sub_resolve(struct rewriter *w, sub_ref r)
+sub_ref rewrite_resolve(struct rewriter *w, sub_ref r)
 {
 	uint32_t last = r.i;
-	while (sub_note_of(w, (sub_ref){last})->forward)
+	while (rewrite_note_of(w, (sub_ref){last})->forward)
 		last = w->notes.at[last].forward;
 	for (uint32_t next; w->notes.at[r.i].forward; r.i = next) {
 		next = w->notes.at[r.i].forward;
@@ -31,7 +31,7 @@ sub_ref sub_resolve(struct rewriter *w, sub_ref r)
 	return (sub_ref){last};
 }
 
-bool sub_less(struct sub_measure a, struct sub_measure b)
+bool rewrite_less(struct rewrite_measure a, struct rewrite_measure b)
 {
 	if (a.cost != b.cost)
 		return a.cost < b.cost;
@@ -40,22 +40,22 @@ bool sub_less(struct sub_measure a, struct sub_measure b)
 
 static void touch(struct rewriter *w, uint32_t value)
 {
-	struct sub_note *n = &w->notes.at[value];
+	struct rewrite_note *n = &w->notes.at[value];
 	if (w->trial)
-		vec_push(w->arena, &w->touched, (struct sub_touched){value, n->uses, n->touched});
+		vec_push(w->arena, &w->touched, (struct rewrite_touched){value, n->uses, n->touched});
 	n->touched = w->clock;
 }
 
 /* Changes the uses of a value, and those of what it needs when it comes to live or dies. */
 static void count(struct rewriter *w, sub_ref r, int by)
 {
-	sub_note_of(w, r);
+	rewrite_note_of(w, r);
 	w->stack.n = 0;
 	vec_push(w->arena, &w->stack, r.i);
 	while (w->stack.n) {
 		uint32_t at = w->stack.at[--w->stack.n];
 		const struct sub_value *v = &w->p->values.at[at];
-		struct sub_note *n = &w->notes.at[at];
+		struct rewrite_note *n = &w->notes.at[at];
 		touch(w, at);
 		bool before = n->uses > 0;
 		n->uses += by;
@@ -65,33 +65,33 @@ static void count(struct rewriter *w, sub_ref r, int by)
 		w->measure.constants += by * (n->fact.constant && !n->fact.uniform && v->args);
 		w->measure.disorder += by * n->fact.disorder;
 		for (int a = 0; a < v->args; a++)
-			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
+			vec_push(w->arena, &w->stack, rewrite_resolve(w, v->arg[a].value).i);
 	}
 }
 
-void sub_keep(struct rewriter *w, sub_ref r)
+void rewrite_keep(struct rewriter *w, sub_ref r)
 {
 	count(w, r, 1);
 }
 
-void sub_release(struct rewriter *w, sub_ref r)
+void rewrite_release(struct rewriter *w, sub_ref r)
 {
 	count(w, r, -1);
 }
 
-void sub_pass_on(struct rewriter *w, sub_ref from, sub_ref to)
+void rewrite_pass_on(struct rewriter *w, sub_ref from, sub_ref to)
 {
-	int uses = sub_note_of(w, from)->uses;
-	sub_keep(w, to);
+	int uses = rewrite_note_of(w, from)->uses;
+	rewrite_keep(w, to);
 	w->notes.at[to.i].uses += uses - 1;
 	w->notes.at[from.i].uses = 1;
-	sub_release(w, from);
+	rewrite_release(w, from);
 }
 
-void sub_pass_back(struct rewriter *w, sub_ref from, sub_ref to, int uses)
+void rewrite_pass_back(struct rewriter *w, sub_ref from, sub_ref to, int uses)
 {
-	sub_keep(w, from);
+	rewrite_keep(w, from);
 	w->notes.at[from.i].uses += uses - 1;
 	w->notes.at[to.i].uses -= uses - 1;
-	sub_release(w, to);
+	rewrite_release(w, to);
 }

@@ -1,19 +1,19 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the optimiser may do, as texts. */
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char *const families[] = {
-#define SUB_FAMILY(name, spelling, meaning) spelling,
+#define REWRITE_FAMILY(name, spelling, meaning) spelling,
 #include "rewrite/families.def"
-#undef SUB_FAMILY
+#undef REWRITE_FAMILY
 };
 
-const char *sub_family_spelling(int family)
+const char *rewrite_family_spelling(int family)
 {
-	return family < SUB_FAMILIES ? families[family] : NULL;
+	return family < REWRITE_FAMILIES ? families[family] : NULL;
 }
 
 static bool is_word(const char *text, size_t length, const char *word)
@@ -24,16 +24,16 @@ static bool is_word(const char *text, size_t length, const char *word)
 /* The families of one word as bits, 0 when there are none of that name. */
 static unsigned bits_of(const char *text, size_t length)
 {
-	for (int i = 0; i < SUB_FAMILIES; i++)
+	for (int i = 0; i < REWRITE_FAMILIES; i++)
 		if (is_word(text, length, families[i]))
 			return 1u << i;
-	return is_word(text, length, "all") ? (1u << SUB_FAMILIES) - 1 : 0;
+	return is_word(text, length, "all") ? (1u << REWRITE_FAMILIES) - 1 : 0;
 }
 
 static bool refuse_family(const char *word, size_t length, struct diags *diags)
 {
 	char names[256] = "all, none";
-	for (int i = 0; i < SUB_FAMILIES; i++) {
+	for (int i = 0; i < REWRITE_FAMILIES; i++) {
 		size_t n = strlen(names);
 		snprintf(names + n, sizeof names - n, ", %s", families[i]);
 	}
@@ -42,9 +42,9 @@ static bool refuse_family(const char *word, size_t length, struct diags *diags)
 }
 
 /* What comes first says what the rest is taken from: all of them when it is a minus. */
-bool sub_families_read(const char *text, unsigned *off, struct diags *diags)
+bool rewrite_families_read(const char *text, unsigned *off, struct diags *diags)
 {
-	unsigned all = (1u << SUB_FAMILIES) - 1, on = *text == '-' ? all : 0;
+	unsigned all = (1u << REWRITE_FAMILIES) - 1, on = *text == '-' ? all : 0;
 	for (bool more = true; more; text++) {
 		bool minus = *text == '-';
 		const char *word = text + minus;
@@ -62,14 +62,14 @@ bool sub_families_read(const char *text, unsigned *off, struct diags *diags)
 
 static const char *const maths[] = {"exact", "reassociate", "fast"};
 
-const char *sub_math_spelling(int math)
+const char *rewrite_math_spelling(int math)
 {
 	return math < (int)(sizeof maths / sizeof *maths) ? maths[math] : NULL;
 }
 
-bool sub_math_read(const char *text, enum sub_math *math, struct diags *diags)
+bool rewrite_math_read(const char *text, enum rewrite_math *math, struct diags *diags)
 {
-	for (int i = 0; sub_math_spelling(i); i++)
+	for (int i = 0; rewrite_math_spelling(i); i++)
 		if (strcmp(maths[i], text) == 0) {
 			*math = i;
 			return true;
@@ -78,7 +78,7 @@ bool sub_math_read(const char *text, enum sub_math *math, struct diags *diags)
 			"math cannot be '%.40s'", text);
 }
 
-bool sub_weights_read(const char *text, enum dtype *dtype, struct diags *diags)
+bool rewrite_weights_read(const char *text, enum dtype *dtype, struct diags *diags)
 {
 	static const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I8};
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)

@@ -15,7 +15,7 @@
  *
  * Not folded is what is much larger than what it is made of and cheap to make again, as the product of a
  * column and a row: reading it would cost more than computing it. */
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ enum { NOBODY = 0, SEVERAL = -1 };
 struct folding {
 	struct sub_program *to;
 	const struct sub_program *from;
-	struct sub_trace *trace; /* NULL = nobody asked */
+	struct rewrite_trace *trace; /* NULL = nobody asked */
 	bool everything;	 /* fold what is worth it; else what is dear */
 	bool *constant, *root;	 /* by value of `from` */
 	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
@@ -536,15 +536,15 @@ static void keep_bodies(struct folding *f)
 
 /* --- the whole --- */
 
-void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
-	      struct sub_trace *trace)
+void rewrite_fold(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
+	      struct rewrite_trace *trace)
 {
 	struct arena *a = to->arena;
 	size_t n = from->values.n;
 	struct folding f = {.to = to,
 			    .from = from,
 			    .trace = trace,
-			    .everything = !(options->off >> SUB_FAMILY_CONSTANTS & 1)};
+			    .everything = !(options->off >> REWRITE_FAMILY_CONSTANTS & 1)};
 	f.constant = ARENA_ARRAY(a, bool, n);
 	f.root = ARENA_ARRAY(a, bool, n);
 	f.asked = ARENA_ARRAY(a, bool, n);

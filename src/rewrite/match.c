@@ -8,10 +8,10 @@
  *
  * A node's children and roots have no spare names: there is one variable for nodes.  What is inside of an
  * assign that leads to other nodes therefore has the name of the nodes around, and must not leave the assign
- * (sub_make sees to it). */
+ * (rewrite_make sees to it). */
 #include "rewrite/engine.h"
 
-static bool in_scope(const struct sub_match *m, int var)
+static bool in_scope(const struct rewrite_match *m, int var)
 {
 	for (int i = 0; i < m->in_scope; i++)
 		if (m->scope[i] == var)
@@ -19,17 +19,17 @@ static bool in_scope(const struct sub_match *m, int var)
 	return false;
 }
 
-static bool enter(struct sub_match *m, int var)
+static bool enter(struct rewrite_match *m, int var)
 {
-	if (m->in_scope == SUB_MAX_SCOPE)
+	if (m->in_scope == REWRITE_MAX_SCOPE)
 		return false;
 	m->scope[m->in_scope++] = var;
 	return true;
 }
 
-int sub_fresh_extent(struct sub_match *m, int64_t extent)
+int rewrite_fresh_extent(struct rewrite_match *m, int64_t extent)
 {
-	for (int ordinal = 0; ordinal <= SUB_MAX_SCOPE; ordinal++) {
+	for (int ordinal = 0; ordinal <= REWRITE_MAX_SCOPE; ordinal++) {
 		int var = sub_dim(m->w->p, extent, ordinal);
 		if (!in_scope(m, var))
 			return enter(m, var) ? var : -1;
@@ -37,11 +37,11 @@ int sub_fresh_extent(struct sub_match *m, int64_t extent)
 	return -1;
 }
 
-int sub_fresh(struct sub_match *m, int like)
+int rewrite_fresh(struct rewrite_match *m, int like)
 {
 	const struct sub_var *v = &m->w->p->vars.at[like];
 	if (v->set == SUB_DIM)
-		return sub_fresh_extent(m, v->extent);
+		return rewrite_fresh_extent(m, v->extent);
 	return !in_scope(m, like) && enter(m, like) ? like : -1;
 }
 
@@ -69,26 +69,26 @@ static bool same_range(const struct sub_program *p, int a, int b)
 }
 
 /* A reduction's variable: a name that is known must have its range. */
-static int bind_reduced(struct sub_match *m, int index, int reduced)
+static int bind_reduced(struct rewrite_match *m, int index, int reduced)
 {
-	struct sub_bound_index *k = &m->index[index];
+	struct rewrite_bound_index *k = &m->index[index];
 	if (k->bound)
 		return same_range(m->w->p, k->var, reduced) ? k->var : -1;
-	*k = (struct sub_bound_index){true, sub_fresh(m, reduced), {-1, -1}};
+	*k = (struct rewrite_bound_index){true, rewrite_fresh(m, reduced), {-1, -1}};
 	return k->var;
 }
 
 /* The axis of a cond, and the names that its sides have for it. */
-static bool bind_axis(struct sub_match *m, int index, const struct sub_value *v, const struct sub_use *u)
+static bool bind_axis(struct rewrite_match *m, int index, const struct sub_value *v, const struct sub_use *u)
 {
-	struct sub_bound_index *k = &m->index[index];
+	struct rewrite_bound_index *k = &m->index[index];
 	int axis = u->var[v->axis];
 	if (k->bound && (k->var != axis || k->side[0] >= 0))
 		return false;
-	*k = (struct sub_bound_index){true, axis, {-1, -1}};
+	*k = (struct rewrite_bound_index){true, axis, {-1, -1}};
 	for (int a = 0; a < 2; a++) {
 		const struct sub_use *side = &v->arg[a];
-		k->side[a] = sub_fresh(m, side->var[side->vars - (v->vars - v->axis)]);
+		k->side[a] = rewrite_fresh(m, side->var[side->vars - (v->vars - v->axis)]);
 	}
 	return k->side[0] >= 0 && k->side[1] >= 0;
 }
@@ -109,7 +109,7 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 
 /* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one
  * for a plain dimension that the first use lacks.  It does not lack one of which it takes other elements. */
-static int known_dimension(const struct sub_match *m, const struct sub_move *move, const struct sub_map *map,
+static int known_dimension(const struct rewrite_match *m, const struct rewrite_move *move, const struct sub_map *map,
 			   int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
@@ -119,7 +119,7 @@ static int known_dimension(const struct sub_match *m, const struct sub_move *mov
 	return -1;
 }
 
-static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_map map, int like, bool first)
+static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, struct sub_map map, int like, bool first)
 {
 	bool dim = m->w->p->vars.at[like].set == SUB_DIM;
 	if (move->n == SUB_MAX_VARS || (!first && (!dim || !sub_is_identity(&map))))
@@ -127,7 +127,7 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 	for (int i = 0; i < move->n; i++)
 		if (!first && sub_map_uses(&move->map[i], map.var))
 			return -1;
-	int name = dim ? sub_fresh(m, like) : like;
+	int name = dim ? rewrite_fresh(m, like) : like;
 	move->inner[move->n] = name;
 	move->map[move->n] = map;
 	move->n += name >= 0;
@@ -135,7 +135,7 @@ static int add_dimension(struct sub_match *m, struct sub_move *move, struct sub_
 }
 
 /* Names what an assign moves; false when it is not the move that this name stands for already. */
-static bool bind_move(struct sub_match *m, struct sub_move *move, const struct sub_value *v,
+static bool bind_move(struct rewrite_match *m, struct rewrite_move *move, const struct sub_value *v,
 		      const struct sub_use *u, struct sub_use *inside)
 {
 	bool first = !move->bound, fills = v->fills;
@@ -159,9 +159,9 @@ static bool bind_move(struct sub_match *m, struct sub_move *move, const struct s
 
 /* --- terms --- */
 
-static bool match(struct sub_match *, const struct sub_term *, struct sub_use);
+static bool match(struct rewrite_match *, const struct rewrite_term *, struct sub_use);
 
-static bool match_name(struct sub_match *m, int name, const struct sub_use *u)
+static bool match_name(struct rewrite_match *m, int name, const struct sub_use *u)
 {
 	if (m->value_bound[name])
 		return sub_same_use(&m->value[name], u);
@@ -172,33 +172,33 @@ static bool match_name(struct sub_match *m, int name, const struct sub_use *u)
 
 /* The first of two arguments that match in either order; -1 = each has its place.  What `binary` stands for is built in the
  * order in which it was met. */
-static int first_of_pair(const struct sub_term *t)
+static int first_of_pair(const struct rewrite_term *t)
 {
-	bool either = t->class == SUB_BINARY && (t->kind == SUB_TERM_CLASS || sub_commutes(t->op));
+	bool either = t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
 	return either || t->op == SUB_FMA ? 0 : t->class == SUB_CONTRACTION ? 1 : -1;
 }
 
-static bool takes_either(const struct sub_term *t)
+static bool takes_either(const struct rewrite_term *t)
 {
 	return first_of_pair(t) >= 0;
 }
 
 /* The argument of a value that one of the pattern stands for. */
-static int turned_place(const struct sub_term *t, int a, bool turned)
+static int turned_place(const struct rewrite_term *t, int a, bool turned)
 {
 	int first = first_of_pair(t), second = first + 1;
 	return turned && first >= 0 ? a == first ? second : a == second ? first : a : a;
 }
 
 /* Which of the two arguments is the first, this time. */
-static int first_argument(struct sub_match *m, const struct sub_term *t)
+static int first_argument(struct rewrite_match *m, const struct rewrite_term *t)
 {
 	return takes_either(t) ? m->swapped >> m->choices++ & 1 : 0;
 }
 
 /* Which of two zeros smax gives depends on the order of its arguments, and a quotient altogether; so `binary`
  * stands for it in one order, everywhere. */
-static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
+static bool same_turn(struct rewrite_match *m, enum sub_op op, bool turned)
 {
 	if (!m->turn_bound)
 		m->turned = turned;
@@ -206,18 +206,18 @@ static bool same_turn(struct sub_match *m, enum sub_op op, bool turned)
 	return m->turned == turned || op == SUB_ADD || op == SUB_MULTIPLY;
 }
 
-static bool match_binary(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
 			 const struct sub_use *u)
 {
 	int first = first_argument(m, t);
-	if (t->kind == SUB_TERM_CLASS && !same_turn(m, v->op, first))
+	if (t->kind == REWRITE_TERM_CLASS && !same_turn(m, v->op, first))
 		return false;
 	return match(m, t->arg[0], argument(v, u, first, -1, -1)) &&
 	       match(m, t->arg[1], argument(v, u, !first, -1, -1));
 }
 
 /* A product that is added goes on either way. */
-static bool match_accumulation(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+static bool match_accumulation(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
 			       const struct sub_use *u)
 {
 	bool turned = first_argument(m, t);
@@ -230,14 +230,14 @@ static bool match_accumulation(struct sub_match *m, const struct sub_term *t, co
 	return true;
 }
 
-static bool match_reduce(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+static bool match_reduce(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
 			 const struct sub_use *u)
 {
 	int k = bind_reduced(m, t->index, v->reduced);
 	return k >= 0 && match(m, t->arg[0], argument(v, u, 0, v->reduced, k));
 }
 
-static bool match_cond(struct sub_match *m, const struct sub_term *t, const struct sub_value *v,
+static bool match_cond(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
 		       const struct sub_use *u)
 {
 	if (!bind_axis(m, t->index, v, u))
@@ -252,23 +252,23 @@ static bool match_cond(struct sub_match *m, const struct sub_term *t, const stru
 }
 
 /* A reshape: its leads keep their names, what it makes of the rest is its own affair. */
-static bool match_reshape(struct sub_match *m, const struct sub_term *t, const struct sub_use *u)
+static bool match_reshape(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	struct sub_use inside = v->arg[0];
 	for (int i = 0; i < inside.vars; i++)
 		if (m->w->p->vars.at[inside.var[i]].set == SUB_DIM)
-			inside.var[i] = sub_fresh(m, inside.var[i]);
+			inside.var[i] = rewrite_fresh(m, inside.var[i]);
 	for (int i = 0; i < inside.vars; i++)
 		if (inside.var[i] < 0)
 			return false;
 	return match(m, t->arg[0], inside);
 }
 
-static bool match_op(struct sub_match *m, const struct sub_term *t, const struct sub_use *u)
+static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
-	if (t->kind == SUB_TERM_CLASS) {
+	if (t->kind == REWRITE_TERM_CLASS) {
 		int class = t->class - SUB_UNARY;
 		if (v->op == SUB_CAST || sub_class_of(v->op) != t->class || (m->op_bound[class] && m->op[class] != v->op))
 			return false;
@@ -292,7 +292,7 @@ static bool match_op(struct sub_match *m, const struct sub_term *t, const struct
 	}
 }
 
-static bool match_move(struct sub_match *m, const struct sub_term *t, const struct sub_use *u)
+static bool match_move(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_use *u)
 {
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	struct sub_use inside;
@@ -301,24 +301,24 @@ static bool match_move(struct sub_match *m, const struct sub_term *t, const stru
 }
 
 /* Rules of data movement hold for all types, others for f32 alone. */
-static bool fits_type(const struct sub_match *m, sub_ref r)
+static bool fits_type(const struct rewrite_match *m, sub_ref r)
 {
-	return m->rule->rule->law == SUB_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
+	return m->rule->rule->law == REWRITE_FAMILY_GEOMETRIC || sub_at(m->w->p, r)->dtype == DTYPE_F32;
 }
 
-static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use u)
+static bool match(struct rewrite_match *m, const struct rewrite_term *t, struct sub_use u)
 {
-	u.value = sub_resolve(m->w, u.value);
+	u.value = rewrite_resolve(m->w, u.value);
 	if (!fits_type(m, u.value))
 		return false;
 	switch (t->kind) {
-	case SUB_TERM_NAME:
+	case REWRITE_TERM_NAME:
 		return match_name(m, t->name, &u);
-	case SUB_TERM_NUMBER: {
-		const struct sub_fact *f = &sub_note_of(m->w, u.value)->fact;
+	case REWRITE_TERM_NUMBER: {
+		const struct rewrite_fact *f = &rewrite_note_of(m->w, u.value)->fact;
 		return f->uniform && f->number == t->number;
 	}
-	case SUB_TERM_MOVE:
+	case REWRITE_TERM_MOVE:
 		return match_move(m, t, &u);
 	default:
 		return match_op(m, t, &u);
@@ -327,7 +327,7 @@ static bool match(struct sub_match *m, const struct sub_term *t, struct sub_use 
 
 /* The next way to order arguments after one that failed: the last choice that was made and can still be
  * changed.  False after the last way. */
-static bool next_order(struct sub_match *m)
+static bool next_order(struct rewrite_match *m)
 {
 	for (int c = m->choices; c-- > 0;) {
 		if (!(m->swapped >> c & 1)) {
@@ -338,26 +338,26 @@ static bool next_order(struct sub_match *m)
 	return false;
 }
 
-static bool fits_args(struct rewriter *w, const struct sub_term *t, const struct sub_value *v, bool swapped)
+static bool fits_args(struct rewriter *w, const struct rewrite_term *t, const struct sub_value *v, bool swapped)
 {
 	for (int a = 0; a < t->args; a++)
-		if (!sub_fits(w, t->arg[a], v->arg[turned_place(t, a, swapped)].value))
+		if (!rewrite_fits(w, t->arg[a], v->arg[turned_place(t, a, swapped)].value))
 			return false;
 	return true;
 }
 
-bool sub_fits(struct rewriter *w, const struct sub_term *t, sub_ref r)
+bool rewrite_fits(struct rewriter *w, const struct rewrite_term *t, sub_ref r)
 {
-	r = sub_resolve(w, r);
+	r = rewrite_resolve(w, r);
 	const struct sub_value *v = sub_at(w->p, r);
 	switch (t->kind) {
-	case SUB_TERM_NAME:
+	case REWRITE_TERM_NAME:
 		return true;
-	case SUB_TERM_NUMBER:
+	case REWRITE_TERM_NUMBER:
 		return w->notes.at[r.i].fact.uniform && w->notes.at[r.i].fact.number == t->number;
-	case SUB_TERM_MOVE:
+	case REWRITE_TERM_MOVE:
 		return v->op == SUB_ASSIGN && fits_args(w, t, v, false);
-	case SUB_TERM_CLASS:
+	case REWRITE_TERM_CLASS:
 		if (sub_class_of(v->op) != t->class)
 			return false;
 		break;
@@ -369,21 +369,21 @@ bool sub_fits(struct rewriter *w, const struct sub_term *t, sub_ref r)
 }
 
 /* Nothing is bound, but the variables of the root are known. */
-static void start_over(struct sub_match *m)
+static void start_over(struct rewrite_match *m)
 {
 	m->in_scope = m->choices = 0;
 	memset(m->value_bound, 0, sizeof m->value_bound);
 	memset(m->op_bound, 0, sizeof m->op_bound);
 	m->turn_bound = m->turned = false;
 	for (int i = 0; i < m->rule->indices; i++)
-		m->index[i] = (struct sub_bound_index){false, -1, {-1, -1}};
+		m->index[i] = (struct rewrite_bound_index){false, -1, {-1, -1}};
 	for (int i = 0; i < m->rule->moves; i++)
 		m->move[i].bound = false, m->move[i].n = 0;
 	for (int i = 0; i < m->root.vars; i++)
 		enter(m, m->root.var[i]);
 }
 
-bool sub_match_next(struct sub_match *m, bool first)
+bool rewrite_match_next(struct rewrite_match *m, bool first)
 {
 	do {
 		if (!first && !next_order(m))
@@ -394,11 +394,11 @@ bool sub_match_next(struct sub_match *m, bool first)
 	return true;
 }
 
-bool sub_match_at(struct sub_match *m, struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
+bool rewrite_match_at(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
 {
 	m->w = w;
 	m->rule = rule;
 	m->root = sub_as_is(w->p, at);
 	m->swapped = 0;
-	return sub_match_next(m, true);
+	return rewrite_match_next(m, true);
 }

@@ -15,7 +15,7 @@
  *
  * A row is what a product reduces: of parameters that products read in several ways, what the first of them
  * does. */
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ struct narrowed {
 struct narrowing {
 	struct sub_program *to;
 	const struct sub_program *from;
-	struct sub_trace *trace; /* NULL = nobody asked */
+	struct rewrite_trace *trace; /* NULL = nobody asked */
 	enum dtype dtype;
 	struct narrowed *params;
 	sub_ref *now, *narrow;	     /* by value: its copy, and that of what a product multiplies */
@@ -296,8 +296,8 @@ static bool *find_used(const struct narrowing *w)
 	return used;
 }
 
-void sub_narrow(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
-		struct sub_trace *trace)
+void rewrite_narrow(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
+		struct rewrite_trace *trace)
 {
 	struct narrowing w = {.to = to, .from = from, .trace = trace, .dtype = options->weights_as};
 	w.params = ARENA_ARRAY(to->arena, struct narrowed, from->params.n);

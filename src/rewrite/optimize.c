@@ -13,7 +13,7 @@
 
 /* The rules that may apply at one operator, in the order of the table. */
 struct rules {
-	VEC(const struct sub_parsed *) all;
+	VEC(const struct rewrite_parsed *) all;
 };
 
 enum { ROUNDS = 2 }; /* in which rules are tried everywhere */
@@ -28,28 +28,28 @@ struct optimizer {
 
 /* --- rules --- */
 
-static bool admits(enum sub_math math, enum sub_exactness exactness)
+static bool admits(enum rewrite_math math, enum rewrite_exactness exactness)
 {
-	return exactness == SUB_BITS || math == SUB_FAST ||
-	       (math == SUB_REASSOCIATE && exactness == SUB_ROUNDING);
+	return exactness == REWRITE_BITS || math == REWRITE_FAST ||
+	       (math == REWRITE_REASSOCIATE && exactness == REWRITE_ROUNDING);
 }
 
-static bool may_root(const struct sub_term *t, enum sub_op op)
+static bool may_root(const struct rewrite_term *t, enum sub_op op)
 {
-	return t->kind == SUB_TERM_MOVE	   ? op == SUB_ASSIGN
-	       : t->kind == SUB_TERM_CLASS ? sub_class_of(op) == t->class
-					   : t->kind == SUB_TERM_OP && t->op == op;
+	return t->kind == REWRITE_TERM_MOVE	   ? op == SUB_ASSIGN
+	       : t->kind == REWRITE_TERM_CLASS ? sub_class_of(op) == t->class
+					   : t->kind == REWRITE_TERM_OP && t->op == op;
 }
 
 static void prepare_rules(struct optimizer *o)
 {
-	const struct sub_options *options = o->w.options;
+	const struct rewrite_options *options = o->w.options;
 	o->rules = ARENA_ARRAY(o->w.arena, struct rules, sub_op_count);
-	for (int i = 0; i < sub_rule_count; i++) {
-		const struct sub_rule *rule = &sub_rules[i];
+	for (int i = 0; i < rewrite_rule_count; i++) {
+		const struct rewrite_rule *rule = &rewrite_rules[i];
 		if (!admits(options->math, rule->exactness) || options->off & 1u << rule->law)
 			continue;
-		const struct sub_parsed *parsed = sub_parse_rule(o->w.arena, rule, NULL);
+		const struct rewrite_parsed *parsed = rewrite_parse_rule(o->w.arena, rule, NULL);
 		for (int op = 0; parsed && op < sub_op_count; op++)
 			if (may_root(parsed->pattern, op))
 				vec_push(o->w.arena, &o->rules[op].all, parsed);
@@ -68,11 +68,11 @@ static void forget_touches(struct rewriter *w)
  * stands for it. */
 static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 {
-	bool merges = sub_note_of(w, new)->uses > 0 || w->met_replaced;
+	bool merges = rewrite_note_of(w, new)->uses > 0 || w->met_replaced;
 	w->trial = true;
 	w->touched.n = 0;
 	w->clock++;
-	sub_pass_on(w, old, new);
+	rewrite_pass_on(w, old, new);
 	w->notes.at[old.i].forward = new.i;
 	w->trial = false;
 	if (merges)
@@ -85,19 +85,19 @@ static void stand_in(struct rewriter *w, sub_ref old, sub_ref new)
 /* Lets one value stand for another; false, and nothing has changed, when that would not lower the measure. */
 static bool replace(struct rewriter *w, sub_ref from, sub_ref to)
 {
-	struct sub_measure before = w->measure;
-	int uses = sub_note_of(w, from)->uses;
+	struct rewrite_measure before = w->measure;
+	int uses = rewrite_note_of(w, from)->uses;
 	w->trial = true;
 	w->touched.n = 0;
 	w->clock++;
-	sub_note_of(w, to);
-	sub_pass_on(w, from, to);
-	if (sub_less(w->measure, before)) {
+	rewrite_note_of(w, to);
+	rewrite_pass_on(w, from, to);
+	if (rewrite_less(w->measure, before)) {
 		w->notes.at[from.i].forward = to.i;
 		w->trial = false;
 		return true;
 	}
-	sub_pass_back(w, from, to, uses);
+	rewrite_pass_back(w, from, to, uses);
 	w->trial = false;
 	forget_touches(w);
 	return false;
@@ -119,11 +119,11 @@ static bool may_need(struct rewriter *w, sub_ref r, sub_ref other)
 		const struct sub_value *v = &w->p->values.at[at];
 		if (at == other.i || n == WALK)
 			return true;
-		if (sub_note_of(w, (sub_ref){at})->visited == w->walks)
+		if (rewrite_note_of(w, (sub_ref){at})->visited == w->walks)
 			continue;
 		w->notes.at[at].visited = w->walks;
 		for (int a = 0; a < v->args; a++)
-			vec_push(w->arena, &w->stack, sub_resolve(w, v->arg[a].value).i);
+			vec_push(w->arena, &w->stack, rewrite_resolve(w, v->arg[a].value).i);
 	}
 	return false;
 }
@@ -134,14 +134,14 @@ static bool wants_texts(const struct rewriter *w)
 }
 
 /* What was replaced must be described before it is: its parts may come to stand for others. */
-static void record(struct rewriter *w, const struct sub_parsed *rule, sub_ref to, double cost,
+static void record(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref to, double cost,
 		   const char *before)
 {
-	struct sub_change c = {rule->rule->name, w->body, before, NULL,
-			       (cost - w->measure.cost) / SUB_OPERATION};
+	struct rewrite_change c = {rule->rule->name, w->body, before, NULL,
+			       (cost - w->measure.cost) / REWRITE_OPERATION};
 	w->applications++;
 	if (wants_texts(w))
-		c.after = sub_describe(w, to, rule->replacement);
+		c.after = rewrite_describe(w, to, rule->replacement);
 	if (w->trace)
 		vec_push(w->arena, &w->trace->changes, c);
 }
@@ -155,21 +155,21 @@ static void give_up(struct rewriter *w, size_t values)
 }
 
 /* Applies a rule in the first of the ways in which it matches that lowers the measure. */
-static bool apply(struct rewriter *w, const struct sub_parsed *rule, sub_ref at)
+static bool apply(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
 {
-	struct sub_match m;
+	struct rewrite_match m;
 	w->attempts++;
-	if (!sub_fits(w, rule->pattern, at))
+	if (!rewrite_fits(w, rule->pattern, at))
 		return false;
 	w->root = at.i;
-	for (bool found = sub_match_at(&m, w, rule, at); found; found = sub_match_next(&m, false)) {
-		if (sub_refuted(&m, -1) >= 0)
+	for (bool found = rewrite_match_at(&m, w, rule, at); found; found = rewrite_match_next(&m, false)) {
+		if (rewrite_refuted(&m, -1) >= 0)
 			continue;
 		double cost = w->measure.cost;
 		size_t values = w->p->values.n;
 		w->met_replaced = false;
-		struct sub_use to = sub_build_replacement(&m);
-		const char *before = to.value.i && wants_texts(w) ? sub_describe(w, at, rule->pattern) : NULL;
+		struct sub_use to = rewrite_build_replacement(&m);
+		const char *before = to.value.i && wants_texts(w) ? rewrite_describe(w, at, rule->pattern) : NULL;
 		if (to.value.i && !may_need(w, to.value, at) && replace(w, at, to.value)) {
 			record(w, rule, to.value, cost, before);
 			w->root = 0;
@@ -198,7 +198,7 @@ static sub_ref rebuilt(struct rewriter *w, sub_ref r)
 	struct sub_value v = *sub_at(w->p, r);
 	bool same = true;
 	for (int a = 0; a < v.args; a++) {
-		sub_ref arg = sub_resolve(w, v.arg[a].value);
+		sub_ref arg = rewrite_resolve(w, v.arg[a].value);
 		same &= arg.i == v.arg[a].value.i;
 		v.arg[a].value = arg;
 	}
@@ -206,7 +206,7 @@ static sub_ref rebuilt(struct rewriter *w, sub_ref r)
 		return r;
 	w->importing = true;
 	w->met_replaced = false;
-	sub_ref made = sub_make(w, v).value;
+	sub_ref made = rewrite_make(w, v).value;
 	w->importing = false;
 	return made.i ? made : r;
 }
@@ -215,7 +215,7 @@ static bool push_unsettled(struct optimizer *o, sub_ref r)
 {
 	const struct sub_value *v = sub_at(o->w.p, r);
 	for (int a = 0; a < v->args; a++) {
-		sub_ref arg = sub_resolve(&o->w, v->arg[a].value);
+		sub_ref arg = rewrite_resolve(&o->w, v->arg[a].value);
 		if (o->w.notes.at[arg.i].settled == o->w.sweep)
 			continue;
 		vec_push(o->w.arena, &o->stack, arg.i);
@@ -228,14 +228,14 @@ static bool push_unsettled(struct optimizer *o, sub_ref r)
  * arguments know. */
 static bool is_news(struct rewriter *w, sub_ref r)
 {
-	struct sub_note *n = &w->notes.at[r.i];
+	struct rewrite_note *n = &w->notes.at[r.i];
 	const struct sub_value *v = sub_at(w->p, r);
 	bool news = n->touched > n->tried;
 	n->recent[0] = n->touched;
-	for (int d = 1; d <= SUB_REACH; d++) {
+	for (int d = 1; d <= REWRITE_REACH; d++) {
 		n->recent[d] = 0;
 		for (int a = 0; a < v->args; a++) {
-			long below = w->notes.at[sub_resolve(w, v->arg[a].value).i].recent[d - 1];
+			long below = w->notes.at[rewrite_resolve(w, v->arg[a].value).i].recent[d - 1];
 			n->recent[d] = below > n->recent[d] ? below : n->recent[d];
 		}
 		news |= n->recent[d] > n->tried;
@@ -252,7 +252,7 @@ static bool settle(struct optimizer *o, sub_ref root, bool everywhere)
 	o->stack.n = 0;
 	vec_push(w->arena, &o->stack, root.i);
 	while (o->stack.n) {
-		sub_ref r = sub_resolve(w, (sub_ref){o->stack.at[o->stack.n - 1]});
+		sub_ref r = rewrite_resolve(w, (sub_ref){o->stack.at[o->stack.n - 1]});
 		o->stack.at[o->stack.n - 1] = r.i;
 		if (w->notes.at[r.i].settled == w->sweep || !w->notes.at[r.i].uses) {
 			o->stack.n--;
@@ -323,10 +323,10 @@ static void import_values(struct optimizer *o, const struct sub_body *b, sub_ref
 		struct sub_value v = renamed_value(o->w.p, o->from, &o->from->values.at[i], maps);
 		for (int a = 0; a < v.args; a++)
 			v.arg[a].value = map[v.arg[a].value.i];
-		map[i] = sub_make(&o->w, v).value;
+		map[i] = rewrite_make(&o->w, v).value;
 	}
 	o->w.importing = false;
-	sub_note_of(&o->w, (sub_ref){0});
+	rewrite_note_of(&o->w, (sub_ref){0});
 }
 
 static void forget(struct rewriter *w)
@@ -335,7 +335,7 @@ static void forget(struct rewriter *w)
 		w->notes.at[i].uses = w->notes.at[i].forward = 0;
 		w->notes.at[i].touched = w->notes.at[i].tried = 0;
 	}
-	w->measure = (struct sub_measure){0};
+	w->measure = (struct rewrite_measure){0};
 }
 
 /* Copies what a value needs to the resulting program, arguments first; by a stack, as above. */
@@ -351,7 +351,7 @@ static sub_ref export_value(struct optimizer *o, sub_ref root, sub_ref *map)
 		struct sub_value out = renamed_value(o->to, w->p, v, maps);
 		bool ready = true;
 		for (int a = 0; a < v->args && ready; a++) {
-			sub_ref arg = sub_resolve(w, v->arg[a].value);
+			sub_ref arg = rewrite_resolve(w, v->arg[a].value);
 			out.arg[a].value = map[arg.i];
 			ready = map[arg.i].i;
 			if (!ready)
@@ -394,7 +394,7 @@ static void rewrite_body(struct optimizer *o, const struct sub_body *b, sub_ref 
 	import_values(o, b, map);
 	for (size_t i = 0; i < b->stores.n; i++) {
 		root[i] = map[b->stores.at[i].value.value.i];
-		sub_keep(w, root[i]);
+		rewrite_keep(w, root[i]);
 	}
 	settle_all(o, root, b->stores.n);
 }
@@ -411,7 +411,7 @@ static void optimize_body(struct optimizer *o, const struct sub_body *b)
 		struct sub_store s = b->stores.at[i];
 		for (int d = 0; d < s.value.vars; d++)
 			s.value.var[d] = same_var(o->to, o->from, s.value.var[d]);
-		s.value = under_names(o->to, export_value(o, sub_resolve(w, root[i]), map), &s.value);
+		s.value = under_names(o->to, export_value(o, rewrite_resolve(w, root[i]), map), &s.value);
 		vec_push(w->arena, &out.stores, s);
 	}
 	vec_push(o->to->arena, &o->to->bodies, out);
@@ -448,8 +448,8 @@ static void copy_declarations(struct sub_program *to, const struct sub_program *
 	}
 }
 
-static void rewrite(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
-		    struct sub_trace *trace, bool *barred, struct sub_effort *effort)
+static void rewrite(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
+		    struct rewrite_trace *trace, bool *barred, struct rewrite_effort *effort)
 {
 	struct sub_program work;
 	struct optimizer o = {.from = from, .to = to};
@@ -458,7 +458,7 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 				.arena = to->arena,
 				.options = options,
 				.trace = trace,
-				.states = sub_state_ranges(from, options, to->arena),
+				.states = rewrite_state_ranges(from, options, to->arena),
 				.barred = barred};
 	sub_init(&work, to->arena, from->name);
 	copy_declarations(&work, from);
@@ -466,18 +466,18 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 	prepare_rules(&o);
 	for (size_t b = 0; b < from->bodies.n; b++)
 		optimize_body(&o, &from->bodies.at[b]);
-	*effort = (struct sub_effort){
+	*effort = (struct rewrite_effort){
 	    .attempts = o.w.attempts, .applications = o.w.applications, .sweeps = o.w.sweep};
 }
 
-void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *options,
-		  struct sub_trace *trace)
+void rewrite_optimize(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
+		  struct rewrite_trace *trace)
 {
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
-	struct sub_effort effort;
+	struct rewrite_effort effort;
 	size_t held = to->arena->bytes, changes = trace ? trace->changes.n : 0;
 	rewrite(to, from, options, trace, barred, &effort);
-	while (!sub_tables_fit(to, from, options, trace, barred)) {
+	while (!rewrite_tables_fit(to, from, options, trace, barred)) {
 		sub_init(to, to->arena, from->name);
 		if (trace)
 			trace->changes.n = changes;
@@ -490,27 +490,27 @@ void sub_optimize(struct sub_program *to, const struct sub_program *from, const 
 
 /* --- one application for itself --- */
 
-enum sub_outcome sub_apply_rule(struct sub_program *p, sub_ref at, const struct sub_parsed *rule,
-				enum sub_math math, int ignore, sub_ref *to, int *failed)
+enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const struct rewrite_parsed *rule,
+				enum rewrite_math math, int ignore, sub_ref *to, int *failed)
 {
-	struct sub_options options = {.math = math, .table_bytes = INT64_MAX};
+	struct rewrite_options options = {.math = math, .table_bytes = INT64_MAX};
 	struct rewriter w = {.p = p, .arena = p->arena, .options = &options, .root = at.i};
-	struct sub_match m;
+	struct rewrite_match m;
 	bool matched = false, held = false;
-	sub_note_of(&w, at);
+	rewrite_note_of(&w, at);
 	for (size_t i = 1; i < w.notes.n; i++)
 		w.notes.at[i].uses = 1;
-	for (bool found = sub_match_at(&m, &w, rule, at); found; found = sub_match_next(&m, false)) {
-		int refuted = sub_refuted(&m, ignore);
+	for (bool found = rewrite_match_at(&m, &w, rule, at); found; found = rewrite_match_next(&m, false)) {
+		int refuted = rewrite_refuted(&m, ignore);
 		matched = true;
 		if (refuted >= 0) {
 			*failed = refuted;
 			continue;
 		}
 		held = true;
-		*to = sub_build_replacement(&m).value;
+		*to = rewrite_build_replacement(&m).value;
 		if (to->i && to->i != at.i)
-			return SUB_APPLIED;
+			return REWRITE_APPLIED;
 	}
-	return held ? SUB_UNBUILT : matched ? SUB_REFUTED : SUB_NO_MATCH;
+	return held ? REWRITE_UNBUILT : matched ? REWRITE_REFUTED : REWRITE_NO_MATCH;
 }

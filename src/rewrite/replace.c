@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Building what replaces a match.
  *
- * sub_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable
+ * rewrite_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable
  * of the extent that no earlier dimension has), so that values that differ in names alone are one. */
 #include "rewrite/engine.h"
 
@@ -101,8 +101,8 @@ static bool may_look_up(struct rewriter *w, const struct sub_value *v)
 	const struct sub_value *from = sub_at(w->p, v->arg[0].value);
 	if (from->op == SUB_PARAM || from->op == SUB_CONST)
 		return true;
-	const struct sub_fact *f = &sub_note_of(w, v->arg[0].value)->fact;
-	return f->constant && !f->barred && !(w->options->off & 1u << SUB_FAMILY_TABLES);
+	const struct rewrite_fact *f = &rewrite_note_of(w, v->arg[0].value)->fact;
+	return f->constant && !f->barred && !(w->options->off & 1u << REWRITE_FAMILY_TABLES);
 }
 
 /* A computed value is there for the rows of its own body only: other nodes are reached through states. */
@@ -128,7 +128,7 @@ static bool distinct(const int *var, int n)
 	return true;
 }
 
-struct sub_use sub_make(struct rewriter *w, struct sub_value v)
+struct sub_use rewrite_make(struct rewriter *w, struct sub_value v)
 {
 	struct sub_use u = none;
 	struct sub_map maps[SUB_MAX_VARS];
@@ -144,7 +144,7 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 	u.value = w->finding ? sub_find(w->p, v) : sub_add(w->p, v, NULL);
 	if (!u.value.i)
 		return none;
-	sub_ref stands = sub_resolve(w, u.value);
+	sub_ref stands = rewrite_resolve(w, u.value);
 	w->met_replaced |= stands.i != u.value.i;
 	u.value = stands;
 	return u;
@@ -154,16 +154,16 @@ struct sub_use sub_make(struct rewriter *w, struct sub_value v)
 
 static struct sub_use number(struct rewriter *w, double value)
 {
-	return sub_make(w, (struct sub_value){.op = SUB_CONST, .constant = value});
+	return rewrite_make(w, (struct sub_value){.op = SUB_CONST, .constant = value});
 }
 
-int sub_index_of(const struct sub_match *m, const struct sub_term *t)
+int rewrite_index_of(const struct rewrite_match *m, const struct rewrite_term *t)
 {
-	const struct sub_bound_index *k = &m->index[t->kind == SUB_TERM_INDEX ? t->name : t->index];
+	const struct rewrite_bound_index *k = &m->index[t->kind == REWRITE_TERM_INDEX ? t->name : t->index];
 	int var = t->side < 0 ? k->var : k->side[t->side];
 	if (t->inside < 0)
 		return var;
-	const struct sub_move *move = &m->move[t->inside];
+	const struct rewrite_move *move = &m->move[t->inside];
 	for (int i = 0; i < move->n; i++)
 		if (sub_map_uses(&move->map[i], var))
 			return move->inner[i];
@@ -180,7 +180,7 @@ static int position(const struct sub_use *u, int var)
 }
 
 /* Lead variables of both sides, then the rest as the first side has it. */
-struct sub_use sub_concatenate(struct sub_match *m, int axis, const int *sides, struct sub_use x,
+struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int *sides, struct sub_use x,
 			       struct sub_use y)
 {
 	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
@@ -214,11 +214,11 @@ struct sub_use sub_concatenate(struct sub_match *m, int axis, const int *sides, 
 		if (p->vars.at[y.var[i]].set == SUB_DIM &&
 		    (leads + n[1] >= v.vars || v.var[leads + n[1]++] != (i == at[1] ? axis : y.var[i])))
 			return none;
-	return n[0] == n[1] ? sub_make(m->w, v) : none;
+	return n[0] == n[1] ? rewrite_make(m->w, v) : none;
 }
 
 /* The reshape to the dimensions of what is replaced. */
-static struct sub_use reshaped(struct sub_match *m, struct sub_use x)
+static struct sub_use reshaped(struct rewrite_match *m, struct sub_use x)
 {
 	struct sub_value v = {.op = SUB_RESHAPE, .arg = {x}, .vars = m->root.vars};
 	const struct sub_program *p = m->w->p;
@@ -227,44 +227,44 @@ static struct sub_use reshaped(struct sub_match *m, struct sub_use x)
 		same = p->vars.at[x.var[i]].set == p->vars.at[m->root.var[i]].set &&
 		       p->vars.at[x.var[i]].extent == p->vars.at[m->root.var[i]].extent;
 	memcpy(same ? x.var : v.var, m->root.var, sizeof v.var);
-	return same ? x : sub_make(m->w, v);
+	return same ? x : rewrite_make(m->w, v);
 }
 
 /* Where the a-th argument of a term stands in what is built of it. */
-static int place_of(const struct sub_match *m, const struct sub_term *t, int a)
+static int place_of(const struct rewrite_match *m, const struct rewrite_term *t, int a)
 {
-	return t->kind == SUB_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
+	return t->kind == REWRITE_TERM_CLASS && t->class == SUB_BINARY && m->turned ? !a : a;
 }
 
-static struct sub_use build_operator(struct sub_match *m, const struct sub_term *t)
+static struct sub_use build_operator(struct rewrite_match *m, const struct rewrite_term *t)
 {
-	struct sub_value v = {.op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
+	struct sub_value v = {.op = t->kind == REWRITE_TERM_OP ? t->op : m->op[t->class - SUB_UNARY]};
 	for (int a = 0; a < t->args; a++)
-		v.arg[place_of(m, t, a)] = sub_build(m, t->arg[a]);
+		v.arg[place_of(m, t, a)] = rewrite_build(m, t->arg[a]);
 	if (v.op == SUB_RESHAPE)
 		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
-		return sub_concatenate(m, sub_index_of(m, t), m->index[t->index].side, v.arg[0], v.arg[1]);
+		return rewrite_concatenate(m, rewrite_index_of(m, t), m->index[t->index].side, v.arg[0], v.arg[1]);
 	if (sub_reduces(v.op)) {
-		v.reduced = sub_index_of(m, t);
+		v.reduced = rewrite_index_of(m, t);
 		if (!sub_use_has(&v.arg[v.op == SUB_ACCUMULATE], v.reduced))
 			return none;
 	}
-	return sub_make(m->w, v);
+	return rewrite_make(m->w, v);
 }
 
-struct sub_use sub_build(struct sub_match *m, const struct sub_term *t)
+struct sub_use rewrite_build(struct rewrite_match *m, const struct rewrite_term *t)
 {
 	switch (t->kind) {
-	case SUB_TERM_NAME:
+	case REWRITE_TERM_NAME:
 		return m->value[t->name];
-	case SUB_TERM_NUMBER:
+	case REWRITE_TERM_NUMBER:
 		return number(m->w, t->number);
-	case SUB_TERM_MOVE:
-		return sub_moved(m, &m->move[t->name], sub_build(m, t->arg[0]));
-	case SUB_TERM_CALL:
-		return sub_function_at(t->function)(m, t);
-	case SUB_TERM_INDEX:
+	case REWRITE_TERM_MOVE:
+		return rewrite_moved(m, &m->move[t->name], rewrite_build(m, t->arg[0]));
+	case REWRITE_TERM_CALL:
+		return rewrite_function_at(t->function)(m, t);
+	case REWRITE_TERM_INDEX:
 		return none;
 	default:
 		return build_operator(m, t);
@@ -272,7 +272,7 @@ struct sub_use sub_build(struct sub_match *m, const struct sub_term *t)
 }
 
 /* The use with just these variables in this order: by an assign, if need be. */
-static struct sub_use arranged(struct sub_match *m, struct sub_use u, const struct sub_use *as)
+static struct sub_use arranged(struct rewrite_match *m, struct sub_use u, const struct sub_use *as)
 {
 	struct sub_map map[SUB_MAX_VARS];
 	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = as->vars, .map = map};
@@ -284,12 +284,12 @@ static struct sub_use arranged(struct sub_match *m, struct sub_use u, const stru
 			return none;
 		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = u.var[i], .scale = 1};
 	}
-	return sub_make(m->w, v);
+	return rewrite_make(m->w, v);
 }
 
-struct sub_use sub_build_replacement(struct sub_match *m)
+struct sub_use rewrite_build_replacement(struct rewrite_match *m)
 {
-	struct sub_use u = sub_build(m, m->rule->replacement);
+	struct sub_use u = rewrite_build(m, m->rule->replacement);
 	return u.value.i ? arranged(m, u, &m->root) : none;
 }
 
@@ -298,13 +298,13 @@ struct sub_use sub_build_replacement(struct sub_match *m)
 /* The operator at the numbers that its arguments are.  The result is the number that binary32 arithmetic
  * gives (one operation in binary64 on binary32 operands, rounded once more, is that); in more digits where
  * they round to it. */
-static double folded(struct sub_match *m, const struct sub_term *call, bool *exact)
+static double folded(struct rewrite_match *m, const struct rewrite_term *call, bool *exact)
 {
-	const struct sub_term *t = call->arg[0];
-	enum sub_op op = t->kind == SUB_TERM_OP ? t->op : m->op[t->class - SUB_UNARY];
+	const struct rewrite_term *t = call->arg[0];
+	enum sub_op op = t->kind == REWRITE_TERM_OP ? t->op : m->op[t->class - SUB_UNARY];
 	double x[2] = {0, 0};
 	for (int a = 0; a < t->args; a++)
-		x[place_of(m, t, a)] = sub_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
+		x[place_of(m, t, a)] = rewrite_note_of(m->w, m->value[t->arg[a]->name].value)->fact.number;
 	double here = sub_compute(op, (float)x[0], (float)x[1], 0), wide = sub_compute(op, x[0], x[1], 0);
 	*exact = op == SUB_NEG || op == SUB_ABS || op == SUB_SMAX || op == SUB_REC || op == SUB_DIVIDE ||
 		 ((op == SUB_ADD || op == SUB_MULTIPLY) && here == (float)here);
@@ -312,16 +312,16 @@ static double folded(struct sub_match *m, const struct sub_term *call, bool *exa
 }
 
 /* there(t): t, when that lives already, for something else. */
-static struct sub_use there(struct sub_match *m, const struct sub_term *call)
+static struct sub_use there(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	m->w->finding = true;
-	struct sub_use u = sub_build(m, call->arg[0]);
+	struct sub_use u = rewrite_build(m, call->arg[0]);
 	m->w->finding = false;
-	return u.value.i && sub_note_of(m->w, u.value)->uses ? u : none;
+	return u.value.i && rewrite_note_of(m->w, u.value)->uses ? u : none;
 }
 
 /* fold(binary(a, b)) of numbers. */
-static struct sub_use fold(struct sub_match *m, const struct sub_term *call)
+static struct sub_use fold(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
 	return number(m->w, folded(m, call, &exact));
@@ -329,7 +329,7 @@ static struct sub_use fold(struct sub_match *m, const struct sub_term *call)
 
 /* The same where nothing else can have been computed: a product that is yet to be contracted into an
  * addition is not rounded, and the expansions of compounds are not those of the host's library. */
-static struct sub_use fold_exact(struct sub_match *m, const struct sub_term *call)
+static struct sub_use fold_exact(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	bool exact;
 	double x = folded(m, call, &exact);
@@ -337,43 +337,43 @@ static struct sub_use fold_exact(struct sub_match *m, const struct sub_term *cal
 }
 
 /* value(a): the number that every element of a is. */
-static struct sub_use value(struct sub_match *m, const struct sub_term *call)
+static struct sub_use value(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	return number(m->w, sub_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
+	return number(m->w, rewrite_note_of(m->w, m->value[call->arg[0]->name].value)->fact.number);
 }
 
 /* extent(k): as a number of the type of what is replaced. */
-static struct sub_use extent(struct sub_match *m, const struct sub_term *call)
+static struct sub_use extent(struct rewrite_match *m, const struct rewrite_term *call)
 {
 	const struct sub_var *v = &m->w->p->vars.at[m->index[call->arg[0]->name].var];
 	enum dtype dtype = sub_at(m->w->p, m->root.value)->dtype;
 	if (v->set != SUB_DIM)
 		return none;
-	return sub_make(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
+	return rewrite_make(m->w, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = v->extent});
 }
 
 static const struct {
 	const char *name;
-	sub_function *build;
+	rewrite_function *build;
 } functions[] = {
     {"there", there},
     {"fold", fold},
     {"value", value},
-    {"regroup", sub_regroup},
-    {"concatenated", sub_concatenated},
+    {"regroup", rewrite_regroup},
+    {"concatenated", rewrite_concatenated},
     {"fold_exact", fold_exact},
     {"extent", extent},
-    {"compose", sub_compose},
-    {"under", sub_under},
-    {"through", sub_through},
-    {"side", sub_side},
-    {"join", sub_join},
-    {"first", sub_first},
-    {"second", sub_second},
-    {"join_moved", sub_join_moved},
+    {"compose", rewrite_compose},
+    {"under", rewrite_under},
+    {"through", rewrite_through},
+    {"side", rewrite_side},
+    {"join", rewrite_join},
+    {"first", rewrite_first},
+    {"second", rewrite_second},
+    {"join_moved", rewrite_join_moved},
 };
 
-int sub_find_function(const char *name, size_t length)
+int rewrite_find_function(const char *name, size_t length)
 {
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		if (strlen(functions[i].name) == length && strncmp(functions[i].name, name, length) == 0)
@@ -381,7 +381,7 @@ int sub_find_function(const char *name, size_t length)
 	return -1;
 }
 
-sub_function *sub_function_at(int i)
+rewrite_function *rewrite_function_at(int i)
 {
 	return functions[i].build;
 }

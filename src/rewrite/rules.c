@@ -5,25 +5,25 @@
 #include <ctype.h>
 #include <stdio.h>
 
-const struct sub_rule sub_rules[] = {
+const struct rewrite_rule rewrite_rules[] = {
 #define RULE(name, law, cost, exactness, pattern, condition, replacement)                                    \
-	{name, SUB_FAMILY_##law, SUB_##cost, SUB_##exactness, pattern, condition, replacement},
+	{name, REWRITE_FAMILY_##law, REWRITE_##cost, REWRITE_##exactness, pattern, condition, replacement},
 #include "rewrite/rules.def"
 #undef RULE
 };
 
-const int sub_rule_count = sizeof sub_rules / sizeof *sub_rules;
+const int rewrite_rule_count = sizeof rewrite_rules / sizeof *rewrite_rules;
 
 struct parser {
 	struct arena *arena;
-	struct sub_parsed *rule;
+	struct rewrite_parsed *rule;
 	const char *at;
 	struct str *error;
 	bool pattern; /* names may be new */
 	bool failed;
 };
 
-static const struct sub_term *fail(struct parser *s, const char *what)
+static const struct rewrite_term *fail(struct parser *s, const char *what)
 {
 	if (!s->failed && s->error)
 		str_printf(s->error, "%s: %s at '%s'", s->rule->rule->name, what, s->at);
@@ -55,19 +55,19 @@ static int name_of(struct parser *s, char *names, int *n, char letter)
 	for (int i = 0; i < *n; i++)
 		if (names[i] == letter)
 			return i;
-	if (!s->pattern || *n == SUB_MAX_NAMES)
+	if (!s->pattern || *n == REWRITE_MAX_NAMES)
 		return -1;
 	names[*n] = letter;
 	return (*n)++;
 }
 
-static bool find_op(const char *word, size_t n, struct sub_term *t)
+static bool find_op(const char *word, size_t n, struct rewrite_term *t)
 {
 	static const char *const classes[] = {
 	    [SUB_UNARY] = "unary", [SUB_BINARY] = "binary", [SUB_REDUCE] = "reduce"};
 	for (int c = SUB_UNARY; c <= SUB_REDUCE; c++)
 		if (strlen(classes[c]) == n && strncmp(classes[c], word, n) == 0) {
-			t->kind = SUB_TERM_CLASS;
+			t->kind = REWRITE_TERM_CLASS;
 			t->class = c;
 			t->args = c == SUB_BINARY ? 2 : 1;
 			return true;
@@ -75,7 +75,7 @@ static bool find_op(const char *word, size_t n, struct sub_term *t)
 	for (int op = 0; op < sub_op_count; op++)
 		if (sub_class_of(op) != SUB_SOURCE && op != SUB_ASSIGN && strlen(sub_spelling(op)) == n &&
 		    strncmp(sub_spelling(op), word, n) == 0) {
-			t->kind = SUB_TERM_OP;
+			t->kind = REWRITE_TERM_OP;
 			t->op = op;
 			t->class = sub_class_of(op);
 			t->args = sub_traits_of(op)->arity;
@@ -86,9 +86,9 @@ static bool find_op(const char *word, size_t n, struct sub_term *t)
 
 /* `k`, or `k0` and `k1` for the sides of the cond along k, or `kA` and `k0A` for what these index inside of
  * A. */
-static bool parse_index(struct parser *s, struct sub_term *t, int *index)
+static bool parse_index(struct parser *s, struct rewrite_term *t, int *index)
 {
-	struct sub_parsed *r = s->rule;
+	struct rewrite_parsed *r = s->rule;
 	while (*s->at == ' ')
 		s->at++;
 	if (!islower((unsigned char)*s->at))
@@ -103,9 +103,9 @@ static bool parse_index(struct parser *s, struct sub_term *t, int *index)
 	return *index >= 0 || fail(s, "this index variable is bound by nothing before");
 }
 
-static const struct sub_term *parse_term(struct parser *, bool in_call);
+static const struct rewrite_term *parse_term(struct parser *, bool in_call);
 
-static bool parse_args(struct parser *s, struct sub_term *t, int most, bool in_call)
+static bool parse_args(struct parser *s, struct rewrite_term *t, int most, bool in_call)
 {
 	if (!accept(s, '('))
 		return fail(s, "an opening parenthesis is missing");
@@ -123,9 +123,9 @@ static bool parse_args(struct parser *s, struct sub_term *t, int most, bool in_c
 	return accept(s, ')') || fail(s, "a closing parenthesis is missing");
 }
 
-static bool parse_move(struct parser *s, struct sub_term *t)
+static bool parse_move(struct parser *s, struct rewrite_term *t)
 {
-	t->kind = SUB_TERM_MOVE;
+	t->kind = REWRITE_TERM_MOVE;
 	t->name = name_of(s, s->rule->move, &s->rule->moves, *s->at++);
 	if (t->name < 0)
 		return fail(s, "this map is bound by nothing before");
@@ -134,12 +134,12 @@ static bool parse_move(struct parser *s, struct sub_term *t)
 }
 
 /* Among the arguments of a call a letter may be a value or an index variable: what the pattern says it is. */
-static bool parse_name(struct parser *s, struct sub_term *t, bool in_call)
+static bool parse_name(struct parser *s, struct rewrite_term *t, bool in_call)
 {
-	struct sub_parsed *r = s->rule;
+	struct rewrite_parsed *r = s->rule;
 	char letter = *s->at;
 	bool index = in_call && memchr(r->index, letter, r->indices) && !memchr(r->value, letter, r->values);
-	t->kind = index ? SUB_TERM_INDEX : SUB_TERM_NAME;
+	t->kind = index ? REWRITE_TERM_INDEX : REWRITE_TERM_NAME;
 	if (index)
 		return parse_index(s, t, &t->name);
 	s->at++;
@@ -147,17 +147,17 @@ static bool parse_name(struct parser *s, struct sub_term *t, bool in_call)
 	return t->name >= 0 || fail(s, "this value is bound by nothing");
 }
 
-static bool parse_operator(struct parser *s, struct sub_term *t, size_t length)
+static bool parse_operator(struct parser *s, struct rewrite_term *t, size_t length)
 {
 	const char *word = s->at;
 	bool known = find_op(word, length, t);
 	s->at += length;
 	if (!known) {
-		t->kind = SUB_TERM_CALL;
-		t->function = s->pattern ? -1 : sub_find_function(word, length);
+		t->kind = REWRITE_TERM_CALL;
+		t->function = s->pattern ? -1 : rewrite_find_function(word, length);
 		if (t->function < 0)
 			return fail(s, "this is no operator");
-		return parse_args(s, t, SUB_MAX_ARGS, true);
+		return parse_args(s, t, REWRITE_MAX_ARGS, true);
 	}
 	if (accept(s, '[') && (!parse_index(s, t, &t->index) || !accept(s, ']')))
 		return fail(s, "a variable in brackets is expected");
@@ -166,9 +166,9 @@ static bool parse_operator(struct parser *s, struct sub_term *t, size_t length)
 	return parse_args(s, t, t->args, false);
 }
 
-static const struct sub_term *parse_term(struct parser *s, bool in_call)
+static const struct rewrite_term *parse_term(struct parser *s, bool in_call)
 {
-	struct sub_term *t = ARENA_NEW(s->arena, struct sub_term);
+	struct rewrite_term *t = ARENA_NEW(s->arena, struct rewrite_term);
 	t->index = t->side = t->inside = -1;
 	while (*s->at == ' ')
 		s->at++;
@@ -178,7 +178,7 @@ static const struct sub_term *parse_term(struct parser *s, bool in_call)
 		const char *start = s->at;
 		while (isdigit((unsigned char)*s->at) || *s->at == '-' || *s->at == '.')
 			s->at++;
-		t->kind = SUB_TERM_NUMBER;
+		t->kind = REWRITE_TERM_NUMBER;
 		t->number = str_read_double(arena_text(s->arena, start, s->at - start));
 		ok = true;
 	} else if (isupper((unsigned char)*s->at) && n == 1) {
@@ -193,21 +193,21 @@ static const struct sub_term *parse_term(struct parser *s, bool in_call)
 
 static bool parse_predicate(struct parser *s)
 {
-	struct sub_parsed *r = s->rule;
+	struct rewrite_parsed *r = s->rule;
 	while (*s->at == ' ')
 		s->at++;
 	size_t n = word_length(s);
-	if (r->predicates == SUB_MAX_PREDICATES)
+	if (r->predicates == REWRITE_MAX_PREDICATES)
 		return fail(s, "too many predicates");
-	struct sub_predicate *p = &r->predicate[r->predicates++];
-	struct sub_term args = {0};
+	struct rewrite_predicate *p = &r->predicate[r->predicates++];
+	struct rewrite_term args = {0};
 	const char *start = s->at;
-	p->function = sub_find_predicate(s->at, n);
+	p->function = rewrite_find_predicate(s->at, n);
 	if (p->function < 0)
 		return fail(s, "this is no predicate");
 	s->at += n;
 	p->assumed = accept(s, '?');
-	if (!parse_args(s, &args, SUB_MAX_ARGS, true))
+	if (!parse_args(s, &args, REWRITE_MAX_ARGS, true))
 		return false;
 	p->text = arena_text(s->arena, start, s->at - start);
 	p->args = args.args;
@@ -235,9 +235,9 @@ static bool parse_end(struct parser *s)
 	return !*s->at || fail(s, "text is left over");
 }
 
-const struct sub_parsed *sub_parse_rule(struct arena *a, const struct sub_rule *rule, struct str *error)
+const struct rewrite_parsed *rewrite_parse_rule(struct arena *a, const struct rewrite_rule *rule, struct str *error)
 {
-	struct sub_parsed *r = ARENA_NEW(a, struct sub_parsed);
+	struct rewrite_parsed *r = ARENA_NEW(a, struct rewrite_parsed);
 	struct parser s = {.arena = a, .rule = r, .at = rule->pattern, .error = error, .pattern = true};
 	r->rule = rule;
 	r->pattern = parse_term(&s, false);

@@ -7,20 +7,20 @@
 #ifndef ESPALIER_REWRITE_RULES_H
 #define ESPALIER_REWRITE_RULES_H
 
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 
 /* What a rule may change: a rule runs when `math` admits it. */
-enum sub_exactness {
-	SUB_BITS,     /* nothing: exact */
-	SUB_ROUNDING, /* rounding, the sign of a zero: reassociate */
-	SUB_DOMAIN,   /* results where an operand is special (0, inf, NaN), overflow: fast */
+enum rewrite_exactness {
+	REWRITE_BITS,     /* nothing: exact */
+	REWRITE_ROUNDING, /* rounding, the sign of a zero: reassociate */
+	REWRITE_DOMAIN,   /* results where an operand is special (0, inf, NaN), overflow: fast */
 };
 
 /* The cost of a replacement against what it replaces, for the same result. */
-enum sub_cost {
-	SUB_CHEAPER, /* always */
-	SUB_EQUAL,   /* as it is; it pays by what it makes possible */
-	SUB_DEARER   /* only where the condition brings constants together */
+enum rewrite_cost {
+	REWRITE_CHEAPER, /* always */
+	REWRITE_EQUAL,   /* as it is; it pays by what it makes possible */
+	REWRITE_DEARER   /* only where the condition brings constants together */
 };
 
 /* Patterns are text: `sum[k](multiply(a, b))`.
@@ -41,33 +41,33 @@ enum sub_cost {
  *
  * A condition is a list of predicates of condition.c over these names: `lacks(b, k), constant(a)`.  In `fast` mode a
  * predicate with a question mark, `positive?(x)`, is taken for granted. */
-struct sub_rule {
+struct rewrite_rule {
 	const char *name;
-	enum sub_family law;
-	enum sub_cost cost;
-	enum sub_exactness exactness;
+	enum rewrite_family law;
+	enum rewrite_cost cost;
+	enum rewrite_exactness exactness;
 	const char *pattern, *condition, *replacement;
 };
 
-extern const struct sub_rule sub_rules[];
-extern const int sub_rule_count;
+extern const struct rewrite_rule rewrite_rules[];
+extern const int rewrite_rule_count;
 
 /* --- rules as trees --- */
 
-enum sub_term_kind {
-	SUB_TERM_NAME,	 /* x */
-	SUB_TERM_NUMBER, /* 2 */
-	SUB_TERM_OP,	 /* an operator of sub_ops.def: op */
-	SUB_TERM_CLASS,	 /* unary, binary, reduce: class */
-	SUB_TERM_MOVE,	 /* A(t) */
-	SUB_TERM_CALL,	 /* replacements only: function */
-	SUB_TERM_INDEX	 /* an index variable, an argument of a call */
+enum rewrite_term_kind {
+	REWRITE_TERM_NAME,	 /* x */
+	REWRITE_TERM_NUMBER, /* 2 */
+	REWRITE_TERM_OP,	 /* an operator of sub_ops.def: op */
+	REWRITE_TERM_CLASS,	 /* unary, binary, reduce: class */
+	REWRITE_TERM_MOVE,	 /* A(t) */
+	REWRITE_TERM_CALL,	 /* replacements only: function */
+	REWRITE_TERM_INDEX	 /* an index variable, an argument of a call */
 };
 
-enum { SUB_MAX_ARGS = 6, SUB_MAX_NAMES = 8, SUB_MAX_PREDICATES = 6 };
+enum { REWRITE_MAX_ARGS = 6, REWRITE_MAX_NAMES = 8, REWRITE_MAX_PREDICATES = 6 };
 
-struct sub_term {
-	enum sub_term_kind kind;
+struct rewrite_term {
+	enum rewrite_term_kind kind;
 	enum sub_op op;
 	enum sub_class class;
 	int function;
@@ -77,36 +77,36 @@ struct sub_term {
 	int side;  /* of the variable: -1 = itself, 0 or 1 = that of a side of the cond along it */
 	int inside; /* that of the dimension inside of this move which it indexes; -1 = itself */
 	int args;
-	const struct sub_term *arg[SUB_MAX_ARGS];
+	const struct rewrite_term *arg[REWRITE_MAX_ARGS];
 };
 
-struct sub_predicate {
+struct rewrite_predicate {
 	int function;	      /* of condition.c */
 	bool assumed;	      /* in `fast` mode: it has a question mark */
 	const char *text;
 	int args;
-	const struct sub_term *arg[SUB_MAX_ARGS];
+	const struct rewrite_term *arg[REWRITE_MAX_ARGS];
 };
 
-struct sub_parsed {
-	const struct sub_rule *rule;
-	const struct sub_term *pattern, *replacement;
+struct rewrite_parsed {
+	const struct rewrite_rule *rule;
+	const struct rewrite_term *pattern, *replacement;
 	int predicates;
-	struct sub_predicate predicate[SUB_MAX_PREDICATES];
+	struct rewrite_predicate predicate[REWRITE_MAX_PREDICATES];
 	int values, indices, moves; /* names of each kind; their letters are in these */
-	char value[SUB_MAX_NAMES], index[SUB_MAX_NAMES], move[SUB_MAX_NAMES];
+	char value[REWRITE_MAX_NAMES], index[REWRITE_MAX_NAMES], move[REWRITE_MAX_NAMES];
 };
 
 /* A rule's texts as trees.  NULL, and `error` says why, when a text is not well-formed or names what no pattern binds. */
-const struct sub_parsed *sub_parse_rule(struct arena *, const struct sub_rule *, struct str *error);
+const struct rewrite_parsed *rewrite_parse_rule(struct arena *, const struct rewrite_rule *, struct str *error);
 
 /* --- one application --- */
 
-enum sub_outcome {
-	SUB_APPLIED,
-	SUB_NO_MATCH,  /* the pattern does not match */
-	SUB_REFUTED,   /* the condition does not hold: which predicate is said */
-	SUB_UNBUILT    /* what would replace it cannot be built (orders of variables that contradict, a move of a computed
+enum rewrite_outcome {
+	REWRITE_APPLIED,
+	REWRITE_NO_MATCH,  /* the pattern does not match */
+	REWRITE_REFUTED,   /* the condition does not hold: which predicate is said */
+	REWRITE_UNBUILT    /* what would replace it cannot be built (orders of variables that contradict, a move of a computed
 			* value through the structure) or is what stands there */
 };
 
@@ -114,7 +114,7 @@ enum sub_outcome {
  * (`math` says what may be taken for granted).  The predicate number `ignore` is taken to hold (-1 = none).  Values are
  * added to the program; `*to` is the replacement under the value's own names, `*failed` the first predicate that does
  * not hold. */
-enum sub_outcome sub_apply_rule(struct sub_program *, sub_ref at, const struct sub_parsed *, enum sub_math, int ignore,
+enum rewrite_outcome rewrite_apply_rule(struct sub_program *, sub_ref at, const struct rewrite_parsed *, enum rewrite_math, int ignore,
 				sub_ref *to, int *failed);
 
 #endif

@@ -27,7 +27,7 @@ static bool is_look_up(const struct sub_value *v)
 
 static int64_t table_size(const struct sub_program *p, uint32_t i)
 {
-	double bytes = sub_volume(p, &p->values.at[i]) * sizeof(float);
+	double bytes = rewrite_volume(p, &p->values.at[i]) * sizeof(float);
 	return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
 }
 
@@ -83,14 +83,14 @@ static bool bar(const struct tables *t, const struct sub_program *from, bool *ba
 	return any;
 }
 
-static void note(struct sub_trace *trace, struct arena *a, struct str *s)
+static void note(struct rewrite_trace *trace, struct arena *a, struct str *s)
 {
 	if (trace)
 		vec_push(a, &trace->notes, str_text(s));
 }
 
-bool sub_tables_fit(const struct sub_program *p, const struct sub_program *from,
-		    const struct sub_options *options, struct sub_trace *trace, bool *barred)
+bool rewrite_tables_fit(const struct sub_program *p, const struct sub_program *from,
+		    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
 {
 	struct tables t = {.p = p};
 	struct str s = str_in(p->arena), names = str_in(p->arena);

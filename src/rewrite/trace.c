@@ -4,19 +4,19 @@
 
 #include <inttypes.h>
 
-static int depth_of(const struct sub_term *t)
+static int depth_of(const struct rewrite_term *t)
 {
 	int most = 0;
 	for (int a = 0; a < t->args; a++) {
 		int depth = depth_of(t->arg[a]);
 		most = depth > most ? depth : most;
 	}
-	return most + (t->kind != SUB_TERM_NAME && t->kind != SUB_TERM_NUMBER);
+	return most + (t->kind != REWRITE_TERM_NAME && t->kind != REWRITE_TERM_NUMBER);
 }
 
 static void describe(struct rewriter *w, sub_ref r, int depth, struct str *s)
 {
-	r = sub_resolve(w, r);
+	r = rewrite_resolve(w, r);
 	const struct sub_value *v = sub_at(w->p, r);
 	if (sub_class_of(v->op) == SUB_SOURCE || depth == 0) {
 		sub_print_name(w->p, r, s);
@@ -36,7 +36,7 @@ static void describe(struct rewriter *w, sub_ref r, int depth, struct str *s)
 }
 
 /* As deep as the pattern or the replacement that speaks of it. */
-const char *sub_describe(struct rewriter *w, sub_ref r, const struct sub_term *as)
+const char *rewrite_describe(struct rewriter *w, sub_ref r, const struct rewrite_term *as)
 {
 	struct str s = str_in(w->arena);
 	int depth = depth_of(as);
@@ -44,14 +44,14 @@ const char *sub_describe(struct rewriter *w, sub_ref r, const struct sub_term *a
 	return str_text(&s);
 }
 
-static void print_change(const struct sub_change *c, struct str *s)
+static void print_change(const struct rewrite_change *c, struct str *s)
 {
 	str_printf(s, "%s: %s saves %.10g\n", c->body, c->rule, c->saved);
 	if (c->before)
 		str_printf(s, "    %s\n -> %s\n", c->before, c->after);
 }
 
-void sub_print_trace(const struct sub_trace *t, struct str *s)
+void rewrite_print_trace(const struct rewrite_trace *t, struct str *s)
 {
 	for (size_t i = 0; i < t->changes.n; i++)
 		print_change(&t->changes.at[i], s);

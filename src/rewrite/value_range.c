@@ -20,7 +20,7 @@ static double volume_of(const struct sub_program *p, const int *vars, int count)
 	return n;
 }
 
-double sub_volume(const struct sub_program *p, const struct sub_value *v)
+double rewrite_volume(const struct sub_program *p, const struct sub_value *v)
 {
 	return volume_of(p, v->var, v->vars);
 }
@@ -33,11 +33,11 @@ static double reduced_volume(const struct sub_program *p, const struct sub_value
 
 /* --- ranges --- */
 
-static const struct sub_range anything = {-INFINITY, INFINITY, true};
+static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
 
 /* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what is
  * too small is zero. */
-static struct sub_range widen(struct sub_range r)
+static struct rewrite_range widen(struct rewrite_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
 	r.high += fabs(r.high) * 0x1p-20;
@@ -52,20 +52,20 @@ static struct sub_range widen(struct sub_range r)
 	return r;
 }
 
-static bool may_be_infinite(const struct sub_range *r)
+static bool may_be_infinite(const struct rewrite_range *r)
 {
 	return isinf(r->low) || isinf(r->high);
 }
 
-static bool may_be_zero(const struct sub_range *r)
+static bool may_be_zero(const struct rewrite_range *r)
 {
 	return r->low <= 0 && r->high >= 0;
 }
 
-static struct sub_range range_of_sum(struct sub_range a, struct sub_range b)
+static struct rewrite_range range_of_sum(struct rewrite_range a, struct rewrite_range b)
 {
 	bool clash = (a.high == INFINITY && b.low == -INFINITY) || (a.low == -INFINITY && b.high == INFINITY);
-	struct sub_range r = {a.low + b.low, a.high + b.high, a.nan || b.nan || clash};
+	struct rewrite_range r = {a.low + b.low, a.high + b.high, a.nan || b.nan || clash};
 	if (isnan(r.low))
 		r.low = -INFINITY;
 	if (isnan(r.high))
@@ -78,11 +78,11 @@ static double product(double a, double b)
 	return a == 0 || b == 0 ? 0 : a * b;
 }
 
-static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
+static struct rewrite_range range_of_product(struct rewrite_range a, struct rewrite_range b)
 {
 	double corner[] = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
 			   product(a.high, b.high)};
-	struct sub_range r = {corner[0], corner[0], a.nan || b.nan};
+	struct rewrite_range r = {corner[0], corner[0], a.nan || b.nan};
 	for (int i = 1; i < 4; i++) {
 		r.low = fmin(r.low, corner[i]);
 		r.high = fmax(r.high, corner[i]);
@@ -91,34 +91,34 @@ static struct sub_range range_of_product(struct sub_range a, struct sub_range b)
 	return widen(r);
 }
 
-static struct sub_range range_of_abs(struct sub_range a)
+static struct rewrite_range range_of_abs(struct rewrite_range a)
 {
 	double least = fmin(fabs(a.low), fabs(a.high)), most = fmax(fabs(a.low), fabs(a.high));
-	return (struct sub_range){may_be_zero(&a) ? 0 : least, most, a.nan};
+	return (struct rewrite_range){may_be_zero(&a) ? 0 : least, most, a.nan};
 }
 
-static struct sub_range range_of_square(struct sub_range a)
+static struct rewrite_range range_of_square(struct rewrite_range a)
 {
 	a = range_of_abs(a);
-	return widen((struct sub_range){a.low * a.low, a.high * a.high, a.nan});
+	return widen((struct rewrite_range){a.low * a.low, a.high * a.high, a.nan});
 }
 
-static struct sub_range range_of_rec(struct sub_range a)
+static struct rewrite_range range_of_rec(struct rewrite_range a)
 {
 	if (may_be_zero(&a)) /* of either sign */
-		return (struct sub_range){-INFINITY, INFINITY, a.nan};
-	return widen((struct sub_range){1 / a.high, 1 / a.low, a.nan});
+		return (struct rewrite_range){-INFINITY, INFINITY, a.nan};
+	return widen((struct rewrite_range){1 / a.high, 1 / a.low, a.nan});
 }
 
-static struct sub_range range_of_quotient(struct sub_range a, struct sub_range b)
+static struct rewrite_range range_of_quotient(struct rewrite_range a, struct rewrite_range b)
 {
 	return range_of_product(a, range_of_rec(b));
 }
 
 /* Bounds of what never falls. */
-static struct sub_range monotone(double (*f)(double), struct sub_range a, double least, double most)
+static struct rewrite_range monotone(double (*f)(double), struct rewrite_range a, double least, double most)
 {
-	struct sub_range r = widen((struct sub_range){f(a.low), f(a.high), a.nan});
+	struct rewrite_range r = widen((struct rewrite_range){f(a.low), f(a.high), a.nan});
 	r.low = isnan(r.low) ? least : fmax(r.low, least);
 	r.high = isnan(r.high) ? most : fmin(r.high, most);
 	return r;
@@ -130,31 +130,31 @@ static double logistic(double x)
 }
 
 /* Of a logarithm, which is minus infinity at `zero`. */
-static struct sub_range range_of_log(double (*f)(double), struct sub_range a, double zero)
+static struct rewrite_range range_of_log(double (*f)(double), struct rewrite_range a, double zero)
 {
-	struct sub_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
+	struct rewrite_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
 			      a.nan || a.low < zero};
 	return widen(r);
 }
 
-static struct sub_range range_of_sqrt(struct sub_range a)
+static struct rewrite_range range_of_sqrt(struct rewrite_range a)
 {
-	struct sub_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0, a.nan || a.low < 0};
+	struct rewrite_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0, a.nan || a.low < 0};
 	return widen(r);
 }
 
-static struct sub_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
-					   struct sub_range a)
+static struct rewrite_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
+					   struct rewrite_range a)
 {
 	const struct sub_var *k = &p->vars.at[v->reduced];
 	if (k->set == SUB_DIM && v->op != SUB_SUM)
 		return a;
 	if (v->op == SUB_MIN)
-		return (struct sub_range){a.low, INFINITY, a.nan};
+		return (struct rewrite_range){a.low, INFINITY, a.nan};
 	if (v->op == SUB_MAX)
-		return (struct sub_range){-INFINITY, a.high, a.nan};
+		return (struct rewrite_range){-INFINITY, a.high, a.nan};
 	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
-	struct sub_range r = {product(a.low, a.low < 0 ? most : least),
+	struct rewrite_range r = {product(a.low, a.low < 0 ? most : least),
 			      product(a.high, a.high > 0 ? most : least),
 			      a.nan || (a.low == -INFINITY && a.high == INFINITY)};
 	r = widen(r);
@@ -162,35 +162,35 @@ static struct sub_range range_of_reduction(const struct sub_program *p, const st
 	return r;
 }
 
-static struct sub_range either(struct sub_range a, struct sub_range b)
+static struct rewrite_range either(struct rewrite_range a, struct rewrite_range b)
 {
-	return (struct sub_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+	return (struct rewrite_range){fmin(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 }
 
-static struct sub_range range_of_source(const struct rewriter *w, const struct sub_value *v)
+static struct rewrite_range range_of_source(const struct rewriter *w, const struct sub_value *v)
 {
 	if (v->op == SUB_CONST)
-		return (struct sub_range){(float)v->constant, (float)v->constant, isnan(v->constant)};
-	if (v->op == SUB_PARAM && w->options->math != SUB_EXACT)
-		return (struct sub_range){-FLT_MAX, FLT_MAX, false};
+		return (struct rewrite_range){(float)v->constant, (float)v->constant, isnan(v->constant)};
+	if (v->op == SUB_PARAM && w->options->math != REWRITE_EXACT)
+		return (struct rewrite_range){-FLT_MAX, FLT_MAX, false};
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
 /* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not reverse an order. */
-static struct sub_range range_of_integer(const struct sub_value *v, struct sub_range b, struct sub_range c)
+static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b, struct rewrite_range c)
 {
-	static const struct sub_range types[DTYPES] = {
+	static const struct rewrite_range types[DTYPES] = {
 	    [DTYPE_I32] = {INT32_MIN, INT32_MAX, false}, [DTYPE_I64] = {-0x1p63, 0x1p63, false}, [DTYPE_BOOL] = {0, 1, false}};
 	if (v->op == SUB_CONST)
-		return (struct sub_range){v->constant, v->constant, false};
+		return (struct rewrite_range){v->constant, v->constant, false};
 	return v->op == SUB_SELECT ? either(b, c) : types[v->dtype];
 }
 
-static struct sub_range range_of(const struct rewriter *w, const struct sub_value *v)
+static struct rewrite_range range_of(const struct rewriter *w, const struct sub_value *v)
 {
-	struct sub_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
-	struct sub_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
-	struct sub_range c = v->args > 2 ? w->notes.at[v->arg[2].value.i].fact.range : anything;
+	struct rewrite_range a = v->args > 0 ? w->notes.at[v->arg[0].value.i].fact.range : anything;
+	struct rewrite_range b = v->args > 1 ? w->notes.at[v->arg[1].value.i].fact.range : anything;
+	struct rewrite_range c = v->args > 2 ? w->notes.at[v->arg[2].value.i].fact.range : anything;
 	if (v->dtype != DTYPE_F32)
 		return range_of_integer(v, b, c);
 	switch (v->op) {
@@ -200,13 +200,13 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 		return monotone(v->op == SUB_FLOOR ? floor : nearbyint, a, -INFINITY, INFINITY);
 	case SUB_SIN:
 	case SUB_COS:
-		return (struct sub_range){-1, 1, a.nan || may_be_infinite(&a)};
+		return (struct rewrite_range){-1, 1, a.nan || may_be_infinite(&a)};
 	case SUB_SELECT:
 		return either(b, c);
 	case SUB_SMIN:
-		return (struct sub_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
+		return (struct rewrite_range){fmin(a.low, b.low), fmin(a.high, b.high), a.nan || b.nan};
 	case SUB_NEG:
-		return (struct sub_range){-a.high, -a.low, a.nan};
+		return (struct rewrite_range){-a.high, -a.low, a.nan};
 	case SUB_ABS:
 		return range_of_abs(a);
 	case SUB_REC:
@@ -232,7 +232,7 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	case SUB_MULTIPLY:
 		return sub_same_use(&v->arg[0], &v->arg[1]) ? range_of_square(a) : range_of_product(a, b);
 	case SUB_SMAX:
-		return (struct sub_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
+		return (struct rewrite_range){fmax(a.low, b.low), fmax(a.high, b.high), a.nan || b.nan};
 	case SUB_FMA:
 		return range_of_sum(range_of_product(a, b), c);
 	case SUB_ACCUMULATE:
@@ -242,7 +242,7 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 	case SUB_MIN:
 		return range_of_reduction(w->p, v, a);
 	case SUB_ASSIGN:
-		return v->fills ? either(a, (struct sub_range){v->fill, v->fill, isnan(v->fill)}) : a;
+		return v->fills ? either(a, (struct rewrite_range){v->fill, v->fill, isnan(v->fill)}) : a;
 	case SUB_RESHAPE:
 	case SUB_NOP:
 		return a;
@@ -255,31 +255,31 @@ static struct sub_range range_of(const struct rewriter *w, const struct sub_valu
 
 /* --- chains --- */
 
-static struct sub_chain chain_of(const struct rewriter *w, const struct sub_value *v, const struct sub_range *r)
+static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_range *r)
 {
-	static const struct sub_fact none;
-	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
-	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
+	static const struct rewrite_fact none;
+	const struct rewrite_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
+	const struct rewrite_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
 	if (v->dtype != DTYPE_F32)
-		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
+		return (struct rewrite_chain){1, fabs(r->low), fabs(r->high)};
 	if (v->op == SUB_ADD)
-		return (struct sub_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
+		return (struct rewrite_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
 					  a->chain.high + b->chain.high};
 	if ((v->op != SUB_SUM && v->op != SUB_ACCUMULATE) || w->p->vars.at[v->reduced].set != SUB_DIM)
-		return (struct sub_chain){1, fabs(r->low), fabs(r->high)};
+		return (struct rewrite_chain){1, fabs(r->low), fabs(r->high)};
 	double n = w->p->vars.at[v->reduced].extent;
 	if (v->op == SUB_SUM)
-		return (struct sub_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
-	struct sub_range each =
+		return (struct rewrite_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
+	struct rewrite_range each =
 	    range_of_product(b->range, w->notes.at[v->arg[2].value.i].fact.range);
-	return (struct sub_chain){a->chain.terms + n, a->chain.low + n * fabs(each.low),
+	return (struct rewrite_chain){a->chain.terms + n, a->chain.low + n * fabs(each.low),
 				  a->chain.high + n * fabs(each.high)};
 }
 
 /* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the terms
  * are at least is as low as it gets; and that is off by half a unit in the last place of all their magnitudes
  * together, for each term.  Of two terms the sum is rounded once. */
-static struct sub_range chained(struct sub_range r, const struct sub_chain *c)
+static struct rewrite_range chained(struct rewrite_range r, const struct rewrite_chain *c)
 {
 	if (c->terms <= 2)
 		return r;
@@ -309,11 +309,11 @@ static bool is_barred(const struct rewriter *w, const struct sub_value *v)
 	return barred;
 }
 
-static void find_number(const struct rewriter *w, const struct sub_value *v, struct sub_fact *f)
+static void find_number(const struct rewriter *w, const struct sub_value *v, struct rewrite_fact *f)
 {
-	static const struct sub_fact none = {.uniform = false};
-	const struct sub_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
-	const struct sub_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
+	static const struct rewrite_fact none = {.uniform = false};
+	const struct rewrite_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
+	const struct rewrite_fact *b = v->args > 1 ? &w->notes.at[v->arg[1].value.i].fact : &none;
 	f->uniform = v->op == SUB_CONST ||
 		     ((v->op == SUB_ASSIGN || v->op == SUB_RESHAPE) && a->uniform &&
 		      (!v->fills || memcmp(&v->fill, &a->number, sizeof v->fill) == 0)) ||
@@ -325,7 +325,7 @@ static void find_number(const struct rewriter *w, const struct sub_value *v, str
 /* A concatenation is a choice of index. */
 static double weight_of(enum sub_op op)
 {
-	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : SUB_OPERATION * sub_traits_of(op)->weight;
+	return sub_class_of(op) == SUB_MOVE ? op != SUB_COND : REWRITE_OPERATION * sub_traits_of(op)->weight;
 }
 
 /* No row has as many elements.  Below this costs are whole numbers that doubles add exactly, in any order: so
@@ -335,12 +335,12 @@ static const double most_elements = 0x1p36;
 /* One for being there, and for each element what its operator weighs.  Values of weights alone are computed
  * once, or, where that is switched off, for each row like others; then their concatenations are no mere
  * choice either. */
-static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct sub_fact *f)
+static double cost_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_fact *f)
 {
-	bool computed = w->options->off & 1u << SUB_FAMILY_CONSTANTS;
+	bool computed = w->options->off & 1u << REWRITE_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	double volume = fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : sub_volume(w->p, v), most_elements);
+	double volume = fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_volume(w->p, v), most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
@@ -352,9 +352,9 @@ static double disorder_of(const struct rewriter *w, const struct sub_value *v)
 	return v->op == SUB_COND ? w->notes.at[v->arg[0].value.i].fact.pieces - 1 : 0;
 }
 
-struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v)
+struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_value *v)
 {
-	struct sub_fact f = {.constant = depends_on_weights_alone(w, v), .pieces = 1};
+	struct rewrite_fact f = {.constant = depends_on_weights_alone(w, v), .pieces = 1};
 	f.barred = is_barred(w, v);
 	find_number(w, v, &f);
 	f.range = range_of(w, v);
@@ -368,15 +368,15 @@ struct sub_fact sub_facts_of(const struct rewriter *w, const struct sub_value *v
 	return f;
 }
 
-const struct sub_range *sub_state_ranges(const struct sub_program *p, const struct sub_options *options,
+const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p, const struct rewrite_options *options,
 					 struct arena *a)
 {
 	struct sub_program read = *p;
 	struct rewriter w = {.p = &read, .arena = a, .options = options};
-	struct sub_range *range = ARENA_ARRAY(a, struct sub_range, p->states.n + 1);
-	sub_note_of(&w, (sub_ref){0});
+	struct rewrite_range *range = ARENA_ARRAY(a, struct rewrite_range, p->states.n + 1);
+	rewrite_note_of(&w, (sub_ref){0});
 	for (size_t i = 0; i < p->states.n; i++)
-		range[i] = (struct sub_range){INFINITY, -INFINITY, false};
+		range[i] = (struct rewrite_range){INFINITY, -INFINITY, false};
 	for (size_t b = 0; b < p->bodies.n; b++) {
 		const struct sub_body *body = &p->bodies.at[b];
 		for (size_t i = 0; i < body->stores.n; i++) {

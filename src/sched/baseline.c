@@ -9,7 +9,7 @@
 static void store(struct sched_planner *pl, int body, const struct sched_operator *op)
 {
 	struct sched_fact *f = sched_fact(&pl->values[body], op->value);
-	if (!sched_has_rows(pl->p, op->value))
+	if (!sub_has_rows(pl->p, op->value))
 		return;
 	f->stored = true;
 	f->block = sched_new_block(pl, (struct sched_block){.reductions = op->accumulators, .pressure = 1});

@@ -13,7 +13,7 @@ struct counter {
 
 static double bytes_of(const struct counter *c, sub_ref r)
 {
-	return BYTES * sched_row_elements(c->plan->p, sub_at(c->plan->p, r));
+	return BYTES * sub_row_elements(c->plan->p, sub_at(c->plan->p, r));
 }
 
 /* In the type that the parameter has in memory. */

@@ -99,7 +99,7 @@ static void reach_reduced(struct way w, sub_ref r, const unsigned *loops)
 		under(v, loops, &v->arg[a], v->reduced, REDUCED, out);
 		w.last = edge ? SCHED_ONE_TO_ONE : sched_mapping_of(w.g->p, r, a);
 		w.reducing = !edge;
-		w.volume = sched_reduced_elements(w.g->p, v);
+		w.volume = sub_reduced_elements(w.g->p, v);
 		reach(w, v->arg[a].value, out);
 	}
 }
@@ -133,23 +133,23 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 	const struct sub_value *from = sub_at(g->p, r), *to = sub_at(g->p, g->ops.at[w->to].value);
 	struct sched_edge e = {op_of(g, r),	w->to,	    .moved = w->moved,
 			       .last = w->last, .times = 1, .volume = w->volume};
-	int leads = sched_leads(g->p, g->ops.at[w->to].value);
+	int leads = sub_leading_dims(g->p, g->ops.at[w->to].value);
 	unsigned used = 0;
 	for (int i = 0; i < from->vars; i++)
 		used |= loops[i];
 	for (int i = 0; i < to->vars; i++)
-		if (!is_in(used, i) && sched_loop_extent(g->p, to->var[i]) > 1)
-			e.times *= i < leads ? INFINITY : sched_loop_extent(g->p, to->var[i]);
+		if (!is_in(used, i) && sub_loop_extent(g->p, to->var[i]) > 1)
+			e.times *= i < leads ? INFINITY : sub_loop_extent(g->p, to->var[i]);
 	bool columns = to->vars > leads && is_in(used, to->vars - 1);
 	e.again = e.times > 1;
 	e.scalar =
-	    w->reducing && !columns && from->vars > sched_leads(g->p, r) && loops[from->vars - 1] & REDUCED;
+	    w->reducing && !columns && from->vars > sub_leading_dims(g->p, r) && loops[from->vars - 1] & REDUCED;
 	vec_push(g->arena, &g->edges, e);
 }
 
 static void reach(struct way w, sub_ref r, const unsigned *loops)
 {
-	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sched_has_lead(w.g->p, r))
+	if (sub_class_of(sub_at(w.g->p, r)->op) == SUB_SOURCE || !sub_has_leading_dim(w.g->p, r))
 		return;
 	if (op_of(w.g, r) >= 0) {
 		add_edge(&w, r, loops);
@@ -166,7 +166,7 @@ static bool is_operator(const struct sched_graph *g, sub_ref r)
 {
 	const struct sched_values *values = g->values;
 	const struct sched_fact *f = sched_fact(values, r);
-	return !f->part_of.i && sched_has_lead(g->p, r) &&
+	return !f->part_of.i && sub_has_leading_dim(g->p, r) &&
 	       sub_class_of(sub_at(g->p, r)->op) != SUB_SOURCE && !sched_is_index(g->p, values, r);
 }
 
@@ -174,7 +174,7 @@ static void add_operator(struct sched_graph *g, sub_ref r)
 {
 	const struct sub_value *v = sub_at(g->p, r);
 	struct sched_operator op = {.value = r, .type = sched_mapping_of_value(g->p, r), .in = g->edges.n};
-	struct way w = {.g = g, .to = g->ops.n, .volume = sched_row_elements(g->p, v)};
+	struct way w = {.g = g, .to = g->ops.n, .volume = sub_row_elements(g->p, v)};
 	unsigned loops[SUB_MAX_VARS] = {0};
 	op.moves = sub_class_of(v->op) == SUB_MOVE && !sched_fact(g->values, r)->result;
 	op.elements = op.volume = w.volume;
@@ -198,8 +198,8 @@ static void add_part(struct sched_graph *g, sub_ref part)
 	if (sub_reduces(v->op)) {
 		op->accumulators = 1;
 		if (g->p->vars.at[v->reduced].set == SUB_DIM)
-			op->spaces |= sched_leads(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
-		op->volume += sched_reduced_elements(g->p, v);
+			op->spaces |= sub_leading_dims(g->p, part) > 1 ? SCHED_OF_EDGES : SCHED_OF_ROWS;
+		op->volume += sub_reduced_elements(g->p, v);
 		op->type = SCHED_MANY_TO_MANY;
 	}
 }

@@ -123,21 +123,12 @@ static void set_stages(struct sched_grouper *gr)
 
 /* --- groups --- */
 
-int sched_leads(const struct sub_program *p, sub_ref r)
-{
-	const struct sub_value *v = sub_at(p, r);
-	int n = 0;
-	while (n < v->vars && p->vars.at[v->var[n]].set != SUB_DIM)
-		n++;
-	return n;
-}
-
 /* The group that would hold a target alone. */
 static struct sched_group shape_of(const struct sched_grouper *gr, const struct sched_target *t)
 {
 	const struct sub_program *p = gr->pl.p;
 	const struct sub_value *v = sub_at(p, t->value);
-	int leads = sched_leads(p, t->value);
+	int leads = sub_leading_dims(p, t->value);
 	struct sched_group g = {.body = t->body,
 				.stage = t->stage,
 				.rows = leads > 0,
@@ -241,7 +232,7 @@ static void count_reduction(struct sched_grouper *gr, struct map *shared, int gr
 	const struct sub_value *v = sub_at(p, r->value);
 	const struct sub_var *over = &p->vars.at[v->reduced];
 	bool ragged = sub_is_ragged(p, v->reduced);
-	bool per_edge = !g->edges && !ragged && sched_leads(p, r->value) > 1;
+	bool per_edge = !g->edges && !ragged && sub_leading_dims(p, r->value) > 1;
 	struct sched_loop fresh = {r->shared, 0, over->extent, per_edge, false};
 	if (loop == g->loops.n)
 		vec_push(gr->pl.arena, &g->loops, fresh);

@@ -126,7 +126,7 @@ static void cut_dear(struct grower *w)
 			x->cut |= x->dear && !op->moves && cuts(w, out);
 			x->cut |= is_result(w, i) && (out->again || out->last == SCHED_MANY_TO_MANY);
 		}
-		x->cut |= x->spaces & SCHED_OF_EDGES && sched_leads(w->g.p, op->value) == 1;
+		x->cut |= x->spaces & SCHED_OF_EDGES && sub_leading_dims(w->g.p, op->value) == 1;
 		x->kept = again && !x->cut;
 	}
 }
@@ -455,7 +455,7 @@ static void store_crossing(struct grower *w)
 		bool crosses = wanted_by[i] && wanted_by[i] != w->of[i].block;
 		bool light = !dear && cone[i] <= LIGHT && !loses_columns(w, i);
 		struct sched_fact *f = sched_fact(w->values, op->value);
-		f->stored = !op->moves && sched_has_rows(w->pl->p, op->value) &&
+		f->stored = !op->moves && sub_has_rows(w->pl->p, op->value) &&
 			    (w->of[i].cut || w->of[i].wanted || (crosses && !light));
 		f->kept = w->of[i].kept;
 		f->block = w->of[i].block;

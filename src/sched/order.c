@@ -113,7 +113,7 @@ static void note_intermediate(struct order *o, sub_ref r, const int *moves, int 
 
 static void note_stored(struct order *o, sub_ref r, const int *moves, double volume)
 {
-	int leads = sched_leads(o->p, r), rank = sub_at(o->p, r)->vars - leads;
+	int leads = sub_leading_dims(o->p, r), rank = sub_at(o->p, r)->vars - leads;
 	const struct sub_store *s = result_of(o, o->plan->groups.at[o->group].body, r);
 	if (s)
 		note_target(o, s, moves + leads, rank, volume);
@@ -234,7 +234,7 @@ static void walk_arguments(struct order *o, const struct sub_value *v, const int
 	case SUB_REDUCE:
 		if (v->args > 1)
 			walk_use(o, v, &v->arg[0], moves, -1, NONE, volume);
-		volume *= sub_is_ragged(o->p, v->reduced) ? SCHED_RAGGED : reduced->extent;
+		volume *= sub_is_ragged(o->p, v->reduced) ? SUB_RAGGED_EXTENT : reduced->extent;
 		for (int a = v->args > 1; a < v->args; a++)
 			walk_use(o, v, &v->arg[a], moves, v->reduced, NONE, volume);
 		break;
@@ -258,7 +258,7 @@ static bool is_target(const struct sched_group *g, sub_ref r)
 /* Asked for at the very element that the group is at. */
 static bool is_here(const struct order *o, sub_ref r, const int *moves)
 {
-	int leads = sched_leads(o->p, r);
+	int leads = sub_leading_dims(o->p, r);
 	for (int i = leads; i < sub_at(o->p, r)->vars; i++)
 		if (moves[i] != i - leads)
 			return false;
@@ -285,7 +285,7 @@ static void walk_target(struct order *o, sub_ref r, double volume)
 {
 	const struct sched_group *g = &o->plan->groups.at[o->group];
 	const struct sub_body *b = &o->p->bodies.at[g->body];
-	int moves[SUB_MAX_VARS] = {0}, leads = sched_leads(o->p, r);
+	int moves[SUB_MAX_VARS] = {0}, leads = sub_leading_dims(o->p, r);
 	bool stored = false;
 	for (int i = 0; i < leads + g->dims; i++)
 		moves[i] = i < leads ? NONE : i - leads;
@@ -302,7 +302,7 @@ static void walk_target(struct order *o, sub_ref r, double volume)
 static void walk_group(struct order *o, int group)
 {
 	const struct sched_group *g = &o->plan->groups.at[group];
-	double volume = g->edges ? SCHED_RAGGED : 1;
+	double volume = g->edges ? SUB_RAGGED_EXTENT : 1;
 	for (int d = 0; d < g->dims; d++)
 		volume *= g->extent[d];
 	o->group = group;

@@ -39,7 +39,7 @@ static void guard(struct sched_walk *w, sub_ref r, const struct sched_index *ind
 {
 	struct sched_grouper *gr = grouper_of(w);
 	bool deep = w->loops >= SCHED_MAX_LOOPS, often = w->instances[r.i] > SCHED_MAX_PLACES;
-	if (!sched_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
+	if (!sub_has_rows(w->p, r) || sched_is_index(w->p, values_of(w), r))
 		return; /* it is not dear; what it moves is looked at by itself */
 	if (!deep && !often) {
 		double n = is_dear(w, r) && !sched_is_inside(w, r, index) ? sched_times(w, r, index) : 1;
@@ -57,7 +57,7 @@ static void store_side(struct sched_walk *w, sub_ref r)
 {
 	while (sub_at(w->p, r)->args == 1 && sched_is_index(w->p, values_of(w), r))
 		r = sub_at(w->p, r)->arg[0].value;
-	if (sched_has_rows(w->p, r) && is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
+	if (sub_has_rows(w->p, r) && is_dear(w, r) && !sched_is_index(w->p, values_of(w), r))
 		mark_stored(grouper_of(w), w->body, r);
 }
 
@@ -87,7 +87,7 @@ static void store_shared_reductions(struct sched_grouper *gr)
 			int key[2] = {t.body, whole.i};
 			if (!map_add(&group_of, (const char *)key, sizeof key, t.group) &&
 			    map_get(&group_of, (const char *)key, sizeof key) != t.group &&
-			    sched_has_rows(gr->pl.p, whole) &&
+			    sub_has_rows(gr->pl.p, whole) &&
 			    !sched_fact(&gr->pl.values[t.body], whole)->stored)
 				mark_stored(gr, t.body, whole);
 		}
@@ -164,7 +164,7 @@ static bool can_be_stored(const struct sub_program *p, sub_ref r, const struct s
 {
 	enum sub_class class = sub_class_of(sub_at(p, r)->op);
 	return !f->result && !f->part_of.i && class != SUB_SOURCE && class != SUB_MOVE &&
-	       sched_has_lead(p, r);
+	       sub_has_leading_dim(p, r);
 }
 
 /* What the schedule asks for has a group of its own, and is never let go of. */

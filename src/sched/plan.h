@@ -34,7 +34,6 @@ bool sched_fusing_pays(const struct target *, enum sched_mapping first, enum sch
 /* --- values of a body --- */
 
 enum {
-	SCHED_RAGGED = 2,      /* what the extent of a loop over edges counts for */
 	SCHED_MAX_LOOPS = 40,  /* around one value, reductions among them */
 	SCHED_MAX_PLACES = 16, /* at which a target may want one value: parts of parts multiply */
 	SCHED_MAX_AGAIN = 64   /* times that something dear may be computed where it was measured to pay */
@@ -69,43 +68,12 @@ void sched_find_values(struct sched_values *, struct arena *, const struct sub_p
 		       bool *seen);
 /* The value that could be stored where this one is computed: the end of its chain. */
 sub_ref sched_whole(const struct sched_values *, sub_ref);
-bool sched_has_lead(const struct sub_program *, sub_ref);
-/* Of rows, and so with a loop to be stored in: not of edges or members that lack the row which has them, as
- * rules make them of what tokens of edges pick.  Those are computed where they are wanted. */
-bool sched_has_rows(const struct sub_program *, sub_ref);
 /* Data movement with one consumer: nothing but an index. */
 bool sched_is_index(const struct sub_program *, const struct sched_values *, sub_ref);
 /* Which values mean work to compute, given what is stored. */
 void sched_mark_dear(const struct sub_program *, struct sched_values *);
-/* Elements in one row, and of the body's loop over one variable. */
-double sched_row_elements(const struct sub_program *, const struct sub_value *);
-/* Elements that a value reduces for one row. */
-double sched_reduced_elements(const struct sub_program *, const struct sub_value *);
-int64_t sched_loop_extent(const struct sub_program *, int var);
-
-/* --- programs that are made over --- */
-
-/* An element that is stored and read again costs what so many multiply-adds do. */
-enum { SCHED_LEAST_WORK = 16 };
-
-/* Declarations and values, which keep their numbers; no bodies. */
-void sched_copy_program(struct sub_program *to, const struct sub_program *from);
-/* The bodies of a domain in a traversal, one for each of the cases that have their own. */
-struct sched_bodies {
-	VEC(const struct sub_body *) all;
-};
-struct sched_bodies sched_find_bodies(const struct sub_program *, int traversal, enum sub_domain);
 /* Sets how many operations groups have.  The table is by value, all false before and after. */
 void sched_count_operations(struct sched_plan *, bool *wanted);
-/* Makes a program of another for one traversal after the other; `move` fills an empty one. */
-void sched_move_each(struct sub_program *to, const struct sub_program *from,
-		     void (*move)(struct sub_program *to, const struct sub_program *from, int traversal,
-				  void *),
-		     void *context);
-/* A program as it was. */
-void sched_keep_program(struct sub_program *to, const struct sub_program *from);
-/* By value: multiplications by weights in what it is computed from. */
-const double *sched_weigh(struct arena *, const struct sub_program *);
 /* --- planners --- */
 
 /* The loops of a reduction over a dimension.  A loop over edges takes as many turns as a row has edges, so

@@ -70,7 +70,7 @@ static void print_movers(const struct sched_plan *plan, struct str *s)
 		if (m->moved)
 			str_printf(
 			    s, "%s %s\n", sched_spelling(d),
-			    words_moving[m->moved(plan->p) ? sched_how(m, &plan->fusion) : SCHED_MOVE_OFF]);
+			    words_moving[m->moved(plan->p) ? sched_how(m, &plan->fusion) : MOVE_OFF]);
 	}
 }
 

@@ -311,7 +311,7 @@ static bool read_moving(struct line *l, struct sched_fusion *to)
 	int how = line_word(l, 1, words_moving);
 	if (how < 0 || !line_ends(l, 2))
 		return false;
-	*(enum sched_moving *)((char *)to + sched_movers[l->directive].offset) = how;
+	*(enum move_extent *)((char *)to + sched_movers[l->directive].offset) = how;
 	return true;
 }
 
@@ -344,11 +344,11 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 	bool moved = m->moved(plan->p);
 	if (!read_moving(l, &f))
 		return false;
-	enum sched_moving how = sched_how(m, &f);
-	if (how == SCHED_MOVE_OFF ? moved : how != sched_how(m, &plan->fusion))
+	enum move_extent how = sched_how(m, &f);
+	if (how == MOVE_OFF ? moved : how != sched_how(m, &plan->fusion))
 		return line_refuse(l, 1, "another line says otherwise");
-	return how == SCHED_MOVE_OFF || moved ||
-	       line_refuse(l, 1, how == SCHED_MOVE_ALL ? m->cannot : m->worthless);
+	return how == MOVE_OFF || moved ||
+	       line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
 }
 
 /* --- directives --- */
@@ -382,8 +382,8 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 	struct line l = {.diags = diags, .at = {.file = file}};
 	*f = (struct sched_fusion){.planner = SCHED_GROW,
 				   .pays = SCHED_PAYS_MEASURED,
-				   .refactoring = SCHED_MOVE_ON,
-				   .hoisting = SCHED_MOVE_ON};
+				   .refactoring = MOVE_ON,
+				   .hoisting = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

@@ -8,6 +8,7 @@
 
 #include "base/target.h"
 #include "image/image.h"
+#include "move/move.h"
 #include "subop/subop.h"
 
 /* --- the plan --- */
@@ -49,16 +50,13 @@ enum sched_planner_name {
 /* What SCHED_GROW does where the table of mapping types leaves it open (fusion.def). */
 enum sched_pays { SCHED_PAYS_MEASURED, SCHED_PAYS_ALWAYS, SCHED_PAYS_NEVER };
 
-/* What is moved to another body: what pays, what can be, nothing. */
-enum sched_moving { SCHED_MOVE_ON, SCHED_MOVE_ALL, SCHED_MOVE_OFF };
-
 enum { SCHED_MAX_STORES = 32 };
 
 /* What is decided before there is a plan. */
 struct sched_fusion {
 	enum sched_planner_name planner;
 	enum sched_pays pays;
-	enum sched_moving refactoring, hoisting;
+	enum move_extent refactoring, hoisting;
 	int stores; /* values that are to be stored, by their names in the schedule's text */
 	struct sched_store {
 		const char *name;
@@ -77,21 +75,6 @@ struct sched_plan {
 /* The cases that `specialize CASE when ...` makes, in the program as lowered; all other lines are for others.  False
  * after a diagnostic. */
 bool sched_split(struct sub_program *, const char *file, const char *text, size_t length, struct diags *);
-/* Into an empty program of the same arena (sub_init): what parents compute of one child's states and weights,
- * for each of their edges, the child computes, once, and keeps as a state that is derived; at leaves it is
- * looked up where their states are, as far as the options allow tables.  No bit of a result changes.  `from`
- * has been folded and not been hoisted.  The trace may be NULL. */
-void sched_refactor(struct sub_program *to, const struct sub_program *from, enum sched_moving,
-		    const struct sub_options *, struct sub_trace *);
-/* Whether anything moved. */
-bool sched_is_refactored(const struct sub_program *);
-/* Into an empty program of the same arena (sub_init): what a node carries, and what earlier traversals computed of
- * it, is multiplied by weights ahead of the recursion of each traversal, in bodies of their own, SUB_AHEAD and
- * SUB_AHEAD_INNER; what they compute is an input to the others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
-void sched_hoist(struct sub_program *to, const struct sub_program *from, enum sched_moving,
-		 const struct sub_options *, struct sub_trace *);
-/* Whether anything left. */
-bool sched_is_hoisted(const struct sub_program *);
 /* All planners give the same results, to the bit. */
 void sched_make_plan(struct sched_plan *, struct arena *, const struct sub_program *, const struct target *,
 		     const struct sched_fusion *);
@@ -120,8 +103,6 @@ struct sched_bytes {
 	double weights; /* read once for all rows of a level */
 };
 struct sched_bytes sched_bytes_of(const struct sched_plan *, int body);
-/* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
-int sched_leads(const struct sub_program *, sub_ref);
 bool sched_is_stored(const struct sched_plan *, int body, sub_ref);
 /* Computed with the value that alone wants it, as a step of its chain. */
 bool sched_is_part(const struct sched_plan *, int body, sub_ref);

@@ -49,7 +49,7 @@ static const struct sched_values *values_of(const struct verifier *v, int body)
 static void check_shape(struct verifier *v, const struct sched_group *g, sub_ref r)
 {
 	const struct sub_value *value = sub_at(v->p, r);
-	int leads = sched_leads(v->p, r);
+	int leads = sub_leading_dims(v->p, r);
 	bool same = g->dims == value->vars - leads && g->rows + g->edges == leads;
 	for (int i = 0; same && i < g->dims; i++)
 		same = g->extent[i] == v->p->vars.at[value->var[leads + i]].extent;
@@ -97,7 +97,7 @@ static void check_fused(struct sched_walk *w, sub_ref r, const struct sched_inde
 {
 	struct verifier *v = w->context;
 	const struct sched_values *values = values_of(v, w->body);
-	if (!v->ok || !sched_has_lead(v->p, r) || sched_is_index(v->p, values, r))
+	if (!v->ok || !sub_has_leading_dim(v->p, r) || sched_is_index(v->p, values, r))
 		return;
 	double most = sched_fact(values, r)->kept ? SCHED_MAX_AGAIN : 1;
 	if (w->instances[r.i] > SCHED_MAX_PLACES + 1)

@@ -26,7 +26,7 @@ bool sched_is_inside(const struct sched_walk *w, sub_ref r, const struct sched_i
 		return false;
 	for (int i = 0; i < v->vars; i++)
 		if (index[i].id != (uint64_t)i + 1 ||
-		    sched_loop_extent(w->p, v->var[i]) != sched_loop_extent(w->p, t->var[i]))
+		    sub_loop_extent(w->p, v->var[i]) != sub_loop_extent(w->p, t->var[i]))
 			return false;
 	return true;
 }
@@ -77,7 +77,7 @@ static void walk_arguments(struct sched_walk *w, const struct sub_value *v, cons
 static uint64_t columns_loop(const struct sched_walk *w)
 {
 	int vars = sub_at(w->p, w->target)->vars;
-	return vars > sched_leads(w->p, w->target) ? 1ull << (vars - 1) : 0;
+	return vars > sub_leading_dims(w->p, w->target) ? 1ull << (vars - 1) : 0;
 }
 
 /* What the products of a reduction share with those of its siblings: the operand that has not the target's
@@ -104,7 +104,7 @@ static uint64_t shared_operand(const struct sched_walk *w, const struct sub_valu
 static bool has_own(const struct sched_walk *w, const struct sub_value *v, const struct sched_index *index,
 		    struct sched_index reduced)
 {
-	int vars = sub_at(w->p, w->target)->vars, leads = sched_leads(w->p, w->target);
+	int vars = sub_at(w->p, w->target)->vars, leads = sub_leading_dims(w->p, w->target);
 	uint64_t dims = (1ull << vars) - (1ull << leads);
 	bool own = false;
 	for (int a = 1; a < v->args; a++) {
@@ -141,7 +141,7 @@ static void walk_reduction(struct sched_walk *w, sub_ref r, const struct sched_i
 	}
 	struct sched_index own = {1ull << w->loops,
 				  mix(w->loops, edge ? 0 : w->p->vars.at[v->reduced].extent)};
-	w->extent[w->loops++] = sched_loop_extent(w->p, v->reduced);
+	w->extent[w->loops++] = sub_loop_extent(w->p, v->reduced);
 	w->reducing += !edge;
 	if (edge)
 		w->leads |= 1ull << (w->loops - 1);
@@ -292,10 +292,10 @@ void sched_walk_target(struct sched_walk *w, int body, sub_ref target)
 	memset(&w->reads, 0, sizeof w->reads); /* the last ones belong to the caller */
 	memset(&w->reductions, 0, sizeof w->reductions);
 	w->visited = map_in(w->arena);
-	w->leads = (1ull << sched_leads(w->p, target)) - 1;
+	w->leads = (1ull << sub_leading_dims(w->p, target)) - 1;
 	for (w->loops = 0; w->loops < v->vars; w->loops++) {
 		index[w->loops] = (struct sched_index){1ull << w->loops, w->loops + 1};
-		w->extent[w->loops] = sched_loop_extent(w->p, v->var[w->loops]);
+		w->extent[w->loops] = sub_loop_extent(w->p, v->var[w->loops]);
 	}
 	walk(w, target, index);
 }

@@ -12,7 +12,7 @@ const char *const words_pays[] = {
     [SCHED_PAYS_MEASURED] = "measured", [SCHED_PAYS_ALWAYS] = "always", [SCHED_PAYS_NEVER] = "never", NULL};
 
 const char *const words_moving[] = {
-    [SCHED_MOVE_ON] = "on", [SCHED_MOVE_ALL] = "all", [SCHED_MOVE_OFF] = "off", NULL};
+    [MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
 const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
 				 [IMAGE_ALONE] = "off",
@@ -35,11 +35,11 @@ const struct sched_switch sched_switches[SCHED_DIRECTIVES] = {
 
 const struct sched_mover sched_movers[SCHED_DIRECTIVES] = {
     [SCHED_REFACTOR] =
-	{offsetof(struct sched_fusion, refactoring), sched_is_refactored,
+	{offsetof(struct sched_fusion, refactoring), move_is_refactored,
 	 "each product with weights needs more than one child's states, or is but a part of one "
 	 "that does",
 	 "no product of weights and one child's states is worth it, at each child"},
-    [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), sched_is_hoisted,
+    [SCHED_HOIST] = {offsetof(struct sched_fusion, hoisting), move_is_hoisted,
 		     "each product with weights needs a state, or is but a part of one that does",
 		     "no product with weights can leave the recursion and is worth it"},
 };

@@ -24,15 +24,15 @@ extern const struct sched_switch sched_switches[SCHED_DIRECTIVES];
 
 /* By directive; moved NULL = it makes no other program of it. */
 struct sched_mover {
-	size_t offset; /* of an enum sched_moving in struct sched_fusion */
+	size_t offset; /* of an enum move_extent in struct sched_fusion */
 	bool (*moved)(const struct sub_program *);
 	const char *cannot, *worthless; /* why `all` and `on` are refused */
 };
 extern const struct sched_mover sched_movers[SCHED_DIRECTIVES];
 
-static inline enum sched_moving sched_how(const struct sched_mover *m, const struct sched_fusion *f)
+static inline enum move_extent sched_how(const struct sched_mover *m, const struct sched_fusion *f)
 {
-	return *(const enum sched_moving *)((const char *)f + m->offset);
+	return *(const enum move_extent *)((const char *)f + m->offset);
 }
 
 #endif

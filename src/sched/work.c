@@ -13,7 +13,7 @@ static bool has_row(const struct sub_program *p, const struct sub_value *v)
 static double operations_of(const struct sub_program *p, sub_ref r)
 {
 	const struct sub_value *v = sub_at(p, r);
-	double elements = sub_reduces(v->op) ? sched_reduced_elements(p, v) : sched_row_elements(p, v);
+	double elements = sub_reduces(v->op) ? sub_reduced_elements(p, v) : sub_row_elements(p, v);
 	return has_row(p, v) ? sub_traits_of(v->op)->weight * elements : 0;
 }
 
@@ -23,7 +23,7 @@ double sched_operations(const struct sub_program *p, const struct sub_body *b)
 	double n = 0;
 	sub_mark_live(p, b, live);
 	for (size_t i = 0; i < b->stores.n; i++)
-		n += sched_row_elements(p, sub_at(p, b->stores.at[i].value.value));
+		n += sub_row_elements(p, sub_at(p, b->stores.at[i].value.value));
 	for (uint32_t i = 1; i < p->values.n; i++)
 		n += live[i] ? operations_of(p, (sub_ref){i}) : 0;
 	return n;
@@ -37,7 +37,7 @@ static double group_operations(const struct sched_plan *plan, int group, bool *w
 	double n = 0;
 	for (size_t t = 0; t < g->targets.n; t++) {
 		wanted[g->targets.at[t].i] = true;
-		n += sched_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
+		n += sub_row_elements(plan->p, sub_at(plan->p, g->targets.at[t]));
 	}
 	for (int i = values->n; i-- > 0;) {
 		const struct sub_value *v = sub_at(plan->p, values->value[i]);

@@ -841,11 +841,11 @@ static void declare_cases(struct lowering *l)
 	}
 }
 
-bool sub_lower(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, const struct sub_options *options,
+bool sub_lower(struct sub_program *p, const struct ra_model *m, const int64_t *sizes, enum sub_at at,
 	       struct diags *diags)
 {
 	struct lowering l = {.p = p, .model = m, .sizes = sizes, .diags = diags};
-	declare(&l, options->at);
+	declare(&l, at);
 	declare_cases(&l);
 	for (size_t t = 0; t < m->traversals.n; t++)
 		if (!lower_traversal(&l, t))

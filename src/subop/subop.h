@@ -246,6 +246,39 @@ static inline bool sub_is_ragged(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_EDGE || p->vars.at[var].set == SUB_MEMBER;
 }
 
+/* --- maps and uses --- */
+
+static inline bool sub_is_identity(const struct sub_map *m)
+{
+	return m->function == SUB_AFFINE && m->var >= 0 && m->scale == 1 && m->offset == 0 && !m->scale2;
+}
+
+static inline bool sub_map_uses(const struct sub_map *m, int var)
+{
+	return m->var == var || (m->scale2 && m->var2 == var);
+}
+
+static inline bool sub_same_map(const struct sub_map *a, const struct sub_map *b)
+{
+	return a->function == b->function && a->which == b->which && a->slot == b->slot && a->var == b->var &&
+	       a->scale == b->scale && a->offset == b->offset && a->scale2 == b->scale2 &&
+	       (!a->scale2 || a->var2 == b->var2);
+}
+
+static inline bool sub_use_has(const struct sub_use *u, int var)
+{
+	for (int i = 0; i < u->vars; i++)
+		if (u->var[i] == var)
+			return true;
+	return false;
+}
+
+static inline bool sub_same_use(const struct sub_use *a, const struct sub_use *b)
+{
+	return a->value.i == b->value.i && a->vars == b->vars &&
+	       memcmp(a->var, b->var, a->vars * sizeof *a->var) == 0;
+}
+
 /* --- building --- */
 
 void sub_init(struct sub_program *, struct arena *, const char *name);
@@ -307,85 +340,36 @@ struct sub_piece {
 };
 int sub_reshape_pieces(const struct sub_program *, const struct sub_value *, struct sub_piece *pieces);
 
-/* --- the room's work --- */
+/* --- sizes --- */
 
-/* How far results may differ from the text read literally. */
-enum sub_math {
-	SUB_EXACT,	 /* not at all */
-	SUB_REASSOCIATE, /* in rounding */
-	SUB_FAST	 /* also where operands are special: zero, infinite, NaN, near overflow */
+/* Variables of a value before its dimensions: its row, and perhaps an edge of it. */
+int sub_leading_dims(const struct sub_program *, sub_ref);
+bool sub_has_leading_dim(const struct sub_program *, sub_ref);
+/* Of rows, and so with a loop to be stored in: not of edges or members that lack the row which has them, as
+ * rules make them of what tokens of edges pick.  Those are computed where they are wanted. */
+bool sub_has_rows(const struct sub_program *, sub_ref);
+/* What the extent of a loop over edges or members counts for. */
+enum { SUB_RAGGED_EXTENT = 2 };
+/* Elements in one row, and of the body's loop over one variable. */
+double sub_row_elements(const struct sub_program *, const struct sub_value *);
+/* Elements that a value reduces for one row. */
+double sub_reduced_elements(const struct sub_program *, const struct sub_value *);
+int64_t sub_loop_extent(const struct sub_program *, int var);
+
+/* The values that a body computes or reads, in rising order. */
+struct sub_values {
+	int n;
+	const sub_ref *value;
 };
+/* Finds them; `seen` has an entry for each value of the program, false before and after. */
+struct sub_values sub_find_values(struct arena *, const struct sub_program *, const struct sub_body *, bool *seen);
 
-enum sub_family {
-#define SUB_FAMILY(name, spelling, meaning) SUB_FAMILY_##name,
-#include "rewrite/families.def"
-#undef SUB_FAMILY
-	SUB_FAMILIES
-};
+/* --- programs --- */
 
-struct sub_options {
-	int at; /* 0 = as the model says, 1 = outputs at the root, 2 = at every node */
-	enum sub_math math;
-	unsigned off;	     /* families that do not run, 1u << SUB_FAMILY_... */
-	int64_t table_bytes; /* most that the tables of one binding may take together */
-	enum dtype weights_as; /* f16, bf16, i8; f32 = as the model says */
-};
-
-/* The name of a family; NULL past the last. */
-const char *sub_family_spelling(int family);
-/* Which families run, as a text: "all", "none", or their names with commas between.  Names alone are the only ones that run;
- * after "-" come those that do not: "tables,constants", "-tables,-constants".  `off` is set to the others.  False after a
- * diagnostic. */
-bool sub_families_read(const char *text, unsigned *off, struct diags *);
-/* "f32", "f16", "bf16", "i8": a type that weights can be kept in.  False after a diagnostic. */
-bool sub_weights_read(const char *text, enum dtype *, struct diags *);
-/* "exact", "reassociate", "fast"; NULL past the last.  Reading is false after a diagnostic. */
-const char *sub_math_spelling(int math);
-bool sub_math_read(const char *text, enum sub_math *, struct diags *);
-
-/* One application of a rule. */
-struct sub_change {
-	const char *rule;
-	const char *body;	    /* where it was met first */
-	const char *before, *after; /* as text; NULL when nobody asked */
-	double saved;		    /* operations of a row; a moved element counts as a quarter of one */
-};
-
-/* What rewriting took: time is proportional to the attempts. */
-struct sub_effort {
-	long attempts, applications; /* of rules */
-	int sweeps;
-	size_t bytes; /* of the arena */
-};
-
-/* The derivation of a program from the one that was written. */
-struct sub_trace {
-	bool texts; /* in: say before and after */
-	VEC(struct sub_change) changes;
-	VEC(const char *) notes; /* what was decided: tables that were made, or were too large, and their bytes */
-	struct sub_effort effort; /* of sub_optimize */
-};
-
-/* Rewrites a program into an empty one (sub_init with the same arena); what nothing needs is left behind. */
-void sub_optimize(struct sub_program *to, const struct sub_program *from, const struct sub_options *,
-		  struct sub_trace *);
-/* The derivation, a rule after another. */
-void sub_print_trace(const struct sub_trace *, struct str *);
-/* Writes down how sums are rounded, into an empty program as above: products that a sum alone wants become terms of
- * chains of fused multiply-adds (contract.c).  Afterwards no sum of products is left; options and trace may be
- * NULL. */
-void sub_contract(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
-/* Moves what depends on weights alone, and is worth it, into bodies that run when weights are bound, in their
- * order, before all others; their results are parameters for those that follow.  Into an empty program, as
- * above; `from` must not have been folded.  Afterwards no dear value is without a lead variable. */
-void sub_fold(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
-/* Parameters of f32 that products read, those of two and more dimensions, are kept in the type that the options say
- * (narrow.c): bodies at binding convert them.  Into an empty program, as above, of one that was folded. */
-void sub_narrow(struct sub_program *to, const struct sub_program *from, const struct sub_options *, struct sub_trace *);
-
+/* Which nodes have outputs. */
+enum sub_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
-bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, const struct sub_options *,
-	       struct diags *);
+bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at, struct diags *);
 /* The nodes that a split tells apart become a case with bodies like those of the case that they were of, the
  * first that such nodes fit. Of the program as lowered.  Returns why that cannot be, NULL = it was done. */
 const char *sub_split(struct sub_program *, const struct sub_split *);

@@ -425,12 +425,3 @@ bool sub_verify(const struct sub_program *p, struct diags *diags)
 		check_traversal(&v, &p->bodies.at[b]);
 	return v.ok;
 }
-
-void sub_mark_live(const struct sub_program *p, const struct sub_body *b, bool *live)
-{
-	for (size_t i = 0; i < b->stores.n; i++)
-		live[b->stores.at[i].value.value.i] = true;
-	for (uint32_t i = p->values.n; i-- > 1;)
-		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
-			live[p->values.at[i].arg[a].value.i] = true;
-}

@@ -77,7 +77,7 @@ LINES
 tap_is "$missing" "" "the sections of doc/algebra.md are there"
 page=$(plain espalier.1)
 missing=
-for family in $(sed -n 's/^SUB_FAMILY([A-Z]*, "\([a-z]*\)".*/\1/p' "$srcdir/src/rewrite/families.def"); do
+for family in $(sed -n 's/^REWRITE_FAMILY([A-Z]*, "\([a-z]*\)".*/\1/p' "$srcdir/src/rewrite/families.def"); do
 	case $page in *" $family "*) ;; *) missing="$missing $family" ;; esac
 done
 tap_is "$missing" "" "every family is told by the command's page"

@@ -54,7 +54,7 @@ static void show_way(const struct drawn *d, const struct compile_options *o)
 	print_diags(&d->fuzz->diags);
 	fflush(stdout);
 	fprintf(stderr, "%s\nsizes %s\nbackend %s target %s math %s last pass %s\nschedule\n%s\n",
-		d->generator.body.at, d->sizes, o->backend, o->target ? o->target->name : "none", sub_math_spelling(o->math),
+		d->generator.body.at, d->sizes, o->backend, o->target ? o->target->name : "none", rewrite_math_spelling(o->math),
 		o->last_pass ? o->last_pass : "none", o->schedule);
 	fprintf(stderr, "nodes %d inputs %d weights %llu special %d\n", d->setting.forest.nodes,
 		(int)d->setting.forest.minibatch.forest.inputs, (unsigned long long)weights_drawn,
@@ -222,8 +222,8 @@ static void draw_weights(struct drawn *d)
 	const struct sub_program *p = &d->way[0].half.written;
 	weights_drawn = random_bits();
 	special_each = each[random_below(6)];
-	finite_weights = d->way[0].options.math != SUB_EXACT;
-	if (d->way[0].options.math == SUB_FAST)
+	finite_weights = d->way[0].options.math != REWRITE_EXACT;
+	if (d->way[0].options.math == REWRITE_FAST)
 		special_each = 0;
 	d->params = ARENA_ARRAY(&d->fuzz->arena, const void *, p->params.n + 1);
 	for (size_t i = 0; i < p->params.n; i++) {

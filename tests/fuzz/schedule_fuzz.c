@@ -30,7 +30,6 @@ static struct {
 
 static void make_plan(void)
 {
-	const struct sub_options options = {0};
 	jmp_buf escape;
 	arena_init(&fixed.arena, &allocator_default);
 	diags_init(&fixed.diags, &allocator_default);
@@ -40,9 +39,9 @@ static void make_plan(void)
 	struct sub_program written;
 	sub_init(&written, &fixed.arena, "gated");
 	sub_init(&fixed.program, &fixed.arena, "gated");
-	if (!m || !sub_lower(&written, m, sizes, &options, &fixed.diags))
+	if (!m || !sub_lower(&written, m, sizes, SUB_AT_MODEL, &fixed.diags))
 		abort();
-	sub_contract(&fixed.program, &written, NULL, NULL);
+	rewrite_contract(&fixed.program, &written, NULL, NULL);
 	sched_make_plan(&fixed.plan, &fixed.arena, &fixed.program, target_find("avx2"), &(struct sched_fusion){0});
 	sched_choose(&fixed.chosen, &fixed.plan, target_find("avx2"));
 }

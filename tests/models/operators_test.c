@@ -253,12 +253,11 @@ static bool has_sub_op(const struct sub_program *p, bool down, enum sub_op op)
 static bool needs_sub_op(struct test_model *t, bool down, enum sub_op op)
 {
 	struct sub_program p, contracted;
-	struct sub_options options = {0};
 	sub_init(&p, &t->arena, "one");
 	sub_init(&contracted, &t->arena, "one");
-	if (!sub_lower(&p, t->model, t->sizes, &options, &t->diags))
+	if (!sub_lower(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags))
 		return false;
-	sub_contract(&contracted, &p, NULL, NULL);
+	rewrite_contract(&contracted, &p, NULL, NULL);
 	return has_sub_op(&p, down, op) || has_sub_op(&contracted, down, op);
 }
 

@@ -198,11 +198,10 @@ static bool near(const struct typed *t, const struct lin_order *order, struct ar
 {
 	const struct lin_forest *f = &t->forest.minibatch.forest;
 	struct sub_program p;
-	struct sub_options options = {0};
 	struct diags d;
 	diags_init(&d, &allocator_default);
 	sub_init(&p, a, "oracle");
-	bool ok = sub_lower(&p, t->model.model, t->model.sizes, &options, &d) && sub_verify(&p, &d);
+	bool ok = sub_lower(&p, t->model.model, t->model.sizes, SUB_AT_MODEL, &d) && sub_verify(&p, &d);
 	print_diags(&d);
 	diags_free(&d);
 	if (!ok)

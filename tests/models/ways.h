@@ -125,11 +125,10 @@ static inline double *ask_oracle(struct setting *s, struct arena *a, const struc
 {
 	const struct lin_forest *f = &s->forest.minibatch.forest;
 	struct sub_program p;
-	struct sub_options options = {0};
 	struct diags d;
 	diags_init(&d, &allocator_default);
 	sub_init(&p, a, "oracle");
-	if (!sub_lower(&p, s->model->model, s->model->sizes, &options, &d))
+	if (!sub_lower(&p, s->model->model, s->model->sizes, SUB_AT_MODEL, &d))
 		return NULL;
 	const void **params = ARENA_ARRAY(a, const void *, p.params.n);
 	double **states = ARENA_ARRAY(a, double *, p.states.n),

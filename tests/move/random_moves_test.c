@@ -22,17 +22,17 @@ static bool same_bits(const char *what, const double *before, const double *afte
 
 static bool check_program(struct bench *b, const struct data *d)
 {
-	const struct sub_options options = {.table_bytes = 1 << 20};
+	const struct rewrite_options options = {.table_bytes = 1 << 20};
 	struct sub_program contracted, folded, refactored, hoisted;
 	sub_init(&contracted, &b->arena, "test");
 	sub_init(&folded, &b->arena, "test");
 	sub_init(&refactored, &b->arena, "test");
 	sub_init(&hoisted, &b->arena, "test");
-	sub_contract(&contracted, &b->p, NULL, NULL);
-	sub_fold(&folded, &contracted, &options, NULL);
-	sched_refactor(&refactored, &folded, SCHED_MOVE_ALL, &options, NULL);
-	sched_hoist(&hoisted, &refactored, SCHED_MOVE_ALL, &options, NULL);
-	moved += sched_is_refactored(&refactored) || sched_is_hoisted(&hoisted);
+	rewrite_contract(&contracted, &b->p, NULL, NULL);
+	rewrite_fold(&folded, &contracted, &options, NULL);
+	move_refactor(&refactored, &folded, MOVE_ALL, &options, NULL);
+	move_hoist(&hoisted, &refactored, MOVE_ALL, &options, NULL);
+	moved += move_is_refactored(&refactored) || move_is_hoisted(&hoisted);
 	if (!sub_verify(&contracted, &b->diags) || !sub_verify(&folded, &b->diags) ||
 	    !sub_verify(&refactored, &b->diags) || !sub_verify(&hoisted, &b->diags))
 		return print_diags(&b->diags), false;

@@ -112,7 +112,7 @@ static bool plan_mutant(struct mutant *m)
 	struct compilation *c = &m->compilation;
 	if (!compile_to_written(c) || !compile_begin_passes(c, &c->written))
 		return false;
-	c->fusion.refactoring = c->fusion.hoisting = SCHED_MOVE_ALL;
+	c->fusion.refactoring = c->fusion.hoisting = MOVE_ALL;
 	for (int i = 0; program_pass_at(i); i++)
 		if (program_pass_at(i)->when(c->options) &&
 		    !(compile_run_program_pass(c, program_pass_at(i)) &&

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Texts for families of rules and for arithmetic. */
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 #include "tests/tap.h"
 
 #include <string.h>
 
-enum { ALL = (1u << SUB_FAMILIES) - 1, TABLES = 1u << SUB_FAMILY_TABLES, NEUTRAL = 1u << SUB_FAMILY_NEUTRAL };
+enum { ALL = (1u << REWRITE_FAMILIES) - 1, TABLES = 1u << REWRITE_FAMILY_TABLES, NEUTRAL = 1u << REWRITE_FAMILY_NEUTRAL };
 
 static const struct {
 	const char *text;
@@ -31,24 +31,24 @@ int main(void)
 {
 	struct diags d;
 	unsigned off;
-	enum sub_math math;
+	enum rewrite_math math;
 	diags_init(&d, &allocator_default);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		tap_ok(sub_families_read(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
+		tap_ok(rewrite_families_read(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
 		       rows[i].text, rows[i].off);
-	for (int i = 0; i < SUB_FAMILIES; i++)
-		tap_ok(sub_families_read(sub_family_spelling(i), &off, &d) && off == (ALL & ~(1u << i)),
-		       "'%s' is a family", sub_family_spelling(i));
-	tap_ok(!sub_family_spelling(SUB_FAMILIES), "there are no more");
-	for (int i = 0; sub_math_spelling(i); i++)
-		tap_ok(sub_math_read(sub_math_spelling(i), &math, &d) && (int)math == i, "'%s' is math",
-		       sub_math_spelling(i));
-	tap_ok(d.n == 0 && math == SUB_FAST, "all without a word");
+	for (int i = 0; i < REWRITE_FAMILIES; i++)
+		tap_ok(rewrite_families_read(rewrite_family_spelling(i), &off, &d) && off == (ALL & ~(1u << i)),
+		       "'%s' is a family", rewrite_family_spelling(i));
+	tap_ok(!rewrite_family_spelling(REWRITE_FAMILIES), "there are no more");
+	for (int i = 0; rewrite_math_spelling(i); i++)
+		tap_ok(rewrite_math_read(rewrite_math_spelling(i), &math, &d) && (int)math == i, "'%s' is math",
+		       rewrite_math_spelling(i));
+	tap_ok(d.n == 0 && math == REWRITE_FAST, "all without a word");
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-		tap_ok(!sub_families_read(refused[i], &off, &d) && d.n == i + 1 &&
+		tap_ok(!rewrite_families_read(refused[i], &off, &d) && d.n == i + 1 &&
 			   d.at[i].id == DIAG_BAD_ARGUMENT,
 		       "'%s' is refused", refused[i]);
-	tap_ok(!sub_math_read("fastest", &math, &d), "'fastest' is no math");
+	tap_ok(!rewrite_math_read("fastest", &math, &d), "'fastest' is no math");
 	diags_free(&d);
 	return tap_done();
 }

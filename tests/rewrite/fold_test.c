@@ -1,29 +1,29 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Constants leave the bodies: what the folded program says, that it gives the same numbers, what is left
  * where it is. */
-#include "subop/subop.h"
+#include "rewrite/rewrite.h"
 #include "tests/models/reference.h"
 
 struct folded {
 	struct test_model model;
 	struct sub_program written, program;
-	struct sub_trace trace;
+	struct rewrite_trace trace;
 	struct diags diags;
 };
 
-static bool fold(struct folded *f, const struct sub_options *options)
+static bool fold(struct folded *f, const struct rewrite_options *options)
 {
 	struct arena *a = &f->model.arena;
 	diags_init(&f->diags, &allocator_default);
-	f->trace = (struct sub_trace){0};
+	f->trace = (struct rewrite_trace){0};
 	sub_init(&f->written, a, f->model.model->name);
 	struct sub_program lowered;
 	sub_init(&lowered, a, f->model.model->name);
 	sub_init(&f->program, a, f->model.model->name);
-	if (!sub_lower(&lowered, f->model.model, f->model.sizes, options, &f->diags))
+	if (!sub_lower(&lowered, f->model.model, f->model.sizes, SUB_AT_MODEL, &f->diags))
 		return print_diags(&f->diags), false;
-	sub_contract(&f->written, &lowered, NULL, NULL);
-	sub_fold(&f->program, &f->written, options, &f->trace);
+	rewrite_contract(&f->written, &lowered, NULL, NULL);
+	rewrite_fold(&f->program, &f->written, options, &f->trace);
 	bool ok = sub_verify(&f->program, &f->diags);
 	print_diags(&f->diags);
 	diags_free(&f->diags);
@@ -32,7 +32,7 @@ static bool fold(struct folded *f, const struct sub_options *options)
 
 static bool fold_text(struct folded *f, const char *text, const char *sizes, unsigned off)
 {
-	struct sub_options options = {.off = off};
+	struct rewrite_options options = {.off = off};
 	return load_text(&f->model, "test.ra", text, strlen(text), sizes) && fold(f, &options);
 }
 
@@ -160,7 +160,7 @@ static void test_large(void)
 static void test_off(void)
 {
 	struct folded f = {0};
-	unsigned off = 1u << SUB_FAMILY_CONSTANTS;
+	unsigned off = 1u << REWRITE_FAMILY_CONSTANTS;
 	tap_ok(fold_text(&f, HEAD " h = (A + B) @ x + p * q + previous.h\n", "D=3", off) &&
 		   !bodies_at_binding(&f.program),
 	       "without the family what is cheap stays");
@@ -285,7 +285,7 @@ static bool gives_the_same(const struct folded *f)
 static void test_model(const char *path, const char *sizes, unsigned off)
 {
 	struct folded f = {0};
-	struct sub_options options = {.off = off};
+	struct rewrite_options options = {.off = off};
 	char name[120];
 	snprintf(name, sizeof name, "%s %s%s", strrchr(path, '/') + 1, sizes,
 		 off ? ", without the family" : "");
@@ -304,7 +304,7 @@ int main(void)
 	test_shared();
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		test_model(models[i].path, models[i].sizes, 0);
-		test_model(models[i].path, models[i].sizes, 1u << SUB_FAMILY_CONSTANTS);
+		test_model(models[i].path, models[i].sizes, 1u << REWRITE_FAMILY_CONSTANTS);
 	}
 	return tap_done();
 }

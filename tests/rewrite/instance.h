@@ -27,15 +27,15 @@ struct instance_move {
 struct instance {
 	struct generator g;
 	struct bench *b;
-	const struct sub_parsed *rule;
-	bool value_bound[SUB_MAX_NAMES], op_bound[3];
-	struct sub_use value[SUB_MAX_NAMES];
-	int index[SUB_MAX_NAMES], side[SUB_MAX_NAMES][2]; /* -1 = unbound */
-	struct instance_move move[SUB_MAX_NAMES];
+	const struct rewrite_parsed *rule;
+	bool value_bound[REWRITE_MAX_NAMES], op_bound[3];
+	struct sub_use value[REWRITE_MAX_NAMES];
+	int index[REWRITE_MAX_NAMES], side[REWRITE_MAX_NAMES][2]; /* -1 = unbound */
+	struct instance_move move[REWRITE_MAX_NAMES];
 	enum sub_op op[3];
 	int names;	   /* of dimensions, so far */
 	struct rewriter w; /* gives values the names that rules give them */
-	struct sub_options options;
+	struct rewrite_options options;
 	bool failed, pattern; /* pattern: what is being made is it, and no part of a replacement */
 };
 
@@ -53,7 +53,7 @@ static inline int new_dim(struct instance *in, int64_t extent)
 
 static inline struct sub_use made(struct instance *in, struct sub_value v)
 {
-	struct sub_use u = in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : sub_make(&in->w, v);
+	struct sub_use u = in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_make(&in->w, v);
 	return u.value.i ? u : give_up(in);
 }
 
@@ -177,7 +177,7 @@ static inline sub_ref leaf_computed(struct instance *in, sub_ref x)
 
 static inline struct sub_use leaf(struct instance *in, const struct scene *s)
 {
-	int vars[TENSOR_MAX_RANK], other = random_below(SUB_MAX_NAMES);
+	int vars[TENSOR_MAX_RANK], other = random_below(REWRITE_MAX_NAMES);
 	int64_t shape[TENSOR_MAX_RANK];
 	int n = choose_dims(in, s, vars, shape);
 	if (in->value_bound[other] && random_below(3) == 0) { /* one that is there, under these names */
@@ -203,7 +203,7 @@ static inline struct sub_use leaf(struct instance *in, const struct scene *s)
 
 /* --- terms --- */
 
-static inline struct sub_use instantiate(struct instance *, const struct sub_term *, const struct scene *);
+static inline struct sub_use instantiate(struct instance *, const struct rewrite_term *, const struct scene *);
 
 /* Whether an operator takes f32, and gives them. */
 static inline bool is_of_floats(enum sub_op op)
@@ -212,10 +212,10 @@ static inline bool is_of_floats(enum sub_op op)
 	return types == SUB_FLOAT || types == SUB_NUMBER || types == SUB_SAME;
 }
 
-static inline enum sub_op operator_of(struct instance *in, const struct sub_term *t)
+static inline enum sub_op operator_of(struct instance *in, const struct rewrite_term *t)
 {
 	int class = t->class - SUB_UNARY;
-	if (t->kind == SUB_TERM_OP)
+	if (t->kind == REWRITE_TERM_OP)
 		return t->op;
 	while (!in->op_bound[class]) {
 		in->op[class] = random_below(SUB_OPS);
@@ -224,7 +224,7 @@ static inline enum sub_op operator_of(struct instance *in, const struct sub_term
 	return in->op[class];
 }
 
-static inline struct sub_use instantiate_reduce(struct instance *in, const struct sub_term *t,
+static inline struct sub_use instantiate_reduce(struct instance *in, const struct rewrite_term *t,
 						const struct scene *s)
 {
 	int *k = &in->index[t->index];
@@ -280,7 +280,7 @@ static inline struct sub_use join_sides(struct instance *in, int axis, const int
 }
 
 /* Both sides must have the same dimensions but for the axis. */
-static inline struct sub_use instantiate_cond(struct instance *in, const struct sub_term *t,
+static inline struct sub_use instantiate_cond(struct instance *in, const struct rewrite_term *t,
 					      const struct scene *s)
 {
 	int *j = &in->index[t->index], at = 0;
@@ -372,7 +372,7 @@ static inline bool map_uses(const struct sub_map *m, int var)
 	return m->function == SUB_AFFINE && ((m->var == var && m->scale) || (m->scale2 && m->var2 == var));
 }
 
-static inline struct sub_use instantiate_move(struct instance *in, const struct sub_term *t,
+static inline struct sub_use instantiate_move(struct instance *in, const struct rewrite_term *t,
 					      const struct scene *s)
 {
 	struct instance_move *m = &in->move[t->name];
@@ -416,7 +416,7 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 }
 
 /* The dimensions of the scene regrouped: the argument has all of them. */
-static inline struct sub_use instantiate_reshape(struct instance *in, const struct sub_term *t,
+static inline struct sub_use instantiate_reshape(struct instance *in, const struct rewrite_term *t,
 						 const struct scene *s)
 {
 	struct scene inside = {.rows = s->rows, .edges = s->edges};
@@ -457,21 +457,21 @@ static inline struct sub_use instantiate_name(struct instance *in, int name, con
 	return u;
 }
 
-static inline struct sub_use instantiate(struct instance *in, const struct sub_term *t, const struct scene *s)
+static inline struct sub_use instantiate(struct instance *in, const struct rewrite_term *t, const struct scene *s)
 {
 	struct sub_value v = {0};
 	if (in->failed)
 		return (struct sub_use){0};
 	switch (t->kind) {
-	case SUB_TERM_NAME:
+	case REWRITE_TERM_NAME:
 		return instantiate_name(in, t->name, s);
-	case SUB_TERM_NUMBER: {
+	case REWRITE_TERM_NUMBER: {
 		int vars[TENSOR_MAX_RANK];
 		int64_t shape[TENSOR_MAX_RANK];
 		int n = choose_dims(in, s, vars, shape);
 		return leaf_number(in, s, t->number, n, vars);
 	}
-	case SUB_TERM_MOVE:
+	case REWRITE_TERM_MOVE:
 		return instantiate_move(in, t, s);
 	default:
 		if (t->class == SUB_REDUCE || t->class == SUB_CONTRACTION)
@@ -480,7 +480,7 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 			return (t->op == SUB_COND ? instantiate_cond : instantiate_reshape)(in, t, s);
 		v.op = operator_of(in, t);
 		/* a pattern's arguments match in either order, as a rule */
-		bool either = t->class == SUB_BINARY && (t->kind == SUB_TERM_CLASS || sub_commutes(t->op));
+		bool either = t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
 		bool turned = in->pattern && either && random_below(2);
 		for (int a = 0; a < t->args; a++)
 			v.arg[turned ? !a : a] = instantiate(in, t->arg[a], s);
@@ -489,11 +489,11 @@ static inline struct sub_use instantiate(struct instance *in, const struct sub_t
 }
 
 /* What a replacement wants to find: the argument of there(...), the concatenation of concatenated(...). */
-static inline void make_wanted(struct instance *in, const struct sub_term *t, const struct scene *s)
+static inline void make_wanted(struct instance *in, const struct rewrite_term *t, const struct scene *s)
 {
-	if (t->kind == SUB_TERM_CALL && t->function == sub_find_function("there", 5)) {
+	if (t->kind == REWRITE_TERM_CALL && t->function == rewrite_find_function("there", 5)) {
 		instantiate(in, t->arg[0], s);
-	} else if (t->kind == SUB_TERM_CALL && t->function == sub_find_function("concatenated", 12)) {
+	} else if (t->kind == REWRITE_TERM_CALL && t->function == rewrite_find_function("concatenated", 12)) {
 		int sides[2] = {in->index[t->arg[0]->name], in->index[t->arg[1]->name]};
 		int64_t extent = 0;
 		for (int a = 0; a < 2; a++)
@@ -510,7 +510,7 @@ static inline void make_wanted(struct instance *in, const struct sub_term *t, co
 }
 
 /* A value that the rule's pattern was made for; none when this try did not come out. */
-static inline sub_ref make_instance(struct instance *in, struct bench *b, const struct sub_parsed *rule,
+static inline sub_ref make_instance(struct instance *in, struct bench *b, const struct rewrite_parsed *rule,
 				    uint64_t seed)
 {
 	struct scene s = {.rows = true};

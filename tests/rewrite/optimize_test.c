@@ -10,13 +10,13 @@
 struct derivation {
 	struct test_model model;
 	struct sub_program from, to;
-	struct sub_trace trace;
-	struct sub_options options;
+	struct rewrite_trace trace;
+	struct rewrite_options options;
 };
 
 static void derive(struct derivation *d, const char *text, const char *sizes)
 {
-	d->trace = (struct sub_trace){.texts = true};
+	d->trace = (struct rewrite_trace){.texts = true};
 	if (!tap_ok(load_text(&d->model, "test", text, strlen(text), sizes), "a model"))
 		return;
 	struct arena *a = &d->model.arena;
@@ -24,22 +24,22 @@ static void derive(struct derivation *d, const char *text, const char *sizes)
 	sub_init(&lowered, a, "test");
 	sub_init(&d->from, a, "test");
 	sub_init(&d->to, a, "test");
-	bool exact = d->options.math == SUB_EXACT;
-	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, &d->options, &d->model.diags);
+	bool exact = d->options.math == REWRITE_EXACT;
+	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, SUB_AT_MODEL, &d->model.diags);
 	if (ok && exact)
-		sub_contract(&d->from, &lowered, NULL, NULL);
+		rewrite_contract(&d->from, &lowered, NULL, NULL);
 	if (ok)
-		sub_optimize(&d->to, &d->from, &d->options, &d->trace);
+		rewrite_optimize(&d->to, &d->from, &d->options, &d->trace);
 	sub_verify(&d->to, &d->model.diags);
 	print_diags(&d->model.diags);
 }
 
-static struct derivation with(enum sub_math math, unsigned off, int64_t bytes)
+static struct derivation with(enum rewrite_math math, unsigned off, int64_t bytes)
 {
 	return (struct derivation){.options = {.math = math, .off = off, .table_bytes = bytes}};
 }
 
-static const unsigned no_tables = 1u << SUB_FAMILY_TABLES;
+static const unsigned no_tables = 1u << REWRITE_FAMILY_TABLES;
 
 /* The rules that were applied in a body, in order. */
 static const char *rules_of(struct derivation *d, const char *body)
@@ -165,7 +165,7 @@ static const struct {
 static void test_goldens(void)
 {
 	for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
-		struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
+		struct derivation d = with(REWRITE_REASSOCIATE, 0, 1 << 20);
 		derive(&d, goldens[i].text, SIZES);
 		says(rules_of(&d, goldens[i].body), goldens[i].rules, goldens[i].what);
 		free_model(&d.model);
@@ -176,7 +176,7 @@ static void test_goldens(void)
 
 static struct derivation derive_sized(const char *extents, int64_t table_bytes)
 {
-	struct derivation d = with(SUB_REASSOCIATE, 0, table_bytes);
+	struct derivation d = with(REWRITE_REASSOCIATE, 0, table_bytes);
 	char text[800];
 	snprintf(text, sizeof text,
 		 "model m\nstructure tree(left, right)\ninput w : token\nparam T[V, D]\nparam p[D]\n"
@@ -206,7 +206,7 @@ static void test_ends(void)
 	long applied = 0, again = 0, risen = 0;
 	for (uint64_t seed = 1; seed <= 150; seed++) {
 		static struct generator g;
-		struct derivation d = with(seed % 3, seed % 5 ? 0 : 1u << SUB_FAMILY_CONSTANTS, 1 << 20);
+		struct derivation d = with(seed % 3, seed % 5 ? 0 : 1u << REWRITE_FAMILY_CONSTANTS, 1 << 20);
 		char sizes[64];
 		const char *text = generate_model(&g, seed, sizes);
 		derive(&d, text, sizes);
@@ -214,9 +214,9 @@ static void test_ends(void)
 		for (size_t i = 0; i < d.trace.changes.n; i++)
 			risen += d.trace.changes.at[i].saved < 0;
 		struct sub_program fixed;
-		struct sub_trace trace = {0};
+		struct rewrite_trace trace = {0};
 		sub_init(&fixed, &d.model.arena, "fixed");
-		sub_optimize(&fixed, &d.to, &d.options, &trace);
+		rewrite_optimize(&fixed, &d.to, &d.options, &trace);
 		again += trace.effort.applications;
 		free_model(&d.model);
 	}
@@ -242,26 +242,26 @@ static bool noted(const struct derivation *d, const char *words)
 static void test_tables(void)
 {
 	const int64_t table = 9 * 6 * 4;
-	struct derivation d = with(SUB_REASSOCIATE, 0, 2 * table);
+	struct derivation d = with(REWRITE_REASSOCIATE, 0, 2 * table);
 	derive(&d, two_tables, SIZES);
 	tap_ok(noted(&d, "tables: 2, of 432 bytes; at most 432 are allowed"),
 	       "both tables keep to the budget, and it is said");
 	free_model(&d.model);
-	d = with(SUB_REASSOCIATE, 0, 2 * table - 1);
+	d = with(REWRITE_REASSOCIATE, 0, 2 * table - 1);
 	derive(&d, two_tables, SIZES);
 	tap_ok(noted(&d, "432 bytes would be more than the 431 allowed, so look-ups in") &&
 		   noted(&d, "tables: 1, of 216 bytes"),
 	       "a byte less, and one look-up stays what it was");
 	free_model(&d.model);
-	d = with(SUB_REASSOCIATE, 0, 0);
+	d = with(REWRITE_REASSOCIATE, 0, 0);
 	derive(&d, two_tables, SIZES);
 	says(rules_of(&d, "leaf"), "", "without a budget nothing is made a table");
 	free_model(&d.model);
-	d = with(SUB_REASSOCIATE, no_tables, 1 << 20);
+	d = with(REWRITE_REASSOCIATE, no_tables, 1 << 20);
 	derive(&d, two_tables, SIZES);
 	tap_ok(!d.trace.notes.n && !*rules_of(&d, "leaf"), "nor where the family is off");
 	free_model(&d.model);
-	d = with(SUB_REASSOCIATE, 0, 1 << 20);
+	d = with(REWRITE_REASSOCIATE, 0, 1 << 20);
 	derive(&d, shared_table, SIZES);
 	tap_ok(noted(&d, "tables: 2, of 432 bytes"), "each body has its table");
 	free_model(&d.model);
@@ -285,31 +285,31 @@ static bool has_op(const struct sub_program *p, enum sub_op op)
 
 static void test_guards(void)
 {
-	struct derivation d = with(SUB_REASSOCIATE, 0, 1 << 20);
+	struct derivation d = with(REWRITE_REASSOCIATE, 0, 1 << 20);
 	derive(&d, concatenated, SIZES);
 	says(rules_of(&d, "inner"), "add_matmul_concat",
 	     "products are joined where their vectors are joined anyway");
 	free_model(&d.model);
-	d = with(SUB_EXACT, 0, 1 << 20);
+	d = with(REWRITE_EXACT, 0, 1 << 20);
 	derive(&d, TREE LEAF "tanh(W @ T[w] + p)\n" INNER "tanh(-(-left.h) * p + q)\n", SIZES);
 	says(rules_of(&d, "leaf"), "assign_accumulate unary_assign",
 	     "exact: a product and its bias are looked up together");
 	says(rules_of(&d, "inner"), "neg_neg", "exact: signs that undo each other may go");
 	free_model(&d.model);
-	d = with(SUB_EXACT, 0, 1 << 20);
+	d = with(REWRITE_EXACT, 0, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "-(-(left.h * right.h)) + q\n", SIZES);
 	says(rules_of(&d, "inner"), "neg_neg", "exact: signs between a product and an addition may go, too,");
 	tap_ok(has_op(&d.to, SUB_ADD) && !has_op(&d.to, SUB_FMA), "and it does not come to be contracted");
 	free_model(&d.model);
-	d = with(SUB_EXACT, 0, 1 << 20);
+	d = with(REWRITE_EXACT, 0, 1 << 20);
 	derive(&d, two_additions, SIZES);
 	says(rules_of(&d, "inner"), "neg_neg neg_neg", "exact: two additions may become one");
 	free_model(&d.model);
-	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_DISTRIBUTIVE, 1 << 20);
+	d = with(REWRITE_REASSOCIATE, 1u << REWRITE_FAMILY_DISTRIBUTIVE, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h)\n", SIZES);
 	says(rules_of(&d, "inner"), "", "a family that is off does nothing");
 	free_model(&d.model);
-	d = with(SUB_REASSOCIATE, 1u << SUB_FAMILY_CONSTANTS, 1 << 20);
+	d = with(REWRITE_REASSOCIATE, 1u << REWRITE_FAMILY_CONSTANTS, 1 << 20);
 	derive(&d, TREE PLAIN_LEAF INNER "tanh(0.5 * (U @ left.h))\n", SIZES);
 	says(rules_of(&d, "inner"), "", "no factor goes into weights that are computed for each row");
 	free_model(&d.model);
@@ -321,7 +321,7 @@ static void test_guards(void)
 static bool applies(const char *type, const char *value)
 {
 	char text[500];
-	struct derivation d = with(SUB_FAST, 0, 1 << 20);
+	struct derivation d = with(REWRITE_FAST, 0, 1 << 20);
 	snprintf(text, sizeof text,
 		 "model m\nstructure tree(*)\ninput n[D] : %s\nstate c[D] : %s\nleaf:\n c = n\ninner:\n"
 		 " s = max(k.c for k in children) + n\n c = %s\noutput o = c\n", type, type, value);
@@ -346,7 +346,7 @@ static void test_types(void)
 
 static void test_texts(void)
 {
-	static const struct sub_rule wrong[] = {
+	static const struct rewrite_rule wrong[] = {
 	    {"", 0, 0, 0, "neg(x", "", "x"},	      {"", 0, 0, 0, "neg(x)", "", "y"},
 	    {"", 0, 0, 0, "sum(x)", "", "x"},	      {"", 0, 0, 0, "frob(x)", "", "x"},
 	    {"", 0, 0, 0, "add(x)", "", "x"},	      {"", 0, 0, 0, "neg(x)", "odd(x)", "x"},
@@ -358,16 +358,16 @@ static void test_texts(void)
 	load_text(&t, "none", TREE PLAIN_LEAF INNER "left.h\n", strlen(TREE PLAIN_LEAF INNER "left.h\n"),
 		  SIZES);
 	int parsed = 0, refused = 0;
-	for (int i = 0; i < sub_rule_count; i++) {
+	for (int i = 0; i < rewrite_rule_count; i++) {
 		struct str error = str_in(&t.arena);
-		parsed += sub_parse_rule(&t.arena, &sub_rules[i], &error) != NULL;
+		parsed += rewrite_parse_rule(&t.arena, &rewrite_rules[i], &error) != NULL;
 		if (error.n)
 			printf("# %s\n", error.text);
 	}
-	tap_ok(parsed == sub_rule_count, "the texts of all %d rules are well-formed", sub_rule_count);
+	tap_ok(parsed == rewrite_rule_count, "the texts of all %d rules are well-formed", rewrite_rule_count);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct str error = str_in(&t.arena);
-		refused += !sub_parse_rule(&t.arena, &wrong[i], &error) && error.n;
+		refused += !rewrite_parse_rule(&t.arena, &wrong[i], &error) && error.n;
 	}
 	tap_ok(refused == sizeof wrong / sizeof *wrong, "what is not is refused, and why");
 	free_model(&t);
@@ -386,13 +386,13 @@ static sub_ref binary(struct sub_program *p, enum sub_op op, sub_ref x, sub_ref 
 }
 
 /* A body of n operators, some of which rules apply to; a chain, or wide. */
-static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
+static struct rewrite_effort rewrite_many(int n, bool wide, size_t *left)
 {
 	enum { WIDTH = 64, LEVELS = 30 };
 	static const enum sub_op ops[] = {SUB_NEG,  SUB_TANH,	 SUB_ADD, SUB_MULTIPLY,
 					  SUB_SMAX, SUB_SIGMOID, SUB_EXP, SUB_REC};
-	struct sub_trace trace = {0};
-	struct sub_options options = {.math = SUB_REASSOCIATE};
+	struct rewrite_trace trace = {0};
+	struct rewrite_options options = {.math = REWRITE_REASSOCIATE};
 	struct sub_body body = {.name = "inner", .domain = SUB_INNER};
 	struct arena a;
 	jmp_buf jump;
@@ -429,7 +429,7 @@ static struct sub_effort rewrite_many(int n, bool wide, size_t *left)
 		}
 		vec_push(&a, &body.stores, (struct sub_store){SUB_TO_STATE, 0, sub_as_is(&p, x)});
 		vec_push(&a, &p.bodies, body);
-		sub_optimize(&to, &p, &options, &trace);
+		rewrite_optimize(&to, &p, &options, &trace);
 		*left = to.values.n;
 	}
 	arena_free(&a);
@@ -440,7 +440,7 @@ static void test_growth(void)
 {
 	for (int wide = 0; wide < 2; wide++) {
 		size_t left[2];
-		struct sub_effort few = rewrite_many(10000, wide, &left[0]),
+		struct rewrite_effort few = rewrite_many(10000, wide, &left[0]),
 				  many = rewrite_many(20000, wide, &left[1]);
 		tap_ok(few.attempts > 10000 && many.attempts <= 2.3 * few.attempts,
 		       "%s: 20000 operators take %ld attempts, 10000 take %ld", wide ? "wide" : "a chain",

@@ -10,14 +10,14 @@ enum { SEEDS = 2500 / SAMPLE };
 
 static const struct way {
 	const char *name;
-	enum sub_math math;
+	enum rewrite_math math;
 	bool wild;
 	enum sub_arithmetic arithmetic;
 	double tolerance; /* 0 = every bit */
 } ways[] = {
-    {"exact", SUB_EXACT, true, SUB_BINARY32, 0},
-    {"reassociate", SUB_REASSOCIATE, false, SUB_BINARY64, 1e-6},
-    {"fast", SUB_FAST, false, SUB_BINARY64, 1e-6},
+    {"exact", REWRITE_EXACT, true, SUB_BINARY32, 0},
+    {"reassociate", REWRITE_REASSOCIATE, false, SUB_BINARY64, 1e-6},
+    {"fast", REWRITE_FAST, false, SUB_BINARY64, 1e-6},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -57,12 +57,12 @@ static bool tame(const double *x, int64_t n)
 }
 
 static void report(const struct way *way, uint64_t seed, const struct sub_program *from,
-		   const struct sub_program *to, const struct sub_trace *trace)
+		   const struct sub_program *to, const struct rewrite_trace *trace)
 {
 	printf("# seed %llu, %s\n", (unsigned long long)seed, way->name);
 	print_program("as written", from);
 	for (size_t i = 0; i < trace->changes.n; i++) {
-		const struct sub_change *c = &trace->changes.at[i];
+		const struct rewrite_change *c = &trace->changes.at[i];
 		printf("# %s in %s:\n#   %s\n#   %s\n", c->rule, c->body, c->before ? c->before : "",
 		       c->after ? c->after : "");
 	}
@@ -72,21 +72,21 @@ static void report(const struct way *way, uint64_t seed, const struct sub_progra
 static bool check_way(struct bench *b, const struct data *d, int w, uint64_t seed)
 {
 	const struct way *way = &ways[w];
-	struct sub_options options = {.math = way->math, .table_bytes = 1 << 20};
-	struct sub_trace trace = {.texts = true};
+	struct rewrite_options options = {.math = way->math, .table_bytes = 1 << 20};
+	struct rewrite_trace trace = {.texts = true};
 	struct sub_program contracted, rewritten, to;
-	bool exact = way->math == SUB_EXACT;
+	bool exact = way->math == REWRITE_EXACT;
 	sub_init(&contracted, &b->arena, "test");
 	sub_init(&rewritten, &b->arena, "test");
 	sub_init(&to, &b->arena, "test");
 	if (exact)
-		sub_contract(&contracted, &b->p, NULL, NULL);
+		rewrite_contract(&contracted, &b->p, NULL, NULL);
 	const struct sub_program *from = exact ? &contracted : &b->p;
-	sub_optimize(&rewritten, from, &options, &trace);
+	rewrite_optimize(&rewritten, from, &options, &trace);
 	changes[w] += trace.changes.n;
 	if (!exact)
-		sub_contract(&contracted, &rewritten, NULL, NULL);
-	sub_fold(&to, exact ? &rewritten : &contracted, &options, &trace);
+		rewrite_contract(&contracted, &rewritten, NULL, NULL);
+	rewrite_fold(&to, exact ? &rewritten : &contracted, &options, &trace);
 	bool ok = sub_verify(from, &b->diags) && sub_verify(&contracted, &b->diags) && sub_verify(&to, &b->diags);
 	double *before = evaluate(from, way->arithmetic, d, &b->arena);
 	if (ok && (way->tolerance == 0 || tame(before, d->results))) {

@@ -135,28 +135,28 @@ static double *values_of(struct pair *p, enum sub_arithmetic arithmetic)
 /* --- what is wanted of a rule --- */
 
 struct checks {
-	const struct sub_rule *rule;
-	const struct sub_parsed *parsed;
+	const struct rewrite_rule *rule;
+	const struct rewrite_parsed *parsed;
 	struct arena arena;
 	int applied, agreed, fielded, cheaper, equal, dearer, lowered;
 	bool whole; /* else only that both sides mean the same */
 	bool wrong, bits_differ;
-	bool refuted[SUB_MAX_PREDICATES], wasted[SUB_MAX_PREDICATES]; /* forced: goes wrong; does not pay */
-	int violated[SUB_MAX_PREDICATES];
+	bool refuted[REWRITE_MAX_PREDICATES], wasted[REWRITE_MAX_PREDICATES]; /* forced: goes wrong; does not pay */
+	int violated[REWRITE_MAX_PREDICATES];
 };
 
 /* Proofs are asked for, whatever `fast` would take for granted. */
-static enum sub_math math_of(const struct sub_rule *rule)
+static enum rewrite_math math_of(const struct rewrite_rule *rule)
 {
-	return rule->exactness == SUB_BITS ? SUB_EXACT : SUB_REASSOCIATE;
+	return rule->exactness == REWRITE_BITS ? REWRITE_EXACT : REWRITE_REASSOCIATE;
 }
 
-static struct sub_measure measure_of(struct bench *b, sub_ref r, enum sub_math math)
+static struct rewrite_measure measure_of(struct bench *b, sub_ref r, enum rewrite_math math)
 {
-	struct sub_options options = {.math = math, .table_bytes = INT64_MAX};
+	struct rewrite_options options = {.math = math, .table_bytes = INT64_MAX};
 	struct rewriter w = {.p = &b->p, .arena = &b->arena, .options = &options};
-	sub_note_of(&w, r);
-	sub_keep(&w, r);
+	rewrite_note_of(&w, r);
+	rewrite_keep(&w, r);
 	return w.measure;
 }
 
@@ -181,11 +181,11 @@ static void say(const struct checks *c, struct pair *p, uint64_t seed, const cha
 
 static void check_measure(struct checks *c, struct pair *p)
 {
-	enum sub_math math = math_of(c->rule);
-	struct sub_measure from = measure_of(&p->b, p->from, math), to = measure_of(&p->b, p->to, math);
-	c->cheaper += sub_less(to, from);
-	c->dearer += sub_less(from, to);
-	c->equal += !sub_less(to, from) && !sub_less(from, to);
+	enum rewrite_math math = math_of(c->rule);
+	struct rewrite_measure from = measure_of(&p->b, p->from, math), to = measure_of(&p->b, p->to, math);
+	c->cheaper += rewrite_less(to, from);
+	c->dearer += rewrite_less(from, to);
+	c->equal += !rewrite_less(to, from) && !rewrite_less(from, to);
 }
 
 /* Modulo a prime, but for what is rounded when it is folded. */
@@ -206,7 +206,7 @@ static void check_field(struct checks *c, struct pair *p, uint64_t seed)
 
 static void check_values(struct checks *c, struct pair *p, uint64_t seed, bool wild)
 {
-	bool exact = c->rule->exactness == SUB_BITS;
+	bool exact = c->rule->exactness == REWRITE_BITS;
 	double *x = values_of(p, exact ? SUB_BINARY32 : SUB_BINARY64);
 	int64_t n = p->d.results / 2;
 	if (!wild && !exact && !tame(x, 2 * n) && tame(x, n) == tame(x + n, n))
@@ -302,7 +302,7 @@ static void look_for_bits(struct checks *c, struct pair *p)
 static void check_applied(struct checks *c, struct pair *p, uint64_t seed, bool wild)
 {
 	check_measure(c, p);
-	if (c->applied >= ENOUGH && (c->rule->exactness == SUB_BITS || c->bits_differ) && c->agreed >= ENOUGH)
+	if (c->applied >= ENOUGH && (c->rule->exactness == REWRITE_BITS || c->bits_differ) && c->agreed >= ENOUGH)
 		return;
 	c->applied++;
 	if (!finish_pair(p, wild))
@@ -314,7 +314,7 @@ static void check_applied(struct checks *c, struct pair *p, uint64_t seed, bool 
 	}
 	check_values(c, p, seed, wild);
 	check_field(c, p, seed);
-	if (c->rule->exactness != SUB_BITS && !c->bits_differ)
+	if (c->rule->exactness != REWRITE_BITS && !c->bits_differ)
 		look_for_bits(c, p);
 }
 
@@ -339,7 +339,7 @@ static bool goes_wrong(struct checks *c, struct pair *p, int predicate, bool wil
 		return false;
 	if (!verified(p))
 		return true;
-	bool exact = c->rule->exactness == SUB_BITS;
+	bool exact = c->rule->exactness == REWRITE_BITS;
 	double *x = values_of(p, wild || exact ? SUB_BINARY32 : SUB_BINARY64);
 	return exact ? !all_same(x, p->d.results / 2) : any_far(x, p->d.results / 2, unit);
 }
@@ -347,8 +347,8 @@ static bool goes_wrong(struct checks *c, struct pair *p, int predicate, bool wil
 /* Nothing is lower: what there would be to gain is not there. */
 static bool does_not_pay(const struct checks *c, struct pair *p)
 {
-	enum sub_math math = math_of(c->rule);
-	return !sub_less(measure_of(&p->b, p->to, math), measure_of(&p->b, p->from, math));
+	enum rewrite_math math = math_of(c->rule);
+	return !rewrite_less(measure_of(&p->b, p->to, math), measure_of(&p->b, p->from, math));
 }
 
 /* An instance that violates this predicate alone: what comes of the rule all the same? */
@@ -360,12 +360,12 @@ static void check_refuted(struct checks *c, int predicate, uint64_t seed, bool w
 	bench_open(&p.b);
 	p.from = make_instance(&in, &p.b, c->parsed, seed);
 	p.to.i = 0;
-	enum sub_outcome forced =
-	    sub_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), predicate, &p.to, &failed);
-	if (forced == SUB_UNBUILT) {
+	enum rewrite_outcome forced =
+	    rewrite_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), predicate, &p.to, &failed);
+	if (forced == REWRITE_UNBUILT) {
 		c->refuted[predicate] |= !p.to.i; /* nothing could replace it */
 		c->wasted[predicate] |= p.to.i;	  /* itself would */
-	} else if (forced == SUB_APPLIED) {
+	} else if (forced == REWRITE_APPLIED) {
 		c->wasted[predicate] |= does_not_pay(c, &p);
 		c->violated[predicate]++;
 		c->refuted[predicate] |= goes_wrong(c, &p, predicate, wild);
@@ -400,8 +400,8 @@ static void look_by_hand(struct checks *c)
 			continue;
 		bench_open(&p.b);
 		p.from = hand_made[i].make(&p.b);
-		if (sub_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), -1, &p.to, &failed) ==
-			SUB_APPLIED &&
+		if (rewrite_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), -1, &p.to, &failed) ==
+			REWRITE_APPLIED &&
 		    finish_pair(&p, false)) {
 			float *from = run_lowered(&p, 0, true), *to = run_lowered(&p, 1, true);
 			c->bits_differ |= from && to && !all_same_floats(from, to, p.d.results / 2);
@@ -411,7 +411,7 @@ static void look_by_hand(struct checks *c)
 }
 
 /* The expansions of exp, log and sigmoid never fall, as far as anybody looked, but that is no promise. */
-static bool is_cautious(const struct sub_rule *rule)
+static bool is_cautious(const struct rewrite_rule *rule)
 {
 	static const char *const names[] = {"smax_exp_both", "exp_smax", "max_exp",       "smax_log_both",
 					      "log_smax",      "max_log",  "max_sigmoid",   "smax_sigmoid_both"};
@@ -427,12 +427,12 @@ static bool satisfied(const struct checks *c)
 {
 	if (!c->whole && c->agreed >= ENOUGH)
 		return true;
-	bool done = c->agreed >= ENOUGH && (c->rule->exactness == SUB_BITS || c->bits_differ);
+	bool done = c->agreed >= ENOUGH && (c->rule->exactness == REWRITE_BITS || c->bits_differ);
 	for (int i = 0; i < c->parsed->predicates; i++)
 		done &= c->refuted[i];
 	return (done || (is_cautious(c->rule) && c->lowered >= MOST_LOWERED)) &&
-	       (c->rule->cost == SUB_CHEAPER  ? c->cheaper > 0
-		: c->rule->cost == SUB_DEARER ? c->dearer > 0
+	       (c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
+		: c->rule->cost == REWRITE_DEARER ? c->dearer > 0
 					      : true);
 }
 
@@ -445,11 +445,11 @@ static void try_instance(struct checks *c, uint64_t seed)
 	bench_open(&p.b);
 	p.from = make_instance(&in, &p.b, c->parsed, seed);
 	if (p.from.i) {
-		enum sub_outcome outcome =
-		    sub_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), -1, &p.to, &failed);
-		if (outcome == SUB_APPLIED)
+		enum rewrite_outcome outcome =
+		    rewrite_apply_rule(&p.b.p, p.from, c->parsed, math_of(c->rule), -1, &p.to, &failed);
+		if (outcome == REWRITE_APPLIED)
 			check_applied(c, &p, seed, wild);
-		for (int i = 0; c->whole && outcome == SUB_REFUTED && i < c->parsed->predicates; i++)
+		for (int i = 0; c->whole && outcome == REWRITE_REFUTED && i < c->parsed->predicates; i++)
 			if (!c->refuted[i])
 				check_refuted(c, i, seed, wild);
 	}
@@ -458,8 +458,8 @@ static void try_instance(struct checks *c, uint64_t seed)
 
 static bool costs_as_said(const struct checks *c)
 {
-	return c->rule->cost == SUB_CHEAPER  ? c->cheaper > 0
-	       : c->rule->cost == SUB_DEARER ? c->dearer > 0
+	return c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
+	       : c->rule->cost == REWRITE_DEARER ? c->dearer > 0
 					     : c->equal + c->dearer + c->cheaper > 0;
 }
 
@@ -473,7 +473,7 @@ static void report(const struct checks *c, int64_t tries)
 		return;
 	tap_ok(costs_as_said(c), "%s: cheaper in %d, as dear in %d, dearer in %d", name, c->cheaper, c->equal,
 	       c->dearer);
-	if (c->rule->exactness != SUB_BITS)
+	if (c->rule->exactness != REWRITE_BITS)
 		tap_ok(c->bits_differ != is_cautious(c->rule), "%s: %s", name,
 		       c->bits_differ ? "changes a bit somewhere" : "may change a bit");
 	for (int i = 0; i < c->parsed->predicates; i++) {
@@ -486,14 +486,14 @@ static void report(const struct checks *c, int64_t tries)
 	}
 }
 
-static void check_rule(const struct sub_rule *rule, bool whole, uint64_t tries)
+static void check_rule(const struct rewrite_rule *rule, bool whole, uint64_t tries)
 {
 	struct checks c = {.rule = rule, .whole = whole};
 	static jmp_buf jump;
 	arena_init(&c.arena, &allocator_default);
 	c.arena.escape = &jump;
 	struct str error = str_in(&c.arena);
-	c.parsed = sub_parse_rule(&c.arena, rule, &error);
+	c.parsed = rewrite_parse_rule(&c.arena, rule, &error);
 	if (!tap_ok(c.parsed, "%s: is well-formed%s", rule->name, str_text(&error)))
 		return;
 	uint64_t seed = 1;
@@ -507,8 +507,8 @@ static void check_rule(const struct sub_rule *rule, bool whole, uint64_t tries)
 int main(int argc, char **argv)
 {
 	const char *seeds = getenv("ESPALIER_SEEDS");
-	for (int i = 0; i < sub_rule_count; i++)
-		if (argc < 2 || strcmp(argv[1], sub_rules[i].name) == 0)
-			check_rule(&sub_rules[i], i % SAMPLE == 0, seeds ? strtoull(seeds, NULL, 10) : TRIES);
+	for (int i = 0; i < rewrite_rule_count; i++)
+		if (argc < 2 || strcmp(argv[1], rewrite_rules[i].name) == 0)
+			check_rule(&rewrite_rules[i], i % SAMPLE == 0, seeds ? strtoull(seeds, NULL, 10) : TRIES);
 	return tap_done();
 }

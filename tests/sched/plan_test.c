@@ -11,7 +11,7 @@ struct planned {
 
 static bool make(struct planned *p, const char *path, const char *sizes, const char *fuse)
 {
-	struct sub_options options = {0};
+	struct rewrite_options options = {0};
 	struct sched_fusion fusion;
 	struct sub_program written, contracted;
 	memset(p, 0, sizeof *p);
@@ -21,11 +21,11 @@ static bool make(struct planned *p, const char *path, const char *sizes, const c
 	sub_init(&written, a, "test");
 	sub_init(&contracted, a, "test");
 	sub_init(&p->program, a, "test");
-	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags) ||
+	if (!sub_lower(&written, p->model.model, p->model.sizes, SUB_AT_MODEL, &p->model.diags) ||
 	    !sched_read_fusion(&fusion, "test", fuse, strlen(fuse), &p->model.diags))
 		return false;
-	sub_contract(&contracted, &written, NULL, NULL);
-	sub_fold(&p->program, &contracted, &options, NULL);
+	rewrite_contract(&contracted, &written, NULL, NULL);
+	rewrite_fold(&p->program, &contracted, &options, NULL);
 	sched_make_plan(&p->plan, a, &p->program, target_find("avx512"), &fusion);
 	bool ok = sched_verify(&p->plan, &p->model.diags);
 	print_diags(&p->model.diags);
@@ -220,7 +220,7 @@ static bool is_step(const struct sched_values *v, const struct sub_program *p, s
 
 static bool is_movement(const struct sched_values *v, const struct sub_program *p, sub_ref r)
 {
-	return sched_is_index(p, v, r) && sched_has_lead(p, r);
+	return sched_is_index(p, v, r) && sub_has_leading_dim(p, r);
 }
 
 static bool is_gate(const struct sched_values *v, const struct sub_program *p, sub_ref r)

@@ -14,7 +14,7 @@ struct planned {
 
 static bool make(struct planned *p, const char *path, const char *sizes)
 {
-	struct sub_options options = {0};
+	struct rewrite_options options = {0};
 	memset(p, 0, sizeof *p);
 	if (!load_model(&p->model, path, sizes))
 		return false;
@@ -22,10 +22,10 @@ static bool make(struct planned *p, const char *path, const char *sizes)
 	sub_init(&written, &p->model.arena, "test");
 	sub_init(&contracted, &p->model.arena, "test");
 	sub_init(&p->program, &p->model.arena, "test");
-	if (!sub_lower(&written, p->model.model, p->model.sizes, &options, &p->model.diags))
+	if (!sub_lower(&written, p->model.model, p->model.sizes, SUB_AT_MODEL, &p->model.diags))
 		return false;
-	sub_contract(&contracted, &written, NULL, NULL);
-	sub_fold(&p->program, &contracted, &options, NULL);
+	rewrite_contract(&contracted, &written, NULL, NULL);
+	rewrite_fold(&p->program, &contracted, &options, NULL);
 	sched_make_plan(&p->plan, &p->model.arena, &p->program, target_find("avx2"),
 			&(struct sched_fusion){0});
 	sched_choose(&p->sched, &p->plan, target_find("avx2"));

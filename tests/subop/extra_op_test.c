@@ -57,7 +57,6 @@ static void compare(struct test_model *t, const char *backend, const char *last)
 static void test_values(struct test_model *t)
 {
 	struct sub_program p;
-	struct sub_options options = {0};
 	float x[6] = {0.25f, -1, 3, 0, 0.1f, -0.5f}, W[36] = {0};
 	const void *params[] = {W};
 	double h[6], least[6], all, *states[] = {h}, *outputs[] = {least, &all}, product = 1;
@@ -66,7 +65,7 @@ static void test_values(struct test_model *t)
 	struct sub_forest f = {1, 1, begin, NULL, root, order, data, NULL};
 	bool ok = true;
 	sub_init(&p, &t->arena, "extra");
-	tap_ok(sub_lower(&p, t->model, t->sizes, &options, &t->diags) && sub_verify(&p, &t->diags),
+	tap_ok(sub_lower(&p, t->model, t->sizes, SUB_AT_MODEL, &t->diags) && sub_verify(&p, &t->diags),
 	       "verified");
 	sub_evaluate(&p, &f, params, states, outputs, &t->arena);
 	for (int i = 0; i < 6; i++) {

@@ -321,8 +321,8 @@ static inline bool compile_program(struct compiled *c, struct arena *a, const st
 	struct sub_program contracted;
 	sub_init(&contracted, a, p->name);
 	sub_init(&c->folded, a, p->name);
-	sub_contract(&contracted, p, NULL, NULL);
-	sub_fold(&c->folded, &contracted, &(struct sub_options){.table_bytes = 1 << 20}, NULL);
+	rewrite_contract(&contracted, p, NULL, NULL);
+	rewrite_fold(&c->folded, &contracted, &(struct rewrite_options){.table_bytes = 1 << 20}, NULL);
 	if (!sub_verify(&c->folded, d))
 		return false;
 	sched_make_plan(&c->plan, a, &c->folded, target_find(target), &(struct sched_fusion){0});

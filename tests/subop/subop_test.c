@@ -333,14 +333,13 @@ static void test_operators(void)
 {
 	struct test_model t = {0};
 	struct sub_program p;
-	struct sub_options options = {0};
 	static jmp_buf jump;
 	arena_init(&t.arena, &allocator_default);
 	diags_init(&t.diags, &allocator_default);
 	t.arena.escape = &jump;
 	t.model = ra_parse(&t.arena, &t.diags, "ops", text, sizeof text - 1);
 	sub_init(&p, &t.arena, "ops");
-	bool ok = t.model && sub_lower(&p, t.model, t.sizes, &options, &t.diags) && sub_verify(&p, &t.diags);
+	bool ok = t.model && sub_lower(&p, t.model, t.sizes, SUB_AT_MODEL, &t.diags) && sub_verify(&p, &t.diags);
 	print_diags(&t.diags);
 	if (!tap_ok(ok, "every operator is lowered"))
 		return;

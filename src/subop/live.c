@@ -1,0 +1,48 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* Which values a body computes or reads. */
+#include "subop/subop.h"
+
+#include <stdlib.h>
+
+struct list {
+	VEC(sub_ref) all;
+};
+
+static void add_value(struct list *l, struct arena *a, bool *seen, sub_ref r)
+{
+	if (!seen[r.i])
+		vec_push(a, &l->all, r);
+	seen[r.i] = true;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	const sub_ref *x = a, *y = b;
+	return x->i < y->i ? -1 : x->i > y->i;
+}
+
+struct sub_values sub_find_values(struct arena *a, const struct sub_program *p, const struct sub_body *b, bool *seen)
+{
+	struct list l = {0};
+	for (size_t i = 0; i < b->stores.n; i++)
+		add_value(&l, a, seen, b->stores.at[i].value.value);
+	for (size_t i = 0; i < l.all.n; i++) {
+		const struct sub_value *v = sub_at(p, l.all.at[i]);
+		for (int k = 0; k < v->args; k++)
+			add_value(&l, a, seen, v->arg[k].value);
+	}
+	for (size_t i = 0; i < l.all.n; i++)
+		seen[l.all.at[i].i] = false;
+	if (l.all.n)
+		qsort(l.all.at, l.all.n, sizeof *l.all.at, compare_values);
+	return (struct sub_values){l.all.n, l.all.at};
+}
+
+void sub_mark_live(const struct sub_program *p, const struct sub_body *b, bool *live)
+{
+	for (size_t i = 0; i < b->stores.n; i++)
+		live[b->stores.at[i].value.value.i] = true;
+	for (uint32_t i = p->values.n; i-- > 1;)
+		for (int a = 0; live[i] && a < p->values.at[i].args; a++)
+			live[p->values.at[i].arg[a].value.i] = true;
+}

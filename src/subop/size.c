@@ -1,0 +1,50 @@
+/* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
+/* How many elements values have, for what is estimated of them. */
+#include "subop/subop.h"
+
+bool sub_has_leading_dim(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	return v->vars && p->vars.at[v->var[0]].set != SUB_DIM;
+}
+
+bool sub_has_rows(const struct sub_program *p, sub_ref r)
+{
+	return sub_has_leading_dim(p, r) && !sub_is_ragged(p, sub_at(p, r)->var[0]);
+}
+
+int64_t sub_loop_extent(const struct sub_program *p, int var)
+{
+	const struct sub_var *v = &p->vars.at[var];
+	return v->set == SUB_DIM ? v->extent : sub_is_ragged(p, var) ? SUB_RAGGED_EXTENT : 0;
+}
+
+static double elements_of(const struct sub_program *p, const int *var, int vars)
+{
+	double n = 1;
+	for (int i = 0; i < vars; i++) {
+		int64_t extent = sub_loop_extent(p, var[i]);
+		n *= extent ? extent : 1;
+	}
+	return n;
+}
+
+double sub_row_elements(const struct sub_program *p, const struct sub_value *v)
+{
+	return elements_of(p, v->var, v->vars);
+}
+
+double sub_reduced_elements(const struct sub_program *p, const struct sub_value *v)
+{
+	int var[SUB_MAX_VARS] = {0};
+	return elements_of(p, var, sub_reduced_vars(p, v, var));
+}
+
+int sub_leading_dims(const struct sub_program *p, sub_ref r)
+{
+	const struct sub_value *v = sub_at(p, r);
+	int n = 0;
+	while (n < v->vars && p->vars.at[v->var[n]].set != SUB_DIM)
+		n++;
+	return n;
+}
