@@ -8,9 +8,9 @@
  * turn, one after the other in every round, so that all see the same machine.  Times are ratios to that with
  * all rules: above 1, the family pays. Last is the time that rewriting generated models of many operators
  * takes.  Models are looked for in $srcdir/examples. */
-#include "compile/explain.h"
 #include "bench/library.h"
 #include "bench/timing.h"
+#include "compile/explain.h"
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
 enum { OPERATORS_OF_BLOCK = 16 /* and one that adds it */ };

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-#include "ra/builder.h"
 #include "api/objects.h"
+#include "ra/builder.h"
 
 struct esp_builder {
 	struct object object;
@@ -182,8 +182,10 @@ void esp_builder_traversal(esp_builder *b, const char *direction)
 /* Bodies count from 1 for callers. */
 enum { FIRST_BODY = ESP_BODY_LEAF - RA_BODY_LEAF };
 _Static_assert(ESP_BODY_INNER == RA_BODY_INNER + FIRST_BODY && ESP_BODY_NODE == RA_BODY_NODE + FIRST_BODY &&
-		   ESP_BODY_OUTPUT == RA_BODY_OUTPUT + FIRST_BODY && ESP_BODY_ROOT == RA_BODY_ROOT + FIRST_BODY &&
-		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY && ESP_BODY_BELOW == FIRST_BODY + RA_BODY_CASE - 1,
+		   ESP_BODY_OUTPUT == RA_BODY_OUTPUT + FIRST_BODY &&
+		   ESP_BODY_ROOT == RA_BODY_ROOT + FIRST_BODY &&
+		   ESP_BODY_BELOW == RA_BODY_BELOW + FIRST_BODY &&
+		   ESP_BODY_BELOW == FIRST_BODY + RA_BODY_CASE - 1,
 	       "bodies are told by their numbers");
 
 /* The number that callers have for a body, and back; -1 = there is no such body. */
@@ -235,7 +237,8 @@ esp_value esp_builder_call(esp_builder *b, const char *function, const esp_value
 	return v;
 }
 
-esp_value esp_builder_call_along(esp_builder *b, const char *function, int axis, const esp_value *arguments, size_t n)
+esp_value esp_builder_call_along(esp_builder *b, const char *function, int axis, const esp_value *arguments,
+				 size_t n)
 {
 	esp_value v = {0};
 	const uint32_t *id = arguments ? &arguments->id : NULL;
@@ -289,8 +292,8 @@ esp_value esp_builder_parent(esp_builder *b, int which, const char *state)
 	esp_value v = {0};
 	bool known = which == ESP_THE_PARENT || which == ESP_EACH_PARENT;
 	BUILD(b, if (NEED(b, state) &&
-		     (known || refuse(b, __func__, "which", "must be ESP_THE_PARENT or ESP_EACH_PARENT"))) v.id =
-		     ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
+		     (known || refuse(b, __func__, "which", "must be ESP_THE_PARENT or ESP_EACH_PARENT")))
+		     v.id = ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
 	return v;
 }
 

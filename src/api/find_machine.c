@@ -11,9 +11,9 @@
  *     checksum 0123...              of all that is before
  *
  * What is not such a file, or has a number that no machine has, is as if it were not there. */
-#include "base/machine.h"
 #include "api/objects.h"
 #include "base/cpu.h"
+#include "base/machine.h"
 #include "io/store.h"
 
 #include <stdio.h>

@@ -3,11 +3,11 @@
 #ifndef ESPALIER_API_OBJECTS_H
 #define ESPALIER_API_OBJECTS_H
 
-#include "compile/cache.h"
-#include "compile/compile.h"
 #include "api/read_options.h"
 #include "base/floats.h"
 #include "base/fork.h"
+#include "compile/cache.h"
+#include "compile/compile.h"
 #include "io/safetensors.h"
 #include "io/vocab.h"
 #include "linearize/walk.h"
@@ -45,8 +45,8 @@ struct esp_context {
 	void (*log)(void *user, const esp_diagnostic *);
 	void *hooks_user;
 	struct rt_team team;
-	size_t cap; /* 0 = none */
-	size_t operators; /* that a model may have at most to be compiled */
+	size_t cap;		 /* 0 = none */
+	size_t operators;	 /* that a model may have at most to be compiled */
 	bool compile_apart;	 /* in a helper program */
 	uint64_t compile_memory; /* 0 = no limit, as of the next */
 	double compile_seconds;
@@ -81,8 +81,8 @@ __attribute__((format(printf, 4, 5))) void context_log(struct esp_context *, enu
 
 /* find_machine.c: where compiled programs and descriptions of machines are kept. */
 struct cache context_cache(const struct esp_context *);
-/* The description of the machine at hand, which is the context's from the first call on.  Where the cache has none
- * it is measured and kept, if it may be. */
+/* The description of the machine at hand, which is the context's from the first call on.  Where the cache has
+ * none it is measured and kept, if it may be. */
 const struct machine_known *context_machine(struct esp_context *, bool may_measure);
 
 /* --- entry points --- */
@@ -107,8 +107,8 @@ esp_status error_from(struct diags *, bool ok, esp_error **error);
 bool api_bad_argument(struct diags *, const char *function, const char *argument, const char *what);
 /* Whether the call may go on, and the argument is there. */
 #define api_need(call, argument)                                                                             \
-	((call)->open &&                                                                                     \
-	 ((argument) || diag_false(api_bad_argument(&(call)->diags, __func__, #argument, "must not be NULL"))))
+	((call)->open && ((argument) || diag_false(api_bad_argument(&(call)->diags, __func__, #argument,     \
+								    "must not be NULL"))))
 
 /* Whether an argument is of the context that the call has entered: only that one is kept open for it.  False
  * after a diagnostic. */
@@ -180,14 +180,16 @@ struct esp_program {
 	struct image image;
 	double seconds;
 	const struct compilation *begun; /* NULL = found */
-	struct times early, times; /* of the parts of the first half of a compilation, and of making the code */
+	struct times early,
+	    times; /* of the parts of the first half of a compilation, and of making the code */
 };
 
 /* A program of a model, or without one, that has nothing else yet; NULL after a diagnostic. */
 struct esp_program *program_new(struct esp_context *, const struct esp_model *, struct diags *);
 /* Fills what is told of the interface; escapes from the program's arena. */
 void program_describe(struct esp_program *);
-/* Whether code of the program is still wanted: its context is open, and nobody has cancelled.  Of a struct jit_watch. */
+/* Whether code of the program is still wanted: its context is open, and nobody has cancelled.  Of a struct
+ * jit_watch. */
 bool program_is_wanted(void *program, struct diags *);
 /* Makes the program's code unless it is there. */
 bool program_prepare(struct esp_program *, struct diags *);
@@ -213,8 +215,8 @@ struct esp_binding {
 /* Whether weights are those of the program's parameters. */
 bool binding_check(const struct esp_program *, const struct esp_weights *, struct diags *);
 /* Packs weights that are for an image of the program, which can be called if it has steps at binding. */
-bool binding_pack(struct rt_binding *, const struct esp_program *, const struct image *, const struct esp_weights *,
-		  struct diags *);
+bool binding_pack(struct rt_binding *, const struct esp_program *, const struct image *,
+		  const struct esp_weights *, struct diags *);
 /* The weights that a run is to use, held. */
 struct packed *binding_hold(const struct esp_binding *);
 

@@ -17,7 +17,8 @@ static bool read_target(const char *name, struct compile_options *o, struct diag
 	const char *text = name ? name : TARGET_NATIVE;
 	o->native = target_is_native(text);
 	o->target = target_find(text);
-	return o->target || api_bad_argument(diags, function, "options->target", "must be one of " TARGET_NAMES);
+	return o->target ||
+	       api_bad_argument(diags, function, "options->target", "must be one of " TARGET_NAMES);
 }
 
 static bool read_rewriting(const esp_program_options *from, struct compile_options *o, struct diags *diags)
@@ -33,7 +34,7 @@ static bool read_rewriting(const esp_program_options *from, struct compile_optio
 }
 
 bool api_read_options(struct arena *arena, struct diags *diags, const esp_program_options *from,
-			  struct compile_options *o)
+		      struct compile_options *o)
 {
 	*o = (struct compile_options){0};
 	o->backend = from->backend ? arena_string(arena, from->backend) : jit_backend_usual(arena);

@@ -8,7 +8,6 @@
 
 /* Reads the options of a program, all of which may be absent; what these do not say is zero.  Texts that are
  * kept are copied to the arena.  False after a diagnostic. */
-bool api_read_options(struct arena *, struct diags *, const esp_program_options *,
-			  struct compile_options *);
+bool api_read_options(struct arena *, struct diags *, const esp_program_options *, struct compile_options *);
 
 #endif

@@ -17,8 +17,8 @@ const char *cache_key(struct arena *, const struct ra_model *, const int64_t *si
 
 /* --- find_machine.c --- */
 
-/* What of the machine at hand counts: the processor, and the description that schedules are chosen by (NULL = that of
- * the target alone, which is a part of the library). */
+/* What of the machine at hand counts: the processor, and the description that schedules are chosen by (NULL =
+ * that of the target alone, which is a part of the library). */
 void describe_machine_for_key(struct str *, const struct machine_known *);
 
 /* --- cache.c --- */
@@ -32,8 +32,8 @@ struct cache {
 	uint64_t limit;	    /* 0 = CACHE_LIMIT */
 };
 
-/* The path of a folder of the cache; NULL = there is none.  A process that runs with more rights than its caller
- * takes nothing from the caller's folders. */
+/* The path of a folder of the cache; NULL = there is none.  A process that runs with more rights than its
+ * caller takes nothing from the caller's folders. */
 const char *cache_folder(const struct cache *, struct arena *, const char *name);
 /* The image kept under a key; it has no code yet.  It and what it points to are in the arena. */
 bool cache_find(const struct cache *, struct arena *, const char *key, struct image *, struct diags *notices);

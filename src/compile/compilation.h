@@ -19,14 +19,14 @@ struct compilation {
 	struct times *times;	    /* NULL = nobody asks */
 	double clock;		    /* when what was noted last ended */
 	struct sub_program written; /* before any pass, as the model has it: what the interface promises */
-	/* Before the first pass that a schedule steers: other schedules go on from here, since rewriting takes as long
-	 * as all that follows. */
+	/* Before the first pass that a schedule steers: other schedules go on from here, since rewriting
+	 * takes as long as all that follows. */
 	struct sub_program unsteered;
-	/* What the last pass made, in the end what is compiled, and room for what the next one makes: the two take
-	 * turns. */
+	/* What the last pass made, in the end what is compiled, and room for what the next one makes: the two
+	 * take turns. */
 	struct sub_program program, spare;
 	const struct sub_program *latest; /* while passes run: what the next one begins with */
-	struct sched_fusion fusion; /* what the schedule says of passes and plan */
+	struct sched_fusion fusion;	  /* what the schedule says of passes and plan */
 	struct sched_plan plan;
 	struct sched sched;
 	struct ilir_tiling tiling;

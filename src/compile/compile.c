@@ -155,6 +155,7 @@ bool compile_image(struct arena *arena, struct diags *diags, const struct ra_mod
 		   struct times *times)
 {
 	const struct compilation *first = compile_begin(arena, diags, model, sizes, options, image, times);
-	return first && compile_runs_here(options, diags) && compile_finish(first, arena, diags, image, times) &&
+	return first && compile_runs_here(options, diags) &&
+	       compile_finish(first, arena, diags, image, times) &&
 	       compile_load(arena->allocator, diags, image, times);
 }

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What the image says of a program besides its code: the interface, and the work of its steps. */
-#include "compile/compilation.h"
 #include "base/cpu.h"
+#include "compile/compilation.h"
 
 #include <limits.h>
 #include <string.h>
@@ -72,10 +72,8 @@ static void describe_inputs(const struct compilation *c, struct image *image)
 	struct image_input *inputs = ARENA_ARRAY(c->arena, struct image_input, p->inputs.n);
 	for (size_t i = 0; i < p->inputs.n; i++) {
 		const struct sub_input *in = &p->inputs.at[i];
-		inputs[i] = (struct image_input){.name = in->name,
-						 .token = in->token,
-						 .dtype = in->row.dtype,
-						 .on_edge = in->on_edge};
+		inputs[i] = (struct image_input){
+		    .name = in->name, .token = in->token, .dtype = in->row.dtype, .on_edge = in->on_edge};
 		if (!in->token)
 			inputs[i].elements = copy_shape(&in->row, &inputs[i].rank, inputs[i].shape);
 	}
@@ -151,8 +149,8 @@ static void describe_states(const struct compilation *c, struct image *image)
 	image->states = p->states.n;
 }
 
-/* The body that a step runs over the rows of: that of its group; the larger one when it is both of the recursion; -1 = none
- * alone.  Those at binding have a step each. */
+/* The body that a step runs over the rows of: that of its group; the larger one when it is both of the
+ * recursion; -1 = none alone.  Those at binding have a step each. */
 static int body_of(const struct compilation *c, const struct ilir_kernel *k)
 {
 	int before = k->domain == IMAGE_DOMAIN_BINDING ? k - c->module.kernels.at : 0;

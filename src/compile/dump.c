@@ -109,9 +109,9 @@ static bool print_code(struct compilation *c, const char *stage, struct str *s)
 {
 	struct jit_options options = compile_jit_options(c);
 	enum jit_text what = strcmp(stage, "asm") == 0 ? JIT_TEXT_ASM : JIT_TEXT_IR;
-	const char *name = what == JIT_TEXT_IR	   ? stage
+	const char *name = what == JIT_TEXT_IR		    ? stage
 			   : compile_interprets(c->options) ? jit_backend_usual(c->arena)
-						   : c->options->backend;
+							    : c->options->backend;
 	const struct jit_backend *backend = jit_backend_load(name, c->diags);
 	return backend && jit_print(backend, &c->module, &options, what, s, c->diags);
 }

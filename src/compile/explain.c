@@ -68,15 +68,9 @@ static void count_body(const struct sched_plan *plan, int body, double *count)
 static const struct {
 	const char *name;
 	enum sub_domain domain;
-} domains[] = {{"binding", SUB_AT_BINDING},
-	       {"hoist", SUB_AHEAD},
-	       {"hoist.inner", SUB_AHEAD_INNER},
-	       {"leaf", SUB_LEAF},
-	       {"inner", SUB_INNER},
-	       {"root", SUB_TOP},
-	       {"below", SUB_BELOW},
-	       {"output", SUB_EVERY_NODE},
-	       {"output.root", SUB_EVERY_INPUT}};
+} domains[] = {{"binding", SUB_AT_BINDING}, {"hoist", SUB_AHEAD},	{"hoist.inner", SUB_AHEAD_INNER},
+	       {"leaf", SUB_LEAF},	    {"inner", SUB_INNER},	{"root", SUB_TOP},
+	       {"below", SUB_BELOW},	    {"output", SUB_EVERY_NODE}, {"output.root", SUB_EVERY_INPUT}};
 
 const char *explain_domain(int domain)
 {
@@ -277,7 +271,8 @@ static void put_json(struct explanation *e)
 	for (int f = 0, any = 0; rewrite_family_spelling(f); f++)
 		if (e->options->rules_off >> f & 1)
 			str_printf(e->s, "%s\"%s\"", any++ ? "," : "", rewrite_family_spelling(f));
-	str_printf(e->s, "],\"weights_as\":\"%s\",\"bodies\":[", dtype_traits_of(e->options->weights_as)->spelling);
+	str_printf(e->s, "],\"weights_as\":\"%s\",\"bodies\":[",
+		   dtype_traits_of(e->options->weights_as)->spelling);
 	put_json_bodies(e);
 	str_puts(e->s, "],\"rules\":[");
 	put_json_rules(e);

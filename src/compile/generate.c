@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The end of the compile leg: from loops to code, by a back end or the interpreter. */
-#include "compile/compilation.h"
 #include "base/cpu.h"
+#include "compile/compilation.h"
 #include "image/code.h"
 #include "image/link.h"
 #include "io/file.h"
@@ -148,8 +148,8 @@ static bool refuse_machine(const struct image *image, const char *lacking, struc
 	return diag_add(diags, DIAG_TARGET_NOT_HERE, (struct diag_at){0},
 			"run it where there is, or compile the model on this machine or for what it has "
 			"(--target-cpu)",
-			"the code of '%s' needs a processor with %.*s, which this machine has not", image->name,
-			(int)strcspn(lacking, " "), lacking);
+			"the code of '%s' needs a processor with %.*s, which this machine has not",
+			image->name, (int)strcspn(lacking, " "), lacking);
 }
 
 /* Images may come from another machine, or another version of the library. */

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* What a compiled program depends on, as one text. */
-#include "compile/cache.h"
 #include "base/cpu.h"
+#include "compile/cache.h"
 #include "io/file.h"
 #include "jit/jit.h"
 

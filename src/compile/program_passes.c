@@ -34,7 +34,7 @@ static bool is_narrowing(const struct compile_options *o)
 
 static const struct program_pass passes[] = {
 #define REWRITE_PASS(name, when, meaning) {#name, when, rewrite_##name, NULL, 0, meaning},
-#define MOVE_PASS(name, when, moving, meaning)                                                              \
+#define MOVE_PASS(name, when, moving, meaning)                                                               \
 	{#name, when, NULL, move_##name, offsetof(struct sched_fusion, moving), meaning},
 #include "compile/program_passes.def"
 #undef REWRITE_PASS

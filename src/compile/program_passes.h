@@ -6,11 +6,12 @@
 #include "compile/options.h"
 #include "sched/sched.h"
 
-/* Both make an empty program of the same arena into what the pass leaves of another one.  The trace may be NULL. */
-typedef void rewrite_pass(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *,
-		      struct rewrite_trace *);
+/* Both make an empty program of the same arena into what the pass leaves of another one.  The trace may be
+ * NULL. */
+typedef void rewrite_pass(struct sub_program *to, const struct sub_program *from,
+			  const struct rewrite_options *, struct rewrite_trace *);
 typedef void move_pass(struct sub_program *to, const struct sub_program *from, enum move_extent,
-			const struct rewrite_options *, struct rewrite_trace *);
+		       const struct rewrite_options *, struct rewrite_trace *);
 
 #define REWRITE_PASS(name, when, meaning) rewrite_pass rewrite_##name;
 #define MOVE_PASS(name, when, moving, meaning) move_pass move_##name;

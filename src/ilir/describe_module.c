@@ -17,8 +17,11 @@ static struct image_recipe natural_recipe(struct arena *a, const struct ilir_buf
 
 static struct image_buffer describe_buffer(const struct ilir_buffer_decl *b)
 {
-	struct image_buffer out = {.name = b->name, .kind = b->kind, .dtype = (enum dtype)b->dtype,
-				   .which = b->which, .row_elements = 1};
+	struct image_buffer out = {.name = b->name,
+				   .kind = b->kind,
+				   .dtype = (enum dtype)b->dtype,
+				   .which = b->which,
+				   .row_elements = 1};
 	int first = b->rank && b->dim[0].rows != IMAGE_ONE;
 	out.rows = first ? b->dim[0].rows : IMAGE_ONE;
 	for (int d = b->rank; d-- > first; out.row_elements *= b->dim[d].padded)
@@ -207,7 +210,8 @@ void ilir_describe(struct ilir_module *m, struct image *image)
 	describe_buffers(m, image);
 	describe_folds(m, image);
 	for (size_t k = 0; k < m->kernels.n; k++) {
-		steps[k] = (struct image_step){.kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases};
+		steps[k] = (struct image_step){
+		    .kernel = k, .domain = m->kernels.at[k].domain, .cases = m->kernels.at[k].cases};
 		describe_blocks(m, &m->kernels.at[k], &boxes, &steps[k]);
 		names[k] = m->kernels.at[k].name;
 	}

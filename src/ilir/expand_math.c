@@ -1,18 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Pass: the compounds of ilir_ops.def in basic arithmetic, and a name for what that arithmetic uses twice.
  *
- * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf, sine and cosine follow
- * one plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n into the exponent.  n
- * comes from adding a number so large that the sum has no fraction bits; the sum's low bits are then n, and
- * the bias of the exponent already in it.  Coefficients are weighted minimax fits of the relative error,
- * rounded to float.
+ * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf, sine
+ * and cosine follow one plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n
+ * into the exponent.  n comes from adding a number so large that the sum has no fraction bits; the sum's low
+ * bits are then n, and the bias of the exponent already in it.  Coefficients are weighted minimax fits of the
+ * relative error, rounded to float.
  *
  * Sine and cosine take the nearest multiple of pi/2 from the argument in the same way (Cody and Waite, with
  * fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
- * tanh 2.57, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is -tanh(x) to
- * the bit, erf(-x) is -erf(x). */
+ * tanh 2.57, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is
+ * -tanh(x) to the bit, erf(-x) is -erf(x). */
 #include "ilir/calc.h"
 #include "ilir/passes.h"
 

@@ -164,7 +164,8 @@ struct ilir_module {
 	struct map names; /* of variables and buffers -> the suffix to try next */
 	uint32_t *table;  /* hash of nodes */
 	size_t table_size;
-	struct ilir_tables **tables; /* index_range.c: what one walk over a part of the module leaves to the next */
+	struct ilir_tables *
+	    *tables; /* index_range.c: what one walk over a part of the module leaves to the next */
 };
 
 static const ilir_var ilir_begin = {1}, ilir_end = {2};
@@ -280,10 +281,11 @@ struct ilir_module *ilir_parse(struct arena *, struct diags *, const char *file,
 
 /* What a pass establishes and later passes must keep; the verifier checks those that are given. */
 enum ilir_property {
-	ILIR_BOUNDED = 1,    /* no INFERRED bound */
-	ILIR_IN_BOUNDS = 2,  /* every index that can be bounded lies in the padded extent of its dimension */
-	ILIR_OUTLINED = 4,   /* no STEP, no BARRIER: each kernel is a step, or a part of one, with a name of its own */
-	ILIR_VECTORISED = 8, /* no VECTOR loop */
+	ILIR_BOUNDED = 1,   /* no INFERRED bound */
+	ILIR_IN_BOUNDS = 2, /* every index that can be bounded lies in the padded extent of its dimension */
+	ILIR_OUTLINED =
+	    4, /* no STEP, no BARRIER: each kernel is a step, or a part of one, with a name of its own */
+	ILIR_VECTORISED = 8,	/* no VECTOR loop */
 	ILIR_UNROLLED_ALL = 16, /* no UNROLLED loop; registers are indexed by constants */
 	ILIR_PRIMITIVE = 32	/* no compound of ilir_ops.def */
 };

@@ -164,7 +164,8 @@ static range find(const struct ilir_module *m, ilir_expr e, const struct ilir_kn
 	return known && known->of_expr ? intersect(r, known->of_expr[e.i]) : r;
 }
 
-bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, struct ilir_range *r)
+bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known,
+		   struct ilir_range *r)
 {
 	int effort = EFFORT;
 	*r = find(m, e, known, &effort);
@@ -174,8 +175,8 @@ bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_k
 /* --- accesses --- */
 
 /* What is known is one table, changed on the way into a scope; the trail takes it back on the way out. */
-/* What is known by variable and by expression.  A module has many kernels and goes through many passes, so each walk leaves
- * its tables to the next, as it found them: nothing is known. */
+/* What is known by variable and by expression.  A module has many kernels and goes through many passes, so
+ * each walk leaves its tables to the next, as it found them: nothing is known. */
 struct ilir_tables {
 	size_t vars, nodes; /* that there is room for */
 	range *of_var, *of_expr;
@@ -196,7 +197,7 @@ struct walk {
 	void *context;
 	struct ilir_tables *t;
 	struct ilir_known known; /* of_var and of_expr */
-	int conditions; /* selects around the expression being visited */
+	int conditions;		 /* selects around the expression being visited */
 	const struct ilir_stmt *stmt;
 };
 
@@ -236,7 +237,8 @@ static int64_t ceiling_quotient(int64_t a, int64_t b)
 	return is_open(a) ? a : -floor_quotient(-a, b);
 }
 
-/* Learns that an expression lies in r, and what that says of var when it is c*var + d.  False when that cannot be. */
+/* Learns that an expression lies in r, and what that says of var when it is c*var + d.  False when that
+ * cannot be. */
 static bool constrain(struct walk *w, ilir_expr e, range r)
 {
 	for (;;) {

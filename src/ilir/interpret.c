@@ -5,8 +5,8 @@
  * statement evaluates a list of cells, arguments first; a node is computed once per statement however often
  * it is used.  What stands in one side of a scalar select only is computed when that side is chosen.
  *
- * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two of
- * them.
+ * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two
+ * of them.
  */
 #include "ilir/spelling.h"
 

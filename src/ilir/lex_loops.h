@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room: what parse_loops.c reads, token by token.  The first fault ends the parse, by a jump to where
- * `failed` was set. */
+/* Inside the room: what parse_loops.c reads, token by token.  The first fault ends the parse, by a jump to
+ * where `failed` was set. */
 #ifndef ESPALIER_ILIR_LEX_LOOPS_H
 #define ESPALIER_ILIR_LEX_LOOPS_H
 

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the lowering share: lower_group.c for groups, lower_program.c for the program around them, and parts of
- * either. */
+/* What the files of the lowering share: lower_group.c for groups, lower_program.c for the program around
+ * them, and parts of either. */
 #ifndef ESPALIER_ILIR_LOWER_H
 #define ESPALIER_ILIR_LOWER_H
 

@@ -31,11 +31,11 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
 #define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
-	{                                                                                                              \
-		(void)m, (void)a, (void)b, (void)c;                                                                                      \
-		return loops;                                                                                          \
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)       \
+	{                                                                                                    \
+		(void)m, (void)a, (void)b, (void)c;                                                          \
+		return loops;                                                                                \
 	}
 #include "subop/sub_ops.def"
 #undef unary
@@ -47,13 +47,15 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #undef bits
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
+	[SUB_##name] = loops_of_##name,
 #include "subop/sub_ops.def"
 };
 
 /* --- values --- */
 
-/* Names a computed value, in the outermost scope it can stand in.  Inside a reduction expressions stay whole. */
+/* Names a computed value, in the outermost scope it can stand in.  Inside a reduction expressions stay whole.
+ */
 static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
 {
 	enum ilir_op op = ilir_at(l->m, e)->op;
@@ -91,8 +93,8 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 }
 
 /* An argument at one element of the reduced variable. */
-static ilir_expr reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a,
-				  ilir_expr element)
+static ilir_expr reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index,
+				  int a, ilir_expr element)
 {
 	ilir_expr out[SUB_MAX_VARS];
 	lower_indices_with(v, index, &v->arg[a], v->reduced, element, out);
@@ -106,22 +108,23 @@ static bool same_columns(const struct lowering *l, ilir_expr e)
 	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
 }
 
-/* What a loop reduces: one value, or several that are alike but for the child, slot after slot; or one whose operand is
- * children that are joined. */
+/* What a loop reduces: one value, or several that are alike but for the child, slot after slot; or one whose
+ * operand is children that are joined. */
 struct sums {
 	const sub_ref *of;
 	int n, joined;
 };
 
 /* Both operands of the products at the element that a loop is at. */
-static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
-		     ilir_expr element, ilir_expr *x)
+static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
+		     const ilir_expr *index, ilir_expr element, ilir_expr *x)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int child_at = -1;
 	if (loop->slots) {
 		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
-		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot,
+						      ilir_var_ref(l->m, loop->var));
 		x[child_at - 1] = child;
 		if (sums->n > 1)
 			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element, slot);
@@ -132,8 +135,8 @@ static void operands(struct lowering *l, const struct sums *sums, const struct l
 }
 
 /* The update of an accumulator by one element. */
-static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop, const ilir_expr *index,
-			    ilir_expr element, ilir_expr acc, ilir_expr *shared)
+static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
+			    const ilir_expr *index, ilir_expr element, ilir_expr acc, ilir_expr *shared)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	*shared = (ilir_expr){0};
@@ -174,7 +177,8 @@ static void count_edges(struct lowering *l, struct lower_loop *loop, int childre
 	loop->first = lower_row_of(l, l->child_begin, "edges", l->row);
 	loop->end = ilir_index(l->m, children);
 	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
-		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
+		vec_push(l->m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
 }
 
 /* The loop over this variable is the one whose turns are the nodes of a tile. */
@@ -186,12 +190,14 @@ static void tile_nodes(struct lowering *l, ilir_var var)
 }
 
 /* Over a reduced variable, or over one of so many equal parts of it. */
-static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts, int slots)
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts,
+				   int slots)
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts, .body = lower_scope_new(l, s, !edge)};
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts,
+				    .body = lower_scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
 	loop->dim = ilir_dim_name(l->m, edge ? ragged_name(l) : var->name);
 	loop->begin = ilir_index(l->m, 0);
@@ -217,8 +223,8 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	return loop;
 }
 
-/* One more block at the place of the body that a loop has.  What it turns out to need comes here, and the body is as it
- * was when that cannot stay. */
+/* One more block at the place of the body that a loop has.  What it turns out to need comes here, and the
+ * body is as it was when that cannot stay. */
 static struct scope *trial_of(struct lowering *l, struct scope *body)
 {
 	struct scope *s = lower_scope_new(l, body, body->reduction);
@@ -226,12 +232,14 @@ static struct scope *trial_of(struct lowering *l, struct scope *body)
 	return s;
 }
 
-/* A reduction whose update is `value` goes into this loop, which stands in scope `s` already, if it shares an operand with
- * it and needs nothing that is known only after the loop.  What has loops of its own in there is not looked into. */
-static bool fits_in(const struct lowering *l, const struct scope *s, const struct lower_loop *loop, const struct scope *trial,
-		    ilir_expr value, ilir_expr start, ilir_expr shared)
+/* A reduction whose update is `value` goes into this loop, which stands in scope `s` already, if it shares an
+ * operand with it and needs nothing that is known only after the loop.  What has loops of its own in there is
+ * not looked into. */
+static bool fits_in(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
+		    const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
 {
-	return !trial->items.n && loop->shared.i == shared.i && lower_last_place(l, value, s->depth) <= loop->place &&
+	return !trial->items.n && loop->shared.i == shared.i &&
+	       lower_last_place(l, value, s->depth) <= loop->place &&
 	       lower_last_place(l, start, s->depth) < loop->place;
 }
 
@@ -243,7 +251,8 @@ static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, b
 		return ilir_binary(l->m, ILIR_ADD, loop->first, at);
 	if (!joined)
 		return at;
-	ilir_expr part = ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
+	ilir_expr part =
+	    ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
 	return ilir_binary(l->m, ILIR_ADD, part, at);
 }
 
@@ -263,8 +272,8 @@ static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *lo
 	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
 		return false;
 	loop->shared = shared;
-	loop->prologue = ilir_append(loop->prologue,
-				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	loop->prologue = ilir_append(
+	    loop->prologue, ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
 	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
 	return true;
 }
@@ -276,13 +285,14 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
+	struct ilir_buffer_decl decl = {
+	    .name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts && other->slots == slots &&
-		    reduce_in(l, s, other, sums, index, acc, start, false))
+		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts &&
+		    other->slots == slots && reduce_in(l, s, other, sums, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
@@ -295,7 +305,8 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	return ilir_load(l->m, acc, NULL, 0);
 }
 
-/* The step before a sum of products, where it is such a sum and nobody else wants it; none = it is something else. */
+/* The step before a sum of products, where it is such a sum and nobody else wants it; none = it is something
+ * else. */
 static sub_ref step_before(const struct lowering *l, sub_ref r)
 {
 	sub_ref start = sub_at(l->p, r)->arg[0].value;
@@ -303,8 +314,8 @@ static sub_ref step_before(const struct lowering *l, sub_ref r)
 	return is ? start : (sub_ref){0};
 }
 
-/* A chain from its beginning is cut into runs of steps that take child after child in one nest; this is the last one.  A loop
- * that is not unrolled evenly would not be one nest. */
+/* A chain from its beginning is cut into runs of steps that take child after child in one nest; this is the
+ * last one.  A loop that is not unrolled evenly would not be one nest. */
 static struct sums last_run(struct lowering *l, sub_ref r)
 {
 	VEC(sub_ref) chain = {0};
@@ -460,7 +471,9 @@ static void store_target(struct lowering *l, sub_ref r)
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)
-		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		lower_scope_add(
+		    l, l->scope,
+		    lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
 /* The innermost block of a group: everything for one element. */
@@ -518,11 +531,12 @@ static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *
 {
 	if (!l->group->over_edges)
 		tile_nodes(l, var);
-	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1, ilir_dim_name(l->m, dim),
-			ILIR_SERIAL, block);
+	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
+			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
 }
 
-static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent, struct ilir_stmt *block)
+static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent,
+					struct ilir_stmt *block)
 {
 	bool infer = is_inferred(l);
 	ilir_expr begin = infer ? ilir_inferred(l->m) : ilir_index(l->m, 0);

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Reads the text that print_loops.c writes.  The text is untrusted: what is accepted here is well typed, but only
- * the verifier says whether it means anything.  The first fault ends the parse. */
+/* Reads the text that print_loops.c writes.  The text is untrusted: what is accepted here is well typed, but
+ * only the verifier says whether it means anything.  The first fault ends the parse. */
 #include "ilir/lex_loops.h"
 #include "ilir/spelling.h"
 

@@ -595,8 +595,9 @@ static void check_kernel(struct check *c, const struct ilir_kernel *k)
 	check_block(c, k->body);
 }
 
-/* Whether a range passes an end of 0 .. extent-1, as far as it is known: a side that is open may be anywhere.  A least
- * index beyond the extent alone says nothing, since a loop over rows that are too few for its tile is never entered. */
+/* Whether a range passes an end of 0 .. extent-1, as far as it is known: a side that is open may be anywhere.
+ * A least index beyond the extent alone says nothing, since a loop over rows that are too few for its tile is
+ * never entered. */
 static bool passes_end(struct ilir_range r, int64_t extent)
 {
 	return (r.low < 0 && r.low != INT64_MIN) || (r.high >= extent && r.high != INT64_MAX);
@@ -611,7 +612,8 @@ static const char *range_text(struct check *c, struct ilir_range r)
 	return str_text(&s);
 }
 
-/* Each side of an index's range that is known; of rows, whose number is not known here, only the lower one. */
+/* Each side of an index's range that is known; of rows, whose number is not known here, only the lower one.
+ */
 static void check_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	struct check *c = context;

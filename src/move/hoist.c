@@ -6,8 +6,8 @@
  * again at each level, for as few rows as the level has; ahead of it one step computes it for all nodes.  It
  * becomes an input that a body of its own computes, and the recursion reads it node by node.
  *
- * Of a sum that needs states the beginning leaves: a chain is written with what needs none first (rewrite/contract.c), and
- * each step of it is a value.  So no bit changes, wherever a value is computed. */
+ * Of a sum that needs states the beginning leaves: a chain is written with what needs none first
+ * (rewrite/contract.c), and each step of it is a value.  So no bit changes, wherever a value is computed. */
 #include "move/moved_program.h"
 
 #include <stdio.h>
@@ -308,7 +308,7 @@ static void find_readers(struct hoisting *h)
 		for (size_t k = 0; k < found.all.n; k++) {
 			struct reader r = {.body = found.all.at[k]};
 			r.values = sub_find_values(h->arena, h->from, r.body,
-					   ARENA_ARRAY(h->arena, bool, h->from->values.n));
+						   ARENA_ARRAY(h->arena, bool, h->from->values.n));
 			if (i)
 				vec_push(h->arena, &h->readers, r);
 			else
@@ -365,7 +365,7 @@ static void hoist_traversal(struct sub_program *to, const struct sub_program *fr
 }
 
 void move_hoist(struct sub_program *to, const struct sub_program *from, enum move_extent how,
-		 const struct rewrite_options *options, struct rewrite_trace *trace)
+		const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	(void)options;
 	move_each_traversal(to, from, hoist_traversal, &(struct request){how, trace});

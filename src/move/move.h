@@ -13,14 +13,15 @@ enum move_extent { MOVE_ON, MOVE_ALL, MOVE_OFF };
  * looked up where their states are, as far as the options allow tables.  No bit of a result changes.  `from`
  * has been folded and not been hoisted.  The trace may be NULL. */
 void move_refactor(struct sub_program *to, const struct sub_program *from, enum move_extent,
-		    const struct rewrite_options *, struct rewrite_trace *);
+		   const struct rewrite_options *, struct rewrite_trace *);
 /* Whether anything moved. */
 bool move_is_refactored(const struct sub_program *);
-/* Into an empty program of the same arena (sub_init): what a node carries, and what earlier traversals computed of
- * it, is multiplied by weights ahead of the recursion of each traversal, in bodies of their own, SUB_AHEAD and
- * SUB_AHEAD_INNER; what they compute is an input to the others.  No bit of a result changes.  `from` has been folded.  The trace may be NULL. */
+/* Into an empty program of the same arena (sub_init): what a node carries, and what earlier traversals
+ * computed of it, is multiplied by weights ahead of the recursion of each traversal, in bodies of their own,
+ * SUB_AHEAD and SUB_AHEAD_INNER; what they compute is an input to the others.  No bit of a result changes.
+ * `from` has been folded.  The trace may be NULL. */
 void move_hoist(struct sub_program *to, const struct sub_program *from, enum move_extent,
-		 const struct rewrite_options *, struct rewrite_trace *);
+		const struct rewrite_options *, struct rewrite_trace *);
 /* Whether anything left. */
 bool move_is_hoisted(const struct sub_program *);
 

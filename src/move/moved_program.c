@@ -19,8 +19,8 @@ void move_keep_program(struct sub_program *to, const struct sub_program *from)
 
 /* What a traversal makes is needed by the next alone, so two programs take turns. */
 void move_each_traversal(struct sub_program *to, const struct sub_program *from,
-		     void (*move)(struct sub_program *, const struct sub_program *, int, void *),
-		     void *context)
+			 void (*move)(struct sub_program *, const struct sub_program *, int, void *),
+			 void *context)
 {
 	struct sub_program *between = ARENA_ARRAY(to->arena, struct sub_program, 2);
 	sub_init(&between[0], to->arena, from->name);

@@ -17,9 +17,9 @@ struct move_bodies {
 struct move_bodies move_find_bodies(const struct sub_program *, int traversal, enum sub_domain);
 /* Makes a program of another for one traversal after the other; `move` fills an empty one. */
 void move_each_traversal(struct sub_program *to, const struct sub_program *from,
-		     void (*move)(struct sub_program *to, const struct sub_program *from, int traversal,
-				  void *),
-		     void *context);
+			 void (*move)(struct sub_program *to, const struct sub_program *from, int traversal,
+				      void *),
+			 void *context);
 /* A program as it was. */
 void move_keep_program(struct sub_program *to, const struct sub_program *from);
 /* By value: multiplications by weights in what it is computed from. */

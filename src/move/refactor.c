@@ -15,8 +15,8 @@
  * looked up, so is it: in a table that is made at binding.  What the child keeps for its parents is a state
  * that nobody else sees.
  *
- * As in hoist.c a value is computed elsewhere as it was computed here, and so to the same bits; of a chain its beginning
- * may leave. */
+ * As in hoist.c a value is computed elsewhere as it was computed here, and so to the same bits; of a chain
+ * its beginning may leave. */
 #include "move/refactor.h"
 
 #include <stdio.h>
@@ -116,7 +116,8 @@ static sub_ref read_derived(struct refactoring *f, const struct leaver *l, const
 	struct sub_value read = {.op = SUB_ASSIGN, .args = 1, .vars = like->vars, .map = map};
 	memcpy(read.var, like->var, sizeof read.var);
 	read.arg[0] = sub_as_is(f->to, state);
-	map[0] = (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
+	map[0] =
+	    (struct sub_map){.function = edge ? SUB_EDGE_CHILD : SUB_CHILD, .var = read.var[edge ? 1 : 0]};
 	map[0].which = edge ? 0 : l->reach - OF_SLOT;
 	for (int i = 1; i < read.arg[0].vars; i++)
 		map[i] = (struct sub_map){.function = SUB_AFFINE, .var = read.var[i + edge], .scale = 1};
@@ -239,8 +240,7 @@ static void note_derived(const struct refactoring *f, struct rewrite_trace *trac
 		const struct sub_tensor *t = &f->to->states.at[f->derived.at[i].which];
 		struct str s = str_in(f->arena);
 		str_printf(&s, "%s is computed at the node whose parents want it: %.0f bytes each", t->name,
-			   sizeof(float) *
-			       sub_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
+			   sizeof(float) * sub_row_elements(f->to, refactor_value(f, f->derived.at[i].key)));
 		vec_push(f->arena, &trace->notes, s.text);
 	}
 	for (size_t i = 0; trace && i < f->tables.n; i++) {
@@ -297,7 +297,7 @@ static void refactor_traversal(struct sub_program *to, const struct sub_program 
 }
 
 void move_refactor(struct sub_program *to, const struct sub_program *from, enum move_extent how,
-		    const struct rewrite_options *options, struct rewrite_trace *trace)
+		   const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	move_each_traversal(to, from, refactor_traversal, &(struct request){how, options, trace});
 }

@@ -82,8 +82,8 @@ static sub_ref move_value(struct refactoring *f, const struct place *to, struct 
 	return sub_add(f->to, v, NULL);
 }
 
-/* By value: whether a value of rows is needed for this one, itself among them.  Arguments stand before what they
- * are arguments of, and however long a chain of them is, the C stack stays as it is. */
+/* By value: whether a value of rows is needed for this one, itself among them.  Arguments stand before what
+ * they are arguments of, and however long a chain of them is, the C stack stays as it is. */
 static bool *mark_needed(const struct refactoring *f, sub_ref r)
 {
 	bool *needed = ARENA_ARRAY(f->arena, bool, r.i + 1);
@@ -104,13 +104,14 @@ sub_ref refactor_move(struct refactoring *f, struct place *to, sub_ref r)
 	for (uint32_t i = 1; i <= r.i; i++) {
 		struct sub_value v = *refactor_value(f, (sub_ref){i});
 		if (needed[i] && !to->moved[i].i)
-			to->moved[i] = refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
+			to->moved[i] =
+			    refactor_is_child(f->to, &v) ? move_child(f, to, v) : move_value(f, to, v);
 	}
 	sub_ref there = moved(f, to, r);
 	int leads = sub_leading_dims(f->to, r), dims = refactor_value(f, r)->vars - leads;
 	f->misfit |= !there.i || refactor_value(f, there)->vars != dims + 1 ||
-		      memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
-			     dims * sizeof(int)) != 0;
+		     memcmp(&refactor_value(f, there)->var[1], &refactor_value(f, r)->var[leads],
+			    dims * sizeof(int)) != 0;
 	return there;
 }
 
@@ -253,8 +254,8 @@ bool refactor_find_table(const struct refactoring *f, const struct derived *d, s
 {
 	const struct sub_tensor *row = &f->to->states.at[d->which];
 	double bytes = sizeof(float);
-	*l = (struct look_up){.ok =
-				  !(f->options->off >> REWRITE_FAMILY_TABLES & 1) && row->rank < TENSOR_MAX_RANK};
+	*l = (struct look_up){.ok = !(f->options->off >> REWRITE_FAMILY_TABLES & 1) &&
+				    row->rank < TENSOR_MAX_RANK};
 	find_look_up(f, d->value, l);
 	for (int i = 0; i < row->rank; i++)
 		bytes *= row->shape[i];

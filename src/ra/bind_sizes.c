@@ -125,8 +125,9 @@ static bool check_type(struct solver *b, const struct ra_param *p, const struct 
 {
 	if (dtype_widens(t->dtype, p->dtype))
 		return true;
-	fail(b, DIAG_WEIGHT_TYPE, p->at, ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
-						   dtype_traits_of(t->dtype)->spelling),
+	fail(b, DIAG_WEIGHT_TYPE, p->at,
+	     ra_format(b->arena, "declare it : %s and cast it where it is used, or convert the tensor",
+		       dtype_traits_of(t->dtype)->spelling),
 	     "'%s' is %s in %s, the model says %s", p->name, dtype_traits_of(t->dtype)->spelling, b->file,
 	     dtype_traits_of(p->dtype)->spelling);
 	excuse(b, p);
@@ -324,7 +325,8 @@ static bool check_shape(struct solver *b, const struct ra_shape *s, struct diag_
 		if (!__builtin_mul_overflow(elements, ra_dim_value(&s->dim[i], b->sizes), &elements) &&
 		    elements <= RA_ELEMENT_LIMIT)
 			continue;
-		fail(b, DIAG_WEIGHT_EXTENT, at, ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
+		fail(b, DIAG_WEIGHT_EXTENT, at,
+		     ra_format(b->arena, "at most %lld are possible", RA_ELEMENT_LIMIT),
 		     "with %s, %s has too many elements", b->file, ra_shape_text(b->arena, b->m, s));
 		return false;
 	}
@@ -372,8 +374,8 @@ static void check_labels(struct solver *b, const struct ra_output *o)
 	int64_t extent = o->labels ? ra_dim_value(elements, b->sizes) : 0;
 	if (extent != o->labels)
 		fail(b, DIAG_MODEL_LABELS, o->at, why(b, elements),
-		     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name, (long long)extent,
-		     o->labels);
+		     "with %s, the output '%s' has %lld elements and %d labels", b->file, o->name,
+		     (long long)extent, o->labels);
 }
 
 /* Once all sizes are known; the first node at fault tells enough. */

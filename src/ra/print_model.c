@@ -96,7 +96,8 @@ static void print_declarations(struct printer *p)
 	for (size_t i = 0; i < m->cases.n; i++)
 		print_case(p, &m->cases.at[i]);
 	for (size_t i = 0; i < m->params.n; i++)
-		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape, m->params.at[i].dtype);
+		print_declared(p, "param", m->params.at[i].name, &m->params.at[i].shape,
+			       m->params.at[i].dtype);
 }
 
 /* --- names --- */
@@ -290,7 +291,8 @@ static void print_use(struct printer *p, ra_ref r, enum precedence least)
 static void print_axes(struct printer *p, const struct ra_node *n)
 {
 	int rank = ra_at(p->m, n->arg[0])->shape.rank;
-	bool along = n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX || n->op == RA_CONCAT;
+	bool along =
+	    n->op == RA_SUM || n->op == RA_MAX || n->op == RA_MIN || n->op == RA_ARGMAX || n->op == RA_CONCAT;
 	if (along && n->axis != rank - 1)
 		str_printf(p->s, ", axis=%d", n->axis);
 	bool last = true;
@@ -337,10 +339,7 @@ static void print_each(struct printer *p, const struct ra_node *n)
 	bool parents = n->op == RA_PARENT_SUM || n->op == RA_PARENT_MAX;
 	str_puts(p->s, n->op == RA_CHILD_MAX || n->op == RA_PARENT_MAX ? "max(" : "sum(");
 	print_with_names(p, n->arg[0].i, true);
-	str_printf(p->s, " for %s in %s)", p->child,
-		   parents	? "parents"
-		   : n->members ? "nodes"
-				: "children");
+	str_printf(p->s, " for %s in %s)", p->child, parents ? "parents" : n->members ? "nodes" : "children");
 }
 
 /* A state of a child, or what the edge to it carries. */

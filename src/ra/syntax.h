@@ -23,8 +23,8 @@ enum {
 	RA_REPORT_LIMIT = 50, /* diagnostics of one text */
 };
 #define RA_CONSTANT_LIMIT (1ll << 40)
-/* Elements of a value, and of a parameter: what is stored of them may be padded, and its bytes are still counted in 64 bits
- * (an image has room for 2^48 elements). */
+/* Elements of a value, and of a parameter: what is stored of them may be padded, and its bytes are still
+ * counted in 64 bits (an image has room for 2^48 elements). */
 #define RA_ELEMENT_LIMIT (1ll << 40)
 
 /* --- report.c: diagnostics of one text, each place once --- */
@@ -52,8 +52,8 @@ struct ra_report {
 __attribute__((format(printf, 5, 6))) bool ra_report(struct ra_report *, enum diag_id, struct diag_at,
 						     const char *hint, const char *format, ...);
 #define ra_report(...) diag_false(ra_report(__VA_ARGS__))
-/* Whether it would be told.  If not, nobody reads a suggestion, and none is looked for: that takes as long as there are
- * names, for each fault of a text. */
+/* Whether it would be told.  If not, nobody reads a suggestion, and none is looked for: that takes as long as
+ * there are names, for each fault of a text. */
 bool ra_is_news(const struct ra_report *, enum diag_id, struct diag_at);
 __attribute__((format(printf, 2, 3))) const char *ra_format(struct arena *, const char *format, ...);
 /* " (line 3)", or nothing when the line is unknown. */
@@ -109,8 +109,8 @@ const char *ra_did_you_mean(struct arena *, const struct ra_nearest *, const cha
 enum ra_word {
 	RA_WORD_NONE,
 #define RA_WORD(name, spelling) RA_WORD_##name,
-	RA_WORD_LIST
-	RA_RESERVED_WORDS, RA_WORD_BEFORE_FREE = RA_RESERVED_WORDS - 1,
+	RA_WORD_LIST RA_RESERVED_WORDS,
+	RA_WORD_BEFORE_FREE = RA_RESERVED_WORDS - 1,
 	RA_FREE_WORD_LIST
 #undef RA_WORD
 	    RA_WORDS
@@ -141,8 +141,8 @@ struct ra_token {
 /* Copied to look ahead: it has no state elsewhere. */
 struct ra_lexer {
 	const char *file, *p, *end, *line_start;
-	int line, depth; /* of ( and [ */
-	bool fresh;	 /* no token on this line yet */
+	int line, depth;	     /* of ( and [ */
+	bool fresh;		     /* no token on this line yet */
 	const struct diag_at *place; /* of all tokens, for a text that a builder was given; else NULL */
 };
 
@@ -226,7 +226,7 @@ struct ra_declaration {
 	struct ra_span name;
 	bool token, edge;
 	struct ra_span type; /* as written; length 0 = f32 */
-	int traversal; /* of a state: how many statements 'traversal' stand before it */
+	int traversal;	     /* of a state: how many statements 'traversal' stand before it */
 	ra_dim_texts dims;
 };
 
@@ -294,8 +294,8 @@ struct ra_syntax {
 	VEC(struct ra_def *) defs;
 	VEC(struct ra_body) bodies;
 	VEC(struct ra_output_text) outputs;
-	bool incomplete; /* a declaration did not parse: names that look unknown may not be */
-	bool built;	 /* by calls, not from a text */
+	bool incomplete;	    /* a declaration did not parse: names that look unknown may not be */
+	bool built;		    /* by calls, not from a text */
 	const struct ra_keep *keep; /* locals that become states */
 	size_t keeps;
 	struct ra_expr *unused; /* what a builder's outputs do not need, looked at for its faults; or NULL */
@@ -377,8 +377,8 @@ struct ra_dim ra_dim_symbol(int symbol);
 bool ra_dim_add(const struct ra_dim *a, int64_t scale, const struct ra_dim *b, struct ra_dim *sum);
 /* Whether the dimension is below `least` whatever the sizes (which are at least 1). */
 bool ra_dim_below(const struct ra_dim *, int64_t least);
-/* NumPy's broadcasting, for which an extent is 1 that is written as the number.  False with the two extents that
- * differ. */
+/* NumPy's broadcasting, for which an extent is 1 that is written as the number.  False with the two extents
+ * that differ. */
 bool ra_shape_broadcast(const struct ra_shape *, const struct ra_shape *, struct ra_shape *,
 			struct ra_dim differ[2]);
 /* The texts of both for messages. */
@@ -422,8 +422,8 @@ struct ra_call {
 	struct diag_at at;
 };
 
-/* Bodies and outputs share no nodes.  Down, the first nodes are the roots: they have no parents as leaves have no
- * children. */
+/* Bodies and outputs share no nodes.  Down, the first nodes are the roots: they have no parents as leaves
+ * have no children. */
 enum ra_region { RA_IN_LEAF, RA_IN_INNER, RA_IN_OUTPUTS };
 
 struct ra_graph {
@@ -436,11 +436,12 @@ struct ra_graph {
 	struct map functions; /* -> syntax->defs */
 	struct map bodies;    /* traversal and word -> the first of syntax->bodies */
 	enum ra_region region;
-	int traversal;	/* of the body at hand */
-	int body;	/* which one we are in, of a state's values */
-	int children;	/* of the nodes that it is for, -1 = any number */
-	bool childless; /* the leaf version of a body for both cases: children, or parents, have zero states */
-	ra_ref *value;	/* of the states, in the body at hand */
+	int traversal; /* of the body at hand */
+	int body;      /* which one we are in, of a state's values */
+	int children;  /* of the nodes that it is for, -1 = any number */
+	bool
+	    childless; /* the leaf version of a body for both cases: children, or parents, have zero states */
+	ra_ref *value; /* of the states, in the body at hand */
 	bool *assigned;
 	struct map leaves; /* operators without arguments are made once a region (and sum) */
 	int each, sums;	   /* the number of the sum over children or nodes we are in, 0 = none; sums so far */
@@ -464,7 +465,8 @@ bool ra_resolve_shape(struct ra_graph *, const ra_dim_texts *, struct ra_shape *
 /* The header of the body of a case alone, up or down: its word and how it is written. */
 enum ra_word ra_case_word(bool down, enum ra_case);
 const char *ra_word_text(enum ra_word);
-/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none. */
+/* The first body of that word, or of all nodes where the word is one of the language; NULL = there is none.
+ */
 const struct ra_body *ra_body_for(const struct ra_graph *, int traversal, enum ra_word);
 /* What a node's parent is called where it has one at most, else NULL. */
 const char *ra_parent_name(enum ra_structure_kind);
@@ -489,7 +491,8 @@ struct diag_at ra_place(const struct ra_graph *, struct diag_at);
 ra_ref ra_resolve(struct ra_graph *, const struct ra_scope *, const struct ra_expr *);
 /* A state of a child, or what the edge to it carries; a leaf and an output have neither. */
 ra_ref ra_child_part(struct ra_graph *, int slot, const struct ra_name *part, struct ra_span);
-/* The row of a parameter by a token, `word`, `k.rel`, `left.rel` or `children[0].rel`; of any value by a number. */
+/* The row of a parameter by a token, `word`, `k.rel`, `left.rel` or `children[0].rel`; of any value by a
+ * number. */
 ra_ref ra_resolve_lookup(struct ra_graph *, const struct ra_scope *, const struct ra_expr *lookup);
 /* Whether a name is seen of a child. */
 bool ra_is_child_part(const struct ra_graph *, const struct ra_name *);
@@ -517,9 +520,10 @@ ra_ref ra_build_elementwise(struct ra_graph *, enum ra_op, ra_ref, ra_ref, struc
 ra_ref ra_build_matmul(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 /* The axis that a number means, from 0 or from the end; -1 after a diagnostic. */
 int ra_find_axis(struct ra_graph *, ra_ref, int number, struct ra_span);
-ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis, struct ra_span); /* SUM, MAX, MIN, ARGMAX */
-ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin, const struct ra_dim *end,
-		      struct ra_span);
+ra_ref ra_build_reduce(struct ra_graph *, enum ra_op, ra_ref, int axis,
+		       struct ra_span); /* SUM, MAX, MIN, ARGMAX */
+ra_ref ra_build_slice(struct ra_graph *, ra_ref, int axis, const struct ra_dim *begin,
+		      const struct ra_dim *end, struct ra_span);
 /* x[number] of the first axis. */
 ra_ref ra_build_row(struct ra_graph *, ra_ref, int64_t number, struct ra_span);
 ra_ref ra_build_concat(struct ra_graph *, ra_ref, ra_ref, int axis, struct ra_span);
@@ -530,7 +534,8 @@ ra_ref ra_build_reorder(struct ra_graph *, ra_ref, const int *order, struct ra_s
 ra_ref ra_build_moved_axis(struct ra_graph *, ra_ref, int from, int to, struct ra_span);
 ra_ref ra_build_spread(struct ra_graph *, ra_ref, ra_ref, struct ra_span);
 ra_ref ra_build_lookup(struct ra_graph *, ra_ref param, int input, int slot, struct ra_span);
-ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members, struct ra_span); /* CHILD_SUM ... PARENT_MAX */
+ra_ref ra_build_each(struct ra_graph *, enum ra_op, ra_ref, bool members,
+		     struct ra_span); /* CHILD_SUM ... PARENT_MAX */
 /* The value repeated to a state's shape; 0 after a diagnostic when that cannot be. */
 ra_ref ra_build_as_state(struct ra_graph *, ra_ref, int state, struct ra_span);
 
@@ -544,8 +549,8 @@ int ra_op_arity(enum ra_op);
 /* Whether it is a sum or maximum over children or parents. */
 bool ra_is_each(enum ra_op);
 const char *ra_op_spelling(enum ra_op);
-/* types.c: the type of a node from those of its arguments; numbers among these take the type that is wanted.  False
- * after a diagnostic. */
+/* types.c: the type of a node from those of its arguments; numbers among these take the type that is wanted.
+ * False after a diagnostic. */
 bool ra_find_type(struct ra_graph *, struct ra_node *);
 /* Of what is declared. */
 void ra_find_leaf_type(struct ra_graph *, struct ra_node *);

@@ -151,8 +151,10 @@ static bool add_index(struct sub_map *out, const struct sub_map *index, int64_t 
 	return true;
 }
 
-/* The map that applies `second` where A leads; false when no map does: a function of the structure never reads a fill. */
-static bool chain(const struct rewrite_move *a, const struct sub_map *second, bool leaves, struct sub_map *out)
+/* The map that applies `second` where A leads; false when no map does: a function of the structure never
+ * reads a fill. */
+static bool chain(const struct rewrite_move *a, const struct sub_map *second, bool leaves,
+		  struct sub_map *out)
 {
 	const struct sub_map *first = second->var < 0 ? NULL : map_of(a, second->var);
 	*out = *second;
@@ -182,7 +184,8 @@ struct sub_use rewrite_compose(struct rewrite_match *m, const struct rewrite_ter
 	struct sub_map maps[SUB_MAX_VARS];
 	struct sub_value v = {.fills = fills->fills, .fill = fills->fill, .map = maps};
 	for (int i = 0; i < x.vars; i++)
-		if (i >= b->n || !chain(a, &b->map[i], rewrite_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
+		if (i >= b->n ||
+		    !chain(a, &b->map[i], rewrite_leaves(m->w->p, &b->map[i], b->inner[i]), &maps[i]))
 			return none;
 	return x.value.i ? moved_by(m, v, x) : none;
 }
@@ -290,8 +293,8 @@ struct sub_use rewrite_join_moved(struct rewrite_match *m, const struct rewrite_
 				sides[s] = a->inner[i];
 	if (axis < 0 || sides[0] < 0 || sides[1] < 0 || a->n == SUB_MAX_VARS)
 		return none;
-	struct sub_use joined =
-	    rewrite_concatenate(m, axis, sides, rewrite_build(m, call->arg[2]), rewrite_build(m, call->arg[3]));
+	struct sub_use joined = rewrite_concatenate(m, axis, sides, rewrite_build(m, call->arg[2]),
+						    rewrite_build(m, call->arg[3]));
 	struct rewrite_move out = *a;
 	out.inner[out.n] = axis;
 	out.map[out.n++] = identity(j->var);
@@ -325,15 +328,16 @@ struct sub_use rewrite_second(struct rewrite_match *m, const struct rewrite_term
  * were joined. */
 struct sub_use rewrite_regroup(struct rewrite_match *m, const struct rewrite_term *call)
 {
-	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name], *i = &m->index[call->arg[1]->name];
+	const struct rewrite_bound_index *j = &m->index[call->arg[0]->name],
+					 *i = &m->index[call->arg[1]->name];
 	const struct sub_program *p = m->w->p;
 	int last[2] = {i->side[1], j->side[1]};
 	int axis = rewrite_fresh_extent(m, p->vars.at[last[0]].extent + p->vars.at[last[1]].extent),
 	    all[2] = {i->side[0], axis};
 	if (axis < 0)
 		return none;
-	struct sub_use rest =
-	    rewrite_concatenate(m, axis, last, rewrite_build(m, call->arg[3]), rewrite_build(m, call->arg[4]));
+	struct sub_use rest = rewrite_concatenate(m, axis, last, rewrite_build(m, call->arg[3]),
+						  rewrite_build(m, call->arg[4]));
 	return rewrite_concatenate(m, j->var, all, rewrite_build(m, call->arg[2]), rest);
 }
 

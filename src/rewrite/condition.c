@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The predicates that conditions are made of.  Those about values are proved from ranges (value_range.c); those
- * about maps and variables are looked up in the match. */
+/* The predicates that conditions are made of.  Those about values are proved from ranges (value_range.c);
+ * those about maps and variables are looked up in the match. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -207,7 +207,8 @@ static double reduction_of_fills(const struct rewrite_match *m, double fill)
 	if (m->op[SUB_REDUCE - SUB_UNARY] != SUB_MAX)
 		return fill == 0 && !signbit(fill) ? fill : NAN;
 	for (int i = 0; i < m->rule->indices; i++)
-		if (m->index[i].bound && m->w->p->vars.at[m->index[i].var].set != SUB_DIM && fill != -INFINITY)
+		if (m->index[i].bound && m->w->p->vars.at[m->index[i].var].set != SUB_DIM &&
+		    fill != -INFINITY)
 			return NAN;
 	return fill;
 }
@@ -215,7 +216,7 @@ static double reduction_of_fills(const struct rewrite_match *m, double fill)
 /* What the matched operator makes of fills alone. */
 static double of_fills(const struct rewrite_match *m, double fill)
 {
-	for (int class = SUB_UNARY; class <= SUB_BINARY; class++)
+	for (int class = SUB_UNARY; class <= SUB_BINARY; class ++)
 		if (m->op_bound[class - SUB_UNARY])
 			return sub_compute(m->op[class - SUB_UNARY], (float)fill, (float)fill, 0);
 	return m->op_bound[SUB_REDUCE - SUB_UNARY] ? reduction_of_fills(m, fill) : fill;
@@ -256,8 +257,8 @@ static bool onto(struct rewrite_match *m, const struct rewrite_term *const *arg)
 	    most < m->w->p->vars.at[a->inner[at]].extent - 1)
 		return false;
 	enum sub_op op = m->op[SUB_REDUCE - SUB_UNARY];
-	bool same =
-	    op == SUB_MAX && !rewrite_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
+	bool same = op == SUB_MAX &&
+		    !rewrite_leaves(m->w->p, &a->map[at], a->inner[at]); /* of fills alone: the fill */
 	return !rewrite_fills(m, a) || same || a->fill == sub_traits_of(op)->neutral;
 }
 

@@ -2,16 +2,18 @@
 /* Contraction: how sums are rounded becomes part of the program.
  *
  *     %2[n,i,k] = multiply W[i,k], x[n,k]              %1[n,i] = accumulate_k b[i], W[i,k], x[n,k]
- *     %3[n,i] = sum_k %2[n,i,k]                  ->    %2[n,i] = accumulate_k %1[n,i], U[i,k], h[child.0(n),k]
+ *     %3[n,i] = sum_k %2[n,i,k]                  ->    %2[n,i] = accumulate_k %1[n,i], U[i,k],
+ * h[child.0(n),k]
  *     ... %5 = U h, %6 = g * c, %3 + %5 + b + %6       %3[n,i] = fma g[n,i], c[n,i], %2[n,i]
  *
- * A product is added without being rounded first.  Where sums of products are terms of one sum, each goes on from what
- * the one before it has come to: a chain, which begins with a term of weights alone (a bias) if there is one, else with zero.
- * What needs no state comes first in it, so that this beginning, a value like any other, can be computed elsewhere.  A
- * term belongs to the sum that alone uses it; what others use, too, is added as it is.
+ * A product is added without being rounded first.  Where sums of products are terms of one sum, each goes on
+ * from what the one before it has come to: a chain, which begins with a term of weights alone (a bias) if
+ * there is one, else with zero. What needs no state comes first in it, so that this beginning, a value like
+ * any other, can be computed elsewhere.  A term belongs to the sum that alone uses it; what others use, too,
+ * is added as it is.
  *
- * This is the only place that looks at who uses what to decide about rounding.  From here on an operator is computed as
- * it is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
+ * This is the only place that looks at who uses what to decide about rounding.  From here on an operator is
+ * computed as it is written, so neither moving it, nor storing it, nor computing it again changes a bit. */
 #include "rewrite/rewrite.h"
 
 struct contraction {
@@ -144,7 +146,8 @@ static void mark_chained(struct contraction *c)
 	for (uint32_t i = 1; i < c->from->values.n; i++)
 		for (int a = 0; c->live[i] && c->from->values.at[i].op == SUB_ADD && a < 2; a++) {
 			sub_ref arg = c->from->values.at[i].arg[a].value;
-			c->chained[i] |= c->absorbed[arg.i] && (c->chained[arg.i] || is_chain(c, value_of(c, arg)));
+			c->chained[i] |=
+			    c->absorbed[arg.i] && (c->chained[arg.i] || is_chain(c, value_of(c, arg)));
 		}
 }
 
@@ -161,8 +164,8 @@ static void release_plain_sums(struct contraction *c)
 
 /* --- chains --- */
 
-static struct sub_use rename_now(const struct contraction *c, const struct sub_value *v, const struct sub_use *u,
-				 int a)
+static struct sub_use rename_now(const struct contraction *c, const struct sub_value *v,
+				 const struct sub_use *u, int a)
 {
 	struct sub_use arg = rename_use(v, u, v->arg[a]);
 	arg.value = c->now[arg.value.i];
@@ -184,7 +187,8 @@ static struct sub_use add_zero(struct contraction *c)
 }
 
 /* A sum of products goes on from `start`; both are named as the use says. */
-static struct sub_use accumulate_products(struct contraction *c, struct sub_use start, const struct sub_use *u)
+static struct sub_use accumulate_products(struct contraction *c, struct sub_use start,
+					  const struct sub_use *u)
 {
 	const struct sub_value *sum = value_of(c, u->value), *product = value_of(c, sum->arg[0].value);
 	struct sub_use own = sub_as_is(c->from, u->value);
@@ -320,8 +324,8 @@ static void mark_constants(struct contraction *c)
 	}
 }
 
-void rewrite_contract(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
-		  struct rewrite_trace *trace)
+void rewrite_contract(struct sub_program *to, const struct sub_program *from,
+		      const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	(void)options, (void)trace;
 	struct arena *a = to->arena;

@@ -13,8 +13,8 @@ struct rewrite_range {
 	bool nan;
 };
 
-/* The terms of a sum that the lowering may add up in another order than the text, a rounding for each; a value
- * that is no sum is one term. */
+/* The terms of a sum that the lowering may add up in another order than the text, a rounding for each; a
+ * value that is no sum is one term. */
 struct rewrite_chain {
 	double terms;
 	double low, high; /* magnitudes of their least values together, and of their largest */
@@ -45,8 +45,8 @@ struct rewrite_note {
 	int settled;	  /* the sweep in which no rule applied to it any more */
 	long visited;	  /* by this walk */
 	/* when, by the rewriter's clock */
-	long touched;		    /* its uses last changed */
-	long tried;		    /* rules were last tried at it */
+	long touched;			/* its uses last changed */
+	long tried;			/* rules were last tried at it */
 	long recent[REWRITE_REACH + 1]; /* what is so many steps down was touched */
 };
 
@@ -74,11 +74,11 @@ struct rewriter {
 	const char *body;
 	VEC(struct rewrite_note) notes; /* by value of p */
 	struct rewrite_measure measure; /* of what lives */
-	VEC(uint32_t) stack;	    /* of keep and release */
+	VEC(uint32_t) stack;		/* of keep and release */
 	bool trial;
 	VEC(struct rewrite_touched) touched;
 	const struct rewrite_range *states; /* what each is within; NULL = nothing is known */
-	bool *barred;	   /* by parameter: its look-ups do not become tables */
+	bool *barred;			    /* by parameter: its look-ups do not become tables */
 	bool importing;	   /* what is made stood there before: no question whether it should */
 	uint32_t root;	   /* what is being replaced: no part of its replacement */
 	bool met_replaced; /* what was made had been replaced: its replacement was taken */
@@ -90,7 +90,8 @@ struct rewriter {
 struct rewrite_note *rewrite_note_of(struct rewriter *, sub_ref);
 struct rewrite_fact rewrite_facts_of(const struct rewriter *, const struct sub_value *);
 /* By state: what all bodies that compute it say, whatever the states are that they read. */
-const struct rewrite_range *rewrite_state_ranges(const struct sub_program *, const struct rewrite_options *, struct arena *);
+const struct rewrite_range *rewrite_state_ranges(const struct sub_program *, const struct rewrite_options *,
+						 struct arena *);
 /* The value that stands for this one now. */
 sub_ref rewrite_resolve(struct rewriter *, sub_ref);
 /* Elements for a row, as the measure counts them. */
@@ -185,19 +186,19 @@ struct sub_use rewrite_build_replacement(struct rewrite_match *);
 struct sub_use rewrite_make(struct rewriter *, struct sub_value);
 /* The concatenation along `axis` of values that have it as sides[0] and sides[1]. */
 struct sub_use rewrite_concatenate(struct rewrite_match *, int axis, const int *sides, struct sub_use,
-			       struct sub_use);
+				   struct sub_use);
 /* The value moved: variables that the move does not know stay what they are. */
 struct sub_use rewrite_moved(struct rewrite_match *, const struct rewrite_move *, struct sub_use);
 
-rewrite_function rewrite_compose, rewrite_under, rewrite_through, rewrite_side, rewrite_join, rewrite_join_moved, rewrite_first, rewrite_second,
-    rewrite_regroup, rewrite_concatenated;
+rewrite_function rewrite_compose, rewrite_under, rewrite_through, rewrite_side, rewrite_join,
+    rewrite_join_moved, rewrite_first, rewrite_second, rewrite_regroup, rewrite_concatenated;
 
 /* --- the rest --- */
 
 /* Whether the tables of a rewritten program keep to the budget; else parameters are barred, as few as may be.
  */
-bool rewrite_tables_fit(const struct sub_program *, const struct sub_program *from, const struct rewrite_options *,
-		    struct rewrite_trace *, bool *barred);
+bool rewrite_tables_fit(const struct sub_program *, const struct sub_program *from,
+			const struct rewrite_options *, struct rewrite_trace *, bool *barred);
 /* A value as text, as deep as a term. */
 const char *rewrite_describe(struct rewriter *, sub_ref, const struct rewrite_term *as);
 

@@ -34,14 +34,14 @@ struct folding {
 	struct sub_program *to;
 	const struct sub_program *from;
 	struct rewrite_trace *trace; /* NULL = nobody asked */
-	bool everything;	 /* fold what is worth it; else what is dear */
-	bool *constant, *root;	 /* by value of `from` */
-	bool *chooses;		 /* by value: a choice by an index is in it, or a mixture of indices */
-	bool *rowless;		 /* by root: its body has no row */
-	bool *asked;		 /* mark_roots has seen it */
-	int *param;		 /* by value: the folded parameter that it is, -1 = none yet */
-	sub_ref *kept;		 /* by value: its copy in the bodies of rows */
-	sub_ref *copies[3];	 /* by way and value: its copy in bodies at binding */
+	bool everything;	     /* fold what is worth it; else what is dear */
+	bool *constant, *root;	     /* by value of `from` */
+	bool *chooses;		     /* by value: a choice by an index is in it, or a mixture of indices */
+	bool *rowless;		     /* by root: its body has no row */
+	bool *asked;		     /* mark_roots has seen it */
+	int *param;		     /* by value: the folded parameter that it is, -1 = none yet */
+	sub_ref *kept;		     /* by value: its copy in the bodies of rows */
+	sub_ref *copies[3];	     /* by way and value: its copy in bodies at binding */
 };
 
 static const struct sub_value *value_of(const struct folding *f, sub_ref r)
@@ -335,8 +335,7 @@ static enum way way_of(const struct folding *f, const struct sub_value *v, int a
 {
 	sub_ref r = v->arg[a].value;
 	const struct sub_value *arg = value_of(f, r);
-	bool row = keeps_row(f, v, a, at),
-	     alone = at.alone && !sub_reduces(v->op) && !arg->vars;
+	bool row = keeps_row(f, v, a, at), alone = at.alone && !sub_reduces(v->op) && !arg->vars;
 	bool chooses = row ? chooses_by(f, arg, arg->var[0]) : touches_row(v, a, at) && f->chooses[r.i];
 	*next = row ? (struct at){arg->var[0], at.row, false} : (struct at){-1, -1, alone};
 	if (is_source(f, r) || f->root[r.i])
@@ -459,7 +458,8 @@ static int declare_param(struct folding *f, sub_ref r)
 {
 	const struct sub_value *v = value_of(f, r);
 	int number = f->to->params.n - f->from->params.n;
-	struct sub_tensor t = {.name = fold_name(f, number), .dtype = v->dtype, .rank = v->vars, .folded = true};
+	struct sub_tensor t = {
+	    .name = fold_name(f, number), .dtype = v->dtype, .rank = v->vars, .folded = true};
 	for (int d = 0; d < v->vars; d++) {
 		t.var[d] = v->var[d];
 		t.shape[d] = f->from->vars.at[v->var[d]].extent;
@@ -536,8 +536,8 @@ static void keep_bodies(struct folding *f)
 
 /* --- the whole --- */
 
-void rewrite_fold(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
-	      struct rewrite_trace *trace)
+void rewrite_fold(struct sub_program *to, const struct sub_program *from,
+		  const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	struct arena *a = to->arena;
 	size_t n = from->values.n;

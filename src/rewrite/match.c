@@ -109,8 +109,8 @@ static struct sub_map renamed_map(const struct sub_value *v, const struct sub_us
 
 /* The name of a dimension in a move that is bound already: that of an index which is the same, or a new one
  * for a plain dimension that the first use lacks.  It does not lack one of which it takes other elements. */
-static int known_dimension(const struct rewrite_match *m, const struct rewrite_move *move, const struct sub_map *map,
-			   int like, const struct sub_use *so_far)
+static int known_dimension(const struct rewrite_match *m, const struct rewrite_move *move,
+			   const struct sub_map *map, int like, const struct sub_use *so_far)
 {
 	for (int i = 0; i < move->n; i++)
 		if (sub_same_map(&move->map[i], map) && same_range(m->w->p, move->inner[i], like) &&
@@ -119,7 +119,8 @@ static int known_dimension(const struct rewrite_match *m, const struct rewrite_m
 	return -1;
 }
 
-static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, struct sub_map map, int like, bool first)
+static int add_dimension(struct rewrite_match *m, struct rewrite_move *move, struct sub_map map, int like,
+			 bool first)
 {
 	bool dim = m->w->p->vars.at[like].set == SUB_DIM;
 	if (move->n == SUB_MAX_VARS || (!first && (!dim || !sub_is_identity(&map))))
@@ -170,8 +171,8 @@ static bool match_name(struct rewrite_match *m, int name, const struct sub_use *
 	return true;
 }
 
-/* The first of two arguments that match in either order; -1 = each has its place.  What `binary` stands for is built in the
- * order in which it was met. */
+/* The first of two arguments that match in either order; -1 = each has its place.  What `binary` stands for
+ * is built in the order in which it was met. */
 static int first_of_pair(const struct rewrite_term *t)
 {
 	bool either = t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
@@ -217,11 +218,12 @@ static bool match_binary(struct rewrite_match *m, const struct rewrite_term *t, 
 }
 
 /* A product that is added goes on either way. */
-static bool match_accumulation(struct rewrite_match *m, const struct rewrite_term *t, const struct sub_value *v,
-			       const struct sub_use *u)
+static bool match_accumulation(struct rewrite_match *m, const struct rewrite_term *t,
+			       const struct sub_value *v, const struct sub_use *u)
 {
 	bool turned = first_argument(m, t);
-	int own = t->class == SUB_CONTRACTION ? v->reduced : -1, k = own < 0 ? -1 : bind_reduced(m, t->index, own);
+	int own = t->class == SUB_CONTRACTION ? v->reduced : -1,
+	    k = own < 0 ? -1 : bind_reduced(m, t->index, own);
 	if (own >= 0 && k < 0)
 		return false;
 	for (int a = 0; a < t->args; a++)
@@ -270,7 +272,8 @@ static bool match_op(struct rewrite_match *m, const struct rewrite_term *t, cons
 	const struct sub_value *v = sub_at(m->w->p, u->value);
 	if (t->kind == REWRITE_TERM_CLASS) {
 		int class = t->class - SUB_UNARY;
-		if (v->op == SUB_CAST || sub_class_of(v->op) != t->class || (m->op_bound[class] && m->op[class] != v->op))
+		if (v->op == SUB_CAST || sub_class_of(v->op) != t->class ||
+		    (m->op_bound[class] && m->op[class] != v->op))
 			return false;
 		m->op_bound[class] = true;
 		m->op[class] = v->op;
@@ -338,7 +341,8 @@ static bool next_order(struct rewrite_match *m)
 	return false;
 }
 
-static bool fits_args(struct rewriter *w, const struct rewrite_term *t, const struct sub_value *v, bool swapped)
+static bool fits_args(struct rewriter *w, const struct rewrite_term *t, const struct sub_value *v,
+		      bool swapped)
 {
 	for (int a = 0; a < t->args; a++)
 		if (!rewrite_fits(w, t->arg[a], v->arg[turned_place(t, a, swapped)].value))
@@ -394,7 +398,8 @@ bool rewrite_match_next(struct rewrite_match *m, bool first)
 	return true;
 }
 
-bool rewrite_match_at(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule, sub_ref at)
+bool rewrite_match_at(struct rewrite_match *m, struct rewriter *w, const struct rewrite_parsed *rule,
+		      sub_ref at)
 {
 	m->w = w;
 	m->rule = rule;

@@ -296,8 +296,8 @@ static bool *find_used(const struct narrowing *w)
 	return used;
 }
 
-void rewrite_narrow(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
-		struct rewrite_trace *trace)
+void rewrite_narrow(struct sub_program *to, const struct sub_program *from,
+		    const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	struct narrowing w = {.to = to, .from = from, .trace = trace, .dtype = options->weights_as};
 	w.params = ARENA_ARRAY(to->arena, struct narrowed, from->params.n);

@@ -3,8 +3,8 @@
  *
  * Each body is rewritten for itself, from the sources up: a value's arguments first, then every rule at the
  * value, and at what replaced it, until none applies; no application is taken back later.  What is new in a
- * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing, since a value that several
- * others want may come to have one user.
+ * replacement is settled in the same way before the replacement is.  Sweeps follow until one changes nothing,
+ * since a value that several others want may come to have one user.
  *
  * A rule is applied on trial: the replacement takes over the uses of what it replaces, and if the measure is
  * not lower then, they are given back.  So each application lowers the measure of the body, which is bounded
@@ -36,9 +36,9 @@ static bool admits(enum rewrite_math math, enum rewrite_exactness exactness)
 
 static bool may_root(const struct rewrite_term *t, enum sub_op op)
 {
-	return t->kind == REWRITE_TERM_MOVE	   ? op == SUB_ASSIGN
+	return t->kind == REWRITE_TERM_MOVE    ? op == SUB_ASSIGN
 	       : t->kind == REWRITE_TERM_CLASS ? sub_class_of(op) == t->class
-					   : t->kind == REWRITE_TERM_OP && t->op == op;
+					       : t->kind == REWRITE_TERM_OP && t->op == op;
 }
 
 static void prepare_rules(struct optimizer *o)
@@ -138,7 +138,7 @@ static void record(struct rewriter *w, const struct rewrite_parsed *rule, sub_re
 		   const char *before)
 {
 	struct rewrite_change c = {rule->rule->name, w->body, before, NULL,
-			       (cost - w->measure.cost) / REWRITE_OPERATION};
+				   (cost - w->measure.cost) / REWRITE_OPERATION};
 	w->applications++;
 	if (wants_texts(w))
 		c.after = rewrite_describe(w, to, rule->replacement);
@@ -169,7 +169,8 @@ static bool apply(struct rewriter *w, const struct rewrite_parsed *rule, sub_ref
 		size_t values = w->p->values.n;
 		w->met_replaced = false;
 		struct sub_use to = rewrite_build_replacement(&m);
-		const char *before = to.value.i && wants_texts(w) ? rewrite_describe(w, at, rule->pattern) : NULL;
+		const char *before =
+		    to.value.i && wants_texts(w) ? rewrite_describe(w, at, rule->pattern) : NULL;
 		if (to.value.i && !may_need(w, to.value, at) && replace(w, at, to.value)) {
 			record(w, rule, to.value, cost, before);
 			w->root = 0;
@@ -290,7 +291,8 @@ static int same_var(struct sub_program *to, const struct sub_program *from, int 
 	return var < 0 || v->set != SUB_DIM ? var : sub_dim(to, v->extent, v->ordinal);
 }
 
-/* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its maps. */
+/* A value of one program with its variables named by another, and its arguments not yet.  `maps` holds its
+ * maps. */
 static struct sub_value renamed_value(struct sub_program *to, const struct sub_program *from,
 				      const struct sub_value *v, struct sub_map *maps)
 {
@@ -448,8 +450,9 @@ static void copy_declarations(struct sub_program *to, const struct sub_program *
 	}
 }
 
-static void rewrite(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
-		    struct rewrite_trace *trace, bool *barred, struct rewrite_effort *effort)
+static void rewrite(struct sub_program *to, const struct sub_program *from,
+		    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred,
+		    struct rewrite_effort *effort)
 {
 	struct sub_program work;
 	struct optimizer o = {.from = from, .to = to};
@@ -470,8 +473,8 @@ static void rewrite(struct sub_program *to, const struct sub_program *from, cons
 	    .attempts = o.w.attempts, .applications = o.w.applications, .sweeps = o.w.sweep};
 }
 
-void rewrite_optimize(struct sub_program *to, const struct sub_program *from, const struct rewrite_options *options,
-		  struct rewrite_trace *trace)
+void rewrite_optimize(struct sub_program *to, const struct sub_program *from,
+		      const struct rewrite_options *options, struct rewrite_trace *trace)
 {
 	bool *barred = ARENA_ARRAY(to->arena, bool, from->params.n);
 	struct rewrite_effort effort;
@@ -491,7 +494,7 @@ void rewrite_optimize(struct sub_program *to, const struct sub_program *from, co
 /* --- one application for itself --- */
 
 enum rewrite_outcome rewrite_apply_rule(struct sub_program *p, sub_ref at, const struct rewrite_parsed *rule,
-				enum rewrite_math math, int ignore, sub_ref *to, int *failed)
+					enum rewrite_math math, int ignore, sub_ref *to, int *failed)
 {
 	struct rewrite_options options = {.math = math, .table_bytes = INT64_MAX};
 	struct rewriter w = {.p = p, .arena = p->arena, .options = &options, .root = at.i};

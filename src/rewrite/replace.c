@@ -1,8 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Building what replaces a match.
  *
- * rewrite_make is the one way to add a value: it gives variables canonical names (those of a shape: the variable
- * of the extent that no earlier dimension has), so that values that differ in names alone are one. */
+ * rewrite_make is the one way to add a value: it gives variables canonical names (those of a shape: the
+ * variable of the extent that no earlier dimension has), so that values that differ in names alone are one.
+ */
 #include "rewrite/engine.h"
 
 static const struct sub_use none = {.value = {0}};
@@ -181,7 +182,7 @@ static int position(const struct sub_use *u, int var)
 
 /* Lead variables of both sides, then the rest as the first side has it. */
 struct sub_use rewrite_concatenate(struct rewrite_match *m, int axis, const int *sides, struct sub_use x,
-			       struct sub_use y)
+				   struct sub_use y)
 {
 	struct sub_value v = {.op = SUB_COND, .arg = {x, y}};
 	const struct sub_program *p = m->w->p;
@@ -244,7 +245,8 @@ static struct sub_use build_operator(struct rewrite_match *m, const struct rewri
 	if (v.op == SUB_RESHAPE)
 		return reshaped(m, v.arg[0]);
 	if (v.op == SUB_COND)
-		return rewrite_concatenate(m, rewrite_index_of(m, t), m->index[t->index].side, v.arg[0], v.arg[1]);
+		return rewrite_concatenate(m, rewrite_index_of(m, t), m->index[t->index].side, v.arg[0],
+					   v.arg[1]);
 	if (sub_reduces(v.op)) {
 		v.reduced = rewrite_index_of(m, t);
 		if (!sub_use_has(&v.arg[v.op == SUB_ACCUMULATE], v.reduced))

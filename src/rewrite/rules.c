@@ -235,7 +235,8 @@ static bool parse_end(struct parser *s)
 	return !*s->at || fail(s, "text is left over");
 }
 
-const struct rewrite_parsed *rewrite_parse_rule(struct arena *a, const struct rewrite_rule *rule, struct str *error)
+const struct rewrite_parsed *rewrite_parse_rule(struct arena *a, const struct rewrite_rule *rule,
+						struct str *error)
 {
 	struct rewrite_parsed *r = ARENA_NEW(a, struct rewrite_parsed);
 	struct parser s = {.arena = a, .rule = r, .at = rule->pattern, .error = error, .pattern = true};

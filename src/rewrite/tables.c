@@ -90,7 +90,7 @@ static void note(struct rewrite_trace *trace, struct arena *a, struct str *s)
 }
 
 bool rewrite_tables_fit(const struct sub_program *p, const struct sub_program *from,
-		    const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
+			const struct rewrite_options *options, struct rewrite_trace *trace, bool *barred)
 {
 	struct tables t = {.p = p};
 	struct str s = str_in(p->arena), names = str_in(p->arena);

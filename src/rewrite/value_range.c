@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Facts about values, from those of their arguments: whether they depend on weights alone, what range their
  * elements are in.  A bound holds in binary32: what may overflow is infinite, what may be infinite minus
- * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is known,
- * of states what the bodies that compute them say. */
+ * infinite is NaN. Weights are taken to be finite unless arithmetic is to be exact; of inputs nothing is
+ * known, of states what the bodies that compute them say. */
 #include "rewrite/engine.h"
 
 #include <float.h>
@@ -35,8 +35,8 @@ static double reduced_volume(const struct sub_program *p, const struct sub_value
 
 static const struct rewrite_range anything = {-INFINITY, INFINITY, true};
 
-/* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what is
- * too small is zero. */
+/* Bounds as binary32 may have them: operators round, what is beyond the largest number is infinite, and what
+ * is too small is zero. */
 static struct rewrite_range widen(struct rewrite_range r)
 {
 	r.low -= fabs(r.low) * 0x1p-20;
@@ -133,18 +133,19 @@ static double logistic(double x)
 static struct rewrite_range range_of_log(double (*f)(double), struct rewrite_range a, double zero)
 {
 	struct rewrite_range r = {a.low > zero ? f(a.low) : -INFINITY, a.high > zero ? f(a.high) : INFINITY,
-			      a.nan || a.low < zero};
+				  a.nan || a.low < zero};
 	return widen(r);
 }
 
 static struct rewrite_range range_of_sqrt(struct rewrite_range a)
 {
-	struct rewrite_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0, a.nan || a.low < 0};
+	struct rewrite_range r = {a.low > 0 ? sqrt(a.low) : 0, a.high > 0 ? sqrt(a.high) : 0,
+				  a.nan || a.low < 0};
 	return widen(r);
 }
 
 static struct rewrite_range range_of_reduction(const struct sub_program *p, const struct sub_value *v,
-					   struct rewrite_range a)
+					       struct rewrite_range a)
 {
 	const struct sub_var *k = &p->vars.at[v->reduced];
 	if (k->set == SUB_DIM && v->op != SUB_SUM)
@@ -155,8 +156,8 @@ static struct rewrite_range range_of_reduction(const struct sub_program *p, cons
 		return (struct rewrite_range){-INFINITY, a.high, a.nan};
 	double least = k->set == SUB_DIM ? k->extent : 0, most = k->set == SUB_DIM ? k->extent : INFINITY;
 	struct rewrite_range r = {product(a.low, a.low < 0 ? most : least),
-			      product(a.high, a.high > 0 ? most : least),
-			      a.nan || (a.low == -INFINITY && a.high == INFINITY)};
+				  product(a.high, a.high > 0 ? most : least),
+				  a.nan || (a.low == -INFINITY && a.high == INFINITY)};
 	r = widen(r);
 	r.nan |= r.low == -INFINITY && r.high == INFINITY;
 	return r;
@@ -176,11 +177,14 @@ static struct rewrite_range range_of_source(const struct rewriter *w, const stru
 	return v->op == SUB_STATE && w->states ? w->states[v->which] : anything;
 }
 
-/* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not reverse an order. */
-static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b, struct rewrite_range c)
+/* Integers wrap, so that of results only the type is known; a choice is one of two, and a cast does not
+ * reverse an order. */
+static struct rewrite_range range_of_integer(const struct sub_value *v, struct rewrite_range b,
+					     struct rewrite_range c)
 {
-	static const struct rewrite_range types[DTYPES] = {
-	    [DTYPE_I32] = {INT32_MIN, INT32_MAX, false}, [DTYPE_I64] = {-0x1p63, 0x1p63, false}, [DTYPE_BOOL] = {0, 1, false}};
+	static const struct rewrite_range types[DTYPES] = {[DTYPE_I32] = {INT32_MIN, INT32_MAX, false},
+							   [DTYPE_I64] = {-0x1p63, 0x1p63, false},
+							   [DTYPE_BOOL] = {0, 1, false}};
 	if (v->op == SUB_CONST)
 		return (struct rewrite_range){v->constant, v->constant, false};
 	return v->op == SUB_SELECT ? either(b, c) : types[v->dtype];
@@ -255,7 +259,8 @@ static struct rewrite_range range_of(const struct rewriter *w, const struct sub_
 
 /* --- chains --- */
 
-static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_value *v, const struct rewrite_range *r)
+static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_value *v,
+				     const struct rewrite_range *r)
 {
 	static const struct rewrite_fact none;
 	const struct rewrite_fact *a = v->args > 0 ? &w->notes.at[v->arg[0].value.i].fact : &none;
@@ -264,21 +269,20 @@ static struct rewrite_chain chain_of(const struct rewriter *w, const struct sub_
 		return (struct rewrite_chain){1, fabs(r->low), fabs(r->high)};
 	if (v->op == SUB_ADD)
 		return (struct rewrite_chain){a->chain.terms + b->chain.terms, a->chain.low + b->chain.low,
-					  a->chain.high + b->chain.high};
+					      a->chain.high + b->chain.high};
 	if ((v->op != SUB_SUM && v->op != SUB_ACCUMULATE) || w->p->vars.at[v->reduced].set != SUB_DIM)
 		return (struct rewrite_chain){1, fabs(r->low), fabs(r->high)};
 	double n = w->p->vars.at[v->reduced].extent;
 	if (v->op == SUB_SUM)
 		return (struct rewrite_chain){n, n * fabs(a->range.low), n * fabs(a->range.high)};
-	struct rewrite_range each =
-	    range_of_product(b->range, w->notes.at[v->arg[2].value.i].fact.range);
+	struct rewrite_range each = range_of_product(b->range, w->notes.at[v->arg[2].value.i].fact.range);
 	return (struct rewrite_chain){a->chain.terms + n, a->chain.low + n * fabs(each.low),
-				  a->chain.high + n * fabs(each.high)};
+				      a->chain.high + n * fabs(each.high)};
 }
 
-/* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the terms
- * are at least is as low as it gets; and that is off by half a unit in the last place of all their magnitudes
- * together, for each term.  Of two terms the sum is rounded once. */
+/* Bounds of a sum however its terms are chained.  Rounding never reverses an order, so the sum of what the
+ * terms are at least is as low as it gets; and that is off by half a unit in the last place of all their
+ * magnitudes together, for each term.  Of two terms the sum is rounded once. */
 static struct rewrite_range chained(struct rewrite_range r, const struct rewrite_chain *c)
 {
 	if (c->terms <= 2)
@@ -340,7 +344,8 @@ static double cost_of(const struct rewriter *w, const struct sub_value *v, const
 	bool computed = w->options->off & 1u << REWRITE_FAMILY_CONSTANTS;
 	if (sub_class_of(v->op) == SUB_SOURCE || (f->constant && (!computed || f->uniform)))
 		return 0;
-	double volume = fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_volume(w->p, v), most_elements);
+	double volume =
+	    fmin(sub_reduces(v->op) ? reduced_volume(w->p, v) : rewrite_volume(w->p, v), most_elements);
 	return 1 + volume * (f->constant && v->op == SUB_COND ? 1 : weight_of(v->op));
 }
 
@@ -368,8 +373,8 @@ struct rewrite_fact rewrite_facts_of(const struct rewriter *w, const struct sub_
 	return f;
 }
 
-const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p, const struct rewrite_options *options,
-					 struct arena *a)
+const struct rewrite_range *rewrite_state_ranges(const struct sub_program *p,
+						 const struct rewrite_options *options, struct arena *a)
 {
 	struct sub_program read = *p;
 	struct rewriter w = {.p = &read, .arena = a, .options = options};

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/record.h"
 
-#include "runtime/shared.h"
 #include "runtime/range.h"
+#include "runtime/shared.h"
 
 #include <string.h>
 
@@ -32,7 +32,8 @@ void rt_profile_clear(struct rt_profile *p)
 
 /* --- room --- */
 
-/* Ranges of a step in a batch: one for each row of neighbours among its cases; in spans one for each of them. */
+/* Ranges of a step in a batch: one for each row of neighbours among its cases; in spans one for each of them.
+ */
 static int ranges_of(const struct image *image, unsigned cases)
 {
 	int all = image->cases ? image->cases : 1;

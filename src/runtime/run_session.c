@@ -49,8 +49,8 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->habits.downwards = rt_take(a, image->steps * sizeof *s->habits.downwards);
 	s->habits.group = rt_take(a, image->steps * sizeof *s->habits.group);
 	bool chosen = rt_choices_init(&s->habits.choices, a, image->steps);
-	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets && s->habits.downwards &&
-	    s->habits.group && chosen)
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets &&
+	    s->habits.downwards && s->habits.group && chosen)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -138,15 +138,15 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 		reserve(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_take_raw, b->name, diags));
 }
 
-/* Weights are the binding's, index arrays the order's; neither is copied.  Intermediates share memory, and what was
- * needed at binding is gone. */
+/* Weights are the binding's, index arrays the order's; neither is copied.  Intermediates share memory, and
+ * what was needed at binding is gone. */
 static bool owns(const struct image_buffer *b)
 {
 	enum image_buffer_kind kind = b->kind;
 	if (b->at_binding)
 		return false;
-	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN ||
-	       kind == IMAGE_VECTOR || kind == IMAGE_MEMBER_BEGIN;
+	return kind == IMAGE_STATE || kind == IMAGE_OUTPUT || kind == IMAGE_TOKEN || kind == IMAGE_VECTOR ||
+	       kind == IMAGE_MEMBER_BEGIN;
 }
 
 static void *shared_array(const struct rt_session *s, const struct rt_binding *binding,
@@ -180,7 +180,8 @@ static void *shared_array(const struct rt_session *s, const struct rt_binding *b
 	case IMAGE_ORIGIN:
 		return s->order.origin;
 	case IMAGE_SCRATCH:
-		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer] : NULL;
+		return s->scratch && !b->at_binding ? (char *)s->scratch + s->offsets[b - s->image->buffer]
+						    : NULL;
 	default:
 		return NULL;
 	}
@@ -231,7 +232,8 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 
 /* --- runs --- */
 
-/* The most that a batch has, or all batches of a span, from the b-th on, of what begins where `begin` says; NULL = nodes. */
+/* The most that a batch has, or all batches of a span, from the b-th on, of what begins where `begin` says;
+ * NULL = nodes. */
 static int64_t widest(const struct lin_order *o, int32_t b, const int32_t *begin)
 {
 	int64_t most = 0;

@@ -35,11 +35,10 @@ bool rt_uses(const struct image_recipe *, int param);
 /* Zero where a recipe has no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
 
-/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe; with the `parts` of a team
- * that was entered, or alone.  The profile has room for the run, or is NULL. */
-bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const struct lin_order *, struct rt_team *, int parts, struct rt_habits *,
-		  struct rt_profile *, struct diags *);
+/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe; with the `parts` of
+ * a team that was entered, or alone.  The profile has room for the run, or is NULL. */
+bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes, const struct lin_order *,
+		  struct rt_team *, int parts, struct rt_habits *, struct rt_profile *, struct diags *);
 /* Enters the team when members may do so many operations, unless that is not worth it; parts, or 0.  NULL is
  * no team. */
 int rt_enter_team(struct rt_team *, double operations);
@@ -61,8 +60,8 @@ bool rt_check_present(const struct image *, const struct rt_minibatch *, int whi
 void rt_permute_data(const struct image *, const struct lin_order *, const struct rt_minibatch *,
 		     const struct image_buffer *, void *to);
 
-/* Where the intermediates begin in the memory that they share, at multiples of 64 bytes: an offset each, and the bytes of
- * all.  False when they cannot be counted.  Those that are never needed at once may overlap. */
+/* Where the intermediates begin in the memory that they share, at multiples of 64 bytes: an offset each, and
+ * the bytes of all.  False when they cannot be counted.  Those that are never needed at once may overlap. */
 bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);
 
 /* Whether a row of the buffer is row-major without gaps, up to its end. */

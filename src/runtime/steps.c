@@ -9,8 +9,8 @@
  * Neighbours in the table with one domain take turns over its ranges; of those, neighbours of the same cases
  * are a group. In a batch a group has the ranges of its cases. */
 #include "base/floats.h"
-#include "runtime/shared.h"
 #include "runtime/range.h"
+#include "runtime/shared.h"
 #include "runtime/span.h"
 
 enum granularity { WHOLE, BATCHES, NODES };

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Which values are computed with the one that alone uses them.
  *
- * A chain of additions and multiply-adds is one accumulator that grows: each step goes on where the one before it ended.
- * So a planner sees the whole of it as one operator, and stores none of its steps. */
+ * A chain of additions and multiply-adds is one accumulator that grows: each step goes on where the one
+ * before it ended. So a planner sees the whole of it as one operator, and stores none of its steps. */
 #include "sched/plan.h"
 
 struct sched_fact *sched_fact(const struct sched_values *values, sub_ref r)

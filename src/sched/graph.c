@@ -142,8 +142,8 @@ static void add_edge(const struct way *w, sub_ref r, const unsigned *loops)
 			e.times *= i < leads ? INFINITY : sub_loop_extent(g->p, to->var[i]);
 	bool columns = to->vars > leads && is_in(used, to->vars - 1);
 	e.again = e.times > 1;
-	e.scalar =
-	    w->reducing && !columns && from->vars > sub_leading_dims(g->p, r) && loops[from->vars - 1] & REDUCED;
+	e.scalar = w->reducing && !columns && from->vars > sub_leading_dims(g->p, r) &&
+		   loops[from->vars - 1] & REDUCED;
 	vec_push(g->arena, &g->edges, e);
 }
 

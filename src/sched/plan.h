@@ -2,8 +2,9 @@
 /* Inside the room: how a plan comes about.
  *
  * A planner (grow.c, baseline.c) marks the values that are to be stored and puts values into blocks; plan.c
- * stores what else must be, and makes targets, stages and groups of it.  A step of a chain that the next one alone
- * wants is never stored (chains.c); no plan could change a bit, but it would break a loop nest in two. */
+ * stores what else must be, and makes targets, stages and groups of it.  A step of a chain that the next one
+ * alone wants is never stored (chains.c); no plan could change a bit, but it would break a loop nest in two.
+ */
 #ifndef ESPALIER_SCHED_PLAN_H
 #define ESPALIER_SCHED_PLAN_H
 

@@ -36,9 +36,10 @@ static bool read_unroll(struct line *l, struct sched *s, const struct sched_plan
 	if (levels > 1 && !s->dynamic_batch)
 		return line_refuse(l, 1, "without dynamic_batch there are no levels, but nodes");
 	if (levels > 1 && !plan->p->tree)
-		return line_refuse(l, 1,
-				   "a node of this structure may have several parents, and so be part of several "
-				   "subtrees, which must not wait for each other");
+		return line_refuse(
+		    l, 1,
+		    "a node of this structure may have several parents, and so be part of several "
+		    "subtrees, which must not wait for each other");
 	s->unroll = levels;
 	s->dense_index &= levels == 1;
 	return true;
@@ -233,8 +234,8 @@ static bool read_rows(struct line *l, struct sched_state *state, const struct sc
 	if (!parent && !line_is(l, 2, words_layout[IMAGE_BY_NODE]))
 		return line_refuse(l, 2, "rows of a state are by node or by parent");
 	if (parent && !plan->p->tree)
-		return line_refuse(l, 2,
-				   "a node of this structure may have several parents, and its row only one place");
+		return line_refuse(
+		    l, 2, "a node of this structure may have several parents, and its row only one place");
 	state->layout = parent ? IMAGE_BY_PARENT : IMAGE_BY_NODE;
 	return true;
 }
@@ -347,8 +348,7 @@ static bool repeat_moving(struct line *l, struct sched *s, const struct sched_pl
 	enum move_extent how = sched_how(m, &f);
 	if (how == MOVE_OFF ? moved : how != sched_how(m, &plan->fusion))
 		return line_refuse(l, 1, "another line says otherwise");
-	return how == MOVE_OFF || moved ||
-	       line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
+	return how == MOVE_OFF || moved || line_refuse(l, 1, how == MOVE_ALL ? m->cannot : m->worthless);
 }
 
 /* --- directives --- */
@@ -380,10 +380,8 @@ bool sched_read_fusion(struct sched_fusion *f, const char *file, const char *tex
 		       struct diags *diags)
 {
 	struct line l = {.diags = diags, .at = {.file = file}};
-	*f = (struct sched_fusion){.planner = SCHED_GROW,
-				   .pays = SCHED_PAYS_MEASURED,
-				   .refactoring = MOVE_ON,
-				   .hoisting = MOVE_ON};
+	*f = (struct sched_fusion){
+	    .planner = SCHED_GROW, .pays = SCHED_PAYS_MEASURED, .refactoring = MOVE_ON, .hoisting = MOVE_ON};
 	for (const char *end = text + length; text < end;) {
 		if (!line_next(&l, &text, end))
 			return false;

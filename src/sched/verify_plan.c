@@ -15,8 +15,8 @@ struct verifier {
 	const struct sub_program *p;
 	struct diags *diags;
 	struct sched_walk walk;
-	bool **read;	 /* [body][value]: by a group that does not compute it at that element */
-	bool *dear;	 /* by value of the body at hand: computing it means work */
+	bool **read; /* [body][value]: by a group that does not compute it at that element */
+	bool *dear;  /* by value of the body at hand: computing it means work */
 	bool ok;
 };
 
@@ -212,7 +212,8 @@ static bool is_kept(const struct sub_program *p, int traversal, int state)
 {
 	for (size_t i = 0; i < p->bodies.n; i++) {
 		const struct sub_body *b = &p->bodies.at[i];
-		if (b->traversal == traversal && (b->domain == SUB_LEAF || b->domain == SUB_INNER) && !stores_state(b, state))
+		if (b->traversal == traversal && (b->domain == SUB_LEAF || b->domain == SUB_INNER) &&
+		    !stores_state(b, state))
 			return false;
 	}
 	return true;

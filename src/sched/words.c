@@ -11,8 +11,7 @@ const char *const words_planner[] = {
 const char *const words_pays[] = {
     [SCHED_PAYS_MEASURED] = "measured", [SCHED_PAYS_ALWAYS] = "always", [SCHED_PAYS_NEVER] = "never", NULL};
 
-const char *const words_moving[] = {
-    [MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
+const char *const words_moving[] = {[MOVE_ON] = "on", [MOVE_ALL] = "all", [MOVE_OFF] = "off", NULL};
 
 const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
 				 [IMAGE_ALONE] = "off",

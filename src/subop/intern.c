@@ -5,7 +5,8 @@
 #include <math.h>
 
 static const struct sub_traits rows[] = {
-#define SUB_OP(name, spelling, arity, class, weight, price) {spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
+#define SUB_OP(name, spelling, arity, class, weight, price)                                                  \
+	{spelling, arity, SUB_##class, weight, SUB_##price, 0, 0, 0},
 #define TYPES_FLOAT SUB_FLOAT
 #define TYPES_NUMBER SUB_NUMBER
 #define TYPES_COMPARE SUB_COMPARE
@@ -13,9 +14,9 @@ static const struct sub_traits rows[] = {
 #define TYPES_SELECT SUB_SELECTS
 #define TYPES_SAME SUB_SAME
 #define TYPES_CAST SUB_CASTS
-#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)                     \
+#define SUB_TYPED(name, spelling, arity, class, weight, price, types, value, integer, field, loops)          \
 	{spelling, arity, SUB_##class, weight, SUB_##price, TYPES_##types, 0, 0},
-#define SUB_REDUCTION(name, spelling, combine, neutral)                                                                \
+#define SUB_REDUCTION(name, spelling, combine, neutral)                                                      \
 	{spelling, 1, SUB_REDUCE, 1, SUB_DEAR, SUB_NUMBER, SUB_##combine, neutral},
 #include "subop/sub_ops.def"
 };
@@ -178,7 +179,8 @@ static bool add_var(struct sub_value *v, int var)
 	return true;
 }
 
-/* Index sets come in the order of enum sub_set: a variable may stand before those of its own and later sets. */
+/* Index sets come in the order of enum sub_set: a variable may stand before those of its own and later sets.
+ */
 static bool may_precede(const struct sub_program *p, int var, int other)
 {
 	return p->vars.at[var].set <= p->vars.at[other].set;
@@ -330,7 +332,8 @@ bool sub_find_type(const struct sub_program *p, struct sub_value *v)
 		return true;
 	default:
 		v->dtype = first;
-		return agree(p, v, 0) && (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
+		return agree(p, v, 0) &&
+		       (types == SUB_SAME || (types == SUB_LOGIC) == (first == DTYPE_BOOL)) &&
 		       (types != SUB_FLOAT || first == DTYPE_F32);
 	}
 }
@@ -421,7 +424,8 @@ int sub_reshape_pieces(const struct sub_program *p, const struct sub_value *v, s
 static struct sub_map normal_map(struct sub_map m)
 {
 	if (m.function != SUB_AFFINE)
-		return (struct sub_map){.function = m.function, .which = m.which, .var = m.var, .slot = m.slot};
+		return (struct sub_map){
+		    .function = m.function, .which = m.which, .var = m.var, .slot = m.slot};
 	m.which = m.slot = 0;
 	if (m.var < 0)
 		m.scale = 0;
@@ -512,8 +516,9 @@ static unsigned long hash_value(const struct sub_value *v)
 
 static bool same_map(const struct sub_map *a, const struct sub_map *b)
 {
-	return a->function == b->function && a->which == b->which && a->var == b->var && a->scale == b->scale &&
-	       a->offset == b->offset && a->var2 == b->var2 && a->scale2 == b->scale2 && a->slot == b->slot;
+	return a->function == b->function && a->which == b->which && a->var == b->var &&
+	       a->scale == b->scale && a->offset == b->offset && a->var2 == b->var2 &&
+	       a->scale2 == b->scale2 && a->slot == b->slot;
 }
 
 static bool same_maps(const struct sub_map *a, const struct sub_map *b, int n)
@@ -533,10 +538,11 @@ static bool same_use(const struct sub_use *a, const struct sub_use *b)
 /* Numbers are compared by their bits: 0 and -0 differ, a NaN equals itself. */
 static bool same_value(const struct sub_value *a, const struct sub_value *b)
 {
-	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars || a->which != b->which ||
-	    a->reduced != b->reduced || a->axis != b->axis || a->fills != b->fills ||
+	if (a->op != b->op || a->dtype != b->dtype || a->args != b->args || a->vars != b->vars ||
+	    a->which != b->which || a->reduced != b->reduced || a->axis != b->axis || a->fills != b->fills ||
 	    memcmp(a->var, b->var, a->vars * sizeof *a->var) != 0 ||
-	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0 || memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
+	    memcmp(&a->constant, &b->constant, sizeof a->constant) != 0 ||
+	    memcmp(&a->fill, &b->fill, sizeof a->fill) != 0)
 		return false;
 	for (int i = 0; i < a->args; i++)
 		if (!same_use(&a->arg[i], &b->arg[i]))
@@ -582,7 +588,8 @@ static void print_use_vars(const struct sub_program *p, const struct sub_use *u,
 
 static sub_ref refuse_types(const struct sub_program *p, const struct sub_value *v, struct diags *d)
 {
-	diag_add(d, DIAG_INVALID_SUBOPS, (struct diag_at){0}, "this is a fault of the compiler; please report it with the model",
+	diag_add(d, DIAG_INVALID_SUBOPS, (struct diag_at){0},
+		 "this is a fault of the compiler; please report it with the model",
 		 "%s: %s of types that do not go together", p->name, rows[v->op].spelling);
 	return (sub_ref){0};
 }
@@ -594,12 +601,15 @@ static sub_ref refuse(struct sub_program *p, const struct sub_value *v, struct d
 	print_use_vars(p, &v->arg[0], &s);
 	str_puts(&s, "] and [");
 	print_use_vars(p, &v->arg[1], &s);
-	diag_add(d, DIAG_INDEX_ORDER, (struct diag_at){0}, "transpose one of the two, or use fewer dimensions",
-		 "%s]: the index variables come in contradictory orders or are more than %d", s.text, SUB_MAX_VARS);
+	diag_add(d, DIAG_INDEX_ORDER, (struct diag_at){0},
+		 "transpose one of the two, or use fewer dimensions",
+		 "%s]: the index variables come in contradictory orders or are more than %d", s.text,
+		 SUB_MAX_VARS);
 	return (sub_ref){0};
 }
 
-/* As values are kept, with maps that are not the program's; false when the orders of the arguments contradict. */
+/* As values are kept, with maps that are not the program's; false when the orders of the arguments
+ * contradict. */
 static bool normalise(const struct sub_program *p, struct sub_value *v, struct sub_map *maps)
 {
 	v->args = rows[v->op].arity;
@@ -661,4 +671,3 @@ void sub_forget_last(struct sub_program *p, size_t n)
 	for (; p->values.n > n; p->values.n--)
 		*find_slot(p, &p->values.at[p->values.n - 1]) = 0;
 }
-

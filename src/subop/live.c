@@ -21,7 +21,8 @@ static int compare_values(const void *a, const void *b)
 	return x->i < y->i ? -1 : x->i > y->i;
 }
 
-struct sub_values sub_find_values(struct arena *a, const struct sub_program *p, const struct sub_body *b, bool *seen)
+struct sub_values sub_find_values(struct arena *a, const struct sub_program *p, const struct sub_body *b,
+				  bool *seen)
 {
 	struct list l = {0};
 	for (size_t i = 0; i < b->stores.n; i++)

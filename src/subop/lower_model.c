@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From operators to sub-operators.  Every row of ra/ra_ops.def names a function of this file; the node becomes an index
- * variable: n for bodies that run over nodes, t for read-outs that run over inputs. */
+/* From operators to sub-operators.  Every row of ra/ra_ops.def names a function of this file; the node
+ * becomes an index variable: n for bodies that run over nodes, t for read-outs that run over inputs. */
 #include "subop/subop.h"
 
 struct lowering {
@@ -8,7 +8,7 @@ struct lowering {
 	const struct ra_model *model;
 	const int64_t *sizes;
 	struct diags *diags;
-	int lead;        /* the variable that stands for the node: p->node or p->input */
+	int lead;	 /* the variable that stands for the node: p->node or p->input */
 	sub_ref *values; /* by node of the model graph, in the body at hand */
 };
 
@@ -16,7 +16,8 @@ typedef sub_ref lower_op(struct lowering *, const struct ra_node *);
 
 /* --- shapes and uses --- */
 
-/* The canonical variables of a shape: the d-th dimension has the variable of its extent that no earlier one has. */
+/* The canonical variables of a shape: the d-th dimension has the variable of its extent that no earlier one
+ * has. */
 static int shape_vars(struct lowering *l, const struct ra_shape *shape, int *vars)
 {
 	int64_t extent[RA_MAX_RANK];
@@ -47,8 +48,8 @@ static bool is_dim(const struct sub_program *p, int var)
 	return p->vars.at[var].set == SUB_DIM;
 }
 
-/* How many dimensions a value has besides its lead variables: one for each axis, or for all but leading ones of
- * extent 1; where there is an axis, for one at least. */
+/* How many dimensions a value has besides its lead variables: one for each axis, or for all but leading ones
+ * of extent 1; where there is an axis, for one at least. */
 static int dims_of(const struct lowering *l, sub_ref r)
 {
 	const struct sub_value *v = sub_at(l->p, r);
@@ -154,8 +155,8 @@ static sub_ref lower_unary(struct lowering *l, const struct ra_node *n)
 	return unary(l, sub_of[n->op], argument(l, n, 0));
 }
 
-/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that it
- * repeats, or that `to` lacks, is dropped; `whole`: it is copied along all axes. */
+/* An argument of an elementwise operator whose shape `to` has the variables `vars`.  An axis of extent 1 that
+ * it repeats, or that `to` lacks, is dropped; `whole`: it is copied along all axes. */
 static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struct ra_shape *from,
 				  const struct ra_shape *to, const int *vars, bool whole)
 {
@@ -169,7 +170,8 @@ static struct sub_use repeat_axes(struct lowering *l, sub_ref value, const struc
 	}
 	if (whole)
 		return sub_as_is(l->p, move(l, value, map, vars, to->rank));
-	return n == from->rank ? use_under(l, value, vars, to->rank) : sub_as_is(l->p, move(l, value, map, kept, n));
+	return n == from->rank ? use_under(l, value, vars, to->rank)
+			       : sub_as_is(l->p, move(l, value, map, kept, n));
 }
 
 /* Whether a shape ends with all axes of another. */
@@ -188,8 +190,8 @@ static struct ra_shape last_axes(const struct ra_shape *shape, int n)
 	return last;
 }
 
-/* The axes that the value of an elementwise operator has variables for: all but leading ones of extent 1 that an
- * argument lacks which is no number.  These would stand between the rules and what they look for. */
+/* The axes that the value of an elementwise operator has variables for: all but leading ones of extent 1 that
+ * an argument lacks which is no number.  These would stand between the rules and what they look for. */
 static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 {
 	int least = !a || (b && b < a) ? b : a, rank = shape->rank;
@@ -200,15 +202,18 @@ static struct ra_shape axes_of(const struct ra_shape *shape, int a, int b)
 
 /* One of two arguments has all variables, so that their order is known. */
 static sub_ref elementwise(struct lowering *l, enum sub_op op, const struct ra_shape *shape, sub_ref first,
-			   const struct ra_shape *first_shape, sub_ref second, const struct ra_shape *second_shape)
+			   const struct ra_shape *first_shape, sub_ref second,
+			   const struct ra_shape *second_shape)
 {
 	int vars[RA_MAX_RANK];
-	struct ra_shape a = last_axes(first_shape, dims_of(l, first)), b = last_axes(second_shape, dims_of(l, second));
+	struct ra_shape a = last_axes(first_shape, dims_of(l, first)),
+			b = last_axes(second_shape, dims_of(l, second));
 	struct ra_shape to = axes_of(shape, a.rank, b.rank);
 	bool whole = !holds_axes(&a, &to) && !holds_axes(&b, &to);
 	shape_vars(l, &to, vars);
-	struct sub_value v = {
-	    .op = op, .arg = {repeat_axes(l, first, &a, &to, vars, whole), repeat_axes(l, second, &b, &to, vars, false)}};
+	struct sub_value v = {.op = op,
+			      .arg = {repeat_axes(l, first, &a, &to, vars, whole),
+				      repeat_axes(l, second, &b, &to, vars, false)}};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -219,8 +224,8 @@ static const struct ra_shape *argument_shape(const struct lowering *l, const str
 
 static sub_ref lower_binary(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 0), argument_shape(l, n, 0), argument(l, n, 1),
-			   argument_shape(l, n, 1));
+	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 0), argument_shape(l, n, 0),
+			   argument(l, n, 1), argument_shape(l, n, 1));
 }
 
 static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
@@ -232,8 +237,8 @@ static sub_ref lower_sub(struct lowering *l, const struct ra_node *n)
 /* a > b as b < a */
 static sub_ref lower_swapped(struct lowering *l, const struct ra_node *n)
 {
-	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 1), argument_shape(l, n, 1), argument(l, n, 0),
-			   argument_shape(l, n, 0));
+	return elementwise(l, sub_of[n->op], &n->shape, argument(l, n, 1), argument_shape(l, n, 1),
+			   argument(l, n, 0), argument_shape(l, n, 0));
 }
 
 static sub_ref lower_negated(struct lowering *l, const struct ra_node *n)
@@ -264,7 +269,8 @@ static sub_ref lower_where(struct lowering *l, const struct ra_node *n)
 
 static sub_ref constant(struct lowering *l, enum dtype dtype, double value)
 {
-	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = value}, l->diags);
+	return sub_add(l->p, (struct sub_value){.op = SUB_CONST, .dtype = dtype, .constant = value},
+		       l->diags);
 }
 
 static sub_ref lower_const(struct lowering *l, const struct ra_node *n)
@@ -367,7 +373,8 @@ static sub_ref lower_state(struct lowering *l, const struct ra_node *n)
 	if (l->lead == l->p->node)
 		return state;
 	if (n->state.slot == RA_EACH_MEMBER)
-		return pick_rows(l, state, (struct sub_map){.function = SUB_MEMBER_NODE, .var = l->p->member}, true);
+		return pick_rows(l, state, (struct sub_map){.function = SUB_MEMBER_NODE, .var = l->p->member},
+				 true);
 	return pick_rows(l, state, (struct sub_map){.function = SUB_ROOT, .var = l->lead}, false);
 }
 
@@ -376,7 +383,8 @@ static sub_ref lower_parent(struct lowering *l, const struct ra_node *n)
 	int s = n->state.state;
 	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	bool each = n->state.slot == RA_EACH_CHILD;
-	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT, .var = each ? l->p->edge : l->lead};
+	struct sub_map row = {.function = each ? SUB_EDGE_PARENT : SUB_PARENT,
+			      .var = each ? l->p->edge : l->lead};
 	return pick_rows(l, state, row, each);
 }
 
@@ -385,8 +393,10 @@ static sub_ref lower_child(struct lowering *l, const struct ra_node *n)
 	int s = n->state.state, slot = n->state.slot;
 	sub_ref state = source(l, SUB_STATE, s, l->p->node, &l->model->states.at[s].shape);
 	if (slot == RA_EACH_CHILD)
-		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge}, true);
-	return pick_rows(l, state, (struct sub_map){.function = SUB_CHILD, .which = slot, .var = l->lead}, false);
+		return pick_rows(l, state, (struct sub_map){.function = SUB_EDGE_CHILD, .var = l->p->edge},
+				 true);
+	return pick_rows(l, state, (struct sub_map){.function = SUB_CHILD, .which = slot, .var = l->lead},
+			 false);
 }
 
 /* --- products and reductions --- */
@@ -411,16 +421,18 @@ static void add_axis(struct named_axes *to, const struct ra_dim *extent, int var
 	to->shape.dim[to->shape.rank++] = *extent;
 }
 
-/* What is on the left has all axes of the product but its columns, so that the order of all is known; a vector there
- * has none but the one that is summed over. */
+/* What is on the left has all axes of the product but its columns, so that the order of all is known; a
+ * vector there has none but the one that is summed over. */
 static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 {
-	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape, *b = &ra_at(l->model, n->arg[1])->shape;
+	const struct ra_shape *a = &ra_at(l->model, n->arg[0])->shape,
+			      *b = &ra_at(l->model, n->arg[1])->shape;
 	int out[RA_MAX_RANK], rank = shape_vars(l, &n->shape, out), columns = b->rank > 1;
 	const struct ra_dim *depth = &a->dim[a->rank - 1];
 	int k = spare_var(l, ra_dim_value(depth, l->sizes), out, rank);
 	int batch = b->rank > 2 ? rank - columns - (a->rank > 1) : 0;
-	struct named_axes left = first_axes(&n->shape, out, rank - columns), right = first_axes(&n->shape, out, batch);
+	struct named_axes left = first_axes(&n->shape, out, rank - columns),
+			  right = first_axes(&n->shape, out, batch);
 	add_axis(&left, depth, k);
 	add_axis(&right, depth, k);
 	if (columns)
@@ -433,7 +445,8 @@ static sub_ref lower_matmul(struct lowering *l, const struct ra_node *n)
 	sub_ref r = sub_add(l->p, product, l->diags);
 	if (!r.i)
 		return r;
-	return sub_add(l->p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(l->p, r)}, .reduced = k}, l->diags);
+	return sub_add(l->p, (struct sub_value){.op = SUB_SUM, .arg = {sub_as_is(l->p, r)}, .reduced = k},
+		       l->diags);
 }
 
 static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
@@ -443,8 +456,9 @@ static sub_ref lower_reduce(struct lowering *l, const struct ra_node *n)
 	int k = spare_var(l, ra_dim_value(&from->dim[n->axis], l->sizes), out, rank);
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
-	struct sub_value v = {
-	    .op = sub_of[n->op], .arg = {use_under(l, whole_argument(l, n, 0), under, from->rank)}, .reduced = k};
+	struct sub_value v = {.op = sub_of[n->op],
+			      .arg = {use_under(l, whole_argument(l, n, 0), under, from->rank)},
+			      .reduced = k};
 	return sub_add(l->p, v, l->diags);
 }
 
@@ -453,7 +467,8 @@ static sub_ref combine(struct lowering *l, enum sub_op op, struct sub_use a, str
 	return sub_add(l->p, (struct sub_value){.op = op, .arg = {a, b}}, l->diags);
 }
 
-/* The least index of what is equal to the largest element, or to nothing: a maximum of which one is no number is none. */
+/* The least index of what is equal to the largest element, or to nothing: a maximum of which one is no number
+ * is none. */
 static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 {
 	struct ra_node largest = *n;
@@ -465,9 +480,11 @@ static sub_ref lower_argmax(struct lowering *l, const struct ra_node *n)
 	for (int d = 0, o = 0; d < from->rank; d++)
 		under[d] = d == n->axis ? k : out[o++];
 	largest.op = RA_MAX;
-	struct sub_use u = use_under(l, x, under, from->rank), most = use_under(l, lower_reduce(l, &largest), out, rank);
+	struct sub_use u = use_under(l, x, under, from->rank),
+		       most = use_under(l, lower_reduce(l, &largest), out, rank);
 	sub_ref is_most = combine(l, SUB_EQUALS, u, most), is_number = combine(l, SUB_EQUALS, u, u);
-	sub_ref is = combine(l, SUB_OR, sub_as_is(l->p, is_most), sub_as_is(l->p, unary(l, SUB_NOT, is_number)));
+	sub_ref is =
+	    combine(l, SUB_OR, sub_as_is(l->p, is_most), sub_as_is(l->p, unary(l, SUB_NOT, is_number)));
 	sub_ref index = sub_add(l->p, (struct sub_value){.op = SUB_INDEX, .vars = 1, .var = {k}}, l->diags);
 	struct sub_value place = {.op = SUB_SELECT, .arg = {sub_as_is(l->p, is), sub_as_is(l->p, index)}};
 	place.arg[2] = sub_as_is(l->p, constant(l, DTYPE_I32, extent));
@@ -481,7 +498,8 @@ static sub_ref per_edge(struct lowering *l, sub_ref r)
 {
 	struct sub_use u = sub_as_is(l->p, r);
 	struct sub_map map[SUB_MAX_VARS];
-	struct sub_value v = {.op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}, .map = map};
+	struct sub_value v = {
+	    .op = SUB_ASSIGN, .arg = {u}, .vars = 2, .var = {l->lead, ragged_var(l)}, .map = map};
 	for (int i = 0; i < u.vars; i++) {
 		if (u.var[i] == ragged_var(l))
 			return r;
@@ -569,7 +587,8 @@ static int depth_of(const struct ra_node *n, const int *depth)
 
 static bool refuse_depth(struct lowering *l, const struct ra_node *n)
 {
-	return diag_add(l->diags, DIAG_MODEL_LARGE, n->at, "make a state of what is halfway, or group long sums by parentheses",
+	return diag_add(l->diags, DIAG_MODEL_LARGE, n->at,
+			"make a state of what is halfway, or group long sums by parentheses",
 			"more than %d operators follow one from another", MAX_DEPTH);
 }
 
@@ -628,7 +647,8 @@ static sub_ref per_row(struct lowering *l, sub_ref r)
 	return sub_add(l->p, v, l->diags);
 }
 
-static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref value, const struct ra_shape *shape)
+static void add_store(struct lowering *l, enum sub_target to, int which, ra_ref value,
+		      const struct ra_shape *shape)
 {
 	int vars[RA_MAX_RANK], rank = shape_vars(l, shape, vars);
 	sub_ref whole = whole_value(l, l->values[value.i], shape);
@@ -689,7 +709,8 @@ static bool lower_named(struct lowering *l, int traversal, enum ra_case base)
 static bool lower_traversal(struct lowering *l, int t)
 {
 	if (l->model->traversals.at[t].down)
-		return lower_case(l, t, RA_ROOT, "root", SUB_TOP) && lower_case(l, t, RA_BELOW, "below", SUB_BELOW);
+		return lower_case(l, t, RA_ROOT, "root", SUB_TOP) &&
+		       lower_case(l, t, RA_BELOW, "below", SUB_BELOW);
 	return lower_case(l, t, RA_LEAF, "leaf", SUB_LEAF) && lower_named(l, t, RA_LEAF) &&
 	       lower_case(l, t, RA_INNER, "inner", SUB_INNER) && lower_named(l, t, RA_INNER);
 }
@@ -698,7 +719,8 @@ static bool lower_traversal(struct lowering *l, int t)
 static bool lower_outputs(struct lowering *l, const char *name, enum sub_domain domain)
 {
 	const struct ra_model *m = l->model;
-	bool *wanted = ARENA_ARRAY(l->p->arena, bool, m->nodes.n), any = false, at_root = domain == SUB_EVERY_INPUT;
+	bool *wanted = ARENA_ARRAY(l->p->arena, bool, m->nodes.n), any = false,
+	     at_root = domain == SUB_EVERY_INPUT;
 	for (size_t o = 0; o < m->outputs.n; o++)
 		if (l->p->outputs.at[o].at_root == at_root)
 			any = wanted[m->outputs.at[o].value.i] = true;
@@ -709,11 +731,13 @@ static bool lower_outputs(struct lowering *l, const char *name, enum sub_domain 
 		return false;
 	for (size_t o = 0; o < m->outputs.n; o++)
 		if (l->p->outputs.at[o].at_root == at_root)
-			add_store(l, SUB_TO_OUTPUT, o, m->outputs.at[o].value, &ra_at(m, m->outputs.at[o].value)->shape);
+			add_store(l, SUB_TO_OUTPUT, o, m->outputs.at[o].value,
+				  &ra_at(m, m->outputs.at[o].value)->shape);
 	return true;
 }
 
-static struct sub_tensor tensor_of(struct lowering *l, const char *name, enum dtype dtype, const struct ra_shape *shape)
+static struct sub_tensor tensor_of(struct lowering *l, const char *name, enum dtype dtype,
+				   const struct ra_shape *shape)
 {
 	struct sub_tensor t = {.name = name, .dtype = dtype, .rank = shape->rank};
 	shape_vars(l, shape, t.var);
@@ -764,7 +788,8 @@ static void declare(struct lowering *l, int at)
 	p->children = m->structure.children;
 	p->tree = m->structure.kind != RA_DAG;
 	for (size_t i = 0; i < m->params.n; i++)
-		vec_push(p->arena, &p->params, tensor_of(l, m->params.at[i].name, m->params.at[i].dtype, &m->params.at[i].shape));
+		vec_push(p->arena, &p->params,
+			 tensor_of(l, m->params.at[i].name, m->params.at[i].dtype, &m->params.at[i].shape));
 	for (size_t i = 0; i < m->states.n; i++)
 		declare_state(l, &m->states.at[i]);
 	p->traversals.n = 0;
@@ -781,7 +806,8 @@ static void declare(struct lowering *l, int at)
 	for (size_t i = 0; i < m->outputs.n; i++) {
 		const struct ra_output *out = &m->outputs.at[i];
 		vec_push(p->arena, &p->outputs,
-			 (struct sub_output){tensor_of(l, out->name, ra_at(m, out->value)->dtype, &ra_at(m, out->value)->shape),
+			 (struct sub_output){tensor_of(l, out->name, ra_at(m, out->value)->dtype,
+						       &ra_at(m, out->value)->shape),
 					     members[out->value.i] || (at ? at == 1 : out->at_root)});
 	}
 }
@@ -833,7 +859,8 @@ static void declare_cases(struct lowering *l)
 		struct image_case rest = {.name = l->p->named.at[base].name, .inner = base, .children = -1};
 		for (size_t i = 0; i < m->cases.n; i++) {
 			const struct ra_named_case *c = &m->cases.at[i];
-			struct image_case named = {c->name, base, c->children, IMAGE_EITHER, c->tokens.n, c->tokens.at};
+			struct image_case named = {c->name,	 base,	      c->children,
+						   IMAGE_EITHER, c->tokens.n, c->tokens.at};
 			if ((int)c->base == base)
 				declare_with_parents(l, named, RA_CASES + i);
 		}
@@ -850,5 +877,6 @@ bool sub_lower(struct sub_program *p, const struct ra_model *m, const int64_t *s
 	for (size_t t = 0; t < m->traversals.n; t++)
 		if (!lower_traversal(&l, t))
 			return false;
-	return lower_outputs(&l, "output", SUB_EVERY_NODE) && lower_outputs(&l, "output.root", SUB_EVERY_INPUT);
+	return lower_outputs(&l, "output", SUB_EVERY_NODE) &&
+	       lower_outputs(&l, "output.root", SUB_EVERY_INPUT);
 }

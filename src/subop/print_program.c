@@ -73,7 +73,7 @@ static void print_map(const struct sub_program *p, const struct sub_map *m, stru
 
 static const char *source_name(const struct sub_program *p, const struct sub_value *v)
 {
-	return v->op == SUB_PARAM ? p->params.at[v->which].name
+	return v->op == SUB_PARAM   ? p->params.at[v->which].name
 	       : v->op == SUB_STATE ? p->states.at[v->which].name
 				    : p->inputs.at[v->which].name;
 }
@@ -185,7 +185,8 @@ static void print_declarations(const struct sub_program *p, struct str *s)
 		print_tensor("output", &p->outputs.at[i].row, s);
 }
 
-static void print_store(const struct sub_program *p, const struct sub_store *st, const char *lead, struct str *s)
+static void print_store(const struct sub_program *p, const struct sub_store *st, const char *lead,
+			struct str *s)
 {
 	str_printf(s, "  store %s[%s", sub_store_tensor(p, st)->name, lead);
 	const char *comma = *lead ? "," : "";
@@ -206,7 +207,8 @@ static void print_mask(const struct sub_program *p, unsigned cases, struct str *
 {
 	for (size_t c = 0; c < p->cases.n; c++)
 		if (cases >> c & 1)
-			str_printf(s, "%s%s", cases & ((1u << c) - 1) ? ", " : " of case ", p->cases.at[c].name);
+			str_printf(s, "%s%s", cases & ((1u << c) - 1) ? ", " : " of case ",
+				   p->cases.at[c].name);
 }
 
 static void print_body(const struct sub_program *p, const struct sub_body *b, struct str *s)

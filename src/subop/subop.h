@@ -362,14 +362,16 @@ struct sub_values {
 	const sub_ref *value;
 };
 /* Finds them; `seen` has an entry for each value of the program, false before and after. */
-struct sub_values sub_find_values(struct arena *, const struct sub_program *, const struct sub_body *, bool *seen);
+struct sub_values sub_find_values(struct arena *, const struct sub_program *, const struct sub_body *,
+				  bool *seen);
 
 /* --- programs --- */
 
 /* Which nodes have outputs. */
 enum sub_at { SUB_AT_MODEL /* as the model says */, SUB_AT_ROOT, SUB_AT_EVERY_NODE };
 /* Lowers a model whose symbols have sizes.  False after diagnostics. */
-bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at, struct diags *);
+bool sub_lower(struct sub_program *, const struct ra_model *, const int64_t *sizes, enum sub_at,
+	       struct diags *);
 /* The nodes that a split tells apart become a case with bodies like those of the case that they were of, the
  * first that such nodes fit. Of the program as lowered.  Returns why that cannot be, NULL = it was done. */
 const char *sub_split(struct sub_program *, const struct sub_split *);

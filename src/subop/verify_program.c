@@ -11,7 +11,8 @@ struct verifier {
 	bool ok;
 };
 
-__attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint32_t value, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint32_t value,
+							const char *format, ...)
 {
 	char text[200];
 	va_list args;
@@ -19,8 +20,8 @@ __attribute__((format(printf, 3, 4))) static void fault(struct verifier *v, uint
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	v->ok = diag_add(v->diags, DIAG_INVALID_SUBOPS, (struct diag_at){0},
-			 "this is a fault of the compiler; please report it with the model", "%s: value %%%u: %s",
-			 v->p->name, value, text);
+			 "this is a fault of the compiler; please report it with the model",
+			 "%s: value %%%u: %s", v->p->name, value, text);
 }
 
 /* Two names for one dimension must have one range; a row is a dimension of what it is read from. */
@@ -44,7 +45,8 @@ static void check_use(struct verifier *v, uint32_t at, const struct sub_use *u)
 	}
 	for (int i = 0; i < u->vars; i++)
 		if (!same_range(v->p, u->var[i], from->var[i]))
-			fault(v, at, "dimension %d of %%%u is renamed to one with another range", i, u->value.i);
+			fault(v, at, "dimension %d of %%%u is renamed to one with another range", i,
+			      u->value.i);
 }
 
 static void check_distinct(struct verifier *v, uint32_t at, const int *var, int n)
@@ -101,7 +103,8 @@ static bool is_input(const struct sub_program *p, int which)
 /* A child, an edge, or the token of an edge, that is told by its slot. */
 static bool is_by_slot(const struct sub_program *p, const struct sub_map *m)
 {
-	bool token = m->function == SUB_TOKEN && p->inputs.at[m->which].on_edge && p->vars.at[m->var].set == SUB_NODE;
+	bool token =
+	    m->function == SUB_TOKEN && p->inputs.at[m->which].on_edge && p->vars.at[m->var].set == SUB_NODE;
 	return token || m->function == SUB_CHILD || m->function == SUB_SLOT_EDGE;
 }
 
@@ -110,14 +113,10 @@ static void check_function(struct verifier *v, uint32_t at, const struct sub_val
 {
 	static const struct {
 		enum sub_set from, to;
-	} sets[] = {[SUB_CHILD] = {SUB_NODE, SUB_NODE},
-		    [SUB_EDGE_CHILD] = {SUB_EDGE, SUB_NODE},
-		    [SUB_PARENT] = {SUB_NODE, SUB_NODE},
-		    [SUB_EDGE_PARENT] = {SUB_EDGE, SUB_NODE},
-		    [SUB_ROOT] = {SUB_INPUT, SUB_NODE},
-		    [SUB_MEMBER_NODE] = {SUB_MEMBER, SUB_NODE},
-		    [SUB_TOKEN] = {SUB_NODE, SUB_DIM},
-		    [SUB_SLOT_EDGE] = {SUB_NODE, SUB_EDGE}};
+	} sets[] = {[SUB_CHILD] = {SUB_NODE, SUB_NODE},	 [SUB_EDGE_CHILD] = {SUB_EDGE, SUB_NODE},
+		    [SUB_PARENT] = {SUB_NODE, SUB_NODE}, [SUB_EDGE_PARENT] = {SUB_EDGE, SUB_NODE},
+		    [SUB_ROOT] = {SUB_INPUT, SUB_NODE},	 [SUB_MEMBER_NODE] = {SUB_MEMBER, SUB_NODE},
+		    [SUB_TOKEN] = {SUB_NODE, SUB_DIM},	 [SUB_SLOT_EDGE] = {SUB_NODE, SUB_EDGE}};
 	const struct sub_map *m = &value->map[i];
 	if (m->function == SUB_TOKEN && (!is_input(v->p, m->which) || !v->p->inputs.at[m->which].token)) {
 		fault(v, at, "rows are picked by what is no token");
@@ -189,7 +188,8 @@ static bool comes_from_argument(const struct sub_value *value, int var)
 static void check_inference(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	for (int i = 0; i < value->vars; i++)
-		if (!(value->op == SUB_COND && i == value->axis) && !comes_from_argument(value, value->var[i]))
+		if (!(value->op == SUB_COND && i == value->axis) &&
+		    !comes_from_argument(value, value->var[i]))
 			fault(v, at, "variable %s comes from no argument", v->p->vars.at[value->var[i]].name);
 	for (int a = 0; a < value->args; a++)
 		for (int j = 0, at_var = -1; j < value->arg[a].vars; j++) {
@@ -274,7 +274,8 @@ static void check_source(struct verifier *v, uint32_t at, const struct sub_value
 static void check_type(struct verifier *v, uint32_t at, const struct sub_value *value)
 {
 	struct sub_value again = *value;
-	if (!sub_find_type(v->p, &again) || again.dtype != value->dtype || ra_widened(value->dtype) != value->dtype)
+	if (!sub_find_type(v->p, &again) || again.dtype != value->dtype ||
+	    ra_widened(value->dtype) != value->dtype)
 		fault(v, at, "it is %s, which is not what its operator makes of its arguments",
 		      dtype_traits_of(value->dtype)->spelling);
 }
@@ -304,8 +305,8 @@ static void check_value(struct verifier *v, uint32_t at)
 static bool body_fault(struct verifier *v, const struct sub_body *b, const char *what)
 {
 	return v->ok = diag_add(v->diags, DIAG_INVALID_SUBOPS, (struct diag_at){0},
-				"this is a fault of the compiler; please report it with the model", "%s: body %s: %s",
-				v->p->name, b->name, what);
+				"this is a fault of the compiler; please report it with the model",
+				"%s: body %s: %s", v->p->name, b->name, what);
 }
 
 static bool is_case_of(const struct image_case *k, enum sub_domain domain)
@@ -383,11 +384,13 @@ static void check_store(struct verifier *v, const struct sub_body *b, const stru
 		body_fault(v, b, "stores what is not declared, or not its own");
 		return;
 	}
-	int leads = s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
+	int leads =
+	    s->to == SUB_TO_PARAM ? 0 : 1 + (s->to == SUB_TO_INPUT && v->p->inputs.at[s->which].on_edge);
 	const struct sub_tensor *t = sub_store_tensor(v->p, s);
 	if (!has_shape(v->p, s->value.var, s->value.vars, lead, leads, t))
 		body_fault(v, b, "stores a value of another shape");
-	else if (sub_at(v->p, s->value.value)->dtype != (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
+	else if (sub_at(v->p, s->value.value)->dtype !=
+		 (s->to == SUB_TO_PARAM ? ra_widened(t->dtype) : t->dtype))
 		body_fault(v, b, "stores a value of another type");
 }
 

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are kept: found without a compiler, not found when anything is another, and never a reason to
  * fail. */
-#include "compile/cache.h"
 #include "base/cpu.h"
+#include "compile/cache.h"
 #include "image/image_file.h"
 #include "tests/api/support.h"
 #include "tests/backends.h"

@@ -54,8 +54,8 @@ static void show_way(const struct drawn *d, const struct compile_options *o)
 	print_diags(&d->fuzz->diags);
 	fflush(stdout);
 	fprintf(stderr, "%s\nsizes %s\nbackend %s target %s math %s last pass %s\nschedule\n%s\n",
-		d->generator.body.at, d->sizes, o->backend, o->target ? o->target->name : "none", rewrite_math_spelling(o->math),
-		o->last_pass ? o->last_pass : "none", o->schedule);
+		d->generator.body.at, d->sizes, o->backend, o->target ? o->target->name : "none",
+		rewrite_math_spelling(o->math), o->last_pass ? o->last_pass : "none", o->schedule);
 	fprintf(stderr, "nodes %d inputs %d weights %llu special %d\n", d->setting.forest.nodes,
 		(int)d->setting.forest.minibatch.forest.inputs, (unsigned long long)weights_drawn,
 		special_each);

@@ -7,7 +7,8 @@
 #define TREE "structure tree(left, right)\ninput x[E]\n"
 #define SEQUENCE "structure sequence\ninput x[E]\n"
 #define CASES                                                                                                \
-	"structure tree(*)\ninput x[E]\ninput tag : token\ncase a = inner when tag == 1\ncase z = leaf when tag == " \
+	"structure tree(*)\ninput x[E]\ninput tag : token\ncase a = inner when tag == 1\ncase z = leaf "     \
+	"when tag == "                                                                                       \
 	"2\nparam W[D, E], U[D, D], V[D, D], b[D]\nstate h[D]\n"
 
 /* `all` values leave for all nodes, `inner` for those with children; under `hoist all`. */
@@ -79,7 +80,8 @@ static const struct {
     {"the value of one case that is part of another one's sum stays in both",
      "model m\n" CASES "leaf:\n h = W @ x + b\nz:\n h = b\ninner:\n"
      " h = tanh(W @ x + U @ sum(k.h for k in children))\na:\n"
-     " h = tanh(W @ x) * sum(k.h for k in children) + V @ sum(k.h for k in children)\noutput y = h at every node\n",
+     " h = tanh(W @ x) * sum(k.h for k in children) + V @ sum(k.h for k in children)\noutput y = h at every "
+     "node\n",
      "D=12 E=16", 0, 0},
 };
 
@@ -111,8 +113,8 @@ static void test_bits(struct test_model *t, size_t i)
 		if ((m + i) % SAMPLE != 0)
 			continue;
 		struct option_texts o = {.target = "avx2", .math = maths[m], .rules = "-tables"};
-		tap_ok(moves_no_bit(t, o, "hoist", models[i].all + models[i].inner > 0), "same bits, %s: %s", maths[m],
-		       models[i].what);
+		tap_ok(moves_no_bit(t, o, "hoist", models[i].all + models[i].inner > 0), "same bits, %s: %s",
+		       maths[m], models[i].what);
 	}
 }
 

@@ -17,8 +17,7 @@ static inline int count(const char *text, const char *what)
 /* --- bits --- */
 
 /* By the interpreter, and if it is to be `compiled`, too. */
-static inline bool agrees_with(struct setting *s, struct option_texts o, const char *schedule,
-			       bool compiled)
+static inline bool agrees_with(struct setting *s, struct option_texts o, const char *schedule, bool compiled)
 {
 	o.schedule = schedule;
 	for (int back = 0; back <= compiled; back++) {

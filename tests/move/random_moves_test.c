@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Random programs of sub-operators: what is computed ahead of the recursion, or at the child, keeps all its bits, since
- * rounding is part of the program.
+/* Random programs of sub-operators: what is computed ahead of the recursion, or at the child, keeps all its
+ * bits, since rounding is part of the program.
  *
  *     random_moves_test [FIRST COUNT]     seeds FIRST .. FIRST+COUNT-1; ESPALIER_SEEDS = another COUNT */
 #include "sched/sched.h"
@@ -14,7 +14,8 @@ static bool same_bits(const char *what, const double *before, const double *afte
 {
 	for (int64_t i = 0; i < n; i++)
 		if (before[i] != after[i] && !(isnan(before[i]) && isnan(after[i]))) {
-			printf("# %s: element %lld is %.9g, was %.9g\n", what, (long long)i, after[i], before[i]);
+			printf("# %s: element %lld is %.9g, was %.9g\n", what, (long long)i, after[i],
+			       before[i]);
 			return false;
 		}
 	return true;
@@ -38,7 +39,8 @@ static bool check_program(struct bench *b, const struct data *d)
 		return print_diags(&b->diags), false;
 	const double *written = evaluate(&contracted, SUB_BINARY32, d, &b->arena);
 	return same_bits("fold", written, evaluate(&folded, SUB_BINARY32, d, &b->arena), d->results) &&
-	       same_bits("refactor", written, evaluate(&refactored, SUB_BINARY32, d, &b->arena), d->results) &&
+	       same_bits("refactor", written, evaluate(&refactored, SUB_BINARY32, d, &b->arena),
+			 d->results) &&
 	       same_bits("hoist", written, evaluate(&hoisted, SUB_BINARY32, d, &b->arena), d->results);
 }
 
@@ -64,8 +66,8 @@ int main(int argc, char **argv)
 	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : seeds ? strtoull(seeds, NULL, 10) : SEEDS;
 	for (uint64_t i = first; i < first + count; i++)
 		right += check_seed(i);
-	tap_ok(right == count, "seeds %llu..%llu: folding, refactoring and hoisting change no bit", (unsigned long long)first,
-	       (unsigned long long)(first + count - 1));
+	tap_ok(right == count, "seeds %llu..%llu: folding, refactoring and hoisting change no bit",
+	       (unsigned long long)first, (unsigned long long)(first + count - 1));
 	tap_ok(moved > 0, "in %d programs something moved", moved);
 	return tap_done();
 }

@@ -92,7 +92,8 @@ static const struct {
      "D=16 E=7", 1, 1, 1},
     {"a product that parents of all cases want of each child, which looks it up if it is a leaf of any",
      "model m\nstructure tree(*)\ninput w : token\ninput tag : token\ncase a = inner when tag == 1\n"
-     "case z = leaf when tag == 2\nparam E[30, D], U[D, D], b[D]\nstate h[D]\nleaf:\n h = E[w]\nz:\n h = tanh(E[w])\n"
+     "case z = leaf when tag == 2\nparam E[30, D], U[D, D], b[D]\nstate h[D]\nleaf:\n h = E[w]\nz:\n h = "
+     "tanh(E[w])\n"
      "inner:\n h = tanh(b + sum(sigmoid(U @ k.h + b) * k.h for k in children))\n"
      "a:\n h = sum(sigmoid(U @ k.h + b) * tanh(k.h) for k in children)\noutput y = h at every node\n",
      "D=16", 1, 1, 2},
@@ -119,7 +120,8 @@ static bool keeps(struct test_model *t, const char *schedule, const char *rules,
 		return false;
 	int states = count(str_text(&all), "\nderived ");
 	int stores = count(str_text(&all), "  store refactor");
-	int bodies = count(str_text(&all), "[n with children]") + count(str_text(&all), "[n without children]");
+	int bodies =
+	    count(str_text(&all), "[n with children]") + count(str_text(&all), "[n without children]");
 	int made = count(str_text(&all), "\nfolded ") - count(str_text(&none), "\nfolded ");
 	if (states != derived || stores != bodies * derived || made != tables)
 		printf("# %s# rules %s: %d states, %d stores, %d tables\n", schedule, rules, states, stores,
@@ -141,7 +143,8 @@ static void test_derived(struct test_model *t, size_t i)
 static void test_bits(struct test_model *t, size_t i, const char *rules)
 {
 	struct option_texts o = {.target = "avx2", .rules = rules};
-	tap_ok(moves_no_bit(t, o, "refactor", models[i].derived > 0), "same bits, rules %s: %s", rules, models[i].what);
+	tap_ok(moves_no_bit(t, o, "refactor", models[i].derived > 0), "same bits, rules %s: %s", rules,
+	       models[i].what);
 }
 
 /* --- what others see --- */
@@ -194,7 +197,8 @@ static void test_faults(struct test_model *t)
 		struct sub_value *v = &p.values.at[i];
 		if (v->op == SUB_ASSIGN && v->map[0].function == SUB_EDGE_CHILD &&
 		    sub_at(&p, v->arg[0].value)->which == (int)p.states.n - 1)
-			sub_copy_maps(v, ARENA_ARRAY(&t->arena, struct sub_map, SUB_MAX_VARS))->function = SUB_AFFINE;
+			sub_copy_maps(v, ARENA_ARRAY(&t->arena, struct sub_map, SUB_MAX_VARS))->function =
+			    SUB_AFFINE;
 	}
 	tap_ok(is_faulty(&plan, "is read, but not of a child"),
 	       "nodes read what their children keep, not their own");

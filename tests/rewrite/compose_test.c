@@ -230,8 +230,11 @@ static double convolved(const struct data *d, int64_t node, int64_t e)
 			for (int q = 0; q < w->size; q++)
 				if (element_of(d, node, c, w->stride * i + p - w->pad,
 					       w->stride * j + q - w->pad, &x))
-					sum += x *
-					       ((const float *)d->params[0])[((f * CHANNELS + c) * w->size + p) * w->size + q];
+					sum +=
+					    x *
+					    ((const float *)
+						 d->params[0])[((f * CHANNELS + c) * w->size + p) * w->size +
+							       q];
 	return sum;
 }
 

@@ -5,7 +5,11 @@
 
 #include <string.h>
 
-enum { ALL = (1u << REWRITE_FAMILIES) - 1, TABLES = 1u << REWRITE_FAMILY_TABLES, NEUTRAL = 1u << REWRITE_FAMILY_NEUTRAL };
+enum {
+	ALL = (1u << REWRITE_FAMILIES) - 1,
+	TABLES = 1u << REWRITE_FAMILY_TABLES,
+	NEUTRAL = 1u << REWRITE_FAMILY_NEUTRAL
+};
 
 static const struct {
 	const char *text;
@@ -37,12 +41,13 @@ int main(void)
 		tap_ok(rewrite_families_read(rows[i].text, &off, &d) && off == rows[i].off, "'%s' is off %x",
 		       rows[i].text, rows[i].off);
 	for (int i = 0; i < REWRITE_FAMILIES; i++)
-		tap_ok(rewrite_families_read(rewrite_family_spelling(i), &off, &d) && off == (ALL & ~(1u << i)),
+		tap_ok(rewrite_families_read(rewrite_family_spelling(i), &off, &d) &&
+			   off == (ALL & ~(1u << i)),
 		       "'%s' is a family", rewrite_family_spelling(i));
 	tap_ok(!rewrite_family_spelling(REWRITE_FAMILIES), "there are no more");
 	for (int i = 0; rewrite_math_spelling(i); i++)
-		tap_ok(rewrite_math_read(rewrite_math_spelling(i), &math, &d) && (int)math == i, "'%s' is math",
-		       rewrite_math_spelling(i));
+		tap_ok(rewrite_math_read(rewrite_math_spelling(i), &math, &d) && (int)math == i,
+		       "'%s' is math", rewrite_math_spelling(i));
 	tap_ok(d.n == 0 && math == REWRITE_FAST, "all without a word");
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		tap_ok(!rewrite_families_read(refused[i], &off, &d) && d.n == i + 1 &&

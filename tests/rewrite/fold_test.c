@@ -226,7 +226,7 @@ static double *evaluate(const struct sub_program *p, size_t params, const struct
 	struct arena *a = p->arena;
 	const struct lin_forest *l = &f->minibatch.forest;
 	struct sub_forest forest = {l->nodes, l->inputs,    l->child_begin, l->children,
-				    l->root,  order->order, f->data, NULL};
+				    l->root,  order->order, f->data,	    NULL};
 	const void **weights = ARENA_ARRAY(a, const void *, p->params.n);
 	double **states = ARENA_ARRAY(a, double *, p->states.n),
 	       **outputs = ARENA_ARRAY(a, double *, p->outputs.n + 1);

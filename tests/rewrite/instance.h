@@ -53,7 +53,8 @@ static inline int new_dim(struct instance *in, int64_t extent)
 
 static inline struct sub_use made(struct instance *in, struct sub_value v)
 {
-	struct sub_use u = in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_make(&in->w, v);
+	struct sub_use u =
+	    in->failed || v.vars > SUB_MAX_VARS ? (struct sub_use){0} : rewrite_make(&in->w, v);
 	return u.value.i ? u : give_up(in);
 }
 
@@ -203,7 +204,8 @@ static inline struct sub_use leaf(struct instance *in, const struct scene *s)
 
 /* --- terms --- */
 
-static inline struct sub_use instantiate(struct instance *, const struct rewrite_term *, const struct scene *);
+static inline struct sub_use instantiate(struct instance *, const struct rewrite_term *,
+					 const struct scene *);
 
 /* Whether an operator takes f32, and gives them. */
 static inline bool is_of_floats(enum sub_op op)
@@ -389,9 +391,7 @@ static inline struct sub_use instantiate_move(struct instance *in, const struct 
 		while (d < m->inside.n && m->inside.dim[d] != v.arg[0].var[i])
 			d++;
 		bool lead = v.arg[0].var[i] == in->b->p.node;
-		map[i] = lead		     ? map_of(in->b->p.node, 1, 0)
-			   : d < m->inside.n ? m->map[d]
-					     : map_of(-1, 0, 0);
+		map[i] = lead ? map_of(in->b->p.node, 1, 0) : d < m->inside.n ? m->map[d] : map_of(-1, 0, 0);
 		rows |= lead || v.map[i].function == SUB_TOKEN;
 		for (int k = 0; k < s->n; k++)
 			wanted[k] |= map_uses(&v.map[i], s->dim[k]) || s->dim[k] == m->repeated;
@@ -457,7 +457,8 @@ static inline struct sub_use instantiate_name(struct instance *in, int name, con
 	return u;
 }
 
-static inline struct sub_use instantiate(struct instance *in, const struct rewrite_term *t, const struct scene *s)
+static inline struct sub_use instantiate(struct instance *in, const struct rewrite_term *t,
+					 const struct scene *s)
 {
 	struct sub_value v = {0};
 	if (in->failed)
@@ -480,7 +481,8 @@ static inline struct sub_use instantiate(struct instance *in, const struct rewri
 			return (t->op == SUB_COND ? instantiate_cond : instantiate_reshape)(in, t, s);
 		v.op = operator_of(in, t);
 		/* a pattern's arguments match in either order, as a rule */
-		bool either = t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
+		bool either =
+		    t->class == SUB_BINARY && (t->kind == REWRITE_TERM_CLASS || sub_commutes(t->op));
 		bool turned = in->pattern && either && random_below(2);
 		for (int a = 0; a < t->args; a++)
 			v.arg[turned ? !a : a] = instantiate(in, t->arg[a], s);

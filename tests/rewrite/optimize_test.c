@@ -25,7 +25,8 @@ static void derive(struct derivation *d, const char *text, const char *sizes)
 	sub_init(&d->from, a, "test");
 	sub_init(&d->to, a, "test");
 	bool exact = d->options.math == REWRITE_EXACT;
-	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, SUB_AT_MODEL, &d->model.diags);
+	bool ok = sub_lower(exact ? &lowered : &d->from, d->model.model, d->model.sizes, SUB_AT_MODEL,
+			    &d->model.diags);
 	if (ok && exact)
 		rewrite_contract(&d->from, &lowered, NULL, NULL);
 	if (ok)
@@ -84,8 +85,9 @@ static const struct {
      "sum_cond_table_left"},
     {"products with one matrix become one", TREE PLAIN_LEAF INNER "tanh(U @ left.h + U @ right.h + p)\n",
      "inner", "add_matmul_shared"},
-    {"products with one vector become one", TREE PLAIN_LEAF INNER "(t = tanh(left.h); tanh(U @ t + p + Q @ t))\n",
-     "inner", "add_matmul_shared_apart"},
+    {"products with one vector become one",
+     TREE PLAIN_LEAF INNER "(t = tanh(left.h); tanh(U @ t + p + Q @ t))\n", "inner",
+     "add_matmul_shared_apart"},
     {"unless it may be infinite", TREE PLAIN_LEAF INNER "tanh(U @ left.h + p + Q @ left.h)\n", "inner", ""},
     {"joined products with one vector are one",
      TREE PLAIN_LEAF INNER "tanh(concat(U @ left.h, Q @ left.h)) @ Y\n", "inner", "cond_mul_sum"},
@@ -99,8 +101,8 @@ static const struct {
     {"and stay two when not", TREE PLAIN_LEAF INNER "tanh(S @ (R @ left.h))\n", "inner", ""},
     {"a constant factor goes into the weights", TREE PLAIN_LEAF INNER "tanh(0.5 * (U @ left.h))\n", "inner",
      "mul_matmul_constant"},
-    {"another comes out of the sum", TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * tanh(sum(right.h)))))\n",
-     "inner", "sum_mul_mul"},
+    {"another comes out of the sum",
+     TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * tanh(sum(right.h)))))\n", "inner", "sum_mul_mul"},
     {"unless it may be infinite", TREE PLAIN_LEAF INNER "tanh(S @ exp(R @ (left.h * sum(right.h))))\n",
      "inner", ""},
     {"a shared operand may stand on the left",
@@ -114,7 +116,8 @@ static const struct {
      "unary_number_exact rsqrt_definition"},
     {"but where that is 1/-0", TREE PLAIN_LEAF INNER "exp(-0.5 * log(sqrt(left.h)))\n", "inner",
      "unary_number_exact"},
-    {"a sigmoid may be zero", TREE PLAIN_LEAF INNER "maximum(log(sigmoid(left.h)), -100)\n", "inner", "unary_number_exact"},
+    {"a sigmoid may be zero", TREE PLAIN_LEAF INNER "maximum(log(sigmoid(left.h)), -100)\n", "inner",
+     "unary_number_exact"},
     {"but not where its argument is bounded",
      TREE PLAIN_LEAF INNER "maximum(log(sigmoid(tanh(left.h))), -100)\n", "inner",
      "unary_number_exact smax_above"},
@@ -324,7 +327,8 @@ static bool applies(const char *type, const char *value)
 	struct derivation d = with(REWRITE_FAST, 0, 1 << 20);
 	snprintf(text, sizeof text,
 		 "model m\nstructure tree(*)\ninput n[D] : %s\nstate c[D] : %s\nleaf:\n c = n\ninner:\n"
-		 " s = max(k.c for k in children) + n\n c = %s\noutput o = c\n", type, type, value);
+		 " s = max(k.c for k in children) + n\n c = %s\noutput o = c\n",
+		 type, type, value);
 	derive(&d, text, "D=6");
 	bool any = *rules_of(&d, "inner");
 	free_model(&d.model);
@@ -333,10 +337,12 @@ static bool applies(const char *type, const char *value)
 
 static void test_types(void)
 {
-	static const char *const of_floats[] = {"-(-s)", "s * 1 + n", "s + 0 * n", "s * n + s * s", "maximum(s, -s) + n"};
+	static const char *const of_floats[] = {"-(-s)", "s * 1 + n", "s + 0 * n", "s * n + s * s",
+						"maximum(s, -s) + n"};
 	for (size_t i = 0; i < sizeof of_floats / sizeof *of_floats; i++) {
 		tap_ok(applies("f32", of_floats[i]), "%s of f32 is rewritten", of_floats[i]);
-		tap_ok(!applies("i32", of_floats[i]) && !applies("i64", of_floats[i]), "%s of integers is not", of_floats[i]);
+		tap_ok(!applies("i32", of_floats[i]) && !applies("i64", of_floats[i]),
+		       "%s of integers is not", of_floats[i]);
 	}
 	tap_ok(applies("f32", "concat(s[:1], s[1:])") && applies("i32", "concat(s[:1], s[1:])"),
 	       "what only moves data is, of any type");
@@ -407,12 +413,11 @@ static struct rewrite_effort rewrite_many(int n, bool wide, size_t *left)
 		vec_push(&a, &p.states, h);
 		struct sub_value state = {.op = SUB_STATE, .vars = 2, .var = {p.node, k}};
 		struct sub_map maps[] = {{.function = SUB_CHILD, .var = p.node}, {.var = k, .scale = 1}};
-		struct sub_value child = {
-		    .op = SUB_ASSIGN,
-		    .arg = {sub_as_is(&p, sub_add(&p, state, NULL))},
-		    .vars = 2,
-		    .var = {p.node, k},
-		    .map = maps};
+		struct sub_value child = {.op = SUB_ASSIGN,
+					  .arg = {sub_as_is(&p, sub_add(&p, state, NULL))},
+					  .vars = 2,
+					  .var = {p.node, k},
+					  .map = maps};
 		x = sub_add(&p, child, NULL);
 		for (int i = 0; i < WIDTH; i++)
 			last[i] = x;
@@ -441,7 +446,7 @@ static void test_growth(void)
 	for (int wide = 0; wide < 2; wide++) {
 		size_t left[2];
 		struct rewrite_effort few = rewrite_many(10000, wide, &left[0]),
-				  many = rewrite_many(20000, wide, &left[1]);
+				      many = rewrite_many(20000, wide, &left[1]);
 		tap_ok(few.attempts > 10000 && many.attempts <= 2.3 * few.attempts,
 		       "%s: 20000 operators take %ld attempts, 10000 take %ld", wide ? "wide" : "a chain",
 		       many.attempts, few.attempts);
@@ -456,8 +461,7 @@ static void test_growth(void)
 /* What a model gives, compiled with these rules. */
 static float *results(const struct test_model *t, const char *rules, const char *math, int64_t *count)
 {
-	struct option_texts o = {
-	    .backend = "interpreter", .target = "generic", .rules = rules, .math = math};
+	struct option_texts o = {.backend = "interpreter", .target = "generic", .rules = rules, .math = math};
 	struct test_run r;
 	struct test_forest f;
 	float *all = NULL;
@@ -481,26 +485,22 @@ static void test_constants(void)
 #define REST "output y = h\noutput rest = sum(a) + sum(c) + sum(q) + sum(sum(Q))\n"
 	static const struct {
 		const char *what, *text;
-	} models
-	    [] =
-		{
-		    {"a constant product and a constant sum stay one chain",
-		     CELL(
-			 REST
-			 "output z = (sigmoid(P @ c + q) * tanh(P @ c) + Q @ c) at every node\n") "node:\n h "
-												  "= tanh(P "
-												  "@ x)\n"},
-		    {"a product that an addition contracts stays with it",
-		     CELL(REST) "node:\n h = tanh(P @ x + softmax(sum(Q)))\n"},
-		    {"a product with rows of a concatenation stays with its sum",
-		     CELL(REST "param S[A, B]\nparam T[A, A]\nparam w[A + B]\n"
-			       "output z = (abs(0.5 / (1 + abs(w))) @ transpose(concat(S, T))) at every "
-			       "node\n") "node:\n h = tanh(P @ x)\n"},
-		    {"a sum within a concatenation stays one chain",
-		     CELL(REST "param S[C, C]\nparam T[C, C]\n"
-			       "output z = concat(q, sigmoid(S @ c + c) * tanh(S @ c) + T @ c) at every "
-			       "node\n") "node:\n h = tanh(P @ x)\n"},
-		};
+	} models[] = {
+	    {"a constant product and a constant sum stay one chain",
+	     CELL(REST "output z = (sigmoid(P @ c + q) * tanh(P @ c) + Q @ c) at every node\n") "node:\n h "
+												"= tanh(P "
+												"@ x)\n"},
+	    {"a product that an addition contracts stays with it",
+	     CELL(REST) "node:\n h = tanh(P @ x + softmax(sum(Q)))\n"},
+	    {"a product with rows of a concatenation stays with its sum",
+	     CELL(REST "param S[A, B]\nparam T[A, A]\nparam w[A + B]\n"
+		       "output z = (abs(0.5 / (1 + abs(w))) @ transpose(concat(S, T))) at every "
+		       "node\n") "node:\n h = tanh(P @ x)\n"},
+	    {"a sum within a concatenation stays one chain",
+	     CELL(REST "param S[C, C]\nparam T[C, C]\n"
+		       "output z = concat(q, sigmoid(S @ c + c) * tanh(S @ c) + T @ c) at every "
+		       "node\n") "node:\n h = tanh(P @ x)\n"},
+	};
 	static const char *const rules[] = {"all", "constants", "geometric"};
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		struct test_model t = {0};
@@ -539,7 +539,7 @@ static void exact_keeps(const char *what, const char *text, const char *sizes)
 static void test_merges(void)
 {
 #define SUMS                                                                                                 \
-	"model m\nstructure tree(left, right)\ninput x[D], p[D], q[D]\nparam w[D]\nstate h[D], g[D]\n"          \
+	"model m\nstructure tree(left, right)\ninput x[D], p[D], q[D]\nparam w[D]\nstate h[D], g[D]\n"       \
 	"output y = h\noutput z = g * w\nnode:\n"
 	static const char *const models[][2] = {
 	    {"a product of two additions that become one is still rounded",
@@ -548,8 +548,7 @@ static void test_merges(void)
 	     SUMS " m = p * q\n h = tanh(exp(-(-x))) + m\n g = tanh(exp(x)) + m\n"},
 	    {"two contracted products that become one are still contracted",
 	     SUMS " h = x + -(-p) * q\n g = p + p * q\n"},
-	    {"two additions that others go on with",
-	     SUMS " h = p + (x + -(-q))\n g = p * q + (x + q)\n"},
+	    {"two additions that others go on with", SUMS " h = p + (x + -(-q))\n g = p * q + (x + q)\n"},
 	    {"what becomes something that a product stands for",
 	     SUMS " h = concat(tanh(-(-(p * q))), x)[D:]\n g = x + -(-(-(-p) * q))\n"},
 	};
@@ -586,13 +585,13 @@ static void test_shared_terms(void)
 /* Sums that round down, element by element, below what their terms are together. */
 static void test_bounds(void)
 {
-#define ONES                                                                                                 \
-	"model m\nstructure tree(left, right)\ninput x[D]\nstate h\noutput y = h\nnode:\n"
+#define ONES "model m\nstructure tree(left, right)\ninput x[D]\nstate h\noutput y = h\nnode:\n"
 	exact_keeps("a sum rounds often", ONES " h = maximum(sum(1.013 * sigmoid(x * x + 30)), 2025.97)\n",
 		    "D=2000");
 	exact_keeps("and so does one that goes on where another ended",
-		    ONES " h = maximum(sum(400000 * sigmoid(b * b + 30)) + sum(0.3 * sigmoid(x * x + 30)), "
-			 "1600560)\ninput b[4]\n",
+		    ONES
+		    " h = maximum(sum(400000 * sigmoid(b * b + 30)) + sum(0.3 * sigmoid(x * x + 30)), "
+		    "1600560)\ninput b[4]\n",
 		    "D=2000");
 }
 

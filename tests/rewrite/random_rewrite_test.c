@@ -87,7 +87,8 @@ static bool check_way(struct bench *b, const struct data *d, int w, uint64_t see
 	if (!exact)
 		rewrite_contract(&contracted, &rewritten, NULL, NULL);
 	rewrite_fold(&to, exact ? &rewritten : &contracted, &options, &trace);
-	bool ok = sub_verify(from, &b->diags) && sub_verify(&contracted, &b->diags) && sub_verify(&to, &b->diags);
+	bool ok =
+	    sub_verify(from, &b->diags) && sub_verify(&contracted, &b->diags) && sub_verify(&to, &b->diags);
 	double *before = evaluate(from, way->arithmetic, d, &b->arena);
 	if (ok && (way->tolerance == 0 || tame(before, d->results))) {
 		double *after = evaluate(&to, way->arithmetic, d, &b->arena);

@@ -141,7 +141,8 @@ struct checks {
 	int applied, agreed, fielded, cheaper, equal, dearer, lowered;
 	bool whole; /* else only that both sides mean the same */
 	bool wrong, bits_differ;
-	bool refuted[REWRITE_MAX_PREDICATES], wasted[REWRITE_MAX_PREDICATES]; /* forced: goes wrong; does not pay */
+	bool refuted[REWRITE_MAX_PREDICATES],
+	    wasted[REWRITE_MAX_PREDICATES]; /* forced: goes wrong; does not pay */
 	int violated[REWRITE_MAX_PREDICATES];
 };
 
@@ -234,7 +235,8 @@ static float *run_lowered(struct pair *p, int output, bool summed)
 	last->stores.at[0].value =
 	    summed ? sub_as_is(&p->b.p, p->sum[output]) : last->stores.at[output].value;
 	last->stores.at[1].value = last->stores.at[0].value;
-	if (!compile_program(&c, &p->b.arena, &alone, limits, "interpreter", "avx2", "infer_bounds", &p->b.diags))
+	if (!compile_program(&c, &p->b.arena, &alone, limits, "interpreter", "avx2", "infer_bounds",
+			     &p->b.diags))
 		return NULL;
 	return run_compiled(&c, &p->b.arena, &d, &p->b.diags);
 }
@@ -302,7 +304,8 @@ static void look_for_bits(struct checks *c, struct pair *p)
 static void check_applied(struct checks *c, struct pair *p, uint64_t seed, bool wild)
 {
 	check_measure(c, p);
-	if (c->applied >= ENOUGH && (c->rule->exactness == REWRITE_BITS || c->bits_differ) && c->agreed >= ENOUGH)
+	if (c->applied >= ENOUGH && (c->rule->exactness == REWRITE_BITS || c->bits_differ) &&
+	    c->agreed >= ENOUGH)
 		return;
 	c->applied++;
 	if (!finish_pair(p, wild))
@@ -413,8 +416,8 @@ static void look_by_hand(struct checks *c)
 /* The expansions of exp, log and sigmoid never fall, as far as anybody looked, but that is no promise. */
 static bool is_cautious(const struct rewrite_rule *rule)
 {
-	static const char *const names[] = {"smax_exp_both", "exp_smax", "max_exp",       "smax_log_both",
-					      "log_smax",      "max_log",  "max_sigmoid",   "smax_sigmoid_both"};
+	static const char *const names[] = {"smax_exp_both", "exp_smax", "max_exp",	"smax_log_both",
+					    "log_smax",	     "max_log",	 "max_sigmoid", "smax_sigmoid_both"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(rule->name, names[i]) == 0)
 			return true;
@@ -433,7 +436,7 @@ static bool satisfied(const struct checks *c)
 	return (done || (is_cautious(c->rule) && c->lowered >= MOST_LOWERED)) &&
 	       (c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
 		: c->rule->cost == REWRITE_DEARER ? c->dearer > 0
-					      : true);
+						  : true);
 }
 
 static void try_instance(struct checks *c, uint64_t seed)
@@ -458,9 +461,9 @@ static void try_instance(struct checks *c, uint64_t seed)
 
 static bool costs_as_said(const struct checks *c)
 {
-	return c->rule->cost == REWRITE_CHEAPER  ? c->cheaper > 0
+	return c->rule->cost == REWRITE_CHEAPER	 ? c->cheaper > 0
 	       : c->rule->cost == REWRITE_DEARER ? c->dearer > 0
-					     : c->equal + c->dearer + c->cheaper > 0;
+						 : c->equal + c->dearer + c->cheaper > 0;
 }
 
 static void report(const struct checks *c, int64_t tries)
@@ -509,6 +512,7 @@ int main(int argc, char **argv)
 	const char *seeds = getenv("ESPALIER_SEEDS");
 	for (int i = 0; i < rewrite_rule_count; i++)
 		if (argc < 2 || strcmp(argv[1], rewrite_rules[i].name) == 0)
-			check_rule(&rewrite_rules[i], i % SAMPLE == 0, seeds ? strtoull(seeds, NULL, 10) : TRIES);
+			check_rule(&rewrite_rules[i], i % SAMPLE == 0,
+				   seeds ? strtoull(seeds, NULL, 10) : TRIES);
 	return tap_done();
 }

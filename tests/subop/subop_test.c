@@ -339,7 +339,8 @@ static void test_operators(void)
 	t.arena.escape = &jump;
 	t.model = ra_parse(&t.arena, &t.diags, "ops", text, sizeof text - 1);
 	sub_init(&p, &t.arena, "ops");
-	bool ok = t.model && sub_lower(&p, t.model, t.sizes, SUB_AT_MODEL, &t.diags) && sub_verify(&p, &t.diags);
+	bool ok =
+	    t.model && sub_lower(&p, t.model, t.sizes, SUB_AT_MODEL, &t.diags) && sub_verify(&p, &t.diags);
 	print_diags(&t.diags);
 	if (!tap_ok(ok, "every operator is lowered"))
 		return;

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Expressions: one emitter per row of ilir/ilir_ops.def, called for each part of a vector.  Contraction is off and
- * nothing is reassociated, so the results are those of the interpreter to the bit. */
+/* Expressions: one emitter per row of ilir/ilir_ops.def, called for each part of a vector.  Contraction is
+ * off and nothing is reassociated, so the results are those of the interpreter to the bit. */
 #include "jit/gccjit/emit.h"
 
 /* What an operator is made for: an expression, and of each operand the part at hand. */

@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Expressions: one emitter per row of ilir/ilir_ops.def, nearly always one instruction.  No fast-math flag is ever
- * set, so LLVM neither contracts nor reassociates, and the results are those of the interpreter to the bit.
+/* Expressions: one emitter per row of ilir/ilir_ops.def, nearly always one instruction.  No fast-math flag is
+ * ever set, so LLVM neither contracts nor reassociates, and the results are those of the interpreter to the
+ * bit.
  */
 #include "jit/llvm/emit.h"
 
