@@ -184,7 +184,7 @@ shell_tests = \
 	%D%/cli/tune_test.sh \
 	%D%/examples/ahead_test.sh \
 	%D%/api/header_test.sh \
-	%D%/api/options_test.sh \
+	%D%/compile/options_test.sh \
 	%D%/api/symbols_test.sh \
 	%D%/bench/bench_test.sh \
 	%D%/bench/contestants_test.sh \

@@ -6,7 +6,7 @@ set -u
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 read -ra cc <<<"${CC:-cc}"
-mkdir "$tmp/api"
+mkdir "$tmp/compile"
 
 # ROW: the file that makes the key compiles with one row more in the table.
 compiles()
