@@ -114,7 +114,7 @@ static bool need_argument(esp_builder *b, const void *p, const char *function, c
 
 /* A value that a name makes. */
 static esp_value add_named(esp_builder *b, const char *function, const char *argument, const char *name,
-		       uint32_t (*call)(struct ra_builder *, const char *))
+			   uint32_t (*call)(struct ra_builder *, const char *))
 {
 	esp_value v = {0};
 	BUILD(b, if (need_argument(b, name, function, argument)) v.id = call(b->calls, name));
@@ -123,7 +123,7 @@ static esp_value add_named(esp_builder *b, const char *function, const char *arg
 
 /* One that a name and a shape make. */
 static esp_value add_shaped(esp_builder *b, const char *function, const char *name, const char *shape,
-			uint32_t (*call)(struct ra_builder *, const char *, const char *))
+			    uint32_t (*call)(struct ra_builder *, const char *, const char *))
 {
 	esp_value v = {0};
 	BUILD(b, if (need_argument(b, name, function, "name")) v.id = call(b->calls, name, shape));
@@ -132,7 +132,7 @@ static esp_value add_shaped(esp_builder *b, const char *function, const char *na
 
 /* One of many: what a function makes of a value of each. */
 static esp_value add_gathered(esp_builder *b, const char *function, const char *name, esp_value of_each,
-			  uint32_t (*call)(struct ra_builder *, const char *, uint32_t))
+			      uint32_t (*call)(struct ra_builder *, const char *, uint32_t))
 {
 	esp_value v = {0};
 	BUILD(b, if (need_argument(b, name, function, "function")) v.id = call(b->calls, name, of_each.id));
@@ -205,18 +205,19 @@ int esp_builder_case(esp_builder *b, const char *name, int base, const char *con
 {
 	int body = 0;
 	bool known = base == ESP_BODY_LEAF || base == ESP_BODY_INNER;
-	BUILD(b, if (NEED(b, name) && NEED(b, conditions) &&
-		     (known || refuse_argument(b, __func__, "base", "must be ESP_BODY_LEAF or ESP_BODY_INNER"))) body =
-		     body_for_caller(ra_builder_case(b->calls, name, base - FIRST_BODY, conditions)));
+	BUILD(b,
+	      if (NEED(b, name) && NEED(b, conditions) &&
+		  (known || refuse_argument(b, __func__, "base", "must be ESP_BODY_LEAF or ESP_BODY_INNER")))
+		  body = body_for_caller(ra_builder_case(b->calls, name, base - FIRST_BODY, conditions)));
 	return body;
 }
 
 void esp_builder_body(esp_builder *b, int body)
 {
 	bool known = body_of_caller(body) >= 0;
-	BUILD(b,
-	      if (known || refuse_argument(b, __func__, "body", "must be one of ESP_BODY_... or of esp_builder_case"))
-		  ra_builder_body(b->calls, body_of_caller(body)));
+	BUILD(b, if (known || refuse_argument(b, __func__, "body",
+					      "must be one of ESP_BODY_... or of esp_builder_case"))
+		     ra_builder_body(b->calls, body_of_caller(body)));
 }
 
 esp_value esp_builder_number(esp_builder *b, double number)
@@ -291,9 +292,10 @@ esp_value esp_builder_parent(esp_builder *b, int which, const char *state)
 {
 	esp_value v = {0};
 	bool known = which == ESP_THE_PARENT || which == ESP_EACH_PARENT;
-	BUILD(b, if (NEED(b, state) &&
-		     (known || refuse_argument(b, __func__, "which", "must be ESP_THE_PARENT or ESP_EACH_PARENT")))
-		     v.id = ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
+	BUILD(b,
+	      if (NEED(b, state) && (known || refuse_argument(b, __func__, "which",
+							      "must be ESP_THE_PARENT or ESP_EACH_PARENT")))
+		  v.id = ra_builder_parent(b->calls, which == ESP_EACH_PARENT, state));
 	return v;
 }
 
@@ -326,10 +328,11 @@ void esp_builder_output(esp_builder *b, const char *name, esp_value value, int a
 			size_t labels)
 {
 	bool known = at == ESP_AT_ROOT || at == ESP_AT_EVERY_NODE;
-	BUILD(b, if (NEED(b, name) && (!labels || NEED(b, label)) &&
-		     (known || refuse_argument(b, __func__, "at", "must be ESP_AT_ROOT or ESP_AT_EVERY_NODE")))
-		     ra_builder_output(b->calls, name, value.id,
-				       at == ESP_AT_ROOT ? RA_AT_ROOT : RA_AT_EVERY_NODE, label, labels));
+	BUILD(b,
+	      if (NEED(b, name) && (!labels || NEED(b, label)) &&
+		  (known || refuse_argument(b, __func__, "at", "must be ESP_AT_ROOT or ESP_AT_EVERY_NODE")))
+		  ra_builder_output(b->calls, name, value.id,
+				    at == ESP_AT_ROOT ? RA_AT_ROOT : RA_AT_EVERY_NODE, label, labels));
 }
 
 /* --- the end --- */

@@ -127,7 +127,8 @@ void esp_export_free(esp_export *e)
 /* --- adding --- */
 
 /* Reserves so many bytes in all; the capacity doubles. */
-static bool reserve_bytes(const esp_export *e, void **at, size_t *capacity, size_t wanted, struct diags *diags)
+static bool reserve_bytes(const esp_export *e, void **at, size_t *capacity, size_t wanted,
+			  struct diags *diags)
 {
 	if (wanted <= *capacity)
 		return true;
@@ -165,7 +166,8 @@ static bool reserve_column(esp_export *e, struct column *c, size_t structures, s
 static bool reserve_all(esp_export *e, size_t structures, size_t nodes, struct diags *diags)
 {
 	void *at = e->begin;
-	bool ok = reserve_bytes(e, &at, &e->capacity, (e->structures + structures + 1) * sizeof *e->begin, diags);
+	bool ok =
+	    reserve_bytes(e, &at, &e->capacity, (e->structures + structures + 1) * sizeof *e->begin, diags);
 	e->begin = at;
 	for (size_t i = 0; ok && i < e->columns; i++)
 		ok = reserve_column(e, &e->column[i], structures, nodes, diags);
@@ -220,7 +222,8 @@ static bool add_results(esp_export *e, const esp_session *s, struct diags *diags
 esp_status esp_export_add(esp_export *export, const esp_session *session, esp_error **error)
 {
 	struct api_call call = api_begin(export ? (const void *)export : session);
-	bool ok = api_need(&call, export) && api_need(&call, session) && add_results(export, session, &call.diags);
+	bool ok =
+	    api_need(&call, export) && api_need(&call, session) && add_results(export, session, &call.diags);
 	return api_end(&call, ok, error);
 }
 

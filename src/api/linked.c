@@ -24,7 +24,8 @@ static bool check_walk(const esp_forest *f, const esp_walk *w, struct diags *dia
 	return true;
 }
 
-static bool refuse_missing(const esp_forest *f, const struct image_input *in, int32_t node, struct diags *diags)
+static bool refuse_missing(const esp_forest *f, const struct image_input *in, int32_t node,
+			   struct diags *diags)
 {
 	long long input = f->collect.inputs;
 	diag_add(diags, DIAG_MISSING_DATA, (struct diag_at){0},

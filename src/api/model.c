@@ -160,8 +160,8 @@ static bool are_sizes(const struct ra_model *g, const int64_t *sizes)
 	return true;
 }
 
-const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape, size_t capacity,
-			    size_t *rank)
+const char *esp_model_param(const esp_model *m, size_t i, const int64_t *sizes, int64_t *shape,
+			    size_t capacity, size_t *rank)
 {
 	if (!m || i >= m->graph->params.n)
 		return NULL;

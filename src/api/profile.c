@@ -97,9 +97,10 @@ static void *grow_bytes(const struct allocator *a, void *at, size_t *has, size_t
 /* There is always a range and an event more than are told. */
 static bool reserve_profile(struct esp_profile *p)
 {
-	p->range = grow_bytes(p->allocator, p->range, &p->range_capacity, (p->record.jobs + 1) * sizeof *p->range);
+	p->range =
+	    grow_bytes(p->allocator, p->range, &p->range_capacity, (p->record.jobs + 1) * sizeof *p->range);
 	p->event = grow_bytes(p->allocator, p->event, &p->event_capacity,
-			 (profile_most_events(&p->record) + 1) * sizeof *p->event);
+			      (profile_most_events(&p->record) + 1) * sizeof *p->event);
 	return p->range && p->event;
 }
 

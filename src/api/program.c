@@ -155,7 +155,8 @@ bool program_is_wanted(void *program, struct diags *diags)
 	return true;
 }
 
-/* Whether the compilation is still wanted and its deadline has not passed.  Called from threads of the compilation, too. */
+/* Whether the compilation is still wanted and its deadline has not passed.  Called from threads of the
+ * compilation, too. */
 static bool goes_on(void *program, struct diags *diags)
 {
 	const esp_program *p = program;
@@ -237,7 +238,7 @@ static bool create_program(void *job)
 	compile_describe_machine(&p->options, context_machine(p->object.context, is_for_this_machine(&p->options)));
 	p->early = (struct times){.arena = &p->arena};
 	if (!find_program(c) && !(p->begun = compile_begin(&p->arena, c->diags, p->model->graph, p->sizes,
-						   &p->options, &p->interface, &p->early)))
+							   &p->options, &p->interface, &p->early)))
 		return false;
 	program_describe(p);
 	return true;
@@ -557,8 +558,8 @@ esp_status esp_program_explain(esp_program *program, int form, char **text, esp_
 	bool known = form == ESP_FORM_TEXT || form == ESP_FORM_JSON;
 	if (api_need(&call, program) && api_need(&call, text) &&
 	    (known || api_bad_argument(&call.diags, __func__, "form", "must be one of ESP_FORM_...")))
-		copy =
-		    text_of(program, explain_program, &(struct dumping){.json = form == ESP_FORM_JSON}, &call.diags);
+		copy = text_of(program, explain_program, &(struct dumping){.json = form == ESP_FORM_JSON},
+			       &call.diags);
 	if (text)
 		*text = copy;
 	return api_end(&call, copy, error);

@@ -206,7 +206,7 @@ static bool open_file(struct loading *l, const char *path, struct diags *diags)
 
 /* A file when there is a path, or else bytes. */
 static esp_program *load_program(esp_context *context, const char *path, const void *bytes, size_t n,
-			 struct diags *diags)
+				 struct diags *diags)
 {
 	double begin = times_clock();
 	esp_program *p = program_new(context, NULL, diags);

@@ -121,7 +121,8 @@ static bool run_with(esp_session *s, const esp_forest *f, const struct packed *p
 	struct rt_minibatch m = forest_minibatch(f);
 	struct esp_context *c = s->object.context;
 	forget_results(s);
-	if (!remember_structures(s, &m.forest, diags) || !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
+	if (!remember_structures(s, &m.forest, diags) ||
+	    !rt_session_run(&s->run, &p->weights, &c->team, &m, diags))
 		return false;
 	context_check_team(c);
 	s->structures = m.forest.inputs;
@@ -162,7 +163,8 @@ static bool run_forest(esp_session *s, const esp_forest *f, struct diags *diags)
 esp_status esp_session_run(esp_session *session, const esp_forest *forest, esp_error **error)
 {
 	struct api_call call = api_begin(session ? (const void *)session : forest);
-	bool ok = api_need(&call, session) && api_need(&call, forest) && run_forest(session, forest, &call.diags);
+	bool ok =
+	    api_need(&call, session) && api_need(&call, forest) && run_forest(session, forest, &call.diags);
 	return api_end(&call, ok, error);
 }
 

@@ -25,7 +25,8 @@ static esp_tensor describe_tensor(struct arena *a, const struct tensor_info *t)
 			    .shape = api_shape(a, t->shape, t->rank)};
 }
 
-/* The list of tensors is allocated last: that may escape, and by then the object owns the file and closes it. */
+/* The list of tensors is allocated last: that may escape, and by then the object owns the file and closes it.
+ */
 static bool open_weights(void *job)
 {
 	struct opening *o = job;

@@ -53,7 +53,7 @@ static void note_entry(const char *folder, const char *problem, struct diags *no
 }
 
 static void note_status(enum io_store_status status, const char *folder, const struct io_store *s,
-		 struct diags *notices)
+			struct diags *notices)
 {
 	if (status == IO_STORE_REFUSED)
 		note_folder(folder, s, notices);
@@ -134,7 +134,8 @@ static void write_file(const char *folder, const struct cache *c, struct arena *
 	note_status(status, folder, &s, notices);
 }
 
-static void keep_image(const struct cache *c, struct arena *a, const struct image *image, struct diags *notices)
+static void keep_image(const struct cache *c, struct arena *a, const struct image *image,
+		       struct diags *notices)
 {
 	const char *folder = cache_folder(c, a, "images");
 	struct str bytes = str_in(a);

@@ -22,8 +22,8 @@ struct compilation {
 	/* Before the first pass that a schedule steers: other schedules go on from here, since rewriting
 	 * takes as long as all that follows. */
 	struct sub_program unsteered;
-	/* The result of the last pass, which in the end is compiled, and the program that the next pass fills:
-	 * the two alternate. */
+	/* The result of the last pass, which in the end is compiled, and the program that the next pass
+	 * fills: the two alternate. */
 	struct sub_program program, spare;
 	const struct sub_program *latest; /* while passes run: what the next one begins with */
 	struct sched_fusion fusion;	  /* what the schedule says of passes and plan */

@@ -182,8 +182,8 @@ static void add_work(struct image_step *s, struct sched_work w)
 	s->operations = w.operations < INT_MAX - s->operations ? s->operations + w.operations : INT_MAX;
 }
 
-/* Kernels that split a group by columns divide its work equally; a kernel of no single group does those of its
- * body. */
+/* Kernels that split a group by columns divide its work equally; a kernel of no single group does those of
+ * its body. */
 static void describe_step(const struct compilation *c, struct image_step *step)
 {
 	const struct ilir_kernel *k = &c->module.kernels.at[step->kernel];

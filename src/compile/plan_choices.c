@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The stage `choices`: what else the schedule of a program may say.  To list the choices between plans, each plan is
- * made. */
+/* The stage `choices`: what else the schedule of a program may say.  To list the choices between plans, each
+ * plan is made. */
 #include "compile/compilation.h"
 
 #include <string.h>
