@@ -71,7 +71,7 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 		}
 		image->buffers++;
 	}
-	ilir_share(m, buffers, image->buffers);
+	ilir_share_memory(m, buffers, image->buffers);
 	image->buffer = buffers;
 	image->recipe = recipes;
 }
@@ -190,7 +190,7 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 	if (loop && ilir_constant(m, loop->loop.begin, &begin)) {
 		struct ilir_stmt first = *loop;
 		first.loop.end = ilir_index(m, begin + loop->loop.step);
-		step->blocks = ilir_turns(m, loop);
+		step->blocks = ilir_trip_count(m, loop);
 		step->block_bytes = weight_bytes(m, &first, boxes);
 	} else {
 		step->blocks = 1;

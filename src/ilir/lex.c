@@ -133,7 +133,7 @@ void lex_next(struct lexer *l)
 		take(l, PUNCTUATION, 1);
 }
 
-bool lex_sees(const struct lexer *l, const char *text)
+bool lex_is_next(const struct lexer *l, const char *text)
 {
 	return (l->token.kind == WORD || l->token.kind == PUNCTUATION) && strlen(text) == l->token.length &&
 	       memcmp(text, l->token.text, l->token.length) == 0;
@@ -141,7 +141,7 @@ bool lex_sees(const struct lexer *l, const char *text)
 
 bool lex_accept(struct lexer *l, const char *text)
 {
-	bool found = lex_sees(l, text);
+	bool found = lex_is_next(l, text);
 	if (found)
 		lex_next(l);
 	return found;
@@ -149,7 +149,7 @@ bool lex_accept(struct lexer *l, const char *text)
 
 void lex_expect(struct lexer *l, const char *text)
 {
-	if (!lex_sees(l, text)) {
+	if (!lex_is_next(l, text)) {
 		struct str s = str_in(l->arena);
 		str_printf(&s, "'%s'", text);
 		lex_expected(l, str_text(&s));
@@ -200,7 +200,7 @@ uint32_t lex_nan(struct lexer *l)
 	for (l->at++; l->at < l->end && hex_digit(*l->at) >= 0 && bits < 0x80000; l->at++)
 		bits = bits * 16 + hex_digit(*l->at);
 	lex_next(l);
-	if (!bits || bits > 0x7fffff || !lex_sees(l, ")"))
+	if (!bits || bits > 0x7fffff || !lex_is_next(l, ")"))
 		lex_expected(l, "the mantissa of a NaN");
 	return bits;
 }

@@ -153,7 +153,6 @@ static void declare(struct lowering *l)
 	declare_structure(l);
 }
 
-/* An edge says which node it belongs to: a value of edges is kept without its row. */
 int lower_first_stored(const struct lowering *l, sub_ref r)
 {
 	return sched_leads(l->p, r) > 1;

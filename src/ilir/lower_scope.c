@@ -27,7 +27,6 @@ static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop
 	return ilir_append(loop->prologue, block);
 }
 
-/* The finished block: a loop stands behind the statements that prepare its accumulators. */
 struct ilir_stmt *lower_scope_finish(struct lowering *l, const struct scope *s)
 {
 	struct ilir_stmt *first = NULL, **link = &first;

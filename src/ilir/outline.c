@@ -33,7 +33,7 @@ static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt
 static bool is_columns(const struct ilir_module *m, const struct ilir_stmt *s)
 {
 	for (; s; s = s->next)
-		if (s->kind != ILIR_FOR || !ilir_turns(m, s))
+		if (s->kind != ILIR_FOR || !ilir_trip_count(m, s))
 			return false;
 	return true;
 }

@@ -185,7 +185,7 @@ static ilir_expr word(struct parser *p)
 		if (lex_accept(p->l, ilir_size_word[i]))
 			return ilir_size(p->m, i);
 	for (int i = 0; i < ILIR_OPS; i++)
-		if (ilir_op_arity(i) > 0 && !ilir_is_infix(i) && lex_sees(p->l, ilir_op_spelling(i)))
+		if (ilir_op_arity(i) > 0 && !ilir_is_infix(i) && lex_is_next(p->l, ilir_op_spelling(i)))
 			return call(p, i);
 	if (!lex_at_name(p->l))
 		lex_expected(p->l, "an expression");
@@ -197,7 +197,7 @@ static ilir_expr operand(struct parser *p)
 	bool negative = lex_accept(p->l, "-");
 	if (p->l->token.kind == NUMBER)
 		return number(p, negative);
-	if (lex_sees(p->l, "nan"))
+	if (lex_is_next(p->l, "nan"))
 		return nan_constant(p, negative);
 	if (lex_accept(p->l, "inf"))
 		return ilir_float(p->m, negative ? -__builtin_inff() : __builtin_inff());
@@ -384,9 +384,10 @@ static struct ilir_stmt *for_stmt(struct parser *p)
 	if (lex_accept(p->l, "step"))
 		step = integer(p, 1, largest);
 	ilir_var v = new_var(p, text, from, (struct ilir_type){ILIR_INDEX, 1});
-	enum ilir_loop_kind kind = lex_sees(p->l, "{") ? ILIR_SERIAL
-						       : lex_one_of(p->l, ilir_loop_word, ILIR_UNROLLED + 1,
-								    "a kind of loop or '{'");
+	enum ilir_loop_kind kind =
+	    lex_is_next(p->l, "{")
+		? ILIR_SERIAL
+		: lex_one_of(p->l, ilir_loop_word, ILIR_UNROLLED + 1, "a kind of loop or '{'");
 	return ilir_for(p->m, v, begin, end, step, walked, kind, block(p));
 }
 

@@ -108,7 +108,7 @@ static void place(struct plan *p, int i)
 	p->use[b->home].last = p->use[i].last;
 }
 
-void ilir_share(const struct ilir_module *m, struct image_buffer *buffer, int buffers)
+void ilir_share_memory(const struct ilir_module *m, struct image_buffer *buffer, int buffers)
 {
 	struct use *used = find_uses(m);
 	struct plan p = {m, buffer, buffers, ARENA_ARRAY(m->arena, struct use, buffers),

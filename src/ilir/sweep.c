@@ -120,7 +120,7 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 		t->clash = b->name;
 }
 
-const char *ilir_turns_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
+const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	struct ilir_stmt alone = *loop;
 	struct turns t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
@@ -135,7 +135,7 @@ const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
 	return k->body && k->body->kind == ILIR_FOR && k->body->loop.kind == ILIR_SWEPT ? k->body : NULL;
 }
 
-int64_t ilir_turns(const struct ilir_module *m, const struct ilir_stmt *loop)
+int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	int64_t begin, end;
 	if (!ilir_constant(m, loop->loop.begin, &begin) || !ilir_constant(m, loop->loop.end, &end) ||
@@ -146,8 +146,8 @@ int64_t ilir_turns(const struct ilir_module *m, const struct ilir_stmt *loop)
 
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL && ilir_turns(m, s) > 1 &&
-	       !ilir_turns_clash(m, s);
+	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL &&
+	       ilir_trip_count(m, s) > 1 && !ilir_iterations_clash(m, s);
 }
 
 void ilir_sweep(struct ilir_module *m, struct ilir_tiling *tiling)

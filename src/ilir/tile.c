@@ -248,7 +248,7 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 	struct ilir_stmt *block = NULL;
 	if (t->sizes == 1 && t->size[0] == 1)
 		return s;
-	if (!peel && !ilir_turns(m, s))
+	if (!peel && !ilir_trip_count(m, s))
 		return cut_whole(m, s, t->size[0]);
 	for (int i = 0; i < t->sizes && begin.i != s->loop.end.i; i++) {
 		int64_t from, to;

@@ -367,7 +367,7 @@ static bool check_swept(struct check *c, const struct ilir_stmt *s)
 {
 	if (s != c->kernel->body || s->next)
 		return fault(c, "a swept loop that is not all of its kernel");
-	return ilir_turns(c->m, s) > 0 ||
+	return ilir_trip_count(c->m, s) > 0 ||
 	       fault(c, "a swept loop that does not make a constant number of turns");
 }
 
@@ -631,7 +631,7 @@ static void check_access(const struct ilir_module *m, const struct ilir_access *
 static void check_turns(struct check *c, const struct ilir_kernel *k)
 {
 	const struct ilir_stmt *loop = ilir_swept_loop(k);
-	const char *clash = loop ? ilir_turns_clash(c->m, loop) : NULL;
+	const char *clash = loop ? ilir_iterations_clash(c->m, loop) : NULL;
 	c->kernel = k;
 	c->stmt = loop;
 	if (clash)
