@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 enum { MOST_NESTING = 256 };
-static const int64_t largest = (int64_t)1
-			       << 48; /* of constants, so that simple index arithmetic cannot overflow */
+/* The largest constant, so that simple index arithmetic cannot overflow. */
+static const int64_t largest = (int64_t)1 << 48;
 
 struct parser {
 	struct lexer *l;
