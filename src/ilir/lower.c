@@ -381,8 +381,7 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default: {
-		int node =
-		    l->p->inputs.at[v->which].on_edge; /* 1 skips the node, which the edge determines */
+		int node = l->p->inputs.at[v->which].on_edge; /* 1 skips the node: the edge determines it */
 		return lower_widened(l, ilir_load(l->m, l->input[v->which], index + node, v->vars - node));
 	}
 	}

@@ -35,7 +35,7 @@ struct sink {
 	bool changed;
 	bool mixed; /* the block has loops that accumulate different sums */
 	uint64_t
-	    active; /* sinking loops around the current statement that are not yet put around a part of it */
+	    active; /* sinking loops around the current statement, but for those already put back around it */
 };
 
 /* --- the loops that a value differs with --- */

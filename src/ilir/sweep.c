@@ -12,7 +12,7 @@
  * is, and has one block. */
 #include "ilir/passes.h"
 
-/* An index in the form coefficient * variable + rest, where the rest has `width` + 1 possible values. */
+/* An index as coefficient * variable + rest, where the rest varies by at most `width`. */
 struct motion {
 	int64_t coefficient, width;
 };
