@@ -22,8 +22,8 @@ struct fact {
 	bool named;  /* a let's variable */
 	bool late;   /* defined after the loop by a statement that does not move */
 	bool needed; /* the addresses of prefetches depend on it */
-	int stores,
-	    own_stores; /* number of stores in the block and its loops; in the block itself, after the loop */
+	int stores;  /* number of stores in the block and all blocks inside it */
+	int own_stores; /* number of stores in the block itself, after the loop */
 };
 
 /* A table of facts for the module.  A block uses few entries, and clears them afterwards for the next

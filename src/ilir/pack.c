@@ -27,10 +27,10 @@ struct around {
 struct access {
 	ilir_expr load;
 	ilir_buffer weight;
-	int axis;			     /* dimension that the vector runs along */
-	ilir_expr block, column, lane;       /* loop variables: block and column may be none */
-	int64_t first, blocks, columns,
-	    lanes;			/* first: begin of the loop over blocks; trip counts of the loops */
+	int axis;			/* dimension that the vector runs along */
+	ilir_expr block, column, lane;	/* loop variables: block and column may be none */
+	int64_t first;			/* begin of the loop over blocks */
+	int64_t blocks, columns, lanes; /* trip counts of the loops */
 	int64_t begin;			/* index of the axis in the first iteration */
 	ilir_expr other[ILIR_MAX_RANK]; /* indices of the other dimensions, in order */
 	bool row[ILIR_MAX_RANK];	/* of each of these: it does not come from a loop */

@@ -6,10 +6,10 @@
  * rows.  So
  *
  *   - intermediates that are live in different rounds may share memory in any way.  One is live from its
- * first round to its last, for all steps of both;
+ *     first round to its last, for all steps of both;
  *   - intermediates of one round may share memory if each chunk's rows are the same bytes in both, that is,
- * if their rows are equal in size and number, and the last read of one is in an earlier step than the first
- * write of the other.  Then the second is placed where the first is, its *home*. */
+ *     if their rows are equal in size and number, and the last read of one is in an earlier step than the
+ *     first write of the other.  Then the second is placed where the first is, its *home*. */
 #include "ilir/passes.h"
 
 /* The first and last step that uses an intermediate. */

@@ -33,9 +33,8 @@ struct sink {
 	VEC(ilir_var) masked_vars;    /* those with a mask that is not 0 */
 	VEC(ilir_buffer) masked_buffers;
 	bool changed;
-	bool mixed; /* the block has loops that accumulate different sums */
-	uint64_t
-	    active; /* sinking loops around the current statement, but for those already put back around it */
+	bool mixed;	 /* the block has loops that accumulate different sums */
+	uint64_t active; /* sinking loops around the current statement, but for those put back around it */
 };
 
 /* --- the loops that a value differs with --- */
