@@ -7,8 +7,8 @@
 
 struct regions {
 	struct ilir_range (*read)[ILIR_MAX_RANK]; /* by buffer */
-	bool progress;				  /* a bound was inferred in this round */
-	bool give_up;				  /* use the full extent where no region is known */
+	/* a bound was inferred in this round; no more can be, so that full extents are used */
+	bool progress, give_up;
 };
 
 static void note_read(const struct ilir_module *m, const struct ilir_access *a, void *context)

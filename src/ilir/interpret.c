@@ -25,8 +25,7 @@ typedef void compute(struct ilir_interpreter *, struct cell *);
 
 struct cell {
 	compute *run;
-	uint64_t
-	    stamp; /* number of the evaluation that computed it; ALWAYS for constants, sizes and variables */
+	uint64_t stamp; /* number of the evaluation that set it; ALWAYS for constants, sizes and variables */
 	void *value;
 	struct cell *arg[ILIR_MAX_RANK];
 	uint32_t lanes, args;
