@@ -104,8 +104,8 @@ struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_
 
 /* --- hash-consing --- */
 
-/* What tells leaves of one op and type apart.  Floats are compared by their bits: 0 and -0 differ, a NaN
- * equals itself. */
+/* The value that identifies a leaf of an op and type.  Floats are compared by their bits: 0 and -0
+ * differ, a NaN equals itself. */
 static int64_t payload_of(const struct ilir_node *n)
 {
 	switch (n->op) {

@@ -243,7 +243,7 @@ struct ilir_stmt *ilir_append(struct ilir_stmt *a, struct ilir_stmt *b);
 
 const char *ilir_op_spelling(enum ilir_op);
 int ilir_op_arity(enum ilir_op);
-/* The type of the result; lanes 0 when the operands break the rule, and *problem tells how. */
+/* The type of the result; lanes 0 when the operands break the rule, and *problem describes how. */
 struct ilir_type ilir_infer_type(const struct ilir_module *, const struct ilir_node *, const ilir_expr *args,
 				 const char **problem);
 

@@ -14,7 +14,7 @@
  *     label = rel[e]
  *     for k .. W[label, k, i1 + i2] * h[child, k]      ->    pack[label, div(i1, 8), k, 0, i2]
  *
- * The recipe of the buffer tells the binding how to fill it. */
+ * The binding fills the buffer by its recipe. */
 #include "ilir/passes.h"
 
 /* The loops around the current statement, the innermost first. */
@@ -289,11 +289,11 @@ static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct a
  * this weight into. */
 static bool find_packed(const struct pack *p, const struct access *a, ilir_buffer *b, int *source)
 {
-	const struct image_recipe *wanted = packed_decl(p->m, a, 1).recipe;
+	const struct image_recipe *single = packed_decl(p->m, a, 1).recipe;
 	for (size_t i = 0; i < p->packed.n; i++) {
 		const struct image_recipe *r = ilir_buffer_at(p->m, p->packed.at[i])->recipe;
 		*b = p->packed.at[i];
-		*source = is_same_layout(r, wanted) ? find_gate(r, wanted) : -1;
+		*source = is_same_layout(r, single) ? find_gate(r, single) : -1;
 		if (*source >= 0)
 			return true;
 	}
@@ -328,7 +328,7 @@ static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct 
 struct collect {
 	struct pack *p;
 	const struct around *around;
-	const struct ilir_stmt *store; /* in which the loads stand */
+	const struct ilir_stmt *store; /* that contains the loads */
 	VEC(struct access) accesses;
 };
 

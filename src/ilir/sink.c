@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: the loops of a tile move inwards until each stands around one statement.
+/* Pass: moves the loops of a tile inwards until each contains one statement.
  *
  *     for n2 in 0..2 unrolled                alloc row : index [2]
  *       let row = child[n1 + n2]             for n2: row[n2] = child[n1 + n2]
