@@ -35,7 +35,7 @@ static ilir_expr expand_polynomial(const struct calc *c, ilir_expr x, const floa
 	expand_polynomial(c, x, (const float[]){__VA_ARGS__},                                                \
 			  sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
-/* ln2 in two parts, the first so short that its product with n is exact. */
+/* ln2 is also the sum of two floats, the first so short that its product with n is exact. */
 static const float ln2 = 0.69314718f, ln2_high = 0.693145751953125f, ln2_low = 1.42860683e-06f,
 		   log2_e = 1.44269504f;
 

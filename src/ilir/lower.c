@@ -477,7 +477,7 @@ static void store_target(struct lowering *l, sub_ref r)
 		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
-/* The innermost block of a group: everything for one element. */
+/* Lowers the innermost block of a group, which computes one element of each target. */
 static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 {
 	l->scope = lower_scope_new(l, outer, false);
@@ -487,7 +487,8 @@ static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 	return lower_scope_finish(l, l->scope);
 }
 
-/* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
+/* Whether the group only stores intermediates: infer_bounds computes the bounds of its loops from what is
+ * read of them. */
 static bool is_inferred(const struct lowering *l)
 {
 	const struct sub_body *b = &l->p->bodies.at[l->body];

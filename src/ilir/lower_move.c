@@ -271,7 +271,7 @@ ilir_expr lower_reshaped(struct lowering *l, const struct sub_value *v, const il
 	ilir_expr out[SUB_MAX_VARS];
 	int n = sub_reshape_pieces(l->p, v, pieces);
 	for (int i = 0; i < v->vars; i++)
-		out[i] = index[i]; /* rows stay */
+		out[i] = index[i]; /* those in no piece are kept */
 	for (int i = 0; i < n; i++)
 		split_piece(l, v, from, &pieces[i], index, out);
 	return lower_value_at(l, v->arg[0].value, out);

@@ -46,25 +46,25 @@ static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
 	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
 }
 
-struct leaves {
+struct leaf_check {
 	const struct check *c;
 	bool ok;
 };
 
 static void check_leaf(const struct ilir_module *m, ilir_expr e, void *context)
 {
-	struct leaves *leaves = context;
+	struct leaf_check *check = context;
 	const struct ilir_node *n = ilir_at(m, e);
-	leaves->ok &= n->op != ILIR_LOAD && n->op != ILIR_SIZE &&
-		      (n->op != ILIR_VAR || n->var.i == leaves->c->var.i || leaves->c->bounded[n->var.i]);
+	check->ok &= n->op != ILIR_LOAD && n->op != ILIR_SIZE &&
+		     (n->op != ILIR_VAR || n->var.i == check->c->var.i || check->c->bounded[n->var.i]);
 }
 
 /* Whether the largest value of the index is known, so that buffers can be padded to it. */
 static bool is_bounded(const struct ilir_module *m, ilir_expr e, const struct check *c)
 {
-	struct leaves leaves = {c, true};
-	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = check_leaf, .context = &leaves});
-	return leaves.ok;
+	struct leaf_check check = {c, true};
+	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = check_leaf, .context = &check});
+	return check.ok;
 }
 
 static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check *c)

@@ -582,8 +582,7 @@ static void check_part(struct check *c, const struct ilir_kernel *k)
 	bool follows = part < 2 || (k->parts == before->parts && k->group == before->group &&
 				    k->domain == before->domain && k->cases == before->cases);
 	if (k->group < 0 || k->part != part || !follows || (last && k->part != k->parts))
-		report_fault(c,
-			     "parts of a group that are not 1, 2, ... of all of them, one after the other");
+		report_fault(c, "parts of a group that are not numbered 1, 2, ... in sequence");
 }
 
 /* Checks that the name of a kernel is unique, since its code is found by it. */
