@@ -1,11 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Inside the room: what expansions of compounds are written with. */
+/* Arithmetic on loop expressions, in which expansions of compounds are written; only this folder includes it.
+ *
+ * It is an expression language: calls read as the formula, add(c, x, multiply(c, y, z)) for x + y*z, so
+ * functions are named by their operator alone. */
 #ifndef ESPALIER_ILIR_CALC_H
 #define ESPALIER_ILIR_CALC_H
 
 #include "ilir/ilir.h"
 
-/* Every constant is spread to the lanes of the argument. */
+/* The module, and the number of lanes to which constants are spread. */
 struct calc {
 	struct ilir_module *m;
 	int lanes;
@@ -76,14 +79,14 @@ static inline ilir_expr magnitude(const struct calc *c, ilir_expr x)
 	return as_float(c, ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MAX)));
 }
 
-/* Sets the sign bit of y where that of x is set. */
+/* Sets the sign bit of y if that of x is set. */
 static inline ilir_expr with_sign(const struct calc *c, ilir_expr y, ilir_expr x)
 {
 	ilir_expr sign = ilir_binary(c->m, ILIR_BIT_AND, as_bits(c, x), bits(c, INT32_MIN));
 	return as_float(c, ilir_binary(c->m, ILIR_BIT_OR, as_bits(c, y), sign));
 }
 
-/* Written so that a NaN passes; one machine instruction each. */
+/* Limits.  A NaN passes unchanged, and each is one machine instruction. */
 static inline ilir_expr at_least(const struct calc *c, ilir_expr x, float low)
 {
 	return choose(c, less(c, x, number(c, low)), number(c, low), x);

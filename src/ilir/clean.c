@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: lets and registers that nothing reads go, with what only they needed; buffers that nothing touches are marked, so
- * that the image does not have them. */
+/* Pass: drops lets and registers that nothing reads, repeatedly, and marks buffers that nothing accesses as
+ * unused, so that the image does not contain them. */
 #include "ilir/passes.h"
 
 struct used {
-	bool *var, *buffer;
-	bool dropped;
+	bool *var, *buffer; /* by id */
+	bool dropped;	    /* a statement, in this round */
 };
 
 static void use_expr(const struct ilir_module *m, ilir_expr e, void *context)
@@ -18,7 +18,7 @@ static void use_expr(const struct ilir_module *m, ilir_expr e, void *context)
 		u->buffer[n->buffer.i] = true;
 }
 
-/* Rows of some cases are found by them. */
+/* Steps over rows of some cases read the buffer of cases. */
 static void use_cases(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct used *u = context;
@@ -26,7 +26,7 @@ static void use_cases(const struct ilir_module *m, const struct ilir_stmt *s, vo
 		u->buffer[ilir_case_buffer(m).i] = true;
 }
 
-static struct ilir_stmt *drop(struct ilir_module *m, struct ilir_stmt *s, void *context)
+static struct ilir_stmt *drop_unused(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	struct used *u = context;
 	ilir_buffer b = s->kind == ILIR_STORE ? s->store.buffer : s->kind == ILIR_ALLOC ? s->alloc : (ilir_buffer){0};
@@ -60,7 +60,7 @@ void ilir_clean(struct ilir_module *m, struct ilir_tiling *tiling)
 	do {
 		u.dropped = false;
 		note_uses(m, &u);
-		ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = drop, .context = &u});
+		ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = drop_unused, .context = &u});
 	} while (u.dropped);
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body, &(struct ilir_visit){.stmt = note_store, .context = &u});

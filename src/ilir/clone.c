@@ -1,21 +1,21 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Copies of blocks, and what else passes share. */
+/* Copies of blocks, and other functions that passes share. */
 #include "base/map.h"
 #include "ilir/passes.h"
 
 struct clone {
 	struct ilir_tiling *tiling;
-	struct map var;	   /* old variable -> expression; a map, because blocks are many and small */
+	struct map var;	   /* old variable -> expression; no array, because blocks are many and small */
 	struct map buffer; /* old register -> new one */
 };
 
-static void become(struct map *map, uint32_t old, uint32_t fresh)
+static void set_replacement(struct map *map, uint32_t old, uint32_t fresh)
 {
 	map_add(map, (const char *)&old, sizeof old, fresh);
 }
 
-/* What something became; 0 = it is kept. */
-static uint32_t became(const struct map *map, uint32_t old)
+/* The id that replaces an old one; 0 = it is kept. */
+static uint32_t replacement_of(const struct map *map, uint32_t old)
 {
 	int fresh = map_get(map, (const char *)&old, sizeof old);
 	return fresh < 0 ? 0 : fresh;
@@ -40,8 +40,8 @@ static ilir_expr rename_leaf(struct ilir_module *m, ilir_expr e, void *context)
 {
 	const struct clone *c = context;
 	const struct ilir_node n = *ilir_at(m, e);
-	uint32_t var = n.op == ILIR_VAR ? became(&c->var, n.var.i) : 0;
-	uint32_t buffer = n.op == ILIR_LOAD ? became(&c->buffer, n.buffer.i) : 0;
+	uint32_t var = n.op == ILIR_VAR ? replacement_of(&c->var, n.var.i) : 0;
+	uint32_t buffer = n.op == ILIR_LOAD ? replacement_of(&c->buffer, n.buffer.i) : 0;
 	ilir_expr index[ILIR_MAX_RANK];
 	if (!buffer)
 		return var ? (ilir_expr){var} : e;
@@ -50,18 +50,18 @@ static ilir_expr rename_leaf(struct ilir_module *m, ilir_expr e, void *context)
 	return ilir_load(m, (ilir_buffer){buffer}, index, n.args);
 }
 
-/* --- definitions of a block get new names --- */
+/* --- new names for the definitions of a block --- */
 
 static ilir_var rename_var(struct ilir_module *m, struct clone *c, ilir_var v)
 {
 	ilir_var fresh = ilir_new_var(m, m->vars.at[v.i].name, m->vars.at[v.i].type);
-	become(&c->var, v.i, ilir_var_ref(m, fresh).i);
+	set_replacement(&c->var, v.i, ilir_var_ref(m, fresh).i);
 	return fresh;
 }
 
 static void rename_register(struct ilir_module *m, struct clone *c, ilir_buffer b)
 {
-	become(&c->buffer, b.i, ilir_new_buffer(m, m->buffers.at[b.i]).i);
+	set_replacement(&c->buffer, b.i, ilir_new_buffer(m, m->buffers.at[b.i]).i);
 }
 
 static void rename_loop(struct ilir_module *m, struct clone *c, ilir_var v)
@@ -105,13 +105,13 @@ static void rename_definitions(struct ilir_module *m, struct clone *c, const str
 
 static ilir_var renamed_var(const struct ilir_module *m, const struct clone *c, ilir_var v)
 {
-	uint32_t fresh = became(&c->var, v.i);
+	uint32_t fresh = replacement_of(&c->var, v.i);
 	return fresh ? ilir_at(m, (ilir_expr){fresh})->var : v;
 }
 
 static ilir_buffer renamed_buffer(const struct clone *c, ilir_buffer b)
 {
-	uint32_t fresh = became(&c->buffer, b.i);
+	uint32_t fresh = replacement_of(&c->buffer, b.i);
 	return fresh ? (ilir_buffer){fresh} : b;
 }
 
@@ -142,7 +142,7 @@ struct ilir_stmt *ilir_substitute_block(struct ilir_module *m, const struct ilir
 					ilir_expr by)
 {
 	struct clone c = {NULL, map_in(m->arena), map_in(m->arena)};
-	become(&c.var, v.i, by.i);
+	set_replacement(&c.var, v.i, by.i);
 	struct ilir_rewrite r = {rename_leaf, NULL, &c};
 	return ilir_rewrite_block(m, s, &r);
 }

@@ -8,8 +8,7 @@ static const struct {
 	const char *spelling;
 	int arity;
 	enum rule rule;
-	uint8_t result[ILIR_DTYPES]; /* by type of the operands, 1 more than the type of the result; 0 = not
-					taken */
+	uint8_t result[ILIR_DTYPES]; /* by type of the operands: the type of the result + 1; 0 = not taken */
 } ops[] = {
 #define ILIR_ROW(name, operand, result, expression) [ILIR_##operand] = 1 + ILIR_##result,
 #define ILIR_OP(name, spelling, arity, rule, meaning, ...) {spelling, arity, rule, {__VA_ARGS__}},
@@ -44,25 +43,25 @@ void ilir_init(struct ilir_module *m, struct arena *a, const char *name)
 
 /* --- types --- */
 
-static struct ilir_type wrong(const char **problem, const char *why)
+static struct ilir_type reject_operands(const char **problem, const char *why)
 {
 	*problem = why;
 	return (struct ilir_type){0, 0};
 }
 
-static struct ilir_type infer_load(const struct ilir_module *m, const struct ilir_node *n,
-				   const ilir_expr *args, const char **problem)
+static struct ilir_type infer_load(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
+				   const char **problem)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
 	if (n->args != b->rank)
-		return wrong(problem, "the number of indices is not the buffer's rank");
+		return reject_operands(problem, "the number of indices is not the buffer's rank");
 	uint8_t lanes = 1;
 	for (int i = 0; i < n->args; i++) {
 		struct ilir_type t = ilir_type_of(m, args[i]);
 		if (t.dtype != ILIR_INDEX)
-			return wrong(problem, "an index is not of type index");
+			return reject_operands(problem, "an index is not of type index");
 		if (t.lanes != 1 && i + 1 < n->args)
-			return wrong(problem, "only the last index may be a vector");
+			return reject_operands(problem, "only the last index may be a vector");
 		lanes = t.lanes;
 	}
 	return (struct ilir_type){b->dtype, lanes};
@@ -72,14 +71,14 @@ static struct ilir_type infer_select(struct ilir_type condition, struct ilir_typ
 				     const char **problem)
 {
 	if (condition.dtype != ILIR_BOOL || condition.lanes != yes.lanes)
-		return wrong(problem, "select wants a bool of as many lanes as its sides");
+		return reject_operands(problem, "select needs a bool of as many lanes as its sides");
 	if (!ilir_same_type(yes, no))
-		return wrong(problem, "the sides of select differ in type");
+		return reject_operands(problem, "the sides of select differ in type");
 	return yes;
 }
 
-struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n,
-				 const ilir_expr *args, const char **problem)
+struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
+				 const char **problem)
 {
 	enum rule rule = ops[n->op].rule;
 	*problem = NULL;
@@ -89,24 +88,25 @@ struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_
 		return infer_load(m, n, args, problem);
 	for (int i = 0; i < n->args; i++)
 		if (!ilir_type_of(m, args[i]).lanes)
-			return wrong(problem, "an operand has no type");
+			return reject_operands(problem, "an operand has no type");
 	struct ilir_type t = ilir_type_of(m, args[0]);
 	if (rule == SELECT)
 		return infer_select(t, ilir_type_of(m, args[1]), ilir_type_of(m, args[2]), problem);
 	for (int i = 1; i < n->args; i++)
 		if (!ilir_same_type(t, ilir_type_of(m, args[i])))
-			return wrong(problem, "operands differ in type");
+			return reject_operands(problem, "operands differ in type");
 	if (!ops[n->op].result[t.dtype])
-		return wrong(problem, "operands have a type that this operator does not take");
+		return reject_operands(problem, "operands have a type that this operator does not take");
 	if (rule == SCALAR && t.lanes != 1)
-		return wrong(problem, "operands must be scalar");
+		return reject_operands(problem, "operands must be scalar");
 	return (struct ilir_type){ops[n->op].result[t.dtype] - 1, t.lanes};
 }
 
 /* --- hash-consing --- */
 
-/* Floats are compared by their bits: 0 and -0 differ, a NaN equals itself. */
-static int64_t payload(const struct ilir_node *n)
+/* The value that identifies a leaf of an op and type.  Floats are compared by their bits: 0 and -0
+ * differ, a NaN equals itself. */
+static int64_t payload_of(const struct ilir_node *n)
 {
 	switch (n->op) {
 	case ILIR_CONST_F: {
@@ -129,16 +129,15 @@ static int64_t payload(const struct ilir_node *n)
 
 static unsigned long hash_node(const struct ilir_node *n, const ilir_expr *args)
 {
-	int64_t head[] = {n->op, n->type.dtype, n->type.lanes, payload(n)};
+	int64_t head[] = {n->op, n->type.dtype, n->type.lanes, payload_of(n)};
 	return hash_bytes(hash_bytes(HASH_START, head, sizeof head), args, n->args * sizeof *args);
 }
 
-static bool same_node(const struct ilir_module *m, uint32_t at, const struct ilir_node *n,
-		      const ilir_expr *args)
+static bool same_node(const struct ilir_module *m, uint32_t at, const struct ilir_node *n, const ilir_expr *args)
 {
 	const struct ilir_node *o = &m->nodes.at[at];
 	return o->op == n->op && o->args == n->args && ilir_same_type(o->type, n->type) &&
-	       payload(o) == payload(n) &&
+	       payload_of(o) == payload_of(n) &&
 	       (!n->args || memcmp(&m->args.at[o->arg], args, n->args * sizeof *args) == 0);
 }
 
@@ -161,10 +160,10 @@ static void grow_table(struct ilir_module *m)
 	}
 }
 
-static ilir_expr intern(struct ilir_module *m, struct ilir_node n, const ilir_expr *args)
+static ilir_expr intern_node(struct ilir_module *m, struct ilir_node n, const ilir_expr *args)
 {
 	const char *problem;
-	ilir_expr copy[ILIR_MAX_RANK] = {{0}}; /* args may point into the pool that grows below */
+	ilir_expr copy[ILIR_MAX_RANK] = {{0}}; /* args may point into the pool, which grows below */
 	for (int i = 0; i < n.args; i++)
 		copy[i] = args[i];
 	n.type = ilir_infer_type(m, &n, copy, &problem);
@@ -185,47 +184,49 @@ static ilir_expr intern(struct ilir_module *m, struct ilir_node n, const ilir_ex
 
 ilir_expr ilir_float(struct ilir_module *m, float f)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_CONST_F, .type = {ILIR_F32, 1}, .f = f}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_CONST_F, .type = {ILIR_F32, 1}, .f = f}, NULL);
 }
 
 ilir_expr ilir_index(struct ilir_module *m, int64_t i)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_INDEX, 1}, .i = i}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_INDEX, 1}, .i = i}, NULL);
 }
 
 ilir_expr ilir_i32(struct ilir_module *m, int32_t i)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I32, 1}, .i = i}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I32, 1}, .i = i}, NULL);
 }
 
 ilir_expr ilir_i64(struct ilir_module *m, int64_t i)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I64, 1}, .i = i}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_I64, 1}, .i = i}, NULL);
 }
 
 ilir_expr ilir_bool(struct ilir_module *m, bool b)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_BOOL, 1}, .i = b}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_CONST_I, .type = {ILIR_BOOL, 1}, .i = b}, NULL);
 }
 
 ilir_expr ilir_var_ref(struct ilir_module *m, ilir_var v)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_VAR, .type = m->vars.at[v.i].type, .var = v}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_VAR, .type = m->vars.at[v.i].type, .var = v},
+			   NULL);
 }
 
 ilir_expr ilir_size(struct ilir_module *m, enum image_size size)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_SIZE, .type = {ILIR_INDEX, 1}, .size = size}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_SIZE, .type = {ILIR_INDEX, 1}, .size = size},
+			   NULL);
 }
 
 ilir_expr ilir_inferred(struct ilir_module *m)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_INFERRED, .type = {ILIR_INDEX, 1}}, NULL);
+	return intern_node(m, (struct ilir_node){.op = ILIR_INFERRED, .type = {ILIR_INDEX, 1}}, NULL);
 }
 
 ilir_expr ilir_load(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n)
 {
-	return intern(m, (struct ilir_node){.op = ILIR_LOAD, .args = n, .buffer = b}, index);
+	return intern_node(m, (struct ilir_node){.op = ILIR_LOAD, .args = n, .buffer = b}, index);
 }
 
 ilir_expr ilir_load_index(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n)
@@ -275,8 +276,8 @@ static bool fold_constants(enum ilir_op op, int64_t a, int64_t b, int64_t *resul
 	}
 }
 
-/* Index arithmetic: constants to the right, constants folded, neutral elements dropped.  None = nothing to
- * fold. */
+/* Simplifies index arithmetic: moves constants to the right, folds them, drops neutral elements.  None = it
+ * is as simple as can be. */
 static ilir_expr fold_index(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b)
 {
 	int64_t x, y, r;
@@ -300,7 +301,7 @@ static ilir_expr fold_index(struct ilir_module *m, enum ilir_op op, ilir_expr a,
 
 ilir_expr ilir_unary(struct ilir_module *m, enum ilir_op op, ilir_expr a)
 {
-	return intern(m, (struct ilir_node){.op = op, .args = 1}, &a);
+	return intern_node(m, (struct ilir_node){.op = op, .args = 1}, &a);
 }
 
 ilir_expr ilir_binary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b)
@@ -311,21 +312,21 @@ ilir_expr ilir_binary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_
 		if (folded.i)
 			return folded;
 	}
-	return intern(m, (struct ilir_node){.op = op, .args = 2}, (ilir_expr[]){a, b});
+	return intern_node(m, (struct ilir_node){.op = op, .args = 2}, (ilir_expr[]){a, b});
 }
 
 ilir_expr ilir_ternary(struct ilir_module *m, enum ilir_op op, ilir_expr a, ilir_expr b, ilir_expr c)
 {
 	if (op == ILIR_SELECT && b.i == c.i)
 		return b;
-	return intern(m, (struct ilir_node){.op = op, .args = 3}, (ilir_expr[]){a, b, c});
+	return intern_node(m, (struct ilir_node){.op = op, .args = 3}, (ilir_expr[]){a, b, c});
 }
 
 ilir_expr ilir_spread(struct ilir_module *m, enum ilir_op op, ilir_expr a, int lanes)
 {
 	struct ilir_type t = ilir_type_of(m, a);
 	t.lanes = lanes;
-	return intern(m, (struct ilir_node){.op = op, .args = 1, .type = t}, &a);
+	return intern_node(m, (struct ilir_node){.op = op, .args = 1, .type = t}, &a);
 }
 
 ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr *args)
@@ -343,12 +344,12 @@ ilir_expr ilir_with_args(struct ilir_module *m, ilir_expr like, const ilir_expr 
 			return ilir_ternary(m, n.op, args[0], args[1], args[2]);
 		break;
 	}
-	return intern(m, n, args);
+	return intern_node(m, n, args);
 }
 
 /* --- variables, buffers, dimensions --- */
 
-/* The name itself when it is free, else with the next free suffix: h, h.1, h.2. */
+/* The name itself if it is free, else with the next free suffix: h, h.1, h.2. */
 static const char *fresh_name(struct ilir_module *m, const char *name)
 {
 	if (map_add(&m->names, name, strlen(name), 1))
@@ -410,11 +411,10 @@ static struct ilir_stmt *new_stmt(struct ilir_module *m, struct ilir_stmt s)
 	return arena_copy(m->arena, &s, sizeof s);
 }
 
-struct ilir_stmt *ilir_for(struct ilir_module *m, ilir_var v, ilir_expr begin, ilir_expr end, int64_t step,
-			   int dim, enum ilir_loop_kind kind, struct ilir_stmt *body)
+struct ilir_stmt *ilir_for(struct ilir_module *m, ilir_var v, ilir_expr begin, ilir_expr end, int64_t step, int dim,
+			   enum ilir_loop_kind kind, struct ilir_stmt *body)
 {
-	return new_stmt(m,
-			(struct ilir_stmt){.kind = ILIR_FOR, .loop = {v, begin, end, step, dim, kind, body}});
+	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_FOR, .loop = {v, begin, end, step, dim, kind, body}});
 }
 
 struct ilir_stmt *ilir_if(struct ilir_module *m, ilir_expr condition, struct ilir_stmt *then,
@@ -433,8 +433,7 @@ struct ilir_stmt *ilir_alloc(struct ilir_module *m, ilir_buffer b)
 	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_ALLOC, .alloc = b});
 }
 
-struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n,
-			     ilir_expr value)
+struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n, ilir_expr value)
 {
 	struct ilir_stmt s = {.kind = ILIR_STORE, .store = {.buffer = b, .indices = n, .value = value}};
 	for (int i = 0; i < n; i++)

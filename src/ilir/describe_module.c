@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the image says of a module: buffers, recipes, kernels and steps. */
+/* Fills the image's tables of buffers, recipes, kernels and steps from a module. */
 #include "ilir/passes.h"
 
-/* A weight that was not packed is laid out as it is, with its padding. */
+/* The recipe of a weight that is not packed: row-major, with its padding. */
 static struct image_recipe natural_recipe(struct arena *a, const struct ilir_buffer_decl *b)
 {
 	struct image_pack_source *source = ARENA_NEW(a, struct image_pack_source);
@@ -33,10 +33,10 @@ static struct image_buffer describe_buffer(const struct ilir_buffer_decl *b)
 	return out;
 }
 
-/* Which kernels use a buffer. */
+/* The buffers that kernels use in runs, and at binding. */
 struct users {
 	bool *run, *binding; /* by buffer */
-	bool *now;	     /* the one of the kernel at hand */
+	bool *now;	     /* the table of the current kernel */
 };
 
 static void note_access(const struct ilir_module *m, const struct ilir_access *a, void *context)
@@ -74,12 +74,12 @@ static void describe_buffers(const struct ilir_module *m, struct image *image)
 		}
 		image->buffers++;
 	}
-	ilir_share(m, buffers, image->buffers);
+	ilir_share_memory(m, buffers, image->buffers);
 	image->buffer = buffers;
 	image->recipe = recipes;
 }
 
-/* The weight that a kernel at binding stores to: its parameter. */
+/* The weight that a kernel at binding stores to, its folded parameter. */
 struct stored {
 	ilir_buffer weight;
 };
@@ -115,16 +115,15 @@ static void describe_folds(const struct ilir_module *m, struct image *image)
 	image->fold = folds;
 }
 
-/* What one block of columns reads of a weight: a box of it. */
+/* The box of a weight that contains all elements that a block of columns reads. */
 struct box {
 	bool read;
 	struct ilir_range of[ILIR_MAX_RANK];
 };
 
-/* By buffer; `read` are those that are. */
 struct boxes {
-	struct box *of;
-	VEC(ilir_buffer) read;
+	struct box *of;	       /* by buffer */
+	VEC(ilir_buffer) read; /* the buffers with a box */
 };
 
 static void note_weight(const struct ilir_module *m, const struct ilir_access *a, void *context)
@@ -146,8 +145,8 @@ static void note_weight(const struct ilir_module *m, const struct ilir_access *a
 	box->read = true;
 }
 
-/* Rows that are picked by what a node carries are read by nodes, not by blocks: nothing is known of such an
- * index. */
+/* Size of a box [bytes].  It is 0 for rows selected by an input of the nodes, whose index has no known
+ * range: nodes read them, not blocks. */
 static int64_t box_bytes(const struct ilir_buffer_decl *b, const struct box *box)
 {
 	int64_t bytes = box->read ? ilir_bytes(b->dtype) : 0;
@@ -160,7 +159,7 @@ static int64_t box_bytes(const struct ilir_buffer_decl *b, const struct box *box
 	return bytes;
 }
 
-/* Leaves the boxes as they were, of nothing read: there are as many as buffers, and many blocks. */
+/* Bytes of weights that a block of statements reads.  Clears the boxes that it used, for the next block. */
 static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt *block, struct boxes *boxes)
 {
 	int64_t bytes = 0;
@@ -173,8 +172,8 @@ static int64_t weight_bytes(const struct ilir_module *m, const struct ilir_stmt 
 	return bytes;
 }
 
-/* Blocks may read the same weights, as those of a matrix of states do.  A box may hold more than is read, so
- * the lesser of two estimates counts. */
+/* Bytes of weights that a kernel reads, each counted once.  Blocks may read the same weights, and a box
+ * may contain more than is read, so this is the lesser of two estimates. */
 static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			      const struct image_step *step)
 {
@@ -184,7 +183,7 @@ static int64_t distinct_bytes(const struct ilir_module *m, const struct ilir_ker
 	return together < apart ? together : apart;
 }
 
-/* The first block stands for all of them. */
+/* Sets the numbers of blocks and bytes of a step; all blocks are taken to be like the first. */
 static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, struct boxes *boxes,
 			    struct image_step *step)
 {
@@ -193,7 +192,7 @@ static void describe_blocks(struct ilir_module *m, const struct ilir_kernel *k, 
 	if (loop && ilir_constant(m, loop->loop.begin, &begin)) {
 		struct ilir_stmt first = *loop;
 		first.loop.end = ilir_index(m, begin + loop->loop.step);
-		step->blocks = ilir_turns(m, loop);
+		step->blocks = ilir_trip_count(m, loop);
 		step->block_bytes = weight_bytes(m, &first, boxes);
 	} else {
 		step->blocks = 1;

@@ -1,14 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: the compounds of ilir_ops.def in basic arithmetic, and a name for what that arithmetic uses twice.
+/* Pass: writes the compounds of ilir_ops.def in basic arithmetic, and names subexpressions that are used several
+ * times.
  *
- * The expansion is the meaning of these operators: the interpreter expands them as well.  All but erf, sine
- * and cosine follow one plan: write the argument as n*ln2 + r with small r, take a polynomial in r, put n
- * into the exponent.  n comes from adding a number so large that the sum has no fraction bits; the sum's low
- * bits are then n, and the bias of the exponent already in it.  Coefficients are weighted minimax fits of the
+ * The expansions define these operators: the interpreter expands them as well.  All but erf, sine and cosine
+ * use one method: write the argument as n*ln2 + r with small r, evaluate a polynomial in r, and put n into
+ * the exponent.  Adding a number so large that the sum has no fraction bits yields n: it is in the low bits
+ * of the sum, with the bias of the exponent already added.  Coefficients are weighted minimax fits of the
  * relative error, rounded to float.
  *
- * Sine and cosine take the nearest multiple of pi/2 from the argument in the same way (Cody and Waite, with
- * fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
+ * Sine and cosine subtract the nearest multiple of pi/2 from the argument in the same way (Cody and Waite,
+ * with fma), up to 2^17; their coefficients are those of sinf and cosf in the Cephes library.
  *
  * Largest errors over all floats (make check-long): exp 1.93 ulp, log 1.29, log1p 1.83, sigmoid 3.49,
  * tanh 2.57, erf 1.21, sin and cos 1.57. Denormal arguments and results included.  NaN gives NaN; tanh(-x) is
@@ -18,9 +19,9 @@
 
 #include <math.h>
 
-/* coefficient[0]*x^(n-1) + ... + coefficient[n-1], n >= 2: two terms at a time, so that half as many steps
- * wait for one another.  A term without a fellow is the last. */
-static ilir_expr polynomial(const struct calc *c, ilir_expr x, const float *coefficient, int n)
+/* coefficient[0]*x^(n-1) + ... + coefficient[n-1], n >= 2, in pairs of terms, which halves the chain of
+ * dependent operations.  If n is odd, the last term is added alone. */
+static ilir_expr expand_polynomial(const struct calc *c, ilir_expr x, const float *coefficient, int n)
 {
 	ilir_expr square = multiply(c, x, x), sum = {0};
 	for (int i = 0; i + 1 < n; i += 2) {
@@ -31,18 +32,19 @@ static ilir_expr polynomial(const struct calc *c, ilir_expr x, const float *coef
 }
 
 #define POLYNOMIAL(c, x, ...)                                                                                \
-	polynomial(c, x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
+	expand_polynomial(c, x, (const float[]){__VA_ARGS__},                                                \
+			  sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
-/* ln2 in two parts, the first so short that its product with n is exact. */
+/* ln2 is also the sum of two floats, the first so short that its product with n is exact. */
 static const float ln2 = 0.69314718f, ln2_high = 0.693145751953125f, ln2_low = 1.42860683e-06f,
 		   log2_e = 1.44269504f;
 
-/* n = x*scale to the nearest integer, and 2^(n + up). */
+/* n = x*scale rounded to the nearest integer, and 2^(n + up). */
 struct power {
 	ilir_expr n, two_n;
 };
 
-/* The last bits of a sum with 1.5*2^23, the bias of the exponent and `up` are the exponent of 2^(n + up). */
+/* The low bits of a sum with 1.5*2^23, the bias of the exponent and `up` are the exponent of 2^(n + up). */
 static struct power split_power(const struct calc *c, ilir_expr x, float scale, float up)
 {
 	const float rounder = 0x1.8p23f + 127 + up;
@@ -53,8 +55,8 @@ static struct power split_power(const struct calc *c, ilir_expr x, float scale, 
 	};
 }
 
-/* x = n*2*ln2 + r, e^x = (p(r) * 2^n) * 2^n: in two steps, so that neither factor leaves the range of floats
- * and the last product alone rounds, to a denormal or to infinity if need be. */
+/* x = n*2*ln2 + r, e^x = (p(r) * 2^n) * 2^n.  The two products keep both factors in the range of floats,
+ * and only the last one rounds to a denormal or overflows. */
 static ilir_expr expand_EXP(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -104.0f), 89.0f);
@@ -66,9 +68,9 @@ static ilir_expr expand_EXP(const struct calc *c, ilir_expr x)
 	return multiply(c, multiply(c, p, half.two_n), half.two_n);
 }
 
-/* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): the scale and the sum are one fma.  Above 30 the result is 1.  Down to
- * -104, where it is zero, n goes to 150: numerator and denominator are 2^-24 of that, so that the quotient
- * alone rounds to a denormal. */
+/* -x = n*ln2 - r, 1/(1 + 2^n * p(-r)): one fma scales and adds.  Above 30 the result is 1, below -104 it
+ * is 0.  In between n is up to 150, so numerator and denominator are scaled by 2^-24, and only the
+ * quotient rounds to a denormal. */
 static ilir_expr expand_SIGMOID(const struct calc *c, ilir_expr x)
 {
 	x = at_most(c, at_least(c, x, -104.0f), 30.0f);
@@ -108,7 +110,7 @@ static ilir_expr expand_ERF(const struct calc *c, ilir_expr x)
 	return choose(c, less(c, number(c, 0.93f), a), with_sign(c, large, x), small);
 }
 
-/* What a logarithm is where its argument is not between `zero`, where the value is -infinity, and infinity. */
+/* A logarithm whose argument is not between `zero`, where it is -infinity, and infinity. */
 static ilir_expr special_log(const struct calc *c, ilir_expr x, ilir_expr zero)
 {
 	ilir_expr negative = choose(c, less(c, x, zero), number(c, NAN), x);
@@ -116,7 +118,7 @@ static ilir_expr special_log(const struct calc *c, ilir_expr x, ilir_expr zero)
 }
 
 /* n*ln2 + log(1 + f), with 1 + f in [sqrt(1/2), sqrt(2)). */
-static ilir_expr log_of_parts(const struct calc *c, ilir_expr n, ilir_expr f)
+static ilir_expr log_of_scaled(const struct calc *c, ilir_expr n, ilir_expr f)
 {
 	ilir_expr p = POLYNOMIAL(c, f, 0.087004304f, -0.14267486f, 0.14914769f, -0.16577585f, 0.19963063f,
 				 -0.25001338f, 0.3333391f, -0.5f);
@@ -125,55 +127,55 @@ static ilir_expr log_of_parts(const struct calc *c, ilir_expr n, ilir_expr f)
 	return fma3(c, n, number(c, ln2_high), y);
 }
 
-/* Those of a positive finite number between powers of two times sqrt(1/2) and sqrt(2): the power. */
-static ilir_expr exponent(const struct calc *c, ilir_expr bits_of_x)
+/* The n for which a positive finite number is in [sqrt(1/2), sqrt(2)) * 2^n. */
+static ilir_expr exponent_of(const struct calc *c, ilir_expr bits_of_x)
 {
 	const int32_t root_half = 0x3f3504f3;
 	return ilir_binary(c->m, ILIR_SHR, subtract(c, bits_of_x, bits(c, root_half)), bits(c, 23));
 }
 
-static ilir_expr between(const struct calc *c, ilir_expr low, ilir_expr x, float high)
+static ilir_expr is_between(const struct calc *c, ilir_expr low, ilir_expr x, float high)
 {
 	return ilir_binary(c->m, ILIR_AND, less(c, low, x), less(c, x, number(c, high)));
 }
 
-/* x = 2^n * (1 + f); denormals are scaled up first. */
+/* x = 2^n * (1 + f); denormals are scaled by 2^23 first. */
 static ilir_expr expand_LOG(const struct calc *c, ilir_expr x)
 {
 	ilir_expr zero = number(c, 0.0f), tiny = less(c, x, number(c, 0x1p-126f));
 	ilir_expr i = as_bits(c, choose(c, tiny, multiply(c, x, number(c, 0x1p23f)), x));
-	ilir_expr k = exponent(c, i);
+	ilir_expr k = exponent_of(c, i);
 	ilir_expr scaled = as_float(c, subtract(c, i, ilir_binary(c->m, ILIR_SHL, k, bits(c, 23))));
 	ilir_expr f = subtract(c, scaled, number(c, 1.0f));
 	ilir_expr n =
 	    add(c, ilir_unary(c->m, ILIR_TO_F32, k), choose(c, tiny, number(c, -23.0f), number(c, 0.0f)));
-	return choose(c, between(c, zero, x, INFINITY), log_of_parts(c, n, f), special_log(c, x, zero));
+	return choose(c, is_between(c, zero, x, INFINITY), log_of_scaled(c, n, f), special_log(c, x, zero));
 }
 
 /* 1 + x = 2^n * (1 + f): f = (x*t + (t - 4))/4 with t = 2^(2 - n), whose exponent is in the range of floats
  * whatever n, is rounded once; where n = 0 it is x.  The sign is that of x, of zeros as well. */
 static ilir_expr expand_LOG1P(const struct calc *c, ilir_expr x)
 {
-	ilir_expr k = exponent(c, as_bits(c, add(c, x, number(c, 1.0f))));
+	ilir_expr k = exponent_of(c, as_bits(c, add(c, x, number(c, 1.0f))));
 	ilir_expr t = as_float(c, ilir_binary(c->m, ILIR_SHL, subtract(c, bits(c, 127 + 2), k), bits(c, 23)));
 	ilir_expr f = multiply(c, fma3(c, x, t, add(c, t, number(c, -4.0f))), number(c, 0.25f));
-	ilir_expr y = log_of_parts(c, ilir_unary(c->m, ILIR_TO_F32, k), f), zero = number(c, -1.0f);
-	return choose(c, between(c, zero, x, INFINITY), with_sign(c, y, x), special_log(c, x, zero));
+	ilir_expr y = log_of_scaled(c, ilir_unary(c->m, ILIR_TO_F32, k), f), zero = number(c, -1.0f);
+	return choose(c, is_between(c, zero, x, INFINITY), with_sign(c, y, x), special_log(c, x, zero));
 }
 
-/* pi/2 in three parts, each the float nearest to what is left.  The first product with n that is taken from x
- * leaves an exact difference. */
+/* x - n*pi/2, with pi/2 as a sum of three floats, each the nearest to the remainder.  The first
+ * difference is exact. */
 static ilir_expr reduce_angle(const struct calc *c, ilir_expr x, ilir_expr n)
 {
 	x = fma3(c, n, number(c, -0x1.921fb6p+0f), x);
 	x = fma3(c, n, number(c, 0x1.777a5cp-25f), x);
 	x = fma3(c, n, number(c, 0x1.ee59dap-50f), x);
-	return at_most(c, at_least(c, x, -0.8f), 0.8f); /* far out it is anything */
+	return at_most(c, at_least(c, x, -0.8f), 0.8f); /* for arguments too large to be reduced */
 }
 
-/* The sine of x + turns*pi/2 for x >= 0: x = n*pi/2 + r, of n and turns the last two bits say which of the
- * sine and cosine of r it is, and its sign. */
-static ilir_expr sine_ahead(const struct calc *c, ilir_expr x, int turns, ilir_expr sign)
+/* The sine of x + quarters*pi/2 for x >= 0.  With x = n*pi/2 + r, the last two bits of n + quarters
+ * select the sine or the cosine of r, and its sign. */
+static ilir_expr sine_ahead(const struct calc *c, ilir_expr x, int quarters, ilir_expr sign)
 {
 	const float rounder = 0x1.8p23f;
 	ilir_expr sum = fma3(c, x, number(c, 0.636619772f), number(c, rounder));
@@ -184,7 +186,7 @@ static ilir_expr sine_ahead(const struct calc *c, ilir_expr x, int turns, ilir_e
 	    POLYNOMIAL(c, square, 2.443315711809948e-5f, -1.388731625493765e-3f, 4.166664568298827e-2f);
 	cosine =
 	    fma3(c, multiply(c, square, square), cosine, fma3(c, square, number(c, -0.5f), number(c, 1.0f)));
-	ilir_expr quarter = add(c, as_bits(c, sum), bits(c, turns));
+	ilir_expr quarter = add(c, as_bits(c, sum), bits(c, quarters));
 	ilir_expr odd = ilir_binary(c->m, ILIR_EQ, bit_and(c, quarter, 1), bits(c, 1));
 	ilir_expr half = shift_left(c, bit_and(c, quarter, 2), 30);
 	return as_float(c, bit_xor(c, as_bits(c, choose(c, odd, cosine, sine)), bit_xor(c, half, sign)));
@@ -230,19 +232,19 @@ ilir_expr ilir_expand_compound(struct ilir_module *m, ilir_expr e)
 				     : e;
 }
 
-/* --- names for what is shared --- */
+/* --- names for shared subexpressions --- */
 
-/* What must be known of an expression's nodes, each after its arguments. */
+/* Facts about a node of an expression. */
 struct use {
-	ilir_expr e, name; /* name: the variable that replaces it, none = stays */
+	ilir_expr e, name; /* name: the variable that replaces it; none = it is kept */
 	int uses;
-	bool reads;  /* a load is in it */
-	bool always; /* evaluated whenever the statement is: not only in one side of a select */
+	bool reads;  /* it contains a load */
+	bool always; /* it is evaluated whenever the statement is, not only in one side of a select */
 };
 
 struct shared {
-	VEC(struct use) use;
-	size_t at; /* the use that the mapping is at */
+	VEC(struct use) use; /* of each node, after its arguments */
+	size_t at;	     /* the use of the node being mapped */
 	struct ilir_stmt *lets, **end;
 };
 
@@ -271,7 +273,8 @@ static void note_use(const struct ilir_module *m, ilir_expr e, void *context)
 	vec_push(m->arena, &s->use, u);
 }
 
-/* From the root down: a scalar select evaluates its condition, and one of its sides. */
+/* Sets `always` from the root down: a scalar select always evaluates its condition, but only one of its
+ * sides. */
 static void note_always(const struct ilir_module *m, struct shared *s)
 {
 	for (size_t k = s->use.n; k-- > 0;) {
@@ -283,8 +286,9 @@ static void note_always(const struct ilir_module *m, struct shared *s)
 	}
 }
 
-/* Worth a name: an operator on values that is used twice and can be evaluated ahead of the statement. */
-static bool wants_name(const struct ilir_module *m, const struct use *u)
+/* Whether a node gets a name: an operator on values that is used several times, and can be evaluated
+ * before the statement. */
+static bool needs_name(const struct ilir_module *m, const struct use *u)
 {
 	const struct ilir_node *n = ilir_at(m, u->e);
 	bool leaf = n->args == 0 || n->op == ILIR_LOAD ||
@@ -296,27 +300,27 @@ static ilir_expr name_use(struct ilir_module *m, ilir_expr mapped, void *context
 {
 	struct shared *s = context;
 	struct use *u = &s->use.at[s->at++];
-	if (!wants_name(m, u))
+	if (!needs_name(m, u))
 		return mapped;
 	struct str name = str_in(m->arena);
-	str_printf(&name, "t%zu", m->vars.n); /* so that the first try is free, as a rule */
+	str_printf(&name, "t%zu", m->vars.n); /* usually a free name */
 	ilir_var v = ilir_new_var(m, str_text(&name), ilir_type_of(m, mapped));
 	*s->end = ilir_let(m, v, mapped);
 	s->end = &(*s->end)->next;
 	return ilir_var_ref(m, v);
 }
 
-/* x*x with a large x -> let t = x before the statement, and t*t. */
+/* Replaces x*x, where x is an operator, by t*t, with let t = x before the statement. */
 static ilir_expr name_shared(struct ilir_module *m, ilir_expr e, struct shared *s)
 {
 	s->use.n = s->at = 0;
 	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = note_use, .context = s});
 	s->use.at[s->use.n - 1].always = true;
 	note_always(m, s);
-	return ilir_map_expr(m, e, name_use, s); /* goes through the nodes in the order of the visit */
+	return ilir_map_expr(m, e, name_use, s); /* visits nodes in the same order as note_use */
 }
 
-static ilir_expr expand(struct ilir_module *m, ilir_expr e, void *context)
+static ilir_expr expand_compound(struct ilir_module *m, ilir_expr e, void *context)
 {
 	(void)context;
 	return ilir_expand_compound(m, e);
@@ -339,5 +343,5 @@ static struct ilir_stmt *name_in_stmt(struct ilir_module *m, struct ilir_stmt *s
 void ilir_expand_math(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.expr = expand, .stmt = name_in_stmt});
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.expr = expand_compound, .stmt = name_in_stmt});
 }

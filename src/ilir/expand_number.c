@@ -1,8 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Compounds that round: to integers, to narrower floats and after products of integers.  They are exact. */
+/* Expansions of compounds that round: to integers, to narrower floats and after products of integers.
+ * They are exact. */
 #include "ilir/calc.h"
 
-/* A sum with 2^23 has no fraction; what is that large has none. */
+/* Adding 2^23 rounds to an integer.  A number at least that large is one already. */
 ilir_expr ilir_expand_ROUND(const struct calc *c, ilir_expr x)
 {
 	ilir_expr a = magnitude(c, x), rounder = number(c, 0x1p23f);
@@ -16,17 +17,18 @@ ilir_expr ilir_expand_FLOOR(const struct calc *c, ilir_expr x)
 	return choose(c, less(c, x, nearest), subtract(c, nearest, number(c, 1.0f)), nearest);
 }
 
-/* An integer of the type of x. */
-static ilir_expr integer(const struct calc *c, ilir_expr x, int64_t i)
+/* An integer constant of the type of x. */
+static ilir_expr integer_like(const struct calc *c, ilir_expr x, int64_t i)
 {
 	return spread(c, ilir_type_of(c->m, x).dtype == ILIR_I32 ? ilir_i32(c->m, i) : ilir_i64(c->m, i));
 }
 
-/* The bits that are shifted out are compared with half of the last one that stays, one more for negative
- * numbers: their quotient was rounded down, so that a tie must not go up. */
+/* Rounds up if the bits that are shifted out are at least half of the last bit that remains.  For
+ * negative numbers they must be more than half, since a tie goes away from zero and the shift rounds
+ * down. */
 ilir_expr ilir_expand_ROUND_SHR(const struct calc *c, ilir_expr x, ilir_expr by)
 {
-	ilir_expr one = integer(c, x, 1), zero = integer(c, x, 0);
+	ilir_expr one = integer_like(c, x, 1), zero = integer_like(c, x, 0);
 	ilir_expr mask = subtract(c, ilir_binary(c->m, ILIR_SHL, one, by), one);
 	ilir_expr limit =
 	    add(c, ilir_binary(c->m, ILIR_SHR, mask, one), choose(c, less(c, x, zero), one, zero));
@@ -37,19 +39,18 @@ ilir_expr ilir_expand_ROUND_SHR(const struct calc *c, ilir_expr x, ilir_expr by)
 ilir_expr ilir_expand_MUL_HIGH(const struct calc *c, ilir_expr x, ilir_expr y)
 {
 	ilir_expr product = multiply(c, ilir_unary(c->m, ILIR_TO_I64, x), ilir_unary(c->m, ILIR_TO_I64, y));
-	ilir_expr high = ilir_binary(c->m, ILIR_SHR, product, integer(c, product, 32));
+	ilir_expr high = ilir_binary(c->m, ILIR_SHR, product, integer_like(c, product, 32));
 	return ilir_unary(c->m, ILIR_WRAP_I32, high);
 }
 
-/* i/2^by to the nearest integer, ties to the even one, of an i32 of bits that has room for it. */
+/* i/2^by rounded to the nearest integer, ties to even; i must be far enough from overflow. */
 static ilir_expr round_bits(const struct calc *c, ilir_expr i, int by)
 {
 	ilir_expr even = bit_and(c, shift_right(c, i, by), 1);
 	return shift_right(c, add(c, add(c, i, bits(c, (1 << (by - 1)) - 1)), even), by);
 }
 
-/* Below 2^-14, a sum with 1/2 has its last bit where that of an f16 is.  From 65520 on the result is
- * infinity. */
+/* Below 2^-14, adding 1/2 rounds to the last bit of a denormal f16.  From 65520 on the result is infinity. */
 ilir_expr ilir_expand_TO_F16(const struct calc *c, ilir_expr x)
 {
 	const int32_t infinity = 0x7f800000, bias = (127 - 15) << 23, normal = 0x38800000;

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: what a tile uses after its loops is asked for before the first of them, and comes while they run:
- * rows of tables that an index array names, the tile's own rows of inputs, of what was computed ahead and of
- * results.
+/* Pass: prefetches before the first loop of a tile what it accesses after its loops, so that it arrives while
+ * they run: rows of tables selected by an index array, and the tile's own rows of inputs, of hoisted values
+ * and of results.
  *
  *     for k in 0..64: sum[] = fma(..)          let row = word[n]
  *     let row = word[n]                        prefetch table[row, j]
@@ -9,39 +9,41 @@
  *                                              for k in 0..64: sum[] = fma(..)
  *                                              h[n, j] = sum[] + table[row, j]
  *
- * Indices that are read from arrays after the loop move with them: nothing writes there.  Weights that all
- * rows share are near anyway, and so are the rows of states that an index array names: of nodes that have
- * just been computed. */
+ * Indices that are read from arrays after the loop are moved before it, since nothing writes these arrays.
+ * Not prefetched are weights that all rows share and rows of states selected by an index array, which were
+ * just computed: they are in the cache. */
 #include "ilir/passes.h"
 
-enum { LINE = 64 }; /* bytes of a line of the cache */
+enum { LINE = 64 }; /* size of a cache line [bytes] */
 
-/* What a block says of a variable, or of a buffer. */
+/* Facts about a variable or a buffer in one block. */
 struct fact {
 	bool noted;
 	bool named;  /* a let's variable */
-	bool late;   /* defined after the loop, and staying there */
-	bool needed; /* by what is wanted */
-	int stores, own_stores; /* statements that store in all of the block; in itself after the loop */
+	bool late;   /* defined after the loop by a statement that does not move */
+	bool needed; /* the addresses of prefetches depend on it */
+	int stores;  /* number of stores in the block and all blocks inside it */
+	int own_stores; /* number of stores in the block itself, after the loop */
 };
 
-/* Facts of all of the module.  A block looks at few: each leaves the tables to the next as it found them, zero. */
+/* A table of facts for the module.  A block uses few entries, and clears them afterwards for the next
+ * block. */
 struct facts {
-	struct fact *of;
+	struct fact *of; /* by id */
 	VEC(uint32_t) noted;
 };
 
-/* One block, and where in it the first loop stands. */
+/* A block, and the first loop in it. */
 struct tile {
 	struct ilir_module *m;
 	struct ilir_stmt *loop;
 	struct facts *vars, *buffers;
 	VEC(struct ilir_stmt *) movable;
-	VEC(ilir_expr) wanted;
+	VEC(ilir_expr) prefetched;
 };
 
-/* The fact, to be changed. */
-static struct fact *note(const struct tile *t, struct facts *facts, uint32_t i)
+/* The facts of a variable or buffer, for writing. */
+static struct fact *note_fact(const struct tile *t, struct facts *facts, uint32_t i)
 {
 	if (!facts->of[i].noted)
 		vec_push(t->m->arena, &facts->noted, i);
@@ -51,12 +53,12 @@ static struct fact *note(const struct tile *t, struct facts *facts, uint32_t i)
 
 static struct fact *note_var(const struct tile *t, ilir_var v)
 {
-	return note(t, t->vars, v.i);
+	return note_fact(t, t->vars, v.i);
 }
 
 static struct fact *note_buffer(const struct tile *t, ilir_buffer b)
 {
-	return note(t, t->buffers, b.i);
+	return note_fact(t, t->buffers, b.i);
 }
 
 static const struct fact *var_fact(const struct tile *t, ilir_var v)
@@ -69,20 +71,20 @@ static const struct fact *buffer_fact(const struct tile *t, ilir_buffer b)
 	return &t->buffers->of[b.i];
 }
 
-static void forget(struct facts *facts)
+static void clear_facts(struct facts *facts)
 {
 	while (facts->noted.n)
 		facts->of[facts->noted.at[--facts->noted.n]] = (struct fact){false};
 }
 
-/* --- what moves to before the loop --- */
+/* --- statements that move before the loop --- */
 
 struct early {
 	const struct tile *t;
 	bool ok;
 };
 
-/* A register of indices, or an array that the linearizer fills. */
+/* Whether a buffer is a register of indices, or an array that the linearizer fills. */
 static bool holds_indices(const struct ilir_buffer_decl *b)
 {
 	return b->dtype == ILIR_INDEX ||
@@ -100,7 +102,7 @@ static void check_early(const struct ilir_module *m, ilir_expr e, void *context)
 		    !buffer_fact(early->t, n->buffer)->late && holds_indices(ilir_buffer_at(m, n->buffer));
 }
 
-/* It can be computed before the loop. */
+/* Whether an expression can be computed before the loop. */
 static bool is_early(const struct tile *t, ilir_expr e)
 {
 	struct early early = {t, true};
@@ -114,13 +116,13 @@ static bool is_index_register(const struct ilir_module *m, ilir_buffer b)
 	return decl->kind == ILIR_REGISTER && decl->dtype == ILIR_INDEX;
 }
 
-/* Nothing stores to it but the block itself, after the loop. */
+/* Whether only the block itself stores to a buffer, after the loop. */
 static bool is_own(const struct tile *t, ilir_buffer b)
 {
 	return buffer_fact(t, b)->own_stores == buffer_fact(t, b)->stores;
 }
 
-static bool moves(struct tile *t, const struct ilir_stmt *s)
+static bool is_movable(struct tile *t, const struct ilir_stmt *s)
 {
 	switch (s->kind) {
 	case ILIR_LET:
@@ -135,7 +137,7 @@ static bool moves(struct tile *t, const struct ilir_stmt *s)
 	}
 }
 
-static void stays(struct tile *t, const struct ilir_stmt *s)
+static void mark_late(struct tile *t, const struct ilir_stmt *s)
 {
 	if (s->kind == ILIR_LET)
 		note_var(t, s->let.var)->late = true;
@@ -145,14 +147,14 @@ static void stays(struct tile *t, const struct ilir_stmt *s)
 		note_buffer(t, s->store.buffer)->late = true;
 }
 
-/* --- what is wanted --- */
+/* --- accesses to prefetch --- */
 
 struct row {
 	const struct tile *t;
 	bool named;
 };
 
-/* Where a batch begins is no row that is picked. */
+/* Records whether an index comes from an array, but for the arrays that give the first row of a batch. */
 static void note_name(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct row *row = context;
@@ -161,7 +163,7 @@ static void note_name(const struct ilir_module *m, ilir_expr e, void *context)
 	row->named |= (array != IMAGE_ORIGIN && array != IMAGE_CHILD_BEGIN) || (n->op == ILIR_VAR && var_fact(row->t, n->var)->named);
 }
 
-/* One of its indices was read from an array. */
+/* Whether an index of a load was read from an array. */
 static bool is_gathered(const struct tile *t, ilir_expr load)
 {
 	struct row row = {t, false};
@@ -171,8 +173,8 @@ static bool is_gathered(const struct tile *t, ilir_expr load)
 	return row.named;
 }
 
-/* An index without its constant. */
-static ilir_expr variable_part(const struct ilir_module *m, ilir_expr e, int64_t *constant)
+/* An index without its constant term, which *constant is set to. */
+static ilir_expr without_constant(const struct ilir_module *m, ilir_expr e, int64_t *constant)
 {
 	if (ilir_at(m, e)->op == ILIR_RAMP)
 		e = ilir_arg(m, e, 0);
@@ -184,8 +186,8 @@ static ilir_expr variable_part(const struct ilir_module *m, ilir_expr e, int64_t
 	return e;
 }
 
-/* Vectors of a row that are less than a line apart: one line, or the second comes with the next block of
- * columns. */
+/* Whether two loads are less than a cache line apart in one row: a prefetch of the first suffices, since
+ * the next block of columns prefetches what follows. */
 static bool share_line(const struct ilir_module *m, ilir_expr a, ilir_expr b)
 {
 	const struct ilir_node *x = ilir_at(m, a), *y = ilir_at(m, b);
@@ -196,13 +198,13 @@ static bool share_line(const struct ilir_module *m, ilir_expr a, ilir_expr b)
 	for (int i = 0; i < last; i++)
 		if (ilir_arg(m, a, i).i != ilir_arg(m, b, i).i)
 			return false;
-	ilir_expr p = variable_part(m, ilir_arg(m, a, last), &at[0]),
-		  q = variable_part(m, ilir_arg(m, b, last), &at[1]);
+	ilir_expr p = without_constant(m, ilir_arg(m, a, last), &at[0]),
+		  q = without_constant(m, ilir_arg(m, b, last), &at[1]);
 	int elements = LINE / ilir_bytes(ilir_buffer_at(m, x->buffer)->dtype);
 	return p.i == q.i && at[0] - at[1] < elements && at[1] - at[0] < elements;
 }
 
-static bool is_wanted(const struct tile *t, ilir_expr load)
+static bool is_prefetchable(const struct tile *t, ilir_expr load)
 {
 	const struct ilir_node *n = ilir_at(t->m, load);
 	const struct ilir_buffer_decl *b = ilir_buffer_at(t->m, n->buffer);
@@ -211,49 +213,49 @@ static bool is_wanted(const struct tile *t, ilir_expr load)
 	for (int i = 0; i < n->args; i++)
 		if (!is_early(t, ilir_arg(t->m, load, i)))
 			return false;
-	for (size_t i = 0; i < t->wanted.n; i++)
-		if (share_line(t->m, t->wanted.at[i], load))
+	for (size_t i = 0; i < t->prefetched.n; i++)
+		if (share_line(t->m, t->prefetched.at[i], load))
 			return false;
 	return true;
 }
 
-static void want(struct tile *t, ilir_expr load)
+static void add_prefetch(struct tile *t, ilir_expr load)
 {
-	if (is_wanted(t, load))
-		vec_push(t->m->arena, &t->wanted, load);
+	if (is_prefetchable(t, load))
+		vec_push(t->m->arena, &t->prefetched, load);
 }
 
-static void want_load(const struct ilir_module *m, ilir_expr e, void *context)
+static void prefetch_load(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	if (ilir_at(m, e)->op == ILIR_LOAD)
-		want(context, e);
+		add_prefetch(context, e);
 }
 
 static void note_choice(const struct ilir_module *m, ilir_expr e, void *context)
 {
-	bool *chooses = context;
+	bool *found = context;
 	const struct ilir_node *n = ilir_at(m, e);
-	*chooses |= n->op == ILIR_SELECT && ilir_type_of(m, ilir_arg(m, e, 0)).lanes == 1;
+	*found |= n->op == ILIR_SELECT && ilir_type_of(m, ilir_arg(m, e, 0)).lanes == 1;
 }
 
-/* Of a scalar choice only one side may be an access at all. */
-static bool chooses(const struct ilir_module *m, ilir_expr e)
+/* Whether an expression contains a scalar select, only one side of which may be a valid access. */
+static bool has_scalar_choice(const struct ilir_module *m, ilir_expr e)
 {
 	bool found = false;
 	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = note_choice, .context = &found});
 	return found;
 }
 
-static void want_of(struct tile *t, const struct ilir_stmt *s)
+static void add_prefetches_of(struct tile *t, const struct ilir_stmt *s)
 {
 	ilir_expr value = s->kind == ILIR_STORE ? s->store.value
 			  : s->kind == ILIR_LET ? s->let.value
 						: (ilir_expr){0};
-	if (!value.i || chooses(t->m, value))
+	if (!value.i || has_scalar_choice(t->m, value))
 		return;
-	ilir_visit_expr(t->m, value, &(struct ilir_visit){.expr = want_load, .context = t});
+	ilir_visit_expr(t->m, value, &(struct ilir_visit){.expr = prefetch_load, .context = t});
 	if (s->kind == ILIR_STORE)
-		want(t, ilir_load(t->m, s->store.buffer, s->store.index, s->store.indices));
+		add_prefetch(t, ilir_load(t->m, s->store.buffer, s->store.index, s->store.indices));
 }
 
 /* --- blocks --- */
@@ -268,7 +270,7 @@ static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, v
 		note_var(t, s->let.var)->named = true;
 }
 
-static void prepare(struct tile *t, const struct ilir_stmt *block)
+static void count_stores(struct tile *t, const struct ilir_stmt *block)
 {
 	ilir_visit_block(t->m, block, &(struct ilir_visit){.stmt = note_store, .context = t});
 	for (const struct ilir_stmt *s = t->loop->next; s; s = s->next)
@@ -276,8 +278,8 @@ static void prepare(struct tile *t, const struct ilir_stmt *block)
 			note_buffer(t, s->store.buffer)->own_stores++;
 }
 
-/* Marks what the expression is computed from. */
-static void need(const struct ilir_module *m, ilir_expr e, void *context)
+/* Marks the variables and buffers that an expression depends on. */
+static void mark_needed(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct tile *t = context;
 	const struct ilir_node *n = ilir_at(m, e);
@@ -293,19 +295,19 @@ static bool is_needed(const struct tile *t, const struct ilir_stmt *s)
 				   : buffer_fact(t, s->kind == ILIR_ALLOC ? s->alloc : s->store.buffer)->needed;
 }
 
-/* What follows the loop: what can move, and what is wanted. */
-static void look_behind(struct tile *t)
+/* Finds the statements after the loop that can move before it, and the accesses to prefetch. */
+static void analyze_after_loop(struct tile *t)
 {
-	const struct ilir_visit needs = {.expr = need, .context = t};
+	const struct ilir_visit needs = {.expr = mark_needed, .context = t};
 	for (struct ilir_stmt *s = t->loop->next; s; s = s->next)
-		if (moves(t, s))
+		if (is_movable(t, s))
 			vec_push(t->m->arena, &t->movable, s);
 		else
-			stays(t, s);
+			mark_late(t, s);
 	for (struct ilir_stmt *s = t->loop->next; s; s = s->next)
-		want_of(t, s);
-	for (size_t i = 0; i < t->wanted.n; i++)
-		ilir_visit_expr(t->m, t->wanted.at[i], &needs);
+		add_prefetches_of(t, s);
+	for (size_t i = 0; i < t->prefetched.n; i++)
+		ilir_visit_expr(t->m, t->prefetched.at[i], &needs);
 	for (size_t i = t->movable.n; i-- > 0;) {
 		const struct ilir_stmt *s = t->movable.at[i];
 		if (is_needed(t, s) && s->kind != ILIR_ALLOC)
@@ -313,8 +315,8 @@ static void look_behind(struct tile *t)
 	}
 }
 
-/* Takes the statements that move out of the block; gives them, and the prefetches. */
-static struct ilir_stmt *take_early(struct tile *t)
+/* Removes the statements that move from the block; returns them, followed by the prefetches. */
+static struct ilir_stmt *extract_early(struct tile *t)
 {
 	struct ilir_stmt *early = NULL;
 	size_t next = 0;
@@ -330,12 +332,12 @@ static struct ilir_stmt *take_early(struct tile *t)
 			link = &s->next;
 		}
 	}
-	for (size_t i = 0; i < t->wanted.n; i++)
-		early = ilir_append(early, ilir_prefetch(t->m, t->wanted.at[i]));
+	for (size_t i = 0; i < t->prefetched.n; i++)
+		early = ilir_append(early, ilir_prefetch(t->m, t->prefetched.at[i]));
 	return early;
 }
 
-static struct ilir_stmt *in_block(struct ilir_module *m, struct ilir_stmt *block, struct facts *facts)
+static struct ilir_stmt *fetch_in_block(struct ilir_module *m, struct ilir_stmt *block, struct facts *facts)
 {
 	struct ilir_stmt **link = &block;
 	while (*link && (*link)->kind != ILIR_FOR)
@@ -343,20 +345,20 @@ static struct ilir_stmt *in_block(struct ilir_module *m, struct ilir_stmt *block
 	if (!*link || !(*link)->next)
 		return block;
 	struct tile t = {.m = m, .loop = *link, .vars = &facts[0], .buffers = &facts[1]};
-	prepare(&t, block);
-	look_behind(&t);
-	struct ilir_stmt *early = take_early(&t);
+	count_stores(&t, block);
+	analyze_after_loop(&t);
+	struct ilir_stmt *early = extract_early(&t);
 	if (early)
 		*link = ilir_append(early, *link);
-	forget(t.vars);
-	forget(t.buffers);
+	clear_facts(t.vars);
+	clear_facts(t.buffers);
 	return block;
 }
 
-static struct ilir_stmt *in_loop(struct ilir_module *m, struct ilir_stmt *s, void *context)
+static struct ilir_stmt *fetch_in_loop(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	if (s->kind == ILIR_FOR)
-		s->loop.body = in_block(m, s->loop.body, context);
+		s->loop.body = fetch_in_block(m, s->loop.body, context);
 	return s;
 }
 
@@ -365,5 +367,5 @@ void ilir_fetch_ahead(struct ilir_module *m, struct ilir_tiling *tiling)
 	(void)tiling;
 	struct facts facts[2] = {{.of = ARENA_ARRAY(m->arena, struct fact, m->vars.n)},
 				 {.of = ARENA_ARRAY(m->arena, struct fact, m->buffers.n)}};
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = in_loop, .context = facts});
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = fetch_in_loop, .context = facts});
 }

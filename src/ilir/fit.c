@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Padding: buffers reach as far as they are accessed. */
+/* Sets the padded extents of buffers to the least that covers all accesses. */
 #include "ilir/passes.h"
 
-static void reach(const struct ilir_module *m, const struct ilir_access *a, void *context)
+static void extend_padding(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
 	(void)context;
 	struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
@@ -14,7 +14,7 @@ static void reach(const struct ilir_module *m, const struct ilir_access *a, void
 	}
 }
 
-/* What packed weights are laid out with reaches as far as they do. */
+/* Makes the extents of a recipe those of its buffer. */
 static void fit_recipe(struct ilir_module *m, struct ilir_buffer_decl *b)
 {
 	struct image_recipe *r = arena_copy(m->arena, b->recipe, sizeof *r);
@@ -29,7 +29,7 @@ void ilir_fit_buffers(struct ilir_module *m)
 		for (int d = 0; d < m->buffers.at[b].rank; d++)
 			m->buffers.at[b].dim[d].padded = m->buffers.at[b].dim[d].extent;
 	for (size_t k = 0; k < m->kernels.n; k++)
-		ilir_visit_accesses(m, m->kernels.at[k].body, reach, NULL);
+		ilir_visit_accesses(m, m->kernels.at[k].body, extend_padding, NULL);
 	for (size_t b = 1; b < m->buffers.n; b++)
 		if (m->buffers.at[b].recipe && m->buffers.at[b].recipe->dims == m->buffers.at[b].rank)
 			fit_recipe(m, &m->buffers.at[b]);

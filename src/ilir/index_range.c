@@ -1,6 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of index expressions: interval arithmetic in which INT64_MIN and INT64_MAX are minus and plus
- * infinity. */
+/* Ranges of index expressions: interval arithmetic in which INT64_MIN and INT64_MAX are infinite. */
 #include "ilir/ilir.h"
 
 typedef struct ilir_range range;
@@ -17,19 +16,19 @@ static bool is_empty(range r)
 	return r.low > r.high;
 }
 
-static range intersect(range a, range b)
+static range intersect_ranges(range a, range b)
 {
 	return (range){a.low > b.low ? a.low : b.low, a.high < b.high ? a.high : b.high};
 }
 
-static range unite(range a, range b)
+static range unite_ranges(range a, range b)
 {
 	return (range){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
 }
 
 /* --- bounds --- */
 
-/* a + b; an open bound stays open, and what overflows opens towards `side`. */
+/* a + b; `side`, an infinity, if either is open or the sum overflows. */
 static int64_t add_bound(int64_t a, int64_t b, int64_t side)
 {
 	int64_t sum;
@@ -87,7 +86,7 @@ static range divide_range(range a, range b)
 	return (range){floor_quotient(a.low, b.low), floor_quotient(a.high, b.low)};
 }
 
-/* Exact while a stays between two multiples of b. */
+/* Exact if a is between two multiples of b. */
 static range modulo_range(range a, range b)
 {
 	if (!is_point(b) || b.low <= 0)
@@ -123,13 +122,13 @@ static range binary_range(enum ilir_op op, range a, range b)
 
 /* --- expressions --- */
 
-/* How many operators are looked at: index expressions are small, and a shared one is looked at anew for each
- * use. */
+/* The most operators that are evaluated: one that is used several times is evaluated for each use. */
 enum { EFFORT = 1000 };
 
-static range find(const struct ilir_module *, ilir_expr, const struct ilir_known *, int *effort);
+static range find_range(const struct ilir_module *, ilir_expr, const struct ilir_known *, int *effort);
 
-static range compute(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, int *effort)
+static range compute_range(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known,
+			   int *effort)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	switch (n->op) {
@@ -140,54 +139,54 @@ static range compute(const struct ilir_module *m, ilir_expr e, const struct ilir
 	case ILIR_SIZE:
 		return (range){0, INT64_MAX};
 	case ILIR_BROADCAST:
-		return find(m, ilir_arg(m, e, 0), known, effort);
+		return find_range(m, ilir_arg(m, e, 0), known, effort);
 	case ILIR_RAMP:
-		return add_range(find(m, ilir_arg(m, e, 0), known, effort), (range){0, n->type.lanes - 1});
+		return add_range(find_range(m, ilir_arg(m, e, 0), known, effort),
+				 (range){0, n->type.lanes - 1});
 	case ILIR_SELECT:
-		return unite(find(m, ilir_arg(m, e, 1), known, effort),
-			     find(m, ilir_arg(m, e, 2), known, effort));
+		return unite_ranges(find_range(m, ilir_arg(m, e, 1), known, effort),
+				    find_range(m, ilir_arg(m, e, 2), known, effort));
 	case ILIR_LOAD:
 		return everything;
 	default:
 		return n->args != 2 ? everything
-				    : binary_range(n->op, find(m, ilir_arg(m, e, 0), known, effort),
-						   find(m, ilir_arg(m, e, 1), known, effort));
+				    : binary_range(n->op, find_range(m, ilir_arg(m, e, 0), known, effort),
+						   find_range(m, ilir_arg(m, e, 1), known, effort));
 	}
 }
 
-/* What is known of an expression itself may say more than its arguments do. */
-static range find(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, int *effort)
+/* The range of an expression itself may be narrower than that computed from its arguments. */
+static range find_range(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, int *effort)
 {
 	if (--*effort < 0 || ilir_type_of(m, e).dtype != ILIR_INDEX)
 		return everything;
-	range r = compute(m, e, known, effort);
-	return known && known->of_expr ? intersect(r, known->of_expr[e.i]) : r;
+	range r = compute_range(m, e, known, effort);
+	return known && known->of_expr ? intersect_ranges(r, known->of_expr[e.i]) : r;
 }
 
-bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known,
-		   struct ilir_range *r)
+bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, struct ilir_range *r)
 {
 	int effort = EFFORT;
-	*r = find(m, e, known, &effort);
+	*r = find_range(m, e, known, &effort);
 	return !is_open(r->low) && !is_open(r->high);
 }
 
 /* --- accesses --- */
 
-/* What is known is one table, changed on the way into a scope; the trail takes it back on the way out. */
-/* What is known by variable and by expression.  A module has many kernels and goes through many passes, so
- * each walk leaves its tables to the next, as it found them: nothing is known. */
+/* Known ranges, by variable and by expression.  A walk narrows them on entering a scope, and undoes these
+ * changes, which the trail records, on leaving it.  A module has many kernels and many passes, so walks reuse
+ * one set of tables: each restores them to nothing known. */
 struct ilir_tables {
-	size_t vars, nodes; /* that there is room for */
+	size_t vars, nodes; /* capacities */
 	range *of_var, *of_expr;
-	ilir_expr *condition; /* by variable: the condition that it was let be */
-	VEC(ilir_var) let;    /* variables that have one */
+	ilir_expr *condition; /* by variable: the condition that a let binds to it */
+	VEC(ilir_var) let;    /* the variables that have one */
 	VEC(struct change {
 		range *place;
 		range before;
 	})
 	trail;
-	uint32_t *seen; /* by expression: the scope in which it was visited last */
+	uint32_t *seen; /* by expression: the last scope in which it was visited */
 	uint32_t scopes;
 };
 
@@ -197,12 +196,12 @@ struct walk {
 	void *context;
 	struct ilir_tables *t;
 	struct ilir_known known; /* of_var and of_expr */
-	int conditions;		 /* selects around the expression being visited */
+	int conditions;		 /* number of selects around the expression being visited */
 	const struct ilir_stmt *stmt;
 };
 
-/* Selects inside selects that are told apart; those inside are visited with what is known outside, for the
- * work doubles with each. */
+/* The deepest nesting of selects whose sides are visited apart, each with its condition, since each level
+ * doubles the work. */
 enum { CONDITIONS = 10 };
 
 static void learn_at(struct walk *w, range *place, range r)
@@ -212,12 +211,12 @@ static void learn_at(struct walk *w, range *place, range r)
 	*place = r;
 }
 
-static void learn(struct walk *w, ilir_var v, range r)
+static void learn_var(struct walk *w, ilir_var v, range r)
 {
 	learn_at(w, &w->t->of_var[v.i], r);
 }
 
-static void forget(struct walk *w, size_t mark)
+static void undo_changes(struct walk *w, size_t mark)
 {
 	while (w->t->trail.n > mark) {
 		struct change c = w->t->trail.at[--w->t->trail.n];
@@ -237,17 +236,17 @@ static int64_t ceiling_quotient(int64_t a, int64_t b)
 	return is_open(a) ? a : -floor_quotient(-a, b);
 }
 
-/* Learns that an expression lies in r, and what that says of var when it is c*var + d.  False when that
- * cannot be. */
-static bool constrain(struct walk *w, ilir_expr e, range r)
+/* Records that an expression lies in r, which constrains var if it is c*var + d.  False if it cannot lie
+ * there. */
+static bool constrain_expr(struct walk *w, ilir_expr e, range r)
 {
 	for (;;) {
-		r = intersect(r, range_now(w, e));
+		r = intersect_ranges(r, range_now(w, e));
 		const struct ilir_node *n = ilir_at(w->m, e);
 		if (is_empty(r))
 			return false;
 		if (n->op == ILIR_VAR)
-			return learn(w, n->var, r), true;
+			return learn_var(w, n->var, r), true;
 		if (n->op != ILIR_CONST_I)
 			learn_at(w, &w->t->of_expr[e.i], r);
 		if (n->args != 2 || ilir_at(w->m, ilir_arg(w->m, e, 1))->op != ILIR_CONST_I)
@@ -263,25 +262,25 @@ static bool constrain(struct walk *w, ilir_expr e, range r)
 	}
 }
 
-/* a + gap <= b. */
+/* Records that a + gap <= b.  False if that cannot hold. */
 static bool constrain_order(struct walk *w, ilir_expr a, ilir_expr b, int64_t gap)
 {
 	range low = range_now(w, a), high = range_now(w, b);
-	return constrain(w, a, (range){INT64_MIN, add_bound(high.high, -gap, INT64_MAX)}) &&
-	       constrain(w, b, (range){add_bound(low.low, gap, INT64_MIN), INT64_MAX});
+	return constrain_expr(w, a, (range){INT64_MIN, add_bound(high.high, -gap, INT64_MAX)}) &&
+	       constrain_expr(w, b, (range){add_bound(low.low, gap, INT64_MIN), INT64_MAX});
 }
 
-/* Learns that a condition holds (or, truth false, does not).  False when that cannot be. */
-static bool assume(struct walk *w, ilir_expr condition, bool truth)
+/* Records that a condition has this truth value.  False if it cannot. */
+static bool assume_condition(struct walk *w, ilir_expr condition, bool truth)
 {
 	const struct ilir_node *n = ilir_at(w->m, condition);
 	if (n->op == ILIR_VAR && w->t->condition[n->var.i].i)
-		return assume(w, w->t->condition[n->var.i], truth);
+		return assume_condition(w, w->t->condition[n->var.i], truth);
 	if (n->type.lanes != 1 || n->args != 2)
 		return true;
 	ilir_expr a = ilir_arg(w->m, condition, 0), b = ilir_arg(w->m, condition, 1);
 	if (n->op == (truth ? ILIR_AND : ILIR_OR))
-		return assume(w, a, truth) && assume(w, b, truth);
+		return assume_condition(w, a, truth) && assume_condition(w, b, truth);
 	if (ilir_type_of(w->m, a).dtype != ILIR_INDEX)
 		return true;
 	switch (n->op) {
@@ -290,13 +289,14 @@ static bool assume(struct walk *w, ilir_expr condition, bool truth)
 	case ILIR_LE:
 		return truth ? constrain_order(w, a, b, 0) : constrain_order(w, b, a, 1);
 	case ILIR_EQ:
-		return !truth || (constrain(w, a, range_now(w, b)) && constrain(w, b, range_now(w, a)));
+		return !truth ||
+		       (constrain_expr(w, a, range_now(w, b)) && constrain_expr(w, b, range_now(w, a)));
 	default:
 		return true;
 	}
 }
 
-static void call(struct walk *w, ilir_expr load, ilir_buffer b, int indices, const ilir_expr *index)
+static void visit_access(struct walk *w, ilir_expr load, ilir_buffer b, int indices, const ilir_expr *index)
 {
 	struct ilir_access a = {w->stmt, load, b, indices, index, &w->known};
 	w->visit(w->m, &a, w->context);
@@ -308,14 +308,14 @@ static void walk_side(struct walk *w, ilir_expr condition, bool truth, ilir_expr
 {
 	size_t mark = w->t->trail.n;
 	w->conditions++;
-	if (assume(w, condition, truth))
+	if (assume_condition(w, condition, truth))
 		walk_expr(w, side, ++w->t->scopes);
 	w->conditions--;
-	forget(w, mark);
+	undo_changes(w, mark);
 }
 
-/* A scope is a state of knowledge: in each, an expression is visited once.  Only a scalar select evaluates
- * one side. */
+/* Visits an expression once in each scope, in which known ranges do not change.  Only a scalar select
+ * evaluates just one of its sides. */
 static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
 {
 	const struct ilir_node *n = ilir_at(w->m, e);
@@ -332,7 +332,7 @@ static void walk_expr(struct walk *w, ilir_expr e, uint32_t scope)
 	for (int i = 0; i < n->args; i++)
 		walk_expr(w, ilir_arg(w->m, e, i), scope);
 	if (n->op == ILIR_LOAD)
-		call(w, e, n->buffer, n->args, &w->m->args.at[n->arg]);
+		visit_access(w, e, n->buffer, n->args, &w->m->args.at[n->arg]);
 }
 
 static void walk_block(struct walk *, const struct ilir_stmt *);
@@ -343,10 +343,10 @@ static void walk_store(struct walk *w, const struct ilir_stmt *s)
 	for (int i = 0; i < s->store.indices; i++)
 		walk_expr(w, s->store.index[i], scope);
 	walk_expr(w, s->store.value, scope);
-	call(w, (ilir_expr){0}, s->store.buffer, s->store.indices, s->store.index);
+	visit_access(w, (ilir_expr){0}, s->store.buffer, s->store.indices, s->store.index);
 }
 
-/* The last value of a loop's variable that its bounds allow. */
+/* The largest value that a loop's variable can have. */
 static int64_t last_value(range begin, range end, int64_t step)
 {
 	int64_t last = add_bound(end.high, -1, INT64_MAX);
@@ -364,7 +364,7 @@ static void walk_loop(struct walk *w, const struct ilir_stmt *s)
 	range r = {begin.low, last_value(begin, range_now(w, s->loop.end), s->loop.step)};
 	if (is_empty(r))
 		return;
-	learn(w, s->loop.var, r);
+	learn_var(w, s->loop.var, r);
 	walk_block(w, s->loop.body);
 }
 
@@ -372,10 +372,10 @@ static void walk_branch(struct walk *w, const struct ilir_stmt *s)
 {
 	size_t mark = w->t->trail.n;
 	walk_expr(w, s->branch.condition, ++w->t->scopes);
-	if (assume(w, s->branch.condition, true))
+	if (assume_condition(w, s->branch.condition, true))
 		walk_block(w, s->branch.then);
-	forget(w, mark);
-	if (assume(w, s->branch.condition, false))
+	undo_changes(w, mark);
+	if (assume_condition(w, s->branch.condition, false))
 		walk_block(w, s->branch.otherwise);
 }
 
@@ -385,8 +385,8 @@ static void walk_step(struct walk *w, const struct ilir_stmt *s)
 	walk_expr(w, s->step.begin, scope);
 	walk_expr(w, s->step.end, scope);
 	range begin = range_now(w, s->step.begin), end = range_now(w, s->step.end);
-	learn(w, ilir_begin, begin);
-	learn(w, ilir_end, end);
+	learn_var(w, ilir_begin, begin);
+	learn_var(w, ilir_end, end);
 	walk_block(w, s->step.body);
 }
 
@@ -396,8 +396,8 @@ static void let_condition(struct walk *w, ilir_var v, ilir_expr condition)
 	vec_push(w->m->arena, &w->t->let, v);
 }
 
-/* What a statement teaches is forgotten after it; a let's variable keeps its range until the end of the
- * block. */
+/* Ranges that a statement implies hold inside it only, but that of a let's variable holds until the end of
+ * the block. */
 static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 {
 	size_t mark = w->t->trail.n;
@@ -411,7 +411,7 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 		break;
 	case ILIR_LET:
 		walk_expr(w, s->let.value, ++w->t->scopes);
-		learn(w, s->let.var, range_now(w, s->let.value));
+		learn_var(w, s->let.var, range_now(w, s->let.value));
 		if (ilir_type_of(w->m, s->let.value).dtype == ILIR_BOOL)
 			let_condition(w, s->let.var, s->let.value);
 		return;
@@ -428,7 +428,7 @@ static void walk_stmt(struct walk *w, const struct ilir_stmt *s)
 	case ILIR_BARRIER:
 		break;
 	}
-	forget(w, mark);
+	undo_changes(w, mark);
 }
 
 static void walk_block(struct walk *w, const struct ilir_stmt *s)
@@ -436,10 +436,10 @@ static void walk_block(struct walk *w, const struct ilir_stmt *s)
 	size_t mark = w->t->trail.n;
 	for (; s; s = s->next)
 		walk_stmt(w, s);
-	forget(w, mark);
+	undo_changes(w, mark);
 }
 
-static range *unknown(struct arena *a, size_t n)
+static range *new_open_ranges(struct arena *a, size_t n)
 {
 	range *r = ARENA_ARRAY(a, range, n);
 	for (size_t i = 0; i < n; i++)
@@ -447,23 +447,23 @@ static range *unknown(struct arena *a, size_t n)
 	return r;
 }
 
-/* Twice as much as is needed, since modules grow. */
-static void make_room(const struct ilir_module *m, struct ilir_tables *t)
+/* Grows the tables to twice the size of the module, which passes enlarge. */
+static void reserve_tables(const struct ilir_module *m, struct ilir_tables *t)
 {
 	if (m->vars.n > t->vars) {
 		t->vars = 2 * m->vars.n;
-		t->of_var = unknown(m->arena, t->vars);
+		t->of_var = new_open_ranges(m->arena, t->vars);
 		t->of_var[ilir_begin.i].low = t->of_var[ilir_end.i].low = 0;
 		t->condition = ARENA_ARRAY(m->arena, ilir_expr, t->vars);
 	}
 	if (m->nodes.n > t->nodes) {
 		t->nodes = 2 * m->nodes.n;
-		t->of_expr = unknown(m->arena, t->nodes);
+		t->of_expr = new_open_ranges(m->arena, t->nodes);
 		t->seen = ARENA_ARRAY(m->arena, uint32_t, t->nodes);
 	}
 }
 
-/* A walk inside another has tables of its own. */
+/* A walk inside another has its own tables. */
 void ilir_visit_accesses(const struct ilir_module *m, const struct ilir_stmt *s, ilir_access_visit *visit,
 			 void *context)
 {
@@ -471,7 +471,7 @@ void ilir_visit_accesses(const struct ilir_module *m, const struct ilir_stmt *s,
 	if (!t)
 		t = ARENA_NEW(m->arena, struct ilir_tables);
 	*m->tables = NULL;
-	make_room(m, t);
+	reserve_tables(m, t);
 	struct walk w = {
 	    .m = m, .visit = visit, .context = context, .t = t, .known = {t->of_var, t->of_expr}};
 	walk_block(&w, s);

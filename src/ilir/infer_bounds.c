@@ -1,12 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: bounds of producers from the regions that their consumers read.
+/* Pass: infers the bounds of producers from the regions that their consumers read.
  *
- * Needs: loops with INFERRED bounds store to intermediates only, at their own variable.  Consumers come after producers,
- * so regions are found from the last consumer back, one producer a round. */
+ * Needs: loops with INFERRED bounds store to intermediates only, at their own variable.  Consumers come after
+ * producers, so bounds are found from the last consumer back, one producer in each round. */
 #include "ilir/passes.h"
 
 struct regions {
 	struct ilir_range (*read)[ILIR_MAX_RANK]; /* by buffer */
+	/* a bound was inferred in this round; no more can be, so that full extents are used */
 	bool progress, give_up;
 };
 
@@ -30,17 +31,18 @@ static void find_regions(const struct ilir_module *m, struct regions *r)
 		ilir_visit_accesses(m, m->kernels.at[k].body, note_read, r);
 }
 
-/* What is wanted along one loop: the union over the buffers that it fills at its own variable. */
-struct wanted {
+/* The region that a loop must produce: the union of those read of all buffers that it stores to at its
+ * own variable. */
+struct region {
 	const struct regions *regions;
 	ilir_var var;
 	struct ilir_range range;
 	int64_t extent;
 };
 
-static void add_wanted(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
+static void add_region(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
-	struct wanted *w = context;
+	struct region *w = context;
 	if (s->kind != ILIR_STORE || ilir_buffer_at(m, s->store.buffer)->kind == ILIR_REGISTER)
 		return;
 	for (int d = 0; d < s->store.indices; d++) {
@@ -57,8 +59,8 @@ static struct ilir_stmt *bound_loop(struct ilir_module *m, struct ilir_stmt *s, 
 	struct regions *regions = context;
 	if (s->kind != ILIR_FOR || ilir_at(m, s->loop.end)->op != ILIR_INFERRED)
 		return s;
-	struct wanted w = {regions, s->loop.var, {INT64_MAX, INT64_MIN}, 0};
-	struct ilir_visit visit = {.stmt = add_wanted, .context = &w};
+	struct region w = {regions, s->loop.var, {INT64_MAX, INT64_MIN}, 0};
+	struct ilir_visit visit = {.stmt = add_region, .context = &w};
 	ilir_visit_block(m, s->loop.body, &visit);
 	bool known = w.range.low >= 0 && w.range.high < w.extent && w.range.low <= w.range.high;
 	if (!known && !regions->give_up)
@@ -89,7 +91,7 @@ void ilir_infer_bounds(struct ilir_module *m, struct ilir_tiling *tiling)
 	(void)tiling;
 	struct regions regions = {.progress = true};
 	while (any_inferred(m)) {
-		/* nobody reads it by an index that can be bounded: all of it is wanted */
+		/* without progress, no region read of the remaining buffers has known bounds */
 		regions.give_up = !regions.progress;
 		regions.progress = false;
 		find_regions(m, &regions);

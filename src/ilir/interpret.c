@@ -1,13 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The meaning of a module: runs it, slowly and with every access checked.
+/* Interprets a module, which defines its meaning: slowly, and with every access checked.
  *
- * Each expression node has one cell with room for its value and a pointer to the function that computes it. A
- * statement evaluates a list of cells, arguments first; a node is computed once per statement however often
- * it is used.  What stands in one side of a scalar select only is computed when that side is chosen.
+ * Each expression node has a cell with memory for its value and a pointer to the function that computes it.
+ * A statement evaluates a list of cells, arguments first, and each of them once.  Nodes that only occur in
+ * one side of a scalar select are computed when that side is chosen.
  *
- * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two
- * of them.
- */
+ * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two of
+ * them. */
 #include "ilir/spelling.h"
 
 #include "base/convert.h"
@@ -26,25 +25,25 @@ typedef void compute(struct ilir_interpreter *, struct cell *);
 
 struct cell {
 	compute *run;
-	uint64_t stamp; /* of the statement it was computed for; ALWAYS for constants, sizes and variables */
+	uint64_t stamp; /* number of the evaluation that set it; ALWAYS for constants, sizes and variables */
 	void *value;
 	struct cell *arg[ILIR_MAX_RANK];
 	uint32_t lanes, args;
 	int element;	    /* bytes of a lane */
-	bool truth;	    /* it is of type bool */
+	bool truth;	    /* the type is bool */
 	ilir_buffer buffer; /* of a load */
 };
 
 static const uint64_t ALWAYS = UINT64_MAX;
 
-/* A buffer of the run at hand. */
+/* The memory of a buffer in the current run. */
 struct place {
 	void *data;
 	int64_t extent[ILIR_MAX_RANK];
 	int element; /* bytes */
 };
 
-/* A statement with its expressions compiled. */
+/* A statement, with the cells of its expressions. */
 struct code {
 	const struct ilir_stmt *stmt;
 	struct cell **list;
@@ -61,7 +60,7 @@ struct ilir_interpreter {
 	struct place *places; /* by buffer */
 	struct code **kernels;
 	uint64_t now;
-	/* the run at hand */
+	/* the current run */
 	struct diags *diags;
 	int kernel;
 	const struct image_range *range;
@@ -70,7 +69,7 @@ struct ilir_interpreter {
 
 /* --- faults --- */
 
-static _Noreturn void fault(struct ilir_interpreter *r, ilir_buffer b, int dim, int64_t index)
+static _Noreturn void report_fault(struct ilir_interpreter *r, ilir_buffer b, int dim, int64_t index)
 {
 	const struct ilir_buffer_decl *d = ilir_buffer_at(r->m, b);
 	const char *kernel = r->m->kernels.at[r->kernel].name;
@@ -98,23 +97,24 @@ static inline void *value_of(struct ilir_interpreter *r, struct cell *c)
 	return c->value;
 }
 
-/* Where the element lies that the indices say; the last one may be the first of `lanes`. */
-static void *locate(struct ilir_interpreter *r, ilir_buffer b, struct cell *const *index, int n, int lanes)
+/* The address of the element at some indices, the last of which is the first of `lanes`. */
+static void *locate_element(struct ilir_interpreter *r, ilir_buffer b, struct cell *const *index, int n,
+			    int lanes)
 {
 	const struct place *p = &r->places[b.i];
 	int64_t at = 0;
 	for (int i = 0; i < n; i++) {
 		int64_t k = *(int64_t *)value_of(r, index[i]), last = i + 1 == n ? k + lanes - 1 : k;
 		if (k < 0 || last >= p->extent[i])
-			fault(r, b, i, k < 0 ? k : last);
+			report_fault(r, b, i, k < 0 ? k : last);
 		at = at * p->extent[i] + k;
 	}
 	if (!p->data)
-		fault(r, b, -1, 0);
+		report_fault(r, b, -1, 0);
 	return (char *)p->data + at * p->element;
 }
 
-/* The type of a cell's operands, or of a load or constant itself. */
+/* The type of an operator's operands, or of a load or leaf itself. */
 static enum ilir_dtype operand_type(const struct ilir_module *m, ilir_expr e)
 {
 	const struct ilir_node *n = ilir_at(m, e);
@@ -132,16 +132,16 @@ static _Noreturn void run_untyped(struct ilir_interpreter *r, struct cell *c)
 	longjmp(r->stop, 1);
 }
 
-/* What stands there already: constants, variables and sizes. */
+/* Constants, variables and sizes have their values already. */
 static void run_leaf(struct ilir_interpreter *r, struct cell *c)
 {
 	(void)r, (void)c;
 }
 
-/* Any byte but 0 is true. */
+/* Loads elements.  As a bool, any byte but 0 is true. */
 static void run_load(struct ilir_interpreter *r, struct cell *c)
 {
-	const void *from = locate(r, c->buffer, c->arg, c->args, c->lanes);
+	const void *from = locate_element(r, c->buffer, c->arg, c->args, c->lanes);
 	memcpy(c->value, from, c->lanes * (size_t)c->element);
 	for (uint32_t i = 0; c->truth && i < c->lanes; i++)
 		((uint8_t *)c->value)[i] = ((uint8_t *)c->value)[i] != 0;
@@ -156,7 +156,7 @@ static inline float negate_float(float x)
 	return f32_of_bits(bits_of_f32(x) ^ 0x80000000u);
 }
 
-/* x > y ? x : y as compiled code does it, which differs where denormals count as zeros: there x86 gives a zero. */
+/* x > y ? x : y as compiled code computes it: x86 gives a zero for denormals where these count as zeros. */
 static inline float larger_float(float x, float y)
 {
 #if defined __x86_64__
@@ -175,7 +175,8 @@ static inline float smaller_float(float x, float y)
 #endif
 }
 
-/* A function for each row, lane by lane; what an operator has no operand for is the first again. */
+/* A function for each row, which computes lane by lane.  Operands that an operator lacks are copies of
+ * the first. */
 #define ILIR_ROW(name, operand, result, expression)                                                          \
 	static void run_##name##_##operand(struct ilir_interpreter *r, struct cell *c)                       \
 	{                                                                                                    \
@@ -236,7 +237,7 @@ static bool is_lazy(const struct ilir_module *m, ilir_expr e)
 	return ilir_at(m, e)->op == ILIR_SELECT && ilir_type_of(m, e).lanes == 1;
 }
 
-/* Nodes that are ill-typed may exist as long as no statement asks for them. */
+/* Ill-typed nodes may exist as long as no statement evaluates them. */
 static compute *function_of(const struct ilir_module *m, ilir_expr e)
 {
 	const struct ilir_node *n = ilir_at(m, e);
@@ -292,7 +293,7 @@ static void fill_cell(struct ilir_interpreter *r, ilir_expr e)
 
 struct compiler {
 	struct ilir_interpreter *r;
-	uint32_t *seen, round; /* by expression: the statement that it was listed for last */
+	uint32_t *seen, round; /* by expression: the last round, or statement, that listed it */
 	VEC(struct cell *) list;
 };
 
@@ -305,14 +306,14 @@ static void list_expr(struct compiler *c, ilir_expr e)
 	vec_push(c->r->m->arena, &c->list, cell);
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_cells(const void *a, const void *b)
 {
 	const struct cell *x = *(struct cell *const *)a, *y = *(struct cell *const *)b;
 	return (x > y) - (x < y);
 }
 
-/* The cells of some expressions, arguments first: nodes are made after their arguments.  Of a lazy select
- * only the condition is listed; its sides are computed when it is. */
+/* Lists the cells of some expressions in ascending order, in which arguments come first.  Of a lazy
+ * select only the condition is listed: the select itself evaluates a side. */
 static void compile_list(struct compiler *c, struct code *code, const ilir_expr *roots, int n)
 {
 	const struct ilir_module *m = c->r->m;
@@ -329,7 +330,7 @@ static void compile_list(struct compiler *c, struct code *code, const ilir_expr 
 	code->n = c->list.n;
 	if (!code->n)
 		return;
-	qsort(c->list.at, c->list.n, sizeof *c->list.at, ascending);
+	qsort(c->list.at, c->list.n, sizeof *c->list.at, compare_cells);
 	code->list = arena_copy(m->arena, c->list.at, c->list.n * sizeof *c->list.at);
 }
 
@@ -409,7 +410,7 @@ static struct code *compile_block(struct compiler *c, const struct ilir_stmt *s)
 	return first;
 }
 
-static ilir_expr expand(struct ilir_module *m, ilir_expr e, void *context)
+static ilir_expr expand_compound(struct ilir_module *m, ilir_expr e, void *context)
 {
 	(void)context;
 	return ilir_expand_compound(m, e);
@@ -432,15 +433,15 @@ static void add_cells(struct ilir_interpreter *r)
 		fill_cell(r, (ilir_expr){i});
 }
 
-/* Every node that will be asked for is made before the cells are: expansions, variables and sizes. */
+/* Makes all nodes that will be evaluated before the cells: expansions, variables and sizes. */
 struct ilir_interpreter *ilir_interpreter_new(struct arena *a, struct ilir_module *m)
 {
 	struct ilir_interpreter *r = ARENA_NEW(a, struct ilir_interpreter);
 	*r = (struct ilir_interpreter){.m = m, .places = ARENA_ARRAY(a, struct place, m->buffers.n)};
 	struct ilir_stmt **body = ARENA_ARRAY(a, struct ilir_stmt *, m->kernels.n);
 	for (size_t i = 0; i < m->kernels.n; i++)
-		body[i] =
-		    ilir_rewrite_block(m, m->kernels.at[i].body, &(struct ilir_rewrite){.expr = expand});
+		body[i] = ilir_rewrite_block(m, m->kernels.at[i].body,
+					     &(struct ilir_rewrite){.expr = expand_compound});
 	for (uint32_t i = 1; i < m->vars.n; i++)
 		ilir_var_ref(m, (ilir_var){i});
 	for (int i = 0; i < IMAGE_SIZES; i++)
@@ -460,8 +461,8 @@ struct ilir_interpreter *ilir_interpreter_new(struct arena *a, struct ilir_modul
 
 static void run_block(struct ilir_interpreter *r, const struct code *c);
 
-/* Evaluates what a statement needs, as of now. */
-static void evaluate(struct ilir_interpreter *r, const struct code *c)
+/* Evaluates the cells of a statement. */
+static void evaluate_cells(struct ilir_interpreter *r, const struct code *c)
 {
 	r->now++;
 	for (uint32_t i = 0; i < c->n; i++) {
@@ -475,10 +476,10 @@ static int64_t index_value(const struct cell *c)
 	return *(const int64_t *)c->value;
 }
 
-/* Both bounds are evaluated once, before the first turn. */
+/* Both bounds are evaluated once, before the first iteration. */
 static void run_for(struct ilir_interpreter *r, const struct code *c)
 {
-	evaluate(r, c);
+	evaluate_cells(r, c);
 	int64_t v = index_value(c->a), end = index_value(c->b);
 	while (v < end) {
 		*(int64_t *)c->var->value = v;
@@ -488,12 +489,12 @@ static void run_for(struct ilir_interpreter *r, const struct code *c)
 	}
 }
 
-/* The turns that the caller names. */
+/* Runs the iterations that the caller chose. */
 static void run_swept(struct ilir_interpreter *r, const struct code *c)
 {
 	const struct image_range *range = r->range;
 	int64_t step = c->stmt->loop.step;
-	evaluate(r, c);
+	evaluate_cells(r, c);
 	int64_t v = index_value(c->a) + range->first * step;
 	for (int64_t i = 0; i < range->blocks; i++, v += range->direction * step) {
 		*(int64_t *)c->var->value = v;
@@ -501,7 +502,7 @@ static void run_swept(struct ilir_interpreter *r, const struct code *c)
 	}
 }
 
-/* The next rows of some cases before `limit`, one range of them. */
+/* Finds the next range of rows of some cases before `limit`. */
 static bool next_rows(const struct ilir_interpreter *r, unsigned cases, int64_t *begin, int64_t limit, int64_t *end)
 {
 	if (*begin >= limit)
@@ -518,7 +519,7 @@ static void run_step(struct ilir_interpreter *r, const struct code *c)
 {
 	int64_t *begin = var_cell(r, ilir_begin)->value, *end = var_cell(r, ilir_end)->value;
 	int64_t outer_begin = *begin, outer_end = *end;
-	evaluate(r, c);
+	evaluate_cells(r, c);
 	int64_t inner_begin = index_value(c->a), inner_end = index_value(c->b);
 	while (next_rows(r, c->stmt->step.cases, &inner_begin, inner_end, end)) {
 		*begin = inner_begin;
@@ -531,19 +532,19 @@ static void run_step(struct ilir_interpreter *r, const struct code *c)
 
 static void run_let(struct ilir_interpreter *r, const struct code *c)
 {
-	evaluate(r, c);
+	evaluate_cells(r, c);
 	memcpy(c->var->value, c->a->value, c->a->lanes * (size_t)c->a->element);
 }
 
 static void run_store(struct ilir_interpreter *r, const struct code *c)
 {
 	ilir_buffer b = c->stmt->store.buffer;
-	evaluate(r, c);
-	void *to = locate(r, b, c->index, c->stmt->store.indices, c->a->lanes);
+	evaluate_cells(r, c);
+	void *to = locate_element(r, b, c->index, c->stmt->store.indices, c->a->lanes);
 	memcpy(to, c->a->value, c->a->lanes * (size_t)r->places[b.i].element);
 }
 
-/* What a register holds before its first store is all ones: a NaN, or an index that is out of bounds. */
+/* Fills a register with ones until its first store: a NaN, or an index out of bounds. */
 static void run_alloc(struct ilir_interpreter *r, ilir_buffer b)
 {
 	const struct place *p = &r->places[b.i];
@@ -561,7 +562,7 @@ static void run_block(struct ilir_interpreter *r, const struct code *c)
 			(c->stmt->loop.kind == ILIR_SWEPT ? run_swept : run_for)(r, c);
 			break;
 		case ILIR_IF:
-			evaluate(r, c);
+			evaluate_cells(r, c);
 			run_block(r, *(uint8_t *)c->a->value ? c->body : c->otherwise);
 			break;
 		case ILIR_LET:

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The text of loops, token by token. */
+/* Splits the text of loops into tokens. */
 #include "ilir/lex_loops.h"
 
 #include "ilir/spelling.h"
@@ -8,7 +8,7 @@
 
 /* --- faults --- */
 
-static struct diag_at place(const struct lexer *l, const char *at)
+static struct diag_at locate_text(const struct lexer *l, const char *at)
 {
 	const char *line = l->begin;
 	int number = 1;
@@ -27,7 +27,7 @@ _Noreturn void lex_fail(struct lexer *l, const char *hint, const char *format, .
 	va_start(args, format);
 	str_vprintf(&s, format, args);
 	va_end(args);
-	diag_add(l->diags, DIAG_INVALID_LOOP_TEXT, place(l, l->token.from), hint, "%s", str_text(&s));
+	diag_add(l->diags, DIAG_INVALID_LOOP_TEXT, locate_text(l, l->token.from), hint, "%s", str_text(&s));
 	longjmp(l->failed, 1);
 }
 
@@ -48,7 +48,7 @@ static void skip_space(struct lexer *l)
 				l->at++;
 }
 
-static size_t digits(const struct lexer *l, const char *at)
+static size_t count_digits(const struct lexer *l, const char *at)
 {
 	const char *from = at;
 	while (at < l->end && isdigit((unsigned char)*at))
@@ -56,15 +56,16 @@ static size_t digits(const struct lexer *l, const char *at)
 	return at - from;
 }
 
-/* 12  12i  1.5  1e-06: a dot belongs to a number when a digit follows, so that 0..5 is two numbers. */
+/* The length of a number: 12, 12i, 1.5, 1e-06.  It contains a dot only before a digit, so that 0..5 is
+ * two numbers. */
 static size_t number_length(const struct lexer *l)
 {
-	const char *at = l->at + digits(l, l->at);
-	if (l->end - at > 1 && at[0] == '.' && digits(l, at + 1))
-		at += 1 + digits(l, at + 1);
+	const char *at = l->at + count_digits(l, l->at);
+	if (l->end - at > 1 && at[0] == '.' && count_digits(l, at + 1))
+		at += 1 + count_digits(l, at + 1);
 	if (l->end - at > 1 && *at == 'e') {
 		bool sign = at[1] == '+' || at[1] == '-';
-		size_t exponent = digits(l, at + 1 + sign);
+		size_t exponent = count_digits(l, at + 1 + sign);
 		at += exponent ? 1 + sign + exponent : 0;
 	}
 	if (at < l->end && (*at == 'i' || *at == 'l'))
@@ -77,8 +78,8 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte that a \xHH in a quoted name stands for; a NUL would end the name early and is refused. */
-static char escaped(struct lexer *l, const char *at)
+/* The byte that \xHH in a quoted name denotes.  A NUL, which would end the name, is a fault. */
+static char read_escape(struct lexer *l, const char *at)
 {
 	int high = -1, low = -1;
 	if (l->end - at > 3 && at[1] == 'x') {
@@ -96,7 +97,7 @@ static void take_quoted(struct lexer *l)
 	struct str name = str_in(l->arena);
 	const char *at = l->at + 1;
 	for (; at < l->end && *at != '`' && *at != '\n'; at++) {
-		char c = *at == '\\' ? escaped(l, at) : *at;
+		char c = *at == '\\' ? read_escape(l, at) : *at;
 		if (c == 0)
 			lex_fail(l, NULL, "a zero byte in a name");
 		at += *at == '\\' ? 3 : 0;
@@ -108,7 +109,7 @@ static void take_quoted(struct lexer *l)
 	l->at = at + 1;
 }
 
-static void take(struct lexer *l, enum token_kind kind, size_t length)
+static void take_token(struct lexer *l, enum token_kind kind, size_t length)
 {
 	l->token = (struct token){kind, l->at, length, l->at};
 	l->at += length;
@@ -120,20 +121,20 @@ void lex_next(struct lexer *l)
 	size_t left = l->end - l->at, name = ilir_name_length(l->at, left);
 	l->token.from = l->at;
 	if (!left)
-		take(l, END, 0);
+		take_token(l, END, 0);
 	else if (name)
-		take(l, WORD, name);
+		take_token(l, WORD, name);
 	else if (isdigit((unsigned char)*l->at))
-		take(l, NUMBER, number_length(l));
+		take_token(l, NUMBER, number_length(l));
 	else if (*l->at == '`')
 		take_quoted(l);
 	else if (left > 1 && (!memcmp(l->at, "..", 2) || !memcmp(l->at, "<=", 2) || !memcmp(l->at, "==", 2)))
-		take(l, PUNCTUATION, 2);
+		take_token(l, PUNCTUATION, 2);
 	else
-		take(l, PUNCTUATION, 1);
+		take_token(l, PUNCTUATION, 1);
 }
 
-bool lex_sees(const struct lexer *l, const char *text)
+bool lex_is_next(const struct lexer *l, const char *text)
 {
 	return (l->token.kind == WORD || l->token.kind == PUNCTUATION) && strlen(text) == l->token.length &&
 	       memcmp(text, l->token.text, l->token.length) == 0;
@@ -141,7 +142,7 @@ bool lex_sees(const struct lexer *l, const char *text)
 
 bool lex_accept(struct lexer *l, const char *text)
 {
-	bool found = lex_sees(l, text);
+	bool found = lex_is_next(l, text);
 	if (found)
 		lex_next(l);
 	return found;
@@ -149,7 +150,7 @@ bool lex_accept(struct lexer *l, const char *text)
 
 void lex_expect(struct lexer *l, const char *text)
 {
-	if (!lex_sees(l, text)) {
+	if (!lex_is_next(l, text)) {
 		struct str s = str_in(l->arena);
 		str_printf(&s, "'%s'", text);
 		lex_expected(l, str_text(&s));
@@ -200,7 +201,7 @@ uint32_t lex_nan(struct lexer *l)
 	for (l->at++; l->at < l->end && hex_digit(*l->at) >= 0 && bits < 0x80000; l->at++)
 		bits = bits * 16 + hex_digit(*l->at);
 	lex_next(l);
-	if (!bits || bits > 0x7fffff || !lex_sees(l, ")"))
+	if (!bits || bits > 0x7fffff || !lex_is_next(l, ")"))
 		lex_expected(l, "the mantissa of a NaN");
 	return bits;
 }

@@ -1,18 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a planned sub-operator program to loops.
+/* Lowers the groups of a planned sub-operator program to loops.
  *
- * Each group becomes a nest: its dimensions outside, the rows of the step inside, so that what belongs to a
- * block of columns is used for all rows before the next; or, by rows, the other way round.  In the innermost
- * block values are asked for by their index, from the results down: an `assign` or `cond` only changes the
- * index (no data moves), a reduction becomes a loop with an accumulator, all else a let.  Reductions that
- * share an operand share a loop: these are the gates of a cell. */
+ * Each group becomes a loop nest: its dimensions outside, the rows of the step inside, so that the weights of
+ * a block of columns are used for all rows before the next block; or, by rows, in the opposite order.  The
+ * innermost block computes values at an index, from the results down: an `assign` or `cond` only changes the
+ * index (no data moves), a reduction becomes a loop with an accumulator, any other operator a let. Reductions
+ * that share an operand, such as the gates of a cell, share a loop. */
 #include "base/map.h"
 #include "ilir/lower.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* --- operators, as ilir_ops.def says --- */
+/* --- operators, by the loops column of ilir_ops.def --- */
 
 static bool is_float(const struct ilir_module *m, ilir_expr e)
 {
@@ -31,11 +31,11 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
 #define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
-	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)       \
-	{                                                                                                    \
-		(void)m, (void)a, (void)b, (void)c;                                                          \
-		return loops;                                                                                \
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
+	{                                                                                                              \
+		(void)m, (void)a, (void)b, (void)c;                                                                                      \
+		return loops;                                                                                          \
 	}
 #include "subop/sub_ops.def"
 #undef unary
@@ -47,16 +47,15 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #undef bits
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
-	[SUB_##name] = loops_of_##name,
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
 #include "subop/sub_ops.def"
 };
 
 /* --- values --- */
 
-/* Names a computed value, in the outermost scope it can stand in.  Inside a reduction expressions stay whole.
- */
-static ilir_expr bind(struct lowering *l, const char *name, ilir_expr e)
+/* Names a computed value by a let in the outermost scope in which its operands are defined.  Leaves,
+ * loads and values inside a reduction get no name. */
+static ilir_expr name_value(struct lowering *l, const char *name, ilir_expr e)
 {
 	enum ilir_op op = ilir_at(l->m, e)->op;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, &e, 1));
@@ -80,12 +79,12 @@ ilir_expr lower_named(struct lowering *l, const char *name, ilir_expr e)
 	int known = map_get(&s->memo, (const char *)&e, sizeof e);
 	if (known >= 0)
 		return (ilir_expr){known};
-	ilir_expr row = bind(l, name, e);
+	ilir_expr row = name_value(l, name, e);
 	map_add(&s->memo, (const char *)&e, sizeof e, row.i);
 	return row;
 }
 
-static ilir_expr argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
+static ilir_expr lower_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index, int a)
 {
 	ilir_expr out[SUB_MAX_VARS];
 	lower_indices_with(v, index, &v->arg[a], -1, (ilir_expr){0}, out);
@@ -93,8 +92,8 @@ static ilir_expr argument(struct lowering *l, const struct sub_value *v, const i
 }
 
 /* An argument at one element of the reduced variable. */
-static ilir_expr reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index,
-				  int a, ilir_expr element)
+static ilir_expr lower_reduced_argument(struct lowering *l, const struct sub_value *v, const ilir_expr *index,
+					int a, ilir_expr element)
 {
 	ilir_expr out[SUB_MAX_VARS];
 	lower_indices_with(v, index, &v->arg[a], v->reduced, element, out);
@@ -103,85 +102,86 @@ static ilir_expr reduced_argument(struct lowering *l, const struct sub_value *v,
 
 /* --- reductions --- */
 
-static bool same_columns(const struct lowering *l, ilir_expr e)
+/* Whether an expression does not depend on the column. */
+static bool is_same_for_columns(const struct lowering *l, ilir_expr e)
 {
 	return !l->column.i || !ilir_uses_var(l->m, e, l->column);
 }
 
-/* What a loop reduces: one value, or several that are alike but for the child, slot after slot; or one whose
- * operand is children that are joined. */
+/* The values that one loop reduces: one value; or several that differ only in the child, in consecutive
+ * slots; or one whose operand is a concatenation of `joined` children. */
 struct sums {
 	const sub_ref *of;
 	int n, joined;
 };
 
-/* Both operands of the products at the element that a loop is at. */
-static void operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
-		     const ilir_expr *index, ilir_expr element, ilir_expr *x)
+/* Lowers both operands of the products at the loop's current element. */
+static void lower_operands(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
+			   const ilir_expr *index, ilir_expr element, ilir_expr *x)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	int child_at = -1;
 	if (loop->slots) {
 		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
-		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot,
-						      ilir_var_ref(l->m, loop->var));
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
 		x[child_at - 1] = child;
 		if (sums->n > 1)
 			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element, slot);
 	}
 	for (int a = 1; a < v->args; a++)
 		if (a != child_at && sums->n == 1)
-			x[a - 1] = reduced_argument(l, v, index, a, element);
+			x[a - 1] = lower_reduced_argument(l, v, index, a, element);
 }
 
-/* The update of an accumulator by one element. */
-static ilir_expr accumulate(struct lowering *l, const struct sums *sums, const struct lower_loop *loop,
-			    const ilir_expr *index, ilir_expr element, ilir_expr acc, ilir_expr *shared)
+/* The accumulator's new value after one element; sets the operand that does not depend on the column, if
+ * any. */
+static ilir_expr accumulate_element(struct lowering *l, const struct sums *sums,
+				    const struct lower_loop *loop, const ilir_expr *index, ilir_expr element,
+				    ilir_expr acc, ilir_expr *shared)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
 	*shared = (ilir_expr){0};
 	if (v->op == SUB_ACCUMULATE) {
 		ilir_expr x[2] = {{0}};
-		operands(l, sums, loop, index, element, x);
-		*shared = same_columns(l, x[1]) ? x[1] : same_columns(l, x[0]) ? x[0] : *shared;
+		lower_operands(l, sums, loop, index, element, x);
+		*shared = is_same_for_columns(l, x[1]) ? x[1] : is_same_for_columns(l, x[0]) ? x[0] : *shared;
 		return ilir_ternary(l->m, ILIR_FMA, x[0], x[1], acc);
 	}
-	ilir_expr x = reduced_argument(l, v, index, 0, element);
+	ilir_expr x = lower_reduced_argument(l, v, index, 0, element);
 	return loops_of[sub_traits_of(v->op)->combine](l->m, acc, x, (ilir_expr){0});
 }
 
-static bool of_inputs(const struct lowering *l)
+static bool is_over_inputs(const struct lowering *l)
 {
 	return l->p->bodies.at[l->body].domain == SUB_EVERY_INPUT;
 }
 
-/* The dimension of what a row has any number of. */
+/* The name of the ragged dimension: the edges of a node, or the members of an input. */
 static const char *ragged_name(const struct lowering *l)
 {
-	return of_inputs(l) ? "member" : "edge";
+	return is_over_inputs(l) ? "member" : "edge";
 }
 
-/* The edges of the node at hand, or the members of the input. */
+/* The range of the edges of the current node, or of the members of the current input. */
 static void edge_bounds(struct lowering *l, ilir_expr *begin, ilir_expr *end)
 {
 	bool down = sub_goes_down(l->p, &l->p->bodies.at[l->body]);
-	ilir_buffer bounds = of_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
+	ilir_buffer bounds = is_over_inputs(l) ? l->member_begin : down ? l->parent_begin : l->child_begin;
 	ilir_expr next = ilir_binary(l->m, ILIR_ADD, l->row, ilir_index(l->m, 1));
 	*begin = ilir_load_index(l->m, bounds, &l->row, 1);
 	*end = ilir_load_index(l->m, bounds, &next, 1);
 }
 
-/* The edges of a node with so many children are counted from its first one. */
+/* Makes the loop count from 0 to a known number of children, from the node's first edge on. */
 static void count_edges(struct lowering *l, struct lower_loop *loop, int children)
 {
 	loop->first = lower_row_of(l, l->child_begin, "edges", l->row);
 	loop->end = ilir_index(l->m, children);
 	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
-		vec_push(l->m->arena, &l->tiling->tiles,
-			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
+		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
 }
 
-/* The loop over this variable is the one whose turns are the nodes of a tile. */
+/* Tiles the loop over this variable by the schedule's numbers of nodes. */
 static void tile_nodes(struct lowering *l, ilir_var var)
 {
 	struct ilir_tile t = {var, ILIR_UNROLLED, l->tile->sizes, {0}, 1};
@@ -189,14 +189,14 @@ static void tile_nodes(struct lowering *l, ilir_var var)
 	vec_push(l->m->arena, &l->tiling->tiles, t);
 }
 
-/* Over a reduced variable, or over one of so many equal parts of it. */
-static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v, int parts,
-				   int slots)
+/* A loop over a reduced variable, or over one of `sections` equal sections of it. */
+static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const struct sub_value *v,
+				   int sections, int slots)
 {
 	const struct sub_var *var = &l->p->vars.at[v->reduced];
 	struct lower_loop *loop = ARENA_NEW(l->m->arena, struct lower_loop);
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / parts,
+	*loop = (struct lower_loop){.extent = edge ? -1 : var->extent / sections,
 				    .body = lower_scope_new(l, s, !edge)};
 	loop->var = ilir_new_var(l->m, var->name, (struct ilir_type){ILIR_INDEX, 1});
 	loop->dim = ilir_dim_name(l->m, edge ? ragged_name(l) : var->name);
@@ -223,27 +223,25 @@ static struct lower_loop *new_loop(struct lowering *l, struct scope *s, const st
 	return loop;
 }
 
-/* One more block at the place of the body that a loop has.  What it turns out to need comes here, and the
- * body is as it was when that cannot stay. */
-static struct scope *trial_of(struct lowering *l, struct scope *body)
+/* A scope in place of a loop's body.  Lowering adds statements here, which can be discarded with it, so
+ * that the body is unchanged. */
+static struct scope *new_trial_scope(struct lowering *l, struct scope *body)
 {
 	struct scope *s = lower_scope_new(l, body, body->reduction);
 	s->depth = body->depth;
 	return s;
 }
 
-/* A reduction whose update is `value` goes into this loop, which stands in scope `s` already, if it shares an
- * operand with it and needs nothing that is known only after the loop.  What has loops of its own in there is
- * not looked into. */
-static bool fits_in(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
-		    const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
+/* Whether a reduction whose update is `value` can join this loop of scope `s`: it added no statements to
+ * the trial scope, shares an operand with the loop, and needs nothing that is defined after the loop. */
+static bool fits_loop(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
+		      const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
 {
-	return !trial->items.n && loop->shared.i == shared.i &&
-	       lower_last_place(l, value, s->depth) <= loop->place &&
+	return !trial->items.n && loop->shared.i == shared.i && lower_last_place(l, value, s->depth) <= loop->place &&
 	       lower_last_place(l, start, s->depth) < loop->place;
 }
 
-/* The element of the reduced variable that a loop is at. */
+/* The current element of the reduced variable in a loop. */
 static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, bool joined)
 {
 	ilir_expr at = ilir_var_ref(l->m, loop->var);
@@ -251,53 +249,55 @@ static ilir_expr element_of(struct lowering *l, const struct lower_loop *loop, b
 		return ilir_binary(l->m, ILIR_ADD, loop->first, at);
 	if (!joined)
 		return at;
-	ilir_expr part =
+	ilir_expr start =
 	    ilir_binary(l->m, ILIR_MUL, ilir_var_ref(l->m, loop->slot), ilir_index(l->m, loop->extent));
-	return ilir_binary(l->m, ILIR_ADD, part, at);
+	return ilir_binary(l->m, ILIR_ADD, start, at);
 }
 
-/* Puts one reduction into a loop of scope `s`.  False when it does not fit in. */
-static bool reduce_in(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
-		      const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
+/* Adds a reduction to a loop of scope `s`; a loop that is not `fresh` has others already.  False if it
+ * does not fit. */
+static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *loop, const struct sums *sums,
+			const ilir_expr *index, ilir_buffer acc, ilir_expr start, bool fresh)
 {
-	struct scope *saved = l->scope, *body = fresh ? loop->body : trial_of(l, loop->body);
+	struct scope *saved = l->scope, *body = fresh ? loop->body : new_trial_scope(l, loop->body);
 	ilir_expr shared, edge = l->edge, from = ilir_load(l->m, acc, NULL, 0);
 	ilir_expr element = element_of(l, loop, sums->joined);
 	l->scope = body;
 	if (loop->extent < 0)
 		l->edge = element_of(l, loop, false);
-	ilir_expr value = accumulate(l, sums, loop, index, element, from, &shared);
+	ilir_expr value = accumulate_element(l, sums, loop, index, element, from, &shared);
 	l->scope = saved;
 	l->edge = edge;
-	if (!fresh && !fits_in(l, s, loop, body, value, start, shared))
+	if (!fresh && !fits_loop(l, s, loop, body, value, start, shared))
 		return false;
 	loop->shared = shared;
-	loop->prologue = ilir_append(
-	    loop->prologue, ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	loop->prologue = ilir_append(loop->prologue,
+				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
 	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
 	return true;
 }
 
-/* A reduction that goes on from `start`. */
-static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir_expr *index, ilir_expr start)
+/* Lowers sums that continue from `start`: adds them to a loop of the scope that they fit into, else to a
+ * new one. */
+static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const ilir_expr *index,
+			    ilir_expr start)
 {
 	const struct sub_value *v = sub_at(l->p, sums->of[0]);
-	int parts = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
+	int sections = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	struct ilir_buffer_decl decl = {
-	    .name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
+	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
 		struct lower_loop *other = s->items.at[i].loop;
-		if (other && other->extent == l->p->vars.at[v->reduced].extent / parts &&
-		    other->slots == slots && reduce_in(l, s, other, sums, index, acc, start, false))
+		if (other && other->extent == l->p->vars.at[v->reduced].extent / sections &&
+		    other->slots == slots && add_to_loop(l, s, other, sums, index, acc, start, false))
 			loop = other;
 	}
 	if (!loop) {
-		loop = new_loop(l, s, v, parts, slots);
-		reduce_in(l, s, loop, sums, index, acc, start, true);
+		loop = new_loop(l, s, v, sections, slots);
+		add_to_loop(l, s, loop, sums, index, acc, start, true);
 		loop->place = s->items.n;
 		lower_scope_add(l, s, NULL, loop);
 	}
@@ -305,18 +305,18 @@ static ilir_expr reduced(struct lowering *l, const struct sums *sums, const ilir
 	return ilir_load(l->m, acc, NULL, 0);
 }
 
-/* The step before a sum of products, where it is such a sum and nobody else wants it; none = it is something
- * else. */
+/* The sum of products that a sum continues, if nothing else uses it; else none. */
 static sub_ref step_before(const struct lowering *l, sub_ref r)
 {
 	sub_ref start = sub_at(l->p, r)->arg[0].value;
-	bool is = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_part(l->plan, l->body, start);
-	return is ? start : (sub_ref){0};
+	bool continued = sub_at(l->p, start)->op == SUB_ACCUMULATE && sched_is_part(l->plan, l->body, start);
+	return continued ? start : (sub_ref){0};
 }
 
-/* A chain from its beginning is cut into runs of steps that take child after child in one nest; this is the
- * last one.  A loop that is not unrolled evenly would not be one nest. */
-static struct sums last_run(struct lowering *l, sub_ref r)
+/* The last run of the chain of sums that ends at `r`.  A run is a sequence of steps over consecutive
+ * children, which one loop nest computes.  A loop that is not unrolled evenly is no single nest, so each
+ * of its steps is a run. */
+static struct sums find_last_run(struct lowering *l, sub_ref r)
 {
 	VEC(sub_ref) chain = {0};
 	bool even = l->p->vars.at[sub_at(l->p, r)->reduced].extent % l->tile->unroll == 0;
@@ -332,33 +332,34 @@ static struct sums last_run(struct lowering *l, sub_ref r)
 	return (struct sums){of, n, lower_joined_slots(l, of[0])};
 }
 
-/* A reduction from its neutral element, or from where the step before it has ended. */
-static ilir_expr reduce(struct lowering *l, sub_ref r, const ilir_expr *index)
+/* Lowers a reduction, from its neutral element or from the sum that it continues. */
+static ilir_expr lower_reduction(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	struct sums sums = {&r, 1, 0};
 	if (v->op != SUB_ACCUMULATE)
-		return reduced(l, &sums, index, lower_number(l, v->dtype, sub_traits_of(v->op)->neutral));
-	sums = last_run(l, r);
-	return reduced(l, &sums, index, argument(l, sub_at(l->p, sums.of[0]), index, 0));
+		return lower_sums(l, &sums, index, lower_number(l, v->dtype, sub_traits_of(v->op)->neutral));
+	sums = find_last_run(l, r);
+	return lower_sums(l, &sums, index, lower_argument(l, sub_at(l->p, sums.of[0]), index, 0));
 }
 
 /* --- elementwise --- */
 
-/* The chain that it goes on from comes first, so that nothing else is at hand while its loops run. */
-static ilir_expr elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
+/* Lowers the chain that a value continues before its other operands, so that these are not live while its
+ * loops run. */
+static ilir_expr lower_elementwise(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	ilir_expr x[SUB_MAX_ARITY] = {{0}};
 	for (int step = 1; step >= 0; step--)
 		for (int a = 0; a < v->args; a++)
 			if (sched_is_part(l->plan, l->body, v->arg[a].value) == step)
-				x[a] = argument(l, v, index, a);
+				x[a] = lower_argument(l, v, index, a);
 	if (v->op == SUB_CAST)
 		return lower_cast(l, x[0], v->dtype);
 	return loops_of[v->op](l->m, x[0], x[1], x[2]);
 }
 
-/* --- asking for a value --- */
+/* --- values at an index --- */
 
 static ilir_expr read_state(struct lowering *l, int state, const ilir_expr *index, int n)
 {
@@ -380,14 +381,15 @@ static ilir_expr read_source(struct lowering *l, const struct sub_value *v, cons
 	case SUB_STATE:
 		return read_state(l, v->which, index, v->vars);
 	default: {
-		int node = l->p->inputs.at[v->which].on_edge; /* which an edge tells */
+		int node = l->p->inputs.at[v->which].on_edge; /* 1 skips the node: the edge determines it */
 		return lower_widened(l, ilir_load(l->m, l->input[v->which], index + node, v->vars - node));
 	}
 	}
 }
 
-/* The value is a target of the group at hand, asked for at the very element that the nest is at. */
-static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
+/* Whether the current group computes the value at this index: it is a target, at the element of the
+ * current iteration. */
+static bool is_computed_here(const struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	bool target = sched_group_of(l->plan, l->body, r) == l->group - l->plan->groups.at;
@@ -396,7 +398,7 @@ static bool computed_here(const struct lowering *l, sub_ref r, const ilir_expr *
 	return target;
 }
 
-static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
+static ilir_expr compute_value(struct lowering *l, sub_ref r, const ilir_expr *index)
 {
 	const struct sub_value *v = sub_at(l->p, r);
 	char name[24];
@@ -409,11 +411,11 @@ static ilir_expr compute(struct lowering *l, sub_ref r, const ilir_expr *index)
 		return lower_reshaped(l, v, index);
 	default:
 		if (sub_reduces(v->op))
-			return reduce(l, r, index);
+			return lower_reduction(l, r, index);
 		if (sched_is_part(l->plan, l->body, r))
-			return elementwise(l, v, index);
+			return lower_elementwise(l, v, index);
 		snprintf(name, sizeof name, "v%u", r.i);
-		return bind(l, arena_string(l->m->arena, name), elementwise(l, v, index));
+		return name_value(l, arena_string(l->m->arena, name), lower_elementwise(l, v, index));
 	}
 }
 
@@ -431,7 +433,7 @@ ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 	const struct sub_value *v = sub_at(l->p, r);
 	if (sub_class_of(v->op) == SUB_SOURCE)
 		return read_source(l, v, index);
-	if (sched_is_stored(l->plan, l->body, r) && !computed_here(l, r, index))
+	if (sched_is_stored(l->plan, l->body, r) && !is_computed_here(l, r, index))
 		return read_stored(l, r, index);
 	uint32_t key[1 + SUB_MAX_VARS] = {r.i};
 	size_t bytes = (1 + v->vars) * sizeof *key;
@@ -442,14 +444,15 @@ ilir_expr lower_value_at(struct lowering *l, sub_ref r, const ilir_expr *index)
 		if (known >= 0)
 			return (ilir_expr){known};
 	}
-	ilir_expr e = compute(l, r, index);
+	ilir_expr e = compute_value(l, r, index);
 	map_add(&lower_scope_at(l, lower_depth_of(l, &e, 1))->memo, (const char *)key, bytes, e.i);
 	return e;
 }
 
-/* --- nests --- */
+/* --- loop nests --- */
 
-/* Stores a target wherever it is wanted: states and outputs of the body, or an intermediate. */
+/* Stores a target of the group: to all states and outputs that the body stores it to, or to an
+ * intermediate. */
 static void store_target(struct lowering *l, sub_ref r)
 {
 	ilir_expr e = lower_value_at(l, r, l->space);
@@ -471,12 +474,10 @@ static void store_target(struct lowering *l, sub_ref r)
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)
-		lower_scope_add(
-		    l, l->scope,
-		    lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
-/* The innermost block of a group: everything for one element. */
+/* Lowers the innermost block of a group, which computes one element of each target. */
 static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 {
 	l->scope = lower_scope_new(l, outer, false);
@@ -486,7 +487,8 @@ static struct ilir_stmt *lower_element(struct lowering *l, struct scope *outer)
 	return lower_scope_finish(l, l->scope);
 }
 
-/* All that the group stores is intermediates: what is needed of them is for infer_bounds to find. */
+/* Whether the group only stores intermediates: infer_bounds computes the bounds of its loops from what is
+ * read of them. */
 static bool is_inferred(const struct lowering *l)
 {
 	const struct sub_body *b = &l->p->bodies.at[l->body];
@@ -502,7 +504,7 @@ static const char *var_name(const struct lowering *l, int var)
 	return l->p->vars.at[var].name;
 }
 
-/* Variables of the nest, in the order of the group's space: row, edge, dimensions. */
+/* Makes the variables of a group's nest, in the order row, edge, dimensions. */
 static void open_space(struct lowering *l, const struct sub_value *v, bool row_loop, int along, ilir_var *var)
 {
 	for (int i = 0; i < v->vars; i++) {
@@ -531,12 +533,11 @@ static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *
 {
 	if (!l->group->over_edges)
 		tile_nodes(l, var);
-	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
-			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
+	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1, ilir_dim_name(l->m, dim),
+			ILIR_SERIAL, block);
 }
 
-static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent,
-					struct ilir_stmt *block)
+static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent, struct ilir_stmt *block)
 {
 	bool infer = is_inferred(l);
 	ilir_expr begin = infer ? ilir_inferred(l->m) : ilir_index(l->m, 0);
@@ -550,23 +551,23 @@ static const char *row_name(const struct lowering *l, int var)
 	return set == SUB_INPUT ? "input" : set == SUB_ROW ? "row" : "node";
 }
 
-/* The loops over the dimensions around a block; `innermost` may be none of them. */
+/* Puts the loops over the dimensions around a block; `innermost` is the innermost one, or -1 for the last. */
 static struct ilir_stmt *dimension_loops(struct lowering *l, const struct sub_value *v, const ilir_var *var,
 					 int innermost, struct ilir_stmt *block)
 {
 	const struct sched_group *g = l->group;
-	int leads = v->vars - g->dims;
+	int leading = v->vars - g->dims;
 	if (innermost >= 0)
-		block = dimension_loop(l, var[leads + innermost], v->var[leads + innermost],
+		block = dimension_loop(l, var[leading + innermost], v->var[leading + innermost],
 				       g->extent[innermost], block);
 	for (int d = g->dims; d-- > 0;)
 		if (d != innermost)
-			block = dimension_loop(l, var[leads + d], v->var[leads + d], g->extent[d], block);
+			block = dimension_loop(l, var[leading + d], v->var[leading + d], g->extent[d], block);
 	return block;
 }
 
-/* All columns of a row: what does not differ along them, the rows that it reads, stands before their loops.
- */
+/* Lowers all columns of a row.  What does not depend on the column, such as the rows that are read, comes
+ * before the loops over columns. */
 static struct ilir_stmt *lower_row(struct lowering *l, const struct sub_value *v, const ilir_var *var)
 {
 	struct scope *row = lower_scope_new(l, NULL, false);

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Data movement: an `assign`, a `cond` and a reshape only change the index.  Where an index may leave what it
- * is of, or falls to one of two sides, a choice is made. */
+/* Lowers data movement: an `assign`, a `cond` and a reshape only change the index.  A choice is generated
+ * where an index may be out of bounds, or selects one of two sides. */
 #include "ilir/lower.h"
 
 /* --- indices --- */
 
-/* The index that a variable of the value has. */
+/* The index of a variable of the value; none if it is no variable of it. */
 static ilir_expr index_of(const struct sub_value *v, const ilir_expr *index, int var)
 {
 	for (int i = 0; i < v->vars; i++)
@@ -14,18 +14,18 @@ static ilir_expr index_of(const struct sub_value *v, const ilir_expr *index, int
 	return (ilir_expr){0};
 }
 
-static ilir_expr scaled(struct lowering *l, ilir_expr at, int64_t scale)
+static ilir_expr scale_index(struct lowering *l, ilir_expr at, int64_t scale)
 {
 	return at.i ? ilir_binary(l->m, ILIR_MUL, at, ilir_index(l->m, scale)) : ilir_index(l->m, 0);
 }
 
-/* The edge to the child in a slot of a node. */
+/* The edge from a node to its child in a slot. */
 static ilir_expr edge_in_slot(struct lowering *l, ilir_expr node, int slot)
 {
 	return ilir_binary(l->m, ILIR_ADD, lower_row_of(l, l->child_begin, "edges", node), ilir_index(l->m, slot));
 }
 
-/* Where children have no slots, those of a node stand one after the other. */
+/* The child of a node in a slot.  Where nodes have any number of children, they are listed by edge. */
 static ilir_expr child_in_slot(struct lowering *l, int slot, ilir_expr node)
 {
 	if (l->p->children >= 0)
@@ -58,10 +58,10 @@ static ilir_expr apply_map(struct lowering *l, const struct sub_value *v, const 
 	case SUB_SLOT_EDGE:
 		return edge_in_slot(l, at, m->which);
 	default:
-		at = scaled(l, at, m->scale);
+		at = scale_index(l, at, m->scale);
 		if (m->scale2)
-			at =
-			    ilir_binary(mod, ILIR_ADD, at, scaled(l, index_of(v, index, m->var2), m->scale2));
+			at = ilir_binary(mod, ILIR_ADD, at,
+					 scale_index(l, index_of(v, index, m->var2), m->scale2));
 		return ilir_binary(mod, ILIR_ADD, at, ilir_index(mod, m->offset));
 	}
 }
@@ -79,7 +79,7 @@ void lower_indices_with(const struct sub_value *v, const ilir_expr *index, const
 
 /* --- choices --- */
 
-/* What stands on one side of a choice: a value at an index, or a number. */
+/* One side of a choice: a value at an index, or a number. */
 struct side {
 	sub_ref value; /* none = the number */
 	ilir_expr index[SUB_MAX_VARS];
@@ -92,7 +92,7 @@ static ilir_expr side_value(struct lowering *l, const struct side *side)
 	return side->value.i ? lower_value_at(l, side->value, side->index) : lower_number(l, side->dtype, side->number);
 }
 
-/* The side as a block of its own, that stores into a register. */
+/* A block that computes a side and stores it to a register. */
 static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, const struct side *side,
 				    ilir_buffer to)
 {
@@ -106,13 +106,14 @@ static struct ilir_stmt *side_block(struct lowering *l, struct scope *around, co
 	return lower_scope_finish(l, own);
 }
 
-/* A comparison, and the side that is chosen when it does (or, truth false, does not) hold. */
+/* A condition for the `yes` side: the comparison has this truth value. */
 struct choice {
 	ilir_expr condition;
 	bool truth;
 };
 
-/* Inside a reduction the choice is an expression, and nothing of a side is computed before it is made. */
+/* The choice as an expression, for use inside a reduction.  No part of a side is computed before the
+ * choice. */
 static ilir_expr choose_expression(struct lowering *l, int depth, const struct choice *c, int n,
 				   const struct side *yes, const struct side *no)
 {
@@ -136,11 +137,11 @@ static struct ilir_stmt *choose_branch(struct lowering *l, struct scope *s, cons
 	return ilir_if(l->m, c->condition, c->truth ? block : other, c->truth ? other : block);
 }
 
-/* One side when all n choices are for it, else the other: inside a reduction by an expression, elsewhere by
- * branches, that have room for the work of each side.  Comparisons are of one index with a constant where
- * they can be, so that split_loops resolves them. */
-static ilir_expr choose(struct lowering *l, int depth, const struct choice *c, int n, const struct side *yes,
-			const struct side *no)
+/* Chooses `yes` if all n conditions hold, else `no`: by an expression inside a reduction, else by
+ * branches, which can contain the statements of each side.  Conditions compare one index with a constant
+ * where possible, so that split_loops can decide them. */
+static ilir_expr choose_side(struct lowering *l, int depth, const struct choice *c, int n,
+			     const struct side *yes, const struct side *no)
 {
 	struct scope *s = lower_scope_at(l, depth);
 	if (s->reduction)
@@ -156,7 +157,7 @@ static ilir_expr choose(struct lowering *l, int depth, const struct choice *c, i
 	return ilir_load(l->m, to, NULL, 0);
 }
 
-/* A concatenation chooses by the index along the joined axis. */
+/* A concatenation chooses its side by the index along the joined axis. */
 ilir_expr lower_joined(struct lowering *l, const struct sub_value *v, const ilir_expr *index)
 {
 	int64_t first = l->p->vars.at[sub_joined_var(v, 0)].extent;
@@ -165,32 +166,34 @@ ilir_expr lower_joined(struct lowering *l, const struct sub_value *v, const ilir
 	struct choice choice = {ilir_binary(l->m, ILIR_LT, at, ilir_index(l->m, first)), true};
 	for (int a = 0; a < 2; a++)
 		lower_indices_with(v, index, &v->arg[a], sub_joined_var(v, a), a ? rest : at, sides[a].index);
-	return choose(l, lower_depth_of(l, index, v->vars), &choice, 1, &sides[0], &sides[1]);
+	return choose_side(l, lower_depth_of(l, index, v->vars), &choice, 1, &sides[0], &sides[1]);
 }
 
-static int64_t ceiling(int64_t a, int64_t b)
+static int64_t divide_rounding_up(int64_t a, int64_t b)
 {
 	return a / b + (a % b > 0);
 }
 
-/* at < bound, where `at` is the index that a map gives: of one variable as a comparison of that. */
-static struct choice below(struct lowering *l, const struct sub_map *m, ilir_expr var, ilir_expr at,
-			   int64_t bound)
+/* The condition at < bound, where `at` is the index that a map gives.  If the map has one variable, that
+ * variable is compared. */
+static struct choice compare_below(struct lowering *l, const struct sub_map *m, ilir_expr var, ilir_expr at,
+				   int64_t bound)
 {
 	struct ilir_module *mod = l->m;
 	if (m->scale2 || m->var < 0)
 		return (struct choice){ilir_binary(mod, ILIR_LT, at, ilir_index(mod, bound)), true};
-	int64_t room = bound - m->offset; /* scale * var < room */
+	int64_t limit = bound - m->offset; /* scale * var < limit */
 	if (m->scale > 0)
 		return (struct choice){
-		    ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(room, m->scale))), true};
-	/* not -scale * var < 1 - room */
-	return (struct choice){ilir_binary(mod, ILIR_LT, var, ilir_index(mod, ceiling(1 - room, -m->scale))),
-			       false};
+		    ilir_binary(mod, ILIR_LT, var, ilir_index(mod, divide_rounding_up(limit, m->scale))),
+		    true};
+	/* not -scale * var < 1 - limit */
+	return (struct choice){
+	    ilir_binary(mod, ILIR_LT, var, ilir_index(mod, divide_rounding_up(1 - limit, -m->scale))), false};
 }
 
-/* What must hold for the i-th index to lie in its dimension, as far as it is not known to; returns how many.
- */
+/* Sets the conditions for the i-th index to lie in its dimension, but for those that always hold; returns
+ * their number. */
 static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const ilir_expr *index,
 		     ilir_expr at, struct choice *c)
 {
@@ -200,16 +203,16 @@ static int bounds_of(struct lowering *l, const struct sub_value *v, int i, const
 	if (!sub_map_leaves(l->p, v, i) || !sub_map_range(l->p, m, &least, &most))
 		return 0;
 	if (least < 0) {
-		c[n] = below(l, m, index_of(v, index, m->var), at, 0);
+		c[n] = compare_below(l, m, index_of(v, index, m->var), at, 0);
 		c[n].truth = !c[n].truth;
 		n++;
 	}
 	if (most >= extent)
-		c[n++] = below(l, m, index_of(v, index, m->var), at, extent);
+		c[n++] = compare_below(l, m, index_of(v, index, m->var), at, extent);
 	return n;
 }
 
-/* The row of a state that is read through a map that its layout knows; none: by its node. */
+/* The row of a state read through a map, where the layout gives it without the node's number; else none. */
 static ilir_expr mapped_row(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
 			    const ilir_expr *index)
 {
@@ -236,12 +239,12 @@ ilir_expr lower_moved(struct lowering *l, const struct sub_value *v, const ilir_
 		inside.index[0] = apply_map(l, v, &v->map[0], index);
 	if (n == 0)
 		return side_value(l, &inside);
-	return choose(l, lower_depth_of(l, index, v->vars), choice, n, &inside, &outside);
+	return choose_side(l, lower_depth_of(l, index, v->vars), choice, n, &inside, &outside);
 }
 
 /* --- reshape --- */
 
-/* The dimensions of the argument in a piece, from the row-major place in it. */
+/* The indices of the argument's dimensions in a piece, from the row-major position in the piece. */
 static void split_piece(struct lowering *l, const struct sub_value *v, const struct sub_value *from,
 			const struct sub_piece *piece, const ilir_expr *index, ilir_expr *out)
 {
@@ -268,7 +271,7 @@ ilir_expr lower_reshaped(struct lowering *l, const struct sub_value *v, const il
 	ilir_expr out[SUB_MAX_VARS];
 	int n = sub_reshape_pieces(l->p, v, pieces);
 	for (int i = 0; i < v->vars; i++)
-		out[i] = index[i]; /* rows stay */
+		out[i] = index[i]; /* those in no piece are kept */
 	for (int i = 0; i < n; i++)
 		split_piece(l, v, from, &pieces[i], index, out);
 	return lower_value_at(l, v->arg[0].value, out);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The program around the groups: buffers, steps, the loop over batches. */
+/* Lowers the program around the groups: buffers, steps, the loop over batches. */
 #include "ilir/lower.h"
 
 #include <stdio.h>
@@ -74,7 +74,7 @@ static ilir_buffer input_buffer(struct lowering *l, int input)
 	return tensor_buffer(l, IMAGE_VECTOR, input, &in->row, rows, size);
 }
 
-static bool goes_down(const struct sub_program *p)
+static bool has_traversal_down(const struct sub_program *p)
 {
 	for (size_t t = 0; t < p->traversals.n; t++)
 		if (p->traversals.at[t].down)
@@ -84,7 +84,7 @@ static bool goes_down(const struct sub_program *p)
 
 static void declare_parents(struct lowering *l)
 {
-	if (!goes_down(l->p))
+	if (!has_traversal_down(l->p))
 		return;
 	if (l->p->tree)
 		l->parent = index_buffer(l, "parent", IMAGE_PARENT, 0, "node", IMAGE_NODES, 0);
@@ -92,7 +92,7 @@ static void declare_parents(struct lowering *l)
 	l->parent_list = index_buffer(l, "parent.list", IMAGE_PARENT_LIST, 0, "edge", IMAGE_EDGES, 0);
 }
 
-/* Whether a body ranges over the nodes of an input. */
+/* Whether a body reduces over the nodes of an input. */
 static bool has_members(const struct sub_program *p)
 {
 	for (size_t i = 1; i < p->values.n; i++)
@@ -128,7 +128,7 @@ static void declare_structure(struct lowering *l)
 	l->origin = index_buffer(l, "origin", IMAGE_ORIGIN, 0, "node", IMAGE_NODES, 0);
 }
 
-static void declare(struct lowering *l)
+static void declare_buffers(struct lowering *l)
 {
 	const struct sub_program *p = l->p;
 	struct arena *a = l->m->arena;
@@ -153,13 +153,13 @@ static void declare(struct lowering *l)
 	declare_structure(l);
 }
 
-/* An edge says which node it belongs to: a value of edges is kept without its row. */
 int lower_first_stored(const struct lowering *l, sub_ref r)
 {
 	return sub_leading_dims(l->p, r) > 1;
 }
 
-/* How many rows an intermediate of nodes or edges has: where nobody reads it after its batch, those of one. */
+/* The number of rows of an intermediate of nodes or edges: those of the widest batch if it is only read
+ * in its batch. */
 static enum image_size intermediate_rows(const struct lowering *l, int body, enum sub_set set)
 {
 	enum sub_domain domain = l->p->bodies.at[body].domain;
@@ -228,7 +228,7 @@ ilir_buffer lower_storage(struct lowering *l, int body, sub_ref r)
 
 /* --- steps --- */
 
-/* All groups of a body, one after the other. */
+/* Lowers all groups of a body, in sequence. */
 static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 {
 	struct ilir_stmt *block = NULL;
@@ -238,7 +238,7 @@ static struct ilir_stmt *lower_body(struct lowering *l, int body, bool row_loop)
 	return block;
 }
 
-/* A step for each group of a body over the same rows; the only one has the name that is given. */
+/* Lowers each group of a body to a step over the same rows; a single one gets the given name. */
 static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *name, ilir_expr begin,
 				     ilir_expr end)
 {
@@ -257,7 +257,7 @@ static struct ilir_stmt *lower_steps(struct lowering *l, int body, const char *n
 	return steps;
 }
 
-/* The first body of a domain behind another, of the traversal at hand; -1 = there is none. */
+/* The next body of a domain in the current traversal after body `before`; -1 = there is none. */
 static int next_body(const struct lowering *l, enum sub_domain domain, int before)
 {
 	for (size_t b = before + 1; b < l->p->bodies.n; b++)
@@ -271,7 +271,7 @@ static int find_body(const struct lowering *l, enum sub_domain domain)
 	return next_body(l, domain, -1);
 }
 
-/* Whether the row at hand is of a case of the mask. */
+/* The condition that the current row is of a case in the mask. */
 static ilir_expr is_of_case(struct lowering *l, unsigned cases)
 {
 	struct ilir_module *m = l->m;
@@ -284,7 +284,7 @@ static ilir_expr is_of_case(struct lowering *l, unsigned cases)
 	return any;
 }
 
-/* Whether rows of a body are told from others by a test. */
+/* Whether a kernel tests which rows are of a body, instead of a range containing them. */
 static bool is_tested(const struct lowering *l, int body)
 {
 	unsigned cases = l->p->bodies.at[body].cases;
@@ -299,19 +299,19 @@ static int next_tested(const struct lowering *l, enum sub_domain domain, int bef
 	return b;
 }
 
-/* The bodies of a domain from the b-th one on that are tested, by the case of the row at hand: of the last, it is what is
- * left. */
+/* Selects among the tested bodies of a domain, from body b on, by the case of the current row.  The last
+ * body takes all remaining rows. */
 static struct ilir_stmt *tested_cases(struct lowering *l, enum sub_domain domain, int b)
 {
 	int next = next_tested(l, domain, b);
 	struct ilir_stmt *then = lower_body(l, b, false);
 	if (next < 0)
 		return then;
-	ilir_expr is = is_of_case(l, l->p->bodies.at[b].cases);
-	return ilir_if(l->m, is, then, tested_cases(l, domain, next));
+	ilir_expr own_case = is_of_case(l, l->p->bodies.at[b].cases);
+	return ilir_if(l->m, own_case, then, tested_cases(l, domain, next));
 }
 
-/* What a step does that goes over all rows of a batch, row by row. */
+/* A loop over all rows of a batch, whose body `row` makes. */
 static struct ilir_stmt *tested_rows(struct lowering *l, struct ilir_stmt *(*row)(struct lowering *))
 {
 	struct ilir_module *m = l->m;
@@ -321,7 +321,7 @@ static struct ilir_stmt *tested_rows(struct lowering *l, struct ilir_stmt *(*row
 			ILIR_SERIAL, row(l));
 }
 
-/* Leaves are told by one comparison: batch 0 holds them. */
+/* One comparison identifies leaves: they are batch 0. */
 static struct ilir_stmt *tested_up(struct lowering *l)
 {
 	struct ilir_module *m = l->m;
@@ -331,7 +331,7 @@ static struct ilir_stmt *tested_up(struct lowering *l)
 	return ilir_if(m, is_leaf, then, otherwise);
 }
 
-/* Roots are told by their case. */
+/* Roots are identified by their case. */
 static struct ilir_stmt *tested_down(struct lowering *l)
 {
 	unsigned roots = 0;
@@ -342,7 +342,7 @@ static struct ilir_stmt *tested_down(struct lowering *l)
 	return ilir_if(l->m, is_root, then, tested_cases(l, SUB_BELOW, find_body(l, SUB_BELOW)));
 }
 
-/* One step for bodies that share it, over the rows of all their cases. */
+/* One step for all tested bodies of a domain, over the rows of all their cases. */
 static struct ilir_stmt *shared_step(struct lowering *l, enum sub_domain domain, ilir_expr begin, ilir_expr end)
 {
 	struct ilir_module *m = l->m;
@@ -359,7 +359,7 @@ static struct ilir_stmt *shared_step(struct lowering *l, enum sub_domain domain,
 	return step;
 }
 
-/* The steps of all bodies of a domain, each over the rows of its cases, or several over those of theirs. */
+/* Lowers the bodies of a domain to steps over the rows of their cases; those that are tested share one. */
 static struct ilir_stmt *lower_cases(struct lowering *l, enum sub_domain domain, ilir_expr begin, ilir_expr end)
 {
 	int tested = next_tested(l, domain, -1);
@@ -371,7 +371,7 @@ static struct ilir_stmt *lower_cases(struct lowering *l, enum sub_domain domain,
 	return steps;
 }
 
-/* "node" in the first traversal, "node2" in the second. */
+/* The name of the step that tests all nodes: "node" in the first traversal, "node2" in the second. */
 static const char *tested_name(struct lowering *l)
 {
 	struct str s = str_in(l->m->arena);
@@ -379,9 +379,10 @@ static const char *tested_name(struct lowering *l)
 	return str_text(&s);
 }
 
-/* The loop over batches, or over nodes, from one on; down it counts from the last to the first. */
-static struct ilir_stmt *over_batches(struct lowering *l, ilir_expr first, bool down,
-				      struct ilir_stmt *(*steps)(struct lowering *, ilir_expr begin, ilir_expr end))
+/* The loop over batches or nodes, from `first` on; in a traversal down, from the last to the first. */
+static struct ilir_stmt *loop_over_batches(struct lowering *l, ilir_expr first, bool down,
+					   struct ilir_stmt *(*steps)(struct lowering *, ilir_expr begin,
+								      ilir_expr end))
 {
 	struct ilir_module *m = l->m;
 	bool batch = l->sched->dynamic_batch;
@@ -407,7 +408,7 @@ static struct ilir_stmt *down_steps(struct lowering *l, ilir_expr begin, ilir_ex
 	return ilir_append(roots, lower_cases(l, SUB_BELOW, begin, end));
 }
 
-/* Leaves and inner nodes, or roots and others, in one step that tests each node. */
+/* One step that tests each node: leaves and inner nodes, or roots and other nodes. */
 static struct ilir_stmt *tested_steps(struct lowering *l, ilir_expr begin, ilir_expr end)
 {
 	bool down = l->p->traversals.at[l->traversal].down;
@@ -420,15 +421,16 @@ static struct ilir_stmt *lower_recursion(struct lowering *l)
 	struct ilir_module *m = l->m;
 	bool down = l->p->traversals.at[l->traversal].down;
 	if (!l->sched->specialize_leaf || down)
-		return over_batches(l, ilir_index(m, 0), down, l->sched->specialize_leaf ? down_steps : tested_steps);
+		return loop_over_batches(l, ilir_index(m, 0), down,
+					 l->sched->specialize_leaf ? down_steps : tested_steps);
 	struct ilir_stmt *leaves = lower_cases(l, SUB_LEAF, ilir_index(m, 0), ilir_size(m, IMAGE_LEAVES));
 	leaves = ilir_append(leaves, ilir_barrier(m));
 	ilir_expr first = l->sched->dynamic_batch ? ilir_index(m, 1) : ilir_size(m, IMAGE_LEAVES);
-	return ilir_append(leaves, over_batches(l, first, false, inner_steps));
+	return ilir_append(leaves, loop_over_batches(l, first, false, inner_steps));
 }
 
-/* All rows of a body's domain at once, before or after the recursion. */
-static struct ilir_stmt *lower_whole(struct lowering *l, enum sub_domain domain)
+/* Lowers a body over all rows of its domain, before or after the recursion. */
+static struct ilir_stmt *lower_all_rows(struct lowering *l, enum sub_domain domain)
 {
 	struct ilir_module *m = l->m;
 	int body = find_body(l, domain);
@@ -441,13 +443,13 @@ static struct ilir_stmt *lower_whole(struct lowering *l, enum sub_domain domain)
 
 static struct ilir_stmt *lower_ahead(struct lowering *l)
 {
-	struct ilir_stmt *all = lower_whole(l, SUB_AHEAD), *inner = lower_whole(l, SUB_AHEAD_INNER);
+	struct ilir_stmt *all = lower_all_rows(l, SUB_AHEAD), *inner = lower_all_rows(l, SUB_AHEAD_INNER);
 	struct ilir_stmt *both = ilir_append(all, inner);
 	return both ? ilir_append(both, ilir_barrier(l->m)) : NULL;
 }
 
-/* What runs when weights are bound: a kernel for each folded parameter, over its rows, in the order of the
- * bodies. */
+/* Lowers what runs when weights are bound: a kernel for each folded parameter, over its rows, in the
+ * order of bodies. */
 static void lower_bindings(struct lowering *l)
 {
 	for (size_t b = 0; b < l->p->bodies.n; b++)
@@ -465,7 +467,7 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 	l.places = map_in(m->arena);
 	tiling->accumulators = sched->accumulators;
 	tiling->peel = sched->peel;
-	declare(&l);
+	declare_buffers(&l);
 	lower_bindings(&l);
 	for (size_t t = 0; t < l.p->traversals.n; t++) {
 		l.traversal = t;
@@ -473,7 +475,7 @@ void ilir_lower(struct ilir_module *m, struct ilir_tiling *tiling, const struct 
 		body = ilir_append(body, lower_ahead(&l));
 		body = ilir_append(body, recursion);
 	}
-	body = ilir_append(body, lower_whole(&l, SUB_EVERY_NODE));
-	body = ilir_append(body, lower_whole(&l, SUB_EVERY_INPUT));
+	body = ilir_append(body, lower_all_rows(&l, SUB_EVERY_NODE));
+	body = ilir_append(body, lower_all_rows(&l, SUB_EVERY_INPUT));
 	vec_push(m->arena, &m->kernels, (struct ilir_kernel){.name = m->name, .domain = IMAGE_DOMAIN_ONCE, .body = body});
 }

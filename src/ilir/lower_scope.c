@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Blocks while they grow: what stands in them, where things are defined, and how far out a value can stand.
- */
+/* Blocks under construction: their statements, where names are defined, and in which outer scope a value
+ * can be placed. */
 #include "ilir/lower.h"
 
 struct scope *lower_scope_new(struct lowering *l, struct scope *outer, bool reduction)
@@ -16,7 +16,7 @@ void lower_scope_add(struct lowering *l, struct scope *s, struct ilir_stmt *stmt
 	vec_push(l->m->arena, &s->items, (struct scope_item){stmt, loop});
 }
 
-static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop *loop)
+static struct ilir_stmt *finish_loop(struct lowering *l, const struct lower_loop *loop)
 {
 	struct ilir_module *m = l->m;
 	struct ilir_stmt *block = ilir_for(m, loop->var, loop->begin, loop->end, 1, loop->dim, ILIR_SERIAL,
@@ -27,13 +27,12 @@ static struct ilir_stmt *loop_finish(struct lowering *l, const struct lower_loop
 	return ilir_append(loop->prologue, block);
 }
 
-/* The finished block: a loop stands behind the statements that prepare its accumulators. */
 struct ilir_stmt *lower_scope_finish(struct lowering *l, const struct scope *s)
 {
 	struct ilir_stmt *first = NULL, **link = &first;
 	for (size_t i = 0; i < s->items.n; i++) {
 		const struct lower_loop *loop = s->items.at[i].loop;
-		*link = loop ? loop_finish(l, loop) : s->items.at[i].stmt;
+		*link = loop ? finish_loop(l, loop) : s->items.at[i].stmt;
 		while (*link)
 			link = &(*link)->next;
 	}
@@ -63,15 +62,15 @@ static const struct definition *definition_at(const struct lowering *l, const st
 				    : NULL;
 }
 
-/* The depth of the innermost scope that expressions depend on. */
-struct reach {
+/* State of lower_depth_of. */
+struct deepest {
 	const struct lowering *l;
 	int depth;
 };
 
-static void reach_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+static void note_depth(const struct ilir_module *m, ilir_expr e, void *context)
 {
-	struct reach *r = context;
+	struct deepest *r = context;
 	const struct definition *d = definition_at(r->l, m, e);
 	if (d && d->depth > r->depth)
 		r->depth = d->depth;
@@ -79,20 +78,20 @@ static void reach_leaf(const struct ilir_module *m, ilir_expr e, void *context)
 
 int lower_depth_of(const struct lowering *l, const ilir_expr *e, int n)
 {
-	struct reach r = {l, 0};
-	struct ilir_visit visit = {.expr = reach_leaf, .context = &r};
+	struct deepest r = {l, 0};
+	struct ilir_visit visit = {.expr = note_depth, .context = &r};
 	for (int i = 0; i < n; i++)
 		ilir_visit_expr(l->m, e[i], &visit);
 	return r.depth;
 }
 
-/* The last place in the scope of this depth that an expression depends on; -1 = none. */
+/* State of lower_last_place. */
 struct last {
 	const struct lowering *l;
 	int depth, place;
 };
 
-static void last_leaf(const struct ilir_module *m, ilir_expr e, void *context)
+static void note_place(const struct ilir_module *m, ilir_expr e, void *context)
 {
 	struct last *last = context;
 	const struct definition *d = definition_at(last->l, m, e);
@@ -103,7 +102,7 @@ static void last_leaf(const struct ilir_module *m, ilir_expr e, void *context)
 int lower_last_place(const struct lowering *l, ilir_expr e, int depth)
 {
 	struct last last = {l, depth, -1};
-	struct ilir_visit visit = {.expr = last_leaf, .context = &last};
+	struct ilir_visit visit = {.expr = note_place, .context = &last};
 	ilir_visit_expr(l->m, e, &visit);
 	return last.place;
 }

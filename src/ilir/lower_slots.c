@@ -1,15 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Products with one child after the other, U_0 @ child0.h + U_1 @ child1.h or W @ concat(child0.h, child1.h),
- * as one nest: where the state is laid out by parent the children lie side by side, and the slot is one index
- * more.
+/* Lowers products with consecutive children, U_0 @ child0.h + U_1 @ child1.h or W @ concat(child0.h,
+ * child1.h), to one loop nest.  Where the state is laid out by parent, the rows of children are adjacent, and
+ * the slot is added to the index.
  *
  *     for slot in 0..2
  *       for k in 0..64
  *         sum = fma(stack[slot, j, k], h[row + slot, k], sum)         or w[j, slot * 64 + k] */
 #include "ilir/lower.h"
 
-/* A product with children that lie side by side, computed where it is wanted. */
-static bool take_apart(const struct lowering *l, sub_ref r, struct sched_child_product *c)
+/* Whether a value is a product with children whose rows are adjacent and are read directly; sets *c if so. */
+static bool match_child_product(const struct lowering *l, sub_ref r, struct sched_child_product *c)
 {
 	return sched_child_product(l->p, r, c) && l->sched->states.at[c->state].layout == IMAGE_BY_PARENT &&
 	       !sched_is_stored(l->plan, l->body, sub_at(l->p, r)->arg[c->child_at].value);
@@ -18,20 +18,20 @@ static bool take_apart(const struct lowering *l, sub_ref r, struct sched_child_p
 bool lower_next_slot(const struct lowering *l, sub_ref first, sub_ref other, int distance)
 {
 	struct sched_child_product c;
-	return sched_next_child(l->p, first, other, distance) && take_apart(l, first, &c) &&
-	       take_apart(l, other, &c);
+	return sched_next_child(l->p, first, other, distance) && match_child_product(l, first, &c) &&
+	       match_child_product(l, other, &c);
 }
 
-/* A loop over a part that is not unrolled evenly would not be one nest. */
+/* A loop over a child's elements that is not unrolled evenly is no single nest. */
 int lower_joined_slots(const struct lowering *l, sub_ref r)
 {
 	struct sched_child_product c;
-	if (!take_apart(l, r, &c) || c.slots < 2)
+	if (!match_child_product(l, r, &c) || c.slots < 2)
 		return 0;
 	return l->p->states.at[c.state].shape[0] % l->tile->unroll ? 0 : c.slots;
 }
 
-/* --- weights, one behind the other --- */
+/* --- stacks of weights --- */
 
 static const struct image_recipe *stack_recipe(struct lowering *l, const int *param, int n)
 {
@@ -76,7 +76,7 @@ ilir_expr lower_stacked_weight(struct lowering *l, const sub_ref *sums, int n, c
 	int *param = ARENA_ARRAY(l->m->arena, int, n);
 	ilir_expr at[1 + SUB_MAX_VARS] = {slot};
 	const struct sub_value *v = sub_at(l->p, sums[0]);
-	take_apart(l, sums[0], &c);
+	match_child_product(l, sums[0], &c);
 	for (int i = 0; i < n; i++)
 		param[i] = sub_at(l->p, sub_at(l->p, sums[i])->arg[c.weight_at].value)->which;
 	lower_indices_with(v, index, &v->arg[c.weight_at], v->reduced, element, at + 1);
@@ -89,7 +89,7 @@ ilir_expr lower_child_in_slot(struct lowering *l, sub_ref sum, int *child_at, co
 	struct sched_child_product c;
 	ilir_expr at[SUB_MAX_VARS];
 	const struct sub_value *v = sub_at(l->p, sum);
-	take_apart(l, sum, &c);
+	match_child_product(l, sum, &c);
 	lower_indices_with(v, index, &v->arg[c.child_at], v->reduced, k, at);
 	struct sub_map first = {.function = SUB_CHILD, .which = c.slot};
 	at[0] = ilir_binary(l->m, ILIR_ADD, lower_mapped_row(l, c.state, &first, at[0]), slot);

@@ -1,20 +1,21 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Where in a buffer an access means: which row of a state, its layout says; which element of a row, the order
- * of dimensions. */
+/* Maps the indices of an access to a buffer: the layout of a state gives the row, the order of dimensions
+ * the element of the row. */
 #include "ilir/lower.h"
 
-static bool by_parent(const struct lowering *l, int state)
+static bool is_by_parent(const struct lowering *l, int state)
 {
 	return l->sched->states.at[state].layout == IMAGE_BY_PARENT;
 }
 
-/* By parent, row e is that of the child of edge e. */
+/* In the layout by parent, row e belongs to the child of edge e. */
 const char *lower_state_rows(const struct lowering *l, int state)
 {
-	return by_parent(l, state) ? "edge" : "node";
+	return is_by_parent(l, state) ? "edge" : "node";
 }
 
-/* Edges are numbered inner node by inner node, and so are these rows; batch 0 holds the leaves. */
+/* The row of a node's first child by parent.  These rows are numbered like edges, in the order of inner
+ * nodes, which follow batch 0, the leaves. */
 static ilir_expr first_child(struct lowering *l, ilir_expr node)
 {
 	struct ilir_module *m = l->m;
@@ -27,12 +28,12 @@ static ilir_expr first_child(struct lowering *l, ilir_expr node)
 
 ilir_expr lower_state_row(struct lowering *l, int state, ilir_expr node)
 {
-	return by_parent(l, state) ? lower_row_of(l, l->place, "place", node) : node;
+	return is_by_parent(l, state) ? lower_row_of(l, l->place, "place", node) : node;
 }
 
 ilir_expr lower_mapped_row(struct lowering *l, int state, const struct sub_map *map, ilir_expr at)
 {
-	if (!by_parent(l, state))
+	if (!is_by_parent(l, state))
 		return (ilir_expr){0};
 	switch (map->function) {
 	case SUB_CHILD:
@@ -45,8 +46,8 @@ ilir_expr lower_mapped_row(struct lowering *l, int state, const struct sub_map *
 	}
 }
 
-/* Rows of one batch are counted from the first of its nodes, or of their edges, whichever part of the batch the range at
- * hand is. */
+/* The row in a buffer with the rows of one batch: counted from the first node of the batch, or from its
+ * first edge, even if the current range is a later part of the batch. */
 static ilir_expr dense_row(struct lowering *l, ilir_buffer b, ilir_expr row)
 {
 	const struct ilir_buffer_decl *decl = ilir_buffer_at(l->m, b);
@@ -92,13 +93,13 @@ const struct image_recipe *lower_table_recipe(struct lowering *l, int param, con
 	return r;
 }
 
-/* The indices in front of those that are ordered are of rows. */
-static void arrange(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
+/* Permutes the indices of an access, but for the leading ones, which number rows. */
+static void order_indices(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n, ilir_expr *out)
 {
 	const struct sched_order *order = b.i < l->orders.n ? l->orders.at[b.i] : NULL;
-	int leads = order ? n - order->rank : n;
+	int leading = order ? n - order->rank : n;
 	for (int i = 0; i < n; i++)
-		out[i] = i < leads ? index[i] : index[leads + order->dim[i - leads]];
+		out[i] = i < leading ? index[i] : index[leading + order->dim[i - leading]];
 	if (n > 0)
 		out[0] = dense_row(l, b, out[0]);
 }
@@ -106,7 +107,7 @@ static void arrange(struct lowering *l, ilir_buffer b, const ilir_expr *index, i
 ilir_expr lower_load(struct lowering *l, ilir_buffer b, const ilir_expr *index, int n)
 {
 	ilir_expr at[ILIR_MAX_RANK];
-	arrange(l, b, index, n, at);
+	order_indices(l, b, index, n, at);
 	return ilir_load(l->m, b, at, n);
 }
 
@@ -114,6 +115,6 @@ struct ilir_stmt *lower_store(struct lowering *l, ilir_buffer b, const ilir_expr
 			      ilir_expr value)
 {
 	ilir_expr at[ILIR_MAX_RANK];
-	arrange(l, b, index, n, at);
+	order_indices(l, b, index, n, at);
 	return ilir_store(l->m, b, at, n, lower_narrowed(l, value, (enum dtype)ilir_buffer_at(l->m, b)->dtype));
 }

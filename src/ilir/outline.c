@@ -1,13 +1,14 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: each step becomes a kernel of its own, called over the rows of its domain; several, where the step is
- * loops over columns one after the other, since calls may run a part of the columns only.  What stands around
- * the steps, the loop over batches and the barriers, is from here on the runtime's: it is the order and the
- * domain of the kernels. Kernels at binding are that already; the program is the last. */
+/* Pass: makes each step a kernel, called over the rows of its domain.  A step that is a sequence of loops
+ * over columns becomes a kernel for each, because a call may run only some of the columns.  The loop over
+ * batches and the barriers around the steps are dropped: the order and the domains of kernels tell the
+ * runtime the same.  Kernels at binding, which precede the program in the module, are unchanged. */
 #include "ilir/passes.h"
 
 #include <string.h>
 
-/* The domain that a step's range says: where the loop's variable is counted from the end, it goes downwards.  Inside the loop `around` or, NULL, at the top. */
+/* The domain of a step in the loop `around`, or at the top (NULL), by its range: a traversal down counts
+ * the loop's variable from the end. */
 static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt *step, const struct ilir_stmt *around)
 {
 	if (around) {
@@ -29,11 +30,11 @@ static enum image_domain domain_of(struct ilir_module *m, const struct ilir_stmt
 					   : IMAGE_DOMAIN_NODES;
 }
 
-/* Loops over constant columns: nothing passes from one to the next but what they store. */
+/* Whether a block is a sequence of loops with constant bounds, which share nothing but what they store. */
 static bool is_columns(const struct ilir_module *m, const struct ilir_stmt *s)
 {
 	for (; s; s = s->next)
-		if (s->kind != ILIR_FOR || !ilir_turns(m, s))
+		if (s->kind != ILIR_FOR || !ilir_trip_count(m, s))
 			return false;
 	return true;
 }
@@ -46,7 +47,8 @@ static bool is_taken(const struct ilir_module *m, const char *name)
 	return false;
 }
 
-/* Code is found by its kernel's name, but steps of several traversals may have the same: cases, cases.1. */
+/* Adds a kernel with a unique name, by which its code is found: steps of several traversals may have the
+ * same one, and become cases, cases.1. */
 static void add_kernel(struct ilir_module *m, struct ilir_kernel k)
 {
 	const char *name = k.name;
@@ -95,7 +97,7 @@ static void outline_block(struct ilir_module *m, const struct ilir_stmt *s, cons
 void ilir_outline(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	const struct ilir_stmt *whole = m->kernels.at[m->kernels.n - 1].body;
+	const struct ilir_stmt *program = m->kernels.at[m->kernels.n - 1].body;
 	m->kernels.n--;
-	outline_block(m, whole, NULL);
+	outline_block(m, program, NULL);
 }

@@ -1,37 +1,39 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: weights that vectors run along are laid out in the order in which they are read: for each block of columns, for
- * each element of the other axes, the vectors of all weights that are read there (the gates of a cell), lane by lane.
+/* Pass: lays weights that are read by vectors out in the order in which they are read: for each block of
+ * columns, for each element of the other axes, the vectors of all weights that are read there (the gates of a
+ * cell), lane by lane.
  *
  *     for i1 in 0..64 step 8                                pack[div(i1, 8), k, 0, i2] is U_i[i1 + i2, k]
  *       for k in 0..64                                ->    pack[div(i1, 8), k, 1, i2] is U_o[i1 + i2, k]
  *         for i2 in 0..8 vector: .. U_i[i1 + i2, k] ..
  *         for i2 in 0..8 vector: .. U_o[i1 + i2, k] ..
  *
- * An index that a loop does not give (the label of an edge, a row) chooses one of several weights: it stays outermost, and
- * each of them is laid out so, where it is summed over.
+ * An index that does not come from a loop (the label of an edge, a row) selects one of several weights.  It
+ * stays the outermost dimension, and each of these weights is packed, if a sum runs over it.
  *
  *     label = rel[e]
  *     for k .. W[label, k, i1 + i2] * h[child, k]      ->    pack[label, div(i1, 8), k, 0, i2]
  *
- * The buffer's recipe says how the binding fills it. */
+ * The binding fills the buffer by its recipe. */
 #include "ilir/passes.h"
 
-/* A loop around the statement at hand. */
+/* The loops around the current statement, the innermost first. */
 struct around {
 	const struct ilir_stmt *loop;
 	const struct around *outer;
 };
 
-/* One weight read along a vector, taken apart. */
+/* A load of a weight along a vector, decomposed. */
 struct access {
 	ilir_expr load;
 	ilir_buffer weight;
-	int axis;                            /* the one that the vector runs along */
-	ilir_expr block, column, lane;       /* loop variables: block and column may be none */
-	int64_t first, blocks, columns, lanes; /* first: where the loop over blocks begins */
-	int64_t begin;                       /* the axis index there */
-	ilir_expr other[ILIR_MAX_RANK];      /* the indices of the other axes, in order */
-	bool row[ILIR_MAX_RANK];             /* of those: which no loop gives */
+	int axis;			/* dimension that the vector runs along */
+	ilir_expr block, column, lane;	/* loop variables: block and column may be none */
+	int64_t first;			/* begin of the loop over blocks */
+	int64_t blocks, columns, lanes; /* trip counts of the loops */
+	int64_t begin;			/* index of the axis in the first iteration */
+	ilir_expr other[ILIR_MAX_RANK]; /* indices of the other dimensions, in order */
+	bool row[ILIR_MAX_RANK];	/* of each of these: it does not come from a loop */
 	int others;
 };
 
@@ -41,9 +43,12 @@ struct pack {
 	VEC(ilir_expr) by; /* by expression: the load that replaces it */
 };
 
-/* --- taking a load apart --- */
+/* --- decomposing a load --- */
 
-static const struct ilir_stmt *loop_of(const struct around *a, const struct ilir_module *m, ilir_expr e, bool vector, bool unrolled)
+/* The innermost loop around of a kind whose variable an expression uses: a vector loop, an unrolled one
+ * over columns, or a serial one; NULL = none. */
+static const struct ilir_stmt *find_loop(const struct around *a, const struct ilir_module *m, ilir_expr e,
+					 bool vector, bool unrolled)
 {
 	for (; a; a = a->outer) {
 		const struct ilir_stmt *l = a->loop;
@@ -56,7 +61,7 @@ static const struct ilir_stmt *loop_of(const struct around *a, const struct ilir
 	return NULL;
 }
 
-static int64_t trips(const struct ilir_module *m, const struct ilir_stmt *l, int64_t *begin)
+static int64_t trip_count(const struct ilir_module *m, const struct ilir_stmt *l, int64_t *begin)
 {
 	int64_t end;
 	if (!ilir_constant(m, l->loop.begin, begin) || !ilir_constant(m, l->loop.end, &end))
@@ -64,17 +69,18 @@ static int64_t trips(const struct ilir_module *m, const struct ilir_stmt *l, int
 	return (end - *begin + l->loop.step - 1) / l->loop.step;
 }
 
-/* Fills the loops of the vector's axis; false when the index is not block + column + lane + constant. */
-static bool take_axis_apart(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
+/* Sets the loops of the vector's axis; false if the index is not block + column + lane + constant. */
+static bool decompose_index(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
 {
-	const struct ilir_stmt *lane = loop_of(around, m, e, true, false), *column = loop_of(around, m, e, false, true);
-	const struct ilir_stmt *block = loop_of(around, m, e, false, false);
+	const struct ilir_stmt *lane = find_loop(around, m, e, true, false),
+			       *column = find_loop(around, m, e, false, true);
+	const struct ilir_stmt *block = find_loop(around, m, e, false, false);
 	int64_t zero;
 	if (!lane)
 		return false;
-	a->lanes = trips(m, lane, &zero);
-	a->columns = column ? trips(m, column, &zero) : 1;
-	a->blocks = block ? trips(m, block, &a->first) : 1;
+	a->lanes = trip_count(m, lane, &zero);
+	a->columns = column ? trip_count(m, column, &zero) : 1;
+	a->blocks = block ? trip_count(m, block, &a->first) : 1;
 	a->lane = ilir_var_ref(m, lane->loop.var);
 	e = ilir_substitute(m, e, lane->loop.var, ilir_index(m, 0));
 	if (column) {
@@ -88,14 +94,14 @@ static bool take_axis_apart(struct ilir_module *m, ilir_expr e, const struct aro
 	return ilir_constant(m, e, &a->begin) && a->lanes && a->columns && a->blocks;
 }
 
-/* Several weights of one shape, the first dimension telling which. */
+/* Whether a buffer is a stack: weights of one shape, numbered by its first dimension. */
 static bool is_stack(const struct ilir_buffer_decl *b)
 {
 	const struct image_recipe *r = b->recipe;
 	return r && r->dims == b->rank && r->dim[0].axis == IMAGE_PACK_SOURCE && r->dim[0].stride == 1;
 }
 
-/* A weight whose dimensions are in another order. */
+/* Whether a buffer is a weight with its dimensions in another order. */
 static bool is_reordered(const struct ilir_buffer_decl *b)
 {
 	const struct image_recipe *r = b->recipe;
@@ -105,13 +111,13 @@ static bool is_reordered(const struct ilir_buffer_decl *b)
 	return ok;
 }
 
-/* Of the weight, or of each in a stack. */
+/* The axis of a weight, or of each weight in a stack, that dimension d of the buffer runs along. */
 static int axis_of(const struct ilir_buffer_decl *b, int d)
 {
 	return b->recipe ? b->recipe->dim[d].axis : d;
 }
 
-static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
+static bool decompose_load(struct ilir_module *m, ilir_expr e, const struct around *around, struct access *a)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	*a = (struct access){.load = e, .axis = -1};
@@ -124,7 +130,7 @@ static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *
 	int rank = n->args;
 	for (int d = 0; d < rank; d++) {
 		ilir_expr index = ilir_arg(m, e, d);
-		if (a->axis < 0 && take_axis_apart(m, index, around, a))
+		if (a->axis < 0 && decompose_index(m, index, around, a))
 			a->axis = d;
 		else
 			a->other[a->others++] = index;
@@ -132,7 +138,7 @@ static bool take_apart(struct ilir_module *m, ilir_expr e, const struct around *
 	return a->axis >= 0 && a->others == rank - 1;
 }
 
-/* Whether loops around give the index; what is read from an index array they do not. */
+/* Whether the index is a constant or computed from loop variables, and not read from an index array. */
 static bool is_given_by_loops(const struct ilir_module *m, ilir_expr e, const struct around *around)
 {
 	bool given = ilir_at(m, e)->op == ILIR_CONST_I;
@@ -141,7 +147,7 @@ static bool is_given_by_loops(const struct ilir_module *m, ilir_expr e, const st
 	return given && !ilir_loaded_index(m, e).i;
 }
 
-/* A loop around gives the index, and all its turns are added to the same place. */
+/* Whether the index uses the variable of a loop whose iterations all store to the same element. */
 static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct around *around, const struct ilir_stmt *store)
 {
 	bool summed = false;
@@ -154,8 +160,8 @@ static bool is_summed(const struct ilir_module *m, ilir_expr e, const struct aro
 	return summed;
 }
 
-/* Notes which indices are rows.  Rows of what is only copied already lie as they are read, so that packing gains
- * nothing and doubles perhaps large tables: false. */
+/* Marks the indices that are rows.  False if there are rows but no sum: rows that are only copied are
+ * already in the order in which they are read, and packing would duplicate tables that may be large. */
 static bool find_rows(const struct ilir_module *m, struct access *a, const struct around *around, const struct ilir_stmt *store)
 {
 	bool rows = false, summed = false;
@@ -167,8 +173,8 @@ static bool find_rows(const struct ilir_module *m, struct access *a, const struc
 	return !rows || (summed && !is_stack(ilir_buffer_at(m, a->weight)));
 }
 
-/* Two reads that walk alike: they may lie side by side. */
-static bool alike(const struct ilir_module *m, const struct access *a, const struct access *b)
+/* Whether two loads traverse their weights in the same order, so that these can be interleaved. */
+static bool is_alike(const struct ilir_module *m, const struct access *a, const struct access *b)
 {
 	const struct ilir_buffer_decl *x = ilir_buffer_at(m, a->weight), *y = ilir_buffer_at(m, b->weight);
 	if (is_stack(x) != is_stack(y) || a->axis != b->axis || a->others != b->others || a->block.i != b->block.i || a->lanes != b->lanes || a->columns != b->columns)
@@ -202,7 +208,7 @@ static void add_dim(struct image_recipe *r, struct ilir_buffer_decl *b, int name
 	b->dim[b->rank++] = (struct ilir_dim){name, IMAGE_ONE, extent, extent};
 }
 
-/* The last dimension that changes the source. */
+/* The number of gates: the extent of the last dimension that numbers sources. */
 static int gates_of(const struct image_recipe *r)
 {
 	int gates = 1;
@@ -211,7 +217,8 @@ static int gates_of(const struct image_recipe *r)
 	return gates;
 }
 
-static bool same_walk(const struct image_recipe *a, const struct image_recipe *b)
+/* Whether two recipes differ at most in the sources, and in the number of gates. */
+static bool is_same_layout(const struct image_recipe *a, const struct image_recipe *b)
 {
 	if (a->dims != b->dims)
 		return false;
@@ -223,18 +230,19 @@ static bool same_walk(const struct image_recipe *a, const struct image_recipe *b
 	return a->sources / gates_of(a) == b->sources / gates_of(b);
 }
 
-static bool same_source(const struct image_pack_source *a, const struct image_pack_source *b)
+static bool is_same_source(const struct image_pack_source *a, const struct image_pack_source *b)
 {
 	return a->param == b->param && memcmp(a->begin, b->begin, sizeof a->begin) == 0;
 }
 
-/* The gate of a buffer in which all slots of a single access are; -1 = none. */
+/* The gate of a packed buffer that holds all sources of a single access; -1 = none. */
 static int find_gate(const struct image_recipe *r, const struct image_recipe *single)
 {
 	int gates = gates_of(r);
 	for (int gate = 0; gate < gates; gate++) {
 		int slot = 0;
-		while (slot < single->sources && same_source(&r->source[slot * gates + gate], &single->source[slot]))
+		while (slot < single->sources &&
+		       is_same_source(&r->source[slot * gates + gate], &single->source[slot]))
 			slot++;
 		if (slot == single->sources)
 			return gate;
@@ -242,7 +250,8 @@ static int find_gate(const struct image_recipe *r, const struct image_recipe *si
 	return -1;
 }
 
-/* The dimensions next to those of the vector's axis: rows, or what loops give; of a stack, `n` sources for each slot. */
+/* Adds the dimensions other than the vector's axis: rows, or those that loops index.  A slot of a stack
+ * has `n` sources. */
 static void add_others(struct image_recipe *r, struct ilir_buffer_decl *b, const struct ilir_buffer_decl *weight,
 		       const struct access *a, bool rows, int n)
 {
@@ -252,7 +261,7 @@ static void add_others(struct image_recipe *r, struct ilir_buffer_decl *b, const
 				axis_of(weight, d) == IMAGE_PACK_SOURCE ? n : 1);
 }
 
-/* A buffer that holds these weights side by side. */
+/* The buffer that interleaves the weights of n alike accesses. */
 static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct access *a, int n)
 {
 	const struct ilir_buffer_decl *weight = ilir_buffer_at(m, a->weight);
@@ -276,14 +285,15 @@ static struct ilir_buffer_decl packed_decl(struct ilir_module *m, const struct a
 	return b;
 }
 
-/* Where a weight is that was packed before, by another loop that walks alike. */
+/* Finds the packed buffer, and the gate in it, that another loop in the same order has already packed
+ * this weight into. */
 static bool find_packed(const struct pack *p, const struct access *a, ilir_buffer *b, int *source)
 {
-	const struct image_recipe *wanted = packed_decl(p->m, a, 1).recipe;
+	const struct image_recipe *single = packed_decl(p->m, a, 1).recipe;
 	for (size_t i = 0; i < p->packed.n; i++) {
 		const struct image_recipe *r = ilir_buffer_at(p->m, p->packed.at[i])->recipe;
 		*b = p->packed.at[i];
-		*source = same_walk(r, wanted) ? find_gate(r, wanted) : -1;
+		*source = is_same_layout(r, single) ? find_gate(r, single) : -1;
 		if (*source >= 0)
 			return true;
 	}
@@ -318,7 +328,7 @@ static ilir_expr packed_load(struct ilir_module *m, ilir_buffer b, const struct 
 struct collect {
 	struct pack *p;
 	const struct around *around;
-	const struct ilir_stmt *store; /* in which the loads stand */
+	const struct ilir_stmt *store; /* that contains the loads */
 	VEC(struct access) accesses;
 };
 
@@ -326,11 +336,12 @@ static void collect_load(const struct ilir_module *m, ilir_expr e, void *context
 {
 	struct collect *c = context;
 	struct access a;
-	if (ilir_at(m, e)->op == ILIR_LOAD && take_apart(c->p->m, e, c->around, &a) && find_rows(m, &a, c->around, c->store))
+	if (ilir_at(m, e)->op == ILIR_LOAD && decompose_load(c->p->m, e, c->around, &a) &&
+	    find_rows(m, &a, c->around, c->store))
 		vec_push(m->arena, &c->accesses, a);
 }
 
-/* The loads of a block, through the tile loops that stand in it. */
+/* Collects the loads of a block and of the tile loops in it. */
 static void collect_block(struct collect *c, const struct ilir_stmt *s, const struct around *around)
 {
 	for (; s; s = s->next) {
@@ -352,28 +363,29 @@ static void replace_by(struct pack *p, ilir_expr e, ilir_expr by)
 	p->by.at[e.i] = by;
 }
 
-static bool already(const struct pack *p, ilir_expr e)
+static bool is_replaced(const struct pack *p, ilir_expr e)
 {
 	return e.i < p->by.n && p->by.at[e.i].i;
 }
 
-/* The same place of the same weight, read by another statement of the block: one source. */
+/* Whether another statement of the block reads the same elements of the same weight, which are one source. */
 static bool is_among(const struct ilir_module *m, const struct access *sources, int n, const struct access *a)
 {
 	for (int i = 0; i < n; i++)
-		if (sources[i].weight.i == a->weight.i && sources[i].begin == a->begin && alike(m, &sources[i], a))
+		if (sources[i].weight.i == a->weight.i && sources[i].begin == a->begin &&
+		    is_alike(m, &sources[i], a))
 			return true;
 	return false;
 }
 
-/* Reads of one block that walk alike, and that no buffer holds yet, share a new one in the order in which they stand. */
-static void make_buffer(struct pack *p, const struct access *accesses, size_t n)
+/* Makes one buffer for all accesses of a block that are alike and not yet packed, in program order. */
+static void make_packed_buffer(struct pack *p, const struct access *accesses, size_t n)
 {
 	struct access *sources = ARENA_ARRAY(p->m->arena, struct access, n);
 	ilir_buffer b;
 	int count = 0, source;
 	for (size_t j = 0; j < n; j++)
-		if (alike(p->m, accesses, &accesses[j]) && !is_among(p->m, sources, count, &accesses[j]) &&
+		if (is_alike(p->m, accesses, &accesses[j]) && !is_among(p->m, sources, count, &accesses[j]) &&
 		    !find_packed(p, &accesses[j], &b, &source))
 			sources[count++] = accesses[j];
 	if (count)
@@ -388,31 +400,31 @@ static void pack_block(struct pack *p, const struct ilir_stmt *block, const stru
 		const struct access *a = &c.accesses.at[i];
 		ilir_buffer b;
 		int source;
-		if (already(p, a->load))
+		if (is_replaced(p, a->load))
 			continue;
-		make_buffer(p, a, c.accesses.n - i);
+		make_packed_buffer(p, a, c.accesses.n - i);
 		if (find_packed(p, a, &b, &source))
 			replace_by(p, a->load, packed_load(p->m, b, a, source));
 	}
 }
 
-static void walk(struct pack *p, const struct ilir_stmt *block, const struct around *around)
+static void pack_nest(struct pack *p, const struct ilir_stmt *block, const struct around *around)
 {
 	pack_block(p, block, around);
 	for (const struct ilir_stmt *s = block; s; s = s->next) {
 		struct around here = {s, around};
 		if (s->kind == ILIR_FOR)
-			walk(p, s->loop.body, &here);
+			pack_nest(p, s->loop.body, &here);
 		else if (s->kind == ILIR_IF)
-			walk(p, s->branch.then, around), walk(p, s->branch.otherwise, around);
+			pack_nest(p, s->branch.then, around), pack_nest(p, s->branch.otherwise, around);
 	}
 }
 
-static ilir_expr replace(struct ilir_module *m, ilir_expr e, void *context)
+static ilir_expr replace_load(struct ilir_module *m, ilir_expr e, void *context)
 {
 	(void)m;
 	const struct pack *p = context;
-	return already(p, e) ? p->by.at[e.i] : e;
+	return is_replaced(p, e) ? p->by.at[e.i] : e;
 }
 
 void ilir_pack(struct ilir_module *m, struct ilir_tiling *tiling)
@@ -420,7 +432,7 @@ void ilir_pack(struct ilir_module *m, struct ilir_tiling *tiling)
 	(void)tiling;
 	struct pack p = {.m = m};
 	for (size_t k = 0; k < m->kernels.n; k++)
-		walk(&p, m->kernels.at[k].body, NULL);
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.expr = replace, .context = &p});
+		pack_nest(&p, m->kernels.at[k].body, NULL);
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.expr = replace_load, .context = &p});
 	ilir_fit_buffers(m);
 }

@@ -1,14 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From sub-operators to loops, and the passes over the loops.  The list of passes in order is passes.def. */
+/* Lowering from sub-operators to loops, and the passes over loops, which passes.def lists in order. */
 #ifndef ESPALIER_ILIR_PASSES_H
 #define ESPALIER_ILIR_PASSES_H
 
 #include "ilir/ilir.h"
 #include "sched/sched.h"
 
-/* What the schedule asks of one loop, named by its variable: it is cut into pieces of these sizes, falling, each size
- * taking what is left as long as it fits; the loop inside a piece is of `kind`.  VECTOR: one size, the lanes; the last
- * piece is padded; `columns` vectors lie side by side in a piece. */
+/* How the schedule tiles the loop of a variable: into pieces of the given sizes, in falling order, each
+ * size as often as it fits into the remaining iterations.  The loop inside a piece is of `kind`.  VECTOR:
+ * the only size is the number of lanes, a piece is `columns` vectors side by side, and the last piece is
+ * padded. */
 struct ilir_tile {
 	ilir_var var;
 	enum ilir_loop_kind kind;
@@ -18,12 +19,12 @@ struct ilir_tile {
 
 struct ilir_tiling {
 	VEC(struct ilir_tile) tiles;
-	int accumulators; /* vectors of sums that one loop may keep */
-	bool peel;	  /* loops whose ends are not known have loops for what is left over, not tests inside */
+	int accumulators; /* vectors of sums that one loop may accumulate at once */
+	bool peel;	  /* a tiled loop of unknown trip count has remainder loops, not a test inside */
 };
 
-/* Lowers a planned and scheduled program to loops: kernels at binding, and over batches one kernel, `once`.
- */
+/* Lowers a planned and scheduled program to loops: a kernel for each folded parameter, and one `once`
+ * kernel for the rest. */
 void ilir_lower(struct ilir_module *, struct ilir_tiling *, const struct sched_plan *, const struct sched *);
 
 #define ILIR_PASS(name, establishes, meaning) void ilir_##name(struct ilir_module *, struct ilir_tiling *);
@@ -41,24 +42,25 @@ const struct ilir_pass *ilir_pass_at(int i);
 
 /* --- what passes share --- */
 
-/* Axes that a weight may have to be packed: block, gate, columns and lanes take the place of one. */
+/* The largest rank of a weight that can be packed: block, gate, columns and lanes replace one of its axes. */
 enum { ILIR_PACKED_RANK = IMAGE_PACK_DIMS - 3 };
 
-/* A copy of a block in which everything that is defined has a new name; tiles of its loops are copied as well.  `tiling`
- * may be NULL. */
+/* A copy of a block with new names for all that it defines.  Tiles of its loops are copied too, unless
+ * `tiling` is NULL. */
 struct ilir_stmt *ilir_clone_block(struct ilir_module *, const struct ilir_stmt *, struct ilir_tiling *);
-/* A block with a variable replaced. */
+/* A copy of a block with a variable replaced. */
 struct ilir_stmt *ilir_substitute_block(struct ilir_module *, const struct ilir_stmt *, ilir_var, ilir_expr by);
 const struct ilir_tile *ilir_tile_of(const struct ilir_tiling *, ilir_var);
-/* A constant index, or false. */
+/* Whether an expression is a constant index; sets *value if so. */
 bool ilir_constant(const struct ilir_module *, ilir_expr, int64_t *value);
 
-/* Sets the padded extents of buffers to what is accessed. */
+/* Sets the padded extents of buffers to the least that covers all accesses. */
 void ilir_fit_buffers(struct ilir_module *);
 
-/* The places of the intermediates that runs see: homes, and when they are needed. */
-void ilir_share(const struct ilir_module *, struct image_buffer *, int buffers);
-/* Buffers, recipes, kernels and steps of an outlined or `once` module, for the image; not the code. */
+/* Decides which intermediates of a run share memory: sets home, first and last of their buffers. */
+void ilir_share_memory(const struct ilir_module *, struct image_buffer *, int buffers);
+/* Fills the image's tables (buffers, recipes, kernels, steps) from an outlined or `once` module; not the
+ * code. */
 void ilir_describe(struct ilir_module *, struct image *);
 
 #endif

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A module as text.  parse_loops.c reads it back; README.md describes it. */
+/* Writes a module as text, which parse_loops.c reads back and README.md describes. */
 #include "ilir/spelling.h"
 
 #include <ctype.h>
@@ -31,30 +31,18 @@ const char *const ilir_kind_word[] = {
 };
 
 const char *const ilir_size_word[] = {
-    [IMAGE_ONE] = "one",
-    [IMAGE_NODES] = "nodes",
-    [IMAGE_LEAVES] = "leaves",
-    [IMAGE_INPUTS] = "inputs",
-    [IMAGE_EDGES] = "edges",
-    [IMAGE_BATCHES] = "batches",
-    [IMAGE_WIDEST] = "widest",
-    [IMAGE_WIDEST_INNER] = "widest_inner",
-    [IMAGE_WIDEST_EDGES] = "widest_edges",
+    [IMAGE_ONE] = "one",       [IMAGE_NODES] = "nodes", [IMAGE_LEAVES] = "leaves",
+    [IMAGE_INPUTS] = "inputs", [IMAGE_EDGES] = "edges", [IMAGE_BATCHES] = "batches",
+    [IMAGE_WIDEST] = "widest", [IMAGE_WIDEST_INNER] = "widest_inner", [IMAGE_WIDEST_EDGES] = "widest_edges",
 };
 
 const char *const ilir_domain_word[] = {
-    [IMAGE_DOMAIN_ONCE] = "once",
-    [IMAGE_DOMAIN_LEAVES] = "leaves",
-    [IMAGE_DOMAIN_INNER] = "inner",
-    [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
-    [IMAGE_DOMAIN_BATCH] = "batch",
-    [IMAGE_DOMAIN_NODE] = "node",
-    [IMAGE_DOMAIN_NODES] = "nodes",
-    [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
-    [IMAGE_DOMAIN_INPUTS] = "inputs",
-    [IMAGE_DOMAIN_BINDING] = "binding",
-    [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down",
-    [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
+    [IMAGE_DOMAIN_ONCE] = "once",     [IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner",   [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch",   [IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes",   [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
+    [IMAGE_DOMAIN_INPUTS] = "inputs", [IMAGE_DOMAIN_BINDING] = "binding",
+    [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down", [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
 };
 
 const char *const ilir_dtype_word[] = {
@@ -67,8 +55,8 @@ const char *const ilir_truth_word[] = {"false", "true"};
 const char *const ilir_loop_word[] = {
     [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
-static const char *const statement_word[] = {"for",	"if",	  "else", "let", "alloc", "step", "prefetch",
-					     "barrier", "kernel", "inf",  "nan", "true",  "false"};
+static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
+					     "step", "prefetch", "barrier", "kernel", "inf", "nan", "true", "false"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
@@ -115,12 +103,12 @@ bool ilir_is_infix(enum ilir_op op)
 struct out {
 	const struct ilir_module *m;
 	struct str *s;
-	size_t limit; /* expressions stop when the text is so long */
+	size_t limit; /* length of the text after which expressions are cut short */
 	int depth;
 };
 
-/* NULL can only be seen in a module that the verifier is about to refuse.  Names that would not be read back
- * as they are stand in backquotes, their unusual bytes as \xHH. */
+/* Writes a name.  One that the parser would not read as a name is put in backquotes, with unusual bytes
+ * as \xHH.  NULL only occurs in a module that the verifier rejects. */
 static void put_name(struct out *o, const char *name)
 {
 	size_t length = strlen(name ? name : "");
@@ -138,7 +126,7 @@ static void put_name(struct out *o, const char *name)
 	str_puts(o->s, "`");
 }
 
-/* References that are out of range can only be seen in a module that the verifier is about to refuse. */
+/* References out of range only occur in a module that the verifier rejects. */
 static void put_var(struct out *o, ilir_var v)
 {
 	if (v.i && v.i < o->m->vars.n)
@@ -172,7 +160,7 @@ static void put_nan(struct out *o, float f)
 		str_printf(o->s, "(%x)", bits & 0x7fffff);
 }
 
-/* Always recognisable as a float: it holds one of . e n. */
+/* Writes a float so that it contains one of . e n, which integers do not. */
 static void put_float(struct out *o, float f)
 {
 	size_t before = o->s->n;
@@ -209,7 +197,7 @@ static void put_list(struct out *o, const ilir_expr *at, int n)
 	}
 }
 
-/* An infix operator is put in parentheses when it is `inside` another. */
+/* Writes an infix operator, in parentheses if it is `inside` another. */
 static void put_infix(struct out *o, ilir_expr e, bool inside)
 {
 	str_puts(o->s, inside ? "(" : "");
@@ -272,7 +260,7 @@ static void put_expr(struct out *o, ilir_expr e, bool inside)
 
 /* --- buffers --- */
 
-/* 64:D, 150/152:D (padded), nodes:node, batches+1:batch. */
+/* Writes a dimension: 64:D, 150/152:D (padded), nodes:node, batches+1:batch. */
 static void put_dim(struct out *o, const struct ilir_dim *d)
 {
 	if (d->rows == IMAGE_ONE)
@@ -308,8 +296,8 @@ static void put_pack_source(struct out *o, const struct image_pack_source *p)
 	str_puts(o->s, "]");
 }
 
-/* packed [19 of axis 1 step 8, 150 of axis 0 step 1, 5 of source step 1, 8 of axis 1 step 1] from 5[0..150,
- * 0..150] */
+/* Writes: packed [19 of axis 1 step 8, 150 of axis 0 step 1, 5 of source step 1, 8 of axis 1 step 1] from
+ * 5[0..150, 0..150]. */
 static void put_recipe(struct out *o, const struct image_recipe *r)
 {
 	str_puts(o->s, " packed [");
@@ -388,7 +376,7 @@ static void put_cases(struct out *o, unsigned cases)
 			str_printf(o->s, " %d", c);
 }
 
-/* A statement without its blocks. */
+/* Writes a statement without its blocks. */
 static void put_head(struct out *o, const struct ilir_stmt *s)
 {
 	switch (s->kind) {
@@ -437,7 +425,7 @@ static void put_indent(struct out *o)
 
 static void put_stmts(struct out *o, const struct ilir_stmt *s);
 
-/* " {", the statements one level deeper, "}" at this level; the caller ends the line. */
+/* Writes " {", the statements one level deeper, and "}" at this level; the caller ends the line. */
 static void put_block(struct out *o, const struct ilir_stmt *s)
 {
 	str_puts(o->s, " {\n");
@@ -480,7 +468,7 @@ static void put_kernel(struct out *o, const struct ilir_kernel *k)
 	str_puts(o->s, "\n");
 }
 
-/* --- what others call --- */
+/* --- entry points --- */
 
 void ilir_print(const struct ilir_module *m, struct str *s)
 {

@@ -1,17 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which intermediates share memory: a plan that holds for every minibatch.
+/* Decides which intermediates share memory, in a way that holds for every minibatch.
  *
- * Steps of one domain that follow each other take turns over its ranges (a *round* of the table); a range is
- * begun when all of the range before has ended, but within one, parts are at different steps.  So
+ * Successive steps of one domain form a *round*: the runtime runs all of them over one range of rows before
+ * it begins the next range.  Within a range, threads may be at different steps, each for its own chunk of
+ * rows.  So
  *
- *   - intermediates of two rounds may lie over each other wherever they are: what is needed for longer has
- * the steps of all rounds that it is needed in;
- *   - those of one round may when a part's rows are the same bytes in both, rows alike and as many, and the
- * one is read for the last time in a step before the other is written first: then one takes the place of the
- * other. */
+ *   - intermediates that are live in different rounds may share memory in any way.  One is live from its
+ *     first round to its last, for all steps of both;
+ *   - intermediates of one round may share memory if each chunk's rows are the same bytes in both, that is,
+ *     if their rows are equal in size and number, and the last read of one is in an earlier step than the
+ *     first write of the other.  Then the second is placed where the first is, its *home*. */
 #include "ilir/passes.h"
 
-/* The steps that use an intermediate. */
+/* The first and last step that uses an intermediate. */
 struct use {
 	int first, last; /* last < first: none */
 };
@@ -41,7 +42,7 @@ static struct use *find_uses(const struct ilir_module *m)
 	return s.use;
 }
 
-/* The rounds that a use touches. */
+/* A use extended to all steps of its first and last rounds. */
 static struct use rounds_of(const struct ilir_module *m, struct use use)
 {
 	enum image_domain first = m->kernels.at[use.first].domain, last = m->kernels.at[use.last].domain;
@@ -52,9 +53,9 @@ static struct use rounds_of(const struct ilir_module *m, struct use use)
 	return use;
 }
 
-/* Rows of which a part of a range has those of its own rows: of a round with one range the domain's, else
- * those that are counted from the beginning of a batch. */
-static bool are_own(enum image_domain domain, enum image_size rows)
+/* Whether a chunk of a range only accesses rows with its own numbers: rows of the domain, in a round with
+ * one range, or rows counted from the beginning of a batch. */
+static bool has_own_rows(enum image_domain domain, enum image_size rows)
 {
 	static const enum image_size of[] = {[IMAGE_DOMAIN_LEAVES] = IMAGE_LEAVES,
 					     [IMAGE_DOMAIN_NODES] = IMAGE_NODES,
@@ -64,55 +65,57 @@ static bool are_own(enum image_domain domain, enum image_size rows)
 	return batch || (rows != IMAGE_ONE && (size_t)domain < sizeof of / sizeof *of && of[domain] == rows);
 }
 
-/* It is needed within one range only, and a part of that range needs only rows of its own. */
-static bool passes(const struct ilir_module *m, const struct image_buffer *b, struct use use,
-		   struct use rounds)
+/* Whether an intermediate is used in one round only, and each chunk of a range uses only its own rows. */
+static bool is_reusable(const struct ilir_module *m, const struct image_buffer *b, struct use use,
+			struct use rounds)
 {
 	enum image_domain domain = m->kernels.at[use.first].domain;
 	for (int k = rounds.first; k <= rounds.last; k++)
 		if (m->kernels.at[k].domain != domain)
 			return false;
-	return domain != IMAGE_DOMAIN_ONCE && are_own(domain, b->rows);
+	return domain != IMAGE_DOMAIN_ONCE && has_own_rows(domain, b->rows);
 }
 
-struct plan {
+struct placement {
 	const struct ilir_module *m;
 	struct image_buffer *buffer;
 	int buffers;
-	struct use *use; /* by buffer of the image; of a home, up to the last that has its place */
-	bool *passing;
+	struct use *use; /* by buffer of the image; that of a home covers all buffers placed there */
+	bool *reusable;	 /* by buffer of the image */
 };
 
-/* The first place that another one has left when this one is written; its own if there is none. */
-static int find_home(const struct plan *p, int i)
+/* The first buffer that is no longer used when buffer i is written, and can be its home; i if there is
+ * none. */
+static int find_home(const struct placement *p, int i)
 {
 	const struct image_buffer *b = &p->buffer[i];
-	for (int h = 0; p->passing[i] && h < i; h++) {
+	for (int h = 0; p->reusable[i] && h < i; h++) {
 		const struct image_buffer *home = &p->buffer[h];
-		if (home->kind == IMAGE_SCRATCH && home->home == h && p->passing[h] &&
-		    home->rows == b->rows && home->dtype == b->dtype && home->row_elements == b->row_elements &&
-		    home->first == b->first && home->last == b->last && p->use[h].last < p->use[i].first)
+		if (home->kind == IMAGE_SCRATCH && home->home == h && p->reusable[h] &&
+		    home->rows == b->rows && home->dtype == b->dtype &&
+		    home->row_elements == b->row_elements && home->first == b->first &&
+		    home->last == b->last && p->use[h].last < p->use[i].first)
 			return h;
 	}
 	return i;
 }
 
-static void place(struct plan *p, int i)
+static void place_buffer(struct placement *p, int i)
 {
 	struct image_buffer *b = &p->buffer[i];
 	struct use rounds = rounds_of(p->m, p->use[i]);
 	b->first = rounds.first;
 	b->last = rounds.last;
-	p->passing[i] = passes(p->m, b, p->use[i], rounds);
+	p->reusable[i] = is_reusable(p->m, b, p->use[i], rounds);
 	b->home = find_home(p, i);
 	p->use[b->home].last = p->use[i].last;
 }
 
-void ilir_share(const struct ilir_module *m, struct image_buffer *buffer, int buffers)
+void ilir_share_memory(const struct ilir_module *m, struct image_buffer *buffer, int buffers)
 {
 	struct use *used = find_uses(m);
-	struct plan p = {m, buffer, buffers, ARENA_ARRAY(m->arena, struct use, buffers),
-			 ARENA_ARRAY(m->arena, bool, buffers)};
+	struct placement p = {m, buffer, buffers, ARENA_ARRAY(m->arena, struct use, buffers),
+			      ARENA_ARRAY(m->arena, bool, buffers)};
 	for (size_t b = 1; b < m->buffers.n; b++)
 		if (m->buffers.at[b].kind < ILIR_REGISTER)
 			p.use[ilir_buffer_slot(m, (ilir_buffer){b})] = used[b];
@@ -120,6 +123,6 @@ void ilir_share(const struct ilir_module *m, struct image_buffer *buffer, int bu
 		if (buffer[i].kind == IMAGE_SCRATCH && !buffer[i].at_binding) {
 			if (p.use[i].last < p.use[i].first)
 				p.use[i] = (struct use){0, 0};
-			place(&p, i);
+			place_buffer(&p, i);
 		}
 }

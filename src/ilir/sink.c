@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: the loops of a tile move inwards until each stands around one statement.
+/* Pass: moves the loops of a tile inwards until each contains one statement.
  *
  *     for n2 in 0..2 unrolled                alloc row : index [2]
  *       let row = child[n1 + n2]             for n2: row[n2] = child[n1 + n2]
@@ -8,10 +8,10 @@
  *         sum[] = fma(.., h[row, k], ..)     for k in 0..64
  *                                              for n2: sum[n2] = fma(.., h[row[n2], k], ..)
  *
- * Lets and registers that differ from turn to turn get a dimension for the loop.  A loop sinks when its turns are
- * independent, that is when they write no register from outside, or such a one in a single statement, which then keeps
- * its turns in their order.  A loop or branch inside whose course depends on the
- * turn (the edges of a node) keeps the tile loops it depends on around it. */
+ * Lets and registers whose values differ by iteration get a dimension for the loop.  A loop sinks if its
+ * iterations are independent: if they write no register from outside, or only in a single statement, which
+ * then keeps the order of iterations.  An inner loop or branch whose bounds or condition depend on the
+ * iteration (the edges of a node) stays inside the tile loops that it depends on. */
 #include "ilir/passes.h"
 
 enum { MAX_SUNK = 16 };
@@ -21,23 +21,23 @@ struct sunk {
 	int dim;
 };
 
-/* Of one nest after the other: tables are as long as the module's, and each nest leaves them to the next as it found them,
- * zero. */
+/* The state for one loop nest after the other.  Tables cover the module; each nest clears its entries
+ * after use. */
 struct sink {
 	struct ilir_module *m;
-	int accumulators;          /* that one loop may keep */
-	VEC(struct sunk) loops;    /* all that sink, by bit */
-	VEC(uint64_t) var_mask;    /* by variable: the loops it differs with */
-	VEC(uint64_t) buffer_mask; /* by register */
-	VEC(ilir_buffer) as_register; /* by variable: the register that a let became */
-	VEC(ilir_var) masked_vars; /* those that differ with any loop */
+	int accumulators;	      /* vectors of sums that one loop may accumulate at once */
+	VEC(struct sunk) loops;	      /* those that sink; a mask has a bit for each */
+	VEC(uint64_t) var_mask;	      /* by variable: the loops that its value differs with */
+	VEC(uint64_t) buffer_mask;    /* by register: likewise */
+	VEC(ilir_buffer) as_register; /* by variable: the register that replaces a let's variable */
+	VEC(ilir_var) masked_vars;    /* those with a mask that is not 0 */
 	VEC(ilir_buffer) masked_buffers;
 	bool changed;
-	bool mixed;      /* the block has loops of sums that do not keep the same ones */
-	uint64_t active; /* loops that are open around the statement at hand and have yet to be put around something */
+	bool mixed;	 /* the block has loops that accumulate different sums */
+	uint64_t active; /* sinking loops around the current statement, but for those put back around it */
 };
 
-/* --- which loops something differs with --- */
+/* --- the loops that a value differs with --- */
 
 struct mask {
 	const struct sink *s;
@@ -94,7 +94,7 @@ static void mask_buffer(struct sink *s, ilir_buffer b, uint64_t bits)
 	add_mask(s, &s->buffer_mask.at[b.i], bits);
 }
 
-/* --- which loops sink --- */
+/* --- the loops that sink --- */
 
 struct independence {
 	const struct ilir_module *m;
@@ -129,8 +129,9 @@ static void touch_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 	t->stores += s->kind == ILIR_STORE && s->store.buffer.i == t->buffer;
 }
 
-/* Whether a loop around loops carries a register from turn to turn in one statement of its body alone, so that this
- * statement's turns may follow each other while those of the others run beside each other. */
+/* Whether a loop around loops carries a register from iteration to iteration in a single statement of its
+ * body.  Then that statement can keep the order of iterations while those of the other statements are
+ * interleaved. */
 static bool is_carried(const struct ilir_module *m, const struct ilir_stmt *loop, ilir_buffer b)
 {
 	struct touching all = {.buffer = b.i}, own = {.buffer = b.i};
@@ -160,7 +161,7 @@ static void note_store(const struct ilir_module *m, const struct ilir_stmt *s, v
 	in->ok &= is_carried(m, in->loop, s->store.buffer);
 }
 
-static bool sinks(const struct ilir_module *m, const struct ilir_stmt *s)
+static bool can_sink(const struct ilir_module *m, const struct ilir_stmt *s)
 {
 	struct independence in = {.m = m, .loop = s, .ok = s->kind == ILIR_FOR && s->loop.kind != ILIR_SERIAL};
 	if (in.ok) {
@@ -178,7 +179,7 @@ static uint64_t bit_of(const struct sink *s, const struct ilir_stmt *loop)
 	return 0;
 }
 
-/* The loops that carry a register: it does not differ with their turns. */
+/* The loops that carry a register, which therefore does not differ with their iterations. */
 static uint64_t carriers_of(const struct sink *s, ilir_buffer b)
 {
 	uint64_t bits = 0;
@@ -188,8 +189,9 @@ static uint64_t carriers_of(const struct sink *s, ilir_buffer b)
 	return bits;
 }
 
-/* Marks what differs with which loop; `control` are the loops that decide whether the block runs. */
-static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
+/* Sets the masks of what a block defines and stores.  `control` are the loops that decide whether the
+ * block runs. */
+static void mark_block(struct sink *s, const struct ilir_stmt *b, uint64_t control)
 {
 	for (; b; b = b->next) {
 		uint64_t inner = control;
@@ -197,12 +199,12 @@ static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
 		case ILIR_FOR:
 			inner |= mask_of(s, b->loop.begin) | mask_of(s, b->loop.end);
 			mask_var(s, b->loop.var, inner | bit_of(s, b));
-			analyse(s, b->loop.body, inner);
+			mark_block(s, b->loop.body, inner);
 			break;
 		case ILIR_IF:
 			inner |= mask_of(s, b->branch.condition);
-			analyse(s, b->branch.then, inner);
-			analyse(s, b->branch.otherwise, inner);
+			mark_block(s, b->branch.then, inner);
+			mark_block(s, b->branch.otherwise, inner);
 			break;
 		case ILIR_LET:
 			mask_var(s, b->let.var, control | mask_of(s, b->let.value));
@@ -221,7 +223,7 @@ static void analyse(struct sink *s, const struct ilir_stmt *b, uint64_t control)
 static void find_loops(struct sink *s, const struct ilir_stmt *b)
 {
 	for (; b; b = b->next) {
-		if (s->loops.n < MAX_SUNK && sinks(s->m, b))
+		if (s->loops.n < MAX_SUNK && can_sink(s->m, b))
 			vec_push(s->m->arena, &s->loops, (struct sunk){b, b->loop.dim});
 		if (b->kind == ILIR_FOR)
 			find_loops(s, b->loop.body);
@@ -232,7 +234,7 @@ static void find_loops(struct sink *s, const struct ilir_stmt *b)
 
 /* --- registers with a dimension for each loop --- */
 
-static int64_t trips(const struct sink *s, const struct ilir_stmt *loop)
+static int64_t trip_count(const struct sink *s, const struct ilir_stmt *loop)
 {
 	int64_t begin, end;
 	ilir_constant(s->m, loop->loop.begin, &begin);
@@ -240,8 +242,9 @@ static int64_t trips(const struct sink *s, const struct ilir_stmt *loop)
 	return (end - begin + loop->loop.step - 1) / loop->loop.step;
 }
 
-/* Loops of a mask in the order of dimensions and of nesting: unrolled ones first, the vector last. */
-static int ordered(const struct sink *s, uint64_t mask, const struct ilir_stmt **loops)
+/* Lists the loops of a mask in the order of dimensions and of nesting: unrolled ones first, the vector
+ * last. */
+static int order_loops(const struct sink *s, uint64_t mask, const struct ilir_stmt **loops)
 {
 	int n = 0;
 	for (int vector = 0; vector < 2; vector++)
@@ -254,18 +257,18 @@ static int ordered(const struct sink *s, uint64_t mask, const struct ilir_stmt *
 static void add_dimensions(const struct sink *s, struct ilir_buffer_decl *b, uint64_t mask)
 {
 	const struct ilir_stmt *loops[MAX_SUNK];
-	int n = ordered(s, mask, loops);
+	int n = order_loops(s, mask, loops);
 	for (int i = 0; i < n && b->rank < ILIR_MAX_RANK; i++) {
-		int64_t extent = trips(s, loops[i]);
+		int64_t extent = trip_count(s, loops[i]);
 		b->dim[b->rank++] = (struct ilir_dim){loops[i]->loop.dim, IMAGE_ONE, extent, extent};
 	}
 }
 
-/* The place in such a register for this turn of the loops. */
-static int turn_index(const struct sink *s, uint64_t mask, ilir_expr *index)
+/* The indices in these dimensions for the current iteration of the loops. */
+static int iteration_index(const struct sink *s, uint64_t mask, ilir_expr *index)
 {
 	const struct ilir_stmt *loops[MAX_SUNK];
-	int n = ordered(s, mask, loops);
+	int n = order_loops(s, mask, loops);
 	for (int i = 0; i < n; i++) {
 		ilir_expr at = ilir_var_ref(s->m, loops[i]->loop.var);
 		index[i] = ilir_binary(s->m, ILIR_DIV, at, ilir_index(s->m, loops[i]->loop.step));
@@ -281,7 +284,7 @@ static ilir_expr replace_leaf(struct ilir_module *m, ilir_expr e, void *context)
 	const struct ilir_node *n = ilir_at(m, e);
 	ilir_expr index[ILIR_MAX_RANK + MAX_SUNK];
 	if (n->op == ILIR_VAR && n->var.i < s->as_register.n && s->as_register.at[n->var.i].i) {
-		int count = turn_index(s, s->var_mask.at[n->var.i], index);
+		int count = iteration_index(s, s->var_mask.at[n->var.i], index);
 		return ilir_load(m, s->as_register.at[n->var.i], index, count);
 	}
 	if (n->op != ILIR_LOAD || n->buffer.i >= s->buffer_mask.n || !s->buffer_mask.at[n->buffer.i])
@@ -290,20 +293,20 @@ static ilir_expr replace_leaf(struct ilir_module *m, ilir_expr e, void *context)
 	ilir_buffer b = n->buffer;
 	for (int i = 0; i < rank; i++)
 		index[i] = ilir_arg(m, e, i);
-	rank += turn_index(s, s->buffer_mask.at[b.i], index + rank);
+	rank += iteration_index(s, s->buffer_mask.at[b.i], index + rank);
 	return ilir_load(m, b, index, rank);
 }
 
-static ilir_expr replace(struct sink *s, ilir_expr e)
+static ilir_expr replace_in_expr(struct sink *s, ilir_expr e)
 {
 	return ilir_map_expr(s->m, e, replace_leaf, s);
 }
 
-/* Puts loops of their own around a block, one for each bit. */
-static struct ilir_stmt *wrap(struct sink *s, struct ilir_stmt *stmt, uint64_t mask)
+/* Puts copies of the active loops of a mask around a block. */
+static struct ilir_stmt *wrap_in_loops(struct sink *s, struct ilir_stmt *stmt, uint64_t mask)
 {
 	const struct ilir_stmt *loops[MAX_SUNK];
-	for (int i = ordered(s, mask & s->active, loops); i-- > 0;) {
+	for (int i = order_loops(s, mask & s->active, loops); i-- > 0;) {
 		const struct ilir_stmt *l = loops[i];
 		const struct ilir_var_decl *old = &s->m->vars.at[l->loop.var.i];
 		ilir_var v = ilir_new_var(s->m, old->name, old->type);
@@ -322,12 +325,13 @@ static struct ilir_stmt *sink_store(struct sink *s, const struct ilir_stmt *b)
 	uint64_t mask = store_mask(s, b);
 	int n = b->store.indices;
 	for (int i = 0; i < n; i++)
-		index[i] = replace(s, b->store.index[i]);
+		index[i] = replace_in_expr(s, b->store.index[i]);
 	if (is_register(m, b->store.buffer)) {
 		mask |= s->buffer_mask.at[b->store.buffer.i];
-		n += turn_index(s, s->buffer_mask.at[b->store.buffer.i], index + n);
+		n += iteration_index(s, s->buffer_mask.at[b->store.buffer.i], index + n);
 	}
-	return wrap(s, ilir_store(m, b->store.buffer, index, n, replace(s, b->store.value)), mask);
+	return wrap_in_loops(s, ilir_store(m, b->store.buffer, index, n, replace_in_expr(s, b->store.value)),
+			     mask);
 }
 
 struct reading {
@@ -341,14 +345,14 @@ static void note_load(const struct ilir_module *m, ilir_expr e, void *context)
 	r->found |= ilir_at(m, e)->op == ILIR_LOAD && ilir_at(m, e)->buffer.i == r->buffer.i;
 }
 
-static bool reads(const struct ilir_module *m, ilir_expr e, ilir_buffer b)
+static bool reads_buffer(const struct ilir_module *m, ilir_expr e, ilir_buffer b)
 {
 	struct reading r = {b, false};
 	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = note_load, .context = &r});
 	return r.found;
 }
 
-/* How many stores from here on go to registers, differ with the same loops and do not touch each other's. */
+/* The number of stores from here on that go to registers, differ with the same loops, and are independent. */
 static int run_length(const struct sink *s, const struct ilir_stmt *b)
 {
 	int n = 0;
@@ -357,65 +361,67 @@ static int run_length(const struct sink *s, const struct ilir_stmt *b)
 		if (store_mask(s, at) != mask)
 			return n;
 		for (const struct ilir_stmt *other = b; other != at; other = other->next)
-			if (other->store.buffer.i == at->store.buffer.i || reads(s->m, at->store.value, other->store.buffer) ||
-			    reads(s->m, other->store.value, at->store.buffer))
+			if (other->store.buffer.i == at->store.buffer.i ||
+			    reads_buffer(s->m, at->store.value, other->store.buffer) ||
+			    reads_buffer(s->m, other->store.value, at->store.buffer))
 				return n;
 	}
 	return n;
 }
 
-/* The unrolled loops of a mask over rows, or those over columns, which step by vectors. */
-static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, bool columns, int64_t *turns)
+/* The unrolled loops of a mask over rows, or over columns, whose step is a vector; sets the number of
+ * their iterations. */
+static uint64_t unrolled_bits(const struct sink *s, uint64_t mask, bool columns, int64_t *iterations)
 {
 	uint64_t bits = 0;
-	*turns = 1;
+	*iterations = 1;
 	for (size_t i = 0; i < s->loops.n; i++) {
 		const struct ilir_stmt *l = s->loops.at[i].loop;
 		if (mask >> i & 1 && l->loop.kind == ILIR_UNROLLED && (l->loop.step > 1) == columns) {
 			bits |= 1ull << i;
-			*turns *= trips(s, l);
+			*iterations *= trip_count(s, l);
 		}
 	}
 	return bits;
 }
 
-/* A run of stores: gates, of rows and columns.  What is wanted again and again, operands of the rows or weights of gates
- * and columns, must stay in registers, and should be the smaller side: row after row where there are more rows than
- * weights, else weight after weight. */
+/* Sinks a run of independent stores, the gates of rows and columns.  Each uses operands of a row, and
+ * weights of a gate and column.  The smaller of the two sets should stay in machine registers, so rows
+ * are the outer loop if there are more rows than weights, else weights are. */
 static struct ilir_stmt *sink_stores(struct sink *s, const struct ilir_stmt **b)
 {
 	uint64_t saved = s->active, mask = store_mask(s, *b) & s->active, rows;
-	int64_t turns, columns;
+	int64_t row_count, columns;
 	int n = run_length(s, *b);
 	struct ilir_stmt *block = NULL;
-	rows = unrolled_bits(s, mask, false, &turns);
+	rows = unrolled_bits(s, mask, false, &row_count);
 	unrolled_bits(s, mask, true, &columns);
-	rows = turns > n * columns ? rows : 0;
+	rows = row_count > n * columns ? rows : 0;
 	s->active &= ~rows;
 	for (int i = 0; i < n || i == 0; i++) {
 		block = ilir_append(block, sink_store(s, *b));
 		*b = i < n - 1 ? (*b)->next : *b;
 	}
 	s->active = saved;
-	return wrap(s, block, rows);
+	return wrap_in_loops(s, block, rows);
 }
 
-/* A let that differs with the turn becomes a register. */
+/* A let whose value differs by iteration becomes a register. */
 static struct ilir_stmt *sink_let(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_module *m = s->m;
 	uint64_t mask = s->var_mask.at[b->let.var.i];
 	if (!mask)
-		return ilir_let(m, b->let.var, replace(s, b->let.value));
+		return ilir_let(m, b->let.var, replace_in_expr(s, b->let.value));
 	struct ilir_var_decl *v = &m->vars.at[b->let.var.i];
 	struct ilir_buffer_decl decl = {.name = v->name, .kind = ILIR_REGISTER, .dtype = v->type.dtype};
 	add_dimensions(s, &decl, mask);
 	ilir_buffer r = ilir_new_buffer(m, decl);
 	s->as_register.at[b->let.var.i] = r;
 	ilir_expr index[MAX_SUNK];
-	int n = turn_index(s, mask, index);
-	struct ilir_stmt *store = ilir_store(m, r, index, n, replace(s, b->let.value));
-	return ilir_append(ilir_alloc(m, r), wrap(s, store, mask));
+	int n = iteration_index(s, mask, index);
+	struct ilir_stmt *store = ilir_store(m, r, index, n, replace_in_expr(s, b->let.value));
+	return ilir_append(ilir_alloc(m, r), wrap_in_loops(s, store, mask));
 }
 
 static struct ilir_stmt *sink_alloc(struct sink *s, const struct ilir_stmt *b)
@@ -424,55 +430,58 @@ static struct ilir_stmt *sink_alloc(struct sink *s, const struct ilir_stmt *b)
 	return ilir_alloc(s->m, b->alloc);
 }
 
-/* A nest of single loops, and the block in the innermost. */
-static struct ilir_stmt *innermost(struct ilir_stmt *loop)
+/* The innermost of a nest of loops in which each body is a single loop. */
+static struct ilir_stmt *innermost_loop(struct ilir_stmt *loop)
 {
 	while (loop->loop.body && loop->loop.body->kind == ILIR_FOR && !loop->loop.body->next)
 		loop = loop->loop.body;
 	return loop;
 }
 
-/* The number of sums that a loop keeps, its body being nothing else and they being independent; else 0. */
+/* The number of sums that a loop accumulates, if they are independent and all that its body does; else 0. */
 static int sums_of(const struct sink *s, const struct ilir_stmt *loop)
 {
 	int n = 0;
-	const struct ilir_stmt *sums = innermost((struct ilir_stmt *)loop)->loop.body;
+	const struct ilir_stmt *sums = innermost_loop((struct ilir_stmt *)loop)->loop.body;
 	for (const struct ilir_stmt *at = sums; at; at = at->next)
 		n++;
 	return n && sums->kind == ILIR_STORE && run_length(s, sums) == n ? n : 0;
 }
 
-static bool keeps(const struct ilir_stmt *loop, ilir_buffer sum)
+static bool keeps_sum(const struct ilir_stmt *loop, ilir_buffer sum)
 {
-	for (const struct ilir_stmt *at = innermost((struct ilir_stmt *)loop)->loop.body; at; at = at->next)
+	for (const struct ilir_stmt *at = innermost_loop((struct ilir_stmt *)loop)->loop.body; at;
+	     at = at->next)
 		if (at->store.buffer.i == sum.i)
 			return true;
 	return false;
 }
 
-/* Whether a loop of sums follows, in the block, that has not all the sums of the loop before, or others as well. */
+/* Whether a loop of the block after this one accumulates other sums than this one. */
 static bool others_follow(const struct sink *s, const struct ilir_stmt *loop)
 {
 	for (const struct ilir_stmt *b = loop->next; b; b = b->next) {
 		int n = b->kind == ILIR_FOR ? sums_of(s, b) : 0;
 		bool same = n == sums_of(s, loop);
-		for (const struct ilir_stmt *at = innermost((struct ilir_stmt *)loop)->loop.body; n && at; at = at->next)
-			same &= keeps(b, at->store.buffer);
+		for (const struct ilir_stmt *at = innermost_loop((struct ilir_stmt *)loop)->loop.body;
+		     n && at; at = at->next)
+			same &= keeps_sum(b, at->store.buffer);
 		if (n && !same)
 			return true;
 	}
 	return false;
 }
 
-/* How many of the sums of a loop are kept at once, and rest in memory before and after; 0 = all, and they stay in
- * registers.  What other loops of the block do not keep would be in their way: LLVM then has the wrong ones in memory. */
+/* The number of sums that a loop accumulates at a time, which are in memory before and after it; 0 = all,
+ * which stay in registers.  If loops of a block accumulate different sums, each keeps the others' in
+ * memory, because LLVM would spill the wrong ones. */
 static int sums_at_once(const struct sink *s, const struct ilir_stmt *loop)
 {
 	int64_t rows, columns;
 	int n = sums_of(s, loop);
 	if (!n)
 		return 0;
-	uint64_t mask = store_mask(s, innermost((struct ilir_stmt *)loop)->loop.body) & s->active;
+	uint64_t mask = store_mask(s, innermost_loop((struct ilir_stmt *)loop)->loop.body) & s->active;
 	unrolled_bits(s, mask, false, &rows);
 	unrolled_bits(s, mask, true, &columns);
 	if (n * rows * columns > s->accumulators)
@@ -484,7 +493,7 @@ static struct ilir_stmt *sink_plain_loop(struct sink *, const struct ilir_stmt *
 
 struct exchange {
 	ilir_buffer from, to;
-	ilir_expr load; /* of `from`, as the sum itself reads it */
+	ilir_expr load; /* the load of `from` in the sum */
 };
 
 static ilir_expr exchange_load(struct ilir_module *m, ilir_expr e, void *context)
@@ -496,8 +505,8 @@ static ilir_expr exchange_load(struct ilir_module *m, ilir_expr e, void *context
 	return ilir_load(m, x->to, NULL, 0);
 }
 
-/* The register that stands for a sum while its loop runs; the sum itself rests in memory between loops, so that the
- * registers of the machine are for the loop at hand. */
+/* A register that replaces a sum while a loop runs.  The sum itself is kept in memory between loops, so
+ * that each loop can use all registers of the machine. */
 static ilir_buffer working_copy(struct sink *s, ilir_buffer sum)
 {
 	const struct ilir_buffer_decl *like = ilir_buffer_at(s->m, sum);
@@ -510,11 +519,11 @@ static ilir_buffer working_copy(struct sink *s, ilir_buffer sum)
 	return copy;
 }
 
-/* The loop around some of its sums: before it they are taken out of memory, after it they are put back. */
+/* The loop with n of its sums only, which are loaded before it and stored after it. */
 static struct ilir_stmt *around_sums(struct sink *s, struct ilir_stmt *loop, const struct ilir_stmt *sums, int n)
 {
 	struct ilir_module *m = s->m;
-	struct ilir_stmt *before = NULL, *after = NULL, *inner = innermost(loop);
+	struct ilir_stmt *before = NULL, *after = NULL, *inner = innermost_loop(loop);
 	inner->loop.body = NULL;
 	for (int i = 0; i < n && sums; i++, sums = sums->next) {
 		struct exchange x = {sums->store.buffer, working_copy(s, sums->store.buffer), {0}};
@@ -524,20 +533,20 @@ static struct ilir_stmt *around_sums(struct sink *s, struct ilir_stmt *loop, con
 		inner->loop.body = ilir_append(inner->loop.body, ilir_store(m, x.to, NULL, 0, value));
 		after = ilir_append(after, ilir_store(m, x.from, NULL, 0, ilir_load(m, x.to, NULL, 0)));
 	}
-	/* in this order: a register's alloc is met before its uses */
+	/* in program order, because the alloc of a register must be sunk before its uses */
 	struct ilir_stmt *block = sink_block(s, before);
 	block = ilir_append(block, sink_plain_loop(s, loop));
 	return ilir_append(block, sink_block(s, after));
 }
 
-/* A loop that keeps more sums than there are registers becomes several. */
+/* Splits a loop with more sums than there are registers into several. */
 static struct ilir_stmt *split_sums(struct sink *s, const struct ilir_stmt *b, int at_once)
 {
 	struct ilir_stmt alone = *b, *block = NULL;
 	alone.next = NULL;
 	for (int first = 0;; first += at_once) {
 		struct ilir_stmt *loop = ilir_clone_block(s->m, &alone, NULL);
-		const struct ilir_stmt *sums = innermost(loop)->loop.body;
+		const struct ilir_stmt *sums = innermost_loop(loop)->loop.body;
 		for (int i = 0; i < first && sums; i++)
 			sums = sums->next;
 		if (!sums)
@@ -566,9 +575,10 @@ static struct ilir_stmt *sink_plain_loop(struct sink *s, const struct ilir_stmt 
 	s->active &= ~around;
 	struct ilir_stmt *body = sink_block(s, b->loop.body);
 	s->active = saved;
-	struct ilir_stmt *loop = ilir_for(s->m, b->loop.var, replace(s, b->loop.begin), replace(s, b->loop.end), b->loop.step,
-					  b->loop.dim, b->loop.kind, body);
-	return wrap(s, loop, around);
+	struct ilir_stmt *loop =
+	    ilir_for(s->m, b->loop.var, replace_in_expr(s, b->loop.begin), replace_in_expr(s, b->loop.end),
+		     b->loop.step, b->loop.dim, b->loop.kind, body);
+	return wrap_in_loops(s, loop, around);
 }
 
 static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
@@ -577,7 +587,8 @@ static struct ilir_stmt *sink_branch(struct sink *s, const struct ilir_stmt *b)
 	s->active &= ~around;
 	struct ilir_stmt *then = sink_block(s, b->branch.then), *otherwise = sink_block(s, b->branch.otherwise);
 	s->active = saved;
-	return wrap(s, ilir_if(s->m, replace(s, b->branch.condition), then, otherwise), around);
+	return wrap_in_loops(s, ilir_if(s->m, replace_in_expr(s, b->branch.condition), then, otherwise),
+			     around);
 }
 
 static bool is_mixed(const struct sink *s, const struct ilir_stmt *b)
@@ -607,8 +618,8 @@ static struct ilir_stmt *sink_block(struct sink *s, const struct ilir_stmt *b)
 	return block;
 }
 
-/* For what nests before have added. */
-static void make_room(struct sink *s)
+/* Extends the tables to variables and registers that earlier nests added. */
+static void reserve_masks(struct sink *s)
 {
 	while (s->var_mask.n < s->m->vars.n) {
 		vec_push(s->m->arena, &s->var_mask, 0);
@@ -618,7 +629,7 @@ static void make_room(struct sink *s)
 		vec_push(s->m->arena, &s->buffer_mask, 0);
 }
 
-static void forget(struct sink *s)
+static void clear_masks(struct sink *s)
 {
 	for (size_t i = 0; i < s->masked_vars.n; i++) {
 		s->var_mask.at[s->masked_vars.at[i].i] = 0;
@@ -629,31 +640,31 @@ static void forget(struct sink *s)
 	s->masked_vars.n = s->masked_buffers.n = s->loops.n = 0;
 }
 
-/* One nest: everything below the outermost loop that has a tile loop in it. */
+/* Sinks the loops of one nest: the outermost loop that contains a tile loop, and all below it. */
 static struct ilir_stmt *sink_nest(struct sink *s, const struct ilir_stmt *nest)
 {
-	make_room(s);
+	reserve_masks(s);
 	find_loops(s, nest);
 	do {
 		s->changed = false;
-		analyse(s, nest, 0);
+		mark_block(s, nest, 0);
 	} while (s->changed);
 	struct ilir_stmt *sunk = sink_block(s, nest);
-	forget(s);
+	clear_masks(s);
 	return sunk;
 }
 
 static bool has_tile_loop(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	if (sinks(m, s))
+	if (can_sink(m, s))
 		return true;
 	for (const struct ilir_stmt *b = s->kind == ILIR_FOR ? s->loop.body : NULL; b; b = b->next)
-		if (sinks(m, b))
+		if (can_sink(m, b))
 			return true;
 	return false;
 }
 
-/* Finds the nests; rebuilds what is around them. */
+/* Finds the nests in a block, and rebuilds the statements around them. */
 static struct ilir_stmt *find_nests(struct sink *s, const struct ilir_stmt *b)
 {
 	struct ilir_stmt *block = NULL, **link = &block;

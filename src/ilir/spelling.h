@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Words of the text form, shared by printer and parser. */
+/* The words of the text format, which printer and parser share. */
 #ifndef ESPALIER_ILIR_SPELLING_H
 #define ESPALIER_ILIR_SPELLING_H
 
@@ -14,16 +14,15 @@ extern const char *const ilir_dtype_word[ILIR_DTYPES];
 extern const char *const ilir_truth_word[2];
 extern const char *const ilir_loop_word[ILIR_UNROLLED + 1];
 
-/* The length of the name that `text` begins with; 0 = none.  A dot belongs to a name when a letter, digit or
- * underscore follows, so that a..b is two names. */
+/* The length of the name that `text` begins with; 0 = none.  A name contains a dot only before a letter,
+ * digit or underscore, so that a..b is two names. */
 size_t ilir_name_length(const char *text, size_t length);
-/* A word that means something in an expression or at the beginning of a statement: as a name it must be
- * quoted. */
+/* Whether a word is one of the language, so that it must be quoted as a name. */
 bool ilir_is_reserved(const char *word, size_t length);
-/* Infix: the spelling is punctuation. */
+/* Whether an operator is written between its operands, which those spelled in punctuation are. */
 bool ilir_is_infix(enum ilir_op);
 
-/* The first line of a statement, cut when it is very long. */
+/* Writes the first line of a statement, shortened if it is very long. */
 void ilir_print_stmt(const struct ilir_module *, const struct ilir_stmt *, struct str *);
 
 #endif

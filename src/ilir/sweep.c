@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: the outermost loop of a kernel, over columns that are its own, becomes swept: which of its turns run,
- * and in which direction, is from here on the caller's to say.
+/* Pass: makes the outermost loop of a kernel swept if its iterations are independent blocks of columns:
+ * callers choose which of them run, and in which direction.
  *
  *     kernel k in inner {                              kernel k in inner {
  *       for j:j in 0..152 step 8 {             ->        for j:j in 0..152 step 8 swept {
@@ -8,11 +8,11 @@
  *       }                                                }
  *     }                                                }
  *
- * Needs: outline has run.  A kernel that does something else as well, or whose loop makes one
- * turn, keeps its loops, and has one block. */
+ * Needs: outline has run.  A kernel that is not a single loop, or whose loop has one iteration, stays as it
+ * is, and has one block. */
 #include "ilir/passes.h"
 
-/* An index as coefficient * variable + something between 0 and width, but for a constant. */
+/* An index as coefficient * variable + rest, where the rest varies by at most `width`. */
 struct motion {
 	int64_t coefficient, width;
 };
@@ -76,22 +76,24 @@ static bool find_motion(const struct ilir_module *m, ilir_expr e, ilir_var v, co
 	}
 }
 
-/* What the turns of a loop do with memory. */
-struct turns {
+/* The memory accesses of a loop's iterations. */
+struct iterations {
 	const struct ilir_stmt *loop;
 	bool *stored;	   /* by buffer */
-	const char *clash; /* the first buffer through which they meet; NULL = none */
+	const char *clash; /* the first buffer that makes their order matter; NULL = none */
 };
 
-/* One dimension is enough: there a turn moves on by more than its own stores reach. */
-static bool moves_apart(const struct ilir_module *m, const struct ilir_access *a,
+/* Whether iterations store to different elements: in one dimension, the index moves per iteration by more
+ * than the range within an iteration. */
+static bool is_disjoint(const struct ilir_module *m, const struct ilir_access *a,
 			const struct ilir_stmt *loop)
 {
 	for (int d = 0; d < a->indices; d++) {
 		struct motion motion;
-		int64_t way;
+		int64_t distance;
 		if (find_motion(m, a->index[d], loop->loop.var, a->known, &motion) &&
-		    !__builtin_mul_overflow(motion.coefficient, loop->loop.step, &way) && way > motion.width)
+		    !__builtin_mul_overflow(motion.coefficient, loop->loop.step, &distance) &&
+		    distance > motion.width)
 			return true;
 	}
 	return false;
@@ -99,20 +101,20 @@ static bool moves_apart(const struct ilir_module *m, const struct ilir_access *a
 
 static void note_store(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
-	struct turns *t = context;
+	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	if (a->load.i || b->kind == ILIR_REGISTER)
 		return;
 	t->stored[a->buffer.i] = true;
-	if (!t->clash && !moves_apart(m, a, t->loop))
+	if (!t->clash && !is_disjoint(m, a, t->loop))
 		t->clash = b->name;
 }
 
-/* Rows of states that other kernels have stored may be read anywhere; intermediates and outputs are read by
- * later kernels only. */
+/* Loads of states may be of any row, since other kernels have stored it; intermediates and outputs are
+ * only read by later kernels. */
 static void note_load(const struct ilir_module *m, const struct ilir_access *a, void *context)
 {
-	struct turns *t = context;
+	struct iterations *t = context;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, a->buffer);
 	bool own = b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT || b->kind == IMAGE_WEIGHT;
 	bool reads = a->load.i && !(a->stmt->kind == ILIR_PREFETCH && a->stmt->prefetch.i == a->load.i);
@@ -120,10 +122,10 @@ static void note_load(const struct ilir_module *m, const struct ilir_access *a, 
 		t->clash = b->name;
 }
 
-const char *ilir_turns_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
+const char *ilir_iterations_clash(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	struct ilir_stmt alone = *loop;
-	struct turns t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
+	struct iterations t = {loop, ARENA_ARRAY(m->arena, bool, m->buffers.n), NULL};
 	alone.next = NULL;
 	ilir_visit_accesses(m, &alone, note_store, &t);
 	ilir_visit_accesses(m, &alone, note_load, &t);
@@ -135,7 +137,7 @@ const struct ilir_stmt *ilir_swept_loop(const struct ilir_kernel *k)
 	return k->body && k->body->kind == ILIR_FOR && k->body->loop.kind == ILIR_SWEPT ? k->body : NULL;
 }
 
-int64_t ilir_turns(const struct ilir_module *m, const struct ilir_stmt *loop)
+int64_t ilir_trip_count(const struct ilir_module *m, const struct ilir_stmt *loop)
 {
 	int64_t begin, end;
 	if (!ilir_constant(m, loop->loop.begin, &begin) || !ilir_constant(m, loop->loop.end, &end) ||
@@ -146,8 +148,8 @@ int64_t ilir_turns(const struct ilir_module *m, const struct ilir_stmt *loop)
 
 static bool can_be_swept(const struct ilir_module *m, const struct ilir_stmt *s)
 {
-	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL && ilir_turns(m, s) > 1 &&
-	       !ilir_turns_clash(m, s);
+	return s && !s->next && s->kind == ILIR_FOR && s->loop.kind == ILIR_SERIAL &&
+	       ilir_trip_count(m, s) > 1 && !ilir_iterations_clash(m, s);
 }
 
 void ilir_sweep(struct ilir_module *m, struct ilir_tiling *tiling)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: loops are cut as the schedule says.
+/* Pass: cuts loops as the schedule specifies.
  *
  *     for n in begin..end            for n1 in begin..begin + (end-begin)/2*2 step 2
  *       B(n)                           for n2 in 0..2 unrolled
@@ -7,24 +7,25 @@
  *                                    for n3 in begin + (end-begin)/2*2..end
  *                                      B(n3)
  *
- * or, where nothing is peeled, the first of these loops goes to the end and has a test inside, `if n1 + n2 < end`.
+ * or, without peeling, the first of these loops runs to the end and has a test inside, `if n1 + n2 < end`.
  *
- * A column loop gets vectors inside, its end rounded up: what lies past the end is padding of the buffers, and so a
- * loop is only cut into vectors when its variable moves along last dimensions, or along weights, which are packed. */
+ * A loop over columns is cut into vectors, and its end rounded up.  Elements past the end are padding of the
+ * buffers, so a loop is only cut into vectors if its variable indexes last dimensions, or weights, which are
+ * packed. */
 #include "ilir/passes.h"
 
 static const struct ilir_type index_type = {ILIR_INDEX, 1};
 
-/* --- may a loop run along vectors? --- */
+/* --- loops that can be vectors --- */
 
 struct check {
 	ilir_var var;
 	bool ok;
-	bool *is_row; /* variables that were read from an index array */
-	bool *bounded; /* variables of loops between constants */
+	bool *is_row;  /* by variable: it was read from an index array */
+	bool *bounded; /* by variable: it is of a loop with constant bounds */
 };
 
-/* The index is var, or var plus a constant: all that a recipe can say of an axis. */
+/* Whether the index is var, or var plus a constant, which a recipe can express. */
 static bool moves_alone(const struct ilir_module *m, ilir_expr e, ilir_var v)
 {
 	int64_t c;
@@ -33,7 +34,7 @@ static bool moves_alone(const struct ilir_module *m, ilir_expr e, ilir_var v)
 	return ilir_at(m, e)->op == ILIR_VAR && ilir_at(m, e)->var.i == v.i;
 }
 
-/* The index is var, or var plus something that has it not: along a vector it goes element by element. */
+/* Whether the index is var, or var plus a term without it, so that it has stride 1 along a vector. */
 static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
 {
 	const struct ilir_node *n = ilir_at(m, e);
@@ -45,25 +46,25 @@ static bool moves_with(const struct ilir_module *m, ilir_expr e, ilir_var v)
 	return ilir_uses_var(m, a, v) ? moves_with(m, a, v) && !ilir_uses_var(m, b, v) : moves_with(m, b, v);
 }
 
-struct leaves {
+struct leaf_check {
 	const struct check *c;
 	bool ok;
 };
 
 static void check_leaf(const struct ilir_module *m, ilir_expr e, void *context)
 {
-	struct leaves *leaves = context;
+	struct leaf_check *check = context;
 	const struct ilir_node *n = ilir_at(m, e);
-	leaves->ok &= n->op != ILIR_LOAD && n->op != ILIR_SIZE &&
-		      (n->op != ILIR_VAR || n->var.i == leaves->c->var.i || leaves->c->bounded[n->var.i]);
+	check->ok &= n->op != ILIR_LOAD && n->op != ILIR_SIZE &&
+		     (n->op != ILIR_VAR || n->var.i == check->c->var.i || check->c->bounded[n->var.i]);
 }
 
-/* How far the last lane reaches is known, so that buffers can be padded as far. */
+/* Whether the largest value of the index is known, so that buffers can be padded to it. */
 static bool is_bounded(const struct ilir_module *m, ilir_expr e, const struct check *c)
 {
-	struct leaves leaves = {c, true};
-	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = check_leaf, .context = &leaves});
-	return leaves.ok;
+	struct leaf_check check = {c, true};
+	ilir_visit_expr(m, e, &(struct ilir_visit){.expr = check_leaf, .context = &check});
+	return check.ok;
 }
 
 static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check *c)
@@ -72,8 +73,8 @@ static bool is_row(const struct ilir_module *m, ilir_expr e, const struct check 
 	return ilir_loaded_index(m, e).i || (n->op == ILIR_VAR && c->is_row[n->var.i]);
 }
 
-/* Also where conditions around say that it never happens: it is written down all the same.  What is stored past the end of
- * the loop must be padding. */
+/* Checks an access, even if conditions around it never hold, since it is vectorised all the same.
+ * Elements stored past the end of the loop must be padding. */
 static void check_access(const struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int indices, bool store,
 			 struct check *c)
 {
@@ -102,7 +103,7 @@ static void note_variable(const struct ilir_module *m, const struct ilir_stmt *s
 		c->is_row[s->let.var.i] = ilir_type_of(m, s->let.value).dtype == ILIR_INDEX;
 }
 
-/* Nothing but indices may depend on the variable. */
+/* Checks that only indices depend on the variable. */
 static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, void *context)
 {
 	struct check *c = context;
@@ -117,7 +118,8 @@ static void check_stmt(const struct ilir_module *m, const struct ilir_stmt *s, v
 		check_access(m, s->store.buffer, s->store.index, s->store.indices, true, c);
 }
 
-/* Vectors have both sides of a choice computed; what an index chooses may be out of bounds on the other side. */
+/* Vectors compute both sides of a choice.  If an index decides it, the side not chosen may be out of
+ * bounds. */
 static bool chooses_by_index(const struct ilir_module *m, ilir_expr e)
 {
 	ilir_expr condition = ilir_arg(m, e, 0);
@@ -132,21 +134,21 @@ static void check_expr(const struct ilir_module *m, ilir_expr e, void *context)
 		check_access(m, n->buffer, &m->args.at[n->arg], n->args, false, c);
 	if (n->op == ILIR_LT || n->op == ILIR_LE || n->op == ILIR_EQ)
 		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 1)).dtype != ILIR_INDEX;
-	if (n->op == ILIR_TO_I64) /* the variable itself is no vector */
+	if (n->op == ILIR_TO_I64) /* the variable used as a value: there is no vector of it */
 		c->ok &= !ilir_uses_var(m, e, c->var) || ilir_type_of(m, ilir_arg(m, e, 0)).dtype != ILIR_INDEX;
 	if (n->op == ILIR_SELECT)
 		c->ok &= !ilir_uses_var(m, e, c->var) || !chooses_by_index(m, e);
 }
 
-/* By variable.  What is known of one stays: cut loops have variables of their own, which are noted when a loop around them
- * is looked at. */
+/* Facts by variable.  They stay valid: the new variables of cut loops are recorded when a loop around
+ * them is checked. */
 struct tiler {
 	const struct ilir_tiling *tiling;
 	VEC(bool) is_row;
 	VEC(bool) bounded;
 };
 
-static void make_room(struct tiler *t, const struct ilir_module *m)
+static void reserve_vars(struct tiler *t, const struct ilir_module *m)
 {
 	while (t->is_row.n < m->vars.n) {
 		vec_push(m->arena, &t->is_row, false);
@@ -154,9 +156,9 @@ static void make_room(struct tiler *t, const struct ilir_module *m)
 	}
 }
 
-static bool vectorisable(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
+static bool can_vectorise(struct tiler *t, const struct ilir_module *m, const struct ilir_stmt *loop)
 {
-	make_room(t, m);
+	reserve_vars(t, m);
 	struct check c = {.var = loop->loop.var,
 			  .ok = true,
 			  .is_row = t->is_row.at,
@@ -180,7 +182,7 @@ static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m,
 {
 	int64_t begin, end, lanes = t->size[0], piece = lanes * t->columns;
 	if (!ilir_constant(m, s->loop.begin, &begin) || !ilir_constant(m, s->loop.end, &end) ||
-	    !vectorisable(tiler, m, s))
+	    !can_vectorise(tiler, m, s))
 		return s;
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_var outer = ilir_new_var(m, name, index_type);
@@ -197,7 +199,7 @@ static struct ilir_stmt *cut_vectors(struct tiler *tiler, struct ilir_module *m,
 			columns ? columns : vector);
 }
 
-/* How many pieces of a size, if `less` one less where a single turn would be left over. */
+/* The number of whole pieces of a size; if `less`, one less where a single iteration would remain. */
 static ilir_expr count_pieces(struct ilir_module *m, ilir_expr length, int64_t size, bool less)
 {
 	ilir_expr by = ilir_index(m, size), one = ilir_index(m, 1), pieces = ilir_binary(m, ILIR_DIV, length, by);
@@ -208,7 +210,7 @@ static ilir_expr count_pieces(struct ilir_module *m, ilir_expr length, int64_t s
 	return ilir_binary(m, ILIR_SUB, pieces, ilir_ternary(m, ILIR_SELECT, alone, one, ilir_index(m, 0)));
 }
 
-/* One size: whole pieces from `begin` on; *begin becomes what is left. */
+/* A loop over whole pieces of a size from *begin on; sets *begin to its end. */
 static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stmt *s, int64_t size, bool less,
 				    ilir_expr *begin)
 {
@@ -230,8 +232,8 @@ static struct ilir_stmt *cut_pieces(struct ilir_module *m, const struct ilir_stm
 	return ilir_for(m, outer, first, end, size, s->loop.dim, ILIR_SERIAL, inner ? inner : body);
 }
 
-/* One size for all: what is past the end is left out turn by turn. */
-static struct ilir_stmt *cut_whole(struct ilir_module *m, struct ilir_stmt *s, int64_t size)
+/* A loop over pieces of one size, the last of which may pass the end: a test skips iterations past it. */
+static struct ilir_stmt *cut_with_test(struct ilir_module *m, struct ilir_stmt *s, int64_t size)
 {
 	const char *name = m->vars.at[s->loop.var.i].name;
 	ilir_var outer = ilir_new_var(m, name, index_type);
@@ -248,8 +250,8 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 	struct ilir_stmt *block = NULL;
 	if (t->sizes == 1 && t->size[0] == 1)
 		return s;
-	if (!peel && !ilir_turns(m, s))
-		return cut_whole(m, s, t->size[0]);
+	if (!peel && !ilir_trip_count(m, s))
+		return cut_with_test(m, s, t->size[0]);
 	for (int i = 0; i < t->sizes && begin.i != s->loop.end.i; i++) {
 		int64_t from, to;
 		bool empty = ilir_constant(m, begin, &from) && ilir_constant(m, s->loop.end, &to) && to - from < t->size[i];
@@ -259,7 +261,7 @@ static struct ilir_stmt *cut_rows(struct ilir_module *m, struct ilir_stmt *s, co
 	return block;
 }
 
-static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *context)
+static struct ilir_stmt *cut_loop(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	struct tiler *tiler = context;
 	const struct ilir_tile *t = s->kind == ILIR_FOR ? ilir_tile_of(tiler->tiling, s->loop.var) : NULL;
@@ -271,11 +273,11 @@ static struct ilir_stmt *cut(struct ilir_module *m, struct ilir_stmt *s, void *c
 void ilir_tile(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	struct tiler tiler = {.tiling = tiling};
-	make_room(&tiler, m);
+	reserve_vars(&tiler, m);
 	struct check known = {.is_row = tiler.is_row.at, .bounded = tiler.bounded.at};
 	for (size_t k = 0; k < m->kernels.n; k++)
 		ilir_visit_block(m, m->kernels.at[k].body,
 				 &(struct ilir_visit){.stmt = note_variable, .context = &known});
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = cut, .context = &tiler});
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = cut_loop, .context = &tiler});
 	ilir_fit_buffers(m);
 }

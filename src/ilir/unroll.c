@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: unrolled loops are written out, turn after turn. */
+/* Pass: replaces unrolled loops by a copy of the body for each iteration. */
 #include "ilir/passes.h"
 
-static struct ilir_stmt *unroll(struct ilir_module *m, struct ilir_stmt *s, void *context)
+static struct ilir_stmt *unroll_loop(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	(void)context;
 	int64_t begin, end;
@@ -21,5 +21,5 @@ static struct ilir_stmt *unroll(struct ilir_module *m, struct ilir_stmt *s, void
 void ilir_unroll(struct ilir_module *m, struct ilir_tiling *tiling)
 {
 	(void)tiling;
-	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = unroll});
+	ilir_rewrite_module(m, &(struct ilir_rewrite){.stmt = unroll_loop});
 }

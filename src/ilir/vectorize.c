@@ -1,6 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: a vector loop around one store becomes a store of a vector.  What moves with the loop's variable is a ramp in
- * the last index, what does not is broadcast.  Needs: sink and pack have run, so that nothing else stands in the loop. */
+/* Pass: replaces a vector loop around stores by stores of vectors.  A last index that depends on the
+ * loop's variable becomes a ramp; values that do not depend on it are broadcast.  Needs: sink and pack
+ * have run, so that the loop contains only stores. */
 #include "ilir/passes.h"
 
 struct vectoriser {
@@ -13,13 +14,13 @@ static bool is_vector(const struct ilir_module *m, ilir_expr e)
 	return ilir_type_of(m, e).lanes > 1;
 }
 
-static ilir_expr spread(struct ilir_module *m, ilir_expr e, int lanes)
+static ilir_expr spread_scalar(struct ilir_module *m, ilir_expr e, int lanes)
 {
 	return is_vector(m, e) ? e : ilir_spread(m, ILIR_BROADCAST, e, lanes);
 }
 
-/* base + var -> ramp(base). */
-static ilir_expr ramp(struct ilir_module *m, ilir_expr e, const struct vectoriser *v)
+/* Replaces base + var by ramp(base). */
+static ilir_expr ramp_index(struct ilir_module *m, ilir_expr e, const struct vectoriser *v)
 {
 	if (!ilir_uses_var(m, e, v->var))
 		return e;
@@ -36,11 +37,11 @@ static ilir_expr vectorise_expr(struct ilir_module *m, ilir_expr e, const struct
 	for (int i = 0; i < n.args; i++) {
 		ilir_expr a = ilir_arg(m, e, i);
 		bool last = i == n.args - 1;
-		args[i] = n.op != ILIR_LOAD ? vectorise_expr(m, a, v) : last ? ramp(m, a, v) : a;
+		args[i] = n.op != ILIR_LOAD ? vectorise_expr(m, a, v) : last ? ramp_index(m, a, v) : a;
 		any |= is_vector(m, args[i]);
 	}
 	for (int i = 0; any && n.op != ILIR_LOAD && i < n.args; i++)
-		args[i] = spread(m, args[i], v->lanes);
+		args[i] = spread_scalar(m, args[i], v->lanes);
 	return ilir_with_args(m, e, args);
 }
 
@@ -57,9 +58,9 @@ static struct ilir_stmt *vectorise_stmt(struct ilir_module *m, struct ilir_stmt 
 		if (at->kind != ILIR_STORE)
 			return s; /* the verifier reports the loop that is left */
 		int last = at->store.indices - 1;
-		at->store.value = spread(m, vectorise_expr(m, at->store.value, &v), v.lanes);
+		at->store.value = spread_scalar(m, vectorise_expr(m, at->store.value, &v), v.lanes);
 		if (last >= 0)
-			at->store.index[last] = ramp(m, at->store.index[last], &v);
+			at->store.index[last] = ramp_index(m, at->store.index[last], &v);
 	}
 	return store;
 }

@@ -8,13 +8,13 @@
 
 enum { FEW = 96 };
 
-/* The nodes below some roots, each once.  Constructors intern arguments before the node that uses them, so
- * ascending references are an order in which arguments come first.  Small sets live in the struct, hence on
- * the walker's stack; larger ones take scratch from the module's arena. */
+/* The set of nodes below some roots.  Constructors intern arguments before the node that uses them, so
+ * arguments come first in ascending order of references.  A small set is kept in the struct, on the walker's
+ * stack; a larger one in the module's arena. */
 struct reach {
 	const struct ilir_module *m;
-	uint32_t *at, *table; /* table: open addressing, 0 = free, capacity 2 * room */
-	uint32_t n, room;
+	uint32_t *at, *table; /* table: open addressing, 2 * capacity slots, 0 = free */
+	uint32_t n, capacity;
 	uint32_t few[FEW], few_table[2 * FEW];
 };
 
@@ -22,7 +22,7 @@ static void reach_init(struct reach *r, const struct ilir_module *m)
 {
 	r->m = m;
 	r->n = 0;
-	r->room = FEW;
+	r->capacity = FEW;
 	r->at = r->few;
 	r->table = r->few_table;
 	memset(r->few_table, 0, sizeof r->few_table);
@@ -31,7 +31,7 @@ static void reach_init(struct reach *r, const struct ilir_module *m)
 static uint32_t *reach_slot(const struct reach *r, uint32_t e)
 {
 	for (uint32_t i = e * 2654435761u;; i++) {
-		uint32_t *slot = &r->table[i % (2 * r->room)];
+		uint32_t *slot = &r->table[i % (2 * r->capacity)];
 		if (!*slot || *slot == e)
 			return slot;
 	}
@@ -39,11 +39,11 @@ static uint32_t *reach_slot(const struct reach *r, uint32_t e)
 
 static void reach_grow(struct reach *r)
 {
-	uint32_t *at = ARENA_ARRAY(r->m->arena, uint32_t, 2 * r->room);
+	uint32_t *at = ARENA_ARRAY(r->m->arena, uint32_t, 2 * r->capacity);
 	memcpy(at, r->at, r->n * sizeof *at);
 	r->at = at;
-	r->room *= 2;
-	r->table = ARENA_ARRAY(r->m->arena, uint32_t, 2 * r->room);
+	r->capacity *= 2;
+	r->table = ARENA_ARRAY(r->m->arena, uint32_t, 2 * r->capacity);
 	for (uint32_t i = 0; i < r->n; i++)
 		*reach_slot(r, at[i]) = at[i];
 }
@@ -55,21 +55,21 @@ static void reach_add(struct reach *r, ilir_expr e)
 		return;
 	*slot = e.i;
 	r->at[r->n++] = e.i;
-	if (r->n == r->room)
+	if (r->n == r->capacity)
 		reach_grow(r);
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_refs(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	return (x > y) - (x < y);
 }
 
-/* Roots were added first, so that the reverse is nearly in order. */
+/* Sorts the set.  Roots were added first, so the reversed set is nearly sorted. */
 static void reach_order(struct reach *r)
 {
 	if (r->n > FEW) {
-		qsort(r->at, r->n, sizeof *r->at, ascending);
+		qsort(r->at, r->n, sizeof *r->at, compare_refs);
 		return;
 	}
 	for (uint32_t i = 0, j = r->n; i + 1 < j; i++) {
@@ -85,7 +85,7 @@ static void reach_order(struct reach *r)
 	}
 }
 
-/* Completes the set from the roots that were added, and orders it. */
+/* Adds all nodes below the roots, and sorts the set. */
 static void reach_close(struct reach *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -111,15 +111,15 @@ static uint32_t reach_place(const struct reach *r, ilir_expr e)
 
 /* --- mapping expressions --- */
 
-/* The node with its arguments replaced by what they became; itself when none changed. */
+/* The node with its arguments mapped; the node itself if none changed. */
 static ilir_expr with_mapped_args(struct ilir_module *m, ilir_expr e, const struct reach *r,
-				  const ilir_expr *became)
+				  const ilir_expr *mapped)
 {
 	ilir_expr args[ILIR_MAX_RANK];
 	bool changed = false;
 	for (int i = 0; i < ilir_at(m, e)->args; i++) {
 		ilir_expr old = ilir_arg(m, e, i);
-		args[i] = became[reach_place(r, old)];
+		args[i] = mapped[reach_place(r, old)];
 		changed |= args[i].i != old.i;
 	}
 	return changed ? ilir_with_args(m, e, args) : e;
@@ -133,10 +133,10 @@ ilir_expr ilir_map_expr(struct ilir_module *m, ilir_expr e, ilir_expr_map *map, 
 	reach_init(&r, m);
 	reach_add(&r, e);
 	reach_close(&r);
-	ilir_expr few[FEW] = {{0}}, *became = r.n <= FEW ? few : ARENA_ARRAY(m->arena, ilir_expr, r.n);
+	ilir_expr few[FEW] = {{0}}, *mapped = r.n <= FEW ? few : ARENA_ARRAY(m->arena, ilir_expr, r.n);
 	for (uint32_t i = 0; i < r.n; i++)
-		became[i] = map(m, with_mapped_args(m, (ilir_expr){r.at[i]}, &r, became), context);
-	return became[r.n - 1];
+		mapped[i] = map(m, with_mapped_args(m, (ilir_expr){r.at[i]}, &r, mapped), context);
+	return mapped[r.n - 1];
 }
 
 struct replacement {
@@ -157,11 +157,11 @@ ilir_expr ilir_substitute(struct ilir_module *m, ilir_expr e, ilir_var var, ilir
 	return ilir_map_expr(m, e, replace_var, &p);
 }
 
-/* --- the parts of a statement --- */
+/* --- expressions and blocks of a statement --- */
 
 enum { MOST_EXPRS = ILIR_MAX_RANK + 1 };
 
-/* Pointers to the expressions that stand in a statement itself, in the order in which they are evaluated. */
+/* Pointers to the expressions of a statement itself, in the order of evaluation. */
 static int exprs_of(struct ilir_stmt *s, ilir_expr *at[MOST_EXPRS])
 {
 	int n = 0;
@@ -247,7 +247,7 @@ void ilir_rewrite_module(struct ilir_module *m, const struct ilir_rewrite *r)
 {
 	for (size_t i = 0; i < m->kernels.n; i++) {
 		struct ilir_stmt *body = ilir_rewrite_block(m, m->kernels.at[i].body, r);
-		m->kernels.at[i].body = body; /* the callbacks may have added kernels */
+		m->kernels.at[i].body = body; /* kernels.at may have moved: callbacks may add kernels */
 	}
 }
 

@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Casts and integer arithmetic, as interpreted, against C that is written apart from them: integers exactly,
- * half floats against arithmetic in binary64, each of their 65536 patterns.  That compiled code agrees,
- * tests/jit/types_test says. */
+/* Compares interpreted casts and integer arithmetic with independent C code: integers exactly, all 65536
+ * half floats with arithmetic in binary64.  tests/jit/types_test compares compiled code. */
 #include "tests/floats.h"
 #include "tests/ilir/support.h"
 
@@ -9,9 +8,9 @@ enum { N = 65536 };
 
 /* --- half floats --- */
 
-/* A float with so many bits of fraction and so small an exponent: the bits of the nearest one, ties to even.
- */
-static uint32_t nearest(float x, int fraction, int least, int bits)
+/* The bits of the nearest float, ties to even, in a format with `fraction` bits of fraction and least
+ * exponent `least`. */
+static uint32_t nearest_bits(float x, int fraction, int least, int bits)
 {
 	int exponent, most = (1 << (bits - 1 - fraction)) - 1;
 	uint32_t sign = (uint32_t)(signbit(x) != 0) << (bits - 1);
@@ -27,7 +26,7 @@ static uint32_t nearest(float x, int fraction, int least, int bits)
 	return sign | (uint32_t)(whole < infinity ? whole : infinity);
 }
 
-/* Its value: an exponent of zeros counts as one, without the leading bit. */
+/* The value of such a float: an exponent of zeros counts as 1, without the leading bit. */
 static float value_of(uint32_t h, int fraction, int least, int bits)
 {
 	int exponent = h >> fraction & ((1 << (bits - 1 - fraction)) - 1), part = h & ((1 << fraction) - 1);
@@ -53,7 +52,7 @@ static float value_of(uint32_t h, int fraction, int least, int bits)
 		}                                                                                            \
 	}
 
-static int64_t clamp(long double x, int64_t low, int64_t high)
+static int64_t clamp_number(long double x, int64_t low, int64_t high)
 {
 	return isnan(x) ? 0 : x <= low ? low : x >= high ? high : (int64_t)x;
 }
@@ -66,8 +65,8 @@ static int64_t round_shift(int64_t x, int by)
 
 ORACLE(f32_of_f16, uint16_t, float, value_of(x, 10, -14, 16))
 ORACLE(f32_of_bf16, uint16_t, float, value_of(x, 7, -126, 16))
-ORACLE(f16_of_f32, float, uint16_t, nearest(x, 10, -14, 16))
-ORACLE(bf16_of_f32, float, uint16_t, nearest(x, 7, -126, 16))
+ORACLE(f16_of_f32, float, uint16_t, nearest_bits(x, 10, -14, 16))
+ORACLE(bf16_of_f32, float, uint16_t, nearest_bits(x, 7, -126, 16))
 ORACLE(i32_of_i8, int8_t, int32_t, x)
 ORACLE(i32_of_u8, uint8_t, int32_t, x)
 ORACLE(i32_of_i16, int16_t, int32_t, x)
@@ -76,13 +75,13 @@ ORACLE(f32_of_i32, int32_t, float, x)
 ORACLE(f32_of_i64, int64_t, float, x)
 ORACLE(f32_of_bool, uint8_t, float, x != 0)
 ORACLE(i32_of_bool, uint8_t, int32_t, x != 0)
-ORACLE(i32_of_f32, float, int32_t, clamp(x, INT32_MIN, INT32_MAX))
-ORACLE(i64_of_f32, float, int64_t, clamp(x, INT64_MIN, INT64_MAX))
-ORACLE(i32_of_i64, int64_t, int32_t, clamp(x, INT32_MIN, INT32_MAX))
+ORACLE(i32_of_f32, float, int32_t, clamp_number(x, INT32_MIN, INT32_MAX))
+ORACLE(i64_of_f32, float, int64_t, clamp_number(x, INT64_MIN, INT64_MAX))
+ORACLE(i32_of_i64, int64_t, int32_t, clamp_number(x, INT32_MIN, INT32_MAX))
 ORACLE(low_of_i64, int64_t, int32_t, (uint32_t)x)
-ORACLE(i8_of_i32, int32_t, int8_t, clamp(x, -128, 127))
-ORACLE(u8_of_i32, int32_t, uint8_t, clamp(x, 0, 255))
-ORACLE(i16_of_i32, int32_t, int16_t, clamp(x, -32768, 32767))
+ORACLE(i8_of_i32, int32_t, int8_t, clamp_number(x, -128, 127))
+ORACLE(u8_of_i32, int32_t, uint8_t, clamp_number(x, 0, 255))
+ORACLE(i16_of_i32, int32_t, int16_t, clamp_number(x, -32768, 32767))
 ORACLE(rounded, float, float, isnan(x) ? x : rintf(x))
 ORACLE(floored, float, float, isnan(x) ? x : floorf(x))
 ORACLE(least, float, float, isnan(x) || x < z ? x : z)
@@ -144,7 +143,7 @@ static const struct cast {
 
 /* --- operands --- */
 
-static uint64_t draw(void)
+static uint64_t draw_bits(void)
 {
 	static uint64_t state = 0x2545f4914f6cdd1d;
 	state ^= state << 13;
@@ -153,7 +152,7 @@ static uint64_t draw(void)
 	return state * 0x9e3779b97f4a7c15;
 }
 
-/* Around the borders of narrower types, of exponents that matter, and at random. */
+/* Operands around the limits of narrower types, around exponents where rounding changes, and at random. */
 static void fill_floats(float *x)
 {
 	static const float border[] = {0x1p-25f, 0x1p-24f, 0x1p-14f, 65504, 65520, 0x1p31f,	0x1p63f,
@@ -161,20 +160,21 @@ static void fill_floats(float *x)
 	int n = sizeof border / sizeof *border;
 	for (int i = 0; i < N; i++) {
 		uint32_t bits = bits_of(border[i % n]) + (uint32_t)(i / n % 64) - 32;
-		x[i] = from_bits(i < N / 2 ? bits ^ (uint32_t)(draw() & 1) << 31 : (uint32_t)draw());
+		x[i] =
+		    from_bits(i < N / 2 ? bits ^ (uint32_t)(draw_bits() & 1) << 31 : (uint32_t)draw_bits());
 		if (i % 5 == 0)
-			x[i] = (float)(int)(draw() % 4001 - 2000) / 4;
+			x[i] = (float)(int)(draw_bits() % 4001 - 2000) / 4;
 	}
 }
 
-static void fill(void *x, const char *type)
+static void fill_operands(void *x, const char *type)
 {
 	enum dtype t = DTYPE_F32;
 	dtype_read(type, &t);
 	int bytes = dtype_traits_of(t)->bytes;
 	for (int i = 0; i < N; i++) {
-		uint64_t bits = draw();
-		int64_t integer = (int64_t)bits >> (draw() % 64);
+		uint64_t bits = draw_bits();
+		int64_t integer = (int64_t)bits >> (draw_bits() % 64);
 		memcpy((char *)x + (size_t)i * bytes, &integer, bytes);
 		if (t == DTYPE_BOOL)
 			((uint8_t *)x)[i] = i % 3 ? i % 256 : 0;
@@ -195,8 +195,8 @@ static void fill(void *x, const char *type)
 		       64);
 }
 
-/* NaNs of widened floats may have any fraction, as long as they are NaNs. */
-static bool agree(const char *type, const void *a, const void *b, int bytes)
+/* Whether two results are the same bits, or both NaNs of a widened float. */
+static bool is_same_value(const char *type, const void *a, const void *b, int bytes)
 {
 	float x, y;
 	if (memcmp(a, b, bytes) == 0)
@@ -208,7 +208,7 @@ static bool agree(const char *type, const void *a, const void *b, int bytes)
 	return isnan(x) && isnan(y);
 }
 
-static void check(const struct cast *c)
+static void check_cast(const struct cast *c)
 {
 	char text[1000];
 	struct bench b;
@@ -224,13 +224,13 @@ static void check(const struct cast *c)
 	bool ok = bench_parse(&b, text) && ilir_verify(b.m, 0, "parsing", &b.diags);
 	if (ok) {
 		bench_allocate(&b, 1, 1, 1, 1, 1);
-		fill(b.buffers[0], c->from);
+		fill_operands(b.buffers[0], c->from);
 		c->oracle(b.buffers[0], wanted);
 		ok = bench_run(&b, 0, 1);
 	}
 	for (int i = 0, bytes = dtype_traits_of(to)->bytes; ok && i < N; i++)
-		if (!agree(c->to, (char *)b.buffers[1] + (size_t)i * bytes, wanted + (size_t)i * bytes,
-			   bytes) &&
+		if (!is_same_value(c->to, (char *)b.buffers[1] + (size_t)i * bytes,
+				   wanted + (size_t)i * bytes, bytes) &&
 		    !bad++)
 			printf("# row %d differs\n", i);
 	if (!ok)
@@ -258,7 +258,7 @@ static void check_quiet(void)
 int main(void)
 {
 	for (size_t i = 0; i < sizeof casts / sizeof *casts; i++)
-		check(&casts[i]);
+		check_cast(&casts[i]);
 	check_quiet();
 	return tap_done();
 }

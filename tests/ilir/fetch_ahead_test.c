@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The pass fetch_ahead: what is asked for before a loop, what moves there for it, and what must not. */
+/* The pass fetch_ahead: what it prefetches before a loop, and which statements it moves there. */
 #include "ilir/passes.h"
 #include "tests/ilir/support.h"
 
@@ -17,7 +17,7 @@ static const char sum[] =
     "alloc sum : f32 []\nsum[] = 0.0\n"
     "for k:k in 0..4 { sum[] = fma(h[to_index(child[n]), k], 2.0, sum[]) }\n";
 
-/* In front of the loop: the lines that the pass put there, without their indentation. */
+/* Whether the pass puts these lines, without indentation, before the loop. */
 static bool puts_in_front(const char *body, const char *lines)
 {
 	struct bench b;
@@ -41,7 +41,7 @@ static bool puts_in_front(const char *body, const char *lines)
 	return good;
 }
 
-static void rows(void)
+static void test_prefetched_rows(void)
 {
 	tap_ok(puts_in_front("let w = to_index(word[n]) h[n, 0] = sum[] + table[w, 1]\n",
 			     "let w = to_index(word[n])\nprefetch table[w, 1]\nprefetch h[n, 0]\n"),
@@ -59,7 +59,7 @@ static void rows(void)
 	       "and so are the states of children, of which no number moves");
 }
 
-static void stays(void)
+static void test_unmoved_statements(void)
 {
 	tap_ok(
 	    puts_in_front("alloc w : index [] for i:k in 0..2 { w[] = i } h[n, 0] = sum[] + table[w[], 1]\n",
@@ -77,7 +77,7 @@ static void stays(void)
 
 int main(void)
 {
-	rows();
-	stays();
+	test_prefetched_rows();
+	test_unmoved_statements();
 	return tap_done();
 }

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What programs mean: results of small ones, and faults that stop a run. */
+/* Results of small interpreted programs, and faults that end a run. */
 #include "ilir/passes.h"
 #include "tests/ilir/support.h"
 
 #define MODULE "module m\ndim node, i, j, batch, lane\n"
 
-static bool ready(struct bench *b, const char *text, const char *what)
+static bool open_module(struct bench *b, const char *text, const char *what)
 {
 	bool read = bench_parse(b, text) && ilir_verify(b->m, ILIR_BOUNDED, "parse", &b->diags);
 	if (!read && b->diags.n)
@@ -14,7 +14,7 @@ static bool ready(struct bench *b, const char *text, const char *what)
 }
 
 /* h[n] = data[n] at leaves, 2*h[left] + h[right] at inner nodes, batch by batch. */
-static void recursion(void)
+static void test_recursion(void)
 {
 	static const char text[] = MODULE
 	    "buffer h : state 0 f32 [nodes:node]\n"
@@ -32,7 +32,7 @@ static void recursion(void)
 	    "  }\n"
 	    "}\n";
 	struct bench b;
-	if (!ready(&b, text, "a recursion over batches"))
+	if (!open_module(&b, text, "a recursion over batches"))
 		return;
 	bench_allocate(&b, 5, 3, 1, 4, 3);
 	memcpy(bench_buffer(&b, "x"), (float[]){1, 10, 100, 0, 0}, 20);
@@ -47,8 +47,8 @@ static void recursion(void)
 	bench_close(&b);
 }
 
-/* Of five nodes two are of case 1, one is of case 2; the rows of both are two ranges. */
-static void cases(void)
+/* Two of five nodes are of case 1, one is of case 2; the rows of both cases are two ranges. */
+static void test_cases(void)
 {
 	static const char text[] = MODULE "buffer h : state 0 f32 [nodes:node]\n"
 					  "buffer of : case 0 i32 [nodes:node]\n"
@@ -60,7 +60,7 @@ static void cases(void)
 					  "  step t of case 1 in 4..nodes { h[begin] = 77.0 }\n"
 					  "}\n";
 	struct bench b;
-	if (!ready(&b, text, "steps of cases"))
+	if (!open_module(&b, text, "steps of cases"))
 		return;
 	bench_allocate(&b, 5, 1, 1, 4, 1);
 	memcpy(bench_buffer(&b, "of"), (int32_t[]){0, 1, 2, 0, 1}, 20);
@@ -71,7 +71,7 @@ static void cases(void)
 	bench_close(&b);
 }
 
-static void ragged(void)
+static void test_ragged_sum(void)
 {
 	static const char text[] = MODULE
 	    "buffer first : child_begin 0 i32 [nodes+1:node]\n"
@@ -86,7 +86,7 @@ static void ragged(void)
 	    "  }\n"
 	    "}\n";
 	struct bench b;
-	if (!ready(&b, text, "a ragged sum"))
+	if (!open_module(&b, text, "a ragged sum"))
 		return;
 	bench_allocate(&b, 4, 2, 1, 4, 3);
 	memcpy(bench_buffer(&b, "first"), (int32_t[]){0, 0, 0, 2, 4}, 20);
@@ -96,7 +96,7 @@ static void ragged(void)
 	bench_close(&b);
 }
 
-static void vectors(void)
+static void test_vectors(void)
 {
 	static const char text[] = MODULE
 	    "buffer x : state 0 f32 [nodes:node, 20/24:i]\n"
@@ -114,7 +114,7 @@ static void vectors(void)
 	    "  }\n"
 	    "}\n";
 	struct bench b;
-	if (!ready(&b, text, "vector code"))
+	if (!open_module(&b, text, "vector code"))
 		return;
 	bench_allocate(&b, 2, 2, 1, 0, 1);
 	float *w = bench_buffer(&b, "w"), *x = bench_buffer(&b, "x");
@@ -131,7 +131,7 @@ static void vectors(void)
 	bench_close(&b);
 }
 
-/* One expression on a[0], a[1] (floats) and n = 5 (an index), result in y. */
+/* Expressions of a[0], a[1] (floats) and n = 5 (an index), and their results. */
 static const struct {
 	const char *expr;
 	float a, b, result;
@@ -166,7 +166,7 @@ static const struct {
     {"exp(a[0])", 1, 0, 2.71828183f},
 };
 
-static void operators(void)
+static void test_operators(void)
 {
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
 		struct bench b;
@@ -205,7 +205,7 @@ static const struct {
     {"an index read from a register before it is set", "alloc r : index [] y[r[]] = 1.0", "index -1"},
 };
 
-static void out_of_bounds(void)
+static void test_out_of_bounds(void)
 {
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
 		struct bench b;
@@ -225,11 +225,11 @@ static void out_of_bounds(void)
 	}
 }
 
-static void missing_memory(void)
+static void test_missing_memory(void)
 {
 	struct bench b;
-	if (!ready(&b, MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes { y[0] = 1.0 }",
-		   "a store"))
+	if (!open_module(&b, MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes { y[0] = 1.0 }",
+			 "a store"))
 		return;
 	bench_allocate(&b, 5, 0, 0, 0, 0);
 	b.buffers[0] = NULL;
@@ -238,8 +238,9 @@ static void missing_memory(void)
 	bench_close(&b);
 }
 
-/* y[n, i] = 100 * the turn before, in the order of the turns: three blocks of columns, from 4 on. */
-static void swept(void)
+/* y[n, i] = 100 * the previous iteration, in the order in which they run: three blocks of columns, from 4
+ * on. */
+static void test_swept_loop(void)
 {
 	static const char text[] =
 	    "module m\ndim node, i\n"
@@ -249,7 +250,7 @@ static void swept(void)
 	    "for v:i in 0..5 { y[n, i + v] = y[n, i + v] + 1.0 } } }\n}\n";
 	static const struct {
 		struct image_range range;
-		const char *times; /* that each column of row 1 was written */
+		const char *times; /* number of writes of each column of row 1 */
 	} cases[] = {{{1, 2, 0, 3, 1}, "00001111111111111110"},	 {{1, 2, 2, 3, -1}, "00001111111111111110"},
 		     {{1, 2, 1, 2, 1}, "00000000011111111110"},	 {{1, 2, 1, 2, -1}, "00001111111111000000"},
 		     {{1, 2, 2, 1, -1}, "00000000000000111110"}, {{1, 2, 1, 0, 1}, "00000000000000000000"},
@@ -269,14 +270,14 @@ static void swept(void)
 	}
 }
 
-/* A register is undefined at its alloc, each time. */
-static void undefined_register(void)
+/* A register is undefined after each alloc. */
+static void test_undefined_register(void)
 {
 	struct bench b;
-	if (!ready(&b,
-		   MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes {\n"
-			  "for n:node in 0..2 { alloc r : f32 [] y[n] = r[] r[] = 1.0 } }",
-		   "a register read first"))
+	if (!open_module(&b,
+			 MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes {\n"
+				"for n:node in 0..2 { alloc r : f32 [] y[n] = r[] r[] = 1.0 } }",
+			 "a register read first"))
 		return;
 	bench_allocate(&b, 2, 0, 0, 0, 0);
 	float *y = bench_buffer(&b, "y");
@@ -285,8 +286,8 @@ static void undefined_register(void)
 	bench_close(&b);
 }
 
-/* The same bits before and after the pass, and every statement a small tree. */
-static void expanded(void)
+/* expand_math keeps the bits of results and the size of statements small. */
+static void test_expansion(void)
 {
 	static const char text[] = MODULE
 	    "buffer x : state 0 f32 [nodes:node]\nbuffer y : scratch 0 f32 [nodes:node]\n"
@@ -297,7 +298,7 @@ static void expanded(void)
 	    "  }\n"
 	    "}\n";
 	struct bench b, after;
-	if (!ready(&b, text, "compounds"))
+	if (!open_module(&b, text, "compounds"))
 		return;
 	bench_parse(&after, text);
 	ilir_expand_math(after.m, NULL);
@@ -320,7 +321,7 @@ static void expanded(void)
 }
 
 /* x(k+1) = xk * xk, 60 times in one statement. */
-static void shared_nodes(void)
+static void test_shared_nodes(void)
 {
 	struct bench b;
 	bench_parse(&b, MODULE "buffer y : state 0 f32 [nodes:node]\nkernel k in nodes { y[0] = y[0] }");
@@ -336,8 +337,8 @@ static void shared_nodes(void)
 	bench_close(&b);
 }
 
-/* What no row of ops.def gives a meaning to. */
-static void untyped(void)
+/* An operator on a type that it has no row for in ops.def ends the run. */
+static void test_untyped(void)
 {
 	struct bench b;
 	bench_parse(&b, MODULE "buffer y : state 0 bool [nodes:node]\nkernel k in nodes { y[0] = y[0] }");
@@ -350,17 +351,17 @@ static void untyped(void)
 
 int main(void)
 {
-	untyped();
-	recursion();
-	cases();
-	ragged();
-	vectors();
-	operators();
-	out_of_bounds();
-	missing_memory();
-	swept();
-	undefined_register();
-	expanded();
-	shared_nodes();
+	test_untyped();
+	test_recursion();
+	test_cases();
+	test_ragged_sum();
+	test_vectors();
+	test_operators();
+	test_out_of_bounds();
+	test_missing_memory();
+	test_swept_loop();
+	test_undefined_register();
+	test_expansion();
+	test_shared_nodes();
 	return tap_done();
 }

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The expansions of exp, log, log1p, sigmoid, tanh, erf, sin and cos, as interpreted, against libm in double precision. */
+/* Compares the expansions of exp, log, log1p, sigmoid, tanh, erf, sin and cos, interpreted, with libm in
+ * double precision. */
 #include "tests/floats.h"
 #include "tests/ilir/support.h"
 
@@ -29,7 +30,7 @@ struct sweep {
 	struct worst worst;
 };
 
-static void flush(struct sweep *s)
+static void flush_sweep(struct sweep *s)
 {
 	struct image_frame frame = {s->b.buffers, s->b.sizes};
 	ilir_interpret(s->r, 0, &frame, &(struct image_range){0, 0, 0, 1, 1}, &s->b.diags);
@@ -42,11 +43,11 @@ static void flush(struct sweep *s)
 	s->n = 0;
 }
 
-static void feed(struct sweep *s, uint32_t bits)
+static void feed_sweep(struct sweep *s, uint32_t bits)
 {
 	s->x[s->n++] = from_bits(bits);
 	if (s->n == CHUNK)
-		flush(s);
+		flush_sweep(s);
 }
 
 static void open_sweep(struct sweep *s, const char *name)
@@ -65,7 +66,7 @@ static const struct function {
 	double (*exact)(double);
 	double bound;
 	uint32_t dense_from,
-	    dense_to; /* bits of positive numbers whose like of both signs are looked at more closely */
+	    dense_to; /* bits of the positive numbers between which, in both signs, more are tested */
 	double limit; /* beyond it, the result need only be in -1..1; 0 = none */
 } functions[] = {
     {"exp", exp, 2, 0x3e000000, 0x42d00000, 0},
@@ -78,27 +79,27 @@ static const struct function {
     {"cos", cos, 2, 0x3e000000, 0x48000000, 0x1p17},
 };
 
-/* All floats in strides; `scale` 1 in make check, larger when called with an argument: 1000 is nearly all of
- * them. */
-static void sweep(const struct function *f, int scale)
+/* Tests floats in strides.  `scale` is 1 in make check, else the program's argument; 1000 is nearly all
+ * floats. */
+static void test_sweep(const struct function *f, int scale)
 {
 	struct sweep *s = &(struct sweep){.exact = f->exact, .limit = f->limit};
 	open_sweep(s, f->name);
 	uint32_t wide = 2003 / scale | 1, dense = 641 / scale | 1;
 	for (uint64_t bits = 0; bits <= UINT32_MAX; bits += wide)
-		feed(s, bits);
+		feed_sweep(s, bits);
 	for (uint32_t bits = f->dense_from; bits < f->dense_to; bits += dense) {
-		feed(s, bits);
-		feed(s, bits | 0x80000000);
+		feed_sweep(s, bits);
+		feed_sweep(s, bits | 0x80000000);
 	}
 	while (s->n)
-		feed(s, 0x3f800000);
+		feed_sweep(s, 0x3f800000);
 	tap_ok(s->worst.error <= f->bound, "%s: within %g ulp, worst %.3f at %.9g (%.9g)", f->name, f->bound,
 	       s->worst.error, s->worst.x, s->worst.y);
 	bench_close(&s->b);
 }
 
-static float once(const char *name, float x)
+static float evaluate_once(const char *name, float x)
 {
 	struct sweep *s = &(struct sweep){.exact = exp};
 	open_sweep(s, name);
@@ -110,94 +111,94 @@ static float once(const char *name, float x)
 	return y;
 }
 
-static void corner(const char *name, float x, float y)
+static void check_corner(const char *name, float x, float y)
 {
-	float got = once(name, x);
+	float got = evaluate_once(name, x);
 	tap_ok(isnan(y) ? isnan(got) : got == y && !signbit(got) == !signbit(y), "%s(%g) is %g, got %g", name,
 	       x, y, got);
 }
 
-static void corners(void)
+static void test_corners(void)
 {
-	corner("exp", INFINITY, INFINITY);
-	corner("exp", -INFINITY, 0);
-	corner("exp", 88.72283f, expf(88.72283f));
-	corner("exp", 88.72285f, INFINITY);
-	corner("exp", -103.0f, 0x1p-149f);
-	corner("exp", -104.5f, 0);
-	corner("exp", NAN, NAN);
-	corner("exp", -0.0f, 1);
-	corner("log", 0.0f, -INFINITY);
-	corner("log", -0.0f, -INFINITY);
-	corner("log", -1.0f, NAN);
-	corner("log", -INFINITY, NAN);
-	corner("log", INFINITY, INFINITY);
-	corner("log", NAN, NAN);
-	corner("log", 1.0f, 0);
-	corner("log1p", 0.0f, 0.0f);
-	corner("log1p", -0.0f, -0.0f);
-	corner("log1p", 0x1p-149f, 0x1p-149f);
-	corner("log1p", -0x1p-149f, -0x1p-149f);
-	corner("log1p", 0x1p-30f, 0x1p-30f);
-	corner("log1p", 0x1.fffffep127f, 88.72284f);
-	corner("log1p", -1.0f, -INFINITY);
-	corner("log1p", -0x1.000002p0f, NAN);
-	corner("log1p", -INFINITY, NAN);
-	corner("log1p", INFINITY, INFINITY);
-	corner("log1p", NAN, NAN);
-	corner("sigmoid", INFINITY, 1);
-	corner("sigmoid", 0.0f, 0.5f);
-	corner("sigmoid", -0.0f, 0.5f);
-	corner("sigmoid", -0x1p-149f, 0.5f);
-	corner("sigmoid", -90.0f, 8.194013e-40f);
-	corner("sigmoid", -103.0f, 0x1p-149f);
-	corner("sigmoid", -104.5f, 0);
-	corner("sigmoid", -INFINITY, 0);
-	corner("sigmoid", NAN, NAN);
-	corner("erf", INFINITY, 1);
-	corner("erf", -INFINITY, -1);
-	corner("erf", 0.0f, 0.0f);
-	corner("erf", -0.0f, -0.0f);
-	corner("erf", 0x1p-149f, 0x1p-149f);
-	corner("erf", -0x1p-149f, -0x1p-149f);
-	corner("erf", 4.0f, 1);
-	corner("erf", NAN, NAN);
-	corner("sin", 0.0f, 0.0f);
-	corner("sin", -0.0f, -0.0f);
-	corner("sin", 0x1p-149f, 0x1p-149f);
-	corner("sin", -0x1p-149f, -0x1p-149f);
-	corner("sin", INFINITY, NAN);
-	corner("sin", -INFINITY, NAN);
-	corner("sin", NAN, NAN);
-	corner("cos", 0.0f, 1);
-	corner("cos", -0.0f, 1);
-	corner("cos", INFINITY, NAN);
-	corner("cos", NAN, NAN);
-	corner("round", 0.5f, 0.0f);
-	corner("round", -0.5f, -0.0f);
-	corner("round", 1.5f, 2);
-	corner("round", 2.5f, 2);
-	corner("round", -3.5f, -4);
-	corner("round", 0x1.fffffep22f, 0x1p23f);
-	corner("round", 0x1.000002p23f, 0x1.000002p23f);
-	corner("round", INFINITY, INFINITY);
-	corner("round", NAN, NAN);
-	corner("floor", -0.0f, -0.0f);
-	corner("floor", 0.75f, 0.0f);
-	corner("floor", -0.25f, -1);
-	corner("floor", -0x1p-149f, -1);
-	corner("floor", 0x1.fffffep22f, 0x1.fffffcp22f);
-	corner("floor", -INFINITY, -INFINITY);
-	corner("tanh", INFINITY, 1);
-	corner("tanh", -INFINITY, -1);
-	corner("tanh", 0.0f, 0.0f);
-	corner("tanh", -0.0f, -0.0f);
-	corner("tanh", 0x1p-149f, 0x1p-149f);
-	corner("tanh", NAN, NAN);
-	corner("tanh", -0x1p-149f, -0x1p-149f);
+	check_corner("exp", INFINITY, INFINITY);
+	check_corner("exp", -INFINITY, 0);
+	check_corner("exp", 88.72283f, expf(88.72283f));
+	check_corner("exp", 88.72285f, INFINITY);
+	check_corner("exp", -103.0f, 0x1p-149f);
+	check_corner("exp", -104.5f, 0);
+	check_corner("exp", NAN, NAN);
+	check_corner("exp", -0.0f, 1);
+	check_corner("log", 0.0f, -INFINITY);
+	check_corner("log", -0.0f, -INFINITY);
+	check_corner("log", -1.0f, NAN);
+	check_corner("log", -INFINITY, NAN);
+	check_corner("log", INFINITY, INFINITY);
+	check_corner("log", NAN, NAN);
+	check_corner("log", 1.0f, 0);
+	check_corner("log1p", 0.0f, 0.0f);
+	check_corner("log1p", -0.0f, -0.0f);
+	check_corner("log1p", 0x1p-149f, 0x1p-149f);
+	check_corner("log1p", -0x1p-149f, -0x1p-149f);
+	check_corner("log1p", 0x1p-30f, 0x1p-30f);
+	check_corner("log1p", 0x1.fffffep127f, 88.72284f);
+	check_corner("log1p", -1.0f, -INFINITY);
+	check_corner("log1p", -0x1.000002p0f, NAN);
+	check_corner("log1p", -INFINITY, NAN);
+	check_corner("log1p", INFINITY, INFINITY);
+	check_corner("log1p", NAN, NAN);
+	check_corner("sigmoid", INFINITY, 1);
+	check_corner("sigmoid", 0.0f, 0.5f);
+	check_corner("sigmoid", -0.0f, 0.5f);
+	check_corner("sigmoid", -0x1p-149f, 0.5f);
+	check_corner("sigmoid", -90.0f, 8.194013e-40f);
+	check_corner("sigmoid", -103.0f, 0x1p-149f);
+	check_corner("sigmoid", -104.5f, 0);
+	check_corner("sigmoid", -INFINITY, 0);
+	check_corner("sigmoid", NAN, NAN);
+	check_corner("erf", INFINITY, 1);
+	check_corner("erf", -INFINITY, -1);
+	check_corner("erf", 0.0f, 0.0f);
+	check_corner("erf", -0.0f, -0.0f);
+	check_corner("erf", 0x1p-149f, 0x1p-149f);
+	check_corner("erf", -0x1p-149f, -0x1p-149f);
+	check_corner("erf", 4.0f, 1);
+	check_corner("erf", NAN, NAN);
+	check_corner("sin", 0.0f, 0.0f);
+	check_corner("sin", -0.0f, -0.0f);
+	check_corner("sin", 0x1p-149f, 0x1p-149f);
+	check_corner("sin", -0x1p-149f, -0x1p-149f);
+	check_corner("sin", INFINITY, NAN);
+	check_corner("sin", -INFINITY, NAN);
+	check_corner("sin", NAN, NAN);
+	check_corner("cos", 0.0f, 1);
+	check_corner("cos", -0.0f, 1);
+	check_corner("cos", INFINITY, NAN);
+	check_corner("cos", NAN, NAN);
+	check_corner("round", 0.5f, 0.0f);
+	check_corner("round", -0.5f, -0.0f);
+	check_corner("round", 1.5f, 2);
+	check_corner("round", 2.5f, 2);
+	check_corner("round", -3.5f, -4);
+	check_corner("round", 0x1.fffffep22f, 0x1p23f);
+	check_corner("round", 0x1.000002p23f, 0x1.000002p23f);
+	check_corner("round", INFINITY, INFINITY);
+	check_corner("round", NAN, NAN);
+	check_corner("floor", -0.0f, -0.0f);
+	check_corner("floor", 0.75f, 0.0f);
+	check_corner("floor", -0.25f, -1);
+	check_corner("floor", -0x1p-149f, -1);
+	check_corner("floor", 0x1.fffffep22f, 0x1.fffffcp22f);
+	check_corner("floor", -INFINITY, -INFINITY);
+	check_corner("tanh", INFINITY, 1);
+	check_corner("tanh", -INFINITY, -1);
+	check_corner("tanh", 0.0f, 0.0f);
+	check_corner("tanh", -0.0f, -0.0f);
+	check_corner("tanh", 0x1p-149f, 0x1p-149f);
+	check_corner("tanh", NAN, NAN);
+	check_corner("tanh", -0x1p-149f, -0x1p-149f);
 }
 
-static void odd(const char *name)
+static void test_odd(const char *name)
 {
 	struct sweep *s = &(struct sweep){.exact = NULL};
 	bool same = true;
@@ -216,10 +217,10 @@ int main(int argc, char **argv)
 {
 	int scale = argc > 1 ? atoi(argv[1]) : 1;
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-		sweep(&functions[i], scale > 0 ? scale : 1);
-	corners();
-	odd("tanh");
-	odd("erf");
-	odd("sin");
+		test_sweep(&functions[i], scale > 0 ? scale : 1);
+	test_corners();
+	test_odd("tanh");
+	test_odd("erf");
+	test_odd("sin");
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the loop tests share: a module from text, its text, its verdict, memory for its buffers. */
+/* Shared by the loop tests: modules from text and back, diagnostics, memory for buffers. */
 #ifndef ESPALIER_TESTS_ILIR_SUPPORT_H
 #define ESPALIER_TESTS_ILIR_SUPPORT_H
 
@@ -13,7 +13,7 @@ struct bench {
 	struct arena arena;
 	struct diags diags;
 	struct ilir_module *m;
-	/* a run */
+	/* for running kernels */
 	void *buffers[32];
 	int64_t sizes[IMAGE_SIZES];
 };
@@ -50,7 +50,7 @@ static inline const char *bench_text(struct bench *b)
 	return str_text(&s);
 }
 
-/* Whether a message so far contains this. */
+/* Whether a diagnostic contains a text. */
 static inline bool bench_says(const struct bench *b, const char *words)
 {
 	for (size_t i = 0; i < b->diags.n; i++)
@@ -70,7 +70,7 @@ static inline int64_t bench_elements(const struct bench *b, const struct ilir_bu
 	return n;
 }
 
-/* Zeroed memory of exactly the declared sizes for every buffer. */
+/* Allocates zeroed memory of exactly the declared size for every buffer. */
 static inline void bench_allocate(struct bench *b, int nodes, int leaves, int inputs, int edges, int batches)
 {
 	int slot = 0;

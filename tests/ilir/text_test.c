@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Print and parse: exact round trips, and what the parser refuses. */
+/* Printing and parsing: exact round trips, and texts that the parser refuses. */
 #include "tests/ilir/support.h"
 
 static const char tree[] =
@@ -58,7 +58,7 @@ static const char tree[] =
     "  }\n"
     "}\n";
 
-static void round_trip(void)
+static void test_round_trip(void)
 {
 	struct bench b, again;
 	if (!tap_ok(bench_parse(&b, tree), "a module with every kind of statement is read"))
@@ -73,12 +73,12 @@ static void round_trip(void)
 	const struct image_recipe *r = b.m->buffers.at[6].recipe;
 	tap_ok(r && r->dims == 4 && r->sources == 5 && r->source[1].end[1] == 300 &&
 		   r->source[4].end[0] == 0 && r->dim[2].axis == IMAGE_PACK_SOURCE,
-	       "a packing recipe is read whole");
+	       "all of a packing recipe is read");
 	bench_close(&b);
 	bench_close(&again);
 }
 
-static void built(void)
+static void test_built_module(void)
 {
 	struct bench b, again;
 	bench_open(&b);
@@ -123,10 +123,11 @@ static const struct {
     {"a huge number", BODY("a[99999999999999999999] = 1.0"), "is not in", 5, 3},
     {"an i64 that is none", BODY("let x = 9223372036854775808l"), "is no integer of 64 bits", 5, 9},
     {"a sum of bools", BODY("let x = true + false"), "a type that this operator does not take", 6, 1},
-    {"a cast of what it has no row for", BODY("let x = to_i8(1.0)"), "a type that this operator does not take", 6, 1},
+    {"a cast of what it has no row for", BODY("let x = to_i8(1.0)"),
+     "a type that this operator does not take", 6, 1},
     {"an i32 that is none", BODY("let x = 3000000000i"), "is not in", 5, 9},
     {"too many lanes", BODY("a[ramp(17, 0)] = 1.0"), "17 is not in 2..16", 5, 8},
-    {"a ramp of a float", BODY("a[ramp(8, 1.0)] = 1.0"), "ramp wants a scalar index", 5, 14},
+    {"a ramp of a float", BODY("a[ramp(8, 1.0)] = 1.0"), "ramp needs a scalar index", 5, 14},
     {"a step of zero", BODY("for i:d in 0..4 step 0 { }"), "0 is not in 1..", 5, 22},
     {"a keyword as a name", BODY("let for = 1.0"), "expected the variable", 5, 5},
     {"a broken escape", HEAD "kernel `\\xzz` in nodes { }", "a backslash that escapes nothing", 4, 8},
@@ -144,7 +145,7 @@ static const struct {
     {"a stray character", BODY("a[0] = \x01"), "expected an expression", 5, 8},
 };
 
-static void refuse(void)
+static void test_refused_texts(void)
 {
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
 		struct bench b;
@@ -162,8 +163,9 @@ static void refuse(void)
 	}
 }
 
-/* Every beginning of a good text, and the text with one byte changed: never a crash, never silence. */
-static void damaged(void)
+/* Parses every prefix of a good text, and the text with one byte changed: each is accepted or refused
+ * with a message. */
+static void test_damaged_text(void)
 {
 	size_t length = strlen(tree);
 	bool silent = false;
@@ -180,7 +182,7 @@ static void damaged(void)
 	tap_ok(!silent, "cut or damaged texts are read or refused with one diagnostic");
 }
 
-static void deep(void)
+static void test_deep_nesting(void)
 {
 	struct bench b;
 	bench_open(&b);
@@ -196,10 +198,10 @@ static void deep(void)
 
 int main(void)
 {
-	round_trip();
-	built();
-	refuse();
-	damaged();
-	deep();
+	test_round_trip();
+	test_built_module();
+	test_refused_texts();
+	test_damaged_text();
+	test_deep_nesting();
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Every rule of the verifier, broken once: by text where the parser lets it through, else by hand. */
+/* Breaks every rule of the verifier once: by text where the parser accepts it, else by changing a module. */
 #include "tests/ilir/support.h"
 
 static const char head[] =
@@ -46,7 +46,7 @@ static const struct {
     {"for i:i in 0..60 swept { for n:node in begin..end { prefetch y[n, i] y[n, i] = 1.0 } }", ILIR_IN_BOUNDS},
 };
 
-static void accept(void)
+static void test_accepted(void)
 {
 	for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
 		struct bench b;
@@ -95,8 +95,8 @@ static const struct {
     {"c[0] = 1i", "a store to 'c', a child", 0},
     /* loops, conditions, steps */
     {"for i:i in 0..1.5 { }", "a bound is not a scalar index", 0},
-    {"for i:i in 0..nodes vector { }", "vector loop makes a number of turns that is not constant", 0},
-    {"for i:i in 0..to_index(c[0]) unrolled { }", "unrolled loop makes a number of turns that is not constant", 0},
+    {"for i:i in 0..nodes vector { }", "vector loop has no constant number of iterations", 0},
+    {"for i:i in 0..to_index(c[0]) unrolled { }", "unrolled loop has no constant number of iterations", 0},
     {"for j:j in 0..16 { h[j, 0] = 1.0 }", "'j' walks along 'j' but indexes dimension 'node' of 'h'", 0},
     {"if 1.0 { }", "a condition that is not a scalar bool", 0},
     {"for i:i in 0..8 swept { } h[0, 0] = 1.0", "a swept loop that is not all of its kernel", 0},
@@ -106,12 +106,10 @@ static const struct {
      0},
     {"for j:j in 0..8 swept { for i:i in 0..8 swept { h[0, (j * 8) + i] = 1.0 } }",
      "a swept loop that is not all", 0},
-    {"for i:i in 0..nodes swept { h[i, 0] = 1.0 }",
-     "a swept loop that does not make a constant number of turns", 0},
-    {"for i:i in ?..? swept { h[0, i] = 1.0 }", "a swept loop that does not make a constant number of turns",
+    {"for i:i in 0..nodes swept { h[i, 0] = 1.0 }", "a swept loop without a constant number of iterations",
      0},
-    {"for i:i in 8..8 swept { h[0, i] = 1.0 }", "a swept loop that does not make a constant number of turns",
-     0},
+    {"for i:i in ?..? swept { h[0, i] = 1.0 }", "a swept loop without a constant number of iterations", 0},
+    {"for i:i in 8..8 swept { h[0, i] = 1.0 }", "a swept loop without a constant number of iterations", 0},
     {"for i:i in 0..8 swept { h[0, 0] = 1.0 }", "write and use the same elements of 'h'", 0},
     {"for i:i in 0..8 swept { for j:i in 0..2 { h[0, i + j] = 1.0 } }",
      "write and use the same elements of 'h'", 0},
@@ -126,21 +124,24 @@ static const struct {
     {"step s in 0..4 { step t in 0..4 { } }", "a step inside a step", 0},
     {"step s in 0..4 { barrier }", "a barrier inside a step", 0},
     {"} kernel a in nodes { } kernel a in leaves {", "another kernel has this name", ILIR_OUTLINED},
-    {"} kernel a in nodes group 2 part 1 of 2 { } kernel b in nodes {", "parts of a group that are not", 0},
-    {"} kernel a in nodes group 2 part 2 of 2 {", "parts of a group that are not", 0},
-    {"} kernel a in nodes group 2 part 1 of 2 {", "parts of a group that are not", 0},
-    {"} kernel a in nodes part 1 of 2 { } kernel b in nodes part 3 of 2 {", "parts of a group that are not", 0},
+    {"} kernel a in nodes group 2 part 1 of 2 { } kernel b in nodes {",
+     "parts of a group that are not numbered", 0},
+    {"} kernel a in nodes group 2 part 2 of 2 {", "parts of a group that are not numbered", 0},
+    {"} kernel a in nodes group 2 part 1 of 2 {", "parts of a group that are not numbered", 0},
+    {"} kernel a in nodes part 1 of 2 { } kernel b in nodes part 3 of 2 {",
+     "parts of a group that are not numbered", 0},
     {"} kernel a in nodes group 1 part 1 of 2 { } kernel b in nodes group 2 part 2 of 2 {",
-     "parts of a group that are not", 0},
+     "parts of a group that are not numbered", 0},
     {"} kernel a in nodes group 1 part 1 of 2 { } kernel b in leaves group 1 part 2 of 2 {",
-     "parts of a group that are not", 0},
+     "parts of a group that are not numbered", 0},
     /* properties */
     {"for n:node in ?..4 { }", "a bound is left to be inferred", ILIR_BOUNDED},
     {"h[0, 64] = 1.0", "index 1 of 'h' reaches 64..64, but its extent is 64", ILIR_IN_BOUNDS},
     {"for i:i in 0..64 { h[0, i + -1] = 1.0 }", "reaches -1..62", ILIR_IN_BOUNDS},
     {"for n:node in begin..end { h[n + -1, 0] = 1.0 }", "index 0 of 'h' reaches -1..?", ILIR_IN_BOUNDS},
     {"for n:node in 0..4 { h[0, 64 + (-1 * n)] = 1.0 }", "index 1 of 'h' reaches 61..64", ILIR_IN_BOUNDS},
-    {"h[0, min(to_index(c[0]), 64)] = 1.0", "index 1 of 'h' reaches ?..64, but its extent is 64", ILIR_IN_BOUNDS},
+    {"h[0, min(to_index(c[0]), 64)] = 1.0", "index 1 of 'h' reaches ?..64, but its extent is 64",
+     ILIR_IN_BOUNDS},
     {"h[max(to_index(c[0]), -2), 0] = 1.0", "index 0 of 'h' reaches -2..?", ILIR_IN_BOUNDS},
     {"h[0, ramp(8, 57)] = broadcast(8, 1.0)", "reaches 57..64", ILIR_IN_BOUNDS},
     {"let x = w[16, 0]", "index 0 of 'w' reaches 16..16", ILIR_IN_BOUNDS},
@@ -156,8 +157,8 @@ static const struct {
     {"let x = tanh(1.0)", "tanh is left", ILIR_PRIMITIVE},
 };
 
-/* Each of them must also pass without its property, or else it would not test the property. */
-static void breaking(void)
+/* A module that breaks a property must pass without it, or it would not test the property. */
+static void test_broken(void)
 {
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
 		struct bench b;
@@ -171,16 +172,16 @@ static void breaking(void)
 	}
 }
 
-/* --- faults that no text can have --- */
+/* --- faults that no text can express --- */
 
-static struct ilir_stmt *first(struct bench *b)
+static struct ilir_stmt *first_stmt(struct bench *b)
 {
 	return b->m->kernels.at[0].body;
 }
 
 static void second_definition(struct bench *b)
 {
-	ilir_append(first(b), ilir_let(b->m, first(b)->let.var, first(b)->let.value));
+	ilir_append(first_stmt(b), ilir_let(b->m, first_stmt(b)->let.var, first_stmt(b)->let.value));
 }
 
 static void no_group(struct bench *b)
@@ -190,60 +191,60 @@ static void no_group(struct bench *b)
 
 static void second_alloc(struct bench *b)
 {
-	first(b)->next = ilir_alloc(b->m, (ilir_buffer){5});
+	first_stmt(b)->next = ilir_alloc(b->m, (ilir_buffer){5});
 }
 
 static void wrong_var_type(struct bench *b)
 {
-	b->m->vars.at[first(b)->let.var.i].type.dtype = ILIR_I32;
+	b->m->vars.at[first_stmt(b)->let.var.i].type.dtype = ILIR_I32;
 }
 
 static void own_begin(struct bench *b)
 {
-	first(b)->let.var = ilir_begin;
+	first_stmt(b)->let.var = ilir_begin;
 }
 
 static void no_value(struct bench *b)
 {
-	first(b)->let.value.i = 0;
+	first_stmt(b)->let.value.i = 0;
 }
 
 static void no_dimension(struct bench *b)
 {
-	first(b)->loop.dim = 99;
+	first_stmt(b)->loop.dim = 99;
 }
 
 static void no_step(struct bench *b)
 {
-	first(b)->loop.step = 0;
+	first_stmt(b)->loop.step = 0;
 }
 
 static void ill_typed(struct bench *b)
 {
-	first(b)->let.value = ilir_binary(b->m, ILIR_ADD, ilir_float(b->m, 1), ilir_i32(b->m, 1));
+	first_stmt(b)->let.value = ilir_binary(b->m, ILIR_ADD, ilir_float(b->m, 1), ilir_i32(b->m, 1));
 }
 
 static void lying_type(struct bench *b)
 {
-	b->m->nodes.at[first(b)->let.value.i].type = (struct ilir_type){ILIR_BOOL, 1};
+	b->m->nodes.at[first_stmt(b)->let.value.i].type = (struct ilir_type){ILIR_BOOL, 1};
 }
 
 static void wrong_arity(struct bench *b)
 {
-	b->m->nodes.at[first(b)->let.value.i].op = ILIR_FMA;
+	b->m->nodes.at[first_stmt(b)->let.value.i].op = ILIR_FMA;
 }
 
 static void no_variable(struct bench *b)
 {
-	first(b)->let.value = ilir_unary(b->m, ILIR_NEG, first(b)->let.value);
-	b->m->nodes.at[ilir_arg(b->m, first(b)->let.value, 0).i].op = ILIR_VAR;
-	b->m->nodes.at[ilir_arg(b->m, first(b)->let.value, 0).i].args = 0;
-	b->m->nodes.at[ilir_arg(b->m, first(b)->let.value, 0).i].var.i = 77;
+	first_stmt(b)->let.value = ilir_unary(b->m, ILIR_NEG, first_stmt(b)->let.value);
+	b->m->nodes.at[ilir_arg(b->m, first_stmt(b)->let.value, 0).i].op = ILIR_VAR;
+	b->m->nodes.at[ilir_arg(b->m, first_stmt(b)->let.value, 0).i].args = 0;
+	b->m->nodes.at[ilir_arg(b->m, first_stmt(b)->let.value, 0).i].var.i = 77;
 }
 
 static void no_buffer(struct bench *b)
 {
-	first(b)->store.buffer.i = 77;
+	first_stmt(b)->store.buffer.i = 77;
 }
 
 static void dropped_buffer(struct bench *b)
@@ -253,17 +254,17 @@ static void dropped_buffer(struct bench *b)
 
 static void foreign_alloc(struct bench *b)
 {
-	first(b)->alloc.i = 1;
+	first_stmt(b)->alloc.i = 1;
 }
 
 static void wide_broadcast(struct bench *b)
 {
-	b->m->nodes.at[first(b)->let.value.i].type.lanes = 99;
+	b->m->nodes.at[first_stmt(b)->let.value.i].type.lanes = 99;
 }
 
 static void unknown_statement(struct bench *b)
 {
-	first(b)->kind = 99;
+	first_stmt(b)->kind = 99;
 }
 
 static void inner_rows(struct bench *b)
@@ -313,67 +314,73 @@ static void step_in_step_kernel(struct bench *b)
 
 static void nameless_step(struct bench *b)
 {
-	first(b)->step.name = NULL;
+	first_stmt(b)->step.name = NULL;
 }
 
 static void step_of_cases(struct bench *b)
 {
-	first(b)->step.cases = 1;
+	first_stmt(b)->step.cases = 1;
 }
 
-static void recipe(struct bench *b, int buffer, struct image_recipe r)
+static void set_recipe(struct bench *b, int buffer, struct image_recipe r)
 {
 	b->m->buffers.at[buffer].recipe = arena_copy(&b->arena, &r, sizeof r);
 }
 
 static void packed_state(struct bench *b)
 {
-	recipe(b, 1, (struct image_recipe){.dims = 1, .sources = 1});
+	set_recipe(b, 1, (struct image_recipe){.dims = 1, .sources = 1});
 }
 
 static void short_recipe(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{0, 3, 1}}});
+	set_recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{0, 3, 1}}});
 }
 
 static void few_sources(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 1024, 1}}});
+	set_recipe(b, 2,
+		   (struct image_recipe){.dims = 1, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 1024, 1}}});
 }
 
-/* Two dimensions that are each within the sources, but not together. */
+/* Two dimensions whose extents are each within the number of sources, but not their sum. */
 static void few_sources_together(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 3,
-					   .sources = 2,
-					   .dim = {{IMAGE_PACK_SOURCE, 2, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 256, 1}}});
+	set_recipe(b, 2,
+		   (struct image_recipe){
+		       .dims = 3,
+		       .sources = 2,
+		       .dim = {{IMAGE_PACK_SOURCE, 2, 1}, {IMAGE_PACK_SOURCE, 2, 1}, {0, 256, 1}}});
 }
 
 static void source_below_first(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 2, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 2, -1}, {0, 512, 1}}});
+	set_recipe(
+	    b, 2,
+	    (struct image_recipe){.dims = 2, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 2, -1}, {0, 512, 1}}});
 }
 
 static void source_beyond_bits(struct bench *b)
 {
-	recipe(b, 2,
-	       (struct image_recipe){
-		   .dims = 2, .sources = 2, .dim = {{IMAGE_PACK_SOURCE, 4, INT64_MAX / 2 + 1}, {0, 256, 1}}});
+	set_recipe(b, 2,
+		   (struct image_recipe){.dims = 2,
+					 .sources = 2,
+					 .dim = {{IMAGE_PACK_SOURCE, 4, INT64_MAX / 2 + 1}, {0, 256, 1}}});
 }
 
-static void backwards(struct bench *b)
+static void walk_backwards(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{0, 1024, -1}}});
+	set_recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{0, 1024, -1}}});
 }
 
 static void no_axis(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{9, 1024, 1}}});
+	set_recipe(b, 2, (struct image_recipe){.dims = 1, .sources = 1, .dim = {{9, 1024, 1}}});
 }
 
 static void no_sources(struct bench *b)
 {
-	recipe(b, 2, (struct image_recipe){.dims = 1, .dim = {{0, 1024, 1}}});
+	set_recipe(b, 2, (struct image_recipe){.dims = 1, .dim = {{0, 1024, 1}}});
 }
 
 static const struct {
@@ -385,10 +392,10 @@ static const struct {
     {"a register defined twice", "alloc r : f32 []", second_alloc, "register 'r' is defined a second time"},
     {"a variable of another type", "let x = 1.0", wrong_var_type,
      "variable 'x' is declared with another type"},
-    {"begin defined by a let", "let x = 1.0", own_begin, "which is not one's own"},
+    {"begin defined by a let", "let x = 1.0", own_begin, "which is predefined or does not exist"},
     {"a let without a value", "let x = 1.0", no_value, "an expression is missing"},
     {"a loop without a dimension", "for n:node in 0..4 { }", no_dimension, "walks along no dimension"},
-    {"a group below zero", "let x = 1.0", no_group, "parts of a group that are not"},
+    {"a group below zero", "let x = 1.0", no_group, "parts of a group that are not numbered"},
     {"a loop that stands still", "for n:node in 0..4 { }", no_step, "a step that is not positive"},
     {"operands of two types", "let x = 1.0", ill_typed, "operands differ in type"},
     {"a type that is not that of the operands", "let x = 1.0 + 2.0", lying_type,
@@ -415,17 +422,18 @@ static const struct {
      "a step of some cases where nodes have none"},
     {"a packed state", "barrier", packed_state, "'h' is packed but not a weight"},
     {"a recipe of another size", "barrier", short_recipe, "fills another number of elements"},
-    {"more turns than sources", "barrier", few_sources, "fewer sources than it takes turns with"},
-    {"more turns of two dimensions than sources", "barrier", few_sources_together,
-     "fewer sources than it takes turns with"},
-    {"turns to before the first source", "barrier", source_below_first, "fewer sources than it takes turns with"},
-    {"turns to a source beyond 64 bits", "barrier", source_beyond_bits, "fewer sources than it takes turns with"},
-    {"a recipe that walks backwards", "barrier", backwards, "leaves axis 0"},
+    {"a dimension longer than the number of sources", "barrier", few_sources,
+     "fewer sources than it interleaves"},
+    {"two dimensions that add up to more than the number of sources", "barrier", few_sources_together,
+     "fewer sources than it interleaves"},
+    {"a source before the first", "barrier", source_below_first, "fewer sources than it interleaves"},
+    {"a source beyond 64 bits", "barrier", source_beyond_bits, "fewer sources than it interleaves"},
+    {"a recipe that walks backwards", "barrier", walk_backwards, "leaves axis 0"},
     {"a recipe along no axis", "barrier", no_axis, "walks along no axis"},
     {"a recipe without sources", "barrier", no_sources, "has 1 dimensions and 0 sources"},
 };
 
-static void harm(void)
+static void test_harmed(void)
 {
 	for (size_t i = 0; i < sizeof harmed / sizeof *harmed; i++) {
 		struct bench b;
@@ -438,7 +446,7 @@ static void harm(void)
 	}
 }
 
-static void message(void)
+static void test_message(void)
 {
 	struct bench b;
 	open_body(&b, "for n:node in begin..end { w[n, 0] = fma(1.0, 2.0, h[n, 3]) }");
@@ -451,7 +459,7 @@ static void message(void)
 	bench_close(&b);
 }
 
-static void intermediates(void)
+static void test_intermediates(void)
 {
 	struct bench b;
 	bench_parse(
@@ -465,10 +473,10 @@ static void intermediates(void)
 
 int main(void)
 {
-	accept();
-	breaking();
-	harm();
-	message();
-	intermediates();
+	test_accepted();
+	test_broken();
+	test_harmed();
+	test_message();
+	test_intermediates();
 	return tap_done();
 }

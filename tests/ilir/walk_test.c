@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The walkers: each shared node once, rewriting, ranges, accesses. */
+/* The walkers: each shared node is visited once; rewriting, ranges, accesses. */
 #include "tests/ilir/support.h"
 
 static const struct ilir_type index_type = {ILIR_INDEX, 1};
@@ -25,7 +25,7 @@ static void count_visit(const struct ilir_module *m, ilir_expr e, void *context)
 }
 
 /* x0 = v, x(k+1) = xk + xk: 200 nodes, 2^200 paths. */
-static void shared(void)
+static void test_shared_nodes(void)
 {
 	struct bench b;
 	int mapped = 0, visited = 0;
@@ -58,20 +58,20 @@ static struct ilir_stmt *double_or_drop(struct ilir_module *m, struct ilir_stmt 
 		   : s;
 }
 
-static ilir_expr halve(struct ilir_module *m, ilir_expr e, void *context)
+static ilir_expr halve_constant(struct ilir_module *m, ilir_expr e, void *context)
 {
 	(void)context;
 	return ilir_is_const(m, e, 8) ? ilir_index(m, 4) : e;
 }
 
-static void rewriting(void)
+static void test_rewriting(void)
 {
 	struct bench b;
 	bench_parse(&b,
 		    "module m\ndim i\nbuffer x : state 0 f32 [8:i]\nkernel k in nodes {\n"
 		    "  for i:i in 0..8 {\n    x[i] = 1.0\n    barrier\n  }\n  barrier\n  if 3 < 8 {\n    "
 		    "x[8] = 2.0\n  }\n}\n");
-	ilir_rewrite_module(b.m, &(struct ilir_rewrite){.expr = halve, .stmt = double_or_drop});
+	ilir_rewrite_module(b.m, &(struct ilir_rewrite){.expr = halve_constant, .stmt = double_or_drop});
 	tap_ok(strcmp(bench_text(&b),
 		      "module m\ndim i\nbuffer x : state 0 f32 [8:i]\nkernel k in nodes {\n"
 		      "  for i:i in 0..4 {\n    x[i] = 1.0\n    x[i] = 1.0\n  }\n"
@@ -88,38 +88,39 @@ static struct ilir_range range_of(struct bench *b, ilir_expr e, struct ilir_rang
 	return r;
 }
 
-static bool is(struct ilir_range r, int64_t low, int64_t high)
+static bool is_range(struct ilir_range r, int64_t low, int64_t high)
 {
 	return r.low == low && r.high == high;
 }
 
-static void ranges(void)
+static void test_ranges(void)
 {
 	struct bench b;
 	open_module(&b);
 	struct ilir_module *m = b.m;
 	ilir_expr v = ilir_var_ref(m, ilir_new_var(m, "v", index_type)), three = ilir_index(m, 3);
 	struct ilir_range r = {-5, 7}, open = {2, INT64_MAX};
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_ADD, v, three), r), -2, 10), "range of v + 3");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_SUB, three, v), r), -4, 8), "range of 3 - v");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MUL, v, ilir_index(m, -2)), r), -14, 10),
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_ADD, v, three), r), -2, 10), "range of v + 3");
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_SUB, three, v), r), -4, 8), "range of 3 - v");
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_MUL, v, ilir_index(m, -2)), r), -14, 10),
 	       "range of v * -2");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_DIV, v, three), r), -2, 2), "range of div(v, 3)");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MOD, v, three), r), 0, 2), "range of mod(v, 3)");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MOD, v, ilir_index(m, 10)), (struct ilir_range){-8, -6}),
-		  2, 4),
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_DIV, v, three), r), -2, 2), "range of div(v, 3)");
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_MOD, v, three), r), 0, 2), "range of mod(v, 3)");
+	tap_ok(is_range(
+		   range_of(&b, ilir_binary(m, ILIR_MOD, v, ilir_index(m, 10)), (struct ilir_range){-8, -6}),
+		   2, 4),
 	       "range of mod(v, 10) between two multiples");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MIN, v, three), r), -5, 3), "range of min(v, 3)");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_MAX, v, three), open), 3, INT64_MAX),
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_MIN, v, three), r), -5, 3), "range of min(v, 3)");
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_MAX, v, three), open), 3, INT64_MAX),
 	       "range of max(v, 3), v open");
-	tap_ok(is(range_of(&b, ilir_spread(m, ILIR_RAMP, v, 8), r), -5, 14),
+	tap_ok(is_range(range_of(&b, ilir_spread(m, ILIR_RAMP, v, 8), r), -5, 14),
 	       "range of a ramp covers its lanes");
-	tap_ok(is(range_of(&b, ilir_size(m, IMAGE_NODES), r), 0, INT64_MAX), "a size is not negative");
-	tap_ok(is(range_of(&b, ilir_binary(m, ILIR_ADD, v, ilir_index(m, INT64_MAX - 1)), r), INT64_MAX - 6,
-		  INT64_MAX),
+	tap_ok(is_range(range_of(&b, ilir_size(m, IMAGE_NODES), r), 0, INT64_MAX), "a size is not negative");
+	tap_ok(is_range(range_of(&b, ilir_binary(m, ILIR_ADD, v, ilir_index(m, INT64_MAX - 1)), r),
+			INT64_MAX - 6, INT64_MAX),
 	       "what overflows is open");
 	struct ilir_range unknown;
-	tap_ok(!ilir_range_of(m, v, NULL, &unknown) && is(unknown, INT64_MIN, INT64_MAX),
+	tap_ok(!ilir_range_of(m, v, NULL, &unknown) && is_range(unknown, INT64_MIN, INT64_MAX),
 	       "nothing known, nothing found");
 	bench_close(&b);
 }
@@ -137,7 +138,7 @@ static void note_access(const struct ilir_module *m, const struct ilir_access *a
 		   (int)r.low, (int)r.high);
 }
 
-static void accesses(const char *what, const char *body, const char *expected)
+static void check_accesses(const char *what, const char *body, const char *expected)
 {
 	struct bench b;
 	char text[800];
@@ -155,36 +156,39 @@ static void accesses(const char *what, const char *body, const char *expected)
 	bench_close(&b);
 }
 
-static void all_accesses(void)
+static void test_accesses(void)
 {
-	accesses("a concatenation", "for i:i in 0..128 { y[i] = select(i < 64, a[i], b[i - 64]) }",
-		 "a 0..63; b 0..63; =y 0..127; ");
-	accesses("a condition the other way round",
-		 "for i:i in 0..128 { y[i] = select(64 <= i, b[i - 64], a[i]) }",
-		 "b 0..63; a 0..63; =y 0..127; ");
-	accesses("three pieces",
-		 "for i:i in 0..90 { y[i] = select(i < 30, a[i], select(i < 60, b[i - 30], a[i - 60])) }",
-		 "a 0..29; b 0..29; a 0..29; =y 0..89; ");
-	accesses("a branch", "for i:i in 0..9 { if i < 4 { y[i] = 0.0 } else { y[i - 4] = 1.0 } y[i] = 2.0 }",
-		 "=y 0..3; =y 0..4; =y 0..8; ");
-	accesses("both of two conditions", "for i:i in 0..9 { if and(2 <= i, i < 5) { y[i] = 0.0 } }",
-		 "=y 2..4; ");
-	accesses("a loop in steps", "for i:i in 0..30 step 8 { for j:i in i..i + 8 { y[j] = 0.0 } }",
-		 "=y 0..31; ");
-	accesses("a let", "for i:i in 0..9 { let j = i * 3 y[j] = 0.0 }", "=y 0..24; ");
-	accesses("a side that is never taken", "for i:i in 0..9 { y[i] = select(i < 9, a[i], b[i]) }",
-		 "a 0..8; =y 0..8; ");
-	accesses("a loop that never turns", "for i:i in 4..4 { y[i] = 0.0 }", "");
-	accesses("a vector select, which evaluates both sides",
-		 "y[ramp(4, 0)] = select(broadcast(4, 0 < 1), a[ramp(4, 2)], b[ramp(4, 8)])",
-		 "a 2..5; b 8..11; =y 0..3; ");
-	accesses("a step", "step s in 3..7 { for n:i in begin..end { y[n] = 0.0 } }", "=y 3..6; ");
-	accesses("one load used twice", "for i:i in 0..9 { y[i] = a[i] * a[i] }", "a 0..8; =y 0..8; ");
-	accesses("a scaled condition", "for i:i in 0..100 { if (i * 3) < 10 { y[i] = 0.0 } }", "=y 0..3; ");
+	check_accesses("a concatenation", "for i:i in 0..128 { y[i] = select(i < 64, a[i], b[i - 64]) }",
+		       "a 0..63; b 0..63; =y 0..127; ");
+	check_accesses("a condition with its sides exchanged",
+		       "for i:i in 0..128 { y[i] = select(64 <= i, b[i - 64], a[i]) }",
+		       "b 0..63; a 0..63; =y 0..127; ");
+	check_accesses(
+	    "three pieces",
+	    "for i:i in 0..90 { y[i] = select(i < 30, a[i], select(i < 60, b[i - 30], a[i - 60])) }",
+	    "a 0..29; b 0..29; a 0..29; =y 0..89; ");
+	check_accesses("a branch",
+		       "for i:i in 0..9 { if i < 4 { y[i] = 0.0 } else { y[i - 4] = 1.0 } y[i] = 2.0 }",
+		       "=y 0..3; =y 0..4; =y 0..8; ");
+	check_accesses("both of two conditions", "for i:i in 0..9 { if and(2 <= i, i < 5) { y[i] = 0.0 } }",
+		       "=y 2..4; ");
+	check_accesses("a loop in steps", "for i:i in 0..30 step 8 { for j:i in i..i + 8 { y[j] = 0.0 } }",
+		       "=y 0..31; ");
+	check_accesses("a let", "for i:i in 0..9 { let j = i * 3 y[j] = 0.0 }", "=y 0..24; ");
+	check_accesses("a side that is never taken", "for i:i in 0..9 { y[i] = select(i < 9, a[i], b[i]) }",
+		       "a 0..8; =y 0..8; ");
+	check_accesses("a loop without iterations", "for i:i in 4..4 { y[i] = 0.0 }", "");
+	check_accesses("a vector select, which evaluates both sides",
+		       "y[ramp(4, 0)] = select(broadcast(4, 0 < 1), a[ramp(4, 2)], b[ramp(4, 8)])",
+		       "a 2..5; b 8..11; =y 0..3; ");
+	check_accesses("a step", "step s in 3..7 { for n:i in begin..end { y[n] = 0.0 } }", "=y 3..6; ");
+	check_accesses("one load used twice", "for i:i in 0..9 { y[i] = a[i] * a[i] }", "a 0..8; =y 0..8; ");
+	check_accesses("a scaled condition", "for i:i in 0..100 { if (i * 3) < 10 { y[i] = 0.0 } }",
+		       "=y 0..3; ");
 }
 
-/* Selects nested in both sides, with all they share: the visit must end soon. */
-static void nested_selects(void)
+/* Selects nested in both sides, with shared nodes: the visit must not take exponential time. */
+static void test_nested_selects(void)
 {
 	struct bench b;
 	int calls = 0;
@@ -209,10 +213,10 @@ static void nested_selects(void)
 
 int main(void)
 {
-	shared();
-	rewriting();
-	ranges();
-	all_accesses();
-	nested_selects();
+	test_shared_nodes();
+	test_rewriting();
+	test_ranges();
+	test_accesses();
+	test_nested_selects();
 	return tap_done();
 }

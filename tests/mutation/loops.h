@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Loops that are wrong in one place, after one pass or another. */
+/* Faults in loops, in one place after some pass. */
 #ifndef ESPALIER_TESTS_MUTATION_LOOPS_H
 #define ESPALIER_TESTS_MUTATION_LOOPS_H
 
@@ -18,7 +18,7 @@ static bool rewrite_loops(struct ilir_module *m, ilir_expr_map *expr,
 static ilir_expr swap_subtraction(struct ilir_module *m, ilir_expr e, void *context)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	if (n->op != ILIR_SUB || n->type.dtype != ILIR_F32 || !chosen(context))
+	if (n->op != ILIR_SUB || n->type.dtype != ILIR_F32 || !is_chosen(context))
 		return e;
 	ilir_expr x = ilir_arg(m, e, 0), y = ilir_arg(m, e, 1);
 	return ilir_binary(m, ILIR_SUB, y, x);
@@ -37,7 +37,7 @@ static ilir_buffer buffer_of(const struct ilir_module *m, int kind, int which)
 	return (ilir_buffer){0};
 }
 
-/* The load from another buffer, or of another index. */
+/* The load `e` from buffer `from`, with index number `changed` replaced. */
 static ilir_expr load_like(struct ilir_module *m, ilir_expr e, ilir_buffer from, int changed, ilir_expr by)
 {
 	ilir_expr index[ILIR_MAX_RANK];
@@ -47,7 +47,7 @@ static ilir_expr load_like(struct ilir_module *m, ilir_expr e, ilir_buffer from,
 	return ilir_load(m, from, index, n);
 }
 
-static bool loads(const struct ilir_module *m, ilir_expr e, int kind)
+static bool is_load_of(const struct ilir_module *m, ilir_expr e, int kind)
 {
 	const struct ilir_node *n = ilir_at(m, e);
 	return n->op == ILIR_LOAD && ilir_buffer_at(m, n->buffer)->kind == kind;
@@ -56,7 +56,8 @@ static bool loads(const struct ilir_module *m, ilir_expr e, int kind)
 static ilir_expr take_first_slot(struct ilir_module *m, ilir_expr e, void *context)
 {
 	ilir_buffer first = buffer_of(m, IMAGE_CHILD, 0);
-	if (!loads(m, e, IMAGE_CHILD) || !first.i || ilir_at(m, e)->buffer.i == first.i || !chosen(context))
+	if (!is_load_of(m, e, IMAGE_CHILD) || !first.i || ilir_at(m, e)->buffer.i == first.i ||
+	    !is_chosen(context))
 		return e;
 	return load_like(m, e, first, -1, e);
 }
@@ -68,7 +69,7 @@ static bool other_slot(struct ilir_module *m, struct choice *c)
 
 static ilir_expr take_next_row(struct ilir_module *m, ilir_expr e, void *context)
 {
-	if (!loads(m, e, IMAGE_TOKEN) || !chosen(context))
+	if (!is_load_of(m, e, IMAGE_TOKEN) || !is_chosen(context))
 		return e;
 	ilir_expr next = ilir_binary(m, ILIR_ADD, ilir_arg(m, e, 0), ilir_index(m, 1));
 	return load_like(m, e, ilir_at(m, e)->buffer, 0, next);
@@ -84,7 +85,7 @@ static ilir_expr take_first_lane(struct ilir_module *m, ilir_expr e, void *conte
 	const struct ilir_node *n = ilir_at(m, e);
 	int lanes = n->type.lanes, last = n->args - 1;
 	if (n->op != ILIR_LOAD || lanes < 2 || ilir_at(m, ilir_arg(m, e, last))->op != ILIR_RAMP ||
-	    !chosen(context))
+	    !is_chosen(context))
 		return e;
 	ilir_expr first = ilir_arg(m, ilir_arg(m, e, last), 0);
 	return ilir_spread(m, ILIR_BROADCAST, load_like(m, e, n->buffer, last, first), lanes);
@@ -110,11 +111,11 @@ static bool split_fma(struct ilir_module *m, struct choice *c)
 	return rewrite_loops(m, round_twice, NULL, c);
 }
 
-/* Of a weight, what lies as far behind as it is large. */
+/* Loads from a weight past its end, by its first extent. */
 static ilir_expr take_far_row(struct ilir_module *m, ilir_expr e, void *context)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	if (!loads(m, e, IMAGE_WEIGHT) || n->args < 1 || !chosen(context))
+	if (!is_load_of(m, e, IMAGE_WEIGHT) || n->args < 1 || !is_chosen(context))
 		return e;
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
 	ilir_expr far = ilir_index(m, b->dim[0].padded);
@@ -131,11 +132,11 @@ static bool far_row(struct ilir_module *m, struct choice *c)
 	return rewrite_loops(m, take_far_row, NULL, c);
 }
 
-/* Of rows, what the next one has at this place. */
+/* Loads the same element of the next row. */
 static ilir_expr take_far_column(struct ilir_module *m, ilir_expr e, void *context)
 {
 	const struct ilir_node *n = ilir_at(m, e);
-	if (!loads(m, e, IMAGE_STATE) || n->args < 2 || n->type.lanes > 1 || !chosen(context))
+	if (!is_load_of(m, e, IMAGE_STATE) || n->args < 2 || n->type.lanes > 1 || !is_chosen(context))
 		return e;
 	int last = n->args - 1;
 	ilir_expr far = ilir_index(m, ilir_buffer_at(m, n->buffer)->dim[last].padded);
@@ -149,15 +150,15 @@ static bool far_column(struct ilir_module *m, struct choice *c)
 
 /* --- statements --- */
 
-/* Of a loop between constants, or to the end of the rows. */
-static bool move_end(struct ilir_module *m, struct ilir_stmt *s, int turns)
+/* Moves the end of a loop with constant bounds down, or that of a loop over rows up. */
+static bool move_end(struct ilir_module *m, struct ilir_stmt *s, int iterations)
 {
 	const struct ilir_node *begin = ilir_at(m, s->loop.begin), *end = ilir_at(m, s->loop.end);
-	if (turns < 0 && begin->op == ILIR_CONST_I && end->op == ILIR_CONST_I &&
+	if (iterations < 0 && begin->op == ILIR_CONST_I && end->op == ILIR_CONST_I &&
 	    end->i - begin->i > s->loop.step)
-		s->loop.end = ilir_index(m, end->i + turns * s->loop.step);
-	else if (turns > 0 && end->op == ILIR_VAR && end->var.i == ilir_end.i)
-		s->loop.end = ilir_binary(m, ILIR_ADD, s->loop.end, ilir_index(m, turns * s->loop.step));
+		s->loop.end = ilir_index(m, end->i + iterations * s->loop.step);
+	else if (iterations > 0 && end->op == ILIR_VAR && end->var.i == ilir_end.i)
+		s->loop.end = ilir_binary(m, ILIR_ADD, s->loop.end, ilir_index(m, iterations * s->loop.step));
 	else
 		return false;
 	return true;
@@ -189,12 +190,12 @@ static bool long_loop(struct ilir_module *m, struct choice *c)
 	return rewrite_loops(m, NULL, end_late, c);
 }
 
-/* Of two loops along one dimension, one after the other, only the first is kept. */
+/* Drops the second of two successive loops along one dimension. */
 static void keep_first(struct ilir_stmt *block, struct choice *c)
 {
 	for (struct ilir_stmt *s = block; s; s = s->next)
 		if (s->kind == ILIR_FOR && s->next && s->next->kind == ILIR_FOR &&
-		    s->loop.dim == s->next->loop.dim && chosen(c))
+		    s->loop.dim == s->next->loop.dim && is_chosen(c))
 			s->next = s->next->next;
 }
 
@@ -208,7 +209,7 @@ static struct ilir_stmt *lose_second(struct ilir_module *m, struct ilir_stmt *s,
 	return s;
 }
 
-static bool lost_part(struct ilir_module *m, struct choice *c)
+static bool lost_piece(struct ilir_module *m, struct choice *c)
 {
 	rewrite_loops(m, NULL, lose_second, c);
 	for (size_t k = 0; k < m->kernels.n; k++)
@@ -220,7 +221,7 @@ static struct ilir_stmt *swap_sides(struct ilir_module *m, struct ilir_stmt *s, 
 {
 	(void)m;
 	struct ilir_stmt *then = s->kind == ILIR_IF ? s->branch.then : NULL;
-	if (!then || !s->branch.otherwise || !chosen(context))
+	if (!then || !s->branch.otherwise || !is_chosen(context))
 		return s;
 	s->branch.then = s->branch.otherwise;
 	s->branch.otherwise = then;
@@ -240,7 +241,7 @@ static bool stores_constant(const struct ilir_module *m, const struct ilir_stmt 
 
 static struct ilir_stmt *lose_start(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
-	return stores_constant(m, s) && chosen(context) ? NULL : s;
+	return stores_constant(m, s) && is_chosen(context) ? NULL : s;
 }
 
 static bool lost_start(struct ilir_module *m, struct choice *c)
@@ -251,10 +252,10 @@ static bool lost_start(struct ilir_module *m, struct choice *c)
 static struct ilir_stmt *lose_sum(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	bool sums = s->kind == ILIR_STORE && ilir_at(m, s->store.value)->op == ILIR_FMA;
-	return sums && chosen(context) ? NULL : s;
+	return sums && is_chosen(context) ? NULL : s;
 }
 
-static bool lost_turn(struct ilir_module *m, struct choice *c)
+static bool lost_iteration(struct ilir_module *m, struct choice *c)
 {
 	return rewrite_loops(m, NULL, lose_sum, c);
 }
@@ -262,7 +263,7 @@ static bool lost_turn(struct ilir_module *m, struct choice *c)
 static struct ilir_stmt *lose_result(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
 	int kind = s->kind == ILIR_STORE ? ilir_buffer_at(m, s->store.buffer)->kind : -1;
-	return (kind == IMAGE_STATE || kind == IMAGE_OUTPUT) && chosen(context) ? NULL : s;
+	return (kind == IMAGE_STATE || kind == IMAGE_OUTPUT) && is_chosen(context) ? NULL : s;
 }
 
 static bool lost_result(struct ilir_module *m, struct choice *c)
@@ -272,7 +273,7 @@ static bool lost_result(struct ilir_module *m, struct choice *c)
 
 static struct ilir_stmt *begin_late(struct ilir_module *m, struct ilir_stmt *s, void *context)
 {
-	if (s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT && chosen(context))
+	if (s->kind == ILIR_FOR && s->loop.kind == ILIR_SWEPT && is_chosen(context))
 		s->loop.begin = ilir_index(m, ilir_at(m, s->loop.begin)->i + s->loop.step);
 	return s;
 }
@@ -287,7 +288,7 @@ static bool late_sweep(struct ilir_module *m, struct choice *c)
 static bool wrong_domain(struct ilir_module *m, struct choice *c)
 {
 	for (size_t k = 0; k < m->kernels.n; k++)
-		if (m->kernels.at[k].domain == IMAGE_DOMAIN_INNER && chosen(c))
+		if (m->kernels.at[k].domain == IMAGE_DOMAIN_INNER && is_chosen(c))
 			m->kernels.at[k].domain = IMAGE_DOMAIN_PAST_LEAVES;
 	return c->done;
 }
@@ -296,7 +297,7 @@ static bool shifted_recipe(struct ilir_module *m, struct choice *c)
 {
 	for (uint32_t i = 1; i < m->buffers.n; i++) {
 		const struct image_recipe *r = m->buffers.at[i].recipe;
-		if (!r || r->source[0].end[0] - r->source[0].begin[0] < 2 || !chosen(c))
+		if (!r || r->source[0].end[0] - r->source[0].begin[0] < 2 || !is_chosen(c))
 			continue;
 		struct image_recipe *changed = arena_copy(m->arena, r, sizeof *r);
 		struct image_pack_source *source =
@@ -314,7 +315,7 @@ static bool lost_padding(struct ilir_module *m, struct choice *c)
 		struct ilir_buffer_decl *b = &m->buffers.at[i];
 		struct ilir_dim *last = b->rank ? &b->dim[b->rank - 1] : NULL;
 		bool memory = b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT;
-		if (memory && last && last->rows == IMAGE_ONE && last->padded > last->extent && chosen(c))
+		if (memory && last && last->rows == IMAGE_ONE && last->padded > last->extent && is_chosen(c))
 			last->padded = last->extent;
 	}
 	return c->done;

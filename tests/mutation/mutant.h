@@ -1,18 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this folder share. */
+/* Shared by the files of this folder. */
 #ifndef ESPALIER_TESTS_MUTATION_MUTANT_H
 #define ESPALIER_TESTS_MUTATION_MUTANT_H
 
 #include "compile/compilation.h"
 #include "tests/models/ways.h"
 
-/* Which of the places where something can be broken: the one after so many. */
+/* The place to break, among those where a fault is possible: the one after `skip` others. */
 struct choice {
 	int skip;
 	bool done;
 };
 
-static inline bool chosen(struct choice *c)
+static inline bool is_chosen(struct choice *c)
 {
 	if (c->done || c->skip-- > 0)
 		return false;

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Compilers that are wrong in one place each: the harness of random models must catch every one, in a bounded
- * number of programs.  See README.md. */
+/* The harness of random models must notice each fault of mutations.def in a bounded number of programs.
+ * See README.md. */
 #include "tests/models/checked.h"
 #include "tests/models/generate.h"
 #include "tests/mutation/loops.h"
@@ -17,7 +17,7 @@ typedef bool change_loops(struct ilir_module *, struct choice *);
 typedef bool change_image(struct image *, struct choice *);
 typedef bool change_run(const struct image *, struct image_frame *, struct image_range *);
 
-/* The one function that the stage says. */
+/* The member named by the stage is set. */
 union change {
 	change_program *PROGRAM;
 	change_loops *LOOPS, *CODE;
@@ -36,7 +36,7 @@ static const struct mutation {
 };
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };
 
-/* The same ways without a change must give what they should. */
+/* Controls: the same stages without a change, in which nothing must be noticed. */
 static bool keep_program(struct sub_program *p, struct choice *c)
 {
 	(void)p;
@@ -68,18 +68,18 @@ static const struct mutation controls[] = {
     {STAGE_RUN, "split", "keep", "nothing", {.RUN = keep_run}},
     {STAGE_CODE, "clean", "keep", "nothing", {.CODE = keep_loops}}};
 enum { CONTROL_STAGES = sizeof controls / sizeof *controls };
-static int quiet, controlled; /* controls that nothing noticed; all */
+static int quiet, controlled; /* number of controls in which nothing was noticed, and of all */
 
-/* What noticed it. */
+/* What noticed a fault. */
 enum verdict { UNCHANGED, MISSED, VERIFIER, BOUNDS, ORACLE, BITS, VERDICTS };
 static const char *const verdicts[] = {[VERIFIER] = "the verifier",
 				       [BOUNDS] = "the check of bounds",
 				       [ORACLE] = "the oracle",
 				       [BITS] = "the comparison of bits"};
 
-/* How far one is. */
+/* The state of each mutation. */
 static struct {
-	int programs; /* that it changed */
+	int programs; /* number of programs that it changed */
 	enum verdict verdict;
 } found[MUTATIONS];
 
@@ -106,7 +106,7 @@ static bool program_is_legal(struct mutant *m, struct sub_program *p, const char
 	return sub_verify(p, &m->run.diags);
 }
 
-/* The compile leg up to the schedule, with the change in between. */
+/* Runs the compile leg up to the schedule, with the change in between. */
 static bool plan_mutant(struct mutant *m)
 {
 	struct compilation *c = &m->compilation;
@@ -146,7 +146,7 @@ static bool lower_mutant(struct mutant *m)
 	return true;
 }
 
-/* Tables are of the right loops, where only the code is to be wrong. */
+/* Makes tables from the unchanged loops if only the code is to be wrong. */
 static bool make_mutant(struct mutant *m)
 {
 	struct compilation *c = &m->compilation;
@@ -206,7 +206,7 @@ static void break_calls(struct mutant *m)
 	m->run.image.code = (struct image_code){.call = call_wrong, .release = release_wrong, .self = m};
 }
 
-/* --- what is noticed --- */
+/* --- verdicts --- */
 
 static bool open_mutant(struct mutant *m)
 {
@@ -221,8 +221,8 @@ static bool open_mutant(struct mutant *m)
 	return r->open;
 }
 
-/* What a change of the program gives is held against the oracle alone. */
-static enum verdict compare(const struct mutant *m, const struct setting *s)
+/* Compares outputs with those without the fault; a changed program is compared with the oracle only. */
+static enum verdict compare_outputs(const struct mutant *m, const struct setting *s)
 {
 	struct setting own = *s;
 	double worst;
@@ -235,7 +235,7 @@ static enum verdict compare(const struct mutant *m, const struct setting *s)
 	return same ? MISSED : m->mutation->stage == STAGE_PROGRAM ? ORACLE : BITS;
 }
 
-static enum verdict judge(struct mutant *m, const struct setting *s)
+static enum verdict judge_mutant(struct mutant *m, const struct setting *s)
 {
 	if (!compile_mutant(m, s->model))
 		return VERIFIER;
@@ -243,14 +243,14 @@ static enum verdict judge(struct mutant *m, const struct setting *s)
 		return UNCHANGED;
 	bool ran = open_mutant(m) && rt_session_run(&m->run.session, &m->run.binding, NULL,
 						    &s->forest.minibatch, &m->run.diags);
-	return !m->changed ? UNCHANGED : ran ? compare(m, s) : BOUNDS;
+	return !m->changed ? UNCHANGED : ran ? compare_outputs(m, s) : BOUNDS;
 }
 
 static enum verdict try_one(const struct mutation *mutation, const struct setting *s, bool *changed)
 {
 	static struct mutant m;
 	m = (struct mutant){.mutation = mutation, .choice = {.skip = random_below(2) ? 0 : random_below(4)}};
-	enum verdict verdict = judge(&m, s);
+	enum verdict verdict = judge_mutant(&m, s);
 	*changed = m.changed;
 	end_run(&m.run);
 	return verdict;
@@ -279,7 +279,7 @@ static bool is_tried(int mutation, bool compiler)
 	return mutation % SAMPLE == 0 && (compiler || mutations[mutation].stage != STAGE_CODE);
 }
 
-static bool tame(const struct setting *s)
+static bool is_bounded(const struct setting *s)
 {
 	for (int64_t i = 0; i < s->count; i++)
 		if (!(fabs(s->expected[i]) < 1e5))
@@ -287,7 +287,7 @@ static bool tame(const struct setting *s)
 	return true;
 }
 
-static bool expect(struct setting *s, struct test_run *r)
+static bool compute_expected(struct setting *s, struct test_run *r)
 {
 	struct option_texts o = {.backend = "interpreter", .target = "avx2", .last_pass = "infer_bounds"};
 	if (!start_run(r, s->model, &o))
@@ -296,7 +296,7 @@ static bool expect(struct setting *s, struct test_run *r)
 	if (!run_forest(r, &s->forest.minibatch))
 		return false;
 	s->expected = gather_outputs(r, s->forest.nodes, s->forest.minibatch.forest.inputs, &s->count);
-	return tame(s);
+	return is_bounded(s);
 }
 
 static void try_seed(uint64_t seed, bool compiler)
@@ -310,7 +310,7 @@ static void try_seed(uint64_t seed, bool compiler)
 	const char *text = draw_model(&g, 17, 800, sizes);
 	if (!load_text(&t, "mutated", text, strlen(text), sizes))
 		return;
-	bool ready = expect(&s, &r);
+	bool ready = compute_expected(&s, &r);
 	for (int i = 0; ready && seed <= CONTROLS && i < CONTROL_STAGES; i++)
 		if (compiler || controls[i].stage != STAGE_CODE)
 			try_control(i, &s);

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Tables of an image, and calls of its kernels, that are wrong in one place. */
+/* Faults in tables of an image and in calls of its kernels, in one place. */
 #ifndef ESPALIER_TESTS_MUTATION_RUNS_H
 #define ESPALIER_TESTS_MUTATION_RUNS_H
 
 #include "tests/mutation/mutant.h"
 
-/* The greatest number of rows that any of them has, so that what lies there fits. */
+/* Puts a buffer into the memory of another one of at least its size that is needed at the same time. */
 static bool one_home(struct image *image, struct choice *c)
 {
 	struct image_buffer *b = (struct image_buffer *)image->buffer;
@@ -13,15 +13,15 @@ static bool one_home(struct image *image, struct choice *c)
 		for (int k = 0; k < i; k++) {
 			bool both = b[i].kind == IMAGE_SCRATCH && b[k].kind == IMAGE_SCRATCH &&
 				    !b[i].at_binding && !b[k].at_binding && b[i].home == i && b[k].home == k;
-			bool meet = b[i].first <= b[k].last && b[k].first <= b[i].last;
-			if (both && meet && b[i].rows == b[k].rows &&
-			    b[i].row_elements <= b[k].row_elements && chosen(c))
+			bool overlap = b[i].first <= b[k].last && b[k].first <= b[i].last;
+			if (both && overlap && b[i].rows == b[k].rows &&
+			    b[i].row_elements <= b[k].row_elements && is_chosen(c))
 				b[i].home = k;
 		}
 	return c->done;
 }
 
-/* Children of the last node and of the first inner one: a pair of entries, or what an edge leads to. */
+/* Exchanges a child of the first inner node with one of the last node, in the arrays by slot or by edge. */
 static bool other_number(const struct image *image, struct image_frame *f, struct image_range *range)
 {
 	(void)range;
