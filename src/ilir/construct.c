@@ -49,8 +49,8 @@ static struct ilir_type reject_operands(const char **problem, const char *why)
 	return (struct ilir_type){0, 0};
 }
 
-static struct ilir_type infer_load(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
-				   const char **problem)
+static struct ilir_type infer_load(const struct ilir_module *m, const struct ilir_node *n,
+				   const ilir_expr *args, const char **problem)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(m, n->buffer);
 	if (n->args != b->rank)
@@ -77,8 +77,8 @@ static struct ilir_type infer_select(struct ilir_type condition, struct ilir_typ
 	return yes;
 }
 
-struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n, const ilir_expr *args,
-				 const char **problem)
+struct ilir_type ilir_infer_type(const struct ilir_module *m, const struct ilir_node *n,
+				 const ilir_expr *args, const char **problem)
 {
 	enum rule rule = ops[n->op].rule;
 	*problem = NULL;
@@ -133,7 +133,8 @@ static unsigned long hash_node(const struct ilir_node *n, const ilir_expr *args)
 	return hash_bytes(hash_bytes(HASH_START, head, sizeof head), args, n->args * sizeof *args);
 }
 
-static bool same_node(const struct ilir_module *m, uint32_t at, const struct ilir_node *n, const ilir_expr *args)
+static bool same_node(const struct ilir_module *m, uint32_t at, const struct ilir_node *n,
+		      const ilir_expr *args)
 {
 	const struct ilir_node *o = &m->nodes.at[at];
 	return o->op == n->op && o->args == n->args && ilir_same_type(o->type, n->type) &&
@@ -411,10 +412,11 @@ static struct ilir_stmt *new_stmt(struct ilir_module *m, struct ilir_stmt s)
 	return arena_copy(m->arena, &s, sizeof s);
 }
 
-struct ilir_stmt *ilir_for(struct ilir_module *m, ilir_var v, ilir_expr begin, ilir_expr end, int64_t step, int dim,
-			   enum ilir_loop_kind kind, struct ilir_stmt *body)
+struct ilir_stmt *ilir_for(struct ilir_module *m, ilir_var v, ilir_expr begin, ilir_expr end, int64_t step,
+			   int dim, enum ilir_loop_kind kind, struct ilir_stmt *body)
 {
-	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_FOR, .loop = {v, begin, end, step, dim, kind, body}});
+	return new_stmt(m,
+			(struct ilir_stmt){.kind = ILIR_FOR, .loop = {v, begin, end, step, dim, kind, body}});
 }
 
 struct ilir_stmt *ilir_if(struct ilir_module *m, ilir_expr condition, struct ilir_stmt *then,
@@ -433,7 +435,8 @@ struct ilir_stmt *ilir_alloc(struct ilir_module *m, ilir_buffer b)
 	return new_stmt(m, (struct ilir_stmt){.kind = ILIR_ALLOC, .alloc = b});
 }
 
-struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n, ilir_expr value)
+struct ilir_stmt *ilir_store(struct ilir_module *m, ilir_buffer b, const ilir_expr *index, int n,
+			     ilir_expr value)
 {
 	struct ilir_stmt s = {.kind = ILIR_STORE, .store = {.buffer = b, .indices = n, .value = value}};
 	for (int i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Pass: writes the compounds of ilir_ops.def in basic arithmetic, and names subexpressions that are used several
- * times.
+/* Pass: writes the compounds of ilir_ops.def in basic arithmetic, and names subexpressions that are used
+ * several times.
  *
  * The expansions define these operators: the interpreter expands them as well.  All but erf, sine and cosine
  * use one method: write the argument as n*ln2 + r with small r, evaluate a polynomial in r, and put n into

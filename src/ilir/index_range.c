@@ -164,7 +164,8 @@ static range find_range(const struct ilir_module *m, ilir_expr e, const struct i
 	return known && known->of_expr ? intersect_ranges(r, known->of_expr[e.i]) : r;
 }
 
-bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known, struct ilir_range *r)
+bool ilir_range_of(const struct ilir_module *m, ilir_expr e, const struct ilir_known *known,
+		   struct ilir_range *r)
 {
 	int effort = EFFORT;
 	*r = find_range(m, e, known, &effort);

@@ -5,8 +5,8 @@
  * A statement evaluates a list of cells, arguments first, and each of them once.  Nodes that only occur in
  * one side of a scalar select are computed when that side is chosen.
  *
- * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two of
- * them. */
+ * Every row of ilir_ops.def is a function that rounds its result to memory, so a compiler cannot contract two
+ * of them. */
 #include "ilir/spelling.h"
 
 #include "base/convert.h"

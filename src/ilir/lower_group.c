@@ -31,11 +31,11 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #define integer(i) (is_i64(m, a) ? ilir_i64(m, i) : ilir_i32(m, i))
 #define by_type(of_floats, of_integers) (is_float(m, a) ? (of_floats) : (of_integers))
 #define bits(i) ilir_i32(m, i)
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                                  \
-	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)                 \
-	{                                                                                                              \
-		(void)m, (void)a, (void)b, (void)c;                                                                                      \
-		return loops;                                                                                          \
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
+	static ilir_expr loops_of_##name(struct ilir_module *m, ilir_expr a, ilir_expr b, ilir_expr c)       \
+	{                                                                                                    \
+		(void)m, (void)a, (void)b, (void)c;                                                          \
+		return loops;                                                                                \
 	}
 #include "subop/sub_ops.def"
 #undef unary
@@ -47,7 +47,8 @@ static bool is_i64(const struct ilir_module *m, ilir_expr e)
 #undef bits
 
 static ilir_expr (*const loops_of[SUB_OPS])(struct ilir_module *, ilir_expr, ilir_expr, ilir_expr) = {
-#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops) [SUB_##name] = loops_of_##name,
+#define SUB_ELEMENT(name, spelling, arity, class, weight, price, value, field, loops)                        \
+	[SUB_##name] = loops_of_##name,
 #include "subop/sub_ops.def"
 };
 
@@ -123,7 +124,8 @@ static void lower_operands(struct lowering *l, const struct sums *sums, const st
 	int child_at = -1;
 	if (loop->slots) {
 		ilir_expr slot = ilir_var_ref(l->m, loop->slot);
-		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot, ilir_var_ref(l->m, loop->var));
+		ilir_expr child = lower_child_in_slot(l, sums->of[0], &child_at, index, slot,
+						      ilir_var_ref(l->m, loop->var));
 		x[child_at - 1] = child;
 		if (sums->n > 1)
 			x[2 - child_at] = lower_stacked_weight(l, sums->of, sums->n, index, element, slot);
@@ -178,7 +180,8 @@ static void count_edges(struct lowering *l, struct lower_loop *loop, int childre
 	loop->first = lower_row_of(l, l->child_begin, "edges", l->row);
 	loop->end = ilir_index(l->m, children);
 	if (!l->group->over_edges && children > 1 && children <= SCHED_MAX_UNROLL)
-		vec_push(l->m->arena, &l->tiling->tiles, (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
+		vec_push(l->m->arena, &l->tiling->tiles,
+			 (struct ilir_tile){loop->var, ILIR_UNROLLED, 1, {children}, 1});
 }
 
 /* Tiles the loop over this variable by the schedule's numbers of nodes. */
@@ -237,7 +240,8 @@ static struct scope *new_trial_scope(struct lowering *l, struct scope *body)
 static bool fits_loop(const struct lowering *l, const struct scope *s, const struct lower_loop *loop,
 		      const struct scope *trial, ilir_expr value, ilir_expr start, ilir_expr shared)
 {
-	return !trial->items.n && loop->shared.i == shared.i && lower_last_place(l, value, s->depth) <= loop->place &&
+	return !trial->items.n && loop->shared.i == shared.i &&
+	       lower_last_place(l, value, s->depth) <= loop->place &&
 	       lower_last_place(l, start, s->depth) < loop->place;
 }
 
@@ -271,8 +275,8 @@ static bool add_to_loop(struct lowering *l, struct scope *s, struct lower_loop *
 	if (!fresh && !fits_loop(l, s, loop, body, value, start, shared))
 		return false;
 	loop->shared = shared;
-	loop->prologue = ilir_append(loop->prologue,
-				     ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
+	loop->prologue = ilir_append(
+	    loop->prologue, ilir_append(ilir_alloc(l->m, acc), ilir_store(l->m, acc, NULL, 0, start)));
 	lower_scope_add(l, loop->body, ilir_store(l->m, acc, NULL, 0, value), NULL);
 	return true;
 }
@@ -286,7 +290,8 @@ static ilir_expr lower_sums(struct lowering *l, const struct sums *sums, const i
 	int sections = sums->joined ? sums->joined : 1, slots = sums->n > 1 ? sums->n : sums->joined;
 	struct scope *s = lower_scope_at(l, lower_depth_of(l, index, v->vars));
 	bool edge = sub_is_ragged(l->p, v->reduced);
-	struct ilir_buffer_decl decl = {.name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
+	struct ilir_buffer_decl decl = {
+	    .name = "sum", .kind = ILIR_REGISTER, .dtype = (enum ilir_dtype)v->dtype};
 	ilir_buffer acc = ilir_new_buffer(l->m, decl);
 	struct lower_loop *loop = NULL;
 	for (size_t i = 0; i < s->items.n && !loop && !edge; i++) {
@@ -474,7 +479,9 @@ static void store_target(struct lowering *l, sub_ref r)
 	}
 	int first = lower_first_stored(l, r);
 	if (!stored)
-		lower_scope_add(l, l->scope, lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
+		lower_scope_add(
+		    l, l->scope,
+		    lower_store(l, lower_storage(l, l->body, r), l->space + first, v->vars - first, e), NULL);
 }
 
 /* Lowers the innermost block of a group, which computes one element of each target. */
@@ -533,11 +540,12 @@ static struct ilir_stmt *row_loop(struct lowering *l, ilir_var var, const char *
 {
 	if (!l->group->over_edges)
 		tile_nodes(l, var);
-	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1, ilir_dim_name(l->m, dim),
-			ILIR_SERIAL, block);
+	return ilir_for(l->m, var, ilir_var_ref(l->m, ilir_begin), ilir_var_ref(l->m, ilir_end), 1,
+			ilir_dim_name(l->m, dim), ILIR_SERIAL, block);
 }
 
-static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent, struct ilir_stmt *block)
+static struct ilir_stmt *dimension_loop(struct lowering *l, ilir_var var, int dim, int64_t extent,
+					struct ilir_stmt *block)
 {
 	bool infer = is_inferred(l);
 	ilir_expr begin = infer ? ilir_inferred(l->m) : ilir_index(l->m, 0);

@@ -31,18 +31,30 @@ const char *const ilir_kind_word[] = {
 };
 
 const char *const ilir_size_word[] = {
-    [IMAGE_ONE] = "one",       [IMAGE_NODES] = "nodes", [IMAGE_LEAVES] = "leaves",
-    [IMAGE_INPUTS] = "inputs", [IMAGE_EDGES] = "edges", [IMAGE_BATCHES] = "batches",
-    [IMAGE_WIDEST] = "widest", [IMAGE_WIDEST_INNER] = "widest_inner", [IMAGE_WIDEST_EDGES] = "widest_edges",
+    [IMAGE_ONE] = "one",
+    [IMAGE_NODES] = "nodes",
+    [IMAGE_LEAVES] = "leaves",
+    [IMAGE_INPUTS] = "inputs",
+    [IMAGE_EDGES] = "edges",
+    [IMAGE_BATCHES] = "batches",
+    [IMAGE_WIDEST] = "widest",
+    [IMAGE_WIDEST_INNER] = "widest_inner",
+    [IMAGE_WIDEST_EDGES] = "widest_edges",
 };
 
 const char *const ilir_domain_word[] = {
-    [IMAGE_DOMAIN_ONCE] = "once",     [IMAGE_DOMAIN_LEAVES] = "leaves",
-    [IMAGE_DOMAIN_INNER] = "inner",   [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
-    [IMAGE_DOMAIN_BATCH] = "batch",   [IMAGE_DOMAIN_NODE] = "node",
-    [IMAGE_DOMAIN_NODES] = "nodes",   [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
-    [IMAGE_DOMAIN_INPUTS] = "inputs", [IMAGE_DOMAIN_BINDING] = "binding",
-    [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down", [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
+    [IMAGE_DOMAIN_ONCE] = "once",
+    [IMAGE_DOMAIN_LEAVES] = "leaves",
+    [IMAGE_DOMAIN_INNER] = "inner",
+    [IMAGE_DOMAIN_INNER_NODE] = "inner_node",
+    [IMAGE_DOMAIN_BATCH] = "batch",
+    [IMAGE_DOMAIN_NODE] = "node",
+    [IMAGE_DOMAIN_NODES] = "nodes",
+    [IMAGE_DOMAIN_PAST_LEAVES] = "past_leaves",
+    [IMAGE_DOMAIN_INPUTS] = "inputs",
+    [IMAGE_DOMAIN_BINDING] = "binding",
+    [IMAGE_DOMAIN_BATCH_DOWN] = "batch_down",
+    [IMAGE_DOMAIN_NODE_DOWN] = "node_down",
 };
 
 const char *const ilir_dtype_word[] = {
@@ -55,8 +67,8 @@ const char *const ilir_truth_word[] = {"false", "true"};
 const char *const ilir_loop_word[] = {
     [ILIR_SERIAL] = "serial", [ILIR_SWEPT] = "swept", [ILIR_VECTOR] = "vector", [ILIR_UNROLLED] = "unrolled"};
 
-static const char *const statement_word[] = {"for",  "if",	"else",	  "let", "alloc",
-					     "step", "prefetch", "barrier", "kernel", "inf", "nan", "true", "false"};
+static const char *const statement_word[] = {"for",	"if",	  "else", "let", "alloc", "step", "prefetch",
+					     "barrier", "kernel", "inf",  "nan", "true",  "false"};
 
 static bool same_word(const char *word, const char *text, size_t length)
 {
