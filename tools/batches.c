@@ -9,7 +9,7 @@
 
 /* --- progress --- */
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -19,7 +19,7 @@ static double now(void)
 /* On a terminal only, and only for those who have waited a second. */
 void batches_show(struct batches *b, size_t trees, double part)
 {
-	double t = now();
+	double t = read_clock();
 	if (b->quiet || t - b->begin < 1 || t - b->shown < 0.1 || !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "\r%zu trees, ", trees);
@@ -39,7 +39,7 @@ void batches_hide(struct batches *b)
 int batches_refuse(struct batches *b, esp_status status, esp_error *error)
 {
 	batches_hide(b);
-	return report(status, error);
+	return report_failure(status, error);
 }
 
 /* --- one minibatch --- */
@@ -67,14 +67,14 @@ void batch_free(struct batch *batch)
 	*batch = (struct batch){0};
 }
 
-static int make(const struct batches *b, struct batch *batch)
+static int create_batch(const struct batches *b, struct batch *batch)
 {
 	esp_error *error;
 	if (batch->forest)
 		return 0;
 	esp_status status = esp_forest_create(b->objects->program, &batch->forest, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	batch->sentence = calloc(b->size, sizeof *batch->sentence);
 	batch->words = calloc(b->size, sizeof *batch->words);
 	batch->tree = calloc(b->size, sizeof *batch->tree);
@@ -139,7 +139,7 @@ static int read_tree(struct batches *b, struct batch *batch, int *more)
 
 int batches_read(struct batches *b, struct batch *batch, int *more)
 {
-	int status = make(b, batch);
+	int status = create_batch(b, batch);
 	forget_sentences(batch);
 	esp_forest_clear(batch->forest);
 	batch->first = b->read;
@@ -227,7 +227,7 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 	*b = (struct batches){.objects = objects,
 			      .size = options->batch,
 			      .skip = options->skip,
-			      .begin = now()};
+			      .begin = read_clock()};
 	esp_status status =
 	    esp_treebank_open(objects->context, input, &objects->reading.options, &b->treebank, &error);
 	if (!status)
@@ -236,7 +236,7 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		status = esp_session_create(b->binding, &b->session, &error);
 	if (!status && options->time_passes)
 		status = show_times(objects, &error);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
 void batches_close(struct batches *b)

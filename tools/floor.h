@@ -14,11 +14,11 @@
 /* Seconds; `bytes` are read of weights, of which `set` are distinct. */
 double floor_of_rows(const struct machine *, int threads, double operations, double bytes, double set);
 /* The same by all the threads, which need not meet: of a step that is a part of a level. */
-double floor_without_meeting(const struct machine *, int threads, double operations, double bytes,
+double floor_without_barrier(const struct machine *, int threads, double operations, double bytes,
 			     double set);
 
 /* Ranges that follow each other over the same rows, or over one row after the other. */
-struct floor_part {
+struct floor_span {
 	size_t range, ranges;	  /* the first, and how many; 0 = there is none */
 	size_t step, steps;	  /* the same */
 	int64_t level, rows;	  /* level -1: none */
@@ -27,8 +27,8 @@ struct floor_part {
 };
 
 /* The part that begins with a range. */
-struct floor_part floor_part_at(const struct recording *, size_t range);
-double floor_of_part(const struct machine *, int threads, const struct floor_part *);
+struct floor_span floor_span_at(const struct recording *, size_t range);
+double floor_of_span(const struct machine *, int threads, const struct floor_span *);
 
 /* Of all steps of a run: what they compute, what they read of weights, and the seconds. */
 struct floor {

@@ -17,7 +17,7 @@ static const char *const texts[] = {
 #include "init/dag.inc"
 };
 
-static int cannot(const char *path, int why)
+static int refuse_file(const char *path, int why)
 {
 	complain("cannot write %s: %s%s", path, strerror(why),
 		 why == EEXIST ? "; name a file that is not there yet" : "");
@@ -30,7 +30,7 @@ static int write_new(const char *path, const char *text)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (!file)
-		return cannot(path, errno);
+		return refuse_file(path, errno);
 	errno = 0;
 	bool ok = fputs(text, file) >= 0;
 	ok = fclose(file) == 0 && ok;
@@ -38,7 +38,7 @@ static int write_new(const char *path, const char *text)
 		return 0;
 	int why = errno ? errno : EIO;
 	unlink(path);
-	return cannot(path, why);
+	return refuse_file(path, why);
 }
 
 /* The text is the caller's. */

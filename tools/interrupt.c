@@ -73,7 +73,7 @@ int interrupt_waits(void *user)
 
 static volatile sig_atomic_t noted;
 
-static void note(int signal)
+static void note_signal(int signal)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
 	sigfillset(&action.sa_mask);
@@ -84,7 +84,7 @@ static void note(int signal)
 void interrupt_note(void)
 {
 	static const int polite[] = {SIGHUP, SIGINT, SIGTERM};
-	struct sigaction now, action = {.sa_handler = note, .sa_flags = SA_RESTART};
+	struct sigaction now, action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
 		if (sigaction(polite[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)

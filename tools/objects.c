@@ -16,7 +16,7 @@ static void offer_explanation(const esp_error *error)
 		fprintf(stderr, "    more: espalier explain-error %s\n", esp_error_get(error, 0)->id);
 }
 
-int report(esp_status status, esp_error *error)
+int report_failure(esp_status status, esp_error *error)
 {
 	put_masked(stderr, esp_error_text(error));
 	offer_explanation(error);
@@ -82,12 +82,12 @@ static bool open_program(struct objects *o, const struct options *options, int a
 	esp_status status = objects_program(o, options, schedule, at, &o->program, error);
 	free(schedule);
 	if (status)
-		o->status = report(status, *error);
+		o->status = report_failure(status, *error);
 	return !status;
 }
 
 /* What went wrong without stopping anything. */
-static void tell(void *user, const esp_diagnostic *d)
+static void tell_diagnostic(void *user, const esp_diagnostic *d)
 {
 	(void)user;
 	complain("%s [%s]", d->message, d->id);
@@ -101,7 +101,7 @@ static void tell(void *user, const esp_diagnostic *d)
 static esp_status create_context(struct objects *o, const struct options *options, esp_error **error)
 {
 	esp_context_options c = {.size = sizeof c,
-				 .log = tell,
+				 .log = tell_diagnostic,
 				 .threads = options->threads,
 				 .cache = options->no_cache ? ESP_CACHE_OFF : ESP_CACHE_ON,
 				 .cache_dir = options->cache_dir,
@@ -209,7 +209,7 @@ static bool open_all(struct objects *o, const struct options *options, const cha
 {
 	esp_error *error = NULL;
 	esp_status status = open_first(o, options, model, compiled, &error);
-	o->status = status ? report(status, error) : reading_open(&o->reading, o->context, options);
+	o->status = status ? report_failure(status, error) : reading_open(&o->reading, o->context, options);
 	if (o->status || (!compiled && options->weights && !open_program(o, options, at, &error)))
 		return false;
 	if (!reading_check(&o->reading, o))
@@ -222,7 +222,7 @@ bool objects_open_context(struct objects *o, const struct options *options)
 	esp_error *error = NULL;
 	*o = (struct objects){0};
 	esp_status status = create_context(o, options, &error);
-	o->status = status ? report(status, error) : 0;
+	o->status = status ? report_failure(status, error) : 0;
 	return !status;
 }
 

@@ -67,7 +67,7 @@ static bool add_word(const struct option_row *row, const char *word, struct word
 	return true;
 }
 
-static bool set(const struct option_row *row, const char *word, struct options *o)
+static bool set_option(const struct option_row *row, const char *word, struct options *o)
 {
 	void *to = (char *)o + row->offset;
 	switch (row->kind) {
@@ -98,7 +98,7 @@ enum { FIRST = 256 };
 static int output_row(enum command_id c)
 {
 	for (int i = 0; i < option_count; i++)
-		if (takes(c, &option_rows[i]) && strcmp(option_rows[i].name, "output") == 0)
+		if (takes_option(c, &option_rows[i]) && strcmp(option_rows[i].name, "output") == 0)
 			return i;
 	return -1;
 }
@@ -106,7 +106,7 @@ static int output_row(enum command_id c)
 static void getopt_table(enum command_id c, struct option *table)
 {
 	for (int i = 0; i < option_count; i++)
-		if (takes(c, &option_rows[i]))
+		if (takes_option(c, &option_rows[i]))
 			*table++ = (struct option){
 			    option_rows[i].name,
 			    option_rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
@@ -127,13 +127,13 @@ static const char *meant_option(const struct command *c, const char *word)
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	struct nearest nearest = {.wanted = name};
 	for (int i = 0; i < option_count; i++)
-		if (takes((enum command_id)(c - commands), &option_rows[i]))
+		if (takes_option((enum command_id)(c - commands), &option_rows[i]))
 			nearest_offer(&nearest, option_rows[i].name);
 	return nearest.word;
 }
 
 /* `word` is what getopt read last; in a bundle of letters it may still stand before them. */
-static bool unknown(const struct command *c, const char *word)
+static bool refuse_option(const struct command *c, const char *word)
 {
 	char letter[] = {'-', optopt, 0};
 	bool is_letter = optopt > 0 && optopt < FIRST;
@@ -166,8 +166,8 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 			return complain("%s needs an argument (see 'espalier help %s')", argv[optind - 1],
 					c->name);
 		if (found == '?')
-			return unknown(c, argv[optind - 1]);
-		if (!set(&option_rows[found == 'o' ? output_row(id) : found - FIRST], optarg, o))
+			return refuse_option(c, argv[optind - 1]);
+		if (!set_option(&option_rows[found == 'o' ? output_row(id) : found - FIRST], optarg, o))
 			return false;
 	}
 	o->operands = argc - optind;
@@ -196,7 +196,7 @@ void options_help(enum command_id id, FILE *to)
 	put_wrapped(to, 0, c->description);
 	fputs("\nOptions:\n", to);
 	for (int i = 0; i < option_count; i++)
-		if (takes(id, &option_rows[i]))
+		if (takes_option(id, &option_rows[i]))
 			option_help(&option_rows[i], to);
 	fprintf(to, "\nExample:\n  espalier %s\n", c->example);
 }

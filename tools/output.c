@@ -55,7 +55,7 @@ static FILE *open_temporary(struct output *o, mode_t mode)
 }
 
 /* The name of the temporary file must outlive its being forgotten. */
-static void forget(struct output *o)
+static void forget_temporary(struct output *o)
 {
 	if (o->temporary)
 		interrupt_forget();
@@ -84,7 +84,7 @@ bool output_open(struct output *o, const char *path)
 	if (o->file)
 		return true;
 	cannot_write(o, errno);
-	forget(o);
+	forget_temporary(o);
 	return false;
 }
 
@@ -165,7 +165,7 @@ bool output_commit(struct output *o)
 		ok = replace_target(o);
 	else if (o->temporary)
 		unlink(o->temporary);
-	forget(o);
+	forget_temporary(o);
 	return ok;
 }
 
@@ -175,7 +175,7 @@ void output_abort(struct output *o)
 		fclose(o->file);
 	if (o->temporary)
 		unlink(o->temporary);
-	forget(o);
+	forget_temporary(o);
 }
 
 /* --- rows --- */
@@ -194,7 +194,7 @@ static long long whole_at(const void *row, esp_dtype dtype, size_t i)
 				  : ((const uint8_t *)row)[i];
 }
 
-static size_t greatest(const float *row, size_t n)
+static size_t find_greatest(const float *row, size_t n)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < n; i++)
@@ -227,7 +227,7 @@ static void write_root(FILE *to, const struct result *r)
 	const esp_output *last = esp_program_output(r->program, outputs - 1);
 	if (last->labels) {
 		const float *row = row_of(r, outputs - 1, 0);
-		size_t best = greatest(row, last->elements);
+		size_t best = find_greatest(row, last->elements);
 		fprintf(to, "%-13s %.3f  ", last->label[best], row[best]);
 		write_words(to, r->sentence, strlen(r->sentence));
 		fputc('\n', to);
@@ -268,7 +268,7 @@ static void put_labels(FILE *to, const struct result *r, size_t node, size_t lab
 		if (!output->labels)
 			continue;
 		const float *row = row_of(r, o, node);
-		size_t best = greatest(row, output->elements);
+		size_t best = find_greatest(row, output->elements);
 		fprintf(to, "\t%s%s%s\t%.3f", labelled > 1 ? output->name : "", labelled > 1 ? "=" : "",
 			output->label[best], row[best]);
 	}

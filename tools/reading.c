@@ -52,7 +52,7 @@ static int add_vocab(struct reading *r, esp_context *context, const char *word)
 	esp_vocab **vocab = &r->vocab[r->vocabs];
 	esp_status status = esp_vocab_open(context, n ? word + n + 1 : word, vocab, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	r->vocabs++;
 	esp_column *c = n ? column_for(r, word, n) : NULL;
 	if (n && !c)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Room for one more than there are: an array of nothing is none that memory was out for. */
-static bool take(struct recording *r)
+static bool reserve_recording(struct recording *r)
 {
 	r->step = calloc(r->facts.steps + 1, sizeof *r->step);
 	r->range = calloc(r->facts.ranges + 1, sizeof *r->range);
@@ -17,7 +17,7 @@ bool recording_take(struct recording *r, const esp_profile *p)
 {
 	recording_free(r);
 	r->facts = *esp_profile_describe(p);
-	if (!take(r)) {
+	if (!reserve_recording(r)) {
 		recording_free(r);
 		return false;
 	}

@@ -107,19 +107,19 @@ static int write_export(const struct run *r)
 				      : esp_export_safetensors(r->export, o->export, &error);
 	if (hold)
 		interrupt_release(&before, NULL);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
 /* --- before and after --- */
 
-static int prepare(struct run *r)
+static int prepare_export(struct run *r)
 {
 	esp_error *error;
 	int status = batches_open(&r->batches, r->options, &r->objects, r->options->operand[1]);
 	if (status || !r->options->export)
 		return status;
 	esp_status created = esp_export_create(r->objects.program, &r->export, &error);
-	return created ? report(created, error) : 0;
+	return created ? report_failure(created, error) : 0;
 }
 
 static void show_count(uint64_t n, const char *singular, const char *plural, const char *end)
@@ -153,7 +153,7 @@ static void close_all(struct run *r)
 	objects_close(&r->objects);
 }
 
-static int run(struct run *r)
+static int run_file(struct run *r)
 {
 	int at = place_of(r->options);
 	if (!objects_open_any(&r->objects, r->options, r->options->operand[0], at))
@@ -162,7 +162,7 @@ static int run(struct run *r)
 		return EXIT_USAGE;
 	if (r->options->tensor && !has_tensor(r->objects.program, r->options->tensor))
 		return EXIT_USAGE;
-	int status = prepare(r);
+	int status = prepare_export(r);
 	if (!status && !output_open(&r->output, r->options->output))
 		return EXIT_INPUT;
 	if (status)
@@ -191,7 +191,7 @@ int command_run(const struct options *options)
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
 	struct run r = {.options = &chosen};
-	int status = run(&r);
+	int status = run_file(&r);
 	close_all(&r);
 	return status;
 }

@@ -49,7 +49,7 @@ struct tool_variable {
 extern const struct tool_variable tool_environment[];
 
 /* Whether a command takes an option. */
-static inline bool takes(enum command_id command, const struct option_row *row)
+static inline bool takes_option(enum command_id command, const struct option_row *row)
 {
 	return row->commands >> command & 1;
 }

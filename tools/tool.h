@@ -55,12 +55,12 @@ void options_help(enum command_id, FILE *);
 /* A message of the command itself, on stderr; always false. */
 __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
 /* So that also who sees this file alone, a compiler or an analyser, knows the answer. */
-static inline bool complained(bool said)
+static inline bool answer_false(bool said)
 {
 	(void)said;
 	return false;
 }
-#define complain(...) complained(complain(__VA_ARGS__))
+#define complain(...) answer_false(complain(__VA_ARGS__))
 
 /* The commands: each returns the exit status. */
 #define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
@@ -114,7 +114,7 @@ struct objects {
 };
 
 /* Prints the diagnostics of a failed call and frees them.  Returns the command's exit status. */
-int report(esp_status, esp_error *);
+int report_failure(esp_status, esp_error *);
 /* Opens a context, and nothing in it. */
 bool objects_open_context(struct objects *, const struct options *);
 /* Opens what the options name: the model always; weights and the program when there are weights.  False when
@@ -182,7 +182,7 @@ int batches_read(struct batches *, struct batch *, int *more);
 int batches_run(struct batches *, struct batch *);
 /* Says what was held back; its exit status, 0 when nothing was. */
 int batches_tell(struct batches *);
-/* As report(), after the progress is gone. */
+/* As report_failure(), after the progress is gone. */
 int batches_refuse(struct batches *, esp_status, esp_error *);
 void batch_free(struct batch *);
 void batches_close(struct batches *);

@@ -42,13 +42,13 @@ void put_masked(FILE *to, const char *text)
 
 enum { LONGEST = 63 };
 
-static size_t least(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
 /* How many letters must be put in, taken out or replaced to make b of a (Levenshtein), row by row. */
-static size_t distance(const char *a, const char *b)
+static size_t edit_distance(const char *a, const char *b)
 {
 	size_t m = strlen(b), row[LONGEST + 1];
 	for (size_t j = 0; j <= m; j++)
@@ -59,7 +59,7 @@ static size_t distance(const char *a, const char *b)
 		for (size_t j = 0; j < m; j++) {
 			size_t replaced = diagonal + (a[i] != b[j]);
 			diagonal = row[j + 1];
-			row[j + 1] = least(replaced, least(diagonal, row[j]) + 1);
+			row[j + 1] = smaller_of(replaced, smaller_of(diagonal, row[j]) + 1);
 		}
 	}
 	return row[m];
@@ -71,7 +71,7 @@ void nearest_offer(struct nearest *n, const char *word)
 	size_t length = strlen(n->wanted);
 	if (length > LONGEST || strlen(word) > LONGEST)
 		return;
-	size_t d = distance(n->wanted, word);
+	size_t d = edit_distance(n->wanted, word);
 	if (d <= length / 3 + 1 && d < length && (!n->word || d < n->distance)) {
 		n->word = word;
 		n->distance = d;

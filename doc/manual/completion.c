@@ -82,7 +82,7 @@ static void bash_options(FILE *to)
 	for (int c = 0; c < COMMANDS; c++) {
 		fprintf(to, "\t%s) options='", commands[c].name);
 		for (int i = 0, n = 0; i < option_count; i++)
-			if (takes(c, &option_rows[i]))
+			if (takes_option(c, &option_rows[i]))
 				fprintf(to, "%s--%s", n++ ? " " : "", option_rows[i].name);
 		fputs("' ;;\n", to);
 	}
@@ -256,7 +256,7 @@ static void fish_command(FILE *to, enum command_id c)
 	}
 	for (int i = 0; i < option_count; i++) {
 		const struct option_row *r = &option_rows[i];
-		if (!takes(c, r))
+		if (!takes_option(c, r))
 			continue;
 		fprintf(to, seen, commands[c].name);
 		fprintf(to, " -l %s", r->name);
@@ -321,7 +321,7 @@ static void zsh_command(FILE *to, enum command_id c)
 	fprintf(to, "\t%s)\n\t\t_arguments", commands[c].name);
 	for (int i = 0; i < option_count; i++) {
 		const struct option_row *r = &option_rows[i];
-		if (!takes(c, r))
+		if (!takes_option(c, r))
 			continue;
 		fprintf(to, " \\\n\t\t\t'--%s%s[", r->name, r->argument ? "=" : "");
 		put_quoted(to, r->help, "\\[]:");

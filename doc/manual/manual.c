@@ -38,7 +38,7 @@ static void put_command(FILE *to, enum command_id id)
 	roff_text(to, c->description);
 	fputc('\n', to);
 	for (int i = 0; i < option_count; i++)
-		if (takes(id, &option_rows[i]))
+		if (takes_option(id, &option_rows[i]))
 			put_option(to, &option_rows[i]);
 	fputs(".PP\nExample:\n.PP\n.in +4n\n.EX\nespalier ", to);
 	roff_text(to, c->example);

@@ -91,7 +91,7 @@ static int open_rows(struct ablation *a)
 			on = a->rows;
 		}
 		if (status)
-			return report(status, error);
+			return report_failure(status, error);
 	}
 	return 0;
 }
@@ -104,7 +104,7 @@ static void close_rows(struct ablation *a)
 
 /* --- measuring --- */
 
-static int fill(struct ablation *a, size_t first, size_t count, double *slowest)
+static int fill_rows(struct ablation *a, size_t first, size_t count, double *slowest)
 {
 	int status = 0;
 	*slowest = 0;
@@ -123,7 +123,7 @@ static int measure_minibatch(struct ablation *a, size_t first, size_t count, dou
 {
 	struct stretches least[ROWS] = {{0}};
 	double slowest;
-	int status = fill(a, first, count, &slowest);
+	int status = fill_rows(a, first, count, &slowest);
 	long groups = fmax(LEAST_GROUPS, fmin(a->bench->options->runs, usual_seconds / GROUP / slowest));
 	for (long done = 0; done < groups; done++)
 		for (int i = 0; i < ROWS && !status; i++)

@@ -145,7 +145,7 @@ static bool keep_shapes(const struct bench *b)
 	return output_commit(&to);
 }
 
-static bool keep(const struct bench *b)
+static bool keep_data(const struct bench *b)
 {
 	const char *folder = b->options->keep;
 	if (b->subject[0].trees)
@@ -157,7 +157,7 @@ static bool keep(const struct bench *b)
 
 /* --- opening --- */
 
-static int prepare(struct bench *b)
+static int prepare_data(struct bench *b)
 {
 	struct objects model;
 	struct options without = *b->options;
@@ -200,7 +200,7 @@ static int open_subjects(struct bench *b)
 
 /* --- measuring --- */
 
-static int ascending(const void *a, const void *b)
+static int compare_seconds(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -228,7 +228,7 @@ static int add_result(struct bench *b, int i, double *seconds, double linearize,
 {
 	struct floor floor;
 	int n = b->options->runs, status = subject_floor(&b->subject[i], &b->machine[i], &floor);
-	qsort(seconds, n, sizeof *seconds, ascending);
+	qsort(seconds, n, sizeof *seconds, compare_seconds);
 	r->least += seconds[0];
 	r->median += seconds[n / 2];
 	r->p95 += seconds[rank_of(95, n)];
@@ -285,7 +285,7 @@ static int measure_batch(struct bench *b, long batch)
 	return status;
 }
 
-static int measure(struct bench *b)
+static int measure_batches(struct bench *b)
 {
 	if (!measure_machine(b))
 		return EXIT_INPUT;
@@ -308,10 +308,10 @@ int bench_open(struct bench *b, const struct options *options)
 	if (!read_list(&b->batches, "batches", options->batches, 1000000) ||
 	    !read_list(&b->threads, "threads", options->thread_list, ESP_THREADS_MAX))
 		return EXIT_USAGE;
-	int status = prepare(b);
+	int status = prepare_data(b);
 	if (!status)
 		status = open_subjects(b);
-	return status || !options->keep || keep(b) ? status : EXIT_INPUT;
+	return status || !options->keep || keep_data(b) ? status : EXIT_INPUT;
 }
 
 void bench_close(struct bench *b)
@@ -323,12 +323,12 @@ void bench_close(struct bench *b)
 	input_close(&b->input);
 }
 
-static int run(struct bench *b, const struct options *options)
+static int run_bench(struct bench *b, const struct options *options)
 {
 	int status = bench_open(b, options);
 	if (status)
 		return status;
-	return options->exhaustive ? bench_exhaustive(b) : measure(b);
+	return options->exhaustive ? bench_exhaustive(b) : measure_batches(b);
 }
 
 int command_bench(const struct options *options)
@@ -340,7 +340,7 @@ int command_bench(const struct options *options)
 		complain("bench needs a MODEL.ra, but for --ablation");
 		return EXIT_USAGE;
 	}
-	int status = run(&b, options);
+	int status = run_bench(&b, options);
 	bench_close(&b);
 	return status;
 }

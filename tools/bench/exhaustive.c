@@ -28,7 +28,7 @@ struct tried {
 };
 
 /* What the library refuses takes for ever. */
-static int measure(const struct exhaustive *x, const struct contest *c, const char *schedule, double *ratio)
+static int measure_schedule(const struct exhaustive *x, const struct contest *c, const char *schedule, double *ratio)
 {
 	struct subject s;
 	struct outcome o;
@@ -57,7 +57,7 @@ static int measure_all(const struct exhaustive *x, const struct contest *c, stru
 {
 	int status = 0;
 	for (size_t i = 0; i < n && !status && !interrupt_noted(); i++)
-		status = measure(x, c, all[i].option->line, &all[i].ratio);
+		status = measure_schedule(x, c, all[i].option->line, &all[i].ratio);
 	qsort(all, n, sizeof *all, by_ratio);
 	return status;
 }
@@ -96,14 +96,14 @@ static int unroll_best(struct exhaustive *x, const char *key, const char *line, 
 	struct subject s;
 	esp_error *error;
 	esp_status refused = subject_join(&s, x->chosen, x->bench->options, line, &error);
-	int status = refused ? report(refused, error) : space_of(&space, s.objects.program);
+	int status = refused ? report_failure(refused, error) : space_of(&space, s.objects.program);
 	if (refused)
 		return status;
 	const struct block *b = status ? NULL : space_find(&space, key);
 	for (size_t i = 0; b && i < b->options && !status; i++) {
 		double found = ratio;
 		if (i && b->option[i].predicted == b->option[0].predicted)
-			status = measure(x, &x->thorough, b->option[i].line, &found);
+			status = measure_schedule(x, &x->thorough, b->option[i].line, &found);
 		if (found < ratio && directives_set(&x->best, key, b->option[i].line, false))
 			ratio = found;
 	}
@@ -149,7 +149,7 @@ static int search_groups(struct exhaustive *x)
 }
 
 /* The best tiles of all groups together. */
-static int judge(struct exhaustive *x)
+static int judge_best(struct exhaustive *x)
 {
 	double ratio = 1;
 	char *text = directives_text(&x->best);
@@ -157,7 +157,7 @@ static int judge(struct exhaustive *x)
 	last.places *= 2;
 	int status = text ? 0 : EXIT_INPUT;
 	if (!status && x->best.n)
-		status = measure(x, &last, text, &ratio);
+		status = measure_schedule(x, &last, text, &ratio);
 	free(text);
 	if (status)
 		return status;
@@ -181,7 +181,7 @@ int bench_exhaustive(struct bench *b)
 	interrupt_note();
 	int status = search_groups(&x);
 	if (!status)
-		status = judge(&x);
+		status = judge_best(&x);
 	directives_free(&x.best);
 	return status;
 }

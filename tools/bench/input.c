@@ -85,14 +85,14 @@ static size_t count_children(const esp_forest *forest, size_t node)
 	return n;
 }
 
-static void enter(struct walk *w, int32_t node)
+static void enter_node(struct walk *w, int32_t node)
 {
 	w->number[node] = OPEN;
 	w->slot[node] = 0;
 	w->path[w->depth++] = node;
 }
 
-static void leave(struct walk *w)
+static void leave_node(struct walk *w)
 {
 	struct shape *s = w->shape;
 	int32_t node = w->path[--w->depth], child;
@@ -107,16 +107,16 @@ static void leave(struct walk *w)
 static bool number_below(struct walk *w, int32_t start)
 {
 	if (w->number[start] == UNSEEN)
-		enter(w, start);
+		enter_node(w, start);
 	while (w->depth) {
 		int32_t node = w->path[w->depth - 1];
 		int32_t child = esp_forest_child(w->forest, 0, node, w->slot[node]++);
 		if (child < 0)
-			leave(w);
+			leave_node(w);
 		else if (w->number[child] == OPEN)
 			return false;
 		else if (w->number[child] == UNSEEN)
-			enter(w, child);
+			enter_node(w, child);
 	}
 	return true;
 }
@@ -224,7 +224,7 @@ static bool read_shape(struct shapes *all, struct reader *r, struct random *rand
 	esp_forest_clear(r->forest);
 	esp_status status = esp_treebank_next(r->bank, r->forest, more, &error);
 	if (status)
-		return report(status, error) == 0;
+		return report_failure(status, error) == 0;
 	if (!*more)
 		return true;
 	struct shape *shape = add_shape(all);
@@ -239,7 +239,7 @@ bool shapes_read(struct shapes *all, const struct objects *o, const char *path, 
 	int more = 1;
 	*all = (struct shapes){0};
 	esp_status status = open_reader(&r, o, path, &error);
-	bool ok = !status || report(status, error) == 0;
+	bool ok = !status || report_failure(status, error) == 0;
 	while (ok && more && all->n < most)
 		ok = read_shape(all, &r, random, &more);
 	close_reader(&r);

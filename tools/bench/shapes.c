@@ -56,7 +56,7 @@ static int add_node(struct shape *s, const int32_t *children, int count, uint32_
 
 /* Where a span of words is divided as phrases are: mostly a word or two come first and the rest follows, a
  * head after its modifiers or before them; else anywhere. */
-static int divide(struct random *r, int leaves)
+static int divide_span(struct random *r, int leaves)
 {
 	int way = random_below(r, 100), few = 1 + random_below(r, 2);
 	if (few >= leaves)
@@ -74,7 +74,7 @@ static int32_t add_phrase(struct shape *s, struct random *r, int leaves)
 	uint32_t word = random_bits(r);
 	if (leaves == 1)
 		return add_node(s, NULL, 0, word);
-	int left = divide(r, leaves);
+	int left = divide_span(r, leaves);
 	int32_t a = add_phrase(s, r, left), b = add_phrase(s, r, leaves - left);
 	return add_node(s, (int32_t[]){a, b}, 2, word);
 }

@@ -90,7 +90,7 @@ size_t level_of(const struct comparison *, const struct quantity *, size_t node)
 bool match_reference(struct comparison *);
 /* Of a node of the tree whose levels are at hand: the body that computes the quantity there, and whether that does. */
 int body_of(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
-bool computes(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
+bool computes_quantity(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
 /* The output of the text's values, whose largest element is the class. */
 const struct pair *match_classes(const struct comparison *);
 
@@ -134,6 +134,6 @@ bool is_compared(const struct comparison *, const struct quantity *);
 void say_text(struct comparison *, FILE *);
 void say_json(struct comparison *, FILE *);
 /* Floats between two values; SIZE_MAX = one of them is not a number. */
-uint64_t ulps(double, double);
+uint64_t count_ulps(double, double);
 
 #endif

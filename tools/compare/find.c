@@ -22,7 +22,7 @@ bool has_node(const struct comparison *c, const struct pair *p, const struct spo
 	const struct batch *b = batch_of(c, at->tree);
 	size_t structure = at->tree - b->first;
 	return at->tree < p->trees && (!p->roots || at->node == esp_forest_root(b->forest, structure)) &&
-	       computes(c, &p->quantity, b, structure, at->node);
+	       computes_quantity(c, &p->quantity, b, structure, at->node);
 }
 
 /* No row that differs comes before the first of all, so one at its node is the first of its own tensor. */
@@ -45,7 +45,7 @@ bool is_compared(const struct comparison *c, const struct quantity *q)
 	return false;
 }
 
-uint64_t ulps(double a, double b)
+uint64_t count_ulps(double a, double b)
 {
 	int32_t bits[2];
 	int64_t steps[2];

@@ -10,8 +10,8 @@ static void put_place(FILE *to, const struct spot *at)
 	write_json_number(to, at->ours);
 	fputs(",\"theirs\":", to);
 	write_json_number(to, at->theirs);
-	if (ulps(at->ours, at->theirs) != UINT64_MAX)
-		fprintf(to, ",\"ulp\":%" PRIu64, ulps(at->ours, at->theirs));
+	if (count_ulps(at->ours, at->theirs) != UINT64_MAX)
+		fprintf(to, ",\"ulp\":%" PRIu64, count_ulps(at->ours, at->theirs));
 }
 
 static void put_pair(FILE *to, const struct pair *p)

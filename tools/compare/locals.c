@@ -45,7 +45,7 @@ static bool is_in_others(const esp_model *m, const esp_local *l)
 }
 
 /* Whether the tensor is of the local. */
-static bool names(const esp_model *m, const char *tensor, const esp_local *l)
+static bool names_local(const esp_model *m, const char *tensor, const esp_local *l)
 {
 	size_t n = strlen(l->name);
 	char number[32];
@@ -59,7 +59,7 @@ static const char *find_tensor(const struct comparison *c, const esp_local *l)
 {
 	for (size_t i = 0; i < c->reference.tensors; i++) {
 		const char *name = c->reference.tensor[i].name;
-		if (names(c->objects.model, name, l) && !is_declared(c, name))
+		if (names_local(c->objects.model, name, l) && !is_declared(c, name))
 			return name;
 	}
 	return NULL;
@@ -133,7 +133,7 @@ static int keep_locals(struct comparison *c)
 	esp_status status = esp_model_keep(c->objects.model, k->local, state, k->n, &model, &error);
 	free(state);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	c->first = c->objects.model;
 	c->objects.model = model;
 	return objects_compile(&c->objects, c->options, ESP_AT_EVERY_NODE) ? 0 : c->objects.status;

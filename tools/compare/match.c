@@ -87,7 +87,7 @@ int body_of(const struct comparison *c, const struct quantity *q, const struct b
 	return esp_model_body(c->objects.model, b->forest, structure, node);
 }
 
-bool computes(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
+bool computes_quantity(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
 	      size_t node)
 {
 	return !q->is_local ||
@@ -97,7 +97,7 @@ bool computes(const struct comparison *c, const struct quantity *q, const struct
 /* --- shapes --- */
 
 /* Extents of 1 say nothing. */
-static bool fits(const struct quantity *q, const struct reference_tensor *t)
+static bool fits_quantity(const struct quantity *q, const struct reference_tensor *t)
 {
 	size_t d = 0, e = 1;
 	if (!t->rank)
@@ -266,7 +266,7 @@ static bool add_pair(struct comparison *c, const struct quantity *q, size_t tens
 	for (size_t i = 0; i < c->pairs; i++)
 		if (c->pair[i].quantity.source == q->source)
 			return complain("%s: has two tensors '%s'", c->reference.path, q->name);
-	if (!fits(q, t))
+	if (!fits_quantity(q, t))
 		return refuse_shape(c, q, t);
 	if (!find_rows(c, t, p) || !reference_load(&c->reference, t))
 		return false;
@@ -294,7 +294,7 @@ static bool match_unnamed(struct comparison *c)
 	}
 	for (size_t i = 0; i < c->quantities; i++) {
 		const struct quantity *q = &c->quantity[i];
-		if (!fits(q, t) || (text && (q->is_state || found)))
+		if (!fits_quantity(q, t) || (text && (q->is_state || found)))
 			continue;
 		if (found)
 			return complain("%s: '%s' and '%s' have its shape: say which with --tensor NAME",
@@ -316,7 +316,7 @@ static bool match_tensor(struct comparison *c, size_t tensor)
 	size_t before = c->pairs;
 	for (size_t i = 0; i < c->quantities; i++) {
 		const struct quantity *q = &c->quantity[i];
-		if (strcmp(q->name, t->name) != 0 || (q->is_local && !fits(q, t)))
+		if (strcmp(q->name, t->name) != 0 || (q->is_local && !fits_quantity(q, t)))
 			continue;
 		if (!add_pair(c, q, tensor))
 			return false;

@@ -28,7 +28,7 @@ static void say_value(FILE *to, double value)
 
 static void say_values(FILE *to, const struct pair *p, const struct spot *at)
 {
-	uint64_t steps = ulps(at->ours, at->theirs);
+	uint64_t steps = count_ulps(at->ours, at->theirs);
 	say_element(to, &p->quantity, at->element);
 	fputs(" is ", to);
 	say_value(to, at->ours);

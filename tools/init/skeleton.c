@@ -309,7 +309,7 @@ static int write_skeleton(struct skeleton *s)
 	if (!status)
 		status = esp_weights_open(s->context, s->path, &s->weights, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	return name_extents(s) && print_all(s) ? 0 : EXIT_INPUT;
 }
 

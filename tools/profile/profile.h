@@ -24,7 +24,7 @@ enum { THREAD_BUSY, THREAD_WAIT, THREAD_TIMES };
 struct gathering {
 	size_t sections, cells, columns;
 	int threads, runs, most;
-	struct floor_part *part; /* of each section */
+	struct floor_span *span; /* of each section */
 	size_t *cell;		 /* of each section its first cell: it has one for each step */
 	double *time;		 /* [most][columns], seconds */
 	double *own;		 /* of a thread, by cell */
@@ -68,7 +68,7 @@ struct cell {
 };
 
 struct section {
-	struct floor_part part;
+	struct floor_span span;
 	size_t cell;
 	int over, split;     /* split: in the run that is shown */
 	double floor, alone; /* seconds: of the threads there are, of one */
@@ -113,7 +113,7 @@ struct summary {
 };
 
 /* With the floors of a machine; `shown` is one of the runs.  False, and empty, when memory is out. */
-bool summarize(struct summary *, const struct gathering *, const struct recording *shown,
+bool summarize_runs(struct summary *, const struct gathering *, const struct recording *shown,
 	       const struct machine *);
 void summary_free(struct summary *);
 /* The class that a level of so many nodes belongs to. */
@@ -142,8 +142,8 @@ const char *split_word(int split);
 /* "level 3", "nodes": what rows are called. */
 void range_name(int over, int64_t level, char *name, size_t size);
 /* 1e9 a second; 0 of no time. */
-double rate(double amount, double seconds);
+double giga_per_second(double amount, double seconds);
 /* 0 of nothing. */
-double part_of(double part, double whole);
+double fraction_of(double part, double whole);
 
 #endif

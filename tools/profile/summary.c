@@ -6,7 +6,7 @@
 
 /* --- columns --- */
 
-static int ascending(const void *a, const void *b)
+static int compare_seconds(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -17,7 +17,7 @@ static struct seconds seconds_of(const struct gathering *g, size_t column, doubl
 {
 	for (int i = 0; i < g->runs; i++)
 		scratch[i] = g->time[i * g->columns + column];
-	qsort(scratch, g->runs, sizeof *scratch, ascending);
+	qsort(scratch, g->runs, sizeof *scratch, compare_seconds);
 	int middle = g->runs / 2;
 	double above = scratch[middle], below = scratch[middle - !(g->runs % 2)];
 	return (struct seconds){scratch[0], (above + below) / 2};
@@ -29,21 +29,21 @@ static struct seconds seconds_of(const struct gathering *g, size_t column, doubl
 static void summarize_cells(struct summary *s, struct section *section, const struct gathering *g,
 			    const struct recording *shown, const struct machine *m, double *scratch)
 {
-	const struct floor_part *part = &section->part;
-	for (size_t i = 0; i < part->steps; i++) {
-		const esp_step *step = &shown->step[part->step + i];
+	const struct floor_span *span = &section->span;
+	for (size_t i = 0; i < span->steps; i++) {
+		const esp_step *step = &shown->step[span->step + i];
 		struct cell *c = &s->cell[section->cell + i];
-		struct kernel *k = &s->kernel[part->step + i];
+		struct kernel *k = &s->kernel[span->step + i];
 		/* Where rows come one by one each has a range, and weights are read for each. */
-		double turns = part->level < 0 && part->ranges == (size_t)part->rows ? part->rows : 1;
-		c->operations = (double)step->operations * part->rows;
+		double turns = span->level < 0 && span->ranges == (size_t)span->rows ? span->rows : 1;
+		c->operations = (double)step->operations * span->rows;
 		c->bytes = (double)step->weight_bytes * turns;
 		c->time = seconds_of(g, cell_column(g, section->cell + i), scratch);
-		k->rows += part->rows;
+		k->rows += span->rows;
 		k->operations += c->operations;
 		k->bytes += c->bytes;
 		k->floor +=
-		    floor_without_meeting(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes);
+		    floor_without_barrier(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes);
 		k->time += c->time.median;
 	}
 }
@@ -52,11 +52,11 @@ static void summarize_section(struct summary *s, size_t i, const struct gatherin
 			      const struct recording *shown, const struct machine *m, double *scratch)
 {
 	struct section *section = &s->section[i];
-	section->part = g->part[i];
+	section->span = g->span[i];
 	section->cell = g->cell[i];
-	section->over = shown->step[section->part.step].over;
-	section->floor = floor_of_part(m, s->threads, &section->part);
-	section->alone = floor_of_part(m, 1, &section->part);
+	section->over = shown->step[section->span.step].over;
+	section->floor = floor_of_span(m, s->threads, &section->span);
+	section->alone = floor_of_span(m, 1, &section->span);
 	section->time = seconds_of(g, section_column(i, SECTION_TIME), scratch);
 	section->wait = seconds_of(g, section_column(i, SECTION_WAIT), scratch).median;
 	s->floor += section->floor;
@@ -91,7 +91,7 @@ static void tell_shares(struct summary *s, const struct recording *shown)
 	s->idle = whole > 0;
 	for (size_t i = 0; i < shown->facts.events; i++) {
 		const esp_event *e = &shown->event[i];
-		double share = part_of(e->stop - e->start, whole);
+		double share = fraction_of(e->stop - e->start, whole);
 		bool waits = recording_waits(shown, i);
 		if (!waits && e->kind == ESP_EVENT_WAIT)
 			continue;
@@ -112,7 +112,7 @@ static void tell_shown(struct summary *s, const struct recording *shown)
 	}
 	size_t range = 0;
 	for (size_t i = 0; i < s->sections; i++) {
-		struct floor_part p = floor_part_at(shown, range);
+		struct floor_span p = floor_span_at(shown, range);
 		for (size_t k = 0; k < p.ranges; k++)
 			if (shown->range[range + k].split > s->section[i].split)
 				s->section[i].split = shown->range[range + k].split;
@@ -137,9 +137,9 @@ static void tell_widths(struct summary *s, const struct recording *shown)
 	}
 	for (size_t i = 0; i < s->sections; i++) {
 		const struct section *section = &s->section[i];
-		if (section->part.level < 0 || (size_t)section->part.level >= shown->facts.levels)
+		if (section->span.level < 0 || (size_t)section->span.level >= shown->facts.levels)
 			continue;
-		struct width *w = &s->width[width_of(shown->nodes[section->part.level])];
+		struct width *w = &s->width[width_of(shown->nodes[section->span.level])];
 		w->time += section->time.median;
 		w->floor += section->floor;
 	}
@@ -147,7 +147,7 @@ static void tell_widths(struct summary *s, const struct recording *shown)
 
 /* --- the whole --- */
 
-static bool take(struct summary *s, const struct gathering *g)
+static bool reserve_summary(struct summary *s, const struct gathering *g)
 {
 	s->section = calloc(s->sections + 1, sizeof *s->section);
 	s->cell = calloc(g->cells + 1, sizeof *s->cell);
@@ -156,13 +156,13 @@ static bool take(struct summary *s, const struct gathering *g)
 	return s->section && s->cell && s->kernel && s->thread;
 }
 
-bool summarize(struct summary *s, const struct gathering *g, const struct recording *shown,
+bool summarize_runs(struct summary *s, const struct gathering *g, const struct recording *shown,
 	       const struct machine *m)
 {
 	double *scratch = calloc(g->runs + 1, sizeof *scratch);
 	*s = (struct summary){
 	    .runs = g->runs, .threads = g->threads, .sections = g->sections, .steps = shown->facts.steps};
-	if (!scratch || !take(s, g)) {
+	if (!scratch || !reserve_summary(s, g)) {
 		free(scratch);
 		summary_free(s);
 		return false;

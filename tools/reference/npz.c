@@ -10,7 +10,7 @@
 
 enum { NAME_LIMIT = 256, CHUNK = 1 << 24, ENCRYPTED = 1 };
 
-static bool begins(const unsigned char *bytes)
+static bool begins_archive(const unsigned char *bytes)
 {
 	return memcmp(bytes, "PK\3\4", 4) == 0 || memcmp(bytes, "PK\5\6", 4) == 0;
 }
@@ -85,7 +85,7 @@ static bool open_npz(struct reference *r)
 }
 
 /* The archive checks the member's sum when it is closed at its end. */
-static bool load(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
+static bool load_member(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
 {
 	unz64_file_pos place = {t->member, t->number};
 	char header[4096];
@@ -99,4 +99,4 @@ static bool load(struct reference *r, const struct reference_tensor *t, void *to
 	return ok || complain("%s: '%s.npy' is damaged", r->path, t->name);
 }
 
-const struct reference_form reference_npz = {"npz", false, begins, open_npz, load};
+const struct reference_form reference_npz = {"npz", false, begins_archive, open_npz, load_member};

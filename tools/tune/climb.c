@@ -34,22 +34,22 @@ bool search_is_over(const struct search *s)
 
 /* --- what is going on --- */
 
-static void show(const struct search *s, const char *line)
+static void show_progress(const struct search *s, const char *line)
 {
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r%ld measured, %.0f s left: %.50s\033[K", s->measured,
 			fmax(0, s->deadline - tune_clock()), line);
 }
 
-static void hide(void)
+static void hide_progress(void)
 {
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 }
 
-static void tell(const char *line, const struct outcome *o)
+static void tell_gain(const char *line, const struct outcome *o)
 {
-	hide();
+	hide_progress();
 	fprintf(stderr, "%s: %.3f times as fast\n", line, o->holder / o->challenger);
 }
 
@@ -76,7 +76,7 @@ static bool note_try(struct search *s, char *text)
 	return true;
 }
 
-static int measure(struct search *s, struct subject *challenger, const char *line, bool *faster)
+static int measure_challenger(struct search *s, struct subject *challenger, const char *line, bool *faster)
 {
 	struct contest thorough = s->contest;
 	struct outcome o;
@@ -84,7 +84,7 @@ static int measure(struct search *s, struct subject *challenger, const char *lin
 	s->measured++;
 	*faster = false;
 	if (!status && o.differs) {
-		hide();
+		hide_progress();
 		complain("'%s' changes results, and is left out", line);
 		s->differing++;
 	}
@@ -94,11 +94,11 @@ static int measure(struct search *s, struct subject *challenger, const char *lin
 	status = contest_run(&thorough, s->holder, challenger, &o);
 	*faster = !status && o.challenger < confirmed * o.holder;
 	if (*faster)
-		tell(line, &o);
+		tell_gain(line, &o);
 	return status;
 }
 
-static void enthrone(struct search *s, struct subject *challenger, struct directives *d)
+static void replace_holder(struct search *s, struct subject *challenger, struct directives *d)
 {
 	if (s->holder != s->first) {
 		subject_close(s->holder);
@@ -111,7 +111,7 @@ static void enthrone(struct search *s, struct subject *challenger, struct direct
 }
 
 /* What the library refuses, for whatever reason, is no neighbour. */
-static int challenge(struct search *s, struct directives *d, const char *text, const char *line, bool *faster)
+static int try_challenger(struct search *s, struct directives *d, const char *text, const char *line, bool *faster)
 {
 	esp_error *error;
 	struct subject *challenger = calloc(1, sizeof *challenger);
@@ -119,15 +119,15 @@ static int challenge(struct search *s, struct directives *d, const char *text, c
 		complain("no memory for a program");
 		return EXIT_INPUT;
 	}
-	show(s, line);
+	show_progress(s, line);
 	if (subject_join(challenger, s->first, s->options, text, &error)) {
 		esp_error_free(error);
 		free(challenger);
 		return 0;
 	}
-	int status = measure(s, challenger, line, faster);
+	int status = measure_challenger(s, challenger, line, faster);
 	if (*faster) {
-		enthrone(s, challenger, d);
+		replace_holder(s, challenger, d);
 	} else {
 		subject_close(challenger);
 		free(challenger);
@@ -150,7 +150,7 @@ static int try_option(struct search *s, const struct block *b, size_t i, bool *t
 		status = 0;
 	} else if (text && note_try(s, text)) {
 		*tried = true;
-		status = challenge(s, &d, text, b->option[i].line, faster);
+		status = try_challenger(s, &d, text, b->option[i].line, faster);
 	}
 	directives_free(&d);
 	return status;
@@ -223,7 +223,7 @@ int search_climb(struct search *s)
 		if (!r.faster && r.most < MANY)
 			r.most *= 2;
 	}
-	hide();
+	hide_progress();
 	return status;
 }
 

@@ -9,18 +9,18 @@
 /* --- directives --- */
 
 /* What one says may hold until a later one says otherwise, so the others keep their order. */
-static void forget(struct directives *d, size_t i)
+static void remove_directive(struct directives *d, size_t i)
 {
 	free(d->at[i].key);
 	free(d->at[i].line);
 	memmove(&d->at[i], &d->at[i + 1], (--d->n - i) * sizeof *d->at);
 }
 
-static void make_room(struct directives *d, const char *key, bool plan)
+static void remove_superseded(struct directives *d, const char *key, bool plan)
 {
 	for (size_t i = d->n; i-- > 0;)
 		if (strcmp(d->at[i].key, key) == 0 || (plan && !d->at[i].plan))
-			forget(d, i);
+			remove_directive(d, i);
 }
 
 bool directives_set(struct directives *d, const char *key, const char *line, bool plan)
@@ -34,7 +34,7 @@ bool directives_set(struct directives *d, const char *key, const char *line, boo
 		free(one.line);
 		return complain("no memory for a schedule");
 	}
-	make_room(d, key, plan);
+	remove_superseded(d, key, plan);
 	d->at[d->n++] = one;
 	return true;
 }
@@ -68,7 +68,7 @@ char *directives_text(const struct directives *d)
 void directives_free(struct directives *d)
 {
 	while (d->n)
-		forget(d, d->n - 1);
+		remove_directive(d, d->n - 1);
 	free(d->at);
 	*d = (struct directives){0};
 }
@@ -145,7 +145,7 @@ int space_of(struct space *s, esp_program *program)
 	*s = (struct space){0};
 	esp_status status = esp_program_dump(program, "choices", &text, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	s->text = strdup(text);
 	esp_text_free(text);
 	if (s->text && read_blocks(s))
