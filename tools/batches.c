@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The trees of a file, minibatch by minibatch, and what those see who wait for them. */
+/* Reads the trees of a file and runs them minibatch by minibatch, showing progress. */
 #include "tool.h"
 
 #include <stdlib.h>
@@ -16,15 +16,15 @@ static double read_clock(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* On a terminal only, and only for those who have waited a second. */
-void batches_show(struct batches *b, size_t trees, double part)
+/* Shows progress on a terminal only, and only after a second. */
+void batches_show(struct batches *b, size_t trees, double fraction)
 {
 	double t = read_clock();
 	if (b->quiet || t - b->begin < 1 || t - b->shown < 0.1 || !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "\r%zu trees, ", trees);
-	if (part > 0)
-		fprintf(stderr, "%.0f %%, ", 100 * part);
+	if (fraction > 0)
+		fprintf(stderr, "%.0f %%, ", 100 * fraction);
 	fprintf(stderr, "%.0f trees/s\033[K", (double)trees / (t - b->begin));
 	b->shown = t;
 }
@@ -84,7 +84,7 @@ static int create_batch(const struct batches *b, struct batch *batch)
 	return EXIT_INPUT;
 }
 
-/* Whether to go on after a refusal, which is then said: only what was passed is left out. */
+/* Reports a refusal and returns true if reading can go on: the reader has passed the refused tree. */
 static bool may_skip(struct batches *b, size_t passed, esp_status status, esp_error *error)
 {
 	if (!b->skip || status != ESP_ERROR_INPUT || esp_treebank_passed(b->treebank) == passed)
@@ -104,7 +104,7 @@ static esp_status next_tree(struct batches *b, struct batch *batch, int *more, e
 	}
 }
 
-/* Keeps what went wrong, or, when nothing stands before it, says it. */
+/* Keeps a failure for batches_tell; reports it at once when no tree of the batch comes before it. */
 static int hold_failure(struct batches *b, const struct batch *batch, esp_status status, esp_error *error)
 {
 	if (!b->hold || !batch->sentences)
@@ -149,14 +149,14 @@ int batches_read(struct batches *b, struct batch *batch, int *more)
 	return status;
 }
 
-/* The structure of the minibatch that a message is about; none is as large as their number. */
+/* The structure that a message is about, by its index in the minibatch; their number = it names none. */
 static size_t refused_structure(const struct batch *batch, const esp_error *error)
 {
 	const esp_diagnostic *d = esp_error_get(error, 0);
 	return d && d->structure >= 0 ? (size_t)d->structure : batch->sentences;
 }
 
-/* What stands before a structure that was refused is still run. */
+/* Removes the refused structure `i` and those after it from the batch, so that those before it still run. */
 static void cut_batch(struct batches *b, struct batch *batch, size_t i, esp_status status, esp_error *error)
 {
 	esp_error_free(b->failure.error);
@@ -186,7 +186,7 @@ static void leave_out(struct batches *b, struct batch *batch, size_t i)
 	b->refused++;
 }
 
-/* A run names one structure that it does not take; without it the next may be named. */
+/* A run names only the first structure that it refuses, so it is repeated without that one. */
 int batches_run(struct batches *b, struct batch *batch)
 {
 	esp_error *error;

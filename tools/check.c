@@ -83,7 +83,7 @@ struct input {
 	bool skip;
 };
 
-/* Of the tree that was read last, or could not be. */
+/* Reports a refusal of the tree that was read last, or that could not be read. */
 static int refuse_tree(struct input *i, size_t passed, esp_status status, esp_error *error)
 {
 	size_t now = esp_treebank_passed(i->treebank);
@@ -94,7 +94,7 @@ static int refuse_tree(struct input *i, size_t passed, esp_status status, esp_er
 	return 0;
 }
 
-/* Trees are checked one by one, so that a diagnostic can be related to its tree. */
+/* Checks trees one by one, so that a diagnostic can be related to its tree. */
 static int check_trees(struct input *i)
 {
 	int more = 1, exit_status = 0;
@@ -130,7 +130,7 @@ static int check_input(const struct objects *o, const struct options *options, s
 	return exit_status;
 }
 
-/* Those of a model are checked when its program is made. */
+/* Checks the weights of a compiled program; those of a model are checked when its program is made. */
 static int check_weights(const struct objects *o)
 {
 	esp_error *error;
@@ -141,7 +141,7 @@ static int check_weights(const struct objects *o)
 	return status ? report_failure(status, error) : 0;
 }
 
-/* What is said stands on stdout only when all is well. */
+/* Writes to stdout only after every check has passed. */
 static int check_objects(const struct objects *o, const struct options *options)
 {
 	struct count count = {0};

@@ -45,7 +45,7 @@ static bool take_names(struct compiling *c)
 
 /* --- the header --- */
 
-/* One constant of an enum; `what` is a word of ours, the name one of the model's. */
+/* Writes one constant of an enum; `what` says its kind, the name comes from the model. */
 static void put_constant(FILE *to, const char *name, const char *what, const char *of, const char *end,
 			 int64_t value)
 {
@@ -55,7 +55,7 @@ static void put_constant(FILE *to, const char *name, const char *what, const cha
 	fprintf(to, "%s = %" PRId64 ",\n", end, value);
 }
 
-/* An enum of no constants is none. */
+/* Writes nothing without dimensions: C has no empty enum. */
 static void put_sizes(FILE *to, const char *name, const esp_program *p)
 {
 	const char *dimension;
@@ -137,7 +137,7 @@ static int save_program(const struct compiling *c)
 	return status ? report_failure(status, error) : 0;
 }
 
-/* Without weights the sizes are told. */
+/* Without weights the sizes come from --sizes. */
 static bool open_sized(struct compiling *c, int at)
 {
 	c->objects.status = EXIT_USAGE;

@@ -27,7 +27,7 @@ static int write_dump(const char *text, const char *path)
 	return output_puts(&output, text) && output_commit(&output) ? 0 : EXIT_INPUT;
 }
 
-/* The model itself needs no sizes, so no weights. */
+/* The stage ra needs no sizes, hence no weights and no program. */
 static int dump_stage(const struct objects *o, const char *stage, const char *path)
 {
 	char *text;

@@ -27,7 +27,7 @@ static int explain_message(const esp_message *m)
 	return 0;
 }
 
-/* An id may be written as it stands in a message, in square brackets. */
+/* Removes the square brackets that an id has in a message. */
 static void strip_brackets(const char *word, char id[static 64])
 {
 	size_t begin = word[0] == '[', n = strlen(word + begin);

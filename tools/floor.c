@@ -17,8 +17,8 @@ double floor_of_rows(const struct machine *m, int threads, double operations, do
 	return fmin(alone, floor_without_barrier(m, threads, operations, bytes, set) + m->barrier);
 }
 
-/* The next steps over the same rows; or the same steps over the next row, where each has a range of its own.
- */
+/* Whether `r` has the next steps over the same rows, or the same steps over the next row, where each row
+ * has a range of its own. */
 static bool continues_span(const esp_range *before, const esp_range *r)
 {
 	bool further =

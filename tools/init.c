@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The texts are tools/init/KIND.ra, in the order of the option's words. */
+/* The files tools/init/KIND.ra, in the order of the words of --kind. */
 static const char *const texts[] = {
 #include "init/tree.inc"
     ,
@@ -24,7 +24,7 @@ static int refuse_file(const char *path, int why)
 	return EXIT_INPUT;
 }
 
-/* A new file only; what could not be written whole is taken away again. */
+/* Creates a file that is not there yet, and removes it when writing fails. */
 static int write_new(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -41,7 +41,7 @@ static int write_new(const char *path, const char *text)
 	return refuse_file(path, why);
 }
 
-/* The text is the caller's. */
+/* The caller frees the text. */
 static int make_text(const struct options *options, char **text)
 {
 	size_t length;

@@ -80,7 +80,7 @@ static int run_arguments(int argc, char **argv)
 	return find_command(argv[1], &id) ? run_command(id, argc - 1, argv + 1) : EXIT_USAGE;
 }
 
-/* What a command printed may still fail to reach its reader. */
+/* Flushes stdout: output that was buffered may still fail to be written. */
 static bool stdout_is_written(void)
 {
 	errno = 0;

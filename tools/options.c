@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The tables make the parser and the help. */
+/* Reads the command line and prints help, both from tables.h. */
 #include "tool.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static bool set_choice(const struct option_row *row, const char *word, int *to)
 	return complain("--%s is %s, not '%s'", row->name, row->argument, word);
 }
 
-/* strtol saturates, which `most` need not exclude. */
+/* errno tells saturation from LONG_MAX itself, which `most` may allow. */
 static bool set_count(const struct option_row *row, const char *word, long *to)
 {
 	char *end;
@@ -91,10 +91,10 @@ static bool set_option(const struct option_row *row, const char *word, struct op
 	return false;
 }
 
-/* Numbers in getopt's `val` are rows, from 1 so that they cannot be its own '?'. */
+/* getopt's `val` is FIRST plus the option's row, so that it is never a letter. */
 enum { FIRST = 256 };
 
-/* The row of --output, which has a letter, too, as compilers have; -1 = the command does not take it. */
+/* The row of --output, which also has the letter -o; -1 = the command does not take it. */
 static int output_row(enum command_id c)
 {
 	for (int i = 0; i < option_count; i++)
@@ -120,7 +120,7 @@ static bool check_operands(const struct command *c, const struct options *o)
 	return complain("usage: espalier %s %s (see 'espalier help %s')", c->name, c->operands, c->name);
 }
 
-/* The option of the command that is most like a word, if any is. */
+/* The option of the command most similar to a word; NULL = none is similar. */
 static const char *meant_option(const struct command *c, const char *word)
 {
 	char name[64];
@@ -132,7 +132,7 @@ static const char *meant_option(const struct command *c, const char *word)
 	return nearest.word;
 }
 
-/* `word` is what getopt read last; in a bundle of letters it may still stand before them. */
+/* `word` is the argument that getopt read last; in a bundle of letters it may be the one before them. */
 static bool refuse_option(const struct command *c, const char *word)
 {
 	char letter[] = {'-', optopt, 0};
@@ -175,7 +175,7 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 	return check_operands(c, o);
 }
 
-/* Where the help of an option begins; one that is longer gets a line of its own. */
+/* The column of the help texts; an option that is longer gets a line of its own. */
 enum { HELP_COLUMN = 24 };
 
 static void option_help(const struct option_row *r, FILE *to)

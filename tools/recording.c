@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Room for one more than there are: an array of nothing is none that memory was out for. */
+/* Arrays have one element more than needed, so that NULL always means that memory is out. */
 static bool reserve_recording(struct recording *r)
 {
 	r->step = calloc(r->facts.steps + 1, sizeof *r->step);
@@ -32,8 +32,8 @@ bool recording_take(struct recording *r, const esp_profile *p)
 	return true;
 }
 
-/* Waiting begins where the thread's last call of the range ended, or of the levels below that are shared out
- * together with it; without such a call it begins with the range. */
+/* Waiting begins when the thread's last call in the range ends, or in the levels below that are divided
+ * among threads together with it; without such a call it begins with the range. */
 bool recording_waits(const struct recording *r, size_t event)
 {
 	const esp_event *e = &r->event[event], *before = e - 1;

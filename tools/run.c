@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier run: a treebank through a model, minibatch by minibatch. */
+/* espalier run: runs a model over a treebank, minibatch by minibatch. */
 #include "tool.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ struct run {
 	struct objects objects;
 	struct batches batches;
 	struct batch batch;
-	esp_export *export; /* NULL = none is wanted */
+	esp_export *export; /* NULL = without --export */
 	struct output output;
 };
 
@@ -43,7 +43,7 @@ static int run_batch(struct run *r)
 	return output_flush(&r->output) ? 0 : EXIT_INPUT;
 }
 
-/* Progress is not shown among results.  What is wrong is said behind the results of what stands before it. */
+/* Progress is not shown between results. A failure is reported after the results of the trees before it. */
 static int run_all(struct run *r)
 {
 	int more, status;
@@ -71,7 +71,7 @@ static bool ends_with(const char *text, const char *end)
 	return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* The form is told by the name of the file; one of the two holds a single tensor. */
+/* The file's ending gives the format; .npy holds a single tensor. */
 static bool check_export(const struct options *o)
 {
 	if (!o->export)
@@ -83,7 +83,7 @@ static bool check_export(const struct options *o)
 	return !o->tensor || complain("%s holds all tensors: --tensor NAME goes with .npy", o->export);
 }
 
-/* Asked before anything runs. */
+/* Checked before anything runs. */
 static bool has_tensor(const esp_program *p, const char *name)
 {
 	if (strcmp(name, "structure_begin") == 0)

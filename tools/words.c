@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Lines of text, and the word that may have been meant. */
+/* Wraps and masks texts, and finds the word that may have been meant. */
 #include "tool.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ void put_wrapped(FILE *to, int indent, const char *text)
 	fputc('\n', to);
 }
 
-/* Also the control characters from U+0080 to U+009F, which are two bytes. */
+/* Bytes of the control character at `p`, 0 = it is none; those from U+0080 to U+009F have two. */
 static size_t control_at(const unsigned char *p)
 {
 	if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
@@ -47,7 +47,7 @@ static size_t smaller_of(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many letters must be put in, taken out or replaced to make b of a (Levenshtein), row by row. */
+/* Levenshtein distance: how many letters must be inserted, removed or replaced to turn a into b. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t m = strlen(b), row[LONGEST + 1];
@@ -65,7 +65,7 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[m];
 }
 
-/* A third of the letters may be wrong: with more it is another word. */
+/* A word is offered as meant only when at most a third of its letters differ. */
 void nearest_offer(struct nearest *n, const char *word)
 {
 	size_t length = strlen(n->wanted);

@@ -1,33 +1,33 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The tiles that the cost model chose, against all that it chooses from.
+/* Times the tiles that the cost model chose against all others that it may choose.
  *
- * Groups are loop nests of their own, so the best of each is looked for alone.  All tiles of a group run for
- * a short time beside the chosen one; those that came out best run again for longer, in several places of
- * memory; around the best of these other numbers of unrolling are tried. */
+ * Groups are separate loop nests, so the best tile of each is searched alone. All tiles of a group run for
+ * a short time against the chosen one. The best of them run again for longer, at several places in memory,
+ * and the best of these is tried with other unrolling factors. */
 #include "tune/tune.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FINAL = 6 /* tiles that run again */ };
+enum { FINAL = 6 /* tiles of the second round */ };
 
-static const double matters = 0.02; /* of the time of a run: a group that takes less is left as it is */
+static const double matters = 0.02; /* groups that take less than this fraction of a run's time are left out */
 
 struct exhaustive {
 	struct bench *bench;
 	struct subject *chosen;
 	struct contest quick, thorough;
-	struct directives best; /* of all groups */
+	struct directives best; /* of all groups so far */
 };
 
-/* A tile that was measured: its time over that of the chosen one. */
+/* A tile, and its time over that of the chosen tile. */
 struct tried {
 	const struct option *option;
 	double ratio;
 };
 
-/* What the library refuses takes for ever. */
+/* A schedule that the library refuses has the ratio INFINITY. */
 static int measure_schedule(const struct exhaustive *x, const struct contest *c, const char *schedule, double *ratio)
 {
 	struct subject s;
@@ -62,7 +62,7 @@ static int measure_all(const struct exhaustive *x, const struct contest *c, stru
 	return status;
 }
 
-/* The tiles of the block, the best first; *n of them. */
+/* Times the tiles of a block and sorts them, the fastest first; *n is their number. */
 static int search_block(const struct exhaustive *x, const struct block *b, struct tried *all, size_t *n)
 {
 	*n = 0;
@@ -89,7 +89,8 @@ static void print_group(const struct block *b, size_t tried, const struct tried 
 	fflush(stdout);
 }
 
-/* Other numbers of unrolling are listed for the tile that a schedule has: for that of the best. */
+/* Tries other unrolling factors of the best tile. The library lists them only for the tile that a schedule
+ * has, so a program with that tile is made first. */
 static int unroll_best(struct exhaustive *x, const char *key, const char *line, double ratio)
 {
 	struct space space;
@@ -148,7 +149,7 @@ static int search_groups(struct exhaustive *x)
 	return status;
 }
 
-/* The best tiles of all groups together. */
+/* Times the best tiles of all groups together. */
 static int judge_best(struct exhaustive *x)
 {
 	double ratio = 1;

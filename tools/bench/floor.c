@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a minibatch by recording runs of it: its floor, and its time undisturbed. */
+/* Computes the floor and the undisturbed time of a minibatch from recorded runs. */
 #include "bench/bench.h"
 #include "recording.h"
 
@@ -13,7 +13,7 @@ static int record_runs(struct subject *s, int on)
 	return status ? report_failure(status, error) : 0;
 }
 
-/* A run, recorded. */
+/* Runs the minibatch and copies the recorded run. */
 static int run_recorded(struct subject *s, struct recording *r, struct timing *t)
 {
 	int status = subject_run(s, t);
@@ -47,7 +47,7 @@ static void put_least(struct stretches *x, size_t i, double seconds)
 	x->n = i < x->n ? x->n : i + 1;
 }
 
-/* Parts are the floor's: they are the same in all runs, however their ranges were shared out. */
+/* Floor spans are the same in all runs, however their ranges were divided among threads. */
 static bool add_run(struct stretches *x, const struct recording *r, double whole)
 {
 	size_t spans = 0;

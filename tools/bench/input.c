@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The structures of a file: what nodes there are and which are whose children, whatever they carry. */
+/* Reads the shapes of a file's structures, whatever values their nodes carry. */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static bool copy_all(FILE *from, FILE *to)
 	return !ferror(from) && fflush(to) == 0;
 }
 
-/* The copy of standard input takes its place, so that it keeps its name. */
+/* The copy replaces standard input, which is then read as "-" again. */
 static bool hold_copy(struct input *input, FILE *from)
 {
 	input->copy = tmpfile();
@@ -65,13 +65,13 @@ void input_close(struct input *input)
 	*input = (struct input){0};
 }
 
-/* --- a structure, its nodes numbered anew --- */
+/* --- renumbering the nodes of a structure --- */
 
-/* A walk that leaves a node when all its children have their numbers. */
+/* A depth-first walk that numbers a node after all its children. */
 struct walk {
-	const esp_forest *forest; /* of one structure */
+	const esp_forest *forest; /* it holds one structure */
 	struct shape *shape;
-	int32_t *number; /* of each node of the forest, the new one, or: */
+	int32_t *number; /* the new number of each node of the forest, or one of: */
 	int32_t *path, *slot;
 	size_t depth;
 };
@@ -103,7 +103,7 @@ static void leave_node(struct walk *w)
 	w->number[node] = s->nodes++;
 }
 
-/* False at a cycle. */
+/* Numbers `start` and all nodes below it; false at a cycle. */
 static bool number_below(struct walk *w, int32_t start)
 {
 	if (w->number[start] == UNSEEN)
@@ -121,7 +121,7 @@ static bool number_below(struct walk *w, int32_t start)
 	return true;
 }
 
-/* The root comes last. */
+/* Numbers the root's tree last, so that the root has the last number. */
 static bool number_all(struct walk *w, size_t nodes)
 {
 	int32_t root = esp_forest_root(w->forest, 0);
@@ -158,10 +158,10 @@ static bool copy_shape(struct shape *to, const esp_forest *forest, struct random
 	return ok;
 }
 
-/* --- all of them --- */
+/* --- reading a file --- */
 
-/* Models that read nothing of what nodes carry.  Lines of words are sequences only for what takes nothing
- * else, so one takes these and the other any structure. */
+/* Models that read no inputs, so that any file fits. The reader takes lines of words as sequences only for
+ * a model of sequences, so there are two: one for these and one for any structure. */
 #define MODEL_OF(structure)                                                                                  \
 	"model structures\nstructure " structure                                                             \
 	"\n"                                                                                                 \
@@ -177,7 +177,7 @@ static const char *model_like(const esp_model *model)
 	return facts->children == 1 && strcmp(facts->structure, "dag") != 0 ? any_sequence : any_structure;
 }
 
-/* What reads the file, as the options say. */
+/* The objects that read the file with the options. */
 struct reader {
 	esp_model *model;
 	esp_program *program;

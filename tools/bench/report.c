@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What was measured, as a table for people or as lines of JSON. */
+/* Writes measurements as a table or as lines of JSON. */
 #include "bench/bench.h"
 
 #include <string.h>

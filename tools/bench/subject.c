@@ -69,7 +69,7 @@ static void free_session(struct subject *s)
 	esp_binding_free(s->binding);
 }
 
-/* The old ones go when there are new ones, so these are not where those were. */
+/* Frees the old ones only after making the new ones, so that the addresses differ. */
 int subject_move(struct subject *s)
 {
 	struct subject moved = *s;
@@ -99,7 +99,7 @@ void subject_close(struct subject *s)
 	*s = (struct subject){0};
 }
 
-/* --- what nodes and edges carry --- */
+/* --- values of inputs --- */
 
 static bool reserve_carried(struct carried *c, size_t bytes)
 {
@@ -118,13 +118,13 @@ static int32_t rows_of(const esp_input *input, const struct shape *shape)
 	return input->on_edges ? shape->begin[shape->nodes] : shape->nodes;
 }
 
-/* An edge has the word of the child that it leads to. */
+/* The word of a node; an edge has the word of the child that it leads to. */
 static uint32_t word_of(const esp_input *input, const struct shape *shape, int row)
 {
 	return shape->word[input->on_edges ? shape->children[row] : row];
 }
 
-/* A token without a limit only tells cases apart: which values do is not known here, but they are small. */
+/* A token without a limit selects a case of the model. Its values are not known here, but they are small. */
 enum { TAGS = 4 };
 
 static bool carry_tokens(struct carried *c, const esp_input *input, const struct shape *shape)
@@ -138,8 +138,8 @@ static bool carry_tokens(struct carried *c, const esp_input *input, const struct
 	return true;
 }
 
-/* Numbers of a node follow from its word, so that whoever knows the one knows the others: those that a
- * generator of random numbers gives that begins with it. */
+/* Draws the vector of a node from a generator seeded with its word, so that other programs can compute it
+ * from the word. */
 static bool carry_vectors(struct carried *c, const esp_input *input, const struct shape *shape)
 {
 	int32_t rows = rows_of(input, shape);
@@ -178,8 +178,7 @@ static int add_structure(struct subject *s, size_t index)
 
 /* --- running --- */
 
-/* Appends structures from one end of the file to the other, *left at most.  Those before `first` are read,
- * and forgotten. */
+/* Reads the file once and appends at most *left structures; those before `first` are skipped. */
 static esp_status read_through(struct subject *s, size_t first, size_t *left, esp_error **error)
 {
 	esp_treebank *bank;
@@ -205,7 +204,7 @@ static int fill_from_file(struct subject *s, size_t first, size_t count)
 	return status ? report_failure(status, error) : 0;
 }
 
-/* Whether it is for want of a vocabulary, a column or vectors that a structure cannot be read. */
+/* Whether a structure could not be read because a vocabulary, a column or vectors are missing. */
 static bool lacks_data(esp_status status, const esp_error *error)
 {
 	const esp_diagnostic *d = esp_error_get(error, 0);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Reads everything that can be wrong first, then runs as many trees as the reference has. */
+/* espalier compare: reads and checks all inputs first, then runs as many trees as the reference has. */
 #include "compare/compare.h"
 
 #include <stdlib.h>

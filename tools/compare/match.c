@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which tensor of the reference is compared with which state or output, and which rows it has. */
+/* Matches tensors of the reference with states and outputs, and finds which trees their rows belong to. */
 #include "compare/compare.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 static bool goes_down(const esp_model *m, size_t traversal)
 {
-	const char *way = esp_model_traversal(m, traversal);
-	return way && strcmp(way, "down") == 0;
+	const char *direction = esp_model_traversal(m, traversal);
+	return direction && strcmp(direction, "down") == 0;
 }
 
 static struct quantity state_quantity(const struct comparison *c, size_t i)
@@ -32,7 +32,7 @@ static struct quantity state_quantity(const struct comparison *c, size_t i)
 	return q;
 }
 
-/* Outputs see what all traversals have computed. */
+/* An output is computed after all traversals. */
 static struct quantity output_quantity(const struct comparison *c, size_t i)
 {
 	const esp_output *o = esp_program_output(c->objects.program, i);
@@ -48,7 +48,7 @@ static struct quantity output_quantity(const struct comparison *c, size_t i)
 	return q;
 }
 
-/* Integers are not compared: other programs write floats. */
+/* Lists states and outputs. Integers are left out: references hold floats. */
 static bool list_quantities(struct comparison *c)
 {
 	const esp_program *p = c->objects.program;
@@ -96,7 +96,7 @@ bool computes_quantity(const struct comparison *c, const struct quantity *q, con
 
 /* --- shapes --- */
 
-/* Extents of 1 say nothing. */
+/* Whether the tensor's rows have the quantity's shape; extents of 1 are ignored. */
 static bool fits_quantity(const struct quantity *q, const struct reference_tensor *t)
 {
 	size_t d = 0, e = 1;
@@ -161,7 +161,7 @@ static bool check_count(const struct comparison *c)
 	       complain("%s: has %zu trees, but %s has %zu only", r->path, r->trees, c->input, c->trees.n);
 }
 
-/* The tensor that says where the nodes of each tree begin. */
+/* Takes the tensor that holds where the nodes of each tree begin. */
 static bool take_begin(struct comparison *c, struct reference_tensor *t)
 {
 	struct reference *r = &c->reference;
@@ -179,7 +179,7 @@ static bool take_begin(struct comparison *c, struct reference_tensor *t)
 	return true;
 }
 
-/* When the reference says which nodes belong to which tree, and which is its root, it must be as in the input. */
+/* Refuses a reference whose trees have other nodes or another root than those of the input. */
 static bool read_trees(struct comparison *c)
 {
 	struct reference *r = &c->reference;
@@ -196,7 +196,7 @@ static bool read_trees(struct comparison *c)
 
 /* --- rows --- */
 
-/* How many of the first trees have so many nodes; SIZE_MAX = none has. */
+/* How many of the first trees have `nodes` nodes together; SIZE_MAX = there is no such number. */
 static size_t trees_with(const struct trees *t, uint64_t nodes)
 {
 	size_t low = 0, high = t->n;
@@ -219,7 +219,7 @@ static bool refuse_rows(const struct comparison *c, const struct reference_tenso
 	    c->reference.path, p->quantity.name, t->shape[0], whose, trees, (unsigned long long)nodes);
 }
 
-/* The reference says how many trees it has. */
+/* The reference contains its number of trees. */
 static bool told_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
 	const struct reference *r = &c->reference;
@@ -231,7 +231,8 @@ static bool told_rows(const struct comparison *c, const struct reference_tensor 
 	return refuse_rows(c, t, p, r->trees, nodes, r->path);
 }
 
-/* Otherwise the number of rows tells: all nodes, all trees, or the nodes of the first trees. */
+/* The number of rows decides: the nodes of all trees, a row for each tree, or the nodes of the first
+ * trees. */
 static bool guess_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
 	size_t rows = t->shape[0], trees = trees_with(&c->trees, rows);
@@ -281,7 +282,8 @@ static bool refuse_wanted(const struct comparison *c, const char *where)
 	return complain("--tensor '%s': there is nothing of that name in %s", c->options->tensor, where);
 }
 
-/* A text is of outputs, the first that fits; an array could be any that fits. */
+/* Matches a reference without names. A text is compared with the first output that fits; an array with the
+ * only state or output that fits. */
 static bool match_unnamed(struct comparison *c)
 {
 	const struct quantity *found = NULL;
@@ -308,8 +310,8 @@ static bool match_unnamed(struct comparison *c)
 			text ? "output" : "state or output");
 }
 
-/* Compares a tensor with all that has its name: locals may, in bodies where their shapes differ.  One that fits
- * none of these is left, and told of. */
+/* Matches a tensor with all quantities of its name. Locals of one name may differ in shape between bodies;
+ * a tensor that fits none of them is ignored, and listed. */
 static bool match_tensor(struct comparison *c, size_t tensor)
 {
 	const struct reference_tensor *t = &c->reference.tensor[tensor];
@@ -326,7 +328,7 @@ static bool match_tensor(struct comparison *c, size_t tensor)
 	return true;
 }
 
-/* Each tensor that the model has; the others are told of. */
+/* Matches tensors by their names; those that the model does not have are listed. */
 static bool match_named(struct comparison *c)
 {
 	const struct reference *r = &c->reference;

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How far what was computed is from the reference, and where that begins. */
+/* Measures differences from the reference, and where they begin. */
 #include "compare/compare.h"
 
 #include <math.h>
 
 /* --- values --- */
 
-/* What is not a number, and what is infinite, must be the same. */
+/* 0 for two NaNs and for equal infinities, INFINITY when one of both is not finite otherwise. */
 static double measure_distance(double ours, double theirs)
 {
 	if (ours == theirs || (isnan(ours) && isnan(theirs)))
@@ -34,7 +34,7 @@ struct row {
 	const struct batch *batch;
 	size_t structure, node, number; /* number: in the tensor */
 	size_t beyond;
-	double worst; /* difference, of `place` */
+	double worst; /* the largest difference, at `place` */
 	struct spot place;
 };
 

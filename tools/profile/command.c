@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier profile: one minibatch, again and again. */
+/* espalier profile: runs one minibatch repeatedly and records the runs. */
 #include "profile.h"
 
 #include "tool.h"
@@ -16,7 +16,7 @@ struct profile {
 	struct recording last, fastest;
 	struct summary summary;
 	char *sizes;
-	char *schedule; /* of the library: esp_text_free */
+	char *schedule; /* owned; free with esp_text_free */
 };
 
 static int no_memory(void)
@@ -32,12 +32,12 @@ static int run_batch(struct profile *p)
 	return batches_run(&p->batches, &p->batch);
 }
 
-/* Before the first that is timed, memory is taken and the team is made and awake. */
+/* Runs before the first timed run allocate memory and start the team of threads. */
 static int warm_up(struct profile *p)
 {
-	enum { TURNS = 5 };
+	enum { WARM_RUNS = 5 };
 	int status = 0;
-	for (int i = 0; i < TURNS && !status; i++)
+	for (int i = 0; i < WARM_RUNS && !status; i++)
 		status = run_batch(p);
 	return status;
 }
@@ -81,7 +81,7 @@ static int run_all(struct profile *p)
 	return 0;
 }
 
-/* --- what is shown beside --- */
+/* --- sizes and schedule --- */
 
 /* "V = 8217, D = 64" */
 static char *print_sizes(const esp_program *program)
@@ -98,7 +98,7 @@ static char *print_sizes(const esp_program *program)
 	return text;
 }
 
-/* A program that was compiled before no longer knows its schedule. */
+/* Dumps the schedule, which a program that was compiled before no longer has, and lists the sizes. */
 static int describe_program(struct profile *p)
 {
 	esp_error *error;

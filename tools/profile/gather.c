@@ -67,7 +67,8 @@ static bool reserve_ranges(struct gathering *g, size_t ranges)
 	return true;
 }
 
-/* How a section was split may differ from run to run, and so its ranges. */
+/* Finds the section of each range: a section may be divided among threads differently, and so into other
+ * ranges, in each run. */
 static bool find_sections(struct gathering *g, const struct recording *r)
 {
 	size_t i = 0;
@@ -101,7 +102,7 @@ static void add_sections(const struct gathering *g, const struct recording *r, d
 	}
 }
 
-/* What a thread did, on top of what those before it did. */
+/* Raises the time of each cell to that of this thread if it took longer. */
 static void end_thread(struct gathering *g, double *row)
 {
 	for (size_t i = 0; i < g->cells; i++) {
@@ -111,7 +112,7 @@ static void end_thread(struct gathering *g, double *row)
 	}
 }
 
-/* A thread without a share is neither busy nor waiting. */
+/* Adds an event. A thread without a share is idle, neither busy nor waiting. */
 static void add_event(struct gathering *g, const struct recording *r, size_t i, double *row)
 {
 	const esp_event *e = &r->event[i];

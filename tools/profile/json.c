@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A profile as one JSON object.  Units are in the names. */
+/* Writes a profile as one JSON object. Units are in the names. */
 #include "profile.h"
 
 #include "tool.h"
@@ -133,7 +133,7 @@ static void put_kernels(FILE *to, const struct view *v)
 	fputc(']', to);
 }
 
-/* With those of the kernels they make 1. */
+/* Together with the shares of the kernels they add up to 1. */
 static void put_shares(FILE *to, const struct summary *s)
 {
 	fputs(",\n\"shares\":{\"waiting\":", to);

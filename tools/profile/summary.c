@@ -12,7 +12,7 @@ static int compare_seconds(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of all runs; `scratch` has room for a time of each. */
+/* Least and median of a column over all runs; `scratch` has space for a time of each run. */
 static struct seconds seconds_of(const struct gathering *g, size_t column, double *scratch)
 {
 	for (int i = 0; i < g->runs; i++)
@@ -25,7 +25,7 @@ static struct seconds seconds_of(const struct gathering *g, size_t column, doubl
 
 /* --- what was gathered --- */
 
-/* That threads meet is a section's affair, not that of a kernel in it. */
+/* The floor of a kernel has no barrier: barriers count for the section. */
 static void summarize_cells(struct summary *s, struct section *section, const struct gathering *g,
 			    const struct recording *shown, const struct machine *m, double *scratch)
 {
@@ -34,10 +34,10 @@ static void summarize_cells(struct summary *s, struct section *section, const st
 		const esp_step *step = &shown->step[span->step + i];
 		struct cell *c = &s->cell[section->cell + i];
 		struct kernel *k = &s->kernel[span->step + i];
-		/* Where rows come one by one each has a range, and weights are read for each. */
-		double turns = span->level < 0 && span->ranges == (size_t)span->rows ? span->rows : 1;
+		/* Rows that come one by one each have a range, and read the weights again. */
+		double readings = span->level < 0 && span->ranges == (size_t)span->rows ? span->rows : 1;
 		c->operations = (double)step->operations * span->rows;
-		c->bytes = (double)step->weight_bytes * turns;
+		c->bytes = (double)step->weight_bytes * readings;
 		c->time = seconds_of(g, cell_column(g, section->cell + i), scratch);
 		k->rows += span->rows;
 		k->operations += c->operations;
@@ -82,9 +82,9 @@ static void summarize_phases(struct summary *s, const struct gathering *g, doubl
 	s->whole = seconds_of(g, TIME_WHOLE, scratch);
 }
 
-/* --- what is told of one run --- */
+/* --- the run that is shown --- */
 
-/* What no event covers is idle. */
+/* Time that no event covers is idle. */
 static void tell_shares(struct summary *s, const struct recording *shown)
 {
 	double whole = (double)shown->facts.run * shown->facts.threads;
@@ -145,7 +145,7 @@ static void tell_widths(struct summary *s, const struct recording *shown)
 	}
 }
 
-/* --- the whole --- */
+/* --- the summary --- */
 
 static bool reserve_summary(struct summary *s, const struct gathering *g)
 {

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A profile as a page to read. */
+/* Writes a profile as text. */
 #include "profile.h"
 
 #include "tool.h"
@@ -37,12 +37,12 @@ static void put_phases(FILE *to, const struct summary *s)
 
 /* --- sections --- */
 
-/* A line of the table: a section, or levels of one width together. */
+/* A line of the table: a section, or all levels of one width. */
 struct line {
 	char name[48];
 	double rows, time, least, wait, operations, bytes, floor, alone;
 	int split;
-	bool mixed; /* not all of one split */
+	bool mixed; /* its sections differ in their split */
 };
 
 static void add_section(struct line *l, const struct section *s, bool first)
@@ -67,7 +67,7 @@ static void put_line(FILE *to, const struct line *l, int threads)
 		fraction_of(l->floor, l->time), l->alone * 1e6, l->wait * 1e6 / threads);
 }
 
-/* So many sections have a line each; when there are more, levels of one width have one together. */
+/* Up to so many sections have a line each; when there are more, levels of one width share a line. */
 enum { LINES = 40 };
 
 static void put_each(FILE *to, const struct summary *s)

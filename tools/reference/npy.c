@@ -17,7 +17,7 @@ enum { PREAMBLE = 8, HEADER_LIMIT = 1 << 16, WORD_LIMIT = 32 };
 /* --- the dictionary --- */
 
 struct header {
-	const char *p; /* terminated */
+	const char *p; /* zero-terminated */
 	char descr[WORD_LIMIT];
 	bool has_descr, has_order, has_shape;
 	struct reference_tensor *tensor;

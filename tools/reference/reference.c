@@ -137,7 +137,7 @@ struct reference_tensor *reference_add(struct reference *r, const char *name)
 	return t;
 }
 
-/* Bytes can be counted whatever the type. */
+/* Refuses so many elements that their bytes overflow, whatever the type. */
 bool reference_add_dimension(struct reference_tensor *t, uint64_t extent)
 {
 	size_t bytes;
@@ -166,7 +166,7 @@ bool reference_read_at(struct reference *r, uint64_t at, void *to, size_t bytes)
 			(unsigned long long)at, errno ? strerror(errno) : "the file ends before");
 }
 
-/* Turns the index whose first number runs fastest into the one whose last does. */
+/* Copies values from Fortran order (the first index runs fastest) to C order. */
 static void transpose_values(const struct reference_tensor *t, const char *from, char *to)
 {
 	size_t index[REFERENCE_RANK] = {0}, size = types[t->type].bytes;
@@ -224,7 +224,7 @@ static bool recognize_form(struct reference *r)
 		   r->path);
 }
 
-/* What is read twice must be a file. */
+/* Opens a regular file: others cannot be read twice. */
 static bool open_file(struct reference *r)
 {
 	struct stat s;

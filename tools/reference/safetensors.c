@@ -10,7 +10,7 @@
 
 enum { PREAMBLE = 8, HEADER_LIMIT = 100000000 };
 
-/* The length has fewer than 2^56 bytes, and text no zero. */
+/* The length is below 2^56, so its last byte is zero, which no text contains. */
 static bool begins_header(const unsigned char *bytes)
 {
 	return bytes[PREAMBLE - 1] == 0 && bytes[PREAMBLE] == '{';

@@ -21,9 +21,9 @@ struct text {
 	size_t capacity, number; /* of the line, from 1 */
 	const char *p;		 /* the rest of it */
 	double *values;
-	size_t n, room;	      /* values */
+	size_t n, value_capacity;	      /* values */
 	size_t columns, rows; /* columns: of every row, 0 = not known yet */
-	size_t tree_room;
+	size_t tree_capacity;
 };
 
 __attribute__((format(printf, 2, 3))) static bool refuse_line(const struct text *x, const char *format, ...)
@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse_line(const struct text 
 
 /* --- lines --- */
 
-/* The next line with anything on it; *more is false at the end of the file. */
+/* Reads the next line that is not blank; *more is false at the end of the file. */
 static bool next_line(struct text *x, bool *more)
 {
 	ssize_t length;
@@ -78,20 +78,20 @@ static bool take_count(struct text *x, const char *what, long most, long *to)
 
 static bool add_value(struct text *x, double value)
 {
-	if (x->n == x->room) {
-		size_t room = x->room ? 2 * x->room : 1024;
+	if (x->n == x->value_capacity) {
+		size_t capacity = x->value_capacity ? 2 * x->value_capacity : 1024;
 		double *grown =
-		    room <= SIZE_MAX / sizeof *grown ? realloc(x->values, room * sizeof *grown) : NULL;
+		    capacity <= SIZE_MAX / sizeof *grown ? realloc(x->values, capacity * sizeof *grown) : NULL;
 		if (!grown)
 			return refuse_line(x, "no memory for more values");
 		x->values = grown;
-		x->room = room;
+		x->value_capacity = capacity;
 	}
 	x->values[x->n++] = value;
 	return true;
 }
 
-/* The rest of the line is a row of values, as many as the others have. */
+/* Reads the rest of the line as a row, with as many values as the other rows. */
 static bool take_row(struct text *x)
 {
 	size_t before = x->n;
@@ -113,30 +113,30 @@ static bool take_row(struct text *x)
 
 /* --- trees --- */
 
-static bool make_tree_room(struct text *x)
+static bool reserve_trees(struct text *x)
 {
 	struct reference *r = x->reference;
-	if (r->trees + 1 < x->tree_room)
+	if (r->trees + 1 < x->tree_capacity)
 		return true;
-	size_t room = x->tree_room ? 2 * x->tree_room : 256;
-	int *class = realloc(r->class, room * sizeof *class);
+	size_t capacity = x->tree_capacity ? 2 * x->tree_capacity : 256;
+	int *class = realloc(r->class, capacity * sizeof *class);
 	if (class)
 		r->class = class;
-	long *root = class ? realloc(r->root, room * sizeof *root) : NULL;
+	long *root = class ? realloc(r->root, capacity * sizeof *root) : NULL;
 	if (root)
 		r->root = root;
-	uint64_t *begin = root ? realloc(r->begin, room * sizeof *begin) : NULL;
+	uint64_t *begin = root ? realloc(r->begin, capacity * sizeof *begin) : NULL;
 	if (!begin)
 		return refuse_line(x, "no memory for more trees");
 	r->begin = begin;
-	x->tree_room = room;
+	x->tree_capacity = capacity;
 	return true;
 }
 
 static bool add_tree(struct text *x, long root, long class)
 {
 	struct reference *r = x->reference;
-	if (!make_tree_room(x))
+	if (!reserve_trees(x))
 		return false;
 	r->root[r->trees] = root;
 	r->class[r->trees++] = (int)class;
@@ -209,7 +209,7 @@ static bool take_root(struct text *x)
 	return add_tree(x, 0, class);
 }
 
-/* --- the whole --- */
+/* --- files --- */
 
 static bool read_all(struct text *x, bool (*take)(struct text *))
 {
@@ -243,7 +243,7 @@ static bool open_nodes(struct reference *r)
 	return open_text(r, take_tree);
 }
 
-/* There are no nodes to be counted. */
+/* A text of roots has no nodes, so `begin` and `root` are dropped. */
 static bool open_roots(struct reference *r)
 {
 	bool ok = open_text(r, take_root);
@@ -264,7 +264,7 @@ static bool begins_roots(const unsigned char *bytes)
 	return *bytes >= '0' && *bytes <= '9' && bytes[1];
 }
 
-/* All values are there since the file was opened. */
+/* Opening the file has read all values, so there is nothing to load. */
 static bool refuse_load(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
 {
 	(void)to;

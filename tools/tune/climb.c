@@ -1,8 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Uphill: of each directive in turn the nearest that was not tried yet, until none of them is faster.
+/* Hill climbing: for one directive after the other, tries the most promising alternatives not tried yet,
+ * until none is faster.
  *
- * A schedule is taken when it is faster twice, the second time in more places of memory: of a hundred
- * that are no better some look so once, and where weights lie can make more of a difference than a tile. */
+ * A schedule is accepted when it is faster twice, the second time with its data at several places in
+ * memory: among a hundred that are no better, some look faster once, and where weights lie can matter more
+ * than a tile. */
 #include "tune/tune.h"
 
 #include <math.h>
@@ -14,11 +16,11 @@
 enum {
 	PLACES = 4,
 	FEW = 6,
-	MANY = 1 << 20 /* options of a block that are tried in a round: at first, and at most */
+	MANY = 1 << 20 /* options of a block that are tried in a round, in the first round and at most */
 };
 
-static const double small = 0.01,   /* a group that takes a smaller part of the time is left as it is */
-    gain = 0.99, confirmed = 0.995; /* of the time that the holder takes */
+static const double small = 0.01,   /* groups that take less than this fraction of the time are left as they are */
+    gain = 0.99, confirmed = 0.995; /* of the holder's time: a challenger must be below */
 
 double tune_clock(void)
 {
@@ -32,7 +34,7 @@ bool search_is_over(const struct search *s)
 	return interrupt_noted() || tune_clock() > s->deadline;
 }
 
-/* --- what is going on --- */
+/* --- progress --- */
 
 static void show_progress(const struct search *s, const char *line)
 {
@@ -63,7 +65,7 @@ static bool was_tried(const struct search *s, const char *text)
 	return false;
 }
 
-/* The text is the search's from now on. */
+/* Takes ownership of the text. */
 static bool note_try(struct search *s, char *text)
 {
 	char **more = realloc(s->tried, (s->tries + 1) * sizeof *more);
@@ -110,7 +112,8 @@ static void replace_holder(struct search *s, struct subject *challenger, struct 
 	*d = (struct directives){0};
 }
 
-/* What the library refuses, for whatever reason, is no neighbour. */
+/* Measures a schedule against the holder, and replaces that by a faster one. A schedule that the library
+ * refuses is skipped. */
 static int try_challenger(struct search *s, struct directives *d, const char *text, const char *line, bool *faster)
 {
 	esp_error *error;
@@ -135,7 +138,7 @@ static int try_challenger(struct search *s, struct directives *d, const char *te
 	return status;
 }
 
-/* *tried: whether it was new. */
+/* *tried: whether the schedule was new. */
 static int try_option(struct search *s, const struct block *b, size_t i, bool *tried, bool *faster)
 {
 	struct directives d;
@@ -160,10 +163,10 @@ static int try_option(struct search *s, const struct block *b, size_t i, bool *t
 
 struct round {
 	size_t most;	  /* options of a block */
-	bool any, faster; /* any: something was left to try */
+	bool any, faster; /* any: a schedule was tried */
 };
 
-/* As long as one of the block's is faster, its neighbours are tried. */
+/* Tries the options of a block, and again those near the new one each time that one is faster. */
 static int try_block(struct search *s, const char *key, struct round *r)
 {
 	struct space space;
@@ -197,8 +200,8 @@ static int is_worth_it(struct search *s, const struct block *b, bool *worth)
 	return status;
 }
 
-/* The blocks are those of the schedule that the round begins with: others that a new plan brings have the
- * next one. */
+/* Tries the blocks of the schedule that the round begins with; blocks that a new plan adds wait for the
+ * next round. */
 static int run_round(struct search *s, struct round *r)
 {
 	struct space space;

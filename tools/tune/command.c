@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier tune: a schedule for the user's inputs. */
+/* espalier tune: searches a schedule for the user's inputs. */
 #include "tune/tune.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* A round of contests: long enough for its least times to settle, short beside the compiling of a program. */
+/* Seconds of one contest: long enough for least times to settle, short compared with compiling a program. */
 static const double contest_seconds = 0.06, hopeless = 1.15;
 
 enum { SECONDS = 60, BATCH = 64, MINIBATCHES = 3 };
@@ -18,7 +18,7 @@ struct tune {
 	struct output output;
 };
 
-/* As many trees as the file has, but no more than all minibatches take. */
+/* Counts the trees of the file, `most` at most. */
 static int count_trees(struct tune *t, size_t most, size_t *n)
 {
 	int status = subject_fill(&t->first, 0, most);
@@ -65,8 +65,8 @@ static int open_contest(struct tune *t)
 
 /* --- the end --- */
 
-/* The winner once more against the first: what was gained step by step is not multiplied up.  The file stands
- * for itself, so it is the schedule as it is written that is measured. */
+/* Measures the winner against the first schedule: the gains of single steps do not simply multiply. It
+ * compiles the text that will be written, as a later user of the file does. */
 static int judge_winner(struct tune *t, const char *schedule, double *ratio)
 {
 	struct contest c = t->search.contest;
@@ -125,7 +125,7 @@ static int dump_schedule(const struct subject *s, char **text)
 	return status ? report_failure(status, error) : 0;
 }
 
-/* What turns out to be no faster in the end is not kept. */
+/* Writes the winner, or the first schedule when the winner is no faster after all. */
 static int write_winner(struct tune *t)
 {
 	char *schedule;
@@ -172,6 +172,6 @@ int command_tune(const struct options *options)
 		return EXIT_USAGE;
 	}
 	t.options = *options;
-	t.options.no_cache = true; /* of many programs one is used again */
+	t.options.no_cache = true; /* only one of many programs is used again */
 	return tune_model(&t);
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Two programs of one model, in turns over the same minibatches. */
+/* Times two programs of one model, alternately over the same minibatches. */
 #include "tune/tune.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 enum {
 	LEAST_RUNS = 6,
 	MOST_RUNS = 200,
-	GROUP = 4 /* runs in a row: the first finds the other's weights in the caches */
+	GROUP = 4 /* runs in a row; before the first, the caches hold the other program's weights */
 };
 
 /* --- results --- */
@@ -70,7 +70,7 @@ static bool is_hopeless(const struct contest *c, const struct sides *s, long don
 	return done >= 2 * GROUP && stretches_sum(&s->least[1]) > c->hopeless * stretches_sum(&s->least[0]);
 }
 
-/* Both begin as often. */
+/* Runs both programs alternately; each begins equally often. */
 static int alternate_runs(const struct contest *c, struct sides *s, double seconds)
 {
 	int status = 0;
@@ -136,8 +136,8 @@ int contest_run(const struct contest *c, struct subject *holder, struct subject 
 
 /* --- where the time goes --- */
 
-/* Kernels are named after their groups, with a number behind it if it takes several; the only one of a body
- * after that. */
+/* Whether a kernel belongs to a group. A kernel is named after its group, with a number appended when the
+ * group has several; the only group of a body may be named after the body. */
 static bool is_of(const char *kernel, const char *group)
 {
 	size_t k = strlen(kernel), n = strlen(group), same = k < n ? k : n;

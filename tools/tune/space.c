@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The stage `choices`, read; and directives by their keys. */
+/* Reads the dump of the stage `choices`, and keeps directives by their keys. */
 #include "tune/tune.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* --- directives --- */
 
-/* What one says may hold until a later one says otherwise, so the others keep their order. */
+/* Keeps the order of the others: a later directive may override an earlier one. */
 static void remove_directive(struct directives *d, size_t i)
 {
 	free(d->at[i].key);
@@ -107,7 +107,7 @@ static bool begin_block(struct space *s, char *line)
 	return true;
 }
 
-/* A directive, and perhaps "  # PREDICTION". */
+/* "DIRECTIVE  # PREDICTION"; the prediction may be missing. */
 static bool add_option(struct block *b, char *line)
 {
 	struct option *more = realloc(b->option, (b->options + 1) * sizeof *more);
@@ -121,7 +121,7 @@ static bool add_option(struct block *b, char *line)
 	return true;
 }
 
-/* Blocks begin after empty lines; what comes before the first is for people. */
+/* Blocks begin after empty lines; the lines before the first block are for people. */
 static bool read_blocks(struct space *s)
 {
 	bool empty = false, ok = true;
