@@ -224,10 +224,8 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		 const char *input)
 {
 	esp_error *error;
-	*b = (struct batches){.objects = objects,
-			      .size = options->batch,
-			      .skip = options->skip,
-			      .begin = read_clock()};
+	*b = (struct batches){
+	    .objects = objects, .size = options->batch, .skip = options->skip, .begin = read_clock()};
 	esp_status status =
 	    esp_treebank_open(objects->context, input, &objects->reading.options, &b->treebank, &error);
 	if (!status)

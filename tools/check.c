@@ -171,8 +171,9 @@ int command_check(const struct options *options)
 		complain("an input is checked for a program: give --weights FILE");
 		return EXIT_USAGE;
 	}
-	int status =
-	    objects_open_any(&o, options, options->operand[0], ESP_AT_MODEL) ? check_objects(&o, options) : o.status;
+	int status = objects_open_any(&o, options, options->operand[0], ESP_AT_MODEL)
+			 ? check_objects(&o, options)
+			 : o.status;
 	objects_close(&o);
 	return status;
 }

@@ -23,7 +23,7 @@ struct floor_span {
 	size_t step, steps;	  /* the same */
 	int64_t level, rows;	  /* level -1: none */
 	double operations, bytes; /* bytes: of weights; both of all their rows */
-	double set; /* distinct bytes: those that each row reads again are counted once */
+	double set;		  /* distinct bytes: those that each row reads again are counted once */
 };
 
 /* The span that begins with a range. */

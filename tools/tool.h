@@ -171,7 +171,7 @@ struct batches {
 		esp_status status; /* 0 = no failure is kept */
 		esp_error *error;
 	} failure;
-	bool quiet;  /* show no progress */
+	bool quiet; /* show no progress */
 	double begin, shown;
 };
 

@@ -119,8 +119,8 @@ esp_status subject_join(struct subject *, const struct subject *with, const stru
 			const char *schedule, esp_error **);
 /* Moves its weights and working memory to other addresses. */
 int subject_move(struct subject *);
-/* *can: whether the file holds the values of all inputs, so that none must be drawn: it has no words, or there
- * are vocabularies. A file without them is refused when the options name a column or a vocabulary. */
+/* *can: whether the file holds the values of all inputs, so that none must be drawn: it has no words, or
+ * there are vocabularies. A file without them is refused when the options name a column or a vocabulary. */
 int subject_can_read(struct subject *, const char *path, bool *can);
 /* Makes the minibatch of the structures first .. first + count - 1; after the last structure the first
  * follows. */

@@ -12,7 +12,7 @@
 
 enum { FINAL = 6 /* tiles of the second round */ };
 
-static const double matters = 0.02; /* groups that take less than this fraction of a run's time are left out */
+static const double matters = 0.02; /* of a run's time: groups that take less are left out */
 
 struct exhaustive {
 	struct bench *bench;
@@ -28,7 +28,8 @@ struct tried {
 };
 
 /* A schedule that the library refuses has the ratio INFINITY. */
-static int measure_schedule(const struct exhaustive *x, const struct contest *c, const char *schedule, double *ratio)
+static int measure_schedule(const struct exhaustive *x, const struct contest *c, const char *schedule,
+			    double *ratio)
 {
 	struct subject s;
 	struct outcome o;

@@ -93,7 +93,8 @@ bool match_reference(struct comparison *);
 /* For a node of the tree whose levels were computed last: the body that runs there, and whether it
  * computes the quantity. */
 int body_of(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
-bool computes_quantity(const struct comparison *, const struct quantity *, const struct batch *, size_t structure, size_t node);
+bool computes_quantity(const struct comparison *, const struct quantity *, const struct batch *,
+		       size_t structure, size_t node);
 /* The output that a reference in text form is compared with; its largest element is the predicted class.
  * NULL = the reference has no classes. */
 const struct pair *match_classes(const struct comparison *);

@@ -87,8 +87,8 @@ int body_of(const struct comparison *c, const struct quantity *q, const struct b
 	return esp_model_body(c->objects.model, b->forest, structure, node);
 }
 
-bool computes_quantity(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
-	      size_t node)
+bool computes_quantity(const struct comparison *c, const struct quantity *q, const struct batch *b,
+		       size_t structure, size_t node)
 {
 	return !q->is_local ||
 	       esp_model_statement(c->objects.model, q->source, body_of(c, q, b, structure, node), NULL);

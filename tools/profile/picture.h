@@ -17,7 +17,7 @@ struct picture {
 	const struct view *view;
 	double width; /* points per nanosecond */
 	int top;      /* of the current lane */
-	double drawn; /* x up to which the lane is covered by a box too narrow for another beside it to be seen */
+	double drawn; /* right end of the last narrow box: another one before it would not be seen */
 };
 
 void picture_words(FILE *, double x, double y, const char *class, const char *text);

@@ -115,7 +115,7 @@ struct summary {
 /* Summarizes the runs, of which `shown` is one, and computes the machine's floors. False, and empty, when
  * memory is out. */
 bool summarize_runs(struct summary *, const struct gathering *, const struct recording *shown,
-	       const struct machine *);
+		    const struct machine *);
 void summary_free(struct summary *);
 /* Index in `width` of a level of so many nodes. */
 int width_of(size_t nodes);

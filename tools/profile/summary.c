@@ -157,7 +157,7 @@ static bool reserve_summary(struct summary *s, const struct gathering *g)
 }
 
 bool summarize_runs(struct summary *s, const struct gathering *g, const struct recording *shown,
-	       const struct machine *m)
+		    const struct machine *m)
 {
 	double *scratch = calloc(g->runs + 1, sizeof *scratch);
 	*s = (struct summary){

@@ -121,9 +121,9 @@ static void put_kernels(FILE *to, const struct view *v)
 		const struct kernel *k = &s->kernel[i];
 		const esp_step *step = &v->shown->step[i];
 		fprintf(to, "%-22s %7zu %9.0f %9.2f %5.1f %% %8.1f %7.1f %6.2f %7lld %9.1f\n", step->name,
-			k->calls, k->rows, k->time * 1e6, 100 * k->share, giga_per_second(k->operations, k->time),
-			giga_per_second(k->bytes, k->time), fraction_of(k->floor, k->time), (long long)step->blocks,
-			step->block_bytes / 1024.0);
+			k->calls, k->rows, k->time * 1e6, 100 * k->share,
+			giga_per_second(k->operations, k->time), giga_per_second(k->bytes, k->time),
+			fraction_of(k->floor, k->time), (long long)step->blocks, step->block_bytes / 1024.0);
 	}
 	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "waiting", "", "", "", 100 * s->waiting);
 	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "idle", "", "", "", 100 * s->idle);

@@ -113,4 +113,5 @@ static bool load_values(struct reference *r, const struct reference_tensor *t, v
 	return reference_read_at(r, t->at, to, bytes);
 }
 
-const struct reference_form reference_safetensors = {"safetensors", false, begins_header, open_safetensors, load_values};
+const struct reference_form reference_safetensors = {"safetensors", false, begins_header, open_safetensors,
+						     load_values};

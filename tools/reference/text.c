@@ -21,7 +21,7 @@ struct text {
 	size_t capacity, number; /* of the line, from 1 */
 	const char *p;		 /* the rest of it */
 	double *values;
-	size_t n, value_capacity;	      /* values */
+	size_t n, value_capacity; /* values */
 	size_t columns, rows; /* columns: of every row, 0 = not known yet */
 	size_t tree_capacity;
 };
@@ -71,7 +71,7 @@ static bool take_count(struct text *x, const char *what, long most, long *to)
 	*to = strtol(x->p, &end, 10);
 	if (end == x->p || errno || *to < 0 || *to > most)
 		return refuse_line(x, "expected %s, a number from 0 to %ld, at '%.20s'", what, most,
-			      x->p + strspn(x->p, " \t"));
+				   x->p + strspn(x->p, " \t"));
 	x->p = end;
 	return true;
 }
@@ -80,8 +80,9 @@ static bool add_value(struct text *x, double value)
 {
 	if (x->n == x->value_capacity) {
 		size_t capacity = x->value_capacity ? 2 * x->value_capacity : 1024;
-		double *grown =
-		    capacity <= SIZE_MAX / sizeof *grown ? realloc(x->values, capacity * sizeof *grown) : NULL;
+		double *grown = capacity <= SIZE_MAX / sizeof *grown
+				    ? realloc(x->values, capacity * sizeof *grown)
+				    : NULL;
 		if (!grown)
 			return refuse_line(x, "no memory for more values");
 		x->values = grown;
@@ -167,14 +168,16 @@ static bool take_header(struct text *x, struct tree *t)
 	if (!at_end(x))
 		return refuse_line(x, "goes on after the root's class with '%.20s'", x->p);
 	if ((size_t)t->index != x->reference->trees)
-		return refuse_line(x, "tree %ld follows after %zu trees; they must be in the order of the input",
-			      t->index, x->reference->trees);
+		return refuse_line(x,
+				   "tree %ld follows after %zu trees; they must be in the order of the input",
+				   t->index, x->reference->trees);
 	if (t->root >= t->nodes)
-		return refuse_line(x, "node %ld is the root of a tree of %ld nodes, which are numbered from 0", t->root,
-			      t->nodes);
+		return refuse_line(x,
+				   "node %ld is the root of a tree of %ld nodes, which are numbered from 0",
+				   t->root, t->nodes);
 	if (x->columns && (size_t)t->classes != x->columns)
-		return refuse_line(x, "tree %ld has %ld classes, the trees before have %zu", t->index, t->classes,
-			      x->columns);
+		return refuse_line(x, "tree %ld has %ld classes, the trees before have %zu", t->index,
+				   t->classes, x->columns);
 	x->columns = t->classes;
 	return true;
 }
@@ -190,7 +193,7 @@ static bool take_tree(struct text *x)
 			return false;
 		if (!more)
 			return refuse_line(x, "the file ends after %ld of the %ld nodes of tree %ld", node,
-				      t.nodes, t.index);
+					   t.nodes, t.index);
 		if (!take_row(x))
 			return false;
 	}

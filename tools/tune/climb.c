@@ -19,8 +19,8 @@ enum {
 	MANY = 1 << 20 /* options of a block that are tried in a round, in the first round and at most */
 };
 
-static const double small = 0.01,   /* groups that take less than this fraction of the time are left as they are */
-    gain = 0.99, confirmed = 0.995; /* of the holder's time: a challenger must be below */
+static const double small = 0.01; /* groups that take a smaller fraction of the time are left as they are */
+static const double gain = 0.99, confirmed = 0.995; /* of the holder's time: a challenger must be below */
 
 double tune_clock(void)
 {
@@ -114,7 +114,8 @@ static void replace_holder(struct search *s, struct subject *challenger, struct 
 
 /* Measures a schedule against the holder, and replaces that by a faster one. A schedule that the library
  * refuses is skipped. */
-static int try_challenger(struct search *s, struct directives *d, const char *text, const char *line, bool *faster)
+static int try_challenger(struct search *s, struct directives *d, const char *text, const char *line,
+			  bool *faster)
 {
 	esp_error *error;
 	struct subject *challenger = calloc(1, sizeof *challenger);

@@ -81,7 +81,7 @@ int contest_share(const struct contest *, struct subject *, const char *group, d
 struct search {
 	const struct options *options;
 	struct contest contest;
-	struct subject *first, *holder; /* first: with the schedule that the library chose; holder: the best so far */
+	struct subject *first, *holder; /* with the schedule that the library chose; with the best so far */
 	struct directives directives;	/* of the holder */
 	double deadline;		/* of tune_clock */
 	long measured, differing;
