@@ -202,20 +202,17 @@ static void put_schedule(FILE *to, const char *schedule)
 
 static const char legend[] =
     "least      the fastest of the runs; all other times are medians\n"
-    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, "
-    "or\n"
-    "           some subtrees of several levels, between which threads do not meet\n"
-    "share      of kernels, waiting and idling: of the time that all threads have in the fastest run; of "
-    "others: of what\n"
-    "           the lines of a table take together\n"
+    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, or\n"
+    "           some subtrees of several levels, between which there is no barrier\n"
+    "share      for kernels, waiting and idling: of the time of all threads in the fastest run; for others: of the\n"
+    "           sum over the lines of the table\n"
     "GFLOP/s    operations as estimated, non-linearities included\n"
     "GB/s       weights that a level reads, once\n"
-    "floor      the larger of computing at the machine's peak and reading the weights, and that the threads "
-    "meet\n"
-    "of one     the floor of one thread: where it is not larger, sharing a level out cannot pay\n"
-    "wait       for other threads to end their shares after its own, per thread\n"
-    "idle       without a share: the caller works alone, or has done what the thread had not begun\n"
-    "others' work  shares that a thread had not begun in time, and another computed\n";
+    "floor      the longer of computing at the machine's peak and reading the weights, plus a barrier\n"
+    "of one     the floor of one thread: where it is not larger, more threads cannot gain\n"
+    "wait       for other threads to finish their shares, per thread\n"
+    "idle       without a share: the caller works alone, or computed the share that the thread had not begun\n"
+    "others' work  shares of other threads, not begun in time, that this thread computed\n";
 
 void view_text(FILE *to, const struct view *v)
 {
