@@ -98,7 +98,7 @@ static void make_inputs(struct trial *t)
 }
 
 static void open_trial(struct trial *t, const char *name, const char *text, char *const *sizes, int n,
-		    const char *schedule)
+		       const char *schedule)
 {
 	esp_program_options texts = {.backend = "llvm", .target = TARGET_NATIVE, .schedule = schedule};
 	struct compile_options o = {0};
@@ -133,7 +133,8 @@ static double least_run(struct trial *t)
 }
 
 /* Returns nanoseconds per node. */
-static double measure_schedule(const char *name, const char *text, char *const *sizes, int n, const char *schedule)
+static double measure_schedule(const char *name, const char *text, char *const *sizes, int n,
+			       const char *schedule)
 {
 	struct trial *t = calloc(1, sizeof *t);
 	jmp_buf jump;
@@ -198,8 +199,10 @@ static void measure_pair(const struct pair *p)
 		snprintf(a, sizeof a, "A=%d", p->a);
 		double fused = 1e30, stored = 1e30;
 		for (int round = 0; round < ROUNDS; round++) {
-			fused = least_of(fused, measure_schedule("pair", text, sizes, 3, "fuse grow always\n"));
-			stored = least_of(stored, measure_schedule("pair", text, sizes, 3, "fuse grow never\n"));
+			fused =
+			    least_of(fused, measure_schedule("pair", text, sizes, 3, "fuse grow always\n"));
+			stored =
+			    least_of(stored, measure_schedule("pair", text, sizes, 3, "fuse grow never\n"));
 		}
 		printf("SCHED_FUSION_COST(%s, %s, %g, %.3f) /* %.1f and %.1f ns */\n", p->first, p->second,
 		       (double)p->volume * extents[i] / lanes, fused / stored, fused, stored);

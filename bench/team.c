@@ -17,7 +17,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SAMPLES = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8, STAGES = 16, CHUNKS = 16, LINES = 16, LINE = 64 };
+enum {
+	SAMPLES = 400,
+	ASLEEP = 1000,
+	CHAINS = 12,
+	LANES = 8,
+	STAGES = 16,
+	CHUNKS = 16,
+	LINES = 16,
+	LINE = 64
+};
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -194,8 +203,8 @@ int main(int argc, char **argv)
 	rt_team_init(&team, &allocator_default, threads);
 	double begin = read_microseconds();
 	int chunks = rt_team_enter(&team, rt_rouse_operations(&team));
-	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", chunks, read_microseconds() - begin, "", "least",
-	       "median");
+	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", chunks, read_microseconds() - begin, "",
+	       "least", "median");
 	if (!chunks)
 		return 1;
 	rt_team_leave(&team);

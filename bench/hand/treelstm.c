@@ -350,8 +350,7 @@ static double measure_bandwidth(const struct share *s)
 	for (int i = 0; i < 30; i++) {
 		wait_for_all(s->threads);
 		double begin = read_clock();
-		kernels->read(panels + s->begin * 2 * hidden * GATES * kernels->lanes, floats_of(s),
-			      i & 1);
+		kernels->read(panels + s->begin * 2 * hidden * GATES * kernels->lanes, floats_of(s), i & 1);
 		double rate = 4. * floats_of(s) / (read_clock() - begin);
 		best = i ? fmax(best, rate) : best;
 	}

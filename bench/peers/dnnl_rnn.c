@@ -173,12 +173,12 @@ static void open_unit(struct unit *u, int count)
 	dnnl_primitive_desc_t pd;
 	if (G == 4)
 		check_status(dnnl_lstm_forward_desc_init(&desc, dnnl_forward_inference,
-						 dnnl_unidirectional_left2right, &x, &none, &none, &w, &r, &b,
-						 &y, &none, &none, 0));
+							 dnnl_unidirectional_left2right, &x, &none, &none, &w,
+							 &r, &b, &y, &none, &none, 0));
 	else
 		check_status(dnnl_lbr_gru_forward_desc_init(&desc, dnnl_forward_inference,
-						    dnnl_unidirectional_left2right, &x, &none, &w, &r, &b, &y,
-						    &none, 0));
+							    dnnl_unidirectional_left2right, &x, &none, &w, &r,
+							    &b, &y, &none, 0));
 	check_status(dnnl_primitive_desc_create(&pd, &desc, NULL, u->engine, NULL));
 	check_status(dnnl_primitive_create(&u->primitive, pd));
 	u->count = count;
