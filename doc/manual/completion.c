@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Completions for shells: what the tables say, in the words of each. */
+/* Completions for shells, made from the tables. */
 #include "manual.h"
 
 #include <string.h>
 
-/* --- what an operand or an argument is --- */
+/* --- the kinds of operands and arguments --- */
 
 enum offer { WORDS, FILES, FOLDERS, NUMBERS, COMMAND_NAMES, STAGES, IDS };
 
@@ -20,7 +20,7 @@ static bool is_word(const char *text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* An argument in lower case is the words themselves, separated by bars; other places are files. */
+/* An argument in lower case lists its words, separated by bars; other arguments are files. */
 static enum offer offer_of(const char *text, size_t n)
 {
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -143,7 +143,7 @@ static void bash_operands(FILE *to)
 	}
 }
 
-/* What is the same whatever the tables say. */
+/* The script's constant beginning. */
 static const char bash_head[] =
     "# Completion of espalier for bash, made from the tables of the command.\n\n"
     "_espalier_words()\n{\n\tmapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n}\n\n"

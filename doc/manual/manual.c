@@ -45,7 +45,7 @@ static void put_command(FILE *to, enum command_id id)
 	fputs("\n.EE\n.in\n", to);
 }
 
-/* What --rules takes. */
+/* The families that --rules accepts. */
 static void put_families(FILE *to)
 {
 	static const char *const families[][2] = {
@@ -234,7 +234,7 @@ static bool put_algebra(FILE *to, const char *markdown)
 	    "The word after the\n"
 	    "replacement is the strictest arithmetic that admits the rule. A condition with a question mark "
 	    "is\n"
-	    "taken for granted in fast arithmetic.\n",
+	    "assumed to hold in fast arithmetic.\n",
 	    to);
 	put_rules(to);
 	fputs(".SH SEE ALSO\n.BR espalier (1),\n.BR espalier\\-model (7)\n", to);
