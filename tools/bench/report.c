@@ -58,7 +58,8 @@ static void put_row(const struct bench *b, int i, long batch, const struct sums 
 static const char legend[] =
     "\nnodes         of a minibatch; they and all times are means over the minibatches\n"
     "p95           95 % of the runs take no longer\n"
-    "floor         the least time that the machine needs: for each level the longer of computing at its peak\n"
+    "floor         the least time that the machine needs: for each level the longer of computing at its "
+    "peak\n"
     "              and reading the weights, plus a barrier, or the time of one thread where that is less\n"
     "floor / time  with the least time; 1 is all that the machine can do\n"
     "structures/s  by the median\n";
