@@ -23,7 +23,7 @@ static int explain_message(const esp_message *m)
 		       m->status,
 		       esp_status_is_transient(m->status) ? ", the same call may be made again" : "");
 	else
-		puts("\nA notice: it is only told, no call fails with it.");
+		puts("\nA notice: it is only logged, no call fails with it.");
 	return 0;
 }
 
