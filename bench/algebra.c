@@ -1,19 +1,18 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* algebra: what rewriting and planning save, for the example models.
+/* algebra: what rewriting and fusion save, for the example models.
  *
  *   usage: algebra [ROUNDS [MODEL.ra]...]
  *
- * For each model the bodies are counted as they were written and as they are computed; then a minibatch is
- * run as many times as there are rounds with all rules, without any, and with each family of rules off in
- * turn, one after the other in every round, so that all see the same machine.  Times are ratios to that with
- * all rules: above 1, the family pays. Last is the time that rewriting generated models of many operators
- * takes.  Models are looked for in $srcdir/examples. */
+ * For each model it counts the bodies as written and as computed. Then it runs a minibatch in every round
+ * with all rules, with none, and with all but one family of rules, so that all variants see the same
+ * machine. Times are ratios to the time with all rules: above 1, the family is profitable. Last it times
+ * the rewriting of generated models of many operators. Models are read from $srcdir/examples. */
+#include "compile/explain.h"
 #include "bench/library.h"
 #include "bench/timing.h"
-#include "compile/explain.h"
 
 enum { TREES = 10, LEAVES = 19, MOST_NODES = 4 * LEAVES, WORDS = 2000, WIDTH = 256, CLASSES = 5 };
-enum { OPERATORS_OF_BLOCK = 16 /* and one that adds it */ };
+enum { OPERATORS_OF_BLOCK = 16 /* plus one that adds the block to the sum */ };
 enum { VARIANTS = REWRITE_FAMILIES + 2 }; /* all, none, all but each */
 
 /* --- models --- */
@@ -25,7 +24,7 @@ struct subject {
 	int64_t sizes[16];
 };
 
-static const struct ra_model *parse(struct subject *s, const char *path)
+static const struct ra_model *parse_model(struct subject *s, const char *path)
 {
 	static char text[1 << 24];
 	FILE *f = fopen(path, "rb");
@@ -35,8 +34,8 @@ static const struct ra_model *parse(struct subject *s, const char *path)
 	return n ? ra_parse(&s->arena, &s->diags, path, text, n) : NULL;
 }
 
-/* Never returns without memory, so that no arena needs to escape. */
-static void *resize(void *context, void *p, size_t old_size, size_t new_size)
+/* Ends the process when memory is out, so that arenas need no error handler. */
+static void *resize_block(void *context, void *p, size_t old_size, size_t new_size)
 {
 	void *block = allocator_default.resize(context, p, old_size, new_size);
 	if (new_size && !block)
@@ -44,7 +43,7 @@ static void *resize(void *context, void *p, size_t old_size, size_t new_size)
 	return block;
 }
 
-static const struct allocator allocator = {resize, NULL};
+static const struct allocator allocator = {resize_block, NULL};
 
 static void open_arena(struct subject *s)
 {
@@ -52,11 +51,12 @@ static void open_arena(struct subject *s)
 	diags_init(&s->diags, &allocator);
 }
 
-/* Words and classes by the names that the examples give them; all else is as wide as the states. */
+/* Sets V (words) and C (classes) as the examples name them, and all other dimensions to the width of
+ * states. */
 static void open_subject(struct subject *s, const char *path)
 {
 	open_arena(s);
-	s->model = parse(s, path);
+	s->model = parse_model(s, path);
 	if (!s->model || s->model->symbols.n > sizeof s->sizes / sizeof *s->sizes)
 		give_up(path);
 	for (size_t i = 0; i < s->model->symbols.n; i++) {
@@ -111,7 +111,7 @@ static void print_bodies(const char *path)
 
 /* --- weights --- */
 
-static int64_t elements(const struct subject *s, const struct ra_shape *shape)
+static int64_t count_elements(const struct subject *s, const struct ra_shape *shape)
 {
 	int64_t n = 1;
 	for (int d = 0; d < shape->rank; d++)
@@ -124,7 +124,7 @@ static void put_header(const struct subject *s, struct str *header)
 	int64_t begin = 0;
 	for (size_t i = 0; i < s->model->params.n; i++) {
 		const struct ra_param *p = &s->model->params.at[i];
-		int64_t end = begin + elements(s, &p->shape) * 4;
+		int64_t end = begin + count_elements(s, &p->shape) * 4;
 		str_printf(header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "{", p->name);
 		for (int d = 0; d < p->shape.rank; d++)
 			str_printf(header, "%s%lld", d ? "," : "",
@@ -135,7 +135,7 @@ static void put_header(const struct subject *s, struct str *header)
 	str_puts(header, "}");
 }
 
-/* A random number near 0: how large values become is of no matter here but that none is special. */
+/* A random number near 0, so that no value becomes infinite, NaN or denormal. */
 static float random_weight(void)
 {
 	return (rand() / (float)RAND_MAX - 0.5f) * 0.1f;
@@ -145,7 +145,7 @@ static void put_weights(FILE *f, void *user)
 {
 	const struct subject *s = user;
 	for (size_t i = 0; i < s->model->params.n; i++)
-		for (int64_t n = elements(s, &s->model->params.at[i].shape); n-- > 0;)
+		for (int64_t n = count_elements(s, &s->model->params.at[i].shape); n-- > 0;)
 			fwrite(&(float){random_weight()}, 4, 1, f);
 }
 
@@ -162,7 +162,7 @@ struct tree {
 	int32_t begin[MOST_NODES + 1], children[MOST_NODES], nodes;
 };
 
-/* Appends a tree of so many leaves; its root comes last. */
+/* Appends a tree with `leaves` leaves; its root comes last. */
 static int32_t add_tree(struct tree *t, int leaves)
 {
 	int left = leaves > 1 ? 1 + rand() % (leaves - 1) : 0;
@@ -183,8 +183,9 @@ static void add_chain(struct tree *t, int nodes)
 	}
 }
 
-/* The same trees in every program: as large as those of the Stanford Sentiment Treebank, or as long. */
-static void fill(esp_forest *forest, esp_program *program, bool sequence)
+/* Adds the same structures to every forest: trees as large as those of the Stanford Sentiment Treebank, or
+ * sequences as long. */
+static void fill_forest(esp_forest *forest, esp_program *program, bool sequence)
 {
 	static float x[MOST_NODES * WIDTH];
 	static int32_t word[MOST_NODES];
@@ -201,7 +202,7 @@ static void fill(esp_forest *forest, esp_program *program, bool sequence)
 			x[n] = random_weight();
 		const void *data[] = {esp_program_input(program, 0)->is_token ? (void *)word : (void *)x};
 		esp_structure s = {sizeof s, t.nodes, t.begin, t.children, t.nodes - 1, data};
-		must(esp_forest_add(forest, &s, &error));
+		check_status(esp_forest_add(forest, &s, &error));
 	}
 }
 
@@ -223,11 +224,11 @@ static void make_variant(struct variant *v, int i, const esp_model *m, const esp
 		 i == 0	  ? "all"
 		 : i == 1 ? "none"
 			  : rewrite_family_spelling(i - 2));
-	must(esp_program_create(m, w, &o, &program, &error));
-	must(esp_binding_create(program, w, &binding, &error));
-	must(esp_session_create(binding, &v->session, &error));
-	must(esp_forest_create(program, &v->forest, &error));
-	fill(v->forest, program, strcmp(esp_model_describe(m)->structure, "sequence") == 0);
+	check_status(esp_program_create(m, w, &o, &program, &error));
+	check_status(esp_binding_create(program, w, &binding, &error));
+	check_status(esp_session_create(binding, &v->session, &error));
+	check_status(esp_forest_create(program, &v->forest, &error));
+	fill_forest(v->forest, program, strcmp(esp_model_describe(m)->structure, "sequence") == 0);
 	v->seconds = malloc(rounds * sizeof *v->seconds);
 	if (!v->seconds)
 		give_up("no memory");
@@ -246,17 +247,17 @@ static void run_variants(struct variant *v, long rounds)
 {
 	for (long r = -3; r < rounds; r++)
 		for (int i = 0; i < VARIANTS; i++) {
-			double begin = now();
-			must(esp_session_run(v[i].session, v[i].forest, &error));
+			double begin = read_clock();
+			check_status(esp_session_run(v[i].session, v[i].forest, &error));
 			if (r >= 0)
-				v[i].seconds[r] = now() - begin;
+				v[i].seconds[r] = read_clock() - begin;
 		}
 }
 
 static void print_times(struct variant *v, long rounds)
 {
 	for (int i = 0; i < VARIANTS; i++)
-		qsort(v[i].seconds, rounds, sizeof *v[i].seconds, ascending);
+		qsort(v[i].seconds, rounds, sizeof *v[i].seconds, compare_doubles);
 	double least = v[0].seconds[0], median = v[0].seconds[rounds / 2];
 	printf("%-26s  minimum  median   of %.3f and %.3f ms\n", "rules", least * 1e3, median * 1e3);
 	for (int i = 0; i < VARIANTS; i++)
@@ -265,17 +266,17 @@ static void print_times(struct variant *v, long rounds)
 	puts("");
 }
 
-static void measure(const char *path, long rounds)
+static void measure_model(const char *path, long rounds)
 {
 	struct variant v[VARIANTS];
 	struct subject s;
 	esp_context *context;
 	esp_model *m;
 	open_subject(&s, path);
-	must(esp_context_create(
+	check_status(esp_context_create(
 	    &(esp_context_options){.size = sizeof(esp_context_options), .cache = ESP_CACHE_OFF}, &context,
 	    &error));
-	must(esp_model_read(context, path, &m, &error));
+	check_status(esp_model_read(context, path, &m, &error));
 	esp_weights *w = weights_of(context, &s);
 	for (int i = 0; i < VARIANTS; i++)
 		make_variant(&v[i], i, m, w, rounds);
@@ -299,13 +300,13 @@ static void measure_examples(long rounds)
 		char path[4096];
 		snprintf(path, sizeof path, "%s/examples/%s", srcdir ? srcdir : ".", examples[i]);
 		print_bodies(path);
-		measure(path, rounds);
+		measure_model(path, rounds);
 	}
 }
 
 /* --- rewriting --- */
 
-/* An expression of so many different blocks, added up in pairs. */
+/* Writes the sum of `blocks` different blocks, added in pairs. */
 static void put_blocks(struct str *s, int first, int blocks)
 {
 	if (blocks == 1) {
@@ -330,7 +331,7 @@ static size_t count_operators(const struct sub_program *p)
 	return n;
 }
 
-static void lower(struct subject *s, struct sub_program *p, int blocks)
+static void lower_blocks(struct subject *s, struct sub_program *p, int blocks)
 {
 	struct str text = str_in(&s->arena);
 	str_puts(&text,
@@ -348,25 +349,25 @@ static void lower(struct subject *s, struct sub_program *p, int blocks)
 static void measure_rewriting(int operators)
 {
 	double seconds[5];
-	enum { TURNS = sizeof seconds / sizeof *seconds };
-	for (int i = 0; i < TURNS; i++) {
+	enum { REPEATS = sizeof seconds / sizeof *seconds };
+	for (int i = 0; i < REPEATS; i++) {
 		struct subject s;
 		struct sub_program from, to;
 		struct rewrite_trace trace = {0};
 		open_arena(&s);
-		lower(&s, &from, operators / OPERATORS_OF_BLOCK);
+		lower_blocks(&s, &from, operators / OPERATORS_OF_BLOCK);
 		sub_init(&to, &s.arena, "many");
-		double begin = now();
+		double begin = read_clock();
 		rewrite_optimize(&to, &from, &(struct rewrite_options){.math = REWRITE_REASSOCIATE}, &trace);
-		seconds[i] = now() - begin;
+		seconds[i] = read_clock() - begin;
 		if (i == 0)
 			printf("rewriting %zu operators to %zu, %zu times a rule, in %zu MiB: ",
 			       count_operators(&from), count_operators(&to), trace.changes.n,
 			       s.arena.bytes >> 20);
 		close_subject(&s);
 	}
-	qsort(seconds, TURNS, sizeof *seconds, ascending);
-	printf("%.1f ms (median %.1f)\n", seconds[0] * 1e3, seconds[TURNS / 2] * 1e3);
+	qsort(seconds, REPEATS, sizeof *seconds, compare_doubles);
+	printf("%.1f ms (median %.1f)\n", seconds[0] * 1e3, seconds[REPEATS / 2] * 1e3);
 }
 
 int main(int argc, char **argv)
@@ -376,7 +377,7 @@ int main(int argc, char **argv)
 		give_up("ROUNDS is a number from 1");
 	for (int i = 2; i < argc; i++) {
 		print_bodies(argv[i]);
-		measure(argv[i], rounds);
+		measure_model(argv[i], rounds);
 	}
 	if (argc < 3) {
 		measure_examples(rounds);

@@ -1,31 +1,31 @@
 #!/usr/bin/env python3
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""The whole bench: every model beside the machine's limits and its peers, in one run (make bench).
+"""The complete benchmark: times models and compares them with the machine's limits and with peers (make bench).
 
   bench.py [--parts LIST] [--cases LIST] [--hidden 256,512] [--batches 1,10] [--threads 1,2] [--rounds 2]
   bench.py --from DIR              the tables and plots of a run that was recorded there
 
-Parts, each of which prints a table; what it measures it leaves in DIR/results.jsonl, a line of JSON each:
+Each part prints a table and appends its measurements to DIR/results.jsonl, one JSON object per line:
 
   floor       every case of cases.tsv: floor / time; two threads against one; the linearizer's share
-  summary     the table of the README: TreeLSTMs and an LSTM at hidden 256 beside all peers, in one round
+  summary     the table of the README: TreeLSTMs and an LSTM at hidden 256 against all peers, in one round
   torch       tree models against PyTorch per node, by levels, by levels with TorchScript and with torch.compile, against
               ONNX Runtime where it applies, and DyNet where it is built
   rnn         LSTM and GRU against PyTorch, ONNX Runtime and oneDNN
-  cortex      the figures of cortex.tsv, from another machine, beside those of the floor part
-  backends    every case by each back end, one thread: the time of a run, and of making the program
+  cortex      the figures of cortex.tsv, from another machine, against those of the part floor
+  backends    every case with each back end, one thread: the time of a run, and of compiling the program
   hand        a TreeLSTM against kernels written by hand (hand/treelstm)
   start       processes from start to end, without and with their program in the cache
   batches     time by the size of the minibatch, 1 to 256
   nodes       time by the number of nodes, 10^2 to 10^7
 
-Contestants are processes that are asked in turn, minibatch by minibatch, in the other direction every second time, so that a
-slow moment of the machine hits all alike, and all cases again in each of the rounds; outputs are compared before. Of a
-minibatch counts the least time (the machine undisturbed) and the median; a figure is the mean over minibatches. Of the part
-floor there is the time undisturbed, too: the least times of a minibatch's levels, summed. The machine is measured before and
-after each case, and the best of it counts. All contestants but the one that is asked are stopped (SIGSTOP). Threads of peers
-wait for each other actively in one contestant and passively in another; of all these and of one thread, the fastest counts,
-and so does that of Espalier with one and two threads. Peers that are not installed are left out, which is said.
+Contestants are processes that answer alternately, minibatch by minibatch and in reverse order every second time, so that a
+slow moment of the machine affects all of them; all cases are repeated in each round. Outputs are compared first. The figures
+are the least time and the median of each minibatch's runs, and their means over minibatches. The part floor also reports the
+undisturbed time: the sum of the least times of a minibatch's levels. The machine is measured before and after each case, and
+the best limits count. While one contestant runs, all others are stopped (SIGSTOP). The threads of a peer wait actively in one
+contestant and passively in another; the fastest of these and of one thread counts, and so does the fastest of Espalier with
+one and two threads. Peers that are not installed are left out with a note.
 """
 import argparse
 import atexit
@@ -47,7 +47,7 @@ import tables
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
 PEERS = os.path.join(HERE, "peers")
-SKIPPED = 77  # the status of a program that is not for this machine
+SKIPPED = 77  # exit status of a program for other machines
 PARTS = ("floor", "summary", "torch", "rnn", "cortex", "backends", "hand", "start", "batches", "nodes")
 WAITS = ("active", "passive")  # OMP_WAIT_POLICY
 SUMMARY = ("treelstm", "childsum", "lstm")  # cases
@@ -55,7 +55,7 @@ TOLERANCE = 1e-3  # of outputs, with weights that keep them near 1; f32 against 
 
 
 class Bench:
-    """What the command line says, and where results go."""
+    """The options, and where results go."""
 
     def __init__(self, options, folder):
         self.options, self.folder, self.records = options, folder, []
@@ -63,12 +63,12 @@ class Bench:
         self.serve = os.path.join(options.build, "bench", "serve")
         self.realtime = ["chrt", "-f", "50"] if options.realtime else []
         os.environ.setdefault("ESPALIER_BACKEND_PATH", os.path.join(options.build, ".libs"))
-        self.machines = {}  # threads -> the best that was found in this run
+        self.machines = {}  # threads -> the best limits found in this run
         self.samples = {}  # (part, case, hidden, batch, contestant) -> of each minibatch: times of all rounds, least undisturbed
         self.last_round = True
 
     def measure_machine(self, contestant):
-        """Floors that are asked for next are those of the best machine so far."""
+        """Measures the machine; later floors use the best limits so far."""
         found = json.loads(contestant.ask("machine"))
         self.record("machine", **found)
         best = self.machines[contestant.threads] = tables.best_machine(self.machines.get(contestant.threads, found), found)
@@ -85,7 +85,7 @@ class Bench:
 
 
 def read_table(path):
-    """Rows of a file of lines that tabs divide; comments begin with #."""
+    """Rows of a file of tab-separated values; comments begin with #."""
     with open(path) as file:
         return [line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")]
 
@@ -107,14 +107,14 @@ def cases_of(options):
                 yield case
 
 
-# What a part wants of a case; parts that are not here have no cases, or take all.
+# What a part needs of a case; other parts have no cases, or run all.
 WANTED = {"torch": ("has the peer torch", lambda case: case.peer == "torch"),
           "rnn": ("has the peer rnn", lambda case: case.peer == "rnn"),
           "cortex": ("has a name in cortex.tsv", lambda case: case.cortex != "-")}
 
 
 def missing_of(parts, options):
-    """What there is to say of parts that would measure nothing; None = all have something to measure."""
+    """A message about parts that would measure nothing; None = each has something to measure."""
     unknown = set((options.cases or "").split(",")) - {row[0] for row in read_table(os.path.join(HERE, "cases.tsv"))} - {""}
     if unknown:
         return f"no case of cases.tsv is {', '.join(sorted(unknown))}"
@@ -129,9 +129,9 @@ def missing_of(parts, options):
 # --- contestants ---
 
 class Contestant:
-    """A process that answers requests; it is stopped while it is not asked, from the beginning, so that threads of it that
-    wait actively do not disturb others. kind: espalier, or the name of a peer; `ours` computes input projections too
-    when it ends in "inputs". waits: how the threads of a peer wait for each other, None if there is nobody to wait for."""
+    """A process that answers requests. It is stopped between requests, so that its actively waiting threads do not disturb
+    others. kind: espalier or the name of a peer; with "espalier inputs" Espalier computes input projections, too. waits: how
+    the threads of a peer wait for each other, None with one thread."""
 
     def __init__(self, bench, kind, threads, command, waits=None):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
@@ -139,7 +139,7 @@ class Contestant:
             environment["OMP_WAIT_POLICY"] = waits.upper()
         self.log = tempfile.TemporaryFile("w+")
         self.kind, self.threads, self.waits = kind, threads, waits
-        self.levels = False  # it is asked for its time undisturbed, too
+        self.levels = False  # also ask for its undisturbed time
         self.name = f"{kind} x{threads}" + (f" {waits}" if waits else "")
         self.process = subprocess.Popen(bench.realtime + command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log, text=True, bufsize=1, env=environment, preexec_fn=os.setpgrp)
@@ -147,11 +147,11 @@ class Contestant:
         self.signal(signal.SIGSTOP)
 
     def signal(self, number):
-        """To the process and those that it started."""
+        """Sends a signal to the process and its children."""
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
-            pass  # it has ended, which whoever reads its answer finds out
+            pass  # it has ended; reading its answer will fail
 
     def tell(self, line):
         self.process.stdin.write(line + "\n")
@@ -164,7 +164,7 @@ class Contestant:
         return answer
 
     def times(self, first, count, repeats):
-        """Microseconds of linearizing and running a minibatch."""
+        """Microseconds of each run of a minibatch, linearizing included."""
         answer = self.ask(f"run {first} {count} {repeats}")
         try:
             times = [float(word) for word in answer.split()]
@@ -183,14 +183,14 @@ class Contestant:
     def root(self, first, count):
         return [float(word) for word in self.ask(f"root {first} {count}").split()]
 
-    def said(self):
-        """What it wrote on standard error first, after lines in brackets, which are DyNet's own: its versions."""
+    def versions(self):
+        """The first line of its standard error, where peers print their versions; lines in brackets are DyNet's own."""
         self.log.seek(0)
         return next((line.strip() for line in self.log if not line.startswith("[")), "")
 
 
 def arguments_of(bench, case, *more):
-    """What `espalier bench` and `serve` get for a case."""
+    """Arguments of `espalier bench` and `serve` for a case."""
     command = [os.path.join(TOP, case.model), "--sizes", case.sizes]
     if case.structures == "tree" and os.path.exists(bench.options.trees):
         command.append(bench.options.trees)
@@ -211,7 +211,7 @@ def threads_of(bench):
 
 @functools.cache
 def version_of(python, module):
-    """None where the interpreter or the module is missing."""
+    """Version of a module; None where the interpreter or the module is missing."""
     if not shutil.which(python):
         return None
     done = subprocess.run([python, "-c", f"import {module}; print({module}.__version__)"], capture_output=True, text=True)
@@ -219,7 +219,7 @@ def version_of(python, module):
 
 
 def pythons_with(bench, *modules):
-    """Version of the first module -> the first interpreter that has this version, and the others."""
+    """Version of the first module -> the first interpreter that has it and the other modules."""
     found = {}
     for python in bench.options.pythons.split(","):
         versions = [version_of(python, module) for module in modules]
@@ -233,14 +233,13 @@ def python_with(bench, *modules):
 
 
 def peer(bench, kind, command, driver_threads=True):
-    """Contestants of every number of threads and way of waiting. A driver is told its threads unless it reads
-    OMP_NUM_THREADS."""
+    """Contestants for every number of threads and wait policy. A driver gets --threads unless it reads OMP_NUM_THREADS."""
     return [Contestant(bench, kind, threads, command + (["--threads", str(threads)] if driver_threads else []), waits)
             for threads in threads_of(bench) for waits in (WAITS if threads > 1 else (None,))]
 
 
 def write_raw(bench, folder):
-    """What drivers that are not in Python read; None where nothing can write it."""
+    """Writes the data of drivers that are not in Python; None without numpy."""
     python, raw = python_with(bench, "numpy"), os.path.join(folder, "raw")
     if not python:
         return bench.note("no numpy: package python3-numpy")
@@ -303,7 +302,7 @@ def rnn_peers(bench, case, folder):
 # --- measuring ---
 
 def check_outputs(contestants):
-    """All compute the same."""
+    """Ends the run unless all contestants compute the same outputs."""
     wanted = contestants[0].root(1, 2)
     for other in contestants[1:]:
         found = other.root(1, 2)
@@ -313,7 +312,7 @@ def check_outputs(contestants):
 
 
 class Samples:
-    """Of one contestant and one minibatch, microseconds."""
+    """Microseconds of one contestant for one minibatch."""
 
     def __init__(self):
         self.times, self.undisturbed = [], math.inf
@@ -322,8 +321,8 @@ class Samples:
         return min(self.times + [self.undisturbed])
 
 
-def ask_in_turn(bench, contestants, first, batch, samples):
-    """Adds to the samples of each contestant."""
+def ask_alternately(bench, contestants, first, batch, samples):
+    """Adds to the samples of each contestant, reversing their order every time."""
     options = bench.options
     for turn in range(options.turns):
         for c in contestants[::-1 if turn % 2 else 1]:
@@ -343,20 +342,20 @@ def record_samples(bench, part, case, batch, c, minibatches, limits):
 
 
 def measure(bench, part, case, contestants):
-    """Records of every batch size and contestant, in the last round."""
+    """Measures all batch sizes; records them in the last round."""
     options = bench.options
     check_outputs(contestants)
-    mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those whose floor is wanted
+    mine = [c for c in contestants if c.kind == "espalier" and part != "summary"]  # those with a floor
     for c in mine:
         c.levels = part == "floor"
-        for _ in range(1 if c.threads in bench.machines else 6):  # the first time thoroughly
+        for _ in range(1 if c.threads in bench.machines else 6):  # more often the first time
             bench.measure_machine(c)
     for batch in map(int, options.batches.split(",")):
         firsts = [i * batch for i in range(options.minibatches)]
         samples = {c.name: bench.samples.setdefault((part, case.name, case.hidden, batch, c.name), [Samples() for _ in firsts])
                    for c in contestants}
         for i, first in enumerate(firsts):
-            ask_in_turn(bench, contestants, first, batch, {name: minibatches[i] for name, minibatches in samples.items()})
+            ask_alternately(bench, contestants, first, batch, {name: minibatches[i] for name, minibatches in samples.items()})
         for c in mine:
             bench.measure_machine(c)
         for c in contestants if bench.last_round else ():
@@ -364,17 +363,17 @@ def measure(bench, part, case, contestants):
 
 
 def limits_of(contestant, firsts, batch):
-    """Means over the minibatches."""
+    """The floor and what it is computed from, means over the minibatches."""
     rows = [[float(word) for word in contestant.ask(f"floor {first} {batch}").split()] for first in firsts]
     floor, operations, nodes, linearize = (statistics.fmean(column) for column in zip(*rows))
     return {"floor_ms": floor / 1000, "operations": operations, "nodes": nodes, "linearize_ms": linearize / 1000}
 
 
 def run_case(bench, part, case, peers):
-    """`peers` makes contestants of a folder with weights and structures."""
+    """`peers` makes contestants from a folder with weights and structures."""
     folder = tempfile.mkdtemp(dir=bench.folder)
     contestants = [ours(bench, case, "espalier", threads, "--keep", folder) for threads in threads_of(bench)[:1]]
-    contestants[0].root(0, 1)  # the folder is written
+    contestants[0].root(0, 1)  # after its answer the folder is complete
     contestants += [ours(bench, case, "espalier", threads) for threads in threads_of(bench)[1:]]
     if peers == tree_peers:
         contestants += [ours(bench, case, "espalier inputs", threads, "--rules=-tables") for threads in threads_of(bench)]
@@ -384,15 +383,15 @@ def run_case(bench, part, case, peers):
     measure(bench, part, case, contestants)
     for c in contestants:
         c.close()
-    for said in sorted({re.sub(r", \d+ threads", "", c.said()) for c in contestants} - {""}):
-        bench.note(said)
+    for versions in sorted({re.sub(r", \d+ threads", "", c.versions()) for c in contestants} - {""}):
+        bench.note(versions)
     shutil.rmtree(folder)
 
 
 def run_cases(bench, part):
     peers = {"floor": None, "torch": tree_peers, "rnn": rnn_peers}[part]
-    for turn in range(bench.options.rounds):
-        bench.last_round = turn == bench.options.rounds - 1
+    for i in range(bench.options.rounds):
+        bench.last_round = i == bench.options.rounds - 1
         for case in cases_of(bench.options):
             if part in ("floor", case.peer):
                 run_case(bench, part, case, peers)
@@ -419,7 +418,7 @@ BACKENDS = ("llvm", "gccjit")
 
 
 def measure_backends(bench, case):
-    """Neither program comes from the cache."""
+    """Compiles and times a case with each back end, without the cache."""
     options = bench.options
     contestants = [ours(bench, case, name, 1, "--backend", name, "--no-cache") for name in BACKENDS]
     check_outputs(contestants)
@@ -428,7 +427,7 @@ def measure_backends(bench, case):
     for batch in map(int, options.batches.split(",")):
         samples = [{c.name: Samples() for c in contestants} for _ in range(options.minibatches)]
         for i, minibatch in enumerate(samples):
-            ask_in_turn(bench, contestants, i * batch, batch, minibatch)
+            ask_alternately(bench, contestants, i * batch, batch, minibatch)
         for c in contestants:
             minima = [min(minibatch[c.name].times) for minibatch in samples]
             bench.record("backends", case=case.name, hidden=case.hidden, batch=batch, kind=c.kind,
@@ -448,7 +447,7 @@ def run_backends(bench):
 # --- parts that other programs measure ---
 
 def binary_trees(bench, folder):
-    """A file of bracketed binary trees."""
+    """The path of a file of bracketed binary trees."""
     if os.path.exists(bench.options.trees):
         return bench.options.trees
     case = Case(["", "bench/models/treelstm.ra", "made", "D=8,V=8", "-", "-", "-"], 8)
@@ -484,7 +483,7 @@ def run_hand(bench):
 
 
 def run_start(bench):
-    """Of the example with its trained weights, one tree."""
+    """Times processes that run one tree of the example with trained weights."""
     start, example = os.path.join(bench.options.build, "bench", "start"), os.path.join(TOP, "examples", "treelstm")
     files = [os.path.join(example, name) for name in ("treelstm.ra", "sst-treelstm-small.safetensors", "sst-vocab.txt")]
     tree = os.path.join(bench.folder, "one.ptb")
@@ -500,7 +499,7 @@ def run_start(bench):
 
 
 def run_command(bench, part, case, *more):
-    """A case by the command alone."""
+    """Records a case measured by `espalier bench`."""
     said = subprocess.run(bench.realtime + [bench.command, "bench", *arguments_of(bench, case, "--format", "json", *more)], capture_output=True, text=True, check=True)
     for line in said.stdout.splitlines():
         values = json.loads(line)
@@ -509,7 +508,7 @@ def run_command(bench, part, case, *more):
 
 
 def run_batches(bench):
-    """Two of the cases, or those that are asked for."""
+    """Measures two of the cases, or those of --cases."""
     for case in cases_of(bench.options):
         if bench.options.cases or case.name in ("treelstm look-up", "treegru look-up"):
             run_command(bench, "batches", case, "--batches", "1,2,4,8,16,32,64,128,256", "--minibatches", "3",
@@ -517,7 +516,7 @@ def run_batches(bench):
 
 
 def run_nodes(bench):
-    """Narrow, so that the largest has room in memory; structures are made, so that all are of one kind."""
+    """Uses a narrow model, so that the largest minibatch fits in memory, and random structures, so that all are alike."""
     case = Case(["treernn look-up", "bench/models/treernn.ra", "made", "D=H,V=2000", "-", "-", "-"], 16)
     for batch in (3, 27, 270, 2700, 27000, 90000, 270000):
         run_command(bench, "nodes", case, "--batches", str(batch), "--minibatches", "1", "--runs",
@@ -537,16 +536,16 @@ def main():
     parser.add_argument("--batches", default="1,10", help="(%(default)s)")
     parser.add_argument("--threads", default="1,2", help="(%(default)s)")
     parser.add_argument("--minibatches", type=int, default=10, help="of each size (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=2, help="times that all cases of a part are measured (%(default)s)")
-    parser.add_argument("--turns", type=int, default=4, help="times that all are asked in turn (%(default)s)")
-    parser.add_argument("--repeats", type=int, default=5, help="runs a turn (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds over all cases of a part (%(default)s)")
+    parser.add_argument("--turns", type=int, default=4, help="times that each contestant runs a minibatch in a round (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs each time (%(default)s)")
     parser.add_argument("--starts", type=int, default=21, help="processes of the part start (%(default)s)")
     parser.add_argument("--realtime", action="store_true", help="contestants run at real-time priority (chrt)")
     parser.add_argument("--pythons", default="/usr/bin/python3,/opt/espalier-peers/bin/python,python3",
                         help="interpreters, whose packages are peers: every version of PyTorch, the first ONNX Runtime (%(default)s)")
     parser.add_argument("--build", default=os.path.join(TOP, "build"), help="(%(default)s)")
     parser.add_argument("--trees", default=os.path.join(TOP, "..", "shared", "data", "sst", "test-a.txt"),
-                        help="bracketed binary trees; where they are missing, trees are made (%(default)s)")
+                        help="bracketed binary trees; without the file, trees are random (%(default)s)")
     parser.add_argument("--output", default="bench-results", help="(%(default)s)")
     parser.add_argument("--from", dest="recorded", help="a folder with results; nothing is measured")
     options = parser.parse_args()

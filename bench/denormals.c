@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* denormals: what numbers below 2^-126 cost.
+/* denormals: the cost of numbers below 2^-126.
  *
  *   usage: denormals [REPEATS]
  *
- * A tree RNN over a perfect tree, with embeddings as they usually are and with such that sums, products and
- * states are denormal, for each kind of math: microseconds of a run, the least of all repeats. */
+ * Runs a tree RNN over a perfect tree with normal embeddings and with embeddings that make sums, products
+ * and states denormal, for each kind of math. Prints microseconds of a run, the least of all repeats. */
 #include "bench/library.h"
 #include "bench/timing.h"
 
@@ -23,7 +23,7 @@ static const char model[] =
     "    h = W @ (left.h + right.h)\n"
     "output top = h at root\n";
 
-/* Numbers between -scale and scale. */
+/* Writes random numbers between -scale and scale. */
 static void put_values(FILE *f, size_t n, float scale)
 {
 	uint32_t state = 1;
@@ -51,7 +51,7 @@ static esp_weights *scaled_weights(esp_context *context, float scale)
 	return make_weights(context, header, put_weights, &scale);
 }
 
-/* Leaves first, then pairs of what stands before. */
+/* A perfect tree: leaves first, then level by level. */
 static esp_structure make_tree(void)
 {
 	static int32_t begin[NODES + 1], children[NODES], words[NODES];
@@ -65,13 +65,13 @@ static esp_structure make_tree(void)
 	return (esp_structure){sizeof(esp_structure), NODES, begin, children, NODES - 1, data};
 }
 
-static double measure(esp_session *s, const esp_forest *f, int repeats)
+static double measure_runs(esp_session *s, const esp_forest *f, int repeats)
 {
 	double least = 1;
 	for (int i = 0; i < repeats; i++) {
-		double begin = now();
-		must(esp_session_run(s, f, &error));
-		double took = now() - begin;
+		double begin = read_clock();
+		check_status(esp_session_run(s, f, &error));
+		double took = read_clock() - begin;
 		least = took < least ? took : least;
 	}
 	return least;
@@ -88,15 +88,15 @@ static double time_of(float scale, const char *math, int repeats)
 	esp_session *session;
 	esp_forest *forest;
 	esp_structure tree = make_tree();
-	must(esp_context_create(&c, &context, &error));
-	must(esp_model_parse(context, "small.ra", model, strlen(model), &m, &error));
+	check_status(esp_context_create(&c, &context, &error));
+	check_status(esp_model_parse(context, "small.ra", model, strlen(model), &m, &error));
 	esp_weights *w = scaled_weights(context, scale);
-	must(esp_program_create(m, w, &o, &program, &error));
-	must(esp_binding_create(program, w, &binding, &error));
-	must(esp_session_create(binding, &session, &error));
-	must(esp_forest_create(program, &forest, &error));
-	must(esp_forest_add(forest, &tree, &error));
-	double seconds = measure(session, forest, repeats);
+	check_status(esp_program_create(m, w, &o, &program, &error));
+	check_status(esp_binding_create(program, w, &binding, &error));
+	check_status(esp_session_create(binding, &session, &error));
+	check_status(esp_forest_create(program, &forest, &error));
+	check_status(esp_forest_add(forest, &tree, &error));
+	double seconds = measure_runs(session, forest, repeats);
 	esp_session_free(session);
 	esp_forest_free(forest);
 	esp_binding_free(binding);

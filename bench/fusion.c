@@ -2,9 +2,9 @@
 /* fusion                     the rows of src/sched/fusion_cost.def, measured on this machine
  * fusion MODEL.ra SIZE=N...  a model under every planner
  *
- * Each pair of mapping types that may be fused, but need not be, stands in a model of its own, where the
- * operand is computed where it is wanted (fuse grow always) or stored (never).  Figures are nanoseconds a
- * node: the least of many runs over one minibatch, on one thread.  Weights are random numbers. */
+ * For each pair of mapping types that may be fused there is a model, in which the operand is computed
+ * inside its consumer (fuse grow always) or stored (never). Figures are nanoseconds per node: the least of
+ * many runs over one minibatch, on one thread. Weights are random numbers. */
 #include "bench/timing.h"
 #include "compile/compile.h"
 #include "runtime/runtime.h"
@@ -20,7 +20,7 @@ static _Noreturn void give_up(const struct diags *d)
 	exit(1);
 }
 
-static float noise(uint64_t x)
+static float weight_at(uint64_t x)
 {
 	x = (x + 1) * 0x9E3779B97F4A7C15u;
 	x = (x ^ x >> 29) * 0xBF58476D1CE4E5B9u;
@@ -32,7 +32,7 @@ static bool read_weight(void *context, int param, int64_t first, int64_t count, 
 	float *values = to;
 	(void)context, (void)d;
 	for (int64_t i = 0; i < count; i++)
-		values[i] = noise(((uint64_t)param << 32) + first + i);
+		values[i] = weight_at(((uint64_t)param << 32) + first + i);
 	return true;
 }
 
@@ -50,7 +50,7 @@ struct trial {
 	const void *data[MAX_INPUTS];
 };
 
-/* Sizes as the words NAME=N; what is not named is 1. */
+/* Sets sizes from words NAME=N; dimensions that are not named have the size 1. */
 static void set_sizes(struct trial *t, char *const *words, int n)
 {
 	for (size_t i = 0; i < t->model->symbols.n && i < MAX_SYMBOLS; i++) {
@@ -62,13 +62,14 @@ static void set_sizes(struct trial *t, char *const *words, int n)
 	}
 }
 
-/* Children first; a tree joins the last subtrees, a sequence is a chain. */
+/* Adds a sequence, which is a chain, or a tree, whose new nodes join the last subtrees; children come
+ * first. */
 static void add_structure(struct trial *t)
 {
 	int32_t begin[2 * LENGTH + 1], children[2 * LENGTH], open[2 * LENGTH];
 	int arity = t->image.children < 0 ? 2 : t->image.children, nodes = 0, edges = 0, n = 0;
 	while (nodes < LENGTH || (arity > 1 && n > 1 && nodes < 2 * LENGTH)) {
-		bool join = n >= arity && (arity == 1 || nodes >= LENGTH || noise(nodes) > 0);
+		bool join = n >= arity && (arity == 1 || nodes >= LENGTH || weight_at(nodes) > 0);
 		begin[nodes] = edges;
 		for (int i = 0; join && i < arity; i++)
 			children[edges++] = open[n - arity + i];
@@ -91,13 +92,13 @@ static void make_inputs(struct trial *t)
 			if (in->token)
 				token[k] = k % in->limit;
 			else
-				vector[k] = noise(k);
+				vector[k] = weight_at(k);
 		t->data[i] = vector;
 	}
 }
 
-static void prepare(struct trial *t, const char *name, const char *text, char *const *sizes, int n,
-		    const char *schedule)
+static void open_trial(struct trial *t, const char *name, const char *text, char *const *sizes, int n,
+		       const char *schedule)
 {
 	esp_program_options texts = {.backend = "llvm", .target = TARGET_NATIVE, .schedule = schedule};
 	struct compile_options o = {0};
@@ -120,19 +121,20 @@ static void prepare(struct trial *t, const char *name, const char *text, char *c
 static double least_run(struct trial *t)
 {
 	struct rt_minibatch m = {lin_collect_forest(&t->collect), t->data};
-	double least = 1e30, end = 1e9 * now() + 5e7;
-	for (int i = 0; i < 5 || 1e9 * now() < end; i++) {
-		double start = 1e9 * now();
+	double least = 1e30, end = 1e9 * read_clock() + 5e7;
+	for (int i = 0; i < 5 || 1e9 * read_clock() < end; i++) {
+		double start = 1e9 * read_clock();
 		if (!rt_session_run(&t->session, &t->binding, NULL, &m, &t->diags))
 			give_up(&t->diags);
-		double took = 1e9 * now() - start;
+		double took = 1e9 * read_clock() - start;
 		least = took < least ? took : least;
 	}
 	return least / (double)t->collect.nodes;
 }
 
-/* Nanoseconds a node. */
-static double measure(const char *name, const char *text, char *const *sizes, int n, const char *schedule)
+/* Returns nanoseconds per node. */
+static double measure_schedule(const char *name, const char *text, char *const *sizes, int n,
+			       const char *schedule)
 {
 	struct trial *t = calloc(1, sizeof *t);
 	jmp_buf jump;
@@ -140,7 +142,7 @@ static double measure(const char *name, const char *text, char *const *sizes, in
 	diags_init(&t->diags, &allocator_default);
 	if (arena_guard(&t->arena, &jump))
 		give_up(&t->diags);
-	prepare(t, name, text, sizes, n, schedule);
+	open_trial(t, name, text, sizes, n, schedule);
 	double least = least_run(t);
 	rt_session_free(&t->session);
 	rt_binding_free(&t->binding);
@@ -154,8 +156,8 @@ static double measure(const char *name, const char *text, char *const *sizes, in
 
 /* --- pairs --- */
 
-/* `volume`: of the consumer, elements a row for each of D.  E is 4; A or F is 1 where a variable of one value
- * is to come. */
+/* `volume`: elements of the consumer per row and per element of D. E is 4; A or F is 1 to make a variable
+ * with a single value. */
 static const struct pair {
 	const char *first, *second, *declare, *state, *value;
 	int a, volume;
@@ -176,14 +178,14 @@ static const struct pair {
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 static const int extents[] = {4, 8, 16, 32, 64};
-enum { EXTENTS = sizeof extents / sizeof *extents, TURNS = 3 };
+enum { EXTENTS = sizeof extents / sizeof *extents, ROUNDS = 3 };
 
 static double least_of(double a, double b)
 {
 	return a < b ? a : b;
 }
 
-/* In turns: what else the machine does should not decide. */
+/* Alternates between both, so that other work of the machine affects them equally. */
 static void measure_pair(const struct pair *p)
 {
 	char text[600], d[32], a[32], *sizes[] = {d, a, "E=4"};
@@ -196,9 +198,11 @@ static void measure_pair(const struct pair *p)
 		snprintf(d, sizeof d, "D=%d", extents[i]);
 		snprintf(a, sizeof a, "A=%d", p->a);
 		double fused = 1e30, stored = 1e30;
-		for (int turn = 0; turn < TURNS; turn++) {
-			fused = least_of(fused, measure("pair", text, sizes, 3, "fuse grow always\n"));
-			stored = least_of(stored, measure("pair", text, sizes, 3, "fuse grow never\n"));
+		for (int round = 0; round < ROUNDS; round++) {
+			fused =
+			    least_of(fused, measure_schedule("pair", text, sizes, 3, "fuse grow always\n"));
+			stored =
+			    least_of(stored, measure_schedule("pair", text, sizes, 3, "fuse grow never\n"));
 		}
 		printf("SCHED_FUSION_COST(%s, %s, %g, %.3f) /* %.1f and %.1f ns */\n", p->first, p->second,
 		       (double)p->volume * extents[i] / lanes, fused / stored, fused, stored);
@@ -226,7 +230,7 @@ static void measure_model(const char *path, char *const *sizes, int n)
 		char schedule[40];
 		snprintf(schedule, sizeof schedule, "fuse %s\n", planners[i]);
 		printf("%-12s %10.1f ns a node\n", planners[i],
-		       measure(path, read_file(path), sizes, n, schedule));
+		       measure_schedule(path, read_file(path), sizes, n, schedule));
 	}
 }
 

@@ -1,6 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What benchmarks that use the library share: how they end when a call fails, and weights that are made for
- * them. */
+/* For benchmarks that use the library: ending when a call fails, and making weights. */
 #ifndef ESPALIER_BENCH_LIBRARY_H
 #define ESPALIER_BENCH_LIBRARY_H
 
@@ -21,14 +20,14 @@ static inline _Noreturn void give_up(const char *why)
 	exit(1);
 }
 
-static inline void must(esp_status status)
+static inline void check_status(esp_status status)
 {
 	if (status)
 		give_up(esp_error_text(error));
 }
 
-/* Of a file that is gone when this returns: the header of safetensors, and the values that `put` writes
- * behind it. */
+/* Opens weights from a temporary file of the safetensors header and the values that `put` writes. The file
+ * is removed before this returns. */
 static inline esp_weights *make_weights(esp_context *context, const char *header, void (*put)(FILE *, void *),
 					void *user)
 {
@@ -44,7 +43,7 @@ static inline esp_weights *make_weights(esp_context *context, const char *header
 	if (ferror(f) | fclose(f))
 		give_up("cannot write weights");
 	esp_weights *w;
-	must(esp_weights_open(context, path, &w, &error));
+	check_status(esp_weights_open(context, path, &w, &error));
 	unlink(path);
 	return w;
 }

@@ -1,20 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* linearize: nanoseconds a node that linearizing costs, from arrays, for forests of a million nodes.
+/* linearize: nanoseconds per node of linearizing forests of a million nodes, from arrays.
  *
  *   usage: linearize [REPEATS]
  *
- * The random forest has binary trees of 1 to 38 leaves, split anywhere, in post order: what parsers give. The
- * heap is one perfect tree, numbered children first or root first.  Nodes of three
- * cases are numbered by case as well. */
+ * The random forest has binary trees of 1 to 38 leaves, divided at random, in post order like the output
+ * of parsers. The heap is one perfect tree, numbered children first or root first. Where nodes have one of
+ * three cases, they are also numbered by case. */
 #include "bench/timing.h"
 #include "linearize/linearize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { NODES = 1000001, ROOM = NODES + 100 };
+enum { NODES = 1000001, CAPACITY = NODES + 100 };
 
-static int32_t child_begin[ROOM + 1], children[2 * ROOM], roots[ROOM], token[ROOM];
+static int32_t child_begin[CAPACITY + 1], children[2 * CAPACITY], roots[CAPACITY], token[CAPACITY];
 static struct lin_forest forest = {.child_begin = child_begin, .children = children, .root = roots};
 
 static void make_heap(bool children_first)
@@ -32,7 +32,7 @@ static void make_heap(bool children_first)
 	forest.inputs = 1;
 }
 
-/* Appends a tree; its root comes last. */
+/* Appends a tree with `leaves` leaves; its root comes last. */
 static int32_t add_tree(int leaves, int32_t *edges)
 {
 	int left = leaves > 1 ? 1 + rand() % (leaves - 1) : 0;
@@ -54,7 +54,7 @@ static void make_random(void)
 	child_begin[forest.nodes] = edges;
 }
 
-/* Three cases of inner nodes, at random. */
+/* Three cases of inner nodes, chosen at random. */
 static const struct image_match zero[] = {{0, 0}}, one[] = {{0, 1}};
 static const struct image_case three[] = {{"leaf", false, -1, IMAGE_EITHER, 0, NULL},
 					  {"a", true, -1, IMAGE_EITHER, 1, zero},
@@ -65,24 +65,24 @@ static const struct lin_cases cases = {4, three, tokens};
 
 static void make_typed(void)
 {
-	for (int i = 0; i < ROOM; i++)
+	for (int i = 0; i < CAPACITY; i++)
 		token[i] = rand() % 3;
 }
 
-static void measure(const char *what, struct lin_rules rules, double *seconds, int repeats)
+static void measure_rules(const char *what, struct lin_rules rules, double *seconds, int repeats)
 {
 	struct lin_order order;
 	struct diags diags;
 	lin_order_init(&order, &allocator_default);
 	diags_init(&diags, &allocator_default);
 	for (int i = -3; i < repeats; i++) {
-		double begin = now();
+		double begin = read_clock();
 		if (!lin_linearize(&order, &forest, rules, &diags))
 			exit(1);
 		if (i >= 0)
-			seconds[i] = now() - begin;
+			seconds[i] = read_clock() - begin;
 	}
-	qsort(seconds, repeats, sizeof *seconds, ascending);
+	qsort(seconds, repeats, sizeof *seconds, compare_doubles);
 	printf("%-40s %8.2f %8.2f\n", what, seconds[0] / forest.nodes * 1e9, seconds[repeats / 2] / forest.nodes * 1e9);
 	lin_order_free(&order);
 }
@@ -99,15 +99,15 @@ int main(int argc, char **argv)
 				      typed = {.children = 2, .cases = &cases};
 	printf("%-40s %8s %8s\n", "ns a node", "minimum", "median");
 	make_random();
-	measure("random binary trees, post order", plain, seconds, repeats);
-	measure("the same, in spans of 4 levels", spans, seconds, repeats);
+	measure_rules("random binary trees, post order", plain, seconds, repeats);
+	measure_rules("the same, in spans of 4 levels", spans, seconds, repeats);
 	make_typed();
-	measure("of three cases", typed, seconds, repeats);
+	measure_rules("of three cases", typed, seconds, repeats);
 	make_heap(true);
-	measure("heap, children first", plain, seconds, repeats);
-	measure("the same, in spans of 4 levels", spans, seconds, repeats);
+	measure_rules("heap, children first", plain, seconds, repeats);
+	measure_rules("the same, in spans of 4 levels", spans, seconds, repeats);
 	make_heap(false);
-	measure("heap, root first", plain, seconds, repeats);
+	measure_rules("heap, root first", plain, seconds, repeats);
 	free(seconds);
 	return 0;
 }

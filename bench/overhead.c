@@ -1,11 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* overhead: what a run costs beside its kernels.
+/* overhead: the cost of a run besides its kernels.
  *
  *   usage: overhead [REPEATS]
  *
- * The model adds one number a node, so that next to nothing is left of a run but what surrounds the kernels:
- * its whole time is an upper bound of the overhead.  A request is esp_forest_clear, esp_forest_add,
- * esp_session_run. */
+ * The model adds one number per node, so nearly all of a run's time is spent outside the kernels: it is an
+ * upper bound of the overhead. A request is esp_forest_clear, esp_forest_add, esp_session_run. */
 #include "bench/library.h"
 #include "bench/timing.h"
 
@@ -23,9 +22,9 @@ static const char model[] =
 
 /* --- structures --- */
 
-/* Sequential heaps: node i of n inner nodes first has children 2i + 1 and 2i + 2; numbered backwards,
- * children come first. */
-static esp_structure heap(int32_t nodes)
+/* A perfect tree as a heap: node i has children 2i + 1 and 2i + 2. Numbered backwards, children come
+ * first. */
+static esp_structure make_heap(int32_t nodes)
 {
 	int32_t *begin = malloc((nodes + 1ul) * sizeof *begin), *children = malloc(nodes * sizeof *children);
 	int32_t *word = malloc(nodes * sizeof *word), inner = nodes / 2, n = 0;
@@ -64,20 +63,20 @@ struct server {
 	esp_session *session;
 };
 
-static struct server serve(void)
+static struct server open_server(void)
 {
 	struct server s;
 	esp_context *context;
 	esp_model *m;
 	esp_program *program;
 	esp_binding *binding;
-	must(esp_context_create(NULL, &context, &error));
-	must(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error));
+	check_status(esp_context_create(NULL, &context, &error));
+	check_status(esp_model_parse(context, "least.ra", model, strlen(model), &m, &error));
 	esp_weights *w = make_weights(context, header, put_weights, NULL);
-	must(esp_program_create(m, w, NULL, &program, &error));
-	must(esp_binding_create(program, w, &binding, &error));
-	must(esp_forest_create(program, &s.forest, &error));
-	must(esp_session_create(binding, &s.session, &error));
+	check_status(esp_program_create(m, w, NULL, &program, &error));
+	check_status(esp_binding_create(program, w, &binding, &error));
+	check_status(esp_forest_create(program, &s.forest, &error));
+	check_status(esp_session_create(binding, &s.session, &error));
 	esp_context_free(context);
 	esp_model_free(m);
 	esp_weights_free(w);
@@ -88,9 +87,9 @@ static struct server serve(void)
 
 /* --- measuring --- */
 
-static void show(const char *what, double *seconds, long n, double scale, const char *unit)
+static void print_times(const char *what, double *seconds, long n, double scale, const char *unit)
 {
-	qsort(seconds, n, sizeof *seconds, ascending);
+	qsort(seconds, n, sizeof *seconds, compare_doubles);
 	printf("%-48s %8.2f %8.2f %8.2f %s\n", what, seconds[0] * scale, seconds[n / 2] * scale,
 	       seconds[n * 99 / 100] * scale, unit);
 }
@@ -98,17 +97,17 @@ static void show(const char *what, double *seconds, long n, double scale, const 
 static void measure_request(struct server *s, size_t nodes, double *seconds, long repeats)
 {
 	char what[60];
-	esp_structure tree = heap(nodes);
+	esp_structure tree = make_heap(nodes);
 	for (long i = -100; i < repeats; i++) {
-		double begin = now();
+		double begin = read_clock();
 		esp_forest_clear(s->forest);
-		must(esp_forest_add(s->forest, &tree, &error));
-		must(esp_session_run(s->session, s->forest, &error));
+		check_status(esp_forest_add(s->forest, &tree, &error));
+		check_status(esp_session_run(s->session, s->forest, &error));
 		if (i >= 0)
-			seconds[i] = now() - begin;
+			seconds[i] = read_clock() - begin;
 	}
 	snprintf(what, sizeof what, "request of %zu node%s", nodes, nodes == 1 ? "" : "s");
-	show(what, seconds, repeats, 1e6, "us");
+	print_times(what, seconds, repeats, 1e6, "us");
 }
 
 int main(int argc, char **argv)
@@ -119,7 +118,7 @@ int main(int argc, char **argv)
 	double *seconds = malloc(repeats * sizeof *seconds);
 	if (!seconds)
 		give_up("no memory");
-	struct server s = serve();
+	struct server s = open_server();
 	printf("%-48s %8s %8s %8s\n", "", "minimum", "median", "99 %");
 	measure_request(&s, 1, seconds, repeats);
 	measure_request(&s, 37, seconds, repeats);

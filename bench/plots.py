@@ -1,5 +1,5 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""Plots of bench.py's records by gnuplot, as SVG and PNG; without gnuplot there are none."""
+"""Draws bench.py's records with gnuplot, as SVG and PNG; does nothing without gnuplot."""
 import os
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ SHARE_WANTED = 0.80
 
 
 class Plot:
-    """A script of gnuplot, and how high its picture is."""
+    """A gnuplot script and the height of its picture."""
 
     def __init__(self, title, script, height=HEIGHT):
         self.script, self.height = f"set title {quoted(title)} font ',15'\n{script}\n", height
@@ -54,13 +54,13 @@ def plot_lines(title, x, y, series, base=2):
 
 
 def rows_frame(rows, x):
-    """What plots with a row for each case share: names on the left, the first on top."""
+    """The frame and height of a plot with a row for each case: names on the left, the first on top."""
     names = ", ".join(f"{quoted(row)} {i}" for i, row in enumerate(rows))
     return (f"set xlabel {quoted(x)}\nset ytics ({names}) font ',11'\nset yrange [{len(rows) - 0.4}:-0.6]\nset grid noytics xtics\n", 110 + 18 * len(rows))
 
 
 def line_at(x, text):
-    """An upright line that results are judged by."""
+    """A vertical line to compare results with."""
     return (f"set arrow from first {x}, graph 0 to first {x}, graph 1 nohead dt 2 lw 2 lc rgb '#222222' front\n"
             f"set label {quoted(text)} at first {x}, graph 1 offset 0, 0.6 center font ',11' front\nset title offset 0, 0.8\n")
 
@@ -102,7 +102,7 @@ def plot_nodes(records):
 
 
 def ratios_of(records):
-    """{case: {peer: how many times as long it takes}}, of each by its best number of threads."""
+    """{case: {peer: its time over Espalier's}}, each with its best number of threads."""
     ratios = {}
     for part, mine in (("torch", "espalier inputs"), ("rnn", "espalier")):
         measured = tables.chosen(records, part)
@@ -116,7 +116,7 @@ def ratios_of(records):
 
 
 def plot_peers(records):
-    """Ratios span decades, so their axis is logarithmic."""
+    """The axis is logarithmic, since ratios span decades."""
     ratios = ratios_of(records)
     if not ratios:
         return None

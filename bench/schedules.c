@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* schedules MODEL.ra WEIGHTS VOCAB TREES [--threads N] [--repeats N] SCHEDULE...
  *
- * One model under several schedules, interleaved: for minibatches of 1, 10 and 64 trees the microseconds that
- * a tree takes, linearized and run, outputs at the root: the least and the median of the rounds, each over as
- * many minibatches as make 64 trees.  A SCHEDULE is a file, or text of directives with `;` between them. */
+ * Runs one model under several schedules alternately, over minibatches of 1, 10 and 64 trees with outputs
+ * at the root. Prints microseconds per tree for linearizing and running: the least and the median of the
+ * rounds, each of which runs 64 trees. A SCHEDULE is a file, or directives separated by `;`. */
 #include "bench/library.h"
 #include "bench/timing.h"
 
@@ -39,18 +39,18 @@ static void read_trees(struct side *s, esp_context *c, esp_program *p, esp_vocab
 		esp_treebank *bank;
 		int more = 1;
 		esp_treebank_options reading = {.size = sizeof reading, .vocab = vocab};
-		must(esp_treebank_open(c, trees, &reading, &bank, &error));
+		check_status(esp_treebank_open(c, trees, &reading, &bank, &error));
 		s->forests[size] = TREES / sizes[size];
 		for (int i = 0; i < s->forests[size]; i++) {
-			must(esp_forest_create(p, &s->forest[size][i], &error));
+			check_status(esp_forest_create(p, &s->forest[size][i], &error));
 			for (int t = 0; more && t < sizes[size]; t++)
-				must(esp_treebank_next(bank, s->forest[size][i], &more, &error));
+				check_status(esp_treebank_next(bank, s->forest[size][i], &more, &error));
 		}
 		esp_treebank_free(bank);
 	}
 }
 
-static void prepare(struct side *s, esp_context *c, char **argv, const char *schedule)
+static void open_side(struct side *s, esp_context *c, char **argv, const char *schedule)
 {
 	esp_model *m;
 	esp_weights *w;
@@ -60,12 +60,12 @@ static void prepare(struct side *s, esp_context *c, char **argv, const char *sch
 	esp_program_options options = {
 	    .size = sizeof options, .at = ESP_AT_ROOT, .schedule = read_schedule(schedule)};
 	s->name = schedule;
-	must(esp_model_read(c, argv[1], &m, &error));
-	must(esp_weights_open(c, argv[2], &w, &error));
-	must(esp_vocab_open(c, argv[3], &vocab, &error));
-	must(esp_program_create(m, w, &options, &p, &error));
-	must(esp_binding_create(p, w, &b, &error));
-	must(esp_session_create(b, &s->session, &error));
+	check_status(esp_model_read(c, argv[1], &m, &error));
+	check_status(esp_weights_open(c, argv[2], &w, &error));
+	check_status(esp_vocab_open(c, argv[3], &vocab, &error));
+	check_status(esp_program_create(m, w, &options, &p, &error));
+	check_status(esp_binding_create(p, w, &b, &error));
+	check_status(esp_session_create(b, &s->session, &error));
 	read_trees(s, c, p, vocab, argv[4]);
 	esp_model_free(m);
 	esp_weights_free(w);
@@ -76,17 +76,17 @@ static void prepare(struct side *s, esp_context *c, char **argv, const char *sch
 
 static double round_of(struct side *s, int size)
 {
-	double begin = 1e6 * now();
+	double begin = 1e6 * read_clock();
 	for (int i = 0; i < s->forests[size]; i++)
-		must(esp_session_run(s->session, s->forest[size][i], &error));
-	return (1e6 * now() - begin) / (s->forests[size] * sizes[size]);
+		check_status(esp_session_run(s->session, s->forest[size][i], &error));
+	return (1e6 * read_clock() - begin) / (s->forests[size] * sizes[size]);
 }
 
-static void show(struct side *s, int rounds)
+static void print_side(struct side *s, int rounds)
 {
 	for (int size = 0; size < SIZES; size++) {
 		double *t = s->times[size];
-		qsort(t, rounds, sizeof *t, ascending);
+		qsort(t, rounds, sizeof *t, compare_doubles);
 		printf("  batch %-3d %8.2f %8.2f", sizes[size], t[0], t[rounds / 2]);
 	}
 	printf("   %.60s\n", s->name);
@@ -106,9 +106,9 @@ int main(int argc, char **argv)
 	if (at >= argc || argc - at > MOST || rounds < 1 || rounds > MOST_ROUNDS)
 		give_up(
 		    "usage: schedules MODEL.ra WEIGHTS VOCAB TREES [--threads N] [--repeats N] SCHEDULE...");
-	must(esp_context_create(&shared, &context, &error));
+	check_status(esp_context_create(&shared, &context, &error));
 	for (; at < argc; at++)
-		prepare(&side[n++], context, argv, argv[at]);
+		open_side(&side[n++], context, argv, argv[at]);
 	for (int r = -1; r < rounds; r++)
 		for (int size = 0; size < SIZES; size++)
 			for (int i = 0; i < n; i++) {
@@ -119,6 +119,6 @@ int main(int argc, char **argv)
 			}
 	printf("microseconds a tree: least, median\n");
 	for (int i = 0; i < n; i++)
-		show(&side[i], rounds);
+		print_side(&side[i], rounds);
 	return 0;
 }

@@ -27,7 +27,7 @@ static int serve_run(struct server *s, size_t first, size_t count, long repeats)
 	struct timing t;
 	int status = subject_fill(s->subject, first, count);
 	if (!status)
-		status = subject_run(s->subject, &t); /* may take memory */
+		status = subject_run(s->subject, &t); /* may allocate memory */
 	for (long i = 0; i < repeats && !status; i++) {
 		status = subject_run(s->subject, &t);
 		printf("%s%.2f", i ? " " : "", t.whole * 1e6);
@@ -65,7 +65,7 @@ static int serve_root(struct server *s, size_t first, size_t count)
 	return status;
 }
 
-/* What is best of some measurements counts: the machine is no faster than it was once. */
+/* Measures the machine and keeps the best limits of all measurements so far. */
 static int serve_machine(struct server *s)
 {
 	struct machine m;
@@ -83,7 +83,7 @@ static int serve_machine(struct server *s)
 	return 0;
 }
 
-/* What was measured elsewhere: giga-operations, microseconds, then gigabytes by working set. */
+/* Reads limits that were measured elsewhere: giga-operations, microseconds, then gigabytes by working set. */
 static bool read_limits(struct machine *m, const char *text)
 {
 	char *end;
@@ -116,7 +116,7 @@ static int serve_floor(struct server *s, size_t first, size_t count)
 	return status;
 }
 
-/* Milliseconds of the back end, 0 when the program was in the cache. */
+/* Prints milliseconds that the back end took, 0 when the program was in the cache. */
 static int serve_compile(struct server *s)
 {
 	char *text = NULL;
@@ -163,7 +163,7 @@ static int serve_line(struct server *s, const char *line)
 	return EXIT_INPUT;
 }
 
-static int serve(struct subject *subject)
+static int serve_requests(struct subject *subject)
 {
 	struct server server = {.subject = subject};
 	char line[1000];
@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	}
 	int status = bench_open(&b, &options);
 	if (!status)
-		status = serve(&b.subject[0]);
+		status = serve_requests(&b.subject[0]);
 	bench_close(&b);
 	return status;
 }

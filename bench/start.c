@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES
  *
- * How long a process takes from its start to its end, without and with its program in the cache: COMMAND is
- * the program `espalier` itself (build/.libs/espalier, not the script that libtool puts in front of it).
- * Prints the median, the least and the most of TIMES runs each, and the medians of the phases that the
- * command tells; and the same of a process that does nothing but say its version. */
+ * Times a process from start to end, without and with its program in the cache. COMMAND is the program
+ * `espalier` itself (build/.libs/espalier, not libtool's wrapper script). Prints the median, the least and
+ * the most of TIMES runs each, the medians of the phases that --timing prints, and the times of a process
+ * that only prints its version. */
 #include "bench/timing.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ extern char **environ;
 
 enum { PHASES = 4, MOST = 1000 };
 
-/* "run" of the command is microseconds, like "linearize". */
+/* The command prints "linearize" and "run" in microseconds. */
 static const struct {
 	const char *name;
 	double to_ms;
@@ -36,7 +36,7 @@ static _Noreturn void give_up(const char *what)
 	exit(1);
 }
 
-/* What the command writes is a page; the pipe holds it. */
+/* Reads the output after the process has ended: the pipe holds all of it. */
 static void read_phases(int fd, struct sample *s)
 {
 	char text[4000], *at;
@@ -51,7 +51,7 @@ static void read_phases(int fd, struct sample *s)
 	}
 }
 
-/* What the process writes to `fd` is read after its end: a page at most. */
+/* Runs a process with `fd` as its standard error, to which it writes a page at most. */
 static double time_process(char **arguments, int fd)
 {
 	posix_spawn_file_actions_t actions;
@@ -60,15 +60,15 @@ static double time_process(char **arguments, int fd)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", 1, 0);
-	double begin = 1e3 * now();
+	double begin = 1e3 * read_clock();
 	if (posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ) ||
 	    waitpid(child, &status, 0) != child)
 		give_up("the command cannot be started");
 	posix_spawn_file_actions_destroy(&actions);
-	return 1e3 * now() - begin;
+	return 1e3 * read_clock() - begin;
 }
 
-static struct sample run(char **argv)
+static struct sample run_command(char **argv)
 {
 	char *arguments[] = {argv[0],	"run",	 argv[1], "--weights", argv[2],
 			     "--vocab", argv[3], argv[4], "--timing",  NULL};
@@ -104,7 +104,7 @@ static double median_of(const struct sample *s, int n, size_t at)
 	return x[n / 2];
 }
 
-static void show(const char *what, const struct sample *s, int n)
+static void print_sample(const char *what, const struct sample *s, int n)
 {
 	double least = s->process, most = s->process;
 	for (int i = 0; i < n; i++) {
@@ -118,7 +118,7 @@ static void show(const char *what, const struct sample *s, int n)
 	printf("\n");
 }
 
-static void empty(const char *folder)
+static void empty_folder(const char *folder)
 {
 	char command[200];
 	snprintf(command, sizeof command, "rm -rf '%s/espalier'", folder);
@@ -139,17 +139,17 @@ int main(int argc, char **argv)
 		give_up("usage: start [-n TIMES] COMMAND MODEL.ra WEIGHTS VOCAB TREES");
 	setenv("XDG_CACHE_HOME", folder, 1);
 	for (int i = 0; i < n; i++) {
-		empty(folder);
-		cold[i] = run(argv + 1);
+		empty_folder(folder);
+		cold[i] = run_command(argv + 1);
 	}
 	for (int i = 0; i < n; i++) {
-		warm[i] = run(argv + 1);
+		warm[i] = run_command(argv + 1);
 		none[i] = say_version(argv + 1);
 	}
-	show("cold", cold, n);
-	show("warm", warm, n);
-	show("none", none, n);
-	empty(folder);
+	print_sample("cold", cold, n);
+	print_sample("warm", warm, n);
+	print_sample("none", none, n);
+	empty_folder(folder);
 	rmdir(folder);
 	return 0;
 }

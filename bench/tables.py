@@ -1,5 +1,5 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""The tables of bench.py, each from the records of its part, and under it the figure that the part is about."""
+"""The tables of bench.py, each from the records of its part, with the part's summary figure below."""
 import math
 import re
 import statistics
@@ -28,13 +28,13 @@ def fastest(records):
     return min(records, key=lambda r: r["min_ms"], default=None)
 
 
-def heading(text):
+def print_heading(text):
     print(f"\n== {text}\n")
 
 
 def best_machine(a, b):
-    """The best of two measurements. Processors that share a core for a while meet soonest, but do not reach the peak then:
-    their barrier does not count (src/base/measure.c)."""
+    """The best of two measurements. While two threads share a core their barrier is fastest, but they do not reach the peak:
+    that barrier does not count (src/base/measure.c)."""
     most = max(a["gflops"], b["gflops"])
     read = [{"bytes": p["bytes"], "gbs": max(p["gbs"], q["gbs"])} for p, q in zip(a["read"], b["read"])]
     return {**a, "gflops": most, "read": read,
@@ -42,7 +42,7 @@ def best_machine(a, b):
 
 
 def machines(records):
-    """The best of all measurements with so many threads."""
+    """Threads -> the best of all measurements with so many threads."""
     best = {}
     for r in chosen(records, "machine"):
         best[r["threads"]] = best_machine(best.get(r["threads"], r), r)
@@ -54,7 +54,7 @@ def size_text(size):
 
 
 def show_machine(records):
-    heading("the machine: what a core does, all of so many computing or reading at once")
+    print_heading("the machine: what a core does, all of so many computing or reading at once")
     for threads, m in sorted(machines(records).items()):
         print(f"{threads} thread{'s' if threads > 1 else ''}, {m['vector']}: {m['gflops']:.1f} GFLOP/s, barrier "
               f"{m['barrier_us']:.2f} us; GB/s from "
@@ -64,14 +64,14 @@ def show_machine(records):
 
 
 def undisturbed(r):
-    """Milliseconds: what floors are compared with."""
+    """Milliseconds that floors are compared with."""
     return r.get("quiet_ms", r["min_ms"])
 
 
 def show_floor(records, cases, cortex):
     measured = chosen(records, "floor", kind="espalier")
     threads = sorted({r["threads"] for r in measured})
-    heading("floor / time: ms undisturbed (least, median of a run), floor / undisturbed")
+    print_heading("floor / time: ms undisturbed (least, median of a run), floor / undisturbed")
     print(f"{'':<24}{'hidden':>7}{'batch':>6}" + "".join(f"{f'{t} thread' + 's' * (t > 1):>30}{'floor':>9}{'share':>7}"
                                                          for t in threads) + f"{'times faster':>14}")
     for key in keys_of(measured):
@@ -126,14 +126,14 @@ def show_linearizer(measured, cases):
 
 
 def show_peers(records, part, kind, wanted):
-    """Ours against the fastest of the peers; of each the number of threads that is faster."""
+    """Compares Espalier with the fastest peer, each with its best number of threads."""
     measured = chosen(records, part)
     peers = list(dict.fromkeys(r["kind"] for r in measured if not r["kind"].startswith("espalier")))
     print(f"{'':<16}{'hidden':>7}{'batch':>6}{'espalier':>20}" + "".join(f"{peer:>28}" for peer in peers) + f"{'ratio':>8}{'medians':>9}")
     for key in keys_of(measured):
         mine = fastest(at(measured, key, kind=kind))
         others = [fastest(at(measured, key, kind=peer)) for peer in peers]
-        line = f"{key[0]:<16}{key[1]:>7}{key[2]:>6}" + cell(mine, 20) + "".join(cell(other, 28) for other in others)
+        line = f"{key[0]:<16}{key[1]:>7}{key[2]:>6}" + format_cell(mine, 20) + "".join(format_cell(other, 28) for other in others)
         if any(others):
             median = min(other["median_ms"] for other in others if other)
             line += f"{fastest(filter(None, others))['min_ms'] / mine['min_ms']:>8.2f}{median / mine['median_ms']:>9.2f}"
@@ -143,10 +143,10 @@ def show_peers(records, part, kind, wanted):
 
 
 def show_backends(records, cases, cortex):
-    """Ratios to the first."""
+    """Compares back ends with the first one."""
     measured = chosen(records, "backends")
     kinds = list(dict.fromkeys(r["kind"] for r in measured))
-    heading("back ends, one thread: least ms of a run, and ms of the back end")
+    print_heading("back ends, one thread: least ms of a run, and ms of the back end")
     print(f"{'':<24}{'hidden':>7}{'batch':>6}" + "".join(f"{kind:>12}" for kind in kinds) + f"{'ratio':>8}"
           + "".join(f"{kind + ' compiles':>18}" for kind in kinds) + f"{'ratio':>8}")
     ratios = {"min_ms": [], "compile_ms": []}
@@ -163,7 +163,7 @@ def show_backends(records, cases, cortex):
 
 
 def show_ratios(measured, kind, family, aim):
-    """Over all cases, against the best of the peers whose names begin so."""
+    """Ratios over all cases, against the best peer whose name begins with `family`."""
     ratios = []
     for key in keys_of(measured):
         best = fastest(r for r in at(measured, key) if r["kind"].startswith(family) and not r["kind"].startswith("espalier"))
@@ -174,18 +174,18 @@ def show_ratios(measured, kind, family, aim):
               f"{min(ratios):.2f} (wanted: {aim})")
 
 
-def cell(r, width):
+def format_cell(r, width):
     text = f"{r['min_ms']:.3f} ({r['median_ms']:.3f}) {threads_text(r)}" if r else "-"
     return f"{text:>{width}}"
 
 
 def threads_text(r):
-    """How many, and how they wait for each other."""
+    """The number of threads, and how they wait for each other."""
     return f"x{r['threads']}" + (f" {r['waits']}" if r.get("waits") else "")
 
 
-# Columns of the summary and the peers that may stand in them, by what they are called: a family, and what the cell tells of
-# the one that is fastest. The last family is ours.
+# Columns of the summary, and a pattern for the names of their peers, whose groups the cell of the fastest one shows. The last
+# columns are Espalier's.
 SUMMARY = (("PyTorch, node by node", r"torch (\S+) node"), ("PyTorch, by levels", r"torch (\S+ (?:level|script|compile))|torch (\S+)"),
            ("DyNet", "dynet"), ("ONNX Runtime", "onnx"), ("oneDNN", "dnnl"), ("Espalier", "espalier"),
            ("Espalier, no tables", "espalier inputs"))
@@ -202,10 +202,10 @@ def summary_cell(r, pattern, mine):
 
 
 def show_summary(records, cases, cortex):
-    """In Markdown. Ratios are to Espalier without tables where it has tables: the peers compute input projections, too."""
+    """Prints Markdown. Ratios are to Espalier without tables where it has tables: the peers compute input projections, too."""
     measured = chosen(records, "summary")
     columns = [(name, pattern) for name, pattern in SUMMARY if any(re.fullmatch(pattern, r["kind"]) for r in measured)]
-    heading("Espalier beside others, for the README")
+    print_heading("Espalier beside others, for the README")
     for r in chosen(records, "processor"):
         print(f"Least ms of a run, {r['name']}, {r['cores']} processors; in brackets the variant, threads, how they wait:\n")
     print("| model, hidden, batch | " + " | ".join(name for name, _ in columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
@@ -217,19 +217,19 @@ def show_summary(records, cases, cortex):
 
 
 def show_torch(records, cases, cortex):
-    heading("tree models against PyTorch and DyNet, all computing input projections: ms least (median) x threads")
+    print_heading("tree models against PyTorch and DyNet, all computing input projections: ms least (median) x threads")
     show_peers(records, "torch", "espalier inputs", {"torch": "4", "dynet": "more"})
 
 
 def show_rnn(records, cases, cortex):
-    heading("LSTM and GRU (reset after the product), 100 steps, against libraries: ms least (median) x threads")
+    print_heading("LSTM and GRU (reset after the product), 100 steps, against libraries: ms least (median) x threads")
     show_peers(records, "rnn", "espalier", {"": "1.3, nowhere below 0.95"})
 
 
 def show_cortex(records, cases, cortex):
     names = {row[5]: row[0] for row in cases}
     here = machines(records)
-    heading("tree models against Cortex: its figures are from another machine, ms one / two threads")
+    print_heading("tree models against Cortex: its figures are from another machine, ms one / two threads")
     print("its machine: 215 GFLOP/s a core; GB/s from 32 KiB: 350, 1 MiB: 175, 1.5 MiB: 102, 8 MiB: 29, 512 MiB: 16")
     print(f"{'':<20}{'hidden':>7}{'batch':>6}{'Cortex':>18}{'espalier':>18}{'ratio':>16}{'per GFLOP/s':>18}")
     ratios, scaled = [], []
@@ -250,7 +250,7 @@ def show_cortex(records, cases, cortex):
 
 
 def show_hand(records, cases, cortex):
-    heading("N-ary TreeLSTM against kernels written by hand: ms least")
+    print_heading("N-ary TreeLSTM against kernels written by hand: ms least")
     rows = chosen(records, "hand")
     for r in rows:
         print(f"hidden {r['hidden']:>4} batch {r['batch']:>3} threads {r['threads']}, vectors of {r['bits']} bits: by hand {r['hand_ms']:8.4f}, espalier "
@@ -260,7 +260,7 @@ def show_hand(records, cases, cortex):
 
 
 def show_start(records, cases, cortex):
-    heading("processes from start to end, one sentence: ms, medians; of whole processes also the least")
+    print_heading("processes from start to end, one sentence: ms, medians; of whole processes also the least")
     rows = {r["cache"]: r for r in chosen(records, "start")}
     for cache, r in rows.items():
         print(f"{cache:<6}" + ", ".join(f"{name} {ms:.3f}" for name, ms in r.items() if isinstance(ms, float)))
@@ -271,14 +271,14 @@ def show_start(records, cases, cortex):
 
 
 def show_batches(records, cases, cortex):
-    heading("by the size of the minibatch: us a structure, least")
+    print_heading("by the size of the minibatch: us a structure, least")
     for name in dict.fromkeys((r["case"], r["hidden"], r["threads"]) for r in chosen(records, "batches")):
         rows = [r for r in chosen(records, "batches") if (r["case"], r["hidden"], r["threads"]) == name]
         print(f"{name[0]:<20}{name[1]:>5} x{name[2]}: " + ", ".join(f"{r['batch']}: {1000 * r['min_ms'] / r['batch']:.1f}" for r in rows))
 
 
 def show_nodes(records, cases, cortex):
-    heading("by the number of nodes: ns a node, least")
+    print_heading("by the number of nodes: ns a node, least")
     for threads in sorted({r["threads"] for r in chosen(records, "nodes")}):
         rows = chosen(records, "nodes", threads=threads)
         print(f"{threads} thread{'s' * (threads > 1)}: "

@@ -1,17 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
  *
- *   turn       what one of many turns of a plan costs, less its parts, each of which takes two microseconds
- *   lines      the same, when each part writes sixteen lines of memory that the others then read
- *   watching   what a plan of one turn costs right after another one, the members have not gone to sleep: its
- *              time less that of its parts
- *   asleep     an empty plan after a pause: they have
- *   rousing    what a caller pays who enters then, and has no plan for them yet
- *   awake      after how long they are there
- *   break-even a turn of N operations (one fused multiply-add is two), alone and shared out
+ *   stage      one of many stages that run without a pause, less its chunks, which take two microseconds each
+ *   lines      the same, when each chunk writes sixteen lines of memory that the other threads then read
+ *   watching   a run of one stage right after another run, before threads go to sleep, less its chunks
+ *   asleep     an empty run after a pause, in which threads have gone to sleep
+ *   rousing    the caller's part of waking them, before it has work for them
+ *   awake      the time until they are awake
+ *   break-even a stage of N operations (a fused multiply-add counts as two), on one thread and on all
  *
- * In microseconds: the least and the median of many turns.  The constants of runtime/shared.h come from
- * here. */
+ * In microseconds: the least and the median of many samples.  The constants of the runtime come from here. */
 #include "bench/timing.h"
 #include "runtime/shared.h"
 
@@ -19,18 +17,27 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TURNS = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8, PLANNED = 16, PARTS = 16, LINES = 16, LINE = 64 };
+enum {
+	SAMPLES = 400,
+	ASLEEP = 1000,
+	CHAINS = 12,
+	LANES = 8,
+	STAGES = 16,
+	CHUNKS = 16,
+	LINES = 16,
+	LINE = 64
+};
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
-static double microseconds(void)
+static double read_microseconds(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
 }
 
-static void idle(double for_microseconds)
+static void pause_for(double for_microseconds)
 {
 	struct timespec t = {0, (long)(for_microseconds * 1000)};
 	if (for_microseconds > 0)
@@ -43,51 +50,52 @@ struct summary {
 	double least, median;
 };
 
-static struct summary summarize(double *sample, int n)
+static struct summary summarize_sample(double *sample, int n)
 {
-	qsort(sample, n, sizeof *sample, ascending);
+	qsort(sample, n, sizeof *sample, compare_doubles);
 	return (struct summary){sample[0], sample[n / 2]};
 }
 
-/* --- what is done --- */
+/* --- work --- */
 
-static int nothing(void *job, int turn, int part, int parts)
+static int do_nothing(void *job, int stage, int chunk, int chunks)
 {
-	(void)job, (void)turn, (void)part, (void)parts;
+	(void)job, (void)stage, (void)chunk, (void)chunks;
 	return 0;
 }
 
-/* Long enough that the caller does not take over what a member was about to begin. */
+/* Microseconds of a chunk: long enough that the caller does not take over one that a thread is about to
+ * begin. */
 static const double WORK = 2;
 
-static int pass_time(void *job, int turn, int part, int parts)
+static int pass_time(void *job, int stage, int chunk, int chunks)
 {
-	double begin = microseconds();
-	(void)job, (void)turn, (void)part, (void)parts;
-	while (microseconds() - begin < WORK)
+	double begin = read_microseconds();
+	(void)job, (void)stage, (void)chunk, (void)chunks;
+	while (read_microseconds() - begin < WORK)
 		;
 	return 0;
 }
 
-/* Reads what the others wrote in the turn before. */
-static int pass_lines(void *job, int turn, int part, int parts)
+/* Reads the lines that the other threads wrote in the stage before. */
+static int pass_lines(void *job, int stage, int chunk, int chunks)
 {
-	volatile char(*line)[PARTS][LINES][LINE] = job;
-	for (int p = 0; p < parts; p++)
+	volatile char(*line)[CHUNKS][LINES][LINE] = job;
+	for (int c = 0; c < chunks; c++)
 		for (int i = 0; i < LINES; i++)
-			(void)line[turn % 2][p][i][0];
+			(void)line[stage % 2][c][i][0];
 	for (int i = 0; i < LINES; i++)
-		line[(turn + 1) % 2][part][i][0] = 1;
-	return pass_time(job, turn, part, parts);
+		line[(stage + 1) % 2][chunk][i][0] = 1;
+	return pass_time(job, stage, chunk, chunks);
 }
 
-/* Multiply-adds in registers, shared out evenly. */
-static int compute(void *operations, int turn, int part, int parts)
+/* Multiply-adds in registers, divided evenly among the threads. */
+static int multiply_add(void *operations, int stage, int chunk, int chunks)
 {
-	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)part;
-	long turns = *(long *)operations / (2L * CHAINS * LANES * parts);
-	(void)turn;
-	for (long i = 0; i < turns; i++) {
+	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)chunk;
+	long iterations = *(long *)operations / (2L * CHAINS * LANES * chunks);
+	(void)stage;
+	for (long i = 0; i < iterations; i++) {
 		__asm__ volatile("" : "+x"(factor));
 		for (int c = 0; c < CHAINS; c++)
 			sum[c] = sum[c] * factor + term;
@@ -98,11 +106,11 @@ static int compute(void *operations, int turn, int part, int parts)
 
 /* --- measurements --- */
 
-typedef int work(void *job, int turn, int part, int parts);
+typedef int work(void *job, int stage, int chunk, int chunks);
 
-static void run_turns(struct rt_team *t, work *work, void *job, int turns)
+static void run_stages(struct rt_team *t, work *work, void *job, int stages)
 {
-	rt_team_run(t, &(struct rt_plan){work, job, turns});
+	rt_team_run(t, &(struct rt_plan){work, job, stages});
 }
 
 struct situation {
@@ -112,77 +120,77 @@ struct situation {
 
 static double one_run(struct rt_team *t, const struct situation *s, work *work, void *job)
 {
-	idle(s->pause);
-	double begin = microseconds();
+	pause_for(s->pause);
+	double begin = read_microseconds();
 	if (!rt_team_enter(t, 0))
 		return 1e9;
-	run_turns(t, work, job, 1);
-	double time = microseconds() - begin;
+	run_stages(t, work, job, 1);
+	double time = read_microseconds() - begin;
 	rt_team_leave(t);
 	return time;
 }
 
-static void print(const char *name, double *sample, int n)
+static void print_sample(const char *name, double *sample, int n)
 {
-	struct summary r = summarize(sample, n);
+	struct summary r = summarize_sample(sample, n);
 	printf("%-12s %8.2f %8.2f\n", name, r.least, r.median);
 }
 
-static void measure_turns(struct rt_team *t, const char *name, work *work, int turns)
+static void measure_stages(struct rt_team *t, const char *name, work *work, int stages)
 {
-	static _Alignas(LINE) char line[2][PARTS][LINES][LINE];
-	double sample[TURNS];
+	static _Alignas(LINE) char line[2][CHUNKS][LINES][LINE];
+	double sample[SAMPLES];
 	if (!rt_team_enter(t, rt_rouse_operations(t)))
 		exit(1);
-	for (int i = 0; i < TURNS; i++) {
-		double begin = microseconds();
-		run_turns(t, work, line, turns);
-		sample[i] = (microseconds() - begin) / turns - WORK;
+	for (int i = 0; i < SAMPLES; i++) {
+		double begin = read_microseconds();
+		run_stages(t, work, line, stages);
+		sample[i] = (read_microseconds() - begin) / stages - WORK;
 	}
 	rt_team_leave(t);
-	print(name, sample, TURNS);
+	print_sample(name, sample, SAMPLES);
 }
 
 static void measure_asleep(struct rt_team *t, const struct situation *s)
 {
-	double sample[TURNS];
-	for (int i = 0; i < TURNS; i++)
-		sample[i] = one_run(t, s, nothing, NULL);
-	print(s->name, sample, TURNS);
+	double sample[SAMPLES];
+	for (int i = 0; i < SAMPLES; i++)
+		sample[i] = one_run(t, s, do_nothing, NULL);
+	print_sample(s->name, sample, SAMPLES);
 }
 
 static void measure_waking(struct rt_team *t)
 {
-	double entered[TURNS], awake[TURNS];
-	for (int i = 0; i < TURNS; i++) {
-		idle(ASLEEP);
-		double begin = microseconds();
+	double entered[SAMPLES], awake[SAMPLES];
+	for (int i = 0; i < SAMPLES; i++) {
+		pause_for(ASLEEP);
+		double begin = read_microseconds();
 		if (!rt_team_enter(t, rt_rouse_operations(t)))
 			exit(1);
-		entered[i] = microseconds() - begin;
-		while (!rt_team_awake(t) && microseconds() - begin < ASLEEP)
+		entered[i] = read_microseconds() - begin;
+		while (!rt_team_awake(t) && read_microseconds() - begin < ASLEEP)
 			;
-		awake[i] = microseconds() - begin;
+		awake[i] = read_microseconds() - begin;
 		rt_team_leave(t);
 	}
-	print("rousing", entered, TURNS);
-	print("awake", awake, TURNS);
+	print_sample("rousing", entered, SAMPLES);
+	print_sample("awake", awake, SAMPLES);
 }
 
-/* Alone and together in turn. */
+/* Alternates between one thread and all of them. */
 static void measure_gain(struct rt_team *t, const struct situation *s, long operations)
 {
-	double alone[TURNS], together[TURNS];
-	for (int i = 0; i < TURNS; i++) {
-		idle(s->pause);
-		double begin = microseconds();
-		compute(&operations, 0, 0, 1);
-		alone[i] = microseconds() - begin;
+	double alone[SAMPLES], together[SAMPLES];
+	for (int i = 0; i < SAMPLES; i++) {
+		pause_for(s->pause);
+		double begin = read_microseconds();
+		multiply_add(&operations, 0, 0, 1);
+		alone[i] = read_microseconds() - begin;
 		if (!s->pause)
-			one_run(t, s, nothing, NULL);
-		together[i] = one_run(t, s, compute, &operations);
+			one_run(t, s, do_nothing, NULL);
+		together[i] = one_run(t, s, multiply_add, &operations);
 	}
-	struct summary a = summarize(alone, TURNS), b = summarize(together, TURNS);
+	struct summary a = summarize_sample(alone, SAMPLES), b = summarize_sample(together, SAMPLES);
 	printf("%-12s %8ld %8.2f %8.2f %8.2f %8.2f %8.2f\n", s->name, operations, a.least, a.median, b.least,
 	       b.median, a.median / b.median);
 }
@@ -193,17 +201,17 @@ int main(int argc, char **argv)
 	struct rt_team team;
 	int threads = argc > 1 ? atoi(argv[1]) : 2;
 	rt_team_init(&team, &allocator_default, threads);
-	double begin = microseconds();
-	int parts = rt_team_enter(&team, rt_rouse_operations(&team));
-	printf("%d parts, made in %.0f us\n\n%-12s %8s %8s\n", parts, microseconds() - begin, "", "least",
-	       "median");
-	if (!parts)
+	double begin = read_microseconds();
+	int chunks = rt_team_enter(&team, rt_rouse_operations(&team));
+	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", chunks, read_microseconds() - begin, "",
+	       "least", "median");
+	if (!chunks)
 		return 1;
 	rt_team_leave(&team);
-	measure_turns(&team, "turn", pass_time, PLANNED);
-	if (parts <= PARTS)
-		measure_turns(&team, "lines", pass_lines, PLANNED);
-	measure_turns(&team, "watching", pass_time, 1);
+	measure_stages(&team, "stage", pass_time, STAGES);
+	if (chunks <= CHUNKS)
+		measure_stages(&team, "lines", pass_lines, STAGES);
+	measure_stages(&team, "watching", pass_time, 1);
 	measure_asleep(&team, &empty[1]);
 	measure_waking(&team);
 	printf("\n%-12s %8s %8s %8s %8s %8s %8s\n", "", "operations", "alone", "median", "together", "median",

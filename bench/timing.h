@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What every benchmark measures by: a clock, and the order of figures. */
+/* A clock for benchmarks, and the order of numbers for qsort. */
 #ifndef ESPALIER_BENCH_TIMING_H
 #define ESPALIER_BENCH_TIMING_H
 
 #include <time.h>
 
-/* Seconds, from some point on. */
-static inline double now(void)
+/* Seconds since some fixed time. */
+static inline double read_clock(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -14,7 +14,7 @@ static inline double now(void)
 }
 
 /* For qsort of double. */
-static inline int ascending(const void *a, const void *b)
+static inline int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);

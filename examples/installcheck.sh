@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-# What a user of the installed library meets: the header stands alone in C and C++; pkg-config and CMake say all that a
-# program needs; the installed examples build with nothing else, linked either way, and run.
+# Checks the installed library as its users see it: the header compiles alone in C and C++; pkg-config and CMake give all
+# that a program needs; the installed examples build with nothing else, linked either way, and run.
 #   installcheck.sh DESTDIR PKGCONFIGDIR LIBDIR LIBEXECDIR BINDIR MANDIR DATADIR DOCDIR CC
 set -euo pipefail
 destdir=$1 pkgconfig=$2 libdir=$3 libexecdir=$4 bindir=$5 mandir=$6 datadir=$7 docdir=$8 cc=$9
@@ -46,7 +46,7 @@ check_files()
 	done
 }
 
-# What the library itself needs is no concern of a program that links it: its .pc files need not be there.
+# A program that links the library does not need the .pc files of the library's own dependencies.
 check_pkg_config()
 {
 	local flag
@@ -98,7 +98,7 @@ check_shared()
 	"$espalier" check "$work/new.ra" >"$work/said"
 }
 
-# The archive defines what the header declares, and nothing that could meet another library's names.
+# The archive defines what the header declares, and no name that could clash with another library.
 check_archive()
 {
 	nm -g --defined-only "$archive" 2>"$work/said" | awk 'NF == 3 { print $3 }' | sort >"$work/defined"

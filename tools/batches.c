@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The trees of a file, minibatch by minibatch, and what those see who wait for them. */
+/* Reads the trees of a file and runs them minibatch by minibatch, showing progress. */
 #include "tool.h"
 
 #include <stdlib.h>
@@ -9,22 +9,22 @@
 
 /* --- progress --- */
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* On a terminal only, and only for those who have waited a second. */
-void batches_show(struct batches *b, size_t trees, double part)
+/* Shows progress on a terminal only, and only after a second. */
+void batches_show(struct batches *b, size_t trees, double fraction)
 {
-	double t = now();
+	double t = read_clock();
 	if (b->quiet || t - b->begin < 1 || t - b->shown < 0.1 || !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "\r%zu trees, ", trees);
-	if (part > 0)
-		fprintf(stderr, "%.0f %%, ", 100 * part);
+	if (fraction > 0)
+		fprintf(stderr, "%.0f %%, ", 100 * fraction);
 	fprintf(stderr, "%.0f trees/s\033[K", (double)trees / (t - b->begin));
 	b->shown = t;
 }
@@ -39,7 +39,7 @@ void batches_hide(struct batches *b)
 int batches_refuse(struct batches *b, esp_status status, esp_error *error)
 {
 	batches_hide(b);
-	return report(status, error);
+	return report_failure(status, error);
 }
 
 /* --- one minibatch --- */
@@ -67,14 +67,14 @@ void batch_free(struct batch *batch)
 	*batch = (struct batch){0};
 }
 
-static int make(const struct batches *b, struct batch *batch)
+static int create_batch(const struct batches *b, struct batch *batch)
 {
 	esp_error *error;
 	if (batch->forest)
 		return 0;
 	esp_status status = esp_forest_create(b->objects->program, &batch->forest, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	batch->sentence = calloc(b->size, sizeof *batch->sentence);
 	batch->words = calloc(b->size, sizeof *batch->words);
 	batch->tree = calloc(b->size, sizeof *batch->tree);
@@ -84,7 +84,7 @@ static int make(const struct batches *b, struct batch *batch)
 	return EXIT_INPUT;
 }
 
-/* Whether to go on after a refusal, which is then said: only what was passed is left out. */
+/* Reports a refusal and returns true if reading can go on: the reader has passed the refused tree. */
 static bool may_skip(struct batches *b, size_t passed, esp_status status, esp_error *error)
 {
 	if (!b->skip || status != ESP_ERROR_INPUT || esp_treebank_passed(b->treebank) == passed)
@@ -104,7 +104,7 @@ static esp_status next_tree(struct batches *b, struct batch *batch, int *more, e
 	}
 }
 
-/* Keeps what went wrong, or, when nothing stands before it, says it. */
+/* Keeps a failure for batches_tell; reports it at once when no tree of the batch comes before it. */
 static int hold_failure(struct batches *b, const struct batch *batch, esp_status status, esp_error *error)
 {
 	if (!b->hold || !batch->sentences)
@@ -139,7 +139,7 @@ static int read_tree(struct batches *b, struct batch *batch, int *more)
 
 int batches_read(struct batches *b, struct batch *batch, int *more)
 {
-	int status = make(b, batch);
+	int status = create_batch(b, batch);
 	forget_sentences(batch);
 	esp_forest_clear(batch->forest);
 	batch->first = b->read;
@@ -149,14 +149,14 @@ int batches_read(struct batches *b, struct batch *batch, int *more)
 	return status;
 }
 
-/* The structure of the minibatch that a message is about; none is as large as their number. */
+/* The structure that a message is about, by its index in the minibatch; their number = it names none. */
 static size_t refused_structure(const struct batch *batch, const esp_error *error)
 {
 	const esp_diagnostic *d = esp_error_get(error, 0);
 	return d && d->structure >= 0 ? (size_t)d->structure : batch->sentences;
 }
 
-/* What stands before a structure that was refused is still run. */
+/* Removes the refused structure `i` and those after it from the batch, so that those before it still run. */
 static void cut_batch(struct batches *b, struct batch *batch, size_t i, esp_status status, esp_error *error)
 {
 	esp_error_free(b->failure.error);
@@ -186,7 +186,7 @@ static void leave_out(struct batches *b, struct batch *batch, size_t i)
 	b->refused++;
 }
 
-/* A run names one structure that it does not take; without it the next may be named. */
+/* A run names only the first structure that it refuses, so it is repeated without that one. */
 int batches_run(struct batches *b, struct batch *batch)
 {
 	esp_error *error;
@@ -224,10 +224,8 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		 const char *input)
 {
 	esp_error *error;
-	*b = (struct batches){.objects = objects,
-			      .size = options->batch,
-			      .skip = options->skip,
-			      .begin = now()};
+	*b = (struct batches){
+	    .objects = objects, .size = options->batch, .skip = options->skip, .begin = read_clock()};
 	esp_status status =
 	    esp_treebank_open(objects->context, input, &objects->reading.options, &b->treebank, &error);
 	if (!status)
@@ -236,7 +234,7 @@ int batches_open(struct batches *b, const struct options *options, const struct 
 		status = esp_session_create(b->binding, &b->session, &error);
 	if (!status && options->time_passes)
 		status = show_times(objects, &error);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
 void batches_close(struct batches *b)

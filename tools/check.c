@@ -83,18 +83,18 @@ struct input {
 	bool skip;
 };
 
-/* Of the tree that was read last, or could not be. */
-static int refuse(struct input *i, size_t passed, esp_status status, esp_error *error)
+/* Reports a refusal of the tree that was read last, or that could not be read. */
+static int refuse_tree(struct input *i, size_t passed, esp_status status, esp_error *error)
 {
 	size_t now = esp_treebank_passed(i->treebank);
-	int exit_status = report(status, error);
+	int exit_status = report_failure(status, error);
 	if (!i->skip || status != ESP_ERROR_INPUT || now == passed)
 		return exit_status;
 	i->count->skipped++;
 	return 0;
 }
 
-/* Trees are checked one by one, so that a diagnostic can be related to its tree. */
+/* Checks trees one by one, so that a diagnostic can be related to its tree. */
 static int check_trees(struct input *i)
 {
 	int more = 1, exit_status = 0;
@@ -108,7 +108,7 @@ static int check_trees(struct input *i)
 		if (!status)
 			status = esp_forest_check(i->forest, &error);
 		if (status) {
-			exit_status = refuse(i, passed, status, error);
+			exit_status = refuse_tree(i, passed, status, error);
 			continue;
 		}
 		i->count->trees++;
@@ -124,13 +124,13 @@ static int check_input(const struct objects *o, const struct options *options, s
 	esp_status status = esp_treebank_open(o->context, i.path, &o->reading.options, &i.treebank, &error);
 	if (!status)
 		status = esp_forest_create(o->program, &i.forest, &error);
-	int exit_status = status ? report(status, error) : check_trees(&i);
+	int exit_status = status ? report_failure(status, error) : check_trees(&i);
 	esp_forest_free(i.forest);
 	esp_treebank_free(i.treebank);
 	return exit_status;
 }
 
-/* Those of a model are checked when its program is made. */
+/* Checks the weights of a compiled program; those of a model are checked when its program is made. */
 static int check_weights(const struct objects *o)
 {
 	esp_error *error;
@@ -138,11 +138,11 @@ static int check_weights(const struct objects *o)
 	esp_status status =
 	    o->weights ? esp_binding_create(o->program, o->weights, &binding, &error) : ESP_OK;
 	esp_binding_free(binding);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
-/* What is said stands on stdout only when all is well. */
-static int check(const struct objects *o, const struct options *options)
+/* Writes to stdout only after every check has passed. */
+static int check_objects(const struct objects *o, const struct options *options)
 {
 	struct count count = {0};
 	bool input = options->operands == 2;
@@ -171,8 +171,9 @@ int command_check(const struct options *options)
 		complain("an input is checked for a program: give --weights FILE");
 		return EXIT_USAGE;
 	}
-	int status =
-	    objects_open_any(&o, options, options->operand[0], ESP_AT_MODEL) ? check(&o, options) : o.status;
+	int status = objects_open_any(&o, options, options->operand[0], ESP_AT_MODEL)
+			 ? check_objects(&o, options)
+			 : o.status;
 	objects_close(&o);
 	return status;
 }

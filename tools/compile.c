@@ -45,7 +45,7 @@ static bool take_names(struct compiling *c)
 
 /* --- the header --- */
 
-/* One constant of an enum; `what` is a word of ours, the name one of the model's. */
+/* Writes one constant of an enum; `what` says its kind, the name comes from the model. */
 static void put_constant(FILE *to, const char *name, const char *what, const char *of, const char *end,
 			 int64_t value)
 {
@@ -55,7 +55,7 @@ static void put_constant(FILE *to, const char *name, const char *what, const cha
 	fprintf(to, "%s = %" PRId64 ",\n", end, value);
 }
 
-/* An enum of no constants is none. */
+/* Writes nothing without dimensions: C has no empty enum. */
 static void put_sizes(FILE *to, const char *name, const esp_program *p)
 {
 	const char *dimension;
@@ -122,7 +122,7 @@ static int write_header(const struct compiling *c)
 
 /* --- the program --- */
 
-static int save(const struct compiling *c)
+static int save_program(const struct compiling *c)
 {
 	esp_error *error;
 	sigset_t before;
@@ -134,10 +134,10 @@ static int save(const struct compiling *c)
 	esp_status status = esp_program_save(c->objects.program, c->options->output, &o, &error);
 	if (hold)
 		interrupt_release(&before, NULL);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
-/* Without weights the sizes are told. */
+/* Without weights the sizes come from --sizes. */
 static bool open_sized(struct compiling *c, int at)
 {
 	c->objects.status = EXIT_USAGE;
@@ -147,7 +147,7 @@ static bool open_sized(struct compiling *c, int at)
 	return objects_compile(&c->objects, c->options, at);
 }
 
-static int compile(struct compiling *c)
+static int compile_model(struct compiling *c)
 {
 	const struct options *o = c->options;
 	int at = place_of(o);
@@ -155,7 +155,7 @@ static int compile(struct compiling *c)
 		return c->objects.status;
 	if (!c->objects.program && !open_sized(c, at))
 		return c->objects.status;
-	int status = save(c);
+	int status = save_program(c);
 	return status || !c->name ? status : write_header(c);
 }
 
@@ -172,7 +172,7 @@ int command_compile(const struct options *options)
 	else if (!options->weights && !options->sizes && origin_of(options->operand[0]) == ORIGIN_MODEL)
 		complain("compile needs --weights FILE or --sizes LIST");
 	else if (take_names(&c))
-		status = compile(&c);
+		status = compile_model(&c);
 	objects_close(&c.objects);
 	free(c.name);
 	free(c.header);

@@ -8,7 +8,7 @@ static int write_description(struct objects *o, const struct options *options)
 	char *text;
 	esp_status status = esp_context_machine(o->context, options->measure, &text, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	struct output output;
 	bool ok =
 	    output_open(&output, options->output) && output_puts(&output, text) && output_commit(&output);

@@ -27,15 +27,15 @@ static int write_dump(const char *text, const char *path)
 	return output_puts(&output, text) && output_commit(&output) ? 0 : EXIT_INPUT;
 }
 
-/* The model itself needs no sizes, so no weights. */
-static int dump(const struct objects *o, const char *stage, const char *path)
+/* The stage ra needs no sizes, hence no weights and no program. */
+static int dump_stage(const struct objects *o, const char *stage, const char *path)
 {
 	char *text;
 	esp_error *error;
 	esp_status status = o->program ? esp_program_dump(o->program, stage, &text, &error)
 				       : esp_model_print(o->model, &text, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	int exit_status = write_dump(text, path);
 	esp_text_free(text);
 	return exit_status;
@@ -60,7 +60,7 @@ int command_dump(const struct options *options)
 	}
 	struct objects o;
 	int status = objects_open(&o, options, options->operand[1], place_of(options))
-			 ? dump(&o, stage, options->output)
+			 ? dump_stage(&o, stage, options->output)
 			 : o.status;
 	objects_close(&o);
 	return status;

@@ -10,7 +10,7 @@ static int write_explanation(esp_program *p, const struct options *options)
 	esp_status status = esp_program_explain(
 	    p, options->format == FORMAT_JSON ? ESP_FORM_JSON : ESP_FORM_TEXT, &text, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	bool ok =
 	    output_open(&output, options->output) && output_puts(&output, text) && output_commit(&output);
 	esp_text_free(text);

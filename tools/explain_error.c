@@ -12,7 +12,7 @@ static int list_messages(void)
 	return 0;
 }
 
-static int explain(const esp_message *m)
+static int explain_message(const esp_message *m)
 {
 	printf("%s: %s\n\n", m->id, m->message);
 	put_wrapped(stdout, 0, m->explanation);
@@ -23,12 +23,12 @@ static int explain(const esp_message *m)
 		       m->status,
 		       esp_status_is_transient(m->status) ? ", the same call may be made again" : "");
 	else
-		puts("\nA notice: it is only told, no call fails with it.");
+		puts("\nA notice: it is only logged, no call fails with it.");
 	return 0;
 }
 
-/* An id may be written as it stands in a message, in square brackets. */
-static void strip(const char *word, char id[static 64])
+/* Removes the square brackets that an id has in a message. */
+static void strip_brackets(const char *word, char id[static 64])
 {
 	size_t begin = word[0] == '[', n = strlen(word + begin);
 	if (n && word[begin + n - 1] == ']')
@@ -42,9 +42,9 @@ int command_explain_error(const struct options *options)
 	const esp_message *m;
 	if (!options->operands)
 		return list_messages();
-	strip(options->operand[0], id);
+	strip_brackets(options->operand[0], id);
 	if ((m = esp_message_find(id)))
-		return explain(m);
+		return explain_message(m);
 	struct nearest nearest = {.wanted = id};
 	for (size_t i = 0; (m = esp_message_at(i)); i++)
 		nearest_offer(&nearest, m->id);

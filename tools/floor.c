@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-double floor_without_meeting(const struct machine *m, int threads, double operations, double bytes,
+double floor_without_barrier(const struct machine *m, int threads, double operations, double bytes,
 			     double set)
 {
 	double computing = operations / (m->peak * threads);
@@ -13,13 +13,13 @@ double floor_without_meeting(const struct machine *m, int threads, double operat
 
 double floor_of_rows(const struct machine *m, int threads, double operations, double bytes, double set)
 {
-	double alone = floor_without_meeting(m, 1, operations, bytes, set);
-	return fmin(alone, floor_without_meeting(m, threads, operations, bytes, set) + m->barrier);
+	double alone = floor_without_barrier(m, 1, operations, bytes, set);
+	return fmin(alone, floor_without_barrier(m, threads, operations, bytes, set) + m->barrier);
 }
 
-/* The next steps over the same rows; or the same steps over the next row, where each has a range of its own.
- */
-static bool continues(const esp_range *before, const esp_range *r)
+/* Whether `r` has the next steps over the same rows, or the same steps over the next row, where each row
+ * has a range of its own. */
+static bool continues_span(const esp_range *before, const esp_range *r)
 {
 	bool further =
 	    r->step == before->step + before->steps && r->row == before->row && r->rows == before->rows;
@@ -27,48 +27,48 @@ static bool continues(const esp_range *before, const esp_range *r)
 	return r->level == before->level && (further || next);
 }
 
-static void add(struct floor_part *part, const struct recording *r, const esp_range *range)
+static void add_range(struct floor_span *span, const struct recording *r, const esp_range *range)
 {
 	for (size_t i = 0; i < range->steps; i++) {
 		const esp_step *s = &r->step[range->step + i];
-		part->operations += (double)s->operations * range->rows;
-		part->bytes += (double)s->weight_bytes;
-		if (range->step + i >= part->step + part->steps)
-			part->set += (double)s->weight_bytes;
+		span->operations += (double)s->operations * range->rows;
+		span->bytes += (double)s->weight_bytes;
+		if (range->step + i >= span->step + span->steps)
+			span->set += (double)s->weight_bytes;
 	}
-	if (range->step == part->step)
-		part->rows += range->rows;
-	if (range->step + range->steps > part->step + part->steps)
-		part->steps = range->step + range->steps - part->step;
-	part->ranges++;
+	if (range->step == span->step)
+		span->rows += range->rows;
+	if (range->step + range->steps > span->step + span->steps)
+		span->steps = range->step + range->steps - span->step;
+	span->ranges++;
 }
 
-struct floor_part floor_part_at(const struct recording *r, size_t i)
+struct floor_span floor_span_at(const struct recording *r, size_t i)
 {
-	struct floor_part part = {.range = i};
+	struct floor_span span = {.range = i};
 	if (i >= r->facts.ranges)
-		return part;
-	part.step = r->range[i].step;
-	part.level = r->range[i].level;
+		return span;
+	span.step = r->range[i].step;
+	span.level = r->range[i].level;
 	do
-		add(&part, r, &r->range[i]);
-	while (++i < r->facts.ranges && continues(&r->range[i - 1], &r->range[i]));
-	return part;
+		add_range(&span, r, &r->range[i]);
+	while (++i < r->facts.ranges && continues_span(&r->range[i - 1], &r->range[i]));
+	return span;
 }
 
-double floor_of_part(const struct machine *m, int threads, const struct floor_part *part)
+double floor_of_span(const struct machine *m, int threads, const struct floor_span *span)
 {
-	return floor_of_rows(m, threads, part->operations, part->bytes, part->set);
+	return floor_of_rows(m, threads, span->operations, span->bytes, span->set);
 }
 
 struct floor floor_of_run(const struct machine *m, int threads, const struct recording *r)
 {
 	struct floor sum = {0};
-	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
-	     part = floor_part_at(r, part.range + part.ranges)) {
-		sum.seconds += floor_of_part(m, threads, &part);
-		sum.operations += part.operations;
-		sum.bytes += part.bytes;
+	for (struct floor_span span = floor_span_at(r, 0); span.ranges;
+	     span = floor_span_at(r, span.range + span.ranges)) {
+		sum.seconds += floor_of_span(m, threads, &span);
+		sum.operations += span.operations;
+		sum.bytes += span.bytes;
 	}
 	return sum;
 }

@@ -1,36 +1,36 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The floor: the time that a machine cannot be beaten by, as far as its limits were measured.
+/* The floor: the least time that a machine needs, by its measured limits.
  *
- * Of rows that run together, a level say: what the threads need for the operations, or a thread for reading
- * its share of the weights, at the bandwidth of a working set of that size, whichever is longer, and that the
- * threads meet once; or what one thread needs alone, which meets nobody, when that is less.  Of a run: the
- * sum.  Weights that the blocks of columns of one step share are read once. */
+ * The floor of rows that run together, such as a level, is the smaller of two times. With all threads: the
+ * longer of computing the operations and reading a thread's share of the weights, at the bandwidth of a
+ * working set of that size, plus one barrier. With one thread: the same without a barrier. The floor of a
+ * run is the sum. Weights that the blocks of columns of one step share are read once. */
 #ifndef ESPALIER_TOOLS_FLOOR_H
 #define ESPALIER_TOOLS_FLOOR_H
 
 #include "machine.h"
 #include "recording.h"
 
-/* Seconds; `bytes` are read of weights, of which `set` are distinct. */
+/* Seconds. `bytes` of weights are read, of which `set` are distinct. */
 double floor_of_rows(const struct machine *, int threads, double operations, double bytes, double set);
-/* The same by all the threads, which need not meet: of a step that is a part of a level. */
-double floor_without_meeting(const struct machine *, int threads, double operations, double bytes,
+/* The same by all threads and without the barrier, for a single step of a level. */
+double floor_without_barrier(const struct machine *, int threads, double operations, double bytes,
 			     double set);
 
 /* Ranges that follow each other over the same rows, or over one row after the other. */
-struct floor_part {
-	size_t range, ranges;	  /* the first, and how many; 0 = there is none */
+struct floor_span {
+	size_t range, ranges;	  /* the first, and how many; 0 ranges = past the last */
 	size_t step, steps;	  /* the same */
 	int64_t level, rows;	  /* level -1: none */
-	double operations, bytes; /* of all their rows; of weights */
-	double set; /* bytes of one row after the other are read again for each: of one of them */
+	double operations, bytes; /* bytes: of weights; both of all their rows */
+	double set;		  /* distinct bytes: those that each row reads again are counted once */
 };
 
-/* The part that begins with a range. */
-struct floor_part floor_part_at(const struct recording *, size_t range);
-double floor_of_part(const struct machine *, int threads, const struct floor_part *);
+/* The span that begins with a range. */
+struct floor_span floor_span_at(const struct recording *, size_t range);
+double floor_of_span(const struct machine *, int threads, const struct floor_span *);
 
-/* Of all steps of a run: what they compute, what they read of weights, and the seconds. */
+/* Sums over all steps of a run; bytes: of weights. */
 struct floor {
 	double seconds, operations, bytes;
 };

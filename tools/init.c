@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The texts are tools/init/KIND.ra, in the order of the option's words. */
+/* The files tools/init/KIND.ra, in the order of the words of --kind. */
 static const char *const texts[] = {
 #include "init/tree.inc"
     ,
@@ -17,20 +17,20 @@ static const char *const texts[] = {
 #include "init/dag.inc"
 };
 
-static int cannot(const char *path, int why)
+static int refuse_file(const char *path, int why)
 {
 	complain("cannot write %s: %s%s", path, strerror(why),
 		 why == EEXIST ? "; name a file that is not there yet" : "");
 	return EXIT_INPUT;
 }
 
-/* A new file only; what could not be written whole is taken away again. */
+/* Creates a file that is not there yet, and removes it when writing fails. */
 static int write_new(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (!file)
-		return cannot(path, errno);
+		return refuse_file(path, errno);
 	errno = 0;
 	bool ok = fputs(text, file) >= 0;
 	ok = fclose(file) == 0 && ok;
@@ -38,10 +38,10 @@ static int write_new(const char *path, const char *text)
 		return 0;
 	int why = errno ? errno : EIO;
 	unlink(path);
-	return cannot(path, why);
+	return refuse_file(path, why);
 }
 
-/* The text is the caller's. */
+/* The caller frees the text. */
 static int make_text(const struct options *options, char **text)
 {
 	size_t length;

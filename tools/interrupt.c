@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A command that is interrupted leaves no half-written file behind. */
+/* Removes a half-written file when the command is interrupted. */
 #include "tool.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static _Atomic(const char *) doomed;
 
-/* The signal's own action is back when the handler returns, and ends the process as the sender wanted. */
+/* The signal's default action is restored (SA_RESETHAND), so raising it again ends the process. */
 static void on_signal(int signal)
 {
 	const char *path = atomic_load(&doomed);
@@ -22,7 +22,7 @@ static void on_signal(int signal)
 	raise(signal);
 }
 
-/* What is ignored, as by nohup, stays ignored. */
+/* Signals that are ignored, as under nohup, stay ignored. */
 static void catch_signals(void)
 {
 	struct sigaction now, action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
@@ -73,7 +73,7 @@ int interrupt_waits(void *user)
 
 static volatile sig_atomic_t noted;
 
-static void note(int signal)
+static void note_signal(int signal)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
 	sigfillset(&action.sa_mask);
@@ -84,7 +84,7 @@ static void note(int signal)
 void interrupt_note(void)
 {
 	static const int polite[] = {SIGHUP, SIGINT, SIGTERM};
-	struct sigaction now, action = {.sa_handler = note, .sa_flags = SA_RESTART};
+	struct sigaction now, action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
 		if (sigaction(polite[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the machine was measured to do at most, as text: the limits that times are judged by. */
+/* The measured limits of the machine as text: times are compared with them. */
 #ifndef ESPALIER_TOOLS_MACHINE_H
 #define ESPALIER_TOOLS_MACHINE_H
 

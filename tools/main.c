@@ -11,7 +11,7 @@ static int (*const functions[COMMANDS])(const struct options *) = {
 #undef COMMAND
 };
 
-static bool find(const char *name, enum command_id *id)
+static bool find_command(const char *name, enum command_id *id)
 {
 	struct nearest nearest = {.wanted = name};
 	for (int i = 0; i < COMMANDS; i++) {
@@ -24,7 +24,7 @@ static bool find(const char *name, enum command_id *id)
 	return complain_unknown("command", &nearest, "espalier help");
 }
 
-static int widest(void)
+static int widest_name(void)
 {
 	int width = 0;
 	for (int i = 0; i < COMMANDS; i++)
@@ -37,7 +37,7 @@ static void print_overview(FILE *to)
 {
 	fprintf(to, "usage: espalier COMMAND [OPERAND]... [OPTION]...\n%s\n\n", tool_summary);
 	for (int i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-*s  %s\n", widest(), commands[i].name, commands[i].summary);
+		fprintf(to, "  %-*s  %s\n", widest_name(), commands[i].name, commands[i].summary);
 	fprintf(to, "\nExit status: %s\n", tool_exit_status);
 }
 
@@ -46,7 +46,7 @@ int command_help(const struct options *options)
 	enum command_id id;
 	if (!options->operands)
 		print_overview(stdout);
-	else if (find(options->operand[0], &id))
+	else if (find_command(options->operand[0], &id))
 		options_help(id, stdout);
 	else
 		return EXIT_USAGE;
@@ -64,7 +64,7 @@ static int run_command(enum command_id id, int argc, char **argv)
 	return 0;
 }
 
-static int dispatch(int argc, char **argv)
+static int run_arguments(int argc, char **argv)
 {
 	enum command_id id;
 	if (argc < 2) {
@@ -77,10 +77,10 @@ static int dispatch(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--help") == 0)
 		return run_command(COMMAND_HELP, argc - 1, argv + 1);
-	return find(argv[1], &id) ? run_command(id, argc - 1, argv + 1) : EXIT_USAGE;
+	return find_command(argv[1], &id) ? run_command(id, argc - 1, argv + 1) : EXIT_USAGE;
 }
 
-/* What a command printed may still fail to reach its reader. */
+/* Flushes stdout: output that was buffered may still fail to be written. */
 static bool stdout_is_written(void)
 {
 	errno = 0;
@@ -91,7 +91,7 @@ static bool stdout_is_written(void)
 
 int main(int argc, char **argv)
 {
-	int status = dispatch(argc, argv);
+	int status = run_arguments(argc, argv);
 	if (!status && !stdout_is_written())
 		status = EXIT_INPUT;
 	return status;

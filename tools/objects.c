@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Who reads it on a terminal may want to read on. */
+/* Tells a reader at a terminal where the explanation is. */
 static void offer_explanation(const esp_error *error)
 {
 	if (esp_error_count(error) && isatty(STDERR_FILENO))
 		fprintf(stderr, "    more: espalier explain-error %s\n", esp_error_get(error, 0)->id);
 }
 
-int report(esp_status status, esp_error *error)
+int report_failure(esp_status status, esp_error *error)
 {
 	put_masked(stderr, esp_error_text(error));
 	offer_explanation(error);
@@ -24,7 +24,7 @@ int report(esp_status status, esp_error *error)
 	return status == ESP_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_INPUT;
 }
 
-/* A schedule is a page of text at most; anything longer than the buffer is none. */
+/* Schedules are short; a longer file is a mistake. */
 enum { SCHEDULE_BYTES = 1 << 20 };
 
 static char *read_schedule(const char *path)
@@ -82,12 +82,12 @@ static bool open_program(struct objects *o, const struct options *options, int a
 	esp_status status = objects_program(o, options, schedule, at, &o->program, error);
 	free(schedule);
 	if (status)
-		o->status = report(status, *error);
+		o->status = report_failure(status, *error);
 	return !status;
 }
 
-/* What went wrong without stopping anything. */
-static void tell(void *user, const esp_diagnostic *d)
+/* Prints a notice of the library: something went wrong, and no call failed. */
+static void tell_diagnostic(void *user, const esp_diagnostic *d)
 {
 	(void)user;
 	complain("%s [%s]", d->message, d->id);
@@ -101,7 +101,7 @@ static void tell(void *user, const esp_diagnostic *d)
 static esp_status create_context(struct objects *o, const struct options *options, esp_error **error)
 {
 	esp_context_options c = {.size = sizeof c,
-				 .log = tell,
+				 .log = tell_diagnostic,
 				 .threads = options->threads,
 				 .cache = options->no_cache ? ESP_CACHE_OFF : ESP_CACHE_ON,
 				 .cache_dir = options->cache_dir,
@@ -136,7 +136,7 @@ static int open_retrying(const char *path)
 	return fd;
 }
 
-/* As many bytes as there are; -1 = none can be read. */
+/* Returns how many of `n` bytes the file has; -1 = it cannot be read. */
 static ssize_t read_magic(int fd, char *magic, size_t n)
 {
 	size_t got = 0;
@@ -151,7 +151,7 @@ static ssize_t read_magic(int fd, char *magic, size_t n)
 	return got;
 }
 
-/* What is no regular file cannot be looked at twice. */
+/* A file that is not regular, such as a pipe, is not opened to look at: it can be read only once. */
 enum origin origin_of(const char *path)
 {
 	char magic[sizeof ESP_PROGRAM_MAGIC - 1];
@@ -167,7 +167,7 @@ enum origin origin_of(const char *path)
 	return n == sizeof magic && memcmp(magic, ESP_PROGRAM_MAGIC, n) == 0 ? ORIGIN_PROGRAM : ORIGIN_MODEL;
 }
 
-/* What was decided when it was compiled is not asked for again. */
+/* Refuses options that were decided when the program was compiled. */
 static bool check_options(const struct options *options, const char *path)
 {
 	const char *wrong = options->backend	   ? "backend"
@@ -182,7 +182,7 @@ static bool check_options(const struct options *options, const char *path)
 	return !wrong || complain("%s is compiled already: --%s goes with a model", path, wrong);
 }
 
-/* Outputs of all nodes are not there when all were compiled for the root. */
+/* Refuses --at all for a program whose outputs were all compiled for the root. */
 static bool check_place(const esp_program *p, const char *path, int at)
 {
 	for (size_t i = 0; at == ESP_AT_EVERY_NODE && i < esp_program_outputs(p); i++)
@@ -209,7 +209,7 @@ static bool open_all(struct objects *o, const struct options *options, const cha
 {
 	esp_error *error = NULL;
 	esp_status status = open_first(o, options, model, compiled, &error);
-	o->status = status ? report(status, error) : reading_open(&o->reading, o->context, options);
+	o->status = status ? report_failure(status, error) : reading_open(&o->reading, o->context, options);
 	if (o->status || (!compiled && options->weights && !open_program(o, options, at, &error)))
 		return false;
 	if (!reading_check(&o->reading, o))
@@ -222,7 +222,7 @@ bool objects_open_context(struct objects *o, const struct options *options)
 	esp_error *error = NULL;
 	*o = (struct objects){0};
 	esp_status status = create_context(o, options, &error);
-	o->status = status ? report(status, error) : 0;
+	o->status = status ? report_failure(status, error) : 0;
 	return !status;
 }
 
@@ -273,7 +273,8 @@ void pin_caller(const struct objects *o, const struct options *options)
 	sched_setaffinity(0, sizeof own, &own);
 }
 
-/* A schedule is for the program that was dumped, which has tables; one that was compiled has them or not. */
+/* Tables stay with --schedule, which belongs to the program that was dumped, and that has tables; and in a
+ * program compiled before. */
 void leave_out_tables(struct options *o)
 {
 	if (!o->rules && !o->table_bytes && !o->schedule && origin_of(o->operand[0]) == ORIGIN_MODEL)

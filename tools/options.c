@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The tables make the parser and the help. */
+/* Reads the command line and prints help, both from tables.h. */
 #include "tool.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static bool set_choice(const struct option_row *row, const char *word, int *to)
 	return complain("--%s is %s, not '%s'", row->name, row->argument, word);
 }
 
-/* strtol saturates, which `most` need not exclude. */
+/* errno tells saturation from LONG_MAX itself, which `most` may allow. */
 static bool set_count(const struct option_row *row, const char *word, long *to)
 {
 	char *end;
@@ -67,7 +67,7 @@ static bool add_word(const struct option_row *row, const char *word, struct word
 	return true;
 }
 
-static bool set(const struct option_row *row, const char *word, struct options *o)
+static bool set_option(const struct option_row *row, const char *word, struct options *o)
 {
 	void *to = (char *)o + row->offset;
 	switch (row->kind) {
@@ -91,14 +91,14 @@ static bool set(const struct option_row *row, const char *word, struct options *
 	return false;
 }
 
-/* Numbers in getopt's `val` are rows, from 1 so that they cannot be its own '?'. */
+/* getopt's `val` is FIRST plus the option's row, so that it is never a letter. */
 enum { FIRST = 256 };
 
-/* The row of --output, which has a letter, too, as compilers have; -1 = the command does not take it. */
+/* The row of --output, which also has the letter -o; -1 = the command does not take it. */
 static int output_row(enum command_id c)
 {
 	for (int i = 0; i < option_count; i++)
-		if (takes(c, &option_rows[i]) && strcmp(option_rows[i].name, "output") == 0)
+		if (takes_option(c, &option_rows[i]) && strcmp(option_rows[i].name, "output") == 0)
 			return i;
 	return -1;
 }
@@ -106,7 +106,7 @@ static int output_row(enum command_id c)
 static void getopt_table(enum command_id c, struct option *table)
 {
 	for (int i = 0; i < option_count; i++)
-		if (takes(c, &option_rows[i]))
+		if (takes_option(c, &option_rows[i]))
 			*table++ = (struct option){
 			    option_rows[i].name,
 			    option_rows[i].kind == FLAG ? no_argument : required_argument, NULL, FIRST + i};
@@ -120,20 +120,20 @@ static bool check_operands(const struct command *c, const struct options *o)
 	return complain("usage: espalier %s %s (see 'espalier help %s')", c->name, c->operands, c->name);
 }
 
-/* The option of the command that is most like a word, if any is. */
+/* The option of the command most similar to a word; NULL = none is similar. */
 static const char *meant_option(const struct command *c, const char *word)
 {
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	struct nearest nearest = {.wanted = name};
 	for (int i = 0; i < option_count; i++)
-		if (takes((enum command_id)(c - commands), &option_rows[i]))
+		if (takes_option((enum command_id)(c - commands), &option_rows[i]))
 			nearest_offer(&nearest, option_rows[i].name);
 	return nearest.word;
 }
 
-/* `word` is what getopt read last; in a bundle of letters it may still stand before them. */
-static bool unknown(const struct command *c, const char *word)
+/* `word` is the argument that getopt read last; in a bundle of letters it may be the one before them. */
+static bool refuse_option(const struct command *c, const char *word)
 {
 	char letter[] = {'-', optopt, 0};
 	bool is_letter = optopt > 0 && optopt < FIRST;
@@ -166,8 +166,8 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 			return complain("%s needs an argument (see 'espalier help %s')", argv[optind - 1],
 					c->name);
 		if (found == '?')
-			return unknown(c, argv[optind - 1]);
-		if (!set(&option_rows[found == 'o' ? output_row(id) : found - FIRST], optarg, o))
+			return refuse_option(c, argv[optind - 1]);
+		if (!set_option(&option_rows[found == 'o' ? output_row(id) : found - FIRST], optarg, o))
 			return false;
 	}
 	o->operands = argc - optind;
@@ -175,7 +175,7 @@ bool options_read(enum command_id id, int argc, char **argv, struct options *o)
 	return check_operands(c, o);
 }
 
-/* Where the help of an option begins; one that is longer gets a line of its own. */
+/* The column of the help texts; an option that is longer gets a line of its own. */
 enum { HELP_COLUMN = 24 };
 
 static void option_help(const struct option_row *r, FILE *to)
@@ -196,7 +196,7 @@ void options_help(enum command_id id, FILE *to)
 	put_wrapped(to, 0, c->description);
 	fputs("\nOptions:\n", to);
 	for (int i = 0; i < option_count; i++)
-		if (takes(id, &option_rows[i]))
+		if (takes_option(id, &option_rows[i]))
 			option_help(&option_rows[i], to);
 	fprintf(to, "\nExample:\n  espalier %s\n", c->example);
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Where results go, and in which form. */
+/* Output files, and results as text and JSON. */
 #include "tool.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static int make_temporary(char *path)
 	return fd;
 }
 
-/* A file beside the target, with the mode that the target has or would get. */
+/* Opens a file beside the target, with the mode that the target has or would get. */
 static FILE *open_temporary(struct output *o, mode_t mode)
 {
 	if (asprintf(&o->temporary, "%s.XXXXXX", o->target) < 0) {
@@ -54,8 +54,8 @@ static FILE *open_temporary(struct output *o, mode_t mode)
 	return file;
 }
 
-/* The name of the temporary file must outlive its being forgotten. */
-static void forget(struct output *o)
+/* The signal handler may read the temporary file's name until interrupt_forget returns. */
+static void forget_temporary(struct output *o)
 {
 	if (o->temporary)
 		interrupt_forget();
@@ -64,7 +64,7 @@ static void forget(struct output *o)
 	*o = (struct output){.path = o->path};
 }
 
-/* Devices and pipes are written in place: there is nothing that a rename could replace. */
+/* Devices and pipes are written in place: a rename cannot replace them. */
 bool output_open(struct output *o, const char *path)
 {
 	struct stat s;
@@ -84,7 +84,7 @@ bool output_open(struct output *o, const char *path)
 	if (o->file)
 		return true;
 	cannot_write(o, errno);
-	forget(o);
+	forget_temporary(o);
 	return false;
 }
 
@@ -105,7 +105,7 @@ bool output_puts(struct output *o, const char *text)
 	return false;
 }
 
-/* Waits until the disk has what was written. */
+/* Waits until the data is on the disk. */
 static bool sync_retrying(int fd)
 {
 	int status;
@@ -115,7 +115,7 @@ static bool sync_retrying(int fd)
 	return status == 0;
 }
 
-/* The folder that a file is in. */
+/* Opens the folder that a file is in. */
 static int open_folder(const char *path)
 {
 	char *copy = strdup(path);
@@ -129,14 +129,14 @@ static int open_folder(const char *path)
 	return fd;
 }
 
-/* The system is trusted with file systems that cannot sync a folder. */
+/* A file system that cannot sync a folder is no error. */
 static bool sync_folder(int fd)
 {
 	return sync_retrying(fd) || errno == EINVAL || errno == EBADF || errno == ENOTSUP;
 }
 
-/* A new name survives a power cut once its folder is on the disk.  That is opened first, so that a failure changes
- * nothing; the system is trusted with folders that may not be read. */
+/* Syncs the folder after the rename, so that the new name survives a power cut. The folder is opened
+ * before the rename, so that a failure changes nothing; a folder that may not be read is not synced. */
 static bool replace_target(struct output *o)
 {
 	int folder = open_folder(o->target);
@@ -165,7 +165,7 @@ bool output_commit(struct output *o)
 		ok = replace_target(o);
 	else if (o->temporary)
 		unlink(o->temporary);
-	forget(o);
+	forget_temporary(o);
 	return ok;
 }
 
@@ -175,7 +175,7 @@ void output_abort(struct output *o)
 		fclose(o->file);
 	if (o->temporary)
 		unlink(o->temporary);
-	forget(o);
+	forget_temporary(o);
 }
 
 /* --- rows --- */
@@ -194,7 +194,7 @@ static long long whole_at(const void *row, esp_dtype dtype, size_t i)
 				  : ((const uint8_t *)row)[i];
 }
 
-static size_t greatest(const float *row, size_t n)
+static size_t find_greatest(const float *row, size_t n)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < n; i++)
@@ -227,7 +227,7 @@ static void write_root(FILE *to, const struct result *r)
 	const esp_output *last = esp_program_output(r->program, outputs - 1);
 	if (last->labels) {
 		const float *row = row_of(r, outputs - 1, 0);
-		size_t best = greatest(row, last->elements);
+		size_t best = find_greatest(row, last->elements);
 		fprintf(to, "%-13s %.3f  ", last->label[best], row[best]);
 		write_words(to, r->sentence, strlen(r->sentence));
 		fputc('\n', to);
@@ -241,7 +241,7 @@ static void write_root(FILE *to, const struct result *r)
 	}
 }
 
-/* The word of a node, or the numbers of its children, which are lines of the same structure. */
+/* Writes the word of a node, or the numbers of its children, which count lines of the same structure. */
 static void put_node(FILE *to, const struct result *r, const char *word, size_t length, size_t node)
 {
 	enum { SHOWN_CHILDREN = 8 };
@@ -260,7 +260,7 @@ static void put_node(FILE *to, const struct result *r, const char *word, size_t 
 	fputc(')', to);
 }
 
-/* The best label of each output that has labels, with the output's name when there are several. */
+/* Writes the best label of each output that has labels, with the output's name when there are several. */
 static void put_labels(FILE *to, const struct result *r, size_t node, size_t labelled)
 {
 	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
@@ -268,14 +268,14 @@ static void put_labels(FILE *to, const struct result *r, size_t node, size_t lab
 		if (!output->labels)
 			continue;
 		const float *row = row_of(r, o, node);
-		size_t best = greatest(row, output->elements);
+		size_t best = find_greatest(row, output->elements);
 		fprintf(to, "\t%s%s%s\t%.3f", labelled > 1 ? output->name : "", labelled > 1 ? "=" : "",
 			output->label[best], row[best]);
 	}
 	fputc('\n', to);
 }
 
-/* The numbers of each output that has no labels. */
+/* Writes the numbers of each output that has no labels. */
 static void put_outputs(FILE *to, const struct result *r, size_t node)
 {
 	for (size_t o = 0; o < esp_program_outputs(r->program); o++) {
@@ -296,8 +296,8 @@ static size_t count_labelled(const esp_program *p)
 	return n;
 }
 
-/* A line for each node, as taggers write them, when there are labels, then a line for each output that has
- * none; an empty line behind the structure. */
+/* Writes a line for each node, as taggers do, when there are labels, then a line for each output without
+ * labels, and an empty line after the structure. */
 static void write_nodes(FILE *to, const struct result *r)
 {
 	size_t labelled = count_labelled(r->program);
@@ -324,12 +324,12 @@ void write_text(FILE *to, const struct result *r)
 
 /* --- JSON --- */
 
-/* Bytes of the UTF-8 character that begins at `p`, 0 when none does: no overlong forms, surrogates or values
- * past U+10FFFF (RFC 3629, section 4). */
+/* Bytes of the UTF-8 character at `p`; 0 = there is none (RFC 3629, section 4: no overlong forms,
+ * surrogates or values past U+10FFFF). */
 static int utf8_length(const unsigned char *p)
 {
 	static const struct {
-		unsigned char first, last, low, high; /* of the first byte, of the second */
+		unsigned char first, last, low, high; /* range of the first byte, of the second */
 		int length;
 	} forms[] = {
 	    {0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
@@ -367,7 +367,7 @@ void write_json_string(FILE *to, const char *text)
 	fputc('"', to);
 }
 
-/* JSON has no word for what is not a number. */
+/* Writes null for NaN and infinities, which JSON cannot express. */
 void write_json_number(FILE *to, double value)
 {
 	if (isfinite(value))

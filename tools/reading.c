@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How a file of structures is read: what the options say of it, with the vocabularies open. */
+/* How files of structures are read: the options, with the vocabularies open. */
 #include "tool.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* INPUT=REST: how long INPUT is; 0 = it is no such word.  Only a name is an input's, so that a path may hold
- * an equals sign behind a slash or a dot. */
+/* Length of INPUT in INPUT=REST; 0 = the word has another form. INPUT must be a name, so a path may
+ * contain an equals sign after a slash or a dot. */
 static size_t input_length(const char *word)
 {
 	size_t n = 0;
@@ -16,7 +16,7 @@ static size_t input_length(const char *word)
 	return word[n] == '=' ? n : 0;
 }
 
-/* What is known of an input; NULL = no memory, which was said. */
+/* The column of an input, added when it is new; NULL after a message when memory is out. */
 static esp_column *column_for(struct reading *r, const char *word, size_t length)
 {
 	for (size_t i = 0; i < r->options.columns; i++)
@@ -52,7 +52,7 @@ static int add_vocab(struct reading *r, esp_context *context, const char *word)
 	esp_vocab **vocab = &r->vocab[r->vocabs];
 	esp_status status = esp_vocab_open(context, n ? word + n + 1 : word, vocab, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	r->vocabs++;
 	esp_column *c = n ? column_for(r, word, n) : NULL;
 	if (n && !c)
@@ -98,7 +98,8 @@ static void put_program_inputs(FILE *to, const esp_program *p)
 		fprintf(to, "%s'%s'", i ? ", " : "", in->name);
 }
 
-/* Without weights there is no program: the text has a line for each input of nodes or edges. */
+/* Lists inputs from the model's printed text, which has a line for each: without weights there is no
+ * program to ask. */
 static void put_text_inputs(FILE *to, const char *text)
 {
 	const char *comma = "";
@@ -113,7 +114,7 @@ static void put_text_inputs(FILE *to, const char *text)
 	}
 }
 
-/* Their names in quotes; the caller frees the text, NULL = no memory. */
+/* Names of the model's inputs in quotes; the caller frees the text, NULL = no memory. */
 static char *list_inputs(const struct objects *o)
 {
 	char *list = NULL, *text = NULL;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* Room for one more than there are: an array of nothing is none that memory was out for. */
-static bool take(struct recording *r)
+/* Arrays have one element more than needed, so that NULL always means that memory is out. */
+static bool reserve_recording(struct recording *r)
 {
 	r->step = calloc(r->facts.steps + 1, sizeof *r->step);
 	r->range = calloc(r->facts.ranges + 1, sizeof *r->range);
@@ -17,7 +17,7 @@ bool recording_take(struct recording *r, const esp_profile *p)
 {
 	recording_free(r);
 	r->facts = *esp_profile_describe(p);
-	if (!take(r)) {
+	if (!reserve_recording(r)) {
 		recording_free(r);
 		return false;
 	}
@@ -32,8 +32,8 @@ bool recording_take(struct recording *r, const esp_profile *p)
 	return true;
 }
 
-/* Waiting begins where the thread's last call of the range ended, or of the levels below that are shared out
- * together with it; without such a call it begins with the range. */
+/* Waiting begins when the thread's last call in the range ends, or in the levels below that are divided
+ * among threads together with it; without such a call it begins with the range. */
 bool recording_waits(const struct recording *r, size_t event)
 {
 	const esp_event *e = &r->event[event], *before = e - 1;

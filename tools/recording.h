@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A recorded run, copied out of the library: plain data, to be kept and compared. */
+/* A recorded run, copied out of the library as plain data. */
 #ifndef ESPALIER_TOOLS_RECORDING_H
 #define ESPALIER_TOOLS_RECORDING_H
 
@@ -15,11 +15,11 @@ struct recording {
 	size_t *nodes; /* of each level */
 };
 
-/* In place of what is there; the names of steps stay the program's.  False, and empty, when memory is out. */
+/* Replaces the contents; the names of steps stay the program's. False, and empty, when memory is out. */
 bool recording_take(struct recording *, const esp_profile *);
 void recording_free(struct recording *);
-/* Whether a thread that does nothing has ended a share of its own and waits for the others; else it had none,
- * or the caller did what it had. */
+/* Whether a thread without work has finished its own share and waits for the others. False: it had no
+ * share, or the caller computed it. */
 bool recording_waits(const struct recording *, size_t event);
 
 #endif

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier run: a treebank through a model, minibatch by minibatch. */
+/* espalier run: runs a model over a treebank, minibatch by minibatch. */
 #include "tool.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ struct run {
 	struct objects objects;
 	struct batches batches;
 	struct batch batch;
-	esp_export *export; /* NULL = none is wanted */
+	esp_export *export; /* NULL = without --export */
 	struct output output;
 };
 
@@ -43,7 +43,7 @@ static int run_batch(struct run *r)
 	return output_flush(&r->output) ? 0 : EXIT_INPUT;
 }
 
-/* Progress is not shown among results.  What is wrong is said behind the results of what stands before it. */
+/* Progress is not shown between results. A failure is reported after the results of the trees before it. */
 static int run_all(struct run *r)
 {
 	int more, status;
@@ -71,7 +71,7 @@ static bool ends_with(const char *text, const char *end)
 	return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* The form is told by the name of the file; one of the two holds a single tensor. */
+/* The file's ending gives the format; .npy holds a single tensor. */
 static bool check_export(const struct options *o)
 {
 	if (!o->export)
@@ -83,7 +83,7 @@ static bool check_export(const struct options *o)
 	return !o->tensor || complain("%s holds all tensors: --tensor NAME goes with .npy", o->export);
 }
 
-/* Asked before anything runs. */
+/* Checked before anything runs. */
 static bool has_tensor(const esp_program *p, const char *name)
 {
 	if (strcmp(name, "structure_begin") == 0)
@@ -107,19 +107,19 @@ static int write_export(const struct run *r)
 				      : esp_export_safetensors(r->export, o->export, &error);
 	if (hold)
 		interrupt_release(&before, NULL);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
 /* --- before and after --- */
 
-static int prepare(struct run *r)
+static int prepare_export(struct run *r)
 {
 	esp_error *error;
 	int status = batches_open(&r->batches, r->options, &r->objects, r->options->operand[1]);
 	if (status || !r->options->export)
 		return status;
 	esp_status created = esp_export_create(r->objects.program, &r->export, &error);
-	return created ? report(created, error) : 0;
+	return created ? report_failure(created, error) : 0;
 }
 
 static void show_count(uint64_t n, const char *singular, const char *plural, const char *end)
@@ -153,7 +153,7 @@ static void close_all(struct run *r)
 	objects_close(&r->objects);
 }
 
-static int run(struct run *r)
+static int run_file(struct run *r)
 {
 	int at = place_of(r->options);
 	if (!objects_open_any(&r->objects, r->options, r->options->operand[0], at))
@@ -162,7 +162,7 @@ static int run(struct run *r)
 		return EXIT_USAGE;
 	if (r->options->tensor && !has_tensor(r->objects.program, r->options->tensor))
 		return EXIT_USAGE;
-	int status = prepare(r);
+	int status = prepare_export(r);
 	if (!status && !output_open(&r->output, r->options->output))
 		return EXIT_INPUT;
 	if (status)
@@ -191,7 +191,7 @@ int command_run(const struct options *options)
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
 	struct run r = {.options = &chosen};
-	int status = run(&r);
+	int status = run_file(&r);
 	close_all(&r);
 	return status;
 }

@@ -15,7 +15,7 @@ const struct command commands[COMMANDS] = {
 
 _Static_assert(COMMANDS < 32, "a command has a bit of an int");
 
-/* A bit for each command, by its name alone, so that options.def can be read. */
+/* A bit for each command under its plain name, as options.def writes it. */
 enum bits {
 #define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
 	NAME = 1 << COMMAND_##NAME,

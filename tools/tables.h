@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The command line as data: what commands and options there are.  The command and the generator of its manual
- * (doc/manual.c) are both made from it, so nothing here may need the library. */
+/* The command line as data: commands and options. The generator of the manual (doc/manual/) uses it too,
+ * so nothing here may need the library. */
 #ifndef ESPALIER_TOOLS_TABLES_H
 #define ESPALIER_TOOLS_TABLES_H
 
@@ -30,26 +30,26 @@ struct option_row {
 	const char *name;
 	unsigned long long commands; /* a bit for each, 1 << enum command_id */
 	enum option_kind kind;
-	size_t offset;	      /* in struct options */
+	size_t offset;	      /* of the member of struct options */
 	const char *argument; /* NULL = none */
-	long most;	      /* of a COUNT */
+	long most;	      /* the largest value of a COUNT */
 	const char *help;
 };
 
 extern const struct option_row option_rows[];
 extern const int option_count;
 
-/* Texts of the overview and the manual. */
+/* Texts for the overview and the manual. */
 extern const char tool_summary[], tool_about[], tool_exit_status[];
 
-/* Environment variables, up to one without a name. */
+/* Environment variables; the last has no name. */
 struct tool_variable {
 	const char *name, *meaning;
 };
 extern const struct tool_variable tool_environment[];
 
 /* Whether a command takes an option. */
-static inline bool takes(enum command_id command, const struct option_row *row)
+static inline bool takes_option(enum command_id command, const struct option_row *row)
 {
 	return row->commands >> command & 1;
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the command share.  It uses the public header only. */
+/* Declarations that the files of the command share. Of the library it includes the public header only. */
 #ifndef ESPALIER_TOOLS_TOOL_H
 #define ESPALIER_TOOLS_TOOL_H
 
@@ -17,7 +17,7 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_TRACE, FORMAT_SVG };
 enum place { PLACE_ROOT, PLACE_ALL, PLACE_MODEL };
 enum rows { ROWS_AUTO, ROWS_ROOT, ROWS_ALL };
 
-/* What an option was given that may be given several times. */
+/* The arguments of an option that may be given several times. */
 struct words {
 	const char *word[16];
 	int n;
@@ -54,13 +54,13 @@ void options_help(enum command_id, FILE *);
 
 /* A message of the command itself, on stderr; always false. */
 __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
-/* So that also who sees this file alone, a compiler or an analyser, knows the answer. */
-static inline bool complained(bool said)
+/* Shows compilers and analysers that see one file alone that complain() is always false. */
+static inline bool answer_false(bool said)
 {
 	(void)said;
 	return false;
 }
-#define complain(...) complained(complain(__VA_ARGS__))
+#define complain(...) answer_false(complain(__VA_ARGS__))
 
 /* The commands: each returns the exit status. */
 #define COMMAND(NAME, function, spelling, operands, least, most, summary, description, example)              \
@@ -73,18 +73,18 @@ int skeleton_write(const struct options *, FILE *);
 
 /* --- words --- */
 
-/* Writes a text that may hold parts of a file: but for its newlines and tabs, what a terminal would obey is
- * shown as question marks. */
+/* Writes a text that may quote a file: control characters other than newlines and tabs become question
+ * marks. */
 void put_masked(FILE *, const char *text);
 /* Writes a text in lines of at most 80 columns, each after `indent` spaces. */
 void put_wrapped(FILE *, int indent, const char *text);
-/* Of words that are offered one by one, the one that is most like what was written, if any is. */
+/* Finds among words that are offered one by one the one most similar to what was written. */
 struct nearest {
 	const char *wanted, *word; /* word: NULL = none so far */
 	size_t distance;
 };
 void nearest_offer(struct nearest *, const char *word);
-/* Says that there is no `what` of that name, and which might have been meant; always false. */
+/* Prints that there is no `what` of that name, and which may have been meant; always false. */
 bool complain_unknown(const char *what, const struct nearest *, const char *list);
 
 /* --- objects of the library --- */
@@ -107,42 +107,43 @@ struct objects {
 	esp_context *context;
 	esp_model *model;
 	esp_weights *weights;
-	const int64_t *sizes; /* instead of weights; NULL = none are told */
+	const int64_t *sizes; /* instead of weights; NULL = without --sizes */
 	esp_program *program;
 	struct reading reading;
-	int status; /* of the command, when opening failed */
+	int status; /* exit status of the command, when opening failed */
 };
 
 /* Prints the diagnostics of a failed call and frees them.  Returns the command's exit status. */
-int report(esp_status, esp_error *);
-/* Opens a context, and nothing in it. */
+int report_failure(esp_status, esp_error *);
+/* Opens a context alone, without a model. */
 bool objects_open_context(struct objects *, const struct options *);
-/* Opens what the options name: the model always; weights and the program when there are weights.  False when
- * it failed, which was then said on stderr. */
+/* Opens the model and, when the options name weights, the weights and the program. False after a message
+ * on stderr. */
 bool objects_open(struct objects *, const struct options *, const char *model, int at);
-/* The same for a model that may also be a program compiled before: then there is no model. */
+/* The same, where `model` may also be a compiled program; then objects->model is NULL. */
 bool objects_open_any(struct objects *, const struct options *, const char *model, int at);
-/* What a file is, by its first bytes; of one that cannot be read the library says why. */
+/* The kind of a file, by its first bytes. Opening an unreadable one makes the library say why. */
 enum origin { ORIGIN_MODEL, ORIGIN_PROGRAM, ORIGIN_UNREADABLE };
 enum origin origin_of(const char *path);
-/* Where --at has the outputs computed, ESP_AT_... */
+/* Where outputs are computed according to --at: ESP_AT_... */
 int place_of(const struct options *);
 /* Whether there are weights to run with, given or in the program. */
 bool has_weights(const struct objects *, const struct options *);
-/* Makes another program of what is open, with a schedule as text, NULL = chosen by the library. */
+/* Makes another program of the open model and weights, with a schedule as text, NULL = chosen by the
+ * library. */
 esp_status objects_program(const struct objects *, const struct options *, const char *schedule, int at, esp_program **,
 			   esp_error **);
-/* Makes the program again, of a model that was put in place of the first. */
+/* Makes the program again, after the model was replaced. */
 bool objects_compile(struct objects *, const struct options *, int at);
-/* With --pin: binds this thread, the caller, to the processor that the context leaves to it.  Threads that it
- * makes later are bound there, too: those that compile have done so before. */
+/* With --pin: binds the calling thread to the processor that the context leaves to it. Call it after
+ * compiling: threads that it creates later are bound there, too. */
 void pin_caller(const struct objects *, const struct options *);
-/* Of commands that bind weights to run one file: they make no tables of embeddings unless the options ask for
- * some.  A table costs as much as running over as many words as the vocabulary has, whatever the file.  What is
- * in the file must not decide: tables may change the last bits of results. */
+/* For commands that bind weights to run one file: turns tables of embeddings off unless the options ask
+ * for some. Making a table costs as much as running over the whole vocabulary. The choice must not depend
+ * on the file's contents, since tables may change the last bits of results. */
 void leave_out_tables(struct options *);
 void objects_close(struct objects *);
-/* Whether the model has all inputs that --vocab and --column name; says which it has not. */
+/* Whether the model has all inputs that --vocab and --column name; prints which it lacks. */
 bool reading_check(const struct reading *, const struct objects *);
 
 /* --- minibatches of a file --- */
@@ -151,7 +152,7 @@ struct batch {
 	esp_forest *forest;
 	char **sentence; /* of each tree */
 	size_t *tree;	 /* which of the file it is */
-	char **words;	 /* of its nodes, when they are wanted: as esp_treebank_words gives them */
+	char **words;	 /* of its nodes, as esp_treebank_words gives them; NULL unless batches.words */
 	size_t sentences, first; /* first: how many were read before */
 };
 
@@ -162,38 +163,38 @@ struct batches {
 	esp_binding *binding;
 	esp_session *session;
 	size_t read, skipped; /* trees so far */
-	size_t refused;	      /* of those that were skipped, structures that the model does not take */
-	bool skip;	      /* what is refused is left out */
-	bool hold;	      /* what is wrong is told by batches_tell, after what stands before it was run */
-	bool words;	      /* those of nodes are wanted */
+	size_t refused;	      /* of those that were skipped, the ones that the model does not take */
+	bool skip;	      /* leave out trees that are refused */
+	bool hold;	      /* keep a failure for batches_tell, until the trees before it were run */
+	bool words;	      /* read the words of nodes, too */
 	struct failure {
-		esp_status status; /* 0 = nothing is held */
+		esp_status status; /* 0 = no failure is kept */
 		esp_error *error;
 	} failure;
-	bool quiet;  /* progress is not shown */
+	bool quiet; /* show no progress */
 	double begin, shown;
 };
 
-/* Opens the file and makes the code.  As those below: the exit status, after a message when it is not 0. */
+/* Opens the file and compiles the program. Like those below it returns the exit status, after a message
+ * when it is not 0. */
 int batches_open(struct batches *, const struct options *, const struct objects *, const char *input);
-/* Reads the next trees into a batch, which is zero or of an earlier call; *more is 0 at the end of the file.
- */
+/* Reads the next trees into a batch, which is zeroed or comes from an earlier call; *more is 0 at the end
+ * of the file. */
 int batches_read(struct batches *, struct batch *, int *more);
 int batches_run(struct batches *, struct batch *);
-/* Says what was held back; its exit status, 0 when nothing was. */
+/* Reports the failure that was kept; returns its exit status, 0 = there was none. */
 int batches_tell(struct batches *);
-/* As report(), after the progress is gone. */
+/* Erases the progress line and calls report_failure(). */
 int batches_refuse(struct batches *, esp_status, esp_error *);
 void batch_free(struct batch *);
 void batches_close(struct batches *);
-/* Progress: so many trees, which part of all; and none. */
-void batches_show(struct batches *, size_t trees, double part);
+/* Shows progress: `trees` so far, and the `fraction` of the file (0 = unknown). batches_hide erases it. */
+void batches_show(struct batches *, size_t trees, double fraction);
 void batches_hide(struct batches *);
 
 /* --- output --- */
 
-/* Standard output or a file.  A regular file appears complete and on the disk, or what was there before
- * stays. */
+/* Standard output or a file. A regular file is replaced only when it is complete and on the disk. */
 struct output {
 	FILE *file;
 	const char *path;
@@ -201,27 +202,27 @@ struct output {
 };
 
 bool output_open(struct output *, const char *path);
-/* Whether all has been written so far; says on stderr why not. */
+/* Whether everything was written so far; prints on stderr why not. */
 bool output_flush(struct output *);
-/* Writes a text of any length; on failure says why and ends it. */
+/* Writes a text of any length; on failure prints why and ends the output. */
 bool output_puts(struct output *, const char *text);
-/* Either of these ends it; output_commit is false when something could not be written. */
+/* Both end the output; output_commit returns false when something could not be written. */
 bool output_commit(struct output *);
 void output_abort(struct output *);
 
-/* Makes interruption leave no temporary file: signals are held while it is made, and released with its path
- * (NULL when there is none), which is then removed when one of them ends the process, until it is forgotten.
- * One at a time. */
+/* Makes sure that an interrupt leaves no temporary file. Hold signals while the file is created, then
+ * release them with its path (NULL = it was not created): a signal that ends the process then removes it,
+ * until interrupt_forget. One file at a time. */
 void interrupt_hold(sigset_t *before);
 void interrupt_release(const sigset_t *before, const char *path);
 void interrupt_forget(void);
-/* As esp_context_options.cancel: whether a signal that is held waits to end the command. */
+/* For esp_context_options.cancel: whether a held signal is pending. */
 int interrupt_waits(void *user);
-/* Holds signals while the library writes a file, so that none leaves a part of it; what may never be read is not
- * waited for: then false, and there is nothing to release. */
+/* Holds signals while the library writes a file, so that none leaves it incomplete. False, and nothing to
+ * release, for a path that is no regular file: writing to it may block for ever. */
 bool interrupt_hold_writing(const char *path, sigset_t *before);
-/* From now on the first wish to end the process (an interrupt from the keyboard, a hang-up, a polite request) is only
- * noted, for who looks; the second ends it as usual. */
+/* From now on the first SIGINT, SIGHUP or SIGTERM only makes interrupt_noted true; the second ends the
+ * process. */
 void interrupt_note(void);
 bool interrupt_noted(void);
 
@@ -238,7 +239,7 @@ struct result {
 	enum place at;
 };
 
-/* A part of a sentence. */
+/* Writes words of a sentence; control characters become question marks. */
 void write_words(FILE *, const char *words, size_t length);
 void write_json_string(FILE *, const char *text);
 void write_json_number(FILE *, double);

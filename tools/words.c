@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Lines of text, and the word that may have been meant. */
+/* Wraps and masks texts, and finds the word that may have been meant. */
 #include "tool.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ void put_wrapped(FILE *to, int indent, const char *text)
 	fputc('\n', to);
 }
 
-/* Also the control characters from U+0080 to U+009F, which are two bytes. */
+/* Bytes of the control character at `p`, 0 = it is none; those from U+0080 to U+009F have two. */
 static size_t control_at(const unsigned char *p)
 {
 	if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
@@ -42,13 +42,13 @@ void put_masked(FILE *to, const char *text)
 
 enum { LONGEST = 63 };
 
-static size_t least(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-/* How many letters must be put in, taken out or replaced to make b of a (Levenshtein), row by row. */
-static size_t distance(const char *a, const char *b)
+/* Levenshtein distance: how many letters must be inserted, removed or replaced to turn a into b. */
+static size_t edit_distance(const char *a, const char *b)
 {
 	size_t m = strlen(b), row[LONGEST + 1];
 	for (size_t j = 0; j <= m; j++)
@@ -59,19 +59,19 @@ static size_t distance(const char *a, const char *b)
 		for (size_t j = 0; j < m; j++) {
 			size_t replaced = diagonal + (a[i] != b[j]);
 			diagonal = row[j + 1];
-			row[j + 1] = least(replaced, least(diagonal, row[j]) + 1);
+			row[j + 1] = smaller_of(replaced, smaller_of(diagonal, row[j]) + 1);
 		}
 	}
 	return row[m];
 }
 
-/* A third of the letters may be wrong: with more it is another word. */
+/* A word is offered as meant only when at most a third of its letters differ. */
 void nearest_offer(struct nearest *n, const char *word)
 {
 	size_t length = strlen(n->wanted);
 	if (length > LONGEST || strlen(word) > LONGEST)
 		return;
-	size_t d = distance(n->wanted, word);
+	size_t d = edit_distance(n->wanted, word);
 	if (d <= length / 3 + 1 && d < length && (!n->word || d < n->distance)) {
 		n->word = word;
 		n->distance = d;

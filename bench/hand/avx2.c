@@ -2,7 +2,7 @@
 /* For sixteen registers of eight lanes: with four nodes, three gates are twelve sums, a broadcast operand and
  * three weights. */
 
-/* Whatever the compiler was told, so that it compiles on any such machine; main asks whether it may run. */
+/* Set here, so that the file compiles with any flags; main checks that the processor has these vectors. */
 #pragma GCC target("avx2,fma")
 #include <immintrin.h>
 

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of kernels.h for one length of vector. A file that includes this one defines before: LANES, the
- * floats of a vector; WIDE, the gates of the first panel; VEC_ALL(scalar), VEC_MIN(a, b), VEC_MAX(a, b) and
- * VEC_ROUND(a), which rounds to the nearest integer.
+/* The kernels of kernels.h for one vector length. Define before including: LANES, the floats of a vector;
+ * WIDE, the gates of the first panel; VEC_ALL(scalar), VEC_MIN(a, b), VEC_MAX(a, b) and VEC_ROUND(a), which
+ * rounds to the nearest integer. Functions of one vector have the names of the formula's functions.
  *
- * Tiles of few nodes take both panels in one loop. Sums stay in registers; only between the two loops of a
- * tile do they rest in memory. */
+ * Tiles of few nodes compute both panels in one loop. Sums stay in registers, except between the two loops
+ * of a tile. */
 #include "bench/hand/kernels.h"
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
@@ -56,7 +56,7 @@ ALWAYS void walk_panel(const float *w, const float *bias, const float *const *x,
 	EACH(n, nodes) EACH(g, gates) rest[n][first + g] = sum[n][g];
 }
 
-/* The same of both panels at once. */
+/* The same for both panels at once. */
 ALWAYS void walk_both(const float *w, const float *bias, const float *const *x, long k_end, int nodes,
 		      vec rest[][GATES])
 {
@@ -76,7 +76,7 @@ ALWAYS void walk_both(const float *w, const float *bias, const float *const *x, 
 	EACH(n, nodes) EACH(g, GATES) rest[n][g] = sum[n][g];
 }
 
-/* Gates stand in the order i, u, fl | fr, o. */
+/* Computes the states of a node; gates are in the order i, u, fl | fr, o. */
 ALWAYS void finish_node(const struct level_tile *t, int n, const vec *sum, long hidden, long j)
 {
 	vec left = *(const loose *)(t->cell[n] + j), right = *(const loose *)(t->cell[n] + hidden + j);
@@ -111,19 +111,19 @@ ALWAYS void run_tile(const struct level_tile *t, long hidden, long j, int nodes)
 		run_tile(t, hidden, column, nodes);                                                          \
 	}
 
-/* --- what the machine can do --- */
+/* --- the machine's limits --- */
 
 static double multiply_add(void)
 {
-	enum { TURNS = 20000, SUMS = 12 };
+	enum { REPEATS = 20000, SUMS = 12 };
 	vec sum[SUMS] = {0}, a = (vec){0} + 0.5f;
-	for (int i = 0; i < TURNS; i++)
+	for (int i = 0; i < REPEATS; i++)
 		EACH(j, SUMS)
 		{
 			sum[j] = sum[j] * a + a;
 			__asm__ volatile("" : "+v"(sum[j]));
 		}
-	return 2. * TURNS * SUMS * LANES;
+	return 2. * REPEATS * SUMS * LANES;
 }
 
 static void read_floats(const float *from, long floats, int backwards)

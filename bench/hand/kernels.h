@@ -1,12 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Kernels written by hand for one level of an N-ary TreeLSTM (N = 2): what generated kernels are measured by.
- */
+/* Hand-written kernels for one level of an N-ary TreeLSTM (N = 2), to compare generated kernels with. */
 #ifndef ESPALIER_BENCH_HAND_KERNELS_H
 #define ESPALIER_BENCH_HAND_KERNELS_H
 
 enum { GATES = 5, MOST_NODES_OF_TILE = 5 };
 
-/* What a tile works on; rows are those of its nodes. */
+/* The operands of a tile, with a row for each of its nodes. */
 struct level_tile {
 	const float *panel, *bias;				       /* of the block */
 	const float *x[MOST_NODES_OF_TILE], *cell[MOST_NODES_OF_TILE]; /* [left | right] */
@@ -21,7 +20,7 @@ struct level_kernels {
 	int lanes, wide;
 	int most_nodes;						     /* of a tile */
 	level_kernel *tile[MOST_NODES_OF_TILE + 1];		     /* by the number of nodes */
-	double (*multiply_add)(void);				     /* operations that it has done */
+	double (*multiply_add)(void);				     /* returns how many operations it did */
 	void (*read)(const float *from, long floats, int backwards); /* floats: a multiple of 8 vectors */
 };
 

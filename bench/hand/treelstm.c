@@ -25,7 +25,7 @@
 enum { MOST_NODES = 1 << 16, MOST_BATCHES = 64, MOST_THREADS = 16, WORDS = 5000, PARAMS = 17 };
 static const double TOLERANCE = 1e-3;
 
-static float *zeroed(size_t floats)
+static float *allocate_zeros(size_t floats)
 {
 	size_t page = 1 << 21, n = (4 * floats + page - 1) & ~(page - 1);
 	void *p = aligned_alloc(page, n);
@@ -37,32 +37,32 @@ static float *zeroed(size_t floats)
 
 /* --- trees --- */
 
-/* A minibatch as it is read: children before parents, of leaves the word. */
+/* A minibatch: children come before parents; leaves have words. */
 struct forest {
 	int nodes, roots;
 	int32_t *left, *right, *word, *level, *parent, *slot;
-	int32_t *root, *first; /* by tree: its root, its first node */
-	/* inner nodes in the order of levels; rows of x and c are theirs */
+	int32_t *root, *first; /* root and first node of each tree */
+	/* inner nodes in the order of levels, with their rows in x and c */
 	int levels, inner;
 	int32_t *level_begin, *row;
 };
 
-static void *numbers(int n)
+static void *allocate_numbers(int n)
 {
 	return calloc(n + 1, sizeof(int32_t));
 }
 
 static struct forest new_forest(void)
 {
-	return (struct forest){.left = numbers(MOST_NODES),
-			       .right = numbers(MOST_NODES),
-			       .word = numbers(MOST_NODES),
-			       .level = numbers(MOST_NODES),
-			       .parent = numbers(MOST_NODES),
-			       .slot = numbers(MOST_NODES),
-			       .root = numbers(MOST_NODES),
-			       .first = numbers(MOST_NODES),
-			       .row = numbers(MOST_NODES)};
+	return (struct forest){.left = allocate_numbers(MOST_NODES),
+			       .right = allocate_numbers(MOST_NODES),
+			       .word = allocate_numbers(MOST_NODES),
+			       .level = allocate_numbers(MOST_NODES),
+			       .parent = allocate_numbers(MOST_NODES),
+			       .slot = allocate_numbers(MOST_NODES),
+			       .root = allocate_numbers(MOST_NODES),
+			       .first = allocate_numbers(MOST_NODES),
+			       .row = allocate_numbers(MOST_NODES)};
 }
 
 static int add_node(struct forest *f, int left, int right, int word)
@@ -112,7 +112,7 @@ static void order_levels(struct forest *f)
 {
 	for (int i = 0; i < f->nodes; i++)
 		f->levels = f->level[i] > f->levels ? f->level[i] : f->levels;
-	f->level_begin = numbers(f->levels + 1);
+	f->level_begin = allocate_numbers(f->levels + 1);
 	for (int l = 1; l <= f->levels; l++) {
 		f->level_begin[l - 1] = f->inner;
 		for (int i = 0; i < f->nodes; i++)
@@ -150,7 +150,7 @@ struct param {
 	float *at;
 };
 
-static struct param params[PARAMS]; /* H, C, then by gate: left, right, bias */
+static struct param params[PARAMS]; /* H, C, then for each gate: left, right, bias */
 
 static void make_params(void)
 {
@@ -164,13 +164,13 @@ static void make_params(void)
 		snprintf(params[i].name, sizeof params[i].name, kinds[(i - 2) % 3], gates[(i - 2) / 3]);
 	}
 	for (struct param *p = params; p < params + PARAMS; p++) {
-		p->at = zeroed(p->rows * p->columns);
+		p->at = allocate_zeros(p->rows * p->columns);
 		for (long i = 0; i < p->rows * p->columns; i++)
 			p->at[i] = (rand() % 2001 - 1000) * (p - params < 2 ? 1e-3f : 6e-5f);
 	}
 }
 
-/* For the library. */
+/* The safetensors header for the library. */
 static const char *params_header(void)
 {
 	static char header[4096];
@@ -197,8 +197,9 @@ static void put_params(FILE *f, void *unused)
 
 static float *panels, *biases;
 
-/* As struct level_kernels says; k runs over the left child, then over the right one. */
-static void pack(void)
+/* Packs the weights as struct level_kernels describes; k runs over the left child, then over the right
+ * one. */
+static void pack_weights(void)
 {
 	long k_end = 2 * hidden, lanes = kernels->lanes, wide = kernels->wide;
 	for (long j = 0; j < hidden; j++)
@@ -231,7 +232,7 @@ static void look_up(const struct forest *f, long begin, long end)
 	}
 }
 
-/* What is made of a forest once: by row, where the states of the node go. */
+/* Where the states of each row's node are stored; made once for a forest. */
 struct route {
 	float **h, **c;
 };
@@ -252,7 +253,8 @@ static struct route make_route(const struct forest *f)
 	return r;
 }
 
-/* The last two tiles are equal, since one node that is left over costs most. */
+/* Nodes of the next tile. The last two tiles are about equal: a tile of a single node is the costliest per
+ * node. */
 static int nodes_of_tile(int left)
 {
 	int most = kernels->most_nodes;
@@ -277,7 +279,7 @@ static void run_block(const struct route *r, int begin, int end, long block)
 static _Alignas(64) atomic_uint arrived;
 static _Alignas(64) atomic_uint generation;
 
-static void meet(unsigned threads, bool asleep)
+static void wait_at_barrier(unsigned threads, bool asleep)
 {
 	unsigned g = atomic_load_explicit(&generation, memory_order_acquire);
 	if (threads == 1)
@@ -296,13 +298,13 @@ static void meet(unsigned threads, bool asleep)
 
 static void wait_for_all(unsigned threads)
 {
-	meet(threads, false);
+	wait_at_barrier(threads, false);
 }
 
-/* For who waits while others are timed. */
+/* Waits without spinning, while the first thread times the library. */
 static void sleep_for_all(unsigned threads)
 {
-	meet(threads, true);
+	wait_at_barrier(threads, true);
 }
 
 struct share {
@@ -311,7 +313,7 @@ struct share {
 	unsigned sweeps;
 };
 
-static void run(struct share *s, const struct forest *f, const struct route *r)
+static void run_share(struct share *s, const struct forest *f, const struct route *r)
 {
 	look_up(f, s->begin * kernels->lanes, s->end * kernels->lanes);
 	wait_for_all(s->threads);
@@ -326,12 +328,12 @@ static void run(struct share *s, const struct forest *f, const struct route *r)
 
 /* --- the machine --- */
 
-static double peak(void)
+static double measure_peak(void)
 {
 	double best = 0;
-	for (int turn = 0; turn < 20; turn++) {
-		double begin = now(), operations = kernels->multiply_add();
-		best = fmax(best, operations / (now() - begin));
+	for (int i = 0; i < 20; i++) {
+		double begin = read_clock(), operations = kernels->multiply_add();
+		best = fmax(best, operations / (read_clock() - begin));
 	}
 	return best;
 }
@@ -341,17 +343,16 @@ static long floats_of(const struct share *s)
 	return (s->end - s->begin) * 2 * hidden * GATES * kernels->lanes;
 }
 
-/* Bytes a second, reading the share again and again in alternating directions. */
-static double bandwidth(const struct share *s)
+/* Bytes per second when reading the share repeatedly in alternating directions. */
+static double measure_bandwidth(const struct share *s)
 {
 	double best = 0;
-	for (int turn = 0; turn < 30; turn++) {
+	for (int i = 0; i < 30; i++) {
 		wait_for_all(s->threads);
-		double begin = now();
-		kernels->read(panels + s->begin * 2 * hidden * GATES * kernels->lanes, floats_of(s),
-			      turn & 1);
-		double rate = 4. * floats_of(s) / (now() - begin);
-		best = turn ? fmax(best, rate) : best;
+		double begin = read_clock();
+		kernels->read(panels + s->begin * 2 * hidden * GATES * kernels->lanes, floats_of(s), i & 1);
+		double rate = 4. * floats_of(s) / (read_clock() - begin);
+		best = i ? fmax(best, rate) : best;
 	}
 	return best;
 }
@@ -390,13 +391,13 @@ static void give_tree(struct library *l, esp_forest *to, const struct forest *f,
 	const void *word = f->word + first;
 	esp_structure s = {sizeof s, end - first, begin, child, end - first - 1, &word};
 	(void)l;
-	must(esp_forest_add(to, &s, &error));
+	check_status(esp_forest_add(to, &s, &error));
 }
 
 static void give_forests(struct library *l, const struct forest *f, int n)
 {
 	for (int i = 0; i < n; i++) {
-		must(esp_forest_create(l->program, &l->forest[i], &error));
+		check_status(esp_forest_create(l->program, &l->forest[i], &error));
 		for (int t = 0; t < f[i].roots; t++)
 			give_tree(l, l->forest[i], &f[i], f[i].first[t],
 				  t + 1 < f[i].roots ? f[i].first[t + 1] : f[i].nodes);
@@ -422,20 +423,20 @@ static void open_library(struct library *l, const char *model, const char *sched
 	esp_model *m;
 	esp_weights *w;
 	esp_binding *b;
-	must(esp_context_create(&options, &l->context, &error));
-	must(esp_model_read(l->context, model, &m, &error));
+	check_status(esp_context_create(&options, &l->context, &error));
+	check_status(esp_model_read(l->context, model, &m, &error));
 	w = make_weights(l->context, params_header(), put_params, NULL);
-	must(esp_program_create(m, w, &how, &l->program, &error));
-	must(esp_binding_create(l->program, w, &b, &error));
-	must(esp_session_create(b, &l->session, &error));
+	check_status(esp_program_create(m, w, &how, &l->program, &error));
+	check_status(esp_binding_create(l->program, w, &b, &error));
+	check_status(esp_session_create(b, &l->session, &error));
 	esp_model_free(m);
 	esp_weights_free(w);
 	esp_binding_free(b);
 	give_forests(l, f, n);
 }
 
-/* The greatest difference of a root's state; what ran last is compared. */
-static double difference(const struct library *l, const struct forest *f)
+/* The largest difference between states of roots in the last runs of both. */
+static double largest_difference(const struct library *l, const struct forest *f)
 {
 	double most = 0;
 	for (int t = 0; t < f->roots; t++) {
@@ -446,7 +447,7 @@ static double difference(const struct library *l, const struct forest *f)
 	return most;
 }
 
-/* --- all of it --- */
+/* --- measuring --- */
 
 struct work {
 	struct share share;
@@ -458,7 +459,7 @@ struct work {
 	double operations_a_second;
 };
 
-static void pin(int cpu)
+static void pin_thread(int cpu)
 {
 	cpu_set_t set;
 	CPU_ZERO(&set);
@@ -466,43 +467,43 @@ static void pin(int cpu)
 	sched_setaffinity(0, sizeof set, &set);
 }
 
-/* One minibatch; the first thread keeps time, the others run their share. */
-static void measure(struct work *w, int which)
+/* Times one minibatch. All threads run their shares; the first one also times the library. */
+static void measure_minibatch(struct work *w, int which)
 {
 	const struct forest *f = &w->forests[which];
 	double hand = INFINITY, ours = INFINITY;
 	for (int i = 0; i < w->repeats; i++) {
 		sleep_for_all(w->share.threads);
 		wait_for_all(w->share.threads); /* all are awake */
-		double begin = now();
-		run(&w->share, f, &w->routes[which]);
-		hand = fmin(hand, now() - begin);
+		double begin = read_clock();
+		run_share(&w->share, f, &w->routes[which]);
+		hand = fmin(hand, read_clock() - begin);
 		if (w->share.which || !w->library)
 			continue;
-		begin = now();
-		must(esp_session_run(w->library->session, w->library->forest[which], &error));
-		ours = fmin(ours, now() - begin);
+		begin = read_clock();
+		check_status(esp_session_run(w->library->session, w->library->forest[which], &error));
+		ours = fmin(ours, read_clock() - begin);
 		if (i == 0)
-			w->wrong = fmax(w->wrong, difference(w->library, f));
+			w->wrong = fmax(w->wrong, largest_difference(w->library, f));
 	}
 	w->hand += hand, w->ours += ours;
 	w->floor += floor_of(f, 20. * hidden * hidden / (w->share.threads * w->operations_a_second),
 			     4. * floats_of(&w->share) / w->bytes_a_second);
 }
 
-static void *work(void *argument)
+static void *run_thread(void *argument)
 {
 	struct work *w = argument;
 	if (w->share.threads > 1)
-		pin(w->share.which);
-	w->operations_a_second = peak();
-	w->bytes_a_second = bandwidth(&w->share);
+		pin_thread(w->share.which);
+	w->operations_a_second = measure_peak();
+	w->bytes_a_second = measure_bandwidth(&w->share);
 	for (int i = 0; i < w->n; i++)
-		measure(w, i);
+		measure_minibatch(w, i);
 	return NULL;
 }
 
-static void show(const struct work *w, int batch)
+static void print_result(const struct work *w, int batch)
 {
 	printf("hidden %ld batch %d threads %d, vectors of %d bits: %.1f GFLOP/s, %.1f GB/s a core\n", hidden,
 	       batch, w->share.threads, 32 * kernels->lanes, w->operations_a_second * 1e-9,
@@ -513,7 +514,7 @@ static void show(const struct work *w, int batch)
 		       w->ours / w->n * 1e3, w->floor / w->ours, w->ours / w->hand, w->wrong);
 }
 
-static const char *option(int argc, char **argv, const char *name, const char *otherwise)
+static const char *option_of(int argc, char **argv, const char *name, const char *otherwise)
 {
 	for (int i = 5; i + 1 < argc; i += 2)
 		if (strcmp(argv[i], name) == 0)
@@ -521,15 +522,15 @@ static const char *option(int argc, char **argv, const char *name, const char *o
 	return otherwise;
 }
 
-static int compare(int argc, char **argv)
+static int compare_times(int argc, char **argv)
 {
 	static struct forest forests[MOST_BATCHES];
 	static struct route routes[MOST_BATCHES];
 	static struct work each[MOST_THREADS];
 	static struct library library;
-	const char *model = option(argc, argv, "--model", NULL),
-		   *schedule = option(argc, argv, "--schedule", NULL);
-	int repeats = atoi(option(argc, argv, "--repeats", "20")), most_inner = 0, most_roots = 0;
+	const char *model = option_of(argc, argv, "--model", NULL),
+		   *schedule = option_of(argc, argv, "--schedule", NULL);
+	int repeats = atoi(option_of(argc, argv, "--repeats", "20")), most_inner = 0, most_roots = 0;
 	if (argc < 5)
 		give_up(
 		    "usage: treelstm HIDDEN BATCH THREADS TREES [--model MODEL.ra] [--schedule FILE] "
@@ -546,18 +547,17 @@ static int compare(int argc, char **argv)
 		most_roots = forests[i].roots > most_roots ? forests[i].roots : most_roots;
 	}
 	make_params();
-	panels = zeroed(2 * hidden * hidden * GATES), biases = zeroed(hidden * GATES);
-	x = zeroed(2 * hidden * most_inner), cell = zeroed(2 * hidden * most_inner),
-	top = zeroed(2 * hidden * most_roots);
-	pack();
+	panels = allocate_zeros(2 * hidden * hidden * GATES), biases = allocate_zeros(hidden * GATES);
+	x = allocate_zeros(2 * hidden * most_inner), cell = allocate_zeros(2 * hidden * most_inner),
+	top = allocate_zeros(2 * hidden * most_roots);
+	pack_weights();
 	for (int i = 0; i < n; i++)
 		routes[i] = make_route(&forests[i]);
 	if (model)
 		open_library(&library, model, schedule, threads, forests, n);
-	if (model) /* its threads are made before this one is bound to a processor, which they would inherit
-		    */
+	if (model) /* creates the library's threads before this thread is pinned, which they would inherit */
 		for (int i = 0; i < n; i++)
-			must(esp_session_run(library.session, library.forest[i], &error));
+			check_status(esp_session_run(library.session, library.forest[i], &error));
 	pthread_t thread[MOST_THREADS];
 	for (int t = threads - 1; t >= 0; t--) {
 		long blocks = hidden / kernels->lanes;
@@ -569,18 +569,18 @@ static int compare(int argc, char **argv)
 				  .n = n,
 				  .repeats = repeats};
 		if (t)
-			pthread_create(&thread[t], NULL, work, &each[t]);
+			pthread_create(&thread[t], NULL, run_thread, &each[t]);
 	}
-	work(&each[0]);
+	run_thread(&each[0]);
 	for (int t = 1; t < threads; t++)
 		pthread_join(thread[t], NULL);
-	show(&each[0], batch);
+	print_result(&each[0], batch);
 	if (!(each[0].wrong <= TOLERANCE))
 		give_up("the kernels and the library compute different states");
 	return 0;
 }
 
-/* NULL where the processor has no such vectors. */
+/* NULL = the processor has no such vectors. */
 static const struct level_kernels *choose_kernels(int bits)
 {
 	bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -594,12 +594,12 @@ static const struct level_kernels *choose_kernels(int bits)
 int main(int argc, char **argv)
 {
 	enum { SKIPPED = 77 };
-	kernels = choose_kernels(atoi(option(argc, argv, "--vectors", "0")));
+	kernels = choose_kernels(atoi(option_of(argc, argv, "--vectors", "0")));
 	if (!kernels) {
 		fprintf(stderr,
 			"treelstm: these kernels are for processors with AVX2 and FMA, or with AVX-512, "
 			"which this one is not\n");
 		return SKIPPED;
 	}
-	return compare(argc, argv);
+	return compare_times(argc, argv);
 }

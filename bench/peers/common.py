@@ -1,7 +1,7 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""What the drivers of peers share: the folder that `espalier bench --keep FOLDER` wrote, requests, names of libraries.
+"""Shared by the drivers of peers: the folder that `espalier bench --keep FOLDER` wrote, requests, names of libraries.
 
-Executed, writes what a model computes with as plain numbers, for drivers in C and C++ (write_raw, write_trees):
+As a program it writes weights and structures as plain numbers, for drivers in C and C++ (write_raw, write_trees):
 
   common.py FOLDER FILE
 """
@@ -38,7 +38,7 @@ def read_weights(folder):
 
 
 class Structure:
-    """Children before their parents: of each node its word, any number, and its children."""
+    """Nodes, children before their parents; each has a word, which is any number, and children."""
 
     def __init__(self, line):
         numbers = [int(word) for word in line.split()]
@@ -57,7 +57,7 @@ def read_structures(folder):
 
 
 def vectors_of(structure, elements):
-    """[nodes, elements]: what nodes carry, from random numbers that begin with their words."""
+    """[nodes, elements]: the vectors of nodes, drawn from generators seeded with their words."""
     state = np.array(structure.words, np.uint64)
     columns = []
     for _ in range(elements):
@@ -69,9 +69,9 @@ def vectors_of(structure, elements):
 # --- requests ---
 
 def serve(count, run, root, prepare=lambda first, count: (first, count)):
-    """Answers requests until the end of input: "run FIRST COUNT REPEATS" by REPEATS times in microseconds, "root FIRST
-    COUNT" by the numbers of an array. `run` and `root` take what `prepare`, which is not timed, makes of FIRST and COUNT;
-    structures come again after the last."""
+    """Answers requests until the end of input: "run FIRST COUNT REPEATS" with REPEATS times in microseconds, "root FIRST
+    COUNT" with the numbers of an array. `run` and `root` get the result of `prepare` for FIRST and COUNT, which is not timed.
+    After the last structure the first follows."""
     gc.collect()
     gc.disable()
     for line in sys.stdin:
@@ -99,7 +99,7 @@ def chosen(structures, first, count):
 
 
 def loaded(*parts):
-    """Paths of the libraries of this process whose names hold one of the parts."""
+    """Paths of this process's libraries whose names contain one of the parts."""
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "/" in line}
     found = {os.path.realpath(path) for path in paths if any(part in os.path.basename(path) for part in parts)}
@@ -107,7 +107,7 @@ def loaded(*parts):
 
 
 def blas_of(torch):
-    """The BLAS that PyTorch was built with, or, if that is any, the one that the system has loaded."""
+    """The BLAS that PyTorch was built with, or, if any BLAS will do, the one that is loaded."""
     built_with = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
     return loaded("blas") if not built_with or built_with[1] == "generic" else built_with[1]
 
@@ -141,8 +141,9 @@ def write_raw(folder, path):
 
 
 def write_trees(folder, path):
-    """Whole numbers are uint32. How many tensors; of each how long its name is, the name, rows and columns (1 of a vector),
-    and f32, row by row. How many trees; of each its nodes, and of each of these its word, how many children, and these."""
+    """Integers are uint32. The number of tensors; for each the length of its name, the name, rows, columns (1 for a vector) and
+    f32 values, row by row. The number of trees; for each the number of nodes, and for each node its word, the number of its
+    children, and their numbers."""
     with open(path, "wb") as file:
         def numbers(*values):
             file.write(np.array(values, "<u4").tobytes())

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* dnnl_rnn RAW: oneDNN's LSTM and GRU on the numbers that common.py wrote to RAW.
  *
- * As torch_rnn.py: which of the two follows from the weights, requests come on standard input, laying out a
- * minibatch is not timed.  The GRU is lbr_gru, which is PyTorch's and ours: the reset gate works on the
- * product. Weights are packed once, as oneDNN wants them (format_tag any).  Threads are OpenMP's:
- * OMP_NUM_THREADS. */
+ * Like torch_rnn.py it finds the kind of model from the weights, reads requests from standard input, and
+ * does not time the layout of a minibatch. The GRU is lbr_gru, as in PyTorch and here: the reset gate
+ * multiplies the product. Weights are packed once, in the format that oneDNN chooses (format_tag any).
+ * Threads are OpenMP's: OMP_NUM_THREADS. */
 #include "bench/timing.h"
 
 #include <dnnl.h>
@@ -18,13 +18,13 @@ static _Noreturn void give_up(const char *what)
 	exit(1);
 }
 
-static void must(dnnl_status_t status)
+static void check_status(dnnl_status_t status)
 {
 	if (status != dnnl_success)
 		give_up("oneDNN refuses");
 }
 
-static float *floats(size_t n)
+static float *allocate_floats(size_t n)
 {
 	float *x = aligned_alloc(64, (n * sizeof *x + 63) / 64 * 64);
 	if (!x)
@@ -39,7 +39,7 @@ struct sequences {
 
 static float *read_floats(FILE *from, size_t n)
 {
-	float *x = floats(n);
+	float *x = allocate_floats(n);
 	if (fread(x, sizeof *x, n, from) != n)
 		give_up("the file is too short");
 	return x;
@@ -59,16 +59,16 @@ static void read_raw(struct sequences *s, const char *path)
 	fclose(from);
 }
 
-/* The gate of torch that stands where oneDNN has gate g: i f g o both; u r o of r z n. */
+/* torch's index of oneDNN's gate g: LSTM i f g o in both; GRU u r o, in torch r z n. */
 static int torch_gate(const struct sequences *s, int g)
 {
 	return s->gates == 4 || g == 2 ? g : 1 - g;
 }
 
-/* [inputs][gates][hidden] of torch's [gates * hidden][inputs]. */
-static float *transposed(const struct sequences *s, const float *w, int inputs)
+/* Makes [inputs][gates][hidden] from torch's [gates * hidden][inputs]. */
+static float *transpose_weights(const struct sequences *s, const float *w, int inputs)
 {
-	float *to = floats((size_t)inputs * s->gates * s->hidden), *at = to;
+	float *to = allocate_floats((size_t)inputs * s->gates * s->hidden), *at = to;
 	for (int i = 0; i < inputs; i++)
 		for (int g = 0; g < s->gates; g++)
 			for (int h = 0; h < s->hidden; h++)
@@ -76,10 +76,10 @@ static float *transposed(const struct sequences *s, const float *w, int inputs)
 	return to;
 }
 
-/* Both biases are added, but for that of the product that the reset gate works on, which comes last. */
+/* Adds both biases; that of the product which the reset gate multiplies stays separate and comes last. */
 static float *joined_bias(const struct sequences *s)
 {
-	float *to = floats(4 * s->hidden), *at = to;
+	float *to = allocate_floats(4 * s->hidden), *at = to;
 	for (int g = 0; g < s->gates; g++)
 		for (int h = 0; h < s->hidden; h++) {
 			int i = torch_gate(s, g) * s->hidden + h;
@@ -99,52 +99,52 @@ struct unit {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 	dnnl_primitive_t primitive;
-	int count; /* sequences that it was made for; 0 = none */
+	int count; /* sequences of its minibatch; 0 = not made yet */
 	int arguments;
 	dnnl_exec_arg_t argument[MOST];
 	float *x, *y, *bias;
 };
 
-static dnnl_memory_desc_t describe(int n, const int64_t *dims, dnnl_format_tag_t tag)
+static dnnl_memory_desc_t describe_array(int n, const int64_t *dims, dnnl_format_tag_t tag)
 {
 	dnnl_memory_desc_t d;
 	dnnl_dims_t all = {0};
 	memcpy(all, dims, n * sizeof *dims);
-	must(dnnl_memory_desc_init_by_tag(&d, n, all, dnnl_f32, tag));
+	check_status(dnnl_memory_desc_init_by_tag(&d, n, all, dnnl_f32, tag));
 	return d;
 }
 
 #define DESCRIBE(tag, ...)                                                                                   \
-	describe(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__}, tag)
+	describe_array(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__}, tag)
 
-static dnnl_memory_t remember(struct unit *u, const dnnl_memory_desc_t *d, void *data)
+static dnnl_memory_t keep_memory(struct unit *u, const dnnl_memory_desc_t *d, void *data)
 {
 	dnnl_memory_t m;
-	must(dnnl_memory_create(&m, d, u->engine, data));
+	check_status(dnnl_memory_create(&m, d, u->engine, data));
 	return m;
 }
 
-static void pass(struct unit *u, int what, dnnl_memory_t m)
+static void pass_memory(struct unit *u, int what, dnnl_memory_t m)
 {
 	u->argument[u->arguments++] = (dnnl_exec_arg_t){what, m};
 }
 
-/* Weights as oneDNN wants them, of some that are row-major. */
+/* Reorders row-major weights to oneDNN's format. */
 static void pass_packed(struct unit *u, int what, const dnnl_memory_desc_t *plain,
 			const dnnl_memory_desc_t *wanted, float *data)
 {
 	dnnl_primitive_desc_t reorder;
 	dnnl_primitive_t primitive;
-	dnnl_memory_t from = remember(u, plain, data), to = remember(u, wanted, DNNL_MEMORY_ALLOCATE);
-	must(dnnl_reorder_primitive_desc_create(&reorder, plain, u->engine, wanted, u->engine, NULL));
-	must(dnnl_primitive_create(&primitive, reorder));
+	dnnl_memory_t from = keep_memory(u, plain, data), to = keep_memory(u, wanted, DNNL_MEMORY_ALLOCATE);
+	check_status(dnnl_reorder_primitive_desc_create(&reorder, plain, u->engine, wanted, u->engine, NULL));
+	check_status(dnnl_primitive_create(&primitive, reorder));
 	dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-	must(dnnl_primitive_execute(primitive, u->stream, 2, arguments));
-	must(dnnl_stream_wait(u->stream));
+	check_status(dnnl_primitive_execute(primitive, u->stream, 2, arguments));
+	check_status(dnnl_stream_wait(u->stream));
 	dnnl_primitive_destroy(primitive);
 	dnnl_primitive_desc_destroy(reorder);
 	dnnl_memory_destroy(from);
-	pass(u, what, to);
+	pass_memory(u, what, to);
 }
 
 static void close_unit(struct unit *u)
@@ -172,23 +172,23 @@ static void open_unit(struct unit *u, int count)
 	dnnl_rnn_desc_t desc;
 	dnnl_primitive_desc_t pd;
 	if (G == 4)
-		must(dnnl_lstm_forward_desc_init(&desc, dnnl_forward_inference,
-						 dnnl_unidirectional_left2right, &x, &none, &none, &w, &r, &b,
-						 &y, &none, &none, 0));
+		check_status(dnnl_lstm_forward_desc_init(&desc, dnnl_forward_inference,
+							 dnnl_unidirectional_left2right, &x, &none, &none, &w,
+							 &r, &b, &y, &none, &none, 0));
 	else
-		must(dnnl_lbr_gru_forward_desc_init(&desc, dnnl_forward_inference,
-						    dnnl_unidirectional_left2right, &x, &none, &w, &r, &b, &y,
-						    &none, 0));
-	must(dnnl_primitive_desc_create(&pd, &desc, NULL, u->engine, NULL));
-	must(dnnl_primitive_create(&u->primitive, pd));
+		check_status(dnnl_lbr_gru_forward_desc_init(&desc, dnnl_forward_inference,
+							    dnnl_unidirectional_left2right, &x, &none, &w, &r,
+							    &b, &y, &none, 0));
+	check_status(dnnl_primitive_desc_create(&pd, &desc, NULL, u->engine, NULL));
+	check_status(dnnl_primitive_create(&u->primitive, pd));
 	u->count = count;
-	u->x = floats(T * N * E);
-	u->y = floats(T * N * D);
+	u->x = allocate_floats(T * N * E);
+	u->y = allocate_floats(T * N * D);
 	u->bias = joined_bias(s);
-	pass(u, DNNL_ARG_SRC_LAYER, remember(u, &x, u->x));
-	pass(u, DNNL_ARG_DST_LAYER, remember(u, &y, u->y));
-	float *layer = transposed(s, s->w_ih, E), *state = transposed(s, s->w_hh, D);
-	pass(u, DNNL_ARG_BIAS, remember(u, &b, u->bias));
+	pass_memory(u, DNNL_ARG_SRC_LAYER, keep_memory(u, &x, u->x));
+	pass_memory(u, DNNL_ARG_DST_LAYER, keep_memory(u, &y, u->y));
+	float *layer = transpose_weights(s, s->w_ih, E), *state = transpose_weights(s, s->w_hh, D);
+	pass_memory(u, DNNL_ARG_BIAS, keep_memory(u, &b, u->bias));
 	pass_packed(u, DNNL_ARG_WEIGHTS_LAYER, &plain_w,
 		    dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), layer);
 	pass_packed(u, DNNL_ARG_WEIGHTS_ITER, &plain_r,
@@ -198,7 +198,7 @@ static void open_unit(struct unit *u, int count)
 	dnnl_primitive_desc_destroy(pd);
 }
 
-static void prepare(struct unit *u, int first, int count)
+static void prepare_minibatch(struct unit *u, int first, int count)
 {
 	const struct sequences *s = u->s;
 	if (count != u->count) {
@@ -212,12 +212,12 @@ static void prepare(struct unit *u, int first, int count)
 			       s->inputs * sizeof *u->x);
 }
 
-static double execute(struct unit *u)
+static double run_unit(struct unit *u)
 {
-	double begin = now();
-	must(dnnl_primitive_execute(u->primitive, u->stream, u->arguments, u->argument));
-	must(dnnl_stream_wait(u->stream));
-	return now() - begin;
+	double begin = read_clock();
+	check_status(dnnl_primitive_execute(u->primitive, u->stream, u->arguments, u->argument));
+	check_status(dnnl_stream_wait(u->stream));
+	return read_clock() - begin;
 }
 
 int main(int argc, char **argv)
@@ -229,23 +229,23 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		give_up("usage: dnnl_rnn RAW");
 	read_raw(&s, argv[1]);
-	must(dnnl_engine_create(&u.engine, dnnl_cpu, 0));
-	must(dnnl_stream_create(&u.stream, u.engine, dnnl_stream_default_flags));
+	check_status(dnnl_engine_create(&u.engine, dnnl_cpu, 0));
+	check_status(dnnl_stream_create(&u.stream, u.engine, dnnl_stream_default_flags));
 	const dnnl_version_t *v = dnnl_version();
 	fprintf(stderr, "oneDNN %d.%d.%d\n", v->major, v->minor, v->patch);
 	while (fgets(line, sizeof line, stdin)) {
 		if (sscanf(line, "root %d %d", &first, &count) == 2 && first >= 0 && count > 0) {
-			prepare(&u, first, count);
-			execute(&u);
+			prepare_minibatch(&u, first, count);
+			run_unit(&u);
 			const float *last = u.y + (size_t)(s.steps - 1) * count * s.hidden;
 			for (int i = 0; i < count * s.hidden; i++)
 				printf("%s%.9g", i ? " " : "", last[i]);
 		} else if (sscanf(line, "run %d %d %d", &first, &count, &repeats) == 3 && first >= 0 &&
 			   count > 0) {
-			prepare(&u, first, count);
-			execute(&u);
+			prepare_minibatch(&u, first, count);
+			run_unit(&u);
 			for (int i = 0; i < repeats; i++)
-				printf("%s%.2f", i ? " " : "", execute(&u) * 1e6);
+				printf("%s%.2f", i ? " " : "", run_unit(&u) * 1e6);
 		} else {
 			give_up("a request is 'run FIRST COUNT REPEATS' or 'root FIRST COUNT'");
 		}

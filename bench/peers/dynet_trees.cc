@@ -1,8 +1,9 @@
-/* dynet_trees MODEL RAW: the tree models of examples/ in DyNet with autobatching, on what common.py wrote to RAW.
+/* dynet_trees MODEL RAW: the tree models of examples/ in DyNet with autobatching, on the data that common.py
+ * wrote to RAW.
  *
- * As torch_trees.py: gates joined into one matrix, requests on standard input.  A time is that of building the
- * graph of the minibatch and computing it, outputs included: DyNet has no other way to take new structures.
- * DyNet computes on one thread. */
+ * Like torch_trees.py it joins gates into one matrix and reads requests from standard input. A time
+ * includes building the graph of the minibatch and computing it with its outputs, since DyNet needs a new
+ * graph for new structures. DyNet computes on one thread. */
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/init.h>
@@ -29,7 +30,7 @@ using std::vector;
 	exit(1);
 }
 
-/* --- what common.py wrote --- */
+/* --- the data of common.py --- */
 
 struct Matrix {
 	int rows, columns;
@@ -96,7 +97,7 @@ static Raw read_raw(const string &path)
 
 /* --- weights --- */
 
-static const Matrix &tensor(const Raw &raw, const string &name)
+static const Matrix &find_tensor(const Raw &raw, const string &name)
 {
 	auto found = raw.tensors.find(name);
 	if (found == raw.tensors.end())
@@ -104,19 +105,19 @@ static const Matrix &tensor(const Raw &raw, const string &name)
 	return found->second;
 }
 
-/* One below the other. */
-static Matrix joined(const Raw &raw, const vector<string> &names)
+/* Joins the rows of several tensors into one matrix. */
+static Matrix join_rows(const Raw &raw, const vector<string> &names)
 {
-	Matrix all{0, tensor(raw, names[0]).columns, {}};
+	Matrix all{0, find_tensor(raw, names[0]).columns, {}};
 	for (const string &name : names) {
-		const Matrix &m = tensor(raw, name);
+		const Matrix &m = find_tensor(raw, name);
 		all.rows += m.rows;
 		all.values.insert(all.values.end(), m.values.begin(), m.values.end());
 	}
 	return all;
 }
 
-/* "U_?" for "iou" is U_i, U_o, U_u. */
+/* Names from a pattern: "U_?" for "iou" gives U_i, U_o, U_u. */
 static vector<string> names_of(const string &pattern, const vector<string> &gates)
 {
 	vector<string> names;
@@ -125,8 +126,8 @@ static vector<string> names_of(const string &pattern, const vector<string> &gate
 	return names;
 }
 
-/* DyNet has matrices column by column. */
-static Parameter add(ParameterCollection &to, const Matrix &m)
+/* Adds a matrix as a parameter; DyNet stores matrices column by column. */
+static Parameter add_parameter(ParameterCollection &to, const Matrix &m)
 {
 	Parameter p = to.add_parameters(m.columns == 1 ? Dim({unsigned(m.rows)}) : Dim({unsigned(m.rows), unsigned(m.columns)}));
 	vector<float> values(m.values.size());
@@ -151,7 +152,8 @@ struct State {
 	Expression h, c;
 };
 
-/* The weights of a model in the graph at hand, and its cell: state of a node from that of its children. */
+/* The weights of a model in the current graph, and its cell, which computes a node's state from those of
+ * its children. */
 struct TreeModel {
 	ComputationGraph *graph = nullptr;
 	LookupParameter embedding;
@@ -163,7 +165,7 @@ struct TreeModel {
 	std::function<State(TreeModel &, const Expression &x, const vector<State> &children)> cell;
 };
 
-static Expression part(TreeModel &m, const Expression &a, unsigned gate, unsigned gates = 1)
+static Expression slice_of(TreeModel &m, const Expression &a, unsigned gate, unsigned gates = 1)
 {
 	return pick_range(a, gate * m.d, (gate + gates) * m.d);
 }
@@ -176,66 +178,66 @@ static Expression sum_of(const vector<State> &children)
 	return sum(rows);
 }
 
-static State treelstm(TreeModel &m, const Expression &x, const vector<State> &k)
+static State treelstm_cell(TreeModel &m, const Expression &x, const vector<State> &k)
 {
 	if (k.empty()) {
-		Expression a = affine_transform({m.w["leaf_b"], m.w["leaf_w"], x}), s = logistic(part(m, a, 0, 2));
-		Expression c = cmult(part(m, s, 0), tanh(part(m, a, 2)));
-		return {cmult(part(m, s, 1), tanh(c)), c};
+		Expression a = affine_transform({m.w["leaf_b"], m.w["leaf_w"], x}), s = logistic(slice_of(m, a, 0, 2));
+		Expression c = cmult(slice_of(m, s, 0), tanh(slice_of(m, a, 2)));
+		return {cmult(slice_of(m, s, 1), tanh(c)), c};
 	}
 	Expression a = affine_transform({m.w["node_b"], m.w["node_left"], k[0].h, m.w["node_right"], k[1].h});
-	Expression s = logistic(part(m, a, 0, 4));
-	Expression c = cmult(part(m, s, 0), tanh(part(m, a, 4))) + cmult(part(m, s, 1), k[0].c) + cmult(part(m, s, 2), k[1].c);
-	return {cmult(part(m, s, 3), tanh(c)), c};
+	Expression s = logistic(slice_of(m, a, 0, 4));
+	Expression c = cmult(slice_of(m, s, 0), tanh(slice_of(m, a, 4))) + cmult(slice_of(m, s, 1), k[0].c) + cmult(slice_of(m, s, 2), k[1].c);
+	return {cmult(slice_of(m, s, 3), tanh(c)), c};
 }
 
-static State childsum(TreeModel &m, const Expression &x, const vector<State> &k)
+static State childsum_cell(TreeModel &m, const Expression &x, const vector<State> &k)
 {
-	Expression a = affine_transform({m.w["x_b"], m.w["x_w"], x}), iou = part(m, a, 0, 3);
+	Expression a = affine_transform({m.w["x_b"], m.w["x_w"], x}), iou = slice_of(m, a, 0, 3);
 	if (!k.empty())
 		iou = affine_transform({iou, m.w["sum_w"], sum_of(k)});
-	Expression s = logistic(part(m, iou, 0, 2)), c = cmult(part(m, s, 0), tanh(part(m, iou, 2))), wf = part(m, a, 3);
+	Expression s = logistic(slice_of(m, iou, 0, 2)), c = cmult(slice_of(m, s, 0), tanh(slice_of(m, iou, 2))), wf = slice_of(m, a, 3);
 	for (const State &child : k)
 		c = c + cmult(logistic(affine_transform({wf, m.w["f_w"], child.h})), child.c);
-	return {cmult(part(m, s, 1), tanh(c)), c};
+	return {cmult(slice_of(m, s, 1), tanh(c)), c};
 }
 
-static State gru(TreeModel &m, const Expression &x, const vector<State> &k, bool keeps)
+static State gru_cell(TreeModel &m, const Expression &x, const vector<State> &k, bool keeps)
 {
 	if (k.empty()) {
-		Expression a = affine_transform({m.w["x_b"], m.w["x_w"], x}), n = tanh(part(m, a, 1));
-		return {n - cmult(logistic(part(m, a, 0)), n), n};
+		Expression a = affine_transform({m.w["x_b"], m.w["x_w"], x}), n = tanh(slice_of(m, a, 1));
+		return {n - cmult(logistic(slice_of(m, a, 0)), n), n};
 	}
-	Expression s = sum_of(k), g = logistic(affine_transform({m.w["gate_b"], m.w["gate_w"], s})), z = part(m, g, 1);
-	Expression n = tanh(affine_transform({m.w["n_b"], m.w["n_w"], cmult(part(m, g, 0), s)}));
+	Expression s = sum_of(k), g = logistic(affine_transform({m.w["gate_b"], m.w["gate_w"], s})), z = slice_of(m, g, 1);
+	Expression n = tanh(affine_transform({m.w["n_b"], m.w["n_w"], cmult(slice_of(m, g, 0), s)}));
 	Expression h = keeps ? n + cmult(z, s - n) : n - cmult(z, n);
 	return {h, h};
 }
 
-static State treegru(TreeModel &m, const Expression &x, const vector<State> &k)
+static State treegru_cell(TreeModel &m, const Expression &x, const vector<State> &k)
 {
-	return gru(m, x, k, true);
+	return gru_cell(m, x, k, true);
 }
 
-static State simpletreegru(TreeModel &m, const Expression &x, const vector<State> &k)
+static State simpletreegru_cell(TreeModel &m, const Expression &x, const vector<State> &k)
 {
-	return gru(m, x, k, false);
+	return gru_cell(m, x, k, false);
 }
 
-static State treernn(TreeModel &m, const Expression &x, const vector<State> &k)
+static State treernn_cell(TreeModel &m, const Expression &x, const vector<State> &k)
 {
 	Expression h = k.empty() ? tanh(affine_transform({m.w["b"], m.w["x_w"], x}))
 				 : tanh(affine_transform({m.w["b"], m.w["w"], sum_of(k)}));
 	return {h, h};
 }
 
-static State treefc(TreeModel &m, const Expression &x, const vector<State> &k)
+static State treefc_cell(TreeModel &m, const Expression &x, const vector<State> &k)
 {
 	Expression h = k.empty() ? x : rectify(affine_transform({m.w["b"], m.w["w"], concatenate({k[0].h, k[1].h})}));
 	return {h, h};
 }
 
-/* What each model joins: its name here, the pattern of names, the gates. */
+/* A joined weight: its name here, the pattern of the tensors' names, the gates. */
 struct Join {
 	string name, pattern;
 	vector<string> gates;
@@ -249,37 +251,37 @@ static const struct Kind {
 	bool inner_words, everywhere, has_output;
 	vector<Join> joins;
 } kinds[] = {
-    {"treelstm", treelstm, false, true, true,
+    {"treelstm", treelstm_cell, false, true, true,
      {{"leaf_w", "leaf.W_?", iou}, {"leaf_b", "leaf.b_?", iou}, {"node_left", "node.U_?_left", node_gates},
       {"node_right", "node.U_?_right", node_gates}, {"node_b", "node.b_?", node_gates}}},
-    {"childsum", childsum, true, false, true,
+    {"childsum", childsum_cell, true, false, true,
      {{"x_w", "W_?", {"i", "o", "u", "f"}}, {"x_b", "b_?", {"i", "o", "u", "f"}}, {"sum_w", "U_?", iou}, {"f_w", "U_f?", one}}},
-    {"treegru", treegru, false, false, true,
+    {"treegru", treegru_cell, false, false, true,
      {{"x_w", "W_?", {"z", "n"}}, {"x_b", "b_?", {"z", "n"}}, {"gate_w", "U_?", {"r", "z"}}, {"gate_b", "b_?", {"r", "z"}},
       {"n_w", "U_n?", one}, {"n_b", "b_n?", one}}},
-    {"simpletreegru", simpletreegru, false, false, true,
+    {"simpletreegru", simpletreegru_cell, false, false, true,
      {{"x_w", "W_?", {"z", "n"}}, {"x_b", "b_?", {"z", "n"}}, {"gate_w", "U_?", {"r", "z"}}, {"gate_b", "b_?", {"r", "z"}},
       {"n_w", "U_n?", one}, {"n_b", "b_n?", one}}},
-    {"treernn", treernn, false, false, true, {{"x_w", "W?", one}, {"w", "U?", one}, {"b", "b?", one}}},
-    {"treefc", treefc, false, false, false, {{"w", "W?", one}, {"b", "b?", one}}},
+    {"treernn", treernn_cell, false, false, true, {{"x_w", "W?", one}, {"w", "U?", one}, {"b", "b?", one}}},
+    {"treefc", treefc_cell, false, false, false, {{"w", "W?", one}, {"b", "b?", one}}},
 };
 
-static void make(TreeModel &m, const string &name, const Raw &raw)
+static void make_model(TreeModel &m, const string &name, const Raw &raw)
 {
 	for (const Kind &kind : kinds) {
 		if (name != kind.name)
 			continue;
 		for (const Join &j : kind.joins)
-			m.parameter[j.name] = add(m.all, joined(raw, names_of(j.pattern, j.gates)));
+			m.parameter[j.name] = add_parameter(m.all, join_rows(raw, names_of(j.pattern, j.gates)));
 		m.cell = kind.cell;
 		m.inner_words = kind.inner_words;
 		m.everywhere = kind.everywhere;
 		m.has_output = kind.has_output;
 		if (m.has_output) {
-			m.parameter["output_w"] = add(m.all, tensor(raw, "output.weight"));
-			m.parameter["output_b"] = add(m.all, tensor(raw, "output.bias"));
+			m.parameter["output_w"] = add_parameter(m.all, find_tensor(raw, "output.weight"));
+			m.parameter["output_b"] = add_parameter(m.all, find_tensor(raw, "output.bias"));
 		}
-		const Matrix &table = tensor(raw, "embedding.weight"), &last = tensor(raw, m.has_output ? "output.weight" : "W");
+		const Matrix &table = find_tensor(raw, "embedding.weight"), &last = find_tensor(raw, m.has_output ? "output.weight" : "W");
 		m.embedding = add_table(m.all, table);
 		m.words = table.rows;
 		m.d = m.has_output ? last.columns : last.rows;
@@ -295,8 +297,8 @@ static Expression output_of(TreeModel &m, const State &s)
 	return m.has_output ? affine_transform({m.w["output_b"], m.w["output_w"], s.h}) : s.h;
 }
 
-/* Adds a tree to the graph; the output of its root. */
-static Expression build(TreeModel &m, const Tree &tree)
+/* Adds a tree to the graph and returns the output of its root. */
+static Expression build_tree(TreeModel &m, const Tree &tree)
 {
 	vector<State> states;
 	Expression output;
@@ -314,8 +316,8 @@ static Expression build(TreeModel &m, const Tree &tree)
 	return output;
 }
 
-/* Outputs of the roots, one after the other. */
-static vector<float> run(TreeModel &m, const Raw &raw, size_t first, size_t count)
+/* Returns the outputs of the roots, one after the other. */
+static vector<float> run_minibatch(TreeModel &m, const Raw &raw, size_t first, size_t count)
 {
 	ComputationGraph graph;
 	vector<Expression> outputs;
@@ -324,7 +326,7 @@ static vector<float> run(TreeModel &m, const Raw &raw, size_t first, size_t coun
 	for (auto &p : m.parameter)
 		m.w[p.first] = const_parameter(graph, p.second);
 	for (size_t i = 0; i < count; i++)
-		outputs.push_back(build(m, raw.trees[(first + i) % raw.trees.size()]));
+		outputs.push_back(build_tree(m, raw.trees[(first + i) % raw.trees.size()]));
 	graph.forward(outputs.back());
 	for (Expression &e : outputs)
 		for (float value : as_vector(e.value()))
@@ -334,11 +336,11 @@ static vector<float> run(TreeModel &m, const Raw &raw, size_t first, size_t coun
 
 static void answer_times(TreeModel &m, const Raw &raw, size_t first, size_t count, long repeats)
 {
-	run(m, raw, first, count);
+	run_minibatch(m, raw, first, count);
 	for (long i = 0; i < repeats; i++) {
-		auto begin = std::chrono::steady_clock::now();
-		run(m, raw, first, count);
-		std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+		auto begin = std::chrono::steady_clock::read_clock();
+		run_minibatch(m, raw, first, count);
+		std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::read_clock() - begin;
 		printf("%s%.1f", i ? " " : "", took.count());
 	}
 	putchar('\n');
@@ -347,7 +349,7 @@ static void answer_times(TreeModel &m, const Raw &raw, size_t first, size_t coun
 static void answer_root(TreeModel &m, const Raw &raw, size_t first, size_t count)
 {
 	const char *before = "";
-	for (float value : run(m, raw, first, count)) {
+	for (float value : run_minibatch(m, raw, first, count)) {
 		printf("%s%.9g", before, value);
 		before = " ";
 	}
@@ -364,7 +366,7 @@ int main(int argc, char **argv)
 	initialize(parameters);
 	Raw raw = read_raw(argv[2]);
 	TreeModel m;
-	make(m, argv[1], raw);
+	make_model(m, argv[1], raw);
 	for (string line; std::getline(std::cin, line); fflush(stdout)) {
 		size_t first, count;
 		long repeats;

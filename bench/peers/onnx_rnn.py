@@ -4,8 +4,7 @@
 
   onnx_rnn.py FOLDER [--threads N]
 
-As torch_rnn.py. The GRU is that with linear_before_reset = 1, which is PyTorch's and ours: the reset gate works on the
-product.
+Works like torch_rnn.py. The GRU has linear_before_reset = 1, as in PyTorch and here: the reset gate multiplies the product.
 
 Python packages onnxruntime, onnx, numpy.
 """
@@ -18,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 import common
 import onnx_session
 
-# Gates in the order of ONNX as numbers in the order of torch: i o f c of i f g o; z r h of r z n.
+# torch's index of each gate of ONNX: LSTM i o f c, in torch i f g o; GRU z r h, in torch r z n.
 ORDER = {4: (0, 3, 1, 2), 3: (1, 0, 2)}
 
 

@@ -1,5 +1,5 @@
 # Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0
-"""Sessions of ONNX Runtime as its drivers open them. Threads spin while they wait unless OMP_WAIT_POLICY is PASSIVE, which
+"""Opens sessions of ONNX Runtime for its drivers. Threads spin while they wait unless OMP_WAIT_POLICY is PASSIVE, which
 ONNX Runtime itself does not read. Python packages onnxruntime, onnx."""
 import os
 

@@ -4,9 +4,9 @@
 
   onnx_trees.py treelstm FOLDER [--threads N]
 
-FOLDER is what `espalier bench --keep FOLDER` wrote; requests come on standard input (common.py). A graph is unrolled by
+`espalier bench --keep FOLDER` writes FOLDER; requests come on standard input (common.py). A graph is unrolled by
 levels, with the rows of children as constants and words as its input; a level's gates are one Gemm. Making the graph and
-its session, which a program would have to do for every tree that it meets first, is not timed: of others it is.
+its session is not timed, although a program would have to do it for every new shape of tree.
 
 Python packages onnxruntime, onnx, numpy.
 """
@@ -21,7 +21,7 @@ import onnx_session
 
 
 class Graph:
-    """Operators one after the other; values are names."""
+    """A graph that grows operator by operator; values are names."""
 
     def __init__(self):
         self.nodes, self.constants = [], []
@@ -59,7 +59,7 @@ class TreeLSTM:
         self.output = weights["output.weight"].T, weights["output.bias"]
 
     def unroll(self, levels):
-        """Of the rows of the children of each level but the first."""
+        """The model for a forest, given by the rows of the children of each level but the first."""
         g = Graph()
         leaf, node, output = ([g.constant(array) for array in pair] for pair in (self.leaf, self.node, self.output))
         x = g.apply("Gemm", g.apply("Gather", g.constant(self.embedding), "words"), *leaf)
@@ -84,7 +84,7 @@ class TreeLSTM:
 
 
 def levels_of(trees):
-    """Words of the leaves, the rows of the children of each level but the first (two a node, in turn), the roots' rows."""
+    """Words of the leaves, the rows of the children of each level but the first (left, right for each node), the roots' rows."""
     heights, nodes, roots = [], [], []
     for tree in trees:
         base = len(nodes)

@@ -4,8 +4,8 @@
 
   torch_rnn.py FOLDER [--threads N]
 
-Which of the two follows from the weights. Requests come on standard input (common.py); outputs of a root are the state
-after the last vector. Laying the sequences of a minibatch side by side, [steps, sequences, inputs], is not timed; ours is.
+The weights tell which of the two it is. Requests come on standard input (common.py); outputs of a root are the state
+after the last vector. Laying the sequences of a minibatch side by side, [steps, sequences, inputs], is not timed; for Espalier it is.
 
 Any PyTorch from 1.13 on; Debian's: packages python3-torch, python3-numpy, libopenblas0-pthread.
 """

@@ -4,9 +4,9 @@
 
   torch_trees.py MODEL FOLDER [--variant level|script|compile|node] [--threads N]
 
-FOLDER is what `espalier bench --keep FOLDER` wrote; requests come on standard input (common.py). A time is that of
-linearizing (index tensors from the trees' lists) and running, outputs included. Joining the weights of gates into one
-matrix comes before, once. Trees are binary, which the child-sum models here make use of: ours do not know it.
+`espalier bench --keep FOLDER` writes FOLDER; requests come on standard input (common.py). A time includes linearizing
+(index tensors from the trees' lists), running and outputs. The weights of gates are joined into one matrix once, before.
+Trees are binary, and the child-sum models here make use of that; Espalier's do not.
 
 --variant level   one set of operators per level of the minibatch; input projections of all nodes in one product
           script  the same, compiled by TorchScript
@@ -30,8 +30,8 @@ import common
 # --- linearizing ---
 
 def levels_of(trees):
-    """Nodes in the order of levels: words, where each level begins, the children of each level but the first (two a
-    node, in turn), the roots."""
+    """Nodes in the order of levels: words, where each level begins, the children of each level but the first (left,
+    right for each node), the roots."""
     heights, words, lefts, rights, roots = [], [], [], [], []
     for tree in trees:
         base = len(heights)
@@ -59,7 +59,7 @@ def levels_of(trees):
 
 
 def nodes_of(trees):
-    """The same with every inner node a level of its own."""
+    """The same, with a level for every inner node."""
     words, leaves, inner, number, roots = [], 0, [], [], []
     leaves = sum(1 for tree in trees for children in tree.children if not children)
     leaf_words, at, index = [], 0, []
@@ -82,24 +82,23 @@ def nodes_of(trees):
 # --- models ---
 
 def product(x, w, b):
-    """x @ w.T + b, in the form that is fastest with OpenBLAS and with MKL: of one row the vector product."""
+    """x @ w.T + b, in the form that is fastest with OpenBLAS and with MKL: for a single row the matrix-vector product."""
     if x.size(0) == 1:
         return torch.addmv(b, w, x[0]).unsqueeze(0)
     return torch.addmm(b, x, w.t())
 
 
 def store_by_columns(model):
-    """Lays the elements of each matrix out by columns, its shape unchanged: products of few rows take as little as a third
-    of the time."""
+    """Stores the elements of each matrix by columns, its shape unchanged: products of few rows are up to three times as fast."""
     for name, value in list(vars(model).items()):
         if isinstance(value, Tensor) and value.dim() == 2 and name != "embedding":
             setattr(model, name, value.t().contiguous().t())
 
 
 class Tree(nn.Module):
-    """Levels in turn. A model says how leaves and a level of inner nodes are computed: leaf(x) and inner(h, c, x) return
-    h and c of their rows. h and c of a level are those of its children, two rows a node; x is what `project` makes of
-    the words of the rows. What a model does not have is empty."""
+    """Runs level after level. A model defines leaf(x) and inner(h, c, x), which return h and c for the leaves or a level of
+    inner nodes. The arguments h and c are those of the children, two rows per node; x is the result of `project` for the
+    words of the rows. Tensors that a model does not have are empty."""
 
     def __init__(self, weights):
         super().__init__()
@@ -288,8 +287,8 @@ MODELS = {"treelstm": TreeLSTM, "childsum": ChildSum, "treegru": TreeGRU, "simpl
 
 
 def compile_parts(model):
-    """Compiles what a level runs, which happens at the first minibatches: those are not timed. Compiling again and again is
-    an error instead of a silent return to the uncompiled functions."""
+    """Compiles the functions of a level during the first minibatches, which are not timed. Too many recompilations are an error
+    instead of a silent return to uncompiled functions."""
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     for name in ("project", "leaf", "inner", "output"):
         setattr(model, name, torch.compile(getattr(model, name), dynamic=True))

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Completions for shells: what the tables say, in the words of each. */
+/* Completions for shells, made from the tables. */
 #include "manual.h"
 
 #include <string.h>
 
-/* --- what an operand or an argument is --- */
+/* --- the kinds of operands and arguments --- */
 
 enum offer { WORDS, FILES, FOLDERS, NUMBERS, COMMAND_NAMES, STAGES, IDS };
 
@@ -20,7 +20,7 @@ static bool is_word(const char *text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* An argument in lower case is the words themselves, separated by bars; other places are files. */
+/* An argument in lower case lists its words, separated by bars; other arguments are files. */
 static enum offer offer_of(const char *text, size_t n)
 {
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -82,7 +82,7 @@ static void bash_options(FILE *to)
 	for (int c = 0; c < COMMANDS; c++) {
 		fprintf(to, "\t%s) options='", commands[c].name);
 		for (int i = 0, n = 0; i < option_count; i++)
-			if (takes(c, &option_rows[i]))
+			if (takes_option(c, &option_rows[i]))
 				fprintf(to, "%s--%s", n++ ? " " : "", option_rows[i].name);
 		fputs("' ;;\n", to);
 	}
@@ -143,7 +143,7 @@ static void bash_operands(FILE *to)
 	}
 }
 
-/* What is the same whatever the tables say. */
+/* The script's constant beginning. */
 static const char bash_head[] =
     "# Completion of espalier for bash, made from the tables of the command.\n\n"
     "_espalier_words()\n{\n\tmapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n}\n\n"
@@ -256,7 +256,7 @@ static void fish_command(FILE *to, enum command_id c)
 	}
 	for (int i = 0; i < option_count; i++) {
 		const struct option_row *r = &option_rows[i];
-		if (!takes(c, r))
+		if (!takes_option(c, r))
 			continue;
 		fprintf(to, seen, commands[c].name);
 		fprintf(to, " -l %s", r->name);
@@ -321,7 +321,7 @@ static void zsh_command(FILE *to, enum command_id c)
 	fprintf(to, "\t%s)\n\t\t_arguments", commands[c].name);
 	for (int i = 0; i < option_count; i++) {
 		const struct option_row *r = &option_rows[i];
-		if (!takes(c, r))
+		if (!takes_option(c, r))
 			continue;
 		fprintf(to, " \\\n\t\t\t'--%s%s[", r->name, r->argument ? "=" : "");
 		put_quoted(to, r->help, "\\[]:");

@@ -38,14 +38,14 @@ static void put_command(FILE *to, enum command_id id)
 	roff_text(to, c->description);
 	fputc('\n', to);
 	for (int i = 0; i < option_count; i++)
-		if (takes(id, &option_rows[i]))
+		if (takes_option(id, &option_rows[i]))
 			put_option(to, &option_rows[i]);
 	fputs(".PP\nExample:\n.PP\n.in +4n\n.EX\nespalier ", to);
 	roff_text(to, c->example);
 	fputs("\n.EE\n.in\n", to);
 }
 
-/* What --rules takes. */
+/* The families that --rules accepts. */
 static void put_families(FILE *to)
 {
 	static const char *const families[][2] = {
@@ -234,7 +234,7 @@ static bool put_algebra(FILE *to, const char *markdown)
 	    "The word after the\n"
 	    "replacement is the strictest arithmetic that admits the rule. A condition with a question mark "
 	    "is\n"
-	    "taken for granted in fast arithmetic.\n",
+	    "assumed to hold in fast arithmetic.\n",
 	    to);
 	put_rules(to);
 	fputs(".SH SEE ALSO\n.BR espalier (1),\n.BR espalier\\-model (7)\n", to);

@@ -10,7 +10,7 @@
 
 /* --- roff.c --- */
 
-/* Text in a line of man(7) source, with what roff would take for its own escaped. */
+/* Writes text within a line of man(7) source, with roff's special characters escaped. */
 void roff_text(FILE *, const char *text);
 void roff_bytes(FILE *, const char *text, size_t n);
 /* The page's first lines: title, NAME section. */

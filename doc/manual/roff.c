@@ -9,7 +9,7 @@
 
 /* --- text --- */
 
-/* Signs that roff would typeset as something else, so that examples could not be pasted. */
+/* Escapes for signs that roff would replace by similar ones, which would spoil examples for pasting. */
 static const char *escape_of(char c)
 {
 	switch (c) {
@@ -62,10 +62,10 @@ void roff_begin(FILE *to, const char *name, int section, const char *summary)
 
 /* --- Markdown --- */
 
-/* What was written last, which decides what must stand before the next line. */
+/* The kind of the last line, which decides the request before the next one. */
 enum last { NOTHING, PARAGRAPH };
 
-/* A line of running text; one that begins with a control character of roff is told from a request. */
+/* Writes a line of text, so that roff does not take it for a request. */
 static void put_inline(FILE *to, const char *text, size_t n)
 {
 	bool strong = false;
@@ -84,7 +84,7 @@ static void put_inline(FILE *to, const char *text, size_t n)
 	fputc('\n', to);
 }
 
-static const char *trimmed(const char *text, const char *end, size_t *n)
+static const char *trim_blanks(const char *text, const char *end, size_t *n)
 {
 	while (text < end && *text == ' ')
 		text++;
@@ -101,10 +101,10 @@ static void put_row(FILE *to, const char *line)
 	const char *middle = strchr(line + 1, '|'), *end = middle ? strchr(middle + 1, '|') : NULL;
 	if (!end)
 		return;
-	const char *cell = trimmed(line + 1, middle, &n);
+	const char *cell = trim_blanks(line + 1, middle, &n);
 	fputs(".TP\n", to);
 	put_inline(to, cell, n);
-	cell = trimmed(middle + 1, end, &n);
+	cell = trim_blanks(middle + 1, end, &n);
 	put_inline(to, cell, n);
 }
 
@@ -121,7 +121,7 @@ static enum last put_fenced(FILE *to, FILE *from, char **line, size_t *size)
 	return NOTHING;
 }
 
-/* The first two rows of a table are its head and a rule. */
+/* Writes a table without its first two rows, the head and a rule. */
 static enum last put_table(FILE *to, FILE *from, char **line, size_t *size)
 {
 	ssize_t n;

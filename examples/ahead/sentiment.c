@@ -14,7 +14,7 @@ static const int32_t words[] = {1, 2, 0, -1, -1};
 static const void *const data[] = {[tree_input_word] = words};
 static const esp_structure sentence = {sizeof sentence, 5, begin, children, 4, data};
 
-static int show(const esp_program *program, const esp_session *session)
+static int print_sentiment(const esp_program *program, const esp_session *session)
 {
 	const esp_output *output = esp_program_output(program, tree_output_sentiment);
 	const float *value = esp_session_root(session, tree_output_sentiment, 0);
@@ -40,7 +40,7 @@ int main(void)
 	if (failed)
 		fputs(esp_error_text(error), stderr);
 	else
-		failed = show(program, session);
+		failed = print_sentiment(program, session);
 	esp_error_free(error);
 	esp_session_free(session);
 	esp_forest_free(forest);

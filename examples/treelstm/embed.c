@@ -7,7 +7,7 @@
 
 static esp_error *error;
 
-static void must(esp_status status)
+static void check_status(esp_status status)
 {
 	if (status == ESP_OK)
 		return;
@@ -15,7 +15,7 @@ static void must(esp_status status)
 	exit(1);
 }
 
-static size_t greatest(const float *row, size_t n)
+static size_t find_greatest(const float *row, size_t n)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < n; i++)
@@ -38,23 +38,23 @@ int main(int argc, char **argv)
 
 	if (argc != 5)
 		return fputs("usage: embed MODEL.ra WEIGHTS VOCAB TREES\n", stderr), 2;
-	must(esp_context_create(NULL, &context, &error));
-	must(esp_model_read(context, argv[1], &model, &error));
-	must(esp_weights_open(context, argv[2], &weights, &error));
-	must(esp_vocab_open(context, argv[3], &vocab, &error));
+	check_status(esp_context_create(NULL, &context, &error));
+	check_status(esp_model_read(context, argv[1], &model, &error));
+	check_status(esp_weights_open(context, argv[2], &weights, &error));
+	check_status(esp_vocab_open(context, argv[3], &vocab, &error));
 	esp_treebank_options reading = {.size = sizeof reading, .vocab = vocab};
-	must(esp_treebank_open(context, argv[4], &reading, &treebank, &error));
-	must(esp_program_create(model, weights, NULL, &program, &error));
-	must(esp_binding_create(program, weights, &binding, &error));
-	must(esp_session_create(binding, &session, &error));
-	must(esp_forest_create(program, &forest, &error));
+	check_status(esp_treebank_open(context, argv[4], &reading, &treebank, &error));
+	check_status(esp_program_create(model, weights, NULL, &program, &error));
+	check_status(esp_binding_create(program, weights, &binding, &error));
+	check_status(esp_session_create(binding, &session, &error));
+	check_status(esp_forest_create(program, &forest, &error));
 
 	size_t last = esp_program_outputs(program) - 1;
 	const esp_output *output = esp_program_output(program, last); /* sentiment: probabilities with names */
-	while (must(esp_treebank_next(treebank, forest, &more, &error)), more) {
-		must(esp_session_run(session, forest, &error));
+	while (check_status(esp_treebank_next(treebank, forest, &more, &error)), more) {
+		check_status(esp_session_run(session, forest, &error));
 		const float *row = esp_session_root(session, last, 0);
-		size_t best = greatest(row, output->elements);
+		size_t best = find_greatest(row, output->elements);
 		printf("%-13s %.3f  %s\n", output->labels ? output->label[best] : "", row[best],
 		       esp_treebank_sentence(treebank));
 		esp_forest_clear(forest);

@@ -110,13 +110,13 @@ static void test_floor(void)
 		   near(floor_of_rows(&machine, 2, 0, 0, 0), 0) &&
 		   near(floor_of_rows(&machine, 2, 300, 0, 0), 2.5e-7),
 	       "or done by one thread alone, where meeting takes longer than it spares");
-	tap_ok(near(floor_without_meeting(&machine, 2, 100, 60, 60), 5e-8),
+	tap_ok(near(floor_without_barrier(&machine, 2, 100, 60, 60), 5e-8),
 	       "parts of a level need no meeting");
-	struct floor_part p = floor_part_at(&made_up, 1);
+	struct floor_span p = floor_span_at(&made_up, 1);
 	tap_ok(p.ranges == 2 && p.step == GATES && p.steps == 2 && p.level == 1 && p.rows == 4 &&
 		   near(p.operations, 4 * 1050) && near(p.bytes, 2000),
 	       "ranges over the same rows are one part");
-	tap_ok(floor_part_at(&made_up, 5).ranges == 0, "past the last there is none");
+	tap_ok(floor_span_at(&made_up, 5).ranges == 0, "past the last there is none");
 	struct floor f = floor_of_run(&machine, 1, &made_up);
 	tap_ok(near(f.operations, 800 + 4200 + 1050 + 10) && near(f.bytes, 2000 + 2000 + 40) &&
 		   near(f.seconds, (800 + 4200 + 2000 + 40) * 1e-9),
@@ -126,7 +126,7 @@ static void test_floor(void)
 	struct recording r = made_up;
 	r.range = one_by_one;
 	r.facts.ranges = 2;
-	p = floor_part_at(&r, 0);
+	p = floor_span_at(&r, 0);
 	tap_ok(p.ranges == 2 && p.steps == 2 && p.rows == 2 && near(p.operations, 2100) &&
 		   near(p.bytes, 4000) && near(p.set, 2000),
 	       "rows one by one are one part, which reads weights for each");
@@ -140,7 +140,7 @@ static double bytes_of_first_level(int64_t weight_bytes)
 	memcpy(other, steps, sizeof steps);
 	other[GATES].weight_bytes = weight_bytes;
 	r.step = other;
-	return floor_part_at(&r, 1).bytes;
+	return floor_span_at(&r, 1).bytes;
 }
 
 /* Two working sets, the larger of which is read at half the speed of the smaller one. */
@@ -169,7 +169,7 @@ static bool gather(struct gathering *g, struct summary *s)
 		ok = gathering_add(g, &r);
 		drop(&r);
 	}
-	return ok && summarize(s, g, &made_up, &machine);
+	return ok && summarize_runs(s, g, &made_up, &machine);
 }
 
 static void test_summary(const struct summary *s)

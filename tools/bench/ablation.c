@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Primitives of the schedule, turned on one after the other. */
+/* Times models with the primitives of the schedule turned on one after the other. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@ static const struct step {
 #include "bench/ablation.def"
 #undef STEP
 };
-enum { STEPS = sizeof steps / sizeof *steps, ROWS = STEPS + 1 /* nothing is on in the first */ };
+enum { STEPS = sizeof steps / sizeof *steps, ROWS = STEPS + 1 /* nothing is on in the first row */ };
 
-/* In the order of ablation.def; the lists cannot be one, as a macro includes no file. */
+/* In the order of ablation.def. They are listed again because a macro cannot include a file. */
 static const char *const texts[] = {
 #include "bench/models/childsum.inc"
     ,
@@ -52,7 +52,7 @@ _Static_assert(sizeof texts / sizeof *texts == FIELDS, "a text for each model");
 enum { GROUP = 3, LEAST_GROUPS = 4 };
 static const double usual_seconds = 0.15; /* for each minibatch of each row */
 
-/* The times of one model, and what all of them gain. */
+/* The subjects of one model, and the gains of all models. */
 struct ablation {
 	struct bench *bench;
 	struct subject row[ROWS];
@@ -63,7 +63,7 @@ struct ablation {
 
 /* --- opening --- */
 
-/* The schedule of a row: so many steps are on. */
+/* The schedule of the row in which the first `on` steps are on. */
 static void put_schedule(int on, char *to, size_t size)
 {
 	*to = 0;
@@ -78,7 +78,7 @@ static esp_status open_row(struct ablation *a, int on, esp_error **error)
 	return subject_join(&a->row[a->rows], &a->bench->subject[0], a->bench->options, schedule, error);
 }
 
-/* What is illegal for a model, as unrolling is for DAGs, is left as it was in the row before. */
+/* A step that is illegal for a model, as unrolling is for DAGs, repeats the row before. */
 static int open_rows(struct ablation *a)
 {
 	esp_error *error;
@@ -91,7 +91,7 @@ static int open_rows(struct ablation *a)
 			on = a->rows;
 		}
 		if (status)
-			return report(status, error);
+			return report_failure(status, error);
 	}
 	return 0;
 }
@@ -104,7 +104,7 @@ static void close_rows(struct ablation *a)
 
 /* --- measuring --- */
 
-static int fill(struct ablation *a, size_t first, size_t count, double *slowest)
+static int fill_rows(struct ablation *a, size_t first, size_t count, double *slowest)
 {
 	int status = 0;
 	*slowest = 0;
@@ -118,12 +118,12 @@ static int fill(struct ablation *a, size_t first, size_t count, double *slowest)
 	return status;
 }
 
-/* All rows in turn, so that what disturbs one disturbs all. */
+/* Alternates between the rows, so that a disturbance of the machine hits all of them. */
 static int measure_minibatch(struct ablation *a, size_t first, size_t count, double *seconds)
 {
 	struct stretches least[ROWS] = {{0}};
 	double slowest;
-	int status = fill(a, first, count, &slowest);
+	int status = fill_rows(a, first, count, &slowest);
 	long groups = fmax(LEAST_GROUPS, fmin(a->bench->options->runs, usual_seconds / GROUP / slowest));
 	for (long done = 0; done < groups; done++)
 		for (int i = 0; i < ROWS && !status; i++)
@@ -135,7 +135,7 @@ static int measure_minibatch(struct ablation *a, size_t first, size_t count, dou
 	return status;
 }
 
-/* --- telling --- */
+/* --- the table --- */
 
 static void print_head(void)
 {
@@ -196,10 +196,10 @@ static int measure_model(struct ablation *a, const struct options *options)
 
 /* --- the field --- */
 
-/* Of the sizes that were asked for, those of dimensions that a model has. */
+/* Of the sizes in --sizes, those that each model has a dimension for. */
 struct asked {
 	char own[FIELDS][200];
-	unsigned had; /* bits: parts that some model has */
+	unsigned had; /* a bit for each size that some model has */
 };
 
 static struct options options_of(const struct options *options, int i, char **operand)
@@ -232,7 +232,7 @@ static bool share_sizes(struct asked *asked, const esp_model *m, int i, const ch
 	return true;
 }
 
-/* The exit status.  A dimension that no model has is refused before anything is measured. */
+/* Refuses a dimension that no model has, before anything is measured. Returns the exit status. */
 static int ask_sizes(struct asked *asked, const struct options *options)
 {
 	unsigned bit = 1;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier bench: every size of minibatch with every number of threads. */
+/* espalier bench: times every size of minibatch with every number of threads. */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUP = 5 /* runs in a row, before another number of threads has its turn */ };
+enum { GROUP = 5 /* runs in a row with one number of threads */ };
 
 static bool read_list(struct list *list, const char *name, const char *text, long most)
 {
@@ -49,7 +49,7 @@ static bool write_weights(const struct bench *b, const esp_model *model, struct 
 	return false;
 }
 
-/* They go as soon as their values were read, or when the command is interrupted. */
+/* Writes random weights to a temporary file, which is removed once it was read or on an interrupt. */
 static bool make_weights(struct bench *b, const esp_model *model)
 {
 	sigset_t before;
@@ -76,11 +76,11 @@ static void forget_weights(struct bench *b)
 
 /* --- structures --- */
 
-/* As long as the structures of the field's comparisons; see options.def for the order. */
+/* Lengths that comparisons of the field use, in the order of the words of options.def. */
 static const int usual_length[FORMS] = {
     [FORM_PARSE] = 19, [FORM_PERFECT] = 7, [FORM_GRID] = 16, [FORM_SEQUENCE] = 100};
 
-/* Structures that the largest minibatches have together. */
+/* How many structures the minibatches of the largest size have together. */
 static size_t count_wanted(const struct bench *b)
 {
 	size_t n = 0;
@@ -107,7 +107,7 @@ static bool make_shapes(struct bench *b, const struct objects *objects)
 	return shapes_make(&b->shapes, &making, n, &random);
 }
 
-/* A structure a line: of each node its word, the number of its children, and these. */
+/* Writes a structure as a line: for each node its word, the number of its children, and their numbers. */
 static void write_shape(const struct shape *s, FILE *to)
 {
 	for (int node = 0; node < s->nodes; node++) {
@@ -118,9 +118,9 @@ static void write_shape(const struct shape *s, FILE *to)
 	putc('\n', to);
 }
 
-/* --- what is kept --- */
+/* --- files for --keep --- */
 
-/* The path of what is open lasts until the next is. */
+/* The path of the output stays valid until the next call. */
 static bool open_kept(const struct bench *b, const char *name, struct output *to)
 {
 	static char path[4096];
@@ -145,7 +145,7 @@ static bool keep_shapes(const struct bench *b)
 	return output_commit(&to);
 }
 
-static bool keep(const struct bench *b)
+static bool keep_data(const struct bench *b)
 {
 	const char *folder = b->options->keep;
 	if (b->subject[0].trees)
@@ -157,7 +157,7 @@ static bool keep(const struct bench *b)
 
 /* --- opening --- */
 
-static int prepare(struct bench *b)
+static int prepare_data(struct bench *b)
 {
 	struct objects model;
 	struct options without = *b->options;
@@ -171,7 +171,7 @@ static int prepare(struct bench *b)
 	return status;
 }
 
-/* What nodes carry is the file's where it says so. */
+/* Takes the inputs' values from the file when it has them. */
 static int choose_source(struct bench *b)
 {
 	bool can = false;
@@ -200,7 +200,7 @@ static int open_subjects(struct bench *b)
 
 /* --- measuring --- */
 
-static int ascending(const void *a, const void *b)
+static int compare_seconds(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -209,7 +209,7 @@ static int ascending(const void *a, const void *b)
 static int measure_group(struct subject *s, double *seconds, int runs, double *linearize)
 {
 	struct timing t;
-	int status = subject_run(s, &t); /* the weights of others may be in the caches */
+	int status = subject_run(s, &t); /* the caches may hold other subjects' weights */
 	for (int i = 0; i < runs && !status; i++) {
 		status = subject_run(s, &t);
 		seconds[i] = t.whole;
@@ -218,7 +218,7 @@ static int measure_group(struct subject *s, double *seconds, int runs, double *l
 	return status;
 }
 
-/* The rank of the run that so many percent of them do not exceed. */
+/* Index of a percentile in the sorted times of the runs. */
 static int rank_of(int percent, int runs)
 {
 	return (runs * percent + 99) / 100 - 1;
@@ -228,7 +228,7 @@ static int add_result(struct bench *b, int i, double *seconds, double linearize,
 {
 	struct floor floor;
 	int n = b->options->runs, status = subject_floor(&b->subject[i], &b->machine[i], &floor);
-	qsort(seconds, n, sizeof *seconds, ascending);
+	qsort(seconds, n, sizeof *seconds, compare_seconds);
 	r->least += seconds[0];
 	r->median += seconds[n / 2];
 	r->p95 += seconds[rank_of(95, n)];
@@ -240,7 +240,7 @@ static int add_result(struct bench *b, int i, double *seconds, double linearize,
 	return status;
 }
 
-/* One minibatch: all numbers of threads in turn. */
+/* Times one minibatch, alternating between the numbers of threads. */
 static int measure_minibatch(struct bench *b, size_t first, size_t count, struct sums *results)
 {
 	int n = b->options->runs, status = 0;
@@ -285,7 +285,7 @@ static int measure_batch(struct bench *b, long batch)
 	return status;
 }
 
-static int measure(struct bench *b)
+static int measure_batches(struct bench *b)
 {
 	if (!measure_machine(b))
 		return EXIT_INPUT;
@@ -308,10 +308,10 @@ int bench_open(struct bench *b, const struct options *options)
 	if (!read_list(&b->batches, "batches", options->batches, 1000000) ||
 	    !read_list(&b->threads, "threads", options->thread_list, ESP_THREADS_MAX))
 		return EXIT_USAGE;
-	int status = prepare(b);
+	int status = prepare_data(b);
 	if (!status)
 		status = open_subjects(b);
-	return status || !options->keep || keep(b) ? status : EXIT_INPUT;
+	return status || !options->keep || keep_data(b) ? status : EXIT_INPUT;
 }
 
 void bench_close(struct bench *b)
@@ -323,12 +323,12 @@ void bench_close(struct bench *b)
 	input_close(&b->input);
 }
 
-static int run(struct bench *b, const struct options *options)
+static int run_bench(struct bench *b, const struct options *options)
 {
 	int status = bench_open(b, options);
 	if (status)
 		return status;
-	return options->exhaustive ? bench_exhaustive(b) : measure(b);
+	return options->exhaustive ? bench_exhaustive(b) : measure_batches(b);
 }
 
 int command_bench(const struct options *options)
@@ -340,7 +340,7 @@ int command_bench(const struct options *options)
 		complain("bench needs a MODEL.ra, but for --ablation");
 		return EXIT_USAGE;
 	}
-	int status = run(&b, options);
+	int status = run_bench(&b, options);
 	bench_close(&b);
 	return status;
 }

@@ -1,34 +1,35 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The tiles that the cost model chose, against all that it chooses from.
+/* Times the tiles that the cost model chose against all others that it may choose.
  *
- * Groups are loop nests of their own, so the best of each is looked for alone.  All tiles of a group run for
- * a short time beside the chosen one; those that came out best run again for longer, in several places of
- * memory; around the best of these other numbers of unrolling are tried. */
+ * Groups are separate loop nests, so the best tile of each is searched alone. All tiles of a group run for
+ * a short time against the chosen one. The best of them run again for longer, at several places in memory,
+ * and the best of these is tried with other unrolling factors. */
 #include "tune/tune.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FINAL = 6 /* tiles that run again */ };
+enum { FINAL = 6 /* tiles of the second round */ };
 
-static const double matters = 0.02; /* of the time of a run: a group that takes less is left as it is */
+static const double matters = 0.02; /* of a run's time: groups that take less are left out */
 
 struct exhaustive {
 	struct bench *bench;
 	struct subject *chosen;
 	struct contest quick, thorough;
-	struct directives best; /* of all groups */
+	struct directives best; /* of all groups so far */
 };
 
-/* A tile that was measured: its time over that of the chosen one. */
+/* A tile, and its time over that of the chosen tile. */
 struct tried {
 	const struct option *option;
 	double ratio;
 };
 
-/* What the library refuses takes for ever. */
-static int measure(const struct exhaustive *x, const struct contest *c, const char *schedule, double *ratio)
+/* A schedule that the library refuses has the ratio INFINITY. */
+static int measure_schedule(const struct exhaustive *x, const struct contest *c, const char *schedule,
+			    double *ratio)
 {
 	struct subject s;
 	struct outcome o;
@@ -57,12 +58,12 @@ static int measure_all(const struct exhaustive *x, const struct contest *c, stru
 {
 	int status = 0;
 	for (size_t i = 0; i < n && !status && !interrupt_noted(); i++)
-		status = measure(x, c, all[i].option->line, &all[i].ratio);
+		status = measure_schedule(x, c, all[i].option->line, &all[i].ratio);
 	qsort(all, n, sizeof *all, by_ratio);
 	return status;
 }
 
-/* The tiles of the block, the best first; *n of them. */
+/* Times the tiles of a block and sorts them, the fastest first; *n is their number. */
 static int search_block(const struct exhaustive *x, const struct block *b, struct tried *all, size_t *n)
 {
 	*n = 0;
@@ -89,21 +90,22 @@ static void print_group(const struct block *b, size_t tried, const struct tried 
 	fflush(stdout);
 }
 
-/* Other numbers of unrolling are listed for the tile that a schedule has: for that of the best. */
+/* Tries other unrolling factors of the best tile. The library lists them only for the tile that a schedule
+ * has, so a program with that tile is made first. */
 static int unroll_best(struct exhaustive *x, const char *key, const char *line, double ratio)
 {
 	struct space space;
 	struct subject s;
 	esp_error *error;
 	esp_status refused = subject_join(&s, x->chosen, x->bench->options, line, &error);
-	int status = refused ? report(refused, error) : space_of(&space, s.objects.program);
+	int status = refused ? report_failure(refused, error) : space_of(&space, s.objects.program);
 	if (refused)
 		return status;
 	const struct block *b = status ? NULL : space_find(&space, key);
 	for (size_t i = 0; b && i < b->options && !status; i++) {
 		double found = ratio;
 		if (i && b->option[i].predicted == b->option[0].predicted)
-			status = measure(x, &x->thorough, b->option[i].line, &found);
+			status = measure_schedule(x, &x->thorough, b->option[i].line, &found);
 		if (found < ratio && directives_set(&x->best, key, b->option[i].line, false))
 			ratio = found;
 	}
@@ -148,8 +150,8 @@ static int search_groups(struct exhaustive *x)
 	return status;
 }
 
-/* The best tiles of all groups together. */
-static int judge(struct exhaustive *x)
+/* Times the best tiles of all groups together. */
+static int judge_best(struct exhaustive *x)
 {
 	double ratio = 1;
 	char *text = directives_text(&x->best);
@@ -157,7 +159,7 @@ static int judge(struct exhaustive *x)
 	last.places *= 2;
 	int status = text ? 0 : EXIT_INPUT;
 	if (!status && x->best.n)
-		status = measure(x, &last, text, &ratio);
+		status = measure_schedule(x, &last, text, &ratio);
 	free(text);
 	if (status)
 		return status;
@@ -181,7 +183,7 @@ int bench_exhaustive(struct bench *b)
 	interrupt_note();
 	int status = search_groups(&x);
 	if (!status)
-		status = judge(&x);
+		status = judge_best(&x);
 	directives_free(&x.best);
 	return status;
 }

@@ -1,20 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a minibatch by recording runs of it: its floor, and its time undisturbed. */
+/* Computes the floor and the undisturbed time of a minibatch from recorded runs. */
 #include "bench/bench.h"
 #include "recording.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-static int record(struct subject *s, int on)
+static int record_runs(struct subject *s, int on)
 {
 	esp_error *error;
 	esp_status status = esp_session_record(s->session, on, &error);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
-/* A run, recorded. */
-static int run(struct subject *s, struct recording *r, struct timing *t)
+/* Runs the minibatch and copies the recorded run. */
+static int run_recorded(struct subject *s, struct recording *r, struct timing *t)
 {
 	int status = subject_run(s, t);
 	const esp_profile *profile = status ? NULL : esp_session_profile(s->session);
@@ -28,41 +28,41 @@ int subject_floor(struct subject *s, const struct machine *m, struct floor *floo
 {
 	struct recording recording = {0};
 	struct timing t;
-	int status = record(s, 1);
+	int status = record_runs(s, 1);
 	if (!status)
-		status = run(s, &recording, &t);
+		status = run_recorded(s, &recording, &t);
 	*floor = (struct floor){0};
 	if (!status)
 		*floor = floor_of_run(m, s->threads, &recording);
 	recording_free(&recording);
-	int off = record(s, 0);
+	int off = record_runs(s, 0);
 	return status ? status : off;
 }
 
 /* --- undisturbed --- */
 
-static void put(struct stretches *x, size_t i, double seconds)
+static void put_least(struct stretches *x, size_t i, double seconds)
 {
 	x->least[i] = i < x->n ? fmin(x->least[i], seconds) : seconds;
 	x->n = i < x->n ? x->n : i + 1;
 }
 
-/* Parts are the floor's: they are the same in all runs, however their ranges were shared out. */
+/* Floor spans are the same in all runs, however their ranges were divided among threads. */
 static bool add_run(struct stretches *x, const struct recording *r, double whole)
 {
-	size_t parts = 0;
+	size_t spans = 0;
 	double before = 0;
 	double *more = realloc(x->least, (r->facts.ranges + 1) * sizeof *more);
 	if (!more)
 		return complain("no memory for the stretches of a run");
 	x->least = more;
-	for (struct floor_part part = floor_part_at(r, 0); part.ranges;
-	     part = floor_part_at(r, part.range + part.ranges)) {
-		double stop = r->range[part.range + part.ranges - 1].stop * 1e-9;
-		put(x, parts++, stop - before);
+	for (struct floor_span span = floor_span_at(r, 0); span.ranges;
+	     span = floor_span_at(r, span.range + span.ranges)) {
+		double stop = r->range[span.range + span.ranges - 1].stop * 1e-9;
+		put_least(x, spans++, stop - before);
 		before = stop;
 	}
-	put(x, parts, whole - before);
+	put_least(x, spans, whole - before);
 	x->whole = x->whole > 0 ? fmin(x->whole, whole) : whole;
 	return true;
 }
@@ -71,14 +71,14 @@ int subject_stretches(struct subject *s, long runs, struct stretches *x)
 {
 	struct recording recording = {0};
 	struct timing t;
-	int status = record(s, 1);
+	int status = record_runs(s, 1);
 	for (long i = 0; i < runs && !status; i++) {
-		status = run(s, &recording, &t);
+		status = run_recorded(s, &recording, &t);
 		if (!status && !add_run(x, &recording, t.whole))
 			status = EXIT_INPUT;
 	}
 	recording_free(&recording);
-	int off = record(s, 0);
+	int off = record_runs(s, 0);
 	return status ? status : off;
 }
 

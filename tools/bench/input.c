@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The structures of a file: what nodes there are and which are whose children, whatever they carry. */
+/* Reads the shapes of a file's structures, whatever values their nodes carry. */
 #include "bench/bench.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static bool copy_all(FILE *from, FILE *to)
 	return !ferror(from) && fflush(to) == 0;
 }
 
-/* The copy of standard input takes its place, so that it keeps its name. */
+/* The copy replaces standard input, which is then read as "-" again. */
 static bool hold_copy(struct input *input, FILE *from)
 {
 	input->copy = tmpfile();
@@ -65,13 +65,13 @@ void input_close(struct input *input)
 	*input = (struct input){0};
 }
 
-/* --- a structure, its nodes numbered anew --- */
+/* --- renumbering the nodes of a structure --- */
 
-/* A walk that leaves a node when all its children have their numbers. */
+/* A depth-first walk that numbers a node after all its children. */
 struct walk {
-	const esp_forest *forest; /* of one structure */
+	const esp_forest *forest; /* it holds one structure */
 	struct shape *shape;
-	int32_t *number; /* of each node of the forest, the new one, or: */
+	int32_t *number; /* the new number of each node of the forest, or one of: */
 	int32_t *path, *slot;
 	size_t depth;
 };
@@ -85,14 +85,14 @@ static size_t count_children(const esp_forest *forest, size_t node)
 	return n;
 }
 
-static void enter(struct walk *w, int32_t node)
+static void enter_node(struct walk *w, int32_t node)
 {
 	w->number[node] = OPEN;
 	w->slot[node] = 0;
 	w->path[w->depth++] = node;
 }
 
-static void leave(struct walk *w)
+static void leave_node(struct walk *w)
 {
 	struct shape *s = w->shape;
 	int32_t node = w->path[--w->depth], child;
@@ -103,25 +103,25 @@ static void leave(struct walk *w)
 	w->number[node] = s->nodes++;
 }
 
-/* False at a cycle. */
+/* Numbers `start` and all nodes below it; false at a cycle. */
 static bool number_below(struct walk *w, int32_t start)
 {
 	if (w->number[start] == UNSEEN)
-		enter(w, start);
+		enter_node(w, start);
 	while (w->depth) {
 		int32_t node = w->path[w->depth - 1];
 		int32_t child = esp_forest_child(w->forest, 0, node, w->slot[node]++);
 		if (child < 0)
-			leave(w);
+			leave_node(w);
 		else if (w->number[child] == OPEN)
 			return false;
 		else if (w->number[child] == UNSEEN)
-			enter(w, child);
+			enter_node(w, child);
 	}
 	return true;
 }
 
-/* The root comes last. */
+/* Numbers the root's tree last, so that the root has the last number. */
 static bool number_all(struct walk *w, size_t nodes)
 {
 	int32_t root = esp_forest_root(w->forest, 0);
@@ -158,10 +158,10 @@ static bool copy_shape(struct shape *to, const esp_forest *forest, struct random
 	return ok;
 }
 
-/* --- all of them --- */
+/* --- reading a file --- */
 
-/* Models that read nothing of what nodes carry.  Lines of words are sequences only for what takes nothing
- * else, so one takes these and the other any structure. */
+/* Models that read no inputs, so that any file fits. The reader takes lines of words as sequences only for
+ * a model of sequences, so there are two: one for these and one for any structure. */
 #define MODEL_OF(structure)                                                                                  \
 	"model structures\nstructure " structure                                                             \
 	"\n"                                                                                                 \
@@ -177,7 +177,7 @@ static const char *model_like(const esp_model *model)
 	return facts->children == 1 && strcmp(facts->structure, "dag") != 0 ? any_sequence : any_structure;
 }
 
-/* What reads the file, as the options say. */
+/* The objects that read the file with the options. */
 struct reader {
 	esp_model *model;
 	esp_program *program;
@@ -224,7 +224,7 @@ static bool read_shape(struct shapes *all, struct reader *r, struct random *rand
 	esp_forest_clear(r->forest);
 	esp_status status = esp_treebank_next(r->bank, r->forest, more, &error);
 	if (status)
-		return report(status, error) == 0;
+		return report_failure(status, error) == 0;
 	if (!*more)
 		return true;
 	struct shape *shape = add_shape(all);
@@ -239,7 +239,7 @@ bool shapes_read(struct shapes *all, const struct objects *o, const char *path, 
 	int more = 1;
 	*all = (struct shapes){0};
 	esp_status status = open_reader(&r, o, path, &error);
-	bool ok = !status || report(status, error) == 0;
+	bool ok = !status || report_failure(status, error) == 0;
 	while (ok && more && all->n < most)
 		ok = read_shape(all, &r, random, &more);
 	close_reader(&r);

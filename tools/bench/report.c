@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What was measured, as a table for people or as lines of JSON. */
+/* Writes measurements as a table or as lines of JSON. */
 #include "bench/bench.h"
 
 #include <string.h>
@@ -56,12 +56,12 @@ static void put_row(const struct bench *b, int i, long batch, const struct sums 
 }
 
 static const char legend[] =
-    "\nnodes         of a minibatch, the mean, as are all times\n"
-    "p95           19 of 20 runs take less, or as long\n"
-    "floor         what the machine needs at least: the longer of computing at its peak and reading the "
-    "weights, level\n"
-    "              by level, and that the threads meet; of a level that one thread does sooner, its time\n"
-    "floor / time  by the least time: 1 is all that the machine can do\n"
+    "\nnodes         of a minibatch; they and all times are means over the minibatches\n"
+    "p95           95 % of the runs take no longer\n"
+    "floor         the least time that the machine needs: for each level the longer of computing at its "
+    "peak\n"
+    "              and reading the weights, plus a barrier, or the time of one thread where that is less\n"
+    "floor / time  with the least time; 1 is all that the machine can do\n"
     "structures/s  by the median\n";
 
 /* --- lines of JSON --- */

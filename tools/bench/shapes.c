@@ -24,7 +24,7 @@ float random_float(struct random *r)
 	return (random_bits(r) >> 8) * (2.f / (1 << 24)) - 1;
 }
 
-/* --- a shape grows node by node, in post order --- */
+/* --- shapes, built node by node in post order --- */
 
 bool shape_init(struct shape *s, size_t nodes, size_t edges)
 {
@@ -54,32 +54,32 @@ static int add_node(struct shape *s, const int32_t *children, int count, uint32_
 
 /* --- making --- */
 
-/* Where a span of words is divided as phrases are: mostly a word or two come first and the rest follows, a
- * head after its modifiers or before them; else anywhere. */
-static int divide(struct random *r, int leaves)
+/* Leaves of the first child where a span of words is divided like a phrase: in 58 % of cases one or two
+ * words come first, in 14 % one or two come last, in the others any number is first. */
+static int divide_span(struct random *r, int leaves)
 {
-	int way = random_below(r, 100), few = 1 + random_below(r, 2);
+	int percent = random_below(r, 100), few = 1 + random_below(r, 2);
 	if (few >= leaves)
 		return 1 + random_below(r, leaves - 1);
-	if (way < 58)
+	if (percent < 58)
 		return few;
-	if (way < 72)
+	if (percent < 72)
 		return leaves - few;
 	return 1 + random_below(r, leaves - 1);
 }
 
-/* As deep as a tree of so many leaves at most: a few levels of the C stack for each word of a sentence. */
+/* Recurses as deep as the tree, which has at most as many levels as leaves: the words of a sentence. */
 static int32_t add_phrase(struct shape *s, struct random *r, int leaves)
 {
 	uint32_t word = random_bits(r);
 	if (leaves == 1)
 		return add_node(s, NULL, 0, word);
-	int left = divide(r, leaves);
+	int left = divide_span(r, leaves);
 	int32_t a = add_phrase(s, r, left), b = add_phrase(s, r, leaves - left);
 	return add_node(s, (int32_t[]){a, b}, 2, word);
 }
 
-/* Lengths of sentences: twice and a half the deviation that chance gives, none below 2. */
+/* Draws the length of a sentence, 2 or more, with a standard deviation of about half the mean. */
 static int sentence_length(struct random *r, int mean)
 {
 	double sum = 0;
@@ -88,7 +88,7 @@ static int sentence_length(struct random *r, int mean)
 	return (int)fmax(2, fmin(3.0 * mean, mean + 0.245 * mean * sum));
 }
 
-/* So many inner nodes, shared out to the children of the first anyhow. */
+/* Adds a tree of `inner` inner nodes, which are divided at random among the root's children. */
 static int32_t add_branches(struct shape *s, struct random *r, int children, int inner)
 {
 	int32_t child[MOST_CHILDREN];
@@ -116,7 +116,7 @@ static bool make_parse(struct shape *s, const struct making *m, struct random *r
 	return true;
 }
 
-/* Or more than there may be. */
+/* Nodes of a perfect tree; a number above the limit when there are too many. */
 static int64_t perfect_nodes(const struct making *m, int64_t *leaves)
 {
 	int64_t nodes = *leaves = 1;
@@ -125,7 +125,7 @@ static int64_t perfect_nodes(const struct making *m, int64_t *leaves)
 	return nodes;
 }
 
-/* Level by level: node i of a level stands above children * i and those next to it of the one before. */
+/* Adds level by level: the children of node i of a level begin at node children * i of the level below. */
 static bool make_perfect(struct shape *s, const struct making *m, struct random *r)
 {
 	int64_t leaves, nodes = perfect_nodes(m, &leaves);
@@ -142,7 +142,7 @@ static bool make_perfect(struct shape *s, const struct making *m, struct random 
 	return true;
 }
 
-/* A node reads its neighbours to the north, to the west and between both. */
+/* The children of a node are its neighbours to the north, the west and the northwest. */
 static bool make_grid(struct shape *s, const struct making *m, struct random *r)
 {
 	int side = m->length;
@@ -171,7 +171,7 @@ static bool make_sequence(struct shape *s, const struct making *m, struct random
 	return true;
 }
 
-/* In the order of enum form, with the most that `length` can be. */
+/* In the order of enum form, with the largest `length`. */
 static const struct {
 	bool (*make)(struct shape *, const struct making *, struct random *);
 	int most;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -35,7 +35,7 @@ int subject_open(struct subject *s, const struct options *options, int at, long 
 		return s->objects.status;
 	esp_status status = make_session(s, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	if (esp_program_inputs(s->objects.program) <= MOST_INPUTS)
 		return 0;
 	complain("models with more than %d inputs are not timed", MOST_INPUTS);
@@ -69,7 +69,7 @@ static void free_session(struct subject *s)
 	esp_binding_free(s->binding);
 }
 
-/* The old ones go when there are new ones, so these are not where those were. */
+/* Frees the old ones only after making the new ones, so that the addresses differ. */
 int subject_move(struct subject *s)
 {
 	struct subject moved = *s;
@@ -84,7 +84,7 @@ int subject_move(struct subject *s)
 		esp_session_free(moved.session);
 	if (moved.binding != s->binding)
 		esp_binding_free(moved.binding);
-	return report(status, error);
+	return report_failure(status, error);
 }
 
 void subject_close(struct subject *s)
@@ -99,9 +99,9 @@ void subject_close(struct subject *s)
 	*s = (struct subject){0};
 }
 
-/* --- what nodes and edges carry --- */
+/* --- values of inputs --- */
 
-static bool grow(struct carried *c, size_t bytes)
+static bool reserve_carried(struct carried *c, size_t bytes)
 {
 	if (bytes <= c->bytes)
 		return true;
@@ -118,32 +118,32 @@ static int32_t rows_of(const esp_input *input, const struct shape *shape)
 	return input->on_edges ? shape->begin[shape->nodes] : shape->nodes;
 }
 
-/* An edge has the word of the child that it leads to. */
+/* The word of a node; an edge has the word of the child that it leads to. */
 static uint32_t word_of(const esp_input *input, const struct shape *shape, int row)
 {
 	return shape->word[input->on_edges ? shape->children[row] : row];
 }
 
-/* A token without a limit only tells cases apart: which values do is not known here, but they are small. */
+/* A token without a limit selects a case of the model. Its values are not known here, but they are small. */
 enum { TAGS = 4 };
 
 static bool carry_tokens(struct carried *c, const esp_input *input, const struct shape *shape)
 {
 	int32_t rows = rows_of(input, shape);
 	int64_t limit = input->limit ? input->limit : TAGS;
-	if (!grow(c, rows * sizeof(int32_t)))
+	if (!reserve_carried(c, rows * sizeof(int32_t)))
 		return false;
 	for (int i = 0; i < rows; i++)
 		((int32_t *)c->values)[i] = word_of(input, shape, i) % limit;
 	return true;
 }
 
-/* Numbers of a node follow from its word, so that whoever knows the one knows the others: those that a
- * generator of random numbers gives that begins with it. */
+/* Draws the vector of a node from a generator seeded with its word, so that other programs can compute it
+ * from the word. */
 static bool carry_vectors(struct carried *c, const esp_input *input, const struct shape *shape)
 {
 	int32_t rows = rows_of(input, shape);
-	if (!grow(c, rows * input->elements * sizeof(float)))
+	if (!reserve_carried(c, rows * input->elements * sizeof(float)))
 		return false;
 	float *to = c->values;
 	for (int i = 0; i < rows; i++) {
@@ -173,13 +173,12 @@ static int add_structure(struct subject *s, size_t index)
 				   .root = shape->nodes - 1,
 				   .data = data};
 	esp_status status = esp_forest_add(s->forest, &structure, &error);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
 /* --- running --- */
 
-/* Appends structures from one end of the file to the other, *left at most.  Those before `first` are read,
- * and forgotten. */
+/* Reads the file once and appends at most *left structures; those before `first` are skipped. */
 static esp_status read_through(struct subject *s, size_t first, size_t *left, esp_error **error)
 {
 	esp_treebank *bank;
@@ -202,10 +201,10 @@ static int fill_from_file(struct subject *s, size_t first, size_t count)
 	esp_status status = read_through(s, begin, &count, &error);
 	while (s->structures && count && !status)
 		status = read_through(s, 0, &count, &error);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
-/* Whether it is for want of a vocabulary, a column or vectors that a structure cannot be read. */
+/* Whether a structure could not be read because a vocabulary, a column or vectors are missing. */
 static bool lacks_data(esp_status status, const esp_error *error)
 {
 	const esp_diagnostic *d = esp_error_get(error, 0);
@@ -225,7 +224,7 @@ int subject_can_read(struct subject *s, const char *path, bool *can)
 	esp_forest_clear(s->forest);
 	*can = !status;
 	if (!status || r->vocabs || r->options.columns || !lacks_data(status, error))
-		return status ? report(status, error) : 0;
+		return status ? report_failure(status, error) : 0;
 	esp_error_free(error);
 	return 0;
 }
@@ -244,11 +243,11 @@ int subject_fill(struct subject *s, size_t first, size_t count)
 int subject_run(struct subject *s, struct timing *t)
 {
 	esp_error *error;
-	double linearize = esp_session_costs(s->session)->linearize, begin = now();
+	double linearize = esp_session_costs(s->session)->linearize, begin = read_clock();
 	esp_status status = esp_session_run(s->session, s->forest, &error);
-	t->whole = now() - begin;
+	t->whole = read_clock() - begin;
 	t->linearize = esp_session_costs(s->session)->linearize - linearize;
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
 size_t subject_nodes(const struct subject *s)

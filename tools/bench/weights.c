@@ -20,9 +20,9 @@ static int dimension_of(const esp_model *m, const char *name, size_t length)
 	return -1;
 }
 
-bool sizes_has(const esp_model *m, const char *part)
+bool sizes_has(const esp_model *m, const char *size)
 {
-	return dimension_of(m, part, strcspn(part, "=,")) >= 0;
+	return dimension_of(m, size, strcspn(size, "=,")) >= 0;
 }
 
 bool sizes_read(struct sizes *s, const esp_model *m, const char *text)
@@ -59,7 +59,7 @@ static bool param_at(const esp_model *m, const struct sizes *sizes, size_t i, st
 	return (p->name = esp_model_param(m, i, sizes->at, p->shape, MOST_AXES, &p->rank));
 }
 
-/* 0 when there are none, or more than anybody has room for. */
+/* Elements of a parameter; 0 when it has none, or too many for any memory. */
 static int64_t elements_of(const struct param *p)
 {
 	int64_t n = 1;
@@ -84,7 +84,7 @@ static void write_header(const esp_model *m, const struct sizes *sizes, FILE *to
 	fputs(begin ? "}" : "{}", to);
 }
 
-/* Products of a matrix with numbers between -1 and 1 are about as large. */
+/* Matrices are scaled so that their products with numbers between -1 and 1 stay about as large. */
 static void write_values(const struct param *p, struct random *r, FILE *to)
 {
 	float scale = p->rank > 1 ? 1.7f / sqrtf(p->shape[p->rank - 1]) : 0.5f;
@@ -105,7 +105,7 @@ static bool check_params(const esp_model *m, const struct sizes *sizes)
 	return true;
 }
 
-/* As text, to be freed; NULL without memory. */
+/* The header as text, which the caller frees; NULL when memory is out. */
 static char *make_header(const esp_model *m, const struct sizes *sizes, size_t *length)
 {
 	char *header = NULL;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Reads everything that can be wrong first, then runs as many trees as the reference has. */
+/* espalier compare: reads and checks all inputs first, then runs as many trees as the reference has. */
 #include "compare/compare.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static int run_all(struct comparison *c)
 	return status;
 }
 
-static int compare(struct comparison *c)
+static int compare_files(struct comparison *c)
 {
 	const struct options *o = c->options;
 	if (!objects_open(&c->objects, o, c->model, ESP_AT_EVERY_NODE))
@@ -112,7 +112,7 @@ int command_compare(const struct options *options)
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
 	struct comparison c = {.options = &chosen, .model = options->operand[0], .input = options->operand[1]};
-	int status = compare(&c);
+	int status = compare_files(&c);
 	close_all(&c);
 	return status;
 }

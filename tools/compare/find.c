@@ -22,16 +22,17 @@ bool has_node(const struct comparison *c, const struct pair *p, const struct spo
 	const struct batch *b = batch_of(c, at->tree);
 	size_t structure = at->tree - b->first;
 	return at->tree < p->trees && (!p->roots || at->node == esp_forest_root(b->forest, structure)) &&
-	       computes(c, &p->quantity, b, structure, at->node);
+	       computes_quantity(c, &p->quantity, b, structure, at->node);
 }
 
-/* No row that differs comes before the first of all, so one at its node is the first of its own tensor. */
+/* `at` is the first of all differences, so a pair that differs at its node differs there first. */
 bool differs_at(const struct pair *p, const struct spot *at)
 {
 	return p->beyond && compare_spots(&p->first, at) == 0;
 }
 
-/* Nothing comes before the first of all; of a later traversal it is not known which rows differ but for the first. */
+/* `at` is the first of all differences. Of a pair that differs in a later traversal only the first
+ * differing row is known, so nothing is claimed of its other rows. */
 bool agrees_before(const struct pair *p, const struct spot *at)
 {
 	return !p->beyond || p->quantity.traversal <= at->traversal;
@@ -45,7 +46,7 @@ bool is_compared(const struct comparison *c, const struct quantity *q)
 	return false;
 }
 
-uint64_t ulps(double a, double b)
+uint64_t count_ulps(double a, double b)
 {
 	int32_t bits[2];
 	int64_t steps[2];
@@ -66,7 +67,7 @@ static const char *statement_of(const struct comparison *c, const struct pair *p
 	return esp_model_statement(c->objects.model, p->quantity.source, body, line);
 }
 
-/* Of those that differ at one node: states before outputs, each in the order of their statements. */
+/* Orders pairs that differ at one node: states before outputs, each in the order of their statements. */
 static bool comes_before(const struct comparison *c, const struct pair *a, const struct pair *b, const struct finding *f)
 {
 	int lines[2];
@@ -79,7 +80,7 @@ static bool comes_before(const struct comparison *c, const struct pair *a, const
 
 /* --- the words --- */
 
-/* In post order a node follows upon all that is below it, of which the leftmost leaf is the first. */
+/* The leftmost leaf below a node: in post order the first of the nodes below it. */
 static size_t first_below(const esp_forest *f, size_t structure, size_t node)
 {
 	int32_t child;
@@ -127,7 +128,8 @@ static size_t count_leaves(const struct finding *f, size_t first, size_t end)
 	return n;
 }
 
-/* Where each leaf is a word, in their order: those of the leaves below the node. */
+/* Finds the words of the leaves below the node, where each leaf is a word and leaves are in their order;
+ * else all words. */
 static void find_words(struct finding *f)
 {
 	const esp_forest *forest = f->batch->forest;
@@ -167,7 +169,7 @@ int32_t next_neighbour(const struct finding *f, size_t *position)
 	return -1;
 }
 
-/* --- the whole --- */
+/* --- the first difference --- */
 
 const struct batch *batch_of(const struct comparison *c, size_t tree)
 {

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What was found, for programs: one object. */
+/* Writes the findings as one JSON object. */
 #include "compare/compare.h"
 
 #include <inttypes.h>
@@ -10,8 +10,8 @@ static void put_place(FILE *to, const struct spot *at)
 	write_json_number(to, at->ours);
 	fputs(",\"theirs\":", to);
 	write_json_number(to, at->theirs);
-	if (ulps(at->ours, at->theirs) != UINT64_MAX)
-		fprintf(to, ",\"ulp\":%" PRIu64, ulps(at->ours, at->theirs));
+	if (count_ulps(at->ours, at->theirs) != UINT64_MAX)
+		fprintf(to, ",\"ulp\":%" PRIu64, count_ulps(at->ours, at->theirs));
 }
 
 static void put_pair(FILE *to, const struct pair *p)
@@ -47,7 +47,7 @@ static void put_names(FILE *to, const struct comparison *c)
 	fputc(']', to);
 }
 
-/* What the node sees: its children or, down, its parents. */
+/* Writes the nodes that the node reads: its children or, in a traversal down, its parents. */
 static void put_neighbours(FILE *to, const struct finding *f)
 {
 	int32_t node;

@@ -1,12 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* When a node's turn is: up, after all that is below it; down, after all that is above it. */
+/* Levels of nodes: traversals up run after everything below a node (height), those down after everything
+ * above it (depth). */
 #include "compare/compare.h"
 
 #include <stdlib.h>
 
 static const size_t unknown = SIZE_MAX;
 
-/* A node that is under way, and the slot whose child is next. */
+/* A node on the path from the root, and the slot of its next child. */
 struct climb {
 	size_t node, slot;
 };
@@ -19,9 +20,9 @@ static bool allocate_numbers(size_t **to, size_t n)
 	return grown;
 }
 
-static bool make_room(struct levels *l, size_t nodes)
+static bool reserve_levels(struct levels *l, size_t nodes)
 {
-	if (nodes <= l->room)
+	if (nodes <= l->capacity)
 		return true;
 	struct climb *climb = realloc(l->climb, nodes * sizeof *climb);
 	if (climb)
@@ -29,28 +30,28 @@ static bool make_room(struct levels *l, size_t nodes)
 	if (!climb || !allocate_numbers(&l->height, nodes) || !allocate_numbers(&l->depth, nodes) ||
 	    !allocate_numbers(&l->order, nodes))
 		return complain("no memory for a tree of %zu nodes", nodes);
-	l->room = nodes;
+	l->capacity = nodes;
 	return true;
 }
 
-/* The heights of a node and of all below it, in whatever order they are numbered; `order` has them after
- * their children. */
+/* Computes the heights of a node and of all below it, however nodes are numbered, and appends them to
+ * `order` after their children. */
 static void find_below(struct levels *l, const esp_forest *f, size_t structure, size_t node, size_t *done)
 {
-	size_t under_way = 0;
+	size_t depth = 0;
 	if (l->height[node] != unknown)
 		return;
 	l->height[node] = 0;
-	l->climb[under_way++] = (struct climb){node, 0};
-	while (under_way) {
-		struct climb *at = &l->climb[under_way - 1];
+	l->climb[depth++] = (struct climb){node, 0};
+	while (depth) {
+		struct climb *at = &l->climb[depth - 1];
 		int32_t child = esp_forest_child(f, structure, at->node, at->slot);
 		if (child < 0) {
 			l->order[(*done)++] = at->node;
-			under_way--;
+			depth--;
 		} else if (l->height[child] == unknown) {
 			l->height[child] = 0;
-			l->climb[under_way++] = (struct climb){child, 0};
+			l->climb[depth++] = (struct climb){child, 0};
 		} else {
 			if (l->height[at->node] <= l->height[child])
 				l->height[at->node] = l->height[child] + 1;
@@ -59,7 +60,8 @@ static void find_below(struct levels *l, const esp_forest *f, size_t structure, 
 	}
 }
 
-/* The longest way from a node without parents: parents come before their children. */
+/* Computes depths, the longest path from a node without parents, going through parents before their
+ * children. */
 static void find_depths(struct levels *l, const esp_forest *f, size_t structure, size_t nodes)
 {
 	int32_t child;
@@ -76,9 +78,9 @@ bool levels_find(struct comparison *c, const struct batch *b, size_t structure)
 {
 	struct levels *l = &c->levels;
 	size_t nodes = esp_forest_nodes(b->forest, structure), done = 0;
-	if (l->room && l->tree == b->first + structure)
+	if (l->capacity && l->tree == b->first + structure)
 		return true;
-	if (!make_room(l, nodes))
+	if (!reserve_levels(l, nodes))
 		return false;
 	for (size_t node = 0; node < nodes; node++)
 		l->height[node] = unknown;

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A reference may hold what a body computes on the way, under the names of its locals.  They are made
- * comparable by another model, in which such locals are states; bodies without the local have no rows of it.
+/* A reference may hold intermediate results of bodies, under the names of their locals. To compare them, the
+ * model is replaced by one in which these locals are states; bodies without the local have no rows of it.
  *
- * A local is named as in the model or, where several traversals have one of that name, with the number of the
- * traversal behind a dot: 'a.2' is of the second. */
+ * A tensor is named like the local or, where several traversals have a local of that name, with the number
+ * of the traversal after a dot: 'a.2' is the one of the second. */
 #include "compare/compare.h"
 
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 
 struct kept {
 	const char *tensor; /* of the reference */
-	char *state;	    /* that keeps it */
+	char *state;	    /* the state that keeps it */
 	const char *shape;
 };
 
 struct locals {
 	struct kept *kept;
-	size_t *local; /* of the model: kept[i] is local[i] */
+	size_t *local; /* indices of locals of the model, one for each of `kept` */
 	size_t n;
 };
 
@@ -44,8 +44,8 @@ static bool is_in_others(const esp_model *m, const esp_local *l)
 	return false;
 }
 
-/* Whether the tensor is of the local. */
-static bool names(const esp_model *m, const char *tensor, const esp_local *l)
+/* Whether a tensor's name means the local. */
+static bool names_local(const esp_model *m, const char *tensor, const esp_local *l)
 {
 	size_t n = strlen(l->name);
 	char number[32];
@@ -59,15 +59,15 @@ static const char *find_tensor(const struct comparison *c, const esp_local *l)
 {
 	for (size_t i = 0; i < c->reference.tensors; i++) {
 		const char *name = c->reference.tensor[i].name;
-		if (names(c->objects.model, name, l) && !is_declared(c, name))
+		if (names_local(c->objects.model, name, l) && !is_declared(c, name))
 			return name;
 	}
 	return NULL;
 }
 
-/* --- what is kept --- */
+/* --- states that keep locals --- */
 
-/* Bodies share a state when the local has one shape in them. */
+/* Names the state that keeps a local. Bodies in which the local has the same shape share one. */
 static char *name_state(const struct locals *k, const char *tensor, const esp_local *l, size_t number)
 {
 	char *name = NULL;
@@ -116,7 +116,7 @@ static bool find_locals(struct comparison *c)
 	return ok;
 }
 
-/* --- the other model in place of the first --- */
+/* --- replacing the model --- */
 
 static int keep_locals(struct comparison *c)
 {
@@ -133,7 +133,7 @@ static int keep_locals(struct comparison *c)
 	esp_status status = esp_model_keep(c->objects.model, k->local, state, k->n, &model, &error);
 	free(state);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	c->first = c->objects.model;
 	c->objects.model = model;
 	return objects_compile(&c->objects, c->options, ESP_AT_EVERY_NODE) ? 0 : c->objects.status;
@@ -159,7 +159,7 @@ void locals_free(struct comparison *c)
 	esp_model_free(c->first);
 }
 
-/* A schedule is of the model as it is. */
+/* With --schedule no locals are compared: the schedule belongs to the model without these states. */
 int locals_show(struct comparison *c)
 {
 	if (c->options->schedule)

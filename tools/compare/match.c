@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which tensor of the reference is compared with which state or output, and which rows it has. */
+/* Matches tensors of the reference with states and outputs, and finds which trees their rows belong to. */
 #include "compare/compare.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 static bool goes_down(const esp_model *m, size_t traversal)
 {
-	const char *way = esp_model_traversal(m, traversal);
-	return way && strcmp(way, "down") == 0;
+	const char *direction = esp_model_traversal(m, traversal);
+	return direction && strcmp(direction, "down") == 0;
 }
 
 static struct quantity state_quantity(const struct comparison *c, size_t i)
@@ -32,7 +32,7 @@ static struct quantity state_quantity(const struct comparison *c, size_t i)
 	return q;
 }
 
-/* Outputs see what all traversals have computed. */
+/* An output is computed after all traversals. */
 static struct quantity output_quantity(const struct comparison *c, size_t i)
 {
 	const esp_output *o = esp_program_output(c->objects.program, i);
@@ -48,7 +48,7 @@ static struct quantity output_quantity(const struct comparison *c, size_t i)
 	return q;
 }
 
-/* Integers are not compared: other programs write floats. */
+/* Lists states and outputs. Integers are left out: references hold floats. */
 static bool list_quantities(struct comparison *c)
 {
 	const esp_program *p = c->objects.program;
@@ -87,8 +87,8 @@ int body_of(const struct comparison *c, const struct quantity *q, const struct b
 	return esp_model_body(c->objects.model, b->forest, structure, node);
 }
 
-bool computes(const struct comparison *c, const struct quantity *q, const struct batch *b, size_t structure,
-	      size_t node)
+bool computes_quantity(const struct comparison *c, const struct quantity *q, const struct batch *b,
+		       size_t structure, size_t node)
 {
 	return !q->is_local ||
 	       esp_model_statement(c->objects.model, q->source, body_of(c, q, b, structure, node), NULL);
@@ -96,8 +96,8 @@ bool computes(const struct comparison *c, const struct quantity *q, const struct
 
 /* --- shapes --- */
 
-/* Extents of 1 say nothing. */
-static bool fits(const struct quantity *q, const struct reference_tensor *t)
+/* Whether the tensor's rows have the quantity's shape; extents of 1 are ignored. */
+static bool fits_quantity(const struct quantity *q, const struct reference_tensor *t)
 {
 	size_t d = 0, e = 1;
 	if (!t->rank)
@@ -161,7 +161,7 @@ static bool check_count(const struct comparison *c)
 	       complain("%s: has %zu trees, but %s has %zu only", r->path, r->trees, c->input, c->trees.n);
 }
 
-/* The tensor that says where the nodes of each tree begin. */
+/* Takes the tensor that holds where the nodes of each tree begin. */
 static bool take_begin(struct comparison *c, struct reference_tensor *t)
 {
 	struct reference *r = &c->reference;
@@ -179,7 +179,7 @@ static bool take_begin(struct comparison *c, struct reference_tensor *t)
 	return true;
 }
 
-/* When the reference says which nodes belong to which tree, and which is its root, it must be as in the input. */
+/* Refuses a reference whose trees have other nodes or another root than those of the input. */
 static bool read_trees(struct comparison *c)
 {
 	struct reference *r = &c->reference;
@@ -196,7 +196,7 @@ static bool read_trees(struct comparison *c)
 
 /* --- rows --- */
 
-/* How many of the first trees have so many nodes; SIZE_MAX = none has. */
+/* How many of the first trees have `nodes` nodes together; SIZE_MAX = there is no such number. */
 static size_t trees_with(const struct trees *t, uint64_t nodes)
 {
 	size_t low = 0, high = t->n;
@@ -219,7 +219,7 @@ static bool refuse_rows(const struct comparison *c, const struct reference_tenso
 	    c->reference.path, p->quantity.name, t->shape[0], whose, trees, (unsigned long long)nodes);
 }
 
-/* The reference says how many trees it has. */
+/* The reference contains its number of trees. */
 static bool told_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
 	const struct reference *r = &c->reference;
@@ -231,7 +231,8 @@ static bool told_rows(const struct comparison *c, const struct reference_tensor 
 	return refuse_rows(c, t, p, r->trees, nodes, r->path);
 }
 
-/* Otherwise the number of rows tells: all nodes, all trees, or the nodes of the first trees. */
+/* The number of rows decides: the nodes of all trees, a row for each tree, or the nodes of the first
+ * trees. */
 static bool guess_rows(const struct comparison *c, const struct reference_tensor *t, struct pair *p)
 {
 	size_t rows = t->shape[0], trees = trees_with(&c->trees, rows);
@@ -266,7 +267,7 @@ static bool add_pair(struct comparison *c, const struct quantity *q, size_t tens
 	for (size_t i = 0; i < c->pairs; i++)
 		if (c->pair[i].quantity.source == q->source)
 			return complain("%s: has two tensors '%s'", c->reference.path, q->name);
-	if (!fits(q, t))
+	if (!fits_quantity(q, t))
 		return refuse_shape(c, q, t);
 	if (!find_rows(c, t, p) || !reference_load(&c->reference, t))
 		return false;
@@ -281,7 +282,8 @@ static bool refuse_wanted(const struct comparison *c, const char *where)
 	return complain("--tensor '%s': there is nothing of that name in %s", c->options->tensor, where);
 }
 
-/* A text is of outputs, the first that fits; an array could be any that fits. */
+/* Matches a reference without names. A text is compared with the first output that fits; an array with the
+ * only state or output that fits. */
 static bool match_unnamed(struct comparison *c)
 {
 	const struct quantity *found = NULL;
@@ -294,7 +296,7 @@ static bool match_unnamed(struct comparison *c)
 	}
 	for (size_t i = 0; i < c->quantities; i++) {
 		const struct quantity *q = &c->quantity[i];
-		if (!fits(q, t) || (text && (q->is_state || found)))
+		if (!fits_quantity(q, t) || (text && (q->is_state || found)))
 			continue;
 		if (found)
 			return complain("%s: '%s' and '%s' have its shape: say which with --tensor NAME",
@@ -308,15 +310,15 @@ static bool match_unnamed(struct comparison *c)
 			text ? "output" : "state or output");
 }
 
-/* Compares a tensor with all that has its name: locals may, in bodies where their shapes differ.  One that fits
- * none of these is left, and told of. */
+/* Matches a tensor with all quantities of its name. Locals of one name may differ in shape between bodies;
+ * a tensor that fits none of them is ignored, and listed. */
 static bool match_tensor(struct comparison *c, size_t tensor)
 {
 	const struct reference_tensor *t = &c->reference.tensor[tensor];
 	size_t before = c->pairs;
 	for (size_t i = 0; i < c->quantities; i++) {
 		const struct quantity *q = &c->quantity[i];
-		if (strcmp(q->name, t->name) != 0 || (q->is_local && !fits(q, t)))
+		if (strcmp(q->name, t->name) != 0 || (q->is_local && !fits_quantity(q, t)))
 			continue;
 		if (!add_pair(c, q, tensor))
 			return false;
@@ -326,7 +328,7 @@ static bool match_tensor(struct comparison *c, size_t tensor)
 	return true;
 }
 
-/* Each tensor that the model has; the others are told of. */
+/* Matches tensors by their names; those that the model does not have are listed. */
 static bool match_named(struct comparison *c)
 {
 	const struct reference *r = &c->reference;

@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How far what was computed is from the reference, and where that begins. */
+/* Measures differences from the reference, and where they begin. */
 #include "compare/compare.h"
 
 #include <math.h>
 
 /* --- values --- */
 
-/* What is not a number, and what is infinite, must be the same. */
-static double distance(double ours, double theirs)
+/* 0 for two NaNs and for equal infinities, INFINITY when one of both is not finite otherwise. */
+static double measure_distance(double ours, double theirs)
 {
 	if (ours == theirs || (isnan(ours) && isnan(theirs)))
 		return 0;
@@ -34,7 +34,7 @@ struct row {
 	const struct batch *batch;
 	size_t structure, node, number; /* number: in the tensor */
 	size_t beyond;
-	double worst; /* difference, of `place` */
+	double worst; /* the largest difference, at `place` */
 	struct spot place;
 };
 
@@ -46,7 +46,7 @@ static void measure_values(struct comparison *c, struct pair *p, struct row *r)
 	struct spot place = {.tree = r->batch->first + r->structure, .node = r->node};
 	r->worst = -1;
 	for (size_t i = 0; i < n; i++) {
-		double theirs = reference_value(t, r->number * n + i), d = distance(ours[i], theirs);
+		double theirs = reference_value(t, r->number * n + i), d = measure_distance(ours[i], theirs);
 		r->beyond += is_beyond(c->options, d, theirs);
 		if (d <= r->worst)
 			continue;
@@ -121,7 +121,7 @@ static bool measure_tree(struct comparison *c, struct pair *p, const struct batc
 		return false;
 	size_t first = p->roots ? esp_forest_root(b->forest, structure) : 0, end = p->roots ? first + 1 : nodes;
 	for (size_t node = first; node < end; node++) {
-		if (!computes(c, &p->quantity, b, structure, node))
+		if (!computes_quantity(c, &p->quantity, b, structure, node))
 			continue;
 		r.node = node;
 		r.number = p->roots ? tree : c->trees.begin[tree] + node;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What was found, for readers. */
+/* Writes the findings as text. */
 #include "compare/compare.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static void say_element(FILE *to, const struct quantity *q, size_t element)
 		fputc(']', to);
 }
 
-/* A sign says nothing of what is not a number. */
+/* Writes NaN without its sign. */
 static void say_value(FILE *to, double value)
 {
 	if (isnan(value))
@@ -28,7 +28,7 @@ static void say_value(FILE *to, double value)
 
 static void say_values(FILE *to, const struct pair *p, const struct spot *at)
 {
-	uint64_t steps = ulps(at->ours, at->theirs);
+	uint64_t steps = count_ulps(at->ours, at->theirs);
 	say_element(to, &p->quantity, at->element);
 	fputs(" is ", to);
 	say_value(to, at->ours);
@@ -108,7 +108,8 @@ static void say_statement(FILE *to, const struct comparison *c, const struct fin
 		fprintf(to, "    computed by %s:%d: %s\n", c->model, f->line, f->statement);
 }
 
-/* What the node sees has nothing that differs, or the first difference would be there. */
+/* Lists tensors that agree at the nodes that the node reads: were one of them to differ, the first
+ * difference would be there. */
 static void say_neighbours(FILE *to, const struct comparison *c, const struct finding *f)
 {
 	const char *before = f->pair->quantity.down ? "    its parents agree in " : "    its children agree in ";
@@ -141,7 +142,8 @@ static void say_others(FILE *to, const struct comparison *c, const struct findin
 		fputc('\n', to);
 }
 
-/* An output that differs tells little when the states it is computed from are not known. */
+/* Lists states that the reference lacks: the fault may be in one of them rather than in the output that
+ * differs. */
 static void say_unknown(FILE *to, const struct comparison *c, const struct finding *f)
 {
 	size_t n = 0;

@@ -1,5 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Names for extents: what several tensors have is a dimension, and gates that are stacked are a multiple of one. */
+/* Names extents: an extent of several tensors becomes a dimension; one of stacked gates becomes a multiple
+ * of a dimension. */
 #include "init/skeleton.h"
 
 #include <inttypes.h>
@@ -51,7 +52,8 @@ static bool is_shared(const struct extent *e)
 	return e && e->tensors > 1 && e->size > 1;
 }
 
-/* Whether a matrix of the file maps vectors of an extent to as many gates of it: how many, 0 = none does. */
+/* How many gates of one size are stacked in an extent, judged by the matrices that have it as rows; 0 =
+ * none. */
 static int64_t count_gates(const struct skeleton *s, const struct extent *e)
 {
 	const esp_tensor *t;
@@ -64,7 +66,7 @@ static int64_t count_gates(const struct skeleton *s, const struct extent *e)
 	return 0;
 }
 
-/* What has its gates counts for the size itself. */
+/* Adds the uses of stacked extents to those of the size of one gate. */
 static void count_stacked(struct skeleton *s)
 {
 	for (size_t i = 0; i < s->extents; i++) {
@@ -82,7 +84,7 @@ static int more_tensors(const void *a, const void *b)
 					: (x->size < y->size) - (x->size > y->size);
 }
 
-/* The next letter that is no tensor's name. */
+/* Names an extent after the next letter that is not taken. */
 static void name_extent(const struct skeleton *s, struct extent *e, const char **letters)
 {
 	for (; **letters && !*e->name; (*letters)++) {

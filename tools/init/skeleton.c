@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The text: parameters, a state that means nothing yet, and an output that needs all parameters, so that the model
- * is one from the beginning and stays one while it is completed. */
+/* Writes the text: parameters, a placeholder state, and an output that uses all parameters, so that the
+ * model is valid from the beginning and stays valid while it is completed. */
 #include "init/skeleton.h"
 
 #include <ctype.h>
@@ -13,12 +13,12 @@ static const char *const structures[] = {
 
 /* --- names --- */
 
-/* What is a name is for the language to say, of a model whose other names differ. */
+/* Whether the language accepts the name: parses a model in which it is the only such name. */
 static bool is_name(const struct skeleton *s, const char *name)
 {
-	const char *dot = strrchr(name, '.'), *part = dot ? dot + 1 : name;
-	const char *state = strcmp(part, "_state") ? "_state" : "_other";
-	const char *output = strcmp(part, "_output") ? "_output" : "_other";
+	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+	const char *state = strcmp(last, "_state") ? "_state" : "_other";
+	const char *output = strcmp(last, "_output") ? "_output" : "_other";
 	char *text = NULL;
 	esp_model *m = NULL;
 	int n = asprintf(&text, "model m\nstructure %s\nparam %s\nstate %s\nnode:\n%s = %s\noutput %s = %s",
@@ -62,7 +62,7 @@ const char *choose_name(struct skeleton *s, const char *name)
 	return choice;
 }
 
-/* A name like that of the tensor. */
+/* Makes a valid name similar to that of the tensor. */
 static const char *mend_name(struct skeleton *s, const char *name)
 {
 	char *mended = NULL;
@@ -129,9 +129,9 @@ static void print_params(const struct skeleton *s)
 	}
 }
 
-/* --- tensors that are none --- */
+/* --- tensors that cannot be parameters --- */
 
-/* In a comment, which ends with its line, and as Python has it. */
+/* Writes a Python string that stays on its line, for use in a comment. */
 static void print_quoted(const struct skeleton *s, const char *name)
 {
 	fputc('\'', s->to);
@@ -143,7 +143,7 @@ static void print_quoted(const struct skeleton *s, const char *name)
 	fputc('\'', s->to);
 }
 
-/* What Python is to do with a dictionary 'w' before it saves it. */
+/* Writes the Python statement that repairs the tensor in a dictionary 'w' before it is saved again. */
 static void print_mend(struct skeleton *s, const esp_tensor *t, enum fault fault)
 {
 	static const char *const why[] = {
@@ -162,7 +162,8 @@ static void print_mend(struct skeleton *s, const esp_tensor *t, enum fault fault
 	fputs(goes ? "]\n" : "\n", s->to);
 }
 
-/* Integers may stand beside the weights. */
+/* Lists tensors that cannot be parameters, but not those of integers, which may well be beside the
+ * weights. */
 static void print_faults(struct skeleton *s)
 {
 	const esp_tensor *t;
@@ -213,7 +214,7 @@ static void print_bodies(const struct skeleton *s, const char *h, const char *k)
 		fprintf(s->to, "sum(%s.%s for %s in children)\n", k, h, k);
 }
 
-/* A sum over all elements. */
+/* Writes a sum over all elements of a tensor. */
 static void print_total(const struct skeleton *s, const esp_tensor *t)
 {
 	for (size_t d = 0; d < t->rank; d++)
@@ -223,7 +224,7 @@ static void print_total(const struct skeleton *s, const esp_tensor *t)
 		fputc(')', s->to);
 }
 
-/* Long sums are halved by parentheses: the language bounds how many operators follow one from another. */
+/* Divides long sums by parentheses, since the language limits the number of operators in a chain. */
 static void print_sum(const struct skeleton *s, const esp_tensor *const *term, size_t n)
 {
 	enum { FLAT_TERMS = 64 };
@@ -256,7 +257,7 @@ static const esp_tensor **list_params(const struct skeleton *s, size_t *n)
 	return list;
 }
 
-/* Parameters that nothing needs are refused. */
+/* Writes an output that uses all parameters, because unused ones are refused. */
 static bool print_unused(const struct skeleton *s, const char *unused)
 {
 	size_t n;
@@ -309,7 +310,7 @@ static int write_skeleton(struct skeleton *s)
 	if (!status)
 		status = esp_weights_open(s->context, s->path, &s->weights, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	return name_extents(s) && print_all(s) ? 0 : EXIT_INPUT;
 }
 

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier profile: one minibatch, again and again. */
+/* espalier profile: runs one minibatch repeatedly and records the runs. */
 #include "profile.h"
 
 #include "tool.h"
@@ -16,7 +16,7 @@ struct profile {
 	struct recording last, fastest;
 	struct summary summary;
 	char *sizes;
-	char *schedule; /* of the library: esp_text_free */
+	char *schedule; /* owned; free with esp_text_free */
 };
 
 static int no_memory(void)
@@ -27,18 +27,18 @@ static int no_memory(void)
 
 /* --- running --- */
 
-static int run(struct profile *p)
+static int run_batch(struct profile *p)
 {
 	return batches_run(&p->batches, &p->batch);
 }
 
-/* Before the first that is timed, memory is taken and the team is made and awake. */
+/* Runs before the first timed run allocate memory and start the team of threads. */
 static int warm_up(struct profile *p)
 {
-	enum { TURNS = 5 };
+	enum { WARM_RUNS = 5 };
 	int status = 0;
-	for (int i = 0; i < TURNS && !status; i++)
-		status = run(p);
+	for (int i = 0; i < WARM_RUNS && !status; i++)
+		status = run_batch(p);
 	return status;
 }
 
@@ -47,7 +47,7 @@ static int64_t time_of(const struct recording *r)
 	return r->facts.linearize + r->facts.fill + r->facts.run;
 }
 
-static bool keep(struct profile *p)
+static bool keep_run(struct profile *p)
 {
 	if (!p->gathering.runs &&
 	    !gathering_begin(&p->gathering, &p->last, p->machine.threads, p->options->runs))
@@ -70,18 +70,18 @@ static int run_all(struct profile *p)
 		return status;
 	esp_status on = esp_session_record(p->batches.session, 1, &error);
 	if (on)
-		return report(on, error);
+		return report_failure(on, error);
 	for (long i = 0; i < p->options->runs; i++) {
-		if ((status = run(p)))
+		if ((status = run_batch(p)))
 			return status;
 		const esp_profile *recorded = esp_session_profile(p->batches.session);
-		if (!recorded || !recording_take(&p->last, recorded) || !keep(p))
+		if (!recorded || !recording_take(&p->last, recorded) || !keep_run(p))
 			return no_memory();
 	}
 	return 0;
 }
 
-/* --- what is shown beside --- */
+/* --- sizes and schedule --- */
 
 /* "V = 8217, D = 64" */
 static char *print_sizes(const esp_program *program)
@@ -98,19 +98,19 @@ static char *print_sizes(const esp_program *program)
 	return text;
 }
 
-/* A program that was compiled before no longer knows its schedule. */
-static int describe(struct profile *p)
+/* Dumps the schedule, which a program that was compiled before no longer has, and lists the sizes. */
+static int describe_program(struct profile *p)
 {
 	esp_error *error;
 	esp_status status =
 	    p->objects.model ? esp_program_dump(p->objects.program, "sched", &p->schedule, &error) : ESP_OK;
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	p->sizes = print_sizes(p->objects.program);
 	return p->sizes ? 0 : no_memory();
 }
 
-static int show(struct profile *p)
+static int show_view(struct profile *p)
 {
 	static void (*const forms[])(FILE *, const struct view *) = {[FORMAT_TEXT] = view_text,
 								     [FORMAT_JSON] = view_json,
@@ -125,7 +125,7 @@ static int show(struct profile *p)
 	    .shown = &p->fastest,
 	    .summary = &p->summary,
 	};
-	if (!summarize(&p->summary, &p->gathering, &p->fastest, &p->machine))
+	if (!summarize_runs(&p->summary, &p->gathering, &p->fastest, &p->machine))
 		return no_memory();
 	if (!output_open(&output, p->options->output))
 		return EXIT_INPUT;
@@ -147,7 +147,7 @@ static int read_batch(struct profile *p)
 	return EXIT_INPUT;
 }
 
-static int measure(struct profile *p)
+static int measure_machine(struct profile *p)
 {
 	if (machine_measure(&p->machine, esp_context_threads(p->objects.context), MACHINE_MEMORY))
 		return 0;
@@ -155,7 +155,7 @@ static int measure(struct profile *p)
 	return EXIT_INPUT;
 }
 
-static int profile(struct profile *p)
+static int profile_model(struct profile *p)
 {
 	int at = place_of(p->options);
 	if (!objects_open_any(&p->objects, p->options, p->options->operand[0], at))
@@ -164,14 +164,14 @@ static int profile(struct profile *p)
 		return EXIT_USAGE;
 	int status = read_batch(p);
 	if (!status)
-		status = measure(p);
+		status = measure_machine(p);
 	if (!status) {
 		pin_caller(&p->objects, p->options);
 		status = run_all(p);
 	}
 	if (!status)
-		status = describe(p);
-	return status ? status : show(p);
+		status = describe_program(p);
+	return status ? status : show_view(p);
 }
 
 static void close_all(struct profile *p)
@@ -196,7 +196,7 @@ int command_profile(const struct options *options)
 	struct options chosen = *options;
 	leave_out_tables(&chosen);
 	struct profile p = {.options = &chosen};
-	int status = profile(&p);
+	int status = profile_model(&p);
 	close_all(&p);
 	return status;
 }

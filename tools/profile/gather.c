@@ -9,7 +9,7 @@ static size_t count_sections(const struct recording *r, size_t *cells)
 {
 	size_t n = 0;
 	*cells = 0;
-	for (struct floor_part p = floor_part_at(r, 0); p.ranges; p = floor_part_at(r, p.range + p.ranges)) {
+	for (struct floor_span p = floor_span_at(r, 0); p.ranges; p = floor_span_at(r, p.range + p.ranges)) {
 		*cells += p.steps;
 		n++;
 	}
@@ -19,8 +19,8 @@ static size_t count_sections(const struct recording *r, size_t *cells)
 static void list_sections(struct gathering *g, const struct recording *r)
 {
 	size_t cell = 0, i = 0;
-	for (struct floor_part p = floor_part_at(r, 0); p.ranges; p = floor_part_at(r, p.range + p.ranges)) {
-		g->part[i] = p;
+	for (struct floor_span p = floor_span_at(r, 0); p.ranges; p = floor_span_at(r, p.range + p.ranges)) {
+		g->span[i] = p;
 		g->cell[i++] = cell;
 		cell += p.steps;
 	}
@@ -31,11 +31,11 @@ bool gathering_begin(struct gathering *g, const struct recording *r, int threads
 	*g = (struct gathering){.threads = threads, .most = runs};
 	g->sections = count_sections(r, &g->cells);
 	g->columns = thread_column(g, threads, 0);
-	g->part = calloc(g->sections + 1, sizeof *g->part);
+	g->span = calloc(g->sections + 1, sizeof *g->span);
 	g->cell = calloc(g->sections + 1, sizeof *g->cell);
 	g->own = calloc(g->cells + 1, sizeof *g->own);
 	g->time = calloc(runs * g->columns, sizeof *g->time);
-	if (g->part && g->cell && g->own && g->time) {
+	if (g->span && g->cell && g->own && g->time) {
 		list_sections(g, r);
 		return true;
 	}
@@ -45,7 +45,7 @@ bool gathering_begin(struct gathering *g, const struct recording *r, int threads
 
 void gathering_free(struct gathering *g)
 {
-	free(g->part);
+	free(g->span);
 	free(g->cell);
 	free(g->own);
 	free(g->time);
@@ -55,7 +55,7 @@ void gathering_free(struct gathering *g)
 
 /* --- a run --- */
 
-static bool reserve(struct gathering *g, size_t ranges)
+static bool reserve_ranges(struct gathering *g, size_t ranges)
 {
 	if (ranges <= g->most_ranges)
 		return true;
@@ -67,14 +67,15 @@ static bool reserve(struct gathering *g, size_t ranges)
 	return true;
 }
 
-/* How a section was split may differ from run to run, and so its ranges. */
+/* Finds the section of each range: a section may be divided among threads differently, and so into other
+ * ranges, in each run. */
 static bool find_sections(struct gathering *g, const struct recording *r)
 {
 	size_t i = 0;
-	for (struct floor_part p = floor_part_at(r, 0); p.ranges;
-	     p = floor_part_at(r, p.range + p.ranges), i++) {
-		if (i == g->sections || p.step != g->part[i].step || p.steps != g->part[i].steps ||
-		    p.rows != g->part[i].rows || p.level != g->part[i].level)
+	for (struct floor_span p = floor_span_at(r, 0); p.ranges;
+	     p = floor_span_at(r, p.range + p.ranges), i++) {
+		if (i == g->sections || p.step != g->span[i].step || p.steps != g->span[i].steps ||
+		    p.rows != g->span[i].rows || p.level != g->span[i].level)
 			return false;
 		for (size_t k = 0; k < p.ranges; k++)
 			g->section_of[p.range + k] = i;
@@ -101,7 +102,7 @@ static void add_sections(const struct gathering *g, const struct recording *r, d
 	}
 }
 
-/* What a thread did, on top of what those before it did. */
+/* Raises the time of each cell to that of this thread if it took longer. */
 static void end_thread(struct gathering *g, double *row)
 {
 	for (size_t i = 0; i < g->cells; i++) {
@@ -111,7 +112,7 @@ static void end_thread(struct gathering *g, double *row)
 	}
 }
 
-/* A thread without a share is neither busy nor waiting. */
+/* Adds an event. A thread without a share is idle, neither busy nor waiting. */
 static void add_event(struct gathering *g, const struct recording *r, size_t i, double *row)
 {
 	const esp_event *e = &r->event[i];
@@ -124,12 +125,12 @@ static void add_event(struct gathering *g, const struct recording *r, size_t i, 
 	if (waits)
 		row[section_column(section, SECTION_WAIT)] += time;
 	else
-		g->own[g->cell[section] + e->step - g->part[section].step] += time;
+		g->own[g->cell[section] + e->step - g->span[section].step] += time;
 }
 
 bool gathering_add(struct gathering *g, const struct recording *r)
 {
-	if (g->runs == g->most || r->facts.threads > g->threads || !reserve(g, r->facts.ranges + 1) ||
+	if (g->runs == g->most || r->facts.threads > g->threads || !reserve_ranges(g, r->facts.ranges + 1) ||
 	    !find_sections(g, r))
 		return false;
 	double *row = &g->time[g->runs++ * g->columns];

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A profile as one JSON object.  Units are in the names. */
+/* Writes a profile as one JSON object. Units are in the names. */
 #include "profile.h"
 
 #include "tool.h"
@@ -50,24 +50,24 @@ static void put_phases(FILE *to, const struct summary *s)
 	put_seconds(to, "whole", &s->whole);
 	fputc('}', to);
 	put_number(to, "floor_us", s->floor * 1e6);
-	put_number(to, "floor_by_time", part_of(s->floor, s->run.median));
+	put_number(to, "floor_by_time", fraction_of(s->floor, s->run.median));
 }
 
 static void put_work(FILE *to, double operations, double bytes, double time)
 {
 	put_number(to, "operations", operations);
 	put_number(to, "weight_bytes", bytes);
-	put_number(to, "gflops", rate(operations, time));
-	put_number(to, "gbs", rate(bytes, time));
+	put_number(to, "gflops", giga_per_second(operations, time));
+	put_number(to, "gbs", giga_per_second(bytes, time));
 }
 
 static void put_cells(FILE *to, const struct view *v, const struct section *s)
 {
 	fputs(",\"kernels\":[", to);
-	for (size_t i = 0; i < s->part.steps; i++) {
+	for (size_t i = 0; i < s->span.steps; i++) {
 		const struct cell *c = &v->summary->cell[s->cell + i];
 		fprintf(to, "%s{\"name\":", i ? "," : "");
-		write_json_string(to, v->shown->step[s->part.step + i].name);
+		write_json_string(to, v->shown->step[s->span.step + i].name);
 		put_seconds(to, "time_us", &c->time);
 		put_work(to, c->operations, c->bytes, c->time.median);
 		fputc('}', to);
@@ -78,19 +78,19 @@ static void put_cells(FILE *to, const struct view *v, const struct section *s)
 static void put_section(FILE *to, const struct view *v, const struct section *s)
 {
 	char name[48];
-	range_name(s->over, s->part.level, name, sizeof name);
+	range_name(s->over, s->span.level, name, sizeof name);
 	fputs("{\"name\":", to);
 	write_json_string(to, name);
 	put_text(to, "over", over_word(s->over));
-	put_number(to, "level", s->part.level);
-	put_number(to, "rows", s->part.rows);
+	put_number(to, "level", s->span.level);
+	put_number(to, "rows", s->span.rows);
 	put_text(to, "split", split_word(s->split));
 	put_seconds(to, "time_us", &s->time);
 	put_number(to, "wait_us", s->wait * 1e6);
 	put_number(to, "floor_us", s->floor * 1e6);
 	put_number(to, "floor_alone_us", s->alone * 1e6);
-	put_number(to, "floor_by_time", part_of(s->floor, s->time.median));
-	put_work(to, s->part.operations, s->part.bytes, s->time.median);
+	put_number(to, "floor_by_time", fraction_of(s->floor, s->time.median));
+	put_work(to, s->span.operations, s->span.bytes, s->time.median);
 	put_cells(to, v, s);
 	fputc('}', to);
 }
@@ -133,7 +133,7 @@ static void put_kernels(FILE *to, const struct view *v)
 	fputc(']', to);
 }
 
-/* With those of the kernels they make 1. */
+/* Together with the shares of the kernels they add up to 1. */
 static void put_shares(FILE *to, const struct summary *s)
 {
 	fputs(",\n\"shares\":{\"waiting\":", to);

@@ -5,8 +5,8 @@
 
 /* --- colours --- */
 
-/* Those that also the colour-blind tell apart (Okabe and Ito 2008), but for black.  Kernels beyond them have
- * them again, with stripes, then with dots. */
+/* Colours that the colour-blind can tell apart, without black (Okabe and Ito 2008). Further kernels get
+ * the same colours with stripes, then with dots. */
 static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
 				      "#56b4e9", "#cc79a7", "#f0e442"};
 static const char *const textures[] = {
@@ -26,13 +26,13 @@ const struct paint picture_splits[PICTURE_SPLITS] = {
     [ESP_SPLIT_COLUMNS] = {"#fee391", "columns shared out"},
     [ESP_SPLIT_SUBTREES] = {"#e7b3cf", "subtrees shared out"}};
 
-/* Less than a thousandth of the time is less than a point wide. */
+/* Below a thousandth of the time a box is less than a point wide. */
 static bool is_seen(const struct view *v, size_t step)
 {
 	return v->summary->kernel[step].share >= 0.001;
 }
 
-/* The number of a kernel among those with a colour of their own; PAINTS = it has none. */
+/* Index of a kernel's own colour; PAINTS = it has none. */
 static size_t paint_of(const struct view *v, size_t step)
 {
 	size_t n = 0;
@@ -71,7 +71,7 @@ void legend_put_patterns(FILE *to)
 
 enum { ROW = 22, BOX = 13, APART = 22 };
 
-/* Where the next key goes; nothing is written when there is no file. */
+/* Position of the next key. With `to` NULL nothing is written: only the height is computed. */
 struct legend {
 	FILE *to;
 	int x, y;

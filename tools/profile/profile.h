@@ -16,7 +16,7 @@
 
 /* --- times of many runs --- */
 
-/* Of each run a row of times, in columns: those of the whole, then of sections, cells and threads. */
+/* The columns of a run's row of times: its phases, then sections, cells and threads. */
 enum { TIME_LINEARIZE, TIME_FILL, TIME_RUN, TIME_WHOLE, TIME_PHASES };
 enum { SECTION_TIME, SECTION_WAIT, SECTION_TIMES };
 enum { THREAD_BUSY, THREAD_WAIT, THREAD_TIMES };
@@ -24,18 +24,18 @@ enum { THREAD_BUSY, THREAD_WAIT, THREAD_TIMES };
 struct gathering {
 	size_t sections, cells, columns;
 	int threads, runs, most;
-	struct floor_part *part; /* of each section */
-	size_t *cell;		 /* of each section its first cell: it has one for each step */
+	struct floor_span *span; /* of each section */
+	size_t *cell;		 /* the first cell of each section, which has a cell for each step */
 	double *time;		 /* [most][columns], seconds */
-	double *own;		 /* of a thread, by cell */
-	size_t *section_of;	 /* a range */
-	size_t most_ranges;	 /* that there is room for */
+	double *own;		 /* seconds of the current thread, by cell */
+	size_t *section_of;	 /* by range */
+	size_t most_ranges;	 /* capacity of section_of */
 };
 
-/* Room for so many runs over the rows of one that was recorded, by so many threads at most.  False, and
- * empty, when memory is out. */
+/* Reserves space for `runs` runs over the same rows as a recorded one, by `threads` threads at most.
+ * False, and empty, when memory is out. */
 bool gathering_begin(struct gathering *, const struct recording *, int threads, int runs);
-/* Adds a run; false when memory is out, or it is not over the same rows. */
+/* Adds a run; false when memory is out or its rows differ. */
 bool gathering_add(struct gathering *, const struct recording *);
 void gathering_free(struct gathering *);
 
@@ -56,37 +56,37 @@ static inline size_t thread_column(const struct gathering *g, int thread, int wh
 
 /* --- the summary --- */
 
-/* Of the fastest run, and of the median one. */
+/* Least and median over the runs. */
 struct seconds {
 	double least, median;
 };
 
-/* A step in a section: as long as the thread that worked longest on it. */
+/* A step in a section; its time is that of the thread that worked longest on it. */
 struct cell {
-	double operations, bytes; /* of all its rows; of weights */
+	double operations, bytes; /* bytes: of weights; both of all its rows */
 	struct seconds time;
 };
 
 struct section {
-	struct floor_part part;
+	struct floor_span span;
 	size_t cell;
 	int over, split;     /* split: in the run that is shown */
-	double floor, alone; /* seconds: of the threads there are, of one */
-	struct seconds time; /* from its begin to its end */
-	double wait;	     /* seconds that all threads together waited in it, the median */
+	double floor, alone; /* seconds: floors with all threads and with one */
+	struct seconds time; /* from its beginning to its end */
+	double wait;	     /* median of the seconds that all threads together waited in it */
 };
 
 struct kernel {
 	size_t calls; /* in the run that is shown */
 	double rows, operations, bytes, floor;
-	double time;  /* medians, summed up */
+	double time;  /* sum of medians */
 	double share; /* of the time that all threads have in the run that is shown */
 };
 
-/* Seconds of the steps of a run, medians. */
+/* Median seconds of a thread. */
 struct thread {
 	double busy, wait, idle;
-	size_t taken; /* shares of others that it did, in the run that is shown */
+	size_t taken; /* shares of other threads that it computed, in the run that is shown */
 };
 
 enum { WIDTHS = 32 };
@@ -94,16 +94,16 @@ enum { WIDTHS = 32 };
 /* Levels of 2^(i-1)+1 .. 2^i nodes. */
 struct width {
 	size_t levels, nodes;
-	double time, floor; /* of their sections, medians */
+	double time, floor; /* of their sections; time: medians */
 };
 
 struct summary {
 	int runs, threads;
 	size_t sections, steps;
 	struct seconds linearize, fill, run, whole;
-	double floor; /* of the steps */
-	/* In the run that is shown, shares of the time that all threads have; with those of the kernels they
-	 * make 1. */
+	double floor; /* sum over the sections */
+	/* Shares of the time of all threads, in the run that is shown; together with those of the kernels
+	 * they add up to 1. */
 	double waiting, idle;
 	struct section *section;
 	struct cell *cell;
@@ -112,11 +112,12 @@ struct summary {
 	struct width width[WIDTHS];
 };
 
-/* With the floors of a machine; `shown` is one of the runs.  False, and empty, when memory is out. */
-bool summarize(struct summary *, const struct gathering *, const struct recording *shown,
-	       const struct machine *);
+/* Summarizes the runs, of which `shown` is one, and computes the machine's floors. False, and empty, when
+ * memory is out. */
+bool summarize_runs(struct summary *, const struct gathering *, const struct recording *shown,
+		    const struct machine *);
 void summary_free(struct summary *);
-/* The class that a level of so many nodes belongs to. */
+/* Index in `width` of a level of so many nodes. */
 int width_of(size_t nodes);
 
 /* --- what is shown --- */
@@ -124,7 +125,7 @@ int width_of(size_t nodes);
 struct view {
 	const char *model;
 	const char *sizes;    /* "V = 8217, D = 64"; may be empty */
-	const char *schedule; /* as `espalier dump sched` */
+	const char *schedule; /* as `espalier dump sched` writes it */
 	const struct machine *machine;
 	const struct recording *shown;
 	const struct summary *summary;
@@ -139,11 +140,11 @@ void view_svg(FILE *, const struct view *);
 const char *over_word(int over);
 /* "alone", "rows", "columns". */
 const char *split_word(int split);
-/* "level 3", "nodes": what rows are called. */
+/* The name of a range's rows: "level 3", "nodes". */
 void range_name(int over, int64_t level, char *name, size_t size);
-/* 1e9 a second; 0 of no time. */
-double rate(double amount, double seconds);
-/* 0 of nothing. */
-double part_of(double part, double whole);
+/* Amount per second, in units of 1e9; 0 when the time is 0. */
+double giga_per_second(double amount, double seconds);
+/* Fraction part / whole; 0 when the whole is 0. */
+double fraction_of(double part, double whole);
 
 #endif

@@ -6,18 +6,18 @@
 
 /* --- columns --- */
 
-static int ascending(const void *a, const void *b)
+static int compare_seconds(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
 }
 
-/* Of all runs; `scratch` has room for a time of each. */
+/* Least and median of a column over all runs; `scratch` has space for a time of each run. */
 static struct seconds seconds_of(const struct gathering *g, size_t column, double *scratch)
 {
 	for (int i = 0; i < g->runs; i++)
 		scratch[i] = g->time[i * g->columns + column];
-	qsort(scratch, g->runs, sizeof *scratch, ascending);
+	qsort(scratch, g->runs, sizeof *scratch, compare_seconds);
 	int middle = g->runs / 2;
 	double above = scratch[middle], below = scratch[middle - !(g->runs % 2)];
 	return (struct seconds){scratch[0], (above + below) / 2};
@@ -25,25 +25,25 @@ static struct seconds seconds_of(const struct gathering *g, size_t column, doubl
 
 /* --- what was gathered --- */
 
-/* That threads meet is a section's affair, not that of a kernel in it. */
+/* The floor of a kernel has no barrier: barriers count for the section. */
 static void summarize_cells(struct summary *s, struct section *section, const struct gathering *g,
 			    const struct recording *shown, const struct machine *m, double *scratch)
 {
-	const struct floor_part *part = &section->part;
-	for (size_t i = 0; i < part->steps; i++) {
-		const esp_step *step = &shown->step[part->step + i];
+	const struct floor_span *span = &section->span;
+	for (size_t i = 0; i < span->steps; i++) {
+		const esp_step *step = &shown->step[span->step + i];
 		struct cell *c = &s->cell[section->cell + i];
-		struct kernel *k = &s->kernel[part->step + i];
-		/* Where rows come one by one each has a range, and weights are read for each. */
-		double turns = part->level < 0 && part->ranges == (size_t)part->rows ? part->rows : 1;
-		c->operations = (double)step->operations * part->rows;
-		c->bytes = (double)step->weight_bytes * turns;
+		struct kernel *k = &s->kernel[span->step + i];
+		/* Rows that come one by one each have a range, and read the weights again. */
+		double readings = span->level < 0 && span->ranges == (size_t)span->rows ? span->rows : 1;
+		c->operations = (double)step->operations * span->rows;
+		c->bytes = (double)step->weight_bytes * readings;
 		c->time = seconds_of(g, cell_column(g, section->cell + i), scratch);
-		k->rows += part->rows;
+		k->rows += span->rows;
 		k->operations += c->operations;
 		k->bytes += c->bytes;
 		k->floor +=
-		    floor_without_meeting(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes);
+		    floor_without_barrier(m, s->threads, c->operations, c->bytes, (double)step->weight_bytes);
 		k->time += c->time.median;
 	}
 }
@@ -52,11 +52,11 @@ static void summarize_section(struct summary *s, size_t i, const struct gatherin
 			      const struct recording *shown, const struct machine *m, double *scratch)
 {
 	struct section *section = &s->section[i];
-	section->part = g->part[i];
+	section->span = g->span[i];
 	section->cell = g->cell[i];
-	section->over = shown->step[section->part.step].over;
-	section->floor = floor_of_part(m, s->threads, &section->part);
-	section->alone = floor_of_part(m, 1, &section->part);
+	section->over = shown->step[section->span.step].over;
+	section->floor = floor_of_span(m, s->threads, &section->span);
+	section->alone = floor_of_span(m, 1, &section->span);
 	section->time = seconds_of(g, section_column(i, SECTION_TIME), scratch);
 	section->wait = seconds_of(g, section_column(i, SECTION_WAIT), scratch).median;
 	s->floor += section->floor;
@@ -82,16 +82,16 @@ static void summarize_phases(struct summary *s, const struct gathering *g, doubl
 	s->whole = seconds_of(g, TIME_WHOLE, scratch);
 }
 
-/* --- what is told of one run --- */
+/* --- the run that is shown --- */
 
-/* What no event covers is idle. */
+/* Time that no event covers is idle. */
 static void tell_shares(struct summary *s, const struct recording *shown)
 {
 	double whole = (double)shown->facts.run * shown->facts.threads;
 	s->idle = whole > 0;
 	for (size_t i = 0; i < shown->facts.events; i++) {
 		const esp_event *e = &shown->event[i];
-		double share = part_of(e->stop - e->start, whole);
+		double share = fraction_of(e->stop - e->start, whole);
 		bool waits = recording_waits(shown, i);
 		if (!waits && e->kind == ESP_EVENT_WAIT)
 			continue;
@@ -112,7 +112,7 @@ static void tell_shown(struct summary *s, const struct recording *shown)
 	}
 	size_t range = 0;
 	for (size_t i = 0; i < s->sections; i++) {
-		struct floor_part p = floor_part_at(shown, range);
+		struct floor_span p = floor_span_at(shown, range);
 		for (size_t k = 0; k < p.ranges; k++)
 			if (shown->range[range + k].split > s->section[i].split)
 				s->section[i].split = shown->range[range + k].split;
@@ -137,17 +137,17 @@ static void tell_widths(struct summary *s, const struct recording *shown)
 	}
 	for (size_t i = 0; i < s->sections; i++) {
 		const struct section *section = &s->section[i];
-		if (section->part.level < 0 || (size_t)section->part.level >= shown->facts.levels)
+		if (section->span.level < 0 || (size_t)section->span.level >= shown->facts.levels)
 			continue;
-		struct width *w = &s->width[width_of(shown->nodes[section->part.level])];
+		struct width *w = &s->width[width_of(shown->nodes[section->span.level])];
 		w->time += section->time.median;
 		w->floor += section->floor;
 	}
 }
 
-/* --- the whole --- */
+/* --- the summary --- */
 
-static bool take(struct summary *s, const struct gathering *g)
+static bool reserve_summary(struct summary *s, const struct gathering *g)
 {
 	s->section = calloc(s->sections + 1, sizeof *s->section);
 	s->cell = calloc(g->cells + 1, sizeof *s->cell);
@@ -156,13 +156,13 @@ static bool take(struct summary *s, const struct gathering *g)
 	return s->section && s->cell && s->kernel && s->thread;
 }
 
-bool summarize(struct summary *s, const struct gathering *g, const struct recording *shown,
-	       const struct machine *m)
+bool summarize_runs(struct summary *s, const struct gathering *g, const struct recording *shown,
+		    const struct machine *m)
 {
 	double *scratch = calloc(g->runs + 1, sizeof *scratch);
 	*s = (struct summary){
 	    .runs = g->runs, .threads = g->threads, .sections = g->sections, .steps = shown->facts.steps};
-	if (!scratch || !take(s, g)) {
+	if (!scratch || !reserve_summary(s, g)) {
 		free(scratch);
 		summary_free(s);
 		return false;

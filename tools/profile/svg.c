@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* One run as a picture: time from left to right, a lane for the phases, one for the levels, one for each
- * thread. The legend names what is in it (legend.c); whoever points at something is told more. */
+/* Draws one run: time from left to right, a lane for the phases, one for the levels and one for each
+ * thread. The legend (legend.c) names the colours; boxes have tool tips. */
 #include "profile/picture.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-	TOP = 72, /* of the first lane */
+	TOP = 72, /* y of the first lane */
 	LANE = 28,
 	GAP = 6,
 	AXIS = 50, /* numbers and the unit, below the last lane */
@@ -50,7 +50,8 @@ void picture_words(FILE *to, double x, double y, const char *class, const char *
 	fputs("</text>\n", to);
 }
 
-/* What is too narrow to be seen beside its neighbour is left out, so that a picture has an end. */
+/* Whether a box is too narrow to be seen beside the one before it; leaving these out bounds the size of a
+ * picture. */
 static bool is_hidden(struct picture *p, double left, double right)
 {
 	enum { PER_POINT = 4 };
@@ -60,7 +61,7 @@ static bool is_hidden(struct picture *p, double left, double right)
 	return false;
 }
 
-/* Begins a box of the lane, which a title may follow; false when it is hidden. */
+/* Begins a box of the lane, which a title may follow; false when it is too narrow to be drawn. */
 static bool begin_box(struct picture *p, int64_t start, int64_t stop, const char *fill)
 {
 	double left = x_of(p, start), right = x_of(p, stop);
@@ -77,7 +78,7 @@ static void end_box(struct picture *p, int64_t start, int64_t stop)
 	fprintf(p->to, ", %.2f us</title></rect>\n", (stop - start) * 1e-3);
 }
 
-/* A name inside of a box, where there is room. */
+/* Writes a name inside a box if it fits. */
 static void put_label(struct picture *p, int64_t start, int64_t stop, const char *text)
 {
 	double left = x_of(p, start), right = x_of(p, stop);
@@ -172,7 +173,7 @@ static void put_event(struct picture *p, size_t i)
 		put_wait(p, e, range);
 }
 
-/* What no event covers of the run is idle. */
+/* Draws time that no event covers as idle. */
 static void put_idle(const struct picture *p)
 {
 	const esp_profile_facts *f = &p->view->shown->facts;
@@ -196,7 +197,7 @@ static void put_threads(struct picture *p)
 	}
 }
 
-/* --- around them --- */
+/* --- axis, title, page --- */
 
 /* The smallest of 1, 2, 5, 10, ... that is not less. */
 static double round_up(double x)

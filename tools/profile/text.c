@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A profile as a page to read. */
+/* Writes a profile as text. */
 #include "profile.h"
 
 #include "tool.h"
@@ -21,7 +21,7 @@ static void put_head(FILE *to, const struct view *v)
 static void put_phase(FILE *to, const char *name, const struct seconds *s, double whole)
 {
 	fprintf(to, "%-22s %10.2f %10.2f %6.1f %%\n", name, s->median * 1e6, s->least * 1e6,
-		100 * part_of(s->median, whole));
+		100 * fraction_of(s->median, whole));
 }
 
 static void put_phases(FILE *to, const struct summary *s)
@@ -32,27 +32,27 @@ static void put_phases(FILE *to, const struct summary *s)
 	put_phase(to, "run", &s->run, s->whole.median);
 	put_phase(to, "whole", &s->whole, s->whole.median);
 	fprintf(to, "floor of run %.2f us: floor / time %.2f by the median, %.2f by the least\n",
-		s->floor * 1e6, part_of(s->floor, s->run.median), part_of(s->floor, s->run.least));
+		s->floor * 1e6, fraction_of(s->floor, s->run.median), fraction_of(s->floor, s->run.least));
 }
 
 /* --- sections --- */
 
-/* A line of the table: a section, or levels of one width together. */
+/* A line of the table: a section, or all levels of one width. */
 struct line {
 	char name[48];
 	double rows, time, least, wait, operations, bytes, floor, alone;
 	int split;
-	bool mixed; /* not all of one split */
+	bool mixed; /* its sections differ in their split */
 };
 
 static void add_section(struct line *l, const struct section *s, bool first)
 {
-	l->rows += s->part.rows;
+	l->rows += s->span.rows;
 	l->time += s->time.median;
 	l->least += s->time.least;
 	l->wait += s->wait;
-	l->operations += s->part.operations;
-	l->bytes += s->part.bytes;
+	l->operations += s->span.operations;
+	l->bytes += s->span.bytes;
 	l->floor += s->floor;
 	l->alone += s->alone;
 	l->mixed |= !first && l->split != s->split;
@@ -63,18 +63,18 @@ static void put_line(FILE *to, const struct line *l, int threads)
 {
 	fprintf(to, "%-22s %7.0f  %-8s %9.2f %9.2f %8.1f %7.1f %9.2f %6.2f %9.2f %9.2f\n", l->name, l->rows,
 		l->mixed ? "both" : split_word(l->split), l->time * 1e6, l->least * 1e6,
-		rate(l->operations, l->time), rate(l->bytes, l->time), l->floor * 1e6,
-		part_of(l->floor, l->time), l->alone * 1e6, l->wait * 1e6 / threads);
+		giga_per_second(l->operations, l->time), giga_per_second(l->bytes, l->time), l->floor * 1e6,
+		fraction_of(l->floor, l->time), l->alone * 1e6, l->wait * 1e6 / threads);
 }
 
-/* So many sections have a line each; when there are more, levels of one width have one together. */
+/* Up to so many sections have a line each; when there are more, levels of one width share a line. */
 enum { LINES = 40 };
 
 static void put_each(FILE *to, const struct summary *s)
 {
 	for (size_t i = 0; i < s->sections; i++) {
 		struct line l = {0};
-		range_name(s->section[i].over, s->section[i].part.level, l.name, sizeof l.name);
+		range_name(s->section[i].over, s->section[i].span.level, l.name, sizeof l.name);
 		add_section(&l, &s->section[i], true);
 		put_line(to, &l, s->threads);
 	}
@@ -85,7 +85,7 @@ static void put_width(FILE *to, const struct summary *s, int over, int width)
 	struct line l = {0};
 	size_t levels = 0;
 	for (size_t i = 0; i < s->sections; i++)
-		if (s->section[i].over == over && width_of(s->section[i].part.rows) == width)
+		if (s->section[i].over == over && width_of(s->section[i].span.rows) == width)
 			add_section(&l, &s->section[i], !levels++);
 	if (!levels)
 		return;
@@ -121,9 +121,9 @@ static void put_kernels(FILE *to, const struct view *v)
 		const struct kernel *k = &s->kernel[i];
 		const esp_step *step = &v->shown->step[i];
 		fprintf(to, "%-22s %7zu %9.0f %9.2f %5.1f %% %8.1f %7.1f %6.2f %7lld %9.1f\n", step->name,
-			k->calls, k->rows, k->time * 1e6, 100 * k->share, rate(k->operations, k->time),
-			rate(k->bytes, k->time), part_of(k->floor, k->time), (long long)step->blocks,
-			step->block_bytes / 1024.0);
+			k->calls, k->rows, k->time * 1e6, 100 * k->share,
+			giga_per_second(k->operations, k->time), giga_per_second(k->bytes, k->time),
+			fraction_of(k->floor, k->time), (long long)step->blocks, step->block_bytes / 1024.0);
 	}
 	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "waiting", "", "", "", 100 * s->waiting);
 	fprintf(to, "%-22s %7s %9s %9s %5.1f %%\n", "idle", "", "", "", 100 * s->idle);
@@ -167,8 +167,8 @@ static void put_widths(FILE *to, const struct summary *s)
 		else
 			snprintf(name, sizeof name, "%zu to %zu", ((size_t)1 << (i - 1)) + 1, (size_t)1 << i);
 		fprintf(to, "%-22s %7zu %9zu %9.2f %5.1f %% %6.2f  ", name, w->levels, w->nodes,
-			w->time * 1e6, 100 * part_of(w->time, whole), part_of(w->floor, w->time));
-		put_bar(to, part_of(w->levels, most));
+			w->time * 1e6, 100 * fraction_of(w->time, whole), fraction_of(w->floor, w->time));
+		put_bar(to, fraction_of(w->levels, most));
 	}
 }
 
@@ -202,20 +202,17 @@ static void put_schedule(FILE *to, const char *schedule)
 
 static const char legend[] =
     "least      the fastest of the runs; all other times are medians\n"
-    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, "
-    "or\n"
-    "           some subtrees of several levels, between which threads do not meet\n"
-    "share      of kernels, waiting and idling: of the time that all threads have in the fastest run; of "
-    "others: of what\n"
-    "           the lines of a table take together\n"
+    "split      who computes a level: the caller alone, each thread some of its rows or some of its columns, or\n"
+    "           some subtrees of several levels, between which there is no barrier\n"
+    "share      for kernels, waiting and idling: of the time of all threads in the fastest run; for others: of the\n"
+    "           sum over the lines of the table\n"
     "GFLOP/s    operations as estimated, non-linearities included\n"
     "GB/s       weights that a level reads, once\n"
-    "floor      the larger of computing at the machine's peak and reading the weights, and that the threads "
-    "meet\n"
-    "of one     the floor of one thread: where it is not larger, sharing a level out cannot pay\n"
-    "wait       for other threads to end their shares after its own, per thread\n"
-    "idle       without a share: the caller works alone, or has done what the thread had not begun\n"
-    "others' work  shares that a thread had not begun in time, and another computed\n";
+    "floor      the longer of computing at the machine's peak and reading the weights, plus a barrier\n"
+    "of one     the floor of one thread: where it is not larger, more threads cannot gain\n"
+    "wait       for other threads to finish their shares, per thread\n"
+    "idle       without a share: the caller works alone, or computed the share that the thread had not begun\n"
+    "others' work  shares of other threads, not begun in time, that this thread computed\n";
 
 void view_text(FILE *to, const struct view *v)
 {

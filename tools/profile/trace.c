@@ -1,7 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* One run in the form that trace viewers read (Chrome's "Trace Event Format", JSON object form): complete
- * events
- * ("X") on a lane for each thread, in microseconds.  The caller's lane nests: run, phase, level, kernel. */
+/* Writes one run for trace viewers (Chrome's "Trace Event Format", JSON object form): complete events
+ * ("X") on a lane for each thread, in microseconds. The caller's lane nests: run, phase, level, kernel. */
 #include "profile.h"
 
 #include "tool.h"
@@ -11,7 +10,7 @@ struct trace {
 	const char *comma;
 };
 
-/* What viewers call a lane; `key` is process_name or thread_name. */
+/* Names a lane; `key` is process_name or thread_name. */
 static void put_name(struct trace *t, const char *key, int thread, const char *name)
 {
 	fprintf(t->to, "%s{\"name\":\"%s\",\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":", t->comma,
@@ -21,7 +20,7 @@ static void put_name(struct trace *t, const char *key, int thread, const char *n
 	t->comma = ",\n";
 }
 
-/* Begins an event, which ends with its arguments. */
+/* Begins an event; the caller writes its arguments and the closing brace. */
 static void put_event(struct trace *t, const char *name, const char *category, int thread, int64_t start,
 		      int64_t stop)
 {

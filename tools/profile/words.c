@@ -28,12 +28,12 @@ void range_name(int over, int64_t level, char *name, size_t size)
 		snprintf(name, size, "level %lld", (long long)level);
 }
 
-double rate(double amount, double seconds)
+double giga_per_second(double amount, double seconds)
 {
 	return seconds > 0 ? amount / seconds * 1e-9 : 0;
 }
 
-double part_of(double part, double whole)
+double fraction_of(double part, double whole)
 {
 	return whole > 0 ? part / whole : 0;
 }

@@ -17,7 +17,7 @@ enum { PREAMBLE = 8, HEADER_LIMIT = 1 << 16, WORD_LIMIT = 32 };
 /* --- the dictionary --- */
 
 struct header {
-	const char *p; /* terminated */
+	const char *p; /* zero-terminated */
 	char descr[WORD_LIMIT];
 	bool has_descr, has_order, has_shape;
 	struct reference_tensor *tensor;
@@ -28,7 +28,7 @@ static void skip_blanks(struct header *h)
 	h->p += strspn(h->p, " \t\r\n");
 }
 
-static bool take(struct header *h, char c)
+static bool take_character(struct header *h, char c)
 {
 	skip_blanks(h);
 	if (*h->p != c)
@@ -72,17 +72,17 @@ static bool take_extent(struct header *h)
 	for (; *h->p >= '0' && *h->p <= '9'; h->p++)
 		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *h->p - '0', &n))
 			return false;
-	take(h, 'L'); /* as Python 2 wrote long numbers */
+	take_character(h, 'L'); /* as Python 2 wrote long numbers */
 	return reference_add_dimension(h->tensor, n);
 }
 
 static bool take_shape(struct header *h)
 {
-	if (h->has_shape || !take(h, '('))
+	if (h->has_shape || !take_character(h, '('))
 		return false;
 	h->has_shape = true;
-	while (!take(h, ')'))
-		if (!take_extent(h) || (!take(h, ',') && *h->p != ')'))
+	while (!take_character(h, ')'))
+		if (!take_extent(h) || (!take_character(h, ',') && *h->p != ')'))
 			return false;
 	return true;
 }
@@ -97,7 +97,7 @@ static bool take_order(struct header *h)
 static bool take_entry(struct header *h)
 {
 	char key[WORD_LIMIT];
-	if (!take_string(h, key) || !take(h, ':'))
+	if (!take_string(h, key) || !take_character(h, ':'))
 		return false;
 	if (strcmp(key, "shape") == 0)
 		return take_shape(h);
@@ -108,10 +108,10 @@ static bool take_entry(struct header *h)
 
 static bool take_dictionary(struct header *h)
 {
-	if (!take(h, '{'))
+	if (!take_character(h, '{'))
 		return false;
-	while (!take(h, '}'))
-		if (!take_entry(h) || (!take(h, ',') && *h->p != '}'))
+	while (!take_character(h, '}'))
+		if (!take_entry(h) || (!take_character(h, ',') && *h->p != '}'))
 			return false;
 	skip_blanks(h);
 	return !*h->p && h->has_descr && h->has_order && h->has_shape;
@@ -132,7 +132,7 @@ static bool read_length(const struct npy_stream *s, unsigned char version, size_
 	       complain("%s: its .npy header has %zu bytes, more than %d", s->what, *length, HEADER_LIMIT);
 }
 
-static bool parse(const struct npy_stream *s, char *text, struct reference_tensor *t)
+static bool parse_header(const struct npy_stream *s, char *text, struct reference_tensor *t)
 {
 	struct header h = {.p = text, .tensor = t};
 	if (!take_dictionary(&h))
@@ -160,14 +160,14 @@ bool npy_read_header(const struct npy_stream *s, struct reference_tensor *t)
 		length--;
 	text[length] = 0;
 	reference_clean(text);
-	ok = ok ? parse(s, text, t) : complain("%s: ends within its .npy header", s->what);
+	ok = ok ? parse_header(s, text, t) : complain("%s: ends within its .npy header", s->what);
 	free(text);
 	return ok;
 }
 
 /* --- files of one array --- */
 
-static bool begins(const unsigned char *bytes)
+static bool begins_array(const unsigned char *bytes)
 {
 	return memcmp(bytes, magic, sizeof magic) == 0;
 }
@@ -189,9 +189,9 @@ static bool open_npy(struct reference *r)
 			(unsigned long long)(r->size - t->at), reference_bytes(t));
 }
 
-static bool load(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
+static bool load_array(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
 {
 	return reference_read_at(r, t->at, to, bytes);
 }
 
-const struct reference_form reference_npy = {"npy", false, begins, open_npy, load};
+const struct reference_form reference_npy = {"npy", false, begins_array, open_npy, load_array};

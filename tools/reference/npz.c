@@ -10,7 +10,7 @@
 
 enum { NAME_LIMIT = 256, CHUNK = 1 << 24, ENCRYPTED = 1 };
 
-static bool begins(const unsigned char *bytes)
+static bool begins_archive(const unsigned char *bytes)
 {
 	return memcmp(bytes, "PK\3\4", 4) == 0 || memcmp(bytes, "PK\5\6", 4) == 0;
 }
@@ -35,7 +35,7 @@ static bool check_size(const struct npy_stream *s, const struct reference_tensor
 			(unsigned long long)bytes, (unsigned long long)(t->at + reference_bytes(t)));
 }
 
-/* The name without .npy is the tensor's. */
+/* Adds a tensor, named after the member without .npy. */
 static bool add_member(struct reference *r, const unz_file_info64 *info, const char *name)
 {
 	char what[4096 + NAME_LIMIT];
@@ -84,8 +84,8 @@ static bool open_npz(struct reference *r)
 	       complain("%s: cannot be read as a zip file: it is damaged or ends early", r->path);
 }
 
-/* The archive checks the member's sum when it is closed at its end. */
-static bool load(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
+/* Closing a member that was read to its end checks its checksum. */
+static bool load_member(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
 {
 	unz64_file_pos place = {t->member, t->number};
 	char header[4096];
@@ -99,4 +99,4 @@ static bool load(struct reference *r, const struct reference_tensor *t, void *to
 	return ok || complain("%s: '%s.npy' is damaged", r->path, t->name);
 }
 
-const struct reference_form reference_npz = {"npz", false, begins, open_npz, load};
+const struct reference_form reference_npz = {"npz", false, begins_archive, open_npz, load_member};

@@ -137,7 +137,7 @@ struct reference_tensor *reference_add(struct reference *r, const char *name)
 	return t;
 }
 
-/* Bytes can be counted whatever the type. */
+/* Refuses so many elements that their bytes overflow, whatever the type. */
 bool reference_add_dimension(struct reference_tensor *t, uint64_t extent)
 {
 	size_t bytes;
@@ -166,8 +166,8 @@ bool reference_read_at(struct reference *r, uint64_t at, void *to, size_t bytes)
 			(unsigned long long)at, errno ? strerror(errno) : "the file ends before");
 }
 
-/* Turns the index whose first number runs fastest into the one whose last does. */
-static void transpose(const struct reference_tensor *t, const char *from, char *to)
+/* Copies values from Fortran order (the first index runs fastest) to C order. */
+static void transpose_values(const struct reference_tensor *t, const char *from, char *to)
 {
 	size_t index[REFERENCE_RANK] = {0}, size = types[t->type].bytes;
 	for (size_t i = 0; i < t->elements; i++) {
@@ -185,7 +185,7 @@ static bool put_in_order(const struct reference *r, struct reference_tensor *t)
 	void *ordered = malloc(reference_bytes(t) + 1);
 	if (!ordered)
 		return complain("%s: no memory for '%s'", r->path, t->name);
-	transpose(t, t->values, ordered);
+	transpose_values(t, t->values, ordered);
 	free(t->values);
 	t->values = ordered;
 	return true;
@@ -208,7 +208,7 @@ static const struct reference_form *const forms[] = {
     &reference_npz, &reference_npy, &reference_safetensors, &reference_nodes, &reference_roots,
 };
 
-static bool recognize(struct reference *r)
+static bool recognize_form(struct reference *r)
 {
 	unsigned char bytes[16] = {0};
 	size_t n = fread(bytes, 1, sizeof bytes, r->file);
@@ -224,7 +224,7 @@ static bool recognize(struct reference *r)
 		   r->path);
 }
 
-/* What is read twice must be a file. */
+/* Opens a regular file: others cannot be read twice. */
 static bool open_file(struct reference *r)
 {
 	struct stat s;
@@ -240,7 +240,7 @@ static bool open_file(struct reference *r)
 bool reference_open(struct reference *r, const char *path)
 {
 	*r = (struct reference){.path = path};
-	return open_file(r) && recognize(r) && r->form->open(r);
+	return open_file(r) && recognize_form(r) && r->form->open(r);
 }
 
 const char *reference_form_name(const struct reference *r)

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Reference values: what another program computed, in a file that nobody vouches for.
+/* Reference values that another program computed, in a file that is not trusted.
  *
- * Opening a reference reads what there is; values are read tensor by tensor, after the caller has seen that a
- * tensor is of the size that it expects.  Everything returns false after a message on stderr. */
+ * Opening a reference reads names and shapes; the caller checks a tensor's shape before it loads the
+ * values. Functions return false after a message on stderr. */
 #ifndef ESPALIER_TOOLS_REFERENCE_H
 #define ESPALIER_TOOLS_REFERENCE_H
 
@@ -24,12 +24,12 @@ enum reference_type {
 };
 
 struct reference_tensor {
-	char *name; /* "" = the file does not say */
+	char *name; /* "" = the file has no names */
 	enum reference_type type;
-	bool fortran; /* in the file the first index runs fastest; reference_load puts that right */
+	bool fortran; /* in the file the first index runs fastest; reference_load reorders the values */
 	size_t rank, shape[REFERENCE_RANK], elements;
-	uint64_t at;		 /* where its values begin, in the file or the member */
-	uint64_t member, number; /* of an archive: where it is listed */
+	uint64_t at;		 /* offset of its values in the file or the member */
+	uint64_t member, number; /* of an archive: position in its list */
 	void *values;		 /* NULL = not read */
 };
 
@@ -41,8 +41,8 @@ struct reference {
 	void *archive;
 	struct reference_tensor *tensor;
 	size_t tensors;
-	/* What a text says of its trees: how many, where their nodes begin (trees + 1) and which is the root (both
-	 * NULL when there are roots only) and the class that was predicted for each. */
+	/* The trees of a text: their number, where their nodes begin (trees + 1) and which is the root
+	 * (both NULL when the text has roots only), and the class predicted for each. */
 	size_t trees;
 	uint64_t *begin;
 	long *root;
@@ -51,7 +51,7 @@ struct reference {
 
 bool reference_open(struct reference *, const char *path);
 bool reference_load(struct reference *, struct reference_tensor *);
-/* An element of a tensor that is loaded. */
+/* An element of a tensor whose values are loaded. */
 double reference_value(const struct reference_tensor *, size_t i);
 int64_t reference_integer(const struct reference_tensor *, size_t i);
 bool reference_is_integer(const struct reference_tensor *);
@@ -60,12 +60,12 @@ const char *reference_form_name(const struct reference *);
 bool reference_is_text(const struct reference *);
 void reference_close(struct reference *);
 
-/* --- for the forms --- */
+/* --- forms of files --- */
 
 struct reference_form {
 	const char *name;
 	bool text;
-	/* Whether a file that begins so, followed by zeros to 16 bytes, is of this form. */
+	/* Whether a file with these first bytes, padded with zeros to 16, has this form. */
 	bool (*begins)(const unsigned char *bytes);
 	bool (*open)(struct reference *);
 	/* Reads the values, as they are in the file. */
@@ -75,19 +75,20 @@ struct reference_form {
 extern const struct reference_form reference_npz, reference_npy, reference_safetensors, reference_nodes,
     reference_roots;
 
-/* Bytes that would move a terminal's cursor become question marks: messages say what stands in the file. */
+/* Replaces control characters by question marks, since messages quote the file. */
 void reference_clean(char *text);
-/* A new tensor without shape, its name cleaned; NULL after a message.  Others may move. */
+/* Adds a tensor without shape, its name cleaned; NULL after a message. Pointers to other tensors become
+ * invalid. */
 struct reference_tensor *reference_add(struct reference *, const char *name);
 /* Appends a dimension and counts elements; false, without a message, when there are too many. */
 bool reference_add_dimension(struct reference_tensor *, uint64_t extent);
 size_t reference_bytes(const struct reference_tensor *);
-/* By its spelling in one of the formats; false, without a message, when there is none. */
+/* Finds a type by its spelling in one of the formats; false, without a message, when there is none. */
 bool reference_find_type(const char *spelling, enum reference_type *);
 bool reference_read_at(struct reference *, uint64_t at, void *to, size_t bytes);
 
-/* npy.c: the header of an array, from a stream that reads so many bytes or returns false.  `what` begins
- * messages; `*bytes` is the length of the header. */
+/* npy.c: reads the header of an array from a stream whose `read` fills all bytes or returns false. `what`
+ * begins messages; `*bytes` is the length of the header. */
 struct npy_stream {
 	bool (*read)(void *from, void *to, size_t bytes);
 	void *from;

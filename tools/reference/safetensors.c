@@ -10,13 +10,13 @@
 
 enum { PREAMBLE = 8, HEADER_LIMIT = 100000000 };
 
-/* The length has fewer than 2^56 bytes, and text no zero. */
-static bool begins(const unsigned char *bytes)
+/* The length is below 2^56, so its last byte is zero, which no text contains. */
+static bool begins_header(const unsigned char *bytes)
 {
 	return bytes[PREAMBLE - 1] == 0 && bytes[PREAMBLE] == '{';
 }
 
-static bool refuse(const struct reference *r, const struct reference_tensor *t, const char *what)
+static bool refuse_tensor(const struct reference *r, const struct reference_tensor *t, const char *what)
 {
 	return complain("%s: '%s' %s", r->path, t->name, what);
 }
@@ -54,11 +54,11 @@ static bool add_tensor(struct reference *r, const char *name, const json_t *entr
 	if (!t)
 		return false;
 	if (!type || !reference_find_type(type, &t->type) || *type == '<')
-		return refuse(r, t, "has a type that cannot be compared; F16, BF16, F32 and F64 can");
+		return refuse_tensor(r, t, "has a type that cannot be compared; F16, BF16, F32 and F64 can");
 	if (!read_shape(t, json_object_get(entry, "shape")))
-		return refuse(r, t, "has a shape that is no list of extents, or too large");
+		return refuse_tensor(r, t, "has a shape that is no list of extents, or too large");
 	return read_offsets(r, t, json_object_get(entry, "data_offsets"), data) ||
-	       refuse(r, t, "has data_offsets that do not lie in the file or do not fit its shape");
+	       refuse_tensor(r, t, "has data_offsets that do not lie in the file or do not fit its shape");
 }
 
 static bool add_all(struct reference *r, json_t *header, uint64_t data)
@@ -73,7 +73,7 @@ static bool add_all(struct reference *r, json_t *header, uint64_t data)
 	return true;
 }
 
-static bool parse(struct reference *r, const char *text, size_t length)
+static bool parse_header(struct reference *r, const char *text, size_t length)
 {
 	json_error_t why;
 	json_t *header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
@@ -103,14 +103,15 @@ static bool open_safetensors(struct reference *r)
 	char *text = malloc(length + 1);
 	if (!text)
 		return complain("%s: no memory for its header", r->path);
-	bool ok = reference_read_at(r, PREAMBLE, text, length) && parse(r, text, length);
+	bool ok = reference_read_at(r, PREAMBLE, text, length) && parse_header(r, text, length);
 	free(text);
 	return ok;
 }
 
-static bool load(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
+static bool load_values(struct reference *r, const struct reference_tensor *t, void *to, size_t bytes)
 {
 	return reference_read_at(r, t->at, to, bytes);
 }
 
-const struct reference_form reference_safetensors = {"safetensors", false, begins, open_safetensors, load};
+const struct reference_form reference_safetensors = {"safetensors", false, begins_header, open_safetensors,
+						     load_values};

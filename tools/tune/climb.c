@@ -1,8 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Uphill: of each directive in turn the nearest that was not tried yet, until none of them is faster.
+/* Hill climbing: for one directive after the other, tries the most promising alternatives not tried yet,
+ * until none is faster.
  *
- * A schedule is taken when it is faster twice, the second time in more places of memory: of a hundred
- * that are no better some look so once, and where weights lie can make more of a difference than a tile. */
+ * A schedule is accepted when it is faster twice, the second time with its data at several places in
+ * memory: among a hundred that are no better, some look faster once, and where weights lie can matter more
+ * than a tile. */
 #include "tune/tune.h"
 
 #include <math.h>
@@ -14,11 +16,11 @@
 enum {
 	PLACES = 4,
 	FEW = 6,
-	MANY = 1 << 20 /* options of a block that are tried in a round: at first, and at most */
+	MANY = 1 << 20 /* options of a block that are tried in a round, in the first round and at most */
 };
 
-static const double small = 0.01,   /* a group that takes a smaller part of the time is left as it is */
-    gain = 0.99, confirmed = 0.995; /* of the time that the holder takes */
+static const double small = 0.01; /* groups that take a smaller fraction of the time are left as they are */
+static const double gain = 0.99, confirmed = 0.995; /* of the holder's time: a challenger must be below */
 
 double tune_clock(void)
 {
@@ -32,24 +34,24 @@ bool search_is_over(const struct search *s)
 	return interrupt_noted() || tune_clock() > s->deadline;
 }
 
-/* --- what is going on --- */
+/* --- progress --- */
 
-static void show(const struct search *s, const char *line)
+static void show_progress(const struct search *s, const char *line)
 {
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r%ld measured, %.0f s left: %.50s\033[K", s->measured,
 			fmax(0, s->deadline - tune_clock()), line);
 }
 
-static void hide(void)
+static void hide_progress(void)
 {
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 }
 
-static void tell(const char *line, const struct outcome *o)
+static void tell_gain(const char *line, const struct outcome *o)
 {
-	hide();
+	hide_progress();
 	fprintf(stderr, "%s: %.3f times as fast\n", line, o->holder / o->challenger);
 }
 
@@ -63,7 +65,7 @@ static bool was_tried(const struct search *s, const char *text)
 	return false;
 }
 
-/* The text is the search's from now on. */
+/* Takes ownership of the text. */
 static bool note_try(struct search *s, char *text)
 {
 	char **more = realloc(s->tried, (s->tries + 1) * sizeof *more);
@@ -76,7 +78,7 @@ static bool note_try(struct search *s, char *text)
 	return true;
 }
 
-static int measure(struct search *s, struct subject *challenger, const char *line, bool *faster)
+static int measure_challenger(struct search *s, struct subject *challenger, const char *line, bool *faster)
 {
 	struct contest thorough = s->contest;
 	struct outcome o;
@@ -84,7 +86,7 @@ static int measure(struct search *s, struct subject *challenger, const char *lin
 	s->measured++;
 	*faster = false;
 	if (!status && o.differs) {
-		hide();
+		hide_progress();
 		complain("'%s' changes results, and is left out", line);
 		s->differing++;
 	}
@@ -94,11 +96,11 @@ static int measure(struct search *s, struct subject *challenger, const char *lin
 	status = contest_run(&thorough, s->holder, challenger, &o);
 	*faster = !status && o.challenger < confirmed * o.holder;
 	if (*faster)
-		tell(line, &o);
+		tell_gain(line, &o);
 	return status;
 }
 
-static void enthrone(struct search *s, struct subject *challenger, struct directives *d)
+static void replace_holder(struct search *s, struct subject *challenger, struct directives *d)
 {
 	if (s->holder != s->first) {
 		subject_close(s->holder);
@@ -110,8 +112,10 @@ static void enthrone(struct search *s, struct subject *challenger, struct direct
 	*d = (struct directives){0};
 }
 
-/* What the library refuses, for whatever reason, is no neighbour. */
-static int challenge(struct search *s, struct directives *d, const char *text, const char *line, bool *faster)
+/* Measures a schedule against the holder, and replaces that by a faster one. A schedule that the library
+ * refuses is skipped. */
+static int try_challenger(struct search *s, struct directives *d, const char *text, const char *line,
+			  bool *faster)
 {
 	esp_error *error;
 	struct subject *challenger = calloc(1, sizeof *challenger);
@@ -119,15 +123,15 @@ static int challenge(struct search *s, struct directives *d, const char *text, c
 		complain("no memory for a program");
 		return EXIT_INPUT;
 	}
-	show(s, line);
+	show_progress(s, line);
 	if (subject_join(challenger, s->first, s->options, text, &error)) {
 		esp_error_free(error);
 		free(challenger);
 		return 0;
 	}
-	int status = measure(s, challenger, line, faster);
+	int status = measure_challenger(s, challenger, line, faster);
 	if (*faster) {
-		enthrone(s, challenger, d);
+		replace_holder(s, challenger, d);
 	} else {
 		subject_close(challenger);
 		free(challenger);
@@ -135,7 +139,7 @@ static int challenge(struct search *s, struct directives *d, const char *text, c
 	return status;
 }
 
-/* *tried: whether it was new. */
+/* *tried: whether the schedule was new. */
 static int try_option(struct search *s, const struct block *b, size_t i, bool *tried, bool *faster)
 {
 	struct directives d;
@@ -150,7 +154,7 @@ static int try_option(struct search *s, const struct block *b, size_t i, bool *t
 		status = 0;
 	} else if (text && note_try(s, text)) {
 		*tried = true;
-		status = challenge(s, &d, text, b->option[i].line, faster);
+		status = try_challenger(s, &d, text, b->option[i].line, faster);
 	}
 	directives_free(&d);
 	return status;
@@ -160,10 +164,10 @@ static int try_option(struct search *s, const struct block *b, size_t i, bool *t
 
 struct round {
 	size_t most;	  /* options of a block */
-	bool any, faster; /* any: something was left to try */
+	bool any, faster; /* any: a schedule was tried */
 };
 
-/* As long as one of the block's is faster, its neighbours are tried. */
+/* Tries the options of a block, and again those near the new one each time that one is faster. */
 static int try_block(struct search *s, const char *key, struct round *r)
 {
 	struct space space;
@@ -197,8 +201,8 @@ static int is_worth_it(struct search *s, const struct block *b, bool *worth)
 	return status;
 }
 
-/* The blocks are those of the schedule that the round begins with: others that a new plan brings have the
- * next one. */
+/* Tries the blocks of the schedule that the round begins with; blocks that a new plan adds wait for the
+ * next round. */
 static int run_round(struct search *s, struct round *r)
 {
 	struct space space;
@@ -223,7 +227,7 @@ int search_climb(struct search *s)
 		if (!r.faster && r.most < MANY)
 			r.most *= 2;
 	}
-	hide();
+	hide_progress();
 	return status;
 }
 

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* espalier tune: a schedule for the user's inputs. */
+/* espalier tune: searches a schedule for the user's inputs. */
 #include "tune/tune.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* A round of contests: long enough for its least times to settle, short beside the compiling of a program. */
+/* Seconds of one contest: long enough for least times to settle, short compared with compiling a program. */
 static const double contest_seconds = 0.06, hopeless = 1.15;
 
 enum { SECONDS = 60, BATCH = 64, MINIBATCHES = 3 };
@@ -18,7 +18,7 @@ struct tune {
 	struct output output;
 };
 
-/* As many trees as the file has, but no more than all minibatches take. */
+/* Counts the trees of the file, `most` at most. */
 static int count_trees(struct tune *t, size_t most, size_t *n)
 {
 	int status = subject_fill(&t->first, 0, most);
@@ -38,7 +38,7 @@ static bool can_read_again(const char *path)
 	return is_file || complain("'%s' is read again and again: it must be a file", path);
 }
 
-static int prepare(struct tune *t)
+static int open_contest(struct tune *t)
 {
 	const struct options *o = &t->options;
 	size_t trees, batch = o->batch ? o->batch : BATCH, most = MINIBATCHES;
@@ -65,9 +65,9 @@ static int prepare(struct tune *t)
 
 /* --- the end --- */
 
-/* The winner once more against the first: what was gained step by step is not multiplied up.  The file stands
- * for itself, so it is the schedule as it is written that is measured. */
-static int judge(struct tune *t, const char *schedule, double *ratio)
+/* Measures the winner against the first schedule: the gains of single steps do not simply multiply. It
+ * compiles the text that will be written, as a later user of the file does. */
+static int judge_winner(struct tune *t, const char *schedule, double *ratio)
 {
 	struct contest c = t->search.contest;
 	struct subject winner;
@@ -80,7 +80,7 @@ static int judge(struct tune *t, const char *schedule, double *ratio)
 		return 0;
 	esp_status refused = subject_join(&winner, &t->first, &t->options, schedule, &error);
 	if (refused)
-		return report(refused, error);
+		return report_failure(refused, error);
 	int status = contest_run(&c, &t->first, &winner, &o);
 	if (!status)
 		*ratio = o.differs ? 0 : o.holder / o.challenger;
@@ -118,26 +118,26 @@ static int write_schedule(struct tune *t, const char *schedule, double ratio)
 	return output_puts(&t->output, schedule) && output_commit(&t->output) ? 0 : EXIT_INPUT;
 }
 
-static int dump(const struct subject *s, char **text)
+static int dump_schedule(const struct subject *s, char **text)
 {
 	esp_error *error;
 	esp_status status = esp_program_dump(s->objects.program, "sched", text, &error);
-	return status ? report(status, error) : 0;
+	return status ? report_failure(status, error) : 0;
 }
 
-/* What turns out to be no faster in the end is not kept. */
-static int finish(struct tune *t)
+/* Writes the winner, or the first schedule when the winner is no faster after all. */
+static int write_winner(struct tune *t)
 {
 	char *schedule;
 	double ratio;
-	int status = dump(t->search.holder, &schedule);
+	int status = dump_schedule(t->search.holder, &schedule);
 	if (!status)
-		status = judge(t, schedule, &ratio);
+		status = judge_winner(t, schedule, &ratio);
 	if (!status && ratio < 1) {
 		esp_text_free(schedule);
 		schedule = NULL;
 		ratio = 1;
-		status = dump(&t->first, &schedule);
+		status = dump_schedule(&t->first, &schedule);
 	}
 	if (!status)
 		status = write_schedule(t, schedule, ratio);
@@ -147,16 +147,16 @@ static int finish(struct tune *t)
 	return status;
 }
 
-static int tune(struct tune *t)
+static int tune_model(struct tune *t)
 {
 	interrupt_note();
 	if (!output_open(&t->output, t->options.output))
 		return EXIT_INPUT;
-	int status = prepare(t);
+	int status = open_contest(t);
 	if (!status)
 		status = search_climb(&t->search);
 	if (!status)
-		status = finish(t);
+		status = write_winner(t);
 	if (status)
 		output_abort(&t->output);
 	search_free(&t->search);
@@ -172,6 +172,6 @@ int command_tune(const struct options *options)
 		return EXIT_USAGE;
 	}
 	t.options = *options;
-	t.options.no_cache = true; /* of many programs one is used again */
-	return tune(&t);
+	t.options.no_cache = true; /* only one of many programs is used again */
+	return tune_model(&t);
 }

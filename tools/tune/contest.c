@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Two programs of one model, in turns over the same minibatches. */
+/* Times two programs of one model, alternately over the same minibatches. */
 #include "tune/tune.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 enum {
 	LEAST_RUNS = 6,
 	MOST_RUNS = 200,
-	GROUP = 4 /* runs in a row: the first finds the other's weights in the caches */
+	GROUP = 4 /* runs in a row; before the first, the caches hold the other program's weights */
 };
 
 /* --- results --- */
@@ -51,7 +51,7 @@ struct sides {
 	struct stretches least[2];
 };
 
-static int fill(const struct contest *c, struct sides *s, size_t minibatch, double *seconds)
+static int fill_sides(const struct contest *c, struct sides *s, size_t minibatch, double *seconds)
 {
 	int status = 0;
 	struct timing t = {0};
@@ -70,8 +70,8 @@ static bool is_hopeless(const struct contest *c, const struct sides *s, long don
 	return done >= 2 * GROUP && stretches_sum(&s->least[1]) > c->hopeless * stretches_sum(&s->least[0]);
 }
 
-/* Both begin as often. */
-static int take_turns(const struct contest *c, struct sides *s, double seconds)
+/* Runs both programs alternately; each begins equally often. */
+static int alternate_runs(const struct contest *c, struct sides *s, double seconds)
 {
 	int status = 0;
 	long runs = fmax(LEAST_RUNS, fmin(MOST_RUNS, c->seconds / c->minibatches / seconds));
@@ -86,11 +86,11 @@ static int take_turns(const struct contest *c, struct sides *s, double seconds)
 static int run_minibatch(const struct contest *c, struct sides *s, size_t minibatch, struct outcome *o)
 {
 	double seconds;
-	int status = fill(c, s, minibatch, &seconds);
+	int status = fill_sides(c, s, minibatch, &seconds);
 	if (!status && !same_results(s->subject[0], s->subject[1]))
 		o->differs = true;
 	if (!status && !o->differs)
-		status = take_turns(c, s, seconds);
+		status = alternate_runs(c, s, seconds);
 	o->holder += stretches_sum(&s->least[0]);
 	o->challenger += stretches_sum(&s->least[1]);
 	stretches_free(&s->least[0]);
@@ -110,7 +110,7 @@ static int run_here(const struct contest *c, struct sides *s, struct outcome *o)
 	return status;
 }
 
-static int move(struct sides *s)
+static int move_sides(struct sides *s)
 {
 	int status = subject_move(s->subject[0]);
 	return status ? status : subject_move(s->subject[1]);
@@ -123,7 +123,7 @@ int contest_run(const struct contest *c, struct subject *holder, struct subject 
 	int status = run_here(c, &s, o);
 	for (int i = 1; i < c->places && !status && !o->differs; i++) {
 		struct outcome here = {0};
-		status = move(&s);
+		status = move_sides(&s);
 		if (!status)
 			status = run_here(c, &s, &here);
 		if (!status) {
@@ -136,8 +136,8 @@ int contest_run(const struct contest *c, struct subject *holder, struct subject 
 
 /* --- where the time goes --- */
 
-/* Kernels are named after their groups, with a number behind it if it takes several; the only one of a body
- * after that. */
+/* Whether a kernel belongs to a group. A kernel is named after its group, with a number appended when the
+ * group has several; the only group of a body may be named after the body. */
 static bool is_of(const char *kernel, const char *group)
 {
 	size_t k = strlen(kernel), n = strlen(group), same = k < n ? k : n;
@@ -146,7 +146,7 @@ static bool is_of(const char *kernel, const char *group)
 	return k >= n || strspn(group + k + 1, "0123456789") == n - k - 1;
 }
 
-static double part_of(const esp_profile *p, const char *group)
+static double share_of(const esp_profile *p, const char *group)
 {
 	const esp_event *e;
 	double all = 0, own = 0;
@@ -167,11 +167,11 @@ int contest_share(const struct contest *c, struct subject *s, const char *group,
 	int status = subject_fill(s, 0, c->batch);
 	esp_status recorded = status ? ESP_OK : esp_session_record(s->session, 1, &error);
 	if (recorded)
-		return report(recorded, error);
+		return report_failure(recorded, error);
 	for (int i = 0; i < 2 && !status; i++)
 		status = subject_run(s, &t);
 	const esp_profile *p = status ? NULL : esp_session_profile(s->session);
-	*share = p ? part_of(p, group) : 0;
+	*share = p ? share_of(p, group) : 0;
 	esp_session_record(s->session, 0, NULL);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The stage `choices`, read; and directives by their keys. */
+/* Reads the dump of the stage `choices`, and keeps directives by their keys. */
 #include "tune/tune.h"
 
 #include <math.h>
@@ -8,19 +8,19 @@
 
 /* --- directives --- */
 
-/* What one says may hold until a later one says otherwise, so the others keep their order. */
-static void forget(struct directives *d, size_t i)
+/* Keeps the order of the others: a later directive may override an earlier one. */
+static void remove_directive(struct directives *d, size_t i)
 {
 	free(d->at[i].key);
 	free(d->at[i].line);
 	memmove(&d->at[i], &d->at[i + 1], (--d->n - i) * sizeof *d->at);
 }
 
-static void make_room(struct directives *d, const char *key, bool plan)
+static void remove_superseded(struct directives *d, const char *key, bool plan)
 {
 	for (size_t i = d->n; i-- > 0;)
 		if (strcmp(d->at[i].key, key) == 0 || (plan && !d->at[i].plan))
-			forget(d, i);
+			remove_directive(d, i);
 }
 
 bool directives_set(struct directives *d, const char *key, const char *line, bool plan)
@@ -34,7 +34,7 @@ bool directives_set(struct directives *d, const char *key, const char *line, boo
 		free(one.line);
 		return complain("no memory for a schedule");
 	}
-	make_room(d, key, plan);
+	remove_superseded(d, key, plan);
 	d->at[d->n++] = one;
 	return true;
 }
@@ -68,7 +68,7 @@ char *directives_text(const struct directives *d)
 void directives_free(struct directives *d)
 {
 	while (d->n)
-		forget(d, d->n - 1);
+		remove_directive(d, d->n - 1);
 	free(d->at);
 	*d = (struct directives){0};
 }
@@ -107,7 +107,7 @@ static bool begin_block(struct space *s, char *line)
 	return true;
 }
 
-/* A directive, and perhaps "  # PREDICTION". */
+/* "DIRECTIVE  # PREDICTION"; the prediction may be missing. */
 static bool add_option(struct block *b, char *line)
 {
 	struct option *more = realloc(b->option, (b->options + 1) * sizeof *more);
@@ -121,7 +121,7 @@ static bool add_option(struct block *b, char *line)
 	return true;
 }
 
-/* Blocks begin after empty lines; what comes before the first is for people. */
+/* Blocks begin after empty lines; the lines before the first block are for people. */
 static bool read_blocks(struct space *s)
 {
 	bool empty = false, ok = true;
@@ -145,7 +145,7 @@ int space_of(struct space *s, esp_program *program)
 	*s = (struct space){0};
 	esp_status status = esp_program_dump(program, "choices", &text, &error);
 	if (status)
-		return report(status, error);
+		return report_failure(status, error);
 	s->text = strdup(text);
 	esp_text_free(text);
 	if (s->text && read_blocks(s))

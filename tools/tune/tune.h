@@ -1,17 +1,16 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Schedules that are measured against each other: what a program's schedule may say instead, which the
- * library tells
- * (`espalier dump choices`), and which of two is faster. */
+/* Search for a faster schedule: the alternatives to each directive, which the library lists (`espalier
+ * dump choices`), and contests between two schedules. */
 #ifndef ESPALIER_TOOLS_TUNE_H
 #define ESPALIER_TOOLS_TUNE_H
 
 #include "bench/bench.h"
 
-/* --- directives: what differs from the schedule that the library chooses --- */
+/* --- directives: the differences from the schedule that the library chooses --- */
 
 struct directive {
 	char *key, *line;
-	bool plan; /* it decides which groups there are */
+	bool plan; /* it belongs to the fusion plan, which decides what groups there are */
 };
 
 struct directives {
@@ -19,11 +18,11 @@ struct directives {
 	size_t n;
 };
 
-/* Takes a directive in the place of what had its key; one of a plan takes away those that are of none, which
- * were for other groups.  False, and nothing changed that matters, without memory. */
+/* Sets a directive, replacing one with the same key. A directive of the plan also removes all others,
+ * which were for the groups of the old plan. False, and the directives unchanged, when memory is out. */
 bool directives_set(struct directives *, const char *key, const char *line, bool plan);
 bool directives_copy(struct directives *, const struct directives *from);
-/* As the text of a schedule, to be freed; NULL without memory. */
+/* The text of a schedule, which the caller frees; NULL when memory is out. */
 char *directives_text(const struct directives *);
 void directives_free(struct directives *);
 
@@ -31,10 +30,10 @@ void directives_free(struct directives *);
 
 struct option {
 	char *line;
-	double predicted; /* by the cost model; not a number = it is not */
+	double predicted; /* by the cost model; NaN = not predicted */
 };
 
-/* What there is to choose of one directive; the first is what the schedule says. */
+/* The options of one directive; the first is that of the schedule. */
 struct block {
 	char *scope, *key;
 	struct option *option;
@@ -49,9 +48,9 @@ struct space {
 
 /* The exit status, after a message when it is not 0. */
 int space_of(struct space *, esp_program *);
-/* Of a plan, so that groups are others. */
+/* Whether its options change the fusion plan, and with it the groups. */
 bool block_is_plan(const struct block *);
-/* The group that it is about; NULL = it is about none. */
+/* The group that its directive is for; NULL = none. */
 const char *block_group(const struct block *);
 /* The block of a key; NULL = there is none. */
 const struct block *space_find(const struct space *, const char *key);
@@ -61,19 +60,20 @@ void space_free(struct space *);
 
 struct contest {
 	size_t batch, minibatches;
-	double seconds;	 /* about so many for each of the two */
-	int places;	 /* where in memory both are tried: some are luckier */
-	double hopeless; /* a challenger that takes so many times as long is not looked at any further */
+	double seconds;	 /* about how long each of the two runs */
+	int places;	 /* places in memory at which both are timed, since some are faster by chance */
+	double hopeless; /* a challenger that takes so many times as long is given up */
 };
 
 struct outcome {
-	double holder, challenger; /* seconds of the minibatches that both ran, undisturbed */
-	bool differs;		   /* some bit of a result does */
+	double holder, challenger; /* undisturbed seconds for the minibatches that both ran */
+	bool differs;		   /* in some bit of a result */
 };
 
-/* Runs both over the same minibatches, in turns.  The exit status, after a message when it is not 0. */
+/* Runs both alternately over the same minibatches. Returns the exit status, after a message when it is not
+ * 0. */
 int contest_run(const struct contest *, struct subject *holder, struct subject *challenger, struct outcome *);
-/* Which part of the time of a run a group takes, by one that is recorded of the first minibatch. */
+/* The fraction of a run's time that a group takes, by a recorded run of the first minibatch. */
 int contest_share(const struct contest *, struct subject *, const char *group, double *share);
 
 /* --- the search --- */
@@ -81,18 +81,18 @@ int contest_share(const struct contest *, struct subject *, const char *group, d
 struct search {
 	const struct options *options;
 	struct contest contest;
-	struct subject *first, *holder; /* with the schedule that the library chose; the best so far */
+	struct subject *first, *holder; /* with the schedule that the library chose; with the best so far */
 	struct directives directives;	/* of the holder */
-	double deadline;		/* of the clock */
+	double deadline;		/* of tune_clock */
 	long measured, differing;
 	char **tried; /* texts of schedules */
 	size_t tries;
 };
 
 double tune_clock(void);
-/* A time limit, or the user has had enough. */
+/* Whether time is up or the user has interrupted the search. */
 bool search_is_over(const struct search *);
-/* From `first` on uphill, until no neighbour is faster or it is over.  The exit status. */
+/* Climbs from `first` until no alternative is faster or the search is over. Returns the exit status. */
 int search_climb(struct search *);
 void search_free(struct search *);
 
