@@ -5,6 +5,7 @@
  * For each pair of mapping types that may be fused there is a model, in which the operand is computed
  * inside its consumer (fuse grow always) or stored (never). Figures are nanoseconds per node: the least of
  * many runs over one minibatch, on one thread. Weights are random numbers. */
+#include "api/read_options.h"
 #include "bench/timing.h"
 #include "compile/compile.h"
 #include "runtime/runtime.h"
