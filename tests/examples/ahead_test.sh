@@ -54,7 +54,7 @@ compile --target-cpu aarch64 -o "$work/tree.o"
 tap_ok $? "an object for another machine is made"
 $cross -std=gnu11 -w -fopenmp -static -D_GNU_SOURCE -DPKGLIBDIR='""' -DPKGLIBEXECDIR='""' -idirafter /usr/include -I"$srcdir/src" \
 	-I"$srcdir/src/api" -I"$work" -o "$work/other" "$srcdir/examples/ahead/sentiment.c" "$work/tree.o" \
-	"$srcdir"/src/{base,io,image,linearize,runtime,jit,api}/*.c -lm -Wl,--unresolved-symbols=ignore-all 2>"$work/said"
+	"$srcdir"/src/{base,io,image,linearize,runtime,jit,compile,api}/*.c -lm -Wl,--unresolved-symbols=ignore-all 2>"$work/said"
 tap_ok $? "it is linked there" || sed 's/^/# /' "$work/said"
 tap_is "$(qemu-aarch64 "$work/other")" "$found" "and finds the same"
 tap_done
