@@ -33,11 +33,12 @@ struct io_structure io_sequence(int32_t nodes, struct arena *);
 struct io_wanted {
 	const char *input;
 	bool token;    /* int32_t; otherwise float */
+	bool integer;  /* of tokens: a value, of any 32 bits, instead of an index from 0 */
 	bool on_edges; /* a row for each edge, in the order of the children; otherwise for each node */
 	int64_t elements;
 	int rank; /* axes; `shape` has their extents, of which `elements` is the product */
 	const int64_t *shape;
-	bool leaf, inner;	      /* of which nodes a vector must be there */
+	bool leaf, inner;	      /* of which nodes a vector or an integer must be there */
 	const struct io_vocab *vocab; /* of texts; NULL = there is none */
 	bool cut; /* what it lacks is looked up again without its last part, as in nsubj:pass */
 };
@@ -48,6 +49,11 @@ const struct io_column *io_find_column(const struct io_structure *, const char *
 /* The names of all columns, "form, lemma"; in the arena. */
 const char *io_column_names(const struct io_structure *, struct arena *);
 
+/* Whether the program reads the input at leaves, or else at inner nodes; on edges always. */
+static inline bool io_is_read(const struct io_wanted *w, bool leaf)
+{
+	return w->on_edges || (leaf ? w->leaf : w->inner);
+}
 /* Writes a row for each node or edge to `to`: tokens (-1 = none) or vectors.  False after a diagnostic. */
 bool io_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
 	     const struct io_wanted *, struct arena *, void *to, struct diags *);
