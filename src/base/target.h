@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The one description of a machine: what the schedule and the run leg know of it.
+/* The description of a machine that schedules and the run leg use.
  *
- * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one of its
- * best target and then takes over what the machine says of itself (measure.h).  No bit of a result depends on it. */
+ * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one
+ * of its best target and then takes over what is measured (measure.h).  No bit of a result depends on it. */
 #ifndef ESPALIER_BASE_TARGET_H
 #define ESPALIER_BASE_TARGET_H
 
