@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Data in JSON, read as what a program wants it to be. */
+/* Reads data in JSON as the type that a program needs. */
 #include "io/json_scan.h"
 #include "io/structure.h"
 
@@ -15,7 +15,7 @@ struct fill {
 	struct json scan;
 	char *to;
 	int64_t row, node;
-	bool refused; /* which was said */
+	bool refused; /* a diagnostic was added */
 };
 
 static bool number_token(struct fill *f, int32_t *to)
@@ -25,7 +25,7 @@ static bool number_token(struct fill *f, int32_t *to)
 	if (!json_number(&f->scan, &number))
 		return false;
 	bool integer = f->wanted->integer;
-	return (json_whole(number, to) && (integer || *to >= -1)) ||
+	return (json_to_integer(number, to) && (integer || *to >= -1)) ||
 	       json_fault(&f->scan, at,
 			  integer ? "an integer from -2147483648 to 2147483647 is needed here"
 				  : "a token is a whole number from 0 to 2147483647, or -1 for none");
@@ -77,7 +77,7 @@ static bool fill_number(struct fill *f, float *to)
 	return isfinite(*to) || json_fault(&f->scan, at, "a number too large");
 }
 
-/* A list of `extent` values, which are lists themselves where axes are left; `elements` numbers in all. */
+/* Reads a list of `extent` values, which are lists if there are more axes; `elements` numbers in all. */
 static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t elements, int axes)
 {
 	bool first = true;
@@ -99,7 +99,7 @@ static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t element
 		json_fault(&f->scan, at, axes ? "fewer lists than the axis has" : "fewer numbers than the input has"));
 }
 
-/* All numbers in one list, or lists in lists, one for each axis. */
+/* Reads all numbers in one list, or nested lists, one level for each axis. */
 static bool fill_list(struct fill *f, float *to)
 {
 	const struct io_wanted *w = f->wanted;
@@ -132,7 +132,7 @@ static bool fill_row(struct fill *f, bool leaf)
 	return ok;
 }
 
-/* The list of a node, with a value for each child. */
+/* Reads the list of a node, which has a value for each child. */
 static bool fill_edges(struct fill *f, int32_t children)
 {
 	bool first = true;
@@ -191,7 +191,7 @@ bool io_json_fill(const struct io_text *t, const struct io_structure *s, const s
 
 /* --- words --- */
 
-/* A text or a number from 0; other values are no words, -1 being no token. */
+/* A text or a number from 0; other values are no words, since -1 is no token. */
 static struct io_span word_of(struct json *j, struct arena *arena)
 {
 	char c = json_peek(j);

@@ -61,7 +61,7 @@ const char *io_column_names(const struct io_structure *s, struct arena *arena)
 
 /* --- tokens --- */
 
-/* The id of a text without its last parts, as few as will do. */
+/* The id of a text, after removing as few of its last subtypes as needed. */
 static int32_t cut_token(const struct io_vocab *v, struct io_span text)
 {
 	while (text.length && io_vocab_get(v, text.text, text.length) < 0) {
