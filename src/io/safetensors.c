@@ -99,7 +99,8 @@ static bool measure_header(struct opening *o)
 	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > o->size - 8)
 		return !recognise_foreign(o) &&
 		       diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
-				"'%s' has a header of %llu bytes by its first 8; the file has %lld, and the "
+				"by the first 8 bytes of '%s' its header has %llu bytes; the file has %lld, "
+				"and the "
 				"limit is %llu",
 				o->path, (unsigned long long)header, (long long)o->size,
 				(unsigned long long)IO_SAFETENSORS_HEADER_LIMIT);
