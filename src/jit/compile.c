@@ -60,7 +60,7 @@ static bool may_go_on(struct batch *b, struct piece *p)
 	return false;
 }
 
-static void *work(void *batch)
+static void *compile_next_pieces(void *batch)
 {
 	struct batch *b = batch;
 	for (int i; (i = atomic_fetch_add(&b->next, 1)) < b->pieces;)
@@ -78,7 +78,7 @@ void jit_settle(const struct jit_threads *t)
 static void *work_elsewhere(void *batch)
 {
 	jit_settle(&((struct batch *)batch)->threads);
-	return work(batch);
+	return compile_next_pieces(batch);
 }
 
 /* Makes as many of the threads as the system gives; their number. */
@@ -100,11 +100,11 @@ static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 }
 
 /* Nothing escapes from in here. */
-static void run(struct batch *b, pthread_t *thread)
+static void run_threads(struct batch *b, pthread_t *thread)
 {
 	fork_enter_foreign();
 	int made = make_threads(thread, b->threads.most - 1, b);
-	work(b);
+	compile_next_pieces(b);
 	while (made > 0)
 		pthread_join(thread[--made], NULL);
 	fork_leave_foreign();
@@ -135,7 +135,7 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	b->order = ARENA_ARRAY(arena, struct piece *, b->pieces);
 	for (int i = 0; i < b->pieces; i++) {
 		struct piece *p = b->order[i] = &b->piece[i];
-		p->kernel = b->backend->whole ? -1 : i;
+		p->kernel = b->backend->compiles_all ? -1 : i;
 		p->statements = count_statements(b->module->kernels.at[i].body);
 		p->seconds = o->seconds[i];
 		p->object = str_in(&p->arena);
@@ -174,7 +174,7 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 		 const struct jit_options *options, struct jit_threads threads, struct arena *arena,
 		 struct jit_objects *o, struct diags *d)
 {
-	int pieces = backend->whole && m->kernels.n ? 1 : m->kernels.n;
+	int pieces = backend->compiles_all && m->kernels.n ? 1 : m->kernels.n;
 	threads.most = threads.most < pieces ? threads.most : pieces;
 	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads.most + 1);
 	o->n = pieces;
@@ -183,7 +183,7 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 	struct batch b = {
 	    .backend = backend, .module = m, .options = options, .threads = threads, .pieces = pieces};
 	make_pieces(&b, arena, o, d);
-	run(&b, thread);
+	run_threads(&b, thread);
 	return take_pieces(&b, arena, o, d);
 }
 

@@ -34,11 +34,11 @@ struct exchange {
 	const char *request;
 	size_t left; /* of the request */
 	char *reply;
-	size_t n, capacity, whole; /* whole: bytes of records that are complete */
+	size_t n, capacity, complete; /* complete: bytes of complete records */
 	bool ended;		   /* the last record is there */
 };
 
-static bool fail(const struct exchange *x, const char *what)
+static bool refuse_answer(const struct exchange *x, const char *what)
 {
 	return diag_add(
 	    x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
@@ -163,13 +163,13 @@ static bool send_some(struct exchange *x)
 	if (n < 0 && is_end(errno))
 		n = x->left;
 	else if (n < 0 && !is_pause(errno))
-		return fail(x, strerror(errno));
+		return refuse_answer(x, strerror(errno));
 	x->request += n > 0 ? n : 0;
 	x->left -= n > 0 ? n : 0;
 	return true;
 }
 
-static bool make_room(struct exchange *x)
+static bool reserve_space(struct exchange *x)
 {
 	size_t capacity = x->capacity ? 2 * x->capacity : 1 << 16;
 	if (x->n < x->capacity)
@@ -196,13 +196,13 @@ static struct helper_record record_at(const struct exchange *x, size_t at)
 static bool pass_records(struct exchange *x)
 {
 	struct helper_record r;
-	while (!x->ended && x->n - x->whole >= sizeof r) {
-		r = record_at(x, x->whole);
+	while (!x->ended && x->n - x->complete >= sizeof r) {
+		r = record_at(x, x->complete);
 		if (r.kind < HELPER_DIAGNOSTIC || r.kind > HELPER_END || r.bytes > MOST)
-			return fail(x, "its answer makes no sense");
-		if (x->n - x->whole - sizeof r < helper_padded(r.bytes))
+			return refuse_answer(x, "its answer makes no sense");
+		if (x->n - x->complete - sizeof r < helper_padded(r.bytes))
 			return true;
-		x->whole += sizeof r + helper_padded(r.bytes);
+		x->complete += sizeof r + helper_padded(r.bytes);
 		x->ended = r.kind == HELPER_END;
 	}
 	return true;
@@ -211,16 +211,16 @@ static bool pass_records(struct exchange *x)
 /* False after a diagnostic, and when nothing more will come. */
 static bool receive_some(struct exchange *x)
 {
-	if (!make_room(x))
+	if (!reserve_space(x))
 		return false;
 	ssize_t n = recv(x->socket, x->reply + x->n, x->capacity - x->n, MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && is_end(errno)))
 		return false;
 	if (n < 0 && !is_pause(errno))
-		return fail(x, strerror(errno));
+		return refuse_answer(x, strerror(errno));
 	x->n += n > 0 ? n : 0;
 	if (x->n > MOST)
-		return fail(x, "its answer does not end");
+		return refuse_answer(x, "its answer does not end");
 	return pass_records(x);
 }
 
@@ -237,7 +237,7 @@ static bool goes_on(const struct exchange *x)
 }
 
 /* Until the answer is there.  False after a diagnostic, or when the helper fell silent. */
-static bool converse(struct exchange *x)
+static bool exchange_messages(struct exchange *x)
 {
 	for (bool gone = false; !x->ended;) {
 		struct pollfd p = {x->socket, POLLIN | (x->left ? POLLOUT : 0), 0};
@@ -256,7 +256,7 @@ static bool converse(struct exchange *x)
 /* --- ending --- */
 
 /* Lets it remove its temporary files. */
-static void dismiss(const struct exchange *x)
+static void dismiss_helper(const struct exchange *x)
 {
 	char rest[4096];
 	struct timespec pause = {.tv_nsec = 1000000};
@@ -270,7 +270,7 @@ static void dismiss(const struct exchange *x)
 
 /* Takes the helper, and what it has started, out of the world; its status, or -1: the host ignores its
  * children, or waited for this one itself. */
-static int end(struct exchange *x)
+static int kill_helper(struct exchange *x)
 {
 	int status = -1;
 	pid_t ended;
@@ -297,7 +297,7 @@ static void read_printed(const struct exchange *x, char *line, size_t bytes)
 }
 
 /* As C++, LLVM, GCC and the system say it. */
-static bool tells_memory(const char *text)
+static bool is_out_of_memory(const char *text)
 {
 	static const char *const ways[] = {"bad_alloc", "ut of memory", "no memory", "annot allocate memory",
 					   "emory exhausted"};
@@ -316,7 +316,7 @@ static bool fail_memory(const struct exchange *x, const char *what)
 }
 
 /* It ended before its answer did. */
-static bool tell_silence(const struct exchange *x, int status)
+static bool report_silence(const struct exchange *x, int status)
 {
 	char printed[400], what[600] = "it ended without an answer";
 	read_printed(x, printed, sizeof printed);
@@ -328,7 +328,7 @@ static bool tell_silence(const struct exchange *x, int status)
 	size_t used = strlen(what);
 	if (*printed)
 		snprintf(what + used, sizeof what - used, ": %s", printed);
-	return tells_memory(printed) ? fail_memory(x, printed) : fail(x, what);
+	return is_out_of_memory(printed) ? fail_memory(x, printed) : refuse_answer(x, what);
 }
 
 /* The zero-terminated text that begins at *at, which goes past it; NULL when the record does not hold it. */
@@ -345,8 +345,8 @@ static bool relay_diagnostic(const struct exchange *x, const char *at, uint64_t 
 		   *message = next_text(&at, record_end), *hint = next_text(&at, record_end);
 	enum diag_id id;
 	if (!hint || !diag_find(id_text, &id))
-		return fail(x, message ? message : "its answer makes no sense");
-	if (id == DIAG_OUT_OF_MEMORY || tells_memory(message))
+		return refuse_answer(x, message ? message : "its answer makes no sense");
+	if (id == DIAG_OUT_OF_MEMORY || is_out_of_memory(message))
 		return fail_memory(x, message);
 	return diag_add(x->diags, id, (struct diag_at){0}, *hint ? hint : NULL, "%s", message);
 }
@@ -366,7 +366,7 @@ static bool add_object(struct answer *a, uint32_t which, const char *bytes, uint
 	if (o->n == a->most || which != (uint32_t)o->n || n < sizeof seconds)
 		return false;
 	memcpy(&seconds, bytes, sizeof seconds);
-	memcpy(o->seconds[o->n], seconds.part, sizeof seconds.part);
+	memcpy(o->seconds[o->n], seconds.phase, sizeof seconds.phase);
 	o->object[o->n++] = (struct image_object){bytes + sizeof seconds, n - sizeof seconds};
 	return true;
 }
@@ -393,10 +393,10 @@ static bool read_record(const struct exchange *x, struct answer *a, struct helpe
 static bool read_answer(const struct exchange *x, struct answer *a)
 {
 	struct helper_record r;
-	for (size_t at = 0; at < x->whole; at += sizeof r + helper_padded(r.bytes)) {
+	for (size_t at = 0; at < x->complete; at += sizeof r + helper_padded(r.bytes)) {
 		r = record_at(x, at);
 		if (!read_record(x, a, r, x->reply + at + sizeof r))
-			return fail(x, "its answer makes no sense");
+			return refuse_answer(x, "its answer makes no sense");
 	}
 	return !a->failed;
 }
@@ -408,11 +408,11 @@ static bool run_helper(struct exchange *x, struct answer *a)
 	size_t before = x->diags->n;
 	if (!start_helper(x))
 		return false;
-	bool answered = converse(x), told = x->diags->n > before || x->diags->lost;
+	bool answered = exchange_messages(x), told = x->diags->n > before || x->diags->lost;
 	if (told)
-		dismiss(x);
-	int status = end(x);
-	bool ok = answered ? read_answer(x, a) : told ? false : tell_silence(x, status);
+		dismiss_helper(x);
+	int status = kill_helper(x);
+	bool ok = answered ? read_answer(x, a) : told ? false : report_silence(x, status);
 	close_one(x->printed);
 	return ok;
 }

@@ -38,7 +38,7 @@ struct helper_record {
 
 /* Seconds that an object begins with: a whole number of HELPER_ALIGNMENT. */
 struct helper_seconds {
-	_Alignas(HELPER_ALIGNMENT) double part[JIT_PARTS];
+	_Alignas(HELPER_ALIGNMENT) double phase[JIT_PHASES];
 };
 
 static inline uint64_t helper_padded(uint64_t bytes)

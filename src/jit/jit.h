@@ -35,17 +35,17 @@ struct jit_options {
 };
 
 /* What a back end does to a kernel, in order. */
-enum jit_part { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PARTS };
+enum jit_phase { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PHASES };
 
 struct jit_backend {
 	int abi;
 	const char *name;
-	bool whole; /* compiles all kernels at once, since beginning is dear: `kernel` is -1 */
+	bool compiles_all; /* all kernels at once, since starting is expensive: `kernel` is -1 */
 	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module, or all: appends a
 	 * relocatable ELF64 object with a function of each kernel's name, which imports nothing, and says the
 	 * seconds that each part took.  Any number of threads may call at once. */
 	bool (*compile)(const struct ilir_module *, const struct jit_options *, int kernel,
-			struct str *object, double seconds[JIT_PARTS], struct diags *);
+			struct str *object, double seconds[JIT_PHASES], struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
 	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
 		      struct diags *);
@@ -96,7 +96,7 @@ void jit_ahead_end(struct jit_ahead *);
 struct jit_objects {
 	int n;
 	struct image_object *object;
-	double (*seconds)[JIT_PARTS];
+	double (*seconds)[JIT_PHASES];
 };
 
 /* Compiles all kernels, each into an object of its own unless the back end takes them whole, on these

@@ -61,14 +61,14 @@ static const char *find_file(struct arena *arena, const char *own_folder, const 
 	return found ? found : look_in(arena, own_folder, strlen(own_folder), file, looked);
 }
 
-static const char *find(struct search *s)
+static const char *find_backend(struct search *s)
 {
 	struct str file = str_in(s->arena);
 	str_printf(&file, "espalier-%s.so", s->name);
 	return find_file(s->arena, PKGLIBDIR, file.text, &s->looked);
 }
 
-static const struct jit_backend *unusable(const struct search *s, const char *path, const char *why)
+static const struct jit_backend *refuse_unusable(const struct search *s, const char *path, const char *why)
 {
 	diag_add(s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
 		 "install the plug-in that belongs to this version of espalier, and what it depends on",
@@ -76,7 +76,7 @@ static const struct jit_backend *unusable(const struct search *s, const char *pa
 	return NULL;
 }
 
-static const struct jit_backend *locked_away(const struct search *s, const char *path)
+static const struct jit_backend *refuse_forked(const struct search *s, const char *path)
 {
 	diag_add(
 	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
@@ -121,21 +121,22 @@ static const struct jit_backend *open_backend(const struct search *s, const char
 {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
-		return unusable(s, path, dlerror());
+		return refuse_unusable(s, path, dlerror());
 	const struct jit_backend *b = dlsym(handle, JIT_BACKEND_SYMBOL);
 	if (b && b->abi == JIT_ABI)
 		return b;
-	unusable(s, path, b ? "it was made for another version of the library" : "it is not a back end");
+	refuse_unusable(s, path,
+			b ? "it was made for another version of the library" : "it is not a back end");
 	dlclose(handle);
 	return NULL;
 }
 
-static const struct jit_backend *load(struct search *s)
+static const struct jit_backend *load_found(struct search *s)
 {
-	const char *path = is_name(s->name) ? find(s) : NULL;
+	const char *path = is_name(s->name) ? find_backend(s) : NULL;
 	const struct jit_backend *b = NULL;
 	if (path && fork_inherited_foreign())
-		return locked_away(s, path);
+		return refuse_forked(s, path);
 	if (path && is_static())
 		return refuse_loading(s, path);
 	if (path) {
@@ -160,7 +161,7 @@ static const struct jit_backend *guarded_load(struct search *s)
 			 "no memory to look for a back end");
 		return NULL;
 	}
-	return load(s);
+	return load_found(s);
 }
 
 const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
@@ -227,7 +228,7 @@ const char *jit_backend_usual(struct arena *arena)
 const char *jit_backend_path(struct arena *arena, const char *name)
 {
 	struct search s = {.arena = arena, .name = name, .looked = str_in(arena)};
-	return is_name(name) ? find(&s) : NULL;
+	return is_name(name) ? find_backend(&s) : NULL;
 }
 
 const char *jit_helper_path(struct arena *arena, struct str *looked)

@@ -14,32 +14,32 @@ struct span {
 	bool parked;
 };
 
-static gcc_jit_lvalue *element(struct emitter *e, const struct span *s, int64_t i)
+static gcc_jit_lvalue *element_at(struct emitter *e, const struct span *s, int64_t i)
 {
 	return gcc_jit_context_new_array_access(e->context, NULL, s->at, jit_index(e, s->first + i));
 }
 
 /* `width` elements from the i-th on. */
-static gcc_jit_lvalue *part_at(struct emitter *e, const struct span *s, int64_t i, int width)
+static gcc_jit_lvalue *subvector_at(struct emitter *e, const struct span *s, int64_t i, int width)
 {
 	gcc_jit_type *type = e->loose[s->stored][__builtin_ctz(width)];
-	gcc_jit_rvalue *at = gcc_jit_lvalue_get_address(element(e, s, i), NULL);
+	gcc_jit_rvalue *at = gcc_jit_lvalue_get_address(element_at(e, s, i), NULL);
 	at = gcc_jit_context_new_cast(e->context, NULL, at, gcc_jit_type_get_pointer(type));
 	return gcc_jit_rvalue_dereference(at, NULL);
 }
 
 /* In memory truth has a byte, of which any but 0 is true. */
-static gcc_jit_rvalue *take(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype t, int width)
+static gcc_jit_rvalue *load_value(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype t, int width)
 {
 	gcc_jit_rvalue *v = gcc_jit_lvalue_as_rvalue(from);
 	if (t != ILIR_BOOL)
-		return jit_keep(e, jit_part_type(e, t, width), v);
+		return jit_keep(e, jit_subvector_type(e, t, width), v);
 	gcc_jit_type *byte = e->loose[ILIR_BOOL][0];
 	return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_keep(e, byte, v),
 			   gcc_jit_context_zero(e->context, byte));
 }
 
-static void give(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, enum ilir_dtype t)
+static void assign_stored(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, enum ilir_dtype t)
 {
 	if (t == ILIR_BOOL)
 		v = gcc_jit_context_new_cast(e->context, NULL, v, e->loose[ILIR_BOOL][0]);
@@ -56,43 +56,44 @@ static struct jit_value *new_stored(struct emitter *e, struct ilir_type t)
 {
 	struct jit_value *v = jit_new_value(e, t);
 	v->width = stored_width(e, t);
-	v->parts = t.lanes / v->width;
+	v->subvectors = t.lanes / v->width;
 	return v;
 }
 
 /* From what is stored to what is computed with, and back. */
-static const struct jit_value *group(struct emitter *e, const struct jit_value *v, struct ilir_type t)
+static const struct jit_value *join_stored(struct emitter *e, const struct jit_value *v, struct ilir_type t)
 {
-	return v->width == jit_width(e, t) ? v : jit_join(e, t, v->part);
+	return v->width == jit_width(e, t) ? v : jit_join(e, t, v->subvector);
 }
 
-static const struct jit_value *ungroup(struct emitter *e, const struct jit_value *v, struct ilir_type t)
+static const struct jit_value *split_stored(struct emitter *e, const struct jit_value *v, struct ilir_type t)
 {
 	if (v->width == stored_width(e, t))
 		return v;
 	struct jit_value *lanes = new_stored(e, t);
-	for (int i = 0; i < lanes->parts; i++)
-		lanes->part[i] = jit_lane(e, v, t.dtype, i);
+	for (int i = 0; i < lanes->subvectors; i++)
+		lanes->subvector[i] = jit_lane(e, v, t.dtype, i);
 	return lanes;
 }
 
 static struct jit_value *load_span(struct emitter *e, const struct span *s, struct ilir_type t)
 {
 	struct jit_value *v = new_stored(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = take(e, part_at(e, s, i * v->width, v->width), s->stored, v->width);
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] =
+		    load_value(e, subvector_at(e, s, i * v->width, v->width), s->stored, v->width);
 	return v;
 }
 
 static void store_span(struct emitter *e, const struct span *s, const struct jit_value *v)
 {
-	for (int i = 0; i < v->parts; i++) {
-		gcc_jit_lvalue *to = part_at(e, s, i * v->width, v->width);
+	for (int i = 0; i < v->subvectors; i++) {
+		gcc_jit_lvalue *to = subvector_at(e, s, i * v->width, v->width);
 		if (s->parked && s->stored == ILIR_F32)
 			jit_asm_to_memory(e, v->width == 1 ? JIT_ASM_PARK_ONE : JIT_ASM_PARK, v->width, to,
-					  v->part[i]);
+					  v->subvector[i]);
 		else
-			give(e, to, v->part[i], s->stored);
+			assign_stored(e, to, v->subvector[i], s->stored);
 	}
 }
 
@@ -144,7 +145,7 @@ static struct span span_of(struct emitter *e, const struct jit_access *a)
 
 /* --- registers --- */
 
-static void measure(struct emitter *e, const struct jit_access *a)
+static void measure_access(struct emitter *e, const struct jit_access *a)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
 	struct jit_register *r = &e->reg[a->buffer.i];
@@ -159,7 +160,7 @@ static void measure_statement(const struct ilir_module *m, const struct ilir_stm
 {
 	if (s->kind == ILIR_STORE) {
 		struct jit_access a = jit_read_store(m, s);
-		measure(emitter, &a);
+		measure_access(emitter, &a);
 	}
 }
 
@@ -169,7 +170,7 @@ static void measure_expr(const struct ilir_module *m, ilir_expr x, void *emitter
 	if (ilir_at(m, x)->op == ILIR_LOAD) {
 		e->loads[x.i]++;
 		struct jit_access a = jit_read_load(m, x);
-		measure(emitter, &a);
+		measure_access(emitter, &a);
 	}
 }
 
@@ -185,7 +186,7 @@ static void make_variables(struct emitter *e, struct jit_register *r, const stru
 	r->slot = ARENA_ARRAY(e->arena, gcc_jit_lvalue *, r->slots);
 	for (int i = 0; i < r->slots; i++)
 		r->slot[i] =
-		    jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_part_type(e, b->dtype, width));
+		    jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_subvector_type(e, b->dtype, width));
 }
 
 static void make_array(struct emitter *e, struct jit_register *r, const struct ilir_buffer_decl *b)
@@ -233,8 +234,8 @@ static const struct jit_value *load_register(struct emitter *e, const struct jit
 		return load_span(e, &s, t);
 	}
 	struct jit_value *v = new_stored(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = take(e, r->slot[first / width + i], b->dtype, width);
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] = load_value(e, r->slot[first / width + i], b->dtype, width);
 	return v;
 }
 
@@ -254,12 +255,12 @@ static void store_register(struct emitter *e, const struct jit_access *a, const 
 		store_span(e, &s, v);
 		return;
 	}
-	for (int i = 0; i < v->parts; i++)
-		give(e, r->slot[first / width + i], v->part[i], t.dtype);
+	for (int i = 0; i < v->subvectors; i++)
+		assign_stored(e, r->slot[first / width + i], v->subvector[i], t.dtype);
 }
 
 /* Whether a store to a register adds a product to what is stored there. */
-static bool adds(struct emitter *e, const struct jit_access *to, ilir_expr value)
+static bool is_accumulation(struct emitter *e, const struct jit_access *to, ilir_expr value)
 {
 	const struct ilir_node *n = ilir_at(e->m, value);
 	if (n->op != ILIR_FMA || !jit_has_asm(e, JIT_ASM_FMA_SUM, jit_width(e, n->type)) ||
@@ -278,7 +279,7 @@ static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_exp
 {
 	int width = jit_width(e, ilir_type_of(e->m, value));
 	int64_t first = jit_register_element(e->m, a);
-	if (first < 0 || !adds(e, a, value))
+	if (first < 0 || !is_accumulation(e, a, value))
 		return false;
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	if (r->slot)
@@ -310,13 +311,13 @@ const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
 	if (a.problem)
 		return jit_refuse(e, t, a.problem);
 	stored.lanes = jit_lanes_in_memory(&a);
-	const struct jit_value *v = group(e, load_as_stored(e, &a, stored), stored);
+	const struct jit_value *v = join_stored(e, load_as_stored(e, &a, stored), stored);
 	if (stored.lanes == t.lanes)
 		return v;
 	struct jit_value *all = jit_new_value(e, t);
-	all->part[0] = jit_splat(e, t.dtype, v->part[0], all->width);
-	for (int i = 1; i < all->parts; i++)
-		all->part[i] = all->part[0];
+	all->subvector[0] = jit_splat(e, t.dtype, v->subvector[0], all->width);
+	for (int i = 1; i < all->subvectors; i++)
+		all->subvector[i] = all->subvector[0];
 	return all;
 }
 
@@ -353,9 +354,9 @@ const struct jit_value *jit_emit_widening_load(struct emitter *e, ilir_expr x)
 		return NULL;
 	struct span s = span_of(e, &a);
 	struct jit_value *v = jit_new_value(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = jit_asm_from_memory(e, row, width, jit_part_type(e, t.dtype, width),
-						 part_at(e, &s, i * width, width));
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] = jit_asm_from_memory(e, row, width, jit_subvector_type(e, t.dtype, width),
+						      subvector_at(e, &s, i * width, width));
 	return v;
 }
 
@@ -369,7 +370,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	}
 	if (is_register(e, &a) && add_in_place(e, &a, s->store.value))
 		return;
-	const struct jit_value *v = ungroup(e, jit_emit_expr(e, s->store.value), t);
+	const struct jit_value *v = split_stored(e, jit_emit_expr(e, s->store.value), t);
 	if (is_register(e, &a)) {
 		store_register(e, &a, v, t);
 		return;
@@ -389,6 +390,6 @@ void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 	struct span s = span_of(e, &a);
 	gcc_jit_function *prefetch = gcc_jit_context_get_builtin_function(e->context, "__builtin_prefetch");
 	gcc_jit_rvalue *at = gcc_jit_context_new_cast(
-	    e->context, NULL, gcc_jit_lvalue_get_address(element(e, &s, 0), NULL), e->pointer);
+	    e->context, NULL, gcc_jit_lvalue_get_address(element_at(e, &s, 0), NULL), e->pointer);
 	gcc_jit_block_add_eval(e->at, NULL, gcc_jit_context_new_call(e->context, NULL, prefetch, 1, &at));
 }

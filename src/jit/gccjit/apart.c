@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct apart *a, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool report_failure(struct apart *a, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -32,10 +32,10 @@ static bool make_folder(struct apart *a)
 	int n = snprintf(a->folder, sizeof a->folder, "%s/espalier-XXXXXX", where && *where ? where : "/tmp");
 	if (n >= (int)sizeof a->folder) {
 		a->folder[0] = 0;
-		return fail(a, "the name of the folder that TMPDIR names is too long");
+		return report_failure(a, "the name of the folder that TMPDIR names is too long");
 	}
 	if (!mkdtemp(a->folder)) {
-		fail(a, "no folder %s: %s", a->folder, strerror(errno));
+		report_failure(a, "no folder %s: %s", a->folder, strerror(errno));
 		a->folder[0] = 0;
 		return false;
 	}
@@ -134,8 +134,8 @@ static void leave_at_once(void)
 	_exit(1);
 }
 
-static _Noreturn void be_child(struct apart *a, int report, void (*work)(struct apart *, void *),
-			       void *context)
+static _Noreturn void run_child(struct apart *a, int report, void (*work)(struct apart *, void *),
+				void *context)
 {
 	atexit(leave_at_once);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -216,9 +216,9 @@ static bool wait_for(struct apart *a, pid_t child, int report)
 	if (!whole) {
 		a->report = (struct apart_report){0};
 		if (ended == child && WIFSIGNALED(status))
-			fail(a, "the compiler was ended by signal %d", WTERMSIG(status));
+			report_failure(a, "the compiler was ended by signal %d", WTERMSIG(status));
 		else
-			fail(a, "the compiler ended");
+			report_failure(a, "the compiler ended");
 	}
 	if (!a->report.ok)
 		add_said(a);
@@ -233,14 +233,14 @@ bool apart_run(struct apart *a, void (*work)(struct apart *, void *), void *cont
 	if (!make_folder(a))
 		return false;
 	if (pipe2(report, O_CLOEXEC) != 0)
-		return fail(a, "no pipe: %s", strerror(errno));
+		return report_failure(a, "no pipe: %s", strerror(errno));
 	pid_t child = fork();
 	if (child == 0)
-		be_child(a, report[1], work, context);
+		run_child(a, report[1], work, context);
 	int error = errno;
 	close(report[1]);
 	bool ok = child > 0 ? wait_for(a, child, report[0])
-			    : fail(a, "no process for the compiler: %s", strerror(error));
+			    : report_failure(a, "no process for the compiler: %s", strerror(error));
 	close(report[0]);
 	return ok;
 }
@@ -265,5 +265,5 @@ bool apart_read(struct apart *a, struct str *to)
 	ssize_t n;
 	for (int64_t from = 0; (n = read_block(a, from, block, sizeof block)) > 0; from += n)
 		str_add(to, block, n);
-	return n == 0 || fail(a, "what the compiler made cannot be read: %s", strerror(errno));
+	return n == 0 || report_failure(a, "what the compiler made cannot be read: %s", strerror(errno));
 }

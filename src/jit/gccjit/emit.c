@@ -7,14 +7,14 @@
 
 /* --- types --- */
 
-static int logarithm(int width)
+static int log2_of(int width)
 {
 	return __builtin_ctz(width);
 }
 
-gcc_jit_type *jit_part_type(const struct emitter *e, enum ilir_dtype t, int width)
+gcc_jit_type *jit_subvector_type(const struct emitter *e, enum ilir_dtype t, int width)
 {
-	return e->type[t][logarithm(width)];
+	return e->type[t][log2_of(width)];
 }
 
 int jit_width(const struct emitter *e, struct ilir_type t)
@@ -62,15 +62,16 @@ struct jit_value *jit_new_value(struct emitter *e, struct ilir_type t)
 {
 	struct jit_value *v = ARENA_NEW(e->arena, struct jit_value);
 	v->width = jit_width(e, t);
-	v->parts = t.lanes / v->width;
+	v->subvectors = t.lanes / v->width;
 	return v;
 }
 
 const struct jit_value *jit_refuse(struct emitter *e, struct ilir_type t, const char *why)
 {
 	struct jit_value *v = jit_new_value(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = gcc_jit_lvalue_as_rvalue(jit_local(e, jit_part_type(e, t.dtype, v->width)));
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] =
+		    gcc_jit_lvalue_as_rvalue(jit_local(e, jit_subvector_type(e, t.dtype, v->width)));
 	if (!e->problem) {
 		e->problem = why;
 		e->culprit = e->kernel;
@@ -115,19 +116,19 @@ static gcc_jit_rvalue *scalar_for_statement(struct emitter *e, ilir_expr x)
 	return v;
 }
 
-static gcc_jit_rvalue *compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
-			       gcc_jit_rvalue *b)
+static gcc_jit_rvalue *compare_indices(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
+				       gcc_jit_rvalue *b)
 {
 	return gcc_jit_context_new_comparison(e->context, NULL, how, a, b);
 }
 
-static gcc_jit_rvalue *product(struct emitter *e, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+static gcc_jit_rvalue *multiply_indices(struct emitter *e, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return gcc_jit_context_new_binary_op(e->context, NULL, GCC_JIT_BINARY_OP_MULT, e->type[ILIR_INDEX][0],
 					     a, b);
 }
 
-static gcc_jit_rvalue *parameter(const struct emitter *e, int i)
+static gcc_jit_rvalue *parameter_value(const struct emitter *e, int i)
 {
 	return gcc_jit_param_as_rvalue(e->parameter[i]);
 }
@@ -140,12 +141,13 @@ static gcc_jit_lvalue *begin_variable(struct emitter *e, ilir_var var, gcc_jit_r
 	struct jit_value *v = jit_new_value(e, (struct ilir_type){ILIR_INDEX, 1});
 	gcc_jit_lvalue *i = jit_local(e, e->type[ILIR_INDEX][0]);
 	gcc_jit_block_add_assignment(e->at, NULL, i, begin);
-	v->part[0] = gcc_jit_lvalue_as_rvalue(i);
+	v->subvector[0] = gcc_jit_lvalue_as_rvalue(i);
 	e->var[var.i] = v;
 	return i;
 }
 
-static void advance(struct emitter *e, gcc_jit_lvalue *i, enum gcc_jit_binary_op how, gcc_jit_rvalue *by)
+static void advance_variable(struct emitter *e, gcc_jit_lvalue *i, enum gcc_jit_binary_op how,
+			     gcc_jit_rvalue *by)
 {
 	gcc_jit_block_add_assignment_op(e->at, NULL, i, how, by);
 }
@@ -158,13 +160,13 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	gcc_jit_lvalue *i = begin_variable(e, s->loop.var, begin);
 	gcc_jit_rvalue *now = gcc_jit_lvalue_as_rvalue(i);
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
-	gcc_jit_block_end_with_conditional(e->at, NULL, compare(e, GCC_JIT_COMPARISON_LT, now, end), body,
-					   after);
+	gcc_jit_block_end_with_conditional(e->at, NULL, compare_indices(e, GCC_JIT_COMPARISON_LT, now, end),
+					   body, after);
 	e->at = body;
 	emit_block(e, s->loop.body);
-	advance(e, i, GCC_JIT_BINARY_OP_PLUS, jit_index(e, s->loop.step));
-	gcc_jit_block_end_with_conditional(e->at, NULL, compare(e, GCC_JIT_COMPARISON_LT, now, end), body,
-					   after);
+	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, jit_index(e, s->loop.step));
+	gcc_jit_block_end_with_conditional(e->at, NULL, compare_indices(e, GCC_JIT_COMPARISON_LT, now, end),
+					   body, after);
 	e->at = after;
 }
 
@@ -174,18 +176,19 @@ static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 	gcc_jit_type *index = e->type[ILIR_INDEX][0];
 	gcc_jit_rvalue *step = jit_index(e, s->loop.step), *none = jit_index(e, 0);
 	gcc_jit_rvalue *begin = scalar_for_statement(e, s->loop.begin),
-		       *way = jit_keep(e, index, product(e, parameter(e, 5), step));
+		       *way = jit_keep(e, index, multiply_indices(e, parameter_value(e, 5), step));
 	gcc_jit_lvalue *i = begin_variable(e, s->loop.var, begin), *left = jit_local(e, index);
-	advance(e, i, GCC_JIT_BINARY_OP_PLUS, product(e, parameter(e, 3), step));
-	gcc_jit_block_add_assignment(e->at, NULL, left, parameter(e, 4));
+	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, multiply_indices(e, parameter_value(e, 3), step));
+	gcc_jit_block_add_assignment(e->at, NULL, left, parameter_value(e, 4));
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
-	gcc_jit_rvalue *more = compare(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
+	gcc_jit_rvalue *more =
+	    compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
 	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
 	e->at = body;
 	emit_block(e, s->loop.body);
-	advance(e, i, GCC_JIT_BINARY_OP_PLUS, way);
-	advance(e, left, GCC_JIT_BINARY_OP_MINUS, jit_index(e, 1));
-	more = compare(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
+	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, way);
+	advance_variable(e, left, GCC_JIT_BINARY_OP_MINUS, jit_index(e, 1));
+	more = compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
 	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
 	e->at = after;
 }
@@ -268,7 +271,7 @@ static void declare_kernel(struct emitter *e, int i)
 static void set_variable(struct emitter *e, ilir_var var, int at)
 {
 	struct jit_value *v = jit_new_value(e, (struct ilir_type){ILIR_INDEX, 1});
-	v->part[0] = parameter(e, at);
+	v->subvector[0] = parameter_value(e, at);
 	e->var[var.i] = v;
 }
 

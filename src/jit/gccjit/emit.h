@@ -29,8 +29,8 @@ void jit_set_options(gcc_jit_context *, const struct jit_processor *);
 /* A vector of f32, i32 or truth is as many parts of `width` lanes as registers hold it; one of another type, or of
  * lanes that fill no register, a part for each lane.  Half floats are integers: their bits. */
 struct jit_value {
-	int width, parts;
-	gcc_jit_rvalue *part[ILIR_MAX_LANES];
+	int width, subvectors;
+	gcc_jit_rvalue *subvector[ILIR_MAX_LANES];
 };
 
 enum { JIT_WIDTHS = 5 }; /* of 1, 2, 4, 8 and 16 lanes; there is no part of 2 */
@@ -77,7 +77,7 @@ struct emitter {
 bool jit_emit_module(struct emitter *);
 
 /* The type of a part. */
-gcc_jit_type *jit_part_type(const struct emitter *, enum ilir_dtype, int width);
+gcc_jit_type *jit_subvector_type(const struct emitter *, enum ilir_dtype, int width);
 /* The lanes of a part of such a value. */
 int jit_width(const struct emitter *, struct ilir_type);
 /* A value of that type, whose parts are to be filled in. */

@@ -60,7 +60,7 @@ static void limit_memory(uint64_t bytes)
 
 /* --- the stream --- */
 
-static bool receive(void *to, size_t bytes)
+static bool receive_bytes(void *to, size_t bytes)
 {
 	while (bytes) {
 		ssize_t n = recv(SOCKET, to, bytes, MSG_WAITALL);
@@ -72,7 +72,7 @@ static bool receive(void *to, size_t bytes)
 	return true;
 }
 
-static bool put(const void *from, size_t bytes)
+static bool send_bytes(const void *from, size_t bytes)
 {
 	while (bytes) {
 		ssize_t n = send(SOCKET, from, bytes, MSG_NOSIGNAL);
@@ -90,8 +90,8 @@ static bool put_record(enum helper_kind kind, uint32_t which, const void *first,
 {
 	static const char zeros[HELPER_ALIGNMENT];
 	struct helper_record r = {kind, which, first_bytes + n};
-	return put(&r, sizeof r) && put(first, first_bytes) && put(bytes, n) &&
-	       put(zeros, helper_padded(n) - n);
+	return send_bytes(&r, sizeof r) && send_bytes(first, first_bytes) && send_bytes(bytes, n) &&
+	       send_bytes(zeros, helper_padded(n) - n);
 }
 
 static bool put_diag(enum diag_id id, const char *message, const char *hint)
@@ -114,16 +114,17 @@ static struct ilir_module *receive_module(struct service *s)
 {
 	size_t n = s->request.text_bytes;
 	char *text = arena_take(&s->arena, n, 1);
-	return receive(text, n) ? ilir_parse(&s->arena, &s->diags, "the helper's request", text, n) : NULL;
+	return receive_bytes(text, n) ? ilir_parse(&s->arena, &s->diags, "the helper's request", text, n)
+				      : NULL;
 }
 
-static bool serve(struct service *s)
+static bool serve_request(struct service *s)
 {
 	struct jit_watch watch = {.goes_on = goes_on};
 	struct jit_options options = {target_find(s->request.target), s->request.native, &watch};
 	struct jit_threads threads = {s->request.threads, NULL, s->request.where_bytes};
 	cpu_set_t *where = arena_take(&s->arena, s->request.where_bytes, 1);
-	if (!options.target || !receive(where, s->request.where_bytes))
+	if (!options.target || !receive_bytes(where, s->request.where_bytes))
 		return false;
 	if (s->request.where_bytes)
 		sched_setaffinity(0, s->request.where_bytes, where);
@@ -131,7 +132,7 @@ static bool serve(struct service *s)
 	if (!s->backend)
 		return false;
 	/* Such a back end has temporary files, which must be removed before the process ends. */
-	if (s->backend->whole)
+	if (s->backend->compiles_all)
 		signal(SIGTERM, note_dismissal);
 	limit_memory(s->request.memory);
 	struct ilir_module *m = receive_module(s);
@@ -144,7 +145,7 @@ static bool guarded_serve(struct service *s)
 	if (arena_guard(&s->arena, &escape))
 		return diag_add(&s->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 				"memory ran out in the helper");
-	return serve(s);
+	return serve_request(s);
 }
 
 static bool put_objects(const struct service *s)
@@ -153,7 +154,7 @@ static bool put_objects(const struct service *s)
 	bool ok = !compiler || put_record(HELPER_COMPILER, 0, NULL, 0, compiler, strlen(compiler) + 1);
 	for (int i = 0; ok && i < s->objects.n; i++) {
 		struct helper_seconds seconds;
-		memcpy(seconds.part, s->objects.seconds[i], sizeof seconds.part);
+		memcpy(seconds.phase, s->objects.seconds[i], sizeof seconds.phase);
 		ok = put_record(HELPER_OBJECT, i, &seconds, sizeof seconds, s->objects.object[i].bytes,
 				s->objects.object[i].size);
 	}
@@ -185,7 +186,7 @@ int main(void)
 	follow_host();
 	arena_init(&s.arena, &allocator_default);
 	diags_init(&s.diags, &allocator_default);
-	if (!receive(&s.request, sizeof s.request))
+	if (!receive_bytes(&s.request, sizeof s.request))
 		_exit(1);
 	if (s.request.abi != JIT_ABI)
 		_exit(!put_refusal());

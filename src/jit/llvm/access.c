@@ -29,12 +29,12 @@ static unsigned metadata_kind(const struct emitter *e, const char *name)
 	return LLVMGetMDKindIDInContext(e->context, name, strlen(name));
 }
 
-static LLVMMetadataRef tuple(const struct emitter *e, LLVMMetadataRef *part, size_t n)
+static LLVMMetadataRef make_tuple(const struct emitter *e, LLVMMetadataRef *part, size_t n)
 {
 	return LLVMMDNodeInContext2(e->context, part, n);
 }
 
-static LLVMMetadataRef text(const struct emitter *e, const char *s)
+static LLVMMetadataRef make_text(const struct emitter *e, const char *s)
 {
 	return LLVMMDStringInContext2(e->context, s, strlen(s));
 }
@@ -43,23 +43,23 @@ static LLVMMetadataRef text(const struct emitter *e, const char *s)
 static LLVMMetadataRef *make_scopes(struct emitter *e)
 {
 	LLVMMetadataRef *scope = ARENA_ARRAY(e->arena, LLVMMetadataRef, e->m->buffers.n),
-			name = text(e, "buffers");
-	LLVMMetadataRef domain = tuple(e, &name, 1);
+			name = make_text(e, "buffers");
+	LLVMMetadataRef domain = make_tuple(e, &name, 1);
 	for (size_t i = 1; i < e->m->buffers.n; i++)
 		if (jit_is_written(&e->m->buffers.at[i]))
-			scope[i] =
-			    tuple(e, (LLVMMetadataRef[]){text(e, e->m->buffers.at[i].name), domain}, 2);
+			scope[i] = make_tuple(
+			    e, (LLVMMetadataRef[]){make_text(e, e->m->buffers.at[i].name), domain}, 2);
 	return scope;
 }
 
-static LLVMValueRef all_but(const struct emitter *e, const LLVMMetadataRef *scope, size_t own,
-			    LLVMMetadataRef *list)
+static LLVMValueRef scopes_except(const struct emitter *e, const LLVMMetadataRef *scope, size_t own,
+				  LLVMMetadataRef *list)
 {
 	size_t n = 0;
 	for (size_t i = 1; i < e->m->buffers.n; i++)
 		if (scope[i] && i != own)
 			list[n++] = scope[i];
-	return LLVMMetadataAsValue(e->context, tuple(e, list, n));
+	return LLVMMetadataAsValue(e->context, make_tuple(e, list, n));
 }
 
 void jit_make_promises(struct emitter *e)
@@ -70,17 +70,17 @@ void jit_make_promises(struct emitter *e)
 	p->invariant = metadata_kind(e, "invariant.load");
 	p->alias_scope = metadata_kind(e, "alias.scope");
 	p->noalias = metadata_kind(e, "noalias");
-	p->nothing = LLVMMetadataAsValue(e->context, tuple(e, NULL, 0));
+	p->nothing = LLVMMetadataAsValue(e->context, make_tuple(e, NULL, 0));
 	p->own = ARENA_ARRAY(e->arena, LLVMValueRef, buffers);
 	p->others = ARENA_ARRAY(e->arena, LLVMValueRef, buffers);
 	for (size_t i = 1; i < buffers; i++)
 		if (scope[i]) {
-			p->own[i] = LLVMMetadataAsValue(e->context, tuple(e, &scope[i], 1));
-			p->others[i] = all_but(e, scope, i, list);
+			p->own[i] = LLVMMetadataAsValue(e->context, make_tuple(e, &scope[i], 1));
+			p->others[i] = scopes_except(e, scope, i, list);
 		}
 }
 
-static void promise(struct emitter *e, ilir_buffer b, LLVMValueRef access)
+static void promise_access(struct emitter *e, ilir_buffer b, LLVMValueRef access)
 {
 	const struct jit_promises *p = e->promises;
 	if (p->own[b.i]) {
@@ -106,12 +106,12 @@ static LLVMValueRef base_of(struct emitter *e, ilir_buffer b)
 	return e->base[b.i];
 }
 
-static LLVMValueRef add(struct emitter *e, LLVMValueRef sum, LLVMValueRef term)
+static LLVMValueRef add_term(struct emitter *e, LLVMValueRef sum, LLVMValueRef term)
 {
 	return sum ? LLVMBuildNSWAdd(e->at, sum, term, "") : term;
 }
 
-static LLVMValueRef scaled(struct emitter *e, ilir_expr x, uint64_t stride)
+static LLVMValueRef scale_index(struct emitter *e, ilir_expr x, uint64_t stride)
 {
 	LLVMValueRef by = LLVMConstInt(e->scalar[ILIR_INDEX], stride, false);
 	return LLVMBuildNSWMul(e->at, jit_emit_expr(e, x), by, "");
@@ -133,9 +133,9 @@ static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 	for (int i = 0; i < to.terms; i++) {
 		LLVMValueRef multiple = jit_multiple(e, to.index[i], to.stride[i]);
 		if (multiple)
-			counted = add(e, counted, multiple);
+			counted = add_term(e, counted, multiple);
 		else
-			sum = add(e, sum, scaled(e, to.index[i], to.stride[i]));
+			sum = add_term(e, sum, scale_index(e, to.index[i], to.stride[i]));
 	}
 	at = sum ? step_by(e, at, element, sum) : at;
 	at = counted ? step_by(e, at, element, counted) : at;
@@ -153,7 +153,7 @@ static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 	LLVMValueRef v =
 	    LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
 	LLVMSetAlignment(v, jit_element_bytes(b));
-	promise(e, a->buffer, v);
+	promise_access(e, a->buffer, v);
 	return from_memory(e, v, b->dtype);
 }
 
@@ -163,7 +163,7 @@ static void store_memory(struct emitter *e, const struct jit_access *a, ilir_exp
 	LLVMValueRef v = jit_emit_expr(e, value), at = address_of(e, a);
 	LLVMValueRef store = LLVMBuildStore(e->at, to_memory(e, v, ilir_type_of(e->m, value)), at);
 	LLVMSetAlignment(store, jit_element_bytes(b));
-	promise(e, a->buffer, store);
+	promise_access(e, a->buffer, store);
 }
 
 /* --- registers --- */
@@ -187,7 +187,7 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 	return r;
 }
 
-static LLVMValueRef lane(struct emitter *e, int64_t i)
+static LLVMValueRef lane_index(struct emitter *e, int64_t i)
 {
 	return LLVMConstInt(e->scalar[ILIR_I32], i, false);
 }
@@ -209,14 +209,15 @@ static void store_slot(struct emitter *e, const struct jit_register *r, int64_t 
 static LLVMValueRef load_element(struct emitter *e, const struct jit_register *r, int64_t element)
 {
 	LLVMValueRef v = load_slot(e, r, element / r->lanes);
-	return r->lanes == 1 ? v : LLVMBuildExtractElement(e->at, v, lane(e, element % r->lanes), "");
+	return r->lanes == 1 ? v : LLVMBuildExtractElement(e->at, v, lane_index(e, element % r->lanes), "");
 }
 
 static void store_element(struct emitter *e, const struct jit_register *r, int64_t element, LLVMValueRef v)
 {
 	int64_t slot = element / r->lanes;
 	if (r->lanes > 1)
-		v = LLVMBuildInsertElement(e->at, load_slot(e, r, slot), v, lane(e, element % r->lanes), "");
+		v = LLVMBuildInsertElement(e->at, load_slot(e, r, slot), v, lane_index(e, element % r->lanes),
+					   "");
 	store_slot(e, r, slot, v);
 }
 
@@ -229,8 +230,8 @@ static LLVMValueRef load_elements(struct emitter *e, const struct jit_register *
 	LLVMValueRef first = load_element(e, r, element),
 		     v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(first), lanes));
 	for (int i = 0; i < lanes; i++)
-		v = LLVMBuildInsertElement(e->at, v, i ? load_element(e, r, element + i) : first, lane(e, i),
-					   "");
+		v = LLVMBuildInsertElement(e->at, v, i ? load_element(e, r, element + i) : first,
+					   lane_index(e, i), "");
 	return v;
 }
 
@@ -243,7 +244,8 @@ static void store_elements(struct emitter *e, const struct jit_register *r, int6
 		store_slot(e, r, element / lanes, v);
 	else
 		for (int i = 0; i < lanes; i++)
-			store_element(e, r, element + i, LLVMBuildExtractElement(e->at, v, lane(e, i), ""));
+			store_element(e, r, element + i,
+				      LLVMBuildExtractElement(e->at, v, lane_index(e, i), ""));
 }
 
 static LLVMValueRef load_register(struct emitter *e, const struct jit_access *a, struct ilir_type t)

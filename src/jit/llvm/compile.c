@@ -36,7 +36,7 @@ struct job {
 
 /* --- what can go wrong --- */
 
-static bool fail(struct job *j, const char *kernels, const char *what)
+static bool fail_job(struct job *j, const char *kernels, const char *what)
 {
 	return diag_add(
 	    j->diags, DIAG_COMPILE_FAILED, (struct diag_at){0},
@@ -48,24 +48,24 @@ static bool fail(struct job *j, const char *kernels, const char *what)
 /* Takes the message. */
 static bool fail_message(struct job *j, char *message)
 {
-	fail(j, j->names, message ? message : "no reason given");
+	fail_job(j, j->names, message ? message : "no reason given");
 	LLVMDisposeMessage(message);
 	return false;
 }
 
 /* Takes the error; true when there is none. */
-static bool succeeded(struct job *j, LLVMErrorRef error)
+static bool check_error(struct job *j, LLVMErrorRef error)
 {
 	if (!error)
 		return true;
 	char *message = LLVMGetErrorMessage(error);
-	fail(j, j->names, message);
+	fail_job(j, j->names, message);
 	LLVMDisposeErrorMessage(message);
 	return false;
 }
 
 /* Without a handler LLVM prints, and ends the process after an error. */
-static void note(LLVMDiagnosticInfoRef info, void *context)
+static void note_error(LLVMDiagnosticInfoRef info, void *context)
 {
 	struct job *j = context;
 	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || j->said[0])
@@ -107,7 +107,7 @@ static void start_module(struct job *j)
 	LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->machine);
 	char *triple = LLVMGetTargetMachineTriple(j->machine);
 	j->context = LLVMContextCreate();
-	LLVMContextSetDiagnosticHandler(j->context, note, j);
+	LLVMContextSetDiagnosticHandler(j->context, note_error, j);
 	j->module = LLVMModuleCreateWithNameInContext(j->m->name, j->context);
 	LLVMSetModuleDataLayout(j->module, layout);
 	LLVMSetTarget(j->module, triple);
@@ -117,7 +117,7 @@ static void start_module(struct job *j)
 	LLVMDisposeTargetData(layout);
 }
 
-static bool emit(struct job *j)
+static bool emit_module(struct job *j)
 {
 	struct emitter e = {.m = j->m,
 			    .arena = &j->arena,
@@ -131,10 +131,10 @@ static bool emit(struct job *j)
 	if (jit_emit_module(&e, j->kernel, 32 * j->options->target->lanes))
 		return true;
 	snprintf(quoted, sizeof quoted, "'%s'", e.culprit);
-	return fail(j, quoted, e.problem);
+	return fail_job(j, quoted, e.problem);
 }
 
-static bool verify(struct job *j)
+static bool verify_module(struct job *j)
 {
 	char *message = NULL;
 	if (LLVMVerifyModule(j->module, LLVMReturnStatusAction, &message))
@@ -143,12 +143,12 @@ static bool verify(struct job *j)
 	return true;
 }
 
-static bool optimise(struct job *j)
+static bool optimise_module(struct job *j)
 {
 	LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
 	LLVMErrorRef error = LLVMRunPasses(j->module, pipeline, j->machine, options);
 	LLVMDisposePassBuilderOptions(options);
-	return succeeded(j, error);
+	return check_error(j, error);
 }
 
 static double clock_seconds(void)
@@ -158,16 +158,16 @@ static double clock_seconds(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static bool timed(struct job *j, enum jit_part part, bool (*work)(struct job *))
+static bool time_phase(struct job *j, enum jit_phase phase, bool (*work)(struct job *))
 {
 	double begin = clock_seconds();
 	bool ok = work(j);
 	if (j->seconds)
-		j->seconds[part] = clock_seconds() - begin;
+		j->seconds[phase] = clock_seconds() - begin;
 	return ok;
 }
 
-static bool build(struct job *j)
+static bool build_module(struct job *j)
 {
 	char *message;
 	j->names = list_kernels(j);
@@ -175,7 +175,8 @@ static bool build(struct job *j)
 	if (!j->machine)
 		return fail_message(j, message);
 	start_module(j);
-	return timed(j, JIT_EMIT, emit) && timed(j, JIT_CHECK, verify) && timed(j, JIT_OPTIMISE, optimise);
+	return time_phase(j, JIT_EMIT, emit_module) && time_phase(j, JIT_CHECK, verify_module) &&
+	       time_phase(j, JIT_OPTIMISE, optimise_module);
 }
 
 /* Memory may run out anywhere in here; what LLVM holds is then given back by end_job. */
@@ -185,7 +186,7 @@ static bool guarded_build(struct job *j)
 	if (arena_guard(&j->arena, &escape))
 		return diag_add(j->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 				"no memory to compile '%s'", j->m->name);
-	return build(j);
+	return build_module(j);
 }
 
 /* The job says what is to be done; the rest of it is filled. */
@@ -195,24 +196,24 @@ static bool start_job(struct job *j)
 	return guarded_build(j);
 }
 
-static bool generate(struct job *j, LLVMCodeGenFileType what)
+static bool generate_code(struct job *j, LLVMCodeGenFileType what)
 {
 	char *message = NULL;
 	if (LLVMTargetMachineEmitToMemoryBuffer(j->machine, j->module, what, &message, &j->output))
 		return fail_message(j, message);
-	return j->said[0] ? fail(j, j->names, j->said) : true;
+	return j->said[0] ? fail_job(j, j->names, j->said) : true;
 }
 
 static bool generate_object(struct job *j)
 {
-	return generate(j, LLVMObjectFile);
+	return generate_code(j, LLVMObjectFile);
 }
 
 /* --- the back end --- */
 
 /* The text is the caller's: memory that runs out in it ends our job before the caller hears of it, by the
  * escape that the caller has set. */
-static bool append(struct str *out, const char *text, size_t length)
+static bool append_text(struct str *out, const char *text, size_t length)
 {
 	jmp_buf escape, *outer = out->arena->escape;
 	bool ok = false;
@@ -227,18 +228,18 @@ static bool append(struct str *out, const char *text, size_t length)
 static bool append_ir(struct job *j, struct str *out)
 {
 	char *text = LLVMPrintModuleToString(j->module);
-	bool ok = append(out, text, strlen(text));
+	bool ok = append_text(out, text, strlen(text));
 	LLVMDisposeMessage(text);
 	return ok;
 }
 
 static bool append_output(struct job *j, struct str *out)
 {
-	return append(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
+	return append_text(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
 }
 
 /* Ends the job before memory that ran out in `out` is told. */
-static bool finish(struct job *j, bool ok, bool room, struct str *out)
+static bool finish_job(struct job *j, bool ok, bool room, struct str *out)
 {
 	end_job(j);
 	if (!room)
@@ -246,32 +247,36 @@ static bool finish(struct job *j, bool ok, bool room, struct str *out)
 	return ok;
 }
 
-static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
-		    double seconds[JIT_PARTS], struct diags *d)
+static bool compile_kernel(const struct ilir_module *m, const struct jit_options *o, int kernel,
+			   struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .kernel = kernel, .diags = d, .seconds = seconds};
-	bool ok = start_job(&j) && timed(&j, JIT_GENERATE, generate_object);
-	return finish(&j, ok, !ok || append_output(&j, object), object);
+	bool ok = start_job(&j) && time_phase(&j, JIT_GENERATE, generate_object);
+	return finish_job(&j, ok, !ok || append_output(&j, object), object);
 }
 
-static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
-		  struct str *out, struct diags *d)
+static bool print_module(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
+			 struct str *out, struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .kernel = -1, .diags = d};
 	bool room = true, ok = start_job(&j);
 	if (ok && what == JIT_TEXT_IR)
 		room = append_ir(&j, out);
-	else if (ok && (ok = generate(&j, LLVMAssemblyFile)))
+	else if (ok && (ok = generate_code(&j, LLVMAssemblyFile)))
 		room = append_output(&j, out);
-	return finish(&j, ok, room, out);
+	return finish_job(&j, ok, room, out);
 }
 
 /* Wherever the loader found LLVM; the plug-in itself, when LLVM is part of it. */
-static const char *compiler(void)
+static const char *find_compiler(void)
 {
 	Dl_info info;
 	return dladdr((void *)LLVMContextCreate, &info) ? info.dli_fname : NULL;
 }
 
-__attribute__((visibility("default"))) const struct jit_backend espalier_backend = {
-    .abi = JIT_ABI, .name = "llvm", .compile = compile, .print = print, .compiler = compiler};
+__attribute__((visibility("default")))
+const struct jit_backend espalier_backend = {.abi = JIT_ABI,
+					     .name = "llvm",
+					     .compile = compile_kernel,
+					     .print = print_module,
+					     .compiler = find_compiler};

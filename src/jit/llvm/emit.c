@@ -104,7 +104,7 @@ LLVMValueRef jit_multiple(struct emitter *e, ilir_expr x, uint64_t factor)
 	return l->multiples < JIT_MULTIPLES ? make_multiple(e, factor) : NULL;
 }
 
-static void advance(struct emitter *e, LLVMValueRef phi, int64_t by, LLVMValueRef *next)
+static void advance_variable(struct emitter *e, LLVMValueRef phi, int64_t by, LLVMValueRef *next)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->at);
 	*next = hide_origin(e, LLVMBuildNSWAdd(e->at, phi, index_constant(e, by), ""));
@@ -137,9 +137,10 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	e->loop = (struct jit_loop){inner ? s->loop.var : (ilir_var){0}, begin, before, body, 0, {{0}}};
 	emit_block(e, s->loop.body);
 	for (int m = 0; inner && m < e->loop.multiples; m++)
-		advance(e, e->loop.multiple[m].phi, e->loop.multiple[m].factor * s->loop.step, &unused);
+		advance_variable(e, e->loop.multiple[m].phi, e->loop.multiple[m].factor * s->loop.step,
+				 &unused);
 	e->loop.var = (ilir_var){0};
-	advance(e, i, s->loop.step, &next);
+	advance_variable(e, i, s->loop.step, &next);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, end, ""), body, after);
 	LLVMPositionBuilderAtEnd(e->at, after);
 }
@@ -276,7 +277,7 @@ static void emit_kernel(struct emitter *e, const struct ilir_kernel *k, int vect
 	LLVMBuildBr(e->entry, body);
 }
 
-static void prepare(struct emitter *e)
+static void prepare_emitter(struct emitter *e)
 {
 	const struct ilir_module *m = e->m;
 	for (int t = 0; t < ILIR_DTYPES; t++)
@@ -294,7 +295,7 @@ static void prepare(struct emitter *e)
 
 bool jit_emit_module(struct emitter *e, int kernel, int vector_bits)
 {
-	prepare(e);
+	prepare_emitter(e);
 	for (int i = 0; i < (int)e->m->kernels.n && !e->problem; i++)
 		if (kernel < 0 || kernel == i)
 			emit_kernel(e, &e->m->kernels.at[i], vector_bits);

@@ -187,8 +187,8 @@ static LLVMValueRef refuse_compound(struct emitter *e, ilir_expr x, const LLVMVa
 
 /* --- conditions --- */
 
-static LLVMValueRef compare(struct emitter *e, ilir_expr x, const LLVMValueRef *arg, LLVMRealPredicate real,
-			    LLVMIntPredicate integer)
+static LLVMValueRef emit_comparison(struct emitter *e, ilir_expr x, const LLVMValueRef *arg,
+				    LLVMRealPredicate real, LLVMIntPredicate integer)
 {
 	if (is_float(e, ilir_arg(e->m, x, 0)))
 		return LLVMBuildFCmp(e->at, real, arg[0], arg[1], "");
@@ -197,17 +197,17 @@ static LLVMValueRef compare(struct emitter *e, ilir_expr x, const LLVMValueRef *
 
 static LLVMValueRef emit_LT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return compare(e, x, arg, LLVMRealOLT, LLVMIntSLT);
+	return emit_comparison(e, x, arg, LLVMRealOLT, LLVMIntSLT);
 }
 
 static LLVMValueRef emit_LE(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return compare(e, x, arg, LLVMRealOLE, LLVMIntSLE);
+	return emit_comparison(e, x, arg, LLVMRealOLE, LLVMIntSLE);
 }
 
 static LLVMValueRef emit_EQ(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return compare(e, x, arg, LLVMRealOEQ, LLVMIntEQ);
+	return emit_comparison(e, x, arg, LLVMRealOEQ, LLVMIntEQ);
 }
 
 static LLVMValueRef emit_SELECT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
@@ -290,14 +290,14 @@ static LLVMValueRef emit_AS_F32(struct emitter *e, ilir_expr x, const LLVMValueR
 	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
 }
 
-static LLVMValueRef cut(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+static LLVMValueRef truncate_integer(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	return LLVMBuildTrunc(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
 }
 
-#define emit_AS_F16 cut
-#define emit_AS_BF16 cut
-#define emit_WRAP_I32 cut
+#define emit_AS_F16 truncate_integer
+#define emit_AS_BF16 truncate_integer
+#define emit_WRAP_I32 truncate_integer
 
 /* --- casts --- */
 
@@ -344,7 +344,7 @@ static LLVMValueRef emit_TO_F32(struct emitter *e, ilir_expr x, const LLVMValueR
 }
 
 /* The same integer in another type. */
-static LLVMValueRef resize(struct emitter *e, ilir_expr x, LLVMValueRef v)
+static LLVMValueRef resize_integer(struct emitter *e, ilir_expr x, LLVMValueRef v)
 {
 	enum ilir_dtype from = operand_type(e, x);
 	bool is_unsigned = from == ILIR_U8 || from == ILIR_BOOL;
@@ -352,7 +352,8 @@ static LLVMValueRef resize(struct emitter *e, ilir_expr x, LLVMValueRef v)
 }
 
 /* The nearest of low..high, in a narrower type. */
-static LLVMValueRef saturate(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low, int64_t high)
+static LLVMValueRef saturate_integer(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low,
+				     int64_t high)
 {
 	LLVMTypeRef wide = LLVMTypeOf(v);
 	v = emit_intrinsic(e, "llvm.smax", (LLVMValueRef[]){v, jit_constant(wide, low)}, 2);
@@ -375,35 +376,35 @@ static LLVMValueRef emit_TO_I32(struct emitter *e, ilir_expr x, const LLVMValueR
 	case ILIR_F32:
 		return cut_fraction(e, x, arg[0]);
 	case ILIR_I64:
-		return saturate(e, x, arg[0], INT32_MIN, INT32_MAX);
+		return saturate_integer(e, x, arg[0], INT32_MIN, INT32_MAX);
 	default:
-		return resize(e, x, arg[0]);
+		return resize_integer(e, x, arg[0]);
 	}
 }
 
 static LLVMValueRef emit_TO_I64(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return operand_type(e, x) == ILIR_F32 ? cut_fraction(e, x, arg[0]) : resize(e, x, arg[0]);
+	return operand_type(e, x) == ILIR_F32 ? cut_fraction(e, x, arg[0]) : resize_integer(e, x, arg[0]);
 }
 
 static LLVMValueRef emit_TO_I8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return saturate(e, x, arg[0], INT8_MIN, INT8_MAX);
+	return saturate_integer(e, x, arg[0], INT8_MIN, INT8_MAX);
 }
 
 static LLVMValueRef emit_TO_U8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return saturate(e, x, arg[0], 0, UINT8_MAX);
+	return saturate_integer(e, x, arg[0], 0, UINT8_MAX);
 }
 
 static LLVMValueRef emit_TO_I16(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return saturate(e, x, arg[0], INT16_MIN, INT16_MAX);
+	return saturate_integer(e, x, arg[0], INT16_MIN, INT16_MAX);
 }
 
 static LLVMValueRef emit_TO_INDEX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return resize(e, x, arg[0]);
+	return resize_integer(e, x, arg[0]);
 }
 
 /* --- vectors --- */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* binary64 and integers of its width, as scalars or in vectors like those of `like`. */
-static LLVMTypeRef wide(LLVMTypeRef element, LLVMTypeRef like)
+static LLVMTypeRef wide_type(LLVMTypeRef element, LLVMTypeRef like)
 {
 	bool vector = LLVMGetTypeKind(like) == LLVMVectorTypeKind;
 	return vector ? LLVMVectorType(element, LLVMGetVectorSize(like)) : element;
@@ -31,7 +31,7 @@ static LLVMValueRef error_of_sum(LLVMBuilderRef at, LLVMValueRef a, LLVMValueRef
 static LLVMValueRef round_to_odd(struct emitter *e, LLVMValueRef sum, LLVMValueRef error)
 {
 	LLVMBuilderRef at = e->at;
-	LLVMTypeRef integer = wide(LLVMInt64TypeInContext(e->context), LLVMTypeOf(sum));
+	LLVMTypeRef integer = wide_type(LLVMInt64TypeInContext(e->context), LLVMTypeOf(sum));
 	LLVMValueRef cut = LLVMBuildFCmp(at, LLVMRealONE, error, LLVMConstNull(LLVMTypeOf(error)), "");
 	LLVMValueRef sticky = LLVMBuildZExt(at, cut, integer, "");
 	LLVMValueRef bits = LLVMBuildBitCast(at, sum, integer, "");
@@ -48,7 +48,7 @@ static LLVMValueRef round_to_odd(struct emitter *e, LLVMValueRef sum, LLVMValueR
 static LLVMValueRef emit_body(struct emitter *e, LLVMValueRef function, LLVMTypeRef narrow)
 {
 	LLVMBuilderRef at = e->at;
-	LLVMTypeRef type = wide(LLVMDoubleTypeInContext(e->context), narrow);
+	LLVMTypeRef type = wide_type(LLVMDoubleTypeInContext(e->context), narrow);
 	LLVMValueRef x[3];
 	for (int i = 0; i < 3; i++)
 		x[i] = LLVMBuildFPExt(at, LLVMGetParam(function, i), type, "");

@@ -18,7 +18,7 @@ static struct {
 static const char *const fp16_cpus[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d",
 					"diamondrapids"};
 
-static const char *correction(const char *cpu, const char *features)
+static const char *correct_cpu(const char *cpu, const char *features)
 {
 	if (!strstr(features, "+avx512fp16"))
 		return NULL;
@@ -28,13 +28,13 @@ static const char *correction(const char *cpu, const char *features)
 	return fp16_cpus[0];
 }
 
-static void look_at_host(void)
+static void inspect_host(void)
 {
 	host.failed = LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter();
 	host.triple = LLVMGetDefaultTargetTriple();
 	host.features = LLVMGetHostCPUFeatures();
 	char *cpu = LLVMGetHostCPUName();
-	host.cpu = correction(cpu, host.features);
+	host.cpu = correct_cpu(cpu, host.features);
 	if (host.cpu)
 		LLVMDisposeMessage(cpu);
 	else
@@ -122,7 +122,7 @@ static LLVMTargetMachineRef new_machine(const char *llvm, const char *triple, co
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message)
 {
 	const struct processor *p = &processors[o->target->id];
-	pthread_once(&once, look_at_host);
+	pthread_once(&once, inspect_host);
 	*message = NULL;
 	if (host.failed) {
 		*message = LLVMCreateMessage("this LLVM makes no code for this machine");
