@@ -19,7 +19,7 @@
 #define PKGLIBEXECDIR "/usr/local/libexec/espalier"
 #endif
 
-/* One search: the file that was found, or the list of the places where it was not. */
+/* A search for a back end, and the folders that it has searched. */
 struct search {
 	struct arena *arena;
 	const char *name;
@@ -34,7 +34,7 @@ static bool is_name(const char *name)
 	return n > 0 && n < 40 && !name[n];
 }
 
-/* The file's path when it is in this folder, else NULL. */
+/* The path of the file, if the folder has it; else NULL, and the folder is added to `looked`. */
 static const char *look_in(struct arena *arena, const char *folder, size_t length, const char *file,
 			   struct str *looked)
 {
@@ -47,7 +47,7 @@ static const char *look_in(struct arena *arena, const char *folder, size_t lengt
 	return NULL;
 }
 
-/* A process that runs with more rights than its caller does not load what the caller names. */
+/* A process with more rights than its caller ignores the caller's folders. */
 static const char *find_file(struct arena *arena, const char *own_folder, const char *file,
 			     struct str *looked)
 {
@@ -97,7 +97,8 @@ static const struct jit_backend *refuse_loading(const struct search *s, const ch
 	return NULL;
 }
 
-/* Whether the program's headers name a dynamic linker.  The program itself comes first, and ends the search. */
+/* Notes whether the program's headers name a dynamic linker.  The program itself comes first, and ends the
+ * search. */
 static int read_headers(struct dl_phdr_info *program, size_t size, void *dynamic)
 {
 	(void)size;
@@ -174,7 +175,7 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 	return b;
 }
 
-/* --- ahead --- */
+/* --- loading in a thread --- */
 
 static void *load_ahead(void *ahead)
 {
@@ -187,7 +188,7 @@ static void *load_ahead(void *ahead)
 	return NULL;
 }
 
-/* Signals are the host's affair. */
+/* The thread blocks all signals, which are left to the host. */
 void jit_ahead_begin(struct jit_ahead *a, const char *name, struct jit_threads threads)
 {
 	sigset_t all, before;
@@ -206,7 +207,7 @@ void jit_ahead_end(struct jit_ahead *a)
 	a->begun = false;
 }
 
-/* --- which there are --- */
+/* --- names --- */
 
 static const char *const names[] = {"llvm", "gccjit"};
 
@@ -223,7 +224,7 @@ const char *jit_backend_usual(struct arena *arena)
 	return jit_backend_name(0);
 }
 
-/* --- where it is --- */
+/* --- paths --- */
 
 const char *jit_backend_path(struct arena *arena, const char *name)
 {

@@ -15,7 +15,7 @@
 
 enum { SOCKET = STDIN_FILENO };
 
-/* One request, and what it is made to. */
+/* One request, and its objects. */
 struct service {
 	struct helper_request request;
 	struct arena arena;
@@ -24,7 +24,7 @@ struct service {
 	struct jit_objects objects;
 };
 
-/* --- what the host wants --- */
+/* --- requests of the host --- */
 
 static volatile sig_atomic_t dismissed;
 
@@ -40,15 +40,15 @@ static bool goes_on(void *context, struct diags *d)
 	return !dismissed || diag_add(d, DIAG_COMPILE_CANCELLED, (struct diag_at){0}, NULL, "dismissed");
 }
 
-/* A helper whose host is gone has nobody to work for.  A core of it is of no use to the host. */
+/* Ends with the host, and leaves no core file. */
 static void follow_host(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 }
 
-/* The compiler itself does not count, nor does address space that is only reserved: limits of that would
- * depend on the number of threads. */
+/* Limits data only: reserved address space, which depends on the number of threads, and the code of the
+ * compiler do not count. */
 static void limit_memory(uint64_t bytes)
 {
 	struct rlimit data;
@@ -84,7 +84,7 @@ static bool send_bytes(const void *from, size_t bytes)
 	return true;
 }
 
-/* A record of two parts, the first a whole number of HELPER_ALIGNMENT. */
+/* Sends a record in two pieces, of which the first is a multiple of HELPER_ALIGNMENT. */
 static bool put_record(enum helper_kind kind, uint32_t which, const void *first, size_t first_bytes,
 		       const void *bytes, size_t n)
 {
@@ -161,7 +161,7 @@ static bool put_objects(const struct service *s)
 	return ok && put_end(s->objects.n);
 }
 
-/* When not even a diagnostic could be kept, memory was out. */
+/* When no diagnostic could be kept, memory was out. */
 static bool put_failure(const struct service *s)
 {
 	bool ok = true;
@@ -179,7 +179,7 @@ static bool put_refusal(void)
 	       put_end(0);
 }
 
-/* Leaves without handlers: what compilers and sanitizers look for at the end costs time. */
+/* Ends without handlers: those of compilers and sanitizers take time. */
 int main(void)
 {
 	struct service s = {0};

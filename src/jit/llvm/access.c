@@ -2,7 +2,7 @@
 /* Loads and stores: buffers in memory by address, registers by stack slots that the optimiser removes. */
 #include "jit/llvm/emit.h"
 
-/* Of a byte of memory, whether it is true: any but 0 is. */
+/* In memory truth is a byte, of which any but 0 is true. */
 static LLVMValueRef from_memory(struct emitter *e, LLVMValueRef v, enum ilir_dtype stored)
 {
 	return stored != ILIR_BOOL ? v : LLVMBuildICmp(e->at, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
@@ -13,11 +13,11 @@ static LLVMValueRef to_memory(struct emitter *e, LLVMValueRef v, struct ilir_typ
 	return t.dtype != ILIR_BOOL ? v : LLVMBuildZExt(e->at, v, jit_stored_type(e, t), "");
 }
 
-/* --- promises --- */
+/* --- metadata --- */
 
-/* Two facts that LLVM cannot see, as metadata of loads and stores: a buffer that is not written by the
- * kernels that read it always gives the same, and different buffers are different memory.  Weights are of the
- * first kind, though a kernel at binding computes some of them: stores there are promised nothing. */
+/* Metadata of loads and stores for two facts that LLVM cannot see: a buffer that its readers do not write is
+ * invariant, and different buffers do not overlap.  Weights are invariant, though kernels at binding compute
+ * some of them: stores to these get no metadata. */
 struct jit_promises {
 	unsigned invariant, alias_scope, noalias; /* kinds of metadata */
 	LLVMValueRef nothing;
@@ -29,9 +29,9 @@ static unsigned metadata_kind(const struct emitter *e, const char *name)
 	return LLVMGetMDKindIDInContext(e->context, name, strlen(name));
 }
 
-static LLVMMetadataRef make_tuple(const struct emitter *e, LLVMMetadataRef *part, size_t n)
+static LLVMMetadataRef make_tuple(const struct emitter *e, LLVMMetadataRef *element, size_t n)
 {
-	return LLVMMDNodeInContext2(e->context, part, n);
+	return LLVMMDNodeInContext2(e->context, element, n);
 }
 
 static LLVMMetadataRef make_text(const struct emitter *e, const char *s)
@@ -93,7 +93,7 @@ static void promise_access(struct emitter *e, ilir_buffer b, LLVMValueRef access
 
 /* --- memory --- */
 
-/* Taken from the pointer table once per call, in the entry block. */
+/* Loads the base address from the pointer table once per call, in the entry block. */
 static LLVMValueRef base_of(struct emitter *e, ilir_buffer b)
 {
 	if (!e->base[b.i]) {
@@ -123,8 +123,8 @@ static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtyp
 	return LLVMBuildGEP2(e->at, jit_stored_type(e, (struct ilir_type){element, 1}), from, &offset, 1, "");
 }
 
-/* What an innermost loop counts is added last, to a pointer that stays while the loop runs.  The sum without
- * its constant may point outside the buffer, so no address is said to be inbounds. */
+/* Adds the induction variables of an innermost loop last, to a pointer that the loop does not change.  The
+ * sum without its constant may point outside of the buffer, so no address is inbounds. */
 static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 {
 	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
@@ -144,7 +144,7 @@ static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 		   : at;
 }
 
-/* Vectors are aligned like their elements only: rows begin where they begin. */
+/* Vectors are only aligned like their elements, since rows may begin anywhere. */
 static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
@@ -168,7 +168,7 @@ static void store_memory(struct emitter *e, const struct jit_access *a, ilir_exp
 
 /* --- registers --- */
 
-/* One slot per `lanes` elements, when that comes out even; else one per element. */
+/* One slot per `lanes` elements if they divide the register, else one per element. */
 static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
@@ -199,8 +199,8 @@ static LLVMValueRef load_slot(struct emitter *e, const struct jit_register *r, i
 	return v;
 }
 
-/* What is parked must really rest in memory: LLVM would keep it in registers, and spill the wrong ones in the
- * loops. */
+/* Parked registers must stay in memory, hence volatile: LLVM would keep them in registers, and spill the
+ * wrong ones in the loops. */
 static void store_slot(struct emitter *e, const struct jit_register *r, int64_t slot, LLVMValueRef v)
 {
 	LLVMSetVolatile(LLVMBuildStore(e->at, v, r->slot[slot]), r->parked);
@@ -298,7 +298,7 @@ void jit_measure_registers(struct emitter *e, const struct ilir_stmt *s)
 		}
 }
 
-/* --- either --- */
+/* --- loads and stores --- */
 
 static bool is_register(const struct emitter *e, const struct jit_access *a)
 {
@@ -324,7 +324,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 		(is_register(e, &a) ? store_register : store_memory)(e, &a, s->store.value);
 }
 
-/* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
+/* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */
 void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 {
 	static const char name[] = "llvm.prefetch";

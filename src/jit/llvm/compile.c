@@ -11,19 +11,19 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What our own passes leave to do: registers become values (sroa), equal loads and addresses of one row are
- * computed once (early-cse), row addresses leave the loop over k (licm).  Each of them, and what others would
- * change, is in doc/performance.md.  Lower levels of code generation are hardly faster; its loop strength
- * reduction has nothing to do (emit.c). */
+/* The passes that our own do not replace: registers become values (sroa), equal loads and row addresses are
+ * computed once (early-cse), row addresses are hoisted out of the loop over k (licm).  doc/performance.md has
+ * measurements of these and of others.  Lower levels of code generation are hardly faster; its loop strength
+ * reduction finds nothing (emit.c). */
 static const char pipeline[] = "function(sroa,early-cse,loop-mssa(licm))";
 
-/* All that one compilation holds; whatever happens, end_job gives it back. */
+/* The resources of one compilation, which end_job frees. */
 struct job {
 	const struct ilir_module *m;
 	const struct jit_options *options;
-	int kernel; /* to be compiled, -1 = all */
+	int kernel; /* the one to compile, -1 = all */
 	struct diags *diags;
-	double *seconds; /* of the parts, NULL = nobody asks */
+	double *seconds; /* of the phases; NULL = not needed */
 	struct arena arena;
 	const char *names; /* of the kernels, for messages */
 	LLVMContextRef context;
@@ -34,7 +34,7 @@ struct job {
 	char said[400];		    /* LLVM's first error while it generated code */
 };
 
-/* --- what can go wrong --- */
+/* --- failures --- */
 
 static bool fail_job(struct job *j, const char *kernels, const char *what)
 {
@@ -45,7 +45,7 @@ static bool fail_job(struct job *j, const char *kernels, const char *what)
 	    "LLVM could not compile kernel %s of '%s': %s", kernels, j->m->name, what);
 }
 
-/* Takes the message. */
+/* Reports the message and frees it. */
 static bool fail_message(struct job *j, char *message)
 {
 	fail_job(j, j->names, message ? message : "no reason given");
@@ -53,7 +53,7 @@ static bool fail_message(struct job *j, char *message)
 	return false;
 }
 
-/* Takes the error; true when there is none. */
+/* Reports the error and frees it; true when there is none. */
 static bool check_error(struct job *j, LLVMErrorRef error)
 {
 	if (!error)
@@ -64,7 +64,7 @@ static bool check_error(struct job *j, LLVMErrorRef error)
 	return false;
 }
 
-/* Without a handler LLVM prints, and ends the process after an error. */
+/* Keeps LLVM's first error.  Without this handler LLVM prints, and ends the process after an error. */
 static void note_error(LLVMDiagnosticInfoRef info, void *context)
 {
 	struct job *j = context;
@@ -179,7 +179,7 @@ static bool build_module(struct job *j)
 	       time_phase(j, JIT_OPTIMISE, optimise_module);
 }
 
-/* Memory may run out anywhere in here; what LLVM holds is then given back by end_job. */
+/* Memory may run out anywhere in here; end_job then frees what LLVM holds. */
 static bool guarded_build(struct job *j)
 {
 	jmp_buf escape;
@@ -189,7 +189,7 @@ static bool guarded_build(struct job *j)
 	return build_module(j);
 }
 
-/* The job says what is to be done; the rest of it is filled. */
+/* Fills the rest of a job, which has its module, options, kernel and diagnostics. */
 static bool start_job(struct job *j)
 {
 	arena_init(&j->arena, &allocator_default);
@@ -211,8 +211,8 @@ static bool generate_object(struct job *j)
 
 /* --- the back end --- */
 
-/* The text is the caller's: memory that runs out in it ends our job before the caller hears of it, by the
- * escape that the caller has set. */
+/* False when memory is out: the caller of the back end owns the text, and may escape only after our job has
+ * ended. */
 static bool append_text(struct str *out, const char *text, size_t length)
 {
 	jmp_buf escape, *outer = out->arena->escape;
@@ -238,11 +238,11 @@ static bool append_output(struct job *j, struct str *out)
 	return append_text(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
 }
 
-/* Ends the job before memory that ran out in `out` is told. */
-static bool finish_job(struct job *j, bool ok, bool room, struct str *out)
+/* Ends the job, then escapes if memory for `out` ran out. */
+static bool finish_job(struct job *j, bool ok, bool has_memory, struct str *out)
 {
 	end_job(j);
-	if (!room)
+	if (!has_memory)
 		arena_escape(out->arena);
 	return ok;
 }
@@ -259,15 +259,15 @@ static bool print_module(const struct ilir_module *m, const struct jit_options *
 			 struct str *out, struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .kernel = -1, .diags = d};
-	bool room = true, ok = start_job(&j);
+	bool has_memory = true, ok = start_job(&j);
 	if (ok && what == JIT_TEXT_IR)
-		room = append_ir(&j, out);
+		has_memory = append_ir(&j, out);
 	else if (ok && (ok = generate_code(&j, LLVMAssemblyFile)))
-		room = append_output(&j, out);
-	return finish_job(&j, ok, room, out);
+		has_memory = append_output(&j, out);
+	return finish_job(&j, ok, has_memory, out);
 }
 
-/* Wherever the loader found LLVM; the plug-in itself, when LLVM is part of it. */
+/* The file that LLVM was loaded from; the plug-in itself, if it contains LLVM. */
 static const char *find_compiler(void)
 {
 	Dl_info info;

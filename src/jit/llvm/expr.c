@@ -118,7 +118,8 @@ static LLVMValueRef emit_SQRT(struct emitter *e, ilir_expr x, const LLVMValueRef
 	return emit_intrinsic(e, "llvm.sqrt", arg, 1);
 }
 
-/* a > b ? a : b is one x86 instruction, which gives b when there is a NaN; a NaN in a is then put back. */
+/* a > b ? a : b is one x86 instruction, which returns b if either is a NaN; a second select restores a NaN in
+ * a. */
 static LLVMValueRef emit_extreme(struct emitter *e, ilir_expr x, const LLVMValueRef *arg,
 				 LLVMRealPredicate real, LLVMIntPredicate integer)
 {
@@ -153,7 +154,7 @@ static LLVMValueRef sign_mask(struct emitter *e, LLVMValueRef x)
 	return LLVMBuildAShr(e->at, x, index_constant(e, 63), "");
 }
 
-/* LLVM's quotient is cut towards zero; it is one too large where the remainder is negative. */
+/* LLVM's quotient is rounded towards zero; it is one too large where the remainder is negative. */
 static LLVMValueRef emit_DIV(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	int64_t by = jit_divisor(e->m, x);
@@ -277,7 +278,7 @@ static LLVMValueRef emit_SHR(struct emitter *e, ilir_expr x, const LLVMValueRef 
 	return LLVMBuildAShr(e->at, arg[0], arg[1], "");
 }
 
-/* Half floats are integers here. */
+/* Half floats are integers in the IR. */
 static LLVMValueRef emit_AS_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	if (operand_type(e, x) != ILIR_F32)
@@ -301,7 +302,7 @@ static LLVMValueRef truncate_integer(struct emitter *e, ilir_expr x, const LLVMV
 
 /* --- casts --- */
 
-/* Lane by lane: some machines have a vector of i64 rounded twice, by way of binary64. */
+/* Lane by lane: on some machines a vector of i64 is rounded twice, first to binary64. */
 static LLVMValueRef round_i64(struct emitter *e, LLVMValueRef v, LLVMTypeRef to)
 {
 	if (LLVMGetTypeKind(to) != LLVMVectorTypeKind)
@@ -351,7 +352,7 @@ static LLVMValueRef resize_integer(struct emitter *e, ilir_expr x, LLVMValueRef 
 	return LLVMBuildIntCast2(e->at, v, jit_type(e, ilir_type_of(e->m, x)), !is_unsigned, "");
 }
 
-/* The nearest of low..high, in a narrower type. */
+/* Clamps to low..high and converts to a narrower type. */
 static LLVMValueRef saturate_integer(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low,
 				     int64_t high)
 {
@@ -431,7 +432,7 @@ static LLVMValueRef emit_RAMP(struct emitter *e, ilir_expr x, const LLVMValueRef
 
 /* --- the table --- */
 
-/* Loads and branching selects do not stand here by right: what their arguments mean is their own affair. */
+/* emit_anew does not evaluate the arguments of loads and of selects that branch. */
 static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)arg;

@@ -2,7 +2,7 @@
 /* f16 to f32, also for machines without the instruction: code must not call the C library's. */
 #include "jit/llvm/emit.h"
 
-/* `type` like the value, of another element. */
+/* The type of an element, or of a vector of as many of them as the value has. */
 static LLVMTypeRef type_like(LLVMTypeRef element, LLVMValueRef v)
 {
 	LLVMTypeRef t = LLVMTypeOf(v);
