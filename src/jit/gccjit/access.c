@@ -3,10 +3,9 @@
  * arrays where their accesses are of different widths. */
 #include "jit/gccjit/emit.h"
 
-/* --- elements side by side --- */
+/* --- adjacent elements --- */
 
-/* How elements of a buffer lie in memory: `first` is where element 0 of an access is, in elements from the
- * pointer. */
+/* Adjacent elements of a buffer: element 0 of an access is `first` elements behind the pointer. */
 struct span {
 	gcc_jit_rvalue *at; /* a pointer to elements */
 	int64_t first;
@@ -19,7 +18,7 @@ static gcc_jit_lvalue *element_at(struct emitter *e, const struct span *s, int64
 	return gcc_jit_context_new_array_access(e->context, NULL, s->at, jit_index(e, s->first + i));
 }
 
-/* `width` elements from the i-th on. */
+/* The `width` elements from the i-th on. */
 static gcc_jit_lvalue *subvector_at(struct emitter *e, const struct span *s, int64_t i, int width)
 {
 	gcc_jit_type *type = e->loose[s->stored][__builtin_ctz(width)];
@@ -28,7 +27,7 @@ static gcc_jit_lvalue *subvector_at(struct emitter *e, const struct span *s, int
 	return gcc_jit_rvalue_dereference(at, NULL);
 }
 
-/* In memory truth has a byte, of which any but 0 is true. */
+/* In memory truth is a byte, of which any but 0 is true. */
 static gcc_jit_rvalue *load_value(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype t, int width)
 {
 	gcc_jit_rvalue *v = gcc_jit_lvalue_as_rvalue(from);
@@ -60,7 +59,7 @@ static struct jit_value *new_stored(struct emitter *e, struct ilir_type t)
 	return v;
 }
 
-/* From what is stored to what is computed with, and back. */
+/* Converts subvectors as they are stored to those that are computed with. */
 static const struct jit_value *join_stored(struct emitter *e, const struct jit_value *v, struct ilir_type t)
 {
 	return v->width == jit_width(e, t) ? v : jit_join(e, t, v->subvector);
@@ -99,7 +98,7 @@ static void store_span(struct emitter *e, const struct span *s, const struct jit
 
 /* --- memory --- */
 
-/* Taken from the pointer table once per call, in the entry block. */
+/* Loads the base address from the pointer table once per call, in the entry block. */
 static gcc_jit_rvalue *base_of(struct emitter *e, ilir_buffer b)
 {
 	if (!e->base[b.i]) {
@@ -124,8 +123,8 @@ static gcc_jit_rvalue *index_operation(struct emitter *e, enum gcc_jit_binary_op
 	return jit_keep(e, index, gcc_jit_context_new_binary_op(e->context, NULL, op, index, a, b));
 }
 
-/* A pointer to what an access means but for the displacement, so that it is one for all the accesses of an
- * unrolled loop. */
+/* The address of an access; its pointer lacks the displacement, so that all accesses of an unrolled loop
+ * share it. */
 static struct span span_of(struct emitter *e, const struct jit_access *a)
 {
 	struct jit_address to = jit_address_of(e->m, a);
@@ -152,8 +151,8 @@ static void measure_access(struct emitter *e, const struct jit_access *a)
 	int lanes = jit_lanes_in_memory(a);
 	if (b->kind != ILIR_REGISTER)
 		return;
-	bool whole = jit_register_element(e->m, a) % lanes == 0 && jit_register_elements(b) % lanes == 0;
-	r->lanes = whole && (!r->lanes || r->lanes == lanes) ? lanes : -1;
+	bool aligned = jit_register_element(e->m, a) % lanes == 0 && jit_register_elements(b) % lanes == 0;
+	r->lanes = aligned && (!r->lanes || r->lanes == lanes) ? lanes : -1;
 }
 
 static void measure_statement(const struct ilir_module *m, const struct ilir_stmt *s, void *emitter)
@@ -197,8 +196,8 @@ static void make_array(struct emitter *e, struct jit_register *r, const struct i
 	gcc_jit_lvalue_set_alignment(r->array, 64);
 }
 
-/* What is parked must really rest in memory, where GCC cannot see through an instruction of asm.def: it would
- * keep it in registers, and spill the wrong ones in the loops. */
+/* Parked registers must stay in memory: GCC would keep them in registers, and spill the wrong ones in the
+ * loops.  It does not see that an instruction of asm.def is a store. */
 static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer, int width)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
@@ -259,7 +258,7 @@ static void store_register(struct emitter *e, const struct jit_access *a, const 
 		assign_stored(e, r->slot[first / width + i], v->subvector[i], t.dtype);
 }
 
-/* Whether a store to a register adds a product to what is stored there. */
+/* Whether a store adds a product to the content of the register that it stores to. */
 static bool is_accumulation(struct emitter *e, const struct jit_access *to, ilir_expr value)
 {
 	const struct ilir_node *n = ilir_at(e->m, value);
@@ -274,7 +273,7 @@ static bool is_accumulation(struct emitter *e, const struct jit_access *to, ilir
 	       jit_register_element(e->m, &from) == jit_register_element(e->m, to);
 }
 
-/* False when the sum must be taken out and put back. */
+/* False when the sum must be loaded and stored instead. */
 static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_expr value)
 {
 	int width = jit_width(e, ilir_type_of(e->m, value));
@@ -287,14 +286,14 @@ static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_exp
 	return r->slot != NULL;
 }
 
-/* --- either --- */
+/* --- loads and stores --- */
 
 static bool is_register(const struct emitter *e, const struct jit_access *a)
 {
 	return ilir_buffer_at(e->m, a->buffer)->kind == ILIR_REGISTER;
 }
 
-/* What lies side by side there, in lanes or alone. */
+/* Loads the adjacent elements of an access, a vector or a scalar. */
 static const struct jit_value *load_as_stored(struct emitter *e, const struct jit_access *a,
 					      struct ilir_type t)
 {
@@ -321,7 +320,7 @@ const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
 	return all;
 }
 
-/* The row that loads elements of a type and casts them. */
+/* The row of asm.def that loads elements of a type and casts them. */
 static bool find_widening(enum ilir_op cast, enum ilir_dtype stored, enum jit_asm *row)
 {
 	static const struct {
@@ -379,7 +378,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	store_span(e, &to, v);
 }
 
-/* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
+/* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */
 void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 {
 	struct jit_access a = jit_read_prefetch(e->m, load);

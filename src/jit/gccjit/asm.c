@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Instructions that libgccjit has no words for. */
+/* Instructions for operations that libgccjit lacks. */
 #include "jit/gccjit/emit.h"
 
 static const char *const templates[][JIT_AVX512 + 1] = {
@@ -8,7 +8,7 @@ static const char *const templates[][JIT_AVX512 + 1] = {
 #undef GCCJIT_ASM
 };
 
-/* Vectors of 16 lanes are the only ones that need the third set. */
+/* Only vectors of 16 lanes use the third set. */
 static const char *template_of(const struct emitter *e, enum jit_asm op, int width)
 {
 	return templates[op][width == 16 ? JIT_AVX512 : e->processor->set == JIT_SSE ? JIT_SSE : JIT_AVX];
@@ -40,7 +40,7 @@ static bool is_mask(const struct emitter *e, gcc_jit_type *t)
 	return t == e->type[ILIR_BOOL][4];
 }
 
-/* Of a product, either factor may stand first; GCC then chooses which is read from memory. */
+/* The factors of a product commute, so that GCC can choose which is read from memory. */
 static const char *constraint_of(const struct emitter *e, const char *template, int operand, int width,
 				 gcc_jit_rvalue *value, bool memory)
 {

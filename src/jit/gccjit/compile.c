@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The plug-in's entry: all kernels in one context, which lives in a process of its own. */
+/* The plug-in's entry: compiles all kernels in one context, in a process of its own. */
 #include "jit/gccjit/apart.h"
 #include "jit/gccjit/emit.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* One compilation: what the child works on. */
+/* One compilation, which the child runs. */
 struct job {
 	const struct ilir_module *m;
 	const struct jit_options *options;
@@ -60,7 +60,7 @@ static bool generate_code(const struct job *j, struct apart *a, gcc_jit_context 
 	return error ? report_problem(a, NULL, error) : true;
 }
 
-/* What it takes is given back by the end of the process. */
+/* The end of the process frees everything. */
 static void work_in_child(struct apart *a, void *job)
 {
 	struct job *j = job;
@@ -82,15 +82,15 @@ static void work_in_child(struct apart *a, void *job)
 
 /* --- the back end --- */
 
-_Static_assert((int)APART_TIMES == (int)JIT_PHASES, "the child tells the times of all parts");
+_Static_assert((int)APART_TIMES == (int)JIT_PHASES, "the child reports the times of all phases");
 
-/* Who watches has said why, if the child was ended. */
+/* If the watch ended the child, it has added a diagnostic. */
 static bool fail_job(const struct job *j, struct diags *d)
 {
 	if (j->apart.stopped)
 		return false;
 	return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
-			"it needs the assembler as (package binutils) and room in the folder that TMPDIR "
+			"it needs the assembler as (package binutils) and space in the folder that TMPDIR "
 			"names, or /tmp; if "
 			"these are there it is a fault of the compiler: please report it; another target or "
 			"back end may do "
@@ -99,16 +99,16 @@ static bool fail_job(const struct job *j, struct diags *d)
 			j->apart.report.said);
 }
 
-/* Memory that runs out in the text ends the job before its owner hears of it, by the escape that it has set.
- */
-static bool append_object(struct job *j, struct str *out, bool *room)
+/* Sets `has_memory` to false when memory is out: the owner of the text may escape only after the job has
+ * ended. */
+static bool append_object(struct job *j, struct str *out, bool *has_memory)
 {
 	jmp_buf escape, *outer = out->arena->escape;
 	volatile bool ok = false;
-	*room = false;
+	*has_memory = false;
 	if (!arena_guard(out->arena, &escape)) {
 		ok = apart_read(&j->apart, out);
-		*room = true;
+		*has_memory = true;
 	}
 	out->arena->escape = outer;
 	return ok;
@@ -116,21 +116,21 @@ static bool append_object(struct job *j, struct str *out, bool *room)
 
 static bool run_job(struct job *j, struct str *out, struct diags *d)
 {
-	bool room = true;
+	bool has_memory = true;
 	if (!jit_find_processor(j->options->target))
 		return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
 				"choose another back end, or a target that has its instruction set",
 				"libgccjit makes no code for %s (%s)", j->options->target->name,
 				j->options->target->description);
 	j->apart = (struct apart){.watch = j->options->watch, .diags = d};
-	bool ok = apart_run(&j->apart, work_in_child, j) && append_object(j, out, &room);
+	bool ok = apart_run(&j->apart, work_in_child, j) && append_object(j, out, &has_memory);
 	apart_end(&j->apart);
-	if (!room)
+	if (!has_memory)
 		arena_escape(out->arena);
 	return ok || fail_job(j, d);
 }
 
-/* Takes all kernels: see `compiles_all`. */
+/* Compiles all kernels, see `compiles_all`. */
 static bool compile_kernels(const struct ilir_module *m, const struct jit_options *o, int kernel,
 			    struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
@@ -148,7 +148,7 @@ static bool print_module(const struct ilir_module *m, const struct jit_options *
 	return run_job(&j, out, d);
 }
 
-/* Wherever the loader found it. */
+/* The file that libgccjit was loaded from. */
 static const char *find_compiler(void)
 {
 	Dl_info info;

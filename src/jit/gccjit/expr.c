@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Expressions: one emitter per row of ilir/ops.def, called for each part of a vector.  Contraction is off and
+/* Expressions: one emitter per row of ilir/ops.def, called for each subvector.  Contraction is off and
  * nothing is reassociated, so the results are those of the interpreter to the bit. */
 #include "jit/gccjit/emit.h"
 
-/* What an operator is made for: an expression, and of each operand the part at hand. */
+/* The operands of an emitter: an expression, and one subvector of each of its operands. */
 struct job {
 	ilir_expr x;
 	struct ilir_type type, operand; /* of the result, of the first operand */
@@ -125,16 +125,16 @@ static gcc_jit_rvalue *call_builtin(struct emitter *e, const struct job *j, cons
 	return jit_keep(e, j->result, gcc_jit_context_new_call(e->context, NULL, f, args, arg));
 }
 
-/* Which operand the result replaces: what is added up, or where a constant is added, as in a polynomial, the
- * first factor, so that the constant need not be brought into a register of its own. */
+/* The operand whose register the result takes: the addend; or the first factor where a constant is added, as
+ * in a polynomial, so that the constant needs no copy. */
 static enum jit_asm form_of_fma(const struct emitter *e, const struct job *j)
 {
 	const struct ilir_node *c = ilir_at(e->m, ilir_arg(e->m, j->x, 2));
 	return c->op == ILIR_BROADCAST ? JIT_ASM_FMA_FACTOR : JIT_ASM_FMA_SUM;
 }
 
-/* Whether an operand is loaded for other statements as well: weights for the next row of a tile.  GCC would
- * read them again for each, and loads are what such a loop has most of. */
+/* Whether other statements load the operand, too, as rows of a tile share weights.  GCC would load it again
+ * for each, and such loops are bound by loads. */
 static bool is_shared(const struct emitter *e, const struct job *j, int operand)
 {
 	return e->loads[ilir_arg(e->m, j->x, operand).i] > 1;
@@ -176,7 +176,7 @@ static gcc_jit_rvalue *compare_lanes(struct emitter *e, enum jit_asm op, const s
 	return jit_asm(e, op, j->width, jit_subvector_type(e, ILIR_BOOL, j->width), a, b, NULL);
 }
 
-/* Without the instruction: (condition and yes) or (yes and not condition). */
+/* Without the instruction: (condition and yes) or (not condition and no). */
 static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 				     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
@@ -199,7 +199,7 @@ static gcc_jit_rvalue *blend_lanes(struct emitter *e, const struct job *j, gcc_j
 	return jit_asm(e, JIT_ASM_SELECT, j->width, j->result, condition, no, yes);
 }
 
-/* The instruction gives the second where there is a NaN; a NaN in the first is then put back. */
+/* The instruction returns the second operand if either is a NaN; a NaN in the first is restored. */
 static gcc_jit_rvalue *extreme_of_vectors(struct emitter *e, const struct job *j, enum jit_asm which)
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
@@ -242,7 +242,7 @@ static gcc_jit_rvalue *sign_mask(struct emitter *e, const struct job *j, gcc_jit
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, 63));
 }
 
-/* GCC's quotient is cut towards zero; it is one too large where the remainder is negative. */
+/* GCC's quotient is rounded towards zero; it is one too large where the remainder is negative. */
 static gcc_jit_rvalue *emit_DIV(struct emitter *e, const struct job *j)
 {
 	int64_t by = jit_divisor(e->m, j->x);
@@ -381,7 +381,7 @@ static gcc_jit_rvalue *emit_SHR(struct emitter *e, const struct job *j)
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, j->arg[0], j->arg[1]);
 }
 
-/* Half floats are integers here. */
+/* Half floats are integers in the trees. */
 static gcc_jit_rvalue *emit_AS_I32(struct emitter *e, const struct job *j)
 {
 	if (j->operand.dtype != ILIR_F32)
@@ -444,7 +444,7 @@ static gcc_jit_rvalue *make_integer(struct emitter *e, enum ilir_dtype t, int64_
 	return gcc_jit_context_new_rvalue_from_long(e->context, e->type[t][0], i);
 }
 
-/* The nearest of low..high, in a narrower type. */
+/* Clamps to low..high and converts to a narrower type. */
 static gcc_jit_rvalue *saturate_integer(struct emitter *e, const struct job *j, int64_t low, int64_t high)
 {
 	enum ilir_dtype t = j->operand.dtype;
@@ -455,7 +455,8 @@ static gcc_jit_rvalue *saturate_integer(struct emitter *e, const struct job *j, 
 	return jit_cast(e, j->type.dtype, v);
 }
 
-/* What the instruction makes INT32_MIN of, on the other side and of NaNs, is put right. */
+/* The instruction returns INT32_MIN for all that is out of range: corrects numbers that are too large, and
+ * NaNs. */
 static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
 {
 	gcc_jit_rvalue *x = j->arg[0],
@@ -468,7 +469,7 @@ static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
 	return blend_lanes(e, j, nan, jit_splat(e, ILIR_I32, jit_i32(e, 0), j->width), v);
 }
 
-/* `high` is the greatest integer, `end` the float behind it; of what is out of range 0 is cast instead. */
+/* `high` is the largest integer, `end` the float behind it.  Casts 0 in place of numbers out of range. */
 static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low,
 				    int64_t high)
 {
@@ -527,7 +528,7 @@ static gcc_jit_rvalue *emit_TO_I16(struct emitter *e, const struct job *j)
 
 /* --- vectors --- */
 
-/* Truth as a number: all bits of a lane, or a bit for each lane of a mask register. */
+/* Truth in all lanes: all bits of each lane, or of a mask register a bit for each. */
 static gcc_jit_rvalue *splat_truth(struct emitter *e, gcc_jit_rvalue *v, int width)
 {
 	gcc_jit_type *integer = e->type[ILIR_I32][0], *word = e->type[ILIR_BOOL][4];
@@ -558,7 +559,7 @@ static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
 
 /* --- the table --- */
 
-/* These mean something else than an operation on each part: see emit_anew. */
+/* These are no operations on each subvector: see emit_anew. */
 #define emit_VAR NULL
 #define emit_LOAD NULL
 #define emit_BROADCAST NULL
@@ -575,7 +576,7 @@ static const struct jit_value *emit_variable(struct emitter *e, ilir_expr x)
 	return v ? v : jit_refuse(e, ilir_type_of(e->m, x), "a variable is used outside its scope");
 }
 
-/* All parts are one. */
+/* All subvectors are the same. */
 static const struct jit_value *emit_broadcast(struct emitter *e, ilir_expr x)
 {
 	struct ilir_type t = ilir_type_of(e->m, x);
@@ -586,7 +587,7 @@ static const struct jit_value *emit_broadcast(struct emitter *e, ilir_expr x)
 	return v;
 }
 
-/* The sides of a select become branches: only the one that is chosen may be computed. */
+/* A select as branches, when only the chosen side may be computed. */
 static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 {
 	struct ilir_type t = ilir_type_of(e->m, x);
@@ -608,7 +609,7 @@ static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 	return v;
 }
 
-/* Truth of lanes that were compared one by one, as a part of a vector. */
+/* Joins the truth of lanes that were compared one by one to a subvector. */
 static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *truth, int width)
 {
 	gcc_jit_type *integer = e->type[ILIR_I32][0], *mask = jit_subvector_type(e, ILIR_BOOL, width);
@@ -642,7 +643,7 @@ const struct jit_value *jit_join(struct emitter *e, struct ilir_type t, gcc_jit_
 	return v;
 }
 
-/* An element of a vector, which must lie in memory for that. */
+/* An element of a vector, through memory. */
 static gcc_jit_rvalue *extract_element(struct emitter *e, gcc_jit_rvalue *vector, enum ilir_dtype t, int i)
 {
 	gcc_jit_lvalue *place = jit_local(e, gcc_jit_rvalue_get_type(vector));
@@ -657,19 +658,19 @@ static gcc_jit_rvalue *extract_element(struct emitter *e, gcc_jit_rvalue *vector
 
 gcc_jit_rvalue *jit_lane(struct emitter *e, const struct jit_value *v, enum ilir_dtype t, int i)
 {
-	gcc_jit_rvalue *part = v->subvector[i / v->width];
+	gcc_jit_rvalue *subvector = v->subvector[i / v->width];
 	if (v->width == 1)
-		return part;
+		return subvector;
 	if (t != ILIR_BOOL)
-		return extract_element(e, part, t, i % v->width);
+		return extract_element(e, subvector, t, i % v->width);
 	gcc_jit_rvalue *truth = v->width == 16
 				    ? jit_binary(e, e->type[ILIR_I32][0], GCC_JIT_BINARY_OP_BITWISE_AND,
-						 jit_cast(e, ILIR_I32, part), jit_i32(e, 1 << i % 16))
-				    : extract_element(e, part, ILIR_I32, i % v->width);
+						 jit_cast(e, ILIR_I32, subvector), jit_i32(e, 1 << i % 16))
+				    : extract_element(e, subvector, ILIR_I32, i % v->width);
 	return jit_compare(e, GCC_JIT_COMPARISON_NE, truth, jit_i32(e, 0));
 }
 
-/* Lane by lane: parts of the operands and of the result differ in width. */
+/* Lane by lane: the subvectors of the operands and of the result differ in width. */
 static const struct jit_value *emit_lanes(struct emitter *e, ilir_expr x, const struct jit_value *const *arg)
 {
 	const struct ilir_node *n = ilir_at(e->m, x);

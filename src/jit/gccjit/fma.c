@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Fused multiply-add for machines without the instruction: by binary64 and rounding to odd, as in
- * ../llvm/fma.c, which says why that is right. */
+ * ../llvm/fma.c, which has the proof. */
 #include "jit/gccjit/emit.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static gcc_jit_rvalue *bitcast_to(struct emitter *e, gcc_jit_type *type, gcc_jit
 	return jit_keep(e, type, gcc_jit_context_new_bitcast(e->context, NULL, a, type));
 }
 
-/* The same in each lane. */
+/* A constant in each lane. */
 static gcc_jit_rvalue *make_constant(struct emitter *e, const struct wide *w, gcc_jit_type *vector,
 				     long value)
 {
@@ -52,7 +52,7 @@ static gcc_jit_rvalue *make_constant(struct emitter *e, const struct wide *w, gc
 								      (gcc_jit_rvalue *[]){one, one});
 }
 
-/* What rounding made of a + b: a + b = sum + error, exactly.  Not a number where an operand is not finite. */
+/* The rounding error of a sum: a + b = sum + error, exactly.  A NaN where an operand is not finite. */
 static gcc_jit_rvalue *error_of_sum(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a,
 				    gcc_jit_rvalue *b, gcc_jit_rvalue *sum)
 {
@@ -63,7 +63,7 @@ static gcc_jit_rvalue *error_of_sum(struct emitter *e, const struct wide *w, gcc
 			      real_operation(e, w, minus, b, b_part));
 }
 
-/* 1 where a < b, else 0, as there is a NaN. */
+/* 1 where a < b, else 0, also where either is a NaN. */
 static gcc_jit_rvalue *compare_less(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a,
 				    gcc_jit_rvalue *b)
 {
@@ -80,8 +80,8 @@ static gcc_jit_rvalue *compare_less(struct emitter *e, const struct wide *w, gcc
 				 make_constant(e, w, w->integer, 1));
 }
 
-/* Where there was an error: the sum is brought one step towards zero if rounding led away from it, which its
- * sign and that of the error tell, and its last bit is set. */
+/* Where there is an error: moves the sum one step towards zero if it was rounded away from zero, which the
+ * signs of sum and error show, and sets its last bit. */
 static gcc_jit_rvalue *round_to_odd(struct emitter *e, const struct wide *w, gcc_jit_rvalue *sum,
 				    gcc_jit_rvalue *error)
 {
@@ -118,7 +118,7 @@ static gcc_jit_rvalue *body_of_one(struct emitter *e, const struct wide *w, gcc_
 	return cast_to(e, w->narrow, odd_sum(e, w, wider));
 }
 
-/* Half by half. */
+/* Computes the lower and the upper half one after the other. */
 static gcc_jit_rvalue *body_of_four(struct emitter *e, const struct wide *w, gcc_jit_rvalue *const x[3])
 {
 	static const enum jit_asm widen[] = {JIT_ASM_LOW_PD, JIT_ASM_HIGH_PD};
@@ -131,7 +131,8 @@ static gcc_jit_rvalue *body_of_four(struct emitter *e, const struct wide *w, gcc
 	return jit_asm(e, JIT_ASM_JOIN, 4, w->narrow, half[0], half[1], NULL);
 }
 
-/* A function inside the object: tiles hold hundreds of these, and each is two dozen instructions. */
+/* A function inside the object, since tiles contain hundreds of calls, and each would be two dozen
+ * instructions. */
 static gcc_jit_function *write_function(struct emitter *e, int width)
 {
 	static const char *const names[] = {"a", "b", "c"};

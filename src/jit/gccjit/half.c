@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Half floats to f32 one by one, in integers: as in ../llvm/half.c. */
+/* Converts half floats to f32 one by one by integer operations, as ../llvm/half.c does. */
 #include "jit/gccjit/emit.h"
 
 static gcc_jit_rvalue *operate_i32(struct emitter *e, enum gcc_jit_binary_op op, gcc_jit_rvalue *a, int32_t b)
