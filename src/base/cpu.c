@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of a text of the system's, without spaces at its ends. */
+/* Appends a text without the spaces at its ends; bytes that cannot be printed become '?'. */
 static void put_printable(struct str *s, const char *text)
 {
 	text += strspn(text, " ");

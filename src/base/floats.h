@@ -13,7 +13,7 @@
 #include <fenv.h>
 #endif
 
-/* What was set before. */
+/* The settings of the caller. */
 struct float_mode {
 #if defined __x86_64__
 	uint32_t vectors;

@@ -65,7 +65,7 @@ static void ask_library(struct caches *c)
 }
 
 /* On a machine without a third level, the second counts as the last. */
-void machine_ask_caches(struct target *t, const char *root)
+void machine_read_caches(struct target *t, const char *root)
 {
 	static const int member[] = {0, TARGET_AT_l1_bytes, TARGET_AT_l2_bytes, TARGET_AT_l3_bytes};
 	struct caches c = {{0}, 0};

@@ -8,7 +8,7 @@
 
 /* Sets the sizes of caches, read below the folder `root` ("" = the real one) and by sysconf; a size that the
  * system does not know, or that is impossible, stays as it is. */
-void machine_ask_caches(struct target *, const char *root);
+void machine_read_caches(struct target *, const char *root);
 /* Sets the rates that were measured; the sizes of caches are set already.  False, and nothing is set, when a
  * number is out of its bounds. */
 bool machine_describe(struct target *, const struct machine *);

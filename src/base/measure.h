@@ -25,8 +25,8 @@ struct machine {
  * 0.2 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
  * calling thread where it was.  False when there is neither the memory nor the threads. */
 bool machine_measure(struct machine *, int threads, size_t memory);
-/* The best of two measurements of so many threads: who measures before and after can tell the machine from
- * what disturbed it. */
+/* Keeps the best of two measurements with equally many threads: measuring before and after separates the
+ * machine from disturbances. */
 void machine_merge(struct machine *, const struct machine *);
 /* Bytes that a core reads a second from a working set of so many bytes: between those measured by the
  * logarithm of their sizes, beyond the last as there. */

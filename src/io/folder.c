@@ -58,7 +58,7 @@ static bool step_into(struct walk *w, int folder)
 static bool check_owner(struct walk *w, const struct stat *st, const char *name)
 {
 	return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == w->system ||
-	       refuse_path(w, "'%.60s' on the way to it belongs to user %u", name, (unsigned)st->st_uid);
+	       refuse_path(w, "'%.60s' on the path to it belongs to user %u", name, (unsigned)st->st_uid);
 }
 
 /* A group with the number of the owner has no other member. */
@@ -66,7 +66,7 @@ static bool check_writers(struct walk *w, const struct stat *st, const char *nam
 {
 	mode_t others = st->st_gid == st->st_uid ? S_IWOTH : S_IWOTH | S_IWGRP;
 	return !(st->st_mode & others) || st->st_mode & S_ISVTX ||
-	       refuse_path(w, "others can write in '%.60s' on the way to it (mode %03o)", name,
+	       refuse_path(w, "others can write in '%.60s' on the path to it (mode %03o)", name,
 			   (unsigned)st->st_mode & 07777);
 }
 

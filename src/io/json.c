@@ -16,10 +16,10 @@ static const char form[] =
 static enum io_next refuse_object(const struct io_text *t, struct diags *diags, const char *p,
 				  const char *message)
 {
-	char said[200];
-	snprintf(said, sizeof said, "structure %lld, counted from 0: %s", (long long)t->structures - 1,
+	char text[200];
+	snprintf(text, sizeof text, "structure %lld, counted from 0: %s", (long long)t->structures - 1,
 		 message);
-	return io_refuse(t, diags, DIAG_BAD_JSON, p, form, said);
+	return io_refuse(t, diags, DIAG_BAD_JSON, p, form, text);
 }
 
 /* --- between objects --- */

@@ -33,7 +33,7 @@ struct io_safetensors *io_safetensors_open_memory(struct arena *, struct diags *
 /* Closes the file; the descriptions of the tensors stay.  NULL is legal. */
 void io_safetensors_close(struct io_safetensors *);
 
-/* As the format spells it. */
+/* The format's name of a type. */
 const char *io_safetensors_type(enum dtype);
 /* The tensor of that name, or -1. */
 int io_safetensors_find(const struct io_safetensors *, const char *name);

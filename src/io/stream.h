@@ -31,7 +31,7 @@ void io_stream_close(struct io_stream *);
  * can be made again, otherwise the text has stopped. */
 bool io_stream_fill(struct io_stream *, struct io_text *, enum io_format, struct diags *);
 
-/* How much of the file the text is behind, 0 to 1; 0 while its size is unknown. */
+/* How much of the file has been read, 0 to 1; 0 while its size is unknown. */
 double io_stream_progress(const struct io_stream *, const struct io_text *);
 
 #endif

@@ -412,11 +412,11 @@ static bool run_helper(struct exchange *x, struct answer *a)
 	size_t before = x->diags->n;
 	if (!start_helper(x))
 		return false;
-	bool answered = exchange_messages(x), told = x->diags->n > before || x->diags->lost;
-	if (told)
+	bool answered = exchange_messages(x), reported = x->diags->n > before || x->diags->lost;
+	if (reported)
 		dismiss_helper(x);
 	int status = kill_helper(x);
-	bool ok = answered ? read_answer(x, a) : told ? false : report_silence(x, status);
+	bool ok = answered ? read_answer(x, a) : reported ? false : report_silence(x, status);
 	close_one(x->printed);
 	return ok;
 }

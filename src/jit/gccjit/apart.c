@@ -19,7 +19,7 @@ __attribute__((format(printf, 2, 3))) static bool report_failure(struct apart *a
 {
 	va_list args;
 	va_start(args, format);
-	vsnprintf(a->report.said, sizeof a->report.said, format, args);
+	vsnprintf(a->report.reason, sizeof a->report.reason, format, args);
 	va_end(args);
 	return false;
 }
@@ -160,7 +160,7 @@ static _Noreturn void run_child(struct apart *a, int report, void (*work)(struct
 /* The interval between calls of the watch [ms]. */
 enum { TICK = 10 };
 
-/* Calls the watch until the child reports; kills the child and its processes when the watch says so. */
+/* Calls the watch until the child reports; kills the child and its processes when the watch stops them. */
 static void watch_child(struct apart *a, pid_t child, int report)
 {
 	const struct jit_watch *w = a->watch;
@@ -183,16 +183,16 @@ static bool read_report(struct apart *a, int report)
 		at += n > 0 ? n : 0;
 		left -= n > 0 ? n : 0;
 	}
-	a->report.said[sizeof a->report.said - 1] = 0;
+	a->report.reason[sizeof a->report.reason - 1] = 0;
 	return left == 0;
 }
 
 /* Adds the beginning of the output to the report, as one line. */
-static void add_said(struct apart *a)
+static void add_output(struct apart *a)
 {
 	char text[400];
 	ssize_t n = a->printed < 0 ? 0 : pread(a->printed, text, sizeof text - 1, 0);
-	size_t used = strlen(a->report.said);
+	size_t used = strlen(a->report.reason);
 	while (n > 0 && text[n - 1] == '\n')
 		n--;
 	if (n <= 0)
@@ -200,7 +200,7 @@ static void add_said(struct apart *a)
 	text[n] = 0;
 	for (char *s = text; (s = strchr(s, '\n'));)
 		*s = ' ';
-	snprintf(a->report.said + used, sizeof a->report.said - used, "%s%s", used ? ": " : "", text);
+	snprintf(a->report.reason + used, sizeof a->report.reason - used, "%s%s", used ? ": " : "", text);
 }
 
 static bool wait_for(struct apart *a, pid_t child, int report)
@@ -221,7 +221,7 @@ static bool wait_for(struct apart *a, pid_t child, int report)
 			report_failure(a, "the compiler ended");
 	}
 	if (!a->report.ok)
-		add_said(a);
+		add_output(a);
 	return a->report.ok;
 }
 

@@ -15,7 +15,7 @@ enum { APART_TIMES = 4 };
 struct apart_report {
 	bool ok;
 	double seconds[APART_TIMES];
-	char about[120], said[600]; /* what failed, and why */
+	char culprit[120], reason[600]; /* what failed, and why */
 };
 
 struct apart {
@@ -30,10 +30,10 @@ struct apart {
 
 /* Runs the work in a child, unless the watch ends it; the caller has set the watch and its diagnostics.  The
  * work may use the memory of the parent, malloc, and no lock that another thread might hold.  True when the
- * child reported ok; else report.said is the reason.  Read the result with apart_read; call apart_end after
+ * child reported ok; else report.reason is the reason.  Read the result with apart_read; call apart_end after
  * every apart_run. */
 bool apart_run(struct apart *, void (*work)(struct apart *, void *context), void *context);
-/* Appends the file.  False when it cannot be read; then report.said is the reason.  Escapes as its arena
+/* Appends the file.  False when it cannot be read; then report.reason is the reason.  Escapes as its arena
  * does. */
 bool apart_read(struct apart *, struct str *);
 void apart_end(struct apart *);

@@ -22,8 +22,8 @@ struct job {
 static bool report_problem(struct apart *a, const char *kernel, const char *what)
 {
 	if (kernel)
-		snprintf(a->report.about, sizeof a->report.about, "kernel '%s' of ", kernel);
-	snprintf(a->report.said, sizeof a->report.said, "%s", what);
+		snprintf(a->report.culprit, sizeof a->report.culprit, "kernel '%s' of ", kernel);
+	snprintf(a->report.reason, sizeof a->report.reason, "%s", what);
 	return false;
 }
 
@@ -95,8 +95,8 @@ static bool fail_job(const struct job *j, struct diags *d)
 			"these are there it is a fault of the compiler: please report it; another target or "
 			"back end may do "
 			"meanwhile",
-			"libgccjit could not compile %s'%s': %s", j->apart.report.about, j->m->name,
-			j->apart.report.said);
+			"libgccjit could not compile %s'%s': %s", j->apart.report.culprit, j->m->name,
+			j->apart.report.reason);
 }
 
 /* Sets `has_memory` to false when memory is out: the owner of the text may escape only after the job has

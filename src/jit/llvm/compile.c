@@ -31,7 +31,7 @@ struct job {
 	LLVMBuilderRef builder[2];
 	LLVMTargetMachineRef machine;
 	LLVMMemoryBufferRef output; /* object or assembly */
-	char said[400];		    /* LLVM's first error while it generated code */
+	char error[400];	    /* LLVM's first error while it generated code */
 };
 
 /* --- failures --- */
@@ -68,10 +68,10 @@ static bool check_error(struct job *j, LLVMErrorRef error)
 static void note_error(LLVMDiagnosticInfoRef info, void *context)
 {
 	struct job *j = context;
-	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || j->said[0])
+	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || j->error[0])
 		return;
 	char *text = LLVMGetDiagInfoDescription(info);
-	snprintf(j->said, sizeof j->said, "%s", text[0] ? text : "unknown error");
+	snprintf(j->error, sizeof j->error, "%s", text[0] ? text : "unknown error");
 	LLVMDisposeMessage(text);
 }
 
@@ -201,7 +201,7 @@ static bool generate_code(struct job *j, LLVMCodeGenFileType what)
 	char *message = NULL;
 	if (LLVMTargetMachineEmitToMemoryBuffer(j->machine, j->module, what, &message, &j->output))
 		return fail_message(j, message);
-	return j->said[0] ? fail_job(j, j->names, j->said) : true;
+	return j->error[0] ? fail_job(j, j->names, j->error) : true;
 }
 
 static bool generate_object(struct job *j)
