@@ -27,8 +27,9 @@ static bool number_token(struct fill *f, int32_t *to)
 	bool integer = f->wanted->integer;
 	return (json_to_integer(number, to) && (integer || *to >= -1)) ||
 	       json_fault(&f->scan, at,
-			  integer ? "an integer from -2147483648 to 2147483647 is needed here"
-				  : "a token is a whole number from 0 to 2147483647, or -1 for none");
+			  integer
+			      ? "an integer from -2147483648 to 2147483647 is needed here"
+			      : "a token or an index is a whole number from 0 to 2147483647, or -1 for none");
 }
 
 static bool text_token(struct fill *f, int32_t *to)

@@ -184,9 +184,10 @@ static void fills(void)
 	refuses_data("\"x\": [null, null, [[1, 2], [3, 4]]]", cube, "node 2: a '[' is missing");
 	refuses_data("\"w\": [3, 4]", token, "data 'w', node 2: fewer values");
 	refuses_data("\"w\": [3, 4, 5, 6]", token, "more values than there are nodes");
-	refuses_data("\"w\": [3, 4, -2]", token, "a token is a whole number");
-	refuses_data("\"w\": [3, 4, 1.5]", token, "a token is a whole number");
-	refuses_data("\"w\": [3, 4, 3000000000]", token, "a token is a whole number from 0 to 2147483647");
+	refuses_data("\"w\": [3, 4, -2]", token, "a token or an index is a whole number");
+	refuses_data("\"w\": [3, 4, 1.5]", token, "a token or an index is a whole number");
+	refuses_data("\"w\": [3, 4, 3000000000]", token,
+		     "a token or an index is a whole number from 0 to 2147483647");
 	refuses_data("\"w\": [3, 4, [1]]", token, "a number is missing");
 	refuses_data("\"w\": {}", token, "a '[' is missing");
 	refuses_data("\"w\": [[], [], [1]]", edge, "node 2: fewer values than the node has children");
