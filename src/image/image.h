@@ -161,7 +161,7 @@ enum image_domain {
 	IMAGE_DOMAIN_ONCE,   /* 0 .. nodes, the kernel finds its own rows */
 	IMAGE_DOMAIN_LEAVES, /* 0 .. leaves */
 	IMAGE_DOMAIN_INNER,  /* leaves .. nodes, batch by batch: a call each; consecutive steps of this domain
-				all run on one batch before the next */
+				all run over one batch before the next */
 	IMAGE_DOMAIN_INNER_NODE,  /* the same, node by node */
 	IMAGE_DOMAIN_BATCH,	  /* 0 .. nodes, batch by batch */
 	IMAGE_DOMAIN_NODE,	  /* 0 .. nodes, node by node */
@@ -307,9 +307,8 @@ struct image {
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
-	int unroll; /* levels of a span: a thread may run subtrees of so many levels between two barriers, so
-		       that no buffer has the rows of one batch only; below 2: none, and none when children
-		       are shared */
+	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, so
+		       no buffer has the rows of one batch; below 2, or when children are shared: none */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {
