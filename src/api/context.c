@@ -153,6 +153,20 @@ static void destroy_context(void *object)
 		c->hooks.resize(c->hooks.context, c->cache_dir, strlen(c->cache_dir) + 1, 0);
 }
 
+/* The environment decides where the options do not; -1 = it names no source. */
+static int source_of_machine(const esp_context_options *o)
+{
+	static const char *const words[] = {
+	    [ESP_MACHINE_MEASURED] = "measured", [ESP_MACHINE_KEPT] = "kept", [ESP_MACHINE_DEFAULTS] = "defaults"};
+	const char *asked = o->machine ? NULL : secure_getenv("ESPALIER_MACHINE");
+	if (!asked || !*asked)
+		return o->machine;
+	for (int i = 0; i <= ESP_MACHINE_DEFAULTS; i++)
+		if (strcmp(asked, words[i]) == 0)
+			return i;
+	return -1;
+}
+
 static bool check_options(const esp_context_options *o, struct diags *diags)
 {
 	const char *function = "esp_context_create";
@@ -169,6 +183,11 @@ static bool check_options(const esp_context_options *o, struct diags *diags)
 	if (o->machine < ESP_MACHINE_MEASURED || o->machine > ESP_MACHINE_DEFAULTS)
 		return api_bad_argument(diags, function, "options->machine",
 					"must be one of ESP_MACHINE_...");
+	if (source_of_machine(o) < 0)
+		return diag_add(diags, DIAG_BAD_ARGUMENT, (struct diag_at){0},
+				"set it to one of these, or unset it",
+				"%s: ESPALIER_MACHINE is '%.80s', which is none of measured, kept, defaults", function,
+				secure_getenv("ESPALIER_MACHINE"));
 	if (!(o->compile_seconds >= 0))
 		return api_bad_argument(diags, function, "options->compile_seconds",
 					"must not be negative");
@@ -203,18 +222,6 @@ static bool wants_perf_map(const esp_context_options *o)
 {
 	const char *asked = secure_getenv("ESPALIER_PERF_MAP");
 	return o->perf_map || (asked && *asked && strcmp(asked, "0") != 0);
-}
-
-/* The environment decides where the options do not. */
-static int source_of_machine(const esp_context_options *o)
-{
-	static const char *const words[] = {
-	    [ESP_MACHINE_MEASURED] = "measured", [ESP_MACHINE_KEPT] = "kept", [ESP_MACHINE_DEFAULTS] = "defaults"};
-	const char *asked = o->machine ? NULL : secure_getenv("ESPALIER_MACHINE");
-	for (int i = 0; asked && i <= ESP_MACHINE_DEFAULTS; i++)
-		if (strcmp(asked, words[i]) == 0)
-			return i;
-	return o->machine;
 }
 
 static bool fill_context(esp_context *c, const esp_context_options *o)

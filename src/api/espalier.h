@@ -204,8 +204,8 @@ typedef struct esp_context_options {
 	 *   ESP_MACHINE_KEPT      as kept there; where nothing is, as a usual machine of its best target, but for
 	 *                         the caches, which the system tells.  So it is without a cache folder, too
 	 *   ESP_MACHINE_DEFAULTS  as a usual machine of its best target
-	 * ESPALIER_MACHINE in the environment (measured, kept, defaults) decides in place of 0, unless the process
-	 * runs with raised rights. */
+	 * ESPALIER_MACHINE in the environment (measured, kept, defaults) decides in place of 0, unless it is empty or
+	 * the process runs with raised rights; another word is a bad-argument. */
 	int machine;
 } esp_context_options;
 

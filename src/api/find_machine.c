@@ -210,7 +210,7 @@ static void look_up(struct search *s)
 		return;
 	}
 	say_problem(s);
-	machine_ask_caches(&s->target, "");
+	machine_read_caches(&s->target, "");
 	s->source = "system";
 	bool wanted = s->may_measure && s->folder && s->context->machine_from == ESP_MACHINE_MEASURED;
 	if ((wanted || s->must_measure) && measure_and_keep(s))

@@ -257,16 +257,16 @@ static const struct io_column *column_of(const struct next *x, const struct io_s
 	else if (c->text && !w->vocab)
 		diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
 			 "give --vocab FILE (esp_treebank_options.vocab, esp_column.vocab)",
-			 "the model reads tokens of '%s', the file has texts, and there is no 'vocab' "
+			 "the model reads %s of '%s', the file has texts, and there is no 'vocab' "
 			 "(esp_treebank_open)",
-			 w->input);
+			 w->integer ? "integers" : "tokens", w->input);
 	else
 		return c;
 	return NULL;
 }
 
-/* A number that files give as they give tokens. */
-static bool is_whole(const struct image_input *in)
+/* Whether the input is one integer, which files have where they have tokens. */
+static bool is_integer(const struct image_input *in)
 {
 	return in->dtype == DTYPE_I32 && !in->rank;
 }
@@ -277,7 +277,8 @@ static struct io_wanted wanted_of(const struct next *x, int input)
 	const struct source *source = source_of(x->treebank, in->name);
 	const esp_vocab *v = source && source->vocab ? source->vocab : x->treebank->vocab;
 	return (struct io_wanted){.input = in->name,
-				  .token = in->token || is_whole(in),
+				  .token = in->token || is_integer(in),
+				  .integer = !in->token && is_integer(in),
 				  .on_edges = in->on_edge,
 				  .elements = in->elements,
 				  .rank = in->rank,
@@ -292,11 +293,12 @@ static struct io_wanted wanted_of(const struct next *x, int input)
 static bool has_readable_type(const struct next *x, int input)
 {
 	const struct image_input *in = &x->forest->program->interface.input[input];
-	return in->dtype == DTYPE_F32 || in->token || is_whole(in) ||
+	return in->dtype == DTYPE_F32 || in->token || is_integer(in) ||
 	       diag_add(x->diags, DIAG_BAD_ARGUMENT, (struct diag_at){.file = x->treebank->reader.file},
-			"give it to esp_forest_add as an array, or declare it f32, or a number of i32",
-			"the input '%s' is %s, which is not read from files", in->name,
-			dtype_traits_of(in->dtype)->spelling);
+			in->rank ? "give it to esp_forest_add as an array, or declare it f32"
+				 : "give it to esp_forest_add as an array, or declare it f32 or i32",
+			"the input '%s' is %s of %s, which is not read from files", in->name,
+			in->rank ? "an array" : "a number", dtype_traits_of(in->dtype)->spelling);
 }
 
 /* The rows of an input; NULL after a diagnostic. */

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The C type that holds an element of each type of dtype.def, and conversions between them that C leaves
- * open. They work on bits, so that modes of the processor (denormals as zeros) do not change them. */
+ * undefined. They work on bits, so that modes of the processor (denormals as zeros) do not change them. */
 #ifndef ESPALIER_BASE_CONVERT_H
 #define ESPALIER_BASE_CONVERT_H
 

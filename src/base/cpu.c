@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of a text of the system's, without spaces at its ends. */
+/* Appends a text without the spaces at its ends; bytes that cannot be printed become '?'. */
 static void put_printable(struct str *s, const char *text)
 {
 	text += strspn(text, " ");
@@ -21,10 +21,10 @@ static void put_printable(struct str *s, const char *text)
 
 enum { EAX = 1, EBX = 2, ECX = 4, EDX = 8 };
 
-/* What is asked, and which of the answers count: others differ between the cores of one processor. */
+/* Leaves of cpuid, and the registers that count: others differ between the cores of one processor. */
 static const struct {
 	unsigned leaf, subleaf, registers;
-} questions[] = {
+} leaves[] = {
     {0, 0, EBX | ECX | EDX},	/* the maker */
     {1, 0, EAX | ECX | EDX},	/* family and model; features up to AVX */
     {7, 0, EBX | ECX | EDX},	/* AVX2, AVX-512, AMX */
@@ -33,22 +33,22 @@ static const struct {
     {0x80000001, 0, ECX | EDX}, /* features that AMD had first */
 };
 
-/* `last` is the greatest leaf that the processor knows, of those that all makers share; that of the others is
- * known to every 64-bit processor. */
-static void ask(struct str *s, unsigned i, unsigned *last)
+/* `last` is the greatest leaf that the processor has below 0x80000000; those above are on every 64-bit
+ * processor. */
+static void print_leaf(struct str *s, unsigned i, unsigned *last)
 {
-	unsigned r[4], leaf = questions[i].leaf;
+	unsigned r[4], leaf = leaves[i].leaf;
 	if (leaf < 0x80000000 && leaf > *last)
 		return;
-	__cpuid_count(leaf, questions[i].subleaf, r[0], r[1], r[2], r[3]);
+	__cpuid_count(leaf, leaves[i].subleaf, r[0], r[1], r[2], r[3]);
 	*last = leaf ? *last : r[0];
-	str_printf(s, " %x.%x", leaf, questions[i].subleaf);
+	str_printf(s, " %x.%x", leaf, leaves[i].subleaf);
 	for (int k = 0; k < 4; k++)
-		if (questions[i].registers & 1 << k)
+		if (leaves[i].registers & 1 << k)
 			str_printf(s, ":%x", r[k]);
 }
 
-/* Registers that the system saves and restores; others cannot be used, whatever the processor says. */
+/* Registers that the system saves and restores; others cannot be used, even if the processor has them. */
 static unsigned saved_registers(void)
 {
 	unsigned r[4], low, high;
@@ -63,8 +63,8 @@ void cpu_print(struct str *s)
 {
 	str_printf(s, "x86-64 saves %x", saved_registers());
 	unsigned last = 0;
-	for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
-		ask(s, i, &last);
+	for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++)
+		print_leaf(s, i, &last);
 }
 
 void cpu_name(struct str *s)
@@ -79,8 +79,7 @@ void cpu_name(struct str *s)
 	put_printable(s, (const char *)r);
 }
 
-/* A bit each: those that the processor has and the system lets programs use.  What compilers never use by
- * themselves is none of these. */
+/* A bit each.  Extensions that compilers never use by themselves are not listed. */
 #define EXTENSIONS                                                                                           \
 	X("sse3")                                                                                            \
 	X("ssse3") X("sse4.1") X("sse4.2") X("sse4a") X("popcnt") X("avx") X("avx2") X("fma") X("fma4")      \
@@ -160,7 +159,7 @@ void cpu_extensions(struct str *s)
 			str_printf(s, "%s%s", s->n ? " " : "", names[i]);
 }
 
-static bool has(uint64_t own, const char *word, size_t length)
+static bool has_extension(uint64_t own, const char *word, size_t length)
 {
 	for (int i = 0; i < NAMES; i++)
 		if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0)
@@ -173,7 +172,7 @@ const char *cpu_lacks(const char *extensions)
 	uint64_t own = own_extensions();
 	for (const char *word = extensions; *word; word += *word == ' ') {
 		size_t length = strcspn(word, " ");
-		if (length && !has(own, word, length))
+		if (length && !has_extension(own, word, length))
 			return word;
 		word += length;
 	}

@@ -1,15 +1,15 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which processor this is, as far as code made for it depends on it. */
+/* Identifies the processor, as far as code made for it depends on it. */
 #ifndef ESPALIER_BASE_CPU_H
 #define ESPALIER_BASE_CPU_H
 
 #include "base/str.h"
 
-/* Appends a text that is the same on processors that can run each other's code and schedule it alike.  Asked
- * of the processor itself: on a virtual machine that takes some 10 us a question. */
+/* Appends a text that is the same on processors that can run each other's code and schedule it alike.  It is
+ * read by cpuid, which takes some 10 us a leaf on a virtual machine. */
 void cpu_print(struct str *);
 
-/* Appends the name that the processor has for people, in one line; nothing when it has none. */
+/* Appends the brand name of the processor, in one line; nothing when it has none. */
 void cpu_name(struct str *);
 
 /* Appends the extensions of the instruction set that code made for this very processor may use, as words that

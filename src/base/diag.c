@@ -38,7 +38,7 @@ void diags_init(struct diags *d, const struct allocator *allocator)
 	*d = (struct diags){.allocator = allocator};
 }
 
-static void *resize(struct diags *d, void *p, size_t old_size, size_t new_size)
+static void *resize_memory(struct diags *d, void *p, size_t old_size, size_t new_size)
 {
 	return d->allocator->resize(d->allocator->context, p, old_size, new_size);
 }
@@ -46,7 +46,7 @@ static void *resize(struct diags *d, void *p, size_t old_size, size_t new_size)
 static void free_text(struct diags *d, char *text)
 {
 	if (text)
-		resize(d, text, strlen(text) + 1, 0);
+		resize_memory(d, text, strlen(text) + 1, 0);
 }
 
 static void free_one(struct diags *d, struct diag *g)
@@ -62,16 +62,16 @@ void diags_free(struct diags *d)
 	for (size_t i = 0; i < d->n; i++)
 		free_one(d, &d->at[i]);
 	if (d->at)
-		resize(d, d->at, d->capacity * sizeof *d->at, 0);
+		resize_memory(d, d->at, d->capacity * sizeof *d->at, 0);
 	diags_init(d, d->allocator);
 }
 
-/* A copy of a text; notes in `lost` when there is no memory for it. */
-static char *copy(struct diags *d, const char *text, size_t length)
+/* Copies a text, which may be NULL.  Sets `lost` when there is no memory for it. */
+static char *copy_text(struct diags *d, const char *text, size_t length)
 {
 	if (!text)
 		return NULL;
-	char *p = resize(d, NULL, 0, length + 1);
+	char *p = resize_memory(d, NULL, 0, length + 1);
 	if (!p)
 		return d->lost = true, NULL;
 	memcpy(p, text, length);
@@ -81,7 +81,7 @@ static char *copy(struct diags *d, const char *text, size_t length)
 
 static char *copy_string(struct diags *d, const char *text)
 {
-	return copy(d, text, text ? strlen(text) : 0);
+	return copy_text(d, text, text ? strlen(text) : 0);
 }
 
 static char *copy_format(struct diags *d, const char *format, va_list args)
@@ -89,7 +89,7 @@ static char *copy_format(struct diags *d, const char *format, va_list args)
 	va_list again;
 	va_copy(again, args);
 	int length = vsnprintf(NULL, 0, format, args);
-	char *p = resize(d, NULL, 0, length + 1);
+	char *p = resize_memory(d, NULL, 0, length + 1);
 	if (p)
 		vsnprintf(p, length + 1, format, again);
 	else
@@ -102,7 +102,7 @@ static struct diag *next_slot(struct diags *d)
 {
 	if (d->n == d->capacity) {
 		size_t capacity = d->capacity ? 2 * d->capacity : 4;
-		void *p = resize(d, d->at, d->capacity * sizeof *d->at, capacity * sizeof *d->at);
+		void *p = resize_memory(d, d->at, d->capacity * sizeof *d->at, capacity * sizeof *d->at);
 		if (!p)
 			return d->lost = true, NULL;
 		d->at = p;
@@ -111,13 +111,13 @@ static struct diag *next_slot(struct diags *d)
 	return &d->at[d->n];
 }
 
-/* Longer lines help nobody, and could be whole files. */
+/* Longer lines are not shown: they help nobody, and a file may be one line. */
 enum { SHOWN_LINE = 4000 };
 
 static char *copy_line(struct diags *d, const char *line)
 {
 	size_t length = line ? strcspn(line, "\n\r") : 0;
-	return length <= SHOWN_LINE ? copy(d, line, length) : NULL;
+	return length <= SHOWN_LINE ? copy_text(d, line, length) : NULL;
 }
 
 bool(diag_add)(struct diags *d, enum diag_id id, struct diag_at at, const char *hint, const char *format, ...)
@@ -171,8 +171,8 @@ void diags_move(struct diags *d, struct diags *from)
 	diags_free(from);
 }
 
-/* The caret's line repeats the tabs of the source, so that it stands right at any tab width.  A source
- * without a column is what a builder was given. */
+/* The caret's line repeats the tabs of the source, so that the caret is right at any tab width.  A source
+ * without a column is a text that was passed to a builder. */
 static void print_source(const struct diag *g, struct str *s)
 {
 	str_printf(s, "    %s\n", g->source);
@@ -184,7 +184,7 @@ static void print_source(const struct diag *g, struct str *s)
 	str_puts(s, "^\n");
 }
 
-static const char *severity(enum diag_id id)
+static const char *severity_of(enum diag_id id)
 {
 	return diag_status(id) == DIAG_STATUS_NOTICE ? "note" : "error";
 }
@@ -197,7 +197,7 @@ void diag_print(const struct diag *g, struct str *s)
 		str_printf(s, "%d:", g->line);
 	if (g->file && g->line && g->column)
 		str_printf(s, "%d:", g->column);
-	str_printf(s, "%s%s: %s [%s]\n", g->file ? " " : "", severity(g->id), g->message,
+	str_printf(s, "%s%s: %s [%s]\n", g->file ? " " : "", severity_of(g->id), g->message,
 		   diag_spelling(g->id));
 	if (g->source && g->source[0])
 		print_source(g, s);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Diagnostics: what the library says instead of printing or giving up.
+/* Diagnostics, which the library returns instead of printing or aborting.
  *
  * The registry base/diag.def is the single source of ids, spellings, statuses and explanations; 'espalier
  * explain-error', the manual and esp_message_find are made from it.  A diagnostic names what is wrong, where,
@@ -66,7 +66,7 @@ void diags_free(struct diags *);
 /* Adds a diagnostic; always false, so that a failing function can end with `return diag_add(...)`. */
 __attribute__((format(printf, 5, 6))) bool diag_add(struct diags *, enum diag_id, struct diag_at,
 						    const char *hint, const char *format, ...);
-/* So that also who sees this file alone, a compiler or an analyser, knows the answer. */
+/* Lets compilers and analysers know the result without the definition. */
 static inline bool diag_false(bool said)
 {
 	(void)said;
@@ -74,13 +74,13 @@ static inline bool diag_false(bool said)
 }
 #define diag_add(...) diag_false(diag_add(__VA_ARGS__))
 
-/* Says of which input and node the diagnostic added last is; -1 = none. */
+/* Sets the input and the node that the last diagnostic is about; -1 = none.  Always false. */
 bool diag_about(struct diags *, int64_t input, int64_t node);
 
-/* Adds all of another list, which is then empty.  Both have the same allocator. */
+/* Moves all diagnostics of another list, which is then empty.  Both lists have the same allocator. */
 void diags_move(struct diags *, struct diags *from);
 
-/* The registry: what an id is called, and what a call that meets it returns. */
+/* The registry: the spelling of an id, and the status of a call that fails with it. */
 const char *diag_spelling(enum diag_id);
 enum diag_status diag_status(enum diag_id);
 /* The id of a spelling; false when there is none. */

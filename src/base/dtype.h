@@ -13,7 +13,7 @@ enum dtype {
 
 enum dtype_kind { DTYPE_FLOAT, DTYPE_SIGNED, DTYPE_UNSIGNED, DTYPE_TRUTH };
 
-/* What dtype.def says of a type. */
+/* The row of a type in dtype.def. */
 struct dtype_traits {
 	const char *spelling, *safetensors;
 	int bytes; /* of an element in memory */

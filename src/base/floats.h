@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How this thread's processor computes: rounding, traps, and what becomes of denormals.  The library computes as IEEE
- * 754 has it by default whatever its caller has set, and leaves to the caller what was there, flags included. */
+/* Sets rounding, traps and the treatment of denormals for this thread.  The library computes by the defaults
+ * of IEEE 754 whatever its caller has set, and restores the caller's settings, flags included. */
 #ifndef ESPALIER_BASE_FLOATS_H
 #define ESPALIER_BASE_FLOATS_H
 
@@ -13,11 +13,11 @@
 #include <fenv.h>
 #endif
 
-/* What was set before. */
+/* The settings of the caller. */
 struct float_mode {
 #if defined __x86_64__
 	uint32_t vectors;
-	uint16_t stack; /* of the x87, whose rounding the C library asks for when it reads numbers */
+	uint16_t stack; /* of the x87, whose rounding the C library uses when it reads numbers */
 #elif defined __aarch64__
 	uint64_t control, status;
 #else

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Of the process, like what they tell of. */
+/* Static, because they describe the process. */
 static pthread_once_t registered = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t generation = 1;
 static atomic_uint foreign;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which process this is: fork() copies memory and one thread, and nothing else.
+/* Notices forks: fork() copies memory and one thread, and nothing else.
  *
  * Kept by pthread_atfork, so that reading it costs a load.  A page under MADV_WIPEONFORK would also notice
  * _Fork() and a bare clone(), but after those, as after any fork of a process with threads, POSIX promises a
@@ -11,15 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 1 in the process that asks first, and one more in each child of a process that has asked: equal as long as
- * the process is the same.  Any thread may ask at any time. */
+/* Counts forks: 1 in the process of the first call, and one more in each child of a process that has called.
+ * Equal numbers mean the same process.  Any thread may call at any time. */
 uint64_t fork_generation(void);
 
-/* Around work that holds locks of others (the loader's, a compiler's), by any number of threads: their owners
- * do not come along into a child, where nobody will ever open them. */
+/* Called around work that holds foreign locks (the loader's, a compiler's), by any number of threads.  A
+ * child has such locks without the threads that would release them. */
 void fork_enter_foreign(void);
 void fork_leave_foreign(void);
-/* Whether this process, or one that it descends from, was forked while such work was under way: what the work
+/* Whether this process, or one that it descends from, was forked during such work: whatever the work
  * used must then not be used. */
 bool fork_inherited_foreign(void);
 

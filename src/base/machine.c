@@ -11,7 +11,7 @@
 
 enum { LEVELS = 3, MOST_CACHES = 16 };
 
-/* Bytes by level, and of a line; 0 = it was not said. */
+/* Bytes by level, and of a line; 0 = unknown. */
 struct caches {
 	double bytes[LEVELS + 1], line;
 };
@@ -51,8 +51,8 @@ static bool read_cache(const char *root, int cache, struct caches *c)
 	return true;
 }
 
-/* The C library computes the last level of some virtual processors too large, so the system is asked first.
- */
+/* Fills in what is still unknown.  The C library computes the last level of some virtual processors too
+ * large, so the system's files come first. */
 static void ask_library(struct caches *c)
 {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
@@ -64,8 +64,8 @@ static void ask_library(struct caches *c)
 	(void)c;
 }
 
-/* A machine without a third level has its last one in its place. */
-void machine_ask_caches(struct target *t, const char *root)
+/* On a machine without a third level, the second counts as the last. */
+void machine_read_caches(struct target *t, const char *root)
 {
 	static const int member[] = {0, TARGET_AT_l1_bytes, TARGET_AT_l2_bytes, TARGET_AT_l3_bytes};
 	struct caches c = {{0}, 0};
@@ -85,15 +85,15 @@ void machine_ask_caches(struct target *t, const char *root)
 
 /* --- rates --- */
 
-/* With as many digits as a measurement has. */
-static double rounded(double value)
+/* To three digits: measurements have no more. */
+static double round_digits(double value)
 {
 	double scale = value > 0 ? pow(10, 2 - floor(log10(value))) : 1;
 	return round(value * scale) / scale;
 }
 
-/* Bytes a nanosecond from a working set of half a cache, where no other data push it out; but of more than
- * the caches before it hold. */
+/* Bytes a nanosecond from a working set that fills half of a cache, so that no other data evict it, but that
+ * the caches before it cannot hold. */
 static double rate_of(const struct machine *m, double bytes, double before)
 {
 	return machine_bandwidth(m, fmax(bytes / 2, fmin(2 * before, bytes))) * 1e-9;
@@ -105,13 +105,13 @@ bool machine_describe(struct target *t, const struct machine *m)
 	double l1 = rate_of(m, t->l1_bytes, 0), l2 = fmin(l1, rate_of(m, t->l2_bytes, t->l1_bytes));
 	double l3 = fmin(l2, rate_of(m, fmin(t->l3_bytes, 8 * t->l2_bytes), t->l2_bytes));
 	double memory = fmin(l3, m->bandwidth[m->sets - 1] * 1e-9);
-	bool ok = target_set(&d, TARGET_AT_peak, rounded(m->peak * 1e-9)) &&
-		  target_set(&d, TARGET_AT_multiply_add, rounded(m->multiply_add * 1e9)) &&
-		  target_set(&d, TARGET_AT_l1_rate, rounded(l1)) &&
-		  target_set(&d, TARGET_AT_l2_rate, rounded(l2)) &&
-		  target_set(&d, TARGET_AT_l3_rate, rounded(l3)) &&
-		  target_set(&d, TARGET_AT_memory_rate, rounded(memory)) &&
-		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, rounded(m->barrier * 1e9)));
+	bool ok = target_set(&d, TARGET_AT_peak, round_digits(m->peak * 1e-9)) &&
+		  target_set(&d, TARGET_AT_multiply_add, round_digits(m->multiply_add * 1e9)) &&
+		  target_set(&d, TARGET_AT_l1_rate, round_digits(l1)) &&
+		  target_set(&d, TARGET_AT_l2_rate, round_digits(l2)) &&
+		  target_set(&d, TARGET_AT_l3_rate, round_digits(l3)) &&
+		  target_set(&d, TARGET_AT_memory_rate, round_digits(memory)) &&
+		  (m->threads < 2 || target_set(&d, TARGET_AT_barrier, round_digits(m->barrier * 1e9)));
 	if (ok)
 		*t = d;
 	return ok;

@@ -23,7 +23,7 @@ static bool is_key(const struct map_entry *e, const char *key, size_t length)
 }
 
 /* The slot of the key, or the free one where it would stand. */
-static uint32_t *find(const struct map *m, const char *key, size_t length)
+static uint32_t *find_slot(const struct map *m, const char *key, size_t length)
 {
 	for (size_t i = hash_bytes(HASH_START, key, length);; i++) {
 		uint32_t *slot = &m->slots[i & (m->capacity - 1)];
@@ -33,17 +33,17 @@ static uint32_t *find(const struct map *m, const char *key, size_t length)
 }
 
 /* Half of the slots stay free. */
-static void grow(struct map *m, size_t capacity)
+static void grow_map(struct map *m, size_t capacity)
 {
 	struct map_entry *old = m->entries;
 	m->capacity = capacity;
-	m->room = capacity / 2;
+	m->most = capacity / 2;
 	m->slots = ARENA_ARRAY(m->arena, uint32_t, capacity);
-	m->entries = ARENA_ARRAY(m->arena, struct map_entry, m->room);
+	m->entries = ARENA_ARRAY(m->arena, struct map_entry, m->most);
 	if (m->n)
 		memcpy(m->entries, old, m->n * sizeof *old);
 	for (size_t i = 0; i < m->n; i++)
-		*find(m, old[i].key, old[i].length) = i + 1;
+		*find_slot(m, old[i].key, old[i].length) = i + 1;
 }
 
 void map_reserve(struct map *m, size_t n)
@@ -52,12 +52,12 @@ void map_reserve(struct map *m, size_t n)
 	while (capacity < 2 * n)
 		capacity *= 2;
 	if (capacity > m->capacity)
-		grow(m, capacity);
+		grow_map(m, capacity);
 }
 
 int *map_at(const struct map *m, const char *key, size_t length)
 {
-	uint32_t *slot = m->n ? find(m, key, length) : NULL;
+	uint32_t *slot = m->n ? find_slot(m, key, length) : NULL;
 	return slot && *slot ? &m->entries[*slot - 1].value : NULL;
 }
 
@@ -67,11 +67,11 @@ int map_get(const struct map *m, const char *key, size_t length)
 	return value ? *value : -1;
 }
 
-static bool add(struct map *m, const char *key, size_t length, int value, bool lasting)
+static bool add_key(struct map *m, const char *key, size_t length, int value, bool lasting)
 {
-	if (m->n == m->room)
-		grow(m, m->capacity ? 2 * m->capacity : 16);
-	uint32_t *slot = find(m, key, length);
+	if (m->n == m->most)
+		grow_map(m, m->capacity ? 2 * m->capacity : 16);
+	uint32_t *slot = find_slot(m, key, length);
 	if (*slot)
 		return false;
 	key = lasting ? key : arena_text(m->arena, key, length);
@@ -82,10 +82,10 @@ static bool add(struct map *m, const char *key, size_t length, int value, bool l
 
 bool map_add(struct map *m, const char *key, size_t length, int value)
 {
-	return add(m, key, length, value, false);
+	return add_key(m, key, length, value, false);
 }
 
 bool map_add_lasting(struct map *m, const char *key, size_t length, int value)
 {
-	return add(m, key, length, value, true);
+	return add_key(m, key, length, value, true);
 }

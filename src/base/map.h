@@ -11,7 +11,7 @@ struct map {
 	struct arena *arena;
 	struct map_entry *entries; /* in the order in which they were added */
 	uint32_t *slots;	   /* by hash: the number of an entry, counted from 1; 0 = free */
-	size_t n, room, capacity;  /* of entries there are, there may be; slots, a power of two */
+	size_t n, most, capacity;  /* entries, of which there may be `most`; slots, a power of two */
 };
 
 static inline struct map map_in(struct arena *a)
@@ -28,10 +28,10 @@ bool map_add(struct map *, const char *key, size_t length, int value);
 /* The same for a key that lives as long as the map, which is not copied. */
 bool map_add_lasting(struct map *, const char *key, size_t length, int value);
 
-/* Makes room for `n` keys in all, so that the map need not grow while they are added. */
+/* Reserves space for `n` keys in all, so that the map need not grow while they are added. */
 void map_reserve(struct map *, size_t n);
 
-/* XXH3 of 64 bits; to go on from bytes before, their hash is the seed. */
+/* XXH3 of 64 bits.  To continue after other bytes, pass their hash as the seed. */
 unsigned long hash_bytes(unsigned long seed, const void *bytes, size_t n);
 #define HASH_START 0ul
 

@@ -47,12 +47,12 @@ typedef float vector16 __attribute__((vector_size(64)));
 
 struct loops {
 	const char *name;
-	double (*multiply)(long turns);
-	double (*chain)(long turns);
+	double (*multiply)(long iterations);
+	double (*chain)(long iterations);
 	void (*read)(const void *, size_t bytes);
 };
 
-/* Of the target that they are for. */
+/* The targets that there are loops for. */
 static const char *const names[] = {
 #define NAME(id, name, ...) [TARGET_##id] = name,
     EACH_TARGET(NAME)
@@ -78,49 +78,49 @@ static struct loops best_loops(void)
 }
 #endif
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* --- threads that do the same at once --- */
+/* --- threads that measure the same at once --- */
 
-struct crew {
+struct team {
 	struct loops loops;
 	int threads;
-	size_t bytes;	  /* that each has to read from */
-	atomic_int begun; /* 1: all are there; -1: they never will be */
+	size_t bytes;	  /* that each thread reads from */
+	atomic_int begun; /* 1: all threads were made; -1: one could not be made */
 	_Alignas(64) atomic_int arrived;
-	_Alignas(64) atomic_int meetings;
+	_Alignas(64) atomic_int phase; /* counts the barriers that all have reached */
 	struct machine *found;
-	pthread_mutex_t lock; /* of what `found` holds */
+	pthread_mutex_t lock; /* of *found */
 };
 
 struct member {
-	struct crew *crew;
+	struct team *team;
 	int index;
 	char *memory;
 	pthread_t thread;
 };
 
-/* Waits until all are here.  A processor that others want is given away after a while. */
-static void meet(struct crew *c)
+/* Waits until all threads are here.  Yields after a while: other processes may need the processor. */
+static void wait_at_barrier(struct team *c)
 {
-	int meeting = atomic_load_explicit(&c->meetings, memory_order_acquire);
+	int phase = atomic_load_explicit(&c->phase, memory_order_acquire);
 	if (atomic_fetch_add(&c->arrived, 1) == c->threads - 1) {
 		atomic_store_explicit(&c->arrived, 0, memory_order_relaxed);
-		atomic_store_explicit(&c->meetings, meeting + 1, memory_order_release);
+		atomic_store_explicit(&c->phase, phase + 1, memory_order_release);
 		return;
 	}
-	for (int turn = 0; atomic_load_explicit(&c->meetings, memory_order_acquire) == meeting; turn++)
-		if (turn > 10000)
+	for (int i = 0; atomic_load_explicit(&c->phase, memory_order_acquire) == phase; i++)
+		if (i > 10000)
 			sched_yield();
 }
 
-/* The slowest of the threads counts, each by its best. */
-static void note(struct crew *c, double *rate, double mine)
+/* Keeps the rate of the slowest thread; each passes its best. */
+static void note_rate(struct team *c, double *rate, double mine)
 {
 	pthread_mutex_lock(&c->lock);
 	if (*rate == 0 || mine < *rate)
@@ -130,43 +130,43 @@ static void note(struct crew *c, double *rate, double mine)
 
 static double measure_peak(struct member *m)
 {
-	meet(m->crew);
-	double begin = now(), operations = m->crew->loops.multiply(16000);
-	return operations / (now() - begin);
+	wait_at_barrier(m->team);
+	double begin = read_clock(), operations = m->team->loops.multiply(16000);
+	return operations / (read_clock() - begin);
 }
 
-/* Seconds from one multiply-add to the next that needs its result: not how many there are in a vector. */
+/* Latency of a multiply-add [s]: from one to the next that needs its result, whatever the lanes. */
 static double measure_chain(struct member *m)
 {
-	double begin = now(), links = m->crew->loops.chain(4000);
-	return (now() - begin) / links;
+	double begin = read_clock(), links = m->team->loops.chain(4000);
+	return (read_clock() - begin) / links;
 }
 
 static double measure_barrier(struct member *m)
 {
-	enum { MEETINGS = 100 };
-	meet(m->crew);
-	double begin = now();
-	for (int i = 0; i < MEETINGS; i++)
-		meet(m->crew);
-	return (now() - begin) / MEETINGS;
+	enum { BARRIERS = 100 };
+	wait_at_barrier(m->team);
+	double begin = read_clock();
+	for (int i = 0; i < BARRIERS; i++)
+		wait_at_barrier(m->team);
+	return (read_clock() - begin) / BARRIERS;
 }
 
-/* Reads at least 1 MiB, so that asking for the time does not count, after once to have it near. */
+/* Reads once to fill the caches, then at least 1 MiB, so that reading the clock does not count. */
 static void measure_reading(struct member *m, int set, double *best)
 {
 	size_t bytes = (size_t)MACHINE_LEAST << set;
 	int passes = bytes < 1 << 20 ? (1 << 20) / bytes : 1;
-	m->crew->loops.read(m->memory, bytes);
-	meet(m->crew);
-	double begin = now();
+	m->team->loops.read(m->memory, bytes);
+	wait_at_barrier(m->team);
+	double begin = read_clock();
 	for (int pass = 0; pass < passes; pass++)
-		m->crew->loops.read(m->memory, bytes);
-	*best = fmax(*best, passes * bytes / (now() - begin));
+		m->team->loops.read(m->memory, bytes);
+	*best = fmax(*best, passes * bytes / (read_clock() - begin));
 }
 
-/* A virtual machine's processors are moved: now and then they share a core and meet soonest, but compute at
- * half the peak.  What counts is how soon those meet that compute at full speed. */
+/* The processors of a virtual machine share a core now and then: their barrier is then fastest, but they
+ * compute at half the peak.  Barriers count only where threads compute at full speed. */
 static bool at_full_speed(double peak, double best)
 {
 	return peak > 0.9 * best;
@@ -185,13 +185,13 @@ static double barrier_at_full_speed(const double *peak, const double *barrier)
 	return least;
 }
 
-/* All in turn, over and over: whoever disturbs it, disturbs not one alone.  What takes long is not repeated
- * as often. */
+/* Alternates between all measurements, so that a disturbance does not spoil one of them alone.  Large working
+ * sets take long and are repeated less often. */
 static void measure_rates(struct member *m)
 {
 	enum { LARGE_ROUNDS = 3, LARGE = 16 << 20 };
 	double peak[ROUNDS], barrier[ROUNDS], best = 0, chain = INFINITY, reading[MACHINE_SETS] = {0};
-	struct machine *found = m->crew->found;
+	struct machine *found = m->team->found;
 	for (int round = 0; round < ROUNDS; round++) {
 		peak[round] = measure_peak(m);
 		best = fmax(best, peak[round]);
@@ -201,17 +201,17 @@ static void measure_rates(struct member *m)
 			if (round < LARGE_ROUNDS || (size_t)MACHINE_LEAST << set < LARGE)
 				measure_reading(m, set, &reading[set]);
 	}
-	note(m->crew, &found->peak, best);
+	note_rate(m->team, &found->peak, best);
 	for (int set = 0; set < found->sets; set++)
-		note(m->crew, &found->bandwidth[set], reading[set]);
+		note_rate(m->team, &found->bandwidth[set], reading[set]);
 	if (m->index == 0)
 		found->multiply_add = chain;
 	if (m->index == 0 && found->threads > 1)
 		found->barrier = barrier_at_full_speed(peak, barrier);
 }
 
-/* To the index-th of the processors that the process may use. */
-static void pin(int index)
+/* Binds the thread to the index-th of the processors that the process may use. */
+static void pin_thread(int index)
 {
 	cpu_set_t all, one;
 	if (sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) == 0)
@@ -225,23 +225,23 @@ static void pin(int index)
 		}
 }
 
-/* Members begin together or not at all: they would wait for one that could not be made. */
+/* Members begin together or not at all: at the barrier they would wait for one that could not be made. */
 static void *member_main(void *argument)
 {
 	struct member *m = argument;
 	int begun;
-	while (!(begun = atomic_load(&m->crew->begun)))
+	while (!(begun = atomic_load(&m->team->begun)))
 		sched_yield();
 	if (begun < 0)
 		return NULL;
-	pin(m->index);
-	memset(m->memory, 0, m->crew->bytes);
+	pin_thread(m->index);
+	memset(m->memory, 0, m->team->bytes);
 	measure_rates(m);
 	return NULL;
 }
 
-/* The host's signals are handled by threads of its own. */
-static bool run_crew(struct crew *c, char *memory)
+/* The members block all signals, which are left to the host's own threads. */
+static bool run_team(struct team *c, char *memory)
 {
 	struct member member[c->threads];
 	sigset_t all_signals, before;
@@ -249,7 +249,7 @@ static bool run_crew(struct crew *c, char *memory)
 	sigfillset(&all_signals);
 	pthread_sigmask(SIG_SETMASK, &all_signals, &before);
 	for (; made < c->threads; made++) {
-		member[made] = (struct member){.crew = c, .index = made, .memory = memory + made * c->bytes};
+		member[made] = (struct member){.team = c, .index = made, .memory = memory + made * c->bytes};
 		if (pthread_create(&member[made].thread, NULL, member_main, &member[made]))
 			break;
 	}
@@ -261,7 +261,8 @@ static bool run_crew(struct crew *c, char *memory)
 	return all;
 }
 
-/* Working sets are powers of two, and all threads have theirs in `most` bytes. */
+/* How many working sets there are: powers of two, of which each thread has its own, all within `most` bytes.
+ */
 static int sets_of(size_t most, int threads)
 {
 	int sets = 0;
@@ -273,22 +274,22 @@ static int sets_of(size_t most, int threads)
 bool machine_measure(struct machine *found, int threads, size_t memory)
 {
 	enum { HUGE = 2 << 20 };
-	struct crew c = {.loops = best_loops(), .threads = threads, .found = found};
+	struct team c = {.loops = best_loops(), .threads = threads, .found = found};
 	*found = (struct machine){.vector = c.loops.name, .threads = threads};
 	found->sets = sets_of(memory, threads);
 	if (threads < 1 || !found->sets)
 		return false;
 	c.bytes = (size_t)MACHINE_LEAST << (found->sets - 1);
-	size_t room = c.bytes * threads + HUGE;
-	char *all = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t bytes = c.bytes * threads + HUGE;
+	char *all = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (all == MAP_FAILED)
 		return false;
 	char *aligned = all + (-(uintptr_t)all & (HUGE - 1));
 	madvise(aligned, c.bytes * threads, MADV_HUGEPAGE);
 	pthread_mutex_init(&c.lock, NULL);
-	bool done = run_crew(&c, aligned);
+	bool done = run_team(&c, aligned);
 	pthread_mutex_destroy(&c.lock);
-	munmap(all, room);
+	munmap(all, bytes);
 	return done;
 }
 
@@ -310,6 +311,6 @@ double machine_bandwidth(const struct machine *m, double bytes)
 	int set = fmin(at, m->sets - 1);
 	if (set == m->sets - 1)
 		return m->bandwidth[set];
-	double part = at - set;
-	return (1 - part) * m->bandwidth[set] + part * m->bandwidth[set + 1];
+	double fraction = at - set;
+	return (1 - fraction) * m->bandwidth[set] + fraction * m->bandwidth[set + 1];
 }

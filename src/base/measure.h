@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What the machine can do at most, measured at the moment.  Includes nothing of the library: the command judges times
- * by the same measurement. */
+/* Measures the limits of this machine.  Includes nothing of the library: the command judges times by the same
+ * measurement. */
 #ifndef ESPALIER_BASE_MEASURE_H
 #define ESPALIER_BASE_MEASURE_H
 
@@ -11,21 +11,22 @@
 enum { MACHINE_LEAST = 16 << 10, MACHINE_SETS = 15, MACHINE_MEMORY = 256 << 20 };
 
 struct machine {
-	const char *vector;		/* what computes: the name of a target */
+	const char *vector;		/* the target whose loops computed */
 	int threads;			/* that compute and read at once */
 	double peak;			/* operations a second and core, of multiply-adds counted as two */
 	double multiply_add;		/* seconds from one to the next that needs its result */
 	double bandwidth[MACHINE_SETS]; /* bytes that a core reads a second, from a working set of its own */
-	int sets;			/* how many of these there are: so much memory was to be had */
-	double barrier; /* seconds that threads which compute at the peak take to meet; 0 of one thread */
+	int sets;			/* how many of these were measured: as many as memory allows */
+	double
+	    barrier; /* seconds that threads which compute at the peak wait at a barrier; 0 of one thread */
 };
 
 /* Measures so many threads together, each on a processor of its own while there are as many.  Takes about
  * 0.2 s and up to `memory` bytes, of which MACHINE_MEMORY are enough for all sets of one thread, and leaves the
  * calling thread where it was.  False when there is neither the memory nor the threads. */
 bool machine_measure(struct machine *, int threads, size_t memory);
-/* The best of two measurements of so many threads: who measures before and after can tell the machine from
- * what disturbed it. */
+/* Keeps the best of two measurements with equally many threads: measuring before and after separates the
+ * machine from disturbances. */
 void machine_merge(struct machine *, const struct machine *);
 /* Bytes that a core reads a second from a working set of so many bytes: between those measured by the
  * logarithm of their sizes, beyond the last as there. */

@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What is measured, for one kind of vector: the includer says
- *     LOOPS(name)		the names of both functions
+/* The loops that are measured, for one kind of vector.  The includer defines
+ *     LOOPS(name)		the names of these functions
  *     VECTOR			a vector of floats
  *     TARGET			the attribute that allows it
  *     MULTIPLY_ADD(a, b, c)	a * b + c
- *     REGISTER			what the assembler calls a register for it; stays
+ *     REGISTER			the constraint of a register for it; not undefined here
  * Twelve sums hide the latency of an operation on all processors at hand and leave registers for two
  * factors. */
 
@@ -12,35 +12,35 @@ enum { LOOPS(sums) = 12 };
 
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 
-/* Returns how many operations it did. */
-TARGET static double LOOPS(multiply)(long turns)
+/* Computes independent sums.  Returns the number of operations. */
+TARGET static double LOOPS(multiply)(long iterations)
 {
 	VECTOR factor = (VECTOR){0} + 0.999f, term = (VECTOR){0} + 1e-3f;
 #define SUM(i) VECTOR s##i = term * (float)i;
 	EACH(SUM)
 #undef SUM
-	for (long t = 0; t < turns; t++) {
+	for (long t = 0; t < iterations; t++) {
 #define STEP(i) s##i = MULTIPLY_ADD(s##i, factor, term);
 		EACH(STEP)
 #undef STEP
-		/* So that turns are not joined. */
+		/* Keeps the compiler from joining iterations. */
 		__asm__ volatile("" : "+" REGISTER(factor));
 	}
 #define KEEP(i) __asm__ volatile("" : : REGISTER(s##i));
 	EACH(KEEP)
 #undef KEEP
-	return 2.0 * turns * LOOPS(sums) * (sizeof(VECTOR) / sizeof(float));
+	return 2.0 * iterations * LOOPS(sums) * (sizeof(VECTOR) / sizeof(float));
 }
 
-/* The same of one sum alone.  Returns how many waited for the one before. */
-TARGET static double LOOPS(chain)(long turns)
+/* Computes one sum, each step of which waits for the one before.  Returns the number of steps. */
+TARGET static double LOOPS(chain)(long iterations)
 {
 	VECTOR factor = (VECTOR){0} + 0.999f, term = (VECTOR){0} + 1e-3f, sum = term;
-	for (long t = 0; t < turns; t++) {
+	for (long t = 0; t < iterations; t++) {
 		sum = MULTIPLY_ADD(sum, factor, term);
 		__asm__ volatile("" : "+" REGISTER(sum));
 	}
-	return turns;
+	return iterations;
 }
 
 /* Reads a multiple of 1 KiB. */

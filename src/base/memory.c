@@ -41,8 +41,8 @@ void arena_free(struct arena *a)
 
 static bool add_chunk(struct arena *a, size_t bytes)
 {
-	size_t room = bytes > CHUNK ? bytes : CHUNK, size = sizeof(struct arena_chunk) + room;
-	if (size < room)
+	size_t capacity = bytes > CHUNK ? bytes : CHUNK, size = sizeof(struct arena_chunk) + capacity;
+	if (size < capacity)
 		return false;
 	struct arena_chunk *chunk = a->allocator->resize(a->allocator->context, NULL, 0, size);
 	if (!chunk)
@@ -50,7 +50,7 @@ static bool add_chunk(struct arena *a, size_t bytes)
 	*chunk = (struct arena_chunk){a->chunks, size};
 	a->chunks = chunk;
 	a->free = (char *)chunk->bytes;
-	a->end = a->free + room;
+	a->end = a->free + capacity;
 	a->bytes += size;
 	return true;
 }

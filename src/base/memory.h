@@ -26,7 +26,7 @@ struct arena {
 	struct arena_chunk *chunks; /* newest first */
 	char *free, *end;           /* unused part of the newest chunk */
 	size_t bytes;               /* taken from the allocator so far */
-	jmp_buf *escape;            /* where to go when memory is out */
+	jmp_buf *escape;	    /* jumped to when memory is out */
 };
 
 void arena_init(struct arena *, const struct allocator *);
@@ -40,7 +40,7 @@ __attribute__((returns_nonnull)) void *arena_copy(struct arena *, const void *fr
 /* A terminated copy of the first `length` bytes of `text`. */
 __attribute__((returns_nonnull)) char *arena_text(struct arena *, const char *text, size_t length);
 __attribute__((returns_nonnull)) char *arena_string(struct arena *, const char *text);
-/* Leave by the escape: memory is out. */
+/* Jumps to the escape, as when memory is out. */
 _Noreturn void arena_escape(struct arena *);
 
 /* The general form of an entry point: if (arena_guard(a, &jump)) { arena_free(a); return out of memory; } */

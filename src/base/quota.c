@@ -1,10 +1,10 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Finds the groups of the process in /proc/self/cgroup, which has a line for each hierarchy,
+/* Finds the control groups of the process in /proc/self/cgroup, which has a line for each hierarchy,
  *
  *     4:cpu,cpuacct:/service/web       version 1
  *     0::/service/web                  version 2
  *
- * and their folders by /proc/self/mountinfo, which says which group of a hierarchy is mounted where:
+ * and their folders by /proc/self/mountinfo, which has the mounted group of each hierarchy:
  *
  *     35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line that is longer, or a path, is passed over. */
+/* Longer lines and paths are ignored. */
 enum { LINE = 4096 };
 
 enum version { V1, V2, VERSIONS };
@@ -50,9 +50,9 @@ static bool read_line(FILE *file, char line[LINE])
 	if (feof(file) || ferror(file) || !fgets(line, LINE, file))
 		return false;
 	size_t n = strcspn(line, "\n");
-	bool whole = n < LINE - 1;
-	line[whole ? n : 0] = 0;
-	for (int c = 0; !whole && c != '\n' && c != EOF;)
+	bool complete = n < LINE - 1;
+	line[complete ? n : 0] = 0;
+	for (int c = 0; !complete && c != '\n' && c != EOF;)
 		c = getc(file);
 	return true;
 }
@@ -69,7 +69,7 @@ static void read_lines(struct search *s, const char *name, void (*read)(struct s
 
 /* --- quotas --- */
 
-/* At most so many numbers of a file's first line: how many there are. */
+/* Reads at most `most` numbers of a file's first line; returns how many there are. */
 static int read_numbers(const struct search *s, const char *folder, const char *name, long long *number,
 			int most)
 {
@@ -87,7 +87,7 @@ static int read_numbers(const struct search *s, const char *folder, const char *
 	return n;
 }
 
-/* "max" and -1, which mean that there is no limit, are no positive numbers. */
+/* "max" and -1 mean that there is no limit; neither is a positive number. */
 static void note_quota(struct search *s, enum version v, const char *folder)
 {
 	long long number[2];
@@ -102,7 +102,7 @@ static void note_quota(struct search *s, enum version v, const char *folder)
 		s->least = processors;
 }
 
-/* From the group up to the one that is mounted, whose folder has `top` characters. */
+/* Reads the quotas from a group up to the mounted one, whose folder has `top` characters. */
 static void note_quotas(struct search *s, enum version v, char *folder, size_t top)
 {
 	for (;;) {
@@ -114,7 +114,7 @@ static void note_quotas(struct search *s, enum version v, char *folder, size_t t
 	}
 }
 
-/* --- groups --- */
+/* --- control groups --- */
 
 static bool has_word(const char *list, const char *word)
 {
@@ -139,9 +139,9 @@ static void read_group(struct search *s, char *line)
 		strcpy(s->group[*controllers ? V1 : V2], path);
 }
 
-/* The part of a group's path that is below the mounted group; NULL = the group is elsewhere.  A control group
- * namespace writes the groups above its own as "/..": then what is mounted is above the process's group, and
- * what lies between cannot be told. */
+/* The path of a group below the mounted one; NULL = the group is elsewhere.  A control group namespace writes
+ * the groups above its own as "/..": then the mounted group is above the process's, and the groups between
+ * are unknown. */
 static const char *path_below(const char *group, const char *mounted)
 {
 	size_t n = strcmp(mounted, "/") == 0 ? 0 : strlen(mounted);
@@ -152,7 +152,7 @@ static const char *path_below(const char *group, const char *mounted)
 	return strcmp(group + n, "/") == 0 ? "" : group + n;
 }
 
-/* Fields of a mount that are read, before and after the dash. */
+/* The fields of a mount that are used, before and after the dash. */
 enum { MOUNTED = 3, FOLDER, FIELDS };
 enum { TYPE, OPTIONS = 2, FIELDS_AFTER };
 

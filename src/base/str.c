@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void reserve(struct str *s, size_t more)
+static void reserve_bytes(struct str *s, size_t more)
 {
 	if (s->n + more < s->capacity)
 		return;
@@ -22,7 +22,7 @@ static void reserve(struct str *s, size_t more)
 
 void str_add(struct str *s, const char *text, size_t length)
 {
-	reserve(s, length);
+	reserve_bytes(s, length);
 	memcpy(s->text + s->n, text, length);
 	s->text[s->n += length] = 0;
 }
@@ -38,7 +38,7 @@ void str_vprintf(struct str *s, const char *format, va_list args)
 	va_copy(again, args);
 	int length = vsnprintf(NULL, 0, format, args);
 	if (length > 0) {
-		reserve(s, length);
+		reserve_bytes(s, length);
 		vsnprintf(s->text + s->n, length + 1, format, again);
 		s->n += length;
 	}

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The one description of a machine: what the schedule and the run leg know of it.
+/* The description of a machine that schedules and the run leg use.
  *
- * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one of its
- * best target and then takes over what the machine says of itself (measure.h).  No bit of a result depends on it. */
+ * targets.h and target.def have a description for each target.  That of the machine at hand begins as the one
+ * of its best target and then takes over what is measured (measure.h).  No bit of a result depends on it. */
 #ifndef ESPALIER_BASE_TARGET_H
 #define ESPALIER_BASE_TARGET_H
 
@@ -32,7 +32,7 @@ int target_runs_here(const struct target *);
 /* The i-th target, NULL past the last. */
 const struct target *target_at(int i);
 
-/* The numbers of a description, for those who go through all of them. */
+/* The numbers of a description, for loops over all of them. */
 struct target_number {
 	const char *member, *unit, *meaning;
 	double least, most;
@@ -54,17 +54,19 @@ bool target_set(struct target *, int i, double value);
 void target_print_value(const struct target *, int i, struct str *);
 /* Appends all numbers, a line "member value unit" each. */
 void target_print(const struct target *, struct str *);
-/* Sets all numbers from such lines, whoever wrote them: `end` gets what comes after them.  False, and the target is as
- * before, when one is missing or out of its bounds. */
+/* Sets all numbers from such lines, which need not be trusted; `end` gets the text after them.  False, and
+ * the target is as before, when one is missing or out of its bounds. */
 bool target_read(struct target *, const char *text, const char **end);
 
-/* Nanoseconds that one vector takes at the peak, of multiply-adds; and to be read from the first level. */
+/* Nanoseconds of a vector multiply-add at the peak; target_load_time: of reading a vector from the first
+ * level. */
 static inline double target_multiply_add_time(const struct target *t)
 {
 	return 2 * t->lanes / t->peak;
 }
 
-/* Operations a nanosecond of kernels that wait for nothing: they load, store and loop beside what the peak counts. */
+/* Operations a nanosecond of kernels that do not wait for memory: they load, store and loop besides the
+ * multiply-adds of the peak. */
 static inline double target_kernel_rate(const struct target *t)
 {
 	return 0.87 * t->peak;

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What code is made for, spelled here and nowhere else.  Includes nothing, so that the command can read it, too.
+/* The targets that code is made for.  Includes nothing, so that the command can include it, too.
  *
  * X(ID, "name", "description", "architecture", lanes, registers)
  *   lanes      f32 lanes of a vector register

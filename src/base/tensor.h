@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What is said of a tensor apart from its values. */
+/* The description of a tensor: all but its values. */
 #ifndef ESPALIER_BASE_TENSOR_H
 #define ESPALIER_BASE_TENSOR_H
 

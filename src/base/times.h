@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* How long parts of some work took, for tables that people read. */
+/* How long the steps of some work took, for tables that people read. */
 #ifndef ESPALIER_BASE_TIMES_H
 #define ESPALIER_BASE_TIMES_H
 
@@ -8,7 +8,7 @@
 
 /* The texts are not copied. */
 struct times_entry {
-	const char *room, *what;
+	const char *folder, *what;
 	double seconds;
 };
 
@@ -17,13 +17,13 @@ struct times {
 	VEC(struct times_entry) entries;
 };
 
-/* Seconds, from some time on. */
+/* Seconds of a clock that never goes back; where it began means nothing. */
 double times_clock(void);
-/* Notes what took so many seconds.  `times` NULL = nobody asks. */
-void times_note(struct times *, const char *room, const char *what, double seconds);
-/* Notes what has been going on since `begin`, and returns the time that it is. */
-double times_since(struct times *, const char *room, const char *what, double begin);
-/* A line for each: milliseconds, room, what. */
+/* Adds a step that took so many seconds.  `times` NULL: does nothing. */
+void times_note(struct times *, const char *folder, const char *what, double seconds);
+/* Adds a step that began at `begin`, by times_clock, and ends now.  Returns the time of its end. */
+double times_since(struct times *, const char *folder, const char *what, double begin);
+/* A line for each step: milliseconds, folder, what it was. */
 void times_print(const struct times *, struct str *);
 
 #endif

@@ -62,10 +62,10 @@ static void note_tool(struct compilation *c, const char *path, struct image *ima
 	image->tools = 1;
 }
 
-static double sum_seconds(const double seconds[JIT_PARTS])
+static double sum_seconds(const double seconds[JIT_PHASES])
 {
 	double sum = 0;
-	for (int p = 0; p < JIT_PARTS; p++)
+	for (int p = 0; p < JIT_PHASES; p++)
 		sum += seconds[p];
 	return sum;
 }
@@ -73,10 +73,10 @@ static double sum_seconds(const double seconds[JIT_PARTS])
 /* The times of the threads: by stage of the back end, then by kernel where each was compiled alone. */
 static void note_kernels(struct compilation *c, const struct jit_objects *o)
 {
-	static const char *const part[JIT_PARTS] = {"  emit", "  check", "  optimise", "  generate"};
+	static const char *const part[JIT_PHASES] = {"  emit", "  check", "  optimise", "  generate"};
 	const char *backend = c->options->backend;
 	size_t kernels = c->module.kernels.n;
-	for (int p = 0; p < JIT_PARTS; p++) {
+	for (int p = 0; p < JIT_PHASES; p++) {
 		double sum = 0;
 		for (int k = 0; k < o->n; k++)
 			sum += o->seconds[k][p];

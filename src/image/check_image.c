@@ -1,26 +1,26 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the tables of an image, so that nobody who uses it need look. */
+/* Checks what must hold between the tables of an image, so that its users need not. */
 #include "image/image_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What is wrong first; NULL = nothing. */
+/* A check in progress, and the first problem; NULL = none. */
 struct checking {
 	const struct image *image;
 	const char *problem;
-	const char *name; /* of the thing that it is wrong with */
+	const char *name; /* of the thing that has the problem */
 };
 
-static bool refuse(struct checking *c, const char *name, const char *problem)
+static bool refuse_image(struct checking *c, const char *name, const char *problem)
 {
 	c->name = name;
 	c->problem = problem;
 	return false;
 }
 
-/* False when the bytes do not fit 64 bits, or an extent is 0, which no model has: whoever walks along the
- * others would do so for nothing and perhaps for long. */
+/* False when the bytes do not fit 64 bits, or an extent is 0, which no model has: loops over the other
+ * extents could take long for nothing. */
 static bool elements_of(int rank, const int64_t *shape, int64_t *elements)
 {
 	*elements = sizeof(int64_t);
@@ -44,8 +44,8 @@ static bool check_input(struct checking *c, int i)
 	const struct image_input *in = &c->image->input[i];
 	bool ok = in->token ? !in->elements && !in->rank : has_elements(in->rank, in->shape, in->elements);
 	if (in->on_edge && in->at_leaf)
-		return refuse(c, in->name, "leaves have no edges to read of");
-	return ok || refuse(c, in->name, "the shape of an input does not have its elements");
+		return refuse_image(c, in->name, "leaves have no edges to read of");
+	return ok || refuse_image(c, in->name, "the shape of an input does not have its elements");
 }
 
 static bool check_param(struct checking *c, int i)
@@ -53,19 +53,19 @@ static bool check_param(struct checking *c, int i)
 	const struct tensor_info *t = &c->image->param[i];
 	int64_t elements;
 	return elements_of(t->rank, t->shape, &elements) ||
-	       refuse(c, t->name, "a parameter is empty, or its size does not fit 64 bits");
+	       refuse_image(c, t->name, "a parameter is empty, or its size does not fit 64 bits");
 }
 
 /* --- recipes --- */
 
 bool image_walks_within(const struct image_recipe *r, int axis, int64_t limit)
 {
-	int64_t last = 0, way;
+	int64_t last = 0, reach;
 	for (const struct image_pack_dim *d = r->dim; d < r->dim + r->dims; d++) {
 		if (d->axis != axis || !d->extent)
 			continue;
-		if (d->stride < 0 || __builtin_mul_overflow(d->extent - 1, d->stride, &way) ||
-		    __builtin_add_overflow(last, way, &last))
+		if (d->stride < 0 || __builtin_mul_overflow(d->extent - 1, d->stride, &reach) ||
+		    __builtin_add_overflow(last, reach, &last))
 			return false;
 	}
 	return last < limit;
@@ -74,11 +74,11 @@ bool image_walks_within(const struct image_recipe *r, int axis, int64_t limit)
 static bool check_source(struct checking *c, const struct image_pack_source *s)
 {
 	if (s->param >= image_params(c->image))
-		return refuse(c, "recipe", "a recipe takes from a parameter that there is not");
+		return refuse_image(c, "recipe", "a recipe reads a parameter that does not exist");
 	const struct tensor_info *t = image_param(c->image, s->param);
 	for (int a = 0; a < t->rank; a++)
 		if (s->begin[a] > s->end[a] || s->end[a] > t->shape[a])
-			return refuse(c, t->name, "a recipe leaves its parameter");
+			return refuse_image(c, t->name, "a recipe reads past the end of its parameter");
 	return true;
 }
 
@@ -89,19 +89,20 @@ static bool check_recipe(struct checking *c, int i)
 		if (!check_source(c, &r->source[s]))
 			return false;
 		else if (image_param(c->image, r->source[s].param)->dtype != r->dtype)
-			return refuse(c, "recipe", "a recipe takes elements of another type");
+			return refuse_image(c, "recipe", "a recipe takes elements of another type");
 	for (int axis = 0; axis < TENSOR_MAX_RANK; axis++)
 		if (!image_walks_within(r, axis, IMAGE_WALK_LIMIT))
-			return refuse(c, "recipe", "a recipe walks too far");
+			return refuse_image(c, "recipe", "a recipe walks too far");
 	if (!r->sources || !image_walks_within(r, IMAGE_PACK_SOURCE, r->sources))
-		return refuse(c, "recipe", "a recipe takes from a source that it does not have");
+		return refuse_image(c, "recipe", "a recipe takes from a source that it does not have");
 	return image_recipe_elements(r) > 0 ||
-	       refuse(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");
+	       refuse_image(c, "recipe", "a recipe is empty, or its size does not fit 64 bits");
 }
 
 /* --- folded parameters --- */
 
-/* The place of a folded parameter has a dimension for each of its own, with all of it at the front. */
+/* Whether the recipe is the place of a folded parameter: a dimension for each axis, with the parameter at the
+ * front. */
 static bool is_place_of(const struct image_recipe *r, const struct tensor_info *t, int param)
 {
 	const struct image_pack_source *s = r->source;
@@ -117,17 +118,18 @@ static bool check_fold(struct checking *c, int i)
 	const struct image_fold *f = &c->image->fold[i];
 	int64_t elements;
 	if (!elements_of(f->tensor.rank, f->tensor.shape, &elements))
-		return refuse(c, f->tensor.name, "a parameter is empty, or its size does not fit 64 bits");
+		return refuse_image(c, f->tensor.name,
+				    "a parameter is empty, or its size does not fit 64 bits");
 	if (f->recipe >= c->image->recipes ||
 	    !is_place_of(&c->image->recipe[f->recipe], &f->tensor, c->image->params + i))
-		return refuse(c, f->tensor.name, "a folded parameter has no place of its own");
+		return refuse_image(c, f->tensor.name, "a folded parameter has no place of its own");
 	bool step = i < c->image->steps && c->image->step[i].domain == IMAGE_DOMAIN_BINDING;
-	return step || refuse(c, f->tensor.name, "a folded parameter has no step that computes it");
+	return step || refuse_image(c, f->tensor.name, "a folded parameter has no step that computes it");
 }
 
 /* --- buffers --- */
 
-/* What each kind of buffer is made of. */
+/* The type and the rows of each kind of buffer. */
 static const struct {
 	int dtype; /* -1 = any */
 	int rows;  /* an image_size, -1 = any */
@@ -153,8 +155,8 @@ static const struct {
     [IMAGE_MEMBER_LIST] = {DTYPE_I32, IMAGE_NODES},
 };
 
-/* How many things of its kind there are that `which` may name. */
-static int choices(const struct image *image, enum image_buffer_kind kind)
+/* How many things the member `which` of a buffer of that kind can name. */
+static int count_choices(const struct image *image, enum image_buffer_kind kind)
 {
 	switch (kind) {
 	case IMAGE_WEIGHT:
@@ -178,18 +180,18 @@ static int choices(const struct image *image, enum image_buffer_kind kind)
 	}
 }
 
-/* Whether all elements of a row lie in it. */
+/* Whether all elements of a row lie inside of it. */
 static bool reaches_inside(const struct image_buffer *b)
 {
-	int64_t last = 0, way;
+	int64_t last = 0, reach;
 	for (int d = 0; d < b->rank; d++)
-		if (__builtin_mul_overflow(b->shape[d] - 1, b->stride[d], &way) ||
-		    __builtin_add_overflow(last, way, &last))
+		if (__builtin_mul_overflow(b->shape[d] - 1, b->stride[d], &reach) ||
+		    __builtin_add_overflow(last, reach, &last))
 			return false;
 	return last < b->row_elements;
 }
 
-/* What nodes carry has a row per node, what edges carry one per edge. */
+/* Inputs of nodes have a row per node, inputs of edges one per edge. */
 static bool has_data_rows(const struct image *image, const struct image_buffer *b)
 {
 	if (b->kind != IMAGE_TOKEN && b->kind != IMAGE_VECTOR)
@@ -197,7 +199,7 @@ static bool has_data_rows(const struct image *image, const struct image_buffer *
 	return b->rows == (image->input[b->which].on_edge ? IMAGE_EDGES : IMAGE_NODES);
 }
 
-/* What the caller hands over, or is shown, has the type that it is declared with. */
+/* Inputs, states and outputs have the type that they are declared with. */
 static bool has_declared_type(const struct image *image, const struct image_buffer *b)
 {
 	switch (b->kind) {
@@ -213,8 +215,8 @@ static bool has_declared_type(const struct image *image, const struct image_buff
 	}
 }
 
-/* Rows have room for what the run leg writes to them. */
-static bool has_room(const struct image *image, const struct image_buffer *b)
+/* Whether rows are as large as what the run leg writes to them. */
+static bool has_space(const struct image *image, const struct image_buffer *b)
 {
 	int64_t elements;
 	if (b->kind == IMAGE_WEIGHT)
@@ -228,15 +230,13 @@ static bool has_room(const struct image *image, const struct image_buffer *b)
 	return elements_of(b->rank, b->shape, &elements) && b->row_elements >= elements && reaches_inside(b);
 }
 
-/* In the place of another one it has the same rows; needed between the same steps, which there are. */
+/* An intermediate in the place of another one has the same rows, and is needed between the same steps. */
 static bool has_place(const struct image *image, int i)
 {
-	const struct image_buffer *b = &image->buffer[i],
-				  *home = b->home < image->buffers ? &image->buffer[b->home] : NULL;
-	return home && home->kind == IMAGE_SCRATCH && !home->at_binding &&
-	       image->buffer + home->home == home && home->rows == b->rows && home->dtype == b->dtype &&
-	       home->row_elements == b->row_elements && home->first == b->first && home->last == b->last &&
-	       b->first <= b->last && b->last < image->steps;
+	const struct image_buffer *b = &image->buffer[i], *home = b->home < image->buffers ? &image->buffer[b->home] : NULL;
+	return home && home->kind == IMAGE_SCRATCH && !home->at_binding && image->buffer + home->home == home &&
+	       home->rows == b->rows && home->dtype == b->dtype && home->row_elements == b->row_elements && home->first == b->first &&
+	       home->last == b->last && b->first <= b->last && b->last < image->steps;
 }
 
 static bool check_buffer(struct checking *c, int i)
@@ -244,16 +244,16 @@ static bool check_buffer(struct checking *c, int i)
 	const struct image_buffer *b = &c->image->buffer[i];
 	if ((kinds[b->kind].dtype >= 0 && (int)b->dtype != kinds[b->kind].dtype) ||
 	    (kinds[b->kind].rows >= 0 && (int)b->rows != kinds[b->kind].rows))
-		return refuse(c, b->name, "a buffer is not as its kind must be");
-	if (b->which >= choices(c->image, b->kind))
-		return refuse(c, b->name, "a buffer is for something that there is not");
+		return refuse_image(c, b->name, "a buffer is not as its kind must be");
+	if (b->which >= count_choices(c->image, b->kind))
+		return refuse_image(c, b->name, "a buffer is for something that does not exist");
 	if (b->kind == IMAGE_SCRATCH && !b->at_binding && !has_place(c->image, i))
-		return refuse(c, b->name, "an intermediate has not the place of one like it");
+		return refuse_image(c, b->name, "an intermediate is in a place that does not fit it");
 	if (!has_data_rows(c->image, b) || !has_declared_type(c->image, b))
-		return refuse(c, b->name, "a buffer is not as its kind must be");
+		return refuse_image(c, b->name, "a buffer is not as its kind must be");
 	if (b->at_binding && ((b->kind != IMAGE_WEIGHT && b->kind != IMAGE_SCRATCH) || b->rows != IMAGE_ONE))
-		return refuse(c, b->name, "a buffer cannot belong to a binding");
-	return has_room(c->image, b) || refuse(c, b->name, "a buffer has not the room that it needs");
+		return refuse_image(c, b->name, "a buffer cannot belong to a binding");
+	return has_space(c->image, b) || refuse_image(c, b->name, "a buffer is not as large as it must be");
 }
 
 /* --- cases --- */
@@ -262,7 +262,7 @@ static bool check_match(struct checking *c, const char *name, const struct image
 {
 	const struct image_input *in = m->input < c->image->inputs ? &c->image->input[m->input] : NULL;
 	if (!in || !in->token || in->on_edge)
-		return refuse(c, name, "a case asks for a token that there is not");
+		return refuse_image(c, name, "a case reads a token that does not exist");
 	return true;
 }
 
@@ -270,14 +270,14 @@ static bool check_case(struct checking *c, int i)
 {
 	const struct image_case *k = &c->image->case_at[i];
 	if (i && k->inner < k[-1].inner)
-		return refuse(c, k->name, "a case of leaves stands behind one of inner nodes");
+		return refuse_image(c, k->name, "a case of leaves stands behind one of inner nodes");
 	for (int m = 0; m < k->matches; m++)
 		if (!check_match(c, k->name, &k->match[m]))
 			return false;
 	return true;
 }
 
-/* Whether some case takes all nodes with children or without, with a parent or without. */
+/* Whether some case accepts all nodes with children or without, with a parent or without. */
 static bool takes_all(const struct image *image, bool inner, enum image_answer parent)
 {
 	for (int i = 0; i < image->cases; i++) {
@@ -295,13 +295,13 @@ static bool check_cases(struct checking *c)
 	if (!image->cases)
 		return true;
 	if (image->cases > IMAGE_MAX_CASES)
-		return refuse(c, "case", "there are too many");
+		return refuse_image(c, "case", "there are too many");
 	for (int i = 0; i < image->cases; i++)
 		if (!check_case(c, i))
 			return false;
 	for (int k = 0; k < 4; k++)
 		if (!takes_all(image, k & 1, k & 2 ? IMAGE_YES : IMAGE_NO))
-			return refuse(c, "case", "some nodes are of no case");
+			return refuse_image(c, "case", "some nodes are of no case");
 	return true;
 }
 
@@ -321,55 +321,56 @@ static bool check_output(struct checking *c, int i)
 {
 	const struct image_output *o = &c->image->output[i];
 	if (!has_elements(o->rank, o->shape, o->elements) || (o->labels && o->labels != o->elements))
-		return refuse(c, o->name,
-			      "an output has not the elements of its shape, or not a label for each");
+		return refuse_image(c, o->name,
+				    "an output has not the elements of its shape, or not a label for each");
 	return has_rows(c->image, o->buffer, IMAGE_OUTPUT, i, o->at_root ? IMAGE_INPUTS : IMAGE_NODES,
 			o->elements) ||
-	       refuse(c, o->name, "an output is not in its buffer");
+	       refuse_image(c, o->name, "an output is not in its buffer");
 }
 
 static bool check_state(struct checking *c, int i)
 {
 	const struct image_state *s = &c->image->state[i];
 	if (!has_elements(s->rank, s->shape, s->elements))
-		return refuse(c, s->name, "a state has not the elements of its shape");
+		return refuse_image(c, s->name, "a state has not the elements of its shape");
 	if (s->layout == IMAGE_BY_PARENT && c->image->shared_children)
-		return refuse(c, s->name, "a state is laid out by parent where nodes have several");
+		return refuse_image(c, s->name, "a state is laid out by parent where nodes have several");
 	return has_rows(c->image, s->buffer, IMAGE_STATE, i, IMAGE_NODES, s->elements) ||
-	       refuse(c, s->name, "a state is not in its buffer");
+	       refuse_image(c, s->name, "a state is not in its buffer");
 }
 
 static bool check_step(struct checking *c, int i)
 {
 	const struct image_step *s = &c->image->step[i];
 	if (i >= IMAGE_MAX_STEPS)
-		return refuse(c, "step", "there are too many steps");
+		return refuse_image(c, "step", "there are too many steps");
 	if ((s->domain == IMAGE_DOMAIN_BINDING) != (i < c->image->folds))
-		return refuse(c, "step",
-			      "the steps at binding are not the first, one for each folded parameter");
+		return refuse_image(c, "step",
+				    "the steps at binding are not the first, one for each folded parameter");
 	bool cut = (s->domain >= IMAGE_DOMAIN_LEAVES && s->domain <= IMAGE_DOMAIN_NODE) ||
 		   s->domain == IMAGE_DOMAIN_BATCH_DOWN || s->domain == IMAGE_DOMAIN_NODE_DOWN;
 	if (s->cases && (!cut || (uint64_t)s->cases >> c->image->cases))
-		return refuse(c, "step", "a step is of cases that it cannot tell apart");
-	return s->kernel < c->image->kernels || refuse(c, "step", "a step runs a kernel that there is not");
+		return refuse_image(c, "step", "a step is of cases that it cannot tell apart");
+	return s->kernel < c->image->kernels ||
+	       refuse_image(c, "step", "a step runs a kernel that does not exist");
 }
 
 static bool check_kernel(struct checking *c, int i)
 {
 	return c->image->blob.kernel[i] < c->image->blob.size ||
-	       refuse(c, c->image->kernel_name[i], "a kernel lies outside of the code");
+	       refuse_image(c, c->image->kernel_name[i], "a kernel lies outside of the code");
 }
 
 static bool check_blob(struct checking *c)
 {
 	const struct image_blob *b = &c->image->blob;
 	if (b->size > IMAGE_BLOB_LIMIT || b->alignment & (b->alignment - 1))
-		return refuse(c, "code", "it is too large, or its alignment is not a power of two");
+		return refuse_image(c, "code", "it is too large, or its alignment is not a power of two");
 	return b->kernels == c->image->kernels ||
-	       refuse(c, "code", "it does not have a place for each kernel");
+	       refuse_image(c, "code", "it does not have a place for each kernel");
 }
 
-/* Whether runs see the packed weights of a recipe. */
+/* Whether runs read the packed weights of a recipe. */
 static bool is_needed(const struct image *image, int recipe)
 {
 	for (int i = 0; i < image->buffers; i++) {
@@ -380,33 +381,33 @@ static bool is_needed(const struct image *image, int recipe)
 	return false;
 }
 
-/* Packed weights are those of its recipe, or none where no run needs them. */
+/* Packed weights have the size of their recipe; there are none where no run needs them. */
 static bool check_packed(struct checking *c, int i)
 {
 	int64_t bytes = c->image->packed[i].bytes;
 	if (!bytes)
 		return !is_needed(c->image, i) ||
-		       refuse(c, "weights", "there are none where a run needs them");
+		       refuse_image(c, "weights", "there are none where a run needs them");
 	return bytes == image_recipe_bytes(&c->image->recipe[i]) ||
-	       refuse(c, "weights", "they are not as long as they are laid out");
+	       refuse_image(c, "weights", "they are not as long as they are laid out");
 }
 
 static bool check_packs(struct checking *c)
 {
 	return !c->image->packs || c->image->packs == c->image->recipes ||
-	       refuse(c, "weights", "there are not as many as recipes");
+	       refuse_image(c, "weights", "there are not as many as recipes");
 }
 
-/* Levels that are unrolled are under way at once: none takes the rows of another. */
+/* Unrolled levels run at the same time, so none may reuse the rows of another. */
 static bool check_structure(struct checking *c)
 {
 	for (int i = 0; c->image->unroll > 1 && i < c->image->buffers; i++) {
 		const struct image_buffer *b = &c->image->buffer[i];
 		if (b->rows >= IMAGE_WIDEST && b->rows <= IMAGE_WIDEST_EDGES)
-			return refuse(c, b->name, "levels are unrolled that share their rows");
+			return refuse_image(c, b->name, "levels are unrolled that share their rows");
 	}
 	return c->image->unroll < 2 || !c->image->shared_children ||
-	       refuse(c, "structure", "levels are unrolled where nodes have several parents");
+	       refuse_image(c, "structure", "levels are unrolled where nodes have several parents");
 }
 
 static bool check_each(struct checking *c, int n, bool (*check)(struct checking *, int))
@@ -420,13 +421,12 @@ static bool check_each(struct checking *c, int n, bool (*check)(struct checking 
 bool image_check(const struct image *image, struct diags *diags)
 {
 	struct checking c = {.image = image};
-	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) &&
-	    check_cases(&c) && check_each(&c, image->params, check_param) &&
-	    check_each(&c, image->recipes, check_recipe) && check_each(&c, image->folds, check_fold) &&
-	    check_each(&c, image->buffers, check_buffer) && check_each(&c, image->outputs, check_output) &&
-	    check_each(&c, image->states, check_state) && check_each(&c, image->steps, check_step) &&
-	    check_each(&c, image->kernels, check_kernel) && check_packs(&c) &&
-	    check_each(&c, image->packs, check_packed))
+	if (check_blob(&c) && check_structure(&c) && check_each(&c, image->inputs, check_input) && check_cases(&c) &&
+	    check_each(&c, image->params, check_param) && check_each(&c, image->recipes, check_recipe) &&
+	    check_each(&c, image->folds, check_fold) && check_each(&c, image->buffers, check_buffer) &&
+	    check_each(&c, image->outputs, check_output) && check_each(&c, image->states, check_state) &&
+	    check_each(&c, image->steps, check_step) && check_each(&c, image->kernels, check_kernel) &&
+	    check_packs(&c) && check_each(&c, image->packs, check_packed))
 		return true;
 	return diag_add(diags, DIAG_BAD_IMAGE, (struct diag_at){0}, "compile the model again", "%s: %s",
 			c.name, c.problem);

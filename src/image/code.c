@@ -24,7 +24,7 @@ struct loaded {
 	image_kernel *kernel[];
 };
 
-static void release(struct image_code *code)
+static void release_code(struct image_code *code)
 {
 	struct loaded *l = code->self;
 	struct allocator a = l->allocator;
@@ -79,7 +79,7 @@ static void *map_code(const struct image_blob *blob, size_t mapped, const char *
 	return NULL;
 }
 
-/* A page is at least as aligned as a blob may ask for. */
+/* Pages are aligned at least as strictly as blobs. */
 bool image_code_load(const struct image_blob *blob, const struct allocator *a, const char *what,
 		     struct image_code *code, struct diags *diags)
 {
@@ -99,6 +99,7 @@ bool image_code_load(const struct image_blob *blob, const struct allocator *a, c
 	}
 	for (int i = 0; i < blob->kernels; i++)
 		l->kernel[i] = (image_kernel *)((char *)l->code + blob->kernel[i]);
-	*code = (struct image_code){.kernels = l->kernel, .release = release, .self = l, .bytes = blob->size};
+	*code = (struct image_code){
+	    .kernels = l->kernel, .release = release_code, .self = l, .bytes = blob->size};
 	return true;
 }

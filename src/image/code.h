@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a blob to functions of this process. */
+/* Makes functions of this process from a blob. */
 #ifndef ESPALIER_IMAGE_CODE_H
 #define ESPALIER_IMAGE_CODE_H
 
@@ -7,10 +7,10 @@
 
 /* Puts a copy of the blob into memory of its own, which is first written, then executable, never both. `what`
  * names the model in diagnostics.  The blob can go afterwards; the code stays until its release.  False after
- * a diagnostic: no memory, code for another machine, or a system that lets nobody make code. */
+ * a diagnostic: no memory, code for another machine, or a system that forbids memory to be executable. */
 bool image_code_load(const struct image_blob *, const struct allocator *, const char *what,
 		     struct image_code *, struct diags *);
-/* Gives back whatever a code holds; one that holds nothing is accepted. */
+/* Frees what a code holds; an empty one is legal. */
 void image_code_release(struct image_code *);
 
 #endif

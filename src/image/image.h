@@ -64,16 +64,18 @@ struct image_buffer {
 	int rank; /* of one row, without padding */
 	int64_t shape[TENSOR_MAX_RANK];
 	int64_t stride[TENSOR_MAX_RANK]; /* elements from one index of a dimension to the next */
-	bool at_binding; /* a weight or an intermediate without rows that only steps at binding use: no run
-			    sees it */
-	/* Of an intermediate that runs see: the one whose place it has, itself if it has its own; and the first and the
-	 * last step between which any that has its place is needed.  Places may overlap that are never needed at once. */
+	bool at_binding; /* a weight or an intermediate without rows that only steps at binding use, and no
+			    run */
+	/* Of an intermediate of runs: the buffer whose place it shares, or itself; and the first and the last
+	 * step that need any buffer of this place.  Places that are never needed at the same time may
+	 * overlap. */
 	int home, first, last;
 };
 
 /* --- packing --- */
 
-/* A dimension for each axis, and for what packing makes of one: block, gate, column; and the slot of a stack. */
+/* A dimension for each axis, those that packing splits one into (block, gate, column), and the slot of a
+ * stack. */
 enum { IMAGE_PACK_DIMS = TENSOR_MAX_RANK + 4, IMAGE_PACK_SOURCE = -1 };
 
 /* One dimension of a packed buffer: as its index goes 0 .. extent-1 the source's index on `axis` advances by
@@ -83,7 +85,7 @@ struct image_pack_dim {
 	int64_t extent, stride;
 };
 
-/* Which weight, and where in it the packed region begins. */
+/* A weight and the region of it that is packed. */
 struct image_pack_source {
 	int param; /* see image_param */
 	int64_t begin[TENSOR_MAX_RANK];
@@ -98,7 +100,7 @@ struct image_recipe {
 	enum dtype dtype; /* of its elements, and of those of its parameters */
 };
 
-/* Bytes of the packed buffer; -1 when it has no elements, or the bytes cannot be counted. */
+/* Bytes of the packed buffer; -1 when it is empty, or the number overflows. */
 static inline int64_t image_recipe_bytes(const struct image_recipe *r)
 {
 	int64_t bytes = dtype_traits_of(r->dtype)->bytes;
@@ -115,16 +117,15 @@ static inline int64_t image_recipe_elements(const struct image_recipe *r)
 	return bytes < 0 ? -1 : bytes / dtype_traits_of(r->dtype)->bytes;
 }
 
-/* An index on an axis that a recipe may lead to is below it. */
+/* Indices that a recipe computes on an axis are below this. */
 #define IMAGE_WALK_LIMIT ((int64_t)1 << 40)
 
-/* Whether the dimensions along an axis, or along IMAGE_PACK_SOURCE, lead to indices from 0 to below the limit only.
+/* Whether the dimensions along an axis, or along IMAGE_PACK_SOURCE, only lead to indices from 0 to limit - 1.
  * Extents are not negative. */
 bool image_walks_within(const struct image_recipe *, int axis, int64_t limit);
 
-/* A parameter that is computed when weights are bound.  Its step writes it where `recipe` lays it out,
- * row-major with padding behind some dimensions; from there it is packed by all other recipes that take from
- * it. */
+/* A parameter that is computed when weights are bound.  Its step writes it to the buffer of `recipe`,
+ * row-major with padding behind some dimensions; the other recipes that read it pack it from there. */
 struct image_fold {
 	struct tensor_info tensor;
 	int recipe;
@@ -142,8 +143,8 @@ struct image_match {
 	int value;
 };
 
-/* What a node is known to be from the structure alone: all of this holds.  A node is of the first case of the
- * table that it fits; in a batch nodes of one case lie together, in the order of the table. */
+/* A condition on a node that depends on the structure alone.  A node is of the first case of the table whose
+ * conditions all hold; in a batch nodes of one case lie together, in the order of the table. */
 struct image_case {
 	const char *name;
 	bool inner;		  /* it has children */
@@ -160,7 +161,7 @@ enum image_domain {
 	IMAGE_DOMAIN_ONCE,   /* 0 .. nodes, the kernel finds its own rows */
 	IMAGE_DOMAIN_LEAVES, /* 0 .. leaves */
 	IMAGE_DOMAIN_INNER,  /* leaves .. nodes, batch by batch: a call each; consecutive steps of this domain
-				take turns within one batch */
+				all run over one batch before the next */
 	IMAGE_DOMAIN_INNER_NODE,  /* the same, node by node */
 	IMAGE_DOMAIN_BATCH,	  /* 0 .. nodes, batch by batch */
 	IMAGE_DOMAIN_NODE,	  /* 0 .. nodes, node by node */
@@ -207,18 +208,18 @@ struct image_blob {
 	const int64_t *kernel; /* where each kernel begins */
 };
 
-/* Steps that an image may have: who multiplies their number need not look. */
+/* Steps of an image at most, so that multiplying their number does not overflow. */
 enum { IMAGE_MAX_STEPS = 1 << 20 };
 
 enum { IMAGE_BLOB_ALIGNMENT = 4096, IMAGE_BLOB_LIMIT = 1 << 28 };
 
-/* What a kernel call sees: the pointer table and the sizes of this minibatch. */
+/* The context of a kernel call: the pointer table and the sizes of this minibatch. */
 struct image_frame {
 	void *const *buffers;
 	const int64_t *sizes; /* IMAGE_SIZES of them */
 };
 
-/* A part of what a kernel computes: of rows begin..end, `blocks` blocks of columns, one after the other from
+/* The range of a kernel call: of rows begin..end, `blocks` blocks of columns, one after the other from
  * `first` on, upwards (direction 1) or downwards (-1).  A kernel whose columns are not cut has one block, 0.
  */
 struct image_range {
@@ -226,9 +227,8 @@ struct image_range {
 	int64_t first, blocks, direction;
 };
 
-/* A compiled kernel: the members of an image_range, so that they travel in registers.  Code outlives the library
- * that made it: whatever changes what kernels are called with, or what they find where, counts up the
- * convention. */
+/* A compiled kernel: the members of an image_range, so that they travel in registers.  Code outlives the
+ * library that made it: a change of the arguments or of what they point to must increment the convention. */
 enum { IMAGE_CONVENTION = 1 };
 typedef void image_kernel(void *const *buffers, int64_t begin, int64_t end, int64_t first, int64_t blocks,
 			  int64_t direction);
@@ -246,7 +246,7 @@ struct image_code {
 
 /* --- the image --- */
 
-enum { IMAGE_MAX_RANK = TENSOR_MAX_RANK }; /* of what nodes carry and results are */
+enum { IMAGE_MAX_RANK = TENSOR_MAX_RANK }; /* of inputs and results */
 
 /* Shapes are those of one row; `elements` is their product. */
 struct image_output {
@@ -261,7 +261,7 @@ struct image_output {
 	int64_t elements;
 };
 
-/* In which order the rows of a state stand. */
+/* The order of the rows of a state. */
 enum image_layout {
 	IMAGE_BY_NODE,	/* a node's row is its number */
 	IMAGE_BY_PARENT /* as the parents read: first the child of edge 0, 1, ..., then the nodes without a
@@ -285,13 +285,13 @@ struct image_dimension {
 	int64_t size;
 };
 
-/* A file that the code was made with; when it changes, code would be made otherwise. */
+/* A file that the code was compiled with; when it changes, the code is out of date. */
 struct image_tool {
 	const char *path;
 	int64_t size, modified; /* bytes; nanoseconds of the epoch */
 };
 
-/* What a binding holds of one recipe. */
+/* The packed weights of one recipe, as a binding holds them. */
 struct image_packed {
 	const void *at; /* 64-byte aligned, outside of the tables; NULL = no run needs it */
 	int64_t bytes;
@@ -300,14 +300,15 @@ struct image_packed {
 
 struct image {
 	const char *name; /* the model's */
-	const char *key;  /* all that it depends on, as text; NULL = nobody asked */
-	/* What the code runs on: a target of base/target.h that has these extensions besides (base/cpu.h). */
+	const char *key;  /* everything that it depends on, as text; NULL = not computed */
+	/* The machine that the code runs on: a target of base/target.h that has these extensions besides
+	 * (base/cpu.h). */
 	const char *target, *extensions;
 	/* what structures it accepts */
 	int children; /* every inner node has so many; -1 = any number of at least one */
 	bool shared_children;
-	int unroll; /* levels of a span: a thread may run subtrees of so many levels before it meets others, so that no
-		       buffer has the rows of one batch; below 2: none, and none when children are shared */
+	int unroll; /* levels of a span: a thread may run subtrees of so many levels without a barrier, so
+		       no buffer has the rows of one batch; below 2, or when children are shared: none */
 	/* inputs carried by nodes, or by edges: which cases read them */
 	int inputs;
 	const struct image_input {
@@ -315,7 +316,7 @@ struct image {
 		bool token; /* an index, else a value of so many elements */
 		enum dtype dtype;
 		int64_t elements;
-		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = only cases ask for it */
+		int64_t limit; /* a token must lie in 0 .. limit-1 where it is read; 0 = only cases read it */
 		bool at_leaf, at_inner;
 		bool on_edge; /* a row per child edge, in the order of children */
 		unsigned cases; /* where there are cases: a mask of those that read it; others may carry it */
@@ -323,12 +324,12 @@ struct image {
 		int64_t shape[IMAGE_MAX_RANK];
 	} * input;
 
-	int cases; /* leaves' before others'; every node fits one.  0 = nobody tells nodes apart but leaves
-		      from others */
+	int cases; /* those of leaves come first; every node fits one.  0 = only leaves and inner nodes are
+		      distinguished */
 	const struct image_case *case_at;
 	int params;
 	const struct tensor_info
-	    *param; /* what a binding must supply; a tensor of a narrower type of the same kind will do */
+	    *param; /* the tensors that a binding needs; a narrower type of the same kind is accepted */
 	int folds;  /* in the order of the steps at binding, which come first: one each */
 	const struct image_fold *fold;
 	int buffers;
@@ -353,7 +354,7 @@ struct image {
 	struct image_blob blob;
 	int packs; /* as many as recipes; 0 = weights come from elsewhere */
 	const struct image_packed *packed;
-	struct image_code code; /* of this process: no part of a file */
+	struct image_code code; /* of this process: not in files */
 };
 
 /* Parameters are counted through: those that a binding must supply, then those that are folded. */

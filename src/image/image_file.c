@@ -9,7 +9,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "words are little-endian in the file and in memory");
 
-/* --- what is written --- */
+/* --- the description --- */
 
 enum kind {
 	NUMBER, /* `count` integers of `size` bytes, each within low .. high */
@@ -27,7 +27,7 @@ struct member {
 	const struct layout *of;
 };
 
-/* One struct, or whatever else stands in a list. */
+/* One struct, or another element of a list. */
 struct layout {
 	size_t size;
 	int members;
@@ -37,7 +37,7 @@ struct layout {
 enum { MAX_CHILDREN = 1 << 16, MAX_COUNT = 1 << 24 };
 #define MAX_EXTENT INT32_MAX
 #define MAX_ELEMENTS ((int64_t)1 << 48)
-/* All blocks of a step, at most MAX_COUNT, can be summed up. */
+/* The sum over all blocks of a step, at most MAX_COUNT, fits 64 bits. */
 #define MAX_BLOCK_BYTES ((int64_t)1 << 36)
 #define MAX_WEIGHT_BYTES ((int64_t)1 << 48)
 
@@ -240,7 +240,7 @@ static const struct member image_members[] = {
     LIST_IN(image, blob.kernel, blob.kernels, place),
     LIST_IN(image, packed, packs, packed),
 };
-LAYOUT(whole, sizeof(struct image), image_members);
+LAYOUT(all, sizeof(struct image), image_members);
 
 /* --- the frame --- */
 
@@ -258,23 +258,23 @@ struct frame {
 static const char magic[8] = {'e', 's', 'p', 'i', 'm', 'g', '\r', '\n'};
 enum { UNSEALED = offsetof(struct frame, stamp), VERSION = 4 };
 
-static uint64_t mix(uint64_t stamp, const struct layout *l)
+static uint64_t mix_layout(uint64_t stamp, const struct layout *l)
 {
 	for (int i = 0; i < l->members; i++) {
 		const struct member *m = &l->member[i];
 		for (const char *c = m->name; *c; c++)
 			stamp = (stamp ^ (unsigned char)*c) * 1099511628211u;
 		stamp = (stamp ^ (m->kind + m->size * 8 + (uint64_t)m->high * 64)) * 1099511628211u;
-		stamp = m->of ? mix(stamp, m->of) : stamp;
+		stamp = m->of ? mix_layout(stamp, m->of) : stamp;
 	}
 	return stamp;
 }
 
-/* Follows from the description, so that a file of another one is told whatever was changed.  A change of
- * meaning alone must be a new VERSION. */
+/* A hash of the description, so that files of another one are recognised.  A change of meaning alone needs a
+ * new VERSION. */
 static uint64_t own_stamp(void)
 {
-	return mix(VERSION + IMAGE_CONVENTION * (UINT64_C(1) << 32), &whole);
+	return mix_layout(VERSION + IMAGE_CONVENTION * (UINT64_C(1) << 32), &all);
 }
 
 /* --- writing --- */
@@ -284,7 +284,7 @@ static void put_word(struct str *s, int64_t word)
 	str_add(s, (const char *)&word, sizeof word);
 }
 
-static void fill_up(struct str *s)
+static void pad_to_word(struct str *s)
 {
 	str_add(s, "\0\0\0\0\0\0\0", -s->n % sizeof(int64_t));
 }
@@ -305,7 +305,7 @@ static void put_text(struct str *s, const char *text)
 	size_t n = strlen(text);
 	put_word(s, n);
 	str_add(s, text, n + 1);
-	fill_up(s);
+	pad_to_word(s);
 }
 
 static void put_structs(struct str *s, const struct layout *l, const char *at, size_t n);
@@ -341,8 +341,9 @@ static void put_structs(struct str *s, const struct layout *l, const char *at, s
 			put_member(s, &l->member[k], at + i * l->size);
 }
 
-/* What the header's checksum is of ends where the weights begin. */
-static bool sum_up(const void *bytes, size_t n, const struct frame *f, struct checksum *sum)
+/* The checksum of the header covers all that stands between it and the weights.  False when they lie outside.
+ */
+static bool checksum_frame(const void *bytes, size_t n, const struct frame *f, struct checksum *sum)
 {
 	size_t end = f->section[WEIGHTS].offset;
 	if (end > n || end < sizeof *f)
@@ -358,14 +359,14 @@ void image_seal(void *bytes, size_t n)
 	if (n < sizeof f)
 		return;
 	memcpy(&f, bytes, sizeof f);
-	if (sum_up(bytes, n, &f, &sum))
+	if (checksum_frame(bytes, n, &f, &sum))
 		memcpy((char *)bytes + offsetof(struct frame, checksum), &sum, sizeof sum);
 }
 
 /* A section begins at a whole word, counted from the beginning of the file. */
 static void begin_section(struct frame *f, enum section which, struct str *s)
 {
-	fill_up(s);
+	pad_to_word(s);
 	f->section[which].offset = s->n;
 }
 
@@ -382,7 +383,7 @@ static void put_sections(const struct image *image, struct frame *f, struct str 
 	str_add(s, key, strlen(key) + 1);
 	end_section(f, KEY, s);
 	begin_section(f, TABLES, s);
-	put_structs(s, &whole, (const char *)image, 1);
+	put_structs(s, &all, (const char *)image, 1);
 	end_section(f, TABLES, s);
 	begin_section(f, CODE, s);
 	if (image->blob.size)
@@ -392,12 +393,12 @@ static void put_sections(const struct image *image, struct frame *f, struct str 
 
 static const char zeros[IMAGE_PAGE];
 
-static int64_t up_to_line(int64_t n)
+static int64_t round_to_line(int64_t n)
 {
 	return (n + IMAGE_LINE - 1) / IMAGE_LINE * IMAGE_LINE;
 }
 
-/* All but the weights, up to where these begin. */
+/* Writes everything before the weights. */
 static void put_head(const struct image *image, struct str *s)
 {
 	struct frame f = {.stamp = own_stamp()};
@@ -407,7 +408,7 @@ static void put_head(const struct image *image, struct str *s)
 		str_add(s, zeros, -s->n % IMAGE_PAGE);
 	f.section[WEIGHTS].offset = s->n;
 	for (int i = 0; i < image->packs; i++)
-		f.section[WEIGHTS].size += up_to_line(image->packed[i].bytes);
+		f.section[WEIGHTS].size += round_to_line(image->packed[i].bytes);
 	f.size = s->n + f.section[WEIGHTS].size;
 	memcpy(s->text, &f, sizeof f);
 	image_seal(s->text, s->n);
@@ -425,7 +426,7 @@ int image_pieces(const struct image *image, struct arena *a, const struct io_pie
 		if (!p->at)
 			continue;
 		piece[n++] = (struct io_piece){p->at, p->bytes};
-		piece[n++] = (struct io_piece){zeros, up_to_line(p->bytes) - p->bytes};
+		piece[n++] = (struct io_piece){zeros, round_to_line(p->bytes) - p->bytes};
 	}
 	*pieces = piece;
 	return n;
@@ -459,7 +460,7 @@ struct reading {
 	const char *where;
 };
 
-static bool refuse(struct reading *r, const struct member *m, const char *problem)
+static bool refuse_member(struct reading *r, const struct member *m, const char *problem)
 {
 	r->problem = problem;
 	r->where = m->name;
@@ -469,10 +470,10 @@ static bool refuse(struct reading *r, const struct member *m, const char *proble
 static bool get_word(struct reading *r, const struct member *m, int64_t low, int64_t high, int64_t *word)
 {
 	if ((size_t)(r->end - r->at) < sizeof *word)
-		return refuse(r, m, "it ends too early");
+		return refuse_member(r, m, "it ends too early");
 	memcpy(word, r->at, sizeof *word);
 	r->at += sizeof *word;
-	return (*word >= low && *word <= high) || refuse(r, m, "a number is out of its range");
+	return (*word >= low && *word <= high) || refuse_member(r, m, "a number is out of its range");
 }
 
 static bool get_number(struct reading *r, const struct member *m, char *to)
@@ -497,7 +498,7 @@ static bool get_text(struct reading *r, const struct member *m, const char **tex
 		return false;
 	size_t bytes = (n / sizeof n + 1) * sizeof n;
 	if ((size_t)(r->end - r->at) < bytes || strnlen(r->at, n + 1) != (size_t)n)
-		return refuse(r, m, "a text does not end where it should");
+		return refuse_member(r, m, "a text does not end where it should");
 	*text = r->at;
 	r->at += bytes;
 	return true;
@@ -505,7 +506,7 @@ static bool get_text(struct reading *r, const struct member *m, const char **tex
 
 static bool get_structs(struct reading *r, const struct layout *l, char *at, size_t n);
 
-/* Whatever stands in a list takes a word at least, so memory is bounded by the file. */
+/* Each element of a list takes at least a word, so the file bounds the memory. */
 static bool get_list(struct reading *r, const struct member *m, char *base)
 {
 	int64_t n;
@@ -545,7 +546,7 @@ static bool get_structs(struct reading *r, const struct layout *l, char *at, siz
 	return true;
 }
 
-/* What is wrong with the frame, NULL = nothing.  Only then may sections be looked at. */
+/* The problem of the frame; NULL = none, and sections lie inside of the file. */
 static const char *check_frame(const void *bytes, size_t n, struct frame *f)
 {
 	if (n < sizeof *f)
@@ -556,7 +557,7 @@ static const char *check_frame(const void *bytes, size_t n, struct frame *f)
 	if (f->size != n)
 		return "it is not as long as it was";
 	struct checksum sum;
-	if (!sum_up(bytes, n, f, &sum))
+	if (!checksum_frame(bytes, n, f, &sum))
 		return "a section lies outside of it";
 	if (memcmp(&sum, &f->checksum, sizeof sum) != 0)
 		return "its checksum is wrong";
@@ -574,13 +575,13 @@ static bool refuse_file(struct diags *diags, const char *where, const char *prob
 			where, *where ? ": " : "", problem);
 }
 
-/* Finds the packed weights that the tables tell of.  NULL when all is well. */
+/* Finds the packed weights that are in the tables.  NULL, or a problem. */
 static const char *find_weights(struct image *image, const char *at, uint64_t size)
 {
 	struct image_packed *packed = (struct image_packed *)image->packed;
 	for (int i = 0; i < image->packs; i++) {
 		struct image_packed *p = &packed[i];
-		uint64_t bytes = up_to_line(p->bytes);
+		uint64_t bytes = round_to_line(p->bytes);
 		if (bytes > size)
 			return "its weights end too early";
 		p->at = bytes ? (const float *)at : NULL;
@@ -590,7 +591,7 @@ static const char *find_weights(struct image *image, const char *at, uint64_t si
 		at += bytes;
 		size -= bytes;
 	}
-	return size ? "it has weights that nobody knows" : NULL;
+	return size ? "it has weights that are not in its tables" : NULL;
 }
 
 bool image_read(struct arena *arena, const void *bytes, size_t n, struct image *image, struct diags *diags)
@@ -607,7 +608,7 @@ bool image_read(struct arena *arena, const void *bytes, size_t n, struct image *
 			     .blob.size = f.section[CODE].size};
 	if (!f.section[KEY].size || strnlen(read.key, f.section[KEY].size) != f.section[KEY].size - 1)
 		return refuse_file(diags, "key", "a text does not end where it should");
-	if (!get_structs(&r, &whole, (char *)&read, 1))
+	if (!get_structs(&r, &all, (char *)&read, 1))
 		return refuse_file(diags, r.where, r.problem);
 	if (r.at != r.end)
 		return refuse_file(diags, "", "its tables do not end where they should");

@@ -10,8 +10,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "objects are read as t
 /* Not in every <elf.h>. */
 enum { UNWIND_X86_64 = 0x70000001, LLVM_ADDRESS_SIGNIFICANCE = 0x6fff4c03 };
 
-/* What becomes of all objects together. */
-struct whole {
+/* The blob of all objects, and the first problem. */
+struct output {
 	unsigned machine;
 	int64_t size, alignment;
 	unsigned char *blob;
@@ -21,27 +21,28 @@ struct whole {
 /* One object. */
 struct linking {
 	struct arena *arena;
-	struct whole *whole;
+	struct output *output;
 	const unsigned char *object;
 	uint64_t bytes;		  /* of the object */
-	unsigned sections, names; /* names: the section that holds those of sections */
+	unsigned sections, names; /* names: the section that holds the names of sections */
 	Elf64_Shdr *section;
-	int64_t *place;	  /* by section: where it begins in the blob, -1 = it is no part */
+	int64_t *place;	  /* by section: where it begins in the blob, -1 = it is left out */
 	unsigned symbols; /* the section that holds the symbols, 0 = none */
 	uint64_t used; /* bytes of sections and relocations so far: sections cannot share bytes without end */
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(const struct linking *l, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse_object(const struct linking *l, const char *format,
+								...)
 {
 	va_list args;
 	va_start(args, format);
-	vsnprintf(l->whole->problem, sizeof l->whole->problem, format, args);
+	vsnprintf(l->output->problem, sizeof l->output->problem, format, args);
 	va_end(args);
 	return false;
 }
 
-/* Whether the object has these bytes. */
-static bool holds(const struct linking *l, uint64_t offset, uint64_t bytes)
+/* Whether these bytes lie in the object. */
+static bool has_bytes(const struct linking *l, uint64_t offset, uint64_t bytes)
 {
 	return offset <= l->bytes && bytes <= l->bytes - offset;
 }
@@ -77,34 +78,35 @@ static bool fits_signed(int64_t value, int bits)
 	return value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << (bits - 1);
 }
 
-/* b, bl: words to go. */
+/* b, bl: the distance in words. */
 static bool put_branch26(unsigned char *at, int64_t place, int64_t target)
 {
-	int64_t way = target - place;
-	return way % 4 == 0 && fits_signed(way / 4, 26) && put_field(at, way / 4, 26, 0);
+	int64_t distance = target - place;
+	return distance % 4 == 0 && fits_signed(distance / 4, 26) && put_field(at, distance / 4, 26, 0);
 }
 
-/* adrp: pages of 4096 bytes to go, the low two bits apart. */
+/* adrp: the distance in pages of 4096 bytes, the low two bits in a field of their own. */
 static bool put_page21(unsigned char *at, int64_t place, int64_t target)
 {
 	int64_t pages = (target >> 12) - (place >> 12);
 	return fits_signed(pages, 21) && put_field(at, pages, 2, 29) && put_field(at, pages >> 2, 19, 5);
 }
 
-/* adr, and loads that know their place: the way as it is, or in words. */
+/* adr, and loads relative to their place: the distance in bytes, or in words. */
 static bool put_address21(unsigned char *at, int64_t place, int64_t target)
 {
-	int64_t way = target - place;
-	return fits_signed(way, 21) && put_field(at, way, 2, 29) && put_field(at, way >> 2, 19, 5);
+	int64_t distance = target - place;
+	return fits_signed(distance, 21) && put_field(at, distance, 2, 29) &&
+	       put_field(at, distance >> 2, 19, 5);
 }
 
 static bool put_literal19(unsigned char *at, int64_t place, int64_t target)
 {
-	int64_t way = target - place;
-	return way % 4 == 0 && fits_signed(way / 4, 19) && put_field(at, way / 4, 19, 5);
+	int64_t distance = target - place;
+	return distance % 4 == 0 && fits_signed(distance / 4, 19) && put_field(at, distance / 4, 19, 5);
 }
 
-/* What is left of an address in its page, in units of what is loaded or stored. */
+/* The offset of an address in its page, in units of the element that is loaded or stored. */
 static bool put_in_page(unsigned char *at, int64_t target, int unit)
 {
 	int64_t rest = target & 4095;
@@ -123,10 +125,9 @@ PUT_IN_PAGE(4)
 PUT_IN_PAGE(8)
 PUT_IN_PAGE(16)
 
-/* What can be resolved without knowing where the blob will lie, but that it begins at a page (of 4096 bytes
- * or more).  `put` writes
- * the way from `place` to `target`, both counted from the blob's beginning; false when the field is too
- * narrow. */
+/* Relocations that can be resolved before the blob has an address, which begins at a page of 4096 bytes or
+ * more. `put` writes the distance from `place` to `target`, both offsets in the blob; false when the field is
+ * too narrow. */
 static const struct relocation {
 	unsigned machine, type, bytes;
 	bool (*put)(unsigned char *at, int64_t place, int64_t target);
@@ -170,20 +171,21 @@ static bool knows_machine(unsigned machine)
 static bool read_header(struct linking *l)
 {
 	Elf64_Ehdr h;
-	if (!holds(l, 0, sizeof h))
-		return refuse(l, "it is shorter than the header of an object");
+	if (!has_bytes(l, 0, sizeof h))
+		return refuse_object(l, "it is shorter than the header of an object");
 	memcpy(&h, l->object, sizeof h);
 	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_type != ET_REL)
-		return refuse(l, "it is not a relocatable 64-bit little-endian ELF object");
+		return refuse_object(l, "it is not a relocatable 64-bit little-endian ELF object");
 	if (!knows_machine(h.e_machine))
-		return refuse(l, "it is for machine %u of ELF, which cannot be linked here", h.e_machine);
+		return refuse_object(l, "it is for machine %u of ELF, which cannot be linked here",
+				     h.e_machine);
 	if (h.e_shentsize != sizeof(Elf64_Shdr) || !h.e_shnum ||
-	    !holds(l, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
-		return refuse(l, "its table of sections lies outside of it");
-	if (l->whole->machine && l->whole->machine != h.e_machine)
-		return refuse(l, "its objects are for different machines");
-	l->whole->machine = h.e_machine;
+	    !has_bytes(l, h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr)))
+		return refuse_object(l, "its table of sections lies outside of it");
+	if (l->output->machine && l->output->machine != h.e_machine)
+		return refuse_object(l, "its objects are for different machines");
+	l->output->machine = h.e_machine;
 	l->sections = h.e_shnum;
 	l->names = h.e_shstrndx;
 	l->section = arena_copy(l->arena, l->object + h.e_shoff, h.e_shnum * sizeof(Elf64_Shdr));
@@ -192,7 +194,7 @@ static bool read_header(struct linking *l)
 	return true;
 }
 
-/* What has no influence on code that neither throws nor is debugged. */
+/* Sections that do not matter to code that neither throws nor is debugged. */
 static bool is_ignored(const Elf64_Shdr *s)
 {
 	static const Elf64_Word types[] = {SHT_NULL,  SHT_SYMTAB, SHT_STRTAB,	 SHT_RELA,
@@ -204,10 +206,10 @@ static bool is_ignored(const Elf64_Shdr *s)
 	return content && (!(s->sh_flags & SHF_ALLOC) || !s->sh_size);
 }
 
-/* Counts bytes of the object that a section uses. */
+/* Counts the bytes of a section; false when sections use more than the object has. */
 static bool use_bytes(struct linking *l, const Elf64_Shdr *s)
 {
-	if (!holds(l, s->sh_offset, s->sh_size) || s->sh_size > l->bytes - l->used)
+	if (!has_bytes(l, s->sh_offset, s->sh_size) || s->sh_size > l->bytes - l->used)
 		return false;
 	l->used += s->sh_size;
 	return true;
@@ -217,32 +219,33 @@ static bool use_bytes(struct linking *l, const Elf64_Shdr *s)
 static const char *text_at(const struct linking *l, unsigned table, uint64_t offset)
 {
 	const Elf64_Shdr *s = table < l->sections ? &l->section[table] : NULL;
-	if (!s || s->sh_type != SHT_STRTAB || !holds(l, s->sh_offset, s->sh_size) || offset >= s->sh_size)
+	if (!s || s->sh_type != SHT_STRTAB || !has_bytes(l, s->sh_offset, s->sh_size) || offset >= s->sh_size)
 		return "";
 	const char *text = (const char *)l->object + s->sh_offset;
 	return text[s->sh_size - 1] ? "" : text + offset;
 }
 
-/* Gives a section of code or constants its place behind those before it. */
+/* Places a section of code or constants behind those before it. */
 static bool place_section(struct linking *l, unsigned i)
 {
-	struct whole *w = l->whole;
+	struct output *w = l->output;
 	const Elf64_Shdr *s = &l->section[i];
 	const char *name = text_at(l, l->names, s->sh_name);
 	uint64_t alignment = s->sh_addralign ? s->sh_addralign : 1;
 	if (is_ignored(s) || strcmp(name, ".eh_frame") == 0)
 		return true;
 	if (s->sh_type != SHT_PROGBITS || s->sh_flags & (SHF_WRITE | SHF_TLS))
-		return refuse(l, "section %u (%.40s) is neither code nor constants", i, name);
+		return refuse_object(l, "section %u (%.40s) is neither code nor constants", i, name);
 	if (!use_bytes(l, s))
-		return refuse(l, "section %u (%.40s) lies outside of it", i, name);
+		return refuse_object(l, "section %u (%.40s) lies outside of it", i, name);
 	if (alignment > IMAGE_BLOB_ALIGNMENT || alignment & (alignment - 1))
-		return refuse(l, "section %u (%.40s) is aligned to %llu bytes", i, name,
-			      (unsigned long long)alignment);
+		return refuse_object(l, "section %u (%.40s) is aligned to %llu bytes", i, name,
+				     (unsigned long long)alignment);
 	l->place[i] = (w->size + alignment - 1) / alignment * alignment;
 	w->size = l->place[i] + s->sh_size;
 	w->alignment = (int64_t)alignment > w->alignment ? (int64_t)alignment : w->alignment;
-	return w->size <= IMAGE_BLOB_LIMIT || refuse(l, "it holds more than %d bytes", IMAGE_BLOB_LIMIT);
+	return w->size <= IMAGE_BLOB_LIMIT ||
+	       refuse_object(l, "it holds more than %d bytes", IMAGE_BLOB_LIMIT);
 }
 
 static bool lay_out(struct linking *l)
@@ -259,7 +262,7 @@ static void copy_sections(const struct linking *l)
 {
 	for (unsigned i = 0; i < l->sections; i++)
 		if (l->place[i] >= 0)
-			memcpy(l->whole->blob + l->place[i], l->object + l->section[i].sh_offset,
+			memcpy(l->output->blob + l->place[i], l->object + l->section[i].sh_offset,
 			       l->section[i].sh_size);
 }
 
@@ -270,14 +273,14 @@ static bool read_entry(const struct linking *l, unsigned table, Elf64_Word type,
 		       size_t size)
 {
 	const Elf64_Shdr *s = table < l->sections ? &l->section[table] : NULL;
-	if (!s || s->sh_type != type || s->sh_entsize != size || !holds(l, s->sh_offset, s->sh_size) ||
+	if (!s || s->sh_type != type || s->sh_entsize != size || !has_bytes(l, s->sh_offset, s->sh_size) ||
 	    i >= s->sh_size / size)
 		return false;
 	memcpy(to, l->object + s->sh_offset + i * size, size);
 	return true;
 }
 
-/* Where in the blob a symbol lies, -1 = not in it. */
+/* The place of a symbol in the blob; -1 = it is not in the blob. */
 static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 {
 	unsigned in = s->st_shndx, type = ELF64_ST_TYPE(s->st_info);
@@ -287,29 +290,30 @@ static int64_t symbol_place(const struct linking *l, const Elf64_Sym *s)
 	return l->place[in] + (int64_t)s->st_value;
 }
 
-/* What code refers to from its blob, which is smaller: differences of places are numbers then. */
+/* Targets of relocations are nearer than this, so that differences of places do not overflow. */
 #define FARTHEST ((int64_t)1 << 40)
 
 /* One relocation of section `in`. */
-static bool relocate(struct linking *l, unsigned in, const Elf64_Rela *r)
+static bool apply_relocation(struct linking *l, unsigned in, const Elf64_Rela *r)
 {
-	const struct relocation *kind = find_relocation(l->whole->machine, ELF64_R_TYPE(r->r_info));
+	const struct relocation *kind = find_relocation(l->output->machine, ELF64_R_TYPE(r->r_info));
 	Elf64_Sym symbol;
 	int64_t target;
 	if (!kind)
-		return refuse(l, "section %u has a relocation of type %u, which is not relative to its place",
-			      in, (unsigned)ELF64_R_TYPE(r->r_info));
+		return refuse_object(
+		    l, "section %u has a relocation of type %u, which is not relative to its place", in,
+		    (unsigned)ELF64_R_TYPE(r->r_info));
 	if (r->r_offset > l->section[in].sh_size || kind->bytes > l->section[in].sh_size - r->r_offset)
-		return refuse(l, "section %u has a relocation outside of it", in);
+		return refuse_object(l, "section %u has a relocation outside of it", in);
 	if (!read_entry(l, l->symbols, SHT_SYMTAB, ELF64_R_SYM(r->r_info), &symbol, sizeof symbol))
-		return refuse(l, "section %u has a relocation against no symbol", in);
+		return refuse_object(l, "section %u has a relocation against no symbol", in);
 	int64_t place = l->place[in] + (int64_t)r->r_offset, at = symbol_place(l, &symbol);
 	if (at < 0)
-		return refuse(l, "it imports '%.80s'",
-			      text_at(l, l->section[l->symbols].sh_link, symbol.st_name));
+		return refuse_object(l, "it imports '%.80s'",
+				     text_at(l, l->section[l->symbols].sh_link, symbol.st_name));
 	if (__builtin_add_overflow(at, r->r_addend, &target) || target < -FARTHEST || target > FARTHEST ||
-	    !kind->put(l->whole->blob + place, place, target))
-		return refuse(l, "section %u refers to a place that is too far away", in);
+	    !kind->put(l->output->blob + place, place, target))
+		return refuse_object(l, "section %u refers to a place that is too far away", in);
 	return true;
 }
 
@@ -321,11 +325,11 @@ static bool relocate_section(struct linking *l, unsigned i)
 		return true;
 	Elf64_Rela r;
 	if (s->sh_entsize != sizeof r || !use_bytes(l, s))
-		return refuse(l, "relocations of section %u lie outside of it", s->sh_info);
+		return refuse_object(l, "relocations of section %u lie outside of it", s->sh_info);
 	if (s->sh_link != l->symbols)
-		return refuse(l, "relocations of section %u have no symbols", s->sh_info);
+		return refuse_object(l, "relocations of section %u have no symbols", s->sh_info);
 	for (uint64_t k = 0; ok && read_entry(l, i, SHT_RELA, k, &r, sizeof r); k++)
-		ok = relocate(l, s->sh_info, &r);
+		ok = apply_relocation(l, s->sh_info, &r);
 	return ok;
 }
 
@@ -359,12 +363,12 @@ static bool find_kernels(const struct linking *l, int objects, int kernels, cons
 		for (int k = 0; k < objects && place[i] < 0; k++)
 			place[i] = find_kernel(&l[k], name[i]);
 		if (place[i] < 0)
-			return refuse(l, "it has no function '%.80s'", name[i]);
+			return refuse_object(l, "it has no function '%.80s'", name[i]);
 	}
 	return true;
 }
 
-/* --- the whole --- */
+/* --- all objects --- */
 
 static bool lay_out_all(struct linking *l, int objects)
 {
@@ -376,7 +380,7 @@ static bool lay_out_all(struct linking *l, int objects)
 
 static bool resolve_all(struct linking *l, int objects)
 {
-	l->whole->blob = arena_take(l->arena, l->whole->size, 1);
+	l->output->blob = arena_take(l->arena, l->output->size, 1);
 	for (int i = 0; i < objects; i++) {
 		copy_sections(&l[i]);
 		if (!relocate_all(&l[i]))
@@ -388,11 +392,11 @@ static bool resolve_all(struct linking *l, int objects)
 bool image_link(struct arena *arena, const struct image_object *object, int objects, const char *what,
 		int kernels, const char *const *name, struct image_blob *blob, struct diags *diags)
 {
-	struct whole w = {.alignment = 1};
+	struct output w = {.alignment = 1};
 	struct linking *l = ARENA_ARRAY(arena, struct linking, objects + 1);
 	int64_t *place = ARENA_ARRAY(arena, int64_t, kernels);
 	for (int i = 0; i <= objects; i++)
-		l[i] = (struct linking){.arena = arena, .whole = &w};
+		l[i] = (struct linking){.arena = arena, .output = &w};
 	for (int i = 0; i < objects; i++) {
 		l[i].object = object[i].bytes;
 		l[i].bytes = object[i].size;

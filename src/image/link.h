@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a relocatable object to a blob: the small part of a linker that code needs which imports nothing. */
+/* Links relocatable objects to a blob.  Their code imports nothing, so little of a linker is needed. */
 #ifndef ESPALIER_IMAGE_LINK_H
 #define ESPALIER_IMAGE_LINK_H
 
@@ -11,7 +11,7 @@ struct image_object {
 	size_t size;
 };
 
-/* Lays out what ELF64 objects hold of code and constants, one object after the other, resolves the references
+/* Lays out the code and constants of ELF64 objects, one object after the other, resolves the references
  * of each to itself, and finds the kernels by name, in the first object that has one.  The objects may hold
  * any bytes, for any machine whose relocations the table in link.c knows.  `what` names the model in
  * diagnostics.  The blob is in the arena; false after `compile-failed`. */

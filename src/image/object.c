@@ -4,14 +4,14 @@
 #include <elf.h>
 #include <string.h>
 
-/* Symbols that are defined, of sections in their order. */
+/* Sections in the order of the file. */
 enum section { NOTHING, CONTENT, NOTE, SYMBOLS, STRINGS, NAMES, SECTIONS };
 enum { CONTENT_ALIGNMENT = 64 };
 
 static const char section_names[] = "\0.rodata\0.note.GNU-stack\0.symtab\0.strtab\0.shstrtab";
 enum { NAME_CONTENT = 1, NAME_NOTE = 9, NAME_SYMBOLS = 25, NAME_STRINGS = 33, NAME_NAMES = 41 };
 
-/* The file: header, content, length, and the rest. */
+/* A file consists of the header, the content, its length, and this. */
 _Static_assert(sizeof(Elf64_Ehdr) % CONTENT_ALIGNMENT == 0, "the content begins behind it");
 struct rest {
 	Elf64_Sym symbol[3];
@@ -59,7 +59,7 @@ static Elf64_Shdr section_of(int name, int type, int64_t at, int64_t bytes)
 }
 
 /* `at`: where the rest begins, `data`: bytes of the content with its length.  Strings follow the rest. */
-static void fill(struct rest *r, int64_t at, int64_t data, size_t strings)
+static void fill_sections(struct rest *r, int64_t at, int64_t data, size_t strings)
 {
 	Elf64_Shdr *s = r->section;
 	s[CONTENT] = section_of(NAME_CONTENT, SHT_PROGBITS, sizeof(Elf64_Ehdr), data);
@@ -93,7 +93,7 @@ int object_pieces(struct arena *a, int machine, const char *name, const struct i
 	str_printf(&strings, "%s_size", name);
 	str_add(&strings, "", 1);
 	*size = bytes;
-	fill(r, at, word + sizeof *size, strings.n);
+	fill_sections(r, at, word + sizeof *size, strings.n);
 	r->symbol[1] = symbol_of(program, 0, bytes);
 	r->symbol[2] = symbol_of(length, word, sizeof *size);
 	piece[0] =

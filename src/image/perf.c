@@ -9,15 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool refuse(const char *path, const char *why, struct diags *diags)
+static bool refuse_map(const char *path, const char *why, struct diags *diags)
 {
 	return diag_add(diags, DIAG_PERF_MAP_UNUSABLE, (struct diag_at){.file = path},
 			"remove the file, or do without names of kernels in profiles",
 			"kernels cannot be named in '%s': %s", path, why);
 }
 
-/* Why a file that is there is not written to, NULL = it may be.  The folder is everybody's. */
-static const char *check(int fd)
+/* Why an existing file must not be written to; NULL = it may be.  Everybody can write in the folder. */
+static const char *check_map(int fd)
 {
 	struct stat s;
 	if (fstat(fd, &s) != 0)
@@ -29,7 +29,7 @@ static const char *check(int fd)
 	return NULL;
 }
 
-/* When this process began, from some time on; 0 = it is not known. */
+/* When this process began, in seconds since the epoch; 0 = unknown. */
 static double begin_of_process(void)
 {
 	char text[1000];
@@ -52,7 +52,7 @@ static double begin_of_process(void)
 	       ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Numbers of processes come again: what was written last before this one began belongs to another. */
+/* Process numbers are reused: a file last written before this process began belongs to another one. */
 static bool is_left_over(int fd)
 {
 	enum { SLACK = 1 }; /* seconds: clocks are set */
@@ -60,7 +60,7 @@ static bool is_left_over(int fd)
 	return fstat(fd, &s) == 0 && s.st_mtim.tv_sec + s.st_mtim.tv_nsec * 1e-9 + SLACK < begin_of_process();
 }
 
-/* No link is followed, and nothing is waited for. */
+/* Follows no link and does not block. */
 static int open_map(const char *path, struct diags *diags)
 {
 	enum { FLAGS = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
@@ -68,20 +68,20 @@ static int open_map(const char *path, struct diags *diags)
 	if (fd < 0 && errno == EEXIST)
 		fd = open(path, FLAGS);
 	if (fd < 0) {
-		refuse(path, strerror(errno), diags);
+		refuse_map(path, strerror(errno), diags);
 		return -1;
 	}
-	const char *why = check(fd);
+	const char *why = check_map(fd);
 	if (!why && is_left_over(fd) && ftruncate(fd, 0) != 0)
 		why = strerror(errno);
 	if (!why)
 		return fd;
 	close(fd);
-	refuse(path, why, diags);
+	refuse_map(path, why, diags);
 	return -1;
 }
 
-/* Up to where the code of a kernel may reach: to the next one. */
+/* The code of a kernel ends at the next one at the latest. */
 static int64_t end_of(const struct image_blob *b, int kernel)
 {
 	int64_t end = b->size;
@@ -115,5 +115,5 @@ bool image_name_code(const struct image *image, struct diags *diags)
 	for (int k = 0; ok && k < image->kernels; k++)
 		ok = put_kernel(fd, image, k);
 	close(fd);
-	return ok || refuse(path, "it cannot be written", diags);
+	return ok || refuse_map(path, "it cannot be written", diags);
 }

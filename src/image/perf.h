@@ -8,7 +8,8 @@
 /* Adds the kernels of loaded code to /tmp/perf-PID.map, where perf looks for code that is in no file: a line
  * for each, of its address and bytes in hexadecimal and MODEL:KERNEL.  The file is made private to the user;
  * one that is there is added to when it is a regular file of the user with one name, which nobody else can
- * write; what a process that had this number before left in it goes.  False after `perf-map-unusable`.  Nothing to do for code that is interpreted. */
+ * write; names that an earlier process of the same number
+ * left in it are removed.  False after `perf-map-unusable`.  Does nothing for code that is interpreted. */
 bool image_name_code(const struct image *, struct diags *);
 
 #endif

@@ -25,15 +25,16 @@ struct sentence {
 	struct io_span *field[FIELDS];
 	int32_t nodes, count; /* count: words, without empty nodes */
 	int32_t *first;	      /* of word w, from 1: its node; behind it are its empty nodes; first[0] = -1 */
-	int32_t *empties;     /* behind word w, from 0 */
+	int32_t *empties;     /* how many empty nodes follow word w, from 0 */
 	struct arc *arc;
 	int32_t arcs, root, roots;
 };
 
 /* --- diagnostics --- */
 
-__attribute__((format(printf, 5, 6))) static bool
-bad(const struct sentence *s, enum diag_id id, const char *p, const char *hint, const char *format, ...)
+__attribute__((format(printf, 5, 6))) static bool refuse_sentence(const struct sentence *s, enum diag_id id,
+								  const char *p, const char *hint,
+								  const char *format, ...)
 {
 	struct str message = str_in(s->arena);
 	va_list args;
@@ -47,7 +48,7 @@ bad(const struct sentence *s, enum diag_id id, const char *p, const char *hint, 
 	return false;
 }
 
-static int shown(struct io_span s)
+static int shown_length(struct io_span s)
 {
 	return s.length < SHOWN ? (int)s.length : SHOWN;
 }
@@ -91,8 +92,8 @@ static void measure_line(struct sentence *s, const char *p, const char *end)
 		s->separators += *p == '|';
 }
 
-/* Blocks of comments alone are no sentences.  False when the text ends. */
-static bool find(struct sentence *s)
+/* Finds the next sentence; blocks of comments alone are none.  False when the text ends. */
+static bool find_sentence(struct sentence *s)
 {
 	const char *end = s->text->end;
 	while (!s->lines) {
@@ -116,31 +117,32 @@ static bool find(struct sentence *s)
 
 /* --- second sweep: lines --- */
 
-static bool split(const struct sentence *s, const char *p, const char *end, struct io_span *field)
+static bool split_line(const struct sentence *s, const char *p, const char *end, struct io_span *field)
 {
 	const char *begin = p;
 	int n = 0;
 	if (end > p && end[-1] == '\r')
 		end--;
 	if (memchr(p, 0, end - p))
-		return bad(s, DIAG_BAD_CONLLU, p, "CoNLL-U is text", "a NUL byte in a line");
+		return refuse_sentence(s, DIAG_BAD_CONLLU, p, "CoNLL-U is text", "a NUL byte in a line");
 	for (; n < FIELDS; n++) {
 		const char *tab = memchr(p, '\t', end - p);
 		field[n] = (struct io_span){p, (tab ? tab : end) - p};
 		if (!field[n].length)
-			return bad(s, DIAG_BAD_CONLLU, p, "write _ where there is nothing to say",
-				   "column %d is empty", n + 1);
+			return refuse_sentence(s, DIAG_BAD_CONLLU, p, "write _ where there is no value",
+					       "column %d is empty", n + 1);
 		p = tab ? tab + 1 : end;
 		if (!tab)
 			break;
 	}
 	if (n == FIELDS - 1)
 		return true;
-	return bad(s, DIAG_BAD_CONLLU, begin, "columns are separated by one tab each, not by spaces",
-		   n == FIELDS ? "a line has more than 10 columns" : "a line has %d of 10 columns", n + 1);
+	return refuse_sentence(
+	    s, DIAG_BAD_CONLLU, begin, "columns are separated by one tab each, not by spaces",
+	    n == FIELDS ? "a line has more than 10 columns" : "a line has %d of 10 columns", n + 1);
 }
 
-/* A number at the beginning of a piece, which then begins behind it; -1 = there is none that small. */
+/* Removes a number from the beginning of a piece; -1 = there is none, or it is too large. */
 static int32_t take_number(struct io_span *s)
 {
 	int64_t n = 0;
@@ -181,11 +183,11 @@ static bool add_empty(struct sentence *s, const struct io_span *field)
 	return true;
 }
 
-/* A line becomes a node, or none. */
+/* Adds the node of a line, if it has one. */
 static bool add_line(struct sentence *s, const char *p, const char *end)
 {
 	struct io_span field[FIELDS] = {{0}};
-	if (!split(s, p, end, field))
+	if (!split_line(s, p, end, field))
 		return false;
 	struct io_span id = field[ID];
 	int32_t word = take_number(&id);
@@ -197,8 +199,9 @@ static bool add_line(struct sentence *s, const char *p, const char *end)
 		return add_empty(s, field);
 	if (!id.length && !empty && !range && word == s->count + 1)
 		return add_word(s, field);
-	return bad(s, DIAG_BAD_CONLLU, p, "words are numbered from 1, empty nodes behind word 3 as 3.1, 3.2",
-		   "the id '%.*s' stands where %d should", shown(field[ID]), field[ID].text, s->count + 1);
+	return refuse_sentence(
+	    s, DIAG_BAD_CONLLU, p, "words are numbered from 1, empty nodes behind word 3 as 3.1, 3.2",
+	    "the id '%.*s' stands where %d should", shown_length(field[ID]), field[ID].text, s->count + 1);
 }
 
 static bool read_lines(struct sentence *s)
@@ -214,7 +217,7 @@ static bool read_lines(struct sentence *s)
 			return false;
 		p = stop + (stop < s->end);
 	}
-	return s->nodes ? true : bad(s, DIAG_BAD_CONLLU, s->begin, NULL, "it has no word");
+	return s->nodes ? true : refuse_sentence(s, DIAG_BAD_CONLLU, s->begin, NULL, "it has no word");
 }
 
 /* --- arcs --- */
@@ -234,17 +237,18 @@ static bool add_head(struct sentence *s, int32_t node)
 	struct io_span piece = s->field[HEAD][node];
 	int32_t head = take_number(&piece);
 	if (head < 0 || head > s->count || piece.length)
-		return bad(s, DIAG_BAD_HEAD, s->field[HEAD][node].text, point_out,
-			   "word %d has the head '%.*s', of %d words", node + 1, shown(s->field[HEAD][node]),
-			   s->field[HEAD][node].text, s->count);
+		return refuse_sentence(s, DIAG_BAD_HEAD, s->field[HEAD][node].text, point_out,
+				       "word %d has the head '%.*s', of %d words", node + 1,
+				       shown_length(s->field[HEAD][node]), s->field[HEAD][node].text,
+				       s->count);
 	if (!head && s->roots)
-		return bad(s, DIAG_BAD_HEAD, s->field[HEAD][node].text,
-			   "choose one of them, and make it the head of the others",
-			   "words %d and %d are both roots", s->root + 1, node + 1);
+		return refuse_sentence(s, DIAG_BAD_HEAD, s->field[HEAD][node].text,
+				       "choose one of them, and make it the head of the others",
+				       "words %d and %d are both roots", s->root + 1, node + 1);
 	return add_arc(s, s->first[head], node, s->field[DEPREL][node]);
 }
 
-/* The node of an id, 3 or 3.1, which the piece begins with; -1 = the root, -2 = there is none. */
+/* Removes an id, 3 or 3.1, from the beginning of a piece.  Its node; -1 = the root, -2 = there is none. */
 static int32_t take_node(const struct sentence *s, struct io_span *piece)
 {
 	int32_t word = take_number(piece), empty = 0;
@@ -258,23 +262,24 @@ static int32_t take_node(const struct sentence *s, struct io_span *piece)
 /* HEAD:LABEL. */
 static bool add_dependency(struct sentence *s, int32_t node, struct io_span piece)
 {
-	struct io_span whole = piece;
+	struct io_span dependency = piece;
 	int32_t head = take_node(s, &piece);
 	if (head > -2 && take_sign(&piece, ':') && piece.length)
 		return add_arc(s, head, node, piece);
-	return bad(s, DIAG_BAD_HEAD, whole.text ? whole.text : s->begin,
-		   "enhanced dependencies are written 4:nsubj|6:conj:and, their heads ids of the sentence",
-		   "'%.*s' is no enhanced dependency", shown(whole), whole.text);
+	return refuse_sentence(
+	    s, DIAG_BAD_HEAD, dependency.text ? dependency.text : s->begin,
+	    "enhanced dependencies are written 4:nsubj|6:conj:and, their heads ids of the sentence",
+	    "'%.*s' is no enhanced dependency", shown_length(dependency), dependency.text);
 }
 
 static bool add_dependencies(struct sentence *s, int32_t node)
 {
 	struct io_span rest = s->field[DEPS][node];
 	if (rest.length == 1 && *rest.text == '_')
-		return bad(s, DIAG_BAD_HEAD, rest.text,
-			   "read the file's basic trees if it has no enhanced graphs",
-			   "'%.*s' has no enhanced dependencies", shown(s->field[FORM][node]),
-			   s->field[FORM][node].text);
+		return refuse_sentence(s, DIAG_BAD_HEAD, rest.text,
+				       "read the file's basic trees if it has no enhanced graphs",
+				       "'%.*s' has no enhanced dependencies",
+				       shown_length(s->field[FORM][node]), s->field[FORM][node].text);
 	for (;;) {
 		const char *bar = memchr(rest.text, '|', rest.length);
 		size_t n = bar ? (size_t)(bar - rest.text) : rest.length;
@@ -292,8 +297,8 @@ static bool read_arcs(struct sentence *s)
 	for (int32_t n = 0; n < s->nodes; n++)
 		if (!(s->enhanced ? add_dependencies : add_head)(s, n))
 			return false;
-	return s->roots || bad(s, DIAG_BAD_HEAD, s->begin, "the root is the word whose head is 0",
-			       "none of its %d words is the root", s->count);
+	return s->roots || refuse_sentence(s, DIAG_BAD_HEAD, s->begin, "the root is the word whose head is 0",
+					   "none of its %d words is the root", s->count);
 }
 
 /* --- arrays --- */
@@ -303,7 +308,7 @@ struct edges {
 	struct io_span *label;
 };
 
-/* Arcs come by their dependents, so that children will be in that order. */
+/* Arcs are in the order of their dependents, so children are, too. */
 static struct edges edges_of(const struct sentence *s)
 {
 	int32_t edges = s->arcs - s->roots;
@@ -326,7 +331,8 @@ static struct edges edges_of(const struct sentence *s)
 	return e;
 }
 
-/* A node on a cycle, -1 = there is none: takes nodes away whose parents were all taken away. */
+/* A node on a cycle, -1 = there is none.  Removes nodes whose parents were all removed; a cycle is left over.
+ */
 static int32_t find_cycle(const struct sentence *s, const struct edges *e)
 {
 	int32_t *parents = ARENA_ARRAY(s->arena, int32_t, s->nodes);
@@ -343,7 +349,7 @@ static int32_t find_cycle(const struct sentence *s, const struct edges *e)
 				free[n++] = e->children[i];
 	if (taken == s->nodes)
 		return -1;
-	int32_t *parent = free; /* of those that are left, one that is left */
+	int32_t *parent = free; /* of each node that is left, a parent that is left */
 	for (int32_t i = 0; i < s->arcs; i++)
 		if (s->arc[i].head >= 0 && parents[s->arc[i].head])
 			parent[s->arc[i].dependent] = s->arc[i].head;
@@ -389,15 +395,15 @@ static const char *sentence_of(const struct sentence *s)
 	return str_text(&text);
 }
 
-static bool finish(const struct sentence *s, struct io_structure *to)
+static bool finish_sentence(const struct sentence *s, struct io_structure *to)
 {
 	struct edges e = edges_of(s);
 	int32_t cycle = find_cycle(s, &e);
 	if (cycle >= 0)
-		return bad(s, DIAG_CYCLE, s->field[ID][cycle].text,
-			   "take out an edge that leads back, or the sentence",
-			   "'%.*s' depends on itself, through its heads", shown(s->field[FORM][cycle]),
-			   s->field[FORM][cycle].text);
+		return refuse_sentence(s, DIAG_CYCLE, s->field[ID][cycle].text,
+				       "take out an edge that leads back, or the sentence",
+				       "'%.*s' depends on itself, through its heads",
+				       shown_length(s->field[FORM][cycle]), s->field[FORM][cycle].text);
 	*to = (struct io_structure){.nodes = s->nodes,
 				    .root = s->root,
 				    .child_begin = e.child_begin,
@@ -412,7 +418,7 @@ enum io_next io_conllu_next(struct io_text *text, bool enhanced, struct arena *a
 			    struct io_structure *to)
 {
 	struct sentence s = {.text = text, .arena = arena, .diags = diags, .enhanced = enhanced};
-	if (!find(&s)) {
+	if (!find_sentence(&s)) {
 		if (text->structures)
 			return IO_END;
 		text->structures++;
@@ -421,5 +427,5 @@ enum io_next io_conllu_next(struct io_text *text, bool enhanced, struct arena *a
 				 "the text holds no sentence");
 	}
 	text->structures++;
-	return read_lines(&s) && read_arcs(&s) && finish(&s, to) ? IO_TREE : IO_FAILED;
+	return read_lines(&s) && read_arcs(&s) && finish_sentence(&s, to) ? IO_TREE : IO_FAILED;
 }

@@ -16,8 +16,8 @@
 
 #include "io/structure.h"
 
-/* The next sentence; a text without any is `empty-input`.  What is refused is skipped: the next call reads on
- * behind it.  A cycle is refused, as is in the basic view whatever is no tree. */
+/* The next sentence; a text without any is `empty-input`.  A sentence that is refused is skipped: the next
+ * call reads on behind it.  A cycle is refused, and in the basic view anything that is no tree. */
 enum io_next io_conllu_next(struct io_text *, bool enhanced, struct arena *, struct diags *,
 			    struct io_structure *);
 

@@ -14,7 +14,7 @@ static const char *end_of_tree(struct io_extent *e, const char *p, const char *e
 	return NULL;
 }
 
-/* A blank line ends a sentence of which there was a line. */
+/* A blank line ends a sentence that has a line. */
 static const char *end_of_sentence(struct io_extent *e, const char *p, const char *end)
 {
 	for (; p < end; p++) {
@@ -32,14 +32,14 @@ static const char *end_of_sentence(struct io_extent *e, const char *p, const cha
 	return NULL;
 }
 
-/* Whatever is in a string is passed over. */
+/* Skips the bytes of a string. */
 static void pass_in_string(struct io_extent *e, char c)
 {
 	e->string = e->escaped || c != '"';
 	e->escaped = !e->escaped && c == '\\';
 }
 
-/* Between objects there are spaces and what makes a list of them. */
+/* Between objects stand spaces, and brackets and commas of a list. */
 static bool may_precede_object(char c)
 {
 	return io_is_space(c) || c == '[' || c == ']' || c == ',';
@@ -72,7 +72,7 @@ static const char *end_of_line(struct io_extent *e, const char *p, const char *e
 	return NULL;
 }
 
-/* A number is looked at to what stands behind it. */
+/* A number is read up to the byte behind it. */
 static const char *end_of_beginning(struct io_extent *e, const char *p, const char *end)
 {
 	for (; p < end; p++) {

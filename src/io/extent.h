@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Where a structure ends, by the delimiters of its format alone, in a text that is still coming in.
+/* Finds the end of a structure by the delimiters of its format alone, in a text that is still arriving.
  *
  * An extent begins where the last structure ended, and is given the text piece by piece.  It may end too
- * early where the text is no structure: as soon as the reader of the format can say so. */
+ * early where the text is no structure, but not before the reader of the format can see that. */
 #ifndef ESPALIER_IO_EXTENT_H
 #define ESPALIER_IO_EXTENT_H
 
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* AUTO is none: its extent is what the first bytes must hold so that they tell the format. */
+/* AUTO is no format: its extent is the first bytes, as many as show the format. */
 enum io_format { IO_BRACKETS, IO_CONLLU, IO_JSON, IO_PLAIN, IO_AUTO };
 
 /* Zero, but for the format, before the first piece. */
@@ -22,7 +22,7 @@ struct io_extent {
 	bool comment, words;  /* CoNLL-U: the line is a comment; a line that is none came before */
 };
 
-/* Behind the last byte of the structure, or NULL: the piece ends before. */
+/* The place behind the last byte of the structure; NULL = the structure goes on after the piece. */
 const char *io_extent_end(struct io_extent *, const char *piece, const char *end);
 
 #endif

@@ -14,14 +14,14 @@
 char *io_read_file(struct arena *, struct diags *, const char *path, size_t *length);
 char *io_read_limited(struct arena *, struct diags *, const char *path, size_t limit, size_t *length);
 
-/* What tells a file from what it was: its size, and when it was last changed, in nanoseconds of the epoch.  False
- * when there is no such file. */
+/* The size of a file and the time of its last change, in nanoseconds since the epoch: they show whether it
+ * changed. False when there is no such file. */
 bool io_stat(const char *path, int64_t *size, int64_t *modified);
 bool io_stat_open(int fd, int64_t *size, int64_t *modified);
 
 /* Opens for reading; -1 after a diagnostic.  Not for "-". */
 int io_open(struct diags *, const char *path);
-/* The same for what must be a regular file: nothing that somebody would have to write first. */
+/* The same for a file that must be regular; does not wait for the writer of a pipe. */
 int io_open_regular(struct diags *, const char *path);
 /* Reads exactly `n` bytes at `offset`; false after a diagnostic. */
 bool io_read_at(struct diags *, const char *path, int fd, void *to, int64_t n, int64_t offset);

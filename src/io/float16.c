@@ -23,7 +23,7 @@ void io_widen_bf16(const void *from, float *to, int64_t count)
 
 #include <immintrin.h>
 
-/* Eight are read before eight are written, which end where the next eight begin, at the latest. */
+/* Reads eight before it writes eight, which end at the next eight at the latest. */
 __attribute__((target("avx,f16c"))) static void widen_f16_by_8(const char *from, float *to, int64_t count)
 {
 	int64_t i = 0;

@@ -12,19 +12,19 @@
 
 enum { LINKS = 40 }; /* as many as the system follows */
 
-/* A walk of which every step is taken from a descriptor, so that what was looked at is what is gone through.
- */
+/* Every step of the walk starts from a descriptor, so that the folder that was checked is the one that is
+ * entered. */
 struct walk {
-	int at;		     /* the folder it has come to */
-	char rest[PATH_MAX]; /* the way from there */
-	uid_t system; /* who owns the root can change everything, and need not be user 0 in a container */
-	int links;    /* that were followed */
+	int at;		     /* the folder that was reached */
+	char rest[PATH_MAX]; /* the path from there */
+	uid_t system; /* the owner of the root, who can change everything; not always user 0 in a container */
+	int links;    /* how many were followed */
 	bool create;
 	char *problem;
 	size_t size;
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(struct walk *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse_path(struct walk *w, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -37,12 +37,12 @@ __attribute__((format(printf, 2, 3))) static bool refuse(struct walk *w, const c
 static bool refuse_errno(struct walk *w)
 {
 	int error = errno;
-	refuse(w, "it cannot be opened: %s", strerror(error));
+	refuse_path(w, "it cannot be opened: %s", strerror(error));
 	errno = error;
 	return false;
 }
 
-/* False when the folder is not there; the walk has gone nowhere then. */
+/* Makes an open folder the current one; of none, reports errno and changes nothing. */
 static bool step_into(struct walk *w, int folder)
 {
 	if (folder < 0)
@@ -53,21 +53,21 @@ static bool step_into(struct walk *w, int folder)
 	return true;
 }
 
-/* --- whom to trust --- */
+/* --- owners and writers --- */
 
 static bool check_owner(struct walk *w, const struct stat *st, const char *name)
 {
 	return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == w->system ||
-	       refuse(w, "'%.60s' on the way to it belongs to user %u", name, (unsigned)st->st_uid);
+	       refuse_path(w, "'%.60s' on the path to it belongs to user %u", name, (unsigned)st->st_uid);
 }
 
-/* A group with the number of the owner is the owner's alone. */
+/* A group with the number of the owner has no other member. */
 static bool check_writers(struct walk *w, const struct stat *st, const char *name)
 {
 	mode_t others = st->st_gid == st->st_uid ? S_IWOTH : S_IWOTH | S_IWGRP;
 	return !(st->st_mode & others) || st->st_mode & S_ISVTX ||
-	       refuse(w, "others can write in '%.60s' on the way to it (mode %03o)", name,
-		      (unsigned)st->st_mode & 07777);
+	       refuse_path(w, "others can write in '%.60s' on the path to it (mode %03o)", name,
+			   (unsigned)st->st_mode & 07777);
 }
 
 static bool check_folder(struct walk *w, const char *name)
@@ -77,9 +77,9 @@ static bool check_folder(struct walk *w, const char *name)
 				      : check_owner(w, &st, name) && check_writers(w, &st, name);
 }
 
-/* --- the way --- */
+/* --- the path --- */
 
-static bool begin(struct walk *w)
+static bool begin_at_root(struct walk *w)
 {
 	struct stat st;
 	if (!step_into(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)))
@@ -90,8 +90,8 @@ static bool begin(struct walk *w)
 	return check_folder(w, "/");
 }
 
-/* Takes the next name off the way; false at the end. */
-static bool take_name(struct walk *w, char name[PATH_MAX])
+/* Removes the first component of the path; false when there is none. */
+static bool take_component(struct walk *w, char name[PATH_MAX])
 {
 	size_t slashes = strspn(w->rest, "/"), n = strcspn(w->rest + slashes, "/");
 	size_t after = slashes + n + strspn(w->rest + slashes + n, "/");
@@ -101,8 +101,8 @@ static bool take_name(struct walk *w, char name[PATH_MAX])
 	return n > 0;
 }
 
-/* What a link says goes before the rest of the way. */
-static bool put_before(struct walk *w, const char *target, size_t n)
+/* Puts the target of a link before the rest of the path. */
+static bool prepend_target(struct walk *w, const char *target, size_t n)
 {
 	size_t rest = strlen(w->rest);
 	if (n + 1 + rest >= sizeof w->rest) {
@@ -112,7 +112,7 @@ static bool put_before(struct walk *w, const char *target, size_t n)
 	memmove(w->rest + n + 1, w->rest, rest + 1);
 	memcpy(w->rest, target, n);
 	w->rest[n] = '/';
-	return target[0] != '/' || begin(w);
+	return target[0] != '/' || begin_at_root(w);
 }
 
 static bool follow_open(struct walk *w, int link, const char *name)
@@ -129,10 +129,10 @@ static bool follow_open(struct walk *w, int link, const char *name)
 		return false;
 	if ((n = readlinkat(link, "", target, sizeof target)) <= 0)
 		return refuse_errno(w);
-	return put_before(w, target, n);
+	return prepend_target(w, target, n);
 }
 
-static bool follow(struct walk *w, const char *name)
+static bool follow_link(struct walk *w, const char *name)
 {
 	int link = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (link < 0)
@@ -142,7 +142,7 @@ static bool follow(struct walk *w, const char *name)
 	return ok;
 }
 
-/* O_DIRECTORY lets the system mount what it mounts when it is wanted. */
+/* O_DIRECTORY triggers automounts. */
 static int open_in(const struct walk *w, const char *name, int flags)
 {
 	int folder = openat(w->at, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -153,17 +153,17 @@ static int open_in(const struct walk *w, const char *name, int flags)
 	return openat(w->at, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static bool go_on(struct walk *w, const char *name)
+static bool enter_folder(struct walk *w, const char *name)
 {
 	bool last = !w->rest[0];
 	int folder = open_in(w, name, last ? O_RDONLY : O_PATH);
 	if (folder < 0 && (errno == ENOTDIR || errno == ELOOP))
-		return follow(w, name);
+		return follow_link(w, name);
 	return step_into(w, folder) && (last || check_folder(w, name));
 }
 
-/* A way that does not begin at the root begins where the process is. */
-static bool set_way(struct walk *w, const char *path)
+/* A relative path starts at the current directory. */
+static bool set_path(struct walk *w, const char *path)
 {
 	char here[PATH_MAX] = "";
 	if (path[0] != '/' && !getcwd(here, sizeof here))
@@ -178,9 +178,9 @@ int io_folder_open(const char *path, bool create, char *problem, size_t size)
 {
 	struct walk w = {.at = -1, .create = create, .problem = problem, .size = size};
 	char name[PATH_MAX];
-	bool ok = set_way(&w, path) && begin(&w);
-	while (ok && take_name(&w, name))
-		ok = go_on(&w, name);
+	bool ok = set_path(&w, path) && begin_at_root(&w);
+	while (ok && take_component(&w, name))
+		ok = enter_folder(&w, name);
 	if (ok)
 		return w.at;
 	int error = errno;

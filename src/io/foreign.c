@@ -27,8 +27,8 @@ static const char from_pickle[] =
 
 #define ZIP "PK\3\4"
 
-/* The first row that fits tells.  In `magic` a '?' is any byte; `member` is part of the name of an archive's
- * first file. */
+/* The first row that matches gives the format.  In `magic` a '?' is any byte; `member` occurs in the name of
+ * an archive's first file. */
 static const struct row {
 	const char *magic, *member;
 	struct io_foreign format;
@@ -58,7 +58,7 @@ static const struct row {
      {"a pointer of Git LFS in place of the file", "fetch the file itself: git lfs pull", false}},
 };
 
-static bool begins(const unsigned char *bytes, size_t n, const char *magic)
+static bool begins_with(const unsigned char *bytes, size_t n, const char *magic)
 {
 	size_t length = strlen(magic), i = 0;
 	while (i < length && i < n && (magic[i] == '?' || (unsigned char)magic[i] == bytes[i]))
@@ -67,18 +67,18 @@ static bool begins(const unsigned char *bytes, size_t n, const char *magic)
 }
 
 /* In a zip archive the first file's name has its length at byte 26 and stands at byte 30. */
-static bool has_member(const unsigned char *bytes, size_t n, const char *part)
+static bool has_member(const unsigned char *bytes, size_t n, const char *name)
 {
 	size_t length = n > 30 ? bytes[26] | (size_t)bytes[27] << 8 : 0;
 	if (n > 30 && length > n - 30)
 		length = n - 30;
-	return !*part || (length && memmem(bytes + 30, length, part, strlen(part)));
+	return !*name || (length && memmem(bytes + 30, length, name, strlen(name)));
 }
 
 const struct io_foreign *io_foreign_find(const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (begins(bytes, n, rows[i].magic) &&
+		if (begins_with(bytes, n, rows[i].magic) &&
 		    (!rows[i].member || has_member(bytes, n, rows[i].member)))
 			return &rows[i].format;
 	return NULL;

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Weights in formats that are not read, known by their first bytes. */
+/* Recognises weights in formats that are not supported, by their first bytes. */
 #ifndef ESPALIER_IO_FOREIGN_H
 #define ESPALIER_IO_FOREIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { IO_FOREIGN_BYTES = 128 }; /* of the file's beginning that tell the format */
+enum { IO_FOREIGN_BYTES = 128 }; /* of the file's beginning, enough to recognise the format */
 
 struct io_foreign {
 	const char *what; /* "a checkpoint of PyTorch" */
@@ -15,7 +15,7 @@ struct io_foreign {
 	bool command;
 };
 
-/* Of a file that begins with these bytes; NULL when it could be of any format. */
+/* The format of a file that begins with these bytes; NULL = unknown. */
 const struct io_foreign *io_foreign_find(const unsigned char *bytes, size_t n);
 
 #endif

@@ -7,29 +7,30 @@
 
 #include <stdio.h>
 
-/* What surrounds the objects. */
+/* Where the text is with respect to the objects. */
 enum { BEFORE, OBJECTS, LIST_BEGUN, LIST, CLOSED };
 
 static const char form[] =
     "a structure is {\"children\": [[], [], [0, 1]], \"root\": 2, \"data\": {\"word\": [3, 4, null]}}";
 
-static enum io_next bad(const struct io_text *t, struct diags *diags, const char *p, const char *message)
+static enum io_next refuse_object(const struct io_text *t, struct diags *diags, const char *p,
+				  const char *message)
 {
-	char said[200];
-	snprintf(said, sizeof said, "structure %lld, counted from 0: %s", (long long)t->structures - 1,
+	char text[200];
+	snprintf(text, sizeof text, "structure %lld, counted from 0: %s", (long long)t->structures - 1,
 		 message);
-	return io_refuse(t, diags, DIAG_BAD_JSON, p, form, said);
+	return io_refuse(t, diags, DIAG_BAD_JSON, p, form, text);
 }
 
 /* --- between objects --- */
 
-/* Nothing can be read after this. */
+/* Refuses the rest of the text. */
 static enum io_next refuse_rest(struct io_text *t, struct diags *diags, const char *message)
 {
 	const char *p = t->at;
 	t->structures++;
 	t->state = CLOSED;
-	bad(t, diags, p, message);
+	refuse_object(t, diags, p, message);
 	io_text_stop(t);
 	return IO_FAILED;
 }
@@ -40,7 +41,7 @@ static enum io_next refuse_empty(struct io_text *t, struct diags *diags)
 	return io_refuse(t, diags, DIAG_EMPTY_INPUT, t->at, form, "the text holds no structure");
 }
 
-static bool take(struct io_text *t, char c)
+static bool take_byte(struct io_text *t, char c)
 {
 	t->at = io_skip_space(t->at, t->end);
 	if (t->at == t->end || *t->at != c)
@@ -50,16 +51,16 @@ static bool take(struct io_text *t, char c)
 }
 
 /* Moves to the next object. */
-static enum io_next find(struct io_text *t, struct diags *diags)
+static enum io_next find_object(struct io_text *t, struct diags *diags)
 {
 	if (t->state == BEFORE)
-		t->state = take(t, '[') ? LIST_BEGUN : OBJECTS;
+		t->state = take_byte(t, '[') ? LIST_BEGUN : OBJECTS;
 	bool list = t->state == LIST_BEGUN || t->state == LIST;
-	if (list && take(t, ']')) {
+	if (list && take_byte(t, ']')) {
 		t->state = CLOSED;
 		list = false;
 	}
-	if (t->state == LIST && !take(t, ','))
+	if (t->state == LIST && !take_byte(t, ','))
 		return refuse_rest(t, diags, "a ',' or ']' is missing here");
 	t->state = t->state == LIST_BEGUN ? LIST : t->state;
 	t->at = io_skip_space(t->at, t->end);
@@ -87,7 +88,7 @@ struct object {
 	double root;
 };
 
-static bool is(struct io_span s, const char *word)
+static bool is_word(struct io_span s, const char *word)
 {
 	return s.length == strlen(word) && memcmp(s.text, word, s.length) == 0;
 }
@@ -99,7 +100,7 @@ static bool read_child(struct object *o)
 	const char *at = o->scan.at;
 	if (!json_number(&o->scan, &number))
 		return false;
-	if (!json_whole(number, &child))
+	if (!json_to_integer(number, &child))
 		return json_fault(&o->scan, at, "a child is the number of a node, from 0");
 	vec_push(o->arena, &o->children, child);
 	return true;
@@ -142,7 +143,7 @@ static bool read_text(struct object *o)
 	return text.text;
 }
 
-/* Values are read when it is known what they must be. */
+/* Keeps the text of the values: their type is known when they are filled in. */
 static bool read_column(struct object *o)
 {
 	const char *at = o->scan.at;
@@ -150,7 +151,7 @@ static bool read_column(struct object *o)
 	if (!key.text || !json_expect(&o->scan, ':'))
 		return false;
 	for (size_t i = 0; i < o->column.n; i++)
-		if (is(key, o->column.at[i].names))
+		if (is_word(key, o->column.at[i].names))
 			return json_fault(&o->scan, at, "data by a name that has some already");
 	json_peek(&o->scan);
 	const char *begin = o->scan.at;
@@ -182,18 +183,18 @@ static bool read_member(struct object *o)
 	if (!key.text || !json_expect(&o->scan, ':'))
 		return false;
 	json_peek(&o->scan);
-	if (is(key, "children"))
+	if (is_word(key, "children"))
 		return read_children(o);
-	if (is(key, "root"))
+	if (is_word(key, "root"))
 		return read_root(o);
-	if (is(key, "data"))
+	if (is_word(key, "data"))
 		return read_data(o);
-	if (is(key, "text"))
+	if (is_word(key, "text"))
 		return read_text(o);
 	return json_skip(&o->scan);
 }
 
-/* The first column that has values of nodes; others may stand beside it. */
+/* The first column that is a list; others are no values of nodes. */
 static const struct io_column *find_list(const struct object *o)
 {
 	for (size_t i = 0; i < o->column.n; i++)
@@ -202,7 +203,7 @@ static const struct io_column *find_list(const struct object *o)
 	return NULL;
 }
 
-/* The values of a column, one for each node. */
+/* Counts the values of a column: one for each node. */
 static bool count_values(struct object *o, int32_t *n)
 {
 	const struct io_column *c = find_list(o);
@@ -216,7 +217,7 @@ static bool count_values(struct object *o, int32_t *n)
 	return true;
 }
 
-/* Nodes one behind the other, as many as there are values. */
+/* Makes a sequence of as many nodes as there are values. */
 static bool make_sequence(struct object *o, const char *begin)
 {
 	struct io_structure *s = o->to;
@@ -248,12 +249,12 @@ static bool take_children(struct object *o, const char *begin)
 	return true;
 }
 
-static bool finish(struct object *o, const char *begin)
+static bool finish_object(struct object *o, const char *begin)
 {
 	struct io_structure *s = o->to;
 	if (!(o->begin.n ? take_children : make_sequence)(o, begin))
 		return false;
-	if (o->has_root && (!json_whole(o->root, &s->root) || s->root < 0 || s->root >= s->nodes))
+	if (o->has_root && (!json_to_integer(o->root, &s->root) || s->root < 0 || s->root >= s->nodes))
 		return json_fault(&o->scan, o->root_at, "the root is the number of a node, from 0");
 	s->column = o->column.at;
 	s->columns = (int)o->column.n;
@@ -270,13 +271,13 @@ static bool read_object(struct object *o)
 	while (json_more(&o->scan, '}', &first))
 		if (!read_member(o))
 			return false;
-	return !o->scan.fault && finish(o, begin);
+	return !o->scan.fault && finish_object(o, begin);
 }
 
 enum io_next io_json_next(struct io_text *t, bool sequence, struct arena *arena, struct diags *diags,
 			  struct io_structure *to)
 {
-	enum io_next next = find(t, diags);
+	enum io_next next = find_object(t, diags);
 	if (next != IO_TREE)
 		return next;
 	io_text_mark(t);
@@ -286,5 +287,5 @@ enum io_next io_json_next(struct io_text *t, bool sequence, struct arena *arena,
 	struct object o = {.scan = {.at = t->at, .end = end}, .arena = arena, .to = to, .sequence = sequence};
 	t->structures++;
 	t->at = end;
-	return read_object(&o) ? IO_TREE : bad(t, diags, o.scan.fault_at, o.scan.fault);
+	return read_object(&o) ? IO_TREE : refuse_object(t, diags, o.scan.fault_at, o.scan.fault);
 }

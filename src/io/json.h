@@ -15,9 +15,9 @@
 
 #include "io/structure.h"
 
-/* The next structure; a text without any is `empty-input`.  An object that is refused is skipped, the next
- * call reads on behind it, as long as its end can be told. Whether children are nodes is left to who takes
- * the structure; data is looked at when it is filled in.  `sequence`: an object without children is one. */
+/* The next structure; a text without any is `empty-input`.  An object that is refused is skipped: the
+ * next call reads on behind it, if its end was found.  The caller checks that children are nodes; data is
+ * checked when it is filled in.  `sequence`: an object without children is a sequence. */
 enum io_next io_json_next(struct io_text *, bool sequence, struct arena *, struct diags *,
 			  struct io_structure *);
 

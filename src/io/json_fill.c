@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Data in JSON, read as what a program wants it to be. */
+/* Reads data in JSON as the type that a program needs. */
 #include "io/json_scan.h"
 #include "io/structure.h"
 
@@ -15,7 +15,7 @@ struct fill {
 	struct json scan;
 	char *to;
 	int64_t row, node;
-	bool refused; /* which was said */
+	bool refused; /* a diagnostic was added */
 };
 
 static bool number_token(struct fill *f, int32_t *to)
@@ -24,8 +24,12 @@ static bool number_token(struct fill *f, int32_t *to)
 	const char *at = f->scan.at;
 	if (!json_number(&f->scan, &number))
 		return false;
-	return (json_whole(number, to) && *to >= -1) ||
-	       json_fault(&f->scan, at, "a token is a whole number from 0, or -1 for none");
+	bool integer = f->wanted->integer;
+	return (json_to_integer(number, to) && (integer || *to >= -1)) ||
+	       json_fault(&f->scan, at,
+			  integer
+			      ? "an integer from -2147483648 to 2147483647 is needed here"
+			      : "a token or an index is a whole number from 0 to 2147483647, or -1 for none");
 }
 
 static bool text_token(struct fill *f, int32_t *to)
@@ -42,14 +46,25 @@ static bool text_token(struct fill *f, int32_t *to)
 	return !f->refused;
 }
 
-static bool fill_token(struct fill *f)
+/* Null stands for no value. */
+static bool accept_null(struct fill *f, const char *at, bool needed)
 {
+	return !needed || json_fault(&f->scan, at, "the model reads the input here: null is no value");
+}
+
+/* A node without a token is the model's to judge: its token is -1.  An integer has no such value. */
+static bool fill_token(struct fill *f, bool needed)
+{
+	bool integer = f->wanted->integer;
 	int32_t *to = (int32_t *)(void *)f->to + f->row;
 	char c = json_peek(&f->scan);
+	const char *at = f->scan.at;
 	if (c != 'n')
 		return c == '"' ? text_token(f, to) : number_token(f, to);
-	*to = -1;
-	return json_take_null(&f->scan) || json_fault(&f->scan, f->scan.at, "a token is missing here");
+	*to = integer ? 0 : -1;
+	if (!json_take_null(&f->scan))
+		return json_fault(&f->scan, at, integer ? "a number is missing here" : "a token is missing here");
+	return accept_null(f, at, needed && integer);
 }
 
 static bool fill_number(struct fill *f, float *to)
@@ -63,7 +78,7 @@ static bool fill_number(struct fill *f, float *to)
 	return isfinite(*to) || json_fault(&f->scan, at, "a number too large");
 }
 
-/* A list of `extent` values, which are lists themselves where axes are left; `elements` numbers in all. */
+/* Reads a list of `extent` values, which are lists if there are more axes; `elements` numbers in all. */
 static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t elements, int axes)
 {
 	bool first = true;
@@ -85,7 +100,7 @@ static bool fill_axis(struct fill *f, float *to, int64_t extent, int64_t element
 		json_fault(&f->scan, at, axes ? "fewer lists than the axis has" : "fewer numbers than the input has"));
 }
 
-/* All numbers in one list, or lists in lists, one for each axis. */
+/* Reads all numbers in one list, or nested lists, one level for each axis. */
 static bool fill_list(struct fill *f, float *to)
 {
 	const struct io_wanted *w = f->wanted;
@@ -102,8 +117,7 @@ static bool fill_vector(struct fill *f, bool needed)
 	const char *at = f->scan.at;
 	if (json_take_null(&f->scan)) {
 		memset(to, 0, w->elements * sizeof *to);
-		return !needed ||
-		       json_fault(&f->scan, at, "the model reads the input here: null is no value");
+		return accept_null(f, at, needed);
 	}
 	if (json_peek(&f->scan) == '[' || w->elements != 1)
 		return fill_list(f, to);
@@ -113,13 +127,13 @@ static bool fill_vector(struct fill *f, bool needed)
 static bool fill_row(struct fill *f, bool leaf)
 {
 	json_peek(&f->scan);
-	bool needed = f->wanted->on_edges || (leaf ? f->wanted->leaf : f->wanted->inner);
-	bool ok = f->wanted->token ? fill_token(f) : fill_vector(f, needed);
+	bool needed = io_is_read(f->wanted, leaf);
+	bool ok = f->wanted->token ? fill_token(f, needed) : fill_vector(f, needed);
 	f->row++;
 	return ok;
 }
 
-/* The list of a node, with a value for each child. */
+/* Reads the list of a node, which has a value for each child. */
 static bool fill_edges(struct fill *f, int32_t children)
 {
 	bool first = true;
@@ -172,13 +186,13 @@ bool io_json_fill(const struct io_text *t, const struct io_structure *s, const s
 	return io_refuse(t, diags, DIAG_BAD_JSON, f.scan.fault_at,
 			 w->on_edges
 			     ? "an input on edges has a list for each node, a value in it for each child"
-			     : "an input has a value for each node: a token, a list of numbers, or null",
+			     : "an input has a value for each node: a token, a number, a list of numbers, or null",
 			 message) == IO_TREE;
 }
 
 /* --- words --- */
 
-/* A text or a number from 0; other values are no words, -1 being no token. */
+/* A text or a number from 0; other values are no words, since -1 is no token. */
 static struct io_span word_of(struct json *j, struct arena *arena)
 {
 	char c = json_peek(j);

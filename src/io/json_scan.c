@@ -55,7 +55,7 @@ static int hex_digit(char c)
 	return c && at ? (int)(at - digits) : -1;
 }
 
-/* The number that \u at `p` writes; -1 = it is none. */
+/* The UTF-16 unit of an escape \u at `p`; -1 = there is none. */
 static int unit_at(const char *p, const char *end)
 {
 	int unit = 0;
@@ -80,7 +80,8 @@ static size_t put_utf8(char *to, unsigned code)
 	return n;
 }
 
-/* The escape at *p, which moves behind it; 0 = it is none.  A NUL, which no text here may hold, is none. */
+/* Decodes the escape at *p, which moves behind it, and returns its bytes; 0 = it is invalid, as that of NUL
+ * is. */
 static size_t put_escape(const char **p, const char *end, char *to)
 {
 	static const char letters[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
@@ -103,7 +104,7 @@ static size_t put_escape(const char **p, const char *end, char *to)
 		   : 0;
 }
 
-/* The text between the quotes, escapes as they are written; `escaped` says that there are some. */
+/* Takes the text between quotes with its escapes; `escaped`: whether there are some. */
 static bool take_string(struct json *j, struct io_span *s, bool *escaped)
 {
 	if (!json_expect(j, '"'))
@@ -154,7 +155,7 @@ static const char *skip_digits(const char *p, const char *end)
 	return p;
 }
 
-/* Behind one digit or more; NULL = there is none. */
+/* The place behind one digit or more; NULL = there is no digit. */
 static const char *need_digits(const char *p, const char *end)
 {
 	const char *stop = p ? skip_digits(p, end) : NULL;
@@ -187,7 +188,7 @@ bool json_number(struct json *j, double *number)
 	return true;
 }
 
-bool json_whole(double number, int32_t *to)
+bool json_to_integer(double number, int32_t *to)
 {
 	*to = number >= INT32_MIN && number <= INT32_MAX ? (int32_t)number : 0;
 	return number == *to;
@@ -220,7 +221,7 @@ static bool skip_scalar(struct json *j)
 	return json_number(j, &number);
 }
 
-/* The key of a member, with its colon. */
+/* Skips the key of a member, with its colon. */
 static bool skip_key(struct json *j)
 {
 	struct io_span s;

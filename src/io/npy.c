@@ -8,7 +8,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 enum { ALIGNMENT = 64, PREFIX = 10 };
 
-/* As NumPy spells a type, which has none for bf16: its bits. */
+/* NumPy's name of a type; of bf16, which NumPy does not have, that of its bits. */
 static void put_type(struct str *s, enum dtype dtype)
 {
 	static const char letters[] = {

@@ -18,7 +18,7 @@ static int32_t count_words(const char *p, const char *end)
 	return n;
 }
 
-/* The words of a line, which has some. */
+/* The words of a line, which is not empty. */
 static struct io_structure sentence_of(const char *p, const char *end, struct arena *arena)
 {
 	struct io_structure s = io_sequence(count_words(p, end), arena);

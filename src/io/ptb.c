@@ -6,9 +6,9 @@
 
 enum { SHOWN_WORD = 40 };
 
-/* After this there is nothing more to read. */
-static enum io_next refuse(struct io_text *r, struct diags *diags, enum diag_id id, const char *p,
-			   const char *hint, const char *message)
+/* Refuses the rest of the text. */
+static enum io_next refuse_rest(struct io_text *r, struct diags *diags, enum diag_id id, const char *p,
+				const char *hint, const char *message)
 {
 	io_refuse(r, diags, id, p, hint, message);
 	io_text_stop(r);
@@ -17,7 +17,7 @@ static enum io_next refuse(struct io_text *r, struct diags *diags, enum diag_id 
 
 /* --- tokens --- */
 
-static struct io_span token(const char *p, const char *end)
+static struct io_span token_at(const char *p, const char *end)
 {
 	const char *begin = p;
 	while (p < end && !io_is_space(*p) && *p != '(' && *p != ')')
@@ -37,11 +37,11 @@ static enum io_next refuse_unclosed(struct io_text *r, struct diags *diags, cons
 	char message[100];
 	snprintf(message, sizeof message, "the tree that begins here has %lld ')' too few when the text ends",
 		 (long long)open);
-	return refuse(r, diags, DIAG_UNBALANCED_TREE, begin,
-		      "add the missing ')'; the tree swallows all that follows it", message);
+	return refuse_rest(r, diags, DIAG_UNBALANCED_TREE, begin,
+			   "add the missing ')'; the tree swallows all that follows it", message);
 }
 
-static enum io_next measure(struct io_text *r, struct diags *diags, struct extent *e)
+static enum io_next measure_tree(struct io_text *r, struct diags *diags, struct extent *e)
 {
 	int64_t open = 0;
 	for (const char *p = e->begin; p < r->end; p++) {
@@ -49,14 +49,15 @@ static enum io_next measure(struct io_text *r, struct diags *diags, struct exten
 			open++;
 			e->depth = open > e->depth ? open : e->depth;
 			if (++e->nodes > INT32_MAX)
-				return refuse(r, diags, DIAG_TOO_MANY_NODES, e->begin, "split the tree",
-					      "the tree that begins here has more than 2147483647 nodes");
+				return refuse_rest(
+				    r, diags, DIAG_TOO_MANY_NODES, e->begin, "split the tree",
+				    "the tree that begins here has more than 2147483647 nodes");
 		} else if (*p == ')' && --open == 0) {
 			e->end = p + 1;
 			return IO_TREE;
 		} else if (*p == 0) {
-			return refuse(r, diags, DIAG_BAD_TREE, p, "trees are read from text files",
-				      "a NUL byte inside of a tree");
+			return refuse_rest(r, diags, DIAG_BAD_TREE, p, "trees are read from text files",
+					   "a NUL byte inside of a tree");
 		}
 	}
 	return refuse_unclosed(r, diags, e->begin, open);
@@ -68,7 +69,7 @@ static enum io_next measure(struct io_text *r, struct diags *diags, struct exten
 struct open_node {
 	const char *at;
 	struct io_span label, word;
-	int32_t children; /* how many of `waiting` are its own */
+	int32_t children; /* how many of `waiting` are its children */
 };
 
 struct build {
@@ -99,14 +100,14 @@ static struct build build_for(struct io_text *r, struct arena *a, struct diags *
 
 static bool bad_tree(const struct build *b, const char *p, const char *hint, const char *message)
 {
-	refuse(b->reader, b->diags, DIAG_BAD_TREE, p, hint, message);
+	refuse_rest(b->reader, b->diags, DIAG_BAD_TREE, p, hint, message);
 	return false;
 }
 
 static const char *begin_node(struct build *b, const char *p, const char *end)
 {
 	const char *at = io_skip_space(p + 1, end);
-	struct io_span label = token(at, end);
+	struct io_span label = token_at(at, end);
 	b->open[b->depth++] =
 	    (struct open_node){.at = p, .label = label.length ? label : (struct io_span){0}};
 	return at + label.length;
@@ -158,7 +159,7 @@ static bool begin_child(const struct build *b, const char *p)
 	return true;
 }
 
-static bool build(struct build *b, const struct extent *e)
+static bool build_tree(struct build *b, const struct extent *e)
 {
 	const char *p = begin_node(b, e->begin, e->end);
 	while ((p = io_skip_space(p, e->end)) < e->end) {
@@ -171,7 +172,7 @@ static bool build(struct build *b, const struct extent *e)
 				return false;
 			p++;
 		} else {
-			struct io_span word = token(p, e->end);
+			struct io_span word = token_at(p, e->end);
 			if (!add_word(b, word))
 				return false;
 			p += word.length;
@@ -180,8 +181,8 @@ static bool build(struct build *b, const struct extent *e)
 	return true;
 }
 
-/* A bracket that only wraps the tree is the last in post order. */
-static void unwrap(struct build *b)
+/* Removes brackets that only wrap the tree; they are last in post order. */
+static void remove_wrapper(struct build *b)
 {
 	int32_t root = b->nodes - 1;
 	while (root > 0 && !b->label[root].text && b->child_begin[root + 1] - b->child_begin[root] == 1)
@@ -191,7 +192,7 @@ static void unwrap(struct build *b)
 
 /* --- the reader --- */
 
-/* What stands between trees is space. */
+/* Moves to the next tree.  Only spaces may stand between trees. */
 static enum io_next find_tree(struct io_text *r, struct diags *diags)
 {
 	const char *p = r->at = io_skip_space(r->at, r->end);
@@ -199,14 +200,15 @@ static enum io_next find_tree(struct io_text *r, struct diags *diags)
 		return IO_END;
 	r->structures++;
 	if (p == r->end)
-		return refuse(r, diags, DIAG_EMPTY_INPUT, p,
-			      "write trees as (label word) or (label subtree ...)", "the text holds no tree");
+		return refuse_rest(r, diags, DIAG_EMPTY_INPUT, p,
+				   "write trees as (label word) or (label subtree ...)",
+				   "the text holds no tree");
 	if (*p == '(')
 		return IO_TREE;
 	if (*p == ')')
-		return refuse(r, diags, DIAG_UNBALANCED_TREE, p, "take it out, or add the '(' that it closes",
-			      "this ')' closes no tree");
-	return refuse(r, diags, DIAG_BAD_TREE, p, "a tree begins with '('", "text outside of a tree");
+		return refuse_rest(r, diags, DIAG_UNBALANCED_TREE, p,
+				   "take it out, or add the '(' that it closes", "this ')' closes no tree");
+	return refuse_rest(r, diags, DIAG_BAD_TREE, p, "a tree begins with '('", "text outside of a tree");
 }
 
 enum io_next io_ptb_next(struct io_text *r, struct arena *arena, struct diags *diags, struct io_tree *tree)
@@ -216,12 +218,12 @@ enum io_next io_ptb_next(struct io_text *r, struct arena *arena, struct diags *d
 		return next;
 	io_text_mark(r);
 	struct extent e = {.begin = r->at};
-	if (measure(r, diags, &e) != IO_TREE)
+	if (measure_tree(r, diags, &e) != IO_TREE)
 		return IO_FAILED;
 	struct build b = build_for(r, arena, diags, &e);
-	if (!build(&b, &e))
+	if (!build_tree(&b, &e))
 		return IO_FAILED;
-	unwrap(&b);
+	remove_wrapper(&b);
 	r->at = e.end;
 	*tree = (struct io_tree){b.nodes, b.label, b.word, b.child_begin, b.children};
 	return IO_TREE;

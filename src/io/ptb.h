@@ -22,7 +22,7 @@ struct io_tree {
 	const int32_t *children;    /* those of node n: child_begin[n] .. child_begin[n + 1] */
 };
 
-/* The next tree, in the arena (as is what the reader needs to build it).  A text without any tree is
+/* The next tree, in the arena (as is the memory that building it takes).  A text without any tree is
  * `empty-input`. After IO_FAILED, which is a diagnostic, only IO_END follows.  Nesting is limited by memory
  * only. */
 enum io_next io_ptb_next(struct io_text *, struct arena *, struct diags *, struct io_tree *);

@@ -12,13 +12,13 @@ enum { FIRST_CHUNK = 64 * 1024 };
 struct reading {
 	struct arena *arena;
 	struct diags *diags;
-	const char *path; /* as diagnostics call it */
+	const char *path; /* its name in diagnostics */
 	int fd;
 	size_t limit, n, capacity;
 	char *bytes;
 };
 
-static bool refuse(const struct reading *r, const char *what)
+static bool refuse_read(const struct reading *r, const char *what)
 {
 	return diag_add(r->diags, DIAG_CANNOT_READ, (struct diag_at){.file = r->path},
 			"check the path and the permissions", "cannot read '%s': %s", r->path, what);
@@ -30,7 +30,7 @@ static bool refuse_length(const struct reading *r)
 			"'%s' is longer than the %zu bytes that are read at most", r->path, r->limit);
 }
 
-static bool tell(bool there, const struct stat *st, int64_t *size, int64_t *modified)
+static bool copy_stat(bool there, const struct stat *st, int64_t *size, int64_t *modified)
 {
 	if (!there)
 		return false;
@@ -42,13 +42,13 @@ static bool tell(bool there, const struct stat *st, int64_t *size, int64_t *modi
 bool io_stat(const char *path, int64_t *size, int64_t *modified)
 {
 	struct stat st;
-	return tell(stat(path, &st) == 0, &st, size, modified);
+	return copy_stat(stat(path, &st) == 0, &st, size, modified);
 }
 
 bool io_stat_open(int fd, int64_t *size, int64_t *modified)
 {
 	struct stat st;
-	return tell(fstat(fd, &st) == 0, &st, size, modified);
+	return copy_stat(fstat(fd, &st) == 0, &st, size, modified);
 }
 
 static int open_with(struct diags *diags, const char *path, int flags)
@@ -58,7 +58,7 @@ static int open_with(struct diags *diags, const char *path, int flags)
 		fd = open(path, O_RDONLY | O_CLOEXEC | flags);
 	while (fd < 0 && errno == EINTR);
 	if (fd < 0)
-		refuse(&(struct reading){.diags = diags, .path = path}, strerror(errno));
+		refuse_read(&(struct reading){.diags = diags, .path = path}, strerror(errno));
 	return fd;
 }
 
@@ -73,7 +73,7 @@ int io_open_regular(struct diags *diags, const char *path)
 	int fd = open_with(diags, path, O_NONBLOCK);
 	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
 		return fd;
-	refuse(&(struct reading){.diags = diags, .path = path}, "it is not a regular file");
+	refuse_read(&(struct reading){.diags = diags, .path = path}, "it is not a regular file");
 	close(fd);
 	return -1;
 }
@@ -97,8 +97,8 @@ bool io_read_at(struct diags *diags, const char *path, int fd, void *to, int64_t
 	return true;
 }
 
-/* The descriptor is open: memory must not escape. */
-static bool reserve(struct reading *r, size_t capacity)
+/* Must not escape, since the descriptor is open. */
+static bool reserve_bytes(struct reading *r, size_t capacity)
 {
 	char *p = arena_try(r->arena, capacity + 1, 1);
 	if (!p)
@@ -111,14 +111,14 @@ static bool reserve(struct reading *r, size_t capacity)
 	return true;
 }
 
-/* Reads until the end.  The buffer is kept one byte larger than what is known, so that the end shows without
- * growth. */
+/* Reads until the end.  The buffer is one byte larger than the known size, so that the end is found without
+ * growing it. */
 static bool read_all(struct reading *r)
 {
 	for (;;) {
 		if (r->n > r->limit)
 			return refuse_length(r);
-		if (r->n == r->capacity && !reserve(r, 2 * r->capacity))
+		if (r->n == r->capacity && !reserve_bytes(r, 2 * r->capacity))
 			return false;
 		ssize_t got = read(r->fd, r->bytes + r->n, r->capacity - r->n);
 		if (got == 0)
@@ -126,22 +126,22 @@ static bool read_all(struct reading *r)
 		if (got > 0)
 			r->n += got;
 		else if (errno != EINTR)
-			return refuse(r, strerror(errno));
+			return refuse_read(r, strerror(errno));
 	}
 }
 
-/* Files that do not tell their size (pipes, /proc) count as of size 0. */
+/* Files without a known size (pipes, /proc) have size 0 here. */
 static bool read_open(struct reading *r)
 {
 	struct stat st;
 	if (fstat(r->fd, &st) != 0)
-		return refuse(r, strerror(errno));
-	size_t told = S_ISREG(st.st_mode) ? st.st_size : 0;
-	if (told > r->limit)
+		return refuse_read(r, strerror(errno));
+	size_t size = S_ISREG(st.st_mode) ? st.st_size : 0;
+	if (size > r->limit)
 		return refuse_length(r);
-	if (!reserve(r, told ? told + 1 : FIRST_CHUNK) || !read_all(r))
+	if (!reserve_bytes(r, size ? size + 1 : FIRST_CHUNK) || !read_all(r))
 		return false;
-	return !told || told == r->n || refuse(r, "its size changed while it was read");
+	return !size || size == r->n || refuse_read(r, "its size changed while it was read");
 }
 
 char *io_read_limited(struct arena *arena, struct diags *diags, const char *path, size_t limit,

@@ -7,22 +7,22 @@
 #include "io/reshape.h"
 #include "io/structure.h"
 
-/* What is made of the text. */
+/* How a text is read. */
 struct io_view {
 	enum io_format format; /* not IO_AUTO */
 	bool sequence;	       /* JSON: an object without children is one */
 	bool enhanced; /* CoNLL-U */
-	bool collapse; /* brackets: nodes with one child go */
+	bool collapse; /* brackets: removes nodes with one child */
 	int binarize;  /* brackets: 0 or enum io_side */
 };
 
-/* The format by the end of the path; IO_AUTO = it does not tell. */
+/* The format by the extension of the path; IO_AUTO = unknown. */
 enum io_format io_format_of_name(const char *path);
-/* The format by the first bytes, as many as io_extent_end wants of IO_AUTO or as there are; `otherwise` when
- * they are of none that is told by its beginning. */
+/* The format by the first bytes, as many as io_extent_end needs of IO_AUTO, or all; `otherwise` when they
+ * do not show it. */
 enum io_format io_format_of_text(const char *text, size_t length, enum io_format otherwise);
 
-/* The next structure, in the arena.  What is refused has been passed, as far as its end can be told. */
+/* The next structure, in the arena.  One that is refused has been skipped, if its end was found. */
 enum io_next io_next_structure(struct io_text *, const struct io_view *, struct arena *, struct diags *,
 			       struct io_structure *);
 

@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 #include "io/reshape.h"
 
-/* A tree under construction, with room for so many nodes and an edge for each. */
+/* A tree under construction, with space for a number of nodes and an edge for each. */
 struct reshape {
 	const struct io_tree *from;
 	struct io_span *label, *word;
@@ -27,7 +27,7 @@ static void add_child(struct reshape *r, int32_t child)
 	r->children[r->edges++] = child;
 }
 
-/* A node whose children were added. */
+/* Adds a node, whose children were added before. */
 static int32_t add_node(struct reshape *r, struct io_span label, struct io_span word)
 {
 	r->label[r->nodes] = label;
@@ -41,7 +41,7 @@ static int32_t children_of(const struct io_tree *t, int32_t n)
 	return t->child_begin[n + 1] - t->child_begin[n];
 }
 
-static struct io_tree done(const struct reshape *r)
+static struct io_tree finish_tree(const struct reshape *r)
 {
 	return (struct io_tree){r->nodes, r->label, r->word, r->child_begin, r->children};
 }
@@ -61,7 +61,7 @@ struct io_tree io_collapse(const struct io_tree *t, struct arena *a)
 			add_child(&r, r.number[child[i]]);
 		r.number[n] = add_node(&r, t->label[n], t->word[n]);
 	}
-	return done(&r);
+	return finish_tree(&r);
 }
 
 /* --- two children --- */
@@ -89,15 +89,15 @@ static int64_t nodes_after(const struct io_tree *t)
 	return nodes;
 }
 
-static int32_t insert(struct reshape *r, int32_t parent, int32_t left, int32_t right)
+static int32_t insert_node(struct reshape *r, int32_t parent, int32_t left, int32_t right)
 {
 	add_child(r, left);
 	add_child(r, right);
 	return add_node(r, r->from->label[parent], (struct io_span){0});
 }
 
-/* After the old node in that place, what post order has next: the new node above it, or all of them.  The
- * number of the first child, or of the last, becomes that of the new node that stands for it. */
+/* Adds the new nodes that post order has after the old node in that place.  The number of the first child, or
+ * of the last, becomes that of the new node that replaces it. */
 static void insert_after(struct reshape *r, struct place at, enum io_side side)
 {
 	const struct io_tree *t = r->from;
@@ -106,11 +106,12 @@ static void insert_after(struct reshape *r, struct place at, enum io_side side)
 	int32_t count = children_of(t, at.parent);
 	const int32_t *child = &t->children[t->child_begin[at.parent]];
 	if (side == IO_LEFT && at.slot > 0 && at.slot + 1 < count)
-		r->number[child[0]] = insert(r, at.parent, r->number[child[0]], r->number[child[at.slot]]);
+		r->number[child[0]] =
+		    insert_node(r, at.parent, r->number[child[0]], r->number[child[at.slot]]);
 	if (side == IO_RIGHT && at.slot + 1 == count)
 		for (int32_t i = count - 2; i > 0; i--)
 			r->number[child[count - 1]] =
-			    insert(r, at.parent, r->number[child[i]], r->number[child[count - 1]]);
+			    insert_node(r, at.parent, r->number[child[i]], r->number[child[count - 1]]);
 }
 
 struct io_tree io_binarize(const struct io_tree *t, enum io_side side, struct arena *a)
@@ -127,5 +128,5 @@ struct io_tree io_binarize(const struct io_tree *t, enum io_side side, struct ar
 		r.number[n] = add_node(&r, t->label[n], t->word[n]);
 		insert_after(&r, place[n], side);
 	}
-	return done(&r);
+	return finish_tree(&r);
 }

@@ -1,11 +1,11 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Trees made fit for models of other arity.  All of them stay in post order. */
+/* Changes the arity of trees.  All of them stay in post order. */
 #ifndef ESPALIER_IO_RESHAPE_H
 #define ESPALIER_IO_RESHAPE_H
 
 #include "io/ptb.h"
 
-/* A node with one child only goes, and its label, if it has one, becomes the child's. */
+/* Removes nodes with only one child; the label of such a node, if it has one, becomes the child's. */
 struct io_tree io_collapse(const struct io_tree *, struct arena *);
 
 enum io_side { IO_LEFT = 1, IO_RIGHT = 2 };

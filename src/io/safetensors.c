@@ -20,13 +20,13 @@ struct entry {
 	int64_t begin, end;
 };
 
-/* What opening needs; `json` and the descriptor must be given back, the rest is in the arena. */
+/* A file that is being opened; `json` and the descriptor must be freed, the rest is in the arena. */
 struct opening {
 	struct arena *arena;
 	struct diags *diags;
 	const char *path;
 	int fd;
-	const char *bytes;    /* NULL = of the descriptor */
+	const char *bytes;    /* of a file in memory; NULL = read by the descriptor */
 	int64_t header, data; /* length of the header, of the values */
 	int64_t size, modified;
 	const char *text;
@@ -47,7 +47,7 @@ static bool no_memory(const struct opening *o)
 			o->path);
 }
 
-/* From the file or from memory, where the caller has made sure that there are so many. */
+/* Reads from the file or from memory; the caller has checked that memory has so many bytes. */
 static bool read_bytes(struct diags *diags, const char *path, int fd, const char *bytes, void *to, int64_t n,
 		       int64_t offset)
 {
@@ -59,7 +59,7 @@ static bool read_bytes(struct diags *diags, const char *path, int fd, const char
 
 /* --- other formats --- */
 
-/* The command of a hint with the names that it takes, as a shell reads them; what is in memory has no file's name. */
+/* The hint may be a shell command, which gets the names of both files; bytes in memory have no file name. */
 static bool refuse_foreign(const struct opening *o, const struct io_foreign *format)
 {
 	char hint[2048];
@@ -70,9 +70,9 @@ static bool refuse_foreign(const struct opening *o, const struct io_foreign *for
 			o->path, format->what);
 }
 
-/* Whether something was said of a file whose header makes no sense: that it is of another format, or that it cannot be
- * read.  One whose header begins as it should is of no other format. */
-static bool tell_foreign(const struct opening *o)
+/* Called when the header makes no sense.  True after a diagnostic: the file is of another format, or cannot
+ * be read. A header that begins with '{' is of no other format. */
+static bool recognise_foreign(const struct opening *o)
 {
 	unsigned char bytes[IO_FOREIGN_BYTES];
 	size_t n = o->size < IO_FOREIGN_BYTES ? o->size : IO_FOREIGN_BYTES;
@@ -84,7 +84,7 @@ static bool tell_foreign(const struct opening *o)
 
 /* --- the header --- */
 
-static bool measure(struct opening *o)
+static bool measure_header(struct opening *o)
 {
 	uint64_t header;
 	if (!o->bytes && !io_stat_open(o->fd, &o->size, &o->modified))
@@ -97,11 +97,13 @@ static bool measure(struct opening *o)
 	if (!read_bytes(o->diags, o->path, o->fd, o->bytes, &header, sizeof header, 0))
 		return false;
 	if (header > IO_SAFETENSORS_HEADER_LIMIT || (int64_t)header > o->size - 8)
-		return !tell_foreign(o) && diag_add(
-		    o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
-		    "'%s' says that its header has %llu bytes; the file has %lld, and the limit is %llu",
-		    o->path, (unsigned long long)header, (long long)o->size,
-		    (unsigned long long)IO_SAFETENSORS_HEADER_LIMIT);
+		return !recognise_foreign(o) &&
+		       diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+				"by the first 8 bytes of '%s' its header has %llu bytes; the file has %lld, "
+				"and the "
+				"limit is %llu",
+				o->path, (unsigned long long)header, (long long)o->size,
+				(unsigned long long)IO_SAFETENSORS_HEADER_LIMIT);
 	o->header = header;
 	o->data = o->size - 8 - o->header;
 	return true;
@@ -117,12 +119,13 @@ static bool read_header(struct opening *o)
 }
 
 /* Jansson itself rejects names that occur twice and those that contain NUL. */
-static bool parse(struct opening *o)
+static bool parse_header(struct opening *o)
 {
 	if (!read_header(o))
 		return false;
 	if (!o->header || o->text[0] != '{')
-		return !tell_foreign(o) && diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
+		return !recognise_foreign(o) &&
+		       diag_add(o->diags, DIAG_BAD_WEIGHTS, AT(o), again,
 				"the header of '%s' does not begin with '{'", o->path);
 	json_error_t error;
 	o->json = json_loadb(o->text, o->header, JSON_REJECT_DUPLICATES, &error);
@@ -164,7 +167,7 @@ static bool read_dtype(const struct opening *o, struct tensor_info *t, const jso
 			spelling);
 }
 
-/* The shape, and in `*bytes` what it takes. */
+/* Reads the shape, and sets `*bytes` to the size of the tensor. */
 static bool read_shape(const struct opening *o, struct tensor_info *t, const json_t *value, int64_t *bytes)
 {
 	if (!json_is_array(value))
@@ -286,7 +289,7 @@ static bool check_cover(const struct opening *o)
 	return true;
 }
 
-static struct io_safetensors *result(const struct opening *o)
+static struct io_safetensors *make_result(const struct opening *o)
 {
 	struct io_safetensors *w = arena_try(o->arena, 1, sizeof *w);
 	struct tensor_info *tensor = arena_try(o->arena, o->n + 1, sizeof *tensor);
@@ -313,8 +316,8 @@ static struct io_safetensors *result(const struct opening *o)
 
 static struct io_safetensors *read_tensors(struct opening *o)
 {
-	bool ok = measure(o) && parse(o) && read_entries(o) && check_cover(o);
-	struct io_safetensors *w = ok ? result(o) : NULL;
+	bool ok = measure_header(o) && parse_header(o) && read_entries(o) && check_cover(o);
+	struct io_safetensors *w = ok ? make_result(o) : NULL;
 	json_decref(o->json);
 	return w;
 }
@@ -356,8 +359,8 @@ int io_safetensors_find(const struct io_safetensors *w, const char *name)
 
 /* --- values --- */
 
-/* The header, which was checked, says nothing of what was written over the values since. */
-static bool is_as_it_was(const struct io_safetensors *w, struct diags *diags)
+/* Whether the file is unchanged since its header was checked; false after a diagnostic. */
+static bool check_unchanged(const struct io_safetensors *w, struct diags *diags)
 {
 	int64_t size, modified;
 	return w->bytes ||
@@ -368,7 +371,8 @@ static bool is_as_it_was(const struct io_safetensors *w, struct diags *diags)
 		   "'%s' was written to while in use", w->path);
 }
 
-/* From the narrow elements at the end of the room to all of it: no element is written over one that is still to be read. */
+/* The narrow elements stand at the end of the space that the wide ones fill, so that none is overwritten
+ * before it is read. */
 static void widen_integers(enum dtype from, const void *raw, enum dtype to, void *at, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
@@ -385,7 +389,7 @@ static void widen_integers(enum dtype from, const void *raw, enum dtype to, void
 	}
 }
 
-static void widen(enum dtype from, const void *raw, enum dtype to, void *at, int64_t count)
+static void widen_elements(enum dtype from, const void *raw, enum dtype to, void *at, int64_t count)
 {
 	if (from == DTYPE_F16)
 		io_widen_f16(raw, at, count);
@@ -423,9 +427,9 @@ bool io_safetensors_read(const struct io_safetensors *w, struct diags *diags, in
 	char *raw = (char *)to + count * (dtype_traits_of(as)->bytes - size);
 	if (!read_bytes(diags, w->path, w->fd, w->bytes, raw, count * size,
 			w->data + w->begin[i] + first * size) ||
-	    !is_as_it_was(w, diags))
+	    !check_unchanged(w, diags))
 		return false;
 	if (t->dtype != as)
-		widen(t->dtype, raw, as, to, count);
+		widen_elements(t->dtype, raw, as, to, count);
 	return true;
 }

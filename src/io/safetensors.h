@@ -1,7 +1,7 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Weights in the safetensors format: 8 bytes of header length, a JSON header, the values.
  *
- * https://github.com/huggingface/safetensors#format.  Everything that the header says is checked against the
+ * https://github.com/huggingface/safetensors#format.  Everything in the header is checked against the
  * file when it is opened: types, shapes, sizes, and that the tensors cover the file without overlap or gap.
  */
 #ifndef ESPALIER_IO_SAFETENSORS_H
@@ -15,9 +15,9 @@
 /* Lives in the arena it was opened with, except for the descriptor.  Reading changes nothing here: several
  * threads may read at once. */
 struct io_safetensors {
-	const char *path; /* as diagnostics call it */
+	const char *path; /* its name in diagnostics */
 	int fd;		  /* -1 = closed, or there are bytes */
-	const char *bytes; /* of the whole file in memory, the caller's; NULL = read from the descriptor */
+	const char *bytes; /* the file in memory, owned by the caller; NULL = read by the descriptor */
 	int64_t data; /* where in the file the values begin */
 	int64_t size, modified; /* of the file when it was opened (io_stat) */
 	int n;
@@ -30,10 +30,10 @@ struct io_safetensors *io_safetensors_open(struct arena *, struct diags *, const
 /* The same of bytes in memory, which are used where they are, at any alignment, until it is closed. */
 struct io_safetensors *io_safetensors_open_memory(struct arena *, struct diags *, const char *name,
 						  const void *bytes, int64_t n);
-/* Closes the file; what is known of the tensors stays readable.  NULL is legal. */
+/* Closes the file; the descriptions of the tensors stay.  NULL is legal. */
 void io_safetensors_close(struct io_safetensors *);
 
-/* As the format spells it. */
+/* The format's name of a type. */
 const char *io_safetensors_type(enum dtype);
 /* The tensor of that name, or -1. */
 int io_safetensors_find(const struct io_safetensors *, const char *name);

@@ -19,14 +19,14 @@
 
 enum {
 	NAME = 2 * sizeof(struct checksum), /* characters of a file's name */
-	TOUCH_SECONDS = 24 * 60 * 60,	    /* how exactly the last use is known */
-	DEAD_SECONDS = 60 * 60		    /* a file that is still being written after that has no writer */
+	TOUCH_SECONDS = 24 * 60 * 60,	    /* the precision of the last use */
+	DEAD_SECONDS = 60 * 60		    /* a file that is still temporary after that has no writer */
 };
 
 static const char temporary[] = ".new-";
 
-__attribute__((format(printf, 2, 3))) static enum io_store_status refuse(struct io_store *s,
-									 const char *format, ...)
+__attribute__((format(printf, 2, 3))) static enum io_store_status refuse_use(struct io_store *s,
+									     const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -37,7 +37,7 @@ __attribute__((format(printf, 2, 3))) static enum io_store_status refuse(struct 
 
 static enum io_store_status refuse_errno(struct io_store *s, const char *what)
 {
-	return refuse(s, "%s: %s", what, strerror(errno));
+	return refuse_use(s, "%s: %s", what, strerror(errno));
 }
 
 /* --- the folder --- */
@@ -48,11 +48,11 @@ static enum io_store_status check_folder(struct io_store *s)
 	if (fstat(s->folder, &st) != 0)
 		return refuse_errno(s, "it cannot be looked at");
 	if (st.st_uid != geteuid())
-		return refuse(s, "it belongs to user %u, not to user %u", (unsigned)st.st_uid,
-			      (unsigned)geteuid());
+		return refuse_use(s, "it belongs to user %u, not to user %u", (unsigned)st.st_uid,
+				  (unsigned)geteuid());
 	if (st.st_mode & 077)
-		return refuse(s, "others have access to it (mode %03o, wanted 700)",
-			      (unsigned)st.st_mode & 0777);
+		return refuse_use(s, "others have access to it (mode %03o, wanted 700)",
+				  (unsigned)st.st_mode & 0777);
 	return IO_STORE_OK;
 }
 
@@ -88,9 +88,9 @@ static bool is_name(const char *name)
 
 /* --- reading --- */
 
-static enum io_store_status damaged(struct io_store *s, const char *name, const char *what)
+static enum io_store_status report_damage(struct io_store *s, const char *name, const char *what)
 {
-	refuse(s, "%s: %s", name, what);
+	refuse_use(s, "%s: %s", name, what);
 	return IO_STORE_DAMAGED;
 }
 
@@ -98,13 +98,13 @@ static enum io_store_status check_file(struct io_store *s, const char *name, con
 				       size_t limit)
 {
 	if (!S_ISREG(st->st_mode))
-		return damaged(s, name, "it is not a regular file");
+		return report_damage(s, name, "it is not a regular file");
 	if (st->st_uid != geteuid() || st->st_mode & 022)
-		return damaged(s, name, "others can write it");
+		return report_damage(s, name, "others can write it");
 	if (st->st_nlink > 1)
-		return damaged(s, name, "it has another name, which may not be the user's");
+		return report_damage(s, name, "it has another name, which may not be the user's");
 	if (st->st_size < 0 || (uint64_t)st->st_size > limit)
-		return damaged(s, name, "it is too long");
+		return report_damage(s, name, "it is too long");
 	return IO_STORE_OK;
 }
 
@@ -124,7 +124,8 @@ static ssize_t read_bytes(int fd, char *to, size_t n)
 	return done;
 }
 
-/* Last use is the time of the last change: that of the last access is not kept everywhere. */
+/* The last use is kept as the time of the last change: not every file system keeps that of the last access.
+ */
 static void mark_used(int fd, const struct stat *st)
 {
 	struct timespec now;
@@ -144,17 +145,17 @@ static enum io_store_status read_open(struct io_store *s, struct arena *a, int f
 		return status;
 	*n = st.st_size;
 	if (!(*bytes = arena_try(a, *n + 1, 1)))
-		return refuse(s, "%s: no memory for its %zu bytes", name, *n);
+		return refuse_use(s, "%s: no memory for its %zu bytes", name, *n);
 	ssize_t got = read_bytes(fd, *bytes, *n);
 	if (got < 0)
 		return refuse_errno(s, name);
 	if ((size_t)got != *n)
-		return damaged(s, name, "it became shorter");
+		return report_damage(s, name, "it became shorter");
 	mark_used(fd, &st);
 	return IO_STORE_OK;
 }
 
-/* Not blocking, in case it is a pipe. */
+/* Opened without blocking, in case it is a pipe. */
 enum io_store_status io_store_read(struct io_store *s, struct arena *a, const struct checksum *key,
 				   size_t limit, void **bytes, size_t *n)
 {
@@ -164,7 +165,7 @@ enum io_store_status io_store_read(struct io_store *s, struct arena *a, const st
 	if (fd < 0 && errno == ENOENT)
 		return IO_STORE_ABSENT;
 	if (fd < 0)
-		return errno == ELOOP ? damaged(s, name, "it is a link") : refuse_errno(s, name);
+		return errno == ELOOP ? report_damage(s, name, "it is a link") : refuse_errno(s, name);
 	enum io_store_status status = read_open(s, a, fd, name, limit, bytes, n);
 	close(fd);
 	return status;
@@ -172,8 +173,8 @@ enum io_store_status io_store_read(struct io_store *s, struct arena *a, const st
 
 /* --- writing --- */
 
-/* A file of a name that nobody else has: this thread's place in the process, and the clock against what an
- * earlier process of the number has left. */
+/* The name is unique: it has the number of the process, a counter, and the time, in case an earlier process
+ * of that number left files. */
 static int open_temporary(const struct io_store *s, char *name, size_t size)
 {
 	static atomic_uint count;
@@ -206,7 +207,7 @@ enum io_store_status io_store_write(struct io_store *s, const struct checksum *k
 	return refuse_errno(s, "a file cannot be written in it");
 }
 
-/* Some file systems have no locks: then everybody has the right. */
+/* Some file systems have no locks: then every process gets the right. */
 bool io_store_claim(const struct io_store *s)
 {
 	return faccessat(s->folder, ".", W_OK, AT_EACCESS) == 0 &&
@@ -226,7 +227,7 @@ struct listing {
 	uint64_t bytes;
 };
 
-/* Entries that there is no memory for are left for another time. */
+/* Entries for which there is no memory are ignored. */
 static void add_entry(struct listing *l, struct arena *a, const char *name, const struct stat *st)
 {
 	if (l->n == l->capacity) {
@@ -246,7 +247,7 @@ static void add_entry(struct listing *l, struct arena *a, const char *name, cons
 	l->bytes += e->size;
 }
 
-static void look_at(const struct io_store *s, struct listing *l, struct arena *a, const char *name)
+static void examine_file(const struct io_store *s, struct listing *l, struct arena *a, const char *name)
 {
 	struct stat st;
 	bool left = strncmp(name, temporary, strlen(temporary)) == 0;
@@ -264,8 +265,8 @@ static int by_use(const void *a, const void *b)
 	return (p->used > q->used) - (p->used < q->used);
 }
 
-/* The folder's descriptor is not read from: its position would be shared. */
-static void list(const struct io_store *s, struct listing *l, struct arena *a)
+/* Opens the folder again: reading by its descriptor would move the position that all share. */
+static void list_files(const struct io_store *s, struct listing *l, struct arena *a)
 {
 	int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -275,14 +276,14 @@ static void list(const struct io_store *s, struct listing *l, struct arena *a)
 		return;
 	}
 	for (const struct dirent *d; (d = readdir(folder));)
-		look_at(s, l, a, d->d_name);
+		examine_file(s, l, a, d->d_name);
 	closedir(folder);
 }
 
 void io_store_trim(struct io_store *s, struct arena *scratch, uint64_t limit)
 {
 	struct listing l = {0};
-	list(s, &l, scratch);
+	list_files(s, &l, scratch);
 	if (l.bytes <= limit)
 		return;
 	qsort(l.at, l.n, sizeof *l.at, by_use);

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A folder of files that only their owner touches: contents by 128-bit key.
+/* A private folder of files by 128-bit key.
  *
  * The folder is made with mode 0700.  It is used only while it is a real folder that belongs to the effective
- * user, that nobody else can look into, and that nobody else can exchange for another one (io/folder.h); a
+ * user, that nobody else can read, and that nobody else can replace by another one (io/folder.h); a
  * file in it only while it is a regular file of that user which nobody else can write, and which has no other
  * name.  Files appear complete, by renaming, but are not synced to the disk: a power cut may damage those
  * that were written last.  Any number of processes may read and write at once, and a file may vanish at any
- * time.  What the files hold is the caller's affair, and so is to check it. */
+ * time.  Checking the contents is left to the caller. */
 #ifndef ESPALIER_IO_STORE_H
 #define ESPALIER_IO_STORE_H
 
@@ -19,8 +19,8 @@
 enum io_store_status {
 	IO_STORE_OK,
 	IO_STORE_ABSENT,  /* no such folder, or no such file in it */
-	IO_STORE_REFUSED, /* the folder, or the system; see `problem` */
-	IO_STORE_DAMAGED  /* a file that cannot be the one that was written; see `problem` */
+	IO_STORE_REFUSED, /* the folder is unsafe, or a system call failed; see `problem` */
+	IO_STORE_DAMAGED  /* the file is not what was written; see `problem` */
 };
 
 struct io_store {
@@ -38,11 +38,11 @@ enum io_store_status io_store_read(struct io_store *, struct arena *, const stru
 /* Puts a file in place of whatever has the key. */
 enum io_store_status io_store_write(struct io_store *, const struct checksum *key, const void *bytes,
 				    size_t n);
-/* Whether this process can write in the folder, and alone has the right that everybody gets by this question until
- * the store is closed. */
+/* Whether this process can write in the folder and now holds the exclusive right that this function gives,
+ * until the store is closed. */
 bool io_store_claim(const struct io_store *);
-/* Removes what was not used for longest until the files have `limit` bytes together, and what writers that
- * died have left.  The scratch arena is left to its owner; never escapes. */
+/* Removes the files that were used least recently until the rest has `limit` bytes, and temporary files of
+ * writers that died.  The scratch arena is left to its owner; never escapes. */
 void io_store_trim(struct io_store *, struct arena *scratch, uint64_t limit);
 
 #endif

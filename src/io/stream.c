@@ -53,9 +53,9 @@ void io_stream_close(struct io_stream *s)
 	*s = (struct io_stream){.fd = -1};
 }
 
-/* --- room --- */
+/* --- the window --- */
 
-/* What a diagnostic may show: the text from its place on, and what stands before it on its line. */
+/* The beginning of the line that the text's place is on: a diagnostic may show the line. */
 static const char *first_kept(struct io_text *t)
 {
 	io_text_mark(t);
@@ -70,7 +70,7 @@ static void move_text(struct io_text *t, const char *from, const char *to)
 	t->end = to + (t->end - from);
 }
 
-static void drop(struct io_stream *s, struct io_text *t, size_t bytes)
+static void drop_bytes(struct io_stream *s, struct io_text *t, size_t bytes)
 {
 	memmove(s->bytes, s->bytes + bytes, s->n - bytes);
 	move_text(t, s->bytes + bytes, s->bytes);
@@ -102,36 +102,36 @@ static bool grow_window(struct io_stream *s, struct io_text *t, struct diags *di
 	return true;
 }
 
-/* Takes what was read away only when that makes half of the room, so that no byte is moved often. */
-static bool make_room(struct io_stream *s, struct io_text *t, struct diags *diags)
+/* Drops the text that was read only when that frees half of the window, so that no byte is moved often. */
+static bool reserve_space(struct io_stream *s, struct io_text *t, struct diags *diags)
 {
 	if (s->n < s->capacity)
 		return true;
 	size_t passed = s->bytes ? (size_t)(first_kept(t) - s->bytes) : 0;
 	if (!passed || (passed < s->capacity / 2 && s->capacity < s->limit))
 		return grow_window(s, t, diags);
-	drop(s, t, passed);
+	drop_bytes(s, t, passed);
 	return true;
 }
 
 /* --- reading --- */
 
-/* Who opened the descriptor may have made it one that does not wait. */
+/* The descriptor may have been opened as non-blocking. */
 static bool wait_to_read(const struct io_stream *s, int why)
 {
 	struct pollfd p = {s->fd, POLLIN, 0};
 	return why == EINTR || ((why == EAGAIN || why == EWOULDBLOCK) && (poll(&p, 1, -1) >= 0 || errno == EINTR));
 }
 
-/* What there is, but at least a byte, unless the file ends. */
+/* Reads the bytes that are available, at least one unless the file ends. */
 static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diags)
 {
 	ssize_t got;
-	if (!make_room(s, t, diags))
+	if (!reserve_space(s, t, diags))
 		return false;
-	size_t room = s->capacity - s->n;
+	size_t space = s->capacity - s->n;
 	do
-		got = read(s->fd, s->bytes + s->n, room < s->chunk ? room : s->chunk);
+		got = read(s->fd, s->bytes + s->n, space < s->chunk ? space : s->chunk);
 	while (got < 0 && wait_to_read(s, errno));
 	if (got < 0) {
 		cannot_read(s, errno, diags);
@@ -144,8 +144,8 @@ static bool read_some(struct io_stream *s, struct io_text *t, struct diags *diag
 	return true;
 }
 
-/* More bytes are waited for only behind one that begins a mark. */
-static bool begin(struct io_stream *s, struct io_text *t, struct diags *diags)
+/* Looks for a byte order mark.  Waits for more bytes only after one that may begin a mark. */
+static bool check_beginning(struct io_stream *s, struct io_text *t, struct diags *diags)
 {
 	while (!s->begun && !s->ended && s->n < 3 && (!s->n || memchr("\xef\xff\xfe", *s->bytes, 3)))
 		if (!read_some(s, t, diags))
@@ -164,7 +164,7 @@ bool io_stream_fill(struct io_stream *s, struct io_text *t, enum io_format forma
 	size_t seen = 0;
 	if (t->stopped)
 		return true;
-	if (!begin(s, t, diags))
+	if (!check_beginning(s, t, diags))
 		return false;
 	while (!io_extent_end(&extent, t->at + seen, t->end) && !s->ended) {
 		seen = t->end - t->at;

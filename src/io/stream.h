@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A file of structures of which no more is in memory than the structure that is being read; "-" is the
- * standard input. */
+/* A file of structures, of which only the structure that is being read is in memory; "-" is the standard
+ * input. */
 #ifndef ESPALIER_IO_STREAM_H
 #define ESPALIER_IO_STREAM_H
 
@@ -10,13 +10,13 @@
 
 struct io_stream {
 	const struct allocator *allocator;
-	const char *path; /* as diagnostics call it */
+	const char *path; /* its name in diagnostics */
 	int fd;		  /* -1 = not open */
-	bool owned;	  /* which is to be closed */
+	bool owned;	  /* io_stream_close closes it */
 	bool ended, begun;
-	char *bytes; /* what is in memory of it: the text that is read begins and ends there */
+	char *bytes; /* the window of the file that is in memory; the text lies in it */
 	size_t n, capacity;
-	size_t limit, chunk; /* of a structure at most, and of one read; io_stream_open sets them */
+	size_t limit, chunk; /* bytes of a structure, and of one read, at most; io_stream_open sets them */
 	int64_t size, gone;  /* of the file, 0 = unknown; before `bytes` */
 };
 
@@ -26,12 +26,12 @@ bool io_stream_open(struct io_stream *, const struct allocator *, const char *pa
 		    struct diags *);
 void io_stream_close(struct io_stream *);
 
-/* Reads until the text holds the next structure of the format, or ends where the file does.  What the text
- * held before its place may be gone then, and the rest stand elsewhere.  False after a diagnostic: without
- * memory the call can be made again, otherwise the text has stopped. */
+/* Reads until the text holds the next structure of the format, or ends where the file does.  The text before
+ * its place may be gone then, and the rest may have moved.  False after a diagnostic: without memory the call
+ * can be made again, otherwise the text has stopped. */
 bool io_stream_fill(struct io_stream *, struct io_text *, enum io_format, struct diags *);
 
-/* How much of the file the text is behind, 0 to 1; 0 while its size is unknown. */
+/* How much of the file has been read, 0 to 1; 0 while its size is unknown. */
 double io_stream_progress(const struct io_stream *, const struct io_text *);
 
 #endif

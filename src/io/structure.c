@@ -61,7 +61,7 @@ const char *io_column_names(const struct io_structure *s, struct arena *arena)
 
 /* --- tokens --- */
 
-/* The id of a text without its last parts, as few as will do. */
+/* The id of a text, after removing as few of its last subtypes as needed. */
 static int32_t cut_token(const struct io_vocab *v, struct io_span text)
 {
 	while (text.length && io_vocab_get(v, text.text, text.length) < 0) {
@@ -87,11 +87,22 @@ int32_t io_token(const struct io_text *t, const struct io_wanted *w, struct io_s
 	return -1;
 }
 
-static bool fill_token(const struct io_text *t, const struct io_wanted *w, struct io_span text, int32_t *to,
-		       struct diags *diags)
+static bool refuse_missing(const struct io_text *t, const struct io_wanted *w, int32_t row, struct diags *diags)
 {
-	*to = text.text ? io_token(t, w, text, text.text, diags) : -1;
-	return *to >= 0 || !text.text;
+	return diag_add(diags, DIAG_MISSING_DATA,
+			(struct diag_at){.file = t->file, .line = io_place(t->line.number)},
+			"declare the input a token, or read it only at nodes that have one",
+			"%s %d of structure %lld has no text that could be the integer '%s'",
+			w->on_edges ? "edge" : "node", row, (long long)t->structures - 1, w->input);
+}
+
+/* A node or an edge without a text has no token, -1; an integer has no such value. */
+static bool fill_missing(const struct io_text *t, const struct io_structure *s, const struct io_wanted *w,
+			 int32_t row, int32_t *to, struct diags *diags)
+{
+	*to = w->integer ? 0 : -1;
+	bool leaf = !w->on_edges && s->child_begin[row] == s->child_begin[row + 1];
+	return !w->integer || !io_is_read(w, leaf) || refuse_missing(t, w, row, diags);
 }
 
 bool io_fill(const struct io_text *t, const struct io_structure *s, const struct io_column *c,
@@ -99,11 +110,14 @@ bool io_fill(const struct io_text *t, const struct io_structure *s, const struct
 {
 	if (!c->text)
 		return io_json_fill(t, s, c, w, arena, to, diags);
-	int32_t rows = w->on_edges ? s->child_begin[s->nodes] : s->nodes;
+	int32_t rows = w->on_edges ? s->child_begin[s->nodes] : s->nodes, *token = to;
 	bool of_child = w->on_edges && !c->on_edges;
-	for (int32_t i = 0; i < rows; i++)
-		if (!fill_token(t, w, c->text[of_child ? s->children[i] : i], (int32_t *)to + i, diags))
+	for (int32_t i = 0; i < rows; i++) {
+		struct io_span text = c->text[of_child ? s->children[i] : i];
+		if (text.text ? (token[i] = io_token(t, w, text, text.text, diags)) < 0
+			      : !fill_missing(t, s, w, i, &token[i], diags))
 			return false;
+	}
 	return true;
 }
 

@@ -1,16 +1,16 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Structures as readers of all formats give them, and what their nodes and edges carry. */
+/* Structures as the readers of all formats return them, with the data of nodes and edges. */
 #ifndef ESPALIER_IO_STRUCTURE_H
 #define ESPALIER_IO_STRUCTURE_H
 
 #include "io/text.h"
 #include "io/vocab.h"
 
-/* What each node carries, or each edge: texts, or the JSON that stands for it in the file. */
+/* The data of each node, or of each edge: texts, or JSON as it stands in the file. */
 struct io_column {
-	const char *names; /* that it goes by, the first its own, with bars between: "form|word" */
+	const char *names; /* its names with bars between, the main one first: "form|word" */
 	bool on_edges;
-	const struct io_span *text; /* a row each; NULL = see json */
+	const struct io_span *text; /* one for each row; NULL = see json */
 	struct io_span json;	    /* an array as it stands in the text */
 };
 
@@ -29,29 +29,35 @@ struct io_structure io_sequence(int32_t nodes, struct arena *);
 
 /* --- filling in what a program reads --- */
 
-/* An input of a program. */
+/* What a program needs of an input. */
 struct io_wanted {
 	const char *input;
 	bool token;    /* int32_t; otherwise float */
+	bool integer;  /* of tokens: a value, of any 32 bits, instead of an index from 0 */
 	bool on_edges; /* a row for each edge, in the order of the children; otherwise for each node */
 	int64_t elements;
 	int rank; /* axes; `shape` has their extents, of which `elements` is the product */
 	const int64_t *shape;
-	bool leaf, inner;	      /* of which nodes a vector must be there */
-	const struct io_vocab *vocab; /* of texts; NULL = there is none */
-	bool cut; /* what it lacks is looked up again without its last part, as in nsubj:pass */
+	bool leaf, inner;	      /* of which nodes a vector or an integer must be there */
+	const struct io_vocab *vocab; /* for texts; NULL = there is none */
+	bool cut; /* a text that it lacks is looked up without its last subtype: nsubj for nsubj:pass */
 };
 
 /* The column of that name, on edges rather than on nodes if `on_edges`; NULL = there is none.  A column of
- * nodes gives an edge what the child carries. */
+ * nodes gives an edge the value of its child. */
 const struct io_column *io_find_column(const struct io_structure *, const char *name, bool on_edges);
 /* The names of all columns, "form, lemma"; in the arena. */
 const char *io_column_names(const struct io_structure *, struct arena *);
 
+/* Whether the program reads the input at leaves, or else at inner nodes; on edges always. */
+static inline bool io_is_read(const struct io_wanted *w, bool leaf)
+{
+	return w->on_edges || (leaf ? w->leaf : w->inner);
+}
 /* Writes a row for each node or edge to `to`: tokens (-1 = none) or vectors.  False after a diagnostic. */
 bool io_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
 	     const struct io_wanted *, struct arena *, void *to, struct diags *);
-/* The same of a column of JSON, where tokens may be texts and null is none. */
+/* The same for a column of JSON, where tokens may be texts, and null is no value. */
 bool io_json_fill(const struct io_text *, const struct io_structure *, const struct io_column *,
 		  const struct io_wanted *, struct arena *, void *to, struct diags *);
 

@@ -23,7 +23,7 @@ static struct io_line line_of(struct io_line from, const char *p)
 void io_text_mark(struct io_text *t)
 {
 	t->line = line_of(t->line, t->at);
-	/* A line that is too long to be shown is looked through once. */
+	/* A line that is too long to be shown is scanned only once. */
 	if (t->at - t->line.begin > SHOWN_LINE) {
 		t->line.gone += t->at - t->line.begin;
 		t->line.begin = t->at;

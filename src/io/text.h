@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* A text with structures in it, read front to back, and places in it as diagnostics name them. */
+/* A text of structures, read front to back, and places in it for diagnostics. */
 #ifndef ESPALIER_IO_TEXT_H
 #define ESPALIER_IO_TEXT_H
 
@@ -27,7 +27,7 @@ struct io_text {
 	struct io_line line; /* the one that `at` is on, or one before it */
 	int64_t structures;  /* that were read or refused */
 	int state;	     /* of the reader; 0 at the beginning */
-	bool stopped;	     /* nothing more can be read, whatever follows */
+	bool stopped;	     /* nothing more will be read, whatever follows */
 };
 
 enum io_next { IO_TREE, IO_END, IO_FAILED };
@@ -35,12 +35,12 @@ enum io_next { IO_TREE, IO_END, IO_FAILED };
 /* `text` must outlive the reader and all that is read from it. */
 struct io_text io_text_in(const char *file, const char *text, size_t length);
 
-/* Notes the line that `at` is on, so that later places are found from there. */
+/* Sets `line` to the line that `at` is on; later places are found from there. */
 void io_text_mark(struct io_text *);
 /* Adds a diagnostic about the place `p`, which is not before the line that was noted; always IO_FAILED. */
 enum io_next io_refuse(const struct io_text *, struct diags *, enum diag_id, const char *p, const char *hint,
 		       const char *message);
-/* Reads nothing more. */
+/* Ends the reading of the text. */
 void io_text_stop(struct io_text *);
 /* A line number as diagnostics have it; 0 = unknown. */
 int io_place(int64_t number);

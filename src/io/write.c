@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Whole files out. */
+/* Writes files, which appear complete. */
 #include "io/write.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { ATTEMPTS = 100 };
 struct writing {
 	struct diags *diags;
 	const char *path;
-	char *target;	 /* what links lead to; NULL = written in place */
+	char *target;	    /* the path without links; NULL = written in place */
 	const char *folder; /* of the target */
 	char *temporary; /* beside it */
 	size_t capacity; /* of `temporary` */
@@ -27,14 +27,14 @@ struct writing {
 	int fd;
 };
 
-static bool refuse(const struct writing *w, int why)
+static bool refuse_write(const struct writing *w, int why)
 {
 	return diag_add(w->diags, DIAG_CANNOT_WRITE, (struct diag_at){.file = w->path},
 			"check the folder, its permissions and the space that is left",
 			"cannot write '%s': %s", w->path, strerror(why));
 }
 
-/* All memory is taken before there is a descriptor. */
+/* Takes all memory before a descriptor is open, since it may escape. */
 static bool find_target(struct arena *a, struct writing *w)
 {
 	struct stat st;
@@ -44,9 +44,9 @@ static bool find_target(struct arena *a, struct writing *w)
 	w->target = arena_take(a, PATH_MAX, 1);
 	w->mode = exists ? st.st_mode & 07777 : 0;
 	if (strlen(w->path) >= PATH_MAX)
-		return refuse(w, ENAMETOOLONG);
+		return refuse_write(w, ENAMETOOLONG);
 	if (exists ? !realpath(w->path, w->target) : !strcpy(w->target, w->path))
-		return refuse(w, errno);
+		return refuse_write(w, errno);
 	w->folder = dirname(arena_string(a, w->target));
 	w->capacity = strlen(w->target) + 40;
 	w->temporary = arena_take(a, w->capacity, 1);
@@ -62,12 +62,12 @@ static int open_retrying(const char *path, int flags)
 	return fd;
 }
 
-/* A name that no other writer has, of this process or another. */
+/* Opens the temporary file, by a name that no other writer has, in this process or another. */
 static bool open_file(struct writing *w)
 {
 	if (!w->target) {
 		w->fd = open_retrying(w->path, O_WRONLY);
-		return w->fd >= 0 || refuse(w, errno);
+		return w->fd >= 0 || refuse_write(w, errno);
 	}
 	for (int i = 0; i < ATTEMPTS; i++) {
 		snprintf(w->temporary, w->capacity, "%s.%ld.%d", w->target, (long)getpid(), i);
@@ -75,10 +75,10 @@ static bool open_file(struct writing *w)
 		if (w->fd >= 0 || errno != EEXIST)
 			break;
 	}
-	return w->fd >= 0 || refuse(w, errno);
+	return w->fd >= 0 || refuse_write(w, errno);
 }
 
-/* What ends a process that writes where nobody reads, or past the limit on the size of files. */
+/* Signals that end a process that writes to a closed pipe, or past the limit on the size of files. */
 static void fatal_signals(sigset_t *set)
 {
 	sigemptyset(set);
@@ -86,8 +86,8 @@ static void fatal_signals(sigset_t *set)
 	sigaddset(set, SIGXFSZ);
 }
 
-/* A blocked signal that a failed write has left for this thread is taken away, unless the host had one of its
- * own there, which stays as it was. */
+/* Removes the blocked signal that a failed write left pending for this thread, unless the host had one
+ * pending before. */
 static void take_signal(int error, const sigset_t *before)
 {
 	int number = error == EPIPE ? SIGPIPE : SIGXFSZ;
@@ -120,7 +120,7 @@ bool io_write_bytes(int fd, const void *bytes, size_t n)
 	return !error;
 }
 
-/* Waits until the disk has what was written. */
+/* Waits until the written bytes are on the disk. */
 static bool sync_retrying(int fd)
 {
 	int status;
@@ -130,7 +130,7 @@ static bool sync_retrying(int fd)
 	return status == 0;
 }
 
-/* The system is trusted with file systems that cannot sync a folder. */
+/* File systems that cannot sync a folder are no error. */
 static bool sync_folder(int fd)
 {
 	return sync_retrying(fd) || errno == EINVAL || errno == EBADF || errno == ENOTSUP;
@@ -143,14 +143,14 @@ static bool warn_of_power_cut(const struct writing *w, int why)
 			"'%s' is written, but may not survive a power cut: %s", w->path, strerror(why));
 }
 
-/* A new name survives a power cut once its folder is on the disk.  That is opened first, so that a failure changes
- * nothing; the system is trusted with folders that may not be read. */
+/* A new name survives a power cut once its folder is on the disk.  The folder is opened
+ * first, so that a failure changes nothing; one that may not be read is not synced. */
 static bool replace_target(const struct writing *w)
 {
 	int folder = open_retrying(w->folder, O_RDONLY | O_DIRECTORY);
 	bool ok = (folder >= 0 || errno == EACCES) && rename(w->temporary, w->target) == 0;
 	if (!ok) {
-		refuse(w, errno);
+		refuse_write(w, errno);
 		unlink(w->temporary);
 	} else if (folder >= 0 && !sync_folder(folder)) {
 		ok = warn_of_power_cut(w, errno);
@@ -160,15 +160,15 @@ static bool replace_target(const struct writing *w)
 	return ok;
 }
 
-/* The values are on the disk before the name is, so that no power cut leaves a name without them. */
-static bool finish(const struct writing *w, bool ok)
+/* Syncs the bytes before the new name appears, so that no power cut leaves a name without them. */
+static bool finish_file(const struct writing *w, bool ok)
 {
 	if (ok && w->mode)
 		(void)!fchmod(w->fd, w->mode);
 	if (ok && w->target && !sync_retrying(w->fd))
-		ok = refuse(w, errno);
+		ok = refuse_write(w, errno);
 	if (close(w->fd) != 0 && ok)
-		ok = refuse(w, errno);
+		ok = refuse_write(w, errno);
 	if (!w->target)
 		return ok;
 	if (ok)
@@ -185,8 +185,8 @@ bool io_write_file(struct arena *a, struct diags *diags, const char *path, const
 		return false;
 	bool ok = true;
 	for (int i = 0; ok && i < n; i++)
-		ok = io_write_bytes(w.fd, piece[i].bytes, piece[i].n) || refuse(&w, errno);
-	return finish(&w, ok);
+		ok = io_write_bytes(w.fd, piece[i].bytes, piece[i].n) || refuse_write(&w, errno);
+	return finish_file(&w, ok);
 }
 
 int64_t io_tensor_bytes(const struct io_tensor *t)

@@ -7,7 +7,7 @@
 #include "base/diag.h"
 #include "base/tensor.h"
 
-/* Row-major values of F32 or I64; an axis more than tensors of weights have, for the rows. */
+/* Row-major values; one axis more than tensors of weights have, for the rows. */
 struct io_tensor {
 	const char *name;
 	enum dtype dtype;
@@ -19,7 +19,7 @@ struct io_tensor {
 int64_t io_tensor_bytes(const struct io_tensor *);
 
 /* The tensors in this order; those of 8-byte elements must stand first for their alignment.  False after
- * `cannot-write`.  The arena holds what is small; it may escape, with nothing written. */
+ * `cannot-write`.  The arena holds headers and paths; it may escape, with nothing written. */
 bool io_safetensors_write(struct arena *, struct diags *, const char *path, const struct io_tensor *, int n);
 bool io_npy_write(struct arena *, struct diags *, const char *path, const struct io_tensor *);
 
@@ -33,8 +33,8 @@ struct io_piece {
 /* Writes the pieces one after the other. */
 bool io_write_file(struct arena *, struct diags *, const char *path, const struct io_piece *, int n);
 
-/* Writes all the bytes; false with errno.  A reader that has left and a file that may not be longer are
- * errors as all others are, EPIPE and EFBIG, whatever the host does about their signals. */
+/* Writes all the bytes; false with errno.  A closed pipe and a file at the limit of its
+ * length are plain errors, EPIPE and EFBIG, whatever the host does about their signals. */
 bool io_write_bytes(int fd, const void *, size_t n);
 
 #endif

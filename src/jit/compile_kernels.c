@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Calls back ends: kernels are compiled at the same time, by threads that live as long as the call. */
+/* Compiles kernels at the same time, by threads that live as long as the call. */
 #include "jit/jit.h"
 
 #include "base/fork.h"
@@ -11,11 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As much as a main thread usually has: compilers follow what they compile by recursion.  Pages that are not
- * used do not exist. */
+/* The usual stack of a main thread, since compilers recurse deeply.  Unused pages take no memory. */
 enum { STACK_BYTES = 8 << 20 };
 
-/* One kernel, or all, and what became of it.  It has memory of its own until all threads have ended. */
+/* One kernel, or all, and its object.  It has memory of its own until all threads have ended. */
 struct piece {
 	int kernel, statements; /* kernel: -1 = all */
 	struct arena arena;
@@ -34,7 +33,7 @@ struct batch {
 	struct piece **order; /* the longest first */
 	int pieces;
 	atomic_int next;
-	atomic_bool stopped; /* by who watches */
+	atomic_bool stopped; /* by the watch */
 };
 
 /* --- threads --- */
@@ -49,7 +48,7 @@ static void compile_piece(const struct batch *b, struct piece *p)
 	p->escaped = false;
 }
 
-/* Who watches is asked before each kernel.  When several threads hear no at once, one of them tells why. */
+/* Calls the watch.  When it stops several threads at once, only the first keeps the diagnostic. */
 static bool may_go_on(struct batch *b, struct piece *p)
 {
 	const struct jit_watch *w = b->options->watch;
@@ -60,7 +59,7 @@ static bool may_go_on(struct batch *b, struct piece *p)
 	return false;
 }
 
-static void *work(void *batch)
+static void *compile_next_pieces(void *batch)
 {
 	struct batch *b = batch;
 	for (int i; (i = atomic_fetch_add(&b->next, 1)) < b->pieces;)
@@ -78,10 +77,10 @@ void jit_settle(const struct jit_threads *t)
 static void *work_elsewhere(void *batch)
 {
 	jit_settle(&((struct batch *)batch)->threads);
-	return work(batch);
+	return compile_next_pieces(batch);
 }
 
-/* Makes as many of the threads as the system gives; their number. */
+/* Makes as many threads as the system allows; returns their number. */
 static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 {
 	pthread_attr_t attributes;
@@ -99,12 +98,12 @@ static int make_threads(pthread_t *thread, int wanted, struct batch *b)
 	return made;
 }
 
-/* Nothing escapes from in here. */
-static void run(struct batch *b, pthread_t *thread)
+/* Compiles all pieces.  Nothing escapes from here. */
+static void run_threads(struct batch *b, pthread_t *thread)
 {
 	fork_enter_foreign();
 	int made = make_threads(thread, b->threads.most - 1, b);
-	work(b);
+	compile_next_pieces(b);
 	while (made > 0)
 		pthread_join(thread[--made], NULL);
 	fork_leave_foreign();
@@ -135,7 +134,7 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	b->order = ARENA_ARRAY(arena, struct piece *, b->pieces);
 	for (int i = 0; i < b->pieces; i++) {
 		struct piece *p = b->order[i] = &b->piece[i];
-		p->kernel = b->backend->whole ? -1 : i;
+		p->kernel = b->backend->compiles_all ? -1 : i;
 		p->statements = count_statements(b->module->kernels.at[i].body);
 		p->seconds = o->seconds[i];
 		p->object = str_in(&p->arena);
@@ -145,7 +144,7 @@ static void make_pieces(struct batch *b, struct arena *arena, const struct jit_o
 	qsort(b->order, b->pieces, sizeof *b->order, by_statements);
 }
 
-/* Hands over what became of a kernel, in the arena's memory; false when that is out. */
+/* Moves the object and the diagnostics of a kernel to the caller; false when memory is out. */
 static bool take_piece(struct piece *p, struct arena *arena, struct image_object *to, struct diags *d)
 {
 	void *bytes = p->escaped ? NULL : arena_try(arena, p->object.n, 1);
@@ -157,15 +156,15 @@ static bool take_piece(struct piece *p, struct arena *arena, struct image_object
 	return bytes;
 }
 
-/* In the order of the kernels, so that nothing depends on the threads. */
+/* Moves all objects in the order of the kernels, so that nothing depends on the threads. */
 static bool take_pieces(struct batch *b, struct arena *arena, struct jit_objects *o, struct diags *d)
 {
-	bool room = true, ok = true;
+	bool has_memory = true, ok = true;
 	for (int i = 0; i < b->pieces; i++) {
 		ok &= b->piece[i].ok;
-		room &= take_piece(&b->piece[i], arena, &o->object[i], d);
+		has_memory &= take_piece(&b->piece[i], arena, &o->object[i], d);
 	}
-	if (!room)
+	if (!has_memory)
 		arena_escape(arena);
 	return ok;
 }
@@ -174,7 +173,7 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 		 const struct jit_options *options, struct jit_threads threads, struct arena *arena,
 		 struct jit_objects *o, struct diags *d)
 {
-	int pieces = backend->whole && m->kernels.n ? 1 : m->kernels.n;
+	int pieces = backend->compiles_all && m->kernels.n ? 1 : m->kernels.n;
 	threads.most = threads.most < pieces ? threads.most : pieces;
 	pthread_t *thread = ARENA_ARRAY(arena, pthread_t, threads.most + 1);
 	o->n = pieces;
@@ -183,13 +182,13 @@ bool jit_compile(const struct jit_backend *backend, const struct ilir_module *m,
 	struct batch b = {
 	    .backend = backend, .module = m, .options = options, .threads = threads, .pieces = pieces};
 	make_pieces(&b, arena, o, d);
-	run(&b, thread);
+	run_threads(&b, thread);
 	return take_pieces(&b, arena, o, d);
 }
 
 /* --- texts --- */
 
-/* Memory may run out in the text: the arena's owner hears of it when the back end has been left. */
+/* When memory for the text runs out, escapes only after the back end has returned. */
 bool jit_print(const struct jit_backend *b, const struct ilir_module *m, const struct jit_options *o,
 	       enum jit_text what, struct str *s, struct diags *d)
 {

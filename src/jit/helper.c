@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Compiles in a helper program: starts it, talks to it (helper.h), and judges what comes back. */
+/* Compiles in a helper program: starts it, exchanges messages with it (helper.h), and checks the answer. */
 #include "jit/helper.h"
 
 #include "base/str.h"
@@ -17,28 +17,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How often who watches is asked, and how long a helper may take to remove its temporary files [ms]. */
+/* The interval between calls of the watch, and how long a helper may take to remove its temporary files [ms].
+ */
 enum { TICK = 10, GRACE = 1000 };
-/* No answer is longer [bytes]; what a stray program says must not fill the memory. */
+/* The longest answer [bytes]: the output of a stray program must not fill the memory. */
 enum { MOST = 1 << 30 };
 
-/* One helper, from when it is started until it is gone.  The answer is in the arena, which must not escape
- * meanwhile. */
+/* One helper, from its start to its end.  The answer is in the arena, which must not escape meanwhile. */
 struct exchange {
 	struct arena *arena;
 	const struct jit_watch *watch;
 	struct diags *diags;
 	const char *path;
 	pid_t pid;
-	int socket, printed; /* printed: a file in memory for what it says otherwise; -1 = none */
+	int socket, printed; /* printed: a file in memory for its output and errors; -1 = none */
 	const char *request;
 	size_t left; /* of the request */
 	char *reply;
-	size_t n, capacity, whole; /* whole: bytes of records that are complete */
-	bool ended;		   /* the last record is there */
+	size_t n, capacity, complete; /* complete: bytes of complete records */
+	bool ended;		      /* the last record has arrived */
 };
 
-static bool fail(const struct exchange *x, const char *what)
+static bool refuse_answer(const struct exchange *x, const char *what)
 {
 	return diag_add(
 	    x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
@@ -49,7 +49,8 @@ static bool fail(const struct exchange *x, const char *what)
 
 /* --- starting --- */
 
-/* The helper's own 0, 1 and 2 are filled one after the other; the host may have closed its. */
+/* Moves a descriptor above 2: the helper's 0, 1 and 2 are set one after the other, and the host may have
+ * closed its own. */
 static int above_standard(int fd)
 {
 	if (fd < 0 || fd > STDERR_FILENO)
@@ -74,7 +75,7 @@ static void close_one(int fd)
 		close(fd);
 }
 
-/* What the host has open is not for the helper. */
+/* The helper inherits no other open file of the host. */
 static int add_files(posix_spawn_file_actions_t *files, const struct exchange *x, int socket)
 {
 	int error = posix_spawn_file_actions_adddup2(files, socket, STDIN_FILENO);
@@ -84,7 +85,8 @@ static int add_files(posix_spawn_file_actions_t *files, const struct exchange *x
 	return error ? error : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
 }
 
-/* Nothing of the host's signals remains: a terminal's go to its group, which the helper is not in. */
+/* Resets all signals.  The helper has a process group of its own, so that a terminal's signals do not reach
+ * it. */
 static int add_signals(posix_spawnattr_t *attributes)
 {
 	sigset_t all, none;
@@ -98,8 +100,8 @@ static int add_signals(posix_spawnattr_t *attributes)
 
 extern char **environ;
 
-/* A host with more rights than its caller may give them to the helper, which cannot tell: nothing that the caller named, a
- * folder of plug-ins among it, goes along. */
+/* A host with more rights than its caller may pass them on to the helper, which cannot know: the helper then
+ * gets none of the caller's variables, such as the folders of plug-ins. */
 static char **choose_environment(void)
 {
 	static char path[] = "PATH=/usr/bin:/bin";
@@ -139,13 +141,13 @@ static bool start_helper(struct exchange *x)
 	close_one(x->printed);
 	return diag_add(x->diags, DIAG_COMPILE_HELPER, (struct diag_at){0},
 			"it must be a program that this process may start, and the limits on processes and "
-			"files must leave room for it",
+			"files must allow it",
 			"the helper program %s could not be started: %s", x->path, strerror(error));
 }
 
-/* --- talking --- */
+/* --- messages --- */
 
-/* What a call on the socket says when it transferred nothing for the moment, or the helper is gone. */
+/* Errors of a call on the socket that mean that nothing was transferred yet, or that the helper is gone. */
 static bool is_pause(int error)
 {
 	return error == EINTR || error == EAGAIN;
@@ -156,20 +158,20 @@ static bool is_end(int error)
 	return error == EPIPE || error == ECONNRESET;
 }
 
-/* When it listens no more, what it has said tells why. */
+/* When the helper has closed the socket, its answer may hold the reason. */
 static bool send_some(struct exchange *x)
 {
 	ssize_t n = send(x->socket, x->request, x->left, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && is_end(errno))
 		n = x->left;
 	else if (n < 0 && !is_pause(errno))
-		return fail(x, strerror(errno));
+		return refuse_answer(x, strerror(errno));
 	x->request += n > 0 ? n : 0;
 	x->left -= n > 0 ? n : 0;
 	return true;
 }
 
-static bool make_room(struct exchange *x)
+static bool reserve_space(struct exchange *x)
 {
 	size_t capacity = x->capacity ? 2 * x->capacity : 1 << 16;
 	if (x->n < x->capacity)
@@ -177,7 +179,7 @@ static bool make_room(struct exchange *x)
 	char *grown = arena_try(x->arena, capacity, 1);
 	if (!grown)
 		return diag_add(x->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
-				"no memory for what the helper program answers");
+				"no memory for the answer of the helper program");
 	if (x->n)
 		memcpy(grown, x->reply, x->n);
 	x->reply = grown;
@@ -192,39 +194,40 @@ static struct helper_record record_at(const struct exchange *x, size_t at)
 	return r;
 }
 
-/* Goes past the records that have arrived; false when they are none. */
+/* Counts the complete records that have arrived; false when they are malformed. */
 static bool pass_records(struct exchange *x)
 {
 	struct helper_record r;
-	while (!x->ended && x->n - x->whole >= sizeof r) {
-		r = record_at(x, x->whole);
+	while (!x->ended && x->n - x->complete >= sizeof r) {
+		r = record_at(x, x->complete);
 		if (r.kind < HELPER_DIAGNOSTIC || r.kind > HELPER_END || r.bytes > MOST)
-			return fail(x, "its answer makes no sense");
-		if (x->n - x->whole - sizeof r < helper_padded(r.bytes))
+			return refuse_answer(x, "its answer makes no sense");
+		if (x->n - x->complete - sizeof r < helper_padded(r.bytes))
 			return true;
-		x->whole += sizeof r + helper_padded(r.bytes);
+		x->complete += sizeof r + helper_padded(r.bytes);
 		x->ended = r.kind == HELPER_END;
 	}
 	return true;
 }
 
-/* False after a diagnostic, and when nothing more will come. */
+/* False after a diagnostic, and when nothing more will arrive. */
 static bool receive_some(struct exchange *x)
 {
-	if (!make_room(x))
+	if (!reserve_space(x))
 		return false;
 	ssize_t n = recv(x->socket, x->reply + x->n, x->capacity - x->n, MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && is_end(errno)))
 		return false;
 	if (n < 0 && !is_pause(errno))
-		return fail(x, strerror(errno));
+		return refuse_answer(x, strerror(errno));
 	x->n += n > 0 ? n : 0;
 	if (x->n > MOST)
-		return fail(x, "its answer does not end");
+		return refuse_answer(x, "its answer does not end");
 	return pass_records(x);
 }
 
-/* Another process may hold the helper's end of the socket: one that was forked while it was made. */
+/* Whether the helper has ended.  The socket does not show it: a process forked meanwhile may hold its other
+ * end. */
 static bool is_gone(const struct exchange *x)
 {
 	siginfo_t info = {0};
@@ -236,8 +239,9 @@ static bool goes_on(const struct exchange *x)
 	return !x->watch || x->watch->goes_on(x->watch->context, x->diags);
 }
 
-/* Until the answer is there.  False after a diagnostic, or when the helper fell silent. */
-static bool converse(struct exchange *x)
+/* Runs until the answer is complete.  False after a diagnostic, or when the helper ended without an answer.
+ */
+static bool exchange_messages(struct exchange *x)
 {
 	for (bool gone = false; !x->ended;) {
 		struct pollfd p = {x->socket, POLLIN | (x->left ? POLLOUT : 0), 0};
@@ -255,8 +259,8 @@ static bool converse(struct exchange *x)
 
 /* --- ending --- */
 
-/* Lets it remove its temporary files. */
-static void dismiss(const struct exchange *x)
+/* Ends the helper, but lets it remove its temporary files. */
+static void dismiss_helper(const struct exchange *x)
 {
 	char rest[4096];
 	struct timespec pause = {.tv_nsec = 1000000};
@@ -268,9 +272,9 @@ static void dismiss(const struct exchange *x)
 	}
 }
 
-/* Takes the helper, and what it has started, out of the world; its status, or -1: the host ignores its
- * children, or waited for this one itself. */
-static int end(struct exchange *x)
+/* Kills the helper and the processes that it started.  Returns its status; -1: the host ignores its children,
+ * or waited for this one itself. */
+static int kill_helper(struct exchange *x)
 {
 	int status = -1;
 	pid_t ended;
@@ -282,9 +286,9 @@ static int end(struct exchange *x)
 	return ended == x->pid ? status : -1;
 }
 
-/* --- judging --- */
+/* --- the answer --- */
 
-/* What was printed, as one line. */
+/* Reads what the helper printed, as one line. */
 static void read_printed(const struct exchange *x, char *line, size_t bytes)
 {
 	ssize_t n = x->printed < 0 ? 0 : pread(x->printed, line, bytes - 1, 0);
@@ -296,13 +300,13 @@ static void read_printed(const struct exchange *x, char *line, size_t bytes)
 			*line = ' ';
 }
 
-/* As C++, LLVM, GCC and the system say it. */
-static bool tells_memory(const char *text)
+/* Whether a text is a message of C++, LLVM, GCC or the system that memory is out. */
+static bool is_out_of_memory(const char *text)
 {
-	static const char *const ways[] = {"bad_alloc", "ut of memory", "no memory", "annot allocate memory",
-					   "emory exhausted"};
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-		if (strstr(text, ways[i]))
+	static const char *const phrases[] = {"bad_alloc", "ut of memory", "no memory",
+					      "annot allocate memory", "emory exhausted"};
+	for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+		if (strstr(text, phrases[i]))
 			return true;
 	return false;
 }
@@ -315,8 +319,8 @@ static bool fail_memory(const struct exchange *x, const char *what)
 			"the compiler needs more memory than the helper program may have: %s", what);
 }
 
-/* It ended before its answer did. */
-static bool tell_silence(const struct exchange *x, int status)
+/* The helper ended before its answer was complete. */
+static bool report_silence(const struct exchange *x, int status)
 {
 	char printed[400], what[600] = "it ended without an answer";
 	read_printed(x, printed, sizeof printed);
@@ -328,7 +332,7 @@ static bool tell_silence(const struct exchange *x, int status)
 	size_t used = strlen(what);
 	if (*printed)
 		snprintf(what + used, sizeof what - used, ": %s", printed);
-	return tells_memory(printed) ? fail_memory(x, printed) : fail(x, what);
+	return is_out_of_memory(printed) ? fail_memory(x, printed) : refuse_answer(x, what);
 }
 
 /* The zero-terminated text that begins at *at, which goes past it; NULL when the record does not hold it. */
@@ -345,13 +349,13 @@ static bool relay_diagnostic(const struct exchange *x, const char *at, uint64_t 
 		   *message = next_text(&at, record_end), *hint = next_text(&at, record_end);
 	enum diag_id id;
 	if (!hint || !diag_find(id_text, &id))
-		return fail(x, message ? message : "its answer makes no sense");
-	if (id == DIAG_OUT_OF_MEMORY || tells_memory(message))
+		return refuse_answer(x, message ? message : "its answer makes no sense");
+	if (id == DIAG_OUT_OF_MEMORY || is_out_of_memory(message))
 		return fail_memory(x, message);
 	return diag_add(x->diags, id, (struct diag_at){0}, *hint ? hint : NULL, "%s", message);
 }
 
-/* The answer as it is read. */
+/* The answer while it is read. */
 struct answer {
 	struct jit_objects *objects;
 	const char **compiler;
@@ -366,12 +370,12 @@ static bool add_object(struct answer *a, uint32_t which, const char *bytes, uint
 	if (o->n == a->most || which != (uint32_t)o->n || n < sizeof seconds)
 		return false;
 	memcpy(&seconds, bytes, sizeof seconds);
-	memcpy(o->seconds[o->n], seconds.part, sizeof seconds.part);
+	memcpy(o->seconds[o->n], seconds.phase, sizeof seconds.phase);
 	o->object[o->n++] = (struct image_object){bytes + sizeof seconds, n - sizeof seconds};
 	return true;
 }
 
-/* False when the record makes no sense; one that tells of a failure does. */
+/* False when the record is malformed; a record of a failure is not. */
 static bool read_record(const struct exchange *x, struct answer *a, struct helper_record r, const char *bytes)
 {
 	switch (r.kind) {
@@ -393,31 +397,31 @@ static bool read_record(const struct exchange *x, struct answer *a, struct helpe
 static bool read_answer(const struct exchange *x, struct answer *a)
 {
 	struct helper_record r;
-	for (size_t at = 0; at < x->whole; at += sizeof r + helper_padded(r.bytes)) {
+	for (size_t at = 0; at < x->complete; at += sizeof r + helper_padded(r.bytes)) {
 		r = record_at(x, at);
 		if (!read_record(x, a, r, x->reply + at + sizeof r))
-			return fail(x, "its answer makes no sense");
+			return refuse_answer(x, "its answer makes no sense");
 	}
 	return !a->failed;
 }
 
-/* --- the whole --- */
+/* --- compilation --- */
 
 static bool run_helper(struct exchange *x, struct answer *a)
 {
 	size_t before = x->diags->n;
 	if (!start_helper(x))
 		return false;
-	bool answered = converse(x), told = x->diags->n > before || x->diags->lost;
-	if (told)
-		dismiss(x);
-	int status = end(x);
-	bool ok = answered ? read_answer(x, a) : told ? false : tell_silence(x, status);
+	bool answered = exchange_messages(x), reported = x->diags->n > before || x->diags->lost;
+	if (reported)
+		dismiss_helper(x);
+	int status = kill_helper(x);
+	bool ok = answered ? read_answer(x, a) : reported ? false : report_silence(x, status);
 	close_one(x->printed);
 	return ok;
 }
 
-/* The name of a target or a back end; what is too long is none. */
+/* The name of a target or a back end, cut off if it is too long, since no such name exists. */
 static void put_name(char to[HELPER_NAME], const char *name)
 {
 	snprintf(to, HELPER_NAME, "%s", name);

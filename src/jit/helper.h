@@ -1,14 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a process that compiles apart and its helper say to each other, over one stream socket.
+/* The protocol between a process and the helper that compiles for it, over one stream socket.
  *
  *   host    helper_request, the set of processors, the module as text (ilir/README.md)
  *   helper  records: a helper_record each, then its bytes and zeros up to a multiple of HELPER_ALIGNMENT.
  *           Diagnostics, or the compiler and the objects; then HELPER_END
  *
- * The socket is the helper's standard input; what compilers print goes to a file of the host's.  SIGTERM asks
- * the helper to end, which it does at once, or as soon as temporary files are gone; the death of its host
- * does the same.  Both sides are of one version of the library (JIT_ABI), on one machine: numbers are as in
- * memory. */
+ * The socket is the helper's standard input; what compilers print goes to a file of the host.  SIGTERM, or
+ * the death of its host, ends the helper, at once or as soon as temporary files are removed.  Both sides are
+ * of one version of the library (JIT_ABI), on one machine: numbers are as in memory. */
 #ifndef ESPALIER_JIT_HELPER_H
 #define ESPALIER_JIT_HELPER_H
 
@@ -27,7 +26,7 @@ struct helper_request {
 enum helper_kind {
 	HELPER_DIAGNOSTIC = 1, /* spelling, message and hint, which may be empty, each ended by a zero */
 	HELPER_COMPILER,       /* the file that it was loaded from, ended by a zero */
-	HELPER_OBJECT, /* the seconds of its parts, padded, and an object; in the order of the kernels */
+	HELPER_OBJECT, /* the seconds of its phases, padded, and an object; in the order of the kernels */
 	HELPER_END     /* `which`: how many objects there were */
 };
 
@@ -36,9 +35,9 @@ struct helper_record {
 	uint64_t bytes;
 };
 
-/* Seconds that an object begins with: a whole number of HELPER_ALIGNMENT. */
+/* The seconds before an object; a multiple of HELPER_ALIGNMENT. */
 struct helper_seconds {
-	_Alignas(HELPER_ALIGNMENT) double part[JIT_PARTS];
+	_Alignas(HELPER_ALIGNMENT) double phase[JIT_PHASES];
 };
 
 static inline uint64_t helper_padded(uint64_t bytes)

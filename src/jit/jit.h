@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Back ends: from a finished loop module to an object that image/link.h can link.
+/* Back ends: compile a finished loop module to objects that image/link.h can link.
  *
  * A compiling back end is a shared object of its own, loaded when something must be compiled, so that neither
  * the library nor the command links a compiler.  The plug-in exports one symbol, `espalier_backend`; it has
@@ -20,9 +20,9 @@ enum { JIT_ABI = 11 };
 
 enum jit_text { JIT_TEXT_IR, JIT_TEXT_ASM };
 
-/* Asked again and again while something is compiled: between kernels, and by threads that wait for another
- * process.  When it says no, after a diagnostic, the compilation is given up.  Any number of threads may ask
- * at once. */
+/* Decides whether a compilation goes on: called before each kernel, and repeatedly by threads that wait for
+ * another process.  When it returns false, after a diagnostic, the compilation is given up.  Any number of
+ * threads may call it at once. */
 struct jit_watch {
 	bool (*goes_on)(void *context, struct diags *);
 	void *context;
@@ -34,77 +34,77 @@ struct jit_options {
 	const struct jit_watch *watch; /* NULL = nothing ends the compilation early */
 };
 
-/* What a back end does to a kernel, in order. */
-enum jit_part { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PARTS };
+/* The phases of a back end, in order. */
+enum jit_phase { JIT_EMIT, JIT_CHECK, JIT_OPTIMISE, JIT_GENERATE, JIT_PHASES };
 
 struct jit_backend {
 	int abi;
 	const char *name;
-	bool whole; /* compiles all kernels at once, since beginning is dear: `kernel` is -1 */
+	bool compiles_all; /* all kernels at once, since starting is expensive: `kernel` is -1 */
 	/* Compiles one kernel of an outlined, vectorised, unrolled, primitive module, or all: appends a
-	 * relocatable ELF64 object with a function of each kernel's name, which imports nothing, and says the
-	 * seconds that each part took.  Any number of threads may call at once. */
+	 * relocatable ELF64 object with a function of each kernel's name, which imports nothing, and returns
+	 * the seconds that each phase took.  Any number of threads may call at once. */
 	bool (*compile)(const struct ilir_module *, const struct jit_options *, int kernel,
-			struct str *object, double seconds[JIT_PARTS], struct diags *);
+			struct str *object, double seconds[JIT_PHASES], struct diags *);
 	/* The back end's own IR before code generation, or assembly, as text. */
 	bool (*print)(const struct ilir_module *, const struct jit_options *, enum jit_text, struct str *,
 		      struct diags *);
-	/* The file that the compiler itself was loaded from, NULL = not known. */
+	/* The file that the compiler itself was loaded from; NULL = unknown. */
 	const char *(*compiler)(void);
 };
 
 #define JIT_BACKEND_SYMBOL "espalier_backend"
 
-/* The back ends that there may be, the one that is preferred first; NULL past the last. */
+/* The names of back ends, the preferred one first; NULL past the last. */
 const char *jit_backend_name(int i);
-/* The first of them that jit_backend_load would find, or the first of all. */
+/* The first of them that jit_backend_load would find; the first of all if there is none. */
 const char *jit_backend_usual(struct arena *);
 
 /* Loads espalier-NAME.so from the folders of ESPALIER_BACKEND_PATH (colons between them; ignored in a process
- * with raised rights), then from the library's own.  It stays for the life of the process; loading it again
- * is cheap and gives the same.  NULL after diagnostics.  Any number of threads may call at once. */
+ * with raised rights), then from the library's own.  It stays loaded until the process ends; loading it again
+ * is cheap and returns the same.  NULL after diagnostics.  Any number of threads may call at once. */
 const struct jit_backend *jit_backend_load(const char *name, struct diags *);
 /* The file that jit_backend_load would load, without loading it; NULL = there is none. */
 const char *jit_backend_path(struct arena *, const char *name);
 
-/* Threads, and where those run that are made: a new thread would be bound to where its maker is, which has
- * work to do there. */
+/* How many threads compile, and the processors of the new ones: without these they would be bound to the
+ * caller's processor, which is busy. */
 struct jit_threads {
-	int most;		/* the caller's is one */
-	const cpu_set_t *where; /* NULL = where the caller's does */
+	int most;		/* with the caller's */
+	const cpu_set_t *where; /* NULL = those of the caller */
 	size_t where_bytes;
 };
-/* The calling thread goes there, if it can. */
+/* Binds the calling thread to these processors, if it can. */
 void jit_settle(const struct jit_threads *);
 
-/* Loading takes long: a thread can do it while its maker makes what will be compiled.  What is wrong is said
- * by jit_backend_load, which waits for the thread if it must. */
+/* Loads a back end in a thread of its own while the caller prepares the module.  Errors are reported by
+ * jit_backend_load, which waits for the thread if it must. */
 struct jit_ahead {
 	const char *name;
 	struct jit_threads threads;
 	pthread_t thread;
 	bool begun;
 };
-/* The name must live until the end.  Every begin has its end, in the same function. */
+/* The name must live until the end.  Every call of begin is followed by one of end, in the same function. */
 void jit_ahead_begin(struct jit_ahead *, const char *name, struct jit_threads);
 void jit_ahead_end(struct jit_ahead *);
 
-/* What a back end does is done through these: while another thread is in them, or loads, a fork leaves the
- * child with locks that nobody opens.  There jit_backend_load refuses. */
+/* Back ends are only called through the functions below: a fork during one of them, or while a back end is
+ * loaded, leaves the child with locks that nobody releases.  In such a child jit_backend_load refuses. */
 
-/* By kernel, or one of all. */
+/* One object for each kernel, or one for all. */
 struct jit_objects {
 	int n;
 	struct image_object *object;
-	double (*seconds)[JIT_PARTS];
+	double (*seconds)[JIT_PHASES];
 };
 
-/* Compiles all kernels, each into an object of its own unless the back end takes them whole, on these
- * threads.  The objects are in the arena, and the same whatever the threads.  False after the diagnostics of
- * all kernels that failed. */
+/* Compiles all kernels, each into an object of its own unless the back end compiles them together, on these
+ * threads.  The objects are in the arena, and do not depend on the number of threads.  False after the
+ * diagnostics of all kernels that failed. */
 bool jit_compile(const struct jit_backend *, const struct ilir_module *, const struct jit_options *,
 		 struct jit_threads, struct arena *, struct jit_objects *, struct diags *);
-/* The same, in a process of its own (helper.h): whatever becomes of the compiler there, this process goes on.
+/* The same in a process of its own (helper.h): this process goes on even if the compiler ends its own.
  * The back end is loaded there only, and works on as many threads.  `memory`: the most bytes of data that the
  * process may have, 0 = no limit.  *compiler: as jit_backend.compiler, in the arena. */
 bool jit_compile_apart(const char *backend, const struct ilir_module *, const struct jit_options *,

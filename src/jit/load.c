@@ -19,7 +19,7 @@
 #define PKGLIBEXECDIR "/usr/local/libexec/espalier"
 #endif
 
-/* One search: the file that was found, or the list of the places where it was not. */
+/* A search for a back end, and the folders that it has searched. */
 struct search {
 	struct arena *arena;
 	const char *name;
@@ -34,7 +34,7 @@ static bool is_name(const char *name)
 	return n > 0 && n < 40 && !name[n];
 }
 
-/* The file's path when it is in this folder, else NULL. */
+/* The path of the file, if the folder has it; else NULL, and the folder is added to `looked`. */
 static const char *look_in(struct arena *arena, const char *folder, size_t length, const char *file,
 			   struct str *looked)
 {
@@ -47,7 +47,7 @@ static const char *look_in(struct arena *arena, const char *folder, size_t lengt
 	return NULL;
 }
 
-/* A process that runs with more rights than its caller does not load what the caller names. */
+/* A process with more rights than its caller ignores the caller's folders. */
 static const char *find_file(struct arena *arena, const char *own_folder, const char *file,
 			     struct str *looked)
 {
@@ -61,14 +61,14 @@ static const char *find_file(struct arena *arena, const char *own_folder, const 
 	return found ? found : look_in(arena, own_folder, strlen(own_folder), file, looked);
 }
 
-static const char *find(struct search *s)
+static const char *find_backend(struct search *s)
 {
 	struct str file = str_in(s->arena);
 	str_printf(&file, "espalier-%s.so", s->name);
 	return find_file(s->arena, PKGLIBDIR, file.text, &s->looked);
 }
 
-static const struct jit_backend *unusable(const struct search *s, const char *path, const char *why)
+static const struct jit_backend *refuse_unusable(const struct search *s, const char *path, const char *why)
 {
 	diag_add(s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
 		 "install the plug-in that belongs to this version of espalier, and what it depends on",
@@ -76,7 +76,7 @@ static const struct jit_backend *unusable(const struct search *s, const char *pa
 	return NULL;
 }
 
-static const struct jit_backend *locked_away(const struct search *s, const char *path)
+static const struct jit_backend *refuse_forked(const struct search *s, const char *path)
 {
 	diag_add(
 	    s->diags, DIAG_BACKEND_UNUSABLE, (struct diag_at){0},
@@ -97,7 +97,8 @@ static const struct jit_backend *refuse_loading(const struct search *s, const ch
 	return NULL;
 }
 
-/* Whether the program's headers name a dynamic linker.  The program itself comes first, and ends the search. */
+/* Notes whether the program's headers name a dynamic linker.  The program itself comes first, and ends the
+ * search. */
 static int read_headers(struct dl_phdr_info *program, size_t size, void *dynamic)
 {
 	(void)size;
@@ -121,21 +122,22 @@ static const struct jit_backend *open_backend(const struct search *s, const char
 {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
-		return unusable(s, path, dlerror());
+		return refuse_unusable(s, path, dlerror());
 	const struct jit_backend *b = dlsym(handle, JIT_BACKEND_SYMBOL);
 	if (b && b->abi == JIT_ABI)
 		return b;
-	unusable(s, path, b ? "it was made for another version of the library" : "it is not a back end");
+	refuse_unusable(s, path,
+			b ? "it was made for another version of the library" : "it is not a back end");
 	dlclose(handle);
 	return NULL;
 }
 
-static const struct jit_backend *load(struct search *s)
+static const struct jit_backend *load_found(struct search *s)
 {
-	const char *path = is_name(s->name) ? find(s) : NULL;
+	const char *path = is_name(s->name) ? find_backend(s) : NULL;
 	const struct jit_backend *b = NULL;
 	if (path && fork_inherited_foreign())
-		return locked_away(s, path);
+		return refuse_forked(s, path);
 	if (path && is_static())
 		return refuse_loading(s, path);
 	if (path) {
@@ -160,7 +162,7 @@ static const struct jit_backend *guarded_load(struct search *s)
 			 "no memory to look for a back end");
 		return NULL;
 	}
-	return load(s);
+	return load_found(s);
 }
 
 const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
@@ -173,7 +175,7 @@ const struct jit_backend *jit_backend_load(const char *name, struct diags *d)
 	return b;
 }
 
-/* --- ahead --- */
+/* --- loading in a thread --- */
 
 static void *load_ahead(void *ahead)
 {
@@ -186,7 +188,7 @@ static void *load_ahead(void *ahead)
 	return NULL;
 }
 
-/* Signals are the host's affair. */
+/* The thread blocks all signals, which are left to the host. */
 void jit_ahead_begin(struct jit_ahead *a, const char *name, struct jit_threads threads)
 {
 	sigset_t all, before;
@@ -205,7 +207,7 @@ void jit_ahead_end(struct jit_ahead *a)
 	a->begun = false;
 }
 
-/* --- which there are --- */
+/* --- names --- */
 
 static const char *const names[] = {"llvm", "gccjit"};
 
@@ -222,12 +224,12 @@ const char *jit_backend_usual(struct arena *arena)
 	return jit_backend_name(0);
 }
 
-/* --- where it is --- */
+/* --- paths --- */
 
 const char *jit_backend_path(struct arena *arena, const char *name)
 {
 	struct search s = {.arena = arena, .name = name, .looked = str_in(arena)};
-	return is_name(name) ? find(&s) : NULL;
+	return is_name(name) ? find_backend(&s) : NULL;
 }
 
 const char *jit_helper_path(struct arena *arena, struct str *looked)

@@ -24,7 +24,7 @@ bool jit_is_written(const struct ilir_buffer_decl *b)
 	return b->kind == IMAGE_STATE || b->kind == IMAGE_SCRATCH || b->kind == IMAGE_OUTPUT;
 }
 
-/* A weight that lies as it is: a kernel at binding may fill it. */
+/* A weight that is not packed: a kernel at binding may write it. */
 static bool is_filled(const struct ilir_buffer_decl *b)
 {
 	return b->kind == IMAGE_WEIGHT && !b->recipe;
@@ -157,7 +157,7 @@ int64_t jit_register_element(const struct ilir_module *m, const struct jit_acces
 
 /* --- expressions --- */
 
-/* Arguments stand before what is built from them, so one sweep suffices. */
+/* Arguments stand before the expressions that use them, so one sweep suffices. */
 bool *jit_find_reads(const struct ilir_module *m, struct arena *arena)
 {
 	bool *reads = ARENA_ARRAY(arena, bool, m->nodes.n);

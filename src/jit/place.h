@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* What a load or a store means, whoever makes code of it: the part of reading loops that back ends share.
- * Each plug-in has its own copy. */
+/* Interprets loads and stores for all back ends.  Each plug-in has its own copy. */
 #ifndef ESPALIER_JIT_PLACE_H
 #define ESPALIER_JIT_PLACE_H
 
 #include "ilir/ilir.h"
 
-/* Compilers would need longer than anybody waits for registers of more elements, and no machine has them. */
+/* Elements of a register buffer at most: more would take compilers too long, and no machine has so many
+ * registers. */
 enum { JIT_REGISTER_LIMIT = 1 << 14 };
 
 /* Where an access begins: the last index of a vector access is ramp(lanes, first), or broadcast(lanes, only).
@@ -17,7 +17,7 @@ struct jit_place {
 	int lanes;
 };
 
-/* An access, and why there is no code for it; problem NULL = there is. */
+/* An access; `problem`: why there is no code for it, NULL = there is. */
 struct jit_access {
 	ilir_buffer buffer;
 	const ilir_expr *index;
@@ -27,18 +27,18 @@ struct jit_access {
 };
 struct jit_access jit_read_load(const struct ilir_module *, ilir_expr load);
 struct jit_access jit_read_store(const struct ilir_module *, const struct ilir_stmt *);
-/* Of a load, of which only the place is of interest. */
+/* The same of a load of which only the place matters. */
 struct jit_access jit_read_prefetch(const struct ilir_module *, ilir_expr load);
 
-/* How many elements lie side by side there. */
+/* How many adjacent elements the access reads or writes. */
 int jit_lanes_in_memory(const struct jit_access *);
 
-/* Whether kernels write the buffer; whether they may though it is a weight, as one at binding may. */
+/* Whether kernels of runs write the buffer.  Kernels at binding may write weights, too. */
 bool jit_is_written(const struct ilir_buffer_decl *);
 
 /* An address, row-major over padded extents: the sum of `index` times `stride` of all terms, and a
- * displacement, in elements.  What is constant in an index is part of the displacement, so that the sum is
- * equal for all the accesses of an unrolled loop. */
+ * displacement, in elements.  Constants in an index belong to the displacement, so that the sum is
+ * the same for all accesses of an unrolled loop. */
 struct jit_address {
 	int terms;
 	ilir_expr index[ILIR_MAX_RANK];
@@ -50,11 +50,12 @@ unsigned jit_element_bytes(const struct ilir_buffer_decl *);
 
 /* The elements of a register; 0 = too many. */
 int64_t jit_register_elements(const struct ilir_buffer_decl *);
-/* The number of the first element of a register that an access means, or -1. */
+/* The number of the first element of a register that an access reads or writes; -1 = not constant or outside.
+ */
 int64_t jit_register_element(const struct ilir_module *, const struct jit_access *);
 extern const char jit_register_problem[];
 
-/* By expression: reads memory, so it may be computed only where it is asked for. */
+/* By expression: whether it reads memory, so that it must not be computed speculatively. */
 bool *jit_find_reads(const struct ilir_module *, struct arena *);
 /* Whether a select must be a branch: it is scalar, and the index of the side that is not chosen may be out of
  * bounds (as in a concatenation). */

@@ -226,6 +226,13 @@ static void test_arguments(void)
 	esp_context_options o = {.size = sizeof o, .machine = 3};
 	tap_ok(esp_context_create(&o, &c, &error) == ESP_ERROR_ARGUMENT && error_is(error, "bad-argument"),
 	       "a source that does not exist is refused");
+	setenv("ESPALIER_MACHINE", "bogus", 1);
+	tap_ok(esp_context_create(NULL, &c, &error) == ESP_ERROR_ARGUMENT && !c && error_is(error, "bad-argument"),
+	       "in the environment, too");
+	o.machine = ESP_MACHINE_DEFAULTS;
+	tap_ok(esp_context_create(&o, &c, NULL) == ESP_OK, "which nobody reads when the options decide");
+	esp_context_free(c);
+	unsetenv("ESPALIER_MACHINE");
 	size_t i = 0;
 	while (esp_target(i))
 		i++;

@@ -101,7 +101,7 @@ static void put_cache(int index, const char *level, const char *type, const char
 static struct target asked(void)
 {
 	struct target t = *target_find("avx512");
-	machine_ask_caches(&t, root);
+	machine_read_caches(&t, root);
 	return t;
 }
 

@@ -46,6 +46,43 @@ awk 'BEGIN { printf "(2 (2 "; for (i = 0; i < 1000000; i++) printf "x"; print ")
 run "$here/tiny.ra" "$tmp/long"
 tap_is "$status,$out" "0,$expected" "even one of a million letters"
 
+# --- integers ---
+
+printf '\0\0\0\0' | weights '{"zero":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >"$tmp/zero.safetensors"
+
+# kinds DECLARATION VALUE OPTION...: runs a model that reads one input everywhere.
+kinds()
+{
+	printf 'model kinds\nstructure tree(*)\n%s\nparam zero[D]\nstate s : i32\nleaf:\n    s = %s + cast(sum(zero), i32)\ninner:\n    s = sum(c.s for c in children) + %s\noutput all = s\n' \
+		"$1" "$2" "$2" >"$tmp/kinds.ra"
+	esp run "$tmp/kinds.ra" "$tmp/kinds" --weights "$tmp/zero.safetensors" --backend interpreter "${@:3}"
+}
+
+echo '{"children": [[], [], [0, 1]], "data": {"k": [-1, -2000000000, 7]}}' >"$tmp/kinds"
+kinds 'input k : i32' k
+tap_is "$status $err $(tr -s ' \n' ' ' <<<"$out")" "0  all: -1999999994 " "an integer may be any of 32 bits"
+echo '{"children": [[], [], [0, 1]], "data": {"k": [3, null, 7]}}' >"$tmp/kinds"
+kinds 'input k : i32' k
+refused 1 "null is no value" "null is no integer"
+echo '{"children": [[], [], [0, 1]], "data": {"k": [3, "of", 7]}}' >"$tmp/kinds"
+kinds 'input k : i32' k
+refused 1 "a text where a number is needed" "nor is a text"
+kinds 'input k[2] : i32' 'sum(k)'
+refused 2 "'k' is an array of i32, which is not read from files" "arrays of integers are not read from files"
+[[ $err == *"declare it f32"* && $err != *"f32 or i32"* ]]
+tap_ok $? "nor is their type what is advised"
+kinds 'input k : i64' 'cast(k, i32)'
+refused 2 "'k' is a number of i64, which is not read from files" "nor are wide integers"
+[[ $err == *"declare it f32 or i32"* ]]
+tap_ok $? "whose type can be another"
+printf '(2 (2 of) (2 of))\n' >"$tmp/kinds"
+kinds 'input word : i32' word
+refused 2 "and there is no 'vocab'" "words need a vocabulary to be integers"
+[[ $err == *"the model reads integers of 'word'"* ]]
+tap_ok $? "not tokens"
+kinds 'input word : i32' word --vocab "$tmp/words"
+refused 1 "missing-data" "a node without a word carries no integer"
+
 # --- large structures ---
 
 awk 'BEGIN {

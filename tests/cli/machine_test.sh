@@ -35,6 +35,10 @@ for asked in measured kept defaults; do
 	[ "$asked" = measured ] && results=$out
 	tap_is "$status $out" "0 $results" "results do not depend on it ($asked)"
 done
+ESPALIER_MACHINE=bogus esp machine --cache-dir "$cache"
+refused 2 "ESPALIER_MACHINE is 'bogus', which is none of measured, kept, defaults" "a source that does not exist is refused"
+ESPALIER_MACHINE= esp machine --cache-dir "$tmp/other" --no-cache
+tap_is "$status $(value source)" "0 system" "an empty one is as none"
 esp machine model.ra
 refused 2 "usage: espalier machine" "an operand"
 tap_done

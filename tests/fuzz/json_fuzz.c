@@ -16,7 +16,7 @@ static void fill(struct fuzz *f, const struct io_text *t, const struct io_struct
 			continue;
 		}
 		for (int64_t n = 0; n < rows * w.elements; n++)
-			fuzz_check(f, w.token ? to[n] >= -1 : isfinite(((float *)(void *)to)[n]),
+			fuzz_check(f, w.token ? w.integer || to[n] >= -1 : isfinite(((float *)(void *)to)[n]),
 				   "tokens are rows, or none, and numbers are finite");
 	}
 }
@@ -28,6 +28,7 @@ static void fill_all(struct fuzz *f, const struct io_text *t, const struct io_st
 	    {.input = "x", .elements = 4, .rank = 3, .shape = shape, .inner = true},
 	    {.input = "x", .token = true, .elements = 1},
 	    {.input = "x", .token = true, .elements = 1, .on_edges = true},
+	    {.input = "x", .token = true, .integer = true, .elements = 1, .leaf = true},
 	    {.input = "x", .elements = 1, .leaf = true},
 	    {.input = "x", .elements = 2, .inner = true},
 	    {.input = "x", .elements = 2, .on_edges = true}};

@@ -184,9 +184,10 @@ static void fills(void)
 	refuses_data("\"x\": [null, null, [[1, 2], [3, 4]]]", cube, "node 2: a '[' is missing");
 	refuses_data("\"w\": [3, 4]", token, "data 'w', node 2: fewer values");
 	refuses_data("\"w\": [3, 4, 5, 6]", token, "more values than there are nodes");
-	refuses_data("\"w\": [3, 4, -2]", token, "a token is a whole number");
-	refuses_data("\"w\": [3, 4, 1.5]", token, "a token is a whole number");
-	refuses_data("\"w\": [3, 4, 3000000000]", token, "a token is a whole number");
+	refuses_data("\"w\": [3, 4, -2]", token, "a token or an index is a whole number");
+	refuses_data("\"w\": [3, 4, 1.5]", token, "a token or an index is a whole number");
+	refuses_data("\"w\": [3, 4, 3000000000]", token,
+		     "a token or an index is a whole number from 0 to 2147483647");
 	refuses_data("\"w\": [3, 4, [1]]", token, "a number is missing");
 	refuses_data("\"w\": {}", token, "a '[' is missing");
 	refuses_data("\"w\": [[], [], [1]]", edge, "node 2: fewer values than the node has children");
@@ -200,6 +201,27 @@ static void fills(void)
 	       "a word that is not in the vocabulary is refused");
 	token.vocab = NULL;
 	refuses_data("\"w\": [\"a\", 4, 5]", token, "there is no vocabulary");
+}
+
+/* An input of one i32 is a value: any of 32 bits, and -1 is one of them. */
+static void fills_integers(void)
+{
+	struct io_wanted integer = {
+	    .input = "k", .token = true, .integer = true, .elements = 1, .inner = true, .vocab = vocab()};
+	gives("\"k\": [-2147483648, 2147483647, -1]", integer, "-2147483648 2147483647 -1 ");
+	gives("\"k\": [null, null, 7]", integer, "0 0 7 ");
+	gives("\"k\": [\"b\", 0, 2e1]", integer, "1 0 20 ");
+	refuses_data("\"k\": [1, 2, 9007199254740993]", integer,
+		     "node 2: an integer from -2147483648 to 2147483647 is needed here");
+	refuses_data("\"k\": [1, 2, -2147483649]", integer, "node 2: an integer from");
+	refuses_data("\"k\": [1, 2.5, 3]", integer, "node 1: an integer from");
+	refuses_data("\"k\": [1, 2, null]", integer, "node 2: the model reads the input here: null is no value");
+	refuses_data("\"k\": [1, 2, nul]", integer, "a number is missing here");
+	integer.leaf = true;
+	refuses_data("\"k\": [null, 2, 3]", integer, "node 0: the model reads the input here");
+	struct io_wanted edge = {.input = "k", .token = true, .integer = true, .on_edges = true, .elements = 1};
+	gives("\"k\": [[], [], [-5, 2]]", edge, "-5 2 ");
+	refuses_data("\"k\": [[], [], [null, 2]]", edge, "node 2: the model reads the input here");
 }
 
 static const char *read_sequence(const char *text)
@@ -250,6 +272,7 @@ int main(void)
 	refuses();
 	nests();
 	fills();
+	fills_integers();
 	sequences();
 	text();
 	return end_tests();

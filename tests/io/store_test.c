@@ -211,7 +211,7 @@ static void test_way_owner(void)
 	path = path_of("theirs/images");
 	tap_ok(put(1, "x", 1) == IO_STORE_REFUSED && files_in(path_of("theirs")) == 0, "%s", what);
 	mkdir(path, 0700);
-	tap_ok(refuses("'theirs' on the way to it belongs to user"), "not even the user's own");
+	tap_ok(refuses("'theirs' on the path to it belongs to user"), "not even the user's own");
 	rmdir(path);
 	rmdir(path_of("theirs"));
 	path = real;
@@ -225,7 +225,7 @@ static void test_way_links(void)
 	path = path_of("way/images");
 	tap_ok(used(), "a link of the user's on the way is followed");
 	if (geteuid() == 0 && lchown(link, NOBODY, -1) == 0)
-		tap_ok(refuses("'way' on the way to it belongs to user"), "one of another user is not");
+		tap_ok(refuses("'way' on the path to it belongs to user"), "one of another user is not");
 	else
 		tap_skip("not root", "one of another user is not");
 	unlink(link);

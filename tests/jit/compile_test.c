@@ -83,7 +83,7 @@ static void test_threads(void)
 /* --- what goes wrong --- */
 
 static bool compile_badly(const struct ilir_module *m, const struct jit_options *o, int kernel,
-			  struct str *object, double seconds[JIT_PARTS], struct diags *d)
+			  struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	(void)o, (void)seconds;
 	str_puts(object, "no object");
@@ -112,7 +112,7 @@ static atomic_int inside, elsewhere;
 
 /* The first kernels wait for each other, so that no thread has all of them. */
 static bool compile_and_look(const struct ilir_module *m, const struct jit_options *o, int kernel,
-			     struct str *object, double seconds[JIT_PARTS], struct diags *d)
+			     struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	cpu_set_t own;
 	(void)m, (void)o, (void)kernel, (void)seconds, (void)d;
@@ -170,7 +170,7 @@ static void *fail_later(void *context, void *p, size_t old_size, size_t new_size
 }
 
 static bool compile_well(const struct ilir_module *m, const struct jit_options *o, int kernel,
-			 struct str *object, double seconds[JIT_PARTS], struct diags *d)
+			 struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	(void)m, (void)o, (void)seconds, (void)d;
 	for (int i = 0; i < 2000 * (1 + kernel); i++)

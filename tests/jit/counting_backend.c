@@ -16,7 +16,7 @@ static const struct jit_backend *counted;
 
 /* The first kernel counts for all. */
 static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
-		    double seconds[JIT_PARTS], struct diags *d)
+		    double seconds[JIT_PHASES], struct diags *d)
 {
 	if (kernel <= 0) {
 		atomic_fetch_add(&compilations, 1);

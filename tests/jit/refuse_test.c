@@ -155,10 +155,10 @@ static void refuse(int i)
 			  buffer_of(&f, "reg", ILIR_REGISTER, ILIR_F32, EXTENTS(4)), index_var(&f, "n")};
 	cases[i].build(&f, &p);
 	bool ok = true;
-	for (size_t k = 0; ok && k < (f.backend->whole ? 1 : f.m.kernels.n); k++) {
+	for (size_t k = 0; ok && k < (f.backend->compiles_all ? 1 : f.m.kernels.n); k++) {
 		object.n = 0;
-		ok = f.backend->compile(&f.m, &o, f.backend->whole ? -1 : (int)k, &object,
-					(double[JIT_PARTS]){0}, &f.diags);
+		ok = f.backend->compile(&f.m, &o, f.backend->compiles_all ? -1 : (int)k, &object,
+					(double[JIT_PHASES]){0}, &f.diags);
 	}
 	tap_ok(!ok && f.diags.n == 1 && f.diags.at[0].id == DIAG_COMPILE_FAILED && !object.n,
 	       "%s: one diagnostic, no code", cases[i].what);

@@ -3,10 +3,9 @@
  * arrays where their accesses are of different widths. */
 #include "jit/gccjit/emit.h"
 
-/* --- elements side by side --- */
+/* --- adjacent elements --- */
 
-/* How elements of a buffer lie in memory: `first` is where element 0 of an access is, in elements from the
- * pointer. */
+/* Adjacent elements of a buffer: element 0 of an access is `first` elements behind the pointer. */
 struct span {
 	gcc_jit_rvalue *at; /* a pointer to elements */
 	int64_t first;
@@ -14,32 +13,32 @@ struct span {
 	bool parked;
 };
 
-static gcc_jit_lvalue *element(struct emitter *e, const struct span *s, int64_t i)
+static gcc_jit_lvalue *element_at(struct emitter *e, const struct span *s, int64_t i)
 {
 	return gcc_jit_context_new_array_access(e->context, NULL, s->at, jit_index(e, s->first + i));
 }
 
-/* `width` elements from the i-th on. */
-static gcc_jit_lvalue *part_at(struct emitter *e, const struct span *s, int64_t i, int width)
+/* The `width` elements from the i-th on. */
+static gcc_jit_lvalue *subvector_at(struct emitter *e, const struct span *s, int64_t i, int width)
 {
 	gcc_jit_type *type = e->loose[s->stored][__builtin_ctz(width)];
-	gcc_jit_rvalue *at = gcc_jit_lvalue_get_address(element(e, s, i), NULL);
+	gcc_jit_rvalue *at = gcc_jit_lvalue_get_address(element_at(e, s, i), NULL);
 	at = gcc_jit_context_new_cast(e->context, NULL, at, gcc_jit_type_get_pointer(type));
 	return gcc_jit_rvalue_dereference(at, NULL);
 }
 
-/* In memory truth has a byte, of which any but 0 is true. */
-static gcc_jit_rvalue *take(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype t, int width)
+/* In memory truth is a byte, of which any but 0 is true. */
+static gcc_jit_rvalue *load_value(struct emitter *e, gcc_jit_lvalue *from, enum ilir_dtype t, int width)
 {
 	gcc_jit_rvalue *v = gcc_jit_lvalue_as_rvalue(from);
 	if (t != ILIR_BOOL)
-		return jit_keep(e, jit_part_type(e, t, width), v);
+		return jit_keep(e, jit_subvector_type(e, t, width), v);
 	gcc_jit_type *byte = e->loose[ILIR_BOOL][0];
 	return jit_compare(e, GCC_JIT_COMPARISON_NE, jit_keep(e, byte, v),
 			   gcc_jit_context_zero(e->context, byte));
 }
 
-static void give(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, enum ilir_dtype t)
+static void assign_stored(struct emitter *e, gcc_jit_lvalue *to, gcc_jit_rvalue *v, enum ilir_dtype t)
 {
 	if (t == ILIR_BOOL)
 		v = gcc_jit_context_new_cast(e->context, NULL, v, e->loose[ILIR_BOOL][0]);
@@ -56,49 +55,50 @@ static struct jit_value *new_stored(struct emitter *e, struct ilir_type t)
 {
 	struct jit_value *v = jit_new_value(e, t);
 	v->width = stored_width(e, t);
-	v->parts = t.lanes / v->width;
+	v->subvectors = t.lanes / v->width;
 	return v;
 }
 
-/* From what is stored to what is computed with, and back. */
-static const struct jit_value *group(struct emitter *e, const struct jit_value *v, struct ilir_type t)
+/* Converts subvectors as they are stored to those that are computed with. */
+static const struct jit_value *join_stored(struct emitter *e, const struct jit_value *v, struct ilir_type t)
 {
-	return v->width == jit_width(e, t) ? v : jit_join(e, t, v->part);
+	return v->width == jit_width(e, t) ? v : jit_join(e, t, v->subvector);
 }
 
-static const struct jit_value *ungroup(struct emitter *e, const struct jit_value *v, struct ilir_type t)
+static const struct jit_value *split_stored(struct emitter *e, const struct jit_value *v, struct ilir_type t)
 {
 	if (v->width == stored_width(e, t))
 		return v;
 	struct jit_value *lanes = new_stored(e, t);
-	for (int i = 0; i < lanes->parts; i++)
-		lanes->part[i] = jit_lane(e, v, t.dtype, i);
+	for (int i = 0; i < lanes->subvectors; i++)
+		lanes->subvector[i] = jit_lane(e, v, t.dtype, i);
 	return lanes;
 }
 
 static struct jit_value *load_span(struct emitter *e, const struct span *s, struct ilir_type t)
 {
 	struct jit_value *v = new_stored(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = take(e, part_at(e, s, i * v->width, v->width), s->stored, v->width);
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] =
+		    load_value(e, subvector_at(e, s, i * v->width, v->width), s->stored, v->width);
 	return v;
 }
 
 static void store_span(struct emitter *e, const struct span *s, const struct jit_value *v)
 {
-	for (int i = 0; i < v->parts; i++) {
-		gcc_jit_lvalue *to = part_at(e, s, i * v->width, v->width);
+	for (int i = 0; i < v->subvectors; i++) {
+		gcc_jit_lvalue *to = subvector_at(e, s, i * v->width, v->width);
 		if (s->parked && s->stored == ILIR_F32)
 			jit_asm_to_memory(e, v->width == 1 ? JIT_ASM_PARK_ONE : JIT_ASM_PARK, v->width, to,
-					  v->part[i]);
+					  v->subvector[i]);
 		else
-			give(e, to, v->part[i], s->stored);
+			assign_stored(e, to, v->subvector[i], s->stored);
 	}
 }
 
 /* --- memory --- */
 
-/* Taken from the pointer table once per call, in the entry block. */
+/* Loads the base address from the pointer table once per call, in the entry block. */
 static gcc_jit_rvalue *base_of(struct emitter *e, ilir_buffer b)
 {
 	if (!e->base[b.i]) {
@@ -123,8 +123,8 @@ static gcc_jit_rvalue *index_operation(struct emitter *e, enum gcc_jit_binary_op
 	return jit_keep(e, index, gcc_jit_context_new_binary_op(e->context, NULL, op, index, a, b));
 }
 
-/* A pointer to what an access means but for the displacement, so that it is one for all the accesses of an
- * unrolled loop. */
+/* The address of an access; its pointer lacks the displacement, so that all accesses of an unrolled loop
+ * share it. */
 static struct span span_of(struct emitter *e, const struct jit_access *a)
 {
 	struct jit_address to = jit_address_of(e->m, a);
@@ -144,22 +144,22 @@ static struct span span_of(struct emitter *e, const struct jit_access *a)
 
 /* --- registers --- */
 
-static void measure(struct emitter *e, const struct jit_access *a)
+static void measure_access(struct emitter *e, const struct jit_access *a)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
 	struct jit_register *r = &e->reg[a->buffer.i];
 	int lanes = jit_lanes_in_memory(a);
 	if (b->kind != ILIR_REGISTER)
 		return;
-	bool whole = jit_register_element(e->m, a) % lanes == 0 && jit_register_elements(b) % lanes == 0;
-	r->lanes = whole && (!r->lanes || r->lanes == lanes) ? lanes : -1;
+	bool aligned = jit_register_element(e->m, a) % lanes == 0 && jit_register_elements(b) % lanes == 0;
+	r->lanes = aligned && (!r->lanes || r->lanes == lanes) ? lanes : -1;
 }
 
 static void measure_statement(const struct ilir_module *m, const struct ilir_stmt *s, void *emitter)
 {
 	if (s->kind == ILIR_STORE) {
 		struct jit_access a = jit_read_store(m, s);
-		measure(emitter, &a);
+		measure_access(emitter, &a);
 	}
 }
 
@@ -169,7 +169,7 @@ static void measure_expr(const struct ilir_module *m, ilir_expr x, void *emitter
 	if (ilir_at(m, x)->op == ILIR_LOAD) {
 		e->loads[x.i]++;
 		struct jit_access a = jit_read_load(m, x);
-		measure(emitter, &a);
+		measure_access(emitter, &a);
 	}
 }
 
@@ -185,7 +185,7 @@ static void make_variables(struct emitter *e, struct jit_register *r, const stru
 	r->slot = ARENA_ARRAY(e->arena, gcc_jit_lvalue *, r->slots);
 	for (int i = 0; i < r->slots; i++)
 		r->slot[i] =
-		    jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_part_type(e, b->dtype, width));
+		    jit_local(e, width == 1 ? e->loose[b->dtype][0] : jit_subvector_type(e, b->dtype, width));
 }
 
 static void make_array(struct emitter *e, struct jit_register *r, const struct ilir_buffer_decl *b)
@@ -196,8 +196,8 @@ static void make_array(struct emitter *e, struct jit_register *r, const struct i
 	gcc_jit_lvalue_set_alignment(r->array, 64);
 }
 
-/* What is parked must really rest in memory, where GCC cannot see through an instruction of asm.def: it would
- * keep it in registers, and spill the wrong ones in the loops. */
+/* Parked registers must stay in memory: GCC would keep them in registers, and spill the wrong ones in the
+ * loops.  It does not see that an instruction of asm.def is a store. */
 static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer, int width)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
@@ -233,8 +233,8 @@ static const struct jit_value *load_register(struct emitter *e, const struct jit
 		return load_span(e, &s, t);
 	}
 	struct jit_value *v = new_stored(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = take(e, r->slot[first / width + i], b->dtype, width);
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] = load_value(e, r->slot[first / width + i], b->dtype, width);
 	return v;
 }
 
@@ -254,12 +254,12 @@ static void store_register(struct emitter *e, const struct jit_access *a, const 
 		store_span(e, &s, v);
 		return;
 	}
-	for (int i = 0; i < v->parts; i++)
-		give(e, r->slot[first / width + i], v->part[i], t.dtype);
+	for (int i = 0; i < v->subvectors; i++)
+		assign_stored(e, r->slot[first / width + i], v->subvector[i], t.dtype);
 }
 
-/* Whether a store to a register adds a product to what is stored there. */
-static bool adds(struct emitter *e, const struct jit_access *to, ilir_expr value)
+/* Whether a store adds a product to the content of the register that it stores to. */
+static bool is_accumulation(struct emitter *e, const struct jit_access *to, ilir_expr value)
 {
 	const struct ilir_node *n = ilir_at(e->m, value);
 	if (n->op != ILIR_FMA || !jit_has_asm(e, JIT_ASM_FMA_SUM, jit_width(e, n->type)) ||
@@ -273,12 +273,12 @@ static bool adds(struct emitter *e, const struct jit_access *to, ilir_expr value
 	       jit_register_element(e->m, &from) == jit_register_element(e->m, to);
 }
 
-/* False when the sum must be taken out and put back. */
+/* False when the sum must be loaded and stored instead. */
 static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_expr value)
 {
 	int width = jit_width(e, ilir_type_of(e->m, value));
 	int64_t first = jit_register_element(e->m, a);
-	if (first < 0 || !adds(e, a, value))
+	if (first < 0 || !is_accumulation(e, a, value))
 		return false;
 	const struct jit_register *r = register_of(e, a->buffer, width);
 	if (r->slot)
@@ -286,14 +286,14 @@ static bool add_in_place(struct emitter *e, const struct jit_access *a, ilir_exp
 	return r->slot != NULL;
 }
 
-/* --- either --- */
+/* --- loads and stores --- */
 
 static bool is_register(const struct emitter *e, const struct jit_access *a)
 {
 	return ilir_buffer_at(e->m, a->buffer)->kind == ILIR_REGISTER;
 }
 
-/* What lies side by side there, in lanes or alone. */
+/* Loads the adjacent elements of an access, a vector or a scalar. */
 static const struct jit_value *load_as_stored(struct emitter *e, const struct jit_access *a,
 					      struct ilir_type t)
 {
@@ -310,17 +310,17 @@ const struct jit_value *jit_emit_load(struct emitter *e, ilir_expr x)
 	if (a.problem)
 		return jit_refuse(e, t, a.problem);
 	stored.lanes = jit_lanes_in_memory(&a);
-	const struct jit_value *v = group(e, load_as_stored(e, &a, stored), stored);
+	const struct jit_value *v = join_stored(e, load_as_stored(e, &a, stored), stored);
 	if (stored.lanes == t.lanes)
 		return v;
 	struct jit_value *all = jit_new_value(e, t);
-	all->part[0] = jit_splat(e, t.dtype, v->part[0], all->width);
-	for (int i = 1; i < all->parts; i++)
-		all->part[i] = all->part[0];
+	all->subvector[0] = jit_splat(e, t.dtype, v->subvector[0], all->width);
+	for (int i = 1; i < all->subvectors; i++)
+		all->subvector[i] = all->subvector[0];
 	return all;
 }
 
-/* The row that loads elements of a type and casts them. */
+/* The row of asm.def that loads elements of a type and casts them. */
 static bool find_widening(enum ilir_op cast, enum ilir_dtype stored, enum jit_asm *row)
 {
 	static const struct {
@@ -353,9 +353,9 @@ const struct jit_value *jit_emit_widening_load(struct emitter *e, ilir_expr x)
 		return NULL;
 	struct span s = span_of(e, &a);
 	struct jit_value *v = jit_new_value(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = jit_asm_from_memory(e, row, width, jit_part_type(e, t.dtype, width),
-						 part_at(e, &s, i * width, width));
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] = jit_asm_from_memory(e, row, width, jit_subvector_type(e, t.dtype, width),
+						      subvector_at(e, &s, i * width, width));
 	return v;
 }
 
@@ -369,7 +369,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	}
 	if (is_register(e, &a) && add_in_place(e, &a, s->store.value))
 		return;
-	const struct jit_value *v = ungroup(e, jit_emit_expr(e, s->store.value), t);
+	const struct jit_value *v = split_stored(e, jit_emit_expr(e, s->store.value), t);
 	if (is_register(e, &a)) {
 		store_register(e, &a, v, t);
 		return;
@@ -378,7 +378,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 	store_span(e, &to, v);
 }
 
-/* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
+/* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */
 void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 {
 	struct jit_access a = jit_read_prefetch(e->m, load);
@@ -389,6 +389,6 @@ void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 	struct span s = span_of(e, &a);
 	gcc_jit_function *prefetch = gcc_jit_context_get_builtin_function(e->context, "__builtin_prefetch");
 	gcc_jit_rvalue *at = gcc_jit_context_new_cast(
-	    e->context, NULL, gcc_jit_lvalue_get_address(element(e, &s, 0), NULL), e->pointer);
+	    e->context, NULL, gcc_jit_lvalue_get_address(element_at(e, &s, 0), NULL), e->pointer);
 	gcc_jit_block_add_eval(e->at, NULL, gcc_jit_context_new_call(e->context, NULL, prefetch, 1, &at));
 }

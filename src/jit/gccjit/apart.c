@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct apart *a, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool report_failure(struct apart *a, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
-	vsnprintf(a->report.said, sizeof a->report.said, format, args);
+	vsnprintf(a->report.reason, sizeof a->report.reason, format, args);
 	va_end(args);
 	return false;
 }
@@ -32,10 +32,10 @@ static bool make_folder(struct apart *a)
 	int n = snprintf(a->folder, sizeof a->folder, "%s/espalier-XXXXXX", where && *where ? where : "/tmp");
 	if (n >= (int)sizeof a->folder) {
 		a->folder[0] = 0;
-		return fail(a, "the name of the folder that TMPDIR names is too long");
+		return report_failure(a, "the name of the folder that TMPDIR names is too long");
 	}
 	if (!mkdtemp(a->folder)) {
-		fail(a, "no folder %s: %s", a->folder, strerror(errno));
+		report_failure(a, "no folder %s: %s", a->folder, strerror(errno));
 		a->folder[0] = 0;
 		return false;
 	}
@@ -43,7 +43,7 @@ static bool make_folder(struct apart *a)
 	return true;
 }
 
-/* Compilers make folders in folders, and put files there: no deeper. */
+/* Removes files and folders down to a depth, which no compiler exceeds. */
 static void empty_folder(const char *folder, int depth)
 {
 	char path[600];
@@ -75,15 +75,15 @@ void apart_end(struct apart *a)
 
 extern char **environ;
 
-/* Whether a variable of the caller's goes along.  By PATH and others the compiler finds its assembler: with more rights
- * than the caller nothing that it named does. */
+/* Whether the child keeps a variable of the environment.  The compiler finds its assembler by PATH and
+ * others: a process with more rights than its caller keeps none. */
 static bool is_kept(const char *variable)
 {
 	return !getauxval(AT_SECURE) && strncmp(variable, "TMPDIR=", 7) != 0 && strncmp(variable, "LC_ALL=", 7) != 0;
 }
 
-/* Temporary files go to the folder, messages are those that a program can read.  Without setenv, whose lock
- * another thread may have held. */
+/* Sets TMPDIR to the folder, and messages to English.  Does not call setenv, whose lock another thread may
+ * have held. */
 static void set_environment(struct apart *a)
 {
 	static char folder[sizeof a->folder + 8], language[] = "LC_ALL=C", path[] = "PATH=/usr/bin:/bin";
@@ -104,7 +104,7 @@ static void set_environment(struct apart *a)
 	environ = all;
 }
 
-/* What is printed is kept for the parent; nothing is read. */
+/* Keeps the output for the parent; the input is empty. */
 static void set_files(const struct apart *a)
 {
 	int none = open("/dev/null", O_RDWR);
@@ -115,8 +115,8 @@ static void set_files(const struct apart *a)
 	dup2(a->printed < 0 ? none : a->printed, 2);
 }
 
-/* Assemblers are waited for, a full disk is an error and no signal, and none of the caller's handlers runs.
- */
+/* Resets signals: children can be waited for, a full disk is an error and no signal, and the caller's
+ * handlers do not run. */
 static void set_signals(void)
 {
 	sigset_t none;
@@ -128,14 +128,14 @@ static void set_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Handlers run last come first: those of the host are not for this process. */
+/* The last handler that is registered runs first, so that those of the host do not run. */
 static void leave_at_once(void)
 {
 	_exit(1);
 }
 
-static _Noreturn void be_child(struct apart *a, int report, void (*work)(struct apart *, void *),
-			       void *context)
+static _Noreturn void run_child(struct apart *a, int report, void (*work)(struct apart *, void *),
+				void *context)
 {
 	atexit(leave_at_once);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -157,10 +157,10 @@ static _Noreturn void be_child(struct apart *a, int report, void (*work)(struct 
 
 /* --- the parent --- */
 
-/* How often who watches is asked [ms]. */
+/* The interval between calls of the watch [ms]. */
 enum { TICK = 10 };
 
-/* Ends the child, and what it has started, when it is not wanted any more. */
+/* Calls the watch until the child reports; kills the child and its processes when the watch stops them. */
 static void watch_child(struct apart *a, pid_t child, int report)
 {
 	const struct jit_watch *w = a->watch;
@@ -171,7 +171,7 @@ static void watch_child(struct apart *a, pid_t child, int report)
 		kill(-child, SIGKILL);
 }
 
-/* False when the child ended before it said anything. */
+/* False when the child ended before its report was complete. */
 static bool read_report(struct apart *a, int report)
 {
 	char *at = (char *)&a->report;
@@ -183,16 +183,16 @@ static bool read_report(struct apart *a, int report)
 		at += n > 0 ? n : 0;
 		left -= n > 0 ? n : 0;
 	}
-	a->report.said[sizeof a->report.said - 1] = 0;
+	a->report.reason[sizeof a->report.reason - 1] = 0;
 	return left == 0;
 }
 
-/* The first lines of what was printed, as one. */
-static void add_said(struct apart *a)
+/* Adds the beginning of the output to the report, as one line. */
+static void add_output(struct apart *a)
 {
 	char text[400];
 	ssize_t n = a->printed < 0 ? 0 : pread(a->printed, text, sizeof text - 1, 0);
-	size_t used = strlen(a->report.said);
+	size_t used = strlen(a->report.reason);
 	while (n > 0 && text[n - 1] == '\n')
 		n--;
 	if (n <= 0)
@@ -200,28 +200,28 @@ static void add_said(struct apart *a)
 	text[n] = 0;
 	for (char *s = text; (s = strchr(s, '\n'));)
 		*s = ' ';
-	snprintf(a->report.said + used, sizeof a->report.said - used, "%s%s", used ? ": " : "", text);
+	snprintf(a->report.reason + used, sizeof a->report.reason - used, "%s%s", used ? ": " : "", text);
 }
 
 static bool wait_for(struct apart *a, pid_t child, int report)
 {
 	int status = 0;
-	setpgid(child, child); /* The child does, too: whoever is first. */
+	setpgid(child, child); /* the child does the same; either may be first */
 	watch_child(a, child, report);
-	bool whole = read_report(a, report);
+	bool complete = read_report(a, report);
 	pid_t ended;
 	do
 		ended = waitpid(child, &status, 0);
 	while (ended < 0 && errno == EINTR);
-	if (!whole) {
+	if (!complete) {
 		a->report = (struct apart_report){0};
 		if (ended == child && WIFSIGNALED(status))
-			fail(a, "the compiler was ended by signal %d", WTERMSIG(status));
+			report_failure(a, "the compiler was ended by signal %d", WTERMSIG(status));
 		else
-			fail(a, "the compiler ended");
+			report_failure(a, "the compiler ended");
 	}
 	if (!a->report.ok)
-		add_said(a);
+		add_output(a);
 	return a->report.ok;
 }
 
@@ -233,19 +233,19 @@ bool apart_run(struct apart *a, void (*work)(struct apart *, void *), void *cont
 	if (!make_folder(a))
 		return false;
 	if (pipe2(report, O_CLOEXEC) != 0)
-		return fail(a, "no pipe: %s", strerror(errno));
+		return report_failure(a, "no pipe: %s", strerror(errno));
 	pid_t child = fork();
 	if (child == 0)
-		be_child(a, report[1], work, context);
+		run_child(a, report[1], work, context);
 	int error = errno;
 	close(report[1]);
 	bool ok = child > 0 ? wait_for(a, child, report[0])
-			    : fail(a, "no process for the compiler: %s", strerror(error));
+			    : report_failure(a, "no process for the compiler: %s", strerror(error));
 	close(report[0]);
 	return ok;
 }
 
-/* Nothing is held open while the text grows, which may escape. */
+/* Closes the file after each block, since adding to the text may escape. */
 static ssize_t read_block(const struct apart *a, int64_t from, char *block, size_t bytes)
 {
 	int file = open(a->made, O_RDONLY | O_CLOEXEC);
@@ -265,5 +265,5 @@ bool apart_read(struct apart *a, struct str *to)
 	ssize_t n;
 	for (int64_t from = 0; (n = read_block(a, from, block, sizeof block)) > 0; from += n)
 		str_add(to, block, n);
-	return n == 0 || fail(a, "what the compiler made cannot be read: %s", strerror(errno));
+	return n == 0 || report_failure(a, "what the compiler made cannot be read: %s", strerror(errno));
 }

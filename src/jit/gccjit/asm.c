@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Instructions that libgccjit has no words for. */
+/* Instructions for operations that libgccjit lacks. */
 #include "jit/gccjit/emit.h"
 
 static const char *const templates[][JIT_AVX512 + 1] = {
@@ -8,7 +8,7 @@ static const char *const templates[][JIT_AVX512 + 1] = {
 #undef GCCJIT_ASM
 };
 
-/* Vectors of 16 lanes are the only ones that need the third set. */
+/* Only vectors of 16 lanes use the third set. */
 static const char *template_of(const struct emitter *e, enum jit_asm op, int width)
 {
 	return templates[op][width == 16 ? JIT_AVX512 : e->processor->set == JIT_SSE ? JIT_SSE : JIT_AVX];
@@ -29,7 +29,7 @@ static int last_named(const char *template)
 	return last;
 }
 
-static bool names(const char *template, int operand)
+static bool names_operand(const char *template, int operand)
 {
 	char name[] = {'%', (char)('0' + operand), 0};
 	return strstr(template, name) != NULL;
@@ -40,13 +40,13 @@ static bool is_mask(const struct emitter *e, gcc_jit_type *t)
 	return t == e->type[ILIR_BOOL][4];
 }
 
-/* Of a product, either factor may stand first; GCC then chooses which is read from memory. */
-static const char *constraint(const struct emitter *e, const char *template, int operand, int width,
-			      gcc_jit_rvalue *value, bool memory)
+/* The factors of a product commute, so that GCC can choose which is read from memory. */
+static const char *constraint_of(const struct emitter *e, const char *template, int operand, int width,
+				 gcc_jit_rvalue *value, bool memory)
 {
 	bool swaps = strstr(template, "fmadd") != NULL;
 	memory &= operand == last_named(template) && e->processor->set != JIT_SSE;
-	if (!names(template, operand))
+	if (!names_operand(template, operand))
 		return swaps && operand == 1 ? "%0" : "0";
 	if (is_mask(e, gcc_jit_rvalue_get_type(value)))
 		return "Yk";
@@ -68,7 +68,7 @@ static gcc_jit_rvalue *add_asm(struct emitter *e, enum jit_asm op, int width, gc
 						to);
 	for (int i = 0; i < 3 && operand[i]; i++)
 		gcc_jit_extended_asm_add_input_operand(
-		    s, NULL, constraint(e, template, i + 1, width, operand[i], memory), operand[i]);
+		    s, NULL, constraint_of(e, template, i + 1, width, operand[i], memory), operand[i]);
 	return gcc_jit_lvalue_as_rvalue(to);
 }
 
@@ -90,8 +90,8 @@ void jit_asm_in_place(struct emitter *e, enum jit_asm op, int width, gcc_jit_lva
 	const char *template = template_of(e, op, width);
 	gcc_jit_extended_asm *s = gcc_jit_block_add_extended_asm(e->at, NULL, template);
 	gcc_jit_extended_asm_add_output_operand(s, NULL, width == 16 ? "+v" : "+x", to);
-	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint(e, template, 1, width, a, memory), a);
-	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint(e, template, 2, width, b, memory), b);
+	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint_of(e, template, 1, width, a, memory), a);
+	gcc_jit_extended_asm_add_input_operand(s, NULL, constraint_of(e, template, 2, width, b, memory), b);
 }
 
 gcc_jit_rvalue *jit_asm_from_memory(struct emitter *e, enum jit_asm op, int width, gcc_jit_type *result,

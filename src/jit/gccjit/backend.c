@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The plug-in's entry: all kernels in one context, which lives in a process of its own. */
+/* The plug-in's entry: compiles all kernels in one context, in a process of its own. */
 #include "jit/gccjit/apart.h"
 #include "jit/gccjit/emit.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* One compilation: what the child works on. */
+/* One compilation, which the child runs. */
 struct job {
 	const struct ilir_module *m;
 	const struct jit_options *options;
@@ -19,11 +19,11 @@ struct job {
 
 /* --- in the child --- */
 
-static bool say(struct apart *a, const char *kernel, const char *what)
+static bool report_problem(struct apart *a, const char *kernel, const char *what)
 {
 	if (kernel)
-		snprintf(a->report.about, sizeof a->report.about, "kernel '%s' of ", kernel);
-	snprintf(a->report.said, sizeof a->report.said, "%s", what);
+		snprintf(a->report.culprit, sizeof a->report.culprit, "kernel '%s' of ", kernel);
+	snprintf(a->report.reason, sizeof a->report.reason, "%s", what);
 	return false;
 }
 
@@ -34,7 +34,7 @@ static double clock_seconds(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static bool emit(struct job *j, struct apart *a, gcc_jit_context *context, struct arena *arena)
+static bool emit_module(struct job *j, struct apart *a, gcc_jit_context *context, struct arena *arena)
 {
 	struct emitter e = {.m = j->m,
 			    .arena = arena,
@@ -42,12 +42,12 @@ static bool emit(struct job *j, struct apart *a, gcc_jit_context *context, struc
 			    .processor = jit_find_processor(j->options->target)};
 	jit_set_options(context, e.processor);
 	if (!jit_emit_module(&e))
-		return say(a, e.culprit, e.problem);
+		return report_problem(a, e.culprit, e.problem);
 	const char *error = gcc_jit_context_get_first_error(context);
-	return error ? say(a, NULL, error) : true;
+	return error ? report_problem(a, NULL, error) : true;
 }
 
-static bool generate(const struct job *j, struct apart *a, gcc_jit_context *context)
+static bool generate_code(const struct job *j, struct apart *a, gcc_jit_context *context)
 {
 	if (j->product == AS_IR)
 		gcc_jit_context_dump_to_file(context, a->made, 0);
@@ -57,11 +57,11 @@ static bool generate(const struct job *j, struct apart *a, gcc_jit_context *cont
 									: GCC_JIT_OUTPUT_KIND_ASSEMBLER,
 						a->made);
 	const char *error = gcc_jit_context_get_first_error(context);
-	return error ? say(a, NULL, error) : true;
+	return error ? report_problem(a, NULL, error) : true;
 }
 
-/* What it takes is given back by the end of the process. */
-static void work(struct apart *a, void *job)
+/* The end of the process frees everything. */
+static void work_in_child(struct apart *a, void *job)
 {
 	struct job *j = job;
 	struct arena arena;
@@ -70,94 +70,95 @@ static void work(struct apart *a, void *job)
 	arena_init(&arena, &allocator_default);
 	double begin = clock_seconds();
 	if (!context || arena_guard(&arena, &escape)) {
-		say(a, NULL, "no memory");
+		report_problem(a, NULL, "no memory");
 		return;
 	}
-	bool ok = emit(j, a, context, &arena);
+	bool ok = emit_module(j, a, context, &arena);
 	a->report.seconds[JIT_EMIT] = clock_seconds() - begin;
 	begin = clock_seconds();
-	a->report.ok = ok && generate(j, a, context);
+	a->report.ok = ok && generate_code(j, a, context);
 	a->report.seconds[JIT_GENERATE] = clock_seconds() - begin;
 }
 
 /* --- the back end --- */
 
-_Static_assert((int)APART_TIMES == (int)JIT_PARTS, "the child tells the times of all parts");
+_Static_assert((int)APART_TIMES == (int)JIT_PHASES, "the child reports the times of all phases");
 
-/* Who watches has said why, if the child was ended. */
-static bool fail(const struct job *j, struct diags *d)
+/* If the watch ended the child, it has added a diagnostic. */
+static bool fail_job(const struct job *j, struct diags *d)
 {
 	if (j->apart.stopped)
 		return false;
 	return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
-			"it needs the assembler as (package binutils) and room in the folder that TMPDIR "
+			"it needs the assembler as (package binutils) and space in the folder that TMPDIR "
 			"names, or /tmp; if "
 			"these are there it is a fault of the compiler: please report it; another target or "
 			"back end may do "
 			"meanwhile",
-			"libgccjit could not compile %s'%s': %s", j->apart.report.about, j->m->name,
-			j->apart.report.said);
+			"libgccjit could not compile %s'%s': %s", j->apart.report.culprit, j->m->name,
+			j->apart.report.reason);
 }
 
-/* Memory that runs out in the text ends the job before its owner hears of it, by the escape that it has set.
- */
-static bool append(struct job *j, struct str *out, bool *room)
+/* Sets `has_memory` to false when memory is out: the owner of the text may escape only after the job has
+ * ended. */
+static bool append_object(struct job *j, struct str *out, bool *has_memory)
 {
 	jmp_buf escape, *outer = out->arena->escape;
 	volatile bool ok = false;
-	*room = false;
+	*has_memory = false;
 	if (!arena_guard(out->arena, &escape)) {
 		ok = apart_read(&j->apart, out);
-		*room = true;
+		*has_memory = true;
 	}
 	out->arena->escape = outer;
 	return ok;
 }
 
-static bool run(struct job *j, struct str *out, struct diags *d)
+static bool run_job(struct job *j, struct str *out, struct diags *d)
 {
-	bool room = true;
+	bool has_memory = true;
 	if (!jit_find_processor(j->options->target))
 		return diag_add(d, DIAG_COMPILE_FAILED, (struct diag_at){0},
 				"choose another back end, or a target that has its instruction set",
 				"libgccjit makes no code for %s (%s)", j->options->target->name,
 				j->options->target->description);
 	j->apart = (struct apart){.watch = j->options->watch, .diags = d};
-	bool ok = apart_run(&j->apart, work, j) && append(j, out, &room);
+	bool ok = apart_run(&j->apart, work_in_child, j) && append_object(j, out, &has_memory);
 	apart_end(&j->apart);
-	if (!room)
+	if (!has_memory)
 		arena_escape(out->arena);
-	return ok || fail(j, d);
+	return ok || fail_job(j, d);
 }
 
-/* Takes all kernels: see `whole`. */
-static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
-		    double seconds[JIT_PARTS], struct diags *d)
+/* Compiles all kernels, see `compiles_all`. */
+static bool compile_kernels(const struct ilir_module *m, const struct jit_options *o, int kernel,
+			    struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .product = AS_OBJECT};
 	(void)kernel;
-	bool ok = run(&j, object, d);
+	bool ok = run_job(&j, object, d);
 	memcpy(seconds, j.apart.report.seconds, sizeof j.apart.report.seconds);
 	return ok;
 }
 
-static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
-		  struct str *out, struct diags *d)
+static bool print_module(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
+			 struct str *out, struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .product = what == JIT_TEXT_IR ? AS_IR : AS_ASSEMBLY};
-	return run(&j, out, d);
+	return run_job(&j, out, d);
 }
 
-/* Wherever the loader found it. */
-static const char *compiler(void)
+/* The file that libgccjit was loaded from. */
+static const char *find_compiler(void)
 {
 	Dl_info info;
 	return dladdr((void *)gcc_jit_context_acquire, &info) ? info.dli_fname : NULL;
 }
 
-__attribute__((visibility("default"))) const struct jit_backend espalier_backend = {.abi = JIT_ABI,
-										    .name = "gccjit",
-										    .whole = true,
-										    .compile = compile,
-										    .print = print,
-										    .compiler = compiler};
+__attribute__((visibility("default")))
+const struct jit_backend espalier_backend = {.abi = JIT_ABI,
+					     .name = "gccjit",
+					     .compiles_all = true,
+					     .compile = compile_kernels,
+					     .print = print_module,
+					     .compiler = find_compiler};

@@ -1,20 +1,20 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a loop module to libgccjit's trees: one function per kernel, statements to blocks.  What may be
- * decided is decided before, by our own passes; nothing is chosen here. */
+/* From a loop module to libgccjit's trees: one function per kernel, statements to blocks.  All decisions
+ * were made before, by our own passes. */
 #include "jit/gccjit/emit.h"
 
 #include <stdio.h>
 
 /* --- types --- */
 
-static int logarithm(int width)
+static int log2_of(int width)
 {
 	return __builtin_ctz(width);
 }
 
-gcc_jit_type *jit_part_type(const struct emitter *e, enum ilir_dtype t, int width)
+gcc_jit_type *jit_subvector_type(const struct emitter *e, enum ilir_dtype t, int width)
 {
-	return e->type[t][logarithm(width)];
+	return e->type[t][log2_of(width)];
 }
 
 int jit_width(const struct emitter *e, struct ilir_type t)
@@ -35,7 +35,7 @@ static void make_vectors(struct emitter *e, enum ilir_dtype t)
 	}
 }
 
-/* Truth in lanes is all bits of a lane, but for vectors of 16 a bit of a mask register. */
+/* Truth is all bits of a lane, but of vectors of 16 lanes a bit each of a mask register. */
 static void make_types(struct emitter *e)
 {
 	static const enum gcc_jit_types names[ILIR_DTYPES] = {
@@ -62,15 +62,16 @@ struct jit_value *jit_new_value(struct emitter *e, struct ilir_type t)
 {
 	struct jit_value *v = ARENA_NEW(e->arena, struct jit_value);
 	v->width = jit_width(e, t);
-	v->parts = t.lanes / v->width;
+	v->subvectors = t.lanes / v->width;
 	return v;
 }
 
 const struct jit_value *jit_refuse(struct emitter *e, struct ilir_type t, const char *why)
 {
 	struct jit_value *v = jit_new_value(e, t);
-	for (int i = 0; i < v->parts; i++)
-		v->part[i] = gcc_jit_lvalue_as_rvalue(jit_local(e, jit_part_type(e, t.dtype, v->width)));
+	for (int i = 0; i < v->subvectors; i++)
+		v->subvector[i] =
+		    gcc_jit_lvalue_as_rvalue(jit_local(e, jit_subvector_type(e, t.dtype, v->width)));
 	if (!e->problem) {
 		e->problem = why;
 		e->culprit = e->kernel;
@@ -106,8 +107,7 @@ gcc_jit_rvalue *jit_index(struct emitter *e, int64_t i)
 
 static void emit_block(struct emitter *, const struct ilir_stmt *);
 
-/* A register may change with every statement, so that what was computed for one is no longer good for the
- * next. */
+/* A register may change with every statement, so values computed for one must not be used for the next. */
 static gcc_jit_rvalue *scalar_for_statement(struct emitter *e, ilir_expr x)
 {
 	gcc_jit_rvalue *v = jit_emit_scalar(e, x);
@@ -115,42 +115,43 @@ static gcc_jit_rvalue *scalar_for_statement(struct emitter *e, ilir_expr x)
 	return v;
 }
 
-static gcc_jit_rvalue *compare(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
-			       gcc_jit_rvalue *b)
+static gcc_jit_rvalue *compare_indices(struct emitter *e, enum gcc_jit_comparison how, gcc_jit_rvalue *a,
+				       gcc_jit_rvalue *b)
 {
 	return gcc_jit_context_new_comparison(e->context, NULL, how, a, b);
 }
 
-static gcc_jit_rvalue *product(struct emitter *e, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+static gcc_jit_rvalue *multiply_indices(struct emitter *e, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return gcc_jit_context_new_binary_op(e->context, NULL, GCC_JIT_BINARY_OP_MULT, e->type[ILIR_INDEX][0],
 					     a, b);
 }
 
-static gcc_jit_rvalue *parameter(const struct emitter *e, int i)
+static gcc_jit_rvalue *parameter_value(const struct emitter *e, int i)
 {
 	return gcc_jit_param_as_rvalue(e->parameter[i]);
 }
 
 /* --- loops --- */
 
-/* A variable with a place of its own, which begins so. */
+/* Gives a loop's variable a place of its own, with its first value. */
 static gcc_jit_lvalue *begin_variable(struct emitter *e, ilir_var var, gcc_jit_rvalue *begin)
 {
 	struct jit_value *v = jit_new_value(e, (struct ilir_type){ILIR_INDEX, 1});
 	gcc_jit_lvalue *i = jit_local(e, e->type[ILIR_INDEX][0]);
 	gcc_jit_block_add_assignment(e->at, NULL, i, begin);
-	v->part[0] = gcc_jit_lvalue_as_rvalue(i);
+	v->subvector[0] = gcc_jit_lvalue_as_rvalue(i);
 	e->var[var.i] = v;
 	return i;
 }
 
-static void advance(struct emitter *e, gcc_jit_lvalue *i, enum gcc_jit_binary_op how, gcc_jit_rvalue *by)
+static void advance_variable(struct emitter *e, gcc_jit_lvalue *i, enum gcc_jit_binary_op how,
+			     gcc_jit_rvalue *by)
 {
 	gcc_jit_block_add_assignment_op(e->at, NULL, i, how, by);
 }
 
-/* The test is at the end and once before the beginning. */
+/* The test stands at the end and once before the loop. */
 static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 {
 	gcc_jit_rvalue *begin = scalar_for_statement(e, s->loop.begin),
@@ -158,34 +159,36 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	gcc_jit_lvalue *i = begin_variable(e, s->loop.var, begin);
 	gcc_jit_rvalue *now = gcc_jit_lvalue_as_rvalue(i);
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
-	gcc_jit_block_end_with_conditional(e->at, NULL, compare(e, GCC_JIT_COMPARISON_LT, now, end), body,
-					   after);
+	gcc_jit_block_end_with_conditional(e->at, NULL, compare_indices(e, GCC_JIT_COMPARISON_LT, now, end),
+					   body, after);
 	e->at = body;
 	emit_block(e, s->loop.body);
-	advance(e, i, GCC_JIT_BINARY_OP_PLUS, jit_index(e, s->loop.step));
-	gcc_jit_block_end_with_conditional(e->at, NULL, compare(e, GCC_JIT_COMPARISON_LT, now, end), body,
-					   after);
+	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, jit_index(e, s->loop.step));
+	gcc_jit_block_end_with_conditional(e->at, NULL, compare_indices(e, GCC_JIT_COMPARISON_LT, now, end),
+					   body, after);
 	e->at = after;
 }
 
-/* The blocks that the caller names: block after block, counted, the variable going either way. */
+/* A loop over the caller's blocks of columns, counted; the variable goes up or down by the kernel's
+ * direction. */
 static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 {
 	gcc_jit_type *index = e->type[ILIR_INDEX][0];
 	gcc_jit_rvalue *step = jit_index(e, s->loop.step), *none = jit_index(e, 0);
 	gcc_jit_rvalue *begin = scalar_for_statement(e, s->loop.begin),
-		       *way = jit_keep(e, index, product(e, parameter(e, 5), step));
+		       *stride = jit_keep(e, index, multiply_indices(e, parameter_value(e, 5), step));
 	gcc_jit_lvalue *i = begin_variable(e, s->loop.var, begin), *left = jit_local(e, index);
-	advance(e, i, GCC_JIT_BINARY_OP_PLUS, product(e, parameter(e, 3), step));
-	gcc_jit_block_add_assignment(e->at, NULL, left, parameter(e, 4));
+	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, multiply_indices(e, parameter_value(e, 3), step));
+	gcc_jit_block_add_assignment(e->at, NULL, left, parameter_value(e, 4));
 	gcc_jit_block *body = jit_block(e, e->m->vars.at[s->loop.var.i].name), *after = jit_block(e, "after");
-	gcc_jit_rvalue *more = compare(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
+	gcc_jit_rvalue *more =
+	    compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
 	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
 	e->at = body;
 	emit_block(e, s->loop.body);
-	advance(e, i, GCC_JIT_BINARY_OP_PLUS, way);
-	advance(e, left, GCC_JIT_BINARY_OP_MINUS, jit_index(e, 1));
-	more = compare(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
+	advance_variable(e, i, GCC_JIT_BINARY_OP_PLUS, stride);
+	advance_variable(e, left, GCC_JIT_BINARY_OP_MINUS, jit_index(e, 1));
+	more = compare_indices(e, GCC_JIT_COMPARISON_GT, gcc_jit_lvalue_as_rvalue(left), none);
 	gcc_jit_block_end_with_conditional(e->at, NULL, more, body, after);
 	e->at = after;
 }
@@ -240,7 +243,8 @@ static void emit_block(struct emitter *e, const struct ilir_stmt *s)
 
 /* --- kernels --- */
 
-/* Functions must have names of C, symbols need not: a kernel's own name stands for the function. */
+/* The name of a function must be a name of C, that of a symbol need not: defines a symbol of the kernel's
+ * name. */
 static void name_function(struct emitter *e, const char *function, const char *name)
 {
 	struct str s = str_in(e->arena);
@@ -268,7 +272,7 @@ static void declare_kernel(struct emitter *e, int i)
 static void set_variable(struct emitter *e, ilir_var var, int at)
 {
 	struct jit_value *v = jit_new_value(e, (struct ilir_type){ILIR_INDEX, 1});
-	v->part[0] = parameter(e, at);
+	v->subvector[0] = parameter_value(e, at);
 	e->var[var.i] = v;
 }
 

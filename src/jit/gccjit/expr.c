@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Expressions: one emitter per row of ilir/ilir_ops.def, called for each part of a vector.  Contraction is
- * off and nothing is reassociated, so the results are those of the interpreter to the bit. */
+/* Expressions: one emitter per row of ilir/ilir_ops.def, called for each subvector.  Contraction is off and
+ * nothing is reassociated, so the results are those of the interpreter to the bit. */
 #include "jit/gccjit/emit.h"
 
-/* What an operator is made for: an expression, and of each operand the part at hand. */
+/* The operands of an emitter: an expression, and one subvector of each of its operands. */
 struct job {
 	ilir_expr x;
 	struct ilir_type type, operand; /* of the result, of the first operand */
@@ -15,7 +15,7 @@ typedef gcc_jit_rvalue *emit_op(struct emitter *, const struct job *);
 
 static const char no_row_problem[] = "an operator is used on a type that it does not take";
 
-static gcc_jit_rvalue *refuse(struct emitter *e, const struct job *j, const char *why)
+static gcc_jit_rvalue *refuse_operator(struct emitter *e, const struct job *j, const char *why)
 {
 	jit_refuse(e, j->type, why);
 	return gcc_jit_lvalue_as_rvalue(jit_local(e, j->result));
@@ -79,12 +79,12 @@ static gcc_jit_rvalue *emit_CONST_I(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_SIZE(struct emitter *e, const struct job *j)
 {
-	return refuse(e, j, "a size of the minibatch is not known inside a kernel");
+	return refuse_operator(e, j, "a size of the minibatch is not known inside a kernel");
 }
 
 static gcc_jit_rvalue *emit_INFERRED(struct emitter *e, const struct job *j)
 {
-	return refuse(e, j, "a loop bound was never inferred");
+	return refuse_operator(e, j, "a loop bound was never inferred");
 }
 
 /* --- numbers --- */
@@ -111,30 +111,30 @@ static gcc_jit_rvalue *emit_FDIV(struct emitter *e, const struct job *j)
 
 static gcc_jit_rvalue *emit_NEG(struct emitter *e, const struct job *j)
 {
-	gcc_jit_type *integer = jit_part_type(e, ILIR_I32, j->width);
+	gcc_jit_type *integer = jit_subvector_type(e, ILIR_I32, j->width);
 	gcc_jit_rvalue *sign = jit_splat(e, ILIR_I32, jit_i32(e, INT32_MIN), j->width);
 	return jit_bits(
 	    e, j->result,
 	    jit_binary(e, integer, GCC_JIT_BINARY_OP_BITWISE_XOR, jit_bits(e, integer, j->arg[0]), sign));
 }
 
-static gcc_jit_rvalue *call(struct emitter *e, const struct job *j, const char *builtin, int args)
+static gcc_jit_rvalue *call_builtin(struct emitter *e, const struct job *j, const char *builtin, int args)
 {
 	gcc_jit_function *f = gcc_jit_context_get_builtin_function(e->context, builtin);
 	gcc_jit_rvalue *arg[] = {j->arg[0], j->arg[1], j->arg[2]};
 	return jit_keep(e, j->result, gcc_jit_context_new_call(e->context, NULL, f, args, arg));
 }
 
-/* Which operand the result replaces: what is added up, or where a constant is added, as in a polynomial, the
- * first factor, so that the constant need not be brought into a register of its own. */
+/* The operand whose register the result takes: the addend; or the first factor where a constant is added, as
+ * in a polynomial, so that the constant needs no copy. */
 static enum jit_asm form_of_fma(const struct emitter *e, const struct job *j)
 {
 	const struct ilir_node *c = ilir_at(e->m, ilir_arg(e->m, j->x, 2));
 	return c->op == ILIR_BROADCAST ? JIT_ASM_FMA_FACTOR : JIT_ASM_FMA_SUM;
 }
 
-/* Whether an operand is loaded for other statements as well: weights for the next row of a tile.  GCC would
- * read them again for each, and loads are what such a loop has most of. */
+/* Whether other statements load the operand, too, as rows of a tile share weights.  GCC would load it again
+ * for each, and such loops are bound by loads. */
 static bool is_shared(const struct emitter *e, const struct job *j, int operand)
 {
 	return e->loads[ilir_arg(e->m, j->x, operand).i] > 1;
@@ -145,7 +145,7 @@ static gcc_jit_rvalue *emit_FMA(struct emitter *e, const struct job *j)
 	if (e->processor->set == JIT_SSE)
 		return jit_emit_fma(e, j->width, j->arg[0], j->arg[1], j->arg[2]);
 	if (j->width == 1)
-		return call(e, j, "__builtin_fmaf", 3);
+		return call_builtin(e, j, "__builtin_fmaf", 3);
 	enum jit_asm form = form_of_fma(e, j);
 	bool shared = form == JIT_ASM_FMA_SUM && (is_shared(e, j, 0) || is_shared(e, j, 1));
 	return (shared ? jit_asm_in_registers : jit_asm)(e, form, j->width, j->result, j->arg[0], j->arg[1],
@@ -157,30 +157,30 @@ void jit_emit_sum(struct emitter *e, ilir_expr x, gcc_jit_lvalue *const *to)
 	struct job j = {.x = x};
 	const struct jit_value *a = jit_emit_expr(e, ilir_arg(e->m, x, 0)),
 			       *b = jit_emit_expr(e, ilir_arg(e->m, x, 1));
-	for (int i = 0; i < a->parts; i++)
-		jit_asm_in_place(e, JIT_ASM_FMA_SUM, a->width, to[i], a->part[i], b->part[i],
+	for (int i = 0; i < a->subvectors; i++)
+		jit_asm_in_place(e, JIT_ASM_FMA_SUM, a->width, to[i], a->subvector[i], b->subvector[i],
 				 !is_shared(e, &j, 0) && !is_shared(e, &j, 1));
 }
 
 static gcc_jit_rvalue *emit_SQRT(struct emitter *e, const struct job *j)
 {
-	return j->width == 1 ? call(e, j, "__builtin_sqrtf", 1)
+	return j->width == 1 ? call_builtin(e, j, "__builtin_sqrtf", 1)
 			     : jit_asm(e, JIT_ASM_SQRT, j->width, j->result, j->arg[0], NULL, NULL);
 }
 
 /* --- vectors of truth --- */
 
-static gcc_jit_rvalue *mask(struct emitter *e, enum jit_asm op, const struct job *j, gcc_jit_rvalue *a,
-			    gcc_jit_rvalue *b)
+static gcc_jit_rvalue *compare_lanes(struct emitter *e, enum jit_asm op, const struct job *j,
+				     gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
-	return jit_asm(e, op, j->width, jit_part_type(e, ILIR_BOOL, j->width), a, b, NULL);
+	return jit_asm(e, op, j->width, jit_subvector_type(e, ILIR_BOOL, j->width), a, b, NULL);
 }
 
-/* Without the instruction: (condition and yes) or (yes and not condition). */
+/* Without the instruction: (condition and yes) or (not condition and no). */
 static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
 				     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
-	gcc_jit_type *t = jit_part_type(e, ILIR_BOOL, j->width);
+	gcc_jit_type *t = jit_subvector_type(e, ILIR_BOOL, j->width);
 	gcc_jit_rvalue *not = jit_keep(
 	    e, t,
 	    gcc_jit_context_new_unary_op(e->context, NULL, GCC_JIT_UNARY_OP_BITWISE_NEGATE, t, condition));
@@ -191,27 +191,27 @@ static gcc_jit_rvalue *blend_by_bits(struct emitter *e, const struct job *j, gcc
 	return truth ? either : jit_bits(e, j->result, either);
 }
 
-static gcc_jit_rvalue *blend(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
-			     gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
+static gcc_jit_rvalue *blend_lanes(struct emitter *e, const struct job *j, gcc_jit_rvalue *condition,
+				   gcc_jit_rvalue *yes, gcc_jit_rvalue *no)
 {
 	if (!jit_has_asm(e, JIT_ASM_SELECT, j->width) || j->type.dtype == ILIR_BOOL)
 		return blend_by_bits(e, j, condition, yes, no);
 	return jit_asm(e, JIT_ASM_SELECT, j->width, j->result, condition, no, yes);
 }
 
-/* The instruction gives the second where there is a NaN; a NaN in the first is then put back. */
+/* The instruction returns the second operand if either is a NaN; a NaN in the first is restored. */
 static gcc_jit_rvalue *extreme_of_vectors(struct emitter *e, const struct job *j, enum jit_asm which)
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
 	if (j->type.dtype != ILIR_F32)
-		return blend(e, j, mask(e, JIT_ASM_MORE_I32, j, a, b), which == JIT_ASM_MAX ? a : b,
-			     which == JIT_ASM_MAX ? b : a);
+		return blend_lanes(e, j, compare_lanes(e, JIT_ASM_MORE_I32, j, a, b),
+				   which == JIT_ASM_MAX ? a : b, which == JIT_ASM_MAX ? b : a);
 	gcc_jit_rvalue *extreme = jit_asm(e, which, j->width, j->result, a, b, NULL);
-	return blend(e, j, mask(e, JIT_ASM_NAN, j, a, a), a, extreme);
+	return blend_lanes(e, j, compare_lanes(e, JIT_ASM_NAN, j, a, a), a, extreme);
 }
 
-static gcc_jit_rvalue *extreme(struct emitter *e, const struct job *j, enum jit_asm which,
-			       enum gcc_jit_comparison how)
+static gcc_jit_rvalue *emit_extreme(struct emitter *e, const struct job *j, enum jit_asm which,
+				    enum gcc_jit_comparison how)
 {
 	gcc_jit_rvalue *a = j->arg[0], *b = j->arg[1];
 	if (j->width > 1)
@@ -224,12 +224,12 @@ static gcc_jit_rvalue *extreme(struct emitter *e, const struct job *j, enum jit_
 
 static gcc_jit_rvalue *emit_MAX(struct emitter *e, const struct job *j)
 {
-	return extreme(e, j, JIT_ASM_MAX, GCC_JIT_COMPARISON_GT);
+	return emit_extreme(e, j, JIT_ASM_MAX, GCC_JIT_COMPARISON_GT);
 }
 
 static gcc_jit_rvalue *emit_MIN(struct emitter *e, const struct job *j)
 {
-	return extreme(e, j, JIT_ASM_MIN, GCC_JIT_COMPARISON_LT);
+	return emit_extreme(e, j, JIT_ASM_MIN, GCC_JIT_COMPARISON_LT);
 }
 
 /* --- quotients of indices --- */
@@ -242,13 +242,13 @@ static gcc_jit_rvalue *sign_mask(struct emitter *e, const struct job *j, gcc_jit
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x, jit_index(e, 63));
 }
 
-/* GCC's quotient is cut towards zero; it is one too large where the remainder is negative. */
+/* GCC's quotient is rounded towards zero; it is one too large where the remainder is negative. */
 static gcc_jit_rvalue *emit_DIV(struct emitter *e, const struct job *j)
 {
 	int64_t by = jit_divisor(e->m, j->x);
 	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1];
 	if (!by)
-		return refuse(e, j, divisor_problem);
+		return refuse_operator(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
 		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, x,
 				  jit_index(e, __builtin_ctzll(by)));
@@ -262,7 +262,7 @@ static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
 	int64_t by = jit_divisor(e->m, j->x);
 	gcc_jit_rvalue *x = j->arg[0], *y = j->arg[1];
 	if (!by)
-		return refuse(e, j, divisor_problem);
+		return refuse_operator(e, j, divisor_problem);
 	if (jit_is_power_of_two(by))
 		return jit_binary(e, j->result, GCC_JIT_BINARY_OP_BITWISE_AND, x, jit_index(e, by - 1));
 	gcc_jit_rvalue *rest = jit_binary(e, j->result, GCC_JIT_BINARY_OP_MODULO, x, y);
@@ -273,7 +273,7 @@ static gcc_jit_rvalue *emit_MOD(struct emitter *e, const struct job *j)
 /* expand_math has replaced these. */
 static gcc_jit_rvalue *refuse_compound(struct emitter *e, const struct job *j)
 {
-	return refuse(e, j, "a compound (exp, tanh ...) was never expanded");
+	return refuse_operator(e, j, "a compound (exp, tanh ...) was never expanded");
 }
 
 /* --- conditions --- */
@@ -282,18 +282,20 @@ static gcc_jit_rvalue *emit_LT(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
 		return jit_compare(e, GCC_JIT_COMPARISON_LT, j->arg[0], j->arg[1]);
-	return j->operand.dtype == ILIR_F32 ? mask(e, JIT_ASM_LT, j, j->arg[0], j->arg[1])
-					    : mask(e, JIT_ASM_MORE_I32, j, j->arg[1], j->arg[0]);
+	return j->operand.dtype == ILIR_F32 ? compare_lanes(e, JIT_ASM_LT, j, j->arg[0], j->arg[1])
+					    : compare_lanes(e, JIT_ASM_MORE_I32, j, j->arg[1], j->arg[0]);
 }
 
 static gcc_jit_rvalue *emit_EQ(struct emitter *e, const struct job *j)
 {
 	if (j->width == 1)
 		return jit_compare(e, GCC_JIT_COMPARISON_EQ, j->arg[0], j->arg[1]);
-	return mask(e, j->operand.dtype == ILIR_F32 ? JIT_ASM_EQ : JIT_ASM_EQ_I32, j, j->arg[0], j->arg[1]);
+	return compare_lanes(e, j->operand.dtype == ILIR_F32 ? JIT_ASM_EQ : JIT_ASM_EQ_I32, j, j->arg[0],
+			     j->arg[1]);
 }
 
-static gcc_jit_rvalue *either(struct emitter *e, const struct job *j, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+static gcc_jit_rvalue *emit_disjunction(struct emitter *e, const struct job *j, gcc_jit_rvalue *a,
+					gcc_jit_rvalue *b)
 {
 	return jit_binary(e, j->result,
 			  j->width == 1 ? GCC_JIT_BINARY_OP_LOGICAL_OR : GCC_JIT_BINARY_OP_BITWISE_OR, a, b);
@@ -304,13 +306,13 @@ static gcc_jit_rvalue *emit_LE(struct emitter *e, const struct job *j)
 	if (j->width == 1)
 		return jit_compare(e, GCC_JIT_COMPARISON_LE, j->arg[0], j->arg[1]);
 	if (j->operand.dtype == ILIR_F32)
-		return mask(e, JIT_ASM_LE, j, j->arg[0], j->arg[1]);
-	return either(e, j, emit_LT(e, j), emit_EQ(e, j));
+		return compare_lanes(e, JIT_ASM_LE, j, j->arg[0], j->arg[1]);
+	return emit_disjunction(e, j, emit_LT(e, j), emit_EQ(e, j));
 }
 
 static gcc_jit_rvalue *emit_OR(struct emitter *e, const struct job *j)
 {
-	return either(e, j, j->arg[0], j->arg[1]);
+	return emit_disjunction(e, j, j->arg[0], j->arg[1]);
 }
 
 static gcc_jit_rvalue *emit_AND(struct emitter *e, const struct job *j)
@@ -339,7 +341,7 @@ static gcc_jit_rvalue *emit_SELECT(struct emitter *e, const struct job *j)
 		return jit_choose(e, j->result, j->arg[0], j->arg[1], j->arg[2]);
 	if (is_extreme(e, j->x, &extreme))
 		return jit_asm(e, extreme, j->width, j->result, j->arg[1], j->arg[2], NULL);
-	return blend(e, j, j->arg[0], j->arg[1], j->arg[2]);
+	return blend_lanes(e, j, j->arg[0], j->arg[1], j->arg[2]);
 }
 
 /* --- bits --- */
@@ -379,7 +381,7 @@ static gcc_jit_rvalue *emit_SHR(struct emitter *e, const struct job *j)
 	return jit_binary(e, j->result, GCC_JIT_BINARY_OP_RSHIFT, j->arg[0], j->arg[1]);
 }
 
-/* Half floats are integers here. */
+/* Half floats are integers in the trees. */
 static gcc_jit_rvalue *emit_AS_I32(struct emitter *e, const struct job *j)
 {
 	if (j->operand.dtype != ILIR_F32)
@@ -392,14 +394,14 @@ static gcc_jit_rvalue *emit_AS_F32(struct emitter *e, const struct job *j)
 	return jit_bits(e, j->result, j->arg[0]);
 }
 
-static gcc_jit_rvalue *cut(struct emitter *e, const struct job *j)
+static gcc_jit_rvalue *truncate_integer(struct emitter *e, const struct job *j)
 {
 	return jit_cast(e, j->type.dtype, j->arg[0]);
 }
 
-#define emit_AS_F16 cut
-#define emit_AS_BF16 cut
-#define emit_WRAP_I32 cut
+#define emit_AS_F16 truncate_integer
+#define emit_AS_BF16 truncate_integer
+#define emit_WRAP_I32 truncate_integer
 
 /* --- casts --- */
 
@@ -415,7 +417,7 @@ static gcc_jit_rvalue *number_of_truth(struct emitter *e, const struct job *j)
 		       *zero =
 			   jit_splat(e, j->type.dtype, gcc_jit_context_zero(e->context, scalar), j->width);
 	return j->width == 1 ? jit_choose(e, j->result, j->arg[0], one, zero)
-			     : blend(e, j, j->arg[0], one, zero);
+			     : blend_lanes(e, j, j->arg[0], one, zero);
 }
 
 static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
@@ -433,40 +435,41 @@ static gcc_jit_rvalue *emit_TO_F32(struct emitter *e, const struct job *j)
 			   ? jit_cast(e, ILIR_F32, j->arg[0])
 			   : jit_asm(e, JIT_ASM_TO_FLOAT, j->width, j->result, j->arg[0], NULL, NULL);
 	default:
-		return refuse(e, j, no_row_problem);
+		return refuse_operator(e, j, no_row_problem);
 	}
 }
 
-static gcc_jit_rvalue *number(struct emitter *e, enum ilir_dtype t, int64_t i)
+static gcc_jit_rvalue *make_integer(struct emitter *e, enum ilir_dtype t, int64_t i)
 {
 	return gcc_jit_context_new_rvalue_from_long(e->context, e->type[t][0], i);
 }
 
-/* The nearest of low..high, in a narrower type. */
-static gcc_jit_rvalue *saturate(struct emitter *e, const struct job *j, int64_t low, int64_t high)
+/* Clamps to low..high and converts to a narrower type. */
+static gcc_jit_rvalue *saturate_integer(struct emitter *e, const struct job *j, int64_t low, int64_t high)
 {
 	enum ilir_dtype t = j->operand.dtype;
 	gcc_jit_type *wide = e->type[t][0];
-	gcc_jit_rvalue *v = j->arg[0], *least = number(e, t, low), *most = number(e, t, high);
+	gcc_jit_rvalue *v = j->arg[0], *least = make_integer(e, t, low), *most = make_integer(e, t, high);
 	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_LT, v, least), least, v);
 	v = jit_choose(e, wide, jit_compare(e, GCC_JIT_COMPARISON_GT, v, most), most, v);
 	return jit_cast(e, j->type.dtype, v);
 }
 
-/* What the instruction makes INT32_MIN of, on the other side and of NaNs, is put right. */
+/* The instruction returns INT32_MIN for all that is out of range: corrects numbers that are too large, and
+ * NaNs. */
 static gcc_jit_rvalue *cut_fractions(struct emitter *e, const struct job *j)
 {
 	gcc_jit_rvalue *x = j->arg[0],
 		       *end =
 			   gcc_jit_context_new_rvalue_from_double(e->context, e->type[ILIR_F32][0], 0x1p31);
 	gcc_jit_rvalue *v = jit_asm(e, JIT_ASM_CUT_FRACTION, j->width, j->result, x, NULL, NULL);
-	gcc_jit_rvalue *high = mask(e, JIT_ASM_LE, j, jit_splat(e, ILIR_F32, end, j->width), x),
-		       *nan = mask(e, JIT_ASM_NAN, j, x, x);
-	v = blend(e, j, high, jit_splat(e, ILIR_I32, jit_i32(e, INT32_MAX), j->width), v);
-	return blend(e, j, nan, jit_splat(e, ILIR_I32, jit_i32(e, 0), j->width), v);
+	gcc_jit_rvalue *high = compare_lanes(e, JIT_ASM_LE, j, jit_splat(e, ILIR_F32, end, j->width), x),
+		       *nan = compare_lanes(e, JIT_ASM_NAN, j, x, x);
+	v = blend_lanes(e, j, high, jit_splat(e, ILIR_I32, jit_i32(e, INT32_MAX), j->width), v);
+	return blend_lanes(e, j, nan, jit_splat(e, ILIR_I32, jit_i32(e, 0), j->width), v);
 }
 
-/* `high` is the greatest integer, `end` the float behind it; of what is out of range 0 is cast instead. */
+/* `high` is the largest integer, `end` the float behind it.  Casts 0 in place of numbers out of range. */
 static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, double end, int64_t low,
 				    int64_t high)
 {
@@ -482,8 +485,8 @@ static gcc_jit_rvalue *cut_fraction(struct emitter *e, const struct job *j, doub
 	x = jit_choose(e, real, is_low, zero,
 		       jit_choose(e, real, is_high, zero, jit_choose(e, real, is_nan, zero, x)));
 	gcc_jit_rvalue *v = jit_cast(e, t, x);
-	v = jit_choose(e, e->type[t][0], is_low, number(e, t, low), v);
-	return jit_choose(e, e->type[t][0], is_high, number(e, t, high), v);
+	v = jit_choose(e, e->type[t][0], is_low, make_integer(e, t, low), v);
+	return jit_choose(e, e->type[t][0], is_high, make_integer(e, t, high), v);
 }
 
 static gcc_jit_rvalue *emit_TO_I32(struct emitter *e, const struct job *j)
@@ -494,37 +497,38 @@ static gcc_jit_rvalue *emit_TO_I32(struct emitter *e, const struct job *j)
 	case ILIR_F32:
 		return j->width > 1 ? cut_fractions(e, j) : cut_fraction(e, j, 0x1p31, INT32_MIN, INT32_MAX);
 	case ILIR_I64:
-		return saturate(e, j, INT32_MIN, INT32_MAX);
+		return saturate_integer(e, j, INT32_MIN, INT32_MAX);
 	default:
-		return cut(e, j);
+		return truncate_integer(e, j);
 	}
 }
 
 static gcc_jit_rvalue *emit_TO_I64(struct emitter *e, const struct job *j)
 {
-	return j->operand.dtype == ILIR_F32 ? cut_fraction(e, j, 0x1p63, INT64_MIN, INT64_MAX) : cut(e, j);
+	return j->operand.dtype == ILIR_F32 ? cut_fraction(e, j, 0x1p63, INT64_MIN, INT64_MAX)
+					    : truncate_integer(e, j);
 }
 
-#define emit_TO_INDEX cut
+#define emit_TO_INDEX truncate_integer
 
 static gcc_jit_rvalue *emit_TO_I8(struct emitter *e, const struct job *j)
 {
-	return saturate(e, j, INT8_MIN, INT8_MAX);
+	return saturate_integer(e, j, INT8_MIN, INT8_MAX);
 }
 
 static gcc_jit_rvalue *emit_TO_U8(struct emitter *e, const struct job *j)
 {
-	return saturate(e, j, 0, UINT8_MAX);
+	return saturate_integer(e, j, 0, UINT8_MAX);
 }
 
 static gcc_jit_rvalue *emit_TO_I16(struct emitter *e, const struct job *j)
 {
-	return saturate(e, j, INT16_MIN, INT16_MAX);
+	return saturate_integer(e, j, INT16_MIN, INT16_MAX);
 }
 
 /* --- vectors --- */
 
-/* Truth as a number: all bits of a lane, or a bit for each lane of a mask register. */
+/* Truth in all lanes: all bits of each lane, or of a mask register a bit for each. */
 static gcc_jit_rvalue *splat_truth(struct emitter *e, gcc_jit_rvalue *v, int width)
 {
 	gcc_jit_type *integer = e->type[ILIR_I32][0], *word = e->type[ILIR_BOOL][4];
@@ -538,7 +542,7 @@ static gcc_jit_rvalue *splat_truth(struct emitter *e, gcc_jit_rvalue *v, int wid
 gcc_jit_rvalue *jit_splat(struct emitter *e, enum ilir_dtype t, gcc_jit_rvalue *v, int width)
 {
 	gcc_jit_rvalue *lane[ILIR_MAX_LANES];
-	gcc_jit_type *type = jit_part_type(e, t, width);
+	gcc_jit_type *type = jit_subvector_type(e, t, width);
 	if (width == 1)
 		return v;
 	if (t == ILIR_BOOL)
@@ -550,12 +554,12 @@ gcc_jit_rvalue *jit_splat(struct emitter *e, enum ilir_dtype t, gcc_jit_rvalue *
 
 static gcc_jit_rvalue *emit_RAMP(struct emitter *e, const struct job *j)
 {
-	return refuse(e, j, "a ramp is used as a value");
+	return refuse_operator(e, j, "a ramp is used as a value");
 }
 
 /* --- the table --- */
 
-/* These mean something else than an operation on each part: see emit_anew. */
+/* These are no operations on each subvector: see emit_anew. */
 #define emit_VAR NULL
 #define emit_LOAD NULL
 #define emit_BROADCAST NULL
@@ -572,25 +576,25 @@ static const struct jit_value *emit_variable(struct emitter *e, ilir_expr x)
 	return v ? v : jit_refuse(e, ilir_type_of(e->m, x), "a variable is used outside its scope");
 }
 
-/* All parts are one. */
+/* All subvectors are the same. */
 static const struct jit_value *emit_broadcast(struct emitter *e, ilir_expr x)
 {
 	struct ilir_type t = ilir_type_of(e->m, x);
 	struct jit_value *v = jit_new_value(e, t);
-	v->part[0] = jit_splat(e, t.dtype, jit_emit_scalar(e, ilir_arg(e->m, x, 0)), v->width);
-	for (int i = 1; i < v->parts; i++)
-		v->part[i] = v->part[0];
+	v->subvector[0] = jit_splat(e, t.dtype, jit_emit_scalar(e, ilir_arg(e->m, x, 0)), v->width);
+	for (int i = 1; i < v->subvectors; i++)
+		v->subvector[i] = v->subvector[0];
 	return v;
 }
 
-/* The sides of a select become branches: only the one that is chosen may be computed. */
+/* A select as branches, when only the chosen side may be computed. */
 static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 {
 	struct ilir_type t = ilir_type_of(e->m, x);
 	struct jit_value *v = jit_new_value(e, t);
 	gcc_jit_rvalue *condition = jit_emit_scalar(e, ilir_arg(e->m, x, 0));
 	gcc_jit_block *side[2] = {jit_block(e, "yes"), jit_block(e, "no")}, *join = jit_block(e, "chosen");
-	gcc_jit_lvalue *to = jit_local(e, jit_part_type(e, t.dtype, 1));
+	gcc_jit_lvalue *to = jit_local(e, jit_subvector_type(e, t.dtype, 1));
 	gcc_jit_block_end_with_conditional(e->at, NULL, condition, side[0], side[1]);
 	for (int i = 0; i < 2; i++) {
 		size_t mark = e->known.n;
@@ -601,14 +605,14 @@ static const struct jit_value *emit_choice(struct emitter *e, ilir_expr x)
 		jit_forget(e, mark);
 	}
 	e->at = join;
-	v->part[0] = gcc_jit_lvalue_as_rvalue(to);
+	v->subvector[0] = gcc_jit_lvalue_as_rvalue(to);
 	return v;
 }
 
-/* Truth of lanes that were compared one by one, as a part of a vector. */
+/* Joins the truth of lanes that were compared one by one to a subvector. */
 static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *truth, int width)
 {
-	gcc_jit_type *integer = e->type[ILIR_I32][0], *mask = jit_part_type(e, ILIR_BOOL, width);
+	gcc_jit_type *integer = e->type[ILIR_I32][0], *mask = jit_subvector_type(e, ILIR_BOOL, width);
 	gcc_jit_rvalue *lane[ILIR_MAX_LANES], *sum = jit_i32(e, 0);
 	for (int i = 0; i < width; i++) {
 		gcc_jit_rvalue *t = gcc_jit_context_new_cast(e->context, NULL, truth[i], integer);
@@ -625,21 +629,22 @@ static gcc_jit_rvalue *join_truth(struct emitter *e, gcc_jit_rvalue *const *trut
 const struct jit_value *jit_join(struct emitter *e, struct ilir_type t, gcc_jit_rvalue *const *lane)
 {
 	struct jit_value *v = jit_new_value(e, t);
-	gcc_jit_type *type = jit_part_type(e, t.dtype, v->width);
-	for (int i = 0; i < v->parts; i++) {
+	gcc_jit_type *type = jit_subvector_type(e, t.dtype, v->width);
+	for (int i = 0; i < v->subvectors; i++) {
 		gcc_jit_rvalue *const *first = lane + i * v->width;
-		v->part[i] = v->width == 1 ? first[0]
-			     : t.dtype == ILIR_BOOL
-				 ? join_truth(e, first, v->width)
-				 : jit_keep(e, type,
-					    gcc_jit_context_new_rvalue_from_vector(
-						e->context, NULL, type, v->width, (gcc_jit_rvalue **)first));
+		v->subvector[i] =
+		    v->width == 1 ? first[0]
+		    : t.dtype == ILIR_BOOL
+			? join_truth(e, first, v->width)
+			: jit_keep(e, type,
+				   gcc_jit_context_new_rvalue_from_vector(e->context, NULL, type, v->width,
+									  (gcc_jit_rvalue **)first));
 	}
 	return v;
 }
 
-/* An element of a vector, which must lie in memory for that. */
-static gcc_jit_rvalue *element(struct emitter *e, gcc_jit_rvalue *vector, enum ilir_dtype t, int i)
+/* An element of a vector, through memory. */
+static gcc_jit_rvalue *extract_element(struct emitter *e, gcc_jit_rvalue *vector, enum ilir_dtype t, int i)
 {
 	gcc_jit_lvalue *place = jit_local(e, gcc_jit_rvalue_get_type(vector));
 	gcc_jit_block_add_assignment(e->at, NULL, place, vector);
@@ -653,19 +658,19 @@ static gcc_jit_rvalue *element(struct emitter *e, gcc_jit_rvalue *vector, enum i
 
 gcc_jit_rvalue *jit_lane(struct emitter *e, const struct jit_value *v, enum ilir_dtype t, int i)
 {
-	gcc_jit_rvalue *part = v->part[i / v->width];
+	gcc_jit_rvalue *subvector = v->subvector[i / v->width];
 	if (v->width == 1)
-		return part;
+		return subvector;
 	if (t != ILIR_BOOL)
-		return element(e, part, t, i % v->width);
+		return extract_element(e, subvector, t, i % v->width);
 	gcc_jit_rvalue *truth = v->width == 16
 				    ? jit_binary(e, e->type[ILIR_I32][0], GCC_JIT_BINARY_OP_BITWISE_AND,
-						 jit_cast(e, ILIR_I32, part), jit_i32(e, 1 << i % 16))
-				    : element(e, part, ILIR_I32, i % v->width);
+						 jit_cast(e, ILIR_I32, subvector), jit_i32(e, 1 << i % 16))
+				    : extract_element(e, subvector, ILIR_I32, i % v->width);
 	return jit_compare(e, GCC_JIT_COMPARISON_NE, truth, jit_i32(e, 0));
 }
 
-/* Lane by lane: parts of the operands and of the result differ in width. */
+/* Lane by lane: the subvectors of the operands and of the result differ in width. */
 static const struct jit_value *emit_lanes(struct emitter *e, ilir_expr x, const struct jit_value *const *arg)
 {
 	const struct ilir_node *n = ilir_at(e->m, x);
@@ -680,12 +685,12 @@ static const struct jit_value *emit_lanes(struct emitter *e, ilir_expr x, const 
 	return jit_join(e, n->type, lane);
 }
 
-static const struct jit_value *emit_parts(struct emitter *e, ilir_expr x)
+static const struct jit_value *emit_subvectors(struct emitter *e, ilir_expr x)
 {
 	const struct ilir_node *n = ilir_at(e->m, x);
 	const struct jit_value *arg[3] = {0};
 	struct jit_value *v = jit_new_value(e, n->type);
-	struct job j = {x, n->type, n->type, v->width, jit_part_type(e, n->type.dtype, v->width), {0}};
+	struct job j = {x, n->type, n->type, v->width, jit_subvector_type(e, n->type.dtype, v->width), {0}};
 	bool alike = true;
 	for (int a = 0; a < n->args; a++) {
 		arg[a] = jit_emit_expr(e, ilir_arg(e->m, x, a));
@@ -694,10 +699,10 @@ static const struct jit_value *emit_parts(struct emitter *e, ilir_expr x)
 	if (!alike)
 		return emit_lanes(e, x, arg);
 	j.operand = n->args ? ilir_type_of(e->m, ilir_arg(e->m, x, 0)) : n->type;
-	for (int i = 0; i < v->parts; i++) {
+	for (int i = 0; i < v->subvectors; i++) {
 		for (int a = 0; a < n->args; a++)
-			j.arg[a] = arg[a]->part[i];
-		v->part[i] = emitters[n->op](e, &j);
+			j.arg[a] = arg[a]->subvector[i];
+		v->subvector[i] = emitters[n->op](e, &j);
 	}
 	return v;
 }
@@ -716,7 +721,7 @@ static const struct jit_value *emit_anew(struct emitter *e, ilir_expr x)
 			return emit_choice(e, x);
 	}
 	const struct jit_value *v = jit_emit_widening_load(e, x);
-	return v ? v : emit_parts(e, x);
+	return v ? v : emit_subvectors(e, x);
 }
 
 const struct jit_value *jit_emit_expr(struct emitter *e, ilir_expr x)
@@ -731,7 +736,7 @@ const struct jit_value *jit_emit_expr(struct emitter *e, ilir_expr x)
 
 gcc_jit_rvalue *jit_emit_scalar(struct emitter *e, ilir_expr x)
 {
-	return jit_emit_expr(e, x)->part[0];
+	return jit_emit_expr(e, x)->subvector[0];
 }
 
 void jit_forget(struct emitter *e, size_t mark)

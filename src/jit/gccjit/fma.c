@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Fused multiply-add for machines without the instruction: by binary64 and rounding to odd, as in
- * ../llvm/fma.c, which says why that is right. */
+ * ../llvm/fma.c, which has the proof. */
 #include "jit/gccjit/emit.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct wide wide_of(const struct emitter *e, int width)
 {
 	gcc_jit_type *real = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_DOUBLE),
 		     *integer = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_UINT64_T);
-	struct wide w = {jit_part_type(e, ILIR_F32, width), real, integer, width == 1 ? 1 : 2};
+	struct wide w = {jit_subvector_type(e, ILIR_F32, width), real, integer, width == 1 ? 1 : 2};
 	if (w.lanes > 1) {
 		w.real = gcc_jit_type_get_vector(real, 2);
 		w.integer = gcc_jit_type_get_vector(integer, 2);
@@ -23,25 +23,26 @@ static struct wide wide_of(const struct emitter *e, int width)
 	return w;
 }
 
-static gcc_jit_rvalue *real(struct emitter *e, const struct wide *w, enum gcc_jit_binary_op op,
-			    gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+static gcc_jit_rvalue *real_operation(struct emitter *e, const struct wide *w, enum gcc_jit_binary_op op,
+				      gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return jit_keep(e, w->real, gcc_jit_context_new_binary_op(e->context, NULL, op, w->real, a, b));
 }
 
-static gcc_jit_rvalue *integer(struct emitter *e, const struct wide *w, enum gcc_jit_binary_op op,
-			       gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+static gcc_jit_rvalue *integer_operation(struct emitter *e, const struct wide *w, enum gcc_jit_binary_op op,
+					 gcc_jit_rvalue *a, gcc_jit_rvalue *b)
 {
 	return jit_keep(e, w->integer, gcc_jit_context_new_binary_op(e->context, NULL, op, w->integer, a, b));
 }
 
-static gcc_jit_rvalue *as(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
+static gcc_jit_rvalue *bitcast_to(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
 {
 	return jit_keep(e, type, gcc_jit_context_new_bitcast(e->context, NULL, a, type));
 }
 
-/* The same in each lane. */
-static gcc_jit_rvalue *constant(struct emitter *e, const struct wide *w, gcc_jit_type *vector, long value)
+/* A constant in each lane. */
+static gcc_jit_rvalue *make_constant(struct emitter *e, const struct wide *w, gcc_jit_type *vector,
+				     long value)
 {
 	gcc_jit_type *element = gcc_jit_context_get_type(
 	    e->context, vector == w->real ? GCC_JIT_TYPE_DOUBLE : GCC_JIT_TYPE_UINT64_T);
@@ -51,17 +52,20 @@ static gcc_jit_rvalue *constant(struct emitter *e, const struct wide *w, gcc_jit
 								      (gcc_jit_rvalue *[]){one, one});
 }
 
-/* What rounding made of a + b: a + b = sum + error, exactly.  Not a number where an operand is not finite. */
+/* The rounding error of a sum: a + b = sum + error, exactly.  A NaN where an operand is not finite. */
 static gcc_jit_rvalue *error_of_sum(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a,
 				    gcc_jit_rvalue *b, gcc_jit_rvalue *sum)
 {
 	enum gcc_jit_binary_op plus = GCC_JIT_BINARY_OP_PLUS, minus = GCC_JIT_BINARY_OP_MINUS;
-	gcc_jit_rvalue *b_part = real(e, w, minus, sum, a), *a_part = real(e, w, minus, sum, b_part);
-	return real(e, w, plus, real(e, w, minus, a, a_part), real(e, w, minus, b, b_part));
+	gcc_jit_rvalue *b_part = real_operation(e, w, minus, sum, a),
+		       *a_part = real_operation(e, w, minus, sum, b_part);
+	return real_operation(e, w, plus, real_operation(e, w, minus, a, a_part),
+			      real_operation(e, w, minus, b, b_part));
 }
 
-/* 1 where a < b, else 0, as there is a NaN. */
-static gcc_jit_rvalue *less(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a, gcc_jit_rvalue *b)
+/* 1 where a < b, else 0, also where either is a NaN. */
+static gcc_jit_rvalue *compare_less(struct emitter *e, const struct wide *w, gcc_jit_rvalue *a,
+				    gcc_jit_rvalue *b)
 {
 	if (w->lanes == 1) {
 		gcc_jit_rvalue *is =
@@ -72,33 +76,36 @@ static gcc_jit_rvalue *less(struct emitter *e, const struct wide *w, gcc_jit_rva
 				gcc_jit_context_new_cast(e->context, NULL, number, w->integer));
 	}
 	gcc_jit_rvalue *mask = jit_asm(e, JIT_ASM_LT_PD, 4, w->real, a, b, NULL);
-	return integer(e, w, GCC_JIT_BINARY_OP_BITWISE_AND, as(e, w->integer, mask),
-		       constant(e, w, w->integer, 1));
+	return integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_AND, bitcast_to(e, w->integer, mask),
+				 make_constant(e, w, w->integer, 1));
 }
 
-/* Where there was an error: the sum is brought one step towards zero if rounding led away from it, which its
- * sign and that of the error tell, and its last bit is set. */
+/* Where there is an error: moves the sum one step towards zero if it was rounded away from zero, which the
+ * signs of sum and error show, and sets its last bit. */
 static gcc_jit_rvalue *round_to_odd(struct emitter *e, const struct wide *w, gcc_jit_rvalue *sum,
 				    gcc_jit_rvalue *error)
 {
-	gcc_jit_rvalue *zero = constant(e, w, w->real, 0), *bits = as(e, w->integer, sum);
+	gcc_jit_rvalue *zero = make_constant(e, w, w->real, 0), *bits = bitcast_to(e, w->integer, sum);
 	gcc_jit_rvalue *sticky =
-	    integer(e, w, GCC_JIT_BINARY_OP_BITWISE_OR, less(e, w, error, zero), less(e, w, zero, error));
-	gcc_jit_rvalue *signs = integer(e, w, GCC_JIT_BINARY_OP_BITWISE_XOR, bits, as(e, w->integer, error));
-	gcc_jit_rvalue *away = integer(e, w, GCC_JIT_BINARY_OP_RSHIFT, signs, constant(e, w, w->integer, 63));
-	away = integer(e, w, GCC_JIT_BINARY_OP_BITWISE_AND, away, sticky);
-	bits = integer(e, w, GCC_JIT_BINARY_OP_MINUS, bits, away);
-	return as(e, w->real, integer(e, w, GCC_JIT_BINARY_OP_BITWISE_OR, bits, sticky));
+	    integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_OR, compare_less(e, w, error, zero),
+			      compare_less(e, w, zero, error));
+	gcc_jit_rvalue *signs =
+	    integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_XOR, bits, bitcast_to(e, w->integer, error));
+	gcc_jit_rvalue *away =
+	    integer_operation(e, w, GCC_JIT_BINARY_OP_RSHIFT, signs, make_constant(e, w, w->integer, 63));
+	away = integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_AND, away, sticky);
+	bits = integer_operation(e, w, GCC_JIT_BINARY_OP_MINUS, bits, away);
+	return bitcast_to(e, w->real, integer_operation(e, w, GCC_JIT_BINARY_OP_BITWISE_OR, bits, sticky));
 }
 
 static gcc_jit_rvalue *odd_sum(struct emitter *e, const struct wide *w, gcc_jit_rvalue *const x[3])
 {
-	gcc_jit_rvalue *product = real(e, w, GCC_JIT_BINARY_OP_MULT, x[0], x[1]),
-		       *sum = real(e, w, GCC_JIT_BINARY_OP_PLUS, product, x[2]);
+	gcc_jit_rvalue *product = real_operation(e, w, GCC_JIT_BINARY_OP_MULT, x[0], x[1]),
+		       *sum = real_operation(e, w, GCC_JIT_BINARY_OP_PLUS, product, x[2]);
 	return round_to_odd(e, w, sum, error_of_sum(e, w, product, x[2], sum));
 }
 
-static gcc_jit_rvalue *cast(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
+static gcc_jit_rvalue *cast_to(struct emitter *e, gcc_jit_type *type, gcc_jit_rvalue *a)
 {
 	return jit_keep(e, type, gcc_jit_context_new_cast(e->context, NULL, a, type));
 }
@@ -107,11 +114,11 @@ static gcc_jit_rvalue *body_of_one(struct emitter *e, const struct wide *w, gcc_
 {
 	gcc_jit_rvalue *wider[3];
 	for (int i = 0; i < 3; i++)
-		wider[i] = cast(e, w->real, x[i]);
-	return cast(e, w->narrow, odd_sum(e, w, wider));
+		wider[i] = cast_to(e, w->real, x[i]);
+	return cast_to(e, w->narrow, odd_sum(e, w, wider));
 }
 
-/* Half by half. */
+/* Computes the lower and the upper half one after the other. */
 static gcc_jit_rvalue *body_of_four(struct emitter *e, const struct wide *w, gcc_jit_rvalue *const x[3])
 {
 	static const enum jit_asm widen[] = {JIT_ASM_LOW_PD, JIT_ASM_HIGH_PD};
@@ -124,7 +131,8 @@ static gcc_jit_rvalue *body_of_four(struct emitter *e, const struct wide *w, gcc
 	return jit_asm(e, JIT_ASM_JOIN, 4, w->narrow, half[0], half[1], NULL);
 }
 
-/* A function inside the object: tiles hold hundreds of these, and each is two dozen instructions. */
+/* A function inside the object, since tiles contain hundreds of calls, and each would be two dozen
+ * instructions. */
 static gcc_jit_function *write_function(struct emitter *e, int width)
 {
 	static const char *const names[] = {"a", "b", "c"};
@@ -156,6 +164,6 @@ gcc_jit_rvalue *jit_emit_fma(struct emitter *e, int width, gcc_jit_rvalue *a, gc
 	gcc_jit_function **f = &e->fma[width == 1 ? 0 : 2];
 	if (!*f)
 		*f = write_function(e, width);
-	return jit_keep(e, jit_part_type(e, ILIR_F32, width),
+	return jit_keep(e, jit_subvector_type(e, ILIR_F32, width),
 			gcc_jit_context_new_call(e->context, NULL, *f, 3, (gcc_jit_rvalue *[]){a, b, c}));
 }

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which processor libgccjit makes code for, and what else it is told. */
+/* The processor that libgccjit makes code for, and its other options. */
 #include "jit/gccjit/emit.h"
 
-/* -march=native is refused, so the machine is named by what base/target.c has found in it. */
+/* libgccjit refuses -march=native, so a target of base/targets.h is chosen instead. */
 static const struct jit_processor processors[TARGETS] = {
     [TARGET_GENERIC] = {JIT_SSE, "-march=x86-64", NULL},
     [TARGET_AVX2] = {JIT_AVX, "-march=x86-64-v3", NULL},
@@ -23,7 +23,7 @@ static const char *const options[] = {
     /* Our own passes have decided on vectors. */
     "-fno-tree-vectorize",
     "-fno-tree-slp-vectorize",
-    /* These would keep constants in registers that sums need. */
+    /* These would keep constants in registers that accumulators need. */
     "-fno-gcse",
     "-fno-move-loop-invariants",
     /* Code imports nothing: no memcpy for a loop, no guard, and nothing that the linker does not know. */

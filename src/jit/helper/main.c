@@ -15,7 +15,7 @@
 
 enum { SOCKET = STDIN_FILENO };
 
-/* One request, and what it is made to. */
+/* One request, and its objects. */
 struct service {
 	struct helper_request request;
 	struct arena arena;
@@ -24,7 +24,7 @@ struct service {
 	struct jit_objects objects;
 };
 
-/* --- what the host wants --- */
+/* --- requests of the host --- */
 
 static volatile sig_atomic_t dismissed;
 
@@ -40,15 +40,15 @@ static bool goes_on(void *context, struct diags *d)
 	return !dismissed || diag_add(d, DIAG_COMPILE_CANCELLED, (struct diag_at){0}, NULL, "dismissed");
 }
 
-/* A helper whose host is gone has nobody to work for.  A core of it is of no use to the host. */
+/* Ends with the host, and leaves no core file. */
 static void follow_host(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 }
 
-/* The compiler itself does not count, nor does address space that is only reserved: limits of that would
- * depend on the number of threads. */
+/* Limits data only: reserved address space, which depends on the number of threads, and the code of the
+ * compiler do not count. */
 static void limit_memory(uint64_t bytes)
 {
 	struct rlimit data;
@@ -60,7 +60,7 @@ static void limit_memory(uint64_t bytes)
 
 /* --- the stream --- */
 
-static bool receive(void *to, size_t bytes)
+static bool receive_bytes(void *to, size_t bytes)
 {
 	while (bytes) {
 		ssize_t n = recv(SOCKET, to, bytes, MSG_WAITALL);
@@ -72,7 +72,7 @@ static bool receive(void *to, size_t bytes)
 	return true;
 }
 
-static bool put(const void *from, size_t bytes)
+static bool send_bytes(const void *from, size_t bytes)
 {
 	while (bytes) {
 		ssize_t n = send(SOCKET, from, bytes, MSG_NOSIGNAL);
@@ -84,14 +84,14 @@ static bool put(const void *from, size_t bytes)
 	return true;
 }
 
-/* A record of two parts, the first a whole number of HELPER_ALIGNMENT. */
+/* Sends a record in two pieces, of which the first is a multiple of HELPER_ALIGNMENT. */
 static bool put_record(enum helper_kind kind, uint32_t which, const void *first, size_t first_bytes,
 		       const void *bytes, size_t n)
 {
 	static const char zeros[HELPER_ALIGNMENT];
 	struct helper_record r = {kind, which, first_bytes + n};
-	return put(&r, sizeof r) && put(first, first_bytes) && put(bytes, n) &&
-	       put(zeros, helper_padded(n) - n);
+	return send_bytes(&r, sizeof r) && send_bytes(first, first_bytes) && send_bytes(bytes, n) &&
+	       send_bytes(zeros, helper_padded(n) - n);
 }
 
 static bool put_diag(enum diag_id id, const char *message, const char *hint)
@@ -114,16 +114,17 @@ static struct ilir_module *receive_module(struct service *s)
 {
 	size_t n = s->request.text_bytes;
 	char *text = arena_take(&s->arena, n, 1);
-	return receive(text, n) ? ilir_parse(&s->arena, &s->diags, "the helper's request", text, n) : NULL;
+	return receive_bytes(text, n) ? ilir_parse(&s->arena, &s->diags, "the helper's request", text, n)
+				      : NULL;
 }
 
-static bool serve(struct service *s)
+static bool serve_request(struct service *s)
 {
 	struct jit_watch watch = {.goes_on = goes_on};
 	struct jit_options options = {target_find(s->request.target), s->request.native, &watch};
 	struct jit_threads threads = {s->request.threads, NULL, s->request.where_bytes};
 	cpu_set_t *where = arena_take(&s->arena, s->request.where_bytes, 1);
-	if (!options.target || !receive(where, s->request.where_bytes))
+	if (!options.target || !receive_bytes(where, s->request.where_bytes))
 		return false;
 	if (s->request.where_bytes)
 		sched_setaffinity(0, s->request.where_bytes, where);
@@ -131,7 +132,7 @@ static bool serve(struct service *s)
 	if (!s->backend)
 		return false;
 	/* Such a back end has temporary files, which must be removed before the process ends. */
-	if (s->backend->whole)
+	if (s->backend->compiles_all)
 		signal(SIGTERM, note_dismissal);
 	limit_memory(s->request.memory);
 	struct ilir_module *m = receive_module(s);
@@ -144,7 +145,7 @@ static bool guarded_serve(struct service *s)
 	if (arena_guard(&s->arena, &escape))
 		return diag_add(&s->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 				"memory ran out in the helper");
-	return serve(s);
+	return serve_request(s);
 }
 
 static bool put_objects(const struct service *s)
@@ -153,14 +154,14 @@ static bool put_objects(const struct service *s)
 	bool ok = !compiler || put_record(HELPER_COMPILER, 0, NULL, 0, compiler, strlen(compiler) + 1);
 	for (int i = 0; ok && i < s->objects.n; i++) {
 		struct helper_seconds seconds;
-		memcpy(seconds.part, s->objects.seconds[i], sizeof seconds.part);
+		memcpy(seconds.phase, s->objects.seconds[i], sizeof seconds.phase);
 		ok = put_record(HELPER_OBJECT, i, &seconds, sizeof seconds, s->objects.object[i].bytes,
 				s->objects.object[i].size);
 	}
 	return ok && put_end(s->objects.n);
 }
 
-/* When not even a diagnostic could be kept, memory was out. */
+/* When no diagnostic could be kept, memory was out. */
 static bool put_failure(const struct service *s)
 {
 	bool ok = true;
@@ -178,14 +179,14 @@ static bool put_refusal(void)
 	       put_end(0);
 }
 
-/* Leaves without handlers: what compilers and sanitizers look for at the end costs time. */
+/* Ends without handlers: those of compilers and sanitizers take time. */
 int main(void)
 {
 	struct service s = {0};
 	follow_host();
 	arena_init(&s.arena, &allocator_default);
 	diags_init(&s.diags, &allocator_default);
-	if (!receive(&s.request, sizeof s.request))
+	if (!receive_bytes(&s.request, sizeof s.request))
 		_exit(1);
 	if (s.request.abi != JIT_ABI)
 		_exit(!put_refusal());

@@ -2,7 +2,7 @@
 /* Loads and stores: buffers in memory by address, registers by stack slots that the optimiser removes. */
 #include "jit/llvm/emit.h"
 
-/* Of a byte of memory, whether it is true: any but 0 is. */
+/* In memory truth is a byte, of which any but 0 is true. */
 static LLVMValueRef from_memory(struct emitter *e, LLVMValueRef v, enum ilir_dtype stored)
 {
 	return stored != ILIR_BOOL ? v : LLVMBuildICmp(e->at, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
@@ -13,11 +13,11 @@ static LLVMValueRef to_memory(struct emitter *e, LLVMValueRef v, struct ilir_typ
 	return t.dtype != ILIR_BOOL ? v : LLVMBuildZExt(e->at, v, jit_stored_type(e, t), "");
 }
 
-/* --- promises --- */
+/* --- metadata --- */
 
-/* Two facts that LLVM cannot see, as metadata of loads and stores: a buffer that is not written by the
- * kernels that read it always gives the same, and different buffers are different memory.  Weights are of the
- * first kind, though a kernel at binding computes some of them: stores there are promised nothing. */
+/* Metadata of loads and stores for two facts that LLVM cannot see: a buffer that its readers do not write is
+ * invariant, and different buffers do not overlap.  Weights are invariant, though kernels at binding compute
+ * some of them: stores to these get no metadata. */
 struct jit_promises {
 	unsigned invariant, alias_scope, noalias; /* kinds of metadata */
 	LLVMValueRef nothing;
@@ -29,12 +29,12 @@ static unsigned metadata_kind(const struct emitter *e, const char *name)
 	return LLVMGetMDKindIDInContext(e->context, name, strlen(name));
 }
 
-static LLVMMetadataRef tuple(const struct emitter *e, LLVMMetadataRef *part, size_t n)
+static LLVMMetadataRef make_tuple(const struct emitter *e, LLVMMetadataRef *element, size_t n)
 {
-	return LLVMMDNodeInContext2(e->context, part, n);
+	return LLVMMDNodeInContext2(e->context, element, n);
 }
 
-static LLVMMetadataRef text(const struct emitter *e, const char *s)
+static LLVMMetadataRef make_text(const struct emitter *e, const char *s)
 {
 	return LLVMMDStringInContext2(e->context, s, strlen(s));
 }
@@ -43,23 +43,23 @@ static LLVMMetadataRef text(const struct emitter *e, const char *s)
 static LLVMMetadataRef *make_scopes(struct emitter *e)
 {
 	LLVMMetadataRef *scope = ARENA_ARRAY(e->arena, LLVMMetadataRef, e->m->buffers.n),
-			name = text(e, "buffers");
-	LLVMMetadataRef domain = tuple(e, &name, 1);
+			name = make_text(e, "buffers");
+	LLVMMetadataRef domain = make_tuple(e, &name, 1);
 	for (size_t i = 1; i < e->m->buffers.n; i++)
 		if (jit_is_written(&e->m->buffers.at[i]))
-			scope[i] =
-			    tuple(e, (LLVMMetadataRef[]){text(e, e->m->buffers.at[i].name), domain}, 2);
+			scope[i] = make_tuple(
+			    e, (LLVMMetadataRef[]){make_text(e, e->m->buffers.at[i].name), domain}, 2);
 	return scope;
 }
 
-static LLVMValueRef all_but(const struct emitter *e, const LLVMMetadataRef *scope, size_t own,
-			    LLVMMetadataRef *list)
+static LLVMValueRef scopes_except(const struct emitter *e, const LLVMMetadataRef *scope, size_t own,
+				  LLVMMetadataRef *list)
 {
 	size_t n = 0;
 	for (size_t i = 1; i < e->m->buffers.n; i++)
 		if (scope[i] && i != own)
 			list[n++] = scope[i];
-	return LLVMMetadataAsValue(e->context, tuple(e, list, n));
+	return LLVMMetadataAsValue(e->context, make_tuple(e, list, n));
 }
 
 void jit_make_promises(struct emitter *e)
@@ -70,17 +70,17 @@ void jit_make_promises(struct emitter *e)
 	p->invariant = metadata_kind(e, "invariant.load");
 	p->alias_scope = metadata_kind(e, "alias.scope");
 	p->noalias = metadata_kind(e, "noalias");
-	p->nothing = LLVMMetadataAsValue(e->context, tuple(e, NULL, 0));
+	p->nothing = LLVMMetadataAsValue(e->context, make_tuple(e, NULL, 0));
 	p->own = ARENA_ARRAY(e->arena, LLVMValueRef, buffers);
 	p->others = ARENA_ARRAY(e->arena, LLVMValueRef, buffers);
 	for (size_t i = 1; i < buffers; i++)
 		if (scope[i]) {
-			p->own[i] = LLVMMetadataAsValue(e->context, tuple(e, &scope[i], 1));
-			p->others[i] = all_but(e, scope, i, list);
+			p->own[i] = LLVMMetadataAsValue(e->context, make_tuple(e, &scope[i], 1));
+			p->others[i] = scopes_except(e, scope, i, list);
 		}
 }
 
-static void promise(struct emitter *e, ilir_buffer b, LLVMValueRef access)
+static void promise_access(struct emitter *e, ilir_buffer b, LLVMValueRef access)
 {
 	const struct jit_promises *p = e->promises;
 	if (p->own[b.i]) {
@@ -93,7 +93,7 @@ static void promise(struct emitter *e, ilir_buffer b, LLVMValueRef access)
 
 /* --- memory --- */
 
-/* Taken from the pointer table once per call, in the entry block. */
+/* Loads the base address from the pointer table once per call, in the entry block. */
 static LLVMValueRef base_of(struct emitter *e, ilir_buffer b)
 {
 	if (!e->base[b.i]) {
@@ -106,12 +106,12 @@ static LLVMValueRef base_of(struct emitter *e, ilir_buffer b)
 	return e->base[b.i];
 }
 
-static LLVMValueRef add(struct emitter *e, LLVMValueRef sum, LLVMValueRef term)
+static LLVMValueRef add_term(struct emitter *e, LLVMValueRef sum, LLVMValueRef term)
 {
 	return sum ? LLVMBuildNSWAdd(e->at, sum, term, "") : term;
 }
 
-static LLVMValueRef scaled(struct emitter *e, ilir_expr x, uint64_t stride)
+static LLVMValueRef scale_index(struct emitter *e, ilir_expr x, uint64_t stride)
 {
 	LLVMValueRef by = LLVMConstInt(e->scalar[ILIR_INDEX], stride, false);
 	return LLVMBuildNSWMul(e->at, jit_emit_expr(e, x), by, "");
@@ -123,8 +123,8 @@ static LLVMValueRef step_by(struct emitter *e, LLVMValueRef from, enum ilir_dtyp
 	return LLVMBuildGEP2(e->at, jit_stored_type(e, (struct ilir_type){element, 1}), from, &offset, 1, "");
 }
 
-/* What an innermost loop counts is added last, to a pointer that stays while the loop runs.  The sum without
- * its constant may point outside the buffer, so no address is said to be inbounds. */
+/* Adds the induction variables of an innermost loop last, to a pointer that the loop does not change.  The
+ * sum without its constant may point outside of the buffer, so no address is inbounds. */
 static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 {
 	enum ilir_dtype element = ilir_buffer_at(e->m, a->buffer)->dtype;
@@ -133,9 +133,9 @@ static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 	for (int i = 0; i < to.terms; i++) {
 		LLVMValueRef multiple = jit_multiple(e, to.index[i], to.stride[i]);
 		if (multiple)
-			counted = add(e, counted, multiple);
+			counted = add_term(e, counted, multiple);
 		else
-			sum = add(e, sum, scaled(e, to.index[i], to.stride[i]));
+			sum = add_term(e, sum, scale_index(e, to.index[i], to.stride[i]));
 	}
 	at = sum ? step_by(e, at, element, sum) : at;
 	at = counted ? step_by(e, at, element, counted) : at;
@@ -144,7 +144,7 @@ static LLVMValueRef address_of(struct emitter *e, const struct jit_access *a)
 		   : at;
 }
 
-/* Vectors are aligned like their elements only: rows begin where they begin. */
+/* Vectors are only aligned like their elements, since rows may begin anywhere. */
 static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, a->buffer);
@@ -153,7 +153,7 @@ static LLVMValueRef load_memory(struct emitter *e, const struct jit_access *a)
 	LLVMValueRef v =
 	    LLVMBuildLoad2(e->at, jit_stored_type(e, (struct ilir_type){b->dtype, lanes}), at, "");
 	LLVMSetAlignment(v, jit_element_bytes(b));
-	promise(e, a->buffer, v);
+	promise_access(e, a->buffer, v);
 	return from_memory(e, v, b->dtype);
 }
 
@@ -163,12 +163,12 @@ static void store_memory(struct emitter *e, const struct jit_access *a, ilir_exp
 	LLVMValueRef v = jit_emit_expr(e, value), at = address_of(e, a);
 	LLVMValueRef store = LLVMBuildStore(e->at, to_memory(e, v, ilir_type_of(e->m, value)), at);
 	LLVMSetAlignment(store, jit_element_bytes(b));
-	promise(e, a->buffer, store);
+	promise_access(e, a->buffer, store);
 }
 
 /* --- registers --- */
 
-/* One slot per `lanes` elements, when that comes out even; else one per element. */
+/* One slot per `lanes` elements if they divide the register, else one per element. */
 static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 {
 	const struct ilir_buffer_decl *b = ilir_buffer_at(e->m, buffer);
@@ -187,7 +187,7 @@ static struct jit_register *register_of(struct emitter *e, ilir_buffer buffer)
 	return r;
 }
 
-static LLVMValueRef lane(struct emitter *e, int64_t i)
+static LLVMValueRef lane_index(struct emitter *e, int64_t i)
 {
 	return LLVMConstInt(e->scalar[ILIR_I32], i, false);
 }
@@ -199,8 +199,8 @@ static LLVMValueRef load_slot(struct emitter *e, const struct jit_register *r, i
 	return v;
 }
 
-/* What is parked must really rest in memory: LLVM would keep it in registers, and spill the wrong ones in the
- * loops. */
+/* Parked registers must stay in memory, hence volatile: LLVM would keep them in registers, and spill the
+ * wrong ones in the loops. */
 static void store_slot(struct emitter *e, const struct jit_register *r, int64_t slot, LLVMValueRef v)
 {
 	LLVMSetVolatile(LLVMBuildStore(e->at, v, r->slot[slot]), r->parked);
@@ -209,14 +209,15 @@ static void store_slot(struct emitter *e, const struct jit_register *r, int64_t 
 static LLVMValueRef load_element(struct emitter *e, const struct jit_register *r, int64_t element)
 {
 	LLVMValueRef v = load_slot(e, r, element / r->lanes);
-	return r->lanes == 1 ? v : LLVMBuildExtractElement(e->at, v, lane(e, element % r->lanes), "");
+	return r->lanes == 1 ? v : LLVMBuildExtractElement(e->at, v, lane_index(e, element % r->lanes), "");
 }
 
 static void store_element(struct emitter *e, const struct jit_register *r, int64_t element, LLVMValueRef v)
 {
 	int64_t slot = element / r->lanes;
 	if (r->lanes > 1)
-		v = LLVMBuildInsertElement(e->at, load_slot(e, r, slot), v, lane(e, element % r->lanes), "");
+		v = LLVMBuildInsertElement(e->at, load_slot(e, r, slot), v, lane_index(e, element % r->lanes),
+					   "");
 	store_slot(e, r, slot, v);
 }
 
@@ -229,8 +230,8 @@ static LLVMValueRef load_elements(struct emitter *e, const struct jit_register *
 	LLVMValueRef first = load_element(e, r, element),
 		     v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(first), lanes));
 	for (int i = 0; i < lanes; i++)
-		v = LLVMBuildInsertElement(e->at, v, i ? load_element(e, r, element + i) : first, lane(e, i),
-					   "");
+		v = LLVMBuildInsertElement(e->at, v, i ? load_element(e, r, element + i) : first,
+					   lane_index(e, i), "");
 	return v;
 }
 
@@ -243,7 +244,8 @@ static void store_elements(struct emitter *e, const struct jit_register *r, int6
 		store_slot(e, r, element / lanes, v);
 	else
 		for (int i = 0; i < lanes; i++)
-			store_element(e, r, element + i, LLVMBuildExtractElement(e->at, v, lane(e, i), ""));
+			store_element(e, r, element + i,
+				      LLVMBuildExtractElement(e->at, v, lane_index(e, i), ""));
 }
 
 static LLVMValueRef load_register(struct emitter *e, const struct jit_access *a, struct ilir_type t)
@@ -296,7 +298,7 @@ void jit_measure_registers(struct emitter *e, const struct ilir_stmt *s)
 		}
 }
 
-/* --- either --- */
+/* --- loads and stores --- */
 
 static bool is_register(const struct emitter *e, const struct jit_access *a)
 {
@@ -322,7 +324,7 @@ void jit_emit_store(struct emitter *e, const struct ilir_stmt *s)
 		(is_register(e, &a) ? store_register : store_memory)(e, &a, s->store.value);
 }
 
-/* The line in which a vector begins: the next one is asked for by the block of columns that follows. */
+/* Prefetches the cache line in which a vector begins; the next block of columns prefetches the next line. */
 void jit_emit_prefetch(struct emitter *e, ilir_expr load)
 {
 	static const char name[] = "llvm.prefetch";

@@ -11,19 +11,19 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What our own passes leave to do: registers become values (sroa), equal loads and addresses of one row are
- * computed once (early-cse), row addresses leave the loop over k (licm).  Each of them, and what others would
- * change, is in doc/performance.md.  Lower levels of code generation are hardly faster; its loop strength
- * reduction has nothing to do (emit.c). */
+/* The passes that our own do not replace: registers become values (sroa), equal loads and row addresses are
+ * computed once (early-cse), row addresses are hoisted out of the loop over k (licm).  doc/performance.md has
+ * measurements of these and of others.  Lower levels of code generation are hardly faster; its loop strength
+ * reduction finds nothing (emit.c). */
 static const char pipeline[] = "function(sroa,early-cse,loop-mssa(licm))";
 
-/* All that one compilation holds; whatever happens, end_job gives it back. */
+/* The resources of one compilation, which end_job frees. */
 struct job {
 	const struct ilir_module *m;
 	const struct jit_options *options;
-	int kernel; /* to be compiled, -1 = all */
+	int kernel; /* the one to compile, -1 = all */
 	struct diags *diags;
-	double *seconds; /* of the parts, NULL = nobody asks */
+	double *seconds; /* of the phases; NULL = not needed */
 	struct arena arena;
 	const char *names; /* of the kernels, for messages */
 	LLVMContextRef context;
@@ -31,12 +31,12 @@ struct job {
 	LLVMBuilderRef builder[2];
 	LLVMTargetMachineRef machine;
 	LLVMMemoryBufferRef output; /* object or assembly */
-	char said[400];		    /* LLVM's first error while it generated code */
+	char error[400];	    /* LLVM's first error while it generated code */
 };
 
-/* --- what can go wrong --- */
+/* --- failures --- */
 
-static bool fail(struct job *j, const char *kernels, const char *what)
+static bool fail_job(struct job *j, const char *kernels, const char *what)
 {
 	return diag_add(
 	    j->diags, DIAG_COMPILE_FAILED, (struct diag_at){0},
@@ -45,33 +45,33 @@ static bool fail(struct job *j, const char *kernels, const char *what)
 	    "LLVM could not compile kernel %s of '%s': %s", kernels, j->m->name, what);
 }
 
-/* Takes the message. */
+/* Reports the message and frees it. */
 static bool fail_message(struct job *j, char *message)
 {
-	fail(j, j->names, message ? message : "no reason given");
+	fail_job(j, j->names, message ? message : "no reason given");
 	LLVMDisposeMessage(message);
 	return false;
 }
 
-/* Takes the error; true when there is none. */
-static bool succeeded(struct job *j, LLVMErrorRef error)
+/* Reports the error and frees it; true when there is none. */
+static bool check_error(struct job *j, LLVMErrorRef error)
 {
 	if (!error)
 		return true;
 	char *message = LLVMGetErrorMessage(error);
-	fail(j, j->names, message);
+	fail_job(j, j->names, message);
 	LLVMDisposeErrorMessage(message);
 	return false;
 }
 
-/* Without a handler LLVM prints, and ends the process after an error. */
-static void note(LLVMDiagnosticInfoRef info, void *context)
+/* Keeps LLVM's first error.  Without this handler LLVM prints, and ends the process after an error. */
+static void note_error(LLVMDiagnosticInfoRef info, void *context)
 {
 	struct job *j = context;
-	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || j->said[0])
+	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || j->error[0])
 		return;
 	char *text = LLVMGetDiagInfoDescription(info);
-	snprintf(j->said, sizeof j->said, "%s", text[0] ? text : "unknown error");
+	snprintf(j->error, sizeof j->error, "%s", text[0] ? text : "unknown error");
 	LLVMDisposeMessage(text);
 }
 
@@ -107,7 +107,7 @@ static void start_module(struct job *j)
 	LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(j->machine);
 	char *triple = LLVMGetTargetMachineTriple(j->machine);
 	j->context = LLVMContextCreate();
-	LLVMContextSetDiagnosticHandler(j->context, note, j);
+	LLVMContextSetDiagnosticHandler(j->context, note_error, j);
 	j->module = LLVMModuleCreateWithNameInContext(j->m->name, j->context);
 	LLVMSetModuleDataLayout(j->module, layout);
 	LLVMSetTarget(j->module, triple);
@@ -117,7 +117,7 @@ static void start_module(struct job *j)
 	LLVMDisposeTargetData(layout);
 }
 
-static bool emit(struct job *j)
+static bool emit_module(struct job *j)
 {
 	struct emitter e = {.m = j->m,
 			    .arena = &j->arena,
@@ -131,10 +131,10 @@ static bool emit(struct job *j)
 	if (jit_emit_module(&e, j->kernel, 32 * j->options->target->lanes))
 		return true;
 	snprintf(quoted, sizeof quoted, "'%s'", e.culprit);
-	return fail(j, quoted, e.problem);
+	return fail_job(j, quoted, e.problem);
 }
 
-static bool verify(struct job *j)
+static bool verify_module(struct job *j)
 {
 	char *message = NULL;
 	if (LLVMVerifyModule(j->module, LLVMReturnStatusAction, &message))
@@ -143,12 +143,12 @@ static bool verify(struct job *j)
 	return true;
 }
 
-static bool optimise(struct job *j)
+static bool optimise_module(struct job *j)
 {
 	LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
 	LLVMErrorRef error = LLVMRunPasses(j->module, pipeline, j->machine, options);
 	LLVMDisposePassBuilderOptions(options);
-	return succeeded(j, error);
+	return check_error(j, error);
 }
 
 static double clock_seconds(void)
@@ -158,16 +158,16 @@ static double clock_seconds(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-static bool timed(struct job *j, enum jit_part part, bool (*work)(struct job *))
+static bool time_phase(struct job *j, enum jit_phase phase, bool (*work)(struct job *))
 {
 	double begin = clock_seconds();
 	bool ok = work(j);
 	if (j->seconds)
-		j->seconds[part] = clock_seconds() - begin;
+		j->seconds[phase] = clock_seconds() - begin;
 	return ok;
 }
 
-static bool build(struct job *j)
+static bool build_module(struct job *j)
 {
 	char *message;
 	j->names = list_kernels(j);
@@ -175,44 +175,45 @@ static bool build(struct job *j)
 	if (!j->machine)
 		return fail_message(j, message);
 	start_module(j);
-	return timed(j, JIT_EMIT, emit) && timed(j, JIT_CHECK, verify) && timed(j, JIT_OPTIMISE, optimise);
+	return time_phase(j, JIT_EMIT, emit_module) && time_phase(j, JIT_CHECK, verify_module) &&
+	       time_phase(j, JIT_OPTIMISE, optimise_module);
 }
 
-/* Memory may run out anywhere in here; what LLVM holds is then given back by end_job. */
+/* Memory may run out anywhere in here; end_job then frees what LLVM holds. */
 static bool guarded_build(struct job *j)
 {
 	jmp_buf escape;
 	if (arena_guard(&j->arena, &escape))
 		return diag_add(j->diags, DIAG_OUT_OF_MEMORY, (struct diag_at){0}, NULL,
 				"no memory to compile '%s'", j->m->name);
-	return build(j);
+	return build_module(j);
 }
 
-/* The job says what is to be done; the rest of it is filled. */
+/* Fills the rest of a job, which has its module, options, kernel and diagnostics. */
 static bool start_job(struct job *j)
 {
 	arena_init(&j->arena, &allocator_default);
 	return guarded_build(j);
 }
 
-static bool generate(struct job *j, LLVMCodeGenFileType what)
+static bool generate_code(struct job *j, LLVMCodeGenFileType what)
 {
 	char *message = NULL;
 	if (LLVMTargetMachineEmitToMemoryBuffer(j->machine, j->module, what, &message, &j->output))
 		return fail_message(j, message);
-	return j->said[0] ? fail(j, j->names, j->said) : true;
+	return j->error[0] ? fail_job(j, j->names, j->error) : true;
 }
 
 static bool generate_object(struct job *j)
 {
-	return generate(j, LLVMObjectFile);
+	return generate_code(j, LLVMObjectFile);
 }
 
 /* --- the back end --- */
 
-/* The text is the caller's: memory that runs out in it ends our job before the caller hears of it, by the
- * escape that the caller has set. */
-static bool append(struct str *out, const char *text, size_t length)
+/* False when memory is out: the caller of the back end owns the text, and may escape only after our job has
+ * ended. */
+static bool append_text(struct str *out, const char *text, size_t length)
 {
 	jmp_buf escape, *outer = out->arena->escape;
 	bool ok = false;
@@ -227,51 +228,55 @@ static bool append(struct str *out, const char *text, size_t length)
 static bool append_ir(struct job *j, struct str *out)
 {
 	char *text = LLVMPrintModuleToString(j->module);
-	bool ok = append(out, text, strlen(text));
+	bool ok = append_text(out, text, strlen(text));
 	LLVMDisposeMessage(text);
 	return ok;
 }
 
 static bool append_output(struct job *j, struct str *out)
 {
-	return append(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
+	return append_text(out, LLVMGetBufferStart(j->output), LLVMGetBufferSize(j->output));
 }
 
-/* Ends the job before memory that ran out in `out` is told. */
-static bool finish(struct job *j, bool ok, bool room, struct str *out)
+/* Ends the job, then escapes if memory for `out` ran out. */
+static bool finish_job(struct job *j, bool ok, bool has_memory, struct str *out)
 {
 	end_job(j);
-	if (!room)
+	if (!has_memory)
 		arena_escape(out->arena);
 	return ok;
 }
 
-static bool compile(const struct ilir_module *m, const struct jit_options *o, int kernel, struct str *object,
-		    double seconds[JIT_PARTS], struct diags *d)
+static bool compile_kernel(const struct ilir_module *m, const struct jit_options *o, int kernel,
+			   struct str *object, double seconds[JIT_PHASES], struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .kernel = kernel, .diags = d, .seconds = seconds};
-	bool ok = start_job(&j) && timed(&j, JIT_GENERATE, generate_object);
-	return finish(&j, ok, !ok || append_output(&j, object), object);
+	bool ok = start_job(&j) && time_phase(&j, JIT_GENERATE, generate_object);
+	return finish_job(&j, ok, !ok || append_output(&j, object), object);
 }
 
-static bool print(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
-		  struct str *out, struct diags *d)
+static bool print_module(const struct ilir_module *m, const struct jit_options *o, enum jit_text what,
+			 struct str *out, struct diags *d)
 {
 	struct job j = {.m = m, .options = o, .kernel = -1, .diags = d};
-	bool room = true, ok = start_job(&j);
+	bool has_memory = true, ok = start_job(&j);
 	if (ok && what == JIT_TEXT_IR)
-		room = append_ir(&j, out);
-	else if (ok && (ok = generate(&j, LLVMAssemblyFile)))
-		room = append_output(&j, out);
-	return finish(&j, ok, room, out);
+		has_memory = append_ir(&j, out);
+	else if (ok && (ok = generate_code(&j, LLVMAssemblyFile)))
+		has_memory = append_output(&j, out);
+	return finish_job(&j, ok, has_memory, out);
 }
 
-/* Wherever the loader found LLVM; the plug-in itself, when LLVM is part of it. */
-static const char *compiler(void)
+/* The file that LLVM was loaded from; the plug-in itself, if it contains LLVM. */
+static const char *find_compiler(void)
 {
 	Dl_info info;
 	return dladdr((void *)LLVMContextCreate, &info) ? info.dli_fname : NULL;
 }
 
-__attribute__((visibility("default"))) const struct jit_backend espalier_backend = {
-    .abi = JIT_ABI, .name = "llvm", .compile = compile, .print = print, .compiler = compiler};
+__attribute__((visibility("default")))
+const struct jit_backend espalier_backend = {.abi = JIT_ABI,
+					     .name = "llvm",
+					     .compile = compile_kernel,
+					     .print = print_module,
+					     .compiler = find_compiler};

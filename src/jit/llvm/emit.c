@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* From a loop module to LLVM's IR: one function per kernel, statements to blocks.  What may be decided is
- * decided before, by our own passes; nothing is chosen here. */
+/* From a loop module to LLVM's IR: one function per kernel, statements to blocks.  All
+ * decisions were made before, by our own passes. */
 #include "jit/llvm/emit.h"
 
 #include <stdio.h>
@@ -43,8 +43,7 @@ LLVMBasicBlockRef jit_block(struct emitter *e, const char *name)
 
 /* --- statements --- */
 
-/* A register may change with every statement, so that what was computed for one is no longer good for the
- * next. */
+/* A register may change with every statement, so values computed for one must not be used for the next. */
 static LLVMValueRef value_for_statement(struct emitter *e, ilir_expr x)
 {
 	LLVMValueRef v = jit_emit_expr(e, x);
@@ -56,9 +55,9 @@ static void emit_block(struct emitter *, const struct ilir_stmt *);
 
 /* --- loops --- */
 
-/* A value that is the same and of which nobody knows where it comes from, until instructions are selected:
- * counted so, a loop has no induction variables for LLVM.  Its loop strength reduction would take a quarter
- * of code generation to find the addresses that stand here already. */
+/* The same value, of unknown origin until instructions are selected: LLVM then finds no induction variables.
+ * Its loop strength reduction would take a quarter of code generation to find the addresses that are here
+ * already. */
 static LLVMValueRef hide_origin(struct emitter *e, LLVMValueRef v)
 {
 	static const char name[] = "llvm.expect";
@@ -74,7 +73,7 @@ static LLVMValueRef index_constant(const struct emitter *e, int64_t n)
 	return LLVMConstInt(e->scalar[ILIR_INDEX], n, true);
 }
 
-/* A value that begins before the loop and changes in each turn, at the top of the body. */
+/* Adds an induction variable: a multiple of the loop's variable, a phi at the top of the body. */
 static LLVMValueRef make_multiple(struct emitter *e, uint64_t factor)
 {
 	struct jit_loop *l = &e->loop;
@@ -104,7 +103,7 @@ LLVMValueRef jit_multiple(struct emitter *e, ilir_expr x, uint64_t factor)
 	return l->multiples < JIT_MULTIPLES ? make_multiple(e, factor) : NULL;
 }
 
-static void advance(struct emitter *e, LLVMValueRef phi, int64_t by, LLVMValueRef *next)
+static void advance_variable(struct emitter *e, LLVMValueRef phi, int64_t by, LLVMValueRef *next)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->at);
 	*next = hide_origin(e, LLVMBuildNSWAdd(e->at, phi, index_constant(e, by), ""));
@@ -120,8 +119,8 @@ static bool is_innermost(const struct ilir_stmt *s)
 	return true;
 }
 
-/* The test is at the end and once before the beginning: the form from which LLVM can move what does not
- * change out of the loop, since the body is then known to run. */
+/* The test stands at the end and once before the loop: LLVM can hoist invariant loads from this form, since
+ * the body is known to run. */
 static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 {
 	LLVMValueRef begin = value_for_statement(e, s->loop.begin), end = value_for_statement(e, s->loop.end);
@@ -137,21 +136,23 @@ static void emit_loop(struct emitter *e, const struct ilir_stmt *s)
 	e->loop = (struct jit_loop){inner ? s->loop.var : (ilir_var){0}, begin, before, body, 0, {{0}}};
 	emit_block(e, s->loop.body);
 	for (int m = 0; inner && m < e->loop.multiples; m++)
-		advance(e, e->loop.multiple[m].phi, e->loop.multiple[m].factor * s->loop.step, &unused);
+		advance_variable(e, e->loop.multiple[m].phi, e->loop.multiple[m].factor * s->loop.step,
+				 &unused);
 	e->loop.var = (ilir_var){0};
-	advance(e, i, s->loop.step, &next);
+	advance_variable(e, i, s->loop.step, &next);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSLT, next, end, ""), body, after);
 	LLVMPositionBuilderAtEnd(e->at, after);
 }
 
-/* The blocks that the caller names: block after block, counted, the variable going either way. */
+/* A loop over the caller's blocks of columns, counted; the variable goes up or down by the kernel's
+ * direction. */
 static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 {
 	LLVMTypeRef index = e->scalar[ILIR_INDEX];
 	LLVMValueRef none = LLVMConstInt(index, 0, false), one = LLVMConstInt(index, 1, false);
 	LLVMValueRef step = LLVMConstInt(index, s->loop.step, true), blocks = LLVMGetParam(e->function, 4);
 	LLVMValueRef begin = value_for_statement(e, s->loop.begin);
-	LLVMValueRef way = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 5), step, "way");
+	LLVMValueRef stride = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 5), step, "stride");
 	LLVMValueRef first = LLVMBuildNSWMul(e->at, LLVMGetParam(e->function, 3), step, "");
 	first = LLVMBuildNSWAdd(e->at, first, begin, "first");
 	const char *name = e->m->vars.at[s->loop.var.i].name;
@@ -162,7 +163,7 @@ static void emit_sweep(struct emitter *e, const struct ilir_stmt *s)
 	LLVMValueRef i = LLVMBuildPhi(e->at, index, name), left = LLVMBuildPhi(e->at, index, "left");
 	e->var[s->loop.var.i] = i;
 	emit_block(e, s->loop.body);
-	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, i, way, ""));
+	LLVMValueRef next = hide_origin(e, LLVMBuildNSWAdd(e->at, i, stride, ""));
 	LLVMValueRef rest = LLVMBuildNSWSub(e->at, left, one, "");
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->at);
 	LLVMBuildCondBr(e->at, LLVMBuildICmp(e->at, LLVMIntSGT, rest, none, ""), body, after);
@@ -276,7 +277,7 @@ static void emit_kernel(struct emitter *e, const struct ilir_kernel *k, int vect
 	LLVMBuildBr(e->entry, body);
 }
 
-static void prepare(struct emitter *e)
+static void prepare_emitter(struct emitter *e)
 {
 	const struct ilir_module *m = e->m;
 	for (int t = 0; t < ILIR_DTYPES; t++)
@@ -294,7 +295,7 @@ static void prepare(struct emitter *e)
 
 bool jit_emit_module(struct emitter *e, int kernel, int vector_bits)
 {
-	prepare(e);
+	prepare_emitter(e);
 	for (int i = 0; i < (int)e->m->kernels.n && !e->problem; i++)
 		if (kernel < 0 || kernel == i)
 			emit_kernel(e, &e->m->kernels.at[i], vector_bits);

@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The inside of the LLVM back end: what its files share. */
+/* Internal declarations of the LLVM back end. */
 #ifndef ESPALIER_JIT_LLVM_EMIT_H
 #define ESPALIER_JIT_LLVM_EMIT_H
 
@@ -13,11 +13,11 @@
 struct jit_register {
 	int lanes; /* of the widest store; 0 = nothing stored */
 	int64_t slots;
-	LLVMValueRef *slot; /* NULL = not met in this kernel yet */
+	LLVMValueRef *slot; /* NULL = not used in this kernel yet */
 	bool parked;
 };
 
-/* The innermost loop that is being emitted, and multiples of its variable that go along with it. */
+/* The innermost loop that is being emitted, and multiples of its variable, which are advanced with it. */
 enum { JIT_MULTIPLES = 8 };
 struct jit_loop {
 	ilir_var var; /* none: not in such a loop */
@@ -30,8 +30,8 @@ struct jit_loop {
 	} multiple[JIT_MULTIPLES];
 };
 
-/* One module on its way into LLVM.  `at` is where code goes; `entry` stays at the end of the kernel's entry
- * block, which holds what is computed once: base pointers and stack slots. */
+/* One module while it is emitted.  `at` is where instructions are added; `entry` is the end of the kernel's
+ * entry block, which computes base pointers and stack slots once. */
 struct emitter {
 	const struct ilir_module *m;
 	struct arena *arena;
@@ -41,7 +41,7 @@ struct emitter {
 	LLVMTypeRef scalar[ILIR_DTYPES], pointer; /* by dtype; half floats are integers: their bits */
 	LLVMValueRef function;
 	bool has_fma, has_half;	       /* the machine has the instructions */
-	struct jit_promises *promises; /* what may be said of accesses to memory (access.c) */
+	struct jit_promises *promises; /* metadata of accesses to memory (access.c) */
 	bool *reads;		       /* jit_find_reads */
 	LLVMValueRef *value;	       /* by expression: computed in this statement, else NULL */
 	VEC(uint32_t) known;	       /* the expressions that have a value, oldest first */
@@ -50,34 +50,35 @@ struct emitter {
 	LLVMValueRef *base;	  /* by buffer: its address, NULL = not used in this kernel yet */
 	struct jit_register *reg; /* by buffer */
 	const char *kernel;	  /* being emitted */
-	const char *problem;	  /* first thing that cannot be emitted, NULL = none */
-	const char *culprit;	  /* the kernel it stands in */
+	const char *problem;	  /* why the first failure happened, NULL = none */
+	const char *culprit;	  /* the kernel in which it happened */
 };
 
 /* --- emit.c --- */
 
 /* Fills e->module (empty, in e->context) with a function for the kernel, or for each when it is -1; m, arena,
- * context, module, has_fma and has_half are given.  False when the module is not what the back end takes: see problem
+ * context, module, has_fma and has_half are given.  False when the module cannot be emitted: see problem
  * and culprit.  `vector_bits` is the register width to use. */
 bool jit_emit_module(struct emitter *, int kernel, int vector_bits);
 
 LLVMTypeRef jit_type(const struct emitter *, struct ilir_type);
-/* The same in memory, where truth has a byte. */
+/* The type in memory, where truth is a byte. */
 LLVMTypeRef jit_stored_type(const struct emitter *, struct ilir_type);
-/* An integer in each lane of a value of such a type. */
+/* The integer in each lane of a type. */
 LLVMValueRef jit_constant(LLVMTypeRef, int64_t);
-/* Notes why something cannot be emitted; a value of that type stands in. */
+/* Records why something cannot be emitted; returns a placeholder of that type. */
 LLVMValueRef jit_refuse(struct emitter *, struct ilir_type, const char *why);
 LLVMBasicBlockRef jit_block(struct emitter *, const char *name);
 
-/* Variable of the innermost loop times a factor, counted along with it; NULL when it is no such variable. */
+/* The variable of the innermost loop times a factor, as an induction variable of its own; NULL when the
+ * expression is no such variable. */
 LLVMValueRef jit_multiple(struct emitter *, ilir_expr, uint64_t factor);
 
 /* --- expr.c --- */
 
 LLVMValueRef jit_emit_expr(struct emitter *, ilir_expr);
-/* Forgets what was computed since `known` had `mark` entries: registers may have changed, or control left the
- * block. */
+/* Forgets the values computed since `known` had `mark` entries: registers may have changed, or the block has
+ * ended. */
 void jit_forget(struct emitter *, size_t mark);
 LLVMValueRef jit_splat(struct emitter *, LLVMValueRef, int lanes);
 
@@ -96,17 +97,17 @@ LLVMValueRef jit_emit_fma(struct emitter *, LLVMValueRef a, LLVMValueRef b, LLVM
 /* Once per module, before any load or store. */
 void jit_make_promises(struct emitter *);
 LLVMValueRef jit_emit_load(struct emitter *, ilir_expr);
-/* Of a load, its place only. */
+/* Prefetches the place of a load. */
 void jit_emit_prefetch(struct emitter *, ilir_expr load);
 void jit_emit_store(struct emitter *, const struct ilir_stmt *);
 /* The content of a register becomes undefined. */
 void jit_emit_alloc(struct emitter *, ilir_buffer);
-/* Finds how wide each register is, from all stores of a block. */
+/* Sets the width of each register from all stores of a block. */
 void jit_measure_registers(struct emitter *, const struct ilir_stmt *);
 
 /* --- processor.c --- */
 
-/* A machine of its own for one compilation, since LLVM's are not to be shared between threads.  NULL and a
+/* A machine for one compilation, since LLVM's must not be shared between threads.  NULL and a
  * message for LLVMDisposeMessage on failure. */
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *, char **message);
 /* Whether such a machine multiplies and adds in one instruction; after jit_machine_new. */

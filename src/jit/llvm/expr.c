@@ -119,7 +119,8 @@ static LLVMValueRef emit_SQRT(struct emitter *e, ilir_expr x, const LLVMValueRef
 	return emit_intrinsic(e, "llvm.sqrt", arg, 1);
 }
 
-/* a > b ? a : b is one x86 instruction, which gives b when there is a NaN; a NaN in a is then put back. */
+/* a > b ? a : b is one x86 instruction, which returns b if either is a NaN; a second select restores a NaN in
+ * a. */
 static LLVMValueRef emit_extreme(struct emitter *e, ilir_expr x, const LLVMValueRef *arg,
 				 LLVMRealPredicate real, LLVMIntPredicate integer)
 {
@@ -154,7 +155,7 @@ static LLVMValueRef sign_mask(struct emitter *e, LLVMValueRef x)
 	return LLVMBuildAShr(e->at, x, index_constant(e, 63), "");
 }
 
-/* LLVM's quotient is cut towards zero; it is one too large where the remainder is negative. */
+/* LLVM's quotient is rounded towards zero; it is one too large where the remainder is negative. */
 static LLVMValueRef emit_DIV(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	int64_t by = jit_divisor(e->m, x);
@@ -188,8 +189,8 @@ static LLVMValueRef refuse_compound(struct emitter *e, ilir_expr x, const LLVMVa
 
 /* --- conditions --- */
 
-static LLVMValueRef compare(struct emitter *e, ilir_expr x, const LLVMValueRef *arg, LLVMRealPredicate real,
-			    LLVMIntPredicate integer)
+static LLVMValueRef emit_comparison(struct emitter *e, ilir_expr x, const LLVMValueRef *arg,
+				    LLVMRealPredicate real, LLVMIntPredicate integer)
 {
 	if (is_float(e, ilir_arg(e->m, x, 0)))
 		return LLVMBuildFCmp(e->at, real, arg[0], arg[1], "");
@@ -198,17 +199,17 @@ static LLVMValueRef compare(struct emitter *e, ilir_expr x, const LLVMValueRef *
 
 static LLVMValueRef emit_LT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return compare(e, x, arg, LLVMRealOLT, LLVMIntSLT);
+	return emit_comparison(e, x, arg, LLVMRealOLT, LLVMIntSLT);
 }
 
 static LLVMValueRef emit_LE(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return compare(e, x, arg, LLVMRealOLE, LLVMIntSLE);
+	return emit_comparison(e, x, arg, LLVMRealOLE, LLVMIntSLE);
 }
 
 static LLVMValueRef emit_EQ(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return compare(e, x, arg, LLVMRealOEQ, LLVMIntEQ);
+	return emit_comparison(e, x, arg, LLVMRealOEQ, LLVMIntEQ);
 }
 
 static LLVMValueRef emit_SELECT(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
@@ -278,7 +279,7 @@ static LLVMValueRef emit_SHR(struct emitter *e, ilir_expr x, const LLVMValueRef 
 	return LLVMBuildAShr(e->at, arg[0], arg[1], "");
 }
 
-/* Half floats are integers here. */
+/* Half floats are integers in the IR. */
 static LLVMValueRef emit_AS_I32(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	if (operand_type(e, x) != ILIR_F32)
@@ -291,18 +292,18 @@ static LLVMValueRef emit_AS_F32(struct emitter *e, ilir_expr x, const LLVMValueR
 	return LLVMBuildBitCast(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
 }
 
-static LLVMValueRef cut(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
+static LLVMValueRef truncate_integer(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	return LLVMBuildTrunc(e->at, arg[0], jit_type(e, ilir_type_of(e->m, x)), "");
 }
 
-#define emit_AS_F16 cut
-#define emit_AS_BF16 cut
-#define emit_WRAP_I32 cut
+#define emit_AS_F16 truncate_integer
+#define emit_AS_BF16 truncate_integer
+#define emit_WRAP_I32 truncate_integer
 
 /* --- casts --- */
 
-/* Lane by lane: some machines have a vector of i64 rounded twice, by way of binary64. */
+/* Lane by lane: on some machines a vector of i64 is rounded twice, first to binary64. */
 static LLVMValueRef round_i64(struct emitter *e, LLVMValueRef v, LLVMTypeRef to)
 {
 	if (LLVMGetTypeKind(to) != LLVMVectorTypeKind)
@@ -345,15 +346,16 @@ static LLVMValueRef emit_TO_F32(struct emitter *e, ilir_expr x, const LLVMValueR
 }
 
 /* The same integer in another type. */
-static LLVMValueRef resize(struct emitter *e, ilir_expr x, LLVMValueRef v)
+static LLVMValueRef resize_integer(struct emitter *e, ilir_expr x, LLVMValueRef v)
 {
 	enum ilir_dtype from = operand_type(e, x);
 	bool is_unsigned = from == ILIR_U8 || from == ILIR_BOOL;
 	return LLVMBuildIntCast2(e->at, v, jit_type(e, ilir_type_of(e->m, x)), !is_unsigned, "");
 }
 
-/* The nearest of low..high, in a narrower type. */
-static LLVMValueRef saturate(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low, int64_t high)
+/* Clamps to low..high and converts to a narrower type. */
+static LLVMValueRef saturate_integer(struct emitter *e, ilir_expr x, LLVMValueRef v, int64_t low,
+				     int64_t high)
 {
 	LLVMTypeRef wide = LLVMTypeOf(v);
 	v = emit_intrinsic(e, "llvm.smax", (LLVMValueRef[]){v, jit_constant(wide, low)}, 2);
@@ -376,35 +378,35 @@ static LLVMValueRef emit_TO_I32(struct emitter *e, ilir_expr x, const LLVMValueR
 	case ILIR_F32:
 		return cut_fraction(e, x, arg[0]);
 	case ILIR_I64:
-		return saturate(e, x, arg[0], INT32_MIN, INT32_MAX);
+		return saturate_integer(e, x, arg[0], INT32_MIN, INT32_MAX);
 	default:
-		return resize(e, x, arg[0]);
+		return resize_integer(e, x, arg[0]);
 	}
 }
 
 static LLVMValueRef emit_TO_I64(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return operand_type(e, x) == ILIR_F32 ? cut_fraction(e, x, arg[0]) : resize(e, x, arg[0]);
+	return operand_type(e, x) == ILIR_F32 ? cut_fraction(e, x, arg[0]) : resize_integer(e, x, arg[0]);
 }
 
 static LLVMValueRef emit_TO_I8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return saturate(e, x, arg[0], INT8_MIN, INT8_MAX);
+	return saturate_integer(e, x, arg[0], INT8_MIN, INT8_MAX);
 }
 
 static LLVMValueRef emit_TO_U8(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return saturate(e, x, arg[0], 0, UINT8_MAX);
+	return saturate_integer(e, x, arg[0], 0, UINT8_MAX);
 }
 
 static LLVMValueRef emit_TO_I16(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return saturate(e, x, arg[0], INT16_MIN, INT16_MAX);
+	return saturate_integer(e, x, arg[0], INT16_MIN, INT16_MAX);
 }
 
 static LLVMValueRef emit_TO_INDEX(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
-	return resize(e, x, arg[0]);
+	return resize_integer(e, x, arg[0]);
 }
 
 /* --- vectors --- */
@@ -431,7 +433,7 @@ static LLVMValueRef emit_RAMP(struct emitter *e, ilir_expr x, const LLVMValueRef
 
 /* --- the table --- */
 
-/* Loads and branching selects do not stand here by right: what their arguments mean is their own affair. */
+/* emit_anew does not evaluate the arguments of loads and of selects that branch. */
 static LLVMValueRef emit_LOAD(struct emitter *e, ilir_expr x, const LLVMValueRef *arg)
 {
 	(void)arg;

@@ -11,14 +11,14 @@
 
 #include <stdio.h>
 
-/* binary64 and integers of its width, as scalars or in vectors like those of `like`. */
-static LLVMTypeRef wide(LLVMTypeRef element, LLVMTypeRef like)
+/* The type of an element, or of a vector of as many of them as `like` has. */
+static LLVMTypeRef wide_type(LLVMTypeRef element, LLVMTypeRef like)
 {
 	bool vector = LLVMGetTypeKind(like) == LLVMVectorTypeKind;
 	return vector ? LLVMVectorType(element, LLVMGetVectorSize(like)) : element;
 }
 
-/* What rounding made of a + b: a + b = sum + error, exactly.  Not a number where an operand is not finite. */
+/* The rounding error of a sum: a + b = sum + error, exactly.  A NaN where an operand is not finite. */
 static LLVMValueRef error_of_sum(LLVMBuilderRef at, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sum)
 {
 	LLVMValueRef b_part = LLVMBuildFSub(at, sum, a, "");
@@ -26,12 +26,12 @@ static LLVMValueRef error_of_sum(LLVMBuilderRef at, LLVMValueRef a, LLVMValueRef
 	return LLVMBuildFAdd(at, LLVMBuildFSub(at, a, a_part, ""), LLVMBuildFSub(at, b, b_part, ""), "");
 }
 
-/* Where there was an error: the sum is brought one step towards zero if rounding led away from it, which its
- * sign and that of the error tell, and its last bit is set. */
+/* Where there is an error: moves the sum one step towards zero if it was rounded away from zero, which the
+ * signs of sum and error show, and sets its last bit. */
 static LLVMValueRef round_to_odd(struct emitter *e, LLVMValueRef sum, LLVMValueRef error)
 {
 	LLVMBuilderRef at = e->at;
-	LLVMTypeRef integer = wide(LLVMInt64TypeInContext(e->context), LLVMTypeOf(sum));
+	LLVMTypeRef integer = wide_type(LLVMInt64TypeInContext(e->context), LLVMTypeOf(sum));
 	LLVMValueRef cut = LLVMBuildFCmp(at, LLVMRealONE, error, LLVMConstNull(LLVMTypeOf(error)), "");
 	LLVMValueRef sticky = LLVMBuildZExt(at, cut, integer, "");
 	LLVMValueRef bits = LLVMBuildBitCast(at, sum, integer, "");
@@ -44,11 +44,11 @@ static LLVMValueRef round_to_odd(struct emitter *e, LLVMValueRef sum, LLVMValueR
 				LLVMTypeOf(sum), "");
 }
 
-/* The sum of a * b and c at `at`, the parameters of the function that is being written. */
+/* Computes a * b + c of the parameters of the function. */
 static LLVMValueRef emit_body(struct emitter *e, LLVMValueRef function, LLVMTypeRef narrow)
 {
 	LLVMBuilderRef at = e->at;
-	LLVMTypeRef type = wide(LLVMDoubleTypeInContext(e->context), narrow);
+	LLVMTypeRef type = wide_type(LLVMDoubleTypeInContext(e->context), narrow);
 	LLVMValueRef x[3];
 	for (int i = 0; i < 3; i++)
 		x[i] = LLVMBuildFPExt(at, LLVMGetParam(function, i), type, "");
@@ -57,7 +57,8 @@ static LLVMValueRef emit_body(struct emitter *e, LLVMValueRef function, LLVMType
 	return LLVMBuildFPTrunc(at, odd, narrow, "");
 }
 
-/* A function inside the object: tiles hold hundreds of these, and each is two dozen instructions. */
+/* A function inside the object, since tiles contain hundreds of calls, and each would be two dozen
+ * instructions. */
 static LLVMValueRef write_function(struct emitter *e, const char *name, LLVMTypeRef narrow,
 				   LLVMTypeRef signature)
 {

@@ -2,8 +2,8 @@
 /* f16 to f32, also for machines without the instruction: code must not call the C library's. */
 #include "jit/llvm/emit.h"
 
-/* `type` like the value, of another element. */
-static LLVMTypeRef like(LLVMTypeRef element, LLVMValueRef v)
+/* The type of an element, or of a vector of as many of them as the value has. */
+static LLVMTypeRef type_like(LLVMTypeRef element, LLVMValueRef v)
 {
 	LLVMTypeRef t = LLVMTypeOf(v);
 	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMVectorType(element, LLVMGetVectorSize(t))
@@ -13,7 +13,7 @@ static LLVMTypeRef like(LLVMTypeRef element, LLVMValueRef v)
 /* Below the smallest normal number: a float of the fraction behind the exponent of 2^-14, less 2^-14. */
 static LLVMValueRef widen_subnormal(struct emitter *e, LLVMValueRef shifted)
 {
-	LLVMTypeRef integer = LLVMTypeOf(shifted), real = like(e->scalar[ILIR_F32], shifted);
+	LLVMTypeRef integer = LLVMTypeOf(shifted), real = type_like(e->scalar[ILIR_F32], shifted);
 	LLVMValueRef one = jit_constant(integer, 113 << 23);
 	LLVMValueRef sum = LLVMBuildBitCast(e->at, LLVMBuildAdd(e->at, shifted, one, ""), real, "");
 	LLVMValueRef exact = LLVMBuildFSub(e->at, sum, LLVMBuildBitCast(e->at, one, real, ""), "");
@@ -32,7 +32,7 @@ static LLVMValueRef widen_special(struct emitter *e, LLVMValueRef shifted, LLVMV
 
 static LLVMValueRef widen_by_integers(struct emitter *e, LLVMValueRef bits)
 {
-	LLVMTypeRef integer = like(e->scalar[ILIR_I32], bits);
+	LLVMTypeRef integer = type_like(e->scalar[ILIR_I32], bits);
 	LLVMValueRef wide = LLVMBuildZExt(e->at, bits, integer, ""), thirteen = jit_constant(integer, 13);
 	LLVMValueRef sign = LLVMBuildAnd(e->at, wide, jit_constant(integer, 0x8000), "");
 	LLVMValueRef shifted =
@@ -44,14 +44,15 @@ static LLVMValueRef widen_by_integers(struct emitter *e, LLVMValueRef bits)
 	LLVMValueRef special = LLVMBuildICmp(e->at, LLVMIntSGE, shifted, infinity, "");
 	result = LLVMBuildSelect(e->at, special, widen_special(e, shifted, infinity), result, "");
 	sign = LLVMBuildShl(e->at, sign, jit_constant(integer, 16), "");
-	return LLVMBuildBitCast(e->at, LLVMBuildOr(e->at, result, sign, ""), like(e->scalar[ILIR_F32], bits),
-				"");
+	return LLVMBuildBitCast(e->at, LLVMBuildOr(e->at, result, sign, ""),
+				type_like(e->scalar[ILIR_F32], bits), "");
 }
 
 LLVMValueRef jit_widen_half(struct emitter *e, LLVMValueRef bits)
 {
 	if (!e->has_half)
 		return widen_by_integers(e, bits);
-	LLVMValueRef half = LLVMBuildBitCast(e->at, bits, like(LLVMHalfTypeInContext(e->context), bits), "");
-	return LLVMBuildFPExt(e->at, half, like(e->scalar[ILIR_F32], bits), "");
+	LLVMValueRef half =
+	    LLVMBuildBitCast(e->at, bits, type_like(LLVMHalfTypeInContext(e->context), bits), "");
+	return LLVMBuildFPExt(e->at, half, type_like(e->scalar[ILIR_F32], bits), "");
 }

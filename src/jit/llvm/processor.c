@@ -1,24 +1,24 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Which processor LLVM makes code for. */
+/* The processor that LLVM makes code for. */
 #include "jit/llvm/emit.h"
 
 #include <llvm-c/Target.h>
 #include <pthread.h>
 
-/* Asked once: on a virtual machine every look at the processor is a trip to its host. */
+/* Found once: on a virtual machine every cpuid traps to its host. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct {
 	const char *cpu, *features, *triple;
 	bool failed;
 } host;
 
-/* LLVM goes by family numbers, and takes what it does not know for something older: with AMX and AVX512-FP16
- * present it has said `rocketlake`, for which vectors are 256 bits and schedules about 10 % slower.  These
- * have FP16, and no other maker's processor does. */
+/* LLVM identifies processors by family numbers, and takes unknown ones for older ones: for one with AMX and
+ * AVX512-FP16 it chose `rocketlake`, for which vectors have 256 bits and schedules are about 10 % slower.
+ * Only these processors have FP16. */
 static const char *const fp16_cpus[] = {"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d",
 					"diamondrapids"};
 
-static const char *correction(const char *cpu, const char *features)
+static const char *correct_cpu(const char *cpu, const char *features)
 {
 	if (!strstr(features, "+avx512fp16"))
 		return NULL;
@@ -28,22 +28,22 @@ static const char *correction(const char *cpu, const char *features)
 	return fp16_cpus[0];
 }
 
-static void look_at_host(void)
+static void inspect_host(void)
 {
 	host.failed = LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter();
 	host.triple = LLVMGetDefaultTargetTriple();
 	host.features = LLVMGetHostCPUFeatures();
 	char *cpu = LLVMGetHostCPUName();
-	host.cpu = correction(cpu, host.features);
+	host.cpu = correct_cpu(cpu, host.features);
 	if (host.cpu)
 		LLVMDisposeMessage(cpu);
 	else
 		host.cpu = cpu;
 }
 
-/* What LLVM is told of a target of base/target.def. */
+/* LLVM's names for a target of base/targets.h, and its instructions. */
 static const struct processor {
-	const char *cpu, *triple, *llvm; /* llvm: what LLVM calls the instruction set */
+	const char *cpu, *triple, *llvm; /* llvm: LLVM's name of the instruction set */
 	bool fma, half;
 } processors[TARGETS] = {
     [TARGET_GENERIC] = {"x86-64", "x86_64-unknown-linux-gnu", "X86", false, false},
@@ -52,7 +52,7 @@ static const struct processor {
     [TARGET_AARCH64] = {"generic", "aarch64-unknown-linux-gnu", "AArch64", true, true},
 };
 
-/* Makes an instruction set known to LLVM, if it was built with it. */
+/* Registers an instruction set, if LLVM was built with it. */
 static void start_architecture(const char *llvm)
 {
 #define LLVM_TARGET(name)                                                                                    \
@@ -93,7 +93,7 @@ bool jit_machine_has_half(const struct jit_options *o)
 /* LLVM's registry of instruction sets has no lock. */
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 
-/* An instruction set is made known once: other threads may be compiling for it. */
+/* Registers an instruction set only once: other threads may be compiling for it. */
 static bool find_architecture(const char *llvm, const char *triple, LLVMTargetRef *target, char **message)
 {
 	if (LLVMGetTargetFromTriple(triple, target, message) == 0)
@@ -106,7 +106,7 @@ static bool find_architecture(const char *llvm, const char *triple, LLVMTargetRe
 	return LLVMGetTargetFromTriple(triple, target, message) == 0;
 }
 
-/* `llvm`: the instruction set to make known, NULL = it is. */
+/* `llvm`: the instruction set to register; NULL = it is registered. */
 static LLVMTargetMachineRef new_machine(const char *llvm, const char *triple, const char *cpu,
 					const char *features, char **message)
 {
@@ -122,7 +122,7 @@ static LLVMTargetMachineRef new_machine(const char *llvm, const char *triple, co
 LLVMTargetMachineRef jit_machine_new(const struct jit_options *o, char **message)
 {
 	const struct processor *p = &processors[o->target->id];
-	pthread_once(&once, look_at_host);
+	pthread_once(&once, inspect_host);
 	*message = NULL;
 	if (host.failed) {
 		*message = LLVMCreateMessage("this LLVM makes no code for this machine");
