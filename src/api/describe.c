@@ -173,9 +173,9 @@ static bool has_rows(const struct compilation *c, int body)
 }
 
 /* A kernel of several groups is shared out as all of them are. */
-static void add_way(struct image_step *s, enum image_way way, bool first)
+static void add_strategy(struct image_step *s, enum image_strategy strategy, bool first)
 {
-	s->way = first || s->way == way ? way : IMAGE_CHEAPEST;
+	s->strategy = first || s->strategy == strategy ? strategy : IMAGE_CHEAPEST;
 }
 
 static void add_work(struct image_step *s, struct sched_work w)
@@ -192,7 +192,7 @@ static void describe_step(const struct compilation *c, struct image_step *step)
 	int body = body_of(c, k);
 	for (size_t g = 0; body >= 0 && g < c->plan.groups.n; g++)
 		if (c->plan.groups.at[g].body == body && (!k->group || (size_t)k->group == g + 1)) {
-			add_way(step, c->sched.ways.at[g], !step->rows);
+			add_strategy(step, c->sched.strategies.at[g], !step->rows);
 			add_work(step, sched_work_of(&c->sched, &c->plan, g));
 		}
 	step->operations = body >= 0 && has_rows(c, body) ? step->operations / (k->parts ? k->parts : 1) : 0;

@@ -107,7 +107,7 @@ static bool reserve(struct esp_profile *p)
 
 _Static_assert((int)RT_ALONE == ESP_SPLIT_NONE && (int)RT_ROWS == ESP_SPLIT_ROWS &&
 		   (int)RT_COLUMNS == ESP_SPLIT_COLUMNS && (int)RT_SUBTREES == ESP_SPLIT_SUBTREES,
-	       "ways of splitting are told by their numbers");
+	       "strategies have the numbers of the public header");
 
 /* Leaves are the lowest level, whoever goes over them. */
 static void tell_ranges(struct esp_profile *p, int folds)
@@ -123,7 +123,7 @@ static void tell_ranges(struct esp_profile *p, int folds)
 		    .level = p->step[step].over == ESP_OVER_LEAVES ? 0 : j->level,
 		    .row = j->begin,
 		    .rows = j->end - j->begin,
-		    .split = (int)j->way,
+		    .split = (int)j->strategy,
 		    .start = j->start - r->phase[0],
 		    .stop = j->stop - r->phase[0],
 		};
@@ -138,7 +138,7 @@ size_t profile_most_events(const struct rt_profile *r)
 	for (int part = 0; part < r->parts; part++)
 		most += r->lane[part].events;
 	for (int64_t j = 0; j < r->jobs; j++)
-		split += r->job[j].way != RT_ALONE;
+		split += r->job[j].strategy != RT_ALONE;
 	return most + split * r->parts;
 }
 
@@ -188,7 +188,7 @@ static void tell_wait(struct thread *t, int64_t job)
 {
 	const struct rt_job *j = &t->record->job[job];
 	int64_t begin = t->record->phase[0];
-	if (j->way != RT_ALONE && t->stop < j->stop)
+	if (j->strategy != RT_ALONE && t->stop < j->stop)
 		*t->to++ = (esp_event){
 		    .kind = ESP_EVENT_WAIT,
 		    .thread = t->number,

@@ -167,7 +167,7 @@ static const struct member step_members[] = {
     NUMBER_IN(image_step, block_bytes, 0, MAX_BLOCK_BYTES),
     NUMBER_IN(image_step, weight_bytes, 0, MAX_WEIGHT_BYTES),
     NUMBER_IN(image_step, cases, 0, INT32_MAX),
-    NUMBER_IN(image_step, way, IMAGE_CHEAPEST, IMAGE_SUBTREES),
+    NUMBER_IN(image_step, strategy, IMAGE_CHEAPEST, IMAGE_SUBTREES),
 };
 LAYOUT(step, sizeof(struct image_step), step_members);
 

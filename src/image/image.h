@@ -172,8 +172,8 @@ enum image_domain {
 	IMAGE_DOMAIN_BINDING	  /* when weights are bound: the rows of one folded parameter */
 };
 
-/* What threads share out of a range. */
-enum image_way {
+/* How a range is divided among threads. */
+enum image_strategy {
 	IMAGE_CHEAPEST, /* what is expected to take the shortest */
 	IMAGE_ALONE,
 	IMAGE_ROWS,
@@ -191,7 +191,7 @@ struct image_step {
 	int64_t weight_bytes; /* weights that all blocks read, those that blocks share counted once */
 	unsigned cases;	     /* a mask: of the domain's rows only those of nodes of these cases; 0 = all.  Of
 				domains      that are cut at batches or nodes, and of leaves */
-	enum image_way way;
+	enum image_strategy strategy;
 };
 
 /* --- code --- */

@@ -125,7 +125,7 @@ int32_t rt_profile_add_job(struct rt_profile *p, const struct rt_range *r, bool 
 					  .steps = r->steps,
 					  .level = r->level,
 					  .follows = follows,
-					  .way = r->way,
+					  .strategy = r->strategy,
 					  .begin = r->begin,
 					  .end = r->end,
 					  .start = INT64_MAX};

@@ -34,7 +34,7 @@ struct rt_job {
 	int32_t step, steps; /* from which on in the image's table, how many */
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches */
 	bool follows;	     /* parts have not met since the job before: a level of a span, but its first */
-	enum rt_way way;
+	enum rt_strategy strategy;
 	int64_t begin, end;  /* rows */
 	int64_t start, stop; /* nanoseconds of CLOCK_MONOTONIC */
 };

@@ -17,11 +17,11 @@ static struct image_range share_of(const struct rt_range *of, const struct image
 {
 	struct image_range r = {.begin = of->begin, .end = of->end};
 	int64_t first = 0, behind = s->blocks;
-	if (of->way == RT_ROWS) {
+	if (of->strategy == RT_ROWS) {
 		int64_t rows = of->end - of->begin;
 		r.begin = of->begin + rt_share(rows, of->tile, part, parts);
 		r.end = of->begin + rt_share(rows, of->tile, part + 1, parts);
-	} else if (of->way == RT_COLUMNS) {
+	} else if (of->strategy == RT_COLUMNS) {
 		int at = of->shift ? (part + of->shift) % parts : part;
 		first = rt_share(s->blocks, 1, at, parts);
 		behind = rt_share(s->blocks, 1, at + 1, parts);
@@ -96,7 +96,7 @@ static bool run_subtrees(const struct rt_calls *c, const struct rt_range *of, in
 bool rt_run_share(const struct rt_calls *c, const struct rt_range *of, int part, int parts)
 {
 	bool ok = true;
-	if (of->way == RT_SUBTREES)
+	if (of->strategy == RT_SUBTREES)
 		return run_subtrees(c, of, part, parts);
 	for (int i = of->step; ok && i < of->step + of->steps; i++) {
 		struct image_range r = share_of(of, &c->image->step[i], part, parts);

@@ -16,7 +16,7 @@ struct rt_range {
 	int32_t tile;	     /* the greatest of theirs */
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches; of several the lowest */
 	int32_t levels;	     /* how many */
-	enum rt_way way;
+	enum rt_strategy strategy;
 	bool downwards; /* the direction in which columns are swept, in turns at several levels */
 	bool from_top;	/* the highest of several levels comes first */
 	int32_t alone;	/* ranges right behind it in the plan that are the caller's alone */

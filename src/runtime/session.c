@@ -310,7 +310,7 @@ static bool asks_for_subtrees(const struct image *image)
 {
 	bool asks = false;
 	for (int i = 0; i < image->steps; i++)
-		asks |= image->step[i].way == IMAGE_SUBTREES;
+		asks |= image->step[i].strategy == IMAGE_SUBTREES;
 	return asks;
 }
 

@@ -97,12 +97,12 @@ static double cost_of_rows(const struct rt_question *q, const struct image_step 
 }
 
 /* What a step computes in the time of its turn. */
-static double cost(const struct rt_question *q, int which, enum rt_way way)
+static double cost(const struct rt_question *q, int which, enum rt_strategy strategy)
 {
 	const struct rt_group *g = q->group;
 	const struct image_step *s = &g->step[which];
 	int64_t blocks = (s->blocks + q->parts - 1) / q->parts;
-	switch (way) {
+	switch (strategy) {
 	case RT_ROWS:
 		return cost_of_rows(q, s);
 	case RT_COLUMNS:
@@ -119,15 +119,15 @@ static double alone_between(const struct rt_question *q, int which)
 }
 
 /* The best way for one step, and what it costs. */
-static enum rt_way choose(const struct rt_question *q, int which, bool between, double *least)
+static enum rt_strategy choose(const struct rt_question *q, int which, bool between, double *least)
 {
-	enum rt_way best = RT_ALONE;
+	enum rt_strategy best = RT_ALONE;
 	*least = between ? alone_between(q, which) : cost(q, which, RT_ALONE);
-	for (enum rt_way way = RT_ROWS; way <= RT_COLUMNS; way++) {
-		double c = cost(q, which, way) + turn(q);
+	for (enum rt_strategy strategy = RT_ROWS; strategy <= RT_COLUMNS; strategy++) {
+		double c = cost(q, which, strategy) + turn(q);
 		if (c < *least) {
 			*least = c;
-			best = way;
+			best = strategy;
 		}
 	}
 	return best;
@@ -154,7 +154,7 @@ struct rt_times rt_choose(const struct rt_question *q)
 	struct rt_times t;
 	if (q->group->steps > 1)
 		return choose_steps(q);
-	t.way = choose(q, 0, q->group->between, &t.least);
+	t.strategy = choose(q, 0, q->group->between, &t.least);
 	t.alone = cost(q, 0, RT_ALONE);
 	return t;
 }
@@ -164,25 +164,25 @@ static double row_bytes_of(const struct image_step *s)
 	return sqrt((double)s->block_bytes * s->blocks * sizeof(float));
 }
 
-static enum rt_way asked_for(const struct image_step *s)
+static enum rt_strategy asked_for(const struct image_step *s)
 {
-	static const enum rt_way ways[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
+	static const enum rt_strategy strategies[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
 					   [IMAGE_ALONE] = RT_ALONE,
 					   [IMAGE_ROWS] = RT_ROWS,
 					   [IMAGE_COLUMNS] = RT_COLUMNS,
 					   [IMAGE_SUBTREES] = RT_SUBTREES};
-	return ways[s->way];
+	return strategies[s->strategy];
 }
 
 struct rt_group rt_group_of(const struct image_step *step, int steps)
 {
-	struct rt_group g = {.step = step, .steps = steps, .tile = 1, .way = asked_for(step), .known = true};
+	struct rt_group g = {.step = step, .steps = steps, .tile = 1, .strategy = asked_for(step), .known = true};
 	for (int i = 0; i < steps; i++) {
 		g.weights += (double)step[i].block_bytes * step[i].blocks;
 		g.row_bytes = fmax(g.row_bytes, row_bytes_of(&step[i]));
 		g.tile = step[i].rows > g.tile ? step[i].rows : g.tile;
 		g.known &= step[i].operations > 0;
-		g.apart |= step[i].way != step->way;
+		g.apart |= step[i].strategy != step->strategy;
 	}
 	return g;
 }
@@ -196,7 +196,7 @@ struct rt_group rt_step_of(const struct rt_group *g, int which)
 				 .row_bytes = g->row_bytes,
 				 .tile = s->rows > 1 ? s->rows : 1,
 				 .between = true,
-				 .way = asked_for(s),
+				 .strategy = asked_for(s),
 				 .known = s->operations > 0};
 }
 
@@ -231,18 +231,18 @@ static void keep_to(struct rt_choices *c, const struct rt_question *q)
 	c->parts = q->parts;
 	c->meeting = q->meeting;
 	for (int i = 0; i < c->answers; i++)
-		c->answer[i].way = RT_CHEAPEST;
+		c->answer[i].strategy = RT_CHEAPEST;
 }
 
 struct rt_times rt_recall(struct rt_choices *c, const struct rt_question *q, int step)
 {
 	keep_to(c, q);
 	struct rt_answer *a = &c->answer[(2 * step + (q->group->steps > 1)) * CLASSES + class_of(q->rows)];
-	if (a->way == RT_CHEAPEST) {
+	if (a->strategy == RT_CHEAPEST) {
 		struct rt_times t = rt_choose(q);
-		*a = (struct rt_answer){t.way, t.least / q->rows, t.alone / q->rows};
+		*a = (struct rt_answer){t.strategy, t.least / q->rows, t.alone / q->rows};
 	}
-	return (struct rt_times){a->way, (double)a->least * q->rows, (double)a->alone * q->rows};
+	return (struct rt_times){a->strategy, (double)a->least * q->rows, (double)a->alone * q->rows};
 }
 
 /* --- shares --- */

@@ -8,7 +8,7 @@
 #include "image/image.h"
 
 /* Which way a range is run.  A row's bits, and a column's, are the same in all of them. */
-enum rt_way {
+enum rt_strategy {
 	RT_ALONE,    /* by the caller */
 	RT_ROWS,     /* each part has some of the rows, and runs all steps over them */
 	RT_COLUMNS,  /* each part has some of the blocks of columns, over all rows: a turn for each step */
@@ -25,7 +25,7 @@ struct rt_group {
 	int64_t tile;	  /* the greatest of theirs */
 	bool between;	  /* others are between its ranges, those of rt_step_of */
 	bool apart;	  /* steps are to be run in ways that differ */
-	enum rt_way way;  /* that is asked for; RT_CHEAPEST = none */
+	enum rt_strategy strategy;  /* that is asked for; RT_CHEAPEST = none */
 	bool known;	  /* how many operations they have: otherwise nothing is shared out */
 };
 
@@ -40,7 +40,7 @@ struct rt_question {
 /* Nanoseconds that a range is expected to take: in the way that was chosen for it, with the turns that it
  * takes of the team; by one part alone, which reads all weights. */
 struct rt_times {
-	enum rt_way way;
+	enum rt_strategy strategy;
 	double least, alone;
 };
 
@@ -50,7 +50,7 @@ struct rt_choices {
 	const struct allocator *allocator;
 	int answers;
 	struct rt_answer {
-		unsigned char way;
+		unsigned char strategy;
 		float least, alone; /* a row of it */
 	} * answer;
 	int parts;

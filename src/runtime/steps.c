@@ -78,7 +78,7 @@ static void run_plan(struct walk *w)
 /* Members that were asleep are looked after at every range. */
 static void plan(struct walk *w, const struct rt_range *r)
 {
-	if (r->way == RT_ALONE)
+	if (r->strategy == RT_ALONE)
 		w->plan[w->shared].alone++;
 	else
 		w->shared = w->planned;
@@ -105,7 +105,7 @@ static bool turn_around(const struct walk *w, const struct rt_group *g)
 }
 
 /* A range with rows. */
-static bool add_range(struct walk *w, const struct rt_group *g, enum rt_way way, int32_t level, int64_t begin,
+static bool add_range(struct walk *w, const struct rt_group *g, enum rt_strategy strategy, int32_t level, int64_t begin,
 		      int64_t end)
 {
 	struct rt_range r = {.begin = begin,
@@ -115,13 +115,13 @@ static bool add_range(struct walk *w, const struct rt_group *g, enum rt_way way,
 			     .tile = g->tile,
 			     .level = level,
 			     .levels = 1,
-			     .way = way,
+			     .strategy = strategy,
 			     .downwards = turn_around(w, g)};
-	if (way == RT_COLUMNS && w->calls.image->roaming)
+	if (strategy == RT_COLUMNS && w->calls.image->roaming)
 		r.shift = (level + 1) % w->parts;
 	if (w->calls.profile)
 		r.job = rt_profile_add_job(w->calls.profile, &r, false);
-	if (way == RT_ALONE && !w->planned)
+	if (strategy == RT_ALONE && !w->planned)
 		return rt_run_share(&w->calls, &r, 0, 1);
 	plan(w, &r);
 	return true;
@@ -148,18 +148,18 @@ static bool can_share(struct walk *w, const struct rt_group *g, int64_t rows)
 	return false;
 }
 
-static enum rt_way way_of(struct walk *w, const struct rt_group *g, int64_t rows)
+static enum rt_strategy way_of(struct walk *w, const struct rt_group *g, int64_t rows)
 {
 	if (w->parts < 2 || g->step->domain == IMAGE_DOMAIN_ONCE || !g->known)
 		return RT_ALONE;
 	if (!w->planned)
 		w->awake = rt_team_awake(w->team);
-	if (g->way != RT_CHEAPEST)
-		return g->way == RT_SUBTREES ? RT_ROWS : g->way;
+	if (g->strategy != RT_CHEAPEST)
+		return g->strategy == RT_SUBTREES ? RT_ROWS : g->strategy;
 	struct rt_question q = {g, rows, w->parts, w->team->meeting, w->team->machine};
-	enum rt_way way =
-	    w->habits ? rt_recall(&w->habits->choices, &q, index_of(w, g)).way : rt_choose(&q).way;
-	return way == RT_ALONE || can_share(w, g, rows) ? way : RT_ALONE;
+	enum rt_strategy strategy =
+	    w->habits ? rt_recall(&w->habits->choices, &q, index_of(w, g)).strategy : rt_choose(&q).strategy;
+	return strategy == RT_ALONE || can_share(w, g, rows) ? strategy : RT_ALONE;
 }
 
 /* --- the walk --- */
@@ -169,10 +169,10 @@ static bool run_range(struct walk *w, const struct rt_group *g, int32_t level, i
 	if (begin == end)
 		return true;
 	bool apart = g->steps > 1 && w->parts > 1 && (g->apart || w->calls.image->meeting);
-	enum rt_way way = apart ? RT_COLUMNS : way_of(w, g, end - begin);
+	enum rt_strategy strategy = apart ? RT_COLUMNS : way_of(w, g, end - begin);
 	bool ok = true;
-	if (way != RT_COLUMNS || g->steps == 1)
-		return add_range(w, g, way, level, begin, end);
+	if (strategy != RT_COLUMNS || g->steps == 1)
+		return add_range(w, g, strategy, level, begin, end);
 	for (int i = 0; ok && i < g->steps; i++) {
 		struct rt_group one = rt_step_of(g, i);
 		ok = run_range(w, &one, level, begin, end);
@@ -250,7 +250,7 @@ static bool can_run_span(const struct walk *w, int first, int next)
 	bool can = !w->calls.image->meeting;
 	for (int i = first; i < next; i += group[i].steps)
 		can &= group[i].known && !group[i].apart &&
-		       (group[i].way == RT_CHEAPEST || group[i].way == RT_SUBTREES);
+		       (group[i].strategy == RT_CHEAPEST || group[i].strategy == RT_SUBTREES);
 	return can;
 }
 
@@ -259,7 +259,7 @@ static bool asks_for_span(const struct rt_span *s)
 {
 	bool asks = true;
 	for (int i = s->first; i < s->next; i += s->group[i].steps)
-		asks &= s->group[i].way == RT_SUBTREES;
+		asks &= s->group[i].strategy == RT_SUBTREES;
 	return asks;
 }
 
@@ -299,7 +299,7 @@ static void add_span(struct walk *w, const struct rt_span *s, bool down)
 			     .steps = all.steps,
 			     .level = s->level,
 			     .levels = s->levels,
-			     .way = RT_SUBTREES,
+			     .strategy = RT_SUBTREES,
 			     .from_top = down,
 			     .cut = s->cut,
 			     .downwards = turn_around(w, &all)};

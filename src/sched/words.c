@@ -14,7 +14,7 @@ const char *const words_pays[] = {
 const char *const words_moving[] = {
     [SCHED_MOVE_ON] = "on", [SCHED_MOVE_ALL] = "all", [SCHED_MOVE_OFF] = "off", NULL};
 
-const char *const words_way[] = {[IMAGE_CHEAPEST] = "measured",
+const char *const words_strategy[] = {[IMAGE_CHEAPEST] = "measured",
 				 [IMAGE_ALONE] = "off",
 				 [IMAGE_ROWS] = "rows",
 				 [IMAGE_COLUMNS] = "columns",

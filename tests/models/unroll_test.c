@@ -64,7 +64,7 @@ static bool ran_subtrees(const struct rt_profile *p)
 {
 	bool any = false;
 	for (int64_t i = 0; i < p->jobs; i++)
-		any |= p->job[i].way == RT_SUBTREES;
+		any |= p->job[i].strategy == RT_SUBTREES;
 	return any;
 }
 

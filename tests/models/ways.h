@@ -61,20 +61,20 @@ static inline void share_all(struct test_run *r)
 }
 
 /* What threads share out of all steps; sessions that are made from now on know it. */
-static inline void ask_for(struct test_run *r, enum image_way way)
+static inline void ask_for(struct test_run *r, enum image_strategy strategy)
 {
 	struct image_step *step = ARENA_ARRAY(&r->arena, struct image_step, r->image.steps);
 	for (int i = 0; i < r->image.steps; i++) {
 		step[i] = r->image.step[i];
-		step[i].way = way;
+		step[i].strategy = strategy;
 	}
 	r->image.step = step;
 }
 
 /* The same for the run's session, which is made anew. */
-static inline bool ask_session_for(struct test_run *r, enum image_way way)
+static inline bool ask_session_for(struct test_run *r, enum image_strategy strategy)
 {
-	ask_for(r, way);
+	ask_for(r, strategy);
 	rt_session_free(&r->session);
 	return rt_session_init(&r->session, &allocator_default, &r->image, &r->diags);
 }

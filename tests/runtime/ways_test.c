@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges shared out in each way, over a fake image whose steps read whole rows of what the step before wrote:
+/* Ranges divided by each strategy, over a fake image whose steps read whole rows of what the step before wrote:
  * the results, and the record of what was called. */
 #include "runtime/internal.h"
 #include "runtime/profile.h"
@@ -176,21 +176,21 @@ static bool swept(const struct rt_profile *p)
 	return ok;
 }
 
-/* All jobs go the way that was asked for, over the rows of their levels; only spans go by subtrees. */
-static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enum rt_way way)
+/* All jobs have the requested strategy and the rows of their levels; only spans are divided by subtrees. */
+static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enum rt_strategy strategy)
 {
-	bool ok = way == RT_SUBTREES || swept(p);
+	bool ok = strategy == RT_SUBTREES || swept(p);
 	int spans = 0;
 	for (int64_t i = 0; i < p->jobs; i++) {
 		const struct rt_job *j = &p->job[i];
 		int64_t begin = j->level < 0 ? 0 : s->order.batch_begin[j->level];
 		int64_t end = j->level < 0 ? s->order.leaves : s->order.batch_begin[j->level + 1];
-		ok &= j->begin == begin && j->end == end && (way != RT_COLUMNS || j->steps == 1);
-		ok &= j->way == way || (way == RT_SUBTREES && j->way == RT_ROWS && !j->follows);
+		ok &= j->begin == begin && j->end == end && (strategy != RT_COLUMNS || j->steps == 1);
+		ok &= j->strategy == strategy || (strategy == RT_SUBTREES && j->strategy == RT_ROWS && !j->follows);
 		ok &= !j->follows || (j->level % image.unroll != 1 && j->level == j[-1].level + 1);
-		spans += j->way == RT_SUBTREES && !j->follows;
+		spans += j->strategy == RT_SUBTREES && !j->follows;
 	}
-	return ok && (spans > 1) == (way == RT_SUBTREES);
+	return ok && (spans > 1) == (strategy == RT_SUBTREES);
 }
 
 /* --- runs --- */
@@ -201,12 +201,12 @@ static bool run(struct rt_session *s, struct rt_team *team, struct diags *diags)
 	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
 }
 
-static const enum image_way asked_ways[] = {[RT_ALONE] = IMAGE_ALONE,
+static const enum image_strategy asked_strategies[] = {[RT_ALONE] = IMAGE_ALONE,
 					    [RT_ROWS] = IMAGE_ROWS,
 					    [RT_COLUMNS] = IMAGE_COLUMNS,
 					    [RT_SUBTREES] = IMAGE_SUBTREES};
 
-static void test_way(enum rt_way way, int threads, const char *name)
+static void test_strategy(enum rt_strategy strategy, int threads, const char *name)
 {
 	struct rt_team team;
 	struct rt_session s, alone;
@@ -220,7 +220,7 @@ static void test_way(enum rt_way way, int threads, const char *name)
 	struct image asking = image;
 	for (int k = 0; k < 3; k++) {
 		own[k] = steps[k];
-		own[k].way = asked_ways[way];
+		own[k].strategy = asked_strategies[strategy];
 	}
 	asking.step = own;
 	bool ok = rt_session_init(&s, &allocator_default, &asking, &diags);
@@ -234,7 +234,7 @@ static void test_way(enum rt_way way, int threads, const char *name)
 				      (float *)alone.buffers[TOTAL] + s.order.leaves * WIDTH, bytes);
 		if (s.profile)
 			recorded &= !p.lost && p.parts == threads && in_order(&p) && covered(&p, &s) &&
-				    as_asked(&p, &s, way);
+				    as_asked(&p, &s, strategy);
 	}
 	tap_ok(ok && same, "%s, %d threads: the same results as alone", name, threads);
 	tap_ok(recorded, "%s, %d threads: each block of each row once, as recorded", name, threads);
@@ -249,7 +249,7 @@ static void test_way(enum rt_way way, int threads, const char *name)
 
 static const struct asked {
 	const char *name;
-	enum image_way way[3]; /* by step */
+	enum image_strategy strategy[3]; /* by step */
 	bool roaming, meeting;
 	int together; /* steps of a job of inner nodes */
 } asked[] = {
@@ -257,16 +257,16 @@ static const struct asked {
     {"rows, and meeting", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
     {"columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, false, false, 1},
     {"roaming columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, true, false, 1},
-    {"one way each", {IMAGE_ALONE, IMAGE_COLUMNS, IMAGE_ROWS}, false, false, 1},
+    {"one strategy each", {IMAGE_ALONE, IMAGE_COLUMNS, IMAGE_ROWS}, false, false, 1},
     {"nothing", {IMAGE_ALONE, IMAGE_ALONE, IMAGE_ALONE}, false, false, 2},
 };
 
 static bool jobs_are(const struct rt_profile *p, const struct asked *a)
 {
-	static const enum rt_way ways[] = {
+	static const enum rt_strategy strategies[] = {
 	    [IMAGE_ALONE] = RT_ALONE, [IMAGE_ROWS] = RT_ROWS, [IMAGE_COLUMNS] = RT_COLUMNS};
 	for (int64_t i = 0; i < p->jobs; i++)
-		if (p->job[i].way != ways[a->way[p->job[i].step]] ||
+		if (p->job[i].strategy != strategies[a->strategy[p->job[i].step]] ||
 		    p->job[i].steps != (p->job[i].step ? a->together : 1))
 			return false;
 	return true;
@@ -297,7 +297,7 @@ static void test_asked(const struct asked *a)
 	bool downwards = false, moved = false;
 	for (int k = 0; k < 3; k++) {
 		own[k] = steps[k];
-		own[k].way = a->way[k];
+		own[k].strategy = a->strategy[k];
 	}
 	i.step = own;
 	i.roaming = a->roaming;
@@ -337,7 +337,7 @@ static struct image_step case_step(int kernel, enum image_domain domain, unsigne
 				   .blocks = BLOCKS,
 				   .block_bytes = 1000,
 				   .cases = of,
-				   .way = IMAGE_SUBTREES};
+				   .strategy = IMAGE_SUBTREES};
 }
 
 static bool run_cases(struct rt_session *s, const struct image *of, struct rt_team *team, struct diags *diags)
@@ -374,7 +374,7 @@ static void test_cases(int threads)
 			same &= child_begin[n] == child_begin[n + 1] || !memcmp(a, b, WIDTH * sizeof *a);
 		}
 		for (int64_t j = 0; j < p.jobs; j++)
-			spans |= p.job[j].way == RT_SUBTREES && p.job[j].steps == 3;
+			spans |= p.job[j].strategy == RT_SUBTREES && p.job[j].steps == 3;
 	}
 	tap_ok(ok && same && spans, "subtrees of several cases, %d threads: the same results as alone",
 	       threads);
@@ -387,9 +387,9 @@ static void test_cases(int threads)
 
 /* --- the choice --- */
 
-static enum rt_way chosen(const struct rt_group *g, int64_t rows)
+static enum rt_strategy chosen(const struct rt_group *g, int64_t rows)
 {
-	return rt_choose(&(struct rt_question){g, rows, 2, 100, target_find("avx2")}).way;
+	return rt_choose(&(struct rt_question){g, rows, 2, 100, target_find("avx2")}).strategy;
 }
 
 static void test_choice(void)
@@ -450,7 +450,7 @@ int main(void)
 	for (int threads = 2; threads <= THREADS; threads++)
 		for (int i = 0; i < 3; i++) {
 			image.unroll = i < 2 ? threads - 2 : threads;
-			test_way(RT_ROWS + i, threads, names[i]);
+			test_strategy(RT_ROWS + i, threads, names[i]);
 		}
 	for (int threads = 2; threads <= THREADS; threads++)
 		test_cases(threads);
