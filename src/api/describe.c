@@ -207,8 +207,8 @@ static void describe_work(const struct compilation *c, struct image *image)
 		describe_step(c, &steps[i]);
 	}
 	image->step = steps;
-	image->roaming = !c->sched.persist;
-	image->meeting = c->sched.meet_each;
+	image->migrating = !c->sched.persist;
+	image->step_barriers = c->sched.meet_each;
 }
 
 static void describe_dimensions(const struct compilation *c, struct image *image)

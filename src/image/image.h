@@ -337,9 +337,9 @@ struct image {
 	const struct image_recipe *recipe;
 	int steps;
 	const struct image_step *step;
-	bool roaming; /* blocks of columns go from thread to thread, and are swept upwards always */
+	bool migrating; /* blocks of columns go from thread to thread, and are swept upwards always */
 	bool flush; /* denormals count as zeros while its steps run */
-	bool meeting; /* threads meet after each step of a range */
+	bool step_barriers; /* threads wait for each other after each step of a range */
 	int kernels;
 	const char *const *kernel_name;
 	int outputs;

@@ -97,7 +97,7 @@ static int index_of(const struct walk *w, const struct rt_group *g)
 static bool turn_around(const struct walk *w, const struct rt_group *g)
 {
 	bool *downwards =
-	    w->habits && !w->calls.image->roaming ? &w->habits->downwards[index_of(w, g)] : NULL;
+	    w->habits && !w->calls.image->migrating ? &w->habits->downwards[index_of(w, g)] : NULL;
 	bool now = downwards && *downwards;
 	for (int i = 0; downwards && i < g->steps; i++)
 		downwards[i] = !now;
@@ -117,7 +117,7 @@ static bool add_range(struct walk *w, const struct rt_group *g, enum rt_strategy
 			     .levels = 1,
 			     .strategy = strategy,
 			     .downwards = turn_around(w, g)};
-	if (strategy == RT_COLUMNS && w->calls.image->roaming)
+	if (strategy == RT_COLUMNS && w->calls.image->migrating)
 		r.shift = (level + 1) % w->parts;
 	if (w->calls.profile)
 		r.job = rt_profile_add_job(w->calls.profile, &r, false);
@@ -168,7 +168,7 @@ static bool run_range(struct walk *w, const struct rt_group *g, int32_t level, i
 {
 	if (begin == end)
 		return true;
-	bool apart = g->steps > 1 && w->parts > 1 && (g->apart || w->calls.image->meeting);
+	bool apart = g->steps > 1 && w->parts > 1 && (g->apart || w->calls.image->step_barriers);
 	enum rt_strategy strategy = apart ? RT_COLUMNS : way_of(w, g, end - begin);
 	bool ok = true;
 	if (strategy != RT_COLUMNS || g->steps == 1)
@@ -247,7 +247,7 @@ static int32_t levels_from(const struct lin_order *o, int32_t batch, bool down)
 static bool can_run_span(const struct walk *w, int first, int next)
 {
 	const struct rt_group *group = w->habits->group;
-	bool can = !w->calls.image->meeting;
+	bool can = !w->calls.image->step_barriers;
 	for (int i = first; i < next; i += group[i].steps)
 		can &= group[i].known && !group[i].apart &&
 		       (group[i].strategy == RT_CHEAPEST || group[i].strategy == RT_SUBTREES);

@@ -250,13 +250,13 @@ static void test_strategy(enum rt_strategy strategy, int threads, const char *na
 static const struct asked {
 	const char *name;
 	enum image_strategy strategy[3]; /* by step */
-	bool roaming, meeting;
+	bool migrating, step_barriers;
 	int together; /* steps of a job of inner nodes */
 } asked[] = {
     {"rows", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, false, 2},
-    {"rows, and meeting", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
+    {"rows, a barrier after each step", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
     {"columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, false, false, 1},
-    {"roaming columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, true, false, 1},
+    {"migrating columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, true, false, 1},
     {"one strategy each", {IMAGE_ALONE, IMAGE_COLUMNS, IMAGE_ROWS}, false, false, 1},
     {"nothing", {IMAGE_ALONE, IMAGE_ALONE, IMAGE_ALONE}, false, false, 2},
 };
@@ -300,8 +300,8 @@ static void test_asked(const struct asked *a)
 		own[k].strategy = a->strategy[k];
 	}
 	i.step = own;
-	i.roaming = a->roaming;
-	i.meeting = a->meeting;
+	i.migrating = a->migrating;
+	i.step_barriers = a->step_barriers;
 	diags_init(&diags, &allocator_default);
 	rt_profile_init(&p, &allocator_default);
 	rt_team_init(&team, &allocator_default, 2);
@@ -313,7 +313,7 @@ static void test_asked(const struct asked *a)
 	tap_ok(ok && !memcmp(s.buffers[HIDDEN], alone.buffers[HIDDEN], sizeof(float) * WIDTH * NODES),
 	       "asked for %s: the same results", a->name);
 	look(&p, &downwards, &moved);
-	tap_ok(ok && jobs_are(&p, a) && covered(&p, &s) && downwards == !a->roaming && moved == a->roaming,
+	tap_ok(ok && jobs_are(&p, a) && covered(&p, &s) && downwards == !a->migrating && moved == a->migrating,
 	       "asked for %s: done as asked", a->name);
 	rt_team_stop(&team);
 	rt_session_free(&s);
