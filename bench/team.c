@@ -1,16 +1,16 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* team [THREADS] - what a team of threads costs, and from which size on a run gains by it.
  *
- *   turn       what one of many turns of a plan costs, less its parts, each of which takes two microseconds
- *   lines      the same, when each part writes sixteen lines of memory that the others then read
- *   watching   what a plan of one turn costs right after another one, the members have not gone to sleep: its
- *              time less that of its parts
- *   asleep     an empty plan after a pause: they have
- *   rousing    what a caller pays who enters then, and has no plan for them yet
- *   awake      after how long they are there
- *   break-even a turn of N operations (one fused multiply-add is two), alone and shared out
+ *   item       the cost of one of many items of work, less its chunks, each of which takes two microseconds
+ *   lines      the same, when each chunk writes sixteen cache lines that the others then read
+ *   spinning   the cost of work of one item right after other work, before the workers sleep: its time less
+ *              that of its chunks
+ *   asleep     empty work after a pause in which they have gone to sleep
+ *   waking     the cost of entering then, without work for them yet
+ *   awake      the time until all are awake
+ *   break-even an item of N operations (one fused multiply-add is two), alone and divided
  *
- * In microseconds: the least and the median of many turns.  The constants of runtime/internal.h come from
+ * In microseconds: the least and the median of many samples.  The constants of runtime/gate.h and crew.c come from
  * here. */
 #include "bench/timing.h"
 #include "runtime/internal.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TURNS = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8, PLANNED = 16, PARTS = 16, LINES = 16, LINE = 64 };
+enum { SAMPLES = 400, ASLEEP = 1000, CHAINS = 12, LANES = 8, ITEMS = 16, CHUNKS = 16, LINES = 16, LINE = 64 };
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
@@ -51,43 +51,43 @@ static struct summary summarize(double *sample, int n)
 
 /* --- what is done --- */
 
-static int nothing(void *job, int turn, int part, int parts)
+static int nothing(void *context, int item, int chunk, int chunks)
 {
-	(void)job, (void)turn, (void)part, (void)parts;
+	(void)context, (void)item, (void)chunk, (void)chunks;
 	return 0;
 }
 
-/* Long enough that the caller does not take over what a member was about to begin. */
+/* Long enough that the caller does not take over what a worker was about to begin. */
 static const double WORK = 2;
 
-static int pass_time(void *job, int turn, int part, int parts)
+static int pass_time(void *context, int item, int chunk, int chunks)
 {
 	double begin = microseconds();
-	(void)job, (void)turn, (void)part, (void)parts;
+	(void)context, (void)item, (void)chunk, (void)chunks;
 	while (microseconds() - begin < WORK)
 		;
 	return 0;
 }
 
-/* Reads what the others wrote in the turn before. */
-static int pass_lines(void *job, int turn, int part, int parts)
+/* Reads what the others wrote in the item before. */
+static int pass_lines(void *context, int item, int chunk, int chunks)
 {
-	volatile char(*line)[PARTS][LINES][LINE] = job;
-	for (int p = 0; p < parts; p++)
+	volatile char(*line)[CHUNKS][LINES][LINE] = context;
+	for (int p = 0; p < chunks; p++)
 		for (int i = 0; i < LINES; i++)
-			(void)line[turn % 2][p][i][0];
+			(void)line[item % 2][p][i][0];
 	for (int i = 0; i < LINES; i++)
-		line[(turn + 1) % 2][part][i][0] = 1;
-	return pass_time(job, turn, part, parts);
+		line[(item + 1) % 2][chunk][i][0] = 1;
+	return pass_time(context, item, chunk, chunks);
 }
 
-/* Multiply-adds in registers, shared out evenly. */
-static int compute(void *operations, int turn, int part, int parts)
+/* Multiply-adds in registers, divided evenly. */
+static int compute(void *operations, int item, int chunk, int chunks)
 {
-	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)part;
-	long turns = *(long *)operations / (2L * CHAINS * LANES * parts);
-	(void)turn;
-	for (long i = 0; i < turns; i++) {
+	vector sum[CHAINS] = {0}, factor = (vector){0} + 0.5f, term = (vector){0} + (float)chunk;
+	long iterations = *(long *)operations / (2L * CHAINS * LANES * chunks);
+	(void)item;
+	for (long i = 0; i < iterations; i++) {
 		__asm__ volatile("" : "+x"(factor));
 		for (int c = 0; c < CHAINS; c++)
 			sum[c] = sum[c] * factor + term;
@@ -98,11 +98,11 @@ static int compute(void *operations, int turn, int part, int parts)
 
 /* --- measurements --- */
 
-typedef int work(void *job, int turn, int part, int parts);
+typedef int work(void *context, int item, int chunk, int chunks);
 
-static void run_turns(struct rt_team *t, work *work, void *job, int turns)
+static void run_items(struct rt_team *t, work *run, void *context, int items)
 {
-	rt_team_run(t, &(struct rt_plan){work, job, turns});
+	rt_team_run(t, &(struct rt_work){run, context, items});
 }
 
 struct situation {
@@ -110,13 +110,13 @@ struct situation {
 	double pause;
 };
 
-static double one_run(struct rt_team *t, const struct situation *s, work *work, void *job)
+static double one_run(struct rt_team *t, const struct situation *s, work *run, void *context)
 {
 	idle(s->pause);
 	double begin = microseconds();
 	if (!rt_team_enter(t, 0))
 		return 1e9;
-	run_turns(t, work, job, 1);
+	run_items(t, run, context, 1);
 	double time = microseconds() - begin;
 	rt_team_leave(t);
 	return time;
@@ -128,36 +128,36 @@ static void print(const char *name, double *sample, int n)
 	printf("%-12s %8.2f %8.2f\n", name, r.least, r.median);
 }
 
-static void measure_turns(struct rt_team *t, const char *name, work *work, int turns)
+static void measure_items(struct rt_team *t, const char *name, work *run, int items)
 {
-	static _Alignas(LINE) char line[2][PARTS][LINES][LINE];
-	double sample[TURNS];
-	if (!rt_team_enter(t, rt_rouse_operations(t)))
+	static _Alignas(LINE) char line[2][CHUNKS][LINES][LINE];
+	double sample[SAMPLES];
+	if (!rt_team_enter(t, rt_wake_operations(t)))
 		exit(1);
-	for (int i = 0; i < TURNS; i++) {
+	for (int i = 0; i < SAMPLES; i++) {
 		double begin = microseconds();
-		run_turns(t, work, line, turns);
-		sample[i] = (microseconds() - begin) / turns - WORK;
+		run_items(t, run, line, items);
+		sample[i] = (microseconds() - begin) / items - WORK;
 	}
 	rt_team_leave(t);
-	print(name, sample, TURNS);
+	print(name, sample, SAMPLES);
 }
 
 static void measure_asleep(struct rt_team *t, const struct situation *s)
 {
-	double sample[TURNS];
-	for (int i = 0; i < TURNS; i++)
+	double sample[SAMPLES];
+	for (int i = 0; i < SAMPLES; i++)
 		sample[i] = one_run(t, s, nothing, NULL);
-	print(s->name, sample, TURNS);
+	print(s->name, sample, SAMPLES);
 }
 
 static void measure_waking(struct rt_team *t)
 {
-	double entered[TURNS], awake[TURNS];
-	for (int i = 0; i < TURNS; i++) {
+	double entered[SAMPLES], awake[SAMPLES];
+	for (int i = 0; i < SAMPLES; i++) {
 		idle(ASLEEP);
 		double begin = microseconds();
-		if (!rt_team_enter(t, rt_rouse_operations(t)))
+		if (!rt_team_enter(t, rt_wake_operations(t)))
 			exit(1);
 		entered[i] = microseconds() - begin;
 		while (!rt_team_awake(t) && microseconds() - begin < ASLEEP)
@@ -165,15 +165,15 @@ static void measure_waking(struct rt_team *t)
 		awake[i] = microseconds() - begin;
 		rt_team_leave(t);
 	}
-	print("rousing", entered, TURNS);
-	print("awake", awake, TURNS);
+	print("waking", entered, SAMPLES);
+	print("awake", awake, SAMPLES);
 }
 
-/* Alone and together in turn. */
+/* Alternates between alone and together. */
 static void measure_gain(struct rt_team *t, const struct situation *s, long operations)
 {
-	double alone[TURNS], together[TURNS];
-	for (int i = 0; i < TURNS; i++) {
+	double alone[SAMPLES], together[SAMPLES];
+	for (int i = 0; i < SAMPLES; i++) {
 		idle(s->pause);
 		double begin = microseconds();
 		compute(&operations, 0, 0, 1);
@@ -182,28 +182,28 @@ static void measure_gain(struct rt_team *t, const struct situation *s, long oper
 			one_run(t, s, nothing, NULL);
 		together[i] = one_run(t, s, compute, &operations);
 	}
-	struct summary a = summarize(alone, TURNS), b = summarize(together, TURNS);
+	struct summary a = summarize(alone, SAMPLES), b = summarize(together, SAMPLES);
 	printf("%-12s %8ld %8.2f %8.2f %8.2f %8.2f %8.2f\n", s->name, operations, a.least, a.median, b.least,
 	       b.median, a.median / b.median);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct situation empty[] = {{"watching", 0}, {"asleep", ASLEEP}};
+	static const struct situation empty[] = {{"spinning", 0}, {"asleep", ASLEEP}};
 	struct rt_team team;
 	int threads = argc > 1 ? atoi(argv[1]) : 2;
 	rt_team_init(&team, &allocator_default, threads);
 	double begin = microseconds();
-	int parts = rt_team_enter(&team, rt_rouse_operations(&team));
-	printf("%d parts, made in %.0f us\n\n%-12s %8s %8s\n", parts, microseconds() - begin, "", "least",
+	int entered = rt_team_enter(&team, rt_wake_operations(&team));
+	printf("%d threads, made in %.0f us\n\n%-12s %8s %8s\n", entered, microseconds() - begin, "", "least",
 	       "median");
-	if (!parts)
+	if (!entered)
 		return 1;
 	rt_team_leave(&team);
-	measure_turns(&team, "turn", pass_time, PLANNED);
-	if (parts <= PARTS)
-		measure_turns(&team, "lines", pass_lines, PLANNED);
-	measure_turns(&team, "watching", pass_time, 1);
+	measure_items(&team, "item", pass_time, ITEMS);
+	if (entered <= CHUNKS)
+		measure_items(&team, "lines", pass_lines, ITEMS);
+	measure_items(&team, "spinning", pass_time, 1);
 	measure_asleep(&team, &empty[1]);
 	measure_waking(&team);
 	printf("\n%-12s %8s %8s %8s %8s %8s %8s\n", "", "operations", "alone", "median", "together", "median",

@@ -137,7 +137,7 @@ static inline int32_t lin_end_of_levels(const struct lin_order *o, int32_t batch
 
 /* Nodes of a span are shared out to parts by rank, about as many to each: the first rank of a part, which is the end
  * of the one before. */
-int32_t lin_share_of_span(const struct lin_order *, int32_t span, int part, int parts);
+int32_t lin_span_chunk_begin(const struct lin_order *, int32_t span, int part, int parts);
 /* Of the numbers begin..end, a batch or a case of one, the first whose rank is not below this one. */
 int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, int32_t rank);
 

@@ -142,7 +142,7 @@ static const struct lin_cut *find_cut(const struct lin_cut *at, const struct lin
 	return at;
 }
 
-int32_t lin_share_of_span(const struct lin_order *o, int32_t span, int part, int parts)
+int32_t lin_span_chunk_begin(const struct lin_order *o, int32_t span, int part, int parts)
 {
 	int32_t begin = span_begin(o, span), nodes = span_begin(o, span + 1) - begin;
 	int32_t wanted = (int64_t)nodes * part / parts;

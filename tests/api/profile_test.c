@@ -32,9 +32,9 @@ static bool event_is(const esp_event *e, int kind, int thread, int share, size_t
 
 static void test_events(void)
 {
-	struct rt_lane lanes[] = {{.event = callers, .events = 5}, {.event = members, .events = 3}};
+	struct rt_track lanes[] = {{.event = callers, .events = 5}, {.event = members, .events = 3}};
 	const struct rt_profile r = {
-	    .parts = 2, .lanes = 2, .lane = lanes, .job = jobs, .jobs = 3, .phase = {100}};
+	    .threads = 2, .tracks = 2, .track = lanes, .job = jobs, .jobs = 3, .phase = {100}};
 	esp_event e[16];
 	tap_is(profile_most_events(&r), 12, "calls, and a wait of each part of what is shared out");
 	tap_is(profile_events(&r, 2, e), 11, "who came last did not wait");

@@ -136,7 +136,7 @@ static bool shares_right(const struct lin_order *o, const struct lin_forest *f, 
 	int32_t share[MOST_PARTS + 1], work[MOST_PARTS] = {0}, nodes = 0;
 	bool ok = true;
 	for (int p = 0; p <= parts; p++) {
-		share[p] = lin_share_of_span(o, span, p, parts);
+		share[p] = lin_span_chunk_begin(o, span, p, parts);
 		ok &= !p || share[p - 1] <= share[p];
 	}
 	ok &= share[0] == 0 && share[parts] == o->nodes && together(o, f, span, share, parts, work);
@@ -233,7 +233,7 @@ static void stands_depth(void)
 	struct lin_forest f = {LONG, 1, begin, list, &root, NULL, NULL, 0};
 	bool ok = accepted(lin_linearize(&order, &f, (struct lin_rules){.children = 1, .span = 64}, &diags));
 	tap_ok(ok && order.batches == LONG && order.rank[LONG - 1] == LONG - 1 &&
-		   lin_share_of_span(&order, 2, 1, 2) >= 129,
+		   lin_span_chunk_begin(&order, 2, 1, 2) >= 129,
 	       "a chain of %d nodes, the first the root", LONG);
 	begin[1] = LONG - 1;
 	for (int32_t n = 1; n < LONG; n++) {
@@ -242,7 +242,7 @@ static void stands_depth(void)
 	}
 	ok = accepted(lin_linearize(&order, &f, (struct lin_rules){.children = -1, .span = 64}, &diags));
 	tap_ok(ok && order.batches == 2 && order.leaves == LONG - 1 &&
-		   lin_share_of_span(&order, 1, 1, 2) <= LONG,
+		   lin_span_chunk_begin(&order, 1, 1, 2) <= LONG,
 	       "a star of as many");
 	arena_free(&arena);
 }

@@ -209,10 +209,10 @@ static void test_memory(void)
 		rt_binding_free(&b);
 	}
 	tap_ok(ok && right, "memory running out at any place is a diagnostic");
-	char *large = rt_take(&allocator_default, (size_t)5 << 20);
+	char *large = rt_allocate_zeroed(&allocator_default, (size_t)5 << 20);
 	tap_ok(large && (uintptr_t)large % (2 << 20) == 0 && !large[0] && !large[(5 << 20) - 1],
 	       "large blocks begin at a huge page and are zeroed");
-	rt_give(&allocator_default, large);
+	rt_free(&allocator_default, large);
 }
 
 int main(void)

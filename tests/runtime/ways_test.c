@@ -123,13 +123,13 @@ static void make_forest(int nodes)
 
 /* --- the record --- */
 
-/* Each part, all events: in jobs that go on, one after the other, within their job, but that a level of a
- * span may begin before. */
+/* Whether the events of each chunk follow each other in jobs that do, and lie within their jobs; only those of a level
+ * of a span may begin before it. */
 static bool in_order(const struct rt_profile *p)
 {
-	for (int part = 0; part < p->parts; part++)
-		for (int64_t i = 0; i < p->lane[part].events; i++) {
-			const struct rt_event *e = &p->lane[part].event[i];
+	for (int chunk = 0; chunk < p->threads; chunk++)
+		for (int64_t i = 0; i < p->track[chunk].events; i++) {
+			const struct rt_event *e = &p->track[chunk].event[i];
 			const struct rt_job *j = &p->job[e->job];
 			if (e->start > e->stop || (e->start < j->start && !j->follows) || e->stop > j->stop ||
 			    e->step < j->step || e->step >= j->step + j->steps ||
@@ -143,15 +143,15 @@ static bool in_order(const struct rt_profile *p)
 	       p->job[p->jobs - 1].stop <= p->phase[RT_PHASES];
 }
 
-/* How often each block of each row was computed by a step. */
-static bool covered(const struct rt_profile *p, const struct rt_session *s)
+/* Whether each block of each row was computed once by each step. */
+static bool are_rows_covered(const struct rt_profile *p, const struct rt_session *s)
 {
 	static int times[3][NODES][BLOCKS];
 	bool once = true;
 	memset(times, 0, sizeof times);
-	for (int part = 0; part < p->parts; part++)
-		for (int64_t i = 0; i < p->lane[part].events; i++) {
-			const struct rt_event *e = &p->lane[part].event[i];
+	for (int chunk = 0; chunk < p->threads; chunk++)
+		for (int64_t i = 0; i < p->track[chunk].events; i++) {
+			const struct rt_event *e = &p->track[chunk].event[i];
 			for (int64_t n = e->begin; n < e->end; n++)
 				for (int b = e->first; b < e->first + e->blocks; b++)
 					times[e->step][n][b]++;
@@ -163,13 +163,13 @@ static bool covered(const struct rt_profile *p, const struct rt_session *s)
 	return once;
 }
 
-/* Each sweep of a step against the one before. */
-static bool swept(const struct rt_profile *p)
+/* Whether the direction of the sweeps of each step alternates. */
+static bool sweeps_alternate(const struct rt_profile *p)
 {
 	int direction[3] = {0};
 	bool ok = true;
-	for (int64_t i = 0; i < p->lane[0].events; i++) {
-		const struct rt_event *e = &p->lane[0].event[i];
+	for (int64_t i = 0; i < p->track[0].events; i++) {
+		const struct rt_event *e = &p->track[0].event[i];
 		ok &= e->direction != direction[e->step];
 		direction[e->step] = e->direction;
 	}
@@ -177,9 +177,9 @@ static bool swept(const struct rt_profile *p)
 }
 
 /* All jobs have the requested strategy and the rows of their levels; only spans are divided by subtrees. */
-static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enum rt_strategy strategy)
+static bool is_as_requested(const struct rt_profile *p, const struct rt_session *s, enum rt_strategy strategy)
 {
-	bool ok = strategy == RT_SUBTREES || swept(p);
+	bool ok = strategy == RT_SUBTREES || sweeps_alternate(p);
 	int spans = 0;
 	for (int64_t i = 0; i < p->jobs; i++) {
 		const struct rt_job *j = &p->job[i];
@@ -195,13 +195,13 @@ static bool as_asked(const struct rt_profile *p, const struct rt_session *s, enu
 
 /* --- runs --- */
 
-static bool run(struct rt_session *s, struct rt_team *team, struct diags *diags)
+static bool run_session(struct rt_session *s, struct rt_team *team, struct diags *diags)
 {
 	struct rt_binding binding = {.image = s->image};
 	return rt_session_run(s, &binding, team, &(struct rt_minibatch){forest, NULL}, diags);
 }
 
-static const enum image_strategy asked_strategies[] = {[RT_ALONE] = IMAGE_ALONE,
+static const enum image_strategy requested_strategies[] = {[RT_ALONE] = IMAGE_ALONE,
 					    [RT_ROWS] = IMAGE_ROWS,
 					    [RT_COLUMNS] = IMAGE_COLUMNS,
 					    [RT_SUBTREES] = IMAGE_SUBTREES};
@@ -217,24 +217,24 @@ static void test_strategy(enum rt_strategy strategy, int threads, const char *na
 	rt_profile_init(&p, &allocator_default);
 	rt_team_init(&team, &allocator_default, threads);
 	struct image_step own[3];
-	struct image asking = image;
+	struct image requesting = image;
 	for (int k = 0; k < 3; k++) {
 		own[k] = steps[k];
-		own[k].strategy = asked_strategies[strategy];
+		own[k].strategy = requested_strategies[strategy];
 	}
-	asking.step = own;
-	bool ok = rt_session_init(&s, &allocator_default, &asking, &diags);
+	requesting.step = own;
+	bool ok = rt_session_init(&s, &allocator_default, &requesting, &diags);
 	ok &= rt_session_init(&alone, &allocator_default, &image, &diags);
 	for (int i = 0; ok && i < RUNS; i++) {
 		s.profile = i % 2 ? NULL : &p;
 		make_forest(NODES - i);
-		ok = run(&alone, NULL, &diags) && run(&s, &team, &diags);
+		ok = run_session(&alone, NULL, &diags) && run_session(&s, &team, &diags);
 		size_t bytes = sizeof(float) * WIDTH * (s.order.nodes - s.order.leaves);
 		same &= ok && !memcmp((float *)s.buffers[TOTAL] + s.order.leaves * WIDTH,
 				      (float *)alone.buffers[TOTAL] + s.order.leaves * WIDTH, bytes);
 		if (s.profile)
-			recorded &= !p.lost && p.parts == threads && in_order(&p) && covered(&p, &s) &&
-				    as_asked(&p, &s, strategy);
+			recorded &= !p.lost && p.threads == threads && in_order(&p) && are_rows_covered(&p, &s) &&
+				    is_as_requested(&p, &s, strategy);
 	}
 	tap_ok(ok && same, "%s, %d threads: the same results as alone", name, threads);
 	tap_ok(recorded, "%s, %d threads: each block of each row once, as recorded", name, threads);
@@ -245,14 +245,14 @@ static void test_strategy(enum rt_strategy strategy, int threads, const char *na
 	diags_free(&diags);
 }
 
-/* --- what the image asks for --- */
+/* --- what the image requests --- */
 
-static const struct asked {
+static const struct requested {
 	const char *name;
 	enum image_strategy strategy[3]; /* by step */
 	bool migrating, step_barriers;
 	int together; /* steps of a job of inner nodes */
-} asked[] = {
+} requested[] = {
     {"rows", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, false, 2},
     {"rows, a barrier after each step", {IMAGE_ROWS, IMAGE_ROWS, IMAGE_ROWS}, false, true, 1},
     {"columns", {IMAGE_COLUMNS, IMAGE_COLUMNS, IMAGE_COLUMNS}, false, false, 1},
@@ -261,7 +261,7 @@ static const struct asked {
     {"nothing", {IMAGE_ALONE, IMAGE_ALONE, IMAGE_ALONE}, false, false, 2},
 };
 
-static bool jobs_are(const struct rt_profile *p, const struct asked *a)
+static bool jobs_are(const struct rt_profile *p, const struct requested *a)
 {
 	static const enum rt_strategy strategies[] = {
 	    [IMAGE_ALONE] = RT_ALONE, [IMAGE_ROWS] = RT_ROWS, [IMAGE_COLUMNS] = RT_COLUMNS};
@@ -272,13 +272,13 @@ static bool jobs_are(const struct rt_profile *p, const struct asked *a)
 	return true;
 }
 
-/* Whether some sweep went downwards, and whether a part had other columns of the second step once. */
-static void look(const struct rt_profile *p, bool *downwards, bool *moved)
+/* Finds whether some sweep went downwards, and whether a chunk's columns of the second step changed. */
+static void inspect_events(const struct rt_profile *p, bool *downwards, bool *moved)
 {
-	for (int part = 0; part < p->parts; part++) {
+	for (int chunk = 0; chunk < p->threads; chunk++) {
 		int64_t first = -1;
-		for (int64_t i = 0; i < p->lane[part].events; i++) {
-			const struct rt_event *e = &p->lane[part].event[i];
+		for (int64_t i = 0; i < p->track[chunk].events; i++) {
+			const struct rt_event *e = &p->track[chunk].event[i];
 			*downwards |= e->direction < 0;
 			*moved |= e->step == 1 && first >= 0 && e->first != first;
 			first = e->step == 1 ? e->first : first;
@@ -286,7 +286,7 @@ static void look(const struct rt_profile *p, bool *downwards, bool *moved)
 	}
 }
 
-static void test_asked(const struct asked *a)
+static void test_requested(const struct requested *a)
 {
 	struct image_step own[3];
 	struct image i = image;
@@ -309,12 +309,12 @@ static void test_asked(const struct asked *a)
 	bool ok = rt_session_init(&s, &allocator_default, &i, &diags);
 	ok &= rt_session_init(&alone, &allocator_default, &image, &diags);
 	s.profile = &p;
-	ok = ok && run(&s, &team, &diags) && run(&alone, NULL, &diags);
+	ok = ok && run_session(&s, &team, &diags) && run_session(&alone, NULL, &diags);
 	tap_ok(ok && !memcmp(s.buffers[HIDDEN], alone.buffers[HIDDEN], sizeof(float) * WIDTH * NODES),
-	       "asked for %s: the same results", a->name);
-	look(&p, &downwards, &moved);
-	tap_ok(ok && jobs_are(&p, a) && covered(&p, &s) && downwards == !a->migrating && moved == a->migrating,
-	       "asked for %s: done as asked", a->name);
+	       "%s requested: the same results", a->name);
+	inspect_events(&p, &downwards, &moved);
+	tap_ok(ok && jobs_are(&p, a) && are_rows_covered(&p, &s) && downwards == !a->migrating && moved == a->migrating,
+	       "%s requested: divided as requested", a->name);
 	rt_team_stop(&team);
 	rt_session_free(&s);
 	rt_session_free(&alone);
@@ -368,7 +368,7 @@ static void test_cases(int threads)
 	s.profile = &p;
 	for (int i = 0; ok && i < RUNS; i++) {
 		make_forest(NODES - i);
-		ok = run(&alone, NULL, &diags) && run_cases(&s, &told, &team, &diags);
+		ok = run_session(&alone, NULL, &diags) && run_cases(&s, &told, &team, &diags);
 		for (int n = 0; ok && n < forest.nodes; n++) {
 			const float *a = rt_session_row(&alone, 0, n), *b = rt_session_row(&s, 0, n);
 			same &= child_begin[n] == child_begin[n + 1] || !memcmp(a, b, WIDTH * sizeof *a);
@@ -387,9 +387,9 @@ static void test_cases(int threads)
 
 /* --- the choice --- */
 
-static enum rt_strategy chosen(const struct rt_group *g, int64_t rows)
+static enum rt_strategy chosen_for(const struct rt_stage *stage, int64_t rows)
 {
-	return rt_choose(&(struct rt_question){g, rows, 2, 100, target_find("avx2")}).strategy;
+	return rt_choose_strategy(&(struct rt_query){stage, rows, 2, 100, target_find("avx2")}).strategy;
 }
 
 static void test_choice(void)
@@ -412,13 +412,13 @@ static void test_choice(void)
 						   .operations = 1346048,
 						   .blocks = 1,
 						   .block_bytes = 2624 << 10}};
-	struct rt_group a = rt_group_of(lstm, 1), b = rt_group_of(small, 1), c = rt_group_of(whole, 1);
-	tap_ok(chosen(&a, 1) == RT_COLUMNS && chosen(&a, 3) == RT_COLUMNS,
-	       "narrow levels of many weights are shared out by columns");
-	tap_ok(chosen(&b, 1) == RT_ALONE && chosen(&b, 10) == RT_ALONE, "little work by nobody");
-	tap_ok(chosen(&c, 1) == RT_ALONE && chosen(&c, 64) == RT_ROWS,
-	       "what has no columns to share, by rows");
-	tap_ok(rt_share(19, 1, 1, 2) == 10 && rt_share(19, 1, 2, 2) == 19, "19 blocks are 10 and 9");
+	struct rt_stage a = rt_stage_of(lstm, 1), b = rt_stage_of(small, 1), c = rt_stage_of(whole, 1);
+	tap_ok(chosen_for(&a, 1) == RT_COLUMNS && chosen_for(&a, 3) == RT_COLUMNS,
+	       "narrow levels of many weights are divided by columns");
+	tap_ok(chosen_for(&b, 1) == RT_ALONE && chosen_for(&b, 10) == RT_ALONE, "little work is not divided");
+	tap_ok(chosen_for(&c, 1) == RT_ALONE && chosen_for(&c, 64) == RT_ROWS,
+	       "without blocks of columns by rows");
+	tap_ok(rt_chunk_begin(19, 1, 1, 2) == 10 && rt_chunk_begin(19, 1, 2, 2) == 19, "19 blocks are 10 and 9");
 }
 
 /* A record that cannot be kept does not keep the run from ending. */
@@ -438,7 +438,7 @@ static void test_lost(void)
 	rt_profile_init(&p, &none);
 	bool ok = rt_session_init(&s, &allocator_default, &image, &diags);
 	s.profile = &p;
-	tap_ok(ok && run(&s, NULL, &diags) && p.lost && !p.jobs, "without memory a run is not recorded");
+	tap_ok(ok && run_session(&s, NULL, &diags) && p.lost && !p.jobs, "without memory a run is not recorded");
 	rt_session_free(&s);
 	diags_free(&diags);
 }
@@ -454,8 +454,8 @@ int main(void)
 		}
 	for (int threads = 2; threads <= THREADS; threads++)
 		test_cases(threads);
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
-		test_asked(&asked[i]);
+	for (size_t i = 0; i < sizeof requested / sizeof *requested; i++)
+		test_requested(&requested[i]);
 	test_choice();
 	test_lost();
 	return tap_done();
