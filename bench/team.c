@@ -10,8 +10,8 @@
  *   awake      the time until all are awake
  *   break-even an item of N operations (one fused multiply-add is two), alone and divided
  *
- * In microseconds: the least and the median of many samples.  The constants of runtime/gate.h and crew.c come from
- * here. */
+ * In microseconds: the least and the median of many samples.  The constants of runtime/gate.h and crew.c come
+ * from here. */
 #include "bench/timing.h"
 #include "runtime/internal.h"
 

@@ -329,7 +329,7 @@ esp_status esp_forest_check(const esp_forest *forest, esp_error **error)
 	if (ok) {
 		struct rt_minibatch m = forest_minibatch(forest);
 		ok = rt_check_minibatch(&forest->object.context->allocator, &forest->program->interface, &m,
-			      &call.diags);
+					&call.diags);
 	}
 	return api_end(&call, ok, error);
 }

@@ -1,8 +1,8 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Profiles: the record of a run by thread.
  *
- * The record is by chunk, since each chunk has a track of its own; the caller may have run chunks that belong to
- * others. */
+ * The record is by chunk, since each chunk has a track of its own; the caller may have run chunks that belong
+ * to others. */
 #include "api/profile.h"
 
 #include "api/internal.h"
@@ -209,7 +209,7 @@ static int64_t behind(const struct rt_profile *r, int64_t job)
 	return job;
 }
 
-/* Between two barriers the caller runs chunks in their order, so that its calls are found in order of time. */
+/* Between two barriers the caller runs chunks in their order, so its calls are found in order of time. */
 static esp_event *tell_thread(const struct rt_profile *r, int number, int folds, esp_event *to)
 {
 	struct thread t = {.record = r, .number = number, .folds = folds, .to = to};

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Bindings: packed weights, and what depends on weights alone.
  *
- * Parameters are read some rows at a time, which stay in the second-level cache while they are packed by all the
- * recipes that use them.  Then the steps at binding run one after the other: each computes a parameter, which is
- * packed before the next.  Packed buffers that only these steps use are freed. */
+ * Parameters are read some rows at a time, which stay in the second-level cache while they are packed by all
+ * the recipes that use them.  Then the steps at binding run one after the other: each computes a parameter,
+ * which is packed before the next.  Packed buffers that only these steps use are freed. */
 #include "base/floats.h"
 #include "runtime/internal.h"
 
@@ -50,7 +50,8 @@ static bool bind_param(struct rt_binding *b, int param, const struct rt_source *
 		void *to = plain < 0 ? space : (char *)b->packed[plain] + first * row * bytes_of(t);
 		if (!source->read(source->context, param, first * row, rows * row, to, diags))
 			return false;
-		rt_pack_rows(b->image, b->packed, &(struct rt_param_rows){param, first, rows, to, .held = plain});
+		rt_pack_rows(b->image, b->packed,
+			     &(struct rt_param_rows){param, first, rows, to, .held = plain});
 	}
 	return true;
 }
@@ -157,10 +158,10 @@ static bool run_folds(struct rt_binding *b, void *const *buffers, struct rt_team
 	for (int i = 0; i < image->folds; i++) {
 		const struct image_fold *f = &image->fold[i];
 		struct rt_param_rows rows = {.param = image->params + i,
-					.rows = image_fold_rows(f),
-					.from = b->packed[f->recipe],
-					.packed_by = &image->recipe[f->recipe],
-					.held = -1};
+					     .rows = image_fold_rows(f),
+					     .from = b->packed[f->recipe],
+					     .packed_by = &image->recipe[f->recipe],
+					     .held = -1};
 		if (!rt_run_fold(image, i, buffers, team, threads, diags))
 			return false;
 		rt_pack_rows(image, b->packed, &rows);
@@ -178,7 +179,7 @@ static void free_unused(struct rt_binding *b)
 		bool unused = image->buffer[i].kind == IMAGE_WEIGHT && image->buffer[i].at_binding;
 		for (int k = 0; unused && k < image->buffers; k++)
 			unused = image->buffer[k].kind != IMAGE_WEIGHT || image->buffer[k].which != recipe ||
-			       image->buffer[k].at_binding;
+				 image->buffer[k].at_binding;
 		if (!unused)
 			continue;
 		rt_free(b->allocator, b->packed[recipe]);

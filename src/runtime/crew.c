@@ -4,8 +4,9 @@
 #include "runtime/internal.h"
 
 enum {
-	/* Pauses for which a worker that has ended a chunk keeps its claim to the next one: some microseconds,
-	 * as the chunks of narrow ranges take.  A thread that loses its processor meanwhile is waited for. */
+	/* Pauses for which a worker that has ended a chunk keeps its claim to the next one: some
+	 * microseconds, as the chunks of narrow ranges take.  A thread that loses its processor meanwhile is
+	 * waited for. */
 	STANDBY = 256,
 	/* Pauses that the caller gives workers to begin with new work: a few times the cost of a barrier.  A
 	 * worker that is later can claim its chunk of a later item while the caller runs its own. */
@@ -29,7 +30,7 @@ static bool is_free(const struct rt_progress *p, uint64_t item)
 	return rt_gate_value(&p->at) == 2 * (item - 1);
 }
 
-/* Claims a chunk of an item unless another thread has.  Not before all chunks of the item before have ended. */
+/* Claims a chunk of an item unless another thread has.  Only when the item before has ended. */
 static bool claim_chunk(struct rt_progress *p, uint64_t item)
 {
 	uint64_t before = 2 * (item - 1);
@@ -42,7 +43,7 @@ static uint64_t next_item(const struct rt_progress *p)
 	return (rt_gate_value(&p->at) + 1) / 2 + 1;
 }
 
-/* Ends the chunk of an item, and of those before it that were the caller's alone; claims the next on request. */
+/* Ends a chunk, and those before it of items that were the caller's alone; claims the next on request. */
 static void end_chunk(struct rt_progress *p, uint64_t item, bool claim_next)
 {
 	rt_gate_raise(&p->at, 2 * item + claim_next);
@@ -68,7 +69,8 @@ static void help_worker(struct rt_crew *c, uint64_t item, int chunk, int *patien
 	}
 }
 
-/* Runs one item with the workers, then those after it that are the caller's alone; returns how many those are. */
+/* Runs one item with the workers, then those after it that are the caller's alone; returns how many those
+ * are. */
 static int run_items(struct rt_crew *c, uint64_t item, int *patience)
 {
 	int alone = run_chunk(c, item, 0);

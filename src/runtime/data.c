@@ -36,7 +36,7 @@ static struct carrier name_carrier(const struct image_input *in, const struct li
 }
 
 static bool refuse_missing(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
-		    struct diags *diags)
+			   struct diags *diags)
 {
 	struct carrier c = name_carrier(in, f, id, edge);
 	diag_add(diags, DIAG_MISSING_DATA, c.name.at,
@@ -46,8 +46,8 @@ static bool refuse_missing(const struct image_input *in, const struct lin_forest
 	return diag_about(diags, c.name.input, c.name.node);
 }
 
-static bool refuse_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge, int32_t token,
-		      struct diags *diags)
+static bool refuse_token(const struct image_input *in, const struct lin_forest *f, int32_t id, int32_t edge,
+			 int32_t token, struct diags *diags)
 {
 	if (token == -1)
 		return refuse_missing(in, f, id, edge, diags);
@@ -60,7 +60,8 @@ static bool refuse_token(const struct image_input *in, const struct lin_forest *
 }
 
 /* The range of numbers outside of which no node reads an input. */
-static void find_read_range(const struct image_input *in, const struct lin_order *o, int32_t *begin, int32_t *end)
+static void find_read_range(const struct image_input *in, const struct lin_order *o, int32_t *begin,
+			    int32_t *end)
 {
 	*begin = in->at_leaf ? 0 : o->leaves;
 	*end = in->at_inner ? o->nodes : in->at_leaf ? o->leaves : *begin;
@@ -109,13 +110,14 @@ static void permute_nodes(const struct image_input *in, const struct lin_order *
 	int32_t begin, end;
 	find_read_range(in, o, &begin, &end);
 	for (int32_t n = 0; in->token && n < o->nodes; n++)
-		((int32_t *)to)[n] = n >= begin && n < end && (!o->cases || is_read_by(in, o, n)) ? token[o->order[n]] : 0;
+		((int32_t *)to)[n] =
+		    n >= begin && n < end && (!o->cases || is_read_by(in, o, n)) ? token[o->order[n]] : 0;
 	for (int32_t n = begin; !in->token && from && n < end; n++)
 		rt_put_row(b, vector + (size_t)o->order[n] * bytes, n, to);
 }
 
-/* --- data of edges: the caller's rows are in the order of `children`, kernels count edges node by node in the
- * order's numbers --- */
+/* --- data of edges: the caller's rows are in the order of `children`, kernels count edges node by node in
+ * the order's numbers --- */
 
 static bool check_edges(const struct image_input *in, const struct lin_order *o, const struct lin_forest *f,
 			const void *data, struct diags *diags)

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum {
-	/* How long a spinning thread keeps its processor to itself.  Afterwards it yields: the threads that it
-	 * waits for may need the processor. */
+	/* How long a spinning thread keeps its processor to itself.  Afterwards it yields: the threads that
+	 * it waits for may need the processor. */
 	KEEP_NANOSECONDS = 20000,
 	PAUSES = 32 /* between two readings of the clock */
 };

@@ -16,8 +16,8 @@ double rt_seconds(void);
 bool rt_out_of_memory(struct diags *, const char *what);
 #define rt_out_of_memory(...) diag_false(rt_out_of_memory(__VA_ARGS__))
 
-/* Rows of a parameter in memory: row-major, without padding, or, when a step at binding computed them, packed by
- * a recipe. */
+/* Rows of a parameter in memory: row-major, without padding, or, when a step at binding computed them, packed
+ * by a recipe. */
 struct rt_param_rows {
 	int param; /* as image_param counts */
 	int64_t first, rows;
@@ -26,7 +26,8 @@ struct rt_param_rows {
 	int held; /* the recipe in whose packed buffer the rows are already, -1 = none */
 };
 
-/* Copies the rows into the packed buffers of all recipes that use the parameter, but of `packed_by` and `held`. */
+/* Copies the rows into the packed buffers of all recipes that use the parameter, but of `packed_by` and
+ * `held`. */
 void rt_pack_rows(const struct image *, void *const *packed, const struct rt_param_rows *);
 /* A recipe whose packed buffer is the parameter itself, row-major; -1 = there is none. */
 int rt_find_plain_recipe(const struct image *, int param);
@@ -34,13 +35,12 @@ bool rt_recipe_uses(const struct image_recipe *, int param);
 /* Zeroes what a recipe fills with no element. */
 void rt_clear_padding(const struct image *, const struct image_recipe *, void *to, int64_t elements);
 
-/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe, on so many threads of a
- * team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
-bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes,
-		  const struct lin_order *, struct rt_team *, int threads, struct rt_walk_state *,
-		  struct rt_profile *, struct diags *);
-/* Enters the team if that is profitable when workers may do so many operations; returns its threads, or 0.  NULL
- * is no team. */
+/* Walks the step table over the minibatch that `buffers`, `sizes` and the order describe, on so many threads
+ * of a team that was entered; below 2 alone.  The profile has memory for the run, or is NULL. */
+bool rt_run_steps(const struct image *, void *const *buffers, const int64_t *sizes, const struct lin_order *,
+		  struct rt_team *, int threads, struct rt_walk_state *, struct rt_profile *, struct diags *);
+/* Enters the team if that is profitable when workers may do so many operations; returns its threads, or 0.
+ * NULL is no team. */
 int rt_enter_team(struct rt_team *, double operations);
 /* The operations of a run over so many nodes that workers may do. */
 double rt_shared_operations(const struct image *, int64_t nodes);
@@ -49,18 +49,18 @@ bool rt_run_fold(const struct image *, int fold, void *const *buffers, struct rt
 		 struct diags *);
 /* The operations of all such steps that workers may do. */
 double rt_fold_operations(const struct image *);
-/* Whether every node, or every edge, carries a value of input `which` where it is read, and a token within its
- * limit. */
+/* Whether every node, or every edge, carries a value of input `which` where it is read, and a token within
+ * its limit. */
 bool rt_check_data(const struct image *, const struct lin_order *, const struct rt_minibatch *, int which,
 		   struct diags *);
 /* Whether the minibatch has data of input `which`, if it has nodes. */
 bool rt_check_present(const struct image *, const struct rt_minibatch *, int which, struct diags *);
-/* Copies checked data into a buffer of its kind, in the order's numbering.  A token that is not read becomes 0. */
+/* Copies checked data into a buffer of its kind, in the order's numbering.  Unread tokens become 0. */
 void rt_permute_data(const struct image *, const struct lin_order *, const struct rt_minibatch *,
 		     const struct image_buffer *, void *to);
 
-/* Assigns each intermediate an offset in the memory that they share, a multiple of 64 bytes, and counts its bytes.
- * False when they cannot be counted.  Intermediates that are never live at once may overlap. */
+/* Assigns each intermediate an offset in the memory that they share, a multiple of 64 bytes, and counts its
+ * bytes.  False when they cannot be counted.  Intermediates that are never live at once may overlap. */
 bool rt_lay_out_scratch(const struct image *, const int64_t *sizes, int64_t *offset, int64_t *bytes);
 
 /* Whether a row of the buffer is row-major without gaps. */

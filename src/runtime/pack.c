@@ -1,13 +1,13 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Packing: copies the elements of parameters to where the recipes of an image specify.  Each element of a packed
- * buffer is written once: only padding is cleared. */
+/* Packing: copies the elements of parameters to where the recipes of an image specify.  Each element of a
+ * packed buffer is written once: only padding is cleared. */
 #include "runtime/internal.h"
 
 #include <string.h>
 
 /* Rows of a parameter being packed by one recipe.  The order of the dimensions is free, since no element is
- * written twice: those that choose the source come first, so that sources of other parameters are skipped early,
- * and the last two go along different axes where possible, so that they are two plain loops. */
+ * written twice: those that choose the source come first, so that sources of other parameters are skipped
+ * early, and the last two go along different axes where possible, so that they are two plain loops. */
 struct packing {
 	const struct image_recipe *recipe;
 	const struct tensor_info *param;
@@ -80,7 +80,8 @@ static int64_t steps_to(int64_t distance, int64_t stride)
 }
 
 /* The indices of a dimension at which its axis is in memory. */
-static struct range indices_inside(const struct packing *p, const struct position *at, const struct image_pack_dim *d)
+static struct range indices_inside(const struct packing *p, const struct position *at,
+				   const struct image_pack_dim *d)
 {
 	const struct image_pack_source *s = &p->recipe->source[at->source];
 	int64_t first = s->begin[d->axis] + at->index[d->axis];
@@ -104,7 +105,8 @@ static void advance_position(const struct packing *p, struct position *at, int d
 	for (int64_t i = 0; i < n; i++)                                                                      \
 	((type *)to)[i * to_step] = ((const type *)from)[i * from_step]
 
-static void copy_elements(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n)
+static void copy_elements(int bytes, void *to, int64_t to_step, const void *from, int64_t from_step,
+			  int64_t n)
 {
 	if (to_step == 1 && from_step == 1)
 		memcpy(to, from, n * bytes);
@@ -132,8 +134,9 @@ static void pack_plane(const struct packing *p, struct position at, const int *d
 	int64_t element = element_at(p, &at), pitch = p->pitch[inner->axis] * inner->stride;
 	int64_t down = n == 2 ? p->pitch[outer->axis] * outer->stride : 0;
 	for (int64_t i = 0; element >= 0 && i < rows.end - rows.begin; i++)
-		copy_elements(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes, p->inner[dims[n - 1]],
-		     p->from + (element + i * down) * p->bytes, pitch, columns.end - columns.begin);
+		copy_elements(p->bytes, p->to + (at.to + i * p->inner[dims[0]]) * p->bytes,
+			      p->inner[dims[n - 1]], p->from + (element + i * down) * p->bytes, pitch,
+			      columns.end - columns.begin);
 }
 
 static bool is_plain(const struct packing *p, int dim)
@@ -249,8 +252,8 @@ static bool is_covered(const struct image *image, const struct image_recipe *r, 
 	return last_index(r, IMAGE_PACK_SOURCE, -1) < r->sources;
 }
 
-/* How many elements at the begin of each row along the last dimension are filled, when the rest of the rows is
- * all the padding that there is; 0 otherwise. */
+/* How many elements at the begin of each row along the last dimension are filled, when the rest of the rows
+ * is all the padding that there is; 0 otherwise. */
 static int64_t covered_columns(const struct image *image, const struct image_recipe *r)
 {
 	if (r->dims < 1 || r->sources < 1)

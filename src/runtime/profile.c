@@ -32,7 +32,7 @@ void rt_profile_clear(struct rt_profile *p)
 
 /* --- memory --- */
 
-/* Ranges of a step in a batch: one for each run of adjacent cases among its own; in spans one for each case. */
+/* Ranges of a step in a batch: one for each run of adjacent cases; in spans one for each case. */
 static int ranges_of(const struct image *image, unsigned cases)
 {
 	int all = image->cases ? image->cases : 1;
@@ -112,7 +112,7 @@ bool rt_profile_reserve(struct rt_profile *p, const struct image *image, int thr
 		  reserve_bytes(a, (void **)&p->job, &p->job_capacity, calls * sizeof *p->job);
 	for (int i = 0; ok && i < p->threads; i++)
 		ok = reserve_bytes(a, (void **)&p->track[i].event, &p->track[i].capacity,
-			       (i ? workers : calls) * sizeof *p->track->event);
+				   (i ? workers : calls) * sizeof *p->track->event);
 	p->lost = !ok;
 	return ok;
 }

@@ -2,16 +2,16 @@
 /* The record of a run, which profiles are made of.
  *
  *   phases   of the run: linearizing, filling buffers, running steps
- *   jobs     ranges of rows in the order of the walk: how each was divided, and from when to when it ran.  A range
- *            of the caller's alone is a job of one chunk.  Each level that is divided by subtrees is a job, though
- *            there is no barrier between them: all but the first begin where the one before has ended
- *   events   calls of kernels, by chunk.  A job lasts from the start of its first event to the stop of its last.
- *            Chunk c waited at the end of a job from the stop of its last event in it, or from the start of the
- *            job when it has none, to the stop of the job
+ *   jobs     ranges of rows in the order of the walk: how each was divided, and from when to when it ran.  A
+ *            range of the caller's alone is a job of one chunk.  Each level of a span is a job, though there is
+ *            no barrier between them: all but the first begin where the one before has ended
+ *   events   calls of kernels, by chunk.  A job lasts from the start of its first event to the stop of its
+ *            last.  At the end of a job a chunk waited from the stop of its last event in it, or from the start
+ *            of the job when it has none
  *
- * A session records while a profile is attached; otherwise a kernel call costs one test of a pointer more.  Each
- * chunk has a track of its own and no two threads write to one cache line; memory for all calls that there can be
- * is reserved before the first job.  The record is of the last run, and valid until the next. */
+ * A session records while a profile is attached; otherwise a kernel call costs one test of a pointer more.
+ * Each chunk has a track of its own and no two threads write to one cache line; memory for all calls that
+ * there can be is reserved before the first job.  The record is of the last run, and valid until the next. */
 #ifndef ESPALIER_RUNTIME_PROFILE_H
 #define ESPALIER_RUNTIME_PROFILE_H
 
@@ -44,7 +44,7 @@ struct rt_event {
 	int64_t begin, end;
 	int32_t first, blocks; /* of columns: the lowest, how many */
 	int16_t direction;     /* 1 upwards, -1 downwards */
-	bool taken; /* the caller ran it, since the worker had not begun in time */
+	bool taken;	       /* the caller ran it, since the worker had not begun in time */
 	int64_t start, stop;
 };
 
@@ -75,7 +75,8 @@ void rt_profile_free(struct rt_profile *);
 
 /* Forgets the last run. */
 void rt_profile_clear(struct rt_profile *);
-/* Reserves memory for all jobs of a run over a minibatch of these sizes; false when memory is out, and `lost`. */
+/* Reserves memory for all jobs of a run over a minibatch of these sizes; false when memory is out, then
+ * `lost` is set. */
 bool rt_profile_reserve(struct rt_profile *, const struct image *, int threads, const int64_t *sizes);
 struct rt_range;
 /* Called when a range is queued; returns the job's index. */

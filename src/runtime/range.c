@@ -13,7 +13,8 @@ static void set_blocks(struct image_range *r, int64_t first, int64_t blocks, boo
 }
 
 /* The rows and blocks of a step that a chunk consists of. */
-static struct image_range chunk_of(const struct rt_range *of, const struct image_step *s, int chunk, int chunks)
+static struct image_range chunk_of(const struct rt_range *of, const struct image_step *s, int chunk,
+				   int chunks)
 {
 	struct image_range r = {.begin = of->begin, .end = of->end};
 	int64_t first = 0, behind = s->blocks;
@@ -66,7 +67,8 @@ static bool call_step(const struct rt_calls *c, int step, int job, int chunk, co
 
 /* --- spans --- */
 
-/* Runs a step at one level of a span, the n-th in the order of the run: column by column, each with cuts of its own. */
+/* Runs a step at one level of a span, the n-th in the order of the run: column by column, each with cuts of
+ * its own. */
 static bool run_level(const struct rt_calls *c, const struct rt_range *of, int step, int32_t n, int chunk,
 		      int chunks)
 {

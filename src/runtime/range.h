@@ -8,8 +8,8 @@
 
 #include <pthread.h>
 
-/* Rows, and the steps of a stage that run over them, or one of these: a work item of the team.  A cache line: it
- * goes from the caller to each worker. */
+/* Rows, and the steps of a stage that run over them, or one of these: a work item of the team.  A cache line:
+ * it goes from the caller to each worker. */
 struct rt_range {
 	_Alignas(64) int64_t begin, end;
 	int32_t step, steps; /* the first, as the image's table counts; how many */
@@ -17,11 +17,11 @@ struct rt_range {
 	int32_t level;	     /* the batch, -1 where rows are not cut at batches; of a span the lowest */
 	int32_t levels;	     /* how many */
 	enum rt_strategy strategy;
-	bool downwards; /* the direction in which columns are swept; it alternates from level to level of a span */
+	bool downwards; /* the direction in which columns are swept; in a span it alternates by level */
 	bool from_top;	/* the highest level of a span comes first */
 	int32_t alone;	/* how many ranges right behind it in the queue are the caller's alone */
 	int32_t shift;	/* chunk c runs the blocks of columns that are chunk c + shift's without migration */
-	int32_t job;	/* its index in the record, if there is one; of a span that of the first level that is run */
+	int32_t job;	/* its index in the record, if there is one; of a span its first level's */
 	const int32_t *cut; /* of RT_SUBTREES (span.h) */
 };
 

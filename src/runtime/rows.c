@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Rows of results: the caller reads them row-major without gaps, kernels store them padded and perhaps with their
- * dimensions in another order. */
+/* Rows of results: the caller reads them row-major without gaps, kernels store them padded and perhaps with
+ * their dimensions in another order. */
 #include "runtime/internal.h"
 
 #include <string.h>

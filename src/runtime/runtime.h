@@ -14,7 +14,7 @@
 
 /* --- memory --- */
 
-/* 64-byte aligned and not initialized; blocks of 2 MiB and more begin at a huge page.  NULL when memory is out. */
+/* 64-byte aligned and not initialized; blocks from 2 MiB on begin at a huge page.  NULL = no memory. */
 void *rt_allocate(const struct allocator *, size_t bytes);
 /* Frees it; NULL is accepted. */
 void rt_free(const struct allocator *, void *);
@@ -32,14 +32,14 @@ struct rt_binding {
 	const struct allocator *allocator;
 	const struct image *image;
 	void **packed; /* by recipe, 64-byte aligned, NULL = no run needs it; NULL = freed */
-	bool borrowed;	/* they are the image's, and read-only */
+	bool borrowed; /* they are the image's, and read-only */
 	size_t packed_bytes, folded_bytes; /* held for runs; of the parameters that steps computed */
 	double folding; /* seconds that these steps took, with the packing of their results */
 };
 
-/* Packs the weights and runs the steps at binding, those with enough work on the team, if there is one (NULL =
- * none) and it is free.  The image must have code when it has such steps, and must outlive the binding.  The
- * results have the same bits with and without a team. */
+/* Packs the weights and runs the steps at binding, those with enough work on the team, if there is one
+ * (NULL = none) and it is free.  The image must have code when it has such steps, and must outlive the binding.
+ * The results have the same bits with and without a team. */
 bool rt_bind(struct rt_binding *, const struct allocator *, const struct image *, const struct rt_source *,
 	     struct rt_team *, struct diags *);
 /* Uses the packed weights that came with the image, where they are. */
@@ -73,7 +73,7 @@ struct rt_session {
 	struct rt_walk_state walk_state;
 	double linearize, run; /* seconds, summed over runs */
 	uint64_t runs, structures, nodes, batches;
-	struct rt_profile *profile; /* the caller's, into which each run is recorded (profile.h); NULL = none */
+	struct rt_profile *profile; /* the caller's, which records each run (profile.h); NULL = none */
 };
 
 /* A minibatch, and its data in the forest's numbering: for each input int32_t[nodes] or
@@ -84,8 +84,8 @@ struct rt_minibatch {
 };
 
 bool rt_session_init(struct rt_session *, const struct allocator *, const struct image *, struct diags *);
-/* Linearizes, fills the index and data buffers, runs the steps; those with enough work on the team, if there is
- * one (NULL = none) and it is free.  The image must have code.  After false no result can be read. */
+/* Linearizes, fills the index and data buffers, runs the steps; those with enough work on the team, if there
+ * is one (NULL = none) and it is free.  The image must have code.  After false no result can be read. */
 bool rt_session_run(struct rt_session *, const struct rt_binding *, struct rt_team *,
 		    const struct rt_minibatch *, struct diags *);
 /* The row of an output: of a node (forest numbering) or, for an output at the root, of an input.  NULL = no
@@ -100,6 +100,7 @@ void rt_session_trim(struct rt_session *);
 void rt_session_free(struct rt_session *);
 
 /* Whether rt_session_run would accept the minibatch.  The image needs no code. */
-bool rt_check_minibatch(const struct allocator *, const struct image *, const struct rt_minibatch *, struct diags *);
+bool rt_check_minibatch(const struct allocator *, const struct image *, const struct rt_minibatch *,
+			struct diags *);
 
 #endif

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* The memory of intermediates.  Each home gets the first offset where it overlaps none that is live at the same
- * time. */
+/* The memory of intermediates.  Each home gets the first offset where it overlaps none that is live at the
+ * same time. */
 #include "runtime/internal.h"
 
 enum { LINE = 64 };

@@ -49,8 +49,8 @@ bool rt_session_init(struct rt_session *s, const struct allocator *a, const stru
 	s->walk_state.downwards = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.downwards);
 	s->walk_state.stage = rt_allocate_zeroed(a, image->steps * sizeof *s->walk_state.stage);
 	bool chosen = rt_choices_init(&s->walk_state.choices, a, image->steps);
-	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets && s->walk_state.downwards &&
-	    s->walk_state.stage && chosen)
+	if (s->buffers && s->capacities && s->dense && s->dense_capacities && s->offsets &&
+	    s->walk_state.downwards && s->walk_state.stage && chosen)
 		return true;
 	rt_session_free(s);
 	return rt_out_of_memory(diags, "a session");
@@ -111,7 +111,8 @@ static int64_t buffer_bytes(const struct rt_session *s, const struct image_buffe
 
 /* Capacities at least double, so that growing minibatches cost their own size.  The old content is lost. */
 static bool reserve_memory(struct rt_session *s, void **at, size_t *has, int64_t bytes,
-			   void *(*allocate)(const struct allocator *, size_t), const char *name, struct diags *diags)
+			   void *(*allocate)(const struct allocator *, size_t), const char *name,
+			   struct diags *diags)
 {
 	if (bytes >= 0 && (size_t)bytes <= *has)
 		return true;
@@ -132,13 +133,14 @@ static bool reserve_buffer(struct rt_session *s, int i, struct diags *diags)
 	const struct image_buffer *b = &s->image->buffer[i];
 	int64_t bytes = buffer_bytes(s, b);
 	bool copied = (b->kind == IMAGE_STATE || b->kind == IMAGE_OUTPUT) && !rt_is_dense(b);
-	return reserve_memory(s, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name, diags) &&
+	return reserve_memory(s, &s->buffers[i], &s->capacities[i], bytes, rt_allocate_zeroed, b->name,
+			      diags) &&
 	       (!copied ||
 		reserve_memory(s, &s->dense[i], &s->dense_capacities[i], bytes, rt_allocate, b->name, diags));
 }
 
-/* Whether the session has memory for this buffer alone.  Weights are the binding's and index arrays the order's;
- * intermediates share memory, and buffers of the steps at binding are gone. */
+/* Whether the session has memory for this buffer alone.  Weights are the binding's and index arrays the
+ * order's; intermediates share memory, and buffers of the steps at binding are gone. */
 static bool has_own_memory(const struct image_buffer *b)
 {
 	enum image_buffer_kind kind = b->kind;
@@ -207,7 +209,8 @@ static bool reserve_scratch(struct rt_session *s, struct diags *diags)
 	int64_t bytes;
 	if (!rt_lay_out_scratch(s->image, s->sizes, s->offsets, &bytes))
 		bytes = -1;
-	return reserve_memory(s, &s->scratch, &s->scratch_capacity, bytes, rt_allocate_zeroed, "intermediates", diags);
+	return reserve_memory(s, &s->scratch, &s->scratch_capacity, bytes, rt_allocate_zeroed,
+			      "intermediates", diags);
 }
 
 static bool prepare_buffers(struct rt_session *s, const struct rt_binding *binding,
@@ -230,8 +233,8 @@ static bool prepare_buffers(struct rt_session *s, const struct rt_binding *bindi
 
 /* --- runs --- */
 
-/* The largest number of nodes in a batch, or in a span, from batch b on; with `begin`, of the elements that nodes
- * have there, such as edges. */
+/* The largest number of nodes in a batch, or in a span, from batch b on; with `begin`, of the elements that
+ * nodes have there, such as edges. */
 static int64_t widest_batch(const struct lin_order *o, int32_t b, const int32_t *begin)
 {
 	int64_t most = 0;
@@ -257,7 +260,8 @@ static void note_sizes(struct rt_session *s)
 	    [IMAGE_BATCHES] = o->batches,
 	    [IMAGE_WIDEST] = inner > o->leaves ? inner : o->leaves,
 	    [IMAGE_WIDEST_INNER] = inner,
-	    [IMAGE_WIDEST_EDGES] = s->rules.origins && o->child_begin ? widest_batch(o, 1, o->child_begin) : 0,
+	    [IMAGE_WIDEST_EDGES] =
+		s->rules.origins && o->child_begin ? widest_batch(o, 1, o->child_begin) : 0,
 	};
 	memcpy(s->sizes, sizes, sizeof sizes);
 }
@@ -272,7 +276,7 @@ static bool has_tokens_of_cases(const struct image *image, const struct rt_minib
 }
 
 static bool linearize_minibatch(struct lin_order *o, const struct image *image, struct lin_rules rules,
-		      const struct rt_minibatch *m, struct diags *diags)
+				const struct rt_minibatch *m, struct diags *diags)
 {
 	struct lin_cases cases = cases_of(image, m);
 	rules.cases = cases.n ? &cases : NULL;
@@ -327,8 +331,8 @@ static int choose_span(struct rt_session *s, const struct rt_team *team, int thr
 	return useless && !requires_subtrees(s->image) ? 0 : s->image->unroll;
 }
 
-static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team, int threads,
-		const struct rt_minibatch *m, struct diags *diags)
+static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding, struct rt_team *team,
+			  int threads, const struct rt_minibatch *m, struct diags *diags)
 {
 	struct lin_rules rules = s->rules;
 	double begin = rt_seconds();
@@ -343,8 +347,8 @@ static bool run_minibatch(struct rt_session *s, const struct rt_binding *binding
 	struct rt_profile *profile = profile_of(s, threads);
 	double middle = rt_seconds();
 	begin_phase(s, RT_PHASE_STEPS);
-	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, &s->order, team, threads, &s->walk_state, profile,
-				 diags)) {
+	if (!ok || !rt_run_steps(s->image, s->buffers, s->sizes, &s->order, team, threads, &s->walk_state,
+				 profile, diags)) {
 		memset(s->sizes, 0, sizeof s->sizes);
 		return false;
 	}
@@ -373,7 +377,7 @@ bool rt_session_run(struct rt_session *s, const struct rt_binding *binding, stru
 }
 
 bool rt_check_minibatch(const struct allocator *a, const struct image *image, const struct rt_minibatch *m,
-	      struct diags *diags)
+			struct diags *diags)
 {
 	struct lin_order order;
 	lin_order_init(&order, a);

@@ -42,11 +42,12 @@ static int64_t rows_of(const struct rt_span *s, const struct rt_stage *stage, in
 	return rows;
 }
 
-static struct rt_estimate estimate_level(const struct rt_span *s, struct rt_choices *choices, int step, int32_t level,
-				int from, int to)
+static struct rt_estimate estimate_level(const struct rt_span *s, struct rt_choices *choices, int step,
+					 int32_t level, int from, int to)
 {
 	const struct rt_stage *stage = &s->stage[step];
-	struct rt_query q = {stage, rows_of(s, stage, level, from, to), s->threads, s->barrier_cost, s->machine};
+	struct rt_query q = {stage, rows_of(s, stage, level, from, to), s->threads, s->barrier_cost,
+			     s->machine};
 	return q.rows ? rt_recall_strategy(choices, &q, step) : (struct rt_estimate){0};
 }
 

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Spans (linearize/span.c) divided by subtrees: a chunk goes through all levels of the span, which is one work
- * item of the team.
+/* Spans (linearize/span.c) divided by subtrees: a chunk goes through all levels of the span, which is one
+ * work item of the team.
  *
- * Unless the schedule asks for subtrees, a span is divided so only where that is expected to be faster than level
- * by level. */
+ * Unless the schedule asks for subtrees, a span is divided so only where that is expected to be faster than
+ * level by level. */
 #ifndef ESPALIER_RUNTIME_SPAN_H
 #define ESPALIER_RUNTIME_SPAN_H
 

@@ -5,8 +5,8 @@
  *
  *   alone     T(all rows, all columns)
  *   rows      T(a chunk of the rows, all columns)     each thread reads all weights; one item for all steps
- *   columns   T(all rows, a chunk of the columns)     each thread reads its own weights: the fewer, the more of
- *                                                     them stay in its second-level cache
+ *   columns   T(all rows, a chunk of the columns)     each thread reads its own weights: the fewer, the
+ *                                                     more of them stay in its second-level cache
  *
  * The image does not specify how long a row is.  A step that reads as many weights as a square matrix has is
  * assumed to read and write rows as long as its side, and so are the other steps of its stage. */
@@ -60,8 +60,8 @@ static double call_time(const struct target *m, const struct image_step *s, int6
 	return computing > read ? computing : read;
 }
 
-/* Nanoseconds to fetch a share of the rows from other cores: some cache lines at a time, each of which takes as
- * long as a barrier. */
+/* Nanoseconds to fetch a share of the rows from other cores: some cache lines at a time, each of which takes
+ * as long as a barrier. */
 static double fetching_time(const struct rt_query *q, double share)
 {
 	const struct target *m = q->machine;
@@ -93,7 +93,8 @@ static double cost_of_rows(const struct rt_query *q, const struct image_step *s)
 		int64_t begin = rt_chunk_begin(q->rows, q->stage->tile, chunk, q->threads);
 		int64_t end = rt_chunk_begin(q->rows, q->stage->tile, chunk + 1, q->threads);
 		if (begin < end)
-			most = fmax(most, call_time(q->machine, s, end - begin, s->blocks, q->stage->weights));
+			most =
+			    fmax(most, call_time(q->machine, s, end - begin, s->blocks, q->stage->weights));
 	}
 	return most;
 }
@@ -114,8 +115,8 @@ static double step_cost(const struct rt_query *q, int which, enum rt_strategy st
 	}
 }
 
-/* The caller alone between work items of the team: it fetches the rows that others wrote, and they those that it
- * writes. */
+/* The caller alone between work items of the team: it fetches the rows that others wrote, and they those that
+ * it writes. */
 static double alone_between(const struct rt_query *q, int which)
 {
 	return step_cost(q, which, RT_ALONE) + q->barrier_cost + fetching_time(q, others_share(q) + 1);
@@ -170,16 +171,17 @@ static double row_bytes_of(const struct image_step *s)
 static enum rt_strategy requested_strategy(const struct image_step *s)
 {
 	static const enum rt_strategy strategies[] = {[IMAGE_CHEAPEST] = RT_CHEAPEST,
-					   [IMAGE_ALONE] = RT_ALONE,
-					   [IMAGE_ROWS] = RT_ROWS,
-					   [IMAGE_COLUMNS] = RT_COLUMNS,
-					   [IMAGE_SUBTREES] = RT_SUBTREES};
+						      [IMAGE_ALONE] = RT_ALONE,
+						      [IMAGE_ROWS] = RT_ROWS,
+						      [IMAGE_COLUMNS] = RT_COLUMNS,
+						      [IMAGE_SUBTREES] = RT_SUBTREES};
 	return strategies[s->strategy];
 }
 
 struct rt_stage rt_stage_of(const struct image_step *step, int steps)
 {
-	struct rt_stage stage = {.step = step, .steps = steps, .tile = 1, .strategy = requested_strategy(step), .known = true};
+	struct rt_stage stage = {
+	    .step = step, .steps = steps, .tile = 1, .strategy = requested_strategy(step), .known = true};
 	for (int i = 0; i < steps; i++) {
 		stage.weights += (double)step[i].block_bytes * step[i].blocks;
 		stage.row_bytes = fmax(stage.row_bytes, row_bytes_of(&step[i]));

@@ -33,8 +33,8 @@ struct rt_stage {
 struct rt_query {
 	const struct rt_stage *stage;
 	int64_t rows;
-	int threads;	     /* of the team */
-	double barrier_cost; /* of a work item in which nothing is computed [ns] */
+	int threads;		      /* of the team */
+	double barrier_cost;	      /* of a work item in which nothing is computed [ns] */
 	const struct target *machine; /* that the team runs on */
 };
 
@@ -68,10 +68,10 @@ static inline bool rt_stage_covers(const struct rt_stage *stage, int node_case)
 	return !stage->step->cases || stage->step->cases >> node_case & 1;
 }
 
-/* Expected overhead of one work item, cache misses excluded: the barrier, and the skew between threads [ns]. */
+/* Expected overhead of a work item without cache misses: the barrier, and the skew between threads [ns]. */
 double rt_item_overhead(const struct target *machine, double barrier_cost);
-/* Chooses how the rows of a stage are divided and estimates the time.  RT_COLUMNS for several steps means that
- * each step has a strategy of its own, which is chosen with the stage of that step alone. */
+/* Chooses how the rows of a stage are divided and estimates the time.  RT_COLUMNS for several steps means
+ * that each step has a strategy of its own, which is chosen with the stage of that step alone. */
 struct rt_estimate rt_choose_strategy(const struct rt_query *);
 
 bool rt_choices_init(struct rt_choices *, const struct allocator *, int steps);
@@ -79,10 +79,10 @@ void rt_choices_free(struct rt_choices *);
 /* rt_choose_strategy through the cache; `step` is the number of the stage's first step. */
 struct rt_estimate rt_recall_strategy(struct rt_choices *, const struct rt_query *, int step);
 
-/* The first of `rows` rows of a chunk; the next chunk's first is its end.  Chunks are cut at halves of tiles and
- * differ as little as that allows: half a tile is not much faster than a whole one, and less than half is no
- * faster, since reading the weights costs the same.  Chunk 0 is not empty.  Blocks of columns are divided like
- * rows, with tiles of 1: a chunk always has the same, so that their weights stay in the caches of one
+/* The first of `rows` rows of a chunk; the next chunk's first is its end.  Chunks are cut at halves of tiles
+ * and differ as little as that allows: half a tile is not much faster than a whole one, and less than half is
+ * no faster, since reading the weights costs the same.  Chunk 0 is not empty.  Blocks of columns are divided
+ * like rows, with tiles of 1: a chunk always has the same, so that their weights stay in the caches of one
  * processor. */
 int64_t rt_chunk_begin(int64_t rows, int64_t tile, int chunk, int chunks);
 

@@ -1,12 +1,12 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* The walk over the step table.
  *
- * The caller walks, and queues ranges that are worth dividing among the team (split.h): as one work item for all
- * steps of a stage, or as one for each step.  Ranges between them that are not worth it are queued as the
+ * The caller walks, and queues ranges that are worth dividing among the team (split.h): as one work item for
+ * all steps of a stage, or as one for each step.  Ranges between them that are not worth it are queued as the
  * caller's alone.  The caller runs a range at once while nothing is queued yet, and while the team wakes up.
  *
- * All neighbours in the table with one domain run over one of its ranges before the next; those of them with the
- * same cases are a stage.  In a batch a stage has the ranges of its cases. */
+ * All neighbours in the table with one domain run over one of its ranges before the next; those of them with
+ * the same cases are a stage.  In a batch a stage has the ranges of its cases. */
 #include "base/floats.h"
 #include "runtime/internal.h"
 #include "runtime/range.h"
@@ -48,7 +48,7 @@ struct walk {
 	struct rt_walk_state *state; /* NULL at binding: all sweeps go upwards */
 	struct rt_range *queue;	     /* QUEUE ranges, and one that is never read */
 	int queued;
-	int divided; /* the last queued range that is not the caller's alone */
+	int divided;  /* the last queued range that is not the caller's alone */
 	int32_t *cut; /* CUTS of them */
 	int64_t cuts;
 	bool awake; /* whether the team was when the first range was queued */
@@ -91,8 +91,8 @@ static int index_of(const struct walk *w, const struct rt_stage *stage)
 	return stage->step - w->calls.image->step;
 }
 
-/* The direction of a sweep; the next one of these steps goes the other way, so that it reads first what this one
- * read last, out of the nearest cache.  Steps of one stage are swept equally often. */
+/* The direction of a sweep; the next one of these steps goes the other way, so that it reads first what this
+ * one read last, out of the nearest cache.  Steps of one stage are swept equally often. */
 static bool alternate_sweep(const struct walk *w, const struct rt_stage *stage)
 {
 	bool *downwards =
@@ -104,8 +104,8 @@ static bool alternate_sweep(const struct walk *w, const struct rt_stage *stage)
 }
 
 /* Queues a range that is not empty, or runs it at once. */
-static bool add_range(struct walk *w, const struct rt_stage *stage, enum rt_strategy strategy, int32_t level, int64_t begin,
-		      int64_t end)
+static bool add_range(struct walk *w, const struct rt_stage *stage, enum rt_strategy strategy, int32_t level,
+		      int64_t begin, int64_t end)
 {
 	struct rt_range r = {.begin = begin,
 			     .end = end,
@@ -157,7 +157,8 @@ static enum rt_strategy choose_strategy(struct walk *w, const struct rt_stage *s
 		return stage->strategy == RT_SUBTREES ? RT_ROWS : stage->strategy;
 	struct rt_query q = {stage, rows, w->threads, w->team->barrier_cost, w->team->machine};
 	enum rt_strategy strategy =
-	    w->state ? rt_recall_strategy(&w->state->choices, &q, index_of(w, stage)).strategy : rt_choose_strategy(&q).strategy;
+	    w->state ? rt_recall_strategy(&w->state->choices, &q, index_of(w, stage)).strategy
+		     : rt_choose_strategy(&q).strategy;
 	return strategy == RT_ALONE || is_worth_workers(w, stage, rows) ? strategy : RT_ALONE;
 }
 
@@ -201,7 +202,8 @@ static bool run_cases(struct walk *w, const struct rt_stage *stage, int32_t leve
 static bool run_batch(struct walk *w, const struct rt_stage *stage, int64_t b)
 {
 	const int32_t *begin = w->order->batch_begin;
-	return stage->step->cases ? run_cases(w, stage, b, b) : run_range(w, stage, b, begin[b], begin[b + 1]);
+	return stage->step->cases ? run_cases(w, stage, b, b)
+				  : run_range(w, stage, b, begin[b], begin[b + 1]);
 }
 
 /* Ranges of one node are never divided. */
@@ -310,8 +312,8 @@ static void add_span(struct walk *w, const struct rt_span *s, bool down)
 	queue_range(w, &r);
 }
 
-/* Runs the span that begins at a batch, if there is one and dividing it by subtrees is profitable; returns how
- * many levels were run. */
+/* Runs the span that begins at a batch, if there is one and dividing it by subtrees is profitable; returns
+ * how many levels were run. */
 static int32_t run_span(struct walk *w, int first, int next, int32_t batch, bool down)
 {
 	int32_t levels = w->threads < 2 ? 0 : levels_from(w->order, batch, down);
@@ -404,8 +406,8 @@ static void find_stages(const struct image *image, struct rt_stage *stage)
 }
 
 bool rt_run_steps(const struct image *image, void *const *buffers, const int64_t *sizes,
-		  const struct lin_order *order, struct rt_team *team, int threads, struct rt_walk_state *state,
-		  struct rt_profile *profile, struct diags *diags)
+		  const struct lin_order *order, struct rt_team *team, int threads,
+		  struct rt_walk_state *state, struct rt_profile *profile, struct diags *diags)
 {
 	struct rt_range queue[QUEUE + 1];
 	int32_t cut[CUTS];
@@ -446,8 +448,10 @@ bool rt_run_fold(const struct image *image, int fold, void *const *buffers, stru
 {
 	const int64_t sizes[IMAGE_SIZES] = {[IMAGE_ONE] = 1};
 	struct rt_range queue[2];
-	struct walk w = {
-	    .calls = {image, {buffers, sizes}, .diags = diags}, .team = team, .threads = threads, .queue = queue};
+	struct walk w = {.calls = {image, {buffers, sizes}, .diags = diags},
+			 .team = team,
+			 .threads = threads,
+			 .queue = queue};
 	struct rt_stage stage = rt_stage_of(&image->step[fold], 1);
 	bool ok = run_range(&w, &stage, -1, 0, image_fold_rows(&image->fold[fold]));
 	flush_queue(&w);

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum {
-	/* How often the cost of a barrier is measured: the least of some samples, which take a few microseconds,
-	 * but at most this [ns]. */
+	/* How often the cost of a barrier is measured: the least of some samples, which take a few
+	 * microseconds, but at most this [ns]. */
 	MEASURE_NANOSECONDS = 10000000,
 	SAMPLES = 4,
 	MAX_BARRIER_COST = 5000

@@ -37,8 +37,8 @@ struct rt_processors {
 /* Items that a team runs one after the other: no chunk of an item begins before all of the item before have
  * ended. */
 struct rt_work {
-	/* Called once for each chunk of each item.  Returns how many of the items that follow are the caller's
-	 * alone: those are called with chunk 0 of 1, and workers skip them. */
+	/* Called once for each chunk of each item.  Returns how many of the items that follow are the
+	 * caller's alone: those are called with chunk 0 of 1, and workers skip them. */
 	int (*run)(void *context, int item, int chunk, int chunks);
 	void *context;
 	int items; /* at least 1; the first is not the caller's alone */
@@ -50,12 +50,12 @@ struct rt_team {
 	uint64_t generation;		 /* the process it belongs to */
 	struct rt_processors processors; /* where workers may run; none = it is not known */
 	const struct target *machine;	 /* that it runs on */
-	bool pinned;			 /* each to one of them, by its chunk; set before it is entered first */
+	bool pinned; /* each to one of them, by its chunk; set before it is entered first */
 	atomic_bool closed;		 /* stopped, or its threads could not be made */
 	atomic_int error;		 /* see rt_team_error */
-	pthread_mutex_t lock; /* held from rt_team_enter to rt_team_leave; guards all below */
+	pthread_mutex_t lock;		 /* held from rt_team_enter to rt_team_leave; guards all below */
 	struct rt_crew *crew; /* NULL = not made yet */
-	double barrier_cost;	  /* of an item in which nothing is computed, as measured last [ns] */
+	double barrier_cost;  /* of an item in which nothing is computed, as measured last [ns] */
 	int64_t barrier_measured; /* when that was [ns] */
 	double missed;		  /* operations that workers would have done, had they been awake */
 	int64_t left;		  /* when it was left last [ns] */
@@ -75,7 +75,7 @@ int rt_team_enter(struct rt_team *, double operations);
  * read.  Chunks of one item must not wait for each other: one thread may run several.  Only between
  * rt_team_enter and rt_team_leave. */
 void rt_team_run(struct rt_team *, const struct rt_work *);
-/* Operations that sleeping workers must have missed to be woken: what one does in the time that waking takes. */
+/* Operations that sleeping workers must have missed to be woken: those of one in the time to wake up. */
 double rt_wake_operations(const struct rt_team *);
 /* Whether all workers spin, waiting for work. */
 bool rt_team_awake(const struct rt_team *);

@@ -53,9 +53,9 @@ static void set_affinity(const struct rt_crew *c, int thread)
 
 #define MOST_STACK ((size_t)PTRDIFF_MAX & ~(size_t)0xffff)
 
-/* The bytes that one of OpenMP's variables specifies, 0 when it cannot be read: a number, in KiB unless one of
- * the letters B, K, M, G follows.  Implementations differ in what they make of a number that overflows; here
- * it is more than any thread can have. */
+/* The bytes that one of OpenMP's variables specifies, 0 when it cannot be read: a number, in KiB unless one
+ * of the letters B, K, M, G follows.  Implementations differ in what they make of a number that overflows;
+ * here it is more than any thread can have. */
 static size_t read_stack_size(const char *name)
 {
 	static const char units[] = "bkmg";
@@ -92,8 +92,8 @@ struct trial {
 	int error;
 };
 
-/* Makes a chain of threads, each by the one before, which ends after it.  Only a thread that fails to make the
- * next writes to the trial. */
+/* Makes a chain of threads, each by the one before, which ends after it.  Only a thread that fails to make
+ * the next writes to the trial. */
 static void *make_next(void *trial)
 {
 	struct trial *r = trial;
@@ -169,8 +169,8 @@ int rt_crew_start(struct rt_crew *c)
 	return c->error;
 }
 
-/* The master ends after the region's own barrier, so after all workers.  They are counted nevertheless, because
- * race detectors do not see inside of OpenMP. */
+/* The master ends after the region's own barrier, so after all workers.  They are counted nevertheless,
+ * because race detectors do not see inside of OpenMP. */
 void rt_crew_end(struct rt_crew *c)
 {
 	atomic_store_explicit(&c->end, true, memory_order_relaxed);

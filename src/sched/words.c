@@ -15,11 +15,11 @@ const char *const words_moving[] = {
     [SCHED_MOVE_ON] = "on", [SCHED_MOVE_ALL] = "all", [SCHED_MOVE_OFF] = "off", NULL};
 
 const char *const words_strategy[] = {[IMAGE_CHEAPEST] = "measured",
-				 [IMAGE_ALONE] = "off",
-				 [IMAGE_ROWS] = "rows",
-				 [IMAGE_COLUMNS] = "columns",
-				 [IMAGE_SUBTREES] = "subtrees",
-				 NULL};
+				      [IMAGE_ALONE] = "off",
+				      [IMAGE_ROWS] = "rows",
+				      [IMAGE_COLUMNS] = "columns",
+				      [IMAGE_SUBTREES] = "subtrees",
+				      NULL};
 
 const char *const words_layout[] = {[IMAGE_BY_NODE] = "node", [IMAGE_BY_PARENT] = "parent", NULL};
 

@@ -8,9 +8,30 @@
 
 /* A range of the caller's own; rows that are shared out; columns of which the caller does both shares. */
 static struct rt_job jobs[] = {
-    {.step = 2, .steps = 2, .level = 0, .strategy = RT_ALONE, .begin = 0, .end = 8, .start = 110, .stop = 130},
-    {.step = 2, .steps = 2, .level = 1, .strategy = RT_ROWS, .begin = 8, .end = 14, .start = 140, .stop = 190},
-    {.step = 4, .steps = 1, .level = 1, .strategy = RT_COLUMNS, .begin = 8, .end = 14, .start = 200, .stop = 250},
+    {.step = 2,
+     .steps = 2,
+     .level = 0,
+     .strategy = RT_ALONE,
+     .begin = 0,
+     .end = 8,
+     .start = 110,
+     .stop = 130},
+    {.step = 2,
+     .steps = 2,
+     .level = 1,
+     .strategy = RT_ROWS,
+     .begin = 8,
+     .end = 14,
+     .start = 140,
+     .stop = 190},
+    {.step = 4,
+     .steps = 1,
+     .level = 1,
+     .strategy = RT_COLUMNS,
+     .begin = 8,
+     .end = 14,
+     .start = 200,
+     .stop = 250},
 };
 static struct rt_event callers[] = {
     {2, 0, 0, 8, 0, 1, 1, false, 111, 119},   {3, 0, 0, 8, 0, 1, 1, false, 120, 129},

@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* However many threads compute a model, and whatever the strategy that divides ranges among them, its results have the same
- * bits. */
+/* However many threads compute a model, and whatever the strategy that divides ranges among them, its results
+ * have the same bits. */
 #include "tests/models/ways.h"
 
 #include "jit/jit.h"

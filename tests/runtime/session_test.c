@@ -283,7 +283,8 @@ static void refuse(struct rt_session *s, const void *const *data, enum diag_id i
 	tap_ok(!rt_session_row(s, 0, 0), "and leaves no result");
 	diags_free(&diags);
 	diags_init(&diags, &allocator_default);
-	tap_ok(!rt_check_minibatch(&allocator_default, &tree_image, &m, &diags) && diags.n == 1 && diags.at[0].id == id,
+	tap_ok(!rt_check_minibatch(&allocator_default, &tree_image, &m, &diags) && diags.n == 1 &&
+		   diags.at[0].id == id,
 	       "and is seen without a run");
 	diags_free(&diags);
 }

@@ -80,7 +80,8 @@ static void test_items(int threads)
 			usleep(1000); /* the workers fall asleep */
 	}
 	if (entered) {
-		tap_ok(counted(&c, entered, items), "%d threads: every item called every chunk once", threads);
+		tap_ok(counted(&c, entered, items), "%d threads: every item called every chunk once",
+		       threads);
 		rt_team_leave(&t);
 	}
 	rt_team_stop(&t);
@@ -97,7 +98,7 @@ struct lockstep {
 	const unsigned char *alone; /* by item: how many that follow are the caller's alone */
 	unsigned value[2][MAX_CHUNKS];
 	int threads, pause; /* of the team; items from one pause to the next, 0 = none */
-	bool wrong;	  /* an item of the caller's alone was another chunk's */
+	bool wrong;	    /* an item of the caller's alone was another chunk's */
 };
 
 static unsigned mix(const unsigned *values, int chunks, int chunk)
@@ -598,7 +599,8 @@ static void test_short(int threads, int stacks)
 static bool chunks_are_right(int64_t rows, int64_t tile, int chunks)
 {
 	int64_t unit = tile > 1 ? tile / 2 : 1;
-	if (rt_chunk_begin(rows, tile, 0, chunks) != 0 || rt_chunk_begin(rows, tile, chunks, chunks) != rows ||
+	if (rt_chunk_begin(rows, tile, 0, chunks) != 0 ||
+	    rt_chunk_begin(rows, tile, chunks, chunks) != rows ||
 	    (rows && !rt_chunk_begin(rows, tile, 1, chunks)))
 		return false;
 	for (int p = 0; p < chunks; p++) {
@@ -624,10 +626,11 @@ static void test_chunks(void)
 			       chunks);
 	}
 	tap_ok(right, "chunks follow each other, cover all rows, and differ by less than a tile");
-	tap_ok(rt_chunk_begin(17, 4, 1, 2) == 8 && rt_chunk_begin(36, 4, 1, 2) == 18 && rt_chunk_begin(5, 4, 1, 2) == 2,
+	tap_ok(rt_chunk_begin(17, 4, 1, 2) == 8 && rt_chunk_begin(36, 4, 1, 2) == 18 &&
+		   rt_chunk_begin(5, 4, 1, 2) == 2,
 	       "they are cut at the half tile that is nearest");
-	tap_ok(rt_chunk_begin(4, 4, 1, 2) == 2 && rt_chunk_begin(3, 4, 1, 2) == 2 && rt_chunk_begin(2, 4, 1, 2) == 2 &&
-		   rt_chunk_begin(1, 4, 1, 2) == 1,
+	tap_ok(rt_chunk_begin(4, 4, 1, 2) == 2 && rt_chunk_begin(3, 4, 1, 2) == 2 &&
+		   rt_chunk_begin(2, 4, 1, 2) == 2 && rt_chunk_begin(1, 4, 1, 2) == 1,
 	       "the only half tile is chunk 0's");
 }
 

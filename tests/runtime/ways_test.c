@@ -1,6 +1,6 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* Ranges divided by each strategy, over a fake image whose steps read whole rows of what the step before wrote:
- * the results, and the record of what was called. */
+/* Ranges divided by each strategy, over a fake image whose steps read whole rows of what the step before
+ * wrote: the results, and the record of what was called. */
 #include "runtime/internal.h"
 #include "runtime/profile.h"
 #include "tests/tap.h"
@@ -123,8 +123,8 @@ static void make_forest(int nodes)
 
 /* --- the record --- */
 
-/* Whether the events of each chunk follow each other in jobs that do, and lie within their jobs; only those of a level
- * of a span may begin before it. */
+/* Whether the events of each chunk follow each other in jobs that do, and lie within their jobs; only those
+ * of a level of a span may begin before it. */
 static bool in_order(const struct rt_profile *p)
 {
 	for (int chunk = 0; chunk < p->threads; chunk++)
@@ -186,7 +186,8 @@ static bool is_as_requested(const struct rt_profile *p, const struct rt_session 
 		int64_t begin = j->level < 0 ? 0 : s->order.batch_begin[j->level];
 		int64_t end = j->level < 0 ? s->order.leaves : s->order.batch_begin[j->level + 1];
 		ok &= j->begin == begin && j->end == end && (strategy != RT_COLUMNS || j->steps == 1);
-		ok &= j->strategy == strategy || (strategy == RT_SUBTREES && j->strategy == RT_ROWS && !j->follows);
+		ok &= j->strategy == strategy ||
+		      (strategy == RT_SUBTREES && j->strategy == RT_ROWS && !j->follows);
 		ok &= !j->follows || (j->level % image.unroll != 1 && j->level == j[-1].level + 1);
 		spans += j->strategy == RT_SUBTREES && !j->follows;
 	}
@@ -202,9 +203,9 @@ static bool run_session(struct rt_session *s, struct rt_team *team, struct diags
 }
 
 static const enum image_strategy requested_strategies[] = {[RT_ALONE] = IMAGE_ALONE,
-					    [RT_ROWS] = IMAGE_ROWS,
-					    [RT_COLUMNS] = IMAGE_COLUMNS,
-					    [RT_SUBTREES] = IMAGE_SUBTREES};
+							   [RT_ROWS] = IMAGE_ROWS,
+							   [RT_COLUMNS] = IMAGE_COLUMNS,
+							   [RT_SUBTREES] = IMAGE_SUBTREES};
 
 static void test_strategy(enum rt_strategy strategy, int threads, const char *name)
 {
@@ -233,8 +234,8 @@ static void test_strategy(enum rt_strategy strategy, int threads, const char *na
 		same &= ok && !memcmp((float *)s.buffers[TOTAL] + s.order.leaves * WIDTH,
 				      (float *)alone.buffers[TOTAL] + s.order.leaves * WIDTH, bytes);
 		if (s.profile)
-			recorded &= !p.lost && p.threads == threads && in_order(&p) && are_rows_covered(&p, &s) &&
-				    is_as_requested(&p, &s, strategy);
+			recorded &= !p.lost && p.threads == threads && in_order(&p) &&
+				    are_rows_covered(&p, &s) && is_as_requested(&p, &s, strategy);
 	}
 	tap_ok(ok && same, "%s, %d threads: the same results as alone", name, threads);
 	tap_ok(recorded, "%s, %d threads: each block of each row once, as recorded", name, threads);
@@ -313,7 +314,8 @@ static void test_requested(const struct requested *a)
 	tap_ok(ok && !memcmp(s.buffers[HIDDEN], alone.buffers[HIDDEN], sizeof(float) * WIDTH * NODES),
 	       "%s requested: the same results", a->name);
 	inspect_events(&p, &downwards, &moved);
-	tap_ok(ok && jobs_are(&p, a) && are_rows_covered(&p, &s) && downwards == !a->migrating && moved == a->migrating,
+	tap_ok(ok && jobs_are(&p, a) && are_rows_covered(&p, &s) && downwards == !a->migrating &&
+		   moved == a->migrating,
 	       "%s requested: divided as requested", a->name);
 	rt_team_stop(&team);
 	rt_session_free(&s);
@@ -418,7 +420,8 @@ static void test_choice(void)
 	tap_ok(chosen_for(&b, 1) == RT_ALONE && chosen_for(&b, 10) == RT_ALONE, "little work is not divided");
 	tap_ok(chosen_for(&c, 1) == RT_ALONE && chosen_for(&c, 64) == RT_ROWS,
 	       "without blocks of columns by rows");
-	tap_ok(rt_chunk_begin(19, 1, 1, 2) == 10 && rt_chunk_begin(19, 1, 2, 2) == 19, "19 blocks are 10 and 9");
+	tap_ok(rt_chunk_begin(19, 1, 1, 2) == 10 && rt_chunk_begin(19, 1, 2, 2) == 19,
+	       "19 blocks are 10 and 9");
 }
 
 /* A record that cannot be kept does not keep the run from ending. */
@@ -438,7 +441,8 @@ static void test_lost(void)
 	rt_profile_init(&p, &none);
 	bool ok = rt_session_init(&s, &allocator_default, &image, &diags);
 	s.profile = &p;
-	tap_ok(ok && run_session(&s, NULL, &diags) && p.lost && !p.jobs, "without memory a run is not recorded");
+	tap_ok(ok && run_session(&s, NULL, &diags) && p.lost && !p.jobs,
+	       "without memory a run is not recorded");
 	rt_session_free(&s);
 	diags_free(&diags);
 }
