@@ -2,7 +2,7 @@
 /* Spans (linearize/span.c) divided by subtrees: a chunk goes through all levels of the span, which is one
  * work item of the team.
  *
- * Unless the schedule asks for subtrees, a span is divided so only where that is expected to be faster than
+ * Unless the schedule specifies subtrees, a span is divided so only where that is expected to be faster than
  * level by level. */
 #ifndef ESPALIER_RUNTIME_SPAN_H
 #define ESPALIER_RUNTIME_SPAN_H

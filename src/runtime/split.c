@@ -74,9 +74,9 @@ static double others_share(const struct rt_query *q)
 	return (q->threads - 1.0) / q->threads;
 }
 
-double rt_item_overhead(const struct target *machine, double meeting)
+double rt_item_overhead(const struct target *machine, double barrier_cost)
 {
-	return meeting + machine->skew;
+	return barrier_cost + machine->skew;
 }
 
 /* Nanoseconds of a work item but for its computation. */

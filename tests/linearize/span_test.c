@@ -2,7 +2,7 @@
 /* Spans of levels: post orders, and shares between which there is no edge of the span. */
 #include "tests/linearize/forests.h"
 
-enum { NODES = 80, ROUNDS = 1500, MOST_PARTS = 5 };
+enum { NODES = 80, ROUNDS = 1500, MAX_CHUNKS = 5 };
 
 static struct lin_order order;
 static uint64_t state = 88172645463325252u;
@@ -86,30 +86,30 @@ static bool ranked(const struct lin_order *o, const struct lin_forest *f)
 	return ok && o->batch_begin[0] == 0 && o->batch_begin[o->batches] == f->nodes;
 }
 
-static int part_of(const int32_t *share, int parts, int32_t rank)
+static int chunk_of(const int32_t *share, int chunks, int32_t rank)
 {
-	int part = 0;
-	while (part + 1 < parts && share[part + 1] <= rank)
-		part++;
-	return part;
+	int chunk = 0;
+	while (chunk + 1 < chunks && share[chunk + 1] <= rank)
+		chunk++;
+	return chunk;
 }
 
 static bool together(const struct lin_order *o, const struct lin_forest *f, int32_t span,
-		     const int32_t *share, int parts, int32_t *work)
+		     const int32_t *share, int chunks, int32_t *work)
 {
 	bool ok = true;
 	for (int32_t b = 0; b < o->batches; b++)
 		for (int32_t n = o->batch_begin[b]; lin_span_of(o, b) == span && n < o->batch_begin[b + 1];
 		     n++) {
-			int part = part_of(share, parts, o->rank[n]);
+			int chunk = chunk_of(share, chunks, o->rank[n]);
 			const int32_t *at = f->child_begin + o->order[n];
-			work[part]++;
+			work[chunk]++;
 			for (int32_t i = at[0]; i < at[1]; i++) {
 				int32_t c = o->number[f->children[i]], level = 0;
 				while (o->batch_begin[level + 1] <= c)
 					level++;
 				ok &= lin_span_of(o, level) != span ||
-				      part_of(share, parts, o->rank[c]) == part;
+				      chunk_of(share, chunks, o->rank[c]) == chunk;
 			}
 		}
 	return ok;
@@ -131,23 +131,23 @@ static int32_t greatest(const struct lin_order *o, const struct lin_forest *f, i
 	return most;
 }
 
-static bool shares_right(const struct lin_order *o, const struct lin_forest *f, int32_t span, int parts)
+static bool shares_right(const struct lin_order *o, const struct lin_forest *f, int32_t span, int chunks)
 {
-	int32_t share[MOST_PARTS + 1], work[MOST_PARTS] = {0}, nodes = 0;
+	int32_t share[MAX_CHUNKS + 1], work[MAX_CHUNKS] = {0}, nodes = 0;
 	bool ok = true;
-	for (int p = 0; p <= parts; p++) {
-		share[p] = lin_span_chunk_begin(o, span, p, parts);
+	for (int p = 0; p <= chunks; p++) {
+		share[p] = lin_span_chunk_begin(o, span, p, chunks);
 		ok &= !p || share[p - 1] <= share[p];
 	}
-	ok &= share[0] == 0 && share[parts] == o->nodes && together(o, f, span, share, parts, work);
-	for (int p = 0; p < parts; p++)
+	ok &= share[0] == 0 && share[chunks] == o->nodes && together(o, f, span, share, chunks, work);
+	for (int p = 0; p < chunks; p++)
 		nodes += work[p];
-	for (int p = 0; p < parts; p++)
-		ok &= work[p] <= nodes / parts + greatest(o, f, span) + 1;
+	for (int p = 0; p < chunks; p++)
+		ok &= work[p] <= nodes / chunks + greatest(o, f, span) + 1;
 	int32_t cases = o->cases ? o->cases : 1;
 	const int32_t *begin = o->cases ? o->case_begin : o->batch_begin;
 	for (int32_t i = 0; i < o->batches * cases; i++)
-		for (int p = 0; p < parts; p++) {
+		for (int p = 0; p < chunks; p++) {
 			int32_t n = lin_first_of_rank(o, begin[i], begin[i + 1], share[p]);
 			ok &= n == begin[i] || o->rank[n - 1] < share[p];
 			ok &= n == begin[i + 1] || o->rank[n] >= share[p];
@@ -159,8 +159,8 @@ static bool spans_right(const struct lin_order *o, const struct lin_forest *f)
 {
 	bool ok = true;
 	for (int32_t span = 1; o->batches > 1 && span <= lin_span_of(o, o->batches - 1); span++)
-		for (int parts = 1; parts <= MOST_PARTS; parts++)
-			ok &= shares_right(o, f, span, parts);
+		for (int chunks = 1; chunks <= MAX_CHUNKS; chunks++)
+			ok &= shares_right(o, f, span, chunks);
 	return ok;
 }
 
