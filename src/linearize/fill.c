@@ -61,8 +61,8 @@ static void fill_parent(struct lin_order *o, const struct lin_forest *f)
 	}
 }
 
-/* Parents of a node are in the order of the caller's ids, which is the same in any minibatch.  Counting sort: the
- * begin of node n is kept at n + 1 and has advanced to the node's end when all parents are filled in. */
+/* Parents of a node are in the order of the caller's ids, which is the same in any minibatch.  Counting sort:
+ * the begin of node n is kept at n + 1 and has advanced to the node's end when all parents are filled in. */
 static void fill_parents(struct lin_order *o, const struct lin_forest *f)
 {
 	int32_t *begin = o->parent_begin;

@@ -1,9 +1,9 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
 /* Heights.
  *
- * The frontier of a forest is the set of nodes whose children are all known; removing it again and again, from
- * the leaves on, yields the nodes height by height.  So heights are computed first, and nodes are then sorted by
- * them (number.c).  lin_scan has found those of the nodes before `swept`. */
+ * The frontier of a forest is the set of nodes whose children are all known; removing it again and again,
+ * from the leaves on, yields the nodes height by height.  So heights are computed first, and nodes are then
+ * sorted by them (number.c).  lin_scan has found those of the nodes before `swept`. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -25,9 +25,9 @@ static inline void set_height(struct lin_order *o, const struct lin_forest *f, i
 	o->batches = lin_set_height(o->height, o->batch_begin + 2, o->batches, n, height_of(f, o->height, n));
 }
 
-/* Finds heights from the last node down to `swept`, as far as children have them by then: forests that are not
- * numbered children first mostly are parents first.  A missing height is the largest number when it is read as
- * unsigned. */
+/* Finds heights from the last node down to `swept`, as far as children have them by then: forests that are
+ * not numbered children first mostly are parents first.  A missing height is the largest number when it is
+ * read as unsigned. */
 static void sweep_back(struct lin_order *o, const struct lin_forest *f)
 {
 	const int32_t *child_begin = f->child_begin, *children = f->children;
@@ -44,9 +44,9 @@ static void sweep_back(struct lin_order *o, const struct lin_forest *f)
 	o->batches = batches;
 }
 
-/* Finds the heights of a node and of all below it, depth first, with the stack in `order` and, beside it, each
- * node's next child in `number`.  Nodes on the stack are open: an open child closes a cycle, and is returned;
- * otherwise NONE. */
+/* Finds the heights of a node and of all below it, depth first, with the stack in `order` and, beside it,
+ * each node's next child in `number`.  Nodes on the stack are open: an open child closes a cycle, and is
+ * returned; otherwise NONE. */
 static int32_t search_below(struct lin_order *o, const struct lin_forest *f, int32_t top)
 {
 	int32_t *height = o->height, *stack = o->order, *next = o->number, depth = 0;

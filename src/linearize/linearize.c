@@ -101,14 +101,14 @@ static void divide_block(struct lin_order *o, const struct piece *p, size_t n)
 	}
 }
 
-/* The array that shares its memory with `height`, which nothing reads when it is filled; NULL = there is none. */
+/* The array that shares its memory with `height`, which nothing reads by then; NULL = none. */
 static int32_t *find_height_memory(const struct lin_order *o)
 {
 	return o->place ? o->place : o->child_begin ? o->child_begin : o->child;
 }
 
-/* There are at most as many batches as nodes; `batch_begin` has an element more than it needs, for the counts of
- * lin_frontier.  `number` and `height` have two more, for the children of leaves (see scan.c). */
+/* There are at most as many batches as nodes; `batch_begin` has an element more than it needs, for the counts
+ * of lin_frontier.  `number` and `height` have two more, for the children of leaves (see scan.c). */
 static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct diags *diags)
 {
 	bool fixed = rules.children >= 0, list = !fixed || rules.edges;
@@ -149,7 +149,7 @@ static bool allocate_arrays(struct lin_order *o, struct lin_rules rules, struct 
 }
 
 static bool number_nodes(struct lin_order *o, const struct lin_forest *f, const struct lin_rules *rules,
-		   struct diags *diags)
+			 struct diags *diags)
 {
 	if (rules->cases)
 		return lin_number_cases(o, f, rules, diags);
@@ -157,9 +157,9 @@ static bool number_nodes(struct lin_order *o, const struct lin_forest *f, const 
 	return true;
 }
 
-/* Arrays of no elements may be NULL; they are replaced here, since elements of them are read or pointed to. */
+/* Arrays of no elements may be NULL.  They are replaced, since their begin is read or pointed to. */
 static bool linearize_forest(struct lin_order *o, const struct lin_forest *given, struct lin_rules rules,
-		      struct diags *diags)
+			     struct diags *diags)
 {
 	static const int32_t none;
 	struct lin_forest forest = *given;
@@ -174,8 +174,8 @@ static bool linearize_forest(struct lin_order *o, const struct lin_forest *given
 	o->inputs = f->inputs;
 	o->edges = f->child_begin[f->nodes] - f->child_begin[0];
 	o->span = rules.span > 1 && !rules.shared ? rules.span : 0;
-	if (!allocate_arrays(o, rules, diags) || !lin_scan(o, f, rules, diags) || !lin_frontier(o, f, diags) ||
-	    !number_nodes(o, f, &rules, diags))
+	if (!allocate_arrays(o, rules, diags) || !lin_scan(o, f, rules, diags) ||
+	    !lin_frontier(o, f, diags) || !number_nodes(o, f, &rules, diags))
 		return false;
 	if (o->span)
 		lin_find_spans(o, f);

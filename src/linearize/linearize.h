@@ -5,9 +5,9 @@
  * kernel call runs over are a contiguous range:
  *
  *     height of a node    0 for a leaf, else 1 + the largest height of its children
- *     batch b             the nodes of height b, by case, then by ascending caller's id (with spans, span.c: in a
- *                         post order, which the ids may be)
- *     numbers             batch after batch: leaves are 0 .. leaves-1, children lie in earlier batches
+ *     batch b             the nodes of height b, by case, then by ascending caller's id;
+ *                         with spans (span.c) in a post order, which the ids may be
+ *     numbers             batch after batch: leaves are 0 .. leaves-1, children are in earlier batches
  *
  * So leafness is one comparison, and the nodes of a batch depend on earlier batches only.  The numbering is a
  * function of the forest and the rules alone.  Time is linear, and nesting never touches the C stack. */
@@ -55,15 +55,15 @@ struct lin_rules {
 	bool edges;   /* child_begin and child_list are filled for a fixed number of children, too */
 	bool places;  /* `place` is filled; not when nodes are shared */
 	bool origins; /* `origin` is filled */
-	bool unlinked; /* neither lin_child nor child_list is filled */
+	bool unlinked;		       /* neither lin_child nor child_list is filled */
 	const struct lin_cases *cases; /* NULL = leaves and inner nodes are all the cases */
-	bool parent;   /* `parent` is filled; not when nodes are shared */
-	bool parents;  /* parent_begin and parent_list are filled */
+	bool parent;		       /* `parent` is filled; not when nodes are shared */
+	bool parents;		       /* parent_begin and parent_list are filled */
 	int span; /* levels of a span (span.c); below 2: no spans; none when nodes are shared */
 };
 
-/* A number is a node's in the order, an id the caller's.  Arrays begin at multiples of 64 bytes and are valid until
- * the next call with the same order. */
+/* A number is a node's in the order, an id the caller's.  Arrays begin at multiples of 64 bytes and are valid
+ * until the next call with the same order. */
 struct lin_order {
 	const struct allocator *allocator;
 	int32_t nodes, inputs, edges, leaves, batches;
@@ -77,11 +77,11 @@ struct lin_order {
 	/* with any number of children, or by the rule `edges`, else NULL */
 	int32_t *child_begin; /* nodes + 1 */
 	int32_t *child_list;  /* edges; NULL when they are unlinked */
-	/* by the rule `places`, else NULL: the rank of a node among the children of all nodes, in the order of
-	 * their edges; nodes without a parent follow by number */
+	/* by the rule `places`, else NULL: the rank of a node among the children of all nodes, in the order
+	 * of their edges; nodes without a parent follow by number */
 	int32_t *place; /* nodes */
-	/* by the rules `parent` and `parents`, else NULL: the parent of a node, -1 = none; all parents of a node by id, once
-	 * for each edge */
+	/* by the rules `parent` and `parents`, else NULL: the parent of a node, -1 = none; all parents of a
+	 * node by id, once for each edge */
 	int32_t *parent;       /* nodes */
 	int32_t *parent_begin; /* nodes + 1, and one more for counting */
 	int32_t *parent_list;  /* edges */
@@ -136,8 +136,8 @@ static inline int32_t lin_end_of_levels(const struct lin_order *o, int32_t batch
 	return o->batches - batch < span ? o->batches : batch + span;
 }
 
-/* Divides the nodes of a span into chunks by rank, of about as many nodes each: the first rank of a chunk, which is the
- * end of the one before. */
+/* Divides the nodes of a span into chunks by rank, of about as many nodes each: the first rank of a chunk,
+ * which is the end of the one before. */
 int32_t lin_span_chunk_begin(const struct lin_order *, int32_t span, int chunk, int chunks);
 /* Of the numbers begin..end, a batch or a case of one, the first whose rank is not below this one. */
 int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, int32_t rank);
@@ -146,8 +146,8 @@ int32_t lin_first_of_rank(const struct lin_order *, int32_t begin, int32_t end, 
 
 /* Checks that nodes can be numbered and child_begin ascends: then the arrays can be walked. */
 bool lin_check_sizes(const struct lin_forest *, struct diags *);
-/* Checks children, their counts and the roots against the rules.  Finds the heights of the nodes before the first
- * that precedes a child of its own, which is `swept`. */
+/* Checks children, their counts and the roots against the rules.  Finds the heights of the nodes before the
+ * first that precedes a child of its own, which is `swept`. */
 bool lin_scan(struct lin_order *, const struct lin_forest *, struct lin_rules, struct diags *);
 /* May be set in `height` when all heights are known. */
 enum { LIN_CHILD = 1 << 30 };
@@ -162,8 +162,8 @@ void lin_find_spans(struct lin_order *, const struct lin_forest *);
 /* Fills the index arrays: `root`, those of children, `place`, `origin`, those of parents. */
 void lin_fill(struct lin_order *, const struct lin_forest *);
 
-/* The name of a node in diagnostics: "node 3 of input 1", or "node 3 of structure 7" where it was read from a file.
- * child_begin must be right; `scratch` and `marks` have an element for each node. */
+/* The name of a node in diagnostics: "node 3 of input 1", or "node 3 of structure 7" where it was read from a
+ * file.  child_begin must be right; `scratch` and `marks` have an element for each node. */
 struct lin_name {
 	int64_t input, node; /* -1 = unknown; the node as counted in the input */
 	struct diag_at at;   /* where the input was read */

@@ -11,8 +11,8 @@ static int32_t height_mask(const struct lin_order *o)
 	return o->batches > LIN_CHILD ? -1 : ~LIN_CHILD;
 }
 
-/* Counting sort by height, stable in the id.  Nodes of height h were counted at h + 2; the sums put the begin of h
- * at h + 1, and numbering advances it to the end of h, which is where h + 1 begins. */
+/* Counting sort by height, stable in the id.  Nodes of height h were counted at h + 2; the sums put the begin
+ * of h at h + 1, and numbering advances it to the end of h, which is where h + 1 begins. */
 void lin_number(struct lin_order *o)
 {
 	int32_t *begin = o->batch_begin, mask = height_mask(o);
@@ -47,7 +47,7 @@ static void mark_children(const struct lin_forest *f, int32_t *marks)
 }
 
 static bool fits_case(const struct image_case *k, const struct lin_cases *cases, int32_t id, int32_t children,
-		 bool parent)
+		      bool parent)
 {
 	if (k->inner != (children > 0) || (k->children >= 0 && k->children != children))
 		return false;

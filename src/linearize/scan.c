@@ -1,5 +1,5 @@
 /* Copyright The Espalier authors. SPDX-License-Identifier: Apache-2.0 */
-/* One pass over all nodes: checks that the model accepts them, and finds heights as long as children come first. */
+/* One pass over all nodes: checks them, and finds heights as long as children come first. */
 #include "linearize/linearize.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static const struct diag_at nowhere;
 
 /* --- diagnostics --- */
 
-/* A hint how to make a node fit.  Two children are those of binary trees, for which the reader has options. */
+/* A hint how to make a node fit.  Two children are those of binary trees, which readers can make. */
 static const char *hint_for_arity(int32_t found, int32_t wanted, const struct lin_name *name)
 {
 	if (found < wanted && found == 1 && name->may_collapse)
@@ -98,7 +98,7 @@ static bool check_roots(const struct lin_forest *f, struct diags *diags)
 
 /* --- the pass --- */
 
-/* Local copies that stay in registers: the compiler must assume that stores to the arrays change those of the order. */
+/* Local copies, which stay in registers: stores to the arrays might change those of the order. */
 struct pass {
 	const int32_t *child_begin, *list;
 	int32_t *height, *count; /* count[h]: nodes of height h */
@@ -131,8 +131,9 @@ static inline __attribute__((always_inline)) bool is_count_right(int32_t count, 
 	return children < 0 || count == 0 || count == children;
 }
 
-/* Finds the heights of all nodes before the first that has a child behind it, or is wrong, which is returned. */
-static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p, int32_t children, bool shared)
+/* Finds the heights of all nodes before the first that is wrong or precedes a child of its own; returns it. */
+static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p, int32_t children,
+								 bool shared)
 {
 	int32_t n;
 	for (n = 0; n < p->nodes; n++) {
@@ -145,9 +146,10 @@ static inline __attribute__((always_inline)) int32_t sweep_nodes(struct pass *p,
 	return n;
 }
 
-/* The same for trees whose nodes have no child or two, without a branch on which, since it cannot be predicted: a
- * leaf is given two children behind the last node, with height -1.  Children are marked in their heights, which
- * are loaded anyway: LIN_CHILD is no height because half of the nodes are leaves.  There must be two edges. */
+/* The same for trees whose nodes have no child or two, without a branch on which, since it cannot be
+ * predicted: a leaf is given two children behind the last node, with height -1.  Children are marked in their
+ * heights, which are loaded anyway: LIN_CHILD is no height because half of the nodes are leaves.  There must
+ * be two edges. */
 static int32_t sweep_pairs(struct pass *p)
 {
 	int32_t past = p->nodes, *height = p->height, n;
@@ -185,10 +187,11 @@ static inline __attribute__((always_inline)) int32_t find_wrong_node(const struc
 	return n;
 }
 
-/* Finds heights as far as one sweep can; unless that is all, then checks all nodes.  The sweep of a forest that is
- * not numbered children first mostly stops early, so the check may begin anew.  Returns the first wrong node. */
-static inline __attribute__((always_inline)) int32_t scan_nodes(struct lin_order *o, const struct lin_forest *f,
-							  int32_t children, bool shared)
+/* Finds heights as far as one sweep can; unless that is all, then checks all nodes.  The sweep of a forest
+ * that is not numbered children first mostly stops early, so the check may begin anew.  Returns the first
+ * wrong node. */
+static inline __attribute__((always_inline)) int32_t
+scan_nodes(struct lin_order *o, const struct lin_forest *f, int32_t children, bool shared)
 {
 	struct pass p = {.child_begin = f->child_begin,
 			 .list = f->children,

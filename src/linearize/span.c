@@ -36,8 +36,8 @@ static int32_t span_begin(const struct lin_order *o, int32_t span)
 
 /* --- post order --- */
 
-/* Finds, by id, which span parents are in.  True when ids are a post order: the subtree of each child ends where
- * that of the next one begins, the last one's right before the parent. */
+/* Finds, by id, which span parents are in.  True when ids are a post order: the subtree of each child ends
+ * where that of the next one begins, the last one's right before the parent. */
 static bool find_parents(struct lin_order *o, const struct lin_forest *f)
 {
 	uint32_t *size = (uint32_t *)o->spare, nested = 1;

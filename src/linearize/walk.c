@@ -201,7 +201,8 @@ static bool visit_nodes(struct walk *x, const void *root)
 static bool copy_nodes(struct walk *x)
 {
 	struct lin_walk *w = x->w;
-	if (!reserve_array(x, &w->order, (size_t)w->nodes) || !reserve_array(x, &w->begin, (size_t)w->nodes + 1) ||
+	if (!reserve_array(x, &w->order, (size_t)w->nodes) ||
+	    !reserve_array(x, &w->begin, (size_t)w->nodes + 1) ||
 	    !reserve_array(x, &w->list, (size_t)w->edges))
 		return false;
 	for (int32_t i = 0; i < w->nodes; i++)

@@ -10,7 +10,8 @@
 #include "base/diag.h"
 #include "linearize/linearize.h"
 
-/* The caller's access to nodes.  `children` is called once for each node, `child` once for each of its slots. */
+/* The caller's access to nodes.  `children` is called once for each node, `child` once for each of its slots.
+ */
 struct lin_links {
 	void *user;
 	size_t (*children)(void *user, const void *node);
@@ -32,8 +33,8 @@ struct lin_walk {
 void lin_walk_init(struct lin_walk *, const struct allocator *);
 void lin_walk_free(struct lin_walk *);
 
-/* Walks the nodes that the root reaches; diagnostics name it by `input`.  False after one, and the walk is empty: a
- * child is NULL, there are more nodes or edges than can be numbered, or there is no memory. */
+/* Walks the nodes that the root reaches; diagnostics name it by `input`.  False after one, and the walk is
+ * empty: a child is NULL, there are more nodes or edges than can be numbered, or there is no memory. */
 bool lin_walk(struct lin_walk *, const void *root, const struct lin_links *, int64_t input, struct diags *);
 /* The node of a number. */
 const void *lin_walk_node(const struct lin_walk *, int32_t number);
