@@ -10,8 +10,7 @@
 #include "base/diag.h"
 #include "linearize/linearize.h"
 
-/* The caller's access to nodes.  `children` is called once for each node, `child` once for each of its slots.
- */
+/* Access to nodes: `children` is called once for each node, `child` once for each of its slots. */
 struct lin_links {
 	void *user;
 	size_t (*children)(void *user, const void *node);
